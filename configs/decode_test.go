@@ -358,7 +358,7 @@ func TestSectionErrorsKeepPositions(t *testing.T) {
 	if err := e.Agent.Errorf("width", "too %s", "wide"); !strings.HasPrefix(err.Error(), "run.yaml:4:10: agent.width: too wide") {
 		t.Errorf("Errorf: %v", err)
 	}
-	if err := e.Agent.Unknown([]string{"a2c", "sac"}); !strings.Contains(err.Error(), `agent.kind: unknown kind "ppo"; known are a2c, sac`) {
+	if err := e.Agent.Unknown([]string{"a2c", "sac"}); !strings.HasPrefix(err.Error(), `run.yaml:3:9: agent.kind: unknown kind "ppo"; known are a2c, sac`) {
 		t.Errorf("Unknown: %v", err)
 	}
 	if got := e.Agent.Keys(); !reflect.DeepEqual(got, []string{"width", "activation"}) {

@@ -91,6 +91,7 @@ func (s Section) EncodeConfig() (any, error) { return s, nil }
 type Kinded struct {
 	Kind string
 	Section
+	at position // of the name
 }
 
 // NewKinded returns a Kinded whose parameters are what [Marshal] would write for params, a struct or nil.
@@ -125,7 +126,7 @@ func (k *Kinded) DecodeConfig(raw Section) error {
 			rest.entries = append(rest.entries, e)
 		}
 	}
-	*k = Kinded{Kind: name.text, Section: Section{node: rest, path: raw.path}}
+	*k = Kinded{Kind: name.text, Section: Section{node: rest, path: raw.path}, at: name.at}
 	return nil
 }
 
@@ -147,9 +148,5 @@ func (k Kinded) Unknown(known []string) error {
 	if guess := nearest(k.Kind, known); guess != "" {
 		hint = "did you mean \"" + guess + "\"?"
 	}
-	at := position{}
-	if k.node != nil {
-		at = k.node.at
-	}
-	return Errors{newError(at, joinPath(k.path, "kind"), "unknown kind %q; %s", k.Kind, hint)}
+	return Errors{newError(k.at, joinPath(k.path, "kind"), "unknown kind %q; %s", k.Kind, hint)}
 }
