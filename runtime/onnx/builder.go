@@ -238,3 +238,13 @@ func (b *Builder) Model() (*Model, error) {
 	}
 	return b.model, nil
 }
+
+// Claim takes a name for a value that the caller renames to it. It records an error and returns false when the name is taken.
+func (b *Builder) Claim(name string) bool {
+	if b.used[name] {
+		b.Fail(fmt.Errorf("build graph %q: value %q is declared twice", b.graph.Name, name))
+		return false
+	}
+	b.used[name] = true
+	return true
+}

@@ -1,0 +1,152 @@
+package autodiff
+
+import (
+	"fmt"
+	"slices"
+
+	"onnxrl/runtime/onnx"
+)
+
+// differentiate walks the forward nodes backwards for one objective and names its gradient outputs.
+func (p *pass) differentiate(obj objective, forward []*onnx.Node) ([]Output, error) {
+	k := p.mark(obj, forward)
+	scope := "grad/"
+	if obj.Name != "" {
+		scope = "grad/" + obj.Name + "/"
+	}
+	grads := map[string][]onnx.Value{}
+	p.c.b.SetScope(scope + "loss/")
+	for _, l := range obj.Losses {
+		grads[l.Value] = append(grads[l.Value], p.seed(l))
+	}
+	if err := p.c.b.Err(); err != nil {
+		return nil, err
+	}
+	for i := len(forward) - 1; i >= 0; i-- {
+		if n := forward[i]; k.on(n) {
+			p.c.b.SetScope(scope + nodeName(n) + "/")
+			if err := p.backward(n, obj, k, grads); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var outs []Output
+	for _, w := range obj.wrt {
+		p.c.b.SetScope(scope)
+		out := Output{Wrt: w, Name: scope + w}
+		g := p.accumulate(grads, w)
+		if g == "" {
+			out.Unreached = true
+			g = p.c.ZerosLike(onnx.Value(w))
+		}
+		if err := p.c.b.Err(); err != nil {
+			return nil, fmt.Errorf("gradient of %q: %w", w, err)
+		}
+		p.publish(g, out.Name)
+		outs = append(outs, out)
+	}
+	return outs, p.c.b.Err()
+}
+
+// seed returns ∂L/∂value for one loss term.
+func (p *pass) seed(l Loss) onnx.Value {
+	v := onnx.Value(l.Value)
+	w := l.Weight
+	if w == 0 {
+		w = 1
+	}
+	if l.Cotangent != "" {
+		return p.c.Scale(onnx.Value(l.Cotangent), w)
+	}
+	return p.c.Fill(p.c.DType(v), w, p.c.Shape(v)...)
+}
+
+// backward calls the rule of one node and hands its gradients on.
+func (p *pass) backward(n *onnx.Node, obj objective, k marks, grads map[string][]onnx.Value) error {
+	g := make([]onnx.Value, len(n.Output))
+	any := false
+	for i, o := range n.Output {
+		if o != "" {
+			g[i] = p.accumulate(grads, o)
+			any = any || g[i] != ""
+		}
+	}
+	if err := p.c.b.Err(); err != nil {
+		return fmt.Errorf("%s: %w", n.Describe(), err)
+	}
+	if !any {
+		return nil
+	}
+	r := p.ruleOf(n)
+	if r == nil || r.VJP == nil {
+		return &UnsupportedError{Node: n.Describe(), Op: n.OpType, Domain: onnx.NormalizeDomain(n.Domain), Opset: p.model.Opset(n.Domain)}
+	}
+	ops := operands(n)
+	p.c.node, p.c.captures = n, nil
+	p.c.wants = make([]bool, len(ops))
+	for i, in := range ops {
+		p.c.wants[i] = in != "" && k.useful[in] && !obj.stop[in]
+		if i >= len(n.Input) {
+			p.c.captures = append(p.c.captures, onnx.Value(in))
+		}
+	}
+	wants := p.c.wants
+	in, err := r.VJP(p.c, n, g)
+	if err == nil {
+		err = p.c.b.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("gradient of %s: %w", n.Describe(), err)
+	}
+	if len(in) > len(ops) {
+		return fmt.Errorf("gradient of %s: the rule returned %d gradients for %d operands", n.Describe(), len(in), len(ops))
+	}
+	for i, gi := range in {
+		if gi == "" || !wants[i] {
+			continue
+		}
+		v := onnx.Value(ops[i])
+		if want, got := p.c.DType(v), p.c.DType(gi); want != got {
+			return fmt.Errorf("gradient of %s: input %d is %v, the rule returned %v", n.Describe(), i, want, got)
+		}
+		gi = p.c.Unbroadcast(gi, p.c.Shape(v))
+		if err := p.c.b.Err(); err != nil {
+			return fmt.Errorf("gradient of %s, input %d: %w", n.Describe(), i, err)
+		}
+		grads[ops[i]] = append(grads[ops[i]], gi)
+	}
+	return nil
+}
+
+// accumulate adds up the gradients that a value has received; the absent Value when there are none. The sum replaces its terms.
+func (p *pass) accumulate(grads map[string][]onnx.Value, name string) onnx.Value {
+	terms := grads[name]
+	if len(terms) == 0 {
+		return ""
+	}
+	sum := terms[0]
+	for _, t := range terms[1:] {
+		sum = p.c.Add(sum, t)
+	}
+	grads[name] = []onnx.Value{sum}
+	return sum
+}
+
+// publish makes a gradient value available under its output name: by renaming the value where a node produced it for this purpose alone, else by an Identity.
+func (p *pass) publish(g onnx.Value, name string) {
+	nodes := p.model.Graph.Node
+	for i := len(nodes) - 1; i >= p.base; i-- {
+		if slices.Contains(nodes[i].Output, string(g)) && !p.reserved[string(g)] {
+			if !p.c.b.Claim(name) {
+				return
+			}
+			renameValue(nodes[i:], string(g), name)
+			f, _ := p.c.env.Fact(g)
+			p.c.env.Set(onnx.Value(name), f)
+			p.reserved[name] = true
+			return
+		}
+	}
+	p.c.b.Rename(g, name)
+	p.reserved[name] = true
+}

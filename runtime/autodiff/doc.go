@@ -1,0 +1,24 @@
+// Package autodiff differentiates ONNX models: it turns a model into one that also outputs gradients, made of standard operators and run by the same engines.
+//
+// # How a gradient is built
+//
+// [Grad] works in named stages. It binds symbolic extents and infers every type. It expands composite operators on the path from the parameters to the loss
+// into operators that have rules. It marks the values that matter: useful values depend on a differentiated value, reached values influence a loss. It walks the
+// nodes backwards, calling one rule per node. Summing a gradient over broadcast axes and adding up the gradients of a value that is used more than once happen
+// centrally, so a rule never thinks about either. Differentiated values that no loss depends on get explicit zeros and are reported. Finally dead nodes are
+// removed and types are inferred again.
+//
+// Every value made on behalf of a forward node lies below that node's name: the gradient of node fc1 is computed by nodes called grad/fc1/….
+//
+// # Conventions at kinks
+//
+// Relu and its relatives use the one-sided derivative 0 at 0; Abs uses 0; Clip passes the gradient at its bounds; reductions, Max and Min share the gradient
+// equally among ties; piecewise constant operators (Floor, Sign, comparisons, integer and shape operators) are listed explicitly as having no gradient. An
+// operator that is in no list is an error naming the node, never a silent zero.
+//
+// # How to add an operator
+//
+// Write rule_<op>.go with a function of type VJP (or Expand, when the operator is best replaced by others), add one line to the table in rules.go, and add
+// cases to the operator's case file under cases_<family>.go: the suite runs each case on every engine against finite differences and counts the comparisons.
+// A rule returns one gradient per input, in the shape of that input or in any shape that broadcasting made of it; the absent Value means that no gradient flows.
+package autodiff

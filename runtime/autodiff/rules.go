@@ -1,0 +1,8 @@
+package autodiff
+
+import "sync"
+
+// rules returns the whole table. Lists are kept per family, in the file that names the family.
+var rules = sync.OnceValue(func() ruleTable {
+	return indexRules(arithmeticRules, matrixRules)
+})
