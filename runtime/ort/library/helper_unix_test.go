@@ -20,6 +20,10 @@ import (
 	"testing"
 )
 
+// librarySize is enough for several progress reports, and small enough to be
+// compressed quickly under the race detector.
+const librarySize = 300 << 10
+
 // world is a machine of its own: a cache, a PATH that holds nothing but the fake
 // package clients put there, and a catalogue of the packages they deliver.
 type world struct {
@@ -36,7 +40,7 @@ const (
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, root: t.TempDir(), library: make([]byte, 3<<20)}
+	w := &world{t: t, root: t.TempDir(), library: make([]byte, librarySize)}
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range w.library {
 		w.library[i] = byte(r.Uint32())

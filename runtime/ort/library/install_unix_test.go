@@ -118,11 +118,11 @@ func TestInstallFailuresLeaveNothing(t *testing.T) {
 			wrong := make([]byte, len(w.library))
 			w.write("served/p.tgz", w.tgz(npmEntry, wrong), 0o644)
 			w.client("npm", deliverNPM)
-		}, ErrChecksum, []string{sum(make([]byte, 3<<20))}, "mirror"},
+		}, ErrChecksum, []string{sum(make([]byte, librarySize))}, "mirror"},
 		{"wrong size", func(w *world) {
 			w.write("served/p.tgz", w.tgz(npmEntry, w.library[1:]), 0o644)
 			w.client("npm", deliverNPM)
-		}, ErrChecksum, []string{"3145727 bytes"}, "mirror"},
+		}, ErrChecksum, []string{"307199 bytes"}, "mirror"},
 		{"truncated tgz", func(w *world) {
 			data := w.tgz(npmEntry, w.library)
 			w.write("served/p.tgz", data[:len(data)/2], 0o644)
