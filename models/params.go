@@ -1,0 +1,198 @@
+package models
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"onnxrl/runtime/tensor"
+)
+
+// Segment is a contiguous block of parameters of one role in one arena. Segments are reference-counted, because frozen ones are shared between networks.
+type Segment struct {
+	Role  Role
+	specs []Spec
+	off   []int
+	arena *tensor.Arena
+	views []*tensor.Tensor
+	size  int
+	refs  *atomic.Int64
+}
+
+// NewSegment lays out the specs in order, each aligned to 64 bytes, in a new zeroed arena.
+func NewSegment(role Role, specs []Spec) (*Segment, error) {
+	s := &Segment{Role: role, specs: slices.Clone(specs), refs: new(atomic.Int64)}
+	s.refs.Store(1)
+	for _, p := range specs {
+		s.off = append(s.off, s.size)
+		s.size += tensor.AlignUp(4 * p.Len())
+	}
+	var err error
+	if s.arena, err = tensor.NewArena(s.size); err != nil {
+		return nil, err
+	}
+	for i, p := range specs {
+		v, err := s.arena.Tensor(tensor.Float32, s.off[i], p.Shape...)
+		if err != nil {
+			s.arena.Close()
+			return nil, fmt.Errorf("parameter %q: %w", p.Name, err)
+		}
+		s.views = append(s.views, v)
+	}
+	return s, nil
+}
+
+// Like returns a new zeroed segment of the same layout: gradients, optimiser moments or a target network.
+func (s *Segment) Like() (*Segment, error) { return NewSegment(s.Role, s.specs) }
+
+// Specs lists the parameters in layout order. The caller must not change the list.
+func (s *Segment) Specs() []Spec { return s.specs }
+
+// Floats returns the whole segment as one slice, alignment padding included. Padding is zero and stays zero under every optimiser, because its gradient is zero.
+func (s *Segment) Floats() []float32 { return s.arena.Float32s(0, s.size/4) }
+
+// Range returns where parameter i lies in [Segment.Floats]: offset and length in elements.
+func (s *Segment) Range(i int) (off, n int) { return s.off[i] / 4, s.specs[i].Len() }
+
+// View returns parameter i as a tensor over the arena.
+func (s *Segment) View(i int) *tensor.Tensor { return s.views[i] }
+
+// Share returns the same segment with one more holder; each holder closes it once.
+func (s *Segment) Share() *Segment {
+	s.refs.Add(1)
+	return s
+}
+
+// Close drops one holder; the last one frees the memory. It fails while an engine's binding still holds the arena.
+func (s *Segment) Close() error {
+	if n := s.refs.Add(-1); n > 0 {
+		return nil
+	} else if n < 0 {
+		s.refs.Add(1)
+		return fmt.Errorf("close parameter segment: it is closed")
+	}
+	if err := s.arena.Close(); err != nil {
+		s.refs.Add(1)
+		return err
+	}
+	return nil
+}
+
+// Params holds the values of a network's parameters.
+type Params struct {
+	segments []*Segment
+	index    map[string][2]int
+}
+
+// NewParams returns zeroed parameters for a network: one segment per role that occurs, trainable first. Frozen values may come from an existing segment, which is
+// then shared and not copied: it must hold exactly the network's frozen parameters.
+func NewParams(net *Network, frozen *Segment) (*Params, error) {
+	p := &Params{index: map[string][2]int{}}
+	for _, role := range []Role{Trainable, Frozen, Buffer} {
+		var specs []Spec
+		for _, s := range net.Specs {
+			if s.Role == role {
+				specs = append(specs, s)
+			}
+		}
+		if len(specs) == 0 {
+			continue
+		}
+		var seg *Segment
+		if role == Frozen && frozen != nil {
+			if !slices.EqualFunc(frozen.specs, specs, func(a, b Spec) bool { return a.Name == b.Name && slices.Equal(a.Shape, b.Shape) }) {
+				p.Close()
+				return nil, fmt.Errorf("new parameters: the shared frozen segment does not hold the network's frozen parameters")
+			}
+			seg = frozen.Share()
+		} else {
+			var err error
+			if seg, err = NewSegment(role, specs); err != nil {
+				p.Close()
+				return nil, fmt.Errorf("new parameters: %w", err)
+			}
+		}
+		for i, s := range specs {
+			p.index[s.Name] = [2]int{len(p.segments), i}
+		}
+		p.segments = append(p.segments, seg)
+	}
+	return p, nil
+}
+
+// Segments lists the segments in order.
+func (p *Params) Segments() []*Segment { return p.segments }
+
+// Segment returns the segment of a role, or nil when no parameter has it.
+func (p *Params) Segment(r Role) *Segment {
+	for _, s := range p.segments {
+		if s.Role == r {
+			return s
+		}
+	}
+	return nil
+}
+
+// View returns a parameter by name as a tensor over its arena, or nil when there is none.
+func (p *Params) View(name string) *tensor.Tensor {
+	at, ok := p.index[name]
+	if !ok {
+		return nil
+	}
+	return p.segments[at[0]].views[at[1]]
+}
+
+// Set copies a value into a parameter. It returns an error naming the parameter when there is none of that name or the shape differs.
+func (p *Params) Set(name string, t *tensor.Tensor) error {
+	v := p.View(name)
+	if v == nil {
+		return fmt.Errorf("set parameter %q: the network has none of that name", name)
+	}
+	if err := v.CopyFrom(t); err != nil {
+		return fmt.Errorf("set parameter %q: %w", name, err)
+	}
+	return nil
+}
+
+// Load copies all values; values must name every parameter that is not in a shared segment, and nothing else.
+func (p *Params) Load(values map[string]*tensor.Tensor) error {
+	for name := range p.index {
+		if _, ok := values[name]; !ok {
+			return fmt.Errorf("load parameters: %q has no value", name)
+		}
+	}
+	for name, t := range values {
+		if err := p.Set(name, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CopyFrom copies every segment of q, which must have the same layout. It is how an exploit step or a hard target update is done: one copy per segment.
+func (p *Params) CopyFrom(q *Params) error {
+	if len(p.segments) != len(q.segments) {
+		return fmt.Errorf("copy parameters: %d segments into %d", len(q.segments), len(p.segments))
+	}
+	for i, s := range p.segments {
+		if s == q.segments[i] {
+			continue
+		}
+		if s.size != q.segments[i].size || s.Role != q.segments[i].Role {
+			return fmt.Errorf("copy parameters: segment %d has another layout", i)
+		}
+		copy(s.Floats(), q.segments[i].Floats())
+	}
+	return nil
+}
+
+// Close frees what nobody else shares.
+func (p *Params) Close() error {
+	var first error
+	for _, s := range p.segments {
+		if err := s.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
