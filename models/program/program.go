@@ -1,0 +1,427 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"onnxrl/models"
+	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// ErrNotSeparable is returned when a graph cannot be split over the batch, because its rows depend on each other.
+var ErrNotSeparable = errors.New("the graph's result depends on rows of the batch together")
+
+// Config describes a program.
+type Config struct {
+	// Engine compiles the graphs; Options are passed to it.
+	Engine  engine.Compiler
+	Options engine.Options
+	// Objectives are differentiated with respect to every trainable parameter unless an objective says otherwise. None makes a program that only runs forward.
+	Objectives []autodiff.Objective
+	// Batch is the number of rows. BatchSymbol names the symbolic extent that stands for it; inputs and outputs whose first extent it is are split over shards.
+	Batch       int
+	BatchSymbol string
+	// Bind gives numbers to the model's other symbolic extents.
+	Bind map[string]int
+	// Shards is the number of parallel parts. 0 means 1. Batch must be a multiple of it.
+	Shards int
+	// Updates maps buffers (running statistics) to the outputs that hold their new values. They are copied after a successful run.
+	Updates map[string]string
+}
+
+// Program is a compiled, bound training or evaluation graph. It is not safe for concurrent use.
+type Program struct {
+	cfg       Config
+	params    *models.Params
+	gradient  *autodiff.Gradient
+	inputs    map[string]*tensor.Tensor
+	outputs   map[string]*tensor.Tensor
+	arenas    []*tensor.Arena
+	shards    []*shard
+	grads     []*models.Segment
+	unreached []string
+	updates   [][2]*tensor.Tensor
+}
+
+// shard is one part of the batch.
+type shard struct {
+	binding engine.Binding
+	session engine.Session
+	grads   []*models.Segment
+	// sums pairs the unbatched float outputs of the whole with this shard's own.
+	sums [][2][]float32
+	start   chan struct{}
+	done    chan error
+}
+
+// New differentiates, compiles and binds. params stay the caller's and must outlive the program. net's graph is not changed.
+func New(net *models.Network, params *models.Params, cfg Config) (*Program, error) {
+	if cfg.Shards == 0 {
+		cfg.Shards = 1
+	}
+	if cfg.Batch <= 0 || cfg.Shards < 1 || cfg.Batch%cfg.Shards != 0 {
+		return nil, fmt.Errorf("new program: batch %d with %d shards: the batch must be a positive multiple of the shards", cfg.Batch, cfg.Shards)
+	}
+	p, err := build(net, params, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("new program: %w", err)
+	}
+	if cfg.Shards > 1 {
+		one := cfg
+		one.Shards = 1
+		ref, err := build(net, params, one)
+		if err == nil {
+			err = p.proveSeparable(ref)
+			err = errors.Join(err, ref.Close())
+		}
+		if err != nil {
+			p.Close()
+			return nil, fmt.Errorf("new program: %w", err)
+		}
+	}
+	return p, nil
+}
+
+func build(net *models.Network, params *models.Params, cfg Config) (_ *Program, err error) {
+	p := &Program{cfg: cfg, params: params, inputs: map[string]*tensor.Tensor{}, outputs: map[string]*tensor.Tensor{}}
+	defer func() {
+		if err != nil {
+			p.Close()
+		}
+	}()
+	model, err := p.differentiate(net)
+	if err != nil {
+		return nil, err
+	}
+	for k := range cfg.Shards {
+		s, err := p.compile(model)
+		if err != nil {
+			return nil, err
+		}
+		p.shards = append(p.shards, s)
+		if k == 0 {
+			if err := p.allocate(s.session, net); err != nil {
+				return nil, err
+			}
+		}
+		if err := p.bind(s, k, net); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range p.shards[1:] {
+		s.start, s.done = make(chan struct{}), make(chan error)
+		go func() {
+			for range s.start {
+				s.done <- s.binding.Run()
+			}
+			close(s.done)
+		}()
+	}
+	for name, out := range cfg.Updates {
+		dst, src := params.View(name), p.outputs[out]
+		if dst == nil || src == nil {
+			return nil, fmt.Errorf("update of buffer %q from output %q: no such buffer or output", name, out)
+		}
+		p.updates = append(p.updates, [2]*tensor.Tensor{dst, src})
+	}
+	return p, nil
+}
+
+// differentiate builds the graph of one shard.
+func (p *Program) differentiate(net *models.Network) (*onnx.Model, error) {
+	bind := map[string]int{}
+	for k, v := range p.cfg.Bind {
+		bind[k] = v
+	}
+	if p.cfg.BatchSymbol != "" {
+		bind[p.cfg.BatchSymbol] = p.cfg.Batch / p.cfg.Shards
+	}
+	if len(p.cfg.Objectives) == 0 {
+		m := net.Model.ShallowClone()
+		bindDims(m.Graph, bind)
+		return m, nil
+	}
+	var trainable []string
+	for _, s := range net.Specs {
+		if s.Role == models.Trainable {
+			trainable = append(trainable, s.Name)
+		}
+	}
+	objs := slices.Clone(p.cfg.Objectives)
+	for i := range objs {
+		if objs[i].Wrt == nil {
+			objs[i].Wrt = trainable
+		}
+	}
+	g, err := autodiff.Grad(net.Model, autodiff.Options{Objectives: objs, Bind: bind})
+	if err != nil {
+		return nil, err
+	}
+	p.gradient = g
+	for _, outs := range g.Outputs {
+		for _, o := range outs {
+			if o.Unreached {
+				p.unreached = append(p.unreached, o.Wrt)
+			}
+		}
+	}
+	return g.Model, nil
+}
+
+func bindDims(g *onnx.Graph, bind map[string]int) {
+	for _, list := range [][]*onnx.ValueInfo{g.Input, g.Output} {
+		for _, v := range list {
+			if t, ok := v.TensorType(); ok {
+				v.Type = onnx.NewValueInfo("", t.Bind(bind)).Type
+			}
+		}
+	}
+	g.ValueInfo = nil
+}
+
+func (p *Program) compile(m *onnx.Model) (*shard, error) {
+	s, err := p.cfg.Engine.Compile(m, p.cfg.Options)
+	if err != nil {
+		return nil, err
+	}
+	return &shard{session: s}, nil
+}
+
+// isBatched reports whether the network declares the batch symbol as the first extent of an input or output.
+func (p *Program) isBatched(list []*onnx.ValueInfo, name string) bool {
+	for _, v := range list {
+		if v.Name == name {
+			t, ok := v.TensorType()
+			return ok && t.Ranked && len(t.Dims) > 0 && p.cfg.BatchSymbol != "" && t.Dims[0].Param == p.cfg.BatchSymbol
+		}
+	}
+	return false
+}
+
+// arenaTensor makes a buffer with an arena of its own.
+func (p *Program) arenaTensor(d tensor.DType, shape []int) (*tensor.Tensor, error) {
+	n, err := tensor.Len(shape)
+	if err != nil {
+		return nil, err
+	}
+	a, err := tensor.NewArena(d.ByteLen(n))
+	if err != nil {
+		return nil, err
+	}
+	p.arenas = append(p.arenas, a)
+	return a.Tensor(d, 0, shape...)
+}
+
+// allocate makes the batch and output buffers of the whole batch, from the ports of the first shard.
+func (p *Program) allocate(s engine.Session, net *models.Network) error {
+	gradNames := p.gradientNames()
+	for _, port := range s.Inputs() {
+		if p.params.View(port.Name) != nil {
+			continue
+		}
+		shape := slices.Clone(port.Shape)
+		if p.isBatched(net.Model.Graph.Input, port.Name) {
+			shape[0] = p.cfg.Batch
+		}
+		t, err := p.arenaTensor(port.DType, shape)
+		if err != nil {
+			return fmt.Errorf("input %q: %w (bind its symbolic extents)", port.Name, err)
+		}
+		p.inputs[port.Name] = t
+	}
+	for _, port := range s.Outputs() {
+		if _, ok := gradNames[port.Name]; ok {
+			continue
+		}
+		shape := slices.Clone(port.Shape)
+		if p.isBatched(net.Model.Graph.Output, port.Name) {
+			shape[0] = p.cfg.Batch
+		}
+		t, err := p.arenaTensor(port.DType, shape)
+		if err != nil {
+			return fmt.Errorf("output %q: %w (its shape is not static)", port.Name, err)
+		}
+		p.outputs[port.Name] = t
+	}
+	return nil
+}
+
+// gradientNames maps gradient outputs to the objective and the parameter they belong to.
+func (p *Program) gradientNames() map[string]gradientOf {
+	out := map[string]gradientOf{}
+	if p.gradient == nil {
+		return out
+	}
+	for i, outs := range p.gradient.Outputs {
+		for _, o := range outs {
+			out[o.Name] = gradientOf{objective: i, param: o.Wrt}
+		}
+	}
+	return out
+}
+
+type gradientOf struct {
+	objective int
+	param     string
+}
+
+// bind fixes the buffers of shard k.
+func (p *Program) bind(s *shard, k int, net *models.Network) error {
+	if tr := p.params.Segment(models.Trainable); tr != nil && p.gradient != nil {
+		for range p.gradient.Outputs {
+			g, err := tr.Like()
+			if err != nil {
+				return err
+			}
+			s.grads = append(s.grads, g)
+		}
+		if k == 0 {
+			p.grads = s.grads
+		}
+	}
+	rows := p.cfg.Batch / p.cfg.Shards
+	part := func(t *tensor.Tensor, list []*onnx.ValueInfo, name string) *tensor.Tensor {
+		if p.isBatched(list, name) {
+			return t.Rows(k*rows, (k+1)*rows)
+		}
+		return t
+	}
+	var in, out []*tensor.Tensor
+	for _, port := range s.session.Inputs() {
+		if v := p.params.View(port.Name); v != nil {
+			in = append(in, v)
+		} else {
+			in = append(in, part(p.inputs[port.Name], net.Model.Graph.Input, port.Name))
+		}
+	}
+	gradNames := p.gradientNames()
+	for _, port := range s.session.Outputs() {
+		if g, ok := gradNames[port.Name]; ok {
+			v, err := p.gradientView(s, g, port)
+			if err != nil {
+				return err
+			}
+			out = append(out, v)
+			continue
+		}
+		t := p.outputs[port.Name]
+		if k > 0 && !p.isBatched(net.Model.Graph.Output, port.Name) {
+			own, err := p.arenaTensor(t.DType(), t.Shape())
+			if err != nil {
+				return err
+			}
+			if t.DType() == tensor.Float32 {
+				s.sums = append(s.sums, [2][]float32{t.Float32s(), own.Float32s()})
+			}
+			t = own
+		}
+		out = append(out, part(t, net.Model.Graph.Output, port.Name))
+	}
+	var err error
+	s.binding, err = s.session.Bind(out, in)
+	return err
+}
+
+// gradientView returns where a gradient output goes: into the shard's gradient segment when it belongs to a parameter, else into an output buffer of its own.
+func (p *Program) gradientView(s *shard, g gradientOf, port engine.Port) (*tensor.Tensor, error) {
+	if tr := p.params.Segment(models.Trainable); tr != nil {
+		for i, spec := range tr.Specs() {
+			if spec.Name == g.param {
+				return s.grads[g.objective].View(i), nil
+			}
+		}
+	}
+	if p.cfg.Shards > 1 {
+		return nil, fmt.Errorf("gradient of %q: gradients of inputs need a program of one shard", g.param)
+	}
+	t, err := p.arenaTensor(port.DType, port.Shape)
+	if err != nil {
+		return nil, err
+	}
+	p.outputs[port.Name] = t
+	return t, nil
+}
+
+// Input returns the batch buffer of a data input, or nil when there is none of that name. Fill it before Run; it keeps its content between runs.
+func (p *Program) Input(name string) *tensor.Tensor { return p.inputs[name] }
+
+// Inputs returns the names of all batch buffers, sorted.
+func (p *Program) Inputs() []string {
+	var names []string
+	for n := range p.inputs {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Output returns the buffer of an output, or nil when there is none of that name. Its content is valid after Run until the next Run.
+func (p *Program) Output(name string) *tensor.Tensor { return p.outputs[name] }
+
+// Gradients returns the gradients of objective i in the layout of the trainable parameters. They are valid after Run until the next Run.
+func (p *Program) Gradients(i int) *models.Segment { return p.grads[i] }
+
+// Graph returns the differentiated graph of one shard, or nil for a program without objectives.
+func (p *Program) Graph() *autodiff.Gradient { return p.gradient }
+
+// Unreached names the trainable parameters that no loss depends on; their gradients are zero.
+func (p *Program) Unreached() []string { return p.unreached }
+
+// Run executes the program once on the buffers' contents. It allocates nothing.
+func (p *Program) Run() error {
+	for _, s := range p.shards[1:] {
+		s.start <- struct{}{}
+	}
+	err := p.shards[0].binding.Run()
+	for _, s := range p.shards[1:] {
+		if e := <-s.done; e != nil && err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if len(p.shards) > 1 {
+		p.reduce()
+	}
+	for _, u := range p.updates {
+		copy(u[0].Bytes(), u[1].Bytes())
+	}
+	return nil
+}
+
+// RunContext is Run after a check of ctx, for loops that must stop between runs.
+func (p *Program) RunContext(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return p.Run()
+}
+
+// Close frees sessions and buffers. The parameters stay.
+func (p *Program) Close() error {
+	var errs []error
+	for _, s := range p.shards {
+		if s.start != nil {
+			close(s.start)
+			<-s.done
+		}
+		if s.binding != nil {
+			errs = append(errs, s.binding.Close())
+		}
+		errs = append(errs, s.session.Close())
+		for _, g := range s.grads {
+			errs = append(errs, g.Close())
+		}
+	}
+	for _, a := range p.arenas {
+		errs = append(errs, a.Close())
+	}
+	p.shards, p.arenas, p.grads = nil, nil, nil
+	return errors.Join(errs...)
+}
