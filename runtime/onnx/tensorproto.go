@@ -9,7 +9,8 @@ import (
 )
 
 // TensorOf decodes a TensorProto whose data is inside the message. Raw data is shared where its alignment allows, and must then not be changed; typed fields
-// (float_data, int64_data, …) are converted. External data must have been resolved first; see [Load].
+// (float_data, int64_data, …) are converted. External data must have been resolved first; see [Load] and
+// [Model.ResolveExternal].
 func TensorOf(p *TensorProto) (*tensor.Tensor, error) {
 	t, err := tensorOf(p)
 	if err != nil {
@@ -20,14 +21,7 @@ func TensorOf(p *TensorProto) (*tensor.Tensor, error) {
 
 func tensorOf(p *TensorProto) (*tensor.Tensor, error) {
 	d := tensor.DType(p.GetDataType())
-	shape := make([]int, len(p.GetDims()))
-	for i, v := range p.GetDims() {
-		if v < 0 || v > math.MaxInt32*int64(16) {
-			return nil, fmt.Errorf("extent %d of axis %d is out of range", v, i)
-		}
-		shape[i] = int(v)
-	}
-	n, err := tensor.Len(shape)
+	shape, n, err := protoShape(p)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +121,28 @@ func tensorOf(p *TensorProto) (*tensor.Tensor, error) {
 	}
 	return t, nil
 }
+
+// protoShape returns a tensor's shape and number of elements. It refuses counts whose size in bytes could overflow.
+func protoShape(p *TensorProto) ([]int, int, error) {
+	shape := make([]int, len(p.GetDims()))
+	for i, v := range p.GetDims() {
+		if v < 0 || v > maxElements {
+			return nil, 0, fmt.Errorf("extent %d of axis %d is out of range", v, i)
+		}
+		shape[i] = int(v)
+	}
+	n, err := tensor.Len(shape)
+	if err != nil {
+		return nil, 0, err
+	}
+	if int64(n) > maxElements {
+		return nil, 0, fmt.Errorf("shape %v has too many elements", shape)
+	}
+	return shape, n, nil
+}
+
+// maxElements keeps the size in bits of the widest element type, 128, inside an int64.
+const maxElements = 1 << 48
 
 // ProtoOf encodes a tensor as a TensorProto with raw data that shares the tensor's memory; strings are copied.
 func ProtoOf(name string, t *tensor.Tensor) *TensorProto {
