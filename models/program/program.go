@@ -54,9 +54,9 @@ type shard struct {
 	session engine.Session
 	grads   []*models.Segment
 	// sums pairs the unbatched float outputs of the whole with this shard's own.
-	sums [][2][]float32
-	start   chan struct{}
-	done    chan error
+	sums  [][2][]float32
+	start chan struct{}
+	done  chan error
 }
 
 // New differentiates, compiles and binds. params stay the caller's and must outlive the program. net's graph is not changed.

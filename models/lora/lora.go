@@ -1,0 +1,279 @@
+package lora
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// MetaKey is the model metadata property in which [Apply] records the adapters, so that [Merge] needs nothing but the model.
+const MetaKey = "onnxrl.lora"
+
+// Pattern matches the names of all adapter parameters; training patterns use it.
+const Pattern = "lora/*"
+
+// Config selects the adapted layers and the adapters' size.
+type Config struct {
+	// Rank is r, the inner width of an adapter. It must be positive.
+	Rank int `yaml:"rank"`
+	// Alpha scales the adapter by Alpha/Rank. 0 means Alpha = Rank, a scale of 1.
+	Alpha float64 `yaml:"alpha"`
+	// Target lists patterns (globs in which * matches any run of characters) of weight or node names. Empty means every layer that can be adapted.
+	Target []string `yaml:"target"`
+	// Seed draws the initial A matrices.
+	Seed uint64 `yaml:"seed"`
+}
+
+// Validate reports all problems of a configuration.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Rank <= 0 {
+		errs = append(errs, fmt.Errorf("rank: %d, expected a positive number", c.Rank))
+	}
+	if c.Alpha < 0 || math.IsNaN(c.Alpha) || math.IsInf(c.Alpha, 0) {
+		errs = append(errs, fmt.Errorf("alpha: %g, expected a finite number ≥ 0", c.Alpha))
+	}
+	return errors.Join(errs...)
+}
+
+// Adapter describes one adapted weight.
+type Adapter struct {
+	// Weight is the adapted initializer; A and B are the adapter's.
+	Weight string `json:"weight"`
+	A      string `json:"a"`
+	B      string `json:"b"`
+	// Kind is "right" for x·W with W [in, out], "left" for W·x with W [out, in], "gemm_t" for x·Wᵀ with W [out, in], "conv" for a convolution.
+	Kind  string  `json:"kind"`
+	Scale float64 `json:"scale"`
+	Group int     `json:"group,omitempty"`
+	// Outputs lists the values that the adapted nodes produce.
+	Outputs []string `json:"outputs"`
+	// Rank is the inner width.
+	Rank int `json:"rank"`
+}
+
+// Apply returns a copy of m with adapters and the list of adapters, in graph order. Weights are shared with m. It is an error when a target pattern matches no layer that can be
+// adapted, or when m has adapters already.
+func Apply(m *onnx.Model, cfg Config) (*onnx.Model, []Adapter, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("apply lora: %w", err)
+	}
+	if _, ok := m.Meta(MetaKey); ok {
+		return nil, nil, fmt.Errorf("apply lora: the model has adapters already; merge them first")
+	}
+	if cfg.Alpha == 0 {
+		cfg.Alpha = float64(cfg.Rank)
+	}
+	out := m.ShallowClone()
+	nodes := out.Graph.Node
+	out.Graph.Node = nil
+	r := &rewriter{cfg: cfg, b: onnx.Extend(out), byWeight: map[string]*Adapter{}, init: map[string]*onnx.TensorProto{}, hit: map[string]bool{}}
+	for _, t := range out.Graph.Initializer {
+		r.init[t.Name] = t
+	}
+	for _, n := range nodes {
+		for _, o := range n.Output {
+			if o != "" && !r.b.Claim(o) {
+				return nil, nil, fmt.Errorf("apply lora: %w", r.b.Err())
+			}
+		}
+	}
+	for _, n := range nodes {
+		if err := r.node(n); err != nil {
+			return nil, nil, fmt.Errorf("apply lora to %s: %w", n.Describe(), err)
+		}
+	}
+	if err := r.b.Err(); err != nil {
+		return nil, nil, fmt.Errorf("apply lora: %w", err)
+	}
+	for _, pat := range cfg.Target {
+		if !r.hit[pat] {
+			return nil, nil, fmt.Errorf("apply lora: target %q matches no MatMul, Gemm or Conv whose weight is an initializer; %s", pat, r.candidates(nodes))
+		}
+	}
+	if len(r.order) == 0 {
+		return nil, nil, fmt.Errorf("apply lora: the model has no MatMul, Gemm or Conv whose weight is a float32 initializer")
+	}
+	adapters := make([]Adapter, len(r.order))
+	for i, w := range r.order {
+		adapters[i] = *r.byWeight[w]
+	}
+	text, err := json.Marshal(adapters)
+	if err != nil {
+		return nil, nil, fmt.Errorf("apply lora: %w", err)
+	}
+	out.SetMeta(MetaKey, string(text))
+	return out, adapters, nil
+}
+
+type rewriter struct {
+	cfg      Config
+	b        *onnx.Builder
+	init     map[string]*onnx.TensorProto
+	byWeight map[string]*Adapter
+	order    []string
+	hit      map[string]bool
+}
+
+// weightOf returns the index of a node's weight input, or -1 when the node cannot be adapted.
+func (r *rewriter) weightOf(n *onnx.Node) int {
+	if onnx.NormalizeDomain(n.Domain) != "" {
+		return -1
+	}
+	isWeight := func(i, rank int) bool {
+		t := r.init[string(n.In(i))]
+		return t != nil && tensor.DType(t.DataType) == tensor.Float32 && (rank == 0 && len(t.Dims) >= 3 || len(t.Dims) == rank)
+	}
+	switch n.OpType {
+	case "MatMul":
+		switch {
+		case isWeight(1, 2):
+			return 1
+		case isWeight(0, 2):
+			return 0
+		}
+	case "Gemm":
+		if isWeight(1, 2) && n.Int("transA", 0) == 0 {
+			return 1
+		}
+	case "Conv":
+		if isWeight(1, 0) {
+			return 1
+		}
+	}
+	return -1
+}
+
+// wanted reports whether a node is a target, and notes which patterns hit.
+func (r *rewriter) wanted(n *onnx.Node, weight string) bool {
+	if len(r.cfg.Target) == 0 {
+		return true
+	}
+	ok := false
+	for _, pat := range r.cfg.Target {
+		if autodiff.Match(pat, weight) || n.Name != "" && autodiff.Match(pat, n.Name) {
+			r.hit[pat], ok = true, true
+		}
+	}
+	return ok
+}
+
+func (r *rewriter) candidates(nodes []*onnx.Node) string {
+	var names []string
+	for _, n := range nodes {
+		if i := r.weightOf(n); i >= 0 && !slices.Contains(names, n.Input[i]) {
+			names = append(names, n.Input[i])
+		}
+	}
+	if len(names) == 0 {
+		return "there are none"
+	}
+	if len(names) > 12 {
+		names = append(names[:12], "…")
+	}
+	return "there are " + strings.Join(names, ", ")
+}
+
+// node appends a node, adapted when it is a target.
+func (r *rewriter) node(n *onnx.Node) error {
+	wi := r.weightOf(n)
+	if wi < 0 || !r.wanted(n, n.Input[wi]) {
+		r.b.Append(n)
+		return nil
+	}
+	weight := n.Input[wi]
+	ad, err := r.adapter(n, wi, weight)
+	if err != nil {
+		return err
+	}
+	y := n.Output[0]
+	ad.Outputs = append(ad.Outputs, y)
+	base := r.b.Fresh("lora/" + y + "/base")
+	n.Output[0] = string(base)
+	r.b.Append(n)
+	r.b.SetScope("lora/" + y + "/")
+	x := n.In(1 - wi)
+	a, b := onnx.Value(ad.A), onnx.Value(ad.B)
+	var delta onnx.Value
+	switch ad.Kind {
+	case "right":
+		delta = r.b.Op("MatMul", []onnx.Value{r.b.Op("MatMul", []onnx.Value{x, a}), b})
+	case "left":
+		delta = r.b.Op("MatMul", []onnx.Value{b, r.b.Op("MatMul", []onnx.Value{a, x})})
+	case "gemm_t":
+		tb := onnx.AttrInt("transB", 1)
+		delta = r.b.Op("Gemm", []onnx.Value{r.b.Op("Gemm", []onnx.Value{x, a}, tb), b}, tb)
+	case "conv":
+		var attrs []*onnx.Attribute
+		for _, at := range n.Attribute {
+			attrs = append(attrs, at)
+		}
+		h := r.b.Op("Conv", []onnx.Value{x, a}, attrs...)
+		delta = r.b.Op("Conv", []onnx.Value{h, b}, onnx.AttrInt("group", ad.Group))
+	}
+	scale := ad.Scale
+	if n.OpType == "Gemm" {
+		scale *= float64(n.Float("alpha", 1))
+	}
+	if scale != 1 {
+		delta = r.b.Op("Mul", []onnx.Value{delta, r.b.Float(float32(scale))})
+	}
+	r.b.SetScope("")
+	r.b.Append(&onnx.Node{OpType: "Add", Name: "lora/" + y + "/add", Input: []string{string(base), string(delta)}, Output: []string{y}})
+	return nil
+}
+
+// adapter returns the adapter of a weight, made on first use: a weight shared by several nodes has one adapter.
+func (r *rewriter) adapter(n *onnx.Node, wi int, weight string) (*Adapter, error) {
+	kind, group := "right", 0
+	switch {
+	case n.OpType == "Gemm" && n.Int("transB", 0) != 0:
+		kind = "gemm_t"
+	case n.OpType == "MatMul" && wi == 0:
+		kind = "left"
+	case n.OpType == "Conv":
+		kind, group = "conv", n.Int("group", 1)
+	}
+	if ad := r.byWeight[weight]; ad != nil {
+		if ad.Kind != kind || ad.Group != group {
+			return nil, fmt.Errorf("weight %q is used as %s here and as %s elsewhere; exclude it from the targets", weight, kind, ad.Kind)
+		}
+		return ad, nil
+	}
+	ad := &Adapter{Weight: weight, Kind: kind, Group: group, Rank: r.cfg.Rank, Scale: r.cfg.Alpha / float64(r.cfg.Rank)}
+	d := r.init[weight].Dims
+	k := r.cfg.Rank
+	var aShape, bShape []int
+	fan := 1
+	switch kind {
+	case "right":
+		aShape, bShape, fan = []int{int(d[0]), k}, []int{k, int(d[1])}, int(d[0])
+	case "left", "gemm_t":
+		aShape, bShape, fan = []int{k, int(d[1])}, []int{int(d[0]), k}, int(d[1])
+	case "conv":
+		aShape, bShape = []int{k * group}, []int{int(d[0]), k}
+		for _, e := range d[1:] {
+			aShape = append(aShape, int(e))
+			fan *= int(e)
+		}
+		for range d[2:] {
+			bShape = append(bShape, 1)
+		}
+	}
+	a, b := tensor.New(tensor.Float32, aShape...), tensor.New(tensor.Float32, bShape...)
+	bound := float32(1 / math.Sqrt(float64(max(fan, 1))))
+	rng.New(r.cfg.Seed).Split("lora").Split(weight).Stream().FillUniform32(a.Float32s(), -bound, bound)
+	ad.A = string(r.b.Initializer("lora/"+weight+"/A", a))
+	ad.B = string(r.b.Initializer("lora/"+weight+"/B", b))
+	r.byWeight[weight] = ad
+	r.order = append(r.order, weight)
+	return ad, nil
+}
