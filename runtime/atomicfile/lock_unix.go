@@ -1,0 +1,68 @@
+//go:build unix
+
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// lock takes the advisory lock that says that a process is writing the file. Closing the file releases it.
+func lock(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if unsupported(err) {
+		return nil // Some network file systems have no locks; the file is then indistinguishable from a stale one.
+	}
+	return err
+}
+
+// isStale says whether no process holds the lock of the file.
+func isStale(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+}
+
+// Lock takes an exclusive advisory lock on path, a file that is created where it is missing, and returns the function that
+// releases it. The kernel releases it as well when the process ends in any way. It does not wait: ErrLocked says that
+// another process holds the lock.
+func Lock(path string) (release func() error, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	switch {
+	case err == nil || unsupported(err):
+		return f.Close, nil
+	case errors.Is(err, unix.EWOULDBLOCK):
+		err = ErrLocked
+	}
+	f.Close()
+	return nil, fmt.Errorf("lock %s: %w", path, err)
+}
+
+func unsupported(err error) bool {
+	return errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL)
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !unsupported(err) {
+		return err
+	}
+	return nil
+}
+
+// closeBeforeRename is true where an open file cannot be renamed.
+const closeBeforeRename = false
