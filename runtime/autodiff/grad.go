@@ -165,7 +165,7 @@ func prepare(m *onnx.Model, o Options) (*pass, error) {
 		}
 	}
 	b := onnx.Extend(m)
-	b.OnNode(env.Apply)
+	env.Track(b)
 	return &pass{model: m, rules: rules(), reserved: map[string]bool{}, c: &Context{b: b, env: env, opset: m.Opset("")}}, nil
 }
 
@@ -191,7 +191,6 @@ func (p *pass) resolve(o *Objective) error {
 				continue
 			}
 			p.c.b.Input(l.Cotangent, f.Type)
-			p.c.env.Set(onnx.Value(l.Cotangent), shape.Fact{Type: f.Type})
 		}
 	}
 	for _, s := range o.Stop {

@@ -25,6 +25,7 @@ type Builder struct {
 	consts map[string]Value
 	scope  string
 	onNode func(*Node) error
+	onType func(Value, TensorType, *tensor.Tensor)
 	err    error
 }
 
@@ -65,6 +66,15 @@ func (b *Builder) collect(g *Graph) {
 // OnNode sets a function called for each node that is appended; its error becomes the builder's. It is how types are tracked while a graph grows.
 func (b *Builder) OnNode(f func(*Node) error) { b.onNode = f }
 
+// OnType sets a function called for each input, initializer and constant that is declared, with its type and, for constants and initializers, its content.
+func (b *Builder) OnType(f func(v Value, t TensorType, content *tensor.Tensor)) { b.onType = f }
+
+func (b *Builder) typed(v Value, t TensorType, content *tensor.Tensor) {
+	if b.onType != nil {
+		b.onType(v, t, content)
+	}
+}
+
 // Err returns the first error.
 func (b *Builder) Err() error { return b.err }
 
@@ -101,6 +111,7 @@ func (b *Builder) Input(name string, t TensorType) Value {
 	}
 	b.used[name] = true
 	b.graph.Input = append(b.graph.Input, NewValueInfo(Value(name), t))
+	b.typed(Value(name), t, nil)
 	return Value(name)
 }
 
@@ -112,6 +123,7 @@ func (b *Builder) Initializer(name string, t *tensor.Tensor) Value {
 	}
 	b.used[name] = true
 	b.graph.Initializer = append(b.graph.Initializer, ProtoOf(name, t))
+	b.typed(Value(name), TypeOf(t.DType(), t.Shape()...), t)
 	return Value(name)
 }
 
@@ -190,6 +202,7 @@ func (b *Builder) Const(t *tensor.Tensor) Value {
 	v := b.Fresh("const/" + constHint(t))
 	b.SetScope(old)
 	b.graph.Initializer = append(b.graph.Initializer, ProtoOf(string(v), t))
+	b.typed(v, TypeOf(t.DType(), t.Shape()...), t)
 	b.consts[key] = v
 	return v
 }

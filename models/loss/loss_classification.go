@@ -1,0 +1,54 @@
+package loss
+
+import (
+	"fmt"
+
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// crossEntropy takes logits [batch, classes, …] and int64 class indices [batch, …]. It also reports the accuracy.
+func crossEntropy(b *builder) (onnx.Value, map[string]onnx.Value, error) {
+	t := b.env.Type(b.y)
+	if len(t.Dims) < 2 || !t.Dims[1].IsKnown() {
+		return "", nil, fmt.Errorf("the prediction is %v, expected float32[batch,classes,…] with a known number of classes", t)
+	}
+	classes := t.Dims[1].Value
+	tt := onnx.TensorType{DType: tensor.Int64, Ranked: true, Dims: append([]onnx.Dim{t.Dims[0]}, t.Dims[2:]...)}
+	target := b.declare(tt)
+	logp := b.Op("LogSoftmax", []onnx.Value{b.y}, onnx.AttrInt("axis", 1))
+	index := b.bin("Unsqueeze", target, b.Ints(1))
+	picked := b.Op("GatherElements", []onnx.Value{logp, index}, onnx.AttrInt("axis", 1))
+	nll := b.un("Neg", b.bin("Squeeze", picked, b.Ints(1)))
+	if s := float32(b.term.LabelSmoothing); s > 0 {
+		// (1−s)·nll + s·mean over classes of −log p.
+		all := b.Op("ReduceSum", []onnx.Value{logp, b.Ints(1)}, onnx.AttrInt("keepdims", 0))
+		nll = b.bin("Add", b.bin("Mul", nll, b.Float(1-s)), b.bin("Mul", all, b.Float(-s/float32(classes))))
+	}
+	best := b.Op("ArgMax", []onnx.Value{b.y}, onnx.AttrInt("axis", 1), onnx.AttrInt("keepdims", 0))
+	hit := b.Op("Cast", []onnx.Value{b.bin("Equal", best, target)}, onnx.AttrInt("to", int(tensor.Float32)))
+	return b.perSample(nll), map[string]onnx.Value{"accuracy": b.perSample(hit)}, nil
+}
+
+// bceLogits is softplus(x) − x·t, the stable form of binary cross-entropy on logits.
+func bceLogits(b *builder) (onnx.Value, map[string]onnx.Value, error) {
+	t := b.likePrediction()
+	l := b.bin("Sub", b.un("Softplus", b.y), b.bin("Mul", b.y, t))
+	return b.perSample(l), b.binaryAccuracy(t, 0), nil
+}
+
+// bce is −t·log p − (1−t)·log(1−p) on probabilities, with logarithms clamped at −100 as PyTorch does.
+func bce(b *builder) (onnx.Value, map[string]onnx.Value, error) {
+	t := b.likePrediction()
+	one := b.Float(1)
+	log := func(v onnx.Value) onnx.Value { return b.bin("Max", b.un("Log", v), b.Float(-100)) }
+	pos := b.bin("Mul", t, log(b.y))
+	neg := b.bin("Mul", b.bin("Sub", one, t), log(b.bin("Sub", one, b.y)))
+	return b.perSample(b.un("Neg", b.bin("Add", pos, neg))), b.binaryAccuracy(t, 0.5), nil
+}
+
+// binaryAccuracy compares prediction and target after thresholding, the target at one half.
+func (b *builder) binaryAccuracy(t onnx.Value, threshold float32) map[string]onnx.Value {
+	eq := b.bin("Equal", b.bin("Greater", b.y, b.Float(threshold)), b.bin("Greater", t, b.Float(0.5)))
+	return map[string]onnx.Value{"accuracy": b.perSample(b.Op("Cast", []onnx.Value{eq}, onnx.AttrInt("to", int(tensor.Float32))))}
+}
