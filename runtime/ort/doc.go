@@ -1,0 +1,42 @@
+// Package ort executes models with ONNX Runtime. It is the only part of the
+// program that needs cgo; without cgo it builds, and [New] says
+// [ErrUnavailable].
+//
+// # Parts
+//
+// [New] finds the shared library (sub-package library), loads it once per process
+// and returns an [engine.Compiler]. The github.com/yalue/onnxruntime_go module
+// loads the library and makes the environment, session options, sessions, run
+// options and bindings. internal/capi holds the few calls that the module lacks;
+// its package comment lists them. Sub-package floor measures runs in a C loop, the
+// yardstick of the benchmarks.
+//
+// # Memory
+//
+// Nothing is copied on the way in or out: ONNX Runtime reads and writes the
+// tensors' own memory. Arena memory lies outside the Go heap and is retained while
+// C may look at it; Go memory is pinned for as long. Strings, and outputs whose
+// shape only the run knows, are the exceptions: they are copied, once.
+//
+// A session copies its initializers while it is made, so they may change
+// afterwards without effect: parameters that change are inputs (design decision
+// D2).
+//
+// # Threads and numbers
+//
+// A run executes on the calling thread, and with one thread (the default) only
+// there; workers of a larger [engine.Options.Threads] do not spin. Results are
+// reproducible for one machine, release, optimisation level and thread count.
+//
+// Denormal numbers are flushed to zero during a run, because arithmetic on them is
+// about ten times slower; [Options.KeepDenormals] turns that off. The calling
+// thread's floating-point mode is restored before the call returns.
+//
+// # Errors
+//
+// An operator or a type that ONNX Runtime does not know is an
+// [engine.UnsupportedError], any other refusal of a model a [ModelError], a
+// failure during a run an [engine.RunError]. All keep ONNX Runtime's words, and the
+// node's name where it gives one. ONNX Runtime itself writes nothing to the
+// standard error.
+package ort

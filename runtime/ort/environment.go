@@ -1,0 +1,130 @@
+//go:build cgo
+
+package ort
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	onnxruntime "github.com/yalue/onnxruntime_go"
+
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/ort/internal/capi"
+	"onnxrl/runtime/ort/library"
+)
+
+// The library and its environment exist once per process. They are never
+// unloaded: ONNX Runtime's own threads and static objects do not survive that.
+var process struct {
+	mu     sync.Mutex
+	loaded *Runtime
+	memory capi.Handle // description of host memory
+}
+
+// live counts what capi does not count itself.
+var live struct{ sessions, bindings, runOptions atomic.Int64 }
+
+// Live returns the number of native objects that this package holds. It is zero
+// once every session and binding is closed.
+func Live() Objects {
+	return Objects{
+		Sessions:   int(live.sessions.Load()),
+		Bindings:   int(live.bindings.Load()),
+		Values:     capi.LiveValues(),
+		RunOptions: int(live.runOptions.Load()),
+	}
+}
+
+// New returns the engine, after finding (with o.Library.AllowInstall, installing)
+// and loading ONNX Runtime if this is the first call of the process. ctx ends an
+// installation; it has no effect later. Safe for concurrent use.
+func New(ctx context.Context, o Options) (engine.Compiler, error) {
+	memory, err := load(ctx, o.Library)
+	if err != nil {
+		return nil, fmt.Errorf("start ONNX Runtime: %w", err)
+	}
+	return &compiler{memory: memory, flush: !o.KeepDenormals}, nil
+}
+
+// Info describes the loaded library. Before the first successful [New] it is an
+// error.
+func Info() (Runtime, error) {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	if process.loaded == nil {
+		return Runtime{}, errors.New("describe ONNX Runtime: it is not loaded")
+	}
+	return *process.loaded, nil
+}
+
+func load(ctx context.Context, o library.Options) (capi.Handle, error) {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	if process.loaded != nil {
+		if err := sameLibrary(process.loaded.Library, o.Path); err != nil {
+			return nil, err
+		}
+		return process.memory, nil
+	}
+	found, err := library.Locate(ctx, o)
+	if errors.Is(err, library.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := initialise(found.Path); err != nil {
+		if found.Source != library.SourceFlag && found.Source != library.SourceEnvironment {
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		return nil, err
+	}
+	providers, err := capi.Providers()
+	if err != nil {
+		return nil, fmt.Errorf("list execution providers: %w", err)
+	}
+	memory, err := onnxruntime.GetMemoryInfo()
+	if err != nil {
+		return nil, err
+	}
+	process.memory = unsafe.Pointer(memory)
+	process.loaded = &Runtime{
+		Library: found, Version: onnxruntime.GetVersion(), APIVersion: capi.APIVersion,
+		Providers: providers, Build: capi.BuildInfo(),
+	}
+	return process.memory, nil
+}
+
+// sameLibrary refuses a second library in one process.
+func sameLibrary(loaded library.Found, path string) error {
+	if path == "" {
+		return nil
+	}
+	found, err := library.Locate(context.Background(), library.Options{Path: path})
+	if err != nil {
+		return err
+	}
+	if found.Path != loaded.Path {
+		return fmt.Errorf("library %s is loaded already, %s cannot be loaded beside it", loaded.Path, found.Path)
+	}
+	return nil
+}
+
+func initialise(path string) error {
+	if err := checkLayout(); err != nil {
+		return err
+	}
+	if !onnxruntime.IsInitialized() {
+		onnxruntime.SetSharedLibraryPath(path)
+		// Errors are returned; a copy of them on the standard error would only
+		// frighten people.
+		if err := onnxruntime.InitializeEnvironment(onnxruntime.WithLogLevelFatal()); err != nil {
+			return fmt.Errorf("load %s: %w", path, err)
+		}
+	}
+	return capi.Init(path)
+}

@@ -1,0 +1,12 @@
+//go:build !cgo
+
+package floor
+
+import (
+	"fmt"
+
+	"onnxrl/runtime/engine"
+)
+
+// Runs returns [ErrForeign]: without cgo there are no bindings of that engine.
+func Runs(engine.Binding, []int64) error { return fmt.Errorf("measure floor: %w", ErrForeign) }

@@ -1,0 +1,21 @@
+//go:build !cgo
+
+package ort
+
+import (
+	"context"
+	"fmt"
+
+	"onnxrl/runtime/engine"
+)
+
+func errNoCgo() error { return fmt.Errorf("%w: this program was built without cgo", ErrUnavailable) }
+
+// New returns an error matching [ErrUnavailable].
+func New(context.Context, Options) (engine.Compiler, error) { return nil, errNoCgo() }
+
+// Info returns an error matching [ErrUnavailable].
+func Info() (Runtime, error) { return Runtime{}, errNoCgo() }
+
+// Live returns zeros.
+func Live() Objects { return Objects{} }

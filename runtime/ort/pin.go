@@ -1,0 +1,46 @@
+//go:build cgo
+
+package ort
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/tensor"
+)
+
+// holder keeps the memory of tensors in place while C may look at it.
+type holder struct {
+	pinner runtime.Pinner
+	arenas []*tensor.Arena
+}
+
+// hold returns the address of a tensor's memory, nil if it has none.
+func (h *holder) hold(port engine.Port, t *tensor.Tensor) (unsafe.Pointer, error) {
+	if a := t.Arena(); a != nil {
+		if err := a.Retain(); err != nil {
+			return nil, fmt.Errorf("value %q: %w", port.Name, err)
+		}
+		h.arenas = append(h.arenas, a)
+		return unsafe.Pointer(unsafe.SliceData(t.Bytes())), nil
+	}
+	b := t.Bytes()
+	if len(b) == 0 {
+		return nil, nil
+	}
+	// Pinning ignores memory outside the Go heap, such as a mapped file's.
+	h.pinner.Pin(unsafe.SliceData(b))
+	return unsafe.Pointer(unsafe.SliceData(b)), nil
+}
+
+// release lets go of everything held. The holder can be used again.
+func (h *holder) release() {
+	h.pinner.Unpin()
+	for i, a := range h.arenas {
+		a.Release()
+		h.arenas[i] = nil
+	}
+	h.arenas = h.arenas[:0]
+}

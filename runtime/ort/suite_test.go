@@ -1,0 +1,36 @@
+//go:build cgo
+
+package ort_test
+
+import (
+	"testing"
+
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/enginetest"
+	"onnxrl/runtime/ort"
+	"onnxrl/runtime/ort/library"
+	"onnxrl/runtime/tensor"
+)
+
+func open(t testing.TB) engine.Compiler {
+	t.Helper()
+	e, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestSuite(t *testing.T) {
+	enginetest.Run(t, enginetest.Config{
+		Open: func(t *testing.T) engine.Compiler { return open(t) },
+		DTypes: []tensor.DType{
+			tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Bool, tensor.String,
+			tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64,
+		},
+		Interrupts: true,
+	})
+	if l := ort.Live(); l != (ort.Objects{}) {
+		t.Errorf("native objects are left: %+v", l)
+	}
+}
