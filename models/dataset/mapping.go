@@ -1,0 +1,203 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/tensor"
+)
+
+// Field is one tensor filled from columns: a model input, a target, or the sample weights.
+type Field struct {
+	// Name of the tensor; Columns are column names or globs (* matches any run of characters), concatenated in the order given, a glob in file order.
+	Name    string
+	Columns []string
+	// DType and Shape of one row; the columns' widths must add up to the shape's elements. A nil shape accepts any width.
+	DType tensor.DType
+	Shape []int
+}
+
+// Missing says what happens to rows with a missing or non-finite value.
+type Missing string
+
+// The policies. Fail is the default: training data with holes is an error that names the place.
+const (
+	Fail Missing = "error"
+	Drop Missing = "drop"
+)
+
+// fieldPlan is a resolved field.
+type fieldPlan struct {
+	Field
+	cols  []int
+	width int
+}
+
+// Mapping is a table with its fields resolved to columns. It is immutable.
+type Mapping struct {
+	table   Table
+	fields  []fieldPlan
+	columns []int
+	missing Missing
+}
+
+// Map resolves fields against a table. Errors name the field, what was asked for and the columns there are.
+func Map(t Table, fields []Field, missing Missing) (*Mapping, error) {
+	if missing == "" {
+		missing = Fail
+	}
+	if missing != Fail && missing != Drop {
+		return nil, fmt.Errorf("map %s: policy %q for missing values, expected %q or %q", t.Name(), missing, Fail, Drop)
+	}
+	m := &Mapping{table: t, missing: missing}
+	slot := map[int]int{}
+	for _, f := range fields {
+		p := fieldPlan{Field: f}
+		for _, pat := range f.Columns {
+			found := false
+			for i, c := range t.Columns() {
+				if !autodiff.Match(pat, c.Name) {
+					continue
+				}
+				found = true
+				if c.Err != nil {
+					return nil, fmt.Errorf("map %s: column %q for %q: %w", t.Name(), c.Name, f.Name, c.Err)
+				}
+				if _, ok := slot[i]; !ok {
+					slot[i] = len(m.columns)
+					m.columns = append(m.columns, i)
+				}
+				p.cols = append(p.cols, slot[i])
+				p.width += c.Width
+			}
+			if !found {
+				return nil, fmt.Errorf("map %s: %q needs column %q; the file has %s", t.Name(), f.Name, pat, columnList(t))
+			}
+		}
+		if f.Shape != nil {
+			want, err := tensor.Len(f.Shape)
+			if err != nil {
+				return nil, fmt.Errorf("map %s: %q: %w", t.Name(), f.Name, err)
+			}
+			if want != p.width {
+				return nil, fmt.Errorf("map %s: %q has shape %v per row, %d values, but its columns hold %d", t.Name(), f.Name, f.Shape, want, p.width)
+			}
+		}
+		switch f.DType {
+		case tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32, tensor.Bool:
+		default:
+			return nil, fmt.Errorf("map %s: %q is %v; columns can fill float32, float64, int64, int32 and bool", t.Name(), f.Name, f.DType)
+		}
+		m.fields = append(m.fields, p)
+	}
+	return m, nil
+}
+
+func columnList(t Table) string {
+	var names []string
+	for _, c := range t.Columns() {
+		names = append(names, c.Name)
+	}
+	if len(names) > 24 {
+		names = append(names[:24], fmt.Sprintf("… (%d in all)", len(t.Columns())))
+	}
+	return strings.Join(names, ", ")
+}
+
+// block is one block in memory: per field rows × width values, and which rows are whole.
+type block struct {
+	fields [][]float64
+	valid  []bool
+}
+
+// read reads a block and checks its values.
+func (m *Mapping) read(b int) (*block, error) {
+	raw, err := m.table.Read(b, m.columns)
+	if err != nil {
+		return nil, err
+	}
+	rows := m.table.Blocks()[b]
+	out := &block{valid: make([]bool, rows)}
+	for i := range out.valid {
+		out.valid[i] = true
+	}
+	first := 0
+	for _, n := range m.table.Blocks()[:b] {
+		first += n
+	}
+	for _, f := range m.fields {
+		vals := make([]float64, rows*f.width)
+		at := 0
+		for _, c := range f.cols {
+			w := m.table.Columns()[m.columns[c]].Width
+			for r := range rows {
+				for k := range w {
+					v := raw[c][r*w+k]
+					vals[r*f.width+at+k] = v
+					if math.IsNaN(v) || math.IsInf(v, 0) {
+						if m.missing == Fail {
+							return nil, fmt.Errorf("%s: row %d, column %q is missing or not finite; clean the data or set the policy for missing values to %q",
+								m.table.Name(), first+r+1, m.table.Columns()[m.columns[c]].Name, Drop)
+						}
+						out.valid[r] = false
+					} else if err := fits(f.DType, v); err != nil {
+						return nil, fmt.Errorf("%s: row %d, column %q: %w", m.table.Name(), first+r+1, m.table.Columns()[m.columns[c]].Name, err)
+					}
+				}
+			}
+			at += w
+		}
+		out.fields = append(out.fields, vals)
+	}
+	return out, nil
+}
+
+// fits reports a value that the field's type cannot hold exactly as meant.
+func fits(d tensor.DType, v float64) error {
+	switch d {
+	case tensor.Int64, tensor.Int32:
+		if v != math.Trunc(v) || math.Abs(v) > 1<<53 || d == tensor.Int32 && (v > math.MaxInt32 || v < math.MinInt32) {
+			return fmt.Errorf("%g is not a whole number of type %v", v, d)
+		}
+	case tensor.Bool:
+		if v != 0 && v != 1 {
+			return fmt.Errorf("%g is not 0 or 1", v)
+		}
+	case tensor.Float32:
+		if math.IsInf(float64(float32(v)), 0) {
+			return fmt.Errorf("%g does not fit float32", v)
+		}
+	}
+	return nil
+}
+
+// put writes one row of a field into row i of a tensor.
+func put(t *tensor.Tensor, i int, vals []float64) {
+	n := len(vals)
+	switch t.DType() {
+	case tensor.Float32:
+		dst := t.Float32s()[i*n : (i+1)*n]
+		for k, v := range vals {
+			dst[k] = float32(v)
+		}
+	case tensor.Float64:
+		copy(t.Float64s()[i*n:], vals)
+	case tensor.Int64:
+		dst := t.Int64s()[i*n : (i+1)*n]
+		for k, v := range vals {
+			dst[k] = int64(v)
+		}
+	case tensor.Int32:
+		dst := t.Int32s()[i*n : (i+1)*n]
+		for k, v := range vals {
+			dst[k] = int32(v)
+		}
+	case tensor.Bool:
+		dst := t.Bools()[i*n : (i+1)*n]
+		for k, v := range vals {
+			dst[k] = v != 0
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+)
+
+// columnOf describes an Arrow field.
+func columnOf(f arrow.Field) Column {
+	c := Column{Name: f.Name, Width: 1}
+	t := f.Type
+	if l, ok := t.(*arrow.FixedSizeListType); ok {
+		c.Width, t = int(l.Len()), l.Elem()
+	}
+	switch t.ID() {
+	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.UINT64, arrow.FLOAT16, arrow.FLOAT32, arrow.FLOAT64:
+	default:
+		c.Err = fmt.Errorf("its type is %v, expected numbers or fixed-size lists of numbers", f.Type)
+	}
+	return c
+}
+
+// appendValues appends a numeric array, nulls as NaN.
+func appendValues(dst []float64, a arrow.Array) ([]float64, error) {
+	at := func(get func(i int) float64) []float64 {
+		for i := range a.Len() {
+			if a.IsNull(i) {
+				dst = append(dst, math.NaN())
+			} else {
+				dst = append(dst, get(i))
+			}
+		}
+		return dst
+	}
+	switch x := a.(type) {
+	case *array.Float32:
+		return at(func(i int) float64 { return float64(x.Value(i)) }), nil
+	case *array.Float64:
+		return at(x.Value), nil
+	case *array.Float16:
+		return at(func(i int) float64 { return float64(x.Value(i).Float32()) }), nil
+	case *array.Int8:
+		return at(func(i int) float64 { return float64(x.Value(i)) }), nil
+	case *array.Int16:
+		return at(func(i int) float64 { return float64(x.Value(i)) }), nil
+	case *array.Int32:
+		return at(func(i int) float64 { return float64(x.Value(i)) }), nil
+	case *array.Int64:
+		return at(func(i int) float64 { return float64(x.Value(i)) }), nil
+	case *array.Uint8:
+		return at(func(i int) float64 { return float64(x.Value(i)) }), nil
+	case *array.Uint16:
+		return at(func(i int) float64 { return float64(x.Value(i)) }), nil
+	case *array.Uint32:
+		return at(func(i int) float64 { return float64(x.Value(i)) }), nil
+	case *array.Uint64:
+		return at(func(i int) float64 { return float64(x.Value(i)) }), nil
+	case *array.Boolean:
+		return at(func(i int) float64 {
+			if x.Value(i) {
+				return 1
+			}
+			return 0
+		}), nil
+	case *array.FixedSizeList:
+		n := int(x.DataType().(*arrow.FixedSizeListType).Len())
+		off := x.Data().Offset()
+		sub := array.NewSlice(x.ListValues(), int64(off*n), int64((off+x.Len())*n))
+		defer sub.Release()
+		mark := len(dst)
+		dst, err := appendValues(dst, sub)
+		for i := range x.Len() {
+			if x.IsNull(i) {
+				for k := range n {
+					dst[mark+i*n+k] = math.NaN()
+				}
+			}
+		}
+		return dst, err
+	}
+	return nil, fmt.Errorf("type %v is not numeric", a.DataType())
+}
+
+// parquetTable reads the row groups of a Parquet file.
+type parquetTable struct {
+	path   string
+	file   *file.Reader
+	reader *pqarrow.FileReader
+	cols   []Column
+	leaf   []int
+	blocks []int
+	mu     sync.Mutex
+}
+
+func openParquet(path string) (_ Table, err error) {
+	// The Parquet reader panics on some malformed files.
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("read parquet: %v", r)
+		}
+	}()
+	f, err := file.OpenParquetFile(path, false)
+	if err != nil {
+		return nil, fmt.Errorf("read parquet: %w", err)
+	}
+	r, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("read parquet: %w", err)
+	}
+	schema, err := r.Schema()
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("read parquet: %w", err)
+	}
+	t := &parquetTable{path: path, file: f, reader: r}
+	for _, fl := range schema.Fields() {
+		t.cols = append(t.cols, columnOf(fl))
+	}
+	// A list column has one leaf below its root, so leaves are found by the root they belong to.
+	ps := f.MetaData().Schema
+	t.leaf = make([]int, len(t.cols))
+	for i := range t.leaf {
+		t.leaf[i] = -1
+	}
+	for i := range ps.NumColumns() {
+		root := ps.ColumnRoot(i).Name()
+		for c, col := range t.cols {
+			if col.Name == root && t.leaf[c] < 0 {
+				t.leaf[c] = i
+			}
+		}
+	}
+	for i := range f.NumRowGroups() {
+		t.blocks = append(t.blocks, int(f.RowGroup(i).NumRows()))
+	}
+	return t, nil
+}
+
+func (t *parquetTable) Columns() []Column { return t.cols }
+func (t *parquetTable) Blocks() []int     { return t.blocks }
+func (t *parquetTable) Name() string      { return t.path }
+func (t *parquetTable) Close() error      { return t.file.Close() }
+
+func (t *parquetTable) Read(block int, columns []int) (_ [][]float64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("read %s, row group %d: %v", t.path, block, r)
+		}
+	}()
+	leaves := make([]int, len(columns))
+	for i, c := range columns {
+		leaves[i] = t.leaf[c]
+	}
+	tab, err := t.reader.ReadRowGroups(context.Background(), leaves, []int{block})
+	if err != nil {
+		return nil, fmt.Errorf("read %s, row group %d: %w", t.path, block, err)
+	}
+	defer tab.Release()
+	out := make([][]float64, len(columns))
+	for i, c := range columns {
+		idx := tab.Schema().FieldIndices(t.cols[c].Name)
+		if len(idx) == 0 {
+			return nil, fmt.Errorf("read %s, row group %d: column %q is missing", t.path, block, t.cols[c].Name)
+		}
+		out[i] = make([]float64, 0, t.blocks[block]*t.cols[c].Width)
+		for _, chunk := range tab.Column(idx[0]).Data().Chunks() {
+			if out[i], err = appendValues(out[i], chunk); err != nil {
+				return nil, fmt.Errorf("read %s, column %q: %w", t.path, t.cols[c].Name, err)
+			}
+		}
+		if len(out[i]) != t.blocks[block]*t.cols[c].Width {
+			return nil, fmt.Errorf("read %s, row group %d: column %q has %d values, expected %d", t.path, block, t.cols[c].Name, len(out[i]), t.blocks[block]*t.cols[c].Width)
+		}
+	}
+	return out, nil
+}
+
+// arrowTable reads the record batches of an Arrow IPC file.
+type arrowTable struct {
+	path   string
+	f      *os.File
+	reader *ipc.FileReader
+	cols   []Column
+	blocks []int
+	mu     sync.Mutex
+}
+
+func openArrow(path string) (_ Table, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("read arrow: %v", r)
+		}
+	}()
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := ipc.NewFileReader(f)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("read arrow: %w", err)
+	}
+	t := &arrowTable{path: path, f: f, reader: r}
+	for _, fl := range r.Schema().Fields() {
+		t.cols = append(t.cols, columnOf(fl))
+	}
+	for i := range r.NumRecords() {
+		rec, err := r.RecordAt(i)
+		if err != nil {
+			t.Close()
+			return nil, fmt.Errorf("read arrow, record batch %d: %w", i, err)
+		}
+		t.blocks = append(t.blocks, int(rec.NumRows()))
+		rec.Release()
+	}
+	return t, nil
+}
+
+func (t *arrowTable) Columns() []Column { return t.cols }
+func (t *arrowTable) Blocks() []int     { return t.blocks }
+func (t *arrowTable) Name() string      { return t.path }
+func (t *arrowTable) Close() error      { return errors.Join(t.reader.Close(), t.f.Close()) }
+
+func (t *arrowTable) Read(block int, columns []int) (_ [][]float64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("read %s, record batch %d: %v", t.path, block, r)
+		}
+	}()
+	rec, err := t.reader.RecordAt(block)
+	if err != nil {
+		return nil, fmt.Errorf("read %s, record batch %d: %w", t.path, block, err)
+	}
+	defer rec.Release()
+	out := make([][]float64, len(columns))
+	for i, c := range columns {
+		if out[i], err = appendValues(make([]float64, 0, t.blocks[block]*t.cols[c].Width), rec.Column(c)); err != nil {
+			return nil, fmt.Errorf("read %s, column %q: %w", t.path, t.cols[c].Name, err)
+		}
+	}
+	return out, nil
+}
