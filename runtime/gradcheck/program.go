@@ -138,3 +138,13 @@ func (k *checker) moved(t map[string][]float64, h float64) (map[string][]float64
 	}
 	return res, nil
 }
+
+// Run compiles a model, runs it once on named inputs and returns the outputs by name. float32 inputs are widened where the model asks for float64.
+func Run(ctx context.Context, c engine.Compiler, m *onnx.Model, in map[string]*tensor.Tensor) (map[string]*tensor.Tensor, error) {
+	p, err := compile(c, m, engine.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer p.session.Close()
+	return p.run(ctx, in)
+}
