@@ -13,7 +13,7 @@ import (
 )
 
 func TestMarshalRoundTrip(t *testing.T) {
-	clip := -0.0
+	clip := math.Copysign(0, -1)
 	agent, err := NewKinded("ppo", layer{64, "relu"})
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func TestReadHandMadeFile(t *testing.T) {
 
 func TestWriteRoundTrip(t *testing.T) {
 	f32 := []float32{1, -2.5, float32(math.Inf(1)), math.SmallestNonzeroFloat32, 0, 7}
-	f64 := []float64{math.Pi, -0.0}
+	f64 := []float64{math.Pi, math.Copysign(0, -1)}
 	i64 := []int64{math.MinInt64, -1, math.MaxInt64}
 	u64 := []uint64{math.MaxUint64}
 	u8 := []uint8{1, 2, 255}
