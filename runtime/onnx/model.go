@@ -132,10 +132,15 @@ func (n *NodeProto) ShallowClone() *Node {
 	}
 	c.ProtoReflect().SetUnknown(n.ProtoReflect().GetUnknown())
 	for i, a := range c.Attribute {
-		if a.G != nil {
-			b := &Attribute{Name: a.Name, Type: a.Type, DocString: a.DocString, G: a.G.ShallowClone()}
-			c.Attribute[i] = b
+		if a.G == nil && len(a.Graphs) == 0 {
+			continue
 		}
+		b := &Attribute{Name: a.Name, Type: a.Type, DocString: a.DocString, RefAttrName: a.RefAttrName, G: a.G.ShallowClone()}
+		for _, g := range a.Graphs {
+			b.Graphs = append(b.Graphs, g.ShallowClone())
+		}
+		b.ProtoReflect().SetUnknown(a.ProtoReflect().GetUnknown())
+		c.Attribute[i] = b
 	}
 	return c
 }

@@ -159,3 +159,5 @@ func ProtoOf(name string, t *tensor.Tensor) *TensorProto {
 	}
 	return p
 }
+
+func dtypeOf(p *TensorProto) tensor.DType { return tensor.DType(p.GetDataType()) }
