@@ -100,7 +100,7 @@ func (c *compiler) compile(m *onnx.Model, o engine.Options) (*session, error) {
 		if inner := errors.Unwrap(err); inner != nil {
 			err = inner
 		}
-		return nil, compileError(err.Error())
+		return nil, compileError(m, err.Error())
 	}
 	live.sessions.Add(1)
 	s := &session{compiler: c, native: native, handle: sessionHandle(native), memory: c.memory, flush: c.flush}

@@ -1,18 +1,21 @@
 package ort
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/onnx"
 )
 
 // ModelError says that ONNX Runtime refused a model for another reason than an
 // unknown operator or type: bytes that are no model, a graph that breaks the
 // rules, types that do not fit.
 type ModelError struct {
-	// Node is the node's name, empty where ONNX Runtime does not say.
+	// Node describes the node, empty where ONNX Runtime does not say which it is.
 	Node string
 	// Message is what ONNX Runtime said.
 	Message string
@@ -22,57 +25,91 @@ func (e *ModelError) Error() string {
 	if e.Node == "" {
 		return "ort engine: invalid model: " + e.Message
 	}
-	return fmt.Sprintf("ort engine: invalid model: node %q: %s", e.Node, e.Message)
+	return fmt.Sprintf("ort engine: invalid model: %s: %s", e.Node, e.Message)
 }
 
-// Forms of ONNX Runtime's messages that name an operator or a node. Sessions are
-// made through onnxruntime_go, which keeps the message of an error and drops its
-// code.
+// Forms of ONNX Runtime's messages that name an operator, a node or a value.
+// Sessions are made through onnxruntime_go, which keeps the message of an error
+// and drops its code.
 var (
-	reNoKernel = regexp.MustCompile(`Could not find an implementation for (\S+?)\((\d+)\) node with name '([^']*)'`)
-	reNoSchema = regexp.MustCompile(`(?:No Op registered for (\S+)|(\S+) is not a registered function/op)`)
-	reRelease  = regexp.MustCompile(`Unsupported model IR version|only \*guarantees\* support for models stamped with official released onnx opset|is under development and support for this is limited`)
-	reInNode   = regexp.MustCompile(`In Node, \("([^"]*)", (\S+?), `)
-	reNodeName = regexp.MustCompile(`[Nn]ode(?:\s+with name)?\s*[:(]\s*'?([^\s')]+)'?\)?`)
+	reNoKernel = regexp.MustCompile(`Could not find an implementation for (\S+?)\(\d+\) node with name '([^']*)'`)
+	reNoOp     = regexp.MustCompile(`No Op registered for (\S+)`)
+	reNoSchema = regexp.MustCompile(`(?:([^\s:]*):)?(\S+?)\(-?\d+\) is not a registered function/op`)
+	reRelease  = regexp.MustCompile(`Unsupported model IR version|only \*guarantees\* support for models stamped with official released onnx opset`)
+	reInNode   = regexp.MustCompile(`In Node, \("([^"]+)"`)
+	reNodeName = regexp.MustCompile(`(?:in node|Node) \(([^)]+)\)`)
+	reGhost    = regexp.MustCompile(`Node input '([^']*)' is not a graph input`)
 	reRunNode  = regexp.MustCompile(`(?s)while running (\S+) node\. Name:'([^']*)' Status Message: (.*)`)
 )
 
-// compileError gives the refusal of a model its type.
-func compileError(message string) error {
-	unsupported := func(op, node string) error {
-		return &engine.UnsupportedError{Engine: Name, Op: op, Node: describe(op, node), Reason: message}
+// compileError gives ONNX Runtime's refusal of m its type.
+func compileError(m *onnx.Model, message string) error {
+	unsupported := func(is func(*onnx.Node) bool, op, otherwise string) error {
+		e := &engine.UnsupportedError{Engine: Name, Op: op, Node: otherwise, Reason: message}
+		if n := find(m, is); n != nil {
+			e.Node = n.Describe()
+		}
+		return e
 	}
-	if m := reNoKernel.FindStringSubmatch(message); m != nil {
-		return unsupported(m[1], m[3])
+	name := ""
+	for _, re := range []*regexp.Regexp{reInNode, reNodeName} {
+		if g := re.FindStringSubmatch(message); g != nil && name == "" {
+			name = g[1]
+		}
 	}
-	node := ""
-	if m := reInNode.FindStringSubmatch(message); m != nil {
-		node = m[1]
+	if g := reNoKernel.FindStringSubmatch(message); g != nil {
+		return unsupported(func(n *onnx.Node) bool { return n.Name == g[2] && n.OpType == g[1] }, g[1], "node "+g[1])
 	}
-	if m := reNoSchema.FindStringSubmatch(message); m != nil {
-		return unsupported(strings.TrimSuffix(m[1]+m[2], ","), node)
+	if g := reNoOp.FindStringSubmatch(message); g != nil {
+		return unsupported(func(n *onnx.Node) bool { return n.Name == name && n.OpType == g[1] }, g[1], "node "+g[1])
+	}
+	if g := reNoSchema.FindStringSubmatch(message); g != nil {
+		op := strings.TrimPrefix(g[1]+"."+g[2], ".")
+		return unsupported(func(n *onnx.Node) bool {
+			return n.OpType == g[2] && onnx.NormalizeDomain(n.Domain) == onnx.NormalizeDomain(g[1])
+		}, op, "node "+op)
 	}
 	if reRelease.MatchString(message) {
 		return &engine.UnsupportedError{Engine: Name, Node: "model", Reason: message}
 	}
-	if m := reNodeName.FindStringSubmatch(message); node == "" && m != nil {
-		node = m[1]
+	e := &ModelError{Message: message}
+	if g := reGhost.FindStringSubmatch(message); g != nil {
+		if n := find(m, func(n *onnx.Node) bool { return slices.Contains(n.Input, g[1]) }); n != nil {
+			e.Node = n.Describe()
+		}
+	} else if name != "" {
+		e.Node = fmt.Sprintf("node %q", name)
+		if n := find(m, func(n *onnx.Node) bool { return n.Name == name }); n != nil {
+			e.Node = n.Describe()
+		}
 	}
-	return &ModelError{Node: node, Message: message}
+	return e
 }
 
-// runError names the node of a failed run where the message does.
+// find returns the first node of the model or of its sub-graphs that satisfies
+// is, or nil.
+func find(m *onnx.Model, is func(*onnx.Node) bool) *onnx.Node {
+	var found *onnx.Node
+	stop := errors.New("found")
+	// The only error is our own signal to stop.
+	_ = m.EachGraph(func(g *onnx.Graph) error {
+		for _, n := range g.Node {
+			if is(n) {
+				found = n
+				return stop
+			}
+		}
+		return nil
+	})
+	return found
+}
+
+// runError names the node of a failed run where ONNX Runtime does.
 func runError(err error) error {
-	if m := reRunNode.FindStringSubmatch(err.Error()); m != nil {
-		return &engine.RunError{Engine: Name, Node: describe(m[1], m[2]), Err: err}
+	g := reRunNode.FindStringSubmatch(err.Error())
+	if g == nil {
+		return &engine.RunError{Engine: Name, Err: err}
 	}
-	return &engine.RunError{Engine: Name, Err: err}
-}
-
-// describe names a node like [onnx.NodeProto.Describe], as far as is known.
-func describe(op, name string) string {
-	if name == "" {
-		return "node " + op
-	}
-	return fmt.Sprintf("node %q (%s)", name, op)
+	n := onnx.Node{OpType: g[1], Name: g[2]}
+	return &engine.RunError{Engine: Name, Node: n.Describe(), Err: errors.New(g[3])}
 }
