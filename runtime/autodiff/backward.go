@@ -77,11 +77,11 @@ func (p *pass) backward(n *onnx.Node, obj objective, k marks, grads map[string][
 	if !any {
 		return nil
 	}
-	r := p.ruleOf(n)
-	if r == nil || r.VJP == nil {
+	vjp := p.vjpOf(n)
+	if vjp == nil {
 		return &UnsupportedError{Node: n.Describe(), Op: n.OpType, Domain: onnx.NormalizeDomain(n.Domain), Opset: p.model.Opset(n.Domain)}
 	}
-	ops := operands(n)
+	ops := p.operands(n)
 	p.c.node, p.c.captures = n, nil
 	p.c.wants = make([]bool, len(ops))
 	for i, in := range ops {
@@ -91,7 +91,7 @@ func (p *pass) backward(n *onnx.Node, obj objective, k marks, grads map[string][
 		}
 	}
 	wants := p.c.wants
-	in, err := r.VJP(p.c, n, g)
+	in, err := vjp(p.c, n, g)
 	if err == nil {
 		err = p.c.b.Err()
 	}

@@ -18,6 +18,7 @@ type Context struct {
 	node     *onnx.Node
 	wants    []bool
 	captures []onnx.Value
+	fused    map[*onnx.Node]fused
 }
 
 // Builder returns the underlying builder, for sub-graphs and other rare needs.

@@ -63,6 +63,10 @@ func (p *pass) expandNode(n *onnx.Node, depth int) error {
 	if err != nil {
 		return fmt.Errorf("expand %s: %w", n.Describe(), err)
 	}
+	if len(outs) == 0 {
+		p.model.Graph.Node = append(p.model.Graph.Node[:mark:mark], n)
+		return nil
+	}
 	if len(outs) > len(n.Output) {
 		outs = outs[:len(n.Output)]
 	}

@@ -31,7 +31,7 @@ func (p *pass) mark(obj objective, nodes []*onnx.Node) marks {
 			continue
 		}
 		use := false
-		for _, in := range operands(n) {
+		for _, in := range p.operands(n) {
 			use = use || k.useful[in] && !obj.stop[in]
 		}
 		if !use {
@@ -53,7 +53,7 @@ func (p *pass) mark(obj objective, nodes []*onnx.Node) marks {
 			hit = hit || o != "" && k.reached[o] && k.useful[o]
 		}
 		if hit {
-			for _, in := range operands(n) {
+			for _, in := range p.operands(n) {
 				k.reached[in] = true
 			}
 		}

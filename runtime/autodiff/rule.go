@@ -10,10 +10,10 @@ import (
 type VJP func(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error)
 
 // Expand builds the same outputs as the node out of other operators, which have rules of their own. It returns one value per output of the node; an absent value is
-// allowed only for outputs that nothing uses.
+// allowed only for outputs that nothing uses. Returning no values at all leaves the node as it is, for the rule's VJP to differentiate.
 type Expand func(c *Context, n *onnx.Node) ([]onnx.Value, error)
 
-// Rule says how one operator is differentiated. Exactly one of VJP, Expand and Zero is set.
+// Rule says how one operator is differentiated: by VJP, by Expand, by Expand for some attributes and by VJP for the others, or not at all (Zero).
 type Rule struct {
 	Op, Domain string
 	// Since and Until bound the opset versions that the rule is written for; Until 0 means no upper bound.
