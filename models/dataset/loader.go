@@ -238,3 +238,6 @@ func (m *Mapping) Fields() []string {
 	}
 	return slices.Clip(names)
 }
+
+// Fields returns the names of the tensors that Next fills, in order.
+func (l *Loader) Fields() []string { return l.m.Fields() }

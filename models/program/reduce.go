@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"onnxrl/models"
+	"onnxrl/runtime/optim/kernel"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
@@ -14,20 +15,16 @@ import (
 func (p *Program) reduce() {
 	for _, s := range p.shards[1:] {
 		for i, g := range s.grads {
-			addTo(p.grads[i].Floats(), g.Floats())
+			Add(p.grads[i].Floats(), g.Floats())
 		}
 		for _, pair := range s.sums {
-			addTo(pair[0], pair[1])
+			Add(pair[0], pair[1])
 		}
 	}
 }
 
-func addTo(dst, src []float32) {
-	src = src[:len(dst)]
-	for i := range dst {
-		dst[i] += src[i]
-	}
-}
+// Add adds src to dst, element by element. It panics when the lengths differ.
+func Add(dst, src []float32) { kernel.Axpy(dst, src, 1) }
 
 // proveSeparable compares the sharded program with the unsharded one on a random batch.
 func (p *Program) proveSeparable(ref *Program) error {

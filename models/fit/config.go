@@ -1,0 +1,131 @@
+package fit
+
+import (
+	"fmt"
+	"slices"
+
+	"onnxrl/configs"
+	"onnxrl/models/dataset"
+	"onnxrl/models/lora"
+	"onnxrl/models/loss"
+	"onnxrl/runtime/optim"
+)
+
+// Config describes a supervised training run. [Defaults] returns the values of what is left out.
+type Config struct {
+	// Model is the path of the ONNX file to train.
+	Model string `yaml:"model"`
+	// Bind gives numbers to symbolic extents of the model other than the batch.
+	Bind map[string]int `yaml:"bind,omitempty"`
+	Data Data           `yaml:"data"`
+	// Loss lists the terms of the loss. A single term may leave its output out when the model has one output.
+	Loss []loss.Term `yaml:"loss"`
+
+	// Train and Freeze are patterns of parameter names (* matches any run of characters). With LoRA, only adapters and what Train matches are trained.
+	Train  []string     `yaml:"train,omitempty"`
+	Freeze []string     `yaml:"freeze,omitempty"`
+	LoRA   *lora.Config `yaml:"lora,omitempty"`
+	// TrainMode puts BatchNormalization and Dropout into their training form; otherwise they keep their evaluation form.
+	TrainMode bool `yaml:"train_mode,omitempty"`
+
+	Optimizer optim.Config   `yaml:"optimizer"`
+	Schedule  optim.Schedule `yaml:"schedule,omitempty"`
+	// ClipNorm limits the global norm of the gradient; 0 does not.
+	ClipNorm float64 `yaml:"clip_norm,omitempty"`
+
+	// Batch rows are run at once; Accumulate batches make one optimiser step.
+	Batch      int `yaml:"batch"`
+	Accumulate int `yaml:"accumulate"`
+	Epochs     int `yaml:"epochs"`
+	// Shards splits every batch over cores; 0 decides from the graph's arithmetic and the cores there are.
+	Shards int    `yaml:"shards,omitempty"`
+	Seed   uint64 `yaml:"seed"`
+
+	EarlyStop  EarlyStop  `yaml:"early_stop,omitempty"`
+	Checkpoint Checkpoint `yaml:"checkpoint"`
+}
+
+// Data says where rows come from and which columns fill which tensors.
+type Data struct {
+	// Path of a Parquet, Arrow or CSV file, a folder, or a glob pattern.
+	Path string `yaml:"path"`
+	// Inputs maps model inputs to columns (names or globs); Targets maps model outputs to the columns of their targets.
+	Inputs  map[string][]string `yaml:"inputs"`
+	Targets map[string][]string `yaml:"targets"`
+	// Weight is the column of sample weights, if any. The loss is the weighted sum divided by the number of rows.
+	Weight string `yaml:"weight,omitempty"`
+	// Missing is "error" or "drop": what happens to rows with a missing or non-finite value.
+	Missing dataset.Missing `yaml:"missing"`
+	// Shuffle permutes the rows anew in every epoch. Window is the number of rows in memory that are shuffled together.
+	Shuffle    bool       `yaml:"shuffle"`
+	Window     int        `yaml:"window,omitempty"`
+	Validation Validation `yaml:"validation,omitempty"`
+}
+
+// Validation is a held-out part of the data, or a table of its own.
+type Validation struct {
+	Fraction float64 `yaml:"fraction,omitempty"`
+	// Tail takes the last rows instead of random ones: right for rows in time order.
+	Tail bool   `yaml:"tail,omitempty"`
+	Path string `yaml:"path,omitempty"`
+}
+
+// EarlyStop ends a run when the validation loss has not improved by MinDelta for Patience epochs. Patience 0 never does.
+type EarlyStop struct {
+	Patience int     `yaml:"patience,omitempty"`
+	MinDelta float64 `yaml:"min_delta,omitempty"`
+}
+
+// Checkpoint says how often state is saved and how many checkpoints are kept.
+type Checkpoint struct {
+	// Every is the number of optimiser steps between checkpoints; one is also saved at the end of each epoch and when the run is stopped.
+	Every int `yaml:"every"`
+	Keep  int `yaml:"keep"`
+}
+
+// Defaults returns the configuration that a file or flags then change.
+func Defaults() Config {
+	return Config{
+		Optimizer: optim.Config{Kind: "adam", LR: 1e-3}, Batch: 64, Accumulate: 1, Epochs: 10,
+		Data: Data{Missing: dataset.Fail, Shuffle: true}, Checkpoint: Checkpoint{Every: 1000, Keep: 2},
+	}
+}
+
+// Validate reports all problems of the configuration's own fields.
+func (c Config) Validate() error {
+	var p configs.Problems
+	p.AtLeast("batch", c.Batch, 1)
+	p.AtLeast("accumulate", c.Accumulate, 1)
+	p.AtLeast("epochs", c.Epochs, 1)
+	p.AtLeast("shards", c.Shards, 0)
+	p.NonNegative("clip_norm", c.ClipNorm)
+	p.Check(len(c.Loss) > 0, "loss", "no term is given, expected at least one")
+	if c.Shards > 1 {
+		p.Check(c.Batch%c.Shards == 0, "shards", "%d does not divide the batch of %d", c.Shards, c.Batch)
+	}
+	for i, t := range c.Loss {
+		p.Join(fmt.Sprintf("loss[%d]", i), t.Validate())
+	}
+	if c.LoRA != nil {
+		p.Join("lora", c.LoRA.Validate())
+	}
+	p.AtLeast("checkpoint.every", c.Checkpoint.Every, 1)
+	p.AtLeast("checkpoint.keep", c.Checkpoint.Keep, 1)
+	p.AtLeast("early_stop.patience", c.EarlyStop.Patience, 0)
+	p.Check(c.EarlyStop.Patience == 0 || c.Data.hasValidation(), "early_stop.patience", "needs validation data: set data.validation")
+	return p.Err()
+}
+
+// Validate reports all problems of the data section.
+func (d Data) Validate() error {
+	var p configs.Problems
+	p.Check(len(d.Inputs) > 0, "inputs", "no input is given, expected the columns of each model input")
+	p.Check(len(d.Targets) > 0, "targets", "no target is given, expected the columns of each trained output")
+	p.Check(slices.Contains([]dataset.Missing{dataset.Fail, dataset.Drop}, d.Missing), "missing", "%q, expected %q or %q", d.Missing, dataset.Fail, dataset.Drop)
+	p.Check(d.Validation.Fraction >= 0 && d.Validation.Fraction < 1, "validation.fraction", "%g, expected a number in [0, 1)", d.Validation.Fraction)
+	p.Check(d.Validation.Path == "" || d.Validation.Fraction == 0, "validation.path", "cannot be combined with validation.fraction")
+	p.AtLeast("window", d.Window, 0)
+	return p.Err()
+}
+
+func (d Data) hasValidation() bool { return d.Validation.Fraction > 0 || d.Validation.Path != "" }

@@ -1,0 +1,76 @@
+package fit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"onnxrl/models"
+	"onnxrl/models/checkpoint"
+)
+
+var _ checkpoint.Stater = (*Trainer)(nil)
+
+// SaveState writes everything that the next step depends on: changing parameters, the best ones so far, optimiser moments, the position in the data and counters.
+func (t *Trainer) SaveState(w *checkpoint.Writer) error {
+	w.PutJSON("state", t.s)
+	for _, s := range t.params.Segments() {
+		if s.Role == models.Frozen {
+			continue
+		}
+		p := w.Scope("params").Scope(s.Role.String())
+		for i, spec := range s.Specs() {
+			p.PutFloat32s(spec.Name, s.View(i).Float32s(), spec.Shape...)
+		}
+		if b := t.best[s.Role]; b != nil {
+			w.Scope("best").PutFloat32s(s.Role.String(), b)
+		}
+	}
+	opt := t.opt.State()
+	for _, name := range slices.Sorted(maps.Keys(opt)) {
+		w.Scope("optim").PutFloat32s(name, opt[name])
+	}
+	return nil
+}
+
+// LoadState restores a saved run. Model, data and configuration must be the ones it was saved with.
+func (t *Trainer) LoadState(r *checkpoint.Reader) error {
+	var s state
+	if err := r.JSON("state", &s); err != nil {
+		return err
+	}
+	for _, seg := range t.params.Segments() {
+		if seg.Role == models.Frozen {
+			continue
+		}
+		p := r.Scope("params").Scope(seg.Role.String())
+		for i, spec := range seg.Specs() {
+			if err := p.Float32sInto(spec.Name, seg.View(i).Float32s(), spec.Shape...); err != nil {
+				return err
+			}
+		}
+		if b := r.Scope("best"); b.Has(seg.Role.String()) {
+			best := make([]float32, len(seg.Floats()))
+			if err := b.Float32sInto(seg.Role.String(), best); err != nil {
+				return err
+			}
+			t.best[seg.Role] = best
+		}
+	}
+	opt := map[string][]float32{}
+	for _, name := range r.Scope("optim").Names() {
+		v, _, err := r.Scope("optim").Float32s(name)
+		if err != nil {
+			return err
+		}
+		opt[name] = v
+	}
+	if err := t.opt.SetState(opt); err != nil {
+		return err
+	}
+	if err := t.train.Seek(s.Position); err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	t.s = s
+	return nil
+}
