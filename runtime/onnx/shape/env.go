@@ -7,15 +7,31 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
+// MaxConst is the largest number of elements whose content is followed.
+const MaxConst = 4096
+
+// Limits that keep work and memory bounded on hostile models. They are far above what any real model needs.
+const (
+	maxRank      = 64      // axes of one value
+	maxDepth     = 64      // sub-graphs and function calls inside each other
+	maxNested    = 1 << 20 // nodes inferred inside sub-graphs and function bodies, per Env
+	maxFolded    = 1 << 22 // elements of computed content, per Env
+	maxExtent    = 1 << 48 // one extent
+	maxMagnitude = 1 << 40 // one integer attribute, such as a stride or a pad
+)
+
 // Fact is what is known of one value.
 type Fact struct {
 	// Type is the tensor type. For values that are not dense tensors (sequences, maps, optionals) Kind says so and Type is that of the elements.
 	Type onnx.TensorType
 	Kind Kind
-	// Const is the content when it is known, shared with the model. It must not be changed.
+	// Const is the content when it is known and has at most MaxConst elements, shared with the model. It must not be changed.
 	Const *tensor.Tensor
-	// Ints is the content of a rank-0 or rank-1 integer tensor as extents, known or symbolic, where Const is nil but the elements are traceable to shapes.
+	// Ints is the content of an integer tensor as extents in row-major order, known or symbolic, where Const is nil but the elements are traceable to shapes.
 	Ints []onnx.Dim
+
+	// vals is Ints with negative numbers kept, which extents cannot hold.
+	vals []val
 }
 
 // Kind tells dense tensors from the other types of ONNX.
@@ -26,113 +42,226 @@ const (
 	Tensor Kind = iota
 	Sequence
 	Optional
+	OptionalSequence
 	Map
 )
 
-// Env maps values to facts. Sub-graphs get a child Env that sees its parent's values. It is not safe for concurrent use.
-type Env struct {
-	parent *Env
-	opsets map[string]int
-	facts  map[string]Fact
-	init   map[string]*onnx.TensorProto
-	fns    map[string]*onnx.Function
+// String names the kind as the ONNX specification does.
+func (k Kind) String() string {
+	switch k {
+	case Tensor:
+		return "tensor"
+	case Sequence:
+		return "sequence"
+	case Optional:
+		return "optional"
+	case OptionalSequence:
+		return "optional sequence"
+	}
+	return "map"
 }
 
-// NewEnv returns an Env that knows the model's inputs and initializers. Symbols found in bind are replaced by their numbers.
+// Env maps values to facts. Sub-graphs get a child Env that sees its parent's values. It is not safe for concurrent use.
+type Env struct {
+	*state
+	parent   *Env
+	graph    *onnx.Graph
+	opset    int // of the standard domain
+	imports  []*onnx.OperatorSet
+	facts    map[string]*Fact
+	init     map[string]*onnx.TensorProto // initializers whose content has not been asked for
+	declared map[string]*onnx.ValueInfo   // value_info and outputs
+	bodies   map[*onnx.Graph]*Env
+	attrs    map[string]*onnx.Attribute // of the call, inside a function body; nil elsewhere
+	gone     map[string]bool            // formal inputs that the call leaves out
+	depth    int
+	nin      int // inputs and initializers of graph that are in facts already
+	ninit    int
+	call     call // scratch of Apply
+}
+
+// state is shared by an Env and all its children.
+type state struct {
+	model  *onnx.Model
+	bind   map[string]int
+	fns    map[fnKey]*onnx.Function
+	syms   map[string]poly
+	nested int
+	folded int
+}
+
+type fnKey struct{ domain, name, overload string }
+
+// NewEnv returns an Env that knows the model's inputs and initializers. Symbols found in bind are replaced by their numbers. Inputs and initializers that are
+// added to the graph later are found when they are first used.
 func NewEnv(m *onnx.Model, bind map[string]int) (*Env, error) {
-	e := &Env{opsets: map[string]int{}, facts: map[string]Fact{}, init: map[string]*onnx.TensorProto{}, fns: map[string]*onnx.Function{}}
-	for _, o := range m.OpsetImport {
-		e.opsets[onnx.NormalizeDomain(o.Domain)] = int(o.Version)
+	if m.GetGraph() == nil {
+		return nil, fmt.Errorf("infer shapes: the model has no graph")
 	}
-	for _, f := range m.Functions {
-		e.fns[onnx.NormalizeDomain(f.Domain)+"\x00"+f.Name+"\x00"+f.Overload] = f
+	s := &state{model: m, bind: bind, nested: maxNested, folded: maxFolded}
+	if len(m.Functions) > 0 {
+		s.fns = make(map[fnKey]*onnx.Function, len(m.Functions))
+		for _, f := range m.Functions {
+			s.fns[fnKey{onnx.NormalizeDomain(f.GetDomain()), f.GetName(), f.GetOverload()}] = f
+		}
 	}
-	if err := e.declare(m.Graph, bind); err != nil {
-		return nil, err
+	e := newEnv(s, nil, m.Graph)
+	e.imports = m.OpsetImport
+	e.opset = m.Opset("")
+	if e.opset == 0 && m.IrVersion < 3 {
+		// Models older than opset imports use version 1.
+		e.opset = 1
+	}
+	if err := e.declare(); err != nil {
+		return nil, fmt.Errorf("infer shapes: %w", err)
 	}
 	return e, nil
 }
 
-func (e *Env) declare(g *onnx.Graph, bind map[string]int) error {
-	for _, v := range g.Input {
-		f, err := factOf(v)
+func newEnv(s *state, parent *Env, g *onnx.Graph) *Env {
+	e := &Env{state: s, parent: parent, graph: g, facts: make(map[string]*Fact, len(g.GetNode())+len(g.GetInitializer())), init: map[string]*onnx.TensorProto{}}
+	if parent != nil {
+		e.opset, e.imports, e.depth = parent.opset, parent.imports, parent.depth+1
+	}
+	if n := len(g.GetValueInfo()) + len(g.GetOutput()); n > 0 {
+		e.declared = make(map[string]*onnx.ValueInfo, n)
+		for _, v := range g.GetValueInfo() {
+			e.declared[v.GetName()] = v
+		}
+		for _, v := range g.GetOutput() {
+			e.declared[v.GetName()] = v
+		}
+	}
+	return e
+}
+
+// declare records the inputs and initializers of the graph that were added since the last call.
+func (e *Env) declare() error {
+	for ; e.nin < len(e.graph.GetInput()); e.nin++ {
+		v := e.graph.Input[e.nin]
+		f, err := e.declaredFact(v)
 		if err != nil {
 			return err
 		}
-		f.Type = f.Type.Bind(bind)
-		e.facts[v.Name] = f
+		if old, ok := e.facts[v.GetName()]; ok {
+			// An input added after its initializer only makes the initializer a default.
+			old.Const = nil
+			delete(e.init, v.GetName())
+			continue
+		}
+		e.facts[v.GetName()] = &f
 	}
-	for _, t := range g.Initializer {
-		shape := make([]int, len(t.Dims))
-		for i, d := range t.Dims {
-			shape[i] = int(d)
+	for ; e.ninit < len(e.graph.GetInitializer()); e.ninit++ {
+		t := e.graph.Initializer[e.ninit]
+		f, err := initializerFact(t)
+		if err != nil {
+			return err
 		}
-		// A value that is both input and initializer is only a default: its content may change.
-		if _, isInput := e.facts[t.Name]; !isInput {
-			e.init[t.Name] = t
+		in, isInput := e.facts[t.GetName()]
+		if isInput {
+			if f.Type, err = merge(f.Type, in.Type); err != nil {
+				return fmt.Errorf("initializer %q: %w", t.GetName(), err)
+			}
 		}
-		e.facts[t.Name] = Fact{Type: onnx.TypeOf(tensor.DType(t.DataType), shape...)}
+		// From IR version 4 on a value that is both input and initializer is only a default: its content may change.
+		if !isInput || e.model.IrVersion < 4 {
+			e.init[t.GetName()] = t
+		}
+		e.facts[t.GetName()] = &f
 	}
-	for _, t := range g.SparseInitializer {
-		shape := make([]int, len(t.Dims))
-		for i, d := range t.Dims {
-			shape[i] = int(d)
+	for _, t := range e.graph.GetSparseInitializer() {
+		if _, ok := e.facts[t.GetValues().GetName()]; ok {
+			continue
 		}
-		e.facts[t.GetValues().GetName()] = Fact{Type: onnx.TypeOf(tensor.DType(t.GetValues().GetDataType()), shape...)}
+		f, err := initializerFact(&onnx.TensorProto{Name: t.GetValues().GetName(), DataType: t.GetValues().GetDataType(), Dims: t.GetDims()})
+		if err != nil {
+			return err
+		}
+		e.facts[t.GetValues().GetName()] = &f
 	}
 	return nil
 }
 
-// factOf reads a declared type of any kind.
-func factOf(v *onnx.ValueInfo) (Fact, error) { return factOfType(v.GetType()) }
-
-func factOfType(t *onnx.TypeProto) (Fact, error) {
-	kind := Tensor
-	for {
-		switch {
-		case t.GetSequenceType() != nil:
-			kind, t = Sequence, t.GetSequenceType().ElemType
-			continue
-		case t.GetOptionalType() != nil:
-			kind, t = Optional, t.GetOptionalType().ElemType
-			continue
-		case t.GetMapType() != nil:
-			return Fact{Kind: Map}, nil
-		}
-		break
+func initializerFact(t *onnx.TensorProto) (Fact, error) {
+	shape, err := tensorDims(t.GetDims())
+	if err != nil {
+		return Fact{}, fmt.Errorf("initializer %q: %w", t.GetName(), err)
 	}
-	tt, _ := (&onnx.ValueInfo{Type: t}).TensorType()
-	return Fact{Type: tt, Kind: kind}, nil
+	return Fact{Type: onnx.TensorType{DType: tensor.DType(t.GetDataType()), Ranked: true, Dims: shape}}, nil
+}
+
+// tensorDims checks the extents of a TensorProto.
+func tensorDims(dims []int64) ([]onnx.Dim, error) {
+	out := make([]onnx.Dim, len(dims))
+	for i, d := range dims {
+		if d < 0 {
+			return nil, fmt.Errorf("extent %d of axis %d is negative", d, i)
+		}
+		out[i] = onnx.Known(int(d))
+	}
+	return out, checkDims(out)
 }
 
 // Opset returns the version in force for a domain, or 0.
-func (e *Env) Opset(domain string) int { return e.opsets[onnx.NormalizeDomain(domain)] }
-
-// Fact returns what is known of a value. Constants are decoded when first asked for.
-func (e *Env) Fact(v onnx.Value) (Fact, bool) {
-	for s := e; s != nil; s = s.parent {
-		f, ok := s.facts[string(v)]
-		if !ok {
-			continue
-		}
-		if p := s.init[string(v)]; p != nil && f.Const == nil {
-			if t, err := onnx.TensorOf(p); err == nil {
-				f.Const = t
-				s.facts[string(v)] = f
-			}
-			delete(s.init, string(v))
-		}
-		return f, true
+func (e *Env) Opset(domain string) int {
+	d := onnx.NormalizeDomain(domain)
+	if d == "" {
+		return e.opset
 	}
-	return Fact{}, false
+	for _, o := range e.imports {
+		if onnx.NormalizeDomain(o.GetDomain()) == d {
+			return int(o.GetVersion())
+		}
+	}
+	return 0
+}
+
+// find returns the fact of a value and the Env that holds it, or nil.
+func (e *Env) find(name string) (*Fact, *Env) {
+	for s := e; s != nil; s = s.parent {
+		if f := s.facts[name]; f != nil {
+			return f, s
+		}
+		if s.nin < len(s.graph.GetInput()) || s.ninit < len(s.graph.GetInitializer()) {
+			// An initializer that does not declare is reported as unknown by whoever asked for it.
+			if s.declare() == nil && s.facts[name] != nil {
+				return s.facts[name], s
+			}
+		}
+	}
+	return nil, nil
+}
+
+// load decodes the content of a small initializer when it is first asked for.
+func (e *Env) load(name string, f *Fact) {
+	p := e.init[name]
+	if p == nil {
+		return
+	}
+	delete(e.init, name)
+	if n, ok := elements(f.Type); !ok || n > MaxConst {
+		return
+	}
+	// Content that cannot be read (external data that is not loaded) is content that is not known.
+	if t, err := onnx.TensorOf(p); err == nil {
+		f.Const = t
+	}
+}
+
+// Fact returns what is known of a value. Small constants are decoded when first asked for.
+func (e *Env) Fact(v onnx.Value) (Fact, bool) {
+	f, s := e.find(string(v))
+	if f == nil {
+		return Fact{}, false
+	}
+	s.load(string(v), f)
+	return *f, true
 }
 
 // Type returns the type of a value; the zero type when nothing is known.
 func (e *Env) Type(v onnx.Value) onnx.TensorType {
-	for s := e; s != nil; s = s.parent {
-		if f, ok := s.facts[string(v)]; ok {
-			return f.Type
-		}
+	if f, _ := e.find(string(v)); f != nil {
+		return f.Type
 	}
 	return onnx.TensorType{}
 }
@@ -140,43 +269,9 @@ func (e *Env) Type(v onnx.Value) onnx.TensorType {
 // Set records a fact, replacing an earlier one.
 func (e *Env) Set(v onnx.Value, f Fact) {
 	delete(e.init, string(v))
-	e.facts[string(v)] = f
+	e.facts[string(v)] = &f
 }
 
-// Error says that a node's types do not fit or that its result cannot be known.
-type Error struct {
-	Node string
-	Err  error
-}
-
-func (e *Error) Error() string { return fmt.Sprintf("infer shapes: %s: %v", e.Node, e.Err) }
-
-func (e *Error) Unwrap() error { return e.Err }
-
-// Apply infers the outputs of one node from the facts of its inputs, recursing into sub-graphs, and records them.
-func (e *Env) Apply(n *onnx.Node) error {
-	c := &call{env: e, node: n, out: make([]Fact, len(n.Output))}
-	if err := c.infer(); err != nil {
-		return &Error{Node: n.Describe(), Err: err}
-	}
-	for i, o := range n.Output {
-		if o != "" {
-			e.Set(onnx.Value(o), c.out[i])
-		}
-	}
-	return nil
-}
-
-// Infer returns the facts of every value of the main graph.
-func Infer(m *onnx.Model, bind map[string]int) (*Env, error) {
-	e, err := NewEnv(m, bind)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range m.Graph.Node {
-		if err := e.Apply(n); err != nil {
-			return nil, err
-		}
-	}
-	return e, nil
-}
+// Body returns the Env of a sub-graph of a node that was applied, as its last inference left it, or nil. Types of values that a loop carries are joined over
+// all iterations.
+func (e *Env) Body(g *onnx.Graph) *Env { return e.bodies[g] }
