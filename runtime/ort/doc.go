@@ -39,4 +39,12 @@
 // failure during a run an [engine.RunError]. All keep ONNX Runtime's words, and the
 // node's name where it gives one. ONNX Runtime itself writes nothing to the
 // standard error.
+//
+// # How to add a call of the C API
+//
+// Look whether onnxruntime_go has it; it usually has. If not: add the function's
+// name and index to the table of internal/capi/shim.c (TestFunctionTable compares
+// it with the header), a C function that calls it, and a Go function that turns
+// its status into an error. Objects that it makes are counted, so that [Live]
+// tells whether they are freed.
 package ort

@@ -62,20 +62,21 @@ func Info() (Runtime, error) {
 }
 
 func load(ctx context.Context, o library.Options) (capi.Handle, error) {
-	process.mu.Lock()
-	defer process.mu.Unlock()
-	if process.loaded != nil {
-		if err := sameLibrary(process.loaded.Library, o.Path); err != nil {
-			return nil, err
-		}
-		return process.memory, nil
+	if memory, err := loadedAs(o.Path); memory != nil || err != nil {
+		return memory, err
 	}
+	// Not under the lock: installing may take minutes, and is safe by itself.
 	found, err := library.Locate(ctx, o)
 	if errors.Is(err, library.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if err != nil {
 		return nil, err
+	}
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	if process.loaded != nil {
+		return process.memory, refuseOther(process.loaded.Library, found.Path)
 	}
 	if err := initialise(found.Path); err != nil {
 		if found.Source != library.SourceFlag && found.Source != library.SourceEnvironment {
@@ -99,17 +100,24 @@ func load(ctx context.Context, o library.Options) (capi.Handle, error) {
 	return process.memory, nil
 }
 
-// sameLibrary refuses a second library in one process.
-func sameLibrary(loaded library.Found, path string) error {
-	if path == "" {
-		return nil
+// loadedAs returns what an earlier call loaded, or nil. A path that names another
+// library is an error.
+func loadedAs(path string) (capi.Handle, error) {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	if process.loaded == nil || path == "" {
+		return process.memory, nil
 	}
 	found, err := library.Locate(context.Background(), library.Options{Path: path})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if found.Path != loaded.Path {
-		return fmt.Errorf("library %s is loaded already, %s cannot be loaded beside it", loaded.Path, found.Path)
+	return process.memory, refuseOther(process.loaded.Library, found.Path)
+}
+
+func refuseOther(loaded library.Found, path string) error {
+	if path != loaded.Path {
+		return fmt.Errorf("library %s is loaded already, %s cannot be loaded beside it", loaded.Path, path)
 	}
 	return nil
 }
