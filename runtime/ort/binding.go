@@ -42,9 +42,8 @@ func (s *session) Bind(out, in []*tensor.Tensor) (engine.Binding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bind session: %w", err)
 	}
-	live.bindings.Add(1)
-	s.bindings.Add(1)
 	b := &binding{sessionHandle: s.handle, handle: bindingHandle(native), flush: s.flush, session: s, native: native}
+	b.register()
 	if err := b.fill(out, in); err != nil {
 		b.destroy()
 		return nil, fmt.Errorf("bind session: %w", err)
@@ -122,6 +121,18 @@ func (b *binding) destroy() error {
 	b.values = nil
 	b.holder.release()
 	b.session.bindings.Add(-1)
-	live.bindings.Add(-1)
+	bound.mu.Lock()
+	delete(bound.open, b)
+	bound.mu.Unlock()
 	return err
+}
+
+func (b *binding) register() {
+	b.session.bindings.Add(1)
+	bound.mu.Lock()
+	defer bound.mu.Unlock()
+	if bound.open == nil {
+		bound.open = make(map[*binding]struct{})
+	}
+	bound.open[b] = struct{}{}
 }

@@ -26,14 +26,24 @@ var process struct {
 }
 
 // live counts what capi does not count itself.
-var live struct{ sessions, bindings, runOptions atomic.Int64 }
+var live struct{ sessions, runOptions atomic.Int64 }
+
+// bound holds the open bindings. C keeps the addresses of their buffers, so Go
+// must keep the buffers even if the program drops a binding without closing it.
+var bound struct {
+	mu   sync.Mutex
+	open map[*binding]struct{}
+}
 
 // Live returns the number of native objects that this package holds. It is zero
 // once every session and binding is closed.
 func Live() Objects {
+	bound.mu.Lock()
+	bindings := len(bound.open)
+	bound.mu.Unlock()
 	return Objects{
 		Sessions:   int(live.sessions.Load()),
-		Bindings:   int(live.bindings.Load()),
+		Bindings:   bindings,
 		Values:     capi.LiveValues(),
 		RunOptions: int(live.runOptions.Load()),
 	}

@@ -12,4 +12,21 @@ func SetHandOver(t *testing.T, total, each int) {
 	t.Cleanup(func() { handOverTotal, handOverEach = oldTotal, oldEach })
 }
 
+// CloseBindings closes the bindings that nobody else can reach any more, and
+// returns how many there were.
+func CloseBindings(t *testing.T) int {
+	bound.mu.Lock()
+	var lost []*binding
+	for b := range bound.open {
+		lost = append(lost, b)
+	}
+	bound.mu.Unlock()
+	for _, b := range lost {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	return len(lost)
+}
+
 var CheckLayout = checkLayout

@@ -387,6 +387,28 @@ func TestCloseWaitsForRuns(t *testing.T) {
 	must(t, e.Close())
 }
 
+// A binding that is dropped without Close is a leak, not a crash: C still knows
+// the addresses of its buffers.
+func TestDroppedBindingKeepsItsMemory(t *testing.T) {
+	quiet(t)
+	s := session(t, ort.Options{}, product(t), engine.Options{})
+	before := ort.Live().Bindings
+	for range 3 {
+		x, f, y := tensor.New(tensor.Float32, 8), tensor.Scalar(float32(3)), tensor.New(tensor.Float32, 8)
+		_, err := s.Bind([]*tensor.Tensor{y}, []*tensor.Tensor{x, f})
+		must(t, err)
+	}
+	for range 5 {
+		runtime.GC()
+	}
+	if n := ort.Live().Bindings - before; n != 3 {
+		t.Errorf("%d bindings are open, expected 3", n)
+	}
+	if n := ort.CloseBindings(t); n != 3 {
+		t.Errorf("%d bindings were kept, expected 3", n)
+	}
+}
+
 func TestStringsCannotBeBound(t *testing.T) {
 	quiet(t)
 	b := onnx.NewBuilder("words", onnx.DefaultOpset)
