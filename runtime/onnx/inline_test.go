@@ -111,7 +111,7 @@ func TestInlineFunctions(t *testing.T) {
 func TestInlineFunctionsRefuses(t *testing.T) {
 	self := function("Self", "a", "b", call("Other", "a", "b"))
 	other := function("Other", "a", "b", call("Self", "a", "b"))
-	old := function("Old", "a", "b", node("ReduceMean", "a", "b"))
+	old := function("Old", "a", "b", node("ReduceMean", "a", "b", AttrInts("axes", 0)))
 	old.OpsetImport[0].Version = 13
 	fine := function("Fine", "a", "b", node("Relu", "a", "b"))
 	fine.OpsetImport[0].Version = 14

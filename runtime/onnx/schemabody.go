@@ -29,55 +29,55 @@ func SchemaBody(domain, op string, opset int) *Function {
 	if err := decodeFunction(f, b); err != nil {
 		panic(fmt.Sprintf("onnx: the embedded body of %s: %v", op, err))
 	}
+	giveDefaults(f, k)
 	got, _ := schemaBodies.LoadOrStore(k, f)
 	return got.(*Function)
 }
 
-// changedOperator returns the first operator of a domain, among nodes and their sub-graphs, whose meaning may differ between two opset versions, or "".
-func changedOperator(nodes []*Node, domain string, from, to int) string {
-	for _, n := range nodes {
-		if NormalizeDomain(n.Domain) == domain {
-			a, ok1 := schema.Lookup(domain, n.OpType, from)
-			b, ok2 := schema.Lookup(domain, n.OpType, to)
-			if !ok1 || !ok2 || a.Since != b.Since && !sameMeaning(a, b) {
-				return n.OpType
-			}
+// giveDefaults writes the defaults of the operator's attributes into its body, where the standard leaves them to the schema.
+func giveDefaults(f *Function, k bodyKey) {
+	op, _ := schema.Lookup(k.domain, k.op, k.opset)
+	var without []string
+	for _, name := range f.Attribute {
+		formal, ok := op.Attr(name)
+		var a *Attribute
+		if ok {
+			a = defaultAttribute(formal)
 		}
-		for _, s := range n.Subgraphs() {
-			if op := changedOperator(s.Node, domain, from, to); op != "" {
-				return op
-			}
+		if a == nil {
+			without = append(without, name)
+		} else {
+			f.AttributeProto = append(f.AttributeProto, a)
 		}
 	}
-	return ""
+	f.Attribute = without
 }
 
-// sameMeaning reports whether two versions of an operator have the same parameters and attributes and differ in the types they allow at most. The standard changes
-// an operator's meaning without changing its interface in a few places, which are listed.
-func sameMeaning(a, b *schema.Operator) bool {
-	if a.Since > b.Since {
-		a, b = b, a
-	}
-	if v, ok := reinterpreted[a.Name]; ok && a.Since < v && b.Since >= v {
-		return false
-	}
-	if len(a.Inputs) != len(b.Inputs) || len(a.Outputs) != len(b.Outputs) || len(a.Attributes) != len(b.Attributes) || b.Deprecated {
-		return false
-	}
-	for i, p := range a.Inputs {
-		if q := b.Inputs[i]; p.Option != q.Option || p.MinArity != q.MinArity {
-			return false
+// defaultAttribute returns a formal attribute's default, nil when it has none.
+func defaultAttribute(f schema.Attr) *Attribute {
+	switch d := f.Default.(type) {
+	case float64:
+		if f.Type == "INT" {
+			return AttrInt(f.Name, int(d))
 		}
-	}
-	for i, x := range a.Attributes {
-		y := b.Attributes[i]
-		if x.Name != y.Name || x.Type != y.Type || x.Required != y.Required || fmt.Sprint(x.Default) != fmt.Sprint(y.Default) {
-			return false
+		return AttrFloat(f.Name, float32(d))
+	case string:
+		return AttrStr(f.Name, d)
+	case []any:
+		a := &Attribute{Name: f.Name, Type: AttributeProto_AttributeType(AttributeProto_AttributeType_value[f.Type])}
+		for _, x := range d {
+			switch x := x.(type) {
+			case string:
+				a.Strings = append(a.Strings, []byte(x))
+			case float64:
+				if f.Type == "INTS" {
+					a.Ints = append(a.Ints, int64(x))
+				} else {
+					a.Floats = append(a.Floats, float32(x))
+				}
+			}
 		}
+		return a
 	}
-	return true
+	return nil
 }
-
-// reinterpreted maps operators to the version from which the same interface means something else: Softmax and its kin flattened their input to two axes before 13;
-// GroupNormalization scaled per group before 21; Resize 11 to 19 changed defaults only together with attributes, which the comparison sees.
-var reinterpreted = map[string]int{"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "GroupNormalization": 21}

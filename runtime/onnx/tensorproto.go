@@ -25,63 +25,23 @@ func tensorOf(p *TensorProto) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.GetSegment() != nil {
-		return nil, fmt.Errorf("segmented tensors are not supported")
-	}
-	if p.GetDataLocation() == TensorProto_EXTERNAL && p.RawData == nil {
-		return nil, fmt.Errorf("external data is not loaded")
+	if err := checkData(p, d, shape, n); err != nil {
+		return nil, err
 	}
 	if d == tensor.String {
-		if len(p.StringData) != n {
-			return nil, fmt.Errorf("shape %v needs %d strings, string_data holds %d", shape, n, len(p.StringData))
-		}
 		s := make([]string, n)
 		for i, b := range p.StringData {
 			s[i] = string(b)
 		}
 		return tensor.OfStrings(s, shape...), nil
 	}
-	if d.Bits() == 0 {
-		return nil, fmt.Errorf("element type %d is not known", p.GetDataType())
-	}
 	if p.RawData != nil || n == 0 {
-		if want := d.ByteLen(n); len(p.RawData) != want {
-			return nil, fmt.Errorf("%v%v needs %d bytes, raw_data holds %d", d, shape, want, len(p.RawData))
-		}
 		if d.Size() <= 1 || aligned(p.RawData, d.Size()) {
 			return tensor.OfBytes(d, p.RawData, shape...)
 		}
 		t := tensor.New(d, shape...)
 		copy(t.Bytes(), p.RawData)
 		return t, nil
-	}
-	// The count is checked before anything is allocated, so that a lying shape in a small file cannot ask for much memory.
-	have := 0
-	switch d {
-	case tensor.Float32:
-		have = len(p.FloatData)
-	case tensor.Complex64:
-		have = len(p.FloatData) / 2
-	case tensor.Float64:
-		have = len(p.DoubleData)
-	case tensor.Complex128:
-		have = len(p.DoubleData) / 2
-	case tensor.Int64:
-		have = len(p.Int64Data)
-	case tensor.Uint32, tensor.Uint64:
-		have = len(p.Uint64Data)
-	default:
-		have = len(p.Int32Data)
-		if d.Bits() < 8 {
-			// One int32 carries one packed byte.
-			if want := d.ByteLen(n); have != want {
-				return nil, fmt.Errorf("%v%v needs %d packed bytes, int32_data holds %d", d, shape, want, have)
-			}
-			have = n
-		}
-	}
-	if have != n {
-		return nil, fmt.Errorf("%v%v needs %d elements, the data field holds %d", d, shape, n, have)
 	}
 	t := tensor.New(d, shape...)
 	b := t.Bytes()
@@ -120,6 +80,73 @@ func tensorOf(p *TensorProto) (*tensor.Tensor, error) {
 		}
 	}
 	return t, nil
+}
+
+// CheckTensor reports whether a tensor's data, when it lies in the message, is what its type and shape ask for. It allocates nothing to speak of.
+func CheckTensor(p *TensorProto) error {
+	_, n, err := protoShape(p)
+	if err == nil && !(p.GetDataLocation() == TensorProto_EXTERNAL && p.RawData == nil) {
+		shape, _, _ := protoShape(p)
+		err = checkData(p, dtypeOf(p), shape, n)
+	}
+	if err != nil {
+		return fmt.Errorf("tensor %q: %w", p.GetName(), err)
+	}
+	return nil
+}
+
+// checkData compares the data a message holds with what n elements of type d need, before anything of that size is allocated: a lying shape in a small file must
+// not be able to ask for much memory.
+func checkData(p *TensorProto, d tensor.DType, shape []int, n int) error {
+	if p.GetSegment() != nil {
+		return fmt.Errorf("segmented tensors are not supported")
+	}
+	if p.GetDataLocation() == TensorProto_EXTERNAL && p.RawData == nil {
+		return fmt.Errorf("external data is not loaded")
+	}
+	if d == tensor.String {
+		if len(p.GetStringData()) != n {
+			return fmt.Errorf("shape %v needs %d strings, string_data holds %d", shape, n, len(p.GetStringData()))
+		}
+		return nil
+	}
+	if d.Bits() == 0 {
+		return fmt.Errorf("element type %d is not known", p.GetDataType())
+	}
+	if p.GetRawData() != nil || n == 0 {
+		if want := d.ByteLen(n); len(p.GetRawData()) != want {
+			return fmt.Errorf("%v%v needs %d bytes, raw_data holds %d", d, shape, want, len(p.GetRawData()))
+		}
+		return nil
+	}
+	have, per := 0, 1
+	switch d {
+	case tensor.Float32:
+		have = len(p.GetFloatData())
+	case tensor.Complex64:
+		have, per = len(p.GetFloatData()), 2
+	case tensor.Float64:
+		have = len(p.GetDoubleData())
+	case tensor.Complex128:
+		have, per = len(p.GetDoubleData()), 2
+	case tensor.Int64:
+		have = len(p.GetInt64Data())
+	case tensor.Uint32, tensor.Uint64:
+		have = len(p.GetUint64Data())
+	default:
+		have = len(p.GetInt32Data())
+		if d.Bits() < 8 {
+			// One int32 carries one packed byte.
+			if want := d.ByteLen(n); have != want {
+				return fmt.Errorf("%v%v needs %d packed bytes, int32_data holds %d", d, shape, want, have)
+			}
+			return nil
+		}
+	}
+	if have != n*per {
+		return fmt.Errorf("%v%v needs %d numbers, the data field holds %d", d, shape, n*per, have)
+	}
+	return nil
 }
 
 // protoShape returns a tensor's shape and number of elements. It refuses counts whose size in bytes could overflow.
