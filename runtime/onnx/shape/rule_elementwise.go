@@ -150,10 +150,3 @@ func dropout(c *call) error {
 	}
 	return nil
 }
-
-// biased is an activation of a bias added to the last axis, as ONNX Runtime's fused operators have it.
-func biased(c *call) error {
-	t, err := broadcast(c.typ(0), c.typ(1))
-	c.set(0, t)
-	return err
-}

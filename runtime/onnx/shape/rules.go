@@ -25,7 +25,8 @@ func init() {
 	for _, f := range []family{
 		{onnx.DomainStandard, elementwiseOps}, {onnx.DomainStandard, shapeOps}, {onnx.DomainStandard, indexOps}, {onnx.DomainStandard, reduceOps},
 		{onnx.DomainStandard, matrixOps}, {onnx.DomainStandard, spatialOps}, {onnx.DomainStandard, normOps}, {onnx.DomainStandard, constantOps},
-		{onnx.DomainStandard, controlOps},
+		{onnx.DomainStandard, controlOps}, {onnx.DomainStandard, sequenceOps}, {onnx.DomainStandard, textOps}, {onnx.DomainStandard, attentionOps},
+		{onnx.DomainStandard, signalOps}, {onnx.DomainStandard, quantizeOps}, {onnx.DomainMS, microsoftOps},
 	} {
 		for _, e := range f.list {
 			k := opKey{f.domain, e.op}

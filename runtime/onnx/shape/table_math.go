@@ -114,3 +114,24 @@ var reduceOps = []entry{
 	{"TopK", "n l?", 1, topK, nil},
 	{"Unique", "a", 11, unique, nil},
 }
+
+var attentionOps = []entry{
+	{"Attention", "f 0 f fib? 0? f? l?", 23, attention, nil},
+	{"LinearAttention", "f 0 0 f? 0? 0?", 27, linearAttention, nil},
+	{"RotaryEmbedding", "f 0 0 l?", 23, rotaryEmbedding, nil},
+}
+
+var signalOps = []entry{
+	{"BlackmanWindow", "j", 17, windowFunction, nil},
+	{"DFT", "f j? l?", 17, dft, nil},
+	{"HammingWindow", "j", 17, windowFunction, nil},
+	{"HannWindow", "j", 17, windowFunction, nil},
+	{"MelWeightMatrix", "j j j f f", 17, melWeightMatrix, nil},
+	{"STFT", "f j 0? j?", 17, stft, nil},
+}
+
+var quantizeOps = []entry{
+	{"DequantizeLinear", "q f 0?", 10, dequantize, nil},
+	{"DynamicQuantizeLinear", "f", 11, dynamicQuantize, nil},
+	{"QuantizeLinear", "fi f q?", 10, quantize, nil},
+}

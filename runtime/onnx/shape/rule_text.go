@@ -1,0 +1,78 @@
+package shape
+
+import (
+	"fmt"
+	"slices"
+
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// stringSplit adds an axis for the parts, padded to the longest, and counts them.
+func stringSplit(c *call) error {
+	t := c.typ(0)
+	if t.Ranked {
+		c.setDims(0, tensor.String, append(slices.Clone(t.Dims), onnx.Symbol(""))...)
+	} else {
+		c.setUnranked(0, tensor.String)
+	}
+	c.set(1, withDType(t, tensor.Int64))
+	return nil
+}
+
+// stringNormalizer drops stop words, so the last extent is open.
+func stringNormalizer(c *call) error {
+	d, ok := c.dims(0)
+	switch {
+	case !ok:
+		c.setUnranked(0, tensor.String)
+	case len(d) == 1:
+		c.setDims(0, tensor.String, onnx.Symbol(""))
+	case len(d) == 2 && (!d[0].IsKnown() || d[0].Value == 1):
+		c.setDims(0, tensor.String, onnx.Known(1), onnx.Symbol(""))
+	default:
+		return fmt.Errorf("input %v: want a list or a single row", c.typ(0))
+	}
+	return nil
+}
+
+// tfIdf gives one count per n-gram index, for each row.
+func tfIdf(c *call) error {
+	idx := c.ints("ngram_indexes")
+	if len(idx) == 0 {
+		return fmt.Errorf("attribute %q is missing", "ngram_indexes")
+	}
+	width := slices.Max(idx) + 1
+	if slices.Min(idx) < 0 {
+		return fmt.Errorf("ngram_indexes hold %d", slices.Min(idx))
+	}
+	d, ok := c.dims(0)
+	switch {
+	case !ok:
+		c.setUnranked(0, tensor.Float32)
+	case len(d) < 2:
+		c.setDims(0, tensor.Float32, onnx.Known(width))
+	case len(d) == 2:
+		c.setDims(0, tensor.Float32, d[0], onnx.Known(width))
+	default:
+		return fmt.Errorf("input %v: want rank 1 or 2", c.typ(0))
+	}
+	return nil
+}
+
+// imageDecoder gives height, width and channels.
+func imageDecoder(c *call) error {
+	if err := c.rankIs(0, 1); err != nil {
+		return err
+	}
+	channels := 3
+	switch f := c.str("pixel_format", "RGB"); f {
+	case "RGB", "BGR":
+	case "Grayscale":
+		channels = 1
+	default:
+		return fmt.Errorf("pixel_format %q is none of RGB, BGR, Grayscale", f)
+	}
+	c.setDims(0, tensor.Uint8, onnx.Symbol(""), onnx.Symbol(""), onnx.Known(channels))
+	return nil
+}
