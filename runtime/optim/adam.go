@@ -41,13 +41,13 @@ func newAdam(c Config, decoupled bool) rule {
 			}
 			return k
 		},
-		kernel: func(params, grads []float32, s *slots, c *kernel.AdamCoef) {
+		kernel: func(params, grads []float32, s slots, c *kernel.AdamCoef) {
 			kernel.Adam(params, grads, s[0], s[1], c)
 		},
 	}
 	if c.AMSGrad {
 		m.slots = append(m.slots, "v_max")
-		m.kernel = func(params, grads []float32, s *slots, c *kernel.AdamCoef) {
+		m.kernel = func(params, grads []float32, s slots, c *kernel.AdamCoef) {
 			kernel.AMSGrad(params, grads, s[0], s[1], s[2], c)
 		}
 	}

@@ -24,10 +24,10 @@ func newLAMB(c Config) rule {
 				Eps: float32(step.eps), Step: float32(step.rate), Decay: g.Decay,
 			}
 		},
-		kernel: func(params, grads []float32, s *slots, c *kernel.LAMBCoef) {
+		kernel: func(params, grads []float32, s slots, c *kernel.LAMBCoef) {
 			kernel.LAMB(params, grads, s[0], s[1], s[2], c)
 		},
-		after: func(params []float32, s *slots, lr float32) {
+		after: func(params []float32, s slots, lr float32) {
 			ratio := 1.0
 			w, u := math.Sqrt(kernel.SumSquares(params)), math.Sqrt(kernel.SumSquares(s[2]))
 			if w > 0 && u > 0 {

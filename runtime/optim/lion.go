@@ -14,7 +14,7 @@ func newLion(c Config) rule {
 				LR: g.LR, Keep: keep(g),
 			}
 		},
-		kernel: func(params, grads []float32, s *slots, c *kernel.LionCoef) {
+		kernel: func(params, grads []float32, s slots, c *kernel.LionCoef) {
 			kernel.Lion(params, grads, s[0], c)
 		},
 	}

@@ -61,19 +61,19 @@ type rule interface {
 	// prepare computes the coefficients of step t = 1, 2, … for every group.
 	prepare(t uint64, groups []Group)
 	// apply updates one range of group i; it runs concurrently on others.
-	apply(i int, params, grads []float32, s *slots)
+	apply(i int, params, grads []float32, s slots)
 	// finish runs once per group, in order, when all ranges are done.
-	finish(i int, params []float32, s *slots)
+	finish(i int, params []float32, s slots)
 }
 
 // method is a rule made of functions over one type of kernel coefficients.
 type method[C any] struct {
 	slots   []string
-	scratch int                                           // how many slots, from the last, are scratch
-	begin   func(t uint64)                                // optional: per-step scalars
-	coef    func(g *Group) C                              // coefficients for one group
-	kernel  func(params, grads []float32, s *slots, c *C) // fused pass over one range
-	after   func(params []float32, s *slots, lr float32)  // optional: per group
+	scratch int                                          // how many slots, from the last, are scratch
+	begin   func(t uint64)                               // optional: per-step scalars
+	coef    func(g *Group) C                             // coefficients for one group
+	kernel  func(params, grads []float32, s slots, c *C) // fused pass over one range
+	after   func(params []float32, s slots, lr float32)  // optional: per group
 
 	coefs []C
 	lrs   []float32
@@ -93,11 +93,11 @@ func (m *method[C]) prepare(t uint64, groups []Group) {
 	}
 }
 
-func (m *method[C]) apply(i int, params, grads []float32, s *slots) {
+func (m *method[C]) apply(i int, params, grads []float32, s slots) {
 	m.kernel(params, grads, s, &m.coefs[i])
 }
 
-func (m *method[C]) finish(i int, params []float32, s *slots) {
+func (m *method[C]) finish(i int, params []float32, s slots) {
 	if m.after != nil {
 		m.after(params, s, m.lrs[i])
 	}
@@ -151,7 +151,7 @@ func (s *stepper) Step(groups []Group) error {
 	}
 	for i := range groups {
 		sub := s.slots(i, 0, len(groups[i].Params))
-		s.rule.finish(i, groups[i].Params, &sub)
+		s.rule.finish(i, groups[i].Params, sub)
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (s *stepper) Step(groups []Group) error {
 // apply updates elements lo to hi of group i.
 func (s *stepper) apply(groups []Group, i, lo, hi int) {
 	sub := s.slots(i, lo, hi)
-	s.rule.apply(i, groups[i].Params[lo:hi], groups[i].Grads[lo:hi], &sub)
+	s.rule.apply(i, groups[i].Params[lo:hi], groups[i].Grads[lo:hi], sub)
 }
 
 // slots returns the state of elements lo to hi of group i.

@@ -24,21 +24,21 @@ func newRMSProp(c Config) rule {
 	switch withMomentum := c.Momentum != 0; {
 	case c.Centred && withMomentum:
 		m.slots = append(m.slots, "mean", "momentum")
-		m.kernel = func(params, grads []float32, s *slots, c *kernel.RMSPropCoef) {
+		m.kernel = func(params, grads []float32, s slots, c *kernel.RMSPropCoef) {
 			kernel.RMSPropCentredMomentum(params, grads, s[0], s[1], s[2], c)
 		}
 	case c.Centred:
 		m.slots = append(m.slots, "mean")
-		m.kernel = func(params, grads []float32, s *slots, c *kernel.RMSPropCoef) {
+		m.kernel = func(params, grads []float32, s slots, c *kernel.RMSPropCoef) {
 			kernel.RMSPropCentred(params, grads, s[0], s[1], c)
 		}
 	case withMomentum:
 		m.slots = append(m.slots, "momentum")
-		m.kernel = func(params, grads []float32, s *slots, c *kernel.RMSPropCoef) {
+		m.kernel = func(params, grads []float32, s slots, c *kernel.RMSPropCoef) {
 			kernel.RMSPropMomentum(params, grads, s[0], s[1], c)
 		}
 	default:
-		m.kernel = func(params, grads []float32, s *slots, c *kernel.RMSPropCoef) {
+		m.kernel = func(params, grads []float32, s slots, c *kernel.RMSPropCoef) {
 			kernel.RMSProp(params, grads, s[0], c)
 		}
 	}

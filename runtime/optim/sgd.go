@@ -11,7 +11,7 @@ func newSGD(c Config) rule {
 			coef: func(g *Group) kernel.SGDCoef {
 				return kernel.SGDCoef{GradScale: g.gradScale(), L2: g.Decay, LR: g.LR}
 			},
-			kernel: func(params, grads []float32, _ *slots, c *kernel.SGDCoef) { kernel.SGD(params, grads, c) },
+			kernel: func(params, grads []float32, _ slots, c *kernel.SGDCoef) { kernel.SGD(params, grads, c) },
 		}
 	}
 	update := kernel.Momentum
@@ -30,6 +30,6 @@ func newSGD(c Config) rule {
 		coef: func(g *Group) kernel.MomentumCoef {
 			return kernel.MomentumCoef{GradScale: g.gradScale(), L2: g.Decay, Momentum: float32(c.Momentum), Take: take, LR: g.LR}
 		},
-		kernel: func(params, grads []float32, s *slots, c *kernel.MomentumCoef) { update(params, grads, s[0], c) },
+		kernel: func(params, grads []float32, s slots, c *kernel.MomentumCoef) { update(params, grads, s[0], c) },
 	}
 }

@@ -1,0 +1,133 @@
+package optim
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestSchedule(t *testing.T) {
+	points := []Point{{10, 1}, {20, 3}}
+	cases := []struct {
+		name        string
+		s           Schedule
+		step, total uint64
+		want        float64
+	}{
+		{"constant", Schedule{Initial: 2}, 99, 0, 2},
+		{"linear start", Schedule{Kind: "linear", Initial: 2}, 0, 10, 2},
+		{"linear middle", Schedule{Kind: "linear", Initial: 2}, 5, 10, 1},
+		{"linear end", Schedule{Kind: "linear", Initial: 0.1, Final: 0.3}, 10, 10, 0.3},
+		{"linear beyond", Schedule{Kind: "linear", Initial: 2, Final: 1}, 50, 10, 1},
+		{"linear own duration", Schedule{Kind: "linear", Initial: 2, Steps: 4}, 2, 100, 1},
+		{"linear without duration", Schedule{Kind: "linear", Initial: 2, Final: 1}, 0, 0, 1},
+		{"cosine middle", Schedule{Kind: "cosine", Initial: 2, Final: 1}, 5, 10, 1.5},
+		{"cosine end", Schedule{Kind: "cosine", Initial: 2, Final: 1}, 10, 10, 1},
+		{"exponential floor", Schedule{Kind: "exponential", Initial: 1, Gamma: 0.5, Final: 0.1}, 9, 0, 0.1},
+		{"exponential, every", Schedule{Kind: "exponential", Initial: 1, Gamma: 0.25, Every: 10}, 5, 0, 0.5},
+		{"step", Schedule{Kind: "step", Initial: 1, Gamma: 0.5, Every: 10}, 19, 0, 0.5},
+		{"piecewise before", Schedule{Kind: "piecewise", Initial: 5, Points: points}, 9, 0, 5},
+		{"piecewise at", Schedule{Kind: "piecewise", Initial: 5, Points: points}, 10, 0, 1},
+		{"piecewise after", Schedule{Kind: "piecewise", Initial: 5, Points: points}, 1000, 0, 3},
+		{"piecewise straight", Schedule{Kind: "piecewise", Initial: 5, Points: points, Interpolate: true}, 5, 0, 3},
+		{"piecewise straight 2", Schedule{Kind: "piecewise", Initial: 5, Points: points, Interpolate: true}, 15, 0, 2},
+		{"warm-up start", Schedule{Initial: 2, Warmup: 4}, 0, 0, 0},
+		{"warm-up middle", Schedule{Initial: 2, Warmup: 4, WarmupFrom: 0.5}, 2, 0, 1.5},
+		{"warm-up over", Schedule{Kind: "linear", Initial: 2, Warmup: 4}, 4, 14, 2},
+		{"after warm-up", Schedule{Kind: "linear", Initial: 2, Warmup: 4}, 9, 14, 1},
+		{"warm-up longer than run", Schedule{Kind: "linear", Initial: 2, Final: 1, Warmup: 4}, 4, 3, 1},
+	}
+	for _, c := range cases {
+		if err := c.s.Validate(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got := c.s.At(c.step, c.total); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	if len(cases) != 22 {
+		t.Fatalf("%d cases, want 22", len(cases))
+	}
+	if s := (Schedule{Kind: "linear"}).WithInitial(3); s.Initial != 3 || s.WithInitial(4).Initial != 3 {
+		t.Error("WithInitial does not fill a zero, or replaces a value")
+	}
+}
+
+func TestValidateSchedule(t *testing.T) {
+	s := Schedule{Kind: "step", Initial: math.NaN(), Steps: 3, Gamma: 2, WarmupFrom: 0.5,
+		Points: []Point{{5, 1}, {5, math.Inf(1)}}, Interpolate: true}
+	err := s.Validate()
+	want := []string{"initial: NaN", "steps: not used", "gamma: 2", "points: not used", "interpolate: not used",
+		"points[1].at: 5 does not follow 5", "points[1].value: +Inf", "warmup_from: needs warmup"}
+	if n := strings.Count(err.Error(), "\n") + 1; n != len(want) {
+		t.Errorf("%d problems, want %d:\n%v", n, len(want), err)
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q is not reported", w)
+		}
+	}
+	for text, s := range map[string]Schedule{
+		"unknown schedule":      {Kind: "poly"},
+		"points: none":          {Kind: "piecewise"},
+		"gamma: 0 is not":       {Kind: "exponential"},
+		"warmup_from: 2 is not": {Warmup: 3, WarmupFrom: 2},
+	} {
+		mustErr(t, text, s.Validate)
+	}
+}
+
+func TestEMA(t *testing.T) {
+	p := []float32{1, 2, 3}
+	avg := make([]float32, 3)
+	e, err := NewEMA(avg, 0.75, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Update(p)
+	if !sameBits(avg, p) {
+		t.Fatalf("the first update gives %v", avg)
+	}
+	copy(p, []float32{5, 2, -1})
+	e.Update(p)
+	if want := []float32{2, 2, 2}; !sameBits(avg, want) {
+		t.Fatalf("average %v, want %v", avg, want)
+	}
+	state := cloneState(e.State())
+	e.Swap(p)
+	if p[0] != 2 || avg[0] != 5 {
+		t.Errorf("swapped to %v and %v", p, avg)
+	}
+	e.Swap(p)
+	again, err := NewEMA(make([]float32, 3), 0.75, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.SetState(state); err != nil {
+		t.Fatal(err)
+	}
+	e.Update(p)
+	again.Update(p)
+	if !sameBits(e.Average(), again.Average()) {
+		t.Error("the resumed average differs")
+	}
+	mustErr(t, "2 elements, want 3", func() error {
+		return again.SetState(map[string][]float32{"step": {1, 0}, "average": {1, 2}})
+	})
+	mustErr(t, "decay 1 is not in", func() error { _, err := NewEMA(nil, 1, false); return err })
+
+	warm, err := NewEMA(make([]float32, 1), 0.999, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	warm.Update([]float32{0})
+	warm.Update([]float32{1}) // decay 2/11
+	if got := warm.Average()[0]; math.Abs(float64(got)-9.0/11) > 1e-7 {
+		t.Errorf("warm average %v, want 9/11", got)
+	}
+	dst := []float32{1, 1e30, 3}
+	Polyak(dst, []float32{0.1, 1, 7}, 1)
+	if want := []float32{0.1, 1, 7}; !sameBits(dst, want) {
+		t.Errorf("tau 1 gives %v, want %v", dst, want)
+	}
+}
