@@ -98,6 +98,9 @@ func (p *pass) backward(n *onnx.Node, obj objective, k marks, grads map[string][
 	if err != nil {
 		return fmt.Errorf("gradient of %s: %w", n.Describe(), err)
 	}
+	for len(in) > len(ops) && in[len(in)-1] == "" {
+		in = in[:len(in)-1] // Optional inputs that the node leaves out.
+	}
 	if len(in) > len(ops) {
 		return fmt.Errorf("gradient of %s: the rule returned %d gradients for %d operands", n.Describe(), len(in), len(ops))
 	}

@@ -4,5 +4,8 @@ import "sync"
 
 // rules returns the whole table. Lists are kept per family, in the file that names the family.
 var rules = sync.OnceValue(func() ruleTable {
-	return indexRules(arithmeticRules, matrixRules)
+	return indexRules(
+		arithmeticRules, matrixRules,
+		convRules, poolRules, normRules,
+	)
 })

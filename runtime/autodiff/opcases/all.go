@@ -6,5 +6,8 @@ import "slices"
 func All() []Case {
 	return slices.Concat(
 		arithmeticCases(),
+		convCases(),
+		poolCases(),
+		normCases(),
 	)
 }
