@@ -54,6 +54,7 @@ type Trainer struct {
 	g      *graphs
 	params *models.Params
 	data   []dataset.Table
+	rows   *dataset.Mapping
 	train  *dataset.Loader
 	valid  *dataset.Loader
 
@@ -195,6 +196,9 @@ func (t *Trainer) openData() error {
 		m, err := dataset.Map(table, fields, t.cfg.Data.Missing)
 		if err != nil {
 			return nil, err
+		}
+		if t.rows == nil {
+			t.rows = m
 		}
 		v := t.cfg.Data.Validation
 		return dataset.NewLoader(m, dataset.LoaderOptions{
@@ -597,6 +601,32 @@ func (t *Trainer) Baked() (*onnx.Model, error) {
 		return nil, err
 	}
 	return lora.Merge(m)
+}
+
+// Samples reads the first rows of the training table, at most n, as one tensor per input of the network: what parity is proved on.
+func (t *Trainer) Samples(n int) ([]*tensor.Tensor, error) {
+	l, err := dataset.NewLoader(t.rows, dataset.LoaderOptions{})
+	if err != nil {
+		return nil, err
+	}
+	n = min(n, l.Rows())
+	main := t.programs[min(t.cfg.Batch, t.train.Rows())]
+	all := make([]*tensor.Tensor, len(main.fields))
+	byName := map[string]*tensor.Tensor{}
+	for i, f := range main.fields {
+		shape := slices.Clone(f.Shape())
+		shape[0] = n
+		all[i] = tensor.New(f.DType(), shape...)
+		byName[l.Fields()[i]] = all[i]
+	}
+	if _, err := l.Next(n, all); err != nil {
+		return nil, err
+	}
+	in := make([]*tensor.Tensor, len(t.g.served.Inputs))
+	for i, name := range t.g.served.Inputs {
+		in[i] = byName[name]
+	}
+	return in, nil
 }
 
 // Close frees programs, parameters and tables.

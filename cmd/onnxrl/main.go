@@ -1,0 +1,55 @@
+// Command onnxrl trains, inspects and serves agents and models whose networks are ONNX graphs. Each file of this package is one subcommand; this is the only package that wires all
+// others together.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Exit codes. exitFailed is for checks that ran and did not pass, exitInterrupted what shells use for Ctrl-C.
+const (
+	exitError       = 1
+	exitInterrupted = 130
+)
+
+func main() {
+	// The first signal asks for a clean stop, in which state is saved; a second one ends the program at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-ctx.Done()
+		stop()
+	}()
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// errInterrupted says that work was stopped by a signal after its state was saved.
+var errInterrupted = errors.New("interrupted")
+
+// quietError has been shown to the user already and only sets the exit status.
+type quietError struct{ err error }
+
+func (e quietError) Error() string { return e.err.Error() }
+func (e quietError) Unwrap() error { return e.err }
+
+func exitCode(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		return exitInterrupted
+	}
+	return exitError
+}
+
+func printError(w interface{ Write([]byte) (int, error) }, err error) {
+	var q quietError
+	if err == nil || errors.As(err, &q) {
+		return
+	}
+	fmt.Fprintf(w, "onnxrl: %v\n", err)
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"onnxrl/runtime/engine"
+)
+
+// app is what subcommands share: streams, global flags and the engine, opened on first use.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	json     bool
+	quiet    bool
+	logLevel string
+	engine   string
+	library  string
+	offline  bool
+	opened   map[string]engine.Compiler
+	log      *slog.Logger
+}
+
+// run executes one command line and returns the exit status.
+func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
+	a := &app{in: in, out: out, err: errw, opened: map[string]engine.Compiler{}}
+	root := a.command()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errw)
+	err := root.ExecuteContext(ctx)
+	a.close()
+	printError(errw, err)
+	return exitCode(err)
+}
+
+func (a *app) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "onnxrl",
+		Short:         "Train, inspect and export networks that are ONNX graphs",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			var level slog.Level
+			if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
+				return fmt.Errorf("--log-level %q: expected debug, info, warn or error", a.logLevel)
+			}
+			a.log = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level, ReplaceAttr: dropTime}))
+			return nil
+		},
+	}
+	f := root.PersistentFlags()
+	f.BoolVar(&a.json, "json", false, "print JSON with stable keys instead of tables")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "show no progress")
+	f.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn or error")
+	f.StringVar(&a.engine, "engine", "auto", "auto (ONNX Runtime, else pure Go), "+strings.Join(engineNames(), " or "))
+	f.StringVar(&a.library, "ort-library", "", "ONNX Runtime's shared library, or a folder that holds it")
+	f.BoolVar(&a.offline, "no-install", false, "never install ONNX Runtime")
+	root.AddCommand(a.commands()...)
+	return root
+}
+
+// commands is the list of subcommands; one file each.
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{a.doctorCommand(), a.fitCommand()}
+}
+
+func dropTime(_ []string, attr slog.Attr) slog.Attr {
+	if attr.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return attr
+}
+
+// printJSON writes one indented JSON document.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
