@@ -2,6 +2,7 @@ package configs
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -328,7 +329,12 @@ func TestHostileDocumentsAreRefused(t *testing.T) {
 			break
 		}
 	}
+	var keys strings.Builder
+	for i := range maxKeys + 1 {
+		fmt.Fprintf(&keys, "k%d: 1\n", i)
+	}
 	cases := map[string]string{
+		"many keys":      keys.String(),
 		"alias bomb":     bomb,
 		"deep flow":      "a: " + strings.Repeat("[", 100_000),
 		"deep block":     deepBlock,

@@ -21,6 +21,7 @@ const (
 	maxNodes   = 100_000
 	maxColumns = 2_048 // block nesting is bounded by the column at which structure starts
 	maxMarkers = 1_000 // anchors, aliases and tags
+	maxKeys    = 8_000 // the parser's time grows with the square of a mapping's keys
 )
 
 // Document is a parsed YAML file whose top is a mapping. It is edited by Set and SetValue and is not safe for concurrent
@@ -98,9 +99,14 @@ func parse(name string, text []byte) (root *node, errs Errors) {
 // checkTokens bounds the nesting before the parser, which is recursive, sees the tokens: a goroutine's stack cannot be
 // recovered once it has overflowed.
 func checkTokens(src *source, tokens token.Tokens) *Error {
-	flow, markers := 0, 0
+	flow, markers, keys := 0, 0, 0
 	for _, tk := range tokens {
 		at := tokenPosition(src, tk)
+		if tk.Type == token.MappingValueType || tk.Type == token.MappingKeyType {
+			if keys++; keys > maxKeys {
+				return newError(at, "", "more than %d keys", maxKeys)
+			}
+		}
 		switch tk.Type {
 		case token.InvalidType:
 			return newError(at, "", "syntax: %s", tk.Error)
