@@ -5,7 +5,8 @@ import "sync"
 // rules returns the whole table. Lists are kept per family, in the file that names the family.
 var rules = sync.OnceValue(func() ruleTable {
 	return indexRules(
-		arithmeticRules, matrixRules,
+		arithmeticRules, elementwiseRules, activationRules, reduceRules, matrixRules, movementRules, padRules, indexingRules, scatterRules,
+		contribRules, zeroRules,
 		convRules, poolRules, normRules,
 	)
 })

@@ -1,0 +1,265 @@
+package autodiff
+
+import (
+	"slices"
+
+	"onnxrl/runtime/onnx"
+)
+
+var movementRules = []Rule{
+	{Op: "Reshape", Since: 5, VJP: vjpReshape},
+	{Op: "Flatten", Since: 1, VJP: vjpReshape},
+	{Op: "Squeeze", Since: 13, VJP: vjpReshape},
+	{Op: "Unsqueeze", Since: 13, VJP: vjpReshape},
+	{Op: "Transpose", Since: 1, VJP: vjpTranspose},
+	{Op: "Expand", Since: 8, VJP: vjpExpand},
+	{Op: "Tile", Since: 6, VJP: vjpTile},
+	{Op: "Concat", Since: 4, VJP: vjpConcat},
+	{Op: "Split", Since: 13, VJP: vjpSplit},
+	{Op: "Slice", Since: 10, VJP: vjpSlice},
+	{Op: "Trilu", Since: 14, VJP: vjpTrilu},
+	{Op: "CenterCropPad", Since: 18, Expand: expandCenterCropPad},
+}
+
+// vjpReshape serves every operator that keeps the elements in order.
+func vjpReshape(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	return []onnx.Value{c.Reshape(g[0], c.Shape(n.In(0))...)}, nil
+}
+
+func vjpTranspose(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	rank := c.Rank(n.In(0))
+	perm := n.Ints("perm")
+	if len(perm) == 0 {
+		perm = Seq(rank)
+		slices.Reverse(perm)
+	}
+	inverse := make([]int, len(perm))
+	for i, p := range perm {
+		inverse[p] = i
+	}
+	return []onnx.Value{c.Transpose(g[0], inverse...)}, nil
+}
+
+// vjpExpand leaves the sum over the new extents to the central un-broadcasting.
+func vjpExpand(_ *Context, _ *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	return two(g[0], ""), nil
+}
+
+// vjpTile splits every repeated axis in two, repetition and position, and sums over the repetitions. The repetitions follow from the shapes.
+func vjpTile(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	in, out := c.Shape(n.In(0)), c.Shape(n.Out(0))
+	if c.b.Err() != nil {
+		return nil, c.b.Err()
+	}
+	if prod(out) == 0 {
+		return two(c.ZerosLike(n.In(0)), ""), nil
+	}
+	var view, axes []int
+	for i, d := range in {
+		if out[i] != d {
+			axes = append(axes, len(view))
+			view = append(view, out[i]/d)
+		}
+		view = append(view, d)
+	}
+	return two(c.Reshape(c.Sum(c.Reshape(g[0], view...), axes, false), in...), ""), nil
+}
+
+// vjpConcat takes the pieces apart again: by one Split when most are wanted, else by a Slice for each.
+func vjpConcat(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	axis := Axis(n.Int("axis", 0), c.Rank(n.Out(0)))
+	sizes := make([]int, len(n.Input))
+	wanted := 0
+	for i, in := range n.Input {
+		if s := c.Shape(onnx.Value(in)); s != nil {
+			sizes[i] = s[axis]
+		}
+		wanted += boolInt(c.Wants(i))
+	}
+	if c.b.Err() != nil {
+		return nil, c.b.Err()
+	}
+	if wanted == len(sizes) {
+		return c.Split(g[0], axis, sizes...), nil
+	}
+	d := make([]onnx.Value, len(sizes))
+	at := 0
+	for i, s := range sizes {
+		if c.Wants(i) {
+			d[i] = c.Slice(g[0], []int{at}, []int{at + s}, []int{axis}, nil)
+		}
+		at += s
+	}
+	return d, nil
+}
+
+// vjpSplit joins the gradients of the pieces; pieces that nothing depends on are zeros.
+func vjpSplit(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	shape := c.Shape(n.In(0))
+	axis := Axis(n.Int("axis", 0), len(shape))
+	present, before, after, at := 0, 0, 0, 0
+	parts := make([]onnx.Value, 0, len(g))
+	for i := range g {
+		s := c.Shape(n.Out(i))
+		if n.Out(i) == "" || s == nil {
+			c.Fail("output %d is left out: its extent is not known", i)
+			return nil, c.b.Err()
+		}
+		if g[i] != "" {
+			if present++; present == 1 {
+				before = at
+			}
+			after = shape[axis] - at - s[axis]
+		}
+		at += s[axis]
+	}
+	if present == 1 {
+		i := slices.IndexFunc(g, func(v onnx.Value) bool { return v != "" })
+		return two(c.padAxis(g[i], axis, before, after), ""), nil
+	}
+	for i := range g {
+		v := g[i]
+		if v == "" {
+			v = c.ZerosLike(n.Out(i))
+		}
+		parts = append(parts, v)
+	}
+	return two(c.Concat(axis, parts...), ""), nil
+}
+
+// padAxis adds zeros before and after the elements along one axis.
+func (c *Context) padAxis(v onnx.Value, axis, before, after int) onnx.Value {
+	b, a := make([]int, c.Rank(v)), make([]int, c.Rank(v))
+	b[axis], a[axis] = before, after
+	return c.padZero(v, b, a)
+}
+
+// padZero adds zeros around v; nothing is emitted when there is nothing to add.
+func (c *Context) padZero(v onnx.Value, before, after []int) onnx.Value {
+	pads := slices.Concat(before, after)
+	if !slices.ContainsFunc(pads, func(p int) bool { return p != 0 }) {
+		return v
+	}
+	return c.Op("Pad", two(v, c.b.Ints(pads...)))
+}
+
+// vjpSlice puts the gradient back where its elements came from. With constant bounds that is padding with zeros, after spreading the elements apart for a step and
+// reversing them for a negative one. Otherwise the same slice is taken of the elements' positions, which says where to scatter the gradient.
+func vjpSlice(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	x := n.In(0)
+	shape := c.Shape(x)
+	if c.b.Err() != nil {
+		return nil, c.b.Err()
+	}
+	starts, ok1 := c.KnownInts(n.In(1))
+	_, ok2 := c.KnownInts(n.In(2))
+	axes, ok3 := c.KnownInts(n.In(3))
+	steps, ok4 := c.KnownInts(n.In(4))
+	out, ok5 := c.Type(n.Out(0)).Static()
+	if !ok1 || !ok2 || !ok3 && n.In(3) != "" || !ok4 && n.In(4) != "" || !ok5 {
+		return []onnx.Value{c.unslice(n, g[0], shape)}, nil
+	}
+	if axes == nil {
+		axes = Seq(len(starts))
+	}
+	if steps == nil {
+		steps = slices.Repeat([]int{1}, len(starts))
+	}
+	d := g[0]
+	before, after := make([]int, len(shape)), make([]int, len(shape))
+	for i, a := range axes {
+		a = Axis(a, len(shape))
+		size, count, step := shape[a], out[a], steps[i]
+		if count == 0 {
+			return []onnx.Value{c.ZerosLike(x)}, nil
+		}
+		start := starts[i]
+		if start < 0 {
+			start += size
+		}
+		if step > 0 {
+			start = min(max(start, 0), size)
+		} else {
+			start = min(max(start, 0), size-1)
+		}
+		if step < 0 {
+			// Reversed, the slice starts at its last element.
+			if count > 1 {
+				d = c.Slice(d, []int{-1}, []int{-size - 1}, []int{a}, []int{-1})
+			}
+			start += step * (count - 1)
+			step = -step
+		}
+		if step > 1 && count > 1 {
+			d = c.dilate(d, a, step)
+			count = (count-1)*step + 1
+		}
+		before[a], after[a] = start, size-start-count
+	}
+	return []onnx.Value{c.padZero(d, before, after)}, nil
+}
+
+// dilate puts step−1 zeros between neighbours along an axis: each element gets an axis of its own, which is padded and merged.
+func (c *Context) dilate(v onnx.Value, axis, step int) onnx.Value {
+	s := c.Shape(v)
+	if s == nil {
+		return ""
+	}
+	count := s[axis]
+	split := slices.Insert(slices.Clone(s), axis+1, 1)
+	wide := slices.Clone(s)
+	wide[axis] = count * step
+	d := c.Reshape(c.padAxis(c.Reshape(v, split...), axis+1, 0, step-1), wide...)
+	return c.Slice(d, []int{0}, []int{(count-1)*step + 1}, []int{axis}, nil)
+}
+
+// unslice scatters the gradient of a slice whose bounds are computed by the graph.
+func (c *Context) unslice(n *onnx.Node, g onnx.Value, shape []int) onnx.Value {
+	in := []onnx.Value{c.positions(shape)}
+	for i := 1; i < len(n.Input); i++ {
+		in = append(in, n.In(i))
+	}
+	return c.scatterFlat(g, c.Op("Slice", in), shape)
+}
+
+// positions emits the row-major position of every element of a shape.
+func (c *Context) positions(shape []int) onnx.Value {
+	r := c.Op("Range", []onnx.Value{c.b.Int(0), c.b.Int(prod(shape)), c.b.Int(1)})
+	return c.Reshape(r, shape...)
+}
+
+// scatterFlat adds the elements of g to zeros of a shape, at given row-major positions.
+func (c *Context) scatterFlat(g, at onnx.Value, shape []int) onnx.Value {
+	zeros := c.Fill(c.DType(g), 0, prod(shape))
+	flat := c.Op("Reshape", two(g, c.b.Ints(-1)))
+	index := c.Op("Reshape", two(at, c.b.Ints(-1, 1)))
+	return c.Reshape(c.Op("ScatterND", []onnx.Value{zeros, index, flat}, onnx.AttrStr("reduction", "add")), shape...)
+}
+
+func vjpTrilu(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	return two(c.Op("Trilu", two(g[0], n.In(1)), onnx.AttrInt("upper", n.Int("upper", 1))), ""), nil
+}
+
+// expandCenterCropPad cuts or pads each axis around its centre; an odd difference leaves the extra element at the end.
+func expandCenterCropPad(c *Context, n *onnx.Node) ([]onnx.Value, error) {
+	in, out := c.Shape(n.In(0)), c.Shape(n.Out(0))
+	if c.b.Err() != nil {
+		return nil, c.b.Err()
+	}
+	var starts, ends, axes []int
+	before, after := make([]int, len(in)), make([]int, len(in))
+	for a := range in {
+		switch d := out[a] - in[a]; {
+		case d < 0:
+			s := -d / 2
+			starts, ends, axes = append(starts, s), append(ends, s+out[a]), append(axes, a)
+		case d > 0:
+			before[a], after[a] = d/2, d-d/2
+		}
+	}
+	v := n.In(0)
+	if len(axes) > 0 {
+		v = c.Slice(v, starts, ends, axes, nil)
+	}
+	return []onnx.Value{c.padZero(v, before, after)}, nil
+}

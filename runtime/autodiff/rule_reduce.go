@@ -1,0 +1,165 @@
+package autodiff
+
+import (
+	"slices"
+
+	"onnxrl/runtime/onnx"
+)
+
+var reduceRules = []Rule{
+	{Op: "ReduceSum", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Expand(r.g, r.shape...) })},
+	{Op: "ReduceMean", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value {
+		return c.Expand(c.Scale(r.g, 1/float64(r.count)), r.shape...)
+	})},
+	{Op: "ReduceSumSquare", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Mul(r.x, c.Scale(r.g, 2)) })},
+	{Op: "ReduceL1", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Mul(r.g, c.Unary("Sign", r.x)) })},
+	{Op: "ReduceL2", Since: 13, VJP: reducing(dReduceL2)},
+	{Op: "ReduceLogSum", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value {
+		return c.Expand(c.Div(r.g, c.Unary("Exp", r.y)), r.shape...)
+	})},
+	{Op: "ReduceLogSumExp", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value {
+		return c.Mul(r.g, c.Unary("Exp", c.Sub(r.x, r.y)))
+	})},
+	{Op: "ReduceMax", Since: 13, VJP: reducing(dReduceExtremum)},
+	{Op: "ReduceMin", Since: 13, VJP: reducing(dReduceExtremum)},
+	{Op: "ReduceProd", Since: 13, VJP: reducing(dReduceProd)},
+	{Op: "LpNormalization", Since: 1, VJP: vjpLpNormalization},
+	{Op: "CumSum", Since: 11, VJP: vjpCumSum},
+	{Op: "CumProd", Since: 26, Expand: expandCumProd},
+}
+
+// reduction is what the rules of the Reduce operators work with. g and y, the gradient and the result, have the reduced axes as extents of 1, so that they broadcast
+// against x, whose static shape is shape. count is the number of elements that each result was made of.
+type reduction struct {
+	x, y, g     onnx.Value
+	axes, shape []int
+	count       int
+}
+
+// reducing makes the rule of a Reduce operator from the gradient in terms of a reduction.
+func reducing(d func(c *Context, r reduction) onnx.Value) VJP {
+	return func(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+		r := reduction{x: n.In(0), shape: c.Shape(n.In(0)), count: 1}
+		r.axes = c.reducedAxes(n, len(r.shape))
+		if c.b.Err() != nil {
+			return nil, c.b.Err()
+		}
+		kept := slices.Clone(r.shape)
+		for _, a := range r.axes {
+			kept[a] = 1
+			r.count *= r.shape[a]
+		}
+		r.g, r.y = c.Reshape(g[0], kept...), c.Reshape(n.Out(0), kept...)
+		return []onnx.Value{d(c, r)}, nil
+	}
+}
+
+// reducedAxes returns the axes that a Reduce node reduces, non-negative and sorted. No axes means all, or none where the node says so.
+func (c *Context) reducedAxes(n *onnx.Node, rank int) []int {
+	axes := n.Ints("axes")
+	if in := n.In(1); in != "" {
+		var ok bool
+		if axes, ok = c.KnownInts(in); !ok {
+			c.Fail("the axes %q are not constant", in)
+			return nil
+		}
+	}
+	if len(axes) == 0 {
+		if n.Int("noop_with_empty_axes", 0) != 0 {
+			return nil
+		}
+		return Seq(rank)
+	}
+	out := make([]int, len(axes))
+	for i, a := range axes {
+		out[i] = Axis(a, rank)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// safe replaces zeros by one. It keeps a quotient finite whose other factor is zero there.
+func (c *Context) safe(v onnx.Value) onnx.Value {
+	return c.Where(c.Op("Equal", two(v, c.Scalar(v, 0))), c.Scalar(v, 1), v)
+}
+
+// dReduceL2: ∂x = g·x/y, and 0 where the norm is 0.
+func dReduceL2(c *Context, r reduction) onnx.Value {
+	return c.Mul(r.x, c.Div(r.g, c.safe(r.y)))
+}
+
+// dReduceExtremum shares the gradient equally among the elements that equal the result.
+func dReduceExtremum(c *Context, r reduction) onnx.Value {
+	hit := c.Cast(c.Op("Equal", two(r.x, r.y)), c.DType(r.x))
+	return c.Mul(hit, c.Div(r.g, c.Sum(hit, r.axes, true)))
+}
+
+// dReduceProd is the product of all other elements. With one zero among them only that element has a gradient, with more none has: the product is taken over the
+// elements that are not zero, and counts as one element's share where the zeros are exactly the element itself.
+func dReduceProd(c *Context, r reduction) onnx.Value {
+	zero := c.Op("Equal", two(r.x, c.Scalar(r.x, 0)))
+	isZero := c.Cast(zero, c.DType(r.x))
+	x := c.Where(zero, c.Scalar(r.x, 1), r.x)
+	product := x
+	if len(r.axes) > 0 {
+		product = c.Op("ReduceProd", two(x, c.b.Ints(r.axes...)))
+	}
+	counts := c.Op("Equal", two(isZero, c.Sum(isZero, r.axes, true)))
+	return c.Mask(c.Div(c.Mul(r.g, product), x), counts)
+}
+
+// vjpLpNormalization: y = x/‖x‖ₚ along an axis. ∂x = (g − s·Σ(g·y))/‖x‖ₚ with s = y for p = 2 and sign x for p = 1; 0 where the norm is 0.
+func vjpLpNormalization(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	x, y := n.In(0), n.Out(0)
+	axis := []int{Axis(n.Int("axis", -1), c.Rank(x))}
+	s, norm := y, onnx.Value("")
+	if n.Int("p", 2) == 1 {
+		s = c.Unary("Sign", x)
+		norm = c.Sum(c.Unary("Abs", x), axis, true)
+	} else {
+		norm = c.Unary("Sqrt", c.Sum(c.Square(x), axis, true))
+	}
+	zero := c.Scalar(x, 0)
+	flat := c.Op("Equal", two(norm, zero))
+	inverse := c.Where(flat, zero, c.Unary("Reciprocal", c.Where(flat, c.Scalar(x, 1), norm)))
+	along := c.Sum(c.Mul(g[0], y), axis, true)
+	return []onnx.Value{c.Mul(c.Sub(g[0], c.Mul(s, along)), inverse)}, nil
+}
+
+// vjpCumSum sums the gradient in the other direction.
+func vjpCumSum(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	d := c.Op("CumSum", two(g[0], n.In(1)), onnx.AttrInt("exclusive", n.Int("exclusive", 0)), onnx.AttrInt("reverse", 1-n.Int("reverse", 0)))
+	return []onnx.Value{d, ""}, nil
+}
+
+// expandCumProd builds the running product by doubling (Hillis and Steele 1986): after step k every element is the product of the 2ᵏ elements that end with it. That
+// takes log₂ n products and, unlike y/x, has a correct gradient where elements are zero.
+func expandCumProd(c *Context, n *onnx.Node) ([]onnx.Value, error) {
+	x := n.In(0)
+	shape := c.Shape(x)
+	axes, ok := c.KnownInts(n.In(1))
+	if !ok || len(axes) != 1 {
+		c.Fail("the axis %q is not constant", n.In(1))
+		return nil, c.b.Err()
+	}
+	axis := Axis(axes[0], len(shape))
+	reverse := n.Int("reverse", 0) != 0
+	// shift moves the elements by d along the axis, against the direction of the product, and fills with ones.
+	shift := func(v onnx.Value, d int) onnx.Value {
+		ones := slices.Clone(shape)
+		ones[axis] = d
+		fill := c.Fill(c.DType(x), 1, ones...)
+		if reverse {
+			return c.Concat(axis, c.Slice(v, []int{d}, []int{shape[axis]}, []int{axis}, nil), fill)
+		}
+		return c.Concat(axis, fill, c.Slice(v, []int{0}, []int{shape[axis] - d}, []int{axis}, nil))
+	}
+	y := x
+	if n.Int("exclusive", 0) != 0 && shape[axis] > 0 {
+		y = shift(y, 1)
+	}
+	for d := 1; d < shape[axis]; d *= 2 {
+		y = c.Mul(y, shift(y, d))
+	}
+	return []onnx.Value{y}, nil
+}
