@@ -184,7 +184,7 @@ func equal(c *call) error {
 	a, b := c.arg(0), c.arg(1)
 	switch a.DType() {
 	case tensor.Float16, tensor.BFloat16:
-		return c.viaFloat32()
+		return c.viaFloat32(equalNumbers)
 	case tensor.String:
 		if b.DType() != tensor.String {
 			return fmt.Errorf("element types %v and %v differ", a.DType(), b.DType())

@@ -42,7 +42,7 @@ func (c *call) exec() error {
 		}
 	}
 	if wide && !c.op.exact {
-		return c.viaFloat32()
+		return c.viaFloat32(c.kernel)
 	}
 	return c.kernel(c)
 }

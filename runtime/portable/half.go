@@ -12,7 +12,8 @@ type halves struct {
 	pending []bool
 }
 
-func (c *call) viaFloat32() error {
+// viaFloat32 runs k on float32.
+func (c *call) viaFloat32(k kernel) error {
 	h := &halves{wide: make([]*tensor.Tensor, len(c.out)), pending: make([]bool, len(c.out))}
 	for i, t := range c.args {
 		if t == nil || t.DType() != tensor.Float16 && t.DType() != tensor.BFloat16 {
@@ -24,7 +25,7 @@ func (c *call) viaFloat32() error {
 		c.args[i] = widen(t)
 	}
 	c.half = h
-	err := c.kernel(c)
+	err := k(c)
 	c.half = nil
 	if err != nil {
 		return err

@@ -14,4 +14,9 @@ var operators = slices.Concat(
 	gatherOperators,
 	matmulOperators,
 	controlOperators,
+	reduceOperators,
+	softmaxOperators,
+	variadicOperators,
+	cumulativeOperators,
+	scatterOperators,
 )
