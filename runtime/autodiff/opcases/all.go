@@ -9,5 +9,6 @@ func All() []Case {
 		convCases(),
 		poolCases(),
 		normCases(),
+		recurrentCases(),
 	)
 }

@@ -26,8 +26,8 @@ func normCases() []Case {
 
 		op("GroupNormalization", "per group", Any(2, 4, 3), Any(2), Any(2)).attr(groups(2)),
 		op("GroupNormalization", "per group 2d", Any(1, 6, 2, 2), Any(3), Any(3)).attr(groups(3), eps(1e-2)),
-		op("GroupNormalization", "per channel", Any(2, 4, 3), Any(4), Any(4)).attr(groups(2)).opset(21),
-		op("GroupNormalization", "per channel 2d", Any(1, 6, 2, 2), Any(6), Any(6)).attr(groups(1)).opset(21),
+		op("GroupNormalization", "per channel", Any(2, 4, 3), Any(4), Any(4)).attr(groups(2)).opset(21).single(),
+		op("GroupNormalization", "per channel 2d", Any(1, 6, 2, 2), Any(6), Any(6)).attr(groups(1)).opset(21).single(),
 
 		op("MeanVarianceNormalization", "default axes", Any(2, 3, 2, 2)),
 		op("MeanVarianceNormalization", "last axis", Any(2, 3, 4)).attr(onnx.AttrInts("axes", -1)),
@@ -35,7 +35,7 @@ func normCases() []Case {
 		op("MeanVarianceNormalization", "constant", Values([]int{1, 1, 1, 3}, 2, 2, 2)).want([]float64{0, 0, 0}),
 
 		op("LRN", "odd", Any(2, 5, 2, 2)).attr(onnx.AttrInt("size", 3), onnx.AttrFloat("alpha", 0.5)),
-		op("LRN", "1d", Any(1, 6, 3)).attr(onnx.AttrInt("size", 5), onnx.AttrFloat("alpha", 0.3), onnx.AttrFloat("beta", 0.5), onnx.AttrFloat("bias", 2)),
+		op("LRN", "five channels", Any(1, 6, 3, 1)).attr(onnx.AttrInt("size", 5), onnx.AttrFloat("alpha", 0.3), onnx.AttrFloat("beta", 0.5), onnx.AttrFloat("bias", 2)),
 		op("LRN", "wide", Any(2, 3, 2, 2)).attr(onnx.AttrInt("size", 7), onnx.AttrFloat("alpha", 1)),
 
 		op("BatchNormalization", "inference 2d", Any(2, 3, 2, 2), Any(3), Any(3), Any(3), Positive(3)),
