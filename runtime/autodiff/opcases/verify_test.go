@@ -1,0 +1,70 @@
+package opcases_test
+
+import (
+	"flag"
+	"slices"
+	"testing"
+
+	"onnxrl/runtime/autodiff/opcases"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/ort"
+	"onnxrl/runtime/ort/library"
+	"onnxrl/runtime/portable"
+)
+
+var onlyOp = flag.String("op", "", "run the cases of this operator only")
+
+func verify(t *testing.T, c engine.Compiler) []opcases.Result {
+	t.Helper()
+	defer c.Close()
+	res, err := opcases.Verify(t.Context(), c, func(k opcases.Case) bool { return *onlyOp == "" || k.Op == *onlyOp })
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, comparisons, covered := 0, 0, 0
+	levels := map[string]int{}
+	for _, r := range res {
+		if r.Err != nil {
+			t.Errorf("%s: %v", r.Op, r.Err)
+		}
+		if r.Covered() {
+			covered++
+		} else if r.Err == nil {
+			t.Errorf("%s: only %d cases", r.Op, r.Passed)
+		}
+		cases += r.Cases
+		comparisons += r.Comparisons
+		for k, v := range r.Levels {
+			levels[k] += v
+		}
+	}
+	t.Logf("%d operators covered of %d, %d cases, %d comparisons, levels %v", covered, len(res), cases, comparisons, levels)
+	return res
+}
+
+func TestORT(t *testing.T) {
+	c, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	verify(t, c)
+}
+
+func TestPortable(t *testing.T) {
+	verify(t, portable.New())
+}
+
+// TestNames makes sure that no two cases share a name, and with it their random numbers.
+func TestNames(t *testing.T) {
+	seen := map[string]bool{}
+	var twice []string
+	for _, c := range opcases.All() {
+		if seen[c.String()] {
+			twice = append(twice, c.String())
+		}
+		seen[c.String()] = true
+	}
+	if slices.Sort(twice); len(twice) > 0 {
+		t.Errorf("cases of the same name: %v", twice)
+	}
+}
