@@ -15,8 +15,22 @@ type corrections struct {
 }
 
 func (c Config) corrections(t uint64) corrections {
-	s := math.Sqrt(1 - math.Pow(c.Beta2, float64(t)))
-	return corrections{rate: s / (1 - math.Pow(c.Beta1, float64(t))), eps: c.Eps * s}
+	s := math.Sqrt(1 - power(c.Beta2, t))
+	return corrections{rate: s / (1 - power(c.Beta1, t)), eps: c.Eps * s}
+}
+
+// power returns x^t by squaring, for 0 <= x < 1. Only products are involved, so
+// no architecture can round it differently by fusing; math.Pow costs as much
+// as hundreds of parameters.
+func power(x float64, t uint64) float64 {
+	p := 1.0
+	for ; t > 0; t >>= 1 {
+		if t&1 != 0 {
+			p *= x
+		}
+		x *= x
+	}
+	return p
 }
 
 // newAdam is Adam with coupled decay, or AdamW (Loshchilov & Hutter 2019) with

@@ -10,18 +10,18 @@ func adamAVX512(params, grads, m, v *float32, n int, c *AdamCoef)
 //go:noescape
 func adamAVX2(params, grads, m, v *float32, n int, c *AdamCoef)
 
-func adamVector(params, grads, m, v []float32, c *AdamCoef) int {
-	switch {
-	case level >= AVX512 && len(params) >= 16:
-		n := len(params) &^ 15
-		adamAVX512(&params[0], &grads[0], &m[0], &v[0], n, c)
-		return n
-	case level >= AVX2 && len(params) >= 8:
-		n := len(params) &^ 7
-		adamAVX2(&params[0], &grads[0], &m[0], &v[0], n, c)
-		return n
+func adamVector(params, grads, m, v []float32, c *AdamCoef) (n int) {
+	if level >= AVX512 && len(params)-n >= 16 {
+		k := (len(params) - n) &^ 15
+		adamAVX512(&params[n], &grads[n], &m[n], &v[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(params)-n >= 8 {
+		k := (len(params) - n) &^ 7
+		adamAVX2(&params[n], &grads[n], &m[n], &v[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -30,18 +30,18 @@ func amsgradAVX512(params, grads, m, v, vmax *float32, n int, c *AdamCoef)
 //go:noescape
 func amsgradAVX2(params, grads, m, v, vmax *float32, n int, c *AdamCoef)
 
-func amsgradVector(params, grads, m, v, vmax []float32, c *AdamCoef) int {
-	switch {
-	case level >= AVX512 && len(params) >= 16:
-		n := len(params) &^ 15
-		amsgradAVX512(&params[0], &grads[0], &m[0], &v[0], &vmax[0], n, c)
-		return n
-	case level >= AVX2 && len(params) >= 8:
-		n := len(params) &^ 7
-		amsgradAVX2(&params[0], &grads[0], &m[0], &v[0], &vmax[0], n, c)
-		return n
+func amsgradVector(params, grads, m, v, vmax []float32, c *AdamCoef) (n int) {
+	if level >= AVX512 && len(params)-n >= 16 {
+		k := (len(params) - n) &^ 15
+		amsgradAVX512(&params[n], &grads[n], &m[n], &v[n], &vmax[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(params)-n >= 8 {
+		k := (len(params) - n) &^ 7
+		amsgradAVX2(&params[n], &grads[n], &m[n], &v[n], &vmax[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -50,18 +50,18 @@ func lambAVX512(params, grads, m, v, update *float32, n int, c *LAMBCoef)
 //go:noescape
 func lambAVX2(params, grads, m, v, update *float32, n int, c *LAMBCoef)
 
-func lambVector(params, grads, m, v, update []float32, c *LAMBCoef) int {
-	switch {
-	case level >= AVX512 && len(params) >= 16:
-		n := len(params) &^ 15
-		lambAVX512(&params[0], &grads[0], &m[0], &v[0], &update[0], n, c)
-		return n
-	case level >= AVX2 && len(params) >= 8:
-		n := len(params) &^ 7
-		lambAVX2(&params[0], &grads[0], &m[0], &v[0], &update[0], n, c)
-		return n
+func lambVector(params, grads, m, v, update []float32, c *LAMBCoef) (n int) {
+	if level >= AVX512 && len(params)-n >= 16 {
+		k := (len(params) - n) &^ 15
+		lambAVX512(&params[n], &grads[n], &m[n], &v[n], &update[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(params)-n >= 8 {
+		k := (len(params) - n) &^ 7
+		lambAVX2(&params[n], &grads[n], &m[n], &v[n], &update[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -70,18 +70,18 @@ func sgdAVX512(params, grads *float32, n int, c *SGDCoef)
 //go:noescape
 func sgdAVX2(params, grads *float32, n int, c *SGDCoef)
 
-func sgdVector(params, grads []float32, c *SGDCoef) int {
-	switch {
-	case level >= AVX512 && len(params) >= 16:
-		n := len(params) &^ 15
-		sgdAVX512(&params[0], &grads[0], n, c)
-		return n
-	case level >= AVX2 && len(params) >= 8:
-		n := len(params) &^ 7
-		sgdAVX2(&params[0], &grads[0], n, c)
-		return n
+func sgdVector(params, grads []float32, c *SGDCoef) (n int) {
+	if level >= AVX512 && len(params)-n >= 16 {
+		k := (len(params) - n) &^ 15
+		sgdAVX512(&params[n], &grads[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(params)-n >= 8 {
+		k := (len(params) - n) &^ 7
+		sgdAVX2(&params[n], &grads[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -90,18 +90,18 @@ func momentumAVX512(params, grads, buf *float32, n int, c *MomentumCoef)
 //go:noescape
 func momentumAVX2(params, grads, buf *float32, n int, c *MomentumCoef)
 
-func momentumVector(params, grads, buf []float32, c *MomentumCoef) int {
-	switch {
-	case level >= AVX512 && len(params) >= 16:
-		n := len(params) &^ 15
-		momentumAVX512(&params[0], &grads[0], &buf[0], n, c)
-		return n
-	case level >= AVX2 && len(params) >= 8:
-		n := len(params) &^ 7
-		momentumAVX2(&params[0], &grads[0], &buf[0], n, c)
-		return n
+func momentumVector(params, grads, buf []float32, c *MomentumCoef) (n int) {
+	if level >= AVX512 && len(params)-n >= 16 {
+		k := (len(params) - n) &^ 15
+		momentumAVX512(&params[n], &grads[n], &buf[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(params)-n >= 8 {
+		k := (len(params) - n) &^ 7
+		momentumAVX2(&params[n], &grads[n], &buf[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -110,18 +110,18 @@ func nesterovAVX512(params, grads, buf *float32, n int, c *MomentumCoef)
 //go:noescape
 func nesterovAVX2(params, grads, buf *float32, n int, c *MomentumCoef)
 
-func nesterovVector(params, grads, buf []float32, c *MomentumCoef) int {
-	switch {
-	case level >= AVX512 && len(params) >= 16:
-		n := len(params) &^ 15
-		nesterovAVX512(&params[0], &grads[0], &buf[0], n, c)
-		return n
-	case level >= AVX2 && len(params) >= 8:
-		n := len(params) &^ 7
-		nesterovAVX2(&params[0], &grads[0], &buf[0], n, c)
-		return n
+func nesterovVector(params, grads, buf []float32, c *MomentumCoef) (n int) {
+	if level >= AVX512 && len(params)-n >= 16 {
+		k := (len(params) - n) &^ 15
+		nesterovAVX512(&params[n], &grads[n], &buf[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(params)-n >= 8 {
+		k := (len(params) - n) &^ 7
+		nesterovAVX2(&params[n], &grads[n], &buf[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -130,18 +130,18 @@ func rmspropAVX512(params, grads, v *float32, n int, c *RMSPropCoef)
 //go:noescape
 func rmspropAVX2(params, grads, v *float32, n int, c *RMSPropCoef)
 
-func rmspropVector(params, grads, v []float32, c *RMSPropCoef) int {
-	switch {
-	case level >= AVX512 && len(params) >= 16:
-		n := len(params) &^ 15
-		rmspropAVX512(&params[0], &grads[0], &v[0], n, c)
-		return n
-	case level >= AVX2 && len(params) >= 8:
-		n := len(params) &^ 7
-		rmspropAVX2(&params[0], &grads[0], &v[0], n, c)
-		return n
+func rmspropVector(params, grads, v []float32, c *RMSPropCoef) (n int) {
+	if level >= AVX512 && len(params)-n >= 16 {
+		k := (len(params) - n) &^ 15
+		rmspropAVX512(&params[n], &grads[n], &v[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(params)-n >= 8 {
+		k := (len(params) - n) &^ 7
+		rmspropAVX2(&params[n], &grads[n], &v[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -150,18 +150,18 @@ func rmspropMomentumAVX512(params, grads, v, buf *float32, n int, c *RMSPropCoef
 //go:noescape
 func rmspropMomentumAVX2(params, grads, v, buf *float32, n int, c *RMSPropCoef)
 
-func rmspropMomentumVector(params, grads, v, buf []float32, c *RMSPropCoef) int {
-	switch {
-	case level >= AVX512 && len(params) >= 16:
-		n := len(params) &^ 15
-		rmspropMomentumAVX512(&params[0], &grads[0], &v[0], &buf[0], n, c)
-		return n
-	case level >= AVX2 && len(params) >= 8:
-		n := len(params) &^ 7
-		rmspropMomentumAVX2(&params[0], &grads[0], &v[0], &buf[0], n, c)
-		return n
+func rmspropMomentumVector(params, grads, v, buf []float32, c *RMSPropCoef) (n int) {
+	if level >= AVX512 && len(params)-n >= 16 {
+		k := (len(params) - n) &^ 15
+		rmspropMomentumAVX512(&params[n], &grads[n], &v[n], &buf[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(params)-n >= 8 {
+		k := (len(params) - n) &^ 7
+		rmspropMomentumAVX2(&params[n], &grads[n], &v[n], &buf[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -170,18 +170,18 @@ func rmspropCentredAVX512(params, grads, v, mean *float32, n int, c *RMSPropCoef
 //go:noescape
 func rmspropCentredAVX2(params, grads, v, mean *float32, n int, c *RMSPropCoef)
 
-func rmspropCentredVector(params, grads, v, mean []float32, c *RMSPropCoef) int {
-	switch {
-	case level >= AVX512 && len(params) >= 16:
-		n := len(params) &^ 15
-		rmspropCentredAVX512(&params[0], &grads[0], &v[0], &mean[0], n, c)
-		return n
-	case level >= AVX2 && len(params) >= 8:
-		n := len(params) &^ 7
-		rmspropCentredAVX2(&params[0], &grads[0], &v[0], &mean[0], n, c)
-		return n
+func rmspropCentredVector(params, grads, v, mean []float32, c *RMSPropCoef) (n int) {
+	if level >= AVX512 && len(params)-n >= 16 {
+		k := (len(params) - n) &^ 15
+		rmspropCentredAVX512(&params[n], &grads[n], &v[n], &mean[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(params)-n >= 8 {
+		k := (len(params) - n) &^ 7
+		rmspropCentredAVX2(&params[n], &grads[n], &v[n], &mean[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -190,18 +190,18 @@ func rmspropCentredMomentumAVX512(params, grads, v, mean, buf *float32, n int, c
 //go:noescape
 func rmspropCentredMomentumAVX2(params, grads, v, mean, buf *float32, n int, c *RMSPropCoef)
 
-func rmspropCentredMomentumVector(params, grads, v, mean, buf []float32, c *RMSPropCoef) int {
-	switch {
-	case level >= AVX512 && len(params) >= 16:
-		n := len(params) &^ 15
-		rmspropCentredMomentumAVX512(&params[0], &grads[0], &v[0], &mean[0], &buf[0], n, c)
-		return n
-	case level >= AVX2 && len(params) >= 8:
-		n := len(params) &^ 7
-		rmspropCentredMomentumAVX2(&params[0], &grads[0], &v[0], &mean[0], &buf[0], n, c)
-		return n
+func rmspropCentredMomentumVector(params, grads, v, mean, buf []float32, c *RMSPropCoef) (n int) {
+	if level >= AVX512 && len(params)-n >= 16 {
+		k := (len(params) - n) &^ 15
+		rmspropCentredMomentumAVX512(&params[n], &grads[n], &v[n], &mean[n], &buf[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(params)-n >= 8 {
+		k := (len(params) - n) &^ 7
+		rmspropCentredMomentumAVX2(&params[n], &grads[n], &v[n], &mean[n], &buf[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -210,18 +210,18 @@ func lionAVX512(params, grads, m *float32, n int, c *LionCoef)
 //go:noescape
 func lionAVX2(params, grads, m *float32, n int, c *LionCoef)
 
-func lionVector(params, grads, m []float32, c *LionCoef) int {
-	switch {
-	case level >= AVX512 && len(params) >= 16:
-		n := len(params) &^ 15
-		lionAVX512(&params[0], &grads[0], &m[0], n, c)
-		return n
-	case level >= AVX2 && len(params) >= 8:
-		n := len(params) &^ 7
-		lionAVX2(&params[0], &grads[0], &m[0], n, c)
-		return n
+func lionVector(params, grads, m []float32, c *LionCoef) (n int) {
+	if level >= AVX512 && len(params)-n >= 16 {
+		k := (len(params) - n) &^ 15
+		lionAVX512(&params[n], &grads[n], &m[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(params)-n >= 8 {
+		k := (len(params) - n) &^ 7
+		lionAVX2(&params[n], &grads[n], &m[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -230,18 +230,18 @@ func polyakAVX512(dst, src *float32, n int, c *ScalarCoef)
 //go:noescape
 func polyakAVX2(dst, src *float32, n int, c *ScalarCoef)
 
-func polyakVector(dst, src []float32, c *ScalarCoef) int {
-	switch {
-	case level >= AVX512 && len(dst) >= 16:
-		n := len(dst) &^ 15
-		polyakAVX512(&dst[0], &src[0], n, c)
-		return n
-	case level >= AVX2 && len(dst) >= 8:
-		n := len(dst) &^ 7
-		polyakAVX2(&dst[0], &src[0], n, c)
-		return n
+func polyakVector(dst, src []float32, c *ScalarCoef) (n int) {
+	if level >= AVX512 && len(dst)-n >= 16 {
+		k := (len(dst) - n) &^ 15
+		polyakAVX512(&dst[n], &src[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(dst)-n >= 8 {
+		k := (len(dst) - n) &^ 7
+		polyakAVX2(&dst[n], &src[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -250,18 +250,18 @@ func axpyAVX512(dst, src *float32, n int, c *ScalarCoef)
 //go:noescape
 func axpyAVX2(dst, src *float32, n int, c *ScalarCoef)
 
-func axpyVector(dst, src []float32, c *ScalarCoef) int {
-	switch {
-	case level >= AVX512 && len(dst) >= 16:
-		n := len(dst) &^ 15
-		axpyAVX512(&dst[0], &src[0], n, c)
-		return n
-	case level >= AVX2 && len(dst) >= 8:
-		n := len(dst) &^ 7
-		axpyAVX2(&dst[0], &src[0], n, c)
-		return n
+func axpyVector(dst, src []float32, c *ScalarCoef) (n int) {
+	if level >= AVX512 && len(dst)-n >= 16 {
+		k := (len(dst) - n) &^ 15
+		axpyAVX512(&dst[n], &src[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(dst)-n >= 8 {
+		k := (len(dst) - n) &^ 7
+		axpyAVX2(&dst[n], &src[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -270,18 +270,18 @@ func scaleAVX512(dst *float32, n int, c *ScalarCoef)
 //go:noescape
 func scaleAVX2(dst *float32, n int, c *ScalarCoef)
 
-func scaleVector(dst []float32, c *ScalarCoef) int {
-	switch {
-	case level >= AVX512 && len(dst) >= 16:
-		n := len(dst) &^ 15
-		scaleAVX512(&dst[0], n, c)
-		return n
-	case level >= AVX2 && len(dst) >= 8:
-		n := len(dst) &^ 7
-		scaleAVX2(&dst[0], n, c)
-		return n
+func scaleVector(dst []float32, c *ScalarCoef) (n int) {
+	if level >= AVX512 && len(dst)-n >= 16 {
+		k := (len(dst) - n) &^ 15
+		scaleAVX512(&dst[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(dst)-n >= 8 {
+		k := (len(dst) - n) &^ 7
+		scaleAVX2(&dst[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape
@@ -290,18 +290,18 @@ func clampAVX512(dst *float32, n int, c *ClampCoef)
 //go:noescape
 func clampAVX2(dst *float32, n int, c *ClampCoef)
 
-func clampVector(dst []float32, c *ClampCoef) int {
-	switch {
-	case level >= AVX512 && len(dst) >= 16:
-		n := len(dst) &^ 15
-		clampAVX512(&dst[0], n, c)
-		return n
-	case level >= AVX2 && len(dst) >= 8:
-		n := len(dst) &^ 7
-		clampAVX2(&dst[0], n, c)
-		return n
+func clampVector(dst []float32, c *ClampCoef) (n int) {
+	if level >= AVX512 && len(dst)-n >= 16 {
+		k := (len(dst) - n) &^ 15
+		clampAVX512(&dst[n], k, c)
+		n += k
 	}
-	return 0
+	if level >= AVX2 && len(dst)-n >= 8 {
+		k := (len(dst) - n) &^ 7
+		clampAVX2(&dst[n], k, c)
+		n += k
+	}
+	return n
 }
 
 //go:noescape

@@ -7,196 +7,181 @@ package kernel
 //go:noescape
 func adamNEON(params, grads, m, v *float32, n int, c *AdamCoef)
 
-func adamVector(params, grads, m, v []float32, c *AdamCoef) int {
-	switch {
-	case level >= NEON && len(params) >= 4:
-		n := len(params) &^ 3
-		adamNEON(&params[0], &grads[0], &m[0], &v[0], n, c)
-		return n
+func adamVector(params, grads, m, v []float32, c *AdamCoef) (n int) {
+	if level >= NEON && len(params)-n >= 4 {
+		k := (len(params) - n) &^ 3
+		adamNEON(&params[n], &grads[n], &m[n], &v[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func amsgradNEON(params, grads, m, v, vmax *float32, n int, c *AdamCoef)
 
-func amsgradVector(params, grads, m, v, vmax []float32, c *AdamCoef) int {
-	switch {
-	case level >= NEON && len(params) >= 4:
-		n := len(params) &^ 3
-		amsgradNEON(&params[0], &grads[0], &m[0], &v[0], &vmax[0], n, c)
-		return n
+func amsgradVector(params, grads, m, v, vmax []float32, c *AdamCoef) (n int) {
+	if level >= NEON && len(params)-n >= 4 {
+		k := (len(params) - n) &^ 3
+		amsgradNEON(&params[n], &grads[n], &m[n], &v[n], &vmax[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func lambNEON(params, grads, m, v, update *float32, n int, c *LAMBCoef)
 
-func lambVector(params, grads, m, v, update []float32, c *LAMBCoef) int {
-	switch {
-	case level >= NEON && len(params) >= 4:
-		n := len(params) &^ 3
-		lambNEON(&params[0], &grads[0], &m[0], &v[0], &update[0], n, c)
-		return n
+func lambVector(params, grads, m, v, update []float32, c *LAMBCoef) (n int) {
+	if level >= NEON && len(params)-n >= 4 {
+		k := (len(params) - n) &^ 3
+		lambNEON(&params[n], &grads[n], &m[n], &v[n], &update[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func sgdNEON(params, grads *float32, n int, c *SGDCoef)
 
-func sgdVector(params, grads []float32, c *SGDCoef) int {
-	switch {
-	case level >= NEON && len(params) >= 4:
-		n := len(params) &^ 3
-		sgdNEON(&params[0], &grads[0], n, c)
-		return n
+func sgdVector(params, grads []float32, c *SGDCoef) (n int) {
+	if level >= NEON && len(params)-n >= 4 {
+		k := (len(params) - n) &^ 3
+		sgdNEON(&params[n], &grads[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func momentumNEON(params, grads, buf *float32, n int, c *MomentumCoef)
 
-func momentumVector(params, grads, buf []float32, c *MomentumCoef) int {
-	switch {
-	case level >= NEON && len(params) >= 4:
-		n := len(params) &^ 3
-		momentumNEON(&params[0], &grads[0], &buf[0], n, c)
-		return n
+func momentumVector(params, grads, buf []float32, c *MomentumCoef) (n int) {
+	if level >= NEON && len(params)-n >= 4 {
+		k := (len(params) - n) &^ 3
+		momentumNEON(&params[n], &grads[n], &buf[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func nesterovNEON(params, grads, buf *float32, n int, c *MomentumCoef)
 
-func nesterovVector(params, grads, buf []float32, c *MomentumCoef) int {
-	switch {
-	case level >= NEON && len(params) >= 4:
-		n := len(params) &^ 3
-		nesterovNEON(&params[0], &grads[0], &buf[0], n, c)
-		return n
+func nesterovVector(params, grads, buf []float32, c *MomentumCoef) (n int) {
+	if level >= NEON && len(params)-n >= 4 {
+		k := (len(params) - n) &^ 3
+		nesterovNEON(&params[n], &grads[n], &buf[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func rmspropNEON(params, grads, v *float32, n int, c *RMSPropCoef)
 
-func rmspropVector(params, grads, v []float32, c *RMSPropCoef) int {
-	switch {
-	case level >= NEON && len(params) >= 4:
-		n := len(params) &^ 3
-		rmspropNEON(&params[0], &grads[0], &v[0], n, c)
-		return n
+func rmspropVector(params, grads, v []float32, c *RMSPropCoef) (n int) {
+	if level >= NEON && len(params)-n >= 4 {
+		k := (len(params) - n) &^ 3
+		rmspropNEON(&params[n], &grads[n], &v[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func rmspropMomentumNEON(params, grads, v, buf *float32, n int, c *RMSPropCoef)
 
-func rmspropMomentumVector(params, grads, v, buf []float32, c *RMSPropCoef) int {
-	switch {
-	case level >= NEON && len(params) >= 4:
-		n := len(params) &^ 3
-		rmspropMomentumNEON(&params[0], &grads[0], &v[0], &buf[0], n, c)
-		return n
+func rmspropMomentumVector(params, grads, v, buf []float32, c *RMSPropCoef) (n int) {
+	if level >= NEON && len(params)-n >= 4 {
+		k := (len(params) - n) &^ 3
+		rmspropMomentumNEON(&params[n], &grads[n], &v[n], &buf[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func rmspropCentredNEON(params, grads, v, mean *float32, n int, c *RMSPropCoef)
 
-func rmspropCentredVector(params, grads, v, mean []float32, c *RMSPropCoef) int {
-	switch {
-	case level >= NEON && len(params) >= 4:
-		n := len(params) &^ 3
-		rmspropCentredNEON(&params[0], &grads[0], &v[0], &mean[0], n, c)
-		return n
+func rmspropCentredVector(params, grads, v, mean []float32, c *RMSPropCoef) (n int) {
+	if level >= NEON && len(params)-n >= 4 {
+		k := (len(params) - n) &^ 3
+		rmspropCentredNEON(&params[n], &grads[n], &v[n], &mean[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func rmspropCentredMomentumNEON(params, grads, v, mean, buf *float32, n int, c *RMSPropCoef)
 
-func rmspropCentredMomentumVector(params, grads, v, mean, buf []float32, c *RMSPropCoef) int {
-	switch {
-	case level >= NEON && len(params) >= 4:
-		n := len(params) &^ 3
-		rmspropCentredMomentumNEON(&params[0], &grads[0], &v[0], &mean[0], &buf[0], n, c)
-		return n
+func rmspropCentredMomentumVector(params, grads, v, mean, buf []float32, c *RMSPropCoef) (n int) {
+	if level >= NEON && len(params)-n >= 4 {
+		k := (len(params) - n) &^ 3
+		rmspropCentredMomentumNEON(&params[n], &grads[n], &v[n], &mean[n], &buf[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func lionNEON(params, grads, m *float32, n int, c *LionCoef)
 
-func lionVector(params, grads, m []float32, c *LionCoef) int {
-	switch {
-	case level >= NEON && len(params) >= 4:
-		n := len(params) &^ 3
-		lionNEON(&params[0], &grads[0], &m[0], n, c)
-		return n
+func lionVector(params, grads, m []float32, c *LionCoef) (n int) {
+	if level >= NEON && len(params)-n >= 4 {
+		k := (len(params) - n) &^ 3
+		lionNEON(&params[n], &grads[n], &m[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func polyakNEON(dst, src *float32, n int, c *ScalarCoef)
 
-func polyakVector(dst, src []float32, c *ScalarCoef) int {
-	switch {
-	case level >= NEON && len(dst) >= 4:
-		n := len(dst) &^ 3
-		polyakNEON(&dst[0], &src[0], n, c)
-		return n
+func polyakVector(dst, src []float32, c *ScalarCoef) (n int) {
+	if level >= NEON && len(dst)-n >= 4 {
+		k := (len(dst) - n) &^ 3
+		polyakNEON(&dst[n], &src[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func axpyNEON(dst, src *float32, n int, c *ScalarCoef)
 
-func axpyVector(dst, src []float32, c *ScalarCoef) int {
-	switch {
-	case level >= NEON && len(dst) >= 4:
-		n := len(dst) &^ 3
-		axpyNEON(&dst[0], &src[0], n, c)
-		return n
+func axpyVector(dst, src []float32, c *ScalarCoef) (n int) {
+	if level >= NEON && len(dst)-n >= 4 {
+		k := (len(dst) - n) &^ 3
+		axpyNEON(&dst[n], &src[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func scaleNEON(dst *float32, n int, c *ScalarCoef)
 
-func scaleVector(dst []float32, c *ScalarCoef) int {
-	switch {
-	case level >= NEON && len(dst) >= 4:
-		n := len(dst) &^ 3
-		scaleNEON(&dst[0], n, c)
-		return n
+func scaleVector(dst []float32, c *ScalarCoef) (n int) {
+	if level >= NEON && len(dst)-n >= 4 {
+		k := (len(dst) - n) &^ 3
+		scaleNEON(&dst[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape
 func clampNEON(dst *float32, n int, c *ClampCoef)
 
-func clampVector(dst []float32, c *ClampCoef) int {
-	switch {
-	case level >= NEON && len(dst) >= 4:
-		n := len(dst) &^ 3
-		clampNEON(&dst[0], n, c)
-		return n
+func clampVector(dst []float32, c *ClampCoef) (n int) {
+	if level >= NEON && len(dst)-n >= 4 {
+		k := (len(dst) - n) &^ 3
+		clampNEON(&dst[n], k, c)
+		n += k
 	}
-	return 0
+	return n
 }
 
 //go:noescape

@@ -4,64 +4,64 @@
 
 package kernel
 
-func adamVector(params, grads, m, v []float32, c *AdamCoef) int {
-	return 0
+func adamVector(params, grads, m, v []float32, c *AdamCoef) (n int) {
+	return n
 }
 
-func amsgradVector(params, grads, m, v, vmax []float32, c *AdamCoef) int {
-	return 0
+func amsgradVector(params, grads, m, v, vmax []float32, c *AdamCoef) (n int) {
+	return n
 }
 
-func lambVector(params, grads, m, v, update []float32, c *LAMBCoef) int {
-	return 0
+func lambVector(params, grads, m, v, update []float32, c *LAMBCoef) (n int) {
+	return n
 }
 
-func sgdVector(params, grads []float32, c *SGDCoef) int {
-	return 0
+func sgdVector(params, grads []float32, c *SGDCoef) (n int) {
+	return n
 }
 
-func momentumVector(params, grads, buf []float32, c *MomentumCoef) int {
-	return 0
+func momentumVector(params, grads, buf []float32, c *MomentumCoef) (n int) {
+	return n
 }
 
-func nesterovVector(params, grads, buf []float32, c *MomentumCoef) int {
-	return 0
+func nesterovVector(params, grads, buf []float32, c *MomentumCoef) (n int) {
+	return n
 }
 
-func rmspropVector(params, grads, v []float32, c *RMSPropCoef) int {
-	return 0
+func rmspropVector(params, grads, v []float32, c *RMSPropCoef) (n int) {
+	return n
 }
 
-func rmspropMomentumVector(params, grads, v, buf []float32, c *RMSPropCoef) int {
-	return 0
+func rmspropMomentumVector(params, grads, v, buf []float32, c *RMSPropCoef) (n int) {
+	return n
 }
 
-func rmspropCentredVector(params, grads, v, mean []float32, c *RMSPropCoef) int {
-	return 0
+func rmspropCentredVector(params, grads, v, mean []float32, c *RMSPropCoef) (n int) {
+	return n
 }
 
-func rmspropCentredMomentumVector(params, grads, v, mean, buf []float32, c *RMSPropCoef) int {
-	return 0
+func rmspropCentredMomentumVector(params, grads, v, mean, buf []float32, c *RMSPropCoef) (n int) {
+	return n
 }
 
-func lionVector(params, grads, m []float32, c *LionCoef) int {
-	return 0
+func lionVector(params, grads, m []float32, c *LionCoef) (n int) {
+	return n
 }
 
-func polyakVector(dst, src []float32, c *ScalarCoef) int {
-	return 0
+func polyakVector(dst, src []float32, c *ScalarCoef) (n int) {
+	return n
 }
 
-func axpyVector(dst, src []float32, c *ScalarCoef) int {
-	return 0
+func axpyVector(dst, src []float32, c *ScalarCoef) (n int) {
+	return n
 }
 
-func scaleVector(dst []float32, c *ScalarCoef) int {
-	return 0
+func scaleVector(dst []float32, c *ScalarCoef) (n int) {
+	return n
 }
 
-func clampVector(dst []float32, c *ClampCoef) int {
-	return 0
+func clampVector(dst []float32, c *ClampCoef) (n int) {
+	return n
 }
 
 func sumSquaresVector(x []float32, lanes *[32]float64) int {

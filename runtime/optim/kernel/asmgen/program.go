@@ -42,6 +42,7 @@ type program struct {
 	ptrs     []string
 	coefs    []string
 	code     []instr
+	stores   []instr // see finish
 }
 
 func newProgram(name, coefType string, ptrs, coefs []string) *program {
@@ -67,7 +68,14 @@ func (p *program) load(ptr string) value {
 }
 
 func (p *program) store(ptr string, v value) {
-	p.emit(instr{op: opStore, a: v, b: -1, mask: -1, arg: index(p.ptrs, ptr)})
+	p.stores = append(p.stores, instr{op: opStore, a: v, b: -1, mask: -1, arg: index(p.ptrs, ptr)})
+}
+
+// finish puts the stores behind everything else. Arenas start on pages, so the
+// same element of two of them has the same address modulo 4096, and x86 holds
+// a load back behind an earlier store that looks like its own.
+func (p *program) finish() {
+	p.code = append(p.code, p.stores...)
 }
 
 func (p *program) constant(i instr) value {

@@ -13,11 +13,15 @@ const (
 // programs lists every element-wise kernel. The formulas and the treatment of
 // tiny values are documented at the Go twins in package kernel.
 func programs() []*program {
-	return []*program{
+	list := []*program{
 		adam(), amsgrad(), lamb(), sgd(), momentum(false), momentum(true),
 		rmsprop(false, false), rmsprop(false, true), rmsprop(true, false), rmsprop(true, true),
 		lion(), polyak(), axpy(), scale(), clamp(),
 	}
+	for _, p := range list {
+		p.finish()
+	}
+	return list
 }
 
 // gradient is GradScale*grads + L2*params.

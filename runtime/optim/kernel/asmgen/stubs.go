@@ -29,29 +29,38 @@ func stubsText(ps []*program, a archStubs) ([]byte, error) {
 		for _, s := range a.suffixes {
 			fmt.Fprintf(&out, "\n//go:noescape\nfunc %s%s(%s)\n", p.name, s, p.signature())
 		}
-		call := make([]string, len(p.ptrs))
-		for i, name := range p.ptrs {
-			call[i] = "&" + name + "[0]"
-		}
-		a.dispatcher(&out, p.name, strings.Join(p.ptrs, ", ")+" []float32, c *"+p.coefType, p.ptrs[0], 1,
-			func(s string) string {
-				return fmt.Sprintf("%s%s(%s, n, c)\nreturn n", p.name, s, strings.Join(call, ", "))
-			})
+		a.elementwise(&out, p)
 	}
 	for _, s := range a.suffixes {
 		fmt.Fprintf(&out, "\n//go:noescape\nfunc sumSquares%s(x *float32, n int, lanes *[32]float64)\n", s)
 		fmt.Fprintf(&out, "\n//go:noescape\nfunc finitePrefix%s(x *float32, n int) int\n", s)
 	}
-	a.dispatcher(&out, "sumSquares", "x []float32, lanes *[32]float64", "x", 32,
+	a.reduction(&out, "sumSquares", "x []float32, lanes *[32]float64", 32,
 		func(s string) string { return fmt.Sprintf("sumSquares%s(&x[0], n, lanes)\nreturn n", s) })
-	a.dispatcher(&out, "finitePrefix", "x []float32", "x", 1,
+	a.reduction(&out, "finitePrefix", "x []float32", 1,
 		func(s string) string { return fmt.Sprintf("return finitePrefix%s(&x[0], n)", s) })
 	return format.Source(out.Bytes())
 }
 
-// dispatcher prints nameVector. The length handed to the kernel is a multiple
-// of its lanes, or of block if that is more.
-func (a archStubs) dispatcher(out *bytes.Buffer, name, params, first string, block int, call func(suffix string) string) {
+// elementwise prints nameVector: each instruction set takes as many whole
+// vectors as the wider ones have left.
+func (a archStubs) elementwise(out *bytes.Buffer, p *program) {
+	fmt.Fprintf(out, "\nfunc %sVector(%s []float32, c *%s) (n int) {\n", p.name, strings.Join(p.ptrs, ", "), p.coefType)
+	call := make([]string, len(p.ptrs))
+	for i, name := range p.ptrs {
+		call[i] = "&" + name + "[n]"
+	}
+	for i, s := range a.suffixes {
+		fmt.Fprintf(out, "if level >= %s && len(%s)-n >= %d {\n", s, p.ptrs[0], a.lanes[i])
+		fmt.Fprintf(out, "k := (len(%s) - n) &^ %d\n", p.ptrs[0], a.lanes[i]-1)
+		fmt.Fprintf(out, "%s%s(%s, k, c)\nn += k\n}\n", p.name, s, strings.Join(call, ", "))
+	}
+	out.WriteString("return n\n}\n")
+}
+
+// reduction prints nameVector for one of the two reductions over x. The length
+// handed to the kernel is a multiple of its lanes, or of block if that is more.
+func (a archStubs) reduction(out *bytes.Buffer, name, params string, block int, call func(suffix string) string) {
 	fmt.Fprintf(out, "\nfunc %sVector(%s) int {\n", name, params)
 	if len(a.suffixes) == 0 {
 		out.WriteString("return 0\n}\n")
@@ -60,7 +69,7 @@ func (a archStubs) dispatcher(out *bytes.Buffer, name, params, first string, blo
 	out.WriteString("switch {\n")
 	for k, s := range a.suffixes {
 		lanes := max(a.lanes[k], block)
-		fmt.Fprintf(out, "case level >= %s && len(%s) >= %d:\nn := len(%s) &^ %d\n%s\n", s, first, lanes, first, lanes-1, call(s))
+		fmt.Fprintf(out, "case level >= %s && len(x) >= %d:\nn := len(x) &^ %d\n%s\n", s, lanes, lanes-1, call(s))
 	}
 	out.WriteString("}\nreturn 0\n}\n")
 }
