@@ -42,7 +42,7 @@ func (p *pass) differentiate(obj objective, forward []*onnx.Node) ([]Output, err
 		if err := p.c.b.Err(); err != nil {
 			return nil, fmt.Errorf("gradient of %q: %w", w, err)
 		}
-		p.publish(g, out.Name)
+		p.publish(grads, g, out.Name)
 		outs = append(outs, out)
 	}
 	return outs, p.c.b.Err()
@@ -135,8 +135,9 @@ func (p *pass) accumulate(grads map[string][]onnx.Value, name string) onnx.Value
 	return sum
 }
 
-// publish makes a gradient value available under its output name: by renaming the value where a node produced it for this purpose alone, else by an Identity.
-func (p *pass) publish(g onnx.Value, name string) {
+// publish makes a gradient value available under its output name: by renaming the value, also among the gradients that are still to be added up, when a gradient node
+// made it and it is no output yet, else by an Identity.
+func (p *pass) publish(grads map[string][]onnx.Value, g onnx.Value, name string) {
 	nodes := p.model.Graph.Node
 	for i := len(nodes) - 1; i >= p.base; i-- {
 		if slices.Contains(nodes[i].Output, string(g)) && !p.reserved[string(g)] {
@@ -144,6 +145,13 @@ func (p *pass) publish(g onnx.Value, name string) {
 				return
 			}
 			renameValue(nodes[i:], string(g), name)
+			for _, terms := range grads {
+				for j, t := range terms {
+					if t == g {
+						terms[j] = onnx.Value(name)
+					}
+				}
+			}
 			f, _ := p.c.env.Fact(g)
 			p.c.env.Set(onnx.Value(name), f)
 			p.reserved[name] = true

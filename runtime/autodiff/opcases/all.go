@@ -6,9 +6,19 @@ import "slices"
 func All() []Case {
 	return slices.Concat(
 		arithmeticCases(),
+		elementwiseCases(),
+		activationCases(),
+		reduceCases(),
+		matrixCases(),
+		movementCases(),
+		padCases(),
+		indexingCases(),
+		zeroCases(),
+		contribCases(),
 		convCases(),
 		poolCases(),
 		normCases(),
 		recurrentCases(),
+		imageCases(),
 	)
 }
