@@ -31,7 +31,7 @@ type frame struct {
 
 // shared is what all frames of a session share.
 type shared struct {
-	workers *pool
+	workers *workers
 }
 
 // register is a block of memory that values with disjoint lifetimes take turns in.

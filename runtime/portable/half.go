@@ -10,11 +10,15 @@ type halves struct {
 	in      []*tensor.Tensor
 	wide    []*tensor.Tensor
 	pending []bool
+	narrow  int // outputs from this one on stay float32
 }
 
 // viaFloat32 runs k on float32.
-func (c *call) viaFloat32(k kernel) error {
-	h := &halves{wide: make([]*tensor.Tensor, len(c.out)), pending: make([]bool, len(c.out))}
+func (c *call) viaFloat32(k kernel) error { return c.viaFloat32Outputs(k, len(c.out)) }
+
+// viaFloat32Outputs runs k on float32 and narrows the first n outputs only.
+func (c *call) viaFloat32Outputs(k kernel, n int) error {
+	h := &halves{narrow: n, wide: make([]*tensor.Tensor, len(c.out)), pending: make([]bool, len(c.out))}
 	for i, t := range c.args {
 		if t == nil || t.DType() != tensor.Float16 && t.DType() != tensor.BFloat16 {
 			continue
@@ -38,7 +42,11 @@ func (c *call) viaFloat32(k kernel) error {
 	return nil
 }
 
+// output returns the float32 tensor that stands for an output until it is narrowed.
 func (h *halves) output(c *call, i int, shape []int) *tensor.Tensor {
+	if i >= h.narrow {
+		return c.place(i, tensor.Float32, shape)
+	}
 	t := newTensor(tensor.Float32, shape)
 	if c.wants(i) {
 		h.wide[i], h.pending[i] = t, true

@@ -57,7 +57,7 @@ func compile(m *onnx.Model, o engine.Options) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{prog: p, shared: &shared{workers: newPool(o.Threads)}}
+	s := &session{prog: p, shared: &shared{workers: newWorkers(o.Threads)}}
 	for _, v := range g.Inputs() {
 		port, err := portOf(v)
 		if err != nil {

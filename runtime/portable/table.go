@@ -19,4 +19,7 @@ var operators = slices.Concat(
 	variadicOperators,
 	cumulativeOperators,
 	scatterOperators,
+	convOperators,
+	poolOperators,
+	normOperators,
 )
