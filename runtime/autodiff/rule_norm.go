@@ -169,12 +169,13 @@ func expandLRN(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	size := n.Int("size", 1)
 	before, after := (size-1)/2, size/2
 	share := float64(n.Float("alpha", 1e-4)) / float64(size)
-	sum := c.along(c.Square(x), 1, s[1], func(i, j int) float64 {
-		if i >= j-before && i <= j+after {
-			return share
+	var band []entry
+	for to := range s[1] {
+		for from := max(0, to-before); from <= min(s[1]-1, to+after); from++ {
+			band = append(band, entry{from, to, share})
 		}
-		return 0
-	})
+	}
+	sum := c.along(c.Square(x), 1, s[1], band)
 	p := c.Op("Pow", two(c.Shift(sum, float64(n.Float("bias", 1))), c.Scalar(x, -float64(n.Float("beta", 0.75)))))
 	return []onnx.Value{c.Mul(x, p)}, nil
 }

@@ -72,12 +72,7 @@ func expandAveragePool(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	}
 	y := n.In(0)
 	for a := range win.in {
-		y = c.along(y, 2+a, win.out[a], func(p, o int) float64 {
-			if !win.covers(a, o, p) {
-				return 0
-			}
-			return win.share(a, o, true)
-		})
+		y = c.along(y, 2+a, win.out[a], win.averages(a, true))
 	}
 	return []onnx.Value{y}, nil
 }
@@ -88,26 +83,42 @@ func vjpAveragePool(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, err
 	if !ok {
 		return nil, c.b.Err()
 	}
-	padded := n.Int("count_include_pad", 0) != 0
-	return []onnx.Value{c.spread(g[0], win, func(axis, o int) float64 { return win.share(axis, o, padded) })}, nil
+	d := g[0]
+	for a := range win.in {
+		d = c.along(d, 2+a, win.in[a], adjoint(win.averages(a, n.Int("count_include_pad", 0) != 0)))
+	}
+	return []onnx.Value{d}, nil
 }
 
-// covers reports whether window o reads element p along an axis.
-func (w window) covers(axis, o, p int) bool {
-	t := p + w.before[axis] - o*w.stride[axis]
-	return t >= 0 && t%w.dilation[axis] == 0 && t/w.dilation[axis] < w.kernel[axis]
-}
-
-// share is one over the number of elements that window o averages along an axis, with or without the declared padding.
-func (w window) share(axis, o int, padded bool) float64 {
-	count := 0
-	for t := range w.kernel[axis] {
-		p := o*w.stride[axis] + t*w.dilation[axis] - w.before[axis]
-		if p >= 0 && p < w.in[axis] || padded && p < w.in[axis]+w.after[axis] {
-			count++
+// sums is the map from the elements along an axis to their sums over windows.
+func (w window) sums(axis int) []entry {
+	var m []entry
+	for o := range w.out[axis] {
+		for t := range w.kernel[axis] {
+			if p := o*w.stride[axis] + t*w.dilation[axis] - w.before[axis]; p >= 0 && p < w.in[axis] {
+				m = append(m, entry{p, o, 1})
+			}
 		}
 	}
-	return 1 / float64(max(1, count))
+	return m
+}
+
+// averages is the map from the elements along an axis to their averages over windows, with or without counting the declared padding.
+func (w window) averages(axis int, padded bool) []entry {
+	m := w.sums(axis)
+	count := make([]float64, w.out[axis])
+	for o := range count {
+		for t := range w.kernel[axis] {
+			p := o*w.stride[axis] + t*w.dilation[axis] - w.before[axis]
+			if p >= 0 && p < w.in[axis] || padded && p < w.in[axis]+w.after[axis] {
+				count[o]++
+			}
+		}
+	}
+	for i := range m {
+		m[i].weight /= count[m[i].to]
+	}
+	return m
 }
 
 // poolWindow returns the geometry of a pooling node with a kernel_shape attribute.
@@ -119,19 +130,6 @@ func (c *Context) poolWindow(n *onnx.Node) (window, bool) {
 	return newWindow(n, n.Ints("kernel_shape"), xs[2:], ys[2:]), true
 }
 
-// spread hands the gradient of every window, times its weight along each axis, to all the elements that the window covers.
-func (c *Context) spread(g onnx.Value, win window, weight func(axis, o int) float64) onnx.Value {
-	for a := range win.in {
-		g = c.along(g, 2+a, win.in[a], func(o, p int) float64 {
-			if !win.covers(a, o, p) {
-				return 0
-			}
-			return weight(a, o)
-		})
-	}
-	return g
-}
-
 // vjpLpPool: y = (Σ|x|ᵖ)^(1/p), so ∂x = sign(x)·|x|ᵖ⁻¹ · Σ g/yᵖ⁻¹ over the windows that x is in. A window of zeros has no gradient.
 func vjpLpPool(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	win, ok := c.poolWindow(n)
@@ -139,7 +137,10 @@ func vjpLpPool(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 		return nil, c.b.Err()
 	}
 	q := c.lpScale(g[0], n.Out(0), n.Int("p", 2))
-	return []onnx.Value{c.lpInner(n.In(0), c.spread(q, win, func(int, int) float64 { return 1 }), n.Int("p", 2))}, nil
+	for a := range win.in {
+		q = c.along(q, 2+a, win.in[a], adjoint(win.sums(a)))
+	}
+	return []onnx.Value{c.lpInner(n.In(0), q, n.Int("p", 2))}, nil
 }
 
 // lpScale returns g/yᵖ⁻¹, and g where y is 0.

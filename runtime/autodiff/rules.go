@@ -7,6 +7,6 @@ var rules = sync.OnceValue(func() ruleTable {
 	return indexRules(
 		arithmeticRules, elementwiseRules, activationRules, reduceRules, matrixRules, movementRules, padRules, indexingRules, scatterRules,
 		contribRules, zeroRules,
-		convRules, poolRules, normRules, recurrentRules,
+		convRules, poolRules, normRules, recurrentRules, resizeRules,
 	)
 })

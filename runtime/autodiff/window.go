@@ -1,9 +1,6 @@
 package autodiff
 
-import (
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
-)
+import "onnxrl/runtime/onnx"
 
 // window is the geometry of an operator that slides a kernel over spatial axes. Each field has one entry per spatial axis. Tap t of window o reads element
 // o·stride + t·dilation − before of the input.
@@ -163,50 +160,4 @@ func (c *Context) tapSlice(v onnx.Value, w window, tap []int) onnx.Value {
 		return v
 	}
 	return c.Slice(v, starts, ends, axes, steps)
-}
-
-// matrix makes a constant rows × cols matrix of the element type of like.
-func (c *Context) matrix(like onnx.Value, rows, cols int, at func(i, j int) float64) onnx.Value {
-	d := c.DType(like)
-	switch d {
-	case tensor.Float64:
-		t := tensor.New(d, rows, cols)
-		for i := range rows {
-			for j := range cols {
-				t.Float64s()[i*cols+j] = at(i, j)
-			}
-		}
-		return c.b.Const(t)
-	case tensor.Float32, tensor.Float16, tensor.BFloat16:
-		t := tensor.New(tensor.Float32, rows, cols)
-		for i := range rows {
-			for j := range cols {
-				t.Float32s()[i*cols+j] = float32(at(i, j))
-			}
-		}
-		return c.Cast(c.b.Const(t), d)
-	}
-	c.Fail("constant matrix of %v: a floating-point type is needed", d)
-	return ""
-}
-
-// along multiplies axis of v with a constant matrix: element j of the result's axis is Σ_i v[…i…]·at(i, j), for j < extent.
-//
-// It is how linear maps of one axis and their adjoints are emitted: interpolation, average pooling, Fourier transforms, sums over neighbouring channels. Measured on
-// ONNX Runtime 1.27 for the gradient of a 3×3 average pool of 8×32×32×32: two products with banded matrices take 0.28 ms, ConvTranspose 1.3 ms.
-func (c *Context) along(v onnx.Value, axis, extent int, at func(i, j int) float64) onnx.Value {
-	s := c.Shape(v)
-	if s == nil {
-		return ""
-	}
-	in, after := s[axis], prod(s[axis+1:])
-	out := join(s[:axis], []int{extent}, s[axis+1:])
-	if after == 1 {
-		x := c.Reshape(v, join(s[:axis], []int{in})...)
-		return c.Reshape(c.MatMul(x, c.matrix(v, in, extent, at)), out...)
-	}
-	left := c.matrix(v, extent, in, func(i, j int) float64 { return at(j, i) })
-	// The axes behind are one column; those before stay a batch.
-	x := c.Reshape(v, join([]int{prod(s[:axis]), in, after})...)
-	return c.Reshape(c.MatMul(left, x), out...)
 }
