@@ -86,6 +86,7 @@ type state struct {
 	bind   map[string]int
 	fns    map[fnKey]*onnx.Function
 	syms   map[string]poly
+	exact  map[string]fraction
 	nested int
 	folded int
 }

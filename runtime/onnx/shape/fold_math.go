@@ -29,10 +29,13 @@ func (s *state) divTrunc(a, b val) val {
 		}
 		return num(a.n / b.n)
 	}
-	if low, _ := s.sign(a); low >= 0 {
-		return s.quotient(a, b)
+	if low, _ := s.sign(a); low < 0 {
+		return val{}
 	}
-	return val{}
+	if b.known {
+		return s.divFloor(a, b.n)
+	}
+	return s.quotient(a, b)
 }
 
 // extreme returns the greater (dir 1) or lesser (dir -1) value where it is known which that is.

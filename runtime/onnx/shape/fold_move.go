@@ -166,6 +166,20 @@ func foldGather(c *call) error {
 	return nil
 }
 
+// contentOrUnknown is content, or unknown elements for an integer input of static shape.
+func (c *call) contentOrUnknown(i int) *content {
+	if src := c.content(i); src != nil {
+		return src
+	}
+	t := c.typ(i)
+	shape, ok := t.Static()
+	if n, _ := elements(t); !ok || n > MaxConst || !t.DType.IsInteger() {
+		return nil
+	}
+	return (&content{dtype: t.DType}).like(shape)
+}
+
+// foldConcat keeps what is known of each part.
 func foldConcat(c *call) error {
 	if len(c.out) == 0 {
 		return nil
@@ -186,7 +200,7 @@ func foldConcat(c *call) error {
 	var out *content
 	off := 0
 	for i := range c.ins {
-		src := c.content(i)
+		src := c.contentOrUnknown(i)
 		if src == nil || axis >= len(src.shape) || out != nil && src.dtype != out.dtype {
 			return nil
 		}

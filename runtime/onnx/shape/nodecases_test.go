@@ -144,6 +144,11 @@ func runNodeCase(files map[string][]byte) (static, folded int, err error) {
 	if err := proto.Unmarshal(files["model.onnx"], m); err != nil {
 		return 0, 0, err
 	}
+	// Declared types would help inference; only what the nodes say counts here.
+	m.Graph.ValueInfo = nil
+	for _, v := range m.Graph.Output {
+		v.Type = nil
+	}
 	for _, withContent := range []bool{false, true} {
 		for set := 0; ; set++ {
 			dir := fmt.Sprintf("test_data_set_%d/", set)
@@ -187,6 +192,8 @@ func runNodeCase(files map[string][]byte) (static, folded int, err error) {
 				}
 				if _, ok := f.Type.Static(); ok && withContent {
 					static++
+				} else if withContent {
+					fmt.Println("NONSTATIC", m.Graph.Name, i, f.Type)
 				}
 				if f.Const != nil && withContent {
 					if !bytes.Equal(f.Const.Bytes(), want.Bytes()) {

@@ -27,7 +27,7 @@ func (c *call) headsOf(i int, numAttr string) (h heads, packed, ok bool, err err
 		if d := t.Dims[2]; d.IsKnown() && d.Value%n != 0 {
 			return h, true, false, fmt.Errorf("input %d is %v, whose last axis does not divide into %d heads", i, t, n)
 		}
-		return heads{t.Dims[0], onnx.Known(n), t.Dims[1], c.env.divFloor(ofDim(t.Dims[2]), int64(n)).dim()}, true, true, nil
+		return heads{t.Dims[0], onnx.Known(n), t.Dims[1], c.env.quotient(ofDim(t.Dims[2]), num(int64(n))).dim()}, true, true, nil
 	}
 	return h, false, false, fmt.Errorf("input %d is %v, want rank 3 or 4", i, t)
 }
@@ -115,7 +115,7 @@ func linearAttention(c *call) error {
 		if d[2].IsKnown() && d[2].Value%n != 0 {
 			return fmt.Errorf("input %d is %v, whose last axis does not divide into %d heads", i, c.typ(i), n)
 		}
-		per := s.divFloor(ofDim(d[2]), int64(n))
+		per := s.quotient(ofDim(d[2]), num(int64(n)))
 		if i == 2 {
 			dv = per
 		} else if dk.unknown() {
@@ -130,6 +130,19 @@ func linearAttention(c *call) error {
 		d = c.dtype(3)
 	}
 	c.setDims(1, d, batch, onnx.Known(hkv), dk.dim(), dv.dim())
+	return c.mergeState(3, 1)
+}
+
+// mergeState says that output o has the type of the optional input i.
+func (c *call) mergeState(i, o int) error {
+	if !c.has(i) || o >= len(c.out) {
+		return nil
+	}
+	t, err := merge(c.typ(i), c.out[o].Type)
+	if err != nil {
+		return fmt.Errorf("the state given is %v, want %v", c.typ(i), c.out[o].Type)
+	}
+	c.out[o].Type = t
 	return nil
 }
 

@@ -93,9 +93,10 @@ func ifElse(c *call) error {
 // plain forgets content: a value that a loop carries changes from one iteration to the next.
 func plain(f Fact) Fact { return Fact{Type: f.Type, Kind: f.Kind} }
 
-// carry infers a loop body until the types of carried values no longer change. carried are the initial types; run infers the body for given types and returns
-// all its outputs, of which those from first on are the carried ones.
-func (c *call) carry(carried []Fact, first int, run func([]Fact) ([]Fact, error)) (out []Fact, err error) {
+// carry infers a loop body until the types of carried values no longer change. carried are the initial types, replaced by the final ones; run infers the body
+// for given types and returns all its outputs, of which those from first on are the carried ones. Values that must keep their type over all iterations are
+// combined with merge, others with join.
+func (c *call) carry(carried []Fact, first int, combine func(a, b Fact) (Fact, error), run func([]Fact) ([]Fact, error)) (out []Fact, err error) {
 	for i := range carried {
 		carried[i] = plain(carried[i])
 	}
@@ -109,11 +110,11 @@ func (c *call) carry(carried []Fact, first int, run func([]Fact) ([]Fact, error)
 		}
 		changed := false
 		for i, f := range carried {
-			j, err := join(f, out[first+i])
+			j, err := combine(f, out[first+i])
 			if err != nil {
 				return nil, fmt.Errorf("carried value %d: %w", i, err)
 			}
-			if round >= 4 {
+			if round >= 4 && !sameFact(f, j) {
 				// A rank that settles slowly is not worth more rounds.
 				j.Type.Ranked, j.Type.Dims = false, nil
 			}
@@ -126,6 +127,15 @@ func (c *call) carry(carried []Fact, first int, run func([]Fact) ([]Fact, error)
 		}
 	}
 	return nil, errors.New("the types of carried values do not settle")
+}
+
+// keep combines the types of a state whose shape must not change from one iteration to the next.
+func keep(a, b Fact) (Fact, error) {
+	if a.Kind != b.Kind {
+		return a, fmt.Errorf("it is once a %v and once a %v", a.Kind, b.Kind)
+	}
+	t, err := merge(a.Type, b.Type)
+	return Fact{Kind: a.Kind, Type: t}, err
 }
 
 // sameFact compares types, unknown extents being equal to unknown extents.
@@ -170,7 +180,7 @@ func loop(c *call) error {
 	// An iteration runs only while the condition holds.
 	cond.Const = tensor.Scalar(true)
 	outs := c.out
-	body, err := c.carry(carried, 1, func(now []Fact) ([]Fact, error) {
+	body, err := c.carry(carried, 1, join, func(now []Fact) ([]Fact, error) {
 		return c.runBody("body", g, append([]Fact{iter, cond}, now...))
 	})
 	if err != nil {
@@ -256,7 +266,7 @@ func scan(c *call) error {
 		slices = append(slices, f)
 	}
 	outs := c.out
-	body, err := c.carry(carried, 0, func(now []Fact) ([]Fact, error) {
+	body, err := c.carry(carried, 0, keep, func(now []Fact) ([]Fact, error) {
 		return c.runBody("body", g, append(append([]Fact(nil), now...), slices...))
 	})
 	if err != nil {

@@ -321,7 +321,7 @@ func causalConv(c *call) error {
 		past = c.env.add(ofDim(w.Dims[2]), num(-1)).dim()
 	}
 	c.setDims(1, x.DType, batch, ch, past)
-	return nil
+	return c.mergeState(3, 1)
 }
 
 // col2Im adds columns [N, C·block, L] up into an image [N, C, image…].

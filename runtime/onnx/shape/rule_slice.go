@@ -169,7 +169,16 @@ func concat(c *call) error {
 	}
 	t, err := c.env.concatenated(ts, axis)
 	c.set(0, t)
-	return err
+	if err != nil {
+		return err
+	}
+	// A list of extents is worth following even when some of them are not known.
+	for i := range c.ins {
+		if c.hasContent(i) {
+			return foldConcat(c)
+		}
+	}
+	return nil
 }
 
 func (s *state) concatenated(ts []onnx.TensorType, axis int) (onnx.TensorType, error) {

@@ -210,6 +210,12 @@ func (s *state) mul(a, b val) val {
 	case b.known && b.n == 1:
 		return a
 	}
+	if a.known {
+		a, b = b, a
+	}
+	if x, ok := s.exact[a.sym]; ok && b.known && b.n%x.by == 0 {
+		return s.mul(x.of, num(b.n/x.by))
+	}
 	var p poly
 	for _, x := range s.polyOf(a) {
 		for _, y := range s.polyOf(b) {
@@ -232,6 +238,14 @@ func (s *state) mul(a, b val) val {
 	return s.valOf(p)
 }
 
+// operand puts sums in parentheses.
+func (s *state) operand(v val) string {
+	if len(s.syms[v.sym]) > 1 {
+		return "(" + v.sym + ")"
+	}
+	return v.sym
+}
+
 // divFloor returns floor(a / n) for n > 0: exactly where every coefficient divides, else as a symbol of its own.
 func (s *state) divFloor(a val, n int64) val {
 	if n <= 0 || a.unknown() {
@@ -250,23 +264,46 @@ func (s *state) divFloor(a val, n int64) val {
 	if p, ok := dividePoly(s.polyOf(a), mono{c: n}); ok {
 		return s.valOf(p)
 	}
-	text := "floor(" + a.sym + "/" + strconv.FormatInt(n, 10) + ")"
+	text := "floor(" + s.operand(a) + "/" + strconv.FormatInt(n, 10) + ")"
 	if len(text) > maxText {
 		return val{}
 	}
 	return val{sym: text}
 }
 
-// quotient returns a/b where it is known to divide exactly.
+// fraction is what a symbol made by an exact division stands for, so that multiplying it again gives the dividend back.
+type fraction struct {
+	of val
+	by int64
+}
+
+// quotient returns a/b for a division that is known to leave no rest.
 func (s *state) quotient(a, b val) val {
 	if a.unknown() || b.unknown() {
 		return val{}
 	}
 	if b.known {
-		if b.n > 0 {
-			return s.divFloor(a, b.n)
+		if b.n <= 0 {
+			return val{}
 		}
-		return val{}
+		if a.known {
+			if a.n%b.n != 0 {
+				return val{}
+			}
+			return num(a.n / b.n)
+		}
+		if p, ok := dividePoly(s.polyOf(a), mono{c: b.n}); ok {
+			return s.valOf(p)
+		}
+		text := "(" + s.operand(a) + "/" + strconv.FormatInt(b.n, 10) + ")"
+		if len(text) > maxText {
+			return val{}
+		}
+		if s.exact == nil {
+			s.exact = map[string]fraction{}
+		}
+		s.exact[text] = fraction{a, b.n}
+		return val{sym: text}
 	}
 	if a == b {
 		return num(1)

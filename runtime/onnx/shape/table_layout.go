@@ -4,7 +4,7 @@ package shape
 var shapeOps = []entry{
 	{"CenterCropPad", "a j", 18, centerCropPad, nil},
 	{"Compress", "a b", 9, compress, nil},
-	{"Concat", "a 0*", 1, concat, foldConcat},
+	{"Concat", "a 0*", 1, concat, nil},
 	{"DepthToSpace", "a", 1, depthToSpace, nil},
 	{"Expand", "a l", 8, expand, foldExpand},
 	{"Flatten", "a", 1, flatten, foldSame},

@@ -1,0 +1,172 @@
+package shape
+
+import (
+	"testing"
+
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+func TestElementwise(t *testing.T) {
+	runCases(t, 46, []opCase{
+		{"Relu", 14, in("float32[batch,3]"), nil, out("float32[batch,3]"), ""},
+		{"Relu", 14, in("float32[...]"), nil, out("float32[...]"), ""},
+		{"Tanh", 13, in("int64[2]"), nil, nil, "want element type float"},
+		{"Sigmoid", 13, in(), nil, nil, "it has 0 inputs, at least 1 are needed"},
+		{"Add", 14, in("float32[2,1,4]", "float32[3,1]"), nil, out("float32[2,3,4]"), ""},
+		{"Add", 14, in("float32[batch,4]", "float32[4]"), nil, out("float32[batch,4]"), ""},
+		{"Add", 14, in("float32[a,4]", "float32[b,4]"), nil, out("float32[?,4]"), ""},
+		{"Add", 14, in("float32[a,4]", "float32[5,1]"), nil, out("float32[5,4]"), ""},
+		{"Add", 14, in("float32[?,4]", "float32[?,4]"), nil, out("float32[?,4]"), ""},
+		{"Add", 14, in("float32[2,3]", "float32[2]"), nil, nil, "shapes float32[2,3] and float32[2] do not broadcast: axis 1 is 3 and 2"},
+		{"Add", 14, in("float32[2]", "float64[2]"), nil, nil, "want the element type of input 0"},
+		{"Add", 6, in("float32[2,3,4]", "float32[3]"), attrs(i("broadcast", 1), i("axis", 1)), out("float32[2,3,4]"), ""},
+		{"Add", 14, in("int64[2]=3,n", "int64[]=1"), nil, out("int64[2]=4,n+1"), ""},
+		{"Mul", 14, in("int64[2]=3,n", "int64[2]=m,4"), nil, out("int64[2]=m*3,n*4"), ""},
+		{"Sub", 14, in("int64[1]=n", "int64[1]=n"), nil, out("int64[1]=0"), ""},
+		{"Div", 14, in("int64[3]=7,-7,n", "int64[1]=2"), nil, out("int64[3]=3,-3,floor(n/2)"), ""},
+		{"Div", 14, in("int64[1]=1", "int64[1]=0"), nil, out("int64[1]"), ""},
+		{"Div", 14, in("float32[2]=1,2", "float32[]=3"), nil, out("float32[2]=0.3333333432674408,0.6666666865348816"), ""},
+		{"Mod", 13, in("int64[4]=7,-7,7,n", "int64[1]=-3"), nil, out("int64[4]=-2,-1,-2,?"), ""},
+		{"Mod", 13, in("int64[2]=7,-7", "int64[1]=3"), attrs(i("fmod", 1)), out("int64[2]=1,-1"), ""},
+		{"Pow", 15, in("float32[2,3]", "int64[1]"), nil, out("float32[2,3]"), ""},
+		{"Max", 13, in("float32[2,1]", "float32[3]", "float32[]"), nil, out("float32[2,3]"), ""},
+		{"Max", 13, in("int64[2]=3,n", "int64[1]=-1"), nil, out("int64[2]=3,n"), ""},
+		{"Min", 13, in("int64[2]=3,n", "int64[1]=2"), nil, out("int64[2]=2,?"), ""},
+		{"Sum", 13, in("float32[2]", "float32[1]"), nil, out("float32[2]"), ""},
+		{"Equal", 19, in("int64[3]=-1,n,4", "int64[]=-1"), nil, out("bool[3]=1,0,0"), ""},
+		{"Equal", 11, in("string[2]", "string[2]"), nil, out("bool[2]"), ""},
+		{"Less", 13, in("float32[2,1]", "float32[3]"), nil, out("bool[2,3]"), ""},
+		{"GreaterOrEqual", 16, in("int64[2]=n,1", "int64[1]=0"), nil, out("bool[2]=1,1"), ""},
+		{"And", 7, in("bool[2]=0,1", "bool[1]=0"), nil, out("bool[2]=0,0"), ""},
+		{"Not", 1, in("bool[2]=0,1"), nil, out("bool[2]=1,0"), ""},
+		{"Where", 16, in("bool[2]=1,0", "int64[2]=n,5", "int64[1]=7"), nil, out("int64[2]=n,7"), ""},
+		{"Where", 16, in("bool[2,1]", "float32[3]", "float32[]"), nil, out("float32[2,3]"), ""},
+		{"Where", 16, in("bool[2]", "float32[2]", "int64[2]"), nil, nil, "want the element type of input 1"},
+		{"Clip", 13, in("float32[2,3]", "", "float32[]"), nil, out("float32[2,3]"), ""},
+		{"Clip", 13, in("float32[2,3]", "float32[3]"), nil, nil, "want a scalar bound"},
+		{"PRelu", 16, in("float32[2,3,4]", "float32[3,1]"), nil, out("float32[2,3,4]"), ""},
+		{"PRelu", 16, in("float32[1,3]", "float32[2,3]"), nil, nil, "does not broadcast to"},
+		{"Cast", 13, in("float32[2]=1.5,-2.5"), attrs(i("to", int(tensor.Int64))), out("int64[2]=1,-2"), ""},
+		{"Cast", 13, in("int64[2]=n,300"), attrs(i("to", int(tensor.Uint8))), out("uint8[2]"), ""},
+		{"Cast", 13, in("float32[2]"), nil, nil, "attribute \"to\" is missing"},
+		{"Cast", 13, in("float32[2]"), attrs(i("to", 99)), nil, "is no element type"},
+		{"CastLike", 15, in("float32[2]", "float16[...]"), nil, out("float16[2]"), ""},
+		{"BitCast", 26, in("float32[2]"), attrs(i("to", int(tensor.Int64))), nil, "cannot be read as"},
+		{"Dropout", 13, in("float32[2,3]", "float32[]", "bool[]"), nil, out("float32[2,3]", "bool[2,3]"), ""},
+		{"Dropout", 7, in("float32[2,3]"), nil, out("float32[2,3]", "float32[2,3]"), ""},
+	})
+}
+
+func TestMatrixProducts(t *testing.T) {
+	runCases(t, 29, []opCase{
+		{"MatMul", 13, in("float32[2,3]", "float32[3,4]"), nil, out("float32[2,4]"), ""},
+		{"MatMul", 13, in("float32[b,1,2,3]", "float32[5,3,4]"), nil, out("float32[b,5,2,4]"), ""},
+		{"MatMul", 13, in("float32[3]", "float32[3]"), nil, out("float32[]"), ""},
+		{"MatMul", 13, in("float32[3]", "float32[2,3,4]"), nil, out("float32[2,4]"), ""},
+		{"MatMul", 13, in("float32[2,2,3]", "float32[3]"), nil, out("float32[2,2]"), ""},
+		{"MatMul", 13, in("float32[2,3]", "float32[4,5]"), nil, nil, "float32[2,3] and float32[4,5] cannot be multiplied: the inner extents 3 and 4 differ"},
+		{"MatMul", 13, in("float32[2,2,3]", "float32[3,3,5]"), nil, nil, "do not broadcast"},
+		{"MatMul", 13, in("float32[]", "float32[3]"), nil, nil, "a factor has no axes"},
+		{"MatMul", 13, in("float32[...]", "float32[3,4]"), nil, out("float32[...]"), ""},
+		{"Gemm", 13, in("float32[b,3]", "float32[4,3]", "float32[4]"), attrs(i("transB", 1)), out("float32[b,4]"), ""},
+		{"Gemm", 13, in("float32[3,b]", "float32[3,4]", "float32[]"), attrs(i("transA", 1)), out("float32[b,4]"), ""},
+		{"Gemm", 13, in("float32[2,3]", "float32[4,5]"), nil, nil, "the inner extents 3 and 4 differ"},
+		{"Gemm", 13, in("float32[2,3]", "float32[3,4]", "float32[2]"), nil, nil, "want a shape that broadcasts to float32[2,4]"},
+		{"Gemm", 13, in("float32[2,3,4]", "float32[3,4]"), nil, nil, "want rank 2"},
+		{"com.microsoft.FusedMatMul", 17, in("float32[5,3,2]", "float32[4,3]"), attrs(i("transA", 1), i("transB", 1)), out("float32[5,2,4]"), ""},
+		{"com.microsoft.FusedMatMul", 17, in("float32[5,7,2]", "float32[7,2,4]"), attrs(i("transBatchA", 1)), out("float32[7,5,4]"), ""},
+		{"MatMulInteger", 10, in("uint8[2,3]", "int8[3,4]"), nil, out("int32[2,4]"), ""},
+		{"QLinearMatMul", 10, in("uint8[2,3]", "float32[]", "uint8[]", "int8[3,4]", "float32[]", "int8[]", "float32[]", "uint8[]"), nil, out("uint8[2,4]"), ""},
+		{"Einsum", 12, in("float32[b,2,3]", "float32[b,3,4]"), attrs(str("equation", "bij,bjk->bik")), out("float32[b,2,4]"), ""},
+		{"Einsum", 12, in("float32[5,2,3]", "float32[3,4]"), attrs(str("equation", "...ij, jk -> ...ik")), out("float32[5,2,4]"), ""},
+		{"Einsum", 12, in("float32[2,3]", "float32[3,4]"), attrs(str("equation", "ij,jk")), out("float32[2,4]"), ""},
+		{"Einsum", 12, in("float32[3,3]"), attrs(str("equation", "ii->")), out("float32[]"), ""},
+		{"Einsum", 12, in("float32[2,3]", "float32[4,5]"), attrs(str("equation", "ij,jk->ik")), nil, "axis 'j' is 3, but input 1, float32[4,5], has 4"},
+		{"Einsum", 12, in("float32[2,3]"), attrs(str("equation", "ijk->i")), nil, "does not fit"},
+		{"Einsum", 12, in("float32[2,3]"), attrs(str("equation", "ij->q")), nil, "occurs in no input"},
+		{"Det", 11, in("float32[b,3,3]"), nil, out("float32[b]"), ""},
+		{"Det", 11, in("float32[2,3]"), nil, nil, "is not a square matrix"},
+		{"LSTM", 14, in("float32[t,b,5]", "float32[2,24,5]", "float32[2,24,6]", "float32[2,48]"), attrs(str("direction", "bidirectional"), i("hidden_size", 6)),
+			out("float32[t,2,b,6]", "float32[2,b,6]", "float32[2,b,6]"), ""},
+		{"GRU", 14, in("float32[7,2,5]", "float32[1,18,4]", "float32[1,18,6]"), nil, nil, "want float32[1,18,5]"},
+	})
+}
+
+func TestReductions(t *testing.T) {
+	runCases(t, 27, []opCase{
+		{"ReduceMean", 13, in("float32[b,3,4]"), attrs(ints("axes", -1)), out("float32[b,3,1]"), ""},
+		{"ReduceMean", 18, in("float32[b,3,4]", "int64[2]=1,2"), attrs(i("keepdims", 0)), out("float32[b]"), ""},
+		{"ReduceMean", 18, in("float32[b,3,4]"), nil, out("float32[1,1,1]"), ""},
+		{"ReduceMean", 18, in("float32[b,3,4]", "int64[0]="), attrs(i("noop_with_empty_axes", 1)), out("float32[b,3,4]"), ""},
+		{"ReduceSum", 13, in("float32[b,3,4]", "int64[1]"), attrs(i("keepdims", 0)), out("float32[?,?]"), ""},
+		{"ReduceSum", 13, in("float32[b,3,4]", "int64[1]"), nil, out("float32[?,?,?]"), ""},
+		{"ReduceSum", 13, in("float32[2,3]", "int64[1]=2"), nil, nil, "axis 2 is out of range for rank 2"},
+		{"ReduceSum", 13, in("float32[2,3]", "int64[2]=1,-1"), nil, nil, "axis 1 is listed twice"},
+		{"ReduceProd", 18, in("int64[3]=n,3,4"), attrs(i("keepdims", 0)), out("int64[]=n*12"), ""},
+		{"ReduceMax", 18, in("int64[2,2]=1,5,3,2", "int64[1]=1"), nil, out("int64[2,1]=5,3"), ""},
+		{"ReduceMin", 20, in("bool[2,2]"), nil, out("bool[1,1]"), ""},
+		{"ArgMax", 13, in("float32[b,3]"), attrs(i("axis", 1), i("keepdims", 0)), out("int64[b]"), ""},
+		{"ArgMin", 13, in("float32[b,3]"), attrs(i("axis", 5)), nil, "axis 5 is out of range"},
+		{"CumSum", 14, in("int64[3]=1,2,n", "int64[]=0"), nil, out("int64[3]=1,3,n+3"), ""},
+		{"CumSum", 14, in("int64[3]=1,2,3", "int64[]=0"), attrs(i("exclusive", 1), i("reverse", 1)), out("int64[3]=5,3,0"), ""},
+		{"CumSum", 14, in("float32[2,3]", "int32[]=2"), nil, nil, "axis 2 is out of range"},
+		{"CumProd", 26, in("int64[3]=2,3,4", "int32[]=0"), nil, out("int64[3]=2,6,24"), ""},
+		{"TopK", 11, in("float32[b,9]", "int64[1]=3"), nil, out("float32[b,3]", "int64[b,3]"), ""},
+		{"TopK", 11, in("float32[b,9]", "int64[1]=k"), attrs(i("axis", 0)), out("float32[k,9]", "int64[k,9]"), ""},
+		{"TopK", 1, in("float32[b,9]"), attrs(i("k", 2)), out("float32[b,2]", "int64[b,2]"), ""},
+		{"TopK", 11, in("float32[2,3]", "int64[1]=4"), nil, nil, "K is 4, but axis 1 of float32[2,3] has 3 elements"},
+		{"Unique", 11, in("float32[2,3]"), nil, out("float32[?]", "int64[?]", "int64[6]", "int64[?]"), ""},
+		{"Unique", 11, in("float32[2,b]"), attrs(i("axis", 1)), out("float32[2,?]", "int64[?]", "int64[b]", "int64[?]"), ""},
+		{"NonZero", 13, in("float32[2,3]"), nil, out("int64[2,?]"), ""},
+		{"NonZero", 13, in("int64[3]=0,1,2"), nil, out("int64[1,2]"), ""},
+		{"NonMaxSuppression", 11, in("float32[1,6,4]", "float32[1,2,6]", "int64[1]"), nil, out("int64[?,3]"), ""},
+		{"NonMaxSuppression", 11, in("float32[1,6,5]", "float32[1,2,6]"), nil, nil, "want four numbers per box"},
+	})
+}
+
+func TestNormalisation(t *testing.T) {
+	runCases(t, 27, []opCase{
+		{"Softmax", 13, in("float32[b,3]"), nil, out("float32[b,3]"), ""},
+		{"Softmax", 11, in("float32[b,3]"), attrs(i("axis", 2)), out("float32[b,3]"), ""},
+		{"Softmax", 13, in("float32[b,3]"), attrs(i("axis", 2)), nil, "axis 2 is out of range"},
+		{"BatchNormalization", 15, in("float32[b,3,4]", "float32[3]", "float32[3]", "float32[3]", "float32[3]"), attrs(i("training_mode", 1)),
+			out("float32[b,3,4]", "float32[3]", "float32[3]"), ""},
+		{"BatchNormalization", 9, in("float32[b,3]", "float32[3]", "float32[3]", "float32[3]", "float32[3]"), nil,
+			out("float32[b,3]", "float32[3]", "float32[3]", "float32[3]", "float32[3]"), ""},
+		{"BatchNormalization", 15, in("float32[b,3,4]", "float32[4]", "float32[3]", "float32[3]", "float32[3]"), nil, nil, "but the input has 3 channels"},
+		{"InstanceNormalization", 6, in("float32[b,3,4]", "float32[3]", "float32[3]"), nil, out("float32[b,3,4]"), ""},
+		{"GroupNormalization", 18, in("float32[b,6,4]", "float32[2]", "float32[2]"), attrs(i("num_groups", 2)), out("float32[b,6,4]"), ""},
+		{"GroupNormalization", 21, in("float32[b,6,4]", "float32[6]", "float32[6]"), attrs(i("num_groups", 2)), out("float32[b,6,4]"), ""},
+		{"GroupNormalization", 21, in("float32[b,6,4]", "float32[2]", "float32[2]"), attrs(i("num_groups", 2)), nil, "but the input has 6 channels"},
+		{"GroupNormalization", 21, in("float32[b,5,4]", "float32[5]", "float32[5]"), attrs(i("num_groups", 2)), nil, "do not divide into 2 groups"},
+		{"LayerNormalization", 17, in("float32[b,3,4]", "float32[4]", "float32[4]"), nil, out("float32[b,3,4]", "float32[b,3,1]", "float32[b,3,1]"), ""},
+		{"LayerNormalization", 17, in("float16[b,3,4]", "float16[3,4]"), attrs(i("axis", 1)), out("float16[b,3,4]", "float32[b,1,1]"), ""},
+		{"LayerNormalization", 17, in("float32[b,3,4]", "float32[5]"), nil, nil, "want a shape that broadcasts to float32[b,3,4]"},
+		{"RMSNormalization", 23, in("float32[b,4]", "float32[4]"), nil, out("float32[b,4]"), ""},
+		{"LRN", 13, in("float32[1,3,4,4]"), attrs(i("size", 3)), out("float32[1,3,4,4]"), ""},
+		{"LpNormalization", 1, in("float32[2,3]"), nil, out("float32[2,3]"), ""},
+		{"MeanVarianceNormalization", 13, in("float32[2,3,4,5]"), nil, out("float32[2,3,4,5]"), ""},
+		{"MeanVarianceNormalization", 13, in("float32[2,3]"), nil, nil, "axis 2 is out of range"},
+		{"NegativeLogLikelihoodLoss", 13, in("float32[b,5,3]", "int64[b,3]"), nil, out("float32[]"), ""},
+		{"NegativeLogLikelihoodLoss", 13, in("float32[b,5,3]", "int64[b,3]", "float32[5]"), attrs(str("reduction", "none")), out("float32[b,3]"), ""},
+		{"NegativeLogLikelihoodLoss", 13, in("float32[2,5,3]", "int64[2,4]"), nil, nil, "want classes of shape"},
+		{"NegativeLogLikelihoodLoss", 13, in("float32[2,5]", "int64[2]", "float32[4]"), nil, nil, "but the input has 5 channels"},
+		{"SoftmaxCrossEntropyLoss", 13, in("float32[b,5]", "int32[b]"), attrs(str("reduction", "sum")), out("float32[]", "float32[b,5]"), ""},
+		{"SoftmaxCrossEntropyLoss", 13, in("float32[b,5]", "int32[b]"), attrs(str("reduction", "max")), nil, "is none of none, mean, sum"},
+		{"com.microsoft.SkipLayerNormalization", 17, in("float32[b,3,4]", "float32[b,3,4]", "float32[4]"), nil,
+			out("float32[b,3,4]", "float32[b,3,1]", "float32[b,3,1]", "float32[b,3,4]"), ""},
+		{"com.microsoft.FastGelu", 17, in("float32[b,4]", "float32[3]"), nil, nil, "want a shape that broadcasts"},
+	})
+}
+
+func TestAttributesAreChecked(t *testing.T) {
+	runCases(t, 6, []opCase{
+		{"Softmax", 13, in("float32[2]"), attrs(onnx.AttrFloat("axis", 1)), nil, "attribute \"axis\" is of type FLOAT, want INT"},
+		{"Softmax", 13, in("float32[2]"), attrs(i("axis", 1<<60)), nil, "out of range"},
+		{"Gelu", 18, in("float32[2]"), nil, nil, "operator Gelu exists from opset 20 on, the model imports 18"},
+		{"NoSuchOp", 18, in("float32[2]"), nil, nil, "operator NoSuchOp of domain \"\" is not known"},
+		{"my.domain.Relu", 18, in("float32[2]"), nil, nil, "operator Relu of domain \"my.domain\" is not known"},
+		{"Relu", 14, in("seq float32[2]"), nil, nil, "is a sequence, want numeric"},
+	})
+}
