@@ -1,0 +1,192 @@
+package corebench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// Summary describes a set of samples.
+type Summary struct {
+	N    int     `json:"n"`
+	Min  float64 `json:"min"`
+	P10  float64 `json:"p10"`
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p99_9"`
+	Max  float64 `json:"max"`
+	Mean float64 `json:"mean"`
+}
+
+// summarize sorts x.
+func summarize(x []float64) *Summary {
+	slices.Sort(x)
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return &Summary{
+		N: len(x), Min: x[0], P10: quantile(x, 0.1), P50: quantile(x, 0.5), P90: quantile(x, 0.9), P99: quantile(x, 0.99), P999: quantile(x, 0.999),
+		Max: x[len(x)-1], Mean: sum / float64(len(x)),
+	}
+}
+
+// quantile of sorted, non-empty samples, interpolated between neighbours.
+func quantile(x []float64, q float64) float64 {
+	at := q * float64(len(x)-1)
+	i := int(at)
+	if i+1 >= len(x) {
+		return x[len(x)-1]
+	}
+	return x[i] + (at-float64(i))*(x[i+1]-x[i])
+}
+
+// duel is the outcome of alternate: medians and raw figures of both sides, in nanoseconds per call, and the median of the rounds' ratios a/b.
+type duel struct {
+	a, b, ratio *Summary
+}
+
+// sampler executes n calls and appends what each took, or what they took on average, in nanoseconds.
+type sampler func(n int, ns []float64) ([]float64, error)
+
+// mean measures calls that are too short for a clock around each, or whose single durations do not matter: one sample, the average of the n calls.
+func mean(call func() error) sampler {
+	return func(n int, ns []float64) ([]float64, error) {
+		start := time.Now()
+		for range n {
+			if err := call(); err != nil {
+				return ns, err
+			}
+		}
+		return append(ns, float64(time.Since(start).Nanoseconds())/float64(n)), nil
+	}
+}
+
+// each measures every call by itself, reading the clock included.
+func each(call func() error) sampler {
+	return func(n int, ns []float64) ([]float64, error) {
+		base := time.Now()
+		ns = slices.Grow(ns, n)
+		last := time.Since(base)
+		for range n {
+			if err := call(); err != nil {
+				return ns, err
+			}
+			now := time.Since(base)
+			ns = append(ns, float64(now-last))
+			last = now
+		}
+		return ns, nil
+	}
+}
+
+// pace says how long to measure.
+type pace struct {
+	rounds int
+	// each is the time that one side gets in one round.
+	each time.Duration
+	solo bool
+}
+
+func (p pace) alone(ctx context.Context, a sampler, n int) (*duel, error) {
+	var as []float64
+	for range p.rounds {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var err error
+		if as, err = a(n, as); err != nil {
+			return nil, err
+		}
+	}
+	return &duel{a: summarize(as)}, nil
+}
+
+// alternate lets a and b take turns for the paced number of rounds. Who begins changes from round to round. With solo, only a is measured.
+func (p pace) alternate(ctx context.Context, a, b sampler) (*duel, error) {
+	na, err := p.calls(a)
+	if err != nil {
+		return nil, err
+	}
+	if p.solo {
+		return p.alone(ctx, a, na)
+	}
+	nb, err := p.calls(b)
+	if err != nil {
+		return nil, err
+	}
+	var as, bs, ratios []float64
+	for r := range p.rounds {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		ia, ib := len(as), len(bs)
+		first, second := func() error { as, err = a(na, as); return err }, func() error { bs, err = b(nb, bs); return err }
+		if r%2 == 1 {
+			first, second = second, first
+		}
+		if err := first(); err != nil {
+			return nil, err
+		}
+		if err := second(); err != nil {
+			return nil, err
+		}
+		ratios = append(ratios, median(as[ia:])/median(bs[ib:]))
+	}
+	return &duel{a: summarize(as), b: summarize(bs), ratio: summarize(ratios)}, nil
+}
+
+// calls warms s up and returns how many calls fill a round.
+func (p pace) calls(s sampler) (int, error) {
+	n := 1
+	for {
+		start := time.Now()
+		if _, err := s(n, nil); err != nil {
+			return 0, err
+		}
+		took := time.Since(start)
+		if took >= p.each/2 {
+			return max(1, int(float64(n)*float64(p.each)/float64(took))), nil
+		}
+		n = max(2*n, int(math.Min(float64(n)*float64(p.each)/float64(took+1), 100*float64(n))))
+	}
+}
+
+func median(x []float64) float64 {
+	x = slices.Clone(x)
+	slices.Sort(x)
+	return quantile(x, 0.5)
+}
+
+// allocations returns the Go heap allocations per call, rounded down, so that what the run time itself allocates now and then does not count.
+func allocations(call func() error) (float64, error) {
+	const calls = 2000
+	var before, after runtime.MemStats
+	if err := call(); err != nil {
+		return 0, err
+	}
+	runtime.ReadMemStats(&before)
+	for range calls {
+		if err := call(); err != nil {
+			return 0, err
+		}
+	}
+	runtime.ReadMemStats(&after)
+	return math.Floor(float64(after.Mallocs-before.Mallocs) / calls), nil
+}
+
+// duelRow makes a row of times per call in microseconds.
+func duelRow(name, measures, against string, d *duel, t *Target) Row {
+	r := Row{Name: name, Measures: measures, Unit: "µs", Value: d.a.P50 / 1e3, Samples: d.a}
+	if d.b != nil {
+		r.Against, r.Reference, r.Ratio, r.Target = against, d.b.P50/1e3, d.ratio.P50, t
+		r.ReferenceSamples, r.Ratios = d.b, d.ratio
+	}
+	return r
+}
+
+func rate(us float64) string { return fmt.Sprintf("%.0f steps/s", 1e6/us) }

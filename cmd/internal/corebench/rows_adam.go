@@ -1,0 +1,27 @@
+package corebench
+
+import (
+	"context"
+	"fmt"
+
+	"onnxrl/runtime/optim/optimbench"
+)
+
+var adamSizes = optimbench.Sizes
+
+// adamRounds is what the median is taken over.
+const adamRounds = 100
+
+// adam compares Adam over n parameters with copying as many bytes as it must move.
+func adam(n int) func(context.Context, *bench) ([]Row, error) {
+	return func(_ context.Context, _ *bench) ([]Row, error) {
+		m, err := optimbench.Adam(n, adamRounds)
+		if err != nil {
+			return nil, err
+		}
+		return []Row{{
+			Name: fmt.Sprintf("adam/%d", n), Measures: "Adam step on one core", Value: m.AdamNs / 1e3, Against: fmt.Sprintf("memcpy of %d bytes", 14*n),
+			Reference: m.MemcpyNs / 1e3, Unit: "µs", Ratio: m.Ratio, Target: atMost(m.Target), Note: m.Level,
+		}}, nil
+	}
+}
