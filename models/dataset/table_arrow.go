@@ -20,8 +20,12 @@ import (
 func columnOf(f arrow.Field) Column {
 	c := Column{Name: f.Name, Width: 1}
 	t := f.Type
-	if l, ok := t.(*arrow.FixedSizeListType); ok {
+	switch l := t.(type) {
+	case *arrow.FixedSizeListType:
 		c.Width, t = int(l.Len()), l.Elem()
+	case *arrow.ListType:
+		// Parquet stores every list as one of variable length; the first row tells the width and every other must agree.
+		c.Width, t = listWidthUnknown, l.Elem()
 	}
 	switch t.ID() {
 	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.UINT64, arrow.FLOAT16, arrow.FLOAT32, arrow.FLOAT64:
@@ -31,8 +35,34 @@ func columnOf(f arrow.Field) Column {
 	return c
 }
 
-// appendValues appends a numeric array, nulls as NaN.
-func appendValues(dst []float64, a arrow.Array) ([]float64, error) {
+// listWidthUnknown marks a list column whose width has not been read yet.
+const listWidthUnknown = -1
+
+// resolveLists reads the width of list columns from the first row of the table.
+func resolveLists(cols []Column, read func(column int) (arrow.Array, error)) error {
+	for i := range cols {
+		if cols[i].Width != listWidthUnknown {
+			continue
+		}
+		cols[i].Width = 1
+		if cols[i].Err != nil {
+			continue
+		}
+		a, err := read(i)
+		if err != nil {
+			return err
+		}
+		if l, ok := a.(*array.List); ok && l.Len() > 0 {
+			from, to := l.ValueOffsets(0)
+			cols[i].Width = int(to - from)
+		}
+		a.Release()
+	}
+	return nil
+}
+
+// appendValues appends a numeric array, nulls as NaN. Lists must have exactly width elements.
+func appendValues(dst []float64, a arrow.Array, width int) ([]float64, error) {
 	at := func(get func(i int) float64) []float64 {
 		for i := range a.Len() {
 			if a.IsNull(i) {
@@ -73,13 +103,38 @@ func appendValues(dst []float64, a arrow.Array) ([]float64, error) {
 			}
 			return 0
 		}), nil
+	case *array.List:
+		mark := len(dst)
+		for i := range x.Len() {
+			from, to := x.ValueOffsets(i)
+			if x.IsNull(i) {
+				for range width {
+					dst = append(dst, math.NaN())
+				}
+				continue
+			}
+			if int(to-from) != width {
+				return nil, fmt.Errorf("row %d of the block has %d elements, the table's first row %d", i+1, to-from, width)
+			}
+			sub := array.NewSlice(x.ListValues(), from, to)
+			var err error
+			dst, err = appendValues(dst, sub, 1)
+			sub.Release()
+			if err != nil {
+				return nil, err
+			}
+		}
+		if len(dst)-mark != x.Len()*width {
+			return nil, fmt.Errorf("%d values, expected %d rows of %d", len(dst)-mark, x.Len(), width)
+		}
+		return dst, nil
 	case *array.FixedSizeList:
 		n := int(x.DataType().(*arrow.FixedSizeListType).Len())
 		off := x.Data().Offset()
 		sub := array.NewSlice(x.ListValues(), int64(off*n), int64((off+x.Len())*n))
 		defer sub.Release()
 		mark := len(dst)
-		dst, err := appendValues(dst, sub)
+		dst, err := appendValues(dst, sub, 1)
 		for i := range x.Len() {
 			if x.IsNull(i) {
 				for k := range n {
@@ -145,6 +200,22 @@ func openParquet(path string) (_ Table, err error) {
 	for i := range f.NumRowGroups() {
 		t.blocks = append(t.blocks, int(f.RowGroup(i).NumRows()))
 	}
+	if len(t.blocks) > 0 {
+		err := resolveLists(t.cols, func(c int) (arrow.Array, error) {
+			tab, err := r.ReadRowGroups(context.Background(), []int{t.leaf[c]}, []int{0})
+			if err != nil {
+				return nil, fmt.Errorf("read parquet, column %q: %w", t.cols[c].Name, err)
+			}
+			defer tab.Release()
+			a := tab.Column(0).Data().Chunk(0)
+			a.Retain()
+			return a, nil
+		})
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
 	return t, nil
 }
 
@@ -178,7 +249,7 @@ func (t *parquetTable) Read(block int, columns []int) (_ [][]float64, err error)
 		}
 		out[i] = make([]float64, 0, t.blocks[block]*t.cols[c].Width)
 		for _, chunk := range tab.Column(idx[0]).Data().Chunks() {
-			if out[i], err = appendValues(out[i], chunk); err != nil {
+			if out[i], err = appendValues(out[i], chunk, t.cols[c].Width); err != nil {
 				return nil, fmt.Errorf("read %s, column %q: %w", t.path, t.cols[c].Name, err)
 			}
 		}
@@ -225,6 +296,16 @@ func openArrow(path string) (_ Table, err error) {
 			return nil, fmt.Errorf("read arrow, record batch %d: %w", i, err)
 		}
 		t.blocks = append(t.blocks, int(rec.NumRows()))
+		if i == 0 {
+			err := resolveLists(t.cols, func(c int) (arrow.Array, error) {
+				a := rec.Column(c)
+				a.Retain()
+				return a, nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
 		rec.Release()
 	}
 	return t, nil
@@ -250,7 +331,7 @@ func (t *arrowTable) Read(block int, columns []int) (_ [][]float64, err error) {
 	defer rec.Release()
 	out := make([][]float64, len(columns))
 	for i, c := range columns {
-		if out[i], err = appendValues(make([]float64, 0, t.blocks[block]*t.cols[c].Width), rec.Column(c)); err != nil {
+		if out[i], err = appendValues(make([]float64, 0, t.blocks[block]*t.cols[c].Width), rec.Column(c), t.cols[c].Width); err != nil {
 			return nil, fmt.Errorf("read %s, column %q: %w", t.path, t.cols[c].Name, err)
 		}
 	}

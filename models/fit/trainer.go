@@ -652,3 +652,19 @@ func (t *Trainer) Close() error {
 	t.programs, t.evals, t.sum, t.params, t.moments, t.data = nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
+
+// TotalSteps returns the optimiser steps of the whole run when it does not stop early.
+func (t *Trainer) TotalSteps() int64 { return t.steps }
+
+// Counts returns the number of trained and frozen parameter elements.
+func (t *Trainer) Counts() (trainable, frozen int) {
+	for _, s := range t.g.served.Specs {
+		switch s.Role {
+		case models.Trainable:
+			trainable += s.Len()
+		case models.Frozen:
+			frozen += s.Len()
+		}
+	}
+	return trainable, frozen
+}
