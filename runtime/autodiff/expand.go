@@ -9,13 +9,12 @@ import (
 // maxExpansion bounds the nodes that expanding one model may add, so that a hostile trip count cannot fill the memory.
 const maxExpansion = 200_000
 
-// normalize copies the model's structure and removes what rules should not have to know: old opsets and model-local functions.
+// normalize copies the model's structure and removes what rules should not have to know: model-local functions and old opsets.
 func normalize(m *onnx.Model) (*onnx.Model, error) {
-	m = m.ShallowClone()
-	if v := m.Opset(""); v < MinOpset {
-		return nil, fmt.Errorf("opset %d of the standard domain: gradients are emitted for opset %d and later", v, MinOpset)
+	if m.Opset("") < MinOpset {
+		return onnx.Upgrade(m, MinOpset)
 	}
-	return m, nil
+	return onnx.InlineFunctions(m)
 }
 
 // expand replaces the composite operators that lie on a path of any objective by operators that have rules.

@@ -3,7 +3,6 @@ package autodiff
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/onnx/shape"
@@ -231,10 +230,9 @@ func (p *pass) matchWrt(o *Objective) ([]string, error) {
 			}
 		}
 		before := len(seen)
-		if !strings.ContainsAny(pat, "*?") {
-			if _, ok := p.c.env.Fact(onnx.Value(pat)); ok {
-				add(pat)
-			}
+		if _, ok := p.c.env.Fact(onnx.Value(pat)); ok {
+			// An exact name wins, so that names which hold a wildcard can be written too.
+			add(pat)
 		} else {
 			for _, name := range candidates {
 				if Match(pat, name) {
@@ -283,6 +281,7 @@ func (p *pass) finish(o Options, res *Gradient) error {
 	if err := p.c.b.Err(); err != nil {
 		return err
 	}
-	prune(p.model.Graph)
-	return nil
+	var err error
+	res.Model, err = onnx.Prune(p.model)
+	return err
 }

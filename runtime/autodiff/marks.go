@@ -71,51 +71,8 @@ func operands(n *onnx.Node) []string {
 		return n.Input
 	}
 	ops := append([]string(nil), n.Input...)
-	for _, v := range captures(n) {
+	for _, v := range onnx.Captures(n) {
 		ops = append(ops, string(v))
 	}
 	return ops
-}
-
-// captures lists the outer values that a node's sub-graphs use, each once, in order of first use.
-func captures(n *onnx.Node) []onnx.Value {
-	var out []onnx.Value
-	seen := map[string]bool{}
-	var walk func(g *onnx.Graph, bound map[string]bool)
-	walk = func(g *onnx.Graph, bound map[string]bool) {
-		local := map[string]bool{}
-		for k := range bound {
-			local[k] = true
-		}
-		for _, v := range g.Input {
-			local[v.Name] = true
-		}
-		for _, t := range g.Initializer {
-			local[t.Name] = true
-		}
-		use := func(name string) {
-			if name != "" && !local[name] && !seen[name] {
-				seen[name] = true
-				out = append(out, onnx.Value(name))
-			}
-		}
-		for _, m := range g.Node {
-			for _, in := range m.Input {
-				use(in)
-			}
-			for _, s := range m.Subgraphs() {
-				walk(s, local)
-			}
-			for _, o := range m.Output {
-				local[o] = true
-			}
-		}
-		for _, v := range g.Output {
-			use(v.Name)
-		}
-	}
-	for _, g := range n.Subgraphs() {
-		walk(g, map[string]bool{})
-	}
-	return out
 }

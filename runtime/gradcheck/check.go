@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/engine"
@@ -127,27 +129,89 @@ func newChecker(ctx context.Context, c engine.Compiler, p Problem, o Options) (*
 	if k.g32, err = compile(c, gm, o.Compile); err != nil {
 		return nil, err
 	}
-	k.res.Level = SingleLevel
 	if !o.SingleOnly {
-		// An engine that lacks a float64 kernel refuses to compile, and so may inference for operators that are float32 only; the check then falls back.
-		if m64, err := Double(m); err == nil {
-			if k.f, err = compile(c, m64, o.Compile); err == nil {
-				k.res.Level = MixedLevel
-				if g64, err := gradient(m64, k.wrt, k.outs, p.Stop); err == nil {
-					if k.g64, err = compile(c, g64, o.Compile); err == nil {
-						k.res.Level = DoubleLevel
-					}
-				}
-			}
-		}
+		// An engine that lacks a float64 kernel refuses to compile or to run, and inference may refuse operators that are float32 only; the check then falls back.
+		k.double(c, m, p.Stop)
 	}
 	if k.f == nil {
-		if k.f, err = compile(c, m, o.Compile); err != nil {
+		k.res.Level = SingleLevel
+		if err := k.forward(c, m, gm); err != nil {
 			return nil, err
 		}
 	}
 	ok = true
 	return k, nil
+}
+
+// double tries to set up the check in float64.
+func (k *checker) double(c engine.Compiler, m *onnx.Model, stop []string) {
+	m64, err := Double(m)
+	if err != nil {
+		return
+	}
+	g64, gradErr := gradient(m64, k.wrt, k.outs, stop)
+	if gradErr != nil {
+		g64 = nil
+	}
+	if k.forward(c, m64, g64) != nil {
+		return
+	}
+	k.res.Level = MixedLevel
+	if g64 == nil {
+		return
+	}
+	p, err := compile(c, g64, k.o.Compile)
+	if err != nil {
+		return
+	}
+	k.g64 = p
+	// A kernel may still refuse when it runs.
+	if _, err := k.read(k.g64, k.withOnes()); err != nil {
+		k.g64.session.Close()
+		k.g64 = nil
+		return
+	}
+	k.res.Level = DoubleLevel
+}
+
+// withOnes returns the point with cotangents of ones.
+func (k *checker) withOnes() map[string]*tensor.Tensor {
+	in := map[string]*tensor.Tensor{}
+	for name, t := range k.point {
+		in[name] = t
+	}
+	for _, out := range k.outs {
+		ones := make([]float64, length(k.f.shapes[out]))
+		for i := range ones {
+			ones[i] = 1
+		}
+		in[cotangent(out)] = k.like(out, ones)
+	}
+	return in
+}
+
+// forward compiles the model that differences are taken of and runs it once, which tells the shapes of its outputs. An engine that does not have an operator can still
+// run the model as the differentiation expanded it; then the gradient is compared with that.
+func (k *checker) forward(c engine.Compiler, m, grad *onnx.Model) error {
+	p, err := compile(c, m, k.o.Compile)
+	if unsupported := (*engine.UnsupportedError)(nil); err != nil && grad != nil && errors.As(err, &unsupported) {
+		if m, err = onnx.Prune(grad, values(k.outs)...); err != nil {
+			return err
+		}
+		m.Graph.Input = slices.DeleteFunc(m.Graph.Input, func(v *onnx.ValueInfo) bool {
+			return slices.Contains(k.outs, strings.TrimPrefix(v.Name, cotangent("")))
+		})
+		p, err = compile(c, m, k.o.Compile)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := p.run(k.ctx, k.point); err != nil {
+		p.session.Close()
+		return err
+	}
+	k.f = p
+	return nil
 }
 
 // promote turns the initializers among Wrt into graph inputs, so that the checker can move them.
@@ -302,9 +366,6 @@ func (k *checker) like(out string, v []float64) *tensor.Tensor {
 
 // product compares ⟨t, Jᵀc⟩ with ⟨J·t, c⟩.
 func (k *checker) product() error {
-	if err := k.shapes(); err != nil {
-		return err
-	}
 	c := map[string][]float64{}
 	for _, out := range k.outs {
 		c[out] = k.direction(length(k.f.shapes[out]))

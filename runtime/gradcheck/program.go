@@ -89,15 +89,6 @@ func length(shape []int) int {
 	return n
 }
 
-// shapes runs the model once so that the shapes of its outputs are known.
-func (k *checker) shapes() error {
-	if len(k.f.shapes) > 0 {
-		return nil
-	}
-	_, err := k.f.run(k.ctx, k.point)
-	return err
-}
-
 // moved runs the model at point + h·t and returns the outputs that enter the loss. In float32 the point that is really reached differs from the wanted one by
 // rounding, which is far below the step.
 func (k *checker) moved(t map[string][]float64, h float64) (map[string][]float64, error) {

@@ -1,0 +1,227 @@
+package gradfixture
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/gradcheck"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// Tolerance is the largest relative error that passes.
+const Tolerance = 1e-4
+
+// Result is what checking one fixture gave.
+type Result struct {
+	Dir string
+	// Tensors lists what was compared: outputs, then gradients of parameters and inputs, each in order of the files.
+	Tensors []Compared
+	// MaxError is the largest relative error, infinite where values are missing, of another shape, or not numbers.
+	MaxError float64
+	// Err says why the fixture could not be checked at all; then Tensors is empty.
+	Err error
+}
+
+// Compared is one tensor's comparison.
+type Compared struct {
+	// Kind is "output", "param" or "input"; Name the value the tensor, or its gradient, belongs to.
+	Kind, Name string
+	Error      float64
+	// Problem says what is wrong where the error is infinite.
+	Problem string
+}
+
+// OK reports whether everything was compared and is within [Tolerance].
+func (r Result) OK() bool { return r.Err == nil && len(r.Tensors) > 0 && r.MaxError <= Tolerance }
+
+// Check reads a fixture, runs forward and gradients on an engine and compares.
+func Check(ctx context.Context, c engine.Compiler, dir string) Result {
+	r := Result{Dir: dir}
+	f, err := Read(dir)
+	if err != nil {
+		r.Err = err
+		return r
+	}
+	if r.Tensors, err = f.check(ctx, c); err != nil {
+		r.Err = fmt.Errorf("check fixture %s: %w", dir, err)
+		return r
+	}
+	for _, t := range r.Tensors {
+		r.MaxError = max(r.MaxError, t.Error)
+	}
+	return r
+}
+
+func cotangent(out string) string { return "cotangent/" + out }
+
+func (f *Fixture) check(ctx context.Context, c engine.Compiler) ([]Compared, error) {
+	m, err := f.bound()
+	if err != nil {
+		return nil, err
+	}
+	obj := autodiff.Objective{}
+	in := map[string]*tensor.Tensor{}
+	for name, t := range f.Inputs {
+		in[name] = t
+	}
+	for _, v := range m.Graph.Output {
+		if t := f.Cotangents[v.Name]; t != nil {
+			obj.Losses = append(obj.Losses, autodiff.Loss{Value: v.Name, Cotangent: cotangent(v.Name)})
+			in[cotangent(v.Name)] = t
+		}
+	}
+	floats := map[string]bool{}
+	for _, v := range m.Graph.Input {
+		if t, ok := v.TensorType(); ok && t.DType.IsFloat() {
+			floats[v.Name] = true
+		}
+	}
+	for _, t := range m.Graph.Initializer {
+		if tensor.DType(t.DataType).IsFloat() {
+			floats[t.Name] = true
+		}
+	}
+	for _, name := range slices.Concat(f.ParamNames, f.InputNames) {
+		// What the model lacks is reported below, tensor by tensor.
+		if floats[name] {
+			obj.Wrt = append(obj.Wrt, name)
+		}
+	}
+	model := m
+	if len(obj.Wrt) > 0 {
+		g, err := autodiff.Grad(m, autodiff.Options{Objectives: []autodiff.Objective{obj}})
+		if err != nil {
+			return nil, err
+		}
+		model = g.Model
+	}
+	got, err := gradcheck.Run(ctx, c, model, in)
+	if err != nil {
+		return nil, err
+	}
+	floor := f.floor()
+	var all []Compared
+	for _, v := range m.Graph.Output {
+		if want := f.Outputs[v.Name]; want != nil {
+			all = append(all, compare("output", v.Name, got[v.Name], want, 0))
+		}
+	}
+	for _, name := range f.ParamNames {
+		all = append(all, compare("param", name, got["grad/"+name], f.Params[name], floor))
+	}
+	for _, name := range f.InputNames {
+		all = append(all, compare("input", name, got["grad/"+name], f.InputGrads[name], floor))
+	}
+	return all, nil
+}
+
+// bound gives the extents of the fixture's inputs to the model's inputs.
+func (f *Fixture) bound() (*onnx.Model, error) {
+	m := f.Model.ShallowClone()
+	for i, v := range m.Graph.Input {
+		t := f.Inputs[v.Name]
+		if t == nil {
+			continue
+		}
+		if d, ok := v.TensorType(); ok && d.DType != t.DType() {
+			return nil, fmt.Errorf("input %q is %v, its file holds %v", v.Name, d, t)
+		}
+		m.Graph.Input[i] = onnx.NewValueInfo(onnx.Value(v.Name), onnx.TypeOf(t.DType(), t.Shape()...))
+	}
+	// Declared types carry the symbols that the inputs no longer have.
+	m.Graph.ValueInfo = nil
+	for i, v := range m.Graph.Output {
+		if t, ok := v.TensorType(); ok {
+			m.Graph.Output[i] = onnx.NewValueInfo(onnx.Value(v.Name), onnx.TensorType{DType: t.DType})
+		}
+	}
+	return m, nil
+}
+
+// floor is the absolute difference of gradients that rounding explains: one unit in the last place of the largest gradient of the fixture. Gradients that are zero in
+// theory, such as that of the bias of attention keys, are rounding noise of that kind on both sides, and no two ways of summing agree on noise.
+func (f *Fixture) floor() float64 {
+	most := 0.0
+	for _, list := range []map[string]*tensor.Tensor{f.Params, f.InputGrads} {
+		for _, t := range list {
+			v, _ := numbers(t)
+			for _, x := range v {
+				if a := math.Abs(x); !math.IsInf(a, 0) {
+					most = max(most, a)
+				}
+			}
+		}
+	}
+	return most * 0x1p-23
+}
+
+func compare(kind, name string, got, want *tensor.Tensor, floor float64) Compared {
+	c := Compared{Kind: kind, Name: name, Error: math.Inf(1)}
+	switch {
+	case got == nil:
+		c.Problem = "the model has no such floating-point value"
+	case got.DType() != want.DType() || !slices.Equal(got.Shape(), want.Shape()):
+		c.Problem = fmt.Sprintf("got %v, expected %v", got, want)
+	default:
+		c.Error, c.Problem = relative(got, want, floor)
+	}
+	return c
+}
+
+// relative returns max|Δ| / (1e-6 + max|want|), differences up to floor not counted.
+func relative(got, want *tensor.Tensor, floor float64) (float64, string) {
+	g, ok := numbers(got)
+	w, _ := numbers(want)
+	if !ok {
+		return math.Inf(1), fmt.Sprintf("elements of %v are not compared", want.DType())
+	}
+	worst, most := 0.0, 0.0
+	for i := range w {
+		d := math.Abs(g[i] - w[i])
+		if g[i] == w[i] || d <= floor {
+			d = 0
+		}
+		if math.IsNaN(d) {
+			return math.Inf(1), fmt.Sprintf("element %d is %v, expected %v", i, g[i], w[i])
+		}
+		worst = max(worst, d)
+		if !math.IsInf(w[i], 0) {
+			most = max(most, math.Abs(w[i]))
+		}
+	}
+	return worst / (1e-6 + most), ""
+}
+
+func numbers(t *tensor.Tensor) ([]float64, bool) {
+	v := make([]float64, t.Len())
+	switch t.DType() {
+	case tensor.Float32:
+		for i, x := range t.Float32s() {
+			v[i] = float64(x)
+		}
+	case tensor.Float64:
+		copy(v, t.Float64s())
+	case tensor.Int64:
+		for i, x := range t.Int64s() {
+			v[i] = float64(x)
+		}
+	case tensor.Int32:
+		for i, x := range t.Int32s() {
+			v[i] = float64(x)
+		}
+	case tensor.Bool:
+		for i, x := range t.Bools() {
+			if x {
+				v[i] = 1
+			}
+		}
+	default:
+		return nil, false
+	}
+	return v, true
+}

@@ -1,0 +1,59 @@
+package gradfixture_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"onnxrl/runtime/autodiff/gradfixture"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/ort"
+	"onnxrl/runtime/ort/library"
+	"onnxrl/runtime/portable"
+)
+
+func engines(t *testing.T) []engine.Compiler {
+	t.Helper()
+	c, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []engine.Compiler{c, portable.New()}
+}
+
+// run checks every fixture below dir on both engines and requires exact counts, so that a fixture that is not found cannot pass.
+func run(t *testing.T, dir string, models, tensors int) {
+	dirs, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(dirs) != models {
+		t.Errorf("%d fixtures in %s, expected %d", len(dirs), dir, models)
+	}
+	for _, c := range engines(t) {
+		t.Run(c.Name(), func(t *testing.T) {
+			n, worst := 0, 0.0
+			for _, d := range dirs {
+				r := gradfixture.Check(t.Context(), c, d)
+				if !r.OK() {
+					t.Errorf("%s: error %g: %v", filepath.Base(d), r.MaxError, r.Err)
+				}
+				for _, k := range r.Tensors {
+					if k.Error > gradfixture.Tolerance {
+						t.Errorf("%s: %s %q: error %g %s", filepath.Base(d), k.Kind, k.Name, k.Error, k.Problem)
+					}
+				}
+				n += len(r.Tensors)
+				worst = max(worst, r.MaxError)
+			}
+			if n != tensors {
+				t.Errorf("%d tensors compared, expected %d", n, tensors)
+			}
+			t.Logf("%d models, %d tensors, max error %.2g", len(dirs), n, worst)
+		})
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTorch(t *testing.T) { run(t, "../testdata/torch", 14, 131) }

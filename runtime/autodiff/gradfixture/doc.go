@@ -1,0 +1,18 @@
+// Package gradfixture checks gradients against those that another framework computed.
+//
+// A fixture is a directory:
+//
+//	model.onnx                 the forward model
+//	data/input_<i>.pb          inputs
+//	data/output_<k>.pb         expected outputs
+//	data/cotangent_<k>.pb      ∂loss/∂output, one per output: loss = Σₖ Σ output·cotangent
+//	data/grad_param_<j>.pb     expected gradients of initializers
+//	data/grad_input_<i>.pb     expected gradients of inputs
+//
+// Each file holds a TensorProto. The name inside a gradient is that of the initializer or input it belongs to; the names of inputs and outputs may be empty, then
+// the number in the file name is the position in the graph. What is compared is stated by the files: a tensor that the model lacks, and a file that the directory
+// should have and lacks, are failures.
+//
+// Errors are relative to the largest element of a tensor: |Δ| / (1e-6 + max|expected|). Differences of gradients below one unit in the last place (2⁻²³) of the
+// largest gradient of the fixture are rounding and count as none.
+package gradfixture
