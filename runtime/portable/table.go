@@ -22,4 +22,8 @@ var operators = slices.Concat(
 	convOperators,
 	poolOperators,
 	normOperators,
+	padOperators,
+	randomOperators,
+	lossOperators,
+	recurrentOperators,
 )
