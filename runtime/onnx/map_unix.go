@@ -13,13 +13,3 @@ func mapFile(f *os.File, n int) ([]byte, error) {
 }
 
 func unmapFile(b []byte) error { return unix.Munmap(b) }
-
-// syncDir makes a rename durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}

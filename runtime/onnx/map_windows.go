@@ -24,6 +24,3 @@ func mapFile(f *os.File, n int) ([]byte, error) {
 func unmapFile(b []byte) error {
 	return windows.UnmapViewOfFile(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 }
-
-// syncDir does nothing: Windows has no handle to flush for a folder.
-func syncDir(string) error { return nil }

@@ -1,18 +1,17 @@
 package onnx
 
 import (
-	"bufio"
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
+
+	"onnxrl/runtime/atomicfile"
 )
 
 // externalAlign is the alignment of tensors in external files that the ONNX specification advises, so that each can be mapped by itself.
@@ -63,7 +62,7 @@ func save(path string, m *Model, o SaveOptions) error {
 		}
 		if len(list) > 0 {
 			data := filepath.Join(filepath.Dir(path), filepath.FromSlash(name))
-			if err := writeAtomic(data, func(w io.Writer) error { return writeExternal(w, list) }); err != nil {
+			if err := atomicfile.WriteFile(data, func(w io.Writer) error { return writeExternal(w, list) }); err != nil {
 				return err
 			}
 		}
@@ -73,7 +72,7 @@ func save(path string, m *Model, o SaveOptions) error {
 	if err != nil {
 		return err
 	}
-	return writeAtomic(path, func(w io.Writer) error {
+	return atomicfile.WriteFile(path, func(w io.Writer) error {
 		_, err := w.Write(b)
 		return err
 	})
@@ -131,46 +130,4 @@ func writeExternal(w io.Writer, list []moved) error {
 		pos = e.off + int64(len(t.Bytes()))
 	}
 	return nil
-}
-
-// writeAtomic replaces path by what fill writes. On an error the old file is untouched and the temporary one removed.
-func writeAtomic(path string, fill func(io.Writer) error) (err error) {
-	f, err := createTemp(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	w := bufio.NewWriterSize(f, 1<<16)
-	if err := fill(w); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("flush %s: %w", path, err)
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// createTemp makes a new file beside path. Unlike os.CreateTemp's, its permissions are those of any new file, because it becomes the model that others read.
-func createTemp(path string) (*os.File, error) {
-	for {
-		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%08x.tmp", filepath.Base(path), rand.Uint32()))
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-		if !errors.Is(err, os.ErrExist) {
-			return f, err
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"onnxrl/runtime/atomicfile"
 	"onnxrl/runtime/tensor"
 )
 
@@ -30,7 +31,7 @@ func WriteTensor(path, name string, t *tensor.Tensor) error {
 	if err != nil {
 		return err
 	}
-	err = writeAtomic(path, func(w io.Writer) error {
+	err = atomicfile.WriteFile(path, func(w io.Writer) error {
 		_, err := w.Write(b)
 		return err
 	})
