@@ -26,4 +26,7 @@ var operators = slices.Concat(
 	randomOperators,
 	lossOperators,
 	recurrentOperators,
+	resizeOperators,
+	sampleOperators,
+	quantizeOperators,
 )
