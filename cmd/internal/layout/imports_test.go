@@ -1,0 +1,120 @@
+package layout
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rule says which packages of the module a package may import: those below one of the prefixes in may. The first rule whose prefix matches a package decides.
+type rule struct {
+	of  string
+	may []string
+}
+
+// The direction of imports: configs and runtime carry envs and models, these carry agents, and cmd wires everything. Within runtime, tensors and messages carry inference, differentiation and
+// engines; engines never import each other or differentiation.
+var rules = []rule{
+	{"runtime/tensor", nil},
+	{"runtime/rng", nil},
+	{"runtime/atomicfile", nil},
+	{"runtime/progress", nil},
+	{"runtime/metrics", []string{"runtime/atomicfile"}},
+	{"runtime/optim", nil},
+	{"runtime/onnx/shape", []string{"runtime/onnx", "runtime/tensor"}},
+	{"runtime/onnx", []string{"runtime/onnx/schema", "runtime/tensor", "runtime/atomicfile"}},
+	{"runtime/engine", []string{"runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/rng"}},
+	{"runtime/ort", []string{"runtime/ort", "runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/atomicfile"}},
+	{"runtime/portable", []string{"runtime/portable", "runtime/engine", "runtime/onnx", "runtime/tensor"}},
+	{"runtime/autodiff", []string{"runtime/autodiff", "runtime/gradcheck", "runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/rng"}},
+	{"runtime/gradcheck", []string{"runtime/autodiff", "runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/rng"}},
+	{"configs", nil},
+	{"envs", []string{"envs", "configs", "runtime"}},
+	{"models", []string{"models", "configs", "runtime"}},
+	{"export", []string{"export", "models", "configs", "runtime"}},
+	{"agents", []string{"agents", "envs", "models", "configs", "runtime"}},
+	{"cmd", []string{""}},
+}
+
+// engines must not appear below the seam: only programs, and tests, choose one.
+var engines = []string{"runtime/ort", "runtime/portable"}
+
+func list(t *testing.T) []map[string]any {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,GoFiles,CgoFiles,Dir", "onnxrl/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var pkgs []map[string]any
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p map[string]any
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+func below(pkg, prefix string) bool {
+	return prefix == "" || pkg == prefix || strings.HasPrefix(pkg, prefix+"/")
+}
+
+func TestImportsFollowTheDesign(t *testing.T) {
+	edges := 0
+	for _, p := range list(t) {
+		pkg := strings.TrimPrefix(p["ImportPath"].(string), "onnxrl/")
+		i := slices.IndexFunc(rules, func(r rule) bool { return below(pkg, r.of) })
+		if i < 0 {
+			t.Errorf("%s: no rule covers this package", pkg)
+			continue
+		}
+		imports, _ := p["Imports"].([]any)
+		for _, v := range imports {
+			path := v.(string)
+			if path == "github.com/yalue/onnxruntime_go" && !below(pkg, "runtime/ort") {
+				t.Errorf("%s imports onnxruntime_go; only runtime/ort may", pkg)
+			}
+			if path == "github.com/owulveryck/onnx-go" && !below(pkg, "runtime/portable") {
+				t.Errorf("%s imports onnx-go; only runtime/portable may", pkg)
+			}
+			dep, ok := strings.CutPrefix(path, "onnxrl/")
+			if !ok {
+				continue
+			}
+			edges++
+			for _, e := range engines {
+				if below(dep, e) && !below(pkg, e) && !below(pkg, "cmd") {
+					t.Errorf("%s imports the engine %s; engines are chosen by programs", pkg, dep)
+				}
+			}
+			if below(dep, rules[i].of) {
+				continue
+			}
+			if !slices.ContainsFunc(rules[i].may, func(m string) bool { return below(dep, m) }) {
+				t.Errorf("%s imports %s, which its rule (%s may import %v) does not allow", pkg, dep, rules[i].of, rules[i].may)
+			}
+		}
+	}
+	if edges < 50 {
+		t.Errorf("only %d imports within the module were checked", edges)
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	pkgs := list(t)
+	for _, p := range pkgs {
+		if doc, _ := p["Doc"].(string); doc == "" && p["GoFiles"] != nil {
+			t.Errorf("%s has no package comment", p["ImportPath"])
+		}
+	}
+	if len(pkgs) < 20 {
+		t.Errorf("%d packages", len(pkgs))
+	}
+}
