@@ -1,0 +1,104 @@
+package explain_test
+
+import (
+	"slices"
+	"testing"
+
+	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/autodiff/explain"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// net is a two-layer model with a composite operator (Mish) between; objective names and node names both hold slashes.
+func net(t *testing.T) *onnx.Model {
+	t.Helper()
+	b := onnx.NewBuilder("net", 18)
+	x := b.Input("x", onnx.TypeOf(tensor.Float32, 3, 2))
+	w := b.Initializer("w", tensor.Of([]float32{1, 2, 3, 4}, 2, 2))
+	b.SetScope("/fc/")
+	h := b.Op("MatMul", []onnx.Value{x, w})
+	b.SetScope("/act/")
+	h = b.Op("MeanVarianceNormalization", []onnx.Value{h}, onnx.AttrInts("axes", 1))
+	b.SetScope("/head/")
+	y := b.Op("MatMul", []onnx.Value{h, w})
+	b.Output(y, onnx.TypeOf(tensor.Float32, 3, 2))
+	m, err := b.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestEveryGradientNodeIsExplained(t *testing.T) {
+	m := net(t)
+	for _, name := range []string{"", "actor", "critic/1"} {
+		g, err := autodiff.Grad(m, autodiff.Options{Objectives: []autodiff.Objective{{Name: name, Losses: []autodiff.Loss{{Value: "/head/MatMul"}}, Wrt: []string{"w", "x"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := explain.New(g.Model, m, func(v onnx.Value) (onnx.TensorType, bool) { t := g.Env.Type(v); return t, t.DType != tensor.Undefined })
+		var nodes []string
+		for _, l := range e.Forward {
+			nodes = append(nodes, l.Node)
+			if len(l.Gradients) == 0 || len(l.Gradients) != len(l.GradientOps) {
+				t.Errorf("objective %q: %s has gradient nodes %v", name, l.Node, l.Gradients)
+			}
+		}
+		if want := []string{"/fc/MatMul", "/act/MeanVarianceNormalization", "/head/MatMul"}; !slices.Equal(nodes, want) {
+			t.Errorf("objective %q: forward nodes %v, expected %v", name, nodes, want)
+		}
+		if l := e.Forward[1]; l.Expanded < 3 || l.Op != "MeanVarianceNormalization" {
+			t.Errorf("objective %q: %s was expanded into %d nodes", name, l.Node, l.Expanded)
+		}
+		if l := e.Forward[0]; l.ForwardFLOPs != 2*3*2*2 || l.GradientFLOPs < 2*l.ForwardFLOPs {
+			t.Errorf("objective %q: %s takes %d and %d operations", name, l.Node, l.ForwardFLOPs, l.GradientFLOPs)
+		}
+		// w is used twice, so there is one sum; nothing may be left over.
+		if len(e.Sums) != 1 || len(e.Lost) != 0 {
+			t.Errorf("objective %q: sums %v, lost %v", name, e.Sums, e.Lost)
+		}
+		if want := []string{name}; name != "" && !slices.Equal(e.Objectives, want) || name == "" && len(e.Objectives) > 0 {
+			t.Errorf("objectives %v, expected %v", e.Objectives, want)
+		}
+		total := len(e.Seeds) + len(e.Sums)
+		for _, l := range e.Forward {
+			total += len(l.Gradients) + max(l.Expanded, 1)
+		}
+		if total != len(g.Model.Graph.Node) {
+			t.Errorf("objective %q: %d nodes explained of %d", name, total, len(g.Model.Graph.Node))
+		}
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	m := &onnx.Model{Graph: &onnx.Graph{}}
+	for _, n := range []string{"a", "a/b", "/c", "actor", "grad/a/Mul"} {
+		m.Graph.Node = append(m.Graph.Node, &onnx.Node{OpType: "Relu", Name: n})
+	}
+	e := explain.New(m, nil, nil)
+	tests := []struct {
+		name string
+		want explain.Origin
+	}{
+		{"grad/a/Mul", explain.Origin{Role: explain.Gradient, Forward: "a"}},
+		{"grad/a/b/Mul", explain.Origin{Role: explain.Gradient, Forward: "a/b"}},
+		{"grad//c/Mul", explain.Origin{Role: explain.Gradient, Forward: "/c"}},
+		{"grad/pi//c/Mul", explain.Origin{Role: explain.Gradient, Objective: "pi", Forward: "/c"}},
+		{"grad/actor//c/Mul", explain.Origin{Role: explain.Gradient, Objective: "actor", Forward: "/c"}},
+		{"grad/grad/a/Mul/Neg", explain.Origin{Role: explain.Gradient, Forward: "grad/a/Mul"}},
+		{"grad/loss/Mul", explain.Origin{Role: explain.Seed}},
+		{"grad/pi/loss/Mul", explain.Origin{Role: explain.Seed, Objective: "pi"}},
+		{"grad/Add", explain.Origin{Role: explain.Sum}},
+		{"grad/pi/Add", explain.Origin{Role: explain.Sum, Objective: "pi"}},
+		{"grad//gone/Mul", explain.Origin{Role: explain.Lost, Forward: "/gone"}},
+	}
+	for _, c := range tests {
+		if got, is := e.Origin(c.name); !is || got != c.want {
+			t.Errorf("%s: got %+v, expected %+v", c.name, got, c.want)
+		}
+	}
+	if _, is := e.Origin("a/b"); is {
+		t.Error("a forward node has an origin")
+	}
+}
