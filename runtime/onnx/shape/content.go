@@ -50,10 +50,8 @@ func (c *call) foldable() bool {
 	if len(c.ins) == 0 {
 		return false
 	}
-	if len(c.out) > 0 {
-		if n, ok := elements(c.out[0].Type); ok && n > MaxConst {
-			return false
-		}
+	if n, ok := elements(c.out[0].Type); ok && n > MaxConst {
+		return false
 	}
 	for i, f := range c.ins {
 		if f == nil || f.Const != nil || f.vals != nil || f.Ints != nil {
@@ -189,7 +187,8 @@ func (c *call) give(i int, t *content) {
 		return
 	}
 	f := &c.out[i]
-	if f.Type.DType != t.dtype {
+	// A shape that no tensor can have is refused after the rule; here it only must not be built.
+	if f.Type.DType != t.dtype || checkDims(f.Type.Dims) != nil {
 		return
 	}
 	got, err := merge(f.Type, onnx.TypeOf(t.dtype, t.shape...))

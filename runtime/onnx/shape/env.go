@@ -14,7 +14,7 @@ const MaxConst = 4096
 const (
 	maxRank      = 64      // axes of one value
 	maxDepth     = 64      // sub-graphs and function calls inside each other
-	maxNested    = 1 << 20 // nodes inferred inside sub-graphs and function bodies, per Env
+	maxNested    = 1 << 18 // nodes inferred inside sub-graphs and function bodies, per Env
 	maxFolded    = 1 << 22 // elements of computed content, per Env
 	maxExtent    = 1 << 48 // one extent
 	maxMagnitude = 1 << 40 // one integer attribute, such as a stride or a pad

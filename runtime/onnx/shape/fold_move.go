@@ -181,9 +181,6 @@ func (c *call) contentOrUnknown(i int) *content {
 
 // foldConcat keeps what is known of each part.
 func foldConcat(c *call) error {
-	if len(c.out) == 0 {
-		return nil
-	}
 	n, ok := elements(c.out[0].Type)
 	if !ok || n > MaxConst {
 		return nil

@@ -42,6 +42,9 @@ func (e *Env) apply(n *onnx.Node) error {
 			return errors.New("sub-graphs and functions are nested too deeply to be inferred")
 		}
 	}
+	if len(n.GetOutput()) == 0 {
+		return errors.New("it has no outputs")
+	}
 	n, err := e.resolve(n)
 	if err != nil {
 		return err

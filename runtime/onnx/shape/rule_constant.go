@@ -13,9 +13,6 @@ func constant(c *call) error {
 	if len(c.node.Attribute) != 1 {
 		return fmt.Errorf("it has %d attributes, want exactly one value", len(c.node.Attribute))
 	}
-	if len(c.out) == 0 {
-		return nil
-	}
 	a := c.node.Attribute[0]
 	switch a.GetName() {
 	case "value":
@@ -96,7 +93,7 @@ func constantOfShape(c *call) error {
 	}
 	c.setDims(0, d, dims...)
 	shape, known := static(dims)
-	if n, _ := elements(onnx.TensorType{Ranked: true, Dims: dims}); !known || n > MaxConst || len(c.out) == 0 {
+	if n, _ := elements(onnx.TensorType{Ranked: true, Dims: dims}); !known || n > MaxConst {
 		return nil
 	}
 	one := &content{dtype: d, flts: []float64{0}}

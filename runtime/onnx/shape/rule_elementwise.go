@@ -15,9 +15,7 @@ func same(c *call) error {
 
 // identity passes any kind of value on, content included.
 func identity(c *call) error {
-	if len(c.out) > 0 {
-		c.out[0] = *c.loaded(0)
-	}
+	c.out[0] = *c.loaded(0)
 	return nil
 }
 

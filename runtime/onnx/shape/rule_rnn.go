@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
 )
 
 // rnn, gru and lstm differ in how many gates their weights stack: X [time, batch, input], W [directions, gates·hidden, input], R [directions, gates·hidden,
@@ -84,9 +83,5 @@ func (c *call) recurrent(gates int) error {
 	}
 	c.setDims(1, x.DType, state...)
 	c.setDims(2, x.DType, state...)
-	if c.opset() < 7 && c.int("output_sequence", 1) == 0 && len(c.out) > 0 {
-		c.out[0] = Fact{Type: onnx.TensorType{DType: tensor.Undefined}}
-		c.setUnranked(0, x.DType)
-	}
 	return nil
 }

@@ -189,9 +189,6 @@ func optional(c *call) error {
 
 func optionalHasElement(c *call) error {
 	c.setDims(0, tensor.Bool)
-	if len(c.out) == 0 {
-		return nil
-	}
 	switch f := c.in(0); {
 	case f == nil:
 		c.out[0].Const = tensor.Scalar(false)

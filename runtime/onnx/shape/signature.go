@@ -12,7 +12,7 @@ import (
 // letters, or the number of an earlier input whose element type this one must have, and a suffix: "?" for an input that may be absent, "*" for any number of
 // further inputs, "+" for at least one.
 //
-//	f float   n numeric   i integer   j int32 or int64   l int64   b bool   s string   q quantised   a any tensor
+//	f float   r float32   n numeric   i integer   j int32 or int64   l int64   b bool   s string   q quantised   a any tensor
 //	S sequence   O optional   V a value of any kind
 //
 // "f f ?" is written "f 0 0?": a float, a second one of the same element type, and an optional third. The classes are the union over all opsets: whether a kernel
@@ -48,7 +48,7 @@ var (
 		kinds uint8
 		name  string
 	}{
-		'f': {floats, 1 << Tensor, "float"}, 'n': {floats | integers, 1 << Tensor, "numeric"}, 'i': {integers, 1 << Tensor, "integer"},
+		'f': {floats, 1 << Tensor, "float"}, 'r': {bits(tensor.Float32), 1 << Tensor, "float32"}, 'n': {floats | integers, 1 << Tensor, "numeric"}, 'i': {integers, 1 << Tensor, "integer"},
 		'j': {bits(tensor.Int32, tensor.Int64), 1 << Tensor, "int32 or int64"}, 'l': {bits(tensor.Int64), 1 << Tensor, "int64"},
 		'b': {bits(tensor.Bool), 1 << Tensor, "bool"}, 's': {bits(tensor.String), 1 << Tensor, "string"}, 'q': {quants, 1 << Tensor, "quantised"},
 		'a': {0, 1 << Tensor, "tensor"}, 'S': {0, 1 << Sequence, "sequence"}, 'O': {0, 1<<Optional | 1<<OptionalSequence, "optional"},

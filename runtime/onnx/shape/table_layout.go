@@ -53,9 +53,9 @@ var spatialOps = []entry{
 	{"MaxRoiPool", "f 0", 1, maxRoiPool, nil},
 	{"MaxUnpool", "f l l?", 9, maxUnpool, nil},
 	{"QLinearConv", "q f 0 q f 3 f q i?", 10, qLinearConv, nil},
-	{"Resize", "a f? f? l?", 10, resize, nil},
+	{"Resize", "a f? r? l?", 10, resize, nil},
 	{"RoiAlign", "f 0 l", 10, roiAlign, nil},
-	{"Upsample", "a f?", 1, upsample, nil},
+	{"Upsample", "a r?", 1, upsample, nil},
 }
 
 var normOps = []entry{

@@ -68,7 +68,7 @@ var elementwiseOps = []entry{
 	{"Softsign", "f", 1, same, nil},
 	{"Sqrt", "f", 1, same, foldMap(nil, math.Sqrt)},
 	{"Sub", "n 0", 1, elementwise, foldBinary(subtract)},
-	{"Sum", "n 0*", 1, elementwise, foldVariadic(addition)},
+	{"Sum", "f 0*", 1, elementwise, foldVariadic(addition)},
 	{"SwiGLU", "f 0", 28, elementwise, nil},
 	{"Swish", "f", 24, same, nil},
 	{"Tan", "f", 7, same, nil},
@@ -81,13 +81,13 @@ var elementwiseOps = []entry{
 var matrixOps = []entry{
 	{"Det", "f", 11, det, nil},
 	{"Einsum", "n 0*", 12, einsum, nil},
-	{"GRU", "f 0 0 0? i? 0?", 1, gru, nil},
+	{"GRU", "f 0 0 0? j? 0?", 1, gru, nil},
 	{"Gemm", "n 0 0?", 1, gemm, nil},
-	{"LSTM", "f 0 0 0? i? 0? 0? 0?", 1, lstm, nil},
+	{"LSTM", "f 0 0 0? j? 0? 0? 0?", 1, lstm, nil},
 	{"MatMul", "n 0", 1, matMul, nil},
 	{"MatMulInteger", "i i 0? 1?", 10, matMulInteger, nil},
 	{"QLinearMatMul", "q f 0 q f 3 f q", 10, qLinearMatMul, nil},
-	{"RNN", "f 0 0 0? i? 0?", 1, rnn, nil},
+	{"RNN", "f 0 0 0? j? 0?", 1, rnn, nil},
 }
 
 var one = 1.0
@@ -99,7 +99,7 @@ var reduceOps = []entry{
 	{"ArgMin", "n", 1, argExtreme, nil},
 	{"CumProd", "n j", 26, cumulative, foldCumulate(multiply, 1)},
 	{"CumSum", "n j", 11, cumulative, foldCumulate(addition, 0)},
-	{"NonMaxSuppression", "f f l? f? f?", 10, nonMaxSuppression, nil},
+	{"NonMaxSuppression", "r r l? r? r?", 10, nonMaxSuppression, nil},
 	{"NonZero", "a", 9, nonZero, nil},
 	{"ReduceL1", "n l?", 1, reduce, nil},
 	{"ReduceL2", "n l?", 1, reduce, nil},
@@ -131,7 +131,7 @@ var signalOps = []entry{
 }
 
 var quantizeOps = []entry{
-	{"DequantizeLinear", "q f 0?", 10, dequantize, nil},
+	{"DequantizeLinear", "q fq 0?", 10, dequantize, nil},
 	{"DynamicQuantizeLinear", "f", 11, dynamicQuantize, nil},
-	{"QuantizeLinear", "fi f q?", 10, quantize, nil},
+	{"QuantizeLinear", "fi fq q?", 10, quantize, nil},
 }
