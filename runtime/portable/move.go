@@ -155,48 +155,48 @@ func buildConcat(n *node) (kernel, error) {
 		return nil, fmt.Errorf("attribute axis is required")
 	}
 	axis := n.Int("axis", 1)
-	return func(c *call) error {
-		x := c.arg(0)
-		a, err := normAxis(axis, x.Rank())
+	return func(c *call) error { return concat(c, c.args, axis) }, nil
+}
+
+// concat joins tensors along an axis as output 0.
+func concat(c *call, list []*tensor.Tensor, axis int) error {
+	x := list[0]
+	a, err := normAxis(axis, x.Rank())
+	if err != nil {
+		return err
+	}
+	shape := append(c.shapeBuf(0), x.Shape()...)
+	c.keepBuf(0, shape)
+	shape[a] = 0
+	for i, t := range list {
+		if t == nil || t.DType() != x.DType() || t.Rank() != len(shape) {
+			return fmt.Errorf("input %d is %v, input 0 is %v", i, t, x)
+		}
+		for k, d := range t.Shape() {
+			if k != a && d != shape[k] {
+				return fmt.Errorf("input %d is %v, input 0 is %v: they differ outside axis %d", i, t, x, a)
+			}
+		}
+		shape[a] += t.Shape()[a]
+	}
+	dst, err := elementsOf(c.make(0, x.DType(), shape...))
+	if err != nil {
+		return err
+	}
+	inner := product(shape[a+1:])
+	outer, row, at := product(shape[:a]), shape[a]*inner, 0
+	for _, t := range list {
+		src, err := elementsOf(t)
 		if err != nil {
 			return err
 		}
-		shape := append(c.shapeBuf(0), x.Shape()...)
-		c.keepBuf(0, shape)
-		shape[a] = 0
-		for i := range c.n() {
-			t := c.arg(i)
-			if t == nil || t.DType() != x.DType() || t.Rank() != len(shape) {
-				return fmt.Errorf("input %d is %v, input 0 is %v", i, t, x)
-			}
-			for k, d := range t.Shape() {
-				if k != a && d != shape[k] {
-					return fmt.Errorf("input %d is %v, input 0 is %v: they differ outside axis %d", i, t, x, a)
-				}
-			}
-			shape[a] += t.Shape()[a]
+		w := t.Shape()[a] * inner
+		for o := range outer {
+			dst.copy(o*row+at, src, o*w, w)
 		}
-		out := c.make(0, x.DType(), shape...)
-		dst, err := elementsOf(out)
-		if err != nil {
-			return err
-		}
-		inner := product(shape[a+1:])
-		outer, row, at := product(shape[:a]), shape[a]*inner, 0
-		for i := range c.n() {
-			t := c.arg(i)
-			src, err := elementsOf(t)
-			if err != nil {
-				return err
-			}
-			w := t.Shape()[a] * inner
-			for o := range outer {
-				dst.copy(o*row+at, src, o*w, w)
-			}
-			at += w
-		}
-		return nil
-	}, nil
+		at += w
+	}
+	return nil
 }
 
 func buildSplit(n *node) (kernel, error) {

@@ -29,4 +29,9 @@ var operators = slices.Concat(
 	resizeOperators,
 	sampleOperators,
 	quantizeOperators,
+	attentionOperators,
+	fourierOperators,
+	einsumOperators,
+	detectionOperators,
+	sequenceOperators,
 )
