@@ -20,5 +20,8 @@ func All() []Case {
 		normCases(),
 		recurrentCases(),
 		imageCases(),
+		visionCases(),
+		lossCases(),
+		fourierCases(),
 	)
 }

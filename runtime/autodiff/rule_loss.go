@@ -1,0 +1,92 @@
+package autodiff
+
+import (
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+var lossRules = []Rule{
+	{Op: "SoftmaxCrossEntropyLoss", Since: 12, Expand: expandSoftmaxCrossEntropy},
+	{Op: "NegativeLogLikelihoodLoss", Since: 12, Expand: expandNegativeLogLikelihood},
+}
+
+// expandSoftmaxCrossEntropy: loss = −Σ w[t]·log softmax(x)[t], with the gradient softmax − onehot taken at once instead of through the logarithm.
+func expandSoftmaxCrossEntropy(c *Context, n *onnx.Node) ([]onnx.Value, error) {
+	x := n.In(0)
+	logp := c.Unary("LogSoftmax", x, onnx.AttrInt("axis", 1))
+	loss := c.likelihoodLoss(n, logp, func(picked, index onnx.Value) {
+		c.Fuse(picked, []onnx.Value{x}, func(c *Context, m *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+			return []onnx.Value{c.Mul(c.Sub(c.classMask(m.In(0), index), c.Unary("Exp", m.In(0))), g[0])}, nil
+		})
+	})
+	out := two(loss, logp)
+	if n.Out(1) != "" {
+		// The copy takes the output's name; the gradient's references to the value stay valid.
+		out[1] = c.Unary("Identity", logp)
+	}
+	return out, c.b.Err()
+}
+
+func expandNegativeLogLikelihood(c *Context, n *onnx.Node) ([]onnx.Value, error) {
+	logp := n.In(0)
+	loss := c.likelihoodLoss(n, logp, func(picked, index onnx.Value) {
+		c.Fuse(picked, []onnx.Value{logp}, func(c *Context, m *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+			return []onnx.Value{c.Mul(c.classMask(m.In(0), index), g[0])}, nil
+		})
+	})
+	return []onnx.Value{loss}, c.b.Err()
+}
+
+// classMask is 1 where axis 1 of logp is the class in index, which has one class per point, and 0 elsewhere.
+func (c *Context) classMask(logp, index onnx.Value) onnx.Value {
+	s := c.Shape(logp)
+	if s == nil {
+		return ""
+	}
+	classes := tensor.New(tensor.Int64, join([]int{1, s[1]}, filled(1, len(s)-2))...)
+	for i := range classes.Int64s() {
+		classes.Int64s()[i] = int64(i)
+	}
+	return c.Cast(c.Op("Equal", two(index, c.b.Const(classes))), c.DType(logp))
+}
+
+// likelihoodLoss emits the weighted and reduced −logp[target]. fuse is called with the picked log-probabilities [N, 1, d…] and the classes they were picked by.
+func (c *Context) likelihoodLoss(n *onnx.Node, logp onnx.Value, fuse func(picked, index onnx.Value)) onnx.Value {
+	target, weights := n.In(1), n.In(2)
+	s := c.Shape(target)
+	if s == nil {
+		return ""
+	}
+	index := c.Cast(target, tensor.Int64)
+	weight := onnx.Value("")
+	if n.Has("ignore_index") {
+		ignored := c.Op("Equal", two(index, c.b.Int(n.Int("ignore_index", 0))))
+		index = c.Where(ignored, c.b.Int(0), index)
+		weight = c.Cast(c.Unary("Not", ignored), c.DType(logp))
+	}
+	if weights != "" {
+		w := c.Op("Gather", two(weights, index), onnx.AttrInt("axis", 0))
+		if weight != "" {
+			w = c.Mul(w, weight)
+		}
+		weight = w
+	}
+	column := c.Reshape(index, join([]int{s[0], 1}, s[1:])...)
+	picked := c.Op("GatherElements", two(logp, column), onnx.AttrInt("axis", 1))
+	fuse(picked, column)
+	loss := c.Neg(c.Reshape(picked, s...))
+	if weight != "" {
+		loss = c.Mul(loss, weight)
+	}
+	all := Seq(len(s))
+	switch n.Str("reduction", "mean") {
+	case "none":
+		return loss
+	case "sum":
+		return c.Sum(loss, all, false)
+	}
+	if weight != "" {
+		return c.Div(c.Sum(loss, all, false), c.Sum(weight, all, false))
+	}
+	return c.Scale(c.Sum(loss, all, false), 1/float64(max(1, prod(s))))
+}

@@ -1,0 +1,52 @@
+package autodiff
+
+import "onnxrl/runtime/onnx"
+
+var spaceRules = []Rule{
+	{Op: "DepthToSpace", Since: 1, VJP: vjpDepthToSpace},
+	{Op: "SpaceToDepth", Since: 1, VJP: vjpSpaceToDepth},
+	{Op: "Col2Im", Since: 18, VJP: vjpCol2Im},
+}
+
+// vjpDepthToSpace moves the blocks back: SpaceToDepth for the mode DCR, whose channels are ordered block first, and a permutation for CRD.
+func vjpDepthToSpace(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	b := n.Int("blocksize", 1)
+	if n.Str("mode", "DCR") == "DCR" {
+		return []onnx.Value{c.Unary("SpaceToDepth", g[0], onnx.AttrInt("blocksize", b))}, nil
+	}
+	s := c.Shape(n.In(0))
+	if s == nil {
+		return nil, c.b.Err()
+	}
+	blocks := c.Reshape(g[0], s[0], s[1]/(b*b), s[2], b, s[3], b)
+	return []onnx.Value{c.Reshape(c.Transpose(blocks, 0, 1, 3, 5, 2, 4), s...)}, nil
+}
+
+func vjpSpaceToDepth(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	return []onnx.Value{c.Unary("DepthToSpace", g[0], onnx.AttrInt("blocksize", n.Int("blocksize", 1)))}, nil
+}
+
+// vjpCol2Im cuts g into the overlapping blocks that the forward node adds up.
+func vjpCol2Im(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	image, ok := c.KnownInts(n.In(1))
+	block, known := c.KnownInts(n.In(2))
+	xs := c.Shape(n.In(0))
+	if c.b.Err() != nil {
+		return nil, c.b.Err()
+	}
+	if !ok || !known {
+		c.Fail("image_shape and block_shape must be constant")
+		return nil, c.b.Err()
+	}
+	win := newWindow(n, block, image, filled(1, len(image)))
+	for i := range image {
+		win.out[i] = (image[i]+win.before[i]+win.after[i]-(block[i]-1)*win.dilation[i]-1)/win.stride[i] + 1
+	}
+	channels := xs[1] / prod(block)
+	padded := c.padSpatial(g[0], win.before, win.tail())
+	var parts []onnx.Value
+	win.taps(func(tap []int) {
+		parts = append(parts, c.Reshape(c.tapSlice(padded, win, tap), xs[0], channels, 1, xs[2]))
+	})
+	return []onnx.Value{c.Reshape(c.Concat(2, parts...), xs...)}, nil
+}
