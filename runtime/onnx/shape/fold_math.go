@@ -125,7 +125,8 @@ func compareFloats(op string, a, b float64) bool {
 // pair returns the contents of two inputs, the static shape they broadcast to and their strides; nil when the output is not small and static.
 func (c *call) pair() (a, b *content, shape []int) {
 	n, ok := elements(c.out[0].Type)
-	if !ok || n > MaxConst {
+	if !ok || n > MaxConst || c.opset() < 7 {
+		// Before opset 7 operators broadcast by attributes, which shape arithmetic of that age does not use.
 		return nil, nil, nil
 	}
 	a, b = c.content(0), c.content(1)
