@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strconv"
 
@@ -189,9 +190,19 @@ func (b *Builder) Append(n *Node) {
 	}
 }
 
+// maxConstKey is how many bytes of a constant are compared as they are.
+const maxConstKey = 256
+
 // Const adds a constant as an initializer, shared with an earlier constant of the same type, shape and bytes.
 func (b *Builder) Const(t *tensor.Tensor) Value {
-	key := t.String() + "\x00" + string(t.Bytes())
+	key := t.String() + "\x00"
+	if len(t.Bytes()) <= maxConstKey {
+		key += string(t.Bytes())
+	} else {
+		// The digest stands for the content, so that a large constant is not kept twice.
+		sum := sha256.Sum256(t.Bytes())
+		key += "#" + string(sum[:])
+	}
 	if t.DType() == tensor.String {
 		key = fmt.Sprintf("%v\x00%q", t, t.Strings())
 	}

@@ -130,7 +130,8 @@ func (c *graphCheck) nodes(g *Graph, s *scope) {
 		}
 	}
 	names := map[string]bool{}
-	cycle := false
+	var loop []*Node
+	searched := false
 	for i, n := range g.Node {
 		if n.Name != "" && names[n.Name] {
 			c.add(c.where, "node %d: the name %q is used by an earlier node", i, n.Name)
@@ -144,14 +145,15 @@ func (c *graphCheck) nodes(g *Graph, s *scope) {
 				c.add(n.Describe(), "input %q is not defined", v)
 				continue
 			}
-			// In a cycle every order is wrong, so the cycle is the fault to report, once.
-			if !cycle {
-				if loop := NewTopology(g).Cycle(); loop != nil {
-					cycle = true
+			if !searched {
+				searched = true
+				if loop = NewTopology(g).Cycle(); loop != nil {
 					c.add(c.where, "%v", cycleError(loop))
-				} else {
-					c.add(n.Describe(), "input %q is used before the node that produces it", v)
 				}
+			}
+			// In a cycle every order is wrong, so the cycle is the fault to report, once.
+			if loop == nil {
+				c.add(n.Describe(), "input %q is used before the node that produces it", v)
 			}
 		}
 		for _, a := range n.Attribute {

@@ -2,6 +2,8 @@ package onnx
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -31,7 +33,8 @@ func BindDims(m *Model, bind map[string]int) (*Model, error) {
 	for _, s := range known {
 		used[s] = true
 	}
-	for s, v := range bind {
+	for _, s := range slices.Sorted(maps.Keys(bind)) {
+		v := bind[s]
 		if v < 0 {
 			return nil, fmt.Errorf("bind extent %q of graph %q: %d is negative", s, m.GetGraph().GetName(), v)
 		}

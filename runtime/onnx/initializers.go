@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"onnxrl/runtime/tensor"
@@ -42,7 +43,7 @@ func InputsToInitializers(m *Model, values map[Value]*tensor.Tensor) (*Model, er
 	c := m.ShallowClone()
 	g := c.Graph
 	x := NewIndex(g)
-	for name := range values {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if x.Input(name) == nil {
 			return nil, fmt.Errorf("bake input %q of graph %q: there is none of that name", name, g.Name)
 		}

@@ -85,7 +85,7 @@ func (t TensorType) String() string {
 	return t.DType.String() + "[" + strings.Join(parts, ",") + "]"
 }
 
-// Type returns the tensor type that a value declares, and whether it declares one: sequences, maps, optionals and sparse tensors do not.
+// TensorType returns the tensor type that a value declares, and whether it declares one: sequences, maps, optionals and sparse tensors do not.
 func (v *ValueInfoProto) TensorType() (TensorType, bool) {
 	tt := v.GetType().GetTensorType()
 	if tt == nil {
