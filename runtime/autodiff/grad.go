@@ -282,6 +282,8 @@ func (p *pass) finish(o Options, res *Gradient) error {
 		return err
 	}
 	var err error
-	res.Model, err = onnx.Prune(p.model)
-	return err
+	if res.Model, err = onnx.Prune(p.model); err != nil {
+		return err
+	}
+	return lowerOpset(res.Model)
 }

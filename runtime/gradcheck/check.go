@@ -27,6 +27,8 @@ type Problem struct {
 	Outputs []string
 	// Stop is passed to the differentiation.
 	Stop []string
+	// Name is that of the objective. It is needed when the model has gradients of its own, so that second derivatives get names that are free.
+	Name string
 }
 
 // Options tune a check. The zero value is right for most problems.
@@ -43,6 +45,9 @@ type Options struct {
 	Zero bool
 	// SingleOnly leaves out float64, for models whose meaning depends on the type.
 	SingleOnly bool
+	// OwnForward takes the differences of the forward pass that the gradient model contains, not of the model itself: for operators that the engine
+	// executes otherwise than the specification says and that the differentiation expands.
+	OwnForward bool
 	// Compile is passed to the engine.
 	Compile engine.Options
 }
@@ -96,6 +101,7 @@ type checker struct {
 	f, g32, g64 *program
 	point       map[string]*tensor.Tensor
 	wrt, outs   []string
+	name        string
 	res         Result
 }
 
@@ -105,7 +111,7 @@ func newChecker(ctx context.Context, c engine.Compiler, p Problem, o Options) (*
 	if err != nil {
 		return nil, err
 	}
-	k.point, k.wrt = point, p.Wrt
+	k.point, k.wrt, k.name = point, p.Wrt, p.Name
 	if k.outs = p.Outputs; k.outs == nil {
 		for _, v := range m.Graph.Output {
 			if t, ok := v.TensorType(); ok && t.DType.IsFloat() {
@@ -122,7 +128,7 @@ func newChecker(ctx context.Context, c engine.Compiler, p Problem, o Options) (*
 	if m, err = onnx.Prune(m, values(k.outs)...); err != nil {
 		return nil, err
 	}
-	gm, err := gradient(m, k.wrt, k.outs, p.Stop)
+	gm, err := gradient(m, p, k.outs)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +137,7 @@ func newChecker(ctx context.Context, c engine.Compiler, p Problem, o Options) (*
 	}
 	if !o.SingleOnly {
 		// An engine that lacks a float64 kernel refuses to compile or to run, and inference may refuse operators that are float32 only; the check then falls back.
-		k.double(c, m, p.Stop)
+		k.double(c, m, p)
 	}
 	if k.f == nil {
 		k.res.Level = SingleLevel
@@ -144,12 +150,12 @@ func newChecker(ctx context.Context, c engine.Compiler, p Problem, o Options) (*
 }
 
 // double tries to set up the check in float64.
-func (k *checker) double(c engine.Compiler, m *onnx.Model, stop []string) {
+func (k *checker) double(c engine.Compiler, m *onnx.Model, p Problem) {
 	m64, err := Double(m)
 	if err != nil {
 		return
 	}
-	g64, gradErr := gradient(m64, k.wrt, k.outs, stop)
+	g64, gradErr := gradient(m64, p, k.outs)
 	if gradErr != nil {
 		g64 = nil
 	}
@@ -160,11 +166,9 @@ func (k *checker) double(c engine.Compiler, m *onnx.Model, stop []string) {
 	if g64 == nil {
 		return
 	}
-	p, err := compile(c, g64, k.o.Compile)
-	if err != nil {
+	if k.g64, err = compile(c, g64, k.o.Compile); err != nil {
 		return
 	}
-	k.g64 = p
 	// A kernel may still refuse when it runs.
 	if _, err := k.read(k.g64, k.withOnes()); err != nil {
 		k.g64.session.Close()
@@ -194,7 +198,11 @@ func (k *checker) withOnes() map[string]*tensor.Tensor {
 // run the model as the differentiation expanded it; then the gradient is compared with that.
 func (k *checker) forward(c engine.Compiler, m, grad *onnx.Model) error {
 	p, err := compile(c, m, k.o.Compile)
-	if unsupported := (*engine.UnsupportedError)(nil); err != nil && grad != nil && errors.As(err, &unsupported) {
+	unsupported := (*engine.UnsupportedError)(nil)
+	if k.o.OwnForward && err == nil {
+		p.session.Close()
+	}
+	if grad != nil && (k.o.OwnForward || errors.As(err, &unsupported)) {
 		if m, err = onnx.Prune(grad, values(k.outs)...); err != nil {
 			return err
 		}
@@ -264,8 +272,8 @@ func values(names []string) []onnx.Value {
 func cotangent(out string) string { return "cotangent/" + out }
 
 // gradient differentiates the sum of outputs weighted by cotangent inputs.
-func gradient(m *onnx.Model, wrt, outs, stop []string) (*onnx.Model, error) {
-	obj := autodiff.Objective{Wrt: wrt, Stop: stop}
+func gradient(m *onnx.Model, p Problem, outs []string) (*onnx.Model, error) {
+	obj := autodiff.Objective{Name: p.Name, Wrt: p.Wrt, Stop: p.Stop}
 	for _, out := range outs {
 		obj.Losses = append(obj.Losses, autodiff.Loss{Value: out, Cotangent: cotangent(out)})
 	}
@@ -341,9 +349,13 @@ func (k *checker) read(p *program, in map[string]*tensor.Tensor) (map[string][]f
 	}
 	g := map[string][]float64{}
 	for _, w := range k.wrt {
-		t := out["grad/"+w]
+		name := "grad/" + w
+		if k.name != "" {
+			name = "grad/" + k.name + "/" + w
+		}
+		t := out[name]
 		if t == nil {
-			return nil, fmt.Errorf("the gradient model has no output %q", "grad/"+w)
+			return nil, fmt.Errorf("the gradient model has no output %q", name)
 		}
 		if g[w], err = floats(t); err != nil {
 			return nil, err

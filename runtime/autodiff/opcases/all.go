@@ -23,5 +23,6 @@ func All() []Case {
 		visionCases(),
 		lossCases(),
 		fourierCases(),
+		attentionCases(),
 	)
 }

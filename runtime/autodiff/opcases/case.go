@@ -33,6 +33,8 @@ type Case struct {
 	Cot []float64
 	// Check tunes the comparison with differences.
 	Check gradcheck.Options
+	// Deviating names the engines that execute the operator otherwise than the specification says; there the differences are those of its expansion.
+	Deviating []string
 }
 
 // op makes the case of one node of the standard domain.
@@ -49,7 +51,11 @@ func (c Case) only(outs ...int) Case { c.OutSet = outs; return c }
 func (c Case) skip(outs ...int) Case { c.Skip = outs; return c }
 func (c Case) loose(f float64) Case  { c.Check.Loose = f; return c }
 func (c Case) zero() Case            { c.Check.Zero = true; return c }
-func (c Case) single() Case          { c.Check.SingleOnly = true; return c }
+func (c Case) deviating(engine string) Case {
+	c.Deviating = append(c.Deviating[:len(c.Deviating):len(c.Deviating)], engine)
+	return c
+}
+func (c Case) single() Case { c.Check.SingleOnly = true; return c }
 
 // want states the gradient of each differentiated argument for a cotangent of ones, at points where differences mean nothing.
 func (c Case) want(grads ...[]float64) Case { c.Want = grads; return c }
