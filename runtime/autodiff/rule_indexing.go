@@ -13,6 +13,7 @@ var indexingRules = []Rule{
 	{Op: "GatherND", Since: 11, VJP: vjpGatherND},
 	{Op: "TopK", Since: 10, VJP: vjpTopK},
 	{Op: "Compress", Since: 9, VJP: vjpCompress},
+	{Op: "ReverseSequence", Since: 10, VJP: vjpReverseSequence},
 }
 
 // vjpGather adds each row of the gradient to the row of zeros it was taken from. ScatterND with addition takes 59 µs for 4096 rows of 64 where ScatterElements takes
@@ -168,4 +169,10 @@ func vjpCompress(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error)
 	}
 	d := c.scatterRows(c.Transpose(g[0], perm...), index, rows)
 	return two(c.Transpose(d, back...), ""), nil
+}
+
+// vjpReverseSequence reverses again: the operator is its own inverse.
+func vjpReverseSequence(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	d := c.Op("ReverseSequence", two(g[0], n.In(1)), onnx.AttrInt("time_axis", n.Int("time_axis", 0)), onnx.AttrInt("batch_axis", n.Int("batch_axis", 1)))
+	return two(d, ""), nil
 }

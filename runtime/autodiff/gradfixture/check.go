@@ -143,7 +143,7 @@ func (f *Fixture) bound() (*onnx.Model, error) {
 	return m, nil
 }
 
-// floor is the absolute difference of gradients that rounding explains: one unit in the last place of the largest gradient of the fixture. Gradients that are zero in
+// floor is the absolute difference of gradients that rounding explains: four units in the last place of the largest gradient of the fixture. Gradients that are zero in
 // theory, such as that of the bias of attention keys, are rounding noise of that kind on both sides, and no two ways of summing agree on noise.
 func (f *Fixture) floor() float64 {
 	most := 0.0
@@ -157,7 +157,7 @@ func (f *Fixture) floor() float64 {
 			}
 		}
 	}
-	return most * 0x1p-23
+	return most * 0x1p-21
 }
 
 func compare(kind, name string, got, want *tensor.Tensor, floor float64) Compared {

@@ -13,6 +13,6 @@
 // the number in the file name is the position in the graph. What is compared is stated by the files: a tensor that the model lacks, and a file that the directory
 // should have and lacks, are failures.
 //
-// Errors are relative to the largest element of a tensor: |Δ| / (1e-6 + max|expected|). Differences of gradients below one unit in the last place (2⁻²³) of the
-// largest gradient of the fixture are rounding and count as none.
+// Errors are relative to the largest element of a tensor: |Δ| / (1e-6 + max|expected|). Differences of gradients below four units in the last place (2⁻²¹) of
+// the largest gradient of the fixture are rounding and count as none.
 package gradfixture

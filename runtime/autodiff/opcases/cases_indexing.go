@@ -47,6 +47,10 @@ func indexingCases() []Case {
 		op("Compress", "flat", Any(2, 3), Bools([]int{5}, true, false, false, true, true)),
 		op("Compress", "middle axis", Any(2, 3, 2), Bools([]int{3}, false, true, true)).attr(axis(1)),
 
+		op("ReverseSequence", "time first", Any(4, 3, 2), Ints(4, 1, 3)),
+		op("ReverseSequence", "batch first", Any(3, 4), Ints(2, 4, 1)).attr(onnx.AttrInt("time_axis", 1), onnx.AttrInt("batch_axis", 0)),
+		op("ReverseSequence", "whole", Any(3, 2), Ints(3, 3)),
+
 		op("TensorScatter", "linear", Any(2, 4, 3), Any(2, 2, 3), Ints(0, 2)).opset(24),
 		op("TensorScatter", "from the start", Any(2, 2, 4, 3), Any(2, 2, 2, 3)).opset(24),
 		op("TensorScatter", "circular", Any(2, 4, 3), Any(2, 3, 3), Ints(2, 3)).attr(onnx.AttrStr("mode", "circular")).opset(24),
