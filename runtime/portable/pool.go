@@ -24,18 +24,17 @@ type cell struct {
 	padded int
 }
 
-// pool calls f for every channel plane and output position. plane is the index of the plane, o the output position.
-func pool(w *window, in, out [3]int, planes int, f func(plane, o int, c *cell)) {
-	var c cell
+// pool fills c and calls f for every channel plane and output position. plane is the index of the plane, o the output position.
+func pool(c *cell, w *window, in, out [3]int, planes int, f func(plane, o int, c *cell)) {
 	for p := range planes {
 		o := 0
 		for o0 := range out[0] {
-			w.clip(&c, 0, o0, in)
+			w.clip(c, 0, o0, in)
 			for o1 := range out[1] {
-				w.clip(&c, 1, o1, in)
+				w.clip(c, 1, o1, in)
 				for o2 := range out[2] {
-					w.clip(&c, 2, o2, in)
-					f(p, o, &c)
+					w.clip(c, 2, o2, in)
+					f(p, o, c)
 					o++
 				}
 			}
@@ -134,7 +133,7 @@ func maxPool[T number](c *call, w window, columns bool) error {
 	}
 	size, n := volume(in), volume(out)
 	planes := c.arg(0).Shape()[0] * c.arg(0).Shape()[1]
-	pool(&w, in, out, planes, func(p, o int, k *cell) {
+	pool(keep[cell](c), &w, in, out, planes, func(p, o int, k *cell) {
 		best, plane := -1, x[p*size:]
 		k.each(&w, in, func(at int) {
 			if best < 0 || plane[at] > plane[best] || plane[at] != plane[at] && plane[best] == plane[best] {
@@ -193,7 +192,7 @@ func averagePool[T float](c *call, w window, padded bool) error {
 	}
 	x, dst := data[T](c.arg(0)), data[T](y)
 	size, n := volume(in), volume(out)
-	pool(&w, in, out, c.arg(0).Shape()[0]*c.arg(0).Shape()[1], func(p, o int, k *cell) {
+	pool(keep[cell](c), &w, in, out, c.arg(0).Shape()[0]*c.arg(0).Shape()[1], func(p, o int, k *cell) {
 		sum, plane := 0.0, x[p*size:]
 		k.each(&w, in, func(at int) { sum += float64(plane[at]) })
 		count := (k.hi[0] - k.lo[0]) * (k.hi[1] - k.lo[1]) * (k.hi[2] - k.lo[2])
@@ -221,7 +220,7 @@ func lpPool[T float](c *call, w window, norm float64) error {
 	}
 	x, dst := data[T](c.arg(0)), data[T](y)
 	size, n := volume(in), volume(out)
-	pool(&w, in, out, c.arg(0).Shape()[0]*c.arg(0).Shape()[1], func(p, o int, k *cell) {
+	pool(keep[cell](c), &w, in, out, c.arg(0).Shape()[0]*c.arg(0).Shape()[1], func(p, o int, k *cell) {
 		sum, plane := 0.0, x[p*size:]
 		k.each(&w, in, func(at int) { sum += math.Pow(math.Abs(float64(plane[at])), norm) })
 		dst[p*n+o] = T(math.Pow(sum, 1/norm))
