@@ -7,8 +7,16 @@
 //
 // # Which initializers are parameters
 //
-// ONNX does not tell weights from other constants. [FromModel] takes as parameters all float32 initializers but scalars and values named like an exporter's constants;
-// the running mean and variance of BatchNormalization become buffers. Patterns override the choice. Initializers of other types stay in the graph.
+// ONNX does not tell weights from other constants. [FromModel] takes as parameters the float32 initializers of the main graph, except
+//
+//   - scalars, and tensors that nothing uses;
+//   - inputs that configure an operator, such as the bounds of Clip or the scales of Resize;
+//   - tensors named like a literal ("Constant_3"), and tensors with a name that an exporter made up ("val_71", "onnx::Add_12") of which only element-wise operators make
+//     use: these are folded scales and masks far more often than weights, while made-up names at matrix products are transposed weights;
+//   - additive masks: tensors with infinities or numbers of that size that only element-wise operators use.
+//
+// [Network.Constants] lists what was left out, and a training pattern that is the exact name of a tensor overrules all of this. The running mean and variance of
+// BatchNormalization become buffers. Initializers of other types, of sub-graphs and of functions, and the values of Constant nodes stay in the graph.
 //
 // # How to add a kind of network
 //

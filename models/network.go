@@ -47,6 +47,9 @@ func (s Spec) Len() int {
 	return n
 }
 
+// equal reports whether two specs describe the same parameter, whatever its role.
+func (s Spec) equal(t Spec) bool { return s.Name == t.Name && slices.Equal(s.Shape, t.Shape) }
+
 // Network is a graph with its parameters as inputs. It is immutable and safe to share.
 type Network struct {
 	// Model's inputs are the data inputs followed by the parameters in the order of Specs.
@@ -55,11 +58,14 @@ type Network struct {
 	Specs []Spec
 	// Inputs and Outputs name the data inputs and the outputs, in graph order.
 	Inputs, Outputs []string
+	// Constants names the float32 initializers of rank 1 or more that were taken for an exporter's constants and so are no parameters; see the package comment.
+	Constants []string
 }
 
-// Options select the parameters of a model and their roles. Patterns are globs in which * matches any run of characters.
+// Options select the parameters of a model and their roles. Patterns are globs in which * matches any run of characters and ? any one.
 type Options struct {
-	// Train limits training to the parameters that match; empty means all candidates. A pattern that matches nothing is an error.
+	// Train limits training to the parameters that match; empty means all. A pattern without wildcards also makes a parameter of a float32 initializer that would
+	// be taken for a constant. A pattern that matches nothing is an error.
 	Train []string `yaml:"train"`
 	// Freeze excludes parameters from training, also those that Train matches. A pattern that matches nothing is an error.
 	Freeze []string `yaml:"freeze"`
@@ -70,112 +76,128 @@ func FromModel(m *onnx.Model, o Options) (*Network, map[string]*tensor.Tensor, e
 	if m.GetGraph() == nil {
 		return nil, nil, fmt.Errorf("network from model: the model has no graph")
 	}
-	c := m.ShallowClone()
-	buffers := runningStatistics(c.Graph)
-	net := &Network{Model: c}
+	uses := usesOf(m.Graph)
+	var specs []Spec
+	var constants []string
 	values := map[string]*tensor.Tensor{}
-	declared := map[string]bool{}
-	for _, t := range c.Graph.Initializer {
-		declared[t.Name] = true
-	}
-	// Old files list initializers among the inputs, and a file may give an input a default; both are inputs only once here.
-	c.Graph.Input = slices.DeleteFunc(c.Graph.Input, func(v *onnx.ValueInfo) bool { return declared[v.Name] })
-	for _, v := range c.Graph.Input {
-		net.Inputs = append(net.Inputs, v.Name)
-	}
-	for _, v := range c.Graph.Output {
-		net.Outputs = append(net.Outputs, v.Name)
-	}
-	var rest []*onnx.TensorProto
-	for _, p := range c.Graph.Initializer {
-		isBuffer := buffers[p.Name]
-		if !isBuffer && !isParameter(p) || tensor.DType(p.DataType) != tensor.Float32 {
-			rest = append(rest, p)
+	for _, p := range m.Graph.Initializer {
+		if tensor.DType(p.DataType) != tensor.Float32 {
 			continue
+		}
+		role := Trainable
+		switch use := uses[p.Name]; {
+		case use.statistics():
+			role = Buffer
+		case slices.Contains(o.Train, p.Name):
+		default:
+			constant, err := isConstant(p, use)
+			if err != nil {
+				return nil, nil, fmt.Errorf("network from model: %w", err)
+			}
+			if constant {
+				if len(p.Dims) > 0 {
+					constants = append(constants, p.Name)
+				}
+				continue
+			}
+		}
+		if role == Trainable && (len(o.Train) > 0 && !autodiff.MatchAny(o.Train, p.Name) || autodiff.MatchAny(o.Freeze, p.Name)) {
+			role = Frozen
 		}
 		t, err := onnx.TensorOf(p)
 		if err != nil {
 			return nil, nil, fmt.Errorf("network from model: %w", err)
 		}
-		role := Trainable
-		switch {
-		case isBuffer:
-			role = Buffer
-		case len(o.Train) > 0 && !autodiff.MatchAny(o.Train, p.Name), autodiff.MatchAny(o.Freeze, p.Name):
-			role = Frozen
-		}
-		net.Specs = append(net.Specs, Spec{Name: p.Name, Shape: t.Shape(), Role: role})
+		specs = append(specs, Spec{Name: p.Name, Shape: t.Shape(), Role: role})
 		values[p.Name] = t
 	}
-	if err := checkPatterns("train", o.Train, net.Specs); err != nil {
+	for _, list := range []struct {
+		what     string
+		patterns []string
+	}{{"train", o.Train}, {"freeze", o.Freeze}} {
+		if err := checkPatterns(list.what, list.patterns, specs); err != nil {
+			return nil, nil, err
+		}
+	}
+	net, err := WithSpecs(m, specs)
+	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkPatterns("freeze", o.Freeze, net.Specs); err != nil {
-		return nil, nil, err
-	}
-	c.Graph.Initializer = rest
-	for _, s := range net.Specs {
-		c.Graph.Input = append(c.Graph.Input, onnx.NewValueInfo(onnx.Value(s.Name), onnx.TypeOf(tensor.Float32, s.Shape...)))
-	}
+	net.Constants = constants
 	return net, values, nil
+}
+
+// WithSpecs makes inputs of exactly the given parameters, which m must hold as initializers: another graph over the parameters of a network, for instance with losses
+// attached. m is not changed.
+func WithSpecs(m *onnx.Model, specs []Spec) (*Network, error) {
+	net := &Network{Specs: specs}
+	names := make([]onnx.Value, len(specs))
+	for i, s := range specs {
+		names[i] = onnx.Value(s.Name)
+	}
+	// Old files list initializers among the inputs, and a file may give an input a default; neither is a data input.
+	for _, v := range m.Graph.Inputs() {
+		net.Inputs = append(net.Inputs, v.Name)
+	}
+	for _, v := range m.Graph.Output {
+		net.Outputs = append(net.Outputs, v.Name)
+	}
+	plain := m.ShallowClone()
+	plain.Graph.Input = plain.Graph.Inputs()
+	var err error
+	if net.Model, err = onnx.InitializersToInputs(plain, names); err != nil {
+		return nil, fmt.Errorf("network from model: %w", err)
+	}
+	return net, nil
 }
 
 // checkPatterns reports a pattern that matches no parameter, with the parameters there are.
 func checkPatterns(what string, patterns []string, specs []Spec) error {
 	for _, pat := range patterns {
-		ok := slices.ContainsFunc(specs, func(s Spec) bool { return autodiff.Match(pat, s.Name) })
-		if !ok {
-			var names []string
-			for _, s := range specs {
-				names = append(names, s.Name)
-			}
-			if len(names) > 12 {
-				names = append(names[:12], "…")
-			}
-			return fmt.Errorf("%s pattern %q matches no parameter; the model has %s", what, pat, strings.Join(names, ", "))
+		if slices.ContainsFunc(specs, func(s Spec) bool { return autodiff.Match(pat, s.Name) }) {
+			continue
 		}
+		var names []string
+		for _, s := range specs {
+			names = append(names, s.Name)
+		}
+		if len(names) > 12 {
+			names = append(names[:12], "…")
+		}
+		return fmt.Errorf("%s pattern %q matches no parameter; the model has %s", what, pat, strings.Join(names, ", "))
 	}
 	return nil
 }
 
-// isParameter tells weights from an exporter's constants by rank and name.
-func isParameter(p *onnx.TensorProto) bool {
-	if len(p.Dims) == 0 {
-		return false
-	}
-	last := p.Name[strings.LastIndexByte(p.Name, '/')+1:]
-	return !strings.HasPrefix(last, "Constant") && !strings.HasPrefix(p.Name, "const/")
-}
-
-// runningStatistics returns the names of running means and variances in a graph and its sub-graphs.
-func runningStatistics(g *onnx.Graph) map[string]bool {
-	out := map[string]bool{}
-	for _, n := range g.Node {
-		if n.OpType == "BatchNormalization" && onnx.NormalizeDomain(n.Domain) == "" {
-			out[string(n.In(3))] = true
-			out[string(n.In(4))] = true
-		}
-		for _, s := range n.Subgraphs() {
-			for k := range runningStatistics(s) {
-				out[k] = true
-			}
-		}
-	}
-	return out
-}
-
-// Bake returns the model with the given parameter values as initializers: the form that is served. Values share memory with v. Every parameter needs a value of its shape.
+// Bake returns the model with the given parameter values as initializers: the form that is served. Values share memory with what value returns. Every parameter needs
+// a value of its shape.
 func (n *Network) Bake(value func(name string) *tensor.Tensor) (*onnx.Model, error) {
-	m := n.Model.ShallowClone()
-	isParam := map[string]bool{}
+	values := make(map[onnx.Value]*tensor.Tensor, len(n.Specs))
 	for _, s := range n.Specs {
 		t := value(s.Name)
 		if t == nil || t.DType() != tensor.Float32 || !slices.Equal(t.Shape(), s.Shape) {
 			return nil, fmt.Errorf("bake parameter %q: expected float32%v, got %v", s.Name, s.Shape, t)
 		}
-		isParam[s.Name] = true
-		m.Graph.Initializer = append(m.Graph.Initializer, onnx.ProtoOf(s.Name, t))
+		values[onnx.Value(s.Name)] = t
 	}
-	m.Graph.Input = slices.DeleteFunc(m.Graph.Input, func(v *onnx.ValueInfo) bool { return isParam[v.Name] })
-	return m, nil
+	return onnx.InputsToInitializers(n.Model, values)
+}
+
+// Reweigh returns m with the content of its initializers replaced where value returns a tensor, which must have the type and shape of the old content, and everything
+// else as it was. It is how a trained model is written back into the form that it came in.
+func Reweigh(m *onnx.Model, value func(name string) *tensor.Tensor) (*onnx.Model, error) {
+	c := m.ShallowClone()
+	for i, old := range c.Graph.Initializer {
+		t := value(old.Name)
+		if t == nil {
+			continue
+		}
+		p := onnx.ProtoOf(old.Name, t)
+		if p.DataType != old.DataType || !slices.Equal(p.Dims, old.Dims) {
+			return nil, fmt.Errorf("reweigh %q: it has type %v and shape %v, the new content is %v", old.Name, tensor.DType(old.DataType), old.Dims, t)
+		}
+		p.DocString, p.MetadataProps = old.DocString, old.MetadataProps
+		c.Graph.Initializer[i] = p
+	}
+	return c, nil
 }

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -57,6 +58,9 @@ func (s *Segment) Range(i int) (off, n int) { return s.off[i] / 4, s.specs[i].Le
 // View returns parameter i as a tensor over the arena.
 func (s *Segment) View(i int) *tensor.Tensor { return s.views[i] }
 
+// SameLayout reports whether two segments hold parameters of the same names and shapes in the same order, whatever their roles.
+func (s *Segment) SameLayout(t *Segment) bool { return slices.EqualFunc(s.specs, t.specs, Spec.equal) }
+
 // Share returns the same segment with one more holder; each holder closes it once.
 func (s *Segment) Share() *Segment {
 	s.refs.Add(1)
@@ -65,11 +69,12 @@ func (s *Segment) Share() *Segment {
 
 // Close drops one holder; the last one frees the memory. It fails while an engine's binding still holds the arena.
 func (s *Segment) Close() error {
-	if n := s.refs.Add(-1); n > 0 {
+	switch n := s.refs.Add(-1); {
+	case n > 0:
 		return nil
-	} else if n < 0 {
+	case n < 0:
 		s.refs.Add(1)
-		return fmt.Errorf("close parameter segment: it is closed")
+		return errors.New("close parameter segment: it is closed")
 	}
 	if err := s.arena.Close(); err != nil {
 		s.refs.Add(1)
@@ -81,13 +86,15 @@ func (s *Segment) Close() error {
 // Params holds the values of a network's parameters.
 type Params struct {
 	segments []*Segment
-	index    map[string][2]int
+	index    map[string]*tensor.Tensor
+	// shared is a segment whose values belong to somebody else as well, or nil.
+	shared *Segment
 }
 
 // NewParams returns zeroed parameters for a network: one segment per role that occurs, trainable first. Frozen values may come from an existing segment, which is
 // then shared and not copied: it must hold exactly the network's frozen parameters.
 func NewParams(net *Network, frozen *Segment) (*Params, error) {
-	p := &Params{index: map[string][2]int{}}
+	p := &Params{index: map[string]*tensor.Tensor{}, shared: frozen}
 	for _, role := range []Role{Trainable, Frozen, Buffer} {
 		var specs []Spec
 		for _, s := range net.Specs {
@@ -100,9 +107,9 @@ func NewParams(net *Network, frozen *Segment) (*Params, error) {
 		}
 		var seg *Segment
 		if role == Frozen && frozen != nil {
-			if !slices.EqualFunc(frozen.specs, specs, func(a, b Spec) bool { return a.Name == b.Name && slices.Equal(a.Shape, b.Shape) }) {
+			if !slices.EqualFunc(frozen.specs, specs, Spec.equal) {
 				p.Close()
-				return nil, fmt.Errorf("new parameters: the shared frozen segment does not hold the network's frozen parameters")
+				return nil, errors.New("new parameters: the shared frozen segment does not hold exactly the network's frozen parameters")
 			}
 			seg = frozen.Share()
 		} else {
@@ -113,7 +120,7 @@ func NewParams(net *Network, frozen *Segment) (*Params, error) {
 			}
 		}
 		for i, s := range specs {
-			p.index[s.Name] = [2]int{len(p.segments), i}
+			p.index[s.Name] = seg.views[i]
 		}
 		p.segments = append(p.segments, seg)
 	}
@@ -134,19 +141,17 @@ func (p *Params) Segment(r Role) *Segment {
 }
 
 // View returns a parameter by name as a tensor over its arena, or nil when there is none.
-func (p *Params) View(name string) *tensor.Tensor {
-	at, ok := p.index[name]
-	if !ok {
-		return nil
-	}
-	return p.segments[at[0]].views[at[1]]
-}
+func (p *Params) View(name string) *tensor.Tensor { return p.index[name] }
 
-// Set copies a value into a parameter. It returns an error naming the parameter when there is none of that name or the shape differs.
+// Set copies a value into a parameter. It returns an error naming the parameter when there is none of that name, when the shape differs, and when the parameter lies in
+// a segment that was shared, whose values are not this network's to change.
 func (p *Params) Set(name string, t *tensor.Tensor) error {
-	v := p.View(name)
-	if v == nil {
+	v := p.index[name]
+	switch {
+	case v == nil:
 		return fmt.Errorf("set parameter %q: the network has none of that name", name)
+	case p.shared != nil && v.Arena() == p.shared.arena:
+		return fmt.Errorf("set parameter %q: it is shared with other networks", name)
 	}
 	if err := v.CopyFrom(t); err != nil {
 		return fmt.Errorf("set parameter %q: %w", name, err)
@@ -154,14 +159,18 @@ func (p *Params) Set(name string, t *tensor.Tensor) error {
 	return nil
 }
 
-// Load copies all values; values must name every parameter that is not in a shared segment, and nothing else.
+// Load copies all values. Values must name every parameter, and nothing else; those of a shared segment may be left out and are not copied.
 func (p *Params) Load(values map[string]*tensor.Tensor) error {
-	for name := range p.index {
-		if _, ok := values[name]; !ok {
+	shared := func(v *tensor.Tensor) bool { return v != nil && p.shared != nil && v.Arena() == p.shared.arena }
+	for name, v := range p.index {
+		if values[name] == nil && !shared(v) {
 			return fmt.Errorf("load parameters: %q has no value", name)
 		}
 	}
 	for name, t := range values {
+		if shared(p.index[name]) {
+			continue
+		}
 		if err := p.Set(name, t); err != nil {
 			return err
 		}
@@ -169,30 +178,35 @@ func (p *Params) Load(values map[string]*tensor.Tensor) error {
 	return nil
 }
 
-// CopyFrom copies every segment of q, which must have the same layout. It is how an exploit step or a hard target update is done: one copy per segment.
+// CopyFrom copies every segment of q, which must have the same layout. It is how an exploit step or a hard target update is done: one copy per segment. Segments that
+// both share are left alone.
 func (p *Params) CopyFrom(q *Params) error {
 	if len(p.segments) != len(q.segments) {
 		return fmt.Errorf("copy parameters: %d segments into %d", len(q.segments), len(p.segments))
 	}
 	for i, s := range p.segments {
-		if s == q.segments[i] {
-			continue
+		switch t := q.segments[i]; {
+		case s.Role != t.Role || !s.SameLayout(t):
+			return fmt.Errorf("copy parameters: segment %d (%v) has another layout", i, s.Role)
+		case s == p.shared && s != t:
+			return fmt.Errorf("copy parameters: the %v segment is shared with other networks", s.Role)
 		}
-		if s.size != q.segments[i].size || s.Role != q.segments[i].Role {
-			return fmt.Errorf("copy parameters: segment %d has another layout", i)
+	}
+	for i, s := range p.segments {
+		if t := q.segments[i]; s != t {
+			copy(s.Floats(), t.Floats())
 		}
-		copy(s.Floats(), q.segments[i].Floats())
 	}
 	return nil
 }
 
-// Close frees what nobody else shares.
+// Close gives up every segment; what nobody else holds is freed. When an engine's binding still holds a segment it stays, the error says so, and Close may be called again.
 func (p *Params) Close() error {
-	var first error
-	for _, s := range p.segments {
-		if err := s.Close(); err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
+	var errs []error
+	p.segments = slices.DeleteFunc(p.segments, func(s *Segment) bool {
+		err := s.Close()
+		errs = append(errs, err)
+		return err == nil
+	})
+	return errors.Join(errs...)
 }

@@ -293,7 +293,7 @@ func TestBadDataIsNamed(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = m.read(0)
+			_, err = m.read(0, false)
 			return err
 		}()
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), filepath.Base(c.path)) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 
 	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/tensor"
@@ -35,12 +36,18 @@ type fieldPlan struct {
 	width int
 }
 
-// Mapping is a table with its fields resolved to columns. It is immutable.
+// rowBytes is the size of one row.
+func (p *fieldPlan) rowBytes() int { return p.DType.ByteLen(p.width) }
+
+// Mapping is a table with its fields resolved to columns. It is safe for concurrent use; loaders of several parts share one, and with it the blocks that are kept in memory.
 type Mapping struct {
 	table   Table
 	fields  []fieldPlan
 	columns []int
 	missing Missing
+	// first is the number of rows before each block, with the total at the end; kept holds blocks of tables that stay in memory.
+	first []int
+	kept  []atomic.Pointer[block]
 }
 
 // Map resolves fields against a table. Errors name the field, what was asked for and the columns there are.
@@ -51,7 +58,10 @@ func Map(t Table, fields []Field, missing Missing) (*Mapping, error) {
 	if missing != Fail && missing != Drop {
 		return nil, fmt.Errorf("map %s: policy %q for missing values, expected %q or %q", t.Name(), missing, Fail, Drop)
 	}
-	m := &Mapping{table: t, missing: missing}
+	m := &Mapping{table: t, missing: missing, first: []int{0}, kept: make([]atomic.Pointer[block], len(t.Blocks()))}
+	for i, n := range t.Blocks() {
+		m.first = append(m.first, m.first[i]+n)
+	}
 	slot := map[int]int{}
 	for _, f := range fields {
 		p := fieldPlan{Field: f}
@@ -106,14 +116,29 @@ func columnList(t Table) string {
 	return strings.Join(names, ", ")
 }
 
-// block is one block in memory: per field rows × width values, and which rows are whole.
+// Rows returns the rows of the table, missing values or not.
+func (m *Mapping) Rows() int { return m.first[len(m.first)-1] }
+
+// block is one block in memory: per field the rows' values in the field's type, and which rows are whole.
 type block struct {
-	fields [][]float64
+	fields []*tensor.Tensor
 	valid  []bool
 }
 
-// read reads a block and checks its values.
-func (m *Mapping) read(b int) (*block, error) {
+// read returns a block, from memory where it was kept. It is kept when keep is set.
+func (m *Mapping) read(b int, keep bool) (*block, error) {
+	if blk := m.kept[b].Load(); blk != nil {
+		return blk, nil
+	}
+	blk, err := m.load(b)
+	if err == nil && keep {
+		m.kept[b].Store(blk)
+	}
+	return blk, err
+}
+
+// load reads a block and checks its values.
+func (m *Mapping) load(b int) (*block, error) {
 	raw, err := m.table.Read(b, m.columns)
 	if err != nil {
 		return nil, err
@@ -123,33 +148,29 @@ func (m *Mapping) read(b int) (*block, error) {
 	for i := range out.valid {
 		out.valid[i] = true
 	}
-	first := 0
-	for _, n := range m.table.Blocks()[:b] {
-		first += n
-	}
 	for _, f := range m.fields {
-		vals := make([]float64, rows*f.width)
+		t := tensor.New(f.DType, rows, f.width)
 		at := 0
 		for _, c := range f.cols {
-			w := m.table.Columns()[m.columns[c]].Width
-			for r := range rows {
-				for k := range w {
-					v := raw[c][r*w+k]
-					vals[r*f.width+at+k] = v
-					if math.IsNaN(v) || math.IsInf(v, 0) {
-						if m.missing == Fail {
-							return nil, fmt.Errorf("%s: row %d, column %q is missing or not finite; clean the data or set the policy for missing values to %q",
-								m.table.Name(), first+r+1, m.table.Columns()[m.columns[c]].Name, Drop)
-						}
-						out.valid[r] = false
-					} else if err := fits(f.DType, v); err != nil {
-						return nil, fmt.Errorf("%s: row %d, column %q: %w", m.table.Name(), first+r+1, m.table.Columns()[m.columns[c]].Name, err)
+			col := m.table.Columns()[m.columns[c]]
+			for i, v := range raw[c] {
+				r, k := i/col.Width, i%col.Width
+				if math.IsNaN(v) || math.IsInf(v, 0) {
+					if m.missing == Fail {
+						return nil, fmt.Errorf("%s: row %d, column %q is missing or not finite; clean the data or set the policy for missing values to %q",
+							m.table.Name(), m.first[b]+r+1, col.Name, Drop)
 					}
+					out.valid[r] = false
+					continue
 				}
+				if err := fits(f.DType, v); err != nil {
+					return nil, fmt.Errorf("%s: row %d, column %q: %w", m.table.Name(), m.first[b]+r+1, col.Name, err)
+				}
+				put(t, r*f.width+at+k, v)
 			}
-			at += w
+			at += col.Width
 		}
-		out.fields = append(out.fields, vals)
+		out.fields = append(out.fields, t)
 	}
 	return out, nil
 }
@@ -173,31 +194,18 @@ func fits(d tensor.DType, v float64) error {
 	return nil
 }
 
-// put writes one row of a field into row i of a tensor.
-func put(t *tensor.Tensor, i int, vals []float64) {
-	n := len(vals)
+// put writes a value that fits into element i of a tensor.
+func put(t *tensor.Tensor, i int, v float64) {
 	switch t.DType() {
 	case tensor.Float32:
-		dst := t.Float32s()[i*n : (i+1)*n]
-		for k, v := range vals {
-			dst[k] = float32(v)
-		}
+		t.Float32s()[i] = float32(v)
 	case tensor.Float64:
-		copy(t.Float64s()[i*n:], vals)
+		t.Float64s()[i] = v
 	case tensor.Int64:
-		dst := t.Int64s()[i*n : (i+1)*n]
-		for k, v := range vals {
-			dst[k] = int64(v)
-		}
+		t.Int64s()[i] = int64(v)
 	case tensor.Int32:
-		dst := t.Int32s()[i*n : (i+1)*n]
-		for k, v := range vals {
-			dst[k] = int32(v)
-		}
+		t.Int32s()[i] = int32(v)
 	case tensor.Bool:
-		dst := t.Bools()[i*n : (i+1)*n]
-		for k, v := range vals {
-			dst[k] = v != 0
-		}
+		t.Bools()[i] = v != 0
 	}
 }

@@ -33,7 +33,7 @@ type Column struct {
 // Open opens a table: a .parquet, .arrow, .feather, .csv or .csv.gz file, or a folder or glob pattern of such files, which are then read as one table in name order and
 // must have the same columns.
 func Open(path string) (Table, error) {
-	files, err := expand(path)
+	files, err := Files(path)
 	if err != nil {
 		return nil, fmt.Errorf("open data %q: %w", path, err)
 	}
@@ -67,8 +67,8 @@ func openFile(path string) (Table, error) {
 	return nil, errors.New("the extension is none of .parquet, .arrow, .feather, .csv, .csv.gz")
 }
 
-// expand lists the files that a path names.
-func expand(path string) ([]string, error) {
+// Files lists the files that [Open] reads for a path, in order.
+func Files(path string) ([]string, error) {
 	if strings.ContainsAny(path, "*?[") {
 		files, err := filepath.Glob(path)
 		if err == nil && len(files) == 0 {

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,6 +29,9 @@ type Config struct {
 	Bind map[string]int
 	// Shards is the number of parallel parts. 0 means 1. Batch must be a multiple of it.
 	Shards int
+	// Gradients receive the gradients, one segment per objective in the layout of the trainable parameters; nil makes new ones. Programs of several batch sizes share them so
+	// that one optimiser reads the gradients of whichever ran last.
+	Gradients []*models.Segment
 	// Updates maps buffers (running statistics) to the outputs that hold their new values. They are copied after a successful run.
 	Updates map[string]string
 }
@@ -73,7 +75,7 @@ func New(net *models.Network, params *models.Params, cfg Config) (*Program, erro
 	}
 	if cfg.Shards > 1 {
 		one := cfg
-		one.Shards = 1
+		one.Shards, one.Gradients = 1, nil
 		ref, err := build(net, params, one)
 		if err == nil {
 			err = p.proveSeparable(ref)
@@ -273,8 +275,8 @@ type gradientOf struct {
 // bind fixes the buffers of shard k.
 func (p *Program) bind(s *shard, k int, net *models.Network) error {
 	if tr := p.params.Segment(models.Trainable); tr != nil && p.gradient != nil {
-		for range p.gradient.Outputs {
-			g, err := tr.Like()
+		for i := range p.gradient.Outputs {
+			g, err := p.gradientSegment(tr, k, i)
 			if err != nil {
 				return err
 			}
@@ -325,6 +327,17 @@ func (p *Program) bind(s *shard, k int, net *models.Network) error {
 	var err error
 	s.binding, err = s.session.Bind(out, in)
 	return err
+}
+
+// gradientSegment returns where shard k puts the gradients of objective i: the first shard where the caller wants them, the others into segments of their own.
+func (p *Program) gradientSegment(trainable *models.Segment, k, i int) (*models.Segment, error) {
+	if k > 0 || p.cfg.Gradients == nil {
+		return trainable.Like()
+	}
+	if len(p.cfg.Gradients) != len(p.gradient.Outputs) || !p.cfg.Gradients[i].SameLayout(trainable) {
+		return nil, fmt.Errorf("gradients: %d segments for %d objectives, or not in the layout of the trainable parameters", len(p.cfg.Gradients), len(p.gradient.Outputs))
+	}
+	return p.cfg.Gradients[i].Share(), nil
 }
 
 // gradientView returns where a gradient output goes: into the shard's gradient segment when it belongs to a parameter, else into an output buffer of its own.
@@ -393,14 +406,6 @@ func (p *Program) Run() error {
 		copy(u[0].Bytes(), u[1].Bytes())
 	}
 	return nil
-}
-
-// RunContext is Run after a check of ctx, for loops that must stop between runs.
-func (p *Program) RunContext(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return p.Run()
 }
 
 // Close frees sessions and buffers. The parameters stay.

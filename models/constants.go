@@ -1,0 +1,105 @@
+package models
+
+import (
+	"math"
+	"regexp"
+
+	"onnxrl/runtime/onnx"
+)
+
+// use is how the nodes of a graph use an initializer.
+type use struct {
+	// nodes counts the inputs that it is given to, statistic those that are a running mean or variance, setting those that configure an operator, and elementwise those of
+	// operators that work element by element.
+	nodes, statistic, setting, elementwise int
+}
+
+func (u use) statistics() bool { return u.statistic > 0 }
+
+// usesOf counts the uses of every value in a graph and its sub-graphs. A graph's output counts as a use.
+func usesOf(g *onnx.Graph) map[string]use {
+	uses := map[string]use{}
+	var walk func(g *onnx.Graph)
+	walk = func(g *onnx.Graph) {
+		for _, v := range g.Output {
+			u := uses[v.Name]
+			u.nodes++
+			uses[v.Name] = u
+		}
+		for _, n := range g.Node {
+			standard := onnx.NormalizeDomain(n.Domain) == onnx.DomainStandard
+			for i, name := range n.Input {
+				u := uses[name]
+				u.nodes++
+				switch {
+				case !standard:
+				case n.OpType == "BatchNormalization" && i >= 3:
+					u.statistic++
+				case settings[n.OpType] != nil && settings[n.OpType](i):
+					u.setting++
+				case elementwise[n.OpType]:
+					u.elementwise++
+				}
+				uses[name] = u
+			}
+			for _, s := range n.Subgraphs() {
+				walk(s)
+			}
+		}
+	}
+	walk(g)
+	return uses
+}
+
+// settings says which inputs of an operator configure it. They are no weights whatever their type.
+var settings = map[string]func(i int) bool{
+	"Clip": after(0), "Pad": after(0), "Resize": after(0), "Upsample": after(0), "Dropout": after(0), "OneHot": after(0), "Range": after(-1),
+	"QuantizeLinear": after(0), "DequantizeLinear": after(0), "NonMaxSuppression": after(1), "Bernoulli": after(-1), "MaxRoiPool": after(0), "RoiAlign": after(0),
+	"ThresholdedRelu": after(0), "TopK": after(0), "MelWeightMatrix": after(-1), "STFT": after(0), "DFT": after(0),
+}
+
+func after(first int) func(int) bool { return func(i int) bool { return i > first } }
+
+// elementwise lists the operators that apply an operand element by element, as exporters emit them for masks, scales and other constants of a network's code.
+var elementwise = map[string]bool{
+	"Add": true, "Sub": true, "Mul": true, "Div": true, "Pow": true, "Mod": true, "Min": true, "Max": true, "Mean": true, "Sum": true, "Where": true,
+	"Equal": true, "Greater": true, "GreaterOrEqual": true, "Less": true, "LessOrEqual": true, "Expand": true, "Cast": true, "Sqrt": true, "Neg": true, "Reciprocal": true,
+}
+
+// literal matches the names of literals in a network's code, and folded those that exporters make up for the results of constant folding: transposed weights, but also
+// computed scales and masks. The exporters are PyTorch's two, tf2onnx and this program.
+var (
+	literal = regexp.MustCompile(`^(const/.*|(.*/)?_?(Constant|Const)(_.*|\d.*|:.*)?)$`)
+	folded  = regexp.MustCompile(`^(onnx::.*|_?val_\d+|\d+|const_fold_opt_.*)$`)
+)
+
+// isConstant tells an exporter's constants from weights; the package comment gives the rules.
+func isConstant(p *onnx.TensorProto, u use) (bool, error) {
+	onlyElementwise := u.elementwise == u.nodes
+	switch {
+	case len(p.Dims) == 0, u.nodes == 0, u.setting > 0, literal.MatchString(p.Name), onlyElementwise && folded.MatchString(p.Name):
+		return true, nil
+	case !onlyElementwise:
+		return false, nil
+	}
+	t, err := onnx.TensorOf(p)
+	if err != nil {
+		return false, err
+	}
+	return isMask(t.Float32s()), nil
+}
+
+// maskMagnitude is far above any weight and below the −3e38 and the infinities that masks add to what must not count.
+const maskMagnitude = 1e30
+
+// isMask reports whether a tensor holds the huge values of an additive mask. NaN is no mask's value and is left for the caller to refuse.
+func isMask(x []float32) bool {
+	huge := false
+	for _, v := range x {
+		if v != v {
+			return false
+		}
+		huge = huge || math.Abs(float64(v)) > maskMagnitude
+	}
+	return huge
+}
