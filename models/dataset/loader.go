@@ -3,7 +3,6 @@ package dataset
 import (
 	"fmt"
 	"io"
-	"slices"
 
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
