@@ -29,13 +29,25 @@ func (s *state) divTrunc(a, b val) val {
 		}
 		return num(a.n / b.n)
 	}
-	if low, _ := s.sign(a); low < 0 {
+	if a.unknown() || b.unknown() {
 		return val{}
 	}
-	if b.known {
-		return s.divFloor(a, b.n)
+	up, down := true, true
+	for _, m := range s.polyOf(a) {
+		if len(m.f) > 0 {
+			up, down = up && m.c > 0, down && m.c < 0
+		}
 	}
-	return s.quotient(a, b)
+	switch {
+	case up && b.known:
+		// Something like len-1: not negative for any axis that the model can mean, so rounding down is rounding towards zero.
+		return s.divFloor(a, b.n)
+	case down && b.known:
+		return negVal(s, s.divFloor(negVal(s, a), b.n))
+	case up:
+		return s.quotient(a, b)
+	}
+	return val{}
 }
 
 // extreme returns the greater (dir 1) or lesser (dir -1) value where it is known which that is.

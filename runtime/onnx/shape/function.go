@@ -43,15 +43,12 @@ func (c *call) inferFunction(f *onnx.Function) error {
 		b.attrs[a.GetName()] = a
 	}
 	for i, name := range f.Input {
-		fact := Fact{}
-		if in := c.in(i); in != nil {
-			fact = *c.loaded(i)
+		if in := c.loaded(i); in != nil {
+			b.Set(onnx.Value(name), *in)
 		} else {
 			// The body may pass an absent input on; it is absent there too.
 			b.absent(name)
-			continue
 		}
-		b.Set(onnx.Value(name), fact)
 	}
 	if err := b.applyAll(f.Node); err != nil {
 		return err

@@ -112,8 +112,8 @@ func conv(c *call) error {
 	if err != nil {
 		return err
 	}
-	if b, ok := c.dims(2); ok && c.node.OpType == "Conv" {
-		if err := c.bias(2, b, c.typ(1), 1); err != nil {
+	if out.Ranked && c.node.OpType == "Conv" {
+		if err := c.bias(2, out.Dims[1]); err != nil {
 			return err
 		}
 	}
@@ -121,13 +121,17 @@ func conv(c *call) error {
 	return nil
 }
 
-// bias checks that a bias is a list of as many numbers as there are output channels.
-func (c *call) bias(i int, b []onnx.Dim, w onnx.TensorType, times int) error {
-	if len(b) != 1 {
-		return fmt.Errorf("bias %q is %v, want one number per output channel", c.node.In(i), c.typ(i))
+// bias checks that an optional input is a list of as many numbers as there are output channels.
+func (c *call) bias(i int, channels onnx.Dim) error {
+	t := c.typ(i)
+	if !t.Ranked {
+		return nil
 	}
-	if w.Ranked && b[0].IsKnown() && w.Dims[0].IsKnown() && b[0].Value != w.Dims[0].Value*times {
-		return fmt.Errorf("bias %q is %v, but weights %v have %d output channels", c.node.In(i), c.typ(i), w, w.Dims[0].Value*times)
+	if len(t.Dims) != 1 {
+		return fmt.Errorf("bias %q is %v, want one number per output channel", c.node.In(i), t)
+	}
+	if _, ok := mergeDim(t.Dims[0], channels); !ok {
+		return fmt.Errorf("bias %q is %v, but there are %v output channels", c.node.In(i), t, channels)
 	}
 	return nil
 }
@@ -135,8 +139,11 @@ func (c *call) bias(i int, b []onnx.Dim, w onnx.TensorType, times int) error {
 // convDims is the output shape of a convolution of x [N, C, D…] with w [M, C/group, k…].
 func (c *call) convDims(x, w onnx.TensorType) (onnx.TensorType, error) {
 	var out onnx.TensorType
+	if w.Ranked && len(w.Dims) < 3 {
+		return out, fmt.Errorf("weights %v: want output channels, input channels and at least one spatial axis", w)
+	}
 	if !x.Ranked {
-		if w.Ranked && len(w.Dims) >= 3 {
+		if w.Ranked {
 			out = onnx.TensorType{Ranked: true, Dims: unknownDims(len(w.Dims))}
 			out.Dims[1] = w.Dims[0]
 		}
@@ -248,10 +255,8 @@ func convTranspose(c *call) error {
 		}
 		m = c.env.mul(ofDim(w.Dims[1]), num(int64(group))).dim()
 	}
-	if b, ok := c.dims(2); ok {
-		if err := c.bias(2, b, onnx.TensorType{DType: w.DType, Ranked: true, Dims: []onnx.Dim{m}}, 1); err != nil {
-			return err
-		}
+	if err := c.bias(2, m); err != nil {
+		return err
 	}
 	outPad, outShape := c.ints("output_padding"), c.ints("output_shape")
 	if outPad == nil {

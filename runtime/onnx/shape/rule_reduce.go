@@ -100,10 +100,10 @@ func topK(c *call) error {
 	if c.opset() < 10 {
 		k = onnx.Known(max(c.int("k", 0), 0))
 	} else if !c.has(1) {
-		return fmt.Errorf("K (input 1) is absent")
+		return fmt.Errorf("input 1 (K) is absent")
 	} else if v, ok := c.values(1); ok {
 		if len(v) != 1 || v[0].known && v[0].n < 0 {
-			return fmt.Errorf("K is %v, want one number of at least 0", texts(v))
+			return fmt.Errorf("the count K is %v, want one number of at least 0", texts(v))
 		}
 		k = v[0].dim()
 	}
@@ -117,7 +117,7 @@ func topK(c *call) error {
 		return fmt.Errorf("top of %v: %w", t, err)
 	}
 	if k.IsKnown() && t.Dims[a].IsKnown() && k.Value > t.Dims[a].Value {
-		return fmt.Errorf("K is %d, but axis %d of %v has %d elements", k.Value, a, t, t.Dims[a].Value)
+		return fmt.Errorf("the count K is %d, but axis %d of %v has %d elements", k.Value, a, t, t.Dims[a].Value)
 	}
 	out := append([]onnx.Dim(nil), t.Dims...)
 	out[a] = k

@@ -115,7 +115,7 @@ func TestReductions(t *testing.T) {
 		{"TopK", 11, in("float32[b,9]", "int64[1]=3"), nil, out("float32[b,3]", "int64[b,3]"), ""},
 		{"TopK", 11, in("float32[b,9]", "int64[1]=k"), attrs(i("axis", 0)), out("float32[k,9]", "int64[k,9]"), ""},
 		{"TopK", 1, in("float32[b,9]"), attrs(i("k", 2)), out("float32[b,2]", "int64[b,2]"), ""},
-		{"TopK", 11, in("float32[2,3]", "int64[1]=4"), nil, nil, "K is 4, but axis 1 of float32[2,3] has 3 elements"},
+		{"TopK", 11, in("float32[2,3]", "int64[1]=4"), nil, nil, "the count K is 4, but axis 1 of float32[2,3] has 3 elements"},
 		{"Unique", 11, in("float32[2,3]"), nil, out("float32[?]", "int64[?]", "int64[6]", "int64[?]"), ""},
 		{"Unique", 11, in("float32[2,b]"), attrs(i("axis", 1)), out("float32[2,?]", "int64[?]", "int64[b]", "int64[?]"), ""},
 		{"NonZero", 13, in("float32[2,3]"), nil, out("int64[2,?]"), ""},

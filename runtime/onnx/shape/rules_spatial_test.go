@@ -20,7 +20,7 @@ func TestConvolutions(t *testing.T) {
 		{"Conv", 11, in("float32[b,3,8]", "float32[6,4,3]"), nil, nil, "has 3 channels, but weights float32[6,4,3] in 1 groups want 4"},
 		{"Conv", 11, in("float32[b,3,8]", "float32[6,3,3,3]"), nil, nil, "must have the rank of input"},
 		{"Conv", 11, in("float32[b,3,2]", "float32[6,3,3]"), nil, nil, "the kernel covers 3 elements, but spatial axis 0 has 2"},
-		{"Conv", 11, in("float32[b,3,8]", "float32[6,3,3]", "float32[5]"), nil, nil, "have 6 output channels"},
+		{"Conv", 11, in("float32[b,3,8]", "float32[6,3,3]", "float32[5]"), nil, nil, "but there are 6 output channels"},
 		{"Conv", 11, in("float32[b,3,8]", "float32[6,3,3]"), attrs(ints("strides", 0)), nil, "attribute \"strides\" is [0]"},
 		{"Conv", 11, in("float32[b,3,8]", "float32[6,3,3]"), attrs(ints("pads", 1)), nil, "attribute \"pads\" has 1 numbers, want 2"},
 		{"Conv", 11, in("float32[b,3,8]", "float32[6,3,3]"), attrs(str("auto_pad", "SAME")), nil, "auto_pad \"SAME\" is none of"},

@@ -94,7 +94,7 @@ func (s *state) valOf(p poly) val {
 			if j > 0 {
 				b.WriteByte('*')
 			}
-			b.WriteString(f)
+			b.WriteString(operand(f, "*/"))
 		}
 		if len(m.f) == 0 {
 			b.WriteString(strconv.FormatInt(c, 10))
@@ -238,12 +238,20 @@ func (s *state) mul(a, b val) val {
 	return s.valOf(p)
 }
 
-// operand puts sums in parentheses.
-func (s *state) operand(v val) string {
-	if len(s.syms[v.sym]) > 1 {
-		return "(" + v.sym + ")"
+// operand puts what is more than one name or product into parentheses, so that a text reads as the expression it stands for. Models bring texts of their own.
+func operand(text string, also string) string {
+	depth := 0
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case depth == 0 && strings.IndexByte("+- "+also, c) >= 0:
+			return "(" + text + ")"
+		}
 	}
-	return v.sym
+	return text
 }
 
 // divFloor returns floor(a / n) for n > 0: exactly where every coefficient divides, else as a symbol of its own.
@@ -264,7 +272,7 @@ func (s *state) divFloor(a val, n int64) val {
 	if p, ok := dividePoly(s.polyOf(a), mono{c: n}); ok {
 		return s.valOf(p)
 	}
-	text := "floor(" + s.operand(a) + "/" + strconv.FormatInt(n, 10) + ")"
+	text := "floor(" + operand(a.sym, "") + "/" + strconv.FormatInt(n, 10) + ")"
 	if len(text) > maxText {
 		return val{}
 	}
@@ -295,7 +303,7 @@ func (s *state) quotient(a, b val) val {
 		if p, ok := dividePoly(s.polyOf(a), mono{c: b.n}); ok {
 			return s.valOf(p)
 		}
-		text := "(" + s.operand(a) + "/" + strconv.FormatInt(b.n, 10) + ")"
+		text := "(" + operand(a.sym, "") + "/" + strconv.FormatInt(b.n, 10) + ")"
 		if len(text) > maxText {
 			return val{}
 		}
