@@ -16,6 +16,7 @@ import (
 type comparison struct {
 	Engines   []string           `json:"engines"`
 	Tolerance float64            `json:"tolerance"`
+	Absolute  float64            `json:"absolute_tolerance"`
 	Outputs   []trace.Difference `json:"outputs"`
 	// First is the first computed value that differs, looked for only when an output does; Agreed counts the values before it.
 	First  *trace.Difference `json:"first,omitempty"`
@@ -23,17 +24,22 @@ type comparison struct {
 	OK     bool              `json:"ok"`
 }
 
+func (c comparison) tolerance() trace.Tolerance {
+	return trace.Tolerance{Rel: c.Tolerance, Abs: c.Absolute}
+}
+
 func (a *app) compareCommand() *cobra.Command {
 	var in inputFlags
 	var names []string
-	var tol float64
+	var tol trace.Tolerance
 	var f gradFlags
 	var backward bool
 	cmd := &cobra.Command{
 		Use:   "compare MODEL [INPUT…]",
 		Short: "Run a model on two engines and find where they differ",
 		Long: `Runs a model on two engines and compares its outputs. When one differs, every value on the way is compared too, and the first that differs is named with its node.
-Errors are relative: max|a-b| / (1e-6 + max|a|). Integers and text must be equal. The exit status is 1 when an output differs by more than --tol.
+Floating-point values agree when max|a-b| <= --atol + --tol·max|a|; integers and text must be equal. The error printed is max|a-b| / (1e-6 + max|a|).
+The exit status is 1 when an output differs.
 
 ` + inputHelp,
 		Example: `  onnxrl compare net.onnx --engines ort,portable --bind batch=4`,
@@ -82,13 +88,14 @@ Errors are relative: max|a-b| / (1e-6 + max|a|). Integers and text must be equal
 	f.add(cmd)
 	fl := cmd.Flags()
 	fl.StringSliceVar(&names, "engines", engineNames(), "the two engines; the first is the reference")
-	fl.Float64Var(&tol, "tol", 1e-4, "largest relative error that is no difference")
+	fl.Float64Var(&tol.Rel, "tol", trace.DefaultTolerance.Rel, "relative part of the tolerance")
+	fl.Float64Var(&tol.Abs, "atol", trace.DefaultTolerance.Abs, "absolute part of the tolerance")
 	fl.BoolVar(&backward, "grad", false, "compare the gradients too; --loss, --wrt, --freeze and --stop say which")
 	return cmd
 }
 
-func compareEngines(cmd *cobra.Command, engines [2]engine.Compiler, m *onnx.Model, feeds map[string]*tensor.Tensor, tol float64) (comparison, error) {
-	c := comparison{Engines: []string{engines[0].Name(), engines[1].Name()}, Tolerance: tol, OK: true}
+func compareEngines(cmd *cobra.Command, engines [2]engine.Compiler, m *onnx.Model, feeds map[string]*tensor.Tensor, tol trace.Tolerance) (comparison, error) {
+	c := comparison{Engines: []string{engines[0].Name(), engines[1].Name()}, Tolerance: tol.Rel, Absolute: tol.Abs, OK: true}
 	outs, err := trace.Outputs(cmd.Context(), engines[0], engines[1], m, feeds, trace.Options{})
 	if err != nil {
 		return c, err
@@ -106,13 +113,13 @@ func compareEngines(cmd *cobra.Command, engines [2]engine.Compiler, m *onnx.Mode
 func (a *app) printComparison(c comparison) error {
 	for _, d := range c.Outputs {
 		status := "ok"
-		if !d.Within(c.Tolerance) {
+		if !d.Within(c.tolerance()) {
 			status = "DIFFERS"
 		}
 		fmt.Fprintf(a.out, "output %q: %s  %s\n", d.Value, d, status)
 	}
 	if c.OK {
-		_, err := fmt.Fprintf(a.out, "%s and %s agree on %s to %.3g\n", c.Engines[0], c.Engines[1], plural(len(c.Outputs), "output"), c.Tolerance)
+		_, err := fmt.Fprintf(a.out, "%s and %s agree on %s\n", c.Engines[0], c.Engines[1], plural(len(c.Outputs), "output"))
 		return err
 	}
 	if c.First == nil {

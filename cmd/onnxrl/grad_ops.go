@@ -108,12 +108,13 @@ func opName(domain, op string) string {
 
 // coverageTable is the table without any check. only restricts it to some operators.
 func coverageTable(only []string) (gradOps, error) {
-	cases := map[string]int{}
+	cases, rules := map[string]int{}, map[string]autodiff.OpCoverage{}
 	var order []string
 	for _, c := range opcases.All() {
 		name := opName(c.Domain, c.Op)
 		if cases[name] == 0 {
 			order = append(order, name)
+			rules[name] = autodiff.CoverageOf(c.Domain, c.Op)
 		}
 		cases[name]++
 	}
@@ -132,7 +133,7 @@ func coverageTable(only []string) (gradOps, error) {
 	slices.Sort(order)
 	for _, name := range order {
 		if !listed[name] && wanted(name) {
-			t.Beyond = append(t.Beyond, gradOp{Op: name, Rule: "rule", Cases: cases[name], Covered: cases[name] >= opcases.MinCases})
+			t.Beyond = append(t.Beyond, gradOp{Op: name, Rule: rules[name].Kind.String(), Since: rules[name].Since, Cases: cases[name], Covered: cases[name] >= opcases.MinCases})
 		}
 	}
 	for _, name := range only {
@@ -237,7 +238,7 @@ func (a *app) printGradOps(t gradOps) error {
 			if g.ORTTraining {
 				trained = "yes"
 			}
-			if !listed || g.Since == 0 {
+			if g.Since == 0 {
 				since = ""
 			}
 			if !listed {

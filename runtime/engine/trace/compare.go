@@ -17,10 +17,12 @@ type Difference struct {
 	// Node describes the node that made the value and Op is its operator; empty for outputs compared as such.
 	Node string `json:"node,omitempty"`
 	Op   string `json:"op,omitempty"`
-	// Error is max|a−b| / (1e-6 + max|a|) over the finite elements of a, the first engine's value. Problem, when not empty, says what cannot be measured so: another type or shape, a NaN or infinity
-	// on one side only, another integer or text. Error is then 0.
-	Error   float64 `json:"max_error"`
-	Problem string  `json:"problem,omitempty"`
+	// AbsError is max|a−b|, Scale is max|a| over the finite elements of a, the first engine's value, and Error their quotient, AbsError / (1e-6 + Scale). Problem, when not empty, says what cannot be measured so: another type or shape, a NaN or infinity
+	// on one side only, another integer or text. The errors are then 0.
+	Error    float64 `json:"max_error"`
+	AbsError float64 `json:"max_abs_error"`
+	Scale    float64 `json:"scale"`
+	Problem  string  `json:"problem,omitempty"`
 	// Index is the row-major place of the largest difference, A and B what the two engines have there.
 	Index int    `json:"index"`
 	A     string `json:"a,omitempty"`
@@ -29,8 +31,17 @@ type Difference struct {
 	Inputs []Operand `json:"inputs,omitempty"`
 }
 
-// Within reports whether the two values agree to a relative tolerance.
-func (d Difference) Within(tol float64) bool { return d.Problem == "" && d.Error <= tol }
+// Tolerance says what is no difference: max|a−b| ≤ Abs + Rel·max|a|. The absolute part is for values that are the rest of a cancellation, such as the gradient of something that the loss does
+// not depend on; there nothing but rounding is left to compare.
+type Tolerance struct{ Rel, Abs float64 }
+
+// DefaultTolerance suits float32.
+var DefaultTolerance = Tolerance{Rel: 1e-4, Abs: 1e-6}
+
+// Within reports whether the two values agree.
+func (d Difference) Within(t Tolerance) bool {
+	return d.Problem == "" && d.AbsError <= t.Abs+t.Rel*d.Scale
+}
 
 // String prints the difference in one line, without the value's name.
 func (d Difference) String() string {
@@ -65,14 +76,14 @@ func Diff(a, b *tensor.Tensor) Difference {
 		e := math.Abs(p - q)
 		if !a.DType().IsFloat() || math.IsNaN(e) || math.IsInf(e, 0) {
 			d.Problem = fmt.Sprintf("element %d is %v and %v", i, p, q)
-			d.Error, d.Index, d.A, d.B = 0, i, fmt.Sprint(p), fmt.Sprint(q)
+			d.Index, d.A, d.B = i, fmt.Sprint(p), fmt.Sprint(q)
 			return d
 		}
 		if e > worst {
 			worst, d.Index, d.A, d.B = e, i, fmt.Sprint(p), fmt.Sprint(q)
 		}
 	}
-	d.Error = min(worst/(1e-6+most), math.MaxFloat64)
+	d.AbsError, d.Scale, d.Error = worst, most, min(worst/(1e-6+most), math.MaxFloat64)
 	return d
 }
 
@@ -93,7 +104,7 @@ func diffOpaque(a, b *tensor.Tensor) Difference {
 
 // Compare runs the model on two engines and returns the first computed value on which they differ by more than tol, nil when there is none, and how many values agreed before it. Since every
 // value before it agrees, its node is where the engines part.
-func Compare(ctx context.Context, a, b engine.Compiler, m *onnx.Model, in map[string]*tensor.Tensor, tol float64, o Options) (first *Difference, agreed int, err error) {
+func Compare(ctx context.Context, a, b engine.Compiler, m *onnx.Model, in map[string]*tensor.Tensor, tol Tolerance, o Options) (first *Difference, agreed int, err error) {
 	seen := map[onnx.Value]Range{}
 	err = Values(ctx, []engine.Compiler{a, b}, m, in, o, func(v Visit) error {
 		if v.Source != Computed {

@@ -131,11 +131,11 @@ func TestCompareFindsTheNode(t *testing.T) {
 	a := portable.New()
 	b := other{portable.New(), "Tanh", "Sigmoid"}
 	outs, err := trace.Outputs(t.Context(), a, b, m, in, trace.Options{})
-	if err != nil || len(outs) != 1 || outs[0].Value != "y" || outs[0].Within(1e-4) {
+	if err != nil || len(outs) != 1 || outs[0].Value != "y" || outs[0].Within(trace.DefaultTolerance) {
 		t.Fatalf("outputs: %+v, %v", outs, err)
 	}
 	for _, budget := range []int64{0, 1} {
-		d, agreed, err := trace.Compare(t.Context(), a, b, m, in, 1e-4, trace.Options{Budget: budget})
+		d, agreed, err := trace.Compare(t.Context(), a, b, m, in, trace.DefaultTolerance, trace.Options{Budget: budget})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestCompareFindsTheNode(t *testing.T) {
 			t.Errorf("budget %d: %+v after %d", budget, d, agreed)
 		}
 	}
-	if d, agreed, err := trace.Compare(t.Context(), a, portable.New(), m, in, 0, trace.Options{}); err != nil || d != nil || agreed != 6 {
+	if d, agreed, err := trace.Compare(t.Context(), a, portable.New(), m, in, trace.Tolerance{}, trace.Options{}); err != nil || d != nil || agreed != 6 {
 		t.Errorf("equal engines: %+v, %d agreed, %v", d, agreed, err)
 	}
 }

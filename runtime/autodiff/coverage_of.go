@@ -1,0 +1,8 @@
+package autodiff
+
+import "onnxrl/runtime/onnx"
+
+// CoverageOf is what this package does about one operator, whether the specification marks it as differentiable or not.
+func CoverageOf(domain, op string) OpCoverage {
+	return coverageOf(onnx.NormalizeDomain(domain), op)
+}
