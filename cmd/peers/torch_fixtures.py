@@ -3,7 +3,7 @@
     python torch_fixtures.py OUT [--only NAME ...] [--exporter torchscript|dynamo|both] [--list]
 
 A directory holds model.onnx and data/{input,output,cotangent,grad_param,grad_input}_<i>.pb; the loss is the sum of all outputs times their cotangents. Models are
-exported in training mode and without constant folding, so that parameters keep their names. Needs torch, onnx and, for the dynamo exporter, onnxscript.
+exported in training mode and without constant folding, so that parameters keep their names. Needs torch, onnx, onnxruntime and, for the dynamo exporter, onnxscript.
 """
 
 import argparse
@@ -320,6 +320,17 @@ def export(module, inputs, path, exporter):
         torch.onnx.export(module, tuple(inputs), str(path), input_names=names, opset_version=17, dynamo=False, training=mode, do_constant_folding=False)
 
 
+def verify(d, inputs, outputs):
+    """Fails when the exported model computes something else, as some exports do: then no gradient can be compared."""
+    import onnxruntime
+
+    s = onnxruntime.InferenceSession(str(d / "model.onnx"), providers=["CPUExecutionProvider"])
+    got = s.run(None, {v.name: x.detach().numpy() for v, x in zip(s.get_inputs(), inputs)})
+    for y, g in zip(outputs, got):
+        if not np.allclose(y.detach().numpy(), g, rtol=1e-3, atol=1e-4):
+            raise ValueError("the exported model computes something else than the module")
+
+
 def write(out, name, exporter):
     torch.manual_seed(sum(map(ord, name)))
     module, inputs = LAYERS[name]()
@@ -347,6 +358,7 @@ def write(out, name, exporter):
         save(data / f"output_{i}.pb", n, y)
         save(data / f"cotangent_{i}.pb", n, c)
     loss.backward()
+    verify(d, inputs, outputs)
     have = {t.name: t for t in model.graph.initializer}
     k = 0
     for n, p in module.named_parameters():

@@ -19,6 +19,8 @@ type Context struct {
 	wants    []bool
 	captures []onnx.Value
 	fused    map[*onnx.Node]fused
+	lifted   map[*onnx.TensorProto]onnx.Value
+	pass     *pass
 }
 
 // Builder returns the underlying builder, for sub-graphs and other rare needs.

@@ -139,6 +139,8 @@ type pass struct {
 	// reserved holds the gradient outputs published so far; base is the number of forward nodes, which gradient nodes follow.
 	reserved map[string]bool
 	base     int
+	// grown is set once an expansion has replaced a node.
+	grown bool
 }
 
 // prepare copies the model's structure, normalises it and infers all types.
@@ -158,14 +160,12 @@ func prepare(m *onnx.Model, o Options) (*pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range m.Graph.Node {
-		if err := env.Apply(n); err != nil {
-			return nil, err
-		}
+	p := &pass{model: m, rules: rules(), reserved: map[string]bool{}, c: &Context{b: onnx.Extend(m), env: env, opset: m.Opset("")}}
+	p.c.pass = p
+	if err := p.infer(env); err != nil {
+		return nil, err
 	}
-	b := onnx.Extend(m)
-	env.Track(b)
-	return &pass{model: m, rules: rules(), reserved: map[string]bool{}, c: &Context{b: b, env: env, opset: m.Opset("")}}, nil
+	return p, nil
 }
 
 // resolve turns an objective's patterns into names and declares its cotangent inputs.

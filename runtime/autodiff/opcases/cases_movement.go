@@ -67,6 +67,33 @@ func movementCases() []Case {
 	}
 }
 
+// sequenceCases go through sequences of tensors, as exporters write torch.split, torch.unbind and torch.stack.
+func sequenceCases() []Case {
+	at := func(b *onnx.Builder, seq onnx.Value, i int) onnx.Value {
+		return b.Op("SequenceAt", []onnx.Value{seq, b.Int(i)})
+	}
+	return []Case{
+		op("SplitToSequence", "sizes", Any(2, 5), Ints(2, 3)).graph(func(b *onnx.Builder, in []onnx.Value) []onnx.Value {
+			s := b.Op("SplitToSequence", in, onnx.AttrInt("axis", 1))
+			return []onnx.Value{at(b, s, 0), b.Op("Exp", []onnx.Value{at(b, s, -1)})}
+		}),
+		op("SplitToSequence", "chunks", Any(5, 2), Int(2)).graph(func(b *onnx.Builder, in []onnx.Value) []onnx.Value {
+			s := b.Op("SplitToSequence", in)
+			return []onnx.Value{at(b, s, 2), b.Op("Exp", []onnx.Value{at(b, s, 1)})}
+		}),
+		op("SplitToSequence", "unbind and stack", Any(3, 2)).graph(func(b *onnx.Builder, in []onnx.Value) []onnx.Value {
+			s := b.Op("SplitToSequence", in, onnx.AttrInt("keepdims", 0))
+			t := b.Op("SequenceConstruct", []onnx.Value{at(b, s, 2), b.Op("Exp", []onnx.Value{at(b, s, 0)})})
+			t = b.Op("SequenceInsert", []onnx.Value{t, at(b, s, 1), b.Int(1)})
+			return []onnx.Value{b.Op("ConcatFromSequence", []onnx.Value{t}, onnx.AttrInt("axis", 1), onnx.AttrInt("new_axis", 1))}
+		}),
+		op("SplitToSequence", "erased", Any(3, 2), Int(1)).graph(func(b *onnx.Builder, in []onnx.Value) []onnx.Value {
+			s := b.Op("SequenceErase", []onnx.Value{b.Op("SplitToSequence", in), b.Int(0)})
+			return []onnx.Value{b.Op("ConcatFromSequence", []onnx.Value{s}, onnx.AttrInt("axis", 0))}
+		}),
+	}
+}
+
 func padCases() []Case {
 	mode := func(m string) *onnx.Attribute { return onnx.AttrStr("mode", m) }
 	return []Case{
