@@ -21,7 +21,8 @@ const foreignCases = 1463
 func TestPortable(t *testing.T) {
 	e := portable.New()
 	defer e.Close()
-	foreign(t, e, 700)
+	own(t, e)
+	foreign(t, e, 1400)
 }
 
 // foreign runs ONNX's cases and compares the outcomes with the recorded ones.
@@ -76,5 +77,29 @@ func golden(t *testing.T, name string, rs []nodecases.Result) {
 	}
 	for _, l := range other {
 		t.Errorf("changed, run with -update when this is meant: %s", l)
+	}
+}
+
+// ownCases is how many cases of our own are committed.
+const ownCases = 251
+
+// own runs the committed cases; every engine passes them all.
+func own(t *testing.T, e engine.Compiler) {
+	cases, err := nodecases.Open(filepath.Join("testdata", "own.tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Their expected values are one float32 implementation's, so sums of a hundred terms differ in their last digits.
+	rs, err := nodecases.Run(t.Context(), cases, e, nodecases.Options{Tolerance: nodecases.Tolerance{Rel: 1e-4, Abs: 2e-5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rs {
+		if r.Outcome != nodecases.Pass {
+			t.Errorf("%s: %s: %s", r.Name, r.Outcome, r.Reason)
+		}
+	}
+	if len(rs) != ownCases {
+		t.Errorf("%d own cases run, expected %d", len(rs), ownCases)
 	}
 }

@@ -1,0 +1,20 @@
+//go:build cgo
+
+package nodecases_test
+
+import (
+	"testing"
+
+	"onnxrl/runtime/ort"
+	"onnxrl/runtime/ort/library"
+)
+
+func TestORT(t *testing.T) {
+	e, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	own(t, e)
+	foreign(t, e, 1300)
+}
