@@ -25,7 +25,8 @@ type Fact struct {
 	// Type is the tensor type. For values that are not dense tensors (sequences, maps, optionals) Kind says so and Type is that of the elements.
 	Type onnx.TensorType
 	Kind Kind
-	// Const is the content when it is known and has at most MaxConst elements, shared with the model. It must not be changed.
+	// Const is the content when it is known, shared with the model: that of initializers and of computed values up to MaxConst elements, and whatever Set records.
+	// It must not be changed.
 	Const *tensor.Tensor
 	// Ints is the content of an integer tensor as extents in row-major order, known or symbolic, where Const is nil but the elements are traceable to shapes.
 	Ints []onnx.Dim
@@ -69,6 +70,7 @@ type Env struct {
 	opset    int // of the standard domain
 	imports  []*onnx.OperatorSet
 	facts    map[string]*Fact
+	inputs   map[string]bool              // inputs of graph, even where an initializer gives them a default
 	init     map[string]*onnx.TensorProto // initializers whose content has not been asked for
 	declared map[string]*onnx.ValueInfo   // value_info and outputs
 	bodies   map[*onnx.Graph]*Env
@@ -120,7 +122,7 @@ func NewEnv(m *onnx.Model, bind map[string]int) (*Env, error) {
 }
 
 func newEnv(s *state, parent *Env, g *onnx.Graph) *Env {
-	e := &Env{state: s, parent: parent, graph: g, facts: make(map[string]*Fact, len(g.GetNode())+len(g.GetInitializer())), init: map[string]*onnx.TensorProto{}}
+	e := &Env{state: s, parent: parent, graph: g, facts: make(map[string]*Fact, len(g.GetNode())+len(g.GetInitializer())), inputs: map[string]bool{}, init: map[string]*onnx.TensorProto{}}
 	if parent != nil {
 		e.opset, e.imports, e.depth = parent.opset, parent.imports, parent.depth+1
 	}
@@ -144,13 +146,13 @@ func (e *Env) declare() error {
 		if err != nil {
 			return err
 		}
-		if old, ok := e.facts[v.GetName()]; ok {
-			// An input added after its initializer only makes the initializer a default.
-			old.Const = nil
+		e.inputs[v.GetName()] = true
+		if old := e.facts[v.GetName()]; old == nil {
+			e.facts[v.GetName()] = &f
+		} else if e.init[v.GetName()] != nil {
+			// An input added after its initializer makes the initializer a default, whose content may change.
 			delete(e.init, v.GetName())
-			continue
 		}
-		e.facts[v.GetName()] = &f
 	}
 	for ; e.ninit < len(e.graph.GetInitializer()); e.ninit++ {
 		t := e.graph.Initializer[e.ninit]
@@ -158,9 +160,13 @@ func (e *Env) declare() error {
 		if err != nil {
 			return err
 		}
-		in, isInput := e.facts[t.GetName()]
+		old, isInput := e.facts[t.GetName()], e.inputs[t.GetName()]
+		if old != nil && !isInput {
+			// Whoever added it to the graph has told its fact already.
+			continue
+		}
 		if isInput {
-			if f.Type, err = merge(f.Type, in.Type); err != nil {
+			if f.Type, err = merge(f.Type, old.Type); err != nil {
 				return fmt.Errorf("initializer %q: %w", t.GetName(), err)
 			}
 		}

@@ -139,6 +139,16 @@ func TestLargeConstantsAreNotRead(t *testing.T) {
 }
 
 func TestEnvFollowsABuilder(t *testing.T) {
+	for name, follow := range map[string]func(*Env, *onnx.Builder){
+		"tracked": (*Env).Track,
+		// Constants and inputs that the builder adds are found when they are used, too.
+		"nodes only": func(e *Env, b *onnx.Builder) { b.OnNode(e.Apply) },
+	} {
+		t.Run(name, func(t *testing.T) { followBuilder(t, follow) })
+	}
+}
+
+func followBuilder(t *testing.T, follow func(*Env, *onnx.Builder)) {
 	b := onnx.NewBuilder("grow", 18)
 	x := b.Input("x", onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("batch"), onnx.Known(6)}})
 	m, err := b.Model()
@@ -149,14 +159,21 @@ func TestEnvFollowsABuilder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.OnNode(e.Apply)
-	// Constants and inputs that the builder adds later are found.
+	follow(e, b)
 	y := b.Op("Reshape", []onnx.Value{x, b.Ints(-1, 3)})
 	z := b.Op("Add", []onnx.Value{y, b.Input("bias", onnx.TypeOf(tensor.Float32, 3))})
 	if err := b.Err(); err != nil {
 		t.Fatal(err)
 	}
 	wantTypes(t, e, string(y)+" float32[batch*2,3]", string(z)+" float32[batch*2,3]")
+	if f, _ := e.Fact("no such value"); f.Const != nil {
+		t.Error("a value that nobody made has content")
+	}
+	if c := b.Ints(-1, 3); e.Type(c).String() != "int64[2]" {
+		t.Errorf("a constant is %v", e.Type(c))
+	} else if f, _ := e.Fact(c); f.Const == nil {
+		t.Error("the content of a constant got lost")
+	}
 	b.Op("Concat", []onnx.Value{z, x}, onnx.AttrInt("axis", 0))
 	var at *Error
 	if err := b.Err(); !errors.As(err, &at) || !strings.Contains(at.Node, "Concat") {
