@@ -21,6 +21,8 @@ type Context struct {
 	fused    map[*onnx.Node]fused
 	lifted   map[*onnx.TensorProto]onnx.Value
 	pass     *pass
+	// grown is set once an expansion has replaced a node.
+	grown bool
 }
 
 // Builder returns the underlying builder, for sub-graphs and other rare needs.

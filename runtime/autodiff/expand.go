@@ -31,6 +31,12 @@ func (p *pass) expand() error {
 	}
 	p.model.Graph.Node = make([]*onnx.Node, 0, len(old))
 	for _, n := range old {
+		if p.c.grown {
+			// What an expansion made may be known more precisely than what it replaces, such as the extent of an unrolled loop's output.
+			if err := p.c.env.Apply(n); err != nil {
+				return err
+			}
+		}
 		if !on[n] {
 			p.model.Graph.Node = append(p.model.Graph.Node, n)
 			continue
@@ -77,6 +83,7 @@ func (p *pass) expandNode(n *onnx.Node, depth int) error {
 	if err := p.c.b.Err(); err != nil {
 		return fmt.Errorf("expand %s: %w", n.Describe(), err)
 	}
+	p.c.grown = true
 	made := p.model.Graph.Node[mark:]
 	p.model.Graph.Node = p.model.Graph.Node[:mark:mark]
 	for _, m := range made {

@@ -8,6 +8,6 @@ var rules = sync.OnceValue(func() ruleTable {
 		arithmeticRules, elementwiseRules, activationRules, reduceRules, matrixRules, movementRules, padRules, indexingRules, scatterRules,
 		contribRules, zeroRules,
 		convRules, poolRules, normRules, recurrentRules, resizeRules,
-		spaceRules, dropoutRules, lossRules, gridRules, fourierRules, attentionRules,
+		spaceRules, dropoutRules, lossRules, gridRules, fourierRules, attentionRules, controlRules,
 	)
 })

@@ -11,6 +11,7 @@ func All() []Case {
 		reduceCases(),
 		matrixCases(),
 		movementCases(),
+		sequenceCases(),
 		padCases(),
 		indexingCases(),
 		zeroCases(),
@@ -24,5 +25,6 @@ func All() []Case {
 		lossCases(),
 		fourierCases(),
 		attentionCases(),
+		controlCases(),
 	)
 }

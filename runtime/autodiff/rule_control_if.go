@@ -1,0 +1,58 @@
+package autodiff
+
+import "onnxrl/runtime/onnx"
+
+var controlRules = []Rule{
+	{Op: "If", Since: 1, Expand: expandIf, VJP: vjpIf},
+	{Op: "Loop", Since: 1, Expand: expandLoop},
+	{Op: "Scan", Since: 9, Expand: expandScan},
+}
+
+// expandIf inlines the branch that a constant condition takes.
+func expandIf(c *Context, n *onnx.Node) ([]onnx.Value, error) {
+	cond := c.Known(n.In(0))
+	if cond == nil {
+		return nil, nil
+	}
+	branch := "else_branch"
+	if cond.Bools()[0] {
+		branch = "then_branch"
+	}
+	outs := c.inline(n.Body(branch), nil)
+	for i, v := range outs {
+		// Outputs may be outer values or twice the same.
+		outs[i] = c.Unary("Identity", v)
+	}
+	return outs, c.b.Err()
+}
+
+// vjpIf is an If on the same condition, whose branches compute their half of the forward pass again and the gradients of the outer values that either branch uses.
+func vjpIf(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
+	captures := c.Captures()
+	d := make([]onnx.Value, 1+len(captures))
+	var wrt []onnx.Value
+	var at []int
+	for i, v := range captures {
+		if c.Wants(1 + i) {
+			wrt, at = append(wrt, v), append(at, 1+i)
+		}
+	}
+	if wrt == nil {
+		return d, nil
+	}
+	// Rules inside the branches change the context's view of the current node.
+	saved := *c
+	var attrs []*onnx.Attribute
+	for _, branch := range []string{"then_branch", "else_branch"} {
+		sub, err := c.pass.branchGradient(branch, n.Body(branch), g, wrt)
+		if err != nil {
+			return nil, err
+		}
+		attrs = append(attrs, onnx.AttrGraph(branch, sub))
+	}
+	c.node, c.wants, c.captures = saved.node, saved.wants, saved.captures
+	for i, v := range c.OpN("If", len(wrt), []onnx.Value{n.In(0)}, attrs...) {
+		d[at[i]] = v
+	}
+	return d, nil
+}

@@ -1,0 +1,173 @@
+package autodiff
+
+import (
+	"fmt"
+
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/onnx/shape"
+)
+
+// inline appends a copy of a sub-graph's nodes, args standing for its inputs, and returns its outputs. Outer values that the sub-graph captures keep their names, all
+// others get fresh ones, so that a body can be inlined many times. Initializers are shared by all copies.
+func (c *Context) inline(g *onnx.Graph, args []onnx.Value) []onnx.Value {
+	if len(args) != len(g.Input) {
+		c.Fail("sub-graph %q has %d inputs, %d are given", g.Name, len(g.Input), len(args))
+	}
+	if len(g.SparseInitializer) > 0 {
+		c.Fail("sub-graph %q has sparse initializers, which are not supported here", g.Name)
+	}
+	if c.b.Err() != nil {
+		return make([]onnx.Value, len(g.Output))
+	}
+	names := map[string]string{}
+	for i, v := range g.Input {
+		names[v.Name] = string(args[i])
+	}
+	for _, t := range g.Initializer {
+		names[t.Name] = string(c.lift(t))
+	}
+	for _, n := range g.Node {
+		c.b.Append(c.renamed(n, names))
+	}
+	out := make([]onnx.Value, len(g.Output))
+	for i, v := range g.Output {
+		out[i] = onnx.Value(rename(names, v.Name))
+	}
+	return out
+}
+
+// lift makes a sub-graph's initializer one of the main graph, once.
+func (c *Context) lift(t *onnx.TensorProto) onnx.Value {
+	if v, ok := c.lifted[t]; ok {
+		return v
+	}
+	x, err := onnx.TensorOf(t)
+	if err != nil {
+		c.b.Fail(err)
+		return ""
+	}
+	v := c.b.Fresh(t.Name)
+	main := c.b.Graph()
+	main.Initializer = append(main.Initializer, onnx.ProtoOf(string(v), x))
+	c.env.Set(v, shape.Fact{Type: onnx.TypeOf(x.DType(), x.Shape()...), Const: x})
+	if c.lifted == nil {
+		c.lifted = map[*onnx.TensorProto]onnx.Value{}
+	}
+	c.lifted[t] = v
+	return v
+}
+
+func rename(names map[string]string, name string) string {
+	if to, ok := names[name]; ok {
+		return to
+	}
+	return name
+}
+
+// renamed copies a node with fresh names for its outputs, which it adds to names, and for all that its own sub-graphs define.
+func (c *Context) renamed(n *onnx.Node, names map[string]string) *onnx.Node {
+	m := n.ShallowClone()
+	for i, v := range m.Input {
+		m.Input[i] = rename(names, v)
+	}
+	for i, a := range m.Attribute {
+		if a.G != nil {
+			m.Attribute[i] = onnx.AttrGraph(a.Name, c.renamedGraph(a.G, names))
+		}
+	}
+	for i, v := range m.Output {
+		if v != "" {
+			names[v] = string(c.b.Fresh(v))
+			m.Output[i] = names[v]
+		}
+	}
+	// Copies of one node must not share its name.
+	m.Name = ""
+	m.Name = nodeName(m)
+	return m
+}
+
+func (c *Context) renamedGraph(g *onnx.Graph, outer map[string]string) *onnx.Graph {
+	names := map[string]string{}
+	for k, v := range outer {
+		names[k] = v
+	}
+	g = g.ShallowClone()
+	g.ValueInfo = nil
+	for _, v := range g.Input {
+		names[v.Name] = string(c.b.Fresh(v.Name))
+		v.Name = names[v.Name]
+	}
+	for _, t := range g.Initializer {
+		names[t.Name] = string(c.lift(t))
+	}
+	g.Initializer = nil
+	for i, n := range g.Node {
+		g.Node[i] = c.renamed(n, names)
+	}
+	for _, v := range g.Output {
+		v.Name = rename(names, v.Name)
+	}
+	return g
+}
+
+// branchGradient builds a sub-graph that computes a branch again and from it the gradients of the captured values wrt, in order; values that the branch does not use get
+// zeros. g holds the gradients of the branch's outputs. The nodes are made at the end of the main graph, where the builder and inference work, and moved.
+func (p *pass) branchGradient(name string, body *onnx.Graph, g, wrt []onnx.Value) (*onnx.Graph, error) {
+	main := p.c.b.Graph()
+	mark, scope := len(main.Node), p.c.b.SetScope("")
+	p.c.b.SetScope(scope + name + "/")
+	defer p.c.b.SetScope(scope)
+	outs := p.c.inline(body, nil)
+	inlined := main.Node[mark:]
+	main.Node = main.Node[:mark:mark]
+	for _, n := range inlined {
+		if err := p.expandNode(n, 0); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.c.b.Err(); err != nil {
+		return nil, err
+	}
+	forward := append([]*onnx.Node(nil), main.Node[mark:]...)
+	obj := objective{stop: map[string]bool{}}
+	grads := map[string][]onnx.Value{}
+	for i, o := range outs {
+		if g[i] == "" {
+			continue
+		}
+		if !p.c.Type(o).Equal(p.c.Type(g[i])) {
+			return nil, fmt.Errorf("output %d of %s is %v, its gradient %v: branches must agree in shape", i, name, p.c.Type(o), p.c.Type(g[i]))
+		}
+		obj.Losses = append(obj.Losses, Loss{Value: string(o)})
+		grads[string(o)] = append(grads[string(o)], g[i])
+	}
+	for _, w := range wrt {
+		obj.wrt = append(obj.wrt, string(w))
+	}
+	k := p.mark(obj, forward)
+	for i := len(forward) - 1; i >= 0; i-- {
+		if n := forward[i]; k.on(n) {
+			p.c.b.SetScope(scope + "grad/" + nodeName(n) + "/")
+			if err := p.backward(n, obj, k, grads); err != nil {
+				return nil, err
+			}
+		}
+	}
+	p.c.b.SetScope(scope + name + "/")
+	sub := &onnx.Graph{Name: name}
+	for _, w := range wrt {
+		d := p.accumulate(grads, string(w))
+		if d == "" {
+			d = p.c.ZerosLike(w)
+		}
+		d = p.c.Unary("Identity", d)
+		sub.Output = append(sub.Output, onnx.NewValueInfo(d, p.c.Type(d)))
+	}
+	if err := p.c.b.Err(); err != nil {
+		return nil, err
+	}
+	sub.Node = append(sub.Node, main.Node[mark:]...)
+	main.Node = main.Node[:mark:mark]
+	return sub, nil
+}
