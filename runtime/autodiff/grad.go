@@ -139,8 +139,6 @@ type pass struct {
 	// reserved holds the gradient outputs published so far; base is the number of forward nodes, which gradient nodes follow.
 	reserved map[string]bool
 	base     int
-	// grown is set once an expansion has replaced a node.
-	grown bool
 }
 
 // prepare copies the model's structure, normalises it and infers all types.
