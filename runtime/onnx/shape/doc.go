@@ -23,5 +23,5 @@
 //
 // Write one function in the file of its family (rule_<family>.go), taking a *call and setting its outputs, and add one line to the family's table (table_*.go):
 // the signature there checks arity, kinds and element types before the function runs. If shape computations pass through the operator, name a fold function too.
-// A test compares the table with the operators that the engines execute and autodiff differentiates.
+// A test counts the table against the operators of the ONNX specification.
 package shape
