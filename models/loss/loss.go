@@ -3,6 +3,7 @@ package loss
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -51,10 +52,14 @@ type builder struct {
 	*onnx.Builder
 	env   *shape.Env
 	term  Term
+	index int
 	y     onnx.Value
 	batch onnx.Dim
-	// target is the targets' input, declared by the kind.
-	target onnx.Value
+	// graph is the loss graph of kind "onnx", at the opset of the model.
+	graph *onnx.Model
+	// target is the targets' input, declared by the kind; targets holds those of all terms, because terms on one output share theirs.
+	target  onnx.Value
+	targets map[string]onnx.TensorType
 }
 
 // kind makes the per-sample loss, float32[batch], and optional metrics of the same shape. It declares its target input.
@@ -95,13 +100,21 @@ func (t Term) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Attach returns a copy of m, which must use opset 13 or later, with the losses appended. The batch is the first extent of each prediction. Its own outputs stay. It also returns the
-// metric outputs that were added.
+// Attach returns a copy of m, which must use opset 13 or later, with the losses appended. The batch is the first extent of each prediction. Its own outputs stay. Where a loss graph
+// uses a newer opset than m, the copy is upgraded to it. It also returns the metric outputs that were added. Terms on one output share its targets, which must then have one type.
 func Attach(m *onnx.Model, terms []Term) (*onnx.Model, []string, error) {
 	if len(terms) == 0 {
 		return nil, nil, fmt.Errorf("attach loss: no term is given")
 	}
-	out := m.ShallowClone()
+	for i, t := range terms {
+		if err := t.Validate(); err != nil {
+			return nil, nil, fmt.Errorf("attach loss, term %d: %w", i, err)
+		}
+	}
+	out, graphs, err := align(m, terms)
+	if err != nil {
+		return nil, nil, fmt.Errorf("attach loss: %w", err)
+	}
 	env, err := shape.Infer(out, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("attach loss: %w", err)
@@ -111,10 +124,8 @@ func Attach(m *onnx.Model, terms []Term) (*onnx.Model, []string, error) {
 	b.SetScope("loss/")
 	var total, weight onnx.Value
 	var metrics []string
+	targets := map[string]onnx.TensorType{}
 	for i, t := range terms {
-		if err := t.Validate(); err != nil {
-			return nil, nil, fmt.Errorf("attach loss, term %d: %w", i, err)
-		}
 		if !slices.ContainsFunc(m.Graph.Output, func(v *onnx.ValueInfo) bool { return v.Name == t.Output }) {
 			var names []string
 			for _, v := range m.Graph.Output {
@@ -130,7 +141,7 @@ func Attach(m *onnx.Model, terms []Term) (*onnx.Model, []string, error) {
 		if weight == "" {
 			weight = b.Input(WeightInput, onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: yt.Dims[:1]})
 		}
-		k := &builder{Builder: b, env: env, term: t, y: y, batch: yt.Dims[0]}
+		k := &builder{Builder: b, env: env, term: t, index: i, y: y, batch: yt.Dims[0], graph: graphs[i], targets: targets}
 		l, ms, err := kinds[t.Kind](k)
 		if err == nil {
 			err = b.Err()
@@ -147,8 +158,11 @@ func Attach(m *onnx.Model, terms []Term) (*onnx.Model, []string, error) {
 		} else {
 			total = b.Op("Add", []onnx.Value{total, sum})
 		}
-		for _, name := range sortedKeys(ms) {
+		for _, name := range slices.Sorted(maps.Keys(ms)) {
 			mo := MetricOutput(name, t.Output)
+			if slices.Contains(metrics, mo) {
+				continue
+			}
 			b.Output(b.Rename(k.weighted(ms[name], weight), mo), onnx.TypeOf(tensor.Float32))
 			metrics = append(metrics, mo)
 		}
@@ -159,15 +173,6 @@ func Attach(m *onnx.Model, terms []Term) (*onnx.Model, []string, error) {
 		return nil, nil, fmt.Errorf("attach loss: %w", err)
 	}
 	return out, metrics, nil
-}
-
-func sortedKeys(m map[string]onnx.Value) []string {
-	var ks []string
-	for k := range m {
-		ks = append(ks, k)
-	}
-	slices.Sort(ks)
-	return ks
 }
 
 // weighted sums a value per sample with the sample weights. A scalar, the mean over the batch that some loss graphs give, counts with the sum of the weights.
@@ -200,9 +205,16 @@ func (b *builder) perSample(v onnx.Value) onnx.Value {
 	return b.Op("Mul", []onnx.Value{s, b.Float(1 / float32(max(n, 1)))})
 }
 
-// declare adds the target input.
+// declare adds the target input, or finds the one that an earlier term on the same output has added.
 func (b *builder) declare(t onnx.TensorType) onnx.Value {
-	b.target = b.Input(TargetInput(b.term.Output), t)
+	name := TargetInput(b.term.Output)
+	b.target = onnx.Value(name)
+	if old, ok := b.targets[name]; !ok {
+		b.targets[name] = t
+		b.Input(name, t)
+	} else if old.String() != t.String() {
+		b.Fail(fmt.Errorf("its targets are %v, those of an earlier loss on the same output %v", t, old))
+	}
 	return b.target
 }
 

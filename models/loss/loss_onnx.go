@@ -2,25 +2,64 @@ package loss
 
 import (
 	"fmt"
-	"strings"
 
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
 )
 
-// custom splices a loss graph of the user's own behind the prediction. Its inputs are "prediction" and "target"; its one output is float32[batch] or a scalar.
-func custom(b *builder) (onnx.Value, map[string]onnx.Value, error) {
-	m := b.term.Model
-	if m == nil {
+// align returns a copy of m and the loss graphs of the terms, by index, all at the newest opset among them and with functions inlined.
+func align(m *onnx.Model, terms []Term) (*onnx.Model, []*onnx.Model, error) {
+	graphs := make([]*onnx.Model, len(terms))
+	opset := m.Opset(onnx.DomainStandard)
+	for i, t := range terms {
+		if t.Kind != "onnx" {
+			continue
+		}
+		g := t.Model
 		var err error
-		if m, err = onnx.Load(b.term.Path); err != nil {
-			return "", nil, err
+		if g == nil {
+			if g, err = onnx.Load(t.Path); err != nil {
+				return nil, nil, fmt.Errorf("term %d: %w", i, err)
+			}
+		}
+		if graphs[i], err = onnx.InlineFunctions(g); err != nil {
+			return nil, nil, fmt.Errorf("term %d: loss graph: %w", i, err)
+		}
+		opset = max(opset, g.Opset(onnx.DomainStandard))
+	}
+	raise := func(m *onnx.Model) (*onnx.Model, error) {
+		if m.Opset(onnx.DomainStandard) == opset {
+			return m.ShallowClone(), nil
+		}
+		return onnx.Upgrade(m, opset)
+	}
+	out, err := raise(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, g := range graphs {
+		if g == nil {
+			continue
+		}
+		if graphs[i], err = raise(g); err != nil {
+			return nil, nil, fmt.Errorf("term %d: loss graph: %w", i, err)
+		}
+		for _, o := range g.OpsetImport {
+			if d := onnx.NormalizeDomain(o.Domain); d != onnx.DomainStandard {
+				if v := out.Opset(d); v != 0 && v != int(o.Version) {
+					return nil, nil, fmt.Errorf("term %d: the loss graph uses version %d of domain %q, the model version %d", i, o.Version, d, v)
+				}
+				out.SetOpset(d, int(o.Version))
+			}
 		}
 	}
-	m, err := onnx.InlineFunctions(m)
-	if err != nil {
-		return "", nil, err
-	}
+	return out, graphs, nil
+}
+
+// custom splices a loss graph of the user's own behind the prediction. Its inputs are "prediction" and "target"; its one output is float32[batch] or a scalar. Its initializers
+// are constants: they are not trained.
+func custom(b *builder) (onnx.Value, map[string]onnx.Value, error) {
+	m := b.graph
 	bind := map[string]onnx.Value{"prediction": b.y}
 	for _, v := range m.Graph.Inputs() {
 		switch v.Name {
@@ -59,7 +98,7 @@ func custom(b *builder) (onnx.Value, map[string]onnx.Value, error) {
 // splice copies the nodes of m, with all names prefixed, and returns its first output.
 func (b *builder) splice(m *onnx.Model, bind map[string]onnx.Value) (onnx.Value, error) {
 	c := m.Clone()
-	prefix := "loss/" + strings.TrimSuffix(b.term.Output, "/") + "/graph/"
+	prefix := fmt.Sprintf("loss/%d/", b.index)
 	rename := map[string]string{}
 	for from, to := range bind {
 		rename[from] = string(to)
