@@ -9,5 +9,6 @@ var rules = sync.OnceValue(func() ruleTable {
 		contribRules, zeroRules,
 		convRules, poolRules, normRules, recurrentRules, resizeRules,
 		spaceRules, dropoutRules, lossRules, gridRules, fourierRules, attentionRules, controlRules,
+		determinantRules, roiRules,
 	)
 })

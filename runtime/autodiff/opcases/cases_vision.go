@@ -13,6 +13,12 @@ func visionCases() []Case {
 	// Sample points lie 0.1 from the middles and edges of elements of axes of up to 4 elements.
 	inner := func(shape ...int) Arg { return Away(-0.9, 0.9, gridKinks(), shape...) }
 	outer := func(shape ...int) Arg { return Away(-1.6, 1.6, gridKinks(), shape...) }
+	rois := func(v ...float32) Arg { return Tensor(tensor.Of(v, len(v)/5, 5)) }
+	pooled := func(v ...int) *onnx.Attribute { return onnx.AttrInts("pooled_shape", v...) }
+	boxes := Values([]int{2, 4}, 0.6, 0.7, 3.9, 3.3, 1.2, 0.4, 4.3, 3.8)
+	aligned := func(height, width, samples int) []*onnx.Attribute {
+		return []*onnx.Attribute{onnx.AttrInt("output_height", height), onnx.AttrInt("output_width", width), onnx.AttrInt("sampling_ratio", samples)}
+	}
 	return []Case{
 		op("DepthToSpace", "depth first", Any(2, 8, 2, 3)).attr(block(2)),
 		op("DepthToSpace", "columns first", Any(1, 8, 3, 2)).attr(block(2), mode("CRD")),
@@ -43,6 +49,21 @@ func visionCases() []Case {
 		op("AffineGrid", "plane", Any(2, 2, 3), Ints(2, 1, 3, 4)).opset(20),
 		op("AffineGrid", "plane corners", Any(1, 2, 3), Ints(1, 2, 4, 3)).attr(corners).opset(20),
 		op("AffineGrid", "volume", Any(1, 3, 4), Ints(1, 1, 2, 3, 2)).opset(20),
+
+		op("Det", "two", Any(2, 2)),
+		op("Det", "three, batch", Any(2, 3, 3)),
+		op("Det", "four, batches", Any(2, 1, 4, 4)),
+		op("Det", "five", Any(5, 5)),
+		op("Det", "singular", Values([]int{2, 2}, 1, 2, 2, 4)).want([]float64{4, -2, -2, 1}),
+
+		op("MaxRoiPool", "one region", Distinct(1, 2, 5, 6), rois(0, 0, 0, 5, 4)).attr(pooled(2, 2)),
+		op("MaxRoiPool", "overlapping", Distinct(2, 2, 6, 6), rois(0, 1, 0, 4, 4, 1, 0, 2, 5, 5, 0, 3, 3, 3, 3)).attr(pooled(2, 3)),
+		op("MaxRoiPool", "scaled", Distinct(1, 1, 6, 5), rois(0, 0, 0, 8, 10, 0, 2, 4, 9, 6)).attr(pooled(3, 2), onnx.AttrFloat("spatial_scale", 0.5)),
+
+		op("RoiAlign", "half pixel", Any(2, 2, 5, 6), boxes, IntsOf([]int{2}, 0, 1)).attr(aligned(2, 3, 2)...),
+		op("RoiAlign", "output half pixel", Any(1, 2, 6, 6), boxes, IntsOf([]int{2}, 0, 0)).attr(aligned(3, 2, 1)...).
+			attr(onnx.AttrStr("coordinate_transformation_mode", "output_half_pixel"), onnx.AttrFloat("spatial_scale", 0.8)),
+		op("RoiAlign", "region fixed", Any(1, 1, 4, 4), boxes.Fixed(), IntsOf([]int{2}, 0, 0)).attr(aligned(2, 2, 3)...),
 
 		op("Dropout", "inference", Any(3, 4), Float(0.5)),
 		op("Dropout", "inference said", Any(2, 3), Float(0.3), Bools(nil, false)),
