@@ -1,0 +1,29 @@
+package autodiff
+
+import (
+	"testing"
+
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/onnx/schema"
+)
+
+// TestBodiesHaveRules makes sure that no operator which the ONNX standard defines by other operators is without a rule: it could be expanded.
+func TestBodiesHaveRules(t *testing.T) {
+	bodies := 0
+	for _, domain := range schema.Domains() {
+		for _, op := range schema.Names(domain) {
+			for opset := MinOpset; opset <= schema.Latest(domain); opset++ {
+				if onnx.SchemaBody(domain, op, opset) == nil {
+					continue
+				}
+				bodies++
+				if rules().find(domain, op, opset) == nil {
+					t.Errorf("%s.%s of opset %d has a body and no rule", domain, op, opset)
+				}
+			}
+		}
+	}
+	if bodies < 100 {
+		t.Errorf("only %d bodies were looked at", bodies)
+	}
+}
