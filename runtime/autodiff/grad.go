@@ -279,6 +279,7 @@ func (p *pass) finish(o Options, res *Gradient) error {
 	if err := p.c.b.Err(); err != nil {
 		return err
 	}
+	p.simplify()
 	var err error
 	if res.Model, err = onnx.Prune(p.model); err != nil {
 		return err

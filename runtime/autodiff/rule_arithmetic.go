@@ -46,6 +46,10 @@ func vjpSub(c *Context, _ *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 
 func vjpMul(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	var d [2]onnx.Value
+	if n.In(0) == n.In(1) {
+		d[0] = c.Scale(c.Mul(g[0], n.In(0)), 2)
+		return d[:], nil
+	}
 	if c.Wants(0) {
 		d[0] = c.Mul(g[0], n.In(1))
 	}
