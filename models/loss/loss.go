@@ -201,6 +201,9 @@ func (b *builder) perSample(v onnx.Value) onnx.Value {
 		}
 		n *= d.Value
 	}
+	if n == 1 {
+		return b.Op("Squeeze", []onnx.Value{v, b.Ints(axes...)})
+	}
 	s := b.Op("ReduceSum", []onnx.Value{v, b.Ints(axes...)}, onnx.AttrInt("keepdims", 0))
 	return b.Op("Mul", []onnx.Value{s, b.Float(1 / float32(max(n, 1)))})
 }
