@@ -11,18 +11,25 @@ import (
 
 // svgStyle follows the reader's light or dark setting.
 const svgStyle = `
-  svg { --bg: #ffffff; --fg: #1f2933; --dim: #5b6875; --node: #eef2f7; --line: #9aa7b5; --in: #dcefdd; --out: #fbe4d5; background: var(--bg); }
-  @media (prefers-color-scheme: dark) {
-    svg { --bg: #14181d; --fg: #e4e9ee; --dim: #9aa7b5; --node: #242c35; --line: #5d6b7a; --in: #20402b; --out: #4d3323; }
-  }
-  text { font-family: system-ui, sans-serif; fill: var(--fg); text-anchor: middle; font-size: 11px; }
+  svg { background: #ffffff; }
+  text { font-family: system-ui, sans-serif; fill: #1f2933; text-anchor: middle; font-size: 11px; }
   text.op { font-weight: 600; font-size: 12px; }
-  text.dim { fill: var(--dim); font-size: 10px; }
-  rect { stroke: var(--line); fill: var(--node); rx: 6px; }
-  rect.in { fill: var(--in); }
-  rect.out { fill: var(--out); }
-  path.edge { fill: none; stroke: var(--line); stroke-width: 1.2; }
-  path.tip { fill: var(--line); stroke: none; }
+  text.dim { fill: #5b6875; font-size: 10px; }
+  rect { stroke: #9aa7b5; fill: #eef2f7; }
+  rect.in { fill: #dcefdd; }
+  rect.out { fill: #fbe4d5; }
+  path.edge { fill: none; stroke: #9aa7b5; stroke-width: 1.2; }
+  path.tip { fill: #9aa7b5; stroke: none; }
+  @media (prefers-color-scheme: dark) {
+    svg { background: #14181d; }
+    text { fill: #e4e9ee; }
+    text.dim { fill: #9aa7b5; }
+    rect { stroke: #5d6b7a; fill: #242c35; }
+    rect.in { fill: #20402b; }
+    rect.out { fill: #4d3323; }
+    path.edge { stroke: #5d6b7a; }
+    path.tip { fill: #5d6b7a; }
+  }
 `
 
 // SVG writes a picture of the main graph that needs nothing else to be looked at: layers from the inputs down to the outputs, one box per node with the initializers it
@@ -48,7 +55,7 @@ func SVG(w io.Writer, m *Model, types Types) error {
 	for i, n := range d.boxes {
 		s := l.spots[i]
 		class := map[boxKind]string{inputBox: ` class="in"`, outputBox: ` class="out"`}[n.kind]
-		fmt.Fprintf(b, "<g><title>%s</title><rect%s x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>", xmlText(n.title), class, s.x-s.w/2, s.y-s.h/2, s.w, s.h)
+		fmt.Fprintf(b, "<g><title>%s</title><rect%s rx=\"6\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>", xmlText(n.title), class, s.x-s.w/2, s.y-s.h/2, s.w, s.h)
 		for k, line := range n.lines {
 			style := "dim"
 			if k == 0 {
