@@ -144,6 +144,9 @@ Gradients need static shapes: give numbers to symbolic extents with --bind.`,
 			if err != nil {
 				return err
 			}
+			if err := nanWeights(m); err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
 			numbers, err := bind.parse()
 			if err != nil {
 				return err

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// The fixtures that PyTorch computed: the counts are exact, so that a fixture that is not found cannot pass.
+const torchModels, torchTensors = 14, 131
+
+func TestGradCheckTorch(t *testing.T) {
+	last := regexp.MustCompile(`^(\d+) models, (\d+) tensors, max error (\S+)$`)
+	for _, engine := range engineNames() {
+		out := succeed(t, "grad", "check", torchFixtures, "--engine", engine)
+		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+		m := last.FindStringSubmatch(lines[len(lines)-1])
+		if m == nil || m[1] != strconv.Itoa(torchModels) || m[2] != strconv.Itoa(torchTensors) {
+			t.Fatalf("%s: last line %q, expected %d models, %d tensors", engine, lines[len(lines)-1], torchModels, torchTensors)
+		}
+		if e, err := strconv.ParseFloat(m[3], 64); err != nil || e > 1e-4 || e == 0 {
+			t.Errorf("%s: max error %s", engine, m[3])
+		}
+		if len(lines) != torchModels+1 {
+			t.Errorf("%s: %d lines for %d models", engine, len(lines), torchModels)
+		}
+	}
+}
+
+func TestGradCheckJSON(t *testing.T) {
+	got := decode[gradCheck](t, succeed(t, "grad", "check", torchFixtures+"/mlp_relu", torchFixtures+"/reduces", "--json", "--engine", "portable"))
+	if len(got.Models) != 2 || got.Tensors != 14 || !got.OK || got.Engine != "portable" || got.MaxError == nil || *got.MaxError > 1e-4 {
+		t.Errorf("got %+v", got)
+	}
+	for _, m := range got.Models {
+		for _, k := range m.Tensors {
+			if k.Name == "" || k.MaxError == nil || !slices.Contains([]string{"output", "param", "input"}, k.Kind) {
+				t.Errorf("%s: %+v", m.Dir, k)
+			}
+		}
+	}
+}
+
+// fixtureCopy is a fixture that a test may spoil.
+func fixtureCopy(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "spoiled")
+	if err := os.CopyFS(dir, os.DirFS(torchFixtures+"/mlp_relu")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestGradCheckFails(t *testing.T) {
+	tests := []struct {
+		name  string
+		spoil func(dir string) error
+		says  []string
+	}{
+		{"wrong gradient", func(dir string) error {
+			path := filepath.Join(dir, "data/grad_param_01.pb")
+			name, x, err := onnx.ReadTensor(path)
+			if err != nil {
+				return err
+			}
+			x = x.Clone()
+			x.Float32s()[0] += 0.25
+			return onnx.WriteTensor(path, name, x)
+		}, []string{"FAIL", "param", "8 tensors"}},
+		{"unknown parameter", func(dir string) error {
+			return onnx.WriteTensor(filepath.Join(dir, "data/grad_param_99.pb"), "no.such.weight", tensor.New(tensor.Float32, 2))
+		}, []string{"FAIL", "no.such.weight", "max error +Inf"}},
+		{"no cotangent", func(dir string) error { return os.Remove(filepath.Join(dir, "data/cotangent_0.pb")) }, []string{"FAIL", "cotangent"}},
+		{"no input", func(dir string) error { return os.Remove(filepath.Join(dir, "data/input_0.pb")) }, []string{"FAIL", "input_"}},
+		{"truncated tensor", func(dir string) error { return os.Truncate(filepath.Join(dir, "data/output_0.pb"), 20) }, []string{"FAIL", "output_0.pb"}},
+		{"truncated model", func(dir string) error { return os.Truncate(filepath.Join(dir, "model.onnx"), 300) }, []string{"FAIL", "model.onnx"}},
+		{"no data", func(dir string) error { return os.RemoveAll(filepath.Join(dir, "data")) }, []string{"FAIL", "data"}},
+	}
+	for _, c := range tests {
+		dir := fixtureCopy(t)
+		if err := c.spoil(dir); err != nil {
+			t.Fatal(err)
+		}
+		r := onnxrl(t, "grad", "check", dir, torchFixtures+"/lstm", "--engine", "portable")
+		if r.code != 1 {
+			t.Errorf("%s: exit status %d\n%s", c.name, r.code, r.out)
+		}
+		for _, s := range append(c.says, "\n2 models, ") {
+			if !strings.Contains(r.out, s) {
+				t.Errorf("%s: the output does not say %q:\n%s", c.name, s, r.out)
+			}
+		}
+	}
+	refuse(t, []string{"grad", "check", t.TempDir()}, "no model.onnx")
+	refuse(t, []string{"grad", "check", torchFixtures + "/mlp_relu/model.onnx"}, "is a file", "expected a directory")
+	refuse(t, []string{"grad", "check", "absent"}, "absent")
+}
+
+func TestGradOps(t *testing.T) {
+	table := decode[gradOps](t, succeed(t, "grad", "ops", "--json"))
+	if table.Specified != 119 || table.ORTTraining != 65 || table.Verified || table.Comparisons != 0 {
+		t.Errorf("%d operators, %d of ONNX Runtime training, verified %v", table.Specified, table.ORTTraining, table.Verified)
+	}
+	covered := 0
+	for _, g := range table.Operators {
+		if g.Covered {
+			covered++
+			if g.Rule == "none" || g.Cases < 3 {
+				t.Errorf("%s counts with rule %s and %d cases", g.Op, g.Rule, g.Cases)
+			}
+		}
+	}
+	if covered != table.Covered || covered < 105 {
+		t.Errorf("%d operators counted, %d in the list, at least 105 expected", table.Covered, covered)
+	}
+	text := succeed(t, "grad", "ops")
+	want := fmt.Sprintf("%d/119 differentiable operators covered (ONNX Runtime training: 65), not verified on this machine; --verify does\n", covered)
+	if !strings.HasSuffix(text, want) {
+		t.Errorf("the table does not end with %q:\n%s", want, text[max(0, len(text)-300):])
+	}
+	if n := strings.Count(text, "\n"); n != 119+len(table.Beyond)+3 {
+		t.Errorf("the table has %d lines for %d operators", n, 119+len(table.Beyond))
+	}
+}
+
+func TestGradOpsVerify(t *testing.T) {
+	args := []string{"grad", "ops", "--verify", "--json", "Relu", "MatMul", "LayerNormalization", "Softmax", "Conv", "Gather", "Hardmax"}
+	got := decode[gradOps](t, succeed(t, args...))
+	if !got.Verified || got.Covered != 6 || len(got.Beyond) != 1 || len(got.Failed) != 0 || !slices.Equal(got.Engines, engineNames()) {
+		t.Errorf("got %+v", got)
+	}
+	sum := 0
+	for _, g := range append(got.Operators, got.Beyond...) {
+		if len(g.Checks) != 2 {
+			t.Fatalf("%s was checked on %d engines", g.Op, len(g.Checks))
+		}
+		for _, k := range g.Checks {
+			if k.Passed != g.Cases || k.Cases != g.Cases || k.Comparisons == 0 || k.Error != "" || k.MaxError == nil {
+				t.Errorf("%s: %+v", g.Op, k)
+			}
+			sum += k.Comparisons
+		}
+	}
+	if sum != got.Comparisons || sum < 500 {
+		t.Errorf("%d comparisons in all, %d in the list", got.Comparisons, sum)
+	}
+	text := succeed(t, "grad", "ops", "--verify", "Relu", "--engine", "portable")
+	if !regexp.MustCompile(`1/1 differentiable operators covered .* verified with \d+ comparisons on portable\n$`).MatchString(text) {
+		t.Errorf("one operator on one engine:\n%s", text)
+	}
+	refuse(t, []string{"grad", "ops", "Foo"}, `"Foo"`)
+}
+
+// Without ONNX Runtime the verification must not look complete.
+func TestGradOpsVerifyWithoutORT(t *testing.T) {
+	cmd := program(t, "grad", "ops", "--verify", "Relu", "--no-install")
+	for i, kv := range cmd.Env {
+		if strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "XDG_CACHE_HOME=") || strings.HasPrefix(kv, "ONNXRL_ORT") {
+			cmd.Env[i] = "UNUSED="
+		}
+	}
+	empty := t.TempDir()
+	cmd.Env = append(cmd.Env, "HOME="+empty, "XDG_CACHE_HOME="+empty)
+	out, err := cmd.CombinedOutput()
+	if err == nil && strings.Contains(string(out), "on ort and portable\n") {
+		return // A system-wide ONNX Runtime was found, and used.
+	}
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "ONNX Runtime is not available") || !strings.Contains(string(out), "on portable only: ort is not available") {
+		t.Errorf("exit status %d:\n%s", cmd.ProcessState.ExitCode(), out)
+	}
+}
+
+func TestGradBuild(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "grad.onnx")
+	got := decode[gradBuild](t, succeed(t, "grad", "build", torchFixtures+"/mlp_relu/model.onnx", "--wrt", "*.weight", "--wrt", "x0", "--freeze", "b.*", "-o", out, "--json"))
+	var names []string
+	for _, g := range got.Gradients {
+		names = append(names, g.Output+" "+g.Type)
+	}
+	if want := []string{"grad/a.weight float32[16,7]", "grad/c.weight float32[3,16]", "grad/x0 float32[6,7]"}; !slices.Equal(names, want) {
+		t.Errorf("gradients %v, expected %v", names, want)
+	}
+	m, err := onnx.Load(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := onnx.Check(m); err != nil {
+		t.Error(err)
+	}
+	if len(m.Graph.Node) != got.ForwardNodes+got.GradientNodes || got.ForwardNodes != 5 {
+		t.Errorf("%d nodes written, %d and %d reported", len(m.Graph.Node), got.ForwardNodes, got.GradientNodes)
+	}
+	// Both engines run it and agree.
+	succeed(t, "compare", out)
+
+	// A supervised loss brings inputs for targets and weights; cotangents bring one per loss.
+	affine := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
+		return []onnx.Value{b.Rename(b.Op("MatMul", []onnx.Value{x, w}), "y")}
+	}))
+	got = decode[gradBuild](t, succeed(t, "grad", "build", affine, "--loss", "mse:y", "--bind", "batch=3", "-o", out, "--json"))
+	if len(got.Inputs) != 3 || len(got.Gradients) != 1 || got.Gradients[0].Type != "float32[4,4]" {
+		t.Errorf("supervised: %+v", got)
+	}
+	got = decode[gradBuild](t, succeed(t, "grad", "build", affine, "--loss", "y=0.5", "--cotangents", "--wrt", "x", "--bind", "batch=3", "-o", out, "--json"))
+	if want := []string{"x float32[3,4]", "cotangent/y float32[3,4]"}; !slices.Equal(got.Inputs, want) {
+		t.Errorf("inputs %v, expected %v", got.Inputs, want)
+	}
+
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{affine, "-o", out}, "--bind batch=NUMBER"},
+		{[]string{affine, "-o", out, "--bind", "bach=3"}, "it has batch"},
+		{[]string{affine, "-o", out, "--bind", "batch"}, "expected NAME=NUMBER"},
+		{[]string{affine, "-o", out, "--bind", "batch=3", "--loss", "nope"}, `"nope"`},
+		{[]string{affine, "-o", out, "--bind", "batch=3", "--loss", "y=0"}, "weight of 0"},
+		{[]string{affine, "-o", out, "--bind", "batch=3", "--wrt", "b*"}, `"b*"`},
+		{[]string{affine, "-o", out, "--bind", "batch=3", "--stop", "nope"}, `"nope"`},
+		{[]string{affine, "-o", filepath.Join(out, "below", "g.onnx"), "--bind", "batch=3"}, "g.onnx"},
+		{[]string{affine, "--bind", "batch=3"}, `"out"`},
+	} {
+		refuse(t, append([]string{"grad", "build"}, c.args...), c.says)
+	}
+}
