@@ -42,6 +42,9 @@ type heads[T float] struct {
 // headsOf reads a 4-D tensor (batch, heads, length, size) or a 3-D one (batch, length, heads·size).
 func headsOf[T float](t *tensor.Tensor, n int) (heads[T], error) {
 	s := t.Shape()
+	if t.DType() != tensor.Scalar(T(0)).DType() {
+		return heads[T]{}, fmt.Errorf("element types differ: %v", t)
+	}
 	switch {
 	case len(s) == 4:
 		return heads[T]{data[T](t), s[0], s[1], s[2], s[3], s[1] * s[2] * s[3], s[2] * s[3], s[3]}, nil
@@ -65,7 +68,7 @@ func extended[T float](c *call, i int, past *tensor.Tensor, h heads[T]) (heads[T
 	old := 0
 	if past != nil {
 		s := past.Shape()
-		if len(s) != 4 || s[0] != h.batch || s[1] != h.heads || s[3] != h.dim {
+		if len(s) != 4 || s[0] != h.batch || s[1] != h.heads || s[3] != h.dim || past.DType() != c.arg(0).DType() {
 			return h, fmt.Errorf("past is %v for %d heads of %d", past, h.heads, h.dim)
 		}
 		old = s[2]

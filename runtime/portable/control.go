@@ -128,6 +128,7 @@ func buildLoop(n *node) (kernel, error) {
 			args[2+i] = c.item(2 + i)
 		}
 		collected := make([][]*tensor.Tensor, scans)
+		held := 0
 		frame := keep[bodyFrame](c)
 		for i := int64(0); on && (trips < 0 || i < trips); i++ {
 			args[0], args[1] = item{t: tensor.Scalar(i)}, item{t: tensor.Scalar(on)}
@@ -140,7 +141,15 @@ func buildLoop(n *node) (kernel, error) {
 			}
 			copy(args[2:], out[1:1+states])
 			for k := range scans {
-				collected[k] = append(collected[k], out[1+states+k].t)
+				t := out[1+states+k].t
+				if t == nil {
+					return fmt.Errorf("scan output %d is not a tensor", k)
+				}
+				// A header takes memory too, however small the tensor.
+				if held += t.DType().ByteLen(t.Len()) + 256; held > maxValueBytes {
+					return fmt.Errorf("the scan outputs of %d iterations exceed %d bytes", i+1, maxValueBytes)
+				}
+				collected[k] = append(collected[k], t)
 			}
 		}
 		for i := range states {
@@ -269,6 +278,9 @@ func buildScan(n *node) (kernel, error) {
 			}
 			copy(args, out[:states])
 			for k := range outs {
+				if out[states+k].t == nil {
+					return fmt.Errorf("scan output %d is not a tensor", k)
+				}
 				collected[k] = append(collected[k], out[states+k].t)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"unsafe"
 
 	"onnxrl/runtime/engine"
@@ -41,7 +42,7 @@ type register struct {
 }
 
 // maxValueBytes bounds one value, so that a shape computed from bad data is an error instead of the end of the process.
-const maxValueBytes = 1 << 35
+const maxValueBytes = 1 << 31
 
 func newFrame(p *program, rt *shared, outer *frame) *frame {
 	f := &frame{prog: p, rt: rt, outer: outer, vals: make([]*tensor.Tensor, p.slots), seqs: make([]*sequence, p.slots),
@@ -94,6 +95,10 @@ func recovered(r any) error {
 	case failure:
 		return x.err
 	case error:
+		// Integer division by zero is the one run-time error that kernels leave to the processor.
+		if strings.HasSuffix(x.Error(), "integer divide by zero") {
+			return errors.New("integer division by zero")
+		}
 		return fmt.Errorf("the kernel failed: %w", &panicError{x.Error(), string(debug.Stack())})
 	}
 	return fmt.Errorf("the kernel failed: %w", &panicError{fmt.Sprint(r), string(debug.Stack())})

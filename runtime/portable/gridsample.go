@@ -217,6 +217,9 @@ func runRoiAlign[T float](c *call, r roiAlign) error {
 		return fmt.Errorf("input %v with regions %v and %d batch indices", x, rois, len(idx))
 	}
 	channels, h, w := x.Shape()[1], x.Shape()[2], x.Shape()[3]
+	if h*w == 0 {
+		return fmt.Errorf("input %v has no pixels", x)
+	}
 	out := data[T](c.make(0, x.DType(), len(idx), channels, r.h, r.w))
 	box, src := data[T](rois), data[T](x)
 	for i, v := range idx {

@@ -36,10 +36,13 @@ func runLoss[T float](c *call, l loss) error {
 	if err != nil {
 		return err
 	}
-	if x.Rank() < 2 || !slices.Equal(c.arg(1).Shape()[:1], x.Shape()[:1]) || !slices.Equal(c.arg(1).Shape()[1:], x.Shape()[2:]) {
+	if x.Rank() < 2 || c.arg(1).Rank() != x.Rank()-1 || !slices.Equal(c.arg(1).Shape()[:1], x.Shape()[:1]) || !slices.Equal(c.arg(1).Shape()[1:], x.Shape()[2:]) {
 		return fmt.Errorf("scores %v with targets %v", x, c.arg(1))
 	}
 	classes, inner := x.Shape()[1], product(x.Shape()[2:])
+	if classes == 0 && len(target) > 0 {
+		return fmt.Errorf("scores %v have no classes", x)
+	}
 	if weight != nil && (weight.Len() != classes || weight.DType() != x.DType()) {
 		return fmt.Errorf("weights are %v, expected one %v for each of %d classes", weight, x.DType(), classes)
 	}
