@@ -320,6 +320,18 @@ def export(module, inputs, path, exporter):
         torch.onnx.export(module, tuple(inputs), str(path), input_names=names, opset_version=17, dynamo=False, training=mode, do_constant_folding=False)
 
 
+def strip(path):
+    """Removes what exporters note about the machine and the sources: stack traces, documentation, metadata."""
+    model = onnx.load(path)
+    graph = model.graph
+    for part in [model, graph, *model.functions, *graph.node, *graph.input, *graph.output, *graph.value_info, *(n for f in model.functions for n in f.node)]:
+        part.ClearField("doc_string")
+        part.ClearField("metadata_props")
+    del graph.value_info[:]
+    onnx.save(model, path)
+    return model
+
+
 def verify(d, inputs, outputs):
     """Fails when the exported model computes something else, as some exports do: then no gradient can be compared."""
     import onnxruntime
@@ -347,7 +359,7 @@ def write(out, name, exporter):
     inputs = [x.requires_grad_() if x.is_floating_point() else x for x in inputs]
     outputs = module(*inputs)
     outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
-    model = onnx.load(d / "model.onnx")
+    model = strip(d / "model.onnx")
     data, loss = d / "data", 0
     for i, x in enumerate(inputs):
         save(data / f"input_{i}.pb", f"x{i}", x)

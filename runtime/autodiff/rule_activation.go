@@ -29,28 +29,43 @@ var activationRules = []Rule{
 	{Op: "LogSoftmax", Since: 13, VJP: vjpLogSoftmax},
 }
 
-// vjpRelu passes the gradient where the output is positive. In float32 the mask is one node: a HardSigmoid so steep that every positive normal number gives 1, with which
-// 65,536 elements take 21 µs on ONNX Runtime 1.27; Greater, Cast and Mul take 33 µs, Greater and Where 42 µs.
+// vjpRelu passes the gradient where the output is positive.
 func vjpRelu(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
-	y := n.Out(0)
-	if c.DType(y) != tensor.Float32 {
-		return []onnx.Value{c.Mask(g[0], c.positive(y))}, nil
+	return []onnx.Value{c.Mul(g[0], c.Step(n.Out(0)))}, nil
+}
+
+// Step emits 1 where x > 0 and 0 elsewhere, in x's type. In float32 that is one node: a HardSigmoid so steep that every positive normal number gives 1. With the product
+// that uses it, 65,536 elements take 21 µs on ONNX Runtime 1.27; with Cast to bool and back 27 µs, with Greater and Cast 32 µs, with Greater and Where 41 µs.
+func (c *Context) Step(x onnx.Value) onnx.Value { return c.step(x, math.MaxFloat32) }
+
+func (c *Context) step(x onnx.Value, slope float32) onnx.Value {
+	if c.DType(x) == tensor.Float32 {
+		return c.Unary("HardSigmoid", x, onnx.AttrFloat("alpha", slope), onnx.AttrFloat("beta", 0))
 	}
-	mask := c.Unary("HardSigmoid", y, onnx.AttrFloat("alpha", math.MaxFloat32), onnx.AttrFloat("beta", 0))
-	return []onnx.Value{c.Mul(g[0], mask)}, nil
+	if slope < 0 {
+		return c.Cast(c.Op("Less", two(x, c.Scalar(x, 0))), c.DType(x))
+	}
+	return c.Cast(c.positive(x), c.DType(x))
 }
 
-// positive emits x > 0.
-func (c *Context) positive(x onnx.Value) onnx.Value { return c.above(x, 0) }
-
-// above emits x > bound.
-func (c *Context) above(x onnx.Value, bound float64) onnx.Value {
-	return c.Op("Greater", two(x, c.Scalar(x, bound)))
+// Sign emits the sign of x, 0 at 0. For many float32 elements the difference of two steps is faster than the operator, which ONNX Runtime has not vectorised: with the
+// product that uses it, 46 µs for 65,536 elements instead of 110 µs. For 256 elements the operator wins.
+func (c *Context) Sign(x onnx.Value) onnx.Value {
+	s, static := c.Type(x).Static()
+	if !static || prod(s) < 1024 || c.DType(x) != tensor.Float32 {
+		return c.Unary("Sign", x)
+	}
+	return c.Sub(c.Step(x), c.step(x, -math.MaxFloat32))
 }
 
+// vjpLeakyRelu multiplies by 1 or α. For α between 0 and 1 that factor is the step clipped to [α, 1]: 31 µs for 65,536 elements where Where takes 49 µs.
 func vjpLeakyRelu(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
-	alpha := float64(n.Float("alpha", 0.01))
-	return []onnx.Value{c.Where(c.positive(n.In(0)), g[0], c.Scale(g[0], alpha))}, nil
+	x, alpha := n.In(0), float64(n.Float("alpha", 0.01))
+	if alpha < 0 || alpha > 1 {
+		return []onnx.Value{c.Where(c.positive(x), g[0], c.Scale(g[0], alpha))}, nil
+	}
+	factor := c.Op("Clip", []onnx.Value{c.Step(x), c.Scalar(x, alpha), c.Scalar(x, 1)})
+	return []onnx.Value{c.Mul(g[0], factor)}, nil
 }
 
 // vjpPRelu: y = x where x > 0, slope·x elsewhere.
@@ -105,7 +120,8 @@ func dSigmoid(c *Context, _, y onnx.Value) onnx.Value {
 func vjpHardSigmoid(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	y := n.Out(0)
 	in := c.Op("And", two(c.positive(y), c.Op("Less", two(y, c.Scalar(y, 1)))))
-	return []onnx.Value{c.Mask(c.Scale(g[0], float64(n.Float("alpha", 0.2))), in)}, nil
+	// Masked before it is scaled: a steep unit, such as the steps that rules emit, would turn a masked gradient into ∞·0.
+	return []onnx.Value{c.Scale(c.Mask(g[0], in), float64(n.Float("alpha", 0.2)))}, nil
 }
 
 // dHardSwish: y = x·clip(x/6 + ½, 0, 1) has derivative x/3 + ½ between −3 and 3, and 0 or 1 outside and at the bounds.
@@ -161,12 +177,11 @@ func (c *Context) dGeluTanh(x onnx.Value) onnx.Value {
 	return c.Add(c.Shift(c.Scale(t, 0.5), 0.5), rest)
 }
 
-// vjpSoftmax: ∂x = y·g − y·Σ(y·g), the sum over the softmax's axis.
+// vjpSoftmax: ∂x = y·(g − Σ(y·g)), the sum over the softmax's axis. The form y·g − y·Σ(y·g) takes 5 % longer for 256 rows of 96.
 func vjpSoftmax(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	y := n.Out(0)
-	yg := c.Mul(y, g[0])
-	sum := c.Sum(yg, []int{Axis(n.Int("axis", -1), c.Rank(y))}, true)
-	return []onnx.Value{c.Sub(yg, c.Mul(y, sum))}, nil
+	sum := c.Sum(c.Mul(y, g[0]), []int{Axis(n.Int("axis", -1), c.Rank(y))}, true)
+	return []onnx.Value{c.Mul(y, c.Sub(g[0], sum))}, nil
 }
 
 // vjpLogSoftmax: ∂x = g − eʸ·Σg.

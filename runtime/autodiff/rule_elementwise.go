@@ -7,7 +7,7 @@ import (
 )
 
 var elementwiseRules = []Rule{
-	{Op: "Abs", Since: 6, VJP: local(func(c *Context, x, _ onnx.Value) onnx.Value { return c.Unary("Sign", x) })},
+	{Op: "Abs", Since: 6, VJP: local(func(c *Context, x, _ onnx.Value) onnx.Value { return c.Sign(x) })},
 	{Op: "Neg", Since: 6, VJP: vjpNeg},
 	{Op: "Reciprocal", Since: 6, VJP: vjpReciprocal},
 	{Op: "Exp", Since: 6, VJP: local(func(_ *Context, _, y onnx.Value) onnx.Value { return y })},

@@ -16,8 +16,8 @@ var indexingRules = []Rule{
 	{Op: "ReverseSequence", Since: 10, VJP: vjpReverseSequence},
 }
 
-// vjpGather adds each row of the gradient to the row of zeros it was taken from. ScatterND with addition takes 59 µs for 4096 rows of 64 where ScatterElements takes
-// 2,022 µs; it works on the first axis, so another axis is moved there and back. One constant index is padding.
+// vjpGather adds each row of the gradient to the row of zeros it was taken from. ScatterND with addition takes 59 µs for 4096 rows of 64 where ScatterElements over all
+// elements takes 2,022 µs; it works on the first axis, so another axis is moved there and back. One constant index is padding.
 func vjpGather(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	shape, index := c.Shape(n.In(0)), n.In(1)
 	rank := len(shape)
@@ -64,37 +64,11 @@ func (c *Context) scatterRows(rows, index onnx.Value, shape []int) onnx.Value {
 	return c.Op("ScatterND", []onnx.Value{c.Fill(c.DType(rows), 0, shape...), at, rows}, onnx.AttrStr("reduction", "add"))
 }
 
-// vjpGatherElements adds the elements to zeros at the same places. Where one element is picked along the axis for every position of the others, as the
-// log-probability of an action is, comparing the index with all positions is faster.
+// vjpGatherElements adds the elements to zeros at the same places. Picking one element of each of 256 rows, as the log-probability of an action does, takes 4 µs for 4
+// columns and 11 µs for 256; comparing the index with every position, or a one-hot product, takes 9 to 160 µs.
 func vjpGatherElements(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
-	shape, picked := c.Shape(n.In(0)), c.Shape(n.In(1))
-	if c.b.Err() != nil {
-		return nil, c.b.Err()
-	}
-	axis := Axis(n.Int("axis", 0), len(shape))
-	one := slices.Clone(shape)
-	one[axis] = 1
-	if slices.Equal(one, picked) && shape[axis] <= maxCompared {
-		return two(c.pickedOut(g[0], n.In(1), axis, shape), ""), nil
-	}
+	axis := Axis(n.Int("axis", 0), c.Rank(n.In(0)))
 	return two(c.scatterElements(c.ZerosLike(n.In(0)), n.In(1), g[0], axis, "add"), ""), nil
-}
-
-// maxCompared bounds the extent along which an index is compared with every position instead of being scattered.
-const maxCompared = 64
-
-// pickedOut emits g where the position along the axis equals the index, and zeros elsewhere.
-func (c *Context) pickedOut(g, index onnx.Value, axis int, shape []int) onnx.Value {
-	at := tensor.New(tensor.Int64, shape[axis])
-	for i := range at.Int64s() {
-		at.Int64s()[i] = int64(i)
-	}
-	view := slices.Repeat([]int{1}, len(shape))
-	view[axis] = shape[axis]
-	index = c.Cast(index, tensor.Int64)
-	// Indices may count from the end; the remainder of a division is not negative.
-	index = c.Op("Mod", two(index, c.b.Int(shape[axis])))
-	return c.Mask(g, c.Op("Equal", two(index, c.b.Const(at.Reshape(view...)))))
 }
 
 func (c *Context) scatterElements(base, index, updates onnx.Value, axis int, reduction string) onnx.Value {
@@ -136,7 +110,8 @@ func gridOf(shape []int, batch int) *tensor.Tensor {
 	return t
 }
 
-// vjpTopK puts the gradients of the values back at the indices that the forward node returns; they are distinct, so that nothing needs to be added.
+// vjpTopK puts the gradients of the values back at the indices that the forward node returns; they are distinct, so that nothing needs to be added. For 8 of 64 in 256
+// rows that takes 10 µs, comparing and multiplying 114 µs.
 func vjpTopK(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	if g[0] == "" {
 		return nil, nil

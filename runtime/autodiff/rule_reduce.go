@@ -12,7 +12,7 @@ var reduceRules = []Rule{
 		return c.Expand(c.Scale(r.g, 1/float64(r.count)), r.shape...)
 	})},
 	{Op: "ReduceSumSquare", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Mul(r.x, c.Scale(r.g, 2)) })},
-	{Op: "ReduceL1", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Mul(r.g, c.Unary("Sign", r.x)) })},
+	{Op: "ReduceL1", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Mul(r.g, c.Sign(r.x)) })},
 	{Op: "ReduceL2", Since: 13, VJP: reducing(dReduceL2)},
 	{Op: "ReduceLogSum", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value {
 		return c.Expand(c.Div(r.g, c.Unary("Exp", r.y)), r.shape...)
@@ -114,7 +114,7 @@ func vjpLpNormalization(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value,
 	axis := []int{Axis(n.Int("axis", -1), c.Rank(x))}
 	s, norm := y, onnx.Value("")
 	if n.Int("p", 2) == 1 {
-		s = c.Unary("Sign", x)
+		s = c.Sign(x)
 		norm = c.Sum(c.Unary("Abs", x), axis, true)
 	} else {
 		norm = c.Unary("Sqrt", c.Sum(c.Square(x), axis, true))

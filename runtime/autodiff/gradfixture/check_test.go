@@ -57,3 +57,6 @@ func run(t *testing.T, dir string, models, tensors int) {
 }
 
 func TestTorch(t *testing.T) { run(t, "../testdata/torch", 14, 131) }
+
+// TestLayers checks layers exported by both of PyTorch's exporters; cmd/peers/torch_fixtures.py wrote them, and many more.
+func TestLayers(t *testing.T) { run(t, "../testdata/layers", 81, 393) }

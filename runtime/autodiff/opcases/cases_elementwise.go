@@ -29,6 +29,7 @@ func elementwiseCases() []Case {
 	add("Atanh", -0.8, 0.8)
 	return append(cases,
 		op("Abs", "at zero", Values([]int{3}, -2, 0, 2)).want([]float64{-1, 0, 1}),
+		op("Abs", "many", Away(-2, 2, []float64{0}, 40, 30)),
 		op("Asin", "near one", Values([]int{2}, 0.96875, -0.96875)).want([]float64{4.0316210454317565, 4.0316210454317565}),
 	)
 }

@@ -1,0 +1,1 @@
+Blayer.self_attn.out_proj.biasJ µ†–¿ÿÅÀÈk@;u=Àğç:@.‹<¿Ô;>uøC>

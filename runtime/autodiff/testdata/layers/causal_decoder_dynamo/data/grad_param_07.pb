@@ -1,0 +1,1 @@
+Blayer.linear1.biasJ@╤к?▀тл╬Пr■╬,X[>i┐▌©╛Ы╬Гt@viI?PWD?x)╠╪Xюу<╧М=╞Cq>шnФ>ц└Ц>ьJ?

@@ -1,0 +1,1 @@
+Blayer.norm1.weightJ –:Àò¿æS˜¿»Qš¿@#C@9A@X|À~À?

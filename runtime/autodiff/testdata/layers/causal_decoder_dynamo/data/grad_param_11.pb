@@ -1,0 +1,1 @@
+Blayer.norm1.biasJ [ ±¿é~-ÀÁ‰@wê4Àè6F@tE‘>/[õ>zb?

@@ -1,0 +1,1 @@
+Blin.biasJÿÚ¼?b`>wX¨?EO?

@@ -1,0 +1,1 @@
+B	logsumexpJE®?ox@Ó‘¬?®u¹?

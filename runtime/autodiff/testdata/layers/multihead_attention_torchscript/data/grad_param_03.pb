@@ -1,0 +1,1 @@
+Bmha.out_proj.biasJ QÏ¨?\^›>âOH@	L@w D?Ž³Ï¿„>h|y?

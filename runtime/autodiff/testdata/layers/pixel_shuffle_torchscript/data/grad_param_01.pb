@@ -1,0 +1,1 @@
+Blin.biasJdb¿,C¿Ù¡v?

@@ -1,0 +1,1 @@
+B	mean.biasJJUñ¾suhÀŒH@

@@ -1,0 +1,1 @@
+Bself_attn.out_proj.biasJ â-È¿ù’B@±É¿e¼?¿ÀS„>†è‡@®”@

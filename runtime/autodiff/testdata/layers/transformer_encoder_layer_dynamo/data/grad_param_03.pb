@@ -1,0 +1,1 @@
+Bself_attn.out_proj.biasJ áÏu?84ô?-à@¨ì>žzÀZú¾¿äŒ…¿¡›xÀ

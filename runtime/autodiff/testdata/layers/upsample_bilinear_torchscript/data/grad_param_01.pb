@@ -1,0 +1,1 @@
+Blin.biasJEG=¿Q@yqı¿
