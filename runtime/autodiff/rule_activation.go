@@ -58,6 +58,14 @@ func (c *Context) Sign(x onnx.Value) onnx.Value {
 	return c.Sub(c.Step(x), c.step(x, -math.MaxFloat32))
 }
 
+// positive emits x > 0.
+func (c *Context) positive(x onnx.Value) onnx.Value { return c.above(x, 0) }
+
+// above emits x > bound.
+func (c *Context) above(x onnx.Value, bound float64) onnx.Value {
+	return c.Op("Greater", two(x, c.Scalar(x, bound)))
+}
+
 // vjpLeakyRelu multiplies by 1 or α. For α between 0 and 1 that factor is the step clipped to [α, 1]: 31 µs for 65,536 elements where Where takes 49 µs.
 func vjpLeakyRelu(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	x, alpha := n.In(0), float64(n.Float("alpha", 0.01))
