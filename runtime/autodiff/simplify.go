@@ -23,6 +23,7 @@ func (p *pass) simplify() {
 			s.redirect(n)
 			s.reduce(n)
 		}
+		s.align(n)
 		s.note(n)
 	}
 }
@@ -99,16 +100,21 @@ func (s *simplifier) uniformOf(v onnx.Value) (float64, bool) {
 	if u, ok := s.uniform[string(v)]; ok {
 		return u, true
 	}
-	if s.made[string(v)] != nil || !s.c.DType(v).IsFloat() {
-		return 0, false
-	}
-	if t := s.c.Known(v); t != nil {
+	if t := s.constant(v); t != nil {
 		if u, ok := uniformContent(t); ok {
 			s.uniform[string(v)] = u
 			return u, true
 		}
 	}
 	return 0, false
+}
+
+// constant returns the content of a floating-point constant that a builder has made, or nil. Other initializers may be parameters.
+func (s *simplifier) constant(v onnx.Value) *tensor.Tensor {
+	if !strings.HasPrefix(string(v), "const/") || s.made[string(v)] != nil || !s.c.DType(v).IsFloat() {
+		return nil
+	}
+	return s.c.Known(v)
 }
 
 // uniformContent returns the number that all elements of a float32 or float64 tensor are.
@@ -142,6 +148,7 @@ func (s *simplifier) reduce(n *onnx.Node) {
 	if s.fold(n) {
 		return
 	}
+	s.narrow(n)
 	switch n.OpType {
 	case "Div":
 		s.divide(n)
@@ -225,6 +232,44 @@ func (s *simplifier) add(n *onnx.Node) {
 	if n.Input[0] == n.Input[1] && s.c.DType(n.In(0)).IsFloat() {
 		n.OpType = "Mul"
 		n.Input = []string{n.Input[0], string(s.c.Scalar(n.In(0), 2))}
+	}
+}
+
+// narrow reads an operand before it was expanded, when the operator broadcasts it just the same. Expand is slow: 193 µs for 64×64×1 to 64×64×60 on ONNX Runtime 1.27,
+// where the sum with it takes 70 µs either way.
+func (s *simplifier) narrow(n *onnx.Node) {
+	if !broadcasts(n) {
+		return
+	}
+	for i := range 2 {
+		e := s.made[n.Input[i]]
+		if e != nil && e.OpType == "Expand" && e.Domain == "" && s.c.Type(n.In(1-i)).Equal(s.c.Type(n.Out(0))) {
+			n.Input[i] = e.Input[0]
+			return
+		}
+	}
+}
+
+// broadcasts reports whether n combines two operands element by element into a result of their type.
+func broadcasts(n *onnx.Node) bool {
+	return n.Domain == "" && len(n.Input) == 2 && slices.Contains([]string{"Add", "Sub", "Mul", "Div"}, n.OpType)
+}
+
+// align gives a number the rank of the tensor that it is combined with, when that one's last extent is 1. ONNX Runtime 1.27 then treats both as vectors: 1,024×1 takes 1.3 µs
+// instead of 12.
+func (s *simplifier) align(n *onnx.Node) {
+	if !broadcasts(n) {
+		return
+	}
+	for i := range 2 {
+		v, other := n.In(i), n.In(1-i)
+		shape, ok := s.c.Type(other).Static()
+		t := s.constant(v)
+		if !ok || t == nil || t.Len() != 1 || t.Rank() >= len(shape) || shape[len(shape)-1] != 1 {
+			continue
+		}
+		n.Input[i] = string(s.c.b.Const(t.Clone().Reshape(filled(1, len(shape))...)))
+		return
 	}
 }
 
