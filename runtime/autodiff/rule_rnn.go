@@ -21,18 +21,21 @@ func (c *Context) sum(a, b onnx.Value) onnx.Value {
 
 // expandRNN: H = f(X·Wᵀ + H·Rᵀ + b).
 func expandRNN(c *Context, n *onnx.Node) ([]onnx.Value, error) {
-	return expandRecurrence(c, n, []string{"Tanh"}, []int{5}, func(d *direction) cell {
+	return expandRecurrence(c, n, []string{"Tanh"}, []int{5}, func(d *direction, state []onnx.Value) (onnx.Value, []onnx.Value) {
 		xw := d.inputs(d.w, c.sum(d.wb, d.rb))
-		return func(d *direction, t int, state []onnx.Value) []onnx.Value {
+		return d.unroll(func(d *direction, t int, state []onnx.Value) []onnx.Value {
 			return []onnx.Value{d.apply(0, d.recur(state[0], d.r, xw[t]))}
-		}
+		}, state)
 	})
 }
 
 // expandGRU: z, r = f(X·Wᵀ + H·Rᵀ + b); h = g(X·Whᵀ + (r∘H)·Rhᵀ + b), or with linear_before_reset h = g(X·Whᵀ + Wbh + r∘(H·Rhᵀ + Rbh)); H = (1 − z)∘h + z∘H.
 func expandGRU(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	linear := n.Int("linear_before_reset", 0) != 0
-	return expandRecurrence(c, n, []string{"Sigmoid", "Tanh"}, []int{5}, func(d *direction) cell {
+	return expandRecurrence(c, n, []string{"Sigmoid", "Tanh"}, []int{5}, func(d *direction, state []onnx.Value) (onnx.Value, []onnx.Value) {
+		if linear && d.usual("Sigmoid", "Tanh") {
+			return d.fusedGRU(state)
+		}
 		h := d.hidden
 		r := c.Split(d.r, 0, 2*h, h)
 		bias, inner := c.sum(d.wb, d.rb), onnx.Value("")
@@ -48,7 +51,7 @@ func expandGRU(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 			b = c.Split(bias, 1, 2*h, h)
 		}
 		gates, hidden := d.inputs(w[0], b[0]), d.inputs(w[1], b[1])
-		return func(d *direction, t int, state []onnx.Value) []onnx.Value {
+		return d.unroll(func(d *direction, t int, state []onnx.Value) []onnx.Value {
 			old := state[0]
 			zr := c.Split(d.apply(0, d.recur(old, r[0], gates[t])), 1, h, h)
 			var pre onnx.Value
@@ -69,21 +72,24 @@ func expandGRU(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 				return []onnx.Value{c.Sub(hh, c.Mul(zr[0], hh))}
 			}
 			return []onnx.Value{c.Add(hh, c.Mul(zr[0], c.Sub(old, hh)))}
-		}
+		}, state)
 	})
 }
 
 // expandLSTM: i, o, f = f(X·Wᵀ + H·Rᵀ + b + P∘C), c = g(X·Wcᵀ + H·Rcᵀ + b), C = f∘C + i∘c, H = o∘h(C); the output gate's peephole sees the new C.
 func expandLSTM(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	coupled := n.Int("input_forget", 0) != 0
-	return expandRecurrence(c, n, []string{"Sigmoid", "Tanh", "Tanh"}, []int{5, 6}, func(d *direction) cell {
+	return expandRecurrence(c, n, []string{"Sigmoid", "Tanh", "Tanh"}, []int{5, 6}, func(d *direction, state []onnx.Value) (onnx.Value, []onnx.Value) {
+		if n.In(7) == "" && !coupled && d.usual("Sigmoid", "Tanh", "Tanh") {
+			return d.fusedLSTM(state)
+		}
 		h := d.hidden
 		xw := d.inputs(d.w, c.sum(d.wb, d.rb))
 		var peep []onnx.Value
 		if p := d.part(n.In(7)); p != "" {
 			peep = c.Split(c.Reshape(p, 1, 3*h), 1, h, h, h)
 		}
-		return func(d *direction, t int, state []onnx.Value) []onnx.Value {
+		return d.unroll(func(d *direction, t int, state []onnx.Value) []onnx.Value {
 			cellOld := state[1]
 			gates := c.Split(d.recur(state[0], d.r, xw[t]), 1, 3*h, h)
 			var in, out, forget onnx.Value
@@ -109,6 +115,6 @@ func expandLSTM(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 				out = d.apply(0, c.Add(out, c.Mul(peep[1], cellNew)))
 			}
 			return []onnx.Value{c.Mul(out, d.apply(2, cellNew)), cellNew}
-		}
+		}, state)
 	})
 }
