@@ -7,12 +7,41 @@ import (
 )
 
 var matmulOperators = []operator{
-	{name: "MatMul", since: 1, minIn: 2, maxIn: 2, build: plain(matmul)},
+	{name: "MatMul", since: 1, minIn: 2, maxIn: 2, build: buildMatMul},
 	{name: "Gemm", since: 7, minIn: 2, maxIn: 3, build: buildGemm},
 	{domain: "com.microsoft", name: "FusedMatMul", since: 1, minIn: 2, maxIn: 2, build: buildFusedMatMul},
 }
 
-func matmul(c *call) error { return matmulWith(c, false, false, 1) }
+// packed is the transpose of a constant right factor, made when the model is compiled: rows of dot products are the faster form for any number of rows.
+type packed struct{ from, turned *tensor.Tensor }
+
+// maxPacked bounds the constants that are kept twice.
+const maxPacked = 1 << 26
+
+// pack returns the transposed constant at input 1, or nil.
+func pack(n *node) *packed {
+	t := n.constant(1)
+	if t == nil || t.Rank() != 2 || t.DType() != tensor.Float32 || t.Len() == 0 || 4*t.Len() > maxPacked {
+		return nil
+	}
+	p := &packed{t, tensor.New(tensor.Float32, t.Shape()[1], t.Shape()[0])}
+	transposeInto(p.turned.Float32s(), t.Float32s(), t.Shape()[0], t.Shape()[1], t.Shape()[1])
+	return p
+}
+
+func buildMatMul(n *node) (kernel, error) {
+	p := pack(n)
+	if p == nil {
+		return func(c *call) error { return matmulWith(c, false, false, 1) }, nil
+	}
+	return func(c *call) error {
+		if c.arg(1) == p.from && c.arg(0).DType() == tensor.Float32 && c.arg(0).Rank() > 1 {
+			c.args[1] = p.turned
+			return matmulWith(c, false, true, 1)
+		}
+		return matmulWith(c, false, false, 1)
+	}, nil
+}
 
 func matmulWith(c *call, ta, tb bool, alpha float64) error {
 	a, b := c.arg(0), c.arg(1)
@@ -182,7 +211,17 @@ func mulAdd[T integer](out, a, b []T, m, n, k int) {
 func buildGemm(n *node) (kernel, error) {
 	alpha, beta := n.Float("alpha", 1), n.Float("beta", 1)
 	ta, tb := n.Int("transA", 0) != 0, n.Int("transB", 0) != 0
-	f32 := func(c *call) error { return gemmKernel(c, ta, tb, alpha, beta) }
+	var p *packed
+	if !tb {
+		p = pack(n)
+	}
+	f32 := func(c *call) error {
+		if p != nil && c.arg(1) == p.from {
+			c.args[1] = p.turned
+			return gemmKernel(c, ta, true, alpha, beta)
+		}
+		return gemmKernel(c, ta, tb, alpha, beta)
+	}
 	f64 := func(c *call) error { return gemmKernel(c, ta, tb, float64(alpha), float64(beta)) }
 	return byFloat(f32, f64), nil
 }

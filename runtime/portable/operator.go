@@ -5,6 +5,7 @@ import (
 
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
 )
 
 // operator is one line of the table: which nodes it serves and how their kernels are built.
@@ -34,6 +35,8 @@ type node struct {
 	*onnx.Node
 	opset  int
 	bodies []*program
+	// constant returns the value of input i where it is known when the model is compiled, or nil.
+	constant func(i int) *tensor.Tensor
 	// compile compiles a sub-graph in the node's scope. It is a field, because the table of operators may not refer to itself.
 	compile func(*onnx.Graph) (*program, error)
 }

@@ -172,7 +172,15 @@ func (p *program) addNode(n *onnx.Node, m *onnx.Model, s *scope) error {
 			return fmt.Errorf("%s: input %d is required and absent", n.Describe(), i)
 		}
 	}
-	ctx := &node{Node: n, opset: opset, compile: func(g *onnx.Graph) (*program, error) { return compileGraph(g, m, s) }}
+	constant := func(i int) *tensor.Tensor {
+		for _, c := range p.consts {
+			if i < len(st.in) && c.slot == st.in[i] {
+				return c.value
+			}
+		}
+		return nil
+	}
+	ctx := &node{Node: n, opset: opset, constant: constant, compile: func(g *onnx.Graph) (*program, error) { return compileGraph(g, m, s) }}
 	k, err := op.build(ctx)
 	if err != nil {
 		return describe(n, err)

@@ -89,7 +89,7 @@ var unaryOperators = []operator{
 	{name: "Atan", since: 7, minIn: 1, maxIn: 1, build: floats(math.Atan)},
 	{name: "Sinh", since: 9, minIn: 1, maxIn: 1, build: floats(math.Sinh)},
 	{name: "Cosh", since: 9, minIn: 1, maxIn: 1, build: floats(math.Cosh)},
-	{name: "Tanh", since: 6, minIn: 1, maxIn: 1, build: floats(math.Tanh)},
+	{name: "Tanh", since: 6, minIn: 1, maxIn: 1, build: unary(on(tanh32), on(each(math.Tanh)))},
 	{name: "Asinh", since: 9, minIn: 1, maxIn: 1, build: floats(math.Asinh)},
 	{name: "Acosh", since: 9, minIn: 1, maxIn: 1, build: floats(math.Acosh)},
 	{name: "Atanh", since: 9, minIn: 1, maxIn: 1, build: floats(math.Atanh)},
@@ -165,4 +165,20 @@ func buildIsInf(n *node) (kernel, error) {
 	return unaryKernel(
 		on(each(func(v float32) bool { return pos && math.IsInf(float64(v), 1) || neg && math.IsInf(float64(v), -1) })),
 		on(each(func(v float64) bool { return pos && math.IsInf(v, 1) || neg && math.IsInf(v, -1) }))), nil
+}
+
+// tanh32 is math.Tanh to within a unit in the last place of float32, several times faster. Near zero, where 1 - 2/(e²ˣ+1) would cancel, it is the odd polynomial
+// of Cephes' tanhf.
+func tanh32(dst, src []float32) {
+	for i, v := range src {
+		x := float64(v)
+		if x > -0.625 && x < 0.625 {
+			z := x * x
+			p := (((-5.70498872745e-3*z+2.06390887954e-2)*z-5.37397155531e-2)*z+1.33314422036e-1)*z - 3.33332819422e-1
+			dst[i] = float32(p*z*x + x)
+			continue
+		}
+		// Beyond the range of e²ˣ the quotient is 0 or 2 exactly, and NaN stays NaN.
+		dst[i] = float32(1 - 2/(math.Exp(2*x)+1))
+	}
 }

@@ -19,7 +19,7 @@ type part struct {
 }
 
 func newWorkers(threads int) *workers {
-	return &workers{threads: max(1, threads), jobs: make(chan *part), stop: make(chan struct{})}
+	return &workers{threads: max(1, threads), jobs: make(chan *part, max(1, threads)), stop: make(chan struct{})}
 }
 
 func (p *workers) start() {
@@ -52,12 +52,21 @@ func (p *workers) do(parts []part, wg *sync.WaitGroup) {
 		select {
 		case p.jobs <- &parts[i]:
 		default:
-			// Every worker is busy with another run's parts: waiting for one would only add latency.
 			parts[i].safely()
 			wg.Done()
 		}
 	}
 	parts[0].safely()
+	// Whatever no worker has taken yet, this run's or another's, is done here instead of being waited for.
+	for waiting := true; waiting; {
+		select {
+		case j := <-p.jobs:
+			j.safely()
+			j.done.Done()
+		default:
+			waiting = false
+		}
+	}
 	wg.Wait()
 	for i := range parts {
 		if e := parts[i].err; e != nil {
