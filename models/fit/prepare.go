@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"onnxrl/models"
-	"onnxrl/models/dataset"
 	"onnxrl/models/lora"
 	"onnxrl/models/loss"
 	"onnxrl/models/trainmode"
@@ -20,83 +19,112 @@ import (
 // batchSymbol is what the batch extent is called inside this package, whatever the model calls it.
 const batchSymbol = "batch"
 
-// graphs are the three forms of the model: as it is served, with losses in evaluation form, and with losses in training form.
+// graphs are the forms of the model over one set of parameters.
 type graphs struct {
+	// origin is the model in the form in which it came and goes, but in evaluation form and with parameters untied.
+	origin *onnx.Model
+	// served is what is trained, without losses: functions inlined, opset raised, batch symbolic, adapters beside their weights. eval adds the losses and metrics; train
+	// computes nothing but the loss, with layers in training form where that is asked for.
 	served, eval, train *models.Network
 	values              map[string]*tensor.Tensor
 	metrics             []string
-	mode                trainmode.Result
-	layers              []trainmode.Layer
-	adapters            []lora.Adapter
+	// layers are the BatchNormalization and Dropout nodes as the file had them, settled those put into evaluation form, and mode what training form changed.
+	layers, settled []trainmode.Layer
+	mode            trainmode.Result
+	adapters        []lora.Adapter
+	// fixed names the inputs whose batch the file had fixed to a number.
+	fixed []string
 }
 
-// prepare rewrites the model according to the configuration.
+// prepare rewrites the model according to the configuration, in which it fills in the output of a single loss.
 func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
-	m, err := onnx.InlineFunctions(m)
+	g := &graphs{layers: trainmode.Find(m)}
+	m, err := models.Untie(m, cfg.Untie)
 	if err != nil {
 		return nil, err
 	}
-	if m.Opset("") < autodiff.MinOpset {
+	if g.origin, g.settled, err = trainmode.Evaluation(m); err != nil {
+		return nil, err
+	}
+	if m, err = onnx.InlineFunctions(g.origin); err != nil {
+		return nil, err
+	}
+	if m.Opset(onnx.DomainStandard) < autodiff.MinOpset {
 		if m, err = onnx.Upgrade(m, autodiff.MinOpset); err != nil {
 			return nil, err
 		}
 	}
-	if m, err = freeBatch(m, cfg.Bind); err != nil {
+	if m, g.fixed, err = freeBatch(m, cfg.Bind); err != nil {
 		return nil, err
 	}
-	g := &graphs{layers: trainmode.Find(m)}
+	roles := models.Options{Train: cfg.Train, Freeze: cfg.Freeze}
 	if cfg.LoRA != nil {
 		if m, g.adapters, err = lora.Apply(m, *cfg.LoRA); err != nil {
 			return nil, err
 		}
-	}
-	if len(cfg.Loss) == 1 && cfg.Loss[0].Output == "" && len(m.Graph.Output) == 1 {
-		cfg.Loss[0].Output = m.Graph.Output[0].Name
-	}
-	roles := models.Options{Train: cfg.Train, Freeze: cfg.Freeze}
-	if cfg.LoRA != nil {
 		roles.Train = append(slices.Clone(cfg.Train), lora.Pattern)
 	}
 	if g.served, g.values, err = models.FromModel(m, roles); err != nil {
 		return nil, err
 	}
-	eval, metrics, err := loss.Attach(m, cfg.Loss)
-	if err != nil {
-		return nil, err
-	}
-	g.metrics = metrics
-	if g.eval, _, err = models.FromModel(eval, roles); err != nil {
-		return nil, err
-	}
-	g.train = g.eval
-	if cfg.TrainMode {
-		t, mode, err := trainmode.Apply(m)
-		if err != nil {
-			return nil, err
-		}
-		g.mode = mode
-		if t, _, err = loss.Attach(t, cfg.Loss); err != nil {
-			return nil, err
-		}
-		if g.train, _, err = models.FromModel(t, roles); err != nil {
-			return nil, err
-		}
-	}
 	if !slices.ContainsFunc(g.served.Specs, func(s models.Spec) bool { return s.Role == models.Trainable }) {
-		return nil, fmt.Errorf("no parameter is trainable: the train and freeze patterns leave none of %d", len(g.served.Specs))
+		return nil, fmt.Errorf("no parameter is trainable: the model has %d, and the train and freeze patterns leave none of them", len(g.served.Specs))
 	}
-	return g, nil
+	if len(cfg.Loss) == 1 && cfg.Loss[0].Output == "" && len(m.Graph.Output) == 1 {
+		cfg.Loss[0].Output = m.Graph.Output[0].Name
+	}
+	return g, g.attach(m, cfg)
 }
 
-// freeBatch makes the first extent of every input and output the symbol "batch" and checks that the graph's types still fit. Other symbols are bound.
-func freeBatch(m *onnx.Model, bind map[string]int) (*onnx.Model, error) {
+// attach builds the forms with losses.
+func (g *graphs) attach(m *onnx.Model, cfg *Config) error {
+	withLoss, metrics, err := loss.Attach(m, cfg.Loss)
+	if err != nil {
+		return err
+	}
+	g.metrics = metrics
+	if g.eval, err = models.WithSpecs(withLoss, g.served.Specs); err != nil {
+		return err
+	}
+	training := withLoss
+	if cfg.TrainMode {
+		if training, g.mode, err = trainmode.Apply(m); err != nil {
+			return err
+		}
+		if training, _, err = loss.Attach(training, cfg.Loss); err != nil {
+			return err
+		}
+	}
+	if g.train, err = models.WithSpecs(training, g.served.Specs); err != nil {
+		return err
+	}
+	// A step that nobody watches computes neither predictions nor metrics.
+	keep := []onnx.Value{loss.Output}
+	for _, buffer := range slices.Sorted(maps.Keys(g.mode.Updates)) {
+		keep = append(keep, onnx.Value(g.mode.Updates[buffer]))
+	}
+	if g.train.Model, err = onnx.Prune(g.train.Model, keep...); err != nil {
+		return err
+	}
+	g.train.Outputs = nil
+	for _, v := range keep {
+		g.train.Outputs = append(g.train.Outputs, string(v))
+	}
+	return nil
+}
+
+// freeBatch makes the first extent of every input the symbol "batch", gives the other symbols numbers, and infers the outputs anew. It also returns the inputs whose batch
+// was a number; a graph that depends on that number is refused.
+func freeBatch(m *onnx.Model, bind map[string]int) (_ *onnx.Model, fixed []string, err error) {
 	m = m.ShallowClone()
 	m.Graph.ValueInfo = nil
-	var fixed []string
+	if err := checkBind(m, bind); err != nil {
+		return nil, nil, err
+	}
 	for _, v := range m.Graph.Inputs() {
 		t, ok := v.TensorType()
 		if !ok || !t.Ranked || len(t.Dims) == 0 {
-			return nil, fmt.Errorf("input %q has no batch extent; its type is %v", v.Name, t)
+			return nil, nil, fmt.Errorf("input %q is %v; its first extent must be the batch", v.Name, t)
 		}
 		if t.Dims[0].IsKnown() {
 			fixed = append(fixed, fmt.Sprintf("%s %v", v.Name, t))
@@ -105,76 +133,50 @@ func freeBatch(m *onnx.Model, bind map[string]int) (*onnx.Model, error) {
 		t.Dims[0] = onnx.Symbol(batchSymbol)
 		for i, d := range t.Dims[1:] {
 			if !d.IsKnown() {
-				return nil, fmt.Errorf("input %q is %v: give extent %d a number with bind", v.Name, t, i+1)
+				return nil, nil, fmt.Errorf("input %q is %v: its first extent must be the batch, and extent %d needs a number: set it with bind", v.Name, t, i+1)
 			}
 		}
 		v.Type = onnx.NewValueInfo("", t).Type
 	}
-	outputs := m.Graph.Output
-	bare := m.ShallowClone()
-	for _, v := range bare.Graph.Output {
+	for _, v := range m.Graph.Output {
 		v.Type = nil
 	}
-	env, err := shape.Infer(bare, nil)
+	env, err := shape.Infer(m, nil)
 	if err != nil {
 		if len(fixed) > 0 {
-			return nil, fmt.Errorf("the model was exported with a fixed batch (%s) that its graph depends on; export it with a dynamic batch: %w", strings.Join(fixed, ", "), err)
+			return nil, nil, fmt.Errorf("the model was exported with a fixed batch (%s) that its graph depends on; export it with a dynamic batch: %w", strings.Join(fixed, ", "), err)
 		}
-		return nil, err
+		return nil, nil, err
 	}
-	for _, v := range outputs {
+	for _, v := range m.Graph.Output {
 		t := env.Type(onnx.Value(v.Name))
 		if t.Ranked && len(t.Dims) > 0 && t.Dims[0].IsKnown() && len(fixed) > 0 {
-			return nil, fmt.Errorf("the model was exported with a fixed batch (%s) and its output %q keeps the extent %d; export it with a dynamic batch", strings.Join(fixed, ", "), v.Name, t.Dims[0].Value)
+			return nil, nil, fmt.Errorf("the model was exported with a fixed batch (%s) and its output %q keeps the extent %d; export it with a dynamic batch", strings.Join(fixed, ", "), v.Name, t.Dims[0].Value)
 		}
 		v.Type = onnx.NewValueInfo("", t).Type
 	}
-	return m, nil
+	return m, fixed, nil
 }
 
-// fields lists what the loader fills, in the order inputs, targets, weight; names are the graph's.
-func (g *graphs) fields(cfg *Config) ([]dataset.Field, error) {
-	var fields []dataset.Field
-	add := func(what, key, input string, cols []string) error {
-		for _, v := range g.eval.Model.Graph.Input {
-			if v.Name != input {
-				continue
-			}
-			t, _ := v.TensorType()
-			f := dataset.Field{Name: input, Columns: cols, DType: t.DType, Shape: []int{}}
+// checkBind refuses names that no extent of an input has.
+func checkBind(m *onnx.Model, bind map[string]int) error {
+	known := map[string]bool{}
+	for _, v := range m.Graph.Inputs() {
+		if t, ok := v.TensorType(); ok && len(t.Dims) > 0 {
 			for _, d := range t.Dims[1:] {
-				f.Shape = append(f.Shape, d.Value)
+				if !d.IsKnown() {
+					known[d.Param] = true
+				}
 			}
-			fields = append(fields, f)
-			return nil
-		}
-		return fmt.Errorf("data.%s: %q is no %s of the model", what, key, strings.TrimSuffix(what, "s"))
-	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Data.Inputs)) {
-		if !slices.Contains(g.served.Inputs, name) {
-			return nil, fmt.Errorf("data.inputs: the model has no input %q; it has %s", name, strings.Join(g.served.Inputs, ", "))
-		}
-		if err := add("inputs", name, name, cfg.Data.Inputs[name]); err != nil {
-			return nil, err
 		}
 	}
-	for _, name := range g.served.Inputs {
-		if _, ok := cfg.Data.Inputs[name]; !ok {
-			return nil, fmt.Errorf("data.inputs: no columns are given for the model's input %q", name)
+	for _, name := range slices.Sorted(maps.Keys(bind)) {
+		if !known[name] {
+			return fmt.Errorf("bind: no extent of an input but the batch is called %q; there are %q", name, slices.Sorted(maps.Keys(known)))
+		}
+		if bind[name] < 1 {
+			return fmt.Errorf("bind: %s is %d, expected a positive number", name, bind[name])
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Data.Targets)) {
-		if err := add("targets", name, loss.TargetInput(name), cfg.Data.Targets[name]); err != nil {
-			return nil, err
-		}
-	}
-	for _, t := range cfg.Loss {
-		if _, ok := cfg.Data.Targets[t.Output]; !ok {
-			return nil, fmt.Errorf("data.targets: no columns are given for output %q, which has a loss", t.Output)
-		}
-	}
-	if cfg.Data.Weight != "" {
-		fields = append(fields, dataset.Field{Name: loss.WeightInput, Columns: []string{cfg.Data.Weight}, DType: tensor.Float32, Shape: []int{}})
-	}
-	return fields, nil
+	return nil
 }

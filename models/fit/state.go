@@ -7,13 +7,32 @@ import (
 
 	"onnxrl/models"
 	"onnxrl/models/checkpoint"
+	"onnxrl/models/dataset"
 )
 
 var _ checkpoint.Stater = (*Trainer)(nil)
 
+// state is what a run carries between optimiser steps, beside arrays and the position in the data.
+type state struct {
+	Step int64 `json:"step"`
+	// Runs counts the runs of training programs; dropout masks are drawn by it.
+	Runs uint64 `json:"runs"`
+	// EpochLoss is the sum over the rows of the open epoch; Loss the mean of the last finished one.
+	EpochLoss float64  `json:"epoch_loss"`
+	Loss      *float64 `json:"loss"`
+	// Best is the lowest validation loss, of BestEpoch; Stale counts the epochs since.
+	Best       *float64 `json:"best"`
+	BestEpoch  int      `json:"best_epoch"`
+	Stale      int      `json:"stale"`
+	Validation *float64 `json:"validation"`
+	// Done says that the run has stopped early.
+	Done bool `json:"done"`
+}
+
 // SaveState writes everything that the next step depends on: changing parameters, the best ones so far, optimiser moments, the position in the data and counters.
 func (t *Trainer) SaveState(w *checkpoint.Writer) error {
 	w.PutJSON("state", t.s)
+	w.PutJSON("position", t.train.State())
 	for _, s := range t.params.Segments() {
 		if s.Role == models.Frozen {
 			continue
@@ -36,7 +55,11 @@ func (t *Trainer) SaveState(w *checkpoint.Writer) error {
 // LoadState restores a saved run. Model, data and configuration must be the ones it was saved with.
 func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 	var s state
+	var at dataset.State
 	if err := r.JSON("state", &s); err != nil {
+		return err
+	}
+	if err := r.JSON("position", &at); err != nil {
 		return err
 	}
 	for _, seg := range t.params.Segments() {
@@ -49,6 +72,7 @@ func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 				return err
 			}
 		}
+		delete(t.best, seg.Role)
 		if b := r.Scope("best"); b.Has(seg.Role.String()) {
 			best := make([]float32, len(seg.Floats()))
 			if err := b.Float32sInto(seg.Role.String(), best); err != nil {
@@ -68,7 +92,7 @@ func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 	if err := t.opt.SetState(opt); err != nil {
 		return err
 	}
-	if err := t.train.Seek(s.Position); err != nil {
+	if err := t.train.Seek(at); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	t.s = s

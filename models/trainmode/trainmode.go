@@ -1,10 +1,3 @@
-// Package trainmode turns the evaluation form of BatchNormalization and Dropout into their training form as a graph rewrite, and says what a model holds of them.
-//
-// Exporters usually write models in evaluation form: BatchNormalization uses its running statistics and Dropout passes its input through, or both are folded into neighbouring layers
-// and gone. [Find] names what is there; [Apply] makes BatchNormalization use the statistics of the batch and update the running ones, and makes Dropout multiply by a mask
-// that is an input of the graph, because randomness is drawn in Go from a named stream (design decision D5).
-//
-// Deviation from PyTorch: ONNX updates the running variance with the biased variance of the batch (divided by n), PyTorch with the unbiased one (divided by n − 1).
 package trainmode
 
 import (
@@ -37,34 +30,101 @@ type Result struct {
 	Masks   []Mask
 }
 
-// Find lists the BatchNormalization and Dropout nodes of a model's main graph.
+// Find lists the BatchNormalization and Dropout nodes of a model, those of sub-graphs and functions included.
 func Find(m *onnx.Model) []Layer {
 	var out []Layer
-	for _, n := range m.Graph.Node {
-		if onnx.NormalizeDomain(n.Domain) != "" || n.OpType != "BatchNormalization" && n.OpType != "Dropout" {
-			continue
-		}
-		l := Layer{Node: n.Name, Op: n.OpType, Training: n.Int("training_mode", 0) != 0}
-		if l.Node == "" {
-			l.Node = string(n.Out(0))
-		}
-		if n.OpType == "Dropout" && n.In(2) != "" {
-			// The mode is an input; it is known when it is an initializer.
-			if t := m.Graph.FindInitializer(string(n.In(2))); t != nil {
-				if b, err := onnx.TensorOf(t); err == nil && b.DType() == tensor.Bool && b.Len() == 1 {
-					l.Training = b.Bools()[0]
-				}
+	walk := func(nodes []*onnx.Node) {
+		for _, n := range nodes {
+			if isLayer(n) {
+				out = append(out, Layer{Node: nameOf(n), Op: n.OpType, Training: isTraining(m, n)})
 			}
 		}
-		out = append(out, l)
+	}
+	// The walk itself never fails, because this function does not.
+	_ = m.EachGraph(func(g *onnx.Graph) error {
+		walk(g.Node)
+		return nil
+	})
+	for _, f := range m.Functions {
+		walk(f.Node)
 	}
 	return out
 }
 
-// Apply returns a copy of m, which must use opset 14 or later, with its BatchNormalization and Dropout nodes in training form. Weights are shared with m.
+func isLayer(n *onnx.Node) bool {
+	return onnx.NormalizeDomain(n.Domain) == onnx.DomainStandard && (n.OpType == "BatchNormalization" || n.OpType == "Dropout")
+}
+
+func nameOf(n *onnx.Node) string {
+	if n.Name != "" {
+		return n.Name
+	}
+	return string(n.Out(0))
+}
+
+// isTraining reports whether a layer is in training form. BatchNormalization before opset 14 said so by having more than one output; Dropout from opset 12 on by its third
+// input, which counts as training unless it is known to be false.
+func isTraining(m *onnx.Model, n *onnx.Node) bool {
+	if n.OpType == "BatchNormalization" {
+		return n.Int("training_mode", 0) != 0 || m.Opset(onnx.DomainStandard) < 14 && len(n.Output) > 1
+	}
+	mode := n.In(2)
+	if mode == "" {
+		return false
+	}
+	t, err := constant(m, mode)
+	return err != nil || t == nil || t.DType() != tensor.Bool || t.Len() != 1 || t.Bools()[0]
+}
+
+// constant returns the content of an initializer or Constant node of the main graph, or nil.
+func constant(m *onnx.Model, v onnx.Value) (*tensor.Tensor, error) {
+	if p := m.Graph.FindInitializer(string(v)); p != nil {
+		return onnx.TensorOf(p)
+	}
+	for _, n := range m.Graph.Node {
+		if n.OpType == "Constant" && n.Out(0) == v {
+			return onnx.ConstantOf(n)
+		}
+	}
+	return nil, nil
+}
+
+// Evaluation returns a copy of m with the layers of its main graph that were exported in training form put into evaluation form, and the list of them. Weights are shared
+// with m; a model without such layers is returned as it is.
+func Evaluation(m *onnx.Model) (*onnx.Model, []Layer, error) {
+	var changed []Layer
+	out := m.ShallowClone()
+	x := onnx.NewIndex(out.Graph)
+	for _, n := range out.Graph.Node {
+		if !isLayer(n) || !isTraining(out, n) {
+			continue
+		}
+		for i := 1; i < len(n.Output); i++ {
+			if used(x, n.Out(i)) {
+				return nil, nil, fmt.Errorf("evaluation form: %s: its output %q exists in training only and is used", n.Describe(), n.Out(i))
+			}
+		}
+		changed = append(changed, Layer{Node: nameOf(n), Op: n.OpType, Training: true})
+		n.Output = n.Output[:1]
+		n.DelAttr("training_mode")
+		if n.OpType == "Dropout" {
+			n.Input = n.Input[:2]
+		}
+	}
+	if len(changed) == 0 {
+		return m, nil, nil
+	}
+	return out, changed, nil
+}
+
+func used(x *onnx.Index, v onnx.Value) bool {
+	return v != "" && (len(x.Consumers(v)) > 0 || x.Output(v) != nil)
+}
+
+// Apply returns a copy of m, which must use opset 14 or later, with the BatchNormalization and Dropout nodes of its main graph in training form. Weights are shared with m.
 func Apply(m *onnx.Model) (*onnx.Model, Result, error) {
 	res := Result{Updates: map[string]string{}}
-	if v := m.Opset(""); v < 14 {
+	if v := m.Opset(onnx.DomainStandard); v < 14 {
 		return nil, res, fmt.Errorf("training form: opset %d, expected 14 or later", v)
 	}
 	out := m.ShallowClone()
@@ -72,55 +132,61 @@ func Apply(m *onnx.Model) (*onnx.Model, Result, error) {
 	if err != nil {
 		return nil, res, fmt.Errorf("training form: %w", err)
 	}
-	b := onnx.Extend(out)
+	x, b := onnx.NewIndex(out.Graph), onnx.Extend(out)
 	for i, n := range out.Graph.Node {
-		if onnx.NormalizeDomain(n.Domain) != "" {
+		if !isLayer(n) {
 			continue
 		}
-		name := n.Name
-		if name == "" {
-			name = string(n.Out(0))
-		}
-		switch n.OpType {
-		case "BatchNormalization":
-			n.SetAttr(onnx.AttrInt("training_mode", 1))
-			for len(n.Output) < 3 {
-				n.Output = append(n.Output, "")
+		res.Layers = append(res.Layers, Layer{Node: nameOf(n), Op: n.OpType, Training: true})
+		if n.OpType == "Dropout" {
+			if used(x, n.Out(1)) {
+				return nil, res, fmt.Errorf("training form: %s: its mask output is used, which evaluation form does not have", n.Describe())
 			}
-			for k, in := range []onnx.Value{n.In(3), n.In(4)} {
-				if _, twice := res.Updates[string(in)]; twice {
-					return nil, res, fmt.Errorf("training form: running statistics %q belong to two BatchNormalization nodes", in)
-				}
-				if n.Output[k+1] == "" {
-					n.Output[k+1] = string(b.Fresh("buffer/" + string(in)))
-				}
-				b.Output(onnx.Value(n.Output[k+1]), env.Type(in))
-				res.Updates[string(in)] = n.Output[k+1]
+			ratio, err := ratioOf(env, n)
+			if err != nil {
+				return nil, res, fmt.Errorf("training form: %s: %w", n.Describe(), err)
 			}
-			res.Layers = append(res.Layers, Layer{Node: name, Op: n.OpType, Training: true})
-		case "Dropout":
-			if n.Out(1) != "" {
-				return nil, res, fmt.Errorf("training form: %s: the mask output of Dropout is used", n.Describe())
-			}
-			ratio := 0.5
-			if r := n.In(1); r != "" {
-				f, _ := env.Fact(r)
-				if f.Const == nil || f.Const.Len() != 1 || f.Const.DType() != tensor.Float32 {
-					return nil, res, fmt.Errorf("training form: %s: the ratio is not a constant float32", n.Describe())
-				}
-				ratio = float64(f.Const.Float32s()[0])
-			}
-			if !(ratio >= 0 && ratio < 1) {
-				return nil, res, fmt.Errorf("training form: %s: ratio %g is not in [0, 1)", n.Describe(), ratio)
-			}
-			mask := b.Input("dropout/"+name, env.Type(n.In(0)))
+			mask := b.Input("dropout/"+nameOf(n), env.Type(n.In(0)))
 			out.Graph.Node[i] = &onnx.Node{OpType: "Mul", Name: n.Name, Input: []string{n.Input[0], string(mask)}, Output: n.Output[:1]}
 			res.Masks = append(res.Masks, Mask{Input: string(mask), Ratio: ratio})
-			res.Layers = append(res.Layers, Layer{Node: name, Op: n.OpType, Training: true})
+			continue
+		}
+		n.SetAttr(onnx.AttrInt("training_mode", 1))
+		n.Output = append(n.Output[:1:1], "", "")
+		for k, in := range []onnx.Value{n.In(3), n.In(4)} {
+			if _, twice := res.Updates[string(in)]; twice {
+				return nil, res, fmt.Errorf("training form: %s: the running statistics %q belong to another BatchNormalization too; if an exporter merged them because they were equal, separate them with untie", n.Describe(), in)
+			}
+			n.Output[k+1] = string(b.Fresh("buffer/" + string(in)))
+			b.Output(onnx.Value(n.Output[k+1]), env.Type(in))
+			res.Updates[string(in)] = n.Output[k+1]
 		}
 	}
 	if err := b.Err(); err != nil {
 		return nil, res, fmt.Errorf("training form: %w", err)
 	}
 	return out, res, nil
+}
+
+// ratioOf returns the constant ratio of a Dropout.
+func ratioOf(env *shape.Env, n *onnx.Node) (float64, error) {
+	ratio := 0.5
+	if r := n.In(1); r != "" {
+		f, _ := env.Fact(r)
+		if f.Const == nil || f.Const.Len() != 1 {
+			return 0, fmt.Errorf("its ratio is not a constant number")
+		}
+		switch f.Const.DType() {
+		case tensor.Float32:
+			ratio = float64(f.Const.Float32s()[0])
+		case tensor.Float64:
+			ratio = f.Const.Float64s()[0]
+		default:
+			return 0, fmt.Errorf("its ratio is %v, expected a float", f.Const)
+		}
+	}
+	if !(ratio >= 0 && ratio < 1) {
+		return 0, fmt.Errorf("its ratio %g is not in [0, 1)", ratio)
+	}
+	return ratio, nil
 }

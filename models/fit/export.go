@@ -1,0 +1,91 @@
+package fit
+
+import (
+	"fmt"
+	"slices"
+
+	"onnxrl/models"
+	"onnxrl/models/dataset"
+	"onnxrl/models/lora"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// Baked returns the trained model: the file's own graph — opset, functions, names and metadata as they were — with the present parameters as initializers and adapters merged into
+// their weights. Layers that were exported in training form are in evaluation form, and a batch that was a number is a symbol. Contents share the trainer's memory.
+func (t *Trainer) Baked() (*onnx.Model, error) {
+	flat, err := t.g.served.Bake(t.params.View)
+	if err != nil {
+		return nil, err
+	}
+	if flat, err = lora.Merge(flat); err != nil {
+		return nil, err
+	}
+	trained := map[string]*onnx.TensorProto{}
+	for _, p := range flat.Graph.Initializer {
+		trained[p.Name] = p
+	}
+	values := map[string]*tensor.Tensor{}
+	for _, s := range t.g.served.Specs {
+		p := trained[s.Name]
+		if p == nil {
+			continue // An adapter's, merged.
+		}
+		if values[s.Name], err = onnx.TensorOf(p); err != nil {
+			return nil, err
+		}
+		delete(trained, s.Name)
+	}
+	m, err := models.Reweigh(t.g.origin, func(name string) *tensor.Tensor {
+		v := values[name]
+		delete(values, name)
+		return v
+	})
+	if err != nil {
+		return nil, err
+	}
+	for name := range values {
+		return nil, fmt.Errorf("bake: parameter %q is not an initializer of the model as it came", name)
+	}
+	if len(t.g.fixed) > 0 {
+		release(m.Graph, t.g.served)
+	}
+	return m, nil
+}
+
+// release gives a graph that was exported with a fixed batch the types of the network that was trained. Declared types of inner values no longer hold.
+func release(g *onnx.Graph, net *models.Network) {
+	types := map[string]*onnx.ValueInfo{}
+	for _, v := range slices.Concat(net.Model.Graph.Input, net.Model.Graph.Output) {
+		types[v.Name] = v
+	}
+	for _, v := range slices.Concat(g.Inputs(), g.Output) {
+		v.Type = types[v.Name].Type
+	}
+	g.ValueInfo = nil
+}
+
+// Samples reads the first rows of the training table, at most n, as one tensor per input of the network: what parity is proved on.
+func (t *Trainer) Samples(n int) ([]*tensor.Tensor, error) {
+	l, err := dataset.NewLoader(t.rows, dataset.LoaderOptions{Window: t.cfg.Data.Window})
+	if err != nil {
+		return nil, err
+	}
+	n = min(n, l.Rows())
+	all := make([]*tensor.Tensor, len(l.Fields()))
+	byName := map[string]*tensor.Tensor{}
+	for i, f := range t.training.of(t.train.Rows()).fields {
+		shape := slices.Clone(f.Shape())
+		shape[0] = n
+		all[i] = tensor.New(f.DType(), shape...)
+		byName[l.Fields()[i]] = all[i]
+	}
+	if _, err := l.Next(n, all); err != nil {
+		return nil, err
+	}
+	in := make([]*tensor.Tensor, len(t.g.served.Inputs))
+	for i, name := range t.g.served.Inputs {
+		in[i] = byName[name]
+	}
+	return in, nil
+}
