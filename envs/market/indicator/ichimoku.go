@@ -1,0 +1,53 @@
+package indicator
+
+import "onnxrl/envs/market/bars"
+
+// ichimoku is the cloud: tenkan and kijun are the middles of the ranges of the last 9 and 26 bars; the spans are what was
+// computed 26 bars (the kijun period) ago and drawn at this bar: the mean of tenkan and kijun, and the middle of the range
+// of 52 bars. The chikou span is left out because it is a future close.
+var ichimoku = Kind{
+	Name: "ichimoku", Title: "Ichimoku cloud, without the span that looks ahead",
+	Params:  []Param{{Name: "tenkan", Default: 9, Min: 1}, {Name: "kijun", Default: 26, Min: 1}, {Name: "senkou", Default: 52, Min: 1}},
+	Outputs: []Output{{"tenkan", Price}, {"kijun", Price}, {"senkou_a", Price}, {"senkou_b", Price}},
+	Warmup: func(p []float64) int {
+		return int(max(max(p[0], p[1])-1+p[1], p[2]-1+p[1]))
+	},
+	New: func(p []float64) Indicator {
+		shift := int(p[1])
+		return &ichimokuState{
+			tenkan: newMiddle(int(p[0])), kijun: newMiddle(shift), senkou: newMiddle(int(p[2])),
+			a: newWindow(shift + 1), b: newWindow(shift + 1), warm: int(max(p[0], p[1], p[2])),
+		}
+	},
+}
+
+// middle is the middle of the range of the last n bars.
+type middle struct{ high, low window }
+
+func newMiddle(n int) middle { return middle{newWindow(n), newWindow(n)} }
+
+func (m *middle) add(b *bars.Bar) float64 {
+	m.high.push(b.High)
+	m.low.push(b.Low)
+	return (m.high.max() + m.low.min()) / 2
+}
+
+type ichimokuState struct {
+	tenkan, kijun, senkou middle
+	a, b                  window // spans as computed at the last kijun+1 bars
+	warm                  int    // bars until all three middles are defined
+}
+
+func (s *ichimokuState) Next(b *bars.Bar, out []float64) {
+	tenkan, kijun, senkou := s.tenkan.add(b), s.kijun.add(b), s.senkou.add(b)
+	undefined(out[:4])
+	if s.warm > 1 {
+		s.warm--
+		return
+	}
+	s.a.push((tenkan + kijun) / 2)
+	s.b.push(senkou)
+	if s.a.full {
+		out[0], out[1], out[2], out[3] = tenkan, kijun, s.a.at(0), s.b.at(0)
+	}
+}

@@ -1,0 +1,32 @@
+package indicator
+
+import (
+	"math"
+
+	"onnxrl/envs/market/bars"
+)
+
+// willr is Williams' %R, -100..0: how far the close is below the highest high of n bars, in percent of the range.
+var willr = Kind{
+	Name: "willr", Title: "Williams %R", Params: period(14, 2), Each: true,
+	Outputs: []Output{{"", Percent}},
+	Warmup:  func(p []float64) int { return int(p[0]) - 1 },
+	New: func(p []float64) Indicator {
+		return &willrState{newWindow(int(p[0])), newWindow(int(p[0]))}
+	},
+}
+
+type willrState struct{ high, low window }
+
+func (s *willrState) Next(b *bars.Bar, out []float64) {
+	s.high.push(b.High)
+	s.low.push(b.Low)
+	out[0] = math.NaN()
+	if !s.high.full {
+		return
+	}
+	high := s.high.max()
+	if out[0] = 0; high != s.low.min() {
+		out[0] = -100 * (high - b.Close) / (high - s.low.min())
+	}
+}
