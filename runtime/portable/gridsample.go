@@ -3,10 +3,12 @@ package portable
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 var sampleOperators = []operator{
 	{name: "GridSample", since: 16, minIn: 2, maxIn: 2, build: buildGridSample},
+	{name: "AffineGrid", since: 20, minIn: 2, maxIn: 2, build: buildAffineGrid},
 	{name: "RoiAlign", since: 10, minIn: 3, maxIn: 3, build: buildRoiAlign},
 	{name: "MaxRoiPool", since: 1, minIn: 2, maxIn: 2, build: buildMaxRoiPool},
 	{name: "DeformConv", since: 19, minIn: 3, maxIn: 5, build: buildDeformConv},
@@ -155,6 +157,58 @@ func gridSample[T float](c *call, s sampler) error {
 					}
 				}
 				dst[(b*channels+ch)*points+o] = T(sum)
+			}
+		}
+	}
+	return nil
+}
+
+func buildAffineGrid(n *node) (kernel, error) {
+	corners := n.Int("align_corners", 0) != 0
+	return byFloat(func(c *call) error { return affineGrid[float32](c, corners) }, func(c *call) error { return affineGrid[float64](c, corners) }), nil
+}
+
+// affineGrid maps the points of an even grid over [-1, 1] by one affine map per batch element. The standard also defines the operator by others, but that
+// definition is wrong for a batch of one.
+func affineGrid[T float](c *call, corners bool) error {
+	theta := c.arg(0)
+	size, err := intsOf(c.shapeBuf(0), c.arg(1))
+	if err != nil {
+		return fmt.Errorf("size: %w", err)
+	}
+	c.keepBuf(0, size)
+	nd := len(size) - 2
+	if nd < 2 || nd > 3 || !slices.Equal(theta.Shape(), []int{size[0], nd, nd + 1}) {
+		return fmt.Errorf("theta %v for size %v", theta, slices.Clone(size))
+	}
+	shape := append(append(append(c.shapeBuf(1), size[0]), size[2:]...), nd)
+	out, m := data[T](c.make(0, theta.DType(), c.keepBuf(1, shape)...)), data[T](theta)
+	points := product(size[2:])
+	var p [3]float64
+	for b := range size[0] {
+		for i := range points {
+			// p is x, y, z: the innermost axis first.
+			rest := i
+			for k := range nd {
+				d := size[len(size)-1-k]
+				at := float64(rest % d)
+				rest /= d
+				switch {
+				case !corners:
+					p[k] = (2*at+1)/float64(d) - 1
+				case d > 1:
+					p[k] = 2*at/float64(d-1) - 1
+				default:
+					p[k] = 1 // the standard leaves a single corner open; this is ONNX Runtime's
+				}
+			}
+			for r := range nd {
+				row := m[(b*nd+r)*(nd+1):][:nd+1]
+				v := float64(row[nd])
+				for k := range nd {
+					v += float64(row[k]) * p[k]
+				}
+				out[(b*points+i)*nd+r] = T(v)
 			}
 		}
 	}

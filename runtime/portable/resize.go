@@ -68,8 +68,8 @@ func resizeTyped(c *call, r *resizer, scales, sizes, roi *tensor.Tensor) error {
 	}
 }
 
-// source maps an output coordinate to an input coordinate.
-func (r *resizer) source(x, scale, in, out, lo, hi float64) (float64, error) {
+// source maps an output coordinate to an input coordinate, in float32 as ONNX Runtime does: the scales are float32, and results at ties depend on it.
+func (r *resizer) source(x, scale, in, out, lo, hi float32) (float32, error) {
 	switch r.coord {
 	case "half_pixel":
 		return (x+0.5)/scale - 0.5, nil
@@ -141,10 +141,11 @@ func (r *resizer) axisTaps(in, out int, scale, lo, hi float64) ([]taps, error) {
 		if r.coord == "tf_crop_and_resize" || r.coord == "half_pixel_symmetric" {
 			extent = float64(out)
 		}
-		x, err := r.source(float64(o), scale, float64(in), extent, lo, hi)
+		coord, err := r.source(float32(o), float32(scale), float32(in), float32(extent), float32(lo), float32(hi))
 		if err != nil {
 			return nil, err
 		}
+		x := float64(coord)
 		t := &list[o]
 		if r.coord == "tf_crop_and_resize" && (x < 0 || x > float64(in-1)) {
 			t.outside = true
@@ -244,7 +245,7 @@ func (r *resizer) plan(in []int, scales, sizes, roi *tensor.Tensor) (out []int, 
 			if v[i] < 0 || in[a] == 0 {
 				return nil, nil, nil, nil, fmt.Errorf("the size of axis %d is %d for an extent of %d", a, v[i], in[a])
 			}
-			scale[a], out[a] = float64(v[i])/float64(in[a]), v[i]
+			scale[a], out[a] = float64(float32(v[i])/float32(in[a])), v[i]
 			if i == 0 || r.policy == "not_larger" && scale[a] < best || r.policy == "not_smaller" && scale[a] > best {
 				best = scale[a]
 			}
