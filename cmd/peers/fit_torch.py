@@ -39,7 +39,7 @@ class CNN(nn.Module):
         super().__init__()
         self.c1, self.b1 = nn.Conv2d(1, width, 3, padding=1), nn.BatchNorm2d(width)
         self.c2, self.b2 = nn.Conv2d(width, 2 * width, 3, stride=2, padding=1), nn.BatchNorm2d(2 * width)
-        self.drop, self.fc = nn.Dropout(drop), nn.Linear(2 * width * 2 * 2, 3)
+        self.drop, self.fc = nn.Dropout(drop), nn.Linear(2 * width, 3)
         for b in (self.b1, self.b2):
             nn.init.uniform_(b.running_mean, -0.2, 0.2)
             nn.init.uniform_(b.running_var, 0.5, 1.5)
@@ -108,7 +108,7 @@ class Tokens(nn.Module):
 
 def cases():
     """name -> (model, inputs {name: shape}, outputs {name: (loss, shape)}, options). A shape leaves the batch out."""
-    image, seq = {"x": (1, 8, 8)}, {"x": (5, 3)}
+    image, seq = {"x": (1, 6, 6)}, {"x": (5, 3)}
     one, classes = {"y": ("mse", (1,))}, {"y": ("cross_entropy", ())}
     return {
         "mlp": (MLP, {"x": (6,)}, {"y": ("mse", (2,))}, {}),
@@ -116,6 +116,7 @@ def cases():
         "cnn_eval": (CNN, image, classes, {"optimize": False}),
         "cnn_train": (lambda: CNN(drop=0.0), image, classes, {"optimize": False, "train_mode": True}),
         "cnn_train_script": (lambda: CNN(drop=0.0), image, classes, {"exporter": "script", "train_mode": True}),
+        "cnn_train_form": (lambda: CNN(drop=0.0), image, classes, {"exporter": "script", "train_mode": True, "form": "TRAINING"}),
         "residual_eval": (Residual, {"x": (2, 6, 6)}, one, {"optimize": False}),
         "residual_train": (Residual, {"x": (2, 6, 6)}, one, {"optimize": False, "train_mode": True}),
         "encoder": (Encoder, seq, {"y": ("mse", (2,))}, {}),
@@ -139,21 +140,21 @@ def make(inputs, outputs, rows):
     rng = np.random.default_rng(7)
     cols, x, y = {}, {}, {}
     for name, shape in inputs.items():
-        v = rng.integers(0, 11, (rows, *shape)) if name == "tokens" else rng.standard_normal((rows, *shape)).astype(np.float32).round(3)
+        v = rng.integers(0, 11, (rows, *shape)) if name == "tokens" else rng.standard_normal((rows, *shape)).astype(np.float32).round(2)
         x[name] = torch.tensor(v)
         cols.update({f"{name}_{i:03d}": c for i, c in enumerate(v.reshape(rows, -1).T)})
     for name, (loss, shape) in outputs.items():
-        v = rng.integers(0, 3, (rows,)) if loss == "cross_entropy" else rng.standard_normal((rows, *shape)).astype(np.float32).round(3)
+        v = rng.integers(0, 3, (rows,)) if loss == "cross_entropy" else rng.standard_normal((rows, *shape)).astype(np.float32).round(2)
         y[name] = torch.tensor(v)
         cols.update({f"to_{name}_{i:03d}": c for i, c in enumerate(v.reshape(rows, -1).T)})
     lines = [",".join(cols)] + [",".join(repr(v.item()) if v.dtype.kind == "i" else f"{v:.9g}" for v in row) for row in zip(*cols.values())]
     return x, y, "\n".join(lines) + "\n"
 
 
-def export(model, x, outputs, path, exporter="dynamo", optimize=True, train_mode=False):
+def export(model, x, outputs, path, exporter="dynamo", optimize=True, train_mode=False, form="PRESERVE"):
     args, names = tuple(v[:2] for v in x.values()), list(x)
     if exporter == "script":
-        mode = torch.onnx.TrainingMode.PRESERVE if train_mode else torch.onnx.TrainingMode.EVAL
+        mode = getattr(torch.onnx.TrainingMode, form) if train_mode else torch.onnx.TrainingMode.EVAL
         torch.onnx.export(model.eval(), args, path, dynamo=False, opset_version=17, input_names=names, output_names=list(outputs), training=mode,
                           do_constant_folding=not train_mode, dynamic_axes={n: {0: "N"} for n in [*names, *outputs]})
     else:

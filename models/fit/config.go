@@ -128,4 +128,21 @@ func (d Data) Validate() error {
 	return p.Err()
 }
 
+// effective returns a copy with defaults in place of what is left open, as far as that does not need the model.
+func (c Config) effective() Config {
+	c.Optimizer = c.Optimizer.WithDefaults()
+	if c.Data.Window == 0 {
+		c.Data.Window = dataset.DefaultWindow
+	}
+	c.Loss = slices.Clone(c.Loss)
+	for i := range c.Loss {
+		c.Loss[i] = c.Loss[i].WithDefaults()
+	}
+	if c.LoRA != nil {
+		l := c.LoRA.WithDefaults()
+		c.LoRA = &l
+	}
+	return c
+}
+
 func (d Data) hasValidation() bool { return d.Validation.Fraction > 0 || d.Validation.Path != "" }

@@ -71,8 +71,7 @@ func New(m *onnx.Model, cfg Config, eng engine.Compiler, hooks Hooks) (_ *Traine
 	if hooks.Log == nil {
 		hooks.Log = slog.New(slog.DiscardHandler)
 	}
-	cfg.Loss = slices.Clone(cfg.Loss)
-	t := &Trainer{cfg: cfg, eng: eng, hooks: hooks, best: map[models.Role][]float32{}, values: map[string]float64{}}
+	t := &Trainer{cfg: cfg.effective(), eng: eng, hooks: hooks, best: map[models.Role][]float32{}, values: map[string]float64{}}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("fit: %w", errors.Join(err, t.Close()))
@@ -228,15 +227,17 @@ func (t *Trainer) report() {
 			log.Info("layer kept in evaluation form; train_mode would train it in training form", "op", l.Op, "node", l.Node)
 		}
 	}
+	var gone []string
 	for _, op := range []string{"BatchNormalization", "Dropout"} {
-		if slices.ContainsFunc(t.g.layers, func(l trainmode.Layer) bool { return l.Op == op }) {
-			continue
+		if !slices.ContainsFunc(t.g.layers, func(l trainmode.Layer) bool { return l.Op == op }) {
+			gone = append(gone, op)
 		}
-		if t.cfg.TrainMode {
-			log.Warn("train_mode finds no "+op+": if the network had any, its exporter has folded it away, and it is gone", "op", op)
-		} else {
-			log.Debug("the graph holds no "+op+": if the network had any, its exporter has folded it away, and it is gone", "op", op)
-		}
+	}
+	if len(gone) > 0 {
+		log.Info("the file holds no such layer; if the network had one, its exporter has folded it away, and it is gone", "op", gone)
+	}
+	if t.cfg.TrainMode && len(t.g.mode.Layers) == 0 {
+		log.Warn("train_mode changes nothing: the file holds no BatchNormalization and no Dropout")
 	}
 	if len(t.g.fixed) > 0 {
 		log.Info("the batch was exported as a fixed number; it is trained and written as a symbol", "inputs", t.g.fixed)

@@ -2,12 +2,12 @@ package lora
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"onnxrl/configs"
 	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
@@ -32,16 +32,20 @@ type Config struct {
 	Seed uint64 `yaml:"seed"`
 }
 
+// WithDefaults returns the configuration with defaults in place of zero values.
+func (c Config) WithDefaults() Config {
+	if c.Alpha == 0 {
+		c.Alpha = float64(c.Rank)
+	}
+	return c
+}
+
 // Validate reports all problems of a configuration.
 func (c Config) Validate() error {
-	var errs []error
-	if c.Rank <= 0 {
-		errs = append(errs, fmt.Errorf("rank: %d, expected a positive number", c.Rank))
-	}
-	if c.Alpha < 0 || math.IsNaN(c.Alpha) || math.IsInf(c.Alpha, 0) {
-		errs = append(errs, fmt.Errorf("alpha: %g, expected a finite number ≥ 0", c.Alpha))
-	}
-	return errors.Join(errs...)
+	var p configs.Problems
+	p.AtLeast("rank", c.Rank, 1)
+	p.NonNegative("alpha", c.Alpha)
+	return p.Err()
 }
 
 // Adapter describes one adapted weight.
@@ -69,9 +73,7 @@ func Apply(m *onnx.Model, cfg Config) (*onnx.Model, []Adapter, error) {
 	if _, ok := m.Meta(MetaKey); ok {
 		return nil, nil, fmt.Errorf("apply lora: the model has adapters already; merge them first")
 	}
-	if cfg.Alpha == 0 {
-		cfg.Alpha = float64(cfg.Rank)
-	}
+	cfg = cfg.WithDefaults()
 	out := m.ShallowClone()
 	nodes := out.Graph.Node
 	out.Graph.Node = nil
@@ -212,11 +214,7 @@ func (r *rewriter) node(n *onnx.Node) error {
 		tb := onnx.AttrInt("transB", 1)
 		delta = r.b.Op("Gemm", []onnx.Value{r.b.Op("Gemm", []onnx.Value{x, a}, tb), b}, tb)
 	case "conv":
-		var attrs []*onnx.Attribute
-		for _, at := range n.Attribute {
-			attrs = append(attrs, at)
-		}
-		h := r.b.Op("Conv", []onnx.Value{x, a}, attrs...)
+		h := r.b.Op("Conv", []onnx.Value{x, a}, n.Attribute...)
 		delta = r.b.Op("Conv", []onnx.Value{h, b}, onnx.AttrInt("group", ad.Group))
 	}
 	scale := ad.Scale

@@ -127,8 +127,8 @@ func TestTargetsSelectLayers(t *testing.T) {
 		want string
 	}{
 		{Config{Rank: 1, Target: []string{"attn*"}}, `"attn*" matches no MatMul`},
-		{Config{}, "rank: 0"},
-		{Config{Rank: 2, Alpha: -1}, "alpha: -1"},
+		{Config{}, "rank: must be at least 1"},
+		{Config{Rank: 2, Alpha: -1}, "alpha: must not be negative"},
 	} {
 		if _, _, err := Apply(model(t), c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("config %+v: error %v, want %q", c.cfg, err, c.want)

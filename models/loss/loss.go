@@ -1,13 +1,12 @@
 package loss
 
 import (
-	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
+	"onnxrl/configs"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/onnx/shape"
 	"onnxrl/runtime/tensor"
@@ -79,25 +78,30 @@ func Kinds() []string {
 	return ks
 }
 
+// WithDefaults returns the term with defaults in place of zero values.
+func (t Term) WithDefaults() Term {
+	if t.Weight == 0 {
+		t.Weight = 1
+	}
+	if t.Kind == "huber" && t.Delta == 0 {
+		t.Delta = 1
+	}
+	return t
+}
+
 // Validate reports all problems of a term.
 func (t Term) Validate() error {
-	var errs []error
-	if _, ok := kinds[t.Kind]; !ok {
-		errs = append(errs, fmt.Errorf("kind: %q, expected one of %s", t.Kind, strings.Join(Kinds(), ", ")))
-	}
-	if t.Kind == "onnx" && t.Path == "" && t.Model == nil {
-		errs = append(errs, fmt.Errorf("path: kind onnx needs the file of a loss graph"))
-	}
-	if t.Weight < 0 || math.IsNaN(t.Weight) || math.IsInf(t.Weight, 0) {
-		errs = append(errs, fmt.Errorf("weight: %g, expected a finite number ≥ 0", t.Weight))
-	}
-	if t.Delta < 0 || math.IsNaN(t.Delta) || math.IsInf(t.Delta, 0) {
-		errs = append(errs, fmt.Errorf("delta: %g, expected a finite number ≥ 0", t.Delta))
-	}
-	if t.LabelSmoothing < 0 || t.LabelSmoothing >= 1 || math.IsNaN(t.LabelSmoothing) {
-		errs = append(errs, fmt.Errorf("label_smoothing: %g, expected a number in [0, 1)", t.LabelSmoothing))
-	}
-	return errors.Join(errs...)
+	var p configs.Problems
+	p.OneOf("kind", t.Kind, Kinds()...)
+	p.Check(t.Kind != "onnx" || t.Path != "" || t.Model != nil, "path", "kind onnx needs the file of a loss graph")
+	p.Check(t.Kind == "onnx" || t.Path == "", "path", "is used by kind onnx only")
+	p.Check(t.Kind == "onnx" || t.TargetShape == nil, "target_shape", "is used by kind onnx only")
+	p.NonNegative("weight", t.Weight)
+	p.NonNegative("delta", t.Delta)
+	p.Check(t.Kind == "huber" || t.Delta == 0, "delta", "is used by kind huber only")
+	p.Check(t.LabelSmoothing >= 0 && t.LabelSmoothing < 1, "label_smoothing", "is %g, expected a number in [0, 1)", t.LabelSmoothing)
+	p.Check(t.Kind == "cross_entropy" || t.LabelSmoothing == 0, "label_smoothing", "is used by kind cross_entropy only")
+	return p.Err()
 }
 
 // Attach returns a copy of m, which must use opset 13 or later, with the losses appended. The batch is the first extent of each prediction. Its own outputs stay. Where a loss graph
@@ -106,10 +110,12 @@ func Attach(m *onnx.Model, terms []Term) (*onnx.Model, []string, error) {
 	if len(terms) == 0 {
 		return nil, nil, fmt.Errorf("attach loss: no term is given")
 	}
+	terms = slices.Clone(terms)
 	for i, t := range terms {
 		if err := t.Validate(); err != nil {
 			return nil, nil, fmt.Errorf("attach loss, term %d: %w", i, err)
 		}
+		terms[i] = t.WithDefaults()
 	}
 	out, graphs, err := align(m, terms)
 	if err != nil {
@@ -150,7 +156,7 @@ func Attach(m *onnx.Model, terms []Term) (*onnx.Model, []string, error) {
 			return nil, nil, fmt.Errorf("attach loss %q on output %q: %w", t.Kind, t.Output, err)
 		}
 		sum := k.weighted(l, weight)
-		if t.Weight != 0 && t.Weight != 1 {
+		if t.Weight != 1 {
 			sum = b.Op("Mul", []onnx.Value{sum, b.Float(float32(t.Weight))})
 		}
 		if total == "" {

@@ -16,12 +16,8 @@ func mae(b *builder) (onnx.Value, map[string]onnx.Value, error) {
 
 // huber is 0.5·d² for |d| ≤ δ and δ·(|d| − 0.5·δ) beyond. With c = min(|d|, δ) it is c·(|d| − 0.5·c), which needs no branch.
 func huber(b *builder) (onnx.Value, map[string]onnx.Value, error) {
-	delta := float32(b.term.Delta)
-	if delta == 0 {
-		delta = 1
-	}
 	a := b.un("Abs", b.bin("Sub", b.y, b.likePrediction()))
-	c := b.bin("Min", a, b.Float(delta))
+	c := b.bin("Min", a, b.Float(float32(b.term.Delta)))
 	l := b.bin("Mul", c, b.bin("Sub", a, b.bin("Mul", c, b.Float(0.5))))
 	return b.perSample(l), map[string]onnx.Value{"mae": b.perSample(a)}, nil
 }

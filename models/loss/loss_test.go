@@ -184,7 +184,7 @@ func TestBadTermsAreNamed(t *testing.T) {
 		want string
 	}{
 		{identity(t, 2), Term{Output: "z", Kind: "mse"}, `no output "z"; it has y`},
-		{identity(t, 2), Term{Output: "y", Kind: "l2"}, `"l2", expected one of`},
+		{identity(t, 2), Term{Output: "y", Kind: "l2"}, `is "l2"`},
 		{identity(t), Term{Output: "y", Kind: "cross_entropy"}, "known number of classes"},
 		{identity(t, 2), Term{Output: "y", Kind: "onnx"}, "needs the file"},
 		{identity(t, 2), Term{Output: "y", Kind: "mse", Weight: math.NaN()}, "weight"},
