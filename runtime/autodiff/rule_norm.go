@@ -1,6 +1,8 @@
 package autodiff
 
 import (
+	"slices"
+
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
 )
@@ -16,8 +18,25 @@ var normRules = []Rule{
 	{Op: "BatchNormalization", Since: 15, Expand: expandBatchNormTraining, VJP: vjpBatchNormInference},
 }
 
-// mean emits the mean over axes, which stay as extents of 1.
+// mean emits the mean over axes, which stay as extents of 1. Like a sum, a mean over the rows of a matrix is the product of a constant vector and the matrix.
 func (c *Context) mean(x onnx.Value, axes []int) onnx.Value {
+	s, static := c.Type(x).Static()
+	rows := 1
+	out := slices.Clone(s)
+	for _, a := range axes {
+		if static {
+			rows *= s[a]
+			out[a] = 1
+		}
+	}
+	if static && c.leadingAxes(s, axes) && rows > 1 && rows <= maxOnesRows && prod(s) > rows && c.DType(x) == tensor.Float32 {
+		share := make([]float64, rows)
+		for i := range share {
+			share[i] = 1 / float64(rows)
+		}
+		vector := c.matrix(x, 1, rows, share)
+		return c.Reshape(c.MatMul(vector, c.Reshape(x, rows, prod(s)/rows)), out...)
+	}
 	return c.Op("ReduceMean", two(x, c.b.Ints(axes...)), onnx.AttrInt("keepdims", 1))
 }
 
