@@ -77,6 +77,16 @@ func controlCases() []Case {
 			}))...)
 		return y
 	}
+	// norm holds operators in its branches that are expanded, have fused gradients, or are asked for another output.
+	norm := func(b *onnx.Builder, in []onnx.Value) []onnx.Value {
+		then := sub("then", nil, func(b *onnx.Builder, _ []onnx.Value) []onnx.Value {
+			return []onnx.Value{b.Op("LayerNormalization", in[1:3])}
+		})
+		other := sub("else", nil, func(b *onnx.Builder, _ []onnx.Value) []onnx.Value {
+			return []onnx.Value{b.Op("Mul", two(b.Op("MaxPool", in[1:2], onnx.AttrInts("kernel_shape", 3), onnx.AttrInts("pads", 1, 1)), in[2]))}
+		})
+		return b.OpN("If", "", 1, in[:1], branches(then, other)...)
+	}
 	// recurse carries x ← tanh(x·w) and stacks the squares.
 	recurse := func(b *onnx.Builder, in []onnx.Value) []onnx.Value {
 		body := sub("body", []onnx.TensorType{i64, cond, f(2, 2)}, func(b *onnx.Builder, v []onnx.Value) []onnx.Value {
@@ -119,6 +129,9 @@ func controlCases() []Case {
 		op("If", "nested, inner not", dynamic(true), dynamic(false), Any(3), Any(3)).graph(nested),
 		op("If", "nested, outer not", dynamic(false), dynamic(true), Any(3), Any(3)).graph(nested),
 		op("If", "nested, neither", dynamic(false), dynamic(false), Any(3), Any(3)).graph(nested),
+
+		op("If", "normalisation", dynamic(true), Any(2, 1, 4), Any(4)).graph(norm),
+		op("If", "pool", dynamic(false), Distinct(2, 1, 4), Any(4)).graph(norm),
 
 		op("Loop", "recurrence", Int(3), yes, Any(2, 2), Any(2, 2)).graph(recurse),
 		op("Loop", "once", Int(1), yes, Any(2, 2), Any(2, 2)).graph(recurse),

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/autodiff/opcases"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/ort"
@@ -14,7 +15,9 @@ import (
 
 var onlyOp = flag.String("op", "", "run the cases of this operator only")
 
-func verify(t *testing.T, c engine.Compiler) []opcases.Result {
+// verify runs all cases and requires that all pass, that every operator which the specification marks as differentiable is covered, and a least number of comparisons, so
+// that cases which silently compare nothing are noticed.
+func verify(t *testing.T, c engine.Compiler, least int) {
 	t.Helper()
 	defer c.Close()
 	res, err := opcases.Verify(t.Context(), c, func(k opcases.Case) bool { return *onlyOp == "" || k.Op == *onlyOp })
@@ -39,7 +42,27 @@ func verify(t *testing.T, c engine.Compiler) []opcases.Result {
 		}
 	}
 	t.Logf("%d operators covered of %d, %d cases, %d comparisons, levels %v", covered, len(res), cases, comparisons, levels)
-	return res
+	if *onlyOp != "" {
+		return
+	}
+	if comparisons < least {
+		t.Errorf("%d comparisons, expected at least %d", comparisons, least)
+	}
+	done := map[string]bool{}
+	for _, r := range res {
+		done[r.Op] = done[r.Op] || r.Domain == "" && r.Covered()
+	}
+	n := 0
+	for _, o := range autodiff.Coverage() {
+		if done[o.Op] && o.Kind != autodiff.NoRule {
+			n++
+		} else {
+			t.Errorf("%s: not covered", o.Op)
+		}
+	}
+	if n != 119 {
+		t.Errorf("%d of 119 operators of the specification are covered", n)
+	}
 }
 
 func TestORT(t *testing.T) {
@@ -47,11 +70,11 @@ func TestORT(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verify(t, c)
+	verify(t, c, 60_000)
 }
 
 func TestPortable(t *testing.T) {
-	verify(t, portable.New())
+	verify(t, portable.New(), 79_000)
 }
 
 // TestNames makes sure that no two cases share a name, and with it their random numbers.

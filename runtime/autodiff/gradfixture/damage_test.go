@@ -1,0 +1,108 @@
+package gradfixture_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onnxrl/runtime/autodiff/gradfixture"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/portable"
+	"onnxrl/runtime/tensor"
+)
+
+// TestDamage changes one thing at a time in a fixture that passes; each change must be noticed and named.
+func TestDamage(t *testing.T) {
+	rewrite := func(name string, f func(name string, x *tensor.Tensor) (string, *tensor.Tensor)) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			path := filepath.Join(dir, "data", name)
+			n, x, err := onnx.ReadTensor(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, x = f(n, x.Clone())
+			if err := onnx.WriteTensor(path, n, x); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	remove := func(names ...string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			for _, n := range names {
+				if err := os.Remove(filepath.Join(dir, n)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	add := func(d float32) func(string, *tensor.Tensor) (string, *tensor.Tensor) {
+		return func(n string, x *tensor.Tensor) (string, *tensor.Tensor) {
+			x.Float32s()[0] += d
+			return n, x
+		}
+	}
+	cases := []struct {
+		name   string
+		damage func(t *testing.T, dir string)
+		want   string
+	}{
+		{"a gradient of a parameter", rewrite("grad_param_01.pb", add(0.01)), "param"},
+		{"a gradient of an input", rewrite("grad_input_0.pb", add(-0.01)), "input"},
+		{"an output", rewrite("output_0.pb", add(0.01)), "output"},
+		{"a cotangent", rewrite("cotangent_0.pb", add(0.5)), "param"},
+		{"an input", rewrite("input_0.pb", add(0.5)), "output"},
+		{"a name that the model lacks", rewrite("grad_param_00.pb", func(_ string, x *tensor.Tensor) (string, *tensor.Tensor) { return "nothing", x }), "no such floating-point value"},
+		{"a shape", rewrite("grad_param_00.pb", func(n string, x *tensor.Tensor) (string, *tensor.Tensor) { return n, x.Reshape(x.Len()) }), "expected float32["},
+		{"no name", rewrite("grad_param_00.pb", func(_ string, x *tensor.Tensor) (string, *tensor.Tensor) { return "", x }), "no name"},
+		{"the same name twice", rewrite("grad_param_00.pb", func(_ string, x *tensor.Tensor) (string, *tensor.Tensor) { return "1.bias", x }), ""},
+		{"the shape of an input", rewrite("input_0.pb", func(n string, x *tensor.Tensor) (string, *tensor.Tensor) { return n, x.Reshape(1, x.Len()) }), "check fixture"},
+		{"no model", remove("model.onnx"), "model.onnx"},
+		{"no input", remove("data/input_0.pb"), "no data/input_"},
+		{"no output", remove("data/output_0.pb"), "no data/output_"},
+		{"no cotangent", remove("data/cotangent_0.pb"), "no data/cotangent_"},
+		{"a file cut short", func(t *testing.T, dir string) {
+			if err := os.Truncate(filepath.Join(dir, "data", "grad_input_0.pb"), 9); err != nil {
+				t.Fatal(err)
+			}
+		}, "grad_input_0.pb"},
+		{"a number that is none", func(t *testing.T, dir string) {
+			if err := os.Rename(filepath.Join(dir, "data", "grad_input_0.pb"), filepath.Join(dir, "data", "grad_input_x.pb")); err != nil {
+				t.Fatal(err)
+			}
+		}, "expected a number"},
+	}
+	c := portable.New()
+	defer c.Close()
+	for _, k := range cases {
+		t.Run(k.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS("../testdata/torch/mlp_tanh")); err != nil {
+				t.Fatal(err)
+			}
+			if r := gradfixture.Check(t.Context(), c, dir); !r.OK() {
+				t.Fatalf("the fixture does not pass undamaged: %+v", r)
+			}
+			k.damage(t, dir)
+			r := gradfixture.Check(t.Context(), c, dir)
+			if r.OK() {
+				t.Fatal("the damage was not noticed")
+			}
+			var text strings.Builder
+			if r.Err != nil {
+				text.WriteString(r.Err.Error())
+			}
+			for _, x := range r.Tensors {
+				if x.Error > gradfixture.Tolerance {
+					text.WriteString(" " + x.Kind + " " + x.Name + " " + x.Problem)
+				}
+			}
+			if !strings.Contains(text.String(), k.want) {
+				t.Errorf("%q does not contain %q", text.String(), k.want)
+			}
+		})
+	}
+	if len(cases) != 16 {
+		t.Errorf("%d cases", len(cases))
+	}
+}

@@ -1,0 +1,91 @@
+package opcases_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/autodiff/opcases"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/gradcheck"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/portable"
+	"onnxrl/runtime/tensor"
+)
+
+// TestSecondOrder differentiates the gradients of all cases again and compares with differences of the gradients.
+func TestSecondOrder(t *testing.T) {
+	c := portable.New()
+	defer c.Close()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	limit := make(chan struct{}, 2)
+	ran, comparisons, dynamic := 0, 0, 0
+	for _, k := range opcases.All() {
+		// Stated gradients lie at kinks, and a gradient that is zero by definition has no derivative to compare.
+		if k.Want != nil || k.Check.Zero || *onlyOp != "" && k.Op != *onlyOp {
+			continue
+		}
+		limit <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-limit }()
+			n, err := second(t.Context(), c, k)
+			mu.Lock()
+			defer mu.Unlock()
+			if errors.Is(err, errDynamic) {
+				dynamic++
+				return
+			}
+			if err != nil {
+				t.Errorf("%v: %v", k, err)
+			}
+			ran++
+			comparisons += n
+		})
+	}
+	wg.Wait()
+	t.Logf("%d cases, %d comparisons", ran, comparisons)
+	if *onlyOp == "" && (ran < 770 || comparisons < 64_000 || dynamic != 4) {
+		t.Errorf("only %d cases and %d comparisons; %d without static shapes", ran, comparisons, dynamic)
+	}
+}
+
+// errDynamic marks cases whose output has no static shape, which is too little to differentiate what follows.
+var errDynamic = errors.New("the output has no static shape")
+
+func second(ctx context.Context, c engine.Compiler, k opcases.Case) (int, error) {
+	p, err := k.Problem()
+	if err != nil {
+		return 0, err
+	}
+	obj := autodiff.Objective{Wrt: p.Wrt}
+	for _, out := range p.Outputs {
+		obj.Losses = append(obj.Losses, autodiff.Loss{Value: out, Cotangent: "cot/" + out})
+	}
+	g, err := autodiff.Grad(p.Model, autodiff.Options{Objectives: []autodiff.Objective{obj}, DropOutputs: true})
+	if err != nil {
+		return 0, err
+	}
+	p.Model, p.Name = g.Model, "second"
+	for _, l := range obj.Losses {
+		shape, ok := g.Env.Type(onnx.Value(l.Cotangent)).Static()
+		if !ok {
+			return 0, errDynamic
+		}
+		cot := tensor.New(tensor.Float32, shape...)
+		for i := range cot.Float32s() {
+			cot.Float32s()[i] = float32(i%5)/4 - 0.375
+		}
+		p.Inputs[l.Cotangent] = cot
+	}
+	p.Outputs = nil
+	for _, o := range g.Outputs[0] {
+		p.Outputs = append(p.Outputs, o.Name)
+	}
+	o := k.Check
+	o.Seed, o.Full = 5, -1
+	r, err := gradcheck.Check(ctx, c, p, o)
+	return r.Comparisons, err
+}
