@@ -73,8 +73,8 @@ func TestBadModels(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "out.onnx")
 	commands := [][]string{
-		{"grad", "trace", "", "--bind", "batch=2"},
-		{"compare", "", "--bind", "batch=2"},
+		{"grad", "trace", "", "--bind", "batch=2", "--engine", testEngines()[0]},
+		{"compare", "", "--bind", "batch=2", "--engines", enginePair()},
 		{"grad", "build", "", "--bind", "batch=2", "-o", out},
 		{"graph", "explain", "", "--bind", "batch=2"},
 	}

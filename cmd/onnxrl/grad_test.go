@@ -19,7 +19,7 @@ const torchModels, torchTensors = 14, 131
 
 func TestGradCheckTorch(t *testing.T) {
 	last := regexp.MustCompile(`^(\d+) models, (\d+) tensors, max error (\S+)$`)
-	for _, engine := range engineNames() {
+	for _, engine := range testEngines() {
 		out := succeed(t, "grad", "check", torchFixtures, "--engine", engine)
 		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 		m := last.FindStringSubmatch(lines[len(lines)-1])
@@ -131,34 +131,6 @@ func TestGradOps(t *testing.T) {
 	}
 }
 
-func TestGradOpsVerify(t *testing.T) {
-	args := []string{"grad", "ops", "--verify", "--json", "Relu", "MatMul", "LayerNormalization", "Softmax", "Conv", "Gather", "Hardmax"}
-	got := decode[gradOps](t, succeed(t, args...))
-	if !got.Verified || got.Covered != 6 || len(got.Beyond) != 1 || len(got.Failed) != 0 || !slices.Equal(got.Engines, engineNames()) {
-		t.Errorf("got %+v", got)
-	}
-	sum := 0
-	for _, g := range append(got.Operators, got.Beyond...) {
-		if len(g.Checks) != 2 {
-			t.Fatalf("%s was checked on %d engines", g.Op, len(g.Checks))
-		}
-		for _, k := range g.Checks {
-			if k.Passed != g.Cases || k.Cases != g.Cases || k.Comparisons == 0 || k.Error != "" || k.MaxError == nil {
-				t.Errorf("%s: %+v", g.Op, k)
-			}
-			sum += k.Comparisons
-		}
-	}
-	if sum != got.Comparisons || sum < 500 {
-		t.Errorf("%d comparisons in all, %d in the list", got.Comparisons, sum)
-	}
-	text := succeed(t, "grad", "ops", "--verify", "Relu", "--engine", "portable")
-	if !regexp.MustCompile(`1/1 differentiable operators covered .* verified with \d+ comparisons on portable\n$`).MatchString(text) {
-		t.Errorf("one operator on one engine:\n%s", text)
-	}
-	refuse(t, []string{"grad", "ops", "Foo"}, `"Foo"`)
-}
-
 // Without ONNX Runtime the verification must not look complete.
 func TestGradOpsVerifyWithoutORT(t *testing.T) {
 	cmd := program(t, "grad", "ops", "--verify", "Relu", "--no-install")
@@ -199,7 +171,7 @@ func TestGradBuild(t *testing.T) {
 		t.Errorf("%d nodes written, %d and %d reported", len(m.Graph.Node), got.ForwardNodes, got.GradientNodes)
 	}
 	// Both engines run it and agree.
-	succeed(t, "compare", out)
+	succeed(t, "compare", out, "--engines", enginePair())
 
 	// A supervised loss brings inputs for targets and weights; cotangents bring one per loss.
 	affine := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {

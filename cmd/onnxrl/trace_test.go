@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +32,7 @@ func logged(t *testing.T) string {
 }
 
 func TestGradTrace(t *testing.T) {
-	for _, engine := range engineNames() {
+	for _, engine := range testEngines() {
 		run := func(code int, args ...string) gradTrace {
 			t.Helper()
 			r := onnxrl(t, append([]string{"grad", "trace", "--json", "--engine", engine}, args...)...)
@@ -91,42 +90,8 @@ func TestNaNWeights(t *testing.T) {
 	if r = onnxrl(t, "graph", "check", path); r.code != 1 || !strings.Contains(r.out, `initializer "w"`) {
 		t.Errorf("graph check: exit status %d:\n%s", r.code, r.out)
 	}
-	refuse(t, []string{"compare", path, "--bind", "batch=2"}, `"w"`, "NaN")
+	refuse(t, []string{"compare", path, "--bind", "batch=2", "--engines", enginePair()}, `"w"`, "NaN")
 	refuse(t, []string{"grad", "build", path, "--bind", "batch=2", "-o", path + ".g"}, `"w"`, "NaN")
-}
-
-func TestCompare(t *testing.T) {
-	args := []string{"compare", torchFixtures + "/timecnn_glu/model.onnx", torchFixtures + "/timecnn_glu", "--grad"}
-	got := decode[comparison](t, succeed(t, append(args, "--json")...))
-	if !got.OK || len(got.Outputs) != 9 || !slices.Equal(got.Engines, engineNames()) || got.First != nil {
-		t.Errorf("got %+v", got)
-	}
-	if text := succeed(t, args...); !strings.HasSuffix(text, "ort and portable agree on 9 outputs\n") {
-		t.Errorf("got\n%s", text)
-	}
-	// Random numbers differ between engines: the node that draws them is found, not the ones behind it.
-	drawn := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
-		h := b.Op("Relu", []onnx.Value{b.Op("MatMul", []onnx.Value{x, w})})
-		n := b.Op("RandomUniformLike", []onnx.Value{h})
-		return []onnx.Value{b.Rename(b.Op("MatMul", []onnx.Value{b.Op("Add", []onnx.Value{h, n}), w}), "y"), b.Rename(h, "same")}
-	}))
-	r := onnxrl(t, "compare", drawn, "--bind", "batch=3", "--json")
-	if r.code != 1 {
-		t.Fatalf("exit status %d:\n%s%s", r.code, r.out, r.err)
-	}
-	got = decode[comparison](t, r.out)
-	if got.OK || got.First == nil || got.First.Value != "RandomUniformLike" || got.Agreed != 2 || len(got.First.Inputs) != 1 || !got.Outputs[1].Within(got.tolerance()) {
-		t.Errorf("got %+v", got)
-	}
-	r = onnxrl(t, "compare", drawn, "--bind", "batch=3")
-	for _, s := range []string{`output "y"`, "DIFFERS", `output "same"`, `that agree: "RandomUniformLike"`, "made by node"} {
-		if !strings.Contains(r.out, s) {
-			t.Errorf("the text does not say %q:\n%s", s, r.out)
-		}
-	}
-	refuse(t, []string{"compare", drawn, "--bind", "batch=3", "--engines", "ort"}, "expected two of ort, portable")
-	refuse(t, []string{"compare", drawn, "--bind", "batch=3", "--engines", "ort,abacus"}, `"abacus"`)
-	refuse(t, []string{"compare", drawn}, "--bind batch=NUMBER")
 }
 
 // npyFile writes a float32 matrix as NumPy does.
