@@ -55,6 +55,12 @@ var activationOperators = []operator{
 	})},
 	{name: "Gelu", since: 20, minIn: 1, maxIn: 1, build: buildGelu},
 	{domain: "com.microsoft", name: "Gelu", since: 1, minIn: 1, maxIn: 1, build: floats(geluErf)},
+	{domain: "com.microsoft", name: "BiasGelu", since: 1, minIn: 2, maxIn: 2, build: biased(geluErf)},
+	{domain: "com.microsoft", name: "FastGelu", since: 1, minIn: 1, maxIn: 2, build: biased(geluTanh)},
+	{domain: "com.microsoft", name: "QuickGelu", since: 1, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
+		a := float64(n.Float("alpha", 1.702))
+		return func(x float64) float64 { return x * sigmoid(a*x) }, nil
+	})},
 	{name: "PRelu", since: 7, minIn: 2, maxIn: 2, build: binary(
 		pair(loopsOf(prelu[float32])), pair(loopsOf(prelu[float64])), pair(loopsOf(prelu[int32])), pair(loopsOf(prelu[int64])),
 		pair(loopsOf(prelu[uint32])), pair(loopsOf(prelu[uint64])))},
@@ -90,6 +96,18 @@ func geluErf(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) 
 
 func geluTanh(x float64) float64 {
 	return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+}
+
+// biased builds f(x + bias), the bias being optional and broadcast.
+func biased(f func(float64) float64) builder {
+	sum := binaryKernel(pair(loopsOf(func(a, b float32) float32 { return float32(f(float64(a + b))) })), pair(loopsOf(func(a, b float64) float64 { return f(a + b) })))
+	return func(n *node) (kernel, error) {
+		alone, err := floats(f)(n)
+		if err != nil || n.In(1) != "" {
+			return sum, err
+		}
+		return alone, nil
+	}
 }
 
 func buildGelu(n *node) (kernel, error) {

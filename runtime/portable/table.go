@@ -30,6 +30,7 @@ var operators = slices.Concat(
 	sampleOperators,
 	quantizeOperators,
 	attentionOperators,
+	linearAttentionOperators,
 	fourierOperators,
 	einsumOperators,
 	detectionOperators,

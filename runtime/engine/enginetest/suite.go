@@ -31,7 +31,7 @@ type suite struct {
 }
 
 // cases is how many cases Run has; it fails if it ran another number.
-const cases = 17
+const cases = 19
 
 // Run runs the suite.
 func Run(t *testing.T, c Config) {
@@ -45,6 +45,8 @@ func Run(t *testing.T, c Config) {
 		{"Shapes", (*suite).shapes},
 		{"Policy", (*suite).policy},
 		{"Initializers", (*suite).initializers},
+		{"Wiring", (*suite).wiring},
+		{"Subgraphs", (*suite).subgraphs},
 		{"OutputsInPlace", (*suite).outputsInPlace},
 		{"OptLevels", (*suite).optLevels},
 		{"ModelIsNotChanged", (*suite).modelIsNotChanged},
