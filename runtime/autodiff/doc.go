@@ -12,13 +12,14 @@
 //
 // # Conventions at kinks
 //
-// Relu and its relatives use the one-sided derivative 0 at 0; Abs uses 0; Clip passes the gradient at its bounds; reductions, Max and Min share the gradient
-// equally among ties; piecewise constant operators (Floor, Sign, comparisons, integer and shape operators) are listed explicitly as having no gradient. An
+// Relu and its relatives use the derivative from the left, which is 0 for Relu; Abs uses 0; Clip passes the gradient at its bounds; reductions, Max, Min and the
+// scatter operators share the gradient equally among ties; norms have the gradient 0 at 0, and x⁰ the derivative 0 everywhere; piecewise constant operators (Floor, Sign, comparisons, integer and shape operators) are listed explicitly as having no gradient. An
 // operator that is in no list is an error naming the node, never a silent zero.
 //
 // # How to add an operator
 //
-// Write rule_<op>.go with a function of type VJP (or Expand, when the operator is best replaced by others), add one line to the table in rules.go, and add
-// cases to the operator's case file under cases_<family>.go: the suite runs each case on every engine against finite differences and counts the comparisons.
-// A rule returns one gradient per input, in the shape of that input or in any shape that broadcasting made of it; the absent Value means that no gradient flows.
+// Write rule_<op>.go with a function of type VJP (or Expand, when the operator is best replaced by others), add one line to the family's table there, and add at least
+// three cases to package opcases, in its cases_<family>.go: the suite runs each case on every engine against finite differences, differentiates it twice, and counts the
+// comparisons. A rule returns one gradient per input, in the shape of that input or in any shape that broadcasting made of it; the absent Value means that no gradient
+// flows. Emit operators that have rules themselves, so that second derivatives exist, and where there is a choice measure it and write the figures down.
 package autodiff

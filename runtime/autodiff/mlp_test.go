@@ -9,8 +9,6 @@ import (
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
 	"onnxrl/runtime/portable"
 	"onnxrl/runtime/tensor"
 )
@@ -18,11 +16,7 @@ import (
 // engines opens every engine and closes it after the test.
 func engines(t *testing.T) []engine.Compiler {
 	t.Helper()
-	c, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := []engine.Compiler{c, portable.New()}
+	list := append(native(t), portable.New())
 	t.Cleanup(func() {
 		for _, c := range list {
 			if err := c.Close(); err != nil {

@@ -5,20 +5,8 @@ import (
 	"testing"
 
 	"onnxrl/runtime/autodiff/gradfixture"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
 	"onnxrl/runtime/portable"
 )
-
-func engines(t *testing.T) []engine.Compiler {
-	t.Helper()
-	c, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []engine.Compiler{c, portable.New()}
-}
 
 // run checks every fixture below dir on both engines and requires exact counts, so that a fixture that is not found cannot pass.
 func run(t *testing.T, dir string, models, tensors int) {
@@ -29,7 +17,7 @@ func run(t *testing.T, dir string, models, tensors int) {
 	if len(dirs) != models {
 		t.Errorf("%d fixtures in %s, expected %d", len(dirs), dir, models)
 	}
-	for _, c := range engines(t) {
+	for _, c := range append(native(t), portable.New()) {
 		t.Run(c.Name(), func(t *testing.T) {
 			n, worst := 0, 0.0
 			for _, d := range dirs {

@@ -8,8 +8,6 @@ import (
 	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/autodiff/opcases"
 	"onnxrl/runtime/engine"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
 	"onnxrl/runtime/portable"
 )
 
@@ -66,11 +64,9 @@ func verify(t *testing.T, c engine.Compiler, least int) {
 }
 
 func TestORT(t *testing.T) {
-	c, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
-	if err != nil {
-		t.Fatal(err)
+	for _, c := range native(t) {
+		verify(t, c, 60_000)
 	}
-	verify(t, c, 60_000)
 }
 
 func TestPortable(t *testing.T) {

@@ -1,0 +1,21 @@
+//go:build cgo
+
+package autodiff_test
+
+import (
+	"testing"
+
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/ort"
+	"onnxrl/runtime/ort/library"
+)
+
+// native opens ONNX Runtime.
+func native(t *testing.T) []engine.Compiler {
+	t.Helper()
+	c, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []engine.Compiler{c}
+}

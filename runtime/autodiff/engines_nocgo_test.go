@@ -1,0 +1,12 @@
+//go:build !cgo
+
+package autodiff_test
+
+import (
+	"testing"
+
+	"onnxrl/runtime/engine"
+)
+
+// native is empty: ONNX Runtime needs cgo.
+func native(*testing.T) []engine.Compiler { return nil }
