@@ -13,8 +13,9 @@
 // # Conventions at kinks
 //
 // Relu and its relatives use the derivative from the left, which is 0 for Relu; Abs uses 0; Clip passes the gradient at its bounds; reductions, Max, Min and the
-// scatter operators share the gradient equally among ties; norms have the gradient 0 at 0, and x⁰ the derivative 0 everywhere; piecewise constant operators (Floor, Sign, comparisons, integer and shape operators) are listed explicitly as having no gradient. An
-// operator that is in no list is an error naming the node, never a silent zero.
+// scatter operators share the gradient equally among ties; norms have the gradient 0 at 0, and x⁰ the derivative 0 everywhere; piecewise constant operators (Floor,
+// Sign, comparisons, integer and shape operators) are listed explicitly as having no gradient. An operator that is in no list is an error naming the node, never a
+// silent zero.
 //
 // # How to add an operator
 //

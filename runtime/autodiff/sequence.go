@@ -76,6 +76,11 @@ func (s *sequences) lower(n *onnx.Node) {
 				return
 			}
 		}
+	case "TopK":
+		// PyTorch computes the count of a sort from shapes, which ONNX Runtime's strict inference refuses.
+		if k, ok := s.c.KnownInts(n.In(1)); ok && len(k) == 1 {
+			n.Input[1] = string(s.c.b.Ints(k[0]))
+		}
 	case "ConcatFromSequence":
 		if e, ok := known(0); ok && len(e) > 0 {
 			s.join(n, e)
