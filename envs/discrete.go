@@ -1,0 +1,65 @@
+package envs
+
+import (
+	"fmt"
+
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// Discrete is one choice out of N: an int64 of rank 0 in [0, N).
+type Discrete struct{ N int }
+
+var _ Space = Discrete{}
+
+func (Discrete) space()              {}
+func (Discrete) DType() tensor.DType { return tensor.Int64 }
+func (Discrete) Shape() []int        { return nil }
+func (s Discrete) String() string    { return fmt.Sprintf("discrete(%d)", s.N) }
+
+// Validate requires at least one choice.
+func (s Discrete) Validate() error {
+	if s.N < 1 {
+		return fmt.Errorf("%v: expected at least one choice", s)
+	}
+	return nil
+}
+
+// Check implements Space.
+func (s Discrete) Check(t *tensor.Tensor) error {
+	if err := checkForm(s, t); err != nil {
+		return err
+	}
+	if v := t.Int64s()[0]; v < 0 || v >= int64(s.N) {
+		return fmt.Errorf("%d, expected 0 to %d", v, s.N-1)
+	}
+	return nil
+}
+
+// Sample implements Space.
+func (s Discrete) Sample(r *rng.Stream, mask []bool, t *tensor.Tensor) {
+	t.Int64s()[0] = sampleHead(r, s.N, mask)
+}
+
+// sampleHead draws one of n choices. Where a mask excludes all, it draws as if there were none.
+func sampleHead(r *rng.Stream, n int, mask []bool) int64 {
+	valid := 0
+	for _, ok := range mask {
+		if ok {
+			valid++
+		}
+	}
+	if valid == 0 {
+		return int64(r.IntN(n))
+	}
+	k := r.IntN(valid)
+	for i, ok := range mask {
+		if ok {
+			if k == 0 {
+				return int64(i)
+			}
+			k--
+		}
+	}
+	panic("envs: unreachable")
+}

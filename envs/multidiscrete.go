@@ -1,0 +1,54 @@
+package envs
+
+import (
+	"fmt"
+	"slices"
+
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// MultiDiscrete is several independent choices (heads), the i-th out of N[i]: an int64 tensor [len(N)].
+type MultiDiscrete struct{ N []int }
+
+var _ Space = MultiDiscrete{}
+
+func (MultiDiscrete) space()              {}
+func (MultiDiscrete) DType() tensor.DType { return tensor.Int64 }
+func (s MultiDiscrete) String() string    { return fmt.Sprintf("multi-discrete%v", s.N) }
+
+// Shape implements Space.
+func (s MultiDiscrete) Shape() []int { return []int{len(s.N)} }
+
+// Validate requires at least one head and at least one choice in each.
+func (s MultiDiscrete) Validate() error {
+	if len(s.N) == 0 || slices.Min(s.N) < 1 {
+		return fmt.Errorf("%v: expected heads with at least one choice each", s)
+	}
+	return nil
+}
+
+// Check implements Space.
+func (s MultiDiscrete) Check(t *tensor.Tensor) error {
+	if t == nil || t.DType() != tensor.Int64 || t.Rank() != 1 || t.Shape()[0] != len(s.N) {
+		return checkForm(s, t)
+	}
+	for i, v := range t.Int64s() {
+		if v < 0 || v >= int64(s.N[i]) {
+			return fmt.Errorf("element %d is %d, expected 0 to %d", i, v, s.N[i]-1)
+		}
+	}
+	return nil
+}
+
+// Sample implements Space.
+func (s MultiDiscrete) Sample(r *rng.Stream, mask []bool, t *tensor.Tensor) {
+	dst := t.Int64s()
+	for i, n := range s.N {
+		var head []bool
+		if mask != nil {
+			head, mask = mask[:n], mask[n:]
+		}
+		dst[i] = sampleHead(r, n, head)
+	}
+}

@@ -1,0 +1,111 @@
+package envs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Spec describes an environment. Its slices are shared and must not be changed.
+type Spec struct {
+	// Name identifies the dynamics, for instance "cartpole".
+	Name string
+	// Observation lists the parts of an observation.
+	Observation Dict
+	// Action is what Step takes.
+	Action Space
+	// Masked says that every TimeStep tells which actions are valid.
+	Masked bool
+	// Reward bounds the rewards; use infinities where there is no bound. The zero value means that rewards are always 0.
+	Reward Range
+	// Info names the diagnostics of a step. They are not observations: no policy may depend on them.
+	Info []string
+	// MaxSteps is the largest number of steps of an episode, or 0 when there is no limit.
+	MaxSteps int
+	// Random says that episodes with different keys differ even when the actions are the same.
+	Random bool
+}
+
+// Range is a closed interval.
+type Range struct{ Low, High float64 }
+
+// Contains reports whether x lies in the range; NaN never does.
+func (r Range) Contains(x float64) bool { return r.Low <= x && x <= r.High }
+
+// Dict is an ordered list of named spaces.
+type Dict []Field
+
+// Field is one part of an observation.
+type Field struct {
+	Name  string
+	Space Space
+	// Window is not nil when the observation is a run of consecutive rows of a table; see the package comment.
+	Window *Window
+}
+
+// Index returns the position of a field, or -1.
+func (d Dict) Index(name string) int {
+	return slices.IndexFunc(d, func(f Field) bool { return f.Name == name })
+}
+
+// InfoIndex returns the position of a diagnostic, or -1.
+func (s *Spec) InfoIndex(name string) int { return slices.Index(s.Info, name) }
+
+// Validate reports whether the spec is complete and consistent, all problems at once.
+func (s *Spec) Validate() error {
+	var errs []error
+	fail := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("spec %q: "+format, append([]any{s.Name}, args...)...))
+	}
+	if s.Name == "" {
+		fail("it has no name")
+	}
+	if len(s.Observation) == 0 {
+		fail("it has no observation")
+	}
+	seen := map[string]bool{}
+	for i, f := range s.Observation {
+		switch {
+		case f.Name == "" || seen[f.Name]:
+			fail("observation %d: name %q is empty or taken", i, f.Name)
+		case f.Space == nil:
+			fail("observation %q: it has no space", f.Name)
+		default:
+			if err := f.Space.Validate(); err != nil {
+				fail("observation %q: %w", f.Name, err)
+			} else if w := f.Window; w != nil && (w.rows.DType() != f.Space.DType() || !slices.Equal(f.Space.Shape(), append([]int{w.n}, w.rows.Shape()[1:]...))) {
+				fail("observation %q: windows of %d rows of %v do not have the space %v", f.Name, w.n, w.rows, f.Space)
+			}
+		}
+		seen[f.Name] = true
+	}
+	if s.Action == nil {
+		fail("it has no action space")
+	} else if err := s.Action.Validate(); err != nil {
+		fail("action: %w", err)
+	} else if s.Masked && MaskLen(s.Action) == 0 {
+		fail("a space %v cannot be masked", s.Action)
+	}
+	if !(s.Reward.Low <= s.Reward.High) {
+		fail("rewards between %g and %g", s.Reward.Low, s.Reward.High)
+	}
+	clear(seen)
+	for i, name := range s.Info {
+		if name == "" || seen[name] {
+			fail("info %d: name %q is empty or taken", i, name)
+		}
+		seen[name] = true
+	}
+	if s.MaxSteps < 0 {
+		fail("max steps is %d", s.MaxSteps)
+	}
+	return errors.Join(errs...)
+}
+
+// Equal reports whether two environments can share a batch and a policy: everything agrees, and windows are over the same table.
+func (s *Spec) Equal(o *Spec) bool {
+	return s.Name == o.Name && sameSpace(s.Action, o.Action) && s.Masked == o.Masked && s.Reward == o.Reward && slices.Equal(s.Info, o.Info) && s.MaxSteps == o.MaxSteps && s.Random == o.Random &&
+		slices.EqualFunc(s.Observation, o.Observation, func(a, b Field) bool {
+			return a.Name == b.Name && sameSpace(a.Space, b.Space) && (a.Window == b.Window || a.Window != nil && b.Window != nil && a.Window.n == b.Window.n && a.Window.rows == b.Window.rows)
+		})
+}

@@ -1,0 +1,106 @@
+package vector
+
+import (
+	"fmt"
+	"slices"
+
+	"onnxrl/envs"
+	"onnxrl/runtime/tensor"
+)
+
+// newBatch lays out the buffers of n environments in one arena.
+func newBatch(spec envs.Spec, n int, windows bool) (*Batch, *tensor.Arena, error) {
+	b := &Batch{
+		Obs: make([]*tensor.Tensor, len(spec.Observation)), Final: make([]*tensor.Tensor, len(spec.Observation)),
+		Rows: make([][]int64, len(spec.Observation)), FinalRows: make([][]int64, len(spec.Observation)),
+		Type: make([]envs.StepType, n), Reward: make([]float64, n), Discount: make([]float64, n), Info: make([][]float64, n),
+		Ended: make([]Episode, 0, n), spec: spec,
+	}
+	info := make([]float64, n*len(spec.Info))
+	for i := range b.Info {
+		k := len(spec.Info)
+		b.Info[i] = info[i*k : (i+1)*k : (i+1)*k]
+	}
+
+	type buffer struct {
+		t     **tensor.Tensor
+		dtype tensor.DType
+		shape []int
+	}
+	batched := func(shape []int) []int { return append([]int{n}, shape...) }
+	buffers := []buffer{{&b.Actions, spec.Action.DType(), batched(spec.Action.Shape())}}
+	if spec.Masked {
+		buffers = append(buffers, buffer{&b.Mask, tensor.Bool, []int{n, envs.MaskLen(spec.Action)}})
+	}
+	for i, f := range spec.Observation {
+		if f.Window != nil {
+			b.Rows[i], b.FinalRows[i] = make([]int64, n), make([]int64, n)
+		}
+		if f.Window == nil || windows {
+			shape := batched(f.Space.Shape())
+			buffers = append(buffers, buffer{&b.Obs[i], f.Space.DType(), shape}, buffer{&b.Final[i], f.Space.DType(), shape})
+		}
+	}
+	size := 0
+	for _, u := range buffers {
+		k, err := tensor.Len(u.shape)
+		if err != nil {
+			return nil, nil, err
+		}
+		size += tensor.AlignUp(u.dtype.ByteLen(k))
+	}
+	arena, err := tensor.NewArena(size)
+	if err != nil {
+		return nil, nil, err
+	}
+	off := 0
+	for _, u := range buffers {
+		if *u.t, err = arena.Tensor(u.dtype, off, u.shape...); err != nil {
+			return nil, nil, err
+		}
+		off += tensor.AlignUp(len((*u.t).Bytes()))
+	}
+	return b, arena, nil
+}
+
+// row returns row i of a batched tensor, without the batch extent.
+func row(t *tensor.Tensor, i int) *tensor.Tensor { return t.Rows(i, i+1).Reshape(t.Shape()[1:]...) }
+
+func (b *Batch) accepts(i int, dst *tensor.Tensor) error {
+	f := b.spec.Observation[i]
+	if dst.DType() != f.Space.DType() || dst.Rank() != 1+len(f.Space.Shape()) || dst.Shape()[0] != len(b.Type) || !slices.Equal(dst.Shape()[1:], f.Space.Shape()) {
+		return fmt.Errorf("gather observation %q: into %v, expected %v[%d %v]", f.Name, dst, f.Space.DType(), len(b.Type), f.Space.Shape())
+	}
+	return nil
+}
+
+func (b *Batch) gather(i int, dst *tensor.Tensor, obs []*tensor.Tensor, rows [][]int64) error {
+	if err := b.accepts(i, dst); err != nil {
+		return err
+	}
+	if obs[i] != nil {
+		return dst.CopyFrom(obs[i])
+	}
+	w, out := b.spec.Observation[i].Window, dst.Bytes()
+	for _, last := range rows[i] {
+		out = out[copy(out, w.At(int(last)).Bytes()):]
+	}
+	return nil
+}
+
+func (b *Batch) gatherEnded(i int, dst *tensor.Tensor) error {
+	if err := b.accepts(i, dst); err != nil {
+		return err
+	}
+	out := dst.Bytes()
+	size := len(out) / len(b.Type)
+	for _, e := range b.Ended {
+		to := out[e.Env*size : (e.Env+1)*size]
+		if b.Final[i] != nil {
+			copy(to, b.Final[i].Bytes()[e.Env*size:])
+		} else {
+			copy(to, b.spec.Observation[i].Window.At(int(b.FinalRows[i][e.Env])).Bytes())
+		}
+	}
+	return nil
+}

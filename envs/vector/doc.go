@@ -1,0 +1,23 @@
+// Package vector steps many environments as one.
+//
+// # Vocabulary
+//
+// An [Env] holds B environments and one [Batch]: a structure of arrays whose rows belong to the environments, in order. [New] makes one of ordinary environments in this process: each writes its observations straight into its rows, so a
+// step copies nothing. The batch lies outside the Go heap, so a session may be bound to its tensors once and for all.
+//
+// Episodes go on by themselves: an environment whose episode ends is reset within the same step. Then Type, Reward, Discount and Info of its row tell of the step that ended the episode, Final
+// holds its final observation (which a truncated episode's value is bootstrapped from), and Obs already holds the first observation of the next episode. No step is wasted and no action ignored.
+//
+// # Windows
+//
+// A field that is a window over a table (envs.Window) is not copied. The batch has the number of the last row for each environment, and [Batch.Gather] copies windows where a learner wants them side by side. With Options.Windows they are
+// copied at every step.
+//
+// # Determinism
+//
+// Environment i draws its e-th episode from key.Split("episode", i, e). Every result is the same for any number of workers.
+//
+// # How to add an implementation
+//
+// Implement Env for what does not fit one environment after the other: worlds with several agents, which fill several rows each, or other processes. Keep to the rules above for episodes that follow each other and for keys: learners rely on them.
+package vector

@@ -1,0 +1,73 @@
+package vector
+
+import (
+	"onnxrl/envs"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// Env is a batch of environments that step together. It is not safe for concurrent use.
+type Env interface {
+	// Spec describes one environment of the batch.
+	Spec() envs.Spec
+	// Len returns the number of environments.
+	Len() int
+	// Batch returns the buffers. They are the same for the life of the Env, and every Reset and Step overwrites them.
+	Batch() *Batch
+	// Reset begins a new episode in every environment. All randomness until the next Reset descends from key.
+	Reset(key rng.Key) error
+	// Step takes one action per environment, [B, …]. Actions that are not Batch().Actions itself are copied there. After an error the environments need a Reset.
+	Step(actions *tensor.Tensor) error
+	// Close closes the environments and frees the buffers. It fails, and can be repeated, while a binding still holds the buffers.
+	Close() error
+}
+
+// Batch holds the current state of B environments. Row i of everything belongs to environment i. All of it is overwritten by the next step; only Actions may be written by the caller.
+type Batch struct {
+	// Actions [B, …] is where the next actions may be written.
+	Actions *tensor.Tensor
+	// Obs has a tensor [B, …] for each field of the observation: what the next actions are decided on. It is nil for a window, unless Options.Windows is set.
+	Obs []*tensor.Tensor
+	// Rows has, for each field that is a window, the B numbers of the windows' last rows; nil for other fields.
+	Rows [][]int64
+	// Mask [B, envs.MaskLen] says which of the next actions are valid; nil unless the spec is masked.
+	Mask *tensor.Tensor
+
+	// Type, Reward, Discount and Info describe the step that was just taken. Info[i] has a value for each name of the spec. Where Type is envs.Last, Obs, Rows and Mask already belong to the next episode.
+	Type     []envs.StepType
+	Reward   []float64
+	Discount []float64
+	Info     [][]float64
+
+	// Final and FinalRows are like Obs and Rows. Row i is the final observation of environment i when Type[i] is envs.Last, and otherwise without meaning.
+	Final     []*tensor.Tensor
+	FinalRows [][]int64
+
+	// Ended lists the episodes that ended in this step, in the order of the environments.
+	Ended []Episode
+
+	spec envs.Spec
+}
+
+// Episode is the summary of one that has ended.
+type Episode struct {
+	// Env is the environment's row and Number counts its episodes since Reset, from 0.
+	Env, Number int
+	// Return is the sum of the rewards, undiscounted.
+	Return float64
+	// Length is the number of steps after the first one.
+	Length int
+	// Truncated says that the episode was cut off and has not come to its end.
+	Truncated bool
+}
+
+// Gather copies the current observation of field i into dst [B, …], which may be a learner's bound input. Windows are copied from their table.
+func (b *Batch) Gather(i int, dst *tensor.Tensor) error { return b.gather(i, dst, b.Obs, b.Rows) }
+
+// GatherFinal copies the final observations of field i into the rows of dst [B, …] whose episodes ended, and leaves the other rows alone.
+func (b *Batch) GatherFinal(i int, dst *tensor.Tensor) error {
+	if len(b.Ended) == 0 {
+		return nil
+	}
+	return b.gatherEnded(i, dst)
+}
