@@ -93,13 +93,13 @@ func extended[T float](c *call, i int, past *tensor.Tensor, h heads[T]) (heads[T
 
 // attentionMask answers which keys a query may see and what is added to its score.
 type attentionMask struct {
-	add              []float64 // additive part, nil for none
-	strides          [4]int
-	keys             int // keys beyond these are masked by the mask's own width
-	valid            []int
-	offset           []int
-	left, right, cap int
-	causal           bool
+	add         []float64 // additive part, nil for none
+	strides     [4]int
+	keys        int // keys beyond these are masked by the mask's own width
+	valid       []int
+	offset      []int
+	left, right int
+	causal      bool
 }
 
 func (m *attentionMask) at(b, h, i, j int) float64 {

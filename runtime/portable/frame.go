@@ -59,10 +59,7 @@ func newFrame(p *program, rt *shared, outer *frame) *frame {
 
 // run executes the steps. Inputs and bound outputs are set by the caller.
 func (f *frame) run(ctx context.Context) (err error) {
-	f.ctx, f.done, f.at = ctx, nil, 0
-	if ctx != nil {
-		f.done = ctx.Done()
-	}
+	f.ctx, f.done, f.at = ctx, ctx.Done(), 0
 	defer func() {
 		if r := recover(); r != nil {
 			err = f.fail(recovered(r))

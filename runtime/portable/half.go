@@ -7,7 +7,6 @@ import (
 // halves is how a step with float16 or bfloat16 inputs runs a kernel written for float32: inputs are widened before it, float32 outputs narrowed after it.
 type halves struct {
 	to      tensor.DType
-	in      []*tensor.Tensor
 	wide    []*tensor.Tensor
 	pending []bool
 	narrow  int // outputs from this one on stay float32

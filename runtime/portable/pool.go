@@ -17,11 +17,10 @@ var poolOperators = []operator{
 	{name: "GlobalLpPool", since: 2, minIn: 1, maxIn: 1, build: buildGlobalLpPool},
 }
 
-// cell is one window position: the input coordinates that it covers, clipped to the input, and how many it covers with padding.
+// cell is one window position and the taps of it that lie inside the input.
 type cell struct {
 	lo, hi [3]int // taps [lo, hi) of each axis lie inside the input
 	at     [3]int // the input coordinate of tap 0, possibly negative
-	padded int
 }
 
 // pool fills c and calls f for every channel plane and output position. plane is the index of the plane, o the output position.

@@ -1,6 +1,7 @@
 package portable
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 
@@ -144,7 +145,7 @@ func Eval(n *onnx.Node, opset int, in []*tensor.Tensor) ([]*tensor.Tensor, error
 	}
 	defer s.Close()
 	got := make([]*tensor.Tensor, len(s.out))
-	if err := s.Run(nil, got, args); err != nil {
+	if err := s.Run(context.Background(), got, args); err != nil {
 		return nil, fmt.Errorf("evaluate %s: %w", n.Describe(), err)
 	}
 	out := make([]*tensor.Tensor, len(n.Output))

@@ -34,11 +34,10 @@ func limits(d tensor.DType) (lo, hi float64, ok bool) {
 
 // granularity says which scale belongs to an element: one for all, one per position of an axis, or one per block along it.
 type granularity struct {
-	x            []int
-	axis, block  int
-	scales       []int
-	strides      []int
-	inner, count int
+	x           []int
+	axis, block int
+	scales      []int
+	inner       int
 }
 
 func granularityOf(x, scale *tensor.Tensor, axis, block int) (g granularity, err error) {

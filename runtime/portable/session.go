@@ -101,7 +101,7 @@ func (s *session) Run(ctx context.Context, out, in []*tensor.Tensor) error {
 	if err := s.check(out, in, false); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
-	if ctx != nil && ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	for i, id := range s.prog.inputs {
@@ -185,7 +185,7 @@ func (b *binding) Run() error {
 	if b.closed {
 		return fmt.Errorf("run: %w", engine.ErrClosed)
 	}
-	return b.f.run(nil)
+	return b.f.run(context.Background())
 }
 
 // Close implements engine.Binding.
