@@ -164,11 +164,12 @@ func median(x []float64) float64 {
 
 // allocations returns the Go heap allocations per call, rounded down, so that what the run time itself allocates now and then does not count.
 func allocations(call func() error) (float64, error) {
-	const calls = 2000
-	var before, after runtime.MemStats
+	start := time.Now()
 	if err := call(); err != nil {
 		return 0, err
 	}
+	calls := int(max(20, min(2000, 100*time.Millisecond/max(1, time.Since(start)))))
+	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range calls {
 		if err := call(); err != nil {
@@ -176,7 +177,7 @@ func allocations(call func() error) (float64, error) {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	return math.Floor(float64(after.Mallocs-before.Mallocs) / calls), nil
+	return math.Floor(float64(after.Mallocs-before.Mallocs) / float64(calls)), nil
 }
 
 // duelRow makes a row of times per call in microseconds.

@@ -34,9 +34,9 @@ type workload struct {
 var workloads = []workload{
 	{name: "critic-2x256-b256", model: mlp("critic", "Relu", 23, 256, 256, 1), batch: 256, target: atMost(1.35), parallel: true},
 	{name: "critic-2x64-b64", model: mlp("critic", "Relu", 23, 64, 64, 1), batch: 64},
-	{name: "timecnn-b64", model: timeCNN, batch: 64},
+	{name: "timecnn-b64", model: timeCNN, batch: 64, parallel: true},
 	{name: "timecnn-fixture", model: fixture("timecnn_glu")},
-	{name: "encoder-b32", model: encoder, batch: 32},
+	{name: "encoder-b32", model: encoder, batch: 32, parallel: true},
 	{name: "encoder-fixture", model: fixture("encoder_attention")},
 }
 

@@ -1,0 +1,232 @@
+"""The work of `onnxrl bench core` in PyTorch: the same networks, batches, loss, clipping and Adam, in float32 on the CPU.
+
+    python cmd/peers/core_torch.py eager|compiled THREADS
+
+Reads lines from the standard input and answers each with one line of JSON:
+
+    prepare ROW            builds every variant of the row, and keeps the fastest
+    measure ROW SECONDS    times it; {"us": median microseconds per call, "variant": ...}
+
+Variants are what PyTorch users choose between: Adam fused or foreach, attention fused or written out; compiled, the network alone with the optimiser outside, or the
+whole step as one graph. core.py runs this beside onnxrl; it is of little use alone.
+"""
+import contextlib
+import itertools
+import json
+import math
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+LR, MAX_NORM, BETA1, BETA2, EPS = 1e-4, 10.0, 0.9, 0.999, 1e-8
+
+
+class MLP(nn.Module):
+    def __init__(self, sizes, activation):
+        super().__init__()
+        layers = []
+        for i, (a, b) in enumerate(zip(sizes, sizes[1:])):
+            layers.append(nn.Linear(a, b))
+            if i < len(sizes) - 2:
+                layers.append(activation())
+        self.net = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.net(x)
+
+
+class TimeCNN(nn.Module):
+    """Two gated convolutions, a dilated one, pooling over time; pool gives the features read out."""
+
+    def __init__(self, features, channels, outputs, split_pool):
+        super().__init__()
+        self.c1 = nn.Conv1d(features, 2 * channels, 3, padding=1)
+        self.c2 = nn.Conv1d(channels, 2 * channels, 5, padding=2)
+        self.c3 = nn.Conv1d(channels, 2 * channels, 3, padding=2, dilation=2)
+        self.half = channels if split_pool else None
+        self.o = nn.Linear(2 * channels if split_pool else 4 * channels, outputs)
+
+    def forward(self, x):
+        h = F.glu(self.c1(x), dim=1)
+        h = F.glu(self.c2(h), dim=1)
+        h = F.relu(self.c3(h))
+        mean, peak = h.mean(-1), h.amax(-1)
+        if self.half is not None:
+            mean, peak = mean[:, : self.half], peak[:, self.half :]
+        return self.o(torch.cat([mean, peak], 1))
+
+
+class Encoder(nn.Module):
+    """One pre-norm transformer block, read out at the last position."""
+
+    def __init__(self, features, width, heads, hidden, outputs, fused):
+        super().__init__()
+        self.emb = nn.Linear(features, width)
+        self.q, self.k, self.v, self.o = (nn.Linear(width, width) for _ in range(4))
+        self.n1, self.n2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.f1, self.f2 = nn.Linear(width, hidden), nn.Linear(hidden, width)
+        self.head = nn.Linear(width, outputs)
+        self.heads, self.fused = heads, fused
+
+    def forward(self, x):
+        h = self.emb(x)
+        a = self.n1(h)
+        n, t, w = a.shape
+        q, k, v = (p(a).view(n, t, self.heads, w // self.heads).transpose(1, 2) for p in (self.q, self.k, self.v))
+        if self.fused:
+            m = F.scaled_dot_product_attention(q, k, v)
+        else:
+            m = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(w // self.heads), -1) @ v
+        h = h + self.o(m.transpose(1, 2).reshape(n, t, w))
+        h = h + self.f2(F.gelu(self.f1(self.n2(h))))
+        return self.head(h[:, -1])
+
+
+# name -> (is a training step, makes the network for an attention variant, shape of the batch, has attention)
+ROWS = {
+    "policy/2x64": (False, lambda _: MLP([17, 64, 64, 6], nn.Tanh), [1, 17], False),
+    "policy/2x256": (False, lambda _: MLP([17, 256, 256, 6], nn.Tanh), [1, 17], False),
+    "step/critic-2x256-b256": (True, lambda _: MLP([23, 256, 256, 1], nn.ReLU), [256, 23], False),
+    "step/critic-2x64-b64": (True, lambda _: MLP([23, 64, 64, 1], nn.ReLU), [64, 23], False),
+    "step/timecnn-b64": (True, lambda _: TimeCNN(8, 32, 3, False), [64, 8, 60], False),
+    "step/timecnn-fixture": (True, lambda _: TimeCNN(5, 8, 3, True), [4, 5, 20], False),
+    "step/encoder-b32": (True, lambda fused: Encoder(16, 64, 4, 128, 4, fused), [32, 32, 16], True),
+    "step/encoder-fixture": (True, lambda fused: Encoder(6, 16, 4, 32, 4, fused), [3, 9, 6], True),
+}
+
+
+def policy(net, x, compiled):
+    net.eval()
+    run = torch.compile(net, fullgraph=True) if compiled else net
+
+    def call():
+        run(x)
+
+    return call, torch.inference_mode
+
+
+def outside(net, x, y, compiled, fused):
+    """Forward and backward by autograd, clipping and torch.optim.Adam outside the compiled part."""
+    loss = lambda x, y: F.mse_loss(net(x), y)
+    if compiled:
+        loss = torch.compile(loss, fullgraph=True)
+    params = list(net.parameters())
+    opt = torch.optim.Adam(params, lr=LR, betas=(BETA1, BETA2), eps=EPS, fused=fused, foreach=not fused)
+
+    def call():
+        opt.zero_grad(set_to_none=True)
+        loss(x, y).backward()
+        torch.nn.utils.clip_grad_norm_(params, MAX_NORM, foreach=True)
+        opt.step()
+
+    return call, contextlib.nullcontext
+
+
+def whole(net, x, y):
+    """The whole step as one compiled graph over plain tensors."""
+    params = {k: p.detach().clone() for k, p in net.named_parameters()}
+    m, v = ({k: torch.zeros_like(p) for k, p in params.items()} for _ in range(2))
+    t = torch.zeros(())
+
+    def loss(params, x, y):
+        return F.mse_loss(torch.func.functional_call(net, params, (x,)), y)
+
+    @torch.compile(fullgraph=True)
+    def step(params, m, v, t, x, y):
+        grads = torch.func.grad(loss)(params, x, y)
+        norm = torch.sqrt(sum((g * g).sum() for g in grads.values()))
+        scale = torch.clamp(MAX_NORM / (norm + 1e-6), max=1.0)
+        t.add_(1)
+        c1, c2 = 1 - BETA1**t, torch.sqrt(1 - BETA2**t)
+        for k, g in grads.items():
+            g = g * scale
+            m[k].mul_(BETA1).add_(g, alpha=1 - BETA1)
+            v[k].mul_(BETA2).addcmul_(g, g, value=1 - BETA2)
+            params[k].sub_(LR / c1 * m[k] / (v[k].sqrt() / c2 + EPS))
+
+    def call():
+        step(params, m, v, t, x, y)
+
+    return call, torch.no_grad
+
+
+def variants(name, compiled):
+    """Yields (label, call, context) for a row."""
+    trains, make, shape, attention = ROWS[name]
+    for fused_attention in [True, False] if attention else [True]:
+        label = ("attention fused, " if fused_attention else "attention written out, ") if attention else ""
+        torch.manual_seed(1)
+        if not trains:
+            yield (label + "network", *policy(make(fused_attention), torch.randn(shape), compiled))
+            continue
+        x = torch.randn(shape)
+        for fused in [True, False]:
+            net = make(fused_attention)
+            y = torch.randn_like(net(x))
+            yield (label + ("Adam fused" if fused else "Adam foreach"), *outside(net, x, y, compiled, fused))
+        if compiled:
+            net = make(fused_attention)
+            y = torch.randn_like(net(x))
+            yield (label + "whole step", *whole(net, x, y))
+
+
+def seconds_per_call(call, seconds):
+    """The median over slices of about 20 ms of the mean time of a call."""
+    n, took = 1, 0.0
+    while took < 0.01:
+        start = time.perf_counter()
+        for _ in range(n):
+            call()
+        took = time.perf_counter() - start
+        if took < 0.01:
+            n *= 2
+    n = max(1, int(n * 0.02 / took))
+    out = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(out) < 3:
+        start = time.perf_counter()
+        for _ in range(n):
+            call()
+        out.append((time.perf_counter() - start) / n)
+    return statistics.median(out)
+
+
+def prepare(name, compiled):
+    best = None
+    for label, call, context in variants(name, compiled):
+        with context():
+            for _ in range(3):
+                call()
+            took = seconds_per_call(call, 0.2)
+        if best is None or took < best[0]:
+            best = (took, label, call, context)
+    return best
+
+
+def main(mode, threads):
+    torch.set_num_threads(threads)
+    compiled = mode == "compiled"
+    if compiled:
+        # Without this each call pays for a wrapper in Python.
+        torch._inductor.config.cpp_wrapper = True
+        torch._inductor.config.freezing = False
+        torch._dynamo.config.recompile_limit = 64
+    chosen = {}
+    for line in sys.stdin:
+        command, name, *rest = line.split()
+        if command == "prepare":
+            chosen[name] = prepare(name, compiled)
+            answer = {"variant": chosen[name][1]}
+        else:
+            _, label, call, context = chosen[name]
+            with context():
+                answer = {"us": seconds_per_call(call, float(rest[0])) * 1e6, "variant": label}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
