@@ -7,6 +7,7 @@ import (
 
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/onnx/shape"
 	"onnxrl/runtime/tensor"
 )
 
@@ -54,7 +55,7 @@ func compile(m *onnx.Model, o engine.Options) (*session, error) {
 		return nil, err
 	}
 	g := m.Graph
-	p, err := compileGraph(g, m, nil)
+	p, err := compileGraph(g, m, nil, sizesOf(m))
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +91,29 @@ func inlined(m *onnx.Model) (*onnx.Model, error) {
 		return onnx.SchemaBody(n.Domain, n.OpType, opset), nil
 	})
 }
+
+// sizesOf infers shapes as far as they are known, symbols counting as 1. A model whose shapes cannot be inferred runs as well without.
+func sizesOf(m *onnx.Model) sizeHint {
+	if len(m.Graph.Node) < minHinted {
+		return nil
+	}
+	env, err := shape.Infer(m, nil)
+	if err != nil {
+		return nil
+	}
+	return func(name string) int {
+		n := 1
+		for _, d := range env.Type(onnx.Value(name)).Dims {
+			if d.Value > 0 && n < maxValueBytes/d.Value {
+				n *= d.Value
+			}
+		}
+		return n
+	}
+}
+
+// minHinted is the number of nodes below which there is nothing to plan.
+const minHinted = 8
 
 func portOf(v *onnx.ValueInfo) (engine.Port, error) {
 	p := engine.Port{Name: v.Name}

@@ -3,6 +3,7 @@ package portable
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
@@ -72,7 +73,8 @@ func (s *scope) lookup(name string) (int, bool) {
 }
 
 // compileGraph lowers g, sends it through the decoder and turns what comes back into a program. parent is nil for a model's own graph.
-func compileGraph(g *onnx.Graph, m *onnx.Model, parent *scope) (*program, error) {
+// hint may be nil.
+func compileGraph(g *onnx.Graph, m *onnx.Model, parent *scope, hint sizeHint) (*program, error) {
 	l, err := lowerGraph(g, m, parent != nil)
 	if err != nil {
 		return nil, err
@@ -113,7 +115,7 @@ func compileGraph(g *onnx.Graph, m *onnx.Model, parent *scope) (*program, error)
 	for i, id := range p.outputs {
 		p.outIndex[id] = i
 	}
-	p.planRegisters()
+	p.planRegisters(s, hint)
 	return p, nil
 }
 
@@ -180,7 +182,7 @@ func (p *program) addNode(n *onnx.Node, m *onnx.Model, s *scope) error {
 		}
 		return nil
 	}
-	ctx := &node{Node: n, opset: opset, constant: constant, compile: func(g *onnx.Graph) (*program, error) { return compileGraph(g, m, s) }}
+	ctx := &node{Node: n, opset: opset, constant: constant, compile: func(g *onnx.Graph) (*program, error) { return compileGraph(g, m, s, nil) }}
 	k, err := op.build(ctx)
 	if err != nil {
 		return describe(n, err)
@@ -234,9 +236,18 @@ func opName(n *onnx.Node) string {
 	return n.OpType
 }
 
-// planRegisters gives each intermediate value a register, reusing those of values that no later step reads. Sizes play no part: a register grows to the
-// largest value it ever holds, so the plan is right for every shape and stops allocating once the shapes repeat.
-func (p *program) planRegisters() {
+// sizeHint guesses how many elements a value has, from what is known before any run.
+type sizeHint func(name string) int
+
+// planRegisters gives each intermediate value a register, reusing those of values that no later step reads. A register grows to the largest value it ever holds,
+// so the plan is right for every shape and stops allocating once the shapes repeat; hints only decide which of several free registers fits best.
+func (p *program) planRegisters(s *scope, hint sizeHint) {
+	want := make([]int, p.slots)
+	if hint != nil {
+		for name, id := range s.slot {
+			want[id] = hint(name)
+		}
+	}
 	p.register = make([]int, p.slots)
 	root := make([]int, p.slots) // the slot whose memory a value may share
 	for i := range root {
@@ -263,18 +274,22 @@ func (p *program) planRegisters() {
 			last[id] = i
 		}
 	}
-	var free []int
+	var free, held []int // free registers, and how many elements each register is meant for
 	for i, s := range p.steps {
 		for _, id := range s.out {
 			if id < 0 || !made[id] || p.outIndex[id] >= 0 {
 				continue
 			}
-			if n := len(free); n > 0 {
-				p.register[id], free = free[n-1], free[:n-1]
-			} else {
+			best := bestFit(free, held, want[id])
+			if best < 0 {
 				p.register[id] = p.regs
 				p.regs++
+				held = append(held, want[id])
+				continue
 			}
+			r := free[best]
+			p.register[id], held[r] = r, max(held[r], want[id])
+			free = slices.Delete(free, best, best+1)
 		}
 		// Only now may the operands' registers be reused: a kernel never writes over what it reads.
 		dead := map[int]bool{}
@@ -290,4 +305,22 @@ func (p *program) planRegisters() {
 			}
 		}
 	}
+}
+
+// bestFit returns the position in free of the smallest register that is large enough, else of the largest, or -1 where none is free.
+func bestFit(free, held []int, want int) int {
+	best := -1
+	for i, r := range free {
+		switch {
+		case best < 0:
+			best = i
+		case held[free[best]] < want:
+			if held[r] > held[free[best]] {
+				best = i
+			}
+		case held[r] >= want && held[r] < held[free[best]]:
+			best = i
+		}
+	}
+	return best
 }
