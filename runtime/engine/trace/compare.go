@@ -121,7 +121,7 @@ func Compare(ctx context.Context, a, b engine.Compiler, m *onnx.Model, in map[st
 		f := finding(v, r, seen)
 		d.Value, d.Node, d.Op, d.Inputs = v.Value, f.Node, f.Op, f.Inputs
 		first = &d
-		return Stop
+		return ErrStop
 	})
 	return first, agreed, err
 }

@@ -10,6 +10,6 @@
 //
 // # How to add a search
 //
-// Call [Values] with a function that looks at one [Visit]; return [Stop] from it when the search is over. What a report needs of earlier values must be copied, as a [Range] for instance: tensors
+// Call [Values] with a function that looks at one [Visit]; return [ErrStop] from it when the search is over. What a report needs of earlier values must be copied, as a [Range] for instance: tensors
 // are dropped after the visit.
 package trace

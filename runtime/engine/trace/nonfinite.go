@@ -65,7 +65,7 @@ func FirstNonFinite(ctx context.Context, c engine.Compiler, m *onnx.Model, in ma
 			rep.FirstNaN = finding(v, r, seen)
 		}
 		if each == nil && r.NaN > 0 {
-			return Stop
+			return ErrStop
 		}
 		return nil
 	})

@@ -45,8 +45,8 @@ type Visit struct {
 	Got []*tensor.Tensor
 }
 
-// Stop ends a run from within a visit without being an error.
-var Stop = errors.New("stop")
+// ErrStop ends a run from within a visit without being an error.
+var ErrStop = errors.New("stop")
 
 // Values runs m on each engine and visits inputs, initializers and constants first, then every computed value in execution order. The model must be valid (onnx.Check); symbolic extents take the
 // numbers that the inputs have. Nothing is changed. Errors are those of binding, of the engines and of visit.
@@ -56,7 +56,7 @@ func Values(ctx context.Context, engines []engine.Compiler, m *onnx.Model, in ma
 		return fmt.Errorf("trace %q: %w", m.GetGraph().GetName(), err)
 	}
 	err = p.run(ctx, engines, visit)
-	if errors.Is(err, Stop) {
+	if errors.Is(err, ErrStop) {
 		return nil
 	}
 	return err
