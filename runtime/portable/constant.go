@@ -61,6 +61,9 @@ func buildConstant(n *node) (kernel, error) {
 func buildConstantOfShape(n *node) (kernel, error) {
 	value := tensor.Of([]float32{0}, 1)
 	if a := n.Attr("value"); a != nil {
+		if a.T == nil {
+			return nil, fmt.Errorf("attribute value holds no tensor")
+		}
 		t, err := onnx.TensorOf(a.T)
 		if err != nil {
 			return nil, err

@@ -96,15 +96,15 @@ func recovered(r any) error {
 		if strings.HasSuffix(x.Error(), "integer divide by zero") {
 			return errors.New("integer division by zero")
 		}
-		return fmt.Errorf("the kernel failed: %w", &panicError{x.Error(), string(debug.Stack())})
+		return &panicError{x.Error(), string(debug.Stack())}
 	}
-	return fmt.Errorf("the kernel failed: %w", &panicError{fmt.Sprint(r), string(debug.Stack())})
+	return &panicError{fmt.Sprint(r), string(debug.Stack())}
 }
 
 // panicError is a recovered panic. Its stack is for who looks for it; the message stays short.
 type panicError struct{ msg, stack string }
 
-func (e *panicError) Error() string { return e.msg }
+func (e *panicError) Error() string { return "internal error: " + e.msg }
 
 // fail names the step that an error comes from, once.
 func (f *frame) fail(err error) error {

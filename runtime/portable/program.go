@@ -183,7 +183,7 @@ func (p *program) addNode(n *onnx.Node, m *onnx.Model, s *scope) error {
 		return nil
 	}
 	ctx := &node{Node: n, opset: opset, constant: constant, compile: func(g *onnx.Graph) (*program, error) { return compileGraph(g, m, s, nil) }}
-	k, err := op.build(ctx)
+	k, err := build(op, ctx)
 	if err != nil {
 		return describe(n, err)
 	}
@@ -205,6 +205,16 @@ func (p *program) addNode(n *onnx.Node, m *onnx.Model, s *scope) error {
 	}
 	p.steps = append(p.steps, st)
 	return nil
+}
+
+// build calls an operator's builder. Attributes of the wrong kind must not end the process, whatever a builder does with them.
+func build(op *operator, n *node) (k kernel, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("its attributes are not valid: %w", recovered(r))
+		}
+	}()
+	return op.build(n)
 }
 
 func arity(lo, hi int) string {
