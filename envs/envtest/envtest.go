@@ -104,7 +104,7 @@ func (s *suite) checkValues() error {
 		return err
 	}
 	defer e.Close()
-	p := s.player(e, s.o.Key)
+	p, spec := s.player(e, s.o.Key), e.Spec()
 	ended := 0
 	for range s.o.Steps {
 		prev := envs.Last
@@ -114,7 +114,7 @@ func (s *suite) checkValues() error {
 		if err := p.next(); err != nil {
 			return err
 		}
-		if err := envs.CheckStep(&s.spec, prev, p.ts); err != nil {
+		if err := envs.CheckStep(&spec, prev, p.ts); err != nil {
 			return fmt.Errorf("after %d steps: %w", p.steps, err)
 		}
 		s.report.Values += len(s.spec.Observation)

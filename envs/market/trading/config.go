@@ -1,0 +1,112 @@
+package trading
+
+import (
+	"onnxrl/configs"
+)
+
+// Config says how a market is traded. [Defaults] returns the specification's values.
+type Config struct {
+	// Window is the number of bars in an observation.
+	Window int `yaml:"window"`
+	// InitialCash is what an episode begins with.
+	InitialCash float64 `yaml:"initial_cash"`
+	// FeeRate is the fee of a trade as a fraction of its amount, for buys and sells alike.
+	FeeRate float64 `yaml:"fee_rate"`
+	// BuyPct is the fraction of the cash that a buy spends, SellPct the fraction of the position that a sell gives.
+	BuyPct  float64 `yaml:"buy_pct"`
+	SellPct float64 `yaml:"sell_pct"`
+
+	Execution Execution `yaml:"execution"`
+	// Reward is simple, P(t+1)/P(t) − 1, or log, its logarithm log P(t+1)/P(t).
+	Reward  string  `yaml:"reward"`
+	State   State   `yaml:"state"`
+	Episode Episode `yaml:"episode"`
+}
+
+// Execution says how orders become trades.
+type Execution struct {
+	// Fill is next_open, next_close or same_close.
+	Fill string `yaml:"fill"`
+	// CashSplit is fair or owner.
+	CashSplit string `yaml:"cash_split"`
+	// Lot is the number of shares that orders are rounded to; 0 trades fractions.
+	Lot float64 `yaml:"lot"`
+}
+
+// State says what is observed besides the window of features.
+type State struct {
+	IncludePos  bool `yaml:"include_pos"`
+	IncludeCash bool `yaml:"include_cash"`
+	// Scale is weight, each position and the cash as a share of the portfolio's value, or raw, numbers of shares and currency.
+	Scale string `yaml:"scale"`
+}
+
+// Episode says what part of the range an episode runs through.
+type Episode struct {
+	// Kind is full, the whole range, or random, Length steps from a bar drawn from the episode's key.
+	Kind   string `yaml:"kind"`
+	Length int    `yaml:"length,omitempty"`
+	// End is truncate or terminate: whether the value of the last state counts.
+	End string `yaml:"end"`
+}
+
+// The words of a Config.
+const (
+	NextOpen  = "next_open"
+	NextClose = "next_close"
+	// SameClose is a look-ahead: [Config.LookAhead].
+	SameClose = "same_close"
+
+	Fair  = "fair"
+	Owner = "owner"
+
+	Simple = "simple"
+	Log    = "log"
+
+	Weight = "weight"
+	Raw    = "raw"
+
+	Full   = "full"
+	Random = "random"
+
+	Truncate  = "truncate"
+	Terminate = "terminate"
+)
+
+// Defaults returns the shipped configuration of the specification.
+func Defaults() Config {
+	return Config{
+		Window: 20, InitialCash: 10_000, FeeRate: 0.0005, BuyPct: 0.20, SellPct: 0.50,
+		Execution: Execution{Fill: NextOpen, CashSplit: Fair},
+		Reward:    Simple,
+		State:     State{IncludePos: true, IncludeCash: true, Scale: Weight},
+		Episode:   Episode{Kind: Full, End: Truncate},
+	}
+}
+
+// LookAhead reports whether trades are filled at a price that the decision has already seen. Results must then be marked.
+func (c Config) LookAhead() bool { return c.Execution.Fill == SameClose }
+
+// Validate reports all problems of the configuration; whether it fits the data is found out by [NewSource].
+func (c Config) Validate() error {
+	var p configs.Problems
+	p.AtLeast("window", c.Window, 1)
+	p.Positive("initial_cash", c.InitialCash)
+	p.Check(c.FeeRate >= 0 && c.FeeRate < 1, "fee_rate", "%g, expected a fraction in [0, 1)", c.FeeRate)
+	p.Check(c.BuyPct > 0 && c.BuyPct <= 1, "buy_pct", "%g, expected a fraction in (0, 1]", c.BuyPct)
+	p.Check(c.SellPct > 0 && c.SellPct <= 1, "sell_pct", "%g, expected a fraction in (0, 1]", c.SellPct)
+	p.OneOf("reward", c.Reward, Simple, Log)
+	p.OneOf("execution.fill", c.Execution.Fill, NextOpen, NextClose, SameClose)
+	p.OneOf("execution.cash_split", c.Execution.CashSplit, Fair, Owner)
+	p.NonNegative("execution.lot", c.Execution.Lot)
+	p.OneOf("state.scale", c.State.Scale, Weight, Raw)
+	p.OneOf("episode.kind", c.Episode.Kind, Full, Random)
+	p.OneOf("episode.end", c.Episode.End, Truncate, Terminate)
+	switch c.Episode.Kind {
+	case Random:
+		p.AtLeast("episode.length", c.Episode.Length, 1)
+	case Full:
+		p.Check(c.Episode.Length == 0, "episode.length", "%d, but full episodes run through the whole range", c.Episode.Length)
+	}
+	return p.Err()
+}

@@ -1,0 +1,128 @@
+package trading_test
+
+import (
+	"testing"
+
+	"onnxrl/envs"
+	"onnxrl/envs/envtest"
+	"onnxrl/envs/market/trading"
+	"onnxrl/envs/wrap"
+	"onnxrl/runtime/rng"
+)
+
+// TestContract runs the suite over every word of the configuration.
+func TestContract(t *testing.T) {
+	m := randomMarket(1, 200, 4, 3)
+	cases := map[string]func(*trading.Config){
+		"defaults":   nil,
+		"long":       func(c *trading.Config) { c.Window = 20 },
+		"next close": func(c *trading.Config) { c.Execution.Fill = trading.NextClose },
+		"same close": func(c *trading.Config) { c.Execution.Fill = trading.SameClose },
+		"owner":      func(c *trading.Config) { c.Execution.CashSplit = trading.Owner },
+		"lots":       func(c *trading.Config) { c.Execution.Lot = 1 },
+		"log":        func(c *trading.Config) { c.Reward = trading.Log },
+		"raw":        func(c *trading.Config) { c.State.Scale = trading.Raw },
+		"terminate":  func(c *trading.Config) { c.Episode.End = trading.Terminate },
+		"random": func(c *trading.Config) {
+			c.Episode = trading.Episode{Kind: trading.Random, Length: 30, End: trading.Truncate}
+		},
+		"bare":   func(c *trading.Config) { c.State.IncludePos, c.State.IncludeCash = false, false },
+		"no fee": func(c *trading.Config) { c.FeeRate = 0 },
+	}
+	ran := 0
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			ran++
+			c := config(change)
+			r := envtest.Run(t, func() (envs.Env, error) { return open(t, m, c), nil }, envtest.Options{Key: rng.New(5), Steps: 800})
+			if r.Saved < 10 || r.Episodes < 3 || r.Errors < 100 {
+				t.Errorf("too little was checked: %+v", r)
+			}
+		})
+	}
+	t.Run("wrapped", func(t *testing.T) {
+		ran++
+		envtest.Run(t, func() (envs.Env, error) {
+			e, err := wrap.NewTimeLimit(open(t, m, config(nil)), 70)
+			return wrap.NewStatistics(e), err
+		}, envtest.Options{Steps: 800})
+	})
+	if ran != 13 {
+		t.Errorf("%d configurations ran", ran)
+	}
+}
+
+func TestWindowIsAView(t *testing.T) {
+	m := randomMarket(2, 60, 3, 5)
+	g := start(t, open(t, m, config(func(c *trading.Config) { c.Window = 20 })), rng.New(1))
+	compared := 0
+	for bar := 19; bar < 59; bar++ {
+		w := g.ts.Obs[0].Float32s()
+		if g.Bar() != bar || g.ts.Rows[0] != int64(bar) || len(w) != 20*3*5 {
+			t.Fatalf("at bar %d, row %d, %d values, expected bar %d", g.Bar(), g.ts.Rows[0], len(w), bar)
+		}
+		if &w[0] != &m.X[(bar-19)*15] {
+			t.Fatalf("at bar %d the window is a copy", bar)
+		}
+		compared++
+		g.play(trading.Buy, trading.Hold, trading.Sell)
+	}
+	if compared != 40 || g.ts.Type != envs.Last {
+		t.Errorf("%d windows, last step is %v", compared, g.ts.Type)
+	}
+}
+
+// TestEpisodeEnds holds the lengths and the two ways of ending.
+func TestEpisodeEnds(t *testing.T) {
+	m := randomMarket(3, 50, 2, 1)
+	s, err := trading.NewSource(m, config(func(c *trading.Config) { c.Window = 10 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		r            trading.Range
+		first, steps int
+	}{{trading.Range{First: 0, Last: 49}, 9, 40}, {trading.Range{First: 20, Last: 30}, 20, 10}, {trading.Range{First: 5, Last: 10}, 9, 1}} {
+		e, err := s.Env(c.r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := start(t, e, rng.New(1))
+		if g.Bar() != c.first || g.Spec().MaxSteps != c.steps {
+			t.Errorf("%v: begins at %d with %d steps, expected %d and %d", c.r, g.Bar(), g.Spec().MaxSteps, c.first, c.steps)
+		}
+		n := 0
+		for g.ts.Type != envs.Last {
+			g.play(trading.Hold, trading.Hold)
+			n++
+		}
+		if n != c.steps || !g.ts.Truncated() || g.Bar() != c.r.Last || g.ts.Reward != 0 {
+			t.Errorf("%v: %d steps to bar %d, truncated %t, reward %g", c.r, n, g.Bar(), g.ts.Truncated(), g.ts.Reward)
+		}
+	}
+}
+
+// TestRandomStarts checks that random episodes begin at every possible bar and stay inside the range.
+func TestRandomStarts(t *testing.T) {
+	m := randomMarket(4, 40, 2, 1)
+	e := open(t, m, config(func(c *trading.Config) {
+		c.Window, c.Episode = 5, trading.Episode{Kind: trading.Random, Length: 25, End: trading.Truncate}
+	}))
+	seen := map[int]int{}
+	ts := envs.NewTimeStep(e.Spec())
+	for k := range 2000 {
+		if err := e.Reset(rng.New(9).Split("episode", k), ts); err != nil {
+			t.Fatal(err)
+		}
+		seen[e.Bar()]++
+	}
+	// Bars 4 to 14 leave 25 steps before bar 39.
+	if len(seen) != 11 {
+		t.Errorf("episodes begin at %d different bars, expected 11: %v", len(seen), seen)
+	}
+	for b, n := range seen {
+		if b < 4 || b > 14 || n < 100 {
+			t.Errorf("%d of 2000 episodes begin at bar %d", n, b)
+		}
+	}
+}

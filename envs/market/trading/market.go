@@ -1,0 +1,91 @@
+package trading
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Market is T bars of N assets with F features. The slices belong to whoever made them and must not change any more. Prices are in one currency.
+type Market struct {
+	Assets   []string    // [N]
+	Features []string    // [F] names
+	Dates    []time.Time // [T], ascending
+	// X [T,N,F] holds the features, 0 where an asset is not listed.
+	X []float32
+	// Open and Close [T,N] are prices, carried forward over bars without trading. Before an asset can be traded for the first time they are not read and may be NaN.
+	Open, Close []float64
+	// Tradable [T,N] says at which bars an asset can be bought and sold.
+	Tradable []bool
+}
+
+// Len returns the number of bars.
+func (m *Market) Len() int { return len(m.Dates) }
+
+// Validate reports slices that do not fit together, features that are not finite, dates out of order, and prices that are not positive from the first bar at which an asset can be traded.
+func (m *Market) Validate() error {
+	t, n, f := len(m.Dates), len(m.Assets), len(m.Features)
+	if t < 2 || n < 1 || f < 1 {
+		return fmt.Errorf("market: %d bars of %d assets with %d features, expected at least 2, 1 and 1", t, n, f)
+	}
+	var errs []error
+	length := func(name string, got, want int) {
+		if got != want {
+			errs = append(errs, fmt.Errorf("market: %s has %d values, expected %d", name, got, want))
+		}
+	}
+	length("X", len(m.X), t*n*f)
+	length("open", len(m.Open), t*n)
+	length("close", len(m.Close), t*n)
+	length("tradable", len(m.Tradable), t*n)
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	for i := 1; i < t; i++ {
+		if !m.Dates[i].After(m.Dates[i-1]) {
+			return fmt.Errorf("market: the date of bar %d, %s, does not come after %s", i, m.Dates[i].Format(time.DateOnly), m.Dates[i-1].Format(time.DateOnly))
+		}
+	}
+	for i, x := range m.X {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			return fmt.Errorf("market: feature %q of %s on %s is %g", m.Features[i%f], m.Assets[i/f%n], m.Dates[i/f/n].Format(time.DateOnly), x)
+		}
+	}
+	for a := range n {
+		listed := false
+		for b := range t {
+			i := b*n + a
+			listed = listed || m.Tradable[i]
+			for _, p := range []struct {
+				name  string
+				price float64
+			}{{"open", m.Open[i]}, {"close", m.Close[i]}} {
+				if listed && !(p.price > 0 && !math.IsInf(p.price, 0)) {
+					return fmt.Errorf("market: the %s of %s on %s is %g, expected a positive price", p.name, m.Assets[a], m.Dates[b].Format(time.DateOnly), p.price)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Range is a run of bars, both ends included: the first decision is taken at First, and the last one at Last-1.
+type Range struct{ First, Last int }
+
+// Between returns the bars from the first one not before from to the last one not after to.
+func (m *Market) Between(from, to time.Time) (Range, error) {
+	r := Range{First: len(m.Dates), Last: -1}
+	for i, d := range m.Dates {
+		if !d.Before(from) {
+			r.First = min(r.First, i)
+		}
+		if !d.After(to) {
+			r.Last = i
+		}
+	}
+	if r.Last <= r.First {
+		return Range{}, fmt.Errorf("market: fewer than two bars between %s and %s", from.Format(time.DateOnly), to.Format(time.DateOnly))
+	}
+	return r, nil
+}

@@ -1,0 +1,67 @@
+package trading
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"onnxrl/envs"
+)
+
+// state is the form of a saved episode.
+type state struct {
+	First     int       `json:"first"`
+	Bar       int       `json:"bar"`
+	Last      int       `json:"last"`
+	Cash      float64   `json:"cash"`
+	Value     float64   `json:"value"`
+	Positions []float64 `json:"positions"`
+	Fees      float64   `json:"fees"`
+	Turnover  float64   `json:"turnover"`
+	Buys      int       `json:"buys"`
+	Sells     int       `json:"sells"`
+	Skipped   int       `json:"skipped"`
+}
+
+// SaveState implements envs.Saver.
+func (e *Env) SaveState() ([]byte, error) {
+	if !e.running {
+		return nil, fmt.Errorf("save trading: %w", envs.ErrNoEpisode)
+	}
+	return json.Marshal(state{
+		First: e.first, Bar: e.t, Last: e.last, Cash: e.cash, Value: e.value, Positions: e.pos,
+		Fees: e.step.fees, Turnover: e.step.turnover, Buys: e.step.buys, Sells: e.step.sells, Skipped: e.step.skipped,
+	})
+}
+
+// LoadState implements envs.Saver. The fills of the step before are not restored.
+func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
+	if e.closed {
+		return fmt.Errorf("load trading: %w", envs.ErrClosed)
+	}
+	var s state
+	if err := json.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf("load trading: %w", err)
+	}
+	if s.First < e.bars.First || s.Bar < s.First || s.Last <= s.Bar || s.Last > e.bars.Last || len(s.Positions) != len(e.pos) {
+		return fmt.Errorf("load trading: an episode from bar %d to %d, at bar %d, with %d assets, expected bars %d to %d and %d assets",
+			s.First, s.Last, s.Bar, len(s.Positions), e.bars.First, e.bars.Last, len(e.pos))
+	}
+	for i, q := range s.Positions {
+		if !(q >= 0) || math.IsInf(q, 0) {
+			return fmt.Errorf("load trading: a position of %g in %s", q, e.market.Assets[i])
+		}
+	}
+	if !(s.Cash >= 0) || !(s.Value > 0) {
+		return fmt.Errorf("load trading: cash of %g and a value of %g", s.Cash, s.Value)
+	}
+	copy(e.pos, s.Positions)
+	e.first, e.t, e.last, e.running = s.First, s.Bar, s.Last, true
+	e.cash, e.value, e.fills = s.Cash, s.Value, e.fills[:0]
+	e.step = tally{fees: s.Fees, turnover: s.Turnover, buys: s.Buys, sells: s.Sells, skipped: s.Skipped}
+	e.observe(ts)
+	if ts.Restart(); e.t > e.first {
+		ts.Continue(0)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package trading
+
+import (
+	"fmt"
+	"math"
+
+	"onnxrl/envs"
+	"onnxrl/runtime/tensor"
+)
+
+// Actions of a head: what is done with one asset.
+const (
+	Buy = iota
+	Sell
+	Hold
+	actions
+)
+
+// The fields of an observation.
+const (
+	WindowField   = "window"
+	PositionField = "position"
+	CashField     = "cash"
+)
+
+// The diagnostics of a step, in the order of [envs.Spec.Info].
+const (
+	InfoValue    = iota // P, the portfolio's value at the close of the bar
+	InfoCash            // cash
+	InfoFees            // fees of this step
+	InfoTurnover        // amounts bought and sold in this step
+	InfoBuys            // executed buys
+	InfoSells           // executed sells
+	InfoSkipped         // orders that could not be executed
+	InfoBar             // the number of the bar, a row of the market
+	infos
+)
+
+var infoNames = []string{"value", "cash", "fees", "turnover", "buys", "sells", "skipped", "bar"}
+
+// Source is a market prepared for a configuration. It is safe for concurrent use.
+type Source struct {
+	market *Market
+	config Config
+	spec   envs.Spec
+	window *envs.Window
+}
+
+// NewSource checks the market and the configuration and prepares the windows, without copying the features.
+func NewSource(m *Market, c Config) (*Source, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("trading: %w", err)
+	}
+	if err := m.Validate(); err != nil {
+		return nil, fmt.Errorf("trading: %w", err)
+	}
+	if c.Window > m.Len()-1 {
+		return nil, fmt.Errorf("trading: the window of %d bars does not leave a step in a market of %d bars", c.Window, m.Len())
+	}
+	n := len(m.Assets)
+	w, err := envs.NewWindow(tensor.Of(m.X, m.Len(), n, len(m.Features)), c.Window)
+	if err != nil {
+		return nil, fmt.Errorf("trading: %w", err)
+	}
+	s := &Source{market: m, config: c, window: w, spec: envs.Spec{
+		Name:        "trading",
+		Observation: envs.Dict{{Name: WindowField, Space: envs.Unbounded(c.Window, n, len(m.Features)), Window: w}},
+		Action:      envs.MultiDiscrete{N: make([]int, n)},
+		Masked:      true,
+		Reward:      envs.Range{Low: -1, High: math.Inf(1)},
+		Info:        infoNames,
+	}}
+	for i := range n {
+		s.spec.Action.(envs.MultiDiscrete).N[i] = actions
+	}
+	if c.Reward == Log {
+		s.spec.Reward.Low = math.Inf(-1)
+	}
+	most := 1.0
+	if c.State.Scale == Raw {
+		most = math.Inf(1)
+	}
+	if c.State.IncludePos {
+		s.spec.Observation = append(s.spec.Observation, envs.Field{Name: PositionField, Space: envs.NewBox(0, most, n)})
+	}
+	if c.State.IncludeCash {
+		s.spec.Observation = append(s.spec.Observation, envs.Field{Name: CashField, Space: envs.NewBox(0, most, 1)})
+	}
+	return s, nil
+}
+
+// with returns a source for the same market and windows, and a configuration that differs in its episodes only.
+func (s *Source) with(c Config) *Source {
+	o := *s
+	o.config = c
+	return &o
+}
+
+// Market returns the market.
+func (s *Source) Market() *Market { return s.market }
+
+// Config returns the configuration.
+func (s *Source) Config() Config { return s.config }
+
+// Env returns an environment over a range of bars. The first decision is taken at the range's first bar, or at the first bar that has a whole window behind it; windows may reach back before the range.
+func (s *Source) Env(r Range) (*Env, error) {
+	if r.First < 0 || r.Last >= s.market.Len() || r.First >= r.Last {
+		return nil, fmt.Errorf("trading: bars %d to %d of %d", r.First, r.Last, s.market.Len())
+	}
+	first := max(r.First, s.config.Window-1)
+	steps := r.Last - first
+	if steps < 1 {
+		return nil, fmt.Errorf("trading: bars %d to %d do not leave a step after a window of %d bars", r.First, r.Last, s.config.Window)
+	}
+	spec := s.spec
+	spec.MaxSteps = steps
+	if e := s.config.Episode; e.Kind == Random {
+		if e.Length > steps {
+			return nil, fmt.Errorf("trading: episodes of %d steps do not fit into bars %d to %d, which have %d", e.Length, first, r.Last, steps)
+		}
+		spec.MaxSteps = e.Length
+		spec.Random = e.Length < steps
+	}
+	return newEnv(s, spec, Range{first, r.Last}), nil
+}
