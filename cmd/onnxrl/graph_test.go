@@ -165,6 +165,14 @@ func TestJSONKeys(t *testing.T) {
 	}
 }
 
+func TestMisspeltCommand(t *testing.T) {
+	refuse(t, []string{"graph", "shwo", mlp}, `"shwo"`, "show")
+	refuse(t, []string{"grad", "chekc"}, `"chekc"`, "build, check, ops, trace")
+	if out := succeed(t, "grad"); !strings.Contains(out, "onnxrl grad [command]") {
+		t.Errorf("no help:\n%s", out)
+	}
+}
+
 // Models of operators that this program does not know can still be looked at.
 func TestForeignOperators(t *testing.T) {
 	path := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {

@@ -86,8 +86,7 @@ func readInput(m *onnx.Model, spec string, in map[string]*tensor.Tensor, kinds m
 	if named && !slices.Contains(names, name) {
 		return fmt.Errorf("input %q: the model has no such input; it has %s", name, strings.Join(names, ", "))
 	}
-	switch _, _, isRange := parseRange(source); {
-	case named && (source == "normal" || source == "zeros" || source == "ones" || isRange):
+	if _, _, isRange := parseRange(source); named && (isRange || slices.Contains([]string{"normal", "zeros", "ones"}, source)) {
 		kinds[name] = source
 		return nil
 	}

@@ -32,6 +32,10 @@ func TestGradOpsVerify(t *testing.T) {
 	if sum != got.Comparisons || sum < 500 {
 		t.Errorf("%d comparisons in all, %d in the list", got.Comparisons, sum)
 	}
+	// The whole table, as the program promises it.
+	if all := decode[gradOps](t, succeed(t, "grad", "ops", "--verify", "--json")); !all.Verified || all.Covered < 105 || all.Specified != 119 || len(all.Failed) > 0 || all.Comparisons < 100_000 {
+		t.Errorf("%d of %d covered with %d comparisons, failed: %v", all.Covered, all.Specified, all.Comparisons, all.Failed)
+	}
 	text := succeed(t, "grad", "ops", "--verify", "Relu", "--engine", "portable")
 	if !regexp.MustCompile(`1/1 differentiable operators covered .* verified with \d+ comparisons on portable\n$`).MatchString(text) {
 		t.Errorf("one operator on one engine:\n%s", text)
