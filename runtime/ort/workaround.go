@@ -1,0 +1,55 @@
+package ort
+
+import (
+	"strconv"
+
+	"onnxrl/runtime/onnx"
+)
+
+// nameSplits gives every absent output of a Split a name, in sub-graphs too: ONNX Runtime 1.27 crashes the process on a Split whose first output is absent. The model is copied when something
+// has to change.
+func nameSplits(m *onnx.Model) *onnx.Model {
+	if !hasUnnamedSplit(m.Graph) {
+		return m
+	}
+	c := m.ShallowClone()
+	n := 0
+	fillSplits(c.Graph, &n)
+	return c
+}
+
+func isSplit(n *onnx.Node) bool { return n.OpType == "Split" && onnx.NormalizeDomain(n.Domain) == "" }
+
+func hasUnnamedSplit(g *onnx.Graph) bool {
+	for _, n := range g.Node {
+		if isSplit(n) {
+			for _, o := range n.Output {
+				if o == "" {
+					return true
+				}
+			}
+		}
+		for _, s := range n.Subgraphs() {
+			if hasUnnamedSplit(s) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func fillSplits(g *onnx.Graph, count *int) {
+	for _, n := range g.Node {
+		if isSplit(n) {
+			for i, o := range n.Output {
+				if o == "" {
+					n.Output[i] = "onnxrl/unused/" + strconv.Itoa(*count)
+					*count++
+				}
+			}
+		}
+		for _, s := range n.Subgraphs() {
+			fillSplits(s, count)
+		}
+	}
+}
