@@ -56,10 +56,29 @@ type shard struct {
 	session engine.Session
 	grads   []*models.Segment
 	// sums pairs the unbatched float outputs of the whole with this shard's own.
-	sums  [][2][]float32
-	start chan struct{}
-	done  chan error
+	sums [][2][]float32
+	// start and done hand runs to the goroutine of a shard beyond the first and back; stop ends it and err is its last run's outcome.
+	start, done *baton
+	finished    uint32
+	stop        bool
+	err         error
 }
+
+// serve executes runs until stop is set.
+func (s *shard) serve() {
+	for turn := uint32(0); ; {
+		turn = s.start.await(turn)
+		if s.stop {
+			s.done.pass()
+			return
+		}
+		s.err = s.binding.Run()
+		s.done.pass()
+	}
+}
+
+// wait returns when the run that was started last has ended.
+func (s *shard) wait() { s.finished = s.done.await(s.finished) }
 
 // New differentiates, compiles and binds. params stay the caller's and must outlive the program. net's graph is not changed.
 func New(net *models.Network, params *models.Params, cfg Config) (*Program, error) {
@@ -116,13 +135,8 @@ func build(net *models.Network, params *models.Params, cfg Config) (_ *Program, 
 		}
 	}
 	for _, s := range p.shards[1:] {
-		s.start, s.done = make(chan struct{}), make(chan error)
-		go func() {
-			for range s.start {
-				s.done <- s.binding.Run()
-			}
-			close(s.done)
-		}()
+		s.start, s.done = newBaton(), newBaton()
+		go s.serve()
 	}
 	for name, out := range cfg.Updates {
 		dst, src := params.View(name), p.outputs[out]
@@ -388,12 +402,12 @@ func (p *Program) Unreached() []string { return p.unreached }
 // Run executes the program once on the buffers' contents. It allocates nothing.
 func (p *Program) Run() error {
 	for _, s := range p.shards[1:] {
-		s.start <- struct{}{}
+		s.start.pass()
 	}
 	err := p.shards[0].binding.Run()
 	for _, s := range p.shards[1:] {
-		if e := <-s.done; e != nil && err == nil {
-			err = e
+		if s.wait(); err == nil {
+			err = s.err
 		}
 	}
 	if err != nil {
@@ -413,8 +427,9 @@ func (p *Program) Close() error {
 	var errs []error
 	for _, s := range p.shards {
 		if s.start != nil {
-			close(s.start)
-			<-s.done
+			s.stop = true
+			s.start.pass()
+			s.wait()
 		}
 		if s.binding != nil {
 			errs = append(errs, s.binding.Close())
