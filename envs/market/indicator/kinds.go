@@ -54,6 +54,8 @@ type Kind struct {
 	// Each says that a list of numbers in the configuration means several indicators, one for each number.
 	Each    bool
 	Outputs []Output
+	// Volume says that the indicator makes no sense without volumes.
+	Volume bool
 	// Warmup is the number of bars before the first bar with defined values.
 	Warmup func(p []float64) int
 	// New returns the state before the first bar. The parameters have been checked.

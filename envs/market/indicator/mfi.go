@@ -11,6 +11,7 @@ import (
 var mfi = Kind{
 	Name: "mfi", Title: "money flow index", Params: period(14, 2), Each: true,
 	Outputs: []Output{{"", Percent}},
+	Volume:  true,
 	Warmup:  func(p []float64) int { return int(p[0]) },
 	New: func(p []float64) Indicator {
 		return &mfiState{up: newWindow(int(p[0])), down: newWindow(int(p[0]))}

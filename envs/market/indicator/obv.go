@@ -12,6 +12,7 @@ import (
 var obv = Kind{
 	Name: "obv", Title: "on-balance volume", Params: period(0, 0), Each: true,
 	Outputs: []Output{{"", Volume}},
+	Volume:  true,
 	Warmup:  func(p []float64) int { return int(p[0]) },
 	New:     func(p []float64) Indicator { return &obvState{recent: newWindow(max(int(p[0]), 1)), n: int(p[0])} },
 }

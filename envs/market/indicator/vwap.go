@@ -11,6 +11,7 @@ import (
 var vwap = Kind{
 	Name: "vwap", Title: "volume-weighted average price", Params: period(20, 0), Each: true,
 	Outputs: []Output{{"", Price}},
+	Volume:  true,
 	Warmup:  func(p []float64) int { return max(int(p[0])-1, 0) },
 	New: func(p []float64) Indicator {
 		if p[0] == 0 {

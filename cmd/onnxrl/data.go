@@ -1,0 +1,243 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"onnxrl/configs"
+	"onnxrl/envs/market/bars"
+	"onnxrl/envs/market/prepared"
+)
+
+func (a *app) dataCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "data",
+		RunE:  group,
+		Short: "Prepare and check market data",
+		Long: `Reads bars of many assets, checks them, computes features and stores the data set that market environments use.
+
+A configuration is the data section of an experiment, or a file that holds nothing else.`,
+	}
+	cmd.AddCommand(a.dataPrepareCommand(), a.dataInspectCommand(), a.dataLookaheadCommand(), a.dataWarmupCommand())
+	return cmd
+}
+
+// dataConfig reads the data section of a document: the mapping under data or env.data, or the whole document where it has
+// neither. Edits are made to the document.
+func dataConfig(path string, sets []string) (prepared.Config, error) {
+	c := prepared.Default()
+	doc, err := configs.Open(path)
+	if err != nil {
+		return c, err
+	}
+	if err := doc.Set(sets...); err != nil {
+		return c, err
+	}
+	for _, key := range []string{"data", "env.data"} {
+		if section, ok := doc.Lookup(key); ok {
+			return c, section.Decode(&c)
+		}
+	}
+	return c, doc.Decode(&c)
+}
+
+func (a *app) dataPrepareCommand() *cobra.Command {
+	var sets []string
+	var out string
+	cmd := &cobra.Command{
+		Use:   "prepare CONFIG.yaml",
+		Short: "Compute features and store the data set",
+		Example: `  onnxrl data prepare experiment.yaml --out data/us16
+  onnxrl data prepare experiment.yaml --set data.window=60 --out data/us16-60`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.dataPrepare(args[0], sets, out) },
+	}
+	cmd.Flags().StringArrayVar(&sets, "set", nil, "edit the configuration, for instance --set data.window=60")
+	cmd.Flags().StringVarP(&out, "out", "o", "", "folder to write (default: data/ and the name of the configuration)")
+	return cmd
+}
+
+func (a *app) dataPrepare(path string, sets []string, out string) error {
+	c, err := dataConfig(path, sets)
+	if err != nil {
+		return err
+	}
+	if out == "" {
+		out = filepath.Join("data", strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+	}
+	start := time.Now()
+	raw, err := prepared.Read(c)
+	if err != nil {
+		return err
+	}
+	set, err := prepared.Build(c, raw)
+	if err != nil {
+		return err
+	}
+	if err := set.Save(out); err != nil {
+		return err
+	}
+	a.log.Info("data prepared", "seconds", time.Since(start).Seconds(), "t", set.Manifest.T, "n", set.Manifest.N, "f", set.Manifest.F, "w", set.Manifest.W)
+	if a.json {
+		return a.printJSON(set.Manifest)
+	}
+	if err := printManifest(a.out, &set.Manifest); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "written to %s\n", out)
+	return err
+}
+
+// printManifest shows dimensions, ranges and notes.
+func printManifest(out io.Writer, m *prepared.Manifest) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(w, "times\tT = %d\t%s to %s\n", m.T, m.From, m.To)
+	fmt.Fprintf(w, "assets\tN = %d\t%s\n", m.N, shorten(m.Symbols, 16))
+	names := make([]string, m.F)
+	for i, f := range m.Features {
+		names[i] = f.Name
+	}
+	fmt.Fprintf(w, "features\tF = %d\t%s\n", m.F, shorten(names, 8))
+	fmt.Fprintf(w, "window\tW = %d\t%s\n", m.W, fmt.Sprintf("the first %s dropped, before any asset has all its features", plural(m.DroppedRows, "bar")))
+	for _, r := range m.Ranges {
+		fmt.Fprintf(w, "%s\t%d bars\t%s to %s, %d of %d assets tradable\n", r.Name, r.Bars, r.From, r.To, r.Tradable, m.N)
+	}
+	fmt.Fprintf(w, "data\t%s\t%.1f MB\n", m.DataSHA256[:min(12, len(m.DataSHA256))], float64(m.Files.Features.Bytes+m.Files.Prices.Bytes)/1e6)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, n := range m.Notes {
+		fmt.Fprintf(out, "note: %s\n", n)
+	}
+	return nil
+}
+
+// shorten lists at most n names.
+func shorten(names []string, n int) string {
+	if len(names) <= n {
+		return strings.Join(names, " ")
+	}
+	return strings.Join(names[:n], " ") + fmt.Sprintf(" and %d more", len(names)-n)
+}
+
+func (a *app) dataInspectCommand() *cobra.Command {
+	var sets []string
+	cmd := &cobra.Command{
+		Use:   "inspect CONFIG.yaml|FOLDER|FILE",
+		Short: "Report the quality of raw data, or describe a prepared data set",
+		Long: `For a configuration, or a file or folder of bars, reads the rows and reports per symbol what is wrong with them:
+duplicates, unsorted rows, prices that are not positive numbers, gaps, missing and zero volume, and jumps that look like
+splits. For a folder that onnxrl data prepare has written, describes the data set and checks its files.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.dataInspect(args[0], sets) },
+	}
+	cmd.Flags().StringArrayVar(&sets, "set", nil, "edit the configuration, for instance --set data.quality.jump=0.2")
+	return cmd
+}
+
+func (a *app) dataInspect(path string, sets []string) error {
+	if _, err := os.Stat(filepath.Join(path, prepared.ManifestName)); err == nil {
+		return a.inspectPrepared(path)
+	}
+	c := prepared.Default()
+	var err error
+	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
+		if c, err = dataConfig(path, sets); err != nil {
+			return err
+		}
+	} else {
+		doc, err := configs.Parse("--set", []byte("{}"))
+		if err == nil {
+			err = errors.Join(doc.SetValue("source.path", path), doc.Set(sets...))
+		}
+		if err != nil {
+			return err
+		}
+		// Only the parts that say how rows are read and checked are needed; there is no split to decode.
+		part := struct {
+			Source  bars.Source   `yaml:"source"`
+			Quality bars.Rules    `yaml:"quality"`
+			Cal     bars.Calendar `yaml:"calendar"`
+		}{c.Source, c.Quality, c.Calendar}
+		if err := doc.Decode(&part); err != nil {
+			return err
+		}
+		c.Source, c.Quality, c.Calendar = part.Source, part.Quality, part.Cal
+	}
+	data, err := bars.Read(c.Source, c.Assets)
+	if err != nil {
+		return err
+	}
+	q, err := bars.Inspect(data, c.Quality, c.Calendar, c.Source.AdjustVolume)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(q)
+	}
+	return printQuality(a.out, q)
+}
+
+func (a *app) inspectPrepared(dir string) error {
+	set, err := prepared.Open(dir)
+	if err != nil {
+		return err
+	}
+	m := &set.Manifest
+	if a.json {
+		return a.printJSON(m)
+	}
+	if err := printManifest(a.out, m); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out)
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "feature\tgroup\tunit\twarm-up\tmean\tstd\tmin\tmax\t")
+	for _, f := range m.Features {
+		mean, std := "-", "-"
+		if f.Scaled {
+			mean, std = fmt.Sprintf("%.5g", f.Mean), fmt.Sprintf("%.5g", f.Std)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%.5g\t%.5g\t\n", f.Name, f.Group, f.Unit, f.Warmup, mean, std, f.Min, f.Max)
+	}
+	return w.Flush()
+}
+
+// printQuality shows one line per symbol and the details below.
+func printQuality(out io.Writer, q *bars.Quality) error {
+	fmt.Fprintf(out, "%s, %s from %s to %s, %s, price adjustment: %s\n\n", plural(len(q.Symbols), "symbol"), plural(q.Times, "time"), q.From, q.To, plural(len(q.Files), "file"), q.Adjusted)
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "symbol\tfirst\tlast\trows\tduplicate\tconflict\tunsorted\tblank\tbad price\tinconsistent\tno volume\tneg. volume\tzero volume\tsuspended\tfilled\tlongest gap\tabsent at end\tjumps\tsplit-like\t")
+	for _, r := range q.Symbols {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", r.Symbol, r.First, r.Last, r.Rows, r.Duplicates, r.Conflicts, r.Unsorted, r.Blank,
+			r.BadPrices, r.Inconsistent, r.MissingVolume, r.NegativeVolume, r.ZeroVolume, r.Suspended, r.Filled, r.LongestGap, r.Absent, len(r.Jumps), r.SplitLike())
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	for _, r := range q.Symbols {
+		if r.Problem != "" {
+			fmt.Fprintf(out, "%s: %s\n", r.Symbol, r.Problem)
+		}
+		for _, e := range r.Examples {
+			fmt.Fprintf(out, "%s: %s\n", r.Symbol, e)
+		}
+		for _, j := range r.Jumps {
+			like := "looks like no split"
+			if j.Like != "" {
+				like = "looks like a split " + j.Like
+			}
+			fmt.Fprintf(out, "%s: jump on %s: the open is %.3f times the close before, which %s\n", r.Symbol, j.Date, j.Ratio, like)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,306 @@
+package bars
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+)
+
+// arrowTable walks over blocks of columns: row groups of Parquet, record batches of Arrow.
+type arrowTable struct {
+	header   []string
+	selected []int
+	// load reads a block, io.EOF after the last one; a block without rows may be given as no columns.
+	load  func(block int, columns []int) ([]arrow.Array, error)
+	close func() error
+
+	block  int
+	cols   []arrow.Array // by position in header; nil where not selected
+	row, n int
+	line   int
+}
+
+func (t *arrowTable) Header() []string     { return t.header }
+func (t *arrowTable) Select(columns []int) { t.selected = columns }
+func (t *arrowTable) Line() int            { return t.line }
+
+func (t *arrowTable) Close() error {
+	t.release()
+	return t.close()
+}
+
+func (t *arrowTable) release() {
+	for i, c := range t.cols {
+		if c != nil {
+			c.Release()
+			t.cols[i] = nil
+		}
+	}
+}
+
+func (t *arrowTable) Next() error {
+	for t.row++; t.row >= t.n; {
+		t.release()
+		cols, err := t.loadBlock()
+		if err != nil {
+			return err
+		}
+		t.cols = make([]arrow.Array, len(t.header))
+		t.row, t.n = 0, 0
+		t.block++
+		if len(cols) == 0 {
+			continue
+		}
+		t.n = cols[0].Len()
+		for i, c := range cols {
+			t.cols[t.selected[i]] = c
+			if c.Len() != t.n {
+				return fmt.Errorf("column %q has %d rows, column %q %d", t.header[t.selected[i]], c.Len(), t.header[t.selected[0]], t.n)
+			}
+		}
+	}
+	t.line++
+	return nil
+}
+
+// loadBlock reads the next block. The Parquet and Arrow readers panic on some damaged files.
+func (t *arrowTable) loadBlock() (cols []arrow.Array, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("block %d is damaged: %v", t.block, r)
+		}
+	}()
+	return t.load(t.block, t.selected)
+}
+
+func (t *arrowTable) Text(column int) (s string, err error) {
+	return textAt(t.cols[column], t.row)
+}
+
+func textAt(a arrow.Array, i int) (string, error) {
+	if a.IsNull(i) {
+		return "", nil
+	}
+	switch x := a.(type) {
+	case *array.String:
+		return x.Value(i), nil
+	case *array.LargeString:
+		return x.Value(i), nil
+	case *array.Dictionary:
+		return textAt(x.Dictionary(), x.GetValueIndex(i))
+	case *array.Int64:
+		return strconv.FormatInt(x.Value(i), 10), nil
+	case *array.Int32:
+		return strconv.FormatInt(int64(x.Value(i)), 10), nil
+	}
+	return "", fmt.Errorf("type %v is not a text", a.DataType())
+}
+
+func (t *arrowTable) Number(column int) (float64, error) {
+	a, i := t.cols[column], t.row
+	if a.IsNull(i) {
+		return math.NaN(), nil
+	}
+	switch x := a.(type) {
+	case *array.Float64:
+		return x.Value(i), nil
+	case *array.Float32:
+		return float64(x.Value(i)), nil
+	case *array.Int64:
+		return float64(x.Value(i)), nil
+	case *array.Int32:
+		return float64(x.Value(i)), nil
+	case *array.Int16:
+		return float64(x.Value(i)), nil
+	case *array.Int8:
+		return float64(x.Value(i)), nil
+	case *array.Uint64:
+		return float64(x.Value(i)), nil
+	case *array.Uint32:
+		return float64(x.Value(i)), nil
+	case *array.Uint16:
+		return float64(x.Value(i)), nil
+	case *array.Uint8:
+		return float64(x.Value(i)), nil
+	case *array.Boolean:
+		if x.Value(i) {
+			return 1, nil
+		}
+		return 0, nil
+	case *array.Decimal128:
+		return x.Value(i).ToFloat64(x.DataType().(*arrow.Decimal128Type).Scale), nil
+	case *array.String:
+		return parseNumber(x.Value(i))
+	case *array.Null:
+		return math.NaN(), nil
+	}
+	return 0, fmt.Errorf("type %v is not a number", a.DataType())
+}
+
+func (t *arrowTable) Time(column int, c *clock) (time.Time, error) {
+	a, i := t.cols[column], t.row
+	if a.IsNull(i) {
+		return time.Time{}, errors.New("the time is missing")
+	}
+	switch x := a.(type) {
+	case *array.Date32:
+		return c.wall(x.Value(i).ToTime()), nil
+	case *array.Date64:
+		return c.wall(x.Value(i).ToTime()), nil
+	case *array.Timestamp:
+		ty := x.DataType().(*arrow.TimestampType)
+		at := x.Value(i).ToTime(ty.Unit)
+		if ty.TimeZone == "" {
+			return c.wall(at), nil
+		}
+		if loc, err := time.LoadLocation(ty.TimeZone); err == nil && c.loc == nil {
+			at = at.In(loc)
+		}
+		return c.instant(at), nil
+	}
+	s, err := textAt(a, i)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("type %v is not a time", a.DataType())
+	}
+	return c.parse(s)
+}
+
+// whole checks that blocks of several chunks become one array per column.
+func whole(chunks []arrow.Array) (arrow.Array, error) {
+	if len(chunks) == 1 {
+		chunks[0].Retain()
+		return chunks[0], nil
+	}
+	return array.Concatenate(chunks, memory.DefaultAllocator)
+}
+
+func openParquet(path string) (_ table, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the Parquet file is damaged: %v", r)
+		}
+	}()
+	f, err := file.OpenParquetFile(path, false)
+	if err != nil {
+		return nil, fmt.Errorf("the Parquet file is damaged: %w", err)
+	}
+	r, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the Parquet file is damaged: %w", err), f.Close())
+	}
+	t := &arrowTable{close: f.Close}
+	schema := f.MetaData().Schema
+	for i := range schema.NumColumns() {
+		t.header = append(t.header, schema.Column(i).Path())
+	}
+	groups := f.NumRowGroups()
+	t.load = func(block int, columns []int) ([]arrow.Array, error) {
+		if block == groups {
+			return nil, io.EOF
+		}
+		tab, err := r.ReadRowGroups(context.Background(), columns, []int{block})
+		if err != nil {
+			return nil, fmt.Errorf("row group %d is damaged: %w", block, err)
+		}
+		defer tab.Release()
+		if tab.NumRows() == 0 {
+			return nil, nil
+		}
+		cols := make([]arrow.Array, len(columns))
+		for i, c := range columns {
+			at := tab.Schema().FieldIndices(t.header[c])
+			if len(at) != 1 {
+				return nil, fmt.Errorf("the column %q is there %d times, or nested", t.header[c], len(at))
+			}
+			if cols[i], err = whole(tab.Column(at[0]).Data().Chunks()); err != nil {
+				return nil, fmt.Errorf("row group %d, column %q: %w", block, t.header[c], err)
+			}
+		}
+		return cols, nil
+	}
+	return t, nil
+}
+
+// openArrow opens an IPC file (Feather version 2) or, where the file does not begin like one, an IPC stream.
+func openArrow(path string) (_ table, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the Arrow file is damaged: %v", r)
+		}
+	}()
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	magic := make([]byte, 6)
+	if _, err := f.ReadAt(magic, 0); err != nil {
+		return nil, fmt.Errorf("the Arrow file is damaged: %w", err)
+	}
+	t := &arrowTable{}
+	pick := func(rec arrow.Record, columns []int) []arrow.Array {
+		cols := make([]arrow.Array, len(columns))
+		for i, c := range columns {
+			cols[i] = rec.Column(c)
+			cols[i].Retain()
+		}
+		return cols
+	}
+	var schema *arrow.Schema
+	if bytes.Equal(magic, []byte("ARROW1")) {
+		r, err := ipc.NewFileReader(f)
+		if err != nil {
+			return nil, fmt.Errorf("the Arrow file is damaged: %w", err)
+		}
+		schema = r.Schema()
+		t.close = func() error { return errors.Join(r.Close(), f.Close()) }
+		t.load = func(block int, columns []int) ([]arrow.Array, error) {
+			if block == r.NumRecords() {
+				return nil, io.EOF
+			}
+			rec, err := r.RecordAt(block)
+			if err != nil {
+				return nil, fmt.Errorf("record batch %d is damaged: %w", block, err)
+			}
+			defer rec.Release()
+			return pick(rec, columns), nil
+		}
+	} else {
+		r, err := ipc.NewReader(f)
+		if err != nil {
+			return nil, fmt.Errorf("the Arrow stream is damaged: %w", err)
+		}
+		schema = r.Schema()
+		t.close = func() error { r.Release(); return f.Close() }
+		t.load = func(block int, columns []int) ([]arrow.Array, error) {
+			if !r.Next() {
+				if err := r.Err(); err != nil && !errors.Is(err, io.EOF) {
+					return nil, fmt.Errorf("record batch %d is damaged: %w", block, err)
+				}
+				return nil, io.EOF
+			}
+			return pick(r.Record(), columns), nil
+		}
+	}
+	for _, field := range schema.Fields() {
+		t.header = append(t.header, field.Name)
+	}
+	return t, nil
+}

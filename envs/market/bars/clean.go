@@ -1,0 +1,290 @@
+package bars
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"onnxrl/configs"
+)
+
+// Rules say what happens to rows that are not as they should be. Whatever is chosen, the report counts them.
+type Rules struct {
+	// Duplicates are rows of one symbol and time that differ: error, first or last. Equal rows are dropped.
+	Duplicates string `yaml:"duplicates"`
+	// Unsorted rows: sort or error.
+	Unsorted string `yaml:"unsorted"`
+	// BadPrices are prices that are not positive numbers: missing (the row is left out and the last close carried forward)
+	// or error. A row whose prices are all blank is always missing.
+	BadPrices string `yaml:"bad_prices"`
+	// Inconsistent rows have a high below or a low above another price: widen (the range is made to hold all), missing or
+	// error.
+	Inconsistent string `yaml:"inconsistent"`
+	// NegativeVolume: zero or error.
+	NegativeVolume string `yaml:"negative_volume"`
+	// ZeroVolume says what a row with a volume of 0 is: suspended (it cannot be traded) or traded.
+	ZeroVolume string `yaml:"zero_volume"`
+	// Jump is the overnight change that is reported, 0.4 for a price that rises by 40 % or falls to 1/1.4.
+	Jump float64 `yaml:"jump"`
+}
+
+// DefaultRules returns the defaults.
+func DefaultRules() Rules {
+	return Rules{
+		Duplicates: "error", Unsorted: "sort", BadPrices: "missing", Inconsistent: "widen", NegativeVolume: "zero", ZeroVolume: "suspended", Jump: 0.4,
+	}
+}
+
+// Validate reports what is wrong with the fields.
+func (r Rules) Validate() error {
+	var p configs.Problems
+	p.OneOf("duplicates", r.Duplicates, "error", "first", "last")
+	p.OneOf("unsorted", r.Unsorted, "sort", "error")
+	p.OneOf("bad_prices", r.BadPrices, "missing", "error")
+	p.OneOf("inconsistent", r.Inconsistent, "widen", "missing", "error")
+	p.OneOf("negative_volume", r.NegativeVolume, "zero", "error")
+	p.OneOf("zero_volume", r.ZeroVolume, "suspended", "traded")
+	p.Positive("jump", r.Jump)
+	return p.Err()
+}
+
+// SymbolReport counts what was found in the rows of one symbol.
+type SymbolReport struct {
+	Symbol string `json:"symbol"`
+	First  string `json:"first"`
+	Last   string `json:"last"`
+	Rows   int    `json:"rows"` // that are left
+	// Duplicates are equal rows, Conflicts different ones of the same time, Unsorted rows earlier than the one before.
+	Duplicates int `json:"duplicates"`
+	Conflicts  int `json:"conflicts"`
+	Unsorted   int `json:"unsorted"`
+	// Blank rows have no prices, BadPrices rows some that are not positive numbers.
+	Blank        int `json:"blank"`
+	BadPrices    int `json:"bad_prices"`
+	Inconsistent int `json:"inconsistent"`
+	// Volumes as found: blank, negative, zero.
+	MissingVolume  int `json:"missing_volume"`
+	NegativeVolume int `json:"negative_volume"`
+	ZeroVolume     int `json:"zero_volume"`
+	Suspended      int `json:"suspended"`
+	// MissingFactor counts rows without an adjustment, which have that of the row before.
+	MissingFactor int    `json:"missing_factor"`
+	Jumps         []Jump `json:"jumps,omitempty"`
+	// Filled counts times between rows at which there is none, LongestGap the most in a row, and Absent those from the last row
+	// to the end of the panel. Align sets them.
+	Filled     int `json:"filled"`
+	LongestGap int `json:"longest_gap"`
+	Absent     int `json:"absent"`
+	// Problem says why the rows were refused; Inspect sets it.
+	Problem string `json:"problem,omitempty"`
+	// Examples say where the first finding of a kind is.
+	Examples []string `json:"examples,omitempty"`
+}
+
+// Faults is the number of rows that were repaired, dropped or left out.
+func (r *SymbolReport) Faults() int {
+	return r.Duplicates + r.Conflicts + r.Unsorted + r.Blank + r.BadPrices + r.Inconsistent + r.NegativeVolume + r.MissingFactor
+}
+
+// SplitLike counts the jumps that look like splits which the data are not adjusted for.
+func (r *SymbolReport) SplitLike() int {
+	n := 0
+	for _, j := range r.Jumps {
+		if j.Like != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Clean checks the rows of one symbol and returns them in the order of time, adjusted, with finite positive prices and
+// volumes that are not negative. The given series is not changed. With adjustVolume as in Source. The error names the symbol and
+// the row.
+func Clean(s Series, rules Rules, adjustVolume string) (Series, SymbolReport, error) {
+	c := cleaner{rules: rules, report: SymbolReport{Symbol: s.Symbol}, records: slices.Clone(s.Records)}
+	for _, step := range []func() error{c.sort, c.unique, func() error { return c.adjust(adjustVolume) }, c.check} {
+		if err := step(); err != nil {
+			return Series{}, c.report, fmt.Errorf("symbol %s: %w", s.Symbol, err)
+		}
+	}
+	out := Series{Symbol: s.Symbol, Records: c.records}
+	r := &c.report
+	if r.Rows = len(c.records); r.Rows == 0 {
+		return out, *r, fmt.Errorf("symbol %s: none of its %d rows has valid prices", s.Symbol, len(s.Records))
+	}
+	r.First, r.Last = formatTime(c.records[0].Time), formatTime(c.records[r.Rows-1].Time)
+	r.Jumps = findJumps(c.records, rules.Jump)
+	return out, *r, nil
+}
+
+type cleaner struct {
+	rules   Rules
+	report  SymbolReport
+	records []Record
+}
+
+// found counts a finding, keeps the place of the first, and turns it into an error where the rule says so.
+func (c *cleaner) found(count *int, rec *Record, rule, what string) error {
+	*count++
+	place := fmt.Sprintf("%s (%s, line %d): %s", formatTime(rec.Time), rec.File, rec.Line, what)
+	if rule == "error" {
+		return fmt.Errorf("%s", place)
+	}
+	if *count == 1 {
+		c.report.Examples = append(c.report.Examples, place)
+	}
+	return nil
+}
+
+func (c *cleaner) sort() error {
+	for i := 1; i < len(c.records); i++ {
+		if rec := &c.records[i]; rec.Time.Before(c.records[i-1].Time) {
+			if err := c.found(&c.report.Unsorted, rec, c.rules.Unsorted, "earlier than the row before"); err != nil {
+				return err
+			}
+		}
+	}
+	slices.SortStableFunc(c.records, func(a, b Record) int { return a.Time.Compare(b.Time) })
+	return nil
+}
+
+func (c *cleaner) unique() error {
+	kept := c.records[:0]
+	for i := range c.records {
+		rec := &c.records[i]
+		if len(kept) == 0 || !kept[len(kept)-1].Time.Equal(rec.Time) {
+			kept = append(kept, *rec)
+			continue
+		}
+		last := &kept[len(kept)-1]
+		if sameRow(last, rec) {
+			if err := c.found(&c.report.Duplicates, rec, "", "there twice"); err != nil {
+				return err
+			}
+			continue
+		}
+		what := fmt.Sprintf("differs from the row of the same time in line %d (close %v and %v); choose one with quality.duplicates", last.Line, last.Close, rec.Close)
+		if err := c.found(&c.report.Conflicts, rec, c.rules.Duplicates, what); err != nil {
+			return err
+		}
+		if c.rules.Duplicates == "last" {
+			*last = *rec
+		}
+	}
+	c.records = kept
+	return nil
+}
+
+func sameRow(a, b *Record) bool {
+	same := func(x, y float64) bool { return x == y || math.IsNaN(x) && math.IsNaN(y) }
+	return same(a.Open, b.Open) && same(a.High, b.High) && same(a.Low, b.Low) && same(a.Close, b.Close) && same(a.Volume, b.Volume) &&
+		same(a.Factor, b.Factor) && a.Suspended == b.Suspended && slices.EqualFunc(a.Extra, b.Extra, same)
+}
+
+// adjust multiplies prices by the factor of the row, or of an earlier row where it has none.
+func (c *cleaner) adjust(volume string) error {
+	splits := 1.0
+	for i := range c.records {
+		rec := &c.records[i]
+		if f := rec.Factor; !(f > 0) || math.IsInf(f, 0) {
+			switch blank := math.IsNaN(rec.Close); {
+			case i > 0 && blank: // left out later
+			case i == 0 && !blank:
+				return fmt.Errorf("%s (%s, line %d): the first row has no adjustment", formatTime(rec.Time), rec.File, rec.Line)
+			case !blank:
+				if err := c.found(&c.report.MissingFactor, rec, "", "no adjustment; that of the row before is used"); err != nil {
+					return err
+				}
+			}
+			rec.Factor = 1
+			if i > 0 {
+				rec.Factor = c.records[i-1].Factor
+			}
+		}
+		if i > 0 {
+			if like, ratio := likeSplit(rec.Factor / c.records[i-1].Factor); like != "" {
+				splits *= ratio
+			}
+		}
+		rec.Open, rec.High, rec.Low, rec.Close = rec.Open*rec.Factor, rec.High*rec.Factor, rec.Low*rec.Factor, rec.Close*rec.Factor
+		switch volume {
+		case "inverse":
+			rec.Volume /= rec.Factor
+		case "splits":
+			rec.Volume /= splits
+		}
+	}
+	return nil
+}
+
+// check looks at every row by itself and leaves out those without valid prices.
+func (c *cleaner) check() error {
+	kept := c.records[:0]
+	for i := range c.records {
+		rec := &c.records[i]
+		ok, err := c.prices(rec)
+		if err == nil {
+			err = c.volume(rec)
+		}
+		if err != nil {
+			return err
+		}
+		if ok {
+			kept = append(kept, *rec)
+		}
+	}
+	c.records = kept
+	return nil
+}
+
+// prices reports whether the row can stay.
+func (c *cleaner) prices(rec *Record) (bool, error) {
+	blank, bad := 0, 0
+	for _, v := range []float64{rec.Open, rec.High, rec.Low, rec.Close} {
+		if math.IsNaN(v) {
+			blank++
+		} else if !(v > 0) || math.IsInf(v, 0) {
+			bad++
+		}
+	}
+	if blank == 4 {
+		return false, c.found(&c.report.Blank, rec, "", "no prices")
+	}
+	if blank+bad > 0 {
+		return false, c.found(&c.report.BadPrices, rec, c.rules.BadPrices, fmt.Sprintf("prices %v, %v, %v, %v", rec.Open, rec.High, rec.Low, rec.Close))
+	}
+	high, low := max(rec.Open, rec.High, rec.Low, rec.Close), min(rec.Open, rec.High, rec.Low, rec.Close)
+	// Vendors round adjusted prices, so the last digits may disagree.
+	const slack = 1e-5
+	if high > rec.High*(1+slack) || low < rec.Low*(1-slack) {
+		what := fmt.Sprintf("open %v, high %v, low %v, close %v", rec.Open, rec.High, rec.Low, rec.Close)
+		if err := c.found(&c.report.Inconsistent, rec, c.rules.Inconsistent, what); err != nil {
+			return false, err
+		}
+		if c.rules.Inconsistent == "missing" {
+			return false, nil
+		}
+	}
+	rec.High, rec.Low = high, low
+	return true, nil
+}
+
+func (c *cleaner) volume(rec *Record) error {
+	switch v := rec.Volume; {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		rec.Volume = 0
+		c.report.MissingVolume++
+	case v < 0:
+		rec.Volume = 0
+		if err := c.found(&c.report.NegativeVolume, rec, c.rules.NegativeVolume, fmt.Sprintf("volume %v", v)); err != nil {
+			return err
+		}
+	case v == 0:
+		c.report.ZeroVolume++
+		rec.Suspended = rec.Suspended || c.rules.ZeroVolume == "suspended"
+	}
+	if rec.Suspended {
+		c.report.Suspended++
+	}
+	return nil
+}

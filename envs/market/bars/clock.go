@@ -1,0 +1,169 @@
+package bars
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// clock reads times of one format. In the automatic format the first text decides.
+type clock struct {
+	layout string        // a Go layout; empty until known and for numbers
+	unit   time.Duration // of numbers since 1970; 0 for texts
+	loc    *time.Location
+	auto   bool
+	// The same time is often repeated, once for each symbol.
+	text string
+	last time.Time
+}
+
+// unixUnits are the formats for numbers.
+var unixUnits = map[string]time.Duration{"unix": time.Second, "unix_ms": time.Millisecond, "unix_us": time.Microsecond, "unix_ns": time.Nanosecond}
+
+// layouts are tried in this order on the first time of a file. Single digits accept two.
+var layouts = []string{
+	"2006-1-2", "2006/1/2", "20060102", "2006-1-2 15:04:05", "2006-1-2 15:04", "2006-1-2T15:04:05", "2006-1-2T15:04", "2006/1/2 15:04:05", "2006/1/2 15:04",
+	time.RFC3339, "2006-1-2 15:04:05-07:00", "2006-1-2 15:04:05-0700", "2006-1-2 15:04-07:00", "2006-1-2 15:04:05 -0700 MST", "20060102 15:04:05", "20060102 15:04",
+	"20060102T150405", "20060102150405", "200601021504", "Jan 2, 2006", "2 Jan 2006", "02-Jan-2006",
+}
+
+func newClock(format string, loc *time.Location) (*clock, error) {
+	c := &clock{loc: loc}
+	switch unit, ok := unixUnits[format]; {
+	case format == "auto":
+		c.auto = true
+	case ok:
+		c.unit = unit
+	case strings.Contains(format, "%"):
+		layout, err := fromStrftime(format)
+		if err != nil {
+			return nil, err
+		}
+		c.layout = layout
+	default:
+		// A layout without a year cannot be one.
+		if !strings.Contains(format, "06") {
+			return nil, fmt.Errorf("%q is no time format: use auto, a Go layout such as 2006-01-02, a strftime format such as %%Y-%%m-%%d, or unix, unix_ms, unix_us, unix_ns", format)
+		}
+		c.layout = format
+	}
+	return c, nil
+}
+
+// parse reads a time and brings it into the zone.
+func (c *clock) parse(text string) (time.Time, error) {
+	if text == c.text && text != "" {
+		return c.last, nil
+	}
+	if c.auto {
+		if err := c.detect(text); err != nil {
+			return time.Time{}, err
+		}
+	}
+	var t time.Time
+	if c.unit > 0 {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return t, fmt.Errorf("%q is not a whole number of time units since 1970", text)
+		}
+		t = c.unix(n)
+	} else {
+		var err error
+		if t, err = time.Parse(c.layout, text); err != nil {
+			return t, fmt.Errorf("%q does not have the time format %q", text, c.layout)
+		}
+		if hasZone(c.layout) {
+			t = c.instant(t)
+		} else {
+			t = c.wall(t)
+		}
+	}
+	c.text, c.last = strings.Clone(text), t
+	return t, nil
+}
+
+// unix turns a number into a time.
+func (c *clock) unix(n int64) time.Time {
+	perSecond := int64(time.Second / c.unit)
+	sec, rest := n/perSecond, n%perSecond
+	return c.instant(time.Unix(sec, rest*int64(c.unit)).UTC())
+}
+
+// instant shows a known instant in the zone, or as it is written where there is none.
+func (c *clock) instant(t time.Time) time.Time {
+	if c.loc != nil {
+		return t.In(c.loc)
+	}
+	return c.wall(t)
+}
+
+// wall reads the calendar and clock of t as those of the zone.
+func (c *clock) wall(t time.Time) time.Time {
+	loc := c.loc
+	if loc == nil {
+		loc = time.UTC
+	}
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), loc)
+}
+
+func hasZone(layout string) bool {
+	return strings.Contains(layout, "07") || strings.Contains(layout, "MST")
+}
+
+// detect chooses the format by the first text.
+func (c *clock) detect(text string) error {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
+		switch len(text) {
+		case 9, 10:
+			c.unit = time.Second
+		case 13:
+			c.unit = time.Millisecond
+		case 16:
+			c.unit = time.Microsecond
+		case 19:
+			c.unit = time.Nanosecond
+		}
+	}
+	if c.unit == 0 {
+		for _, l := range layouts {
+			if _, err := time.Parse(l, text); err == nil {
+				c.layout = l
+				break
+			}
+		}
+	}
+	if c.unit == 0 && c.layout == "" {
+		hint := ""
+		if strings.Count(text, "/") == 2 || strings.Count(text, ".") == 2 {
+			hint = "; day and month cannot be told apart"
+		}
+		return fmt.Errorf("the time format of %q is not known%s: set source.time_format", text, hint)
+	}
+	c.auto = false
+	return nil
+}
+
+var strftime = map[byte]string{
+	'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'e': "_2", 'H': "15", 'I': "03", 'p': "PM", 'M': "04", 'S': "05", 'f': "000000",
+	'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday", 'z': "-0700", 'Z': "MST", 'j': "002", 'F': "2006-01-02", 'T': "15:04:05", '%': "%",
+}
+
+func fromStrftime(format string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			b.WriteByte(format[i])
+			continue
+		}
+		if i++; i == len(format) {
+			return "", fmt.Errorf("%q ends in %%", format)
+		}
+		l, ok := strftime[format[i]]
+		if !ok {
+			return "", fmt.Errorf("%%%c in %q is not supported", format[i], format)
+		}
+		b.WriteString(l)
+	}
+	return b.String(), nil
+}

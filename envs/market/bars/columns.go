@@ -1,0 +1,214 @@
+package bars
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Columns names columns of the files. An empty name leaves the choice to the preset. A name may serve several fields, for
+// instance open, high, low and close of data that have one price only.
+type Columns struct {
+	Time      string `yaml:"time"`
+	Symbol    string `yaml:"symbol"`
+	Open      string `yaml:"open"`
+	High      string `yaml:"high"`
+	Low       string `yaml:"low"`
+	Close     string `yaml:"close"`
+	Volume    string `yaml:"volume"`
+	AdjClose  string `yaml:"adj_close"`
+	Factor    string `yaml:"factor"`
+	Suspended string `yaml:"suspended"`
+}
+
+// preset is how a vendor writes bars.
+type preset struct {
+	columns Columns
+	header  []string // of files that have no header line
+	// volume is what the volume column is multiplied by.
+	volume     float64
+	timeFormat string
+	// tradedFlag says that the suspended column holds 1 on days with trading.
+	tradedFlag bool
+}
+
+// presets are the vendors by name. The empty names of auto are found by aliases.
+var presets = map[string]preset{
+	"auto":  {volume: 1},
+	"yahoo": {volume: 1, columns: Columns{Time: "Date", Open: "Open", High: "High", Low: "Low", Close: "Close", AdjClose: "Adj Close", Volume: "Volume"}},
+	"stooq": {volume: 1, timeFormat: "20060102", columns: Columns{
+		Time: "<DATE>", Symbol: "<TICKER>", Open: "<OPEN>", High: "<HIGH>", Low: "<LOW>", Close: "<CLOSE>", Volume: "<VOL>",
+	}},
+	"tushare": {volume: 100, timeFormat: "20060102", columns: Columns{
+		Time: "trade_date", Symbol: "ts_code", Open: "open", High: "high", Low: "low", Close: "close", Volume: "vol",
+	}},
+	"baostock": {volume: 1, tradedFlag: true, columns: Columns{
+		Time: "date", Symbol: "code", Open: "open", High: "high", Low: "low", Close: "close", Volume: "volume", Suspended: "tradestatus",
+	}},
+	"binance": {
+		volume: 1,
+		header: []string{
+			"open_time", "open", "high", "low", "close", "volume", "close_time", "quote_volume", "trades", "taker_base_volume", "taker_quote_volume", "ignore",
+		},
+		columns: Columns{Time: "open_time", Open: "open", High: "high", Low: "low", Close: "close", Volume: "volume"},
+	},
+}
+
+func presetNames() []string { return slices.Sorted(maps.Keys(presets)) }
+
+// aliases are the names that auto recognises, in lower case without spaces, underscores and brackets; earlier ones win.
+var aliases = map[string][]string{
+	"time":      {"date", "datetime", "timestamp", "time", "tradedate", "opentime", "day"},
+	"symbol":    {"symbol", "ticker", "tic", "code", "tscode", "instrument", "asset", "series", "contract"},
+	"open":      {"open", "o", "openprice"},
+	"high":      {"high", "h", "highprice"},
+	"low":       {"low", "l", "lowprice"},
+	"close":     {"close", "c", "closeprice"},
+	"volume":    {"volume", "vol", "v"},
+	"adj_close": {"adjclose", "adjustedclose", "closeadj"},
+	"factor":    {"adjfactor", "adjustfactor", "factor"},
+	"suspended": {"suspended", "paused"},
+}
+
+func plain(name string) string {
+	return strings.ToLower(strings.NewReplacer(" ", "", "_", "", "<", "", ">", "", ".", "").Replace(name))
+}
+
+// resolved are positions of columns; -1 where there is none.
+type resolved struct {
+	time, symbol, open, high, low, close, volume, adjClose, factor, suspended int
+	extra                                                                     []int
+	adjusted                                                                  string
+	names                                                                     []string
+}
+
+// resolve finds the columns in a header. The error names every column that is missing.
+func (s Source) resolve(header []string) (resolved, error) {
+	p, own := presets[s.Preset].columns, s.Columns
+	r := resolved{names: header}
+	var missing []string
+	find := func(field, own, vendor string, required bool) int {
+		name := own
+		if name == "" {
+			name = vendor
+		}
+		if name != "" {
+			if i := slices.Index(header, name); i >= 0 || own == "" && !required {
+				return i
+			}
+			missing = append(missing, fmt.Sprintf("%s (column %q)", field, name))
+			return -1
+		}
+		if s.Preset != "auto" {
+			return -1
+		}
+		for _, alias := range aliases[field] {
+			for i, h := range header {
+				if plain(h) == alias {
+					return i
+				}
+			}
+		}
+		if required {
+			missing = append(missing, fmt.Sprintf("%s (looked for %s)", field, strings.Join(aliases[field], ", ")))
+		}
+		return -1
+	}
+	r.time = find("time", own.Time, p.Time, true)
+	r.open, r.high = find("open", own.Open, p.Open, true), find("high", own.High, p.High, true)
+	r.low, r.close = find("low", own.Low, p.Low, true), find("close", own.Close, p.Close, true)
+	r.volume = find("volume", own.Volume, p.Volume, false)
+	r.suspended = find("suspended", own.Suspended, p.Suspended, false)
+	r.symbol = -1
+	if s.Symbol != "file" {
+		r.symbol = find("symbol", own.Symbol, p.Symbol, s.Symbol == "column")
+	}
+	r.adjClose, r.factor = -1, -1
+	switch s.Adjust {
+	case "auto":
+		r.adjClose = find("adj_close", own.AdjClose, p.AdjClose, false)
+	case "adj_close":
+		r.adjClose = find("adj_close", own.AdjClose, p.AdjClose, true)
+	case "factor":
+		r.factor = find("factor", own.Factor, p.Factor, true)
+	}
+	r.adjusted = "none"
+	if r.adjClose >= 0 {
+		r.adjusted = "adj_close"
+	} else if r.factor >= 0 {
+		r.adjusted = "factor"
+	}
+	for _, name := range s.Extra {
+		i := slices.Index(header, name)
+		if i < 0 {
+			missing = append(missing, fmt.Sprintf("extra column %q", name))
+		}
+		r.extra = append(r.extra, i)
+	}
+	if len(missing) > 0 {
+		return r, fmt.Errorf("no %s; the file has the columns %s; name them in source.columns", strings.Join(missing, ", no "), strings.Join(header, ", "))
+	}
+	return r, nil
+}
+
+// used lists the columns to read.
+func (r resolved) used() []int {
+	var list []int
+	for _, c := range append([]int{r.time, r.symbol, r.open, r.high, r.low, r.close, r.volume, r.adjClose, r.factor, r.suspended}, r.extra...) {
+		if c >= 0 && !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// record reads the current row.
+func (r resolved) record(t table, c *clock, p preset) (Record, error) {
+	rec := Record{Factor: 1, Line: t.Line()}
+	var err error
+	fail := func(column int, e error) {
+		if err == nil {
+			err = fmt.Errorf("line %d, column %q: %w", t.Line(), r.names[column], e)
+		}
+	}
+	number := func(column int) float64 {
+		if column < 0 {
+			return math.NaN()
+		}
+		v, e := t.Number(column)
+		if e != nil {
+			fail(column, e)
+		}
+		return v
+	}
+	var e error
+	if rec.Time, e = t.Time(r.time, c); e != nil {
+		fail(r.time, e)
+	}
+	rec.Open, rec.High, rec.Low, rec.Close = number(r.open), number(r.high), number(r.low), number(r.close)
+	rec.Volume = number(r.volume) * p.volume
+	switch {
+	case r.adjClose >= 0:
+		rec.Factor = number(r.adjClose) / rec.Close
+	case r.factor >= 0:
+		rec.Factor = number(r.factor)
+	}
+	if r.suspended >= 0 {
+		rec.Suspended = (number(r.suspended) == 1) != p.tradedFlag
+	}
+	for _, x := range r.extra {
+		rec.Extra = append(rec.Extra, number(x))
+	}
+	return rec, err
+}
+
+// formatTime writes a date, or date and time where it is not midnight.
+func formatTime(t time.Time) string {
+	if h, m, s := t.Clock(); h == 0 && m == 0 && s == 0 {
+		return t.Format(time.DateOnly)
+	}
+	return t.Format("2006-01-02 15:04:05")
+}

@@ -1,0 +1,127 @@
+package bars
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// csvTable reads a text file with a header line row by row.
+type csvTable struct {
+	f      *os.File
+	r      *csv.Reader
+	header []string
+	row    []string
+}
+
+// openCSV opens a file; header stands for the header line of files without one. The delimiter is the one of comma,
+// semicolon and tab that is most frequent in the first line.
+func openCSV(path string, header []string) (_ table, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	var in io.Reader = f
+	if strings.HasSuffix(strings.ToLower(path), ".gz") {
+		if in, err = gzip.NewReader(bufio.NewReaderSize(f, 1<<16)); err != nil {
+			return nil, fmt.Errorf("unpack gzip: %w", err)
+		}
+	}
+	buf := bufio.NewReaderSize(in, 1<<16)
+	head, err := buf.Peek(4096)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if strings.HasPrefix(string(head), "\ufeff") {
+		if _, err := buf.Discard(3); err != nil {
+			return nil, err
+		}
+	}
+	t := &csvTable{f: f, r: csv.NewReader(buf), header: header}
+	first, _, _ := strings.Cut(string(head), "\n")
+	for _, c := range []rune{';', '\t'} {
+		if strings.Count(first, string(c)) > strings.Count(first, string(t.r.Comma)) {
+			t.r.Comma = c
+		}
+	}
+	t.r.ReuseRecord = true
+	t.r.TrimLeadingSpace = true
+	if header != nil {
+		t.r.FieldsPerRecord = len(header)
+		return t, nil
+	}
+	row, err := t.r.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, errors.New("the file is empty")
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range row {
+		name = strings.Clone(strings.TrimSpace(name))
+		for _, other := range t.header {
+			if other == name && name != "" {
+				return nil, fmt.Errorf("the column %q is there twice", name)
+			}
+		}
+		if name == "" {
+			name = fmt.Sprintf("column %d", i+1) // an index column without a name, as pandas writes it
+		}
+		t.header = append(t.header, name)
+	}
+	return t, nil
+}
+
+func (t *csvTable) Header() []string { return t.header }
+func (t *csvTable) Select([]int)     {}
+func (t *csvTable) Close() error     { return t.f.Close() }
+
+func (t *csvTable) Next() (err error) {
+	t.row, err = t.r.Read()
+	return err
+}
+
+func (t *csvTable) Line() int {
+	line, _ := t.r.FieldPos(0)
+	return line
+}
+
+func (t *csvTable) Text(column int) (string, error) { return strings.TrimSpace(t.row[column]), nil }
+
+func (t *csvTable) Number(column int) (float64, error) {
+	return parseNumber(strings.TrimSpace(t.row[column]))
+}
+
+func (t *csvTable) Time(column int, c *clock) (time.Time, error) {
+	return c.parse(strings.TrimSpace(t.row[column]))
+}
+
+// parseNumber reads a number; blank cells and the usual spellings of a missing value are NaN.
+func parseNumber(s string) (float64, error) {
+	switch s {
+	case "", "-", "NA", "N/A", "null", "NULL", "None", "nan", "NaN":
+		return math.NaN(), nil
+	case "true", "True", "TRUE":
+		return 1, nil
+	case "false", "False", "FALSE":
+		return 0, nil
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number", s)
+	}
+	return v, nil
+}

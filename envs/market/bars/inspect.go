@@ -1,0 +1,32 @@
+package bars
+
+import "fmt"
+
+// Quality is what was found in a source.
+type Quality struct {
+	Symbols  []SymbolReport `json:"symbols"`
+	Files    []File         `json:"files"`
+	Adjusted string         `json:"adjusted"`
+	Times    int            `json:"times"`
+	From     string         `json:"from"`
+	To       string         `json:"to"`
+}
+
+// Inspect checks the rows of every symbol and reports on all of them: one that the rules refuse is reported as a problem
+// and does not take part in the calendar.
+func Inspect(d *Data, rules Rules, c Calendar, adjustVolume string) (*Quality, error) {
+	q := &Quality{Files: d.Files, Adjusted: d.Adjusted, Symbols: make([]SymbolReport, len(d.Series))}
+	cleaned := make([]Series, len(d.Series))
+	for i, s := range d.Series {
+		var err error
+		if cleaned[i], q.Symbols[i], err = Clean(s, rules, adjustVolume); err != nil {
+			q.Symbols[i].Problem, cleaned[i] = err.Error(), Series{Symbol: s.Symbol}
+		}
+	}
+	p, err := Align(cleaned, nil, c, q.Symbols)
+	if err != nil {
+		return nil, fmt.Errorf("inspect: %w", err)
+	}
+	q.Times, q.From, q.To = len(p.Times), formatTime(p.Times[0]), formatTime(p.Times[len(p.Times)-1])
+	return q, nil
+}

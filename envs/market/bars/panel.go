@@ -1,0 +1,160 @@
+package bars
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"onnxrl/configs"
+)
+
+// Status says what is known of a symbol at a time.
+type Status uint8
+
+// The statuses. Only a Traded symbol can be bought or sold.
+const (
+	Unlisted  Status = iota // before the first row; there is no bar
+	Traded                  // a row
+	Suspended               // a row, but without trading
+	Missing                 // no row; the last close is carried forward, with volume 0
+	Gone                    // no row for a long time; the bar is as when missing
+)
+
+// String returns the name in lower case.
+func (s Status) String() string {
+	names := []string{"unlisted", "traded", "suspended", "missing", "gone"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return fmt.Sprintf("status %d", uint8(s))
+}
+
+// Listed says whether the symbol has been listed and is not gone.
+func (s Status) Listed() bool { return s == Traded || s == Suspended || s == Missing }
+
+// Calendar says how series are aligned.
+type Calendar struct {
+	// From and To limit the panel, both included; empty means all there is. Rows before From are left out for good.
+	From Date `yaml:"from"`
+	To   Date `yaml:"to"`
+	// GoneAfter is the number of times without a row after which a symbol counts as delisted, until a row appears again.
+	GoneAfter int `yaml:"gone_after"`
+}
+
+// DefaultCalendar returns the defaults.
+func DefaultCalendar() Calendar { return Calendar{GoneAfter: 20} }
+
+// Validate reports what is wrong with the fields.
+func (c Calendar) Validate() error {
+	var p configs.Problems
+	p.AtLeast("gone_after", c.GoneAfter, 1)
+	p.Check(c.From.IsZero() || c.To.IsZero() || !c.To.Before(c.From), "to", "%s is before from, %s", c.To, c.From)
+	return p.Err()
+}
+
+// Panel holds T times of N symbols, row after row: the bar of time t and symbol n is at t·N+n.
+type Panel struct {
+	Symbols []string
+	Times   []time.Time
+	Bars    []Bar
+	Status  []Status
+	// Extra are the names of further columns, ExtraValues their values at (t·N+n)·E+e: those of the row, carried forward where
+	// there is none, and NaN before.
+	Extra       []string
+	ExtraValues []float64
+}
+
+// Index is the position of time t and symbol n.
+func (p *Panel) Index(t, n int) int { return t*len(p.Symbols) + n }
+
+// ExtraAt are the further columns of time t and symbol n.
+func (p *Panel) ExtraAt(t, n int) []float64 {
+	e := len(p.Extra)
+	i := p.Index(t, n) * e
+	return p.ExtraValues[i : i+e]
+}
+
+// Align puts cleaned series on the union of their times. Reports, where given, are completed with gaps; they have the
+// order of the series.
+func Align(series []Series, extra []string, c Calendar, reports []SymbolReport) (*Panel, error) {
+	if len(series) == 0 {
+		return nil, errors.New("align: there are no series")
+	}
+	p := &Panel{Extra: extra}
+	seen := map[int64]bool{}
+	for _, s := range series {
+		p.Symbols = append(p.Symbols, s.Symbol)
+		for i := range s.Records {
+			t := s.Records[i].Time
+			if c.includes(t) && !seen[t.UnixNano()] {
+				seen[t.UnixNano()] = true
+				p.Times = append(p.Times, t)
+			}
+		}
+	}
+	slices.SortFunc(p.Times, time.Time.Compare)
+	if len(p.Times) == 0 {
+		return nil, fmt.Errorf("align: no rows between %s and %s", c.From, c.To)
+	}
+	n := len(p.Symbols)
+	p.Bars = make([]Bar, len(p.Times)*n)
+	p.Status = make([]Status, len(p.Times)*n)
+	p.ExtraValues = make([]float64, len(p.Times)*n*len(extra))
+	for i := range series {
+		var r *SymbolReport
+		if reports != nil {
+			r = &reports[i]
+		}
+		p.fill(i, series[i].Records, c, r)
+	}
+	return p, nil
+}
+
+func (c Calendar) includes(t time.Time) bool {
+	return (c.From.IsZero() || !c.From.After(t)) && (c.To.IsZero() || !c.To.EndsBefore(t))
+}
+
+// fill writes the column of symbol n.
+func (p *Panel) fill(n int, records []Record, c Calendar, r *SymbolReport) {
+	var last *Record
+	gap := 0
+	next := 0
+	for t, at := range p.Times {
+		for next < len(records) && records[next].Time.Before(at) {
+			next++ // before From
+		}
+		i := p.Index(t, n)
+		extra := p.ExtraAt(t, n)
+		switch {
+		case next < len(records) && records[next].Time.Equal(at):
+			if r != nil && gap > 0 {
+				r.Filled += gap
+				r.LongestGap = max(r.LongestGap, gap)
+			}
+			last, gap = &records[next], 0
+			p.Bars[i], p.Status[i] = last.Bar, Traded
+			if last.Suspended {
+				p.Status[i] = Suspended
+			}
+			next++
+		case last != nil:
+			gap++
+			p.Bars[i] = Bar{Time: at, Open: last.Close, High: last.Close, Low: last.Close, Close: last.Close}
+			p.Status[i] = Missing
+			if gap > c.GoneAfter {
+				p.Status[i] = Gone
+			}
+		default:
+			for e := range extra {
+				extra[e] = math.NaN()
+			}
+			continue
+		}
+		copy(extra, last.Extra)
+	}
+	if r != nil {
+		r.Absent = gap
+	}
+}

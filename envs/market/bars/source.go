@@ -1,0 +1,322 @@
+package bars
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // time zones must be there on machines without a zone database
+
+	"onnxrl/configs"
+	"onnxrl/runtime/atomicfile"
+)
+
+// Source says where bars are and how to read them.
+type Source struct {
+	// Path is a file, a folder (every readable file directly in it) or a glob. CSV files may end in .gz.
+	Path string `yaml:"path"`
+	// Preset names a vendor's columns; auto recognises the usual names.
+	Preset string `yaml:"preset"`
+	// Columns overrides single columns of the preset.
+	Columns Columns `yaml:"columns"`
+	// Symbol says where symbols come from: column, file (the name without extensions) or auto, the column if there is one.
+	Symbol string `yaml:"symbol"`
+	// TimeFormat is auto, a Go layout (2006-01-02), a strftime format (%Y-%m-%d), or unix, unix_ms, unix_us, unix_ns.
+	TimeFormat string `yaml:"time_format"`
+	// Timezone is the zone of times that carry none, such as America/New_York, and the one all times are brought into.
+	// Empty takes times as they are written.
+	Timezone string `yaml:"timezone"`
+	// Adjust is auto (adj_close if there is such a column), none, adj_close (prices times adj_close/close) or factor
+	// (prices times the factor column).
+	Adjust string `yaml:"adjust"`
+	// AdjustVolume is keep, inverse (volume divided by the factor) or splits (divided only by the steps of the factor that
+	// look like splits, for volumes that are not adjusted for them; the result is in shares of the first row).
+	AdjustVolume string `yaml:"adjust_volume"`
+	// Extra are further numeric columns to carry along, such as limit_up.
+	Extra []string `yaml:"extra"`
+}
+
+// DefaultSource returns the defaults; Path must be set.
+func DefaultSource() Source {
+	return Source{Preset: "auto", Symbol: "auto", TimeFormat: "auto", Adjust: "auto", AdjustVolume: "keep"}
+}
+
+// Validate reports what is wrong with the fields.
+func (s Source) Validate() error {
+	var p configs.Problems
+	p.NotEmpty("path", s.Path)
+	p.OneOf("preset", s.Preset, presetNames()...)
+	p.OneOf("symbol", s.Symbol, "auto", "column", "file")
+	p.OneOf("adjust", s.Adjust, "auto", "none", "adj_close", "factor")
+	p.OneOf("adjust_volume", s.AdjustVolume, "keep", "inverse", "splits")
+	if _, err := s.location(); err != nil {
+		p.Addf("timezone", "%v", err)
+	}
+	if _, err := newClock(s.TimeFormat, nil); err != nil {
+		p.Addf("time_format", "%v", err)
+	}
+	for i, name := range s.Extra {
+		p.Check(name != "" && !slices.Contains(s.Extra[:i], name), fmt.Sprintf("extra[%d]", i), "the name %q is empty or there twice", name)
+	}
+	return p.Err()
+}
+
+func (s Source) location() (*time.Location, error) {
+	if s.Timezone == "" {
+		return nil, nil
+	}
+	loc, err := time.LoadLocation(s.Timezone)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a time zone such as America/New_York or UTC", s.Timezone)
+	}
+	return loc, nil
+}
+
+// File is a file that was read.
+type File struct {
+	Name   string `json:"name"` // without folders
+	SHA256 string `json:"sha256"`
+	Rows   int    `json:"rows"`
+}
+
+// Data is what a source holds.
+type Data struct {
+	Series []Series // sorted by symbol, or in the order of the symbols asked for
+	Files  []File
+	// Adjusted says what prices are multiplied by: none, adj_close or factor.
+	Adjusted string
+	// HasVolume says whether there is a volume column.
+	HasVolume bool
+	Extra     []string
+}
+
+// Read reads every row of the source. With symbols given only theirs are kept, in that order, and one that has no rows is
+// an error. Errors name file, line and column.
+func Read(s Source, symbols []string) (*Data, error) {
+	if err := configs.Validate(s); err != nil {
+		return nil, fmt.Errorf("read bars: %w", err)
+	}
+	paths, err := s.files()
+	if err != nil {
+		return nil, fmt.Errorf("read bars: %w", err)
+	}
+	r := &reader{source: s, wanted: map[string]bool{}, rows: map[string][]Record{}}
+	for _, sym := range symbols {
+		r.wanted[sym] = true
+	}
+	d := &Data{Extra: s.Extra}
+	for i, path := range paths {
+		f, err := r.file(path)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if i > 0 && r.adjusted != d.Adjusted {
+			return nil, fmt.Errorf("read %s: its prices would be adjusted by %s and those of %s by %s: set source.adjust", path, r.adjusted, paths[i-1], d.Adjusted)
+		}
+		d.Adjusted = r.adjusted
+		d.HasVolume = d.HasVolume || r.volume
+		d.Files = append(d.Files, f)
+	}
+	if len(symbols) == 0 {
+		for sym := range r.rows {
+			symbols = append(symbols, sym)
+		}
+		slices.Sort(symbols)
+	}
+	if len(symbols) == 0 {
+		return nil, fmt.Errorf("read %s: there are no rows", s.Path)
+	}
+	for _, sym := range symbols {
+		if len(r.rows[sym]) == 0 {
+			return nil, fmt.Errorf("read %s: symbol %q has no rows; there are %s", s.Path, sym, some(r.seen))
+		}
+		d.Series = append(d.Series, Series{Symbol: sym, Records: r.rows[sym]})
+	}
+	return d, nil
+}
+
+// some lists a few symbols.
+func some(seen []string) string {
+	slices.Sort(seen)
+	if len(seen) > 12 {
+		return strings.Join(seen[:12], ", ") + fmt.Sprintf(" and %d more", len(seen)-12)
+	}
+	if len(seen) == 0 {
+		return "none"
+	}
+	return strings.Join(seen, ", ")
+}
+
+// extensions that a folder is searched for.
+var extensions = []string{".csv", ".csv.gz", ".txt", ".tsv", ".parquet", ".pq", ".arrow", ".feather", ".ipc"}
+
+func extensionOf(path string) string {
+	lower := strings.ToLower(path)
+	for _, e := range extensions {
+		if strings.HasSuffix(lower, e) {
+			return e
+		}
+	}
+	return ""
+}
+
+// files lists what Path names, in the order of names.
+func (s Source) files() ([]string, error) {
+	info, err := os.Stat(s.Path)
+	switch {
+	case err == nil && !info.IsDir():
+		return []string{s.Path}, nil
+	case err == nil:
+		entries, err := os.ReadDir(s.Path)
+		if err != nil {
+			return nil, err
+		}
+		var paths []string
+		for _, e := range entries {
+			if name := e.Name(); !e.IsDir() && extensionOf(name) != "" && !strings.HasPrefix(name, ".") && !atomicfile.IsTemp(name) {
+				paths = append(paths, filepath.Join(s.Path, name))
+			}
+		}
+		if len(paths) == 0 {
+			return nil, fmt.Errorf("the folder %s holds no file that ends in %s", s.Path, strings.Join(extensions, ", "))
+		}
+		return paths, nil
+	case !strings.ContainsAny(s.Path, "*?["):
+		return nil, err
+	}
+	paths, err := filepath.Glob(s.Path)
+	if err != nil {
+		return nil, fmt.Errorf("pattern %q: %w", s.Path, err)
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("no file matches %q", s.Path)
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+// reader collects the rows of several files.
+type reader struct {
+	source   Source
+	wanted   map[string]bool
+	rows     map[string][]Record
+	seen     []string
+	adjusted string
+	volume   bool
+}
+
+// table is an opened file. Cells belong to the current row; columns are positions in Header.
+type table interface {
+	Header() []string
+	// Select says which columns will be read; it is called once, before Next.
+	Select(columns []int)
+	Next() error // io.EOF after the last row
+	Line() int
+	Text(column int) (string, error)
+	Number(column int) (float64, error) // NaN where blank
+	Time(column int, c *clock) (time.Time, error)
+	Close() error
+}
+
+func openTable(path string, p preset) (table, error) {
+	switch extensionOf(path) {
+	case ".parquet", ".pq":
+		return openParquet(path)
+	case ".arrow", ".feather", ".ipc":
+		return openArrow(path)
+	}
+	return openCSV(path, p.header)
+}
+
+// file reads one file into r.rows.
+func (r *reader) file(path string) (_ File, err error) {
+	f := File{Name: filepath.Base(path)}
+	if f.SHA256, err = digest(path); err != nil {
+		return f, err
+	}
+	p := presets[r.source.Preset]
+	t, err := openTable(path, p)
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	cols, err := r.source.resolve(t.Header())
+	if err != nil {
+		return f, err
+	}
+	t.Select(cols.used())
+	loc, err := r.source.location()
+	if err != nil {
+		return f, err
+	}
+	format := r.source.TimeFormat
+	if format == "auto" && p.timeFormat != "" {
+		format = p.timeFormat
+	}
+	clock, err := newClock(format, loc)
+	if err != nil {
+		return f, err
+	}
+	stem := f.Name[:len(f.Name)-len(extensionOf(f.Name))]
+	r.adjusted, r.volume = cols.adjusted, cols.volume >= 0
+	known := ""
+	for {
+		err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return f, nil
+		}
+		if err != nil {
+			return f, err
+		}
+		f.Rows++
+		symbol := stem
+		if cols.symbol >= 0 {
+			if symbol, err = t.Text(cols.symbol); err != nil || symbol == "" {
+				return f, fmt.Errorf("line %d, column %q: expected a symbol: %w", t.Line(), t.Header()[cols.symbol], orBlank(err))
+			}
+		}
+		if symbol != known {
+			if _, ok := r.rows[symbol]; !ok {
+				symbol = strings.Clone(symbol)
+				r.seen = append(r.seen, symbol)
+				r.rows[symbol] = nil
+			}
+			known = symbol
+		}
+		if len(r.wanted) > 0 && !r.wanted[symbol] {
+			continue
+		}
+		rec, err := cols.record(t, clock, p)
+		if err != nil {
+			return f, err
+		}
+		rec.File = f.Name
+		r.rows[symbol] = append(r.rows[symbol], rec)
+	}
+}
+
+func orBlank(err error) error {
+	if err == nil {
+		return errors.New("it is blank")
+	}
+	return err
+}
+
+func digest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

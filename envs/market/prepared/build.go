@@ -1,0 +1,283 @@
+package prepared
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"onnxrl/configs"
+	"onnxrl/envs/market/bars"
+	"onnxrl/envs/market/feature"
+	"onnxrl/envs/market/split"
+	"onnxrl/runtime/tensor"
+)
+
+// Format and Version identify manifests.
+const (
+	Format  = "onnxrl market data"
+	Version = 1
+)
+
+// Read reads the rows of the configured source.
+func Read(c Config) (*bars.Data, error) {
+	if err := configs.Validate(c); err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	return bars.Read(c.Source, c.Assets)
+}
+
+// aligned is the panel of cleaned rows with its features laid out.
+type aligned struct {
+	panel    *bars.Panel
+	features *feature.Features
+	reports  []bars.SymbolReport
+}
+
+// align cleans and aligns the rows and lays out the features. A symbol without rows has an empty column.
+func align(c Config, data *bars.Data) (*aligned, error) {
+	f, err := feature.New(c.Features, data.Extra, data.HasVolume)
+	if err != nil {
+		return nil, err
+	}
+	a := &aligned{features: f, reports: make([]bars.SymbolReport, len(data.Series))}
+	clean := make([]bars.Series, len(data.Series))
+	for i, s := range data.Series {
+		if len(s.Records) == 0 {
+			clean[i], a.reports[i].Symbol = s, s.Symbol
+			continue
+		}
+		if clean[i], a.reports[i], err = bars.Clean(s, c.Quality, c.Source.AdjustVolume); err != nil {
+			return nil, fmt.Errorf("check the data: %w", err)
+		}
+	}
+	if a.panel, err = bars.Align(clean, data.Extra, c.Calendar, a.reports); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// firstDefined is the first time at which some stock has all its features, or the number of times where there is none.
+func (a *aligned) firstDefined() int {
+	first := len(a.panel.Times)
+	for n := range a.panel.Symbols {
+		a.features.Rows(a.panel, n, func(t int, _ []float64, defined bool) {
+			if defined {
+				first = min(first, t)
+			}
+		})
+	}
+	return first
+}
+
+// placed is an aligned panel with its split, in positions of the panel.
+type placed struct {
+	*aligned
+	first int // positions before are dropped
+	split split.Splits
+}
+
+// place drops undefined times and finds the ranges.
+func place(c Config, a *aligned) (*placed, error) {
+	p := &placed{aligned: a}
+	times := a.panel.Times
+	if first := a.firstDefined(); first == len(times) {
+		if _, err := feature.Fit(a.features, a.panel, c.Normalization, 0, len(times)); err != nil {
+			return nil, err
+		}
+	} else if c.DropUndefined {
+		p.first = first
+	}
+	left := times[p.first:]
+	if len(left) < c.Window {
+		return nil, fmt.Errorf("the window of %d bars is longer than the data: %d of %d bars are left after dropping the first %d, at which no stock has all its features",
+			c.Window, len(left), len(times), p.first)
+	}
+	var err error
+	if p.split, err = c.Split.Resolve(left); err != nil {
+		return nil, err
+	}
+	for _, r := range p.split.Named() {
+		if r.Hi < c.Window {
+			return nil, fmt.Errorf("the window of %d bars is longer than the data up to the end of %s: %d bars after dropping the first %d", c.Window, r.Name, r.Hi, p.first)
+		}
+		if r.Name == "train" && r.Len() < c.Window {
+			return nil, fmt.Errorf("the window of %d bars is longer than train, which has %d bars", c.Window, r.Len())
+		}
+	}
+	return p, nil
+}
+
+// fit computes the statistics on the range that the configuration names.
+func (p *placed) fit(c feature.Normalization) ([]feature.Statistic, error) {
+	lo, hi := p.first+p.split.Train.Lo, p.first+p.split.Train.Hi
+	if c.FitOn == "all" {
+		lo, hi = p.first, len(p.panel.Times)
+	}
+	return feature.Fit(p.features, p.panel, c, lo, hi)
+}
+
+// Build prepares a set from rows that Read has returned.
+func Build(c Config, data *bars.Data) (*Set, error) {
+	if err := configs.Validate(c); err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	a, err := align(c, data)
+	if err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	p, err := place(c, a)
+	if err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	stats, err := p.fit(c.Normalization)
+	if err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	s := p.fill(stats)
+	if err := s.describe(c, data, p, stats); err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	return s, nil
+}
+
+// fill computes the tensor and copies prices and flags.
+func (p *placed) fill(stats []feature.Statistic) *Set {
+	panel := p.panel
+	t, n, f, e := len(panel.Times)-p.first, len(panel.Symbols), len(stats), len(panel.Extra)
+	s := &Set{Times: panel.Times[p.first:]}
+	s.alloc(t, n, f, e)
+	row32 := func(at, sym int) []float32 { i := (at-p.first)*n + sym; return s.x[i*f : (i+1)*f] }
+	for sym := range n {
+		p.features.Rows(panel, sym, func(at int, row []float64, defined bool) {
+			if at < p.first {
+				return
+			}
+			s.Defined[(at-p.first)*n+sym] = defined
+			out := row32(at, sym)
+			for i, v := range row {
+				if defined {
+					out[i] = stats[i].Apply(v)
+				} else {
+					out[i] = float32(v)
+				}
+			}
+		})
+	}
+	from := panel.Index(p.first, 0)
+	copy(s.Status, panel.Status[from:])
+	copy(s.Extra, panel.ExtraValues[from*e:])
+	for i, b := range panel.Bars[from:] {
+		s.Open[i], s.High[i], s.Low[i], s.Close[i], s.Volume[i] = b.Open, b.High, b.Low, b.Close, b.Volume
+	}
+	return s
+}
+
+// alloc makes the arrays.
+func (s *Set) alloc(t, n, f, e int) {
+	s.Manifest.T, s.Manifest.N, s.Manifest.F = t, n, f
+	s.X = tensor.New(tensor.Float32, t, n, f)
+	s.x = s.X.Float32s()
+	for _, column := range []*[]float64{&s.Open, &s.High, &s.Low, &s.Close, &s.Volume} {
+		*column = make([]float64, t*n)
+	}
+	s.Status, s.Defined, s.Extra = make([]bars.Status, t*n), make([]bool, t*n), make([]float64, t*n*e)
+}
+
+// describe fills in the manifest, except for what is known only once the files are written.
+func (s *Set) describe(c Config, data *bars.Data, p *placed, stats []feature.Statistic) error {
+	m := &s.Manifest
+	m.Format, m.Version, m.W = Format, Version, c.Window
+	m.From, m.To, m.Timezone = label(s.Times[0]), label(s.Times[len(s.Times)-1]), c.Source.Timezone
+	m.Symbols, m.Extra, m.DroppedRows = p.panel.Symbols, p.panel.Extra, p.first
+	for i, col := range p.features.Columns() {
+		m.Features = append(m.Features, Feature{Column: col, Statistic: stats[i]})
+	}
+	m.Normalization, m.Split = c.Normalization, p.split
+	m.Adjusted, m.Inputs, m.Quality = data.Adjusted, data.Files, p.reports
+	for _, r := range p.split.Named() {
+		m.Ranges = append(m.Ranges, RangeInfo{Name: r.Name, From: label(s.Times[r.Lo]), To: label(s.Times[r.Hi-1]), Bars: r.Len(), Tradable: s.tradable(r.Span)})
+	}
+	m.Notes = s.notes(c, data, p)
+	text, err := configs.Marshal(c)
+	if err != nil {
+		return err
+	}
+	m.Config = string(text)
+	m.ConfigSHA256, err = configs.Digest(c)
+	return err
+}
+
+func (s *Set) tradable(r split.Span) int {
+	count := 0
+	for n := range s.Manifest.N {
+		for t := r.Lo; t < r.Hi; t++ {
+			if s.Tradable(t, n) {
+				count++
+				break
+			}
+		}
+	}
+	return count
+}
+
+// notes says in words what a user should know.
+func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
+	notes := []string{}
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	switch data.Adjusted {
+	case "none":
+		add("prices are as given, without adjustment; gaps at splits and dividends stay")
+	case "adj_close":
+		add("prices are multiplied by adj_close/close, which contains dividends and splits up to the day the file was made")
+	case "factor":
+		add("prices are multiplied by the factor column")
+	}
+	if !data.HasVolume {
+		add("there is no volume column; no feature uses volume")
+	}
+	if c.Normalization.FitOn == "all" {
+		add("normalization.fit_on is all: the statistics look ahead into validation and test")
+	}
+	for i, f := range s.Manifest.Features {
+		if f.Constant {
+			add("feature %s is constant, %v, on the rows it is scaled by and becomes 0 there", s.Manifest.Features[i].Name, f.Min)
+		}
+	}
+	for _, r := range p.reports {
+		if n := r.Faults(); n > 0 {
+			add("%s: faulty rows: %d, for instance %s", r.Symbol, n, r.Examples[0])
+		}
+		if n := r.SplitLike(); n > 0 {
+			i := slices.IndexFunc(r.Jumps, func(j bars.Jump) bool { return j.Like != "" })
+			add("%s: on %s the price jumps like at a split %s that is not adjusted for (such jumps: %d)", r.Symbol, r.Jumps[i].Date, r.Jumps[i].Like, n)
+		}
+	}
+	for _, r := range p.split.Named() {
+		var never []string
+		for n, sym := range s.Manifest.Symbols {
+			if !slices.ContainsFunc(positions(r.Span), func(t int) bool { return s.Tradable(t, n) }) {
+				never = append(never, sym)
+			}
+		}
+		if len(never) > 0 {
+			add("never tradable in %s: %v", r.Name, never)
+		}
+	}
+	return notes
+}
+
+func positions(s split.Span) []int {
+	list := make([]int, 0, s.Len())
+	for i := s.Lo; i < s.Hi; i++ {
+		list = append(list, i)
+	}
+	return list
+}
+
+// label writes a date, or date and time where it is not midnight.
+func label(t time.Time) string {
+	if h, m, sec := t.Clock(); h == 0 && m == 0 && sec == 0 {
+		return t.Format(time.DateOnly)
+	}
+	return t.Format(time.DateTime)
+}

@@ -1,0 +1,45 @@
+package prepared
+
+import (
+	"fmt"
+	"slices"
+
+	"onnxrl/configs"
+	"onnxrl/envs/market/bars"
+	"onnxrl/envs/market/feature"
+	"onnxrl/envs/market/split"
+)
+
+// Config is the data section of a run.
+type Config struct {
+	Source   bars.Source   `yaml:"source"`
+	Quality  bars.Rules    `yaml:"quality"`
+	Calendar bars.Calendar `yaml:"calendar"`
+	// Assets are the symbols in the order of the tensor; empty means all there are, sorted.
+	Assets []string `yaml:"assets"`
+	// Window is the number of bars of an observation, W.
+	Window        int                   `yaml:"window"`
+	Features      feature.Config        `yaml:"features"`
+	Normalization feature.Normalization `yaml:"normalization"`
+	Split         split.Config          `yaml:"split"`
+	// DropUndefined leaves out the first times, at which no stock has all its features.
+	DropUndefined bool `yaml:"drop_undefined"`
+}
+
+// Default returns the defaults, which are those of the QTMRL specification; Source.Path and Split must be set.
+func Default() Config {
+	return Config{
+		Source: bars.DefaultSource(), Quality: bars.DefaultRules(), Calendar: bars.DefaultCalendar(), Window: 20, Features: feature.Default(),
+		Normalization: feature.DefaultNormalization(), Split: split.Default(), DropUndefined: true,
+	}
+}
+
+// Validate reports what is wrong with the fields; those of the parts are reported by the parts.
+func (c Config) Validate() error {
+	var p configs.Problems
+	p.AtLeast("window", c.Window, 1)
+	for i, a := range c.Assets {
+		p.Check(a != "" && !slices.Contains(c.Assets[:i], a), fmt.Sprintf("assets[%d]", i), "%q is empty or there twice", a)
+	}
+	return p.Err()
+}

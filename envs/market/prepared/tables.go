@@ -1,0 +1,233 @@
+package prepared
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/compress"
+	"github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"onnxrl/envs/market/bars"
+)
+
+// Names of the columns that tables share, and of those of the price table.
+const (
+	timeColumn   = "time"
+	symbolColumn = "symbol"
+)
+
+var timeType = &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
+
+// rowGroup is the number of rows that are compressed together.
+const rowGroup = 1 << 16
+
+// featureTable has a row for each time and symbol, time by time: time, symbol and the features.
+func (s *Set) featureTable() ([]byte, error) {
+	m := &s.Manifest
+	fields := []arrow.Field{{Name: timeColumn, Type: timeType}, {Name: symbolColumn, Type: arrow.BinaryTypes.String}}
+	for _, f := range m.Features {
+		fields = append(fields, arrow.Field{Name: f.Name, Type: arrow.PrimitiveTypes.Float32})
+	}
+	return s.table(fields, func(b *array.RecordBuilder, lo, hi int) {
+		for c := range m.F {
+			column := b.Field(2 + c).(*array.Float32Builder)
+			column.Reserve(hi - lo)
+			for i := lo; i < hi; i++ {
+				column.UnsafeAppend(s.x[i*m.F+c])
+			}
+		}
+	})
+}
+
+// priceTable has the same rows: prices, volume, status, defined and the extra columns.
+func (s *Set) priceTable() ([]byte, error) {
+	fields := []arrow.Field{{Name: timeColumn, Type: timeType}, {Name: symbolColumn, Type: arrow.BinaryTypes.String}}
+	for _, name := range []string{"open", "high", "low", "close", "volume"} {
+		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float64})
+	}
+	fields = append(fields, arrow.Field{Name: "status", Type: arrow.PrimitiveTypes.Uint8}, arrow.Field{Name: "defined", Type: arrow.FixedWidthTypes.Boolean})
+	for _, name := range s.Manifest.Extra {
+		fields = append(fields, arrow.Field{Name: "extra." + name, Type: arrow.PrimitiveTypes.Float64})
+	}
+	return s.table(fields, func(b *array.RecordBuilder, lo, hi int) {
+		for c, column := range [][]float64{s.Open, s.High, s.Low, s.Close, s.Volume} {
+			b.Field(2+c).(*array.Float64Builder).AppendValues(column[lo:hi], nil)
+		}
+		for _, st := range s.Status[lo:hi] {
+			b.Field(7).(*array.Uint8Builder).Append(uint8(st))
+		}
+		b.Field(8).(*array.BooleanBuilder).AppendValues(s.Defined[lo:hi], nil)
+		e := len(s.Manifest.Extra)
+		for c := range e {
+			for i := lo; i < hi; i++ {
+				b.Field(9 + c).(*array.Float64Builder).Append(s.Extra[i*e+c])
+			}
+		}
+	})
+}
+
+// table writes the columns; fill appends rows lo..hi-1 of all but the first two.
+func (s *Set) table(fields []arrow.Field, fill func(b *array.RecordBuilder, lo, hi int)) ([]byte, error) {
+	schema := arrow.NewSchema(fields, nil)
+	var out bytes.Buffer
+	props := parquet.NewWriterProperties(
+		parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithDictionaryFor(symbolColumn, true), parquet.WithCreatedBy("onnxrl"))
+	w, err := pqarrow.NewFileWriter(schema, &out, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
+	if err != nil {
+		return nil, err
+	}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	n := s.Manifest.N
+	for lo := 0; lo < s.Manifest.T*n; lo += rowGroup {
+		hi := min(lo+rowGroup, s.Manifest.T*n)
+		for i := lo; i < hi; i++ {
+			b.Field(0).(*array.TimestampBuilder).Append(arrow.Timestamp(s.Times[i/n].UnixMicro()))
+			b.Field(1).(*array.StringBuilder).Append(s.Manifest.Symbols[i%n])
+		}
+		fill(b, lo, hi)
+		rec := b.NewRecord()
+		err := w.Write(rec)
+		rec.Release()
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// stored is a Parquet file that is being read.
+type stored struct {
+	table arrow.Table
+	rows  int
+}
+
+// readTable opens a table of the given number of rows.
+func readTable(data []byte, rows int) (*stored, error) {
+	r, err := file.NewParquetReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if n := r.NumRows(); n != int64(rows) {
+		return nil, fmt.Errorf("it has %d rows, expected %d", n, rows)
+	}
+	pr, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	if err != nil {
+		return nil, err
+	}
+	t, err := pr.ReadTable(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return &stored{table: t, rows: rows}, nil
+}
+
+// column calls use with every chunk of the column and the row it begins at.
+func column[A arrow.Array](s *stored, name string, use func(at int, chunk A)) error {
+	i := s.table.Schema().FieldIndices(name)
+	if len(i) != 1 {
+		return fmt.Errorf("the column %q is there %d times", name, len(i))
+	}
+	at := 0
+	for _, chunk := range s.table.Column(i[0]).Data().Chunks() {
+		a, ok := chunk.(A)
+		if !ok {
+			return fmt.Errorf("the column %q has the type %v", name, chunk.DataType())
+		}
+		if a.NullN() > 0 {
+			return fmt.Errorf("the column %q has missing values", name)
+		}
+		use(at, a)
+		at += a.Len()
+	}
+	if at != s.rows {
+		return fmt.Errorf("the column %q has %d rows, expected %d", name, at, s.rows)
+	}
+	return nil
+}
+
+// load fills the set, whose arrays are allocated, from the two tables.
+func (s *Set) load(features, prices []byte, loc *time.Location) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it is damaged: %v", r) // The Parquet reader panics on some damaged files.
+		}
+	}()
+	m := &s.Manifest
+	ft, err := readTable(features, m.T*m.N)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.Files.Features.Name, err)
+	}
+	defer ft.table.Release()
+	for c, f := range m.Features {
+		err := column(ft, f.Name, func(at int, a *array.Float32) {
+			for i, v := range a.Float32Values() {
+				s.x[(at+i)*m.F+c] = v
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.Files.Features.Name, err)
+		}
+	}
+	if err := s.loadPrices(prices, loc); err != nil {
+		return fmt.Errorf("%s: %w", m.Files.Prices.Name, err)
+	}
+	return nil
+}
+
+func (s *Set) loadPrices(prices []byte, loc *time.Location) error {
+	m := &s.Manifest
+	pt, err := readTable(prices, m.T*m.N)
+	if err != nil {
+		return err
+	}
+	defer pt.table.Release()
+	s.Times = make([]time.Time, m.T)
+	err = column(pt, timeColumn, func(at int, a *array.Timestamp) {
+		for i, v := range a.TimestampValues() {
+			if (at+i)%m.N == 0 {
+				s.Times[(at+i)/m.N] = time.UnixMicro(int64(v)).In(loc)
+			}
+		}
+	})
+	for c, dst := range [][]float64{s.Open, s.High, s.Low, s.Close, s.Volume} {
+		if err == nil {
+			err = column(pt, []string{"open", "high", "low", "close", "volume"}[c], func(at int, a *array.Float64) { copy(dst[at:], a.Float64Values()) })
+		}
+	}
+	if err == nil {
+		err = column(pt, "status", func(at int, a *array.Uint8) {
+			for i, v := range a.Uint8Values() {
+				s.Status[at+i] = bars.Status(v)
+			}
+		})
+	}
+	if err == nil {
+		err = column(pt, "defined", func(at int, a *array.Boolean) {
+			for i := range a.Len() {
+				s.Defined[at+i] = a.Value(i)
+			}
+		})
+	}
+	for c, name := range m.Extra {
+		if err == nil {
+			err = column(pt, "extra."+name, func(at int, a *array.Float64) {
+				for i, v := range a.Float64Values() {
+					s.Extra[(at+i)*len(m.Extra)+c] = v
+				}
+			})
+		}
+	}
+	return err
+}

@@ -1,0 +1,86 @@
+package trading_test
+
+import (
+	"testing"
+
+	"onnxrl/envs"
+	"onnxrl/envs/market/trading"
+	"onnxrl/envs/vector"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// benchSource is a market of the specification's size: 16 assets, 11 years of days, 30 features.
+func benchSource(b *testing.B) *trading.Source {
+	b.Helper()
+	s, err := trading.NewSource(randomMarket(1, 2768, 16, 30), trading.Defaults())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// scripts are random actions, drawn beforehand.
+func scripts(n, assets int) []*tensor.Tensor {
+	s := rng.New(2).Stream()
+	list := make([]*tensor.Tensor, n)
+	for i := range list {
+		list[i] = tensor.New(tensor.Int64, assets)
+		for j := range list[i].Int64s() {
+			list[i].Int64s()[j] = int64(s.IntN(3))
+		}
+	}
+	return list
+}
+
+func BenchmarkStep16(b *testing.B) {
+	e, err := benchSource(b).Env(trading.Range{First: 0, Last: 2767})
+	if err != nil {
+		b.Fatal(err)
+	}
+	actions, ts, i := scripts(256, 16), envs.NewTimeStep(e.Spec()), 0
+	ts.Type = envs.Last
+	b.ReportAllocs()
+	for b.Loop() {
+		if ts.Type == envs.Last {
+			err = e.Reset(rng.New(1), ts)
+		} else {
+			err = e.Step(actions[i&255], ts)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "steps/s")
+}
+
+func BenchmarkVector16x64(b *testing.B) {
+	const n = 64
+	s, list := benchSource(b), make([]envs.Env, n)
+	for i := range list {
+		var err error
+		if list[i], err = s.Env(trading.Range{First: 0, Last: 2767}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	v, err := vector.New(list, vector.Options{Workers: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer v.Close()
+	if err := v.Reset(rng.New(1)); err != nil {
+		b.Fatal(err)
+	}
+	r, a := rng.New(3).Stream(), v.Batch().Actions.Int64s()
+	for i := range a {
+		a[i] = int64(r.IntN(3))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := v.Step(v.Batch().Actions); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(n*float64(b.N)/b.Elapsed().Seconds(), "steps/s")
+}
