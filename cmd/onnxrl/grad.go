@@ -30,7 +30,7 @@ type gradFlags struct {
 func (f *gradFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.losses, "loss", nil, "value whose elements are summed up, VALUE or VALUE=WEIGHT, or KIND:OUTPUT with a KIND of "+strings.Join(losses(), ", ")+" (default: all floating-point outputs)")
-	fl.StringArrayVar(&f.wrt, "wrt", nil, "pattern of initializers and inputs, or name of an inner value, to differentiate with respect to (default: all floating-point initializers)")
+	fl.StringArrayVar(&f.wrt, "wrt", nil, "pattern of initializers and inputs, or name of an inner value, to differentiate with respect to (default: all floating-point initializers, or inputs when there are none)")
 	fl.StringArrayVar(&f.freeze, "freeze", nil, "pattern of values that are not differentiated even when --wrt matches them")
 	fl.StringArrayVar(&f.stop, "stop", nil, "value that no gradient flows through")
 }
@@ -57,13 +57,9 @@ func (f *gradFlags) differentiate(m *onnx.Model, bind map[string]int) (*autodiff
 func (f *gradFlags) objective(m *onnx.Model, obj *autodiff.Objective) (*onnx.Model, error) {
 	obj.Wrt, obj.Freeze, obj.Stop = slices.Clone(f.wrt), f.freeze, f.stop
 	if len(f.wrt) == 0 {
-		for _, t := range m.Graph.Initializer {
-			if tensor.DType(t.DataType).IsFloat() {
-				obj.Wrt = append(obj.Wrt, t.Name)
-			}
-		}
+		obj.Wrt = differentiable(m.Graph)
 		if len(obj.Wrt) == 0 {
-			return nil, fmt.Errorf("the model has no floating-point initializers: say what to differentiate with respect to with --wrt")
+			return nil, fmt.Errorf("the model has no floating-point initializers and inputs: say what to differentiate with respect to with --wrt")
 		}
 	}
 	var terms []loss.Term
@@ -106,6 +102,25 @@ func (f *gradFlags) objective(m *onnx.Model, obj *autodiff.Objective) (*onnx.Mod
 		}
 	}
 	return m, nil
+}
+
+// differentiable lists a graph's parameters, or its inputs when it has none.
+func differentiable(g *onnx.Graph) []string {
+	var names []string
+	for _, t := range g.Initializer {
+		if tensor.DType(t.DataType).IsFloat() {
+			names = append(names, t.Name)
+		}
+	}
+	if len(names) > 0 {
+		return names
+	}
+	for _, v := range g.Inputs() {
+		if t, ok := v.TensorType(); ok && t.DType.IsFloat() {
+			names = append(names, v.Name)
+		}
+	}
+	return names
 }
 
 // gradBuild is what onnxrl grad build prints; the JSON keys are stable.

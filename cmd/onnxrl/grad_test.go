@@ -186,6 +186,16 @@ func TestGradBuild(t *testing.T) {
 		t.Errorf("inputs %v, expected %v", got.Inputs, want)
 	}
 
+	// Without parameters the gradient is that of the inputs.
+	plain := save(t, build(t, func(b *onnx.Builder, x, _ onnx.Value) []onnx.Value {
+		b.Graph().Initializer = nil
+		return []onnx.Value{b.Op("Tanh", []onnx.Value{x})}
+	}))
+	got = decode[gradBuild](t, succeed(t, "grad", "build", plain, "--bind", "batch=3", "-o", out, "--json"))
+	if len(got.Gradients) != 1 || got.Gradients[0].Wrt != "x" {
+		t.Errorf("no parameters: %+v", got.Gradients)
+	}
+
 	for _, c := range []struct {
 		args []string
 		says string

@@ -30,7 +30,7 @@ func (a *app) gradTraceCommand() *cobra.Command {
 		Use:   "trace MODEL [INPUT…]",
 		Short: "Name the first value of a run that is not finite",
 		Long: `Runs a model, with --grad its gradients too, and names the first value with a NaN or an infinity, the node that made it and the ranges of that node's inputs.
-The exit status is 1 when there is one. Infinite constants, which masks are made with, do not count.
+The exit status is 1 when there is one. Infinite constants, which masks are made with, do not count, nor do infinities that come from them; a NaN always does.
 
 ` + inputHelp,
 		Example: `  onnxrl grad trace net.onnx x=batch.npy
@@ -137,7 +137,7 @@ func originOf(e *explain.Explanation, m *onnx.Model, v onnx.Value) (explain.Orig
 
 func printTrace(w io.Writer, t gradTrace, nan bool) error {
 	if len(t.InfiniteConstants) > 0 {
-		fmt.Fprintf(w, "infinite constants: %v\n", t.InfiniteConstants)
+		fmt.Fprintf(w, "infinite constants: %v, and %s masked with them\n", t.InfiniteConstants, plural(len(t.Masks), "value"))
 	}
 	what := "not finite"
 	if nan {

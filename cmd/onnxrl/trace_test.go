@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +62,14 @@ func TestGradTrace(t *testing.T) {
 		}
 		if got = run(1, logged(t), "x=zeros", "--bind", "batch=2", "--nan"); got.First.Value != "Mul" {
 			t.Errorf("NaN only: %+v", got.First)
+		}
+		// Scores that are masked with minus infinity are meant to be infinite.
+		masked := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
+			mask := b.Const(tensor.Of([]float32{0, 0, float32(math.Inf(-1)), 0}, 4))
+			return []onnx.Value{b.Op("Softmax", []onnx.Value{b.Op("Add", []onnx.Value{b.Op("MatMul", []onnx.Value{x, w}), mask})})}
+		}))
+		if got = run(0, masked, "--bind", "batch=2", "--grad"); !slices.Contains(got.Masks, "Add") || len(got.InfiniteConstants) != 1 {
+			t.Errorf("masked scores: %+v", got.Report)
 		}
 		run(0, torchFixtures+"/encoder_attention/model.onnx", torchFixtures+"/encoder_attention", "--grad")
 	}

@@ -36,7 +36,7 @@ type Difference struct {
 type Tolerance struct{ Rel, Abs float64 }
 
 // DefaultTolerance suits float32.
-var DefaultTolerance = Tolerance{Rel: 1e-4, Abs: 1e-6}
+var DefaultTolerance = Tolerance{Rel: 1e-4, Abs: 1e-5}
 
 // Within reports whether the two values agree.
 func (d Difference) Within(t Tolerance) bool {

@@ -32,18 +32,21 @@ type Operand struct {
 type Report struct {
 	// Values counts the values looked at.
 	Values int `json:"values"`
-	// First is the first value that is not finite, in execution order; nil when all are finite. Infinite constants do not count, because masks are made with them, but NaN does.
+	// First is the first value that is not finite, in execution order; nil when all are finite. Masks do not count; see [FirstNonFinite].
 	First *Finding `json:"first"`
 	// FirstNaN is the first value with a NaN, when that is not First.
 	FirstNaN *Finding `json:"first_nan,omitempty"`
-	// InfiniteConstants lists initializers and constants that hold infinities.
+	// InfiniteConstants lists initializers and constants that hold infinities, Masks the computed values that have theirs from these.
 	InfiniteConstants []onnx.Value `json:"infinite_constants,omitempty"`
+	Masks             []onnx.Value `json:"masks,omitempty"`
 }
 
-// FirstNonFinite runs the model and finds the first value that is not finite. each, when it is not nil, sees every value's range. The run ends early once a NaN is found and each is nil.
+// FirstNonFinite runs the model and finds the first value that is not finite. Infinite constants, with which attention is masked, do not count, and neither do infinities of the same sign in a value
+// that is computed from them, one node after the other; a NaN always counts. each, when it is not nil, sees every value's range. The run ends early once a NaN is found and each is nil.
 func FirstNonFinite(ctx context.Context, c engine.Compiler, m *onnx.Model, in map[string]*tensor.Tensor, o Options, each func(Visit, Range)) (Report, error) {
 	var rep Report
 	seen := map[onnx.Value]Range{}
+	masks := map[onnx.Value]Range{}
 	err := Values(ctx, []engine.Compiler{c}, m, in, o, func(v Visit) error {
 		r := RangeOf(v.Got[0])
 		seen[v.Value] = r
@@ -56,6 +59,12 @@ func FirstNonFinite(ctx context.Context, c engine.Compiler, m *onnx.Model, in ma
 		}
 		if fixed := v.Source == Initializer || v.Source == Constant; fixed && r.NaN == 0 {
 			rep.InfiniteConstants = append(rep.InfiniteConstants, v.Value)
+			masks[v.Value] = r
+			return nil
+		}
+		if v.Node != nil && masked(v.Node, r, masks) {
+			rep.Masks = append(rep.Masks, v.Value)
+			masks[v.Value] = r
 			return nil
 		}
 		switch {
@@ -70,6 +79,16 @@ func FirstNonFinite(ctx context.Context, c engine.Compiler, m *onnx.Model, in ma
 		return nil
 	})
 	return rep, err
+}
+
+// masked reports whether the infinities of a value can all come from the masks that its node reads.
+func masked(n *onnx.Node, r Range, masks map[onnx.Value]Range) bool {
+	var from Range
+	for _, in := range onnx.Reads(n) {
+		from.PosInf += masks[in].PosInf
+		from.NegInf += masks[in].NegInf
+	}
+	return r.NaN == 0 && (r.PosInf == 0 || from.PosInf > 0) && (r.NegInf == 0 || from.NegInf > 0)
 }
 
 func finding(v Visit, r Range, seen map[onnx.Value]Range) *Finding {

@@ -108,6 +108,16 @@ func TestFirstNonFinite(t *testing.T) {
 	if rep, err = trace.FirstNonFinite(t.Context(), portable.New(), m, xs(1, 2), trace.Options{}, nil); err != nil || rep.First != nil || !slices.Equal(rep.InfiniteConstants, []onnx.Value{"mask"}) {
 		t.Errorf("infinite constant: %+v, %v", rep, err)
 	}
+	// So are scores that it masks, but not the logarithm of 0 beside them, nor what becomes NaN.
+	b := onnx.Extend(m)
+	scores := b.Op("Add", []onnx.Value{"Tanh", "mask"})
+	b.Output(b.Op("Softmax", []onnx.Value{scores}), onnx.TensorType{DType: tensor.Float32})
+	if rep, err = trace.FirstNonFinite(t.Context(), portable.New(), m, xs(1, 2), trace.Options{}, func(trace.Visit, trace.Range) {}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(rep.Masks, []onnx.Value{scores}) || rep.First == nil || rep.First.Op != "Softmax" || rep.First.Range.NaN != 2 {
+		t.Errorf("masked scores: masks %v, first %+v", rep.Masks, rep.First)
+	}
 }
 
 // other is an engine that computes one operator as another.
