@@ -140,6 +140,9 @@ func (c Config) effective() Config {
 	}
 	if c.LoRA != nil {
 		l := c.LoRA.WithDefaults()
+		if l.Seed == 0 {
+			l.Seed = c.Seed
+		}
 		c.LoRA = &l
 	}
 	return c

@@ -28,7 +28,7 @@ type Config struct {
 	Alpha float64 `yaml:"alpha"`
 	// Target lists patterns (globs in which * matches any run of characters) of weight or node names. Empty means every layer that can be adapted.
 	Target []string `yaml:"target"`
-	// Seed draws the initial A matrices.
+	// Seed draws the initial A matrices. Package fit takes the run's seed for 0.
 	Seed uint64 `yaml:"seed"`
 }
 
