@@ -7,6 +7,7 @@ import (
 
 	"onnxrl/models"
 	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/crew"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
@@ -48,6 +49,9 @@ type Program struct {
 	grads     []*models.Segment
 	unreached []string
 	updates   [][2]*tensor.Tensor
+	crew      *crew.Crew
+	// What the crew does, made once so that a run allocates nothing.
+	runShard, reduceShare func(k int)
 }
 
 // shard is one part of the batch.
@@ -57,28 +61,8 @@ type shard struct {
 	grads   []*models.Segment
 	// sums pairs the unbatched float outputs of the whole with this shard's own.
 	sums [][2][]float32
-	// start and done hand runs to the goroutine of a shard beyond the first and back; stop ends it and err is its last run's outcome.
-	start, done *baton
-	finished    uint32
-	stop        bool
-	err         error
+	err  error
 }
-
-// serve executes runs until stop is set.
-func (s *shard) serve() {
-	for turn := uint32(0); ; {
-		turn = s.start.await(turn)
-		if s.stop {
-			s.done.pass()
-			return
-		}
-		s.err = s.binding.Run()
-		s.done.pass()
-	}
-}
-
-// wait returns when the run that was started last has ended.
-func (s *shard) wait() { s.finished = s.done.await(s.finished) }
 
 // New differentiates, compiles and binds. params stay the caller's and must outlive the program. net's graph is not changed.
 func New(net *models.Network, params *models.Params, cfg Config) (*Program, error) {
@@ -134,10 +118,9 @@ func build(net *models.Network, params *models.Params, cfg Config) (_ *Program, 
 			return nil, err
 		}
 	}
-	for _, s := range p.shards[1:] {
-		s.start, s.done = newBaton(), newBaton()
-		go s.serve()
-	}
+	p.crew = crew.New(cfg.Shards)
+	p.runShard = func(k int) { p.shards[k].err = p.shards[k].binding.Run() }
+	p.reduceShare = func(k int) { p.reduce(k) }
 	for name, out := range cfg.Updates {
 		dst, src := params.View(name), p.outputs[out]
 		if dst == nil || src == nil {
@@ -396,25 +379,27 @@ func (p *Program) Gradients(i int) *models.Segment { return p.grads[i] }
 // Graph returns the differentiated graph of one shard, or nil for a program without objectives.
 func (p *Program) Graph() *autodiff.Gradient { return p.gradient }
 
+// Crew returns the goroutines that the shards run on, for other work on the same loop such as the optimiser's. It is nil for a program of one shard.
+func (p *Program) Crew() *crew.Crew {
+	if len(p.shards) == 1 {
+		return nil
+	}
+	return p.crew
+}
+
 // Unreached names the trainable parameters that no loss depends on; their gradients are zero.
 func (p *Program) Unreached() []string { return p.unreached }
 
 // Run executes the program once on the buffers' contents. It allocates nothing.
 func (p *Program) Run() error {
-	for _, s := range p.shards[1:] {
-		s.start.pass()
-	}
-	err := p.shards[0].binding.Run()
-	for _, s := range p.shards[1:] {
-		if s.wait(); err == nil {
-			err = s.err
+	p.crew.Run(p.runShard)
+	for _, s := range p.shards {
+		if s.err != nil {
+			return s.err
 		}
 	}
-	if err != nil {
-		return err
-	}
 	if len(p.shards) > 1 {
-		p.reduce()
+		p.crew.Run(p.reduceShare)
 	}
 	for _, u := range p.updates {
 		copy(u[0].Bytes(), u[1].Bytes())
@@ -425,12 +410,8 @@ func (p *Program) Run() error {
 // Close frees sessions and buffers. The parameters stay.
 func (p *Program) Close() error {
 	var errs []error
+	p.crew.Close()
 	for _, s := range p.shards {
-		if s.start != nil {
-			s.stop = true
-			s.start.pass()
-			s.wait()
-		}
 		if s.binding != nil {
 			errs = append(errs, s.binding.Close())
 		}

@@ -7,16 +7,22 @@ import (
 	"slices"
 
 	"onnxrl/models"
+	"onnxrl/runtime/crew"
 	"onnxrl/runtime/optim/kernel"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
 
-// reduce adds the shards' gradients and unbatched float outputs to those of the first shard, in shard order.
-func (p *Program) reduce() {
+// reduce adds the shards' gradients and unbatched float outputs to those of the first shard, in shard order. Share k of the gradients is added by member k of the crew.
+func (p *Program) reduce(k int) {
 	for _, s := range p.shards[1:] {
 		for i, g := range s.grads {
-			Add(p.grads[i].Floats(), g.Floats())
+			src := g.Floats()
+			lo, hi := crew.Share(len(src), k, len(p.shards))
+			Add(p.grads[i].Floats()[lo:hi], src[lo:hi])
+		}
+		if k > 0 {
+			continue
 		}
 		for _, pair := range s.sums {
 			Add(pair[0], pair[1])

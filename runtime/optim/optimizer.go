@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"onnxrl/runtime/crew"
 )
 
 // Optimizer updates parameters in place. It is not safe for concurrent use.
@@ -43,6 +45,11 @@ func WithAllocator(a Allocator) Option { return func(s *stepper) { s.alloc = a }
 // The default, 0, is GOMAXPROCS. Only steps over at least a million parameters
 // are split, and the results do not depend on it.
 func WithWorkers(n int) Option { return func(s *stepper) { s.workers = n } }
+
+// WithCrew lets the goroutines of c share the steps over 16,384 parameters and
+// more; WithWorkers has no effect then. The results do not depend on it. The
+// optimiser must not be stepped while the crew does other work.
+func WithCrew(c *crew.Crew) Option { return func(s *stepper) { s.par.crew = c } }
 
 const (
 	maxSlots = 3

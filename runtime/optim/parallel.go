@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"onnxrl/runtime/crew"
 )
 
 const (
@@ -13,16 +15,22 @@ const (
 	// chunkElems keeps chunk boundaries on cache lines and the parts small
 	// enough that a core which lost its processor does not delay the others.
 	chunkElems = 1 << 17
+	// crewMin is the number of elements from which a step is split over a crew,
+	// whose goroutines need no waking.
+	crewMin = 1 << 14
 )
 
 // chunk is elements lo to hi of one group.
 type chunk struct{ group, lo, hi int }
 
 // parallel splits one step over goroutines. Updates are element-wise, so the
-// split cannot change a bit. Goroutines start with the step and end with it.
+// split cannot change a bit. Goroutines start with the step and end with it,
+// unless there is a crew.
 type parallel struct {
 	owner  *stepper
-	work   func() // the goroutine, made once so that starting it allocates nothing
+	crew   *crew.Crew
+	part   func(k int) // the crew's work
+	work   func()      // the goroutine, made once so that starting it allocates nothing
 	chunks []chunk
 	total  int
 
@@ -37,6 +45,7 @@ func (p *parallel) init(owner *stepper) {
 		defer p.wg.Done()
 		p.drain()
 	}
+	p.part = p.share
 }
 
 // plan lists the chunks of l.
@@ -52,6 +61,12 @@ func (p *parallel) plan(l layout) {
 
 // run updates all groups, or reports that they are too small to be split.
 func (p *parallel) run(groups []Group) bool {
+	if p.total >= crewMin && p.crew.Size() > 1 {
+		p.groups = groups
+		p.crew.Run(p.part)
+		p.groups = nil
+		return true
+	}
 	if p.total < parallelMin || p.owner.workers == 1 {
 		return false
 	}
@@ -72,6 +87,18 @@ func (p *parallel) run(groups []Group) bool {
 	p.wg.Wait()
 	p.groups = nil
 	return true
+}
+
+// share updates the k-th of equal shares of every group. Each goroutine has the
+// same share in every step, so that it finds its part of the state in the cache
+// of its core.
+func (p *parallel) share(k int) {
+	for i := range p.groups {
+		lo, hi := crew.Share(len(p.groups[i].Params), k, p.crew.Size())
+		if lo < hi {
+			p.owner.apply(p.groups, i, lo, hi)
+		}
+	}
 }
 
 // drain takes chunks until none is left.

@@ -1,4 +1,4 @@
-package program
+package crew
 
 import (
 	"runtime"
@@ -29,18 +29,23 @@ func (b *baton) pass() {
 
 // await returns the number of turns passed once it is not seen any more.
 func (b *baton) await(seen uint32) uint32 {
-	for start := time.Now(); time.Since(start) < spin; runtime.Gosched() {
-		for range 100 {
-			if t := b.turns.Load(); t != seen {
-				return t
+	for {
+		for start := time.Now(); time.Since(start) < spin; runtime.Gosched() {
+			for range 100 {
+				if t := b.turns.Load(); t != seen {
+					return t
+				}
 			}
 		}
+		b.asleep.Store(true)
+		// The turn may have come before the other side could see the sleeper. Whoever takes the mark back first decides whether a wake-up is sent.
+		if t := b.turns.Load(); t != seen && b.asleep.Swap(false) {
+			return t
+		}
+		<-b.wake
+		// A pass that is held up between its two steps wakes whoever waits for the turn after; that one looks again.
+		if t := b.turns.Load(); t != seen {
+			return t
+		}
 	}
-	b.asleep.Store(true)
-	// The turn may have come before the other side could see the sleeper. Whoever takes the mark back first decides whether a wake-up is sent.
-	if t := b.turns.Load(); t != seen && b.asleep.Swap(false) {
-		return t
-	}
-	<-b.wake
-	return b.turns.Load()
 }
