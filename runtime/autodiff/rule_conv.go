@@ -10,6 +10,10 @@ var convRules = []Rule{
 // maxTaps bounds the kernel size up to which the weight gradient is one product per tap.
 const maxTaps = 256
 
+// maxGathered bounds the elements that the taps of a convolution's weight gradient read in all, up to which they are gathered for one product: a run takes as long either way,
+// but the graph has two nodes per tap instead of four.
+const maxGathered = 1 << 16
+
 // vjpConv: the gradient of the input is a convolution of g with the flipped weights, the gradient of the weights the correlation of input and g, and the gradient of the
 // bias the sum over all but the channels.
 func vjpConv(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
@@ -181,6 +185,9 @@ func (c *Context) convWeightGrad(x, g onnx.Value, win window, group int) onnx.Va
 	if group == 1 {
 		gt = c.Reshape(gt, out, batch*points)
 	}
+	if taps := prod(win.kernel); group == 1 && taps > 1 && taps*in*batch*points <= maxGathered {
+		return c.convWeightGradGathered(xt, gt, win)
+	}
 	var parts []onnx.Value
 	win.taps(func(tap []int) {
 		t := c.tapSlice(xt, win, tap)
@@ -197,6 +204,20 @@ func (c *Context) convWeightGrad(x, g onnx.Value, win window, group int) onnx.Va
 		parts = append(parts, c.Reshape(p, group*out, in, 1))
 	})
 	return c.Reshape(c.Concat(2, parts...), join([]int{group * out, in}, win.kernel)...)
+}
+
+// convWeightGradGathered is one product of g [M, N·out] with what all taps read of x [C, N, in…], the taps one above the other.
+func (c *Context) convWeightGradGathered(x, g onnx.Value, win window) onnx.Value {
+	var parts []onnx.Value
+	win.taps(func(tap []int) { parts = append(parts, c.tapSlice(x, win, tap)) })
+	xs, gs := c.Shape(x), c.Shape(g)
+	if c.b.Err() != nil {
+		return ""
+	}
+	taps, in := prod(win.kernel), xs[0]
+	d := c.Gemm(g, c.Reshape(c.Concat(0, parts...), taps*in, gs[1]), false, true)
+	d = c.Transpose(c.Reshape(d, gs[0], taps, in), 0, 2, 1)
+	return c.Reshape(d, join([]int{gs[0], in}, win.kernel)...)
 }
 
 // convWeightGradByConv is the convolution of x with g as its kernel, batch and channels exchanged, strides and dilations exchanged. x is padded to the windows' span.
