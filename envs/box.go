@@ -85,7 +85,7 @@ func (s Box) Validate() error {
 
 // Check implements Space.
 func (s Box) Check(t *tensor.Tensor) error {
-	if err := checkForm(s, t); err != nil {
+	if err := checkForm(s.Of, s.Dims, t); err != nil {
 		return err
 	}
 	switch s.Of {

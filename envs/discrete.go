@@ -27,7 +27,7 @@ func (s Discrete) Validate() error {
 
 // Check implements Space.
 func (s Discrete) Check(t *tensor.Tensor) error {
-	if err := checkForm(s, t); err != nil {
+	if err := checkForm(tensor.Int64, nil, t); err != nil {
 		return err
 	}
 	if v := t.Int64s()[0]; v < 0 || v >= int64(s.N) {

@@ -30,7 +30,7 @@ func (s MultiBinary) Validate() error {
 // Check implements Space.
 func (s MultiBinary) Check(t *tensor.Tensor) error {
 	if t == nil || t.DType() != tensor.Bool || t.Rank() != 1 || t.Shape()[0] != s.N {
-		return checkForm(s, t)
+		return checkForm(tensor.Bool, s.Shape(), t)
 	}
 	for i, b := range t.Bytes() {
 		if b > 1 {

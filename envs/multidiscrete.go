@@ -31,7 +31,7 @@ func (s MultiDiscrete) Validate() error {
 // Check implements Space.
 func (s MultiDiscrete) Check(t *tensor.Tensor) error {
 	if t == nil || t.DType() != tensor.Int64 || t.Rank() != 1 || t.Shape()[0] != len(s.N) {
-		return checkForm(s, t)
+		return checkForm(tensor.Int64, s.Shape(), t)
 	}
 	for i, v := range t.Int64s() {
 		if v < 0 || v >= int64(s.N[i]) {

@@ -28,12 +28,13 @@ type Space interface {
 // sameSpace compares the descriptions.
 func sameSpace(a, b Space) bool { return reflect.DeepEqual(a, b) }
 
-func checkForm(s Space, t *tensor.Tensor) error {
+// checkForm compares element type and shape.
+func checkForm(d tensor.DType, shape []int, t *tensor.Tensor) error {
 	if t == nil {
-		return fmt.Errorf("no tensor, expected %v%v", s.DType(), s.Shape())
+		return fmt.Errorf("no tensor, expected %v%v", d, shape)
 	}
-	if t.DType() != s.DType() || !slices.Equal(t.Shape(), s.Shape()) {
-		return fmt.Errorf("%v, expected %v%v", t, s.DType(), s.Shape())
+	if t.DType() != d || !slices.Equal(t.Shape(), shape) {
+		return fmt.Errorf("%v, expected %v%v", t, d, shape)
 	}
 	return nil
 }
