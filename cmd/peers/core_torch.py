@@ -7,7 +7,7 @@ Reads lines from the standard input and answers each with one line of JSON:
     prepare ROW            builds every variant of the row, and keeps the fastest
     measure ROW SECONDS    times it; {"us": median microseconds per call, "variant": ...}
 
-Variants are what PyTorch users choose between: Adam fused or foreach, attention fused or written out; compiled, the network alone with the optimiser outside, or the
+Variants are what PyTorch users choose between: inference_mode or no_grad, Adam fused or foreach, attention fused or written out; compiled, the network alone with the optimiser outside, or the
 whole step as one graph. core.py runs this beside onnxrl; it is of little use alone.
 """
 import contextlib
@@ -99,14 +99,14 @@ ROWS = {
 }
 
 
-def policy(net, x, compiled):
+def policy(net, x, compiled, context):
     net.eval()
     run = torch.compile(net, fullgraph=True) if compiled else net
 
     def call():
         run(x)
 
-    return call, torch.inference_mode
+    return call, context
 
 
 def outside(net, x, y, compiled, fused):
@@ -161,7 +161,8 @@ def variants(name, compiled):
         label = ("attention fused, " if fused_attention else "attention written out, ") if attention else ""
         torch.manual_seed(1)
         if not trains:
-            yield (label + "network", *policy(make(fused_attention), torch.randn(shape), compiled))
+            for context in (torch.inference_mode, torch.no_grad):
+                yield (context.__name__, *policy(make(fused_attention), torch.randn(shape), compiled, context))
             continue
         x = torch.randn(shape)
         for fused in [True, False]:
