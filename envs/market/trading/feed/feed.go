@@ -1,0 +1,32 @@
+// Package feed hands prepared market data to the trading environment.
+package feed
+
+import (
+	"onnxrl/envs"
+	"onnxrl/envs/market/prepared"
+	"onnxrl/envs/market/trading"
+)
+
+// FromSet returns the set as a market with its splits. Features and prices are shared with the set, which must not change any more; only the tradable flags are new memory. A split of a single bar, which leaves no step, is left out.
+func FromSet(s *prepared.Set) *trading.Data {
+	m := &s.Manifest
+	market := &trading.Market{
+		Assets: m.Symbols, Features: make([]string, len(m.Features)), Dates: s.Times,
+		X: s.X.Float32s(), Open: s.Open, Close: s.Close, Tradable: make([]bool, m.T*m.N),
+	}
+	for i, f := range m.Features {
+		market.Features[i] = f.Name
+	}
+	for t := range m.T {
+		for n := range m.N {
+			market.Tradable[t*m.N+n] = s.Tradable(t, n)
+		}
+	}
+	d := &trading.Data{Market: market, Splits: map[envs.Split]trading.Range{}}
+	for _, span := range m.Split.Named() {
+		if span.Len() > 1 {
+			d.Splits[envs.Split(span.Name)] = trading.Range{First: span.Lo, Last: span.Hi - 1}
+		}
+	}
+	return d
+}
