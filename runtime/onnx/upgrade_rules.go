@@ -2,7 +2,9 @@ package onnx
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 
 	"onnxrl/runtime/tensor"
 )
@@ -26,7 +28,7 @@ var upgradeRules = map[upgradeKey]upgradeRule{
 	{"Split", 13}:           splitToInput, {"Split", 18}: splitNumOutputs,
 	{"Slice", 10}: sliceToInputs, {"TopK", 10}: topKToInput, {"Clip", 11}: clipToInputs, {"Pad", 11}: padToInputs,
 	{"Dropout", 10}: dropoutMask, {"Dropout", 12}: dropoutToInputs,
-	{"BatchNormalization", 9}: batchNormSpatial, {"BatchNormalization", 14}: batchNormInference,
+	{"BatchNormalization", 9}: batchNormSpatial, {"BatchNormalization", 14}: batchNormForm,
 	{"Upsample", 9}: upsampleScales, {"Upsample", 10}: upsampleToResize, {"Resize", 11}: resizeCoordinates,
 	{"Scatter", 11}: scatterElements, {"RoiAlign", 16}: roiAlignCoordinates,
 	{"DFT", 20}: dftAxis, {"GridSample", 20}: gridSampleMode,
@@ -138,14 +140,43 @@ func batchNormSpatial(_ *upgrader, n *Node) ([]*Node, error) {
 	return nil, nil
 }
 
-func batchNormInference(_ *upgrader, n *Node) ([]*Node, error) {
-	for i := 1; i < len(n.Output); i++ {
-		if n.Output[i] != "" {
-			return nil, errors.New("it is in training form, whose outputs changed")
+// batchNormForm: outputs beyond the first used to ask for the training form, in the order running mean, running variance, mean and variance of the batch; from 14 on an
+// attribute does, and those of the batch are gone.
+func batchNormForm(u *upgrader, n *Node) ([]*Node, error) {
+	last := len(n.Output)
+	for last > 1 && (n.Output[last-1] == "" || last > 3 && !readIn(u.home, n.Output[last-1])) {
+		last--
+	}
+	if last > 3 {
+		return nil, fmt.Errorf("it is in training form, and its output %q, a statistic of the batch, was removed", n.Output[last-1])
+	}
+	for _, o := range n.Output[1:] {
+		if o != "" {
+			n.SetAttr(AttrInt("training_mode", 1))
 		}
 	}
-	n.Output = n.Output[:1]
+	n.Output = n.Output[:last]
 	return nil, nil
+}
+
+// readIn reports whether a node of the graph or of its sub-graphs reads the value, or an output is it.
+func readIn(g *Graph, v string) bool {
+	for _, o := range g.Output {
+		if o.Name == v {
+			return true
+		}
+	}
+	for _, n := range g.Node {
+		if slices.Contains(n.Input, v) {
+			return true
+		}
+		for _, s := range n.Subgraphs() {
+			if readIn(s, v) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func upsampleScales(u *upgrader, n *Node) ([]*Node, error) {

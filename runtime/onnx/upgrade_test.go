@@ -41,6 +41,7 @@ func TestUpgrade(t *testing.T) {
 		{"pad", 9, 18, model("x", "", "y", node("Pad", "x", "h", AttrInts("pads", 0, 1), AttrFloat("value", 2)), node("Pad", "h", "y", AttrInts("pads", 1, 1), AttrStr("mode", "edge"))), "Pad(x,h/pads,h/value)->h; Pad(h,y/pads)->y", `mode="edge"`},
 		{"dropout", 9, 18, model("x", "", "y", node("Dropout", "x", "y", AttrFloat("ratio", 0.25))), "Dropout(x,y/ratio)->y", ""},
 		{"batch normalisation", 8, 18, model("x", "a,b,c,d", "y", node("BatchNormalization", "x,a,b,c,d", "y", AttrInt("spatial", 1), AttrFloat("epsilon", 0.5))), "BatchNormalization(x,a,b,c,d)->y", "epsilon=0.5"},
+		{"batch normalisation in training", 13, 18, model("x", "a,b,c,d", "y", node("BatchNormalization", "x,a,b,c,d", "y,m,v,p,q", AttrFloat("momentum", 0.5))), "BatchNormalization(x,a,b,c,d)->y,m,v", "momentum=0.5, training_mode=1"},
 		{"upsample", 7, 18, model("x", "", "y", node("Upsample", "x", "y", AttrFloats("scales", 1, 2))), "Resize(x,,y/scales)->y", `coordinate_transformation_mode="asymmetric", nearest_mode="floor"`},
 		{"resize", 10, 18, model("x", "s", "y", node("Resize", "x,s", "y", AttrStr("mode", "linear"))), "Resize(x,,s)->y", `coordinate_transformation_mode="asymmetric", mode="linear"`},
 		{"scatter", 10, 18, model("x,i,u", "", "y", node("Scatter", "x,i,u", "y", AttrInt("axis", 1))), "ScatterElements(x,i,u)->y", "axis=1"},
@@ -81,7 +82,7 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("%s: opset %d, %v", c.name, got.Opset(""), err)
 		}
 	}
-	if len(cases) != 21 {
+	if len(cases) != 22 {
 		t.Errorf("%d cases", len(cases))
 	}
 	m := at(9, model("x", "", "y", node("Clip", "x", "y", AttrFloat("min", -1), AttrFloat("max", 6))))
@@ -108,7 +109,7 @@ func TestUpgradeRefuses(t *testing.T) {
 		{18, 99, model("x", "", "y", node("Relu", "x", "y")), "can be asked for"},
 		{6, 18, model("x", "", "y", node("Relu", "x", "y")), "7 is the oldest"},
 		{9, 18, model("x", "", "y", node("Dropout", "x", "y,m")), `node "dropout:y,m" (Dropout): change at opset 10: its mask`},
-		{9, 18, model("x", "a,b,c,d", "y", node("BatchNormalization", "x,a,b,c,d", "y,m,v")), "training form"},
+		{9, 18, model("x", "a,b,c,d", "y", node("BatchNormalization", "x,a,b,c,d", "h,m,v,p,q"), node("Add", "h,q", "y")), "training form"},
 		{8, 18, model("x", "a,b,c,d", "y", node("BatchNormalization", "x,a,b,c,d", "y", AttrInt("spatial", 0))), "spatial=0"},
 		{20, 21, model("x", "a,b", "y", node("GroupNormalization", "x,a,b", "y", AttrInt("num_groups", 1))), "change of the operator at opset 21 is not supported"},
 		{11, 18, model("x", "", "y", node("Ghost", "x", "y")), "no such operator"},
