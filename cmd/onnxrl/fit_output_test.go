@@ -150,7 +150,6 @@ func TestFitHonestLayers(t *testing.T) {
 // Every flag ends up in the effective configuration, at the key it is a short cut for.
 func TestFitFlags(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	// Two flags exclude each other in one run: patterns of frozen parameters match nothing that adapters leave trainable.
 	succeed(t, fitArgs(mlpModel(t), csvFile(t, table(100)), "--sample-weight", "f.a", "--train", "fc1.*", "--freeze", "*.bias", "--lora", "rank=2,alpha=3,target=fc2.*", "--train-mode",
 		"--optimizer", "adamw", "--lr", "0.02", "--weight-decay", "0.1", "--schedule", "cosine", "--warmup", "2", "--clip-norm", "0.5", "--epochs", "2", "--batch", "20",
 		"--accumulate", "2", "--shards", "2", "--shuffle=false", "--window", "50", "--validation", "0.25", "--patience", "7", "--checkpoint-every", "3", "--seed", "9",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"onnxrl/models"
 	"onnxrl/runtime/engine"
@@ -41,8 +42,8 @@ func (e *ParityError) Error() string {
 // Batches that they suffice for, at least once.
 func Prove(ctx context.Context, c engine.Compiler, net *models.Network, params *models.Params, baked *onnx.Model, samples []*tensor.Tensor) (_ Report, err error) {
 	var r Report
-	if len(samples) != len(net.Inputs) || len(samples) == 0 || samples[0].Rank() == 0 || samples[0].Shape()[0] == 0 {
-		return r, fmt.Errorf("prove parity: %d samples for %d inputs, or no rows", len(samples), len(net.Inputs))
+	if err := checkSamples(net, samples); err != nil {
+		return r, fmt.Errorf("prove parity: %w", err)
 	}
 	trained, err := c.Compile(net.Model, engine.Options{})
 	if err != nil {
@@ -70,6 +71,20 @@ func Prove(ctx context.Context, c engine.Compiler, net *models.Network, params *
 	return r, nil
 }
 
+// checkSamples requires one tensor per input, all with the same rows and at least one.
+func checkSamples(net *models.Network, samples []*tensor.Tensor) error {
+	if len(samples) != len(net.Inputs) || len(samples) == 0 {
+		return fmt.Errorf("%d samples for the inputs %q", len(samples), net.Inputs)
+	}
+	for i, s := range samples {
+		if s == nil || s.Rank() == 0 || s.Shape()[0] == 0 || s.Shape()[0] != samples[0].Shape()[0] {
+			return fmt.Errorf("the samples of input %q are %v; every input needs the same number of rows, at least one", net.Inputs[i], s)
+		}
+	}
+	return nil
+}
+
+// compare runs both forms on one batch of rows.
 func (r *Report) compare(ctx context.Context, trained, served engine.Session, net *models.Network, params *models.Params, samples []*tensor.Tensor, from, batch int) error {
 	byName := map[string]*tensor.Tensor{}
 	for i, name := range net.Inputs {
@@ -93,9 +108,13 @@ func (r *Report) compare(ctx context.Context, trained, served engine.Session, ne
 		return fmt.Errorf("prove parity: baked model: %w", err)
 	}
 	r.Rows += batch
+	baked := served.Outputs()
+	if len(baked) != len(want) {
+		return fmt.Errorf("prove parity: %d outputs when trained and %d when baked", len(want), len(baked))
+	}
 	for i, p := range trained.Outputs() {
-		if len(got) <= i || got[i].DType() != want[i].DType() || got[i].Len() != want[i].Len() {
-			return fmt.Errorf("prove parity: output %q is %v when trained and %v when baked", p.Name, want[i], got[i])
+		if baked[i].Name != p.Name || got[i].DType() != want[i].DType() || !slices.Equal(got[i].Shape(), want[i].Shape()) {
+			return fmt.Errorf("prove parity: output %q is %v when trained, and the baked model has %q of %v in its place", p.Name, want[i], baked[i].Name, got[i])
 		}
 		if want[i].DType() != tensor.Float32 {
 			if string(want[i].Bytes()) != string(got[i].Bytes()) {
