@@ -84,8 +84,8 @@ func TestWriteProvesAndKeepsTheLineage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// 16 batches of 1, 14 of 7 and 1 of 64 rows.
-		if rows := 16 + 14*7 + 64; r.Rows != rows || r.Values != 3*rows || r.MaxError > 1e-6 {
+		// 4 batches of 1 and of 7 rows, and 1 of 64.
+		if rows := 4 + 4*7 + 64; r.Rows != rows || r.Values != 3*rows || r.MaxError > 1e-6 {
 			t.Errorf("%s: report %+v, want %d rows", c.Name(), r, rows)
 		}
 		got, err := onnx.Load(path)

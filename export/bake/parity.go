@@ -19,6 +19,9 @@ const Tolerance = 1e-4
 // Batches are the batch sizes at which parity is proved.
 var Batches = []int{1, 7, 64}
 
+// smallRuns is how many batches prove a size; only the largest size covers all rows, because small batches of a large model take long.
+const smallRuns = 4
+
 // Report says what [Prove] compared.
 type Report struct {
 	// Rows and Values count compared rows and output elements; MaxError is the largest |Δ| / (1 + |y|).
@@ -62,8 +65,7 @@ func Prove(ctx context.Context, c engine.Compiler, net *models.Network, params *
 			if err := r.compare(ctx, trained, served, net, params, samples, from, batch); err != nil {
 				return r, err
 			}
-			// A few batches of each size prove the size; the largest one covers all rows.
-			if batch < Batches[len(Batches)-1] && from/batch >= 15 {
+			if batch < Batches[len(Batches)-1] && from/batch >= smallRuns-1 {
 				break
 			}
 		}
