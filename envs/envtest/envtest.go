@@ -91,7 +91,7 @@ func (s *suite) checkSpec() error {
 	}
 	again := e.Spec()
 	if !s.spec.Equal(&again) {
-		return errors.New("Spec returns different descriptions")
+		return errors.New("the method Spec returns different descriptions")
 	}
 	n, err := envs.CheckTables(&s.spec)
 	s.report.Values += n

@@ -16,7 +16,7 @@ import (
 	"onnxrl/runtime/rng"
 )
 
-// write makes a folder of daily bars of three stocks, of which the last is listed 60 days after the others.
+// write returns daily bars of three stocks, of which the last is listed 60 days after the others.
 func write(t *testing.T) string {
 	t.Helper()
 	s := rng.New(1).Stream()
