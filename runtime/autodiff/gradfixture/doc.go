@@ -13,6 +13,7 @@
 // the number in the file name is the position in the graph. What is compared is stated by the files: a tensor that the model lacks, and a file that the directory
 // should have and lacks, are failures.
 //
-// Errors are relative to the largest element of a tensor: |Δ| / (1e-6 + max|expected|). Differences of gradients below four units in the last place (2⁻²¹) of
-// the largest gradient of the fixture are rounding and count as none.
+// Errors are relative to the largest element of a tensor: |Δ| / (1e-6 + max|expected|). Where that exceeds the tolerance through nothing
+// but differences below four units in the last place (2⁻²¹) of the largest gradient of the fixture, these do not count: the bias of attention keys has a gradient that is
+// zero in theory, both sides hold rounding noise, and no two ways of summing agree on noise. Compared.Rounding then holds the error as it stands, and it is printed.
 package gradfixture
