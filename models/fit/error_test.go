@@ -41,6 +41,10 @@ func TestMistakesAreNamed(t *testing.T) {
 	fixed := model(t, func(b *onnx.Builder) {
 		b.Output(b.Rename(b.Op("Relu", []onnx.Value{b.Input("x", batchOf(tensor.Float32, 4))}), "y"), batchOf(tensor.Float32, 4))
 	})
+	transposed := model(t, func(b *onnx.Builder) {
+		h := b.Op("MatMul", []onnx.Value{b.Input("x", batchOf(tensor.Float32, 4)), b.Initializer("w", filled(1, 4, 2))})
+		b.Output(b.Rename(b.Op("Transpose", []onnx.Value{h}), "y"), onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Known(2), onnx.Symbol("N")}})
+	})
 	cases := []struct {
 		name string
 		edit func(c *Config, m **onnx.Model)
@@ -65,6 +69,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"patience without validation", func(c *Config, _ **onnx.Model) { c.EarlyStop.Patience = 2 }, "early_stop.patience: needs validation data"},
 		{"unbound extent", func(c *Config, m **onnx.Model) { *m = symbolic }, `input "x" is float32[batch,time]: its first extent must be the batch, and extent 1 needs a number: set it with bind`},
 		{"bind of nothing", func(c *Config, _ **onnx.Model) { c.Bind = map[string]int{"time": 3} }, `no extent of an input but the batch is called "time"`},
+		{"batch on another axis", func(_ *Config, m **onnx.Model) { *m = transposed }, `output "y" is float32[2,batch]; for a loss its first extent must be the batch`},
 		{"integers wanted", func(_ *Config, m **onnx.Model) { *m = integer }, "is not a whole number of type int64"},
 		{"NaN weight", func(_ *Config, m **onnx.Model) { *m = nan("fc1.bias", float32(math.NaN())) }, "initial value of fc1.bias is NaN at element 3"},
 		{"infinite weight", func(_ *Config, m **onnx.Model) { *m = nan("fc2.weight", float32(math.Inf(1))) }, "initial value of fc2.weight is +Inf at element 3"},
@@ -82,7 +87,7 @@ func TestMistakesAreNamed(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", k.name, err, k.want)
 		}
 	}
-	if len(cases) != 26 {
+	if len(cases) != 27 {
 		t.Errorf("%d cases", len(cases))
 	}
 }

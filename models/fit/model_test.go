@@ -318,3 +318,20 @@ func TestConstantsAreNotTrainedAndTiesCanBeCut(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestBatchesBehindShapeArithmetic: the batch of the output goes through floating-point numbers, where no symbol can follow it.
+func TestBatchesBehindShapeArithmetic(t *testing.T) {
+	m := model(t, func(b *onnx.Builder) {
+		x := b.Input("x", batchOf(tensor.Float32, 4))
+		h := b.Op("MatMul", []onnx.Value{x, b.Initializer("w", filled(1, 4, 2))})
+		n := b.Op("Cast", []onnx.Value{b.Op("Shape", []onnx.Value{x}, onnx.AttrInt("end", 1))}, onnx.AttrInt("to", int(tensor.Float32)))
+		n = b.Op("Cast", []onnx.Value{b.Op("Mul", []onnx.Value{n, b.Float(1)})}, onnx.AttrInt("to", int(tensor.Int64)))
+		h = b.Op("Reshape", []onnx.Value{h, b.Op("Concat", []onnx.Value{n, b.Ints(2)}, onnx.AttrInt("axis", 0))})
+		b.Output(b.Rename(h, "y"), batchOf(tensor.Float32, 2))
+	})
+	m.Graph.Output[0].Type = onnx.NewValueInfo("", onnx.TensorType{DType: tensor.Float32}).Type
+	for _, c := range engines(t) {
+		cfg := regression(table(t, 40))
+		proveExport(t, c, trained(t, c, m, cfg))
+	}
+}

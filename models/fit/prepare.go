@@ -68,10 +68,17 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 		return nil, err
 	}
 	if !slices.ContainsFunc(g.served.Specs, func(s models.Spec) bool { return s.Role == models.Trainable }) {
-		return nil, fmt.Errorf("no parameter is trainable: the model has %d, and the train and freeze patterns leave none of them", len(g.served.Specs))
+		return nil, fmt.Errorf("no parameter is trainable: the model has %d (float32 initializers of its main graph count, the values of Constant nodes do not), and the train and freeze patterns leave none",
+			len(g.served.Specs))
 	}
 	if len(cfg.Loss) == 1 && cfg.Loss[0].Output == "" && len(m.Graph.Output) == 1 {
 		cfg.Loss[0].Output = m.Graph.Output[0].Name
+	}
+	for _, v := range m.Graph.Output {
+		t, _ := v.TensorType()
+		if slices.ContainsFunc(cfg.Loss, func(l loss.Term) bool { return l.Output == v.Name }) && (len(t.Dims) == 0 || t.Dims[0] != onnx.Symbol(batchSymbol)) {
+			return nil, fmt.Errorf("output %q is %v; for a loss its first extent must be the batch", v.Name, t)
+		}
 	}
 	return g, g.attach(m, cfg)
 }
@@ -153,9 +160,26 @@ func freeBatch(m *onnx.Model, bind map[string]int) (_ *onnx.Model, fixed []strin
 		if t.Ranked && len(t.Dims) > 0 && t.Dims[0].IsKnown() && len(fixed) > 0 {
 			return nil, nil, fmt.Errorf("the model was exported with a fixed batch (%s) and its output %q keeps the extent %d; export it with a dynamic batch", strings.Join(fixed, ", "), v.Name, t.Dims[0].Value)
 		}
+		if t.Ranked && len(t.Dims) > 0 && t.Dims[0] != onnx.Symbol(batchSymbol) && followsBatch(m, onnx.Value(v.Name)) {
+			t.Dims[0] = onnx.Symbol(batchSymbol)
+		}
 		v.Type = onnx.NewValueInfo("", t).Type
 	}
 	return m, fixed, nil
+}
+
+// followsBatch reports whether the first extent of a value is the batch, by trying two. Symbolic arithmetic does not always find that out.
+func followsBatch(m *onnx.Model, v onnx.Value) bool {
+	for _, n := range []int{5, 7} {
+		env, err := shape.Infer(m, map[string]int{batchSymbol: n})
+		if err != nil {
+			return false
+		}
+		if t := env.Type(v); !t.Ranked || len(t.Dims) == 0 || t.Dims[0] != onnx.Known(n) {
+			return false
+		}
+	}
+	return true
 }
 
 // checkBind refuses names that no extent of an input has.
