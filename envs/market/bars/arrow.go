@@ -2,7 +2,6 @@ package bars
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,9 +13,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
-	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/apache/arrow/go/v15/parquet/file"
-	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"onnxrl/envs/market/columnar"
 )
 
 // arrowTable walks over blocks of columns: row groups of Parquet, record batches of Arrow.
@@ -76,7 +74,7 @@ func (t *arrowTable) Next() error {
 	return nil
 }
 
-// loadBlock reads the next block. The Parquet and Arrow readers panic on some damaged files.
+// loadBlock reads the next block. The Arrow reader panics on some damaged files.
 func (t *arrowTable) loadBlock() (cols []arrow.Array, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -178,55 +176,28 @@ func (t *arrowTable) Time(column int, c *clock) (time.Time, error) {
 	return c.parse(s)
 }
 
-// whole checks that blocks of several chunks become one array per column.
-func whole(chunks []arrow.Array) (arrow.Array, error) {
-	if len(chunks) == 1 {
-		chunks[0].Retain()
-		return chunks[0], nil
-	}
-	return array.Concatenate(chunks, memory.DefaultAllocator)
-}
-
-func openParquet(path string) (_ table, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the Parquet file is damaged: %v", r)
-		}
-	}()
-	f, err := file.OpenParquetFile(path, false)
+func openParquet(path string) (table, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("the Parquet file is damaged: %w", err)
+		return nil, err
 	}
-	r, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	p, err := columnar.Open(f)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the Parquet file is damaged: %w", err), f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
-	t := &arrowTable{close: f.Close}
-	schema := f.MetaData().Schema
-	for i := range schema.NumColumns() {
-		t.header = append(t.header, schema.Column(i).Path())
-	}
-	groups := f.NumRowGroups()
+	t := &arrowTable{header: p.Names(), close: p.Close}
 	t.load = func(block int, columns []int) ([]arrow.Array, error) {
-		if block == groups {
+		if block == p.Groups() {
 			return nil, io.EOF
 		}
-		tab, err := r.ReadRowGroups(context.Background(), columns, []int{block})
-		if err != nil {
-			return nil, fmt.Errorf("row group %d is damaged: %w", block, err)
-		}
-		defer tab.Release()
-		if tab.NumRows() == 0 {
+		if p.Rows(block) == 0 {
 			return nil, nil
 		}
 		cols := make([]arrow.Array, len(columns))
 		for i, c := range columns {
-			at := tab.Schema().FieldIndices(t.header[c])
-			if len(at) != 1 {
-				return nil, fmt.Errorf("the column %q is there %d times, or nested", t.header[c], len(at))
-			}
-			if cols[i], err = whole(tab.Column(at[0]).Data().Chunks()); err != nil {
-				return nil, fmt.Errorf("row group %d, column %q: %w", block, t.header[c], err)
+			var err error
+			if cols[i], err = p.Column(block, c); err != nil {
+				return nil, err
 			}
 		}
 		return cols, nil

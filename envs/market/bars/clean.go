@@ -223,7 +223,7 @@ func (c *cleaner) check() error {
 	for i := range c.records {
 		rec := &c.records[i]
 		ok, err := c.prices(rec)
-		if err == nil {
+		if ok && err == nil {
 			err = c.volume(rec)
 		}
 		if err != nil {

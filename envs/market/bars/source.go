@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,6 +92,8 @@ type Data struct {
 	Files  []File
 	// Adjusted says what prices are multiplied by: none, adj_close or factor.
 	Adjusted string
+	// Unadjusted are symbols whose adj_close is blank in every row; with adjust: auto their prices stay as they are.
+	Unadjusted []string
 	// HasVolume says whether there is a volume column.
 	HasVolume bool
 	Extra     []string
@@ -138,7 +141,23 @@ func Read(s Source, symbols []string) (*Data, error) {
 		}
 		d.Series = append(d.Series, Series{Symbol: sym, Records: r.rows[sym]})
 	}
+	if s.Adjust == "auto" {
+		d.leaveUnadjusted()
+	}
 	return d, nil
+}
+
+// leaveUnadjusted sets the factor of symbols that have none to 1.
+func (d *Data) leaveUnadjusted() {
+	for _, s := range d.Series {
+		if slices.ContainsFunc(s.Records, func(r Record) bool { return !math.IsNaN(r.Factor) }) {
+			continue
+		}
+		d.Unadjusted = append(d.Unadjusted, s.Symbol)
+		for i := range s.Records {
+			s.Records[i].Factor = 1
+		}
+	}
 }
 
 // some lists a few symbols.

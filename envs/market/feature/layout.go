@@ -25,7 +25,7 @@ type Column struct {
 	// Kind, Params and Output say which output of which indicator it is.
 	Kind   string    `json:"kind,omitempty"`
 	Params []float64 `json:"params,omitempty"`
-	Output int       `json:"output,omitempty"`
+	Output int       `json:"output"`
 	// Warmup is the number of bars of the stock before the first with a value.
 	Warmup int `json:"warmup"`
 }

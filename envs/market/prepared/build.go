@@ -232,6 +232,9 @@ func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
 	case "factor":
 		add("prices are multiplied by the factor column")
 	}
+	if len(data.Unadjusted) > 0 {
+		add("no adjusted prices for %v; their prices are as given", data.Unadjusted)
+	}
 	if !data.HasVolume {
 		add("there is no volume column; no feature uses volume")
 	}

@@ -2,8 +2,8 @@ package prepared
 
 import (
 	"bytes"
-	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -11,10 +11,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/compress"
-	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
 	"onnxrl/envs/market/bars"
+	"onnxrl/envs/market/columnar"
 )
 
 // Names of the columns that tables share, and of those of the price table.
@@ -79,7 +79,7 @@ func (s *Set) table(fields []arrow.Field, fill func(b *array.RecordBuilder, lo, 
 	var out bytes.Buffer
 	props := parquet.NewWriterProperties(
 		parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithDictionaryFor(symbolColumn, true), parquet.WithCreatedBy("onnxrl"))
-	w, err := pqarrow.NewFileWriter(schema, &out, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
+	w, err := pqarrow.NewFileWriter(schema, &out, props, pqarrow.NewArrowWriterProperties())
 	if err != nil {
 		return nil, err
 	}
@@ -106,70 +106,54 @@ func (s *Set) table(fields []arrow.Field, fill func(b *array.RecordBuilder, lo, 
 	return out.Bytes(), nil
 }
 
-// stored is a Parquet file that is being read.
-type stored struct {
-	table arrow.Table
-	rows  int
-}
-
 // readTable opens a table of the given number of rows.
-func readTable(data []byte, rows int) (*stored, error) {
-	r, err := file.NewParquetReader(bytes.NewReader(data))
+func readTable(data []byte, rows int) (*columnar.File, error) {
+	f, err := columnar.Open(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
-	if n := r.NumRows(); n != int64(rows) {
+	n := 0
+	for g := range f.Groups() {
+		n += f.Rows(g)
+	}
+	if n != rows {
 		return nil, fmt.Errorf("it has %d rows, expected %d", n, rows)
 	}
-	pr, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
-	if err != nil {
-		return nil, err
-	}
-	t, err := pr.ReadTable(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	return &stored{table: t, rows: rows}, nil
+	return f, nil
 }
 
-// column calls use with every chunk of the column and the row it begins at.
-func column[A arrow.Array](s *stored, name string, use func(at int, chunk A)) error {
-	i := s.table.Schema().FieldIndices(name)
-	if len(i) != 1 {
-		return fmt.Errorf("the column %q is there %d times", name, len(i))
+// column calls use with every part of the column and the row it begins at.
+func column[A arrow.Array](f *columnar.File, name string, use func(at int, part A)) error {
+	c := slices.Index(f.Names(), name)
+	if c < 0 {
+		return fmt.Errorf("the column %q is missing", name)
 	}
 	at := 0
-	for _, chunk := range s.table.Column(i[0]).Data().Chunks() {
-		a, ok := chunk.(A)
-		if !ok {
-			return fmt.Errorf("the column %q has the type %v", name, chunk.DataType())
+	for g := range f.Groups() {
+		part, err := f.Column(g, c)
+		if err != nil {
+			return err
 		}
-		if a.NullN() > 0 {
-			return fmt.Errorf("the column %q has missing values", name)
+		a, ok := part.(A)
+		if !ok || part.NullN() > 0 {
+			part.Release()
+			return fmt.Errorf("the column %q has the type %v and %d missing values", name, part.DataType(), part.NullN())
 		}
 		use(at, a)
 		at += a.Len()
-	}
-	if at != s.rows {
-		return fmt.Errorf("the column %q has %d rows, expected %d", name, at, s.rows)
+		part.Release()
 	}
 	return nil
 }
 
 // load fills the set, whose arrays are allocated, from the two tables.
-func (s *Set) load(features, prices []byte, loc *time.Location) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("it is damaged: %v", r) // The Parquet reader panics on some damaged files.
-		}
-	}()
+func (s *Set) load(features, prices []byte, loc *time.Location) error {
 	m := &s.Manifest
 	ft, err := readTable(features, m.T*m.N)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.Files.Features.Name, err)
 	}
-	defer ft.table.Release()
+	defer ft.Close()
 	for c, f := range m.Features {
 		err := column(ft, f.Name, func(at int, a *array.Float32) {
 			for i, v := range a.Float32Values() {
@@ -192,7 +176,7 @@ func (s *Set) loadPrices(prices []byte, loc *time.Location) error {
 	if err != nil {
 		return err
 	}
-	defer pt.table.Release()
+	defer pt.Close()
 	s.Times = make([]time.Time, m.T)
 	err = column(pt, timeColumn, func(at int, a *array.Timestamp) {
 		for i, v := range a.TimestampValues() {

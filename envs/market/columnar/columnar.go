@@ -1,0 +1,107 @@
+// Package columnar reads columns of Parquet files that may be damaged.
+//
+// The Parquet library reads tables in goroutines of its own, and there a damaged page ends the whole program with a panic
+// that nobody can recover. This package reads one column of one row group at a time in the caller's goroutine and turns
+// panics into errors. Nested columns are listed but cannot be read.
+//
+// How to add a way of reading: build it on [File.Column], which holds the guard.
+package columnar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+)
+
+// ErrDamaged is in the chain of every error that a file's content causes.
+var ErrDamaged = errors.New("the Parquet file is damaged")
+
+// File is an open Parquet file. It is not safe for concurrent use.
+type File struct {
+	file   *file.Reader
+	reader *pqarrow.FileReader
+	names  []string
+}
+
+// Open reads the description of a file. Close also closes r where it can be closed.
+func Open(r parquet.ReaderAtSeeker) (_ *File, err error) {
+	defer guard(&err)
+	f, err := file.NewParquetReader(r)
+	if err != nil {
+		return nil, err
+	}
+	// Writers of Arrow data embed a second schema, whose decoder believes any size that a damaged one states. The Parquet
+	// schema says all that is needed, except for the name of a timestamp's time zone.
+	f.MetaData().FileMetaData.KeyValueMetadata = nil
+	pr, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	if err != nil {
+		return nil, err
+	}
+	c := &File{file: f, reader: pr}
+	for _, field := range pr.Manifest.Fields {
+		c.names = append(c.names, field.Field.Name)
+	}
+	return c, nil
+}
+
+// guard turns a panic and every other error into one that is ErrDamaged.
+func guard(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("%v", r)
+	}
+	if *err != nil {
+		*err = fmt.Errorf("%w: %w", ErrDamaged, *err)
+	}
+}
+
+// Names lists the columns.
+func (f *File) Names() []string { return f.names }
+
+// Groups is the number of row groups.
+func (f *File) Groups() int { return f.file.NumRowGroups() }
+
+// Rows is the number of rows that a group says it has.
+func (f *File) Rows(group int) int { return int(f.file.RowGroup(group).NumRows()) }
+
+// Close releases the file.
+func (f *File) Close() error { return f.file.Close() }
+
+// Column reads a column, given by its position in Names, of one row group. The caller releases the array, which has exactly
+// the rows of the group.
+func (f *File) Column(group, column int) (_ arrow.Array, err error) {
+	defer guard(&err)
+	field := f.reader.Manifest.Fields[column]
+	if len(field.Children) > 0 {
+		return nil, fmt.Errorf("column %q: nested columns are not supported", f.names[column])
+	}
+	ctx := context.Background()
+	r, err := f.reader.GetFieldReader(ctx, column, map[int]bool{field.ColIndex: true}, []int{group})
+	if err != nil {
+		return nil, fmt.Errorf("row group %d, column %q: %w", group, f.names[column], err)
+	}
+	defer r.Release()
+	chunked, err := f.reader.ReadColumn([]int{group}, r)
+	if err != nil {
+		return nil, fmt.Errorf("row group %d, column %q: %w", group, f.names[column], err)
+	}
+	defer chunked.Release()
+	if chunked.Len() != f.Rows(group) {
+		return nil, fmt.Errorf("row group %d, column %q has %d rows, expected %d", group, f.names[column], chunked.Len(), f.Rows(group))
+	}
+	switch chunks := chunked.Chunks(); len(chunks) {
+	case 0:
+		return array.MakeArrayOfNull(memory.DefaultAllocator, chunked.DataType(), 0), nil
+	case 1:
+		chunks[0].Retain()
+		return chunks[0], nil
+	default:
+		return array.Concatenate(chunks, memory.DefaultAllocator)
+	}
+}
