@@ -2,6 +2,7 @@ package models
 
 import (
 	"fmt"
+	"slices"
 
 	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/onnx"
@@ -81,4 +82,89 @@ func eachInput(g *onnx.Graph, f func(name *string) error) error {
 		}
 	}
 	return nil
+}
+
+// UntieStatistics returns a copy of m in which the running statistics of each BatchNormalization of the main graph are initializers of their own. PyTorch's TorchScript
+// exporter merges initializers of equal content, for instance the scale of a layer that was never trained with its running variance, both ones; as one tensor, the variance
+// would be trained with the scale and become negative. Where the exporter left an Identity that carries the parameter's name, the initializer gets that name.
+// Contents are shared with m.
+func UntieStatistics(m *onnx.Model) (*onnx.Model, error) {
+	u := &statistics{model: m.ShallowClone(), initializers: map[string]*onnx.TensorProto{}, copies: map[string]*onnx.Node{}, taken: map[string]bool{}}
+	g := u.model.Graph
+	for _, t := range g.Initializer {
+		u.initializers[t.Name] = t
+	}
+	for _, v := range slices.Concat(g.Input, g.Output) {
+		// A default that a caller may override, and what callers ask for, stay as they are.
+		delete(u.initializers, v.Name)
+		u.taken[v.Name] = true
+	}
+	for _, n := range g.Node {
+		if standard(n, "Identity") && u.initializers[string(n.In(0))] != nil && !u.taken[string(n.Out(0))] {
+			u.copies[string(n.Out(0))] = n
+		}
+	}
+	u.uses, u.b = usesOf(g), onnx.Extend(u.model)
+	for _, n := range g.Node {
+		if !standard(n, "BatchNormalization") {
+			continue
+		}
+		for i := 3; i < len(n.Input); i++ {
+			if err := u.own(&n.Input[i]); err != nil {
+				return nil, fmt.Errorf("untie statistics: %s: %w", n.Describe(), err)
+			}
+		}
+	}
+	g.Node = slices.DeleteFunc(g.Node, func(n *onnx.Node) bool {
+		return standard(n, "Identity") && u.copies[string(n.Out(0))] == nil && u.initializers[string(n.Out(0))] != nil
+	})
+	if err := u.b.Err(); err != nil {
+		return nil, fmt.Errorf("untie statistics: %w", err)
+	}
+	return u.model, nil
+}
+
+// statistics is the work of [UntieStatistics].
+type statistics struct {
+	model        *onnx.Model
+	initializers map[string]*onnx.TensorProto
+	// copies maps the outputs of Identity nodes over initializers to these nodes; one that has become an initializer is gone from it.
+	copies map[string]*onnx.Node
+	// taken holds the names that belong to a statistic already, or to the graph's interface.
+	taken map[string]bool
+	uses  map[string]use
+	b     *onnx.Builder
+}
+
+// own makes the statistic that input names one that nothing else reads.
+func (u *statistics) own(input *string) error {
+	name := *input
+	if id := u.copies[name]; id != nil {
+		t, err := onnx.TensorOf(u.initializers[string(id.In(0))])
+		if err != nil {
+			return err
+		}
+		delete(u.copies, name)
+		p := onnx.ProtoOf(name, t)
+		u.model.Graph.Initializer, u.initializers[name] = append(u.model.Graph.Initializer, p), p
+	}
+	t := u.initializers[name]
+	if t == nil {
+		return nil
+	}
+	if !u.taken[name] && u.uses[name].nodes == u.uses[name].statistic {
+		u.taken[name] = true
+		return nil
+	}
+	data, err := onnx.TensorOf(t)
+	if err != nil {
+		return err
+	}
+	*input = string(u.b.Fresh(name + ".running"))
+	u.model.Graph.Initializer = append(u.model.Graph.Initializer, onnx.ProtoOf(*input, data))
+	return nil
+}
+
+func standard(n *onnx.Node, op string) bool {
+	return n.OpType == op && onnx.NormalizeDomain(n.Domain) == onnx.DomainStandard
 }

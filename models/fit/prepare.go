@@ -39,8 +39,11 @@ type graphs struct {
 // prepare rewrites the model according to the configuration, in which it fills in the output of a single loss.
 func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 	g := &graphs{layers: trainmode.Find(m)}
-	m, err := models.Untie(m, cfg.Untie)
+	m, err := models.UntieStatistics(m)
 	if err != nil {
+		return nil, err
+	}
+	if m, err = models.Untie(m, cfg.Untie); err != nil {
 		return nil, err
 	}
 	if g.origin, g.settled, err = trainmode.Evaluation(m); err != nil {
