@@ -2,10 +2,10 @@ package models
 
 import (
 	"fmt"
+	"onnxrl/runtime/glob"
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
 )
@@ -101,7 +101,7 @@ func FromModel(m *onnx.Model, o Options) (*Network, map[string]*tensor.Tensor, e
 				continue
 			}
 		}
-		if role == Trainable && (len(o.Train) > 0 && !autodiff.MatchAny(o.Train, p.Name) || autodiff.MatchAny(o.Freeze, p.Name)) {
+		if role == Trainable && (len(o.Train) > 0 && !glob.MatchAny(o.Train, p.Name) || glob.MatchAny(o.Freeze, p.Name)) {
 			role = Frozen
 		}
 		t, err := onnx.TensorOf(p)
@@ -154,7 +154,7 @@ func WithSpecs(m *onnx.Model, specs []Spec) (*Network, error) {
 // checkPatterns reports a pattern that matches no parameter, with the parameters there are.
 func checkPatterns(what string, patterns []string, specs []Spec) error {
 	for _, pat := range patterns {
-		if slices.ContainsFunc(specs, func(s Spec) bool { return autodiff.Match(pat, s.Name) }) {
+		if slices.ContainsFunc(specs, func(s Spec) bool { return glob.Match(pat, s.Name) }) {
 			continue
 		}
 		var names []string

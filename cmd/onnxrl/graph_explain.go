@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"onnxrl/runtime/glob"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/autodiff/explain"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
@@ -36,7 +36,7 @@ func (a *app) graphExplainCommand() *cobra.Command {
 			if len(only) > 0 {
 				var kept []explain.Line
 				for _, l := range e.Forward {
-					if autodiff.MatchAny(only, l.Node) {
+					if glob.MatchAny(only, l.Node) {
 						kept = append(kept, l)
 					}
 				}

@@ -3,10 +3,10 @@ package dataset
 import (
 	"fmt"
 	"math"
+	"onnxrl/runtime/glob"
 	"strings"
 	"sync/atomic"
 
-	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/tensor"
 )
 
@@ -68,7 +68,7 @@ func Map(t Table, fields []Field, missing Missing) (*Mapping, error) {
 		for _, pat := range f.Columns {
 			found := false
 			for i, c := range t.Columns() {
-				if !autodiff.Match(pat, c.Name) {
+				if !glob.Match(pat, c.Name) {
 					continue
 				}
 				found = true

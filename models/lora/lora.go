@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"onnxrl/runtime/glob"
 	"slices"
 	"strings"
 
 	"onnxrl/configs"
-	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
@@ -161,7 +161,7 @@ func (r *rewriter) wanted(n *onnx.Node, weight string) bool {
 	}
 	ok := false
 	for _, pat := range r.cfg.Target {
-		if autodiff.Match(pat, weight) || n.Name != "" && autodiff.Match(pat, n.Name) {
+		if glob.Match(pat, weight) || n.Name != "" && glob.Match(pat, n.Name) {
 			r.hit[pat], ok = true, true
 		}
 	}

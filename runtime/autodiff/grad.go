@@ -2,6 +2,7 @@ package autodiff
 
 import (
 	"fmt"
+	"onnxrl/runtime/glob"
 	"slices"
 
 	"onnxrl/runtime/onnx"
@@ -222,7 +223,7 @@ func (p *pass) matchWrt(o *Objective) ([]string, error) {
 				return
 			}
 			n++
-			if !MatchAny(o.Freeze, name) {
+			if !glob.MatchAny(o.Freeze, name) {
 				seen[name] = true
 				names = append(names, name)
 			}
@@ -233,7 +234,7 @@ func (p *pass) matchWrt(o *Objective) ([]string, error) {
 			add(pat)
 		} else {
 			for _, name := range candidates {
-				if Match(pat, name) {
+				if glob.Match(pat, name) {
 					add(name)
 				}
 			}
@@ -247,7 +248,7 @@ func (p *pass) matchWrt(o *Objective) ([]string, error) {
 
 func anyMatch(seen map[string]bool, pat string) bool {
 	for name := range seen {
-		if Match(pat, name) {
+		if glob.Match(pat, name) {
 			return true
 		}
 	}

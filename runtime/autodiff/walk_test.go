@@ -206,23 +206,3 @@ func TestOldOpset(t *testing.T) {
 		t.Errorf("the gradient imports opset %d", got)
 	}
 }
-
-// TestMatch fixes the meaning of patterns.
-func TestMatch(t *testing.T) {
-	cases := []struct {
-		pattern, name string
-		want          bool
-	}{
-		{"*", "", true}, {"*", "a/b.c", true}, {"", "", true}, {"", "a", false}, {"fc?.weight", "fc1.weight", true}, {"fc?.weight", "fc.weight", false},
-		{"*.weight", "a.b.weight", true}, {"*.weight", "weight", false}, {"a*b*c", "a--b--b-c", true}, {"a*b*c", "a--b--b-", false}, {"a", "A", false},
-		{"**a", "ba", true}, {"a?", "a", false},
-	}
-	for _, c := range cases {
-		if got := autodiff.Match(c.pattern, c.name); got != c.want {
-			t.Errorf("Match(%q, %q) = %v", c.pattern, c.name, got)
-		}
-	}
-	if len(cases) != 13 {
-		t.Errorf("%d cases", len(cases))
-	}
-}

@@ -24,7 +24,7 @@ type Config struct {
 	// pattern of NoDecay. It is added to the gradient by sgd, rmsprop and adam,
 	// and decoupled from it (scaled by the learning rate) in adamw, lamb and lion.
 	Decay   float64  `yaml:"decay,omitempty"`
-	NoDecay []string `yaml:"no_decay,omitempty"` // see Match; e.g. "*.bias"
+	NoDecay []string `yaml:"no_decay,omitempty"` // see glob.Match; e.g. "*.bias"
 
 	// Overrides change parameters that match; the first match counts.
 	Overrides []Override `yaml:"overrides,omitempty"`
@@ -49,7 +49,7 @@ type Config struct {
 // Override gives the parameters that match one of the patterns a learning rate
 // or decay of their own.
 type Override struct {
-	Params  []string `yaml:"params"`             // patterns, see Match
+	Params  []string `yaml:"params"`             // patterns, see glob.Match
 	LRScale float64  `yaml:"lr_scale,omitempty"` // multiplies the learning rate; 0 means 1
 	Decay   *float64 `yaml:"decay,omitempty"`    // replaces the decay
 }

@@ -2,6 +2,7 @@ package optim
 
 import (
 	"fmt"
+	"onnxrl/runtime/glob"
 	"slices"
 )
 
@@ -10,37 +11,6 @@ type Param struct {
 	Name   string
 	Offset int
 	Len    int
-}
-
-// Match reports whether name matches pattern: * stands for any run of
-// characters, dots and slashes included, and ? for any one character, so that
-// "*.bias" matches "layers.0.bias".
-func Match(pattern, name string) bool {
-	p, n := []rune(pattern), []rune(name)
-	// On a mismatch, the latest star takes one more character.
-	star, mark, i, j := -1, 0, 0, 0
-	for j < len(n) {
-		switch {
-		case i < len(p) && p[i] == '*':
-			star, mark = i, j
-			i++
-		case i < len(p) && (p[i] == '?' || p[i] == n[j]):
-			i, j = i+1, j+1
-		case star >= 0:
-			mark++
-			i, j = star+1, mark
-		default:
-			return false
-		}
-	}
-	for i < len(p) && p[i] == '*' {
-		i++
-	}
-	return i == len(p)
-}
-
-func matchAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, name) })
 }
 
 // Unmatched returns the patterns of c that match none of list, in order: most
@@ -52,7 +22,7 @@ func (c Config) Unmatched(list []Param) []string {
 		patterns = append(patterns, o.Params...)
 	}
 	for _, p := range patterns {
-		if !slices.ContainsFunc(list, func(q Param) bool { return Match(p, q.Name) }) {
+		if !slices.ContainsFunc(list, func(q Param) bool { return glob.Match(p, q.Name) }) {
 			out = append(out, p)
 		}
 	}
@@ -115,11 +85,11 @@ func Groups(c Config, params, grads []float32, list []Param) ([]Group, error) {
 // group returns the group of p alone, without its slices.
 func (c Config) group(p Param) Group {
 	g := Group{Offset: p.Offset, LRScale: 1, Decay: float32(c.Decay), Members: []Param{p}}
-	if matchAny(c.NoDecay, p.Name) {
+	if glob.MatchAny(c.NoDecay, p.Name) {
 		g.Decay = 0
 	}
 	for _, o := range c.Overrides {
-		if !matchAny(o.Params, p.Name) {
+		if !glob.MatchAny(o.Params, p.Name) {
 			continue
 		}
 		if o.LRScale != 0 {

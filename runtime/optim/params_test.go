@@ -8,27 +8,6 @@ import (
 	"testing"
 )
 
-func TestMatch(t *testing.T) {
-	cases := []struct {
-		pattern, name string
-		want          bool
-	}{
-		{"*.bias", "layers.0.bias", true}, {"*.bias", "a/b.bias", true}, {"*.bias", "bias", false},
-		{"*bias", "bias", true}, {"*.bias", "layers.0.bias2", false}, {"layers.?.w", "layers.3.w", true},
-		{"layers.?.w", "layers.13.w", false}, {"*", "", true}, {"", "", true}, {"", "a", false},
-		{"a*b*c", "aXbYbZc", true}, {"a*b*c", "aXcYb", false}, {"**x", "abx", true}, {"norm*", "layer.norm", false},
-		{"*norm*", "layer.norm.weight", true}, {"?", "é", true},
-	}
-	for _, c := range cases {
-		if got := Match(c.pattern, c.name); got != c.want {
-			t.Errorf("Match(%q, %q) = %v", c.pattern, c.name, got)
-		}
-	}
-	if len(cases) != 16 {
-		t.Fatalf("%d cases, want 16", len(cases))
-	}
-}
-
 func TestGroups(t *testing.T) {
 	params, grads := make([]float32, 256), make([]float32, 256)
 	list := []Param{
