@@ -2,9 +2,9 @@ package models
 
 import (
 	"fmt"
+	"onnxrl/runtime/glob"
 	"slices"
 
-	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/onnx"
 )
 
@@ -33,7 +33,7 @@ func Untie(m *onnx.Model, patterns []string) (*onnx.Model, error) {
 	for _, pat := range patterns {
 		hit := false
 		for _, t := range c.Graph.Initializer {
-			if autodiff.Match(pat, t.Name) && uses[t.Name].nodes > 1 {
+			if glob.Match(pat, t.Name) && uses[t.Name].nodes > 1 {
 				tied[t.Name], hit = t, true
 			}
 		}
