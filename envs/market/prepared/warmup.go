@@ -96,7 +96,6 @@ func (r *WarmupReport) symbol(a *aligned, n int) {
 	for first < len(p.Times) && p.Status[p.Index(first, n)] == bars.Unlisted {
 		first++
 	}
-	count := len(p.Times) - first
 	width := len(a.features.Columns())
 	run := func(from, to int, visit func(t int, row []float64)) {
 		s, row := a.features.Stream(), make([]float64, width)
@@ -106,12 +105,19 @@ func (r *WarmupReport) symbol(a *aligned, n int) {
 		}
 	}
 	// The full run gives the values to compare with and the spread of each feature.
+	// Values are compared where the stock is traded: after it is gone nobody uses them.
+	var traded []int
+	for t := range p.Times {
+		if p.Status[p.Index(t, n)] == bars.Traded {
+			traded = append(traded, t)
+		}
+	}
 	ends := map[int][]float64{}
-	for k := 1; k <= warmupEnds; k++ {
-		ends[first+count*k/warmupEnds-1] = nil
+	for k := 1; k <= warmupEnds && len(traded) >= warmupEnds; k++ {
+		ends[traded[len(traded)*k/warmupEnds-1]] = nil
 	}
 	sum, square, seen := make([]float64, width), make([]float64, width), make([]float64, width)
-	if count > 0 {
+	if len(ends) > 0 {
 		run(first, len(p.Times)-1, func(t int, row []float64) {
 			if _, ok := ends[t]; ok {
 				ends[t] = slices.Clone(row)
