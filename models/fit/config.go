@@ -17,7 +17,7 @@ type Config struct {
 	// Bind gives numbers to symbolic extents of the model other than the batch.
 	Bind map[string]int `yaml:"bind,omitempty"`
 	Data Data           `yaml:"data"`
-	// Loss lists the terms of the loss. A single term may leave its output out when the model has one output.
+	// Loss lists the terms of the loss. A single term may leave its output out when the model has one output, or the data targets of one.
 	Loss []loss.Term `yaml:"loss"`
 
 	// Train and Freeze are patterns of parameter names (* matches any run of characters). With LoRA, only adapters and what Train matches are trained.

@@ -74,8 +74,15 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 		return nil, fmt.Errorf("no parameter is trainable: the model has %d (float32 initializers of its main graph count, the values of Constant nodes do not), and the train and freeze patterns leave none",
 			len(g.served.Specs))
 	}
-	if len(cfg.Loss) == 1 && cfg.Loss[0].Output == "" && len(m.Graph.Output) == 1 {
-		cfg.Loss[0].Output = m.Graph.Output[0].Name
+	if len(cfg.Loss) == 1 && cfg.Loss[0].Output == "" {
+		switch {
+		case len(m.Graph.Output) == 1:
+			cfg.Loss[0].Output = m.Graph.Output[0].Name
+		case len(cfg.Data.Targets) == 1:
+			for name := range cfg.Data.Targets {
+				cfg.Loss[0].Output = name
+			}
+		}
 	}
 	for _, v := range m.Graph.Output {
 		t, _ := v.TensorType()

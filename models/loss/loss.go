@@ -38,6 +38,8 @@ type Term struct {
 	Delta float64 `yaml:"delta"`
 	// LabelSmoothing of "cross_entropy" mixes the targets with the uniform distribution; in [0, 1).
 	LabelSmoothing float64 `yaml:"label_smoothing"`
+	// Axis of "cross_entropy" is the axis of the classes; -1 is the last, as language models have it. 0 means 1, PyTorch's.
+	Axis int `yaml:"axis"`
 	// Path of a model file for kind "onnx": its inputs are called "prediction" and "target", its one output is the loss per sample, float32[batch], or a scalar mean.
 	Path string `yaml:"path"`
 	// Model is the loss graph of kind "onnx" when it is built in memory; Path is then ignored.
@@ -101,6 +103,7 @@ func (t Term) Validate() error {
 	p.Check(t.Kind == "huber" || t.Delta == 0, "delta", "is used by kind huber only")
 	p.Check(t.LabelSmoothing >= 0 && t.LabelSmoothing < 1, "label_smoothing", "is %g, expected a number in [0, 1)", t.LabelSmoothing)
 	p.Check(t.Kind == "cross_entropy" || t.LabelSmoothing == 0, "label_smoothing", "is used by kind cross_entropy only")
+	p.Check(t.Kind == "cross_entropy" || t.Axis == 0, "axis", "is used by kind cross_entropy only")
 	return p.Err()
 }
 
@@ -136,6 +139,9 @@ func Attach(m *onnx.Model, terms []Term) (*onnx.Model, []string, error) {
 			var names []string
 			for _, v := range m.Graph.Output {
 				names = append(names, v.Name)
+			}
+			if t.Output == "" {
+				return nil, nil, fmt.Errorf("attach loss, term %d: it does not say which output it is on; the model has %s", i, strings.Join(names, ", "))
 			}
 			return nil, nil, fmt.Errorf("attach loss, term %d: the model has no output %q; it has %s", i, t.Output, strings.Join(names, ", "))
 		}

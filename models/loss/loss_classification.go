@@ -2,30 +2,38 @@ package loss
 
 import (
 	"fmt"
+	"slices"
 
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
 )
 
-// crossEntropy takes logits [batch, classes, …] and int64 class indices [batch, …]. It also reports the accuracy.
+// crossEntropy takes logits [batch, classes, …], or with the classes on another axis, and int64 class indices of the same shape without that axis. It also reports the accuracy.
 func crossEntropy(b *builder) (onnx.Value, map[string]onnx.Value, error) {
 	t := b.env.Type(b.y)
-	if len(t.Dims) < 2 || !t.Dims[1].IsKnown() {
-		return "", nil, fmt.Errorf("the prediction is %v, expected float32[batch,classes,…] with a known number of classes", t)
+	axis := b.term.Axis
+	switch {
+	case axis == 0:
+		axis = 1
+	case axis < 0:
+		axis += len(t.Dims)
 	}
-	classes := t.Dims[1].Value
-	tt := onnx.TensorType{DType: tensor.Int64, Ranked: true, Dims: append([]onnx.Dim{t.Dims[0]}, t.Dims[2:]...)}
+	if axis < 1 || axis >= len(t.Dims) || !t.Dims[axis].IsKnown() {
+		return "", nil, fmt.Errorf("the prediction is %v, expected a known number of classes on axis %d, after the batch", t, max(axis, 1))
+	}
+	classes := t.Dims[axis].Value
+	tt := onnx.TensorType{DType: tensor.Int64, Ranked: true, Dims: slices.Delete(slices.Clone(t.Dims), axis, axis+1)}
 	target := b.declare(tt)
-	logp := b.Op("LogSoftmax", []onnx.Value{b.y}, onnx.AttrInt("axis", 1))
-	index := b.bin("Unsqueeze", target, b.Ints(1))
-	picked := b.Op("GatherElements", []onnx.Value{logp, index}, onnx.AttrInt("axis", 1))
-	nll := b.un("Neg", b.bin("Squeeze", picked, b.Ints(1)))
+	logp := b.Op("LogSoftmax", []onnx.Value{b.y}, onnx.AttrInt("axis", axis))
+	index := b.bin("Unsqueeze", target, b.Ints(axis))
+	picked := b.Op("GatherElements", []onnx.Value{logp, index}, onnx.AttrInt("axis", axis))
+	nll := b.un("Neg", b.bin("Squeeze", picked, b.Ints(axis)))
 	if s := float32(b.term.LabelSmoothing); s > 0 {
 		// (1−s)·nll + s·mean over classes of −log p.
-		all := b.Op("ReduceSum", []onnx.Value{logp, b.Ints(1)}, onnx.AttrInt("keepdims", 0))
+		all := b.Op("ReduceSum", []onnx.Value{logp, b.Ints(axis)}, onnx.AttrInt("keepdims", 0))
 		nll = b.bin("Add", b.bin("Mul", nll, b.Float(1-s)), b.bin("Mul", all, b.Float(-s/float32(classes))))
 	}
-	best := b.Op("ArgMax", []onnx.Value{b.y}, onnx.AttrInt("axis", 1), onnx.AttrInt("keepdims", 0))
+	best := b.Op("ArgMax", []onnx.Value{b.y}, onnx.AttrInt("axis", axis), onnx.AttrInt("keepdims", 0))
 	hit := b.Op("Cast", []onnx.Value{b.bin("Equal", best, target)}, onnx.AttrInt("to", int(tensor.Float32)))
 	return b.perSample(nll), map[string]onnx.Value{"accuracy": b.perSample(hit)}, nil
 }

@@ -69,6 +69,7 @@ func TestLossesEqualPyTorch(t *testing.T) {
 	y2 := tensor.Of([]float32{0, 1, 2.5, -0.4, -0.5, 0.7}, 3, 2)
 	logits := tensor.Of([]float32{2, -1, 0.5, 0.1, 0.2, 0.3, -2, 1, 4}, 3, 3)
 	labels := tensor.Of([]int64{0, 2, 1}, 3)
+	sequence, next := tensor.Of([]float32{2, -1, 0.5, 0.1, 0.2, 0.3, -2, 1, 4, 1, 0.5, -0.5}, 2, 3, 2), tensor.Of([]int64{0, 2, 1, 1}, 2, 2)
 	p2 := tensor.Of([]float32{0.9, 0.2, 0.4, 0.6, 0.05, 0.5}, 3, 2)
 	bits := tensor.Of([]float32{1, 0, 1, 1, 0, 0}, 3, 2)
 	huberWant := func(delta float64) float64 {
@@ -96,6 +97,9 @@ func TestLossesEqualPyTorch(t *testing.T) {
 		{Term{Kind: "huber", Delta: 0.3}, x2, y2, []int{2}, huberWant(0.3), nil},
 		{Term{Kind: "cross_entropy"}, logits, labels, []int{3}, 1.4314002, map[string]float64{"accuracy": 2.0 / 3}},
 		{Term{Kind: "cross_entropy", LabelSmoothing: 0.1}, logits, labels, []int{3}, 1.4847335, nil},
+		{Term{Kind: "cross_entropy"}, sequence, next, []int{3, 2}, 0.4742527, nil},
+		{Term{Kind: "cross_entropy", Axis: 1}, sequence, next, []int{3, 2}, 0.4742527, nil},
+		{Term{Kind: "cross_entropy", Axis: -1, LabelSmoothing: 0.1}, sequence, tensor.Of([]int64{1, 0, 1, 0, 0, 1}, 2, 3), []int{3, 2}, 1.4069059, map[string]float64{"accuracy": 0.5}},
 		{Term{Kind: "bce"}, p2, bits, []int{2}, 0.4166768, nil},
 		{Term{Kind: "bce_logits"}, x2, bits, []int{2}, 0.4471315, nil},
 		{Term{Kind: "mse", Weight: 2.5}, x2, y2, []int{2}, 2.5 * mseOf(x2, y2), nil},
@@ -185,7 +189,7 @@ func TestBadTermsAreNamed(t *testing.T) {
 	}{
 		{identity(t, 2), Term{Output: "z", Kind: "mse"}, `no output "z"; it has y`},
 		{identity(t, 2), Term{Output: "y", Kind: "l2"}, `is "l2"`},
-		{identity(t), Term{Output: "y", Kind: "cross_entropy"}, "known number of classes"},
+		{identity(t), Term{Output: "y", Kind: "cross_entropy"}, "known number of classes on axis 1"},
 		{identity(t, 2), Term{Output: "y", Kind: "onnx"}, "needs the file"},
 		{identity(t, 2), Term{Output: "y", Kind: "mse", Weight: math.NaN()}, "weight"},
 		{identity(t, 2), Term{Output: "y", Kind: "cross_entropy", LabelSmoothing: 1}, "label_smoothing"},
