@@ -110,7 +110,7 @@ func printManifest(out io.Writer, m *prepared.Manifest) error {
 	for _, r := range m.Ranges {
 		fmt.Fprintf(w, "%s\t%d bars\t%s to %s, %d of %d assets tradable\n", r.Name, r.Bars, r.From, r.To, r.Tradable, m.N)
 	}
-	fmt.Fprintf(w, "data\t%s\t%.1f MB\n", m.DataSHA256[:min(12, len(m.DataSHA256))], float64(m.Files.Features.Bytes+m.Files.Prices.Bytes)/1e6)
+	fmt.Fprintf(w, "data\t%s\t%.2f MB\n", m.DataSHA256[:min(12, len(m.DataSHA256))], float64(m.Files.Features.Bytes+m.Files.Prices.Bytes)/1e6)
 	if err := w.Flush(); err != nil {
 		return err
 	}
