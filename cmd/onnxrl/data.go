@@ -55,13 +55,13 @@ func (a *app) dataPrepareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prepare CONFIG.yaml",
 		Short: "Compute features and store the data set",
-		Example: `  onnxrl data prepare experiment.yaml --out data/us16
-  onnxrl data prepare experiment.yaml --set data.window=60 --out data/us16-60`,
+		Example: `  onnxrl data prepare experiment.yaml --out runs/data/us16
+  onnxrl data prepare experiment.yaml --set data.window=60 --out runs/data/us16-60`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return a.dataPrepare(args[0], sets, out) },
 	}
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "edit the configuration, for instance --set data.window=60")
-	cmd.Flags().StringVarP(&out, "out", "o", "", "folder to write (default: data/ and the name of the configuration)")
+	cmd.Flags().StringVarP(&out, "out", "o", "", "folder to write (default: runs/data/ and the name of the configuration)")
 	return cmd
 }
 
@@ -71,7 +71,7 @@ func (a *app) dataPrepare(path string, sets []string, out string) error {
 		return err
 	}
 	if out == "" {
-		out = filepath.Join("data", strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+		out = filepath.Join("runs", "data", strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 	}
 	start := time.Now()
 	raw, err := prepared.Read(c)

@@ -12,7 +12,7 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-// Format and Version identify manifests.
+// Format and Version identify manifests. Version is raised when the manifest or what its digest covers changes.
 const (
 	Format  = "onnxrl market data"
 	Version = 1

@@ -135,7 +135,7 @@ func (m *Manifest) check() error {
 	case m.Version != Version:
 		return fmt.Errorf("it has version %d, and this program reads version %d; prepare the data again", m.Version, Version)
 	case m.T < 1 || m.N < 1 || m.F < 1 || m.W < 1 || m.W > m.T || m.T > maxValues/m.N || m.T*m.N > maxValues/m.F:
-		return fmt.Errorf("T=%d, N=%d, F=%d, W=%d are impossible", m.T, m.N, m.F, m.W)
+		return fmt.Errorf("the sizes T=%d, N=%d, F=%d, W=%d are impossible", m.T, m.N, m.F, m.W)
 	case len(m.Symbols) != m.N || len(m.Features) != m.F:
 		return fmt.Errorf("it names %d symbols and %d features, and N=%d, F=%d", len(m.Symbols), len(m.Features), m.N, m.F)
 	}
