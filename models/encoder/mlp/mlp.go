@@ -1,0 +1,104 @@
+// Package mlp is the multi-layer perceptron as an encoder: what is observed, flattened, through fully connected layers.
+//
+// Weights are orthogonal with gain √2 and biases 0, whatever the activation, as in the implementations of PPO (Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization", detail 2). Two layers of 64 with tanh are Stable-Baselines3's
+// default for PPO and A2C, and ours.
+package mlp
+
+import (
+	"fmt"
+	"math"
+
+	"onnxrl/configs"
+	"onnxrl/models/encoder"
+	"onnxrl/models/layer"
+	"onnxrl/runtime/onnx"
+)
+
+// Config describes a perceptron.
+type Config struct {
+	// Hidden are the widths of the layers; the last one is that of the features.
+	Hidden []int `yaml:"hidden"`
+	// Activation follows every layer; see layer.Activations.
+	Activation string `yaml:"activation"`
+	// Init is orthogonal, kaiming, xavier or fan_in; the last is PyTorch's default, which biases have too.
+	Init string `yaml:"init"`
+	// LayerNorm normalises the result of every layer before its activation.
+	LayerNorm bool    `yaml:"layer_norm"`
+	Dropout   float64 `yaml:"dropout"`
+}
+
+// Defaults returns two layers of 64 with tanh.
+func Defaults() Config {
+	return Config{Hidden: []int{64, 64}, Activation: "tanh", Init: "orthogonal"}
+}
+
+// Validate reports all problems.
+func (c Config) Validate() error {
+	var p configs.Problems
+	p.NotEmpty("hidden", c.Hidden)
+	for i, h := range c.Hidden {
+		p.AtLeast(fmt.Sprintf("hidden[%d]", i), h, 1)
+	}
+	p.OneOf("activation", c.Activation, layer.Activations()...)
+	p.OneOf("init", c.Init, "orthogonal", "kaiming", "xavier", "fan_in")
+	p.Check(c.Dropout >= 0 && c.Dropout < 1, "dropout", "must be in [0, 1), not %v", c.Dropout)
+	return p.Err()
+}
+
+// MLP is a perceptron.
+type MLP struct{ c Config }
+
+var _ encoder.Encoder = (*MLP)(nil)
+
+// New returns a perceptron.
+func New(c Config) (*MLP, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("mlp: %w", err)
+	}
+	return &MLP{c}, nil
+}
+
+// Config implements encoder.Encoder.
+func (e *MLP) Config() any { return e.c }
+
+// Build implements encoder.Encoder.
+func (e *MLP) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
+	if err := encoder.CheckInput(g, x, 2, 3, 4); err != nil {
+		return "", err
+	}
+	return encoder.PerAsset(g, x, func(x onnx.Value) (onnx.Value, error) {
+		if len(g.Dims(x)) == 3 {
+			x = g.Reshape(x, -1, g.Extent(x, 1)*g.Extent(x, 2))
+		}
+		for i, width := range e.c.Hidden {
+			l := g.In(fmt.Sprintf("fc%d", i))
+			weight, bias := layer.Zeros(), layer.Zeros()
+			switch gain := layer.Gain(e.c.Activation); e.c.Init {
+			case "orthogonal":
+				weight = layer.Orthogonal(math.Sqrt2)
+			case "kaiming":
+				weight = layer.Kaiming(gain)
+			case "xavier":
+				weight = layer.Xavier(gain)
+			case "fan_in":
+				weight = layer.FanIn(g.Extent(x, -1))
+				bias = weight
+			}
+			x = g.LinearBias(fmt.Sprintf("fc%d", i), x, width, weight, bias)
+			if e.c.LayerNorm {
+				x = l.LayerNorm("norm", x)
+			}
+			x = l.Dropout("drop", l.Activate(e.c.Activation, x), e.c.Dropout)
+		}
+		return x, g.Err()
+	})
+}
+
+// Kind makes perceptrons from a configuration.
+var Kind = encoder.Kind{Name: "mlp", New: func(params configs.Section) (encoder.Encoder, error) {
+	c := Defaults()
+	if err := params.Decode(&c); err != nil {
+		return nil, err
+	}
+	return New(c)
+}}

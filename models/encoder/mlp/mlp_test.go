@@ -1,0 +1,31 @@
+package mlp_test
+
+import (
+	"testing"
+
+	"onnxrl/models/encoder/encodertest"
+	"onnxrl/models/encoder/mlp"
+)
+
+func TestConformance(t *testing.T) {
+	n := 0
+	for _, c := range []mlp.Config{
+		mlp.Defaults(),
+		{Hidden: []int{24, 12}, Activation: "gelu", Init: "fan_in", LayerNorm: true, Dropout: 0.5},
+		{Hidden: []int{16}, Activation: "silu", Init: "xavier"},
+		{Hidden: []int{16}, Activation: "tanh", Init: "kaiming"},
+	} {
+		e, err := mlp.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: engines(t), Shapes: [][]int{{7}, {4, 3}, {4, 2, 3}}})
+		if (r.Masks > 0) != (c.Dropout > 0) || r.Assets == 0 {
+			t.Errorf("%+v: %+v", c, r)
+		}
+		n++
+	}
+	if n != 4 {
+		t.Errorf("%d configurations", n)
+	}
+}

@@ -1,0 +1,136 @@
+// Package transformer is a transformer encoder over the steps of a window (Vaswani et al. 2017, arXiv 1706.03762).
+//
+// A linear layer to the model's width, positions added, blocks of attention and feed-forward with the normalisation first (Xiong et al. 2020, arXiv 2002.04745), a last normalisation, and pooling over time. With causal: true a step attends to itself
+// and to earlier ones only. Weights are drawn by Xavier's rule, biases are 0, learned positions normal with deviation 0.02, and normalisations begin as the identity.
+//
+// Windows cannot share features: the position of a bar, and what it attends to, depend on where the window begins.
+package transformer
+
+import (
+	"fmt"
+	"math"
+
+	"onnxrl/configs"
+	"onnxrl/models/encoder"
+	"onnxrl/models/layer"
+	"onnxrl/runtime/onnx"
+)
+
+// Config describes a transformer.
+type Config struct {
+	// DModel is the width of the blocks and of the features.
+	DModel  int `yaml:"d_model"`
+	NLayers int `yaml:"n_layers"`
+	NHeads  int `yaml:"n_heads"`
+	// FFMult is the width of the feed-forward part in multiples of DModel.
+	FFMult     int    `yaml:"ff_mult"`
+	Activation string `yaml:"activation"`
+	// Positions are learned, sinusoidal or none.
+	Positions string `yaml:"positions"`
+	Causal    bool   `yaml:"causal"`
+	// Pool is last, mean or max.
+	Pool    string  `yaml:"pool"`
+	Dropout float64 `yaml:"dropout"`
+}
+
+// Defaults returns three causal blocks of 128 with four heads.
+func Defaults() Config {
+	return Config{DModel: 128, NLayers: 3, NHeads: 4, FFMult: 2, Activation: "gelu", Positions: "learned", Causal: true, Pool: "last"}
+}
+
+// Validate reports all problems.
+func (c Config) Validate() error {
+	var p configs.Problems
+	p.AtLeast("d_model", c.DModel, 1)
+	p.AtLeast("n_layers", c.NLayers, 1)
+	p.AtLeast("n_heads", c.NHeads, 1)
+	p.Check(c.NHeads < 1 || c.DModel%c.NHeads == 0, "n_heads", "must divide d_model, %d, but is %d", c.DModel, c.NHeads)
+	p.AtLeast("ff_mult", c.FFMult, 1)
+	p.OneOf("activation", c.Activation, layer.Activations()...)
+	p.OneOf("positions", c.Positions, "learned", "sinusoidal", "none")
+	p.OneOf("pool", c.Pool, layer.Pools()...)
+	p.Check(c.Dropout >= 0 && c.Dropout < 1, "dropout", "must be in [0, 1), not %v", c.Dropout)
+	return p.Err()
+}
+
+// Transformer is a stack of attention blocks.
+type Transformer struct{ c Config }
+
+var _ encoder.Sequencer = (*Transformer)(nil)
+
+// New returns a transformer.
+func New(c Config) (*Transformer, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("transformer: %w", err)
+	}
+	return &Transformer{c}, nil
+}
+
+// Config implements encoder.Encoder.
+func (e *Transformer) Config() any { return e.c }
+
+// Causal implements encoder.Sequencer.
+func (e *Transformer) Causal() bool { return e.c.Causal }
+
+// BuildSequence implements encoder.Sequencer.
+func (e *Transformer) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
+	if err := encoder.CheckInput(g, x, 3, 4); err != nil {
+		return "", err
+	}
+	if len(g.Dims(x)) == 3 {
+		return e.blocks(g, x)
+	}
+	n := g.Extent(x, 2)
+	y, err := e.blocks(g, g.FoldAxis(x, 2))
+	if err != nil {
+		return "", err
+	}
+	// [batch·N, W, D] -> [batch, N, W, D] -> [batch, W, N, D].
+	return g.Transpose(g.UnfoldAxis(y, n), 0, 2, 1, 3), g.Err()
+}
+
+// blocks builds for x [rows, W, F].
+func (e *Transformer) blocks(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
+	steps := g.Extent(x, 1)
+	x = g.Linear("embed", x, e.c.DModel, layer.Xavier(1))
+	switch e.c.Positions {
+	case "learned":
+		x = g.Add(x, g.Param("positions", layer.Normal(0.02), steps, e.c.DModel))
+	case "sinusoidal":
+		// The features are scaled up so that the positions, which are of size 1, do not drown them (section 3.4 of the paper).
+		x = g.Add(g.Scale(x, math.Sqrt(float64(e.c.DModel))), g.Sinusoids(steps, e.c.DModel))
+	}
+	x = g.Dropout("drop", x, e.c.Dropout)
+	var bias onnx.Value
+	if e.c.Causal {
+		bias = g.CausalBias(steps)
+	}
+	block := layer.Block{Heads: e.c.NHeads, FF: e.c.FFMult, Activation: e.c.Activation, Dropout: e.c.Dropout}
+	for i := range e.c.NLayers {
+		x = g.TransformerBlock(fmt.Sprintf("block%d", i), x, bias, block)
+	}
+	return g.LayerNorm("norm", x), g.Err()
+}
+
+// Build implements encoder.Encoder.
+func (e *Transformer) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
+	if err := encoder.CheckInput(g, x, 3, 4); err != nil {
+		return "", err
+	}
+	return encoder.PerAsset(g, x, func(x onnx.Value) (onnx.Value, error) {
+		y, err := e.blocks(g, x)
+		if err != nil {
+			return "", err
+		}
+		return g.PoolTime(y, layer.Pool(e.c.Pool)), g.Err()
+	})
+}
+
+// Kind makes transformers from a configuration.
+var Kind = encoder.Kind{Name: "transformer", New: func(params configs.Section) (encoder.Encoder, error) {
+	c := Defaults()
+	if err := params.Decode(&c); err != nil {
+		return nil, err
+	}
+	return New(c)
+}}

@@ -1,0 +1,34 @@
+package transformer_test
+
+import (
+	"testing"
+
+	"onnxrl/models/encoder/encodertest"
+	"onnxrl/models/encoder/transformer"
+)
+
+func TestConformance(t *testing.T) {
+	n := 0
+	for _, change := range []func(c *transformer.Config){
+		func(c *transformer.Config) {},
+		func(c *transformer.Config) { c.Positions, c.Pool, c.NLayers = "sinusoidal", "mean", 2 },
+		func(c *transformer.Config) { c.Causal, c.Positions, c.Pool = false, "none", "mean" },
+		func(c *transformer.Config) { c.Causal, c.Pool, c.Dropout, c.Activation = false, "last", 0.1, "tanh" },
+	} {
+		c := transformer.Defaults()
+		c.DModel, c.NLayers, c.NHeads = 8, 1, 2
+		change(&c)
+		e, err := transformer.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: engines(t), Shapes: [][]int{{5, 3}, {4, 2, 3}}})
+		if r.Causal == 0 || (r.Masks > 0) != (c.Dropout > 0) {
+			t.Errorf("%+v: %+v", c, r)
+		}
+		n++
+	}
+	if n != 4 {
+		t.Errorf("%d configurations", n)
+	}
+}

@@ -1,0 +1,126 @@
+package layer
+
+import (
+	"fmt"
+	"strings"
+
+	"onnxrl/models"
+	"onnxrl/runtime/onnx"
+)
+
+// Splice appends a foreign model to the network: its input becomes x, its nodes and weights are called after the scope, and the value of its output is returned; other outputs are dropped. The model's parameters, as models.FromModel finds
+// them, become parameters with the roles that the options give. m, which is not changed and whose weights are shared, must have the one input. Its symbolic extents become those of x. Where the two use different opsets, the older one is upgraded.
+func (g *Graph) Splice(m *onnx.Model, input, output, x onnx.Value, o models.Options) onnx.Value {
+	if g.Err() != nil {
+		return x
+	}
+	v, err := g.splice(m, input, output, x, o)
+	if err != nil {
+		g.Failf("%w", err)
+		return x
+	}
+	return v
+}
+
+func (g *Graph) splice(m *onnx.Model, input, output, x onnx.Value, o models.Options) (onnx.Value, error) {
+	m, err := onnx.Extract(m, []onnx.Value{input}, []onnx.Value{output}, nil)
+	if err != nil {
+		return "", err
+	}
+	own, err := g.s.b.Model()
+	if err != nil {
+		return "", err
+	}
+	if opset := m.Opset(onnx.DomainStandard); opset > own.Opset(onnx.DomainStandard) {
+		if own, err = g.raise(opset); err != nil {
+			return "", err
+		}
+	}
+	if m, err = onnx.Upgrade(m, own.Opset(onnx.DomainStandard)); err != nil {
+		return "", err
+	}
+	// Which weights are parameters is decided by the model's own names, before they change.
+	net, values, err := models.FromModel(m, o)
+	if err != nil {
+		return "", err
+	}
+	scope := strings.Join(g.path, "/")
+	if g.reuse {
+		scope = string(g.s.b.Fresh(scope + "/again"))
+	}
+	specs := map[onnx.Value]models.Spec{}
+	for _, s := range net.Specs {
+		specs[onnx.Value(s.Name)] = s
+	}
+	constants := map[onnx.Value]bool{}
+	for _, t := range m.Graph.Initializer {
+		if _, ok := specs[onnx.Value(t.Name)]; !ok {
+			constants[onnx.Value(t.Name)] = true
+		}
+	}
+	rename := func(v onnx.Value) onnx.Value {
+		switch _, param := specs[v]; {
+		case v == input:
+			return x
+		case param:
+			return onnx.Value(g.Name(string(v)))
+		case constants[v]:
+			// The prefix tells readers of the finished file that this is no parameter.
+			return onnx.Value("const/"+scope+"/") + v
+		}
+		return onnx.Value(scope+"/") + v
+	}
+	renamed, err := onnx.Rename(m, rename)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range renamed.OpsetImport {
+		switch have := own.Opset(s.Domain); {
+		case have == 0:
+			own.SetOpset(onnx.NormalizeDomain(s.Domain), int(s.Version))
+		case have != int(s.Version):
+			return "", fmt.Errorf("it imports version %d of the operators of domain %q, the network version %d", s.Version, s.Domain, have)
+		}
+	}
+	own.IrVersion = max(own.IrVersion, renamed.IrVersion)
+	for i, t := range m.Graph.Initializer {
+		if spec, ok := specs[onnx.Value(t.Name)]; ok {
+			g.adopt(spec, values[t.Name])
+		} else if g.s.b.Claim(renamed.Graph.Initializer[i].Name) {
+			own.Graph.Initializer = append(own.Graph.Initializer, renamed.Graph.Initializer[i])
+		}
+	}
+	for _, t := range renamed.Graph.SparseInitializer {
+		if g.s.b.Claim(t.GetValues().GetName()) {
+			own.Graph.SparseInitializer = append(own.Graph.SparseInitializer, t)
+		}
+	}
+	for _, n := range renamed.Graph.Node {
+		if n.Name == "" && len(n.Output) > 0 {
+			n.Name = n.Output[0]
+		} else {
+			n.Name = scope + "/" + n.Name
+		}
+		for _, v := range n.Output {
+			if v != "" && !g.s.b.Claim(v) {
+				return "", g.Err()
+			}
+		}
+		g.s.b.Append(n)
+	}
+	return rename(output), g.Err()
+}
+
+// raise upgrades what has been built so far.
+func (g *Graph) raise(opset int) (*onnx.Model, error) {
+	m, err := g.s.b.Model()
+	if err != nil {
+		return nil, err
+	}
+	if m, err = onnx.Upgrade(m, opset); err != nil {
+		return nil, err
+	}
+	g.s.b = onnx.Extend(m)
+	g.s.follow(g)
+	return g.s.b.Model()
+}
