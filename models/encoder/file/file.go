@@ -1,0 +1,198 @@
+// Package file makes an encoder of any ONNX model: exported from PyTorch, trained by onnxrl fit, or written by hand.
+//
+//	encoder: {kind: file, path: my.onnx}
+//
+// # What the model must be
+//
+// One float32 input of the observation's form, [batch, F] or [batch, W, F], and an output [batch, D] of float32; of several, the configuration names one. Its batch must be a symbolic extent (in PyTorch, dynamic_axes or dynamic_shapes); other symbolic extents take the
+// observation's. With layout: channels_first the model gets [batch, F, W], as PyTorch's convolutions want it. An output [batch, W', D] is pooled over time when pool says how. Older opsets are upgraded; a newer one upgrades the network.
+//
+// Weights become parameters called after the scope ("encoder.fc1.weight"), by the rules of models.FromModel, and are trained together with the rest unless freeze or train say otherwise. BatchNormalization and Dropout are put into evaluation form: statistics of the batch would make the
+// same observation look different while acting and while learning.
+package file
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"onnxrl/configs"
+	"onnxrl/models"
+	"onnxrl/models/encoder"
+	"onnxrl/models/layer"
+	"onnxrl/models/trainmode"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// Config names a model.
+type Config struct {
+	// Path of the ONNX file.
+	Path string `yaml:"path"`
+	// Input and Output name the model's values; empty is the only one there is.
+	Input  string `yaml:"input"`
+	Output string `yaml:"output"`
+	// Layout of windows is channels_last, [batch, W, F], or channels_first, [batch, F, W].
+	Layout string `yaml:"layout"`
+	// Pool is how an output [batch, W, D] loses its time: last, mean or max; empty expects [batch, D].
+	Pool string `yaml:"pool"`
+	// Options choose which of the model's parameters are trained, by their names in the file.
+	models.Options `yaml:",inline"`
+}
+
+// Defaults returns a configuration without a path.
+func Defaults() Config { return Config{Layout: "channels_last"} }
+
+// Validate reports all problems.
+func (c Config) Validate() error {
+	var p configs.Problems
+	p.NotEmpty("path", c.Path)
+	p.OneOf("layout", c.Layout, "channels_last", "channels_first")
+	if c.Pool != "" {
+		p.OneOf("pool", c.Pool, layer.Pools()...)
+	}
+	return p.Err()
+}
+
+// File is an encoder read from a file.
+type File struct {
+	c             Config
+	model         *onnx.Model
+	input, output *onnx.ValueInfo
+}
+
+var _ encoder.Encoder = (*File)(nil)
+
+// New reads and checks the file.
+func New(c Config) (*File, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("encoder file: %w", err)
+	}
+	m, err := onnx.Load(c.Path)
+	if err != nil {
+		return nil, fmt.Errorf("encoder file: %w", err)
+	}
+	return FromModel(m, c)
+}
+
+// FromModel makes an encoder of a model in memory, which must not be changed any more; the configuration's path only names it in errors.
+func FromModel(m *onnx.Model, c Config) (*File, error) {
+	e, err := fromModel(m, c)
+	if err != nil {
+		return nil, fmt.Errorf("encoder file %s: %w", filepath.Base(c.Path), err)
+	}
+	return e, nil
+}
+
+func fromModel(m *onnx.Model, c Config) (*File, error) {
+	if m.GetGraph() == nil {
+		return nil, fmt.Errorf("the model has no graph")
+	}
+	m, err := onnx.InlineFunctions(m)
+	if err != nil {
+		return nil, err
+	}
+	if m, _, err = trainmode.Evaluation(m); err != nil {
+		return nil, err
+	}
+	e := &File{c: c, model: m}
+	if e.input, err = choose("input", c.Input, m.Graph.Inputs()); err != nil {
+		return nil, err
+	}
+	if e.output, err = choose("output", c.Output, m.Graph.Output); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// choose finds the named value, or the only one.
+func choose(what, name string, list []*onnx.ValueInfo) (*onnx.ValueInfo, error) {
+	names := make([]string, len(list))
+	for i, v := range list {
+		if names[i] = v.Name; v.Name == name {
+			return v, nil
+		}
+	}
+	switch {
+	case name != "":
+		return nil, fmt.Errorf("it has no %s %q, only %s", what, name, strings.Join(names, ", "))
+	case len(list) != 1:
+		return nil, fmt.Errorf("it has %d %ss (%s): name one with %s: …", len(list), what, strings.Join(names, ", "), what)
+	}
+	return list[0], nil
+}
+
+// Config implements encoder.Encoder.
+func (e *File) Config() any { return e.c }
+
+// Build implements encoder.Encoder.
+func (e *File) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
+	if err := encoder.CheckInput(g, x, 2, 3, 4); err != nil {
+		return "", err
+	}
+	z, err := encoder.PerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.build(g, x) })
+	if err != nil {
+		return "", fmt.Errorf("encoder file %s: %w", filepath.Base(e.c.Path), err)
+	}
+	return z, nil
+}
+
+func (e *File) build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
+	if e.c.Layout == "channels_first" && len(g.Dims(x)) == 3 {
+		x = g.Transpose(x, 0, 2, 1)
+	}
+	if err := e.checkInput(g.Type(x)); err != nil {
+		return "", err
+	}
+	z := g.Splice(e.model, onnx.Value(e.input.Name), onnx.Value(e.output.Name), x, e.c.Options)
+	if err := g.Err(); err != nil {
+		return "", err
+	}
+	t := g.Type(z)
+	if e.c.Pool != "" && len(t.Dims) == 3 && t.Dims[1].IsKnown() {
+		z = g.PoolTime(z, layer.Pool(e.c.Pool))
+		t = g.Type(z)
+	}
+	if t.DType != tensor.Float32 || len(t.Dims) != 2 || !t.Dims[1].IsKnown() {
+		hint := ""
+		if len(t.Dims) == 3 && e.c.Pool == "" {
+			hint = "; pool: last, mean or max would drop the time axis"
+		}
+		return "", fmt.Errorf("for observations %v its output %q is %v, expected float32[%s,features]%s", g.Type(x), e.output.Name, t, layer.Batch, hint)
+	}
+	if d, in := t.Dims[0], g.Type(x).Dims[0]; d.IsKnown() && d != in {
+		return "", fmt.Errorf("its output %q is %v whatever the batch: export it with a symbolic batch", e.output.Name, t)
+	}
+	return z, nil
+}
+
+// checkInput compares the model's input with what it is given.
+func (e *File) checkInput(have onnx.TensorType) error {
+	want, ok := e.input.TensorType()
+	fits := ok && want.DType == have.DType && (!want.Ranked || len(want.Dims) == len(have.Dims))
+	for i := range want.Dims {
+		fits = fits && (!want.Dims[i].IsKnown() || want.Dims[i] == have.Dims[i])
+	}
+	if fits {
+		return nil
+	}
+	hint := ""
+	switch {
+	case want.Ranked && len(want.Dims) == len(have.Dims) && want.Dims[0].IsKnown() && !have.Dims[0].IsKnown():
+		hint = "; its batch must be symbolic: export it with dynamic_axes or dynamic_shapes"
+	case want.Ranked && len(want.Dims) == 3 && len(have.Dims) == 3 && compatible(want.Dims[1], have.Dims[2]) && compatible(want.Dims[2], have.Dims[1]):
+		hint = "; the other layout (channels_first or channels_last) would fit"
+	}
+	return fmt.Errorf("its input %q is %v, the observations are %v%s", e.input.Name, want, have, hint)
+}
+
+func compatible(a, b onnx.Dim) bool { return !a.IsKnown() || !b.IsKnown() || a == b }
+
+// Kind makes encoders of files from a configuration.
+var Kind = encoder.Kind{Name: "file", New: func(params configs.Section) (encoder.Encoder, error) {
+	c := Defaults()
+	if err := params.Decode(&c); err != nil {
+		return nil, err
+	}
+	return New(c)
+}}

@@ -1,0 +1,90 @@
+package kinds_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"onnxrl/configs"
+	"onnxrl/models/encoder"
+	"onnxrl/models/encoder/kinds"
+)
+
+func parse(t *testing.T, text string) (encoder.Encoder, error) {
+	t.Helper()
+	d, err := configs.Parse("run.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c struct {
+		Encoder configs.Kinded `yaml:"encoder"`
+	}
+	if err := d.Decode(&c); err != nil {
+		t.Fatal(err)
+	}
+	return encoder.New(kinds.All(), c.Encoder)
+}
+
+// TestDefaultsSurviveTheRoundTrip writes every kind's effective configuration and reads it again.
+func TestDefaultsSurviveTheRoundTrip(t *testing.T) {
+	n := 0
+	for _, k := range kinds.All() {
+		if k.Name == "file" {
+			continue // has no defaults to stand on: it needs a path
+		}
+		e, err := parse(t, "encoder: {kind: "+k.Name+"}\n")
+		if err != nil {
+			t.Errorf("%s: %v", k.Name, err)
+			continue
+		}
+		c, err := configs.NewKinded(k.Name, e.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := configs.Marshal(struct{ Encoder configs.Kinded }{c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := parse(t, string(text))
+		if err != nil {
+			t.Errorf("%s: %v\n%s", k.Name, err, text)
+			continue
+		}
+		if d, err := configs.Diff(e.Config(), again.Config()); err != nil || len(d) > 0 {
+			t.Errorf("%s: %v %v", k.Name, d, err)
+		}
+		n++
+	}
+	if n != len(kinds.All())-1 || n < 3 {
+		t.Errorf("%d kinds", n)
+	}
+	if !slices.IsSortedFunc(kinds.All(), func(a, b encoder.Kind) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("the list is not sorted")
+	}
+}
+
+func TestBadConfigurations(t *testing.T) {
+	n := 0
+	for text, wants := range map[string][]string{
+		"encoder: {kind: timecn}\n": {"run.yaml:1:17", `did you mean "timecnn"`},
+		"encoder: {kind: mlp, hidden: [0, 64], activation: rleu, dropout: 1}\n":    {"encoder.hidden[0]", `"relu"`, "encoder.dropout", "run.yaml:1"},
+		"encoder: {kind: timecnn, d_modle: 3}\n":                                   {"d_modle", `"d_model"`},
+		"encoder: {kind: timecnn, kernel: 0, padding: full, n_layers: 40}\n":       {"encoder.kernel", "encoder.padding", "encoder.n_layers"},
+		"encoder: {kind: timecnn, n_layers: 30, dilation: 2}\n":                    {"million"},
+		"encoder: {kind: transformer, d_model: 10, n_heads: 4, positions: rotary}": {"must divide d_model, 10", "positions"},
+		"encoder: {kind: file}\n":                                                  {"encoder.path"},
+		"encoder: {kind: file, path: nowhere.onnx}\n":                              {"nowhere.onnx"},
+		"encoder: {kind: file, path: x.onnx, layout: nwc, pool: sum}\n":            {"encoder.layout", "encoder.pool"},
+	} {
+		_, err := parse(t, text)
+		for _, w := range wants {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %v does not mention %q", strings.TrimSpace(text), err, w)
+			}
+			n++
+		}
+	}
+	if n != 18 {
+		t.Errorf("%d mentions", n)
+	}
+}
