@@ -69,7 +69,7 @@ func (w workload) measureParallel(ctx context.Context, b *bench) ([]Row, error) 
 	if err != nil {
 		return nil, err
 	}
-	row := duelRow("parallel/"+w.name, "step on two cores", "on one core", d, atLeast(1.7))
+	row := duelRow("parallel/"+w.name, "step on two cores", "on one core", d, w.speedup)
 	// The target is the speed-up, the inverse of the ratio of times.
 	if row.Ratio != 0 {
 		row.Ratio = 1 / row.Ratio
