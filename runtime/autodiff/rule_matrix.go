@@ -68,10 +68,10 @@ func vjpMatMul(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 		bm = []int{bs[0], 1}
 		gs = append(slices.Clone(gs), 1)
 	}
-	rows, inner, cols := am[len(am)-2], am[len(am)-1], bm[len(bm)-1]
+	inner, cols := am[len(am)-1], bm[len(bm)-1]
 	d := make([]onnx.Value, 2)
 	if prod(bm) == inner*cols && prod(gs) > 0 {
-		rows = prod(am) / inner
+		rows := prod(am) / inner
 		a2, b2, g2 := c.Reshape(a, rows, inner), c.Reshape(b, inner, cols), c.Reshape(dy, rows, cols)
 		if c.Wants(0) {
 			d[0] = c.Reshape(c.Gemm(g2, b2, false, true), as...)
