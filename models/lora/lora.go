@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"onnxrl/runtime/glob"
 	"slices"
 	"strings"
 
@@ -54,7 +53,7 @@ type Adapter struct {
 	Weight string `json:"weight"`
 	A      string `json:"a"`
 	B      string `json:"b"`
-	// Kind is "right" for x·W with W [in, out], "left" for W·x with W [out, in], "gemm_t" for x·Wᵀ with W [out, in], "conv" for a convolution.
+	// Kind is "right" for x·W with W [in, out], "right_t" for the same with a transposed W [out, in], "left" for W·x with W [out, in], "gemm_t" for x·Wᵀ with W [out, in], "conv" for a convolution.
 	Kind  string  `json:"kind"`
 	Scale float64 `json:"scale"`
 	Group int     `json:"group,omitempty"`
@@ -75,12 +74,11 @@ func Apply(m *onnx.Model, cfg Config) (*onnx.Model, []Adapter, error) {
 	}
 	cfg = cfg.WithDefaults()
 	out := m.ShallowClone()
-	nodes := out.Graph.Node
+	nodes, x := out.Graph.Node, onnx.NewIndex(out.Graph)
 	out.Graph.Node = nil
-	r := &rewriter{cfg: cfg, b: onnx.Extend(out), byWeight: map[string]*Adapter{}, init: map[string]*onnx.TensorProto{}, hit: map[string]bool{}}
-	for _, t := range out.Graph.Initializer {
-		r.init[t.Name] = t
-	}
+	r := &rewriter{cfg: cfg, b: onnx.Extend(out), byWeight: map[string]*Adapter{}, hit: map[string]bool{},
+		x: x, adapted: map[*onnx.Node]bool{}, captured: map[string]bool{}}
+	captures(m.Graph, r.captured)
 	for _, n := range nodes {
 		for _, o := range n.Output {
 			if o != "" && !r.b.Claim(o) {
@@ -106,6 +104,9 @@ func Apply(m *onnx.Model, cfg Config) (*onnx.Model, []Adapter, error) {
 	}
 	adapters := make([]Adapter, len(r.order))
 	for i, w := range r.order {
+		if err := r.checkUses(r.byWeight[w], onnx.Value(w)); err != nil {
+			return nil, nil, fmt.Errorf("apply lora: %w", err)
+		}
 		adapters[i] = *r.byWeight[w]
 	}
 	text, err := json.Marshal(adapters)
@@ -119,49 +120,23 @@ func Apply(m *onnx.Model, cfg Config) (*onnx.Model, []Adapter, error) {
 type rewriter struct {
 	cfg      Config
 	b        *onnx.Builder
-	init     map[string]*onnx.TensorProto
 	byWeight map[string]*Adapter
 	order    []string
 	hit      map[string]bool
-}
-
-// weightOf returns the index of a node's weight input, or -1 when the node cannot be adapted.
-func (r *rewriter) weightOf(n *onnx.Node) int {
-	if onnx.NormalizeDomain(n.Domain) != "" {
-		return -1
-	}
-	isWeight := func(i, rank int) bool {
-		t := r.init[string(n.In(i))]
-		return t != nil && tensor.DType(t.DataType) == tensor.Float32 && (rank == 0 && len(t.Dims) >= 3 || len(t.Dims) == rank)
-	}
-	switch n.OpType {
-	case "MatMul":
-		switch {
-		case isWeight(1, 2):
-			return 1
-		case isWeight(0, 2):
-			return 0
-		}
-	case "Gemm":
-		if isWeight(1, 2) && n.Int("transA", 0) == 0 {
-			return 1
-		}
-	case "Conv":
-		if isWeight(1, 0) {
-			return 1
-		}
-	}
-	return -1
+	// x and captured describe the graph before the rewrite.
+	x        *onnx.Index
+	captured map[string]bool
+	adapted  map[*onnx.Node]bool
 }
 
 // wanted reports whether a node is a target, and notes which patterns hit.
-func (r *rewriter) wanted(n *onnx.Node, weight string) bool {
+func (r *rewriter) wanted(n *onnx.Node, w weight) bool {
 	if len(r.cfg.Target) == 0 {
 		return true
 	}
 	ok := false
 	for _, pat := range r.cfg.Target {
-		if glob.Match(pat, weight) || n.Name != "" && glob.Match(pat, n.Name) {
+		if w.matches(pat, n) {
 			r.hit[pat], ok = true, true
 		}
 	}
@@ -171,8 +146,8 @@ func (r *rewriter) wanted(n *onnx.Node, weight string) bool {
 func (r *rewriter) candidates(nodes []*onnx.Node) string {
 	var names []string
 	for _, n := range nodes {
-		if i := r.weightOf(n); i >= 0 && !slices.Contains(names, n.Input[i]) {
-			names = append(names, n.Input[i])
+		if w, ok := r.weightOf(n); ok && !slices.Contains(names, w.name) {
+			names = append(names, w.name)
 		}
 	}
 	if len(names) == 0 {
@@ -186,27 +161,27 @@ func (r *rewriter) candidates(nodes []*onnx.Node) string {
 
 // node appends a node, adapted when it is a target.
 func (r *rewriter) node(n *onnx.Node) error {
-	wi := r.weightOf(n)
-	if wi < 0 || !r.wanted(n, n.Input[wi]) {
+	w, ok := r.weightOf(n)
+	if !ok || !r.wanted(n, w) {
 		r.b.Append(n)
 		return nil
 	}
-	weight := n.Input[wi]
-	ad, err := r.adapter(n, wi, weight)
+	ad, err := r.adapter(n, w)
 	if err != nil {
 		return err
 	}
+	r.adapted[n] = true
 	y := n.Output[0]
 	ad.Outputs = append(ad.Outputs, y)
 	base := r.b.Fresh("lora/" + y + "/base")
 	n.Output[0] = string(base)
 	r.b.Append(n)
 	r.b.SetScope("lora/" + y + "/")
-	x := n.In(1 - wi)
+	x := n.In(1 - w.input)
 	a, b := onnx.Value(ad.A), onnx.Value(ad.B)
 	var delta onnx.Value
 	switch ad.Kind {
-	case "right":
+	case "right", "right_t":
 		delta = r.b.Op("MatMul", []onnx.Value{r.b.Op("MatMul", []onnx.Value{x, a}), b})
 	case "left":
 		delta = r.b.Op("MatMul", []onnx.Value{b, r.b.Op("MatMul", []onnx.Value{a, x})})
@@ -230,13 +205,17 @@ func (r *rewriter) node(n *onnx.Node) error {
 }
 
 // adapter returns the adapter of a weight, made on first use: a weight shared by several nodes has one adapter.
-func (r *rewriter) adapter(n *onnx.Node, wi int, weight string) (*Adapter, error) {
-	kind, group := "right", 0
+func (r *rewriter) adapter(n *onnx.Node, w weight) (*Adapter, error) {
+	kind, group, weight := "right", 0, w.name
 	switch {
 	case n.OpType == "Gemm" && n.Int("transB", 0) != 0:
-		kind = "gemm_t"
-	case n.OpType == "MatMul" && wi == 0:
+		if kind = "gemm_t"; w.transposed {
+			kind = "right"
+		}
+	case n.OpType == "MatMul" && w.input == 0:
 		kind = "left"
+	case w.transposed:
+		kind = "right_t"
 	case n.OpType == "Conv":
 		kind, group = "conv", n.Int("group", 1)
 	}
@@ -247,13 +226,15 @@ func (r *rewriter) adapter(n *onnx.Node, wi int, weight string) (*Adapter, error
 		return ad, nil
 	}
 	ad := &Adapter{Weight: weight, Kind: kind, Group: group, Rank: r.cfg.Rank, Scale: r.cfg.Alpha / float64(r.cfg.Rank)}
-	d := r.init[weight].Dims
+	d := w.dims
 	k := r.cfg.Rank
 	var aShape, bShape []int
 	fan := 1
 	switch kind {
 	case "right":
 		aShape, bShape, fan = []int{int(d[0]), k}, []int{k, int(d[1])}, int(d[0])
+	case "right_t":
+		aShape, bShape, fan = []int{int(d[1]), k}, []int{k, int(d[0])}, int(d[1])
 	case "left", "gemm_t":
 		aShape, bShape, fan = []int{k, int(d[1])}, []int{int(d[0]), k}, int(d[1])
 	case "conv":

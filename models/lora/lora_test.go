@@ -177,3 +177,93 @@ func TestSharedWeightHasOneAdapter(t *testing.T) {
 		t.Fatalf("adapters %+v, error %v", ads, err)
 	}
 }
+
+// exported is what PyTorch's exporters write for linear layers on sequences: a Transpose between weight and MatMul, and an Identity for the second of two layers whose
+// weights were equal.
+func exported(t *testing.T, own bool) *onnx.Model {
+	b := onnx.NewBuilder("exported", 18)
+	s := rng.New(7).Split("weights").Stream()
+	w := func(name string, shape ...int) onnx.Value {
+		p := tensor.New(tensor.Float32, shape...)
+		s.FillNormal32(p.Float32s(), 0, 0.5)
+		return b.Initializer(name, p)
+	}
+	x := b.Input("x", onnx.TypeOf(tensor.Float32, 3, 4, 10))
+	turn := func(v onnx.Value) onnx.Value { return b.Op("Transpose", []onnx.Value{v}, onnx.AttrInts("perm", 1, 0)) }
+	h := b.Op("MatMul", []onnx.Value{x, turn(w("in.weight", 6, 10))})
+	first := w("0.weight", 6, 6)
+	second := onnx.Value("")
+	if own {
+		second = w("1.weight", 6, 6)
+	} else {
+		second = b.Rename(first, "1.weight")
+	}
+	h = b.Op("MatMul", []onnx.Value{b.Op("MatMul", []onnx.Value{h, turn(first)}), turn(second)})
+	h = b.Op("Reshape", []onnx.Value{h, b.Ints(12, 6)})
+	h = b.Op("Gemm", []onnx.Value{h, turn(w("out.weight", 2, 6))})
+	h = b.Op("Gemm", []onnx.Value{h, turn(w("back.weight", 2, 5))}, onnx.AttrInt("transB", 1))
+	b.Output(b.Rename(h, "y"), onnx.TypeOf(tensor.Float32, 12, 5))
+	m, err := b.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestWeightsBehindTransposes(t *testing.T) {
+	for own, want := range map[bool]string{true: "in.weight right_t,0.weight right_t,1.weight right_t,out.weight right_t,back.weight right", false: "in.weight right_t,0.weight right_t,out.weight right_t,back.weight right"} {
+		m := exported(t, own)
+		base := eval(t, m, nil)
+		adapted, ads, err := Apply(m, Config{Rank: 2, Alpha: 3, Seed: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kinds []string
+		for i, ad := range ads {
+			kinds = append(kinds, ad.Weight+" "+ad.Kind)
+			v, err := onnx.TensorOf(adapted.Graph.FindInitializer(ad.B))
+			if err != nil {
+				t.Fatal(err)
+			}
+			rng.New(uint64(i)).Stream().FillNormal32(v.Float32s(), 0, 0.3)
+		}
+		if got := strings.Join(kinds, ","); got != want {
+			t.Errorf("adapters %s, want %s", got, want)
+		}
+		changed := eval(t, adapted, nil)
+		if maxDiff(base, changed) < 0.1 {
+			t.Error("the adapters change nothing")
+		}
+		merged, err := Merge(adapted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := maxDiff(changed, eval(t, merged, nil)); d > 2e-5 {
+			t.Errorf("merged differs by %g", d)
+		}
+	}
+}
+
+func TestWeightOfOthersIsRefused(t *testing.T) {
+	m := exported(t, false)
+	for _, pattern := range []string{"1.weight", "0.weight"} {
+		// The name of the initializer covers both layers, that of the copy one of them.
+		_, ads, err := Apply(m, Config{Rank: 1, Target: []string{pattern}})
+		if pattern == "0.weight" {
+			if err != nil || len(ads) != 1 || len(ads[0].Outputs) != 2 {
+				t.Errorf("%s: %+v, %v", pattern, ads, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), `weight "0.weight" is also used by`) {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+	untied, err := models.Untie(m, []string{"0.weight"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ads, err := Apply(untied, Config{Rank: 1, Target: []string{"1.weight"}}); err != nil || len(ads) != 1 {
+		t.Errorf("untied: %+v, %v", ads, err)
+	}
+}

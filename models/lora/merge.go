@@ -119,6 +119,8 @@ func merge(ad Adapter, wp, ap, bp *onnx.TensorProto) (*tensor.Tensor, error) {
 	switch ad.Kind {
 	case "right":
 		blas32.Gemm(blas.NoTrans, blas.NoTrans, scale, mat(fa, s[0], k), mat(fb, k, s[1]), 1, mat(x, s[0], s[1]))
+	case "right_t":
+		blas32.Gemm(blas.Trans, blas.Trans, scale, mat(fb, k, s[0]), mat(fa, s[1], k), 1, mat(x, s[0], s[1]))
 	case "left", "gemm_t":
 		blas32.Gemm(blas.NoTrans, blas.NoTrans, scale, mat(fb, s[0], k), mat(fa, k, s[1]), 1, mat(x, s[0], s[1]))
 	case "conv":
