@@ -29,6 +29,9 @@ func usesOf(g *onnx.Graph) map[string]use {
 		for _, n := range g.Node {
 			standard := onnx.NormalizeDomain(n.Domain) == onnx.DomainStandard
 			for i, name := range n.Input {
+				if typeOnly(n, i) {
+					continue
+				}
 				u := uses[name]
 				u.nodes++
 				switch {
@@ -49,6 +52,11 @@ func usesOf(g *onnx.Graph) map[string]use {
 	}
 	walk(g)
 	return uses
+}
+
+// typeOnly reports whether a node looks at an operand's type or shape and not at its content.
+func typeOnly(n *onnx.Node, i int) bool {
+	return onnx.NormalizeDomain(n.Domain) == onnx.DomainStandard && (n.OpType == "CastLike" && i == 1 || n.OpType == "Shape" || n.OpType == "Size")
 }
 
 // settings says which inputs of an operator configure it. They are no weights whatever their type.

@@ -67,10 +67,13 @@ func Untie(m *onnx.Model, patterns []string) (*onnx.Model, error) {
 	return c, nil
 }
 
-// eachInput calls f for every input of every node, sub-graphs included, in the order of the nodes.
+// eachInput calls f for every input of every node whose content matters, sub-graphs included, in the order of the nodes.
 func eachInput(g *onnx.Graph, f func(name *string) error) error {
 	for _, n := range g.Node {
 		for i := range n.Input {
+			if typeOnly(n, i) {
+				continue
+			}
 			if err := f(&n.Input[i]); err != nil {
 				return err
 			}
