@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -12,8 +11,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/apache/arrow/go/v15/parquet/file"
-	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"onnxrl/runtime/columnar"
 )
 
 // columnOf describes an Arrow field.
@@ -150,70 +149,34 @@ func appendValues(dst []float64, a arrow.Array, width int) ([]float64, error) {
 // parquetTable reads the row groups of a Parquet file.
 type parquetTable struct {
 	path   string
-	file   *file.Reader
-	reader *pqarrow.FileReader
+	file   *columnar.File
 	cols   []Column
-	leaf   []int
 	blocks []int
 	mu     sync.Mutex
 }
 
-func openParquet(path string) (_ Table, err error) {
-	// The Parquet reader panics on some malformed files.
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("read parquet: %v", r)
-		}
-	}()
-	f, err := file.OpenParquetFile(path, false)
+func openParquet(path string) (Table, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read parquet: %w", err)
+		return nil, err
 	}
-	r, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	c, err := columnar.Open(f)
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("read parquet: %w", err)
 	}
-	schema, err := r.Schema()
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("read parquet: %w", err)
+	t := &parquetTable{path: path, file: c}
+	for _, field := range c.Fields() {
+		t.cols = append(t.cols, columnOf(field))
 	}
-	t := &parquetTable{path: path, file: f, reader: r}
-	for _, fl := range schema.Fields() {
-		t.cols = append(t.cols, columnOf(fl))
-	}
-	// A list column has one leaf below its root, so leaves are found by the root they belong to.
-	ps := f.MetaData().Schema
-	t.leaf = make([]int, len(t.cols))
-	for i := range t.leaf {
-		t.leaf[i] = -1
-	}
-	for i := range ps.NumColumns() {
-		root := ps.ColumnRoot(i).Name()
-		for c, col := range t.cols {
-			if col.Name == root && t.leaf[c] < 0 {
-				t.leaf[c] = i
-			}
-		}
-	}
-	for i := range f.NumRowGroups() {
-		t.blocks = append(t.blocks, int(f.RowGroup(i).NumRows()))
+	for g := range c.Groups() {
+		t.blocks = append(t.blocks, c.Rows(g))
 	}
 	if len(t.blocks) > 0 {
-		err := resolveLists(t.cols, func(c int) (arrow.Array, error) {
-			tab, err := r.ReadRowGroups(context.Background(), []int{t.leaf[c]}, []int{0})
-			if err != nil {
-				return nil, fmt.Errorf("read parquet, column %q: %w", t.cols[c].Name, err)
-			}
-			defer tab.Release()
-			a := tab.Column(0).Data().Chunk(0)
-			a.Retain()
-			return a, nil
-		})
+		err := resolveLists(t.cols, func(i int) (arrow.Array, error) { return c.Column(0, i) })
 		if err != nil {
-			f.Close()
-			return nil, err
+			c.Close()
+			return nil, fmt.Errorf("read parquet: %w", err)
 		}
 	}
 	return t, nil
@@ -224,37 +187,20 @@ func (t *parquetTable) Blocks() []int     { return t.blocks }
 func (t *parquetTable) Name() string      { return t.path }
 func (t *parquetTable) Close() error      { return t.file.Close() }
 
-func (t *parquetTable) Read(block int, columns []int) (_ [][]float64, err error) {
+func (t *parquetTable) Read(block int, columns []int) ([][]float64, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("read %s, row group %d: %v", t.path, block, r)
-		}
-	}()
-	leaves := make([]int, len(columns))
-	for i, c := range columns {
-		leaves[i] = t.leaf[c]
-	}
-	tab, err := t.reader.ReadRowGroups(context.Background(), leaves, []int{block})
-	if err != nil {
-		return nil, fmt.Errorf("read %s, row group %d: %w", t.path, block, err)
-	}
-	defer tab.Release()
 	out := make([][]float64, len(columns))
 	for i, c := range columns {
-		idx := tab.Schema().FieldIndices(t.cols[c].Name)
-		if len(idx) == 0 {
-			return nil, fmt.Errorf("read %s, row group %d: column %q is missing", t.path, block, t.cols[c].Name)
+		a, err := t.file.Column(block, c)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", t.path, err)
 		}
-		out[i] = make([]float64, 0, t.blocks[block]*t.cols[c].Width)
-		for _, chunk := range tab.Column(idx[0]).Data().Chunks() {
-			if out[i], err = appendValues(out[i], chunk, t.cols[c].Width); err != nil {
-				return nil, fmt.Errorf("read %s, column %q: %w", t.path, t.cols[c].Name, err)
-			}
-		}
-		if len(out[i]) != t.blocks[block]*t.cols[c].Width {
-			return nil, fmt.Errorf("read %s, row group %d: column %q has %d values, expected %d", t.path, block, t.cols[c].Name, len(out[i]), t.blocks[block]*t.cols[c].Width)
+		// The count that the file states is not believed before the array is there.
+		out[i], err = appendValues(make([]float64, 0, a.Len()*t.cols[c].Width), a, t.cols[c].Width)
+		a.Release()
+		if err != nil {
+			return nil, fmt.Errorf("read %s, column %q: %w", t.path, t.cols[c].Name, err)
 		}
 	}
 	return out, nil
@@ -280,7 +226,16 @@ func openArrow(path string) (_ Table, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := ipc.NewFileReader(f)
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	if err := checkFooter(f, info.Size()); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("read arrow: %w", err)
+	}
+	r, err := ipc.NewFileReader(f, ipc.WithAllocator(&boundedAllocator{memory.DefaultAllocator, info.Size()}))
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("read arrow: %w", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 
-	"onnxrl/envs/market/columnar"
+	"onnxrl/runtime/columnar"
 )
 
 // arrowTable walks over blocks of columns: row groups of Parquet, record batches of Arrow.

@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
 	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/columnar"
+	"onnxrl/runtime/columnar"
 )
 
 // Names of the columns that tables share, and of those of the price table.

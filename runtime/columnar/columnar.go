@@ -2,7 +2,7 @@
 //
 // The Parquet library reads tables in goroutines of its own, and there a damaged page ends the whole program with a panic
 // that nobody can recover. This package reads one column of one row group at a time in the caller's goroutine and turns
-// panics into errors. Nested columns are listed but cannot be read.
+// panics into errors. Lists of plain values are read too; other nested columns are listed but cannot be read.
 //
 // How to add a way of reading: build it on [File.Column], which holds the guard.
 package columnar
@@ -27,7 +27,7 @@ var ErrDamaged = errors.New("the Parquet file is damaged")
 type File struct {
 	file   *file.Reader
 	reader *pqarrow.FileReader
-	names  []string
+	fields []arrow.Field
 }
 
 // Open reads the description of a file. Close also closes r where it can be closed.
@@ -46,7 +46,7 @@ func Open(r parquet.ReaderAtSeeker) (_ *File, err error) {
 	}
 	c := &File{file: f, reader: pr}
 	for _, field := range pr.Manifest.Fields {
-		c.names = append(c.names, field.Field.Name)
+		c.fields = append(c.fields, *field.Field)
 	}
 	return c, nil
 }
@@ -61,8 +61,17 @@ func guard(err *error) {
 	}
 }
 
+// Fields lists the columns with their types.
+func (f *File) Fields() []arrow.Field { return f.fields }
+
 // Names lists the columns.
-func (f *File) Names() []string { return f.names }
+func (f *File) Names() []string {
+	names := make([]string, len(f.fields))
+	for i, field := range f.fields {
+		names[i] = field.Name
+	}
+	return names
+}
 
 // Groups is the number of row groups.
 func (f *File) Groups() int { return f.file.NumRowGroups() }
@@ -78,22 +87,26 @@ func (f *File) Close() error { return f.file.Close() }
 func (f *File) Column(group, column int) (_ arrow.Array, err error) {
 	defer guard(&err)
 	field := f.reader.Manifest.Fields[column]
-	if len(field.Children) > 0 {
-		return nil, fmt.Errorf("column %q: nested columns are not supported", f.names[column])
+	leaf := field
+	if field.Field.Type.ID() == arrow.LIST && len(field.Children) == 1 {
+		leaf = field.Children[0]
+	}
+	if len(leaf.Children) > 0 {
+		return nil, fmt.Errorf("column %q: columns of type %v are not supported", field.Field.Name, field.Field.Type)
 	}
 	ctx := context.Background()
-	r, err := f.reader.GetFieldReader(ctx, column, map[int]bool{field.ColIndex: true}, []int{group})
+	r, err := f.reader.GetFieldReader(ctx, column, map[int]bool{leaf.ColIndex: true}, []int{group})
 	if err != nil {
-		return nil, fmt.Errorf("row group %d, column %q: %w", group, f.names[column], err)
+		return nil, fmt.Errorf("row group %d, column %q: %w", group, field.Field.Name, err)
 	}
 	defer r.Release()
 	chunked, err := f.reader.ReadColumn([]int{group}, r)
 	if err != nil {
-		return nil, fmt.Errorf("row group %d, column %q: %w", group, f.names[column], err)
+		return nil, fmt.Errorf("row group %d, column %q: %w", group, field.Field.Name, err)
 	}
 	defer chunked.Release()
 	if chunked.Len() != f.Rows(group) {
-		return nil, fmt.Errorf("row group %d, column %q has %d rows, expected %d", group, f.names[column], chunked.Len(), f.Rows(group))
+		return nil, fmt.Errorf("row group %d, column %q has %d rows, expected %d", group, field.Field.Name, chunked.Len(), f.Rows(group))
 	}
 	switch chunks := chunked.Chunks(); len(chunks) {
 	case 0:
