@@ -41,6 +41,14 @@ func FoldTruncation[F Float](r_t, discount_t, v_t []F, last []bool) {
 func DiscountedReturns[F Float](dst, r_t, discount_t, bootstrap []F) {
 	width := len(bootstrap)
 	check("DiscountedReturns", len(dst), width, len(r_t), len(discount_t))
+	if width == 1 {
+		g := bootstrap[0]
+		for i := len(dst) - 1; i >= 0; i-- {
+			g = r_t[i] + discount_t[i]*g
+			dst[i] = g
+		}
+		return
+	}
 	next := bootstrap
 	for i := len(dst) - width; i >= 0; i -= width {
 		row, r, d := dst[i:i+width], r_t[i:i+width], discount_t[i:i+width]
@@ -59,6 +67,15 @@ func DiscountedReturns[F Float](dst, r_t, discount_t, bootstrap []F) {
 func LambdaReturns[F Float](dst, r_t, discount_t, v_t []F, lambda F, width int) {
 	check("LambdaReturns", len(dst), width, len(r_t), len(discount_t), len(v_t))
 	if len(dst) == 0 {
+		return
+	}
+	if width == 1 {
+		g := v_t[len(v_t)-1]
+		for i := len(dst) - 1; i >= 0; i-- {
+			d := discount_t[i]
+			g = r_t[i] + d*(1-lambda)*v_t[i] + d*lambda*g
+			dst[i] = g
+		}
 		return
 	}
 	next := v_t[len(v_t)-width:]

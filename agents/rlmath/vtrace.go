@@ -32,23 +32,54 @@ func DefaultVTrace() VTraceConfig {
 func VTrace[F Float](vs, pg, r_t, discount_t, v_tm1, v_t, rho_tm1 []F, c VTraceConfig, width int) {
 	check("VTrace", len(vs), width, len(pg), len(r_t), len(discount_t), len(v_tm1), len(v_t), len(rho_tm1))
 	lambda, clipRho, clipC, clipPG := F(c.Lambda), F(c.ClipRho), F(c.ClipC), F(c.ClipPGRho)
-	n := len(vs)
+	if len(vs) == 0 {
+		return
+	}
 	// Backwards, vs holds the errors e; forwards, they become targets. Carrying e, and not vs, from step to step loses nothing to cancellation.
+	if width == 1 {
+		vtraceErrors1(vs, r_t, discount_t, v_tm1, v_t, rho_tm1, lambda, clipRho, clipC)
+	} else {
+		vtraceErrors(vs, r_t, discount_t, v_tm1, v_t, rho_tm1, lambda, clipRho, clipC, width)
+	}
+	// The last row has no step after it; the others add what the following step's error says.
+	inner := len(vs) - width
+	for i, e := range vs[width:] {
+		q := r_t[i] + discount_t[i]*(v_t[i]+lambda*e)
+		pg[i] = min(clipPG, rho_tm1[i]) * (q - v_tm1[i])
+	}
+	for i := inner; i < len(vs); i++ {
+		pg[i] = min(clipPG, rho_tm1[i]) * (r_t[i] + discount_t[i]*v_t[i] - v_tm1[i])
+	}
+	for i, v := range v_tm1 {
+		vs[i] += v
+	}
+}
+
+// vtraceErrors writes e for sequences side by side.
+func vtraceErrors[F Float](e, r_t, discount_t, v_tm1, v_t, rho_tm1 []F, lambda, clipRho, clipC F, width int) {
+	for i := len(e) - width; i >= 0; i -= width {
+		row, rho, r, d, v0, v1 := e[i:i+width], rho_tm1[i:i+width], r_t[i:i+width], discount_t[i:i+width], v_tm1[i:i+width], v_t[i:i+width]
+		for j := range row {
+			row[j] = min(clipRho, rho[j]) * (r[j] + d[j]*v1[j] - v0[j])
+		}
+		if i+width < len(e) {
+			next := e[i+width : i+2*width]
+			for j := range row {
+				row[j] += d[j] * lambda * min(clipC, rho[j]) * next[j]
+			}
+		}
+	}
+}
+
+// vtraceErrors1 writes e for one sequence, with the error of the following step in a register; see gae1.
+func vtraceErrors1[F Float](e, r_t, discount_t, v_tm1, v_t, rho_tm1 []F, lambda, clipRho, clipC F) {
+	n := len(e)
+	r_t, discount_t, v_tm1, v_t, rho_tm1 = r_t[:n], discount_t[:n], v_tm1[:n], v_t[:n], rho_tm1[:n]
+	var next F
 	for i := n - 1; i >= 0; i-- {
 		rho, d := rho_tm1[i], discount_t[i]
-		e := min(clipRho, rho) * (r_t[i] + d*v_t[i] - v_tm1[i])
-		if k := i + width; k < n {
-			e += d * lambda * min(clipC, rho) * vs[k]
-		}
-		vs[i] = e
-	}
-	for i := range vs {
-		q := r_t[i] + discount_t[i]*v_t[i]
-		if k := i + width; k < n {
-			q += discount_t[i] * lambda * vs[k]
-		}
-		vs[i] += v_tm1[i]
-		pg[i] = min(clipPG, rho_tm1[i]) * (q - v_tm1[i])
+		next = min(clipRho, rho)*(r_t[i]+d*v_t[i]-v_tm1[i]) + d*lambda*min(clipC, rho)*next
+		e[i] = next
 	}
 }
 

@@ -1,0 +1,98 @@
+package head
+
+import (
+	"fmt"
+	"slices"
+
+	"onnxrl/models/layer"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// Value appends a linear layer to one number per row, [batch]. PPO's implementations use layer.Orthogonal(1).
+func Value(g *layer.Graph, z onnx.Value, init layer.Init) onnx.Value {
+	return g.Squeeze(g.Linear("value", z, 1, init), 1)
+}
+
+// Deterministic appends a linear layer and tanh: actions [batch, A] in [−1, 1]. See [Rescale].
+func Deterministic(g *layer.Graph, z onnx.Value, init layer.Init, a int) onnx.Value {
+	return g.Activate("tanh", g.Linear("action", z, a, init))
+}
+
+// Rescale appends the map of actions in [−1, 1] to [low, high], one bound per component.
+func Rescale(g *layer.Graph, actions onnx.Value, low, high []float64) onnx.Value {
+	n := len(low)
+	if got := g.Extent(actions, -1); g.Err() == nil && (len(high) != n || got != n) {
+		g.Failf("actions %v cannot be scaled to %d lower and %d upper bounds", g.Type(actions), len(low), len(high))
+		return actions
+	}
+	half, middle := tensor.New(tensor.Float32, n), tensor.New(tensor.Float32, n)
+	for i := range n {
+		if !(low[i] < high[i]) || high[i]-low[i] > 1e30 {
+			g.Failf("component %d of the actions has no finite range: [%v, %v]", i, low[i], high[i])
+			return actions
+		}
+		half.Float32s()[i], middle.Float32s()[i] = float32((high[i]-low[i])/2), float32((high[i]+low[i])/2)
+	}
+	return g.Add(g.Mul(actions, g.Const(half)), g.Const(middle))
+}
+
+// Perceptron describes the hidden layers of a critic.
+type Perceptron struct {
+	Hidden     []int
+	Activation string
+	// Init is for the hidden weights and Out for those of the last layer. With Default, all weights and biases are those of PyTorch's layers and neither counts.
+	Init, Out layer.Init
+	Default   bool
+}
+
+// Build appends the layers, and a last one of n columns, [batch, n].
+func (p Perceptron) Build(g *layer.Graph, x onnx.Value, n int) onnx.Value {
+	widths := append(slices.Clone(p.Hidden), n)
+	for i, width := range widths {
+		weight, bias := p.Init, layer.Zeros()
+		if i == len(p.Hidden) {
+			weight = p.Out
+		}
+		if p.Default {
+			weight = layer.FanIn(g.Extent(x, -1))
+			bias = weight
+		}
+		x = g.LinearBias(fmt.Sprintf("fc%d", i), x, width, weight, bias)
+		if i < len(p.Hidden) {
+			x = g.Activate(p.Activation, x)
+		}
+	}
+	return x
+}
+
+// TwinQ appends two critics of state and action, each with parameters of its own (scopes q1 and q2): z [batch, D] and actions [batch, A] to two values [batch]. With g.Again() the same critics judge other actions.
+func TwinQ(g *layer.Graph, z, actions onnx.Value, p Perceptron) (q1, q2 onnx.Value) {
+	x := g.Concat(-1, z, actions)
+	q := [2]onnx.Value{}
+	for i := range q {
+		l := g.In(fmt.Sprintf("q%d", i+1))
+		q[i] = l.Squeeze(p.Build(l, x, 1), 1)
+	}
+	return q[0], q[1]
+}
+
+// QValues appends a linear layer to a value for each of n actions, [batch, n].
+func QValues(g *layer.Graph, z onnx.Value, init layer.Init, n int) onnx.Value {
+	return g.Linear("q", z, n, init)
+}
+
+// Duelling appends a value for each of n actions as V + A − mean A (Wang et al. 2016, arXiv 1511.06581, equation 9), [batch, n].
+func Duelling(g *layer.Graph, z onnx.Value, init layer.Init, n int) onnx.Value {
+	v, a := g.Linear("value", z, 1, init), g.Linear("advantage", z, n, init)
+	mean := g.Op("ReduceMean", []onnx.Value{a, g.Ints(1)}, onnx.AttrInt("keepdims", 1))
+	return g.Add(v, g.Sub(a, mean))
+}
+
+// Pick appends the value of the action taken, [batch], of values [batch, n] and actions int64 [batch].
+func Pick(g *layer.Graph, values, actions onnx.Value) onnx.Value {
+	if t := g.Type(actions); g.Err() == nil && (t.DType != tensor.Int64 || len(t.Dims) != 1) {
+		g.Failf("the actions are %v, expected int64[batch]", t)
+	}
+	return g.Squeeze(g.Op("GatherElements", []onnx.Value{values, g.Unsqueeze(actions, 1)}, onnx.AttrInt("axis", 1)), 1)
+}
