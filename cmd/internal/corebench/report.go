@@ -72,7 +72,7 @@ func (r *Row) outcome() string {
 	switch {
 	case !r.Pass:
 		return "MISS"
-	case r.Target == nil && r.Allocs == nil:
+	case r.Target == nil:
 		return ""
 	}
 	return "pass"
