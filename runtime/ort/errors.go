@@ -42,8 +42,12 @@ var (
 	reRunNode  = regexp.MustCompile(`(?s)while running (\S+) node\. Name:'([^']*)' Status Message: (.*)`)
 )
 
+// reWhere is the place in ONNX Runtime's own source, with the signature of the function, that some messages start with.
+var reWhere = regexp.MustCompile(`/onnxruntime_src/\S+:\d+ [^\n()]*\([^\n()]*\)(?: const)? `)
+
 // compileError gives ONNX Runtime's refusal of m its type.
 func compileError(m *onnx.Model, message string) error {
+	message = reWhere.ReplaceAllString(message, "")
 	unsupported := func(is func(*onnx.Node) bool, op, otherwise string) error {
 		e := &engine.UnsupportedError{Engine: Name, Op: op, Node: otherwise, Reason: message}
 		if n := find(m, is); n != nil {
@@ -111,5 +115,5 @@ func runError(err error) error {
 		return &engine.RunError{Engine: Name, Err: err}
 	}
 	n := onnx.Node{OpType: g[1], Name: g[2]}
-	return &engine.RunError{Engine: Name, Node: n.Describe(), Err: errors.New(g[3])}
+	return &engine.RunError{Engine: Name, Node: n.Describe(), Err: errors.New(reWhere.ReplaceAllString(g[3], ""))}
 }

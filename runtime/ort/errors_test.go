@@ -63,6 +63,15 @@ func TestErrorsNameTheNode(t *testing.T) {
 	}
 }
 
+func TestPlacesInForeignSourceAreLeftOut(t *testing.T) {
+	const said = "Unsupported model IR version: 99, max supported IR version: 13"
+	err := compileError(&onnx.Model{Graph: &onnx.Graph{}}, "/onnxruntime_src/onnxruntime/core/graph/model.cc:192 onnxruntime::Model::Model(onnx::ModelProto&&, const onnxruntime::PathString&, const onnxruntime::ModelOptions&) "+said)
+	var e *engine.UnsupportedError
+	if !errors.As(err, &e) || e.Reason != said {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestRunErrorNamesTheNode(t *testing.T) {
 	for message, want := range map[string]struct{ node, says string }{
 		"Non-zero status code returned while running Add node. Name:'sum' Status Message: 2 by 3\nmore": {`node "sum" (Add)`, "2 by 3\nmore"},
