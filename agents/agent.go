@@ -1,0 +1,84 @@
+package agents
+
+import (
+	"context"
+	"io"
+
+	"onnxrl/envs/vector"
+	"onnxrl/models"
+	"onnxrl/models/checkpoint"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// Decision is what an actor chose for every row of a batch. The actor owns its memory and overwrites it with the next call of Act.
+type Decision struct {
+	// Actions [B, …] are elements of the environments' action space.
+	Actions *tensor.Tensor
+	// LogProb [B] are the logarithms of the probabilities, or densities, with which the actions were drawn: those of the policy that really acted, mask and squashing included. nil when actions are not drawn.
+	LogProb []float32
+	// Value [B] are the critic's estimates for the observations; nil when the actor has none.
+	Value []float32
+	// Version counts the updates of the parameters that decided, as of the actor's last Sync.
+	Version int64
+}
+
+// Actor chooses actions. It is not safe for concurrent use; several actors of one policy are independent of each other.
+type Actor interface {
+	// Act chooses an action for every row of the batch, which it does not change. All randomness comes from key. What it returns is valid until the next call; it allocates nothing.
+	Act(ctx context.Context, key rng.Key, b *vector.Batch) (*Decision, error)
+	// Sync makes the actor use the learner's present parameters. An actor that reads them where they are learnt has nothing to do.
+	Sync(ctx context.Context) error
+	// Close frees what the actor holds. The parameters stay.
+	Close() error
+}
+
+// Recorder keeps what happens for a learner. Begin and End alternate; anything else is an error.
+type Recorder interface {
+	// Begin keeps what a decision was taken on, and the decision, before the environments take it. It copies.
+	Begin(b *vector.Batch, d *Decision) error
+	// End keeps what the decision led to: b after the environments' step.
+	End(b *vector.Batch) error
+}
+
+// Learner changes a policy. It is not safe for concurrent use.
+type Learner interface {
+	// Ready reports whether enough has been recorded for Step.
+	Ready() bool
+	// Step updates the parameters from what was recorded. What it returns is valid until the next call.
+	Step(ctx context.Context) (Metrics, error)
+	// Policy returns the network that acts and its parameters, which the learner keeps changing.
+	Policy() (*models.Network, *models.Params)
+	// Stater saves and restores everything that later steps depend on: parameters, optimiser, streams, and what is recorded and not yet used.
+	checkpoint.Stater
+}
+
+// Metrics are the numbers of one learner step by tag, such as train/loss.
+type Metrics map[string]float64
+
+// Mode is how an actor uses a policy.
+type Mode int
+
+// The modes: Explore draws actions as training needs them, Greedy takes the best.
+const (
+	Explore Mode = iota
+	Greedy
+)
+
+// String returns "explore" or "greedy".
+func (m Mode) String() string {
+	if m == Greedy {
+		return "greedy"
+	}
+	return "explore"
+}
+
+// Agent is everything that an algorithm made for one policy.
+type Agent interface {
+	// NewActor returns an actor for batches of n rows. The caller closes it, before the agent.
+	NewActor(m Mode, n int) (Actor, error)
+	// Recorder and Learner return the same ones every time.
+	Recorder() Recorder
+	Learner() Learner
+	io.Closer
+}

@@ -1,0 +1,50 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+
+	"onnxrl/envs/vector"
+	"onnxrl/runtime/rng"
+)
+
+// Collect lets an actor act in the environments for a number of rounds and records them; a nil recorder keeps nothing. Round i, counted from first, draws from key.Split("round", first+i). The environments must have been reset. After each round, each is called with the batch, unless it is nil; its error ends the
+// collection. Collect allocates nothing. When ctx ends, the error is ctx's and the round before it is complete.
+func Collect(ctx context.Context, env vector.Env, a Actor, r Recorder, key rng.Key, first, rounds int, each func(*vector.Batch) error) error {
+	b := env.Batch()
+	for i := first; i < first+rounds; i++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := round(ctx, env, b, a, r, key.Split("round", i)); err != nil {
+			return fmt.Errorf("round %d: %w", i, err)
+		}
+		if each != nil {
+			if err := each(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func round(ctx context.Context, env vector.Env, b *vector.Batch, a Actor, r Recorder, key rng.Key) error {
+	d, err := a.Act(ctx, key, b)
+	if err != nil {
+		return fmt.Errorf("act: %w", err)
+	}
+	if r != nil {
+		if err := r.Begin(b, d); err != nil {
+			return fmt.Errorf("record: %w", err)
+		}
+	}
+	if err := env.Step(d.Actions); err != nil {
+		return fmt.Errorf("step: %w", err)
+	}
+	if r != nil {
+		if err := r.End(b); err != nil {
+			return fmt.Errorf("record: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"onnxrl/configs"
+	"onnxrl/envs"
+	"onnxrl/models/encoder"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/rng"
+)
+
+// Setup is what an algorithm is made for and with.
+type Setup struct {
+	// Spec describes one environment, Envs is the number of rows of the batch it learns from.
+	Spec envs.Spec
+	Envs int
+	// Engine compiles the graphs; Threads is how many cores the agent may keep busy.
+	Engine  engine.Compiler
+	Threads int
+	// Encoders lists the encoders that a configuration can name.
+	Encoders []encoder.Kind
+	// Key is where initial parameters and all of the learner's randomness descend from.
+	Key rng.Key
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Validate reports what is missing.
+func (s *Setup) Validate() error {
+	var errs []error
+	if err := s.Spec.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if s.Envs < 1 {
+		errs = append(errs, errors.New("an agent needs at least one environment"))
+	}
+	if s.Engine == nil {
+		errs = append(errs, errors.New("an agent needs an engine"))
+	}
+	return errors.Join(errs...)
+}
+
+// Kind is one row of a list of algorithms: the name that a configuration gives as kind, and how the other keys become an agent.
+type Kind struct {
+	Name string
+	// Parse decodes the parameters strictly, over the kind's defaults, and returns what makes agents of them.
+	Parse func(params configs.Section) (Maker, error)
+}
+
+// Maker makes agents of one configuration.
+type Maker interface {
+	// Config returns the effective parameters, defaults included, for the record of the run.
+	Config() any
+	// New makes an agent. A configuration that does not fit the environment is an error that names both sides.
+	New(ctx context.Context, s Setup) (Agent, error)
+}
+
+// Parse finds the algorithm that a configuration names. The error for an unknown name is placed at the name.
+func Parse(kinds []Kind, c configs.Kinded) (Maker, error) {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		if k.Name == c.Kind {
+			return k.Parse(c.Section)
+		}
+		names[i] = k.Name
+	}
+	return nil, c.Unknown(names)
+}
