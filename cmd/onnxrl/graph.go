@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"text/tabwriter"
 
@@ -27,6 +28,8 @@ type graphShow struct {
 	Inputs   []string          `json:"inputs"`
 	Outputs  []string          `json:"outputs"`
 	Metadata map[string]string `json:"metadata,omitempty"`
+	// Assumed are the symbolic extents of inputs that have no number and are counted as 1.
+	Assumed map[string]int `json:"assumed,omitempty"`
 	*onnx.Stats
 	// Valid is false when the model breaks a rule of the specification; Problem is the first.
 	Valid   bool   `json:"valid"`
@@ -48,9 +51,21 @@ func (a *app) show(path string, bind *bindFlags) (graphShow, error) {
 	if err != nil {
 		return s, err
 	}
+	counted := types
+	assumed := onesFor(m, numbers)
+	if len(assumed) > 0 {
+		quiet := *a
+		quiet.err = io.Discard
+		all := maps.Clone(numbers)
+		maps.Copy(all, assumed)
+		if counted, err = quiet.inferred(path, m, all); err != nil {
+			return s, err
+		}
+	}
 	s = graphShow{
-		Graph: m.Graph.Name, Producer: strings.TrimSpace(m.ProducerName + " " + m.ProducerVersion), IR: m.IrVersion, Opsets: map[string]int64{}, Valid: true,
-		Inputs: portList(m.Graph.Inputs(), types), Outputs: portList(m.Graph.Output, types), Stats: onnx.NewStats(m, types),
+		Assumed: assumed,
+		Graph:   m.Graph.Name, Producer: strings.TrimSpace(m.ProducerName + " " + m.ProducerVersion), IR: m.IrVersion, Opsets: map[string]int64{}, Valid: true,
+		Inputs: portList(m.Graph.Inputs(), types), Outputs: portList(m.Graph.Output, types), Stats: onnx.NewStats(m, counted),
 	}
 	for _, o := range m.OpsetImport {
 		d := o.Domain
@@ -76,7 +91,7 @@ func (a *app) graphShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show MODEL",
 		Short: "Inputs, outputs, parameters, operators, operations and memory of a model",
-		Long: `Shows a model at a glance. Operations and memory need numbers for symbolic extents: give them with --bind.
+		Long: `Shows a model at a glance. Operations and memory need numbers for symbolic extents: give them with --bind, those of inputs count as 1 otherwise.
 Operations count a multiplication and an addition as two. Activations are the most memory that inputs and computed values take at once.`,
 		Example: `  onnxrl graph show policy.onnx --bind batch=1`,
 		Args:    cobra.ExactArgs(1),
@@ -114,8 +129,8 @@ func printShow(out io.Writer, s graphShow) error {
 	for _, c := range s.OpCounts() {
 		row("", "%d %s", c.Count, c.Op)
 	}
-	row("operations", "%s%s", count(s.FLOPs), without(len(s.UnknownFLOPs), "node"))
-	row("activations", "%s at %s%s", byteSize(s.PeakActivationBytes), s.PeakAt, without(len(s.UnknownBytes), "value"))
+	row("operations", "%s%s%s", count(s.FLOPs), s.assuming(), without(len(s.UnknownFLOPs), "node"))
+	row("activations", "%s at %s%s%s", byteSize(s.PeakActivationBytes), s.PeakAt, s.assuming(), without(len(s.UnknownBytes), "value"))
 	if s.Metadata != nil {
 		row("metadata", "%s", joinSorted(s.Metadata, "%s=%s"))
 	}
@@ -123,6 +138,27 @@ func printShow(out io.Writer, s graphShow) error {
 		row("not valid", "%s", s.Problem)
 	}
 	return w.Flush()
+}
+
+// onesFor gives 1 to the symbolic extents of inputs that have no number.
+func onesFor(m *onnx.Model, bind map[string]int) map[string]int {
+	ones := map[string]int{}
+	for _, v := range m.GetGraph().Inputs() {
+		t, _ := v.TensorType()
+		for _, d := range t.Dims {
+			if _, ok := bind[d.Param]; !ok && d.Param != "" {
+				ones[d.Param] = 1
+			}
+		}
+	}
+	return ones
+}
+
+func (s graphShow) assuming() string {
+	if len(s.Assumed) == 0 {
+		return ""
+	}
+	return " with " + joinSorted(s.Assumed, "%s=%d")
 }
 
 func without(n int, noun string) string {
@@ -158,7 +194,7 @@ func (a *app) graphStatsCommand() *cobra.Command {
 				}
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Op, n.Output, flops, share, byteSize(n.ParameterBytes))
 			}
-			fmt.Fprintf(w, "%s\t\t\t%s\t\t%s\n", plural(s.Nodes, "node"), count(s.FLOPs), byteSize(s.ParameterBytes))
+			fmt.Fprintf(w, "%s%s\t\t\t%s\t\t%s\n", plural(s.Nodes, "node"), s.assuming(), count(s.FLOPs), byteSize(s.ParameterBytes))
 			return w.Flush()
 		},
 	}
