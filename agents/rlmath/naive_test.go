@@ -56,14 +56,6 @@ func narrow(x []float64) []float32 {
 	return out
 }
 
-func widen(x []float32) []float64 {
-	out := make([]float64, len(x))
-	for i, v := range x {
-		out[i] = float64(v)
-	}
-	return out
-}
-
 // forms lists the functions of sequences next to their definitions, written as sums over the future and without any recursion backwards.
 var forms = []struct {
 	name  string

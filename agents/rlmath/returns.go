@@ -42,8 +42,9 @@ func DiscountedReturns[F Float](dst, r_t, discount_t, bootstrap []F) {
 	width := len(bootstrap)
 	check("DiscountedReturns", len(dst), width, len(r_t), len(discount_t))
 	if width == 1 {
-		g := bootstrap[0]
-		for i := len(dst) - 1; i >= 0; i-- {
+		g, n := bootstrap[0], len(dst)
+		r_t, discount_t = r_t[:n], discount_t[:n]
+		for i := n - 1; i >= 0; i-- {
 			g = r_t[i] + discount_t[i]*g
 			dst[i] = g
 		}
@@ -70,8 +71,9 @@ func LambdaReturns[F Float](dst, r_t, discount_t, v_t []F, lambda F, width int) 
 		return
 	}
 	if width == 1 {
-		g := v_t[len(v_t)-1]
-		for i := len(dst) - 1; i >= 0; i-- {
+		g, n := v_t[len(v_t)-1], len(dst)
+		r_t, discount_t, v_t = r_t[:n], discount_t[:n], v_t[:n]
+		for i := n - 1; i >= 0; i-- {
 			d := discount_t[i]
 			g = r_t[i] + d*(1-lambda)*v_t[i] + d*lambda*g
 			dst[i] = g
