@@ -2,6 +2,8 @@ package layer
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"onnxrl/runtime/onnx"
 )
@@ -77,8 +79,23 @@ func (g *Graph) Dropout(name string, x onnx.Value, rate float64) onnx.Value {
 		name += "_again"
 	}
 	t := g.Type(x)
-	full := g.In(name).Name("mask")
-	mask := g.Input(full, t.DType, slices.Clone(t.Dims)...)
+	l := g.In(name)
+	full := l.Name("mask")
+	dims, folded := slices.Clone(t.Dims), false
+	// Rows that are assets of a batch (FoldAxis) have a mask [batch, N, …], so that a batch can be bound and split by its own extent.
+	if n, ok := strings.CutPrefix(dims[0].Param, Batch+"*"); ok {
+		if n, err := strconv.Atoi(n); err == nil {
+			dims, folded = append([]onnx.Dim{onnx.Symbol(Batch), onnx.Known(n)}, dims[1:]...), true
+		}
+	}
+	mask := l.Input(full, t.DType, dims...)
 	g.s.masks = append(g.s.masks, maskOf(full, rate))
-	return g.In(name).Mul(x, mask)
+	if folded {
+		shape := []int{-1}
+		for i := 1; i < len(t.Dims); i++ {
+			shape = append(shape, l.Extent(x, i))
+		}
+		mask = l.Reshape(mask, shape...)
+	}
+	return l.Mul(x, mask)
 }

@@ -93,12 +93,10 @@ func (r *runner) masks(obs []int) {
 			if v.Name == "observation" {
 				continue
 			}
-			// The rows of a mask are the batch, or the batch times the assets, in which case the first extent is an expression.
-			rows := batch
 			if t.Dims[0] != onnx.Symbol(layer.Batch) {
-				rows *= obs[1]
+				r.Fatalf("the rows of mask %q, %v, are not those of the batch", v.Name, t)
 			}
-			shape := []int{rows}
+			shape := []int{batch}
 			for _, d := range t.Dims[1:] {
 				shape = append(shape, d.Value)
 			}
