@@ -132,10 +132,10 @@ func (a *app) printDoctor(r doctorReport) {
 		row("onnx runtime", r.ORTVersion+", "+strings.Join(r.Providers, ", "))
 	}
 	for _, c := range r.Candidates {
-		row("looked at "+c.Name, c.Status)
+		row("looked at", c.Name+": "+c.Status)
 	}
 	for _, c := range r.Clients {
-		row("package client "+c.Name, c.Status)
+		row("package client", c.Name+": "+c.Status)
 	}
 	w.Flush()
 	for _, s := range r.Advice {

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -47,23 +50,25 @@ A run directory keeps the effective configuration, metrics and checkpoints; --re
 
 // fitSummary is what onnxrl fit prints at the end; the JSON keys are stable.
 type fitSummary struct {
-	Steps      int64        `json:"steps"`
-	Epochs     int          `json:"epochs"`
-	TrainRows  int          `json:"train_rows"`
-	ValidRows  int          `json:"validation_rows"`
-	Trainable  int          `json:"trainable_parameters"`
-	Frozen     int          `json:"frozen_parameters"`
-	Loss       *float64     `json:"loss"`
-	Validation *float64     `json:"validation_loss"`
-	BestEpoch  int          `json:"best_epoch,omitempty"`
-	Stopped    string       `json:"stopped,omitempty"`
-	Engine     string       `json:"engine"`
-	Shards     int          `json:"shards"`
-	Seconds    float64      `json:"seconds"`
-	RowsPerSec float64      `json:"rows_per_second"`
-	Out        string       `json:"out,omitempty"`
-	Parity     *bake.Report `json:"parity,omitempty"`
-	Dir        string       `json:"dir,omitempty"`
+	Steps      int64    `json:"steps"`
+	Epochs     int      `json:"epochs"`
+	TrainRows  int      `json:"train_rows"`
+	ValidRows  int      `json:"validation_rows"`
+	Trainable  int      `json:"trainable_parameters"`
+	Frozen     int      `json:"frozen_parameters"`
+	Loss       *float64 `json:"loss"`
+	Validation *float64 `json:"validation_loss"`
+	// Metrics are those of the weights that are kept, over the validation rows, by output: accuracy, mae, mse.
+	Metrics    map[string]float64 `json:"validation_metrics,omitempty"`
+	BestEpoch  int                `json:"best_epoch,omitempty"`
+	Stopped    string             `json:"stopped,omitempty"`
+	Engine     string             `json:"engine"`
+	Shards     int                `json:"shards"`
+	Seconds    float64            `json:"seconds"`
+	RowsPerSec float64            `json:"rows_per_second"`
+	Out        string             `json:"out,omitempty"`
+	Parity     *bake.Report       `json:"parity,omitempty"`
+	Dir        string             `json:"dir,omitempty"`
 }
 
 func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
@@ -128,6 +133,11 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 			fmt.Fprintln(a.err, "onnxrl: stopped; without --dir nothing was saved")
 		}
 		return quietError{errInterrupted}
+	}
+	if sum.ValidRows > 0 {
+		if _, sum.Metrics, err = tr.Validate(cmd.Context()); err != nil {
+			return err
+		}
 	}
 	if f.out != "" {
 		// What has been trained is written even when somebody has become impatient meanwhile; a second signal still ends the program.
@@ -285,6 +295,9 @@ func (a *app) printFit(s fitSummary) error {
 	}
 	if s.Validation != nil {
 		row("validation", "%.6g (best epoch %d)", *s.Validation, s.BestEpoch)
+	}
+	for _, k := range slices.Sorted(maps.Keys(s.Metrics)) {
+		row(strings.ReplaceAll(strings.TrimPrefix(k, "metric/"), "/", " of "), "%.4g on the validation rows", s.Metrics[k])
 	}
 	if s.Stopped != "" {
 		row("stopped", "%s", s.Stopped)

@@ -66,7 +66,7 @@ func TestFitOutput(t *testing.T) {
 	dir := t.TempDir()
 	text := succeed(t, append(args, "--json", "--out", filepath.Join(dir, "o.onnx"), "--dir", filepath.Join(dir, "run"))...)
 	want := []string{"best_epoch", "dir", "engine", "epochs", "frozen_parameters", "loss", "out", "parity", "rows_per_second", "seconds", "shards", "steps", "train_rows",
-		"trainable_parameters", "validation_loss", "validation_rows"}
+		"trainable_parameters", "validation_loss", "validation_metrics", "validation_rows"}
 	if got := keys(t, text); !slices.Equal(got, want) {
 		t.Errorf("keys %v, want %v", got, want)
 	}
