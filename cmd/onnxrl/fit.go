@@ -22,6 +22,7 @@ import (
 	"onnxrl/configs"
 	"onnxrl/export/bake"
 	"onnxrl/models/fit"
+	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/progress"
 )
@@ -111,6 +112,11 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	if f.out != "" {
+		if err := compiles(tr, eng); err != nil {
+			return err
+		}
+	}
 	start := time.Now()
 	r.tr = tr
 	r.bar = progress.Start(a.err, progress.Options{Label: "fit", Unit: "steps", Total: tr.TotalSteps(), Initial: from, Quiet: a.quiet})
@@ -148,6 +154,19 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 		fmt.Fprintln(a.err, "onnxrl: warning: neither --out nor --dir was given, so nothing was kept")
 	}
 	return a.printFit(sum)
+}
+
+// compiles refuses, before any time is spent, a model whose trained form the engine could not run and whose parity could therefore not be proved in the end.
+func compiles(tr *fit.Trainer, eng engine.Compiler) error {
+	m, err := tr.Baked()
+	if err != nil {
+		return err
+	}
+	s, err := eng.Compile(m, engine.Options{})
+	if err != nil {
+		return fmt.Errorf("fit: the model as it would be written: %w", err)
+	}
+	return s.Close()
 }
 
 // checkOut refuses, before any time is spent, an output that could not be written or would replace what is being trained.
