@@ -41,13 +41,26 @@ type Recorder interface {
 	End(b *vector.Batch) error
 }
 
+// A policy network's data inputs are the fields of the observation, by name, and the mask where the environment has one; every one has a symbolic batch in front. The first output is the greedy action. A stochastic policy over
+// discrete actions also has the masked log-probabilities, and one with a critic the value. The network is complete: what is exported is this graph with its parameters baked in.
+const (
+	// MaskInput is bool [batch, envs.MaskLen].
+	MaskInput = "mask"
+	// ActionOutput is [batch, …], an element of the action space.
+	ActionOutput = "action"
+	// LogProbsOutput is float32 [batch, envs.MaskLen]: the logarithm of the probability of every action of every head.
+	LogProbsOutput = "log_probs"
+	// ValueOutput is float32 [batch].
+	ValueOutput = "value"
+)
+
 // Learner changes a policy. It is not safe for concurrent use.
 type Learner interface {
 	// Ready reports whether enough has been recorded for Step.
 	Ready() bool
 	// Step updates the parameters from what was recorded. What it returns is valid until the next call.
 	Step(ctx context.Context) (Metrics, error)
-	// Policy returns the network that acts and its parameters, which the learner keeps changing.
+	// Policy returns the network that acts, in the form described at MaskInput, and its parameters, which the learner keeps changing.
 	Policy() (*models.Network, *models.Params)
 	// Stater saves and restores everything that later steps depend on: parameters, optimiser, streams, and what is recorded and not yet used.
 	checkpoint.Stater

@@ -10,6 +10,7 @@ import (
 	"onnxrl/models/encoder"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
 )
 
 // Setup is what an algorithm is made for and with.
@@ -22,6 +23,8 @@ type Setup struct {
 	Threads int
 	// Encoders lists the encoders that a configuration can name.
 	Encoders []encoder.Kind
+	// Init, unless nil, may overwrite the freshly drawn parameters, by name, before anything is made of them such as target networks. The agent calls it once.
+	Init func(values map[string]*tensor.Tensor) error
 	// Key is where initial parameters and all of the learner's randomness descend from.
 	Key rng.Key
 	// Log may be nil.

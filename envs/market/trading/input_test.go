@@ -101,7 +101,7 @@ func TestRangesThatDoNotFit(t *testing.T) {
 // TestKind opens environments from YAML, with the data section left to its owner.
 func TestKind(t *testing.T) {
 	m, closed := randomMarket(1, 100, 3, 2), 0
-	load := func(_ context.Context, data configs.Section) (*trading.Data, error) {
+	load := func(_ context.Context, _ int, data configs.Section) (*trading.Data, error) {
 		var c struct{ Path string }
 		if err := data.Decode(&c); err != nil {
 			return nil, err

@@ -12,12 +12,22 @@ import (
 type Data struct {
 	Market *Market
 	Splits map[envs.Split]Range
+	// Scales [F] say how the features of Market.X were scaled, so that an exported agent can take unscaled ones; nil when they are as they came.
+	Scales []Scale
+	// Digests identify what the data were made of, by name such as data_sha256, for the record of a run.
+	Digests map[string]string
 	// Close, unless nil, frees the market's memory.
 	Close func() error
 }
 
-// Loader turns the data section of a configuration into a market.
-type Loader func(ctx context.Context, data configs.Section) (*Data, error)
+// Scale is the affine map of one feature, z = (x − Mean)/Std, limited to ±Clip where Clip is not 0. A feature that is not Scaled is passed on. A value that is not known (NaN) becomes 0 in any case.
+type Scale struct {
+	Mean, Std, Clip float64
+	Scaled          bool
+}
+
+// Loader turns the data section of a configuration into a market for windows of that many bars.
+type Loader func(ctx context.Context, window int, data configs.Section) (*Data, error)
 
 // Params is the configuration of the kind: the keys of Config, and data, which belongs to the loader.
 type Params struct {
@@ -32,7 +42,7 @@ func Kind(load Loader) envs.Kind {
 		if err := params.Decode(&p); err != nil {
 			return nil, err
 		}
-		d, err := load(ctx, p.Data)
+		d, err := load(ctx, p.Window, p.Data)
 		if err != nil {
 			return nil, fmt.Errorf("trading: load data: %w", err)
 		}
@@ -47,6 +57,17 @@ func Kind(load Loader) envs.Kind {
 	}}
 }
 
+// Opened is what a factory of the kind trading also offers to programs that evaluate and export.
+type Opened interface {
+	envs.Factory
+	// Data returns the market, shared by all environments.
+	Data() *Data
+	// Source returns the source of whole-range environments.
+	Source() *Source
+}
+
+var _ Opened = (*factory)(nil)
+
 type factory struct {
 	params        Params
 	data          *Data
@@ -54,6 +75,12 @@ type factory struct {
 }
 
 func (f *factory) Config() any { return f.params }
+
+// Data implements Opened.
+func (f *factory) Data() *Data { return f.data }
+
+// Source implements Opened.
+func (f *factory) Source() *Source { return f.whole }
 
 func (f *factory) New(split envs.Split, _ int) (envs.Env, error) {
 	r, ok := f.data.Splits[split]

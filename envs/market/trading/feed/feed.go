@@ -14,15 +14,20 @@ func FromSet(s *prepared.Set) *trading.Data {
 		Assets: m.Symbols, Features: make([]string, len(m.Features)), Dates: s.Times,
 		X: s.X.Float32s(), Open: s.Open, Close: s.Close, Tradable: make([]bool, m.T*m.N),
 	}
+	scales := make([]trading.Scale, len(m.Features))
 	for i, f := range m.Features {
 		market.Features[i] = f.Name
+		scales[i] = trading.Scale{Mean: f.Mean, Std: f.Std, Clip: f.Clip, Scaled: f.Scaled}
 	}
 	for t := range m.T {
 		for n := range m.N {
 			market.Tradable[t*m.N+n] = s.Tradable(t, n)
 		}
 	}
-	d := &trading.Data{Market: market, Splits: map[envs.Split]trading.Range{}}
+	d := &trading.Data{
+		Market: market, Splits: map[envs.Split]trading.Range{}, Scales: scales,
+		Digests: map[string]string{"data_sha256": m.DataSHA256, "data_config_sha256": m.ConfigSHA256},
+	}
 	for _, span := range m.Split.Named() {
 		if span.Len() > 1 {
 			d.Splits[envs.Split(span.Name)] = trading.Range{First: span.Lo, Last: span.Hi - 1}

@@ -1,0 +1,61 @@
+package train
+
+import "onnxrl/configs"
+
+// Config is the train section of a run.
+type Config struct {
+	// NumEnvs is the number of environments that step together.
+	NumEnvs int `yaml:"num_envs"`
+	// TotalEnvSteps is how many env steps are taken, over all environments; the last round may go beyond it by less than NumEnvs.
+	TotalEnvSteps int64 `yaml:"total_env_steps"`
+	// LogIntervalSteps is the number of env steps between records of metrics.
+	LogIntervalSteps int64 `yaml:"log_interval_steps"`
+	// Threads is how many cores the run may keep busy; 0 uses all there are. Results are bit-identical for an equal number, which the effective configuration records.
+	Threads    int        `yaml:"threads"`
+	Checkpoint Checkpoint `yaml:"checkpoint"`
+	Validation Validation `yaml:"validation"`
+}
+
+// Checkpoint says how often a run's state is saved and what is kept.
+type Checkpoint struct {
+	// EverySteps is the number of env steps between checkpoints: what a crash can cost. 0 saves only at the end and when stopped.
+	EverySteps int64 `yaml:"every_steps"`
+	KeepLast   int   `yaml:"keep_last"`
+	KeepBest   int   `yaml:"keep_best"`
+}
+
+// Validation says how often the greedy policy is judged on the validation split, and when a run ends early.
+type Validation struct {
+	// EverySteps is the number of env steps between evaluations; 0 never evaluates.
+	EverySteps int64 `yaml:"every_steps"`
+	// Metric is what the best policy has most of: a name that the program's evaluation offers, such as sharpe or mean_reward.
+	Metric string `yaml:"metric"`
+	// Patience is the number of evaluations without an improvement of MinDelta after which the run ends; 0 never does.
+	Patience int     `yaml:"patience"`
+	MinDelta float64 `yaml:"min_delta"`
+}
+
+// Defaults returns the defaults: the specification's steps and logging, and one evaluation and checkpoint in every 20,000 env steps.
+func Defaults() Config {
+	return Config{
+		NumEnvs: 8, TotalEnvSteps: 1_000_000, LogIntervalSteps: 1000,
+		Checkpoint: Checkpoint{EverySteps: 20_000, KeepLast: 3, KeepBest: 1},
+		Validation: Validation{EverySteps: 20_000, Metric: "sharpe"},
+	}
+}
+
+// Validate reports all problems of the section.
+func (c Config) Validate() error {
+	var p configs.Problems
+	p.AtLeast("num_envs", c.NumEnvs, 1)
+	p.AtLeast("total_env_steps", c.TotalEnvSteps, 1)
+	p.AtLeast("log_interval_steps", c.LogIntervalSteps, 1)
+	p.NonNegative("threads", c.Threads)
+	p.NonNegative("checkpoint.every_steps", c.Checkpoint.EverySteps)
+	p.AtLeast("checkpoint.keep_last", c.Checkpoint.KeepLast, 1)
+	p.NonNegative("checkpoint.keep_best", c.Checkpoint.KeepBest)
+	p.NonNegative("validation.every_steps", c.Validation.EverySteps)
+	p.NonNegative("validation.patience", c.Validation.Patience)
+	p.NonNegative("validation.min_delta", c.Validation.MinDelta)
+	return p.Err()
+}

@@ -1,0 +1,73 @@
+package experiment
+
+import (
+	"context"
+
+	"onnxrl/agents"
+	"onnxrl/agents/evaluate"
+	"onnxrl/agents/train"
+	"onnxrl/configs"
+	"onnxrl/envs"
+)
+
+// Config is a run's document.
+type Config struct {
+	// Seed is where all randomness descends from. Seeds, where given, makes several runs, one for each, instead.
+	Seed  uint64          `yaml:"seed"`
+	Seeds []uint64        `yaml:"seeds,omitempty"`
+	Env   configs.Kinded  `yaml:"env"`
+	Agent configs.Kinded  `yaml:"agent"`
+	Train train.Config    `yaml:"train"`
+	Eval  evaluate.Config `yaml:"eval"`
+}
+
+// Defaults returns the document's defaults; the environment and the agent must be named.
+func Defaults() Config {
+	return Config{Seed: 42, Train: train.Defaults(), Eval: evaluate.Defaults()}
+}
+
+// Validate reports what the sections themselves do not: a missing part, and seeds given twice.
+func (c Config) Validate() error {
+	var p configs.Problems
+	p.Check(c.Env.Kind != "", "env.kind", "required: the name of an environment, such as trading")
+	p.Check(c.Agent.Kind != "", "agent.kind", "required: the name of an algorithm, such as a2c")
+	seen := map[uint64]bool{}
+	for _, s := range c.Seeds {
+		p.Check(!seen[s], "seeds", "%d is given twice", s)
+		seen[s] = true
+	}
+	return p.Err()
+}
+
+// Load reads a document with the edits of --set. A path that does not exist but is the name of a shipped experiment ("qtmrl" or "qtmrl.yaml") opens that.
+func Load(path string, sets []string) (Config, *configs.Document, error) {
+	c := Defaults()
+	doc, err := open(path)
+	if err != nil {
+		return c, nil, err
+	}
+	if err := doc.Set(sets...); err != nil {
+		return c, nil, err
+	}
+	return c, doc, doc.Decode(&c)
+}
+
+// Open makes the parts that a document names. The caller closes the factory. The returned Config has the effective parameters of environment and agent, defaults included: written out, it is the recipe of the run.
+func Open(ctx context.Context, c Config) (Config, envs.Factory, agents.Maker, error) {
+	maker, err := agents.Parse(Agents(), c.Agent)
+	if err != nil {
+		return c, nil, nil, err
+	}
+	if c.Agent, err = configs.NewKinded(c.Agent.Kind, maker.Config()); err != nil {
+		return c, nil, nil, err
+	}
+	factory, err := envs.Open(ctx, Envs(), c.Env)
+	if err != nil {
+		return c, nil, nil, err
+	}
+	if c.Env, err = configs.NewKinded(c.Env.Kind, factory.Config()); err != nil {
+		factory.Close()
+		return c, nil, nil, err
+	}
+	return c, factory, maker, nil
+}

@@ -1,0 +1,12 @@
+// Package experiment is the document that describes a training run: an environment, an agent, and how one is trained and evaluated in the other. It holds the lists of everything that such a document can name.
+//
+//	seed: 42
+//	env: {kind: trading, …}
+//	agent: {kind: a2c, …}
+//	train: {total_env_steps: 1000000, …}
+//	eval: {…}
+//
+// # How to add a kind
+//
+// Add its Kind to the list in kinds.go.
+package experiment

@@ -1,0 +1,20 @@
+package experiment
+
+import (
+	"onnxrl/agents"
+	"onnxrl/agents/a2c"
+	"onnxrl/envs"
+	"onnxrl/envs/corridor"
+	"onnxrl/envs/market/trading"
+	"onnxrl/envs/market/trading/feed"
+)
+
+// Envs lists the environments that a document can name.
+func Envs() []envs.Kind {
+	return []envs.Kind{corridor.Kind, trading.Kind(feed.Load)}
+}
+
+// Agents lists the algorithms that a document can name.
+func Agents() []agents.Kind {
+	return []agents.Kind{a2c.Kind}
+}

@@ -1,0 +1,33 @@
+package feed
+
+import (
+	"context"
+
+	"onnxrl/configs"
+	"onnxrl/envs/market/prepared"
+	"onnxrl/envs/market/trading"
+)
+
+// Load is a trading.Loader: it reads and prepares the data that a section of the form of prepared.Config describes. The window is the environment's.
+func Load(ctx context.Context, window int, data configs.Section) (*trading.Data, error) {
+	c := prepared.Default()
+	c.Window = window
+	if err := data.Decode(&c); err != nil {
+		return nil, err
+	}
+	if c.Window != window {
+		return nil, data.Errorf("window", "the environment's window is %d: leave this key out", window)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	raw, err := prepared.Read(c)
+	if err != nil {
+		return nil, err
+	}
+	set, err := prepared.Build(c, raw)
+	if err != nil {
+		return nil, err
+	}
+	return FromSet(set), nil
+}
