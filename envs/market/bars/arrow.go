@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"time"
 
@@ -177,7 +176,7 @@ func (t *arrowTable) Time(column int, c *clock) (time.Time, error) {
 }
 
 func openParquet(path string) (table, error) {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +211,7 @@ func openArrow(path string) (_ table, err error) {
 			err = fmt.Errorf("the Arrow file is damaged: %v", r)
 		}
 	}()
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ import (
 
 // csvTable reads a text file with a header line row by row.
 type csvTable struct {
-	f      *os.File
+	f      input
 	r      *csv.Reader
 	header []string
 	row    []string
@@ -25,7 +24,7 @@ type csvTable struct {
 // openCSV opens a file; header stands for the header line of files without one. The delimiter is the one of comma,
 // semicolon and tab that is most frequent in the first line.
 func openCSV(path string, header []string) (_ table, err error) {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,8 @@ import (
 
 // Source says where bars are and how to read them.
 type Source struct {
-	// Path is a file, a folder (every readable file directly in it) or a glob. CSV files may end in .gz.
+	// Path is a file, a folder (every readable file directly in it) or a glob. CSV files may end in .gz. What begins with
+	// shipped: is a file that comes with the program, such as shipped:market/us5_daily.parquet.
 	Path string `yaml:"path"`
 	// Preset names a vendor's columns; auto recognises the usual names.
 	Preset string `yaml:"preset"`
@@ -187,6 +188,9 @@ func extensionOf(path string) string {
 
 // files lists what Path names, in the order of names.
 func (s Source) files() ([]string, error) {
+	if strings.HasPrefix(s.Path, shippedPrefix) {
+		return []string{s.Path}, nil
+	}
 	info, err := os.Stat(s.Path)
 	switch {
 	case err == nil && !info.IsDir():
@@ -328,7 +332,7 @@ func orBlank(err error) error {
 }
 
 func digest(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return "", err
 	}
