@@ -1,0 +1,68 @@
+package train
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"onnxrl/agents"
+	"onnxrl/models"
+)
+
+// Evaluator judges the agent's present policy on the validation split and returns metrics by name, such as sharpe or mean_reward; higher is better for the one that Config.Validation.Metric names. It has environments and randomness of its own, makes its own greedy actor from the agent, and closes it; it changes nothing that training depends on. When ctx ends it returns ctx's error.
+type Evaluator func(ctx context.Context, a agents.Agent, envSteps int64) (map[string]float64, error)
+
+// Publisher keeps a policy for use outside the run. Publishing the same policy again, as a run does that was killed before its next checkpoint, gives the same reference.
+type Publisher interface {
+	// Publish is called for every policy that is better than all before it; in a run that is never validated, for the one at its end. The reference names what was published. An error ends the run, whose checkpoints stay.
+	Publish(ctx context.Context, p Policy) (ref string, err error)
+}
+
+// Policy is a policy to be published.
+type Policy struct {
+	// Network is the network that acts, as agents.Learner.Policy describes it, and Params are its parameters. They are the learner's: they do not change during the call and must not be kept.
+	Network *models.Network
+	Params  *models.Params
+	// EnvSteps and LearnerSteps say how much it was trained.
+	EnvSteps, LearnerSteps int64
+	// Metric names the metric that it was chosen by, Score is its value, and Metrics are all of them on the validation split. Metric is empty and Metrics nil when the run is never validated.
+	Metric  string
+	Score   float64
+	Metrics map[string]float64
+}
+
+// Hooks connect a run to the outside. All are optional.
+type Hooks struct {
+	Log *slog.Logger
+	// Metrics is called with values under TensorBoard-style tags at the given number of env steps. The map is used again and must not be kept. Tags that begin with time/ may differ between equal runs, all others may not.
+	Metrics func(envSteps int64, values map[string]float64)
+	// Progress is called after every learner step.
+	Progress func(Progress)
+	// Save is called when the state should be saved; the trainer is a checkpoint.Stater. score is set when the policy was evaluated at this very step. An error ends the run.
+	Save func(envSteps int64, score *float64) error
+	// Evaluate judges the policy; without it the run is never validated.
+	Evaluate Evaluator
+	// Publish keeps the best policy.
+	Publish Publisher
+	// Now is the clock behind time/fps, which is not recorded without it.
+	Now func() time.Time
+}
+
+// Progress is the position of a run after a learner step.
+type Progress struct {
+	EnvSteps, TotalEnvSteps, LearnerSteps int64
+	// Metrics are those of the learner step. They are overwritten by the next one.
+	Metrics agents.Metrics
+	// EpisodeReward is the mean return of the last 100 episodes; NaN before the first has ended.
+	EpisodeReward float64
+	// Validation is the newest evaluation, Best the one with the highest score so far; nil before the first. They do not change any more.
+	Validation, Best *Evaluation
+}
+
+// Evaluation is what an Evaluator found.
+type Evaluation struct {
+	EnvSteps int64
+	// Score is the metric that the configuration names.
+	Score   float64
+	Metrics map[string]float64
+}
