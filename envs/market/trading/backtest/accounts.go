@@ -1,0 +1,139 @@
+package backtest
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"onnxrl/envs/market/trading"
+)
+
+// Rule says which assets to be in. It must not be used by two runs at once.
+type Rule interface {
+	// Name is what tables call it.
+	Name() string
+	// Long reports whether to be in an asset, with everything known at the close of a bar. It is asked for every bar in order, and within it for every asset.
+	Long(m *trading.Market, bar, asset int) bool
+}
+
+// Accounts simulates a rule over the bars of Run: an account for each asset, with an equal share of the initial cash, is in the asset with all it has when the rule says so and the asset can be traded at the bars of the decision and of the fill.
+// Prices, fills, lots and fees are those of the source's configuration; arithmetic is in float64. Orders that cannot be executed are repeated at the next bar, if the rule still says so.
+func Accounts(ctx context.Context, s *trading.Source, bars trading.Range, rule Rule) (*Record, error) {
+	e, err := s.Env(bars)
+	if err != nil {
+		return nil, fmt.Errorf("back-test %s: %w", rule.Name(), err)
+	}
+	m, c := s.Market(), s.Config()
+	bars.First = bars.Last - e.Spec().MaxSteps
+	if c.Episode.Kind != trading.Full {
+		return nil, fmt.Errorf("back-test %s: the source has episodes over parts of the range, expected whole ones", rule.Name())
+	}
+	a := newAccounts(m, c)
+	r := newRecord(rule.Name(), m, bars, c.LookAhead())
+	if err := a.close(r, bars.First); err != nil {
+		return nil, fmt.Errorf("back-test %s: %w", rule.Name(), err)
+	}
+	for bar := bars.First; bar < bars.Last; bar++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		a.step(r, rule, bar)
+		if err := a.close(r, bar+1); err != nil {
+			return nil, fmt.Errorf("back-test %s: %w", rule.Name(), err)
+		}
+		r.settle(m, bar, a.fills, a.in, a.out)
+		r.Rewards = append(r.Rewards, r.Value[len(r.Value)-1]/r.Value[len(r.Value)-2]-1)
+	}
+	return r, nil
+}
+
+type accounts struct {
+	m         *trading.Market
+	c         trading.Config
+	cash, pos []float64 // [N]
+	fills     []trading.Fill
+	in, out   []float64 // [N]
+}
+
+func newAccounts(m *trading.Market, c trading.Config) *accounts {
+	n := len(m.Assets)
+	a := &accounts{m: m, c: c, cash: make([]float64, n), pos: make([]float64, n), in: make([]float64, n), out: make([]float64, n)}
+	for i := range a.cash {
+		a.cash[i] = c.InitialCash / float64(n)
+	}
+	return a
+}
+
+// close records the accounts together at the close of a bar.
+func (a *accounts) close(r *Record, bar int) error {
+	cash, n := sum(a.cash), len(a.pos)
+	value := cash
+	for i, q := range a.pos {
+		if q != 0 {
+			value += q * a.m.Close[bar*n+i]
+		}
+	}
+	return r.close(a.m, bar, value, cash, a.pos)
+}
+
+// step executes what the rule says at the close of a bar.
+func (a *accounts) step(r *Record, rule Rule, bar int) {
+	n, at, prices := len(a.pos), bar+1, a.m.Open
+	switch a.c.Execution.Fill {
+	case trading.NextClose:
+		prices = a.m.Close
+	case trading.SameClose:
+		at, prices = bar, a.m.Close
+	}
+	a.fills = a.fills[:0]
+	fees, turnover, skipped := 0.0, 0.0, 0
+	for i := range a.pos {
+		long, order := rule.Long(a.m, bar, i), int64(trading.Hold)
+		switch {
+		case !a.m.Tradable[bar*n+i]:
+			// As in the environment, whose mask forbids it, nothing is ordered.
+		case long && a.pos[i] == 0:
+			order = trading.Buy
+		case !long && a.pos[i] != 0:
+			order = trading.Sell
+		}
+		r.Actions = append(r.Actions, order)
+		if order == trading.Hold {
+			continue
+		}
+		if !a.m.Tradable[at*n+i] || !a.execute(i, at, order, prices[at*n+i]) {
+			skipped++
+			continue
+		}
+		f := a.fills[len(a.fills)-1]
+		fees += f.Fee
+		turnover += math.Abs(f.Shares) * f.Price
+	}
+	r.Fees, r.Turnover, r.Skipped = append(r.Fees, fees), append(r.Turnover, turnover), append(r.Skipped, skipped)
+}
+
+// execute moves an account into its asset, or out of it, as a whole. It reports false where there is not enough for one lot.
+func (a *accounts) execute(i, at int, order int64, price float64) bool {
+	if order == trading.Sell {
+		amount := a.pos[i] * price
+		fee := amount * a.c.FeeRate
+		a.fills = append(a.fills, trading.Fill{Asset: i, Bar: at, Shares: -a.pos[i], Price: price, Fee: fee})
+		a.cash[i] += amount - fee
+		a.pos[i] = 0
+		return true
+	}
+	shares := a.cash[i] / (1 + a.c.FeeRate) / price
+	if lot := a.c.Execution.Lot; lot > 0 {
+		shares = math.Floor(shares/lot) * lot
+	}
+	amount := shares * price
+	if amount < trading.Dust {
+		return false
+	}
+	fee := amount * a.c.FeeRate
+	a.fills = append(a.fills, trading.Fill{Asset: i, Bar: at, Shares: shares, Price: price, Fee: fee})
+	// All of it is spent but for a rounding error, which may have either sign.
+	a.cash[i] = max(a.cash[i]-amount-fee, 0)
+	a.pos[i] = shares
+	return true
+}

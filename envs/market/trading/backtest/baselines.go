@@ -1,0 +1,82 @@
+package backtest
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"onnxrl/envs/market/trading"
+)
+
+// BuyAndHold returns the rule to be in every asset.
+func BuyAndHold() Rule { return buyAndHold{} }
+
+type buyAndHold struct{}
+
+func (buyAndHold) Name() string                        { return "buy and hold" }
+func (buyAndHold) Long(*trading.Market, int, int) bool { return true }
+
+// MovingAverage returns the rule to be in an asset whose close lies above the mean of its last n closes, at least 2.
+func MovingAverage(n int) (Rule, error) {
+	if n < 2 {
+		return nil, fmt.Errorf("back-test: a moving average of %d closes, expected at least 2", n)
+	}
+	return movingAverage{n}, nil
+}
+
+type movingAverage struct{ n int }
+
+func (r movingAverage) Name() string { return fmt.Sprintf("MA%d", r.n) }
+
+// Long adds up the closes anew each time: n is small, and a running sum would drift.
+func (r movingAverage) Long(m *trading.Market, bar, asset int) bool {
+	if bar < r.n-1 {
+		return false
+	}
+	n, total, close := len(m.Assets), 0.0, m.Close[bar*len(m.Assets)+asset]
+	// The asset must have been tradable at the oldest bar or before it: prices in front of its listing are not real.
+	if !listed(m, bar-r.n+1, asset) {
+		return false
+	}
+	for b := bar - r.n + 1; b <= bar; b++ {
+		total += m.Close[b*n+asset]
+	}
+	return close > total/float64(r.n)
+}
+
+// listed reports whether an asset could be traded at a bar or at one before it.
+func listed(m *trading.Market, bar, asset int) bool {
+	for b := bar; b >= 0; b-- {
+		if m.Tradable[b*len(m.Assets)+asset] {
+			return true
+		}
+	}
+	return false
+}
+
+// Index returns the record of holding a series of prices, one for each date, with all of the cash and without costs.
+func Index(name string, dates []time.Time, prices []float64, cash float64) (*Record, error) {
+	if len(dates) != len(prices) || len(dates) < 2 || !(cash > 0) {
+		return nil, fmt.Errorf("back-test index %s: %d dates, %d prices and %g in cash", name, len(dates), len(prices), cash)
+	}
+	m := &trading.Market{Assets: []string{name}, Dates: dates, Close: prices}
+	r := newRecord(name, m, trading.Range{First: 0, Last: len(dates) - 1}, false)
+	shares := []float64{cash / prices[0]}
+	scratch := make([]float64, 2)
+	for t, p := range prices {
+		if !(p > 0) || math.IsInf(p, 0) {
+			return nil, fmt.Errorf("back-test index %s: the price on %s is %g", name, dates[t].Format(time.DateOnly), p)
+		}
+		if err := r.close(m, t, shares[0]*p, 0, shares); err != nil {
+			return nil, fmt.Errorf("back-test index %s: %w", name, err)
+		}
+		if t == 0 {
+			continue
+		}
+		r.settle(m, t-1, nil, scratch[:1], scratch[1:])
+		r.Actions, r.Skipped = append(r.Actions, trading.Hold), append(r.Skipped, 0)
+		r.Fees, r.Turnover = append(r.Fees, 0), append(r.Turnover, 0)
+		r.Rewards = append(r.Rewards, p/prices[t-1]-1)
+	}
+	return r, nil
+}
