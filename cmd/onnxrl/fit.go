@@ -292,7 +292,7 @@ func (a *app) writeFit(ctx context.Context, tr *fit.Trainer, path string, source
 		lineage["validation_loss"] = strconv.FormatFloat(*sum.Validation, 'g', -1, 64)
 		lineage["best_epoch"] = strconv.Itoa(res.BestEpoch)
 	}
-	r, err := bake.Write(ctx, path, eng, tr.Network(), tr.Params(), baked, samples, lineage)
+	r, err := bake.Write(ctx, path, eng, bake.Pair{Network: tr.Network(), Params: tr.Params(), Baked: baked, Samples: samples}, lineage)
 	if err != nil {
 		return err
 	}

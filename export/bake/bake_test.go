@@ -80,7 +80,7 @@ func TestWriteProvesAndKeepsTheLineage(t *testing.T) {
 	m, net, params := network(t)
 	for _, c := range engines(t) {
 		path := filepath.Join(t.TempDir(), "out.onnx")
-		r, err := Write(t.Context(), path, c, net, params, m, samples(100), map[string]string{"seed": "7", "task": "test"})
+		r, err := Write(t.Context(), path, c, Pair{Network: net, Params: params, Baked: m, Samples: samples(100)}, map[string]string{"seed": "7", "task": "test"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestWriteProvesAndKeepsTheLineage(t *testing.T) {
 
 func TestFewRowsAreEnough(t *testing.T) {
 	m, net, params := network(t)
-	r, err := Prove(t.Context(), portable.New(), net, params, m, samples(3))
+	r, err := Prove(t.Context(), portable.New(), Pair{Network: net, Params: params, Baked: m, Samples: samples(3)})
 	if err != nil || r.Rows != 9 {
 		t.Errorf("%+v, %v; want three rows one by one and twice together", r, err)
 	}
@@ -145,7 +145,7 @@ func TestDifferencesAreFound(t *testing.T) {
 			m, net, params := network(t)
 			k.edit(m)
 			path := filepath.Join(t.TempDir(), "out.onnx")
-			_, err := Write(t.Context(), path, c, net, params, m, samples(100), nil)
+			_, err := Write(t.Context(), path, c, Pair{Network: net, Params: params, Baked: m, Samples: samples(100)}, nil)
 			if err == nil || !strings.Contains(err.Error(), k.want) {
 				t.Errorf("%s, %s: error %v, want %q", c.Name(), k.name, err, k.want)
 			}
@@ -159,7 +159,7 @@ func TestDifferencesAreFound(t *testing.T) {
 func TestSamplesAreChecked(t *testing.T) {
 	m, net, params := network(t)
 	for _, s := range [][]*tensor.Tensor{nil, {nil}, samples(0), append(samples(2), samples(2)...), {tensor.Scalar(float32(1))}} {
-		if _, err := Prove(t.Context(), portable.New(), net, params, m, s); err == nil || !strings.Contains(err.Error(), "samples") {
+		if _, err := Prove(t.Context(), portable.New(), Pair{Network: net, Params: params, Baked: m, Samples: s}); err == nil || !strings.Contains(err.Error(), "samples") {
 			t.Errorf("%v: error %v", s, err)
 		}
 	}

@@ -1,0 +1,91 @@
+package bake
+
+import (
+	"fmt"
+	"slices"
+
+	"onnxrl/models"
+	"onnxrl/models/lora"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/onnx/shape"
+	"onnxrl/runtime/tensor"
+)
+
+// oldestOpset is the first that [Agent] tries: the one at which the axes of sums became inputs, as scalings use them.
+const oldestOpset = 13
+
+// format is a version of the file format and the newest opset that was released with it, by the table of the ONNX specification.
+type format struct {
+	opset int
+	ir    int64
+}
+
+var formats = []format{{14, 7}, {18, 8}, {20, 9}, {22, 10}, {23, 11}}
+
+// Agent returns a policy as one model from unscaled observations to actions: the network with the given parameter values as initializers, adapters merged, and scalings in front of the inputs that they name. It imports the oldest opset that
+// expresses it and has the format version of that opset, because runtimes refuse by number what they could run. Values are shared with what value returns.
+//
+// Sampling, where it is wanted, is another output of the network that is baked, with its noise as an input; nothing here would change.
+func Agent(net *models.Network, value func(name string) *tensor.Tensor, scalings ...Affine) (*onnx.Model, error) {
+	m, err := agent(net, value, scalings)
+	if err != nil {
+		return nil, fmt.Errorf("bake agent: %w", err)
+	}
+	return m, nil
+}
+
+func agent(net *models.Network, value func(name string) *tensor.Tensor, scalings []Affine) (*onnx.Model, error) {
+	m, err := net.Bake(value)
+	if err != nil {
+		return nil, err
+	}
+	if m, err = lora.Merge(m); err != nil {
+		return nil, err
+	}
+	for i := range scalings {
+		if m, err = scalings[i].prepend(m); err != nil {
+			return nil, err
+		}
+	}
+	if m, err = onnx.Prune(m); err != nil {
+		return nil, err
+	}
+	m = widest(m)
+	if err := onnx.Check(m); err != nil {
+		return nil, err
+	}
+	types, err := shape.Infer(m, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range m.Graph.Output {
+		if t := types.Type(onnx.Value(v.Name)); len(t.Dims) == 0 || t.Dims[0].IsKnown() {
+			return nil, fmt.Errorf("output %q is %v: a served model needs a symbolic batch in front", v.Name, t)
+		}
+	}
+	return m, nil
+}
+
+// widest returns m with the oldest opset that expresses it, and the format version of that opset. Functions, and element types younger than the formats in question, keep the version that they came with.
+func widest(m *onnx.Model) *onnx.Model {
+	have := m.Opset(onnx.DomainStandard)
+	for v := oldestOpset; v < have; v++ {
+		if l := onnx.Lowered(m, v); l.Opset(onnx.DomainStandard) == v {
+			m = l
+			break
+		}
+	}
+	young := len(m.Functions) > 0
+	// The walk itself never fails, because this function does not.
+	_ = m.EachTensor(func(t *onnx.TensorProto) error {
+		young = young || tensor.DType(t.DataType) > tensor.BFloat16
+		return nil
+	})
+	i := slices.IndexFunc(formats, func(f format) bool { return m.Opset(onnx.DomainStandard) <= f.opset })
+	if young || i < 0 || m.IrVersion == formats[i].ir {
+		return m
+	}
+	m = m.ShallowClone()
+	m.IrVersion = formats[i].ir
+	return m
+}
