@@ -6,7 +6,7 @@ import "onnxrl/configs"
 type Config struct {
 	// NumEnvs is the number of environments that step together.
 	NumEnvs int `yaml:"num_envs"`
-	// TotalEnvSteps is how many env steps are taken, over all environments; the last round may go beyond it by less than NumEnvs.
+	// TotalEnvSteps is how many env steps are taken, over all environments. The last rollout is taken whole: the run ends with the first learner step at or after this number.
 	TotalEnvSteps int64 `yaml:"total_env_steps"`
 	// LogIntervalSteps is the number of env steps between records of metrics.
 	LogIntervalSteps int64 `yaml:"log_interval_steps"`
@@ -18,7 +18,7 @@ type Config struct {
 
 // Checkpoint says how often a run's state is saved and what is kept.
 type Checkpoint struct {
-	// EverySteps is the number of env steps between checkpoints: what a crash can cost. 0 saves only at the end and when stopped.
+	// EverySteps is the number of env steps between checkpoints: what a crash can cost. 0 saves only at the beginning, at the end and when stopped. A policy that is the best so far is saved in addition when KeepBest is not 0.
 	EverySteps int64 `yaml:"every_steps"`
 	KeepLast   int   `yaml:"keep_last"`
 	KeepBest   int   `yaml:"keep_best"`
@@ -26,11 +26,11 @@ type Checkpoint struct {
 
 // Validation says how often the greedy policy is judged on the validation split, and when a run ends early.
 type Validation struct {
-	// EverySteps is the number of env steps between evaluations; 0 never evaluates.
+	// EverySteps is the number of env steps between evaluations, beside one before and one after training; 0 never evaluates.
 	EverySteps int64 `yaml:"every_steps"`
 	// Metric is what the best policy has most of: a name that the program's evaluation offers, such as sharpe or mean_reward.
 	Metric string `yaml:"metric"`
-	// Patience is the number of evaluations without an improvement of MinDelta after which the run ends; 0 never does.
+	// Patience is the number of evaluations without an improvement by more than MinDelta after which the run ends; 0 never does.
 	Patience int     `yaml:"patience"`
 	MinDelta float64 `yaml:"min_delta"`
 }

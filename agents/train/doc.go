@@ -1,2 +1,26 @@
 // Package train runs an agent in its environments: it collects, learns, evaluates, checkpoints and publishes, and can be stopped and continued bit for bit.
+//
+// # Vocabulary
+//
+// A [Trainer] is one run of one seed. Everything is counted in env steps, over all environments. A run goes from learner step to learner step, and what is due happens between two of them, in this order: metrics every LogIntervalSteps, an evaluation of the greedy policy on the validation split every
+// Validation.EverySteps and at the end, publication when that policy is the best so far, a checkpoint every Checkpoint.EverySteps. As in Stable-Baselines3 the last rollout is taken whole, so a run ends with the first learner step at or after TotalEnvSteps.
+//
+// The policy is evaluated once before it is trained. That says at once whether the metric exists that is to choose the best policy, and what learning starts from. It is never the best.
+//
+// # Stopping and continuing
+//
+// A Trainer is a checkpoint.Stater. When its context ends, it finishes the rollout in progress, lets the learner take its step, and asks for a checkpoint, so that every checkpoint lies between two learner steps and holds no half-filled recorder. An evaluation in progress is given up and done again after resuming.
+// A resumed run has the parameters and the metrics of one that never stopped, bit for bit, except for tags that begin with time/. The best parameters are part of the state.
+//
+// TotalEnvSteps may grow between two runs: what a finished run has done at its end beyond what was due (a record of metrics, an evaluation) then remains.
+//
+// # Randomness
+//
+// Environments, actions and the agent have keys of their own below the run's. An [Evaluator] brings its own: a run that is evaluated and one that is not have the same parameters.
+//
+// # How to add something that happens during a run
+//
+//  1. Give [Config] the number of env steps between two times, and state the env step of the last time.
+//  2. Do it in Trainer.between, before the checkpoint, and only when due says so: then it happens once whether or not the run is stopped there.
+//  3. Reach the outside by a function in [Hooks].
 package train

@@ -1,0 +1,191 @@
+package train
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"onnxrl/models"
+	"onnxrl/models/checkpoint"
+)
+
+var _ checkpoint.Stater = (*Trainer)(nil)
+
+// state is what a run carries between learner steps, beside what the agent and the environments hold. Positions are counted in env steps.
+type state struct {
+	Envs         int   `json:"envs"`
+	Rounds       int64 `json:"rounds"`
+	LearnerSteps int64 `json:"learner_steps"`
+	Episodes     int64 `json:"episodes"`
+	// RewardSum and RewardSteps are of the env steps since Logged.
+	RewardSum   float64 `json:"reward_sum"`
+	RewardSteps int64   `json:"reward_steps"`
+	// Logged and Evaluated are where metrics were last recorded and the policy last evaluated; Evaluated is -1 before the first time.
+	Logged    int64 `json:"logged"`
+	Evaluated int64 `json:"evaluated"`
+	// Reference is the score that the next one must exceed by MinDelta; Stale counts the evaluations that did not.
+	Reference *float64 `json:"reference"`
+	Stale     int      `json:"stale"`
+	// Done says that the run has stopped early.
+	Done        bool   `json:"done"`
+	Published   string `json:"published"`
+	PublishedAt int64  `json:"published_at"`
+}
+
+// SaveState writes everything that the rest of the run depends on: agent, environments, counters, episode statistics and the best parameters.
+func (t *Trainer) SaveState(w *checkpoint.Writer) error {
+	env, err := t.env.SaveState()
+	if err != nil {
+		return err
+	}
+	s := t.s
+	s.Envs = t.cfg.NumEnvs
+	w.PutJSON("state", s)
+	w.PutBytes("envs", env)
+	w.Scope("episodes").PutFloat64s("returns", t.episodes.returns)
+	w.Scope("episodes").PutFloat64s("lengths", t.episodes.lengths)
+	t.validation.save(w.Scope("validation"))
+	if t.best != nil {
+		t.best.save(w.Scope("best"))
+		_, params := t.learner.Policy()
+		t.kept.save(w.Scope("best").Scope("params"), params)
+	}
+	return t.learner.SaveState(w.Scope("agent"))
+}
+
+// LoadState restores a saved run. Environment, agent and configuration must be the ones it was saved with.
+func (t *Trainer) LoadState(r *checkpoint.Reader) error {
+	var s state
+	if err := r.JSON("state", &s); err != nil {
+		return err
+	}
+	if s.Envs != t.cfg.NumEnvs {
+		return fmt.Errorf("the run has %d environments, expected %d", s.Envs, t.cfg.NumEnvs)
+	}
+	env, _, err := r.Bytes("envs")
+	if err != nil {
+		return err
+	}
+	if err := t.env.LoadState(env); err != nil {
+		return err
+	}
+	w := newWindow()
+	for _, a := range []struct {
+		name string
+		to   *[]float64
+	}{{"returns", &w.returns}, {"lengths", &w.lengths}} {
+		v, _, err := r.Scope("episodes").Float64s(a.name)
+		if err != nil {
+			return err
+		}
+		*a.to = append(*a.to, v...)
+	}
+	if len(w.returns) != len(w.lengths) || len(w.returns) > episodeWindow {
+		return fmt.Errorf("%d returns and %d lengths of episodes", len(w.returns), len(w.lengths))
+	}
+	validation, err := loadEvaluation(r.Scope("validation"))
+	if err != nil {
+		return err
+	}
+	if err := t.learner.LoadState(r.Scope("agent")); err != nil {
+		return err
+	}
+	best, err := loadEvaluation(r.Scope("best"))
+	if err != nil {
+		return err
+	}
+	kept := snapshot{}
+	if best != nil {
+		_, params := t.learner.Policy()
+		if err := kept.load(r.Scope("best").Scope("params"), params); err != nil {
+			return err
+		}
+	}
+	t.s, t.episodes, t.validation, t.best, t.kept = s, w, validation, best, kept
+	t.saved = t.EnvSteps()
+	return nil
+}
+
+// scored is the JSON part of a saved evaluation. Values are arrays, because they need not be finite.
+type scored struct {
+	EnvSteps int64    `json:"env_steps"`
+	Metrics  []string `json:"metrics"`
+}
+
+func (e *Evaluation) save(w *checkpoint.Writer) {
+	if e == nil {
+		return
+	}
+	names := slices.Sorted(maps.Keys(e.Metrics))
+	values := make([]float64, 0, len(names)+1)
+	for _, n := range names {
+		values = append(values, e.Metrics[n])
+	}
+	w.PutJSON("evaluation", scored{e.EnvSteps, names})
+	w.PutFloat64s("values", append(values, e.Score))
+}
+
+// loadEvaluation returns nil where none was saved.
+func loadEvaluation(r *checkpoint.Reader) (*Evaluation, error) {
+	if !r.Has("evaluation") {
+		return nil, nil
+	}
+	var s scored
+	if err := r.JSON("evaluation", &s); err != nil {
+		return nil, err
+	}
+	values := make([]float64, len(s.Metrics)+1)
+	if err := r.Float64sInto("values", values); err != nil {
+		return nil, err
+	}
+	e := &Evaluation{EnvSteps: s.EnvSteps, Score: values[len(s.Metrics)], Metrics: map[string]float64{}}
+	for i, n := range s.Metrics {
+		e.Metrics[n] = values[i]
+	}
+	return e, nil
+}
+
+// snapshot is a copy of the parameters that training changes, by role, in the layout of their segments.
+type snapshot map[models.Role][]float32
+
+func (k snapshot) take(p *models.Params) {
+	for _, s := range p.Segments() {
+		if s.Role != models.Frozen {
+			k[s.Role] = append(k[s.Role][:0], s.Floats()...)
+		}
+	}
+}
+
+func (k snapshot) restore(p *models.Params) {
+	for _, s := range p.Segments() {
+		copy(s.Floats(), k[s.Role])
+	}
+}
+
+func (k snapshot) save(w *checkpoint.Writer, p *models.Params) {
+	for _, s := range p.Segments() {
+		if s.Role == models.Frozen {
+			continue
+		}
+		for i, spec := range s.Specs() {
+			off, n := s.Range(i)
+			w.PutFloat32s(spec.Name, k[s.Role][off:off+n], spec.Shape...)
+		}
+	}
+}
+
+func (k snapshot) load(r *checkpoint.Reader, p *models.Params) error {
+	for _, s := range p.Segments() {
+		if s.Role == models.Frozen {
+			continue
+		}
+		k[s.Role] = make([]float32, len(s.Floats()))
+		for i, spec := range s.Specs() {
+			off, n := s.Range(i)
+			if err := r.Float32sInto(spec.Name, k[s.Role][off:off+n], spec.Shape...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
