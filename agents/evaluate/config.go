@@ -1,6 +1,8 @@
 package evaluate
 
-import "onnxrl/configs"
+import (
+	"onnxrl/configs"
+)
 
 // Config is the eval section of a run.
 type Config struct {
@@ -10,16 +12,81 @@ type Config struct {
 	UseFee bool `yaml:"use_fee"`
 	// Metrics are those of the short table, in order.
 	Metrics []string `yaml:"metrics"`
+	// Episodes is how many are counted in environments other than trading, whose evaluation is one episode over the whole split.
+	Episodes int `yaml:"episodes"`
+	// PeriodsPerYear is the number of bars in a year, for annual numbers; RiskFree the rate per year that Sharpe and Sortino ratios subtract.
+	PeriodsPerYear float64 `yaml:"periods_per_year"`
+	RiskFree       float64 `yaml:"risk_free"`
+	// Lag lists the numbers of bars by which decisions are executed late, one row of the table for each.
+	Lag []int `yaml:"lag"`
+	// CostSweepBP lists fee rates in basis points (hundredths of a per cent) at which the policy trades again.
+	CostSweepBP []float64 `yaml:"cost_sweep_bp"`
+	Baselines   Baselines `yaml:"baselines"`
+	Bootstrap   Bootstrap `yaml:"bootstrap"`
 }
 
-// Defaults returns the specification's values.
+// Baselines are what a policy is compared with, besides equal-weight buy-and-hold, which is always there.
+type Baselines struct {
+	// MovingAverage lists numbers of closes, Random the seeds of the random policy.
+	MovingAverage []int    `yaml:"moving_average"`
+	Random        []uint64 `yaml:"random"`
+	// Cash is the portfolio that is never invested.
+	Cash bool `yaml:"cash"`
+	// Index is a symbol of the data's source that is not traded, such as SPY; empty where there is none.
+	Index string `yaml:"index"`
+}
+
+// Bootstrap says how intervals are made: from resampled blocks of consecutive returns.
+type Bootstrap struct {
+	// Samples is how often returns are resampled; 0 makes no intervals.
+	Samples int `yaml:"samples"`
+	// Block is the mean number of returns in a block.
+	Block float64 `yaml:"block"`
+	// Confidence is the probability that an interval covers.
+	Confidence float64 `yaml:"confidence"`
+}
+
+// Defaults returns the specification's values, daily bars, and what every report should doubt.
 func Defaults() Config {
-	return Config{Deterministic: true, UseFee: true, Metrics: []string{"total_return", "sharpe", "volatility", "max_drawdown"}}
+	return Config{
+		Deterministic: true, UseFee: true, Metrics: []string{"total_return", "sharpe", "volatility", "max_drawdown"},
+		Episodes: 20, PeriodsPerYear: 252, Lag: []int{1}, CostSweepBP: []float64{0, 5, 10, 20, 50},
+		Baselines: Baselines{MovingAverage: []int{10, 20, 30}, Random: []uint64{42, 43, 44, 45, 46}, Cash: true},
+		Bootstrap: Bootstrap{Samples: 1000, Block: 20, Confidence: 0.95},
+	}
 }
 
-// Validate reports all problems of the section.
+// Validate reports all problems of the section. Which metrics there are is known to the program.
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.NotEmpty("metrics", c.Metrics)
+	p.AtLeast("episodes", c.Episodes, 1)
+	p.Positive("periods_per_year", c.PeriodsPerYear)
+	p.Check(c.RiskFree > -1, "risk_free", "%g, expected a rate per year above -1", c.RiskFree)
+	distinct(&p, "lag", c.Lag)
+	for _, k := range c.Lag {
+		p.Check(k >= 1, "lag", "%d, expected at least 1 bar", k)
+	}
+	distinct(&p, "cost_sweep_bp", c.CostSweepBP)
+	for _, bp := range c.CostSweepBP {
+		p.Check(bp >= 0 && bp < 10_000, "cost_sweep_bp", "%g, expected basis points in [0, 10000)", bp)
+	}
+	distinct(&p, "baselines.moving_average", c.Baselines.MovingAverage)
+	for _, n := range c.Baselines.MovingAverage {
+		p.Check(n >= 2, "baselines.moving_average", "%d, expected at least 2 closes", n)
+	}
+	distinct(&p, "baselines.random", c.Baselines.Random)
+	p.NonNegative("bootstrap.samples", c.Bootstrap.Samples)
+	p.Check(c.Bootstrap.Block >= 1, "bootstrap.block", "%g, expected at least 1", c.Bootstrap.Block)
+	p.Check(c.Bootstrap.Confidence > 0 && c.Bootstrap.Confidence < 1, "bootstrap.confidence", "%g, expected a probability in (0, 1)", c.Bootstrap.Confidence)
 	return p.Err()
+}
+
+// distinct reports elements that a list has twice.
+func distinct[T comparable](p *configs.Problems, path string, list []T) {
+	seen := map[T]bool{}
+	for _, x := range list {
+		p.Check(!seen[x], path, "%v is given twice", x)
+		seen[x] = true
+	}
 }

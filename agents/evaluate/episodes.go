@@ -1,0 +1,89 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gonum.org/v1/gonum/stat"
+
+	"onnxrl/agents"
+	"onnxrl/envs"
+	"onnxrl/envs/vector"
+	"onnxrl/runtime/rng"
+)
+
+// lanes is how many environments Episodes steps together.
+const lanes = 8
+
+// Result sums up whole episodes.
+type Result struct {
+	// Episodes lists them by environment and number.
+	Episodes []vector.Episode
+	// Return and Length are means; the standard deviations are of the population, 0 for a single episode.
+	Return, ReturnStd, Length, LengthStd float64
+	// Steps is the number of env steps in the episodes.
+	Steps int64
+}
+
+// Episodes lets an agent act through n whole episodes of a factory's environments. A policy that takes the best action in an environment without randomness goes through one episode only: all of them are equal. Each environment
+// contributes a number of episodes that is fixed beforehand, so short episodes do not count more than long ones.
+func Episodes(ctx context.Context, f envs.Factory, split envs.Split, a agents.Agent, mode agents.Mode, n int, key rng.Key) (_ Result, err error) {
+	if n < 1 {
+		return Result{}, fmt.Errorf("evaluate: %d episodes, expected at least 1", n)
+	}
+	list, err := envs.Make(f, split, min(n, lanes))
+	if err != nil {
+		return Result{}, fmt.Errorf("evaluate: %w", err)
+	}
+	spec := list[0].Spec()
+	if !spec.Random && mode == agents.Greedy {
+		n = 1
+		for _, e := range list[1:] {
+			err = errors.Join(err, e.Close())
+		}
+		list = list[:1]
+	}
+	v, verr := vector.New(list, vector.Options{Workers: 1})
+	if err = errors.Join(err, verr); err != nil {
+		for _, e := range list {
+			err = errors.Join(err, e.Close())
+		}
+		return Result{}, fmt.Errorf("evaluate: %w", err)
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	actor, err := a.NewActor(mode, len(list))
+	if err != nil {
+		return Result{}, fmt.Errorf("evaluate: %w", err)
+	}
+	defer func() { err = errors.Join(err, actor.Close()) }()
+	return episodes(ctx, v, actor, n, key)
+}
+
+func episodes(ctx context.Context, v vector.Env, actor agents.Actor, n int, key rng.Key) (Result, error) {
+	if err := v.Reset(key.Split("environments")); err != nil {
+		return Result{}, fmt.Errorf("evaluate: %w", err)
+	}
+	// Environment i owes the episodes i, i+B, i+2B … of n.
+	b, r := v.Len(), Result{Episodes: make([]vector.Episode, n)}
+	for round, left := 0, n; left > 0; round++ {
+		err := agents.Collect(ctx, v, actor, nil, key.Split("policy"), round, 1, nil)
+		if err != nil {
+			return Result{}, fmt.Errorf("evaluate: %w", err)
+		}
+		for _, e := range v.Batch().Ended {
+			if at := e.Number*b + e.Env; at < n {
+				r.Episodes[at] = e
+				left--
+			}
+		}
+	}
+	returns, lengths := make([]float64, n), make([]float64, n)
+	for i, e := range r.Episodes {
+		returns[i], lengths[i] = e.Return, float64(e.Length)
+		r.Steps += int64(e.Length)
+	}
+	r.Return, r.ReturnStd = stat.PopMeanStdDev(returns, nil)
+	r.Length, r.LengthStd = stat.PopMeanStdDev(lengths, nil)
+	return r, nil
+}

@@ -1,0 +1,79 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"onnxrl/agents"
+	"onnxrl/envs"
+	"onnxrl/envs/market/trading"
+	"onnxrl/envs/vector"
+	"onnxrl/runtime/rng"
+)
+
+// Policy lets an agent's actor decide in a back-test, one row at a time. It is a backtest.Policy.
+type Policy struct {
+	name  string
+	actor agents.Actor
+	spec  envs.Spec
+	frame *vector.Frame
+	key   rng.Key
+	turn  int
+}
+
+// NewPolicy returns a policy that acts as a does at present, in environments of a spec. The caller closes it, before the agent.
+func NewPolicy(name string, a agents.Agent, mode agents.Mode, spec envs.Spec) (*Policy, error) {
+	actor, err := a.NewActor(mode, 1)
+	if err != nil {
+		return nil, fmt.Errorf("evaluate %s: %w", name, err)
+	}
+	p, err := Acting(name, actor, spec)
+	if err != nil {
+		return nil, errors.Join(err, actor.Close())
+	}
+	return p, nil
+}
+
+// Acting returns a policy of an actor for batches of one row. The actor is the policy's from then on; after an error it remains the caller's.
+func Acting(name string, actor agents.Actor, spec envs.Spec) (*Policy, error) {
+	frame, err := vector.NewFrame(spec, 1, false)
+	if err != nil {
+		return nil, fmt.Errorf("evaluate %s: %w", name, err)
+	}
+	return &Policy{name: name, actor: actor, spec: spec, frame: frame}, nil
+}
+
+// Name implements backtest.Policy.
+func (p *Policy) Name() string { return p.name }
+
+// Begin implements backtest.Policy. Environments that are observed or acted in differently are refused.
+func (p *Policy) Begin(e *trading.Env, key rng.Key) error {
+	spec := e.Spec()
+	// How long an episode is, and what is rewarded, does not concern a policy.
+	spec.MaxSteps, spec.Random, spec.Reward = p.spec.MaxSteps, p.spec.Random, p.spec.Reward
+	if !spec.Equal(&p.spec) {
+		return fmt.Errorf("the policy was made for other observations or actions than those of this %s", spec.Name)
+	}
+	p.key, p.turn = key, 0
+	return nil
+}
+
+// Decide implements backtest.Policy.
+func (p *Policy) Decide(ctx context.Context, _ *trading.Env, ts *envs.TimeStep, orders []int64) error {
+	if err := p.frame.Put(0, ts); err != nil {
+		return err
+	}
+	d, err := p.actor.Act(ctx, p.key.Split("round", p.turn), p.frame.Batch())
+	if err != nil {
+		return fmt.Errorf("act: %w", err)
+	}
+	p.turn++
+	if n := copy(orders, d.Actions.Int64s()); n != len(orders) {
+		return fmt.Errorf("act: %d actions for %d assets", n, len(orders))
+	}
+	return nil
+}
+
+// Close frees the actor.
+func (p *Policy) Close() error { return errors.Join(p.actor.Close(), p.frame.Close()) }

@@ -1,0 +1,137 @@
+package assess
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"onnxrl/agents"
+	"onnxrl/agents/evaluate"
+	"onnxrl/configs"
+	"onnxrl/envs"
+	"onnxrl/envs/corridor"
+	"onnxrl/envs/market/trading"
+	"onnxrl/envs/vector"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+func TestValidatorRanksPolicies(t *testing.T) {
+	m := market(1, 300, 3)
+	f := factory(t, m, "")
+	v, err := Validator(f, evaluate.Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := 0
+	judge := func(contrarian bool) map[string]float64 {
+		r, err := v(t.Context(), follower{m, contrarian, &opened}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names := slices.Sorted(maps.Keys(r)); !slices.Equal(names, slices.Sorted(slices.Values(Metrics(f)))) {
+			t.Errorf("the metrics are %v", names)
+		}
+		return r
+	}
+	good, bad, again := judge(false), judge(true), judge(false)
+	if good["sharpe"] <= 1 || bad["sharpe"] >= -1 || good["total_return"] <= 0 || bad["max_drawdown"] >= good["max_drawdown"] || good["mean_length"] != 99 {
+		t.Errorf("following gives %v, the opposite %v", good, bad)
+	}
+	if !maps.Equal(good, again) {
+		t.Error("a second evaluation differs")
+	}
+	if opened != 0 {
+		t.Errorf("%d actors were not closed", opened)
+	}
+	free := evaluate.Defaults()
+	free.UseFee = false
+	if v, err = Validator(f, free); err != nil {
+		t.Fatal(err)
+	}
+	if r := judge(false); r["fees"] != 0 || r["total_return"] <= good["total_return"] || good["fees"] <= 0 {
+		t.Errorf("without fees %v, with %v", r, good)
+	}
+}
+
+// TestValidatorOfCash holds that a portfolio that never changes has numbers.
+func TestValidatorOfCash(t *testing.T) {
+	m := market(2, 90, 2)
+	for i := range m.X {
+		m.X[i] = -1
+	}
+	v, err := Validator(factory(t, m, ""), evaluate.Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := 0
+	r, err := v(t.Context(), follower{m, false, &opened}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range r {
+		if math.IsNaN(x) || x != 0 && name != "mean_length" {
+			t.Errorf("%s is %g", name, x)
+		}
+	}
+	if len(r) != len(tradingMetrics) {
+		t.Errorf("%d metrics", len(r))
+	}
+}
+
+func TestValidatorNeedsASplit(t *testing.T) {
+	m := market(3, 60, 2)
+	f := factory(t, m, "")
+	delete(f.Data().Splits, envs.Valid)
+	if _, err := Validator(f, evaluate.Defaults()); err == nil || !strings.Contains(err.Error(), `no split "valid"`) || !strings.Contains(err.Error(), `["test" "train"]`) {
+		t.Errorf("%v", err)
+	}
+	f.Data().Splits[envs.Valid] = trading.Range{First: 30, Last: 31}
+	if _, err := Validator(f, evaluate.Defaults()); err == nil || !strings.Contains(err.Error(), "has 1 step, expected at least 2") {
+		t.Errorf("%v", err)
+	}
+}
+
+// walker goes right in a corridor.
+type walker struct{ follower }
+
+func (w walker) NewActor(_ agents.Mode, n int) (agents.Actor, error) {
+	a := walking{agents.Decision{Actions: tensor.New(tensor.Int64, n)}}
+	for i := range n {
+		a.d.Actions.Int64s()[i] = 1
+	}
+	return a, nil
+}
+
+type walking struct{ d agents.Decision }
+
+func (a walking) Act(context.Context, rng.Key, *vector.Batch) (*agents.Decision, error) {
+	return &a.d, nil
+}
+func (walking) Sync(context.Context) error { return nil }
+func (walking) Close() error               { return nil }
+
+func TestValidatorElsewhere(t *testing.T) {
+	k, err := configs.NewKinded("corridor", corridor.Config{Cells: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := envs.Open(t.Context(), []envs.Kind{corridor.Kind}, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := Validator(f, evaluate.Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := v(t.Context(), walker{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r) != len(Metrics(f)) || r["mean_length"] < 1 || r["mean_reward"] != 1 || r["std_reward"] != 0 {
+		t.Errorf("%v", r)
+	}
+}
