@@ -49,10 +49,9 @@ func DefaultSource() Source {
 	return Source{Preset: "auto", Symbol: "auto", TimeFormat: "auto", Adjust: "auto", AdjustVolume: "keep"}
 }
 
-// Validate reports what is wrong with the fields.
+// Validate reports what is wrong with the fields. That there is a path is for the reader to check: the data may come from elsewhere.
 func (s Source) Validate() error {
 	var p configs.Problems
-	p.NotEmpty("path", s.Path)
 	p.OneOf("preset", s.Preset, presetNames()...)
 	p.OneOf("symbol", s.Symbol, "auto", "column", "file")
 	p.OneOf("adjust", s.Adjust, "auto", "none", "adj_close", "factor")
@@ -106,6 +105,9 @@ func Read(s Source, symbols []string) (*Data, error) {
 	if err := configs.Validate(s); err != nil {
 		return nil, fmt.Errorf("read bars: %w", err)
 	}
+	if s.Path == "" {
+		return nil, errors.New("read bars: source.path is missing: a file, a folder or a glob")
+	}
 	paths, err := s.files()
 	if err != nil {
 		return nil, fmt.Errorf("read bars: %w", err)
@@ -146,6 +148,27 @@ func Read(s Source, symbols []string) (*Data, error) {
 		d.leaveUnadjusted()
 	}
 	return d, nil
+}
+
+// Pick keeps the series of the given symbols, in that order; none given keeps all. A symbol without a series is an error.
+func (d *Data) Pick(symbols []string) (*Data, error) {
+	if len(symbols) == 0 {
+		return d, nil
+	}
+	picked := *d
+	picked.Series = nil
+	for _, symbol := range symbols {
+		i := slices.IndexFunc(d.Series, func(s Series) bool { return s.Symbol == symbol })
+		if i < 0 {
+			var seen []string
+			for _, s := range d.Series {
+				seen = append(seen, s.Symbol)
+			}
+			return nil, fmt.Errorf("symbol %q has no rows; there are %s", symbol, some(seen))
+		}
+		picked.Series = append(picked.Series, d.Series[i])
+	}
+	return &picked, nil
 }
 
 // leaveUnadjusted sets the factor of symbols that have none to 1.

@@ -9,6 +9,7 @@ import (
 	"onnxrl/envs/market/bars"
 	"onnxrl/envs/market/feature"
 	"onnxrl/envs/market/split"
+	"onnxrl/envs/market/synthetic"
 	"onnxrl/runtime/tensor"
 )
 
@@ -18,12 +19,19 @@ const (
 	Version = 1
 )
 
-// Read reads the rows of the configured source.
+// Read reads the rows of the configured source, or makes them.
 func Read(c Config) (*bars.Data, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
-	return bars.Read(c.Source, c.Assets)
+	if c.Synthetic.Kind == "" {
+		return bars.Read(c.Source, c.Assets)
+	}
+	m, err := synthetic.New(c.Synthetic)
+	if err != nil {
+		return nil, err
+	}
+	return m.Generate().Pick(c.Assets)
 }
 
 // aligned is the panel of cleaned rows with its features laid out.
@@ -226,6 +234,10 @@ func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	switch data.Adjusted {
 	case "none":
+		if c.Synthetic.Kind != "" {
+			add("the bars are made up: %s", data.Files[0].Name)
+			break
+		}
 		add("prices are as given, without adjustment; gaps at splits and dividends stay")
 	case "adj_close":
 		add("prices are multiplied by adj_close/close, which contains dividends and splits up to the day the file was made")

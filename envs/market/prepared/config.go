@@ -12,9 +12,11 @@ import (
 
 // Config is the data section of a run.
 type Config struct {
-	Source   bars.Source   `yaml:"source"`
-	Quality  bars.Rules    `yaml:"quality"`
-	Calendar bars.Calendar `yaml:"calendar"`
+	Source bars.Source `yaml:"source"`
+	// Synthetic, unless absent, makes the bars instead of a source: see package synthetic.
+	Synthetic configs.Kinded `yaml:"synthetic"`
+	Quality   bars.Rules     `yaml:"quality"`
+	Calendar  bars.Calendar  `yaml:"calendar"`
 	// Assets are the symbols in the order of the tensor; empty means all there are, sorted.
 	Assets []string `yaml:"assets"`
 	// Window is the number of bars of an observation, W.
@@ -26,7 +28,7 @@ type Config struct {
 	DropUndefined bool `yaml:"drop_undefined"`
 }
 
-// Default returns the defaults, which are those of the QTMRL specification; Source.Path and Split must be set.
+// Default returns the defaults, which are those of the QTMRL specification; a source and Split must be set.
 func Default() Config {
 	return Config{
 		Source: bars.DefaultSource(), Quality: bars.DefaultRules(), Calendar: bars.DefaultCalendar(), Window: 20, Features: feature.Default(),
@@ -38,6 +40,8 @@ func Default() Config {
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.AtLeast("window", c.Window, 1)
+	p.Check(c.Source.Path != "" || c.Synthetic.Kind != "", "source.path", "required: a file, a folder or a glob of bars")
+	p.Check(c.Source.Path == "" || c.Synthetic.Kind == "", "synthetic", "there is a source.path, too; the bars come from one of them")
 	for i, a := range c.Assets {
 		p.Check(a != "" && !slices.Contains(c.Assets[:i], a), fmt.Sprintf("assets[%d]", i), "%q is empty or there twice", a)
 	}

@@ -1,0 +1,119 @@
+package synthetic
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"time"
+
+	"onnxrl/configs"
+	"onnxrl/envs/market/bars"
+	"onnxrl/runtime/rng"
+)
+
+// Market is a recipe for bars.
+type Market interface {
+	// Generate makes the bars. Equal recipes give equal bits.
+	Generate() *bars.Data
+	// Validate reports all problems of the recipe.
+	Validate() error
+}
+
+// kinds lists the markets by the name that a configuration gives as kind, with their defaults.
+var kinds = []struct {
+	name  string
+	parse func(configs.Section) (Market, error)
+}{
+	{"leading_indicator", func(s configs.Section) (Market, error) {
+		m := DefaultLeadingIndicator()
+		err := s.Decode(&m)
+		return m, err
+	}},
+	{"noise", func(s configs.Section) (Market, error) {
+		m := DefaultNoise()
+		err := s.Decode(&m)
+		return m, err
+	}},
+}
+
+// New finds the kind that a configuration names and decodes its recipe.
+func New(c configs.Kinded) (Market, error) {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		if k.name == c.Kind {
+			return k.parse(c.Section)
+		}
+		names[i] = k.name
+	}
+	return nil, c.Unknown(names)
+}
+
+// maxRows bounds what a recipe can ask for, bars times assets.
+const maxRows = 10_000_000
+
+// checkSize reports sizes that are not sensible.
+func checkSize(p *configs.Problems, count, assets int) {
+	p.AtLeast("bars", count, 2)
+	p.AtLeast("assets", assets, 1)
+	p.Check(count <= maxRows && assets <= maxRows && count*assets <= maxRows, "bars", "%d bars of %d assets are more than %d rows", count, assets, maxRows)
+}
+
+// days are the given number of weekdays from a day on.
+func days(start bars.Date, n int) []time.Time {
+	at, err := time.Parse(time.DateOnly, start.String())
+	if err != nil {
+		panic(err) // A Date is written in this form.
+	}
+	list := make([]time.Time, 0, n)
+	for ; len(list) < n; at = at.AddDate(0, 0, 1) {
+		if d := at.Weekday(); d != time.Saturday && d != time.Sunday {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// symbol names asset i: S01, S02, …
+func symbol(i int) string { return fmt.Sprintf("S%02d", i+1) }
+
+// bar makes the bar of a day that opens and closes at the given prices: high and low go beyond them by up to half of width, and the volume is between 100,000 and a million. It uses three draws.
+func bar(s *rng.Stream, at time.Time, open, closing, width float64) bars.Bar {
+	up, down := 1+float64(width/2*s.Float64()), 1-float64(width/2*s.Float64())
+	return bars.Bar{
+		Time: at, Open: open, Close: closing, High: max(open, closing) * up, Low: min(open, closing) * down,
+		Volume: math.Floor(100_000 + float64(900_000*s.Float64())),
+	}
+}
+
+// data wraps series as if they had been read from a file of that name.
+func data(name string, series []bars.Series, extra []string) *bars.Data {
+	h, rows := sha256.New(), 0
+	var word [8]byte
+	for _, s := range series {
+		h.Write([]byte(s.Symbol))
+		for i := range s.Records {
+			r := &s.Records[i]
+			r.Factor, r.File, r.Line = 1, name, i+1
+			binary.LittleEndian.PutUint64(word[:], uint64(r.Time.Unix()))
+			h.Write(word[:])
+			for _, v := range append([]float64{r.Open, r.High, r.Low, r.Close, r.Volume}, r.Extra...) {
+				binary.LittleEndian.PutUint64(word[:], math.Float64bits(v))
+				h.Write(word[:])
+			}
+			rows++
+		}
+	}
+	file := bars.File{Name: name, SHA256: hex.EncodeToString(h.Sum(nil)), Rows: rows}
+	return &bars.Data{Series: series, Files: []bars.File{file}, Adjusted: "none", HasVolume: true, Extra: extra}
+}
+
+// date is a literal day.
+func date(s string) bars.Date {
+	d, err := bars.ParseDate(s)
+	if err != nil {
+		panic(err) // The literal is wrong.
+	}
+	return d
+}

@@ -1,0 +1,243 @@
+package synthetic_test
+
+import (
+	"context"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"onnxrl/configs"
+	"onnxrl/envs"
+	"onnxrl/envs/market/bars"
+	"onnxrl/envs/market/synthetic"
+	"onnxrl/envs/market/trading"
+	"onnxrl/envs/market/trading/feed"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// parse reads a recipe from a document.
+func parse(t *testing.T, text string) (synthetic.Market, error) {
+	t.Helper()
+	doc, err := configs.Parse("market.yaml", []byte("market: "+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c struct {
+		Market configs.Kinded `yaml:"market"`
+	}
+	if err := doc.Decode(&c); err != nil {
+		t.Fatal(err)
+	}
+	return synthetic.New(c.Market)
+}
+
+func generate(t *testing.T, text string) *bars.Data {
+	t.Helper()
+	m, err := parse(t, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Generate()
+}
+
+// TestDigests holds the bits of markets fixed.
+func TestDigests(t *testing.T) {
+	for text, want := range map[string]string{
+		"{kind: leading_indicator}":                               "c503b3f996a2ec28",
+		"{kind: leading_indicator, seed: 2, assets: 2, bars: 50}": "425f072efb03f0fa",
+		"{kind: noise}": "e12067666673755e",
+		"{kind: noise, seed: 7, volatility: 0.02}": "bb6e7b69ee146226",
+	} {
+		a, b := generate(t, text), generate(t, text)
+		if !reflect.DeepEqual(a, b) {
+			t.Errorf("%s: two markets of one recipe differ", text)
+		}
+		if got := a.Files[0].SHA256[:16]; got != want {
+			t.Errorf("%s: digest %s, expected %s", text, got, want)
+		}
+	}
+}
+
+// TestSignalTellsTheNextMove counts how often it does, and that it says nothing of the move of its own day.
+func TestSignalTellsTheNextMove(t *testing.T) {
+	d := generate(t, "{kind: leading_indicator, bars: 40000, assets: 2, accuracy: 0.8, move: 0.001, start: 1980-01-01}")
+	if !slices.Equal(d.Extra, []string{"signal"}) || len(d.Series) != 2 {
+		t.Fatalf("columns %v, %d series", d.Extra, len(d.Series))
+	}
+	for _, s := range d.Series {
+		next, same, up := 0, 0, 0
+		for i, r := range s.Records[:len(s.Records)-1] {
+			after := s.Records[i+1]
+			if after.Open != r.Close {
+				t.Fatalf("day %d opens at %v after %v", i+1, after.Open, r.Close)
+			}
+			if d := r.Time.Weekday(); d == time.Saturday || d == time.Sunday || !after.Time.After(r.Time) {
+				t.Fatalf("day %d is %v", i, r.Time)
+			}
+			if (r.Extra[0] > 0) == (after.Close > after.Open) {
+				next++
+			}
+			if (r.Extra[0] > 0) == (r.Close > r.Open) {
+				same++
+			}
+			if r.Extra[0] > 0 {
+				up++
+			}
+			if move := math.Abs(r.Close/r.Open - 1); math.Abs(move-0.001) > 1e-12 || r.High < max(r.Open, r.Close) || r.Low > min(r.Open, r.Close) {
+				t.Fatalf("day %d moves by %v within %v and %v", i, move, r.Low, r.High)
+			}
+		}
+		n := float64(len(s.Records) - 1)
+		// Four standard errors.
+		if limit := 4 * 0.5 / math.Sqrt(n); math.Abs(float64(next)/n-0.8) > limit || math.Abs(float64(same)/n-0.5) > limit || math.Abs(float64(up)/n-0.5) > limit {
+			t.Errorf("%s: the signal is right about the next day in %v, about its own in %v, and up in %v of all days", s.Symbol, float64(next)/n, float64(same)/n, float64(up)/n)
+		}
+	}
+}
+
+// TestNoiseIsAMartingale compares the mean of returns with 0, overnight and by day, alone and weighted with the return before.
+func TestNoiseIsAMartingale(t *testing.T) {
+	d := generate(t, "{kind: noise, bars: 40000, assets: 3, volatility: 0.002, start: 1980-01-01}")
+	checked := 0
+	for _, s := range d.Series {
+		var night, day, after, square float64
+		n := float64(len(s.Records) - 1)
+		for i, r := range s.Records[1:] {
+			before := s.Records[i]
+			a, b := r.Open/before.Close-1, r.Close/r.Open-1
+			night, day, after = night+a/n, day+b/n, after+b*math.Copysign(1, before.Close-before.Open)/n
+			whole := r.Close/before.Close - 1
+			square += whole * whole / n
+		}
+		for name, v := range map[string]float64{"overnight": night, "by day": day, "after a rise or fall": after} {
+			if math.Abs(v) > 4*0.002/math.Sqrt(n) {
+				t.Errorf("%s: mean return %s %v", s.Symbol, name, v)
+			}
+			checked++
+		}
+		if v := math.Sqrt(square); math.Abs(v/0.002-1) > 0.02 {
+			t.Errorf("%s: volatility %v", s.Symbol, v)
+		}
+	}
+	if checked != 9 {
+		t.Errorf("%d means checked", checked)
+	}
+}
+
+// TestBadRecipes are refused where they stand in the document.
+func TestBadRecipes(t *testing.T) {
+	for text, want := range map[string]string{
+		"{kind: trend}":                            `unknown kind "trend"`,
+		"{kind: noise, accuracy: 1}":               "accuracy",
+		"{kind: noise, volatility: 0}":             "market.volatility",
+		"{kind: leading_indicator, accuracy: 0.4}": "market.accuracy",
+		"{kind: leading_indicator, bars: 1}":       "market.bars",
+		"{kind: noise, bars: 10000000, assets: 9}": "more than",
+	} {
+		if _, err := parse(t, text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "market.yaml:1") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+const document = `
+window: 5
+fee_rate: 0.0005
+data:
+  synthetic: {kind: leading_indicator, bars: 2600, accuracy: 0.85}
+  features: {indicators: {rsi: [14]}, extra: [signal], prices: relative, volume: log}
+  split: {train: [2000-01-03, 2006-12-31], test: [2007-01-01, 2009-12-31]}
+`
+
+// TestOptimumInTheEnvironment lets the best policy trade the prepared market. The environment pays exactly what the optimum counts with, the mean reward is the gain that was computed, and no simpler policy does better.
+func TestOptimumInTheEnvironment(t *testing.T) {
+	if [3]int{synthetic.Buy, synthetic.Sell, synthetic.Hold} != [3]int{trading.Buy, trading.Sell, trading.Hold} {
+		t.Fatal("actions are numbered differently")
+	}
+	doc, err := configs.Parse("env.yaml", []byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var section configs.Section
+	if err := doc.Decode(&section); err != nil {
+		t.Fatal(err)
+	}
+	f, err := trading.Kind(feed.Load).Open(context.Background(), section)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m := synthetic.DefaultLeadingIndicator()
+	m.Bars, m.Accuracy = 2600, 0.85
+	terms := synthetic.Terms{FeeRate: 0.0005, BuyPct: 0.2, SellPct: 0.5}
+	best, err := m.Optimum(terms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	market := f.(trading.Opened).Data().Market
+	column := slices.Index(market.Features, "signal")
+	if column < 0 {
+		t.Fatalf("features %v", market.Features)
+	}
+	signal := func(e *trading.Env) float64 { return float64(market.X[e.Bar()*len(market.Features)+column]) }
+	share := func(e *trading.Env) float64 { return 1 - e.Cash()/e.Value() }
+	policies := map[string]func(e *trading.Env) int{
+		"optimum": func(e *trading.Env) int { return best.Decide(share(e), signal(e)) },
+		"follow": func(e *trading.Env) int {
+			if signal(e) > 0 {
+				return trading.Buy
+			}
+			return trading.Sell
+		},
+		"contrary": func(e *trading.Env) int {
+			if signal(e) < 0 {
+				return trading.Buy
+			}
+			return trading.Sell
+		},
+		"buy": func(*trading.Env) int { return trading.Buy },
+	}
+	means := map[string]float64{}
+	for name, decide := range policies {
+		made, err := f.New(envs.Train, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := made.(*trading.Env)
+		ts := envs.NewTimeStep(e.Spec())
+		if err := e.Reset(rng.New(1), ts); err != nil {
+			t.Fatal(err)
+		}
+		action := tensor.New(tensor.Int64, 1)
+		sum, square, n := 0.0, 0.0, 0.0
+		for ts.Type != envs.Last {
+			a, before := decide(e), share(e)
+			action.Int64s()[0] = int64(a)
+			if err := e.Step(action, ts); err != nil {
+				t.Fatal(err)
+			}
+			want, after := terms.Outcome(before, a, market.Close[e.Bar()]/market.Open[e.Bar()]-1)
+			if math.Abs(ts.Reward-want) > 1e-9 || math.Abs(share(e)-after) > 1e-6 {
+				t.Fatalf("%s at bar %d: reward %v and share %v, expected %v and %v", name, e.Bar(), ts.Reward, share(e), want, after)
+			}
+			sum, square, n = sum+ts.Reward, square+ts.Reward*ts.Reward, n+1
+		}
+		means[name] = sum / n
+		if name == "optimum" {
+			if se := math.Sqrt(square/n-means[name]*means[name]) / math.Sqrt(n); math.Abs(means[name]-best.Gain) > 3*se || n < 1500 {
+				t.Errorf("mean reward %v ± %v over %v bars, expected %v", means[name], se, n, best.Gain)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("gain %.6f, means %v", best.Gain, means)
+	if means["follow"] > 1.02*means["optimum"] || means["contrary"] > 0 || means["buy"] > means["optimum"]/2 {
+		t.Errorf("mean rewards %v", means)
+	}
+}
