@@ -1,0 +1,43 @@
+// Package artifact is the versioned store of what was trained: immutable, content-addressed versions of models with their descriptions, and names that move between them. A checkpoint resumes; an
+// artefact serves.
+//
+// # Vocabulary
+//
+// A version is one model under a name: the ONNX file, its external data, further files, golden inputs and outputs, and a [Manifest] that says what it computes and where it comes from. It is
+// identified by a digest over all of that and never changes; publishing the same content again finds the version that is there. An alias ("latest", "best", "prod") is a name for one version of an
+// artefact and is the only thing that moves. The parents of a version are the versions it was made from; following them is its lineage.
+//
+// # References
+//
+//	REF    = [ STORE "//" ] ( NAME [ ":" ALIAS | "@" DIGEST ] | DIGEST )
+//	NAME   = words of lower-case letters and digits joined by ".", "_", "__" or dashes, in parts separated by "/"
+//	ALIAS  = a letter, digit or "_", then up to 127 of these, "." and "-"
+//	DIGEST = "sha256:" and the first 4 to 64 hexadecimal digits
+//
+// NAME alone means NAME:latest. A shortened digest must fit one version only. STORE is the store's directory: "runs/artifacts//qtmrl:best". NAME and ALIAS are what OCI registries take for
+// repositories and tags; the name "sha256" is reserved.
+//
+// # On disk
+//
+// A store is an OCI image layout (image-spec 1.1), so container tools and registries can carry it:
+//
+//	oci-layout          what it is
+//	index.json          one entry for every version, and one for every alias with the annotation org.opencontainers.image.ref.name = "name:alias"
+//	blobs/sha256/…      image manifests, configurations (our Manifest as JSON) and layers: model, external data, golden values, files
+//	.lock               held while blobs get their names and the index is replaced
+//
+// The digest of a version is that of its image manifest. Times are annotations of index entries, not part of what is digested, so content that is the same has the same digest whenever it was made.
+//
+// # What cannot go wrong
+//
+// Blobs are written to temporary files, synced and renamed; then the index is replaced as a whole, under the lock, so that concurrent publishers, goroutines or processes, never lose each
+// other's entries. After an error, a full disk or a kill -9 the index lists complete versions only; what a killed process left is unreferenced and removed by the next publisher. Everything read is
+// compared with its digest; damage is a [DamageError] that names the blob. Publishing a version again repairs damaged blobs of it.
+//
+// Entries that other programs put into the layout stay where they are and are not shown.
+//
+// # How to add a kind of file
+//
+// Add a media type to layers.go, put the file into the draft's layers in draft.go and give [Version] a method that reads it. A key of the manifest that older programs may ignore is a new field of
+// Manifest; one that they must not ignore raises [Schema].
+package artifact

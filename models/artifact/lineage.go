@@ -1,0 +1,47 @@
+package artifact
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Ancestor is a version in the lineage of another.
+type Ancestor struct {
+	// Digest identifies it, Depth is the least number of steps to it, 0 for the version itself.
+	Digest string
+	Depth  int
+	// Version is nil where the store does not have it: it was made elsewhere or has been removed.
+	Version *Version
+}
+
+// Lineage follows the parents of a version: the version itself first, then its parents in order, then theirs, each once.
+func (s *Store) Lineage(ref string) ([]Ancestor, error) {
+	v, err := s.Resolve(ref)
+	if err != nil {
+		return nil, err
+	}
+	list := []Ancestor{{Digest: v.Digest, Version: &v}}
+	seen := map[string]bool{v.Digest: true}
+	for i := 0; i < len(list); i++ {
+		a := list[i]
+		if a.Version == nil {
+			continue
+		}
+		for _, d := range a.Version.Manifest.Parents {
+			if seen[d] {
+				continue
+			}
+			seen[d] = true
+			parent := Ancestor{Digest: d, Depth: a.Depth + 1}
+			p, err := s.Resolve(d)
+			switch {
+			case err == nil:
+				parent.Version = &p
+			case !errors.Is(err, ErrNotFound):
+				return list, fmt.Errorf("lineage of %s: %w", v, err)
+			}
+			list = append(list, parent)
+		}
+	}
+	return list, nil
+}

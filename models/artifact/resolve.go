@@ -1,0 +1,199 @@
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// Resolve finds the version that a reference means. The reference names no store. The error is an [ErrNotFound] that says what there is instead.
+func (s *Store) Resolve(ref string) (Version, error) {
+	r, err := ParseReference(ref)
+	if err != nil {
+		return Version{}, err
+	}
+	if r.Store != "" {
+		return Version{}, fmt.Errorf("artefact reference %q: it names the store %s, and %s is asked", ref, r.Store, s.dir)
+	}
+	return s.ResolveReference(r)
+}
+
+// ResolveReference is [Store.Resolve] for a parsed reference, whose Store it ignores.
+func (s *Store) ResolveReference(r Reference) (Version, error) {
+	v, err := s.resolve(r)
+	if err != nil {
+		r.Store = ""
+		return Version{}, fmt.Errorf("artefact %s in %s: %w", r, s.dir, err)
+	}
+	return v, nil
+}
+
+// Find opens the store of a reference, which is the one given where the reference names none, and resolves it there.
+func Find(ref, store string) (*Store, Version, error) {
+	r, err := ParseReference(ref)
+	if err != nil {
+		return nil, Version{}, err
+	}
+	if r.Store != "" {
+		store = r.Store
+	}
+	s, err := Open(store, Options{MustExist: true})
+	if err != nil {
+		return nil, Version{}, fmt.Errorf("artefact reference %q: %w", ref, err)
+	}
+	v, err := s.ResolveReference(r)
+	return s, v, err
+}
+
+func (s *Store) resolve(r Reference) (Version, error) {
+	if err := s.alive(); err != nil {
+		return Version{}, err
+	}
+	index, err := s.readIndex()
+	if err != nil {
+		return Version{}, err
+	}
+	list := entries(index)
+	if r.Digest != "" {
+		return s.byDigest(list, r)
+	}
+	for _, e := range list {
+		if slices.Contains(e.tags, tag(r.Name, r.Alias)) {
+			v, err := s.load(e)
+			if err == nil && v.Manifest.Name != r.Name {
+				err = fmt.Errorf("%w: the alias stands for a version of %s", ErrDamaged, v.Manifest.Name)
+			}
+			return v, err
+		}
+	}
+	return Version{}, notFound(list, r)
+}
+
+// byDigest finds the one version whose digest begins as r's does.
+func (s *Store) byDigest(list []entry, r Reference) (Version, error) {
+	var found []Version
+	for _, e := range list {
+		if !strings.HasPrefix(e.desc.Digest.String(), r.Digest) {
+			continue
+		}
+		v, err := s.load(e)
+		if errors.Is(err, errForeign) {
+			continue
+		}
+		if err != nil {
+			return Version{}, err
+		}
+		if r.Name == "" || v.Manifest.Name == r.Name {
+			found = append(found, v)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Version{}, ErrNotFound
+	case 1:
+		return found[0], nil
+	}
+	var names []string
+	for _, v := range found {
+		names = append(names, v.String())
+	}
+	return Version{}, fmt.Errorf("%w: %d versions have a digest that begins so: %s", ErrNotFound, len(found), strings.Join(names, ", "))
+}
+
+// notFound says which aliases, or which artefacts, there are.
+func notFound(list []entry, r Reference) error {
+	var names, aliases []string
+	for _, e := range list {
+		for _, t := range e.tags {
+			name, alias, ok := splitTag(t)
+			if !ok {
+				continue
+			}
+			if name == r.Name {
+				aliases = append(aliases, alias)
+			}
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(aliases)
+	const most = 10
+	switch {
+	case len(aliases) > 0:
+		return fmt.Errorf("%w: %s has the aliases %s", ErrNotFound, r.Name, strings.Join(aliases, ", "))
+	case len(names) == 0:
+		return fmt.Errorf("%w: the store is empty", ErrNotFound)
+	case len(names) > most:
+		return fmt.Errorf("%w: the store has %s and %d more", ErrNotFound, strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return fmt.Errorf("%w: the store has %s", ErrNotFound, strings.Join(names, ", "))
+}
+
+// List returns all versions by name and, of one name, in the order of publication. Versions that cannot be read are left out, and the error names them.
+func (s *Store) List() ([]Version, error) {
+	list, err := s.versions()
+	if err != nil {
+		err = fmt.Errorf("list artefacts in %s: %w", s.dir, err)
+	}
+	return list, err
+}
+
+func (s *Store) versions() ([]Version, error) {
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	index, err := s.readIndex()
+	if err != nil {
+		return nil, err
+	}
+	var list []Version
+	var errs []error
+	for _, e := range entries(index) {
+		v, err := s.load(e)
+		switch {
+		case errors.Is(err, errForeign):
+		case err != nil:
+			errs = append(errs, err)
+		default:
+			list = append(list, v)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Version) int {
+		if c := strings.Compare(a.Manifest.Name, b.Manifest.Name); c != 0 {
+			return c
+		}
+		return a.Published.Compare(b.Published)
+	})
+	return list, errors.Join(errs...)
+}
+
+// Alias moves an alias to the version that a reference means; the alias is one of that version's artefact.
+func (s *Store) Alias(ctx context.Context, ref, alias string) (Version, error) {
+	if err := CheckAlias(alias); err != nil {
+		return Version{}, err
+	}
+	r, err := ParseReference(ref)
+	if err != nil {
+		return Version{}, err
+	}
+	var v Version
+	// Resolved under the lock: another alias that the reference goes through may be moving.
+	err = s.update(ctx, func(index *ocispec.Index) error {
+		if v, err = s.ResolveReference(r); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(index.Manifests, func(e ocispec.Descriptor) bool { return e.Digest.String() == v.Digest })
+		setTag(index, tag(v.Manifest.Name, alias), index.Manifests[i])
+		return nil
+	})
+	if err != nil {
+		return Version{}, fmt.Errorf("move alias %q: %w", alias, err)
+	}
+	return s.Resolve(v.Digest)
+}
