@@ -1,0 +1,190 @@
+package served
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"onnxrl/agents"
+	"onnxrl/envs"
+	"onnxrl/envs/vector"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// Options say how observations reach the model.
+type Options struct {
+	// Tables have, by the name of a field that is a window, what its windows are taken from instead of the environment's table: the same rows before they were scaled. They must not change any more.
+	Tables map[string]*tensor.Tensor
+}
+
+// Actor chooses the model's greedy actions in environments of one description. It owns its policy.
+type Actor struct {
+	p      *Policy
+	fields []field
+	mask   *tensor.Tensor // the model's input, nil when it has none
+	d      agents.Decision
+}
+
+// field is a part of the observation that the model uses.
+type field struct {
+	name   string
+	index  int            // in Spec.Observation
+	to     *tensor.Tensor // the model's input
+	rows   []*tensor.Tensor
+	window *envs.Window // where windows are taken from; nil for the observation itself
+}
+
+var _ agents.Actor = (*Actor)(nil)
+
+// NewActor checks that a policy and an environment fit and joins them. Errors name both shapes. The actor closes the policy, unless there is an error.
+func NewActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
+	a, err := newActor(p, spec, o)
+	if err != nil {
+		return nil, fmt.Errorf("policy for environment %q: %w", spec.Name, err)
+	}
+	return a, nil
+}
+
+func newActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
+	a := &Actor{p: p, mask: p.Input(agents.MaskInput)}
+	for name := range o.Tables {
+		if i := spec.Observation.Index(name); i < 0 || spec.Observation[i].Window == nil {
+			return nil, fmt.Errorf("a table is given for %q, which is no window of the observation", name)
+		}
+	}
+	for _, name := range p.Inputs() {
+		if name == agents.MaskInput {
+			continue
+		}
+		i := spec.Observation.Index(name)
+		if i < 0 {
+			return nil, fmt.Errorf("the model has an input %q, and the observation only %s", name, names(spec.Observation))
+		}
+		f := field{name: name, index: i, to: p.Input(name)}
+		space := spec.Observation[i].Space
+		if err := fits("input "+name, f.to, space.DType(), space.Shape()); err != nil {
+			return nil, err
+		}
+		if w := spec.Observation[i].Window; w != nil {
+			f.window = w
+			if t := o.Tables[name]; t != nil {
+				if t.DType() != w.Table().DType() || !slices.Equal(t.Shape(), w.Table().Shape()) {
+					return nil, fmt.Errorf("the table for %q is %v, the environment's is %v", name, t, w.Table())
+				}
+				var err error
+				if f.window, err = envs.NewWindow(t, w.Len()); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for r := range p.rows {
+			f.rows = append(f.rows, f.to.Rows(r, r+1).Reshape(space.Shape()...))
+		}
+		a.fields = append(a.fields, f)
+	}
+	switch n := envs.MaskLen(spec.Action); {
+	case a.mask == nil && spec.Masked:
+		return nil, fmt.Errorf("the environment masks its actions, and the model has no input %q bool[batch %d]", agents.MaskInput, n)
+	case a.mask != nil:
+		if err := fits("input "+agents.MaskInput, a.mask, tensor.Bool, []int{n}); err != nil {
+			return nil, err
+		}
+		for i := range a.mask.Bools() {
+			a.mask.Bools()[i] = true
+		}
+		if !spec.Masked {
+			a.mask = nil
+		}
+	}
+	a.d.Actions = p.Output(agents.ActionOutput)
+	if err := fits("output "+agents.ActionOutput, a.d.Actions, spec.Action.DType(), spec.Action.Shape()); err != nil {
+		return nil, err
+	}
+	if v := p.Output(agents.ValueOutput); v != nil {
+		if err := fits("output "+agents.ValueOutput, v, tensor.Float32, nil); err != nil {
+			return nil, err
+		}
+		a.d.Value = v.Float32s()
+	}
+	return a, nil
+}
+
+// fits compares a buffer of the model with what the environment has for a row.
+func fits(what string, have *tensor.Tensor, d tensor.DType, shape []int) error {
+	if have.DType() != d || !slices.Equal(have.Shape()[1:], shape) {
+		return fmt.Errorf("%s is %v%v of the batch in the model, and the environment's is %v%v", what, have.DType(), have.Shape()[1:], d, shape)
+	}
+	return nil
+}
+
+func names(d envs.Dict) []string {
+	out := make([]string, len(d))
+	for i, f := range d {
+		out[i] = f.Name
+	}
+	return out
+}
+
+// Policy returns the policy, whose buffers hold the last decision.
+func (a *Actor) Policy() *Policy { return a.p }
+
+// Act implements agents.Actor. The batch must have the policy's number of rows. The key is not used: the model takes the best action.
+func (a *Actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.Decision, error) {
+	for i := range a.fields {
+		f := &a.fields[i]
+		if f.window == nil {
+			if err := f.to.CopyFrom(b.Obs[f.index]); err != nil {
+				return nil, fmt.Errorf("observation %q: %w", f.name, err)
+			}
+			continue
+		}
+		if len(b.Rows[f.index]) != a.p.rows {
+			return nil, fmt.Errorf("observation %q: %d rows for a policy of %d", f.name, len(b.Rows[f.index]), a.p.rows)
+		}
+		for r, last := range b.Rows[f.index] {
+			copy(f.rows[r].Bytes(), f.window.At(int(last)).Bytes())
+		}
+	}
+	if a.mask != nil {
+		if err := a.mask.CopyFrom(b.Mask); err != nil {
+			return nil, fmt.Errorf("mask: %w", err)
+		}
+	}
+	return a.Decide()
+}
+
+// Observe copies a step's observation and mask into a row of the inputs, for programs that hold environments one by one; Decide then runs the model. It allocates nothing.
+func (a *Actor) Observe(row int, ts *envs.TimeStep) error {
+	for i := range a.fields {
+		f := &a.fields[i]
+		from := ts.Obs[f.index]
+		if f.window != nil {
+			from = f.window.At(int(ts.Rows[f.index]))
+		}
+		if err := f.rows[row].CopyFrom(from); err != nil {
+			return fmt.Errorf("observation %q: %w", f.name, err)
+		}
+	}
+	if a.mask != nil {
+		n := a.mask.Len() / a.p.rows
+		if m := ts.Mask.Bools(); copy(a.mask.Bools()[row*n:(row+1)*n], m) != n || len(m) != n {
+			return fmt.Errorf("mask: %d elements, expected %d", len(m), n)
+		}
+	}
+	return nil
+}
+
+// Decide runs the model on the inputs as they are. What it returns is valid until the next call; it allocates nothing.
+func (a *Actor) Decide() (*agents.Decision, error) {
+	if err := a.p.Run(); err != nil {
+		return nil, err
+	}
+	return &a.d, nil
+}
+
+// Sync does nothing: an exported policy does not change.
+func (a *Actor) Sync(context.Context) error { return nil }
+
+// Close closes the policy.
+func (a *Actor) Close() error { return a.p.Close() }
