@@ -3,6 +3,7 @@ package backtest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"onnxrl/envs/market/trading"
@@ -59,8 +60,9 @@ func Index(name string, dates []time.Time, prices []float64, cash float64) (*Rec
 	if len(dates) != len(prices) || len(dates) < 2 || !(cash > 0) {
 		return nil, fmt.Errorf("back-test index %s: %d dates, %d prices and %g in cash", name, len(dates), len(prices), cash)
 	}
-	m := &trading.Market{Assets: []string{name}, Dates: dates, Close: prices}
+	m := &trading.Market{Assets: []string{name}, Dates: dates, Close: prices, Tradable: slices.Repeat([]bool{true}, len(dates))}
 	r := newRecord(name, m, trading.Range{First: 0, Last: len(dates) - 1}, false)
+	r.index = true
 	shares := []float64{cash / prices[0]}
 	scratch := make([]float64, 2)
 	for t, p := range prices {
@@ -80,3 +82,6 @@ func Index(name string, dates []time.Time, prices []float64, cash float64) (*Rec
 	}
 	return r, nil
 }
+
+// IsIndex reports whether the record is of a series of prices, whose one asset is not among those that were traded.
+func (r *Record) IsIndex() bool { return r.index }

@@ -20,7 +20,9 @@ type Record struct {
 	Positions, Weights []float64
 	// Actions [T,N] are the orders: trading.Buy, Sell and Hold. They include those that were not executed.
 	Actions []int64
-	Trades  []Trade
+	// Tradable [T,N] says which assets could be traded at the bar of the decision: orders for others are none.
+	Tradable []bool
+	Trades   []Trade
 	// Fees and Turnover [T] are the fees paid and the amounts bought and sold, Skipped [T] the orders that could not be executed.
 	Fees, Turnover []float64
 	Skipped        []int
@@ -31,6 +33,7 @@ type Record struct {
 
 	// gains [T,N] are the returns of the capital employed in each asset.
 	gains []float64
+	index bool
 }
 
 // Trade is an executed order.
@@ -49,7 +52,8 @@ type Trade struct {
 func newRecord(name string, m *trading.Market, bars trading.Range, lookAhead bool) *Record {
 	t, n := bars.Last-bars.First, len(m.Assets)
 	return &Record{
-		Name: name, Assets: slices.Clone(m.Assets), Dates: slices.Clone(m.Dates[bars.First : bars.Last+1]),
+		Tradable: slices.Clone(m.Tradable[bars.First*n : bars.Last*n]),
+		Name:     name, Assets: slices.Clone(m.Assets), Dates: slices.Clone(m.Dates[bars.First : bars.Last+1]),
 		Value: make([]float64, 0, t+1), Cash: make([]float64, 0, t+1), Positions: make([]float64, 0, (t+1)*n), Weights: make([]float64, 0, (t+1)*n),
 		Actions: make([]int64, 0, t*n), Fees: make([]float64, 0, t), Turnover: make([]float64, 0, t), Skipped: make([]int, 0, t), Rewards: make([]float64, 0, t),
 		LookAhead: lookAhead, gains: make([]float64, 0, t*n),
@@ -95,13 +99,17 @@ func (r *Record) TotalSkipped() (n int) {
 	return n
 }
 
-// ActionMix returns the shares of buys, sells and holds among all orders.
+// ActionMix returns the shares of buys, sells and holds among the orders for assets that could be traded.
 func (r *Record) ActionMix() (mix [3]float64) {
-	for _, a := range r.Actions {
-		mix[a]++
+	n := 0
+	for i, a := range r.Actions {
+		if r.Tradable[i] {
+			mix[a]++
+			n++
+		}
 	}
 	for i := range mix {
-		mix[i] /= float64(max(len(r.Actions), 1))
+		mix[i] /= float64(max(n, 1))
 	}
 	return mix
 }

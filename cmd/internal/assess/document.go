@@ -1,0 +1,119 @@
+package assess
+
+import (
+	"fmt"
+
+	"onnxrl/envs/market/trading"
+	"onnxrl/envs/market/trading/backtest"
+	"onnxrl/export/report"
+)
+
+// About is what a report says of a run besides its records.
+type About struct {
+	Title      string
+	Trials     report.Trials
+	Notes      []string
+	Provenance []report.KeyValue
+	NextSteps  []report.Instruction
+	// Seed is where the bootstrap's randomness descends from.
+	Seed uint64
+}
+
+// The names of the actions, at the places that trading.Buy, Sell and Hold are.
+var actionNames = []string{trading.Buy: "buy", trading.Sell: "sell", trading.Hold: "hold"}
+
+// Document returns the assessment in the form of a report: the first agent, its other seeds, buy-and-hold, and the other baselines, in this order.
+func (a *Assessment) Document(about About) *report.Document {
+	d := &report.Document{
+		Title: about.Title, Assets: a.Agents[0].Assets, Dates: a.Agents[0].Dates, Actions: actionNames,
+		Split:          report.Split{Name: string(a.Split), First: a.Agents[0].Dates[0], Last: a.Agents[0].Dates[len(a.Agents[0].Dates)-1]},
+		PeriodsPerYear: a.Config.PeriodsPerYear, RiskFree: a.Config.RiskFree, Trials: about.Trials, Provenance: about.Provenance, NextSteps: about.NextSteps,
+		Bootstrap: report.Bootstrap{Resamples: a.Config.Bootstrap.Samples, Block: a.Config.Bootstrap.Block, Level: a.Config.Bootstrap.Confidence, Seed: about.Seed},
+		Notes:     append(a.notes(), about.Notes...),
+	}
+	for i, r := range a.Agents {
+		role, note := report.Seed, "trained with another seed"
+		if i == 0 {
+			role, note = report.Agent, "takes the best action of every head"
+			if !a.Config.Deterministic {
+				note = "draws its actions from the policy"
+			}
+		}
+		d.Strategies = append(d.Strategies, strategy(r, role, note))
+	}
+	d.Benchmark = len(d.Strategies)
+	d.Strategies = append(d.Strategies, strategy(a.Benchmark, report.Baseline, "an equal share of the cash per stock, bought once and never sold"))
+	for _, b := range a.Baselines {
+		d.Strategies = append(d.Strategies, strategy(b.Record, report.Baseline, b.Note))
+	}
+	variants := func(name string, list []Variant) (out []report.Variant) {
+		for _, v := range list {
+			out = append(out, report.Variant{Strategy: name, X: v.X, Value: v.Record.Value})
+		}
+		return out
+	}
+	d.Lag = variants(a.Agents[0].Name, a.Lag)
+	d.Cost = append(variants(a.Agents[0].Name, a.Costs), variants(a.Benchmark.Name, a.HoldCosts)...)
+	if a.LookAhead {
+		d.LookAhead = append(d.LookAhead, "Trades are filled at the close that their decision has already seen (execution.fill: same_close), which nobody can do.")
+	}
+	return d
+}
+
+func strategy(r *backtest.Record, role report.Role, note string) report.Strategy {
+	s := report.Strategy{Name: r.Name, Role: role, Note: note, Value: r.Value, Cash: make([]float64, len(r.Cash)), Turnover: r.Turnover, Fees: r.Fees}
+	for t, c := range r.Cash {
+		s.Cash[t] = c / r.Value[t]
+	}
+	if r.IsIndex() {
+		return s
+	}
+	s.Weights, s.Actions = r.Weights, make([]int8, len(r.Actions))
+	for i, x := range r.Actions {
+		s.Actions[i] = int8(x)
+		if !r.Tradable[i] {
+			s.Actions[i] = -1
+		}
+	}
+	for _, f := range r.Trades {
+		side := report.Buy
+		if f.Side == trading.Sell {
+			side = report.Sell
+		}
+		s.Trades = append(s.Trades, report.Trade{Date: f.Date, Asset: f.Asset, Side: side, Shares: f.Shares, Price: f.Price, Fee: f.Fee})
+	}
+	return s
+}
+
+// notes are what a reader of any report must know.
+func (a *Assessment) notes() []string {
+	r, p := a.Agents[0], PerAssetOf(a.Agents[0], a.Config)
+	b := PerAssetOf(a.Benchmark, a.Config)
+	out := []string{
+		fmt.Sprintf("All numbers in the tables are those of the portfolio. Means over the stocks, as in the paper, of the capital employed in each (stocks that were held at some time): %s %s; buy and hold %s.", r.Name, p, b),
+		fmt.Sprintf("Fees are %g %% of every trade's amount; there is no slippage, no spread and no market impact, and cash earns nothing.", a.FeeRate*100),
+		"The assets were chosen by someone who knew how they would do; what buy and hold earns is owed to that choice as well.",
+	}
+	if n := unlisted(a.Benchmark); n > 0 {
+		out = append(out, fmt.Sprintf("%d of the %d stocks could not be traded on the first date; in buy and hold and in the moving averages their share is cash until they can.", n, len(r.Assets)))
+	}
+	if n := r.TotalSkipped(); n > 0 {
+		out = append(out, fmt.Sprintf("%d orders of %s could not be executed: nothing to sell, no cash, or no trading at the bar of the fill.", n, r.Name))
+	}
+	return out
+}
+
+// String returns the four metrics in words.
+func (p PerAsset) String() string {
+	return fmt.Sprintf("total return %.2f %%, Sharpe %.2f, volatility %.2f %%, maximum drawdown %.2f %% (%d stocks)", p.TotalReturn*100, p.Sharpe, p.Volatility*100, p.MaxDrawdown*100, p.Assets)
+}
+
+// unlisted counts the assets that could not be traded on the first date.
+func unlisted(r *backtest.Record) (n int) {
+	for _, ok := range r.Tradable[:len(r.Assets)] {
+		if !ok {
+			n++
+		}
+	}
+	return n
+}
