@@ -1,11 +1,169 @@
 package a2c
 
 import (
+	"context"
 	"errors"
+	"fmt"
 
 	"onnxrl/agents"
 	"onnxrl/configs"
+	"onnxrl/models"
+	"onnxrl/models/program"
 )
 
-// Kind makes agents of this algorithm from a configuration.
-var Kind = agents.Kind{Name: "a2c", Parse: func(configs.Section) (agents.Maker, error) { return nil, errors.New("a2c: under construction") }}
+// Kind makes A2C agents from a configuration.
+var Kind = agents.Kind{Name: "a2c", Parse: func(params configs.Section) (agents.Maker, error) {
+	c := Defaults()
+	if err := params.Decode(&c); err != nil {
+		return nil, err
+	}
+	return Maker{c}, nil
+}}
+
+// Maker makes agents of one configuration.
+type Maker struct{ c Config }
+
+// NewMaker returns a maker for a configuration made in code.
+func NewMaker(c Config) (Maker, error) {
+	if err := configs.Validate(c); err != nil {
+		return Maker{}, fmt.Errorf("a2c: %w", err)
+	}
+	return Maker{c}, nil
+}
+
+// Config implements agents.Maker.
+func (m Maker) Config() any { return m.c }
+
+// New implements agents.Maker.
+func (m Maker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("a2c: %w", err)
+	}
+	a := &Agent{setup: s}
+	if err := a.build(m.c); err != nil {
+		return nil, fmt.Errorf("a2c: %w", errors.Join(err, a.Close()))
+	}
+	return a, nil
+}
+
+// Agent is an A2C agent.
+type Agent struct {
+	setup   agents.Setup
+	graphs  *graphs
+	params  *models.Params
+	grads   *models.Segment
+	train   *program.Program
+	bank    *bank
+	forward *forward
+	back    *backward
+	learner *learner
+	// lent says that an exploring actor uses the bank of the learner, so that what it computes is not computed again.
+	lent bool
+}
+
+// build makes networks, parameters and programs.
+func (a *Agent) build(c Config) error {
+	s := &a.setup
+	f, err := newFrame(s.Spec)
+	if err != nil {
+		return err
+	}
+	if a.graphs, err = newGraphs(c, f, s.Encoders, s.Key.Split("params")); err != nil {
+		return err
+	}
+	g := a.graphs
+	if !trainable(g.policy) {
+		return errors.New("train and freeze leave no parameter to train")
+	}
+	if s.Init != nil {
+		if err := s.Init(g.values); err != nil {
+			return err
+		}
+	}
+	if a.params, err = models.NewParams(g.policy, nil); err != nil {
+		return err
+	}
+	if err := a.params.Load(g.values); err != nil {
+		return err
+	}
+	g.values = nil
+	if a.grads, err = a.params.Segment(models.Trainable).Like(); err != nil {
+		return err
+	}
+	if a.train, err = newTraining(g, a.params, a.grads, *s, c.RolloutSteps*s.Envs); err != nil {
+		return err
+	}
+	if g.encode != nil {
+		if a.bank, err = newBank(g, a.params, s.Engine, s.Threads, s.Envs); err != nil {
+			return err
+		}
+		if trainable(g.encode) {
+			if a.back, err = newBackward(g, a.params, a.grads, s.Engine, s.Threads); err != nil {
+				return err
+			}
+		}
+	}
+	// What the programs left there while they were tried out.
+	clear(a.grads.Floats())
+	if a.forward, err = newForward(g, a.params, s.Engine, s.Threads, s.Envs, a.bank); err != nil {
+		return err
+	}
+	a.learner = &learner{}
+	rec := newRecorder(g, c, s.Envs, a.train, a.forward, a.bank, a.learner)
+	return a.learner.init(c, g, a.params, a.train, a.back, a.grads, rec)
+}
+
+// NewActor implements agents.Agent.
+func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("a2c: an actor for %d environments", n)
+	}
+	k, own := a.bank, (*bank)(nil)
+	if k != nil && (m == agents.Greedy || n != a.setup.Envs || a.lent) {
+		var err error
+		if own, err = newBank(a.graphs, a.params, a.setup.Engine, a.setup.Threads, n); err != nil {
+			return nil, fmt.Errorf("a2c: %w", err)
+		}
+		k = own
+	}
+	f, err := newForward(a.graphs, a.params, a.setup.Engine, a.setup.Threads, n, k)
+	if err != nil {
+		if own != nil {
+			err = errors.Join(err, own.close())
+		}
+		return nil, fmt.Errorf("a2c: %w", err)
+	}
+	a.lent = a.lent || k == a.bank
+	return newActor(m, f, own, a.graphs.frame, a.learner), nil
+}
+
+// Recorder implements agents.Agent.
+func (a *Agent) Recorder() agents.Recorder { return a.learner.rec }
+
+// Learner implements agents.Agent.
+func (a *Agent) Learner() agents.Learner { return a.learner }
+
+// Close implements agents.Agent.
+func (a *Agent) Close() error {
+	var errs []error
+	if a.train != nil {
+		errs = append(errs, a.train.Close())
+	}
+	if a.bank != nil {
+		errs = append(errs, a.bank.close())
+	}
+	if a.back != nil {
+		errs = append(errs, a.back.close())
+	}
+	if a.forward != nil {
+		errs = append(errs, a.forward.close())
+	}
+	if a.grads != nil {
+		errs = append(errs, a.grads.Close())
+	}
+	if a.params != nil {
+		errs = append(errs, a.params.Close())
+	}
+	a.train, a.bank, a.back, a.forward, a.grads, a.params = nil, nil, nil, nil, nil, nil
+	return errors.Join(errs...)
+}

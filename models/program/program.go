@@ -301,7 +301,7 @@ func (p *Program) bind(s *shard, k int, net *models.Network) error {
 	gradNames := p.gradientNames()
 	for _, port := range s.session.Outputs() {
 		if g, ok := gradNames[port.Name]; ok {
-			v, err := p.gradientView(s, g, port)
+			v, err := p.gradientView(s, k, g, port, p.isBatched(net.Model.Graph.Input, g.param))
 			if err != nil {
 				return err
 			}
@@ -337,8 +337,8 @@ func (p *Program) gradientSegment(trainable *models.Segment, k, i int) (*models.
 	return p.cfg.Gradients[i].Share(), nil
 }
 
-// gradientView returns where a gradient output goes: into the shard's gradient segment when it belongs to a parameter, else into an output buffer of its own.
-func (p *Program) gradientView(s *shard, g gradientOf, port engine.Port) (*tensor.Tensor, error) {
+// gradientView returns where a gradient output of shard k goes: into the shard's gradient segment when it belongs to a parameter, else into an output buffer, of which each shard fills its rows.
+func (p *Program) gradientView(s *shard, k int, g gradientOf, port engine.Port, batched bool) (*tensor.Tensor, error) {
 	if tr := p.params.Segment(models.Trainable); tr != nil {
 		for i, spec := range tr.Specs() {
 			if spec.Name == g.param {
@@ -346,14 +346,25 @@ func (p *Program) gradientView(s *shard, g gradientOf, port engine.Port) (*tenso
 			}
 		}
 	}
-	if p.cfg.Shards > 1 {
-		return nil, fmt.Errorf("gradient of %q: gradients of inputs need a program of one shard", g.param)
+	if p.cfg.Shards > 1 && !batched {
+		return nil, fmt.Errorf("gradient of %q: gradients of values without the batch as their first extent need a program of one shard", g.param)
 	}
-	t, err := p.arenaTensor(port.DType, port.Shape)
-	if err != nil {
-		return nil, err
+	rows := p.cfg.Batch / p.cfg.Shards
+	if k == 0 {
+		shape := slices.Clone(port.Shape)
+		if batched {
+			shape[0] = p.cfg.Batch
+		}
+		t, err := p.arenaTensor(port.DType, shape)
+		if err != nil {
+			return nil, err
+		}
+		p.outputs[port.Name] = t
 	}
-	p.outputs[port.Name] = t
+	t := p.outputs[port.Name]
+	if batched {
+		t = t.Rows(k*rows, (k+1)*rows)
+	}
 	return t, nil
 }
 

@@ -1,0 +1,170 @@
+package a2c
+
+import (
+	"fmt"
+
+	"onnxrl/models"
+	"onnxrl/models/layer"
+	"onnxrl/models/program"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/tensor"
+)
+
+// bank keeps the features of windows, computed once for each chunk of consecutive ones and each version of the encoder. Environments at the same bar share them.
+type bank struct {
+	rows *rows
+	prog *program.Program
+	// out are the features as the program leaves them, [series, chunk, width] for each encoder.
+	out [][]float32
+	// width of an encoder's features.
+	width int
+	// still says that the encoder never changes; chunks then begin at fixed places, so that features do not depend on who asked first.
+	still bool
+	pages []*page
+	limit int
+	clock int64
+}
+
+// page holds the features of the windows that end with the rows from start to start + chunk − 1.
+type page struct {
+	start int
+	stamp stamp
+	used  int64
+	// z has, for each encoder, [chunk, series, width].
+	z [][]float32
+}
+
+// stamp changes whenever parameters do: by an update, or because they were replaced.
+type stamp struct{ updates, replaced int64 }
+
+// bankBytes is the memory that a bank's pages may take beyond two for each environment.
+const bankBytes = 64 << 20
+
+// newBank compiles the encoder. envs is the number of environments that will ask at the same time.
+func newBank(g *graphs, params *models.Params, eng engine.Compiler, threads, envs int) (*bank, error) {
+	r := newRows(g, threads)
+	p, err := program.New(g.encode, params, program.Config{Engine: eng, Batch: r.padded, BatchSymbol: layer.Batch, Shards: r.shards})
+	if err != nil {
+		return nil, err
+	}
+	r.x = p.Input(rowsInput)
+	k := &bank{rows: r, prog: p, width: g.width, still: !trainable(g.encode)}
+	for _, name := range g.features {
+		k.out = append(k.out, p.Output(name).Float32s())
+	}
+	k.limit = max(2*envs+2, bankBytes/(4*r.chunk*r.series*k.width*len(k.out)))
+	return k, nil
+}
+
+// find returns the page that has the window ending with a row, which it computes unless it is there.
+func (k *bank) find(row int, now stamp) (*page, error) {
+	if k.still {
+		now.updates = 0
+	}
+	k.clock++
+	for _, p := range k.pages {
+		if p.stamp == now && row >= p.start && row < p.start+k.rows.chunk {
+			p.used = k.clock
+			return p, nil
+		}
+	}
+	start, err := k.rows.start(row, k.still)
+	if err != nil {
+		return nil, err
+	}
+	k.rows.fill(start)
+	if err := k.prog.Run(); err != nil {
+		return nil, fmt.Errorf("encode rows: %w", err)
+	}
+	p := k.room(now)
+	p.start, p.stamp, p.used = start, now, k.clock
+	c, s, w := k.rows.chunk, k.rows.series, k.width
+	for e, out := range k.out {
+		for i := range s {
+			for j := range c {
+				copy(p.z[e][(j*s+i)*w:][:w], out[(i*c+j)*w:])
+			}
+		}
+	}
+	return p, nil
+}
+
+// room returns a page that may be overwritten: one of other parameters, a new one, or the one not used for longest.
+func (k *bank) room(now stamp) *page {
+	var oldest *page
+	for _, p := range k.pages {
+		if p.stamp != now {
+			return p
+		}
+		if oldest == nil || p.used < oldest.used {
+			oldest = p
+		}
+	}
+	if len(k.pages) >= k.limit {
+		return oldest
+	}
+	p := &page{z: make([][]float32, len(k.out))}
+	for i := range p.z {
+		p.z[i] = make([]float32, k.rows.chunk*k.rows.series*k.width)
+	}
+	k.pages = append(k.pages, p)
+	return p
+}
+
+// forget drops all features.
+func (k *bank) forget() {
+	for _, p := range k.pages {
+		p.stamp.updates = -1
+	}
+}
+
+// copyTo copies the features of the window ending with a row to row i of the inputs, one for each encoder.
+func (k *bank) copyTo(dst [][]float32, i int, p *page, row int) {
+	n := k.rows.series * k.width
+	for e, z := range p.z {
+		copy(dst[e][i*n:][:n], z[(row-p.start)*n:])
+	}
+}
+
+func (k *bank) close() error { return k.prog.Close() }
+
+// rows copies consecutive rows of a table into an encoder's input [padded, L, F], series first.
+type rows struct {
+	table *tensor.Tensor
+	x     *tensor.Tensor
+	// window is W, chunk the number of windows, series and features those of a row of the table; padded is series rounded up to whole shards.
+	window, chunk, series, features, padded, shards int
+}
+
+func newRows(g *graphs, threads int) *rows {
+	w := g.frame.window()
+	r := &rows{table: w.Table(), window: w.Len(), chunk: g.chunk}
+	r.series, r.features = g.frame.columns()
+	r.shards = shards(g.encode, r.series, threads, 1)
+	r.padded = (r.series + r.shards - 1) / r.shards * r.shards
+	return r
+}
+
+// start returns where the chunk begins that has the window ending with a row: there, or at a multiple of the chunk when aligned, but early enough that the chunk does not go beyond the table.
+func (r *rows) start(row int, aligned bool) (int, error) {
+	first, last := r.window-1, r.table.Shape()[0]-1
+	if row < first || row > last {
+		return 0, fmt.Errorf("window ending with row %d of a table of %d rows: expected between %d and %d", row, last+1, first, last)
+	}
+	if aligned {
+		row = first + (row-first)/r.chunk*r.chunk
+	}
+	return min(row, last-r.chunk+1), nil
+}
+
+// fill copies the rows of the chunk that begins at start.
+func (r *rows) fill(start int) {
+	src, dst := r.table.Float32s(), r.x.Float32s()
+	length := r.chunk + r.window - 1
+	from := (start - r.window + 1) * r.series * r.features
+	for i := range r.series {
+		for j := range length {
+			copy(dst[(i*length+j)*r.features:][:r.features], src[from+(j*r.series+i)*r.features:])
+		}
+	}
+}

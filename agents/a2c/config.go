@@ -1,0 +1,96 @@
+package a2c
+
+import (
+	"slices"
+
+	"onnxrl/configs"
+	"onnxrl/models"
+	"onnxrl/models/encoder/crossasset"
+	"onnxrl/models/layer"
+	"onnxrl/runtime/optim"
+)
+
+// Config describes an A2C agent. [Defaults] returns the specification's values.
+type Config struct {
+	Gamma       float64 `yaml:"gamma"`
+	EntropyCoef float64 `yaml:"entropy_coef"`
+	ValueCoef   float64 `yaml:"value_coef"`
+	// GAELambda mixes the returns with shorter ones; 1 is the plain return of the rollout.
+	GAELambda float64 `yaml:"gae_lambda"`
+	// NormalizeAdvantage shifts and scales the advantages of a rollout to mean 0 and deviation 1.
+	NormalizeAdvantage bool `yaml:"normalize_advantage"`
+	// RolloutSteps is the number of rounds between updates.
+	RolloutSteps int `yaml:"rollout_steps"`
+	// Reduction is sum, the specification's Σ over the rollout, or mean, which divides it by the number of samples. It matters to the clipping, and to optimisers that are not indifferent to scale.
+	Reduction string `yaml:"reduction"`
+
+	// LRActor and LRCritic are the learning rates; see the package comment for which parameters are whose. Schedule multiplies both by a factor that begins at 1.
+	LRActor  float64        `yaml:"lr_actor"`
+	LRCritic float64        `yaml:"lr_critic"`
+	Schedule optim.Schedule `yaml:"schedule,omitempty"`
+	// GradClip limits the norm of the whole gradient, actor and critic together; 0 does not.
+	GradClip float64 `yaml:"grad_clip"`
+	// Optimizer is any of package optim; its learning rate is lr_actor or lr_critic.
+	Optimizer optim.Config `yaml:"optimizer"`
+
+	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations without a window have none unless one is named.
+	Encoder configs.Kinded `yaml:"encoder,omitempty"`
+	// Encoders is shared, one for actor and critic, or separate.
+	Encoders string `yaml:"encoders"`
+	// CrossAsset mixes the assets of a window [W,N,F].
+	CrossAsset crossasset.Config `yaml:"cross_asset"`
+	// Hidden and Activation are the layers of observations that are not windows of assets.
+	Hidden     []int  `yaml:"hidden,flow"`
+	Activation string `yaml:"activation"`
+	// ShareWindows is auto, on or off: whether overlapping windows are encoded together. On is an error where that is not possible.
+	ShareWindows string `yaml:"share_windows"`
+
+	// Options choose by patterns of names which parameters are trained.
+	models.Options `yaml:",inline"`
+}
+
+// The words of a Config.
+const (
+	Sum  = "sum"
+	Mean = "mean"
+
+	Shared   = "shared"
+	Separate = "separate"
+
+	Auto = "auto"
+	On   = "on"
+	Off  = "off"
+)
+
+// Defaults returns the specification's values; what it leaves open is listed in the package comment.
+func Defaults() Config {
+	return Config{
+		Gamma: 0.96, EntropyCoef: 0.05, ValueCoef: 1, GAELambda: 1, RolloutSteps: 50, Reduction: Sum,
+		LRActor: 1e-5, LRCritic: 1e-5, GradClip: 1, Optimizer: optim.Config{Kind: "adam"},
+		Encoders: Shared, CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh", ShareWindows: Auto,
+	}
+}
+
+// Validate reports all problems of the configuration's own fields; whether it fits the environment is found out by New.
+func (c Config) Validate() error {
+	var p configs.Problems
+	p.InRange("gamma", c.Gamma, 0, 1)
+	p.NonNegative("entropy_coef", c.EntropyCoef)
+	p.NonNegative("value_coef", c.ValueCoef)
+	p.InRange("gae_lambda", c.GAELambda, 0, 1)
+	p.AtLeast("rollout_steps", c.RolloutSteps, 1)
+	p.OneOf("reduction", c.Reduction, Sum, Mean)
+	p.Positive("lr_actor", c.LRActor)
+	p.Positive("lr_critic", c.LRCritic)
+	p.NonNegative("grad_clip", c.GradClip)
+	p.Check(c.Optimizer.LR == 0, "optimizer.lr", "is %g, but the learning rates are lr_actor and lr_critic", c.Optimizer.LR)
+	p.Check(c.Schedule.Initial == 0 || c.Schedule.Initial == 1, "schedule.initial", "is %g, but the schedule is a factor that begins at 1", c.Schedule.Initial)
+	p.Check(c.Schedule.Steps > 0 || !slices.Contains([]string{"linear", "cosine"}, c.Schedule.Kind), "schedule.steps", "is needed by a %s schedule: the number of updates it takes", c.Schedule.Kind)
+	p.OneOf("encoders", c.Encoders, Shared, Separate)
+	for _, width := range c.Hidden {
+		p.AtLeast("hidden", width, 1)
+	}
+	p.OneOf("activation", c.Activation, layer.Activations()...)
+	p.OneOf("share_windows", c.ShareWindows, Auto, On, Off)
+	return p.Err()
+}

@@ -1,0 +1,132 @@
+package a2c
+
+import (
+	"errors"
+	"fmt"
+
+	"onnxrl/agents"
+	"onnxrl/envs/vector"
+	"onnxrl/models"
+	"onnxrl/models/layer"
+	"onnxrl/models/program"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/tensor"
+)
+
+// shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs on one core.
+const shardFLOPs = 30e6
+
+// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic of a run as a multiple of a forward one.
+func shards(n *models.Network, batch, threads, cost int) int {
+	if threads < 2 || batch < 2 || float64(cost)*program.FLOPs(n.Model, map[string]int{layer.Batch: batch}) < shardFLOPs {
+		return 1
+	}
+	return min(threads, batch)
+}
+
+// forward computes log-probabilities and values for the batches of n environments.
+type forward struct {
+	n    int
+	prog *program.Program
+	// obs are the buffers of the fields; nil for windows whose features come from the bank.
+	obs    []*tensor.Tensor
+	mask   *tensor.Tensor
+	series int
+	bank   *bank
+	z      [][]float32
+	// logProbs is [n, maskLen], value [n].
+	logProbs, value []float32
+}
+
+// newForward compiles the acting network. bank may be nil.
+func newForward(g *graphs, params *models.Params, eng engine.Compiler, threads, n int, k *bank) (*forward, error) {
+	parts := shards(g.act, n, threads, 1)
+	padded := (n + parts - 1) / parts * parts
+	p, err := program.New(g.act, params, program.Config{Engine: eng, Batch: padded, BatchSymbol: layer.Batch, Shards: parts})
+	if err != nil {
+		return nil, err
+	}
+	f := &forward{n: n, prog: p, series: g.frame.series, bank: k, obs: make([]*tensor.Tensor, len(g.frame.spec.Observation))}
+	for i, field := range g.frame.spec.Observation {
+		if t := p.Input(field.Name); t != nil {
+			f.obs[i] = t.Rows(0, n)
+		}
+	}
+	if t := p.Input(agents.MaskInput); t != nil {
+		// Rows that only fill up a shard have every action.
+		for i := range t.Bools() {
+			t.Bools()[i] = true
+		}
+		f.mask = t.Rows(0, n)
+	}
+	for _, name := range g.features {
+		f.z = append(f.z, p.Input(name).Float32s())
+	}
+	f.logProbs = p.Output(agents.LogProbsOutput).Float32s()[:n*g.frame.maskLen()]
+	f.value = p.Output(agents.ValueOutput).Float32s()[:n]
+	return f, nil
+}
+
+// current evaluates what the environments show.
+func (f *forward) current(b *vector.Batch, now stamp) error {
+	if len(b.Type) != f.n {
+		return fmt.Errorf("a batch of %d environments, expected %d", len(b.Type), f.n)
+	}
+	for i, t := range f.obs {
+		if t == nil {
+			continue
+		}
+		if err := b.Gather(i, t); err != nil {
+			return err
+		}
+	}
+	if f.bank != nil {
+		for e, row := range b.Rows[f.series] {
+			if err := f.look(e, int(row), now); err != nil {
+				return err
+			}
+		}
+	}
+	if f.mask != nil {
+		if b.Mask == nil {
+			return errors.New("the batch has no mask")
+		}
+		copy(f.mask.Bytes(), b.Mask.Bytes())
+	}
+	return f.prog.Run()
+}
+
+// final evaluates the final observations of the episodes that ended; the rows of the others have no meaning. An environment does not say what could be done after the end, so the masks are those of the observations before, [n, maskLen].
+func (f *forward) final(b *vector.Batch, masks []byte, now stamp) error {
+	for i, t := range f.obs {
+		if t == nil {
+			continue
+		}
+		if err := b.GatherFinal(i, t); err != nil {
+			return err
+		}
+	}
+	if f.bank != nil {
+		for _, e := range b.Ended {
+			if err := f.look(e.Env, int(b.FinalRows[f.series][e.Env]), now); err != nil {
+				return err
+			}
+		}
+	}
+	if f.mask != nil {
+		copy(f.mask.Bytes(), masks)
+	}
+	return f.prog.Run()
+}
+
+// look fetches the features of environment e's window.
+func (f *forward) look(e, row int, now stamp) error {
+	p, err := f.bank.find(row, now)
+	if err != nil {
+		return err
+	}
+	f.bank.copyTo(f.z, e, p, row)
+	return nil
+}
+
+func (f *forward) close() error { return f.prog.Close() }

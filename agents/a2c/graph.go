@@ -1,0 +1,353 @@
+package a2c
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"onnxrl/agents"
+	"onnxrl/models"
+	"onnxrl/models/encoder"
+	"onnxrl/models/encoder/crossasset"
+	"onnxrl/models/encoder/timecnn"
+	"onnxrl/models/head"
+	"onnxrl/models/layer"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// Inputs and outputs of the graphs that learn, beside observations and mask.
+const (
+	actionsInput = "a2c.actions"
+	returnsInput = "a2c.returns"
+	// The weights of a sample in the three terms of the loss, signs and coefficients included; see loss.
+	policyWeight  = "a2c.policy_weight"
+	valueWeight   = "a2c.value_weight"
+	entropyWeight = "a2c.entropy_weight"
+
+	lossOutput    = "loss"
+	logProbOutput = "log_prob"
+	entropyOutput = "entropy"
+
+	// rowsInput and featuresName are the values of the encoder alone: rows [series, L, F] and the features of windows, one name for each encoder.
+	rowsInput    = "a2c.rows"
+	featuresName = "a2c.features"
+)
+
+// critic is the scope of the parameters that lr_critic belongs to.
+const critic = "critic"
+
+// graphs are the networks of an agent, all over the parameters of policy.
+type graphs struct {
+	frame *frame
+	// policy is complete: observations to actions, log-probabilities and value. values are its initial parameters.
+	policy *models.Network
+	values map[string]*tensor.Tensor
+	// act gives log-probabilities and value, train the loss: of observations or, where windows are shared, of the features of each window.
+	act, train *models.Network
+	// encode computes the features of chunk consecutive windows, and encodeGrad is the same with the features' cotangents as inputs; nil where windows are not shared.
+	encode, encodeGrad *models.Network
+	chunk              int
+	// features names the outputs of encode, width is that of each.
+	features []string
+	width    int
+}
+
+// design builds graphs.
+type design struct {
+	c       Config
+	f       *frame
+	key     rng.Key
+	encoder encoder.Encoder
+}
+
+// newGraphs builds every network of an agent.
+func newGraphs(c Config, f *frame, kinds []encoder.Kind, key rng.Key) (*graphs, error) {
+	d := &design{c: c, f: f, key: key}
+	var err error
+	if d.encoder, err = newEncoder(c, f, kinds); err != nil {
+		return nil, err
+	}
+	g := &graphs{frame: f}
+	p := d.graph("policy")
+	dist, value, err := d.heads(p, nil)
+	if err != nil {
+		return nil, err
+	}
+	action := dist.Mode()
+	if f.discrete {
+		action = p.Squeeze(action, 1)
+	}
+	p.Output(agents.ActionOutput, action)
+	p.Output(agents.LogProbsOutput, dist.LogProbs)
+	p.Output(agents.ValueOutput, value)
+	if g.policy, g.values, err = p.Network(c.Options); err != nil {
+		return nil, err
+	}
+	if len(p.Masks()) > 0 {
+		return nil, errors.New("dropout: acting and learning must see the same policy, which dropout changes between the two; set it to 0")
+	}
+	sharer, err := d.sharer()
+	if err != nil {
+		return nil, err
+	}
+	var features []int
+	if sharer != nil {
+		if err := d.addEncoder(g, sharer); err != nil {
+			return nil, err
+		}
+		features = []int{g.width}
+	}
+	if err := d.addAct(g, features); err != nil {
+		return nil, err
+	}
+	return g, d.addTrain(g, features)
+}
+
+// newEncoder makes the encoder that the configuration names, or the default one of windows.
+func newEncoder(c Config, f *frame, kinds []encoder.Kind) (encoder.Encoder, error) {
+	if c.Encoder.Kind != "" {
+		return encoder.New(kinds, c.Encoder)
+	}
+	if f.series < 0 {
+		return nil, nil
+	}
+	return timecnn.New(timecnn.Defaults())
+}
+
+// sharer returns the encoder when overlapping windows are to be encoded together.
+func (d *design) sharer() (encoder.Sharer, error) {
+	if d.c.ShareWindows == Off {
+		return nil, nil
+	}
+	s, err := d.canShare()
+	if err != nil && d.c.ShareWindows == On {
+		return nil, fmt.Errorf("share_windows: on: %w", err)
+	}
+	return s, nil
+}
+
+func (d *design) canShare() (encoder.Sharer, error) {
+	w := d.f.window()
+	if w == nil {
+		return nil, errors.New("the observation is not a window of a table")
+	}
+	s, ok := d.encoder.(encoder.Sharer)
+	if !ok {
+		return nil, errors.New("the encoder looks at each window as a whole")
+	}
+	if err := s.Shares(w.Len()); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (d *design) graph(name string) *layer.Graph { return layer.New(name, d.key, layer.Options{}) }
+
+// branches returns the scopes of encoders and what follows: the graph's own when actor and critic share them, else one for each.
+func (d *design) branches(g *layer.Graph) []*layer.Graph {
+	if d.c.Encoders == Separate {
+		return []*layer.Graph{g.In("actor"), g.In(critic)}
+	}
+	return []*layer.Graph{g}
+}
+
+// featureNames returns the names of the features of each branch.
+func (d *design) featureNames() []string {
+	if d.c.Encoders == Separate {
+		return []string{featuresName + ".actor", featuresName + ".critic"}
+	}
+	return []string{featuresName}
+}
+
+// heads appends the network from its inputs to the policy's distribution and the value [batch]. With features, which has the width of an encoder's result, the encoder is left out and its results are inputs.
+func (d *design) heads(g *layer.Graph, features []int) (*head.Categorical, onnx.Value, error) {
+	in := make([]onnx.Value, len(d.f.spec.Observation))
+	for i, field := range d.f.spec.Observation {
+		if i != d.f.series || features == nil {
+			in[i] = g.Observation(field.Name, field.Space.Shape()...)
+		}
+	}
+	var mask onnx.Value
+	if d.f.spec.Masked {
+		mask = g.Batched(agents.MaskInput, tensor.Bool, d.f.maskLen())
+	}
+	var forActor, forCritic onnx.Value
+	for i, b := range d.branches(g) {
+		var z onnx.Value
+		if features != nil {
+			shape := features
+			if d.f.assets > 0 {
+				shape = []int{d.f.assets, features[0]}
+			}
+			z = g.Observation(d.featureNames()[i], shape...)
+		}
+		own, whole, err := d.torso(b, in, mask, z)
+		if err != nil {
+			return nil, "", err
+		}
+		if i == 0 {
+			forActor = own
+		}
+		forCritic = whole
+	}
+	var logits onnx.Value
+	if d.f.assets > 0 {
+		logits = head.AssetLogits(g.In("actor"), forActor, layer.Orthogonal(0.01), d.f.heads[0])
+	} else {
+		logits = head.Logits(g.In("actor"), forActor, layer.Orthogonal(0.01), d.f.heads...)
+	}
+	value := head.Value(g.In(critic), forCritic, layer.Orthogonal(1))
+	return head.NewCategorical(g, logits, mask, d.f.heads...), value, g.Err()
+}
+
+// torso appends what lies between inputs and heads: for windows of assets the features of each, [batch, N, D], and of the portfolio, [batch, D]; otherwise both are the same vector. z, unless absent, stands for the encoder's result.
+func (d *design) torso(g *layer.Graph, in []onnx.Value, mask, z onnx.Value) (own, whole onnx.Value, err error) {
+	if d.f.series >= 0 && z == "" {
+		if z, err = d.encoder.Build(g.In("encoder"), in[d.f.series]); err != nil {
+			field := d.f.spec.Observation[d.f.series]
+			return "", "", fmt.Errorf("encoder: observation %q %v: %w", field.Name, field.Space.Shape(), err)
+		}
+	}
+	if d.f.assets > 0 {
+		mixed := crossasset.Inputs{Features: z, Valid: d.valid(g, mask)}
+		if d.f.position >= 0 {
+			mixed.Position = in[d.f.position]
+		}
+		if d.f.cash >= 0 {
+			mixed.Cash = in[d.f.cash]
+		}
+		out, err := crossasset.Build(g.In("cross"), d.c.CrossAsset, mixed)
+		return out.Assets, out.Portfolio, err
+	}
+	var parts []onnx.Value
+	if z != "" {
+		parts = append(parts, z)
+	}
+	for _, i := range d.f.flat {
+		n := 1
+		for _, k := range d.f.spec.Observation[i].Space.Shape() {
+			n *= k
+		}
+		parts = append(parts, g.Reshape(in[i], -1, n))
+	}
+	x := g.Concat(1, parts...)
+	if d.f.series < 0 && d.encoder != nil {
+		if x, err = d.encoder.Build(g.In("encoder"), x); err != nil {
+			return "", "", fmt.Errorf("encoder: the observations of %s together: %w", d.f.spec.Name, err)
+		}
+	}
+	x = g.In("hidden").MLP(x, d.c.Hidden, d.c.Activation, layer.Orthogonal(layer.Gain(d.c.Activation)))
+	return x, x, g.Err()
+}
+
+// valid appends which assets have a choice, bool [batch, N]: the others are not listed, or suspended, and nobody should look at them.
+func (d *design) valid(g *layer.Graph, mask onnx.Value) onnx.Value {
+	if mask == "" {
+		return ""
+	}
+	choices := g.Reshape(g.Op("Cast", []onnx.Value{mask}, onnx.AttrInt("to", int(tensor.Float32))), -1, d.f.assets, d.f.heads[0])
+	return g.Op("Greater", []onnx.Value{g.Sum(choices, 2), g.Float(1.5)})
+}
+
+// addAct adds the network of acting.
+func (d *design) addAct(g *graphs, features []int) error {
+	a := d.graph("act")
+	dist, value, err := d.heads(a, features)
+	if err != nil {
+		return err
+	}
+	a.Output(agents.LogProbsOutput, dist.LogProbs)
+	a.Output(agents.ValueOutput, value)
+	g.act, err = g.over(a)
+	return err
+}
+
+// addTrain adds the network of learning. Its loss is
+//
+//	Σ policy_weight·log π(a|s) + value_weight·(V(s) − G)² + entropy_weight·H(π(·|s))
+//
+// where log π and H are sums over the heads. Advantages are in the weights and G is an input, so no gradient flows through them.
+func (d *design) addTrain(g *graphs, features []int) error {
+	t := d.graph("train")
+	dist, value, err := d.heads(t, features)
+	if err != nil {
+		return err
+	}
+	shape := []int{len(d.f.heads)}
+	if d.f.discrete {
+		shape = nil
+	}
+	logProb, entropy := dist.LogProb(t.Batched(actionsInput, tensor.Int64, shape...)), dist.Entropy()
+	square := t.Square(t.Sub(value, t.Observation(returnsInput)))
+	loss := t.Add(t.Add(t.Dot(t.Observation(policyWeight), logProb), t.Dot(t.Observation(valueWeight), square)), t.Dot(t.Observation(entropyWeight), entropy))
+	t.Output(lossOutput, loss)
+	t.Output(logProbOutput, logProb)
+	t.Output(entropyOutput, entropy)
+	t.Output(agents.ValueOutput, value)
+	g.train, err = g.over(t)
+	return err
+}
+
+// addEncoder adds the networks of the encoder alone, whose batch is the series of a chunk of rows: assets are independent of each other there, and so they can be split over cores.
+func (d *design) addEncoder(g *graphs, s encoder.Sharer) error {
+	w := d.f.window()
+	_, features := d.f.columns()
+	// A rollout and the observation after it, or all windows there are.
+	g.chunk = min(d.c.RolloutSteps+1, w.Table().Shape()[0]-w.Len()+1)
+	g.features = d.featureNames()
+	for _, grad := range []bool{false, true} {
+		e := d.graph("encode")
+		rows := e.Observation(rowsInput, g.chunk+w.Len()-1, features)
+		var loss onnx.Value
+		for i, b := range d.branches(e) {
+			z, err := s.BuildShared(b.In("encoder"), rows, w.Len())
+			if err != nil {
+				return fmt.Errorf("encoder: %w", err)
+			}
+			g.width = e.Extent(z, -1)
+			if !grad {
+				e.Output(g.features[i], z)
+				continue
+			}
+			term := e.Dot(e.Observation(g.features[i], g.chunk, g.width), z)
+			if loss != "" {
+				term = e.Add(loss, term)
+			}
+			loss = term
+		}
+		dst := &g.encode
+		if grad {
+			e.Output(lossOutput, loss)
+			dst = &g.encodeGrad
+		}
+		var err error
+		if *dst, err = g.over(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// over returns the network of a graph whose parameters are some of the policy's.
+func (g *graphs) over(l *layer.Graph) (*models.Network, error) {
+	m, err := l.Model()
+	if err != nil {
+		return nil, err
+	}
+	var specs []models.Spec
+	for _, p := range l.Params() {
+		i := slices.IndexFunc(g.policy.Specs, func(s models.Spec) bool { return s.Name == p.Name && slices.Equal(s.Shape, p.Shape) })
+		if i < 0 {
+			return nil, fmt.Errorf("parameter %q %v is not one of the policy's", p.Name, p.Shape)
+		}
+		specs = append(specs, g.policy.Specs[i])
+	}
+	return models.WithSpecs(m, specs)
+}
+
+// trainable reports whether a network has a parameter that is trained.
+func trainable(n *models.Network) bool {
+	return slices.ContainsFunc(n.Specs, func(s models.Spec) bool { return s.Role == models.Trainable })
+}

@@ -1,0 +1,223 @@
+package a2c
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"onnxrl/agents"
+	"onnxrl/agents/rlmath"
+	"onnxrl/models"
+	"onnxrl/models/layer"
+	"onnxrl/models/program"
+	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/optim"
+)
+
+// learner updates the parameters once per rollout.
+type learner struct {
+	c      Config
+	g      *graphs
+	params *models.Params
+	train  *program.Program
+	// back is nil unless windows are shared and the encoder is trained; dz are then the gradients of the features, [samples, series, width] for each encoder.
+	back  *backward
+	dz    [][]float32
+	grads *models.Segment
+	rec   *recorder
+
+	opt    optim.Optimizer
+	groups []optim.Group
+	// updates counts the optimiser steps, which are also the versions of the policy.
+	updates int64
+	// replaced counts how often the parameters were replaced by saved ones.
+	replaced int64
+
+	// Inputs and outputs of train.
+	policyWeight, valueWeight, entropyWeight, returns []float32
+	logProb, entropy, value                           []float32
+	// nextValue, advantage and target are [samples].
+	nextValue, advantage, target []float64
+	metrics                      agents.Metrics
+}
+
+// newTraining compiles the learning program for a number of samples.
+func newTraining(g *graphs, params *models.Params, grads *models.Segment, s agents.Setup, samples int) (*program.Program, error) {
+	parts := shards(g.train, samples, s.Threads, 3)
+	wrt := append([]string{}, g.features...)
+	for _, p := range g.train.Specs {
+		if p.Role == models.Trainable {
+			wrt = append(wrt, p.Name)
+		}
+	}
+	return program.New(g.train, params, program.Config{
+		Engine: s.Engine, Batch: (samples + parts - 1) / parts * parts, BatchSymbol: layer.Batch, Shards: parts, Gradients: []*models.Segment{grads},
+		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}, Wrt: wrt}},
+	})
+}
+
+// init makes the learner, which its recorder already knows.
+func (l *learner) init(c Config, g *graphs, params *models.Params, train *program.Program, back *backward, grads *models.Segment, rec *recorder) error {
+	in := func(name string) []float32 { return train.Input(name).Float32s() }
+	out := func(name string) []float32 { return train.Output(name).Float32s() }
+	samples := len(rec.reward)
+	*l = learner{
+		c: c, g: g, params: params, train: train, back: back, grads: grads, rec: rec,
+		policyWeight: in(policyWeight), valueWeight: in(valueWeight), entropyWeight: in(entropyWeight), returns: in(returnsInput),
+		logProb: out(logProbOutput), entropy: out(entropyOutput), value: out(agents.ValueOutput),
+		nextValue: make([]float64, samples), advantage: make([]float64, samples), target: make([]float64, samples), metrics: agents.Metrics{},
+	}
+	if t := train.Input(agents.MaskInput); t != nil {
+		// Rows that only fill up a shard have every action, and weights of 0.
+		for i := range t.Bools() {
+			t.Bools()[i] = true
+		}
+	}
+	if back != nil {
+		for _, name := range g.features {
+			l.dz = append(l.dz, out("grad/"+name))
+		}
+	}
+	return l.newOptimizer()
+}
+
+// newOptimizer gives every parameter that the loss depends on the learning rate of its owner.
+func (l *learner) newOptimizer() error {
+	seg := l.params.Segment(models.Trainable)
+	unreached := l.train.Unreached()
+	if l.back != nil {
+		unreached = append(slices.Clone(unreached), l.back.prog.Unreached()...)
+	}
+	var list [2][]optim.Param
+	for i, s := range seg.Specs() {
+		if slices.Contains(unreached, s.Name) {
+			continue
+		}
+		off, n := seg.Range(i)
+		owner := 0
+		if strings.HasPrefix(s.Name, critic+".") {
+			owner = 1
+		}
+		list[owner] = append(list[owner], optim.Param{Name: s.Name, Offset: off, Len: n})
+	}
+	if bad := l.c.Optimizer.Unmatched(slices.Concat(list[:]...)); len(bad) > 0 {
+		return fmt.Errorf("optimizer: patterns %q match no trainable parameter", bad)
+	}
+	for i, lr := range []float64{l.c.LRActor, l.c.LRCritic} {
+		c := l.c.Optimizer
+		c.LR = lr
+		groups, err := optim.Groups(c, seg.Floats(), l.grads.Floats(), list[i])
+		if err != nil {
+			return fmt.Errorf("optimizer: %w", err)
+		}
+		for k := range groups {
+			// SetLR multiplies the schedule's factor by this.
+			groups[k].LRScale = groups[k].LR
+		}
+		l.groups = append(l.groups, groups...)
+	}
+	var err error
+	l.opt, err = optim.New(l.c.Optimizer, optim.WithCrew(l.train.Crew()))
+	return err
+}
+
+// stamp identifies the present parameters.
+func (l *learner) stamp() stamp { return stamp{l.updates, l.replaced} }
+
+// Ready implements agents.Learner: a rollout is complete.
+func (l *learner) Ready() bool { return l.rec.full() }
+
+// Policy implements agents.Learner.
+func (l *learner) Policy() (*models.Network, *models.Params) { return l.g.policy, l.params }
+
+// Step implements agents.Learner.
+func (l *learner) Step(context.Context) (agents.Metrics, error) {
+	if !l.Ready() {
+		return nil, fmt.Errorf("a2c: learn: %d of %d rounds are recorded", l.rec.t, l.rec.rounds)
+	}
+	l.targets()
+	if err := l.gradient(); err != nil {
+		return nil, fmt.Errorf("a2c: learn: %w", err)
+	}
+	factor := l.c.Schedule.WithInitial(1).At(uint64(l.updates), 0)
+	optim.SetLR(l.groups, factor)
+	limit := l.c.GradClip
+	if limit == 0 {
+		limit = math.Inf(1)
+	}
+	norm, _, err := optim.ClipGlobalNorm(l.groups, limit)
+	if err != nil {
+		return nil, fmt.Errorf("a2c: learn: update %d: %w", l.updates, err)
+	}
+	if err := l.opt.Step(l.groups); err != nil {
+		return nil, fmt.Errorf("a2c: learn: %w", err)
+	}
+	l.updates++
+	l.measure(norm, factor)
+	l.rec.clear()
+	return l.metrics, nil
+}
+
+// targets computes returns and advantages of the rollout and from them the weights of the loss.
+func (l *learner) targets() {
+	r, n := l.rec, l.rec.envs
+	rlmath.FoldTruncation(r.reward, r.discount, r.final, r.ended)
+	copy(l.nextValue, r.value[n:])
+	copy(l.nextValue[len(l.nextValue)-n:], r.bootstrap)
+	rlmath.GAE(l.advantage, r.reward, r.discount, r.value, l.nextValue, l.c.GAELambda, n)
+	rlmath.AddTo(l.target, l.advantage, r.value)
+	if l.c.NormalizeAdvantage {
+		rlmath.Normalize(l.advantage)
+	}
+	w := 1.0
+	if l.c.Reduction == Mean {
+		w /= float64(len(l.advantage))
+	}
+	for i, a := range l.advantage {
+		l.policyWeight[i] = float32(-w * a)
+		l.valueWeight[i] = float32(w * l.c.ValueCoef)
+		l.entropyWeight[i] = float32(-w * l.c.EntropyCoef)
+		l.returns[i] = float32(l.target[i])
+	}
+}
+
+// gradient runs the programs.
+func (l *learner) gradient() error {
+	if err := l.train.Run(); err != nil {
+		return err
+	}
+	if l.back == nil {
+		return nil
+	}
+	return l.back.run(l.dz, l.rec.last, l.rec.start)
+}
+
+// measure computes the metrics of the update, which are means over the samples.
+func (l *learner) measure(norm, factor float64) {
+	n := float64(len(l.advantage))
+	var policy, value, entropy, reward float64
+	for i, a := range l.advantage {
+		d := float64(l.value[i]) - l.target[i]
+		policy -= float64(l.logProb[i]) * a
+		value += d * d
+		entropy += float64(l.entropy[i])
+		reward += l.rec.earned[i]
+	}
+	policy, value, entropy, reward = policy/n, value/n, entropy/n, reward/n
+	m := l.metrics
+	m["train/loss"] = policy + l.c.ValueCoef*value - l.c.EntropyCoef*entropy
+	m["train/policy_loss"], m["train/value_loss"], m["train/entropy_loss"] = policy, value, -entropy
+	m["train/entropy"], m["train/mean_reward"], m["train/grad_norm"] = entropy, reward, norm
+	m["train/learning_rate"], m["train/learning_rate_critic"] = factor*l.c.LRActor, factor*l.c.LRCritic
+	m["train/n_updates"] = float64(l.updates)
+	// It is not defined when all returns are equal.
+	delete(m, "train/explained_variance")
+	if v := rlmath.ExplainedVariance(l.rec.value, l.target); !math.IsNaN(v) && !math.IsInf(v, 0) {
+		m["train/explained_variance"] = v
+	}
+}
+
+var errRecording = errors.New("a2c: a rollout is being recorded; state is saved and restored between rollouts, after the learner's step")

@@ -1,0 +1,156 @@
+package a2c
+
+import (
+	"errors"
+	"fmt"
+
+	"onnxrl/agents"
+	"onnxrl/envs"
+	"onnxrl/envs/vector"
+	"onnxrl/models/program"
+	"onnxrl/runtime/tensor"
+)
+
+// recorder writes a rollout of rounds · envs samples to where the learning program reads it. Sample t·envs + e is environment e in round t.
+type recorder struct {
+	frame        *frame
+	rounds, envs int
+	gamma        float64
+	learner      *learner
+	// t is the number of recorded rounds; open says that the next one has begun.
+	t    int
+	open bool
+
+	// obs, mask and actions are the rows of the program's inputs of each round. obs are nil for windows whose features come from the bank.
+	obs           [][]*tensor.Tensor
+	mask, actions []*tensor.Tensor
+	// f evaluates observations after which nothing is decided any more.
+	f *forward
+	// Where windows are shared, z are the program's inputs of features; sample i is the window that ends with row last[i], in the chunk that begins at start[i].
+	bank  *bank
+	z     [][]float32
+	last  []int64
+	start []int
+
+	// reward, discount and value are those of each sample's step, the latter before it; the learner changes reward and discount, earned is what was really earned; ended says that an episode ended there, and final is the value of its last observation.
+	reward, earned, discount, value, final []float64
+	ended                                  []bool
+	// bootstrap are the values after the rollout, [envs].
+	bootstrap []float64
+}
+
+func newRecorder(g *graphs, c Config, n int, train *program.Program, f *forward, k *bank, l *learner) *recorder {
+	samples := c.RolloutSteps * n
+	floats := func() []float64 { return make([]float64, samples) }
+	r := &recorder{
+		frame: g.frame, rounds: c.RolloutSteps, envs: n, gamma: c.Gamma, learner: l, f: f, bank: k,
+		reward: floats(), earned: floats(), discount: floats(), value: floats(), final: floats(), ended: make([]bool, samples), bootstrap: make([]float64, n),
+	}
+	for t := range r.rounds {
+		part := func(name string) *tensor.Tensor {
+			if in := train.Input(name); in != nil {
+				return in.Rows(t*n, (t+1)*n)
+			}
+			return nil
+		}
+		var obs []*tensor.Tensor
+		for _, field := range g.frame.spec.Observation {
+			obs = append(obs, part(field.Name))
+		}
+		r.obs, r.mask, r.actions = append(r.obs, obs), append(r.mask, part(agents.MaskInput)), append(r.actions, part(actionsInput))
+	}
+	if k != nil {
+		r.last, r.start = make([]int64, samples), make([]int, samples)
+		for _, name := range g.features {
+			r.z = append(r.z, train.Input(name).Float32s())
+		}
+	}
+	return r
+}
+
+// full reports whether a rollout is complete.
+func (r *recorder) full() bool { return r.t == r.rounds }
+
+// Begin implements agents.Recorder.
+func (r *recorder) Begin(b *vector.Batch, d *agents.Decision) error {
+	switch {
+	case r.open:
+		return errors.New("a2c: record: begun twice without an end")
+	case r.full():
+		return fmt.Errorf("a2c: record: the rollout of %d rounds is full and waits for the learner", r.rounds)
+	case len(b.Type) != r.envs:
+		return fmt.Errorf("a2c: record: a batch of %d environments, expected %d", len(b.Type), r.envs)
+	case len(d.Value) != r.envs:
+		return errors.New("a2c: record: the decision has no values; it must be an actor's of this agent")
+	case d.Version != r.learner.updates:
+		return fmt.Errorf("a2c: record: the decision was taken by version %d of the policy and the learner is at %d, but A2C learns on-policy", d.Version, r.learner.updates)
+	}
+	for i, t := range r.obs[r.t] {
+		if t == nil {
+			continue
+		}
+		if err := b.Gather(i, t); err != nil {
+			return fmt.Errorf("a2c: record: %w", err)
+		}
+	}
+	if t := r.mask[r.t]; t != nil {
+		copy(t.Bytes(), b.Mask.Bytes())
+	}
+	copy(r.actions[r.t].Int64s(), d.Actions.Int64s())
+	at := r.t * r.envs
+	for e, v := range d.Value {
+		r.value[at+e] = float64(v)
+	}
+	if r.bank != nil {
+		for e, row := range b.Rows[r.frame.series] {
+			p, err := r.bank.find(int(row), r.learner.stamp())
+			if err != nil {
+				return fmt.Errorf("a2c: record: %w", err)
+			}
+			r.bank.copyTo(r.z, at+e, p, int(row))
+			r.last[at+e], r.start[at+e] = row, p.start
+		}
+	}
+	r.open = true
+	return nil
+}
+
+// End implements agents.Recorder. It evaluates the final observations of episodes that were cut off, and after the last round the present ones.
+func (r *recorder) End(b *vector.Batch) error {
+	if !r.open {
+		return errors.New("a2c: record: ended without a beginning")
+	}
+	at := r.t * r.envs
+	cut := false
+	for e, t := range b.Type {
+		r.reward[at+e], r.discount[at+e], r.ended[at+e] = b.Reward[e], r.gamma*b.Discount[e], t == envs.Last
+		r.earned[at+e] = b.Reward[e]
+		cut = cut || r.ended[at+e] && b.Discount[e] > 0
+	}
+	if cut {
+		var masks []byte
+		if t := r.mask[r.t]; t != nil {
+			masks = t.Bytes()
+		}
+		if err := r.f.final(b, masks, r.learner.stamp()); err != nil {
+			return fmt.Errorf("a2c: value of final observations: %w", err)
+		}
+		for _, ep := range b.Ended {
+			r.final[at+ep.Env] = float64(r.f.value[ep.Env])
+		}
+	}
+	if r.t == r.rounds-1 {
+		if err := r.f.current(b, r.learner.stamp()); err != nil {
+			return fmt.Errorf("a2c: value after the rollout: %w", err)
+		}
+		for e, v := range r.f.value {
+			r.bootstrap[e] = float64(v)
+		}
+	}
+	r.t++
+	r.open = false
+	return nil
+}
+
+// clear begins the next rollout.
+func (r *recorder) clear() { r.t, r.open = 0, false }
