@@ -3,6 +3,7 @@ package bake
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"onnxrl/models"
 	"onnxrl/models/lora"
@@ -10,6 +11,9 @@ import (
 	"onnxrl/runtime/onnx/shape"
 	"onnxrl/runtime/tensor"
 )
+
+// MetaScales is the metadata key under which [Agent] lists the inputs that the model scales itself, separated by commas.
+const MetaScales = MetaPrefix + "scales"
 
 // oldestOpset is the first that [Agent] tries: the one at which the axes of sums became inputs, as scalings use them.
 const oldestOpset = 13
@@ -51,6 +55,13 @@ func agent(net *models.Network, value func(name string) *tensor.Tensor, scalings
 		return nil, err
 	}
 	m = widest(m)
+	if len(scalings) > 0 {
+		names := make([]string, len(scalings))
+		for i, a := range scalings {
+			names[i] = a.Input
+		}
+		m.SetMeta(MetaScales, strings.Join(names, ","))
+	}
 	if err := onnx.Check(m); err != nil {
 		return nil, err
 	}

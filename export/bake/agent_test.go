@@ -120,6 +120,9 @@ func TestAgentTakesUnscaledObservations(t *testing.T) {
 		if v, _ := got.Meta("onnxrl.parity"); !strings.Contains(v, "864 choices") {
 			t.Errorf("%s: metadata %q", c.Name(), v)
 		}
+		if v, _ := got.Meta(MetaScales); v != "window" {
+			t.Errorf("%s: scales %q", c.Name(), v)
+		}
 		if err := onnx.Check(got); err != nil {
 			t.Error(err)
 		}

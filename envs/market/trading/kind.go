@@ -24,6 +24,8 @@ type Data struct {
 type Scale struct {
 	Mean, Std, Clip float64
 	Scaled          bool
+	// Unit is what x is measured in, in the words of the data; empty where it is not known.
+	Unit string
 }
 
 // Loader turns the data section of a configuration into a market for windows of that many bars.

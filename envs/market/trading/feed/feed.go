@@ -17,7 +17,7 @@ func FromSet(s *prepared.Set) *trading.Data {
 	scales := make([]trading.Scale, len(m.Features))
 	for i, f := range m.Features {
 		market.Features[i] = f.Name
-		scales[i] = trading.Scale{Mean: f.Mean, Std: f.Std, Clip: f.Clip, Scaled: f.Scaled}
+		scales[i] = trading.Scale{Mean: f.Mean, Std: f.Std, Clip: f.Clip, Scaled: f.Scaled, Unit: string(f.Unit)}
 	}
 	for t := range m.T {
 		for n := range m.N {
