@@ -9,8 +9,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/ipc"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"onnxrl/runtime/columnar"
 )
@@ -210,58 +208,51 @@ func (t *parquetTable) Read(block int, columns []int) ([][]float64, error) {
 type arrowTable struct {
 	path   string
 	f      *os.File
-	reader *ipc.FileReader
+	file   *columnar.ArrowFile
 	cols   []Column
 	blocks []int
 	mu     sync.Mutex
 }
 
 func openArrow(path string) (_ Table, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("read arrow: %v", r)
-		}
-	}()
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("read arrow: %w", errors.Join(err, f.Close()))
+		}
+	}()
 	info, err := f.Stat()
 	if err != nil {
-		f.Close()
 		return nil, err
 	}
-	if err := checkFooter(f, info.Size()); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("read arrow: %w", err)
-	}
-	r, err := ipc.NewFileReader(f, ipc.WithAllocator(&boundedAllocator{memory.DefaultAllocator, info.Size()}))
+	a, err := columnar.OpenArrow(f, info.Size())
 	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("read arrow: %w", err)
+		return nil, err
 	}
-	t := &arrowTable{path: path, f: f, reader: r}
-	for _, fl := range r.Schema().Fields() {
+	t := &arrowTable{path: path, f: f, file: a}
+	for _, fl := range a.Fields() {
 		t.cols = append(t.cols, columnOf(fl))
 	}
-	for i := range r.NumRecords() {
-		rec, err := r.RecordAt(i)
+	for i := range a.Batches() {
+		rec, err := a.Batch(i)
 		if err != nil {
-			t.Close()
-			return nil, fmt.Errorf("read arrow, record batch %d: %w", i, err)
+			return nil, errors.Join(err, a.Close())
 		}
 		t.blocks = append(t.blocks, int(rec.NumRows()))
 		if i == 0 {
-			err := resolveLists(t.cols, func(c int) (arrow.Array, error) {
-				a := rec.Column(c)
-				a.Retain()
-				return a, nil
+			err = resolveLists(t.cols, func(c int) (arrow.Array, error) {
+				col := rec.Column(c)
+				col.Retain()
+				return col, nil
 			})
-			if err != nil {
-				return nil, err
-			}
 		}
 		rec.Release()
+		if err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
 	}
 	return t, nil
 }
@@ -269,7 +260,7 @@ func openArrow(path string) (_ Table, err error) {
 func (t *arrowTable) Columns() []Column { return t.cols }
 func (t *arrowTable) Blocks() []int     { return t.blocks }
 func (t *arrowTable) Name() string      { return t.path }
-func (t *arrowTable) Close() error      { return errors.Join(t.reader.Close(), t.f.Close()) }
+func (t *arrowTable) Close() error      { return errors.Join(t.file.Close(), t.f.Close()) }
 
 func (t *arrowTable) Read(block int, columns []int) (_ [][]float64, err error) {
 	t.mu.Lock()
@@ -279,9 +270,9 @@ func (t *arrowTable) Read(block int, columns []int) (_ [][]float64, err error) {
 			err = fmt.Errorf("read %s, record batch %d: %v", t.path, block, r)
 		}
 	}()
-	rec, err := t.reader.RecordAt(block)
+	rec, err := t.file.Batch(block)
 	if err != nil {
-		return nil, fmt.Errorf("read %s, record batch %d: %w", t.path, block, err)
+		return nil, fmt.Errorf("read %s: %w", t.path, err)
 	}
 	defer rec.Release()
 	out := make([][]float64, len(columns))

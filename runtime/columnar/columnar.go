@@ -1,10 +1,13 @@
-// Package columnar reads columns of Parquet files that may be damaged.
+// Package columnar reads Parquet and Arrow files that may be damaged.
 //
 // The Parquet library reads tables in goroutines of its own, and there a damaged page ends the whole program with a panic
 // that nobody can recover. This package reads one column of one row group at a time in the caller's goroutine and turns
 // panics into errors. Lists of plain values are read too; other nested columns are listed but cannot be read.
 //
-// How to add a way of reading: build it on [File.Column], which holds the guard.
+// The Arrow library allocates whatever length a file states, which ends the program as well. [OpenArrow] and
+// [OpenArrowStream] check the lengths beforehand and bound what is allocated by the size of the file.
+//
+// How to add a way of reading: build it on [File.Column], [ArrowFile.Batch] or [ArrowStream.Next], which hold the guards.
 package columnar
 
 import (
@@ -21,7 +24,7 @@ import (
 )
 
 // ErrDamaged is in the chain of every error that a file's content causes.
-var ErrDamaged = errors.New("the Parquet file is damaged")
+var ErrDamaged = errors.New("the file is damaged")
 
 // File is an open Parquet file. It is not safe for concurrent use.
 type File struct {

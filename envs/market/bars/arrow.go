@@ -1,7 +1,6 @@
 package bars
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/ipc"
 
 	"onnxrl/runtime/columnar"
 )
@@ -83,11 +81,15 @@ func (t *arrowTable) loadBlock() (cols []arrow.Array, err error) {
 	return t.load(t.block, t.selected)
 }
 
-func (t *arrowTable) Text(column int) (s string, err error) {
-	return textAt(t.cols[column], t.row)
-}
+func (t *arrowTable) Text(column int) (string, error) { return textAt(t.cols[column], t.row) }
 
-func textAt(a arrow.Array, i int) (string, error) {
+// textAt reads a text. The offsets and indices that damaged texts have point anywhere.
+func textAt(a arrow.Array, i int) (s string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the text is damaged: %v", r)
+		}
+	}()
 	if a.IsNull(i) {
 		return "", nil
 	}
@@ -140,7 +142,11 @@ func (t *arrowTable) Number(column int) (float64, error) {
 	case *array.Decimal128:
 		return x.Value(i).ToFloat64(x.DataType().(*arrow.Decimal128Type).Scale), nil
 	case *array.String:
-		return parseNumber(x.Value(i))
+		s, err := textAt(x, i)
+		if err != nil {
+			return 0, err
+		}
+		return parseNumber(s)
 	case *array.Null:
 		return math.NaN(), nil
 	}
@@ -206,23 +212,22 @@ func openParquet(path string) (table, error) {
 
 // openArrow opens an IPC file (Feather version 2) or, where the file does not begin like one, an IPC stream.
 func openArrow(path string) (_ table, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the Arrow file is damaged: %v", r)
-		}
-	}()
 	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			f.Close()
+			err = errors.Join(err, f.Close())
 		}
 	}()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
 	magic := make([]byte, 6)
-	if _, err := f.ReadAt(magic, 0); err != nil {
-		return nil, fmt.Errorf("the Arrow file is damaged: %w", err)
+	if _, err := f.ReadAt(magic, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
 	}
 	t := &arrowTable{}
 	pick := func(rec arrow.Record, columns []int) []arrow.Array {
@@ -233,43 +238,41 @@ func openArrow(path string) (_ table, err error) {
 		}
 		return cols
 	}
-	var schema *arrow.Schema
-	if bytes.Equal(magic, []byte("ARROW1")) {
-		r, err := ipc.NewFileReader(f)
+	var fields []arrow.Field
+	if string(magic) == "ARROW1" {
+		a, err := columnar.OpenArrow(f, info.Size())
 		if err != nil {
-			return nil, fmt.Errorf("the Arrow file is damaged: %w", err)
+			return nil, err
 		}
-		schema = r.Schema()
-		t.close = func() error { return errors.Join(r.Close(), f.Close()) }
+		fields = a.Fields()
+		t.close = func() error { return errors.Join(a.Close(), f.Close()) }
 		t.load = func(block int, columns []int) ([]arrow.Array, error) {
-			if block == r.NumRecords() {
+			if block == a.Batches() {
 				return nil, io.EOF
 			}
-			rec, err := r.RecordAt(block)
+			rec, err := a.Batch(block)
 			if err != nil {
-				return nil, fmt.Errorf("record batch %d is damaged: %w", block, err)
+				return nil, err
 			}
 			defer rec.Release()
 			return pick(rec, columns), nil
 		}
 	} else {
-		r, err := ipc.NewReader(f)
+		a, err := columnar.OpenArrowStream(f, info.Size())
 		if err != nil {
-			return nil, fmt.Errorf("the Arrow stream is damaged: %w", err)
+			return nil, err
 		}
-		schema = r.Schema()
-		t.close = func() error { r.Release(); return f.Close() }
-		t.load = func(block int, columns []int) ([]arrow.Array, error) {
-			if !r.Next() {
-				if err := r.Err(); err != nil && !errors.Is(err, io.EOF) {
-					return nil, fmt.Errorf("record batch %d is damaged: %w", block, err)
-				}
-				return nil, io.EOF
+		fields = a.Fields()
+		t.close = func() error { a.Close(); return f.Close() }
+		t.load = func(_ int, columns []int) ([]arrow.Array, error) {
+			rec, err := a.Next()
+			if err != nil {
+				return nil, err
 			}
-			return pick(r.Record(), columns), nil
+			return pick(rec, columns), nil
 		}
 	}
-	for _, field := range schema.Fields() {
+	for _, field := range fields {
 		t.header = append(t.header, field.Name)
 	}
 	return t, nil

@@ -8,14 +8,20 @@ import (
 	"testing"
 )
 
-// Whatever byte of a Parquet file is damaged, reading ends with rows or an error and never with a panic, which in a goroutine
-// of a library would end the program.
-func TestDamagedParquet(t *testing.T) {
-	data, err := os.ReadFile(parquetTwo(t, false))
+// Whatever byte of a Parquet or Arrow file or of an Arrow stream is damaged, reading ends with rows or an error and never with a panic, which in a goroutine of a library would end the program, nor by asking for more memory than
+// there is.
+func TestDamagedFiles(t *testing.T) {
+	for name, file := range map[string]string{"parquet": parquetTwo(t, false), "arrow file": arrowTwo(t, false), "arrow stream": arrowTwo(t, true)} {
+		t.Run(name, func(t *testing.T) { damage(t, file) })
+	}
+}
+
+func damage(t *testing.T, file string) {
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "damaged.parquet")
+	path := filepath.Join(t.TempDir(), "damaged"+filepath.Ext(file))
 	r := rand.New(rand.NewPCG(1, 2))
 	refused := 0
 	for range 400 {

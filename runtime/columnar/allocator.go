@@ -1,4 +1,4 @@
-package dataset
+package columnar
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 )
 
 // boundedAllocator refuses buffers that a file of the given size cannot fill: a damaged Arrow file states any size, and asking for it would end the program. Compressed buffers may be
-// a thousand times larger than their bytes in the file. The refusal is a panic, as the interface has no error; the table's guards turn it into one.
+// a thousand times larger than their bytes in the file. The refusal is a panic, as the interface has no error; the guards of this package turn it into one.
 type boundedAllocator struct {
 	memory.Allocator
 	file int64
