@@ -38,9 +38,9 @@ type Baselines struct {
 
 // Bootstrap says how intervals are made: from resampled blocks of consecutive returns.
 type Bootstrap struct {
-	// Samples is how often returns are resampled; 0 makes no intervals.
+	// Samples is how often returns are resampled.
 	Samples int `yaml:"samples"`
-	// Block is the mean number of returns in a block.
+	// Block is the mean number of returns in a block; 0 chooses it from the returns.
 	Block float64 `yaml:"block"`
 	// Confidence is the probability that an interval covers.
 	Confidence float64 `yaml:"confidence"`
@@ -52,7 +52,7 @@ func Defaults() Config {
 		Deterministic: true, UseFee: true, Metrics: []string{"total_return", "sharpe", "volatility", "max_drawdown"},
 		Episodes: 20, PeriodsPerYear: 252, Lag: []int{1}, CostSweepBP: []float64{0, 5, 10, 20, 50},
 		Baselines: Baselines{MovingAverage: []int{10, 20, 30}, Random: []uint64{42, 43, 44, 45, 46}, Cash: true},
-		Bootstrap: Bootstrap{Samples: 1000, Block: 20, Confidence: 0.95},
+		Bootstrap: Bootstrap{Samples: 2000, Confidence: 0.95},
 	}
 }
 
@@ -76,8 +76,8 @@ func (c Config) Validate() error {
 		p.Check(n >= 2, "baselines.moving_average", "%d, expected at least 2 closes", n)
 	}
 	distinct(&p, "baselines.random", c.Baselines.Random)
-	p.NonNegative("bootstrap.samples", c.Bootstrap.Samples)
-	p.Check(c.Bootstrap.Block >= 1, "bootstrap.block", "%g, expected at least 1", c.Bootstrap.Block)
+	p.AtLeast("bootstrap.samples", c.Bootstrap.Samples, 1)
+	p.Check(c.Bootstrap.Block == 0 || c.Bootstrap.Block >= 1, "bootstrap.block", "%g, expected at least 1, or 0", c.Bootstrap.Block)
 	p.Check(c.Bootstrap.Confidence > 0 && c.Bootstrap.Confidence < 1, "bootstrap.confidence", "%g, expected a probability in (0, 1)", c.Bootstrap.Confidence)
 	return p.Err()
 }

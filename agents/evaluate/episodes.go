@@ -28,7 +28,7 @@ type Result struct {
 
 // Episodes lets an agent act through n whole episodes of a factory's environments. A policy that takes the best action in an environment without randomness goes through one episode only: all of them are equal. Each environment
 // contributes a number of episodes that is fixed beforehand, so short episodes do not count more than long ones.
-func Episodes(ctx context.Context, f envs.Factory, split envs.Split, a agents.Agent, mode agents.Mode, n int, key rng.Key) (_ Result, err error) {
+func Episodes(ctx context.Context, f envs.Factory, split envs.Split, a Actors, mode agents.Mode, n int, key rng.Key) (_ Result, err error) {
 	if n < 1 {
 		return Result{}, fmt.Errorf("evaluate: %d episodes, expected at least 1", n)
 	}

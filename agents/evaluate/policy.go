@@ -22,8 +22,14 @@ type Policy struct {
 	turn  int
 }
 
+// Actors makes actors of one policy: an agents.Agent, or a model that was exported from one.
+type Actors interface {
+	// NewActor returns an actor for batches of n rows, which the caller closes.
+	NewActor(m agents.Mode, n int) (agents.Actor, error)
+}
+
 // NewPolicy returns a policy that acts as a does at present, in environments of a spec. The caller closes it, before the agent.
-func NewPolicy(name string, a agents.Agent, mode agents.Mode, spec envs.Spec) (*Policy, error) {
+func NewPolicy(name string, a Actors, mode agents.Mode, spec envs.Spec) (*Policy, error) {
 	actor, err := a.NewActor(mode, 1)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate %s: %w", name, err)
