@@ -14,7 +14,7 @@ type Document struct {
 	Split          Split
 	Dates          []time.Time // [T+1], ascending; value t is at Dates[t], decision t was taken there
 	Strategies     []Strategy  // the first is the agent
-	Benchmark      int         // index into Strategies of equal-weight buy-and-hold
+	Benchmark      int         // index into Strategies of equal-weight buy-and-hold, which every report must have
 	Actions        []string    // names of the action codes, such as hold, buy, sell
 	PeriodsPerYear float64     // 252 for trading days; 0 is 252
 	RiskFree       float64     // rate per year
@@ -146,8 +146,8 @@ func (d *Document) Validate() error {
 	} else if d.Strategies[0].Role != Agent {
 		fail("the first strategy, %q, has the role %q, expected %q", d.Strategies[0].Name, d.Strategies[0].Role, Agent)
 	}
-	if d.Benchmark < 0 || d.Benchmark >= len(d.Strategies) {
-		fail("benchmark %d is not among the %d strategies", d.Benchmark, len(d.Strategies))
+	if d.Benchmark < 1 || d.Benchmark >= len(d.Strategies) {
+		fail("the benchmark is strategy %d, expected one of the %d after the agent: without equal-weight buy-and-hold nothing can be said", d.Benchmark, max(len(d.Strategies)-1, 0))
 	}
 	if p := d.PeriodsPerYear; !(p >= 0) || math.IsInf(p, 0) {
 		fail("periods per year is %g, expected a positive number", p)

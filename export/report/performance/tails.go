@@ -53,7 +53,7 @@ func NormalConditionalValueAtRisk(r []float64, cutoff float64) float64 {
 	return limit
 }
 
-// TailRatio is the size of the 95 % quantile over that of the 5 % quantile.
+// TailRatio is the size of the 95% quantile over that of the 5% quantile.
 func TailRatio(r []float64) float64 {
 	return math.Abs(ratio(Quantile(r, 0.95), Quantile(r, 0.05)))
 }

@@ -1,0 +1,78 @@
+package report
+
+import (
+	"math"
+
+	"onnxrl/export/report/performance"
+)
+
+// TradeSummary adds up the trades of a strategy. Money is in that of the document.
+type TradeSummary struct {
+	Count    int          `json:"count"`
+	Buys     int          `json:"buys"`
+	Sells    int          `json:"sells"`
+	Bought   float64      `json:"bought"` // money
+	Sold     float64      `json:"sold"`
+	Fees     float64      `json:"fees"`
+	Realised float64      `json:"realised"` // gains of sales over the average cost of what was sold, fees of both sides included
+	ByAsset  []AssetTrade `json:"by_asset"` // of those that were traded, in the order of the assets
+}
+
+// AssetTrade adds up the trades of one asset.
+type AssetTrade struct {
+	Asset    string             `json:"asset"`
+	Buys     int                `json:"buys"`
+	Sells    int                `json:"sells"`
+	Bought   float64            `json:"bought"`
+	Sold     float64            `json:"sold"`
+	Fees     float64            `json:"fees"`
+	Realised float64            `json:"realised"`
+	WinRate  performance.Number `json:"win_rate"` // share of sales with a gain
+}
+
+// trades adds up what a strategy did. The cost of a sale is the average of what the position has cost, fees included; shares that were there at the start have no known cost and their sale is no gain or loss.
+func (d *Document) trades(s *Strategy) *TradeSummary {
+	if s.Trades == nil {
+		return nil
+	}
+	total := &TradeSummary{Count: len(s.Trades), ByAsset: []AssetTrade{}}
+	rows := make([]AssetTrade, len(d.Assets))
+	shares, cost, wins := make([]float64, len(d.Assets)), make([]float64, len(d.Assets)), make([]int, len(d.Assets))
+	for _, t := range s.Trades {
+		row, money := &rows[t.Asset], t.Shares*t.Price
+		row.Fees += t.Fee
+		if t.Side == Buy {
+			row.Buys++
+			row.Bought += money
+			shares[t.Asset] += t.Shares
+			cost[t.Asset] += money + t.Fee
+			continue
+		}
+		row.Sells++
+		row.Sold += money
+		if known := math.Min(t.Shares, shares[t.Asset]); known > 0 {
+			part := known / shares[t.Asset]
+			gain := (money-t.Fee)*known/t.Shares - cost[t.Asset]*part
+			row.Realised += gain
+			if gain > 0 {
+				wins[t.Asset]++
+			}
+			shares[t.Asset] -= known
+			cost[t.Asset] -= cost[t.Asset] * part
+		}
+	}
+	for i := range rows {
+		r := &rows[i]
+		if r.Buys+r.Sells == 0 {
+			continue
+		}
+		r.Asset, r.WinRate = d.Assets[i], performance.Number(math.NaN())
+		if r.Sells > 0 {
+			r.WinRate = performance.Number(float64(wins[i]) / float64(r.Sells))
+		}
+		total.Buys, total.Sells = total.Buys+r.Buys, total.Sells+r.Sells
+		total.Bought, total.Sold, total.Fees, total.Realised = total.Bought+r.Bought, total.Sold+r.Sold, total.Fees+r.Fees, total.Realised+r.Realised
+		total.ByAsset = append(total.ByAsset, *r)
+	}
+	return total
+}

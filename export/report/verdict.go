@@ -1,0 +1,112 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Skill is the deflated Sharpe probability from which on a record counts as evidence.
+const Skill = 0.95
+
+// Verdict is the first line of a report and what it rests on.
+type Verdict struct {
+	Line      string `json:"line"`
+	Beats     bool   `json:"beats_benchmark"` // a higher total return and a higher Sharpe ratio, both strictly, and nothing that knows the future
+	Evidence  bool   `json:"evidence"`        // Beats, the deflated Sharpe probability reaches Skill, and the interval of the difference of Sharpe ratios lies above 0
+	LookAhead bool   `json:"look_ahead"`
+}
+
+// judge writes the first line. It claims no more than the numbers carry, and a number that does not exist carries nothing.
+func judge(s *Summary, benchmark int) Verdict {
+	agent, bench := s.Strategies[0].Metrics, s.Strategies[benchmark].Metrics
+	own, other := agent.Get("total_return"), bench.Get("total_return")
+	ownSharpe, otherSharpe := agent.Get("sharpe"), bench.Get("sharpe")
+	difference := s.Bootstrap.Rows[0].SharpeDifference
+	probability := float64(s.Deflated.Probability)
+
+	v := Verdict{LookAhead: len(s.LookAhead) > 0}
+	ahead := own > other && ownSharpe > otherSharpe // false where one is NaN
+	likely := probability >= Skill
+	apart := difference.Low > 0
+	v.Beats = ahead && !v.LookAhead
+	v.Evidence = v.Beats && likely && apart
+
+	var line strings.Builder
+	if v.LookAhead {
+		fmt.Fprintf(&line, "These results cannot be earned, because this run knows the future: %s. ", strings.Join(trimmed(s.LookAhead), "; "))
+	}
+	name, against := s.Strategies[0].Name, s.Strategies[benchmark].Name
+	numbers := fmt.Sprintf("total return %s against %s, Sharpe ratio %s against %s", percent(own), percent(other), number(ownSharpe), number(otherSharpe))
+	span := fmt.Sprintf("from %s to %s", s.First, s.Last)
+	if s.Split != "" {
+		span = fmt.Sprintf("on %s, %s", s.Split, span)
+	}
+	trials := fmt.Sprintf("%d trials", s.Deflated.Trials)
+	if s.Deflated.Trials == 1 {
+		trials = "one trial"
+	}
+	switch {
+	case !ahead:
+		fmt.Fprintf(&line, "%s does not beat %s %s: %s.", name, against, span, numbers)
+		if !likely {
+			fmt.Fprintf(&line, " Its deflated Sharpe probability is %s after %s, below %s: no evidence of skill.", chance(probability), trials, percent0(Skill))
+		}
+	case !v.Evidence:
+		fmt.Fprintf(&line, "%s is ahead of %s %s: %s. This is no evidence of skill: ", name, against, span, numbers)
+		var why []string
+		if v.LookAhead {
+			why = append(why, "the run knows the future")
+		}
+		if !likely {
+			why = append(why, fmt.Sprintf("the deflated Sharpe probability is %s after %s, below %s", chance(probability), trials, percent0(Skill)))
+		}
+		if !apart {
+			why = append(why, fmt.Sprintf("the %s bootstrap interval of the difference of Sharpe ratios, %s, includes 0", percent0(float64(s.Bootstrap.Level)), interval(difference, number)))
+		}
+		fmt.Fprintf(&line, "%s.", strings.Join(why, ", and "))
+	default:
+		fmt.Fprintf(&line, "%s beats %s %s: %s. Its deflated Sharpe probability is %s after %s, and the %s bootstrap interval of the difference of Sharpe ratios is %s: luck alone rarely does this.",
+			name, against, span, numbers, chance(probability), trials, percent0(float64(s.Bootstrap.Level)), interval(difference, number))
+	}
+	v.Line = upper(line.String())
+	return v
+}
+
+// warn lists what weakens the numbers, computed from them.
+func warn(s *Summary) []string {
+	warnings := []string{}
+	if s.Split == "train" {
+		warnings = append(warnings, "These are the data the agent was trained on. They say nothing about other data.")
+	}
+	if s.Deflated.Assumed {
+		warnings = append(warnings, "The variance of the trials' Sharpe ratios was not recorded; the deflated Sharpe ratio assumes that of trials that differ only by luck.")
+	}
+	if years := float64(s.Returns) / s.PeriodsPerYear; years < 1 {
+		warnings = append(warnings, fmt.Sprintf("The record has %d returns, less than a year: annual numbers are extrapolated, and intervals are wide.", s.Returns))
+	}
+	own := s.Strategies[0].Metrics.Get("sharpe")
+	for _, l := range s.Lag {
+		if l.Strategy == s.Strategies[0].Name && l.X == 1 && own > 0 && float64(l.Sharpe) < own/2 {
+			warnings = append(warnings, fmt.Sprintf("With decisions filled one bar later the Sharpe ratio is %s instead of %s: what the agent trades on may be known too early, or is gone at once.", number(float64(l.Sharpe)), number(own)))
+		}
+	}
+	if s.Seeds == nil {
+		warnings = append(warnings, "This is one training run. Another seed may give another result.")
+	}
+	return warnings
+}
+
+func trimmed(sentences []string) []string {
+	out := make([]string, len(sentences))
+	for i, s := range sentences {
+		out[i] = strings.TrimRight(strings.TrimSpace(s), ".")
+	}
+	return out
+}
+
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
