@@ -132,3 +132,13 @@ func (r *Report) checkTies(allow bool) error {
 	}
 	return fmt.Errorf("prove parity: %w: in %d of %d the two best scores are less than %g apart, and %d were made differently; more than %g %% must be allowed explicitly", ErrTies, r.Ties, r.Choices, Margin, r.Changed, 100*MaxTies)
 }
+
+// LeastMargin returns the smallest margin among the heads of one row of scores: how decided the row is.
+func LeastMargin(scores []float32, heads []int) float64 {
+	least, at := 1.0, 0
+	for _, n := range heads {
+		least = min(least, margin(scores[at:at+n]))
+		at += n
+	}
+	return least
+}

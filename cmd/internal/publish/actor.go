@@ -1,0 +1,68 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"onnxrl/agents/served"
+	"onnxrl/envs"
+	"onnxrl/export/bake"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// OpenActor reads a policy from a file and joins it to a factory's environments, for batches of that many rows: inputs that the model scales itself are given unscaled, and all others as the environment shows them. Errors name both shapes. Close the actor before compiler and factory.
+func OpenActor(ctx context.Context, path string, f envs.Factory, split envs.Split, c engine.Compiler, rows int) (*served.Actor, error) {
+	p, err := served.Open(ctx, path, c, rows)
+	if err != nil {
+		return nil, err
+	}
+	a, err := join(p, f, split)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), p.Close())
+	}
+	return a, nil
+}
+
+// NewActor is OpenActor for a model in memory, such as one of an artefact store.
+func NewActor(ctx context.Context, m *onnx.Model, f envs.Factory, split envs.Split, c engine.Compiler, rows int) (*served.Actor, error) {
+	p, err := served.New(ctx, m, c, rows)
+	if err != nil {
+		return nil, err
+	}
+	a, err := join(p, f, split)
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return a, nil
+}
+
+func join(p *served.Policy, f envs.Factory, split envs.Split) (*served.Actor, error) {
+	e, err := f.New(split, 0)
+	if err != nil {
+		return nil, err
+	}
+	spec := e.Spec()
+	if err := e.Close(); err != nil {
+		return nil, err
+	}
+	var o served.Options
+	if list, ok := p.Meta(bake.MetaScales); ok {
+		m, err := newMarket(f)
+		if err != nil {
+			return nil, err
+		}
+		o.Tables = map[string]*tensor.Tensor{}
+		for name := range strings.SplitSeq(list, ",") {
+			t := m.tables[name]
+			if t == nil {
+				return nil, fmt.Errorf("the model scales its input %q itself, and this environment does not say what it is unscaled", name)
+			}
+			o.Tables[name] = t
+		}
+	}
+	return served.NewActor(p, spec, o)
+}

@@ -1,0 +1,22 @@
+// Package publish makes a policy in training a file that serves: baked with everything between raw observation and action, proved equal to what was trained, written beside the run and into its artefact store.
+//
+// # What is published
+//
+// RUN/best.onnx is always the newest publication, and RUN/artifacts keeps all of them, with the aliases latest and best. For a market, the model takes features as the indicators give them, NaN where they are not known, and scales them itself with the statistics of the training range; the metadata
+// and the manifest name assets, features, units and statistics in order. Other environments show what the model takes.
+//
+// Everything in a file descends from the run's document, seed and env steps, so publishing a policy again, as a run does that was killed before its next checkpoint, gives the same reference.
+//
+// # The proof
+//
+// Parity is proved on recorded observations: half of the rows are spread over the validation split under random actions, half are what the policy itself meets in several stretches of it. A policy that is undecided between actions is published all the same, with the number of such choices in its metadata and
+// a warning in the log: a run must not end because it has not learnt yet. Any other difference is an error.
+//
+// # Reading one back
+//
+// [OpenActor] joins a file to an environment again, unscaled where the model scales.
+//
+// # How to add an environment with preprocessing of its own
+//
+// Add a case to newMarket, which gives the scalings of inputs, the tables that observations come from before scaling, and the description.
+package publish

@@ -1,0 +1,164 @@
+package publish
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"onnxrl/configs"
+	"onnxrl/envs"
+	"onnxrl/envs/market/feature"
+	"onnxrl/envs/market/trading"
+	"onnxrl/export/bake"
+	"onnxrl/models/artifact"
+	"onnxrl/runtime/tensor"
+)
+
+// market is what an environment's observations are before they are scaled, and what they mean. The zero market is that of an environment that shows raw observations.
+type market struct {
+	scalings []bake.Affine
+	// tables have the unscaled rows of windows, by field.
+	tables map[string]*tensor.Tensor
+	// info describes assets, features and actions, for metadata; pipeline is the same with the statistics, as JSON.
+	info     map[string]string
+	pipeline json.RawMessage
+	// ports describes inputs and outputs by name.
+	ports map[string]string
+}
+
+// pipeline is how raw data become the model's inputs; the JSON keys are stable.
+type pipeline struct {
+	Version  int               `json:"version"`
+	Window   int               `json:"window"`
+	Assets   []string          `json:"assets"`
+	Actions  []string          `json:"actions"`
+	Features []pipelineFeature `json:"features"`
+	// Config is the effective configuration of environment and data, as YAML.
+	Config string `json:"config"`
+}
+
+type pipelineFeature struct {
+	Name string `json:"name"`
+	Unit string `json:"unit,omitempty"`
+	// Mean, Std and Clip scale a feature that is Scaled.
+	Mean   float64 `json:"mean"`
+	Std    float64 `json:"std"`
+	Clip   float64 `json:"clip,omitempty"`
+	Scaled bool    `json:"scaled"`
+}
+
+// actions names what a head of the trading environment chooses, in order.
+var actions = []string{trading.Buy: "buy", trading.Sell: "sell", trading.Hold: "hold"}
+
+// newMarket describes the environments of a factory.
+func newMarket(f envs.Factory) (market, error) {
+	o, ok := f.(trading.Opened)
+	if !ok {
+		return market{}, nil
+	}
+	d, c := o.Data(), o.Source().Config()
+	m := market{info: map[string]string{
+		"assets": strings.Join(d.Market.Assets, ","), "features": strings.Join(d.Market.Features, ","), "actions": strings.Join(actions, ","),
+	}}
+	text, err := configs.Marshal(f.Config())
+	if err != nil {
+		return m, err
+	}
+	p := pipeline{Version: 1, Window: c.Window, Assets: d.Market.Assets, Actions: actions, Config: string(text)}
+	units := make([]string, len(d.Market.Features))
+	for i, name := range d.Market.Features {
+		s := trading.Scale{Std: 1}
+		if d.Scales != nil {
+			s = d.Scales[i]
+		}
+		units[i] = s.Unit
+		p.Features = append(p.Features, pipelineFeature{Name: name, Unit: s.Unit, Mean: s.Mean, Std: s.Std, Clip: s.Clip, Scaled: s.Scaled})
+	}
+	m.info["units"] = strings.Join(units, ",")
+	if m.pipeline, err = json.Marshal(p); err != nil {
+		return m, err
+	}
+	scaled := "features of the last bars, oldest first, as the pipeline gives them"
+	if d.Scales != nil {
+		scaled = "features of the last bars, oldest first, unscaled; NaN where they are not known"
+		a := scaling(d)
+		raw, err := a.Unscale(tensor.Of(d.Market.X, d.Market.Len(), len(d.Market.Assets), len(d.Market.Features)))
+		if err != nil {
+			return m, err
+		}
+		m.scalings, m.tables = []bake.Affine{a}, map[string]*tensor.Tensor{trading.WindowField: raw}
+	}
+	position, cash := "value of each asset as a share of the portfolio's", "cash as a share of the portfolio's value"
+	if c.State.Scale == trading.Raw {
+		position, cash = "number of shares of each asset", "cash in the market's currency"
+	}
+	m.ports = map[string]string{trading.WindowField: scaled, trading.PositionField: position, trading.CashField: cash}
+	return m, nil
+}
+
+// scaling is that of the window. Features that are not scaled are passed on, and the listed flag is known even where others are not.
+func scaling(d *trading.Data) bake.Affine {
+	n := len(d.Scales)
+	a := bake.Affine{Input: trading.WindowField, Mean: make([]float64, n), Std: make([]float64, n), Clip: make([]float64, n), Keep: make([]bool, n)}
+	for i, s := range d.Scales {
+		a.Std[i] = 1
+		if s.Scaled {
+			a.Mean[i], a.Std[i], a.Clip[i] = s.Mean, s.Std, s.Clip
+		}
+		a.Keep[i] = !s.Scaled && d.Market.Features[i] == feature.Listed
+	}
+	return a
+}
+
+// port describes an input or output for the manifest: bounds from the spec, meaning from the market.
+func (m market) port(p artifact.Port, spec envs.Spec) artifact.Port {
+	p.Description = m.ports[p.Name]
+	if i := spec.Observation.Index(p.Name); i >= 0 && m.tables[p.Name] == nil {
+		if box, ok := spec.Observation[i].Space.(envs.Box); ok && (len(box.Low) > 1 || len(box.High) > 1 || box.Bounds(0) != envs.Unbounded().Bounds(0)) {
+			p.Bounds = &artifact.Bounds{Low: bounds(box.Low), High: bounds(box.High)}
+		}
+	}
+	return p
+}
+
+func bounds(v []float64) []artifact.Bound {
+	out := make([]artifact.Bound, len(v))
+	for i, x := range v {
+		out[i] = artifact.Bound(x)
+	}
+	return out
+}
+
+// heads are the numbers of alternatives of an action space's heads, nil where it has none.
+func heads(s envs.Space) []int {
+	switch s := s.(type) {
+	case envs.Discrete:
+		return []int{s.N}
+	case envs.MultiDiscrete:
+		return s.N
+	case envs.MultiBinary:
+		out := make([]int, s.N)
+		for i := range out {
+			out[i] = 2
+		}
+		return out
+	}
+	return nil
+}
+
+// artefactName makes a name that artefacts may have of any text.
+func artefactName(s string) string {
+	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
+	if name := strings.Join(words, "-"); artifact.CheckName(name) == nil {
+		return name
+	}
+	return "agent"
+}
+
+// check reports statistics that do not belong to the market.
+func check(d *trading.Data) error {
+	if d.Scales != nil && len(d.Scales) != len(d.Market.Features) {
+		return fmt.Errorf("%d scales for %d features", len(d.Scales), len(d.Market.Features))
+	}
+	return nil
+}
