@@ -1,0 +1,145 @@
+package ablation
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestGoldenTables(t *testing.T) {
+	s := newStudy(t, mustPlan(t, toyStudy, toyBase, false), t.TempDir(), newRunner(), 1)
+	tables(t, s)
+	written(t, s)
+	var screen bytes.Buffer
+	if err := s.Summarize().Print(&screen); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.Dir, "screen.txt"), screen.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{runsFile, summaryFile, effectsFile, markdownFile, "screen.txt"} {
+		golden(t, name, read(t, s.Dir, name))
+	}
+	full := newStudy(t, mustPlan(t, toyStudy, toyBase, true), t.TempDir(), newRunner(), 1)
+	tables(t, full)
+	written(t, full)
+	golden(t, "full_"+markdownFile, read(t, full.Dir, markdownFile))
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (run with -update and read the difference); got\n%s", path, got)
+	}
+}
+
+// TestPlots: two themes and two formats for each factor and for the differences, and equal bytes from equal outcomes.
+func TestPlots(t *testing.T) {
+	var first map[string][]byte
+	for range 2 {
+		s := newStudy(t, mustPlan(t, toyStudy, toyBase, false), t.TempDir(), newRunner(), 1)
+		tables(t, s)
+		written(t, s)
+		files, err := filepath.Glob(filepath.Join(s.Dir, plotsDir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string][]byte{}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[filepath.Base(f)] = text
+			if strings.HasSuffix(f, ".svg") && !bytes.Contains(text, []byte("</svg>")) || strings.HasSuffix(f, ".png") && !bytes.HasPrefix(text, []byte("\x89PNG")) {
+				t.Errorf("%s is not what its name says", f)
+			}
+		}
+		if len(all) != 4*2*2 {
+			t.Errorf("%d files: %v", len(all), files)
+		}
+		if svg := string(all["window-dark.svg"]); !strings.Contains(svg, "60") || !strings.Contains(svg, "20 (base)") || !strings.Contains(svg, "equal-weight buy-and-hold") {
+			t.Errorf("labels are missing:\n%s", svg)
+		}
+		if first == nil {
+			first = all
+		}
+		for name := range first {
+			if !bytes.Equal(first[name], all[name]) {
+				t.Errorf("%s: other bytes", name)
+			}
+		}
+	}
+}
+
+// TestPlotsOfHardValues: one seed, equal values and values that are not numbers can be drawn.
+func TestPlotsOfHardValues(t *testing.T) {
+	s := newStudy(t, mustPlan(t, "base: base.yaml\nmetrics: [sharpe]\nfactors: {window: {long: {env.window: 30}}}\n", toyBase, false), t.TempDir(), newRunner(), 1)
+	tables(t, s)
+	drawn := 0
+	for _, v := range []float64{0, 1e-12, -3, math.NaN(), math.Inf(1), 1e12} {
+		for _, r := range s.Runs() {
+			r.Outcome.Metrics["sharpe"] = Number(v)
+		}
+		s.runs[0].Outcome.Reference["sharpe"] = Number(v)
+		written(t, s)
+		drawn++
+	}
+	if drawn != 6 {
+		t.Errorf("%d drawn", drawn)
+	}
+}
+
+func TestReportKeys(t *testing.T) {
+	s := newStudy(t, mustPlan(t, toyStudy, toyBase, false), t.TempDir(), newRunner(), 1)
+	tables(t, s)
+	written(t, s)
+	var doc map[string]any
+	if err := json.Unmarshal([]byte(read(t, s.Dir, reportFile)), &doc); err != nil {
+		t.Fatal(err)
+	}
+	paths := map[string]bool{}
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, e := range v {
+				walk(path+"."+k, e)
+			}
+		case []any:
+			for _, e := range v {
+				walk(path+"[]", e)
+			}
+			if len(v) == 0 {
+				paths[path+"[]"] = true
+			}
+		default:
+			paths[path] = true
+		}
+	}
+	walk("", doc)
+	var list []string
+	for p := range paths {
+		list = append(list, p)
+	}
+	slices.Sort(list)
+	golden(t, "keys.txt", strings.Join(list, "\n")+"\n")
+}
