@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"onnxrl/models/artifact"
+	"onnxrl/runtime/engine"
+)
+
+func (a *app) modelsVerifyCommand() *cobra.Command {
+	var store storeFlag
+	var filesOnly bool
+	cmd := &cobra.Command{
+		Use:   "verify [REF…]",
+		Short: "Compare every file with its digest and every golden output with what the model gives",
+		Long: `Compare every file of the versions, or of all versions of the store, with its digest, and run the models that were published
+with golden values. The exit status is 1 if anything differs.
+
+` + referenceHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.modelsVerify(cmd.Context(), &store, args, filesOnly)
+		},
+	}
+	store.add(cmd)
+	cmd.Flags().BoolVar(&filesOnly, "files-only", false, "compare digests and run nothing")
+	return cmd
+}
+
+// verifiedDoc is what was verified of a version, as JSON.
+type verifiedDoc struct {
+	Ref    string  `json:"ref"`
+	Digest string  `json:"digest"`
+	OK     bool    `json:"ok"`
+	Files  int     `json:"files"`
+	Bytes  int64   `json:"bytes"`
+	Golden int     `json:"golden_values"`
+	Worst  float64 `json:"golden_max_error"`
+	Error  string  `json:"error"`
+}
+
+func (a *app) modelsVerify(ctx context.Context, store *storeFlag, refs []string, filesOnly bool) error {
+	var c engine.Compiler
+	var err error
+	if !filesOnly {
+		if c, err = a.compiler(ctx); err != nil {
+			return err
+		}
+	}
+	var list []artifact.Verified
+	if len(refs) == 0 {
+		s, err := artifact.Open(store.path(), artifact.Options{MustExist: true})
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		if list, err = s.Verify(ctx, c); err != nil && failures(list) == 0 {
+			return err
+		}
+	}
+	for _, ref := range refs {
+		s, v, err := store.find(ref)
+		if err != nil {
+			list = append(list, artifact.Verified{Version: v, Err: err})
+			continue
+		}
+		defer s.Close()
+		one, err := s.Verify(ctx, c, v.Digest)
+		if len(one) == 0 {
+			return err
+		}
+		list = append(list, one...)
+	}
+	if err := a.printVerified(list); err != nil {
+		return err
+	}
+	if n := failures(list); n > 0 {
+		return fmt.Errorf("%d of %s failed: %w", n, plural(len(list), "version"), errCheckFailed)
+	}
+	return nil
+}
+
+func failures(list []artifact.Verified) int {
+	n := 0
+	for _, v := range list {
+		if v.Err != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (a *app) printVerified(list []artifact.Verified) error {
+	if a.json {
+		docs := []verifiedDoc{}
+		for _, v := range list {
+			d := verifiedDoc{Digest: v.Version.Digest, OK: v.Err == nil, Files: v.Files, Bytes: v.Bytes, Golden: v.Golden, Worst: v.Worst}
+			if v.Version.Manifest.Name != "" {
+				d.Ref = v.Version.Manifest.Name + "@" + v.Version.Digest
+			}
+			if v.Err != nil {
+				d.Error = v.Err.Error()
+			}
+			docs = append(docs, d)
+		}
+		return a.printJSON(map[string]any{"versions": docs})
+	}
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "version\tfiles\tsize\tgolden values\tmax error\tresult")
+	for _, v := range list {
+		name := artifact.Short(v.Version.Digest)
+		if v.Version.Manifest.Name != "" {
+			name = v.Version.String()
+		}
+		golden, worst, result := "-", "-", "ok"
+		if v.Golden > 0 {
+			golden, worst = fmt.Sprint(v.Golden), fmt.Sprintf("%.2g", v.Worst)
+		}
+		if v.Err != nil {
+			result = strings.ReplaceAll(v.Err.Error(), "\n", "; ")
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", dash(name), v.Files, byteCount(v.Bytes), golden, worst, result)
+	}
+	return w.Flush()
+}
+
+func (a *app) modelsLineageCommand() *cobra.Command {
+	var store storeFlag
+	cmd := &cobra.Command{
+		Use:   "lineage REF",
+		Short: "Show the versions that a version was made from, and those that these were made from",
+		Long:  "Show the versions that a version was made from, and those that these were made from.\n\n" + referenceHelp,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, v, err := store.find(args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			line, err := s.Lineage(v.Digest)
+			if err != nil {
+				return err
+			}
+			return a.printLineage(line)
+		},
+	}
+	store.add(cmd)
+	return cmd
+}
+
+// ancestorDoc is a version of a lineage as JSON; Version is null where the store does not have it.
+type ancestorDoc struct {
+	Digest  string      `json:"digest"`
+	Depth   int         `json:"depth"`
+	Version *versionDoc `json:"version"`
+}
+
+func (a *app) printLineage(line []artifact.Ancestor) error {
+	if a.json {
+		docs := []ancestorDoc{}
+		for _, x := range line {
+			d := ancestorDoc{Digest: x.Digest, Depth: x.Depth}
+			if x.Version != nil {
+				v := docOf(*x.Version)
+				d.Version = &v
+			}
+			docs = append(docs, d)
+		}
+		return a.printJSON(map[string]any{"lineage": docs})
+	}
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "version\taliases\tkind\tpublished\tenv steps\tmade from")
+	for _, x := range line {
+		indent := strings.Repeat("  ", x.Depth)
+		if x.Version == nil {
+			fmt.Fprintf(w, "%s%s\t-\t-\t-\t-\tnot in this store\n", indent, artifact.Short(x.Digest))
+			continue
+		}
+		v := *x.Version
+		var parents []string
+		for _, p := range v.Manifest.Parents {
+			parents = append(parents, artifact.Short(p))
+		}
+		fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\t%s\n", indent, v, dash(strings.Join(v.Aliases, " ")), dash(v.Manifest.Kind), published(v), dash(nonZero(v.Manifest.EnvStep)), dash(strings.Join(parents, " ")))
+	}
+	return w.Flush()
+}
