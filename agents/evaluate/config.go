@@ -32,8 +32,16 @@ type Baselines struct {
 	Random        []uint64 `yaml:"random"`
 	// Cash is the portfolio that is never invested.
 	Cash bool `yaml:"cash"`
-	// Index is a symbol of the data's source that is not traded, such as SPY; empty where there is none.
-	Index string `yaml:"index"`
+	// Index is a series of prices that is not traded, such as SPY.
+	Index Index `yaml:"index"`
+}
+
+// Index names a series of prices.
+type Index struct {
+	// Symbol is empty where there is none.
+	Symbol string `yaml:"symbol"`
+	// Source says where the rows of the symbol are, as the source of a data section does; absent, they are in that of the run.
+	Source configs.Section `yaml:"source,omitempty"`
 }
 
 // Bootstrap says how intervals are made: from resampled blocks of consecutive returns.
@@ -76,6 +84,7 @@ func (c Config) Validate() error {
 		p.Check(n >= 2, "baselines.moving_average", "%d, expected at least 2 closes", n)
 	}
 	distinct(&p, "baselines.random", c.Baselines.Random)
+	p.Check(c.Baselines.Index.Symbol != "" || c.Baselines.Index.Source.IsZero(), "baselines.index.symbol", "required: which rows of the source are the index")
 	p.AtLeast("bootstrap.samples", c.Bootstrap.Samples, 1)
 	p.Check(c.Bootstrap.Block == 0 || c.Bootstrap.Block >= 1, "bootstrap.block", "%g, expected at least 1, or 0", c.Bootstrap.Block)
 	p.Check(c.Bootstrap.Confidence > 0 && c.Bootstrap.Confidence < 1, "bootstrap.confidence", "%g, expected a probability in (0, 1)", c.Bootstrap.Confidence)

@@ -3,32 +3,28 @@ package assess
 import (
 	"context"
 	"errors"
-	"path/filepath"
 
 	"onnxrl/agents"
 	"onnxrl/agents/served"
+	"onnxrl/cmd/internal/publish"
 	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
 )
 
-// Model makes actors of an exported policy for the environments of a spec. It is an evaluate.Actors.
+// Model makes actors of an exported policy. It is an evaluate.Actors.
 type Model struct {
-	open   func(rows int) (*served.Policy, error)
-	spec   envs.Spec
-	tables map[string]*tensor.Tensor
+	open func(rows int) (*served.Actor, error)
 }
 
-// ModelFile returns the actors of an ONNX file, and ModelOf those of a model in memory. The model takes observations as they come, before any scaling: d, unless nil, says how those of the environment were scaled.
-func ModelFile(ctx context.Context, path string, c engine.Compiler, spec envs.Spec, d *trading.Data) *Model {
-	return &Model{func(rows int) (*served.Policy, error) { return served.Open(ctx, filepath.Clean(path), c, rows) }, spec, unscaled(d)}
+// ModelFile returns the actors of an ONNX file for a factory's environments, and ModelOf those of a model in memory. A model that scales its inputs itself gets them as they are before scaling.
+func ModelFile(ctx context.Context, path string, c engine.Compiler, f envs.Factory, split envs.Split) *Model {
+	return &Model{func(rows int) (*served.Actor, error) { return publish.OpenActor(ctx, path, f, split, c, rows) }}
 }
 
 // ModelOf is ModelFile for a model in memory.
-func ModelOf(ctx context.Context, m *onnx.Model, c engine.Compiler, spec envs.Spec, d *trading.Data) *Model {
-	return &Model{func(rows int) (*served.Policy, error) { return served.New(ctx, m, c, rows) }, spec, unscaled(d)}
+func ModelOf(ctx context.Context, m *onnx.Model, c engine.Compiler, f envs.Factory, split envs.Split) *Model {
+	return &Model{func(rows int) (*served.Actor, error) { return publish.NewActor(ctx, m, f, split, c, rows) }}
 }
 
 // NewActor implements evaluate.Actors.
@@ -36,30 +32,5 @@ func (m *Model) NewActor(mode agents.Mode, n int) (agents.Actor, error) {
 	if mode != agents.Greedy {
 		return nil, errors.New("an exported model takes the best action; to draw actions (eval.deterministic: false), evaluate a run directory that has checkpoints")
 	}
-	p, err := m.open(n)
-	if err != nil {
-		return nil, err
-	}
-	a, err := served.NewActor(p, m.spec, served.Options{Tables: m.tables})
-	if err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	return a, nil
-}
-
-// unscaled returns the table of features before they were scaled, x = z·std + mean, for the model to scale again. What was clipped stays at its limit, and what was unknown, and 0 after scaling, becomes the mean, which is 0 again after scaling.
-func unscaled(d *trading.Data) map[string]*tensor.Tensor {
-	if d == nil || d.Scales == nil {
-		return nil
-	}
-	m := d.Market
-	f := len(m.Features)
-	x := make([]float32, len(m.X))
-	for i, z := range m.X {
-		if s := d.Scales[i%f]; s.Scaled {
-			z = float32(float64(z)*s.Std + s.Mean)
-		}
-		x[i] = z
-	}
-	return map[string]*tensor.Tensor{trading.WindowField: tensor.Of(x, m.Len(), len(m.Assets), f)}
+	return m.open(n)
 }

@@ -122,6 +122,22 @@ func charged(s *trading.Source, c evaluate.Config) (*trading.Source, error) {
 	return s.WithFee(0)
 }
 
+// Spec describes a factory's environments over a split. For a split that there is not, the error lists those there are.
+func Spec(f envs.Factory, name envs.Split) (envs.Spec, error) {
+	if o, ok := f.(trading.Opened); ok {
+		bars, err := split(o, name)
+		if err != nil {
+			return envs.Spec{}, err
+		}
+		return specOf(o.Source(), bars)
+	}
+	e, err := f.New(name, 0)
+	if err != nil {
+		return envs.Spec{}, err
+	}
+	return e.Spec(), e.Close()
+}
+
 // specOf returns the description of environments over a range.
 func specOf(s *trading.Source, bars trading.Range) (envs.Spec, error) {
 	e, err := s.Env(bars)

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"onnxrl/cmd/internal/assess"
+	"onnxrl/envs"
+	"onnxrl/envs/market/trading"
+	"onnxrl/runtime/rng"
+)
+
+// evaluateFlags are the command line of evaluate.
+type evaluateFlags struct {
+	split, config, out string
+	sets               []string
+}
+
+func (a *app) evaluateCommand() *cobra.Command {
+	var f evaluateFlags
+	cmd := &cobra.Command{
+		Use:   "evaluate RUN|MODEL.onnx|ARTEFACT",
+		Short: "Judge a policy against buy-and-hold and other baselines, and write the report",
+		Long: `Lets the best policy of a training run, or an exported model, trade a split of the data once, next to the baselines, with its decisions executed late, and at other fees, and writes
+a report: report.html, plots, and tables as CSV and Parquet. The first line says whether the policy beats equal-weight buy-and-hold.
+
+RUN is the directory of onnxrl train; one that holds seed-* directories has all of them evaluated, and the report is about the seed with the best validation. The policy is the published
+one (best.onnx), and where there is none, or eval.deterministic is false, the best one in the newest checkpoint. A model, or an artefact such as runs/artifacts//qtmrl:best, needs the
+configuration of its environment: --config, or the config.yaml beside it.
+
+The deflated Sharpe ratio counts as trials all evaluations on the validation split that the policy was chosen from, over all seeds of the run directory. In other environments than trading,
+episodes are counted.`,
+		Example: `  onnxrl evaluate runs/qtmrl-1
+  onnxrl evaluate runs/qtmrl-1 --split valid --set eval.baselines.index.symbol=SPY
+  onnxrl evaluate best.onnx --config qtmrl --out report`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.evaluate(cmd.Context(), args[0], &f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.split, "split", string(envs.Test), "train, valid or test")
+	fl.StringVarP(&f.config, "config", "c", "", "configuration of a bare model's environment: a file, or the name of a shipped experiment")
+	fl.StringVarP(&f.out, "out", "o", "", "folder of the report (default: report/SPLIT in a run directory; a bare model's is only written when this is given)")
+	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set eval.lag=[1,2]")
+	return cmd
+}
+
+func (a *app) evaluate(ctx context.Context, target string, f *evaluateFlags) error {
+	j, err := a.openJudged(ctx, target, f)
+	if err != nil {
+		return fmt.Errorf("evaluate %s: %w", target, err)
+	}
+	err = a.judge(ctx, j, f)
+	if err = errors.Join(err, j.Close()); err != nil {
+		return fmt.Errorf("evaluate %s: %w", target, err)
+	}
+	return nil
+}
+
+// judge evaluates what was opened, writes the report and prints the table.
+func (a *app) judge(ctx context.Context, j *judged, f *evaluateFlags) error {
+	o, ok := j.factory.(trading.Opened)
+	if !ok {
+		return a.judgeEpisodes(ctx, j, f)
+	}
+	if err := assess.CheckMetrics(j.cfg.Eval.Metrics); err != nil {
+		return err
+	}
+	index, err := assess.LoadIndex(o, j.cfg.Eval.Baselines.Index)
+	if err != nil {
+		return err
+	}
+	req := assess.Request{Env: o, Split: envs.Split(f.split), Config: j.cfg.Eval, Index: index, Key: rng.New(j.cfg.Seed).Split("evaluate")}
+	for _, c := range j.candidates {
+		req.Agents = append(req.Agents, c.policy)
+	}
+	r, err := assess.Run(ctx, req)
+	if err != nil {
+		return err
+	}
+	out := f.out
+	if out == "" && j.dir != "" {
+		out = filepath.Join(j.dir, "report", f.split)
+	}
+	e, err := j.report(ctx, a, r, out)
+	if err != nil {
+		return err
+	}
+	return a.printEvaluation(e, j.cfg.Eval)
+}
+
+// isDir reports whether a path is a directory.
+func isDir(path string) bool {
+	s, err := os.Stat(path)
+	return err == nil && s.IsDir()
+}
+
+// isFile reports whether a path is a file.
+func isFile(path string) bool {
+	s, err := os.Stat(path)
+	return err == nil && s.Mode().IsRegular()
+}

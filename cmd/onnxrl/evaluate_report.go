@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"onnxrl/agents"
+	"onnxrl/agents/evaluate"
+	"onnxrl/cmd/internal/assess"
+	"onnxrl/configs"
+	"onnxrl/envs"
+	"onnxrl/export/report"
+	"onnxrl/export/report/performance"
+	"onnxrl/runtime/rng"
+)
+
+// evaluation is what onnxrl evaluate prints of a trading environment; the JSON keys are stable.
+type evaluation struct {
+	Verdict   report.Verdict       `json:"verdict"`
+	Split     string               `json:"split"`
+	First     string               `json:"first"`
+	Last      string               `json:"last"`
+	LookAhead bool                 `json:"look_ahead"`
+	Policies  []evaluatedPolicy    `json:"policies"`
+	Rows      []assess.Row         `json:"rows"`
+	Deflated  performance.Deflated `json:"deflated_sharpe"`
+	Counted   string               `json:"trials_counted"`
+	// Interval is of the reported policy.
+	Interval report.IntervalRow `json:"bootstrap"`
+	Level    performance.Number `json:"bootstrap_level"`
+	Warnings []string           `json:"warnings"`
+	Notes    []string           `json:"notes"`
+	// Report is the folder that was written, Files what is in it.
+	Report string   `json:"report,omitempty"`
+	Files  []string `json:"files,omitempty"`
+}
+
+// evaluatedPolicy says which policy was judged.
+type evaluatedPolicy struct {
+	Name   string `json:"name"`
+	From   string `json:"from"`
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// report computes the numbers and, unless the folder is empty, writes the report.
+func (j *judged) report(ctx context.Context, a *app, r *assess.Assessment, folder string) (*evaluation, error) {
+	about, err := j.about(a, r)
+	if err != nil {
+		return nil, err
+	}
+	doc := r.Document(about)
+	s, err := report.Summarise(*doc)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.Rows()
+	if err != nil {
+		return nil, err
+	}
+	e := &evaluation{
+		Verdict: s.Verdict, Split: s.Split, First: s.First, Last: s.Last, LookAhead: r.LookAhead, Policies: j.policies(), Rows: rows, Deflated: s.Deflated, Counted: s.Counted,
+		Interval: s.Bootstrap.Rows[0], Level: s.Bootstrap.Level, Warnings: s.Warnings, Notes: s.Notes,
+	}
+	if folder == "" {
+		return e, nil
+	}
+	e.Report = folder
+	e.Files = []string{"metrics.json"}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	return e, writeJSON(filepath.Join(folder, "metrics.json"), s)
+}
+
+func (j *judged) policies() (out []evaluatedPolicy) {
+	for _, c := range j.candidates {
+		out = append(out, evaluatedPolicy{c.name, c.from, c.sha256})
+	}
+	return out
+}
+
+// about says where policies, data and code come from.
+func (j *judged) about(a *app, r *assess.Assessment) (assess.About, error) {
+	digest, err := configs.Digest(j.cfg)
+	if err != nil {
+		return assess.About{}, err
+	}
+	b := assess.About{Title: fmt.Sprintf("%s on %s", r.Agents[0].Name, r.Split), Seed: j.cfg.Seed}
+	if j.selection != nil {
+		b.Trials = j.selection.Trials(j.cfg.Eval.PeriodsPerYear)
+	} else {
+		b.Trials = report.Trials{Count: 1, Counted: "A bare model does not say what it was chosen from: one trial is assumed, and the deflated Sharpe ratio is too kind if there were more."}
+	}
+	add := func(k, v string) { b.Provenance = append(b.Provenance, report.KeyValue{Key: k, Value: v}) }
+	for _, c := range j.candidates {
+		v := c.from
+		if c.sha256 != "" {
+			v += ", SHA-256 " + c.sha256
+		}
+		add("policy "+c.name, v)
+	}
+	add("config_sha256", digest)
+	sources, err := a.experimentSources(j.doc, j.factory)
+	if err != nil {
+		return b, err
+	}
+	for _, k := range slices.Sorted(maps.Keys(sources)) {
+		add(k, sources[k])
+	}
+	add("seed", strconv.FormatUint(j.cfg.Seed, 10))
+	add("engine", j.engine.Name())
+	add("program", "onnxrl "+version())
+	return b, nil
+}
+
+// printEvaluation shows the verdict, the table and what stands behind it.
+func (a *app) printEvaluation(e *evaluation, c evaluate.Config) error {
+	if a.json {
+		return a.printJSON(e)
+	}
+	fmt.Fprintf(a.out, "%s\n\n", e.Verdict.Line)
+	if e.LookAhead {
+		fmt.Fprintln(a.out, "LOOK-AHEAD: every row but cash is filled at prices that its decisions had seen.")
+	}
+	if err := assess.PrintTable(a.out, e.Rows, c); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "\n%s to %s, split %s. Sharpe %.0f %% interval %.2f to %.2f, minus that of buy and hold %.2f to %.2f (block bootstrap).\n", e.First, e.Last, e.Split, e.Level*100,
+		e.Interval.Sharpe.Low, e.Interval.Sharpe.High, e.Interval.SharpeDifference.Low, e.Interval.SharpeDifference.High)
+	fmt.Fprintf(a.out, "Deflated Sharpe probability %.3f after %d trials. %s\n", e.Deflated.Probability, e.Deflated.Trials, e.Counted)
+	for _, n := range slices.Concat(e.Warnings, e.Notes) {
+		fmt.Fprintln(a.out, n)
+	}
+	if e.Report != "" {
+		fmt.Fprintf(a.out, "report %s (%d files)\n", e.Report, len(e.Files))
+	}
+	return nil
+}
+
+// episodesEvaluation is what onnxrl evaluate prints of other environments; the JSON keys are stable.
+type episodesEvaluation struct {
+	Split    string            `json:"split"`
+	Policies []evaluatedPolicy `json:"policies"`
+	Rows     []episodesRow     `json:"rows"`
+}
+
+type episodesRow struct {
+	Name       string  `json:"name"`
+	Episodes   int     `json:"episodes"`
+	MeanReward float64 `json:"mean_reward"`
+	StdReward  float64 `json:"std_reward"`
+	MeanLength float64 `json:"mean_length"`
+	StdLength  float64 `json:"std_length"`
+}
+
+// judgeEpisodes counts returns and lengths of episodes.
+func (a *app) judgeEpisodes(ctx context.Context, j *judged, f *evaluateFlags) error {
+	if f.out != "" {
+		return errors.New("--out: reports are written for trading environments only")
+	}
+	e := episodesEvaluation{Split: f.split, Policies: j.policies()}
+	for _, c := range j.candidates {
+		mode := agents.Greedy
+		if !j.cfg.Eval.Deterministic {
+			mode = agents.Explore
+		}
+		r, err := evaluate.Episodes(ctx, j.factory, envs.Split(f.split), c.actors, mode, j.cfg.Eval.Episodes, rng.New(j.cfg.Seed).Split("evaluate"))
+		if err != nil {
+			return err
+		}
+		e.Rows = append(e.Rows, episodesRow{c.name, len(r.Episodes), r.Return, r.ReturnStd, r.Length, r.LengthStd})
+	}
+	if a.json {
+		return a.printJSON(e)
+	}
+	return e.table(a.out)
+}
+
+func (e episodesEvaluation) table(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join([]string{"policy", "episodes", "mean reward", "std", "mean length", "std"}, "\t"))
+	for _, r := range e.Rows {
+		fmt.Fprintf(w, "%s\t%d\t%.4g\t%.4g\t%.4g\t%.4g\n", r.Name, r.Episodes, r.MeanReward, r.StdReward, r.MeanLength, r.StdLength)
+	}
+	return w.Flush()
+}
