@@ -69,7 +69,7 @@ func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) e
 		return errors.New("--input is for golden values: give --golden as well")
 	}
 	d := artifact.Draft{Model: path, Aliases: f.aliases,
-		Manifest: artifact.Manifest{Name: f.name, Kind: f.kind, Description: f.description, CodeVersion: "onnxrl " + version()}}
+		Manifest: artifact.Manifest{Name: f.name, Kind: f.kind, Description: f.description}}
 	var err error
 	if d.Manifest.Metrics, err = numbers("--metric", f.metrics); err != nil {
 		return err

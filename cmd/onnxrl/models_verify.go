@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"text/tabwriter"
 
@@ -33,14 +34,15 @@ with golden values. The exit status is 1 if anything differs.
 
 // verifiedDoc is what was verified of a version, as JSON.
 type verifiedDoc struct {
-	Ref    string  `json:"ref"`
-	Digest string  `json:"digest"`
-	OK     bool    `json:"ok"`
-	Files  int     `json:"files"`
-	Bytes  int64   `json:"bytes"`
-	Golden int     `json:"golden_values"`
-	Worst  float64 `json:"golden_max_error"`
-	Error  string  `json:"error"`
+	Ref    string `json:"ref"`
+	Digest string `json:"digest"`
+	OK     bool   `json:"ok"`
+	Files  int    `json:"files"`
+	Bytes  int64  `json:"bytes"`
+	Golden int    `json:"golden_values"`
+	// Worst is null where nothing was compared, and where a value that is no floating-point number differs.
+	Worst *float64 `json:"golden_max_error"`
+	Error string   `json:"error"`
 }
 
 func (a *app) modelsVerify(ctx context.Context, store *storeFlag, refs []string, filesOnly bool) error {
@@ -98,7 +100,10 @@ func (a *app) printVerified(list []artifact.Verified) error {
 	if a.json {
 		docs := []verifiedDoc{}
 		for _, v := range list {
-			d := verifiedDoc{Digest: v.Version.Digest, OK: v.Err == nil, Files: v.Files, Bytes: v.Bytes, Golden: v.Golden, Worst: v.Worst}
+			d := verifiedDoc{Digest: v.Version.Digest, OK: v.Err == nil, Files: v.Files, Bytes: v.Bytes, Golden: v.Golden}
+			if v.Golden > 0 && !math.IsInf(v.Worst, 0) {
+				d.Worst = &v.Worst
+			}
 			if v.Version.Manifest.Name != "" {
 				d.Ref = v.Version.Manifest.Name + "@" + v.Version.Digest
 			}
