@@ -90,12 +90,12 @@ func (a *Assessment) notes() []string {
 	r, p := a.Agents[0], PerAssetOf(a.Agents[0], a.Config)
 	b := PerAssetOf(a.Benchmark, a.Config)
 	out := []string{
-		fmt.Sprintf("All numbers in the tables are those of the portfolio. Means over the stocks, as in the paper, of the capital employed in each (stocks that were held at some time): %s %s; buy and hold %s.", r.Name, p, b),
+		fmt.Sprintf("All numbers in the tables are those of the portfolio. Means over the stocks, as in the paper, of the capital employed in each (stocks that were held at some time): %s %s; equal-weight buy-and-hold %s.", r.Name, p, b),
 		fmt.Sprintf("Fees are %g %% of every trade's amount; there is no slippage, no spread and no market impact, and cash earns nothing.", a.FeeRate*100),
-		"The assets were chosen by someone who knew how they would do; what buy and hold earns is owed to that choice as well.",
+		"The assets were chosen by someone who knew how they would do; what buy-and-hold earns is owed to that choice as well.",
 	}
 	if n := unlisted(a.Benchmark); n > 0 {
-		out = append(out, fmt.Sprintf("%d of the %d stocks could not be traded on the first date; in buy and hold and in the moving averages their share is cash until they can.", n, len(r.Assets)))
+		out = append(out, fmt.Sprintf("%d of the %d stocks could not be traded on the first date; in buy-and-hold and in the moving averages their share is cash until they can.", n, len(r.Assets)))
 	}
 	if n := r.TotalSkipped(); n > 0 {
 		out = append(out, fmt.Sprintf("%d orders of %s could not be executed: nothing to sell, no cash, or no trading at the bar of the fill.", n, r.Name))

@@ -14,7 +14,7 @@ func BuyAndHold() Rule { return buyAndHold{} }
 
 type buyAndHold struct{}
 
-func (buyAndHold) Name() string                        { return "buy and hold" }
+func (buyAndHold) Name() string                        { return "equal-weight buy-and-hold" }
 func (buyAndHold) Long(*trading.Market, int, int) bool { return true }
 
 // MovingAverage returns the rule to be in an asset whose close lies above the mean of its last n closes, at least 2.

@@ -1,0 +1,290 @@
+package assess
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"onnxrl/agents"
+	"onnxrl/agents/evaluate"
+	"onnxrl/configs"
+	"onnxrl/envs"
+	"onnxrl/envs/market/trading/backtest"
+	"onnxrl/export/report"
+	"onnxrl/export/report/performance"
+	"onnxrl/runtime/metrics"
+	"onnxrl/runtime/rng"
+)
+
+// assessed judges a follower and a contrarian, as two seeds of one agent.
+func assessed(t *testing.T, yaml string, change func(*evaluate.Config)) *Assessment {
+	t.Helper()
+	m := market(5, 600, 3)
+	// The last asset is listed in the middle of the test range.
+	for b := range 450 {
+		m.Tradable[b*3+2] = false
+	}
+	f := factory(t, m, yaml)
+	c, opened := evaluate.Defaults(), 0
+	c.Bootstrap.Samples = 200
+	if change != nil {
+		change(&c)
+	}
+	spec, err := Spec(f, envs.Test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Request{Env: f, Split: envs.Test, Config: c, Key: rng.New(1)}
+	for i, name := range []string{"agent", "agent seed 2"} {
+		p, err := evaluate.NewPolicy(name, follower{m, i == 1, &opened}, agents.Greedy, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		r.Agents = append(r.Agents, p)
+	}
+	if days := m.Dates; c.Baselines.Index.Symbol != "" {
+		r.Index = &Series{Name: "IDX", Dates: days}
+		for i := range days {
+			r.Index.Close = append(r.Index.Close, 100+float64(i))
+		}
+	}
+	a, err := Run(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestRowsOfEverything(t *testing.T) {
+	a := assessed(t, "", func(c *evaluate.Config) {
+		c.Lag, c.CostSweepBP, c.Baselines.Index.Symbol = []int{1, 2}, []float64{0, 5, 50}, "IDX"
+	})
+	rows, err := a.Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold := "equal-weight buy-and-hold"
+	var names []string
+	byName := map[string]Row{}
+	for _, r := range rows {
+		names = append(names, r.Role+": "+r.Name)
+		byName[r.Name] = r
+	}
+	want := []string{
+		"agent: agent", "seed: agent seed 2", "mean: mean of 2 seeds", "baseline: " + hold, "baseline: MA10", "baseline: MA20", "baseline: MA30",
+		"baseline: random 42", "baseline: random 43", "baseline: random 44", "baseline: random 45", "baseline: random 46", "baseline: cash", "baseline: IDX", "mean: mean of 5 random",
+		"lag: agent, 1 bar late", "lag: agent, 2 bars late", "cost: agent at 0 bp", "cost: agent at 5 bp", "cost: agent at 50 bp", "cost: " + hold + " at 0 bp", "cost: " + hold + " at 5 bp", "cost: " + hold + " at 50 bp",
+	}
+	if !slices.Equal(names, want) {
+		t.Fatalf("rows are %q", names)
+	}
+	get := func(name, key string) float64 { return byName[name].Metrics.Get(key) }
+	// The environment's own fee is 5 bp.
+	for _, k := range []string{"total_return", "sharpe", "max_drawdown", "fees"} {
+		if get("agent at 5 bp", k) != get("agent", k) || get(hold+" at 5 bp", k) != get(hold, k) {
+			t.Errorf("%s at 5 bp differs from the row without a sweep", k)
+		}
+	}
+	if !(get("agent at 0 bp", "total_return") > get("agent", "total_return") && get("agent", "total_return") > get("agent at 50 bp", "total_return")) {
+		t.Error("fees do not cost")
+	}
+	if !(get("agent, 1 bar late", "sharpe") < get("agent", "sharpe")/2) {
+		t.Error("an oracle that is a bar late is still one")
+	}
+	if m := (get("agent", "total_return") + get("agent seed 2", "total_return")) / 2; math.Abs(get("mean of 2 seeds", "total_return")-m) > 1e-12 || byName["mean of 2 seeds"].Of != 2 || !(byName["mean of 5 random"].Std.Get("sharpe") > 0) {
+		t.Errorf("the mean over seeds is %+v", byName["mean of 2 seeds"])
+	}
+	if first, last := 100.0+400, 100.0+599; math.Abs(get("IDX", "total_return")-(last/first-1)) > 1e-12 || byName["IDX"].PerAsset != nil {
+		t.Errorf("the index returns %g", get("IDX", "total_return"))
+	}
+	// Separate accounts of equal size: the mean over assets of their total returns is the portfolio's.
+	if p := byName[hold].PerAsset; p.Assets != 3 || math.Abs(p.TotalReturn-get(hold, "total_return")) > 1e-12 || math.Abs(p.Sharpe-get(hold, "sharpe")) < 1e-3 {
+		t.Errorf("over assets %+v, portfolio %g and %g", p, get(hold, "total_return"), get(hold, "sharpe"))
+	}
+	var out strings.Builder
+	if err := PrintTable(&out, rows, a.Config); err != nil || strings.Count(out.String(), "\n") != len(rows)+1 || !strings.Contains(out.String(), "Sharpe (annual)") || strings.Contains(out.String(), "NaN") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+// TestDocument compares the report's numbers with the rows' and checks what is said besides.
+func TestDocument(t *testing.T) {
+	a := assessed(t, "", nil)
+	rows, err := a.Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := a.Document(About{Title: "T", Trials: report.Trials{Count: 3}})
+	s, err := report.Summarise(*d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for _, r := range s.Strategies {
+		i := slices.IndexFunc(rows, func(row Row) bool { return row.Name == r.Name })
+		if i < 0 {
+			t.Fatalf("no row for %q", r.Name)
+		}
+		for k, m := range r.Metrics {
+			x, y := float64(m.Value), float64(rows[i].Metrics[k].Value)
+			if x != y && !(math.IsNaN(x) && math.IsNaN(y)) {
+				t.Errorf("%s: %s is %g in the report and %g in the table", r.Name, m.Key, x, y)
+			}
+			compared++
+		}
+	}
+	if compared != len(s.Strategies)*len(performance.Definitions()) || len(s.Strategies) != 12 {
+		t.Errorf("%d numbers of %d strategies were compared", compared, len(s.Strategies))
+	}
+	if s.Benchmark != "equal-weight buy-and-hold" || s.Seeds == nil || s.Seeds.Count != 2 || len(s.Lag) != 1 || len(s.Cost) != 10 || len(s.LookAhead) != 0 {
+		t.Errorf("benchmark %q, seeds %+v, %d lags, %d costs", s.Benchmark, s.Seeds, len(s.Lag), len(s.Cost))
+	}
+	if text := strings.Join(s.Notes, "\n"); !strings.Contains(text, "1 of the 3 stocks could not be traded on the first date") || !strings.Contains(text, "as in the paper") {
+		t.Errorf("notes are\n%s", text)
+	}
+	// Nothing is decided about an asset that cannot be traded.
+	for i, x := range d.Strategies[0].Actions {
+		if (x < 0) != (i%3 == 2 && i/3 < 50) {
+			t.Fatalf("action %d of bar %d is %d", i%3, i/3, x)
+		}
+	}
+}
+
+func TestLookAheadIsSaid(t *testing.T) {
+	a := assessed(t, "  execution: {fill: same_close, cash_split: fair, lot: 0}\n", nil)
+	s, err := report.Summarise(*a.Document(About{Title: "T"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !a.LookAhead || !s.Verdict.LookAhead || s.Verdict.Beats || len(s.LookAhead) != 1 || !strings.Contains(s.LookAhead[0], "same_close") {
+		t.Errorf("%+v", s.Verdict)
+	}
+}
+
+func TestWithoutFees(t *testing.T) {
+	a := assessed(t, "", func(c *evaluate.Config) { c.UseFee = false })
+	for _, r := range append(a.Agents, a.Benchmark) {
+		if r.TotalFees() != 0 || r.TotalTurnover() == 0 {
+			t.Errorf("%s pays %g", r.Name, r.TotalFees())
+		}
+	}
+	if a.FeeRate != 0 || a.Costs[1].Record.TotalFees() == 0 {
+		t.Errorf("fee rate %g, the sweep pays %g", a.FeeRate, a.Costs[1].Record.TotalFees())
+	}
+}
+
+func TestRequestErrors(t *testing.T) {
+	m := market(6, 90, 2)
+	f := factory(t, m, "")
+	ran := 0
+	for _, c := range []struct {
+		r    Request
+		want string
+	}{
+		{Request{Env: f, Split: envs.Test, Config: evaluate.Defaults()}, "no policy is given"},
+		{Request{Env: f, Split: "exam", Config: evaluate.Defaults(), Agents: []backtest.Policy{backtest.HoldCash()}}, `no split "exam", or it leaves no step; there are ["test" "train" "valid"]`},
+		{Request{Env: f, Split: envs.Test, Config: evaluate.Defaults(), Agents: []backtest.Policy{backtest.HoldCash()}, Index: &Series{Name: "IDX", Dates: m.Dates[80:], Close: make([]float64, 10)}}, "the index IDX has no price on 2010-03-02 or before"},
+		{Request{Env: f, Split: envs.Test, Config: evaluate.Defaults(), Agents: []backtest.Policy{backtest.HoldCash()}, Index: &Series{Name: "IDX", Dates: m.Dates[:70], Close: make([]float64, 70)}}, "the index IDX has no price between 2010-03-11 and 2010-03-22"},
+	} {
+		ran++
+		if _, err := Run(t.Context(), c.r); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), string(c.r.Split)) {
+			t.Errorf("%v, expected %q", err, c.want)
+		}
+	}
+	if err := CheckMetrics([]string{"sharpe", "shrape"}); err == nil || !strings.Contains(err.Error(), `"shrape"`) || !strings.Contains(err.Error(), "max_drawdown") {
+		t.Errorf("%v", err)
+	}
+	if ran != 4 {
+		t.Errorf("%d cases", ran)
+	}
+}
+
+// TestSpecMismatch gives a policy an environment that it was not made for.
+func TestSpecMismatch(t *testing.T) {
+	m := market(7, 90, 2)
+	opened := 0
+	spec, err := Spec(factory(t, m, ""), envs.Test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := evaluate.NewPolicy("agent", follower{m, false, &opened}, agents.Greedy, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := factory(t, market(8, 90, 3), "")
+	if _, err := Run(t.Context(), Request{Env: other, Split: envs.Test, Config: evaluate.Defaults(), Agents: []backtest.Policy{p}}); err == nil || !strings.Contains(err.Error(), "was made for other observations or actions") {
+		t.Errorf("%v", err)
+	}
+	if err := p.Close(); err != nil || opened != 0 {
+		t.Errorf("%v, %d actors open", err, opened)
+	}
+}
+
+func TestTrials(t *testing.T) {
+	now := func() time.Time { return time.Unix(1, 0) }
+	var files []string
+	// Each seed is evaluated before training and then a few times; other lines do not count.
+	for seed, sharpes := range [][]float64{{9, 0.5, 1.5}, {9, 0.25, math.NaN(), 2.5, 1}} {
+		path := filepath.Join(t.TempDir(), "metrics.jsonl")
+		j, err := metrics.CreateJSONLines(path, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range sharpes {
+			for _, v := range []map[string]float64{{"train/loss": 1}, {"eval/sharpe": s, "eval/total_return": float64(seed)}} {
+				if err := j.Scalars(int64(100*i), v); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, path)
+	}
+	s, err := Selected(files, "sharpe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := s.Trials(252)
+	// 0.5, 1.5, 0.25, 2.5 and 1 have the mean 1.15 and Σ(x−m)² = 3.2.
+	if s.Evaluations != 6 || !slices.Equal(s.Best, []float64{1.5, 2.5}) || tr.Count != 6 || math.Abs(tr.SharpeVariance-3.2/4/252) > 1e-12 || !strings.Contains(tr.Counted, "6 evaluations") || !strings.Contains(tr.Counted, "2 seeds") {
+		t.Errorf("%+v, %+v", s, tr)
+	}
+	if s, err = Selected(files[:1], "mean_reward"); err != nil || s.Trials(252).Count != 1 || !strings.Contains(s.Trials(252).Counted, "not chosen by validation") || !math.IsNaN(s.Best[0]) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := Selected([]string{"nowhere.jsonl"}, "sharpe"); err == nil || !strings.Contains(err.Error(), "nowhere.jsonl") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestConfig holds the messages of the section.
+func TestConfig(t *testing.T) {
+	c := evaluate.Defaults()
+	if err := configs.Validate(c); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := configs.Parse("eval.yaml", []byte("lag: [0, 1, 1]\ncost_sweep_bp: [-1]\nbaselines: {moving_average: [1], index: {source: {path: x.csv}}}\nbootstrap: {samples: 0, block: 0.5, confidence: 1}\nepisodes: 0\nperiods_per_year: 0\nmetrics: []\nrisk_free: -1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = doc.Decode(&c)
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	found := 0
+	for _, want := range []string{"lag: 0", "lag: 1 is given twice", "cost_sweep_bp: -1", "baselines.moving_average: 1", "baselines.index.symbol", "bootstrap.samples", "bootstrap.block", "bootstrap.confidence", "episodes", "periods_per_year", "metrics", "risk_free"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("nothing is said of %s:\n%v", want, err)
+		}
+		found++
+	}
+	if found != 12 {
+		t.Errorf("%d", found)
+	}
+}
