@@ -21,6 +21,7 @@ import (
 
 	"onnxrl/configs"
 	"onnxrl/export/bake"
+	"onnxrl/models/checkpoint"
 	"onnxrl/models/fit"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
@@ -96,7 +97,10 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	dir, err := openRun(f.dir, f.resume, cfg, sources)
+	dir, err := openRun(runOptions{
+		command: "fit", flag: "--dir", path: f.dir, resume: f.resume, sources: sources, keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
+		changes: func(dir string) ([]configs.Change, error) { return fitChanges(dir, cfg) },
+	})
 	if err != nil {
 		return err
 	}
@@ -108,8 +112,16 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tr.Close()) }()
-	from, err := dir.Begin(tr, tr.Config())
+	from, _, err := dir.Restore(tr)
 	if err != nil {
+		return err
+	}
+	if !dir.resumed {
+		if err := dir.Describe(tr.Config()); err != nil {
+			return err
+		}
+	}
+	if err := dir.Record(from); err != nil {
 		return err
 	}
 	if f.out != "" {
@@ -229,7 +241,7 @@ func (r *fitRun) save(step int64, score *float64) error {
 		return nil
 	}
 	r.saved = step
-	return r.dir.Save("fit", step, score, r.tr)
+	return r.dir.Save(step, score, r.tr)
 }
 
 // fitLevel shows what happens to a model's layers unless the person asked for something else.

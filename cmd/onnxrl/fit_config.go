@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -208,4 +209,14 @@ func (f *fitFlags) load(cmd *cobra.Command, args []string) (fit.Config, error) {
 		}
 	}
 	return cfg, nil
+}
+
+// fitChanges compares a configuration with that of the run in a directory. How often checkpoints are saved may change.
+func fitChanges(dir string, cfg fit.Config) ([]configs.Change, error) {
+	old := fit.Defaults()
+	if _, err := configs.Load(filepath.Join(dir, configFile), nil, &old); err != nil {
+		return nil, err
+	}
+	changes, err := configs.Diff(old, cfg)
+	return slices.DeleteFunc(changes, func(c configs.Change) bool { return strings.HasPrefix(c.Path, "checkpoint.") }), err
 }

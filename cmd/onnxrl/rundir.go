@@ -14,7 +14,6 @@ import (
 
 	"onnxrl/configs"
 	"onnxrl/models/checkpoint"
-	"onnxrl/models/fit"
 	"onnxrl/runtime/atomicfile"
 	"onnxrl/runtime/metrics"
 )
@@ -28,11 +27,23 @@ const (
 	checkpointDir  = "checkpoints"
 )
 
+// runOptions say what a run directory is for.
+type runOptions struct {
+	// command is the subcommand that the run belongs to, and flag the one that names a new directory: messages say how to go on.
+	command, flag string
+	// path is a new directory; resume, unless empty, the one of a run to continue, which again names in a command line when it is part of something larger. Both empty keeps nothing.
+	path, resume, again string
+	// sources are the digests of what the run reads.
+	sources map[string]string
+	// changes lists what differs from the configuration that the run in a directory was started with, without what may differ.
+	changes func(dir string) ([]configs.Change, error)
+	keep    checkpoint.Options
+}
+
 // runDir is a run's directory: effective configuration, digests of what is read, metrics and checkpoints. The empty path keeps nothing.
 type runDir struct {
-	path    string
+	runOptions
 	resumed bool
-	sources map[string]string
 	store   *checkpoint.Store
 	sink    metrics.Sink
 	// lost is the first error of recording metrics, which does not end a run.
@@ -41,53 +52,54 @@ type runDir struct {
 
 // openRun makes a new run directory, or opens the one to resume. A directory that holds a run is refused unless it is resumed, and a resumed run must have the configuration and
 // the sources it was started with. Nothing is written before the directory is locked.
-func openRun(path, resume string, cfg fit.Config, sources map[string]string) (_ *runDir, err error) {
-	r := &runDir{path: path, sources: sources}
-	if resume != "" {
-		r.path, r.resumed = resume, true
+func openRun(o runOptions) (_ *runDir, err error) {
+	r := &runDir{runOptions: o}
+	if o.resume != "" {
+		r.path, r.resumed = o.resume, true
+	}
+	if r.again == "" {
+		r.again = r.path
 	}
 	if r.path == "" {
 		return r, nil
 	}
-	_, err = os.Stat(filepath.Join(r.path, configFile))
-	switch {
-	case err == nil && !r.resumed:
-		return nil, fmt.Errorf("run directory %s holds a run already: continue it with --resume %s, or choose another --dir", r.path, r.path)
-	case err != nil && r.resumed:
-		return nil, fmt.Errorf("resume %s: it holds no run: %w", r.path, err)
+	if err := refuseRun(r.path, r.resumed, r.flag); err != nil {
+		return nil, err
 	}
 	if r.resumed {
-		if err := r.checkResume(cfg); err != nil {
+		if err := r.checkResume(); err != nil {
 			return nil, fmt.Errorf("resume %s: %w", r.path, err)
 		}
 	}
 	if err := os.MkdirAll(r.path, 0o755); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	r.store, err = checkpoint.OpenStore(filepath.Join(r.path, checkpointDir), checkpoint.Options{KeepLast: cfg.Checkpoint.Keep})
-	if err != nil {
+	if r.store, err = checkpoint.OpenStore(filepath.Join(r.path, checkpointDir), o.keep); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// checkResume compares configuration and sources with those of the stopped run. How often checkpoints are saved may change.
-func (r *runDir) checkResume(cfg fit.Config) error {
-	old := fit.Defaults()
-	if _, err := configs.Load(filepath.Join(r.path, configFile), nil, &old); err != nil {
-		return err
+// refuseRun returns an error when a directory that is to be new holds a run, or one that is to be resumed does not.
+func refuseRun(path string, resumed bool, flag string) error {
+	_, err := os.Stat(filepath.Join(path, configFile))
+	switch {
+	case err == nil && !resumed:
+		return fmt.Errorf("run directory %s holds a run already: continue it with --resume %s, or choose another %s", path, path, flag)
+	case err != nil && resumed:
+		return fmt.Errorf("resume %s: it holds no run: %w", path, err)
 	}
-	changes, err := configs.Diff(old, cfg)
+	return nil
+}
+
+// checkResume compares configuration and sources with those of the stopped run.
+func (r *runDir) checkResume() error {
+	changes, err := r.changes(r.path)
 	if err != nil {
 		return err
 	}
-	changes = slices.DeleteFunc(changes, func(c configs.Change) bool { return strings.HasPrefix(c.Path, "checkpoint.") })
-	if len(changes) > 0 {
-		var keys []string
-		for _, c := range changes {
-			keys = append(keys, c.String())
-		}
-		return fmt.Errorf("the configuration has changed: %s", strings.Join(keys, "; "))
+	if err := refuseChanges(changes); err != nil {
+		return err
 	}
 	text, err := os.ReadFile(filepath.Join(r.path, sourcesFile))
 	if err != nil {
@@ -105,65 +117,101 @@ func (r *runDir) checkResume(cfg fit.Config) error {
 	return nil
 }
 
-func short(digest string) string { return digest[:min(12, len(digest))] + "…" }
-
-// Begin loads the newest checkpoint of a resumed run into s, or writes the configuration of a new one, and opens the metrics behind it. It returns the step that the run
-// continues from.
-func (r *runDir) Begin(s checkpoint.Stater, cfg any) (step int64, err error) {
-	if r.path == "" {
-		return 0, nil
+// refuseChanges is the error that names the keys that have changed; nil without any.
+func refuseChanges(changes []configs.Change) error {
+	if len(changes) == 0 {
+		return nil
 	}
-	if r.resumed {
-		step, err = r.restore(s)
-	} else {
-		err = r.describe(cfg)
+	var keys []string
+	for _, c := range changes {
+		keys = append(keys, c.String())
+	}
+	return fmt.Errorf("the configuration has changed: %s", strings.Join(keys, "; "))
+}
+
+func short(digest string) string {
+	if digest == "" {
+		return "none"
+	}
+	return digest[:min(12, len(digest))] + "…"
+}
+
+// Restore loads the newest checkpoint of a resumed run into s and returns its step. A new run, and one that was stopped before its first checkpoint, begins with whole false.
+func (r *runDir) Restore(s checkpoint.Stater) (step int64, whole bool, err error) {
+	if !r.resumed {
+		return 0, false, nil
+	}
+	c, err := checkpoint.Latest(filepath.Join(r.path, checkpointDir))
+	if errors.Is(err, checkpoint.ErrNone) {
+		return 0, false, nil
 	}
 	if err != nil {
-		return 0, err
+		return 0, false, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return c.Step, true, c.Load(s)
+}
+
+// Record opens the metrics behind a step; what was recorded after it is forgotten.
+func (r *runDir) Record(step int64) error {
+	if r.path == "" {
+		return nil
 	}
 	lines, err := metrics.ResumeJSONLines(filepath.Join(r.path, metricsFile), step, time.Now)
 	if err != nil {
-		return 0, err
-	}
-	board, err := metrics.ResumeTensorBoard(filepath.Join(r.path, tensorBoardDir), step, time.Now)
-	if err != nil {
-		return 0, errors.Join(err, lines.Close())
-	}
-	r.sink = metrics.Tee(lines, board)
-	return step, nil
-}
-
-// restore loads the newest checkpoint. A run that was stopped before its first one begins anew.
-func (r *runDir) restore(s checkpoint.Stater) (step int64, err error) {
-	c, err := checkpoint.Latest(filepath.Join(r.path, checkpointDir))
-	if errors.Is(err, checkpoint.ErrNone) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	return c.Step, c.Load(s)
-}
-
-// describe writes the digests of the sources and then the effective configuration, whose presence makes the directory a run: running that file again is the recipe.
-func (r *runDir) describe(cfg any) error {
-	err := atomicfile.WriteFile(filepath.Join(r.path, sourcesFile), func(w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(r.sources)
-	})
-	if err != nil {
 		return err
 	}
+	board, err := metrics.ResumeTensorBoard(filepath.Join(r.path, tensorBoardDir), max(step, 0), time.Now)
+	if err != nil {
+		return errors.Join(err, lines.Close())
+	}
+	r.sink = metrics.Tee(lines, board)
+	return nil
+}
+
+// Describe writes the digests of the sources and then the effective configuration, whose presence makes the directory a run: running that file again is the recipe.
+func (r *runDir) Describe(cfg any) error {
+	if r.path == "" {
+		return nil
+	}
+	if err := writeJSON(filepath.Join(r.path, sourcesFile), r.sources); err != nil {
+		return err
+	}
+	return writeConfig(r.path, cfg)
+}
+
+// writeConfig writes the configuration of a run.
+func writeConfig(dir string, cfg any) error {
 	text, err := configs.Marshal(cfg)
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteFile(filepath.Join(r.path, configFile), func(w io.Writer) error {
+	return atomicfile.WriteFile(filepath.Join(dir, configFile), func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	})
+}
+
+// writeJSON writes an indented JSON file.
+func writeJSON(path string, v any) error {
+	return atomicfile.WriteFile(path, func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(v)
+	})
+}
+
+// readJSON reads a file that writeJSON has written.
+func readJSON(path string, v any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // Scalars records metrics. A run does not end because they cannot be written: the first error is kept and told by Close.
@@ -177,11 +225,11 @@ func (r *runDir) Scalars(step int64, values map[string]float64) {
 }
 
 // Save publishes a checkpoint.
-func (r *runDir) Save(kind string, step int64, score *float64, s checkpoint.Stater) error {
+func (r *runDir) Save(step int64, score *float64, s checkpoint.Stater) error {
 	if r.store == nil {
 		return nil
 	}
-	_, err := r.store.Save(checkpoint.Meta{Kind: kind, Step: step, Score: score, Info: map[string]string{"program": "onnxrl " + version()}}, s)
+	_, err := r.store.Save(checkpoint.Meta{Kind: r.command, Step: step, Score: score, Info: map[string]string{"program": "onnxrl " + version()}}, s)
 	return err
 }
 
@@ -191,10 +239,10 @@ func (r *runDir) explain(err error) error {
 		return err
 	}
 	list, lerr := checkpoint.List(filepath.Join(r.path, checkpointDir))
-	if lerr != nil || len(list) == 0 {
+	if lerr != nil || len(list) == 0 || refuseRun(r.path, true, "") != nil {
 		return err
 	}
-	return fmt.Errorf("%w\nthe checkpoint of step %d is kept; continue from it with: onnxrl fit --resume %s", err, list[len(list)-1].Step, r.path)
+	return fmt.Errorf("%w\nthe checkpoint of step %d is kept; continue from it with: onnxrl %s --resume %s", err, list[len(list)-1].Step, r.command, r.again)
 }
 
 // Close ends metrics and unlocks the checkpoints.

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// trainFlags are the command line of train.
+type trainFlags struct {
+	sets        []string
+	out, resume string
+	seeds       string
+	parallel    int
+}
+
+func (a *app) trainCommand() *cobra.Command {
+	var f trainFlags
+	cmd := &cobra.Command{
+		Use:   "train CONFIG.yaml",
+		Short: "Train an agent in an environment",
+		Long: `Trains the agent that a configuration describes, or that a shipped experiment of that name does, and keeps everything in a run directory: the effective
+configuration, digests of the data, metrics (JSON lines and TensorBoard), checkpoints, and the policy that was best on the validation split.
+
+Ctrl-C saves and stops. --resume continues a run bit for bit, also after a crash, which costs at most the time since the last checkpoint. When it is resumed,
+train.total_env_steps may be raised and train.log_interval_steps and train.checkpoint may change; every other change is refused.
+
+With --seeds, or seeds in the configuration, each seed has a complete run directory of its own in seed-N, and the summary shows mean and standard deviation.
+train.threads are those of one run; 0 divides the processors among the runs that --parallel lets go on at once.`,
+		Example: `  onnxrl train qtmrl --set train.total_env_steps=200000 --out runs/first
+  onnxrl train qtmrl --seeds 42,43,44 --parallel 2
+  onnxrl train --resume runs/first`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.train(cmd, args, &f) },
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set agent.entropy_coef=0.01")
+	fl.StringVarP(&f.out, "out", "o", "", "run directory (default: runs/ and the name of the configuration with the first free number)")
+	fl.StringVar(&f.resume, "resume", "", "continue the run, or all unfinished runs, in this directory")
+	fl.StringVar(&f.seeds, "seeds", "", "one run for each of these seeds, for instance 42,43,44")
+	fl.IntVar(&f.parallel, "parallel", 1, "runs that go on at once")
+	return cmd
+}
+
+func (a *app) train(cmd *cobra.Command, args []string, f *trainFlags) (err error) {
+	if err := f.check(args); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	path := ""
+	if len(args) > 0 {
+		path = args[0]
+	}
+	p, err := a.openPlan(cmd.Context(), path, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	sum, err := a.runPlan(cmd.Context(), p)
+	if err != nil {
+		return err
+	}
+	if err := a.printTrain(sum); err != nil {
+		return err
+	}
+	if len(sum.Unfinished) > 0 {
+		fmt.Fprintf(a.err, "onnxrl: stopped; continue with: onnxrl train --resume %s\n", p.dir)
+		return quietError{errInterrupted}
+	}
+	return nil
+}
+
+// check refuses flags that contradict each other.
+func (f *trainFlags) check(args []string) error {
+	switch {
+	case f.resume == "" && len(args) == 0:
+		return errors.New("a configuration is needed, or --resume with a run directory")
+	case f.resume != "" && len(args) > 0:
+		return errors.New("--resume takes the configuration of its run directory; give no file")
+	case f.resume != "" && f.out != "":
+		return errors.New("--resume continues in its run directory; leave --out out")
+	case f.resume != "" && f.seeds != "":
+		return errors.New("--resume continues the seeds of its run directory; leave --seeds out")
+	case f.parallel < 1:
+		return fmt.Errorf("--parallel %d: expected at least 1", f.parallel)
+	}
+	return nil
+}
+
+// parseSeeds reads 42,43,44.
+func parseSeeds(s string) ([]uint64, error) {
+	var list []uint64
+	for part := range strings.SplitSeq(s, ",") {
+		v, err := strconv.ParseUint(strings.TrimSpace(part), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("--seeds %q: expected numbers with commas between them, as 42,43,44", s)
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// printTrain shows what came of the runs.
+func (a *app) printTrain(s trainSummary) error {
+	if a.json {
+		return a.printJSON(s)
+	}
+	return s.table(a.out)
+}

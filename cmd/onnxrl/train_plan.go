@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"onnxrl/agents"
+	"onnxrl/cmd/internal/experiment"
+	"onnxrl/configs"
+	"onnxrl/envs"
+	"onnxrl/envs/market/trading"
+	"onnxrl/runtime/engine"
+)
+
+// lineageFile describes how a run came to be; see lineage.
+const lineageFile = "lineage.json"
+
+// trainPlan is what onnxrl train is going to do: one run, or one for each seed, of an opened document.
+type trainPlan struct {
+	// cfg is the effective document. With several seeds it is that of all runs; see forSeed.
+	cfg     experiment.Config
+	factory envs.Factory
+	maker   agents.Maker
+	engine  engine.Compiler
+	sources map[string]string
+	// dir is the run's directory, or the one that the directories of the seeds are in. Without one, name is what the first free one in runs/ is called by, and claimed says that this process has made it.
+	dir      string
+	name     string
+	claimed  bool
+	resume   bool
+	parallel int
+
+	// known says that the directory of several seeds describes them. It is guarded by mu while runs go on.
+	mu    sync.Mutex
+	known bool
+}
+
+// openPlan reads the document and opens what it names. Nothing is written. Close the plan after use.
+func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trainPlan, err error) {
+	p := &trainPlan{dir: f.out, resume: f.resume != "", parallel: f.parallel}
+	if p.resume {
+		p.dir, path = f.resume, filepath.Join(f.resume, configFile)
+		if err := refuseRun(p.dir, true, "--out"); err != nil {
+			return nil, err
+		}
+	} else if p.dir != "" {
+		if err := refuseRun(p.dir, false, "--out"); err != nil {
+			return nil, err
+		}
+	}
+	doc, err := loadExperiment(path, f.sets, &p.cfg)
+	if err != nil {
+		return nil, err
+	}
+	if f.seeds != "" {
+		if p.cfg.Seeds, err = parseSeeds(f.seeds); err != nil {
+			return nil, err
+		}
+		if err := configs.Validate(p.cfg); err != nil {
+			return nil, fmt.Errorf("--seeds: %w", err)
+		}
+	}
+	if p.cfg.Train.Threads == 0 {
+		p.cfg.Train.Threads = max(1, runtime.GOMAXPROCS(0)/min(p.parallel, max(1, len(p.cfg.Seeds))))
+	}
+	if p.engine, err = a.compiler(ctx); err != nil {
+		return nil, err
+	}
+	if p.cfg, p.factory, p.maker, err = experiment.Open(ctx, p.cfg); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	if p.sources, err = a.experimentSources(doc, p.factory); err != nil {
+		return nil, err
+	}
+	p.name = experimentName(path)
+	return p, nil
+}
+
+// Close frees what the plan has opened.
+func (p *trainPlan) Close() error {
+	if p.factory == nil {
+		return nil
+	}
+	return p.factory.Close()
+}
+
+// group reports whether the plan has a directory for each seed.
+func (p *trainPlan) group() bool { return len(p.cfg.Seeds) > 0 }
+
+// seeds lists the seeds of the runs.
+func (p *trainPlan) seeds() []uint64 {
+	if p.group() {
+		return p.cfg.Seeds
+	}
+	return []uint64{p.cfg.Seed}
+}
+
+// forSeed returns the document of one run: running it alone gives the same.
+func (p *trainPlan) forSeed(seed uint64) experiment.Config {
+	c := p.cfg
+	c.Seed, c.Seeds = seed, nil
+	return c
+}
+
+// dirOf returns the run directory of a seed.
+func (p *trainPlan) dirOf(seed uint64) string {
+	if !p.group() {
+		return p.dir
+	}
+	return filepath.Join(p.dir, fmt.Sprintf("seed-%d", seed))
+}
+
+// paths are the keys of a document that name files. They are made absolute, so that the effective configuration means the same from any folder.
+var paths = []string{"env.data.source.path", "agent.encoder.path"}
+
+// shippedPrefix marks paths into what comes with the program.
+const shippedPrefix = "shipped:"
+
+// loadExperiment reads a document into c and makes its paths absolute.
+func loadExperiment(path string, sets []string, c *experiment.Config) (*configs.Document, error) {
+	loaded, doc, err := experiment.Load(path, sets)
+	if err != nil {
+		return nil, err
+	}
+	changed := false
+	for _, key := range paths {
+		old, ok := docPath(doc, key)
+		if !ok || filepath.IsAbs(old) {
+			continue
+		}
+		file, err := filepath.Abs(old)
+		if err != nil {
+			return nil, err
+		}
+		if err := doc.SetValue(key, file); err != nil {
+			return nil, err
+		}
+		changed = true
+	}
+	if changed {
+		loaded = experiment.Defaults()
+		if err := doc.Decode(&loaded); err != nil {
+			return nil, err
+		}
+	}
+	*c = loaded
+	return doc, nil
+}
+
+// docPath returns the path of a file that a document names.
+func docPath(doc *configs.Document, key string) (string, bool) {
+	s, ok := doc.Lookup(key)
+	if !ok || !s.IsScalar() {
+		return "", false
+	}
+	var path string
+	if err := s.Decode(&path); err != nil || path == "" || strings.HasPrefix(path, shippedPrefix) {
+		return "", false
+	}
+	return path, true
+}
+
+// experimentSources returns the digests of what the runs are made from, beside the document.
+func (a *app) experimentSources(doc *configs.Document, f envs.Factory) (map[string]string, error) {
+	out := map[string]string{}
+	if o, ok := f.(trading.Opened); ok {
+		for k, v := range o.Data().Digests {
+			out[k] = v
+		}
+	}
+	if path, ok := docPath(doc, "agent.encoder.path"); ok {
+		files, err := modelFiles(path)
+		if err != nil {
+			return nil, fmt.Errorf("agent.encoder.path: %w", err)
+		}
+		if out["encoder_sha256"], err = a.digest(files); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// experimentName is the name of a document without folder and ending.
+func experimentName(path string) string {
+	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+}
+
+// claim makes the first of runs/NAME-1, runs/NAME-2 … that does not exist, where no directory was given.
+func (p *trainPlan) claim() error {
+	if p.dir != "" {
+		return nil
+	}
+	if err := os.MkdirAll("runs", 0o755); err != nil {
+		return fmt.Errorf("run directory: %w", err)
+	}
+	for n := 1; ; n++ {
+		dir := filepath.Join("runs", fmt.Sprintf("%s-%d", p.name, n))
+		err := os.Mkdir(dir, 0o755)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("run directory: %w", err)
+		}
+		p.dir, p.claimed = dir, true
+		return nil
+	}
+}
+
+// release removes a directory that was claimed and has not become a run.
+func (p *trainPlan) release() error {
+	if !p.claimed || refuseRun(p.dir, true, "") == nil {
+		return nil
+	}
+	return os.RemoveAll(p.dir)
+}
+
+// trainChanges compares a document with the one that a directory was started with, which its lineage holds: edits of config.yaml count like those of --set. What does not change the results may change, and the env steps may grow.
+func trainChanges(dir string, cfg experiment.Config) ([]configs.Change, error) {
+	var l lineage
+	path := filepath.Join(dir, lineageFile)
+	if err := readJSON(path, &l); err != nil {
+		return nil, err
+	}
+	old := experiment.Defaults()
+	doc, err := configs.Parse(path, []byte(l.Config))
+	if err != nil {
+		return nil, err
+	}
+	if err := doc.Decode(&old); err != nil {
+		return nil, err
+	}
+	changes, err := configs.Diff(old, cfg)
+	return slices.DeleteFunc(changes, func(c configs.Change) bool {
+		return strings.HasPrefix(c.Path, "train.checkpoint.") || c.Path == "train.log_interval_steps" || c.Path == "train.total_env_steps" && cfg.Train.TotalEnvSteps > old.Train.TotalEnvSteps
+	}), err
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"onnxrl/agents"
+	"onnxrl/agents/train"
+	"onnxrl/cmd/internal/assess"
+	"onnxrl/cmd/internal/experiment"
+	"onnxrl/configs"
+	"onnxrl/models/checkpoint"
+	"onnxrl/models/encoder/kinds"
+	"onnxrl/runtime/rng"
+)
+
+// finishedFile is the summary of a finished run. It is written when everything else is, and a run that has it is not continued.
+const finishedFile = "finished.json"
+
+// trainRun is one run of a plan.
+type trainRun struct {
+	plan *trainPlan
+	seed uint64
+	cfg  experiment.Config
+	path string
+	dir  *runDir
+	tr   *train.Trainer
+	bar  *trainBar
+	// known says that the directory describes the run.
+	known bool
+}
+
+// runSeed trains one seed to its end, or until ctx ends. A finished run is only summarised.
+func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *trainBar) (s runSummary, err error) {
+	r := &trainRun{plan: p, seed: seed, cfg: p.forSeed(seed), path: p.dirOf(seed), bar: bar}
+	if err := r.open(); err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, r.dir.Close()) }()
+	if s, done, err := r.finished(); done || err != nil {
+		return s, err
+	}
+	hooks, err := r.hooks(a)
+	if err != nil {
+		return s, err
+	}
+	setup := agents.Setup{Engine: p.engine, Encoders: kinds.All(), Log: hooks.Log, Key: rng.New(seed)}
+	if r.tr, err = train.New(ctx, p.factory, p.maker, setup, r.cfg.Train, hooks); err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, r.tr.Close()) }()
+	if err := r.begin(); err != nil {
+		return s, err
+	}
+	start := time.Now()
+	res, err := r.tr.Run(ctx)
+	if err != nil {
+		return s, r.dir.explain(err)
+	}
+	s = p.summarize(seed, res, time.Since(start).Seconds())
+	if res.Stopped == train.Interrupted {
+		return s, nil
+	}
+	bar.finished(r)
+	if err := writeJSON(filepath.Join(r.path, finishedFile), s); err != nil {
+		return s, r.dir.explain(err)
+	}
+	return s, nil
+}
+
+// open opens the run's directory: an existing one when the plan resumes and there is one.
+func (r *trainRun) open() (err error) {
+	o := runOptions{
+		command: "train", flag: "--out", path: r.path, again: r.plan.dir, sources: r.plan.sources,
+		keep:    checkpoint.Options{KeepLast: r.cfg.Train.Checkpoint.KeepLast, KeepBest: r.cfg.Train.Checkpoint.KeepBest},
+		changes: func(dir string) ([]configs.Change, error) { return trainChanges(dir, r.cfg) },
+	}
+	if r.plan.resume && (!r.plan.group() || refuseRun(r.path, true, "") == nil) {
+		o.resume = r.path
+	}
+	r.dir, err = openRun(o)
+	return err
+}
+
+// finished returns the summary of a run that has nothing left to do. One that may now take more env steps than it has taken has.
+func (r *trainRun) finished() (s runSummary, done bool, err error) {
+	path := filepath.Join(r.path, finishedFile)
+	err = readJSON(path, &s)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return s, false, nil
+	case err != nil:
+		return s, false, err
+	case s.Stopped == "" && s.EnvSteps < r.cfg.Train.TotalEnvSteps:
+		return s, false, os.Remove(path)
+	}
+	s.Dir = r.path
+	return s, true, nil
+}
+
+// begin restores the newest checkpoint of a resumed run, and opens the metrics behind it.
+func (r *trainRun) begin() error {
+	step, whole, err := r.dir.Restore(r.tr)
+	if err != nil {
+		return err
+	}
+	if r.dir.resumed {
+		r.known = true
+		if err := redescribe(r.path, r.cfg); err != nil {
+			return err
+		}
+	}
+	if !whole {
+		if err := r.clear(); err != nil {
+			return err
+		}
+		step = -1
+	}
+	return r.dir.Record(step)
+}
+
+// clear removes what a start that failed has left; it has not come further than the checkpoint before the first env step.
+func (r *trainRun) clear() error {
+	dir := filepath.Join(r.path, checkpointDir)
+	list, err := checkpoint.List(dir)
+	if err != nil {
+		return err
+	}
+	if len(list) > 0 && list[len(list)-1].Step > 0 {
+		return fmt.Errorf("%s holds checkpoints up to step %d, but no %s: choose another --out", dir, list[len(list)-1].Step, configFile)
+	}
+	return r.dir.store.DropAfter(-1)
+}
+
+func (r *trainRun) hooks(a *app) (train.Hooks, error) {
+	h := train.Hooks{
+		Log: a.logTo(r.bar.Lines(a.err)), Metrics: r.dir.Scalars, Save: r.save, Now: time.Now,
+		Progress: func(p train.Progress) { r.bar.step(r, p) },
+	}
+	if r.plan.group() {
+		h.Log = h.Log.With("seed", r.seed)
+	}
+	if r.cfg.Train.Validation.EverySteps > 0 {
+		judge, err := assess.Validator(r.plan.factory, r.cfg.Eval)
+		if err != nil {
+			return h, fmt.Errorf("%w; train.validation.every_steps: 0 trains without", err)
+		}
+		h.Evaluate = judge
+	}
+	return h, nil
+}
+
+// save publishes a checkpoint. The first one makes the directory a run: whatever fails before leaves nothing that would have to be continued.
+func (r *trainRun) save(step int64, score *float64) error {
+	if err := r.dir.Save(step, score, r.tr); err != nil || r.known {
+		return err
+	}
+	r.known = true
+	if err := r.plan.describe(r.path, r.cfg); err != nil {
+		return err
+	}
+	if err := r.dir.Describe(r.cfg); err != nil {
+		return err
+	}
+	return r.plan.describeGroup()
+}
+
+// logTo returns a logger of the level that was asked for.
+func (a *app) logTo(w io.Writer) *slog.Logger {
+	var level slog.Level
+	// The flag was checked before the command began.
+	_ = level.UnmarshalText([]byte(a.logLevel))
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: dropTime}))
+}
