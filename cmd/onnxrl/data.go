@@ -26,12 +26,12 @@ func (a *app) dataCommand() *cobra.Command {
 
 A configuration is the data section of an experiment, or a file that holds nothing else.`,
 	}
-	cmd.AddCommand(a.dataPrepareCommand(), a.dataInspectCommand(), a.dataLookaheadCommand(), a.dataWarmupCommand())
+	cmd.AddCommand(a.dataPrepareCommand(), a.dataInspectCommand(), a.dataLookaheadCommand(), a.dataWarmupCommand(), a.dataWindowsCommand())
 	return cmd
 }
 
 // dataConfig reads the data section of a document: the mapping under data or env.data, or the whole document where it has
-// neither. Edits are made to the document.
+// neither. The window of env.data is that of env. Edits are made to the document.
 func dataConfig(path string, sets []string) (prepared.Config, error) {
 	c := prepared.Default()
 	doc, err := configs.Open(path)
@@ -40,6 +40,11 @@ func dataConfig(path string, sets []string) (prepared.Config, error) {
 	}
 	if err := doc.Set(sets...); err != nil {
 		return c, err
+	}
+	if w, ok := doc.Lookup("env.window"); ok {
+		if err := w.Decode(&c.Window); err != nil {
+			return c, err
+		}
 	}
 	for _, key := range []string{"data", "env.data"} {
 		if section, ok := doc.Lookup(key); ok {

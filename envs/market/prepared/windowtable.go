@@ -1,0 +1,133 @@
+package prepared
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/compress"
+	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+)
+
+// Columns of a table of windows, beside time and symbol.
+const (
+	WindowColumn     = "window"
+	VolatilityColumn = "next_volatility"
+	ReturnColumn     = "next_return"
+)
+
+// WindowOptions say which windows a table has.
+type WindowOptions struct {
+	// Range names a range of the split. Windows end in it, and so do the bars that targets are made of.
+	Range string
+	// Horizon is the number of bars after a window that its targets look at, at least 2.
+	Horizon int
+	// Stride is the number of bars between the ends of windows of one asset.
+	Stride int
+}
+
+// windowGroup is the number of windows that are compressed together; a window has W·F numbers.
+const windowGroup = 2048
+
+// WriteWindows writes a Parquet table to train an encoder on, a row for each window of one asset, in the order of time: time and symbol of its last bar; window, the W·F features as the environment shows them, bar by bar; and two targets, of the log returns from close to close of the Horizon bars that follow:
+// next_volatility, the logarithm of their root mean square, and next_return, their sum. There is a row where all features of all W bars are defined and the asset is traded in all bars of the horizon with some movement. It returns the number of rows; none is an error.
+func (s *Set) WriteWindows(w io.Writer, o WindowOptions) (rows int, err error) {
+	if o.Horizon < 2 || o.Stride < 1 {
+		return 0, fmt.Errorf("windows: horizon %d and stride %d, expected at least 2 and 1", o.Horizon, o.Stride)
+	}
+	lo, hi := -1, -1
+	var names []string
+	for _, r := range s.Manifest.Split.Named() {
+		if names = append(names, r.Name); r.Name == o.Range {
+			lo, hi = r.Lo, r.Hi
+		}
+	}
+	if lo < 0 {
+		return 0, fmt.Errorf("windows: there is no range %q, only %q", o.Range, names)
+	}
+	m := &s.Manifest
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: timeColumn, Type: timeType}, {Name: symbolColumn, Type: arrow.BinaryTypes.String},
+		{Name: WindowColumn, Type: arrow.ListOf(arrow.PrimitiveTypes.Float32)},
+		{Name: VolatilityColumn, Type: arrow.PrimitiveTypes.Float32}, {Name: ReturnColumn, Type: arrow.PrimitiveTypes.Float32},
+	}, nil)
+	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithDictionaryFor(symbolColumn, true), parquet.WithCreatedBy("onnxrl"))
+	// The writer is closed through an io.Writer without Close, so that the caller's file stays open.
+	file, err := pqarrow.NewFileWriter(schema, struct{ io.Writer }{w}, props, pqarrow.NewArrowWriterProperties())
+	if err != nil {
+		return 0, fmt.Errorf("windows: %w", err)
+	}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	flush := func() error {
+		rec := b.NewRecord()
+		defer rec.Release()
+		return file.Write(rec)
+	}
+	for t := max(lo, m.W-1); t+o.Horizon < hi; t += o.Stride {
+		for n := range m.N {
+			volatility, sum, ok := s.outcome(t, n, o.Horizon)
+			if !ok || !s.whole(t, n) {
+				continue
+			}
+			b.Field(0).(*array.TimestampBuilder).Append(arrow.Timestamp(s.Times[t].UnixMicro()))
+			b.Field(1).(*array.StringBuilder).Append(m.Symbols[n])
+			list := b.Field(2).(*array.ListBuilder)
+			list.Append(true)
+			for k := t - m.W + 1; k <= t; k++ {
+				at := (k*m.N + n) * m.F
+				list.ValueBuilder().(*array.Float32Builder).AppendValues(s.x[at:at+m.F], nil)
+			}
+			b.Field(3).(*array.Float32Builder).Append(float32(volatility))
+			b.Field(4).(*array.Float32Builder).Append(float32(sum))
+			if rows++; rows%windowGroup == 0 {
+				if err := flush(); err != nil {
+					return rows, fmt.Errorf("windows: %w", err)
+				}
+			}
+		}
+	}
+	if rows == 0 {
+		return 0, fmt.Errorf("windows: no asset has a window of %d defined bars and %d traded ones after it in the range %q", m.W, o.Horizon, o.Range)
+	}
+	if rows%windowGroup > 0 {
+		err = flush()
+	}
+	if cerr := file.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return rows, fmt.Errorf("windows: %w", err)
+	}
+	return rows, nil
+}
+
+// whole reports whether all features of the W bars up to t are defined.
+func (s *Set) whole(t, n int) bool {
+	for k := t - s.Manifest.W + 1; k <= t; k++ {
+		if !s.Defined[k*s.Manifest.N+n] {
+			return false
+		}
+	}
+	return true
+}
+
+// outcome returns the targets of a window that ends at t.
+func (s *Set) outcome(t, n, horizon int) (volatility, sum float64, ok bool) {
+	squares := 0.0
+	for k := t; k <= t+horizon; k++ {
+		if !s.Tradable(k, n) {
+			return 0, 0, false
+		}
+		if k > t {
+			r := math.Log(s.Close[k*s.Manifest.N+n] / s.Close[(k-1)*s.Manifest.N+n])
+			squares += r * r
+			sum += r
+		}
+	}
+	return math.Log(squares/float64(horizon)) / 2, sum, squares > 0
+}
