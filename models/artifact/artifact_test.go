@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,8 +17,7 @@ import (
 )
 
 // model is y = x·w + k with a weight of the given number of rows, so that different k and rows give different files.
-func model(t testing.TB, rows int, k float32) *onnx.Model {
-	t.Helper()
+func model(rows int, k float32) *onnx.Model {
 	b := onnx.NewBuilder("net", 18)
 	batch := func(dims ...int) onnx.TensorType {
 		tt := onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("N")}}
@@ -36,16 +36,15 @@ func model(t testing.TB, rows int, k float32) *onnx.Model {
 	b.Output(y, batch(2))
 	m, err := b.Model()
 	if err != nil {
-		t.Fatal(err)
+		panic(err) // a mistake of this file
 	}
 	return m
 }
 
-func modelBytes(t testing.TB, rows int, k float32) []byte {
-	t.Helper()
-	text, err := onnx.Marshal(model(t, rows, k))
+func modelBytes(rows int, k float32) []byte {
+	text, err := onnx.Marshal(model(rows, k))
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return text
 }
@@ -67,17 +66,15 @@ func golden(rows int, k float32) *Golden {
 	return &Golden{Inputs: map[string]*tensor.Tensor{"x": x}, Outputs: map[string]*tensor.Tensor{"y": y}}
 }
 
-func draft(t testing.TB, name string, k float32) Draft {
-	t.Helper()
-	return Draft{Manifest: Manifest{Name: name, Kind: "model"}, ModelBytes: modelBytes(t, 4, k), Golden: golden(4, k)}
+func draft(name string, k float32) Draft {
+	return Draft{Manifest: Manifest{Name: name, Kind: "model"}, ModelBytes: modelBytes(4, k), Golden: golden(4, k)}
 }
 
 // clock counts seconds from a fixed time.
 func clock() func() time.Time {
-	at := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
+	var n atomic.Int64
 	return func() time.Time {
-		at = at.Add(time.Second)
-		return at
+		return time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(n.Add(1)) * time.Second)
 	}
 }
 
@@ -123,8 +120,8 @@ func TestPublishedIsFound(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "store")
 	s := open(t, dir, Options{Now: clock()})
 	seed := uint64(1) << 63
-	d := draft(t, "qtmrl/us-16", 1)
-	parent := publish(t, s, draft(t, "encoder", 9))
+	d := draft("qtmrl/us-16", 1)
+	parent := publish(t, s, draft("encoder", 9))
 	d.Aliases = []string{"best", "v1.0"}
 	d.Files = []NewFile{{Title: "config.yaml", MediaType: "application/yaml", Data: []byte("seed: 1\n")}}
 	d.Manifest.Inputs = []Port{{Name: "x", Description: "returns", Bounds: &Bounds{Low: []Bound{-1}, High: []Bound{Bound(math.Inf(1))}}}}
@@ -178,5 +175,183 @@ func TestPublishedIsFound(t *testing.T) {
 	line, err := s.Lineage("qtmrl/us-16:best")
 	if err != nil || len(line) != 2 || line[1].Version.Manifest.Name != "encoder" || line[1].Depth != 1 {
 		t.Errorf("lineage %v, %v", line, err)
+	}
+}
+
+func TestTheSameContentIsTheSameVersion(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, Options{Now: clock()})
+	one := publish(t, s, draft("a", 1))
+	two := publish(t, s, draft("a", 2))
+	if v := resolve(t, s, "a"); v.Digest != two.Digest || one.Digest == two.Digest {
+		t.Errorf("latest is %s, not %s", v, two)
+	}
+	before := names(t, dir)
+	again := draft("a", 1)
+	again.Aliases = []string{"best"}
+	// Other whitespace, another path, another clock: the same content.
+	again.Manifest.Metrics, again.Manifest.Info = map[string]float64{}, map[string]string{}
+	path := filepath.Join(t.TempDir(), "other name.onnx")
+	if err := os.WriteFile(path, again.ModelBytes, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	again.Model, again.ModelBytes = path, nil
+	v := publish(t, s, again)
+	if v.Digest != one.Digest || !v.Published.Equal(one.Published) || !slices.Equal(v.Aliases, []string{"best", "latest"}) {
+		t.Errorf("%s of %v with %v, want %s of %v", v, v.Published, v.Aliases, one, one.Published)
+	}
+	if after := names(t, dir); !slices.Equal(before, after) {
+		t.Errorf("files %v, were %v", after, before)
+	}
+	list, err := s.List()
+	if err != nil || len(list) != 2 || list[0].Digest != one.Digest || list[1].Digest != two.Digest {
+		t.Errorf("%v, %v", list, err)
+	}
+	// Under another name it is another version of the same bytes.
+	if v := publish(t, s, draft("b", 1)); v.Digest == one.Digest || v.Files[0].Digest != one.Files[0].Digest {
+		t.Errorf("%s has files %v", v, v.Files)
+	}
+	if v := publish(t, open(t, t.TempDir(), Options{}), draft("a", 1)); v.Digest != one.Digest || !v.Published.IsZero() {
+		t.Errorf("in another store without a clock: %s of %v", v, v.Published)
+	}
+}
+
+// names lists all files below a directory.
+func names(t testing.TB, dir string) []string {
+	t.Helper()
+	var list []string
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			list = append(list, strings.TrimPrefix(path, dir))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestAliasesMove(t *testing.T) {
+	s := open(t, t.TempDir(), Options{Now: clock()})
+	one, two := publish(t, s, draft("a", 1)), publish(t, s, draft("a", 2))
+	other := publish(t, s, draft("b", 1))
+	for _, c := range []struct{ ref, alias, want string }{
+		{"a@" + one.Digest[:20], "prod", one.Digest}, {"a", "prod", two.Digest}, {"a:prod", "best", two.Digest}, {one.Digest, "best", one.Digest}, {"a:best", "latest", one.Digest}, {"b", "prod", other.Digest},
+	} {
+		v, err := s.Alias(t.Context(), c.ref, c.alias)
+		if err != nil || v.Digest != c.want || !slices.Contains(v.Aliases, c.alias) {
+			t.Errorf("%s to %s: %s with %v, %v", c.alias, c.ref, v, v.Aliases, err)
+		}
+	}
+	for ref, want := range map[string]string{"a": one.Digest, "a:best": one.Digest, "a:prod": two.Digest, "b": other.Digest, "b:prod": other.Digest, two.Digest: two.Digest} {
+		if v := resolve(t, s, ref); v.Digest != want {
+			t.Errorf("%s is %s, want %s", ref, v.Digest, want)
+		}
+	}
+	for _, c := range []struct{ ref, alias, says string }{
+		{"a", "not an alias", "alias \"not an alias\""}, {"a:none", "best", "a has the aliases best, latest, prod"}, {"c", "best", "the store has a, b"}, {"?", "best", "artefact name"},
+	} {
+		if _, err := s.Alias(t.Context(), c.ref, c.alias); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s to %s: %v", c.alias, c.ref, err)
+		}
+	}
+	if n := verifyAll(t, s.Dir()); n != 3 {
+		t.Errorf("%d versions", n)
+	}
+}
+
+func TestExternalDataIsPublishedWithTheModel(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "m.onnx")
+	if err := onnx.Save(path, model(64, 3), onnx.SaveOptions{ExternalThreshold: 256, ExternalFile: "weights/w.bin"}); err == nil {
+		t.Fatal("a folder that does not exist was written to")
+	}
+	if err := os.Mkdir(filepath.Join(dir, "weights"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := onnx.Save(path, model(64, 3), onnx.SaveOptions{ExternalThreshold: 256, ExternalFile: "weights/w.bin"}); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, filepath.Join(dir, "store"), Options{})
+	v := publish(t, s, Draft{Manifest: Manifest{Name: "big"}, Model: path})
+	if len(v.Files) != 2 || v.Files[1].Title != "weights/w.bin" || v.Files[1].MediaType != DataType {
+		t.Fatalf("files %+v", v.Files)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "weights", "w.bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := publish(t, s, Draft{Manifest: Manifest{Name: "big"}, ModelBytes: text, Files: []NewFile{{Title: "weights/w.bin", Data: data}}})
+	if same.Digest != v.Digest {
+		t.Error("from bytes it is another version")
+	}
+	want, err := onnx.Marshal(model(64, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare := func(what string, m *onnx.Model, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if got, err := onnx.Marshal(m); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: another model, %v", what, err)
+		}
+	}
+	m, err := v.Model()
+	compare("from the store", m, err)
+	out := filepath.Join(dir, "out", "deep")
+	file, err := v.Extract(t.Context(), out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err = onnx.Load(file)
+	compare("extracted", m, err)
+	if got := names(t, out); !slices.Equal(got, []string{"/model.onnx", "/weights/w.bin"}) {
+		t.Errorf("extracted %v", got)
+	}
+	for what, d := range map[string]Draft{
+		"has no such file": {ModelBytes: text},
+		"bytes [0, 512)":   {ModelBytes: text, Files: []NewFile{{Title: "weights/w.bin", Data: data[:100]}}},
+		"checksum of":      {ModelBytes: text, Files: []NewFile{{Title: "weights/w.bin", Data: make([]byte, len(data))}}},
+	} {
+		d.Manifest.Name = "big"
+		if _, err := s.Publish(t.Context(), d); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: error %v", what, err)
+		}
+	}
+}
+
+func TestLineage(t *testing.T) {
+	s := open(t, t.TempDir(), Options{Now: clock()})
+	child := func(name string, k float32, parents ...string) Version {
+		d := draft(name, k)
+		d.Manifest.Parents = parents
+		return publish(t, s, d)
+	}
+	gone := "sha256:" + strings.Repeat("ab", 32)
+	base := child("base", 0)
+	a, b := child("a", 1, base.Digest), child("b", 2, base.Digest, gone)
+	top := child("top", 3, a.Digest, b.Digest)
+	line, err := s.Lineage("top")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Ancestor{{top.Digest, 0, &top}, {a.Digest, 1, &a}, {b.Digest, 1, &b}, {base.Digest, 2, &base}, {gone, 2, nil}}
+	if len(line) != len(want) {
+		t.Fatalf("%d ancestors, want %d", len(line), len(want))
+	}
+	for i, w := range want {
+		if g := line[i]; g.Digest != w.Digest || g.Depth != w.Depth || (g.Version == nil) != (w.Version == nil) {
+			t.Errorf("ancestor %d: %+v, want %+v", i, g, w)
+		}
+	}
+	if _, err := s.Lineage("none"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("error %v", err)
 	}
 }
