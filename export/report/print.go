@@ -56,7 +56,7 @@ func (s *Summary) mainTable() [][]string {
 	for _, key := range headline {
 		for _, m := range s.Strategies[0].Metrics {
 			if m.Key == key {
-				rows[0] = append(rows[0], strings.ToLower(strings.TrimSuffix(m.Name, " (annual)")))
+				rows[0] = append(rows[0], strings.Replace(strings.TrimSuffix(m.Name, " (annual)"), "Maximum", "Max", 1))
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func (s *Summary) intervalTable() [][]string {
 }
 
 func (s *Summary) variantTable(variants []VariantResult, unit string) [][]string {
-	rows := [][]string{{"strategy", "at", "total return", "cagr", "volatility", "sharpe", "max drawdown"}}
+	rows := [][]string{{"strategy", "at", "total return", "CAGR", "volatility", "Sharpe", "max drawdown"}}
 	for _, v := range variants {
 		rows = append(rows, []string{v.Strategy, trimZeros(v.X) + unit, percent(float64(v.TotalReturn)), percent(float64(v.CAGR)), percent(float64(v.Volatility)), number(float64(v.Sharpe)), percent(float64(v.MaxDrawdown))})
 	}

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"gonum.org/v1/gonum/stat"
@@ -138,7 +140,7 @@ func Summarise(doc Document) (*Summary, error) {
 	s := &Summary{
 		Format: Format, Version: Version, Title: d.Title, Split: d.Split.Name, First: day(d.Dates[0]), Last: day(d.Dates[len(d.Dates)-1]), Returns: len(d.Dates) - 1, Assets: list(d.Assets),
 		PeriodsPerYear: d.PeriodsPerYear, RiskFree: d.RiskFree, Benchmark: d.Strategies[d.Benchmark].Name, Counted: d.Trials.Counted, Conventions: performance.Definitions(),
-		LookAhead: list(d.LookAhead), Notes: list(d.Notes), Provenance: list(d.Provenance), NextSteps: list(d.NextSteps), Lag: []VariantResult{}, Cost: []VariantResult{},
+		LookAhead: list(d.LookAhead), Notes: list(d.Notes), Provenance: list(d.Provenance), NextSteps: list(d.NextSteps),
 	}
 	rate := performance.PerPeriod(d.RiskFree, d.PeriodsPerYear)
 	records := make([][]float64, len(d.Strategies))
@@ -156,12 +158,7 @@ func Summarise(doc Document) (*Summary, error) {
 		return nil, fmt.Errorf("report: %w", err)
 	}
 	s.Bootstrap = d.intervals(s.Strategies, draws)
-	for _, v := range d.Lag {
-		s.Lag = append(s.Lag, d.variant(v, rate))
-	}
-	for _, v := range d.Cost {
-		s.Cost = append(s.Cost, d.variant(v, rate))
-	}
+	s.Lag, s.Cost = d.variants(d.Lag, rate), d.variants(d.Cost, rate)
 	s.Seeds = spreadOf(s.Strategies)
 	s.Verdict = judge(s, d.Benchmark)
 	s.Warnings = warn(s)
@@ -186,10 +183,8 @@ func (d *Document) result(i int) (Result, error) {
 		}
 		r.Drawdowns = append(r.Drawdowns, f)
 	}
-	if len(r.Years) > 0 {
-		for k := range r.Years {
-			r.Years[k].Month = 0
-		}
+	for k := range r.Years {
+		r.Years[k].Month = 0
 	}
 	return r, nil
 }
@@ -247,6 +242,21 @@ func (d *Document) intervals(results []Result, draws *performance.Draws) Interva
 		})
 	}
 	return iv
+}
+
+// variants measures them, ordered by strategy and by X.
+func (d *Document) variants(all []Variant, rate float64) []VariantResult {
+	sorted := []VariantResult{}
+	for _, s := range d.Strategies {
+		from := len(sorted)
+		for _, v := range all {
+			if v.Strategy == s.Name {
+				sorted = append(sorted, d.variant(v, rate))
+			}
+		}
+		slices.SortStableFunc(sorted[from:], func(a, b VariantResult) int { return cmp.Compare(a.X, b.X) })
+	}
+	return sorted
 }
 
 func (d *Document) variant(v Variant, rate float64) VariantResult {
