@@ -152,7 +152,7 @@ func (a *app) openRunDir(ctx context.Context, j *judged, f *evaluateFlags) error
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return better(j.selection.Best[x], j.selection.Best[y]) })
 	for _, i := range order {
-		name := j.cfg.Agent.Kind
+		name := strings.ToUpper(j.cfg.Agent.Kind)
 		if len(j.cfg.Seeds) > 0 {
 			name = fmt.Sprintf("%s seed %d", name, seeds[i])
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +21,9 @@ import (
 	"onnxrl/export/report/performance"
 	"onnxrl/runtime/rng"
 )
+
+// metricsJSON is the file of a report that has what --json prints.
+const metricsJSON = "metrics.json"
 
 // evaluation is what onnxrl evaluate prints of a trading environment; the JSON keys are stable.
 type evaluation struct {
@@ -39,9 +41,9 @@ type evaluation struct {
 	Level    performance.Number `json:"bootstrap_level"`
 	Warnings []string           `json:"warnings"`
 	Notes    []string           `json:"notes"`
-	// Report is the folder that was written, Files what is in it.
-	Report string   `json:"report,omitempty"`
-	Files  []string `json:"files,omitempty"`
+	// Report is the folder that was written, Files what is in it besides this object, as metrics.json.
+	Report string        `json:"report,omitempty"`
+	Files  *report.Files `json:"files,omitempty"`
 }
 
 // evaluatedPolicy says which policy was judged.
@@ -74,11 +76,10 @@ func (j *judged) report(ctx context.Context, a *app, r *assess.Assessment, folde
 		return e, nil
 	}
 	e.Report = folder
-	e.Files = []string{"metrics.json"}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if e.Files, err = report.Write(ctx, folder, *doc); err != nil {
 		return nil, err
 	}
-	return e, writeJSON(filepath.Join(folder, "metrics.json"), s)
+	return e, writeJSON(filepath.Join(folder, metricsJSON), e)
 }
 
 func (j *judged) policies() (out []evaluatedPolicy) {
@@ -141,7 +142,7 @@ func (a *app) printEvaluation(e *evaluation, c evaluate.Config) error {
 		fmt.Fprintln(a.out, n)
 	}
 	if e.Report != "" {
-		fmt.Fprintf(a.out, "report %s (%d files)\n", e.Report, len(e.Files))
+		fmt.Fprintf(a.out, "report %s\n", e.Files.Page)
 	}
 	return nil
 }
