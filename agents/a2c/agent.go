@@ -8,7 +8,6 @@ import (
 	"onnxrl/agents"
 	"onnxrl/configs"
 	"onnxrl/models"
-	"onnxrl/models/program"
 )
 
 // Kind makes A2C agents from a configuration.
@@ -52,7 +51,7 @@ type Agent struct {
 	graphs  *graphs
 	params  *models.Params
 	grads   *models.Segment
-	train   *program.Program
+	train   *minibatches
 	bank    *bank
 	forward *forward
 	back    *backward
@@ -98,7 +97,7 @@ func (a *Agent) build(c Config) error {
 			return err
 		}
 		if trainable(g.encode) {
-			if a.back, err = newBackward(g, a.params, a.grads, s.Engine, s.Threads); err != nil {
+			if a.back, err = newBackward(g, a.params, a.grads, s.Engine, s.Threads, c.RolloutSteps*s.Envs); err != nil {
 				return err
 			}
 		}
@@ -147,7 +146,7 @@ func (a *Agent) Learner() agents.Learner { return a.learner }
 func (a *Agent) Close() error {
 	var errs []error
 	if a.train != nil {
-		errs = append(errs, a.train.Close())
+		errs = append(errs, a.train.close())
 	}
 	if a.bank != nil {
 		errs = append(errs, a.bank.close())

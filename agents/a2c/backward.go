@@ -10,21 +10,30 @@ import (
 	"onnxrl/runtime/engine"
 )
 
-// backward carries the gradient of features back into the encoder, chunk by chunk.
+// backward carries the gradient of features back into the encoder, a few chunks at a time.
 type backward struct {
 	rows *rows
 	prog *program.Program
-	// dz are the cotangents of a chunk's features, [padded, chunk, width] for each encoder.
-	dz    [][]float32
-	width int
+	// dz are the cotangents of the features of chunks at once, [padded, chunk, width] for each encoder.
+	dz     [][]float32
+	chunks int
+	width  int
+	// starts are the distinct chunks of a rollout in the order of their first samples, and at the place of each sample's chunk among them.
+	starts, at []int
 	// ranges are where the encoder's parameters lie in the gradient: offset and length.
 	ranges [][2]int
 	grads  *models.Segment
 }
 
 // newBackward compiles the encoder's gradient. grads receives the sum over the chunks.
-func newBackward(g *graphs, params *models.Params, grads *models.Segment, eng engine.Compiler, threads int) (*backward, error) {
-	r := newRows(g, threads)
+func newBackward(g *graphs, params *models.Params, grads *models.Segment, eng engine.Compiler, threads, samples int) (*backward, error) {
+	series, _ := g.frame.columns()
+	// A chunk of many windows is enough for one run; windows by themselves are run several at a time.
+	chunks := 1
+	if g.chunk == 1 {
+		_, chunks = runs(samples, max(threads, 1), arithmetic(g.encode, series))
+	}
+	r := newRows(g, chunks, threads)
 	p, err := program.New(g.encodeGrad, params, program.Config{
 		Engine: eng, Batch: r.padded, BatchSymbol: layer.Batch, Shards: r.shards,
 		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}}},
@@ -33,7 +42,7 @@ func newBackward(g *graphs, params *models.Params, grads *models.Segment, eng en
 		return nil, err
 	}
 	r.x = p.Input(rowsInput)
-	b := &backward{rows: r, prog: p, width: g.width, grads: grads}
+	b := &backward{rows: r, prog: p, width: g.width, grads: grads, chunks: chunks, starts: make([]int, 0, samples), at: make([]int, samples)}
 	for _, name := range g.features {
 		b.dz = append(b.dz, p.Input(name).Float32s())
 	}
@@ -50,53 +59,58 @@ func newBackward(g *graphs, params *models.Params, grads *models.Segment, eng en
 	return b, nil
 }
 
-// run adds up the gradients of all chunks in which some sample's window lies, in the order of their first samples. Sample i is the window that ends with row last[i], in the chunk that begins at start[i]; d has the gradients [samples, series, width] of its features, for each encoder.
+// run adds up the gradients of all chunks in which some sample's window lies. Sample i is the window that ends with row last[i], in the chunk that begins at start[i]; d has the gradients [samples, series, width] of its features, for each encoder.
 func (b *backward) run(d [][]float32, last []int64, start []int) error {
-	first := true
-	for i, s := range start {
-		if seen(start[:i], s) {
-			continue
+	b.sort(start)
+	for from := 0; from < len(b.starts); from += b.chunks {
+		to := min(from+b.chunks, len(b.starts))
+		for k, s := range b.starts[from:to] {
+			b.rows.fill(k, s)
 		}
 		for e, dz := range b.dz {
 			clear(dz)
-			for j := i; j < len(start); j++ {
-				if start[j] == s {
-					b.scatter(dz, d[e][j*b.rows.series*b.width:], int(last[j])-s)
+			for i, at := range b.at {
+				if at >= from && at < to {
+					b.scatter(dz, d[e][i*b.rows.series*b.width:], at-from, int(last[i])-start[i])
 				}
 			}
 		}
-		b.rows.fill(s)
 		if err := b.prog.Run(); err != nil {
 			return fmt.Errorf("encoder's gradient: %w", err)
 		}
 		src, dst := b.prog.Gradients(0).Floats(), b.grads.Floats()
 		for _, r := range b.ranges {
-			if lo, hi := r[0], r[0]+r[1]; first {
+			if lo, hi := r[0], r[0]+r[1]; from == 0 {
 				copy(dst[lo:hi], src[lo:hi])
 			} else {
 				program.Add(dst[lo:hi], src[lo:hi])
 			}
 		}
-		first = false
 	}
 	return nil
 }
 
-// scatter adds the gradient of one window's features, [series, width], at its place in the chunk.
-func (b *backward) scatter(dz, d []float32, at int) {
-	for i := range b.rows.series {
-		program.Add(dz[(i*b.rows.chunk+at)*b.width:][:b.width], d[i*b.width:][:b.width])
+// sort finds the distinct chunks. The chunk of a sample is nearly always one of the last ones seen.
+func (b *backward) sort(start []int) {
+	b.starts = b.starts[:0]
+	for i, s := range start {
+		k := len(b.starts) - 1
+		for k >= 0 && b.starts[k] != s {
+			k--
+		}
+		if k < 0 {
+			k = len(b.starts)
+			b.starts = append(b.starts, s)
+		}
+		b.at[i] = k
 	}
 }
 
-// seen reports whether a chunk is that of an earlier sample. Samples of a rollout lie in few chunks, nearly always those of the samples just before.
-func seen(earlier []int, s int) bool {
-	for i := len(earlier) - 1; i >= 0; i-- {
-		if earlier[i] == s {
-			return true
-		}
+// scatter adds the gradient of one window's features, [series, width], at its place in chunk k.
+func (b *backward) scatter(dz, d []float32, k, window int) {
+	for i := range b.rows.series {
+		program.Add(dz[((k*b.rows.series+i)*b.rows.chunk+window)*b.width:][:b.width], d[i*b.width:][:b.width])
 	}
-	return false
 }
 
 func (b *backward) close() error { return b.prog.Close() }

@@ -10,7 +10,7 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-// bank keeps the features of windows, computed once for each chunk of consecutive ones and each version of the encoder. Environments at the same bar share them.
+// bank keeps the features of windows, computed once for each chunk of consecutive ones and each version of the encoder; where windows have nothing in common, a chunk is one window. Environments at the same bar share them.
 type bank struct {
 	rows *rows
 	prog *program.Program
@@ -42,7 +42,7 @@ const bankBytes = 64 << 20
 
 // newBank compiles the encoder. envs is the number of environments that will ask at the same time.
 func newBank(g *graphs, params *models.Params, eng engine.Compiler, threads, envs int) (*bank, error) {
-	r := newRows(g, threads)
+	r := newRows(g, 1, threads)
 	p, err := program.New(g.encode, params, program.Config{Engine: eng, Batch: r.padded, BatchSymbol: layer.Batch, Shards: r.shards})
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (k *bank) find(row int, now stamp) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.rows.fill(start)
+	k.rows.fill(0, start)
 	if err := k.prog.Run(); err != nil {
 		return nil, fmt.Errorf("encode rows: %w", err)
 	}
@@ -128,20 +128,21 @@ func (k *bank) copyTo(dst [][]float32, i int, p *page, row int) {
 
 func (k *bank) close() error { return k.prog.Close() }
 
-// rows copies consecutive rows of a table into an encoder's input [padded, L, F], series first.
+// rows copies chunks of consecutive rows of a table into an encoder's input [padded, L, F]: the series of the first chunk, then those of the next.
 type rows struct {
 	table *tensor.Tensor
 	x     *tensor.Tensor
-	// window is W, chunk the number of windows, series and features those of a row of the table; padded is series rounded up to whole shards.
+	// window is W, chunk the number of windows in L rows, series and features those of a row of the table; padded is the series of all chunks rounded up to whole shards.
 	window, chunk, series, features, padded, shards int
 }
 
-func newRows(g *graphs, threads int) *rows {
+// newRows returns the rows of n chunks.
+func newRows(g *graphs, n, threads int) *rows {
 	w := g.frame.window()
 	r := &rows{table: w.Table(), window: w.Len(), chunk: g.chunk}
 	r.series, r.features = g.frame.columns()
-	r.shards = shards(g.encode, r.series, threads, 1)
-	r.padded = (r.series + r.shards - 1) / r.shards * r.shards
+	r.shards = shards(g.encode, n*r.series, threads, 1)
+	r.padded = roundUp(n*r.series, r.shards)
 	return r
 }
 
@@ -157,10 +158,10 @@ func (r *rows) start(row int, aligned bool) (int, error) {
 	return min(row, last-r.chunk+1), nil
 }
 
-// fill copies the rows of the chunk that begins at start.
-func (r *rows) fill(start int) {
-	src, dst := r.table.Float32s(), r.x.Float32s()
+// fill copies the rows of the chunk that begins at start to place k.
+func (r *rows) fill(k, start int) {
 	length := r.chunk + r.window - 1
+	src, dst := r.table.Float32s(), r.x.Float32s()[k*r.series*length*r.features:]
 	from := (start - r.window + 1) * r.series * r.features
 	for i := range r.series {
 		for j := range length {

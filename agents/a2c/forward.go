@@ -13,22 +13,11 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-// shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs on one core.
-const shardFLOPs = 30e6
-
-// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic of a run as a multiple of a forward one.
-func shards(n *models.Network, batch, threads, cost int) int {
-	if threads < 2 || batch < 2 || float64(cost)*program.FLOPs(n.Model, map[string]int{layer.Batch: batch}) < shardFLOPs {
-		return 1
-	}
-	return min(threads, batch)
-}
-
 // forward computes log-probabilities and values for the batches of n environments.
 type forward struct {
 	n    int
 	prog *program.Program
-	// obs are the buffers of the fields; nil for windows whose features come from the bank.
+	// obs are the buffers of the fields; nil for windows of a table, whose features come from the bank.
 	obs    []*tensor.Tensor
 	mask   *tensor.Tensor
 	series int
@@ -41,8 +30,7 @@ type forward struct {
 // newForward compiles the acting network. bank may be nil.
 func newForward(g *graphs, params *models.Params, eng engine.Compiler, threads, n int, k *bank) (*forward, error) {
 	parts := shards(g.act, n, threads, 1)
-	padded := (n + parts - 1) / parts * parts
-	p, err := program.New(g.act, params, program.Config{Engine: eng, Batch: padded, BatchSymbol: layer.Batch, Shards: parts})
+	p, err := program.New(g.act, params, program.Config{Engine: eng, Batch: roundUp(n, parts), BatchSymbol: layer.Batch, Shards: parts})
 	if err != nil {
 		return nil, err
 	}

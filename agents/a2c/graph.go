@@ -44,9 +44,9 @@ type graphs struct {
 	// policy is complete: observations to actions, log-probabilities and value. values are its initial parameters.
 	policy *models.Network
 	values map[string]*tensor.Tensor
-	// act gives log-probabilities and value, train the loss: of observations or, where windows are shared, of the features of each window.
+	// act gives log-probabilities and value, train the loss: of observations or, where these have windows of a table, of the features of each window.
 	act, train *models.Network
-	// encode computes the features of chunk consecutive windows, and encodeGrad is the same with the features' cotangents as inputs; nil where windows are not shared.
+	// encode computes the features of chunk consecutive windows, and encodeGrad is the same with the features' cotangents as inputs; nil without windows of a table. chunk is 1 unless overlapping windows are encoded together.
 	encode, encodeGrad *models.Network
 	chunk              int
 	// features names the outputs of encode, width is that of each.
@@ -85,15 +85,15 @@ func newGraphs(c Config, f *frame, kinds []encoder.Kind, key rng.Key) (*graphs, 
 	if g.policy, g.values, err = p.Network(c.Options); err != nil {
 		return nil, err
 	}
-	if len(p.Masks()) > 0 {
-		return nil, errors.New("dropout: acting and learning must see the same policy, which dropout changes between the two; set it to 0")
+	if err := d.refuseDropout(); err != nil {
+		return nil, err
 	}
 	sharer, err := d.sharer()
 	if err != nil {
 		return nil, err
 	}
 	var features []int
-	if sharer != nil {
+	if f.window() != nil {
 		if err := d.addEncoder(g, sharer); err != nil {
 			return nil, err
 		}
@@ -103,6 +103,18 @@ func newGraphs(c Config, f *frame, kinds []encoder.Kind, key rng.Key) (*graphs, 
 		return nil, err
 	}
 	return g, d.addTrain(g, features)
+}
+
+// refuseDropout looks for dropout, which the graphs of acting do not have.
+func (d *design) refuseDropout() error {
+	g := layer.New("dropout", d.key, layer.Options{Training: true})
+	if _, _, err := d.heads(g, nil); err != nil {
+		return err
+	}
+	if masks := g.Masks(); len(masks) > 0 {
+		return fmt.Errorf("dropout of %g is asked for, but A2C is on-policy: the policy that learns must be the one that acted; set it to 0", masks[0].Ratio)
+	}
+	return nil
 }
 
 // newEncoder makes the encoder that the configuration names, or the default one of windows.
@@ -294,15 +306,17 @@ func (d *design) addTrain(g *graphs, features []int) error {
 func (d *design) addEncoder(g *graphs, s encoder.Sharer) error {
 	w := d.f.window()
 	_, features := d.f.columns()
-	// A rollout and the observation after it, or all windows there are.
-	g.chunk = min(d.c.RolloutSteps+1, w.Table().Shape()[0]-w.Len()+1)
+	if g.chunk = 1; s != nil {
+		// A rollout and the observation after it, or all windows there are.
+		g.chunk = min(d.c.RolloutSteps+1, w.Table().Shape()[0]-w.Len()+1)
+	}
 	g.features = d.featureNames()
 	for _, grad := range []bool{false, true} {
 		e := d.graph("encode")
 		rows := e.Observation(rowsInput, g.chunk+w.Len()-1, features)
 		var loss onnx.Value
 		for i, b := range d.branches(e) {
-			z, err := s.BuildShared(b.In("encoder"), rows, w.Len())
+			z, err := d.encode(b.In("encoder"), s, rows, w.Len())
 			if err != nil {
 				return fmt.Errorf("encoder: %w", err)
 			}
@@ -328,6 +342,18 @@ func (d *design) addEncoder(g *graphs, s encoder.Sharer) error {
 		}
 	}
 	return nil
+}
+
+// encode appends the encoder over rows [batch, L, F] and returns the features of their windows, [batch, chunk, D].
+func (d *design) encode(g *layer.Graph, s encoder.Sharer, rows onnx.Value, window int) (onnx.Value, error) {
+	if s != nil {
+		return s.BuildShared(g, rows, window)
+	}
+	z, err := d.encoder.Build(g, rows)
+	if err != nil {
+		return "", err
+	}
+	return g.Unsqueeze(z, 1), g.Err()
 }
 
 // over returns the network of a graph whose parameters are some of the policy's.

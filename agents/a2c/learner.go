@@ -11,9 +11,6 @@ import (
 	"onnxrl/agents"
 	"onnxrl/agents/rlmath"
 	"onnxrl/models"
-	"onnxrl/models/layer"
-	"onnxrl/models/program"
-	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/optim"
 )
 
@@ -22,8 +19,8 @@ type learner struct {
 	c      Config
 	g      *graphs
 	params *models.Params
-	train  *program.Program
-	// back is nil unless windows are shared and the encoder is trained; dz are then the gradients of the features, [samples, series, width] for each encoder.
+	train  *minibatches
+	// back is nil unless there are windows of a table and the encoder is trained; dz are then the gradients of the features, [samples, series, width] for each encoder.
 	back  *backward
 	dz    [][]float32
 	grads *models.Segment
@@ -45,36 +42,32 @@ type learner struct {
 }
 
 // newTraining compiles the learning program for a number of samples.
-func newTraining(g *graphs, params *models.Params, grads *models.Segment, s agents.Setup, samples int) (*program.Program, error) {
-	parts := shards(g.train, samples, s.Threads, 3)
-	wrt := append([]string{}, g.features...)
+func newTraining(g *graphs, params *models.Params, grads *models.Segment, s agents.Setup, samples int) (*minibatches, error) {
+	results := []string{logProbOutput, entropyOutput, agents.ValueOutput}
+	var wrt []string
+	if g.encodeGrad != nil && trainable(g.encodeGrad) {
+		for _, name := range g.features {
+			wrt, results = append(wrt, name), append(results, "grad/"+name)
+		}
+	}
 	for _, p := range g.train.Specs {
 		if p.Role == models.Trainable {
 			wrt = append(wrt, p.Name)
 		}
 	}
-	return program.New(g.train, params, program.Config{
-		Engine: s.Engine, Batch: (samples + parts - 1) / parts * parts, BatchSymbol: layer.Batch, Shards: parts, Gradients: []*models.Segment{grads},
-		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}, Wrt: wrt}},
-	})
+	return newMinibatches(g.train, params, grads, s.Engine, s.Threads, samples, wrt, results)
 }
 
 // init makes the learner, which its recorder already knows.
-func (l *learner) init(c Config, g *graphs, params *models.Params, train *program.Program, back *backward, grads *models.Segment, rec *recorder) error {
-	in := func(name string) []float32 { return train.Input(name).Float32s() }
-	out := func(name string) []float32 { return train.Output(name).Float32s() }
+func (l *learner) init(c Config, g *graphs, params *models.Params, train *minibatches, back *backward, grads *models.Segment, rec *recorder) error {
+	in := func(name string) []float32 { return train.in[name].Float32s() }
+	out := func(name string) []float32 { return train.out[name].Float32s() }
 	samples := len(rec.reward)
 	*l = learner{
 		c: c, g: g, params: params, train: train, back: back, grads: grads, rec: rec,
 		policyWeight: in(policyWeight), valueWeight: in(valueWeight), entropyWeight: in(entropyWeight), returns: in(returnsInput),
 		logProb: out(logProbOutput), entropy: out(entropyOutput), value: out(agents.ValueOutput),
 		nextValue: make([]float64, samples), advantage: make([]float64, samples), target: make([]float64, samples), metrics: agents.Metrics{},
-	}
-	if t := train.Input(agents.MaskInput); t != nil {
-		// Rows that only fill up a shard have every action, and weights of 0.
-		for i := range t.Bools() {
-			t.Bools()[i] = true
-		}
 	}
 	if back != nil {
 		for _, name := range g.features {
@@ -87,7 +80,7 @@ func (l *learner) init(c Config, g *graphs, params *models.Params, train *progra
 // newOptimizer gives every parameter that the loss depends on the learning rate of its owner.
 func (l *learner) newOptimizer() error {
 	seg := l.params.Segment(models.Trainable)
-	unreached := l.train.Unreached()
+	unreached := l.train.prog.Unreached()
 	if l.back != nil {
 		unreached = append(slices.Clone(unreached), l.back.prog.Unreached()...)
 	}
@@ -120,7 +113,7 @@ func (l *learner) newOptimizer() error {
 		l.groups = append(l.groups, groups...)
 	}
 	var err error
-	l.opt, err = optim.New(l.c.Optimizer, optim.WithCrew(l.train.Crew()))
+	l.opt, err = optim.New(l.c.Optimizer, optim.WithCrew(l.train.prog.Crew()))
 	return err
 }
 
@@ -186,7 +179,7 @@ func (l *learner) targets() {
 
 // gradient runs the programs.
 func (l *learner) gradient() error {
-	if err := l.train.Run(); err != nil {
+	if err := l.train.run(); err != nil {
 		return err
 	}
 	if l.back == nil {

@@ -7,7 +7,6 @@ import (
 	"onnxrl/agents"
 	"onnxrl/envs"
 	"onnxrl/envs/vector"
-	"onnxrl/models/program"
 	"onnxrl/runtime/tensor"
 )
 
@@ -26,7 +25,7 @@ type recorder struct {
 	mask, actions []*tensor.Tensor
 	// f evaluates observations after which nothing is decided any more.
 	f *forward
-	// Where windows are shared, z are the program's inputs of features; sample i is the window that ends with row last[i], in the chunk that begins at start[i].
+	// Where there are windows of a table, z are the program's inputs of features; sample i is the window that ends with row last[i], in the chunk that begins at start[i].
 	bank  *bank
 	z     [][]float32
 	last  []int64
@@ -39,7 +38,7 @@ type recorder struct {
 	bootstrap []float64
 }
 
-func newRecorder(g *graphs, c Config, n int, train *program.Program, f *forward, k *bank, l *learner) *recorder {
+func newRecorder(g *graphs, c Config, n int, train *minibatches, f *forward, k *bank, l *learner) *recorder {
 	samples := c.RolloutSteps * n
 	floats := func() []float64 { return make([]float64, samples) }
 	r := &recorder{
@@ -48,7 +47,7 @@ func newRecorder(g *graphs, c Config, n int, train *program.Program, f *forward,
 	}
 	for t := range r.rounds {
 		part := func(name string) *tensor.Tensor {
-			if in := train.Input(name); in != nil {
+			if in := train.in[name]; in != nil {
 				return in.Rows(t*n, (t+1)*n)
 			}
 			return nil
@@ -62,7 +61,7 @@ func newRecorder(g *graphs, c Config, n int, train *program.Program, f *forward,
 	if k != nil {
 		r.last, r.start = make([]int64, samples), make([]int, samples)
 		for _, name := range g.features {
-			r.z = append(r.z, train.Input(name).Float32s())
+			r.z = append(r.z, train.in[name].Float32s())
 		}
 	}
 	return r

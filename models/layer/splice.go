@@ -47,6 +47,9 @@ func (g *Graph) splice(m *onnx.Model, input, output, x onnx.Value, o models.Opti
 	scope := strings.Join(g.path, "/")
 	if g.reuse {
 		scope = string(g.s.b.Fresh(scope + "/again"))
+	} else if strings.HasPrefix(string(x), scope+"/") {
+		// Values of this scope may be called as the model's are.
+		scope = string(g.s.b.Fresh(scope + "/spliced"))
 	}
 	specs := map[onnx.Value]models.Spec{}
 	for _, s := range net.Specs {

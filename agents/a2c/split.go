@@ -1,0 +1,128 @@
+package a2c
+
+import (
+	"math"
+	"slices"
+
+	"onnxrl/models"
+	"onnxrl/models/layer"
+	"onnxrl/models/program"
+	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/tensor"
+)
+
+// How work is split; variables so that tests can split small work.
+var (
+	// shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs on one core.
+	shardFLOPs = 30e6
+	// runFLOPs is the forward arithmetic that one core is given at a time while learning. More, and what the gradient needs again has left the cache: windows of TimeCNN cost 3.5 ms of one core's time each in runs of 1 to 4, and 5 ms in runs of 48.
+	runFLOPs = 6e8
+)
+
+// arithmetic is the forward arithmetic of a network on a batch.
+func arithmetic(n *models.Network, batch int) float64 {
+	return program.FLOPs(n.Model, map[string]int{layer.Batch: batch})
+}
+
+// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic of a run as a multiple of a forward one.
+func shards(n *models.Network, batch, threads int, cost float64) int {
+	if threads < 2 || batch < 2 || cost*arithmetic(n, batch) < shardFLOPs {
+		return 1
+	}
+	return min(threads, batch)
+}
+
+// roundUp returns the smallest multiple of k that is not below n.
+func roundUp(n, k int) int { return (n + k - 1) / k * k }
+
+// runs returns into how many runs, of how many units each, work on so many units is cut; unit is the arithmetic of one.
+func runs(units, shards int, unit float64) (n, size int) {
+	n = min(max(1, int(math.Ceil(float64(units)*unit/(float64(shards)*runFLOPs)))), units)
+	size = (units + n - 1) / n
+	return (units + size - 1) / size, size
+}
+
+// minibatches runs a learning program over all samples, a part at a time, and adds up the gradients. That is exact: the loss is a sum over samples.
+type minibatches struct {
+	prog    *program.Program
+	n, size int
+	// in and out are the rows of all samples, by name; those of the program itself when there is one run.
+	in, out map[string]*tensor.Tensor
+	// fill and drain pair the rows of all samples with the program's, in the order of names.
+	fill, drain [][2]*tensor.Tensor
+	grads       *models.Segment
+}
+
+// newMinibatches compiles a network for a number of samples. wrt are the names to differentiate with respect to, results those of the outputs that are wanted; grads receives the gradient.
+func newMinibatches(net *models.Network, params *models.Params, grads *models.Segment, eng engine.Compiler, threads, samples int, wrt, results []string) (*minibatches, error) {
+	parts := shards(net, samples, threads, 3)
+	m := &minibatches{in: map[string]*tensor.Tensor{}, out: map[string]*tensor.Tensor{}, grads: grads}
+	m.n, m.size = runs(samples, parts, arithmetic(net, samples)/float64(samples))
+	m.size = roundUp(m.size, parts)
+	c := program.Config{
+		Engine: eng, Batch: m.size, BatchSymbol: layer.Batch, Shards: parts,
+		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}, Wrt: wrt}},
+	}
+	if m.n == 1 {
+		c.Gradients = []*models.Segment{grads}
+	}
+	var err error
+	if m.prog, err = program.New(net, params, c); err != nil {
+		return nil, err
+	}
+	whole := func(t *tensor.Tensor) *tensor.Tensor {
+		if m.n == 1 {
+			return t
+		}
+		shape := slices.Clone(t.Shape())
+		shape[0] *= m.n
+		return tensor.New(t.DType(), shape...)
+	}
+	for _, name := range m.prog.Inputs() {
+		t := m.prog.Input(name)
+		m.in[name] = whole(t)
+		m.fill = append(m.fill, [2]*tensor.Tensor{m.in[name], t})
+		if t.DType() == tensor.Bool {
+			// Rows that only fill up the last run have every action, and weights of 0.
+			for i := range m.in[name].Bools() {
+				m.in[name].Bools()[i] = true
+			}
+		}
+	}
+	for _, name := range results {
+		t := m.prog.Output(name)
+		m.out[name] = whole(t)
+		m.drain = append(m.drain, [2]*tensor.Tensor{m.out[name], t})
+	}
+	return m, nil
+}
+
+// run computes results and gradients of all samples.
+func (m *minibatches) run() error {
+	if m.n == 1 {
+		return m.prog.Run()
+	}
+	for k := range m.n {
+		for _, p := range m.fill {
+			b := p[1].Bytes()
+			copy(b, p[0].Bytes()[k*len(b):])
+		}
+		if err := m.prog.Run(); err != nil {
+			return err
+		}
+		for _, p := range m.drain {
+			b := p[1].Bytes()
+			copy(p[0].Bytes()[k*len(b):], b)
+		}
+		src := m.prog.Gradients(0).Floats()
+		if k == 0 {
+			copy(m.grads.Floats(), src)
+		} else {
+			program.Add(m.grads.Floats(), src)
+		}
+	}
+	return nil
+}
+
+func (m *minibatches) close() error { return m.prog.Close() }
