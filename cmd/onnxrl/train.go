@@ -15,6 +15,10 @@ type trainFlags struct {
 	out, resume string
 	seeds       string
 	parallel    int
+	init        string
+	partial     bool
+	initMap     []string
+	store       storeFlag
 }
 
 func (a *app) trainCommand() *cobra.Command {
@@ -32,6 +36,7 @@ With --seeds, or seeds in the configuration, each seed has a complete run direct
 train.threads are those of one run; 0 divides the processors among the runs that --parallel lets go on at once.`,
 		Example: `  onnxrl train qtmrl --set train.total_env_steps=200000 --out runs/first
   onnxrl train qtmrl --seeds 42,43,44 --parallel 2
+  onnxrl train config.yaml --init runs/encoder.onnx --init-map =encoder. --partial
   onnxrl train --resume runs/first`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.train(cmd, args, &f) },
@@ -42,6 +47,10 @@ train.threads are those of one run; 0 divides the processors among the runs that
 	fl.StringVar(&f.resume, "resume", "", "continue the run, or all unfinished runs, in this directory")
 	fl.StringVar(&f.seeds, "seeds", "", "one run for each of these seeds, for instance 42,43,44")
 	fl.IntVar(&f.parallel, "parallel", 1, "runs that go on at once")
+	fl.StringVar(&f.init, "init", "", "begin with the parameters of this run, checkpoint, artefact or ONNX file, by name and shape")
+	fl.BoolVar(&f.partial, "partial", false, "with --init, leave parameters that it does not have as they are drawn")
+	fl.StringArrayVar(&f.initMap, "init-map", nil, "with --init, names that begin with FROM there begin with TO here: FROM=TO")
+	f.store.add(cmd)
 	return cmd
 }
 
@@ -83,6 +92,10 @@ func (f *trainFlags) check(args []string) error {
 		return errors.New("--resume continues in its run directory; leave --out out")
 	case f.resume != "" && f.seeds != "":
 		return errors.New("--resume continues the seeds of its run directory; leave --seeds out")
+	case f.resume != "" && f.init != "":
+		return errors.New("--init is where a run begins; it cannot be given to one that is resumed")
+	case f.init == "" && (f.partial || len(f.initMap) > 0):
+		return errors.New("--partial and --init-map belong to --init")
 	case f.parallel < 1:
 		return fmt.Errorf("--parallel %d: expected at least 1", f.parallel)
 	}

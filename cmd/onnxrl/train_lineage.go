@@ -11,11 +11,14 @@ import (
 
 // lineage is how a run came to be; the JSON keys are stable.
 type lineage struct {
-	Command string   `json:"command"`
-	Seeds   []uint64 `json:"seeds"`
+	Command string `json:"command"`
+	// Name is what artefacts are called.
+	Name  string   `json:"name"`
+	Seeds []uint64 `json:"seeds"`
 	// ConfigSHA256 is of the effective document, Config its text.
 	ConfigSHA256 string            `json:"config_sha256"`
 	Sources      map[string]string `json:"sources"`
+	Init         *initRecord       `json:"init,omitempty"`
 	Engine       string            `json:"engine"`
 	Threads      int               `json:"threads"`
 	Platform     string            `json:"platform"`
@@ -31,6 +34,8 @@ type programVersion struct {
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
 }
+
+func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
 func thisProgram() programVersion {
 	v := programVersion{Version: version(), Go: runtime.Version()}
@@ -58,11 +63,14 @@ func (p *trainPlan) lineage(cfg experiment.Config) (lineage, error) {
 		return lineage{}, err
 	}
 	l := lineage{
-		Command: "train", Seeds: cfg.Seeds, ConfigSHA256: digest, Sources: p.sources, Engine: p.engine.Name(), Threads: cfg.Train.Threads,
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, Program: thisProgram(), Config: string(text),
+		Command: "train", Name: p.name, Seeds: cfg.Seeds, ConfigSHA256: digest, Sources: p.sources, Engine: p.engine.Name(), Threads: cfg.Train.Threads,
+		Platform: platform(), Program: thisProgram(), Config: string(text),
 	}
 	if len(l.Seeds) == 0 {
 		l.Seeds = []uint64{cfg.Seed}
+	}
+	if p.init != nil {
+		l.Init = p.init.record()
 	}
 	return l, nil
 }

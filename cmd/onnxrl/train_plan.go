@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,7 +16,6 @@ import (
 	"onnxrl/cmd/internal/experiment"
 	"onnxrl/configs"
 	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
 	"onnxrl/runtime/engine"
 )
 
@@ -30,12 +30,15 @@ type trainPlan struct {
 	maker   agents.Maker
 	engine  engine.Compiler
 	sources map[string]string
-	// dir is the run's directory, or the one that the directories of the seeds are in. Without one, name is what the first free one in runs/ is called by, and claimed says that this process has made it.
+	// dir is the run's directory, or the one that the directories of the seeds are in. name is that of the document: artefacts are called by it, and without a directory so is the first free one in runs/; claimed says that this process has made that.
 	dir      string
 	name     string
 	claimed  bool
 	resume   bool
 	parallel int
+	// init is where parameters begin; nil draws them. publishes keeps the best policies as artefacts.
+	init      *initial
+	publishes bool
 
 	// known says that the directory of several seeds describes them. It is guarded by mu while runs go on.
 	mu    sync.Mutex
@@ -44,7 +47,7 @@ type trainPlan struct {
 
 // openPlan reads the document and opens what it names. Nothing is written. Close the plan after use.
 func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trainPlan, err error) {
-	p := &trainPlan{dir: f.out, resume: f.resume != "", parallel: f.parallel}
+	p := &trainPlan{dir: f.out, resume: f.resume != "", parallel: f.parallel, publishes: true}
 	if p.resume {
 		p.dir, path = f.resume, filepath.Join(f.resume, configFile)
 		if err := refuseRun(p.dir, true, "--out"); err != nil {
@@ -85,15 +88,48 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 		return nil, err
 	}
 	p.name = experimentName(path)
-	return p, nil
+	return p, p.openInit(ctx, f, a.err)
+}
+
+// openInit opens what runs begin with. When they are resumed the lineage says what they are called and what those seeds begin with that are yet to be begun. What may make the results differ from those of runs that never stopped is told to out.
+func (p *trainPlan) openInit(ctx context.Context, f *trainFlags, out io.Writer) (err error) {
+	var record initRecord
+	if f.init != "" {
+		if record, err = f.initOf(); err != nil {
+			return err
+		}
+	}
+	if p.resume {
+		var l lineage
+		if err := readJSON(filepath.Join(p.dir, lineageFile), &l); err != nil {
+			return fmt.Errorf("resume %s: %w", p.dir, err)
+		}
+		p.name = l.Name
+		if l.Init != nil && p.group() {
+			record = *l.Init
+		}
+		for _, c := range [][3]string{{"engine", l.Engine, p.engine.Name()}, {"platform", l.Platform, platform()}, {"program", l.Program.Version, version()}} {
+			if c[1] != c[2] {
+				fmt.Fprintf(out, "onnxrl: warning: the run was started with %s %s and goes on with %s: results may differ in the last bits\n", c[0], c[1], c[2])
+			}
+		}
+	}
+	if record.Ref != "" {
+		p.init, err = openInitial(ctx, record, f.store.path())
+	}
+	return err
 }
 
 // Close frees what the plan has opened.
 func (p *trainPlan) Close() error {
-	if p.factory == nil {
-		return nil
+	var errs []error
+	if p.init != nil {
+		errs = append(errs, p.init.source.Close())
 	}
-	return p.factory.Close()
+	if p.factory != nil {
+		errs = append(errs, p.factory.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // group reports whether the plan has a directory for each seed.
@@ -170,26 +206,6 @@ func docPath(doc *configs.Document, key string) (string, bool) {
 		return "", false
 	}
 	return path, true
-}
-
-// experimentSources returns the digests of what the runs are made from, beside the document.
-func (a *app) experimentSources(doc *configs.Document, f envs.Factory) (map[string]string, error) {
-	out := map[string]string{}
-	if o, ok := f.(trading.Opened); ok {
-		for k, v := range o.Data().Digests {
-			out[k] = v
-		}
-	}
-	if path, ok := docPath(doc, "agent.encoder.path"); ok {
-		files, err := modelFiles(path)
-		if err != nil {
-			return nil, fmt.Errorf("agent.encoder.path: %w", err)
-		}
-		if out["encoder_sha256"], err = a.digest(files); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
 }
 
 // experimentName is the name of a document without folder and ending.

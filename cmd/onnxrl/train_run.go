@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,10 +15,12 @@ import (
 	"onnxrl/agents/train"
 	"onnxrl/cmd/internal/assess"
 	"onnxrl/cmd/internal/experiment"
+	"onnxrl/cmd/internal/publish"
 	"onnxrl/configs"
 	"onnxrl/models/checkpoint"
 	"onnxrl/models/encoder/kinds"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
 )
 
 // finishedFile is the summary of a finished run. It is written when everything else is, and a run that has it is not continued.
@@ -50,7 +53,18 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 	if err != nil {
 		return s, err
 	}
+	if p.publishes {
+		var pub *publish.Publisher
+		if pub, err = r.publisher(hooks.Log); err != nil {
+			return s, err
+		}
+		defer func() { err = errors.Join(err, pub.Close()) }()
+		hooks.Publish = pub
+	}
 	setup := agents.Setup{Engine: p.engine, Encoders: kinds.All(), Log: hooks.Log, Key: rng.New(seed)}
+	if p.init != nil {
+		setup.Init = func(values map[string]*tensor.Tensor) error { return p.init.apply(bar.Lines(a.err), values) }
+	}
 	if r.tr, err = train.New(ctx, p.factory, p.maker, setup, r.cfg.Train, hooks); err != nil {
 		return s, err
 	}
@@ -154,6 +168,17 @@ func (r *trainRun) hooks(a *app) (train.Hooks, error) {
 		h.Evaluate = judge
 	}
 	return h, nil
+}
+
+// publisher keeps the run's policies beside it.
+func (r *trainRun) publisher(log *slog.Logger) (*publish.Publisher, error) {
+	sources := maps.Clone(r.plan.sources)
+	if r.plan.init != nil {
+		sources["init"] = r.plan.init.Source
+	}
+	return publish.New(publish.Options{
+		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.engine, Dir: r.path, Name: r.plan.name, Sources: sources, Program: "onnxrl " + version(), Now: time.Now, Log: log,
+	})
 }
 
 // save publishes a checkpoint. The first one makes the directory a run: whatever fails before leaves nothing that would have to be continued.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +14,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"onnxrl/agents/train"
+	"onnxrl/cmd/internal/publish"
 )
 
 // values are metrics by name. In JSON, those that are not finite are null.
@@ -57,7 +59,8 @@ type runSummary struct {
 	BestEnvSteps int64  `json:"best_env_steps,omitempty"`
 	Validation   values `json:"validation,omitempty"`
 	Last         values `json:"validation_last,omitempty"`
-	Published    string `json:"published,omitempty"`
+	// Published is the reference of the best policy in the artefact store of the run directory.
+	Published string `json:"published,omitempty"`
 	Engine       string `json:"engine"`
 	Threads      int    `json:"threads"`
 	// Seconds and StepsPerSec are of the last process that worked on the run.
@@ -157,7 +160,7 @@ func (s *trainSummary) table(out io.Writer) error {
 	}
 	for _, r := range s.Runs {
 		if r.Published != "" {
-			fmt.Fprintf(out, "published %s\n", r.Published)
+			fmt.Fprintf(out, "published %s//%s\n", filepath.Join(r.Dir, publish.StoreDir), r.Published)
 		}
 	}
 	_, err := fmt.Fprintf(out, "run directory %s\n", s.Dir)

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"onnxrl/configs"
+	"onnxrl/envs"
+	"onnxrl/envs/market/trading"
+	"onnxrl/runtime/tensor"
+)
+
+// experimentSources returns the digests of what the runs are made from, beside the document.
+func (a *app) experimentSources(doc *configs.Document, f envs.Factory) (map[string]string, error) {
+	out := map[string]string{}
+	if o, ok := f.(trading.Opened); ok {
+		maps.Copy(out, o.Data().Digests)
+		if out["data_sha256"] == "" {
+			out["data_sha256"] = marketDigest(o.Data())
+		}
+	}
+	if path, ok := docPath(doc, "agent.encoder.path"); ok {
+		files, err := modelFiles(path)
+		if err != nil {
+			return nil, fmt.Errorf("agent.encoder.path: %w", err)
+		}
+		if out["encoder_sha256"], err = a.digest(files); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// marketDigest identifies everything that a policy can see or be paid by: names, dates, features, prices, what can be traded, and the splits.
+func marketDigest(d *trading.Data) string {
+	h, m := sha256.New(), d.Market
+	fmt.Fprintf(h, "%q %q\n", m.Assets, m.Features)
+	for _, name := range slices.Sorted(maps.Keys(d.Splits)) {
+		fmt.Fprintf(h, "%q %v\n", name, d.Splits[name])
+	}
+	for _, t := range m.Dates {
+		fmt.Fprintln(h, t.Unix())
+	}
+	h.Write(tensor.Of(m.X, len(m.X)).Bytes())
+	// Writing to a hash gives no error.
+	_ = binary.Write(h, binary.LittleEndian, m.Open)
+	_ = binary.Write(h, binary.LittleEndian, m.Close)
+	_ = binary.Write(h, binary.LittleEndian, m.Tradable)
+	return hex.EncodeToString(h.Sum(nil))
+}
