@@ -16,7 +16,10 @@ def feed(session, batch):
     out = {}
     for i in session.get_inputs():
         shape = [d if isinstance(d, int) else batch for d in i.shape]
-        out[i.name] = rng.integers(0, 2, shape).astype(np.int64) if "int64" in i.type else rng.standard_normal(shape).astype(np.float32)
+        if "bool" in i.type:  # An action mask: at least one action must be left.
+            out[i.name] = np.ones(shape, bool)
+        else:
+            out[i.name] = rng.integers(0, 2, shape).astype(np.int64) if "int64" in i.type else rng.standard_normal(shape).astype(np.float32)
     return out
 
 

@@ -9,7 +9,7 @@
 //
 // # The proof
 //
-// Parity is proved on recorded observations: half of the rows are spread over the validation split under random actions, half are what the policy itself meets in several stretches of it. A policy that is undecided between actions is published all the same, with the number of such choices in its metadata and
+// Parity is proved on recorded observations: half of the rows are spread over the validation split, or the training split where there is no other, under random actions; half are what the policy itself meets in several stretches of it. A policy that is undecided between actions is published all the same, with the number of such choices in its metadata and
 // a warning in the log: a run must not end because it has not learnt yet. Any other difference is an error.
 //
 // # Reading one back

@@ -97,7 +97,12 @@ func newPublisher(o Options) (_ *Publisher, err error) {
 	if p.market, err = newMarket(o.Factory); err != nil {
 		return nil, err
 	}
-	p.env, err = o.Factory.New(envs.Valid, 0)
+	// Data may have no range to validate on.
+	for _, split := range []envs.Split{envs.Valid, envs.Train} {
+		if p.env, err = o.Factory.New(split, 0); err == nil {
+			break
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

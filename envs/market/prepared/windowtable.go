@@ -1,6 +1,7 @@
 package prepared
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -56,8 +57,11 @@ func (s *Set) WriteWindows(w io.Writer, o WindowOptions) (rows int, err error) {
 		{Name: VolatilityColumn, Type: arrow.PrimitiveTypes.Float32}, {Name: ReturnColumn, Type: arrow.PrimitiveTypes.Float32},
 	}, nil)
 	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithDictionaryFor(symbolColumn, true), parquet.WithCreatedBy("onnxrl"))
-	// The writer is closed through an io.Writer without Close, so that the caller's file stays open.
-	file, err := pqarrow.NewFileWriter(schema, struct{ io.Writer }{w}, props, pqarrow.NewArrowWriterProperties())
+	sink := &sticky{w: w}
+	file, err := pqarrow.NewFileWriter(schema, sink, props, pqarrow.NewArrowWriterProperties())
+	if err == nil {
+		err = sink.err
+	}
 	if err != nil {
 		return 0, fmt.Errorf("windows: %w", err)
 	}
@@ -66,7 +70,7 @@ func (s *Set) WriteWindows(w io.Writer, o WindowOptions) (rows int, err error) {
 	flush := func() error {
 		rec := b.NewRecord()
 		defer rec.Release()
-		return file.Write(rec)
+		return errors.Join(file.Write(rec), sink.err)
 	}
 	for t := max(lo, m.W-1); t+o.Horizon < hi; t += o.Stride {
 		for n := range m.N {
@@ -97,13 +101,26 @@ func (s *Set) WriteWindows(w io.Writer, o WindowOptions) (rows int, err error) {
 	if rows%windowGroup > 0 {
 		err = flush()
 	}
-	if cerr := file.Close(); err == nil {
-		err = cerr
+	if err == nil {
+		err = errors.Join(file.Close(), sink.err)
 	}
 	if err != nil {
 		return rows, fmt.Errorf("windows: %w", err)
 	}
 	return rows, nil
+}
+
+// sticky keeps the first error of a writer and takes whatever comes after it: the Parquet writer panics when its first bytes cannot be written. It has no Close, so that the caller's file stays open.
+type sticky struct {
+	w   io.Writer
+	err error
+}
+
+func (s *sticky) Write(b []byte) (int, error) {
+	if s.err == nil {
+		_, s.err = s.w.Write(b)
+	}
+	return len(b), nil
 }
 
 // whole reports whether all features of the W bars up to t are defined.
