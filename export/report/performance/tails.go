@@ -44,13 +44,10 @@ func NormalValueAtRisk(r []float64, cutoff float64) float64 {
 	return mean(Present(r)) + distuv.UnitNormal.Quantile(cutoff)*Volatility(r)
 }
 
-// NormalConditionalValueAtRisk is the mean of returns below the normal value at risk (QuantStats), and that value itself where none is.
+// NormalConditionalValueAtRisk is the mean of such a normal distribution below its value at risk, μ − σ·φ(z)/cutoff with z the quantile (QuantStats since 0.0.83; before, it was the mean of returns below the normal value at risk).
 func NormalConditionalValueAtRisk(r []float64, cutoff float64) float64 {
-	limit := NormalValueAtRisk(r, cutoff)
-	if m := meanWhere(r, func(x float64) bool { return x < limit }); !math.IsNaN(m) {
-		return m
-	}
-	return limit
+	z := distuv.UnitNormal.Quantile(cutoff)
+	return mean(Present(r)) - Volatility(r)*distuv.UnitNormal.Prob(z)/cutoff
 }
 
 // TailRatio is the size of the 95% quantile over that of the 5% quantile.
