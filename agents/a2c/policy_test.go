@@ -1,0 +1,198 @@
+package a2c
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"onnxrl/agents"
+	"onnxrl/envs"
+	"onnxrl/envs/market/trading"
+	"onnxrl/envs/vector"
+	"onnxrl/models/encoder/kinds"
+	"onnxrl/runtime/gradcheck"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+func nan() float64 { return math.NaN() }
+
+// TestPolicyIsTheActor runs the complete network, with its parameters baked in, on what the environments show, and compares it with the greedy actor, for batches of several sizes.
+func TestPolicyIsTheActor(t *testing.T) {
+	n := 0
+	for _, e := range engines(t) {
+		for _, rows := range []int{1, 3} {
+			for what, world := range map[string]vector.Env{
+				"corridor": corridors(t, rows), "flat": toys(t, rows, flatToy()), "windows": toys(t, rows, windowToy(t)),
+				"market": markets(t, market(70, 3, 4, false), rows, func(c *trading.Config) { c.Window = 6 }),
+			} {
+				c := small(t, nil)
+				if what == "corridor" || what == "flat" {
+					c = quick()
+				}
+				c.RolloutSteps = 5
+				a := agent(t, c, world, e, 1)
+				r := newTrainingRun(t, a, world)
+				for range 2 {
+					if _, err := r.update(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				net, params := a.Learner().Policy()
+				m, err := net.Bake(params.View)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := world.Batch()
+				in := map[string]*tensor.Tensor{agents.MaskInput: b.Mask}
+				for i, f := range world.Spec().Observation {
+					x := tensor.New(tensor.Float32, append([]int{rows}, f.Space.Shape()...)...)
+					if err := b.Gather(i, x); err != nil {
+						t.Fatal(err)
+					}
+					in[f.Name] = x
+				}
+				out, err := gradcheck.Run(t.Context(), e, m, in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				x := actorOf(t, a, agents.Greedy, rows).(*actor)
+				d, err := x.Act(t.Context(), rng.New(1), b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				action := out[agents.ActionOutput]
+				if n++; !slices.Equal(action.Shape(), d.Actions.Shape()) || !slices.Equal(action.Int64s(), d.Actions.Int64s()) {
+					t.Errorf("%s, %s: actions %v %v, the actor's are %v", e.Name(), what, action, action.Int64s(), d.Actions.Int64s())
+				}
+				value := out[agents.ValueOutput]
+				if n++; !slices.Equal(value.Shape(), []int{rows}) || apart(value.Float32s(), d.Value) > 1e-5 {
+					t.Errorf("%s, %s: values %v, the actor's are %v", e.Name(), what, value.Float32s(), d.Value)
+				}
+				if n++; apart(out[agents.LogProbsOutput].Float32s(), x.f.logProbs) > 1e-5 {
+					t.Errorf("%s, %s: log-probabilities differ", e.Name(), what)
+				}
+				sum := 0.0
+				at, k := 0, 0
+				for _, size := range a.graphs.frame.heads {
+					sum += float64(out[agents.LogProbsOutput].Float32s()[at+int(d.Actions.Int64s()[k])])
+					at, k = at+size, k+1
+				}
+				if n++; math.Abs(sum-float64(d.LogProb[0])) > 1e-4 {
+					t.Errorf("%s, %s: the decision's log-probability is %g, the sum over the heads %g", e.Name(), what, d.LogProb[0], sum)
+				}
+			}
+		}
+	}
+	if n < 32 {
+		t.Errorf("%d comparisons", n)
+	}
+}
+
+// TestFirstParameters checks that Init sees every parameter once, and that it is what acts.
+func TestFirstParameters(t *testing.T) {
+	m, err := NewMaker(quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := corridors(t, 1)
+	calls := 0
+	a, err := m.New(t.Context(), agents.Setup{Spec: v.Spec(), Envs: 1, Engine: fastest(t), Encoders: kinds.All(), Key: rng.New(1), Init: func(values map[string]*tensor.Tensor) error {
+		calls++
+		for name, want := range map[string][]int{
+			"hidden.fc0.weight": {32, 1}, "hidden.fc0.bias": {32}, "actor.logits.weight": {2, 32}, "actor.logits.bias": {2}, "critic.value.weight": {1, 32}, "critic.value.bias": {1},
+		} {
+			if x := values[name]; x == nil || !slices.Equal(x.Shape(), want) {
+				t.Errorf("%s is %v of %v", name, x, slices.Sorted(maps.Keys(values)))
+			}
+		}
+		if len(values) != 6 {
+			t.Errorf("%d parameters", len(values))
+		}
+		clear(values["critic.value.weight"].Float32s())
+		values["critic.value.bias"].Float32s()[0] = 42
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, a)
+	d, err := actorOf(t, a.(*Agent), agents.Explore, 1).Act(t.Context(), rng.New(1), v.Batch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls != 1 || d.Value[0] != 42 {
+		t.Errorf("%d calls, value %g", calls, d.Value[0])
+	}
+	// A new policy is nearly uniform.
+	if p := math.Exp(float64(d.LogProb[0])); math.Abs(p-0.5) > 0.05 && p < 0.99 {
+		t.Errorf("probability %g", p)
+	}
+}
+
+// TestSequences takes windows of one series, [W,F], beside vectors, with and without a table.
+func TestSequences(t *testing.T) {
+	s := flatToy()
+	table := tensor.New(tensor.Float32, 60, 4)
+	rng.New(6).Stream().FillNormal32(table.Float32s(), 0, 1)
+	w, err := envs.NewWindow(table, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Observation = append(envs.Dict{{Name: "w", Space: envs.Unbounded(6, 4), Window: w}}, s.Observation...)
+	plain := flatToy()
+	plain.Observation = append(envs.Dict{{Name: "w", Space: envs.Unbounded(6, 4)}}, plain.Observation...)
+	for _, e := range engines(t) {
+		on, off := small(t, nil), small(t, nil)
+		on.ShareWindows, off.ShareWindows = On, Off
+		a, b := learn(t, on, toys(t, 3, s), e, 2, 4), learn(t, off, toys(t, 3, s), e, 2, 4)
+		if d := apart(a.params, b.params); d > 1e-5 {
+			t.Errorf("%s: parameters are apart by %g", e.Name(), d)
+		}
+		c := learn(t, small(t, nil), toys(t, 3, plain), e, 1, 4)
+		if len(c.params) != len(a.params) || apart(c.params, a.params) == 0 {
+			t.Errorf("%s: %d parameters without a table, %d with one", e.Name(), len(c.params), len(a.params))
+		}
+	}
+	// Windows of assets without a table.
+	assets := windowToy(t)
+	assets.Observation[0].Window = nil
+	d := learn(t, small(t, nil), toys(t, 2, assets), fastest(t), 1, 2)
+	if len(d.actions) != 2*10*2*3 {
+		t.Errorf("%d actions", len(d.actions))
+	}
+}
+
+// TestNothingIsAllocated trains in steady state.
+func TestNothingIsAllocated(t *testing.T) {
+	n := 0
+	for _, e := range engines(t) {
+		for _, share := range []string{On, Off} {
+			c := small(t, nil)
+			c.ShareWindows = share
+			v := markets(t, market(70, 3, 4, false), 2, func(c *trading.Config) { c.Window = 6 })
+			r := newTrainingRun(t, agent(t, c, v, e, 1), v)
+			update := func() {
+				if _, err := r.update(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 15 {
+				update()
+			}
+			// The portable engine keeps buffers in pools, which the garbage collector empties now and then.
+			limit := 0.0
+			if e.Name() == "portable" {
+				limit = 5
+			}
+			if k := testing.AllocsPerRun(20, update); k > limit {
+				t.Errorf("%s, share %s: %g allocations per update", e.Name(), share, k)
+			}
+			n++
+		}
+	}
+	if n < 2 {
+		t.Errorf("%d cases", n)
+	}
+}
