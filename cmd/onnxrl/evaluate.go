@@ -19,6 +19,8 @@ import (
 type evaluateFlags struct {
 	split, config, out string
 	sets               []string
+	// bare prints the table and writes no report.
+	bare bool
 }
 
 func (a *app) evaluateCommand() *cobra.Command {
@@ -45,11 +47,15 @@ episodes are counted.`,
 	fl.StringVar(&f.split, "split", string(envs.Test), "train, valid or test")
 	fl.StringVarP(&f.config, "config", "c", "", "configuration of a bare model's environment: a file, or the name of a shipped experiment")
 	fl.StringVarP(&f.out, "out", "o", "", "folder of the report (default: report/SPLIT in a run directory; a bare model's is only written when this is given)")
+	fl.BoolVar(&f.bare, "no-report", false, "print the table only")
 	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set eval.lag=[1,2]")
 	return cmd
 }
 
 func (a *app) evaluate(ctx context.Context, target string, f *evaluateFlags) error {
+	if f.bare && f.out != "" {
+		return errors.New("evaluate: --out names the folder of a report, and --no-report writes none")
+	}
 	j, err := a.openJudged(ctx, target, f)
 	if err != nil {
 		return fmt.Errorf("evaluate %s: %w", target, err)
@@ -83,7 +89,10 @@ func (a *app) judge(ctx context.Context, j *judged, f *evaluateFlags) error {
 		return err
 	}
 	out := f.out
-	if out == "" && j.dir != "" {
+	switch {
+	case f.bare:
+		out = ""
+	case out == "" && j.dir != "":
 		out = filepath.Join(j.dir, "report", f.split)
 	}
 	e, err := j.report(ctx, a, r, out)
