@@ -12,6 +12,8 @@
 // Parity is proved on recorded observations: half of the rows are spread over the validation split, or the training split where there is no other, under random actions; half are what the policy itself meets in several stretches of it. A policy that is undecided between actions is published all the same, with the number of such choices in its metadata and
 // a warning in the log: a run must not end because it has not learnt yet. Any other difference is an error.
 //
+// For the shipped QTMRL network a publication takes 1.8 s of one core's time, nearly all of it 288 rows through both forms; the three sessions it compiles take 50 ms. That is little next to a validation, which it follows, so every improvement is published.
+//
 // # Reading one back
 //
 // [OpenActor] joins a file to an environment again, unscaled where the model scales.
