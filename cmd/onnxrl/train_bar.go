@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 	"sync"
 	"time"
@@ -11,20 +12,21 @@ import (
 	"onnxrl/runtime/progress"
 )
 
-// trainBar shows how far all runs of a plan have come together.
+// trainBar shows how far all runs of a plan have come together. It is shown from when the first of them begins; without a start it never is.
 type trainBar struct {
-	*progress.Progress
-	plan *trainPlan
+	plan  *trainPlan
+	start func() *progress.Progress
 
 	mu    sync.Mutex
+	shown *progress.Progress
 	total int64
 	done  map[uint64]int64
-	shown time.Time
+	drawn time.Time
 	// watch, unless nil, is told the env steps of a run after every learner step.
 	watch func(envSteps int64)
 }
 
-func (a *app) startBar(p *trainPlan) *trainBar {
+func (a *app) newBar(p *trainPlan) *trainBar {
 	b := &trainBar{plan: p, done: map[uint64]int64{}}
 	var initial int64
 	for _, seed := range p.seeds() {
@@ -34,29 +36,61 @@ func (a *app) startBar(p *trainPlan) *trainBar {
 			initial += b.done[seed]
 		}
 	}
-	b.Progress = progress.Start(a.err, progress.Options{Label: "train", Unit: "env steps", Total: b.total, Initial: initial, Quiet: a.quiet})
+	b.start = func() *progress.Progress {
+		return progress.Start(a.err, progress.Options{Label: "train", Unit: "env steps", Total: b.total, Initial: initial, Quiet: a.quiet})
+	}
 	return b
+}
+
+// begin shows the bar.
+func (b *trainBar) begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.shown == nil && b.start != nil {
+		b.shown = b.start()
+	}
+}
+
+// end shows the final state.
+func (b *trainBar) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shown.Finish()
+}
+
+// above returns a writer for lines, which are shown above the bar once there is one.
+func (b *trainBar) above(w io.Writer) io.Writer { return barWriter{b, w} }
+
+type barWriter struct {
+	bar *trainBar
+	to  io.Writer
+}
+
+func (w barWriter) Write(line []byte) (int, error) {
+	w.bar.mu.Lock()
+	defer w.bar.mu.Unlock()
+	return w.bar.shown.Lines(w.to).Write(line)
 }
 
 // step shows where a run is. Texts are made only as often as they can be seen.
 func (b *trainBar) step(r *trainRun, p train.Progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now := time.Now(); now.Sub(b.shown) >= 100*time.Millisecond || p.EnvSteps >= p.TotalEnvSteps {
-		b.shown = now
+	if now := time.Now(); now.Sub(b.drawn) >= 100*time.Millisecond || p.EnvSteps >= p.TotalEnvSteps {
+		b.drawn = now
 		if r.plan.group() {
-			b.FieldText("seed", fmt.Sprint(r.seed))
+			b.shown.FieldText("seed", fmt.Sprint(r.seed))
 		}
 		for _, f := range []struct{ key, tag string }{{"loss", "train/loss"}, {"entropy", "train/entropy"}} {
 			if v, ok := p.Metrics[f.tag]; ok {
-				b.Field(f.key, v)
+				b.shown.Field(f.key, v)
 			}
 		}
 		if p.Validation != nil {
-			b.Field("val "+r.cfg.Train.Validation.Metric, p.Validation.Score)
+			b.shown.Field("val "+r.cfg.Train.Validation.Metric, p.Validation.Score)
 		}
 	}
-	b.Add(p.EnvSteps - b.done[r.seed])
+	b.shown.Add(p.EnvSteps - b.done[r.seed])
 	b.done[r.seed] = p.EnvSteps
 	if b.watch != nil {
 		b.watch(p.EnvSteps)
@@ -68,5 +102,5 @@ func (b *trainBar) finished(r *trainRun) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.total += r.tr.EnvSteps() - r.cfg.Train.TotalEnvSteps
-	b.SetTotal(b.total)
+	b.shown.SetTotal(b.total)
 }

@@ -63,7 +63,7 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 	}
 	setup := agents.Setup{Engine: p.engine, Encoders: kinds.All(), Log: hooks.Log, Key: rng.New(seed)}
 	if p.init != nil {
-		setup.Init = func(values map[string]*tensor.Tensor) error { return p.init.apply(bar.Lines(a.err), values) }
+		setup.Init = func(values map[string]*tensor.Tensor) error { return p.init.apply(bar.above(a.err), values) }
 	}
 	if r.tr, err = train.New(ctx, p.factory, p.maker, setup, r.cfg.Train, hooks); err != nil {
 		return s, err
@@ -72,6 +72,7 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 	if err := r.begin(); err != nil {
 		return s, err
 	}
+	bar.begin()
 	start := time.Now()
 	res, err := r.tr.Run(ctx)
 	if err != nil {
@@ -154,7 +155,7 @@ func (r *trainRun) clear() error {
 
 func (r *trainRun) hooks(a *app) (train.Hooks, error) {
 	h := train.Hooks{
-		Log: a.logTo(r.bar.Lines(a.err)), Metrics: r.dir.Scalars, Save: r.save, Now: time.Now,
+		Log: a.logTo(r.bar.above(a.err)), Metrics: r.dir.Scalars, Save: r.save, Now: time.Now,
 		Progress: func(p train.Progress) { r.bar.step(r, p) },
 	}
 	if r.plan.group() {

@@ -33,9 +33,9 @@ func (a *app) runPlan(ctx context.Context, p *trainPlan) (sum trainSummary, err 
 		}
 		p.known = true
 	}
-	bar := a.startBar(p)
+	bar := a.newBar(p)
 	runs, err := a.runSeeds(ctx, p, bar)
-	bar.Finish()
+	bar.end()
 	if err != nil {
 		return sum, err
 	}

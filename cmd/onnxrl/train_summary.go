@@ -61,8 +61,8 @@ type runSummary struct {
 	Last         values `json:"validation_last,omitempty"`
 	// Published is the reference of the best policy in the artefact store of the run directory.
 	Published string `json:"published,omitempty"`
-	Engine       string `json:"engine"`
-	Threads      int    `json:"threads"`
+	Engine    string `json:"engine"`
+	Threads   int    `json:"threads"`
 	// Seconds and StepsPerSec are of the last process that worked on the run.
 	Seconds     float64 `json:"seconds"`
 	StepsPerSec float64 `json:"env_steps_per_second"`
