@@ -58,6 +58,31 @@ func (p *Plan) Differs(c *Cell) []int {
 	return list
 }
 
+// Cell returns the cell with a name, or nil.
+func (p *Plan) Cell(name string) *Cell {
+	for i := range p.Cells {
+		if p.Cells[i].Name == name {
+			return &p.Cells[i]
+		}
+	}
+	return nil
+}
+
+// Assigns lists what a cell's levels assign to the base.
+func (p *Plan) Assigns(c *Cell) Assignments {
+	var list Assignments
+	for _, f := range p.Differs(c) {
+		list = append(list, p.level(f, c.Levels[f]).Set...)
+	}
+	return list
+}
+
+// level returns the study's level of an index. A factor whose base level the study does not list counts that one first.
+func (p *Plan) level(f, i int) *Level {
+	implied := len(p.Factors[f].Levels) - len(p.Study.Factors[f].Levels)
+	return &p.Study.Factors[f].Levels[i-implied]
+}
+
 // Effective decodes an experiment's parts and returns it with its defaults filled in, and what its cost depends on.
 type Effective func(ctx context.Context, c experiment.Config) (effective experiment.Config, shape string, err error)
 
@@ -128,8 +153,7 @@ func (b *planner) plan(full bool) (*Plan, error) {
 		var sets Assignments
 		var names, dirs []string
 		for _, f := range differs {
-			// A level index of a factor without a level of the base's counts that one first.
-			level := b.study.Factors[f].Levels[levels[f]-p.implied(f)]
+			level := p.level(f, levels[f])
 			sets = append(sets, level.Set...)
 			names = append(names, p.Factors[f].Name+"="+level.Name)
 			dirs = append(dirs, slug(p.Factors[f].Name)+"="+slug(level.Name))
@@ -139,7 +163,7 @@ func (b *planner) plan(full bool) (*Plan, error) {
 		case 0:
 			cell.Name, cell.Dir = Base, Base
 		case 1:
-			m = single[differs[0]][levels[differs[0]]-p.implied(differs[0])]
+			m = single[p.level(differs[0], levels[differs[0]])]
 		default:
 			if m, err = b.decode(sets); err != nil {
 				if b.ctx.Err() != nil {
@@ -154,7 +178,7 @@ func (b *planner) plan(full bool) (*Plan, error) {
 		}
 		if other, taken := known[m.digest]; taken {
 			f := differs[len(differs)-1]
-			problems = append(problems, asErrors(b.study.Factors[f].Levels[levels[f]-p.implied(f)].at.Errorf("", "the cell %s is the same experiment as %s", cell.Name, other))...)
+			problems = append(problems, asErrors(p.level(f, levels[f]).at.Errorf("", "the cell %s is the same experiment as %s", cell.Name, other))...)
 		}
 		known[m.digest] = cell.Name
 		cell.Config, cell.Shape = m.config, m.shape
@@ -166,17 +190,14 @@ func (b *planner) plan(full bool) (*Plan, error) {
 	return p, nil
 }
 
-// implied is 1 for a factor whose base level the study does not list.
-func (p *Plan) implied(f int) int { return len(p.Factors[f].Levels) - len(p.Study.Factors[f].Levels) }
-
 // levels decodes every level by itself and finds the base's.
-func (b *planner) levels(p *Plan, base meaning) ([][]meaning, error) {
+func (b *planner) levels(p *Plan, base meaning) (map[*Level]meaning, error) {
 	var problems configs.Errors
-	single := make([][]meaning, len(b.study.Factors))
-	for i, f := range b.study.Factors {
+	single := map[*Level]meaning{}
+	for _, f := range b.study.Factors {
 		pf := PlanFactor{Name: f.Name, Base: -1}
-		single[i] = make([]meaning, len(f.Levels))
-		for j, l := range f.Levels {
+		for j := range f.Levels {
+			l := &f.Levels[j]
 			pf.Levels = append(pf.Levels, l.Name)
 			m, err := b.decode(l.Set)
 			switch {
@@ -197,11 +218,11 @@ func (b *planner) levels(p *Plan, base meaning) ([][]meaning, error) {
 				pf.Base = j
 			}
 			for k := range j {
-				if d := single[i][k].digest; d == m.digest && d != base.digest {
+				if d := single[&f.Levels[k]].digest; d == m.digest && d != base.digest {
 					problems = append(problems, asErrors(l.at.Errorf("", "means the same as the level %q", f.Levels[k].Name))...)
 				}
 			}
-			single[i][j] = m
+			single[l] = m
 		}
 		if pf.Base >= 0 && len(pf.Levels) == 1 {
 			problems = append(problems, asErrors(f.at.Errorf("", "its only level, %q, means the same as the base: nothing is varied", pf.Levels[0]))...)

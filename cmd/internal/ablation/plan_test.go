@@ -1,7 +1,6 @@
 package ablation
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -172,8 +171,12 @@ func TestSlug(t *testing.T) {
 	}
 }
 
-func ExampleAssignments_String() {
-	c, _, err := Open("testdata/study.yaml")
-	fmt.Println(c.Factors[1].Levels[1].Set, err)
-	// Output: env.buy_pct=0.1 env.sell_pct=0.3 <nil>
+func TestAssignmentsOnOneLine(t *testing.T) {
+	c, _, err := Open(files(t, "base: base.yaml\nfactors: {f: {l: {env.buy_pct: 0.10, agent.encoder: {kind: mlp, widths: [1, 2], deep: {a: {}}}, env.list: [], env.name: \"1\"}}}\n", toyBase))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.Factors[0].Levels[0].Set.String(), `env.buy_pct=0.10 agent.encoder={kind: mlp, widths: [1, 2], deep: {a: {}}} env.list=[] env.name="1"`; got != want {
+		t.Errorf("%s, expected\n%s", got, want)
+	}
 }

@@ -174,13 +174,34 @@ func (a Assignments) EncodeConfig() (any, error) {
 func (a Assignments) String() string {
 	parts := make([]string, len(a))
 	for i, v := range a {
-		text, err := configs.Marshal(v.Value)
-		if err != nil {
-			text = []byte(err.Error())
-		}
-		parts[i] = v.Path + "=" + strings.TrimSpace(string(text))
+		parts[i] = v.Path + "=" + flow(v.Value)
 	}
 	return strings.Join(parts, " ")
+}
+
+// flow writes a value on one line.
+func flow(v configs.Section) string {
+	var list []configs.Section
+	var entries map[string]configs.Section
+	switch {
+	case !v.IsScalar() && v.Decode(&list) == nil:
+		parts := make([]string, len(list))
+		for i, e := range list {
+			parts[i] = flow(e)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case !v.IsScalar() && v.Decode(&entries) == nil:
+		var parts []string
+		for _, k := range v.Keys() {
+			parts = append(parts, k+": "+flow(entries[k]))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	text, err := configs.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // apply assigns to a document. Problems are placed at the assignments.

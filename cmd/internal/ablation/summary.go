@@ -53,8 +53,8 @@ type Effect struct {
 
 // Summary is what a study found. The JSON keys are stable.
 type Summary struct {
-	Base     string   `json:"base"`
-	Full     bool     `json:"full"`
+	Base string `json:"base"`
+	Full bool   `json:"full"`
 	// Done counts the finished runs; Complete says that all are.
 	Done     int      `json:"runs_done"`
 	Complete bool     `json:"complete"`
