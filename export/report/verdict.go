@@ -2,7 +2,10 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Skill is the deflated Sharpe probability from which on a record counts as evidence.
@@ -22,7 +25,7 @@ func judge(s *Summary, benchmark int) Verdict {
 	own, other := agent.Get("total_return"), bench.Get("total_return")
 	ownSharpe, otherSharpe := agent.Get("sharpe"), bench.Get("sharpe")
 	difference := s.Bootstrap.Rows[0].SharpeDifference
-	probability := float64(s.Deflated.Probability)
+	probability := float64(s.Deflated.Probability) // NaN where there is no Sharpe ratio
 
 	v := Verdict{LookAhead: len(s.LookAhead) > 0}
 	ahead := own > other && ownSharpe > otherSharpe // false where one is NaN
@@ -35,7 +38,7 @@ func judge(s *Summary, benchmark int) Verdict {
 	if v.LookAhead {
 		fmt.Fprintf(&line, "These results cannot be earned, because this run knows the future: %s. ", strings.Join(trimmed(s.LookAhead), "; "))
 	}
-	name, against := s.Strategies[0].Name, s.Strategies[benchmark].Name
+	name, against := upper(s.Strategies[0].Name), s.Strategies[benchmark].Name
 	numbers := fmt.Sprintf("total return %s against %s, Sharpe ratio %s against %s", percent(own), percent(other), number(ownSharpe), number(otherSharpe))
 	span := fmt.Sprintf("from %s to %s", s.First, s.Last)
 	if s.Split != "" {
@@ -48,7 +51,9 @@ func judge(s *Summary, benchmark int) Verdict {
 	switch {
 	case !ahead:
 		fmt.Fprintf(&line, "%s does not beat %s %s: %s.", name, against, span, numbers)
-		if !likely {
+		if math.IsNaN(probability) {
+			line.WriteString(" It has no Sharpe ratio, because its returns do not vary: no evidence of skill.")
+		} else if !likely {
 			fmt.Fprintf(&line, " Its deflated Sharpe probability is %s after %s, below %s: no evidence of skill.", chance(probability), trials, percent0(Skill))
 		}
 	case !v.Evidence:
@@ -68,7 +73,7 @@ func judge(s *Summary, benchmark int) Verdict {
 		fmt.Fprintf(&line, "%s beats %s %s: %s. Its deflated Sharpe probability is %s after %s, and the %s bootstrap interval of the difference of Sharpe ratios is %s: luck alone rarely does this.",
 			name, against, span, numbers, chance(probability), trials, percent0(float64(s.Bootstrap.Level)), interval(difference, number))
 	}
-	v.Line = upper(line.String())
+	v.Line = line.String()
 	return v
 }
 
@@ -104,9 +109,11 @@ func trimmed(sentences []string) []string {
 	return out
 }
 
+// upper begins a sentence.
 func upper(s string) string {
-	if s == "" {
+	first, n := utf8.DecodeRuneInString(s)
+	if n == 0 || first == utf8.RuneError {
 		return s
 	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	return string(unicode.ToUpper(first)) + s[n:]
 }

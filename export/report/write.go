@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"onnxrl/export/report/plots"
@@ -33,13 +34,52 @@ type Files struct {
 // dpi is the resolution of PNG files: twice that of a screen of 72 points to an inch.
 const dpi = 144
 
-// Write computes the report of a document and writes it into a folder, which is made where needed. Every file is replaced as a whole, and report.html, which needs none of the others, is the last. The same document gives the same bytes.
+// Write computes the report of a document and writes it into a folder, which is made where needed. Everything is computed before the first byte is written; every file is replaced as a whole, and report.html, which needs none of the
+// others, is the last. Plots and tables of an earlier report that this one does not have are removed. The same document gives the same bytes.
 func Write(ctx context.Context, dir string, doc Document) (*Files, error) {
 	return WriteOn(ctx, atomicfile.OS, dir, doc)
 }
 
 // WriteOn is Write on a given disk.
 func WriteOn(ctx context.Context, disk atomicfile.Disk, dir string, doc Document) (*Files, error) {
+	all, err := compose(ctx, doc)
+	if err != nil {
+		return nil, err
+	}
+	if err := store(ctx, disk, dir, all); err != nil {
+		return nil, fmt.Errorf("write report: %w", err)
+	}
+	var f Files
+	for _, file := range all {
+		path := filepath.Join(dir, file.name)
+		switch {
+		case file.name == PageName:
+			f.Page = path
+		case file.name == SummaryName:
+			f.Summary = path
+		case filepath.Dir(file.name) == PlotFolder:
+			f.Plots = append(f.Plots, path)
+		default:
+			f.Tables = append(f.Tables, path)
+		}
+	}
+	return &f, nil
+}
+
+// file is one of a report, with its path within the folder.
+type file struct {
+	name string
+	data []byte
+}
+
+// Endings of the files of a plot and of a table.
+var (
+	plotEndings  = []string{".svg", ".png", "-dark.png"}
+	tableEndings = []string{".csv", ".parquet"}
+)
+
+// compose computes all files of a report in the order in which they are written.
+func compose(ctx context.Context, doc Document) ([]file, error) {
 	s, err := Summarise(doc)
 	if err != nil {
 		return nil, err
@@ -49,67 +89,78 @@ func WriteOn(ctx context.Context, disk atomicfile.Disk, dir string, doc Document
 	if err != nil {
 		return nil, err
 	}
-	w := writer{disk: disk, dir: dir, files: Files{Page: filepath.Join(dir, PageName), Summary: filepath.Join(dir, SummaryName)}}
 	drawn, err := drawAll(ctx, figures)
 	if err != nil {
 		return nil, err
 	}
-	page, err := page(s, figures, drawn)
-	if err != nil {
-		return nil, err
+	var all []file
+	for _, t := range d.tables() {
+		var plain bytes.Buffer
+		if err := t.csv(&plain); err != nil {
+			return nil, fmt.Errorf("report: encode %s: %w", t.name, err)
+		}
+		encoded, err := t.parquet()
+		if err != nil {
+			return nil, fmt.Errorf("report: %w", err)
+		}
+		all = append(all, file{t.name + tableEndings[0], plain.Bytes()}, file{t.name + tableEndings[1], encoded})
+	}
+	for i, f := range figures {
+		for k, ending := range plotEndings {
+			all = append(all, file{filepath.Join(PlotFolder, f.Name+ending), drawn[i].files[k]})
+		}
 	}
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("report: encode %s: %w", SummaryName, err)
 	}
+	page, err := page(s, figures, drawn)
+	if err != nil {
+		return nil, err
+	}
+	return append(all, file{SummaryName, append(text, '\n')}, file{PageName, page}), nil
+}
 
+// store writes the files and removes those of an earlier report that are not among them.
+func store(ctx context.Context, disk atomicfile.Disk, dir string, all []file) error {
 	if err := os.MkdirAll(filepath.Join(dir, PlotFolder), 0o755); err != nil {
-		return nil, fmt.Errorf("write report: %w", err)
+		return err
 	}
-	for _, t := range d.tables() {
-		encoded, err := t.parquet()
-		if err != nil {
-			return nil, fmt.Errorf("report: %w", err)
+	for _, f := range all {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		var plain bytes.Buffer
-		if err := t.csv(&plain); err != nil {
-			return nil, fmt.Errorf("report: encode %s: %w", t.name, err)
-		}
-		w.files.Tables = append(w.files.Tables, w.put(ctx, t.name+".csv", plain.Bytes()), w.put(ctx, t.name+".parquet", encoded))
-	}
-	for i, f := range figures {
-		for k, suffix := range []string{".svg", ".png", "-dark.png"} {
-			w.files.Plots = append(w.files.Plots, w.put(ctx, filepath.Join(PlotFolder, f.Name+suffix), drawn[i].files[k]))
-		}
-	}
-	w.put(ctx, SummaryName, append(text, '\n'))
-	w.put(ctx, PageName, page)
-	if w.err != nil {
-		return nil, fmt.Errorf("write report: %w", w.err)
-	}
-	return &w.files, nil
-}
-
-// writer keeps the first error.
-type writer struct {
-	disk  atomicfile.Disk
-	dir   string
-	files Files
-	err   error
-}
-
-func (w *writer) put(ctx context.Context, name string, data []byte) string {
-	path := filepath.Join(w.dir, name)
-	if w.err == nil {
-		w.err = ctx.Err()
-	}
-	if w.err == nil {
-		w.err = atomicfile.WriteFileOn(w.disk, path, func(out io.Writer) error {
-			_, err := out.Write(data)
+		err := atomicfile.WriteFileOn(disk, filepath.Join(dir, f.name), func(w io.Writer) error {
+			_, err := w.Write(f.data)
 			return err
 		})
+		if err != nil {
+			return err
+		}
 	}
-	return path
+	for _, name := range possible() {
+		if slices.ContainsFunc(all, func(f file) bool { return f.name == name }) {
+			continue
+		}
+		if err := disk.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// possible lists the plots and tables that a report may leave out.
+func possible() []string {
+	var all []string
+	for _, name := range []string{"positions", "actions", "cost", "lag"} {
+		for _, ending := range plotEndings {
+			all = append(all, filepath.Join(PlotFolder, name+ending))
+		}
+	}
+	for _, ending := range tableEndings {
+		all = append(all, "positions"+ending)
+	}
+	return all
 }
 
 // drawing is a figure in all its forms.

@@ -92,6 +92,21 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// UnmarshalJSON implements json.Unmarshaler. Keys that have no definition are left out, and definitions that have no key.
+func (m *Metrics) UnmarshalJSON(text []byte) error {
+	var values map[string]Number
+	if err := json.Unmarshal(text, &values); err != nil {
+		return fmt.Errorf("decode metrics: %w", err)
+	}
+	*m = nil
+	for i := range table {
+		if v, ok := values[table[i].Key]; ok {
+			*m = append(*m, Metric{&table[i].Definition, v})
+		}
+	}
+	return nil
+}
+
 // Definitions lists all metrics in the order of the table.
 func Definitions() []Definition {
 	all := make([]Definition, len(table))

@@ -82,3 +82,12 @@ func (c *canvas) fill(r role, opacity float64, points []vg.Point) {
 func (c *canvas) box(r role, opacity float64, x0, y0, x1, y1 vg.Length) {
 	c.fill(r, opacity, []vg.Point{{X: x0, Y: y0}, {X: x1, Y: y0}, {X: x1, Y: y1}, {X: x0, Y: y1}})
 }
+
+// short keeps a name from taking the place of the data.
+func short(name string) string {
+	const most = 34
+	if r := []rune(name); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return name
+}

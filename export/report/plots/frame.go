@@ -140,9 +140,9 @@ func (c *canvas) labels(all []label, x, bottom, top vg.Length) {
 	for i, l := range all {
 		c.stroke(pen{role: l.role, width: 0.75, opacity: 0.6}, []vg.Point{{X: x + 2, Y: l.y}, {X: x + 12, Y: spread[i]}})
 		if l.bold {
-			c.bold(l.role, leftMiddle, x+15, spread[i], l.text)
+			c.bold(l.role, leftMiddle, x+15, spread[i], short(l.text))
 		} else {
-			c.text(l.role, leftMiddle, x+15, spread[i], l.text)
+			c.text(l.role, leftMiddle, x+15, spread[i], short(l.text))
 		}
 	}
 }
@@ -181,7 +181,7 @@ func apart(all []label, gap, bottom, top vg.Length) []vg.Length {
 func (c *canvas) room(names []string) vg.Length {
 	var w vg.Length
 	for _, n := range names {
-		w = max(w, c.width(n, true))
+		w = max(w, c.width(short(n), true))
 	}
 	return w + 24
 }

@@ -14,7 +14,7 @@ type Mark struct {
 	At   float64
 }
 
-// Histogram draws how often values fall into equal bins, as filled steps for the first line and outlines for the others, and marks. Values beyond the 0.2% quantiles of the first line are counted in the outer bins.
+// Histogram draws how often values fall into equal bins, as filled steps for the first line and outlines for the others, and marks. Values outside of lo..hi are counted in the outer bins.
 func Histogram(name, alt, title, unit string, all []Line, lo, hi float64, marks []Mark) (*Figure, error) {
 	const bins = 60
 	if len(all) == 0 || !(hi > lo) {
@@ -65,9 +65,9 @@ func Histogram(name, alt, title, unit string, all []Line, lo, hi float64, marks 
 			y := f.y1 - 14 - vg.Length(i)*(small+5)
 			c.segment(pens[i], f.x1+8, y, f.x1+22, y)
 			if all[i].Kind == Agent {
-				c.bold(pens[i].role, leftMiddle, f.x1+27, y, all[i].Name)
+				c.bold(pens[i].role, leftMiddle, f.x1+27, y, short(all[i].Name))
 			} else {
-				c.text(pens[i].role, leftMiddle, f.x1+27, y, all[i].Name)
+				c.text(pens[i].role, leftMiddle, f.x1+27, y, short(all[i].Name))
 			}
 		}
 		for k, m := range marks {

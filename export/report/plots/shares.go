@@ -71,7 +71,7 @@ func Weights(name, alt string, days []time.Time, all []Layer) (*Figure, error) {
 			c.fill(r, 1, append(points, vg.Point{X: f.x1, Y: f.y0}))
 			y := f.y0 + gap*(vg.Length(i)+0.5)
 			c.box(r, 1, f.x1+14, y-4, f.x1+22, y+4)
-			c.text(ink, leftMiddle, f.x1+27, y, stack[i].Name)
+			c.text(ink, leftMiddle, f.x1+27, y, short(stack[i].Name))
 		}
 		c.segment(pen{role: axis, width: 1}, f.x0, f.y0, f.x1, f.y0)
 	}}, nil
@@ -176,7 +176,7 @@ func Actions(name, alt string, days []time.Time, names []string, counts [][]int)
 		for a, n := range names {
 			y := f.y0 + (f.y1-f.y0)*(vg.Length(a)+0.5)/vg.Length(len(names))
 			c.box(actionRole(names, a), 0.9, f.x1+14, y-4, f.x1+22, y+4)
-			c.text(ink, leftMiddle, f.x1+27, y, n)
+			c.text(ink, leftMiddle, f.x1+27, y, short(n))
 		}
 		c.segment(pen{role: axis, width: 1}, f.x0, f.y0, f.x1, f.y0)
 	}}, nil
