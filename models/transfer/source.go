@@ -23,6 +23,8 @@ type Source struct {
 	Kind string
 	// Name says what was read, for people: a path or a reference that stays valid.
 	Name string
+	// Digest identifies an artefact, as its descendants name it among their parents; empty for other kinds.
+	Digest string
 
 	// arrays are sorted by name.
 	arrays []array
@@ -132,7 +134,7 @@ func loadArtifact(ref, store string) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", v, err)
 	}
-	return &Source{Kind: "artefact", Name: v.String(), arrays: arrays, close: s.Close}, nil
+	return &Source{Kind: "artefact", Name: v.String(), Digest: v.Digest, arrays: arrays, close: s.Close}, nil
 }
 
 // arraysOf lists a model's weights, and its constants as spare ones.
