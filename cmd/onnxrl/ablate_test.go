@@ -120,7 +120,7 @@ func TestAblate(t *testing.T) {
 		t.Errorf("JSON keys %q, expected %q", got, want)
 	}
 	r := decode[ablation.Report](t, doc)
-	if !r.Summary.Complete || len(r.Runs) != 6 || len(r.Files) != 4+3*4+1 {
+	if !r.Summary.Complete || len(r.Runs) != 6 || len(r.Files) != 4+3*3+1 {
 		t.Errorf("%+v", r)
 	}
 	for _, f := range r.Files {

@@ -51,7 +51,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestPlots: two themes and two formats for each factor and for the differences, and equal bytes from equal outcomes.
+// TestPlots: a drawing and two images for each factor and for the differences, and equal bytes from equal outcomes.
 func TestPlots(t *testing.T) {
 	var first map[string][]byte
 	for range 2 {
@@ -73,10 +73,10 @@ func TestPlots(t *testing.T) {
 				t.Errorf("%s is not what its name says", f)
 			}
 		}
-		if len(all) != 4*2*2 {
+		if len(all) != 4*3 {
 			t.Errorf("%d files: %v", len(all), files)
 		}
-		if svg := string(all["window-dark.svg"]); !strings.Contains(svg, "60") || !strings.Contains(svg, "20 (base)") || !strings.Contains(svg, "equal-weight buy-and-hold") {
+		if svg := string(all["window.svg"]); !strings.Contains(svg, "60") || !strings.Contains(svg, "sharpe by window") || !strings.Contains(svg, "equal-weight buy-and-hold") {
 			t.Errorf("labels are missing:\n%s", svg)
 		}
 		if first == nil {

@@ -2,7 +2,6 @@ package ablation
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -67,10 +66,6 @@ func (s *Study) Write(r *Report) error {
 	figures, err := r.Summary.figures()
 	if err != nil {
 		return err
-	}
-	type file struct {
-		name  string
-		write func(io.Writer) error
 	}
 	files := []file{
 		{runsFile, s.WriteRuns}, {summaryFile, r.Summary.WriteCSV}, {effectsFile, r.Summary.WriteEffects}, {markdownFile, r.Summary.WriteMarkdown},
