@@ -16,7 +16,7 @@ func TestDots(t *testing.T) {
 		// says are texts of the drawing.
 		says []string
 	}{
-		{"a level", []Dot{{Name: "30", Kind: Agent, Value: 0.5, Low: 0.4, High: 0.6, Each: []float64{0.4, 0.5, 0.6}}}, []Mark{{"buy-and-hold", 0.45}}, []string{">30<", ">buy-and-hold<", ">0.40<"}},
+		{"a level", []Dot{{Name: "30", Kind: Agent, Value: 0.5, Low: 0.4, High: 0.6, Each: []float64{0.4, 0.5, 0.6}}}, []Mark{{"buy-and-hold", 0.45}}, []string{">30<", ">buy-and-hold<", ">0.400<"}},
 		{"with a base", []Dot{{Name: "20", Kind: Benchmark, Value: 1, Low: nan, High: nan}, {Name: "30", Value: -2, Low: -3, High: -1, Judge: true}}, nil, []string{">−3.0<"}},
 		{"nothing known", []Dot{{Name: "a", Value: nan, Low: nan, High: nan, Each: []float64{nan}}}, []Mark{{"m", nan}}, []string{">a<"}},
 		{"one value", []Dot{{Name: "a", Value: 0, Low: 0, High: 0}}, []Mark{{"none", 0}}, []string{">none<"}},
