@@ -97,6 +97,11 @@ func Curves(o Chart) (*Figure, error) {
 		lo, hi = min(lo, 0), max(hi, 0)
 	}
 	pens := pensOf(o.Lines)
+	if len(x) > 1500 {
+		for i := range pens {
+			pens[i].width *= 0.6
+		}
+	}
 	return &Figure{Name: o.Name, Alt: o.Alt, Width: width, Height: height, draw: func(c *canvas) {
 		f := frame{x0: tickRoom + 4, y0: 28, y1: height - 30, x1: width - c.room(named(o.Lines))}
 		f.x = scale{lo: x[0], hi: x[len(x)-1], ticks: dates(o.Dates[0], o.Dates[len(x)-1], int((f.x1-f.x0)/58))}
@@ -111,6 +116,12 @@ func Curves(o Chart) (*Figure, error) {
 			f.zero(c, 0)
 		}
 		var names []label
+		room := maxNamed
+		for _, l := range o.Lines {
+			if l.Kind == Agent || l.Kind == Benchmark {
+				room--
+			}
+		}
 		for _, pass := range []Kind{Other, Seed, Benchmark, Agent} {
 			for i, l := range o.Lines {
 				if l.Kind != pass {
@@ -120,7 +131,10 @@ func Curves(o Chart) (*Figure, error) {
 					f.area(c, pens[i].role, x, l.Y)
 				}
 				f.curve(c, pens[i], x, l.Y)
-				if end, ok := last(l.Y, o.Log); ok && pass != Seed && len(names) < maxNamed {
+				if pass == Other {
+					room--
+				}
+				if end, ok := last(l.Y, o.Log); ok && pass != Seed && (pass != Other || room >= 0) {
 					names = append(names, label{l.Name, pens[i].role, pass == Agent, f.y.at(end)})
 				}
 			}

@@ -121,15 +121,17 @@ func gather(all []Layer, limit int) []Layer {
 	return append(append(bottom, bySize[:limit-1]...), small)
 }
 
-// Actions draws how often each action was taken, by month, quarter or year. Counts holds a row for each date and a column for each name.
+// Actions draws how often each action was taken, by day, month, quarter or year. Counts holds a row for each date and a column for each name.
 func Actions(name, alt string, days []time.Time, names []string, counts [][]int) (*Figure, error) {
 	if len(days) == 0 || len(counts) != len(days) || len(names) == 0 {
 		return nil, fmt.Errorf("draw %s: %d rows of counts for %d dates", name, len(counts), len(days))
 	}
-	months := 1
-	for _, months = range []int{1, 3, 12} {
-		if days[len(days)-1].Sub(days[0]).Hours()/24/30.4/float64(months) <= 60 {
-			break
+	months, span := 0, days[len(days)-1].Sub(days[0]).Hours()/24
+	if span > 60 { // else by day, which is 0
+		for _, months = range []int{1, 3, 12} {
+			if span/30.4/float64(months) <= 60 {
+				break
+			}
 		}
 	}
 	type bin struct {
@@ -138,15 +140,22 @@ func Actions(name, alt string, days []time.Time, names []string, counts [][]int)
 		total    float64
 	}
 	var bins []bin
-	key := func(t time.Time) int { return (t.Year()*12 + int(t.Month()) - 1) / months }
+	start := func(t time.Time) time.Time {
+		if months == 0 {
+			return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
+		}
+		return time.Date(t.Year(), (t.Month()-1)/time.Month(months)*time.Month(months)+1, 1, 0, 0, 0, 0, t.Location())
+	}
 	for i, d := range days {
 		if len(counts[i]) != len(names) {
 			return nil, fmt.Errorf("draw %s: %d counts on %s for %d actions", name, len(counts[i]), d.Format(time.DateOnly), len(names))
 		}
-		if i == 0 || key(days[i-1]) != key(d) {
-			k := key(d) * months
-			start := time.Date(k/12, time.Month(k%12+1), 1, 0, 0, 0, 0, d.Location())
-			bins = append(bins, bin{from: seconds(start), to: seconds(start.AddDate(0, months, 0)), counts: make([]float64, len(names))})
+		if from := start(d); i == 0 || !from.Equal(start(days[i-1])) {
+			to := from.AddDate(0, months, 0)
+			if months == 0 {
+				to = from.AddDate(0, 0, 1)
+			}
+			bins = append(bins, bin{from: seconds(from), to: seconds(to), counts: make([]float64, len(names))})
 		}
 		b := &bins[len(bins)-1]
 		for a, n := range counts[i] {
@@ -154,11 +163,11 @@ func Actions(name, alt string, days []time.Time, names []string, counts [][]int)
 			b.total += float64(n)
 		}
 	}
-	part := map[int]string{1: "month", 3: "quarter", 12: "year"}[months]
+	part := map[int]string{0: "day", 1: "month", 3: "quarter", 12: "year"}[months]
 	return &Figure{Name: name, Alt: alt, Width: width, Height: 270, draw: func(c *canvas) {
 		f := frame{x0: tickRoom + 4, y0: 28, y1: 270 - 30, x1: width - c.room(names) - 12}
 		f.x = scale{lo: bins[0].from, hi: bins[len(bins)-1].to}
-		f.x.ticks = dates(days[0].AddDate(0, 0, -days[0].Day()), days[len(days)-1], int((f.x1-f.x0)/58))
+		f.x.ticks = dates(start(days[0]), days[len(days)-1], int((f.x1-f.x0)/58))
 		f.x.ticks = slices.DeleteFunc(f.x.ticks, func(t tick) bool { return t.at < f.x.lo })
 		f.y.lo, f.y.hi, f.y.ticks = linear(0, 1, 5, percentage)
 		f.axes(c, "Share of decisions by "+part, "")

@@ -40,7 +40,7 @@ func linear(lo, hi float64, n int, format func(v, step float64) string) (float64
 	return first * s, last * s, ticks
 }
 
-// logarithmic places ticks between two positive ends: on whole steps where the ends are close, else on 1, 2 and 5 times powers of ten.
+// logarithmic places ticks between two positive ends: on whole steps where the ends are close, else on 1, 2 and 5 times powers of ten, or on powers of ten alone.
 func logarithmic(lo, hi float64, n int, format func(v, step float64) string) (float64, float64, []tick) {
 	if hi/lo < 5 {
 		a, b, ticks := linear(lo, hi, n, format)
@@ -50,10 +50,19 @@ func logarithmic(lo, hi float64, n int, format func(v, step float64) string) (fl
 		return lo, b, ticks[1:]
 	}
 	var ticks []tick
-	for e := math.Floor(math.Log10(lo)); e <= math.Ceil(math.Log10(hi)); e++ {
-		for _, m := range []float64{1, 2, 5} {
+	decades := math.Log10(hi / lo)
+	every, parts := 1.0, []float64{1, 2, 5}
+	if decades > 2 {
+		every, parts = max(1, math.Ceil(decades/float64(n))), parts[:1]
+	}
+	for e := math.Floor(math.Log10(lo)/every) * every; e <= math.Ceil(math.Log10(hi)/every)*every; e += every {
+		for _, m := range parts {
 			v := m * math.Pow(10, e)
-			ticks = append(ticks, tick{v, format(v, math.Pow(10, e))})
+			label := format(v, math.Pow(10, e))
+			if e < -4 || e > 6 {
+				label = strconv.FormatFloat(v, 'e', 0, 64)
+			}
+			ticks = append(ticks, tick{v, label})
 		}
 	}
 	first, last := 0, len(ticks)-1
