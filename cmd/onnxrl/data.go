@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onnxrl/cmd/internal/experiment"
 	"onnxrl/configs"
 	"onnxrl/envs/market/bars"
 	"onnxrl/envs/market/prepared"
@@ -30,11 +31,11 @@ A configuration is the data section of an experiment, or a file that holds nothi
 	return cmd
 }
 
-// dataConfig reads the data section of a document: the mapping under data or env.data, or the whole document where it has
+// dataConfig reads the data section of a document, a file or a shipped experiment: the mapping under data or env.data, or the whole document where it has
 // neither. The window of env.data is that of env. Edits are made to the document.
 func dataConfig(path string, sets []string) (prepared.Config, error) {
 	c := prepared.Default()
-	doc, err := configs.Open(path)
+	doc, err := experiment.Document(path)
 	if err != nil {
 		return c, err
 	}
@@ -60,7 +61,8 @@ func (a *app) dataPrepareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prepare CONFIG.yaml",
 		Short: "Compute features and store the data set",
-		Example: `  onnxrl data prepare experiment.yaml --out runs/data/us16
+		Example: `  onnxrl data prepare demo
+  onnxrl data prepare experiment.yaml --out runs/data/us16
   onnxrl data prepare experiment.yaml --set data.window=60 --out runs/data/us16-60`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return a.dataPrepare(args[0], sets, out) },
@@ -101,7 +103,7 @@ func (a *app) dataPrepare(path string, sets []string, out string) error {
 	return err
 }
 
-// printManifest shows dimensions, ranges and notes.
+// printManifest shows dimensions, ranges and notes, and the digest of a set that was stored.
 func printManifest(out io.Writer, m *prepared.Manifest) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "times\tT = %d\t%s to %s\n", m.T, m.From, m.To)
@@ -115,7 +117,9 @@ func printManifest(out io.Writer, m *prepared.Manifest) error {
 	for _, r := range m.Ranges {
 		fmt.Fprintf(w, "%s\t%d bars\t%s to %s, %d of %d assets tradable\n", r.Name, r.Bars, r.From, r.To, r.Tradable, m.N)
 	}
-	fmt.Fprintf(w, "data\t%s\t%.2f MB\n", m.DataSHA256[:min(12, len(m.DataSHA256))], float64(m.Files.Features.Bytes+m.Files.Prices.Bytes)/1e6)
+	if m.DataSHA256 != "" {
+		fmt.Fprintf(w, "data\t%s\t%.2f MB\n", m.DataSHA256[:min(12, len(m.DataSHA256))], float64(m.Files.Features.Bytes+m.Files.Prices.Bytes)/1e6)
+	}
 	if err := w.Flush(); err != nil {
 		return err
 	}

@@ -67,18 +67,27 @@ func (a *app) evaluate(ctx context.Context, target string, f *evaluateFlags) err
 	return nil
 }
 
-// judge evaluates what was opened, writes the report and prints the table.
+// judge evaluates what was opened and prints the table.
 func (a *app) judge(ctx context.Context, j *judged, f *evaluateFlags) error {
 	o, ok := j.factory.(trading.Opened)
 	if !ok {
 		return a.judgeEpisodes(ctx, j, f)
 	}
-	if err := assess.CheckMetrics(j.cfg.Eval.Metrics); err != nil {
+	e, err := a.judgeTrading(ctx, j, o, f)
+	if err != nil {
 		return err
+	}
+	return a.printEvaluation(e, j.cfg.Eval)
+}
+
+// judgeTrading assesses the policies and writes the report.
+func (a *app) judgeTrading(ctx context.Context, j *judged, o trading.Opened, f *evaluateFlags) (*evaluation, error) {
+	if err := assess.CheckMetrics(j.cfg.Eval.Metrics); err != nil {
+		return nil, err
 	}
 	index, err := assess.LoadIndex(o, j.cfg.Eval.Baselines.Index)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req := assess.Request{Env: o, Split: envs.Split(f.split), Config: j.cfg.Eval, Index: index, Key: rng.New(j.cfg.Seed).Split("evaluate")}
 	for _, c := range j.candidates {
@@ -86,7 +95,7 @@ func (a *app) judge(ctx context.Context, j *judged, f *evaluateFlags) error {
 	}
 	r, err := assess.Run(ctx, req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := f.out
 	switch {
@@ -95,11 +104,7 @@ func (a *app) judge(ctx context.Context, j *judged, f *evaluateFlags) error {
 	case out == "" && j.dir != "":
 		out = filepath.Join(j.dir, "report", f.split)
 	}
-	e, err := j.report(ctx, a, r, out)
-	if err != nil {
-		return err
-	}
-	return a.printEvaluation(e, j.cfg.Eval)
+	return j.report(ctx, a, r, out)
 }
 
 // isDir reports whether a path is a directory.

@@ -42,7 +42,7 @@ func (c Config) Validate() error {
 // Load reads a document with the edits of --set. A path that does not exist but is the name of a shipped experiment ("qtmrl" or "qtmrl.yaml") opens that.
 func Load(path string, sets []string) (Config, *configs.Document, error) {
 	c := Defaults()
-	doc, err := open(path)
+	doc, err := Document(path)
 	if err != nil {
 		return c, nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"onnxrl/configs"
 )
 
-// open reads a document from a file, or from the shipped experiments when there is no such file.
-func open(path string) (*configs.Document, error) {
+// Document reads a document from a file, or from the shipped experiments ("demo" or "demo.yaml") when there is no such file.
+func Document(path string) (*configs.Document, error) {
 	_, err := os.Stat(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) || strings.ContainsAny(path, `/\`) {
 		return configs.Open(path)
