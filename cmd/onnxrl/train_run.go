@@ -174,11 +174,14 @@ func (r *trainRun) hooks(a *app) (train.Hooks, error) {
 // publisher keeps the run's policies beside it.
 func (r *trainRun) publisher(log *slog.Logger) (*publish.Publisher, error) {
 	sources := maps.Clone(r.plan.sources)
-	if r.plan.init != nil {
-		sources["init"] = r.plan.init.Source
+	var parents []string
+	if i := r.plan.init; i != nil {
+		if sources["init"] = i.Source; i.source.Digest != "" {
+			parents = []string{i.source.Digest}
+		}
 	}
 	return publish.New(publish.Options{
-		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.engine, Dir: r.path, Name: r.plan.name, Sources: sources, Program: "onnxrl " + version(), Now: time.Now, Log: log,
+		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.engine, Dir: r.path, Name: r.plan.name, Sources: sources, Parents: parents, Program: "onnxrl " + version(), Now: time.Now, Log: log,
 	})
 }
 
