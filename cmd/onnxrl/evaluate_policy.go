@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -40,7 +41,9 @@ type judged struct {
 	// candidates are the policies, that of the best validation first; runs are their directories' metrics.
 	candidates []candidate
 	selection  *assess.Selection
-	closers    []io.Closer
+	// notes are what a reader must know of the runs.
+	notes   []string
+	closers []io.Closer
 }
 
 // candidate is one policy.
@@ -133,7 +136,7 @@ func (a *app) openRunDir(ctx context.Context, j *judged, f *evaluateFlags) error
 		for _, s := range j.cfg.Seeds {
 			dir := filepath.Join(j.dir, "seed-"+strconv.FormatUint(s, 10))
 			if !isFile(filepath.Join(dir, configFile)) {
-				fmt.Fprintf(a.err, "onnxrl: warning: seed %d has no run in %s and is left out\n", s, dir)
+				j.notes = append(j.notes, fmt.Sprintf("Seed %d has no run and is left out.", s))
 				continue
 			}
 			seeds, dirs = append(seeds, s), append(dirs, dir)
@@ -143,6 +146,9 @@ func (a *app) openRunDir(ctx context.Context, j *judged, f *evaluateFlags) error
 		}
 	}
 	if err := j.selected(dirs); err != nil {
+		return err
+	}
+	if err := a.runNotes(j, dirs); err != nil {
 		return err
 	}
 	// The seed with the best validation is what the report is about.
@@ -163,6 +169,29 @@ func (a *app) openRunDir(ctx context.Context, j *judged, f *evaluateFlags) error
 		c.name = name
 		if err := j.add(f, c); err != nil {
 			return fmt.Errorf("%s: %w", c.from, err)
+		}
+	}
+	return nil
+}
+
+// runNotes says which runs were not finished, and what has changed since they were started.
+func (a *app) runNotes(j *judged, dirs []string) error {
+	now, err := a.experimentSources(j.doc, j.factory)
+	if err != nil {
+		return err
+	}
+	for _, d := range dirs {
+		if !isFile(filepath.Join(d, finishedFile)) {
+			j.notes = append(j.notes, fmt.Sprintf("The run in %s was not finished.", d))
+		}
+		var was map[string]string
+		if err := readJSON(filepath.Join(d, sourcesFile), &was); err != nil {
+			return err
+		}
+		for _, k := range slices.Sorted(maps.Keys(was)) {
+			if now[k] != was[k] {
+				j.notes = append(j.notes, fmt.Sprintf("The run in %s was trained on other inputs: %s was %s and is %s.", d, k, short(was[k]), short(now[k])))
+			}
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ func (j *judged) about(a *app, r *assess.Assessment) (assess.About, error) {
 	if err != nil {
 		return assess.About{}, err
 	}
-	b := assess.About{Title: fmt.Sprintf("%s on %s", r.Agents[0].Name, r.Split), Seed: j.cfg.Seed}
+	b := assess.About{Title: fmt.Sprintf("%s on %s", r.Agents[0].Name, r.Split), Seed: j.cfg.Seed, Notes: j.notes}
 	if j.selection != nil {
 		b.Trials = j.selection.Trials(j.cfg.Eval.PeriodsPerYear)
 	} else {

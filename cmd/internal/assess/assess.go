@@ -42,10 +42,11 @@ type Assessment struct {
 	LookAhead bool
 }
 
-// Baseline is a record with the rule behind it in one line.
+// Baseline is a record with the rule behind it in one line. Those of one Group, unless empty, differ by their seeds only.
 type Baseline struct {
 	*backtest.Record
-	Note string
+	Note  string
+	Group string
 }
 
 // Variant is a record under another assumption: bars of lag, or basis points of fees.
@@ -94,9 +95,9 @@ func (r *Request) run(ctx context.Context) (*Assessment, error) {
 
 // baselines adds what the configuration names.
 func (r *Request) baselines(ctx context.Context, a *Assessment, s *trading.Source, bars trading.Range) error {
-	add := func(note string, rec *backtest.Record, err error) error {
+	add := func(note, group string, rec *backtest.Record, err error) error {
 		if err == nil {
-			a.Baselines = append(a.Baselines, Baseline{rec, note})
+			a.Baselines = append(a.Baselines, Baseline{rec, note, group})
 		}
 		return err
 	}
@@ -106,19 +107,19 @@ func (r *Request) baselines(ctx context.Context, a *Assessment, s *trading.Sourc
 			return err
 		}
 		rec, err := backtest.Accounts(ctx, s, bars, rule)
-		if err := add(fmt.Sprintf("an equal share of the cash per stock, in it while its close is above the mean of the last %d closes", n), rec, err); err != nil {
+		if err := add(fmt.Sprintf("an equal share of the cash per stock, in it while its close is above the mean of the last %d closes", n), "", rec, err); err != nil {
 			return err
 		}
 	}
 	for _, seed := range r.Config.Baselines.Random {
 		rec, err := backtest.Run(ctx, s, bars, backtest.Random(seed), r.Key)
-		if err := add("buys with probability 0.2, sells with 0.2, holds with 0.6", rec, err); err != nil {
+		if err := add("buys with probability 0.2, sells with 0.2, holds with 0.6", "random", rec, err); err != nil {
 			return err
 		}
 	}
 	if r.Config.Baselines.Cash {
 		rec, err := backtest.Run(ctx, s, bars, backtest.HoldCash(), r.Key)
-		if err := add("never invested, no interest", rec, err); err != nil {
+		if err := add("never invested, no interest", "", rec, err); err != nil {
 			return err
 		}
 	}
@@ -130,7 +131,7 @@ func (r *Request) baselines(ctx context.Context, a *Assessment, s *trading.Sourc
 		return err
 	}
 	rec, err := backtest.Index(r.Index.Name, a.Benchmark.Dates, prices, s.Config().InitialCash)
-	return add("the index, held from the first close without costs", rec, err)
+	return add("the index, held from the first close without costs", "", rec, err)
 }
 
 // doubts adds the agent's records with a lag and at other fees.
@@ -163,6 +164,7 @@ func (r *Request) doubts(ctx context.Context, a *Assessment, s *trading.Source, 
 		if err != nil {
 			return err
 		}
+		hold.Name = fmt.Sprintf("%s at %g bp", hold.Name, r.Config.CostSweepBP[i])
 		a.Costs, a.HoldCosts = append(a.Costs, Variant{r.Config.CostSweepBP[i], rec}), append(a.HoldCosts, Variant{r.Config.CostSweepBP[i], hold})
 	}
 	return nil

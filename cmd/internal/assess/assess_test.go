@@ -1,7 +1,9 @@
 package assess
 
 import (
+	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -76,7 +78,7 @@ func TestRowsOfEverything(t *testing.T) {
 	}
 	want := []string{
 		"agent: agent", "seed: agent seed 2", "mean: mean of 2 seeds", "baseline: " + hold, "baseline: MA10", "baseline: MA20", "baseline: MA30",
-		"baseline: random 42", "baseline: random 43", "baseline: random 44", "baseline: random 45", "baseline: random 46", "baseline: cash", "baseline: IDX", "mean: mean of 5 random",
+		"baseline: random 42", "baseline: random 43", "baseline: random 44", "baseline: random 45", "baseline: random 46", "mean: mean of 5 random", "baseline: cash", "baseline: IDX",
 		"lag: agent, 1 bar late", "lag: agent, 2 bars late", "cost: agent at 0 bp", "cost: agent at 5 bp", "cost: agent at 50 bp", "cost: " + hold + " at 0 bp", "cost: " + hold + " at 5 bp", "cost: " + hold + " at 50 bp",
 	}
 	if !slices.Equal(names, want) {
@@ -286,5 +288,69 @@ func TestConfig(t *testing.T) {
 	}
 	if found != 12 {
 		t.Errorf("%d", found)
+	}
+}
+
+// TestLoadIndex reads an index from a file of its own.
+func TestLoadIndex(t *testing.T) {
+	m := market(9, 90, 2)
+	f := factory(t, m, "")
+	path := filepath.Join(t.TempDir(), "index.csv")
+	text := "date,series,open,high,low,close,adj_close,volume\n"
+	for i, d := range m.Dates[50:] {
+		// A day is missing now and then: the price before it holds.
+		if i%7 != 3 {
+			text += fmt.Sprintf("%s,IDX,1,9,1,%d,%d,1\n", d.Format(time.DateOnly), 2+i%3, 1+i%3)
+		}
+	}
+	if err := os.WriteFile(path, []byte(text+"2010-01-01,OTHER,1,1,1,1,1,1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	section := func(yaml string) evaluate.Index {
+		doc, err := configs.Parse("eval.yaml", []byte(yaml))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := evaluate.Defaults()
+		if err := doc.Decode(&c); err != nil {
+			t.Fatal(err)
+		}
+		return c.Baselines.Index
+	}
+	s, err := LoadIndex(f, section("baselines: {index: {symbol: IDX, source: {path: "+path+", columns: {symbol: series}}}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.At(m.Dates[60:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for k, p := range got {
+		i := k + 10
+		if i%7 == 3 {
+			i--
+		}
+		// Closes are adjusted.
+		if p != float64(1+i%3) {
+			t.Fatalf("the index is %g on day %d, expected %d", p, k+10, 1+i%3)
+		}
+		compared++
+	}
+	if compared != 30 {
+		t.Errorf("%d prices", compared)
+	}
+	if none, err := LoadIndex(f, evaluate.Index{}); none != nil || err != nil {
+		t.Errorf("%v, %v", none, err)
+	}
+	for yaml, want := range map[string]string{
+		"baselines: {index: {symbol: NONE, source: {path: " + path + ", columns: {symbol: series}}}}": `symbol "NONE" has no rows`,
+		"baselines: {index: {symbol: IDX, source: {path: nowhere.csv}}}":                              "nowhere.csv",
+		"baselines: {index: {symbol: IDX, source: {file: x}}}":                                        "baselines.index.source.file",
+		"baselines: {index: {symbol: IDX}}":                                                           "eval.baselines.index",
+	} {
+		if _, err := LoadIndex(f, section(yaml)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package assess
 import (
 	"fmt"
 
+	"onnxrl/envs"
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/market/trading/backtest"
 	"onnxrl/export/report"
@@ -93,6 +94,9 @@ func (a *Assessment) notes() []string {
 		fmt.Sprintf("All numbers in the tables are those of the portfolio. Means over the stocks, as in the paper, of the capital employed in each (stocks that were held at some time): %s %s; equal-weight buy-and-hold %s.", r.Name, p, b),
 		fmt.Sprintf("Fees are %g %% of every trade's amount; there is no slippage, no spread and no market impact, and cash earns nothing.", a.FeeRate*100),
 		"The assets were chosen by someone who knew how they would do; what buy-and-hold earns is owed to that choice as well.",
+	}
+	if a.Split == envs.Valid {
+		out = append(out, "A policy that was chosen on the validation split is flattered by it: only the test split says what it is worth.")
 	}
 	if n := unlisted(a.Benchmark); n > 0 {
 		out = append(out, fmt.Sprintf("%d of the %d stocks could not be traded on the first date; in buy-and-hold and in the moving averages their share is cash until they can.", n, len(r.Assets)))

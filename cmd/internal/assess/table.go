@@ -59,21 +59,21 @@ func CheckMetrics(names []string) error {
 // Rows returns the table: the agent, its seeds and their mean, buy-and-hold, the other baselines, and the doubts.
 func (a *Assessment) Rows() ([]Row, error) {
 	var rows []Row
-	add := func(r *backtest.Record, name, role string, x *float64) error {
+	add := func(r *backtest.Record, role string, x *float64) error {
 		benchmark := a.Benchmark
 		if r == benchmark {
 			benchmark = nil
 		}
 		m, err := performance.Measure(input(r, a.Config, benchmark))
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", r.Name, err)
 		}
 		for _, key := range []string{"total_return", "max_drawdown"} {
 			if math.IsNaN(m.Get(key)) {
-				return fmt.Errorf("%s: %s is NaN", name, key)
+				return fmt.Errorf("%s: %s is NaN", r.Name, key)
 			}
 		}
-		row := Row{Name: name, Role: role, X: x, Metrics: m}
+		row := Row{Name: r.Name, Role: role, X: x, Metrics: m}
 		if !r.IsIndex() {
 			p := PerAssetOf(r, a.Config)
 			row.PerAsset = &p
@@ -86,39 +86,37 @@ func (a *Assessment) Rows() ([]Row, error) {
 		if i == 0 {
 			role = RoleAgent
 		}
-		if err := add(r, r.Name, role, nil); err != nil {
+		if err := add(r, role, nil); err != nil {
 			return nil, err
 		}
 	}
 	if len(a.Agents) > 1 {
 		rows = append(rows, meanOf(fmt.Sprintf("mean of %d seeds", len(rows)), rows))
 	}
-	if err := add(a.Benchmark, a.Benchmark.Name, RoleBaseline, nil); err != nil {
+	if err := add(a.Benchmark, RoleBaseline, nil); err != nil {
 		return nil, err
 	}
-	var random []Row
-	for _, b := range a.Baselines {
-		if err := add(b.Record, b.Name, RoleBaseline, nil); err != nil {
+	var group []Row
+	for i, b := range a.Baselines {
+		if err := add(b.Record, RoleBaseline, nil); err != nil {
 			return nil, err
 		}
-		if strings.HasPrefix(b.Name, "random ") {
-			random = append(random, rows[len(rows)-1])
+		group = append(group, rows[len(rows)-1])
+		if i+1 < len(a.Baselines) && b.Group != "" && a.Baselines[i+1].Group == b.Group {
+			continue
 		}
-	}
-	if len(random) > 1 {
-		rows = append(rows, meanOf(fmt.Sprintf("mean of %d random", len(random)), random))
+		if len(group) > 1 {
+			rows = append(rows, meanOf(fmt.Sprintf("mean of %d %s", len(group), b.Group), group))
+		}
+		group = nil
 	}
 	for _, v := range a.Lag {
-		if err := add(v.Record, v.Record.Name, RoleLag, &v.X); err != nil {
+		if err := add(v.Record, RoleLag, &v.X); err != nil {
 			return nil, err
 		}
 	}
 	for _, v := range slices.Concat(a.Costs, a.HoldCosts) {
-		name := v.Record.Name
-		if !strings.HasSuffix(name, " bp") {
-			name = fmt.Sprintf("%s at %g bp", name, v.X)
-		}
-		if err := add(v.Record, name, RoleCost, &v.X); err != nil {
+		if err := add(v.Record, RoleCost, &v.X); err != nil {
 			return nil, err
 		}
 	}
