@@ -147,47 +147,52 @@ func (b *planner) plan(full bool) (*Plan, error) {
 	var problems configs.Errors
 	known := map[string]string{}
 	for _, levels := range combinations {
-		cell := Cell{Levels: levels}
-		differs := p.Differs(&cell)
-		m := base
-		var sets Assignments
-		var names, dirs []string
-		for _, f := range differs {
-			level := p.level(f, levels[f])
-			sets = append(sets, level.Set...)
-			names = append(names, p.Factors[f].Name+"="+level.Name)
-			dirs = append(dirs, slug(p.Factors[f].Name)+"="+slug(level.Name))
+		cell, digest, err := b.cell(p, levels, base, single)
+		if b.ctx.Err() != nil {
+			return nil, b.ctx.Err()
 		}
-		cell.Name, cell.Dir = strings.Join(names, ","), strings.Join(dirs, ",")
-		switch len(differs) {
-		case 0:
-			cell.Name, cell.Dir = Base, Base
-		case 1:
-			m = single[p.level(differs[0], levels[differs[0]])]
-		default:
-			if m, err = b.decode(sets); err != nil {
-				if b.ctx.Err() != nil {
-					return nil, b.ctx.Err()
-				}
-				for _, e := range asErrors(err) {
-					e.Message = cell.Name + ": " + e.Message
-					problems = append(problems, e)
-				}
-				continue
+		if err != nil {
+			for _, e := range asErrors(err) {
+				e.Message = cell.Name + ": " + e.Message
+				problems = append(problems, e)
 			}
+			continue
 		}
-		if other, taken := known[m.digest]; taken {
-			f := differs[len(differs)-1]
-			problems = append(problems, asErrors(p.level(f, levels[f]).at.Errorf("", "the cell %s is the same experiment as %s", cell.Name, other))...)
+		if other, taken := known[digest]; taken {
+			differs := p.Differs(&cell)
+			last := differs[len(differs)-1]
+			problems = append(problems, asErrors(p.level(last, levels[last]).at.Errorf("", "the cell %s is the same experiment as %s", cell.Name, other))...)
 		}
-		known[m.digest] = cell.Name
-		cell.Config, cell.Shape = m.config, m.shape
+		known[digest] = cell.Name
 		p.Cells = append(p.Cells, cell)
 	}
 	if len(problems) > 0 {
 		return nil, problems
 	}
 	return p, nil
+}
+
+// cell names a combination of levels and says what it means. Those of the base and of single levels are known already.
+func (b *planner) cell(p *Plan, levels []int, base meaning, single map[*Level]meaning) (c Cell, digest string, err error) {
+	c = Cell{Name: Base, Dir: Base, Levels: levels}
+	m := base
+	var sets Assignments
+	var names, dirs []string
+	for _, f := range p.Differs(&c) {
+		level := p.level(f, levels[f])
+		m = single[level]
+		sets = append(sets, level.Set...)
+		names = append(names, p.Factors[f].Name+"="+level.Name)
+		dirs = append(dirs, slug(p.Factors[f].Name)+"="+slug(level.Name))
+	}
+	if len(names) > 0 {
+		c.Name, c.Dir = strings.Join(names, ","), strings.Join(dirs, ",")
+	}
+	if len(names) > 1 {
+		m, err = b.decode(sets)
+	}
+	c.Config, c.Shape = m.config, m.shape
+	return c, m.digest, err
 }
 
 // levels decodes every level by itself and finds the base's.
