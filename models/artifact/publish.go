@@ -13,8 +13,8 @@ import (
 	"onnxrl/runtime/atomicfile"
 )
 
-// Publish makes a draft a version and moves latest and the draft's other aliases to it. Content that was published before gives the version that is there. When Publish returns without an error the version is durable; after an
-// error the store is as it was, but for aliases that are moved together with the version or not at all.
+// Publish makes a draft a version and moves latest and the draft's other aliases to it, all at once. Content that was published before gives the version that is there. When Publish returns without an error the version is durable. After
+// an error the store lists what it listed before or, where only making its last change durable has failed, the whole version; publishing again is safe in both cases.
 func (s *Store) Publish(ctx context.Context, d Draft) (Version, error) {
 	v, err := s.publish(ctx, d)
 	if err != nil {
