@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"onnxrl/cmd/internal/publish"
+	"onnxrl/models/artifact"
 	"onnxrl/models/checkpoint"
 )
 
@@ -153,4 +154,33 @@ func TestEncodersThatDoNotFit(t *testing.T) {
 			t.Errorf("%s: %v", k.encoder, err)
 		}
 	}
+}
+
+// TestDescendantsNameTheirParents begins a run with what another has published.
+func TestDescendantsNameTheirParents(t *testing.T) {
+	dir := t.TempDir()
+	run := agentYAML(t, "{kind: timecnn, d_model: 8, n_layers: 1}")
+	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	succeed(t, "train", run, "--out", first, "-q")
+	parent := find(t, filepath.Join(first, publish.StoreDir)+"//agent:"+publish.BestAlias)
+	if len(parent.Manifest.Parents) != 0 || parent.Manifest.Golden == nil || parent.Manifest.DataDigest == "" || parent.Manifest.EnvStep == 0 {
+		t.Errorf("manifest %+v", parent.Manifest)
+	}
+	succeed(t, "train", run, "--out", second, "--init", filepath.Join(first, publish.StoreDir)+"//agent:"+publish.BestAlias, "--set", "seed=4", "-q")
+	child := find(t, filepath.Join(second, publish.StoreDir)+"//agent:latest")
+	if !slices.Equal(child.Manifest.Parents, []string{parent.Digest}) || *child.Manifest.Seed != 4 {
+		t.Errorf("parents %v, expected %s", child.Manifest.Parents, parent.Digest)
+	}
+}
+
+func find(t *testing.T, ref string) artifact.Version {
+	t.Helper()
+	s, v, err := artifact.Find(ref, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	return v
 }
