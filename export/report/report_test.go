@@ -270,7 +270,7 @@ func files(t *testing.T, dir string) map[string][]byte {
 }
 
 func TestWrite(t *testing.T) {
-	d := sample(5, 300, 4, 0.0005)
+	d := sample(5, 120, 4, 0.0005)
 	d.Title = `Fish & <script>alert("chips")</script>`
 	d.Strategies[2].Name = `<b>bold</b> & "quoted"`
 	d.Assets[0] = "A<&>B"
