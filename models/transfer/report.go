@@ -85,18 +85,18 @@ func (r *Report) Print(out io.Writer) error {
 	for _, m := range r.Matched {
 		from := ""
 		if m.From != m.Name {
-			from = "from " + m.From
+			from = "\tfrom " + m.From
 		}
-		fmt.Fprintf(w, "copied\t%s\t%v\t%s\n", m.Name, m.Shape, from)
+		fmt.Fprintf(w, "copied\t%s\t%v%s\n", m.Name, m.Shape, from)
 	}
 	for _, m := range r.ShapeMismatch {
 		fmt.Fprintf(w, "other shape\t%s\t%v\t%v in the source\n", m.Name, m.Network, m.Source)
 	}
 	for _, p := range r.New {
-		fmt.Fprintf(w, "new\t%s\t%v\t\n", p.Name, p.Shape)
+		fmt.Fprintf(w, "new\t%s\t%v\n", p.Name, p.Shape)
 	}
 	for _, p := range r.LeftOver {
-		fmt.Fprintf(w, "left over\t%s\t%v\t\n", p.Name, p.Shape)
+		fmt.Fprintf(w, "left over\t%s\t%v\n", p.Name, p.Shape)
 	}
 	return w.Flush()
 }
