@@ -1,12 +1,18 @@
 package main
 
 import (
+	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"onnxrl/runtime/rng"
 )
 
 // A run that is stopped by SIGINT, or killed again and again, and resumed, ends exactly as one that never stopped.
@@ -39,6 +45,71 @@ func TestTrainResumeIsExact(t *testing.T) {
 	}
 	trainRuns(t, "--resume", dir)
 	sameTraining(t, "kill -9", dir, ref)
+}
+
+// killAtWrite runs onnxrl and kills it when its metrics have been written to n times, wherever it then is: in a rollout, an evaluation, a publication or a checkpoint.
+func killAtWrite(t *testing.T, dir string, n int, args ...string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := os.NewFile(uintptr(fd), "inotify")
+	defer events.Close()
+	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_MODIFY); err != nil {
+		t.Fatal(err)
+	}
+	cmd := program(t, args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		// A process that ends before is as good as one that is killed.
+		_ = cmd.Wait()
+		events.Close()
+		close(done)
+	}()
+	buf := make([]byte, 4096)
+	for left := n; left > 0; {
+		size, err := events.Read(buf)
+		if err != nil {
+			break
+		}
+		for at := 0; at < size; at += 16 + int(binary.NativeEndian.Uint32(buf[at+12:])) {
+			if strings.HasPrefix(string(buf[at+16:size]), metricsFile+"\x00") {
+				left--
+			}
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	<-done
+}
+
+// A run that is killed at random moments, most of them not after a checkpoint, loses nothing but time.
+func TestTrainKilledAnywhere(t *testing.T) {
+	config, ref, dir := trainYAML(t), filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
+	trainRuns(t, config, "--out", ref)
+	s := rng.New(3).Split("kills").Stream()
+	begun := 0
+	for range 8 {
+		if refuseRun(dir, true, "") == nil {
+			begun++
+			killAtWrite(t, dir, 1+s.IntN(12), "train", "-q", "--resume", dir)
+		} else {
+			killAtWrite(t, dir, 1+s.IntN(12), "train", "-q", config, "--out", dir)
+		}
+	}
+	if begun < 3 {
+		t.Errorf("the run was resumed %d times", begun)
+	}
+	trainRuns(t, "--resume", dir)
+	sameTraining(t, "killed anywhere", dir, ref)
 }
 
 // Stopped seeds go on where they were, and those that were not begun are.
