@@ -58,6 +58,7 @@ type evaluated struct {
 		LookAhead bool   `json:"look_ahead"`
 	} `json:"verdict"`
 	LookAhead bool              `json:"look_ahead"`
+	Notes     []string          `json:"notes"`
 	Split     string            `json:"split"`
 	Policies  []evaluatedPolicy `json:"policies"`
 	Rows      []struct {
@@ -273,6 +274,14 @@ func TestEvaluateSeeds(t *testing.T) {
 	if math.Abs(*e.Rows[3].Metrics["total_return"]-sum/3) > 1e-12 || *e.Rows[3].Std["total_return"] <= 0 || e.Deflated.Trials != 6 || *e.Deflated.Variance <= 0 {
 		t.Errorf("%+v, %+v", e.Rows[3], e.Deflated)
 	}
+	// A seed that is not there, or not finished, is told.
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "seed-1")), os.Remove(filepath.Join(dir, "seed-3", finishedFile))); err != nil {
+		t.Fatal(err)
+	}
+	less := judge(t, dir, "--no-report")
+	if text := strings.Join(less.Notes, "\n"); less.Rows[2].Of != 2 || less.Deflated.Trials != 4 || !strings.Contains(text, "Seed 1 has no run") || !strings.Contains(text, "seed-3 was not finished") || strings.Contains(text, "other inputs") {
+		t.Errorf("%d trials, %s", less.Deflated.Trials, text)
+	}
 	// One seed is a run like any other.
 	if one := judge(t, filepath.Join(dir, "seed-2"), "--no-report"); one.Deflated.Trials != 2 {
 		t.Errorf("%d trials of one seed", one.Deflated.Trials)
@@ -292,6 +301,9 @@ func TestEvaluateSettings(t *testing.T) {
 	}
 	if !slices.Equal(roles, []string{"agent", "baseline", "lag", "lag", "cost", "cost"}) || *e.Rows[0].Metrics["fees"] != 0 || *e.Rows[4].Metrics["fees"] == 0 || e.LookAhead {
 		t.Errorf("%q, fees %g", roles, *e.Rows[0].Metrics["fees"])
+	}
+	if other := judge(t, dir, "--no-report", "--set", "env.data.synthetic.seed=4"); !strings.Contains(strings.Join(other.Notes, "\n"), "was trained on other inputs: data_sha256 was ") {
+		t.Errorf("other data are not told: %q", other.Notes)
 	}
 	// Drawing actions needs the agent itself.
 	drawn := judge(t, dir, "--no-report", "--set", "eval.deterministic=false")
