@@ -29,7 +29,7 @@ type Request struct {
 type Assessment struct {
 	Split  envs.Split
 	Config evaluate.Config
-	// Agents are in the order of the request. Benchmark is equal-weight buy-and-hold; Baselines are the others, in the order of the configuration.
+	// Agents are in the order of the request. Benchmark is equal-weight buy-and-hold; Baselines are the others, in the order of the configuration, after buy-and-hold of the listed where some stock is not listed at the start.
 	Agents    []*backtest.Record
 	Benchmark *backtest.Record
 	Baselines []Baseline
@@ -100,6 +100,12 @@ func (r *Request) baselines(ctx context.Context, a *Assessment, s *trading.Sourc
 			a.Baselines = append(a.Baselines, Baseline{rec, note, group})
 		}
 		return err
+	}
+	if unlisted(a.Benchmark) > 0 {
+		rec, err := backtest.Accounts(ctx, s, bars, backtest.BuyListed())
+		if err := add("an equal share of the cash in each stock that can be traded at the start, never sold", "", rec, err); err != nil {
+			return err
+		}
 	}
 	for _, n := range r.Config.Baselines.MovingAverage {
 		rule, err := backtest.MovingAverage(n)

@@ -77,7 +77,7 @@ func TestRowsOfEverything(t *testing.T) {
 		byName[r.Name] = r
 	}
 	want := []string{
-		"agent: agent", "seed: agent seed 2", "mean: mean of 2 seeds", "baseline: " + hold, "baseline: MA10", "baseline: MA20", "baseline: MA30",
+		"agent: agent", "seed: agent seed 2", "mean: mean of 2 seeds", "baseline: " + hold, "baseline: buy-and-hold of the listed", "baseline: MA10", "baseline: MA20", "baseline: MA30",
 		"baseline: random 42", "baseline: random 43", "baseline: random 44", "baseline: random 45", "baseline: random 46", "mean: mean of 5 random", "baseline: cash", "baseline: IDX",
 		"lag: agent, 1 bar late", "lag: agent, 2 bars late", "cost: agent at 0 bp", "cost: agent at 5 bp", "cost: agent at 50 bp", "cost: " + hold + " at 0 bp", "cost: " + hold + " at 5 bp", "cost: " + hold + " at 50 bp",
 	}
@@ -139,7 +139,7 @@ func TestDocument(t *testing.T) {
 			compared++
 		}
 	}
-	if compared != len(s.Strategies)*len(performance.Definitions()) || len(s.Strategies) != 12 {
+	if compared != len(s.Strategies)*len(performance.Definitions()) || len(s.Strategies) != 13 {
 		t.Errorf("%d numbers of %d strategies were compared", compared, len(s.Strategies))
 	}
 	if s.Benchmark != "equal-weight buy-and-hold" || s.Seeds == nil || s.Seeds.Count != 2 || len(s.Lag) != 1 || len(s.Cost) != 10 || len(s.LookAhead) != 0 {

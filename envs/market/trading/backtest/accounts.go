@@ -16,6 +16,12 @@ type Rule interface {
 	Long(m *trading.Market, bar, asset int) bool
 }
 
+// sharer is a rule that divides the cash between the accounts itself.
+type sharer interface {
+	// shares returns the parts [N] of the initial cash, which add up to 1, with what is known at the first bar.
+	shares(m *trading.Market, first int) []float64
+}
+
 // Accounts simulates a rule over the bars of Run: an account for each asset, with an equal share of the initial cash, is in the asset with all it has when the rule says so and the asset can be traded at the bars of the decision and of the fill.
 // Prices, fills, lots and fees are those of the source's configuration; arithmetic is in float64. Orders that cannot be executed are repeated at the next bar, if the rule still says so.
 func Accounts(ctx context.Context, s *trading.Source, bars trading.Range, rule Rule) (*Record, error) {
@@ -28,7 +34,7 @@ func Accounts(ctx context.Context, s *trading.Source, bars trading.Range, rule R
 	if c.Episode.Kind != trading.Full {
 		return nil, fmt.Errorf("back-test %s: the source has episodes over parts of the range, expected whole ones", rule.Name())
 	}
-	a := newAccounts(m, c)
+	a := newAccounts(m, c, rule, bars.First)
 	r := newRecord(rule.Name(), m, bars, c.LookAhead())
 	if err := a.close(r, bars.First); err != nil {
 		return nil, fmt.Errorf("back-test %s: %w", rule.Name(), err)
@@ -55,11 +61,16 @@ type accounts struct {
 	in, out   []float64 // [N]
 }
 
-func newAccounts(m *trading.Market, c trading.Config) *accounts {
+func newAccounts(m *trading.Market, c trading.Config, rule Rule, first int) *accounts {
 	n := len(m.Assets)
 	a := &accounts{m: m, c: c, cash: make([]float64, n), pos: make([]float64, n), in: make([]float64, n), out: make([]float64, n)}
 	for i := range a.cash {
 		a.cash[i] = c.InitialCash / float64(n)
+	}
+	if own, ok := rule.(sharer); ok {
+		for i, part := range own.shares(m, first) {
+			a.cash[i] = part * c.InitialCash
+		}
 	}
 	return a
 }

@@ -17,6 +17,36 @@ type buyAndHold struct{}
 func (buyAndHold) Name() string                        { return "equal-weight buy-and-hold" }
 func (buyAndHold) Long(*trading.Market, int, int) bool { return true }
 
+// BuyListed returns the rule to be in every asset that can be traded at the first bar, with all of the cash, and never in one that is listed later.
+func BuyListed() Rule { return &buyListed{} }
+
+type buyListed struct{ in []bool }
+
+func (*buyListed) Name() string { return "buy-and-hold of the listed" }
+
+func (r *buyListed) Long(_ *trading.Market, _, asset int) bool { return r.in[asset] }
+
+// shares implements sharer.
+func (r *buyListed) shares(m *trading.Market, first int) []float64 {
+	n, count := len(m.Assets), 0
+	r.in = slices.Clone(m.Tradable[first*n : (first+1)*n])
+	for _, in := range r.in {
+		if in {
+			count++
+		}
+	}
+	out := make([]float64, n)
+	for i, in := range r.in {
+		// Where nothing is listed, all stays cash.
+		if count == 0 {
+			out[i] = 1 / float64(n)
+		} else if in {
+			out[i] = 1 / float64(count)
+		}
+	}
+	return out
+}
+
 // MovingAverage returns the rule to be in an asset whose close lies above the mean of its last n closes, at least 2.
 func MovingAverage(n int) (Rule, error) {
 	if n < 2 {

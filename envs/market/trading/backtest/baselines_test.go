@@ -41,6 +41,15 @@ func TestBuyAndHold(t *testing.T) {
 	if compared != bars-10 || len(r.Trades) != assets {
 		t.Errorf("%d values were compared; %d trades", compared, len(r.Trades))
 	}
+	// Without the late asset, the others have its share.
+	listed := must(t)(backtest.Accounts(ctx, s, trading.Range{First: 10, Last: bars - 1}, backtest.BuyListed()))
+	want := 0.0
+	for _, i := range []int{0, 2, 3} {
+		want += 10_000 / 3. * m.Close[(bars-1)*assets+i] / m.Open[11*assets+i] / 1.0005
+	}
+	if got := listed.Value[len(listed.Value)-1]; !near(got, want, 1e-12) || len(listed.Trades) != 3 {
+		t.Errorf("the listed are worth %.10f, the formula says %.10f", got, want)
+	}
 	// The capital employed earns what the stock earns from its purchase on.
 	for i := range assets {
 		bought, total := 11, 1.0

@@ -11,6 +11,7 @@
 // # Baselines
 //
 //   - [BuyAndHold]: every account buys as soon as it can and never sells. Equal weights at the start, and none of the rebalancing that would keep them equal. This is the bar to beat: a universe chosen with hindsight rises by itself;
+//   - [BuyListed]: the same with all of the cash in the assets that can be traded at the first bar, and none in those that are listed later;
 //   - [MovingAverage]: an account is in its asset when the close lies above the mean of the last n closes, the present one included, and out when it lies at or below it, or when n closes are not known yet. Closes count from
 //     the first bar of the market at which the asset can be traded, also those before the range;
 //   - [Random]: each asset is bought with probability 0.2, sold with 0.2 and held with 0.6, by the orders of the environment. [RandomSeeds] are the seeds whose mean is usually told;

@@ -115,7 +115,7 @@ func everything(t testing.TB) []named {
 			return backtest.Run(ctx, s, r, p, key)
 		}})
 	}
-	rules := []backtest.Rule{backtest.BuyAndHold()}
+	rules := []backtest.Rule{backtest.BuyAndHold(), backtest.BuyListed()}
 	for _, n := range []int{2, 10, 20, 30} {
 		r, err := backtest.MovingAverage(n)
 		if err != nil {

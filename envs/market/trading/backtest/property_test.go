@@ -83,7 +83,7 @@ func TestValueIsConserved(t *testing.T) {
 			}
 		}
 	}
-	if want := len(executions) * 9 * (bars - 5); steps != want || trades < 15_000 {
+	if want := len(executions) * 10 * (bars - 5); steps != want || trades < 15_000 {
 		t.Errorf("%d steps with %d trades were checked, expected %d", steps, trades, want)
 	}
 }
@@ -112,7 +112,7 @@ func TestFutureBarsDoNotMatter(t *testing.T) {
 		}
 	}
 	// Only cash does not notice that its future has changed.
-	if want := len(executions) * 3 * 9; compared != want || differ < want*8/9-10 {
+	if want := len(executions) * 3 * 10; compared != want || differ < want*9/10-10 {
 		t.Errorf("%d runs were compared, expected %d; %d have another future", compared, want, differ)
 	}
 }
