@@ -8,7 +8,7 @@
 // # What is written
 //
 // [Summarise] computes all numbers (see package performance, which names the convention of each). [Write] puts them into a folder with plots (package plots), tables as CSV and Parquet and report.html. The same document gives the same
-// bytes. A folder holds either a whole report or the files of the one before it; report.html is written last.
+// bytes. Everything is computed before the first file is replaced, each file as a whole, and report.html last.
 //
 // # Honesty
 //
@@ -17,5 +17,5 @@
 //
 // # How to add
 //
-// A metric: package performance. A plot: package plots and a line in figures. A section of the page: a block in page.html.tmpl with its data in the Summary. A table: a file tables_<name>.go that lists its columns once, for both formats.
+// A metric: package performance. A plot: package plots, a call in figures, and its name in possible where a report may lack it. A section of the page: a block in page.html.tmpl with its data in the Summary. A table: a method in tables.go that lists its columns once, for both formats.
 package report

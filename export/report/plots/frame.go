@@ -177,11 +177,11 @@ func apart(all []label, gap, bottom, top vg.Length) []vg.Length {
 	return places
 }
 
-// room is the space that names need to the right of a panel.
+// room is the space that names need to the right of a panel, with some to spare for readers whose font is wider.
 func (c *canvas) room(names []string) vg.Length {
 	var w vg.Length
 	for _, n := range names {
 		w = max(w, c.width(short(n), true))
 	}
-	return w + 24
+	return 1.12*w + 24
 }
