@@ -71,6 +71,17 @@ func (a *Agent) build(c Config) error {
 		return err
 	}
 	g := a.graphs
+	if s.Log != nil && f.window() != nil {
+		if g.chunk > 1 {
+			s.Log.Info("overlapping windows are encoded together", "windows", g.chunk)
+		} else {
+			reason := "share_windows: off"
+			if g.alone != nil {
+				reason = g.alone.Error()
+			}
+			s.Log.Info("each window is encoded alone", "reason", reason)
+		}
+	}
 	if !trainable(g.policy) {
 		return errors.New("train and freeze leave no parameter to train")
 	}

@@ -49,6 +49,8 @@ type graphs struct {
 	// encode computes the features of chunk consecutive windows, and encodeGrad is the same with the features' cotangents as inputs; nil without windows of a table. chunk is 1 unless overlapping windows are encoded together.
 	encode, encodeGrad *models.Network
 	chunk              int
+	// alone says why chunk is 1; nil when that is what the configuration asks for.
+	alone error
 	// features names the outputs of encode, width is that of each.
 	features []string
 	width    int
@@ -88,9 +90,11 @@ func newGraphs(c Config, f *frame, kinds []encoder.Kind, key rng.Key) (*graphs, 
 	if err := d.refuseDropout(); err != nil {
 		return nil, err
 	}
-	sharer, err := d.sharer()
-	if err != nil {
-		return nil, err
+	var sharer encoder.Sharer
+	if c.ShareWindows != Off {
+		if sharer, g.alone = d.sharer(); g.alone != nil && c.ShareWindows == On {
+			return nil, fmt.Errorf("share_windows: on: %w", g.alone)
+		}
 	}
 	var features []int
 	if f.window() != nil {
@@ -128,19 +132,8 @@ func newEncoder(c Config, f *frame, kinds []encoder.Kind) (encoder.Encoder, erro
 	return timecnn.New(timecnn.Defaults())
 }
 
-// sharer returns the encoder when overlapping windows are to be encoded together.
+// sharer returns the encoder when it can encode overlapping windows together, or an error that says why it cannot.
 func (d *design) sharer() (encoder.Sharer, error) {
-	if d.c.ShareWindows == Off {
-		return nil, nil
-	}
-	s, err := d.canShare()
-	if err != nil && d.c.ShareWindows == On {
-		return nil, fmt.Errorf("share_windows: on: %w", err)
-	}
-	return s, nil
-}
-
-func (d *design) canShare() (encoder.Sharer, error) {
 	w := d.f.window()
 	if w == nil {
 		return nil, errors.New("the observation is not a window of a table")
