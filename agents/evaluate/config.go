@@ -68,6 +68,7 @@ func Defaults() Config {
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.NotEmpty("metrics", c.Metrics)
+	distinct(&p, "metrics", c.Metrics)
 	p.AtLeast("episodes", c.Episodes, 1)
 	p.Positive("periods_per_year", c.PeriodsPerYear)
 	p.Check(c.RiskFree > -1, "risk_free", "%g, expected a rate per year above -1", c.RiskFree)
