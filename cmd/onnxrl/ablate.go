@@ -237,7 +237,7 @@ func printAblationPlan(out io.Writer, s *ablation.Study, e *ablation.Estimate) e
 	switch {
 	case e != nil && remaining > 0:
 		line += fmt.Sprintf(": about %s on this machine, if nothing else keeps it busy", roughly(e.Seconds))
-	case e == nil:
+	case remaining > 0:
 		line += "; the time was not estimated"
 	}
 	_, err := fmt.Fprintf(out, "\n%s\n", line)

@@ -323,7 +323,7 @@ func TestSummary(t *testing.T) {
 	if sum.Bars != 2012 || sum.Varies || !sum.Complete || sum.Reference[0] != 0.45 {
 		t.Errorf("%+v", sum)
 	}
-	if v := sum.Verdict(); v != "2 of 5 cells have a higher mean sharpe than equal-weight buy-and-hold (0.450); 4 of 4 differ clearly from the base." {
+	if v := sum.Verdict(); v != "Cells with a higher mean sharpe than equal-weight buy-and-hold (0.450): 2 of 5. Cells that differ clearly from the base: 4 of 4." {
 		t.Error(v)
 	}
 }

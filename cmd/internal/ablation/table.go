@@ -243,7 +243,7 @@ func (s *Summary) Verdict() string {
 			clear++
 		}
 	}
-	return fmt.Sprintf("%d of %d cells have a higher mean %s than %s (%.3f); %d of %d differ clearly from the base.", beat, len(s.Rows), s.Metrics[0], s.ReferenceName, s.Reference[0], clear, len(s.Rows)-1)
+	return fmt.Sprintf("Cells with a higher mean %s than %s (%.3f): %d of %d. Cells that differ clearly from the base: %d of %d.", s.Metrics[0], s.ReferenceName, s.Reference[0], beat, len(s.Rows), clear, len(s.Rows)-1)
 }
 
 // Print writes the tables for a terminal.
