@@ -42,17 +42,30 @@ func dataConfig(path string, sets []string) (prepared.Config, error) {
 	if err := doc.Set(sets...); err != nil {
 		return c, err
 	}
+	if section, ok := doc.Lookup("data"); ok {
+		return c, section.Decode(&c)
+	}
+	section, ok := doc.Lookup("env.data")
+	if !ok {
+		return c, doc.Decode(&c)
+	}
+	window := c.Window
 	if w, ok := doc.Lookup("env.window"); ok {
-		if err := w.Decode(&c.Window); err != nil {
+		if err := w.Decode(&window); err != nil {
 			return c, err
 		}
-	}
-	for _, key := range []string{"data", "env.data"} {
-		if section, ok := doc.Lookup(key); ok {
-			return c, section.Decode(&c)
+		if window < 1 {
+			return c, w.Errorf("", "must be at least 1, is %d", window)
 		}
 	}
-	return c, doc.Decode(&c)
+	c.Window = window
+	if err := section.Decode(&c); err != nil {
+		return c, err
+	}
+	if c.Window != window {
+		return c, section.Errorf("window", "the environment's window is %d: leave this key out", window)
+	}
+	return c, nil
 }
 
 func (a *app) dataPrepareCommand() *cobra.Command {

@@ -137,7 +137,7 @@ func TestDataBadInput(t *testing.T) {
 	refuse(t, []string{"data", "prepare", marketYAML(t), "--out", t.TempDir(), "--set", "data.features.indicators.sma=[400]"}, "sma_400 (needs 400 bars)")
 	refuse(t, []string{"data", "prepare", marketYAML(t), "--out", t.TempDir(), "--set", "data.split.test=[2031-01-01, 2032-01-01]"}, "test is empty: no data from 2031-01-01 to 2032-01-01; there are data from 2020-01-15")
 	refuse(t, []string{"data", "inspect", filepath.Join(t.TempDir(), "none.csv")}, "none.csv: no such file")
-	refuse(t, []string{"data", "inspect", write(t, "a.parquet", "PAR1 and nothing more")}, "a.parquet: the Parquet file is damaged")
+	refuse(t, []string{"data", "inspect", write(t, "a.parquet", "PAR1 and nothing more")}, "a.parquet: the file is damaged")
 	refuse(t, []string{"data", "warmup", marketYAML(t), "--starts", "900"}, "no stock has more than 900 bars")
 	// These are shown with the line of the document.
 	for edit, want := range map[string]string{

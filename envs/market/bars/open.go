@@ -31,12 +31,12 @@ func open(name string) (input, error) {
 	}
 	f, err := configs.Shipped().Open(shipped)
 	if err != nil {
-		return nil, fmt.Errorf("%s: the program comes without such a file; there are %s", name, strings.Join(shippedFiles(), ", "))
+		return nil, fmt.Errorf("the program comes without such a file; there are %s", strings.Join(shippedFiles(), ", "))
 	}
 	in, ok := f.(input)
 	if info, err := f.Stat(); !ok || err != nil || info.IsDir() {
 		f.Close()
-		return nil, fmt.Errorf("%s is no file", name)
+		return nil, fmt.Errorf("it is no file; there are %s", strings.Join(shippedFiles(), ", "))
 	}
 	return in, nil
 }

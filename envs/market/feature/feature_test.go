@@ -263,7 +263,7 @@ func TestErrorsNameTheFeature(t *testing.T) {
 		nan.ExtraValues[i] = math.NaN()
 	}
 	c := Config{Extra: []string{"extra"}, OHLCV: true, Prices: "level", Volume: "level"}
-	if _, err := Fit(mustNew(t, c), nan, DefaultNormalization(), 5, 40); err == nil || !strings.Contains(err.Error(), "no value for any stock: [extra (needs 1 bars)]") {
+	if _, err := Fit(mustNew(t, c), nan, DefaultNormalization(), 5, 40); err == nil || !strings.Contains(err.Error(), "no value for any stock: [extra (blank or undefined in every row)]") {
 		t.Errorf("error %v", err)
 	}
 	for want, c := range map[string]Config{

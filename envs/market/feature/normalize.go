@@ -158,8 +158,12 @@ func undefinedError(f *Features, p *bars.Panel, lo, hi int) error {
 	}
 	var names []string
 	for i, n := range values {
-		if n == 0 {
-			names = append(names, fmt.Sprintf("%s (needs %d bars)", f.columns[i].Name, f.columns[i].Warmup+1))
+		switch need := f.columns[i].Warmup + 1; {
+		case n > 0:
+		case need > longest:
+			names = append(names, fmt.Sprintf("%s (needs %d bars)", f.columns[i].Name, need))
+		default:
+			names = append(names, f.columns[i].Name+" (blank or undefined in every row)")
 		}
 	}
 	span := fmt.Sprintf("%s to %s", bars.NewDate(p.Times[lo]), bars.NewDate(p.Times[hi-1]))

@@ -102,6 +102,9 @@ func place(c Config, a *aligned) (*placed, error) {
 	}
 	var err error
 	if p.split, err = c.Split.Resolve(left); err != nil {
+		if p.first > 0 {
+			err = fmt.Errorf("%w (the first %d of %d bars are dropped, at which no stock has all its features: %s)", err, p.first, len(times), slowest(a.features))
+		}
 		return nil, err
 	}
 	for _, r := range p.split.Named() {
@@ -113,6 +116,12 @@ func place(c Config, a *aligned) (*placed, error) {
 		}
 	}
 	return p, nil
+}
+
+// slowest names the feature that is defined last.
+func slowest(f *feature.Features) string {
+	last := slices.MaxFunc(f.Columns(), func(x, y feature.Column) int { return x.Warmup - y.Warmup })
+	return fmt.Sprintf("%s needs %d", last.Name, last.Warmup+1)
 }
 
 // fit computes the statistics on the range that the configuration names.
@@ -268,6 +277,9 @@ func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
 		}
 	}
 	for _, r := range p.split.Named() {
+		if r.Len() == 1 {
+			add("%s is a single bar: no decision can be filled in it", r.Name)
+		}
 		var never []string
 		for n, sym := range s.Manifest.Symbols {
 			if !slices.ContainsFunc(positions(r.Span), func(t int) bool { return s.Tradable(t, n) }) {
