@@ -17,7 +17,8 @@ type actor struct {
 	mode    agents.Mode
 	heads   []int
 	f       *forward
-	bank    *bank // closed with the actor; nil when it is the agent's
+	bank    *bank // closed with the actor; nil when it is the agent's, which release then gives back
+	release func()
 	learner *learner
 	stream  rng.Stream
 	d       agents.Decision
@@ -73,6 +74,9 @@ func (a *actor) Close() error {
 	err := a.f.close()
 	if a.bank != nil {
 		err = errors.Join(err, a.bank.close())
+	}
+	if a.release != nil {
+		a.release()
 	}
 	return err
 }

@@ -143,8 +143,12 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 		}
 		return nil, fmt.Errorf("a2c: %w", err)
 	}
-	a.lent = a.lent || k == a.bank
-	return newActor(m, f, own, a.graphs.frame, a.learner), nil
+	x := newActor(m, f, own, a.graphs.frame, a.learner)
+	if k != nil && own == nil {
+		a.lent = true
+		x.release = func() { a.lent = false }
+	}
+	return x, nil
 }
 
 // Recorder implements agents.Agent.
