@@ -46,15 +46,6 @@ func written(t *testing.T, s *Study) {
 	}
 }
 
-func read(t *testing.T, dir, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 func TestRunsEveryCellOnEverySeed(t *testing.T) {
 	r := newRunner()
 	s := newStudy(t, mustPlan(t, toyStudy, toyBase, false), t.TempDir(), r, 1)
