@@ -3,28 +3,27 @@ package a2c
 import (
 	"fmt"
 	"testing"
-
-	"onnxrl/models/encoder/crossasset"
 )
 
-// BenchmarkTraining measures complete training, environment included, with the shipped sizes: windows of 20 bars of 16 assets with 30 features, TimeCNN of three layers of 128, rollouts of 50 rounds, two threads.
+// BenchmarkTraining measures complete training, environment included, with the shipped sizes: windows of 20 bars of 16 assets with 30 features, TimeCNN of three layers of 128, rollouts of 50 rounds.
 func BenchmarkTraining(b *testing.B) {
 	for _, share := range []string{Off, On} {
 		for _, n := range []int{1, 8} {
-			b.Run(fmt.Sprintf("share=%s/envs=%d", share, n), func(b *testing.B) {
-				c := Defaults()
-				c.ShareWindows = share
-				c.CrossAsset = crossasset.Defaults()
-				v := markets(b, market(2700, 16, 30, false), n, nil)
-				r := newTrainingRun(b, agent(b, c, v, fastest(b), 2), v)
-				b.ReportAllocs()
-				for b.Loop() {
-					if _, err := r.update(b.Context()); err != nil {
-						b.Fatal(err)
+			for _, threads := range []int{1, 2} {
+				b.Run(fmt.Sprintf("share=%s/envs=%d/threads=%d", share, n, threads), func(b *testing.B) {
+					c := Defaults()
+					c.ShareWindows = share
+					v := markets(b, market(2700, 16, 30, false), n, nil)
+					r := newTrainingRun(b, agent(b, c, v, fastest(b), threads), v)
+					b.ReportAllocs()
+					for b.Loop() {
+						if _, err := r.update(b.Context()); err != nil {
+							b.Fatal(err)
+						}
 					}
-				}
-				b.ReportMetric(float64(b.N*n*c.RolloutSteps)/b.Elapsed().Seconds(), "env-steps/s")
-			})
+					b.ReportMetric(float64(b.N*n*c.RolloutSteps)/b.Elapsed().Seconds(), "env-steps/s")
+				})
+			}
 		}
 	}
 }

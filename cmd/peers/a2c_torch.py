@@ -1,9 +1,10 @@
 """A2C on a synthetic market: training in Go, by the benchmark of agents/a2c, against a straightforward implementation in PyTorch, in turns.
 
-    cmd/peers/a2c.sh [--envs 1] [--rounds 5] [--updates 8] [--json] [--check]
+    cmd/peers/a2c.sh [--envs 1] [--threads 2] [--rounds 5] [--updates 8] [--json] [--check]
 
-Both sides train the same network (TimeCNN of three layers of 128, attention across 16 assets, 16 heads of three actions, a critic) on windows of 20 bars with 30 features, with rollouts of 50 rounds, the same loss, clipping and Adam, on two
+Both sides train the same network (TimeCNN of three layers of 128, attention across 16 assets, 16 heads of three actions, a critic) on windows of 20 bars with 30 features, with rollouts of 50 rounds, the same loss, clipping and Adam, on as many
 threads, and step the same kind of market. Env steps per second of complete training, medians over the rounds. onnxrl runs once with every window encoded alone, as PyTorch does, and once with overlapping windows encoded together.
+The machine must have nothing else to do: with busy cores, threads that wait for each other come out arbitrarily bad.
 Exits with 1 when --check is given and a ratio is below its target. Needs Linux or macOS, Python with torch and numpy.
 """
 import argparse
@@ -185,8 +186,8 @@ class Torch:
 class Ours:
     """The benchmark of agents/a2c, one run at a time; its first update is not counted."""
 
-    def __init__(self, binary, envs, share):
-        self.binary, self.pattern = binary, f"Training/share={share}/envs={envs}$"
+    def __init__(self, binary, envs, share, threads):
+        self.binary, self.pattern = binary, f"Training/share={share}/envs={envs}/threads={threads}$"
 
     def measure(self, updates):
         out = subprocess.run([self.binary, "-test.run", "^$", "-test.bench", self.pattern, "-test.benchtime", f"{updates}x"], capture_output=True, text=True, cwd=os.path.dirname(self.binary))
@@ -205,7 +206,7 @@ def main():
     parser.add_argument("--envs", type=int, choices=[1, 8], default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--updates", type=int, default=8, help="updates of one measurement per window; sharing takes five times as many")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, choices=[1, 2], default=2)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--side", action="store_true", help=argparse.SUPPRESS)
@@ -214,7 +215,7 @@ def main():
         return torch_side(args.envs, args.threads)
     if not args.bench:
         parser.error("--bench is required; use a2c.sh")
-    sides = {"torch": (Torch(args.envs, args.threads), args.updates), "off": (Ours(args.bench, args.envs, "off"), args.updates), "on": (Ours(args.bench, args.envs, "on"), 5 * args.updates)}
+    sides = {"torch": (Torch(args.envs, args.threads), args.updates), "off": (Ours(args.bench, args.envs, "off", args.threads), args.updates), "on": (Ours(args.bench, args.envs, "on", args.threads), 5 * args.updates)}
     speeds = {name: [] for name in sides}
     sides["torch"][0].measure(2)
     for _ in range(args.rounds):
@@ -228,7 +229,7 @@ def main():
         print(json.dumps({"envs": args.envs, "threads": args.threads, "env_steps_per_second": median, "all": speeds, "ratio": ratios, "targets": TARGETS}))
     else:
         label = {"torch": "PyTorch", "off": "onnxrl, each window alone", "on": "onnxrl, windows in common"}
-        print(f"{args.envs} environment{'s' * (args.envs > 1)}, {args.threads} threads, env steps per second of training, median of {args.rounds} (lowest to highest)")
+        print(f"{args.envs} environment{'s' * (args.envs > 1)}, {args.threads} thread{'s' * (args.threads > 1)}, env steps per second of training, median of {args.rounds} (lowest to highest)")
         for name, v in speeds.items():
             ratio = f"   {ratios[name]:5.2f}x PyTorch, target {TARGETS[name]}x" if name in ratios else ""
             print(f"  {label[name]:28}{median[name]:9.0f}   ({min(v):.0f} to {max(v):.0f}){ratio}")
