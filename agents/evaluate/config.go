@@ -14,6 +14,8 @@ type Config struct {
 	Metrics []string `yaml:"metrics"`
 	// Episodes is how many are counted in environments other than trading, whose evaluation is one episode over the whole split.
 	Episodes int `yaml:"episodes"`
+	// MaxEpisodeSteps cuts off episodes of environments that have no limit of their own, in which a bad policy may never come to an end.
+	MaxEpisodeSteps int `yaml:"max_episode_steps"`
 	// PeriodsPerYear is the number of bars in a year, for annual numbers; RiskFree the rate per year that Sharpe and Sortino ratios subtract.
 	PeriodsPerYear float64 `yaml:"periods_per_year"`
 	RiskFree       float64 `yaml:"risk_free"`
@@ -58,7 +60,7 @@ type Bootstrap struct {
 func Defaults() Config {
 	return Config{
 		Deterministic: true, UseFee: true, Metrics: []string{"total_return", "sharpe", "volatility", "max_drawdown"},
-		Episodes: 20, PeriodsPerYear: 252, Lag: []int{1}, CostSweepBP: []float64{0, 5, 10, 20, 50},
+		Episodes: 20, MaxEpisodeSteps: 10_000, PeriodsPerYear: 252, Lag: []int{1}, CostSweepBP: []float64{0, 5, 10, 20, 50},
 		Baselines: Baselines{MovingAverage: []int{10, 20, 30}, Random: []uint64{42, 43, 44, 45, 46}, Cash: true},
 		Bootstrap: Bootstrap{Samples: 2000, Confidence: 0.95},
 	}
@@ -70,6 +72,7 @@ func (c Config) Validate() error {
 	p.NotEmpty("metrics", c.Metrics)
 	distinct(&p, "metrics", c.Metrics)
 	p.AtLeast("episodes", c.Episodes, 1)
+	p.AtLeast("max_episode_steps", c.MaxEpisodeSteps, 1)
 	p.Positive("periods_per_year", c.PeriodsPerYear)
 	p.Check(c.RiskFree > -1, "risk_free", "%g, expected a rate per year above -1", c.RiskFree)
 	distinct(&p, "lag", c.Lag)

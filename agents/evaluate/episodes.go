@@ -10,6 +10,7 @@ import (
 	"onnxrl/agents"
 	"onnxrl/envs"
 	"onnxrl/envs/vector"
+	"onnxrl/envs/wrap"
 	"onnxrl/runtime/rng"
 )
 
@@ -27,8 +28,8 @@ type Result struct {
 }
 
 // Episodes lets an agent act through n whole episodes of a factory's environments. A policy that takes the best action in an environment without randomness goes through one episode only: all of them are equal. Each environment
-// contributes a number of episodes that is fixed beforehand, so short episodes do not count more than long ones.
-func Episodes(ctx context.Context, f envs.Factory, split envs.Split, a Actors, mode agents.Mode, n int, key rng.Key) (_ Result, err error) {
+// contributes a number of episodes that is fixed beforehand, so short episodes do not count more than long ones. Where the environment has no limit of its own, episodes are cut off after limit steps.
+func Episodes(ctx context.Context, f envs.Factory, split envs.Split, a Actors, mode agents.Mode, n, limit int, key rng.Key) (_ Result, err error) {
 	if n < 1 {
 		return Result{}, fmt.Errorf("evaluate: %d episodes, expected at least 1", n)
 	}
@@ -44,8 +45,17 @@ func Episodes(ctx context.Context, f envs.Factory, split envs.Split, a Actors, m
 		}
 		list = list[:1]
 	}
-	v, verr := vector.New(list, vector.Options{Workers: 1})
-	if err = errors.Join(err, verr); err != nil {
+	for i := 0; spec.MaxSteps == 0 && err == nil && i < len(list); i++ {
+		var limited *wrap.TimeLimit
+		if limited, err = wrap.NewTimeLimit(list[i], limit); err == nil {
+			list[i] = limited
+		}
+	}
+	var v *vector.Local
+	if err == nil {
+		v, err = vector.New(list, vector.Options{Workers: 1})
+	}
+	if err != nil {
 		for _, e := range list {
 			err = errors.Join(err, e.Close())
 		}

@@ -241,7 +241,11 @@ func (c counted) Close() error { c.f.closed++; return c.Env.Close() }
 // TestEpisodes counts episodes of different lengths: the mean over a given number per environment is not drawn towards short ones.
 func TestEpisodes(t *testing.T) {
 	f := &corridors{}
-	r, err := evaluate.Episodes(t.Context(), f, envs.Valid, walker{0.7}, agents.Explore, 50, rng.New(1))
+	// A policy that never arrives is stopped.
+	if stuck, err := evaluate.Episodes(t.Context(), &corridors{}, envs.Valid, walker{0}, agents.Greedy, 3, 40, rng.New(1)); err != nil || stuck.Length != 40 || !stuck.Episodes[0].Truncated {
+		t.Errorf("%v %+v", err, stuck)
+	}
+	r, err := evaluate.Episodes(t.Context(), f, envs.Valid, walker{0.7}, agents.Explore, 50, 1000, rng.New(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,22 +262,22 @@ func TestEpisodes(t *testing.T) {
 	if len(r.Episodes) != 50 || r.Steps != steps || math.Abs(r.Length-mean) > 1e-9 || math.Abs(r.LengthStd-math.Sqrt(square-mean*mean)) > 1e-9 || r.LengthStd == 0 || r.Return != 1 || r.ReturnStd != 0 {
 		t.Errorf("%+v", r)
 	}
-	again, err := evaluate.Episodes(t.Context(), f, envs.Valid, walker{0.7}, agents.Explore, 50, rng.New(1))
+	again, err := evaluate.Episodes(t.Context(), f, envs.Valid, walker{0.7}, agents.Explore, 50, 1000, rng.New(1))
 	if err != nil || !slices.Equal(r.Episodes, again.Episodes) {
 		t.Errorf("a second count differs: %v", err)
 	}
 	if f.made != 16 || f.closed != 16 {
 		t.Errorf("%d environments made, %d closed", f.made, f.closed)
 	}
-	if few, err := evaluate.Episodes(t.Context(), f, envs.Valid, walker{1}, agents.Greedy, 3, rng.New(1)); err != nil || len(few.Episodes) != 3 || f.made != 19 || f.closed != 19 {
+	if few, err := evaluate.Episodes(t.Context(), f, envs.Valid, walker{1}, agents.Greedy, 3, 1000, rng.New(1)); err != nil || len(few.Episodes) != 3 || f.made != 19 || f.closed != 19 {
 		t.Errorf("%+v, %v, %d made, %d closed", few, err, f.made, f.closed)
 	}
-	if _, err := evaluate.Episodes(t.Context(), f, envs.Valid, walker{1}, agents.Greedy, 0, rng.New(1)); err == nil {
+	if _, err := evaluate.Episodes(t.Context(), f, envs.Valid, walker{1}, agents.Greedy, 0, 1000, rng.New(1)); err == nil {
 		t.Error("no episodes are counted")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := evaluate.Episodes(ctx, f, envs.Valid, walker{0}, agents.Greedy, 3, rng.New(1)); !errors.Is(err, context.Canceled) || f.made != f.closed {
+	if _, err := evaluate.Episodes(ctx, f, envs.Valid, walker{0}, agents.Greedy, 3, 1000, rng.New(1)); !errors.Is(err, context.Canceled) || f.made != f.closed {
 		t.Errorf("%v, %d made, %d closed", err, f.made, f.closed)
 	}
 }
@@ -291,11 +295,11 @@ func (markets) Close() error { return nil }
 func TestEqualEpisodesAreCountedOnce(t *testing.T) {
 	src, closed := source(t, 60, 3), 0
 	w := trader{src.Market(), &closed, nil}
-	greedy, err := evaluate.Episodes(t.Context(), markets{src}, envs.Test, w, agents.Greedy, 20, rng.New(1))
+	greedy, err := evaluate.Episodes(t.Context(), markets{src}, envs.Test, w, agents.Greedy, 20, 1000, rng.New(1))
 	if err != nil || len(greedy.Episodes) != 1 || greedy.Length != 56 {
 		t.Errorf("%+v, %v", greedy, err)
 	}
-	drawn, err := evaluate.Episodes(t.Context(), markets{src}, envs.Test, w, agents.Explore, 20, rng.New(1))
+	drawn, err := evaluate.Episodes(t.Context(), markets{src}, envs.Test, w, agents.Explore, 20, 1000, rng.New(1))
 	if err != nil || len(drawn.Episodes) != 20 || drawn.ReturnStd == 0 {
 		t.Errorf("%+v, %v", drawn, err)
 	}

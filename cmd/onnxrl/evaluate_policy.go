@@ -290,7 +290,7 @@ func (a *app) openModelFile(ctx context.Context, j *judged, path string, f *eval
 
 // openArtifact opens a version of an artefact store.
 func (a *app) openArtifact(ctx context.Context, j *judged, ref string, f *evaluateFlags) error {
-	store, v, err := artifact.Find(ref, "artifacts")
+	store, v, err := artifact.Find(ref, (&storeFlag{}).path())
 	if err != nil {
 		return fmt.Errorf("it is no run directory and no file, and as an artefact: %w", err)
 	}

@@ -174,7 +174,7 @@ func (a *app) judgeEpisodes(ctx context.Context, j *judged, f *evaluateFlags) er
 		if !j.cfg.Eval.Deterministic {
 			mode = agents.Explore
 		}
-		r, err := evaluate.Episodes(ctx, j.factory, envs.Split(f.split), c.actors, mode, j.cfg.Eval.Episodes, rng.New(j.cfg.Seed).Split("evaluate"))
+		r, err := evaluate.Episodes(ctx, j.factory, envs.Split(f.split), c.actors, mode, j.cfg.Eval.Episodes, j.cfg.Eval.MaxEpisodeSteps, rng.New(j.cfg.Seed).Split("evaluate"))
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -38,6 +38,9 @@ type Row struct {
 	Std performance.Metrics `json:"std,omitempty"`
 	// Of is the number of rows in a mean.
 	Of int `json:"of,omitempty"`
+	// Averaged rows are part of a mean that follows them, other than that of the agent's seeds. Benchmark rows are buy-and-hold, at whatever cost.
+	Averaged  bool `json:"-"`
+	Benchmark bool `json:"-"`
 	// PerAsset are means over the assets, for what trades assets.
 	PerAsset *PerAsset `json:"per_asset,omitempty"`
 }
@@ -73,7 +76,7 @@ func (a *Assessment) Rows() ([]Row, error) {
 				return fmt.Errorf("%s: %s is NaN", r.Name, key)
 			}
 		}
-		row := Row{Name: r.Name, Role: role, X: x, Metrics: m}
+		row := Row{Name: r.Name, Role: role, X: x, Metrics: m, Benchmark: r == a.Benchmark}
 		if !r.IsIndex() {
 			p := PerAssetOf(r, a.Config)
 			row.PerAsset = &p
@@ -106,6 +109,9 @@ func (a *Assessment) Rows() ([]Row, error) {
 			continue
 		}
 		if len(group) > 1 {
+			for k := len(rows) - len(group); k < len(rows); k++ {
+				rows[k].Averaged = true
+			}
 			rows = append(rows, meanOf(fmt.Sprintf("mean of %d %s", len(group), b.Group), group))
 		}
 		group = nil
@@ -115,10 +121,11 @@ func (a *Assessment) Rows() ([]Row, error) {
 			return nil, err
 		}
 	}
-	for _, v := range slices.Concat(a.Costs, a.HoldCosts) {
+	for i, v := range slices.Concat(a.Costs, a.HoldCosts) {
 		if err := add(v.Record, RoleCost, &v.X); err != nil {
 			return nil, err
 		}
+		rows[len(rows)-1].Benchmark = i >= len(a.Costs)
 	}
 	return rows, nil
 }
@@ -140,7 +147,12 @@ func meanOf(name string, rows []Row) Row {
 // extra are the columns that follow those of the configuration.
 var extra = []string{"cagr", "calmar", "exposure", "turnover", "fees"}
 
-// PrintTable writes rows with the metrics of the configuration and a few more. Fractions are in per cent.
+// headings are short names of the columns that are usual; others have the metric's own.
+var headings = map[string]string{
+	"total_return": "return", "sharpe": "Sharpe", "volatility": "volatility", "max_drawdown": "drawdown", "cagr": "CAGR", "calmar": "Calmar", "exposure": "invested", "turnover": "turnover", "fees": "fees",
+}
+
+// PrintTable writes rows with the metrics of the configuration and a few more; those in per cent say so in the heading. Rows whose mean is in the table, other than the seeds of the agent, are left to the files, and so are the costs of buy-and-hold.
 func PrintTable(w io.Writer, rows []Row, c evaluate.Config) error {
 	columns := slices.Clone(c.Metrics)
 	for _, k := range extra {
@@ -152,24 +164,56 @@ func PrintTable(w io.Writer, rows []Row, c evaluate.Config) error {
 	for _, d := range performance.Definitions() {
 		defs[d.Key] = d
 	}
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "\t")
+	table := [][]string{{""}}
 	for _, k := range columns {
-		fmt.Fprintf(t, "%s\t", defs[k].Name)
+		name := headings[k]
+		if name == "" {
+			name = defs[k].Name
+		}
+		if defs[k].Unit == performance.Percent {
+			name += " %"
+		}
+		table[0] = append(table[0], name)
 	}
-	fmt.Fprintln(t)
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t", r.Name)
+		if r.Averaged || r.Role == RoleCost && r.Benchmark {
+			continue
+		}
+		line := []string{r.Name}
 		for _, k := range columns {
 			cell := show(r.Metrics.Get(k), defs[k].Unit)
 			if r.Std != nil {
-				cell += " ± " + strings.TrimSuffix(show(r.Std.Get(k), defs[k].Unit), " %")
+				cell += " ± " + show(r.Std.Get(k), defs[k].Unit)
 			}
-			fmt.Fprintf(t, "%s\t", cell)
+			line = append(line, cell)
 		}
-		fmt.Fprintln(t)
+		table = append(table, line)
 	}
-	return t.Flush()
+	return printColumns(w, table)
+}
+
+// printColumns writes a table whose first column is aligned to the left and all others to the right.
+func printColumns(w io.Writer, table [][]string) error {
+	width := make([]int, len(table[0]))
+	for _, line := range table {
+		for i, cell := range line {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var text strings.Builder
+	for _, line := range table {
+		for i, cell := range line {
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
+			if i == 0 {
+				text.WriteString(cell + pad)
+			} else {
+				text.WriteString("  " + pad + cell)
+			}
+		}
+		text.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
 }
 
 func show(v float64, u performance.Unit) string {
@@ -177,9 +221,9 @@ func show(v float64, u performance.Unit) string {
 	case math.IsNaN(v):
 		return "–"
 	case u == performance.Percent:
-		return fmt.Sprintf("%.2f %%", v*100)
+		return fmt.Sprintf("%.1f", v*100)
 	case u == performance.Ratio:
-		return fmt.Sprintf("%.3f", v)
+		return fmt.Sprintf("%.2f", v)
 	}
 	return fmt.Sprintf("%.0f", v)
 }

@@ -40,7 +40,7 @@ func Validator(f envs.Factory, c evaluate.Config) (func(ctx context.Context, a a
 	o, ok := f.(trading.Opened)
 	if !ok {
 		return func(ctx context.Context, a agents.Agent, _ int64) (map[string]float64, error) {
-			r, err := evaluate.Episodes(ctx, f, envs.Valid, a, mode, c.Episodes, key)
+			r, err := evaluate.Episodes(ctx, f, envs.Valid, a, mode, c.Episodes, c.MaxEpisodeSteps, key)
 			if err != nil {
 				return nil, fmt.Errorf("validation: %w", err)
 			}
