@@ -155,7 +155,7 @@ func (a *app) dataInspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect CONFIG.yaml|FOLDER|FILE",
 		Short: "Report the quality of raw data, or describe a prepared data set",
-		Long: `For a configuration, or a file or folder of bars, reads the rows and reports per symbol what is wrong with them:
+		Long: `For a configuration, a file or a shipped experiment, or for a file or folder of bars, reads the rows and reports per symbol what is wrong with them:
 duplicates, unsorted rows, prices that are not positive numbers, gaps, missing and zero volume, and jumps that look like
 splits. For a folder that onnxrl data prepare has written, describes the data set and checks its files.`,
 		Args: cobra.ExactArgs(1),
@@ -169,32 +169,7 @@ func (a *app) dataInspect(path string, sets []string) error {
 	if _, err := os.Stat(filepath.Join(path, prepared.ManifestName)); err == nil {
 		return a.inspectPrepared(path)
 	}
-	c := prepared.Default()
-	var err error
-	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
-		if c, err = dataConfig(path, sets); err != nil {
-			return err
-		}
-	} else {
-		doc, err := configs.Parse("--set", []byte("{}"))
-		if err == nil {
-			err = errors.Join(doc.SetValue("source.path", path), doc.Set(sets...))
-		}
-		if err != nil {
-			return err
-		}
-		// Only the parts that say how rows are read and checked are needed; there is no split to decode.
-		part := struct {
-			Source  bars.Source   `yaml:"source"`
-			Quality bars.Rules    `yaml:"quality"`
-			Cal     bars.Calendar `yaml:"calendar"`
-		}{c.Source, c.Quality, c.Calendar}
-		if err := doc.Decode(&part); err != nil {
-			return err
-		}
-		c.Source, c.Quality, c.Calendar = part.Source, part.Quality, part.Cal
-	}
-	data, err := bars.Read(c.Source, c.Assets)
+	c, data, err := rawBars(path, sets)
 	if err != nil {
 		return err
 	}
@@ -206,6 +181,36 @@ func (a *app) dataInspect(path string, sets []string) error {
 		return a.printJSON(q)
 	}
 	return printQuality(a.out, q)
+}
+
+// rawBars reads the rows of a configuration, or of a file or folder of bars.
+func rawBars(path string, sets []string) (c prepared.Config, data *bars.Data, err error) {
+	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" || experiment.Shipped(path) {
+		if c, err = dataConfig(path, sets); err == nil {
+			data, err = prepared.Read(c)
+		}
+		return c, data, err
+	}
+	c = prepared.Default()
+	doc, err := configs.Parse("--set", []byte("{}"))
+	if err == nil {
+		err = errors.Join(doc.SetValue("source.path", path), doc.Set(sets...))
+	}
+	if err != nil {
+		return c, nil, err
+	}
+	// Only the parts that say how rows are read and checked are needed; there is no split to decode.
+	part := struct {
+		Source  bars.Source   `yaml:"source"`
+		Quality bars.Rules    `yaml:"quality"`
+		Cal     bars.Calendar `yaml:"calendar"`
+	}{c.Source, c.Quality, c.Calendar}
+	if err := doc.Decode(&part); err != nil {
+		return c, nil, err
+	}
+	c.Source, c.Quality, c.Calendar = part.Source, part.Quality, part.Cal
+	data, err = bars.Read(c.Source, nil)
+	return c, data, err
 }
 
 func (a *app) inspectPrepared(dir string) error {

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"onnxrl/envs/market/prepared"
 )
 
 // badBars writes bars of AA and BB over 300 days; edit, unless nil, changes the cells of a row, of which the first is the header.
@@ -126,4 +129,28 @@ train: {num_envs: 1, total_env_steps: 100}
 	if ran != 70 {
 		t.Errorf("%d commands ran", ran)
 	}
+}
+
+// TestDataOfShippedExperiments are found by name, whether they lie in files or are made up.
+func TestDataOfShippedExperiments(t *testing.T) {
+	for name, symbols := range map[string]int{"demo": 5, "synthetic_leading": 1, "synthetic_noise.yaml": 4} {
+		var q struct {
+			Symbols []struct{ Rows int } `json:"symbols"`
+		}
+		if err := json.Unmarshal([]byte(succeed(t, "data", "inspect", name, "--json")), &q); err != nil {
+			t.Fatal(err)
+		}
+		if len(q.Symbols) != symbols || q.Symbols[0].Rows < 2000 {
+			t.Errorf("%s: %+v", name, q)
+		}
+	}
+	dir := t.TempDir()
+	m := decode[prepared.Manifest](t, succeed(t, "data", "prepare", "demo", "--out", dir, "--json"))
+	if m.N != 5 || m.W != 20 || m.DataSHA256 == "" {
+		t.Errorf("%+v", m)
+	}
+	if out := succeed(t, "data", "inspect", dir); !strings.Contains(out, "never tradable in train: [FB]") {
+		t.Errorf("%s", out)
+	}
+	refuse(t, []string{"data", "inspect", "nothing"}, "stat nothing")
 }

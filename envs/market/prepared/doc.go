@@ -2,7 +2,7 @@
 //
 // # Concepts
 //
-// A [Config] names the source, the rules for its faults, the features, their normalisation and the split. [Build] turns the
+// A [Config] names the source, or a made-up market in its place (package synthetic), the rules for its faults, the features, their normalisation and the split. [Build] turns the
 // rows of a source into a [Set]: the feature tensor X of shape [T,N,F], float32, in one contiguous block, so that the window
 // of W bars that ends at t is a view ([Set.Window]); the prices it is traded at, not normalised; a status and a defined flag
 // for every time and symbol; the split as positions; and a [Manifest] with everything that a reader needs to know: symbols,
