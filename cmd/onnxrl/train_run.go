@@ -37,11 +37,13 @@ type trainRun struct {
 	bar  *trainBar
 	// known says that the directory describes the run.
 	known bool
+	// published are the digests that published policies name.
+	published map[string]string
 }
 
 // runSeed trains one seed to its end, or until ctx ends. A finished run is only summarised.
 func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *trainBar) (s runSummary, err error) {
-	r := &trainRun{plan: p, seed: seed, cfg: p.forSeed(seed), path: p.dirOf(seed), bar: bar}
+	r := &trainRun{plan: p, seed: seed, cfg: p.forSeed(seed), path: p.dirOf(seed), bar: bar, published: maps.Clone(p.sources)}
 	if err := r.open(); err != nil {
 		return s, err
 	}
@@ -63,7 +65,14 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 	}
 	setup := agents.Setup{Engine: p.engine, Encoders: kinds.All(), Log: hooks.Log, Key: rng.New(seed)}
 	if p.init != nil {
-		setup.Init = func(values map[string]*tensor.Tensor) error { return p.init.apply(bar.above(a.err), values) }
+		setup.Init = func(values map[string]*tensor.Tensor) error {
+			if err := p.init.apply(bar.above(a.err), values); err != nil {
+				return err
+			}
+			// The digest and not the path: equal runs from different folders publish equal artefacts.
+			r.published["init_sha256"] = p.init.record().SHA256
+			return nil
+		}
 	}
 	if r.tr, err = train.New(ctx, p.factory, p.maker, setup, r.cfg.Train, hooks); err != nil {
 		return s, err
@@ -173,15 +182,12 @@ func (r *trainRun) hooks(a *app) (train.Hooks, error) {
 
 // publisher keeps the run's policies beside it.
 func (r *trainRun) publisher(log *slog.Logger) (*publish.Publisher, error) {
-	sources := maps.Clone(r.plan.sources)
 	var parents []string
-	if i := r.plan.init; i != nil {
-		if sources["init"] = i.Source; i.source.Digest != "" {
-			parents = []string{i.source.Digest}
-		}
+	if i := r.plan.init; i != nil && i.source.Digest != "" {
+		parents = []string{i.source.Digest}
 	}
 	return publish.New(publish.Options{
-		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.engine, Dir: r.path, Name: r.plan.name, Sources: sources, Parents: parents, Program: "onnxrl " + version(), Now: time.Now, Log: log,
+		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.engine, Dir: r.path, Name: r.plan.name, Sources: r.published, Parents: parents, Program: "onnxrl " + version(), Now: time.Now, Log: log,
 	})
 }
 

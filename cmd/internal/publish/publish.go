@@ -47,7 +47,7 @@ type Options struct {
 	Dir string
 	// Name is what the artefact is called; other letters than those of artefact names become dashes.
 	Name string
-	// Sources are digests of what the run reads, by name such as data_sha256.
+	// Sources are digests of what the run reads, by name such as data_sha256. They are looked up at each publication, so what is only known once the agent is made may be added until then.
 	Sources map[string]string
 	// Parents are the digests of the artefacts that the run's parameters began as.
 	Parents []string
