@@ -184,7 +184,7 @@ class Torch:
 
 
 class Ours:
-    """The benchmark of agents/a2c, one run at a time; its first update is not counted."""
+    """The benchmark of agents/a2c, one run at a time; its first two updates are not counted."""
 
     def __init__(self, binary, envs, share, threads):
         self.binary, self.pattern = binary, f"Training/share={share}/envs={envs}/threads={threads}$"
