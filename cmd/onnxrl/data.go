@@ -62,6 +62,9 @@ func dataConfig(path string, sets []string) (prepared.Config, error) {
 	if err := section.Decode(&c); err != nil {
 		return c, err
 	}
+	if c.Window == 0 {
+		c.Window = window
+	}
 	if c.Window != window {
 		return c, section.Errorf("window", "the environment's window is %d: leave this key out", window)
 	}

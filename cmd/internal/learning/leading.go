@@ -40,6 +40,8 @@ type Result struct {
 // Leading trains the agent of a document whose market is a LeadingIndicator with one asset and judges the policy that was best on the validation split. Each, unless nil, is called after every learner step.
 func Leading(ctx context.Context, cfg experiment.Config, c engine.Compiler, each func(train.Progress)) (r Result, err error) {
 	start := time.Now()
+	// Errors point at the document as it was written.
+	written := cfg.Env.Section
 	cfg, factory, maker, err := experiment.Open(ctx, cfg)
 	if err != nil {
 		return r, err
@@ -49,7 +51,7 @@ func Leading(ctx context.Context, cfg experiment.Config, c engine.Compiler, each
 	if !ok {
 		return r, errors.New("the environment is not trading")
 	}
-	best, err := optimum(cfg.Env.Section, opened)
+	best, err := optimum(written, opened)
 	if err != nil {
 		return r, err
 	}

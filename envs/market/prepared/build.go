@@ -135,6 +135,9 @@ func (p *placed) fit(c feature.Normalization) ([]feature.Statistic, error) {
 
 // Build prepares a set from rows that Read has returned.
 func Build(c Config, data *bars.Data) (*Set, error) {
+	if c.Window < 1 {
+		return nil, fmt.Errorf("window: must be at least 1, is %d", c.Window)
+	}
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}

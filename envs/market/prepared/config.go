@@ -19,7 +19,7 @@ type Config struct {
 	Calendar  bars.Calendar  `yaml:"calendar"`
 	// Assets are the symbols in the order of the tensor; empty means all there are, sorted.
 	Assets []string `yaml:"assets"`
-	// Window is the number of bars of an observation, W.
+	// Window is the number of bars of an observation, W. 0 leaves it to whoever builds the set: in an experiment it is the environment's.
 	Window        int                   `yaml:"window"`
 	Features      feature.Config        `yaml:"features"`
 	Normalization feature.Normalization `yaml:"normalization"`
@@ -39,7 +39,7 @@ func Default() Config {
 // Validate reports what is wrong with the fields; those of the parts are reported by the parts.
 func (c Config) Validate() error {
 	var p configs.Problems
-	p.AtLeast("window", c.Window, 1)
+	p.NonNegative("window", c.Window)
 	p.Check(c.Source.Path != "" || c.Synthetic.Kind != "", "source.path", "required: a file, a folder or a glob of bars")
 	p.Check(c.Source.Path == "" || c.Synthetic.Kind == "", "synthetic", "there is a source.path, too; the bars come from one of them")
 	for i, a := range c.Assets {

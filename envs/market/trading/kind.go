@@ -14,6 +14,8 @@ type Data struct {
 	Splits map[envs.Split]Range
 	// Scales [F] say how the features of Market.X were scaled, so that an exported agent can take unscaled ones; nil when they are as they came.
 	Scales []Scale
+	// Config is the effective data section, defaults included, for the record of the run; nil keeps the section as it was written.
+	Config any
 	// Digests identify what the data were made of, by name such as data_sha256, for the record of a run.
 	Digests map[string]string
 	// Close, unless nil, frees the market's memory.
@@ -49,6 +51,11 @@ func Kind(load Loader) envs.Kind {
 			return nil, fmt.Errorf("trading: load data: %w", err)
 		}
 		f := &factory{params: p, data: d}
+		if d.Config != nil {
+			if f.params.Data, err = configs.NewSection(d.Config); err != nil {
+				return nil, fmt.Errorf("trading: the effective data section: %w", err)
+			}
+		}
 		if f.source, err = NewSource(d.Market, p.Config); err != nil {
 			return nil, err
 		}

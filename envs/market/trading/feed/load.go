@@ -15,6 +15,9 @@ func Load(ctx context.Context, window int, data configs.Section) (*trading.Data,
 	if err := data.Decode(&c); err != nil {
 		return nil, err
 	}
+	if c.Window == 0 {
+		c.Window = window
+	}
 	if c.Window != window {
 		return nil, data.Errorf("window", "the environment's window is %d: leave this key out", window)
 	}
@@ -29,5 +32,9 @@ func Load(ctx context.Context, window int, data configs.Section) (*trading.Data,
 	if err != nil {
 		return nil, err
 	}
-	return FromSet(set), nil
+	d := FromSet(set)
+	// The window stays the environment's: a document that is edited and run again has it in one place.
+	c.Window = 0
+	d.Config = c
+	return d, nil
 }
