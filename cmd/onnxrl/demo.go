@@ -22,7 +22,7 @@ import (
 const demoExperiment = "demo"
 
 // demoPortableSteps is how long the pure-Go engine trains, which is several times slower.
-const demoPortableSteps = 60_000
+const demoPortableSteps = 100_000
 
 // demoFlags are the command line of demo.
 type demoFlags struct {

@@ -30,7 +30,7 @@ func TestDemo(t *testing.T) {
 	dir, engine := t.TempDir(), testEngines()[0]
 	text, _ := demoIn(t, dir, "--engine", "portable", "--env-steps", "400", "-q")
 	for _, want := range []string{
-		"N = 5", "T = 3193", "never tradable in train: [FB]", "FB has 196 bars", "2012-09-07", "400 env steps", "equal-weight buy-and-hold", "MA10", "random 42", "no evidence of skill",
+		"N = 5", "T = 3193", "never tradable in train: [FB]", "FB has 196 bars", "2012-09-07", "400 env steps", "equal-weight buy-and-hold", "MA10", "mean of 5 random", "no evidence of skill",
 		"runs/demo-1/best.onnx", "parity", "golden values as published", "report.html", "onnxrl train demo --seeds",
 	} {
 		if !strings.Contains(text, want) {
