@@ -1,0 +1,117 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Code classes what went wrong by what the caller can do about it.
+type Code int
+
+const (
+	// Internal: the model or the server failed; the same request may work on another version.
+	Internal Code = iota
+	// InvalidArgument: the request does not fit the model.
+	InvalidArgument
+	// NotFound: there is no such model or version.
+	NotFound
+	// NotReady: the model or version is known and does not serve: it loads, failed to load, or the server is closing.
+	NotReady
+	// Overloaded: a queue or a limit is full; try again later.
+	Overloaded
+	// DeadlineExceeded and Canceled: the request's context ended.
+	DeadlineExceeded
+	Canceled
+	// Unsupported: the server was started in a mode that does not do this.
+	Unsupported
+)
+
+var codes = [...]struct {
+	name   string
+	http   int
+	grpc   uint32
+	reason string
+}{
+	Internal:         {"internal", 500, 13, "BACKEND"},
+	InvalidArgument:  {"invalid argument", 400, 3, "OTHER"},
+	NotFound:         {"not found", 404, 5, "OTHER"},
+	NotReady:         {"not ready", 503, 14, "OTHER"},
+	Overloaded:       {"overloaded", 429, 14, "REJECTED"},
+	DeadlineExceeded: {"deadline exceeded", 504, 4, "CANCELED"},
+	Canceled:         {"canceled", 499, 1, "CANCELED"},
+	Unsupported:      {"unsupported", 501, 12, "OTHER"},
+}
+
+// String is the class in words.
+func (c Code) String() string { return codes[c].name }
+
+// HTTPStatus is the status of an HTTP answer; 499 is what proxies use where the client went away.
+func (c Code) HTTPStatus() int { return codes[c].http }
+
+// GRPCCode is the number of google.golang.org/grpc/codes.
+func (c Code) GRPCCode() uint32 { return codes[c].grpc }
+
+// Reason is the label that Triton's nv_inference_request_failure has for it: REJECTED, CANCELED, BACKEND or OTHER.
+func (c Code) Reason() string { return codes[c].reason }
+
+// Error is what every method of this package returns when it fails.
+type Error struct {
+	Code Code
+	// Model and Version are empty where the error is about none.
+	Model, Version string
+	Err            error
+}
+
+// Error says which model and version, and what was expected.
+func (e *Error) Error() string {
+	switch {
+	case e.Model == "":
+		return e.Err.Error()
+	case e.Version == "":
+		return fmt.Sprintf("model %q: %v", e.Model, e.Err)
+	default:
+		return fmt.Sprintf("model %q version %s: %v", e.Model, e.Version, e.Err)
+	}
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// CodeOf classes any error: that of an [Error] in its chain, that of a context, Internal otherwise.
+func CodeOf(err error) Code {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return e.Code
+	case errors.Is(err, context.DeadlineExceeded):
+		return DeadlineExceeded
+	case errors.Is(err, context.Canceled):
+		return Canceled
+	}
+	return Internal
+}
+
+func invalid(format string, args ...any) *Error {
+	return &Error{Code: InvalidArgument, Err: fmt.Errorf(format, args...)}
+}
+
+func fail(c Code, format string, args ...any) *Error {
+	return &Error{Code: c, Err: fmt.Errorf(format, args...)}
+}
+
+// at adds where an error happened; errors of other packages become Internal, or the class of the context that they stand for.
+func at(err error, model, version string) error {
+	if err == nil {
+		return nil
+	}
+	e := new(Error)
+	if own := new(*Error); errors.As(err, own) {
+		*e = **own
+		if e.Model == "" {
+			e.Model, e.Version = model, version
+		}
+		return e
+	}
+	return &Error{Code: CodeOf(err), Model: model, Version: version, Err: err}
+}

@@ -1,0 +1,38 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func TestErrorsHaveAClass(t *testing.T) {
+	cases := []struct {
+		err  error
+		code Code
+		http int
+		grpc uint32
+	}{
+		{errors.New("anything"), Internal, 500, 13},
+		{fmt.Errorf("wrapped: %w", invalid("shape")), InvalidArgument, 400, 3},
+		{at(fail(NotFound, "no such model"), "m", ""), NotFound, 404, 5},
+		{at(context.DeadlineExceeded, "m", "1"), DeadlineExceeded, 504, 4},
+		{fmt.Errorf("read: %w", context.Canceled), Canceled, 499, 1},
+		{fail(Overloaded, "full"), Overloaded, 429, 14},
+		{fail(NotReady, "loading"), NotReady, 503, 14},
+		{fail(Unsupported, "fixed"), Unsupported, 501, 12},
+	}
+	if len(cases) != len(codes) {
+		t.Errorf("%d cases for %d classes", len(cases), len(codes))
+	}
+	for _, c := range cases {
+		got := CodeOf(c.err)
+		if got != c.code || got.HTTPStatus() != c.http || got.GRPCCode() != c.grpc || got.String() == "" || got.Reason() == "" {
+			t.Errorf("%v: %v %d %d", c.err, got, got.HTTPStatus(), got.GRPCCode())
+		}
+	}
+	if got := at(invalid("input %q: bad", "obs"), "m", "3").Error(); got != `model "m" version 3: input "obs": bad` {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,89 @@
+package serve
+
+import (
+	"context"
+
+	"onnxrl/models/artifact"
+	"onnxrl/runtime/tensor"
+)
+
+// Service is what the wire formats need of a server; [Server] is the one that there is. All methods are safe for concurrent use, and their errors are [Error]s.
+type Service interface {
+	// Infer answers a request.
+	Infer(ctx context.Context, req *Request, resp *Response) error
+	// Live reports whether the process works, Ready whether it takes requests: it is not closing, and no model that it was told to serve is without a version that does.
+	Live() bool
+	Ready() bool
+	// ModelReady is nil when the model, or the version of it where one is named, takes requests; otherwise it says why not.
+	ModelReady(model, version string) error
+	// Metadata describes a version, the one that a request without a version gets where none is named.
+	Metadata(model, version string) (Metadata, error)
+	// Config returns the configuration that a model is served with.
+	Config(model, version string) (Config, error)
+	// Index lists every version that is known, by model name and then as versions are ordered; with ready only those that take requests.
+	Index(ready bool) []ModelStatus
+	// Statistics returns those of one version, of all versions of a model, or, without a name, of everything, in the order of Index.
+	Statistics(model, version string) ([]Statistics, error)
+	// Load loads or reloads a model from its source, Unload stops serving it. Both return when it is done. They are Unsupported unless the server's mode is Explicit.
+	Load(ctx context.Context, model string, o LoadOptions) error
+	Unload(ctx context.Context, model string) error
+	// Golden returns inputs that the version is known to answer, and its answers; nil where it has none.
+	Golden(model, version string) (*artifact.Golden, error)
+}
+
+// LoadOptions change what Load loads.
+type LoadOptions struct {
+	// Config, JSON in the form of Triton's model configuration, takes the place of the model's own.
+	Config []byte
+	// Files are a model by path within its folder, such as "1/model.onnx", and take the place of the source's versions. Config is then required.
+	Files map[string][]byte
+}
+
+// Port is an input or output of a version.
+type Port struct {
+	Name  string
+	DType tensor.DType
+	// Shape has -1 for free extents, the batch included; nil where the rank is not known.
+	Shape []int
+	// State marks ports that carry state: requests in a sequence leave them out.
+	State bool
+}
+
+// Metadata describes a version.
+type Metadata struct {
+	Name string
+	// Version is the one described, Versions all that are ready, Aliases the names that stand for this one.
+	Version           string
+	Versions, Aliases []string
+	Inputs, Outputs   []Port
+	// MaxBatch is the most rows of a request, 0 where the model has no batch axis.
+	MaxBatch int
+	// Info is what the model file says of itself: its metadata entries.
+	Info map[string]string
+	// Manifest describes versions of an artefact store; nil for others.
+	Manifest *artifact.Manifest
+}
+
+// State is where a version is in its life, in Triton's words.
+type State string
+
+// The states of a version.
+const (
+	Loading     State = "LOADING"
+	Ready       State = "READY"
+	Unloading   State = "UNLOADING"
+	Unavailable State = "UNAVAILABLE"
+)
+
+// ModelStatus is one line of the index.
+type ModelStatus struct {
+	Name string
+	// Version is empty for a model none of whose versions could be listed.
+	Version string
+	Aliases []string
+	State   State
+	// Reason says why the state is what it is, where that is not obvious.
+	Reason string
+	// Default marks the version that a request without a version gets, routes aside.
+	Default bool
+}

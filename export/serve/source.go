@@ -1,0 +1,99 @@
+package serve
+
+import (
+	"context"
+	"time"
+
+	"onnxrl/models/artifact"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/onnx"
+)
+
+// Source says which models and versions there are.
+type Source interface {
+	// Scan lists them, by name. It is called again and again, from one goroutine at a time. A model that cannot be described is listed with its Err; the error of Scan is for what concerns all models, and leaves everything as it was.
+	Scan(ctx context.Context) ([]Listing, error)
+}
+
+// Listing is a model of a source.
+type Listing struct {
+	Name   string
+	Config Config
+	// Stamp changes whenever Config does.
+	Stamp string
+	// Versions are listed from the oldest to the newest.
+	Versions []Candidate
+	// Aliases are what else the versions are called.
+	Aliases map[string]string
+	// Err says why the model cannot be served.
+	Err error
+}
+
+// Candidate is a version that may be loaded.
+type Candidate struct {
+	// Name is the version's: a number, or a digest.
+	Name string
+	// Stamp changes whenever the content does.
+	Stamp string
+	// Open reads the version.
+	Open func(ctx context.Context) (*Content, error)
+}
+
+// Content is what a version is made of.
+type Content struct {
+	Model *onnx.Model
+	// BaseDir is the folder of external data, empty where the model holds everything.
+	BaseDir string
+	// Golden is replayed before the version takes requests; nil for none.
+	Golden *artifact.Golden
+	// Manifest describes versions of an artefact store.
+	Manifest *artifact.Manifest
+	// Release frees what Open took, after the last run; nil for nothing.
+	Release func() error
+}
+
+// Mode says who decides which models are served.
+type Mode int
+
+const (
+	// Fixed loads everything once, and again when Poll is called.
+	Fixed Mode = iota
+	// Explicit loads nothing but what Load asks for.
+	Explicit
+)
+
+// Options of a server.
+type Options struct {
+	// Compiler is the engine. It is the caller's to close, after the server.
+	Compiler engine.Compiler
+	// Engine are the options that every model is compiled with, but for Threads and BaseDir.
+	Engine engine.Options
+	Mode   Mode
+	// MaxBatch is the largest batch of models that leave it open; 0 means DefaultMaxBatch.
+	MaxBatch int
+	// MaxConcurrent is the most requests in the server at once, waiting ones included; 0 means no limit but those of the models.
+	MaxConcurrent int
+	// Observer is told of every request; nil for none.
+	Observer Observer
+	// Clock is what durations are measured with; nil is the system's.
+	Clock Clock
+	// Log is told what was loaded, unloaded and refused, and why; nil for nothing.
+	Log func(ModelStatus)
+}
+
+// Clock measures time.
+type Clock interface {
+	// Now is used for differences and for the time of the last request.
+	Now() time.Time
+	// AfterFunc calls f once, in a goroutine of its own, after d, unless stop is called before; stop reports whether it was in time.
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
+// SystemClock is the system's clock.
+type SystemClock struct{}
+
+// Now implements Clock.
+func (SystemClock) Now() time.Time { return time.Now() }
+
+// AfterFunc implements Clock.
+func (SystemClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
