@@ -1,0 +1,381 @@
+// The page polls page/data for counters that only grow, and draws what happened between two polls. Everything that comes from the server is set as text, never as markup.
+
+const every = 1000, kept = 120; // milliseconds between polls; polls that the charts show
+const $ = (id) => document.getElementById(id);
+const svgns = 'http://www.w3.org/2000/svg';
+
+function el(tag, attrs, ...children) {
+  const e = document.createElement(tag);
+  for (const [k, v] of Object.entries(attrs ?? {})) e.setAttribute(k, v);
+  e.append(...children);
+  return e;
+}
+
+function draw(svg, tag, attrs, text) {
+  const e = document.createElementNS(svgns, tag);
+  for (const [k, v] of Object.entries(attrs)) e.setAttribute(k, v);
+  if (text !== undefined) e.textContent = text;
+  svg.append(e);
+  return e;
+}
+
+// ---- numbers
+
+const count = (n) => n.toLocaleString('en-US');
+
+function short(x) {
+  if (!Number.isFinite(x)) return String(x);
+  if (Number.isInteger(x) && Math.abs(x) < 1e6) return count(x);
+  const a = Math.abs(x);
+  if (a >= 1e6) return (x / 1e6).toPrecision(3) + ' M';
+  if (a >= 1e4) return (x / 1e3).toPrecision(3) + ' k';
+  if (a < 1e-3) return x.toExponential(2);
+  return String(Number(x.toPrecision(4)));
+}
+
+// microseconds with a unit
+function time(us) {
+  if (us === null || us === undefined) return '–';
+  if (us < 1000) return short(Number(us.toPrecision(3))) + ' µs';
+  if (us < 1e6) return short(Number((us / 1000).toPrecision(3))) + ' ms';
+  return short(Number((us / 1e6).toPrecision(3))) + ' s';
+}
+
+// ---- polling
+
+let token = sessionStorage.getItem('onnxrl-token') ?? '';
+let chosen = decodeURIComponent(location.hash.slice(1));
+let last = null; // the poll before: { at, stats by key }
+const history = new Map(); // by model: a list of { rate, p50, p99 }
+
+const headers = (more) => (token ? { Authorization: 'Bearer ' + token, ...more } : { ...more });
+
+class Refused extends Error {}
+
+async function fetchJSON(url, options) {
+  const r = await fetch(url, { cache: 'no-store', ...options, headers: headers(options?.headers) });
+  const text = await r.text();
+  if (r.status === 401) throw new Refused('This server wants a token.');
+  let doc;
+  try {
+    doc = JSON.parse(text);
+  } catch {
+    throw new Error(r.ok ? 'The answer is not JSON: ' + text.slice(0, 200) : r.status + ' ' + r.statusText);
+  }
+  if (!r.ok) throw new Error(doc.error ?? r.status + ' ' + r.statusText);
+  return doc;
+}
+
+async function poll() {
+  try {
+    show(await fetchJSON('page/data'));
+    $('login').hidden = true;
+  } catch (e) {
+    last = null;
+    $('status').className = 'bad';
+    $('status').textContent = e instanceof Refused ? e.message : 'No connection: ' + e.message;
+    $('login').hidden = !(e instanceof Refused);
+  }
+  setTimeout(poll, every);
+}
+
+// quantile of what fell into the buckets, interpolated; bounds are upper ends in microseconds and counts has one element more.
+function quantile(bounds, counts, q) {
+  const total = counts.reduce((a, b) => a + b, 0);
+  if (total === 0) return null;
+  let left = q * total;
+  for (let i = 0; i < counts.length; i++) {
+    if (left > counts[i] || counts[i] === 0) {
+      left -= counts[i];
+      continue;
+    }
+    const low = i === 0 ? 0 : bounds[i - 1];
+    if (i === bounds.length) return low;
+    return low + (bounds[i] - low) * (left / counts[i]);
+  }
+  return bounds[bounds.length - 1];
+}
+
+// since is what happened between two states of counters, a and b, in the given seconds.
+function since(a, b, bounds, seconds) {
+  const n = b.requests - a.requests;
+  // A server that began anew counts from zero.
+  if (n < 0 || seconds <= 0) return null;
+  const counts = b.latency.map((c, i) => c - (a.latency[i] ?? 0));
+  return { rate: n / seconds, p50: quantile(bounds, counts, 0.5), p99: quantile(bounds, counts, 0.99) };
+}
+
+const none = { requests: 0, latency: [] };
+
+function total(versions) {
+  const sum = { requests: 0, latency: [] };
+  for (const v of versions) {
+    sum.requests += v.stats.requests;
+    v.stats.latency.forEach((c, i) => (sum.latency[i] = (sum.latency[i] ?? 0) + c));
+  }
+  return sum;
+}
+
+function show(data) {
+  const seconds = last ? data.uptime_seconds - last.at : 0;
+  const seen = { at: data.uptime_seconds, stats: new Map() };
+  const rows = [];
+  const names = data.models.map((m) => m.name);
+  if (!names.includes(chosen)) chosen = names[0] ?? '';
+  for (const m of data.models) {
+    for (const v of m.versions) {
+      const key = m.name + '\n' + v.version;
+      seen.stats.set(key, v.stats);
+      rows.push(row(m, v, last && since(last.stats.get(key) ?? none, v.stats, data.bounds_us, seconds)));
+    }
+    const sum = total(m.versions);
+    seen.stats.set(m.name, sum);
+    const past = history.get(m.name) ?? [];
+    if (last) past.push(since(last.stats.get(m.name) ?? none, sum, data.bounds_us, seconds) ?? { rate: 0, p50: null, p99: null });
+    history.set(m.name, past.slice(-kept));
+  }
+  for (const name of history.keys()) if (!names.includes(name)) history.delete(name);
+  const body = $('models').tBodies[0];
+  // Replacing the rows would take the focus of the keyboard away.
+  const focus = document.activeElement?.dataset?.model;
+  body.replaceChildren(...rows);
+  if (rows.length === 0) body.append(el('tr', {}, el('td', { colspan: 11, class: 'soft' }, 'No models are served.')));
+  if (focus !== undefined) [...body.querySelectorAll('button')].find((b) => b.dataset.model === focus)?.focus();
+  $('status').className = 'soft';
+  $('status').textContent = [data.server + ' ' + data.version, data.engine, 'up ' + duration(data.uptime_seconds)].join(' · ');
+  last = seen;
+  const model = data.models.find((m) => m.name === chosen);
+  $('detail').hidden = !model;
+  if (model) detail(model);
+}
+
+function duration(s) {
+  if (s < 120) return Math.floor(s) + ' s';
+  if (s < 7200) return Math.floor(s / 60) + ' min';
+  return Math.floor(s / 3600) + ' h';
+}
+
+function row(m, v, now) {
+  const name = el('button', { type: 'button', 'data-model': m.name }, m.name);
+  name.addEventListener('click', () => {
+    location.hash = encodeURIComponent(m.name);
+  });
+  const state = el('td', {}, el('span', { class: v.state === 'READY' ? 'good' : v.state === 'UNAVAILABLE' ? 'bad' : 'plain' }, v.state.toLowerCase()));
+  if (v.reason) state.append(el('span', { class: 'reason soft' }, v.reason));
+  const aliases = el('td', {}, ...v.aliases.map((a) => el('span', { class: 'tag' }, a)));
+  const s = v.stats;
+  const cells = [count(s.requests), count(s.failures), count(s.pending), s.executions ? short(s.rows / s.executions) : '–', now ? short(now.rate) : '–', time(now?.p50), time(now?.p99)];
+  return el('tr', m.name === chosen ? { class: 'chosen' } : {}, el('td', {}, name), el('td', {}, v.version), aliases, state, ...cells.map((c) => el('td', {}, c)));
+}
+
+// ---- charts
+
+function chart(svg, lines, unit) {
+  const w = 480, h = 190, left = 58, bottom = 20, top = 8;
+  svg.replaceChildren();
+  const most = Math.max(0, ...lines.flatMap((l) => l.values.filter((v) => v !== null)));
+  const step = tick(most / 4), high = Math.max(step * Math.ceil(most / step), step);
+  const y = (v) => h - bottom - (v / high) * (h - bottom - top);
+  const x = (i, n) => w - 8 - ((n - 1 - i) / (kept - 1)) * (w - left - 8);
+  for (let v = 0; v <= high * 1.001; v += step) {
+    draw(svg, 'line', { class: 'grid', x1: left, x2: w - 8, y1: y(v), y2: y(v) });
+    draw(svg, 'text', { x: left - 6, y: y(v) + 4, 'text-anchor': 'end' }, unit(v));
+  }
+  for (const s of [120, 90, 60, 30]) {
+    const at = x(kept - 1 - s * (1000 / every), kept);
+    draw(svg, 'text', { x: Math.max(at, left), y: h - 5, 'text-anchor': 'middle' }, '−' + s + ' s');
+  }
+  draw(svg, 'text', { x: w - 8, y: h - 5, 'text-anchor': 'end' }, 'now');
+  for (const { values, name } of lines) {
+    let d = '', pen = 'M';
+    values.forEach((v, i) => {
+      if (v === null) {
+        pen = 'M';
+        return;
+      }
+      // A single point is a line of no length, which round ends make visible.
+      const at = x(i, values.length).toFixed(1) + ' ' + y(v).toFixed(1);
+      d += pen + at + (pen === 'M' ? 'L' + at : '');
+      pen = 'L';
+    });
+    if (d) draw(svg, 'path', { class: 'line ' + name, d });
+  }
+}
+
+// tick is the smallest of 1, 2, 5 times a power of ten that is not below x.
+function tick(x) {
+  if (!(x > 0)) return 1;
+  const p = 10 ** Math.floor(Math.log10(x));
+  return [1, 2, 5, 10].find((f) => f * p >= x * 0.999) * p;
+}
+
+// ---- the request
+
+let form = { model: '', version: '', inputs: [] }; // the fields, and the version that they were made for
+
+async function detail(model) {
+  const past = history.get(model.name) ?? [];
+  chart($('rate'), [{ name: 'a', values: past.map((p) => p.rate) }], short);
+  chart($('latency'), [{ name: 'a', values: past.map((p) => p.p50) }, { name: 'b', values: past.map((p) => p.p99) }], (v) => (v === 0 ? '0' : time(v)));
+  const version = model.versions.find((v) => v.default && v.state === 'READY') ?? model.versions.find((v) => v.state === 'READY');
+  $('send').disabled = !version;
+  if (!version || (form.model === model.name && form.version === version.version)) return;
+  const before = form;
+  form = { model: model.name, version: version.version, inputs: before.inputs };
+  const mine = form;
+  try {
+    const d = await fetchJSON('page/model?' + new URLSearchParams({ name: model.name, version: version.version }));
+    if (form === mine) describe(d, before);
+  } catch (e) {
+    if (form === mine) form = before;
+    $('problem').textContent = e.message;
+  }
+}
+
+function describe(d, before) {
+  $('chosen').textContent = form.model;
+  $('about').textContent = d.description ?? '';
+  // A new version with the same inputs keeps what was typed.
+  if (before.model === form.model && JSON.stringify(before.inputs.map((f) => f.port)) === JSON.stringify(d.inputs)) return;
+  form.inputs = d.inputs.map((port) => field(port, d.sample?.[port.name]));
+  $('inputs').replaceChildren(...form.inputs.map((f) => f.set));
+  $('fill-sample').hidden = !d.sample;
+  $('problem').textContent = '';
+  $('answer').replaceChildren(el('p', { class: 'soft' }, 'The answer appears here.'));
+  fill(d.sample ? 'sample' : 'random');
+}
+
+function field(port, sample) {
+  const axes = port.shape.map((n, i) => {
+    if (n >= 0) return null;
+    const input = el('input', { type: 'number', min: 1, max: 4096, value: sample?.shape[i] ?? 1 });
+    input.addEventListener('change', () => fill('random'));
+    return input;
+  });
+  const values = el('textarea', { 'aria-label': 'values of ' + port.name, spellcheck: 'false' });
+  const shape = port.shape.map((n, i) => (n >= 0 ? String(n) : port.axes?.[i] || '?')).join(' × ') || 'scalar';
+  const set = el('fieldset', {}, el('legend', {}, port.name + ' ', el('span', { class: 'soft' }, port.datatype + ' ' + shape)));
+  if (port.description) set.append(el('p', { class: 'soft' }, port.description));
+  axes.forEach((a, i) => a && set.append(el('label', {}, (port.axes?.[i] || 'axis ' + i) + ' ', a)));
+  set.append(values);
+  return { port, sample, axes, values, set, shape: () => port.shape.map((n, i) => (n >= 0 ? n : Number(axes[i].value))) };
+}
+
+function fill(how) {
+  for (const f of form.inputs) {
+    const { port } = f;
+    if (how === 'sample' && f.sample) {
+      f.axes.forEach((a, i) => a && (a.value = f.sample.shape[i]));
+      f.values.value = f.sample.data.join(', ');
+      continue;
+    }
+    const n = f.shape().reduce((a, b) => a * b, 1);
+    if (!(n >= 0 && n <= 1 << 20)) continue;
+    const text = new Array(n);
+    for (let i = 0; i < n; i++) text[i] = value(port, how, i);
+    f.values.value = text.join(', ');
+  }
+}
+
+const between = (low, high) => low + Math.random() * (high - low);
+
+function value(port, how, i) {
+  // A mask that forbids everything is no request.
+  if (port.datatype === 'BOOL' || /mask/.test(port.name)) return port.datatype === 'BOOL' ? 'true' : 1;
+  const low = port.low?.[port.low.length === 1 ? 0 : i % port.low.length], high = port.high?.[port.high.length === 1 ? 0 : i % port.high.length];
+  const whole = /INT/.test(port.datatype);
+  if (how === 'zeros') return Math.min(Math.max(0, Number(low ?? -Infinity)), Number(high ?? Infinity));
+  if (Number.isFinite(low) && Number.isFinite(high)) return whole ? Math.floor(between(low, high + 1)) : Number(between(low, high).toPrecision(5));
+  if (whole) return Number.isFinite(low) ? low : 0;
+  return Number((Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random())).toPrecision(4));
+}
+
+function parse(f) {
+  const n = f.shape().reduce((a, b) => a * b, 1);
+  const words = f.values.value.split(/[\s,;[\]]+/).filter((w) => w !== '');
+  if (words.length !== n) throw new Error(f.port.name + ': ' + count(words.length) + ' values, expected ' + count(n) + ' for the shape ' + f.shape().join(' × '));
+  const data = words.map((w, i) => {
+    if (f.port.datatype === 'BYTES') return w;
+    if (f.port.datatype === 'BOOL' && /^(true|false|0|1)$/.test(w)) return w === 'true' || w === '1';
+    const x = Number(w);
+    if (!Number.isFinite(x)) throw new Error(f.port.name + ': value ' + (i + 1) + ' is ' + w + ', expected a number');
+    return x;
+  });
+  return { name: f.port.name, shape: f.shape(), datatype: f.port.datatype, data };
+}
+
+async function send(event) {
+  event.preventDefault();
+  $('problem').textContent = '';
+  try {
+    const body = JSON.stringify({ inputs: form.inputs.map(parse) });
+    const at = performance.now();
+    const answer = await fetchJSON('v2/models/' + encodeURIComponent(form.model) + '/infer', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
+    showAnswer(answer, performance.now() - at);
+  } catch (e) {
+    $('problem').textContent = e.message;
+  }
+}
+
+// ---- the answer
+
+function showAnswer(answer, ms) {
+  const parts = [el('p', { class: 'soft' }, 'version ' + (answer.model_version ?? '–') + ', round trip ' + time(ms * 1000))];
+  for (const o of answer.outputs) {
+    parts.push(el('h3', {}, o.name + ' ', el('span', { class: 'soft' }, o.datatype + ' ' + o.shape.join(' × '))));
+    parts.push(...picture(o));
+  }
+  const text = JSON.stringify(answer, null, 1);
+  parts.push(el('details', {}, el('summary', {}, 'The answer as JSON'), el('pre', {}, text.length > 20000 ? text.slice(0, 20000) + ' …' : text)));
+  $('answer').replaceChildren(...parts);
+}
+
+function picture(o) {
+  if (o.datatype === 'BYTES') return [el('pre', {}, o.data.flat(Infinity).slice(0, 64).join('\n'))];
+  const values = o.data.flat(Infinity).map(Number);
+  if (values.length === 1) return [el('p', { class: 'whole' }, short(values[0]))];
+  const width = o.shape[o.shape.length - 1];
+  if (width === 1 || width > 64) {
+    if (values.length <= 64) return [bars(values, o.name)];
+    const finite = values.filter(Number.isFinite);
+    const sum = finite.reduce((a, b) => a + b, 0);
+    return [el('p', {}, `${count(values.length)} values from ${short(finite.reduce((a, b) => Math.min(a, b), Infinity))} to ${short(finite.reduce((a, b) => Math.max(a, b), -Infinity))}, mean ${short(sum / finite.length)}`)];
+  }
+  const drawn = [], rows = values.length / width, most = Math.min(rows, 16);
+  for (let r = 0; r < most; r++) drawn.push(bars(values.slice(r * width, (r + 1) * width), o.name));
+  if (rows > most) drawn.push(el('p', { class: 'soft' }, `and ${count(rows - most)} more rows`));
+  return drawn;
+}
+
+// bars draws one row of values from a common zero; logarithms of probabilities are drawn as probabilities.
+function bars(row, name) {
+  const logs = /log_?prob/i.test(name) && row.every((v) => v <= 1e-4);
+  const shown = logs ? row.map(Math.exp) : row;
+  const finite = shown.filter(Number.isFinite);
+  const low = Math.min(0, ...finite), high = Math.max(0, ...finite), span = high - low || 1;
+  const h = 15, left = 30, right = 74, w = 480, svg = document.createElementNS(svgns, 'svg');
+  svg.setAttribute('viewBox', `0 0 ${w} ${row.length * h + 6}`);
+  svg.setAttribute('role', 'img');
+  svg.setAttribute('aria-label', name + ': ' + shown.map(short).join(', '));
+  const x = (v) => left + ((v - low) / span) * (w - left - right);
+  const best = shown.indexOf(Math.max(...finite));
+  shown.forEach((v, i) => {
+    const top = i === best && !/^actions?$/.test(name);
+    draw(svg, 'text', { x: left - 6, y: i * h + 12, 'text-anchor': 'end' }, String(i));
+    if (Number.isFinite(v)) draw(svg, 'rect', { class: 'bar' + (top ? ' top' : v < 0 ? ' below' : ''), x: Math.min(x(v), x(0)), y: i * h + 3, height: h - 4, width: Math.max(Math.abs(x(v) - x(0)), 0.75) });
+    draw(svg, 'text', { x: w - right + 8, y: i * h + 12, class: top ? 'strong' : '' }, logs ? (100 * v).toFixed(1) + ' %' : short(v));
+  });
+  draw(svg, 'line', { class: 'zero', x1: x(0), x2: x(0), y1: 1, y2: row.length * h + 3 });
+  return svg;
+}
+
+$('request').addEventListener('submit', send);
+for (const how of ['sample', 'random', 'zeros']) $('fill-' + how).addEventListener('click', () => fill(how));
+$('login').addEventListener('submit', (event) => {
+  event.preventDefault();
+  token = $('token').value;
+  sessionStorage.setItem('onnxrl-token', token);
+  $('token').value = '';
+});
+addEventListener('hashchange', () => (chosen = decodeURIComponent(location.hash.slice(1))));
+poll();
