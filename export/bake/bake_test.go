@@ -84,8 +84,8 @@ func TestWriteProvesAndKeepsTheLineage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// 4 batches of 1 and of 7 rows, and 1 of 64.
-		if rows := 4 + 4*7 + 64; r.Rows != rows || r.Values != 3*rows || r.MaxError > 1e-6 {
+		// 4 batches of 1 and of 7 rows, and one of all.
+		if rows := 4 + 4*7 + 100; r.Rows != rows || r.Values != 3*rows || r.MaxError > 1e-6 {
 			t.Errorf("%s: report %+v, want %d rows", c.Name(), r, rows)
 		}
 		got, err := onnx.Load(path)
@@ -100,6 +100,30 @@ func TestWriteProvesAndKeepsTheLineage(t *testing.T) {
 		if len(m.MetadataProps) != 0 {
 			t.Error("the model itself has changed")
 		}
+	}
+}
+
+// TestEveryRowIsProved counts the rows of blocks of several sizes.
+func TestEveryRowIsProved(t *testing.T) {
+	m, net, params := network(t)
+	v, err := NewProver(portable.New(), Pair{Network: net, Params: params, Baked: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0
+	for _, k := range []struct{ rows, compared int }{
+		{2500, 4 + 4*7 + 2500}, {1024, 4 + 28 + 1024}, {1, 3}, {8, 4 + 7 + 8}, {20, 4 + 14 + 20},
+	} {
+		if err := v.Add(t.Context(), samples(k.rows), nil); err != nil {
+			t.Fatal(err)
+		}
+		want += k.compared
+		if r, err := v.Report(); err != nil || r.Rows != want {
+			t.Errorf("after %d rows: %d compared, want %d, %v", k.rows, r.Rows, want, err)
+		}
+	}
+	if err := v.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

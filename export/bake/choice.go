@@ -35,7 +35,7 @@ type choice struct {
 }
 
 // choose checks a choice against the outputs of the trained form.
-func (v *comparison) choose(c Choice, outputs []engine.Port) error {
+func (v *Prover) choose(c Choice, outputs []engine.Port) error {
 	find := func(name string) int {
 		return slices.IndexFunc(outputs, func(p engine.Port) bool { return p.Name == name })
 	}

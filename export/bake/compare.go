@@ -10,31 +10,8 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-// comparison runs both forms on the same rows.
-type comparison struct {
-	p               Pair
-	trained, served engine.Session
-	choices         []choice // by output of the trained form; the zero choice where an output is none
-	report          *Report
-}
-
-func newComparison(p Pair, trained, served engine.Session, r *Report) (*comparison, error) {
-	v := &comparison{p: p, trained: trained, served: served, report: r}
-	have, baked := trained.Outputs(), served.Outputs()
-	if len(have) != len(baked) {
-		return nil, fmt.Errorf("%d outputs when trained and %d when baked", len(have), len(baked))
-	}
-	v.choices = make([]choice, len(have))
-	for _, c := range p.Choices {
-		if err := v.choose(c, have); err != nil {
-			return nil, err
-		}
-	}
-	return v, nil
-}
-
 // batch compares rows [from, from+n).
-func (v *comparison) batch(ctx context.Context, from, n int) error {
+func (v *Prover) batch(ctx context.Context, from, n int) error {
 	want, err := v.run(ctx, v.trained, func(i int) *tensor.Tensor { return v.p.Samples[i] }, from, n)
 	if err != nil {
 		return fmt.Errorf("trained model: %w", err)
@@ -68,7 +45,7 @@ func (v *comparison) batch(ctx context.Context, from, n int) error {
 }
 
 // run gives a session its inputs, by name: rows of the samples, and the parameters where it has them as inputs.
-func (v *comparison) run(ctx context.Context, s engine.Session, sample func(i int) *tensor.Tensor, from, n int) ([]*tensor.Tensor, error) {
+func (v *Prover) run(ctx context.Context, s engine.Session, sample func(i int) *tensor.Tensor, from, n int) ([]*tensor.Tensor, error) {
 	in := make([]*tensor.Tensor, len(s.Inputs()))
 	for k, port := range s.Inputs() {
 		if i := slices.Index(v.p.Network.Inputs, port.Name); i >= 0 {

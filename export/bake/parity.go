@@ -12,12 +12,15 @@ import (
 )
 
 // Tolerance is the largest accepted error: |Δ| ≤ Tolerance · (1 + |y|). Engines fold and fuse constant weights, which changes the rounding but not the function.
-const Tolerance = 1e-4
+const Tolerance = 1e-5
 
-// Batches are the batch sizes at which parity is proved.
-var Batches = []int{1, 7, 64}
+// Batches are the batch sizes at which parity is proved. Where there are fewer rows than the largest, one batch has all of them.
+var Batches = []int{1, 7, 1024}
 
-// smallRuns is how many batches prove a size; only the largest size covers all rows, because small batches of a large model take long.
+// Observations is how many recorded rows an exported model is proved on where an environment gives them.
+const Observations = 10_000
+
+// smallRuns is how many batches prove a size with each block of rows; only the largest size covers all rows, because small batches of a large model take long.
 const smallRuns = 4
 
 // Pair is what parity is about: a network with its parameters, the model that was made of it, and the rows to compare them on.
@@ -58,40 +61,94 @@ func (e *ParityError) Error() string {
 	return fmt.Sprintf("parity: output %q, batch %d, row %d: the trained model gives %g, the baked one %g", e.Output, e.Batch, e.Row, e.Want, e.Got)
 }
 
-// Prove compares the baked model with the network. Rows are used at every batch size of Batches that they suffice for, at least once. Numbers must agree within Tolerance, choices wherever the network is not undecided, and everything else bit for bit; the first
-// difference is a *ParityError, and too many undecided choices are ErrTies.
+// Prove compares the baked model with the network. Every row is used at the largest size of Batches, and some at the others. Numbers must agree within Tolerance, choices wherever the network is not undecided, and everything else bit for bit; the first
+// difference is a *ParityError, and too many undecided choices are ErrTies. More rows than fit into memory are for a [Prover].
 func Prove(ctx context.Context, c engine.Compiler, p Pair) (r Report, err error) {
-	if err := p.check(); err != nil {
-		return r, fmt.Errorf("prove parity: %w", err)
-	}
-	trained, err := c.Compile(p.Network.Model, engine.Options{})
+	v, err := NewProver(c, p)
 	if err != nil {
-		return r, fmt.Errorf("prove parity: trained model: %w", err)
+		return r, err
 	}
-	defer func() { err = errors.Join(err, trained.Close()) }()
-	served, err := c.Compile(p.Baked, engine.Options{})
-	if err != nil {
-		return r, fmt.Errorf("prove parity: baked model: %w", err)
+	defer func() { err = errors.Join(err, v.Close()) }()
+	if err := v.Add(ctx, p.Samples, p.Raw); err != nil {
+		return v.report, err
 	}
-	defer func() { err = errors.Join(err, served.Close()) }()
-	v, err := newComparison(p, trained, served, &r)
-	if err != nil {
-		return r, fmt.Errorf("prove parity: %w", err)
+	return v.Report()
+}
+
+// Prover compares both forms of a pair block by block, compiled once. It is not safe for concurrent use.
+type Prover struct {
+	p               Pair
+	trained, served engine.Session
+	choices         []choice // by output of the trained form; the zero choice where an output is none
+	report          Report
+}
+
+// NewProver compiles both forms. The pair's rows are not looked at: [Prover.Add] gets them.
+func NewProver(c engine.Compiler, p Pair) (_ *Prover, err error) {
+	v := &Prover{p: p}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("prove parity: %w", errors.Join(err, v.Close()))
+		}
+	}()
+	if v.trained, err = c.Compile(p.Network.Model, engine.Options{}); err != nil {
+		return nil, fmt.Errorf("trained model: %w", err)
 	}
-	rows := p.Samples[0].Shape()[0]
-	for _, batch := range Batches {
-		batch = min(batch, rows)
-		for from := 0; from+batch <= rows; from += batch {
-			if err := v.batch(ctx, from, batch); err != nil {
-				return r, fmt.Errorf("prove parity: %w", err)
-			}
-			if batch < Batches[len(Batches)-1] && from/batch >= smallRuns-1 {
-				break
-			}
+	if v.served, err = c.Compile(p.Baked, engine.Options{}); err != nil {
+		return nil, fmt.Errorf("baked model: %w", err)
+	}
+	have, baked := v.trained.Outputs(), v.served.Outputs()
+	if len(have) != len(baked) {
+		return nil, fmt.Errorf("%d outputs when trained and %d when baked", len(have), len(baked))
+	}
+	v.choices = make([]choice, len(have))
+	for _, c := range p.Choices {
+		if err := v.choose(c, have); err != nil {
+			return nil, err
 		}
 	}
-	return r, r.checkTies(p.AllowTies)
+	return v, nil
 }
+
+// Close frees both sessions.
+func (v *Prover) Close() error {
+	var errs []error
+	for _, s := range []engine.Session{v.trained, v.served} {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Add compares a block of rows, laid out as Pair.Samples and Pair.Raw are: some of them at the small sizes of Batches and all at the largest. After an error the proof has failed.
+func (v *Prover) Add(ctx context.Context, samples, raw []*tensor.Tensor) error {
+	v.p.Samples, v.p.Raw = samples, raw
+	if err := v.p.check(); err != nil {
+		return fmt.Errorf("prove parity: %w", err)
+	}
+	rows := samples[0].Shape()[0]
+	for k, size := range Batches {
+		runs := smallRuns
+		if k == len(Batches)-1 {
+			runs = rows
+		}
+		for from := 0; from < rows && runs > 0; runs-- {
+			n := min(size, rows-from)
+			if n < size && from > 0 && k < len(Batches)-1 {
+				break // A rest is proved with all others, at the largest size.
+			}
+			if err := v.batch(ctx, from, n); err != nil {
+				return fmt.Errorf("prove parity: %w", err)
+			}
+			from += n
+		}
+	}
+	return nil
+}
+
+// Report says what was compared so far; too many undecided choices are ErrTies.
+func (v *Prover) Report() (Report, error) { return v.report, v.report.checkTies(v.p.AllowTies) }
 
 // check requires one tensor per input, all with the same rows and at least one.
 func (p *Pair) check() error {
