@@ -21,7 +21,7 @@
 //
 // # How to add an indicator
 //
-//  1. Write <name>.go with the state machine and a Kind that describes it.
+//  1. Write <name>.go with the state machine and a Kind that describes it, and its State in state.go.
 //  2. Add the Kind to the table in kinds.go. Features appear in the order of that table.
 //  3. Add expected values to a test: published ones, or those of cmd/peers/talib_compare.py. The properties that every
 //     indicator must have are tested over the table without further work.

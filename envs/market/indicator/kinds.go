@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"onnxrl/envs/market/bars"
+	"onnxrl/envs/market/state"
 )
 
 // Indicator is the state of one indicator on one asset. It is not safe for concurrent use.
@@ -16,6 +17,8 @@ type Indicator interface {
 	// must be long enough. Values are NaN until the kind's warm-up is over. The bar's prices must be finite and its
 	// volume finite and not negative.
 	Next(b *bars.Bar, out []float64)
+	// State saves what changes from bar to bar, or restores it into an indicator of the same kind and parameters that has been given no bar.
+	State(c *state.Codec)
 }
 
 // Unit says what a value measures; it decides how a feature may be expressed relative to the price.

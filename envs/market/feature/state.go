@@ -1,0 +1,11 @@
+package feature
+
+import "onnxrl/envs/market/state"
+
+// State saves what the stream carries from bar to bar, or restores it into a stream of the same features before its first bar.
+func (s *Stream) State(c *state.Codec) {
+	for _, i := range s.states {
+		i.State(c)
+	}
+	c.Float(&s.close)
+}
