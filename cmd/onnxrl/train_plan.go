@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	"onnxrl/agents"
+	"onnxrl/agents/train"
+	"onnxrl/cmd/internal/assess"
 	"onnxrl/cmd/internal/experiment"
 	"onnxrl/configs"
 	"onnxrl/envs"
@@ -84,6 +86,10 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 			err = errors.Join(err, p.Close())
 		}
 	}()
+	// Before there is a directory.
+	if _, err := p.validator(); err != nil {
+		return nil, err
+	}
 	if p.sources, err = a.experimentSources(doc, p.factory); err != nil {
 		return nil, err
 	}
@@ -262,4 +268,16 @@ func trainChanges(dir string, cfg experiment.Config) ([]configs.Change, error) {
 	return slices.DeleteFunc(changes, func(c configs.Change) bool {
 		return strings.HasPrefix(c.Path, "train.checkpoint.") || c.Path == "train.log_interval_steps" || c.Path == "train.total_env_steps" && cfg.Train.TotalEnvSteps > old.Train.TotalEnvSteps
 	}), err
+}
+
+// validator returns what judges policies during training, nil where nothing does.
+func (p *trainPlan) validator() (train.Evaluator, error) {
+	if p.cfg.Train.Validation.EverySteps == 0 {
+		return nil, nil
+	}
+	judge, err := assess.Validator(p.factory, p.cfg.Eval)
+	if err != nil {
+		return nil, fmt.Errorf("%w; train.validation.every_steps: 0 trains without", err)
+	}
+	return judge, nil
 }

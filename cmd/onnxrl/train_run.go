@@ -13,7 +13,6 @@ import (
 
 	"onnxrl/agents"
 	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/assess"
 	"onnxrl/cmd/internal/experiment"
 	"onnxrl/cmd/internal/publish"
 	"onnxrl/configs"
@@ -170,14 +169,9 @@ func (r *trainRun) hooks(a *app) (train.Hooks, error) {
 	if r.plan.group() {
 		h.Log = h.Log.With("seed", r.seed)
 	}
-	if r.cfg.Train.Validation.EverySteps > 0 {
-		judge, err := assess.Validator(r.plan.factory, r.cfg.Eval)
-		if err != nil {
-			return h, fmt.Errorf("%w; train.validation.every_steps: 0 trains without", err)
-		}
-		h.Evaluate = judge
-	}
-	return h, nil
+	var err error
+	h.Evaluate, err = r.plan.validator()
+	return h, err
 }
 
 // publisher keeps the run's policies beside it.
