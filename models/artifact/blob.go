@@ -240,11 +240,15 @@ func (s *Store) stage(ctx context.Context, b blob) (_ *staged, err error) {
 	}
 	defer src.Close()
 	out := newSum(f)
-	if err := copyContext(ctx, out, src); err != nil {
+	// No more than one byte too many: the source may not end.
+	if err := copyContext(ctx, out, io.LimitReader(src, b.desc.Size+1)); err != nil {
 		return nil, fmt.Errorf("write blob %s: %w", b.desc.Digest, err)
 	}
+	if out.size != b.desc.Size {
+		return nil, fmt.Errorf("write blob %s: its source does not have the %d bytes that it is said to have", b.desc.Digest, b.desc.Size)
+	}
 	if got := out.digest(); got != b.desc.Digest {
-		return nil, fmt.Errorf("write blob %s: its source has changed since it was first read and has digest %s now", b.desc.Digest, got)
+		return nil, fmt.Errorf("write blob %s: its source is not what it is said to be and has digest %s", b.desc.Digest, got)
 	}
 	if err := f.Sync(); err != nil {
 		return nil, fmt.Errorf("write blob %s: %w", b.desc.Digest, err)

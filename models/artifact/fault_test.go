@@ -292,7 +292,7 @@ func TestBlobsThatVanishAreWrittenAgain(t *testing.T) {
 	if err := s.stageMissing(t.Context(), blobs, list); err != nil || len(list) != len(blobs) {
 		t.Fatalf("%d of %d staged, %v", len(list), len(blobs), err)
 	}
-	done, err = s.commit(t.Context(), blobs, list, func(index *ocispec.Index) { s.list(index, blobs[len(blobs)-1].desc, d) })
+	done, err = s.commit(t.Context(), blobs, list, func(index *ocispec.Index) { s.list(index, blobs[len(blobs)-1].desc, "a", []string{Latest}) })
 	if !done || err != nil || verifyAll(t, s.Dir()) != 1 {
 		t.Errorf("committed: %v, %v", done, err)
 	}

@@ -145,14 +145,25 @@ func hasEntry(index *ocispec.Index, d digest.Digest) bool {
 
 // setTag lets a tag stand for the version of an entry. The version that it stood for stays in the index.
 func setTag(index *ocispec.Index, name string, desc ocispec.Descriptor) {
+	at := slices.IndexFunc(index.Manifests, func(d ocispec.Descriptor) bool { return d.Annotations[ocispec.AnnotationRefName] == name })
+	if at >= 0 && index.Manifests[at].Digest == desc.Digest {
+		return
+	}
+	removeTag(index, name)
+	tagged := untagged(desc)
+	tagged.Annotations[ocispec.AnnotationRefName] = name
+	index.Manifests = append(index.Manifests, tagged)
+}
+
+// removeTag lets a tag stand for nothing and reports whether it stood for something, which stays in the index.
+func removeTag(index *ocispec.Index, name string) bool {
+	found := false
 	for i := 0; i < len(index.Manifests); i++ {
 		d := index.Manifests[i]
 		if d.Annotations[ocispec.AnnotationRefName] != name {
 			continue
 		}
-		if d.Digest == desc.Digest {
-			return
-		}
+		found = true
 		// The entry of the version itself stays. Programs that write one entry for a version and its tag leave no other.
 		if index.Manifests = slices.Delete(index.Manifests, i, i+1); !hasEntry(index, d.Digest) {
 			index.Manifests = slices.Insert(index.Manifests, i, untagged(d))
@@ -160,9 +171,7 @@ func setTag(index *ocispec.Index, name string, desc ocispec.Descriptor) {
 			i--
 		}
 	}
-	tagged := untagged(desc)
-	tagged.Annotations[ocispec.AnnotationRefName] = name
-	index.Manifests = append(index.Manifests, tagged)
+	return found
 }
 
 // untagged copies an entry without its tag.

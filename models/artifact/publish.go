@@ -32,6 +32,15 @@ func (s *Store) publish(ctx context.Context, d Draft) (Version, error) {
 		return Version{}, err
 	}
 	image := blobs[len(blobs)-1].desc
+	aliases := append([]string{Latest}, d.Aliases...)
+	if err := s.publishBlobs(ctx, blobs, func(index *ocispec.Index) { s.list(index, image, d.Manifest.Name, aliases) }); err != nil {
+		return Version{}, err
+	}
+	return s.Resolve(image.Digest.String())
+}
+
+// publishBlobs writes the blobs that are missing and then changes the index.
+func (s *Store) publishBlobs(ctx context.Context, blobs []blob, list func(*ocispec.Index)) error {
 	staged := map[string]*staged{}
 	defer func() {
 		for _, st := range staged {
@@ -41,17 +50,13 @@ func (s *Store) publish(ctx context.Context, d Draft) (Version, error) {
 	for {
 		// Large writes happen outside the lock. What is there already must be intact; it may still be removed until the lock is held.
 		if err := s.stageMissing(ctx, blobs, staged); err != nil {
-			return Version{}, err
+			return err
 		}
-		done, err := s.commit(ctx, blobs, staged, func(index *ocispec.Index) { s.list(index, image, d) })
-		if err != nil {
-			return Version{}, err
-		}
-		if done {
-			break
+		done, err := s.commit(ctx, blobs, staged, list)
+		if done || err != nil {
+			return err
 		}
 	}
-	return s.Resolve(image.Digest.String())
 }
 
 // stageMissing writes those blobs to temporary files that the store does not hold intact.
@@ -126,7 +131,7 @@ func (s *Store) clean() error {
 }
 
 // list puts a version and its aliases into the index.
-func (s *Store) list(index *ocispec.Index, image ocispec.Descriptor, d Draft) {
+func (s *Store) list(index *ocispec.Index, image ocispec.Descriptor, name string, aliases []string) {
 	i := slices.IndexFunc(index.Manifests, func(e ocispec.Descriptor) bool { return e.Digest == image.Digest })
 	if i < 0 {
 		image.Annotations = map[string]string{}
@@ -137,7 +142,7 @@ func (s *Store) list(index *ocispec.Index, image ocispec.Descriptor, d Draft) {
 		i = len(index.Manifests) - 1
 	}
 	entry := index.Manifests[i]
-	for _, a := range append([]string{Latest}, d.Aliases...) {
-		setTag(index, tag(d.Manifest.Name, a), entry)
+	for _, a := range aliases {
+		setTag(index, tag(name, a), entry)
 	}
 }

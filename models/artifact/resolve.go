@@ -197,3 +197,20 @@ func (s *Store) Alias(ctx context.Context, ref, alias string) (Version, error) {
 	}
 	return s.Resolve(v.Digest)
 }
+
+// RemoveAlias lets an alias of an artefact stand for nothing; the version that it stood for stays. An alias that is not there is an [ErrNotFound].
+func (s *Store) RemoveAlias(ctx context.Context, name, alias string) error {
+	err := errors.Join(CheckName(name), CheckAlias(alias), s.alive())
+	if err == nil {
+		err = s.update(ctx, func(index *ocispec.Index) error {
+			if !removeTag(index, tag(name, alias)) {
+				return notFound(entries(index), Reference{Name: name, Alias: alias})
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("remove alias %s from %s: %w", tag(name, alias), s.dir, err)
+	}
+	return nil
+}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"onnxrl/runtime/atomicfile"
@@ -37,6 +38,7 @@ type Version struct {
 	store *Store
 	// size and config are the bytes of the image manifest and of the manifest.
 	size, config int64
+	configDigest digest.Digest
 }
 
 // File is a file of a version.
@@ -94,7 +96,7 @@ func (s *Store) load(e entry) (Version, error) {
 	if err != nil {
 		return fail(fmt.Errorf("manifest: %w", err))
 	}
-	v.Manifest, v.config = *m, image.Config.Size
+	v.Manifest, v.config, v.configDigest = *m, image.Config.Size, image.Config.Digest
 	for _, t := range e.tags {
 		if name, alias, ok := splitTag(t); ok && name == m.Name {
 			v.Aliases = append(v.Aliases, alias)
