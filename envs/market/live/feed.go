@@ -1,0 +1,226 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"onnxrl/envs/market/bars"
+	"onnxrl/envs/market/feature"
+	"onnxrl/runtime/tensor"
+)
+
+// Row is what arrived for one asset at one time.
+type Row struct {
+	// Bar is read where Status says that there is one. Its time may be left zero; another time than the row's is an error. A volume that is not known is NaN and counts as 0.
+	bars.Bar
+	// Status is bars.Traded or bars.Suspended for a bar; everything else says that there is none, and the feed finds out what that means.
+	Status bars.Status
+	// Extra are the further columns of the pipeline, NaN where unknown.
+	Extra []float64
+}
+
+// Feed turns bars into windows of features. It is not safe for concurrent use.
+type Feed struct {
+	p Pipeline
+	*layout
+
+	rows    int       // since the first row of a set
+	held    int       // of them in the window, at most W
+	begun   bool      // a bar was appended
+	started bool      // rows are counted
+	time    time.Time // of the last bar
+	assets  []asset
+	scratch []float64 // [F]
+
+	raw, scaled ring
+	tradable    []bool
+	open, close []float64
+}
+
+// asset is what the feed knows of one asset.
+type asset struct {
+	stream *feature.Stream
+	bar    bars.Bar // the last one, carried forward where there was none
+	status bars.Status
+	gap    int // times since the last bar
+	extra  []float64
+}
+
+// New returns a feed before its first bar.
+func New(p Pipeline) (*Feed, error) {
+	l, err := p.layout()
+	if err != nil {
+		return nil, fmt.Errorf("feed: %w", err)
+	}
+	return newFeed(p, l), nil
+}
+
+func newFeed(p Pipeline, l *layout) *Feed {
+	n, width := len(p.Assets), len(p.Features)
+	f := &Feed{
+		p: p, layout: l, assets: make([]asset, n), scratch: make([]float64, width), tradable: make([]bool, n), open: make([]float64, n), close: make([]float64, n),
+		raw: newRing(p.Window, n, width), scaled: newRing(p.Window, n, width),
+	}
+	for i := range f.assets {
+		f.assets[i] = asset{stream: l.features.Stream(), extra: make([]float64, len(p.Extra))}
+	}
+	return f
+}
+
+// Pipeline returns the pipeline. The caller must not change it.
+func (f *Feed) Pipeline() Pipeline { return f.p }
+
+// Append takes the bars of all assets, in the order of the pipeline, at the time that follows those before. It allocates nothing; after an error the feed is as it was.
+func (f *Feed) Append(at time.Time, rows []Row) error {
+	at = f.wall(at)
+	if err := f.checkRows(at, rows); err != nil {
+		return fmt.Errorf("append %s: %w", at.Format(time.DateTime), err)
+	}
+	f.time, f.begun = at, true
+	raw, scaled := f.raw.advance(), f.scaled.advance()
+	width := len(f.scratch)
+	for i := range f.assets {
+		a := &f.assets[i]
+		defined := a.next(at, &rows[i], f)
+		f.tradable[i] = defined && a.status == bars.Traded
+		f.started = f.started || defined || !f.drop
+		f.open[i], f.close[i] = a.bar.Open, a.bar.Close
+		f.features.Unscaled(f.scratch, defined, raw[i*width:])
+		for k, v := range f.scratch {
+			if defined {
+				scaled[i*width+k] = f.stats[k].Apply(v)
+			} else {
+				scaled[i*width+k] = float32(v)
+			}
+		}
+	}
+	f.raw.mirror()
+	f.scaled.mirror()
+	if f.started {
+		f.rows++
+		f.held = min(f.held+1, f.p.Window)
+	}
+	return nil
+}
+
+// next takes the asset's row and computes its features into the feed's scratch.
+func (a *asset) next(at time.Time, r *Row, f *Feed) (defined bool) {
+	switch {
+	case hasBar(r):
+		a.bar, a.status, a.gap = r.Bar, r.Status, 0
+		a.bar.Time = at
+		if math.IsNaN(a.bar.Volume) {
+			a.bar.Volume = 0
+		}
+		copy(a.extra, r.Extra)
+	case a.status == bars.Unlisted:
+		f.features.Blank(f.scratch, false)
+		return false
+	default:
+		a.gap = min(a.gap+1, f.goneAfter+1)
+		c := a.bar.Close
+		a.bar, a.status = bars.Bar{Time: at, Open: c, High: c, Low: c, Close: c}, bars.Missing
+		if a.gap > f.goneAfter {
+			a.status = bars.Gone
+		}
+	}
+	return a.stream.Next(&a.bar, a.extra, a.status, f.scratch)
+}
+
+func hasBar(r *Row) bool { return r.Status == bars.Traded || r.Status == bars.Suspended }
+
+// wall brings a time into the pipeline's zone, or takes calendar and clock as they are written where there is none.
+func (f *Feed) wall(t time.Time) time.Time {
+	if f.zone != nil {
+		return t.In(f.zone)
+	}
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+}
+
+// checkRows says why rows cannot follow.
+func (f *Feed) checkRows(at time.Time, rows []Row) error {
+	switch {
+	case len(rows) != len(f.assets):
+		return fmt.Errorf("%d rows for %d assets", len(rows), len(f.assets))
+	case at.Year() < 1 || at.Year() > 9999:
+		return errors.New("the year is not one of 1 to 9999")
+	case f.begun && at.Equal(f.time):
+		return errors.New("the bars of this time are there already")
+	case f.begun && at.Before(f.time):
+		return fmt.Errorf("the last bars are of %s, which is later", f.time.Format(time.DateTime))
+	}
+	some := false
+	for i := range rows {
+		r := &rows[i]
+		if !hasBar(r) {
+			continue
+		}
+		some = true
+		if err := f.checkBar(at, r); err != nil {
+			return fmt.Errorf("%s: %w", f.p.Assets[i], err)
+		}
+	}
+	if !some {
+		return errors.New("no asset has a bar")
+	}
+	return nil
+}
+
+func (f *Feed) checkBar(at time.Time, r *Row) error {
+	b := &r.Bar
+	if !b.Time.IsZero() && !f.wall(b.Time).Equal(at) {
+		return fmt.Errorf("a bar of %s", b.Time.Format(time.DateTime))
+	}
+	if !(b.Open > 0 && b.Close > 0 && b.Low > 0) || math.IsInf(b.High, 0) || !(b.High >= max(b.Open, b.Close, b.Low)) || !(b.Low <= min(b.Open, b.Close)) {
+		return fmt.Errorf("open %v, high %v, low %v, close %v: expected positive prices between low and high", b.Open, b.High, b.Low, b.Close)
+	}
+	if b.Volume < 0 || math.IsInf(b.Volume, 0) {
+		return fmt.Errorf("the volume %v", b.Volume)
+	}
+	if len(r.Extra) != len(f.p.Extra) {
+		return fmt.Errorf("%d further columns, expected %v", len(r.Extra), f.p.Extra)
+	}
+	return nil
+}
+
+// Ready says whether there are as many rows as a window has. Like in a prepared set, rows count from the first at which some asset has all its features, if the pipeline drops those before.
+func (f *Feed) Ready() bool { return f.held == f.p.Window }
+
+// Raw returns the features of the last W rows, [W,N,F], as the indicators give them, NaN for an asset that is not defined. It is a view of the feed's memory, valid until the next Append; nil until the feed is ready.
+func (f *Feed) Raw() *tensor.Tensor { return f.view(&f.raw) }
+
+// Scaled is Raw with the statistics applied, and 0 for an asset that is not defined: the rows of the prepared set.
+func (f *Feed) Scaled() *tensor.Tensor { return f.view(&f.scaled) }
+
+func (f *Feed) view(r *ring) *tensor.Tensor {
+	if !f.Ready() {
+		return nil
+	}
+	return r.view()
+}
+
+// RawRow returns the unscaled features [N,F] of the last bar, valid until the next Append.
+func (f *Feed) RawRow() []float32 { return f.raw.last() }
+
+// ScaledRow returns the scaled features [N,F] of the last bar, valid until the next Append.
+func (f *Feed) ScaledRow() []float32 { return f.scaled.last() }
+
+// Time is that of the last bars, zero before the first.
+func (f *Feed) Time() time.Time { return f.time }
+
+// Rows is the number of rows that a prepared set of the same bars would have.
+func (f *Feed) Rows() int { return f.rows }
+
+// Status is what is known of an asset at the last bar.
+func (f *Feed) Status(asset int) bars.Status { return f.assets[asset].status }
+
+// Tradable says of each asset [N] whether it can be bought and sold at the last bar. The slice changes with the next Append.
+func (f *Feed) Tradable() []bool { return f.tradable }
+
+// Open and Close are the prices [N] of the last bar, carried forward where an asset has none and 0 before its first. The slices change with the next Append.
+func (f *Feed) Open() []float64 { return f.open }
+
+// Close is documented at Open.
+func (f *Feed) Close() []float64 { return f.close }

@@ -1,0 +1,35 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+
+	"onnxrl/envs/market/bars"
+)
+
+// RowsAt writes the rows of one time of a panel, sharing its memory. dst has one for each symbol.
+func RowsAt(p *bars.Panel, t int, dst []Row) {
+	for n := range p.Symbols {
+		i := p.Index(t, n)
+		dst[n] = Row{Bar: p.Bars[i], Status: p.Status[i], Extra: p.ExtraAt(t, n)}
+	}
+}
+
+// Prime appends the times lo..hi-1, hi not included, of a history. After an error the feed is as it was before.
+func (f *Feed) Prime(p *bars.Panel, lo, hi int) error {
+	if !slices.Equal(p.Symbols, f.p.Assets) || !slices.Equal(p.Extra, f.p.Extra) {
+		return fmt.Errorf("prime: a history of %v with the columns %v, expected %v with %v", p.Symbols, p.Extra, f.p.Assets, f.p.Extra)
+	}
+	before := f.SaveState()
+	rows := make([]Row, len(p.Symbols))
+	for t := lo; t < hi; t++ {
+		RowsAt(p, t, rows)
+		if err := f.Append(p.Times[t], rows); err != nil {
+			if back := f.LoadState(before); back != nil {
+				panic(back) // It was saved by the same feed.
+			}
+			return fmt.Errorf("prime: %w", err)
+		}
+	}
+	return nil
+}
