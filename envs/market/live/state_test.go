@@ -171,10 +171,10 @@ func FuzzState(f *testing.F) {
 	}
 	full := feed.SaveState()
 	f.Add(full[header : len(full)-sha256.Size])
+	g := mustFeed(f, set)
 	f.Fuzz(func(t *testing.T, fields []byte) {
 		block := append(slices.Clone(empty[:header]), fields...)
 		sum := sha256.Sum256(block)
-		g := mustFeed(t, set)
 		if g.LoadState(append(block, sum[:]...)) != nil {
 			return
 		}

@@ -22,27 +22,8 @@ type Env struct {
 	// The running episode: it is at bar t and ends at bar last; first is where it began.
 	running, closed bool
 	first, t, last  int
-	cash, value     float64
-	pos             []float64
-	fills           []Fill
-	step            tally
-}
-
-// Fill is an executed order.
-type Fill struct {
-	// Asset is the column and Bar the row of the market at whose price it was executed.
-	Asset, Bar int
-	// Shares are bought when positive and sold when negative.
-	Shares float64
-	Price  float64
-	// Fee was paid on top of, or taken from, the amount |Shares|·Price.
-	Fee float64
-}
-
-// tally sums up the orders of one step.
-type tally struct {
-	fees, turnover       float64
-	buys, sells, skipped int
+	value           float64
+	account         *Account
 }
 
 var (
@@ -51,10 +32,9 @@ var (
 )
 
 func newEnv(s *Source, spec envs.Spec, bars Range) *Env {
-	n := len(s.market.Assets)
 	return &Env{
 		source: s, market: s.market, spec: spec, bars: bars, position: spec.Observation.Index(PositionField), cashField: spec.Observation.Index(CashField),
-		pos: make([]float64, n), fills: make([]Fill, 0, n),
+		account: newAccount(&s.config, len(s.market.Assets)),
 	}
 }
 
@@ -73,9 +53,8 @@ func (e *Env) Reset(key rng.Key, ts *envs.TimeStep) error {
 		e.last = e.first + c.Length
 	}
 	e.t, e.running = e.first, true
-	clear(e.pos)
-	e.cash, e.value = e.source.config.InitialCash, e.source.config.InitialCash
-	e.fills, e.step = e.fills[:0], tally{}
+	e.account.Reset()
+	e.value = e.account.cash
 	e.observe(ts)
 	ts.Restart()
 	return nil
@@ -92,11 +71,10 @@ func (e *Env) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 	if err := envs.CheckAction(&e.spec, action); err != nil {
 		return err
 	}
-	e.fills, e.step = e.fills[:0], tally{}
 	e.trade(action.Int64s())
 	e.t++
 	before := e.value
-	e.value = e.worth()
+	e.value = e.account.Value(e.row(e.market.Close, e.t))
 	e.observe(ts)
 	reward := e.value/before - 1
 	if e.source.config.Reward == Log {
@@ -115,48 +93,40 @@ func (e *Env) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 	return nil
 }
 
-// worth is cash + Σ position · close at the current bar.
-func (e *Env) worth() float64 {
-	n := len(e.pos)
-	p, v := e.market.Close[e.t*n:(e.t+1)*n], e.cash
-	for i, q := range e.pos {
-		// Before its first bar an asset has no price that could be multiplied by its position of 0.
-		if q != 0 {
-			v += q * p[i]
-		}
+// row is that of a bar in a table of the market.
+func (e *Env) row(table []float64, bar int) []float64 {
+	n := len(e.market.Assets)
+	return table[bar*n : (bar+1)*n]
+}
+
+// trade executes the orders decided at bar t.
+func (e *Env) trade(orders []int64) {
+	n := len(e.market.Assets)
+	bar, prices := e.t+1, e.market.Open
+	switch e.source.config.Execution.Fill {
+	case NextClose:
+		prices = e.market.Close
+	case SameClose:
+		bar, prices = e.t, e.market.Close
 	}
-	return v
+	e.account.Trade(orders, Bar{Number: bar, Price: e.row(prices, bar), Decided: e.market.Tradable[e.t*n : (e.t+1)*n], Tradable: e.market.Tradable[bar*n : (bar+1)*n]})
 }
 
 // observe writes observation, mask and diagnostics of the current bar.
 func (e *Env) observe(ts *envs.TimeStep) {
-	n := len(e.pos)
 	ts.SetWindow(0, e.source.window, e.t)
-	weight := e.source.config.State.Scale == Weight
 	if e.position >= 0 {
-		dst, p := ts.Obs[e.position].Float32s(), e.market.Close[e.t*n:(e.t+1)*n]
-		for i, q := range e.pos {
-			if q != 0 && weight {
-				q *= p[i] / e.value
-			}
-			dst[i] = float32(q)
-		}
+		e.account.ObservePosition(ts.Obs[e.position].Float32s(), e.row(e.market.Close, e.t), e.value)
 	}
 	if e.cashField >= 0 {
-		c := e.cash
-		if weight {
-			c /= e.value
-		}
-		ts.Obs[e.cashField].Float32s()[0] = float32(c)
+		ts.Obs[e.cashField].Float32s()[0] = e.account.ObserveCash(e.value)
 	}
-	mask := ts.Mask.Bools()
-	for _, ok := range e.market.Tradable[e.t*n : (e.t+1)*n] {
-		mask[Buy], mask[Sell], mask[Hold] = ok, ok, true
-		mask = mask[actions:]
-	}
+	n := len(e.market.Assets)
+	WriteMask(ts.Mask.Bools(), e.market.Tradable[e.t*n:(e.t+1)*n])
 	info := ts.Info[:infos]
-	info[InfoValue], info[InfoCash], info[InfoFees], info[InfoTurnover] = e.value, e.cash, e.step.fees, e.step.turnover
-	info[InfoBuys], info[InfoSells], info[InfoSkipped], info[InfoBar] = float64(e.step.buys), float64(e.step.sells), float64(e.step.skipped), float64(e.t)
+	a := e.account
+	info[InfoValue], info[InfoCash], info[InfoFees], info[InfoTurnover] = e.value, a.cash, a.step.fees, a.step.turnover
+	info[InfoBuys], info[InfoSells], info[InfoSkipped], info[InfoBar] = float64(a.step.buys), float64(a.step.sells), float64(a.step.skipped), float64(e.t)
 }
 
 // Bar returns the current bar, a row of the market.
@@ -166,13 +136,13 @@ func (e *Env) Bar() int { return e.t }
 func (e *Env) Value() float64 { return e.value }
 
 // Cash returns the cash.
-func (e *Env) Cash() float64 { return e.cash }
+func (e *Env) Cash() float64 { return e.account.cash }
 
 // Positions returns the number of shares of each asset. The slice is the environment's own: read it, and copy it to keep it.
-func (e *Env) Positions() []float64 { return e.pos }
+func (e *Env) Positions() []float64 { return e.account.pos }
 
 // Fills returns the trades of the last step, sells first, each side in the order of the assets. The slice is overwritten by the next step.
-func (e *Env) Fills() []Fill { return e.fills }
+func (e *Env) Fills() []Fill { return e.account.fills }
 
 // Source returns what the environment was made from.
 func (e *Env) Source() *Source { return e.source }

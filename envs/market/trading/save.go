@@ -28,9 +28,10 @@ func (e *Env) SaveState() ([]byte, error) {
 	if !e.running {
 		return nil, fmt.Errorf("save trading: %w", envs.ErrNoEpisode)
 	}
+	a := e.account
 	return json.Marshal(state{
-		First: e.first, Bar: e.t, Last: e.last, Cash: e.cash, Value: e.value, Positions: e.pos,
-		Fees: e.step.fees, Turnover: e.step.turnover, Buys: e.step.buys, Sells: e.step.sells, Skipped: e.step.skipped,
+		First: e.first, Bar: e.t, Last: e.last, Cash: a.cash, Value: e.value, Positions: a.pos,
+		Fees: a.step.fees, Turnover: a.step.turnover, Buys: a.step.buys, Sells: a.step.sells, Skipped: a.step.skipped,
 	})
 }
 
@@ -43,9 +44,9 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("load trading: %w", err)
 	}
-	if s.First < e.bars.First || s.Bar < s.First || s.Last <= s.Bar || s.Last > e.bars.Last || len(s.Positions) != len(e.pos) {
+	if s.First < e.bars.First || s.Bar < s.First || s.Last <= s.Bar || s.Last > e.bars.Last || len(s.Positions) != len(e.account.pos) {
 		return fmt.Errorf("load trading: an episode from bar %d to %d, at bar %d, with %d assets, expected bars %d to %d and %d assets",
-			s.First, s.Last, s.Bar, len(s.Positions), e.bars.First, e.bars.Last, len(e.pos))
+			s.First, s.Last, s.Bar, len(s.Positions), e.bars.First, e.bars.Last, len(e.account.pos))
 	}
 	for i, q := range s.Positions {
 		if !(q >= 0) || math.IsInf(q, 0) {
@@ -55,10 +56,11 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 	if !(s.Cash >= 0) || !(s.Value > 0) {
 		return fmt.Errorf("load trading: cash of %g and a value of %g", s.Cash, s.Value)
 	}
-	copy(e.pos, s.Positions)
+	a := e.account
+	copy(a.pos, s.Positions)
 	e.first, e.t, e.last, e.running = s.First, s.Bar, s.Last, true
-	e.cash, e.value, e.fills = s.Cash, s.Value, e.fills[:0]
-	e.step = tally{fees: s.Fees, turnover: s.Turnover, buys: s.Buys, sells: s.Sells, skipped: s.Skipped}
+	a.cash, e.value, a.fills = s.Cash, s.Value, a.fills[:0]
+	a.step = tally{fees: s.Fees, turnover: s.Turnover, buys: s.Buys, sells: s.Sells, skipped: s.Skipped}
 	e.observe(ts)
 	if ts.Restart(); e.t > e.first {
 		ts.Continue(0)

@@ -1,0 +1,261 @@
+package live_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"testing"
+
+	"onnxrl/envs"
+	"onnxrl/envs/market/live"
+	"onnxrl/envs/market/prepared"
+	"onnxrl/envs/market/trading"
+	"onnxrl/envs/market/trading/feed"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// decide makes orders of every bit of an observation, so that one that differs anywhere is traded differently.
+func decide(observed []*tensor.Tensor, orders []int64) {
+	h := fnv.New64a()
+	for _, x := range observed {
+		h.Write(x.Bytes())
+	}
+	sum := h.Sum64()
+	for i := range orders {
+		orders[i] = int64(sum >> (8 * i) % 3)
+	}
+}
+
+// rules are ways to trade.
+func rules(window int) []trading.Config {
+	var list []trading.Config
+	for _, fill := range []string{trading.NextOpen, trading.NextClose, trading.SameClose} {
+		for _, split := range []string{trading.Fair, trading.Owner} {
+			for _, scale := range []string{trading.Weight, trading.Raw} {
+				c := trading.Defaults()
+				c.Window, c.State.Scale = window, scale
+				c.Execution = trading.Execution{Fill: fill, CashSplit: split, Lot: float64(5 * (len(list) % 2))}
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+// replay trades a range of a set twice, in the environment and from bars as they arrive, and compares every input of the agent, every fill and every value. It returns the number of decisions and of fills.
+func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r trading.Range, c trading.Config) (decisions, fills int) {
+	t.Helper()
+	source, err := trading.NewSource(feed.FromSet(set).Market, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := source.Env(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts, action := envs.NewTimeStep(e.Spec()), tensor.New(tensor.Int64, set.Manifest.N)
+	if err := e.Reset(rng.New(1), ts); err != nil {
+		t.Fatal(err)
+	}
+	p, err := live.NewPortfolio(c, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders := make([]int64, set.Manifest.N)
+	for i, a := range list {
+		if err := f.Append(a.at, a.rows); err != nil {
+			t.Fatal(err)
+		}
+		if f.Rows()-1 < e.Bar() {
+			continue
+		}
+		p.Update()
+		where := fmt.Sprintf("%+v, row %d", c.Execution, f.Rows()-1)
+		// Sides are equal before the decision: also what was filled at this bar.
+		if p.Value() != e.Value() || p.Account().Cash() != e.Cash() || !slices.Equal(p.Account().Positions(), e.Positions()) || decisions > 0 && !slices.Equal(p.Account().Fills(), e.Fills()) {
+			t.Fatalf("%s: value %v, cash %v, fills %v, expected %v, %v, %v", where, p.Value(), p.Account().Cash(), p.Account().Fills(), e.Value(), e.Cash(), e.Fills())
+		}
+		fills += len(e.Fills())
+		have := []*tensor.Tensor{f.Scaled(), p.Position(), p.Cash(), p.Mask()}
+		for k, want := range []*tensor.Tensor{ts.Obs[0], ts.Obs[1], ts.Obs[2], ts.Mask} {
+			if string(have[k].Bytes()) != string(want.Bytes()) || !slices.Equal(have[k].Shape(), want.Shape()) {
+				t.Fatalf("%s: input %d differs", where, k)
+			}
+		}
+		if ts.Type == envs.Last {
+			break
+		}
+		decide(ts.Obs, action.Int64s())
+		decide(have[:3], orders)
+		if i%5 == 0 {
+			// A restart between decisions changes nothing.
+			state, err := p.SaveState()
+			if err == nil {
+				err = p.Hold(make([]float64, len(orders)), 1)
+			}
+			if err == nil {
+				err = p.LoadState(state)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.Decide(orders); err != nil {
+			t.Fatal(err)
+		}
+		if i%5 == 1 {
+			state, err := p.SaveState()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fills := slices.Clone(p.Account().Fills())
+			q, err := live.NewPortfolio(c, f)
+			if err == nil {
+				err = q.LoadState(state)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !c.LookAhead() || len(fills) == 0 {
+				p = q
+			}
+		}
+		if err := e.Step(action, ts); err != nil {
+			t.Fatal(err)
+		}
+		decisions++
+	}
+	return decisions, fills
+}
+
+func TestReplayEqualsTheEnvironment(t *testing.T) {
+	decisions, fills := 0, 0
+	forVariants(t, func(t *testing.T, seed uint64, v variant) {
+		c, d := market(t, seed, v)
+		set := mustBuild(t, c, d)
+		list := arrivals(d)
+		for _, rule := range rules(set.Manifest.W) {
+			n, k := replay(t, set, mustFeed(t, set), list, trading.Range{First: 0, Last: set.Manifest.T - 1}, rule)
+			decisions, fills = decisions+n, fills+k
+		}
+	})
+	if decisions < 40_000 || fills < 40_000 {
+		t.Errorf("%d decisions, %d fills", decisions, fills)
+	}
+}
+
+func TestReplayEqualsTheDemo(t *testing.T) {
+	c := demo(t)
+	d, err := prepared.Read(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := mustBuild(t, c, d)
+	h, err := prepared.NewHistory(c, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	span := set.Manifest.Split.Test
+	// A feed that begins before the test range replays it from there.
+	begin := h.First + span.Lo - set.Manifest.W
+	f := mustFeed(t, set)
+	if err := f.Prime(h.Panel, 0, begin); err != nil {
+		t.Fatal(err)
+	}
+	var list []arrival
+	for at := begin; at < len(h.Panel.Times); at++ {
+		rows := make([]live.Row, len(h.Panel.Symbols))
+		live.RowsAt(h.Panel, at, rows)
+		list = append(list, arrival{h.Panel.Times[at], rows})
+	}
+	rule := trading.Defaults()
+	if n, fills := replay(t, set, f, list, trading.Range{First: span.Lo, Last: span.Hi - 1}, rule); n != span.Len()-1 || n < 400 || fills < 400 {
+		t.Errorf("%d decisions in %d bars, %d fills", n, span.Len(), fills)
+	}
+}
+
+func TestPortfolioRefuses(t *testing.T) {
+	c, d := market(t, 3, variants[1])
+	set := mustBuild(t, c, d)
+	f := mustFeed(t, set)
+	rule := trading.Defaults()
+	if _, err := live.NewPortfolio(rule, f); err == nil || !strings.Contains(err.Error(), "windows of 20 bars, the feed has 7") {
+		t.Errorf("error %v", err)
+	}
+	rule.Window, rule.FeeRate = 7, -1
+	if _, err := live.NewPortfolio(rule, f); err == nil || !strings.Contains(err.Error(), "fee_rate") {
+		t.Errorf("error %v", err)
+	}
+	rule.FeeRate = 0
+	p, err := live.NewPortfolio(rule, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold := slices.Repeat([]int64{trading.Hold}, 6)
+	early := p.Decide(hold)
+	a := arrivals(d)[0]
+	if err := f.Append(a.at, a.rows); err != nil {
+		t.Fatal(err)
+	}
+	p.Update()
+	before, err := p.SaveState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for want, err := range map[string]error{
+		"there is no bar yet":                 early,
+		"5 orders for 6 assets":               p.Decide(hold[:5]),
+		"the order 3 for A":                   p.Decide([]int64{3, 0, 0, 0, 0, 0}),
+		"the order -1 for B":                  p.Decide([]int64{0, -1, 0, 0, 0, 0}),
+		"the position -1 in asset 2":          p.Hold([]float64{0, 0, -1, 0, 0, 0}, 1),
+		"the cash -1":                         p.Hold(make([]float64, 6), -1),
+		"1 positions for 6 assets":            p.Hold([]float64{1}, 1),
+		"unexpected end":                      p.LoadState([]byte(`{"cash":1`)),
+		"the orders [] decided on 0 assets":   p.LoadState([]byte(`{"cash":1}`)),
+		"the orders [0 0 0 0 0 9] decided on": p.LoadState([]byte(`{"cash":1,"positions":[0,0,0,0,0,0],"orders":[0,0,0,0,0,9],"decided":[true,true,true,true,true,true]}`)),
+		"portfolio: hold: 0 positions":        p.LoadState([]byte(`{"cash":1,"orders":[0,0,0,0,0,0],"decided":[true,true,true,true,true,true]}`)),
+	} {
+		n++
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, expected %q", err, want)
+		}
+	}
+	after, err := p.SaveState()
+	if err != nil || string(after) != string(before) {
+		t.Errorf("error %v, %s became %s", err, before, after)
+	}
+	if n != 11 {
+		t.Errorf("%d cases", n)
+	}
+}
+
+func TestPortfolioAllocatesNothing(t *testing.T) {
+	c, d := market(t, 4, variants[1])
+	set := mustBuild(t, c, d)
+	f := mustFeed(t, set)
+	rule := trading.Defaults()
+	rule.Window = set.Manifest.W
+	p, err := live.NewPortfolio(rule, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, i, orders := arrivals(d), 0, slices.Repeat([]int64{trading.Buy}, 6)
+	if n := testing.AllocsPerRun(len(list)-10, func() {
+		if err := f.Append(list[i].at, list[i].rows); err != nil {
+			t.Fatal(err)
+		}
+		p.Update()
+		if err := p.Decide(orders); err != nil {
+			t.Fatal(err)
+		}
+		i++
+	}); n != 0 {
+		t.Errorf("%v allocations per bar", n)
+	}
+	if len(p.Account().Fills()) == 0 && p.Account().Cash() > 9000 {
+		t.Error("nothing was bought")
+	}
+}

@@ -1,0 +1,118 @@
+package trading
+
+import (
+	"fmt"
+	"math"
+)
+
+// Account is cash and positions that are traded by the rules of a configuration. The environment has one over its market; whoever serves an agent has one over the bars that arrive. It is not safe for concurrent use.
+type Account struct {
+	config *Config
+	cash   float64
+	pos    []float64
+	fills  []Fill
+	step   tally
+}
+
+// Fill is an executed order.
+type Fill struct {
+	// Asset is the column and Bar the row of the market at whose price it was executed.
+	Asset, Bar int
+	// Shares are bought when positive and sold when negative.
+	Shares float64
+	Price  float64
+	// Fee was paid on top of, or taken from, the amount |Shares|·Price.
+	Fee float64
+}
+
+// tally sums up the orders of one step.
+type tally struct {
+	fees, turnover       float64
+	buys, sells, skipped int
+}
+
+// NewAccount returns an account of that many assets, all in cash.
+func NewAccount(c Config, assets int) (*Account, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("account: %w", err)
+	}
+	a := newAccount(&c, assets)
+	a.Reset()
+	return a, nil
+}
+
+func newAccount(c *Config, assets int) *Account {
+	return &Account{config: c, pos: make([]float64, assets), fills: make([]Fill, 0, assets)}
+}
+
+// Reset makes the account what an episode begins with.
+func (a *Account) Reset() {
+	clear(a.pos)
+	a.cash, a.fills, a.step = a.config.InitialCash, a.fills[:0], tally{}
+}
+
+// Hold replaces positions [N] and cash. Numbers that are negative or not finite are an error that changes nothing.
+func (a *Account) Hold(positions []float64, cash float64) error {
+	if len(positions) != len(a.pos) {
+		return fmt.Errorf("hold: %d positions for %d assets", len(positions), len(a.pos))
+	}
+	for i, q := range positions {
+		if !(q >= 0) || math.IsInf(q, 0) {
+			return fmt.Errorf("hold: the position %g in asset %d", q, i)
+		}
+	}
+	if !(cash >= 0) || math.IsInf(cash, 0) {
+		return fmt.Errorf("hold: the cash %g", cash)
+	}
+	copy(a.pos, positions)
+	a.cash, a.fills, a.step = cash, a.fills[:0], tally{}
+	return nil
+}
+
+// Cash returns the cash.
+func (a *Account) Cash() float64 { return a.cash }
+
+// Positions returns the number of shares of each asset. The slice is the account's own: read it, and copy it to keep it.
+func (a *Account) Positions() []float64 { return a.pos }
+
+// Fills returns what the last Trade executed, sells first, each side in the order of the assets. The slice is overwritten by the next one.
+func (a *Account) Fills() []Fill { return a.fills }
+
+// Value is cash + Σ position · close.
+func (a *Account) Value(close []float64) float64 {
+	v := a.cash
+	for i, q := range a.pos {
+		// Before its first bar an asset has no price that could be multiplied by its position of 0.
+		if q != 0 {
+			v += q * close[i]
+		}
+	}
+	return v
+}
+
+// ObservePosition writes what an agent observes of the positions [N]: shares of the account's value, or the plain numbers, as the configuration says.
+func (a *Account) ObservePosition(dst []float32, close []float64, value float64) {
+	weight := a.config.State.Scale == Weight
+	for i, q := range a.pos {
+		if q != 0 && weight {
+			q *= close[i] / value
+		}
+		dst[i] = float32(q)
+	}
+}
+
+// ObserveCash is what an agent observes of the cash, scaled as the positions.
+func (a *Account) ObserveCash(value float64) float32 {
+	if a.config.State.Scale == Weight {
+		return float32(a.cash / value)
+	}
+	return float32(a.cash)
+}
+
+// WriteMask writes which of its actions each asset has: holding always, trading where it is tradable.
+func WriteMask(mask, tradable []bool) {
+	for _, ok := range tradable {
+		mask[Buy], mask[Sell], mask[Hold] = ok, ok, true
+		mask = mask[actions:]
+	}
+}
