@@ -342,12 +342,12 @@ func TestLineage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Ancestor{{top.Digest, 0, &top}, {a.Digest, 1, &a}, {b.Digest, 1, &b}, {base.Digest, 2, &base}, {gone, 2, nil}}
+	want := []Ancestor{{top.Digest, 0, &top, s.dir}, {a.Digest, 1, &a, s.dir}, {b.Digest, 1, &b, s.dir}, {base.Digest, 2, &base, s.dir}, {gone, 2, nil, ""}}
 	if len(line) != len(want) {
 		t.Fatalf("%d ancestors, want %d", len(line), len(want))
 	}
 	for i, w := range want {
-		if g := line[i]; g.Digest != w.Digest || g.Depth != w.Depth || (g.Version == nil) != (w.Version == nil) {
+		if g := line[i]; g.Digest != w.Digest || g.Store != w.Store || g.Depth != w.Depth || (g.Version == nil) != (w.Version == nil) {
 			t.Errorf("ancestor %d: %+v, want %+v", i, g, w)
 		}
 	}

@@ -19,19 +19,26 @@ import (
 	"onnxrl/runtime/atomicfile"
 )
 
-// kills is how many publishing processes are killed.
-const kills = 40
+// kills is how many processes are killed, the first fifth of them while they make a store.
+const kills = 220
 
-// What a child process is asked for: a store's directory, and how many versions of which name it publishes; without a number it publishes until it is killed.
+// What a child process is asked for: a store's directory, and how many versions of which name it publishes. Without a number it publishes, moves and removes aliases, pulls from a registry and collects garbage until it is killed, beginning with
+// the operation of that number.
 const (
 	childDir   = "ARTIFACT_TEST_DIR"
 	childName  = "ARTIFACT_TEST_NAME"
 	childCount = "ARTIFACT_TEST_COUNT"
+	childHub   = "ARTIFACT_TEST_HUB"
+	childStart = "ARTIFACT_TEST_START"
 )
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
-		if err := publishInChild(dir, os.Getenv(childName), os.Getenv(childCount)); err != nil {
+		work := publishInChild
+		if os.Getenv(childCount) == "" {
+			work = churnInChild
+		}
+		if err := work(dir, os.Getenv(childName), os.Getenv(childCount)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -40,35 +47,95 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// publishInChild says on standard output when a version is published.
+// publishInChild publishes a number of versions.
 func publishInChild(dir, name, count string) error {
-	disk := atomicfile.OS
-	n, forever := 0, count == ""
-	if forever {
-		disk = tickingDisk{disk}
-	} else if _, err := fmt.Sscan(count, &n); err != nil {
-		return err
-	}
-	s, err := Open(dir, Options{Disk: disk, Now: clock()})
+	n, err := strconv.Atoi(count)
 	if err != nil {
 		return err
 	}
-	list, err := s.List()
+	s, err := Open(dir, Options{Now: clock()})
 	if err != nil {
 		return err
 	}
-	for i := len(list); forever || n > 0; i++ {
-		d := Draft{Manifest: Manifest{Name: name, Kind: "model", EnvStep: int64(i)}, ModelBytes: modelBytes(4000, float32(i)), Golden: golden(4000, float32(i))}
+	for i := range n {
+		d := Draft{Manifest: Manifest{Name: name, Kind: "model", EnvStep: int64(i)}, ModelBytes: modelBytes(400, float32(i)), Golden: golden(400, float32(i))}
 		if i%2 == 0 {
 			d.Aliases = []string{"best"}
 		}
 		if _, err := s.Publish(context.Background(), d); err != nil {
 			return err
 		}
-		os.Stdout.Write([]byte{'+'})
-		n--
 	}
 	return nil
+}
+
+// Operations of churnInChild. Each letter is written to standard output when the operation begins, and as a capital when it has returned.
+const operations = "paglr" // publish, alias, collect garbage, pull, remove an alias
+
+// hubVersions is the number of versions that can be pulled, by the tags v0, v1 …; each has another one as its parent.
+const hubVersions = 6
+
+// chain is the number of versions after which lineage begins anew, so that there is garbage.
+const chain = 3
+
+func churnInChild(dir, name, _ string) error {
+	// A killed process leaves what it has written to the kernel, synced or not.
+	s, err := Open(dir, Options{Disk: tickingDisk{volatile{atomicfile.OS}}, Now: clock()})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	step, tip := int64(0), Version{}
+	if v, err := s.Resolve(name); err == nil {
+		step, tip = v.Manifest.EnvStep+1, v
+	} else if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	start, err := strconv.Atoi(os.Getenv(childStart))
+	if err != nil {
+		return err
+	}
+	for i := start; ; i++ {
+		op := operations[i%len(operations)]
+		if tip.Digest == "" {
+			op = 'p'
+		}
+		os.Stdout.Write([]byte{op})
+		switch op {
+		case 'p':
+			d := Draft{Manifest: Manifest{Name: name, Kind: "model", EnvStep: step}, ModelBytes: modelBytes(100, float32(step)), Golden: golden(100, float32(step))}
+			if step%chain != 0 {
+				d.Manifest.Parents = []string{tip.Digest}
+			}
+			if tip, err = s.Publish(ctx, d); err != nil {
+				return err
+			}
+			step++
+		case 'a':
+			if _, err := s.Alias(ctx, name, "prod"); err != nil {
+				return err
+			}
+		case 'g':
+			if _, err := s.Collect(ctx, CollectOptions{KeepLast: 1}); err != nil {
+				return err
+			}
+		case 'l':
+			repo, err := remoteRepository(os.Getenv(childHub), "hub")
+			if err != nil {
+				return err
+			}
+			tag := "v" + strconv.Itoa(i/len(operations)%hubVersions)
+			// Aliases that are pulled are removed again, or there would soon be nothing to fetch.
+			if _, _, err := s.Pull(ctx, repo, tag, PullOptions{Aliases: []string{"pulled"}, Lineage: true, Progress: func(Progress) { tick() }}); err != nil {
+				return err
+			}
+		case 'r':
+			if err := s.RemoveAlias(ctx, "hub", "pulled"); err != nil && !errors.Is(err, ErrNotFound) {
+				return err
+			}
+		}
+		os.Stdout.Write([]byte{op - 'a' + 'A'})
+	}
 }
 
 // tickingDisk reports every operation on standard output, so that the parent can kill in the middle of any of them without looking at a clock.
@@ -100,38 +167,34 @@ func child(t *testing.T, dir, name, count string) *exec.Cmd {
 	return cmd
 }
 
-// A process is killed at random moments of making a store, publishing and moving aliases. Each time every version that the index lists is whole, and every version whose publication had returned is listed.
-func TestKillWhilePublishing(t *testing.T) {
+// A process is killed at random moments of making a store, publishing, moving and removing aliases, pulling and collecting garbage. Each time every version that the index lists is whole, what had returned has been done, and what aliases stand
+// for has all its ancestors.
+func TestKillAnywhere(t *testing.T) {
 	t.Parallel()
+	h := newHub(t)
+	source := open(t, t.TempDir(), Options{Disk: volatile{atomicfile.OS}, Now: clock()})
+	for i := range hubVersions {
+		parent := publish(t, source, draft("hub", float32(i)))
+		publish(t, source, from("hub", float32(10+i), parent))
+		if _, n, err := source.Push(t.Context(), "hub", h.repository(t, "hub"), PushOptions{Tags: []string{"v" + strconv.Itoa(i)}, Lineage: true}); err != nil || n != 2 {
+			t.Fatal(n, err)
+		}
+	}
 	var dir string
 	r := rand.New(rand.NewPCG(3, 3))
-	published, partial, unmade := 0, 0, 0
+	steps, partial, unmade, garbage := int64(0), 0, 0, 0
+	aliased := false
+	hit := map[byte]int{}
 	for i := range kills {
 		// The first ones hardly get beyond making a store; the last of them is used from then on.
 		reach := int64(120)
 		if i <= kills/5 {
-			dir, published, reach = filepath.Join(t.TempDir(), "store"), 0, 20
+			dir, steps, aliased, reach = filepath.Join(t.TempDir(), "store"), 0, false, 20
 		}
-		cmd := child(t, dir, "killed", "")
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		var said bytes.Buffer
-		if _, err := io.CopyN(&said, bufio.NewReaderSize(out, 16), 1+r.Int64N(reach)); err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.Copy(&said, out); err != nil && !errors.Is(err, os.ErrClosed) {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait() // reports the kill
-		published += strings.Count(said.String(), "+")
+		said, last := killed(t, dir, h.URL, i, 1+r.Int64N(reach))
+		hit[last]++
+		steps += int64(strings.Count(said, "P"))
+		aliased = aliased || strings.Contains(said, "A")
 		for _, name := range names(t, dir) {
 			if atomicfile.IsTemp(filepath.Base(name)) {
 				partial++
@@ -140,8 +203,8 @@ func TestKillWhilePublishing(t *testing.T) {
 		}
 		s, err := Open(dir, Options{MustExist: true})
 		if errors.Is(err, ErrNoStore) {
-			if published > 0 {
-				t.Fatalf("the store is gone after %d publications", published)
+			if steps > 0 {
+				t.Fatalf("the store is gone after %d publications", steps)
 			}
 			unmade++
 			continue
@@ -149,33 +212,97 @@ func TestKillWhilePublishing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := s.Verify(t.Context(), nil)
-		if err != nil {
+		if _, err := s.Verify(t.Context(), nil); err != nil {
+			t.Fatalf("kill %d, in %c after %q: %v", i, last, said, err)
+		}
+		// A publication may have been listed when the kill came, and not have said so.
+		v, err := s.Resolve("killed")
+		if err == nil {
+			if at := v.Manifest.EnvStep + 1; at != steps && at != steps+1 {
+				t.Fatalf("kill %d: %d versions were published, latest is the one of step %d", i, steps, v.Manifest.EnvStep)
+			}
+			steps = v.Manifest.EnvStep + 1
+			whole(t, s, "killed")
+		} else if steps > 0 || !errors.Is(err, ErrNotFound) {
 			t.Fatal(err)
 		}
-		if len(list) < published {
-			t.Fatalf("%d versions, %d were published", len(list), published)
+		if aliased {
+			whole(t, s, "killed:prod")
 		}
-		// One that was listed when the kill came, but had not said so, counts from now on.
-		published = len(list)
-		if published > 0 {
-			if v := resolve(t, s, "killed"); v.Manifest.EnvStep != int64(published-1) {
-				t.Fatalf("latest is of step %d, %d were published", v.Manifest.EnvStep, published)
-			}
-			resolve(t, s, "killed:best")
+		// It may have been killed while it pulled or removed it; where the alias is, everything is.
+		if _, err := s.Resolve("hub:pulled"); err == nil {
+			whole(t, s, "hub:pulled")
+		} else if strings.LastIndexByte(said, 'L') > strings.LastIndexAny(said, "rR") {
+			t.Fatalf("kill %d: after %q the alias is gone: %v", i, said, err)
+		}
+		if n, _ := storeBytes(t, s); n > wholeBlobs(t, s) {
+			garbage++
 		}
 	}
-	if published < kills/4 || partial < kills/8 {
-		t.Errorf("%d versions, %d kills left temporary files: the kills did not hit anything", published, partial)
+	for _, op := range []byte(operations) {
+		if hit[op] < kills/40 {
+			t.Errorf("%d kills during operation %c: they did not hit it", hit[op], op)
+		}
+	}
+	if steps < kills/4 || partial < kills/20 {
+		t.Errorf("%d versions, %d kills left temporary files: the kills did not hit anything", steps, partial)
 	}
 	s := open(t, dir, Options{})
 	publish(t, s, draft("after", 1))
+	collect(t, s, CollectOptions{})
 	for _, name := range names(t, dir) {
 		if atomicfile.IsTemp(filepath.Base(name)) {
 			t.Errorf("%s is left", name)
 		}
 	}
-	t.Logf("%d kills: %d versions, %d left temporary files, %d no store", kills, published, partial, unmade)
+	if n, _ := storeBytes(t, s); n != wholeBlobs(t, s) {
+		t.Errorf("%d blobs, %d of versions", n, wholeBlobs(t, s))
+	}
+	t.Logf("%d kills: %d versions published; %d left temporary files, %d blobs without a version, %d no store; by operation %v", kills, steps, partial, garbage, unmade, hit)
+}
+
+// killed starts a process, lets it say so many bytes, and kills it. It returns what it had said and the operation that it was in, 0 before the first.
+func killed(t *testing.T, dir, hub string, start int, after int64) (said string, last byte) {
+	t.Helper()
+	cmd := child(t, dir, "killed", "")
+	cmd.Env = append(cmd.Env, childHub+"="+hub, childStart+"="+strconv.Itoa(start))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if _, err := io.CopyN(&text, bufio.NewReaderSize(out, 16), after); err != nil {
+		t.Fatalf("after %q: %v", &text, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(&text, out); err != nil && !errors.Is(err, os.ErrClosed) {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // reports the kill
+	said = strings.ReplaceAll(text.String(), ".", "")
+	if said != "" {
+		last = said[len(said)-1] | 0x20
+	}
+	return said, last
+}
+
+// whole checks that all ancestors of a version are there.
+func whole(t *testing.T, s *Store, ref string) {
+	t.Helper()
+	line, err := s.Lineage(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range line {
+		if a.Version == nil {
+			t.Fatalf("%s: its ancestor %s is missing", ref, a.Digest)
+		}
+	}
 }
 
 // Processes that publish into one store at the same time lose nothing of each other's.
