@@ -41,6 +41,9 @@ function time(us) {
   return short(Number((us / 1e6).toPrecision(3))) + ' s';
 }
 
+// digests are known by their first twelve digits
+const brief = (version) => (version.startsWith('sha256:') ? version.slice(7, 19) : version);
+
 // ---- polling
 
 let token = sessionStorage.getItem('onnxrl-token') ?? '';
@@ -165,7 +168,7 @@ function row(m, v, now) {
   const aliases = el('td', {}, ...v.aliases.map((a) => el('span', { class: 'tag' }, a)));
   const s = v.stats;
   const cells = [count(s.requests), count(s.failures), count(s.pending), s.executions ? short(s.rows / s.executions) : '–', now ? short(now.rate) : '–', time(now?.p50), time(now?.p99)];
-  return el('tr', m.name === chosen ? { class: 'chosen' } : {}, el('td', {}, name), el('td', {}, v.version), aliases, state, ...cells.map((c) => el('td', {}, c)));
+  return el('tr', m.name === chosen ? { class: 'chosen' } : {}, el('td', {}, name), el('td', { title: v.version }, brief(v.version)), aliases, state, ...cells.map((c) => el('td', {}, c)));
 }
 
 // ---- charts
@@ -320,7 +323,7 @@ async function send(event) {
 // ---- the answer
 
 function showAnswer(answer, ms) {
-  const parts = [el('p', { class: 'soft' }, 'version ' + (answer.model_version ?? '–') + ', round trip ' + time(ms * 1000))];
+  const parts = [el('p', { class: 'soft' }, 'version ' + brief(answer.model_version ?? '–') + ', round trip ' + time(ms * 1000))];
   for (const o of answer.outputs) {
     parts.push(el('h3', {}, o.name + ' ', el('span', { class: 'soft' }, o.datatype + ' ' + o.shape.join(' × '))));
     parts.push(...picture(o));
