@@ -21,6 +21,8 @@ type Options struct {
 	NoMemoryPattern bool
 	// Profile, where the engine supports it, is the path prefix of a profile written when the session is closed.
 	Profile string
+	// Optimized, where the engine supports it, is the path that the graph is written to as the engine has optimised it.
+	Optimized string
 	// BaseDir is the folder that external data paths are relative to. Models from memory leave it empty.
 	BaseDir string
 }

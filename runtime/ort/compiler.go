@@ -178,6 +178,9 @@ func configure(so *onnxruntime.SessionOptions, o engine.Options, flush bool) err
 	if o.Profile != "" {
 		steps = append(steps, func() error { return so.EnableProfiling(o.Profile) })
 	}
+	if o.Optimized != "" {
+		steps = append(steps, func() error { return so.SetOptimizedModelFilePath(o.Optimized) })
+	}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err

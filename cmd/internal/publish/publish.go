@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/agents"
 	"onnxrl/agents/served"
 	"onnxrl/agents/train"
 	"onnxrl/cmd/internal/experiment"
@@ -97,13 +96,7 @@ func newPublisher(o Options) (_ *Publisher, err error) {
 	if p.market, err = newMarket(o.Factory); err != nil {
 		return nil, err
 	}
-	// Data may have no range to validate on.
-	for _, split := range []envs.Split{envs.Valid, envs.Train} {
-		if p.env, err = o.Factory.New(split, 0); err == nil {
-			break
-		}
-	}
-	if err != nil {
+	if p.env, err = recorded(o.Factory); err != nil {
 		return nil, err
 	}
 	if p.store, err = artifact.Open(filepath.Join(o.Dir, StoreDir), artifact.Options{Now: o.Now}); err != nil {
@@ -139,7 +132,7 @@ func (p *Publisher) publish(ctx context.Context, policy train.Policy) (ref strin
 	}
 	defer func() { err = errors.Join(err, actor.Close()) }()
 	if p.samples == nil || !slices.Equal(p.samples.inputs, policy.Network.Inputs) {
-		if p.samples, err = newRecorder(p.env.Spec(), policy.Network.Inputs, p.market.tables); err != nil {
+		if p.samples, err = newRecorder(p.env.Spec(), policy.Network.Inputs, p.market.tables, sampled); err != nil {
 			return "", err
 		}
 	}
@@ -149,10 +142,7 @@ func (p *Publisher) publish(ctx context.Context, policy train.Policy) (ref strin
 	}
 
 	pair := bake.Pair{Network: policy.Network, Params: policy.Params, Baked: m, Samples: p.samples.samples, Raw: p.samples.unscaled, AllowTies: true}
-	choices := heads(p.env.Spec().Action)
-	if choices != nil && slices.Contains(policy.Network.Outputs, agents.LogProbsOutput) {
-		pair.Choices = []bake.Choice{{Output: agents.ActionOutput, Scores: agents.LogProbsOutput, Heads: choices}}
-	}
+	pair.Choices = choicesOf(p.env.Spec(), policy.Network.Outputs)
 	path := filepath.Join(p.o.Dir, BestFile)
 	report, err := bake.Write(ctx, path, p.o.Engine, pair, p.lineage(policy))
 	if err != nil {
@@ -162,7 +152,7 @@ func (p *Publisher) publish(ctx context.Context, policy train.Policy) (ref strin
 		p.o.Log.Warn("the policy is undecided", "ties", report.Ties, "choices", report.Choices, "margin", bake.Margin)
 	}
 	draft := artifact.Draft{Manifest: p.manifest(policy, m), Model: path, Aliases: []string{BestAlias}}
-	if draft.Golden, err = golden(one, p.samples, choices); err != nil {
+	if draft.Golden, err = golden(one, p.samples, heads(p.env.Spec().Action)); err != nil {
 		return "", err
 	}
 	v, err := p.store.Publish(ctx, draft)
@@ -178,6 +168,9 @@ func (p *Publisher) lineage(policy train.Policy) map[string]string {
 	out := map[string]string{
 		"task": "agent", "name": p.name, "agent": p.o.Config.Agent.Kind, "env": p.o.Config.Env.Kind, "config_sha256": p.digest, "seed": strconv.FormatUint(p.o.Config.Seed, 10),
 		"env_steps": strconv.FormatInt(policy.EnvSteps, 10), "learner_steps": strconv.FormatInt(policy.LearnerSteps, 10), "engine": p.o.Engine.Name(),
+	}
+	if h := heads(p.env.Spec().Action); h != nil {
+		out[headsKey] = headsText(h)
 	}
 	if p.o.Program != "" {
 		out["program"] = p.o.Program

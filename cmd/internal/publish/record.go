@@ -10,7 +10,7 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-// sampled is the number of recorded rows, and stretches the number of parts of an episode in which the policy itself acts.
+// sampled is the number of rows that a publication records, and stretches the number of parts of an episode in which the policy itself acts.
 const (
 	sampled   = 256
 	stretches = 4
@@ -24,15 +24,15 @@ type recorder struct {
 	raw    []*envs.Window
 	// samples and unscaled are in the order of inputs; unscaled is nil where a sample is what it was.
 	samples, unscaled []*tensor.Tensor
-	rows              int
+	rows, size        int // recorded, and wanted
 }
 
-// newRecorder lays out the samples of a network.
-func newRecorder(spec envs.Spec, inputs []string, tables map[string]*tensor.Tensor) (*recorder, error) {
-	r := &recorder{spec: spec, inputs: inputs}
+// newRecorder lays out size samples of a network.
+func newRecorder(spec envs.Spec, inputs []string, tables map[string]*tensor.Tensor, size int) (*recorder, error) {
+	r := &recorder{spec: spec, inputs: inputs, size: size}
 	for _, name := range inputs {
 		if name == agents.MaskInput {
-			r.add(-1, nil, tensor.New(tensor.Bool, sampled, envs.MaskLen(spec.Action)), nil)
+			r.add(-1, nil, tensor.New(tensor.Bool, size, envs.MaskLen(spec.Action)), nil)
 			continue
 		}
 		i := spec.Observation.Index(name)
@@ -40,7 +40,7 @@ func newRecorder(spec envs.Spec, inputs []string, tables map[string]*tensor.Tens
 			return nil, fmt.Errorf("the network has an input %q, which is no field of the observation", name)
 		}
 		f := spec.Observation[i]
-		shape := append([]int{sampled}, f.Space.Shape()...)
+		shape := append([]int{size}, f.Space.Shape()...)
 		if t := tables[name]; t != nil {
 			w, err := envs.NewWindow(t, f.Window.Len())
 			if err != nil {
@@ -61,7 +61,7 @@ func (r *recorder) add(field int, raw *envs.Window, sample, unscaled *tensor.Ten
 
 // keep records a step, unless there are enough.
 func (r *recorder) keep(ts *envs.TimeStep) {
-	if r.rows == sampled {
+	if r.rows == r.size {
 		return
 	}
 	for k, i := range r.fields {
@@ -81,13 +81,13 @@ func (r *recorder) keep(ts *envs.TimeStep) {
 // record fills the samples from episodes of one environment: the first half of the rows, spread over the episodes, under random actions; the second half in stretches in which the policy acts, with random actions between them.
 func (r *recorder) record(e envs.Env, a *served.Actor, key rng.Key) error {
 	r.rows = 0
-	spread := max(1, e.Spec().MaxSteps/(sampled/2))
-	if err := r.episodes(e, nil, key.Split("random"), sampled/2, func(n int) (keep, greedy bool) { return n%spread == 0, false }); err != nil {
+	spread := max(1, e.Spec().MaxSteps/(r.size/2))
+	if err := r.episodes(e, nil, key.Split("random"), r.size/2, func(n int) (keep, greedy bool) { return n%spread == 0, false }); err != nil {
 		return err
 	}
-	length := sampled / 2 / stretches
+	length := r.size / 2 / stretches
 	period := max(length, e.Spec().MaxSteps/stretches)
-	return r.episodes(e, a, key.Split("greedy"), sampled, func(n int) (keep, greedy bool) {
+	return r.episodes(e, a, key.Split("greedy"), r.size, func(n int) (keep, greedy bool) {
 		in := n%period >= period-length
 		return in, in
 	})
