@@ -9,7 +9,7 @@ import (
 
 // Config says how a model is served. The zero value is a model that runs one request at a time on one instance, with everything the model file says taken as it is.
 type Config struct {
-	// MaxBatch is the most rows of one run and of one request, as Triton's max_batch_size. 0 lets the server decide: models all of whose inputs and outputs have a free first extent get Options.MaxBatch, others have no batch axis.
+	// MaxBatch is the most rows of one run and of one request, as Triton's max_batch_size. 0 lets the server decide: models all of whose inputs and outputs have the same free first extent are combined up to Options.MaxBatch rows and larger requests run by themselves; others have no batch axis.
 	MaxBatch int
 	// NoBatchAxis says that the first axis is no batch, whatever it looks like: requests are never combined.
 	NoBatchAxis bool

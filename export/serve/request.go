@@ -20,7 +20,7 @@ type Sequence struct {
 	Start, End bool
 }
 
-// Request asks for one run of a model. It is read only, and not kept after Infer returns, unless Infer returned because the context ended: then the tensors must not be changed, because a run may still read them.
+// Request asks for one run of a model. It is only read, and neither it nor its tensors are touched after Infer returns.
 type Request struct {
 	// ID is the client's; it is echoed and, where a model has routes, decides which version answers.
 	ID    string

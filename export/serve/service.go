@@ -24,7 +24,7 @@ type Service interface {
 	Index(ready bool) []ModelStatus
 	// Statistics returns those of one version, of all versions of a model, or, without a name, of everything, in the order of Index.
 	Statistics(model, version string) ([]Statistics, error)
-	// Load loads or reloads a model from its source, Unload stops serving it. Both return when it is done. They are Unsupported unless the server's mode is Explicit.
+	// Load loads or reloads a model from its source, Unload stops serving it. Load returns when the model serves, Unload when no new request gets it. They are Unsupported unless the server's mode is Explicit.
 	Load(ctx context.Context, model string, o LoadOptions) error
 	Unload(ctx context.Context, model string) error
 	// Golden returns inputs that the version is known to answer, and its answers; nil where it has none.
@@ -56,7 +56,7 @@ type Metadata struct {
 	Version           string
 	Versions, Aliases []string
 	Inputs, Outputs   []Port
-	// MaxBatch is the most rows of a request, 0 where the model has no batch axis.
+	// MaxBatch is the most rows that are combined into one run, 0 where the model has no batch axis.
 	MaxBatch int
 	// Info is what the model file says of itself: its metadata entries.
 	Info map[string]string

@@ -1,0 +1,96 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"onnxrl/models/artifact"
+)
+
+// Artifacts are the versions of an artefact store: their names are digests, and their aliases the store's. Without a policy the version of [artifact.Latest] is loaded and followed.
+type Artifacts struct {
+	store  *artifact.Store
+	models map[string]Config
+
+	// What the last scan found stays true until the index is replaced.
+	index os.FileInfo
+	list  []Listing
+}
+
+// NewArtifacts makes a source of a store. models says which artefacts are served and how; nil means all of them, as they are.
+func NewArtifacts(store *artifact.Store, models map[string]Config) *Artifacts {
+	return &Artifacts{store: store, models: models}
+}
+
+// Scan implements [Source]. It reads the store when its index has been replaced since the last time.
+func (a *Artifacts) Scan(context.Context) ([]Listing, error) {
+	index, err := os.Stat(filepath.Join(a.store.Dir(), "index.json"))
+	if err != nil {
+		return nil, fmt.Errorf("scan artefact store: %w", err)
+	}
+	if a.index != nil && unchanged(a.index, index) {
+		return slices.Clone(a.list), nil
+	}
+	versions, err := a.store.List()
+	if err != nil && len(versions) == 0 {
+		return nil, fmt.Errorf("scan artefact store: %w", err)
+	}
+	byName := map[string]*Listing{}
+	for name, config := range a.models {
+		byName[name] = a.listing(name, config)
+		byName[name].Err = fmt.Errorf("the store has no artefact %q", name)
+	}
+	for _, v := range versions {
+		name := v.Manifest.Name
+		l := byName[name]
+		if l == nil {
+			if a.models != nil {
+				continue
+			}
+			l = a.listing(name, Config{})
+			byName[name] = l
+		}
+		l.Err = nil
+		l.Versions = append(l.Versions, Candidate{Name: v.Digest, Open: func(ctx context.Context) (*Content, error) { return openArtifact(v) }})
+		for _, alias := range v.Aliases {
+			l.Aliases[alias] = v.Digest
+		}
+	}
+	a.list = nil
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		a.list = append(a.list, *byName[name])
+	}
+	if err == nil { // what could not be read is tried again
+		a.index = index
+	}
+	return slices.Clone(a.list), nil
+}
+
+func (a *Artifacts) listing(name string, c Config) *Listing {
+	if !c.Policy.All && c.Policy.Latest == 0 && len(c.Policy.Specific) == 0 {
+		c.Policy.Specific = []string{artifact.Latest}
+	}
+	return &Listing{Name: name, Config: c, Aliases: map[string]string{}}
+}
+
+// unchanged reports whether a file that is only ever replaced by renaming is the same.
+func unchanged(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+func openArtifact(v artifact.Version) (*Content, error) {
+	m, err := v.Model()
+	if err != nil {
+		return nil, err
+	}
+	golden, err := v.Golden()
+	if err != nil {
+		return nil, err
+	}
+	return &Content{Model: m, Golden: golden, Manifest: &v.Manifest}, nil
+}

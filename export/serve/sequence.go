@@ -1,0 +1,151 @@
+package serve
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"onnxrl/runtime/tensor"
+)
+
+// sequences are those of one model.
+type sequences struct {
+	mu   sync.Mutex
+	open map[sequenceKey]*sequence
+}
+
+// sequenceKey tells sequences apart: by their identifier, and by the version where requests name one.
+type sequenceKey struct{ id, version string }
+
+// sequence is the state between the requests of one client. It holds its version until it ends.
+type sequence struct {
+	key sequenceKey
+	v   *version
+	// users counts requests in the server, last is when the latest of them was answered. Guarded by sequences.mu.
+	users int
+	last  time.Time
+	// busy says that a step is queued or runs, waiting are those behind it. Guarded by the mutex of the version's queue.
+	busy    bool
+	waiting []*call
+	// state is nil before the first step has been answered; ended says that the last step was an end. Touched by the step that runs only.
+	state []*tensor.Tensor
+	ended bool
+}
+
+// enterSequence finds or begins a request's sequence. It returns with a reference to the version that the sequence lives on; the sequence is nil where that has no state.
+func (m *model) enterSequence(req *Request, now time.Time) (*sequence, *version, *table, error) {
+	key := sequenceKey{req.Sequence.ID, req.Version}
+	s := &m.sequences
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.open[key]
+	if q != nil && q.users == 0 && req.Sequence.Start {
+		m.drop(q)
+		q = nil
+	}
+	if q != nil {
+		q.users++
+		q.v.refs.Add(1) // q holds one, so it is not closing
+		return q, q.v, m.table.Load(), nil
+	}
+	v, t, err := m.acquire(req)
+	switch {
+	case err != nil:
+		return nil, nil, nil, err
+	case len(v.plan.state) == 0:
+		return nil, v, t, nil
+	case !req.Sequence.Start:
+		v.release()
+		return nil, nil, nil, invalid("sequence %q is not known: it has not been started, has ended, or was idle for too long; its first request sets sequence_start", req.Sequence.ID)
+	}
+	if len(s.open) >= t.config.Sequences.Max {
+		m.expireLocked(now)
+	}
+	if len(s.open) >= t.config.Sequences.Max {
+		v.release()
+		return nil, nil, nil, fail(Overloaded, "%d sequences are open, which is the most there may be", len(s.open))
+	}
+	q = &sequence{key: key, v: v, users: 1}
+	v.refs.Add(1)
+	v.stats.sequences.Add(1)
+	if s.open == nil {
+		s.open = map[sequenceKey]*sequence{}
+	}
+	s.open[key] = q
+	return q, v, t, nil
+}
+
+// leaveSequence ends a request's use of its sequence, and the sequence if it has ended or never began.
+func (m *model) leaveSequence(q *sequence, now time.Time) {
+	m.sequences.mu.Lock()
+	defer m.sequences.mu.Unlock()
+	q.users--
+	q.last = now
+	if q.users > 0 {
+		return
+	}
+	q.v.queue.mu.Lock()
+	over := !q.busy && (q.ended || q.state == nil) // a step that its caller has left may still run
+	q.v.queue.mu.Unlock()
+	if over {
+		m.drop(q)
+	}
+}
+
+// drop forgets a sequence. The caller holds sequences.mu.
+func (m *model) drop(q *sequence) {
+	if m.sequences.open[q.key] == q {
+		delete(m.sequences.open, q.key)
+		q.v.stats.sequences.Add(-1)
+		q.v.release()
+	}
+}
+
+// expire drops the sequences that were idle for too long.
+func (m *model) expire(now time.Time) {
+	m.sequences.mu.Lock()
+	defer m.sequences.mu.Unlock()
+	m.expireLocked(now)
+}
+
+func (m *model) expireLocked(now time.Time) {
+	for _, q := range m.sequences.open {
+		if q.users == 0 && now.Sub(q.last) >= q.v.config.Sequences.Idle {
+			m.drop(q)
+		}
+	}
+}
+
+// end drops all sequences that nobody waits for, where a model is unloaded or the server closes.
+func (m *model) end() {
+	m.sequences.mu.Lock()
+	defer m.sequences.mu.Unlock()
+	for _, q := range m.sequences.open {
+		if q.users == 0 {
+			m.drop(q)
+		}
+	}
+}
+
+// advance keeps the state that a step has given. A step that fails or whose caller has left does not get here and leaves the state as it was.
+func (q *sequence) advance(p *plan, out []*tensor.Tensor, row int, end bool) error {
+	next := q.state
+	if next == nil {
+		next = make([]*tensor.Tensor, len(p.state))
+	}
+	for k, slot := range p.state {
+		from := out[slot.out]
+		if next[k] == nil || !slices.Equal(next[k].Shape()[btoi(p.batch):], from.Shape()[btoi(p.batch):]) {
+			shape := slices.Clone(from.Shape())
+			if p.batch {
+				shape[0] = 1
+			}
+			next[k] = tensor.New(from.DType(), shape...)
+		}
+		if err := copyRows(next[k], 0, from, row, 1, p.batch); err != nil {
+			return fail(Internal, "state %q: %w", p.out[slot.out].Name, err)
+		}
+	}
+	q.state, q.ended = next, end
+	return nil
+}

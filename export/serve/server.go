@@ -1,0 +1,472 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"onnxrl/models/artifact"
+)
+
+// Server serves models. It is safe for concurrent use.
+type Server struct {
+	options Options
+	clock   Clock
+	sources []Source
+
+	models atomic.Pointer[map[string]*model] // replaced as a whole
+
+	// change is held while models are added or removed.
+	change  sync.Mutex
+	started atomic.Bool
+	// inflight counts requests; stopping refuses more, drained is closed when the last one is answered after that.
+	inflight atomic.Int64
+	stopping atomic.Bool
+	drained  chan struct{}
+	drain    sync.Once
+	closing  sync.WaitGroup // versions that are being closed
+}
+
+var _ Service = (*Server)(nil)
+
+// New makes a server that serves nothing yet: call Poll, or Load. Close frees what it holds; the compiler and the sources are the caller's.
+func New(o Options, sources ...Source) (*Server, error) {
+	if o.Compiler == nil {
+		return nil, fail(InvalidArgument, "new server: no compiler")
+	}
+	if o.MaxBatch < 0 || o.MaxConcurrent < 0 {
+		return nil, fail(InvalidArgument, "new server: max batch %d and max concurrent %d, expected at least 0", o.MaxBatch, o.MaxConcurrent)
+	}
+	if o.MaxBatch == 0 {
+		o.MaxBatch = DefaultMaxBatch
+	}
+	s := &Server{options: o, clock: o.Clock, sources: sources, drained: make(chan struct{})}
+	if s.clock == nil {
+		s.clock = SystemClock{}
+	}
+	s.models.Store(&map[string]*model{})
+	return s, nil
+}
+
+func (s *Server) log(status ModelStatus) {
+	if s.options.Log != nil {
+		s.options.Log(status)
+	}
+}
+
+// Infer implements [Service]: it answers a request, or says why not. The request's and response's tensors are not touched after it returns.
+func (s *Server) Infer(ctx context.Context, req *Request, resp *Response) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	m := s.model(req.Model)
+	if m == nil {
+		return unknown(req.Model)
+	}
+	return m.infer(ctx, req, resp)
+}
+
+// enter counts a request in.
+func (s *Server) enter() error {
+	n := s.inflight.Add(1)
+	if s.stopping.Load() {
+		s.leave()
+		return fail(NotReady, "the server is closing")
+	}
+	if limit := s.options.MaxConcurrent; limit > 0 && n > int64(limit) {
+		s.leave()
+		return fail(Overloaded, "%d requests are in the server, which is the most that may", limit)
+	}
+	return nil
+}
+
+func (s *Server) leave() {
+	if s.inflight.Add(-1) == 0 && s.stopping.Load() {
+		s.drain.Do(func() { close(s.drained) })
+	}
+}
+
+func (s *Server) model(name string) *model { return (*s.models.Load())[name] }
+
+func unknown(model string) error {
+	return &Error{Code: NotFound, Err: fmt.Errorf("unknown model %q", model)}
+}
+
+// infer answers a request to the model.
+func (m *model) infer(ctx context.Context, req *Request, resp *Response) error {
+	s := m.server
+	begin := s.clock.Now()
+	c := calls.Get().(*call)
+	c.ctx, c.resp, c.begin = ctx, resp, begin
+	var v *version
+	var t *table
+	var err error
+	if req.Sequence.ID != "" {
+		c.seq, v, t, err = m.enterSequence(req, begin)
+		c.start, c.end = req.Sequence.Start, req.Sequence.End
+	} else {
+		v, t, err = m.acquire(req)
+	}
+	if err != nil {
+		c.recycle()
+		return at(err, m.name, req.Version)
+	}
+	v.stats.pending.Add(1)
+	if err = v.plan.take(c, req, c.seq != nil); err == nil {
+		err = v.do(c)
+	}
+	now := s.clock.Now()
+	if err == nil {
+		resp.ID, resp.Model, resp.Version, resp.Timing = req.ID, m.name, v.name, c.timing
+		if len(t.shadows) > 0 {
+			m.copyTo(t, v, c, req)
+		}
+	} else {
+		err = at(err, m.name, v.name)
+	}
+	v.stats.pending.Add(-1)
+	v.stats.answered(c.timing, now.Sub(begin), now, err)
+	if o := s.options.Observer; o != nil {
+		o.Observe(Observation{Model: m.name, Version: v.name, Rows: c.rows, Timing: c.timing, Total: now.Sub(begin), Err: err})
+	}
+	if c.seq != nil {
+		m.leaveSequence(c.seq, now)
+	}
+	if !c.gone {
+		c.recycle()
+	}
+	v.release()
+	return err
+}
+
+// Live implements [Service].
+func (s *Server) Live() bool { return true }
+
+// Ready implements [Service].
+func (s *Server) Ready() bool {
+	if s.stopping.Load() || !s.started.Load() && s.options.Mode != Explicit {
+		return false
+	}
+	for _, m := range *s.models.Load() {
+		if m.wanted.Load() && len(m.table.Load().versions) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// ModelReady implements [Service].
+func (s *Server) ModelReady(name, version string) error {
+	if s.stopping.Load() {
+		return fail(NotReady, "the server is closing")
+	}
+	_, _, err := s.look(name, version)
+	return err
+}
+
+// look finds a version without holding it: good for descriptions, which outlive it.
+func (s *Server) look(name, version string) (*version, *table, error) {
+	m := s.model(name)
+	if m == nil {
+		return nil, nil, unknown(name)
+	}
+	t := m.table.Load()
+	if version == "" {
+		if t.fallback == nil {
+			return nil, nil, at(fail(NotReady, "%s", t.err), name, "")
+		}
+		return t.fallback, t, nil
+	}
+	v, err := t.find(version)
+	return v, t, at(err, name, version)
+}
+
+// Metadata implements [Service].
+func (s *Server) Metadata(name, version string) (Metadata, error) {
+	v, t, err := s.look(name, version)
+	if err != nil {
+		return Metadata{}, err
+	}
+	d := Metadata{Name: name, Version: v.name, Aliases: t.aliasesOf(v), Inputs: v.ports(v.plan.in, v.plan.inState), Outputs: v.ports(v.plan.out, v.plan.outState), Info: maps.Clone(v.info), Manifest: v.content.Manifest}
+	for _, w := range t.versions {
+		d.Versions = append(d.Versions, w.name)
+	}
+	if v.plan.batch {
+		d.MaxBatch = v.plan.maxBatch
+	}
+	return d, nil
+}
+
+// Config implements [Service].
+func (s *Server) Config(name, version string) (Config, error) {
+	v, _, err := s.look(name, version)
+	if err != nil {
+		return Config{}, err
+	}
+	c := v.config
+	if v.plan.batch && c.MaxBatch == 0 {
+		c.MaxBatch = v.plan.maxBatch
+	}
+	return c, nil
+}
+
+// Golden implements [Service].
+func (s *Server) Golden(name, version string) (*artifact.Golden, error) {
+	v, _, err := s.look(name, version)
+	if err != nil {
+		return nil, err
+	}
+	return v.content.Golden, nil
+}
+
+// Index implements [Service].
+func (s *Server) Index(ready bool) []ModelStatus {
+	models := *s.models.Load()
+	var list []ModelStatus
+	for _, name := range slices.Sorted(maps.Keys(models)) {
+		list = append(list, models[name].statuses(ready)...)
+	}
+	return list
+}
+
+// Statistics implements [Service].
+func (s *Server) Statistics(name, version string) ([]Statistics, error) {
+	if name == "" {
+		var list []Statistics
+		models := *s.models.Load()
+		for _, n := range slices.Sorted(maps.Keys(models)) {
+			list = append(list, models[n].statistics()...)
+		}
+		return list, nil
+	}
+	m := s.model(name)
+	if m == nil {
+		return nil, unknown(name)
+	}
+	if version == "" {
+		return m.statistics(), nil
+	}
+	v, _, err := s.look(name, version)
+	if err != nil {
+		return nil, err
+	}
+	return []Statistics{v.stats.snapshot(name, v.name)}, nil
+}
+
+// statistics are those of the versions that serve, and then of those that did.
+func (m *model) statistics() []Statistics {
+	var list []Statistics
+	seen := map[string]bool{}
+	for _, v := range m.table.Load().versions {
+		list = append(list, v.stats.snapshot(m.name, v.name))
+		seen[v.name] = true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(m.stats)) {
+		if !seen[name] {
+			list = append(list, m.stats[name].snapshot(m.name, name))
+		}
+	}
+	return list
+}
+
+// Poll makes what is served equal to what the sources list. Its error joins what could not be loaded; what served before in its place goes on. In Explicit mode only models that are loaded are looked at. It also drops sequences that were idle for too long.
+func (s *Server) Poll(ctx context.Context) error {
+	s.change.Lock()
+	defer s.change.Unlock()
+	if s.stopping.Load() {
+		return fail(NotReady, "the server is closing")
+	}
+	s.Expire()
+	listings, complete, err := s.scan(ctx)
+	errs := []error{err}
+	listed := map[string]bool{}
+	for _, l := range listings {
+		m := s.model(l.Name)
+		listed[l.Name] = true
+		if m == nil {
+			m = s.add(l.Name)
+		}
+		if !m.wanted.Load() || m.overridden.Load() {
+			continue
+		}
+		errs = append(errs, m.reconcile(ctx, l, false))
+	}
+	if complete {
+		for name, m := range *s.models.Load() {
+			if !listed[name] && !m.overridden.Load() {
+				s.remove(name, "the source no longer lists it")
+			}
+		}
+	}
+	s.started.Store(true)
+	return errors.Join(errs...)
+}
+
+// scan lists all sources. Of models that several sources list the first is meant. complete is false where a source could not be read, so that what is missing may be its.
+func (s *Server) scan(ctx context.Context) (listings []Listing, complete bool, err error) {
+	var errs []error
+	seen := map[string]bool{}
+	for _, source := range s.sources {
+		list, err := source.Scan(ctx)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, l := range list {
+			if !seen[l.Name] {
+				seen[l.Name] = true
+				listings = append(listings, l)
+			}
+		}
+	}
+	slices.SortFunc(listings, func(a, b Listing) int { return strings.Compare(a.Name, b.Name) })
+	return listings, len(errs) == 0, at(errors.Join(errs...), "", "")
+}
+
+func (s *Server) add(name string) *model {
+	m := &model{server: s, name: name, stats: map[string]*counters{}, leaving: map[*version]string{}, failures: map[string]failure{}}
+	m.wanted.Store(s.options.Mode != Explicit)
+	m.table.Store(&table{config: Config{}.withDefaults(), names: map[string]*version{}, err: "the model is not loaded"})
+	next := maps.Clone(*s.models.Load())
+	next[name] = m
+	s.models.Store(&next)
+	return m
+}
+
+func (s *Server) remove(name, why string) {
+	next := maps.Clone(*s.models.Load())
+	m := next[name]
+	delete(next, name)
+	s.models.Store(&next)
+	m.unload(why)
+	s.log(ModelStatus{Name: name, State: Unavailable, Reason: why})
+}
+
+// Watch calls Poll at every tick until ctx ends or ticks is closed, and gives each error to report, which may be nil.
+func (s *Server) Watch(ctx context.Context, ticks <-chan time.Time, report func(error)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-ticks:
+			if !ok {
+				return
+			}
+		}
+		if err := s.Poll(ctx); err != nil && ctx.Err() == nil && report != nil {
+			report(err)
+		}
+	}
+}
+
+// Expire drops sequences that were idle for too long. Sequences are also dropped where a new one would not fit, so it need not be called often.
+func (s *Server) Expire() {
+	now := s.clock.Now()
+	for _, m := range *s.models.Load() {
+		m.expire(now)
+	}
+}
+
+// Load implements [Service]. The model's versions are compiled again even when nothing about them has changed. Requests that are under way finish on what they began with.
+func (s *Server) Load(ctx context.Context, name string, o LoadOptions) error {
+	if s.options.Mode != Explicit {
+		return at(fail(Unsupported, "models are loaded by the server itself; explicit loading is off"), name, "")
+	}
+	s.change.Lock()
+	defer s.change.Unlock()
+	if s.stopping.Load() {
+		return fail(NotReady, "the server is closing")
+	}
+	l, err := s.listing(ctx, name, o)
+	if err != nil {
+		return at(err, name, "")
+	}
+	m := s.model(name)
+	if m == nil {
+		m = s.add(name)
+	}
+	err = m.reconcile(ctx, l, true)
+	switch n := len(m.table.Load().versions); {
+	case err == nil && n == 0:
+		return at(fail(NotFound, "there are no versions to load"), name, "")
+	case n > 0:
+		m.wanted.Store(true)
+		m.overridden.Store(err == nil && (len(o.Config) > 0 || len(o.Files) > 0))
+	}
+	return err
+}
+
+// listing is what Load is to load.
+func (s *Server) listing(ctx context.Context, name string, o LoadOptions) (Listing, error) {
+	if len(o.Files) > 0 {
+		return fromFiles(name, o)
+	}
+	list, _, err := s.scan(ctx)
+	i := slices.IndexFunc(list, func(l Listing) bool { return l.Name == name })
+	if i < 0 {
+		return Listing{}, errors.Join(fail(NotFound, "no source has this model"), err)
+	}
+	l := list[i]
+	if len(o.Config) > 0 {
+		if l.Config, err = ParseConfigJSON(name, o.Config); err != nil {
+			return Listing{}, err
+		}
+		l.Err, l.Stamp = nil, l.Stamp+"\x00"+string(o.Config)
+	}
+	return l, nil
+}
+
+// Unload implements [Service]. Requests that are under way finish.
+func (s *Server) Unload(_ context.Context, name string) error {
+	if s.options.Mode != Explicit {
+		return at(fail(Unsupported, "models are unloaded by the server itself; explicit loading is off"), name, "")
+	}
+	s.change.Lock()
+	defer s.change.Unlock()
+	m := s.model(name)
+	if m == nil {
+		return unknown(name)
+	}
+	m.wanted.Store(false)
+	m.overridden.Store(false)
+	m.unload("unloaded")
+	s.log(ModelStatus{Name: name, State: Unavailable, Reason: "unloaded"})
+	return nil
+}
+
+// Close refuses new requests, waits for those under way and frees all versions. When ctx ends first, it returns an error that says what is left; that goes on in the background.
+func (s *Server) Close(ctx context.Context) error {
+	s.stopping.Store(true)
+	s.inflight.Add(1)
+	s.leave() // closes drained where nothing is under way
+	select {
+	case <-s.drained:
+	case <-ctx.Done():
+		return fail(DeadlineExceeded, "close server: %d requests are still under way: %w", s.inflight.Load(), ctx.Err())
+	}
+	s.change.Lock()
+	for name := range *s.models.Load() {
+		s.remove(name, "the server is closing")
+	}
+	s.change.Unlock()
+	closed := make(chan struct{})
+	go func() {
+		s.closing.Wait()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		return fail(DeadlineExceeded, "close server: versions are still being closed: %w", ctx.Err())
+	}
+}
