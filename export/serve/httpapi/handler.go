@@ -1,0 +1,210 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"onnxrl/export/serve"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxBody       = 64 << 20
+	DefaultMaxBuffered   = 1 << 30
+	DefaultMaxConcurrent = 1024
+)
+
+// Options of a handler.
+type Options struct {
+	// Name and Version are what the server calls itself.
+	Name, Version string
+	// MaxBody is the most bytes of a body, compressed or not; MaxBuffered the most of all bodies at once; MaxConcurrent the most inferences at once. 0 stands for the defaults.
+	MaxBody, MaxBuffered int64
+	MaxConcurrent        int
+	// Timeout bounds every inference; a request's own timeout can only be shorter. 0 means none.
+	Timeout time.Duration
+	// Token, unless it is empty, must come as "Authorization: Bearer TOKEN" with everything but the health endpoints.
+	Token string
+	// Metrics answers /metrics, Page everything outside the protocol; either may be nil.
+	Metrics, Page http.Handler
+	// Log gets failures of the server itself; nil drops them.
+	Log *slog.Logger
+}
+
+type handler struct {
+	Options
+	service  serve.Service
+	token    [sha256.Size]byte
+	running  atomic.Int64
+	buffered atomic.Int64
+	calls    sync.Pool // *call
+}
+
+// New returns the handler of a service.
+func New(s serve.Service, o Options) http.Handler {
+	if o.MaxBody <= 0 {
+		o.MaxBody = DefaultMaxBody
+	}
+	if o.MaxBuffered <= 0 {
+		o.MaxBuffered = DefaultMaxBuffered
+	}
+	if o.MaxConcurrent <= 0 {
+		o.MaxConcurrent = DefaultMaxConcurrent
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &handler{Options: o, service: s, token: sha256.Sum256([]byte(o.Token)), calls: sync.Pool{New: func() any { return new(call) }}}
+}
+
+// status is an error with a status that no class of package serve has.
+type status struct {
+	code int
+	text string
+}
+
+func (e *status) Error() string { return e.text }
+
+func statusf(code int, format string, args ...any) error {
+	return &status{code, fmt.Sprintf(format, args...)}
+}
+
+// ServeHTTP answers a request.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if v := recover(); v != nil {
+			if v == http.ErrAbortHandler {
+				panic(v)
+			}
+			h.Log.Error("a request panicked", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
+			h.fail(w, statusf(http.StatusInternalServerError, "internal error"))
+		}
+	}()
+	if id := r.Header.Get("X-Request-Id"); id != "" && len(id) <= 256 {
+		w.Header()["X-Request-Id"] = []string{id}
+	}
+	t, err := route(r)
+	if h.Token != "" && t.endpoint != live && t.endpoint != ready && !h.authorized(r) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		h.fail(w, statusf(http.StatusUnauthorized, "a token is needed: Authorization: Bearer TOKEN"))
+		return
+	}
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	if r.Method == http.MethodOptions && t.allow != "" {
+		w.Header().Set("Allow", t.allow)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if t.allow != "" && !allowed(t.allow, r.Method) {
+		w.Header().Set("Allow", t.allow)
+		h.fail(w, statusf(http.StatusMethodNotAllowed, "%s is not a method of %s, expected %s", r.Method, r.URL.Path, t.allow))
+		return
+	}
+	if err := h.answer(w, r, t); err != nil {
+		h.fail(w, err)
+	}
+}
+
+func (h *handler) answer(w http.ResponseWriter, r *http.Request, t target) error {
+	switch t.endpoint {
+	case infer:
+		return h.infer(w, r, t)
+	case server:
+		return h.server(w)
+	case live:
+		return h.health(w, "live", h.service.Live())
+	case ready:
+		return h.health(w, "ready", h.service.Ready())
+	case metadata:
+		return h.metadata(w, t)
+	case modelReady:
+		return h.modelReady(w, t)
+	case config:
+		return h.config(w, t)
+	case stats:
+		return h.stats(w, t)
+	case index:
+		return h.index(w, r)
+	case load:
+		return h.load(w, r, t)
+	case unload:
+		return h.unload(w, r, t)
+	case metrics:
+		if h.Metrics != nil {
+			h.Metrics.ServeHTTP(w, r)
+			return nil
+		}
+	case unsupported:
+		return statusf(http.StatusNotImplemented, "%s: shared memory, tracing and logging settings are not supported", r.URL.Path)
+	case page:
+		if h.Page != nil {
+			h.Page.ServeHTTP(w, r)
+			return nil
+		}
+	}
+	return statusf(http.StatusNotFound, "%s: there is no such endpoint", r.URL.Path)
+}
+
+// authorized compares digests, so that the time says nothing about the token.
+func (h *handler) authorized(r *http.Request) bool {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	got := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], h.token[:]) == 1
+}
+
+// fail answers with an error. Nothing has been written before.
+func (h *handler) fail(w http.ResponseWriter, err error) {
+	code := 0
+	var s *status
+	if errors.As(err, &s) {
+		code = s.code
+	} else {
+		code = serve.CodeOf(err).HTTPStatus()
+	}
+	if code == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
+	if code == http.StatusInternalServerError {
+		h.Log.Error("a request failed", "error", err)
+	}
+	body, jerr := json.Marshal(map[string]string{"error": err.Error()})
+	if jerr != nil { // a string always encodes
+		panic(jerr)
+	}
+	write(w, code, body)
+}
+
+// reply answers with a document.
+func reply(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	write(w, http.StatusOK, body)
+	return nil
+}
+
+var typeJSON = []string{"application/json"}
+
+func write(w http.ResponseWriter, code int, body []byte) {
+	header := w.Header()
+	header["Content-Type"] = typeJSON
+	header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	header["X-Content-Type-Options"] = []string{"nosniff"}
+	w.WriteHeader(code)
+	w.Write(body) //nolint:errcheck // the client is gone, and nobody is left to tell
+}

@@ -1,0 +1,44 @@
+package httpapi
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// ServerOptions are the limits of connections. 0 stands for the defaults in parentheses.
+type ServerOptions struct {
+	// ReadHeader (5 s) and Read (30 s) bound how long a request may take to arrive, Write (2 min) how long it may take altogether from the end of its header, Idle (2 min) how long a connection may rest.
+	ReadHeader, Read, Write, Idle time.Duration
+	// MaxHeader is the most bytes of a header (64 KiB).
+	MaxHeader int
+	// TLS, unless nil, is what the listener needs; see [TLS].
+	TLS *tls.Config
+}
+
+// NewServer returns a server with every limit set, so that no client keeps a connection by sending slowly.
+func NewServer(h http.Handler, o ServerOptions) *http.Server {
+	or := func(d, otherwise time.Duration) time.Duration {
+		if d > 0 {
+			return d
+		}
+		return otherwise
+	}
+	if o.MaxHeader <= 0 {
+		o.MaxHeader = 64 << 10
+	}
+	return &http.Server{
+		Handler: h, TLSConfig: o.TLS, MaxHeaderBytes: o.MaxHeader,
+		ReadHeaderTimeout: or(o.ReadHeader, 5*time.Second), ReadTimeout: or(o.Read, 30*time.Second), WriteTimeout: or(o.Write, 2*time.Minute), IdleTimeout: or(o.Idle, 2*time.Minute),
+	}
+}
+
+// TLS returns a configuration with the certificate of two PEM files, from version 1.2 on; it serves HTTP and gRPC.
+func TLS(certFile, keyFile string) (*tls.Config, error) {
+	c, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("load certificate %s with key %s: %w", certFile, keyFile, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{c}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
+}
