@@ -1,0 +1,192 @@
+package servebench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"onnxrl/cmd/internal/corebench"
+	"onnxrl/export/serve"
+	"onnxrl/runtime/onnx"
+)
+
+// strained is the number of callers with which swaps and neighbours are measured.
+const strained = 8
+
+// swapper replaces the policy by another version again and again.
+type swapper struct {
+	lab      *lab
+	policies [2]*onnx.Model
+	version  int
+}
+
+func (l *lab) newSwapper() (*swapper, error) {
+	s := &swapper{lab: l, version: 1}
+	for i := range s.policies {
+		var err error
+		if s.policies[i], err = policy(uint64(1 + i)); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// swap makes the next version the only one.
+func (s *swapper) swap(ctx context.Context) error {
+	s.version++
+	s.lab.shelf.put(policyName, strconv.Itoa(s.version), s.policies[(s.version+1)%2], serve.Config{})
+	if err := s.lab.server.Poll(ctx); err != nil {
+		return err
+	}
+	return s.lab.server.ModelReady(policyName, strconv.Itoa(s.version))
+}
+
+// during swaps every so often while f runs.
+func (s *swapper) during(ctx context.Context, every time.Duration, f side) (*Load, error) {
+	ctx, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	var swapped error
+	wg.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := s.swap(context.WithoutCancel(ctx)); err != nil {
+				swapped = err
+				return
+			}
+		}
+	})
+	load, err := f()
+	stop()
+	wg.Wait()
+	if err := errors.Join(err, swapped); err != nil {
+		return nil, err
+	}
+	return load, nil
+}
+
+// swap is what replacing a version again and again does to the slowest requests.
+func (l *lab) swap(ctx context.Context, r *Report) error {
+	s, err := l.newSwapper()
+	if err != nil {
+		return err
+	}
+	a, done, err := l.side(ctx, httpBinary, policyName, policyInputs, strained)
+	if err != nil {
+		return err
+	}
+	before := s.version
+	d, err := l.versus(func() (*Load, error) { return s.during(ctx, l.SwapEvery, a) }, done, a, func() error { return nil }, p99)
+	if err != nil {
+		return err
+	}
+	row := d.row("swap/p99", fmt.Sprintf("p99 of 2×64, %d callers, a swap every %v", strained, l.SwapEvery), "without", "µs", p99, corebench.Target{AtMost: 2})
+	row.Note = fmt.Sprintf("%d swaps, %d requests, none failed", s.version-before, d.a.Requests)
+	r.add(row)
+	return nil
+}
+
+// neighbour is what a training run in another process does to the slowest requests.
+func (l *lab) neighbour(ctx context.Context, r *Report) error {
+	a, done, err := l.side(ctx, httpBinary, policyName, policyInputs, strained)
+	if err != nil {
+		return err
+	}
+	beside := func() (*Load, error) {
+		stop, err := l.Neighbour(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("start a training run: %w", err)
+		}
+		load, err := a()
+		return load, errors.Join(err, stop())
+	}
+	d, err := l.versus(beside, done, a, func() error { return nil }, p99)
+	if err != nil {
+		return err
+	}
+	row := d.row("neighbour/p99", fmt.Sprintf("p99 of 2×64, %d callers, beside a training run", strained), "without", "µs", p99, corebench.Target{AtMost: 2})
+	row.Note = fmt.Sprintf("%.0f against %.0f requests/s", d.a.PerSec, d.b.PerSec)
+	r.add(row)
+	return nil
+}
+
+// growth is the most that memory may grow over all requests or reloads.
+const growth = 1.05
+
+// memory is what is resident after many requests and many reloads, compared with what was after the first tenth of them.
+func (l *lab) memory(ctx context.Context, r *Report) error {
+	dial, err := l.dial(httpBinary, policyName, policyInputs)
+	if err != nil {
+		return err
+	}
+	c, err := gather(ctx, httpBinary, dial, strained)
+	if err != nil {
+		return err
+	}
+	requests, err := l.resident("memory/requests", "requests over HTTP", l.Requests, func(n int) error {
+		for n > 0 && ctx.Err() == nil {
+			load := c.run(ctx, min(l.Round, 250*time.Millisecond))
+			if err := load.failed(); err != nil {
+				return err
+			}
+			n -= load.Requests
+		}
+		return ctx.Err()
+	})
+	if err = errors.Join(err, c.close()); err != nil {
+		return err
+	}
+	s, err := l.newSwapper()
+	if err != nil {
+		return err
+	}
+	// Other benchmarks may have swapped before; versions only have to differ from what is served.
+	s.version = 1_000_000
+	reloads, err := l.resident("memory/reloads", "versions loaded", l.Reloads, func(n int) error {
+		for range n {
+			if err := s.swap(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.add(requests, reloads)
+	return nil
+}
+
+// resident compares what is resident after n times something with what was after a tenth of it.
+func (l *lab) resident(name, what string, n int, f func(n int) error) (corebench.Row, error) {
+	first := max(1, n/10)
+	if err := f(first); err != nil {
+		return corebench.Row{}, err
+	}
+	before, ok := residentBytes()
+	if !ok {
+		// Where the system does not tell, the heap does.
+		before = int64(heapBytes())
+	}
+	if err := f(max(1, n-first)); err != nil {
+		return corebench.Row{}, err
+	}
+	after, ok := residentBytes()
+	if !ok {
+		after = int64(heapBytes())
+	}
+	row := corebench.Row{
+		Name: name, Measures: fmt.Sprintf("resident after %d %s", n, what), Value: float64(after) / 1e6, Against: fmt.Sprintf("after %d", first), Reference: float64(before) / 1e6, Unit: "MB",
+		Ratio: float64(after) / float64(before), Target: &corebench.Target{AtMost: growth},
+	}
+	row.Pass = met(*row.Target, row.Ratio)
+	return row, nil
+}
