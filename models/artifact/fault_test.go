@@ -25,7 +25,7 @@ func TestEveryDiskOperationMayFail(t *testing.T) {
 	failures := 0
 	for n := 1; ; n++ {
 		dir := filepath.Join(t.TempDir(), "store")
-		disk := faultdisk.New(atomicfile.OS)
+		disk := faultdisk.New(volatile{atomicfile.OS})
 		disk.FailAt(n, fault)
 		s, err := Open(dir, Options{Disk: disk})
 		made := err == nil
@@ -62,7 +62,7 @@ func TestEveryDiskOperationMayFail(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	disk := faultdisk.New(atomicfile.OS)
+	disk := faultdisk.New(volatile{atomicfile.OS})
 	s := open(t, dir, Options{Disk: disk})
 	old := publish(t, s, draft("a", 1))
 	d := Draft{Manifest: Manifest{Name: "a", Kind: "model"}, ModelBytes: modelBytes(2000, 2), Golden: golden(2000, 2)}
@@ -115,7 +115,7 @@ func TestDamageIsFoundAndNamed(t *testing.T) {
 	for _, part := range []string{"image manifest", "manifest", ModelTitle, GoldenTitle, "notes.txt"} {
 		for _, way := range ways {
 			what := part + ", " + way.name
-			s := open(t, t.TempDir(), Options{})
+			s := open(t, t.TempDir(), Options{Disk: volatile{atomicfile.OS}})
 			v := publish(t, s, d)
 			publish(t, s, draft("b", 2))
 			path := blobOfPart(t, s, v, part)
@@ -219,7 +219,7 @@ func TestDamagedLayout(t *testing.T) {
 		{"layout of another version", "oci-layout", `{"imageLayoutVersion":"2.0.0"}`, `imageLayoutVersion is "2.0.0", expected "1.0.0"`, false, false},
 	}
 	for _, c := range cases {
-		s := open(t, t.TempDir(), Options{})
+		s := open(t, t.TempDir(), Options{Disk: volatile{atomicfile.OS}})
 		publish(t, s, draft("a", 1))
 		rewrite(t, filepath.Join(s.Dir(), c.file), []byte(c.content))
 		again, err := Open(s.Dir(), Options{})
@@ -242,7 +242,7 @@ func TestDamagedLayout(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", c.name, err, c.says)
 		}
 	}
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, t.TempDir(), Options{Disk: volatile{atomicfile.OS}})
 	remove(t, filepath.Join(s.Dir(), "index.json"))
 	if _, err := s.List(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "index.json is missing") {
 		t.Errorf("no index: %v", err)
@@ -278,7 +278,7 @@ func TestDirectoriesThatAreNoStore(t *testing.T) {
 
 // A blob that another process removes between the look and the lock is written after all.
 func TestBlobsThatVanishAreWrittenAgain(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, t.TempDir(), Options{Disk: volatile{atomicfile.OS}})
 	d := draft("a", 1)
 	blobs, err := d.compose(t.Context())
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // kills is how many processes are killed, the first fifth of them while they make a store.
-const kills = 220
+const kills = 204
 
 // What a child process is asked for: a store's directory, and how many versions of which name it publishes. Without a number it publishes, moves and removes aliases, pulls from a registry and collects garbage until it is killed, beginning with
 // the operation of that number.
@@ -70,7 +70,7 @@ func publishInChild(dir, name, count string) error {
 }
 
 // Operations of churnInChild. Each letter is written to standard output when the operation begins, and as a capital when it has returned.
-const operations = "paglr" // publish, alias, collect garbage, pull, remove an alias
+const operations = "pargalr" // publish, move aliases, remove aliases, collect garbage, pull
 
 // hubVersions is the number of versions that can be pulled, by the tags v0, v1 …; each has another one as its parent.
 const hubVersions = 6
@@ -112,8 +112,10 @@ func churnInChild(dir, name, _ string) error {
 			}
 			step++
 		case 'a':
-			if _, err := s.Alias(ctx, name, "prod"); err != nil {
-				return err
+			for _, alias := range []string{"prod", "canary"} {
+				if _, err := s.Alias(ctx, name, alias); err != nil {
+					return err
+				}
 			}
 		case 'g':
 			if _, err := s.Collect(ctx, CollectOptions{KeepLast: 1}); err != nil {
@@ -130,8 +132,10 @@ func churnInChild(dir, name, _ string) error {
 				return err
 			}
 		case 'r':
-			if err := s.RemoveAlias(ctx, "hub", "pulled"); err != nil && !errors.Is(err, ErrNotFound) {
-				return err
+			for _, t := range [][2]string{{"hub", "pulled"}, {name, "canary"}} {
+				if err := s.RemoveAlias(ctx, t[0], t[1]); err != nil && !errors.Is(err, ErrNotFound) {
+					return err
+				}
 			}
 		}
 		os.Stdout.Write([]byte{op - 'a' + 'A'})
@@ -274,13 +278,14 @@ func killed(t *testing.T, dir, hub string, start int, after int64) (said string,
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if _, err := io.CopyN(&text, bufio.NewReaderSize(out, 16), after); err != nil {
+	from := bufio.NewReaderSize(out, 16)
+	if _, err := io.CopyN(&text, from, after); err != nil {
 		t.Fatalf("after %q: %v", &text, err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.Copy(&text, out); err != nil && !errors.Is(err, os.ErrClosed) {
+	if _, err := io.Copy(&text, from); err != nil && !errors.Is(err, os.ErrClosed) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // reports the kill
@@ -337,14 +342,14 @@ func TestConcurrentGoroutines(t *testing.T) {
 	t.Parallel()
 	const workers, each = 6, 5
 	dir := t.TempDir()
-	shared := open(t, dir, Options{Now: clock()})
+	shared := open(t, dir, Options{Disk: volatile{atomicfile.OS}, Now: clock()})
 	var wg sync.WaitGroup
 	errs := make([]error, workers)
 	for w := range workers {
 		wg.Go(func() {
 			s := shared
 			if w%2 == 1 {
-				if s, errs[w] = Open(dir, Options{}); errs[w] != nil {
+				if s, errs[w] = Open(dir, Options{Disk: volatile{atomicfile.OS}}); errs[w] != nil {
 					return
 				}
 			}

@@ -276,6 +276,9 @@ func TestInterruptedTransfersGoOn(t *testing.T) {
 // A damaged blob does not reach the registry under the name of a good one.
 func TestDamageIsNotPushed(t *testing.T) {
 	h := newHub(t)
+	// The registry says so there what it also answers.
+	log.SetOutput(io.Discard)
+	t.Cleanup(func() { log.SetOutput(os.Stderr) })
 	repo := h.repository(t, "a")
 	s := open(t, t.TempDir(), Options{Disk: volatile{atomicfile.OS}})
 	v := publish(t, s, draft("a", 1))

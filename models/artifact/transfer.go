@@ -41,10 +41,13 @@ type PushOptions struct {
 // Push copies a version to a registry or another image layout, without what is there already, so one that was interrupted goes on with the next file. What arrives has the same digest. It returns how many versions were sent or found there.
 func (s *Store) Push(ctx context.Context, ref string, to oras.Target, o PushOptions) (Version, int, error) {
 	v, n, err := s.push(ctx, ref, to, o)
-	if err != nil {
-		return v, n, fmt.Errorf("push %s: %w", ref, err)
+	switch {
+	case err == nil:
+		return v, n, nil
+	case v.Digest != "":
+		ref = v.String()
 	}
-	return v, n, nil
+	return v, n, fmt.Errorf("push %s: %w", ref, err)
 }
 
 func (s *Store) push(ctx context.Context, ref string, to oras.Target, o PushOptions) (Version, int, error) {
@@ -68,7 +71,10 @@ func (s *Store) push(ctx context.Context, ref string, to oras.Target, o PushOpti
 			continue
 		}
 		if err := s.pushOne(ctx, *a.Version, to, o.Progress); err != nil {
-			return v, n, fmt.Errorf("%s: %w", a.Version, err)
+			if a.Depth > 0 {
+				err = fmt.Errorf("ancestor %s: %w", a.Version, err)
+			}
+			return v, n, err
 		}
 		n++
 	}
@@ -178,7 +184,10 @@ func (s *Store) pull(ctx context.Context, from oras.ReadOnlyTarget, ref string, 
 			aliases = o.Aliases
 		}
 		if err := s.receive(ctx, from, r, aliases, o.Progress); err != nil {
-			return Version{}, n, fmt.Errorf("%s@%s: %w", r.manifest.Name, Short(r.image.Digest.String()), err)
+			if r != first {
+				err = fmt.Errorf("parent %s: %w", Short(r.image.Digest.String()), err)
+			}
+			return Version{}, n, err
 		}
 		n++
 	}
