@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,7 +60,8 @@ metrics, and the versions, seed, data and configuration that it was made from. I
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 	}
-	cmd.AddCommand(a.modelsLsCommand(), a.modelsShowCommand(), a.modelsPublishCommand(), a.modelsAliasCommand(), a.modelsVerifyCommand(), a.modelsLineageCommand())
+	cmd.AddCommand(a.modelsLsCommand(), a.modelsShowCommand(), a.modelsPublishCommand(), a.modelsAliasCommand(), a.modelsVerifyCommand(), a.modelsLineageCommand(),
+		a.modelsDiffCommand(), a.modelsGCCommand(), a.modelsPushCommand(), a.modelsPullCommand())
 	return cmd
 }
 
@@ -285,12 +288,21 @@ func portText(p artifact.Port) string {
 
 func (a *app) modelsAliasCommand() *cobra.Command {
 	var store storeFlag
+	var remove bool
 	cmd := &cobra.Command{
 		Use:   "alias REF ALIAS",
-		Short: "Let an alias stand for a version",
-		Long:  "Let an alias, such as prod, stand for a version of the same name. It is moved if it stands for another.\n\n" + referenceHelp,
-		Args:  cobra.ExactArgs(2),
+		Short: "Let an alias stand for a version, or remove it",
+		Long: `Let an alias, such as prod, stand for a version of the same name. It is moved if it stands for another. With --delete the alias
+of that name is removed; the version stays, and "models gc" removes it once nothing needs it.
+
+` + referenceHelp,
+		Example: `  onnxrl models alias qtmrl:best prod
+  onnxrl models alias --delete qtmrl prod`,
+		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if remove {
+				return a.removeAlias(cmd.Context(), &store, args[0], args[1])
+			}
 			s, v, err := store.find(args[0])
 			if err != nil {
 				return err
@@ -311,5 +323,38 @@ func (a *app) modelsAliasCommand() *cobra.Command {
 		},
 	}
 	store.add(cmd)
+	cmd.Flags().BoolVarP(&remove, "delete", "d", false, "remove the alias")
 	return cmd
+}
+
+// removeAlias takes the name from a reference; what it stands for does not matter.
+func (a *app) removeAlias(ctx context.Context, store *storeFlag, ref, alias string) error {
+	r, err := artifact.ParseReference(ref)
+	if err != nil {
+		return err
+	}
+	if r.Name == "" {
+		return fmt.Errorf("artefact reference %q: expected the name whose alias is removed", ref)
+	}
+	dir := store.path()
+	if r.Store != "" {
+		dir = r.Store
+	}
+	s, err := artifact.Open(dir, artifact.Options{MustExist: true})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	old, err := s.Resolve(r.Name + ":" + alias)
+	if err != nil && !errors.Is(err, artifact.ErrDamaged) {
+		return err
+	}
+	if err := s.RemoveAlias(ctx, r.Name, alias); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(map[string]any{"name": r.Name, "alias": alias, "was": old.Digest})
+	}
+	_, err = fmt.Fprintf(a.out, "%s:%s is removed (it was %s)\n", r.Name, alias, artifact.Short(old.Digest))
+	return err
 }

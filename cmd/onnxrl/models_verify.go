@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -134,27 +137,62 @@ func (a *app) printVerified(list []artifact.Verified) error {
 }
 
 func (a *app) modelsLineageCommand() *cobra.Command {
-	var store storeFlag
+	var dirs []string
 	cmd := &cobra.Command{
 		Use:   "lineage REF",
 		Short: "Show the versions that a version was made from, and those that these were made from",
-		Long:  "Show the versions that a version was made from, and those that these were made from.\n\n" + referenceHelp,
-		Args:  cobra.ExactArgs(1),
+		Long: `Show the versions that a version was made from, and those that these were made from. With several stores, such as those of training
+runs that began with each other's policies, each version is looked up in all of them.
+
+` + referenceHelp,
+		Example: `  onnxrl models lineage qtmrl:best --store 'runs/*/artifacts'`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			s, v, err := store.find(args[0])
+			r, err := artifact.ParseReference(args[0])
 			if err != nil {
 				return err
 			}
-			defer s.Close()
-			line, err := s.Lineage(v.Digest)
+			stores, err := lineageStores(r, dirs)
 			if err != nil {
 				return err
 			}
-			return a.printLineage(line)
+			for _, s := range stores {
+				defer s.Close()
+			}
+			var first error
+			for i, s := range stores {
+				v, err := s.ResolveReference(r)
+				if err != nil {
+					if first == nil {
+						first = err
+					}
+					if errors.Is(err, artifact.ErrNotFound) && r.Store == "" {
+						continue
+					}
+					return err
+				}
+				line, err := s.Lineage(v.Digest, slices.Delete(slices.Clone(stores), i, i+1)...)
+				if err != nil {
+					return err
+				}
+				return a.printLineage(line, len(stores) > 1)
+			}
+			return first
 		},
 	}
-	store.add(cmd)
+	cmd.Flags().StringArrayVar(&dirs, "store", nil, "directory of an artefact store, or a pattern of several such as 'runs/*/artifacts'; may be given again (default $"+storeVariable+", else "+filepath.Join("runs", "artifacts")+")")
 	return cmd
+}
+
+// lineageStores opens the stores of a lineage: that of the reference, then those of the flags, else the one that all commands use, where the reference names none.
+func lineageStores(r artifact.Reference, dirs []string) ([]*artifact.Store, error) {
+	if r.Store != "" {
+		dirs = append([]string{r.Store}, dirs...)
+	}
+	if len(dirs) == 0 {
+		dirs = []string{new(storeFlag).path()}
+	}
+	return openStores(dirs)
 }
 
 // ancestorDoc is a version of a lineage as JSON; Version is null where the store does not have it.
@@ -162,13 +200,16 @@ type ancestorDoc struct {
 	Digest  string      `json:"digest"`
 	Depth   int         `json:"depth"`
 	Version *versionDoc `json:"version"`
+	// Store is the directory of the store that has it, empty where none does.
+	Store string `json:"store"`
 }
 
-func (a *app) printLineage(line []artifact.Ancestor) error {
+// printLineage shows ancestors, with the store of each where there are several.
+func (a *app) printLineage(line []artifact.Ancestor, several bool) error {
 	if a.json {
 		docs := []ancestorDoc{}
 		for _, x := range line {
-			d := ancestorDoc{Digest: x.Digest, Depth: x.Depth}
+			d := ancestorDoc{Digest: x.Digest, Depth: x.Depth, Store: x.Store}
 			if x.Version != nil {
 				v := docOf(*x.Version)
 				d.Version = &v
@@ -178,11 +219,15 @@ func (a *app) printLineage(line []artifact.Ancestor) error {
 		return a.printJSON(map[string]any{"lineage": docs})
 	}
 	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "version\taliases\tkind\tpublished\tenv steps\tmade from")
+	head, where := "version\taliases\tkind\tpublished\tenv steps\tmade from", "not in this store"
+	if several {
+		head, where = head+"\tstore", "not in these stores"
+	}
+	fmt.Fprintln(w, head)
 	for _, x := range line {
 		indent := strings.Repeat("  ", x.Depth)
 		if x.Version == nil {
-			fmt.Fprintf(w, "%s%s\t-\t-\t-\t-\tnot in this store\n", indent, artifact.Short(x.Digest))
+			fmt.Fprintf(w, "%s%s\t-\t-\t-\t-\t%s\n", indent, artifact.Short(x.Digest), where)
 			continue
 		}
 		v := *x.Version
@@ -190,7 +235,11 @@ func (a *app) printLineage(line []artifact.Ancestor) error {
 		for _, p := range v.Manifest.Parents {
 			parents = append(parents, artifact.Short(p))
 		}
-		fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\t%s\n", indent, v, dash(strings.Join(v.Aliases, " ")), dash(v.Manifest.Kind), published(v), dash(nonZero(v.Manifest.EnvStep)), dash(strings.Join(parents, " ")))
+		fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\t%s", indent, v, dash(strings.Join(v.Aliases, " ")), dash(v.Manifest.Kind), published(v), dash(nonZero(v.Manifest.EnvStep)), dash(strings.Join(parents, " ")))
+		if several {
+			fmt.Fprintf(w, "\t%s", x.Store)
+		}
+		fmt.Fprintln(w)
 	}
 	return w.Flush()
 }

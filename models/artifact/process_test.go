@@ -248,7 +248,7 @@ func TestKillAnywhere(t *testing.T) {
 			t.Errorf("%d kills during operation %c: they did not hit it", hit[op], op)
 		}
 	}
-	if steps < kills/4 || partial < kills/20 {
+	if steps < kills/8 || partial < kills/20 {
 		t.Errorf("%d versions, %d kills left temporary files: the kills did not hit anything", steps, partial)
 	}
 	s := open(t, dir, Options{})
