@@ -8,6 +8,8 @@ import (
 	"onnxrl/configs"
 	"onnxrl/envs"
 	"onnxrl/envs/market/feature"
+	"onnxrl/envs/market/live"
+	"onnxrl/envs/market/prepared"
 	"onnxrl/envs/market/trading"
 	"onnxrl/export/bake"
 	"onnxrl/models/artifact"
@@ -24,27 +26,16 @@ type market struct {
 	pipeline json.RawMessage
 	// ports describes inputs and outputs by name.
 	ports map[string]string
+	// history is what the market was prepared from, nil where the data do not tell.
+	history *prepared.History
+	// tail are golden bars, made when first wanted.
+	tail *tail
 }
 
-// pipeline is how raw data become the model's inputs; the JSON keys are stable.
+// pipeline is how bars become the model's inputs; the JSON keys are stable. Package live makes features of it, where the data are those of package prepared.
 type pipeline struct {
-	Version  int               `json:"version"`
-	Window   int               `json:"window"`
-	Assets   []string          `json:"assets"`
-	Actions  []string          `json:"actions"`
-	Features []pipelineFeature `json:"features"`
-	// Config is the effective configuration of environment and data, as YAML.
-	Config string `json:"config"`
-}
-
-type pipelineFeature struct {
-	Name string `json:"name"`
-	Unit string `json:"unit,omitempty"`
-	// Mean, Std and Clip scale a feature that is Scaled.
-	Mean   float64 `json:"mean"`
-	Std    float64 `json:"std"`
-	Clip   float64 `json:"clip,omitempty"`
-	Scaled bool    `json:"scaled"`
+	live.Pipeline
+	Actions []string `json:"actions"`
 }
 
 // actions names what a head of the trading environment chooses, in order.
@@ -64,7 +55,14 @@ func newMarket(f envs.Factory) (market, error) {
 	if err != nil {
 		return m, err
 	}
-	p := pipeline{Version: 1, Window: c.Window, Assets: d.Market.Assets, Actions: actions, Config: string(text)}
+	var unscaled *tensor.Tensor
+	if m.history, unscaled, err = newHistory(d); err != nil {
+		return m, err
+	}
+	p := pipeline{Pipeline: live.Pipeline{Version: live.Version, Window: c.Window, Assets: d.Market.Assets, Config: string(text)}, Actions: actions}
+	if m.history != nil {
+		p.Extra, p.Warmup = m.history.Panel.Extra, m.history.Features.Warmup()
+	}
 	units := make([]string, len(d.Market.Features))
 	for i, name := range d.Market.Features {
 		s := trading.Scale{Std: 1}
@@ -72,7 +70,10 @@ func newMarket(f envs.Factory) (market, error) {
 			s = d.Scales[i]
 		}
 		units[i] = s.Unit
-		p.Features = append(p.Features, pipelineFeature{Name: name, Unit: s.Unit, Mean: s.Mean, Std: s.Std, Clip: s.Clip, Scaled: s.Scaled})
+		p.Features = append(p.Features, live.Feature{Name: name, Unit: s.Unit, Mean: s.Mean, Std: s.Std, Clip: s.Clip, Scaled: s.Scaled})
+		if m.history != nil {
+			p.Features[i].Warmup = m.history.Features.Columns()[i].Warmup
+		}
 	}
 	m.info["units"] = strings.Join(units, ",")
 	if m.pipeline, err = json.Marshal(p); err != nil {
@@ -82,11 +83,12 @@ func newMarket(f envs.Factory) (market, error) {
 	if d.Scales != nil {
 		scaled = "features of the last bars, oldest first, unscaled; NaN where they are not known"
 		a := scaling(d)
-		raw, err := a.Unscale(tensor.Of(d.Market.X, d.Market.Len(), len(d.Market.Assets), len(d.Market.Features)))
-		if err != nil {
-			return m, err
+		if unscaled == nil {
+			if unscaled, err = a.Unscale(tensor.Of(d.Market.X, d.Market.Len(), len(d.Market.Assets), len(d.Market.Features))); err != nil {
+				return m, err
+			}
 		}
-		m.scalings, m.tables = []bake.Affine{a}, map[string]*tensor.Tensor{trading.WindowField: raw}
+		m.scalings, m.tables = []bake.Affine{a}, map[string]*tensor.Tensor{trading.WindowField: unscaled}
 	}
 	position, cash := "value of each asset as a share of the portfolio's", "cash as a share of the portfolio's value"
 	if c.State.Scale == trading.Raw {

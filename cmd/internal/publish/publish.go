@@ -155,6 +155,11 @@ func (p *Publisher) publish(ctx context.Context, policy train.Policy) (ref strin
 	if draft.Golden, err = golden(one, p.samples, heads(p.env.Spec().Action)); err != nil {
 		return "", err
 	}
+	if t, ok := p.o.Factory.(trading.Opened); ok {
+		if draft.Files, err = p.market.goldenBars(t, one, heads(p.env.Spec().Action)); err != nil {
+			return "", err
+		}
+	}
 	v, err := p.store.Publish(ctx, draft)
 	if err != nil {
 		return "", err
