@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +17,7 @@ import (
 
 	"onnxrl/cmd/internal/corebench"
 	"onnxrl/export/serve"
+	"onnxrl/export/serve/grpcapi"
 	"onnxrl/export/serve/httpapi"
 	"onnxrl/runtime/portable"
 )
@@ -28,7 +30,16 @@ func front(s *serve.Server) (*Front, error) {
 	}
 	web := httpapi.NewServer(httpapi.New(s, httpapi.Options{}), httpapi.ServerOptions{ReadHeader: 300 * time.Millisecond, Read: 300 * time.Millisecond})
 	go web.Serve(l)
-	return &Front{URL: "http://" + l.Addr().String(), Close: web.Close}, nil
+	g, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(err, web.Close())
+	}
+	rpc := grpcapi.NewServer(s, grpcapi.Options{})
+	go rpc.Serve(g)
+	return &Front{URL: "http://" + l.Addr().String(), GRPC: g.Addr().String(), Close: func() error {
+		rpc.Stop()
+		return web.Close()
+	}}, nil
 }
 
 // brief measures everything for a moment, on the engine that is always there.
@@ -48,7 +59,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Loads) != 3*len(o.Callers) || began != len(Names()) {
+	if len(r.Loads) != 4*len(o.Callers) || began != len(Names()) {
 		t.Errorf("%d loads, %d benchmarks", len(r.Loads), began)
 	}
 	for _, l := range r.Loads {
@@ -109,7 +120,7 @@ func TestSoak(t *testing.T) {
 	if len(r.Problems) > 0 {
 		t.Errorf("problems: %q", r.Problems)
 	}
-	if len(r.Good) != 3 || len(r.Bad) != 14 || r.Swaps < 3 || r.Failed != 0 || r.Wrong != 0 {
+	if len(r.Good) != 4 || len(r.Bad) != 14 || r.Swaps < 3 || r.Failed != 0 || r.Wrong != 0 {
 		t.Errorf("%+v", r)
 	}
 	var text bytes.Buffer

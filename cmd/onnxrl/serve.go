@@ -1,0 +1,287 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"onnxrl/export/serve"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	d := serveDefaults()
+	f := serveFlags{maxBody: d.MaxBody}
+	cmd := &cobra.Command{
+		Use:   "serve [CONFIG.yaml]",
+		Short: "Serve models over HTTP and gRPC by the Open Inference Protocol, version 2",
+		Long: `Serves models over HTTP and gRPC by the Open Inference Protocol, version 2, with the extensions that Triton's clients use; GET / is a page that shows them.
+
+Models come from the command line (--model NAME=FILE.onnx or NAME=REFERENCE), from a directory laid out as Triton wants it (--repository), or from an
+artefact store (--store: all its models, and where references are looked up). With --watch, what is published there is served as soon as its golden values
+are right, and no request fails meanwhile. Everything can be in a file instead, whose keys the flags edit.
+
+` + referenceHelp + `
+
+SIGTERM and SIGINT let the requests that have begun finish. SIGHUP reads the file and the certificate again, and looks for new versions.`,
+		Example: `  onnxrl serve --model policy=best.onnx
+  onnxrl serve --store runs/demo/artifacts --watch
+  onnxrl serve serve.yaml --http 0.0.0.0:8000 --token-file token --tls-cert cert.pem --tls-key key.pem`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				f.file = args[0]
+			}
+			if err := a.serve(cmd.Context(), &f, cmd.Flags().Changed); err != nil {
+				return fmt.Errorf("serve: %w", err)
+			}
+			return nil
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringArrayVar(&f.models, "model", nil, "serve NAME=FILE.onnx or NAME=REFERENCE; may be repeated")
+	fs.StringVar(&f.repository, "repository", "", "serve all models of this directory, laid out as Triton wants it")
+	fs.StringVar(&f.store, "store", "", "serve all models of this artefact store; references are looked up in it")
+	fs.StringVar(&f.mode, "mode", d.Mode, "fixed, or explicit: clients load and unload models")
+	fs.BoolVar(&f.watch, "watch", false, "look for new versions all the time")
+	fs.DurationVar(&f.interval, "watch-interval", d.WatchInterval, "how often --watch looks")
+	fs.StringVar(&f.http, "http", d.HTTP, "address for HTTP, empty for none; port 0 takes a free one")
+	fs.StringVar(&f.grpc, "grpc", d.GRPC, "address for gRPC, empty for none")
+	fs.StringVar(&f.tokenFile, "token-file", "", "file with the bearer token that requests must have")
+	fs.StringVar(&f.cert, "tls-cert", "", "certificate chain in PEM; makes HTTP and gRPC encrypted")
+	fs.StringVar(&f.key, "tls-key", "", "key of the certificate in PEM")
+	fs.TextVar(&f.maxBody, "max-body", d.MaxBody, "largest request, such as 64MiB")
+	fs.IntVar(&f.maxConcurrent, "max-concurrent", 0, "most requests at once, waiting ones included; 0 for no limit but the queues")
+	fs.DurationVar(&f.timeout, "timeout", 0, "longest time for a request; 0 for what clients ask")
+	fs.DurationVar(&f.drain, "drain", d.Drain, "how long requests that have begun may take after a signal to stop")
+	fs.BoolVar(&f.accessLog, "access-log", false, "write a line for every HTTP request")
+	fs.IntVar(&f.maxBatch, "max-batch", 0, "most rows in one run of a model; 0 for what the model says")
+	fs.DurationVar(&f.maxDelay, "max-delay", 0, "how long a request may wait for others to share a run with")
+	fs.BoolVar(&f.noBatching, "no-batching", false, "run every request by itself")
+	fs.IntVar(&f.maxQueue, "max-queue", 0, "most requests that wait for a model; 0 for 1024")
+	fs.IntVar(&f.instance, "instances", 0, "runs of a model at once; 0 for 1")
+	fs.StringArrayVar(&f.ab, "ab", nil, "divide requests without a version: MODEL=VERSION:WEIGHT,VERSION:WEIGHT")
+	fs.StringArrayVar(&f.shadow, "shadow", nil, "run MODEL=VERSION or MODEL=VERSION:SHARE on copies of requests and compare")
+	fs.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set defaults.threads=2")
+	return cmd
+}
+
+// started is the line that --json prints when requests are answered. The keys are stable.
+type started struct {
+	HTTP   string          `json:"http,omitempty"`
+	GRPC   string          `json:"grpc,omitempty"`
+	TLS    bool            `json:"tls"`
+	Token  bool            `json:"token"`
+	Engine string          `json:"engine"`
+	PID    int             `json:"pid"`
+	Models []startedStatus `json:"models"`
+}
+
+type startedStatus struct {
+	Name    string   `json:"name"`
+	Version string   `json:"version"`
+	Aliases []string `json:"aliases"`
+	State   string   `json:"state"`
+	Reason  string   `json:"reason,omitempty"`
+}
+
+// serve runs until the context ends.
+func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) bool) (err error) {
+	c, err := f.load(changed)
+	if err != nil {
+		return err
+	}
+	engine, err := a.compiler(ctx)
+	if err != nil {
+		return err
+	}
+	// Signals are counted from here: one that comes while models load is not lost.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	k, err := newCatalogue(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.close()) }()
+	var stopping atomic.Bool
+	o := serve.Options{Compiler: engine, MaxConcurrent: c.MaxConcurrent, Log: a.serveLog(&stopping)}
+	if c.Mode == "explicit" {
+		o.Mode = serve.Explicit
+	}
+	s, err := serve.New(o, k)
+	if err != nil {
+		return err
+	}
+	// Before anything is loaded, so that an address that is taken is told at once.
+	n, err := listen(c)
+	if err != nil {
+		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	if err := s.Poll(ctx); err != nil {
+		if !c.Watch {
+			return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+		}
+		// What is watched may be repaired.
+		a.serveWarning("%v", err)
+	}
+	n.serve(s, engine.Name(), a.log, a.err)
+	if err := a.printStarted(c, n, s, engine.Name()); err != nil {
+		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+	}
+	err = a.serveUntil(ctx, s, k, n, f, changed, hangup)
+	stopping.Store(true)
+	return errors.Join(err, a.drain(s, n, c))
+}
+
+// serveUntil polls and reloads until the context ends or the network fails.
+func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *network, f *serveFlags, changed func(string) bool, hangup <-chan os.Signal) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	c := k.config.Load()
+	var looks <-chan time.Time
+	if c.Watch {
+		t := time.NewTicker(c.WatchInterval)
+		defer t.Stop()
+		looks = t.C
+	}
+	last := ""
+	poll := func() {
+		err := s.Poll(ctx)
+		// What stays wrong is told once.
+		if text := fmt.Sprint(err); err != nil && text != last && ctx.Err() == nil {
+			a.serveWarning("%v", err)
+			last = text
+		} else if err == nil {
+			last = ""
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-n.failed:
+			return err
+		case <-looks:
+			poll()
+		case <-hangup:
+			if err := k.reload(f, changed); err != nil {
+				a.serveWarning("the configuration stays as it was: %v", err)
+			}
+			if err := n.reload(); err != nil {
+				a.serveWarning("the certificate stays as it was: %v", err)
+			}
+			last = ""
+			poll()
+			a.serveNote("reloaded")
+		}
+	}
+}
+
+// drain ends the server: what has begun finishes, as long as it may.
+func (a *app) drain(s *serve.Server, n *network, c *serveConfig) error {
+	a.serveNote("stopping: requests that have begun may take another %v", c.Drain)
+	ctx, cancel := context.WithTimeout(context.Background(), c.Drain)
+	defer cancel()
+	err := n.shutdown(ctx)
+	// Requests that did not finish in time are cut off by closing the network; the server then has none.
+	err = errors.Join(err, s.Close(ctx))
+	if err == nil {
+		a.serveNote("stopped")
+	}
+	return err
+}
+
+// reload reads the configuration again. Models and their settings change; addresses and limits of the network stay until the program starts anew.
+func (k *catalogue) reload(f *serveFlags, changed func(string) bool) error {
+	c, err := f.load(changed)
+	if err != nil {
+		return err
+	}
+	old := k.config.Load()
+	if c.Repository != old.Repository {
+		return fmt.Errorf("repository was %q and is %q: start anew for that", old.Repository, c.Repository)
+	}
+	k.config.Store(c)
+	return nil
+}
+
+func (a *app) serveNote(format string, args ...any) {
+	if !a.quiet {
+		fmt.Fprintf(a.err, "onnxrl: "+format+"\n", args...)
+	}
+}
+
+func (a *app) serveWarning(format string, args ...any) {
+	fmt.Fprintf(a.err, "onnxrl: warning: "+format+"\n", args...)
+}
+
+// serveLog tells what was loaded and refused, one line each; that everything is unloaded at the end goes without saying.
+func (a *app) serveLog(stopping *atomic.Bool) func(serve.ModelStatus) {
+	return func(m serve.ModelStatus) {
+		what := fmt.Sprintf("%s: %s", strings.TrimSpace(m.Name+" "+shortVersion(m.Version)), strings.ToLower(string(m.State)))
+		switch {
+		case stopping.Load():
+		case m.State == serve.Unavailable && m.Reason != "":
+			a.serveWarning("%s: %s", what, m.Reason)
+		case m.State == serve.Ready && len(m.Aliases) > 0:
+			a.serveNote("%s (%s)", what, strings.Join(m.Aliases, ", "))
+		default:
+			a.serveNote("%s", what)
+		}
+	}
+}
+
+// shortVersion shortens a digest.
+func shortVersion(v string) string {
+	if hex, ok := strings.CutPrefix(v, "sha256:"); ok {
+		v = hex
+	}
+	if len(v) > 12 {
+		v = v[:12]
+	}
+	return v
+}
+
+// printStarted says where what is served: for scripts one line of JSON, after which requests are answered.
+func (a *app) printStarted(c *serveConfig, n *network, s *serve.Server, engine string) error {
+	index := s.Index(false)
+	if a.json {
+		doc := started{HTTP: n.httpAddress(), GRPC: n.grpcAddress(), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", Engine: engine, PID: os.Getpid(), Models: []startedStatus{}}
+		for _, m := range index {
+			doc.Models = append(doc.Models, startedStatus{m.Name, m.Version, append([]string{}, m.Aliases...), string(m.State), m.Reason})
+		}
+		return json.NewEncoder(a.out).Encode(doc)
+	}
+	scheme := "http"
+	if c.TLS.Cert != "" {
+		scheme = "https"
+	}
+	if at := n.httpAddress(); at != "" {
+		fmt.Fprintf(a.out, "HTTP  %s://%s/ (a page for people; v2/… for programs; metrics)\n", scheme, at)
+	}
+	if at := n.grpcAddress(); at != "" {
+		fmt.Fprintf(a.out, "gRPC  %s\n", at)
+	}
+	for _, w := range c.exposed() {
+		a.serveWarning("%s", w)
+	}
+	for _, m := range index {
+		state := strings.ToLower(string(m.State))
+		fmt.Fprintf(a.out, "model %s %s %s\n", m.Name, cmp.Or(shortVersion(m.Version), "-"), strings.TrimSpace(state+" "+m.Reason))
+	}
+	if len(index) == 0 {
+		fmt.Fprintln(a.out, "no models yet")
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"onnxrl/export/serve"
+	"onnxrl/export/serve/grpcapi"
+	"onnxrl/export/serve/httpapi"
+	"onnxrl/export/serve/metrics"
+	"onnxrl/export/serve/page"
+)
+
+// network is the server's listeners, with what protects them.
+type network struct {
+	config     *serveConfig
+	http, grpc net.Listener
+	web        *http.Server
+	rpc        *grpc.Server
+	token      string
+	// cert is read again by reload.
+	cert atomic.Pointer[tls.Certificate]
+	// failed gets the error of a listener that ends by itself.
+	failed chan error
+}
+
+// listen takes the addresses and reads token and certificate.
+func listen(c *serveConfig) (*network, error) {
+	n := &network{config: c, failed: make(chan error, 2)}
+	if path := c.TokenFile; path != "" {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read the token: %w", err)
+		}
+		if n.token = strings.TrimSpace(string(text)); n.token == "" {
+			return nil, fmt.Errorf("read the token: %s is empty", path)
+		}
+	}
+	if err := n.reload(); err != nil {
+		return nil, err
+	}
+	for _, v := range []struct {
+		address string
+		to      *net.Listener
+	}{{c.HTTP, &n.http}, {c.GRPC, &n.grpc}} {
+		if v.address == "" {
+			continue
+		}
+		l, err := net.Listen("tcp", v.address)
+		if err != nil {
+			return nil, errors.Join(err, n.close())
+		}
+		*v.to = l
+	}
+	return n, nil
+}
+
+// reload reads the certificate again; after an error it is as before.
+func (n *network) reload() error {
+	t := n.config.TLS
+	if t.Cert == "" {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return fmt.Errorf("read the certificate %s with the key %s: %w", t.Cert, t.Key, err)
+	}
+	n.cert.Store(&pair)
+	return nil
+}
+
+// tls is nil without a certificate. Connections get the certificate of their time.
+func (n *network) tls() *tls.Config {
+	if n.config.TLS.Cert == "" {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return n.cert.Load(), nil },
+	}
+}
+
+// serve begins to answer on the addresses. Failures go to log, the access log to logs.
+func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs io.Writer) {
+	c := n.config
+	if n.http != nil {
+		var handler http.Handler = withFiles(page.Files(), httpapi.New(s, httpapi.Options{
+			Name: serverName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Token: n.token,
+			Metrics: metrics.Handler(s), Page: page.Data(newPageSource(s, engine)), Log: log,
+		}))
+		if c.AccessLog {
+			handler = accessLog(handler, slog.New(slog.NewTextHandler(logs, nil)))
+		}
+		n.web = httpapi.NewServer(handler, httpapi.ServerOptions{TLS: n.tls()})
+		n.web.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
+		go func() {
+			var err error
+			if n.web.TLSConfig != nil {
+				err = n.web.ServeTLS(n.http, "", "")
+			} else {
+				err = n.web.Serve(n.http)
+			}
+			if !errors.Is(err, http.ErrServerClosed) {
+				n.failed <- fmt.Errorf("HTTP: %w", err)
+			}
+		}()
+	}
+	if n.grpc != nil {
+		n.rpc = grpcapi.NewServer(s, grpcapi.Options{
+			Name: serverName, Version: version(), MaxMessage: int(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Token: n.token, TLS: n.tls(), Log: log,
+		})
+		go func() {
+			if err := n.rpc.Serve(n.grpc); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+				n.failed <- fmt.Errorf("gRPC: %w", err)
+			}
+		}()
+	}
+}
+
+// serverName is what the server calls itself.
+const serverName = "onnxrl"
+
+// withFiles answers the page's files without a token: they hold nothing.
+func withFiles(files, rest http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch p := r.URL.Path; {
+		case p == "/" || strings.HasPrefix(p, "/page/") && p != "/page/data" && p != "/page/model":
+			files.ServeHTTP(w, r)
+		default:
+			rest.ServeHTTP(w, r)
+		}
+	})
+}
+
+// shutdown refuses new connections and requests and waits for those that have begun, as long as the context allows; then it cuts off what is left.
+func (n *network) shutdown(ctx context.Context) error {
+	graceful := make(chan struct{})
+	if n.rpc != nil {
+		go func() {
+			n.rpc.GracefulStop()
+			close(graceful)
+		}()
+	} else {
+		close(graceful)
+	}
+	var err error
+	if n.web != nil {
+		if err = n.web.Shutdown(ctx); err != nil {
+			err = fmt.Errorf("requests over HTTP were cut off: %w", errors.Join(err, n.web.Close()))
+		}
+	}
+	select {
+	case <-graceful:
+	case <-ctx.Done():
+		n.rpc.Stop()
+		<-graceful
+		err = errors.Join(err, fmt.Errorf("requests over gRPC were cut off: %w", ctx.Err()))
+	}
+	return err
+}
+
+// close frees the addresses; it does no harm after shutdown.
+func (n *network) close() error {
+	var errs []error
+	for _, l := range []net.Listener{n.http, n.grpc} {
+		if l == nil {
+			continue
+		}
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (n *network) httpAddress() string { return address(n.http) }
+func (n *network) grpcAddress() string { return address(n.grpc) }
+
+// address is empty without a listener.
+func address(l net.Listener) string {
+	if l == nil {
+		return ""
+	}
+	return l.Addr().String()
+}
+
+// exposed says what is missing where others than this machine can reach the server.
+func (c *serveConfig) exposed() []string {
+	var list []string
+	for _, v := range []struct{ what, address string }{{"HTTP", c.HTTP}, {"gRPC", c.GRPC}} {
+		if v.address == "" || loopback(v.address) {
+			continue
+		}
+		var missing []string
+		if c.TokenFile == "" {
+			missing = append(missing, "without a token (--token-file): everyone who reaches it can use it")
+		}
+		if c.TLS.Cert == "" {
+			missing = append(missing, "without TLS (--tls-cert, --tls-key): everyone on the way can read it")
+		}
+		if len(missing) > 0 {
+			list = append(list, fmt.Sprintf("%s listens on %s %s", v.what, v.address, strings.Join(missing, ", and ")))
+		}
+	}
+	return list
+}
+
+// loopback reports whether only this machine reaches an address.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// recorded is a response whose status and size are remembered.
+type recorded struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (r *recorded) WriteHeader(status int) {
+	r.status = cmp.Or(r.status, status)
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorded) Write(p []byte) (int, error) {
+	r.status = cmp.Or(r.status, http.StatusOK)
+	n, err := r.ResponseWriter.Write(p)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach what is below.
+func (r *recorded) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// accessLog writes a line for each request. Paths are quoted by the logger, so no client can write lines of its own.
+func accessLog(h http.Handler, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begin, rec := time.Now(), &recorded{ResponseWriter: w}
+		defer func() {
+			log.Info("request", "remote", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "status", rec.status, "bytes", rec.bytes, "took", time.Since(begin))
+		}()
+		h.ServeHTTP(rec, r)
+	})
+}

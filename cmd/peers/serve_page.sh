@@ -1,0 +1,27 @@
+#!/bin/sh
+# Opens the server's page in a headless Chromium under load, checks what it draws, and takes the screenshot of the README.
+#
+#     cmd/peers/serve_page.sh MODEL.onnx [SCREENSHOT.png]
+#
+# MODEL is any model with an input that the load generator can fill; best.onnx of a demo run shows probabilities. CHROMIUM and PYTHON name the programs.
+set -eu
+model=$1
+shot=${2:-.github/serve.png}
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+server= load=
+trap '[ -z "$load" ] || kill "$load" 2>/dev/null || true; [ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+(cd "$root" && go build -o "$work/onnxrl" ./cmd/onnxrl)
+
+"$work/onnxrl" serve --json --http 127.0.0.1:0 --grpc '' --model "$model" >"$work/started" &
+server=$!
+until [ -s "$work/started" ]; do
+	kill -0 "$server"
+	sleep 0.1
+done
+url=http://$("${PYTHON:-python3}" -c 'import json, sys; print(json.loads(sys.stdin.readline())["http"])' <"$work/started")/
+
+# What the charts show.
+"$work/onnxrl" bench serve --against "$url" --concurrency 4 --rounds 1 --round 120s --json >"$work/load" &
+load=$!
+"${PYTHON:-python3}" "$root/cmd/peers/serve_page.py" "${CHROMIUM:-chromium}" "$url" "$shot"
