@@ -30,7 +30,7 @@ type Server struct {
 	stopping atomic.Bool
 	drained  chan struct{}
 	drain    sync.Once
-	closing  sync.WaitGroup // versions that are being closed
+	alive    sync.WaitGroup // versions that are not closed
 }
 
 var _ Service = (*Server)(nil)
@@ -460,13 +460,13 @@ func (s *Server) Close(ctx context.Context) error {
 	s.change.Unlock()
 	closed := make(chan struct{})
 	go func() {
-		s.closing.Wait()
+		s.alive.Wait()
 		close(closed)
 	}()
 	select {
 	case <-closed:
 		return nil
 	case <-ctx.Done():
-		return fail(DeadlineExceeded, "close server: versions are still being closed: %w", ctx.Err())
+		return fail(DeadlineExceeded, "close server: runs that cannot be stopped are still under way: %w", ctx.Err())
 	}
 }

@@ -51,6 +51,7 @@ func (m *model) load(ctx context.Context, c Candidate, config Config, stamp stri
 		v.info[e.GetKey()] = e.GetValue()
 	}
 	content.Model = nil // the engine has what it needs
+	m.server.alive.Add(1)
 	v.stats = m.counters(c.Name)
 	for _, i := range v.instances {
 		v.workers.Add(1)
@@ -116,12 +117,10 @@ func (v *version) release() {
 	if v.refs.Add(-1) != 0 {
 		return
 	}
-	s := v.model.server
-	s.closing.Add(1)
 	go func() {
-		defer s.closing.Done()
 		err := v.shut()
 		v.model.closed(v, err)
+		v.model.server.alive.Done()
 	}()
 }
 
@@ -135,10 +134,7 @@ func (v *version) retire() {
 		v.release()
 		return
 	}
-	closing := &v.model.server.closing
-	closing.Add(1)
 	go func() {
-		defer closing.Done()
 		for _, c := range callers {
 			if err := c.letGo(v); err != nil {
 				v.model.closed(v, err)
