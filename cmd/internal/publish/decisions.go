@@ -9,7 +9,6 @@ import (
 
 	"onnxrl/agents"
 	"onnxrl/agents/served"
-	"onnxrl/configs"
 	"onnxrl/envs"
 	"onnxrl/envs/market/live"
 	"onnxrl/envs/market/trading"
@@ -17,7 +16,6 @@ import (
 	"onnxrl/models/artifact"
 	"onnxrl/models/safetensors"
 	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
 )
 
 // decisions are what an agent observed and decided at the last bars of a tail, D in number, beginning with an account all in cash.
@@ -31,60 +29,30 @@ type decisions struct {
 
 // replay leads a tail through a feed, a portfolio and an agent. With recorded decisions given, the orders are those, whatever the agent decides, so that one difference does not make others. feature is told the unscaled features of every bar.
 func replay(t *tail, p live.Pipeline, c trading.Config, one *served.Policy, heads []int, recorded *decisions, feature func(bar int, row []float32)) (*decisions, error) {
-	f, err := live.New(p)
+	trader, err := newTrader(p, c, one)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.LoadState(t.state); err != nil {
+	if err := trader.Feed.LoadState(t.state); err != nil {
 		return nil, err
 	}
-	portfolio, err := live.NewPortfolio(c, f)
-	if err != nil {
-		return nil, err
-	}
-	_, scales := one.Meta(bake.MetaScales)
+	portfolio := trader.Portfolio
 	d, rows := &decisions{}, make([]live.Row, t.assets)
 	for i := range t.times {
-		if err := f.Append(t.row(i, rows), rows); err != nil {
+		if err := trader.Append(t.row(i, rows), rows); err != nil {
 			return nil, err
 		}
-		feature(i, f.RawRow())
-		portfolio.Update()
-		if !f.Ready() {
+		feature(i, trader.Feed.RawRow())
+		if !trader.Feed.Ready() {
 			continue
 		}
-		window := f.Scaled()
-		if scales {
-			window = f.Raw()
-		}
-		for _, in := range []struct {
-			name string
-			from *tensor.Tensor
-		}{{trading.WindowField, window}, {trading.PositionField, portfolio.Position()}, {trading.CashField, portfolio.Cash()}, {agents.MaskInput, portfolio.Mask()}} {
-			to := one.Input(in.name)
-			if to == nil {
-				continue
-			}
-			if to.DType() != in.from.DType() || to.Len() != in.from.Len() {
-				return nil, fmt.Errorf("the input %q is %v, and bars give %v", in.name, to, in.from)
-			}
-			copy(to.Bytes(), in.from.Bytes())
-		}
-		if err := one.Run(); err != nil {
+		orders, err := trader.Decide()
+		if err != nil {
 			return nil, err
-		}
-		action := one.Output(agents.ActionOutput)
-		if action.DType() != tensor.Int64 || action.Len() != t.assets {
-			return nil, fmt.Errorf("the output %q is %v, expected %d orders", agents.ActionOutput, action, t.assets)
-		}
-		orders := action.Int64s()
-		margin := 1.0
-		if scores := one.Output(agents.LogProbsOutput); scores != nil && heads != nil {
-			margin = bake.LeastMargin(scores.Float32s(), heads)
 		}
 		k := len(d.margin)
 		d.position, d.cash = append(d.position, portfolio.Position().Float32s()...), append(d.cash, portfolio.Cash().Float32s()[0])
-		d.mask, d.action, d.margin = append(d.mask, portfolio.Mask().Bools()...), append(d.action, orders...), append(d.margin, float32(margin))
+		d.mask, d.action, d.margin = append(d.mask, portfolio.Mask().Bools()...), append(d.action, orders...), append(d.margin, float32(trader.margin(heads)))
 		if recorded != nil {
 			if k >= len(recorded.margin) {
 				return nil, fmt.Errorf("%w: %d decisions are recorded, and bar %d leads to another", artifact.ErrGolden, k, i)
@@ -287,15 +255,4 @@ func verifyBars(ctx context.Context, v artifact.Version, c engine.Compiler) (r B
 		}
 	}
 	return r, differs
-}
-
-// tradingConfig are the rules of the environment that a pipeline's configuration describes.
-func tradingConfig(p live.Pipeline) (trading.Config, error) {
-	c := trading.Params{Config: trading.Defaults()}
-	doc, err := configs.Parse("config", []byte(p.Config))
-	if err == nil {
-		err = doc.Decode(&c)
-	}
-	c.Episode = trading.Episode{Kind: trading.Full, End: c.Episode.End}
-	return c.Config, err
 }

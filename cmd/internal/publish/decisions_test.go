@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/agents/served"
 	"onnxrl/cmd/internal/experiment"
 	"onnxrl/envs"
 	marketbars "onnxrl/envs/market/bars"
@@ -224,19 +223,16 @@ func TestBarsToOrdersEqualTheBacktest(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Live: nothing but the manifest, the model and bars.
-		one, err := served.Open(t.Context(), path, e, 1)
+		trader, err := NewTrader(t.Context(), v, e)
 		if err != nil {
 			t.Fatal(err)
 		}
+		portfolio := trader.Portfolio
 		history, err := prepared.NewHistory(o.Data().Config.(prepared.Config), read(t, o))
 		if err != nil {
 			t.Fatal(err)
 		}
 		feed, err := live.New(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rules, err := tradingConfig(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,29 +242,24 @@ func TestBarsToOrdersEqualTheBacktest(t *testing.T) {
 		}
 		// A restart on another machine.
 		state := feed.SaveWarm()
-		if feed, err = live.New(p); err != nil {
-			t.Fatal(err)
-		}
-		if err := feed.LoadState(state); err != nil {
-			t.Fatal(err)
-		}
-		portfolio, err := live.NewPortfolio(rules, feed)
-		if err != nil {
+		if err := trader.Feed.LoadState(state); err != nil {
 			t.Fatal(err)
 		}
 		rows := make([]live.Row, len(p.Assets))
 		decided, fills, kinds := 0, 0, map[int64]int{}
 		for at := begin; at < len(history.Panel.Times) && ts.Type != envs.Last; at++ {
 			live.RowsAt(history.Panel, at, rows)
-			if err := feed.Append(history.Panel.Times[at], rows); err != nil {
+			if err := trader.Append(history.Panel.Times[at], rows); err != nil {
 				t.Fatal(err)
 			}
-			if feed.Rows()-1 < e0.Bar() {
+			if trader.Feed.Rows()-1 < e0.Bar() {
+				if _, err := trader.Decide(); err == nil || !strings.Contains(err.Error(), "no whole window") {
+					t.Fatalf("error %v", err)
+				}
 				continue
 			}
-			portfolio.Update()
 			if portfolio.Value() != e0.Value() || !slices.Equal(portfolio.Account().Positions(), e0.Positions()) || !slices.Equal(portfolio.Account().Fills(), e0.Fills()) {
-				t.Fatalf("%s: bar %d: value %v, fills %v, expected %v, %v", e.Name(), feed.Rows()-1, portfolio.Value(), portfolio.Account().Fills(), e0.Value(), e0.Fills())
+				t.Fatalf("%s: bar %d: value %v, fills %v, expected %v, %v", e.Name(), trader.Feed.Rows()-1, portfolio.Value(), portfolio.Account().Fills(), e0.Value(), e0.Fills())
 			}
 			fills += len(e0.Fills())
 			if err := back.Observe(0, ts); err != nil {
@@ -278,18 +269,17 @@ func TestBarsToOrdersEqualTheBacktest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for name, x := range map[string]*tensor.Tensor{trading.WindowField: feed.Raw(), trading.PositionField: portfolio.Position(), trading.CashField: portfolio.Cash(), "mask": portfolio.Mask()} {
-				copy(one.Input(name).Bytes(), x.Bytes())
+			for name, x := range map[string]*tensor.Tensor{trading.WindowField: trader.Feed.Raw(), trading.PositionField: portfolio.Position(), trading.CashField: portfolio.Cash(), "mask": portfolio.Mask()} {
 				if !bytes.Equal(x.Bytes(), back.Policy().Input(name).Bytes()) {
-					t.Fatalf("%s: bar %d: the input %q differs", e.Name(), feed.Rows()-1, name)
+					t.Fatalf("%s: bar %d: the input %q differs", e.Name(), trader.Feed.Rows()-1, name)
 				}
 			}
-			if err := one.Run(); err != nil {
+			orders, err := trader.Decide()
+			if err != nil {
 				t.Fatal(err)
 			}
-			orders := one.Output("action").Int64s()
 			if !slices.Equal(orders, want.Actions.Int64s()) {
-				t.Fatalf("%s: bar %d: orders %v, expected %v", e.Name(), feed.Rows()-1, orders, want.Actions.Int64s())
+				t.Fatalf("%s: bar %d: orders %v, expected %v", e.Name(), trader.Feed.Rows()-1, orders, want.Actions.Int64s())
 			}
 			for _, k := range orders {
 				kinds[k]++
@@ -305,7 +295,7 @@ func TestBarsToOrdersEqualTheBacktest(t *testing.T) {
 		if decided != env.Spec().MaxSteps || decided < 400 || fills < 100 || len(kinds) != 3 {
 			t.Errorf("%s: %d decisions of %d, %d fills, kinds %v", e.Name(), decided, env.Spec().MaxSteps, fills, kinds)
 		}
-		for _, close := range []func() error{back.Close, one.Close, env.Close} {
+		for _, close := range []func() error{back.Close, trader.Close, env.Close} {
 			if err := close(); err != nil {
 				t.Error(err)
 			}

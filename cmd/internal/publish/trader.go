@@ -1,0 +1,179 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"onnxrl/agents"
+	"onnxrl/agents/served"
+	"onnxrl/configs"
+	"onnxrl/envs/market/live"
+	"onnxrl/envs/market/trading"
+	"onnxrl/export/bake"
+	"onnxrl/models/artifact"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/tensor"
+)
+
+// Trader serves a market agent from bars: a feed, a portfolio that begins all in cash, and the model between them. It is not safe for concurrent use.
+type Trader struct {
+	Feed      *live.Feed
+	Portfolio *live.Portfolio
+
+	one    *served.Policy
+	scales bool // the model scales by itself
+	inputs []input
+	action *tensor.Tensor
+}
+
+// input is one of the model's, and what the feed and the portfolio have for it.
+type input struct {
+	name string
+	to   *tensor.Tensor
+	from func() *tensor.Tensor
+}
+
+// NewTrader makes a trader of a published market agent from what its manifest says. The feed has seen no bar. Close the trader before the compiler.
+func NewTrader(ctx context.Context, v artifact.Version, c engine.Compiler) (*Trader, error) {
+	t, err := openTrader(ctx, v, c)
+	if err != nil {
+		return nil, fmt.Errorf("trade with %v: %w", v, err)
+	}
+	return t, nil
+}
+
+func openTrader(ctx context.Context, v artifact.Version, c engine.Compiler) (*Trader, error) {
+	if len(v.Manifest.Features) == 0 {
+		return nil, errors.New("its manifest has no features: it is no market agent")
+	}
+	p, err := live.ParsePipeline(v.Manifest.Features)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := tradingConfig(p)
+	if err != nil {
+		return nil, err
+	}
+	m, err := v.Model()
+	if err != nil {
+		return nil, err
+	}
+	one, err := served.New(ctx, m, c, 1)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTrader(p, rules, one)
+	if err != nil {
+		return nil, errors.Join(err, one.Close())
+	}
+	return t, nil
+}
+
+// newTrader joins a policy to a feed and a portfolio. The policy remains the caller's until Close.
+func newTrader(p live.Pipeline, rules trading.Config, one *served.Policy) (*Trader, error) {
+	f, err := live.New(p)
+	if err != nil {
+		return nil, err
+	}
+	portfolio, err := live.NewPortfolio(rules, f)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trader{Feed: f, Portfolio: portfolio, one: one, action: one.Output(agents.ActionOutput)}
+	_, t.scales = one.Meta(bake.MetaScales)
+	n := len(p.Assets)
+	for _, name := range one.Inputs() {
+		in := input{name: name, to: one.Input(name)}
+		size, d := n, tensor.Float32
+		switch name {
+		case trading.WindowField:
+			in.from, size = t.window, p.Window*n*len(p.Features)
+		case trading.PositionField:
+			in.from = portfolio.Position
+		case trading.CashField:
+			in.from, size = portfolio.Cash, 1
+		case agents.MaskInput:
+			in.from, size, d = portfolio.Mask, 3*n, tensor.Bool
+		default:
+			return nil, fmt.Errorf("the model takes %q, which bars and holdings do not give", name)
+		}
+		if in.to.DType() != d || in.to.Len() != size {
+			return nil, fmt.Errorf("the input %q is %v, and bars give %d values of %v", name, in.to, size, d)
+		}
+		t.inputs = append(t.inputs, in)
+	}
+	if t.action.DType() != tensor.Int64 || t.action.Len() != n {
+		return nil, fmt.Errorf("the output %q is %v, expected %d orders", agents.ActionOutput, t.action, n)
+	}
+	return t, nil
+}
+
+func (t *Trader) window() *tensor.Tensor {
+	if t.scales {
+		return t.Feed.Raw()
+	}
+	return t.Feed.Scaled()
+}
+
+// Append takes the bars of a time as the feed does, and executes at them what was decided before.
+func (t *Trader) Append(at time.Time, rows []live.Row) error {
+	if err := t.Feed.Append(at, rows); err != nil {
+		return err
+	}
+	t.Portfolio.Update()
+	return nil
+}
+
+// Decide runs the model on what it observes now and returns its orders, trading.Buy, Sell or Hold for each asset; they are valid until the next call. They are not executed unless they are given to the portfolio. The feed must be ready. It allocates nothing.
+func (t *Trader) Decide() ([]int64, error) {
+	if !t.Feed.Ready() {
+		return nil, errors.New("decide: the feed has no whole window yet")
+	}
+	for i := range t.inputs {
+		copy(t.inputs[i].to.Bytes(), t.inputs[i].from().Bytes())
+	}
+	if err := t.one.Run(); err != nil {
+		return nil, err
+	}
+	return t.action.Int64s(), nil
+}
+
+// margin is the least margin of the last decision's choices, 1 where the model does not tell.
+func (t *Trader) margin(heads []int) float64 {
+	if scores := t.one.Output(agents.LogProbsOutput); scores != nil && heads != nil {
+		return bake.LeastMargin(scores.Float32s(), heads)
+	}
+	return 1
+}
+
+// Close frees the model.
+func (t *Trader) Close() error { return t.one.Close() }
+
+// tradingConfig are the rules of the environment that a pipeline's configuration describes.
+func tradingConfig(p live.Pipeline) (trading.Config, error) {
+	c := trading.Params{Config: trading.Defaults()}
+	doc, err := configs.Parse("config", []byte(p.Config))
+	if err == nil {
+		err = doc.Decode(&c)
+	}
+	c.Episode = trading.Episode{Kind: trading.Full, End: c.Episode.End}
+	return c.Config, err
+}
+
+// WarmState is the state of a feed that a version was published with, from which serving may begin without a history, and the time of the bars that come next; nil where it has none.
+func WarmState(v artifact.Version) (state []byte, next time.Time, err error) {
+	f, err := openFile(v, BarsFile)
+	if f == nil || err != nil {
+		return nil, next, err
+	}
+	if state, err = array[uint8](f, "state", -1); err != nil {
+		return nil, next, err
+	}
+	times, err := array[int64](f, "time", -1)
+	if err != nil || len(times) == 0 {
+		return nil, next, errors.Join(err, fmt.Errorf("%s: %d times", BarsFile, len(times)))
+	}
+	return state, time.UnixMicro(times[0]).UTC(), nil
+}
