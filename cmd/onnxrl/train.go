@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,7 @@ train.threads are those of one run; 0 divides the processors among the runs that
 		Example: `  onnxrl train qtmrl --set train.total_env_steps=200000 --out runs/first
   onnxrl train qtmrl --seeds 42,43,44 --parallel 2
   onnxrl train config.yaml --init runs/encoder.onnx --init-map =encoder. --partial
+  onnxrl train qtmrl --store runs/artifacts --init qtmrl:first
   onnxrl train --resume runs/first`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.train(cmd, args, &f) },
@@ -51,6 +53,7 @@ train.threads are those of one run; 0 divides the processors among the runs that
 	fl.BoolVar(&f.partial, "partial", false, "with --init, leave parameters that it does not have as they are drawn")
 	fl.StringArrayVar(&f.initMap, "init-map", nil, "with --init, names that begin with FROM there begin with TO here: FROM=TO")
 	f.store.add(cmd)
+	fl.Lookup("store").Usage = "artefact store that --init refers to; given here, published policies are copied into it, with the run directory's name as an alias (default for --init $" + storeVariable + ", else " + filepath.Join("runs", "artifacts") + ")"
 	return cmd
 }
 

@@ -41,6 +41,8 @@ type trainPlan struct {
 	// init is where parameters begin; nil draws them. publishes keeps the best policies as artefacts.
 	init      *initial
 	publishes bool
+	// shared is the directory of a store that every publication is copied into; empty copies none.
+	shared string
 
 	// known says that the directory of several seeds describes them. It is guarded by mu while runs go on.
 	mu    sync.Mutex
@@ -49,7 +51,7 @@ type trainPlan struct {
 
 // openPlan reads the document and opens what it names. Nothing is written. Close the plan after use.
 func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trainPlan, err error) {
-	p := &trainPlan{dir: f.out, resume: f.resume != "", parallel: f.parallel, publishes: true}
+	p := &trainPlan{dir: f.out, resume: f.resume != "", parallel: f.parallel, publishes: true, shared: f.store.dir}
 	if p.resume {
 		p.dir, path = f.resume, filepath.Join(f.resume, configFile)
 		if err := refuseRun(p.dir, true, "--out"); err != nil {

@@ -55,12 +55,23 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 		return s, err
 	}
 	if p.publishes {
+		// The shared store comes first: a run that cannot publish does not begin.
+		var shared *sharedPublisher
+		if p.shared != "" {
+			if shared, err = r.openShared(); err != nil {
+				return s, err
+			}
+			defer func() { err = errors.Join(err, shared.to.Close()) }()
+		}
 		var pub *publish.Publisher
 		if pub, err = r.publisher(hooks.Log); err != nil {
 			return s, err
 		}
 		defer func() { err = errors.Join(err, pub.Close()) }()
 		hooks.Publish = pub
+		if shared != nil {
+			shared.Publisher, hooks.Publish = pub, shared
+		}
 	}
 	setup := agents.Setup{Engine: p.engine, Encoders: kinds.All(), Log: hooks.Log, Key: rng.New(seed)}
 	if p.init != nil {

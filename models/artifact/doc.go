@@ -28,13 +28,28 @@
 //
 // The digest of a version is that of its image manifest. Times are annotations of index entries, not part of what is digested, so content that is the same has the same digest whenever it was made.
 //
+// The names of aliases in the index, such as "qtmrl:best", are in the grammar that the image specification has for them, so programs that look up
+// org.opencontainers.image.ref.name as a whole find them. Programs that take DIR:TAG with a tag of a registry, which has no colon, are given the digest, DIR@sha256:…, under which the index lists every version.
+//
+// # Registries
+//
+// [Store.Push] and [Store.Pull] copy versions to and from registries, or anything else that oras calls a target. In a registry an alias is a tag of the repository, and the digest is the same. Files that the receiver has are not sent again; the
+// image manifest comes last and its tag after it, so nobody sees a part of a version. A pull checks descriptions, titles and sizes before it writes a file, and digests before it lists a version. The name of a version is part of what its digest
+// covers: pulling does not rename.
+//
+// # Lineage and garbage
+//
+// [Store.Lineage] follows parents through one store or several: a training run has a store of its own, and its parents are in another's. [Store.Collect] removes versions that have no alias and that no version with one descends from, unless its options
+// keep them. It needs to be told of other stores whose versions descend from those of this one. It keeps what is younger than a given time for the sake of programs that do not know the lock; this package's publishers do not need that: they
+// look again, under the lock, for the blobs that they had counted on.
+//
 // # What cannot go wrong
 //
 // Blobs are written to temporary files, synced and renamed; then the index is replaced as a whole, under the lock, so that concurrent publishers, goroutines or processes, never lose each
-// other's entries. After an error, a full disk or a kill -9 the index lists complete versions only; what a killed process left is unreferenced and removed by the next publisher. Everything read is
-// compared with its digest; damage is a [DamageError] that names the blob. Publishing a version again repairs damaged blobs of it.
+// other's entries. A collection replaces the index before it removes blobs. After an error, a full disk or a kill -9 the index lists complete versions only; temporary files that a killed process left are removed by the next publisher, and blobs without an entry by the next collection. Everything read is
+// compared with its digest; damage is a [DamageError] that names the blob. Publishing or pulling a version again repairs damaged blobs of it.
 //
-// Entries that other programs put into the layout stay where they are and are not shown.
+// Entries that other programs put into the layout stay where they are, with what they refer to, and are not shown.
 //
 // # How to add a kind of file
 //

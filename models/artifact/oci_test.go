@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"regexp"
 	"testing"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -60,6 +61,16 @@ func TestOrasReadsTheStore(t *testing.T) {
 	}
 	if _, err := hub.Resolve(ctx, "prod"); err != nil {
 		t.Error(err)
+	}
+}
+
+// The index's names of aliases are in the grammar of image-spec's annotations.md, but for names with a double underscore or more than two dashes, which no program that reads the annotation as a whole minds.
+func TestNamesInTheIndex(t *testing.T) {
+	ref := regexp.MustCompile(`^[A-Za-z0-9]+((--|[-._:@+])[A-Za-z0-9]+)*(/[A-Za-z0-9]+((--|[-._:@+])[A-Za-z0-9]+)*)*$`)
+	for name, want := range map[string]bool{tag("qtmrl", "best"): true, tag("team/qtmrl-us16", "v1.2"): true, tag("a_b.c--d", Latest): true, tag("a__b", Latest): false} {
+		if got := ref.MatchString(name); got != want {
+			t.Errorf("%s in the grammar: %v", name, got)
+		}
 	}
 }
 

@@ -471,6 +471,20 @@ func TestPullFromALayout(t *testing.T) {
 	if n := verifyAll(t, to.Dir()); n != 2 {
 		t.Errorf("%d versions", n)
 	}
+	// From store to store, with the ancestors that there are.
+	d := from("b", 3, v)
+	d.Manifest.Parents = append(d.Manifest.Parents, digestPrefix+hex64)
+	tip := publish(t, s, d)
+	third := open(t, t.TempDir(), Options{})
+	if got, err := third.CopyFrom(t.Context(), s, "b", PullOptions{Lineage: true, Aliases: []string{"best"}}); err != nil || got.Digest != tip.Digest || verifyAll(t, third.Dir()) != 3 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := third.CopyFrom(t.Context(), s, "c", PullOptions{}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("error %v", err)
+	}
+	if got, err := s.CopyFrom(t.Context(), s, "a", PullOptions{Aliases: []string{"again"}}); err != nil || !slices.Contains(got.Aliases, "again") {
+		t.Errorf("into itself: %v, %v", got, err)
+	}
 	layout, err := oci.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -300,6 +300,27 @@ func (s *Store) keep(ctx context.Context, b blob, m *meter) (err error) {
 	return s.settle(st)
 }
 
+// CopyFrom is [Store.Pull] from another store on this machine, by a reference without a store.
+func (s *Store) CopyFrom(ctx context.Context, from *Store, ref string, o PullOptions) (Version, error) {
+	v, _, err := s.Pull(ctx, storeSource{blobSource{from}}, ref, o)
+	return v, err
+}
+
+// storeSource shows the versions of a store to oras by their references.
+type storeSource struct{ blobSource }
+
+// Resolve implements content.Resolver.
+func (s storeSource) Resolve(_ context.Context, ref string) (ocispec.Descriptor, error) {
+	v, err := s.s.Resolve(ref)
+	if errors.Is(err, ErrNotFound) {
+		err = fmt.Errorf("%w: %w", errdef.ErrNotFound, err)
+	}
+	if err != nil {
+		return ocispec.Descriptor{}, err
+	}
+	return v.descriptor(), nil
+}
+
 // blobSource shows the blobs of a store to oras.
 type blobSource struct{ s *Store }
 
