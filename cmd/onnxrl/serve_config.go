@@ -266,7 +266,7 @@ func (f *serveFlags) addModels(c *serveConfig) error {
 			m.Ref = what
 			m.Name = cmp.Or(name, nameOfReference(what))
 		}
-		if m.Name == "" || what == "" {
+		if m.Name == "" || what == "" || ok && name == "" {
 			return fmt.Errorf("--model %q: expected NAME=FILE.onnx or NAME=REFERENCE", text)
 		}
 		c.models = append(c.models, m)

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Opens the server's page in a headless Chromium under load, checks what it draws, and takes the screenshot of the README.
 #
-#     cmd/peers/serve_page.sh MODEL.onnx [SCREENSHOT.png]
+#     cmd/peers/serve_page.sh MODEL [SCREENSHOT.png]
 #
-# MODEL is any model with an input that the load generator can fill; best.onnx of a demo run shows probabilities. CHROMIUM and PYTHON name the programs.
+# MODEL is a file or a reference of a model whose inputs the load generator can fill; RUN/artifacts//demo of a demo run shows recorded samples and probabilities. CHROMIUM and PYTHON name the programs.
 set -eu
 model=$1
 shot=${2:-.github/serve.png}
@@ -22,6 +22,6 @@ done
 url=http://$("${PYTHON:-python3}" -c 'import json, sys; print(json.loads(sys.stdin.readline())["http"])' <"$work/started")/
 
 # What the charts show.
-"$work/onnxrl" bench serve --against "$url" --concurrency 4 --rounds 1 --round 120s --json >"$work/load" &
+"$work/onnxrl" bench serve --url "$url" --transports http-binary --concurrency 2 --rounds 1 --round 120s --json >"$work/load" &
 load=$!
 "${PYTHON:-python3}" "$root/cmd/peers/serve_page.py" "${CHROMIUM:-chromium}" "$url" "$shot"
