@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"onnxrl/agents"
+	"onnxrl/agents/train"
+	"onnxrl/cmd/internal/experiment"
+	"onnxrl/cmd/internal/publish"
+	"onnxrl/envs"
+	"onnxrl/export/bake"
+	"onnxrl/models"
+	"onnxrl/models/artifact"
+	"onnxrl/models/checkpoint"
+	"onnxrl/models/encoder/kinds"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/rng"
+)
+
+// exportBlock is the number of observations that are recorded and proved at a time.
+const exportBlock = 1024
+
+// exportSource is an opened target.
+type exportSource struct {
+	name, from string
+	model      *onnx.Model
+	choices    []bake.Choice
+	// version is the model's in a store, nil for a file.
+	version *artifact.Version
+	engine  engine.Compiler
+	// recording is nil where there is no environment.
+	recording *publish.Recording
+	// trained is what the model is compared with; shown says that its inputs are as the environment shows them and not as the model takes them.
+	trained struct {
+		net    *models.Network
+		params *models.Params
+		shown  bool
+	}
+	closers []io.Closer
+}
+
+// Close frees everything, the last opened first.
+func (s *exportSource) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(s.closers) {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// openExport finds out what a target is and opens it. After an error nothing remains open.
+func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ *exportSource, err error) {
+	s := &exportSource{from: target}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.engine, err = a.compiler(ctx); err != nil {
+		return nil, err
+	}
+	config := f.config
+	run, err := s.find(target, f)
+	if err != nil {
+		return nil, err
+	}
+	if config == "" && run != "" && isFile(filepath.Join(run, configFile)) {
+		config = filepath.Join(run, configFile)
+	}
+	if f.name != "" {
+		s.name = f.name
+	}
+	if err := artifact.CheckName(s.name); err != nil {
+		return nil, fmt.Errorf("give --name: %w", err)
+	}
+	var opened experimentOf
+	if config != "" {
+		if opened, err = s.environment(ctx, config, f); err != nil {
+			return nil, fmt.Errorf("%s: %w", config, err)
+		}
+	}
+	if s.choices, err = choicesOfModel(s.model, s.recording); err != nil {
+		return nil, err
+	}
+	if opened.factory != nil && f.config == "" {
+		if err := a.checkpointed(ctx, s, run, opened); err != nil {
+			return nil, err
+		}
+	}
+	if s.trained.net == nil {
+		return s, s.own()
+	}
+	return s, nil
+}
+
+// find reads the model and returns the run directory that it belongs to, empty where there is none.
+func (s *exportSource) find(target string, f *exportFlags) (run string, err error) {
+	switch {
+	case isDir(target):
+		path := filepath.Join(target, publish.BestFile)
+		if !isFile(path) {
+			return "", fmt.Errorf("the directory has no published policy (%s); a group of seeds has one in each of its seed-N", publish.BestFile)
+		}
+		return target, s.file(path, target)
+	case isFile(target):
+		run = filepath.Dir(target)
+		return run, s.file(target, run)
+	}
+	store, v, err := artifact.Find(target, f.store.path())
+	if err != nil {
+		if strings.HasSuffix(target, ".onnx") {
+			return "", errors.New("there is no such file")
+		}
+		return "", fmt.Errorf("it is no run directory and no file, and as an artefact: %w", err)
+	}
+	s.closers = append(s.closers, store)
+	s.name, s.from, s.version = v.Manifest.Name, v.String(), &v
+	s.model, err = v.Model()
+	return filepath.Dir(store.Dir()), err
+}
+
+// file reads a model and looks for it in the store of its run, where it has a manifest.
+func (s *exportSource) file(path, run string) (err error) {
+	s.from = path
+	if s.model, err = loadModel(path); err != nil {
+		return err
+	}
+	s.name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	if name, ok := s.model.Meta(bake.MetaPrefix + "name"); ok {
+		s.name = name
+	}
+	store, err := artifact.Open(filepath.Join(run, publish.StoreDir), artifact.Options{MustExist: true})
+	if errors.Is(err, artifact.ErrNoStore) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, store)
+	v, err := store.Resolve(s.name + ":" + publish.BestAlias)
+	if err != nil {
+		return nil // A file beside a store of others.
+	}
+	same, err := sameModel(s.model, v)
+	if same {
+		s.version, s.from = &v, path+" ("+v.String()+")"
+	}
+	return err
+}
+
+func sameModel(m *onnx.Model, v artifact.Version) (bool, error) {
+	other, err := v.Model()
+	if err != nil {
+		return false, err
+	}
+	x, err := onnx.Marshal(m)
+	if err != nil {
+		return false, err
+	}
+	y, err := onnx.Marshal(other)
+	return string(x) == string(y), err
+}
+
+// experimentOf is an opened configuration.
+type experimentOf struct {
+	cfg     experiment.Config
+	factory envs.Factory
+	maker   agents.Maker
+}
+
+// environment opens the one that observations are recorded in.
+func (s *exportSource) environment(ctx context.Context, config string, f *exportFlags) (o experimentOf, err error) {
+	if _, err = loadExperiment(config, nil, &o.cfg); err != nil {
+		return o, err
+	}
+	if o.cfg, o.factory, o.maker, err = experiment.Open(ctx, o.cfg); err != nil {
+		return o, err
+	}
+	s.closers = append(s.closers, o.factory)
+	s.recording, err = publish.NewRecording(ctx, o.factory, s.model, s.engine, f.seed, max(8, min(exportBlock, f.rows)))
+	if err == nil {
+		s.closers = append(s.closers, s.recording)
+	}
+	return o, err
+}
+
+// checkpointed makes the best policy of the run's newest checkpoint the trained form, where baking it gives the model's graph again. A run that was stopped after a publication and before its next checkpoint has none.
+func (a *app) checkpointed(ctx context.Context, s *exportSource, run string, o experimentOf) error {
+	dir := filepath.Join(run, checkpointDir)
+	list, err := checkpoint.List(dir)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	c, err := checkpoint.Latest(dir)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	seed, ok := s.model.Meta(bake.MetaPrefix + "seed")
+	if n, err := strconv.ParseUint(seed, 10, 64); ok && err == nil {
+		o.cfg.Seed = n
+	}
+	tr, err := train.New(ctx, o.factory, o.maker, agents.Setup{Engine: s.engine, Encoders: kinds.All(), Key: rng.New(o.cfg.Seed)}, o.cfg.Train, train.Hooks{Log: a.log})
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, tr)
+	if err := c.Load(tr); err != nil {
+		return err
+	}
+	if err := tr.UseBest(ctx); err != nil {
+		return err
+	}
+	net, params := tr.Agent().Learner().Policy()
+	baked, err := bake.Agent(net, params.View, s.recording.Scalings()...)
+	if err != nil {
+		return err
+	}
+	same, err := sameGraph(baked, s.model)
+	if err != nil || !same || !slices.Equal(slices.Sorted(slices.Values(net.Inputs)), slices.Sorted(slices.Values(s.recording.Inputs()))) {
+		return err
+	}
+	s.trained.net, s.trained.params, s.trained.shown = net, params, true
+	return nil
+}
+
+// sameGraph compares two models but their metadata.
+func sameGraph(x, y *onnx.Model) (bool, error) {
+	var text [2][]byte
+	for i, m := range []*onnx.Model{x, y} {
+		m = m.ShallowClone()
+		m.MetadataProps = nil
+		var err error
+		if text[i], err = onnx.Marshal(m); err != nil {
+			return false, err
+		}
+	}
+	return string(text[0]) == string(text[1]), nil
+}
+
+// own makes the model with its parameters as inputs the trained form.
+func (s *exportSource) own() error {
+	net, values, err := models.FromModel(s.model, models.Options{})
+	if err != nil {
+		return err
+	}
+	params, err := models.NewParams(net, nil)
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, params)
+	s.trained.net, s.trained.params = net, params
+	return params.Load(values)
+}
+
+// files are the version's but model and golden values.
+func (s *exportSource) files() (list []artifact.NewFile, err error) {
+	for _, file := range s.version.Files {
+		if file.MediaType == artifact.ModelType || file.MediaType == artifact.GoldenType {
+			continue
+		}
+		r, err := s.version.Open(file.Title)
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(r)
+		if err = errors.Join(err, r.Close()); err != nil {
+			return nil, err
+		}
+		list = append(list, artifact.NewFile{Title: file.Title, MediaType: file.MediaType, Data: data})
+	}
+	return list, nil
+}
