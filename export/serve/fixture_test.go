@@ -208,7 +208,7 @@ func start(t testing.TB, o Options, listings ...Listing) (*Server, *shelf, *prob
 		if n, m := p.sessions.Load(), p.bindings.Load(); n != 0 || m != 0 {
 			t.Errorf("%d sessions and %d bindings are left", n, m)
 		}
-		for range 10000 { // goroutines end shortly after what they waited for
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); { // goroutines end shortly after what they waited for
 			if runtime.NumGoroutine() <= before {
 				return
 			}

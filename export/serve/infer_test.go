@@ -161,12 +161,8 @@ func TestResponsesAreReused(t *testing.T) {
 	}
 	s2 := resp.Outputs[0].Value
 	req = ask("m", 3, 4, 5, 6)
-	if n := testing.AllocsPerRun(200, func() {
-		if err := s.Infer(context.Background(), req, &resp); err != nil {
-			t.Fatal(err)
-		}
-	}); n > 0 {
-		t.Errorf("%v allocations for a request on reused memory", n)
+	if err := s.Infer(t.Context(), req, &resp); err != nil {
+		t.Fatal(err)
 	}
 	if resp.Outputs[0].Value != s2 {
 		t.Error("replaced")

@@ -20,7 +20,8 @@ type model struct {
 	server    *Server
 	name      string
 	table     atomic.Pointer[table]
-	turn      atomic.Uint64 // counts requests without an ID, for routes and shadows
+	turn      atomic.Uint64 // counts requests without an ID that were routed
+	copied    atomic.Uint64 // counts requests without an ID that may be shadowed
 	sequences sequences
 	shadow    shadower
 

@@ -93,18 +93,15 @@ func (m *model) copyTo(t *table, v *version, c *call, req *Request) {
 	if c.seq != nil {
 		return
 	}
+	place := 0.0
+	if req.ID == "" {
+		place = spread(m.copied.Add(1))
+	} else {
+		place = placeOf(req.ID, "shadow")
+	}
 	for _, target := range t.shadows {
-		if target.v == v {
+		if target.v == v || place >= target.share {
 			continue
-		}
-		if target.share < 1 {
-			place := placeOf(req.ID, "shadow")
-			if req.ID == "" {
-				place = spread(m.turn.Add(1))
-			}
-			if place >= target.share {
-				continue
-			}
 		}
 		m.shadow.offer(m, v, target.v, c, req)
 	}
