@@ -27,7 +27,7 @@ func (a *app) dataCommand() *cobra.Command {
 
 A configuration is the data section of an experiment, or a file that holds nothing else.`,
 	}
-	cmd.AddCommand(a.dataPrepareCommand(), a.dataInspectCommand(), a.dataLookaheadCommand(), a.dataWarmupCommand(), a.dataWindowsCommand())
+	cmd.AddCommand(a.dataPrepareCommand(), a.dataInspectCommand(), a.dataLookaheadCommand(), a.dataWarmupCommand(), a.dataWindowsCommand(), a.dataLiveCommand())
 	return cmd
 }
 

@@ -23,7 +23,7 @@ func (a *app) modelsVerifyCommand() *cobra.Command {
 		Use:   "verify [REF…]",
 		Short: "Compare every file with its digest and every golden output with what the model gives",
 		Long: `Compare every file of the versions, or of all versions of the store, with its digest, and run the models that were published
-with golden values. The exit status is 1 if anything differs.
+with golden values. Of market agents, lead the golden bars through features to actions again. The exit status is 1 if anything differs.
 
 ` + referenceHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,7 +45,9 @@ type verifiedDoc struct {
 	Golden int    `json:"golden_values"`
 	// Worst is null where nothing was compared, and where a value that is no floating-point number differs.
 	Worst *float64 `json:"golden_max_error"`
-	Error string   `json:"error"`
+	// Decisions is the number of those that golden bars led to.
+	Decisions int    `json:"golden_decisions"`
+	Error     string `json:"error"`
 }
 
 func (a *app) modelsVerify(ctx context.Context, store *storeFlag, refs []string, filesOnly bool) error {
@@ -80,11 +82,18 @@ func (a *app) modelsVerify(ctx context.Context, store *storeFlag, refs []string,
 		}
 		list = append(list, one...)
 	}
-	if err := a.printVerified(list); err != nil {
+	all := verifyBars(ctx, c, list)
+	if err := a.printVerified(all); err != nil {
 		return err
 	}
-	if n := failures(list); n > 0 {
-		return fmt.Errorf("%d of %s failed: %w", n, plural(len(list), "version"), errCheckFailed)
+	failed := 0
+	for _, v := range all {
+		if v.Err != nil {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %s failed: %w", failed, plural(len(all), "version"), errCheckFailed)
 	}
 	return nil
 }
@@ -99,11 +108,11 @@ func failures(list []artifact.Verified) int {
 	return n
 }
 
-func (a *app) printVerified(list []artifact.Verified) error {
+func (a *app) printVerified(list []verified) error {
 	if a.json {
 		docs := []verifiedDoc{}
 		for _, v := range list {
-			d := verifiedDoc{Digest: v.Version.Digest, OK: v.Err == nil, Files: v.Files, Bytes: v.Bytes, Golden: v.Golden}
+			d := verifiedDoc{Digest: v.Version.Digest, OK: v.Err == nil, Files: v.Files, Bytes: v.Bytes, Golden: v.Golden, Decisions: v.bars.Decisions}
 			if v.Golden > 0 && !math.IsInf(v.Worst, 0) {
 				d.Worst = &v.Worst
 			}
@@ -118,20 +127,23 @@ func (a *app) printVerified(list []artifact.Verified) error {
 		return a.printJSON(map[string]any{"versions": docs})
 	}
 	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "version\tfiles\tsize\tgolden values\tmax error\tresult")
+	fmt.Fprintln(w, "version\tfiles\tsize\tgolden values\tmax error\tfrom bars\tresult")
 	for _, v := range list {
 		name := artifact.Short(v.Version.Digest)
 		if v.Version.Manifest.Name != "" {
 			name = v.Version.String()
 		}
-		golden, worst, result := "-", "-", "ok"
+		golden, worst, bars, result := "-", "-", "-", "ok"
 		if v.Golden > 0 {
 			golden, worst = fmt.Sprint(v.Golden), fmt.Sprintf("%.2g", v.Worst)
+		}
+		if n := v.bars.Decisions; n > 0 {
+			bars = plural(n, "decision")
 		}
 		if v.Err != nil {
 			result = strings.ReplaceAll(v.Err.Error(), "\n", "; ")
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", dash(name), v.Files, byteCount(v.Bytes), golden, worst, result)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", dash(name), v.Files, byteCount(v.Bytes), golden, worst, bars, result)
 	}
 	return w.Flush()
 }
