@@ -71,7 +71,7 @@ func (f *registryFlags) open(cmd *cobra.Command, in io.Reader, s string) (*remot
 	default:
 		store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 		if err != nil {
-			return nil, "", fmt.Errorf("Docker's configuration: %w", err)
+			return nil, "", fmt.Errorf("read the configuration of docker: %w", err)
 		}
 		client.Credential = credentials.Credential(store)
 	}

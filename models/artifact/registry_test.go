@@ -515,29 +515,113 @@ func FuzzPull(f *testing.F) {
 	f.Add(text, config)
 	f.Add([]byte(`{"layers":[{"digest":"sha256:../x","size":-1}]}`), []byte(`{"schema":1}`))
 	f.Fuzz(func(t *testing.T, imageText, configText []byte) {
-		mem := memory.New()
+		// The fuzzer cannot guess the digest of the manifest.
+		var image ocispec.Manifest
+		if json.Unmarshal(imageText, &image) == nil && image.Config.MediaType == ConfigType {
+			image.Config.Digest, image.Config.Size = digest.FromBytes(configText), int64(len(configText))
+			if text, err := json.Marshal(image); err == nil {
+				imageText = text
+			}
+		}
 		root := content.NewDescriptorFromBytes(ocispec.MediaTypeImageManifest, imageText)
-		conf := content.NewDescriptorFromBytes(ConfigType, configText)
-		if err := errors.Join(mem.Push(t.Context(), root, bytes.NewReader(imageText)), mem.Push(t.Context(), conf, bytes.NewReader(configText))); err != nil {
-			return // the two are the same, or the manifest is none
+		source := texts{root.Digest: imageText, digest.FromBytes(configText): configText}
+		r, err := describeRemote(context.Background(), source, root, PullOptions{MaxBytes: 1 << 20})
+		if err != nil {
+			return
 		}
-		_, _ = describeRemote(t.Context(), mem, root, PullOptions{MaxBytes: 1 << 20})
-		// The manifest by itself, whose digest the fuzzer cannot guess.
-		if m, err := decodeManifest(configText); err == nil {
-			if CheckName(m.Name) != nil {
-				t.Errorf("name %q was accepted", m.Name)
-			}
-			if _, err := m.encode(); err != nil {
-				t.Errorf("what was read cannot be written: %v", err)
-			}
+		if CheckName(r.manifest.Name) != nil {
+			t.Errorf("name %q was accepted", r.manifest.Name)
 		}
-		if image, err := decodeImage(imageText); err == nil {
-			files, err := filesOf(image)
-			for _, f := range files {
-				if err == nil && !filepath.IsLocal(filepath.FromSlash(f.Title)) {
-					t.Errorf("title %q was accepted", f.Title)
-				}
+		if _, err := r.manifest.encode(); err != nil {
+			t.Errorf("what was read cannot be written: %v", err)
+		}
+		for _, f := range r.files {
+			if !filepath.IsLocal(filepath.FromSlash(f.Title)) || f.Size < 0 || f.Size > 1<<20 {
+				t.Errorf("file %q of %d bytes was accepted", f.Title, f.Size)
 			}
 		}
 	})
+}
+
+// texts are blobs in memory.
+type texts map[digest.Digest][]byte
+
+func (s texts) Fetch(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
+	b, ok := s[d.Digest]
+	if !ok {
+		return nil, errors.New("no such blob")
+	}
+	return io.NopCloser(bytes.NewReader(b)), nil
+}
+
+// A stranger has put versions into the layout whose digests are right and whose descriptions are hostile: they are named, nothing is written for them, and the others keep working.
+func TestHostileEntries(t *testing.T) {
+	edits := map[string]func(*ocispec.Manifest, map[string]any){
+		"file title": title("../../../escaped"),
+		"size -1":    func(i *ocispec.Manifest, _ map[string]any) { i.Layers[0].Size = -1 },
+		"artefact name": func(_ *ocispec.Manifest, m map[string]any) {
+			m["name"] = "../a"
+		},
+	}
+	for says, edit := range edits {
+		dir := t.TempDir()
+		s := open(t, filepath.Join(dir, "store"), Options{Disk: volatile{atomicfile.OS}})
+		good := publish(t, s, draft("good", 5))
+		h := hostile(t, edit)
+		there, err := oci.New(s.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := content.FetchAll(t.Context(), h.Store, h.root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var image ocispec.Manifest
+		if err := json.Unmarshal(text, &image); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range []ocispec.Descriptor{image.Config, h.root} {
+			b, err := content.FetchAll(t.Context(), h.Store, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := there.Push(t.Context(), d, bytes.NewReader(b)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := there.Tag(t.Context(), h.root, "a:latest"); err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.List()
+		if err == nil || !strings.Contains(err.Error(), says) || len(list) != 1 || list[0].Digest != good.Digest {
+			t.Errorf("%s: listed %v, %v", says, list, err)
+		}
+		for what, f := range map[string]func() error{
+			"resolve": func() error { _, err := s.Resolve("a"); return err },
+			"collect": func() error { _, err := s.Collect(t.Context(), CollectOptions{}); return err },
+			"push": func() error {
+				_, _, err := s.Push(t.Context(), h.root.Digest.String(), memory.New(), PushOptions{})
+				return err
+			},
+			"verify":  func() error { _, err := s.Verify(t.Context(), nil); return err },
+			"lineage": func() error { _, err := s.Lineage("a"); return err },
+		} {
+			if err := f(); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %s gives %v", says, what, err)
+			}
+		}
+		if _, err := good.Extract(t.Context(), filepath.Join(dir, "out")); err != nil {
+			t.Error(err)
+		}
+		if got, _ := os.ReadDir(dir); len(got) != 2 {
+			t.Errorf("%s: %v beside the store", says, got)
+		}
+		// Its alias can be taken away, which does not make it readable, and published over.
+		unalias(t, s, "a", Latest)
+		publish(t, s, draft("a", 1))
+		resolve(t, s, "a")
+	}
+	if len(edits) != 3 {
+		t.Errorf("%d cases", len(edits))
+	}
 }
