@@ -1,9 +1,11 @@
 package oip
 
 import (
+	"encoding/binary"
 	"math"
 	"math/big"
 	"math/bits"
+	"slices"
 	"strconv"
 )
 
@@ -48,7 +50,7 @@ func shortest(b uint32) (digits uint64, exp int) {
 		left++
 		k = (q*1262611 - 524031) >> 22 // floor(log10(¾·2^q))
 	}
-	h := q + (-k*1741647)>>19 + 1
+	h := (q + (-k*1741647)>>19 + 1) & 63 // 1 to 4; the mask tells the compiler that a shift is one instruction
 	g := powers[-k-minPower]
 	lower, value, upper := scale(g, left<<h), scale(g, 4*c<<h), scale(g, right<<h)
 	if !even {
@@ -59,25 +61,25 @@ func shortest(b uint32) (digits uint64, exp int) {
 	if s >= 10 {
 		// One digit less, if exactly one of the neighbours lies within.
 		t := s / 10
-		down, up := lower <= 40*t, 40*t+40 <= upper
+		down, up := one(lower <= 40*t), one(40*t+40 <= upper)
 		if down != up {
-			if up {
-				t++
-			}
-			return t, k + 1
+			return t + up, k + 1
 		}
 	}
-	down, up := lower <= 4*s, 4*s+4 <= upper
-	if down != up {
-		if up {
-			s++
-		}
-		return s, k
+	down, up := one(lower <= 4*s), one(4*s+4 <= upper)
+	if down == up {
+		up = one(value+s&1 > 4*s+2) // the nearer one, and of two the even one
 	}
-	if middle := 4*s + 2; value > middle || value == middle && s&1 != 0 {
-		s++
+	return s + up, k
+}
+
+// one is 1 for true: the outcomes are not predictable, so they are not branched on.
+func one(b bool) uint64 {
+	var v uint64
+	if b {
+		v = 1
 	}
-	return s, k
+	return v
 }
 
 // scale is floor(g·c / 2^64), the last bit set when anything but the next bit is left over: rounding to odd keeps every comparison right.
@@ -89,73 +91,103 @@ func scale(g, c uint64) uint64 {
 	return hi
 }
 
+// room is what putFloat32 needs: the longest text has 22 bytes, and digits are copied 16 bytes at a time.
+const room = 40
+
 // AppendFloat32 appends a finite number in the notation of encoding/json: without exponent from 1e-6 up to 1e21.
 func AppendFloat32(dst []byte, f float32) []byte {
+	n := len(dst)
+	dst = slices.Grow(dst, room)
+	return dst[:n+putFloat32((*[room]byte)(dst[n:n+room]), f)]
+}
+
+// putFloat32 writes a finite number and returns its length; what lies behind it is overwritten.
+func putFloat32(dst *[room]byte, f float32) int {
 	b := math.Float32bits(f)
-	if b>>31 != 0 {
-		dst = append(dst, '-')
-		b &= 1<<31 - 1
-	}
+	dst[0] = '-'
+	at := int(b >> 31)
+	b &= 1<<31 - 1
 	if b == 0 {
-		return append(dst, '0')
+		dst[at] = '0'
+		return at + 1
 	}
-	m, exp := shortest(b)
-	for m >= 10 {
-		if m%10 != 0 {
-			break
-		}
+	m64, exp := shortest(b)
+	m := uint32(m64) // at most nine digits
+	for m%10 == 0 {
 		m /= 10
 		exp++
 	}
-	var buf [20]byte
-	i := len(buf)
-	for m >= 100 {
-		q := m / 100
-		r := m - q*100
-		i -= 2
-		buf[i], buf[i+1] = pairs[2*r], pairs[2*r+1]
-		m = q
-	}
-	if m >= 10 {
-		i -= 2
-		buf[i], buf[i+1] = pairs[2*m], pairs[2*m+1]
-	} else {
-		i--
-		buf[i] = byte('0' + m)
-	}
-	digits := buf[i:]
-	n := len(digits)
-	switch point := n + exp; { // 0.digits · 10^point
-	case point > 21 || point < -5:
-		dst = append(dst, digits[0])
+	n := digits(m)
+	var all [10 + 16]byte
+	putTen(&all, m)
+	text := (*[16]byte)(all[10-n:])
+	switch point := n + exp; { // 0.text · 10^point
+	case point > 0 && exp < 0:
+		*(*[16]byte)(dst[at:]) = *text
+		*(*[16]byte)(dst[at+point+1:]) = *(*[16]byte)(all[10-n+point:])
+		dst[at+point] = '.'
+		return at + n + 1
+	case point <= 0 && point >= -5:
+		*(*[8]byte)(dst[at:]) = [8]byte([]byte("0.000000"))
+		at += 2 - point
+		*(*[16]byte)(dst[at:]) = *text
+		return at + n
+	case point > 0 && point <= 21:
+		*(*[16]byte)(dst[at:]) = *text
+		at += n
+		return at + copy(dst[at:], "000000000000000000000"[:exp])
+	default:
+		*(*[16]byte)(dst[at+1:]) = *text
+		dst[at] = text[0]
 		if n > 1 {
-			dst = append(dst, '.')
-			dst = append(dst, digits[1:]...)
+			dst[at+1] = '.'
+			at += n
 		}
-		dst = append(dst, 'e')
+		dst[at+1], dst[at+2] = 'e', '+'
 		e := point - 1
 		if e < 0 {
-			dst = append(dst, '-')
+			dst[at+2] = '-'
 			e = -e
-		} else {
-			dst = append(dst, '+')
 		}
-		return strconv.AppendInt(dst, int64(e), 10)
-	case point <= 0:
-		dst = append(dst, "0.000000"[:2-point]...)
-		return append(dst, digits...)
-	case exp >= 0:
-		dst = append(dst, digits...)
-		return append(dst, "000000000000000000000"[:exp]...)
-	default:
-		dst = append(dst, digits[:point]...)
-		dst = append(dst, '.')
-		return append(dst, digits[point:]...)
+		at += 3
+		if e >= 10 {
+			dst[at] = byte('0' + e/10)
+			at++
+		}
+		dst[at] = byte('0' + e%10)
+		return at + 1
 	}
 }
 
-// pairs are the two-digit numbers.
-const pairs = "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899"
+// digits counts the digits of a number of at least 1.
+func digits(m uint32) int {
+	n := bits.Len32(m) * 1233 >> 12 // log10, rounded down, of the power of two above
+	if m >= tens[n] {
+		n++
+	}
+	return n
+}
+
+var tens = [...]uint32{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}
+
+// putTen writes m with ten digits. There is no branch in it: the number of digits is not predictable.
+func putTen(dst *[26]byte, m uint32) {
+	high, low := m/10000, m%10000
+	top, mid := high/10000, high%10000
+	binary.LittleEndian.PutUint16(dst[0:], pairs[top&127])
+	binary.LittleEndian.PutUint16(dst[2:], pairs[mid/100&127])
+	binary.LittleEndian.PutUint16(dst[4:], pairs[mid%100&127])
+	binary.LittleEndian.PutUint16(dst[6:], pairs[low/100&127])
+	binary.LittleEndian.PutUint16(dst[8:], pairs[low%100&127])
+}
+
+// pairs are the two-digit numbers as text; 128 entries, so that masking an index spares its check.
+var pairs = func() (p [128]uint16) {
+	for i := range uint16(100) {
+		p[i] = '0' + i/10 | ('0'+i%10)<<8
+	}
+	return p
+}()
 
 // AppendFloat64 appends a finite number in the notation of encoding/json.
 func AppendFloat64(dst []byte, f float64) []byte {

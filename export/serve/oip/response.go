@@ -2,6 +2,7 @@ package oip
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -82,7 +83,7 @@ func appendTensor(dst []byte, t serve.Tensor, binary bool) ([]byte, error) {
 func appendData(dst []byte, t *tensor.Tensor) ([]byte, error) {
 	switch t.DType() {
 	case tensor.Float32:
-		return join(dst, t.Float32s(), appendFinite32)
+		return appendFloats(dst, t.Float32s())
 	case tensor.Float64:
 		return join(dst, t.Float64s(), func(dst []byte, v float64) ([]byte, error) {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -129,6 +130,27 @@ func appendInt[T int8 | int16 | int32 | int64](dst []byte, v T) ([]byte, error) 
 
 func appendUint[T uint8 | uint16 | uint32 | uint64](dst []byte, v T) ([]byte, error) {
 	return strconv.AppendUint(dst, uint64(v), 10), nil
+}
+
+// appendFloats is join for what nearly all tensors hold.
+func appendFloats(dst []byte, values []float32) ([]byte, error) {
+	for i, v := range values {
+		if math.Float32bits(v)&0x7f800000 == 0x7f800000 {
+			return dst, bad("element %d is %w", i, notJSON(float64(v)))
+		}
+		n := len(dst)
+		if cap(dst)-n < room+1 {
+			dst = slices.Grow(dst, room+1)
+		}
+		buf := dst[n : n+room+1]
+		k := putFloat32((*[room]byte)(buf), v)
+		buf[k] = ','
+		dst = dst[:n+k+1]
+	}
+	if len(values) > 0 {
+		dst = dst[:len(dst)-1]
+	}
+	return dst, nil
 }
 
 func appendFinite32(dst []byte, v float32) ([]byte, error) {
