@@ -5,6 +5,23 @@
 // [Prove] runs the trained form (parameters as inputs, as the training program sees them) and the baked form on recorded inputs ([Pair]) at several batch sizes; nothing is published without it. Numbers agree within [Tolerance]; what a policy chooses ([Choice]) is the same wherever
 // it is decided by more than [Margin], and how often it is not is reported. [Write] proves, and writes the file atomically, with the weights in a second file where protobuf's 2 GiB do not suffice.
 //
+// # Tolerance
+//
+// Engines fold and fuse constant weights, which changes the rounding but not the function. Over the models that package fit is tested with, and a market agent on 10,240 recorded observations, the largest |Δ| / (1 + |y|) was below 1e-6, so one tolerance, 1e-5, serves all.
+//
+// # Memory
+//
+// A model may remember: [Stack] puts a stack of frames inside. Every state is an input and an output, listed with its initial value under [MetaState]; [StatesOf] reads the list. A server keeps states apart by sequence.
+//
+// # Lower precision
+//
+// [Float16] and [Int8] keep weights in fewer bits, and [Losses] measures what that costs. Measured with ONNX Runtime 1.27 on one core at batch 1: float16 halves the file and leaves the time as it is; int8 makes the file of a 4×1024 network a quarter and its run 3.6 times as fast, and that of a 2×64 network 3.7 times as slow, because
+// its 24 further nodes cost more than the products do.
+//
+// # Sampling
+//
+// [Sample] adds an output with a drawn action and an input with the noise that it is drawn with. Published models have neither: an input that most callers leave out is one that many servers ask for all the same.
+//
 // # How to add another kind of model
 //
 // Make its baked form with models.Network.Bake or models.Reweigh, rewrite that as serving needs it, and pass both forms to Write.

@@ -30,6 +30,8 @@
 //
 // An agent that takes more than window, position, cash and mask, or whose market was not prepared by package prepared, has no golden bars.
 //
+// A run proves each publication on 256 rows; 10,000 of them, as "onnxrl export" proves a model on with a [Recording], take the demo's network 8 s of one core's time.
+//
 // # Reading one back
 //
 // [OpenActor] joins a file to an environment again, unscaled where the model scales.
