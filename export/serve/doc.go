@@ -15,7 +15,7 @@
 // # Life of a request
 //
 // [Server.Infer] resolves model and version, checks names, types and shapes, and takes a free instance at once when nobody waits. Otherwise it queues: when an instance becomes free it takes the oldest request and as many of those behind it as have the same shapes, up to the largest batch, and
-// runs them as one. Rows are split back in order. A full queue answers [Overloaded] at once; a request whose context ends while it waits is taken out; one whose context ends while it runs is answered immediately, and the run is stopped, where the engine can, as soon as nobody waits for it.
+// runs them as one. Rows are split back in order. A full queue answers [Overloaded] at once; a request whose context ends while it waits is taken out; one whose context ends while it runs is answered immediately, and the run is stopped, where the engine can, as soon as nobody waits for it. Runs that are known to take less than a fifth of a millisecond, of graphs without loops, are not watched: watching costs more than the run.
 //
 // # Sequences
 //

@@ -172,7 +172,11 @@ func (i *instance) execute(batch []*call) error {
 		return err
 	}
 	gathered := clock.Now()
-	ctx, stop := flightOf(batch)
+	var ctx context.Context
+	var stop context.CancelFunc
+	if !bound || !i.v.brief(rows) {
+		ctx, stop = flightOf(batch)
+	}
 	if bound && ctx == nil {
 		err = w.binding.Run()
 	} else {
@@ -188,6 +192,7 @@ func (i *instance) execute(batch []*call) error {
 		return fail(Internal, "%w", err)
 	}
 	ran := clock.Now()
+	i.v.took(ran.Sub(gathered), rows)
 	if err := i.check(out, rows); err != nil {
 		return err
 	}

@@ -337,7 +337,7 @@ func (m *model) install(old, next *table, why string) {
 	for _, v := range retired {
 		v.retire()
 	}
-	m.shadow.follow(m, next)
+	m.shadow.follow(next)
 }
 
 // unload stops serving the model.

@@ -72,10 +72,10 @@ func (v *version) do(c *call) error {
 	return v.await(c)
 }
 
-// fly runs the batch of an instance that holds c alone: here, where the caller cannot leave, and on the instance's goroutine where it can.
+// fly runs the batch of an instance that holds c alone: here, where the caller cannot leave or would not be kept long, and otherwise on the instance's goroutine.
 func (v *version) fly(i *instance, c *call) error {
 	v.refs.Add(1)
-	if c.ctx.Done() != nil {
+	if c.ctx.Done() != nil && !v.brief(c.rows) {
 		i.work <- struct{}{}
 		return v.wait(c)
 	}

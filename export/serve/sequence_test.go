@@ -115,6 +115,7 @@ func TestStepsOfSequencesShareRuns(t *testing.T) {
 
 func TestStepsThatFailLeaveTheState(t *testing.T) {
 	s, _, p := start(t, Options{}, one("c", Config{}, counter(1)))
+	s.unbounded("c")
 	var resp Response
 	infer := func(id string, start bool) error {
 		return s.Infer(t.Context(), step("c", id, 1, start, false), &resp)

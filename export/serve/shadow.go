@@ -16,16 +16,15 @@ const maxShadowJobs = 64
 type shadower struct {
 	mu   sync.Mutex
 	jobs chan shadowJob
-	done chan struct{}
 }
 
 // shadowJob is an answered request. It holds a reference to the version that is to answer it as well.
 type shadowJob struct {
-	on, by *version
-	in     []Tensor
-	out    []Tensor
-	infer  time.Duration
-	into   *comparison
+	on    *version
+	in    []Tensor
+	out   []Tensor
+	infer time.Duration
+	into  *comparison
 }
 
 // comparison is [Comparison] while it grows.
@@ -60,29 +59,21 @@ func (s *counters) against(version string) *comparison {
 	return c
 }
 
-// follow starts or stops the goroutine as the table has shadows or not.
-func (s *shadower) follow(m *model, t *table) {
+// follow starts or stops the goroutine as the table has shadows or not. What has been copied is still run; it holds its version.
+func (s *shadower) follow(t *table) {
 	s.mu.Lock()
-	jobs, done := s.jobs, s.done
-	want := len(t.shadows) > 0
-	if want == (jobs != nil) {
-		s.mu.Unlock()
-		return
+	defer s.mu.Unlock()
+	switch want := len(t.shadows) > 0; {
+	case want && s.jobs == nil:
+		s.jobs = make(chan shadowJob, maxShadowJobs)
+		go runAll(s.jobs)
+	case !want && s.jobs != nil:
+		close(s.jobs)
+		s.jobs = nil
 	}
-	if want {
-		s.jobs, s.done = make(chan shadowJob, maxShadowJobs), make(chan struct{})
-		go run(s.jobs, s.done)
-		s.mu.Unlock()
-		return
-	}
-	s.jobs, s.done = nil, nil
-	s.mu.Unlock()
-	close(jobs)
-	<-done
 }
 
-func run(jobs <-chan shadowJob, done chan<- struct{}) {
-	defer close(done)
+func runAll(jobs <-chan shadowJob) {
 	for j := range jobs {
 		j.run()
 	}
@@ -103,11 +94,11 @@ func (m *model) copyTo(t *table, v *version, c *call, req *Request) {
 		if target.v == v || place >= target.share {
 			continue
 		}
-		m.shadow.offer(m, v, target.v, c, req)
+		m.shadow.offer(v, target.v, c, req)
 	}
 }
 
-func (s *shadower) offer(m *model, by, on *version, c *call, req *Request) {
+func (s *shadower) offer(by, on *version, c *call, req *Request) {
 	into := by.stats.against(on.name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +109,7 @@ func (s *shadower) offer(m *model, by, on *version, c *call, req *Request) {
 		into.count(&into.c.Dropped)
 		return
 	}
-	j := shadowJob{on: on, by: by, into: into, infer: c.timing.Infer}
+	j := shadowJob{on: on, into: into, infer: c.timing.Infer}
 	for _, t := range req.Inputs {
 		j.in = append(j.in, Tensor{t.Name, t.Value.Clone()})
 	}

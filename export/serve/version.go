@@ -8,8 +8,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/onnx"
 )
 
 // version is a compiled version of a model. It is closed when its last reference is released: the table of versions holds one, and so does each request, run, sequence and shadow job.
@@ -28,6 +30,10 @@ type version struct {
 	info      map[string]string
 
 	refs atomic.Int64
+
+	// bounded says that no run can take forever: nothing in the graph repeats until the data says so. perRow is the moving average of what a row takes, in nanoseconds, 0 before the first run.
+	bounded bool
+	perRow  atomic.Int64
 
 	// callers are bound to the version and let go of it when it is retired.
 	callersMu sync.Mutex
@@ -50,6 +56,7 @@ func (m *model) load(ctx context.Context, c Candidate, config Config, stamp stri
 	for _, e := range content.Model.GetMetadataProps() {
 		v.info[e.GetKey()] = e.GetValue()
 	}
+	v.bounded = !repeats(content.Model)
 	content.Model = nil // the engine has what it needs
 	m.server.alive.Add(1)
 	v.stats = m.counters(c.Name)
@@ -84,6 +91,42 @@ func (v *version) compile(ctx context.Context) error {
 		return err
 	}
 	return v.warm()
+}
+
+// briefRun is what a caller that could leave puts up with: below it, watching the run would take longer than what it saves.
+const briefRun = 200 * time.Microsecond
+
+// brief reports whether a run of so many rows is over before it is worth stopping.
+func (v *version) brief(rows int) bool {
+	each := v.perRow.Load()
+	return v.bounded && each > 0 && each < int64(briefRun)/int64(rows)
+}
+
+// took adds a run to the average.
+func (v *version) took(infer time.Duration, rows int) {
+	each := max(int64(infer)/int64(rows), 1)
+	if old := v.perRow.Load(); old > 0 {
+		each = (7*old + each + 7) / 8
+	}
+	v.perRow.Store(each) // of two at once one may be lost
+}
+
+// repeats reports whether a model has loops, whose length only the data knows.
+func repeats(m *onnx.Model) bool {
+	found := false
+	look := func(nodes []*onnx.Node) {
+		for _, n := range nodes {
+			found = found || n.GetOpType() == "Loop" || n.GetOpType() == "Scan"
+		}
+	}
+	err := m.EachGraph(func(g *onnx.Graph) error {
+		look(g.GetNode())
+		return nil
+	})
+	for _, f := range m.GetFunctions() {
+		look(f.GetNode())
+	}
+	return found || err != nil
 }
 
 // warm binds the buffers of a single row, so that the first request does not.
