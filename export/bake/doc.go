@@ -7,7 +7,7 @@
 //
 // # Tolerance
 //
-// Engines fold and fuse constant weights, which changes the rounding but not the function. Over the models that package fit is tested with, and a market agent on 10,240 recorded observations, the largest |Δ| / (1 + |y|) was below 1e-6, so one tolerance, 1e-5, serves all.
+// Engines fold and fuse constant weights, which changes the rounding but not the function. The largest |Δ| / (1 + |y|) was 5.5e-7 for a market agent on 10,240 recorded observations and 1.5e-6 for a 4×1024 network, and the models that package fit is tested with pass too, so one tolerance, 1e-5, serves all.
 //
 // # Memory
 //
