@@ -130,6 +130,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 	defer func() { err = errors.Join(err, n.close()) }()
 	if err := s.Poll(ctx); err != nil {
 		if !c.Watch {
+			stopping.Store(true)
 			return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 		}
 		// What is watched may be repaired.

@@ -94,7 +94,7 @@ func (l *lab) json(ctx context.Context, r *Report) error {
 	if err != nil {
 		return errors.Join(err, doneA())
 	}
-	d, err := l.versus(a, doneA, b, doneB, perSec)
+	d, err := l.versus(a, doneA, b, doneB)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func RunRemote(ctx context.Context, o Remote) (*Report, error) {
 				}
 				continue
 			}
-			d, err := l.duel(a, b, perSec)
+			d, err := l.duel(a, b)
 			if err = errors.Join(err, done(), undo()); err != nil {
 				return nil, err
 			}

@@ -44,13 +44,14 @@ func (r *Report) Print(w io.Writer) error {
 // side is one of the two loads of a row.
 type side func() (*Load, error)
 
-// duel lets two loads take turns; who begins changes from round to round. The ratios are those of figure(a) to figure(b).
+// duel is the outcome of two loads that took turns: all of a and b, and each round by itself.
 type duel struct {
 	a, b   *Load
-	ratios []float64
+	rounds [][2]Load
 }
 
-func (l *lab) duel(a, b side, figure func(*Load) float64) (*duel, error) {
+// duel lets two loads take turns; who begins changes from round to round.
+func (l *lab) duel(a, b side) (*duel, error) {
 	d := &duel{}
 	for r := range l.Rounds {
 		var x, y *Load
@@ -67,7 +68,7 @@ func (l *lab) duel(a, b side, figure func(*Load) float64) (*duel, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.ratios = append(d.ratios, figure(x)/figure(y))
+		d.rounds = append(d.rounds, [2]Load{*x, *y})
 		d.a, d.b = d.a.join(x), d.b.join(y)
 	}
 	return d, nil
@@ -77,9 +78,13 @@ func p50(l *Load) float64    { return l.P50 }
 func p99(l *Load) float64    { return l.P99 }
 func perSec(l *Load) float64 { return l.PerSec }
 
-// row is a duel with its target.
+// row is a duel with its target; the ratio is the median of the rounds'.
 func (d *duel) row(name, measures, against, unit string, figure func(*Load) float64, t corebench.Target) corebench.Row {
-	s := summarize(d.ratios)
+	ratios := make([]float64, len(d.rounds))
+	for i := range d.rounds {
+		ratios[i] = figure(&d.rounds[i][0]) / figure(&d.rounds[i][1])
+	}
+	s := summarize(ratios)
 	row := corebench.Row{
 		Name: name, Measures: measures, Value: figure(d.a), Against: against, Reference: figure(d.b), Unit: unit, Ratio: s.P50, Target: &t, Ratios: s,
 		Samples: summarize(d.a.ns), ReferenceSamples: summarize(d.b.ns),

@@ -84,7 +84,7 @@ func (l *lab) swap(ctx context.Context, r *Report) error {
 		return err
 	}
 	before := s.version
-	d, err := l.versus(func() (*Load, error) { return s.during(ctx, l.SwapEvery, a) }, done, a, func() error { return nil }, p99)
+	d, err := l.versus(func() (*Load, error) { return s.during(ctx, l.SwapEvery, a) }, done, a, func() error { return nil })
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (l *lab) neighbour(ctx context.Context, r *Report) error {
 		load, err := a()
 		return load, errors.Join(err, stop())
 	}
-	d, err := l.versus(beside, done, a, func() error { return nil }, p99)
+	d, err := l.versus(beside, done, a, func() error { return nil })
 	if err != nil {
 		return err
 	}
