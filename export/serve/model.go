@@ -167,6 +167,11 @@ func (m *model) reconcile(ctx context.Context, l Listing, again bool) error {
 		m.discard(old, loaded)
 		return at(ctx.Err(), m.name, "")
 	}
+	if len(loaded) == 0 && len(errs) > 0 {
+		for _, v := range old.versions {
+			loaded[v.name], kept[v.name] = v, "nothing that is listed could be loaded, what was loaded before serves: "+errs[0].Error()
+		}
+	}
 	for _, c := range l.Versions {
 		if v := loaded[c.Name]; v != nil {
 			next.versions = append(next.versions, v)
