@@ -244,6 +244,56 @@ func TestExportSequences(t *testing.T) {
 	}
 }
 
+// TestExportOptimized writes what ONNX Runtime makes of a graph; TestExportRefuses has the engine that writes none.
+func TestExportOptimized(t *testing.T) {
+	path := undecided(t)
+	for _, e := range testEngines() {
+		if e == portable.Name {
+			continue
+		}
+		out := filepath.Join(t.TempDir(), "optimized.onnx")
+		r := exported(t, path, "--engine", e, "--out", filepath.Join(t.TempDir(), "x.onnx"), "--rows", "16", "--optimized", out)
+		m, err := onnx.Load(out)
+		if err != nil || len(r.Models) != 3 || r.Models[2].Name != "optimised" || r.Models[2].Nodes != len(m.Graph.Node) || r.Models[2].Micros != nil {
+			t.Errorf("%s: %+v, %v", e, r.Models, err)
+		}
+	}
+}
+
+// TestExportTies exports a policy that cannot decide, with and without leave.
+func TestExportTies(t *testing.T) {
+	path, out := undecided(t), filepath.Join(t.TempDir(), "x.onnx")
+	r := onnxrl(t, "export", path, "--out", out, "--rows", "50")
+	if _, err := os.Stat(out); r.code == 0 || err == nil || !strings.Contains(r.err, "--allow-ties accepts them") || !strings.Contains(r.err, "1 %") {
+		t.Errorf("status %d, %q, %v", r.code, r.err, err)
+	}
+	// 4 batches of 1 and of 7 rows, and one of all.
+	if p := exported(t, path, "--out", out, "--rows", "50").Parity; p.Ties != 4+28+50 || p.Choices != p.Ties {
+		t.Errorf("%+v", p)
+	}
+}
+
+// undecided writes a policy that gives both of its actions the same score.
+func undecided(t *testing.T) string {
+	t.Helper()
+	b := onnx.NewBuilder("undecided", 17)
+	row := onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), onnx.Known(2)}}
+	scores := b.Rename(b.Op("Mul", []onnx.Value{b.Input("x", row), b.Float(0)}), "log_probs")
+	action := b.Op("ArgMax", []onnx.Value{scores}, onnx.AttrInt("axis", 1), onnx.AttrInt("keepdims", 0))
+	b.Output(b.Rename(action, "action"), onnx.TensorType{DType: tensor.Int64, Ranked: true, Dims: row.Dims[:1]})
+	b.Output(scores, row)
+	m, err := b.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.SetMeta("onnxrl.heads", "2")
+	path := filepath.Join(t.TempDir(), "undecided.onnx")
+	if err := onnx.Save(path, m, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func TestExportRefuses(t *testing.T) {
 	dir := trained(t, tinyMarket)
 	best := filepath.Join(dir, "best.onnx")
