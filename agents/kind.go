@@ -18,6 +18,8 @@ type Setup struct {
 	// Spec describes one environment, Envs is the number of rows of the batch it learns from.
 	Spec envs.Spec
 	Envs int
+	// TotalEnvSteps is the length of the run over all environments, for schedules that are relative to it; 0 when it is not known, and such schedules then hold their first value.
+	TotalEnvSteps int64
 	// Engine compiles the graphs; Threads is how many cores the agent may keep busy.
 	Engine  engine.Compiler
 	Threads int
@@ -27,6 +29,8 @@ type Setup struct {
 	Init func(values map[string]*tensor.Tensor) error
 	// Key is where initial parameters and all of the learner's randomness descend from.
 	Key rng.Key
+	// Profile, unless nil, is told by the learner where the time of its steps goes.
+	Profile *Profile
 	// Log may be nil.
 	Log *slog.Logger
 }
