@@ -42,7 +42,7 @@ type Recorder interface {
 }
 
 // A policy network's data inputs are the fields of the observation, by name, and the mask where the environment has one; every one has a symbolic batch in front. The first output is the greedy action. A stochastic policy over
-// discrete actions also has the masked log-probabilities, and one with a critic the value. The network is complete: what is exported is this graph with its parameters baked in.
+// discrete actions also has the masked log-probabilities, a Gaussian one mean and log standard deviation, and one with a critic the value. The network is complete: what is exported is this graph with its parameters baked in.
 const (
 	// MaskInput is bool [batch, envs.MaskLen].
 	MaskInput = "mask"
@@ -52,6 +52,12 @@ const (
 	LogProbsOutput = "log_probs"
 	// ValueOutput is float32 [batch].
 	ValueOutput = "value"
+	// MeanOutput and LogStdOutput are float32 [batch, actions], the parameters of a Gaussian policy before squashing and rescaling.
+	MeanOutput   = "action_mean"
+	LogStdOutput = "action_log_std"
+	// StatePrefix and NextStatePrefix precede the names of a recurrent policy's states, float32 [batch, …]: input state/x is 0 in the first step of an episode and afterwards what output next_state/x was.
+	StatePrefix     = "state/"
+	NextStatePrefix = "next_state/"
 )
 
 // Learner changes a policy. It is not safe for concurrent use.

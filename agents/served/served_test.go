@@ -15,6 +15,7 @@ import (
 	"onnxrl/envs/vector"
 	"onnxrl/models/head"
 	"onnxrl/models/layer"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/portable"
 	"onnxrl/runtime/rng"
@@ -103,7 +104,7 @@ func actor(t *testing.T, p *served.Policy, spec envs.Spec, o served.Options) *se
 // TestActs drives three actors through the same market: one batch on scaled windows, one on unscaled ones that the model scales itself, and one that observes step by step. All must decide alike, within the mask, and their values must be the network's.
 func TestActs(t *testing.T) {
 	src, raw := source(t)
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		path := filepath.Join(t.TempDir(), "policy.onnx")
 		m := policy(t, true)
 		m.SetMeta("onnxrl.seed", "7")
@@ -189,7 +190,7 @@ func TestActs(t *testing.T) {
 func TestRowsAreIndependent(t *testing.T) {
 	src, _ := source(t)
 	spec := portfolio(t, src).Spec()
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		many, err := served.New(t.Context(), policy(t, false), c, 4)
 		if err != nil {
 			t.Fatal(err)
@@ -234,7 +235,7 @@ func TestRowsAreIndependent(t *testing.T) {
 
 func TestActAllocatesNothing(t *testing.T) {
 	src, raw := source(t)
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		p, err := served.New(t.Context(), policy(t, true), c, 1)
 		if err != nil {
 			t.Fatal(err)

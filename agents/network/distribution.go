@@ -1,0 +1,64 @@
+package network
+
+import (
+	"onnxrl/agents"
+	"onnxrl/models/head"
+	"onnxrl/models/layer"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// Distribution is a policy's distribution over actions, in a graph. Actions are those of the decision: elements of the space for categorical heads, and for a Box what was drawn, [batch, Dims], before it is clipped to the bounds.
+type Distribution interface {
+	// LogProb appends the logarithms of the probabilities, or densities, of actions, [batch].
+	LogProb(actions onnx.Value) onnx.Value
+	// Entropy appends the entropies, [batch].
+	Entropy() onnx.Value
+	// Mode appends the most probable action, [batch, …], an element of the space.
+	Mode() onnx.Value
+	// Output makes the parameters of the distribution outputs of the graph, under the names of package agents.
+	Output()
+}
+
+// Categorical is a Distribution of one masked choice per head.
+type Categorical struct {
+	*head.Categorical
+	g *layer.Graph
+	f *Frame
+}
+
+var _ Distribution = (*Categorical)(nil)
+
+// NewCategorical appends the heads of a frame: one per asset where the features are per asset, which share a layer. init is that of the logits' weights.
+func NewCategorical(g *layer.Graph, f *Frame, z Features, mask onnx.Value, init layer.Init) *Categorical {
+	var logits onnx.Value
+	if f.Assets > 0 {
+		logits = head.AssetLogits(g, z.Own, init, f.Heads[0])
+	} else {
+		logits = head.Logits(g, z.Whole, init, f.Heads...)
+	}
+	return &Categorical{head.NewCategorical(g, logits, mask, f.Heads...), g, f}
+}
+
+// LogProb implements Distribution. Actions are int64 [batch] for Discrete, [batch, heads] for MultiDiscrete, and bool [batch, bits] for MultiBinary.
+func (c *Categorical) LogProb(actions onnx.Value) onnx.Value {
+	if c.f.Spec.Action.DType() == tensor.Bool {
+		actions = c.g.Op("Cast", []onnx.Value{actions}, onnx.AttrInt("to", int(tensor.Int64)))
+	}
+	return c.Categorical.LogProb(actions)
+}
+
+// Mode implements Distribution.
+func (c *Categorical) Mode() onnx.Value {
+	mode := c.Categorical.Mode()
+	switch {
+	case c.f.Discrete():
+		return c.g.Squeeze(mode, 1)
+	case c.f.Spec.Action.DType() == tensor.Bool:
+		return c.g.Op("Cast", []onnx.Value{mode}, onnx.AttrInt("to", int(tensor.Bool)))
+	}
+	return mode
+}
+
+// Output implements Distribution.
+func (c *Categorical) Output() { c.g.Output(agents.LogProbsOutput, c.LogProbs) }

@@ -1,0 +1,114 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+
+	"onnxrl/envs"
+	"onnxrl/runtime/tensor"
+)
+
+// The fields that may stand beside a window of assets.
+const (
+	PositionField = "position"
+	CashField     = "cash"
+)
+
+// Frame says how the observations and actions of an environment enter a network. Indices of fields are -1 where there is none. It is immutable.
+type Frame struct {
+	Spec envs.Spec
+	// Heads has the number of choices of each categorical head; nil for actions in a Box.
+	Heads []int
+	// Dims is the number of components of actions in a Box, 0 for others.
+	Dims int
+	// Series is the field [W,N,F] or [W,F]; Assets is N, or 0 for [W,F].
+	Series int
+	Assets int
+	// Position [N] and Cash [1] stand beside a window of assets; Flat are the fields that are flattened otherwise.
+	Position, Cash int
+	Flat           []int
+}
+
+// NewFrame finds out what the fields of an observation are, or says which does not fit to what.
+func NewFrame(spec envs.Spec) (*Frame, error) {
+	f := &Frame{Spec: spec, Series: -1, Position: -1, Cash: -1}
+	switch a := spec.Action.(type) {
+	case envs.Discrete:
+		f.Heads = []int{a.N}
+	case envs.MultiDiscrete:
+		f.Heads = a.N
+	case envs.MultiBinary:
+		f.Heads = slices.Repeat([]int{2}, a.N)
+	case envs.Box:
+		f.Dims = 1
+		for _, n := range a.Shape() {
+			f.Dims *= n
+		}
+	default:
+		return nil, fmt.Errorf("the actions of %s are %v, expected discrete, multi-discrete, multi-binary or box", spec.Name, spec.Action)
+	}
+	for i, field := range spec.Observation {
+		if rank := len(field.Space.Shape()); rank != 2 && rank != 3 || field.Space.DType() != tensor.Float32 {
+			continue
+		}
+		if f.Series >= 0 {
+			other := spec.Observation[f.Series]
+			return nil, fmt.Errorf("observations %q %v and %q %v of %s are both windows; one is expected", other.Name, other.Space.Shape(), field.Name, field.Space.Shape(), spec.Name)
+		}
+		f.Series = i
+		if shape := field.Space.Shape(); len(shape) == 3 {
+			f.Assets = shape[1]
+		}
+	}
+	if f.Assets > 0 {
+		return f, f.besideAssets()
+	}
+	for i := range spec.Observation {
+		if i != f.Series {
+			f.Flat = append(f.Flat, i)
+		}
+	}
+	return f, nil
+}
+
+// besideAssets checks the heads and finds position and cash.
+func (f *Frame) besideAssets() error {
+	w := f.Spec.Observation[f.Series]
+	perAsset := len(f.Heads) == f.Assets && !slices.ContainsFunc(f.Heads, func(k int) bool { return k != f.Heads[0] }) && !f.Discrete()
+	if !perAsset && f.Dims != f.Assets {
+		return fmt.Errorf("observation %q of %s is %v, a window of %d assets, and its actions are %v; expected one head for each asset, all of the same size, or one component for each", w.Name, f.Spec.Name, w.Space.Shape(), f.Assets, f.Spec.Action)
+	}
+	for i, field := range f.Spec.Observation {
+		shape := field.Space.Shape()
+		switch {
+		case i == f.Series:
+		case field.Name == PositionField && slices.Equal(shape, []int{f.Assets}):
+			f.Position = i
+		case field.Name == CashField && slices.Equal(shape, []int{1}):
+			f.Cash = i
+		default:
+			return fmt.Errorf("observation %q %v of %s does not fit beside %q %v; expected %s [%d] or %s [1]", field.Name, shape, f.Spec.Name, w.Name, w.Space.Shape(), PositionField, f.Assets, CashField)
+		}
+	}
+	return nil
+}
+
+// Discrete reports whether actions are of the space Discrete, which have no axis for their one head.
+func (f *Frame) Discrete() bool {
+	_, ok := f.Spec.Action.(envs.Discrete)
+	return ok
+}
+
+// Continuous reports whether actions lie in a Box.
+func (f *Frame) Continuous() bool { return f.Dims > 0 }
+
+// Window returns the window of the series field, or nil when the observation has none that lies in a table.
+func (f *Frame) Window() *envs.Window {
+	if f.Series < 0 {
+		return nil
+	}
+	return f.Spec.Observation[f.Series].Window
+}
+
+// MaskLen is the number of elements of a mask, and of log-probabilities, for one row; 0 for actions in a Box.
+func (f *Frame) MaskLen() int { return envs.MaskLen(f.Spec.Action) }

@@ -1,0 +1,183 @@
+package network
+
+import (
+	"fmt"
+
+	"onnxrl/agents"
+	"onnxrl/configs"
+	"onnxrl/envs"
+	"onnxrl/models/encoder"
+	"onnxrl/models/encoder/crossasset"
+	"onnxrl/models/encoder/timecnn"
+	"onnxrl/models/layer"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// Config is the part of an algorithm's configuration that describes a torso; algorithms inline it.
+type Config struct {
+	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations without a window have none unless one is named.
+	Encoder configs.Kinded `yaml:"encoder,omitempty"`
+	// CrossAsset mixes the assets of a window [W,N,F].
+	CrossAsset crossasset.Config `yaml:"cross_asset"`
+	// Hidden and Activation are the layers of observations that are not windows of assets.
+	Hidden     []int  `yaml:"hidden,flow"`
+	Activation string `yaml:"activation"`
+}
+
+// Validate reports the problems of the configuration's own fields.
+func (c Config) Validate() error {
+	var p configs.Problems
+	for _, width := range c.Hidden {
+		p.AtLeast("hidden", width, 1)
+	}
+	p.OneOf("activation", c.Activation, layer.Activations()...)
+	return p.Err()
+}
+
+// Torso appends the layers between inputs and heads. It is immutable.
+type Torso struct {
+	c       Config
+	f       *Frame
+	encoder encoder.Encoder
+	init    layer.Init
+}
+
+// NewTorso makes the torso of a configuration for a frame. init is that of the hidden layers' weights.
+func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso, error) {
+	t := &Torso{c: c, f: f, init: init}
+	var err error
+	switch {
+	case c.Encoder.Kind != "":
+		t.encoder, err = encoder.New(kinds, c.Encoder)
+	case f.Series >= 0:
+		t.encoder, err = timecnn.New(timecnn.Defaults())
+	}
+	return t, err
+}
+
+// Frame returns what the torso was made for.
+func (t *Torso) Frame() *Frame { return t.f }
+
+// Inputs are the values of an observation in a graph.
+type Inputs struct {
+	// Obs has an input for each field of the spec, in order.
+	Obs []onnx.Value
+	// Mask is bool [batch, MaskLen]; absent unless the environment has one.
+	Mask onnx.Value
+}
+
+// Inputs declares the inputs of an observation, [batch, …] each in the field's own element type. Their names are prefix and the field's name, or agents.MaskInput.
+func (t *Torso) Inputs(g *layer.Graph, prefix string) Inputs {
+	var in Inputs
+	for _, field := range t.f.Spec.Observation {
+		in.Obs = append(in.Obs, g.Batched(prefix+field.Name, field.Space.DType(), field.Space.Shape()...))
+	}
+	if t.f.Spec.Masked {
+		in.Mask = g.Batched(prefix+agents.MaskInput, tensor.Bool, t.f.MaskLen())
+	}
+	return in
+}
+
+// Features are what heads read.
+type Features struct {
+	// Own is [batch, N, D] for windows of assets, and otherwise Whole.
+	Own onnx.Value
+	// Whole is [batch, D].
+	Whole onnx.Value
+}
+
+// Build appends the torso below the graph's scope.
+func (t *Torso) Build(g *layer.Graph, in Inputs) (Features, error) {
+	z, err := t.Encode(g, in)
+	if err != nil {
+		return Features{}, err
+	}
+	return t.Finish(g, in, z)
+}
+
+// Encode appends the encoder over the window; it is absent where there is none.
+func (t *Torso) Encode(g *layer.Graph, in Inputs) (onnx.Value, error) {
+	if t.f.Series < 0 {
+		return "", nil
+	}
+	z, err := t.encoder.Build(g.In("encoder"), in.Obs[t.f.Series])
+	if err != nil {
+		field := t.f.Spec.Observation[t.f.Series]
+		return "", fmt.Errorf("encoder: observation %q %v: %w", field.Name, field.Space.Shape(), err)
+	}
+	return z, nil
+}
+
+// Finish appends what follows the encoder, whose result is z.
+func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error) {
+	f := t.f
+	if f.Assets > 0 {
+		mixed := crossasset.Inputs{Features: z, Valid: t.valid(g, in.Mask)}
+		if f.Position >= 0 {
+			mixed.Position = in.Obs[f.Position]
+		}
+		if f.Cash >= 0 {
+			mixed.Cash = in.Obs[f.Cash]
+		}
+		out, err := crossasset.Build(g.In("cross"), t.c.CrossAsset, mixed)
+		return Features{out.Assets, out.Portfolio}, err
+	}
+	var parts []onnx.Value
+	if z != "" {
+		parts = append(parts, z)
+	}
+	for _, i := range f.Flat {
+		parts = append(parts, flatten(g, in.Obs[i], f.Spec.Observation[i].Space))
+	}
+	x := g.Concat(1, parts...)
+	if f.Series < 0 && t.encoder != nil {
+		var err error
+		if x, err = t.encoder.Build(g.In("encoder"), x); err != nil {
+			return Features{}, fmt.Errorf("encoder: the observations of %s together: %w", f.Spec.Name, err)
+		}
+	}
+	x = g.In("hidden").MLP(x, t.c.Hidden, t.c.Activation, t.init)
+	return Features{x, x}, g.Err()
+}
+
+// flatten makes a field a float32 vector [batch, D].
+func flatten(g *layer.Graph, x onnx.Value, s envs.Space) onnx.Value {
+	n := 1
+	for _, k := range s.Shape() {
+		n *= k
+	}
+	switch s := s.(type) {
+	case envs.Discrete:
+		return oneHot(g, x, s.N)
+	case envs.MultiDiscrete:
+		parts := make([]onnx.Value, len(s.N))
+		for i, k := range s.N {
+			parts[i] = oneHot(g, g.Squeeze(g.Slice(x, 1, i, i+1), 1), k)
+		}
+		return g.Concat(1, parts...)
+	}
+	if s.DType() != tensor.Float32 {
+		x = g.Op("Cast", []onnx.Value{x}, onnx.AttrInt("to", int(tensor.Float32)))
+	}
+	return g.Reshape(x, -1, n)
+}
+
+// oneHot turns x [batch] of integers into [batch, n].
+func oneHot(g *layer.Graph, x onnx.Value, n int) onnx.Value {
+	classes := make([]int, n)
+	for i := range classes {
+		classes[i] = i
+	}
+	equal := g.Op("Equal", []onnx.Value{g.Unsqueeze(x, 1), g.Ints(classes...)})
+	return g.Op("Cast", []onnx.Value{equal}, onnx.AttrInt("to", int(tensor.Float32)))
+}
+
+// valid appends which assets have a choice, bool [batch, N]: the others are not listed, or suspended, and nobody should look at them.
+func (t *Torso) valid(g *layer.Graph, mask onnx.Value) onnx.Value {
+	if mask == "" {
+		return ""
+	}
+	choices := g.Reshape(g.Op("Cast", []onnx.Value{mask}, onnx.AttrInt("to", int(tensor.Float32))), -1, t.f.Assets, t.f.Heads[0])
+	return g.Op("Greater", []onnx.Value{g.Sum(choices, 2), g.Float(1.5)})
+}
