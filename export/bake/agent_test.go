@@ -11,6 +11,7 @@ import (
 	"onnxrl/models/head"
 	"onnxrl/models/layer"
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/onnx/shape"
 	"onnxrl/runtime/portable"
@@ -103,7 +104,7 @@ func TestAgentTakesUnscaledObservations(t *testing.T) {
 	}
 	samples, raw := recorded(t, 300)
 	pair := Pair{Network: net, Params: params, Baked: m, Samples: samples, Raw: raw, Choices: choices()}
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		path := filepath.Join(t.TempDir(), "agent.onnx")
 		r, err := Write(t.Context(), path, c, pair, map[string]string{"assets": "A,B,C"})
 		if err != nil {
@@ -181,7 +182,7 @@ func TestScalingEqualsItsDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	compared := 0
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		s, err := c.Compile(m, engine.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -245,7 +246,7 @@ func TestTies(t *testing.T) {
 	for i := range assets * alternatives {
 		samples[2].Bools()[i] = true // All alternatives of the first row are valid.
 	}
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		net, params := policy(t, 1)
 		clear(params.View("logits.weight").Float32s())
 		bias := params.View("logits.bias").Float32s()

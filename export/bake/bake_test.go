@@ -1,8 +1,6 @@
 package bake
 
 import (
-	"context"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,27 +9,11 @@ import (
 	"testing"
 
 	"onnxrl/models"
-	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
 	"onnxrl/runtime/portable"
 	"onnxrl/runtime/tensor"
 )
-
-func engines(t *testing.T) []engine.Compiler {
-	list := []engine.Compiler{portable.New()}
-	c, err := ort.New(context.Background(), ort.Options{Library: library.Options{AllowInstall: true}})
-	switch {
-	case errors.Is(err, ort.ErrUnavailable):
-		t.Logf("ONNX Runtime is not available here: %v", err)
-	case err != nil:
-		t.Fatal(err)
-	default:
-		list = append(list, c)
-	}
-	return list
-}
 
 // network is y = x·w, z = the larger column of y, for rows of 3, with its parameters.
 func network(t *testing.T) (*onnx.Model, *models.Network, *models.Params) {
@@ -78,7 +60,7 @@ func samples(rows int) []*tensor.Tensor {
 
 func TestWriteProvesAndKeepsTheLineage(t *testing.T) {
 	m, net, params := network(t)
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		path := filepath.Join(t.TempDir(), "out.onnx")
 		r, err := Write(t.Context(), path, c, Pair{Network: net, Params: params, Baked: m, Samples: samples(100)}, map[string]string{"seed": "7", "task": "test"})
 		if err != nil {
@@ -164,7 +146,7 @@ func TestDifferencesAreFound(t *testing.T) {
 			m.Graph.Input[0].Type = onnx.NewValueInfo("", onnx.TypeOf(tensor.Float32, 1, 3)).Type
 		}, "baked model"},
 	}
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		for _, k := range cases {
 			m, net, params := network(t)
 			k.edit(m)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
@@ -88,7 +89,7 @@ func TestLowerPrecisionIsCloseAndSmall(t *testing.T) {
 			if _, ok := m.Meta(MetaWeights); ok {
 				t.Error("the model itself has changed")
 			}
-			for _, c := range engines(t) {
+			for _, c := range testengines.All(t) {
 				l, err := NewLosses(c, m, low)
 				if err != nil {
 					t.Fatal(err)
@@ -201,7 +202,7 @@ func TestLossesRefuse(t *testing.T) {
 	m := products(t, 13)
 	other := m.ShallowClone()
 	other.Graph.Output = other.Graph.Output[1:]
-	c := engines(t)[0]
+	c := testengines.All(t)[0]
 	if _, err := NewLosses(c, m, other); err == nil || !strings.Contains(err.Error(), "do not begin with") {
 		t.Errorf("error %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
@@ -23,7 +24,7 @@ func TestSamplesAreTheBestWithoutNoiseAndFollowTheProbabilitiesWithIt(t *testing
 		t.Fatal(err)
 	}
 	samples, raw := recorded(t, 300)
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		s, err := c.Compile(m, engine.Options{})
 		if err != nil {
 			t.Fatal(err)

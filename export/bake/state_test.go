@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
@@ -37,7 +38,7 @@ func stacked(t *testing.T, k int) *onnx.Model {
 func TestStackEqualsWindowsOverWholeEpisodes(t *testing.T) {
 	const rows, steps, features = 5, 40, 6
 	compared := 0
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		for _, k := range []int{1, 2, 4} {
 			for _, f := range []Frames{{Input: "window"}, {Input: "window", Initial: -2.5}, {Input: "window", Repeat: true}} {
 				full := stacked(t, k)

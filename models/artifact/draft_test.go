@@ -15,26 +15,9 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
-	"onnxrl/runtime/portable"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/tensor"
 )
-
-// engines returns the portable engine and, in builds with cgo, ONNX Runtime.
-func engines(t *testing.T) []engine.Compiler {
-	t.Helper()
-	list := []engine.Compiler{portable.New()}
-	c, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
-	switch {
-	case err == nil:
-		list = append(list, c)
-	case !errors.Is(err, ort.ErrUnavailable):
-		t.Fatal(err)
-	}
-	return list
-}
 
 // Drafts that are no versions: the error says why, and nothing of them is left.
 func TestBadDrafts(t *testing.T) {
@@ -122,7 +105,7 @@ func TestGoldenValuesAreChecked(t *testing.T) {
 	loose.Golden.Tolerance = 0.6
 	publish(t, s, loose)
 	compared := 0
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		if values, worst, err := good.CheckGolden(t.Context(), c); values != 6 || worst > 1e-6 || err != nil {
 			t.Errorf("%s: %d values, %g, %v", c.Name(), values, worst, err)
 		}
@@ -142,7 +125,7 @@ func TestGoldenValuesAreChecked(t *testing.T) {
 			t.Errorf("%s: %d verified, %v", c.Name(), len(some), err)
 		}
 	}
-	if want := 18 * len(engines(t)); compared != want {
+	if want := 18 * len(testengines.All(t)); compared != want {
 		t.Errorf("%d values compared, want %d", compared, want)
 	}
 }

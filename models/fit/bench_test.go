@@ -3,6 +3,7 @@ package fit
 import (
 	"testing"
 
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/optim"
 	"onnxrl/runtime/tensor"
@@ -27,7 +28,7 @@ func BenchmarkStep(b *testing.B) {
 			})
 			cfg := regression(path)
 			cfg.Batch, cfg.Optimizer = k.batch, optim.Config{Kind: "adam", LR: 1e-5}
-			tr, err := New(m, cfg, fastEngine(b), Hooks{})
+			tr, err := New(m, cfg, testengines.Fastest(b), Hooks{})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"onnxrl/models/lora"
 	"onnxrl/models/loss"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/optim"
 	"onnxrl/runtime/tensor"
@@ -78,7 +79,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"shards that do not divide", func(c *Config, _ **onnx.Model) { c.Shards = 3 }, "shards: 3 does not divide the batch of 16"},
 		{"validation of nothing", func(c *Config, _ **onnx.Model) { c.Data.Validation.Fraction = 1e-9 }, "the selected part of the data has no rows"},
 	}
-	c := fastEngine(t)
+	c := testengines.Fastest(t)
 	for _, k := range cases {
 		cfg, m := regression(path), mlp(t)
 		k.edit(&cfg, &m)
@@ -99,7 +100,7 @@ func TestInfiniteGradientIsNamed(t *testing.T) {
 		h := b.Op("MatMul", []onnx.Value{x, b.Initializer("w", tensor.New(tensor.Float32, 4, 2))})
 		b.Output(b.Rename(b.Op("Sqrt", []onnx.Value{h}), "y"), batchOf(tensor.Float32, 2))
 	})
-	_, err := tryRun(t, fastEngine(t), m, regression(table(t, 40)), runOptions{})
+	_, err := tryRun(t, testengines.Fastest(t), m, regression(table(t, 40)), runOptions{})
 	var bad *optim.NonFiniteError
 	if !errors.As(err, &bad) || bad.Param != "w" || bad.What != "gradient" {
 		t.Errorf("error %v, want the gradient of w", err)
@@ -112,7 +113,7 @@ func TestNothingBadIsSaved(t *testing.T) {
 	cfg.Optimizer = optim.Config{Kind: "sgd", LR: 3e38}
 	cfg.Loss[0] = loss.Term{Kind: "mse", Weight: 1e3}
 	saves := 0
-	tr, err := New(mlp(t), cfg, fastEngine(t), Hooks{Save: func(int64, *float64) error { saves++; return nil }})
+	tr, err := New(mlp(t), cfg, testengines.Fastest(t), Hooks{Save: func(int64, *float64) error { saves++; return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestSaveErrorsEndTheRun(t *testing.T) {
 	cfg.Checkpoint.Every = 2
 	full := errors.New("no space left on device")
 	broken := true
-	tr, err := New(mlp(t), cfg, fastEngine(t), Hooks{Save: func(int64, *float64) error {
+	tr, err := New(mlp(t), cfg, testengines.Fastest(t), Hooks{Save: func(int64, *float64) error {
 		if broken {
 			return full
 		}
@@ -152,11 +153,11 @@ func TestSaveErrorsEndTheRun(t *testing.T) {
 func TestMissingValidationTableIsNamed(t *testing.T) {
 	cfg := regression(table(t, 40))
 	cfg.Data.Validation.Path = filepath.Join(t.TempDir(), "later.csv")
-	if _, err := tryRun(t, fastEngine(t), mlp(t), cfg, runOptions{}); err == nil || !strings.Contains(err.Error(), "later.csv") {
+	if _, err := tryRun(t, testengines.Fastest(t), mlp(t), cfg, runOptions{}); err == nil || !strings.Contains(err.Error(), "later.csv") {
 		t.Errorf("error %v", err)
 	}
 	cfg.Data.Validation.Path = table(t, 20)
-	if r := run(t, fastEngine(t), mlp(t), cfg, runOptions{}); math.IsNaN(r.Validation) {
+	if r := run(t, testengines.Fastest(t), mlp(t), cfg, runOptions{}); math.IsNaN(r.Validation) {
 		t.Error("there is no validation loss")
 	}
 }

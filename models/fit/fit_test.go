@@ -18,36 +18,11 @@ import (
 	"onnxrl/models/checkpoint"
 	"onnxrl/models/loss"
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/optim"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
-	"onnxrl/runtime/portable"
 	"onnxrl/runtime/tensor"
 )
-
-// fastEngine is ONNX Runtime where it can be had and the portable engine elsewhere; the differences between them are tested in TestEnginesAndPyTorchAgree.
-func fastEngine(t testing.TB) engine.Compiler {
-	t.Helper()
-	c, err := ort.New(context.Background(), ort.Options{Library: library.Options{AllowInstall: true}})
-	if errors.Is(err, ort.ErrUnavailable) {
-		t.Logf("ONNX Runtime is not available here, the portable engine is used: %v", err)
-		return portable.New()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// engines lists every engine that can be had.
-func engines(t testing.TB) []engine.Compiler {
-	list := []engine.Compiler{portable.New()}
-	if c := fastEngine(t); c.Name() != list[0].Name() {
-		list = append(list, c)
-	}
-	return list
-}
 
 // wave is a deterministic value that looks like noise.
 func wave(i int) float64 { return math.Sin(float64(i)*12.9898) * math.Cos(float64(i)*4.1414) }
@@ -246,7 +221,7 @@ func TestRegressionIsLearned(t *testing.T) {
 	cfg := regression(table(t, 200))
 	cfg.Epochs = 60
 	cfg.Data.Validation.Fraction = 0.2
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		r := run(t, c, mlp(t), cfg, runOptions{})
 		if !(r.Loss < 0.05*r.losses[0]) || !(r.Validation < 0.1*r.losses[0]) || r.BestEpoch == 0 || r.Stopped != "" {
 			t.Errorf("%s: first loss %g, last %g, validation %g, best epoch %d, stopped %q", c.Name(), r.losses[0], r.Loss, r.Validation, r.BestEpoch, r.Stopped)
@@ -258,7 +233,7 @@ func TestRegressionIsLearned(t *testing.T) {
 }
 
 func TestSeedsDecideTheOrder(t *testing.T) {
-	c := fastEngine(t)
+	c := testengines.Fastest(t)
 	cfg := regression(table(t, 50))
 	a, b := run(t, c, mlp(t), cfg, runOptions{}), run(t, c, mlp(t), cfg, runOptions{})
 	if err := same(a.weights, b.weights); err != nil {
@@ -278,7 +253,7 @@ func TestFrozenParametersKeepTheirBits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, fastEngine(t), m, cfg, runOptions{})
+	r := run(t, testengines.Fastest(t), m, cfg, runOptions{})
 	for _, name := range []string{"fc1.weight", "fc1.bias"} {
 		if !slices.Equal(before[name], r.weights[name]) {
 			t.Errorf("frozen parameter %s has changed", name)

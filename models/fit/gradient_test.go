@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"onnxrl/models/loss"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/optim"
 	"onnxrl/runtime/tensor"
@@ -38,7 +39,7 @@ func TestHowABatchIsCutDoesNotMatter(t *testing.T) {
 		{"shuffled", func(c *Config) { c.Data.Shuffle = true }},
 		{"shuffled over small windows", func(c *Config) { c.Data.Shuffle, c.Data.Window, c.Batch, c.Accumulate = true, 1, 6, 4 }},
 	}
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		for _, weight := range []string{"", "w"} {
 			cfg := oneStep(path, rows)
 			cfg.Data.Weight = weight
@@ -67,7 +68,7 @@ func TestHowABatchIsCutDoesNotMatter(t *testing.T) {
 
 // TestEveryEpochWeighsItsRowsEqually: three steps of 5, 5 and 3 rows equal hand-made steps on the means over 5, 5 and 3 rows.
 func TestEveryEpochWeighsItsRowsEqually(t *testing.T) {
-	e := fastEngine(t)
+	e := testengines.Fastest(t)
 	lines := rowsOf(t, 13)
 	cfg := oneStep(writeCSV(t, lines), 5)
 	whole := run(t, e, mlp(t), cfg, runOptions{})
@@ -120,7 +121,7 @@ func rowsOf(t *testing.T, rows int) [][]string {
 
 // TestSampleWeightsCountRows: weights 2 and 0 on alternate rows are the same as only every other row.
 func TestSampleWeightsCountRows(t *testing.T) {
-	e := fastEngine(t)
+	e := testengines.Fastest(t)
 	lines := rowsOf(t, 20)
 	heavy := [][]string{lines[0]}
 	for r, line := range lines[1:] {
@@ -138,7 +139,7 @@ func TestSampleWeightsCountRows(t *testing.T) {
 }
 
 func TestShardsAreDeterministic(t *testing.T) {
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		cfg := regression(table(t, 70))
 		cfg.Batch, cfg.Shards = 12, 3
 		a, b := run(t, e, mlp(t), cfg, runOptions{}), run(t, e, mlp(t), cfg, runOptions{})
@@ -168,7 +169,7 @@ func TestParametersWithoutGradientKeepTheirBits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, fastEngine(t), m, cfg, runOptions{})
+	r := run(t, testengines.Fastest(t), m, cfg, runOptions{})
 	if !slices.Equal(before["z.weight"], r.weights["z.weight"]) || slices.Equal(before["y.weight"], r.weights["y.weight"]) {
 		t.Error("the head with a loss must be trained and the one without must keep its weights")
 	}
@@ -179,7 +180,7 @@ func TestParametersWithoutGradientKeepTheirBits(t *testing.T) {
 
 // TestStepsAllocateNothing runs single steps of a trainer whose table is in memory.
 func TestStepsAllocateNothing(t *testing.T) {
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		cfg := stateful(table(t, 400))
 		cfg.Data.Window = 0
 		tr, err := New(noisy(t), cfg, e, Hooks{Step: func(Progress) {}, Metrics: func(int64, map[string]float64) {}})

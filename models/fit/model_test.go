@@ -11,6 +11,7 @@ import (
 	"onnxrl/models/lora"
 	"onnxrl/models/loss"
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
 )
@@ -91,7 +92,7 @@ func proveExport(t *testing.T, c engine.Compiler, tr *Trainer) *onnx.Model {
 }
 
 func TestLoRATrainsAdaptersOnlyAndMerges(t *testing.T) {
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		m := mlp(t)
 		before, _, err := weightsOf(m)
 		if err != nil {
@@ -137,7 +138,7 @@ func TestFilesKeepTheirForm(t *testing.T) {
 	}
 	m.Graph.ValueInfo = append(m.Graph.ValueInfo, onnx.NewValueInfo(onnx.Value(m.Graph.Node[0].Output[0]), batchOf(tensor.Float32, 8)))
 	cfg := stateful(table(t, 40))
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		tr := trained(t, c, m, cfg)
 		got := proveExport(t, c, tr)
 		for _, want := range []*onnx.Model{m} {
@@ -184,7 +185,7 @@ func TestFixedBatchesAreFreed(t *testing.T) {
 		tt.Dims[0] = onnx.Known(1)
 		v.Type = onnx.NewValueInfo("", tt).Type
 	}
-	c := fastEngine(t)
+	c := testengines.Fastest(t)
 	cfg := regression(table(t, 40))
 	got := proveExport(t, c, trained(t, c, m, cfg))
 	if tt, _ := got.Graph.Input[0].TensorType(); tt.Dims[0].IsKnown() {
@@ -235,7 +236,7 @@ func squares(t *testing.T, opset int, mean bool) *onnx.Model {
 // TestLossGraphs compares loss graphs of the user's own with the built-in mean squared error, to which they are equal.
 func TestLossGraphs(t *testing.T) {
 	cfg := regression(table(t, 48))
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		want := run(t, c, mlp(t), cfg, runOptions{})
 		for _, opset := range []int{13, 17, 18, 20} {
 			for _, mean := range []bool{false, true} {
@@ -252,7 +253,7 @@ func TestLossGraphs(t *testing.T) {
 
 // TestSeveralLosses: two terms on one output share its targets and add up.
 func TestSeveralLosses(t *testing.T) {
-	c := fastEngine(t)
+	c := testengines.Fastest(t)
 	cfg := regression(table(t, 48))
 	cfg.Loss = []loss.Term{{Output: "y", Kind: "mse"}}
 	one := run(t, c, mlp(t), cfg, runOptions{})
@@ -278,7 +279,7 @@ func tied(t *testing.T) *onnx.Model {
 }
 
 func TestConstantsAreNotTrainedAndTiesCanBeCut(t *testing.T) {
-	c := fastEngine(t)
+	c := testengines.Fastest(t)
 	cfg := regression(table(t, 48))
 	tr := trained(t, c, tied(t), cfg)
 	var names []string
@@ -330,7 +331,7 @@ func TestBatchesBehindShapeArithmetic(t *testing.T) {
 		b.Output(b.Rename(h, "y"), batchOf(tensor.Float32, 2))
 	})
 	m.Graph.Output[0].Type = onnx.NewValueInfo("", onnx.TensorType{DType: tensor.Float32}).Type
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		cfg := regression(table(t, 40))
 		proveExport(t, c, trained(t, c, m, cfg))
 	}

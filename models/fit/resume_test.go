@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/optim"
 	"onnxrl/runtime/tensor"
@@ -50,7 +51,7 @@ func stateful(path string) Config {
 
 // TestResumeEqualsUninterrupted stops a run after every one of its steps and requires the bits of the uninterrupted run after resuming.
 func TestResumeEqualsUninterrupted(t *testing.T) {
-	c, m, cfg := fastEngine(t), noisy(t), stateful(table(t, 50))
+	c, m, cfg := testengines.Fastest(t), noisy(t), stateful(table(t, 50))
 	whole := run(t, c, m, cfg, runOptions{})
 	if whole.Steps < 16 || whole.BestEpoch == 0 {
 		t.Fatalf("%d steps, best epoch %d: the run is too short to prove anything", whole.Steps, whole.BestEpoch)
@@ -77,7 +78,7 @@ func TestResumeEqualsUninterrupted(t *testing.T) {
 
 // TestResumeInChains stops a run after each step, one process per step.
 func TestResumeInChains(t *testing.T) {
-	c, m, cfg := fastEngine(t), noisy(t), stateful(table(t, 30))
+	c, m, cfg := testengines.Fastest(t), noisy(t), stateful(table(t, 30))
 	whole := run(t, c, m, cfg, runOptions{})
 	store := t.TempDir()
 	var last outcome
@@ -97,7 +98,7 @@ func TestResumeInChains(t *testing.T) {
 
 // TestEarlyStopKeepsTheBestWeights also resumes a run that has stopped by itself: it has nothing left to do and holds the same weights.
 func TestEarlyStopKeepsTheBestWeights(t *testing.T) {
-	c, m := fastEngine(t), mlp(t)
+	c, m := testengines.Fastest(t), mlp(t)
 	cfg := regression(table(t, 60))
 	cfg.Data.Validation.Fraction, cfg.Data.Validation.Tail = 0.3, true
 	cfg.Epochs, cfg.EarlyStop = 500, EarlyStop{Patience: 3, MinDelta: 1e-3}
@@ -132,7 +133,7 @@ func TestTrainModeMovesRunningStatisticsAsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		r := run(t, c, m, cfg, runOptions{})
 		for _, want := range []string{`msg="layer trained in training form" op=BatchNormalization`, `msg="layer trained in training form" op=Dropout`} {
 			if !strings.Contains(r.logs, want) {
@@ -183,7 +184,7 @@ func TestEvaluationFormIsKeptAndSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, fastEngine(t), m, cfg, runOptions{})
+	r := run(t, testengines.Fastest(t), m, cfg, runOptions{})
 	for _, name := range []string{"bn.mean", "bn.var"} {
 		if !slices.Equal(before[name], r.weights[name]) {
 			t.Errorf("running statistic %s has changed in evaluation form", name)
@@ -197,12 +198,12 @@ func TestEvaluationFormIsKeptAndSaid(t *testing.T) {
 			t.Errorf("the log lacks %q:\n%s", want, r.logs)
 		}
 	}
-	r = run(t, fastEngine(t), mlp(t), cfg, runOptions{})
+	r = run(t, testengines.Fastest(t), mlp(t), cfg, runOptions{})
 	if want := `it is gone" op="[BatchNormalization Dropout]"`; !strings.Contains(r.logs, want) {
 		t.Errorf("the log lacks %q:\n%s", want, r.logs)
 	}
 	cfg.TrainMode = true
-	if r = run(t, fastEngine(t), mlp(t), cfg, runOptions{}); !strings.Contains(r.logs, "train_mode changes nothing") {
+	if r = run(t, testengines.Fastest(t), mlp(t), cfg, runOptions{}); !strings.Contains(r.logs, "train_mode changes nothing") {
 		t.Errorf("a train mode without effect is not said:\n%s", r.logs)
 	}
 }
@@ -212,7 +213,7 @@ func TestDropoutMasksDifferPerRunAndFollowTheSeed(t *testing.T) {
 	cfg.Optimizer.LR, cfg.Optimizer.Decay = 1e-9, 0
 	cfg.Data.Shuffle = false
 	cfg.Epochs = 2
-	c := fastEngine(t)
+	c := testengines.Fastest(t)
 	a := run(t, c, noisy(t), cfg, runOptions{})
 	half := len(a.losses) / 2
 	if half < 2 || slices.Equal(a.losses[:half], a.losses[half:]) {

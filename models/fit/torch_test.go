@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"onnxrl/configs"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 )
 
@@ -38,7 +39,7 @@ func TestEnginesAndPyTorchAgree(t *testing.T) {
 				t.Fatal(err)
 			}
 			cfg.Data.Path = filepath.Join(dir, cfg.Data.Path)
-			for _, c := range engines(t) {
+			for _, c := range testengines.All(t) {
 				r := run(t, c, m, cfg, runOptions{})
 				if len(r.losses) != len(want) || len(want) != 20 {
 					t.Fatalf("%s: %d steps, PyTorch made %d", c.Name(), len(r.losses), len(want))

@@ -11,6 +11,7 @@ import (
 	"onnxrl/models/head"
 	"onnxrl/models/layer"
 	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
@@ -56,7 +57,7 @@ func TestEqualsTorch(t *testing.T) {
 				}
 				in := c.inputs()
 				in["cotangent"] = floats(want.Cotangent, shape)
-				for _, e := range engines(t) {
+				for _, e := range testengines.All(t) {
 					got, err := gradcheck.Run(t.Context(), e, g.Model, in)
 					if err != nil {
 						t.Fatal(err)
@@ -82,7 +83,7 @@ func TestEqualsTorch(t *testing.T) {
 			}
 		})
 	}
-	if n := len(engines(t)); values != n*(75+28+32+20+16) || grads != n*2840 || modes != n*5*(1+1+16+3+2) {
+	if n := len(testengines.All(t)); values != n*(75+28+32+20+16) || grads != n*2840 || modes != n*5*(1+1+16+3+2) {
 		t.Errorf("%d values, %d gradients and %d modes were compared on %d engines", values, grads, modes, n)
 	}
 }
@@ -200,7 +201,7 @@ func compare(t *testing.T, what string, got *tensor.Tensor, want []float64) int 
 // TestExtremes asks for what overflows, underflows or divides by zero in careless forms.
 func TestExtremes(t *testing.T) {
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		finite := func(what string, g *layer.Graph, outputs, wrt []string, in map[string]*tensor.Tensor) map[string]*tensor.Tensor {
 			t.Helper()
 			m, err := g.Model()
@@ -265,7 +266,7 @@ func TestExtremes(t *testing.T) {
 			t.Errorf("tanh on %s: %v, want %v", e.Name(), out["l"].Float32s()[0], want)
 		}
 	}
-	if n != len(engines(t))*((2+2+8)+8+(4+2+2+4+4)) {
+	if n != len(testengines.All(t))*((2+2+8)+8+(4+2+2+4+4)) {
 		t.Errorf("%d values", n)
 	}
 }
@@ -292,7 +293,7 @@ func TestSampling(t *testing.T) {
 	}
 	want := [][]float64{{1 / (1 + math.E), 0, math.E / (1 + math.E)}, {math.E / (1 + math.E), 1 / (1 + math.E)}}
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		out, err := gradcheck.Run(t.Context(), e, m, map[string]*tensor.Tensor{"logits": logits, "mask": mask, "noise": noise})
 		if err != nil {
 			t.Fatal(err)
@@ -310,7 +311,7 @@ func TestSampling(t *testing.T) {
 			}
 		}
 	}
-	if n != 5*len(engines(t)) {
+	if n != 5*len(testengines.All(t)) {
 		t.Errorf("%d frequencies", n)
 	}
 }

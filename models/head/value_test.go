@@ -8,6 +8,7 @@ import (
 	"onnxrl/models"
 	"onnxrl/models/head"
 	"onnxrl/models/layer"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
@@ -76,7 +77,7 @@ func TestLayers(t *testing.T) {
 		s.FillNormal32(in[name].Float32s(), 0, 1)
 	}
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		out, err := gradcheck.Run(t.Context(), e, m, in)
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +133,7 @@ func TestLayers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n != len(engines(t))*(14+6+3+12+3) {
+	if n != len(testengines.All(t))*(14+6+3+12+3) {
 		t.Errorf("%d checks", n)
 	}
 }

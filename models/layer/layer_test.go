@@ -8,6 +8,7 @@ import (
 
 	"onnxrl/models"
 	"onnxrl/models/layer"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
@@ -204,7 +205,7 @@ func naiveAttention(p map[string]*tensor.Tensor, x *tensor.Tensor, b int, i []in
 
 func TestAgainstDefinitions(t *testing.T) {
 	const batch = 2
-	list := engines(t)
+	list := testengines.All(t)
 	compared, grads := 0, 0
 	for _, f := range forms {
 		t.Run(f.name, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"context"
 	"errors"
 	"math"
 	"testing"
@@ -9,25 +8,16 @@ import (
 	"onnxrl/models"
 	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
-	"onnxrl/runtime/portable"
 	"onnxrl/runtime/tensor"
 )
 
-// engines runs a test on every engine. ONNX Runtime is found or installed as the program does it; where it cannot be had the portable engine must do, and the log says so.
+// engines runs a test on every engine.
 func engines(t *testing.T, f func(t *testing.T, c engine.Compiler)) {
-	t.Run("portable", func(t *testing.T) { f(t, portable.New()) })
-	c, err := ort.New(context.Background(), ort.Options{Library: library.Options{AllowInstall: true}})
-	if errors.Is(err, ort.ErrUnavailable) {
-		t.Logf("ONNX Runtime is not available here: %v", err)
-		return
+	for _, c := range testengines.All(t) {
+		t.Run(c.Name(), func(t *testing.T) { f(t, c) })
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Run("ort", func(t *testing.T) { f(t, c) })
 }
 
 // mlp builds loss = Σ w·(tanh(x·W1 + b1)·W2 + b2 − y)² with a symbolic batch.

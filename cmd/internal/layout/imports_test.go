@@ -30,6 +30,7 @@ var rules = []rule{
 	{"runtime/optim", []string{"runtime/crew", "runtime/glob"}},
 	{"runtime/onnx/shape", []string{"runtime/onnx", "runtime/tensor"}},
 	{"runtime/onnx", []string{"runtime/onnx/schema", "runtime/tensor", "runtime/atomicfile"}},
+	{"runtime/engine/testengines", []string{"runtime/engine", "runtime/ort", "runtime/portable"}},
 	{"runtime/engine", []string{"runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/rng"}},
 	{"runtime/ort", []string{"runtime/ort", "runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/atomicfile"}},
 	{"runtime/portable", []string{"runtime/portable", "runtime/engine", "runtime/onnx", "runtime/tensor"}},
@@ -45,6 +46,9 @@ var rules = []rule{
 
 // engines must not appear below the seam: only programs, and tests, choose one.
 var engines = []string{"runtime/ort", "runtime/portable"}
+
+// testEngines gives tests their engines; the files of a package that are no tests must not import it.
+const testEngines = "runtime/engine/testengines"
 
 func list(t *testing.T) []map[string]any {
 	t.Helper()
@@ -93,9 +97,12 @@ func TestImportsFollowTheDesign(t *testing.T) {
 			}
 			edges++
 			for _, e := range engines {
-				if below(dep, e) && !below(pkg, e) && !below(pkg, "cmd") {
+				if below(dep, e) && !below(pkg, e) && !below(pkg, "cmd") && pkg != testEngines {
 					t.Errorf("%s imports the engine %s; engines are chosen by programs", pkg, dep)
 				}
+			}
+			if dep == testEngines {
+				t.Errorf("%s imports %s; only tests may", pkg, dep)
 			}
 			if below(dep, rules[i].of) {
 				continue

@@ -8,25 +8,9 @@ import (
 
 	"onnxrl/agents/train"
 	"onnxrl/cmd/internal/experiment"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/portable"
 )
-
-// fastest returns ONNX Runtime where there is one, else the pure-Go engine.
-func fastest(t *testing.T) engine.Compiler {
-	t.Helper()
-	c, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
-	if errors.Is(err, ort.ErrUnavailable) {
-		return portable.New()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return c
-}
 
 // TestA2CLearnsTheLeadingIndicator trains the shipped experiment as it is. Four fifths of the optimum is what is demanded.
 func TestA2CLearnsTheLeadingIndicator(t *testing.T) {
@@ -35,7 +19,7 @@ func TestA2CLearnsTheLeadingIndicator(t *testing.T) {
 		t.Fatal(err)
 	}
 	learnt := 0
-	r, err := Leading(t.Context(), cfg, fastest(t), func(train.Progress) { learnt++ })
+	r, err := Leading(t.Context(), cfg, testengines.Fastest(t), func(train.Progress) { learnt++ })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,14 +9,16 @@ import (
 	"testing"
 	"time"
 
+	marketbars "onnxrl/envs/market/bars"
+
 	"onnxrl/cmd/internal/experiment"
 	"onnxrl/envs"
-	marketbars "onnxrl/envs/market/bars"
 	"onnxrl/envs/market/live"
 	"onnxrl/envs/market/prepared"
 	"onnxrl/envs/market/trading"
 	"onnxrl/models/artifact"
 	"onnxrl/models/safetensors"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
@@ -25,7 +27,7 @@ import (
 func published(t *testing.T, c experiment.Config, f envs.Factory, engine int) (artifact.Version, string) {
 	t.Helper()
 	dir := t.TempDir()
-	p := publisher(t, c, f, engines(t)[engine], dir)
+	p := publisher(t, c, f, testengines.All(t)[engine], dir)
 	ref, err := p.Publish(t.Context(), policy(t, f))
 	if err != nil {
 		t.Fatal(err)
@@ -54,9 +56,9 @@ func demo(t *testing.T) experiment.Config {
 func TestGoldenBarsAreVerified(t *testing.T) {
 	for name, c := range map[string]experiment.Config{"three stocks": bars(t), "the demo": demo(t)} {
 		f := open(t, c)
-		for i, e := range engines(t) {
+		for i, e := range testengines.All(t) {
 			v, _ := published(t, c, f, i)
-			for _, with := range engines(t) {
+			for _, with := range testengines.All(t) {
 				r, err := VerifyBars(t.Context(), v, with)
 				w := f.(trading.Opened).Source().Config().Window
 				if err != nil || r.Bars != w-1+goldenDecisions || r.Features < 50*r.Bars || r.Decisions != goldenDecisions || r.MaxError != 0 || r.Close == r.Decisions {
@@ -81,7 +83,7 @@ func TestGoldenBarsThatDiffer(t *testing.T) {
 	c := bars(t)
 	f := open(t, c)
 	v, path := published(t, c, f, 0)
-	e := engines(t)[0]
+	e := testengines.All(t)[0]
 	p, err := live.ParsePipeline(v.Manifest.Features)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +204,7 @@ func TestBarsToOrdersEqualTheBacktest(t *testing.T) {
 	c := demo(t)
 	f := open(t, c)
 	o := f.(trading.Opened)
-	for i, e := range engines(t) {
+	for i, e := range testengines.All(t) {
 		v, path := published(t, c, f, i)
 		p, err := live.ParsePipeline(v.Manifest.Features)
 		if err != nil {

@@ -23,6 +23,7 @@ import (
 	"onnxrl/models/head"
 	"onnxrl/models/layer"
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
@@ -144,7 +145,7 @@ func TestPublishesMarketAgents(t *testing.T) {
 	c := bars(t)
 	f := open(t, c)
 	pol := policy(t, f)
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		dir := t.TempDir()
 		p := publisher(t, c, f, e, dir)
 		ref, err := p.Publish(t.Context(), pol)
@@ -166,7 +167,7 @@ func TestPublishesMarketAgents(t *testing.T) {
 		if m.Golden == nil || m.Golden.Rows != goldenRows {
 			t.Errorf("%s: golden values %+v", e.Name(), m.Golden)
 		}
-		for _, with := range engines(t) {
+		for _, with := range testengines.All(t) {
 			if n, worst, err := v.CheckGolden(t.Context(), with); err != nil || n == 0 || worst > 1e-5 {
 				t.Errorf("%s: golden values by %s: %d compared, worst %g, %v", e.Name(), with.Name(), n, worst, err)
 			}
@@ -264,7 +265,7 @@ func TestPublishesMarketAgents(t *testing.T) {
 func TestPublishesOtherAgents(t *testing.T) {
 	c := document(t, "env: {kind: corridor, cells: 5}")
 	f := open(t, c)
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		dir := t.TempDir()
 		p := publisher(t, c, f, e, dir)
 		pol := policy(t, f)
@@ -306,7 +307,7 @@ func TestPublishesOtherAgents(t *testing.T) {
 func TestUndecidedPoliciesArePublished(t *testing.T) {
 	c := bars(t)
 	f := open(t, c)
-	e := engines(t)[0]
+	e := testengines.All(t)[0]
 	p := publisher(t, c, f, e, t.TempDir())
 	pol := policy(t, f)
 	clear(pol.Params.View("logits.weight").Float32s())
@@ -323,7 +324,7 @@ func TestUndecidedPoliciesArePublished(t *testing.T) {
 func TestFailuresKeepWhatWasPublished(t *testing.T) {
 	c := bars(t)
 	f := open(t, c)
-	e := engines(t)[0]
+	e := testengines.All(t)[0]
 	dir := t.TempDir()
 	p := publisher(t, c, f, e, dir)
 	pol := policy(t, f)

@@ -8,6 +8,7 @@ import (
 
 	"onnxrl/models/encoder/crossasset"
 	"onnxrl/models/layer"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
@@ -74,7 +75,7 @@ func TestCrossAsset(t *testing.T) {
 		if err := onnx.Check(m); err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range engines(t) {
+		for _, e := range testengines.All(t) {
 			const batch = 3
 			in := inputs(batch)
 			run := func(in map[string]*tensor.Tensor) (assets, portfolio []float32) {
@@ -164,7 +165,7 @@ func TestCrossAsset(t *testing.T) {
 			n++
 		}
 	}
-	if want := 3 * len(engines(t)) * (12 + 1 + 3 + 1 + 1 + 2 + 1 + 1); n != want {
+	if want := 3 * len(testengines.All(t)) * (12 + 1 + 3 + 1 + 1 + 2 + 1 + 1); n != want {
 		t.Errorf("%d comparisons, expected %d", n, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"onnxrl/models/encoder/encodertest"
 	"onnxrl/models/encoder/file"
 	"onnxrl/models/layer"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
@@ -62,7 +63,7 @@ func TestConformance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: engines(t), Shapes: [][]int{{6, 3}, {6, 2, 3}}})
+		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: testengines.All(t), Shapes: [][]int{{6, 3}, {6, 2, 3}}})
 		if r.Assets == 0 || r.Moments != 0 {
 			t.Errorf("opset %d: %+v", opset, r)
 		}
@@ -124,7 +125,7 @@ func TestEqualsTheFile(t *testing.T) {
 		}
 	}
 	n := 0
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		got, err := gradcheck.Run(t.Context(), c, baked, map[string]*tensor.Tensor{"x": obs})
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +141,7 @@ func TestEqualsTheFile(t *testing.T) {
 			n++
 		}
 	}
-	if n != 20*len(engines(t)) {
+	if n != 20*len(testengines.All(t)) {
 		t.Errorf("%d comparisons", n)
 	}
 }

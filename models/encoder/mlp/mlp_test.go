@@ -5,6 +5,7 @@ import (
 
 	"onnxrl/models/encoder/encodertest"
 	"onnxrl/models/encoder/mlp"
+	"onnxrl/runtime/engine/testengines"
 )
 
 func TestConformance(t *testing.T) {
@@ -19,7 +20,7 @@ func TestConformance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: engines(t), Shapes: [][]int{{7}, {4, 3}, {4, 2, 3}}})
+		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: testengines.All(t), Shapes: [][]int{{7}, {4, 3}, {4, 2, 3}}})
 		if (r.Masks > 0) != (c.Dropout > 0) || r.Assets == 0 {
 			t.Errorf("%+v: %+v", c, r)
 		}

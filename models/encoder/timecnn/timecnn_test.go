@@ -7,6 +7,7 @@ import (
 	"onnxrl/models/encoder/encodertest"
 	"onnxrl/models/encoder/timecnn"
 	"onnxrl/models/layer"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
 )
 
@@ -31,7 +32,7 @@ func TestConformance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := encodertest.Run(t, encodertest.Suite{Encoder: cnn, Engines: engines(t), Shapes: [][]int{{8, 3}, {7, 2, 6}}})
+		r := encodertest.Run(t, encodertest.Suite{Encoder: cnn, Engines: testengines.All(t), Shapes: [][]int{{8, 3}, {7, 2, 6}}})
 		if r.Causal == 0 || (r.Shared > 100) != e.shared || (cnn.Shares(8) == nil) != e.shared || (r.Masks > 0) != (c.Dropout > 0) {
 			t.Errorf("%+v: %+v", c, r)
 		}

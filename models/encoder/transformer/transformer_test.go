@@ -5,6 +5,7 @@ import (
 
 	"onnxrl/models/encoder/encodertest"
 	"onnxrl/models/encoder/transformer"
+	"onnxrl/runtime/engine/testengines"
 )
 
 func TestConformance(t *testing.T) {
@@ -22,7 +23,7 @@ func TestConformance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: engines(t), Shapes: [][]int{{5, 3}, {4, 2, 3}}})
+		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: testengines.All(t), Shapes: [][]int{{5, 3}, {4, 2, 3}}})
 		if r.Causal == 0 || (r.Masks > 0) != (c.Dropout > 0) {
 			t.Errorf("%+v: %+v", c, r)
 		}

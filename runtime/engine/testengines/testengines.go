@@ -1,0 +1,39 @@
+// Package testengines gives tests every engine that there is where they run. Packages other than programs do not choose engines, so only tests import it.
+//
+// # How to add an engine
+//
+// Append it to All; every test that asks for all engines then runs with it.
+package testengines
+
+import (
+	"errors"
+	"testing"
+
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/ort"
+	"onnxrl/runtime/ort/library"
+	"onnxrl/runtime/portable"
+)
+
+// All returns the portable engine and, where it can be had, ONNX Runtime, found or installed as the program does it. They end with the process. A library that is there and unusable fails the test.
+func All(t testing.TB) []engine.Compiler {
+	t.Helper()
+	list := []engine.Compiler{portable.New()}
+	c, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
+	switch {
+	case err == nil:
+		list = append(list, c)
+	case errors.Is(err, ort.ErrUnavailable):
+		t.Logf("ONNX Runtime is not available here: %v", err)
+	default:
+		t.Fatal(err)
+	}
+	return list
+}
+
+// Fastest returns ONNX Runtime where it can be had, else the portable engine.
+func Fastest(t testing.TB) engine.Compiler {
+	t.Helper()
+	list := All(t)
+	return list[len(list)-1]
+}
