@@ -22,6 +22,14 @@ type Env interface {
 	Close() error
 }
 
+// Saver is implemented by vectors that can be saved in the middle of episodes. An error that wraps envs.ErrCannotSave says that this one cannot.
+type Saver interface {
+	// SaveState returns everything that later steps depend on.
+	SaveState() ([]byte, error)
+	// LoadState continues where SaveState was called, in an equal vector. Observations, masks and diagnostics of the batch are restored; of the step before, types are envs.First or envs.Mid, rewards 0, and no episode has ended.
+	LoadState(state []byte) error
+}
+
 // Batch holds the current state of B environments. Row i of everything belongs to environment i. All of it is overwritten by the next step; only Actions may be written by the caller.
 type Batch struct {
 	// Actions [B, …] is where the next actions may be written.
@@ -47,6 +55,16 @@ type Batch struct {
 	Ended []Episode
 
 	spec envs.Spec
+	// earned are the rewards of the environments where Reward shows others.
+	earned []float64
+}
+
+// Earned returns the rewards as the environments gave them, which Reward holds too unless a wrapper has scaled those. Learners use Reward; reports use this.
+func (b *Batch) Earned() []float64 {
+	if b.earned != nil {
+		return b.earned
+	}
+	return b.Reward
 }
 
 // Episode is the summary of one that has ended.
