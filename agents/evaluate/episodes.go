@@ -10,7 +10,6 @@ import (
 	"onnxrl/agents"
 	"onnxrl/envs"
 	"onnxrl/envs/vector"
-	"onnxrl/envs/wrap"
 	"onnxrl/runtime/rng"
 )
 
@@ -33,36 +32,21 @@ func Episodes(ctx context.Context, f envs.Factory, split envs.Split, a Actors, m
 	if n < 1 {
 		return Result{}, fmt.Errorf("evaluate: %d episodes, expected at least 1", n)
 	}
-	list, err := envs.Make(f, split, min(n, lanes))
-	if err != nil {
-		return Result{}, fmt.Errorf("evaluate: %w", err)
+	open := func(n int) (vector.Env, error) {
+		return vector.Open(f, split, n, vector.Options{Workers: 1, Limit: limit})
 	}
-	spec := list[0].Spec()
-	if !spec.Random && mode == agents.Greedy {
+	v, err := open(min(n, lanes))
+	if err == nil && !v.Spec().Random && mode == agents.Greedy && n > 1 {
 		n = 1
-		for _, e := range list[1:] {
-			err = errors.Join(err, e.Close())
+		if err = v.Close(); err == nil {
+			v, err = open(n)
 		}
-		list = list[:1]
-	}
-	for i := 0; spec.MaxSteps == 0 && err == nil && i < len(list); i++ {
-		var limited *wrap.TimeLimit
-		if limited, err = wrap.NewTimeLimit(list[i], limit); err == nil {
-			list[i] = limited
-		}
-	}
-	var v *vector.Local
-	if err == nil {
-		v, err = vector.New(list, vector.Options{Workers: 1})
 	}
 	if err != nil {
-		for _, e := range list {
-			err = errors.Join(err, e.Close())
-		}
 		return Result{}, fmt.Errorf("evaluate: %w", err)
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	actor, err := a.NewActor(mode, len(list))
+	actor, err := a.NewActor(mode, v.Len())
 	if err != nil {
 		return Result{}, fmt.Errorf("evaluate: %w", err)
 	}

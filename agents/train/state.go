@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"onnxrl/envs/vector"
 	"onnxrl/models"
 	"onnxrl/models/checkpoint"
 )
@@ -34,7 +35,7 @@ type state struct {
 
 // SaveState writes everything that the rest of the run depends on: agent, environments, counters, episode statistics and the best parameters.
 func (t *Trainer) SaveState(w *checkpoint.Writer) error {
-	env, err := t.env.SaveState()
+	env, err := vector.SaveState(t.env)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := t.env.LoadState(env); err != nil {
+	if err := vector.LoadState(t.env, env); err != nil {
 		return err
 	}
 	w := newWindow()

@@ -20,7 +20,7 @@ type Trainer struct {
 	cfg     Config
 	hooks   Hooks
 	key     rng.Key
-	env     *vector.Local
+	env     vector.Env
 	agent   agents.Agent
 	actor   agents.Actor
 	learner agents.Learner
@@ -79,22 +79,16 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 }
 
 func (t *Trainer) openEnvs(f envs.Factory, key rng.Key) error {
-	list, err := envs.Make(f, envs.Train, t.cfg.NumEnvs)
-	if err != nil {
-		return err
-	}
 	// With fewer threads than processors, other runs may be using the rest.
 	workers := 0
 	if t.cfg.Threads < runtime.GOMAXPROCS(0) {
 		workers = 1
 	}
-	if t.env, err = vector.New(list, vector.Options{Workers: workers}); err != nil {
-		errs := []error{err}
-		for _, e := range list {
-			errs = append(errs, e.Close())
-		}
-		return errors.Join(errs...)
+	v, err := vector.Open(f, envs.Train, t.cfg.NumEnvs, vector.Options{Workers: workers, Log: t.hooks.Log})
+	if err != nil {
+		return err
 	}
+	t.env = v
 	return t.env.Reset(key)
 }
 

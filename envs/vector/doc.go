@@ -2,7 +2,7 @@
 //
 // # Vocabulary
 //
-// An [Env] holds B environments and one [Batch]: a structure of arrays whose rows belong to the environments, in order. [New] makes one of ordinary environments in this process: each writes its observations straight into its rows, so a
+// An [Env] holds B environments and one [Batch]: a structure of arrays whose rows belong to the environments, in order. [Open] makes the one that suits a factory; [New] makes one of ordinary environments in this process: each writes its observations straight into its rows, so a
 // step copies nothing. The batch lies outside the Go heap, so a session may be bound to its tensors once and for all.
 //
 // Episodes go on by themselves: an environment whose episode ends is reset within the same step. Then Type, Reward, Discount and Info of its row tell of the step that ended the episode, Final
@@ -19,5 +19,5 @@
 //
 // # How to add an implementation
 //
-// Implement Env for what does not fit one environment after the other: worlds with several agents, which fill several rows each, or other processes. Keep to the rules above for episodes that follow each other and for keys: learners rely on them.
+// Implement Env for what does not fit one environment after the other: worlds with several agents, which fill several rows each, or other processes. Keep to the rules above for episodes that follow each other and for keys: learners rely on them. A [Frame] has the batch to fill. Make the factory a [Maker], so that Open finds it.
 package vector

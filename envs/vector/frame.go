@@ -7,7 +7,7 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-// Frame is a Batch that its owner fills row by row, for policies that act in environments outside a vector, where no episode is to follow another by itself.
+// Frame is a Batch that its owner fills, for policies that act in environments outside a vector, where no episode is to follow another by itself, and for implementations of Env in other packages.
 type Frame struct {
 	batch *Batch
 	arena *tensor.Arena
@@ -28,7 +28,7 @@ func NewFrame(spec envs.Spec, n int, windows bool) (*Frame, error) {
 	return &Frame{batch: b, arena: arena}, nil
 }
 
-// Batch returns the batch, which is the same for the life of the frame. Its Ended is always empty.
+// Batch returns the batch, which is the same for the life of the frame. Its Ended is empty, with room for every environment, and stays so unless the owner fills it.
 func (f *Frame) Batch() *Batch { return f.batch }
 
 // Put copies a step into row i. The step must fit the spec; it does not allocate.

@@ -3,21 +3,25 @@ package vector
 import (
 	"errors"
 	"fmt"
-	"math"
+	"log/slog"
 
 	"onnxrl/envs"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
 
-// Options change how environments are stepped, never what they answer.
+// Options change how environments are stepped and when they are cut off, never what they answer.
 type Options struct {
 	// Workers is the number of goroutines that step environments, the caller's included; each keeps a contiguous range of them. 0 starts with one, and uses all processors when the first steps turn out to take long enough for that to pay.
 	Workers int
 	// Windows copies windows into the batch at every step.
 	Windows bool
-	// Check compares every step with the spec. Rewards and discounts that are not finite are errors in any case.
+	// Check compares every step with the spec. Rewards, discounts and observations that are not finite, and masks without a valid action, are errors in any case.
 	Check bool
+	// Limit truncates episodes after so many steps where the environments have no limit of their own; 0 never does.
+	Limit int
+	// Log, unless nil, is told of what the vector got over by itself, such as the end of a process that environments lived in.
+	Log *slog.Logger
 }
 
 // Local steps environments of this process.
@@ -44,19 +48,29 @@ type Local struct {
 type place struct {
 	step, first envs.TimeStep
 	action      *tensor.Tensor
+	health      health
 	// obs and final are the bytes of the observation's rows, by field; nil for windows that are not copied.
 	obs, final [][]byte
 }
 
-var _ Env = (*Local)(nil)
+var (
+	_ Env   = (*Local)(nil)
+	_ Saver = (*Local)(nil)
+)
 
 // New returns a vector of environments with equal specs. It owns them from then on; after an error they remain the caller's.
 func New(list []envs.Env, o Options) (*Local, error) {
 	if len(list) == 0 {
 		return nil, errors.New("vector of environments: none is given")
 	}
-	if o.Workers < 0 {
-		return nil, fmt.Errorf("vector of environments: %d workers", o.Workers)
+	if o.Workers < 0 || o.Limit < 0 {
+		return nil, fmt.Errorf("vector of environments: %d workers and a limit of %d steps", o.Workers, o.Limit)
+	}
+	if o.Limit > 0 && list[0].Spec().MaxSteps == 0 {
+		var err error
+		if list, err = limited(list, o.Limit); err != nil {
+			return nil, fmt.Errorf("vector of environments: %w", err)
+		}
 	}
 	spec := list[0].Spec()
 	if err := spec.Validate(); err != nil {
@@ -104,6 +118,7 @@ func (v *Local) place(i int) place {
 			p.step.Obs[f] = view
 		}
 	}
+	p.health = newHealth(&p.step)
 	// The first step of a following episode writes over the observation and the mask, but not over the diagnostics of the step that ended the last one.
 	p.first = p.step
 	p.first.Info = make([]float64, len(v.spec.Info))
@@ -145,6 +160,9 @@ func (v *Local) begin(i int, ts *envs.TimeStep) error {
 	}
 	v.began[i]++
 	v.ret[i], v.length[i] = 0, 0
+	if err := v.rows[i].health.check(&v.spec, ts); err != nil {
+		return fmt.Errorf("environment %d (%s), first step of episode %d: %w", i, v.spec.Name, v.began[i]-1, err)
+	}
 	if v.opts.Check {
 		if err := envs.CheckStep(&v.spec, envs.Last, ts); err != nil {
 			return fmt.Errorf("reset environment %d: %w", i, err)
@@ -227,8 +245,12 @@ func (v *Local) one(i int) error {
 	if err := v.envs[i].Step(p.action, ts); err != nil {
 		return fmt.Errorf("environment %d: %w", i, err)
 	}
-	if math.IsNaN(ts.Reward) || math.IsInf(ts.Reward, 0) || !(ts.Discount >= 0 && ts.Discount <= 1) || ts.Type == envs.First {
-		return fmt.Errorf("environment %d: %s answers with type %v, reward %g and discount %g", i, v.spec.Name, ts.Type, ts.Reward, ts.Discount)
+	err := checkReward(ts)
+	if err == nil {
+		err = p.health.check(&v.spec, ts)
+	}
+	if err != nil {
+		return fmt.Errorf("environment %d (%s), step %d of episode %d: %w", i, v.spec.Name, v.length[i]+1, v.began[i]-1, err)
 	}
 	if v.opts.Check {
 		if err := envs.CheckStep(&v.spec, prev, ts); err != nil {
