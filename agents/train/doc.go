@@ -12,6 +12,8 @@
 // A Trainer is a checkpoint.Stater. When its context ends, it finishes the rollout in progress, lets the learner take its step, and asks for a checkpoint, so that every checkpoint lies between two learner steps and holds no half-filled recorder. An evaluation in progress is given up and done again after resuming.
 // A resumed run has the parameters and the metrics of one that never stopped, bit for bit, except for tags that begin with time/. The best parameters are part of the state.
 //
+// Environments that cannot be saved (envs.ErrCannotSave) are left out of checkpoints, which the log says: a resumed run then begins new episodes, and is as good as one that never stopped but not equal to it.
+//
 // TotalEnvSteps may grow between two runs: what a finished run has done at its end beyond what was due (a record of metrics, an evaluation) then remains.
 //
 // # Randomness

@@ -1,10 +1,12 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"onnxrl/envs"
 	"onnxrl/envs/vector"
 	"onnxrl/models"
 	"onnxrl/models/checkpoint"
@@ -33,16 +35,24 @@ type state struct {
 	PublishedAt int64  `json:"published_at"`
 }
 
-// SaveState writes everything that the rest of the run depends on: agent, environments, counters, episode statistics and the best parameters.
+// SaveState writes everything that the rest of the run depends on: agent, environments, counters, episode statistics and the best parameters. Environments that cannot be saved are left out, which the log says once.
 func (t *Trainer) SaveState(w *checkpoint.Writer) error {
 	env, err := vector.SaveState(t.env)
-	if err != nil {
+	switch {
+	case errors.Is(err, envs.ErrCannotSave):
+		if !t.warned {
+			t.hooks.Log.Warn("a run resumed from a checkpoint begins new episodes, so it will differ from one that never stopped", "reason", err)
+		}
+		t.warned = true
+	case err != nil:
 		return err
 	}
 	s := t.s
 	s.Envs = t.cfg.NumEnvs
 	w.PutJSON("state", s)
-	w.PutBytes("envs", env)
+	if err == nil {
+		w.PutBytes("envs", env)
+	}
 	w.Scope("episodes").PutFloat64s("returns", t.episodes.returns)
 	w.Scope("episodes").PutFloat64s("lengths", t.episodes.lengths)
 	t.validation.save(w.Scope("validation"))
@@ -63,11 +73,7 @@ func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 	if s.Envs != t.cfg.NumEnvs {
 		return fmt.Errorf("the run has %d environments, expected %d", s.Envs, t.cfg.NumEnvs)
 	}
-	env, _, err := r.Bytes("envs")
-	if err != nil {
-		return err
-	}
-	if err := vector.LoadState(t.env, env); err != nil {
+	if err := t.loadEnvs(r, s.Rounds); err != nil {
 		return err
 	}
 	w := newWindow()
@@ -105,6 +111,19 @@ func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 	t.s, t.episodes, t.validation, t.best, t.kept = s, w, validation, best, kept
 	t.saved = t.EnvSteps()
 	return nil
+}
+
+// loadEnvs continues the saved episodes. Where they could not be saved, it begins others than those that the run began with.
+func (t *Trainer) loadEnvs(r *checkpoint.Reader, rounds int64) error {
+	if !r.Has("envs") {
+		t.hooks.Log.Warn("the checkpoint is of environments that could not be saved: new episodes begin")
+		return t.env.Reset(t.worlds.Split("resumed", int(rounds)))
+	}
+	env, _, err := r.Bytes("envs")
+	if err != nil {
+		return err
+	}
+	return vector.LoadState(t.env, env)
 }
 
 // scored is the JSON part of a saved evaluation. Values are arrays, because they need not be finite.

@@ -17,9 +17,11 @@ import (
 
 // Trainer is one run of one seed. It is not safe for concurrent use; several trainers may share a factory and an engine.
 type Trainer struct {
-	cfg     Config
-	hooks   Hooks
+	cfg   Config
+	hooks Hooks
+	// key is what actions are drawn from, worlds what environments are.
 	key     rng.Key
+	worlds  rng.Key
 	env     vector.Env
 	agent   agents.Agent
 	actor   agents.Actor
@@ -33,7 +35,9 @@ type Trainer struct {
 	kept             snapshot
 
 	// saved is the env step of the newest checkpoint, -1 before the first.
-	saved  int64
+	saved int64
+	// warned says that the log has been told that the environments cannot be saved.
+	warned bool
 	last   agents.Metrics
 	values map[string]float64
 	// began and first are where this process started to count, for time/fps and Result.Taken.
@@ -52,7 +56,7 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	if cfg.Threads == 0 {
 		cfg.Threads = runtime.GOMAXPROCS(0)
 	}
-	t := &Trainer{cfg: cfg, hooks: hooks, key: s.Key.Split("act"), episodes: newWindow(), kept: snapshot{}, saved: -1, values: map[string]float64{}}
+	t := &Trainer{cfg: cfg, hooks: hooks, key: s.Key.Split("act"), worlds: s.Key.Split("envs"), episodes: newWindow(), kept: snapshot{}, saved: -1, values: map[string]float64{}}
 	t.s.Evaluated = -1
 	t.each = t.count
 	defer func() {
@@ -60,7 +64,7 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 			err = fmt.Errorf("train: %w", errors.Join(err, t.Close()))
 		}
 	}()
-	if err := t.openEnvs(f, s.Key.Split("envs")); err != nil {
+	if err := t.openEnvs(f); err != nil {
 		return nil, err
 	}
 	s.Spec, s.Envs, s.Threads, s.Key = t.env.Spec(), cfg.NumEnvs, cfg.Threads, s.Key.Split("agent")
@@ -78,7 +82,7 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	return t, err
 }
 
-func (t *Trainer) openEnvs(f envs.Factory, key rng.Key) error {
+func (t *Trainer) openEnvs(f envs.Factory) error {
 	// With fewer threads than processors, other runs may be using the rest.
 	workers := 0
 	if t.cfg.Threads < runtime.GOMAXPROCS(0) {
@@ -89,7 +93,7 @@ func (t *Trainer) openEnvs(f envs.Factory, key rng.Key) error {
 		return err
 	}
 	t.env = v
-	return t.env.Reset(key)
+	return t.env.Reset(t.worlds)
 }
 
 // Config returns the configuration in force: what was left open in the given one is decided.
