@@ -4,6 +4,7 @@ import (
 	"onnxrl/agents"
 	"onnxrl/agents/a2c"
 	"onnxrl/envs"
+	"onnxrl/envs/classic"
 	"onnxrl/envs/corridor"
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/market/trading/feed"
@@ -11,7 +12,7 @@ import (
 
 // Envs lists the environments that a document can name.
 func Envs() []envs.Kind {
-	return []envs.Kind{corridor.Kind, trading.Kind(feed.Load)}
+	return append([]envs.Kind{corridor.Kind, trading.Kind(feed.Load)}, classic.Kinds()...)
 }
 
 // Agents lists the algorithms that a document can name.
