@@ -33,6 +33,9 @@ type Config struct {
 	// Gradients receive the gradients, one segment per objective in the layout of the trainable parameters; nil makes new ones. Programs of several batch sizes share them so
 	// that one optimiser reads the gradients of whichever ran last.
 	Gradients []*models.Segment
+	// Crew are the goroutines that the shards run on, at least as many; the caller closes it after the program. Programs that run one after the other share one, so that the goroutines of a program that has
+	// run do not look for work while another one runs. nil makes a crew of the program's own.
+	Crew *crew.Crew
 	// Updates maps buffers (running statistics) to the outputs that hold their new values. They are copied after a successful run.
 	Updates map[string]string
 }
@@ -48,8 +51,10 @@ type Program struct {
 	shards    []*shard
 	grads     []*models.Segment
 	unreached []string
-	updates   [][2]*tensor.Tensor
-	crew      *crew.Crew
+	// spans are where the gradients of each objective lie in the trainable parameters' layout: pairs of the first element and one past the last.
+	spans   [][][2]int
+	updates [][2]*tensor.Tensor
+	crew    *crew.Crew
 	// What the crew does, made once so that a run allocates nothing.
 	runShard, reduceShare func(k int)
 }
@@ -72,13 +77,16 @@ func New(net *models.Network, params *models.Params, cfg Config) (*Program, erro
 	if cfg.Batch <= 0 || cfg.Shards < 1 || cfg.Batch%cfg.Shards != 0 {
 		return nil, fmt.Errorf("new program: batch %d with %d shards: the batch must be a positive multiple of the shards", cfg.Batch, cfg.Shards)
 	}
+	if cfg.Crew != nil && cfg.Crew.Size() < cfg.Shards {
+		return nil, fmt.Errorf("new program: a crew of %d for %d shards", cfg.Crew.Size(), cfg.Shards)
+	}
 	p, err := build(net, params, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("new program: %w", err)
 	}
 	if cfg.Shards > 1 {
 		one := cfg
-		one.Shards, one.Gradients = 1, nil
+		one.Shards, one.Gradients, one.Crew = 1, nil, nil
 		ref, err := build(net, params, one)
 		if err == nil {
 			err = p.proveSeparable(ref)
@@ -118,8 +126,14 @@ func build(net *models.Network, params *models.Params, cfg Config) (_ *Program, 
 			return nil, err
 		}
 	}
-	p.crew = crew.New(cfg.Shards)
-	p.runShard = func(k int) { p.shards[k].err = p.shards[k].binding.Run() }
+	if p.crew = cfg.Crew; p.crew == nil {
+		p.crew = crew.New(cfg.Shards)
+	}
+	p.runShard = func(k int) {
+		if k < len(p.shards) {
+			p.shards[k].err = p.shards[k].binding.Run()
+		}
+	}
 	p.reduceShare = func(k int) { p.reduce(k) }
 	for name, out := range cfg.Updates {
 		dst, src := params.View(name), p.outputs[out]
@@ -281,6 +295,7 @@ func (p *Program) bind(s *shard, k int, net *models.Network) error {
 		}
 		if k == 0 {
 			p.grads = s.grads
+			p.spans = spansOf(tr, p.gradient.Outputs)
 		}
 	}
 	rows := p.cfg.Batch / p.cfg.Shards
@@ -403,13 +418,17 @@ func (p *Program) Unreached() []string { return p.unreached }
 
 // Run executes the program once on the buffers' contents. It allocates nothing.
 func (p *Program) Run() error {
-	p.crew.Run(p.runShard)
+	if len(p.shards) == 1 {
+		p.runShard(0)
+	} else {
+		p.crew.Run(p.runShard)
+	}
 	for _, s := range p.shards {
 		if s.err != nil {
 			return s.err
 		}
 	}
-	if len(p.shards) > 1 {
+	if len(p.shards) > 1 && len(p.shards[1].grads)+len(p.shards[1].sums) > 0 {
 		p.crew.Run(p.reduceShare)
 	}
 	for _, u := range p.updates {
@@ -421,7 +440,9 @@ func (p *Program) Run() error {
 // Close frees sessions and buffers. The parameters stay.
 func (p *Program) Close() error {
 	var errs []error
-	p.crew.Close()
+	if p.cfg.Crew == nil {
+		p.crew.Close()
+	}
 	for _, s := range p.shards {
 		if s.binding != nil {
 			errs = append(errs, s.binding.Close())

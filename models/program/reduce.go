@@ -7,19 +7,22 @@ import (
 	"slices"
 
 	"onnxrl/models"
+	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/crew"
 	"onnxrl/runtime/optim/kernel"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
 
-// reduce adds the shards' gradients and unbatched float outputs to those of the first shard, in shard order. Share k of the gradients is added by member k of the crew.
+// reduce adds the shards' gradients and unbatched float outputs to those of the first shard, in shard order. Share k of the gradients is added by member k of the crew. Parameters that an objective is not differentiated by are left alone.
 func (p *Program) reduce(k int) {
 	for _, s := range p.shards[1:] {
 		for i, g := range s.grads {
-			src := g.Floats()
-			lo, hi := crew.Share(len(src), k, len(p.shards))
-			Add(p.grads[i].Floats()[lo:hi], src[lo:hi])
+			dst, src := p.grads[i].Floats(), g.Floats()
+			for _, span := range p.spans[i] {
+				lo, hi := crew.Share(span[1]-span[0], k, p.crew.Size())
+				Add(dst[span[0]+lo:span[0]+hi], src[span[0]+lo:span[0]+hi])
+			}
 		}
 		if k > 0 {
 			continue
@@ -28,6 +31,32 @@ func (p *Program) reduce(k int) {
 			Add(pair[0], pair[1])
 		}
 	}
+}
+
+// spansOf returns where the gradients of each objective lie in the layout of the trainable parameters. Neighbours are one span, together with the padding between them.
+func spansOf(trainable *models.Segment, outputs [][]autodiff.Output) [][][2]int {
+	spans := make([][][2]int, len(outputs))
+	for k, outs := range outputs {
+		named := map[string]bool{}
+		for _, o := range outs {
+			named[o.Wrt] = true
+		}
+		joins := false
+		for i, spec := range trainable.Specs() {
+			off, n := trainable.Range(i)
+			if !named[spec.Name] {
+				joins = false
+				continue
+			}
+			if last := len(spans[k]) - 1; joins {
+				spans[k][last][1] = off + n
+			} else {
+				spans[k] = append(spans[k], [2]int{off, off + n})
+			}
+			joins = true
+		}
+	}
+	return spans
 }
 
 // Add adds src to dst, element by element. It panics when the lengths differ.

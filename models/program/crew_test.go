@@ -1,0 +1,80 @@
+package program
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"onnxrl/models"
+	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/crew"
+	"onnxrl/runtime/engine"
+)
+
+// TestSharedCrewAndPartOfTheGradient runs two programs on one crew, each differentiated by some parameters only, with gradients in one segment. Neither touches what is the other's.
+func TestSharedCrewAndPartOfTheGradient(t *testing.T) {
+	compared := 0
+	engines(t, func(t *testing.T, c engine.Compiler) {
+		whole, params, err := newMLP(t, c, false, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer whole.Close()
+		fillBatch(whole)
+		if err := whole.Run(); err != nil {
+			t.Fatal(err)
+		}
+		net, _, err := models.FromModel(mlp(t, false), models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		grads, err := params.Segment(models.Trainable).Like()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer grads.Close()
+		hands := crew.New(4)
+		defer hands.Close()
+		var parts []*Program
+		for _, wrt := range [][]string{{"fc1.weight", "fc2.bias"}, {"fc1.bias", "fc2.weight"}} {
+			p, err := New(net, params, Config{
+				Engine: c, Batch: 12, BatchSymbol: "batch", Shards: 3, Crew: hands, Gradients: []*models.Segment{grads},
+				Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: "loss"}}, Wrt: wrt}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			fillBatch(p)
+			parts = append(parts, p)
+		}
+		for range 3 {
+			for _, p := range parts {
+				if err := p.Run(); err != nil {
+					t.Fatal(err)
+				}
+				compared++
+			}
+			if at, ok := differs(whole.Gradients(0).Floats(), grads.Floats()); ok {
+				t.Fatalf("element %d of %q differs", at, paramAt(grads, at))
+			}
+		}
+		before := slices.Clone(grads.Floats())
+		if n := testing.AllocsPerRun(20, func() {
+			if err := parts[0].Run(); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+		if !slices.Equal(before, grads.Floats()) {
+			t.Error("a repeated run gives other bits")
+		}
+		if _, err := New(net, params, Config{Engine: c, Batch: 12, BatchSymbol: "batch", Shards: 6, Crew: hands}); err == nil || !strings.Contains(err.Error(), "crew of 4 for 6 shards") {
+			t.Errorf("a crew that is too small: %v", err)
+		}
+	})
+	if compared < 6 {
+		t.Errorf("%d runs", compared)
+	}
+}
