@@ -98,8 +98,10 @@ func (p *Program) proveSeparable(ref *Program) error {
 		return err
 	}
 	for i, g := range p.grads {
-		if at, ok := differs(ref.grads[i].Floats(), g.Floats()); ok {
-			return fmt.Errorf("%w: with %d shards the gradient of %q differs", ErrNotSeparable, p.cfg.Shards, paramAt(g, at))
+		for _, span := range p.spans[i] {
+			if at, ok := differs(ref.grads[i].Floats()[span[0]:span[1]], g.Floats()[span[0]:span[1]]); ok {
+				return fmt.Errorf("%w: with %d shards the gradient of %q differs", ErrNotSeparable, p.cfg.Shards, paramAt(g, span[0]+at))
+			}
 		}
 	}
 	for name, t := range ref.outputs {
