@@ -1,49 +1,61 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/experiment"
 	"onnxrl/cmd/internal/learning"
 	"onnxrl/runtime/progress"
 )
 
-// learnTarget is the part of the optimum that an agent must earn.
-const learnTarget = 0.8
-
 // learnReport is what onnxrl bench learn prints; the JSON keys are stable.
 type learnReport struct {
-	Engine string            `json:"engine"`
+	Engine string       `json:"engine"`
+	Tasks  []taskReport `json:"tasks"`
+	// Missed counts the tasks that are not passed.
+	Missed int `json:"missed"`
+}
+
+// taskReport is one task with all of its seeds.
+type taskReport struct {
+	Task   string            `json:"task"`
 	Target float64           `json:"target"`
+	Source string            `json:"target_source"`
 	Runs   []learning.Result `json:"runs"`
-	Missed int               `json:"missed"`
+	learning.Summary
+}
+
+// learnFlags are the command line of bench learn.
+type learnFlags struct {
+	sets        []string
+	seeds       string
+	parallel    int
+	check, list bool
 }
 
 func (a *app) benchLearnCommand() *cobra.Command {
-	var sets []string
-	var seeds string
-	var check bool
+	var f learnFlags
 	cmd := &cobra.Command{
-		Use:   "learn [CONFIG.yaml]",
-		Short: "The part of a known optimum that an agent learns to earn",
-		Long: `Trains an agent in a made-up market of which the best policy is known (without a file, the shipped experiment synthetic_leading), once for each seed, and compares what it earns per bar on the test split with what the best policy
-earns on the same bars.`,
-		Args: cobra.MaximumNArgs(1),
+		Use:   "learn [TASK…]",
+		Short: "Whether agents reach results that others have published, or a known optimum",
+		Long: `Trains an agent in each task, once for each seed, and lets it act through 100 episodes that neither training nor validation has seen. A task is passed when the interquartile mean over the seeds reaches the target, and so do the
+scores of all seeds but one in five. Every seed is shown. Tasks are selected by patterns ('cartpole*'); without any, all are run. The score is that of the policy that was best in validation; final is that of the policy at the end of training.`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path := "synthetic_leading"
-			if len(args) > 0 {
-				path = args[0]
-			}
-			list, err := parseSeeds(seeds)
+			tasks, err := learning.Select(args)
 			if err != nil {
-				return err
+				return fmt.Errorf("bench learn: %w", err)
 			}
-			r, err := a.benchLearn(cmd, path, sets, list)
+			if f.list {
+				return a.listTasks(tasks)
+			}
+			r, err := a.benchLearn(cmd.Context(), tasks, f)
 			if err != nil {
 				return fmt.Errorf("bench learn: %w", err)
 			}
@@ -52,58 +64,141 @@ earns on the same bars.`,
 			} else {
 				err = a.printLearn(r)
 			}
-			if err == nil && check && r.Missed > 0 {
+			if err == nil && f.check && r.Missed > 0 {
 				return quietError{errors.New("targets are missed")}
 			}
 			return err
 		},
 	}
-	f := cmd.Flags()
-	f.StringArrayVar(&sets, "set", nil, "edit the configuration, for instance --set agent.gamma=0.9")
-	f.StringVar(&seeds, "seeds", "1,2,3", "one run for each of these seeds")
-	f.BoolVar(&check, "check", false, "exit with status 1 when a run earns less than the target")
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.sets, "set", nil, "edit the documents, for instance --set agent.gamma=0.9")
+	fl.StringVar(&f.seeds, "seeds", "1,2,3,4,5", "one run for each of these seeds")
+	fl.IntVar(&f.parallel, "parallel", 1, "runs that go on at once, of one thread each when there are several")
+	fl.BoolVar(&f.check, "check", false, "exit with status 1 when a task is not passed")
+	fl.BoolVar(&f.list, "list", false, "only show the tasks")
 	return cmd
 }
 
-func (a *app) benchLearn(cmd *cobra.Command, path string, sets []string, seeds []uint64) (*learnReport, error) {
-	cfg, _, err := experiment.Load(path, sets)
-	if err != nil {
-		return nil, err
-	}
-	c, err := a.compiler(cmd.Context())
-	if err != nil {
-		return nil, err
-	}
-	bar := progress.Start(a.err, progress.Options{Label: "learn", Unit: "env steps", Total: cfg.Train.TotalEnvSteps * int64(len(seeds)), Quiet: a.quiet})
-	defer bar.Finish()
-	report := &learnReport{Engine: c.Name(), Target: learnTarget, Runs: []learning.Result{}}
-	for _, seed := range seeds {
-		cfg.Seed = seed
-		at := int64(0)
-		r, err := learning.Leading(cmd.Context(), cfg, c, func(p train.Progress) {
-			bar.Add(p.EnvSteps - at)
-			at = p.EnvSteps
-		})
-		if err != nil {
-			return nil, fmt.Errorf("seed %d: %w", seed, err)
+// listTasks shows tasks and targets.
+func (a *app) listTasks(tasks []learning.Task) error {
+	if a.json {
+		list := []taskReport{}
+		for _, t := range tasks {
+			list = append(list, taskReport{Task: t.Name, Target: t.Target, Source: t.Source})
 		}
-		report.Runs = append(report.Runs, r)
-		if r.Share < learnTarget {
+		return a.printJSON(list)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "task\ttarget\t")
+	for _, t := range tasks {
+		fmt.Fprintf(w, "%s\t%g\t%s\n", t.Name, t.Target, t.Source)
+	}
+	return w.Flush()
+}
+
+func (a *app) benchLearn(ctx context.Context, tasks []learning.Task, f learnFlags) (*learnReport, error) {
+	seeds, err := parseSeeds(f.seeds)
+	if err != nil {
+		return nil, err
+	}
+	if f.parallel < 1 {
+		return nil, fmt.Errorf("--parallel %d: expected at least 1", f.parallel)
+	}
+	c, err := a.compiler(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := learning.Options{Engine: c, Sets: f.sets}
+	if f.parallel > 1 {
+		o.Threads = 1
+	}
+	var total int64
+	for _, t := range tasks {
+		cfg, err := learning.Load(t.Name, o)
+		if err != nil {
+			return nil, err
+		}
+		total += cfg.Train.TotalEnvSteps * int64(len(seeds))
+	}
+	bar := progress.Start(a.err, progress.Options{Label: "learn", Unit: "env steps", Total: total, Quiet: a.quiet})
+	defer bar.Finish()
+	report := &learnReport{Engine: c.Name(), Tasks: []taskReport{}}
+	for _, t := range tasks {
+		bar.FieldText("task", t.Name)
+		runs, err := runSeeds(ctx, t, seeds, f.parallel, o, bar)
+		if err != nil {
+			return nil, err
+		}
+		scores := make([]float64, len(runs))
+		for i, r := range runs {
+			scores[i] = r.Score
+		}
+		r := taskReport{t.Name, t.Target, t.Source, runs, learning.Summarize(scores, t.Target)}
+		if !r.Passed {
 			report.Missed++
 		}
+		report.Tasks = append(report.Tasks, r)
 	}
 	return report, nil
 }
 
+// runSeeds trains the seeds of a task, some at once. The first error ends all.
+func runSeeds(ctx context.Context, t learning.Task, seeds []uint64, parallel int, o learning.Options, bar *progress.Progress) ([]learning.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	runs := make([]learning.Result, len(seeds))
+	slots := make(chan struct{}, parallel)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i, seed := range seeds {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			at := int64(0)
+			o := o
+			o.Each = func(p train.Progress) {
+				mu.Lock()
+				defer mu.Unlock()
+				bar.Add(p.EnvSteps - at)
+				at = p.EnvSteps
+			}
+			var err error
+			if runs[i], err = learning.Run(ctx, t, seed, o); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	return runs, context.Cause(ctx)
+}
+
 func (a *app) printLearn(r *learnReport) error {
 	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "seed\tenv steps\tbars\tagent %/bar\toptimum %/bar\tof the optimum\tseconds\t")
-	for _, s := range r.Runs {
-		fmt.Fprintf(w, "%d\t%d\t%d\t%.4f\t%.4f\t%.1f %%\t%.1f\t\n", s.Seed, s.EnvSteps, s.Bars, 100*s.Agent, 100*s.Optimum, 100*s.Share, s.Seconds)
+	fmt.Fprintln(w, "task\tenv steps\ttarget\tIQM\t95 % interval\treached\tpassed\tscores (final)\t")
+	for _, t := range r.Tasks {
+		verdict, scores := "yes", ""
+		if !t.Passed {
+			verdict = "NO"
+		}
+		for i, s := range t.Runs {
+			if i > 0 {
+				scores += ", "
+			}
+			scores += fmt.Sprintf("%s (%s)", figure(s.Score), figure(s.Final))
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s to %s\t%d of %d\t%s\t%s\t\n", t.Task, t.Runs[0].EnvSteps, figure(t.Target), figure(t.IQM), figure(t.Low), figure(t.High), t.Reached, len(t.Runs), verdict, scores)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(a.out, "target: %.0f %%, reached by %d of %d\n", 100*r.Target, len(r.Runs)-r.Missed, len(r.Runs))
+	_, err := fmt.Fprintf(a.out, "%d of %d tasks are passed\n", len(r.Tasks)-r.Missed, len(r.Tasks))
 	return err
+}
+
+// figure shows three digits that matter: returns of hundreds and shares of an optimum stand in one table.
+func figure(x float64) string {
+	if x > -10 && x < 10 {
+		return fmt.Sprintf("%.3g", x)
+	}
+	return fmt.Sprintf("%.1f", x)
 }

@@ -10,16 +10,20 @@ import (
 func TestBenchLearn(t *testing.T) {
 	ran := 0
 	for _, engine := range testEngines() {
-		args := []string{"bench", "learn", "--engine", engine, "--seeds", "4,5", "--set", "train.total_env_steps=320", "--json", "-q"}
+		args := []string{"bench", "learn", "synthetic*", "--engine", engine, "--seeds", "4,5", "--set", "train.total_env_steps=320", "--json", "-q"}
 		out := succeed(t, args...)
 		r := decode[learnReport](t, out)
-		if r.Engine != engine || r.Target != learnTarget || len(r.Runs) != 2 || r.Runs[1].Seed != 5 || r.Runs[0].EnvSteps != 320 || r.Runs[0].Optimum < 0.0005 {
-			t.Errorf("%+v", r)
+		if r.Engine != engine || len(r.Tasks) != 1 {
+			t.Fatalf("%+v", r)
 		}
-		if got, want := keys(t, out), []string{"engine", "missed", "runs", "target"}; !slices.Equal(got, want) {
+		task := r.Tasks[0]
+		if task.Task != "synthetic_leading" || task.Target != 0.8 || len(task.Runs) != 2 || task.Runs[1].Seed != 5 || task.Runs[0].EnvSteps != 320 || task.Runs[0].Optimum.Optimum < 0.0005 {
+			t.Errorf("%+v", task)
+		}
+		if got, want := keys(t, out), []string{"engine", "missed", "tasks"}; !slices.Equal(got, want) {
 			t.Errorf("keys %v", got)
 		}
-		if code := onnxrl(t, append(args, "--check")...).code; (code != 0) != (r.Missed > 0) {
+		if code := onnxrl(t, append(args, "--check", "--parallel", "2")...).code; (code != 0) != (r.Missed > 0) {
 			t.Errorf("exit status %d with %d missed", code, r.Missed)
 		}
 		ran++
@@ -28,7 +32,25 @@ func TestBenchLearn(t *testing.T) {
 		t.Errorf("%d engines", ran)
 	}
 	refuse(t, []string{"bench", "learn", "--seeds", "x"}, `--seeds "x"`)
-	if r := onnxrl(t, "bench", "learn", "demo", "--engine", "portable", "-q"); r.code != 1 || !strings.Contains(r.err, "bench learn: seed 1") || !strings.Contains(r.err, "not synthetic") {
-		t.Errorf("exit status %d, %s", r.code, r.err)
+	refuse(t, []string{"bench", "learn", "demo"}, `nothing matches "demo"`)
+	refuse(t, []string{"bench", "learn", "--parallel", "0"}, "--parallel 0")
+	if out := succeed(t, "bench", "learn", "--list"); !strings.Contains(out, "synthetic_leading") || strings.Count(out, "\n") < 10 {
+		t.Errorf("list: %s", out)
 	}
+}
+
+// TestBenchTrain measures every training for a moment.
+func TestBenchTrain(t *testing.T) {
+	r := decode[speedReport](t, succeed(t, "bench", "train", "--set", "train.total_env_steps=256", "--profile", "--json", "-q"))
+	listed := decode[speedReport](t, succeed(t, "bench", "train", "--list", "--json"))
+	if len(r.Rows) != 7 || len(listed.Rows) != 7 {
+		t.Fatalf("%d rows, %d listed", len(r.Rows), len(listed.Rows))
+	}
+	for i, s := range r.Rows {
+		if s.Name != listed.Rows[i].Name || s.EnvSteps < 256 || s.EnvStepsPerSecond <= 0 || s.Phases["env"] <= 0 || s.Phases["act"] <= 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+	refuse(t, []string{"bench", "train", "ppo"}, `nothing matches "ppo"`)
+	refuse(t, []string{"bench", "train", "--threads", "-1"}, "--threads")
 }

@@ -5,41 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"onnxrl/agents"
 	"onnxrl/agents/evaluate"
 	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/assess"
 	"onnxrl/cmd/internal/experiment"
 	"onnxrl/configs"
 	"onnxrl/envs"
 	"onnxrl/envs/market/synthetic"
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/market/trading/backtest"
-	"onnxrl/models/encoder/kinds"
-	"onnxrl/runtime/engine"
 	"onnxrl/runtime/rng"
 )
 
-// Result compares an agent with the optimum on the test split; the JSON keys are stable.
-type Result struct {
-	Seed     uint64 `json:"seed"`
-	EnvSteps int64  `json:"env_steps"`
+// Share compares an agent with the optimum on the test split; the JSON keys are stable.
+type Share struct {
 	// Bars is the number of decisions on the test split.
 	Bars int `json:"bars"`
 	// Agent, Optimum and Hold are mean rewards per bar: of the greedy agent, of the best policy that there is, and of buying at every bar.
 	Agent   float64 `json:"agent"`
 	Optimum float64 `json:"optimum"`
 	Hold    float64 `json:"hold"`
-	// Share is Agent/Optimum.
-	Share   float64 `json:"share"`
-	Seconds float64 `json:"seconds"`
 }
 
-// Leading trains the agent of a document whose market is a LeadingIndicator with one asset and judges the policy that was best on the validation split. Each, unless nil, is called after every learner step.
-func Leading(ctx context.Context, cfg experiment.Config, c engine.Compiler, each func(train.Progress)) (r Result, err error) {
-	start := time.Now()
+// leading trains the agent of a document whose market is a LeadingIndicator with one asset. Scores are shares of the optimum.
+func leading(ctx context.Context, cfg experiment.Config, o Options) (r Result, err error) {
 	// Errors point at the document as it was written.
 	written := cfg.Env.Section
 	cfg, factory, maker, err := experiment.Open(ctx, cfg)
@@ -55,51 +45,53 @@ func Leading(ctx context.Context, cfg experiment.Config, c engine.Compiler, each
 	if err != nil {
 		return r, err
 	}
-	judge, err := assess.Validator(factory, cfg.Eval)
-	if err != nil {
-		return r, err
-	}
-	t, err := train.New(ctx, factory, maker, agents.Setup{Engine: c, Encoders: kinds.All(), Key: rng.New(cfg.Seed)}, cfg.Train, train.Hooks{Evaluate: judge, Progress: each})
+	t, done, err := trained(ctx, cfg, factory, maker, o)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	done, err := t.Run(ctx)
+	r.EnvSteps = done.EnvSteps
+	last, err := share(ctx, cfg.Seed, t, opened, best)
 	if err != nil {
-		return r, err
-	}
-	if err := ctx.Err(); err != nil {
 		return r, err
 	}
 	if err := t.UseBest(ctx); err != nil {
 		return r, err
 	}
-	env, err := factory.New(envs.Test, 0)
-	if err != nil {
+	if r.Optimum, err = share(ctx, cfg.Seed, t, opened, best); err != nil {
 		return r, err
+	}
+	r.Final, r.Score = last.Agent/last.Optimum, r.Optimum.Agent/r.Optimum.Optimum
+	return r, nil
+}
+
+// share judges the trainer's present policy.
+func share(ctx context.Context, seed uint64, t *train.Trainer, opened trading.Opened, best *informed) (_ *Share, err error) {
+	env, err := opened.New(envs.Test, 0)
+	if err != nil {
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, env.Close()) }()
 	agent, err := evaluate.NewPolicy("agent", t.Agent(), agents.Greedy, env.Spec())
 	if err != nil {
-		return r, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, agent.Close()) }()
-	r.Seed, r.EnvSteps = cfg.Seed, done.EnvSteps
+	s := &Share{}
 	for _, p := range []struct {
 		policy backtest.Policy
 		mean   *float64
-	}{{agent, &r.Agent}, {best, &r.Optimum}, {always{}, &r.Hold}} {
-		rec, err := backtest.Run(ctx, opened.Source(), opened.Data().Splits[envs.Test], p.policy, rng.New(cfg.Seed))
+	}{{agent, &s.Agent}, {best, &s.Optimum}, {always{}, &s.Hold}} {
+		rec, err := backtest.Run(ctx, opened.Source(), opened.Data().Splits[envs.Test], p.policy, rng.New(seed))
 		if err != nil {
-			return r, fmt.Errorf("%s: %w", p.policy.Name(), err)
+			return nil, fmt.Errorf("%s: %w", p.policy.Name(), err)
 		}
-		r.Bars = len(rec.Rewards)
+		s.Bars = len(rec.Rewards)
 		for _, v := range rec.Rewards {
-			*p.mean += v / float64(r.Bars)
+			*p.mean += v / float64(s.Bars)
 		}
 	}
-	r.Share, r.Seconds = r.Agent/r.Optimum, time.Since(start).Seconds()
-	return r, nil
+	return s, nil
 }
 
 // informed is the best policy. It sees the signal as the agent does, among the features of the present bar.

@@ -14,18 +14,19 @@ import (
 
 // TestA2CLearnsTheLeadingIndicator trains the shipped experiment as it is. Four fifths of the optimum is what is demanded.
 func TestA2CLearnsTheLeadingIndicator(t *testing.T) {
-	cfg, _, err := experiment.Load("synthetic_leading", nil)
-	if err != nil {
-		t.Fatal(err)
+	tasks, err := Select([]string{"synthetic_leading"})
+	if err != nil || len(tasks) != 1 {
+		t.Fatal(tasks, err)
 	}
 	learnt := 0
-	r, err := Leading(t.Context(), cfg, testengines.Fastest(t), func(train.Progress) { learnt++ })
+	r, err := Run(t.Context(), tasks[0], 42, Options{Engine: testengines.Fastest(t), Each: func(train.Progress) { learnt++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%+v", r)
-	if r.Share < 0.8 || r.Optimum <= 0.0005 || r.EnvSteps > 200_000 || r.Bars < 800 || learnt != 1250 || r.Hold > r.Optimum/2 {
-		t.Errorf("%d learner steps: %+v", learnt, r)
+	o := r.Optimum
+	t.Logf("%+v, %+v", r, o)
+	if !r.Reached || r.Score < 0.8 || r.Score != o.Agent/o.Optimum || o.Optimum <= 0.0005 || r.EnvSteps > 200_000 || o.Bars < 800 || learnt != 1250 || o.Hold > o.Optimum/2 {
+		t.Errorf("%d learner steps: %+v, %+v", learnt, r, o)
 	}
 }
 
@@ -49,7 +50,7 @@ func TestLeadingRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := Leading(t.Context(), cfg, e, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := leading(t.Context(), cfg, Options{Engine: e}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", set, err)
 		}
 		tried++
@@ -62,7 +63,7 @@ func TestLeadingRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := Leading(ctx, cfg, e, func(train.Progress) { cancel() }); !errors.Is(err, context.Canceled) {
+	if _, err := leading(ctx, cfg, Options{Engine: e, Each: func(train.Progress) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

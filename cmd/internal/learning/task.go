@@ -1,0 +1,49 @@
+package learning
+
+// Task is a problem, an agent, and what the agent must reach. The rule is the same for all, and was written before any run: with the seeds given, the interquartile mean of the scores must reach the target, and so must the scores of all seeds but one in five.
+// A score is the mean return of 100 greedy episodes that neither training nor validation has seen, by the policy that was best in validation, which is the one that a run publishes; the policy at the end of training is reported beside it.
+type Task struct {
+	// Name is also that of the run document: one of this package, or a shipped experiment.
+	Name string
+	// Target is the smallest score that counts as learnt, and Source where it comes from.
+	Target float64
+	Source string
+	// Optimum says that scores are shares of what the best policy earns, in a market of which it is known.
+	Optimum bool
+}
+
+// episodes is how many a score is the mean of.
+const episodes = 100
+
+var (
+	threshold = "Gymnasium's reward threshold"
+	zoo       = "RL Baselines3 Zoo's result, a single run, with room for its spread"
+	sb3Test   = "Stable-Baselines3's test of learning"
+	contrib   = "sb3-contrib's test of learning"
+)
+
+// Tasks lists the tasks of "onnxrl bench learn".
+func Tasks() []Task {
+	return []Task{
+		{Name: "cartpole_ppo", Target: 475, Source: threshold},
+		{Name: "cartpole_maskable_ppo", Target: 475, Source: threshold},
+		{Name: "cartpole_a2c", Target: 475, Source: threshold},
+		{Name: "cartpole_dqn", Target: 475, Source: threshold},
+		{Name: "acrobot_ppo", Target: -100, Source: threshold},
+		{Name: "pendulum_sac", Target: -200, Source: zoo},
+		{Name: "pendulum_td3", Target: -200, Source: zoo},
+		{Name: "mountaincar_continuous_sac", Target: 90, Source: threshold},
+		{Name: "identity_ppo", Target: 90, Source: sb3Test},
+		{Name: "identity_a2c", Target: 90, Source: sb3Test},
+		{Name: "identity_dqn", Target: 90, Source: sb3Test},
+		{Name: "identity_box_sac", Target: 90, Source: sb3Test},
+		{Name: "identity_box_td3", Target: 90, Source: sb3Test},
+		{Name: "invalid_action_maskable_ppo", Target: 90, Source: contrib},
+		{Name: "synthetic_leading", Target: 0.8, Source: "a share of the optimum, by value iteration", Optimum: true},
+	}
+}
+
+// Select returns the tasks whose names match one of the patterns of package path; all without a pattern. A pattern that matches none is an error.
+func Select(patterns []string) ([]Task, error) {
+	return selected(Tasks(), patterns, func(t Task) string { return t.Name })
+}
