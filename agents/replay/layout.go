@@ -19,6 +19,8 @@ type Layout struct {
 	Mask int
 	// Action is a_tm1 as it was recorded.
 	Action Column
+	// Windows has, for a field that is a window of a table, that window, and nil for others; it may be shorter than Obs. Of a window only the number of its last row is kept.
+	Windows []*envs.Window
 	// LogProb keeps the logarithm of the behaviour's probability or density with each transition.
 	LogProb bool
 }
@@ -28,6 +30,7 @@ func LayoutOf(spec envs.Spec, action Column) Layout {
 	l := Layout{Action: action}
 	for _, f := range spec.Observation {
 		l.Obs = append(l.Obs, Column{f.Name, f.Space.DType(), f.Space.Shape()})
+		l.Windows = append(l.Windows, f.Window)
 	}
 	if spec.Masked {
 		l.Mask = envs.MaskLen(spec.Action)

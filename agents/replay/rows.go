@@ -1,0 +1,274 @@
+package replay
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"onnxrl/envs"
+	"onnxrl/runtime/tensor"
+)
+
+// part is where a column lies in a row.
+type part struct {
+	off, size int
+	// window is not nil for a field of which only the number of its last row is kept.
+	window *envs.Window
+	// full is the size of the column in a batch, which is size except for windows.
+	full int
+	col  Column
+}
+
+// rows is a table of transitions: what is sampled together lies together, in whole cache lines outside the Go heap. A row holds an observation, its mask, the action that was taken there, and what it led to except the observation that followed, which is the next row's.
+type rows struct {
+	obs                              []part
+	mask, action                     part
+	reward, discount, logProb, extra part
+	// head is the number of bytes of observation and mask; lines that of cache lines of a row.
+	head, stride, lines int
+
+	n     int
+	arena *tensor.Arena
+	data  []byte
+}
+
+// newRows maps n rows. extra is a number of bytes at the end of a row that the caller uses.
+func newRows(l Layout, n, extra int) (*rows, error) {
+	if err := l.validate(); err != nil {
+		return nil, err
+	}
+	r := &rows{n: n}
+	place := func(c Column, w *envs.Window) part {
+		p := part{off: r.stride, full: c.DType.ByteLen(lenOf(c.Shape)), window: w, col: c}
+		if p.size = p.full; w != nil {
+			p.size = 4
+		}
+		// Parts begin at multiples of four bytes.
+		r.stride += (p.size + 3) &^ 3
+		return p
+	}
+	for i, c := range l.Obs {
+		var w *envs.Window
+		if i < len(l.Windows) {
+			w = l.Windows[i]
+		}
+		r.obs = append(r.obs, place(c, w))
+	}
+	if l.Mask > 0 {
+		r.mask = place(Column{"mask", tensor.Bool, []int{l.Mask}}, nil)
+	}
+	r.head = r.stride
+	number := func(name string) part { return place(Column{Name: name, DType: tensor.Float32}, nil) }
+	r.reward, r.discount = number("reward"), number("discount")
+	if l.LogProb {
+		r.logProb = number("log_prob")
+	}
+	r.action = place(l.Action, nil)
+	if extra > 0 {
+		r.extra = place(Column{"extra", tensor.Uint8, []int{extra}}, nil)
+	}
+	r.stride = tensor.AlignUp(r.stride)
+	r.lines = r.stride / tensor.Align
+	if n < 1 || n > math.MaxInt/2/r.stride {
+		return nil, fmt.Errorf("%d rows of %d bytes", n, r.stride)
+	}
+	var err error
+	if r.arena, err = tensor.NewArena(n * r.stride); err != nil {
+		return nil, err
+	}
+	view, err := r.arena.Tensor(tensor.Uint8, 0, n*r.stride)
+	if err != nil {
+		return nil, errors.Join(err, r.arena.Close())
+	}
+	r.data = view.Bytes()
+	adviseHuge(r.data)
+	return r, nil
+}
+
+// validate reports what is wrong with a layout.
+func (l *Layout) validate() error {
+	if len(l.Obs) == 0 {
+		return errors.New("a layout without observations")
+	}
+	for i, c := range append(slices.Clone(l.Obs), l.Action) {
+		if c.DType.Size() == 0 {
+			return fmt.Errorf("column %q: elements of type %v have no fixed size", c.Name, c.DType)
+		}
+		if _, err := tensor.Len(c.Shape); err != nil {
+			return fmt.Errorf("column %q: %w", c.Name, err)
+		}
+		if i < len(l.Windows) && i < len(l.Obs) && l.Windows[i] != nil && l.Windows[i].Table().Shape()[0] > math.MaxInt32 {
+			return fmt.Errorf("column %q: windows of a table of %d rows, expected at most %d", c.Name, l.Windows[i].Table().Shape()[0], math.MaxInt32)
+		}
+	}
+	if l.Mask < 0 || len(l.Windows) > len(l.Obs) {
+		return fmt.Errorf("a mask of %d actions and %d windows for %d observations", l.Mask, len(l.Windows), len(l.Obs))
+	}
+	return nil
+}
+
+// lenOf is the number of elements of a shape that has been checked.
+func lenOf(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// row returns the bytes of row i.
+func (r *rows) row(i int) []byte { return r.data[i*r.stride : (i+1)*r.stride : (i+1)*r.stride] }
+
+func (r *rows) float(i int, p part) float32 {
+	return math.Float32frombits(binary.LittleEndian.Uint32(r.data[i*r.stride+p.off:]))
+}
+
+func (r *rows) setFloat(i int, p part, x float32) {
+	binary.LittleEndian.PutUint32(r.data[i*r.stride+p.off:], math.Float32bits(x))
+}
+
+// putObs writes the observation of environment e into row i: obs has the bytes of each field's batch, or for a window last its rows.
+func (r *rows) putObs(i, e int, obs []*tensor.Tensor, last [][]int64) {
+	row := r.row(i)
+	for f := range r.obs {
+		p := &r.obs[f]
+		if p.window != nil {
+			binary.LittleEndian.PutUint32(row[p.off:], uint32(last[f][e]))
+			continue
+		}
+		copy(row[p.off:p.off+p.size], obs[f].Bytes()[e*p.size:])
+	}
+}
+
+// putMask writes the mask of environment e into row i.
+func (r *rows) putMask(i, e int, mask *tensor.Tensor) {
+	if n := r.mask.size; n > 0 {
+		copy(r.row(i)[r.mask.off:r.mask.off+n], mask.Bytes()[e*n:])
+	}
+}
+
+// shows reports whether row i holds the observation of environment e.
+func (r *rows) shows(i, e int, obs []*tensor.Tensor, last [][]int64) bool {
+	row := r.row(i)
+	for f := range r.obs {
+		p := &r.obs[f]
+		if p.window != nil {
+			if binary.LittleEndian.Uint32(row[p.off:]) != uint32(last[f][e]) {
+				return false
+			}
+			continue
+		}
+		if string(row[p.off:p.off+p.size]) != string(obs[f].Bytes()[e*p.size:(e+1)*p.size]) {
+			return false
+		}
+	}
+	return true
+}
+
+// accepts checks that a batch can be filled and returns its number of rows.
+func (r *rows) accepts(b *Batch) (n int, err error) {
+	n = len(b.Reward)
+	if n == 0 || len(b.Discount) != n {
+		return 0, fmt.Errorf("a batch of %d rewards and %d discounts, expected as many, and at least one", n, len(b.Reward))
+	}
+	fits := func(t *tensor.Tensor, p *part, what string) {
+		if t != nil && err == nil && (t.DType() != p.col.DType || len(t.Bytes()) != n*p.full) {
+			err = fmt.Errorf("%s %q into %v, expected %v[%d %v]", what, p.col.Name, t, p.col.DType, n, p.col.Shape)
+		}
+	}
+	for _, list := range [2][]*tensor.Tensor{b.Obs, b.NextObs} {
+		if len(list) != 0 && len(list) != len(r.obs) {
+			return 0, fmt.Errorf("a batch of %d observations, expected %d", len(list), len(r.obs))
+		}
+		for f, t := range list {
+			fits(t, &r.obs[f], "observation")
+		}
+	}
+	if (b.Mask != nil || b.NextMask != nil) && r.mask.size == 0 {
+		return 0, errors.New("masks are asked for and not recorded")
+	}
+	fits(b.Mask, &r.mask, "column")
+	fits(b.NextMask, &r.mask, "column")
+	fits(b.Action, &r.action, "column")
+	if b.LogProb != nil && r.logProb.size == 0 {
+		return 0, errors.New("log-probabilities are asked for and not recorded")
+	}
+	for _, k := range [3]int{len(b.LogProb), len(b.Weight), len(b.Index)} {
+		if k != 0 && k != n && err == nil {
+			err = fmt.Errorf("columns of %d and of %d samples in one batch", n, k)
+		}
+	}
+	return n, err
+}
+
+// gather copies what a batch wants of the rows that begin at these bytes. next are the rows of the following observations.
+func (r *rows) gather(b *Batch, at, next []int) {
+	for f, t := range b.Obs {
+		r.column(t, &r.obs[f], at)
+	}
+	for f, t := range b.NextObs {
+		r.column(t, &r.obs[f], next)
+	}
+	r.column(b.Mask, &r.mask, at)
+	r.column(b.NextMask, &r.mask, next)
+	r.column(b.Action, &r.action, at)
+	if b.LogProb != nil {
+		for i, k := range at {
+			b.LogProb[i] = math.Float32frombits(binary.LittleEndian.Uint32(r.data[k+r.logProb.off:]))
+		}
+	}
+}
+
+// column copies one column of the rows into t, unless it is nil.
+func (r *rows) column(t *tensor.Tensor, p *part, at []int) {
+	if t == nil {
+		return
+	}
+	dst, src, size := t.Bytes(), r.data[p.off:], p.size
+	if p.window != nil {
+		for _, k := range at {
+			dst = dst[copy(dst, p.window.At(int(binary.LittleEndian.Uint32(src[k:]))).Bytes()):]
+		}
+		return
+	}
+	// Calls of memmove cost more than such columns.
+	switch size {
+	case 4:
+		for i, k := range at {
+			binary.LittleEndian.PutUint32(dst[4*i:], binary.LittleEndian.Uint32(src[k:]))
+		}
+	case 8:
+		for i, k := range at {
+			binary.LittleEndian.PutUint64(dst[8*i:], binary.LittleEndian.Uint64(src[k:]))
+		}
+	case 16:
+		for i, k := range at {
+			from, to := src[k:k+16], dst[16*i:16*i+16]
+			binary.LittleEndian.PutUint64(to, binary.LittleEndian.Uint64(from))
+			binary.LittleEndian.PutUint64(to[8:], binary.LittleEndian.Uint64(from[8:]))
+		}
+	default:
+		for i, k := range at {
+			copy(dst[i*size:(i+1)*size], src[k:k+size])
+		}
+	}
+}
+
+// touch reads a byte of every cache line of the rows, in a loop short enough that the processor waits for many at once; the copies then find them in the cache.
+func (r *rows) touch(at []int) (sum byte) {
+	for line := 0; line < r.stride; line += tensor.Align {
+		src := r.data[line:]
+		for _, k := range at {
+			sum += src[k]
+		}
+	}
+	return sum
+}
+
+// close frees the rows.
+func (r *rows) close() error {
+	r.data = nil
+	return r.arena.Close()
+}

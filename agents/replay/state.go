@@ -1,0 +1,124 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"onnxrl/models/checkpoint"
+)
+
+// saved is what a replay's rows mean, to be compared when they are restored.
+type saved struct {
+	Columns []savedColumn `json:"columns"`
+	Stride  int           `json:"stride"`
+	Size    int           `json:"size"`
+	NSteps  int           `json:"n_steps"`
+	Gamma   float64       `json:"gamma"`
+	Len     int           `json:"len"`
+	Begin   []int         `json:"begin"`
+	N       []int         `json:"n"`
+}
+
+type savedColumn struct {
+	Name  string `json:"name"`
+	DType string `json:"dtype"`
+	Shape []int  `json:"shape"`
+	Rows  int    `json:"window_rows,omitempty"`
+}
+
+// columns describes the columns of a table; of a window, the length of its table too, since the rows are numbers into it.
+func (r *rows) columns() []savedColumn {
+	var list []savedColumn
+	add := func(p *part) {
+		if p.size == 0 {
+			return
+		}
+		c := savedColumn{Name: p.col.Name, DType: p.col.DType.String(), Shape: slices.Clone(p.col.Shape)}
+		if p.window != nil {
+			c.Rows = p.window.Table().Shape()[0]
+		}
+		list = append(list, c)
+	}
+	for f := range r.obs {
+		add(&r.obs[f])
+	}
+	for _, p := range []*part{&r.mask, &r.reward, &r.discount, &r.logProb, &r.action, &r.extra} {
+		add(p)
+	}
+	return list
+}
+
+// same reports whether two lists of columns are the same.
+func same(a, b []savedColumn) bool {
+	return slices.EqualFunc(a, b, func(x, y savedColumn) bool {
+		return x.Name == y.Name && x.DType == y.DType && slices.Equal(x.Shape, y.Shape) && x.Rows == y.Rows
+	})
+}
+
+// SaveState implements checkpoint.Stater. Only what is filled is saved.
+func (u *Uniform) SaveState(w *checkpoint.Writer) error {
+	s := saved{Columns: u.columns(), Stride: u.stride, Size: u.size, NSteps: u.c.NSteps, Gamma: u.c.Gamma, Len: u.len}
+	for e, st := range u.streams {
+		s.Begin, s.N = append(s.Begin, st.begin), append(s.N, st.n)
+		// A ring that has not been full begins with its first row.
+		w.Scope("rows").PutBytes(strconv.Itoa(e), u.data[e*u.size*u.stride:][:st.n*u.stride], st.n, u.stride)
+	}
+	w.PutUint64s("finals", u.finals)
+	w.PutJSON("replay", s)
+	return nil
+}
+
+// LoadState implements checkpoint.Stater.
+func (u *Uniform) LoadState(r *checkpoint.Reader) error {
+	var s saved
+	if err := r.JSON("replay", &s); err != nil {
+		return err
+	}
+	if s.Stride != u.stride || s.Size != u.size || len(s.N) != len(u.streams) || len(s.Begin) != len(u.streams) || s.NSteps != u.c.NSteps || s.Gamma != u.c.Gamma || !same(s.Columns, u.columns()) {
+		return fmt.Errorf("replay: restore: the checkpoint has %d environments of %d rows with columns %v, %d steps, gamma %g; expected %d of %d with %v, %d, %g",
+			len(s.N), s.Size, s.Columns, s.NSteps, s.Gamma, len(u.streams), u.size, u.columns(), u.c.NSteps, u.c.Gamma)
+	}
+	for e := range u.streams {
+		st := stream{s.Begin[e], s.N[e]}
+		if st.n < 0 || st.n > u.size || st.begin < 0 || st.begin >= u.size || st.begin > 0 && st.n < u.size {
+			return fmt.Errorf("replay: restore: environment %d has %d rows that begin at %d of %d", e, st.n, st.begin, u.size)
+		}
+		if err := r.Scope("rows").BytesInto(strconv.Itoa(e), u.data[e*u.size*u.stride:][:st.n*u.stride], st.n, u.stride); err != nil {
+			return err
+		}
+		u.streams[e] = st
+	}
+	u.len = s.Len
+	return r.Uint64sInto("finals", u.finals)
+}
+
+// recorded is what a recorder carries beside the replay.
+type recorded struct {
+	Rounds int64 `json:"rounds"`
+}
+
+var errOpen = errors.New("replay: a round is being recorded; state is saved and restored between rounds")
+
+// SaveState implements checkpoint.Stater, the replay included.
+func (r *Recorder) SaveState(w *checkpoint.Writer) error {
+	if r.open {
+		return errOpen
+	}
+	w.PutJSON("recorder", recorded{r.rounds})
+	return r.b.SaveState(w)
+}
+
+// LoadState implements checkpoint.Stater, the replay included.
+func (r *Recorder) LoadState(from *checkpoint.Reader) error {
+	if r.open {
+		return errOpen
+	}
+	var s recorded
+	if err := from.JSON("recorder", &s); err != nil {
+		return err
+	}
+	r.rounds = s.Rounds
+	return r.b.LoadState(from)
+}

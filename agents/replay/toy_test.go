@@ -1,0 +1,209 @@
+package replay
+
+import (
+	"fmt"
+	"testing"
+
+	"onnxrl/agents"
+	"onnxrl/envs"
+	"onnxrl/envs/vector"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// toy counts its steps over all episodes, shows the number, and ends episodes at random. Reset in the middle of an episode it goes on counting.
+type toy struct {
+	spec   envs.Spec
+	random rng.Stream
+	id, at int
+}
+
+const (
+	toyTable  = 40
+	toyWindow = 3
+)
+
+func toySpec(t testing.TB) envs.Spec {
+	table := tensor.New(tensor.Float32, toyTable, 2)
+	rng.New(6).Stream().FillNormal32(table.Float32s(), 0, 1)
+	w, err := envs.NewWindow(table, toyWindow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return envs.Spec{
+		Name: "toy", Observation: envs.Dict{{Name: "x", Space: envs.Unbounded(5)}, {Name: "window", Space: envs.Unbounded(toyWindow, 2), Window: w}, {Name: "kind", Space: envs.Discrete{N: 3}}},
+		Action: envs.Discrete{N: 4}, Masked: true, Reward: envs.Range{Low: -1e9, High: 1e9}, Random: true,
+	}
+}
+
+func (e *toy) Spec() envs.Spec { return e.spec }
+func (e *toy) Close() error    { return nil }
+
+func (e *toy) Reset(key rng.Key, ts *envs.TimeStep) error {
+	e.random.Seed(key)
+	e.show(ts)
+	ts.Restart()
+	return nil
+}
+
+// show writes an observation that no other step of any environment has.
+func (e *toy) show(ts *envs.TimeStep) {
+	e.at++
+	x := ts.Obs[0].Float32s()
+	x[0], x[1] = float32(e.id), float32(e.at)
+	e.random.FillNormal32(x[2:], 0, 1)
+	ts.SetWindow(1, e.spec.Observation[1].Window, toyWindow-1+e.at%(toyTable-toyWindow))
+	ts.Obs[2].Int64s()[0] = int64(e.at % 3)
+	m := ts.Mask.Bools()
+	for i := range m {
+		m[i] = e.random.IntN(2) == 0
+	}
+	m[e.at%4] = true
+}
+
+func (e *toy) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
+	reward := float64(action.Int64s()[0]) + e.random.Normal()
+	e.show(ts)
+	switch e.random.IntN(8) {
+	case 0:
+		ts.Terminate(reward)
+	case 1:
+		ts.Truncate(reward)
+	default:
+		ts.Continue(reward)
+	}
+	return nil
+}
+
+func toys(t testing.TB, n int) (vector.Env, envs.Spec) {
+	t.Helper()
+	spec := toySpec(t)
+	list := make([]envs.Env, n)
+	for i := range list {
+		list[i] = &toy{spec: spec, id: i}
+	}
+	v, err := vector.New(list, vector.Options{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := v.Reset(rng.New(11)); err != nil {
+		t.Fatal(err)
+	}
+	return v, spec
+}
+
+// step is one transition as a plain record.
+type step struct {
+	obs, next, mask, nextMask string
+	action                    int64
+	reward, discount, logProb float64
+	// last says that the episode ended with it, or was interrupted.
+	last bool
+}
+
+// world drives environments with random actions, and writes down what happens beside the replay's recorder.
+type world struct {
+	v      vector.Env
+	d      agents.Decision
+	stream rng.Stream
+	diary  [][]step
+	rec    agents.Recorder
+}
+
+func newWorld(v vector.Env, rec agents.Recorder) *world {
+	n := v.Len()
+	return &world{v: v, rec: rec, d: agents.Decision{Actions: tensor.New(tensor.Int64, n), LogProb: make([]float32, n)}, diary: make([][]step, n)}
+}
+
+// shown describes the observation of environment e in tensors of a batch.
+func shown(spec envs.Spec, obs []*tensor.Tensor, rows [][]int64, e int) string {
+	out := ""
+	for f, field := range spec.Observation {
+		if w := field.Window; w != nil {
+			out += fmt.Sprintf("%x|", w.At(int(rows[f][e])).Bytes())
+			continue
+		}
+		n := len(obs[f].Bytes()) / obs[f].Shape()[0]
+		out += fmt.Sprintf("%x|", obs[f].Bytes()[e*n:(e+1)*n])
+	}
+	return out
+}
+
+// sampled describes row i of tensors that samples were written to.
+func sampled(obs []*tensor.Tensor, i int) string {
+	out := ""
+	for _, t := range obs {
+		n := len(t.Bytes()) / t.Shape()[0]
+		out += fmt.Sprintf("%x|", t.Bytes()[i*n:(i+1)*n])
+	}
+	return out
+}
+
+func maskOf(t *tensor.Tensor, e int) string {
+	n := t.Shape()[1]
+	return fmt.Sprint(t.Bools()[e*n : (e+1)*n])
+}
+
+func (w *world) round(t testing.TB) {
+	t.Helper()
+	b, spec := w.v.Batch(), w.v.Spec()
+	now := make([]step, w.v.Len())
+	for e := range now {
+		w.d.Actions.Int64s()[e] = int64(w.stream.IntN(4))
+		w.d.LogProb[e] = -w.stream.Float32()
+		now[e] = step{obs: shown(spec, b.Obs, b.Rows, e), mask: maskOf(b.Mask, e), action: w.d.Actions.Int64s()[e], logProb: float64(w.d.LogProb[e])}
+		if list := w.diary[e]; len(list) > 0 && !list[len(list)-1].last && list[len(list)-1].next != now[e].obs {
+			list[len(list)-1].last = true
+		}
+	}
+	if err := w.rec.Begin(b, &w.d); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.v.Step(w.d.Actions); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.rec.End(b); err != nil {
+		t.Fatal(err)
+	}
+	for e := range now {
+		s := &now[e]
+		s.reward, s.discount, s.last = b.Reward[e], b.Discount[e], b.Type[e] == envs.Last
+		if s.last {
+			s.next, s.nextMask = shown(spec, b.Final, b.FinalRows, e), s.mask
+		} else {
+			s.next, s.nextMask = shown(spec, b.Obs, b.Rows, e), maskOf(b.Mask, e)
+		}
+		w.diary[e] = append(w.diary[e], *s)
+	}
+}
+
+// batchOf makes tensors for n samples of everything.
+func batchOf(l Layout, n int) *Batch {
+	of := func(c Column) *tensor.Tensor {
+		return tensor.New(c.DType, append([]int{n}, c.Shape...)...)
+	}
+	b := &Batch{Reward: make([]float32, n), Discount: make([]float32, n), Weight: make([]float32, n), Index: make([]int64, n), Action: of(l.Action)}
+	for _, c := range l.Obs {
+		b.Obs, b.NextObs = append(b.Obs, of(c)), append(b.NextObs, of(c))
+	}
+	if l.Mask > 0 {
+		b.Mask, b.NextMask = tensor.New(tensor.Bool, n, l.Mask), tensor.New(tensor.Bool, n, l.Mask)
+	}
+	if l.LogProb {
+		b.LogProb = make([]float32, n)
+	}
+	return b
+}
+
+func closing(t testing.TB, c interface{ Close() error }) {
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

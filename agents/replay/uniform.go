@@ -1,0 +1,251 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+
+	"onnxrl/models/checkpoint"
+	"onnxrl/runtime/rng"
+)
+
+// Config describes a [Uniform] or [Prioritised] replay.
+type Config struct {
+	// Capacity is the number of transitions over all environments, each of which has its share, rounded up. The final observation of an episode takes the place of one.
+	Capacity int
+	// Envs is the number of environments of the batches that are recorded.
+	Envs int
+	// NSteps is the number of rewards in a sample; 0 means 1. Near the end of an episode, or of what is recorded, there are fewer.
+	NSteps int
+	// Gamma multiplies the environment's discounts.
+	Gamma float64
+}
+
+// Buffer is what a [Recorder] fills.
+type Buffer interface {
+	// Sample draws as many transitions as the batch has rows, with replacement, and writes what it wants of them. It allocates nothing once it has been called with a batch of that size.
+	Sample(s *rng.Stream, b *Batch) error
+	// Len returns the number of transitions, and Full whether new ones replace old ones.
+	Len() int
+	Full() bool
+	// Close frees the rows.
+	Close() error
+	checkpoint.Stater
+
+	ring() *Uniform
+}
+
+// Uniform keeps the newest transitions and samples them uniformly. It is not safe for concurrent use.
+type Uniform struct {
+	c Config
+	l Layout
+	*rows
+	// size is the number of rows of each environment, whose stream is a ring.
+	size    int
+	streams []stream
+	// finals has a bit for each row: it is a final observation, from which no action was taken.
+	finals bits
+	len    int
+
+	// at and next are the rows of a sample, as offsets in bytes.
+	at, next []int
+	// touched is where touch leaves its sum, so that no compiler takes the reads for useless.
+	touched byte
+	// added and dropped, unless nil, are told of transitions that become complete, and of rows that are overwritten.
+	added, dropped func(row int)
+}
+
+// stream are the rows of one environment: n of them, oldest first, beginning at begin. The newest one is the observation that is shown now.
+type stream struct{ begin, n int }
+
+var _ Buffer = (*Uniform)(nil)
+
+// ErrEmpty is returned when nothing has been recorded.
+var ErrEmpty = errors.New("no transition is recorded")
+
+// NewUniform returns an empty replay. Memory is mapped at once and used as it is filled.
+func NewUniform(l Layout, c Config) (*Uniform, error) {
+	if c.NSteps == 0 {
+		c.NSteps = 1
+	}
+	if c.Capacity < 1 || c.Envs < 1 || c.NSteps < 1 || !(c.Gamma >= 0 && c.Gamma <= 1) {
+		return nil, fmt.Errorf("new replay: capacity %d, %d environments, %d steps and gamma %g; expected at least 1 of each, and gamma between 0 and 1", c.Capacity, c.Envs, c.NSteps, c.Gamma)
+	}
+	// One row more shows the present, and a stream needs room for an episode of one step: its beginning, its end and the present.
+	u := &Uniform{c: c, l: l, size: max((c.Capacity+c.Envs-1)/c.Envs+1, 3), streams: make([]stream, c.Envs)}
+	var err error
+	if u.rows, err = newRows(l, u.size*c.Envs, 0); err != nil {
+		return nil, fmt.Errorf("new replay: %w", err)
+	}
+	u.finals = newBits(u.rows.n)
+	return u, nil
+}
+
+func (u *Uniform) ring() *Uniform { return u }
+
+// Len implements Buffer.
+func (u *Uniform) Len() int { return u.len }
+
+// Full implements Buffer.
+func (u *Uniform) Full() bool { return u.streams[0].n == u.size }
+
+// Close implements Buffer.
+func (u *Uniform) Close() error { return u.rows.close() }
+
+// newest returns the row that shows environment e now; it exists.
+func (u *Uniform) newest(e int) int { return u.at1(e, u.streams[e].n-1) }
+
+// at1 returns row k of environment e, counted from the oldest.
+func (u *Uniform) at1(e, k int) int {
+	k += u.streams[e].begin
+	if k >= u.size {
+		k -= u.size
+	}
+	return e*u.size + k
+}
+
+// after returns the row that follows a row of environment e.
+func (u *Uniform) after(e, row int) int {
+	if row++; row == (e+1)*u.size {
+		row -= u.size
+	}
+	return row
+}
+
+// add makes room for another row of environment e and returns it.
+func (u *Uniform) add(e int) int {
+	s := &u.streams[e]
+	if s.n == u.size {
+		old := e*u.size + s.begin
+		if u.finals.has(old) {
+			u.finals.clear(old)
+		} else {
+			u.len--
+		}
+		if u.dropped != nil {
+			u.dropped(old)
+		}
+		if s.begin++; s.begin == u.size {
+			s.begin = 0
+		}
+		s.n--
+	}
+	s.n++
+	return u.newest(e)
+}
+
+// finish makes a transition of the newest row of environment e. The row that the next observation goes into is added by the caller.
+func (u *Uniform) finish(e int, reward, discount float64) {
+	i := u.newest(e)
+	u.setFloat(i, u.reward, float32(reward))
+	u.setFloat(i, u.discount, float32(discount))
+	u.len++
+	if u.added != nil {
+		u.added(i)
+	}
+}
+
+// Sample implements Buffer.
+func (u *Uniform) Sample(s *rng.Stream, b *Batch) error {
+	n, err := u.prepare(b)
+	if err != nil {
+		return fmt.Errorf("replay: sample: %w", err)
+	}
+	span := 0
+	for _, st := range u.streams {
+		span = max(span, st.n-1)
+	}
+	for i := 0; i < n; {
+		e := 0
+		if len(u.streams) > 1 {
+			e = s.IntN(len(u.streams))
+		}
+		k := s.IntN(span)
+		if k >= u.streams[e].n-1 {
+			continue
+		}
+		row := u.at1(e, k)
+		if u.finals.has(row) {
+			continue
+		}
+		u.at[i] = row
+		i++
+	}
+	u.fill(b)
+	for i := range b.Weight {
+		b.Weight[i] = 1
+	}
+	return nil
+}
+
+// prepare checks a batch and makes room for its rows.
+func (u *Uniform) prepare(b *Batch) (int, error) {
+	n, err := u.accepts(b)
+	if err != nil {
+		return 0, err
+	}
+	if n > u.c.Capacity {
+		return 0, fmt.Errorf("a batch of %d transitions out of a replay of %d", n, u.c.Capacity)
+	}
+	if u.len == 0 {
+		return 0, ErrEmpty
+	}
+	if cap(u.at) < n {
+		u.at, u.next = make([]int, n), make([]int, n)
+	}
+	u.at, u.next = u.at[:n], u.next[:n]
+	return n, nil
+}
+
+// fill writes the transitions at the rows of u.at into a batch.
+func (u *Uniform) fill(b *Batch) {
+	if b.Index != nil {
+		for i, row := range u.at {
+			b.Index[i] = int64(row)
+		}
+	}
+	if u.c.NSteps == 1 {
+		for i, row := range u.at {
+			u.next[i] = u.after(row/u.size, row) * u.stride
+			u.at[i] = row * u.stride
+		}
+		u.fetch()
+		gamma := float32(u.c.Gamma)
+		for i, k := range u.at {
+			b.Reward[i] = float32At(u.data, k+u.reward.off)
+			b.Discount[i] = gamma * float32At(u.data, k+u.discount.off)
+		}
+	} else {
+		for i, row := range u.at {
+			var end int
+			end, b.Reward[i], b.Discount[i] = u.returns(row)
+			u.at[i], u.next[i] = row*u.stride, end*u.stride
+		}
+	}
+	u.gather(b, u.at, u.next)
+}
+
+// cached is the size of a table that processors keep in their caches, from where nothing need be fetched ahead.
+const cached = 1 << 20
+
+// fetch brings the rows of a sample into the cache.
+func (u *Uniform) fetch() {
+	if len(u.data) > cached {
+		u.touched += u.touch(u.at) + u.touch(u.next)
+	}
+}
+
+// returns adds up the rewards of up to NSteps transitions from a row on. It returns the row of the observation after them and the product of their discounts.
+func (u *Uniform) returns(row int) (end int, reward, discount float32) {
+	e := row / u.size
+	last := u.newest(e)
+	sum, product := 0.0, 1.0
+	for range u.c.NSteps {
+		sum += float64(product * float64(u.float(row, u.reward)))
+		product *= u.c.Gamma * float64(u.float(row, u.discount))
+		row = u.after(e, row)
+		if row == last || u.finals.has(row) {
+			break
+		}
+	}
+	return row, float32(sum), float32(product)
+}
