@@ -15,6 +15,8 @@ import (
 type Decision struct {
 	// Actions [B, …] are elements of the environments' action space.
 	Actions *tensor.Tensor
+	// Drawn [B, components] are actions in a Box as they were drawn, before they were clipped to its bounds: what LogProb is of, and what a learner records. nil where they are Actions themselves.
+	Drawn *tensor.Tensor
 	// LogProb [B] are the logarithms of the probabilities, or densities, with which the actions were drawn: those of the policy that really acted, mask and squashing included. nil when actions are not drawn.
 	LogProb []float32
 	// Value [B] are the critic's estimates for the observations; nil when the actor has none.

@@ -18,6 +18,18 @@ type Distribution interface {
 	Mode() onnx.Value
 	// Output makes the parameters of the distribution outputs of the graph, under the names of package agents.
 	Output()
+	// Acting makes what a [Sampler] reads outputs of the graph, which is less where something can be had from the parameters.
+	Acting()
+	// Stops names the values that an objective is to stop at.
+	Stops() []string
+}
+
+// NewDistribution appends the policy of a frame. mask is absent unless the environment has one; e is for actions in a Box; init is that of the last layer's weights.
+func NewDistribution(g *layer.Graph, f *Frame, z Features, mask onnx.Value, e Exploration, init layer.Init) Distribution {
+	if f.Continuous() {
+		return NewGaussian(g, f, z, e, init)
+	}
+	return NewCategorical(g, f, z, mask, init)
 }
 
 // Categorical is a Distribution of one masked choice per head.
@@ -62,3 +74,9 @@ func (c *Categorical) Mode() onnx.Value {
 
 // Output implements Distribution.
 func (c *Categorical) Output() { c.g.Output(agents.LogProbsOutput, c.LogProbs) }
+
+// Acting implements Distribution.
+func (c *Categorical) Acting() { c.Output() }
+
+// Stops implements Distribution.
+func (c *Categorical) Stops() []string { return nil }

@@ -20,7 +20,16 @@
 //	Discrete, MultiDiscrete, MultiBinary   one masked categorical choice per head; a bit is a head of two
 //	Box                                    diagonal Gaussian with state-independent log standard deviation, or gSDE (Raffin et al. 2021, arXiv 2005.05719)
 //
+// An algorithm builds three kinds of graphs over the same parameters: the policy that is published ends with Mode and Output, the one that acts with Acting, and the one that learns with LogProb of recorded actions ([Frame.Stored]) and Entropy. A [Feed] copies observations and masks of a batch into the inputs of a program.
+//
+// Actions in a Box are recorded and judged as they were drawn (agents.Decision.Drawn); the environment receives them clipped to its bounds, in its shape and element type.
+//
+// # gSDE
+//
+// The noise is a product of the torso's last features and a matrix for each environment. Matrices are drawn where a rollout begins and every sde_sample_freq rounds of it, from the key of the round. A learner is saved between rollouts only, so nothing of this has to be saved. The deviations' gradient stops before the features, as in Stable-Baselines3,
+// whose use_expln, full_std: False and squash_output for on-policy algorithms are not offered. With windows of assets every asset has a mean of its own by a shared layer, and the noise comes from the portfolio's features.
+//
 // # How to add an action space
 //
-// Write a Distribution and a Sampler for it, give both a row in NewDistribution, and let the suite in network_test.go run over an environment with the space.
+// Write a Distribution for it, give it a row in NewDistribution, and its draws one in [Sampler.Decide], and let the suite in network_test.go run over an environment with the space.
 package network

@@ -117,6 +117,29 @@ def squashed(name, a, scale, batch=4):
     )
 
 
+def sde(name, latent, a, batch=4):
+    """Stable-Baselines3's StateDependentNoiseDistribution; tanh of it is what its SAC draws."""
+
+    def dist(mean, latent, log_std):
+        return Independent(Normal(mean, ((latent**2) @ (log_std.exp() ** 2) + 1e-6).sqrt()), 1)
+
+    def drawn(mean, latent, log_std, noise):
+        return mean + latent @ (log_std.exp() * noise)
+
+    return case(
+        name,
+        {"mean": randn(batch, a), "latent": randn(batch, latent), "log_std": randn(latent, a, scale=0.5), "noise": randn(latent, a), "actions": randn(batch, a, scale=2)},
+        ["mean", "latent", "log_std"],
+        {
+            "log_prob": lambda mean, latent, log_std, noise, actions: dist(mean, latent, log_std).log_prob(actions),
+            "entropy": lambda mean, latent, log_std, noise, actions: dist(mean, latent, log_std).entropy(),
+            "sample": lambda mean, latent, log_std, noise, actions: drawn(mean, latent, log_std, noise),
+            "sample_log_prob": lambda mean, latent, log_std, noise, actions: dist(mean, latent, log_std).log_prob(drawn(mean, latent, log_std, noise)),
+            "squashed_log_prob": lambda mean, latent, log_std, noise, actions: dist(mean, latent, log_std).log_prob(actions) - TanhTransform().log_abs_det_jacobian(actions, torch.tanh(actions)).sum(1),
+        },
+    )
+
+
 print(json.dumps({
     "source": "torch.distributions, torch " + torch.__version__,
     "cases": [
@@ -129,5 +152,6 @@ print(json.dumps({
         gaussian("one deviation for all", 4, True),
         squashed("squashed Gaussian", 3, 1.0),
         squashed("far out", 2, 12.0),
+        sde("state-dependent exploration", 6, 3),
     ],
 }))

@@ -2,7 +2,7 @@
 //
 // # Vocabulary
 //
-// A distribution ([Categorical], [DiagGaussian], [Squashed]) is made of the values that parameterise it, for instance logits, and has methods that append what a learner or an actor needs: LogProb of recorded actions, Entropy, KL to another one, Mode, and Sample, which takes its noise as an
+// A distribution ([Categorical], [DiagGaussian], [GSDE], [Squashed]) is made of the values that parameterise it, for instance logits, and has methods that append what a learner or an actor needs: LogProb of recorded actions, Entropy, KL to another one, Mode, and Sample, which takes its noise as an
 // input because randomness is drawn in Go (design decision D5). Each of these is one number per row, [batch]: components and heads are independent, so their logarithms are summed.
 //
 // Losses are sums over rows with a weight per row, an input, which layer.Graph's Dot appends: then a batch may be split over shards. Algorithms write their own losses; only what is hard to get right numerically is here.

@@ -112,7 +112,7 @@ type Squashed struct {
 
 // NewSquashed appends the distribution of tanh(u) with u from the Gaussian of mean and log σ.
 func NewSquashed(g *layer.Graph, mean, logStd onnx.Value) *Squashed {
-	return &Squashed{Gaussian: NewDiagGaussian(g, mean, logStd), g: g}
+	return Squash(NewDiagGaussian(g, mean, logStd))
 }
 
 // Sample appends actions tanh(μ + σ·noise) [batch, A], through which gradients flow, and their log-density [batch].

@@ -83,7 +83,7 @@ func TestEqualsTorch(t *testing.T) {
 			}
 		})
 	}
-	if n := len(testengines.All(t)); values != n*(75+28+32+20+16) || grads != n*2840 || modes != n*5*(1+1+16+3+2) {
+	if n := len(testengines.All(t)); values != n*(75+28+32+20+16+28) || grads != n*(2840+5*54) || modes != n*5*(1+1+16+3+2) {
 		t.Errorf("%d values, %d gradients and %d modes were compared on %d engines", values, grads, modes, n)
 	}
 }
@@ -136,9 +136,12 @@ func build(t *testing.T, c torchCase) (*onnx.Model, []string) {
 		case c.Sizes != nil && name == "actions":
 			d = tensor.Int64
 		}
-		if len(v.Shape) == 1 {
+		switch _, sde := c.Inputs["latent"]; {
+		case len(v.Shape) == 1:
 			in[name] = g.Input(name, d, onnx.Known(v.Shape[0]))
-		} else {
+		case sde && (name == "log_std" || name == "noise"):
+			in[name] = g.Input(name, d, onnx.Known(v.Shape[0]), onnx.Known(v.Shape[1]))
+		default:
 			in[name] = g.Batched(name, d, v.Shape[1:]...)
 		}
 	}
@@ -160,6 +163,15 @@ func build(t *testing.T, c torchCase) (*onnx.Model, []string) {
 		g.Output("sample", a)
 		g.Output("sample_log_prob", l)
 		wrt = []string{"mean", "log_std", "mean2", "log_std2"}
+	case in["latent"] != "":
+		p := head.NewGSDE(g, in["mean"], in["latent"], in["log_std"])
+		g.Output("log_prob", p.LogProb(in["actions"]))
+		g.Output("entropy", p.Entropy())
+		a, l := p.Sample(in["noise"])
+		g.Output("sample", a)
+		g.Output("sample_log_prob", l)
+		g.Output("squashed_log_prob", head.Squash(p.DiagGaussian).LogProbOf(in["actions"]))
+		wrt = []string{"mean", "latent", "log_std"}
 	default:
 		p := head.NewSquashed(g, in["mean"], in["log_std"])
 		a, l := p.Sample(in["noise"])
@@ -330,6 +342,9 @@ func TestErrors(t *testing.T) {
 			head.NewCategorical(g, g.Observation("l", 4), "", 2, 2).LogProb(g.Batched("a", tensor.Int64))
 		}, []string{"int64[batch]", "int64[batch,2]"}},
 		{func(g *layer.Graph) { head.NewDiagGaussian(g, g.Observation("m", 2), g.Observation("s", 3)) }, []string{"float32[batch,2] and float32[batch,3]"}},
+		{func(g *layer.Graph) {
+			head.NewGSDE(g, g.Observation("m", 2), g.Observation("z", 3), head.MatrixLogStd(g, 0, 4, 2))
+		}, []string{"float32[batch,2], float32[batch,3] and float32[4,2]"}},
 		{func(g *layer.Graph) { head.StateLogStd(g, g.Observation("z", 2), layer.Zeros(), 1, "soft", -5, 2) }, []string{`"soft"`}},
 		{func(g *layer.Graph) { head.Rescale(g, g.Observation("a", 2), []float64{0}, []float64{1}) }, []string{"float32[batch,2]", "1 lower"}},
 		{func(g *layer.Graph) { head.Rescale(g, g.Observation("a", 1), []float64{0}, []float64{math.Inf(1)}) }, []string{"no finite range", "+Inf"}},
@@ -344,7 +359,7 @@ func TestErrors(t *testing.T) {
 			n++
 		}
 	}
-	if n != 15 {
+	if n != 16 {
 		t.Errorf("%d mentions", n)
 	}
 }

@@ -1,0 +1,67 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+
+	"onnxrl/agents"
+	"onnxrl/envs/vector"
+	"onnxrl/runtime/tensor"
+)
+
+// Feed copies the observations and masks of n environments into the inputs of a program.
+type Feed struct {
+	n    int
+	obs  []*tensor.Tensor
+	mask *tensor.Tensor
+}
+
+// NewFeed returns a feed of the first n rows of the inputs that [Torso.Inputs] declared with a prefix; in returns them by name. Further rows, which only fill up a program's batch, have every action.
+func NewFeed(f *Frame, n int, prefix string, in func(name string) *tensor.Tensor) *Feed {
+	x := &Feed{n: n}
+	for _, field := range f.Spec.Observation {
+		x.obs = append(x.obs, in(prefix+field.Name).Rows(0, n))
+	}
+	if t := in(prefix + agents.MaskInput); t != nil {
+		for i := range t.Bools() {
+			t.Bools()[i] = true
+		}
+		x.mask = t.Rows(0, n)
+	}
+	return x
+}
+
+// Current copies what the environments show.
+func (x *Feed) Current(b *vector.Batch) error {
+	if len(b.Type) != x.n {
+		return fmt.Errorf("a batch of %d environments, expected %d", len(b.Type), x.n)
+	}
+	for i, t := range x.obs {
+		// What lies in the batch already needs none of Gather's checks, which cost more than the copy.
+		if o := b.Obs[i]; o != nil && len(o.Bytes()) == len(t.Bytes()) {
+			copy(t.Bytes(), o.Bytes())
+		} else if err := b.Gather(i, t); err != nil {
+			return err
+		}
+	}
+	if x.mask != nil {
+		if b.Mask == nil {
+			return errors.New("the batch has no mask")
+		}
+		copy(x.mask.Bytes(), b.Mask.Bytes())
+	}
+	return nil
+}
+
+// Final copies the final observations of the episodes that ended; the rows of the others keep what they have. An environment does not say what could be done after the end, so the mask is that of the observation before, [n, MaskLen]; nil where there is none.
+func (x *Feed) Final(b *vector.Batch, masks []byte) error {
+	for i, t := range x.obs {
+		if err := b.GatherFinal(i, t); err != nil {
+			return err
+		}
+	}
+	if x.mask != nil {
+		copy(x.mask.Bytes(), masks)
+	}
+	return nil
+}

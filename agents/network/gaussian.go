@@ -1,0 +1,104 @@
+package network
+
+import (
+	"math"
+
+	"onnxrl/agents"
+	"onnxrl/envs"
+	"onnxrl/models/head"
+	"onnxrl/models/layer"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// LogStdParam is the name of the log standard deviation below the scope of a [Gaussian]: [Dims], or [latent, Dims] with gSDE.
+const LogStdParam = "log_std"
+
+// LatentOutput is the output of an acting graph that gSDE's noise is computed from, float32 [batch, latent].
+const LatentOutput = "sde_latent"
+
+// Gaussian is a Distribution over a Box: independent components, with a deviation that is the same in every state, or by gSDE.
+type Gaussian struct {
+	*head.DiagGaussian
+	// latent are the features that gSDE's noise comes from; absent without it.
+	latent onnx.Value
+	g      *layer.Graph
+	f      *Frame
+	stops  []string
+}
+
+var _ Distribution = (*Gaussian)(nil)
+
+// NewGaussian appends the mean and the deviation of a frame. Where features are per asset, each has a component, by a layer that they share; gSDE's noise comes from the portfolio's features.
+func NewGaussian(g *layer.Graph, f *Frame, z Features, e Exploration, init layer.Init) *Gaussian {
+	d := &Gaussian{g: g, f: f}
+	var mean onnx.Value
+	if f.Assets > 0 {
+		mean = g.Squeeze(head.Mean(g, z.Own, init, 1), 2)
+	} else {
+		mean = head.Mean(g, z.Whole, init, f.Dims)
+	}
+	if !e.UseSDE {
+		d.DiagGaussian = head.NewDiagGaussian(g, mean, head.SharedLogStd(g, e.LogStdInit, f.Dims))
+		return d
+	}
+	d.latent = z.Whole
+	// The deviations do not shape the features, as in Stable-Baselines3 (learn_features: False).
+	stopped := g.Op("Identity", []onnx.Value{z.Whole})
+	d.stops = []string{string(stopped)}
+	d.DiagGaussian = head.NewGSDE(g, mean, stopped, head.MatrixLogStd(g, e.LogStdInit, g.Extent(z.Whole, 1), f.Dims)).DiagGaussian
+	return d
+}
+
+// Mode implements Distribution: the mean, clipped to the bounds.
+func (d *Gaussian) Mode() onnx.Value {
+	g, x, box := d.g, d.Mean, d.f.box()
+	low, high := make([]float64, d.f.Dims), make([]float64, d.f.Dims)
+	for i := range low {
+		r := box.Bounds(i)
+		low[i], high[i] = max(r.Low, -math.MaxFloat32), min(r.High, math.MaxFloat32)
+	}
+	cast := func(x onnx.Value, t tensor.DType) onnx.Value {
+		return g.Op("Cast", []onnx.Value{x}, onnx.AttrInt("to", int(t)))
+	}
+	constant := func(v []float64) onnx.Value { return g.Const(tensor.Of(v, len(v))) }
+	// A bound that has no float32 is met exactly only when the comparison is in float64.
+	if box.DType() == tensor.Float64 {
+		x = cast(x, tensor.Float64)
+	} else {
+		constant = func(v []float64) onnx.Value {
+			t := tensor.New(tensor.Float32, len(v))
+			for i := range v {
+				t.Float32s()[i] = float32(v[i])
+			}
+			return g.Const(t)
+		}
+	}
+	x = g.Min(g.Max(x, constant(low)), constant(high))
+	x = g.Reshape(x, append([]int{-1}, box.Dims...)...)
+	if box.DType() == tensor.Uint8 {
+		x = cast(g.Op("Round", []onnx.Value{x}), box.DType())
+	}
+	return x
+}
+
+// Output implements Distribution.
+func (d *Gaussian) Output() {
+	d.g.Output(agents.MeanOutput, d.Mean)
+	d.g.Output(agents.LogStdOutput, d.LogStd)
+}
+
+// Acting implements Distribution.
+func (d *Gaussian) Acting() {
+	d.g.Output(agents.MeanOutput, d.Mean)
+	if d.latent != "" {
+		d.g.Output(agents.LogStdOutput, d.LogStd)
+		d.g.Output(LatentOutput, d.latent)
+	}
+}
+
+// Stops implements Distribution.
+func (d *Gaussian) Stops() []string { return d.stops }
+
+// box returns the space of the actions of a frame with Dims.
+func (f *Frame) box() envs.Box { return f.Spec.Action.(envs.Box) }
