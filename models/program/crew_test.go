@@ -9,6 +9,7 @@ import (
 	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/crew"
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/tensor"
 )
 
 // TestSharedCrewAndPartOfTheGradient runs two programs on one crew, each differentiated by some parameters only, with gradients in one segment. Neither touches what is the other's.
@@ -36,18 +37,23 @@ func TestSharedCrewAndPartOfTheGradient(t *testing.T) {
 		hands := crew.New(4)
 		defer hands.Close()
 		var parts []*Program
+		inputs := map[string]*tensor.Tensor{}
 		for _, wrt := range [][]string{{"fc1.weight", "fc2.bias"}, {"fc1.bias", "fc2.weight"}} {
 			p, err := New(net, params, Config{
-				Engine: c, Batch: 12, BatchSymbol: "batch", Shards: 3, Crew: hands, Gradients: []*models.Segment{grads},
+				Engine: c, Batch: 12, BatchSymbol: "batch", Shards: 3, Crew: hands, Gradients: []*models.Segment{grads}, Inputs: inputs,
 				Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: "loss"}}, Wrt: wrt}},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			fillBatch(p)
+			if len(parts) == 0 {
+				// The second program reads the batch of the first.
+				inputs["x"], inputs["y"], inputs["w"] = p.Input("x"), p.Input("y"), p.Input("w")
+			}
 			parts = append(parts, p)
 		}
+		fillBatch(parts[0])
 		for range 3 {
 			for _, p := range parts {
 				if err := p.Run(); err != nil {
@@ -72,6 +78,9 @@ func TestSharedCrewAndPartOfTheGradient(t *testing.T) {
 		}
 		if _, err := New(net, params, Config{Engine: c, Batch: 12, BatchSymbol: "batch", Shards: 6, Crew: hands}); err == nil || !strings.Contains(err.Error(), "crew of 4 for 6 shards") {
 			t.Errorf("a crew that is too small: %v", err)
+		}
+		if _, err := New(net, params, Config{Engine: c, Batch: 4, BatchSymbol: "batch", Inputs: inputs}); err == nil || !strings.Contains(err.Error(), "the buffer given is") {
+			t.Errorf("a buffer that does not fit: %v", err)
 		}
 	})
 	if compared < 6 {

@@ -33,6 +33,8 @@ type Config struct {
 	// Gradients receive the gradients, one segment per objective in the layout of the trainable parameters; nil makes new ones. Programs of several batch sizes share them so
 	// that one optimiser reads the gradients of whichever ran last.
 	Gradients []*models.Segment
+	// Inputs are buffers to use for data inputs of these names instead of new ones, for instance those of another program that reads the same batch. They must outlive the program.
+	Inputs map[string]*tensor.Tensor
 	// Crew are the goroutines that the shards run on, at least as many; the caller closes it after the program. Programs that run one after the other share one, so that the goroutines of a program that has
 	// run do not look for work while another one runs. nil makes a crew of the program's own.
 	Crew *crew.Crew
@@ -86,7 +88,7 @@ func New(net *models.Network, params *models.Params, cfg Config) (*Program, erro
 	}
 	if cfg.Shards > 1 {
 		one := cfg
-		one.Shards, one.Gradients, one.Crew = 1, nil, nil
+		one.Shards, one.Gradients, one.Crew, one.Inputs = 1, nil, nil, nil
 		ref, err := build(net, params, one)
 		if err == nil {
 			err = p.proveSeparable(ref)
@@ -240,6 +242,13 @@ func (p *Program) allocate(s engine.Session, net *models.Network) error {
 		shape := slices.Clone(port.Shape)
 		if p.isBatched(net.Model.Graph.Input, port.Name) {
 			shape[0] = p.cfg.Batch
+		}
+		if t := p.cfg.Inputs[port.Name]; t != nil {
+			if t.DType() != port.DType || !slices.Equal(t.Shape(), shape) {
+				return fmt.Errorf("input %q: the buffer given is %v, expected %v%v", port.Name, t, port.DType, shape)
+			}
+			p.inputs[port.Name] = t
+			continue
 		}
 		t, err := p.arenaTensor(port.DType, shape)
 		if err != nil {
