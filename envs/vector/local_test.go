@@ -327,12 +327,15 @@ func TestFaults(t *testing.T) {
 		do    func(*envs.TimeStep) error
 	}{
 		{"error", false, "environment 3: broken", func(*envs.TimeStep) error { return broken }},
-		{"NaN reward", false, "environment 3: corridor answers with type mid, reward NaN", func(ts *envs.TimeStep) error { ts.Continue(math.NaN()); return nil }},
+		{"NaN reward", false, "environment 3 (corridor), step 1 of episode 0: the environment answers with type mid, reward NaN", func(ts *envs.TimeStep) error { ts.Continue(math.NaN()); return nil }},
 		{"infinite reward", false, "environment 3", func(ts *envs.TimeStep) error { ts.Continue(math.Inf(1)); return nil }},
 		{"discount", false, "discount 2", func(ts *envs.TimeStep) error { ts.Discount = 2; return nil }},
 		{"first", false, "type first", func(ts *envs.TimeStep) error { ts.Restart(); return nil }},
-		{"NaN observation", true, `environment 3: corridor: observation "position": element 0 is NaN`, func(ts *envs.TimeStep) error { ts.Obs[0].Float32s()[0] = float32(math.NaN()); return nil }},
-		{"no valid action", true, "has no valid action", func(ts *envs.TimeStep) error { clear(ts.Mask.Bools()); return nil }},
+		{"NaN observation", false, `environment 3 (corridor), step 1 of episode 0: observation "position": element 0 is NaN`, func(ts *envs.TimeStep) error { ts.Obs[0].Float32s()[0] = float32(math.NaN()); return nil }},
+		{"infinite observation", false, `element 0 is -Inf`, func(ts *envs.TimeStep) error { ts.Obs[0].Float32s()[0] = float32(math.Inf(-1)); return nil }},
+		{"another tensor", false, `observation "position": the environment has put float32[2] in the place of the tensor float32[1]`, func(ts *envs.TimeStep) error { ts.Obs[0] = tensor.New(tensor.Float32, 2); return nil }},
+		{"beyond its space", true, `element 0 is 3, expected 0 to 1`, func(ts *envs.TimeStep) error { ts.Obs[0].Float32s()[0] = 3; return nil }},
+		{"no valid action", false, "has no valid action", func(ts *envs.TimeStep) error { clear(ts.Mask.Bools()); return nil }},
 	}
 	ran := 0
 	for _, c := range cases {
@@ -366,7 +369,7 @@ func TestFaults(t *testing.T) {
 			ran++
 		}
 	}
-	if ran != 14 {
+	if ran != 20 {
 		t.Errorf("%d cases ran", ran)
 	}
 }
