@@ -61,7 +61,8 @@ type Progress struct {
 
 // Evaluation is what an Evaluator found.
 type Evaluation struct {
-	EnvSteps int64
+	// EnvSteps and LearnerSteps say how much the policy was trained.
+	EnvSteps, LearnerSteps int64
 	// Score is the metric that the configuration names.
 	Score   float64
 	Metrics map[string]float64

@@ -201,7 +201,7 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 	if !ok {
 		return false, fmt.Errorf("train.validation.metric: evaluation has no metric %q; it has %s", want.Metric, strings.Join(slices.Sorted(maps.Keys(m)), ", "))
 	}
-	e := &Evaluation{EnvSteps: at, Score: score, Metrics: maps.Clone(m)}
+	e := &Evaluation{EnvSteps: at, LearnerSteps: t.s.LearnerSteps, Score: score, Metrics: maps.Clone(m)}
 	if t.s.LearnerSteps > 0 {
 		if better = !math.IsNaN(score) && (t.best == nil || score > t.best.Score); better {
 			_, params := t.learner.Policy()

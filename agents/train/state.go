@@ -128,8 +128,9 @@ func (t *Trainer) loadEnvs(r *checkpoint.Reader, rounds int64) error {
 
 // scored is the JSON part of a saved evaluation. Values are arrays, because they need not be finite.
 type scored struct {
-	EnvSteps int64    `json:"env_steps"`
-	Metrics  []string `json:"metrics"`
+	EnvSteps     int64    `json:"env_steps"`
+	LearnerSteps int64    `json:"learner_steps"`
+	Metrics      []string `json:"metrics"`
 }
 
 func (e *Evaluation) save(w *checkpoint.Writer) {
@@ -141,7 +142,7 @@ func (e *Evaluation) save(w *checkpoint.Writer) {
 	for _, n := range names {
 		values = append(values, e.Metrics[n])
 	}
-	w.PutJSON("evaluation", scored{e.EnvSteps, names})
+	w.PutJSON("evaluation", scored{e.EnvSteps, e.LearnerSteps, names})
 	w.PutFloat64s("values", append(values, e.Score))
 }
 
@@ -158,7 +159,7 @@ func loadEvaluation(r *checkpoint.Reader) (*Evaluation, error) {
 	if err := r.Float64sInto("values", values); err != nil {
 		return nil, err
 	}
-	e := &Evaluation{EnvSteps: s.EnvSteps, Score: values[len(s.Metrics)], Metrics: map[string]float64{}}
+	e := &Evaluation{EnvSteps: s.EnvSteps, LearnerSteps: s.LearnerSteps, Score: values[len(s.Metrics)], Metrics: map[string]float64{}}
 	for i, n := range s.Metrics {
 		e.Metrics[n] = values[i]
 	}
