@@ -6,16 +6,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"onnxrl/cmd/internal/publish"
 	"onnxrl/export/serve"
+	"onnxrl/runtime/engine"
 )
 
 func (a *app) serveCommand() *cobra.Command {
@@ -62,6 +66,7 @@ SIGTERM and SIGINT let the requests that have begun finish. SIGHUP reads the fil
 	fs.TextVar(&f.maxBody, "max-body", d.MaxBody, "largest request, such as 64MiB")
 	fs.IntVar(&f.maxConcurrent, "max-concurrent", 0, "most requests at once, waiting ones included; 0 for no limit but the queues")
 	fs.DurationVar(&f.timeout, "timeout", 0, "longest time for a request; 0 for what clients ask")
+	fs.DurationVar(&f.loadTimeout, "load-timeout", d.LoadTimeout, "how long a version may take to load and to prove itself; what served before goes on")
 	fs.DurationVar(&f.drain, "drain", d.Drain, "how long requests that have begun may take after a signal to stop")
 	fs.BoolVar(&f.accessLog, "access-log", false, "write a line for every HTTP request")
 	fs.IntVar(&f.maxBatch, "max-batch", 0, "most rows in one run of a model; 0 for what the model says")
@@ -100,7 +105,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 	if err != nil {
 		return err
 	}
-	engine, err := a.compiler(ctx)
+	with, err := a.compiler(ctx)
 	if err != nil {
 		return err
 	}
@@ -114,7 +119,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
 	var stopping atomic.Bool
-	o := serve.Options{Compiler: engine, MaxConcurrent: c.MaxConcurrent, Log: a.serveLog(&stopping)}
+	told := &told{texts: map[string]string{}}
+	o := serve.Options{Compiler: with, MaxConcurrent: c.MaxConcurrent, LoadTimeout: c.LoadTimeout, Verify: proveBars(with), Log: a.serveLog(&stopping, told)}
 	if c.Mode == "explicit" {
 		o.Mode = serve.Explicit
 	}
@@ -128,44 +134,51 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	if err := s.Poll(ctx); err != nil {
-		if !c.Watch {
-			stopping.Store(true)
-			return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
-		}
+	// Before anything is loaded as well, so that the health endpoints answer while a large model loads.
+	n.serve(s, with.Name(), a.log, a.err)
+	err = s.Poll(ctx)
+	if err != nil && c.Watch && ctx.Err() == nil {
 		// What is watched may be repaired.
-		a.serveWarning("%v", err)
+		a.serveWarn(told, err)
+		err = nil
 	}
-	n.serve(s, engine.Name(), a.log, a.err)
-	if err := a.printStarted(c, n, s, engine.Name()); err != nil {
+	if err == nil {
+		err = a.printStarted(c, n, s, with.Name())
+	}
+	if err != nil {
+		stopping.Store(true)
+		now, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		cancel()
+		// Nobody was told yet that there is a server.
+		_ = n.shutdown(now)
 		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
-	err = a.serveUntil(ctx, s, k, n, f, changed, hangup)
+	err = a.serveUntil(ctx, s, k, n, f, changed, hangup, told)
 	stopping.Store(true)
 	return errors.Join(err, a.drain(s, n, c))
 }
 
-// serveUntil polls and reloads until the context ends or the network fails.
-func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *network, f *serveFlags, changed func(string) bool, hangup <-chan os.Signal) error {
+// proveBars has versions that trade from bars prove that bars still become the recorded features and actions.
+func proveBars(c engine.Compiler) func(context.Context, *serve.Content) error {
+	return func(ctx context.Context, content *serve.Content) error {
+		if content.Artifact == nil {
+			return nil
+		}
+		_, err := publish.VerifyBars(ctx, *content.Artifact, c)
+		return err
+	}
+}
+
+// serveUntil watches and reloads until the context ends or the network fails.
+func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *network, f *serveFlags, changed func(string) bool, hangup <-chan os.Signal, told *told) error {
+	var watch sync.WaitGroup
+	defer watch.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	c := k.config.Load()
-	var looks <-chan time.Time
-	if c.Watch {
+	if c := k.config.Load(); c.Watch {
 		t := time.NewTicker(c.WatchInterval)
 		defer t.Stop()
-		looks = t.C
-	}
-	last := ""
-	poll := func() {
-		err := s.Poll(ctx)
-		// What stays wrong is told once.
-		if text := fmt.Sprint(err); err != nil && text != last && ctx.Err() == nil {
-			a.serveWarning("%v", err)
-			last = text
-		} else if err == nil {
-			last = ""
-		}
+		watch.Go(func() { s.Watch(ctx, t.C, func(err error) { a.serveWarn(told, err) }) })
 	}
 	for {
 		select {
@@ -173,8 +186,6 @@ func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *
 			return nil
 		case err := <-n.failed:
 			return err
-		case <-looks:
-			poll()
 		case <-hangup:
 			if err := k.reload(f, changed); err != nil {
 				a.serveWarning("the configuration stays as it was: %v", err)
@@ -182,10 +193,48 @@ func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *
 			if err := n.reload(); err != nil {
 				a.serveWarning("the certificate stays as it was: %v", err)
 			}
-			last = ""
-			poll()
+			told.forget("")
+			if err := s.Poll(ctx); err != nil && ctx.Err() == nil {
+				a.serveWarn(told, err)
+			}
 			a.serveNote("reloaded")
 		}
+	}
+}
+
+// told are the warnings that were given, with their models: what stays wrong is told once.
+type told struct {
+	mu    sync.Mutex
+	texts map[string]string
+}
+
+// first reports whether a text is new.
+func (t *told) first(text, model string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.texts[text]
+	if len(t.texts) >= 1000 {
+		clear(t.texts)
+	}
+	t.texts[text] = model
+	return !ok
+}
+
+// forget is called when a model serves: if the same goes wrong again, it is news. Without a model everything is forgotten.
+func (t *told) forget(model string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.texts, func(_, of string) bool { return model == "" || of == model })
+}
+
+// serveWarn tells an error of the server once.
+func (a *app) serveWarn(t *told, err error) {
+	model := ""
+	if e := new(serve.Error); errors.As(err, &e) {
+		model = e.Model
+	}
+	if t.first(err.Error(), model) {
+		a.serveWarning("%v", err)
 	}
 }
 
@@ -228,9 +277,12 @@ func (a *app) serveWarning(format string, args ...any) {
 }
 
 // serveLog tells what was loaded and refused, one line each; that everything is unloaded at the end goes without saying.
-func (a *app) serveLog(stopping *atomic.Bool) func(serve.ModelStatus) {
+func (a *app) serveLog(stopping *atomic.Bool, told *told) func(serve.ModelStatus) {
 	return func(m serve.ModelStatus) {
 		what := fmt.Sprintf("%s: %s", strings.TrimSpace(m.Name+" "+shortVersion(m.Version)), strings.ToLower(string(m.State)))
+		if m.State == serve.Ready {
+			told.forget(m.Name)
+		}
 		switch {
 		case stopping.Load():
 		case m.State == serve.Unavailable && m.Reason != "":

@@ -34,6 +34,8 @@ type serveConfig struct {
 	MaxBody       configs.Bytes
 	MaxConcurrent int
 	Timeout       time.Duration
+	// LoadTimeout bounds the time from reading a version until it is ready.
+	LoadTimeout time.Duration
 	// Drain is how long requests may take after the server was told to stop.
 	Drain time.Duration
 	// AccessLog writes a line for each HTTP request.
@@ -102,7 +104,7 @@ type servedModel struct {
 
 func serveDefaults() serveConfig {
 	return serveConfig{
-		HTTP: "127.0.0.1:8000", GRPC: "127.0.0.1:8001", Mode: "fixed", WatchInterval: time.Second, MaxBody: 64 << 20, Drain: 30 * time.Second,
+		HTTP: "127.0.0.1:8000", GRPC: "127.0.0.1:8001", Mode: "fixed", WatchInterval: time.Second, MaxBody: 64 << 20, LoadTimeout: serve.DefaultLoadTimeout, Drain: 30 * time.Second,
 		Defaults: modelSettings{NonFinite: "allow"},
 	}
 }
@@ -133,6 +135,7 @@ func (c *serveConfig) Validate() error {
 	p.Positive("max_body", c.MaxBody)
 	p.NonNegative("max_concurrent", c.MaxConcurrent)
 	p.NonNegative("timeout", c.Timeout)
+	p.Positive("load_timeout", c.LoadTimeout)
 	p.NonNegative("drain", c.Drain)
 	return p.Err()
 }
@@ -187,6 +190,7 @@ type serveFlags struct {
 	models, ab, shadow, sets                    []string
 	maxBatch, maxQueue, maxConcurrent, instance int
 	maxDelay, interval, timeout, drain          time.Duration
+	loadTimeout                                 time.Duration
 	maxBody                                     configs.Bytes
 }
 
@@ -200,7 +204,7 @@ func (f *serveFlags) edits() []edit {
 	return []edit{
 		{"http", "http", f.http}, {"grpc", "grpc", f.grpc}, {"token-file", "token_file", f.tokenFile}, {"tls-cert", "tls.cert", f.cert}, {"tls-key", "tls.key", f.key},
 		{"repository", "repository", f.repository}, {"store", "store", f.store}, {"mode", "mode", f.mode}, {"watch", "watch", f.watch}, {"watch-interval", "watch_interval", f.interval},
-		{"max-body", "max_body", f.maxBody}, {"max-concurrent", "max_concurrent", f.maxConcurrent}, {"timeout", "timeout", f.timeout}, {"drain", "drain", f.drain}, {"access-log", "access_log", f.accessLog},
+		{"max-body", "max_body", f.maxBody}, {"max-concurrent", "max_concurrent", f.maxConcurrent}, {"timeout", "timeout", f.timeout}, {"load-timeout", "load_timeout", f.loadTimeout}, {"drain", "drain", f.drain}, {"access-log", "access_log", f.accessLog},
 		{"max-batch", "defaults.max_batch", f.maxBatch}, {"max-delay", "defaults.batching.max_delay", f.maxDelay}, {"no-batching", "defaults.batching.off", f.noBatching},
 		{"max-queue", "defaults.max_queue", f.maxQueue}, {"instances", "defaults.instances", f.instance},
 	}

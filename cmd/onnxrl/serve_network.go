@@ -165,6 +165,9 @@ func (n *network) shutdown(ctx context.Context) error {
 	select {
 	case <-graceful:
 	case <-ctx.Done():
+		if n.rpc == nil {
+			break
+		}
 		n.rpc.Stop()
 		<-graceful
 		err = errors.Join(err, fmt.Errorf("requests over gRPC were cut off: %w", ctx.Err()))

@@ -92,5 +92,5 @@ func openArtifact(v artifact.Version) (*Content, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Content{Model: m, Golden: golden, Manifest: &v.Manifest}, nil
+	return &Content{Model: m, Golden: golden, Artifact: &v, Manifest: &v.Manifest}, nil
 }

@@ -100,6 +100,7 @@ const (
 	DefaultMaxQueue     = 1024
 	DefaultMaxSequences = 1024
 	DefaultIdle         = time.Minute
+	DefaultLoadTimeout  = 2 * time.Minute
 )
 
 // Validate reports everything that is wrong with the configuration.

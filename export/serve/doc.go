@@ -9,12 +9,12 @@
 //
 // # Life of a version
 //
-// LOADING: the model is read, compiled, and its golden inputs are replayed; if the outputs differ the version is UNAVAILABLE, the reason says why, and whatever served before goes on serving. READY: requests take it. UNLOADING: no new request gets it, those that began with it finish
+// LOADING: the model is read, compiled, its golden inputs are replayed, and [Options].Verify may prove more; if the outputs differ, or all that takes longer than [Options].LoadTimeout, the version is UNAVAILABLE, the reason says why, and whatever served before goes on serving. Models load side by side, so one that hangs keeps no other from being loaded or replaced. READY: requests take it. UNLOADING: no new request gets it, those that began with it finish
 // with it, and when the last one is done its sessions are closed. The table of versions is replaced as a whole and a request takes its version once, so no request fails and none sees a mixture while versions are swapped.
 //
 // # Life of a request
 //
-// [Server.Infer] resolves model and version, checks names, types and shapes, and takes a free instance at once when nobody waits. Otherwise it queues: when an instance becomes free it takes the oldest request and as many of those behind it as have the same shapes, up to the largest batch, and
+// [Server.Infer] resolves model and version, checks names, types and shapes, and takes a free instance at once when nobody waits; where a run takes long enough to be worth it, goroutines that are ready go first and may join. Otherwise it queues: when an instance becomes free it takes the oldest request and as many of those behind it as have the same shapes, up to the largest batch, and
 // runs them as one. Rows are split back in order. A full queue answers [Overloaded] at once; a request whose context ends while it waits is taken out; one whose context ends while it runs is answered immediately, and the run is stopped, where the engine can, as soon as nobody waits for it. Runs that are known to take less than a fifth of a millisecond, of graphs without loops, are not watched: watching costs more than the run.
 //
 // # Sequences

@@ -201,6 +201,11 @@ func start(t testing.TB, o Options, listings ...Listing) (*Server, *shelf, *prob
 	if err := s.Poll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if c, ok := o.Clock.(*hand); ok {
+		for len(c.armed) > 0 {
+			<-c.armed // the limits on loading
+		}
+	}
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)

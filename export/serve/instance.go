@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"onnxrl/runtime/engine"
@@ -20,6 +21,8 @@ type instance struct {
 	work  chan struct{}
 	batch []*call
 	errs  []error
+	// ask says that the batch is one request that found the instance free, and that others may join it.
+	ask bool
 
 	// in and out hold capacity rows; views are their first rows, bound.
 	capacity int
@@ -39,10 +42,21 @@ type view struct {
 func (i *instance) loop() {
 	defer i.v.workers.Done()
 	for range i.work {
+		i.company()
 		for more := true; more; more = i.v.queue.next(i) {
 			i.run()
 		}
 	}
+}
+
+// company lets goroutines that are ready to run go first: where many callers come at once, as they do when the last batch has been answered, those that are about to ask share the run with the one that was a little faster. Where nobody is ready it takes no time.
+func (i *instance) company() {
+	if !i.ask {
+		return
+	}
+	i.ask = false
+	runtime.Gosched()
+	i.v.queue.join(i)
 }
 
 // view returns the buffers for a number of rows.

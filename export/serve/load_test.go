@@ -273,7 +273,7 @@ func TestRepository(t *testing.T) {
 	ticks <- time.Time{}
 	close(ticks)
 	s.Watch(t.Context(), ticks, func(err error) { reports <- err })
-	if err := <-reports; err == nil || !strings.Contains(err.Error(), `model "m" version 10`) || !strings.Contains(err.Error(), `model "empty"`) {
+	if err := errors.Join(<-reports, <-reports); !strings.Contains(err.Error(), `model "m" version 10`) || !strings.Contains(err.Error(), `model "empty"`) || len(reports) > 0 {
 		t.Error(err)
 	}
 	if names, def := ready(s, "m"); strings.Join(names, " ") != "10 11" || def != "11" {

@@ -27,11 +27,16 @@ type model struct {
 
 	wanted     atomic.Bool // it is to be served; in Explicit mode only what was loaded is
 	overridden atomic.Bool // what is served was given to Load, not listed by a source
+	busy       atomic.Bool // Watch is at it
 
 	// change is held while versions are loaded and the table is replaced.
 	change sync.Mutex
 	// mu guards what follows.
-	mu       sync.Mutex
+	mu sync.Mutex
+	// look is the latest that was acted on; abort gives up what is under way.
+	look     uint64
+	abort    context.CancelFunc
+	loading  map[string]string // versions that are being loaded, and how far they are
 	stats    map[string]*counters
 	gone     []string            // names in stats that are not in the table, oldest first
 	leaving  map[*version]string // versions out of the table that are not closed yet, and why
@@ -132,10 +137,43 @@ func (m *model) closed(v *version, err error) {
 	}
 }
 
-// reconcile makes the table what a listing says. It returns what could not be loaded; the versions that serve then go on.
-func (m *model) reconcile(ctx context.Context, l Listing, again bool) error {
+// reconcile makes the table what a listing says, unless something later was acted on before its turn came. It returns what could not be loaded; the versions that serve then go on. explicit is for Load: everything is loaded again, and Poll leaves it alone where it was overridden.
+func (m *model) reconcile(ctx context.Context, j job, explicit, override bool) error {
 	m.change.Lock()
 	defer m.change.Unlock()
+	within, over, ok := m.begin(ctx, j.look)
+	if !ok {
+		if explicit && len(m.table.Load().versions) == 0 {
+			return at(fail(NotReady, "%s", m.table.Load().err), m.name, "")
+		}
+		return nil
+	}
+	defer over()
+	err := m.follow(within, j.l, explicit)
+	if within.Err() != nil && ctx.Err() == nil {
+		return at(fail(NotReady, "loading was given up because the model is no longer wanted"), m.name, "")
+	}
+	if n := len(m.table.Load().versions); explicit && n > 0 {
+		m.wanted.Store(true)
+		m.overridden.Store(err == nil && override)
+	}
+	return err
+}
+
+// begin says that a look is acted on, which unload can give up by cancelling the context. The caller holds change.
+func (m *model) begin(ctx context.Context, look uint64) (_ context.Context, over func(), ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if look < m.look {
+		return nil, nil, false
+	}
+	m.look = look
+	ctx, m.abort = context.WithCancel(ctx)
+	return ctx, m.abort, true
+}
+
+// follow makes the table what a listing says. The caller holds change.
+func (m *model) follow(ctx context.Context, l Listing, again bool) error {
 	old := m.table.Load()
 	next := &table{config: l.Config.withDefaults(), names: map[string]*version{}, aliases: map[string]string{}}
 	if err := errors.Join(l.Err, l.Config.Validate()); err != nil {
@@ -278,7 +316,7 @@ func (m *model) ready(ctx context.Context, old *table, c Candidate, config Confi
 		return nil, errors.New(f.reason)
 	}
 	m.server.log(ModelStatus{Name: m.name, Version: c.Name, State: Loading})
-	v, err := m.load(ctx, c, config, stamp)
+	v, err := m.loadInTime(ctx, c, config, stamp)
 	m.mu.Lock()
 	delete(m.failures, c.Name)
 	if err != nil && ctx.Err() == nil {
@@ -345,12 +383,21 @@ func (m *model) install(old, next *table, why string) {
 	m.shadow.follow(next)
 }
 
-// unload stops serving the model.
-func (m *model) unload(why string) {
+// unload stops serving the model. What loads is given up, and what was looked at before does not count any more.
+func (m *model) unload(look uint64, why string) {
+	m.mu.Lock()
+	m.look = look
+	if m.abort != nil {
+		m.abort()
+	}
+	m.mu.Unlock()
 	m.change.Lock()
 	defer m.change.Unlock()
+	m.wanted.Store(false)
+	m.overridden.Store(false)
 	m.install(m.table.Load(), &table{config: Config{}.withDefaults(), names: map[string]*version{}, err: why}, why)
 	m.end()
+	m.server.log(ModelStatus{Name: m.name, State: Unavailable, Reason: why})
 }
 
 // statuses lists the model's versions.
@@ -370,6 +417,11 @@ func (m *model) statuses(ready bool) []ModelStatus {
 		return list
 	}
 	m.mu.Lock()
+	for name, stage := range m.loading {
+		if t.byName(name) == nil {
+			list = append(list, ModelStatus{Name: m.name, Version: name, State: Loading, Reason: stage})
+		}
+	}
 	for v, why := range m.leaving {
 		list = append(list, ModelStatus{Name: m.name, Version: v.name, State: Unloading, Reason: why})
 	}

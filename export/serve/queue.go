@@ -75,10 +75,11 @@ func (v *version) do(c *call) error {
 // fly runs the batch of an instance that holds c alone: here, where the caller cannot leave or would not be kept long, and otherwise on the instance's goroutine.
 func (v *version) fly(i *instance, c *call) error {
 	v.refs.Add(1)
-	if c.ctx.Done() != nil && !v.brief(c.rows) {
+	if i.ask = v.shared(c.rows); c.ctx.Done() != nil && !v.brief(c.rows) {
 		i.work <- struct{}{}
 		return v.wait(c)
 	}
+	i.company()
 	i.run()
 	if v.queue.next(i) {
 		i.work <- struct{}{}
@@ -190,6 +191,19 @@ func (q *queue) next(i *instance) bool {
 		return false
 	}
 	return true
+}
+
+// join adds what waits to an instance's batch, as far as it fits.
+func (q *queue) join(i *instance) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p, rows := q.v.plan, i.batch[0].rows
+	for c := q.head; c != nil && rows+c.rows <= p.maxBatch && p.fits(i.batch[0], c); c = q.head {
+		q.unlink(c)
+		q.waiting--
+		rows += c.rows
+		i.batch = append(i.batch, c)
+	}
 }
 
 // dispatch hands free instances to whatever need not wait longer. The caller holds mu.

@@ -2,14 +2,12 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"onnxrl/models/artifact"
 )
@@ -22,15 +20,19 @@ type Server struct {
 
 	models atomic.Pointer[map[string]*model] // replaced as a whole
 
-	// change is held while models are added or removed.
+	// change is held while sources are scanned and models are added or removed. looks counts these occasions.
 	change  sync.Mutex
-	started atomic.Bool
+	looks   uint64
+	started atomic.Bool // the sources were scanned
+	// slots bounds the versions that are read and compiled at once.
+	slots chan struct{}
+	logMu sync.Mutex
 	// inflight counts requests; stopping refuses more, drained is closed when the last one is answered after that.
 	inflight atomic.Int64
 	stopping atomic.Bool
 	drained  chan struct{}
 	drain    sync.Once
-	alive    sync.WaitGroup // versions that are not closed
+	alive    sync.WaitGroup // versions that load or are not closed
 }
 
 var _ Service = (*Server)(nil)
@@ -46,7 +48,10 @@ func New(o Options, sources ...Source) (*Server, error) {
 	if o.MaxBatch == 0 {
 		o.MaxBatch = DefaultMaxBatch
 	}
-	s := &Server{options: o, clock: o.Clock, sources: sources, drained: make(chan struct{})}
+	if o.LoadTimeout <= 0 {
+		o.LoadTimeout = DefaultLoadTimeout
+	}
+	s := &Server{options: o, clock: o.Clock, sources: sources, drained: make(chan struct{}), slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	if s.clock == nil {
 		s.clock = SystemClock{}
 	}
@@ -56,6 +61,8 @@ func New(o Options, sources ...Source) (*Server, error) {
 
 func (s *Server) log(status ModelStatus) {
 	if s.options.Log != nil {
+		s.logMu.Lock()
+		defer s.logMu.Unlock()
 		s.options.Log(status)
 	}
 }
@@ -276,171 +283,6 @@ func (m *model) statistics() []Statistics {
 		}
 	}
 	return list
-}
-
-// Poll makes what is served equal to what the sources list. Its error joins what could not be loaded; what served before in its place goes on. In Explicit mode only models that are loaded are looked at. It also drops sequences that were idle for too long.
-func (s *Server) Poll(ctx context.Context) error {
-	s.change.Lock()
-	defer s.change.Unlock()
-	if s.stopping.Load() {
-		return fail(NotReady, "the server is closing")
-	}
-	s.Expire()
-	listings, complete, err := s.scan(ctx)
-	errs := []error{err}
-	listed := map[string]bool{}
-	for _, l := range listings {
-		m := s.model(l.Name)
-		listed[l.Name] = true
-		if m == nil {
-			m = s.add(l.Name)
-		}
-		if !m.wanted.Load() || m.overridden.Load() {
-			continue
-		}
-		errs = append(errs, m.reconcile(ctx, l, false))
-	}
-	if complete {
-		for name, m := range *s.models.Load() {
-			if !listed[name] && !m.overridden.Load() {
-				s.remove(name, "the source no longer lists it")
-			}
-		}
-	}
-	s.started.Store(true)
-	return errors.Join(errs...)
-}
-
-// scan lists all sources. Of models that several sources list the first is meant. complete is false where a source could not be read, so that what is missing may be its.
-func (s *Server) scan(ctx context.Context) (listings []Listing, complete bool, err error) {
-	var errs []error
-	seen := map[string]bool{}
-	for _, source := range s.sources {
-		list, err := source.Scan(ctx)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		for _, l := range list {
-			if !seen[l.Name] {
-				seen[l.Name] = true
-				listings = append(listings, l)
-			}
-		}
-	}
-	slices.SortFunc(listings, func(a, b Listing) int { return strings.Compare(a.Name, b.Name) })
-	return listings, len(errs) == 0, at(errors.Join(errs...), "", "")
-}
-
-func (s *Server) add(name string) *model {
-	m := &model{server: s, name: name, stats: map[string]*counters{}, leaving: map[*version]string{}, failures: map[string]failure{}}
-	m.wanted.Store(s.options.Mode != Explicit)
-	m.table.Store(&table{config: Config{}.withDefaults(), names: map[string]*version{}, err: "the model is not loaded"})
-	next := maps.Clone(*s.models.Load())
-	next[name] = m
-	s.models.Store(&next)
-	return m
-}
-
-func (s *Server) remove(name, why string) {
-	next := maps.Clone(*s.models.Load())
-	m := next[name]
-	delete(next, name)
-	s.models.Store(&next)
-	m.unload(why)
-	s.log(ModelStatus{Name: name, State: Unavailable, Reason: why})
-}
-
-// Watch calls Poll at every tick until ctx ends or ticks is closed, and gives each error to report, which may be nil.
-func (s *Server) Watch(ctx context.Context, ticks <-chan time.Time, report func(error)) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case _, ok := <-ticks:
-			if !ok {
-				return
-			}
-		}
-		if err := s.Poll(ctx); err != nil && ctx.Err() == nil && report != nil {
-			report(err)
-		}
-	}
-}
-
-// Expire drops sequences that were idle for too long. Sequences are also dropped where a new one would not fit, so it need not be called often.
-func (s *Server) Expire() {
-	now := s.clock.Now()
-	for _, m := range *s.models.Load() {
-		m.expire(now)
-	}
-}
-
-// Load implements [Service]. The model's versions are compiled again even when nothing about them has changed. Requests that are under way finish on what they began with.
-func (s *Server) Load(ctx context.Context, name string, o LoadOptions) error {
-	if s.options.Mode != Explicit {
-		return at(fail(Unsupported, "models are loaded by the server itself; explicit loading is off"), name, "")
-	}
-	s.change.Lock()
-	defer s.change.Unlock()
-	if s.stopping.Load() {
-		return fail(NotReady, "the server is closing")
-	}
-	l, err := s.listing(ctx, name, o)
-	if err != nil {
-		return at(err, name, "")
-	}
-	m := s.model(name)
-	if m == nil {
-		m = s.add(name)
-	}
-	err = m.reconcile(ctx, l, true)
-	switch n := len(m.table.Load().versions); {
-	case err == nil && n == 0:
-		return at(fail(NotFound, "there are no versions to load"), name, "")
-	case n > 0:
-		m.wanted.Store(true)
-		m.overridden.Store(err == nil && (len(o.Config) > 0 || len(o.Files) > 0))
-	}
-	return err
-}
-
-// listing is what Load is to load.
-func (s *Server) listing(ctx context.Context, name string, o LoadOptions) (Listing, error) {
-	if len(o.Files) > 0 {
-		return fromFiles(name, o)
-	}
-	list, _, err := s.scan(ctx)
-	i := slices.IndexFunc(list, func(l Listing) bool { return l.Name == name })
-	if i < 0 {
-		return Listing{}, errors.Join(fail(NotFound, "no source has this model"), err)
-	}
-	l := list[i]
-	if len(o.Config) > 0 {
-		if l.Config, err = ParseConfigJSON(name, o.Config); err != nil {
-			return Listing{}, err
-		}
-		l.Err, l.Stamp = nil, l.Stamp+"\x00"+string(o.Config)
-	}
-	return l, nil
-}
-
-// Unload implements [Service]. Requests that are under way finish.
-func (s *Server) Unload(_ context.Context, name string) error {
-	if s.options.Mode != Explicit {
-		return at(fail(Unsupported, "models are unloaded by the server itself; explicit loading is off"), name, "")
-	}
-	s.change.Lock()
-	defer s.change.Unlock()
-	m := s.model(name)
-	if m == nil {
-		return unknown(name)
-	}
-	m.wanted.Store(false)
-	m.overridden.Store(false)
-	m.unload("unloaded")
-	s.log(ModelStatus{Name: name, State: Unavailable, Reason: "unloaded"})
-	return nil
 }
 
 // Close refuses new requests, waits for those under way and frees all versions. When ctx ends first, it returns an error that says what is left; that goes on in the background.

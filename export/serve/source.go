@@ -46,7 +46,8 @@ type Content struct {
 	BaseDir string
 	// Golden is replayed before the version takes requests; nil for none.
 	Golden *artifact.Golden
-	// Manifest describes versions of an artefact store.
+	// Artifact is the version of an artefact store that this was read from, Manifest its description; nil for others.
+	Artifact *artifact.Version
 	Manifest *artifact.Manifest
 	// Release frees what Open took, after the last run; nil for nothing.
 	Release func() error
@@ -71,6 +72,10 @@ type Options struct {
 	Mode   Mode
 	// MaxBatch is the largest batch of models that leave it open; 0 means DefaultMaxBatch.
 	MaxBatch int
+	// LoadTimeout is how long a version may take from the begin of reading until it is ready; 0 means DefaultLoadTimeout. A version that takes longer is given up, and what served before goes on.
+	LoadTimeout time.Duration
+	// Verify, unless nil, is called with each version after its golden inputs were replayed; where it returns an error the version does not become ready. It must return soon after its context has ended.
+	Verify func(ctx context.Context, c *Content) error
 	// MaxConcurrent is the most requests in the server at once, waiting ones included; 0 means no limit but those of the models.
 	MaxConcurrent int
 	// Observer is told of every request; nil for none.

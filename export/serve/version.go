@@ -1,10 +1,10 @@
 package serve
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,9 +31,9 @@ type version struct {
 
 	refs atomic.Int64
 
-	// bounded says that no run can take forever: nothing in the graph repeats until the data says so. perRow is the moving average of what a row takes, in nanoseconds, 0 before the first run.
+	// bounded says that no run can take forever: nothing in the graph repeats until the data says so. times are moving averages of what runs take, in nanoseconds, by the bits of their number of rows; 0 before the first.
 	bounded bool
-	perRow  atomic.Int64
+	times   [maxRowBits]atomic.Int64
 
 	// callers are bound to the version and let go of it when it is retired.
 	callersMu sync.Mutex
@@ -41,74 +41,51 @@ type version struct {
 	callers   map[*Caller]struct{}
 }
 
-// load reads, compiles and tries a version. It returns with one reference.
-func (m *model) load(ctx context.Context, c Candidate, config Config, stamp string) (*version, error) {
-	content, err := c.Open(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read: %w", err)
-	}
-	v := &version{model: m, name: c.Name, stamp: stamp, config: config, content: content, info: map[string]string{}, callers: map[*Caller]struct{}{}}
-	v.queue.v = v
-	v.refs.Store(1)
-	if err := v.compile(ctx); err != nil {
-		return nil, errors.Join(err, v.shut())
-	}
-	for _, e := range content.Model.GetMetadataProps() {
-		v.info[e.GetKey()] = e.GetValue()
-	}
-	v.bounded = !repeats(content.Model)
-	content.Model = nil // the engine has what it needs
-	m.server.alive.Add(1)
-	v.stats = m.counters(c.Name)
-	for _, i := range v.instances {
-		v.workers.Add(1)
-		go i.loop()
-		v.queue.free = append(v.queue.free, i)
-	}
-	return v, nil
-}
-
-func (v *version) compile(ctx context.Context) error {
-	s := v.model.server
-	options := s.options.Engine
-	options.Threads, options.BaseDir = v.config.Threads, v.content.BaseDir
-	for range v.config.Instances {
-		session, err := s.options.Compiler.Compile(v.content.Model, options)
-		if err != nil {
-			return fmt.Errorf("compile: %w", err)
-		}
-		v.instances = append(v.instances, &instance{v: v, session: session, work: make(chan struct{}, 1), views: map[int]*view{}})
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	session := v.instances[0].session
-	var err error
-	if v.plan, err = newPlan(session, v.content.Model, v.config, s.options.MaxBatch); err != nil {
-		return err
-	}
-	if err := replay(ctx, session, v.content.Golden); err != nil {
-		return err
-	}
-	return v.warm()
-}
-
-// briefRun is what a caller that could leave puts up with: below it, watching the run would take longer than what it saves.
-const briefRun = 200 * time.Microsecond
+const (
+	// briefRun is what a caller that could leave puts up with: below it, watching the run would take longer than what it saves.
+	briefRun = 200 * time.Microsecond
+	// sharedRun is the least run that is worth asking around for others to share it with.
+	sharedRun = 50 * time.Microsecond
+	// maxRowBits bounds the classes of runs that are timed.
+	maxRowBits = 20
+)
 
 // brief reports whether a run of so many rows is over before it is worth stopping.
 func (v *version) brief(rows int) bool {
-	each := v.perRow.Load()
-	return v.bounded && each > 0 && each < int64(briefRun)/int64(rows)
+	t := v.estimate(rows)
+	return v.bounded && t > 0 && t < briefRun
 }
 
-// took adds a run to the average.
-func (v *version) took(infer time.Duration, rows int) {
-	each := max(int64(infer)/int64(rows), 1)
-	if old := v.perRow.Load(); old > 0 {
-		each = (7*old + each + 7) / 8
+// shared reports whether a run of so many rows takes so long that requests which arrive just now should be part of it.
+func (v *version) shared(rows int) bool {
+	t := v.estimate(rows)
+	return v.plan.batch && rows < v.plan.maxBatch && (t == 0 || t >= sharedRun)
+}
+
+// estimate is about how long a run of so many rows takes, 0 where nothing is known. A row of many costs less than one alone, so runs of other sizes are asked only where there was none of this one.
+func (v *version) estimate(rows int) time.Duration {
+	at := min(bits.Len(uint(rows)), maxRowBits-1)
+	for k := at; k < maxRowBits; k++ {
+		if t := v.times[k].Load(); t > 0 {
+			return time.Duration(t)
+		}
 	}
-	v.perRow.Store(each) // of two at once one may be lost
+	for k := at - 1; k >= 0; k-- {
+		if t := v.times[k].Load(); t > 0 {
+			return time.Duration(t) << (at - k)
+		}
+	}
+	return 0
+}
+
+// took adds a run to the averages.
+func (v *version) took(infer time.Duration, rows int) {
+	at := &v.times[min(bits.Len(uint(rows)), maxRowBits-1)]
+	t := max(int64(infer), 1)
+	if old := at.Load(); old > 0 {
+		t = (7*old + t + 7) / 8
+	}
+	at.Store(t) // of two at once one may be lost
 }
 
 // repeats reports whether a model has loops, whose length only the data knows.
