@@ -54,7 +54,7 @@ func newActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
 		}
 	}
 	for _, name := range p.Inputs() {
-		if name == agents.MaskInput {
+		if name == agents.MaskInput || p.Remembers(name) {
 			continue
 		}
 		i := spec.Observation.Index(name)
@@ -129,8 +129,14 @@ func names(d envs.Dict) []string {
 // Policy returns the policy, whose buffers hold the last decision.
 func (a *Actor) Policy() *Policy { return a.p }
 
-// Act implements agents.Actor. The batch must have the policy's number of rows. The key is not used: the model takes the best action.
+// Act implements agents.Actor. The batch must have the policy's number of rows. The key is not used: the model takes the best action. A model that remembers begins anew where an episode does.
 func (a *Actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.Decision, error) {
+	for row, t := range b.Type[:min(len(b.Type), a.p.rows)] {
+		// Behind the last step of an episode the batch shows the first of the next.
+		if t != envs.Mid {
+			a.p.Begin(row)
+		}
+	}
 	for i := range a.fields {
 		f := &a.fields[i]
 		if f.window == nil {
@@ -154,8 +160,11 @@ func (a *Actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.Deci
 	return a.Decide()
 }
 
-// Observe copies a step's observation and mask into a row of the inputs, for programs that hold environments one by one; Decide then runs the model. It allocates nothing.
+// Observe copies a step's observation and mask into a row of the inputs, for programs that hold environments one by one; Decide then runs the model. A first step begins an episode. It allocates nothing.
 func (a *Actor) Observe(row int, ts *envs.TimeStep) error {
+	if ts.Type == envs.First {
+		a.p.Begin(row)
+	}
 	for i := range a.fields {
 		f := &a.fields[i]
 		from := ts.Obs[f.index]
@@ -175,11 +184,12 @@ func (a *Actor) Observe(row int, ts *envs.TimeStep) error {
 	return nil
 }
 
-// Decide runs the model on the inputs as they are. What it returns is valid until the next call; it allocates nothing.
+// Decide runs the model on the inputs as they are, and keeps what it remembers for the next decision. What it returns is valid until the next call; it allocates nothing.
 func (a *Actor) Decide() (*agents.Decision, error) {
 	if err := a.p.Run(); err != nil {
 		return nil, err
 	}
+	a.p.Advance()
 	return &a.d, nil
 }
 

@@ -9,6 +9,10 @@
 //
 // An exported agent takes observations as they come and scales them itself, while an environment that was made for training may show scaled ones. [Options.Tables] then has, for a field that is a window, the table with the unscaled rows, and windows are taken from there.
 //
+// # Memory
+//
+// A model that remembers lists its states in its metadata, see package memory. An Actor keeps them for every row, from the first step of an episode on; whoever uses a Policy calls [Policy.Begin] and [Policy.Advance].
+//
 // # Two ways to use it
 //
 // A [Policy] is the model with fixed buffers: fill [Policy.Input], call [Policy.Run], read [Policy.Output]. An [Actor] joins one to environments; it is an agents.Actor for batches, and [Actor.Observe] takes single steps. Neither allocates.

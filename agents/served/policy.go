@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"onnxrl/agents"
+	"onnxrl/models/memory"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
@@ -21,6 +23,15 @@ type Policy struct {
 	in, out map[string]*tensor.Tensor
 	inputs  []string
 	outputs []string
+	// memory are the model's states; rows [state][row] are the parts of their inputs.
+	memory []memory.State
+	states []remembered
+}
+
+// remembered is the buffers of a state.
+type remembered struct {
+	in, out *tensor.Tensor
+	rows    [][]float32
 }
 
 // Open reads a model and prepares it for batches of that many rows. The compiler must outlive the policy.
@@ -114,8 +125,38 @@ func (p *Policy) bind(ctx context.Context) (err error) {
 	if p.out[agents.ActionOutput] == nil {
 		return fmt.Errorf("a policy has an output %q; this model's are %v", agents.ActionOutput, p.session.Outputs())
 	}
+	if err := p.remember(); err != nil {
+		return err
+	}
 	p.binding, err = p.session.Bind(out, in)
 	return err
+}
+
+// remember finds the buffers of the states, and begins an episode in every row.
+func (p *Policy) remember() (err error) {
+	text, ok := p.meta[memory.Key]
+	if !ok {
+		return nil
+	}
+	if p.memory, err = memory.Parse(text); err != nil {
+		return err
+	}
+	for _, s := range p.memory {
+		r := remembered{in: p.in[s.Input], out: p.out[s.Output]}
+		for side, t := range map[string]*tensor.Tensor{"input " + s.Input: r.in, "output " + s.Output: r.out} {
+			if t == nil || t.DType() != tensor.Float32 || !slices.Equal(t.Shape()[1:], s.Shape) {
+				return fmt.Errorf("state: %s is %v, expected float32[%d %v]", side, t, p.rows, s.Shape)
+			}
+		}
+		for row := range p.rows {
+			r.rows = append(r.rows, r.in.Rows(row, row+1).Float32s())
+		}
+		p.states = append(p.states, r)
+	}
+	for row := range p.rows {
+		p.Begin(row)
+	}
+	return nil
 }
 
 // Rows is the number of rows of every buffer.
@@ -137,6 +178,30 @@ func (p *Policy) Output(name string) *tensor.Tensor { return p.out[name] }
 func (p *Policy) Meta(key string) (value string, ok bool) {
 	value, ok = p.meta[key]
 	return value, ok
+}
+
+// Remembers reports whether an input is one of the model's states, which [Policy.Begin] and [Policy.Advance] fill.
+func (p *Policy) Remembers(input string) bool {
+	for i := range p.memory {
+		if p.memory[i].Input == input {
+			return true
+		}
+	}
+	return false
+}
+
+// Begin gives a row the states that an episode begins with. A model that does not remember has none. It allocates nothing.
+func (p *Policy) Begin(row int) {
+	for i, s := range p.memory {
+		s.Fill(p.states[i].rows[row])
+	}
+}
+
+// Advance makes the states that the last run gave those of the next. It allocates nothing.
+func (p *Policy) Advance() {
+	for _, s := range p.states {
+		copy(s.in.Float32s(), s.out.Float32s())
+	}
 }
 
 // Run computes the outputs from the inputs. It allocates nothing.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"onnxrl/export/bake"
+	"onnxrl/models/memory"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
@@ -65,7 +66,7 @@ func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Mode
 		if s.trained.shown {
 			samples, raw = inOrder(inputs, shown), samples
 		}
-		if err := proof.Add(ctx, samples, raw); err != nil {
+		if err := proof.Add(ctx, samples, raw, nil); err != nil {
 			return kept, err
 		}
 		rows := samples[0].Shape()[0]
@@ -113,7 +114,7 @@ func (s *exportSource) block(n int, f *exportFlags) (shown, taken map[string]*te
 
 // madeUp draws inputs: numbers normal, integers 0 or 1, masks without invalid actions, and states as an episode begins.
 func (s *exportSource) madeUp(into map[string]*tensor.Tensor, seed uint64, rows int) error {
-	states, err := bake.StatesOf(s.model)
+	states, err := memory.Of(s.model)
 	if err != nil {
 		return err
 	}

@@ -220,7 +220,7 @@ func (a *app) checkpointed(ctx context.Context, s *exportSource, run string, o e
 		return err
 	}
 	net, params := tr.Agent().Learner().Policy()
-	baked, err := bake.Agent(net, params.View, s.recording.Scalings()...)
+	baked, err := bake.Agent(net, params.View, nil, s.recording.Wrappers()...)
 	if err != nil {
 		return err
 	}

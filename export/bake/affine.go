@@ -78,7 +78,7 @@ func (a *Affine) Unscale(z *tensor.Tensor) (*tensor.Tensor, error) {
 func (a *Affine) keeps(k int) bool { return a.Keep != nil && a.Keep[k] }
 
 // prepend puts the scaling in front of the input, which keeps its name, its type and its place.
-func (a *Affine) prepend(m *onnx.Model) (*onnx.Model, error) {
+func (a *Affine) wrap(m *onnx.Model) (*onnx.Model, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}
@@ -91,33 +91,16 @@ func (a *Affine) prepend(m *onnx.Model) (*onnx.Model, error) {
 	if !ok || t.DType != tensor.Float32 || len(t.Dims) < 2 || t.Dims[len(t.Dims)-1] != onnx.Known(f) {
 		return nil, fmt.Errorf("scaling of input %q: it is %v, the statistics are of %d features", a.Input, t, f)
 	}
-	scaled := onnx.Extend(m).Fresh(a.Input + "/scaled")
-	m, err := onnx.Rename(m, func(v onnx.Value) onnx.Value {
-		if v == onnx.Value(a.Input) {
-			return scaled
-		}
-		return v
-	})
+	m, err := inFront(m, a.Input, t, a.nodes)
 	if err != nil {
-		return nil, err
-	}
-	m.Graph.Input = slices.Delete(m.Graph.Input, at, at+1)
-	b := onnx.Extend(m)
-	a.nodes(b, b.Input(a.Input, t), scaled)
-	if m, err = b.Model(); err != nil {
 		return nil, fmt.Errorf("scaling of input %q: %w", a.Input, err)
 	}
-	g := m.Graph
-	last := len(g.Input) - 1
-	g.Input = slices.Insert(g.Input[:last], at, g.Input[last])
-	return m, onnx.Sort(g)
+	return m, nil
 }
 
 // nodes appends the scaling of x, in operators that opset 13 has. The mean is subtracted in two parts, its float32 and what that rounds off: where x is near the mean the first difference is exact, and z is as good as the float32 x itself allows.
 // x/Std − Mean/Std would cancel.
 func (a *Affine) nodes(b *onnx.Builder, x, scaled onnx.Value) {
-	outer := b.SetScope(a.Input + "/")
-	defer b.SetScope(outer)
 	op := func(op string, in ...onnx.Value) onnx.Value { return b.Op(op, in) }
 
 	unknown := op("Or", op("IsNaN", x), op("IsInf", x))

@@ -7,12 +7,13 @@ import (
 
 	"onnxrl/models"
 	"onnxrl/models/lora"
+	"onnxrl/models/memory"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/onnx/shape"
 	"onnxrl/runtime/tensor"
 )
 
-// MetaScales is the metadata key under which [Agent] lists the inputs that the model scales itself, separated by commas.
+// MetaScales is the metadata key under which [Agent] lists the inputs that have an [Affine], separated by commas: those that environments show scaled and the model scales itself.
 const MetaScales = MetaPrefix + "scales"
 
 // oldestOpset is the first that [Agent] tries: the one at which the axes of sums became inputs, as scalings use them.
@@ -26,19 +27,25 @@ type format struct {
 
 var formats = []format{{14, 7}, {18, 8}, {20, 9}, {22, 10}, {23, 11}}
 
-// Agent returns a policy as one model from unscaled observations to actions: the network with the given parameter values as initializers, adapters merged, and scalings in front of the inputs that they name. It imports the oldest opset that
-// expresses it and has the format version of that opset, because runtimes refuse by number what they could run. Values are shared with what value returns.
+// Wrapper is something that a served model does with one of its inputs before the network is given it, [Affine], [Normal] or [Frames], or with an output, [Bounds].
+type Wrapper interface {
+	// wrap puts it between the model and its input or output, which keeps its name and its place.
+	wrap(m *onnx.Model) (*onnx.Model, error)
+}
+
+// Agent returns a policy as one model from observations as they come to actions: the network with the given parameter values as initializers, adapters merged, and wrappers around it, each outside of those that are listed before it. states are those of the network, to which wrappers may add theirs. The
+// model imports the oldest opset that expresses it and has the format version of that opset, because runtimes refuse by number what they could run. Values are shared with what value returns.
 //
-// Sampling, where it is wanted, is another output of the network that is baked, with its noise as an input; nothing here would change.
-func Agent(net *models.Network, value func(name string) *tensor.Tensor, scalings ...Affine) (*onnx.Model, error) {
-	m, err := agent(net, value, scalings)
+// [Sample] and [SampleGaussian] let it draw actions as well.
+func Agent(net *models.Network, value func(name string) *tensor.Tensor, states []memory.State, wrappers ...Wrapper) (*onnx.Model, error) {
+	m, err := agent(net, value, states, wrappers)
 	if err != nil {
 		return nil, fmt.Errorf("bake agent: %w", err)
 	}
 	return m, nil
 }
 
-func agent(net *models.Network, value func(name string) *tensor.Tensor, scalings []Affine) (*onnx.Model, error) {
+func agent(net *models.Network, value func(name string) *tensor.Tensor, states []memory.State, wrappers []Wrapper) (*onnx.Model, error) {
 	m, err := net.Bake(value)
 	if err != nil {
 		return nil, err
@@ -46,21 +53,30 @@ func agent(net *models.Network, value func(name string) *tensor.Tensor, scalings
 	if m, err = lora.Merge(m); err != nil {
 		return nil, err
 	}
-	for i := range scalings {
-		if m, err = scalings[i].prepend(m); err != nil {
+	if len(states) > 0 {
+		m = m.ShallowClone()
+		if err := memory.Set(m, states); err != nil {
 			return nil, err
+		}
+		if _, err := memory.Of(m); err != nil {
+			return nil, err
+		}
+	}
+	var scales []string
+	for _, f := range wrappers {
+		if m, err = f.wrap(m); err != nil {
+			return nil, err
+		}
+		if a, ok := f.(*Affine); ok {
+			scales = append(scales, a.Input)
 		}
 	}
 	if m, err = onnx.Prune(m); err != nil {
 		return nil, err
 	}
 	m = widest(m)
-	if len(scalings) > 0 {
-		names := make([]string, len(scalings))
-		for i, a := range scalings {
-			names[i] = a.Input
-		}
-		m.SetMeta(MetaScales, strings.Join(names, ","))
+	if len(scales) > 0 {
+		m.SetMeta(MetaScales, strings.Join(scales, ","))
 	}
 	if err := onnx.Check(m); err != nil {
 		return nil, err

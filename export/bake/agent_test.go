@@ -33,6 +33,11 @@ func scaling() Affine {
 	}
 }
 
+func scaled() Wrapper {
+	a := scaling()
+	return &a
+}
+
 // policy is a policy for masked choices of 3 assets, with a critic. gain is that of the logits.
 func policy(t *testing.T, gain float64) (*models.Network, *models.Params) {
 	t.Helper()
@@ -98,7 +103,7 @@ func choices() []Choice {
 
 func TestAgentTakesUnscaledObservations(t *testing.T) {
 	net, params := policy(t, 1)
-	m, err := Agent(net, params.View, scaling())
+	m, err := Agent(net, params.View, nil, scaled())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +183,7 @@ func TestScalingEqualsItsDefinition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err = Agent(net, nil, a); err != nil {
+	if m, err = Agent(net, nil, nil, &a); err != nil {
 		t.Fatal(err)
 	}
 	compared := 0
@@ -251,7 +256,7 @@ func TestTies(t *testing.T) {
 		clear(params.View("logits.weight").Float32s())
 		bias := params.View("logits.bias").Float32s()
 		bias[1] = 4e-6 // The second alternative of the first head is ahead by less than Margin.
-		baked, err := Agent(net, params.View, scaling())
+		baked, err := Agent(net, params.View, nil, scaled())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +308,7 @@ func TestAgentRefuses(t *testing.T) {
 	} {
 		a := scaling()
 		k.edit(&a)
-		if _, err := Agent(net, params.View, a); err == nil || !strings.Contains(err.Error(), k.want) {
+		if _, err := Agent(net, params.View, nil, &a); err == nil || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("error %v, want %q", err, k.want)
 		}
 	}
@@ -311,7 +316,7 @@ func TestAgentRefuses(t *testing.T) {
 
 func TestChoicesAreChecked(t *testing.T) {
 	net, params := policy(t, 1)
-	m, err := Agent(net, params.View, scaling())
+	m, err := Agent(net, params.View, nil, scaled())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func TestEveryRowIsProved(t *testing.T) {
 	for _, k := range []struct{ rows, compared int }{
 		{2500, 4 + 4*7 + 2500}, {1024, 4 + 28 + 1024}, {1, 3}, {8, 4 + 7 + 8}, {20, 4 + 14 + 20},
 	} {
-		if err := v.Add(t.Context(), samples(k.rows), nil); err != nil {
+		if err := v.Add(t.Context(), samples(k.rows), nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		want += k.compared

@@ -69,8 +69,8 @@ func per(shape []int) int {
 }
 
 // choices compares what was chosen. Scores are the trained form's.
-func (r *Report) choices(c choice, want, got *tensor.Tensor, scores []float32, e ParityError) error {
-	first, heads := e.Row, len(c.heads)
+func (r *Report) choices(c choice, want, got *tensor.Tensor, scores []float32, e ParityError, place func(row int) int) error {
+	heads := len(c.heads)
 	at := 0
 	for k := range want.Len() {
 		n := c.heads[k%heads]
@@ -85,7 +85,7 @@ func (r *Report) choices(c choice, want, got *tensor.Tensor, scores []float32, e
 			continue
 		}
 		if !tied {
-			e.Row, e.Want, e.Got = first+k/heads, float64(w), float64(g)
+			e.Row, e.Want, e.Got = place(k/heads), float64(w), float64(g)
 			return &e
 		}
 		r.Changed++

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"onnxrl/models"
+	"onnxrl/models/memory"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
@@ -28,10 +30,14 @@ type Pair struct {
 	Network *models.Network
 	Params  *models.Params
 	Baked   *onnx.Model
-	// Samples are what the network is given: one tensor per data input, each with the same number of rows.
+	// Memory are the states of the network, by the names of its inputs and outputs. Those of the baked model are listed in its metadata; they may be others, such as the frames of a stack that the network is given whole.
+	Memory []memory.State
+	// Samples are what the network is given: one tensor per data input that is no state, each with the same number of rows.
 	Samples []*tensor.Tensor
 	// Raw are the same rows as the baked model is given them, where that differs; nil, or nil for an input, is Samples.
 	Raw []*tensor.Tensor
+	// Actions make of an output of the network what the baked model gives in its place, such as an action in the environment's bounds; nil for none.
+	Actions map[string]func(*tensor.Tensor) *tensor.Tensor
 	// Choices name the outputs that may differ where the network itself is undecided.
 	Choices []Choice
 	// AllowTies accepts a network that is undecided in more than MaxTies of its choices.
@@ -40,10 +46,11 @@ type Pair struct {
 
 // Report says what [Prove] compared.
 type Report struct {
-	// Rows and Values count compared rows and output elements; MaxError is the largest |Δ| / (1 + |y|).
+	// Rows and Values count compared rows and output elements; MaxError is the largest |Δ| / (1 + |y|). Episodes counts those that were gone through from beginning to end by a model that remembers.
 	Rows     int     `json:"rows"`
 	Values   int     `json:"values"`
 	MaxError float64 `json:"max_error"`
+	Episodes int     `json:"episodes,omitempty"`
 	// Choices counts the compared choices. In Ties of them the network's two best scores are at most Margin apart, and in Changed of these the baked model chose differently.
 	Choices int `json:"choices"`
 	Ties    int `json:"ties"`
@@ -69,7 +76,7 @@ func Prove(ctx context.Context, c engine.Compiler, p Pair) (r Report, err error)
 		return r, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	if err := v.Add(ctx, p.Samples, p.Raw); err != nil {
+	if err := v.Add(ctx, p.Samples, p.Raw, nil); err != nil {
 		return v.report, err
 	}
 	return v.Report()
@@ -78,9 +85,16 @@ func Prove(ctx context.Context, c engine.Compiler, p Pair) (r Report, err error)
 // Prover compares both forms of a pair block by block, compiled once. It is not safe for concurrent use.
 type Prover struct {
 	p               Pair
-	trained, served engine.Session
+	inputs          []string // of the network, without its states
+	trained, served side
 	choices         []choice // by output of the trained form; the zero choice where an output is none
 	report          Report
+}
+
+// side is one of both forms: its states are by Input and Output of its own.
+type side struct {
+	engine.Session
+	memory []memory.State
 }
 
 // NewProver compiles both forms. The pair's rows are not looked at: [Prover.Add] gets them.
@@ -91,15 +105,29 @@ func NewProver(c engine.Compiler, p Pair) (_ *Prover, err error) {
 			err = fmt.Errorf("prove parity: %w", errors.Join(err, v.Close()))
 		}
 	}()
-	if v.trained, err = c.Compile(p.Network.Model, engine.Options{}); err != nil {
+	v.trained.memory = p.Memory
+	if v.served.memory, err = memory.Of(p.Baked); err != nil {
+		return nil, err
+	}
+	for _, name := range p.Network.Inputs {
+		if !isState(p.Memory, name) {
+			v.inputs = append(v.inputs, name)
+		}
+	}
+	if v.trained.Session, err = c.Compile(p.Network.Model, engine.Options{}); err != nil {
 		return nil, fmt.Errorf("trained model: %w", err)
 	}
-	if v.served, err = c.Compile(p.Baked, engine.Options{}); err != nil {
+	if v.served.Session, err = c.Compile(p.Baked, engine.Options{}); err != nil {
 		return nil, fmt.Errorf("baked model: %w", err)
 	}
 	have, baked := v.trained.Outputs(), v.served.Outputs()
-	if len(have) != len(baked) {
+	if len(have) > len(baked) {
 		return nil, fmt.Errorf("%d outputs when trained and %d when baked", len(have), len(baked))
+	}
+	for _, more := range baked[len(have):] {
+		if !slices.ContainsFunc(v.served.memory, func(s memory.State) bool { return s.Output == more.Name }) {
+			return nil, fmt.Errorf("the baked model has an output %q, which is no state and not the network's", more.Name)
+		}
 	}
 	v.choices = make([]choice, len(have))
 	for _, c := range p.Choices {
@@ -113,7 +141,7 @@ func NewProver(c engine.Compiler, p Pair) (_ *Prover, err error) {
 // Close frees both sessions.
 func (v *Prover) Close() error {
 	var errs []error
-	for _, s := range []engine.Session{v.trained, v.served} {
+	for _, s := range []engine.Session{v.trained.Session, v.served.Session} {
 		if s != nil {
 			errs = append(errs, s.Close())
 		}
@@ -121,13 +149,32 @@ func (v *Prover) Close() error {
 	return errors.Join(errs...)
 }
 
-// Add compares a block of rows, laid out as Pair.Samples and Pair.Raw are: some of them at the small sizes of Batches and all at the largest. After an error the proof has failed.
-func (v *Prover) Add(ctx context.Context, samples, raw []*tensor.Tensor) error {
+// Add compares a block of rows, laid out as Pair.Samples and Pair.Raw are: some of them at the small sizes of Batches and all at the largest. begins [rows] says of a model that remembers which rows begin an episode, which goes on to the row before the next; without it each row is one, and the first always is. After an error the proof has failed.
+//
+// A model that remembers goes through every episode with its own memory, several of them side by side as rows of the middle one of Batches, and the first alone; then all rows are compared at the largest size, with the memory that they were met with.
+func (v *Prover) Add(ctx context.Context, samples, raw []*tensor.Tensor, begins []bool) error {
 	v.p.Samples, v.p.Raw = samples, raw
-	if err := v.p.check(); err != nil {
+	if err := v.check(); err != nil {
 		return fmt.Errorf("prove parity: %w", err)
 	}
 	rows := samples[0].Shape()[0]
+	if begins != nil && len(begins) != rows {
+		return fmt.Errorf("prove parity: %d marks for %d rows", len(begins), rows)
+	}
+	var err error
+	if len(v.trained.memory)+len(v.served.memory) > 0 {
+		err = v.remember(ctx, rows, begins)
+	} else {
+		err = v.plain(ctx, rows)
+	}
+	if err != nil {
+		return fmt.Errorf("prove parity: %w", err)
+	}
+	return nil
+}
+
+// plain compares rows that have nothing to do with each other.
+func (v *Prover) plain(ctx context.Context, rows int) error {
 	for k, size := range Batches {
 		runs := smallRuns
 		if k == len(Batches)-1 {
@@ -138,8 +185,8 @@ func (v *Prover) Add(ctx context.Context, samples, raw []*tensor.Tensor) error {
 			if n < size && from > 0 && k < len(Batches)-1 {
 				break // A rest is proved with all others, at the largest size.
 			}
-			if err := v.batch(ctx, from, n); err != nil {
-				return fmt.Errorf("prove parity: %w", err)
+			if err := v.batch(ctx, from, n, nil, nil); err != nil {
+				return err
 			}
 			from += n
 		}
@@ -151,9 +198,9 @@ func (v *Prover) Add(ctx context.Context, samples, raw []*tensor.Tensor) error {
 func (v *Prover) Report() (Report, error) { return v.report, v.report.checkTies(v.p.AllowTies) }
 
 // check requires one tensor per input, all with the same rows and at least one.
-func (p *Pair) check() error {
-	inputs, rows := p.Network.Inputs, -1
-	for _, list := range [][]*tensor.Tensor{p.Samples, p.Raw} {
+func (v *Prover) check() error {
+	inputs, rows := v.inputs, -1
+	for _, list := range [][]*tensor.Tensor{v.p.Samples, v.p.Raw} {
 		if list == nil && rows >= 0 {
 			break
 		}

@@ -25,15 +25,7 @@ func Sample(m *onnx.Model, c Choice) (*onnx.Model, error) {
 }
 
 func sample(m *onnx.Model, c Choice) (*onnx.Model, error) {
-	port := func(name string) onnx.TensorType {
-		for _, v := range m.Graph.Output {
-			if t, ok := v.TensorType(); ok && v.Name == name {
-				return t
-			}
-		}
-		return onnx.TensorType{}
-	}
-	action, scores := port(c.Output), port(c.Scores)
+	action, scores := outputType(m, c.Output), outputType(m, c.Scores)
 	total := 0
 	for _, n := range c.Heads {
 		total += max(n, 0)
@@ -45,10 +37,8 @@ func sample(m *onnx.Model, c Choice) (*onnx.Model, error) {
 	if !flat && (len(action.Dims) != 2 || action.Dims[1] != onnx.Known(len(c.Heads))) {
 		return nil, fmt.Errorf("the choice is %v, expected one of %d heads", action, len(c.Heads))
 	}
-	for _, v := range slices.Concat(m.Graph.Input, m.Graph.Output) {
-		if v.Name == NoiseInput || v.Name == SampleOutput {
-			return nil, fmt.Errorf("the model has a %q already", v.Name)
-		}
+	if err := free(m); err != nil {
+		return nil, err
 	}
 	m = m.ShallowClone()
 	b := onnx.Extend(m)
@@ -79,4 +69,24 @@ func sample(m *onnx.Model, c Choice) (*onnx.Model, error) {
 		return nil, err
 	}
 	return m, onnx.Check(m)
+}
+
+// free reports a model that samples already.
+func free(m *onnx.Model) error {
+	for _, v := range slices.Concat(m.Graph.Input, m.Graph.Output) {
+		if v.Name == NoiseInput || v.Name == SampleOutput {
+			return fmt.Errorf("the model has a %q already", v.Name)
+		}
+	}
+	return nil
+}
+
+// outputType returns the type of an output, the zero type where there is none of that name.
+func outputType(m *onnx.Model, name string) onnx.TensorType {
+	for _, v := range m.Graph.Output {
+		if t, ok := v.TensorType(); ok && v.Name == name {
+			return t
+		}
+	}
+	return onnx.TensorType{}
 }

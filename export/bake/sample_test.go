@@ -15,7 +15,7 @@ import (
 // TestSamplesAreTheBestWithoutNoiseAndFollowTheProbabilitiesWithIt draws many actions for one observation.
 func TestSamplesAreTheBestWithoutNoiseAndFollowTheProbabilitiesWithIt(t *testing.T) {
 	net, params := policy(t, 1)
-	m, err := Agent(net, params.View, scaling())
+	m, err := Agent(net, params.View, nil, scaled())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestSamplesAreTheBestWithoutNoiseAndFollowTheProbabilitiesWithIt(t *testing
 
 func TestSampleRefuses(t *testing.T) {
 	net, params := policy(t, 1)
-	m, err := Agent(net, params.View, scaling())
+	m, err := Agent(net, params.View, nil, scaled())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/export/bake"
 	"onnxrl/models/artifact"
+	"onnxrl/models/memory"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
 )
@@ -72,7 +72,7 @@ func (p *Package) check() error {
 	if err := onnx.Check(p.Model); err != nil {
 		return err
 	}
-	_, err := bake.StatesOf(p.Model)
+	_, err := memory.Of(p.Model)
 	return err
 }
 

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"strings"
 
-	"onnxrl/export/bake"
 	"onnxrl/models/artifact"
+	"onnxrl/models/memory"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
 	"onnxrl/runtime/tensor/npy"
@@ -88,7 +88,7 @@ func (p *Package) recorded() ([]byte, error) {
 
 // readme explains the folder and lists inputs and outputs.
 func (p *Package) readme(rows int) ([]byte, error) {
-	states, err := bake.StatesOf(p.Model)
+	states, err := memory.Of(p.Model)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"onnxrl/export/bake"
+	"onnxrl/models/memory"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
 )
@@ -87,7 +88,7 @@ func tritonFiles(p *Package) (map[string][]byte, error) {
 	if _, err := p.rows(); err != nil {
 		return nil, err
 	}
-	states, err := bake.StatesOf(p.Model)
+	states, err := memory.Of(p.Model)
 	if err != nil {
 		return nil, err
 	}

@@ -112,6 +112,15 @@ func scaling(d *trading.Data) bake.Affine {
 	return a
 }
 
+// wrappers are the scalings as a baked model has them.
+func (m *market) wrappers() []bake.Wrapper {
+	var list []bake.Wrapper
+	for i := range m.scalings {
+		list = append(list, &m.scalings[i])
+	}
+	return list
+}
+
 // port describes an input or output for the manifest: bounds from the spec, meaning from the market.
 func (m market) port(p artifact.Port, spec envs.Spec) artifact.Port {
 	p.Description = m.ports[p.Name]

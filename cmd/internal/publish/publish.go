@@ -118,7 +118,7 @@ func (p *Publisher) Publish(ctx context.Context, policy train.Policy) (string, e
 }
 
 func (p *Publisher) publish(ctx context.Context, policy train.Policy) (ref string, err error) {
-	m, err := bake.Agent(policy.Network, policy.Params.View, p.market.scalings...)
+	m, err := bake.Agent(policy.Network, policy.Params.View, nil, p.market.wrappers()...)
 	if err != nil {
 		return "", err
 	}

@@ -74,8 +74,8 @@ func recorded(f envs.Factory) (e envs.Env, err error) {
 // Inputs names what a block consists of, in order.
 func (r *Recording) Inputs() []string { return r.rows.inputs }
 
-// Scalings are what the environment shows scaled and the model scales itself.
-func (r *Recording) Scalings() []bake.Affine { return r.market.scalings }
+// Wrappers are what the model does itself around the network in training.
+func (r *Recording) Wrappers() []bake.Wrapper { return r.market.wrappers() }
 
 // Choices says which of the outputs are choices, with scores.
 func (r *Recording) Choices(outputs []string) []bake.Choice {

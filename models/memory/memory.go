@@ -1,0 +1,168 @@
+// Package memory says what a model remembers from one step of an episode to the next, such as the state of an LSTM or the last frames of a stack.
+//
+// Every state is an input and an output of the graph. A served model lists them with their initial values in its metadata, under [Key]; [Of] reads the list and [Set] writes it. A policy network in training has none of that: its states are recognised by their names and begin with 0, which [Named] finds.
+//
+// # How to add what a state can be
+//
+// Add a field to [State] that old lists may lack, and teach it to whoever feeds states: agents/served, export/bake, export/serve and the class of export/format/python.
+package memory
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// Key is the metadata key under which a model that remembers lists its states, as JSON: [{"input","output","shape","initial"}].
+const Key = "onnxrl.state"
+
+// State is something that a model remembers from one step of an episode to the next. It is given as an input and comes back, changed, as an output: whoever runs the model feeds the output of one step to the next, and Initial to the first.
+type State struct {
+	// Input and Output name the pair; both are float32 [batch, Shape…].
+	Input  string `json:"input"`
+	Output string `json:"output"`
+	// Shape is that of one row, without the batch.
+	Shape []int `json:"shape"`
+	// Initial is what an episode begins with: one number for all elements, or one for each in row-major order.
+	Initial []float32 `json:"initial"`
+}
+
+// Fill writes the initial value into a row, which has the state's number of elements.
+func (s State) Fill(row []float32) {
+	if len(s.Initial) == 1 {
+		for i := range row {
+			row[i] = s.Initial[0]
+		}
+		return
+	}
+	copy(row, s.Initial)
+}
+
+// Len is the number of elements of a row.
+func (s State) Len() int {
+	n := 1
+	for _, d := range s.Shape {
+		n *= d
+	}
+	return n
+}
+
+// Tensor returns the initial value of n rows.
+func (s State) Tensor(n int) *tensor.Tensor {
+	t := tensor.New(tensor.Float32, append([]int{n}, s.Shape...)...)
+	size := s.Len()
+	for i := range n {
+		s.Fill(t.Float32s()[i*size : (i+1)*size])
+	}
+	return t
+}
+
+// Of returns the states of a model in the order of its metadata, none where it does not remember. Metadata that contradict the graph are an error.
+func Of(m *onnx.Model) ([]State, error) {
+	text, ok := m.Meta(Key)
+	if !ok {
+		return nil, nil
+	}
+	list, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		for _, v := range []struct {
+			name string
+			list []*onnx.ValueInfo
+		}{{s.Input, m.Graph.Input}, {s.Output, m.Graph.Output}} {
+			i := slices.IndexFunc(v.list, func(p *onnx.ValueInfo) bool { return p.Name == v.name })
+			if i < 0 {
+				return nil, fmt.Errorf("metadata %s: the model has no %q", Key, v.name)
+			}
+			t, _ := v.list[i].TensorType()
+			if !fits(t, s.Shape) {
+				return nil, fmt.Errorf("metadata %s: %q is %v, expected float32[batch %v]", Key, v.name, t, s.Shape)
+			}
+		}
+	}
+	return list, nil
+}
+
+// Parse reads the text of the metadata.
+func Parse(text string) ([]State, error) {
+	var list []State
+	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&list); err != nil {
+		return nil, fmt.Errorf("metadata %s: %w", Key, err)
+	}
+	seen := map[string]bool{}
+	for _, s := range list {
+		if s.Input == "" || s.Output == "" {
+			return nil, fmt.Errorf("metadata %s: a state has input %q and output %q, expected names", Key, s.Input, s.Output)
+		}
+		if seen[s.Input] || seen[s.Output] {
+			return nil, fmt.Errorf("metadata %s: %q or %q is listed twice", Key, s.Input, s.Output)
+		}
+		seen[s.Input], seen[s.Output] = true, true
+		n, err := tensor.Len(s.Shape)
+		if err != nil || len(s.Initial) != 1 && len(s.Initial) != n {
+			return nil, fmt.Errorf("metadata %s: state %q of shape %v has %d initial values, expected 1 or one for each element", Key, s.Input, s.Shape, len(s.Initial))
+		}
+	}
+	return list, nil
+}
+
+func fits(t onnx.TensorType, shape []int) bool {
+	if t.DType != tensor.Float32 || len(t.Dims) != 1+len(shape) || t.Dims[0].IsKnown() {
+		return false
+	}
+	for i, n := range shape {
+		if t.Dims[1+i] != onnx.Known(n) {
+			return false
+		}
+	}
+	return true
+}
+
+// Set adds states to the metadata of a model.
+func Set(m *onnx.Model, add []State) error {
+	have, err := Of(m)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(append(have, add...))
+	if err != nil {
+		return err
+	}
+	m.SetMeta(Key, string(text))
+	return nil
+}
+
+// Named finds the states of a network by their names: an input that begins with in, and the output that has out in its place. They begin with 0. An input without such an output, and one that is not float32 with a symbolic batch in front and nothing else symbolic, are errors.
+func Named(m *onnx.Model, in, out string) ([]State, error) {
+	var list []State
+	for _, v := range m.Graph.Input {
+		name, ok := strings.CutPrefix(v.Name, in)
+		if !ok {
+			continue
+		}
+		t, _ := v.TensorType()
+		s := State{Input: v.Name, Output: out + name, Initial: []float32{0}, Shape: []int{}}
+		for _, d := range t.Dims[min(1, len(t.Dims)):] {
+			s.Shape = append(s.Shape, d.Value)
+		}
+		i := slices.IndexFunc(m.Graph.Output, func(p *onnx.ValueInfo) bool { return p.Name == s.Output })
+		if i < 0 {
+			return nil, fmt.Errorf("state %q: the network has no output %q", s.Input, s.Output)
+		}
+		back, _ := m.Graph.Output[i].TensorType()
+		if !fits(t, s.Shape) || !fits(back, s.Shape) {
+			return nil, fmt.Errorf("state %q is %v and %q %v, expected both float32[batch …]", s.Input, t, s.Output, back)
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
