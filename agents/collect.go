@@ -11,12 +11,17 @@ import (
 // Collect lets an actor act in the environments for a number of rounds and records them; a nil recorder keeps nothing. Round i, counted from first, draws from key.Split("round", first+i). The environments must have been reset. After each round, each is called with the batch, unless it is nil; its error ends the
 // collection. Collect allocates nothing. When ctx ends, the error is ctx's and the round before it is complete.
 func Collect(ctx context.Context, env vector.Env, a Actor, r Recorder, key rng.Key, first, rounds int, each func(*vector.Batch) error) error {
+	return (*Profile)(nil).Collect(ctx, env, a, r, key, first, rounds, each)
+}
+
+// Collect is the function of that name, whose time is counted for Acting, Stepping and Recording.
+func (p *Profile) Collect(ctx context.Context, env vector.Env, a Actor, r Recorder, key rng.Key, first, rounds int, each func(*vector.Batch) error) error {
 	b := env.Batch()
 	for i := first; i < first+rounds; i++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := round(ctx, env, b, a, r, key.Split("round", i)); err != nil {
+		if err := p.round(ctx, env, b, a, r, key.Split("round", i)); err != nil {
 			return fmt.Errorf("round %d: %w", i, err)
 		}
 		if each != nil {
@@ -28,23 +33,28 @@ func Collect(ctx context.Context, env vector.Env, a Actor, r Recorder, key rng.K
 	return nil
 }
 
-func round(ctx context.Context, env vector.Env, b *vector.Batch, a Actor, r Recorder, key rng.Key) error {
+func (p *Profile) round(ctx context.Context, env vector.Env, b *vector.Batch, a Actor, r Recorder, key rng.Key) error {
+	lap := p.Start()
 	d, err := a.Act(ctx, key, b)
 	if err != nil {
 		return fmt.Errorf("act: %w", err)
 	}
+	lap = lap.Spent(Acting)
 	if r != nil {
 		if err := r.Begin(b, d); err != nil {
 			return fmt.Errorf("record: %w", err)
 		}
+		lap = lap.Spent(Recording)
 	}
 	if err := env.Step(d.Actions); err != nil {
 		return fmt.Errorf("step: %w", err)
 	}
+	lap = lap.Spent(Stepping)
 	if r != nil {
 		if err := r.End(b); err != nil {
 			return fmt.Errorf("record: %w", err)
 		}
+		lap.Spent(Recording)
 	}
 	return nil
 }

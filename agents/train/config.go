@@ -1,6 +1,9 @@
 package train
 
-import "onnxrl/configs"
+import (
+	"onnxrl/configs"
+	"onnxrl/envs/wrap"
+)
 
 // Config is the train section of a run.
 type Config struct {
@@ -14,6 +17,9 @@ type Config struct {
 	Threads    int        `yaml:"threads"`
 	Checkpoint Checkpoint `yaml:"checkpoint"`
 	Validation Validation `yaml:"validation"`
+	Stop       Stop       `yaml:"stop"`
+	// Normalize is how the run normalises observations and rewards. It is no key of this section: a document has it among its wrappers.
+	Normalize wrap.Normalize `yaml:"-"`
 }
 
 // Checkpoint says how often a run's state is saved and what is kept.
@@ -28,11 +34,20 @@ type Checkpoint struct {
 type Validation struct {
 	// EverySteps is the number of env steps between evaluations, beside one before and one after training; 0 never evaluates.
 	EverySteps int64 `yaml:"every_steps"`
-	// Metric is what the best policy has most of: a name that the program's evaluation offers, such as sharpe or mean_reward.
+	// Metric is what the best policy has most of: a name that the program's evaluation offers, such as sharpe or mean_reward. Empty is mean_reward, or what the program has for the environment.
 	Metric string `yaml:"metric"`
-	// Patience is the number of evaluations without an improvement by more than MinDelta after which the run ends; 0 never does.
+	// Patience is the number of evaluations without an improvement by more than MinDelta after which the run ends; 0 never does. The first MinEvals evaluations of a trained policy do not count.
 	Patience int     `yaml:"patience"`
 	MinDelta float64 `yaml:"min_delta"`
+	MinEvals int     `yaml:"min_evals"`
+}
+
+// Stop says when a run ends before its last env step, besides Validation.Patience.
+type Stop struct {
+	// RewardThreshold ends the run once an evaluation's mean_reward is at least this; absent never does.
+	RewardThreshold *float64 `yaml:"reward_threshold,omitempty"`
+	// MaxEpisodes ends the run once so many episodes for each environment, that is MaxEpisodes · NumEnvs together, have come to their end, as Stable-Baselines3's StopTrainingOnMaxEpisodes counts; 0 never does.
+	MaxEpisodes int64 `yaml:"max_episodes"`
 }
 
 // Defaults returns the defaults: the specification's steps and logging, and one evaluation and checkpoint in every 20,000 env steps.
@@ -40,7 +55,7 @@ func Defaults() Config {
 	return Config{
 		NumEnvs: 8, TotalEnvSteps: 1_000_000, LogIntervalSteps: 1000,
 		Checkpoint: Checkpoint{EverySteps: 20_000, KeepLast: 3, KeepBest: 1},
-		Validation: Validation{EverySteps: 20_000, Metric: "sharpe"},
+		Validation: Validation{EverySteps: 20_000},
 	}
 }
 
@@ -57,5 +72,12 @@ func (c Config) Validate() error {
 	p.NonNegative("validation.every_steps", c.Validation.EverySteps)
 	p.NonNegative("validation.patience", c.Validation.Patience)
 	p.NonNegative("validation.min_delta", c.Validation.MinDelta)
+	p.NonNegative("validation.min_evals", c.Validation.MinEvals)
+	p.Check(c.Validation.MinEvals == 0 || c.Validation.Patience > 0, "validation.min_evals", "is %d, but there is no validation.patience that could end the run", c.Validation.MinEvals)
+	if t := c.Stop.RewardThreshold; t != nil {
+		p.Check(*t-*t == 0, "stop.reward_threshold", "is %g, expected a finite number", *t)
+		p.Check(c.Validation.EverySteps > 0, "stop.reward_threshold", "needs evaluations, and validation.every_steps is 0")
+	}
+	p.NonNegative("stop.max_episodes", c.Stop.MaxEpisodes)
 	return p.Err()
 }

@@ -5,20 +5,34 @@ import "math"
 // episodeWindow is the number of episodes that rollout/ep_rew_mean and rollout/ep_len_mean average over, as in Stable-Baselines3.
 const episodeWindow = 100
 
-// window holds the returns and lengths of the last episodes, the oldest first.
-type window struct{ returns, lengths []float64 }
+// window holds the returns and lengths of the last episodes, the oldest first, and whether they were successes, for environments that say so.
+type window struct{ returns, lengths, successes []float64 }
 
 func newWindow() window {
-	return window{make([]float64, 0, episodeWindow), make([]float64, 0, episodeWindow)}
+	room := func() []float64 { return make([]float64, 0, episodeWindow) }
+	return window{room(), room(), room()}
 }
 
 func (w *window) add(ret, length float64) {
-	if len(w.returns) == episodeWindow {
-		copy(w.returns, w.returns[1:])
-		copy(w.lengths, w.lengths[1:])
-		w.returns, w.lengths = w.returns[:episodeWindow-1], w.lengths[:episodeWindow-1]
+	w.returns, w.lengths = slide(w.returns, ret), slide(w.lengths, length)
+}
+
+// slide appends x and forgets the oldest element of a full window.
+func slide(list []float64, x float64) []float64 {
+	if len(list) == episodeWindow {
+		copy(list, list[1:])
+		list = list[:episodeWindow-1]
 	}
-	w.returns, w.lengths = append(w.returns, ret), append(w.lengths, length)
+	return append(list, x)
+}
+
+// successRate is the share of successes; NaN where no episode has said.
+func (w *window) successRate() float64 {
+	sum := 0.0
+	for _, s := range w.successes {
+		sum += s
+	}
+	return sum / float64(len(w.successes))
 }
 
 // means returns NaN before the first episode has ended. The sums run from the oldest to the newest, so a restored window gives the same bits.

@@ -2,10 +2,12 @@ package train
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"onnxrl/agents"
+	"onnxrl/envs/wrap"
 	"onnxrl/models"
 )
 
@@ -23,6 +25,8 @@ type Policy struct {
 	// Network is the network that acts, as agents.Learner.Policy describes it, and Params are its parameters. They are the learner's: they do not change during the call and must not be kept.
 	Network *models.Network
 	Params  *models.Params
+	// Normalizers are how observations reach the network, by field; none where they do as the environment shows them. What is exported takes raw observations, so these belong into it.
+	Normalizers []wrap.Normalizer
 	// EnvSteps and LearnerSteps say how much it was trained.
 	EnvSteps, LearnerSteps int64
 	// Metric names the metric that it was chosen by, Score is its value, and Metrics are all of them on the validation split. Metric is empty and Metrics nil when the run is never validated.
@@ -44,14 +48,27 @@ type Hooks struct {
 	Evaluate Evaluator
 	// Publish keeps the best policy.
 	Publish Publisher
-	// Now is the clock behind time/fps, which is not recorded without it.
+	// Every lists what else is done at intervals.
+	Every []Callback
+	// Now is the clock behind time/fps and time/time_elapsed, which are not recorded without it.
 	Now func() time.Time
 }
+
+// Callback is something that a program does during a run.
+type Callback struct {
+	// Steps is the number of env steps between two calls: Do is called at the first learner step at or after each multiple.
+	Steps int64
+	// Do may look at the agent and at everything that the trainer tells, and may change nothing that training depends on, or resuming is not the same as going on. [ErrStop] ends the run as an early stop does; any other error ends it with that error. When a run is stopped and continued at a multiple it is not called again there.
+	Do func(ctx context.Context, t *Trainer) error
+}
+
+// ErrStop is what a [Callback] returns to end a run.
+var ErrStop = errors.New("stop the run")
 
 // Progress is the position of a run after a learner step.
 type Progress struct {
 	EnvSteps, TotalEnvSteps, LearnerSteps int64
-	// Metrics are those of the learner step. They are overwritten by the next one.
+	// Metrics are those of the learner step, without any loss while a learner only fills its replay. They are overwritten by the next one.
 	Metrics agents.Metrics
 	// EpisodeReward is the mean return of the last 100 episodes; NaN before the first has ended.
 	EpisodeReward float64

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +32,11 @@ type Result struct {
 
 // Why a run ended before its last env step.
 const (
-	EarlyStopped = "early stop"
-	Interrupted  = "interrupted"
+	EarlyStopped    = "early stop"
+	RewardReached   = "reward threshold"
+	EpisodesReached = "max episodes"
+	CallbackStopped = "callback"
+	Interrupted     = "interrupted"
 )
 
 // Run trains until the last env step, an early stop, or the end of ctx. The latter is no error: the rollout in progress is finished and learnt from, the state is saved, the result says so, and the run can be resumed. An error names the env step; what was saved before stays good.
@@ -48,7 +52,8 @@ func (t *Trainer) Run(ctx context.Context) (Result, error) {
 	}
 	switch {
 	case err == nil && t.s.Done:
-		res.Stopped = EarlyStopped
+		// Runs that were saved before there were other reasons have none.
+		res.Stopped = cmp.Or(t.s.Stopped, EarlyStopped)
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		res.Stopped = Interrupted
 		err = nil
@@ -84,22 +89,31 @@ func (t *Trainer) run(ctx context.Context) error {
 // learn collects until the learner is ready, and lets it take one step.
 func (t *Trainer) learn(ctx context.Context) error {
 	for !t.learner.Ready() {
-		if err := agents.Collect(ctx, t.env, t.actor, t.agent.Recorder(), t.key, int(t.s.Rounds), 1, t.each); err != nil {
+		if err := t.profile.Collect(ctx, t.env, t.actor, t.agent.Recorder(), t.key, int(t.s.Rounds), 1, t.each); err != nil {
 			return err
 		}
 	}
+	lap, before := t.profile.Start(), t.profile.Total()
 	m, err := t.learner.Step(ctx)
 	if err != nil {
 		return fmt.Errorf("learner step %d: %w", t.s.LearnerSteps+1, err)
 	}
+	lap = lap.SpentRest(agents.Learning, before)
 	t.last = m
-	if loss, ok := m[lossTag]; ok && (math.IsNaN(loss) || math.IsInf(loss, 0)) {
-		return fmt.Errorf("learner step %d: the loss is %v; lower the learning rates, or clip the gradient", t.s.LearnerSteps+1, loss)
+	for tag, v := range m {
+		if !strings.Contains(tag, "loss") {
+			continue
+		}
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("learner step %d: the %s is %v; lower the learning rates, or clip the gradient", t.s.LearnerSteps+1, strings.TrimPrefix(tag, "train/"), v)
+		}
+		t.s.Trained = true
 	}
 	t.s.LearnerSteps++
 	if err := t.actor.Sync(ctx); err != nil {
 		return fmt.Errorf("actor: %w", err)
 	}
+	lap.Spent(agents.Syncing)
 	if t.hooks.Progress != nil {
 		reward, _ := t.episodes.means()
 		t.hooks.Progress(Progress{
@@ -109,27 +123,31 @@ func (t *Trainer) learn(ctx context.Context) error {
 	return nil
 }
 
-const lossTag = "train/loss"
-
-// count takes note of a round.
+// count takes note of a round, by what the environments gave.
 func (t *Trainer) count(b *vector.Batch) error {
 	t.s.Rounds++
-	for _, r := range b.Reward {
+	for _, r := range b.Earned() {
 		t.s.RewardSum += r
 	}
-	t.s.RewardSteps += int64(len(b.Reward))
+	t.s.RewardSteps += int64(len(b.Type))
 	for _, e := range b.Ended {
 		t.s.Episodes++
 		t.episodes.add(e.Return, float64(e.Length))
+		if t.success >= 0 {
+			t.episodes.successes = slide(t.episodes.successes, b.Info[e.Env][t.success])
+		}
 	}
 	return nil
 }
 
-// between does what is due at this env step: metrics, an evaluation, a checkpoint, in this order. It does nothing twice, so a run that is resumed at this env step goes on where it was stopped.
+// between does what is due at this env step: metrics, an evaluation, callbacks, a checkpoint, in this order. It does nothing twice, so a run that is resumed at this env step goes on where it was stopped.
 func (t *Trainer) between(ctx context.Context) error {
 	at := t.EnvSteps()
 	if due(at, t.s.Logged, t.cfg.LogIntervalSteps) {
 		t.record()
+	}
+	if most := t.cfg.Stop.MaxEpisodes * int64(t.cfg.NumEnvs); most > 0 && t.s.Episodes >= most {
+		t.stop(EpisodesReached)
 	}
 	var score *float64
 	better := false
@@ -141,6 +159,9 @@ func (t *Trainer) between(ctx context.Context) error {
 		if s := t.validation.Score; !math.IsNaN(s) && !math.IsInf(s, 0) {
 			score = &s
 		}
+	}
+	if err := t.callbacks(ctx); err != nil {
+		return err
 	}
 	if t.Finished() {
 		if at != t.s.Logged {
@@ -158,10 +179,38 @@ func (t *Trainer) between(ctx context.Context) error {
 	return nil
 }
 
+// stop ends the run. The first reason is the one that is told.
+func (t *Trainer) stop(reason string) {
+	if !t.s.Done {
+		t.s.Done, t.s.Stopped = true, reason
+	}
+}
+
+// callbacks calls those that are due.
+func (t *Trainer) callbacks(ctx context.Context) error {
+	at := t.EnvSteps()
+	for i, c := range t.hooks.Every {
+		if !due(at, t.called[i], c.Steps) {
+			continue
+		}
+		t.called[i] = at
+		switch err := c.Do(ctx, t); {
+		case errors.Is(err, ErrStop):
+			t.stop(CallbackStopped)
+		case err != nil:
+			return fmt.Errorf("callback: %w", err)
+		}
+	}
+	return nil
+}
+
 // due reports whether a multiple of every lies in (before, at].
 func due(at, before, every int64) bool { return every > 0 && at/every > before/every }
 
-// record tells the hook how training goes.
+// meanReward is the metric of an evaluation that is the mean return of episodes.
+const meanReward = "mean_reward"
+
+// record tells the hook how training goes, under Stable-Baselines3's tags where it has them.
 func (t *Trainer) record() {
 	at := t.EnvSteps()
 	sum, steps := t.s.RewardSum, t.s.RewardSteps
@@ -177,10 +226,13 @@ func (t *Trainer) record() {
 	if reward, length := t.episodes.means(); !math.IsNaN(reward) {
 		t.values["rollout/ep_rew_mean"], t.values["rollout/ep_len_mean"] = reward, length
 	}
-	t.values["time/total_timesteps"] = float64(at)
+	if len(t.episodes.successes) > 0 {
+		t.values["rollout/success_rate"] = t.episodes.successRate()
+	}
+	t.values["time/total_timesteps"], t.values["time/iterations"], t.values["time/episodes"] = float64(at), float64(t.s.LearnerSteps), float64(t.s.Episodes)
 	if t.hooks.Now != nil {
 		if d := t.hooks.Now().Sub(t.began); d > 0 {
-			t.values["time/fps"] = float64(at-t.first) / d.Seconds()
+			t.values["time/fps"], t.values["time/time_elapsed"] = math.Trunc(float64(at-t.first)/d.Seconds()), d.Seconds()
 		}
 	}
 	t.hooks.Metrics(at, t.values)
@@ -193,7 +245,7 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 	if t.hooks.Now != nil {
 		began = t.hooks.Now()
 	}
-	m, err := t.hooks.Evaluate(ctx, t.agent, at)
+	m, err := t.hooks.Evaluate(ctx, t.Agent(), at)
 	if err != nil {
 		return false, fmt.Errorf("evaluate: %w", err)
 	}
@@ -202,27 +254,43 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 		return false, fmt.Errorf("train.validation.metric: evaluation has no metric %q; it has %s", want.Metric, strings.Join(slices.Sorted(maps.Keys(m)), ", "))
 	}
 	e := &Evaluation{EnvSteps: at, LearnerSteps: t.s.LearnerSteps, Score: score, Metrics: maps.Clone(m)}
-	if t.s.LearnerSteps > 0 {
+	if threshold := t.cfg.Stop.RewardThreshold; threshold != nil {
+		reward, ok := m[meanReward]
+		if !ok {
+			return false, fmt.Errorf("train.stop.reward_threshold: evaluation has no metric %q; it has %s", meanReward, strings.Join(slices.Sorted(maps.Keys(m)), ", "))
+		}
+		if t.s.Trained && reward >= *threshold {
+			defer t.stop(RewardReached)
+		}
+	}
+	if t.s.Trained {
 		if better = !math.IsNaN(score) && (t.best == nil || score > t.best.Score); better {
 			_, params := t.learner.Policy()
 			t.kept.take(params)
+			t.keptNorm = t.Normalizers()
 			t.best = e
 			if err := t.publish(ctx, e); err != nil {
 				return false, err
 			}
 		}
+		t.s.Evaluations++
 		if r := t.s.Reference; !math.IsNaN(score) && (r == nil || score > *r+want.MinDelta) {
 			t.s.Reference, t.s.Stale = &score, 0
-		} else {
+		} else if t.s.Evaluations > want.MinEvals {
 			t.s.Stale++
 		}
-		t.s.Done = want.Patience > 0 && t.s.Stale >= want.Patience
+		if want.Patience > 0 && t.s.Stale >= want.Patience {
+			t.stop(EarlyStopped)
+		}
 	}
 	t.s.Evaluated, t.validation = at, e
 	if t.hooks.Metrics != nil {
 		clear(t.values)
 		for k, v := range m {
 			t.values["eval/"+k] = v
+		}
+		if v, ok := m["mean_length"]; ok {
+			t.values["eval/mean_ep_length"] = v
 		}
 		if t.hooks.Now != nil {
 			t.values["time/eval_seconds"] = t.hooks.Now().Sub(began).Seconds()
@@ -239,7 +307,7 @@ func (t *Trainer) publish(ctx context.Context, e *Evaluation) error {
 		return nil
 	}
 	net, params := t.learner.Policy()
-	p := Policy{Network: net, Params: params, EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps}
+	p := Policy{Network: net, Params: params, Normalizers: t.Normalizers(), EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps}
 	if e != nil {
 		p.Metric, p.Score, p.Metrics = t.cfg.Validation.Metric, e.Score, e.Metrics
 	}

@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"onnxrl/envs"
+	"onnxrl/envs/normalize"
 	"onnxrl/envs/vector"
+	"onnxrl/envs/wrap"
 	"onnxrl/models"
 	"onnxrl/models/checkpoint"
 )
@@ -29,15 +31,19 @@ type state struct {
 	// Reference is the score that the next one must exceed by MinDelta; Stale counts the evaluations that did not.
 	Reference *float64 `json:"reference"`
 	Stale     int      `json:"stale"`
-	// Done says that the run has stopped early.
+	// Evaluations counts those of a trained policy, and Trained says that the learner has computed a loss: one that only fills its replay has not trained the policy.
+	Evaluations int  `json:"evaluations"`
+	Trained     bool `json:"trained"`
+	// Done says that the run has stopped early, Stopped why.
 	Done        bool   `json:"done"`
+	Stopped     string `json:"stopped"`
 	Published   string `json:"published"`
 	PublishedAt int64  `json:"published_at"`
 }
 
 // SaveState writes everything that the rest of the run depends on: agent, environments, counters, episode statistics and the best parameters. Environments that cannot be saved are left out, which the log says once.
 func (t *Trainer) SaveState(w *checkpoint.Writer) error {
-	env, err := vector.SaveState(t.env)
+	env, err := vector.SaveState(t.base)
 	switch {
 	case errors.Is(err, envs.ErrCannotSave):
 		if !t.warned {
@@ -55,11 +61,18 @@ func (t *Trainer) SaveState(w *checkpoint.Writer) error {
 	}
 	w.Scope("episodes").PutFloat64s("returns", t.episodes.returns)
 	w.Scope("episodes").PutFloat64s("lengths", t.episodes.lengths)
+	w.Scope("episodes").PutFloat64s("successes", t.episodes.successes)
+	if t.norm != nil {
+		w.PutJSON("normalize", t.norm.State())
+	}
 	t.validation.save(w.Scope("validation"))
 	if t.best != nil {
 		t.best.save(w.Scope("best"))
 		_, params := t.learner.Policy()
 		t.kept.save(w.Scope("best").Scope("params"), params)
+		if t.norm != nil {
+			w.Scope("best").PutJSON("normalizers", t.keptNorm)
+		}
 	}
 	return t.learner.SaveState(w.Scope("agent"))
 }
@@ -76,19 +89,9 @@ func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 	if err := t.loadEnvs(r, s.Rounds); err != nil {
 		return err
 	}
-	w := newWindow()
-	for _, a := range []struct {
-		name string
-		to   *[]float64
-	}{{"returns", &w.returns}, {"lengths", &w.lengths}} {
-		v, _, err := r.Scope("episodes").Float64s(a.name)
-		if err != nil {
-			return err
-		}
-		*a.to = append(*a.to, v...)
-	}
-	if len(w.returns) != len(w.lengths) || len(w.returns) > episodeWindow {
-		return fmt.Errorf("%d returns and %d lengths of episodes", len(w.returns), len(w.lengths))
+	w, err := loadWindow(r.Scope("episodes"))
+	if err != nil {
+		return err
 	}
 	validation, err := loadEvaluation(r.Scope("validation"))
 	if err != nil {
@@ -101,29 +104,79 @@ func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 	if err != nil {
 		return err
 	}
-	kept := snapshot{}
+	kept, keptNorm := snapshot{}, []wrap.Normalizer(nil)
 	if best != nil {
 		_, params := t.learner.Policy()
 		if err := kept.load(r.Scope("best").Scope("params"), params); err != nil {
 			return err
 		}
+		if t.norm != nil {
+			if err := r.Scope("best").JSON("normalizers", &keptNorm); err != nil {
+				return err
+			}
+		}
 	}
-	t.s, t.episodes, t.validation, t.best, t.kept = s, w, validation, best, kept
+	t.s, t.episodes, t.validation, t.best, t.kept, t.keptNorm = s, w, validation, best, kept, keptNorm
 	t.saved = t.EnvSteps()
+	for i := range t.called {
+		t.called[i] = t.saved
+	}
 	return nil
+}
+
+// loadWindow reads the last episodes. Runs that were saved before successes were counted have none.
+func loadWindow(r *checkpoint.Reader) (window, error) {
+	w := newWindow()
+	for _, a := range []struct {
+		name string
+		to   *[]float64
+	}{{"returns", &w.returns}, {"lengths", &w.lengths}, {"successes", &w.successes}} {
+		if a.name == "successes" && !r.Has(a.name) {
+			continue
+		}
+		v, _, err := r.Float64s(a.name)
+		if err != nil {
+			return w, err
+		}
+		*a.to = append(*a.to, v...)
+	}
+	if len(w.returns) != len(w.lengths) || max(len(w.returns), len(w.successes)) > episodeWindow {
+		return w, fmt.Errorf("%d returns, %d lengths and %d successes of episodes", len(w.returns), len(w.lengths), len(w.successes))
+	}
+	return w, nil
 }
 
 // loadEnvs continues the saved episodes. Where they could not be saved, it begins others than those that the run began with.
 func (t *Trainer) loadEnvs(r *checkpoint.Reader, rounds int64) error {
-	if !r.Has("envs") {
+	restarted := !r.Has("envs")
+	if restarted {
 		t.hooks.Log.Warn("the checkpoint is of environments that could not be saved: new episodes begin")
-		return t.env.Reset(t.worlds.Split("resumed", int(rounds)))
+		if err := t.base.Reset(t.worlds.Split("resumed", int(rounds))); err != nil {
+			return err
+		}
+	} else {
+		env, _, err := r.Bytes("envs")
+		if err != nil {
+			return err
+		}
+		if err := vector.LoadState(t.base, env); err != nil {
+			return err
+		}
 	}
-	env, _, err := r.Bytes("envs")
-	if err != nil {
+	if t.norm == nil {
+		return nil
+	}
+	var s normalize.State
+	if err := r.JSON("normalize", &s); err != nil {
 		return err
 	}
-	return vector.LoadState(t.env, env)
+	if err := t.norm.SetState(s); err != nil {
+		return err
+	}
+	if restarted {
+		t.norm.Abandon()
+	}
+	return nil
 }
 
 // scored is the JSON part of a saved evaluation. Values are arrays, because they need not be finite.

@@ -11,7 +11,9 @@ import (
 	"onnxrl/agents"
 	"onnxrl/configs"
 	"onnxrl/envs"
+	"onnxrl/envs/normalize"
 	"onnxrl/envs/vector"
+	"onnxrl/envs/wrap"
 	"onnxrl/runtime/rng"
 )
 
@@ -20,22 +22,30 @@ type Trainer struct {
 	cfg   Config
 	hooks Hooks
 	// key is what actions are drawn from, worlds what environments are.
-	key     rng.Key
-	worlds  rng.Key
-	env     vector.Env
-	agent   agents.Agent
-	actor   agents.Actor
-	learner agents.Learner
-	each    func(*vector.Batch) error
+	key    rng.Key
+	worlds rng.Key
+	// env is what the agent acts in: base, or norm around it.
+	env, base vector.Env
+	norm      *normalize.Env
+	agent     agents.Agent
+	actor     agents.Actor
+	learner   agents.Learner
+	profile   *agents.Profile
+	each      func(*vector.Batch) error
+	// success is the position of the diagnostic that says whether an episode was a success, or -1.
+	success int
 
 	s        state
 	episodes window
-	// validation is the newest evaluation, best the one with the highest score, and kept the parameters it was of.
+	// validation is the newest evaluation, best the one with the highest score, and kept the parameters it was of, with keptNorm the statistics. usesBest says that the policy has them.
 	validation, best *Evaluation
 	kept             snapshot
+	keptNorm         []wrap.Normalizer
+	usesBest         bool
 
-	// saved is the env step of the newest checkpoint, -1 before the first.
-	saved int64
+	// saved is the env step of the newest checkpoint, -1 before the first; called that of the newest call of each callback.
+	saved  int64
+	called []int64
 	// warned says that the log has been told that the environments cannot be saved.
 	warned bool
 	last   agents.Metrics
@@ -56,7 +66,17 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	if cfg.Threads == 0 {
 		cfg.Threads = runtime.GOMAXPROCS(0)
 	}
-	t := &Trainer{cfg: cfg, hooks: hooks, key: s.Key.Split("act"), worlds: s.Key.Split("envs"), episodes: newWindow(), kept: snapshot{}, saved: -1, values: map[string]float64{}}
+	if cfg.Validation.Metric == "" {
+		cfg.Validation.Metric = meanReward
+	}
+	for i, c := range hooks.Every {
+		if c.Steps < 1 || c.Do == nil {
+			return nil, fmt.Errorf("train: callback %d: every %d env steps, expected at least 1 and something to do", i, c.Steps)
+		}
+	}
+	t := &Trainer{
+		cfg: cfg, hooks: hooks, key: s.Key.Split("act"), worlds: s.Key.Split("envs"), episodes: newWindow(), kept: snapshot{}, saved: -1, values: map[string]float64{}, profile: s.Profile, called: make([]int64, len(hooks.Every)),
+	}
 	t.s.Evaluated = -1
 	t.each = t.count
 	defer func() {
@@ -67,7 +87,7 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	if err := t.openEnvs(f); err != nil {
 		return nil, err
 	}
-	s.Spec, s.Envs, s.Threads, s.Key = t.env.Spec(), cfg.NumEnvs, cfg.Threads, s.Key.Split("agent")
+	s.Spec, s.Envs, s.Threads, s.TotalEnvSteps, s.Key = t.env.Spec(), cfg.NumEnvs, cfg.Threads, cfg.TotalEnvSteps, s.Key.Split("agent")
 	if s.Log == nil {
 		s.Log = hooks.Log
 	}
@@ -82,25 +102,55 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	return t, err
 }
 
-func (t *Trainer) openEnvs(f envs.Factory) error {
+// openEnvs makes the vector and begins its episodes.
+func (t *Trainer) openEnvs(f envs.Factory) (err error) {
 	// With fewer threads than processors, other runs may be using the rest.
 	workers := 0
 	if t.cfg.Threads < runtime.GOMAXPROCS(0) {
 		workers = 1
 	}
-	v, err := vector.Open(f, envs.Train, t.cfg.NumEnvs, vector.Options{Workers: workers, Log: t.hooks.Log})
-	if err != nil {
+	if t.base, err = vector.Open(f, envs.Train, t.cfg.NumEnvs, vector.Options{Workers: workers, Log: t.hooks.Log}); err != nil {
 		return err
 	}
-	t.env = v
+	t.env = t.base
+	spec := t.base.Spec()
+	t.success = spec.InfoIndex(successInfo)
+	if t.cfg.Normalize.On() {
+		if t.norm, err = normalize.New(t.base, t.cfg.Normalize); err != nil {
+			return err
+		}
+		t.env = t.norm
+	}
 	return t.env.Reset(t.worlds)
 }
+
+// successInfo is the diagnostic of Gymnasium's robotics environments whose value in an episode's last step says whether it was a success.
+const successInfo = "is_success"
 
 // Config returns the configuration in force: what was left open in the given one is decided.
 func (t *Trainer) Config() Config { return t.cfg }
 
-// Agent returns the agent, which ends with the trainer.
-func (t *Trainer) Agent() agents.Agent { return t.agent }
+// Agent returns the agent, which ends with the trainer, for environments as the factory makes them: where observations are normalised its actors normalise them, by the statistics of the time when an actor is made, or after [Trainer.UseBest] those of the best policy.
+func (t *Trainer) Agent() agents.Agent {
+	if list := t.Normalizers(); len(list) > 0 {
+		return &normalized{Agent: t.agent, spec: t.base.Spec(), list: list}
+	}
+	return t.agent
+}
+
+// Normalizers returns the present statistics of observations, by field, or after [Trainer.UseBest] those of the best policy; none where observations are not normalised.
+func (t *Trainer) Normalizers() []wrap.Normalizer {
+	switch {
+	case t.norm == nil:
+		return nil
+	case t.usesBest:
+		return t.keptNorm
+	}
+	return t.norm.Normalizers()
+}
+
+// Profile returns the profile that the setup brought, which may be nil.
+func (t *Trainer) Profile() *agents.Profile { return t.profile }
 
 // EnvSteps returns the env steps taken since the beginning of the run, over all environments.
 func (t *Trainer) EnvSteps() int64 { return t.s.Rounds * int64(t.cfg.NumEnvs) }
@@ -115,6 +165,7 @@ func (t *Trainer) UseBest(ctx context.Context) error {
 	}
 	_, params := t.learner.Policy()
 	t.kept.restore(params)
+	t.usesBest = true
 	return t.actor.Sync(ctx)
 }
 
@@ -127,9 +178,12 @@ func (t *Trainer) Close() error {
 	if t.agent != nil {
 		errs = append(errs, t.agent.Close())
 	}
-	if t.env != nil {
-		errs = append(errs, t.env.Close())
+	switch {
+	case t.norm != nil:
+		errs = append(errs, t.norm.Close())
+	case t.base != nil:
+		errs = append(errs, t.base.Close())
 	}
-	t.actor, t.agent, t.env = nil, nil, nil
+	t.actor, t.agent, t.env, t.base, t.norm = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }

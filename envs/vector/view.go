@@ -22,6 +22,7 @@ func NewView(spec envs.Spec, n int, fields []int, reward bool) (*View, error) {
 	if n < 1 || len(fields) == 0 && !reward {
 		return nil, fmt.Errorf("view: %d rows, %d fields", n, len(fields))
 	}
+	spec.Observation = slices.Clone(spec.Observation)
 	own := envs.Dict{}
 	for _, f := range fields {
 		if spec.Observation[f].Window != nil {
@@ -64,6 +65,8 @@ func (v *View) Follow(b *Batch) {
 	for f := range to.Obs {
 		if !slices.Contains(v.own, f) {
 			to.Obs[f], to.Final[f], to.Rows[f], to.FinalRows[f] = b.Obs[f], b.Final[f], b.Rows[f], b.FinalRows[f]
+			// Windows of equal shape may be over another table, as those of another split are.
+			to.spec.Observation[f].Window = b.spec.Observation[f].Window
 		}
 	}
 }
