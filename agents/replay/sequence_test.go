@@ -1,0 +1,86 @@
+package replay
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"onnxrl/runtime/rng"
+)
+
+// TestSampleSequences compares sequences with a plain list of what happened: each transition of one is what followed the one before it in its environment, episodes' ends and resets included.
+func TestSampleSequences(t *testing.T) {
+	cases, sequences := 0, 0
+	for _, envs := range []int{1, 3} {
+		for _, length := range []int{1, 4, 8} {
+			v, _ := toys(t, envs)
+			l := layoutOfToy(v)
+			u, err := NewUniform(l, Config{Capacity: 90, Envs: envs, Gamma: 0.9})
+			if err != nil {
+				t.Fatal(err)
+			}
+			closing(t, u)
+			w := newWorld(v, NewRecorder(u, nil))
+			const n = 32
+			b, s, ended := batchOf(l, n), rng.New(1).Stream(), make([]bool, n)
+			for k := range 250 {
+				if k == 60 || k == 61 || k == 150 {
+					if err := v.Reset(rng.New(uint64(k))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if k < length {
+					if err := u.SampleSequences(s, b, length, ended); !errors.Is(err, ErrEmpty) {
+						t.Fatalf("a sequence of %d out of %d transitions: %v", length, k, err)
+					}
+				}
+				w.round(t)
+				if k+1 < length {
+					continue
+				}
+				if err := u.SampleSequences(s, b, length, ended); err != nil {
+					t.Fatal(err)
+				}
+				w.check(t, b, 1, 0.9, map[string]int{})
+				at := map[string][2]int{}
+				for e, list := range w.diary {
+					for k, s := range list {
+						at[s.obs] = [2]int{e, k}
+					}
+				}
+				for i := range n {
+					here := at[sampled(b.Obs, i)]
+					if want := w.diary[here[0]][here[1]].last; want != ended[i] {
+						t.Fatalf("transition %v ended an episode: %v, marked %v", here, want, ended[i])
+					}
+					if next := i + n/length; next < n {
+						if there := at[sampled(b.Obs, next)]; there != [2]int{here[0], here[1] + 1} {
+							t.Fatalf("%v is followed by %v", here, there)
+						}
+					} else {
+						sequences++
+					}
+				}
+			}
+			if a := testing.AllocsPerRun(50, func() {
+				if err := u.SampleSequences(s, b, length, ended); err != nil {
+					t.Fatal(err)
+				}
+			}); a != 0 {
+				t.Errorf("%v allocations", a)
+			}
+			for what, c := range map[string]struct {
+				length int
+				ended  []bool
+			}{"in a batch of 32": {5, ended}, "marks of ends": {4, ended[1:]}} {
+				if err := u.SampleSequences(s, b, c.length, c.ended); err == nil || !strings.Contains(err.Error(), what) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			cases++
+		}
+	}
+	if cases != 6 || sequences != 2*(250*32+247*8+243*4) {
+		t.Errorf("%d cases, %d sequences", cases, sequences)
+	}
+}
