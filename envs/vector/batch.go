@@ -67,11 +67,22 @@ func newBatch(spec envs.Spec, n int, windows bool) (*Batch, *tensor.Arena, error
 func row(t *tensor.Tensor, i int) *tensor.Tensor { return t.Rows(i, i+1).Reshape(t.Shape()[1:]...) }
 
 func (b *Batch) accepts(i int, dst *tensor.Tensor) error {
-	f := b.spec.Observation[i]
-	if dst.DType() != f.Space.DType() || dst.Rank() != 1+len(f.Space.Shape()) || dst.Shape()[0] != len(b.Type) || !slices.Equal(dst.Shape()[1:], f.Space.Shape()) {
+	f := &b.spec.Observation[i]
+	if dst.DType() != f.Space.DType() || dst.Rank() == 0 || dst.Shape()[0] != len(b.Type) || !hasShape(f.Space, dst.Shape()[1:]) {
 		return fmt.Errorf("gather observation %q: into %v, expected %v[%d %v]", f.Name, dst, f.Space.DType(), len(b.Type), f.Space.Shape())
 	}
 	return nil
+}
+
+// hasShape compares without allocating: these spaces make their shapes anew whenever they are asked.
+func hasShape(s envs.Space, shape []int) bool {
+	switch s := s.(type) {
+	case envs.MultiDiscrete:
+		return len(shape) == 1 && shape[0] == len(s.N)
+	case envs.MultiBinary:
+		return len(shape) == 1 && shape[0] == s.N
+	}
+	return slices.Equal(shape, s.Shape())
 }
 
 func (b *Batch) gather(i int, dst *tensor.Tensor, obs []*tensor.Tensor, rows [][]int64) error {
