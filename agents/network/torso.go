@@ -59,6 +59,9 @@ func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso
 // Frame returns what the torso was made for.
 func (t *Torso) Frame() *Frame { return t.f }
 
+// Encoder returns the encoder; nil where there is none.
+func (t *Torso) Encoder() encoder.Encoder { return t.encoder }
+
 // Inputs are the values of an observation in a graph.
 type Inputs struct {
 	// Obs has an input for each field of the spec, in order.
@@ -68,15 +71,26 @@ type Inputs struct {
 }
 
 // Inputs declares the inputs of an observation, [batch, …] each in the field's own element type. Their names are prefix and the field's name, or agents.MaskInput.
-func (t *Torso) Inputs(g *layer.Graph, prefix string) Inputs {
+func (t *Torso) Inputs(g *layer.Graph, prefix string) Inputs { return t.InputSequences(g, prefix, 0) }
+
+// InputSequences declares inputs of sequences of a length, [batch, length, …], and returns them with their steps as rows, [batch·length, …]: the steps of the first sequence, then those of the next. Without a length they are the inputs of single observations.
+func (t *Torso) InputSequences(g *layer.Graph, prefix string, length int) Inputs {
 	var in Inputs
 	for _, field := range t.f.Spec.Observation {
-		in.Obs = append(in.Obs, g.Batched(prefix+field.Name, field.Space.DType(), field.Space.Shape()...))
+		in.Obs = append(in.Obs, Sequence(g, prefix+field.Name, length, field.Space.DType(), field.Space.Shape()...))
 	}
 	if t.f.Spec.Masked {
-		in.Mask = g.Batched(prefix+agents.MaskInput, tensor.Bool, t.f.MaskLen())
+		in.Mask = Sequence(g, prefix+agents.MaskInput, length, tensor.Bool, t.f.MaskLen())
 	}
 	return in
+}
+
+// Sequence declares an input [batch, length, shape…] and returns it as [batch·length, shape…]. Without a length it is [batch, shape…].
+func Sequence(g *layer.Graph, name string, length int, d tensor.DType, shape ...int) onnx.Value {
+	if length == 0 {
+		return g.Batched(name, d, shape...)
+	}
+	return g.Reshape(g.Batched(name, d, append([]int{length}, shape...)...), append([]int{-1}, shape...)...)
 }
 
 // Features are what heads read.
@@ -123,6 +137,16 @@ func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error
 		out, err := crossasset.Build(g.In("cross"), t.c.CrossAsset, mixed)
 		return Features{out.Assets, out.Portfolio}, err
 	}
+	x, err := t.Join(g, in, z)
+	if err != nil {
+		return Features{}, err
+	}
+	return t.Hidden(g, x), g.Err()
+}
+
+// Join appends what lies before the hidden layers, for observations that are not windows of assets: all fields as one vector [batch, D], encoded if an encoder is named. z is the result of Encode.
+func (t *Torso) Join(g *layer.Graph, in Inputs, z onnx.Value) (onnx.Value, error) {
+	f := t.f
 	var parts []onnx.Value
 	if z != "" {
 		parts = append(parts, z)
@@ -134,11 +158,16 @@ func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error
 	if f.Series < 0 && t.encoder != nil {
 		var err error
 		if x, err = t.encoder.Build(g.In("encoder"), x); err != nil {
-			return Features{}, fmt.Errorf("encoder: the observations of %s together: %w", f.Spec.Name, err)
+			return "", fmt.Errorf("encoder: the observations of %s together: %w", f.Spec.Name, err)
 		}
 	}
+	return x, g.Err()
+}
+
+// Hidden appends the hidden layers over x [batch, D].
+func (t *Torso) Hidden(g *layer.Graph, x onnx.Value) Features {
 	x = g.In("hidden").MLP(x, t.c.Hidden, t.c.Activation, t.init)
-	return Features{x, x}, g.Err()
+	return Features{x, x}
 }
 
 // flatten makes a field a float32 vector [batch, D].
