@@ -26,17 +26,18 @@ type fake struct {
 	pos, reward []float64
 	action      []int
 	open        bool
-	// poison makes the loss NaN at this learner step.
-	poison, steps int
-	values        agents.Metrics
-	fail          error
+	// poison makes the loss NaN at this learner step; the first warmup ones do not learn.
+	poison, warmup, steps int
+	values                agents.Metrics
+	fail                  error
 }
 
 // maker makes fakes.
 type maker struct {
-	rollout, poison int
-	fail            error
-	made            *fake
+	rollout, poison, warmup int
+	fail                    error
+	made                    *fake
+	setup                   agents.Setup
 }
 
 func (m *maker) Config() any { return struct{ Rollout int }{m.rollout} }
@@ -58,7 +59,8 @@ func (m *maker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fake{rollout: m.rollout, poison: m.poison, fail: m.fail, noise: s.Key.Split("noise").Stream(), values: agents.Metrics{}}
+	m.setup = s
+	f := &fake{rollout: m.rollout, poison: m.poison, warmup: m.warmup, fail: m.fail, noise: s.Key.Split("noise").Stream(), values: agents.Metrics{}}
 	if f.net, _, err = models.FromModel(model, models.Options{}); err != nil {
 		return nil, err
 	}
@@ -136,6 +138,10 @@ func (f *fake) Step(context.Context) (agents.Metrics, error) {
 	if f.steps++; f.fail != nil && f.steps == f.poison {
 		return nil, f.fail
 	}
+	if f.steps <= f.warmup {
+		f.pos, f.reward, f.action = f.pos[:0], f.reward[:0], f.action[:0]
+		return agents.Metrics{"train/n_updates": 0}, nil
+	}
 	w, b := f.params.View("weight").Float32s(), f.params.View("bias").Float32s()
 	loss := 0.0
 	for i, x := range f.pos {
@@ -164,11 +170,12 @@ func (f *fake) SaveState(w *checkpoint.Writer) error {
 	w.PutFloat32s("weight", f.params.View("weight").Float32s())
 	w.PutFloat32s("bias", f.params.View("bias").Float32s())
 	w.PutJSON("noise", f.noise)
+	w.PutJSON("steps", f.steps)
 	return nil
 }
 
 func (f *fake) LoadState(r *checkpoint.Reader) error {
-	return errors.Join(r.Float32sInto("weight", f.params.View("weight").Float32s()), r.Float32sInto("bias", f.params.View("bias").Float32s()), r.JSON("noise", f.noise))
+	return errors.Join(r.Float32sInto("weight", f.params.View("weight").Float32s()), r.Float32sInto("bias", f.params.View("bias").Float32s()), r.JSON("noise", f.noise), r.JSON("steps", &f.steps))
 }
 
 // judge evaluates greedily in a corridor of its own.
@@ -192,6 +199,10 @@ func judge(t testing.TB) func(ctx context.Context, a agents.Agent, _ int64) (map
 			return nil
 		})
 		// The weight makes every evaluation better or worse than the one before.
-		return map[string]float64{"mean_reward": sum / 60, "edge": a.(*fake).right(0.5), "undefined": math.NaN()}, err
+		edge := math.NaN()
+		if f, ok := a.(*fake); ok {
+			edge = f.right(0.5)
+		}
+		return map[string]float64{"mean_reward": sum / 60, "edge": edge, "undefined": math.NaN()}, err
 	}
 }

@@ -89,6 +89,8 @@ type options struct {
 	dir  string
 	stop int
 	seed uint64
+	// factory, unless nil, makes other environments than corridors.
+	factory envs.Factory
 	// during is called in every evaluation.
 	during func(cancel func())
 }
@@ -147,7 +149,10 @@ func run(t testing.TB, o options) outcome {
 		}
 	}
 	var err error
-	tr, err = train.New(ctx, factory(t), o.maker, agents.Setup{Engine: portable.New(), Key: rng.New(o.seed)}, o.cfg, h)
+	if o.factory == nil {
+		o.factory = factory(t)
+	}
+	tr, err = train.New(ctx, o.factory, o.maker, agents.Setup{Engine: portable.New(), Key: rng.New(o.seed)}, o.cfg, h)
 	if err != nil {
 		out.err = err
 		return out
