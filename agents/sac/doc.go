@@ -1,0 +1,2 @@
+// Package sac is soft actor-critic.
+package sac
