@@ -3,6 +3,7 @@ package experiment
 import (
 	"onnxrl/agents"
 	"onnxrl/agents/a2c"
+	"onnxrl/agents/sac"
 	"onnxrl/envs"
 	"onnxrl/envs/classic"
 	"onnxrl/envs/corridor"
@@ -17,5 +18,5 @@ func Envs() []envs.Kind {
 
 // Agents lists the algorithms that a document can name.
 func Agents() []agents.Kind {
-	return []agents.Kind{a2c.Kind}
+	return []agents.Kind{a2c.Kind, sac.Kind}
 }
