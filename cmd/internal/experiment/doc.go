@@ -2,9 +2,11 @@
 //
 //	seed: 42
 //	env: {kind: trading, …}
+//	wrappers: {time_limit: 200, normalize: {obs: true}}
 //	agent: {kind: a2c, …}
 //	train: {total_env_steps: 1000000, …}
 //	eval: {…}
+//	publish: {when: end, observations: 10000, allow_ties: false}
 //
 // # How to add a kind
 //
