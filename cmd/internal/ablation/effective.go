@@ -41,12 +41,13 @@ func (o *opener) open(ctx context.Context, c experiment.Config) (experiment.Conf
 		return c, "", err
 	}
 	c.Env = env.config
+	c = c.Complete()
 	// Cost is decided by what is observed, how it is learnt from, and how often that is looked at.
 	shape, err := configs.Digest(struct {
-		Env   string
-		Agent configs.Kinded
-		Train any
-	}{env.shape, c.Agent, c.Train})
+		Env             string
+		Wrappers, Train any
+		Agent           configs.Kinded
+	}{env.shape, c.Wrappers, c.Train, c.Agent})
 	return c, shape, err
 }
 

@@ -2,28 +2,35 @@ package experiment
 
 import (
 	"context"
+	"errors"
 
 	"onnxrl/agents"
 	"onnxrl/agents/evaluate"
 	"onnxrl/agents/train"
 	"onnxrl/configs"
 	"onnxrl/envs"
+	"onnxrl/envs/wrap"
+	"onnxrl/export/bake"
 )
 
 // Config is a run's document.
 type Config struct {
 	// Seed is where all randomness descends from. Seeds, where given, makes several runs, one for each, instead.
-	Seed  uint64          `yaml:"seed"`
-	Seeds []uint64        `yaml:"seeds,omitempty"`
-	Env   configs.Kinded  `yaml:"env"`
-	Agent configs.Kinded  `yaml:"agent"`
-	Train train.Config    `yaml:"train"`
-	Eval  evaluate.Config `yaml:"eval"`
+	Seed  uint64         `yaml:"seed"`
+	Seeds []uint64       `yaml:"seeds,omitempty"`
+	Env   configs.Kinded `yaml:"env"`
+	// Wrappers stand between the environment and the agent.
+	Wrappers wrap.Config     `yaml:"wrappers"`
+	Agent    configs.Kinded  `yaml:"agent"`
+	Train    train.Config    `yaml:"train"`
+	Eval     evaluate.Config `yaml:"eval"`
+	// Publish says when the policy is published, and what is proved before.
+	Publish Publish `yaml:"publish"`
 }
 
 // Defaults returns the document's defaults; the environment and the agent must be named.
 func Defaults() Config {
-	return Config{Seed: 42, Train: train.Defaults(), Eval: evaluate.Defaults()}
+	return Config{Seed: 42, Wrappers: wrap.Defaults(), Train: train.Defaults(), Eval: evaluate.Defaults(), Publish: Publish{When: AtEnd, Observations: bake.Observations}}
 }
 
 // Validate reports what the sections themselves do not: a missing part, and seeds given twice.
@@ -65,9 +72,13 @@ func Open(ctx context.Context, c Config) (Config, envs.Factory, agents.Maker, er
 	if err != nil {
 		return c, nil, nil, err
 	}
-	if c.Env, err = configs.NewKinded(c.Env.Kind, factory.Config()); err != nil {
-		factory.Close()
-		return c, nil, nil, err
+	config := factory.Config()
+	wrapped, err := around(factory, c.Wrappers)
+	if err == nil {
+		c.Env, err = configs.NewKinded(c.Env.Kind, config)
 	}
-	return c, factory, maker, nil
+	if err != nil {
+		return c, nil, nil, errors.Join(err, factory.Close())
+	}
+	return c.Complete(), wrapped, maker, nil
 }

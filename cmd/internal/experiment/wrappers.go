@@ -1,0 +1,32 @@
+package experiment
+
+import (
+	"errors"
+
+	"onnxrl/envs"
+	"onnxrl/envs/market/trading"
+	"onnxrl/envs/wrap"
+)
+
+// tradingKind is the kind of environment that back-tests judge.
+const tradingKind = "trading"
+
+// Complete returns the document with what follows from the rest of it: what policies are chosen by where that is left open, which is the Sharpe ratio in a market and the mean return of episodes elsewhere, and the run's normalisation, which is written among the wrappers.
+func (c Config) Complete() Config {
+	if c.Train.Validation.Metric == "" {
+		c.Train.Validation.Metric = "mean_reward"
+		if c.Env.Kind == tradingKind {
+			c.Train.Validation.Metric = "sharpe"
+		}
+	}
+	c.Train.Normalize = c.Wrappers.Normalize
+	return c
+}
+
+// around puts the wrappers of a document around a factory's environments. The trading environment is judged by back-tests that know no wrappers; normalisation is no wrapper of one environment and fits.
+func around(f envs.Factory, c wrap.Config) (envs.Factory, error) {
+	if _, ok := f.(trading.Opened); ok && (c.TimeLimit > 0 || c.FrameStack.On() || c.RescaleAction || c.ClipAction) {
+		return nil, errors.New("wrappers: the trading environment takes none but normalize, because back-tests know no others; its episodes, windows and orders are set in env")
+	}
+	return wrap.Apply(f, c)
+}
