@@ -16,7 +16,6 @@ type saved struct {
 	Size    int           `json:"size"`
 	NSteps  int           `json:"n_steps"`
 	Gamma   float64       `json:"gamma"`
-	Len     int           `json:"len"`
 	Begin   []int         `json:"begin"`
 	N       []int         `json:"n"`
 }
@@ -59,7 +58,7 @@ func same(a, b []savedColumn) bool {
 
 // SaveState implements checkpoint.Stater. Only what is filled is saved.
 func (u *Uniform) SaveState(w *checkpoint.Writer) error {
-	s := saved{Columns: u.columns(), Stride: u.stride, Size: u.size, NSteps: u.c.NSteps, Gamma: u.c.Gamma, Len: u.len}
+	s := saved{Columns: u.columns(), Stride: u.stride, Size: u.size, NSteps: u.c.NSteps, Gamma: u.c.Gamma}
 	for e, st := range u.streams {
 		s.Begin, s.N = append(s.Begin, st.begin), append(s.N, st.n)
 		// A ring that has not been full begins with its first row.
@@ -90,8 +89,23 @@ func (u *Uniform) LoadState(r *checkpoint.Reader) error {
 		}
 		u.streams[e] = st
 	}
-	u.len = s.Len
-	return r.Uint64sInto("finals", u.finals)
+	if err := r.Uint64sInto("finals", u.finals); err != nil {
+		return err
+	}
+	u.count()
+	return nil
+}
+
+// count counts the transitions.
+func (u *Uniform) count() {
+	u.len = 0
+	for e, st := range u.streams {
+		for k := range st.n - 1 {
+			if !u.finals.has(u.at1(e, k)) {
+				u.len++
+			}
+		}
+	}
 }
 
 // recorded is what a recorder carries beside the replay.

@@ -1,0 +1,122 @@
+package dqn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"onnxrl/agents"
+	"onnxrl/configs"
+	"onnxrl/models"
+)
+
+// Kind makes DQN agents from a configuration.
+var Kind = agents.Kind{Name: "dqn", Parse: func(params configs.Section) (agents.Maker, error) {
+	c := Defaults()
+	if err := params.Decode(&c); err != nil {
+		return nil, err
+	}
+	return Maker{c}, nil
+}}
+
+// Maker makes agents of one configuration.
+type Maker struct{ c Config }
+
+// NewMaker returns a maker for a configuration made in code.
+func NewMaker(c Config) (Maker, error) {
+	if err := configs.Validate(c); err != nil {
+		return Maker{}, fmt.Errorf("dqn: %w", err)
+	}
+	return Maker{c}, nil
+}
+
+// Config implements agents.Maker.
+func (m Maker) Config() any { return m.c }
+
+// New implements agents.Maker.
+func (m Maker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("dqn: %w", err)
+	}
+	a := &Agent{setup: s}
+	if err := a.build(m.c); err != nil {
+		return nil, fmt.Errorf("dqn: %w", errors.Join(err, a.Close()))
+	}
+	return a, nil
+}
+
+// Agent is a DQN agent.
+type Agent struct {
+	setup  agents.Setup
+	graphs *graphs
+	// params is the online network, target the one that following states are judged by. Frozen parameters are common to both.
+	params, target *models.Params
+	learner        *learner
+}
+
+// build makes networks, parameters and programs.
+func (a *Agent) build(c Config) error {
+	s := &a.setup
+	var err error
+	if a.graphs, err = newGraphs(c, s.Spec, s.Encoders, s.Key.Split("params")); err != nil {
+		return err
+	}
+	g := a.graphs
+	if !slices.ContainsFunc(g.policy.Specs, func(s models.Spec) bool { return s.Role == models.Trainable }) {
+		return errors.New("train and freeze leave no parameter to train")
+	}
+	if s.Init != nil {
+		if err := s.Init(g.values); err != nil {
+			return err
+		}
+	}
+	if a.params, err = models.NewParams(g.policy, nil); err != nil {
+		return err
+	}
+	if err := a.params.Load(g.values); err != nil {
+		return err
+	}
+	g.values = nil
+	if a.target, err = models.NewParams(g.policy, a.params.Segment(models.Frozen)); err != nil {
+		return err
+	}
+	if err := a.target.CopyFrom(a.params); err != nil {
+		return err
+	}
+	a.learner, err = newLearner(c, g, a.params, a.target, *s)
+	return err
+}
+
+// NewActor implements agents.Agent.
+func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("dqn: an actor for %d environments", n)
+	}
+	x, err := newActor(a, m, n)
+	if err != nil {
+		return nil, fmt.Errorf("dqn: %w", err)
+	}
+	return x, nil
+}
+
+// Recorder implements agents.Agent.
+func (a *Agent) Recorder() agents.Recorder { return a.learner.rec }
+
+// Learner implements agents.Agent.
+func (a *Agent) Learner() agents.Learner { return a.learner }
+
+// Close implements agents.Agent.
+func (a *Agent) Close() error {
+	var errs []error
+	if a.learner != nil {
+		errs = append(errs, a.learner.close())
+	}
+	for _, p := range []*models.Params{a.target, a.params} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
+	}
+	a.learner, a.target, a.params = nil, nil, nil
+	return errors.Join(errs...)
+}

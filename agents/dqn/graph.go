@@ -1,0 +1,175 @@
+package dqn
+
+import (
+	"fmt"
+	"slices"
+
+	"onnxrl/agents"
+	"onnxrl/agents/network"
+	"onnxrl/envs"
+	"onnxrl/models"
+	"onnxrl/models/encoder"
+	"onnxrl/models/head"
+	"onnxrl/models/layer"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// Inputs and outputs of the graphs that learn, beside observations.
+const (
+	actionsInput = "dqn.actions"
+	targetsInput = "dqn.targets"
+	weightsInput = "dqn.weights"
+
+	// QValuesOutput is float32 [batch, actions], the values of all actions, invalid ones included.
+	QValuesOutput = "q_values"
+	lossOutput    = "loss"
+	errorOutput   = "td_error"
+)
+
+// graphs are the networks of an agent, all over the parameters of policy.
+type graphs struct {
+	spec    envs.Spec
+	actions int
+	// policy is complete: observations to the best valid action and the values of all. values are its initial parameters.
+	policy *models.Network
+	values map[string]*tensor.Tensor
+	// judge gives the values of all actions, train the loss.
+	judge, train *models.Network
+}
+
+// design builds graphs.
+type design struct {
+	c       Config
+	key     rng.Key
+	actions int
+	torso   *network.Torso
+}
+
+// newGraphs builds every network of an agent.
+func newGraphs(c Config, spec envs.Spec, kinds []encoder.Kind, key rng.Key) (*graphs, error) {
+	a, ok := spec.Action.(envs.Discrete)
+	if !ok {
+		return nil, fmt.Errorf("the actions of %s are %v; DQN chooses among Discrete ones", spec.Name, spec.Action)
+	}
+	g := &graphs{spec: spec, actions: a.N}
+	// Values do not depend on what is allowed, so the mask enters only the policy.
+	spec.Masked = false
+	f, err := network.NewFrame(spec)
+	if err != nil {
+		return nil, err
+	}
+	d := &design{c: c, key: key, actions: a.N}
+	// The hidden layers are built here, with PyTorch's initialisation of weights and biases.
+	torso := c.Config
+	torso.Hidden = nil
+	if d.torso, err = network.NewTorso(torso, f, kinds, layer.Zeros()); err != nil {
+		return nil, err
+	}
+	if err := d.addPolicy(g); err != nil {
+		return nil, err
+	}
+	if err := d.refuseDropout(); err != nil {
+		return nil, err
+	}
+	j := d.graph("judge")
+	q, err := d.values(j)
+	if err != nil {
+		return nil, err
+	}
+	j.Output(QValuesOutput, q)
+	if g.judge, err = g.over(j); err != nil {
+		return nil, err
+	}
+	return g, d.addTrain(g)
+}
+
+func (d *design) graph(name string) *layer.Graph { return layer.New(name, d.key, layer.Options{}) }
+
+// values appends the network from its inputs to the values of all actions, [batch, actions].
+func (d *design) values(g *layer.Graph) (onnx.Value, error) {
+	z, err := d.torso.Build(g, d.torso.Inputs(g, ""))
+	if err != nil {
+		return "", err
+	}
+	x := z.Whole
+	if n := len(d.c.Hidden); n > 0 {
+		p := head.Perceptron{Hidden: d.c.Hidden[:n-1], Activation: d.c.Activation, Default: true}
+		x = g.Activate(d.c.Activation, p.Build(g.In("hidden"), x, d.c.Hidden[n-1]))
+	}
+	init := layer.FanIn(max(1, g.Extent(x, -1)))
+	if d.c.Duelling {
+		x = head.Duelling(g, x, init, d.actions)
+	} else {
+		x = head.QValues(g, x, init, d.actions)
+	}
+	return x, g.Err()
+}
+
+// refuseDropout looks for dropout, which the graphs of acting and of the targets do not have.
+func (d *design) refuseDropout() error {
+	g := layer.New("dropout", d.key, layer.Options{Training: true})
+	if _, err := d.values(g); err != nil {
+		return err
+	}
+	if masks := g.Masks(); len(masks) > 0 {
+		return fmt.Errorf("dropout of %g is asked for, which DQN here does not have; set it to 0", masks[0].Ratio)
+	}
+	return nil
+}
+
+// addPolicy adds the network that acts.
+func (d *design) addPolicy(g *graphs) error {
+	p := d.graph("policy")
+	q, err := d.values(p)
+	if err != nil {
+		return err
+	}
+	best := q
+	if g.spec.Masked {
+		best = p.Where(p.Batched(agents.MaskInput, tensor.Bool, d.actions), q, p.Float(head.Excluded))
+	}
+	p.Output(agents.ActionOutput, p.Op("ArgMax", []onnx.Value{best}, onnx.AttrInt("axis", 1), onnx.AttrInt("keepdims", 0)))
+	p.Output(QValuesOutput, q)
+	g.policy, g.values, err = p.Network(d.c.Options)
+	return err
+}
+
+// addTrain adds the network of learning. Its loss is Σ w·h(δ) with δ = q(s, a) − y and Huber's function
+//
+//	h(δ) = δ²/2 where |δ| ≤ 1, else |δ| − ½
+//
+// which is m·(|δ| − m/2) with m = min(|δ|, 1). The targets y are an input, so no gradient flows through them.
+func (d *design) addTrain(g *graphs) error {
+	t := d.graph("train")
+	q, err := d.values(t)
+	if err != nil {
+		return err
+	}
+	delta := t.Sub(head.Pick(t, q, t.Batched(actionsInput, tensor.Int64)), t.Observation(targetsInput))
+	size := t.Op("Abs", []onnx.Value{delta})
+	m := t.Op("Min", []onnx.Value{size, t.Float(1)})
+	huber := t.Mul(m, t.Sub(size, t.Scale(m, 0.5)))
+	t.Output(lossOutput, t.Dot(t.Observation(weightsInput), huber))
+	t.Output(errorOutput, delta)
+	g.train, err = g.over(t)
+	return err
+}
+
+// over returns the network of a graph whose parameters are some of the policy's.
+func (g *graphs) over(l *layer.Graph) (*models.Network, error) {
+	m, err := l.Model()
+	if err != nil {
+		return nil, err
+	}
+	var specs []models.Spec
+	for _, p := range l.Params() {
+		i := slices.IndexFunc(g.policy.Specs, func(s models.Spec) bool { return s.Name == p.Name && slices.Equal(s.Shape, p.Shape) })
+		if i < 0 {
+			return nil, fmt.Errorf("parameter %q %v is not one of the policy's", p.Name, p.Shape)
+		}
+		specs = append(specs, g.policy.Specs[i])
+	}
+	return models.WithSpecs(m, specs)
+}

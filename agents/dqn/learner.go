@@ -1,0 +1,412 @@
+package dqn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"onnxrl/agents"
+	"onnxrl/agents/replay"
+	"onnxrl/agents/rlmath"
+	"onnxrl/models"
+	"onnxrl/models/layer"
+	"onnxrl/models/program"
+	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/crew"
+	"onnxrl/runtime/optim"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// shardFLOPs is the arithmetic of one run from which splitting it over cores pays; a variable so that tests can split small work.
+var shardFLOPs = 20e6
+
+// ahead limits the transitions whose targets are computed in one run: their activations stay in the cache.
+const (
+	aheadRows  = 1024
+	aheadBytes = 16 << 20
+)
+
+// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic of a run as a multiple of a forward one.
+func shards(n *models.Network, batch, threads int, cost float64) int {
+	if threads < 2 || batch%threads != 0 || cost*program.FLOPs(n.Model, map[string]int{layer.Batch: batch}) < shardFLOPs {
+		return 1
+	}
+	return threads
+}
+
+// learner takes gradient steps on sampled transitions.
+type learner struct {
+	c              Config
+	g              *graphs
+	envs, total    int64
+	profile        *agents.Profile
+	params, target *models.Params
+	grads          *models.Segment
+	crew           *crew.Crew
+	// train gives loss and gradients of one batch. judge gives the target network's values of the following observations of ahead batches, and selects, which double Q-learning has, the online network's; it reads the same inputs.
+	train, judge, selects *program.Program
+	ahead                 int
+
+	buffer replay.Buffer
+	// prioritised is the buffer when it is that.
+	prioritised *replay.Prioritised
+	rec         *replay.Recorder
+	stream      rng.Stream
+	// samples are ahead batches; where there is one, its tensors are the programs' inputs. y are their targets.
+	samples  replay.Batch
+	nextMask []bool
+	y        []float32
+	// fill pairs inputs of train with the rows of samples that are copied there; empty where they are the same memory.
+	fill                   [][2]*tensor.Tensor
+	targets, weights       []float32
+	qTarget, qOnline, loss []float32
+	errors                 []float32
+
+	opt    optim.Optimizer
+	groups []optim.Group
+	// rounds is the number of rounds as of the last step, updates counts the gradient steps.
+	rounds, updates int64
+	metrics         agents.Metrics
+}
+
+// newLearner compiles the programs and makes the replay. After an error the learner has what close frees.
+func newLearner(c Config, g *graphs, params, target *models.Params, s agents.Setup) (*learner, error) {
+	l := &learner{c: c, g: g, envs: int64(s.Envs), total: s.TotalEnvSteps, profile: s.Profile, params: params, target: target, metrics: agents.Metrics{}}
+	l.stream.Seed(s.Key.Split("sample"))
+	err := l.build(s)
+	return l, err
+}
+
+func (l *learner) build(s agents.Setup) (err error) {
+	layout := replay.LayoutOf(l.g.spec, replay.Column{Name: "action", DType: tensor.Int64})
+	c := replay.Config{Capacity: l.c.BufferSize, Envs: s.Envs, NSteps: l.c.NSteps, Gamma: l.c.Gamma}
+	if p := l.c.Prioritised; p.Enabled {
+		if l.prioritised, err = replay.NewPrioritised(layout, c, replay.Priorities{Alpha: p.Alpha, Eps: p.Eps}); err != nil {
+			return err
+		}
+		l.buffer = l.prioritised
+	} else {
+		u, err := replay.NewUniform(layout, c)
+		if err != nil {
+			return err
+		}
+		l.buffer = u
+	}
+	l.rec = replay.NewRecorder(l.buffer, nil)
+	l.ahead = l.lookahead(layout)
+	if l.grads, err = l.params.Segment(models.Trainable).Like(); err != nil {
+		return err
+	}
+	if err := l.compile(s); err != nil {
+		return err
+	}
+	// What the program left there while it was tried out.
+	clear(l.grads.Floats())
+	l.lay(layout)
+	return l.newOptimizer()
+}
+
+// lookahead returns for how many batches targets are computed at once. The target network does not change during a learner step, so that does not change them; but the network that selects actions does, and so do priorities.
+func (l *learner) lookahead(layout replay.Layout) int {
+	if l.c.Double || l.c.Prioritised.Enabled {
+		return 1
+	}
+	steps := l.c.GradientSteps
+	if steps < 0 {
+		steps = l.c.TrainFreq * int(l.envs)
+	}
+	row := 1
+	for _, o := range layout.Obs {
+		n := o.DType.Size()
+		for _, d := range o.Shape {
+			n *= d
+		}
+		row += n
+	}
+	n := min(steps, aheadRows/l.c.BatchSize, aheadBytes/(row*l.c.BatchSize), l.c.BufferSize/l.c.BatchSize)
+	for n > 1 && steps%n != 0 {
+		n--
+	}
+	return max(n, 1)
+}
+
+// compile makes the programs.
+func (l *learner) compile(s agents.Setup) (err error) {
+	rows := l.ahead * l.c.BatchSize
+	forward := program.Config{Engine: s.Engine, Batch: rows, BatchSymbol: layer.Batch, Shards: shards(l.g.judge, rows, s.Threads, 1)}
+	var wrt []string
+	for _, p := range l.g.train.Specs {
+		if p.Role == models.Trainable {
+			wrt = append(wrt, p.Name)
+		}
+	}
+	learn := program.Config{
+		Engine: s.Engine, Batch: l.c.BatchSize, BatchSymbol: layer.Batch, Shards: shards(l.g.train, l.c.BatchSize, s.Threads, 3),
+		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}, Wrt: wrt}}, Gradients: []*models.Segment{l.grads},
+	}
+	if n := max(forward.Shards, learn.Shards); n > 1 {
+		l.crew = crew.New(n)
+	}
+	for _, c := range []*program.Config{&forward, &learn} {
+		if c.Shards > 1 {
+			c.Crew = l.crew
+		}
+	}
+	if l.judge, err = program.New(l.g.judge, l.target, forward); err != nil {
+		return err
+	}
+	if l.c.Double {
+		forward.Inputs = map[string]*tensor.Tensor{}
+		for _, name := range l.judge.Inputs() {
+			forward.Inputs[name] = l.judge.Input(name)
+		}
+		if l.selects, err = program.New(l.g.judge, l.params, forward); err != nil {
+			return err
+		}
+	}
+	l.train, err = program.New(l.g.train, l.params, learn)
+	return err
+}
+
+// lay makes the batch that transitions are sampled into.
+func (l *learner) lay(layout replay.Layout) {
+	n := l.ahead * l.c.BatchSize
+	room := func(in *tensor.Tensor) *tensor.Tensor {
+		if l.ahead == 1 {
+			return in
+		}
+		t := tensor.New(in.DType(), append([]int{n}, in.Shape()[1:]...)...)
+		l.fill = append(l.fill, [2]*tensor.Tensor{in, t})
+		return t
+	}
+	b := replay.Batch{Action: room(l.train.Input(actionsInput)), Reward: make([]float32, n), Discount: make([]float32, n)}
+	for _, o := range layout.Obs {
+		b.Obs, b.NextObs = append(b.Obs, room(l.train.Input(o.Name))), append(b.NextObs, l.judge.Input(o.Name))
+	}
+	if layout.Mask > 0 {
+		b.NextMask = tensor.New(tensor.Bool, n, layout.Mask)
+		l.nextMask = b.NextMask.Bools()
+	}
+	if l.prioritised != nil {
+		b.Weight, b.Index = make([]float32, n), make([]int64, n)
+	}
+	l.samples, l.y = b, make([]float32, n)
+	l.targets, l.weights = l.train.Input(targetsInput).Float32s(), l.train.Input(weightsInput).Float32s()
+	for i := range l.weights {
+		l.weights[i] = 1 / float32(l.c.BatchSize)
+	}
+	l.loss, l.errors = l.train.Output(lossOutput).Float32s(), l.train.Output(errorOutput).Float32s()
+	l.qTarget = l.judge.Output(QValuesOutput).Float32s()
+	if l.qOnline = l.qTarget; l.selects != nil {
+		l.qOnline = l.selects.Output(QValuesOutput).Float32s()
+	}
+}
+
+// newOptimizer groups the parameters that the loss depends on.
+func (l *learner) newOptimizer() error {
+	seg := l.params.Segment(models.Trainable)
+	var list []optim.Param
+	for i, s := range seg.Specs() {
+		if !slices.Contains(l.train.Unreached(), s.Name) {
+			off, n := seg.Range(i)
+			list = append(list, optim.Param{Name: s.Name, Offset: off, Len: n})
+		}
+	}
+	if bad := l.c.Optimizer.Unmatched(list); len(bad) > 0 {
+		return fmt.Errorf("optimizer: patterns %q match no trainable parameter", bad)
+	}
+	c := l.c.Optimizer
+	c.LR = l.c.LR
+	var err error
+	if l.groups, err = optim.Groups(c, seg.Floats(), l.grads.Floats(), list); err != nil {
+		return fmt.Errorf("optimizer: %w", err)
+	}
+	l.opt, err = optim.New(c, optim.WithCrew(l.train.Crew()))
+	return err
+}
+
+// envSteps returns the env steps that were recorded.
+func (l *learner) envSteps() int64 { return l.rec.Rounds() * l.envs }
+
+// progress returns the part of the run that is done, 0 when its length is not known.
+func (l *learner) progress() float64 {
+	if l.total == 0 {
+		return 0
+	}
+	return min(1, float64(l.envSteps())/float64(l.total))
+}
+
+// epsilon returns the exploration rate of the schedule.
+func (l *learner) epsilon() float64 {
+	c := &l.c
+	switch p := l.progress(); {
+	case l.total == 0:
+		return c.ExplorationInitial
+	case p >= c.ExplorationFraction:
+		return c.ExplorationFinal
+	default:
+		return c.ExplorationInitial + p*(c.ExplorationFinal-c.ExplorationInitial)/c.ExplorationFraction
+	}
+}
+
+// rate returns the probability of a random action now.
+func (l *learner) rate() float64 {
+	if l.envSteps() < int64(l.c.LearningStarts) {
+		return 1
+	}
+	return l.epsilon()
+}
+
+// Ready implements agents.Learner: train_freq rounds are recorded.
+func (l *learner) Ready() bool { return l.rec.Rounds()-l.rounds >= int64(l.c.TrainFreq) }
+
+// Policy implements agents.Learner.
+func (l *learner) Policy() (*models.Network, *models.Params) { return l.g.policy, l.params }
+
+// Step implements agents.Learner. Until learning_starts env steps are taken it takes no gradient step.
+func (l *learner) Step(context.Context) (agents.Metrics, error) {
+	if !l.Ready() {
+		return nil, fmt.Errorf("dqn: learn: %d of %d rounds are recorded", l.rec.Rounds()-l.rounds, l.c.TrainFreq)
+	}
+	rounds := l.rec.Rounds()
+	l.follow(l.rounds, rounds)
+	steps := l.c.GradientSteps
+	if steps < 0 {
+		steps = int((rounds - l.rounds) * l.envs)
+	}
+	l.rounds = rounds
+	delete(l.metrics, "train/loss")
+	lr := l.c.LR * l.factor()
+	if l.envSteps() > int64(l.c.LearningStarts) {
+		optim.SetLR(l.groups, lr)
+		loss, err := l.learn(steps)
+		if err != nil {
+			return nil, fmt.Errorf("dqn: learn: gradient step %d: %w", l.updates+1, err)
+		}
+		l.metrics["train/loss"] = loss / float64(steps)
+	}
+	l.metrics["train/n_updates"], l.metrics["train/learning_rate"] = float64(l.updates), lr
+	l.metrics["rollout/exploration_rate"] = l.epsilon()
+	return l.metrics, nil
+}
+
+// follow moves the target network as often as it was due between two numbers of rounds, in which the online network did not change.
+func (l *learner) follow(from, to int64) {
+	every := max(1, int64(l.c.TargetUpdateInterval)/l.envs)
+	lap := l.profile.Start()
+	for range to/every - from/every {
+		for i, s := range l.target.Segments() {
+			switch src := l.params.Segments()[i]; s.Role {
+			case models.Trainable:
+				optim.Polyak(s.Floats(), src.Floats(), float32(l.c.Tau))
+			case models.Buffer:
+				copy(s.Floats(), src.Floats())
+			}
+		}
+	}
+	lap.Spent(agents.Optimising)
+}
+
+// factor returns the schedule's factor of the learning rate.
+func (l *learner) factor() float64 {
+	if l.total == 0 && relative(l.c.Schedule) {
+		return 1
+	}
+	return l.c.Schedule.WithInitial(1).At(uint64(l.envSteps()), uint64(l.total))
+}
+
+// learn takes gradient steps and returns the sum of their losses.
+func (l *learner) learn(steps int) (loss float64, err error) {
+	if l.prioritised != nil {
+		p := l.c.Prioritised
+		l.prioritised.SetBeta(p.Beta + l.progress()*(p.BetaFinal-p.Beta))
+	}
+	limit := l.c.MaxGradNorm
+	if limit == 0 {
+		limit = math.Inf(1)
+	}
+	for done := range steps {
+		part := done % l.ahead
+		if part == 0 {
+			if err := l.sample(); err != nil {
+				return 0, err
+			}
+		}
+		lap := l.profile.Start()
+		l.load(part)
+		if err := l.train.Run(); err != nil {
+			return 0, err
+		}
+		loss += float64(l.loss[0])
+		lap = lap.Spent(agents.Gradient)
+		if _, _, err := optim.ClipGlobalNorm(l.groups, limit); err != nil {
+			return 0, err
+		}
+		if err := l.opt.Step(l.groups); err != nil {
+			return 0, err
+		}
+		l.updates++
+		lap = lap.Spent(agents.Optimising)
+		if l.prioritised != nil {
+			if err := l.prioritised.Update(l.samples.Index, l.errors); err != nil {
+				return 0, err
+			}
+			lap.Spent(agents.Sampling)
+		}
+	}
+	return loss, nil
+}
+
+// sample draws the next batches and computes their targets.
+func (l *learner) sample() error {
+	lap := l.profile.Start()
+	if err := l.buffer.Sample(&l.stream, &l.samples); err != nil {
+		return err
+	}
+	lap = lap.Spent(agents.Sampling)
+	if err := l.judge.Run(); err != nil {
+		return err
+	}
+	if l.selects != nil {
+		if err := l.selects.Run(); err != nil {
+			return err
+		}
+	}
+	lap = lap.Spent(agents.Gradient)
+	rlmath.DoubleQTargets(l.y, l.samples.Reward, l.samples.Discount, l.qTarget, l.qOnline, l.nextMask)
+	lap.Spent(agents.Sampling)
+	return nil
+}
+
+// load makes one of the sampled batches the training program's.
+func (l *learner) load(part int) {
+	for _, p := range l.fill {
+		b := p[0].Bytes()
+		copy(b, p[1].Bytes()[part*len(b):])
+	}
+	copy(l.targets, l.y[part*len(l.targets):])
+	for i, w := range l.samples.Weight {
+		l.weights[i] = w / float32(l.c.BatchSize)
+	}
+}
+
+// close frees programs and replay.
+func (l *learner) close() error {
+	var errs []error
+	for _, p := range []*program.Program{l.train, l.selects, l.judge} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
+	}
+	l.crew.Close()
+	if l.grads != nil {
+		errs = append(errs, l.grads.Close())
+	}
+	if l.buffer != nil {
+		errs = append(errs, l.buffer.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,290 @@
+package dqn
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"onnxrl/envs"
+	"onnxrl/models"
+	"onnxrl/runtime/engine/testengines"
+	"onnxrl/runtime/optim"
+)
+
+// flatToys answer as toys do, without the window.
+func flatToys(t testing.TB, n int) *run {
+	spec := toySpec(t)
+	spec.Observation = envs.Dict{spec.Observation[0], spec.Observation[2]}
+	return &run{v: vectorOf(t, n, func(int) (envs.Env, error) { return &toy{spec: spec}, nil })}
+}
+
+// naive is the network in float64: one hidden layer over x and the one-hot kind.
+type naive map[string][]float64
+
+func naiveOf(p *models.Params) naive {
+	n := naive{}
+	for _, s := range p.Segments() {
+		for i, spec := range s.Specs() {
+			for _, v := range s.View(i).Float32s() {
+				n[spec.Name] = append(n[spec.Name], float64(v))
+			}
+		}
+	}
+	return n
+}
+
+func (n naive) linear(name string, x []float64) []float64 {
+	w, b := n[name+".weight"], n[name+".bias"]
+	y := make([]float64, len(b))
+	for i := range y {
+		y[i] = b[i]
+		for j, v := range x {
+			y[i] += w[i*len(x)+j] * v
+		}
+	}
+	return y
+}
+
+// q returns the values of all actions.
+func (n naive) q(x []float32, kind int64) []float64 {
+	in := make([]float64, 6)
+	for i, v := range x {
+		in[i] = float64(v)
+	}
+	in[3+kind] = 1
+	h := n.linear("hidden.fc0", in)
+	for i := range h {
+		h[i] = max(0, h[i])
+	}
+	if n["q.weight"] != nil {
+		return n.linear("q", h)
+	}
+	v, a := n.linear("value", h)[0], n.linear("advantage", h)
+	mean := 0.0
+	for _, x := range a {
+		mean += x / float64(len(a))
+	}
+	for i := range a {
+		a[i] += v - mean
+	}
+	return a
+}
+
+func argmax(q []float64, mask []bool) int {
+	best := -1
+	for a, v := range q {
+		if mask[a] && (best < 0 || v > q[best]) {
+			best = a
+		}
+	}
+	return best
+}
+
+// TestStepByFormula compares targets, errors, loss, gradient and update of a learner step with the formulas of the package comment.
+func TestStepByFormula(t *testing.T) {
+	cases, compared := 0, 0
+	for _, e := range testengines.All(t) {
+		for k := range 8 {
+			c := Defaults()
+			c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts, c.TrainFreq, c.TargetUpdateInterval, c.MaxGradNorm = []int{7}, 12, 200, 20, 4, 24, 0
+			c.Optimizer, c.LR = optim.Config{Kind: "sgd"}, 0.05
+			c.Double, c.Duelling, c.Prioritised.Enabled = k&1 > 0, k&2 > 0, k&4 > 0
+			if k > 4 {
+				c.NSteps = 3
+			}
+			r := flatToys(t, 2)
+			a := agent(t, c, r.v, e, 1, 400)
+			*r = *newRun(t, a, r.v)
+			l := a.learner
+			for l.updates < 10 {
+				r.update(t)
+			}
+			for !l.Ready() {
+				if err := r.collect(t, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			online := naiveOf(l.params)
+			m := r.update(t)
+			target := naiveOf(l.target)
+			loss := check(t, l, online, target)
+			if math.Abs(loss-m["train/loss"]) > 1e-5*(1+loss) {
+				t.Errorf("case %d: loss %g, expected %g", k, m["train/loss"], loss)
+			}
+			compared += checkGradient(t, l, online, fmt.Sprint("case ", k))
+			cases++
+		}
+	}
+	if cases < 8 || compared < 8*50 {
+		t.Errorf("%d cases, %d derivatives", cases, compared)
+	}
+}
+
+// huber returns the loss of the samples for a network.
+func huber(l *learner, n naive) (loss float64) {
+	for i, y := range l.y {
+		d := n.q(l.samples.Obs[0].Float32s()[3*i:3*i+3], l.samples.Obs[1].Int64s()[i])[l.samples.Action.Int64s()[i]] - float64(y)
+		h := math.Abs(d) - 0.5
+		if math.Abs(d) <= 1 {
+			h = d * d / 2
+		}
+		loss += h * float64(l.weights[i])
+	}
+	return loss
+}
+
+// check compares targets and errors, and returns the loss.
+func check(t *testing.T, l *learner, online, target naive) float64 {
+	t.Helper()
+	b := &l.samples
+	for i := range l.y {
+		x, kind := b.NextObs[0].Float32s()[3*i:3*i+3], b.NextObs[1].Int64s()[i]
+		mask, q := l.nextMask[4*i:4*i+4], target.q(x, kind)
+		by := q
+		if l.c.Double {
+			by = online.q(x, kind)
+		}
+		y := float64(b.Reward[i]) + float64(b.Discount[i])*q[argmax(by, mask)]
+		if math.Abs(y-float64(l.y[i])) > 1e-4 {
+			t.Errorf("sample %d: target %g, expected %g", i, l.y[i], y)
+		}
+		d := online.q(b.Obs[0].Float32s()[3*i:3*i+3], b.Obs[1].Int64s()[i])[b.Action.Int64s()[i]] - y
+		if math.Abs(d-float64(l.errors[i])) > 1e-4 {
+			t.Errorf("sample %d: error %g, expected %g", i, l.errors[i], d)
+		}
+		if l.prioritised == nil && l.weights[i] != 1/float32(len(l.y)) {
+			t.Errorf("sample %d: weight %g", i, l.weights[i])
+		}
+	}
+	return huber(l, online)
+}
+
+// checkGradient compares the gradient with differences of the loss, and the parameters with what they were less the learning rate times it. It returns how many derivatives it compared.
+func checkGradient(t *testing.T, l *learner, before naive, what string) (n int) {
+	t.Helper()
+	seg := l.params.Segment(models.Trainable)
+	for i, s := range seg.Specs() {
+		off, size := seg.Range(i)
+		for k := range size {
+			const h = 1e-5
+			x := before[s.Name][k]
+			before[s.Name][k] = x + h
+			up := huber(l, before)
+			before[s.Name][k] = x - h
+			down := huber(l, before)
+			before[s.Name][k] = x
+			want, got := (up-down)/(2*h), float64(l.grads.Floats()[off+k])
+			if math.Abs(want-got) > 1e-4*(1+math.Abs(want)) {
+				t.Errorf("%s: derivative %d of %s is %g, expected %g", what, k, s.Name, got, want)
+			}
+			if now := float64(seg.View(i).Float32s()[k]); math.Abs(now-(x-0.05*got)) > 1e-6 {
+				t.Errorf("%s: %s[%d] became %g from %g with the derivative %g", what, s.Name, k, now, x, got)
+			}
+			n++
+		}
+	}
+	return n
+}
+
+// TestBatchesAhead compares learner steps whose targets are computed for many batches at once with steps that compute them one by one.
+func TestBatchesAhead(t *testing.T) {
+	c := Defaults()
+	c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts, c.TrainFreq, c.GradientSteps, c.TargetUpdateInterval = []int{16}, 8, 500, 20, 4, 6, 20
+	params := func(ahead int) []float32 {
+		r := flatToys(t, 2)
+		a := agent(t, c, r.v, testengines.Fastest(t), 1, 400)
+		if a.learner.ahead != 6 {
+			t.Fatalf("%d batches at once", a.learner.ahead)
+		}
+		if ahead == 1 {
+			// Double Q-learning has no batches ahead; with equal networks it selects as the target network does.
+			d := c
+			d.Double = true
+			a = agent(t, d, r.v, testengines.Fastest(t), 1, 400)
+			a.learner.qOnline = a.learner.qTarget
+		}
+		*r = *newRun(t, a, r.v)
+		for a.learner.updates < 60 {
+			r.update(t)
+		}
+		return a.params.Segment(models.Trainable).Floats()
+	}
+	many, one := params(6), params(1)
+	differ := 0
+	for i, x := range many {
+		if math.Abs(float64(x-one[i])) > 1e-5 {
+			differ++
+		}
+	}
+	if differ > 0 || len(many) < 100 {
+		t.Errorf("%d of %d parameters differ", differ, len(many))
+	}
+}
+
+// TestTargetFollows counts how often the target network moves, for several numbers of environments.
+func TestTargetFollows(t *testing.T) {
+	cases := 0
+	for _, n := range []int{1, 2, 3} {
+		for _, tau := range []float64{1, 0.25} {
+			c := Defaults()
+			c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts, c.TrainFreq, c.TargetUpdateInterval, c.Tau = []int{4}, 4, 100, 0, 4, 7, tau
+			r := flatToys(t, n)
+			a := agent(t, c, r.v, testengines.Fastest(t), 1, 1000)
+			*r = *newRun(t, a, r.v)
+			l := a.learner
+			every := int64(max(1, 7/n))
+			want := append([]float32(nil), l.target.Segment(models.Trainable).Floats()...)
+			for range 12 {
+				from, online := l.rounds, append([]float32(nil), l.params.Segment(models.Trainable).Floats()...)
+				r.update(t)
+				for round := from + 1; round <= l.rounds; round++ {
+					if round%every == 0 {
+						optim.Polyak(want, online, float32(tau))
+					}
+				}
+				for i, x := range l.target.Segment(models.Trainable).Floats() {
+					if x != want[i] {
+						t.Fatalf("%d environments, tau %g, round %d: parameter %d of the target is %g, expected %g", n, tau, l.rounds, i, x, want[i])
+					}
+				}
+			}
+			cases++
+		}
+	}
+	if cases != 6 {
+		t.Errorf("%d cases", cases)
+	}
+}
+
+// TestGradientSteps counts gradient steps as Stable-Baselines3 takes them.
+func TestGradientSteps(t *testing.T) {
+	for _, c := range []struct {
+		name                          string
+		envs, freq, steps, starts     int
+		learnerSteps, gradient, first int
+	}{
+		{"default", 1, 4, 1, 100, 50, 25, 26},
+		{"as many as env steps", 2, 3, -1, 11, 5, 4 * 6, 2},
+		{"from the beginning", 1, 1, 2, 0, 4, 8, 1},
+	} {
+		d := Defaults()
+		d.Hidden, d.BufferSize, d.TrainFreq, d.GradientSteps, d.LearningStarts = []int{4}, 1000, c.freq, c.steps, c.starts
+		r := flatToys(t, c.envs)
+		a := agent(t, d, r.v, testengines.Fastest(t), 1, 1000)
+		*r = *newRun(t, a, r.v)
+		first := 0
+		for k := range c.learnerSteps {
+			m := r.update(t)
+			if _, ok := m["train/loss"]; ok && first == 0 {
+				first = k + 1
+			}
+		}
+		if a.learner.updates != int64(c.gradient) || first != c.first {
+			t.Errorf("%s: %d gradient steps from learner step %d on, expected %d from %d", c.name, a.learner.updates, first, c.gradient, c.first)
+		}
+	}
+	a := agent(t, Defaults(), flatToys(t, 1).v, testengines.Fastest(t), 1, 1000)
+	if _, err := a.Learner().Step(t.Context()); err == nil {
+		t.Error("a step without rounds")
+	}
+}
