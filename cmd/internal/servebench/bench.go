@@ -217,8 +217,8 @@ func (l *lab) sideOf(ctx context.Context, transport string, dial dialer, callers
 	if err != nil {
 		return nil, nil, err
 	}
-	s = func() (*Load, error) {
-		load := c.run(ctx, l.Round)
+	s = func(d time.Duration) (*Load, error) {
+		load := c.run(ctx, d)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -245,7 +245,7 @@ func (l *lab) loads(ctx context.Context, r *Report) error {
 		sums := make([]*Load, len(sides))
 		for range l.Rounds {
 			for i, s := range sides {
-				load, err := s()
+				load, err := s(l.Round)
 				if err != nil {
 					return errors.Join(err, all(undo))
 				}

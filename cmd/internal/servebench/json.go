@@ -94,12 +94,14 @@ func (l *lab) json(ctx context.Context, r *Report) error {
 	if err != nil {
 		return errors.Join(err, doneA())
 	}
-	d, err := l.versus(a, doneA, b, doneB)
+	rows, err := l.contest(contest{a: a, doneA: doneA, b: b, doneB: doneB}, func(d *duel) []corebench.Row {
+		row := d.row("json/codec", fmt.Sprintf("read and write %d float32", jsonRows*width), "encoding/json", "documents/s", perSec, corebench.Target{AtLeast: 3})
+		row.Note = fmt.Sprintf("%.1f against %.1f allocations", *d.a.Allocs, *d.b.Allocs)
+		return []corebench.Row{row}
+	})
 	if err != nil {
 		return err
 	}
-	row := d.row("json/codec", fmt.Sprintf("read and write %d float32", jsonRows*width), "encoding/json", "documents/s", perSec, corebench.Target{AtLeast: 3})
-	row.Note = fmt.Sprintf("%.1f against %.1f allocations", *d.a.Allocs, *d.b.Allocs)
-	r.add(row)
+	r.add(rows...)
 	return nil
 }

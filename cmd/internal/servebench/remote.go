@@ -54,20 +54,14 @@ func RunRemote(ctx context.Context, o Remote) (*Report, error) {
 	l := &lab{Options: Options{Rounds: o.Rounds, Round: o.Round}}
 	for _, transport := range o.Transports {
 		for _, callers := range o.Callers {
-			a, done, err := ours.side(ctx, transport, callers, o.Round)
+			a, done, err := ours.side(ctx, transport, callers)
 			if err != nil {
 				return nil, err
-			}
-			b, undo := a, func() error { return nil }
-			if theirs != nil {
-				if b, undo, err = theirs.side(ctx, transport, callers, o.Round); err != nil {
-					return nil, errors.Join(err, done())
-				}
 			}
 			if theirs == nil {
 				var sum *Load
 				for range o.Rounds {
-					load, err := a()
+					load, err := a(o.Round)
 					if err != nil {
 						return nil, errors.Join(err, done())
 					}
@@ -79,25 +73,33 @@ func RunRemote(ctx context.Context, o Remote) (*Report, error) {
 				}
 				continue
 			}
-			d, err := l.duel(a, b)
-			if err = errors.Join(err, done(), undo()); err != nil {
+			b, undo, err := theirs.side(ctx, transport, callers)
+			if err != nil {
+				return nil, errors.Join(err, done())
+			}
+			var loads []*Load
+			rows, err := l.contest(contest{a: a, doneA: done, b: b, doneB: undo}, func(d *duel) []corebench.Row {
+				loads = []*Load{d.a, d.b}
+				row := d.row(fmt.Sprintf("against/%s-c%d", transport, callers), "requests/s of "+o.URL, o.Against, "requests/s", perSec, corebench.Target{AtLeast: o.AtLeast})
+				if o.AtLeast == 0 {
+					row.Target, row.Pass = nil, true
+				}
+				row.Note = fmt.Sprintf("p50 %.0f against %.0f µs, p99 %.0f against %.0f µs", d.a.P50, d.b.P50, d.a.P99, d.b.P99)
+				return []corebench.Row{row}
+			})
+			if err != nil {
 				return nil, err
 			}
-			d.b.Transport += " of " + o.Against
-			r.Loads = append(r.Loads, d.a, d.b)
-			row := d.row(fmt.Sprintf("against/%s-c%d", transport, callers), "requests/s of "+o.URL, o.Against, "requests/s", perSec, corebench.Target{AtLeast: o.AtLeast})
-			if o.AtLeast == 0 {
-				row.Target, row.Pass = nil, true
-			}
-			row.Note = fmt.Sprintf("p50 %.0f against %.0f µs, p99 %.0f against %.0f µs", d.a.P50, d.b.P50, d.a.P99, d.b.P99)
-			r.add(row)
+			loads[1].Transport += " of " + o.Against
+			r.Loads = append(r.Loads, loads...)
+			r.add(rows...)
 		}
 	}
 	return r, nil
 }
 
 // side keeps callers connected until done is called.
-func (m *remote) side(ctx context.Context, transport string, callers int, round time.Duration) (s side, done func() error, err error) {
+func (m *remote) side(ctx context.Context, transport string, callers int) (s side, done func() error, err error) {
 	dial, err := m.dialer(transport)
 	if err != nil {
 		return nil, nil, err
@@ -106,8 +108,8 @@ func (m *remote) side(ctx context.Context, transport string, callers int, round 
 	if err != nil {
 		return nil, nil, err
 	}
-	return func() (*Load, error) {
-		load := c.run(ctx, round)
+	return func(d time.Duration) (*Load, error) {
+		load := c.run(ctx, d)
 		load.Allocs = nil
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -16,15 +16,6 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-// versus runs two sides in turns and closes both.
-func (l *lab) versus(a side, doneA func() error, b side, doneB func() error) (*duel, error) {
-	d, err := l.duel(a, b)
-	if err = errors.Join(err, doneA(), doneB()); err != nil {
-		return nil, err
-	}
-	return d, nil
-}
-
 // overhead is what the server adds to a bare HTTP handler and to the bound run.
 func (l *lab) overhead(ctx context.Context, r *Report) error {
 	a, doneA, err := l.side(ctx, httpBinary, policyName, policyInputs, 1)
@@ -35,13 +26,15 @@ func (l *lab) overhead(ctx context.Context, r *Report) error {
 	if err != nil {
 		return errors.Join(err, doneA())
 	}
-	d, err := l.versus(a, doneA, b, doneB)
+	rows, err := l.contest(contest{a: a, doneA: doneA, b: b, doneB: doneB}, func(d *duel) []corebench.Row {
+		row := d.row("overhead/http-binary", "p50 of the 2×64 policy, 1 caller", "bare net/http echo", "µs", p50, corebench.Target{AtMost: 1.5})
+		row.Note = fmt.Sprintf("p99 %.0f against %.0f µs; %.1f allocations", d.a.P99, d.b.P99, *d.a.Allocs)
+		return []corebench.Row{row}
+	})
 	if err != nil {
 		return err
 	}
-	row := d.row("overhead/http-binary", "p50 of the 2×64 policy, 1 caller", "bare net/http echo", "µs", p50, corebench.Target{AtMost: 1.5})
-	row.Note = fmt.Sprintf("p99 %.0f against %.0f µs; %.1f allocations", d.a.P99, d.b.P99, *d.a.Allocs)
-	r.add(row)
+	r.add(rows...)
 	return l.overheadInProcess(ctx, r)
 }
 
@@ -115,18 +108,18 @@ func (l *lab) overheadInProcess(ctx context.Context, r *Report) error {
 	if err != nil {
 		return errors.Join(err, doneA())
 	}
-	d, err := l.versus(a, doneA, b, doneB)
+	rows, err := l.contest(contest{a: a, doneA: doneA, b: b, doneB: doneB}, func(d *duel) []corebench.Row {
+		// The target is a difference: the bound run and a microsecond.
+		row := d.rowBeyond("overhead/in-process", "p50 of the 2×64 policy by serve.Caller", "bound run + 1 µs", "µs", p50, 1, corebench.Target{AtMost: 1})
+		allocs := math.Floor(*d.a.Allocs)
+		row.Allocs, row.Pass = &allocs, row.Pass && allocs == 0
+		row.Note = fmt.Sprintf("%.2f µs more than the bound run; %g allocations", d.a.P50-d.b.P50, allocs)
+		return []corebench.Row{row}
+	})
 	if err != nil {
 		return err
 	}
-	// The target is a difference: the bound run and a microsecond.
-	row := d.row("overhead/in-process", "p50 of the 2×64 policy by serve.Caller", "bound run + 1 µs", "µs", p50, corebench.Target{AtMost: 1})
-	row.Reference++
-	row.Ratio, row.Ratios = row.Value/row.Reference, nil
-	allocs := math.Floor(*d.a.Allocs)
-	row.Allocs, row.Pass = &allocs, met(*row.Target, row.Ratio) && allocs == 0
-	row.Note = fmt.Sprintf("%.2f µs more than the bound run; %g allocations", d.a.P50-d.b.P50, allocs)
-	r.add(row)
+	r.add(rows...)
 	return nil
 }
 
@@ -151,13 +144,17 @@ func (l *lab) batching(ctx context.Context, r *Report) error {
 		if err != nil {
 			return errors.Join(err, doneA())
 		}
-		d, err := l.versus(a, doneA, b, doneB)
+		rows, err := l.contest(contest{a: a, doneA: doneA, b: b, doneB: doneB}, func(d *duel) []corebench.Row {
+			measures := fmt.Sprintf("of %s, %d callers, batching", n.what, crowded)
+			return []corebench.Row{
+				d.row("batching/throughput-"+n.what, "requests/s "+measures, "without", "requests/s", perSec, corebench.Target{AtLeast: n.target}),
+				d.row("batching/p50-"+n.what, "p50 "+measures, "without", "µs", p50, corebench.Target{AtMost: 1 + slack}),
+			}
+		})
 		if err != nil {
 			return err
 		}
-		measures := fmt.Sprintf("of %s, %d callers, batching", n.what, crowded)
-		r.add(d.row("batching/throughput-"+n.what, "requests/s "+measures, "without", "requests/s", perSec, corebench.Target{AtLeast: n.target}))
-		r.add(d.row("batching/p50-"+n.what, "p50 "+measures, "without", "µs", p50, corebench.Target{AtMost: 1 + slack}))
+		r.add(rows...)
 	}
 	return nil
 }

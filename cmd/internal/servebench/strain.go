@@ -45,7 +45,7 @@ func (s *swapper) swap(ctx context.Context) error {
 }
 
 // during swaps every so often while f runs.
-func (s *swapper) during(ctx context.Context, every time.Duration, f side) (*Load, error) {
+func (s *swapper) during(ctx context.Context, every time.Duration, f func() (*Load, error)) (*Load, error) {
 	ctx, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	var swapped error
@@ -84,15 +84,22 @@ func (l *lab) swap(ctx context.Context, r *Report) error {
 		return err
 	}
 	before := s.version
-	d, err := l.versus(func() (*Load, error) { return s.during(ctx, l.SwapEvery, a) }, done, a, func() error { return nil })
+	swapping := func(round time.Duration) (*Load, error) {
+		return s.during(ctx, l.SwapEvery, func() (*Load, error) { return a(round) })
+	}
+	rows, err := l.contest(contest{a: swapping, doneA: done, b: a, doneB: nothing, whole: true}, func(d *duel) []corebench.Row {
+		row := d.row("swap/p99", fmt.Sprintf("p99 of 2×64, %d callers, a swap every %v", strained, l.SwapEvery), "without", "µs", p99, corebench.Target{AtMost: 2})
+		row.Note = fmt.Sprintf("%d swaps, %d requests, none failed", s.version-before, d.a.Requests)
+		return []corebench.Row{row}
+	})
 	if err != nil {
 		return err
 	}
-	row := d.row("swap/p99", fmt.Sprintf("p99 of 2×64, %d callers, a swap every %v", strained, l.SwapEvery), "without", "µs", p99, corebench.Target{AtMost: 2})
-	row.Note = fmt.Sprintf("%d swaps, %d requests, none failed", s.version-before, d.a.Requests)
-	r.add(row)
+	r.add(rows...)
 	return nil
 }
+
+func nothing() error { return nil }
 
 // neighbour is what a training run in another process does to the slowest requests.
 func (l *lab) neighbour(ctx context.Context, r *Report) error {
@@ -100,21 +107,23 @@ func (l *lab) neighbour(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
-	beside := func() (*Load, error) {
+	beside := func(round time.Duration) (*Load, error) {
 		stop, err := l.Neighbour(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("start a training run: %w", err)
 		}
-		load, err := a()
+		load, err := a(round)
 		return load, errors.Join(err, stop())
 	}
-	d, err := l.versus(beside, done, a, func() error { return nil })
+	rows, err := l.contest(contest{a: beside, doneA: done, b: a, doneB: nothing, whole: true}, func(d *duel) []corebench.Row {
+		row := d.row("neighbour/p99", fmt.Sprintf("p99 of 2×64, %d callers, beside a training run", strained), "without", "µs", p99, corebench.Target{AtMost: 2})
+		row.Note = fmt.Sprintf("%.0f against %.0f requests/s", d.a.PerSec, d.b.PerSec)
+		return []corebench.Row{row}
+	})
 	if err != nil {
 		return err
 	}
-	row := d.row("neighbour/p99", fmt.Sprintf("p99 of 2×64, %d callers, beside a training run", strained), "without", "µs", p99, corebench.Target{AtMost: 2})
-	row.Note = fmt.Sprintf("%.0f against %.0f requests/s", d.a.PerSec, d.b.PerSec)
-	r.add(row)
+	r.add(rows...)
 	return nil
 }
 
