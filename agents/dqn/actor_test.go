@@ -182,7 +182,7 @@ func TestActRefuses(t *testing.T) {
 // TestLearnsIdentity has the threshold and the number of steps of Stable-Baselines3's tests/test_identity.py.
 func TestLearnsIdentity(t *testing.T) {
 	c := Defaults()
-	c.Gamma, c.LR, c.LearningStarts, c.ExplorationFraction, c.TargetUpdateInterval, c.TrainFreq, c.BufferSize = 0.4, 2e-3, 100, 0.2, 100, 1, 1200
+	c.Gamma, c.LearningRate, c.LearningStarts, c.ExplorationFraction, c.TargetUpdateInterval, c.TrainFreq, c.BufferSize = 0.4, 2e-3, 100, 0.2, 100, 1, 1200
 	id := classic.IdentityDefaults()
 	v := vectorOf(t, 1, func(int) (envs.Env, error) { return classic.NewIdentity(id) })
 	a := agent(t, c, v, testengines.Fastest(t), 1, 1200)

@@ -12,7 +12,7 @@ import (
 // zoo are the settings of RL-Zoo for CartPole.
 func zoo() Config {
 	c := Defaults()
-	c.LR, c.BatchSize, c.BufferSize, c.LearningStarts, c.TargetUpdateInterval = 2.3e-3, 64, 100_000, 1000, 10
+	c.LearningRate, c.BatchSize, c.BufferSize, c.LearningStarts, c.TargetUpdateInterval = 2.3e-3, 64, 100_000, 1000, 10
 	c.TrainFreq, c.GradientSteps, c.ExplorationFraction, c.ExplorationFinal, c.Hidden = 256, 128, 0.16, 0.04, []int{256, 256}
 	return c
 }

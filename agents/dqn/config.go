@@ -12,9 +12,9 @@ import (
 
 // Config describes a DQN agent. [Defaults] returns Stable-Baselines3's values.
 type Config struct {
-	// LR is the learning rate; Schedule multiplies it by a factor that begins at 1 and counts env steps. A linear or cosine one without steps takes the whole run.
-	LR       float64        `yaml:"lr"`
-	Schedule optim.Schedule `yaml:"schedule,omitempty"`
+	// LearningRate is the learning rate; Schedule multiplies it by a factor that begins at 1 and counts env steps. A linear or cosine one without steps takes the whole run.
+	LearningRate float64        `yaml:"learning_rate"`
+	Schedule     optim.Schedule `yaml:"schedule,omitempty"`
 	// BufferSize is the number of transitions that are kept, LearningStarts the number of env steps before the first gradient step, in which all actions are random.
 	BufferSize     int `yaml:"buffer_size"`
 	LearningStarts int `yaml:"learning_starts"`
@@ -31,8 +31,8 @@ type Config struct {
 	ExplorationFraction float64 `yaml:"exploration_fraction"`
 	ExplorationInitial  float64 `yaml:"exploration_initial_eps"`
 	ExplorationFinal    float64 `yaml:"exploration_final_eps"`
-	// MaxGradNorm limits the norm of the whole gradient; 0 does not.
-	MaxGradNorm float64 `yaml:"max_grad_norm"`
+	// GradClip limits the norm of the whole gradient; 0 does not.
+	GradClip float64 `yaml:"grad_clip"`
 
 	// Double selects the following action by the online network and judges it by the target network.
 	Double bool `yaml:"double"`
@@ -43,7 +43,7 @@ type Config struct {
 	// Prioritised samples in proportion to errors instead of uniformly.
 	Prioritised Prioritised `yaml:"prioritised"`
 
-	// Optimizer is any of package optim; its learning rate is lr.
+	// Optimizer is any of package optim; its learning rate is learning_rate.
 	Optimizer optim.Config `yaml:"optimizer"`
 	// Config is the network: encoder, hidden layers and activation.
 	network.Config `yaml:",inline"`
@@ -65,8 +65,8 @@ type Prioritised struct {
 // Defaults returns the defaults of stable_baselines3.DQN; what it does not have is off.
 func Defaults() Config {
 	return Config{
-		LR: 1e-4, BufferSize: 1_000_000, LearningStarts: 100, BatchSize: 32, Gamma: 0.99, TrainFreq: 4, GradientSteps: 1, TargetUpdateInterval: 10_000, Tau: 1,
-		ExplorationFraction: 0.1, ExplorationInitial: 1, ExplorationFinal: 0.05, MaxGradNorm: 10, NSteps: 1,
+		LearningRate: 1e-4, BufferSize: 1_000_000, LearningStarts: 100, BatchSize: 32, Gamma: 0.99, TrainFreq: 4, GradientSteps: 1, TargetUpdateInterval: 10_000, Tau: 1,
+		ExplorationFraction: 0.1, ExplorationInitial: 1, ExplorationFinal: 0.05, GradClip: 10, NSteps: 1,
 		Prioritised: Prioritised{Alpha: 0.6, Eps: 1e-6, Beta: 0.4, BetaFinal: 1}, Optimizer: optim.Config{Kind: "adam"},
 		Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "relu"},
 	}
@@ -75,7 +75,7 @@ func Defaults() Config {
 // Validate reports all problems of the configuration's own fields; whether it fits the environment is found out by New.
 func (c Config) Validate() error {
 	var p configs.Problems
-	p.Positive("lr", c.LR)
+	p.Positive("learning_rate", c.LearningRate)
 	p.Check(c.Schedule.Initial == 0 || c.Schedule.Initial == 1, "schedule.initial", "is %g, but the schedule is a factor that begins at 1", c.Schedule.Initial)
 	p.AtLeast("buffer_size", c.BufferSize, 1)
 	p.NonNegative("learning_starts", c.LearningStarts)
@@ -89,9 +89,9 @@ func (c Config) Validate() error {
 	p.InRange("exploration_fraction", c.ExplorationFraction, 0, 1)
 	p.InRange("exploration_initial_eps", c.ExplorationInitial, 0, 1)
 	p.InRange("exploration_final_eps", c.ExplorationFinal, 0, 1)
-	p.NonNegative("max_grad_norm", c.MaxGradNorm)
+	p.NonNegative("grad_clip", c.GradClip)
 	p.AtLeast("n_steps", c.NSteps, 1)
-	p.Check(c.Optimizer.LR == 0, "optimizer.lr", "is %g, but the learning rate is lr", c.Optimizer.LR)
+	p.Check(c.Optimizer.LR == 0, "optimizer.lr", "is %g, but the learning rate is learning_rate", c.Optimizer.LR)
 	return p.Err()
 }
 

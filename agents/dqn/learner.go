@@ -219,7 +219,7 @@ func (l *learner) newOptimizer() error {
 		return fmt.Errorf("optimizer: patterns %q match no trainable parameter", bad)
 	}
 	c := l.c.Optimizer
-	c.LR = l.c.LR
+	c.LR = l.c.LearningRate
 	var err error
 	if l.groups, err = optim.Groups(c, seg.Floats(), l.grads.Floats(), list); err != nil {
 		return fmt.Errorf("optimizer: %w", err)
@@ -279,7 +279,7 @@ func (l *learner) Step(context.Context) (agents.Metrics, error) {
 	}
 	l.rounds = rounds
 	delete(l.metrics, "train/loss")
-	lr := l.c.LR * l.factor()
+	lr := l.c.LearningRate * l.factor()
 	if l.envSteps() > int64(l.c.LearningStarts) {
 		optim.SetLR(l.groups, lr)
 		loss, err := l.learn(steps)
@@ -324,7 +324,7 @@ func (l *learner) learn(steps int) (loss float64, err error) {
 		p := l.c.Prioritised
 		l.prioritised.SetBeta(p.Beta + l.progress()*(p.BetaFinal-p.Beta))
 	}
-	limit := l.c.MaxGradNorm
+	limit := l.c.GradClip
 	if limit == 0 {
 		limit = math.Inf(1)
 	}

@@ -38,9 +38,9 @@ func TestBadConfigs(t *testing.T) {
 		words []string
 	}{
 		{"gama: 0.9", []string{"gama"}},
-		{"gamma: 1.5\nlr: 0\ntau: 0\ntrain_freq: 0\ngradient_steps: -2", []string{"agent.gamma", "agent.lr", "agent.tau", "agent.train_freq", "agent.gradient_steps"}},
+		{"gamma: 1.5\nlr: 0\ntau: 0\ntrain_freq: 0\ngradient_steps: -2", []string{"agent.gamma", "agent.learning_rate", "agent.tau", "agent.train_freq", "agent.gradient_steps"}},
 		{"buffer_size: 20", []string{"agent.buffer_size", "is 20, less than the 32 transitions of a batch"}},
-		{"batch_size: 0\nlearning_starts: -1\ntarget_update_interval: 0\nn_steps: 0\nmax_grad_norm: -1", []string{"batch_size", "learning_starts", "target_update_interval", "n_steps", "max_grad_norm"}},
+		{"batch_size: 0\nlearning_starts: -1\ntarget_update_interval: 0\nn_steps: 0\ngrad_clip: -1", []string{"batch_size", "learning_starts", "target_update_interval", "n_steps", "grad_clip"}},
 		{"exploration_fraction: 2\nexploration_initial_eps: -1\nexploration_final_eps: 7", []string{"exploration_fraction", "exploration_initial_eps", "exploration_final_eps"}},
 		{"prioritised: {enabled: true, alpha: -1, eps: 0, beta: 2, beta_final: -1}", []string{"prioritised.alpha", "prioritised.eps", "prioritised.beta", "prioritised.beta_final"}},
 		{"optimizer: {kind: adam, lr: 0.1}", []string{"optimizer.lr"}},

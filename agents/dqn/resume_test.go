@@ -24,7 +24,7 @@ func small(t testing.TB) Config {
 	if c.Encoder, err = configs.NewKinded("timecnn", e); err != nil {
 		t.Fatal(err)
 	}
-	c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts, c.TrainFreq, c.GradientSteps, c.TargetUpdateInterval, c.LR = []int{8}, 6, 50, 12, 3, 2, 10, 1e-2
+	c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts, c.TrainFreq, c.GradientSteps, c.TargetUpdateInterval, c.LearningRate = []int{8}, 6, 50, 12, 3, 2, 10, 1e-2
 	return c
 }
 

@@ -3,6 +3,7 @@ package experiment
 import (
 	"onnxrl/agents"
 	"onnxrl/agents/a2c"
+	"onnxrl/agents/dqn"
 	"onnxrl/agents/sac"
 	"onnxrl/envs"
 	"onnxrl/envs/classic"
@@ -18,5 +19,5 @@ func Envs() []envs.Kind {
 
 // Agents lists the algorithms that a document can name.
 func Agents() []agents.Kind {
-	return []agents.Kind{a2c.Kind, sac.Kind}
+	return []agents.Kind{a2c.Kind, dqn.Kind, sac.Kind}
 }
