@@ -4,6 +4,7 @@ import (
 	"onnxrl/agents"
 	"onnxrl/agents/a2c"
 	"onnxrl/agents/dqn"
+	"onnxrl/agents/ppo"
 	"onnxrl/agents/sac"
 	"onnxrl/envs"
 	"onnxrl/envs/classic"
@@ -19,5 +20,5 @@ func Envs() []envs.Kind {
 
 // Agents lists the algorithms that a document can name.
 func Agents() []agents.Kind {
-	return []agents.Kind{a2c.Kind, dqn.Kind, sac.Kind}
+	return append([]agents.Kind{a2c.Kind, dqn.Kind, sac.Kind}, ppo.Kinds()...)
 }

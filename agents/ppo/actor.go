@@ -1,0 +1,138 @@
+package ppo
+
+import (
+	"context"
+	"fmt"
+
+	"onnxrl/agents"
+	"onnxrl/agents/network"
+	"onnxrl/envs"
+	"onnxrl/envs/vector"
+	"onnxrl/models"
+	"onnxrl/models/layer"
+	"onnxrl/models/program"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/rng"
+)
+
+// states are those of a recurrent policy in the environments that one actor acts in.
+type states struct {
+	// now has the states for the next decision, [n, width] each, unless an episode begins with it; before has those that the last decision was taken with: the inputs of the actor's program, nil when there is none.
+	now, before [][]float32
+	width       int
+}
+
+func newStates(g *graphs, width, n int) *states {
+	if len(g.states) == 0 {
+		return nil
+	}
+	s := &states{width: width}
+	for range g.states {
+		s.now = append(s.now, make([]float32, n*width))
+	}
+	return s
+}
+
+// begin forgets what was before in the environments that begin an episode.
+func (s *states) begin(types []envs.StepType) {
+	for e, t := range types {
+		if t == envs.Mid {
+			continue
+		}
+		for _, x := range s.now {
+			clear(x[e*s.width:][:s.width])
+		}
+	}
+}
+
+// forward runs the acting network for the batches of n environments.
+type forward struct {
+	prog *program.Program
+	feed *network.Feed
+	// value is [n]; in and out are the states.
+	value   []float32
+	in, out [][]float32
+}
+
+// newForward compiles the acting network.
+func newForward(g *graphs, params *models.Params, eng engine.Compiler, threads, n int) (*forward, error) {
+	parts := shards(g.act, n, threads, 1)
+	p, err := program.New(g.act, params, program.Config{Engine: eng, Batch: roundUp(n, parts), BatchSymbol: layer.Batch, Shards: parts})
+	if err != nil {
+		return nil, err
+	}
+	f := &forward{prog: p, feed: network.NewFeed(g.frame, n, "", p.Input), value: p.Output(agents.ValueOutput).Float32s()[:n]}
+	for _, name := range g.states {
+		x := p.Input(agents.StatePrefix + name)
+		size := n * x.Len() / x.Shape()[0]
+		f.in, f.out = append(f.in, x.Float32s()[:size]), append(f.out, p.Output(agents.NextStatePrefix + name).Float32s()[:size])
+	}
+	return f, nil
+}
+
+// remember copies states into the program.
+func (f *forward) remember(s *states) {
+	for i, x := range f.in {
+		copy(x, s.now[i])
+	}
+}
+
+// next evaluates what the environments show after a step. s may be nil.
+func (f *forward) next(b *vector.Batch, s *states) error {
+	if err := f.feed.Current(b); err != nil {
+		return err
+	}
+	if s != nil {
+		s.begin(b.Type)
+		f.remember(s)
+	}
+	return f.prog.Run()
+}
+
+// final evaluates the final observations of the episodes that ended, with the states after their last decisions; the rows of the others have no meaning.
+func (f *forward) final(b *vector.Batch, masks []byte, s *states) error {
+	if err := f.feed.Final(b, masks); err != nil {
+		return err
+	}
+	if s != nil {
+		f.remember(s)
+	}
+	return f.prog.Run()
+}
+
+// actor draws actions, or takes the best ones, with the parameters where they are learnt.
+type actor struct {
+	f       *forward
+	sampler *network.Sampler
+	// states are nil without a memory. Those of the exploring actor for all environments are the agent's, which release gives back.
+	states  *states
+	release func()
+	learner *learner
+	d       agents.Decision
+}
+
+// Act implements agents.Actor.
+func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+	if err := a.f.next(b, a.states); err != nil {
+		return nil, fmt.Errorf("ppo: act: %w", err)
+	}
+	for i, x := range a.f.out {
+		copy(a.states.now[i], x)
+	}
+	a.d.Value, a.d.Version = a.f.value, a.learner.updates
+	if err := a.sampler.Decide(&a.d, key, a.learner.stamp()); err != nil {
+		return nil, fmt.Errorf("ppo: act: %w", err)
+	}
+	return &a.d, nil
+}
+
+// Sync implements agents.Actor. The actor reads parameters where they are learnt.
+func (a *actor) Sync(context.Context) error { return nil }
+
+// Close implements agents.Actor.
+func (a *actor) Close() error {
+	if a.release != nil {
+		a.release()
+	}
+	return a.f.prog.Close()
+}

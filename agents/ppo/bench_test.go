@@ -1,0 +1,40 @@
+package ppo
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"onnxrl/agents"
+	"onnxrl/runtime/engine/testengines"
+	"onnxrl/runtime/optim"
+)
+
+// zoo returns RL-Zoo's settings for CartPole.
+func zoo() Config {
+	c := Defaults()
+	c.RolloutSteps, c.BatchSize, c.GAELambda, c.Gamma, c.NEpochs, c.LearningRate, c.ClipRange = 32, 256, 0.8, 0.98, 20, 1e-3, 0.2
+	c.LearningRateSchedule, c.ClipRangeSchedule = optim.Schedule{Kind: "linear"}, optim.Schedule{Kind: "linear"}
+	return c
+}
+
+// BenchmarkCartPole measures complete training, environment included, with the defaults of Stable-Baselines3 and with RL-Zoo's settings.
+func BenchmarkCartPole(b *testing.B) {
+	for _, x := range []struct {
+		name string
+		c    Config
+		envs int
+	}{{"defaults", Defaults(), 1}, {"zoo", zoo(), 8}} {
+		b.Run(fmt.Sprintf("%s/envs=%d", x.name, x.envs), func(b *testing.B) {
+			v := cartpoles(b, x.envs)
+			profile := agents.NewProfile(time.Now)
+			r := newTraining(b, agentOf(b, x.c, v, testengines.Fastest(b), 1, func(s *agents.Setup) { s.Profile = profile }), v)
+			r.updates(b, 2)
+			for b.Loop() {
+				r.updates(b, 1)
+			}
+			b.ReportMetric(float64(b.N*x.envs*x.c.RolloutSteps)/b.Elapsed().Seconds(), "env-steps/s")
+			b.Log(profile.ByName(), profile.Total())
+		})
+	}
+}

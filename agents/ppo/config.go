@@ -1,0 +1,143 @@
+package ppo
+
+import (
+	"slices"
+
+	"onnxrl/agents/network"
+	"onnxrl/configs"
+	"onnxrl/models"
+	"onnxrl/models/encoder/crossasset"
+	"onnxrl/runtime/optim"
+)
+
+// Config describes a PPO agent. [Defaults] returns Stable-Baselines3's values.
+type Config struct {
+	// RolloutSteps is the number of rounds between updates (n_steps), BatchSize the samples of a minibatch, and NEpochs how often all samples are learnt from.
+	RolloutSteps int     `yaml:"rollout_steps"`
+	BatchSize    int     `yaml:"batch_size"`
+	NEpochs      int     `yaml:"n_epochs"`
+	Gamma        float64 `yaml:"gamma"`
+	GAELambda    float64 `yaml:"gae_lambda"`
+	// Correction is gae, or vtrace: advantages and targets from the values and probabilities of the present policy, anew for each epoch. RhoBar and CBar are V-trace's thresholds.
+	Correction string  `yaml:"correction"`
+	RhoBar     float64 `yaml:"rho_bar"`
+	CBar       float64 `yaml:"c_bar"`
+	// NormalizeAdvantage shifts and scales the advantages of each minibatch to mean 0 and deviation 1.
+	NormalizeAdvantage bool `yaml:"normalize_advantage"`
+
+	// LearningRate, ClipRange and TargetKL are what their schedules begin with; these count env steps, and those that last as long as the run need no number of steps.
+	LearningRate         float64        `yaml:"learning_rate"`
+	LearningRateSchedule optim.Schedule `yaml:"learning_rate_schedule,omitempty"`
+	// ClipRange is how far the ratio of probabilities may go from 1 before it stops to count.
+	ClipRange         float64        `yaml:"clip_range"`
+	ClipRangeSchedule optim.Schedule `yaml:"clip_range_schedule,omitempty"`
+	// ClipRangeVF is how far values may go from those of the rollout before they stop to count; 0 does not limit them. It follows ClipRangeSchedule in proportion.
+	ClipRangeVF float64 `yaml:"clip_range_vf"`
+	// TargetKL ends an update with the first minibatch whose approx_kl exceeds 1.5 times this; 0 never does.
+	TargetKL         float64        `yaml:"target_kl"`
+	TargetKLSchedule optim.Schedule `yaml:"target_kl_schedule,omitempty"`
+	EntropyCoef      float64        `yaml:"entropy_coef"`
+	ValueCoef        float64        `yaml:"value_coef"`
+	// GradClip limits the norm of the whole gradient; 0 does not.
+	GradClip float64 `yaml:"grad_clip"`
+	// Optimizer is any of package optim; its learning rate is LearningRate.
+	Optimizer optim.Config `yaml:"optimizer"`
+
+	// Encoders is separate, a torso each for policy and value, or shared.
+	Encoders string `yaml:"encoders"`
+	network.Config
+	network.Exploration
+	Recurrent Recurrent `yaml:"recurrent"`
+
+	// Options choose by patterns of names which parameters are trained.
+	models.Options `yaml:",inline"`
+}
+
+// Recurrent describes the memory of a policy.
+type Recurrent struct {
+	// Kind is lstm, or none.
+	Kind string `yaml:"kind"`
+	// Hidden is the width of each of Layers layers.
+	Hidden int `yaml:"hidden"`
+	Layers int `yaml:"layers"`
+	// Critic is separate, an LSTM of its own for the value, or shared: the value reads the policy's, which it does not train.
+	Critic string `yaml:"critic"`
+	// Length is the number of rounds that gradients go back through; 0 is the whole rollout. A minibatch has BatchSize/Length sequences, at least one.
+	Length int `yaml:"length"`
+}
+
+// The words of a Config.
+const (
+	GAE    = "gae"
+	VTrace = "vtrace"
+
+	Shared   = "shared"
+	Separate = "separate"
+
+	None = "none"
+	LSTM = "lstm"
+)
+
+// Defaults returns the defaults of Stable-Baselines3's PPO, and of sb3-contrib's RecurrentPPO for a policy with memory.
+func Defaults() Config {
+	return Config{
+		RolloutSteps: 2048, BatchSize: 64, NEpochs: 10, Gamma: 0.99, GAELambda: 0.95, Correction: GAE, RhoBar: 1, CBar: 1, NormalizeAdvantage: true,
+		LearningRate: 3e-4, ClipRange: 0.2, ValueCoef: 0.5, GradClip: 0.5, Optimizer: optim.Config{Kind: "adam", Eps: 1e-5},
+		Encoders: Separate, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh"},
+		Exploration: network.DefaultExploration(), Recurrent: Recurrent{Kind: None, Hidden: 256, Layers: 1, Critic: Separate},
+	}
+}
+
+// Validate reports all problems of the configuration's own fields; whether it fits the environment is found out by New.
+func (c Config) Validate() error {
+	var p configs.Problems
+	p.AtLeast("rollout_steps", c.RolloutSteps, 1)
+	p.AtLeast("batch_size", c.BatchSize, 1)
+	p.AtLeast("n_epochs", c.NEpochs, 1)
+	p.InRange("gamma", c.Gamma, 0, 1)
+	p.InRange("gae_lambda", c.GAELambda, 0, 1)
+	p.OneOf("correction", c.Correction, GAE, VTrace)
+	p.Positive("rho_bar", c.RhoBar)
+	p.Positive("c_bar", c.CBar)
+	p.Positive("learning_rate", c.LearningRate)
+	p.Positive("clip_range", c.ClipRange)
+	p.NonNegative("clip_range_vf", c.ClipRangeVF)
+	p.NonNegative("target_kl", c.TargetKL)
+	p.Check(c.TargetKL > 0 || isZero(c.TargetKLSchedule), "target_kl_schedule", "is given without a target_kl to begin with")
+	p.NonNegative("entropy_coef", c.EntropyCoef)
+	p.NonNegative("value_coef", c.ValueCoef)
+	p.NonNegative("grad_clip", c.GradClip)
+	p.Check(c.Optimizer.LR == 0, "optimizer.lr", "is %g, but the learning rate is learning_rate", c.Optimizer.LR)
+	for _, s := range []struct {
+		key string
+		optim.Schedule
+	}{{"learning_rate_schedule", c.LearningRateSchedule}, {"clip_range_schedule", c.ClipRangeSchedule}, {"target_kl_schedule", c.TargetKLSchedule}} {
+		p.Check(s.Initial == 0, s.key+".initial", "is %g, but the schedule begins with %s", s.Initial, s.key[:len(s.key)-len("_schedule")])
+	}
+	p.OneOf("encoders", c.Encoders, Shared, Separate)
+	return p.Err()
+}
+
+// isZero reports whether nothing of a schedule is given.
+func isZero(s optim.Schedule) bool {
+	return s.Kind == "" && s.Initial == 0 && s.Final == 0 && s.Steps == 0 && s.Gamma == 0 && s.Every == 0 && len(s.Points) == 0 && s.Warmup == 0
+}
+
+// Validate reports the problems of the section.
+func (r Recurrent) Validate() error {
+	var p configs.Problems
+	p.OneOf("kind", r.Kind, None, LSTM)
+	p.AtLeast("hidden", r.Hidden, 1)
+	p.AtLeast("layers", r.Layers, 1)
+	p.OneOf("critic", r.Critic, Separate, Shared)
+	p.NonNegative("length", r.Length)
+	return p.Err()
+}
+
+// at returns the value of a schedule that begins with initial, after some env steps of a run; one that lasts as long as the run holds where its length is not known.
+func at(s optim.Schedule, initial float64, step, total int64) float64 {
+	if total == 0 && s.Steps == 0 && slices.Contains([]string{"linear", "cosine"}, s.Kind) {
+		return initial
+	}
+	return s.WithInitial(initial).At(uint64(step), uint64(total))
+}

@@ -1,0 +1,257 @@
+package ppo
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"onnxrl/agents"
+	"onnxrl/agents/network"
+	"onnxrl/models"
+	"onnxrl/models/encoder"
+	"onnxrl/models/head"
+	"onnxrl/models/layer"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// Inputs and outputs of the graph that learns, beside observations, mask and states. All are float32 with a number per sample, except the actions.
+const (
+	actionsInput = "ppo.actions"
+	oldInput     = "ppo.old_log_prob"
+	returnsInput = "ppo.returns"
+	// The bounds of the ratio and of the value; see loss.
+	ratioLow  = "ppo.ratio_low"
+	ratioHigh = "ppo.ratio_high"
+	valueLow  = "ppo.value_low"
+	valueHigh = "ppo.value_high"
+	// The weights of a sample in the three terms of the loss, signs and coefficients included.
+	policyWeight  = "ppo.policy_weight"
+	valueWeight   = "ppo.value_weight"
+	entropyWeight = "ppo.entropy_weight"
+
+	lossOutput    = "loss"
+	logProbOutput = "log_prob"
+	entropyOutput = "entropy"
+)
+
+// graphs are the networks of an agent, all over the parameters of policy.
+type graphs struct {
+	frame *network.Frame
+	// policy is complete: observations to actions, the distribution's parameters and value. values are its initial parameters.
+	policy *models.Network
+	values map[string]*tensor.Tensor
+	// act is what the sampler needs and the value, learn the loss, evaluate log-probabilities and values only.
+	act, learn, evaluate *models.Network
+	// stops are the values that the loss's gradient does not pass.
+	stops []string
+	// states are the names of the states of a memory, length the rounds of a sequence; 0 without a memory.
+	states []string
+	length int
+	// logStd is the name of the parameter of a Gaussian's deviations; "" for other policies.
+	logStd string
+}
+
+// design builds graphs.
+type design struct {
+	c     Config
+	torso *network.Torso
+	key   rng.Key
+}
+
+// newGraphs builds every network of an agent.
+func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*graphs, error) {
+	if err := c.Recurrent.refuse(f, c.RolloutSteps); err != nil {
+		return nil, err
+	}
+	// Hidden layers have the gain √2 with tanh too, as in Stable-Baselines3 and CleanRL.
+	torso, err := network.NewTorso(c.Config, f, kinds, layer.Orthogonal(math.Sqrt2))
+	if err != nil {
+		return nil, err
+	}
+	d, g := &design{c: c, torso: torso, key: key}, &graphs{frame: f, length: c.Recurrent.rounds(c.RolloutSteps)}
+	if f.Continuous() {
+		g.logStd = "actor." + network.LogStdParam
+	}
+	if err := d.refuseDropout(); err != nil {
+		return nil, err
+	}
+	if err := d.addPolicy(g); err != nil {
+		return nil, err
+	}
+	return g, d.addLearn(g)
+}
+
+func (d *design) graph(name string) *layer.Graph { return layer.New(name, d.key, layer.Options{}) }
+
+// network is a graph from its inputs to the policy's distribution and the value [rows].
+type parts struct {
+	dist   network.Distribution
+	value  onnx.Value
+	memory *memory
+	stops  []string
+}
+
+// build appends the network. length is that of sequences; 0 is for single observations.
+func (d *design) build(g *layer.Graph, length int) (*parts, error) {
+	in, p := d.torso.InputSequences(g, "", length), &parts{}
+	if d.c.Recurrent.Kind != None {
+		p.memory = newMemory(g, d.c.Recurrent, length)
+	}
+	actor, critic := g.In("actor"), g.In("critic")
+	var forActor, forCritic network.Features
+	var err error
+	if d.c.Encoders == Shared {
+		forActor, _, err = d.features(g, in, p.memory, "shared", "")
+		forCritic = forActor
+	} else {
+		var remembered onnx.Value
+		if forActor, remembered, err = d.features(actor, in, p.memory, "actor", ""); err == nil {
+			if d.c.Recurrent.Critic == Separate {
+				remembered = ""
+			} else if remembered != "" {
+				remembered = g.Op("Identity", []onnx.Value{remembered})
+				p.stops = append(p.stops, string(remembered))
+			}
+			forCritic, _, err = d.features(critic, in, p.memory, "critic", remembered)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.dist = network.NewDistribution(actor, d.torso.Frame(), forActor, in.Mask, d.c.Exploration, layer.Orthogonal(0.01))
+	p.value = head.Value(critic, forCritic.Whole, layer.Orthogonal(1))
+	p.stops = append(p.stops, p.dist.Stops()...)
+	return p, g.Err()
+}
+
+// features appends a torso, with the memory between its encoder and its hidden layers. remembered, unless absent, stands for everything up to there; what it is otherwise is returned.
+func (d *design) features(g *layer.Graph, in network.Inputs, m *memory, owner string, remembered onnx.Value) (network.Features, onnx.Value, error) {
+	if m == nil {
+		z, err := d.torso.Build(g, in)
+		return z, "", err
+	}
+	if remembered == "" {
+		z, err := d.torso.Encode(g, in)
+		if err != nil {
+			return network.Features{}, "", err
+		}
+		if z, err = d.torso.Join(g, in, z); err != nil {
+			return network.Features{}, "", err
+		}
+		remembered = m.layers(g, owner, z)
+	}
+	return d.torso.Hidden(g, remembered), remembered, g.Err()
+}
+
+// refuseDropout looks for dropout, which the graphs of acting do not have.
+func (d *design) refuseDropout() error {
+	g := layer.New("dropout", d.key, layer.Options{Training: true})
+	if _, err := d.build(g, 0); err != nil {
+		return err
+	}
+	if masks := g.Masks(); len(masks) > 0 {
+		return fmt.Errorf("dropout of %g is asked for, but PPO is on-policy: the policy that learns must be the one that acted; set it to 0", masks[0].Ratio)
+	}
+	return nil
+}
+
+// addPolicy adds the network that is published and the one that acts.
+func (d *design) addPolicy(g *graphs) error {
+	p := d.graph("policy")
+	n, err := d.build(p, 0)
+	if err != nil {
+		return err
+	}
+	p.Output(agents.ActionOutput, n.dist.Mode())
+	n.dist.Output()
+	p.Output(agents.ValueOutput, n.value)
+	if n.memory != nil {
+		g.states = n.memory.names
+		n.memory.outputs(p)
+	}
+	if g.policy, g.values, err = p.Network(d.c.Options); err != nil {
+		return err
+	}
+	a := d.graph("act")
+	if n, err = d.build(a, 0); err != nil {
+		return err
+	}
+	n.dist.Acting()
+	a.Output(agents.ValueOutput, n.value)
+	if n.memory != nil {
+		n.memory.outputs(a)
+	}
+	g.act, err = g.over(a)
+	return err
+}
+
+// addLearn adds the network of learning. Its loss is
+//
+//	Σ policy_weight·min(max(ρ, ratio_low), ratio_high) + value_weight·(V' − G)² + entropy_weight·H(π(·|s)),   ρ = π(a|s)/π_old(a|s)
+//
+// With policy_weight = −A/n the first term is PPO's: min(ρ·A, clip(ρ, 1−ε, 1+ε)·A) is A·min(ρ, 1+ε) where A ≥ 0 and A·max(ρ, 1−ε) elsewhere, so only one of the bounds matters to a sample. V' is V, or V clipped to its own bounds. Advantages, returns and bounds are inputs, so no gradient flows through them.
+func (d *design) addLearn(g *graphs) error {
+	for _, learn := range []bool{true, false} {
+		t := d.graph("learn")
+		n, err := d.build(t, g.length)
+		if err != nil {
+			return err
+		}
+		input := func(name string) onnx.Value { return network.Sequence(t, name, g.length, tensor.Float32) }
+		dtype, shape := g.frame.Stored()
+		logProb := n.dist.LogProb(network.Sequence(t, actionsInput, g.length, dtype, shape...))
+		output := func(name string, v onnx.Value) {
+			if g.length > 0 {
+				v = t.Reshape(v, -1, g.length)
+			}
+			t.Output(name, v)
+		}
+		if !learn {
+			if d.c.Correction == VTrace {
+				output(logProbOutput, logProb)
+				output(agents.ValueOutput, n.value)
+				g.evaluate, err = g.over(t)
+			}
+			return err
+		}
+		ratio := t.Exp(t.Sub(logProb, input(oldInput)))
+		loss := t.Dot(input(policyWeight), t.Min(t.Max(ratio, input(ratioLow)), input(ratioHigh)))
+		value := n.value
+		if d.c.ClipRangeVF > 0 {
+			value = t.Min(t.Max(value, input(valueLow)), input(valueHigh))
+		}
+		loss = t.Add(loss, t.Dot(input(valueWeight), t.Square(t.Sub(value, input(returnsInput)))))
+		entropy := n.dist.Entropy()
+		if d.c.EntropyCoef > 0 {
+			loss = t.Add(loss, t.Dot(input(entropyWeight), entropy))
+		}
+		t.Output(lossOutput, loss)
+		output(logProbOutput, logProb)
+		output(entropyOutput, entropy)
+		output(agents.ValueOutput, n.value)
+		g.stops = n.stops
+		if g.learn, err = g.over(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// over returns the network of a graph whose parameters are some of the policy's.
+func (g *graphs) over(l *layer.Graph) (*models.Network, error) {
+	m, err := l.Model()
+	if err != nil {
+		return nil, err
+	}
+	var specs []models.Spec
+	for _, p := range l.Params() {
+		i := slices.IndexFunc(g.policy.Specs, func(s models.Spec) bool { return s.Name == p.Name && slices.Equal(s.Shape, p.Shape) })
+		if i < 0 {
+			return nil, fmt.Errorf("parameter %q %v is not one of the policy's", p.Name, p.Shape)
+		}
+		specs = append(specs, g.policy.Specs[i])
+	}
+	return models.WithSpecs(m, specs)
+}

@@ -1,0 +1,238 @@
+package ppo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"onnxrl/agents"
+	"onnxrl/agents/rlmath"
+	"onnxrl/models"
+	"onnxrl/runtime/optim"
+	"onnxrl/runtime/rng"
+)
+
+// learner updates the parameters from one rollout in several epochs of minibatches.
+type learner struct {
+	c       Config
+	g       *graphs
+	params  *models.Params
+	grads   *models.Segment
+	r       *rollout
+	learn   *minibatch
+	profile *agents.Profile
+	key     rng.Key
+	// total is the number of env steps of the run, 0 when it is not known.
+	total int64
+
+	opt    optim.Optimizer
+	groups []optim.Group
+	// updates counts the learner steps, which are also the versions of the policy; epochs those of all of them, and envSteps the env steps learnt from.
+	updates, epochs, envSteps int64
+	// replaced counts how often the parameters were replaced by saved ones.
+	replaced int64
+
+	in  inputs
+	out outputs
+	// order are the units of an epoch. advantage, target and nextValue are [samples].
+	order                        []int
+	advantage, target, nextValue []float64
+	normal                       []float64
+	off                          *offPolicy
+	shuffle                      rng.Stream
+	sums                         sums
+	metrics                      agents.Metrics
+}
+
+// inputs and outputs are those of the learning program, a number for each row; those that the configuration does not need are nil.
+type inputs struct {
+	old, returns, ratioLow, ratioHigh, valueLow, valueHigh, policy, value, entropy []float32
+}
+
+type outputs struct{ logProb, entropy, value []float32 }
+
+// init makes the learner, which its rollout already knows.
+func (l *learner) init(c Config, g *graphs, s agents.Setup, params *models.Params, grads *models.Segment, r *rollout, learn *minibatch, off *offPolicy) error {
+	samples := len(r.reward)
+	in := func(name string) []float32 { return learn.floats(learn.prog.Input, name) }
+	out := func(name string) []float32 { return learn.floats(learn.prog.Output, name) }
+	*l = learner{
+		c: c, g: g, params: params, grads: grads, r: r, learn: learn, off: off, profile: s.Profile, key: s.Key.Split("shuffle"), total: s.TotalEnvSteps,
+		in: inputs{
+			old: in(oldInput), returns: in(returnsInput), ratioLow: in(ratioLow), ratioHigh: in(ratioHigh), valueLow: in(valueLow), valueHigh: in(valueHigh),
+			policy: in(policyWeight), value: in(valueWeight), entropy: in(entropyWeight),
+		},
+		out:   outputs{out(logProbOutput), out(entropyOutput), out(agents.ValueOutput)},
+		order: make([]int, r.units()), advantage: make([]float64, samples), target: make([]float64, samples), nextValue: make([]float64, samples),
+		normal: make([]float64, 0, len(learn.samples)), metrics: agents.Metrics{},
+	}
+	return l.newOptimizer()
+}
+
+// newOptimizer groups every parameter that the loss depends on.
+func (l *learner) newOptimizer() error {
+	seg := l.params.Segment(models.Trainable)
+	unreached := map[string]bool{}
+	for _, name := range l.learn.prog.Unreached() {
+		unreached[name] = true
+	}
+	var list []optim.Param
+	for i, s := range seg.Specs() {
+		if off, n := seg.Range(i); !unreached[s.Name] {
+			list = append(list, optim.Param{Name: s.Name, Offset: off, Len: n})
+		}
+	}
+	if bad := l.c.Optimizer.Unmatched(list); len(bad) > 0 {
+		return fmt.Errorf("optimizer: patterns %q match no trainable parameter", bad)
+	}
+	c := l.c.Optimizer
+	c.LR = l.c.LearningRate
+	var err error
+	if l.groups, err = optim.Groups(c, seg.Floats(), l.grads.Floats(), list); err != nil {
+		return fmt.Errorf("optimizer: %w", err)
+	}
+	l.opt, err = optim.New(l.c.Optimizer, optim.WithCrew(l.learn.prog.Crew()))
+	return err
+}
+
+// stamp changes whenever parameters do.
+func (l *learner) stamp() int64 { return l.updates + l.replaced<<40 }
+
+// Ready implements agents.Learner: a rollout is complete.
+func (l *learner) Ready() bool { return l.r.full() }
+
+// Policy implements agents.Learner.
+func (l *learner) Policy() (*models.Network, *models.Params) { return l.g.policy, l.params }
+
+// Step implements agents.Learner.
+func (l *learner) Step(context.Context) (agents.Metrics, error) {
+	if !l.Ready() {
+		return nil, fmt.Errorf("ppo: learn: %d of %d rounds are recorded", l.r.t, l.r.rounds)
+	}
+	l.envSteps += int64(len(l.advantage))
+	now := l.schedules()
+	l.sums = sums{}
+	lap := l.profile.Start()
+	l.estimate()
+	lap.Spent(agents.Sampling)
+	for epoch := range l.c.NEpochs {
+		if l.off != nil {
+			if err := l.correct(); err != nil {
+				return nil, fmt.Errorf("ppo: learn: update %d, epoch %d: %w", l.updates, epoch, err)
+			}
+		}
+		goOn, err := l.epoch(epoch, now)
+		if err != nil {
+			return nil, fmt.Errorf("ppo: learn: update %d, epoch %d: %w", l.updates, epoch, err)
+		}
+		l.epochs++
+		if !goOn {
+			break
+		}
+	}
+	l.updates++
+	l.measure(now)
+	l.r.clear()
+	return l.metrics, nil
+}
+
+// coefficients are the values of the schedules in an update.
+type coefficients struct{ learningRate, clip, clipVF, targetKL float64 }
+
+// schedules returns what holds in the update after the env steps so far: as in Stable-Baselines3, those of the rollout to be learnt from count.
+func (l *learner) schedules() coefficients {
+	c := coefficients{
+		learningRate: at(l.c.LearningRateSchedule, l.c.LearningRate, l.envSteps, l.total),
+		clip:         at(l.c.ClipRangeSchedule, l.c.ClipRange, l.envSteps, l.total),
+		targetKL:     at(l.c.TargetKLSchedule, l.c.TargetKL, l.envSteps, l.total),
+	}
+	c.clipVF = l.c.ClipRangeVF * c.clip / l.c.ClipRange
+	return c
+}
+
+// estimate computes advantages and returns of the rollout from the values that the actor had.
+func (l *learner) estimate() {
+	r, n := l.r, l.r.envs
+	rlmath.FoldTruncation(r.reward, r.discount, r.final, r.ended)
+	copy(l.nextValue, r.value[n:])
+	copy(l.nextValue[len(l.nextValue)-n:], r.bootstrap)
+	rlmath.GAE(l.advantage, r.reward, r.discount, r.value, l.nextValue, l.c.GAELambda, n)
+	rlmath.AddTo(l.target, l.advantage, r.value)
+}
+
+// epoch learns once from every sample, in another order. It returns false when the policy has gone too far.
+func (l *learner) epoch(k int, now coefficients) (bool, error) {
+	lap := l.profile.Start()
+	l.shuffle.Seed(l.key.Split("epoch", int(l.updates), k))
+	l.shuffle.Perm(l.order)
+	l.sums.kl, l.sums.klBatches = 0, 0
+	optim.SetLR(l.groups, now.learningRate)
+	limit := l.c.GradClip
+	if limit == 0 {
+		limit = math.Inf(1)
+	}
+	for from := 0; from < len(l.order); from += l.learn.units {
+		l.fill(l.order[from:min(from+l.learn.units, len(l.order))], now)
+		lap = lap.Spent(agents.Sampling)
+		if err := l.learn.prog.Run(); err != nil {
+			return false, err
+		}
+		lap = lap.Spent(agents.Gradient)
+		if kl := l.look(now); now.targetKL > 0 && kl > 1.5*now.targetKL {
+			return false, nil
+		}
+		lap = lap.Spent(agents.Sampling)
+		if _, _, err := optim.ClipGlobalNorm(l.groups, limit); err != nil {
+			return false, err
+		}
+		if err := l.opt.Step(l.groups); err != nil {
+			return false, err
+		}
+		lap = lap.Spent(agents.Optimising)
+	}
+	return true, nil
+}
+
+// fill writes a minibatch and the weights of its loss.
+func (l *learner) fill(units []int, now coefficients) {
+	m, in := l.learn, &l.in
+	m.gather(units)
+	l.normal = l.normal[:0]
+	for row, i := range m.samples {
+		if m.valid[row] {
+			l.normal = append(l.normal, l.advantage[i])
+		}
+	}
+	if l.c.NormalizeAdvantage {
+		rlmath.Normalize(l.normal)
+	}
+	w := 1 / float64(m.n)
+	low, high := float32(1-now.clip), float32(1+now.clip)
+	k := 0
+	for row, i := range m.samples {
+		in.old[row], in.returns[row] = l.r.logProb[i], float32(l.target[i])
+		if in.valueLow != nil {
+			in.valueLow[row], in.valueHigh[row] = float32(l.r.value[i]-now.clipVF), float32(l.r.value[i]+now.clipVF)
+		}
+		in.ratioLow[row], in.ratioHigh[row] = 0, high
+		if !m.valid[row] {
+			in.policy[row], in.value[row] = 0, 0
+			if in.entropy != nil {
+				in.entropy[row] = 0
+			}
+			continue
+		}
+		a := l.normal[k]
+		k++
+		if a < 0 {
+			in.ratioLow[row], in.ratioHigh[row] = low, math.MaxFloat32
+		}
+		in.policy[row], in.value[row] = float32(-w*a), float32(w*l.c.ValueCoef)
+		if in.entropy != nil {
+			in.entropy[row] = float32(-w * l.c.EntropyCoef)
+		}
+	}
+}
+
+var errRecording = errors.New("ppo: a rollout is being recorded; state is saved and restored between rollouts, after the learner's step")

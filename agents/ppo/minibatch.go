@@ -1,0 +1,150 @@
+package ppo
+
+import (
+	"onnxrl/agents"
+	"onnxrl/models"
+	"onnxrl/models/layer"
+	"onnxrl/models/program"
+	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/tensor"
+)
+
+// shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs on one core. Tests lower it to split small work.
+var shardFLOPs = 30e6
+
+// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic of a run as a multiple of a forward one.
+func shards(n *models.Network, batch, threads int, cost float64) int {
+	if threads < 2 || batch < 2 || cost*program.FLOPs(n.Model, map[string]int{layer.Batch: batch}) < shardFLOPs {
+		return 1
+	}
+	return min(threads, batch)
+}
+
+// roundUp returns the smallest multiple of k that is not below n.
+func roundUp(n, k int) int { return (n + k - 1) / k * k }
+
+// minibatch is a program over a fixed number of units with the samples of a rollout as its rows.
+type minibatch struct {
+	prog *program.Program
+	r    *rollout
+	// units is how many of them fit; the program has further rows where it is split.
+	units int
+	// columns and their places in the program; states and keep likewise.
+	columns []place
+	states  []state
+	keep    []float32
+	// samples has the sample of each row: the first n, or those that valid marks, are different ones, and the others fill up the program with copies of one of them.
+	samples []int
+	valid   []bool
+	n       int
+}
+
+type place struct {
+	*column
+	to []byte
+}
+
+type state struct{ from, to []float32 }
+
+// newMinibatch compiles a network for so many units of a rollout. objectives may be nil; grads then is, too.
+func newMinibatch(g *graphs, net *models.Network, params *models.Params, grads *models.Segment, cfg program.Config, threads, units int, r *rollout) (*minibatch, error) {
+	cost := 1.0
+	if grads != nil {
+		cost = 3
+		cfg.Objectives = []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}, Stop: g.stops}}
+		cfg.Gradients = []*models.Segment{grads}
+	}
+	cfg.Shards = shards(net, units, threads, cost)
+	cfg.Batch, cfg.BatchSymbol = roundUp(units, cfg.Shards), layer.Batch
+	p, err := program.New(net, params, cfg)
+	if err != nil {
+		return nil, err
+	}
+	rows := cfg.Batch * max(1, g.length)
+	m := &minibatch{prog: p, r: r, units: units, samples: make([]int, rows), valid: make([]bool, rows)}
+	for _, c := range r.columns() {
+		if t := p.Input(c.name); t != nil {
+			m.columns = append(m.columns, place{c, t.Bytes()})
+		}
+	}
+	for i, name := range g.states {
+		m.states = append(m.states, state{r.initial[i], p.Input(agents.StatePrefix + name).Float32s()})
+	}
+	if g.length > 0 {
+		m.keep = p.Input(keepInput).Float32s()
+	}
+	return m, nil
+}
+
+// floats returns the numbers of the rows of an input or output, nil when the network has none of that name.
+func (m *minibatch) floats(get func(name string) *tensor.Tensor, name string) []float32 {
+	if t := get(name); t != nil {
+		return t.Float32s()
+	}
+	return nil
+}
+
+// gather copies the samples of units into the program.
+func (m *minibatch) gather(units []int) {
+	m.choose(units)
+	for _, c := range m.columns {
+		to := c.to
+		if c.window == nil {
+			for _, i := range m.samples {
+				to = to[copy(to, c.data[i*c.size:(i+1)*c.size]):]
+			}
+			continue
+		}
+		for _, i := range m.samples {
+			to = to[copy(to, c.at(i)):]
+		}
+	}
+	if m.keep == nil {
+		return
+	}
+	for row, i := range m.samples {
+		m.keep[row] = 1
+		if m.r.begins[i] {
+			m.keep[row] = 0
+		}
+	}
+	for _, s := range m.states {
+		width := len(s.from) / m.r.units()
+		for k := range len(s.to) / width {
+			u := units[0]
+			if k < len(units) {
+				u = units[k]
+			}
+			copy(s.to[k*width:][:width], s.from[u*width:])
+		}
+	}
+}
+
+// choose finds out the sample of each row.
+func (m *minibatch) choose(units []int) {
+	if m.r.length == 0 {
+		m.n = copy(m.samples, units)
+		for row := range m.samples {
+			m.valid[row] = row < m.n
+			if row >= m.n {
+				m.samples[row] = units[0]
+			}
+		}
+		return
+	}
+	m.n = 0
+	for row := range m.samples {
+		u, t := units[0], row%m.r.length
+		k := row / m.r.length
+		if k < len(units) {
+			u = units[k]
+		}
+		// Unit u is chunk u/envs of environment u%envs.
+		t += u / m.r.envs * m.r.length
+		m.valid[row] = k < len(units) && t < m.r.rounds
+		if m.valid[row] {
+			m.n++
+		}
+		m.samples[row] = min(t, m.r.rounds-1)*m.r.envs + u%m.r.envs
+	}
+}

@@ -1,0 +1,59 @@
+package ppo
+
+import (
+	"math"
+
+	"onnxrl/agents"
+	"onnxrl/agents/rlmath"
+)
+
+// offPolicy evaluates a rollout with the present parameters, for V-trace.
+type offPolicy struct {
+	m              *minibatch
+	logProb, value []float32
+	order          []int
+	// rho are the ratios of the present policy to the one that acted, now the present values, targets and advantages the results; all [samples].
+	rho, now, next, targets, advantages []float64
+}
+
+func newOffPolicy(m *minibatch, samples int) *offPolicy {
+	floats := func() []float64 { return make([]float64, samples) }
+	o := &offPolicy{m: m, logProb: m.prog.Output(logProbOutput).Float32s(), value: m.prog.Output(agents.ValueOutput).Float32s(), order: make([]int, m.r.units()), rho: floats(), now: floats(), next: floats(), targets: floats(), advantages: floats()}
+	for i := range o.order {
+		o.order[i] = i
+	}
+	return o
+}
+
+// correct replaces advantages and returns by those of V-trace under the present policy. Advantages are not weighed by min(ρ̄, ρ), because the surrogate weighs them by ρ itself. The values that sequences end with, after the rollout and where an episode was cut off, remain those of the rollout.
+func (l *learner) correct() error {
+	o, r, n := l.off, l.r, l.r.envs
+	lap := l.profile.Start()
+	for from := 0; from < len(o.order); from += o.m.units {
+		o.m.gather(o.order[from:min(from+o.m.units, len(o.order))])
+		lap = lap.Spent(agents.Sampling)
+		if err := o.m.prog.Run(); err != nil {
+			return err
+		}
+		lap = lap.Spent(agents.Gradient)
+		for row, i := range o.m.samples {
+			if o.m.valid[row] {
+				o.rho[i], o.now[i] = math.Exp(float64(o.logProb[row])-float64(r.logProb[i])), float64(o.value[row])
+			}
+		}
+	}
+	copy(o.next, o.now[n:])
+	copy(o.next[len(o.next)-n:], r.bootstrap)
+	c := rlmath.VTraceConfig{Lambda: l.c.GAELambda, ClipRho: l.c.RhoBar, ClipC: l.c.CBar, ClipPGRho: 1}
+	rlmath.VTrace(l.target, l.advantage, r.reward, r.discount, o.now, o.next, o.rho, c, n)
+	for i := range l.advantage {
+		// What the targets say of the step after.
+		e := 0.0
+		if i+n < len(l.target) {
+			e = l.target[i+n] - o.now[i+n]
+		}
+		l.advantage[i] = r.reward[i] + r.discount[i]*(o.next[i]+l.c.GAELambda*e) - o.now[i]
+	}
+	lap.Spent(agents.Sampling)
+	return nil
+}
