@@ -47,11 +47,11 @@ func TestIdentity(t *testing.T) {
 		rounds int
 		change func(c *Config)
 	}{
-		"box":           {box, 400, func(*Config) {}},
-		"box, v-trace":  {box, 400, func(c *Config) { c.VTrace.Length, c.BatchSize = 4, 256 }},
-		"box, gsde":     {box, 400, func(c *Config) { c.UseSDE = true }},
-		"box, n-step": {box, 400, func(c *Config) { c.NSteps, c.Gamma = 3, 0.4 }},
-		"discrete":      {classic.IdentityDefaults(), 1200, func(c *Config) { c.Gamma, c.EntCoef = 0.4, EntCoef{Value: 0.05} }},
+		"box":          {box, 400, func(*Config) {}},
+		"box, v-trace": {box, 400, func(c *Config) { c.VTrace.Length, c.BatchSize = 4, 256 }},
+		"box, gsde":    {box, 400, func(c *Config) { c.UseSDE = true }},
+		"box, n-step":  {box, 400, func(c *Config) { c.NSteps, c.Gamma = 3, 0.4 }},
+		"discrete":     {classic.IdentityDefaults(), 1200, func(c *Config) { c.Gamma, c.EntCoef = 0.4, EntCoef{Value: 0.05} }},
 	} {
 		t.Run(what, func(t *testing.T) {
 			conf := Defaults()
