@@ -6,6 +6,7 @@ import (
 	"onnxrl/agents/dqn"
 	"onnxrl/agents/ppo"
 	"onnxrl/agents/sac"
+	"onnxrl/agents/td3"
 	"onnxrl/envs"
 	"onnxrl/envs/classic"
 	"onnxrl/envs/corridor"
@@ -20,5 +21,5 @@ func Envs() []envs.Kind {
 
 // Agents lists the algorithms that a document can name.
 func Agents() []agents.Kind {
-	return append([]agents.Kind{a2c.Kind, dqn.Kind, sac.Kind}, ppo.Kinds()...)
+	return append([]agents.Kind{a2c.Kind, dqn.Kind, sac.Kind, td3.Kind, td3.DDPGKind}, ppo.Kinds()...)
 }
