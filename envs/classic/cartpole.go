@@ -15,6 +15,8 @@ type CartPoleConfig struct {
 	MaxSteps int `yaml:"max_steps"`
 	// SuttonBartoReward gives 0 for a step and −1 for the one that ends the episode, in place of 1 for every step.
 	SuttonBartoReward bool `yaml:"sutton_barto_reward"`
+	// Decoys is a number of further actions that the mask excludes always: CartPole for learners that respect masks. Taken all the same, one pushes to the left. CartPole-v1 has none, and no mask.
+	Decoys int `yaml:"decoys"`
 }
 
 // CartPoleDefaults returns CartPole-v1.
@@ -24,6 +26,7 @@ func CartPoleDefaults() CartPoleConfig { return CartPoleConfig{MaxSteps: 500} }
 func (c CartPoleConfig) Validate() error {
 	var p configs.Problems
 	p.NonNegative("max_steps", c.MaxSteps)
+	p.NonNegative("decoys", c.Decoys)
 	return p.Err()
 }
 
@@ -56,7 +59,7 @@ func NewCartPole(c CartPoleConfig) (*Env, error) {
 	}
 	// The bounds are twice those of an episode, so that the state that ends one lies within.
 	observation := symmetric(2*cartLimit, math.Inf(1), 2*cartAngle, math.Inf(1))
-	return newEnv(sys, envs.Spec{Name: "cartpole", Action: envs.Discrete{N: 2}, Reward: envs.Range{Low: sys.end, High: sys.reward}}, observation, c.MaxSteps), nil
+	return newEnv(sys, envs.Spec{Name: "cartpole", Action: envs.Discrete{N: 2 + c.Decoys}, Masked: c.Decoys > 0, Reward: envs.Range{Low: sys.end, High: sys.reward}}, observation, c.MaxSteps), nil
 }
 
 func (s *cartPole) reset(r *rng.Stream) {
@@ -93,6 +96,11 @@ func (s *cartPole) observe(ts *envs.TimeStep) {
 	_ = o[3]
 	for i, v := range s.s {
 		o[i] = float32(v)
+	}
+	if ts.Mask != nil {
+		for i := range ts.Mask.Bools() {
+			ts.Mask.Bools()[i] = i < 2
+		}
 	}
 }
 

@@ -33,6 +33,7 @@ func open(t testing.TB, yaml string) (envs.Factory, error) {
 var documents = []string{
 	"{kind: cartpole}",
 	"{kind: cartpole, sutton_barto_reward: true, max_steps: 20}",
+	"{kind: cartpole, decoys: 3}",
 	"{kind: pendulum}",
 	"{kind: pendulum, gravity: 9.81, max_steps: 50}",
 	"{kind: mountaincar}",
@@ -76,6 +77,7 @@ func TestContract(t *testing.T) {
 func TestConfigurationsAreChecked(t *testing.T) {
 	cases := []struct{ yaml, want string }{
 		{"{kind: cartpole, max_steps: -1}", "run.yaml:1:34: env.max_steps: must not be negative"},
+		{"{kind: cartpole, decoys: -1}", "env.decoys: must not be negative"},
 		{"{kind: cartpole, gravity: 3}", "env.gravity"},
 		{"{kind: pendulum, gravity: -1}", "env.gravity"},
 		{"{kind: mountaincar, goal_velocity: 1}", "env.goal_velocity"},
