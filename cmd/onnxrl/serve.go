@@ -287,6 +287,8 @@ func (a *app) serveLog(stopping *atomic.Bool, told *told) func(serve.ModelStatus
 		case stopping.Load():
 		case m.State == serve.Unavailable && m.Reason != "":
 			a.serveWarning("%s: %s", what, m.Reason)
+		case m.State == serve.Loading && m.Reason != "":
+			a.serveWarning("%s: %s", m.Name, m.Reason)
 		case m.State == serve.Ready && len(m.Aliases) > 0:
 			a.serveNote("%s (%s)", what, strings.Join(m.Aliases, ", "))
 		default:

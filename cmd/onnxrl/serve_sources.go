@@ -126,8 +126,10 @@ func (k *catalogue) Scan(ctx context.Context) ([]serve.Listing, error) {
 
 // apply makes the settings those of a listing. Where they do not say which versions are loaded, the listing's own choice stands, and what routes and shadows need is added to it.
 func (s *modelSettings) apply(l *serve.Listing) error {
-	policy := l.Config.Policy
+	policy, own := l.Config.Policy, l.Config
 	l.Config = s.config()
+	// What the model is stays as it says.
+	l.Config.State, l.Config.Ports, l.Config.WarmUps, l.Config.Ignored = own.State, own.Ports, own.WarmUps, own.Ignored
 	if p := l.Config.Policy; p.Latest == 0 && !p.All && len(p.Specific) == 0 && len(policy.Specific) > 0 {
 		policy.Specific = slices.Clone(policy.Specific)
 		for _, version := range s.needed() {

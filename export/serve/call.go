@@ -94,7 +94,8 @@ func (p *plan) take(c *call, req *Request, sequence bool) error {
 		if sequence && p.inState[i] >= 0 {
 			return invalid("input %q is the state of the sequence, which the server keeps", name)
 		}
-		if err := accepts(p.in[i], t); err != nil {
+		t, err := p.accept(i, t)
+		if err != nil {
 			return err
 		}
 		c.in[i] = t
@@ -244,10 +245,9 @@ func (p *plan) value(c *call, i int) *tensor.Tensor {
 	return c.seq.state[p.inState[i]]
 }
 
-// put gives the response's k-th tensor the type and shape of a value of the given rows, reusing what is there.
-func put(to *Tensor, like *tensor.Tensor, rows int, batch bool) *tensor.Tensor {
-	shape := like.Shape()
-	if t := to.Value; t != nil && t.DType() == like.DType() && t.Rank() == len(shape) {
+// put gives the response's k-th tensor the type of a value and a shape, with the given rows, reusing what is there.
+func put(to *Tensor, d tensor.DType, shape []int, rows int, batch bool) *tensor.Tensor {
+	if t := to.Value; t != nil && t.DType() == d && t.Rank() == len(shape) {
 		same := true
 		for i, d := range shape {
 			if i == 0 && batch {
@@ -263,7 +263,7 @@ func put(to *Tensor, like *tensor.Tensor, rows int, batch bool) *tensor.Tensor {
 	if batch {
 		shape[0] = rows
 	}
-	to.Value = tensor.New(like.DType(), shape...)
+	to.Value = tensor.New(d, shape...)
 	return to.Value
 }
 

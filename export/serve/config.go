@@ -26,6 +26,12 @@ type Config struct {
 	// Sequences bounds them; State adds to, or takes the place of, what the model's metadata says.
 	Sequences Sequences
 	State     []StatePort
+	// Ports are what requests give and get, where that is not as the model has it; everything said here must fit the model.
+	Ports []PortConfig
+	// WarmUps are run before a version becomes ready.
+	WarmUps []WarmUp
+	// Ignored are the fields of a configuration that have no effect here, and why.
+	Ignored []string
 	// Routes divide the requests that name no version.
 	Routes []Route
 	// Shadows get copies of requests.
@@ -78,6 +84,8 @@ type StatePort struct {
 	Shape []int `json:"shape"`
 	// Initial is the state at the start: one value for all elements, one for each, or none for zeros.
 	Initial Values `json:"initial"`
+	// File takes the place of Initial: below the folder "initial_state" of the model, little-endian.
+	File string `json:"-"`
 }
 
 // Route gives a version a share of the requests that name none.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"onnxrl/runtime/tensor"
 )
 
 func TestConfigurations(t *testing.T) {
@@ -19,7 +21,35 @@ func TestConfigurations(t *testing.T) {
 		{`name: "m" # comment`, c{}, ""},
 		{`max_batch_size: 8, version_policy: { specific: { versions: [1, 3] } };`, c{MaxBatch: 8, Policy: VersionPolicy{Specific: []string{"1", "3"}}}, ""},
 		{`{"maxBatchSize": "8", "versionPolicy": {"all": {}}}`, c{MaxBatch: 8, Policy: VersionPolicy{All: true}}, ""},
-		{`{"version_policy": {"latest": {"num_versions": 3}}, "input": [{"dims": [1, [2]], "x": null}]}`, c{Policy: VersionPolicy{Latest: 3}}, ""},
+		{`{"version_policy": {"latest": {"num_versions": 3}}, "input": [{"name": "x", "dims": [1, [2]], "data_type": "TYPE_FP32", "reshape": null}]}`, c{Policy: VersionPolicy{Latest: 3}, Ports: []PortConfig{{Name: "x", Dims: []int{1, 2}, DType: tensor.Float32}}}, ""},
+		{`input { name: "x" dims: [ 1 ] reshape { } } output { name: "y" data_type: TYPE_STRING dims: [ -1, 4 ] }`, c{Ports: []PortConfig{{Name: "x", Dims: []int{1}, Reshape: []int{}}, {Name: "y", Output: true, DType: tensor.String, Dims: []int{-1, 4}}}}, ""},
+		{`model_warmup { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data_type: TYPE_FP32 dims: [ 2 ] random_data: true } } inputs { key: "b" value { data_type: TYPE_INT64 dims: [ ] input_data_file: "f" } } }`,
+			c{WarmUps: []WarmUp{{Name: "w", Batch: 2, Count: 3, Inputs: []WarmUpInput{{Name: "b", DType: tensor.Int64, File: "f"}, {Name: "x", DType: tensor.Float32, Dims: []int{2}, Random: true}}}}}, ""},
+		{`{"model_warmup": [{"inputs": {"x": {"data_type": "TYPE_BOOL", "dims": [1], "zero_data": true}}}]}`, c{WarmUps: []WarmUp{{Inputs: []WarmUpInput{{Name: "x", DType: tensor.Bool, Dims: []int{1}}}}}}, ""},
+		{`sequence_batching { direct { } state { input_name: "s" output_name: "t" initial_state { data_file: "s" } } }`, c{State: []StatePort{{Input: "s", Output: "t", File: "s"}}}, ""},
+		{`dynamic_batching { priority_levels: 2 default_priority_level: 1 preserve_ordering: true default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 5 } } instance_group { kind: KIND_GPU gpus: [ 1 ] } response_cache { enable: true }`,
+			c{Instances: 1, Ignored: []string{
+				"dynamic_batching.default_priority_level (requests are taken in the order of arrival, without priorities)", "dynamic_batching.priority_levels (requests are taken in the order of arrival, without priorities)",
+				"instance_group.gpus (models run on the processor)", "response_cache (answers are not cached)",
+				"instance_group.kind (models run on the processor)", "default_queue_policy.timeout_action (requests whose time is over keep their turn)",
+			}}, ""},
+		{`default_model_filename: "model.onnx" model_transaction_policy { decoupled: false } dynamic_batching { default_queue_policy { timeout_action: REJECT } }`, c{}, ""},
+		{`prioritiy: 3`, c{}, "prioritiy is no field"},
+		{`dynamic_batching { levels: 3 }`, c{}, "dynamic_batching.levels is no field"},
+		{`ensemble_scheduling { }`, c{}, "ensembles are not supported"},
+		{`sequence_batching { control_input { name: "START" } }`, c{}, "not by control inputs"},
+		{`model_transaction_policy { decoupled: true }`, c{}, "one answer"},
+		{`default_model_filename: "other.onnx"`, c{}, "default_model_filename"},
+		{`input { name: "x" data_type: TYPE_X }`, c{}, "TYPE_FP32"},
+		{`input { data_type: TYPE_FP32 }`, c{}, "no name"},
+		{`input { name: "x" dims: -2 }`, c{}, "extents"},
+		{`input { name: "x" optional: true }`, c{}, "no fewer inputs"},
+		{`instance_group { kind: KIND_MODEL }`, c{}, "KIND_CPU"},
+		{`instance_group { passive: true }`, c{}, "takes no requests"},
+		{`dynamic_batching { default_queue_policy { timeout_action: LATER } }`, c{}, "REJECT or DELAY"},
+		{`model_warmup { batch_size: -1 }`, c{}, "batch_size"},
+		{`model_warmup { inputs { key: "x" value { } } }`, c{}, "no data_type"},
+		{`model_warmup { inputs { key: "x" value { data_type: TYPE_FP32 random_data: perhaps } } }`, c{}, "true or false"},
 		{`instance_group [ { count: 2 }, { kind: KIND_CPU } ]`, c{Instances: 3}, ""},
 		{`sequence_batching { max_sequence_idle_microseconds: 5000000 oldest { max_candidate_sequences: 4 } state [ { input_name: "s" output_name: "t" data_type: TYPE_FP32 dims: [ 1 ] initial_state { name: "z" zero_data: true dims: [ 1 ] data_type: TYPE_FP32 } } ] }`,
 			c{Sequences: Sequences{4, 5 * time.Second}, State: []StatePort{{Input: "s", Output: "t", Shape: []int{1}}}}, ""},
@@ -74,7 +104,7 @@ func TestConfigurations(t *testing.T) {
 			t.Errorf("%s: %+v", k.text, got)
 		}
 	}
-	if len(cases) < 39 {
+	if len(cases) < 61 {
 		t.Errorf("%d cases", len(cases))
 	}
 }
@@ -108,6 +138,7 @@ func TestStatesThatDoNotFit(t *testing.T) {
 func FuzzConfig(f *testing.F) {
 	f.Add(`name: "m" instance_group [ { count: 2 } ] dynamic_batching < >`)
 	f.Add(`{"max_batch_size": 4, "parameters": {"a": {"string_value": "b"}}}`)
+	f.Add(`input { name: "x" dims: [ 1 ] reshape { } } model_warmup { inputs { key: "x" value { data_type: TYPE_FP32 random_data: true } } }`)
 	f.Add(`sequence_batching { state { input_name: 's' "t" dims: [1, 2] } }`)
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, parse := range []func(string, []byte) (Config, error){ParseConfig, ParseConfigJSON} {

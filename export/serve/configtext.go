@@ -16,7 +16,7 @@ const maxConfigDepth = 32
 // message is a parsed configuration: fields by name, each with its values in order, which are scalars as text or messages.
 type message map[string][]any
 
-// ParseConfigJSON reads Triton's model configuration as JSON. Fields that do not concern this server are accepted and have no effect.
+// ParseConfigJSON reads Triton's model configuration as JSON. Fields that change nothing but speed, and that this server does not have, are in Ignored; where they change what is answered, they are errors.
 func ParseConfigJSON(name string, text []byte) (Config, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -90,7 +90,8 @@ func snake(s string) string {
 
 // fields reads a configuration; the first problem is kept.
 type fields struct {
-	err error
+	err     error
+	ignored []string
 }
 
 func (f *fields) fail(format string, args ...any) {
@@ -187,6 +188,7 @@ func (f *fields) micros(m message, key string) time.Duration {
 // config reads what concerns this server.
 func (m message) config(name string) (Config, error) {
 	f := &fields{}
+	f.look(m, "")
 	var c Config
 	if n := f.text(m, "name"); n != "" && n != name {
 		f.fail("name is %q, expected %q as the folder is called", n, name)
@@ -198,8 +200,21 @@ func (m message) config(name string) (Config, error) {
 		f.fail("platform is %q, expected \"onnxruntime_onnx\"", p)
 	}
 	c.MaxBatch = f.int(m, "max_batch_size")
+	if n := f.text(m, "default_model_filename"); n != "" && n != modelFile {
+		f.fail("default_model_filename is %q, expected %q", n, modelFile)
+	}
+	if p := f.message(m, "model_transaction_policy"); p != nil && f.bool(p, "decoupled") {
+		f.fail("model_transaction_policy.decoupled: a request has one answer here")
+	}
 	for _, g := range f.messages(m, "instance_group") {
 		c.Instances += max(f.int(g, "count"), 1)
+		switch k := f.text(g, "kind"); k {
+		case "", "KIND_CPU", "KIND_AUTO":
+		case "KIND_GPU":
+			f.ignore("instance_group.kind", "models run on the processor")
+		default:
+			f.fail("instance_group.kind is %q, expected KIND_CPU", k)
+		}
 	}
 	if p := f.message(m, "version_policy"); p != nil {
 		_, c.Policy.All = p["all"]
@@ -216,10 +231,20 @@ func (m message) config(name string) (Config, error) {
 		if q := f.message(b, "default_queue_policy"); q != nil {
 			c.MaxQueue = f.int(q, "max_queue_size")
 			c.QueueTimeout = f.micros(q, "default_timeout_microseconds")
+			switch action := f.text(q, "timeout_action"); {
+			case action == "DELAY" && c.QueueTimeout > 0:
+				c.QueueTimeout = 0
+				f.ignore("default_queue_policy.timeout_action", "requests whose time is over keep their turn")
+			case action != "" && action != "REJECT" && action != "DELAY":
+				f.fail("timeout_action is %q, expected REJECT or DELAY", action)
+			}
 		}
 	}
 	f.sequences(m, &c)
 	f.parameters(m, &c)
+	f.ports(m, &c)
+	f.warmUps(m, &c)
+	c.Ignored = f.ignored
 	if f.err != nil {
 		return Config{}, f.err
 	}
@@ -238,9 +263,7 @@ func (f *fields) sequences(m message, c *Config) {
 	for _, p := range f.messages(s, "state") {
 		port := StatePort{Input: f.text(p, "input_name"), Output: f.text(p, "output_name"), Shape: f.ints(p, "dims")}
 		for _, initial := range f.messages(p, "initial_state") {
-			if f.text(initial, "data_file") != "" {
-				f.fail("state %q: initial_state.data_file is not read, expected zero_data", port.Input)
-			}
+			port.File = f.text(initial, "data_file")
 		}
 		c.State = append(c.State, port)
 	}
@@ -249,17 +272,13 @@ func (f *fields) sequences(m message, c *Config) {
 // parameters are free text by key: those of Triton's ONNX backend, and ours, which begin with "onnxrl.".
 func (f *fields) parameters(m message, c *Config) {
 	values := map[string]string{}
-	for _, p := range f.messages(m, "parameters") {
-		if key := f.text(p, "key"); key != "" { // protobuf text: a list of entries
-			if v := f.message(p, "value"); v != nil {
-				values[key] = f.text(v, "string_value")
-			}
-			continue
-		}
-		for key := range p { // JSON: an object
-			if v := f.message(p, key); v != nil {
-				values[key] = f.text(v, "string_value")
-			}
+	for key, v := range f.entries(m, "parameters") {
+		values[key] = f.text(v, "string_value")
+	}
+	for key, value := range values {
+		// What of ONNX Runtime's settings would be another here; the names of others are free.
+		if key == "execution_mode" && value == "1" || key == "inter_op_thread_count" && value != "0" && value != "1" {
+			f.ignore("parameters."+key, "operators run one after another")
 		}
 	}
 	if s, ok := values["intra_op_thread_count"]; ok {

@@ -350,7 +350,11 @@ func (i *instance) deliver(c *call, out []*tensor.Tensor, row int) error {
 	}
 	resp.Outputs = resp.Outputs[:len(c.want)]
 	for k, o := range c.want {
-		to := put(&resp.Outputs[k], out[o], c.rows, p.batch)
+		shape := out[o].Shape()
+		if p.outer[o] != nil {
+			shape = p.answers[o].Shape
+		}
+		to := put(&resp.Outputs[k], out[o].DType(), shape, c.rows, p.batch)
 		resp.Outputs[k].Name = p.out[o].Name
 		if err := copyRows(to, 0, out[o], row, c.rows, p.batch); err != nil {
 			return fail(Internal, "output %q: %w", p.out[o].Name, err)

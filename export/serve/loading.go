@@ -133,7 +133,7 @@ func (v *version) compile(ctx context.Context, l *loading) error {
 	l.free()
 	session := v.instances[0].session
 	var err error
-	if v.plan, err = newPlan(session, v.content.Model, v.config, s.options.MaxBatch); err != nil {
+	if v.plan, err = newPlan(session, v.content.Model, v.config, s.options.MaxBatch, files{v.content.Files}); err != nil {
 		return err
 	}
 	l.at("replaying golden inputs")
@@ -146,5 +146,6 @@ func (v *version) compile(ctx context.Context, l *loading) error {
 			return fmt.Errorf("verify: %w", err)
 		}
 	}
-	return v.warm()
+	l.at("warming up")
+	return v.warm(ctx)
 }

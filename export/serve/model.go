@@ -179,6 +179,9 @@ func (m *model) follow(ctx context.Context, l Listing, again bool) error {
 	if err := errors.Join(l.Err, l.Config.Validate()); err != nil {
 		return m.keep(old, err)
 	}
+	if len(l.Config.Ignored) > 0 && !slices.Equal(l.Config.Ignored, old.config.Ignored) {
+		m.server.log(ModelStatus{Name: m.name, State: Loading, Reason: "the configuration asks for what has no effect here: " + strings.Join(l.Config.Ignored, ", ")})
+	}
 	var errs []error
 	loaded := map[string]*version{}
 	kept := map[string]string{} // why an older version serves, by name

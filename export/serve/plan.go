@@ -17,6 +17,9 @@ const maxRows = 1 << 16
 // plan is what is known of a version's calls before the first one.
 type plan struct {
 	in, out        []engine.Port // in the order of the session
+	given, answers []engine.Port // what requests give and get
+	inner          [][]int       // by input, the extents behind the batch that the model has where requests give others; otherwise nil
+	outer          [][]int       // by output, the extents behind the batch that requests get where the model gives others; otherwise nil
 	inAt, outAt    map[string]int
 	state          []stateSlot
 	inState        []int // by input, the state that it reads, or -1
@@ -39,7 +42,7 @@ type stateSlot struct {
 	initial *tensor.Tensor
 }
 
-func newPlan(s engine.Session, m *onnx.Model, c Config, maxBatch int) (*plan, error) {
+func newPlan(s engine.Session, m *onnx.Model, c Config, maxBatch int, f files) (*plan, error) {
 	p := &plan{in: s.Inputs(), out: s.Outputs(), inAt: map[string]int{}, outAt: map[string]int{}}
 	for i, port := range p.in {
 		p.inAt[port.Name] = i
@@ -64,7 +67,10 @@ func newPlan(s engine.Session, m *onnx.Model, c Config, maxBatch int) (*plan, er
 	p.checkIn = c.NonFinite == RejectNonFiniteInputs || c.NonFinite == RejectNonFinite
 	p.checkOut = c.NonFinite == RejectNonFiniteOutputs || c.NonFinite == RejectNonFinite
 	p.fix()
-	return p, p.addState(m, c.State)
+	if err := p.declare(c); err != nil {
+		return nil, err
+	}
+	return p, p.addState(m, c.State, f)
 }
 
 // hasBatchAxis reports whether the first extents of all ports are free and, as far as the model names them, the same.
@@ -124,7 +130,7 @@ func (p *plan) row(port engine.Port) (shape []int, ok bool) {
 }
 
 // addState connects the ports that carry state.
-func (p *plan) addState(m *onnx.Model, ports []StatePort) error {
+func (p *plan) addState(m *onnx.Model, ports []StatePort, f files) error {
 	if len(ports) == 0 {
 		for _, e := range m.GetMetadataProps() {
 			if e.GetKey() == StateKey {
@@ -143,7 +149,7 @@ func (p *plan) addState(m *onnx.Model, ports []StatePort) error {
 		p.outState[i] = -1
 	}
 	for k, s := range ports {
-		slot, err := p.slot(s)
+		slot, err := p.slot(s, f)
 		if err != nil {
 			return fmt.Errorf("state %d (%q to %q): %w", k, s.Input, s.Output, err)
 		}
@@ -159,7 +165,7 @@ func (p *plan) addState(m *onnx.Model, ports []StatePort) error {
 	return nil
 }
 
-func (p *plan) slot(s StatePort) (stateSlot, error) {
+func (p *plan) slot(s StatePort, f files) (stateSlot, error) {
 	in, ok := p.inAt[s.Input]
 	if !ok {
 		return stateSlot{}, fmt.Errorf("the model has no input %q", s.Input)
@@ -187,6 +193,9 @@ func (p *plan) slot(s StatePort) (stateSlot, error) {
 		return stateSlot{}, fmt.Errorf("shape %v, the input has %v for each sequence", s.Shape, declared)
 	}
 	initial, err := fill(p.in[in].DType, row, s.Initial)
+	if err == nil && s.File != "" {
+		initial, err = f.read(initialFolder, s.File, p.in[in].DType, row)
+	}
 	if err != nil {
 		return stateSlot{}, err
 	}

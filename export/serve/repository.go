@@ -56,6 +56,11 @@ func scanModel(name, dir string) Listing {
 	switch {
 	case err == nil:
 		l.Stamp = string(text)
+		for _, folder := range []string{warmUpFolder, initialFolder} {
+			if _, err := os.Stat(filepath.Join(dir, folder)); err == nil {
+				l.Stamp += stampOf(filepath.Join(dir, folder))
+			}
+		}
 		l.Config, l.Err = ParseConfig(name, text)
 	case !errors.Is(err, fs.ErrNotExist):
 		l.Err = fmt.Errorf("read configuration: %w", err)
@@ -77,7 +82,7 @@ func scanModel(name, dir string) Listing {
 	for _, n := range numbers {
 		version := strconv.FormatInt(n, 10)
 		folder := filepath.Join(dir, version)
-		l.Versions = append(l.Versions, Candidate{Name: version, Stamp: stampOf(folder), Open: func(context.Context) (*Content, error) { return openFolder(folder) }})
+		l.Versions = append(l.Versions, Candidate{Name: version, Stamp: stampOf(folder), Open: func(context.Context) (*Content, error) { return openFolder(dir, folder) }})
 	}
 	if len(numbers) == 0 {
 		l.Err = errors.Join(l.Err, errors.New("there are no versions: expected folders 1, 2, … with "+modelFile))
@@ -123,8 +128,8 @@ func stampOf(dir string) string {
 	return b.String()
 }
 
-// openFolder reads a version's model.
-func openFolder(dir string) (*Content, error) {
+// openFolder reads a version's model. home is the folder of all versions.
+func openFolder(home, dir string) (*Content, error) {
 	file := filepath.Join(dir, modelFile)
 	info, err := os.Stat(file)
 	if err == nil && info.IsDir() {
@@ -135,7 +140,7 @@ func openFolder(dir string) (*Content, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Content{Model: m, BaseDir: dir}, nil
+	return &Content{Model: m, BaseDir: dir, Files: os.DirFS(home)}, nil
 }
 
 // fromFiles makes a listing of what Load was given.

@@ -201,7 +201,7 @@ func (s *Server) Metadata(name, version string) (Metadata, error) {
 	if err != nil {
 		return Metadata{}, err
 	}
-	d := Metadata{Name: name, Version: v.name, Aliases: t.aliasesOf(v), Inputs: v.ports(v.plan.in, v.plan.inState), Outputs: v.ports(v.plan.out, v.plan.outState), Info: maps.Clone(v.info), Manifest: v.content.Manifest}
+	d := Metadata{Name: name, Version: v.name, Aliases: t.aliasesOf(v), Inputs: v.ports(v.plan.given, v.plan.inState), Outputs: v.ports(v.plan.answers, v.plan.outState), Info: maps.Clone(v.info), Manifest: v.content.Manifest}
 	for _, w := range t.versions {
 		d.Versions = append(d.Versions, w.name)
 	}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"io/fs"
 	"time"
 
 	"onnxrl/models/artifact"
@@ -44,6 +45,8 @@ type Content struct {
 	Model *onnx.Model
 	// BaseDir is the folder of external data, empty where the model holds everything.
 	BaseDir string
+	// Files has the files that the configuration names: those of warm-ups and initial states; nil for none.
+	Files fs.FS
 	// Golden is replayed before the version takes requests; nil for none.
 	Golden *artifact.Golden
 	// Artifact is the version of an artefact store that this was read from, Manifest its description; nil for others.

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
 )
 
 // version is a compiled version of a model. It is closed when its last reference is released: the table of versions holds one, and so does each request, run, sequence and shadow job.
@@ -106,8 +108,21 @@ func repeats(m *onnx.Model) bool {
 	return found || err != nil
 }
 
-// warm binds the buffers of a single row, so that the first request does not.
-func (v *version) warm() error {
+// warm runs what the configuration says on every instance and binds the buffers of a single row, so that the first request does not.
+func (v *version) warm(ctx context.Context) error {
+	for _, w := range v.config.WarmUps {
+		in, err := v.plan.inputs(w, files{v.content.Files})
+		if err != nil {
+			return fmt.Errorf("warm-up %q: %w", w.Name, err)
+		}
+		for _, i := range v.instances {
+			for range max(w.Count, 1) {
+				if err := i.session.Run(ctx, make([]*tensor.Tensor, len(v.plan.out)), in); err != nil {
+					return fmt.Errorf("warm-up %q: %w", w.Name, err)
+				}
+			}
+		}
+	}
 	if !v.plan.fixed {
 		return nil
 	}
