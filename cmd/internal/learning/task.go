@@ -38,7 +38,7 @@ func Tasks() []Task {
 		{Name: "identity_dqn", Target: 90, Source: sb3Test},
 		{Name: "identity_box_sac", Target: 90, Source: sb3Test},
 		{Name: "identity_box_td3", Target: 90, Source: sb3Test},
-		{Name: "invalid_action_maskable_ppo", Target: 90, Source: contrib},
+		{Name: "invalid_maskable_ppo", Target: 90, Source: contrib},
 		{Name: "synthetic_leading", Target: 0.8, Source: "a share of the optimum, by value iteration", Optimum: true},
 	}
 }
