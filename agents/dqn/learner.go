@@ -296,8 +296,13 @@ func (l *learner) Step(context.Context) (agents.Metrics, error) {
 // follow moves the target network as often as it was due between two numbers of rounds, in which the online network did not change.
 func (l *learner) follow(from, to int64) {
 	every := max(1, int64(l.c.TargetUpdateInterval)/l.envs)
+	times := to/every - from/every
+	if l.c.Tau == 1 {
+		// Copying again changes nothing.
+		times = min(times, 1)
+	}
 	lap := l.profile.Start()
-	for range to/every - from/every {
+	for range times {
 		for i, s := range l.target.Segments() {
 			switch src := l.params.Segments()[i]; s.Role {
 			case models.Trainable:

@@ -38,7 +38,7 @@ func TestBadConfigs(t *testing.T) {
 		words []string
 	}{
 		{"gama: 0.9", []string{"gama"}},
-		{"gamma: 1.5\nlr: 0\ntau: 0\ntrain_freq: 0\ngradient_steps: -2", []string{"agent.gamma", "agent.learning_rate", "agent.tau", "agent.train_freq", "agent.gradient_steps"}},
+		{"gamma: 1.5\nlearning_rate: 0\ntau: 0\ntrain_freq: 0\ngradient_steps: -2", []string{"agent.gamma", "agent.learning_rate", "agent.tau", "agent.train_freq", "agent.gradient_steps"}},
 		{"buffer_size: 20", []string{"agent.buffer_size", "is 20, less than the 32 transitions of a batch"}},
 		{"batch_size: 0\nlearning_starts: -1\ntarget_update_interval: 0\nn_steps: 0\ngrad_clip: -1", []string{"batch_size", "learning_starts", "target_update_interval", "n_steps", "grad_clip"}},
 		{"exploration_fraction: 2\nexploration_initial_eps: -1\nexploration_final_eps: 7", []string{"exploration_fraction", "exploration_initial_eps", "exploration_final_eps"}},

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -207,3 +208,12 @@ func closing(t testing.TB, c interface{ Close() error }) {
 		}
 	})
 }
+
+// both records with two recorders.
+type both [2]agents.Recorder
+
+func (r both) Begin(b *vector.Batch, d *agents.Decision) error {
+	return errors.Join(r[0].Begin(b, d), r[1].Begin(b, d))
+}
+
+func (r both) End(b *vector.Batch) error { return errors.Join(r[0].End(b), r[1].End(b)) }
