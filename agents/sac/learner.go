@@ -132,7 +132,11 @@ func (l *learner) update(factor float64, sum *losses) error {
 	if err := l.draw(); err != nil {
 		return err
 	}
-	lap = lap.Spent(agents.Sampling)
+	return l.learn(factor, sum, lap.Spent(agents.Sampling))
+}
+
+// learn takes one step of everything on the batch and the noise that were drawn.
+func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
 	if err := l.targets.Run(); err != nil {
 		return fmt.Errorf("targets: %w", err)
 	}

@@ -120,6 +120,14 @@ func (l *learner) factor() float64 {
 // update takes one step of the critics and, every policy_delay times, of the actor and the target networks.
 func (l *learner) update(factor float64, sum *losses) error {
 	lap := l.profile.Start()
+	if err := l.draw(); err != nil {
+		return err
+	}
+	return l.learn(factor, sum, lap.Spent(agents.Sampling))
+}
+
+// draw samples a batch and the noise of the target policy.
+func (l *learner) draw() error {
 	if err := l.buffer.Sample(l.sample, &l.batch); err != nil {
 		return err
 	}
@@ -130,7 +138,11 @@ func (l *learner) update(factor float64, sum *losses) error {
 			l.noise[i] = min(max(x, -limit), limit)
 		}
 	}
-	lap = lap.Spent(agents.Sampling)
+	return nil
+}
+
+// learn takes a step on the batch and the noise that were drawn.
+func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
 	if err := l.targets.Run(); err != nil {
 		return fmt.Errorf("targets: %w", err)
 	}
