@@ -123,63 +123,61 @@ func finiteBounds(bounds []artifact.Bound) []*float64 {
 // sampleSize is the most elements of a sample.
 const sampleSize = 1 << 16
 
-// pageSample is the first row of the golden inputs that JSON can carry, nil where there is none.
+// pageSample is the first row of the golden inputs, nil where there is none or where it is not of numbers.
 func pageSample(m serve.Metadata, g *artifact.Golden) map[string]page.Tensor {
 	if g == nil || m.MaxBatch == 0 {
 		return nil
 	}
-	rows := math.MaxInt
+	sample := map[string]page.Tensor{}
 	for _, p := range m.Inputs {
-		t := g.Inputs[p.Name]
 		if p.State {
 			continue
 		}
+		t := g.Inputs[p.Name]
 		if t == nil || len(t.Shape()) == 0 || t.Shape()[0] == 0 || t.Len()/t.Shape()[0] > sampleSize {
 			return nil
 		}
-		rows = min(rows, t.Shape()[0])
+		data := pageData(t.Rows(0, 1))
+		if data == nil {
+			return nil
+		}
+		sample[p.Name] = page.Tensor{Shape: append([]int{1}, t.Shape()[1:]...), Data: data}
 	}
-	for r := range rows {
-		sample := map[string]page.Tensor{}
-		for _, p := range m.Inputs {
-			if p.State {
-				continue
-			}
-			t := g.Inputs[p.Name]
-			n := t.Len() / t.Shape()[0]
-			data := pageData(t, r*n, (r+1)*n)
-			if data == nil {
-				sample = nil
-				break
-			}
-			sample[p.Name] = page.Tensor{Shape: append([]int{1}, t.Shape()[1:]...), Data: data}
-		}
-		if len(sample) > 0 {
-			return sample
-		}
+	return sample
+}
+
+// pageData is a tensor as JSON writes it, nil where it cannot. Numbers that JSON does not have, such as the NaN of features that are not known, are words.
+func pageData(t *tensor.Tensor) any {
+	switch t.DType() {
+	case tensor.Float32:
+		return pageFloats(t.Float32s())
+	case tensor.Float64:
+		return pageFloats(t.Float64s())
+	case tensor.Int64:
+		return t.Int64s()
+	case tensor.Int32:
+		return t.Int32s()
+	case tensor.Bool:
+		return t.Bools()
 	}
 	return nil
 }
 
-// pageData is a part of a tensor as JSON writes it, nil where it cannot.
-func pageData(t *tensor.Tensor, from, to int) any {
-	switch t.DType() {
-	case tensor.Float32:
-		x := t.Float32s()[from:to]
-		for _, v := range x {
-			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-				return nil
-			}
+func pageFloats[T float32 | float64](x []T) any {
+	list := make([]any, len(x))
+	for i, v := range x {
+		switch {
+		case v != v:
+			list[i] = "NaN"
+		case math.IsInf(float64(v), 1):
+			list[i] = "Infinity"
+		case math.IsInf(float64(v), -1):
+			list[i] = "-Infinity"
+		default:
+			list[i] = v
 		}
-		return x
-	case tensor.Int64:
-		return t.Int64s()[from:to]
-	case tensor.Int32:
-		return t.Int32s()[from:to]
-	case tensor.Bool:
-		return t.Bools()[from:to]
 	}
-	return nil
+	return list
 }
 
 func newPageSource(s serve.Service, engine string) *pageSource {

@@ -6,10 +6,12 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/big"
 	"net"
 	"net/http"
@@ -414,5 +416,23 @@ func TestServeExposed(t *testing.T) {
 	}
 	if got := (&serveConfig{HTTP: ":1", GRPC: ":2"}).exposed(); len(got) != 2 || !strings.Contains(fmt.Sprint(got), "gRPC listens on :2") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestPageSample writes recorded inputs as the page reads them, with the numbers that JSON does not have as words.
+func TestPageSample(t *testing.T) {
+	nan, inf := float32(math.NaN()), math.Inf(1)
+	m := serve.Metadata{MaxBatch: 8, Inputs: []serve.Port{{Name: "x"}, {Name: "y"}, {Name: "mask"}, {Name: "n"}, {Name: "s", State: true}}}
+	g := &artifact.Golden{Inputs: map[string]*tensor.Tensor{
+		"x": tensor.Of([]float32{1.5, nan, 3, 4}, 2, 2), "y": tensor.Of([]float64{inf, -inf, 0, 0}, 2, 2), "mask": tensor.Of([]bool{true, false}, 2, 1), "n": tensor.Of([]int64{7, 8}, 2), "s": tensor.New(tensor.Float32, 2, 1),
+	}}
+	text, err := json.Marshal(pageSample(m, g))
+	const want = `{"mask":{"shape":[1,1],"data":[true]},"n":{"shape":[1],"data":[7]},"x":{"shape":[1,2],"data":[1.5,"NaN"]},"y":{"shape":[1,2],"data":["Infinity","-Infinity"]}}`
+	if err != nil || string(text) != want {
+		t.Errorf("%s %v", text, err)
+	}
+	g.Inputs["n"] = tensor.New(tensor.String, 2)
+	if pageSample(m, g) != nil || pageSample(m, nil) != nil || pageSample(serve.Metadata{}, g) != nil {
+		t.Error("a sample of strings, of nothing, or without a batch")
 	}
 }

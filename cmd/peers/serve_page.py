@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
+import urllib.request
 
 
 class Browser:
@@ -95,9 +97,15 @@ def drive(b, url, shot):
         passed += 1
 
     ask("Page.navigate", url=url)
+    with urllib.request.urlopen(url + "page/data") as r:
+        name = json.load(r)["models"][0]["name"]
+    with urllib.request.urlopen(url + "page/model?" + urllib.parse.urlencode({"name": name})) as r:
+        sample = json.load(r).get("sample")
     expect("a ready model", "document.querySelector('#models tbody .good')?.textContent === 'ready'")
     expect("its inputs", "document.querySelectorAll('#inputs fieldset').length > 0")
     expect("values to send", "[...document.querySelectorAll('#inputs textarea')].every(t => t.value.length > 0)")
+    if sample:
+        expect("the recorded sample", "!document.querySelector('#fill-sample').hidden")
     js("document.querySelector('#send').click()")
     expect("an answer", "document.querySelectorAll('#answer h3').length > 0 && document.querySelector('#answer').innerText.includes('round trip')")
     expect("bars", "document.querySelectorAll('#answer svg rect.bar').length > 1")

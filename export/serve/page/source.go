@@ -74,7 +74,7 @@ type Port struct {
 	High []*float64 `json:"high,omitempty"`
 }
 
-// Tensor is a tensor in JSON: Data is a flat list of numbers or truth values.
+// Tensor is a tensor in JSON: Data is a flat list of numbers or truth values, and of the words "NaN", "Infinity" and "-Infinity".
 type Tensor struct {
 	Shape []int `json:"shape"`
 	Data  any   `json:"data"`

@@ -293,6 +293,23 @@ function value(port, how, i) {
   return Number((Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random())).toPrecision(4));
 }
 
+// Tensors with numbers that JSON does not have go after it, in binary.
+const floats = { FP32: Float32Array, FP64: Float64Array };
+
+function packed(inputs) {
+  const parts = [];
+  for (const t of inputs) {
+    if (!(t.datatype in floats) || t.data.every(Number.isFinite)) continue;
+    const binary = floats[t.datatype].from(t.data);
+    delete t.data;
+    t.parameters = { binary_data_size: binary.byteLength };
+    parts.push(binary);
+  }
+  const json = new TextEncoder().encode(JSON.stringify({ inputs }));
+  if (parts.length === 0) return { headers: { 'Content-Type': 'application/json' }, body: json };
+  return { headers: { 'Content-Type': 'application/octet-stream', 'Inference-Header-Content-Length': String(json.length) }, body: new Blob([json, ...parts]) };
+}
+
 function parse(f) {
   const n = f.shape().reduce((a, b) => a * b, 1);
   const words = f.values.value.split(/[\s,;[\]]+/).filter((w) => w !== '');
@@ -300,8 +317,8 @@ function parse(f) {
   const data = words.map((w, i) => {
     if (f.port.datatype === 'BYTES') return w;
     if (f.port.datatype === 'BOOL' && /^(true|false|0|1)$/.test(w)) return w === 'true' || w === '1';
-    const x = Number(w);
-    if (!Number.isFinite(x)) throw new Error(f.port.name + ': value ' + (i + 1) + ' is ' + w + ', expected a number');
+    const x = /^nan$/i.test(w) ? NaN : Number(w);
+    if (!Number.isFinite(x) && !(f.port.datatype in floats && /^(nan|[+-]?infinity)$/i.test(w))) throw new Error(f.port.name + ': value ' + (i + 1) + ' is ' + w + ', expected a number');
     return x;
   });
   return { name: f.port.name, shape: f.shape(), datatype: f.port.datatype, data };
@@ -311,9 +328,9 @@ async function send(event) {
   event.preventDefault();
   $('problem').textContent = '';
   try {
-    const body = JSON.stringify({ inputs: form.inputs.map(parse) });
+    const request = packed(form.inputs.map(parse));
     const at = performance.now();
-    const answer = await fetchJSON('v2/models/' + encodeURIComponent(form.model) + '/infer', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
+    const answer = await fetchJSON('v2/models/' + encodeURIComponent(form.model) + '/infer', { method: 'POST', ...request });
     showAnswer(answer, performance.now() - at);
   } catch (e) {
     $('problem').textContent = e.message;
