@@ -1,0 +1,223 @@
+package ppo
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"onnxrl/agents"
+	"onnxrl/configs"
+	"onnxrl/envs"
+	"onnxrl/models/encoder/kinds"
+	"onnxrl/runtime/engine/testengines"
+	"onnxrl/runtime/optim"
+	"onnxrl/runtime/rng"
+)
+
+var nan = math.NaN()
+
+// TestEveryEpochHasEverySample checks the order of an update: each epoch takes every sample once, in another order, and the last minibatch may be smaller.
+func TestEveryEpochHasEverySample(t *testing.T) {
+	n := 0
+	for _, memory := range []Recurrent{Defaults().Recurrent, {LSTM, 3, 1, Separate, 4}} {
+		c := lone()
+		c.Recurrent = memory
+		v := toys(t, 3, spec(envs.Discrete{N: 2}, false))
+		r := newTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1, nil), v)
+		if err := r.collect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l := r.a.learner
+		l.estimate()
+		var before []int
+		for k := range 3 {
+			if _, err := l.epoch(k, l.schedules()); err != nil {
+				t.Fatal(err)
+			}
+			if slices.Equal(before, l.order) {
+				t.Error("two epochs have the same order")
+			}
+			before = slices.Clone(l.order)
+			var seen []int
+			weight := 0.0
+			for from := 0; from < len(l.order); from += l.learn.units {
+				l.fill(l.order[from:min(from+l.learn.units, len(l.order))], l.schedules())
+				for row, i := range l.learn.samples {
+					weight += float64(l.in.value[row])
+					if l.learn.valid[row] {
+						seen = append(seen, i)
+					} else if l.in.value[row] != 0 || l.in.policy[row] != 0 || l.in.entropy[row] != 0 {
+						t.Error("a row that only fills up has a weight")
+					}
+				}
+			}
+			slices.Sort(seen)
+			for i, s := range seen {
+				if n++; i != s {
+					t.Fatalf("samples %v", seen)
+				}
+			}
+			batches := math.Ceil(float64(len(l.order)) / float64(l.learn.units))
+			if math.Abs(weight-c.ValueCoef*batches) > 1e-5 {
+				t.Errorf("the weights of %g minibatches are %g together", batches, weight)
+			}
+		}
+	}
+	if n != 2*3*33 {
+		t.Errorf("%d samples", n)
+	}
+}
+
+// TestSchedules follows learning rate, clip ranges and the limit of the divergence over a run, and where its length is not known.
+func TestSchedules(t *testing.T) {
+	c := lone()
+	linear := optim.Schedule{Kind: "linear"}
+	c.LearningRateSchedule, c.ClipRangeSchedule, c.ClipRangeVF, c.TargetKL, c.TargetKLSchedule = linear, linear, 0.4, 1e-9, optim.Schedule{Kind: "linear", Final: 1e9}
+	for total, want := range map[int64][]float64{132: {0.75, 0.5, 0.25, 0}, 0: {1, 1, 1, 1}} {
+		v := toys(t, 3, spec(envs.Discrete{N: 2}, false))
+		r := newTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1, func(s *agents.Setup) { s.TotalEnvSteps = total }), v)
+		epochs := 0.0
+		for k, f := range want {
+			m := r.updates(t, 1)
+			for tag, first := range map[string]float64{"train/learning_rate": 1e-2, "train/clip_range": 0.2, "train/clip_range_vf": 0.4} {
+				if math.Abs(m[tag]-f*first) > 1e-12 {
+					t.Errorf("update %d of %d env steps: %s is %g, expected %g", k, total, tag, m[tag], f*first)
+				}
+			}
+			// An epoch that ends early counts.
+			if epochs++; total > 0 {
+				epochs++
+			}
+			if m["train/n_updates"] != epochs {
+				t.Errorf("update %d of %d env steps: n_updates is %g, expected %g", k, total, m["train/n_updates"], epochs)
+			}
+		}
+	}
+}
+
+// TestDivergenceEndsAnUpdate checks that the minibatch that goes too far is not learnt from.
+func TestDivergenceEndsAnUpdate(t *testing.T) {
+	c := lone()
+	c.TargetKL, c.LearningRate, c.NEpochs = 1e-4, 0.05, 10
+	v := toys(t, 3, spec(envs.Discrete{N: 3}, false))
+	r := newTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1, nil), v)
+	m := r.updates(t, 1)
+	l := r.a.learner
+	if steps := l.opt.Steps(); steps == 0 || float64(steps) != l.sums.batches-1 {
+		t.Errorf("%d optimiser steps in %g minibatches", steps, l.sums.batches)
+	}
+	if m["train/n_updates"] != 1 || m["train/approx_kl"] <= 0 {
+		t.Errorf("n_updates %g, approx_kl %g", m["train/n_updates"], m["train/approx_kl"])
+	}
+}
+
+// TestMetrics checks that there are exactly the tags of Stable-Baselines3, and that they make sense.
+func TestMetrics(t *testing.T) {
+	c := lone()
+	v := toys(t, 3, spec(envs.NewBox(-1, 1, 2), false))
+	a := agentOf(t, c, v, testengines.Fastest(t), 1, nil)
+	m := newTraining(t, a, v).updates(t, 3)
+	var tags []string
+	for tag, x := range m {
+		tags = append(tags, tag)
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			t.Errorf("%s is %g", tag, x)
+		}
+	}
+	slices.Sort(tags)
+	if want := strings.Fields("train/approx_kl train/clip_fraction train/clip_range train/entropy_loss train/explained_variance train/learning_rate train/loss train/n_updates train/policy_gradient_loss train/std train/value_loss"); !slices.Equal(tags, want) {
+		t.Errorf("tags %q", tags)
+	}
+	logStd := a.params.View("actor.log_std").Float32s()
+	if want := (math.Exp(float64(logStd[0])) + math.Exp(float64(logStd[1]))) / 2; math.Abs(m["train/std"]-want) > 1e-12 || m["train/n_updates"] != 6 {
+		t.Errorf("std %g, expected %g; n_updates %g", m["train/std"], want, m["train/n_updates"])
+	}
+}
+
+// TestNothingIsAllocated runs rounds and updates.
+func TestNothingIsAllocated(t *testing.T) {
+	n := 0
+	for _, x := range variants(t) {
+		c := x.config()
+		c.Correction = VTrace
+		v := toys(t, 3, x.spec)
+		r := newTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1, nil), v)
+		r.updates(t, 2)
+		if got := testing.AllocsPerRun(5, func() { r.updates(t, 1) }); got != 0 {
+			t.Errorf("%s: an update with its rollout allocates %v times", x.name, got)
+		}
+		n++
+	}
+	if n != 13 {
+		t.Errorf("%d variants", n)
+	}
+}
+
+// TestMisfits gives configurations that do not fit themselves or the environment.
+func TestMisfits(t *testing.T) {
+	n := 0
+	for _, x := range []struct {
+		change func(c *Config)
+		spec   envs.Spec
+		want   []string
+	}{
+		{func(c *Config) {
+			c.BatchSize, c.Gamma, c.ClipRange, c.Correction, c.Optimizer.LR, c.Encoders, c.SDESampleFreq, c.Hidden = 0, 2, 0, "retrace", 1, "both", 0, []int{-1}
+			c.LearningRateSchedule.Initial, c.TargetKLSchedule.Kind, c.Recurrent.Kind = 1, "linear", "gru"
+		}, spec(envs.Discrete{N: 2}, false), []string{"batch_size", "gamma", "clip_range", "retrace", "optimizer.lr", "encoders", "sde_sample_freq", "hidden", "learning_rate_schedule.initial", "target_kl_schedule", "recurrent.kind"}},
+		{func(c *Config) { c.Recurrent = Recurrent{LSTM, 4, 1, Separate, 99} }, spec(envs.Discrete{N: 2}, false), []string{"recurrent.length", "99", "11"}},
+		{func(c *Config) { c.Recurrent.Kind = LSTM }, windows(t, 3, envs.MultiDiscrete{N: []int{2, 2, 2}}, false), []string{`"window"`, "toy", "one of 3"}},
+		{func(c *Config) { c.Freeze = []string{"*"} }, spec(envs.Discrete{N: 2}, false), []string{"no parameter to train"}},
+		{func(c *Config) { c.Freeze = []string{"aktor.*"} }, spec(envs.Discrete{N: 2}, false), []string{"aktor", "actor.hidden.fc0.weight"}},
+		{func(c *Config) { c.Optimizer.NoDecay = []string{"*.bais"} }, spec(envs.Discrete{N: 2}, false), []string{"*.bais"}},
+		{func(c *Config) {
+			k, err := configs.NewKinded("mlp", map[string]any{"hidden": []int{4}, "dropout": 0.5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Encoder = k
+		}, spec(envs.Discrete{N: 2}, false), []string{"dropout of 0.5", "on-policy"}},
+	} {
+		c := lone()
+		x.change(&c)
+		m, err := NewMaker(c)
+		if err == nil {
+			_, err = m.New(t.Context(), setupOf(t, x.spec))
+		}
+		for _, w := range x.want {
+			if n++; err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%v does not mention %q", err, w)
+			}
+		}
+	}
+	d, err := configs.Parse("agent.yaml", []byte("agent: {kind: maskable_ppo, n_epochs: 3}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Agent configs.Kinded `yaml:"agent"`
+	}
+	if err := d.Decode(&doc); err != nil {
+		t.Fatal(err)
+	}
+	m, err := agents.Parse(Kinds(), doc.Agent)
+	if err != nil || m.Config().(Config).NEpochs != 3 || m.Config().(Config).BatchSize != 64 {
+		t.Fatalf("%v, %v", m, err)
+	}
+	if _, err := m.New(t.Context(), setupOf(t, spec(envs.Discrete{N: 2}, false))); err == nil || !strings.Contains(err.Error(), "mask") {
+		t.Errorf("maskable_ppo without a mask: %v", err)
+	}
+	a, err := m.New(t.Context(), setupOf(t, spec(envs.Discrete{N: 2}, true)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, a)
+	if n != 23 {
+		t.Errorf("%d mentions", n)
+	}
+}
+
+func setupOf(t testing.TB, s envs.Spec) agents.Setup {
+	return agents.Setup{Spec: s, Envs: 2, Engine: testengines.Fastest(t), Threads: 1, Encoders: kinds.All(), Key: rng.New(1)}
+}

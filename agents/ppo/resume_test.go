@@ -1,0 +1,207 @@
+package ppo
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+
+	"onnxrl/agents"
+	"onnxrl/envs/classic"
+	"onnxrl/envs/vector"
+	"onnxrl/models/checkpoint"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
+	"onnxrl/runtime/optim"
+	"onnxrl/runtime/rng"
+)
+
+// saved is a variant whose environments can be saved.
+type saved struct {
+	name   string
+	world  func(t testing.TB) *vector.Local
+	change func(c *Config)
+}
+
+func savable() []saved {
+	pendulums := func(t testing.TB) *vector.Local {
+		return vectorOf(t, 3, func() (*classic.Env, error) {
+			c := classic.PendulumDefaults()
+			c.MaxSteps = 9
+			return classic.NewPendulum(c)
+		})
+	}
+	carts := func(t testing.TB) *vector.Local { return cartpoles(t, 3) }
+	masked := func(t testing.TB) *vector.Local {
+		return invalid(t, 3, func(c *classic.InvalidActionConfig) {
+			c.Space, c.Dims, c.Invalid, c.MaxSteps = classic.SpaceMultiDiscrete, []int{3, 4}, 3, 7
+		})
+	}
+	memory := Recurrent{LSTM, 5, 1, Separate, 4}
+	return []saved{
+		{"discrete, schedules", carts, func(c *Config) {
+			c.LearningRateSchedule, c.ClipRangeSchedule, c.TargetKL, c.ClipRangeVF = optim.Schedule{Kind: "linear"}, optim.Schedule{Kind: "linear"}, 0.05, 0.2
+		}},
+		{"masks", masked, nil},
+		{"Gaussian", pendulums, nil},
+		{"gSDE", pendulums, func(c *Config) { c.UseSDE, c.SDESampleFreq = true, 4 }},
+		{"gSDE once in a rollout", pendulums, func(c *Config) { c.UseSDE = true }},
+		{"V-trace", carts, func(c *Config) { c.Correction = VTrace }},
+		{"lstm", carts, func(c *Config) { c.Recurrent = memory }},
+		{"lstm, gSDE, V-trace, frozen critic", pendulums, func(c *Config) {
+			c.Recurrent, c.UseSDE, c.Correction, c.Freeze = memory, true, VTrace, []string{"critic.hidden.*"}
+			c.Recurrent.Critic = Shared
+		}},
+		{"lstm, masks", masked, func(c *Config) { c.Recurrent = memory }},
+	}
+}
+
+func (s saved) start(t testing.TB, e engine.Compiler) *training {
+	c := lone()
+	if s.change != nil {
+		s.change(&c)
+	}
+	v := s.world(t)
+	return newTraining(t, agentOf(t, c, v, e, 2, func(s *agents.Setup) { s.TotalEnvSteps = 400 }), v)
+}
+
+// TestResume saves after some updates, loads into a fresh agent, and compares with never having stopped, bit by bit. Between, policies are evaluated. It also compares two runs of one seed.
+func TestResume(t *testing.T) {
+	old := shardFLOPs
+	shardFLOPs = 0
+	t.Cleanup(func() { shardFLOPs = old })
+	n := 0
+	engines := testengines.All(t)
+	for _, e := range engines {
+		for _, x := range savable() {
+			r, twin := x.start(t, e), x.start(t, e)
+			r.updates(t, 3)
+			store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			closing(t, store)
+			path, err := store.Save(checkpoint.Meta{Kind: "ppo", Step: 3}, r.a.Learner())
+			if err != nil {
+				t.Fatal(err)
+			}
+			world, err := r.v.(*vector.Local).SaveState()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range []agents.Mode{agents.Greedy, agents.Explore} {
+				if err := agents.Collect(t.Context(), x.world(t), actorOf(t, r.a, m, 3), nil, rng.New(1), 0, 15, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			last := maps.Clone(r.updates(t, 4))
+
+			fresh := x.start(t, e)
+			// What is loaded replaces everything.
+			fresh.updates(t, 1)
+			if err := fresh.v.(*vector.Local).LoadState(world); err != nil {
+				t.Fatal(err)
+			}
+			opened, err := checkpoint.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			closing(t, opened)
+			if err := opened.Load(fresh.a.Learner()); err != nil {
+				t.Fatal(err)
+			}
+			fresh.round = 3 * lone().RolloutSteps
+			for what, other := range map[string]*training{"resumed": fresh, "of the same seed": twin} {
+				updates := 4
+				if other == twin {
+					updates = 7
+				}
+				if m := other.updates(t, updates); !maps.Equal(m, last) {
+					t.Errorf("%s, %s: the metrics of a run %s are %v, expected %v", e.Name(), x.name, what, m, last)
+				}
+				for i, s := range r.a.params.Segments() {
+					if n++; !slices.Equal(s.Floats(), other.a.params.Segments()[i].Floats()) {
+						t.Errorf("%s, %s: the %v parameters differ from those of a run %s", e.Name(), x.name, s.Role, what)
+					}
+				}
+				l := other.a.learner
+				if l.updates != 7 || l.envSteps != 7*33 {
+					t.Errorf("%d updates, %d env steps", l.updates, l.envSteps)
+				}
+			}
+		}
+	}
+	if want := len(engines) * (9 + 1) * 2; n != want {
+		t.Errorf("%d comparisons of %d", n, want)
+	}
+}
+
+// TestOutOfTurn calls recorder and learner at the wrong time.
+func TestOutOfTurn(t *testing.T) {
+	v := cartpoles(t, 2)
+	c := lone()
+	c.RolloutSteps, c.Recurrent = 2, Recurrent{LSTM, 4, 1, Separate, 0}
+	a := agentOf(t, c, v, testengines.Fastest(t), 1, nil)
+	n := 0
+	fails := func(what string, err error) {
+		t.Helper()
+		if n++; err == nil {
+			t.Errorf("%s is accepted", what)
+		}
+	}
+	r, l := a.Recorder(), a.Learner()
+	d, err := actorOf(t, a, agents.Greedy, 2).Act(t.Context(), rng.New(1), v.Batch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails("a decision of a policy whose states nobody has", r.Begin(v.Batch(), d))
+	x := actorOf(t, a, agents.Explore, 2)
+	if d, err = x.Act(t.Context(), rng.New(1), v.Batch()); err != nil {
+		t.Fatal(err)
+	}
+	fails("an end without a beginning", r.End(v.Batch()))
+	_, err = l.Step(t.Context())
+	fails("an empty rollout", err)
+	stale := *d
+	stale.Version = 3
+	fails("a stale decision", r.Begin(v.Batch(), &stale))
+	stale = *d
+	stale.Value = nil
+	fails("a decision without values", r.Begin(v.Batch(), &stale))
+	fails("a batch of another size", r.Begin(cartpoles(t, 3).Batch(), d))
+	_, err = x.Act(t.Context(), rng.New(1), cartpoles(t, 3).Batch())
+	fails("a batch of another size", err)
+	if err := r.Begin(v.Batch(), d); err != nil {
+		t.Fatal(err)
+	}
+	fails("two beginnings", r.Begin(v.Batch(), d))
+	if err := l.SaveState(&checkpoint.Writer{}); !errors.Is(err, errRecording) {
+		t.Errorf("saving within a rollout: %v", err)
+	}
+	if err := l.LoadState(&checkpoint.Reader{}); !errors.Is(err, errRecording) {
+		t.Errorf("loading within a rollout: %v", err)
+	}
+	for range 2 {
+		if err := v.Step(d.Actions); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.End(v.Batch()); err != nil {
+			t.Fatal(err)
+		}
+		if !l.Ready() {
+			if err := r.Begin(v.Batch(), d); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fails("a round after the last", r.Begin(v.Batch(), d))
+	_, err = a.NewActor(agents.Greedy, 0)
+	fails("an actor for nobody", err)
+	// A reward that is not a number.
+	a.learner.r.reward[0] = nan
+	_, err = l.Step(t.Context())
+	fails("a gradient that is not finite", err)
+	if n != 11 {
+		t.Errorf("%d cases", n)
+	}
+}
