@@ -251,25 +251,32 @@ func (p *trainPlan) release() error {
 	return os.RemoveAll(p.dir)
 }
 
-// trainChanges compares a document with the one that a directory was started with, which its lineage holds: edits of config.yaml count like those of --set. What does not change the results may change, and the env steps may grow.
+// trainChanges lists what differs from the document that a run was started with. What does not change the results may change, and the env steps may grow.
 func trainChanges(dir string, cfg experiment.Config) ([]configs.Change, error) {
+	old, changes, err := changesSince(dir, cfg)
+	return slices.DeleteFunc(changes, func(c configs.Change) bool {
+		return strings.HasPrefix(c.Path, "train.checkpoint.") || strings.HasPrefix(c.Path, "publish.") || c.Path == "tune" || strings.HasPrefix(c.Path, "tune.") ||
+			c.Path == "train.log_interval_steps" || c.Path == "train.total_env_steps" && cfg.Train.TotalEnvSteps > old.Train.TotalEnvSteps
+	}), err
+}
+
+// changesSince compares a document with the one that a directory was started with, which its lineage holds: edits of config.yaml count like those of --set.
+func changesSince(dir string, cfg experiment.Config) (old experiment.Config, changes []configs.Change, err error) {
+	old = experiment.Defaults()
 	var l lineage
 	path := filepath.Join(dir, lineageFile)
 	if err := readJSON(path, &l); err != nil {
-		return nil, err
+		return old, nil, err
 	}
-	old := experiment.Defaults()
 	doc, err := configs.Parse(path, []byte(l.Config))
 	if err != nil {
-		return nil, err
+		return old, nil, err
 	}
 	if err := doc.Decode(&old); err != nil {
-		return nil, err
+		return old, nil, err
 	}
-	changes, err := configs.Diff(old, cfg)
-	return slices.DeleteFunc(changes, func(c configs.Change) bool {
-		return strings.HasPrefix(c.Path, "train.checkpoint.") || c.Path == "train.log_interval_steps" || c.Path == "train.total_env_steps" && cfg.Train.TotalEnvSteps > old.Train.TotalEnvSteps
-	}), err
+	changes, err = configs.Diff(old, cfg)
+	return old, changes, err
 }
 
 // validator returns what judges policies during training, nil where nothing does.

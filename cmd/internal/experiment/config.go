@@ -26,6 +26,8 @@ type Config struct {
 	Eval     evaluate.Config `yaml:"eval"`
 	// Publish says when the policy is published, and what is proved before.
 	Publish Publish `yaml:"publish"`
+	// Tune is the section of package tuning, which only a search for hyper-parameters reads.
+	Tune configs.Section `yaml:"tune,omitempty"`
 }
 
 // Defaults returns the document's defaults; the environment and the agent must be named.

@@ -6,6 +6,7 @@
 //	agent: {kind: a2c, …}
 //	train: {total_env_steps: 1000000, …}
 //	eval: {…}
+//	tune: {trials: 50, space: {agent.gamma: {kind: uniform, low: 0.9, high: 0.999}}}
 //	publish: {when: end, observations: 10000, allow_ties: false}
 //
 // # How to add a kind

@@ -1,0 +1,291 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"onnxrl/agents"
+	"onnxrl/agents/train"
+	"onnxrl/cmd/internal/assess"
+	"onnxrl/cmd/internal/experiment"
+	"onnxrl/cmd/internal/tuning"
+	"onnxrl/configs"
+	"onnxrl/envs"
+	"onnxrl/models/encoder/kinds"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/rng"
+)
+
+// search is what onnxrl tune is going to do.
+type search struct {
+	// doc is the document with absolute paths, cfg the effective configuration and tune its section.
+	doc     *configs.Document
+	cfg     experiment.Config
+	tune    tuning.Config
+	lineage lineage
+	dir     string
+	resume  bool
+
+	engine  engine.Compiler
+	factory envs.Factory
+	// apart says that trials have environments of their own, because some of what is tuned makes them.
+	apart bool
+	study *tuning.Study
+	// show, unless nil, is told of every change, with the best complete trial so far.
+	show func(t, best tuning.Trial, ok bool)
+	best tuning.Trial
+	seen bool
+}
+
+// openSearch reads the document and opens what it names. Nothing is written.
+func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags) (_ *search, err error) {
+	s := &search{dir: f.out, resume: f.resume != ""}
+	sets := slices.Clone(f.sets)
+	if f.trials > 0 {
+		sets = append(sets, fmt.Sprintf("tune.trials=%d", f.trials))
+	}
+	if f.parallel > 0 {
+		sets = append(sets, fmt.Sprintf("tune.parallel=%d", f.parallel))
+	}
+	switch {
+	case s.resume:
+		s.dir, path = f.resume, filepath.Join(f.resume, configFile)
+		if err := refuseRun(s.dir, true, "--out"); err != nil {
+			return nil, err
+		}
+	case s.dir != "":
+		if err := refuseRun(s.dir, false, "--out"); err != nil {
+			return nil, err
+		}
+	}
+	if s.doc, err = loadExperiment(path, sets, &s.cfg); err != nil {
+		return nil, err
+	}
+	if len(s.cfg.Seeds) > 0 {
+		return nil, errors.New("seeds: a search has the one seed that its trials share; give seed, and train the tuned configuration with several")
+	}
+	s.tune = tuning.Defaults()
+	if s.cfg.Tune.IsZero() {
+		return nil, fmt.Errorf("%s has no section tune, which says what to search for; see onnxrl tune --help", path)
+	}
+	if err := s.cfg.Tune.Decode(&s.tune); err != nil {
+		return nil, err
+	}
+	if s.engine, err = a.compiler(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.cfg, s.factory, _, err = experiment.Open(ctx, s.cfg); err != nil {
+		return nil, err
+	}
+	if err := s.complete(); err != nil {
+		return nil, err
+	}
+	return s, s.describe(a, path)
+}
+
+// complete decides what the section leaves open, and finds out what does not fit before anything is trained.
+func (s *search) complete() (err error) {
+	if s.tune.Metric == "" {
+		s.tune.Metric = s.cfg.Train.Validation.Metric
+	}
+	if s.tune.StepsPerTrial == 0 {
+		s.tune.StepsPerTrial = s.cfg.Train.TotalEnvSteps
+	}
+	if s.cfg.Train.Validation.EverySteps == 0 {
+		return errors.New("train.validation.every_steps is 0, and a search judges trials by their evaluations")
+	}
+	if known := assess.Metrics(s.factory); !slices.Contains(known, s.tune.Metric) {
+		return fmt.Errorf("tune.metric: unknown metric %q; the environment has %s", s.tune.Metric, strings.Join(known, ", "))
+	}
+	if len(s.tune.Space) == 0 {
+		return errors.New("tune.space is empty: it names the keys to tune")
+	}
+	for _, path := range s.tune.Space.Paths() {
+		s.apart = s.apart || strings.HasPrefix(path, "env.") || strings.HasPrefix(path, "wrappers.")
+		if err := s.probe(path); err != nil {
+			return fmt.Errorf("tune.space.%s: %w", path, err)
+		}
+	}
+	s.cfg.Tune, err = configs.NewSection(s.tune)
+	return err
+}
+
+// probe reports a key that the configuration does not have, or none of whose values it takes.
+func (s *search) probe(path string) (err error) {
+	p := s.tune.Space[path]
+	list := []float64{p.Low, p.High}
+	if p.Kind == tuning.Categorical {
+		list = list[:0]
+		for i := range p.Choices {
+			list = append(list, float64(i))
+		}
+	}
+	for _, x := range list {
+		one := tuning.Space{path: p}
+		if _, _, err = s.document(one, tuning.Values{path: x}); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// document returns the configuration with values in it, and what makes its agents.
+func (s *search) document(space tuning.Space, v tuning.Values) (experiment.Config, agents.Maker, error) {
+	c := experiment.Defaults()
+	doc := s.doc.Clone()
+	if err := space.Apply(doc, v); err != nil {
+		return c, nil, err
+	}
+	if err := doc.Decode(&c); err != nil {
+		return c, nil, err
+	}
+	c = c.Complete()
+	maker, err := agents.Parse(experiment.Agents(), c.Agent)
+	return c, maker, err
+}
+
+// describe says how the search came to be, or that a resumed one is not what it was.
+func (s *search) describe(a *app, path string) error {
+	if s.resume {
+		changes, err := searchChanges(s.dir, s.cfg)
+		if err == nil {
+			err = refuseChanges(changes)
+		}
+		if err != nil {
+			return fmt.Errorf("resume %s: %w", s.dir, err)
+		}
+	}
+	sources, err := a.experimentSources(s.doc, s.factory)
+	if err != nil {
+		return err
+	}
+	p := trainPlan{name: experimentName(path), sources: sources, engine: s.engine}
+	if s.lineage, err = p.lineage(s.cfg); err != nil {
+		return err
+	}
+	s.lineage.Command = "tune"
+	if !s.resume {
+		return nil
+	}
+	var was lineage
+	if err := readJSON(filepath.Join(s.dir, lineageFile), &was); err != nil {
+		return fmt.Errorf("resume %s: %w", s.dir, err)
+	}
+	s.lineage.Name = was.Name
+	for k, v := range was.Sources {
+		if sources[k] != v {
+			return fmt.Errorf("resume %s: the %s has changed since the search was started", s.dir, strings.TrimSuffix(k, "_sha256"))
+		}
+	}
+	return nil
+}
+
+// searchChanges lists what differs from the document that a search was started with, without what may differ.
+func searchChanges(dir string, cfg experiment.Config) ([]configs.Change, error) {
+	_, changes, err := changesSince(dir, cfg)
+	return slices.DeleteFunc(changes, func(c configs.Change) bool {
+		return c.Path == "tune.trials" || c.Path == "tune.parallel" || c.Path == "train.threads"
+	}), err
+}
+
+// Close frees what the search has opened.
+func (s *search) Close() error {
+	var errs []error
+	if s.study != nil {
+		errs = append(errs, s.study.Close())
+	}
+	if s.factory != nil {
+		errs = append(errs, s.factory.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// changed is told of every change of a trial, one at a time.
+func (s *search) changed(t tuning.Trial) {
+	worse := func(a, b tuning.Trial) bool {
+		if s.tune.Direction == tuning.Minimize {
+			return a.Value >= b.Value
+		}
+		return a.Value <= b.Value
+	}
+	if t.State == tuning.Complete && !(s.seen && worse(t, s.best)) {
+		s.best, s.seen = t, true
+	}
+	if s.show != nil {
+		s.show(t, s.best, s.seen)
+	}
+}
+
+// finished counts the trials that a resumed search has already, and finds the best of them.
+func (s *search) finished() (n int64) {
+	for _, t := range s.study.Trials() {
+		if t.State != tuning.Running {
+			n++
+		}
+	}
+	s.best, s.seen = s.study.Best()
+	return n
+}
+
+// try trains one trial; it is the objective of the study.
+func (s *search) try(ctx context.Context, t tuning.Trial, report func(float64) error) (err error) {
+	c, maker, err := s.document(s.tune.Space, t.Values)
+	if err != nil {
+		return err
+	}
+	factory := s.factory
+	if s.apart {
+		if _, factory, _, err = experiment.Open(ctx, c); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, factory.Close()) }()
+	}
+	c.Train.TotalEnvSteps = s.tune.StepsPerTrial
+	if c.Train.Threads == 0 {
+		c.Train.Threads = max(1, runtime.GOMAXPROCS(0)/s.tune.Parallel)
+	}
+	judge, err := assess.Validator(factory, c.Eval)
+	if err != nil {
+		return err
+	}
+	hooks := train.Hooks{Evaluate: func(ctx context.Context, a agents.Agent, at int64) (map[string]float64, error) {
+		m, err := judge(ctx, a, at)
+		if err != nil || at == 0 {
+			return m, err
+		}
+		return m, report(m[s.tune.Metric])
+	}}
+	tr, err := train.New(ctx, factory, maker, agents.Setup{Engine: s.engine, Encoders: kinds.All(), Key: rng.New(c.Seed)}, c.Train, hooks)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tr.Close()) }()
+	res, err := tr.Run(ctx)
+	if err == nil && res.Stopped == train.Interrupted {
+		return ctx.Err()
+	}
+	return err
+}
+
+// tuned returns the effective document with a trial's values, ready to be trained: without the section tune, and as long as the document says.
+func (s *search) tuned(t tuning.Trial) ([]byte, error) {
+	c, maker, err := s.document(s.tune.Space, t.Values)
+	if err != nil {
+		return nil, err
+	}
+	if c.Agent, err = configs.NewKinded(c.Agent.Kind, maker.Config()); err != nil {
+		return nil, err
+	}
+	c.Tune = configs.Section{}
+	return configs.Marshal(c)
+}
