@@ -68,10 +68,10 @@ class Lion(torch.optim.Optimizer):
 
 
 class InsideRMSProp(torch.optim.Optimizer):
-    """RMSProp with epsilon under the root, as TensorFlow has it."""
+    """RMSProp with epsilon under the root, as TensorFlow has it; there, squares begin at 1."""
 
-    def __init__(self, params, lr, alpha, eps):
-        super().__init__(params, dict(lr=lr, alpha=alpha, eps=eps))
+    def __init__(self, params, lr, alpha, eps, first=0.0):
+        super().__init__(params, dict(lr=lr, alpha=alpha, eps=eps, first=first))
 
     @torch.no_grad()
     def step(self):
@@ -79,7 +79,7 @@ class InsideRMSProp(torch.optim.Optimizer):
             for p in group["params"]:
                 s = self.state[p]
                 if not s:
-                    s["v"] = torch.zeros_like(p)
+                    s["v"] = torch.full_like(p, group["first"])
                 s["v"] = group["alpha"] * s["v"] + (1 - group["alpha"]) * p.grad**2
                 p -= group["lr"] * p.grad / (s["v"] + group["eps"]).sqrt()
 
@@ -96,6 +96,8 @@ CASES = [
     ({"kind": "rmsprop", "lr": 0.01}, lambda p: O.RMSprop(p, 0.01)),
     ({"kind": "rmsprop", "lr": 0.01, "alpha": 0.9, "eps": 1e-3, "eps_inside": True},
      lambda p: InsideRMSProp(p, 0.01, 0.9, 1e-3)),
+    ({"kind": "rmsprop", "lr": 0.01, "eps": 1e-5, "eps_inside": True, "ones": True},
+     lambda p: InsideRMSProp(p, 0.01, 0.99, 1e-5, 1.0)),
     ({"kind": "rmsprop", "lr": 0.01, "alpha": 0.95, "momentum": 0.9, "decay": 0.1},
      lambda p: O.RMSprop(p, 0.01, alpha=0.95, momentum=0.9, weight_decay=0.1)),
     ({"kind": "rmsprop", "lr": 0.01, "alpha": 0.9, "eps": 1e-5, "centred": True},

@@ -41,6 +41,7 @@ type Config struct {
 	Alpha     float64 `yaml:"alpha,omitempty"`      // rmsprop; default 0.99; Zero is 0
 	EpsInside bool    `yaml:"eps_inside,omitempty"` // rmsprop: eps under the root, as TensorFlow
 	Centred   bool    `yaml:"centred,omitempty"`    // rmsprop: divide by the variance
+	Ones      bool    `yaml:"ones,omitempty"`       // rmsprop: the mean square begins at 1, as TensorFlow
 
 	// Workers limits the goroutines of one step, see WithWorkers.
 	Workers int `yaml:"workers,omitempty"`
@@ -65,7 +66,7 @@ type kind struct {
 
 var kinds = []kind{
 	{name: "sgd", uses: "momentum dampening nesterov", build: newSGD},
-	{name: "rmsprop", uses: "momentum alpha eps eps_inside centred",
+	{name: "rmsprop", uses: "momentum alpha eps eps_inside centred ones",
 		defaults: Config{Alpha: 0.99, Eps: 1e-8}, build: newRMSProp},
 	{name: "adam", uses: "beta1 beta2 eps amsgrad",
 		defaults: Config{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}, build: func(c Config) rule { return newAdam(c, false) }},
@@ -167,7 +168,7 @@ func (c Config) Validate() error {
 	}{
 		{"momentum", c.Momentum != 0}, {"dampening", c.Dampening != 0}, {"nesterov", c.Nesterov},
 		{"beta1", c.Beta1 != 0}, {"beta2", c.Beta2 != 0}, {"eps", c.Eps != 0}, {"amsgrad", c.AMSGrad},
-		{"alpha", c.Alpha != 0}, {"eps_inside", c.EpsInside}, {"centred", c.Centred},
+		{"alpha", c.Alpha != 0}, {"eps_inside", c.EpsInside}, {"centred", c.Centred}, {"ones", c.Ones},
 	} {
 		if ok && f.set && !slices.Contains(strings.Fields(k.uses), f.name) {
 			bad(f.name, "not used by %s", c.Kind)

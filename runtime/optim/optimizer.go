@@ -62,6 +62,8 @@ type slots [maxSlots][]float32
 // rule is what distinguishes optimisers. method implements it.
 type rule interface {
 	slotNames() []string
+	// first is what the elements of the first slot begin with.
+	first() float32
 	// persistent is how many of the slots, from the first, outlive a step; the
 	// rest is scratch.
 	persistent() int
@@ -76,6 +78,7 @@ type rule interface {
 // method is a rule made of functions over one type of kernel coefficients.
 type method[C any] struct {
 	slots   []string
+	start   float32                                      // first value of the first slot
 	scratch int                                          // how many slots, from the last, are scratch
 	begin   func(t uint64)                               // optional: per-step scalars
 	coef    func(g *Group) C                             // coefficients for one group
@@ -87,6 +90,7 @@ type method[C any] struct {
 }
 
 func (m *method[C]) slotNames() []string { return m.slots }
+func (m *method[C]) first() float32      { return m.start }
 func (m *method[C]) persistent() int     { return len(m.slots) - m.scratch }
 
 func (m *method[C]) prepare(t uint64, groups []Group) {
@@ -221,8 +225,19 @@ func (s *stepper) allocate(n int) error {
 	s.state = state
 	if len(s.rule.slotNames()) > 0 {
 		s.size = n
+		s.clear(0)
 	}
 	return nil
+}
+
+// clear gives the elements of slot k the values that they begin with.
+func (s *stepper) clear(k int) {
+	clear(s.state[k])
+	if v := s.rule.first(); k == 0 && v != 0 {
+		for i := range s.state[k] {
+			s.state[k][i] = v
+		}
+	}
 }
 
 func (s *stepper) State() map[string][]float32 {
@@ -277,7 +292,7 @@ func (s *stepper) SetState(state map[string][]float32) error {
 		if src, ok := state[name]; ok {
 			copy(s.state[k], src)
 		} else {
-			clear(s.state[k])
+			s.clear(k)
 		}
 	}
 	s.t = t

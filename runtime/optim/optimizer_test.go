@@ -20,6 +20,7 @@ var variants = []Config{
 	{Kind: "sgd", LR: 0.1, Momentum: 0.9, Nesterov: true},
 	{Kind: "rmsprop", LR: 0.01, Decay: 0.01},
 	{Kind: "rmsprop", LR: 0.01, Momentum: 0.9, EpsInside: true},
+	{Kind: "rmsprop", LR: 0.01, EpsInside: true, Ones: true},
 	{Kind: "rmsprop", LR: 0.01, Centred: true, Eps: 1e-4},
 	{Kind: "rmsprop", LR: 0.01, Centred: true, Momentum: 0.9, Eps: 1e-4},
 	{Kind: "adam", LR: 0.01, Decay: 0.01},
@@ -194,7 +195,7 @@ func TestLevelsAgree(t *testing.T) {
 			compared++
 		}
 	}
-	if want := 12 * len(kernel.Levels()); compared != want {
+	if want := 13 * len(kernel.Levels()); compared != want {
 		t.Fatalf("%d runs compared, want %d", compared, want)
 	}
 }

@@ -3,7 +3,8 @@ package optim
 import "onnxrl/runtime/optim/kernel"
 
 // newRMSProp is RMSProp with coupled decay, centred and with momentum if the
-// Config says so.
+// Config says so. TensorFlow's, which Stable-Baselines3 calls RMSpropTFLike, has
+// eps under the root and mean squares that begin at 1.
 func newRMSProp(c Config) rule {
 	m := &method[kernel.RMSPropCoef]{
 		slots: []string{"v"},
@@ -20,6 +21,9 @@ func newRMSProp(c Config) rule {
 			}
 			return k
 		},
+	}
+	if c.Ones {
+		m.start = 1
 	}
 	switch withMomentum := c.Momentum != 0; {
 	case c.Centred && withMomentum:

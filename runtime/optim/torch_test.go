@@ -80,7 +80,7 @@ func TestTorchTrajectories(t *testing.T) {
 		}
 		t.Logf("%-8s worst difference %.1e", c.Config.Kind, worst)
 	}
-	if want := 18 * 10 * 21; compared != want {
+	if want := 19 * 10 * 21; compared != want {
 		t.Fatalf("%d parameters compared, want %d", compared, want)
 	}
 }
