@@ -1,0 +1,142 @@
+package gymnasium_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"onnxrl/envs"
+	"onnxrl/envs/envtest"
+	"onnxrl/envs/vector"
+)
+
+func TestContract(t *testing.T) {
+	for id, most := range map[string]int{"Walk-v0": 20, "Masked-v0": 20} {
+		t.Run(id, func(t *testing.T) {
+			f := open(t, config(id, nil))
+			r := envtest.Run(t, func() (envs.Env, error) { return f.New(envs.Train, 0) }, envtest.Options{Steps: 120})
+			if r.Episodes < 5 || r.Saved < 10 || f.Spec().MaxSteps != most || f.Spec().Masked != (id == "Masked-v0") {
+				t.Errorf("too little was checked: %+v", r)
+			}
+		})
+	}
+}
+
+// photo is everything that a batch says.
+func photo(b *vector.Batch) string {
+	var out bytes.Buffer
+	for f, t := range b.Obs {
+		fmt.Fprintf(&out, "%v ", t.Bytes())
+		for _, e := range b.Ended {
+			n := len(t.Bytes()) / len(b.Type)
+			fmt.Fprintf(&out, "final %v ", b.Final[f].Bytes()[e.Env*n:(e.Env+1)*n])
+		}
+	}
+	if b.Mask != nil {
+		fmt.Fprint(&out, b.Mask.Bools())
+	}
+	fmt.Fprint(&out, b.Type, b.Reward, b.Discount, b.Info, b.Ended)
+	return out.String()
+}
+
+// play returns what a vector says in reset and steps, and the number of episodes that ended.
+func play(t *testing.T, v vector.Env, seed uint64, steps int) (said []string, ended int) {
+	t.Helper()
+	reset(t, v, seed)
+	said = append(said, photo(v.Batch()))
+	for k, a := range script(v, steps) {
+		if err := v.Step(a); err != nil {
+			t.Fatalf("step %d: %v", k, err)
+		}
+		said = append(said, photo(v.Batch()))
+		ended += len(v.Batch().Ended)
+	}
+	return said, ended
+}
+
+// TestVectorsAreEqual: any number of workers, and single environments stepped one after the other, answer the same.
+func TestVectorsAreEqual(t *testing.T) {
+	c := config("Masked-v0", map[string]any{"end": 3})
+	c.Info = []string{"wind", "calm", "absent"}
+	f := open(t, c)
+	list, err := envs.Make(f, envs.Train, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, err := vector.New(list, vector.Options{Workers: 1, Check: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.Close()
+	want, ended := play(t, local, 3, 60)
+	if ended < 10 {
+		t.Errorf("only %d episodes ended", ended)
+	}
+	for _, workers := range []int{1, 2, 3, 9} {
+		v := openVector(t, f, 5, vector.Options{Workers: workers, Check: true})
+		for range 2 {
+			if got, _ := play(t, v, 3, 60); !slices.Equal(got, want) {
+				t.Errorf("%d workers give other answers than single environments", workers)
+			}
+		}
+		if got, _ := play(t, v, 4, 60); slices.Equal(got, want) {
+			t.Errorf("%d workers: another key gives the same answers", workers)
+		}
+		if n := len(v.Pids()); n != min(workers, 5) {
+			t.Errorf("%d processes, expected %d", n, min(workers, 5))
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	f := open(t, config("Endless-v0", nil))
+	if n := f.Spec().MaxSteps; n != 0 {
+		t.Errorf("an environment without a limit has the limit %d", n)
+	}
+	v := openVector(t, f, 3, vector.Options{Workers: 2, Limit: 7})
+	if n := v.Spec().MaxSteps; n != 7 {
+		t.Errorf("the limit is %d, expected 7", n)
+	}
+	reset(t, v, 1)
+	for k, a := range script(v, 21) {
+		if err := v.Step(a); err != nil {
+			t.Fatal(err)
+		}
+		ended := v.Batch().Ended
+		if (k+1)%7 != 0 {
+			if len(ended) != 0 {
+				t.Errorf("step %d: %+v ended", k, ended)
+			}
+			continue
+		}
+		if len(ended) != 3 {
+			t.Fatalf("step %d: %d episodes ended, expected 3", k, len(ended))
+		}
+		for i, e := range ended {
+			if e.Env != i || e.Number != k/7 || e.Length != 7 || !e.Truncated || v.Batch().Discount[i] != 1 {
+				t.Errorf("step %d: %+v", k, e)
+			}
+		}
+	}
+	// A limit of the environment's own is not changed.
+	walk := openVector(t, open(t, config("Walk-v0", nil)), 1, vector.Options{Limit: 7})
+	if n := walk.Spec().MaxSteps; n != 20 {
+		t.Errorf("the limit of the environment's own is %d now", n)
+	}
+}
+
+func TestStepAllocatesNothing(t *testing.T) {
+	v := openVector(t, open(t, config("Masked-v0", nil)), 4, vector.Options{Workers: 2})
+	reset(t, v, 1)
+	actions := script(v, 64)
+	k := 0
+	if n := testing.AllocsPerRun(100, func() {
+		if err := v.Step(actions[k&63]); err != nil {
+			t.Error(err)
+		}
+		k++
+	}); n != 0 {
+		t.Errorf("%g allocations per step", n)
+	}
+}

@@ -1,0 +1,187 @@
+package gymnasium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"onnxrl/configs"
+	"onnxrl/envs"
+	"onnxrl/envs/vector"
+)
+
+// Kind makes environments of Python from a configuration.
+var Kind = envs.Kind{Name: "gymnasium", Open: func(ctx context.Context, params configs.Section) (envs.Factory, error) {
+	c := Defaults()
+	if err := params.Decode(&c); err != nil {
+		return nil, err
+	}
+	f, err := Open(ctx, c)
+	if err == nil {
+		return f, nil
+	}
+	key := ""
+	var refused *PythonError
+	switch {
+	case errors.As(err, &refused) && refused.Kind == "id":
+		key = "id"
+	case errors.As(err, &refused) && refused.Kind == "package" || errors.Is(err, errNoPython):
+		key = "python"
+	}
+	if key != "" && !slices.Contains(params.Keys(), key) {
+		key = ""
+	}
+	return nil, params.Errorf(key, "%v", err)
+}}
+
+// Factory makes environments of one configuration. It is safe for concurrent use.
+type Factory struct {
+	c      Config
+	python string
+	d      *description
+	spec   envs.Spec
+
+	mu sync.Mutex
+	// idle is a process that no vector uses: the one that described the environment, or one that the last vector left. Evaluations, which make a vector each, need not start another.
+	idle   *process
+	closed bool
+	// proof says why environments cannot be saved, once that is known.
+	proven bool
+	proof  error
+}
+
+var (
+	_ envs.Factory = (*Factory)(nil)
+	_ vector.Maker = (*Factory)(nil)
+)
+
+// Open starts a first process, which makes one environment and describes it. The caller closes the factory.
+func Open(ctx context.Context, c Config) (*Factory, error) {
+	if err := configs.Validate(c); err != nil {
+		return nil, fmt.Errorf("gymnasium: %w", err)
+	}
+	python, err := findPython(c.Python)
+	if err != nil {
+		return nil, fmt.Errorf("gymnasium: %w", err)
+	}
+	f := &Factory{c: c, python: python}
+	if f.idle, f.d, err = open(ctx, python, c, nil); err != nil {
+		return nil, fmt.Errorf("gymnasium: open %s: %w", c.ID, err)
+	}
+	if f.spec, err = f.d.spec(c); err != nil {
+		return nil, errors.Join(fmt.Errorf("gymnasium: open %s: %w", c.ID, err), f.Close())
+	}
+	return f, nil
+}
+
+// Config implements envs.Factory.
+func (f *Factory) Config() any { return f.c }
+
+// Spec describes one environment.
+func (f *Factory) Spec() envs.Spec { return f.spec }
+
+// New implements envs.Factory: a process with one environment. It is started by the first Reset.
+func (f *Factory) New(envs.Split, int) (envs.Env, error) {
+	v, err := newVector(f, 1, vector.Options{Workers: 1}, false)
+	if err != nil {
+		return nil, err
+	}
+	return newEnv(v), nil
+}
+
+// NewVector implements vector.Maker. The processes are started by the first Reset, all at once.
+func (f *Factory) NewVector(_ envs.Split, n int, o vector.Options) (vector.Env, error) {
+	return newVector(f, n, o, true)
+}
+
+// Close implements envs.Factory.
+func (f *Factory) Close() error {
+	f.mu.Lock()
+	p := f.idle
+	f.idle, f.closed = nil, true
+	f.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	return p.close()
+}
+
+// worker starts a worker for a job, in the idle process where there is one.
+func (f *Factory) worker(j job) (*worker, error) {
+	f.mu.Lock()
+	p := f.idle
+	f.idle = nil
+	f.mu.Unlock()
+	if p != nil && p.wait(0) {
+		// It has ended while nobody needed it, and closing tells nothing new.
+		_ = p.close()
+		p = nil
+	}
+	if p == nil {
+		var err error
+		if p, _, err = open(context.Background(), f.python, f.c, f.d); err != nil {
+			return nil, err
+		}
+	}
+	w, err := attach(p, j)
+	if err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return w, nil
+}
+
+// retire ends the work of a worker, whose process is kept where there is no other idle one.
+func (f *Factory) retire(w *worker) error {
+	f.mu.Lock()
+	wanted := f.idle == nil && !f.closed
+	f.mu.Unlock()
+	if !wanted {
+		return w.close()
+	}
+	if err := w.call(patience, "detach", nil, nil); ended(err) {
+		// Its end is what was wanted.
+		return w.close()
+	} else if err != nil {
+		return errors.Join(err, w.close())
+	}
+	if err := w.unshare(); err != nil {
+		return errors.Join(err, w.close())
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.idle != nil || f.closed {
+		return w.close()
+	}
+	f.idle = w.process
+	return nil
+}
+
+// provable finds out, once, whether environments that are saved and continued stay the same: a process of its own saves one in the middle of episodes, continues in another and compares what both answer.
+func (f *Factory) provable() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.proven {
+		f.proven = true
+		if err := f.prove(); err != nil {
+			f.proof = fmt.Errorf("%w: %w", envs.ErrCannotSave, err)
+		}
+	}
+	return f.proof
+}
+
+func (f *Factory) prove() error {
+	p, _, err := open(context.Background(), f.python, f.c, f.d)
+	if err != nil {
+		return err
+	}
+	var reason *string
+	if err := errors.Join(p.call(f.c.StartTimeout, "prove", nil, &reason), p.close()); err != nil {
+		return err
+	}
+	if reason != nil {
+		return errors.New(*reason)
+	}
+	return nil
+}

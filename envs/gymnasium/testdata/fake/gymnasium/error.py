@@ -1,0 +1,10 @@
+class Error(Exception):
+    pass
+
+
+class UnregisteredEnv(Error):
+    pass
+
+
+class NameNotFound(UnregisteredEnv):
+    pass

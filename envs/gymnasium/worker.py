@@ -1,0 +1,653 @@
+"""Steps Gymnasium environments for another process: see the package comment of envs/gymnasium for the protocol.
+
+It needs Python 3.8 and the package gymnasium, and uses numpy where gymnasium does.
+"""
+import base64
+import difflib
+import faulthandler
+import io
+import json
+import math
+import mmap
+import os
+import pickle
+import random
+import select
+import signal
+import struct
+import sys
+import threading
+import time
+import traceback
+import zlib
+from array import array
+
+MEMORY, REQUESTS, REPLIES = 3, 4, 5
+SOURCE = "<onnxrl worker>"
+
+gymnasium = None
+numpy = None
+
+
+class Refused(Exception):
+    """What is wrong, in words that need no traceback."""
+
+    def __init__(self, kind, text):
+        super().__init__(text)
+        self.kind = kind
+
+
+def wrong(text):
+    return Refused("answer", text)
+
+
+# ---- spaces ----
+
+WIRES = {"f": {"f"}, "d": {"d"}, "B": {"B"}, "?": {"?", "b", "B"}, "q": {"q", "l" if struct.calcsize("l") == 8 else "q"}}
+
+
+def flat(x):
+    """The elements of nested lists and arrays, in order."""
+    x = x.tolist() if hasattr(x, "tolist") else x
+    if isinstance(x, (list, tuple)):
+        return [v for row in x for v in flat(row)]
+    return [x]
+
+
+def shape_of(x):
+    x = x.tolist() if hasattr(x, "tolist") else x
+    return (len(x),) + (shape_of(x[0]) if x else ()) if isinstance(x, (list, tuple)) else ()
+
+
+def bounds(values):
+    """Bounds as text, which unlike JSON has infinity; one where all are equal."""
+    values = [repr(float(v)) for v in flat(values)]
+    return values[:1] if len(set(values)) == 1 else values
+
+
+def described(space, what):
+    """A space as the other side reads it."""
+    s = gymnasium.spaces
+    if isinstance(space, s.Discrete):
+        return {"type": "discrete", "n": [int(space.n)], "start": [int(getattr(space, "start", 0))], "shape": [], "wire": "q"}
+    if isinstance(space, s.MultiDiscrete):
+        n = [int(k) for k in flat(space.nvec)]
+        start = [int(k) for k in flat(getattr(space, "start", [0] * len(n)))]
+        return {"type": "multidiscrete", "n": n, "start": start, "shape": list(space.shape), "wire": "q"}
+    if isinstance(space, s.MultiBinary):
+        shape = [int(k) for k in space.shape]
+        return {"type": "multibinary", "n": [2] * math.prod(shape), "shape": shape, "wire": "?"}
+    if isinstance(space, s.Box):
+        dtype = str(space.dtype)
+        wire = {"float32": "f", "float64": "d", "uint8": "B", "bool": "B"}.get(dtype, "f")
+        return {"type": "box", "dtype": dtype, "shape": list(space.shape), "low": bounds(space.low), "high": bounds(space.high), "wire": wire}
+    raise Refused("space", "%s is a space %s; Discrete, MultiDiscrete, MultiBinary, Box and, for observations, Dict of these are supported" % (what, type(space).__name__))
+
+
+def fields_of(space, path=()):
+    """The parts of an observation: paths and descriptions."""
+    if isinstance(space, gymnasium.spaces.Dict):
+        return [f for key in space.spaces for f in fields_of(space.spaces[key], path + (key,))]
+    d = described(space, "the observation" + ("" if not path else " " + "/".join(map(str, path))))
+    d["path"] = [str(k) for k in path]
+    return [(path, d)]
+
+
+class Field:
+    """Writes values of one form into rows of bytes."""
+
+    def __init__(self, name, wire, shape):
+        self.name, self.wire, self.shape, self.formats = name, wire, tuple(shape), WIRES[wire]
+        self.count = math.prod(self.shape)
+        self.nbytes = self.count * struct.calcsize(wire)
+
+    def write(self, x, row):
+        try:
+            m = memoryview(x)
+            if m.shape == self.shape and m.format in self.formats and m.c_contiguous:
+                row[:] = m.cast("B")
+                return
+        except (TypeError, ValueError, BufferError):
+            pass  # It is no buffer, or none of native numbers.
+        self.convert(x, row)
+
+    def convert(self, x, row):
+        if numpy is not None:
+            a = numpy.asarray(x)
+            shape, kind = a.shape, a.dtype
+        else:
+            shape, kind = shape_of(x), type(x).__name__
+        if shape != self.shape:
+            raise wrong("%s has shape %s, expected %s" % (self.name, shape, self.shape))
+        try:
+            if numpy is not None:
+                to = numpy.dtype(self.wire)
+                b = a.astype(to)
+                if not numpy.can_cast(a.dtype, to, "same_kind") and not (a == b).all():
+                    raise ValueError("it has values that are none of %s" % to)
+                row[:] = memoryview(numpy.ascontiguousarray(b).reshape(-1)).cast("B")
+            elif self.wire == "?":
+                row[:] = bytes(flat(x))
+            else:
+                row[:] = memoryview(array(self.wire, flat(x))).cast("B")
+        except (TypeError, ValueError, OverflowError) as e:
+            raise wrong("%s is a %s that cannot be read: %s" % (self.name, kind, e)) from None
+
+
+def action_reader(d, space, view, n):
+    """A function that returns the n actions that lie in view, each in the form that the space has. They share no memory with view."""
+    kind, shape = d["type"], tuple(d["shape"])
+    if kind == "discrete":
+        ints = view.cast("q")
+        return ints.tolist
+    size = len(view) // n
+    wire, dtype = d["wire"], getattr(space, "dtype", None)
+    if numpy is not None:
+        if kind == "multibinary":
+            wire = "B"
+        rows = numpy.frombuffer(view, dtype=wire).reshape((n,) + shape)
+        return lambda: list(rows.astype(dtype))
+    if kind == "multibinary":
+        return lambda: [array("b", bytes(view[i * size : (i + 1) * size])) for i in range(n)]
+    return lambda: [array(wire, bytes(view[i * size : (i + 1) * size])) for i in range(n)]
+
+
+# ---- environments ----
+
+
+def opened(args):
+    """A new environment."""
+    try:
+        return gymnasium.make(args["id"], **args["kwargs"])
+    except gymnasium.error.UnregisteredEnv as e:
+        known = sorted(getattr(gymnasium.envs.registration, "registry", {}))
+        bare = args["id"].split(":")[-1]
+        near = difflib.get_close_matches(bare, known, 5, 0.5) or [k for k in known if bare.lower().split("-")[0] in k.lower()][:5]
+        hint = "; close ids are " + ", ".join(near) if near else "; %d ids are registered, none of them close; write PACKAGE:ID for one that a package registers when it is imported" % len(known)
+        raise Refused("id", "%s%s" % (str(e).strip().rstrip("."), hint)) from None
+    except (gymnasium.error.Error, ImportError) as e:
+        raise Refused("open", "%s: %s" % (type(e).__name__, e)) from None
+
+
+def chain(env):
+    """The environment and those inside it, from the outside."""
+    out = [env]
+    while isinstance(out[-1], gymnasium.Wrapper):
+        out.append(out[-1].env)
+    return out
+
+
+def masks_of(env, args):
+    """Where masks come from: a method, or a key of info."""
+    if args["mask_info"]:
+        key = args["mask_info"]
+        return lambda info: info[key]
+    for e in chain(env):
+        if callable(getattr(e, "action_masks", None)):
+            return lambda info: e.action_masks()
+    return None
+
+
+def describe(env, args):
+    spec = getattr(env, "spec", None)
+    limit = getattr(spec, "max_episode_steps", None)
+    return {
+        "observation": [d for _, d in fields_of(env.observation_space)],
+        "action": described(env.action_space, "the action"),
+        "masked": masks_of(env, args) is not None,
+        "max_steps": max(0, int(limit or 0)),
+        "version": str(getattr(gymnasium, "__version__", "")),
+    }
+
+
+class Group:
+    """The environments of this process and the memory they share with the other one."""
+
+    def __init__(self, args, env, n, memory, at, autoreset, limit, mask_len):
+        self.args, self.n, self.autoreset, self.limit = args, n, autoreset, limit
+        self.envs = [env] + [opened(args) for _ in range(n - 1)]
+        self.steps = [0] * n
+        self.masks = [masks_of(e, args) for e in self.envs]
+        self.info = args["info"]
+        d = describe(env, args)
+        fields = fields_of(env.observation_space)
+
+        def part(name, size, form="B"):
+            return memory[at[name] : at[name] + n * size].cast(form)
+
+        def rows(name, size):
+            whole = part(name, size)
+            return [whole[i * size : (i + 1) * size] for i in range(n)]
+
+        self.fields = []
+        for k, (path, f) in enumerate(fields):
+            field = Field("observation" + ("" if not path else " " + "/".join(map(str, path))), f["wire"], f["shape"])
+            self.fields.append((path, field, rows("obs%d" % k, field.nbytes), rows("final%d" % k, field.nbytes)))
+        if len(self.fields) == 1 and self.fields[0][0] == ():
+            self.single = self.fields[0][1:]
+        else:
+            self.single = None
+        action = Field("action", d["action"]["wire"], d["action"]["shape"])
+        self.actions = action_reader(d["action"], env.action_space, part("actions", action.nbytes), n)
+        self.rewards, self.seeds = part("rewards", 8, "d"), part("seeds", 8, "q")
+        self.ends = part("ends", 1)
+        self.mask_rows = rows("mask", mask_len) if mask_len else None
+        self.mask_field = Field("the action mask", "?", (mask_len,))
+        self.info_rows = part("info", 8 * len(self.info), "d") if self.info else None
+
+    def observe(self, i, obs, final):
+        if self.single is not None:
+            field, rows, finals = self.single
+            field.write(obs, (finals if final else rows)[i])
+            return
+        for path, field, rows, finals in self.fields:
+            x = obs
+            try:
+                for key in path:
+                    x = x[key]
+            except (KeyError, TypeError, IndexError):
+                raise wrong("%s is missing" % field.name) from None
+            field.write(x, (finals if final else rows)[i])
+
+    def mask(self, i, info):
+        if self.mask_rows is None:
+            return
+        try:
+            m = self.masks[i](info)
+        except KeyError:
+            raise wrong("info has no mask under %r" % self.args["mask_info"]) from None
+        try:
+            v = memoryview(m)
+            if v.format == "?" and v.ndim == 1 and v.shape == self.mask_field.shape and v.c_contiguous:
+                self.mask_rows[i][:] = v.cast("B")
+                return
+        except (TypeError, ValueError):
+            pass
+        values = [1 if v else 0 for v in flat(m)]
+        if len(values) != self.mask_field.count:
+            raise wrong("the action mask has %d elements, expected %d" % (len(values), self.mask_field.count))
+        self.mask_rows[i][:] = bytes(values)
+
+    def begin(self, i):
+        obs, info = self.envs[i].reset(seed=self.seeds[i])
+        self.steps[i] = 0
+        self.observe(i, obs, False)
+        self.mask(i, info)
+        return info
+
+    def note(self, i, info):
+        at = i * len(self.info)
+        for k, key in enumerate(self.info):
+            self.info_rows[at + k] = info.get(key, 0.0)
+
+    def reset(self):
+        i = 0
+        try:
+            for i in range(self.n):
+                info = self.begin(i)
+                if self.info:
+                    self.note(i, info)
+        except BaseException as e:
+            raise Failed(i) from e
+
+    def step(self):
+        rewards, ends, limit, noted, masked = self.rewards, self.ends, self.limit, self.info, self.mask_rows is not None
+        write, rows = (self.single[0].write, self.single[1]) if self.single is not None else (None, None)
+        i = 0
+        try:
+            for i, action in enumerate(self.actions()):
+                answer = self.envs[i].step(action)
+                if len(answer) != 5:
+                    raise wrong("step returns %d values, expected observation, reward, terminated, truncated and info" % len(answer))
+                obs, reward, terminated, truncated, info = answer
+                try:
+                    rewards[i] = reward
+                except TypeError:
+                    raise wrong("the reward is %s, expected a number" % short(reward)) from None
+                if noted:
+                    self.note(i, info)
+                if limit:
+                    self.steps[i] += 1
+                    truncated = truncated or self.steps[i] >= limit
+                if terminated or truncated:
+                    self.end(i, obs, terminated, info)
+                    continue
+                ends[i] = 0
+                if write is not None:
+                    write(obs, rows[i])
+                else:
+                    self.observe(i, obs, False)
+                if masked:
+                    self.mask(i, info)
+        except BaseException as e:
+            raise Failed(i) from e
+
+    def end(self, i, obs, terminated, info):
+        self.ends[i] = 1 if terminated else 2
+        self.observe(i, obs, True)
+        if self.autoreset:
+            self.begin(i)
+        else:
+            self.mask(i, info)
+
+    def time(self, steps, seed):
+        """The seconds that a plain loop over the environments takes for a number of steps with random actions."""
+        for i, env in enumerate(self.envs):
+            env.action_space.seed(seed + i)
+            env.reset(seed=seed + i)
+        wheel = [[env.action_space.sample() for env in self.envs] for _ in range(64)]
+        envs = self.envs
+        start = time.perf_counter()
+        for k in range(steps):
+            for env, action in zip(envs, wheel[k & 63]):
+                _, _, terminated, truncated, _ = env.step(action)
+                if terminated or truncated:
+                    env.reset()
+        return time.perf_counter() - start
+
+    def close(self):
+        for env in self.envs:
+            env.close()
+
+
+class Failed(Exception):
+    """Environment i has failed; the cause says how."""
+
+    def __init__(self, i):
+        super().__init__(i)
+        self.env = i
+
+
+def short(x, most=200):
+    text = repr(x)
+    return text if len(text) <= most else text[:most] + "…"
+
+
+# ---- saving ----
+
+
+class Writer(pickle.Pickler):
+    """Writes what the environments of a chain hold, which may refer to them."""
+
+    def __init__(self, file, known):
+        super().__init__(file, 4)
+        self.known = {id(e): k for k, e in enumerate(known)}
+
+    def persistent_id(self, x):
+        return self.known.get(id(x))
+
+
+HARMLESS = {
+    "builtins": {"set", "frozenset", "bytearray", "complex", "range", "slice", "object"},
+    "collections": {"deque", "OrderedDict", "defaultdict", "Counter"},
+    "copyreg": {"_reconstructor"},
+    "_codecs": {"encode"},
+    "array": {"array", "_array_reconstructor"},
+    "random": {"Random"},
+    "numpy": {"ndarray", "dtype", "bool_", "bool"},
+    "numpy.core.multiarray": {"_reconstruct", "scalar"},
+    "numpy._core.multiarray": {"_reconstruct", "scalar"},
+    "numpy.random._pickle": {"__generator_ctor", "__bit_generator_ctor", "__randomstate_ctor"},
+    "numpy.random._pcg64": {"PCG64", "PCG64DXSM"},
+    "numpy.random._mt19937": {"MT19937"},
+    "numpy.random._philox": {"Philox"},
+    "numpy.random._sfc64": {"SFC64"},
+    "numpy.random.bit_generator": {"SeedSequence", "__pyx_unpickle_SeedSequence"},
+}
+
+
+class Reader(pickle.Unpickler):
+    """Reads what a Writer wrote, and makes nothing but numbers, containers, arrays and objects of the environments' own packages: a saved run is not to be a program."""
+
+    def __init__(self, file, known):
+        super().__init__(file)
+        self.known = known
+        self.packages = {type(e).__module__.split(".")[0] for e in known} | {"gymnasium", "mujoco"}
+
+    def persistent_load(self, pid):
+        return self.known[pid]
+
+    def find_class(self, module, name):
+        if name in HARMLESS.get(module, ()):
+            return super().find_class(module, name)
+        if module.split(".")[0] in self.packages:
+            found = super().find_class(module, name)
+            if isinstance(found, type):
+                return found
+        raise pickle.UnpicklingError("%s.%s has no place in a saved environment" % (module, name))
+
+
+def packed(known, part):
+    file = io.BytesIO()
+    Writer(file, known).dump(part)
+    return file.getvalue()
+
+
+def pickled(env):
+    """What an environment and those inside it hold. Attributes that cannot be written are left as they are in a new environment, and named; whether that does is for prove to find out."""
+    known = chain(env)
+    held = [dict(vars(e)) for e in known]
+    kept = [[] for _ in known]
+    try:
+        data = packed(known, (held, kept))
+    except Exception:
+        for own, names in zip(held, kept):
+            for name in list(own):
+                try:
+                    packed(known, own[name])
+                except Exception:
+                    del own[name]
+                    names.append(name)
+        data = packed(known, (held, kept))
+    return base64.b64encode(zlib.compress(data, 1)).decode()
+
+
+def unpickled(env, text):
+    known = chain(env)
+    held, kept = Reader(io.BytesIO(zlib.decompress(base64.b64decode(text, validate=True))), known).load()
+    if len(held) != len(known):
+        raise ValueError("the state is of %d environments inside each other, expected %d" % (len(held), len(known)))
+    for e, own, names in zip(known, held, kept):
+        now = vars(e)
+        for name in [n for n in now if n not in own and n not in names]:
+            del now[name]
+        now.update(own)
+
+
+def prove(args):
+    """Nothing, when an environment that was saved and continued in another one is the same as one that was not; else what differs."""
+    choices = random.Random(1)
+    a, b = opened(args), None
+    try:
+        b = opened(args)
+        fields = [(path, Field("", f["wire"], f["shape"])) for path, f in fields_of(a.observation_space)]
+        masks = [masks_of(e, args) for e in (a, b)]
+        a.action_space.seed(1)
+
+        def seen(env, mask, obs, info, *rest):
+            out = [repr(x) for x in rest[:1]] + [bool(x) for x in rest[1:]]
+            for path, field in fields:
+                row, x = memoryview(bytearray(field.nbytes)), obs
+                for key in path:
+                    x = x[key]
+                field.write(x, row)
+                out.append(bytes(row))
+            out.append([bool(v) for v in flat(mask(info))] if mask else [])
+            return out
+
+        heads = described(a.action_space, "the action")
+
+        def allowed(action, valid):
+            at = 0
+            for k, n, start in zip(flat(action), heads["n"], heads.get("start", [0] * len(heads["n"]))):
+                if not valid[at + int(k) - start]:
+                    return False
+                at += n
+            return True
+
+        def act(valid):
+            for _ in range(1000):
+                action = a.action_space.sample()
+                if not valid or allowed(action, valid):
+                    return action
+            raise ValueError("no valid action was found")
+
+        def both(envs, action=None, seed=None):
+            out = []
+            for env, mask in zip(envs, masks):
+                if action is None:
+                    obs, info = env.reset(seed=seed)
+                    out.append(seen(env, mask, obs, info, 0.0, False, False))
+                else:
+                    obs, reward, terminated, truncated, info = env.step(action)
+                    out.append(seen(env, mask, obs, info, reward, terminated, truncated))
+            return out
+
+        both([a, b], seed=3)
+        both([b], seed=4)
+        last = both([a], seed=5)[0]
+        for k in range(40):
+            if k in (1, 7, 23):
+                unpickled(b, pickled(a))
+            action = act(last[-1])
+            answers = both([a] if k == 0 else [a, b], action)
+            if k > 0 and answers[0] != answers[1]:
+                return "an environment that was continued from a saved one soon answers differently"
+            last = answers[0]
+            if last[1] or last[2]:
+                last = both([a, b], seed=choices.randrange(1 << 31))[0]
+    except Exception as e:
+        return "%s: %s" % (type(e).__name__, e)
+    finally:
+        for env in (a, b):
+            if env is not None:
+                env.close()
+    return None
+
+
+# ---- requests ----
+
+
+def shortened(e, most=12):
+    """A traceback without the frames of this file."""
+    frames = [f for f in traceback.extract_tb(e.__traceback__) if f.filename != SOURCE]
+    lines = traceback.format_list(frames)
+    if len(lines) > most:
+        lines = lines[:2] + ["  … %d frames …\n" % (len(lines) - most)] + lines[2 - most :]
+    return "".join(lines) + "".join(traceback.format_exception_only(type(e), e)).strip()
+
+
+def send(code, body):
+    data = json.dumps(body).encode()
+    data = code + struct.pack("<I", len(data)) + data
+    while data:
+        data = data[os.write(REPLIES, data) :]
+
+
+def fail(e):
+    body = {"env": -1}
+    if isinstance(e, Failed):
+        body["env"], e = e.env, e.__cause__
+    body["kind"] = e.kind if isinstance(e, Refused) else "exception"
+    body["text"] = str(e) if isinstance(e, Refused) else shortened(e)
+    send(b"E", body)
+
+
+def receive(n):
+    data = b""
+    while len(data) < n:
+        more = os.read(REQUESTS, n - len(data))
+        if not more:
+            os._exit(0)
+        data += more
+    return data
+
+
+class Worker:
+    def __init__(self):
+        self.env = self.args = self.group = None
+        self.closing = False
+
+    def open(self, args):
+        global gymnasium, numpy
+        try:
+            import gymnasium as package
+        except ImportError as e:
+            raise Refused("package", "%s has no usable package gymnasium (%s); install it with: %s -m pip install gymnasium" % (sys.executable, e, sys.executable)) from None
+        gymnasium = package
+        numpy = sys.modules.get("numpy")
+        self.args, self.env = args, opened(args)
+        return describe(self.env, args)
+
+    def attach(self, size, **layout):
+        env, self.env = self.env or opened(self.args), None
+        self.group = Group(self.args, env, memory=memoryview(mmap.mmap(MEMORY, size)), **layout)
+
+    def detach(self):
+        group, self.group = self.group, None
+        group.close()
+
+    def save(self):
+        return [{"steps": self.group.steps[i], "held": pickled(env)} for i, env in enumerate(self.group.envs)]
+
+    def load(self, states):
+        for i, s in enumerate(states):
+            try:
+                unpickled(self.group.envs[i], s["held"])
+            except Exception as e:
+                raise Refused("load", "environment %d: %s: %s" % (i, type(e).__name__, e)) from None
+            self.group.steps[i] = s["steps"]
+
+    def prove(self):
+        return prove(self.args)
+
+    def time(self, steps, seed):
+        return self.group.time(steps, seed)
+
+    def close(self):
+        self.closing = True
+        if self.group is not None:
+            self.group.close()
+        elif self.env is not None:
+            self.env.close()
+
+    def watch(self):
+        """Ends the process with the one that asked for it, also in the middle of a step."""
+        poll = select.poll()
+        poll.register(REQUESTS, select.POLLHUP)
+        poll.poll()
+        if not self.closing:
+            os._exit(0)
+
+    def run(self):
+        read, write, hot = os.read, os.write, {}
+        while True:
+            op = read(REQUESTS, 1)
+            if not op:
+                os._exit(0)
+            try:
+                if op == b"C":
+                    call = json.loads(receive(struct.unpack("<I", receive(4))[0]))
+                    result = getattr(self, call.pop("call"))(**call)
+                    hot = {b"S": self.group.step, b"R": self.group.reset} if self.group is not None else {}
+                    send(b"J", result)
+                    if self.closing:
+                        return
+                else:
+                    hot[op]()
+                    write(REPLIES, b".")
+            except BaseException as e:
+                fail(e)
+
+
+def main():
+    for fd in (MEMORY, REQUESTS, REPLIES):
+        os.set_inheritable(fd, False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.register(signal.SIGUSR1, all_threads=False)
+    w = Worker()
+    threading.Thread(target=w.watch, daemon=True).start()
+    w.run()
+
+
+main()
