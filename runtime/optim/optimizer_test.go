@@ -156,8 +156,8 @@ func TestResume(t *testing.T) {
 			}
 		})
 	}
-	if ran != 12 {
-		t.Fatalf("%d variants ran, want 12", ran)
+	if ran != 13 {
+		t.Fatalf("%d variants ran, want 13", ran)
 	}
 }
 
