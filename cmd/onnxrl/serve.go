@@ -227,8 +227,14 @@ func (t *told) forget(model string) {
 	maps.DeleteFunc(t.texts, func(_, of string) bool { return model == "" || of == model })
 }
 
-// serveWarn tells an error of the server once.
+// serveWarn tells an error of the server, or each of several, once.
 func (a *app) serveWarn(t *told, err error) {
+	if list, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range list.Unwrap() {
+			a.serveWarn(t, e)
+		}
+		return
+	}
 	model := ""
 	if e := new(serve.Error); errors.As(err, &e) {
 		model = e.Model
@@ -286,6 +292,7 @@ func (a *app) serveLog(stopping *atomic.Bool, told *told) func(serve.ModelStatus
 		switch {
 		case stopping.Load():
 		case m.State == serve.Unavailable && m.Reason != "":
+			told.first((&serve.Error{Model: m.Name, Version: m.Version, Err: errors.New(m.Reason)}).Error(), m.Name)
 			a.serveWarning("%s: %s", what, m.Reason)
 		case m.State == serve.Loading && m.Reason != "":
 			a.serveWarning("%s: %s", m.Name, m.Reason)

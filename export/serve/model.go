@@ -429,12 +429,12 @@ func (m *model) statuses(ready bool) []ModelStatus {
 		list = append(list, ModelStatus{Name: m.name, Version: v.name, State: Unloading, Reason: why})
 	}
 	slices.SortStableFunc(list[len(t.versions):], func(a, b ModelStatus) int { return strings.Compare(a.Version, b.Version) })
-	m.mu.Unlock()
 	for _, s := range t.status {
-		if s.State != Ready {
+		if _, again := m.loading[s.Version]; s.State != Ready && !again {
 			list = append(list, s)
 		}
 	}
+	m.mu.Unlock()
 	if len(list) == 0 {
 		list = append(list, ModelStatus{Name: m.name, State: Unavailable, Reason: t.err})
 	}
