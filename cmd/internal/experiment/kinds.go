@@ -10,13 +10,14 @@ import (
 	"onnxrl/envs"
 	"onnxrl/envs/classic"
 	"onnxrl/envs/corridor"
+	"onnxrl/envs/gymnasium"
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/market/trading/feed"
 )
 
 // Envs lists the environments that a document can name.
 func Envs() []envs.Kind {
-	return append([]envs.Kind{corridor.Kind, trading.Kind(feed.Load)}, classic.Kinds()...)
+	return append([]envs.Kind{corridor.Kind, trading.Kind(feed.Load), gymnasium.Kind}, classic.Kinds()...)
 }
 
 // Agents lists the algorithms that a document can name.
