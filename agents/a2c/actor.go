@@ -6,57 +6,37 @@ import (
 	"fmt"
 
 	"onnxrl/agents"
-	"onnxrl/agents/rlmath"
+	"onnxrl/agents/network"
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
 )
 
 // actor draws actions, or takes the best ones, with the parameters where they are learnt.
 type actor struct {
-	mode    agents.Mode
-	heads   []int
 	f       *forward
+	sampler *network.Sampler
 	bank    *bank // closed with the actor; nil when it is the agent's, which release then gives back
 	release func()
 	learner *learner
-	stream  rng.Stream
 	d       agents.Decision
 }
 
-func newActor(m agents.Mode, f *forward, own *bank, fr *frame, l *learner) *actor {
-	shape := []int{f.n, len(fr.heads)}
-	if fr.discrete {
-		shape = shape[:1]
+func newActor(m agents.Mode, f *forward, own *bank, a *Agent) *actor {
+	return &actor{
+		f: f, bank: own, learner: a.learner, d: agents.Decision{Value: f.value},
+		sampler: network.NewSampler(a.graphs.frame, a.c.Exploration, m, f.n, f.prog.Output, a.params.View(logStdParam)),
 	}
-	return &actor{mode: m, heads: fr.heads, f: f, bank: own, learner: l, d: agents.Decision{
-		Actions: tensor.New(tensor.Int64, shape...), LogProb: make([]float32, f.n), Value: f.value,
-	}}
 }
 
-// Act implements agents.Actor. A head takes one draw, whatever the mask.
+// Act implements agents.Actor.
 func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
 	a.d.Version = a.learner.updates
 	if err := a.f.current(b, a.learner.stamp()); err != nil {
 		return nil, fmt.Errorf("a2c: act: %w", err)
 	}
-	a.stream.Seed(key)
-	actions, logProbs := a.d.Actions.Int64s(), a.f.logProbs
-	for i := range a.d.LogProb {
-		sum := 0.0
-		for h, k := range a.heads {
-			choice := rlmath.Argmax(logProbs[:k])
-			if a.mode == agents.Explore {
-				choice = a.stream.Categorical(logProbs[:k])
-			}
-			if choice < 0 {
-				return nil, fmt.Errorf("a2c: act: the log-probabilities of environment %d, head %d are %v", i, h, logProbs[:k])
-			}
-			actions[i*len(a.heads)+h] = int64(choice)
-			sum += float64(logProbs[choice])
-			logProbs = logProbs[k:]
-		}
-		a.d.LogProb[i] = float32(sum)
+	// Replaced parameters begin a rollout too; the two counters never give the same sum twice, because saved states have counted fewer updates than 2⁴⁰.
+	if err := a.sampler.Decide(&a.d, key, a.learner.updates+a.learner.replaced<<40); err != nil {
+		return nil, fmt.Errorf("a2c: act: %w", err)
 	}
 	return &a.d, nil
 }

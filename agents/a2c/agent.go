@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"onnxrl/agents"
+	"onnxrl/agents/network"
 	"onnxrl/configs"
 	"onnxrl/models"
 )
@@ -38,7 +39,7 @@ func (m Maker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("a2c: %w", err)
 	}
-	a := &Agent{setup: s}
+	a := &Agent{setup: s, c: m.c}
 	if err := a.build(m.c); err != nil {
 		return nil, fmt.Errorf("a2c: %w", errors.Join(err, a.Close()))
 	}
@@ -47,15 +48,18 @@ func (m Maker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
 
 // Agent is an A2C agent.
 type Agent struct {
-	setup   agents.Setup
-	graphs  *graphs
-	params  *models.Params
-	grads   *models.Segment
-	train   *minibatches
-	bank    *bank
-	forward *forward
-	back    *backward
-	learner *learner
+	setup  agents.Setup
+	graphs *graphs
+	params *models.Params
+	grads  *models.Segment
+	train  *minibatches
+	// evaluate is nil without a correction.
+	evaluate *minibatches
+	bank     *bank
+	forward  *forward
+	back     *backward
+	learner  *learner
+	c        Config
 	// lent says that an exploring actor uses the bank of the learner, so that what it computes is not computed again.
 	lent bool
 }
@@ -63,7 +67,7 @@ type Agent struct {
 // build makes networks, parameters and programs.
 func (a *Agent) build(c Config) error {
 	s := &a.setup
-	f, err := newFrame(s.Spec)
+	f, err := network.NewFrame(s.Spec)
 	if err != nil {
 		return err
 	}
@@ -71,7 +75,7 @@ func (a *Agent) build(c Config) error {
 		return err
 	}
 	g := a.graphs
-	if s.Log != nil && f.window() != nil {
+	if s.Log != nil && f.Window() != nil {
 		if g.chunk > 1 {
 			s.Log.Info("overlapping windows are encoded together", "windows", g.chunk)
 		} else {
@@ -118,9 +122,14 @@ func (a *Agent) build(c Config) error {
 	if a.forward, err = newForward(g, a.params, s.Engine, s.Threads, s.Envs, a.bank); err != nil {
 		return err
 	}
+	if g.evaluate != nil {
+		if a.evaluate, err = newMinibatches(g.evaluate, a.params, nil, *s, c.RolloutSteps*s.Envs, nil, []string{logProbOutput, agents.ValueOutput}); err != nil {
+			return err
+		}
+	}
 	a.learner = &learner{}
 	rec := newRecorder(g, c, s.Envs, a.train, a.forward, a.bank, a.learner)
-	return a.learner.init(c, g, a.params, a.train, a.back, a.grads, rec)
+	return a.learner.init(a, rec)
 }
 
 // NewActor implements agents.Agent.
@@ -143,7 +152,7 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 		}
 		return nil, fmt.Errorf("a2c: %w", err)
 	}
-	x := newActor(m, f, own, a.graphs.frame, a.learner)
+	x := newActor(m, f, own, a)
 	if k != nil && own == nil {
 		a.lent = true
 		x.release = func() { a.lent = false }
@@ -163,6 +172,9 @@ func (a *Agent) Close() error {
 	if a.train != nil {
 		errs = append(errs, a.train.close())
 	}
+	if a.evaluate != nil {
+		errs = append(errs, a.evaluate.close())
+	}
 	if a.bank != nil {
 		errs = append(errs, a.bank.close())
 	}
@@ -178,6 +190,6 @@ func (a *Agent) Close() error {
 	if a.params != nil {
 		errs = append(errs, a.params.Close())
 	}
-	a.train, a.bank, a.back, a.forward, a.grads, a.params = nil, nil, nil, nil, nil, nil
+	a.train, a.evaluate, a.bank, a.back, a.forward, a.grads, a.params = nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }

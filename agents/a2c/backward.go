@@ -27,7 +27,7 @@ type backward struct {
 
 // newBackward compiles the encoder's gradient. grads receives the sum over the chunks.
 func newBackward(g *graphs, params *models.Params, grads *models.Segment, eng engine.Compiler, threads, samples int) (*backward, error) {
-	series, _ := g.frame.columns()
+	series, _ := columns(g.frame)
 	// A chunk of many windows is enough for one run; windows by themselves are run several at a time.
 	chunks := 1
 	if g.chunk == 1 {

@@ -138,9 +138,9 @@ type rows struct {
 
 // newRows returns the rows of n chunks.
 func newRows(g *graphs, n, threads int) *rows {
-	w := g.frame.window()
+	w := g.frame.Window()
 	r := &rows{table: w.Table(), window: w.Len(), chunk: g.chunk}
-	r.series, r.features = g.frame.columns()
+	r.series, r.features = columns(g.frame)
 	r.shards = shards(g.encode, n*r.series, threads, 1)
 	r.padded = roundUp(n*r.series, r.shards)
 	return r

@@ -2,7 +2,11 @@ package a2c
 
 import (
 	"fmt"
+	"math"
 	"testing"
+
+	"onnxrl/envs"
+	"onnxrl/envs/classic"
 )
 
 // BenchmarkTraining measures complete training, environment included, with the shipped sizes: windows of 20 bars of 16 assets with 30 features, TimeCNN of three layers of 128, rollouts of 50 rounds.
@@ -32,5 +36,39 @@ func BenchmarkTraining(b *testing.B) {
 				})
 			}
 		}
+	}
+}
+
+// sb3 is Stable-Baselines3's A2C with its defaults: two towers of 64 and 64 under tanh.
+func sb3() Config {
+	c := Defaults()
+	c.Gamma, c.EntropyCoef, c.ValueCoef, c.RolloutSteps, c.Reduction = 0.99, 0, 0.5, 5, Mean
+	c.LRActor, c.LRCritic, c.GradClip = 7e-4, 7e-4, 0.5
+	c.Optimizer.Kind, c.Optimizer.Eps = "rmsprop", 1e-5
+	c.Encoders, c.Hidden, c.Activation, c.HiddenGain = Separate, []int{64, 64}, "tanh", math.Sqrt2
+	return c
+}
+
+// BenchmarkCartPole measures complete training with Stable-Baselines3's defaults.
+func BenchmarkCartPole(b *testing.B) {
+	for _, n := range []int{1, 8} {
+		b.Run(fmt.Sprintf("envs=%d", n), func(b *testing.B) {
+			c := sb3()
+			v := vectorOf(b, n, func(int) (envs.Env, error) { return classic.NewCartPole(classic.CartPoleDefaults()) })
+			r := newTrainingRun(b, agent(b, c, v, fastest(b), 1), v)
+			update := func() {
+				if _, err := r.update(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for range 10 {
+				update()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				update()
+			}
+			b.ReportMetric(float64(b.N*n*c.RolloutSteps)/b.Elapsed().Seconds(), "env-steps/s")
+		})
 	}
 }

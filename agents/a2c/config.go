@@ -3,6 +3,7 @@ package a2c
 import (
 	"slices"
 
+	"onnxrl/agents/network"
 	"onnxrl/configs"
 	"onnxrl/models"
 	"onnxrl/models/encoder/crossasset"
@@ -19,12 +20,15 @@ type Config struct {
 	GAELambda float64 `yaml:"gae_lambda"`
 	// NormalizeAdvantage shifts and scales the advantages of a rollout to mean 0 and deviation 1.
 	NormalizeAdvantage bool `yaml:"normalize_advantage"`
+	// Correction is none, or vtrace for actions that another policy may have drawn: log-probabilities and values are computed again by the policy that learns (Espeholt et al. 2018, arXiv 1802.01561).
+	Correction string       `yaml:"correction"`
+	VTrace     VTraceConfig `yaml:"vtrace"`
 	// RolloutSteps is the number of rounds between updates.
 	RolloutSteps int `yaml:"rollout_steps"`
 	// Reduction is sum, the specification's Σ over the rollout, or mean, which divides it by the number of samples. It matters to the clipping, and to optimisers that are not indifferent to scale.
 	Reduction string `yaml:"reduction"`
 
-	// LRActor and LRCritic are the learning rates; see the package comment for which parameters are whose. Schedule multiplies both by a factor that begins at 1.
+	// LRActor and LRCritic are the learning rates; see the package comment for which parameters are whose. Schedule multiplies both by a factor that begins at 1; its steps are updates, and linear and cosine without steps take as long as the run.
 	LRActor  float64        `yaml:"lr_actor"`
 	LRCritic float64        `yaml:"lr_critic"`
 	Schedule optim.Schedule `yaml:"schedule,omitempty"`
@@ -42,6 +46,10 @@ type Config struct {
 	// Hidden and Activation are the layers of observations that are not windows of assets.
 	Hidden     []int  `yaml:"hidden,flow"`
 	Activation string `yaml:"activation"`
+	// HiddenGain is that of these layers' orthogonal weights; 0 is the activation's own. Stable-Baselines3 has √2 for every activation.
+	HiddenGain float64 `yaml:"hidden_gain,omitempty"`
+	// Exploration is the noise of actions in a Box.
+	network.Exploration `yaml:",inline"`
 	// ShareWindows is auto, on or off: whether overlapping windows are encoded together. On is an error where that is not possible.
 	ShareWindows string `yaml:"share_windows"`
 
@@ -49,8 +57,27 @@ type Config struct {
 	models.Options `yaml:",inline"`
 }
 
+// VTraceConfig holds the thresholds of the importance weights; see rlmath.VTraceConfig. λ is gae_lambda.
+type VTraceConfig struct {
+	ClipRho   float64 `yaml:"clip_rho"`
+	ClipC     float64 `yaml:"clip_c"`
+	ClipPGRho float64 `yaml:"clip_pg_rho"`
+}
+
+// Validate implements configs.Validator.
+func (c VTraceConfig) Validate() error {
+	var p configs.Problems
+	p.Positive("clip_rho", c.ClipRho)
+	p.Positive("clip_c", c.ClipC)
+	p.Positive("clip_pg_rho", c.ClipPGRho)
+	return p.Err()
+}
+
 // The words of a Config.
 const (
+	NoCorrection = "none"
+	VTrace       = "vtrace"
+
 	Sum  = "sum"
 	Mean = "mean"
 
@@ -65,9 +92,9 @@ const (
 // Defaults returns the specification's values; what it leaves open is listed in the package comment.
 func Defaults() Config {
 	return Config{
-		Gamma: 0.96, EntropyCoef: 0.05, ValueCoef: 1, GAELambda: 1, RolloutSteps: 50, Reduction: Sum,
+		Gamma: 0.96, EntropyCoef: 0.05, ValueCoef: 1, GAELambda: 1, Correction: NoCorrection, VTrace: VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1}, RolloutSteps: 50, Reduction: Sum,
 		LRActor: 1e-5, LRCritic: 1e-5, GradClip: 1, Optimizer: optim.Config{Kind: "adam"},
-		Encoders: Shared, CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh", ShareWindows: Auto,
+		Encoders: Shared, CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh", Exploration: network.DefaultExploration(), ShareWindows: Auto,
 	}
 }
 
@@ -85,7 +112,8 @@ func (c Config) Validate() error {
 	p.NonNegative("grad_clip", c.GradClip)
 	p.Check(c.Optimizer.LR == 0, "optimizer.lr", "is %g, but the learning rates are lr_actor and lr_critic", c.Optimizer.LR)
 	p.Check(c.Schedule.Initial == 0 || c.Schedule.Initial == 1, "schedule.initial", "is %g, but the schedule is a factor that begins at 1", c.Schedule.Initial)
-	p.Check(c.Schedule.Steps > 0 || !slices.Contains([]string{"linear", "cosine"}, c.Schedule.Kind), "schedule.steps", "is needed by a %s schedule: the number of updates it takes", c.Schedule.Kind)
+	p.OneOf("correction", c.Correction, NoCorrection, VTrace)
+	p.NonNegative("hidden_gain", c.HiddenGain)
 	p.OneOf("encoders", c.Encoders, Shared, Separate)
 	for _, width := range c.Hidden {
 		p.AtLeast("hidden", width, 1)
@@ -93,4 +121,14 @@ func (c Config) Validate() error {
 	p.OneOf("activation", c.Activation, layer.Activations()...)
 	p.OneOf("share_windows", c.ShareWindows, Auto, On, Off)
 	return p.Err()
+}
+
+// relative reports whether the schedule takes as long as the run.
+func (c Config) relative() bool {
+	return c.Schedule.Steps == 0 && slices.Contains([]string{"linear", "cosine"}, c.Schedule.Kind)
+}
+
+// network returns the part of the configuration that lies between inputs and heads.
+func (c Config) network() network.Config {
+	return network.Config{Encoder: c.Encoder, CrossAsset: c.CrossAsset, Hidden: c.Hidden, Activation: c.Activation}
 }

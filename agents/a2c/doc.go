@@ -1,4 +1,4 @@
-// Package a2c is synchronous advantage actor-critic (Mnih et al. 2016, arXiv 1602.01783) with factorised discrete actions, in the form that QTMRL (Liu et al. 2025, arXiv 2508.20467) gives it.
+// Package a2c is synchronous advantage actor-critic (Mnih et al. 2016, arXiv 1602.01783), in the form that QTMRL (Liu et al. 2025, arXiv 2508.20467) gives it, and by configuration in that of Stable-Baselines3.
 //
 // # One update
 //
@@ -7,10 +7,15 @@
 //	L = −Σ log π(a|s)·A + value_coef·Σ (V(s) − G)² − entropy_coef·Σ H(π(·|s))
 //	Gₜ = rₜ + γ·Gₜ₊₁,  A = G − V(s),  log π(a|s) = Σᵢ log πᵢ(aᵢ|s),  H = Σᵢ Hᵢ
 //
-// over the samples of the rollout, where i are the heads, one for each asset. Returns end with V of the observation after the rollout; where an episode terminated they end with the reward; where it was cut off, with V of its own last observation
+// over the samples of the rollout, where i are the heads, one for each asset, or the components of an action in a Box. Returns end with V of the observation after the rollout; where an episode terminated they end with the reward; where it was cut off, with V of its own last observation
 // and not of the next episode's first one. A and G are inputs of the graph: no gradient flows through them. V is what the actor computed when it decided, with the parameters that the update then changes, so nothing is evaluated twice.
 //
 // The entropy is subtracted: it is to become large. The paper's Algorithm 1 adds it to what is minimised; its text means the opposite. Metrics are means over the samples whatever the reduction, under Stable-Baselines3's tags; train/loss is their weighted sum.
+//
+// # Actions of another policy
+//
+// Where decisions may come from elsewhere, such as from an older version or from another member of a population, correction: vtrace (Espeholt et al. 2018, arXiv 1802.01561) makes up for it: the learner evaluates the rollout with its own parameters, divides the probabilities of what was done by those that it was done with (Decision.LogProb), and
+// takes returns and advantages from rlmath.VTrace, with gae_lambda as λ. The decisions then need neither a version nor values. On-policy this equals the returns above, up to rounding; it costs another evaluation.
 //
 // # Networks
 //
@@ -23,7 +28,8 @@
 // An asset whose mask leaves it no choice is not listed, or not traded at the bar. Nobody attends to it, and it does not count in the portfolio: a position in a suspended asset is seen by its own head only. The value of the last observation of an episode that was cut off uses the
 // mask of the observation before, because environments do not tell what could be done after the end.
 //
-// Windows [W,F] of one series go through the encoder, and its features together with all other fields through hidden layers. Observations without a window are flattened, go through the encoder if one is named, and through hidden layers. Actions are Discrete or MultiDiscrete.
+// Windows [W,F] of one series go through the encoder, and its features together with all other fields through hidden layers. Observations without a window are flattened, go through the encoder if one is named, and through hidden layers. These inputs, the layers and the distributions are package network's: actions are Discrete, MultiDiscrete, MultiBinary, or lie in a Box, as a diagonal Gaussian with
+// state-independent deviations or, with use_sde, by gSDE. An action in a Box is clipped to its bounds for the environment and learnt from as it was drawn.
 //
 // Heads begin small (orthogonal, gain 0.01 for the policy and 1 for the value), so that the first policy is nearly uniform.
 //
@@ -31,6 +37,7 @@
 //
 //	encoders: shared     encoder.* cross.* hidden.* actor.* critic.*
 //	encoders: separate   actor.encoder.* actor.cross.* actor.hidden.* actor.logits.*  critic.encoder.* … critic.value.*
+//	in a Box             actor.mean.* actor.log_std instead of actor.logits.*
 //
 // Parameters below critic have lr_critic and all others lr_actor: a shared encoder is the actor's. The gradient is clipped once, by its norm over all parameters together. train and freeze are patterns of these names.
 //
@@ -57,7 +64,15 @@
 // # Defaults, and deviations from the specification
 //
 // Every value that the specification gives is the default. reduction: sum is its Σ; with mean the loss is divided by the number of samples, as in Stable-Baselines3. It leaves open the kernel of the convolutions (3), how assets are mixed (one block of attention with four heads), and the initialisation. gae_lambda below 1, normalize_advantage and schedule are
-// additions. Stable-Baselines3's A2C has other defaults: optimizer {kind: rmsprop, eps: 1e-5}, learning rates 7e-4, rollout_steps 5, gamma 0.99, entropy_coef 0, value_coef 0.5, grad_clip 0.5, reduction mean. Dropout is refused: the policy that learns must be the one that acted.
+// additions. Dropout is refused: the policy that learns must be the one that acted.
+//
+// # Stable-Baselines3's A2C
+//
+// configs/experiments/cartpole_a2c.yaml has its defaults: optimizer {kind: rmsprop, eps: 1e-5} (its RMSpropTFLike has eps_inside: true and ones: true in addition), learning rates 7e-4, rollout_steps 5, gamma 0.99, entropy_coef 0, value_coef 0.5, grad_clip 0.5, reduction mean, and two towers: encoders separate, hidden [64, 64] under tanh,
+// hidden_gain √2. What remains different:
+//
+//   - a linear schedule without steps begins at its first value and would reach its last one after the last update; Stable-Baselines3 is one update ahead;
+//   - a bit of a MultiBinary action is a choice between two logits, as in SB3-contrib's masked policies; Stable-Baselines3 has one logit, so that the same learning rate moves the log-odds half as far there.
 //
 // # How to add a term to the loss
 //

@@ -13,7 +13,7 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-// forward computes log-probabilities and values for the batches of n environments.
+// forward computes the policy's distribution and values for the batches of n environments.
 type forward struct {
 	n    int
 	prog *program.Program
@@ -23,8 +23,8 @@ type forward struct {
 	series int
 	bank   *bank
 	z      [][]float32
-	// logProbs is [n, maskLen], value [n].
-	logProbs, value []float32
+	// value is [n].
+	value []float32
 }
 
 // newForward compiles the acting network. bank may be nil.
@@ -34,8 +34,8 @@ func newForward(g *graphs, params *models.Params, eng engine.Compiler, threads, 
 	if err != nil {
 		return nil, err
 	}
-	f := &forward{n: n, prog: p, series: g.frame.series, bank: k, obs: make([]*tensor.Tensor, len(g.frame.spec.Observation))}
-	for i, field := range g.frame.spec.Observation {
+	f := &forward{n: n, prog: p, series: g.frame.Series, bank: k, obs: make([]*tensor.Tensor, len(g.frame.Spec.Observation))}
+	for i, field := range g.frame.Spec.Observation {
 		if t := p.Input(field.Name); t != nil {
 			f.obs[i] = t.Rows(0, n)
 		}
@@ -50,7 +50,6 @@ func newForward(g *graphs, params *models.Params, eng engine.Compiler, threads, 
 	for _, name := range g.features {
 		f.z = append(f.z, p.Input(name).Float32s())
 	}
-	f.logProbs = p.Output(agents.LogProbsOutput).Float32s()[:n*g.frame.maskLen()]
 	f.value = p.Output(agents.ValueOutput).Float32s()[:n]
 	return f, nil
 }

@@ -6,10 +6,9 @@ import (
 	"slices"
 
 	"onnxrl/agents"
+	"onnxrl/agents/network"
 	"onnxrl/models"
 	"onnxrl/models/encoder"
-	"onnxrl/models/encoder/crossasset"
-	"onnxrl/models/encoder/timecnn"
 	"onnxrl/models/head"
 	"onnxrl/models/layer"
 	"onnxrl/runtime/onnx"
@@ -35,17 +34,27 @@ const (
 	featuresName = "a2c.features"
 )
 
-// critic is the scope of the parameters that lr_critic belongs to.
-const critic = "critic"
+// The scopes of parameters; lr_critic belongs to those of critic.
+const (
+	actorScope = "actor"
+	critic     = "critic"
+)
+
+// logStdParam is the deviation of a Gaussian policy.
+const logStdParam = actorScope + "." + network.LogStdParam
 
 // graphs are the networks of an agent, all over the parameters of policy.
 type graphs struct {
-	frame *frame
+	frame *network.Frame
 	// policy is complete: observations to actions, log-probabilities and value. values are its initial parameters.
 	policy *models.Network
 	values map[string]*tensor.Tensor
 	// act gives log-probabilities and value, train the loss: of observations or, where these have windows of a table, of the features of each window.
 	act, train *models.Network
+	// evaluate gives log-probabilities of recorded actions and values, of the same inputs as train; nil without a correction.
+	evaluate *models.Network
+	// stops are the values of train that the loss is not differentiated through.
+	stops []string
 	// encode computes the features of chunk consecutive windows, and encodeGrad is the same with the features' cotangents as inputs; nil without windows of a table. chunk is 1 unless overlapping windows are encoded together.
 	encode, encodeGrad *models.Network
 	chunk              int
@@ -59,30 +68,32 @@ type graphs struct {
 // design builds graphs.
 type design struct {
 	c       Config
-	f       *frame
+	f       *network.Frame
 	key     rng.Key
+	torso   *network.Torso
 	encoder encoder.Encoder
 }
 
 // newGraphs builds every network of an agent.
-func newGraphs(c Config, f *frame, kinds []encoder.Kind, key rng.Key) (*graphs, error) {
+func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*graphs, error) {
 	d := &design{c: c, f: f, key: key}
+	gain := c.HiddenGain
+	if gain == 0 {
+		gain = layer.Gain(c.Activation)
+	}
 	var err error
-	if d.encoder, err = newEncoder(c, f, kinds); err != nil {
+	if d.torso, err = network.NewTorso(c.network(), f, kinds, layer.Orthogonal(gain)); err != nil {
 		return nil, err
 	}
+	d.encoder = d.torso.Encoder()
 	g := &graphs{frame: f}
 	p := d.graph("policy")
 	dist, value, err := d.heads(p, nil)
 	if err != nil {
 		return nil, err
 	}
-	action := dist.Mode()
-	if f.discrete {
-		action = p.Squeeze(action, 1)
-	}
-	p.Output(agents.ActionOutput, action)
-	p.Output(agents.LogProbsOutput, dist.LogProbs)
+	p.Output(agents.ActionOutput, dist.Mode())
+	dist.Output()
 	p.Output(agents.ValueOutput, value)
 	if g.policy, g.values, err = p.Network(c.Options); err != nil {
 		return nil, err
@@ -97,7 +108,7 @@ func newGraphs(c Config, f *frame, kinds []encoder.Kind, key rng.Key) (*graphs, 
 		}
 	}
 	var features []int
-	if f.window() != nil {
+	if f.Window() != nil {
 		if err := d.addEncoder(g, sharer); err != nil {
 			return nil, err
 		}
@@ -105,6 +116,11 @@ func newGraphs(c Config, f *frame, kinds []encoder.Kind, key rng.Key) (*graphs, 
 	}
 	if err := d.addAct(g, features); err != nil {
 		return nil, err
+	}
+	if c.Correction == VTrace {
+		if err := d.addEvaluate(g, features); err != nil {
+			return nil, err
+		}
 	}
 	return g, d.addTrain(g, features)
 }
@@ -121,20 +137,9 @@ func (d *design) refuseDropout() error {
 	return nil
 }
 
-// newEncoder makes the encoder that the configuration names, or the default one of windows.
-func newEncoder(c Config, f *frame, kinds []encoder.Kind) (encoder.Encoder, error) {
-	if c.Encoder.Kind != "" {
-		return encoder.New(kinds, c.Encoder)
-	}
-	if f.series < 0 {
-		return nil, nil
-	}
-	return timecnn.New(timecnn.Defaults())
-}
-
 // sharer returns the encoder when it can encode overlapping windows together, or an error that says why it cannot.
 func (d *design) sharer() (encoder.Sharer, error) {
-	w := d.f.window()
+	w := d.f.Window()
 	if w == nil {
 		return nil, errors.New("the observation is not a window of a table")
 	}
@@ -153,7 +158,7 @@ func (d *design) graph(name string) *layer.Graph { return layer.New(name, d.key,
 // branches returns the scopes of encoders and what follows: the graph's own when actor and critic share them, else one for each.
 func (d *design) branches(g *layer.Graph) []*layer.Graph {
 	if d.c.Encoders == Separate {
-		return []*layer.Graph{g.In("actor"), g.In(critic)}
+		return []*layer.Graph{g.In(actorScope), g.In(critic)}
 	}
 	return []*layer.Graph{g}
 }
@@ -167,93 +172,42 @@ func (d *design) featureNames() []string {
 }
 
 // heads appends the network from its inputs to the policy's distribution and the value [batch]. With features, which has the width of an encoder's result, the encoder is left out and its results are inputs.
-func (d *design) heads(g *layer.Graph, features []int) (*head.Categorical, onnx.Value, error) {
-	in := make([]onnx.Value, len(d.f.spec.Observation))
-	for i, field := range d.f.spec.Observation {
-		if i != d.f.series || features == nil {
-			in[i] = g.Observation(field.Name, field.Space.Shape()...)
+func (d *design) heads(g *layer.Graph, features []int) (network.Distribution, onnx.Value, error) {
+	in := network.Inputs{Obs: make([]onnx.Value, len(d.f.Spec.Observation))}
+	for i, field := range d.f.Spec.Observation {
+		if i != d.f.Series || features == nil {
+			in.Obs[i] = g.Batched(field.Name, field.Space.DType(), field.Space.Shape()...)
 		}
 	}
-	var mask onnx.Value
-	if d.f.spec.Masked {
-		mask = g.Batched(agents.MaskInput, tensor.Bool, d.f.maskLen())
+	if d.f.Spec.Masked {
+		in.Mask = g.Batched(agents.MaskInput, tensor.Bool, d.f.MaskLen())
 	}
-	var forActor, forCritic onnx.Value
+	var forActor, forCritic network.Features
 	for i, b := range d.branches(g) {
 		var z onnx.Value
-		if features != nil {
+		var err error
+		if features == nil {
+			z, err = d.torso.Encode(b, in)
+		} else {
 			shape := features
-			if d.f.assets > 0 {
-				shape = []int{d.f.assets, features[0]}
+			if d.f.Assets > 0 {
+				shape = []int{d.f.Assets, features[0]}
 			}
 			z = g.Observation(d.featureNames()[i], shape...)
 		}
-		own, whole, err := d.torso(b, in, mask, z)
+		if err == nil {
+			forCritic, err = d.torso.Finish(b, in, z)
+		}
 		if err != nil {
 			return nil, "", err
 		}
 		if i == 0 {
-			forActor = own
-		}
-		forCritic = whole
-	}
-	var logits onnx.Value
-	if d.f.assets > 0 {
-		logits = head.AssetLogits(g.In("actor"), forActor, layer.Orthogonal(0.01), d.f.heads[0])
-	} else {
-		logits = head.Logits(g.In("actor"), forActor, layer.Orthogonal(0.01), d.f.heads...)
-	}
-	value := head.Value(g.In(critic), forCritic, layer.Orthogonal(1))
-	return head.NewCategorical(g, logits, mask, d.f.heads...), value, g.Err()
-}
-
-// torso appends what lies between inputs and heads: for windows of assets the features of each, [batch, N, D], and of the portfolio, [batch, D]; otherwise both are the same vector. z, unless absent, stands for the encoder's result.
-func (d *design) torso(g *layer.Graph, in []onnx.Value, mask, z onnx.Value) (own, whole onnx.Value, err error) {
-	if d.f.series >= 0 && z == "" {
-		if z, err = d.encoder.Build(g.In("encoder"), in[d.f.series]); err != nil {
-			field := d.f.spec.Observation[d.f.series]
-			return "", "", fmt.Errorf("encoder: observation %q %v: %w", field.Name, field.Space.Shape(), err)
+			forActor = forCritic
 		}
 	}
-	if d.f.assets > 0 {
-		mixed := crossasset.Inputs{Features: z, Valid: d.valid(g, mask)}
-		if d.f.position >= 0 {
-			mixed.Position = in[d.f.position]
-		}
-		if d.f.cash >= 0 {
-			mixed.Cash = in[d.f.cash]
-		}
-		out, err := crossasset.Build(g.In("cross"), d.c.CrossAsset, mixed)
-		return out.Assets, out.Portfolio, err
-	}
-	var parts []onnx.Value
-	if z != "" {
-		parts = append(parts, z)
-	}
-	for _, i := range d.f.flat {
-		n := 1
-		for _, k := range d.f.spec.Observation[i].Space.Shape() {
-			n *= k
-		}
-		parts = append(parts, g.Reshape(in[i], -1, n))
-	}
-	x := g.Concat(1, parts...)
-	if d.f.series < 0 && d.encoder != nil {
-		if x, err = d.encoder.Build(g.In("encoder"), x); err != nil {
-			return "", "", fmt.Errorf("encoder: the observations of %s together: %w", d.f.spec.Name, err)
-		}
-	}
-	x = g.In("hidden").MLP(x, d.c.Hidden, d.c.Activation, layer.Orthogonal(layer.Gain(d.c.Activation)))
-	return x, x, g.Err()
-}
-
-// valid appends which assets have a choice, bool [batch, N]: the others are not listed, or suspended, and nobody should look at them.
-func (d *design) valid(g *layer.Graph, mask onnx.Value) onnx.Value {
-	if mask == "" {
-		return ""
-	}
-	choices := g.Reshape(g.Op("Cast", []onnx.Value{mask}, onnx.AttrInt("to", int(tensor.Float32))), -1, d.f.assets, d.f.heads[0])
-	return g.Op("Greater", []onnx.Value{g.Sum(choices, 2), g.Float(1.5)})
+	dist := network.NewDistribution(g.In(actorScope), d.f, forActor, in.Mask, d.c.Exploration, layer.Orthogonal(0.01))
+	value := head.Value(g.In(critic), forCritic.Whole, layer.Orthogonal(1))
+	return dist, value, g.Err()
 }
 
 // addAct adds the network of acting.
@@ -263,7 +217,7 @@ func (d *design) addAct(g *graphs, features []int) error {
 	if err != nil {
 		return err
 	}
-	a.Output(agents.LogProbsOutput, dist.LogProbs)
+	dist.Acting()
 	a.Output(agents.ValueOutput, value)
 	g.act, err = g.over(a)
 	return err
@@ -280,25 +234,37 @@ func (d *design) addTrain(g *graphs, features []int) error {
 	if err != nil {
 		return err
 	}
-	shape := []int{len(d.f.heads)}
-	if d.f.discrete {
-		shape = nil
-	}
-	logProb, entropy := dist.LogProb(t.Batched(actionsInput, tensor.Int64, shape...)), dist.Entropy()
+	dtype, shape := d.f.Stored()
+	logProb, entropy := dist.LogProb(t.Batched(actionsInput, dtype, shape...)), dist.Entropy()
 	square := t.Square(t.Sub(value, t.Observation(returnsInput)))
 	loss := t.Add(t.Add(t.Dot(t.Observation(policyWeight), logProb), t.Dot(t.Observation(valueWeight), square)), t.Dot(t.Observation(entropyWeight), entropy))
 	t.Output(lossOutput, loss)
 	t.Output(logProbOutput, logProb)
 	t.Output(entropyOutput, entropy)
 	t.Output(agents.ValueOutput, value)
+	g.stops = dist.Stops()
 	g.train, err = g.over(t)
+	return err
+}
+
+// addEvaluate adds the network that a correction needs.
+func (d *design) addEvaluate(g *graphs, features []int) error {
+	e := d.graph("evaluate")
+	dist, value, err := d.heads(e, features)
+	if err != nil {
+		return err
+	}
+	dtype, shape := d.f.Stored()
+	e.Output(logProbOutput, dist.LogProb(e.Batched(actionsInput, dtype, shape...)))
+	e.Output(agents.ValueOutput, value)
+	g.evaluate, err = g.over(e)
 	return err
 }
 
 // addEncoder adds the networks of the encoder alone, whose batch is the series of a chunk of rows: assets are independent of each other there, and so they can be split over cores.
 func (d *design) addEncoder(g *graphs, s encoder.Sharer) error {
-	w := d.f.window()
-	_, features := d.f.columns()
+	w := d.f.Window()
+	_, features := columns(d.f)
 	if g.chunk = 1; s != nil {
 		// A rollout and the observation after it, or all windows there are.
 		g.chunk = min(d.c.RolloutSteps+1, w.Table().Shape()[0]-w.Len()+1)
@@ -369,4 +335,10 @@ func (g *graphs) over(l *layer.Graph) (*models.Network, error) {
 // trainable reports whether a network has a parameter that is trained.
 func trainable(n *models.Network) bool {
 	return slices.ContainsFunc(n.Specs, func(s models.Spec) bool { return s.Role == models.Trainable })
+}
+
+// columns returns the number of independent series in a row of the table of windows, and of features in each.
+func columns(f *network.Frame) (series, features int) {
+	shape := f.Spec.Observation[f.Series].Space.Shape()
+	return max(f.Assets, 1), shape[len(shape)-1]
 }

@@ -11,6 +11,7 @@ import (
 	"onnxrl/agents"
 	"onnxrl/agents/rlmath"
 	"onnxrl/models"
+	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/optim"
 )
 
@@ -20,11 +21,16 @@ type learner struct {
 	g      *graphs
 	params *models.Params
 	train  *minibatches
+	// evaluate is nil without a correction.
+	evaluate *minibatches
 	// back is nil unless there are windows of a table and the encoder is trained; dz are then the gradients of the features, [samples, series, width] for each encoder.
-	back  *backward
-	dz    [][]float32
-	grads *models.Segment
-	rec   *recorder
+	back    *backward
+	dz      [][]float32
+	grads   *models.Segment
+	rec     *recorder
+	profile *agents.Profile
+	// total is the number of updates of the run, 0 when it is not known.
+	total uint64
 
 	opt    optim.Optimizer
 	groups []optim.Group
@@ -36,41 +42,52 @@ type learner struct {
 	// Inputs and outputs of train.
 	policyWeight, valueWeight, entropyWeight, returns []float32
 	logProb, entropy, value                           []float32
-	// nextValue, advantage and target are [samples].
-	nextValue, advantage, target []float64
-	metrics                      agents.Metrics
+	// Outputs of evaluate.
+	logPi, valuePi []float32
+	// logStd is the parameter of a Gaussian policy; nil for others.
+	logStd []float32
+	// nextValue, advantage, target and rho, the importance weights, are [samples].
+	nextValue, advantage, target, rho []float64
+	metrics                           agents.Metrics
 }
 
 // newTraining compiles the learning program for a number of samples.
 func newTraining(g *graphs, params *models.Params, grads *models.Segment, s agents.Setup, samples int) (*minibatches, error) {
 	results := []string{logProbOutput, entropyOutput, agents.ValueOutput}
-	var wrt []string
+	loss := &autodiff.Objective{Losses: []autodiff.Loss{{Value: lossOutput}}, Stop: g.stops}
 	if g.encodeGrad != nil && trainable(g.encodeGrad) {
 		for _, name := range g.features {
-			wrt, results = append(wrt, name), append(results, "grad/"+name)
+			loss.Wrt, results = append(loss.Wrt, name), append(results, "grad/"+name)
 		}
 	}
 	for _, p := range g.train.Specs {
 		if p.Role == models.Trainable {
-			wrt = append(wrt, p.Name)
+			loss.Wrt = append(loss.Wrt, p.Name)
 		}
 	}
-	return newMinibatches(g.train, params, grads, s.Engine, s.Threads, samples, wrt, results)
+	return newMinibatches(g.train, params, grads, s, samples, loss, results)
 }
 
-// init makes the learner, which its recorder already knows.
-func (l *learner) init(c Config, g *graphs, params *models.Params, train *minibatches, back *backward, grads *models.Segment, rec *recorder) error {
-	in := func(name string) []float32 { return train.in[name].Float32s() }
-	out := func(name string) []float32 { return train.out[name].Float32s() }
+// init makes the learner of an agent, which its recorder already knows.
+func (l *learner) init(a *Agent, rec *recorder) error {
+	in := func(name string) []float32 { return a.train.in[name].Float32s() }
+	out := func(name string) []float32 { return a.train.out[name].Float32s() }
 	samples := len(rec.reward)
 	*l = learner{
-		c: c, g: g, params: params, train: train, back: back, grads: grads, rec: rec,
+		c: a.c, g: a.graphs, params: a.params, train: a.train, evaluate: a.evaluate, back: a.back, grads: a.grads, rec: rec,
+		profile: a.setup.Profile, total: (uint64(a.setup.TotalEnvSteps) + uint64(samples) - 1) / uint64(samples),
 		policyWeight: in(policyWeight), valueWeight: in(valueWeight), entropyWeight: in(entropyWeight), returns: in(returnsInput),
 		logProb: out(logProbOutput), entropy: out(entropyOutput), value: out(agents.ValueOutput),
 		nextValue: make([]float64, samples), advantage: make([]float64, samples), target: make([]float64, samples), metrics: agents.Metrics{},
 	}
-	if back != nil {
-		for _, name := range g.features {
+	if l.evaluate != nil {
+		l.logPi, l.valuePi, l.rho = l.evaluate.out[logProbOutput].Float32s(), l.evaluate.out[agents.ValueOutput].Float32s(), make([]float64, samples)
+	}
+	if t := l.params.View(logStdParam); t != nil {
+		l.logStd = t.Float32s()
+	}
+	if l.back != nil {
+		for _, name := range l.g.features {
 			l.dz = append(l.dz, out("grad/"+name))
 		}
 	}
@@ -131,11 +148,17 @@ func (l *learner) Step(context.Context) (agents.Metrics, error) {
 	if !l.Ready() {
 		return nil, fmt.Errorf("a2c: learn: %d of %d rounds are recorded", l.rec.t, l.rec.rounds)
 	}
+	lap := l.profile.Start()
+	if err := l.correct(); err != nil {
+		return nil, fmt.Errorf("a2c: learn: %w", err)
+	}
 	l.targets()
+	lap = lap.Spent(agents.Sampling)
 	if err := l.gradient(); err != nil {
 		return nil, fmt.Errorf("a2c: learn: %w", err)
 	}
-	factor := l.c.Schedule.WithInitial(1).At(uint64(l.updates), 0)
+	lap = lap.Spent(agents.Gradient)
+	factor := l.factor()
 	optim.SetLR(l.groups, factor)
 	limit := l.c.GradClip
 	if limit == 0 {
@@ -148,10 +171,36 @@ func (l *learner) Step(context.Context) (agents.Metrics, error) {
 	if err := l.opt.Step(l.groups); err != nil {
 		return nil, fmt.Errorf("a2c: learn: %w", err)
 	}
+	lap.Spent(agents.Optimising)
 	l.updates++
 	l.measure(norm, factor)
 	l.rec.clear()
 	return l.metrics, nil
+}
+
+// factor returns what the learning rates are multiplied by.
+func (l *learner) factor() float64 {
+	if l.c.relative() && l.total == 0 {
+		return 1
+	}
+	return l.c.Schedule.WithInitial(1).At(uint64(l.updates), l.total)
+}
+
+// correct evaluates the rollout with the parameters that learn, which may be others than those that acted: values, and from the log-probabilities of what was done the importance weights.
+func (l *learner) correct() error {
+	if l.evaluate == nil {
+		return nil
+	}
+	r := l.rec
+	l.evaluate.copyFrom(l.train, len(l.rho))
+	if err := l.evaluate.run(); err != nil {
+		return err
+	}
+	for i := range l.rho {
+		r.value[i], l.rho[i] = float64(l.valuePi[i]), float64(l.logPi[i])
+	}
+	rlmath.Ratios(l.rho, l.rho, r.logMu)
+	return nil
 }
 
 // targets computes returns and advantages of the rollout and from them the weights of the loss.
@@ -160,8 +209,13 @@ func (l *learner) targets() {
 	rlmath.FoldTruncation(r.reward, r.discount, r.final, r.ended)
 	copy(l.nextValue, r.value[n:])
 	copy(l.nextValue[len(l.nextValue)-n:], r.bootstrap)
-	rlmath.GAE(l.advantage, r.reward, r.discount, r.value, l.nextValue, l.c.GAELambda, n)
-	rlmath.AddTo(l.target, l.advantage, r.value)
+	if l.evaluate != nil {
+		c := rlmath.VTraceConfig{Lambda: l.c.GAELambda, ClipRho: l.c.VTrace.ClipRho, ClipC: l.c.VTrace.ClipC, ClipPGRho: l.c.VTrace.ClipPGRho}
+		rlmath.VTrace(l.target, l.advantage, r.reward, r.discount, r.value, l.nextValue, l.rho, c, n)
+	} else {
+		rlmath.GAE(l.advantage, r.reward, r.discount, r.value, l.nextValue, l.c.GAELambda, n)
+		rlmath.AddTo(l.target, l.advantage, r.value)
+	}
 	if l.c.NormalizeAdvantage {
 		rlmath.Normalize(l.advantage)
 	}
@@ -206,11 +260,33 @@ func (l *learner) measure(norm, factor float64) {
 	m["train/entropy"], m["train/mean_reward"], m["train/grad_norm"] = entropy, reward, norm
 	m["train/learning_rate"], m["train/learning_rate_critic"] = factor*l.c.LRActor, factor*l.c.LRCritic
 	m["train/n_updates"] = float64(l.updates)
+	if l.logStd != nil {
+		m["train/std"] = meanExp(l.logStd)
+	}
+	if l.rho != nil {
+		m["train/mean_rho"] = mean(l.rho)
+	}
 	// It is not defined when all returns are equal.
 	delete(m, "train/explained_variance")
 	if v := rlmath.ExplainedVariance(l.rec.value, l.target); !math.IsNaN(v) && !math.IsInf(v, 0) {
 		m["train/explained_variance"] = v
 	}
+}
+
+func meanExp(log []float32) float64 {
+	sum := 0.0
+	for _, x := range log {
+		sum += math.Exp(float64(x))
+	}
+	return sum / float64(len(log))
+}
+
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
 }
 
 var errRecording = errors.New("a2c: a rollout is being recorded; state is saved and restored between rollouts, after the learner's step")

@@ -50,7 +50,9 @@ func TestBadConfigs(t *testing.T) {
 		{"share_windows: perhaps\nactivation: loud\nhidden: [0]", []string{"share_windows", "activation", "hidden"}},
 		{"optimizer: {kind: adam, lr: 0.1}", []string{"optimizer.lr", "lr_actor"}},
 		{"optimizer: {kind: adamant}", []string{"optimizer", "adamant"}},
-		{"schedule: {kind: linear}", []string{"schedule.steps"}},
+		{"schedule: {kind: liner}", []string{"schedule", "liner"}},
+		{"correction: some\nvtrace: {clip_rho: 0, clip_c: -1, clip_pg_rho: 0}", []string{"correction", "vtrace.clip_rho", "vtrace.clip_c", "vtrace.clip_pg_rho"}},
+		{"hidden_gain: -1\nlog_std_init: 99\nsde_sample_freq: 0", []string{"hidden_gain", "log_std_init", "sde_sample_freq"}},
 		{"schedule: {initial: 3}", []string{"schedule.initial"}},
 		{"cross_asset: {mix: blender}", []string{"cross_asset.mix"}},
 		{"rollout_steps: 2.5", []string{"rollout_steps"}},
@@ -76,7 +78,7 @@ func TestBadConfigs(t *testing.T) {
 			}
 		}
 	}
-	if n < 30 {
+	if n < 37 {
 		t.Errorf("%d checks", n)
 	}
 	if m, err := agents.Parse([]agents.Kind{Kind}, configs.Kinded{Kind: "a2c"}); err != nil || m.Config().(Config).Gamma != 0.96 {
@@ -99,12 +101,12 @@ func TestMisfits(t *testing.T) {
 	c := small(t, nil)
 	refuse(t, c, change(func(s *envs.Spec) { s.Action = envs.MultiDiscrete{N: []int{3, 3}} }), "[6 3 4]", "multi-discrete[3 3]")
 	refuse(t, c, change(func(s *envs.Spec) { s.Action = envs.MultiDiscrete{N: []int{3, 3, 2}} }), "[6 3 4]", "multi-discrete[3 3 2]")
-	refuse(t, c, change(func(s *envs.Spec) { s.Action = envs.Unbounded(3); s.Masked = false }), "MultiDiscrete")
+	refuse(t, c, change(func(s *envs.Spec) { s.Action = envs.Unbounded(2); s.Masked = false }), "[6 3 4]", "box float32[2]", "one component for each")
 	refuse(t, c, change(func(s *envs.Spec) { s.Observation[1].Space = envs.Unbounded(4) }), `"position" [4]`, "[6 3 4]", "position [3]")
 	refuse(t, c, change(func(s *envs.Spec) {
 		s.Observation = append(s.Observation, envs.Field{Name: "other", Space: envs.Unbounded(5, 5)})
 	}), `"window" [6 3 4]`, `"other" [5 5]`)
-	refuse(t, c, change(func(s *envs.Spec) { s.Observation[1].Space = envs.Discrete{N: 3} }), "float32")
+	refuse(t, c, change(func(s *envs.Spec) { s.Observation[1].Space = envs.Discrete{N: 3} }), `"position" []`, "position [3]")
 	long := small(t, func(c *timecnn.Config) { c.NLayers = 3 })
 	refuse(t, long, good(), "sees 7 steps", "window of 6", "[6 3 4]")
 	heads := small(t, nil)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"onnxrl/agents"
+	"onnxrl/agents/network"
 	"onnxrl/envs"
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/tensor"
@@ -12,7 +13,7 @@ import (
 
 // recorder writes a rollout of rounds · envs samples to where the learning program reads it. Sample t·envs + e is environment e in round t.
 type recorder struct {
-	frame        *frame
+	frame        *network.Frame
 	rounds, envs int
 	gamma        float64
 	learner      *learner
@@ -34,6 +35,8 @@ type recorder struct {
 	// reward, discount and value are those of each sample's step, the latter before it; the learner changes reward and discount, earned is what was really earned; ended says that an episode ended there, and final is the value of its last observation.
 	reward, earned, discount, value, final []float64
 	ended                                  []bool
+	// logMu are the log-probabilities with which the actions were drawn; nil without a correction, and then the values are what the actor computed.
+	logMu []float64
 	// bootstrap are the values after the rollout, [envs].
 	bootstrap []float64
 }
@@ -45,6 +48,9 @@ func newRecorder(g *graphs, c Config, n int, train *minibatches, f *forward, k *
 		frame: g.frame, rounds: c.RolloutSteps, envs: n, gamma: c.Gamma, learner: l, f: f, bank: k,
 		reward: floats(), earned: floats(), discount: floats(), value: floats(), final: floats(), ended: make([]bool, samples), bootstrap: make([]float64, n),
 	}
+	if c.Correction == VTrace {
+		r.logMu = floats()
+	}
 	for t := range r.rounds {
 		part := func(name string) *tensor.Tensor {
 			if in := train.in[name]; in != nil {
@@ -53,7 +59,7 @@ func newRecorder(g *graphs, c Config, n int, train *minibatches, f *forward, k *
 			return nil
 		}
 		var obs []*tensor.Tensor
-		for _, field := range g.frame.spec.Observation {
+		for _, field := range g.frame.Spec.Observation {
 			obs = append(obs, part(field.Name))
 		}
 		r.obs, r.mask, r.actions = append(r.obs, obs), append(r.mask, part(agents.MaskInput)), append(r.actions, part(actionsInput))
@@ -79,10 +85,12 @@ func (r *recorder) Begin(b *vector.Batch, d *agents.Decision) error {
 		return fmt.Errorf("a2c: record: the rollout of %d rounds is full and waits for the learner", r.rounds)
 	case len(b.Type) != r.envs:
 		return fmt.Errorf("a2c: record: a batch of %d environments, expected %d", len(b.Type), r.envs)
-	case len(d.Value) != r.envs:
+	case r.logMu != nil && len(d.LogProb) != r.envs:
+		return errors.New("a2c: record: the decision has no log-probabilities, which the correction compares with the policy's")
+	case r.logMu == nil && len(d.Value) != r.envs:
 		return errors.New("a2c: record: the decision has no values; it must be an actor's of this agent")
-	case d.Version != r.learner.updates:
-		return fmt.Errorf("a2c: record: the decision was taken by version %d of the policy and the learner is at %d, but A2C learns on-policy", d.Version, r.learner.updates)
+	case r.logMu == nil && d.Version != r.learner.updates:
+		return fmt.Errorf("a2c: record: the decision was taken by version %d of the policy and the learner is at %d, but A2C learns on-policy; see correction", d.Version, r.learner.updates)
 	}
 	for i, t := range r.obs[r.t] {
 		if t == nil {
@@ -95,13 +103,20 @@ func (r *recorder) Begin(b *vector.Batch, d *agents.Decision) error {
 	if t := r.mask[r.t]; t != nil {
 		copy(t.Bytes(), b.Mask.Bytes())
 	}
-	copy(r.actions[r.t].Int64s(), d.Actions.Int64s())
+	copy(r.actions[r.t].Bytes(), network.StoredOf(d).Bytes())
 	at := r.t * r.envs
-	for e, v := range d.Value {
-		r.value[at+e] = float64(v)
+	if r.logMu == nil {
+		for e, v := range d.Value {
+			r.value[at+e] = float64(v)
+		}
+	}
+	if r.logMu != nil {
+		for e, l := range d.LogProb {
+			r.logMu[at+e] = float64(l)
+		}
 	}
 	if r.bank != nil {
-		for e, row := range b.Rows[r.frame.series] {
+		for e, row := range b.Rows[r.frame.Series] {
 			p, err := r.bank.find(int(row), r.learner.stamp())
 			if err != nil {
 				return fmt.Errorf("a2c: record: %w", err)

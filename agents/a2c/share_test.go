@@ -51,7 +51,11 @@ type watched struct {
 func (w *watched) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
 	d, err := w.Actor.Act(ctx, key, b)
 	if err == nil {
-		w.actions = append(w.actions, d.Actions.Int64s()...)
+		if d.Drawn != nil {
+			w.numbers = append(w.numbers, d.Drawn.Float32s()...)
+		} else {
+			w.actions = append(w.actions, d.Actions.Int64s()...)
+		}
 		w.numbers = append(append(w.numbers, d.LogProb...), d.Value...)
 	}
 	return d, err

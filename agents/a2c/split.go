@@ -4,11 +4,11 @@ import (
 	"math"
 	"slices"
 
+	"onnxrl/agents"
 	"onnxrl/models"
 	"onnxrl/models/layer"
 	"onnxrl/models/program"
 	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/engine"
 	"onnxrl/runtime/tensor"
 )
 
@@ -51,21 +51,22 @@ type minibatches struct {
 	in, out map[string]*tensor.Tensor
 	// fill and drain pair the rows of all samples with the program's, in the order of names.
 	fill, drain [][2]*tensor.Tensor
-	grads       *models.Segment
+	// grads is nil for a program that only runs forward.
+	grads *models.Segment
 }
 
-// newMinibatches compiles a network for a number of samples. wrt are the names to differentiate with respect to, results those of the outputs that are wanted; grads receives the gradient.
-func newMinibatches(net *models.Network, params *models.Params, grads *models.Segment, eng engine.Compiler, threads, samples int, wrt, results []string) (*minibatches, error) {
-	parts := shards(net, samples, threads, 3)
+// newMinibatches compiles a network for a number of samples. results are the names of the outputs that are wanted. loss, unless nil, is differentiated, and grads receives the gradient.
+func newMinibatches(net *models.Network, params *models.Params, grads *models.Segment, s agents.Setup, samples int, loss *autodiff.Objective, results []string) (*minibatches, error) {
+	parts := shards(net, samples, s.Threads, 3)
 	m := &minibatches{in: map[string]*tensor.Tensor{}, out: map[string]*tensor.Tensor{}, grads: grads}
 	m.n, m.size = runs(samples, parts, arithmetic(net, samples)/float64(samples))
 	m.size = roundUp(m.size, parts)
-	c := program.Config{
-		Engine: eng, Batch: m.size, BatchSymbol: layer.Batch, Shards: parts,
-		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}, Wrt: wrt}},
-	}
-	if m.n == 1 {
-		c.Gradients = []*models.Segment{grads}
+	c := program.Config{Engine: s.Engine, Batch: m.size, BatchSymbol: layer.Batch, Shards: parts}
+	if loss != nil {
+		c.Objectives = []autodiff.Objective{*loss}
+		if m.n == 1 {
+			c.Gradients = []*models.Segment{grads}
+		}
 	}
 	var err error
 	if m.prog, err = program.New(net, params, c); err != nil {
@@ -98,6 +99,14 @@ func newMinibatches(net *models.Network, params *models.Params, grads *models.Se
 	return m, nil
 }
 
+// copyFrom copies the rows of the samples of every input from those of another program.
+func (m *minibatches) copyFrom(o *minibatches, samples int) {
+	for name, t := range m.in {
+		n := samples * (len(t.Bytes()) / t.Shape()[0])
+		copy(t.Bytes()[:n], o.in[name].Bytes())
+	}
+}
+
 // run computes results and gradients of all samples.
 func (m *minibatches) run() error {
 	if m.n == 1 {
@@ -114,6 +123,9 @@ func (m *minibatches) run() error {
 		for _, p := range m.drain {
 			b := p[1].Bytes()
 			copy(p[0].Bytes()[k*len(b):], b)
+		}
+		if m.grads == nil {
+			continue
 		}
 		src := m.prog.Gradients(0).Floats()
 		if k == 0 {

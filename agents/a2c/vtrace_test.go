@@ -1,0 +1,132 @@
+package a2c
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"onnxrl/agents"
+	"onnxrl/agents/rlmath"
+	"onnxrl/envs/vector"
+	"onnxrl/runtime/rng"
+)
+
+// TestVTraceEqualsReturnsOnPolicy trains with and without the correction, where nothing is to be corrected: decisions, losses and parameters agree up to rounding, for whole returns and shorter ones, flat observations and windows, in one run and in several.
+func TestVTraceEqualsReturnsOnPolicy(t *testing.T) {
+	splitSmall(t)
+	n := 0
+	for _, e := range engines(t) {
+		for what, world := range map[string]func() vector.Env{
+			"corridor": func() vector.Env { return corridors(t, 3) },
+			"flat":     func() vector.Env { return toys(t, 3, flatToy()) },
+			"windows":  func() vector.Env { return toys(t, 2, windowToy(t)) },
+			"box":      func() vector.Env { return spaces(t)[5].world(3) },
+		} {
+			for _, lambda := range []float64{1, 0.8} {
+				c := small(t, nil)
+				if what != "windows" {
+					c = quick()
+					c.Optimizer.Kind = "sgd"
+				}
+				c.GAELambda = lambda
+				plain, corrected := c, c
+				corrected.Correction = VTrace
+				a, b := learn(t, plain, world(), e, 2, 4), learn(t, corrected, world(), e, 2, 4)
+				if !slices.Equal(a.actions, b.actions) {
+					t.Errorf("%s, %s: actions differ", e.Name(), what)
+				}
+				for name, d := range map[string]float64{"parameters": apart(a.params, b.params), "numbers": apart(a.numbers, b.numbers)} {
+					if n++; d > 2e-5 {
+						t.Errorf("%s, %s, λ %g: %s are apart by %g", e.Name(), what, lambda, name, d)
+					}
+				}
+				for i, loss := range a.loss {
+					if n++; math.Abs(loss-b.loss[i]) > 1e-4*(1+math.Abs(loss)) {
+						t.Errorf("%s, %s, λ %g: loss or norm %g, with the correction %g", e.Name(), what, lambda, loss, b.loss[i])
+					}
+				}
+			}
+		}
+	}
+	if n < 4*2*(2+8) {
+		t.Errorf("%d comparisons", n)
+	}
+}
+
+// stranger makes decisions look as if another policy had drawn them, whose log-probabilities are lower by shift, at another version, without values.
+type stranger struct {
+	agents.Actor
+	shift float32
+}
+
+func (s stranger) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+	d, err := s.Actor.Act(ctx, key, b)
+	if err != nil {
+		return nil, err
+	}
+	other := *d
+	other.LogProb = slices.Clone(d.LogProb)
+	for i := range other.LogProb {
+		other.LogProb[i] -= s.shift
+	}
+	other.Version, other.Value = 77, nil
+	return &other, nil
+}
+
+// TestVTraceCorrects records what strangers did. Actions that the policy prefers to the stranger are not weighted more than 1; those that it does not count less, as rlmath.VTrace says, which the published vectors check.
+func TestVTraceCorrects(t *testing.T) {
+	n := 0
+	for _, e := range engines(t) {
+		for _, shift := range []float32{0, float32(math.Ln2), -float32(math.Ln2)} {
+			c := quick()
+			c.Correction, c.RolloutSteps, c.VTrace.ClipPGRho = VTrace, 6, 1.5
+			v := toys(t, 3, flatToy())
+			a := agent(t, c, v, e, 1)
+			x := actorOf(t, a, agents.Explore, 3)
+			if err := agents.Collect(t.Context(), v, stranger{x, shift}, a.Recorder(), rng.New(4), 0, 6, nil); err != nil {
+				t.Fatal(err)
+			}
+			r := a.learner.rec
+			reward, discount := slices.Clone(r.reward), slices.Clone(r.discount)
+			m, err := a.Learner().Step(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			rho := math.Exp(float64(shift))
+			if n++; math.Abs(m["train/mean_rho"]-rho) > 1e-4 {
+				t.Errorf("shift %g: the weights are %g on average, expected %g", shift, m["train/mean_rho"], rho)
+			}
+			// The same with weights that are known.
+			rlmath.FoldTruncation(reward, discount, r.final, r.ended)
+			vs, pg, weights := make([]float64, 18), make([]float64, 18), slices.Repeat([]float64{rho}, 18)
+			next := slices.Concat(r.value[3:], r.bootstrap)
+			rlmath.VTrace(vs, pg, reward, discount, r.value, next, weights, rlmath.VTraceConfig{Lambda: 1, ClipRho: 1, ClipC: 1, ClipPGRho: 1.5}, 3)
+			for i := range vs {
+				if n++; math.Abs(a.learner.target[i]-vs[i]) > 1e-4*(1+math.Abs(vs[i])) || math.Abs(a.learner.advantage[i]-pg[i]) > 1e-4*(1+math.Abs(pg[i])) {
+					t.Errorf("shift %g, sample %d: target %g and advantage %g, expected %g and %g", shift, i, a.learner.target[i], a.learner.advantage[i], vs[i], pg[i])
+				}
+			}
+		}
+	}
+	if n < 3*19 {
+		t.Errorf("%d comparisons", n)
+	}
+}
+
+// TestVTraceNeedsLogProbabilities: without them nothing can be corrected.
+func TestVTraceNeedsLogProbabilities(t *testing.T) {
+	c := quick()
+	c.Correction = VTrace
+	v := corridors(t, 1)
+	a := agent(t, c, v, fastest(t), 1)
+	d, err := actorOf(t, a, agents.Greedy, 1).Act(t.Context(), rng.New(1), v.Batch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := *d
+	bare.LogProb = nil
+	if err := a.Recorder().Begin(v.Batch(), &bare); err == nil {
+		t.Error("a decision without log-probabilities is recorded")
+	}
+}
