@@ -116,8 +116,8 @@ func build(t *testing.T, cfg Config) bool {
 	if changes, err := configs.Diff(effective, read); err != nil || len(changes) > 0 {
 		t.Errorf("the effective document changes when it is read again: %v, %v", changes, err)
 	}
-	if _, ok := factory.(trading.Opened); !ok {
-		t.Error("not a trading environment")
+	if _, ok := factory.(trading.Opened); ok != (cfg.Env.Kind == "trading") {
+		t.Errorf("environments of kind %q give figures of trading: %t", cfg.Env.Kind, ok)
 	}
 	return true
 }
