@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"onnxrl/cmd/internal/publish"
 	"onnxrl/models/artifact"
 )
 
@@ -268,6 +269,39 @@ func TestServeFollowsTheStore(t *testing.T) {
 			t.Fatalf("the page says\n%s", data)
 		}
 	}
+	// So does one whose golden bars lead to other decisions than are recorded, though its golden values are right.
+	good, err := s.Resolve(first.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	draft := artifact.Draft{Manifest: artifact.Manifest{Name: name, Kind: "agent", Features: good.Manifest.Features}, Model: filepath.Join(dir, "best.onnx")}
+	for _, f := range []artifact.NewFile{{Title: publish.BarsFile, MediaType: publish.BarsType}, {Title: publish.DecisionsFile, MediaType: publish.DecisionsType}} {
+		file, err := good.Open(f.Title)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Data, err = io.ReadAll(file); err != nil {
+			t.Fatal(err)
+		}
+		file.Close()
+		draft.Files = append(draft.Files, f)
+	}
+	decisions := draft.Files[1].Data
+	decisions[len(decisions)-1] ^= 1
+	if bad, err = s.Publish(t.Context(), draft); err != nil {
+		t.Fatal(err)
+	}
+	r.says(shortVersion(bad.Digest) + ": unavailable: verify: golden bars of " + name)
+	if a, err := ask(); err != nil || a.Version != first.Version {
+		t.Errorf("after bars that do not fit: %+v, %v", a, err)
+	}
+	decisions[len(decisions)-1] ^= 1
+	draft.Manifest.Description = "with the decisions as they were"
+	right, err := s.Publish(t.Context(), draft)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.says(shortVersion(right.Digest) + ": ready")
 	if code := r.stop(); code != 0 {
 		t.Errorf("exit status %d\n%s", code, r.errs)
 	}
