@@ -50,8 +50,8 @@ func (r *Recorder) Begin(b *vector.Batch, d *agents.Decision) error {
 	case u.logProb.size > 0 && len(d.LogProb) != n:
 		return fmt.Errorf("replay: record: %d log-probabilities of %d actions; they are to be recorded", len(d.LogProb), n)
 	}
-	if err := r.shows(b); err != nil {
-		return err
+	if err := u.has(b, n); err != nil {
+		return fmt.Errorf("replay: record: %w", err)
 	}
 	p := u.rows.action
 	for e := range n {
@@ -69,20 +69,6 @@ func (r *Recorder) Begin(b *vector.Batch, d *agents.Decision) error {
 		}
 	}
 	r.open = true
-	return nil
-}
-
-// shows checks that a batch has what is to be recorded.
-func (r *Recorder) shows(b *vector.Batch) error {
-	for f := range r.u.obs {
-		p := &r.u.obs[f]
-		if f >= len(b.Obs) || p.window == nil && (b.Obs[f] == nil || len(b.Obs[f].Bytes()) != r.u.c.Envs*p.size) || p.window != nil && len(b.Rows[f]) != r.u.c.Envs {
-			return fmt.Errorf("replay: record: observation %q of the batch is missing or not %v[%d %v]", p.col.Name, p.col.DType, r.u.c.Envs, p.col.Shape)
-		}
-	}
-	if n := r.u.mask.size; n > 0 && (b.Mask == nil || len(b.Mask.Bytes()) != n*r.u.c.Envs) {
-		return fmt.Errorf("replay: record: the batch has no mask of %d actions", n)
-	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"onnxrl/envs"
+	"onnxrl/envs/vector"
 	"onnxrl/runtime/tensor"
 )
 
@@ -23,19 +24,21 @@ type part struct {
 
 // rows is a table of transitions: what is sampled together lies together, in whole cache lines outside the Go heap. A row holds an observation, its mask, the action that was taken there, and what it led to except the observation that followed, which is the next row's.
 type rows struct {
-	obs                              []part
-	mask, action                     part
-	reward, discount, logProb, extra part
-	// head is the number of bytes of observation and mask; lines that of cache lines of a row.
-	head, stride, lines int
+	obs                       []part
+	mask, action              part
+	reward, discount, logProb part
+	// extras are columns of the owner's.
+	extras []part
+	// head is the number of bytes of observation and mask, with which a row begins.
+	head, stride int
 
 	n     int
 	arena *tensor.Arena
 	data  []byte
 }
 
-// newRows maps n rows. extra is a number of bytes at the end of a row that the caller uses.
-func newRows(l Layout, n, extra int) (*rows, error) {
+// newRows maps n rows.
+func newRows(l Layout, n int, extras ...Column) (*rows, error) {
 	if err := l.validate(); err != nil {
 		return nil, err
 	}
@@ -66,11 +69,10 @@ func newRows(l Layout, n, extra int) (*rows, error) {
 		r.logProb = number("log_prob")
 	}
 	r.action = place(l.Action, nil)
-	if extra > 0 {
-		r.extra = place(Column{"extra", tensor.Uint8, []int{extra}}, nil)
+	for _, c := range extras {
+		r.extras = append(r.extras, place(c, nil))
 	}
 	r.stride = tensor.AlignUp(r.stride)
-	r.lines = r.stride / tensor.Align
 	if n < 1 || n > math.MaxInt/2/r.stride {
 		return nil, fmt.Errorf("%d rows of %d bytes", n, r.stride)
 	}
@@ -127,6 +129,20 @@ func (r *rows) float(i int, p part) float32 {
 
 func (r *rows) setFloat(i int, p part, x float32) {
 	binary.LittleEndian.PutUint32(r.data[i*r.stride+p.off:], math.Float32bits(x))
+}
+
+// has checks that a batch of n environments has what is recorded of an observation.
+func (r *rows) has(b *vector.Batch, n int) error {
+	for f := range r.obs {
+		p := &r.obs[f]
+		if f >= len(b.Obs) || p.window == nil && (b.Obs[f] == nil || len(b.Obs[f].Bytes()) != n*p.size) || p.window != nil && len(b.Rows[f]) != n {
+			return fmt.Errorf("observation %q of the batch is missing or not %v[%d %v]", p.col.Name, p.col.DType, n, p.col.Shape)
+		}
+	}
+	if k := r.mask.size; k > 0 && (b.Mask == nil || len(b.Mask.Bytes()) != k*n) {
+		return fmt.Errorf("the batch has no mask of %d actions", k)
+	}
+	return nil
 }
 
 // putObs writes the observation of environment e into row i: obs has the bytes of each field's batch, or for a window last its rows.
@@ -256,15 +272,26 @@ func (r *rows) column(t *tensor.Tensor, p *part, at []int) {
 	}
 }
 
-// touch reads a byte of every cache line of the rows, in a loop short enough that the processor waits for many at once; the copies then find them in the cache.
-func (r *rows) touch(at []int) (sum byte) {
-	for line := 0; line < r.stride; line += tensor.Align {
+// touch reads a byte of every cache line of the first bytes of the rows, in a loop short enough that the processor waits for many at once; the copies then find them in the cache.
+func (r *rows) touch(at []int, bytes int) (sum byte) {
+	for line := 0; line < bytes; line += tensor.Align {
 		src := r.data[line:]
 		for _, k := range at {
 			sum += src[k]
 		}
 	}
 	return sum
+}
+
+// cached is the size of a table that processors keep in their caches, from where nothing need be fetched ahead.
+const cached = 1 << 20
+
+// fetch brings rows, and the observations of the rows that follow, into the cache. It returns something that depends on all of them, so that no compiler takes the reads for useless.
+func (r *rows) fetch(at, next []int) byte {
+	if len(r.data) <= cached {
+		return 0
+	}
+	return r.touch(at, r.stride) + r.touch(next, r.head)
 }
 
 // close frees the rows.

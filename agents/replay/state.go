@@ -43,8 +43,11 @@ func (r *rows) columns() []savedColumn {
 	for f := range r.obs {
 		add(&r.obs[f])
 	}
-	for _, p := range []*part{&r.mask, &r.reward, &r.discount, &r.logProb, &r.action, &r.extra} {
+	for _, p := range []*part{&r.mask, &r.reward, &r.discount, &r.logProb, &r.action} {
 		add(p)
+	}
+	for i := range r.extras {
+		add(&r.extras[i])
 	}
 	return list
 }

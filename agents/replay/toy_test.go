@@ -76,12 +76,15 @@ func (e *toy) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 	return nil
 }
 
-func toys(t testing.TB, n int) (vector.Env, envs.Spec) {
+func toys(t testing.TB, n int) (vector.Env, envs.Spec) { return toysFrom(t, n, 0) }
+
+// toysFrom steps n toys that are numbered from first on. All windows are over one table.
+func toysFrom(t testing.TB, n, first int) (vector.Env, envs.Spec) {
 	t.Helper()
 	spec := toySpec(t)
 	list := make([]envs.Env, n)
 	for i := range list {
-		list[i] = &toy{spec: spec, id: i}
+		list[i] = &toy{spec: spec, id: first + i}
 	}
 	v, err := vector.New(list, vector.Options{Workers: 1})
 	if err != nil {
@@ -104,7 +107,7 @@ type step struct {
 	action                    int64
 	reward, discount, logProb float64
 	// last says that the episode ended with it, or was interrupted.
-	last bool
+	last, interrupted bool
 }
 
 // world drives environments with random actions, and writes down what happens beside the replay's recorder.
@@ -159,7 +162,7 @@ func (w *world) round(t testing.TB) {
 		w.d.LogProb[e] = -w.stream.Float32()
 		now[e] = step{obs: shown(spec, b.Obs, b.Rows, e), mask: maskOf(b.Mask, e), action: w.d.Actions.Int64s()[e], logProb: float64(w.d.LogProb[e])}
 		if list := w.diary[e]; len(list) > 0 && !list[len(list)-1].last && list[len(list)-1].next != now[e].obs {
-			list[len(list)-1].last = true
+			list[len(list)-1].last, list[len(list)-1].interrupted = true, true
 		}
 	}
 	if err := w.rec.Begin(b, &w.d); err != nil {

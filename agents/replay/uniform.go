@@ -43,12 +43,12 @@ type Uniform struct {
 	size    int
 	streams []stream
 	// finals has a bit for each row: it is a final observation, from which no action was taken.
-	finals bits
+	finals rowSet
 	len    int
 
 	// at and next are the rows of a sample, as offsets in bytes.
 	at, next []int
-	// touched is where touch leaves its sum, so that no compiler takes the reads for useless.
+	// touched is where fetch leaves its result.
 	touched byte
 	// added and dropped, unless nil, are told of transitions that become complete, and of rows that are overwritten.
 	added, dropped func(row int)
@@ -73,10 +73,10 @@ func NewUniform(l Layout, c Config) (*Uniform, error) {
 	// One row more shows the present, and a stream needs room for an episode of one step: its beginning, its end and the present.
 	u := &Uniform{c: c, l: l, size: max((c.Capacity+c.Envs-1)/c.Envs+1, 3), streams: make([]stream, c.Envs)}
 	var err error
-	if u.rows, err = newRows(l, u.size*c.Envs, 0); err != nil {
+	if u.rows, err = newRows(l, u.size*c.Envs); err != nil {
 		return nil, fmt.Errorf("new replay: %w", err)
 	}
-	u.finals = newBits(u.rows.n)
+	u.finals = newRowSet(u.rows.n)
 	return u, nil
 }
 
@@ -208,7 +208,7 @@ func (u *Uniform) fill(b *Batch) {
 			u.next[i] = u.after(row/u.size, row) * u.stride
 			u.at[i] = row * u.stride
 		}
-		u.fetch()
+		u.touched += u.fetch(u.at, u.next)
 		gamma := float32(u.c.Gamma)
 		for i, k := range u.at {
 			b.Reward[i] = float32At(u.data, k+u.reward.off)
@@ -222,16 +222,6 @@ func (u *Uniform) fill(b *Batch) {
 		}
 	}
 	u.gather(b, u.at, u.next)
-}
-
-// cached is the size of a table that processors keep in their caches, from where nothing need be fetched ahead.
-const cached = 1 << 20
-
-// fetch brings the rows of a sample into the cache.
-func (u *Uniform) fetch() {
-	if len(u.data) > cached {
-		u.touched += u.touch(u.at) + u.touch(u.next)
-	}
 }
 
 // returns adds up the rewards of up to NSteps transitions from a row on. It returns the row of the observation after them and the product of their discounts.

@@ -1,0 +1,177 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"onnxrl/models/checkpoint"
+)
+
+var _ checkpoint.Stater = (*Shared)(nil)
+
+// savedShared is what a store carries beside its rows.
+type savedShared struct {
+	Columns   []savedColumn `json:"columns"`
+	Stride    int           `json:"stride"`
+	ChunkRows int           `json:"chunk_rows"`
+	Clock     int64         `json:"clock"`
+	Free      []int         `json:"free"`
+	Queue     []int         `json:"queue"`
+	Chunks    []savedChunk  `json:"chunks"`
+	Writers   []savedWriter `json:"writers"`
+	Spilled   Spilled       `json:"spilled"`
+}
+
+type savedChunk struct {
+	Policy      int32 `json:"policy"`
+	Filled      int   `json:"filled"`
+	Transitions int   `json:"transitions"`
+	Disk        bool  `json:"disk"`
+}
+
+type savedWriter struct {
+	Policy int32        `json:"policy"`
+	Places []savedPlace `json:"places"`
+}
+
+type savedPlace struct {
+	Chunk int `json:"chunk"`
+	Row   int `json:"row"`
+}
+
+var errWriting = errors.New("replay: a round is being recorded; state is saved and restored between rounds")
+
+// SaveState implements checkpoint.Stater. Only what is filled is saved. Nobody may write until the checkpoint is complete, because arrays are not copied.
+func (s *Shared) SaveState(w *checkpoint.Writer) error {
+	s.evicting.Lock()
+	defer s.evicting.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := savedShared{Columns: s.columns(), Stride: s.stride, ChunkRows: s.c.ChunkRows, Clock: s.clock.Load(), Free: slices.Clone(s.free), Queue: slices.Clone(s.queue), Spilled: s.spilled}
+	for _, x := range s.writers {
+		if x.open {
+			return errWriting
+		}
+		v := savedWriter{Policy: x.policy}
+		for _, p := range x.at {
+			v.Places = append(v.Places, savedPlace{p.chunk, p.row})
+		}
+		out.Writers = append(out.Writers, v)
+	}
+	out.Writers = append(out.Writers, s.restored...)
+	for k := range s.chunks {
+		c := &s.chunks[k]
+		filled, n := c.rows()
+		out.Chunks = append(out.Chunks, savedChunk{c.policy, filled, n, c.disk})
+		if c.used {
+			// The row after the last one has the observation that followed.
+			rows := min(filled+1, s.c.ChunkRows)
+			w.Scope("rows").PutBytes(strconv.Itoa(k), s.data[k<<s.shift*s.stride:][:rows*s.stride], rows, s.stride)
+		}
+	}
+	finals := make([]uint64, len(s.finals))
+	for i := range finals {
+		finals[i] = s.finals[i].Load()
+	}
+	w.PutUint64s("finals", finals)
+	w.PutJSON("shared", out)
+	// Samplers renew their lists here, as those do that are made when the checkpoint is restored.
+	s.version++
+	return nil
+}
+
+// LoadState implements checkpoint.Stater. Writers that there are must be those of the checkpoint; those that there are not yet go on where they were when they are asked for, in their order.
+func (s *Shared) LoadState(r *checkpoint.Reader) error {
+	var in savedShared
+	if err := r.JSON("shared", &in); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if in.Stride != s.stride || in.ChunkRows != s.c.ChunkRows || len(in.Chunks) != len(s.chunks) || !same(in.Columns, s.columns()) {
+		return fmt.Errorf("replay: restore: the checkpoint has %d chunks of %d rows with columns %v; expected %d of %d with %v", len(in.Chunks), in.ChunkRows, in.Columns, len(s.chunks), s.c.ChunkRows, s.columns())
+	}
+	finals := make([]uint64, len(s.finals))
+	if err := r.Uint64sInto("finals", finals); err != nil {
+		return err
+	}
+	for i, x := range finals {
+		s.finals[i].Store(x)
+	}
+	free, sealed := make([]bool, len(s.chunks)), make([]bool, len(s.chunks))
+	for _, list := range []struct {
+		in   []int
+		mark []bool
+	}{{in.Free, free}, {in.Queue, sealed}} {
+		for _, k := range list.in {
+			if k < 0 || k >= len(free) || free[k] || sealed[k] {
+				return fmt.Errorf("replay: restore: chunk %d is free or sealed twice, or does not exist", k)
+			}
+			list.mark[k] = true
+		}
+	}
+	for k, c := range in.Chunks {
+		if c.Filled < 0 || c.Filled > s.c.ChunkRows || free[k] && c.Filled > 0 {
+			return fmt.Errorf("replay: restore: chunk %d has %d of %d rows", k, c.Filled, s.c.ChunkRows)
+		}
+		n := 0
+		for row := k << s.shift; row < k<<s.shift+c.Filled; row++ {
+			if !s.isFinal(row) {
+				n++
+			}
+		}
+		if n != c.Transitions {
+			return fmt.Errorf("replay: restore: chunk %d has %d transitions, expected %d", k, n, c.Transitions)
+		}
+		if !free[k] {
+			rows := min(c.Filled+1, s.c.ChunkRows)
+			if err := r.Scope("rows").BytesInto(strconv.Itoa(k), s.data[k<<s.shift*s.stride:][:rows*s.stride], rows, s.stride); err != nil {
+				return err
+			}
+		}
+		d := &s.chunks[k]
+		d.policy, d.used, d.sealed, d.disk = c.Policy, !free[k], sealed[k], c.Disk
+		d.publish(c.Filled, c.Transitions)
+	}
+	s.clock.Store(in.Clock)
+	s.free, s.queue, s.restored, s.spilled = append(s.free[:0], in.Free...), append(s.queue[:0], in.Queue...), in.Writers, in.Spilled
+	s.version++
+	for _, w := range s.writers {
+		if w.open {
+			return errWriting
+		}
+		if len(s.restored) == 0 {
+			return errors.New("replay: restore: there are more writers than in the checkpoint")
+		}
+		if err := w.resume(s.restored[0]); err != nil {
+			return err
+		}
+		s.restored = s.restored[1:]
+	}
+	return nil
+}
+
+// resume continues where a saved writer was. The caller has locked the store's mu.
+func (w *Writer) resume(v savedWriter) error {
+	s := w.s
+	if v.Policy != w.policy || len(v.Places) != len(w.at) {
+		return fmt.Errorf("replay: restore: the checkpoint's next writer is of policy %d in %d environments, expected %d in %d", v.Policy, len(v.Places), w.policy, len(w.at))
+	}
+	for e, p := range v.Places {
+		w.at[e] = place{chunk: -1}
+		if p.Chunk < 0 {
+			continue
+		}
+		if p.Chunk >= len(s.chunks) || s.chunks[p.Chunk].sealed {
+			return fmt.Errorf("replay: restore: environment %d writes to chunk %d, which is not open", e, p.Chunk)
+		}
+		filled, n := s.chunks[p.Chunk].rows()
+		if p.Row != p.Chunk<<s.shift+filled {
+			return fmt.Errorf("replay: restore: environment %d writes to row %d of chunk %d, which has %d", e, p.Row, p.Chunk, filled)
+		}
+		w.at[e] = place{p.Chunk, p.Row, n}
+	}
+	return nil
+}
