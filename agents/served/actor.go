@@ -16,6 +16,10 @@ import (
 type Options struct {
 	// Tables have, by the name of a field that is a window, what its windows are taken from instead of the environment's table: the same rows before they were scaled. They must not change any more.
 	Tables map[string]*tensor.Tensor
+	// Newest have, by the name of a field that is a stack of observations, the shape of one: the model is given the last, and remembers the others.
+	Newest map[string][]int
+	// Actions, unless nil, makes the environment's actions of the model's, both float32 and of equal number. It must not allocate.
+	Actions func(to, from []float32)
 }
 
 // Actor chooses the model's greedy actions in environments of one description. It owns its policy.
@@ -24,6 +28,9 @@ type Actor struct {
 	fields []field
 	mask   *tensor.Tensor // the model's input, nil when it has none
 	d      agents.Decision
+	// action is the model's where convert makes that of the decision.
+	action  *tensor.Tensor
+	convert func(to, from []float32)
 }
 
 // field is a part of the observation that the model uses.
@@ -63,7 +70,15 @@ func newActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
 		}
 		f := field{name: name, index: i, to: p.Input(name)}
 		space := spec.Observation[i].Space
-		if err := fits("input "+name, f.to, space.DType(), space.Shape()); err != nil {
+		shape := space.Shape()
+		if newest, ok := o.Newest[name]; ok {
+			n, err := tensor.Len(newest)
+			if all, _ := tensor.Len(shape); err != nil || n < 1 || all%n != 0 {
+				return nil, fmt.Errorf("observation %q is %v, which is no stack of %v", name, shape, newest)
+			}
+			shape = newest
+		}
+		if err := fits("input "+name, f.to, space.DType(), shape); err != nil {
 			return nil, err
 		}
 		if w := spec.Observation[i].Window; w != nil {
@@ -79,7 +94,7 @@ func newActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
 			}
 		}
 		for r := range p.rows {
-			f.rows = append(f.rows, f.to.Rows(r, r+1).Reshape(space.Shape()...))
+			f.rows = append(f.rows, f.to.Rows(r, r+1).Reshape(shape...))
 		}
 		a.fields = append(a.fields, f)
 	}
@@ -101,6 +116,12 @@ func newActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
 	if err := fits("output "+agents.ActionOutput, a.d.Actions, spec.Action.DType(), spec.Action.Shape()); err != nil {
 		return nil, err
 	}
+	if o.Actions != nil {
+		if a.d.Actions.DType() != tensor.Float32 {
+			return nil, fmt.Errorf("the model's actions are %v; only float32 is converted", a.d.Actions)
+		}
+		a.action, a.convert, a.d.Actions = a.d.Actions, o.Actions, tensor.New(tensor.Float32, a.d.Actions.Shape()...)
+	}
 	if v := p.Output(agents.ValueOutput); v != nil {
 		if err := fits("output "+agents.ValueOutput, v, tensor.Float32, nil); err != nil {
 			return nil, err
@@ -108,6 +129,20 @@ func newActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
 		a.d.Value = v.Float32s()
 	}
 	return a, nil
+}
+
+// take copies a batch of observations, of stacks the last one.
+func (f *field) take(b *tensor.Tensor) error {
+	rows := len(f.rows)
+	all, one := b.Bytes(), f.to.Bytes()
+	if b.DType() != f.to.DType() || len(all) < len(one) || b.Shape()[0] != rows {
+		return fmt.Errorf("%v for the input %v", b, f.to)
+	}
+	from, to := len(all)/rows, len(one)/rows
+	for row := range rows {
+		copy(one[row*to:(row+1)*to], all[(row+1)*from-to:])
+	}
+	return nil
 }
 
 // fits compares a buffer of the model with what the environment has for a row.
@@ -140,7 +175,7 @@ func (a *Actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.Deci
 	for i := range a.fields {
 		f := &a.fields[i]
 		if f.window == nil {
-			if err := f.to.CopyFrom(b.Obs[f.index]); err != nil {
+			if err := f.take(b.Obs[f.index]); err != nil {
 				return nil, fmt.Errorf("observation %q: %w", f.name, err)
 			}
 			continue
@@ -171,9 +206,11 @@ func (a *Actor) Observe(row int, ts *envs.TimeStep) error {
 		if f.window != nil {
 			from = f.window.At(int(ts.Rows[f.index]))
 		}
-		if err := f.rows[row].CopyFrom(from); err != nil {
-			return fmt.Errorf("observation %q: %w", f.name, err)
+		all, one := from.Bytes(), f.rows[row].Bytes()
+		if from.DType() != f.to.DType() || len(all) < len(one) {
+			return fmt.Errorf("observation %q: %v for the input %v", f.name, from, f.to)
 		}
+		copy(one, all[len(all)-len(one):])
 	}
 	if a.mask != nil {
 		n := a.mask.Len() / a.p.rows
@@ -190,6 +227,9 @@ func (a *Actor) Decide() (*agents.Decision, error) {
 		return nil, err
 	}
 	a.p.Advance()
+	if a.convert != nil {
+		a.convert(a.d.Actions.Float32s(), a.action.Float32s())
+	}
 	return &a.d, nil
 }
 

@@ -21,8 +21,11 @@ import (
 // demoExperiment is the shipped experiment that the demonstration runs.
 const demoExperiment = "demo"
 
-// demoPortableSteps is how long the pure-Go engine trains, which is several times slower.
-const demoPortableSteps = 100_000
+// demoPortableSteps is how long the pure-Go engine trains, which is several times slower, and demoPortableRows how many observations it proves the policy on.
+const (
+	demoPortableSteps = 100_000
+	demoPortableRows  = 1024
+)
 
 // demoFlags are the command line of demo.
 type demoFlags struct {
@@ -186,7 +189,11 @@ func (a *app) demoPlan(ctx context.Context, r *demoResult, f *demoFlags) (*train
 		r.EnvSteps, r.Reduced = demoPortableSteps, true
 	}
 	if r.EnvSteps > 0 {
-		flags.sets = append(flags.sets, fmt.Sprintf("train.total_env_steps=%d", r.EnvSteps))
+		// A policy that has hardly learnt is shown all the same.
+		flags.sets = append(flags.sets, fmt.Sprintf("train.total_env_steps=%d", r.EnvSteps), "publish.allow_ties=true")
+	}
+	if r.Engine != ort.Name {
+		flags.sets = append(flags.sets, fmt.Sprintf("publish.observations=%d", demoPortableRows))
 	}
 	p, err := a.openPlan(ctx, demoExperiment, &flags)
 	if err != nil {

@@ -19,6 +19,7 @@ func agentYAML(t *testing.T, encoder string) string {
 	t.Helper()
 	return write(t, "agent.yaml", fmt.Sprintf(`
 seed: 3
+publish: {observations: 64, allow_ties: true}
 env:
   kind: trading
   window: 8

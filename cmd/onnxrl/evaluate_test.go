@@ -19,6 +19,7 @@ import (
 
 // tinyMarket is a run of 200 env steps on three made-up assets: under a second.
 const tinyMarket = `seed: 7
+publish: {observations: 64, allow_ties: true}
 env:
   kind: trading
   window: 4
@@ -375,7 +376,7 @@ func TestEvaluateErrors(t *testing.T) {
 }
 
 func TestEvaluateElsewhere(t *testing.T) {
-	dir := trained(t, "env: {kind: corridor, cells: 5}\nagent: {kind: a2c, encoder: {kind: mlp}, rollout_steps: 5, lr_actor: 0.01, lr_critic: 0.01}\n"+
+	dir := trained(t, "publish: {observations: 64, allow_ties: true}\nenv: {kind: corridor, cells: 5}\nagent: {kind: a2c, encoder: {kind: mlp}, rollout_steps: 5, lr_actor: 0.01, lr_critic: 0.01}\n"+
 		"train: {num_envs: 4, total_env_steps: 2000, validation: {every_steps: 500, metric: mean_reward}}\neval: {episodes: 12}\n")
 	e := decode[episodesEvaluation](t, succeed(t, "evaluate", dir, "--json"))
 	if len(e.Rows) != 1 || e.Rows[0].Episodes != 12 || e.Rows[0].MeanReward != 1 || e.Rows[0].MeanLength < 1 {

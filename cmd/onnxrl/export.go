@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onnxrl/agents"
 	"onnxrl/cmd/internal/publish"
 	"onnxrl/export/bake"
 	"onnxrl/export/format"
@@ -48,7 +49,10 @@ an environment they are made up. When anything differs, nothing is written.
 Formats:` + about.String() + `
 
 --float16 and --int8 write weights in lower precision and tell how far the outputs move; --sample adds an input "noise"
-(standard Gumbel draws) and an output "sample", an action drawn with the policy's probabilities.
+(standard Gumbel draws for choices, standard normal ones for continuous actions) and an output "sample", an action drawn as
+the policy does. A model that remembers, recurrent or of the last observations, is compared over whole episodes.
+
+What an unfinished run holds as its best policy so far is exported too, with this proof in place of its own brief one.
 
 ` + referenceHelp,
 		Args: cobra.ExactArgs(1),
@@ -127,6 +131,9 @@ func (a *app) export(ctx context.Context, target string, f *exportFlags) (err er
 		}
 		return err
 	}
+	if publish.IsCandidate(model) {
+		model = publish.Proved(model, r.Parity)
+	}
 	p := &format.Package{Name: src.name, Model: model, Inputs: rows.inputs, Outputs: rows.outputs}
 	if err := src.describe(p, f); err != nil {
 		return err
@@ -148,10 +155,7 @@ func (s *exportSource) variant(f *exportFlags) (*onnx.Model, error) {
 	m := s.model
 	var err error
 	if f.sample {
-		if len(s.choices) == 0 {
-			return nil, errors.New("--sample: the model does not say which output is a choice by log-probabilities")
-		}
-		if m, err = bake.Sample(m, s.choices[0]); err != nil {
+		if m, err = s.sampling(m); err != nil {
 			return nil, fmt.Errorf("--sample: %w", err)
 		}
 	}
@@ -168,6 +172,20 @@ func (s *exportSource) variant(f *exportFlags) (*onnx.Model, error) {
 		err = errors.New("the model has no weight that is large enough to keep in lower precision")
 	}
 	return m, err
+}
+
+// sampling lets a model draw actions, by the probabilities of its choices or as its normal distribution has them.
+func (s *exportSource) sampling(m *onnx.Model) (*onnx.Model, error) {
+	if len(s.choices) > 0 {
+		return bake.Sample(m, s.choices[0])
+	}
+	normal := bake.Gaussian{Output: agents.ActionOutput, Mean: agents.MeanOutput, LogStd: agents.LogStdOutput}
+	for _, name := range []string{normal.Mean, normal.LogStd} {
+		if !slices.ContainsFunc(m.Graph.Output, func(v *onnx.ValueInfo) bool { return v.Name == name }) {
+			return nil, fmt.Errorf("the model says neither which output is a choice by log-probabilities, nor has it %s and %s of a normal distribution", normal.Mean, normal.LogStd)
+		}
+	}
+	return bake.SampleGaussian(m, normal)
 }
 
 // describe fills in what the form oci keeps: everything of the version, or of what was made of it.

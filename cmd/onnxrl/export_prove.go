@@ -36,7 +36,9 @@ func head(rows map[string]*tensor.Tensor, n int) map[string]*tensor.Tensor {
 
 // proveExport compares the published model with the trained one, and the exported one with the published, block by block. It returns decided rows of the first block.
 func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Model, f *exportFlags, r *exportResult) (_ exportRows, err error) {
-	proof, err := bake.NewProver(s.engine, bake.Pair{Network: s.trained.net, Params: s.trained.params, Baked: s.model, Choices: s.choices, AllowTies: f.allowTies})
+	pair := s.trained.pair
+	pair.Choices, pair.AllowTies = s.choices, f.allowTies
+	proof, err := bake.NewProver(s.engine, pair)
 	if err != nil {
 		return exportRows{}, err
 	}
@@ -57,21 +59,23 @@ func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Mode
 	}
 	var kept exportRows
 	for block := 0; r.Rows < f.rows; block++ {
-		shown, taken, err := s.block(block, f)
+		shown, taken, begins, err := s.block(block, f)
 		if err != nil {
 			return kept, err
 		}
-		inputs := s.trained.net.Inputs
+		inputs := data(pair)
 		samples, raw := inOrder(inputs, taken), []*tensor.Tensor(nil)
 		if s.trained.shown {
 			samples, raw = inOrder(inputs, shown), samples
 		}
-		if err := proof.Add(ctx, samples, raw, nil); err != nil {
+		if err := proof.Add(ctx, samples, raw, begins); err != nil {
 			return kept, err
 		}
 		rows := samples[0].Shape()[0]
 		r.Rows += rows
-		addNoise(model, taken, rows)
+		if err := addRest(model, taken, rows); err != nil {
+			return kept, err
+		}
 		if losses != nil {
 			if err := losses.Add(ctx, taken); err != nil {
 				return kept, err
@@ -92,34 +96,38 @@ func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Mode
 	return kept, err
 }
 
-// block returns the next observations by input: as the environment shows them and as the model takes them.
-func (s *exportSource) block(n int, f *exportFlags) (shown, taken map[string]*tensor.Tensor, err error) {
+// madeUpEpisode is how many rows in a row a model that remembers is given as an episode where there is no environment.
+const madeUpEpisode = 16
+
+// block returns the next observations by input, as the network in training is given them and as the model takes them, and of a model that remembers where episodes begin.
+func (s *exportSource) block(n int, f *exportFlags) (shown, taken map[string]*tensor.Tensor, begins []bool, err error) {
 	shown, taken = map[string]*tensor.Tensor{}, map[string]*tensor.Tensor{}
 	if s.recording == nil {
-		err := s.madeUp(taken, rng.New(f.seed).Split("block", n).Stream().Uint64(), min(exportBlock, f.rows))
-		return taken, taken, err
+		rows := min(exportBlock, f.rows)
+		begins = make([]bool, rows)
+		for row := 0; row < rows; row += madeUpEpisode {
+			begins[row] = true
+		}
+		err := s.madeUp(taken, rng.New(f.seed).Split("block", n).Stream().Uint64(), rows)
+		return taken, taken, begins, err
 	}
-	samples, unscaled, err := s.recording.Next()
+	b, err := s.recording.Next()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	for i, name := range s.recording.Inputs() {
-		shown[name], taken[name] = samples[i], samples[i]
-		if unscaled[i] != nil {
-			taken[name] = unscaled[i]
+	for i, name := range b.Inputs {
+		shown[name], taken[name] = b.Shown[i], b.Shown[i]
+		if b.Taken[i] != nil {
+			taken[name] = b.Taken[i]
 		}
 	}
-	return shown, taken, nil
+	return shown, taken, b.Begins, nil
 }
 
 // madeUp draws inputs: numbers normal, integers 0 or 1, masks without invalid actions, and states as an episode begins.
 func (s *exportSource) madeUp(into map[string]*tensor.Tensor, seed uint64, rows int) error {
-	states, err := memory.Of(s.model)
-	if err != nil {
+	if err := addRest(s.model, into, rows); err != nil {
 		return err
-	}
-	for _, st := range states {
-		into[st.Input] = st.Tensor(rows)
 	}
 	for _, v := range s.model.Graph.Inputs() {
 		t, ok := v.TensorType()
@@ -133,9 +141,11 @@ func (s *exportSource) madeUp(into map[string]*tensor.Tensor, seed uint64, rows 
 		if t.DType == tensor.Bool {
 			kind = "ones"
 		}
-		if into[v.Name], err = makeInput(v, kind, seed, map[string]int{t.Dims[0].Param: rows}); err != nil {
+		x, err := makeInput(v, kind, seed, map[string]int{t.Dims[0].Param: rows})
+		if err != nil {
 			return err
 		}
+		into[v.Name] = x
 	}
 	return nil
 }
@@ -149,13 +159,21 @@ func inOrder(names []string, from map[string]*tensor.Tensor) []*tensor.Tensor {
 	return out
 }
 
-// addNoise gives a model that samples no noise, with which it takes the best action.
-func addNoise(m *onnx.Model, taken map[string]*tensor.Tensor, rows int) {
+// addRest gives a model what no environment does: no noise, with which one that samples takes the best action, and states as an episode begins.
+func addRest(m *onnx.Model, taken map[string]*tensor.Tensor, rows int) error {
+	states, err := memory.Of(m)
+	if err != nil {
+		return err
+	}
+	for _, s := range states {
+		taken[s.Input] = s.Tensor(rows)
+	}
 	for _, v := range m.Graph.Input {
 		if t, _ := v.TensorType(); v.Name == bake.NoiseInput && taken[v.Name] == nil {
 			taken[v.Name] = tensor.New(t.DType, rows, t.Dims[1].Value)
 		}
 	}
+	return nil
 }
 
 // keep runs the exported model on a block and returns rows of it that are spread over the block and, where there are any, decided: another machine's rounding must not choose otherwise.

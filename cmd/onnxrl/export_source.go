@@ -20,6 +20,7 @@ import (
 	"onnxrl/models/artifact"
 	"onnxrl/models/checkpoint"
 	"onnxrl/models/encoder/kinds"
+	"onnxrl/models/memory"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
@@ -40,9 +41,8 @@ type exportSource struct {
 	recording *publish.Recording
 	// trained is what the model is compared with; shown says that its inputs are as the environment shows them and not as the model takes them.
 	trained struct {
-		net    *models.Network
-		params *models.Params
-		shown  bool
+		pair  bake.Pair
+		shown bool
 	}
 	closers []io.Closer
 }
@@ -95,7 +95,7 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 			return nil, err
 		}
 	}
-	if s.trained.net == nil {
+	if s.trained.pair.Network == nil {
 		return s, s.own()
 	}
 	return s, nil
@@ -192,7 +192,7 @@ func (s *exportSource) environment(ctx context.Context, config string, f *export
 	return o, err
 }
 
-// checkpointed makes the best policy of the run's newest checkpoint the trained form, where baking it gives the model's graph again. A run that was stopped after a publication and before its next checkpoint has none.
+// checkpointed makes the best policy of the run's newest checkpoint the trained form, where baking it gives the model's graph again. A run that was stopped after an improvement and before its next checkpoint has none.
 func (a *app) checkpointed(ctx context.Context, s *exportSource, run string, o experimentOf) error {
 	dir := filepath.Join(run, checkpointDir)
 	list, err := checkpoint.List(dir)
@@ -219,17 +219,31 @@ func (a *app) checkpointed(ctx context.Context, s *exportSource, run string, o e
 	if err := tr.UseBest(ctx); err != nil {
 		return err
 	}
+	if err := s.recording.Normalize(tr.Normalizers()); err != nil {
+		return err
+	}
 	net, params := tr.Agent().Learner().Policy()
-	baked, err := bake.Agent(net, params.View, nil, s.recording.Wrappers()...)
+	baked, err := s.recording.Bake(net, params)
+	if err != nil {
+		return err
+	}
+	pair, err := s.recording.Pair(net, params, s.model)
 	if err != nil {
 		return err
 	}
 	same, err := sameGraph(baked, s.model)
-	if err != nil || !same || !slices.Equal(slices.Sorted(slices.Values(net.Inputs)), slices.Sorted(slices.Values(s.recording.Inputs()))) {
-		return err
+	if err != nil || !same || !slices.Equal(slices.Sorted(slices.Values(data(pair))), slices.Sorted(slices.Values(s.recording.Inputs()))) {
+		return errors.Join(err, s.recording.Normalize(nil))
 	}
-	s.trained.net, s.trained.params, s.trained.shown = net, params, true
+	s.trained.pair, s.trained.shown = pair, true
 	return nil
+}
+
+// data lists the inputs of a pair's network that are no states.
+func data(p bake.Pair) []string {
+	return slices.DeleteFunc(slices.Clone(p.Network.Inputs), func(name string) bool {
+		return slices.ContainsFunc(p.Memory, func(m memory.State) bool { return m.Input == name })
+	})
 }
 
 // sameGraph compares two models but their metadata.
@@ -257,7 +271,10 @@ func (s *exportSource) own() error {
 		return err
 	}
 	s.closers = append(s.closers, params)
-	s.trained.net, s.trained.params = net, params
+	s.trained.pair = bake.Pair{Network: net, Params: params, Baked: s.model}
+	if s.trained.pair.Memory, err = memory.Of(s.model); err != nil {
+		return err
+	}
 	return params.Load(values)
 }
 

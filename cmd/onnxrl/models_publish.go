@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onnxrl/cmd/internal/publish"
+	"onnxrl/export/bake"
 	"onnxrl/models/artifact"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
@@ -27,16 +29,23 @@ type publishFlags struct {
 	name, kind, description string
 	aliases, parents, files []string
 	metrics                 []string
-	golden                  bool
+	golden, allowTies       bool
 	inputs                  inputFlags
 }
 
 func (a *app) modelsPublishCommand() *cobra.Command {
 	var f publishFlags
 	cmd := &cobra.Command{
-		Use:   "publish MODEL.onnx",
+		Use:   "publish MODEL.onnx|RUN",
 		Short: "Publish a model as a new version",
-		Long: `Publish a model, with its external data, as a new version, and let the alias latest stand for it. A model that was published
+		Long: `Publish the best policy of a training run, or a model.
+
+Of a run directory it is the best policy of the newest checkpoint, as the run itself publishes it when it ends: into the run's
+own store, after its exported form has been proved equal to the network in training on publish.observations of the run's
+configuration, and from there into --store where that is given. That is how the policy of an interrupted run, or one too
+undecided to be published without leave (--allow-ties), becomes a version.
+
+Of a file it is the model, with its external data, as a new version, and let the alias latest stand for it. A model that was published
 before with the same description is the same version.
 
 With --golden the model is run on inputs and what it gives is published with it, so that "models verify" can tell whether
@@ -53,12 +62,26 @@ another machine, engine or release computes the same. ` + inputHelp,
 	fl.StringArrayVar(&f.parents, "parent", nil, "reference to a version that this one was made from")
 	fl.StringArrayVar(&f.metrics, "metric", nil, "what the model was measured at, NAME=NUMBER")
 	fl.StringArrayVar(&f.files, "file", nil, "further file, [TITLE=]PATH")
+	fl.BoolVar(&f.allowTies, "allow-ties", false, fmt.Sprintf("of a run: publish a policy whose two best actions are less than %g apart in more than %g %% of the choices", bake.Margin, 100*bake.MaxTies))
 	fl.BoolVar(&f.golden, "golden", false, "publish inputs and what the model gives for them")
 	f.inputs.add(cmd)
 	return cmd
 }
 
 func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) error {
+	if isDir(path) {
+		if f.name+f.description != "" || f.kind != "model" || len(f.parents)+len(f.files)+len(f.metrics)+len(f.inputs.inputs) > 0 || f.golden {
+			return errors.New("the run says itself what its policy is: of the flags only --alias, --allow-ties and --store can be given")
+		}
+		v, err := a.publishRun(ctx, path, f)
+		if err != nil {
+			return fmt.Errorf("publish %s: %w", path, err)
+		}
+		return a.printPublished(v)
+	}
+	if f.allowTies {
+		return errors.New("--allow-ties is for runs: a file is published as it is")
+	}
 	if f.name == "" {
 		f.name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 		if err := artifact.CheckName(f.name); err != nil {
@@ -71,6 +94,9 @@ func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) e
 	d := artifact.Draft{Model: path, Aliases: f.aliases,
 		Manifest: artifact.Manifest{Name: f.name, Kind: f.kind, Description: f.description}}
 	var err error
+	if isCandidate(path) {
+		return fmt.Errorf("%s is the candidate of a run, which is not proved yet: publish the run directory", path)
+	}
 	if d.Manifest.Metrics, err = numbers("--metric", f.metrics); err != nil {
 		return err
 	}
@@ -103,11 +129,24 @@ func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) e
 	if err != nil {
 		return err
 	}
+	return a.printPublished(v)
+}
+
+func (a *app) printPublished(v artifact.Version) error {
 	if a.json {
 		return a.printJSON(docOf(v))
 	}
-	_, err = fmt.Fprintf(a.out, "%s is %s (%s, %s)\n", v, strings.Join(v.Aliases, ", "), byteCount(v.Size()), v.Digest)
+	_, err := fmt.Fprintf(a.out, "%s is %s (%s, %s)\n", v, strings.Join(v.Aliases, ", "), byteCount(v.Size()), v.Digest)
 	return err
+}
+
+// isCandidate reports whether a file is one. What is no model is found out later.
+func isCandidate(path string) bool {
+	if !isFile(path) {
+		return false
+	}
+	m, err := onnx.Load(path)
+	return err == nil && publish.IsCandidate(m)
 }
 
 // numbers reads NAME=NUMBER.

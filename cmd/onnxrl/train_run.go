@@ -54,6 +54,7 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 	if err != nil {
 		return s, err
 	}
+	var versions versioner
 	if p.publishes {
 		// The shared store comes first: a run that cannot publish does not begin.
 		var shared *sharedPublisher
@@ -64,13 +65,14 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 			defer func() { err = errors.Join(err, shared.to.Close()) }()
 		}
 		var pub *publish.Publisher
-		if pub, err = r.publisher(hooks.Log); err != nil {
+		if pub, err = r.publisher(hooks.Log, false); err != nil {
 			return s, err
 		}
 		defer func() { err = errors.Join(err, pub.Close()) }()
-		hooks.Publish = pub
+		hooks.Publish, versions = pub, pub
 		if shared != nil {
-			shared.Publisher, hooks.Publish = pub, shared
+			shared.Publisher = pub
+			hooks.Publish, versions = shared, shared
 		}
 	}
 	setup := agents.Setup{Engine: p.engine, Encoders: kinds.All(), Log: hooks.Log, Key: rng.New(seed)}
@@ -102,6 +104,11 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 		return s, nil
 	}
 	bar.finished(r)
+	if versions != nil {
+		if err := r.publishBest(ctx, versions, hooks.Log, &s); err != nil || s.Stopped == train.Interrupted {
+			return s, err
+		}
+	}
 	if err := writeJSON(filepath.Join(r.path, finishedFile), s); err != nil {
 		return s, r.dir.explain(err)
 	}
@@ -186,13 +193,13 @@ func (r *trainRun) hooks(a *app) (train.Hooks, error) {
 }
 
 // publisher keeps the run's policies beside it.
-func (r *trainRun) publisher(log *slog.Logger) (*publish.Publisher, error) {
+func (r *trainRun) publisher(log *slog.Logger, allowTies bool) (*publish.Publisher, error) {
 	var parents []string
 	if i := r.plan.init; i != nil && i.source.Digest != "" {
 		parents = []string{i.source.Digest}
 	}
 	return publish.New(publish.Options{
-		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.engine, Dir: r.path, Name: r.plan.name, Sources: r.published, Parents: parents, Program: "onnxrl " + version(), Now: time.Now, Log: log,
+		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.engine, Dir: r.path, Name: r.plan.name, Sources: r.published, Parents: parents, Program: "onnxrl " + version(), Now: time.Now, Log: log, AllowTies: allowTies,
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 
 // sharedPublisher copies what a run publishes into a store that runs share, where lineage leads from one to the next.
 type sharedPublisher struct {
-	train.Publisher
+	*publish.Publisher
 	// run is the directory of the run's own store.
 	run   string
 	to    *artifact.Store
@@ -50,18 +50,33 @@ func (r *trainRun) sharedAlias() string {
 	return name
 }
 
-// Publish implements train.Publisher. A run that is killed between the two stores publishes the same version again when it is resumed.
-func (p *sharedPublisher) Publish(ctx context.Context, policy train.Policy) (ref string, err error) {
-	if ref, err = p.Publisher.Publish(ctx, policy); err != nil {
+// Publish implements train.Publisher.
+func (p *sharedPublisher) Publish(ctx context.Context, policy train.Policy) (string, error) {
+	ref, err := p.Publisher.Publish(ctx, policy)
+	if err != nil || ref == "" {
 		return "", err
 	}
-	from, err := artifact.Open(p.run, artifact.Options{MustExist: true})
+	return ref, p.share(ctx, ref)
+}
+
+// Version implements versioner.
+func (p *sharedPublisher) Version(ctx context.Context, policy train.Policy) (string, error) {
+	ref, err := p.Publisher.Version(ctx, policy)
 	if err != nil {
 		return "", err
 	}
+	return ref, p.share(ctx, ref)
+}
+
+// share copies a version of the run's store. A run that is killed between the two stores publishes the same version again when it is resumed.
+func (p *sharedPublisher) share(ctx context.Context, ref string) (err error) {
+	from, err := artifact.Open(p.run, artifact.Options{MustExist: true})
+	if err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, from.Close()) }()
 	if _, err := p.to.CopyFrom(ctx, from, ref, artifact.PullOptions{Aliases: []string{artifact.Latest, p.alias}}); err != nil {
-		return "", fmt.Errorf("copy %s to %s: %w", ref, p.to.Dir(), err)
+		return fmt.Errorf("copy %s to %s: %w", ref, p.to.Dir(), err)
 	}
-	return ref, nil
+	return nil
 }

@@ -61,8 +61,10 @@ type runSummary struct {
 	Last         values `json:"validation_last,omitempty"`
 	// Published is the reference of the best policy in the artefact store of the run directory.
 	Published string `json:"published,omitempty"`
-	Engine    string `json:"engine"`
-	Threads   int    `json:"threads"`
+	// Unpublished says why the best policy is not published.
+	Unpublished string `json:"unpublished,omitempty"`
+	Engine      string `json:"engine"`
+	Threads     int    `json:"threads"`
 	// Seconds and StepsPerSec are of the last process that worked on the run.
 	Seconds     float64 `json:"seconds"`
 	StepsPerSec float64 `json:"env_steps_per_second"`
@@ -161,6 +163,9 @@ func (s *trainSummary) table(out io.Writer) error {
 	for _, r := range s.Runs {
 		if r.Published != "" {
 			fmt.Fprintf(out, "published %s//%s\n", filepath.Join(r.Dir, publish.StoreDir), r.Published)
+		}
+		if r.Unpublished != "" {
+			fmt.Fprintln(out, r.unpublished())
 		}
 	}
 	_, err := fmt.Fprintf(out, "run directory %s\n", s.Dir)

@@ -41,6 +41,7 @@ train:
   threads: 1
   checkpoint: {every_steps: 100}
   validation: {every_steps: 200, metric: sharpe}
+publish: {observations: 64, allow_ties: true}
 `, marketCSV(t))
 	for i := 0; i < len(edits); i += 2 {
 		if !strings.Contains(text, edits[i]) {

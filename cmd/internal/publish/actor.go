@@ -14,7 +14,7 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-// OpenActor reads a policy from a file and joins it to a factory's environments, for batches of that many rows: inputs that the model scales itself are given unscaled, and all others as the environment shows them. Errors name both shapes. Close the actor before compiler and factory.
+// OpenActor reads a policy from a file and joins it to a factory's environments, for batches of that many rows: inputs that the model scales itself are given unscaled, of a stack of observations that the model keeps itself the newest, and all others as the environment shows them. Errors name both shapes. Close the actor before compiler and factory.
 func OpenActor(ctx context.Context, path string, f envs.Factory, split envs.Split, c engine.Compiler, rows int) (*served.Actor, error) {
 	p, err := served.Open(ctx, path, c, rows)
 	if err != nil {
@@ -45,24 +45,21 @@ func join(p *served.Policy, f envs.Factory, split envs.Split) (*served.Actor, er
 	if err != nil {
 		return nil, err
 	}
-	spec := e.Spec()
-	if err := e.Close(); err != nil {
+	a, err := newAround(f, e)
+	if err := errors.Join(err, e.Close()); err != nil {
 		return nil, err
 	}
-	var o served.Options
+	o := a.options()
+	o.Tables = nil
 	if list, ok := p.Meta(bake.MetaScales); ok {
-		m, err := newMarket(f)
-		if err != nil {
-			return nil, err
-		}
 		o.Tables = map[string]*tensor.Tensor{}
 		for name := range strings.SplitSeq(list, ",") {
-			t := m.tables[name]
+			t := a.tables[name]
 			if t == nil {
 				return nil, fmt.Errorf("the model scales its input %q itself, and this environment does not say what it is unscaled", name)
 			}
 			o.Tables[name] = t
 		}
 	}
-	return served.NewActor(p, spec, o)
+	return served.NewActor(p, a.spec, o)
 }

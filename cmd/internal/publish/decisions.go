@@ -72,7 +72,9 @@ func fromBars(one *served.Policy) bool {
 		switch name {
 		case trading.WindowField, trading.PositionField, trading.CashField, agents.MaskInput:
 		default:
-			return false
+			if !one.Remembers(name) {
+				return false
+			}
 		}
 	}
 	return true

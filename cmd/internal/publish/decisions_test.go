@@ -47,6 +47,7 @@ func demo(t *testing.T) experiment.Config {
 		t.Fatal(err)
 	}
 	c := experiment.Defaults()
+	c.Publish = experiment.Publish{When: experiment.AtImprovements, Observations: 256, AllowTies: true}
 	if err := doc.Decode(&c); err != nil {
 		t.Fatal(err)
 	}

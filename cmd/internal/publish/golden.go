@@ -22,7 +22,7 @@ func golden(p *served.Policy, r *recorder, heads []int) (*artifact.Golden, error
 		margin float64
 	}
 	var list []candidate
-	for row := 0; row < r.rows; row += r.rows / (4 * goldenRows) {
+	for row := 0; row < r.rows; row += max(1, r.rows/(4*goldenRows)) {
 		if err := r.run(p, row); err != nil {
 			return nil, err
 		}
@@ -64,6 +64,7 @@ func golden(p *served.Policy, r *recorder, heads []int) (*artifact.Golden, error
 
 // run gives a policy of one row a recorded observation, unscaled.
 func (r *recorder) run(p *served.Policy, row int) error {
+	p.Begin(0)
 	for k, name := range r.inputs {
 		to := p.Input(name)
 		if to == nil {

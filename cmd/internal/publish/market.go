@@ -11,6 +11,7 @@ import (
 	"onnxrl/envs/market/live"
 	"onnxrl/envs/market/prepared"
 	"onnxrl/envs/market/trading"
+	"onnxrl/envs/wrap"
 	"onnxrl/export/bake"
 	"onnxrl/models/artifact"
 	"onnxrl/runtime/tensor"
@@ -43,7 +44,7 @@ var actions = []string{trading.Buy: "buy", trading.Sell: "sell", trading.Hold: "
 
 // newMarket describes the environments of a factory.
 func newMarket(f envs.Factory) (market, error) {
-	o, ok := f.(trading.Opened)
+	o, ok := wrap.FindFactory[trading.Opened](f)
 	if !ok {
 		return market{}, nil
 	}
@@ -110,26 +111,6 @@ func scaling(d *trading.Data) bake.Affine {
 		a.Keep[i] = !s.Scaled && d.Market.Features[i] == feature.Listed
 	}
 	return a
-}
-
-// wrappers are the scalings as a baked model has them.
-func (m *market) wrappers() []bake.Wrapper {
-	var list []bake.Wrapper
-	for i := range m.scalings {
-		list = append(list, &m.scalings[i])
-	}
-	return list
-}
-
-// port describes an input or output for the manifest: bounds from the spec, meaning from the market.
-func (m market) port(p artifact.Port, spec envs.Spec) artifact.Port {
-	p.Description = m.ports[p.Name]
-	if i := spec.Observation.Index(p.Name); i >= 0 && m.tables[p.Name] == nil {
-		if box, ok := spec.Observation[i].Space.(envs.Box); ok && (len(box.Low) > 1 || len(box.High) > 1 || box.Bounds(0) != envs.Unbounded().Bounds(0)) {
-			p.Bounds = &artifact.Bounds{Low: bounds(box.Low), High: bounds(box.High)}
-		}
-	}
-	return p
 }
 
 func bounds(v []float64) []artifact.Bound {

@@ -18,8 +18,10 @@ import (
 	"onnxrl/configs"
 	"onnxrl/envs"
 	"onnxrl/envs/market/trading"
+	"onnxrl/envs/wrap"
 	"onnxrl/export/bake"
 	"onnxrl/models/artifact"
+	"onnxrl/models/memory"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
@@ -50,6 +52,8 @@ type Options struct {
 	Sources map[string]string
 	// Parents are the digests of the artefacts that the run's parameters began as.
 	Parents []string
+	// AllowTies publishes a policy that is undecided too often, whatever the document says.
+	AllowTies bool
 	// Program is the version of the code.
 	Program string
 	// Now is the clock that publications are dated by; without one they have no date.
@@ -60,13 +64,12 @@ type Options struct {
 
 // Publisher implements train.Publisher for one run. It is not safe for concurrent use.
 type Publisher struct {
-	o       Options
-	digest  string // of the document
-	name    string
-	market  market
-	store   *artifact.Store
-	env     envs.Env
-	samples *recorder // of the network that was published last
+	o      Options
+	digest string // of the document
+	name   string
+	around around
+	store  *artifact.Store
+	env    envs.Env
 }
 
 var _ train.Publisher = (*Publisher)(nil)
@@ -88,16 +91,16 @@ func newPublisher(o Options) (_ *Publisher, err error) {
 	if p.digest, err = configs.Digest(o.Config); err != nil {
 		return nil, err
 	}
-	if t, ok := o.Factory.(trading.Opened); ok {
+	if t, ok := wrap.FindFactory[trading.Opened](o.Factory); ok {
 		if err := check(t.Data()); err != nil {
 			return nil, err
 		}
 	}
-	if p.market, err = newMarket(o.Factory); err != nil {
+	if p.env, err = openEnv(o.Factory); err != nil {
 		return nil, err
 	}
-	if p.env, err = recorded(o.Factory); err != nil {
-		return nil, err
+	if p.around, err = newAround(o.Factory, p.env); err != nil {
+		return nil, errors.Join(err, p.env.Close())
 	}
 	if p.store, err = artifact.Open(filepath.Join(o.Dir, StoreDir), artifact.Options{Now: o.Now}); err != nil {
 		return nil, errors.Join(err, p.env.Close())
@@ -108,55 +111,43 @@ func newPublisher(o Options) (_ *Publisher, err error) {
 // Close ends the use of store and environment. Close it before the factory.
 func (p *Publisher) Close() error { return errors.Join(p.store.Close(), p.env.Close()) }
 
-// Publish implements train.Publisher: it bakes the policy, proves it, replaces BestFile and publishes the same bytes. The reference is that of the version, in the run's store.
+// Publish implements train.Publisher. Where the document publishes at the end it keeps the policy as the run's candidate, and nothing is published yet: the reference is empty. So it is where a policy is too undecided to be published at improvements.
 func (p *Publisher) Publish(ctx context.Context, policy train.Policy) (string, error) {
-	ref, err := p.publish(ctx, policy)
+	var ref string
+	var err error
+	if p.o.Config.Publish.When == experiment.AtImprovements {
+		ref, err = p.Version(ctx, policy)
+	}
+	if ref == "" && (err == nil || errors.Is(err, bake.ErrTies)) {
+		if err != nil {
+			p.o.Log.Warn("an improvement is not published", "env_steps", policy.EnvSteps, "reason", err)
+		}
+		err = p.candidate(ctx, policy)
+	}
 	if err != nil {
 		return "", fmt.Errorf("publish the policy of env step %d: %w", policy.EnvSteps, err)
 	}
 	return ref, nil
 }
 
-func (p *Publisher) publish(ctx context.Context, policy train.Policy) (ref string, err error) {
-	m, err := bake.Agent(policy.Network, policy.Params.View, nil, p.market.wrappers()...)
+// Version publishes a policy: it bakes it, proves it on as many observations as the document asks for, replaces BestFile and publishes the same bytes. The reference is that of the version, in the run's store. A policy that is undecided too often is bake.ErrTies unless the document allows it; nothing has changed then.
+func (p *Publisher) Version(ctx context.Context, policy train.Policy) (ref string, err error) {
+	b, err := p.bake(ctx, policy, p.o.Config.Publish.Observations, p.o.AllowTies || p.o.Config.Publish.AllowTies)
 	if err != nil {
 		return "", err
 	}
-	one, err := served.New(ctx, m, p.o.Engine, 1)
-	if err != nil {
-		return "", err
-	}
-	actor, err := served.NewActor(one, p.env.Spec(), served.Options{Tables: p.market.tables})
-	if err != nil {
-		return "", errors.Join(err, one.Close())
-	}
-	defer func() { err = errors.Join(err, actor.Close()) }()
-	if p.samples == nil || !slices.Equal(p.samples.inputs, policy.Network.Inputs) {
-		if p.samples, err = newRecorder(p.env.Spec(), policy.Network.Inputs, p.market.tables, sampled); err != nil {
-			return "", err
-		}
-	}
-	key := rng.New(p.o.Config.Seed).Split("publish", int(policy.EnvSteps))
-	if err := p.samples.record(p.env, actor, key); err != nil {
-		return "", err
-	}
-
-	pair := bake.Pair{Network: policy.Network, Params: policy.Params, Baked: m, Samples: p.samples.samples, Raw: p.samples.unscaled, AllowTies: true}
-	pair.Choices = choicesOf(p.env.Spec(), policy.Network.Outputs)
+	defer func() { err = errors.Join(err, b.actor.Close()) }()
 	path := filepath.Join(p.o.Dir, BestFile)
-	report, err := bake.Write(ctx, path, p.o.Engine, pair, p.lineage(policy))
-	if err != nil {
+	if err := onnx.Save(path, bake.Describe(b.model, b.report, p.lineage(policy)), onnx.SaveOptions{}); err != nil {
 		return "", err
 	}
-	if float64(report.Ties) > bake.MaxTies*float64(report.Choices) {
-		p.o.Log.Warn("the policy is undecided", "ties", report.Ties, "choices", report.Choices, "margin", bake.Margin)
-	}
-	draft := artifact.Draft{Manifest: p.manifest(policy, m), Model: path, Aliases: []string{BestAlias}}
-	if draft.Golden, err = golden(one, p.samples, heads(p.env.Spec().Action)); err != nil {
+	draft := artifact.Draft{Manifest: p.manifest(policy, b.model), Model: path, Aliases: []string{BestAlias}}
+	heads := heads(p.around.spec.Action)
+	if draft.Golden, err = golden(b.actor.Policy(), b.rows, heads); err != nil {
 		return "", err
 	}
-	if t, ok := p.o.Factory.(trading.Opened); ok {
-		if draft.Files, err = p.market.goldenBars(t, one, heads(p.env.Spec().Action)); err != nil {
+	if t, ok := wrap.FindFactory[trading.Opened](p.o.Factory); ok {
+		if draft.Files, err = p.around.goldenBars(t, b.actor.Policy(), heads); err != nil {
 			return "", err
 		}
 	}
@@ -164,8 +155,108 @@ func (p *Publisher) publish(ctx context.Context, policy train.Policy) (ref strin
 	if err != nil {
 		return "", err
 	}
-	p.o.Log.Debug("published", "version", v.String(), "env_steps", policy.EnvSteps, "max_error", report.MaxError, "rows", report.Rows)
+	p.o.Log.Debug("published", "version", v.String(), "env_steps", policy.EnvSteps, "max_error", b.report.MaxError, "rows", b.report.Rows)
 	return v.String(), nil
+}
+
+// candidate replaces BestFile after a brief proof.
+func (p *Publisher) candidate(ctx context.Context, policy train.Policy) (err error) {
+	b, err := p.bake(ctx, policy, sampled, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.actor.Close()) }()
+	report := b.report
+	if float64(report.Ties) > bake.MaxTies*float64(report.Choices) {
+		p.o.Log.Debug("the policy is undecided", "env_steps", policy.EnvSteps, "ties", report.Ties, "choices", report.Choices, "margin", bake.Margin)
+	}
+	about := p.lineage(policy)
+	about[candidateKey] = "true"
+	return onnx.Save(filepath.Join(p.o.Dir, BestFile), bake.Describe(b.model, report, about), onnx.SaveOptions{})
+}
+
+// candidateKey is the metadata key, below bake.MetaPrefix, of a model that is not published.
+const candidateKey = "candidate"
+
+// IsCandidate reports whether a model was kept by a run and not published.
+func IsCandidate(m *onnx.Model) bool {
+	_, ok := m.Meta(bake.MetaPrefix + candidateKey)
+	return ok
+}
+
+// Proved returns a candidate as the model that a longer proof makes of it.
+func Proved(m *onnx.Model, r bake.Report) *onnx.Model {
+	m = bake.Describe(m, r, nil)
+	m.MetadataProps = slices.DeleteFunc(slices.Clone(m.MetadataProps), func(kv *onnx.MetadataProp) bool { return kv.Key == bake.MetaPrefix+candidateKey })
+	return m
+}
+
+// baked is a policy on its way to a file: the model, which has been proved, acting, and recorded rows.
+type baked struct {
+	model  *onnx.Model
+	actor  *served.Actor
+	rows   *recorder
+	report bake.Report
+}
+
+// bake makes the served form of a policy and proves it on at least that many recorded observations. The caller closes the actor.
+func (p *Publisher) bake(ctx context.Context, policy train.Policy, rows int, allowTies bool) (b baked, err error) {
+	states, err := statesOf(policy.Network.Model)
+	if err != nil {
+		return b, err
+	}
+	if b.model, err = bake.Agent(policy.Network, policy.Params.View, states, p.around.wrappers(policy.Normalizers)...); err != nil {
+		return b, err
+	}
+	one, err := served.New(ctx, b.model, p.o.Engine, 1)
+	if err != nil {
+		return b, err
+	}
+	if b.actor, err = served.NewActor(one, p.around.spec, p.around.options()); err != nil {
+		return b, errors.Join(err, one.Close())
+	}
+	if err := p.prove(ctx, &b, policy, states, rows, allowTies); err != nil {
+		return b, errors.Join(err, b.actor.Close())
+	}
+	return b, nil
+}
+
+func (p *Publisher) prove(ctx context.Context, b *baked, policy train.Policy, states []memory.State, rows int, allowTies bool) (err error) {
+	remembered, err := memory.Of(b.model)
+	if err != nil {
+		return err
+	}
+	var inputs []string
+	for _, name := range policy.Network.Inputs {
+		if !slices.ContainsFunc(states, func(s memory.State) bool { return s.Input == name }) {
+			inputs = append(inputs, name)
+		}
+	}
+	if b.rows, err = newRecorder(&p.around, len(remembered) > 0, inputs, policy.Normalizers, max(2*stretches, min(block, rows))); err != nil {
+		return err
+	}
+	v, err := bake.NewProver(p.o.Engine, bake.Pair{
+		Network: policy.Network, Params: policy.Params, Memory: states, Baked: b.model, Actions: p.around.actions(), AllowTies: allowTies, Choices: choicesOf(p.around.spec, policy.Network.Outputs),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	key := rng.New(p.o.Config.Seed).Split("publish", int(policy.EnvSteps))
+	for at, n := 0, 0; at < rows; n++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := b.rows.record(p.env, b.actor, key.Split("block", n)); err != nil {
+			return err
+		}
+		if err := v.Add(ctx, b.rows.samples, b.rows.unscaled, b.rows.begins); err != nil {
+			return err
+		}
+		at += b.rows.rows
+	}
+	b.report, err = v.Report()
+	return err
 }
 
 // lineage is the metadata of the ONNX file.
@@ -174,7 +265,7 @@ func (p *Publisher) lineage(policy train.Policy) map[string]string {
 		"task": "agent", "name": p.name, "agent": p.o.Config.Agent.Kind, "env": p.o.Config.Env.Kind, "config_sha256": p.digest, "seed": strconv.FormatUint(p.o.Config.Seed, 10),
 		"env_steps": strconv.FormatInt(policy.EnvSteps, 10), "learner_steps": strconv.FormatInt(policy.LearnerSteps, 10), "engine": p.o.Engine.Name(),
 	}
-	if h := heads(p.env.Spec().Action); h != nil {
+	if h := heads(p.around.spec.Action); h != nil {
 		out[headsKey] = headsText(h)
 	}
 	if p.o.Program != "" {
@@ -186,7 +277,7 @@ func (p *Publisher) lineage(policy train.Policy) map[string]string {
 	if policy.Metric != "" {
 		out["metric"], out["score"] = policy.Metric, strconv.FormatFloat(policy.Score, 'g', -1, 64)
 	}
-	maps.Copy(out, p.market.info)
+	maps.Copy(out, p.around.info)
 	maps.Copy(out, p.o.Sources)
 	return out
 }
@@ -196,7 +287,7 @@ func (p *Publisher) manifest(policy train.Policy, m *onnx.Model) artifact.Manife
 	seed := p.o.Config.Seed
 	out := artifact.Manifest{
 		Name: p.name, Kind: "agent", Seed: &seed, EnvStep: policy.EnvSteps, LearnerStep: policy.LearnerSteps, ConfigDigest: "sha256:" + p.digest, Parents: p.o.Parents,
-		CodeVersion: p.o.Program, Features: p.market.pipeline, Metrics: map[string]float64{}, Info: maps.Clone(p.o.Sources),
+		CodeVersion: p.o.Program, Features: p.around.pipeline, Metrics: map[string]float64{}, Info: maps.Clone(p.o.Sources),
 		Description: fmt.Sprintf("%s agent for %s, unscaled observations to actions", p.o.Config.Agent.Kind, p.o.Config.Env.Kind),
 	}
 	if d := p.o.Sources["data_sha256"]; d != "" {
@@ -209,10 +300,10 @@ func (p *Publisher) manifest(policy train.Policy, m *onnx.Model) artifact.Manife
 	}
 	in, outs := artifact.PortsOf(m)
 	for _, port := range in {
-		out.Inputs = append(out.Inputs, p.market.port(port, p.env.Spec()))
+		out.Inputs = append(out.Inputs, p.around.portOf(port))
 	}
 	for _, port := range outs {
-		out.Outputs = append(out.Outputs, p.market.port(port, p.env.Spec()))
+		out.Outputs = append(out.Outputs, p.around.portOf(port))
 	}
 	return out
 }

@@ -53,7 +53,7 @@ func bars(t *testing.T) experiment.Config {
 
 func document(t *testing.T, env string) experiment.Config {
 	t.Helper()
-	doc, err := configs.Parse("run.yaml", []byte("seed: 7\nagent: {kind: a2c}\n"+env+"\n"))
+	doc, err := configs.Parse("run.yaml", []byte("seed: 7\nagent: {kind: a2c}\npublish: {when: improvements, observations: 256, allow_ties: true}\n"+env+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,14 +192,21 @@ func TestPublishesMarketAgents(t *testing.T) {
 		}
 
 		// The proof saw windows in which a stock was not known.
+		b, err := p.bake(t.Context(), pol, sampled, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.actor.Close(); err != nil {
+			t.Error(err)
+		}
 		unknown := 0
-		for _, x := range p.samples.unscaled[0].Float32s() {
+		for _, x := range b.rows.unscaled[0].Float32s() {
 			if x != x {
 				unknown++
 			}
 		}
-		if unknown == 0 || p.samples.rows != sampled {
-			t.Errorf("%s: %d rows, %d unknown values", e.Name(), p.samples.rows, unknown)
+		if unknown == 0 || b.rows.rows != sampled {
+			t.Errorf("%s: %d rows, %d unknown values", e.Name(), b.rows.rows, unknown)
 		}
 
 		// What is read back decides as the network does on what the environment shows.

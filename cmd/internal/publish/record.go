@@ -2,61 +2,93 @@ package publish
 
 import (
 	"fmt"
+	"slices"
 
 	"onnxrl/agents"
 	"onnxrl/agents/served"
 	"onnxrl/envs"
+	"onnxrl/envs/wrap"
+	"onnxrl/export/bake"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
 
-// sampled is the number of rows that a publication records, and stretches the number of parts of an episode in which the policy itself acts.
+// sampled is the number of rows that a candidate is proved on, block the number of those that a publication records at a time, and stretches the number of parts of an episode in which the policy itself acts.
 const (
 	sampled   = 256
+	block     = 1024
 	stretches = 4
 )
 
-// recorder keeps observations as a network is given them while it trains, and as they are before scaling.
+// recorder keeps observations as a network is given them while it trains, and as the served model takes them. Of a policy that remembers it keeps whole episodes.
 type recorder struct {
-	spec   envs.Spec
-	inputs []string // of the network
-	fields []int    // in Spec.Observation by input; -1 is the mask
-	raw    []*envs.Window
-	// samples and unscaled are in the order of inputs; unscaled is nil where a sample is what it was.
+	a         *around
+	inputs    []string // of the network, without its states
+	fields    []int    // in the observation by input; -1 is the mask
+	raw       []*envs.Window
+	normal    []*wrap.Normalizer // by input
+	newest    []bool             // by input: the served model takes the last observation of a stack
+	remembers bool
+	// samples and unscaled are in the order of inputs; unscaled is nil where the served model takes the sample itself. begins marks the rows that an episode begins with, of a policy that remembers.
 	samples, unscaled []*tensor.Tensor
+	begins            []bool
 	rows, size        int // recorded, and wanted
 }
 
-// newRecorder lays out size samples of a network.
-func newRecorder(spec envs.Spec, inputs []string, tables map[string]*tensor.Tensor, size int) (*recorder, error) {
-	r := &recorder{spec: spec, inputs: inputs, size: size}
+// newRecorder lays out size samples for the inputs of a network but its states.
+func newRecorder(a *around, remembers bool, inputs []string, normal []wrap.Normalizer, size int) (*recorder, error) {
+	r := &recorder{a: a, remembers: remembers, size: size}
+	if remembers {
+		// At least one episode should be whole.
+		r.size = max(size, min(a.spec.MaxSteps+1, bake.Observations))
+		r.begins = make([]bool, r.size)
+	}
 	for _, name := range inputs {
+		r.inputs = append(r.inputs, name)
 		if name == agents.MaskInput {
-			r.add(-1, nil, tensor.New(tensor.Bool, size, envs.MaskLen(spec.Action)), nil)
+			r.add(-1, tensor.Bool, []int{envs.MaskLen(a.spec.Action)}, nil)
 			continue
 		}
-		i := spec.Observation.Index(name)
+		i := a.spec.Observation.Index(name)
 		if i < 0 {
 			return nil, fmt.Errorf("the network has an input %q, which is no field of the observation", name)
 		}
-		f := spec.Observation[i]
-		shape := append([]int{size}, f.Space.Shape()...)
-		if t := tables[name]; t != nil {
+		f := a.spec.Observation[i]
+		shape, taken := f.Space.Shape(), []int(nil)
+		if t := a.tables[name]; t != nil {
 			w, err := envs.NewWindow(t, f.Window.Len())
 			if err != nil {
 				return nil, err
 			}
-			r.add(i, w, tensor.New(f.Space.DType(), shape...), tensor.New(f.Space.DType(), shape...))
+			r.add(i, f.Space.DType(), shape, shape)
+			r.raw[len(r.raw)-1] = w
 			continue
 		}
-		r.add(i, nil, tensor.New(f.Space.DType(), shape...), nil)
+		k := slices.IndexFunc(normal, func(n wrap.Normalizer) bool { return n.Field == name })
+		if k >= 0 {
+			taken = shape
+		}
+		s, stacked := a.stacks[name]
+		if stacked {
+			taken = s.shape
+		}
+		r.add(i, f.Space.DType(), shape, taken)
+		if k >= 0 {
+			r.normal[len(r.normal)-1] = &normal[k]
+		}
+		r.newest[len(r.newest)-1] = stacked
 	}
 	return r, nil
 }
 
-func (r *recorder) add(field int, raw *envs.Window, sample, unscaled *tensor.Tensor) {
-	r.fields, r.raw = append(r.fields, field), append(r.raw, raw)
-	r.samples, r.unscaled = append(r.samples, sample), append(r.unscaled, unscaled)
+// add lays out an input: what the network is given, and what the model takes where that is something else.
+func (r *recorder) add(field int, d tensor.DType, shape, taken []int) {
+	var unscaled *tensor.Tensor
+	if taken != nil {
+		unscaled = tensor.New(d, append([]int{r.size}, taken...)...)
+	}
+	r.fields, r.raw, r.normal, r.newest = append(r.fields, field), append(r.raw, nil), append(r.normal, nil), append(r.newest, false)
+	r.samples, r.unscaled = append(r.samples, tensor.New(d, append([]int{r.size}, shape...)...)), append(r.unscaled, unscaled)
 }
 
 // keep records a step, unless there are enough.
@@ -65,36 +97,51 @@ func (r *recorder) keep(ts *envs.TimeStep) {
 		return
 	}
 	for k, i := range r.fields {
-		row := r.samples[k].Rows(r.rows, r.rows+1).Bytes()
+		sample := r.samples[k].Rows(r.rows, r.rows+1)
 		if i < 0 {
-			copy(row, ts.Mask.Bytes())
+			copy(sample.Bytes(), ts.Mask.Bytes())
 			continue
 		}
-		copy(row, ts.Obs[i].Bytes())
-		if r.raw[k] != nil {
-			copy(r.unscaled[k].Rows(r.rows, r.rows+1).Bytes(), r.raw[k].At(int(ts.Rows[i])).Bytes())
+		shown := ts.Obs[i].Bytes()
+		copy(sample.Bytes(), shown)
+		if n := r.normal[k]; n != nil {
+			n.Apply(sample.Float32s(), sample.Float32s())
 		}
+		if r.unscaled[k] == nil {
+			continue
+		}
+		taken := r.unscaled[k].Rows(r.rows, r.rows+1).Bytes()
+		if r.raw[k] != nil {
+			shown = r.raw[k].At(int(ts.Rows[i])).Bytes()
+		}
+		copy(taken, shown[len(shown)-len(taken):])
+	}
+	if r.remembers {
+		r.begins[r.rows] = ts.Type == envs.First
 	}
 	r.rows++
 }
 
-// record fills the samples from episodes of one environment: the first half of the rows, spread over the episodes, under random actions; the second half in stretches in which the policy acts, with random actions between them.
+// record fills the samples from episodes of one environment: the first half of the rows, spread over the episodes, under random actions; the second half in stretches in which the policy acts, with random actions between them. Of a policy that remembers, whole episodes follow each other, in which chance and the policy act in turns.
 func (r *recorder) record(e envs.Env, a *served.Actor, key rng.Key) error {
 	r.rows = 0
+	if r.remembers {
+		return r.episodes(e, a, key.Split("episodes"), r.size, func(episode, _ int) (keep, greedy bool) { return true, episode%2 == 0 })
+	}
 	spread := max(1, e.Spec().MaxSteps/(r.size/2))
-	if err := r.episodes(e, nil, key.Split("random"), r.size/2, func(n int) (keep, greedy bool) { return n%spread == 0, false }); err != nil {
+	if err := r.episodes(e, nil, key.Split("random"), r.size/2, func(_, n int) (keep, greedy bool) { return n%spread == 0, false }); err != nil {
 		return err
 	}
 	length := r.size / 2 / stretches
 	period := max(length, e.Spec().MaxSteps/stretches)
-	return r.episodes(e, a, key.Split("greedy"), r.size, func(n int) (keep, greedy bool) {
+	return r.episodes(e, a, key.Split("greedy"), r.size, func(_, n int) (keep, greedy bool) {
 		in := n%period >= period-length
 		return in, in
 	})
 }
 
-// episodes plays until there are that many rows. at says for the n-th step of an episode whether it is kept and whether the policy decides. An episode too short to reach a step to keep counts with its first one.
-func (r *recorder) episodes(e envs.Env, a *served.Actor, key rng.Key, rows int, at func(n int) (keep, greedy bool)) error {
+// episodes plays until there are that many rows. at says for the n-th step of an episode whether it is kept and whether the policy decides. An episode too short to reach a step to keep counts with its first one. The last episode may be cut off.
+func (r *recorder) episodes(e envs.Env, a *served.Actor, key rng.Key, rows int, at func(episode, n int) (keep, greedy bool)) error {
 	spec := e.Spec()
 	ts, action := envs.NewTimeStep(spec), tensor.New(spec.Action.DType(), spec.Action.Shape()...)
 	draws := key.Stream()
@@ -104,8 +151,9 @@ func (r *recorder) episodes(e envs.Env, a *served.Actor, key rng.Key, rows int, 
 		}
 		before := r.rows
 		for n := 0; r.rows < rows; n++ {
-			keep, greedy := at(n)
-			if keep || ts.Type == envs.Last && r.rows == before {
+			keep, greedy := at(episode, n)
+			// No action is taken on the last observation.
+			if keep && !(r.remembers && ts.Type == envs.Last) || ts.Type == envs.Last && r.rows == before {
 				r.keep(ts)
 			}
 			if ts.Type == envs.Last {

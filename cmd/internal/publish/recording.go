@@ -11,7 +11,10 @@ import (
 	"onnxrl/agents"
 	"onnxrl/agents/served"
 	"onnxrl/envs"
+	"onnxrl/envs/wrap"
 	"onnxrl/export/bake"
+	"onnxrl/models"
+	"onnxrl/models/memory"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
@@ -20,15 +23,25 @@ import (
 
 // Recording draws blocks of observations from a factory's environments, in which a model and chance act in turns, as a publication does. It is not safe for concurrent use.
 type Recording struct {
-	market market
+	around around
 	env    envs.Env
 	actor  *served.Actor
+	normal []wrap.Normalizer
 	rows   *recorder
 	key    rng.Key
 	block  int
 }
 
-// NewRecording joins a published model to environments; size is the number of rows of a block, at least 8. Blocks are the same for the same model, seed and size. Close it before compiler and factory.
+// Block is some recorded observations, by input. It is valid until the next one is recorded.
+type Block struct {
+	Inputs []string
+	// Shown are the rows as the network in training is given them, and Taken as the model takes them, nil where that is the same.
+	Shown, Taken []*tensor.Tensor
+	// Begins marks the rows that begin an episode, of a model that remembers; nil of others.
+	Begins []bool
+}
+
+// NewRecording joins a published model to environments; size is the number of rows of a block, at least 8, and more where a model that remembers needs them for an episode. Blocks are the same for the same model, seed and size. Close it before compiler and factory.
 func NewRecording(ctx context.Context, f envs.Factory, m *onnx.Model, c engine.Compiler, seed uint64, size int) (_ *Recording, err error) {
 	r := &Recording{key: rng.New(seed).Split("export")}
 	defer func() {
@@ -39,57 +52,78 @@ func NewRecording(ctx context.Context, f envs.Factory, m *onnx.Model, c engine.C
 	if size < 2*stretches {
 		return nil, fmt.Errorf("blocks of %d rows, expected at least %d", size, 2*stretches)
 	}
-	if r.market, err = newMarket(f); err != nil {
+	if r.env, err = openEnv(f); err != nil {
 		return nil, err
 	}
-	if r.env, err = recorded(f); err != nil {
+	if r.around, err = newAround(f, r.env); err != nil {
 		return nil, err
 	}
 	policy, err := served.New(ctx, m, c, 1)
 	if err != nil {
 		return nil, err
 	}
-	_, scales := m.Meta(bake.MetaScales)
-	if !scales {
-		r.market.tables, r.market.scalings = nil, nil
+	if _, scales := m.Meta(bake.MetaScales); !scales {
+		r.around.tables, r.around.scalings = nil, nil
 	}
-	inputs := slices.Clone(policy.Inputs())
-	if r.actor, err = served.NewActor(policy, r.env.Spec(), served.Options{Tables: r.market.tables}); err != nil {
+	var inputs []string
+	for _, name := range policy.Inputs() {
+		if name != bake.NoiseInput && !policy.Remembers(name) {
+			inputs = append(inputs, name)
+		}
+	}
+	if r.actor, err = served.NewActor(policy, r.around.spec, r.around.options()); err != nil {
 		return nil, errors.Join(err, policy.Close())
 	}
-	r.rows, err = newRecorder(r.env.Spec(), inputs, r.market.tables, size)
+	states, err := memory.Of(m)
+	if err != nil {
+		return nil, err
+	}
+	r.rows, err = newRecorder(&r.around, len(states) > 0, inputs, nil, size)
 	return r, err
 }
 
-// recorded makes the environment that observations are recorded in; data may have no range to validate on.
-func recorded(f envs.Factory) (e envs.Env, err error) {
-	for _, split := range []envs.Split{envs.Valid, envs.Train} {
-		if e, err = f.New(split, 0); err == nil {
-			break
-		}
+// Normalize says how observations reach the network in training, from the next block on.
+func (r *Recording) Normalize(list []wrap.Normalizer) error {
+	rows, err := newRecorder(&r.around, r.rows.remembers, r.rows.inputs, list, r.rows.size)
+	if err == nil {
+		r.normal, r.rows = list, rows
 	}
-	return e, err
+	return err
+}
+
+// Pair is what a network in training has to be proved equal to m for, but the rows, with choices by outputs.
+func (r *Recording) Pair(net *models.Network, params *models.Params, m *onnx.Model) (bake.Pair, error) {
+	p := bake.Pair{Network: net, Params: params, Baked: m, Actions: r.around.actions(), Choices: choicesOf(r.around.spec, net.Outputs)}
+	var err error
+	p.Memory, err = statesOf(net.Model)
+	return p, err
+}
+
+// Bake returns the policy that a network in training becomes in the recording's environments.
+func (r *Recording) Bake(net *models.Network, params *models.Params) (*onnx.Model, error) {
+	states, err := statesOf(net.Model)
+	if err != nil {
+		return nil, err
+	}
+	return bake.Agent(net, params.View, states, r.around.wrappers(r.normal)...)
 }
 
 // Inputs names what a block consists of, in order.
 func (r *Recording) Inputs() []string { return r.rows.inputs }
 
-// Wrappers are what the model does itself around the network in training.
-func (r *Recording) Wrappers() []bake.Wrapper { return r.market.wrappers() }
-
 // Choices says which of the outputs are choices, with scores.
 func (r *Recording) Choices(outputs []string) []bake.Choice {
-	return choicesOf(r.env.Spec(), outputs)
+	return choicesOf(r.around.spec, outputs)
 }
 
-// Next records a block: the rows as the environment shows them, and as the model takes them where that differs, else nil. They are valid until the next call.
-func (r *Recording) Next() (shown, unscaled []*tensor.Tensor, err error) {
+// Next records a block.
+func (r *Recording) Next() (Block, error) {
 	key := r.key.Split("block", r.block)
 	r.block++
 	if err := r.rows.record(r.env, r.actor, key); err != nil {
-		return nil, nil, err
+		return Block{}, err
 	}
-	return r.rows.samples, r.rows.unscaled, nil
+	return Block{r.rows.inputs, r.rows.samples, r.rows.unscaled, r.rows.begins}, nil
 }
 
 // Close frees model and environment.

@@ -84,9 +84,10 @@ func newTrader(p live.Pipeline, rules trading.Config, one *served.Policy) (*Trad
 	t := &Trader{Feed: f, Portfolio: portfolio, one: one, action: one.Output(agents.ActionOutput)}
 	_, t.scales = one.Meta(bake.MetaScales)
 	n := len(p.Assets)
+	one.Begin(0)
 	for _, name := range one.Inputs() {
-		if name == bake.NoiseInput {
-			// It decides what is drawn and not what is best: the buffer's zeros will do.
+		if name == bake.NoiseInput || one.Remembers(name) {
+			// Noise decides what is drawn and not what is best: the buffer's zeros will do.
 			continue
 		}
 		in := input{name: name, to: one.Input(name)}
@@ -141,6 +142,7 @@ func (t *Trader) Decide() ([]int64, error) {
 	if err := t.one.Run(); err != nil {
 		return nil, err
 	}
+	t.one.Advance()
 	return t.action.Int64s(), nil
 }
 

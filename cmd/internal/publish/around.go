@@ -1,0 +1,159 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"onnxrl/agents"
+	"onnxrl/agents/served"
+	"onnxrl/envs"
+	"onnxrl/envs/wrap"
+	"onnxrl/export/bake"
+	"onnxrl/models/artifact"
+	"onnxrl/models/memory"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// around is what stands between an environment and the network in training, and moves into the model when it is published.
+type around struct {
+	market
+	// spec is what the environments of the factory show, inner what they show without the wrappers that move.
+	spec, inner envs.Spec
+	// zero says that the frames before an episode's first one are 0; stacks are the fields that are stacked, none without a stack.
+	zero   bool
+	stacks map[string]stack
+	// bounds makes the network's actions the environment's; nil where they are.
+	bounds *bake.Bounds
+}
+
+// stack is a field of the last observations.
+type stack struct {
+	shape []int // of one observation
+	flat  bool  // the stack is a vector
+}
+
+// newAround describes the environments of a factory, of which e is one.
+func newAround(f envs.Factory, e envs.Env) (a around, err error) {
+	a = around{spec: e.Spec(), inner: e.Spec(), stacks: map[string]stack{}}
+	if a.market, err = newMarket(f); err != nil {
+		return a, err
+	}
+	if w, ok := wrap.Find[*wrap.FrameStack](e); ok {
+		a.zero = w.StartsWithZeros()
+		a.inner.Observation = slices.Clone(a.spec.Observation)
+		for i, field := range w.Unwrap().Spec().Observation {
+			one, many := field.Space.Shape(), a.spec.Observation[i].Space.Shape()
+			if slices.Equal(one, many) {
+				continue
+			}
+			if d := field.Space.DType(); d != tensor.Float32 {
+				return a, fmt.Errorf("observation %q is a stack of %v: only float32 can be stacked inside of a model", field.Name, d)
+			}
+			a.stacks[field.Name] = stack{shape: one, flat: len(many) != len(one)+1}
+			a.inner.Observation[i].Space = field.Space
+		}
+	}
+	// Clipping comes outside of rescaling where there are both, and does the rescaling's bounds then; the environment's own are those of the innermost.
+	if w, ok := wrap.Find[*wrap.RescaleAction](e); ok {
+		a.bounds, a.inner.Action = boundsOf(w.Unwrap().Spec().Action, true), w.Unwrap().Spec().Action
+	} else if w, ok := wrap.Find[*wrap.ClipAction](e); ok {
+		a.bounds, a.inner.Action = boundsOf(w.Unwrap().Spec().Action, false), w.Unwrap().Spec().Action
+	}
+	return a, nil
+}
+
+func boundsOf(s envs.Space, rescale bool) *bake.Bounds {
+	box := s.(envs.Box) // Action wrappers take nothing else.
+	return &bake.Bounds{Output: agents.ActionOutput, Low: box.Low, High: box.High, Rescale: rescale}
+}
+
+// wrappers are what a baked model has around the network, from the inside.
+func (a *around) wrappers(normal []wrap.Normalizer) []bake.Wrapper {
+	var list []bake.Wrapper
+	for i := range a.scalings {
+		list = append(list, &a.scalings[i])
+	}
+	for _, n := range normal {
+		std := make([]float64, len(n.Var))
+		for i, v := range n.Var {
+			std[i] = math.Sqrt(v + n.Epsilon)
+		}
+		list = append(list, &bake.Normal{Input: n.Field, Mean: n.Mean, Std: std, Clip: n.Clip})
+	}
+	for _, f := range a.spec.Observation {
+		if s, ok := a.stacks[f.Name]; ok {
+			w := bake.Frames{Input: f.Name, Repeat: !a.zero}
+			if s.flat {
+				w.Shape = s.shape
+			}
+			list = append(list, w)
+		}
+	}
+	if a.bounds != nil {
+		list = append(list, a.bounds)
+	}
+	return list
+}
+
+// actions says what becomes of the network's outputs, for the proof.
+func (a *around) actions() map[string]func(*tensor.Tensor) *tensor.Tensor {
+	if a.bounds == nil {
+		return nil
+	}
+	return map[string]func(*tensor.Tensor) *tensor.Tensor{a.bounds.Output: a.bounds.Apply}
+}
+
+// options join a model to the environments: it takes single frames and unscaled windows where they show others, and its actions are those of the environment inside.
+func (a *around) options() served.Options {
+	o := served.Options{Tables: a.tables}
+	for name, s := range a.stacks {
+		if o.Newest == nil {
+			o.Newest = map[string][]int{}
+		}
+		o.Newest[name] = s.shape
+	}
+	if b := a.bounds; b != nil && b.Rescale {
+		o.Actions = func(to, from []float32) {
+			for i, v := range from {
+				low, high := b.Low[i%len(b.Low)], b.High[i%len(b.High)]
+				to[i] = float32(max(-1, min(1, 2*(float64(v)-low)/(high-low)-1)))
+			}
+		}
+	}
+	return o
+}
+
+// statesOf are the memory of a policy network.
+func statesOf(m *onnx.Model) ([]memory.State, error) {
+	return memory.Named(m, agents.StatePrefix, agents.NextStatePrefix)
+}
+
+// portOf describes an input or output for the manifest: bounds from what the environment shows, meaning from the market.
+func (a *around) portOf(p artifact.Port) artifact.Port {
+	p.Description = a.ports[p.Name]
+	var space envs.Space
+	if i := a.inner.Observation.Index(p.Name); i >= 0 && a.tables[p.Name] == nil {
+		space = a.inner.Observation[i].Space
+	} else if p.Name == agents.ActionOutput {
+		space = a.inner.Action
+	}
+	if box, ok := space.(envs.Box); ok && (len(box.Low) > 1 || len(box.High) > 1 || box.Bounds(0) != envs.Unbounded().Bounds(0)) {
+		p.Bounds = &artifact.Bounds{Low: bounds(box.Low), High: bounds(box.High)}
+	}
+	return p
+}
+
+// openEnv makes the environment that observations are recorded in; data may have no range to validate on.
+func openEnv(f envs.Factory) (e envs.Env, err error) {
+	var errs []error
+	for _, split := range []envs.Split{envs.Valid, envs.Train} {
+		if e, err = f.New(split, 0); err == nil {
+			return e, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}

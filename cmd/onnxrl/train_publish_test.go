@@ -1,0 +1,126 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onnxrl/cmd/internal/publish"
+	"onnxrl/models/artifact"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// blank writes the policy of a run with all weights 0, which gives all actions the same probability.
+func blank(t *testing.T, run string) string {
+	t.Helper()
+	m, err := loadModel(filepath.Join(run, publish.BestFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m = m.Clone()
+	for i, p := range m.Graph.Initializer {
+		x, err := onnx.TensorOf(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.DType() == tensor.Float32 {
+			m.Graph.Initializer[i] = onnx.ProtoOf(p.Name, tensor.New(tensor.Float32, x.Shape()...))
+		}
+	}
+	path := filepath.Join(t.TempDir(), "blank.onnx")
+	if err := onnx.Save(path, m, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// versions counts what the store of a run holds.
+func versionsIn(t *testing.T, dir string) []artifact.Version {
+	t.Helper()
+	s, err := artifact.Open(filepath.Join(dir, publish.StoreDir), artifact.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	list, err := s.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestOnlyTheProvedIsPublished trains with a candidate at every improvement and one version at the end, and with a version at every improvement: the last of them is the same policy.
+func TestOnlyTheProvedIsPublished(t *testing.T) {
+	once, each := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "run")
+	s := trainRuns(t, trainYAML(t), "--out", once)
+	if list := versionsIn(t, once); len(list) != 1 || s.Runs[0].Published != list[0].String() || s.Runs[0].Unpublished != "" {
+		t.Errorf("%d versions, %+v", len(list), s.Runs[0])
+	}
+	improved := trainRuns(t, trainYAML(t), "--out", each, "--set", "publish.when=improvements").Runs[0]
+	list := versionsIn(t, each)
+	if len(list) < 2 {
+		t.Errorf("%d versions of a run with several improvements", len(list))
+	}
+	if a, b := versionsIn(t, once)[0].Manifest, list[len(list)-1].Manifest; improved.Published == "" || a.EnvStep != b.EnvStep && a.EnvStep != list[0].Manifest.EnvStep {
+		t.Errorf("the best policies are of env steps %d and %d", a.EnvStep, b.EnvStep)
+	}
+	for _, dir := range []string{once, each} {
+		if m, err := loadModel(filepath.Join(dir, publish.BestFile)); err != nil || publish.IsCandidate(m) {
+			t.Errorf("%s: the best policy of a finished run is a candidate, %v", dir, err)
+		}
+	}
+	// Publishing the run again is the same version.
+	text := succeed(t, "models", "publish", once)
+	if !strings.HasPrefix(text, s.Runs[0].Published) || len(versionsIn(t, once)) != 1 {
+		t.Errorf("published again as %s", text)
+	}
+}
+
+// TestUndecidedPoliciesAreNotPublished trains one: the run ends well and says so, its policy can be evaluated and exported, and published with leave, into another store too.
+func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
+	dir, shared := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "store")
+	first := filepath.Join(t.TempDir(), "first")
+	trainRuns(t, trainYAML(t, "total_env_steps: 1200", "total_env_steps: 200"), "--out", first)
+	// Rates as small as these teach nothing.
+	config := trainYAML(t, "lr_actor: 0.003", "lr_actor: 1.0e-12", "lr_critic: 0.003", "lr_critic: 1.0e-12", "total_env_steps: 1200", "total_env_steps: 200", "publish: {observations: 64, allow_ties: true}", "publish: {observations: 100}")
+	r := onnxrl(t, "train", "-q", config, "--out", dir, "--store", shared, "--init", blank(t, first))
+	if r.code != 0 || !strings.Contains(r.out, "not published: ") || !strings.Contains(r.out, "onnxrl models publish --allow-ties "+dir) || !strings.Contains(r.err, "too many choices are nearly tied") {
+		t.Fatalf("status %d\n%s%s", r.code, r.out, r.err)
+	}
+	if n := len(versionsIn(t, dir)); n != 0 {
+		t.Errorf("%d versions", n)
+	}
+	best := filepath.Join(dir, publish.BestFile)
+	if m, err := loadModel(best); err != nil || !publish.IsCandidate(m) {
+		t.Errorf("the candidate: %v", err)
+	}
+	out := filepath.Join(t.TempDir(), "x.onnx")
+	if x := exported(t, dir, "--out", out, "--rows", "64"); x.Trained != "checkpoint" {
+		t.Errorf("%+v", x)
+	}
+	if m, err := loadModel(out); err != nil || publish.IsCandidate(m) {
+		t.Errorf("what is exported is a candidate, %v", err)
+	} else if text, _ := m.Meta("onnxrl.parity"); !strings.Contains(text, "of 96 rows") {
+		t.Errorf("parity %q", text)
+	}
+	refuse(t, []string{"models", "publish", best}, "is the candidate of a run")
+	refuse(t, []string{"models", "publish", dir}, "--allow-ties accepts them")
+	refuse(t, []string{"models", "publish", dir, "--name", "x"}, "the run says itself")
+	refuse(t, []string{"models", "publish", out, "--allow-ties"}, "--allow-ties is for runs")
+	succeed(t, "models", "publish", dir, "--allow-ties", "--alias", "prod", "--store", shared)
+	list := versionsIn(t, dir)
+	if len(list) != 1 || list[0].Manifest.LearnerStep == 0 {
+		t.Fatalf("%+v", list)
+	}
+	s, err := artifact.Open(shared, artifact.Options{MustExist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, alias := range []string{"prod", "run", "latest"} {
+		if v, err := s.Resolve(list[0].Manifest.Name + ":" + alias); err != nil || v.Digest != list[0].Digest {
+			t.Errorf("%s: %v, %v", alias, v, err)
+		}
+	}
+}
