@@ -74,7 +74,7 @@ func (a *Agent) build() error {
 	if err := a.initialise(); err != nil {
 		return err
 	}
-	dtype, shape := f.Stored()
+	dtype, shape := stored(f)
 	layout := replay.LayoutOf(s.Spec, replay.Column{Name: "action", DType: dtype, Shape: shape})
 	layout.LogProb = a.c.VTrace.Length > 0
 	if a.buffer, err = replay.NewUniform(layout, replay.Config{Capacity: a.c.BufferSize, Envs: s.Envs, NSteps: a.c.NSteps, Gamma: a.c.Gamma}); err != nil {

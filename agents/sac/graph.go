@@ -86,6 +86,9 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	if err := d.declare(g); err != nil {
 		return nil, err
 	}
+	if err := d.refuseDropout(); err != nil {
+		return nil, err
+	}
 	for _, add := range []func(*graphs) error{d.addPolicy, d.addAct, d.addTargets, d.addCritic, d.addActor} {
 		if err := add(g); err != nil {
 			return nil, err
@@ -139,6 +142,22 @@ func (d *design) declare(g *graphs) error {
 	return nil
 }
 
+// refuseDropout looks for dropout, whose masks no graph here has.
+func (d *design) refuseDropout() error {
+	l := layer.New("dropout", d.key, layer.Options{Training: true})
+	in := d.torso.Inputs(l, "")
+	if _, err := d.policy(l, in); err != nil {
+		return err
+	}
+	if _, err := d.critics(l, in, d.action(l)); err != nil {
+		return err
+	}
+	if masks := l.Masks(); len(masks) > 0 {
+		return fmt.Errorf("dropout of %g is asked for, which SAC has no use for; set it to 0", masks[0].Ratio)
+	}
+	return nil
+}
+
 // below reports whether a parameter lies in a scope.
 func below(name, scope string) bool { return strings.HasPrefix(name, scope+".") }
 
@@ -159,9 +178,17 @@ func (g *graphs) over(l *layer.Graph) (*models.Network, error) {
 	return models.WithSpecs(m, specs)
 }
 
+// stored returns the element type and the shape of a recorded action.
+func stored(f *network.Frame) (tensor.DType, []int) {
+	if f.Continuous() {
+		return tensor.Float32, []int{f.Dims}
+	}
+	return tensor.Int64, nil
+}
+
 // action declares a_tm1.
 func (d *design) action(g *layer.Graph) onnx.Value {
-	dtype, shape := d.f.Stored()
+	dtype, shape := stored(d.f)
 	return g.Batched(actionInput, dtype, shape...)
 }
 

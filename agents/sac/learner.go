@@ -80,7 +80,7 @@ func (l *learner) moment() moment {
 	return m
 }
 
-// Step implements agents.Learner. Before learning_starts it updates nothing, and the metrics have no train/loss.
+// Step implements agents.Learner. Before learning_starts, and before there are sequences for V-trace, it updates nothing, and the metrics have no train/loss.
 func (l *learner) Step(context.Context) (agents.Metrics, error) {
 	if !l.Ready() {
 		return nil, fmt.Errorf("sac: learn: %d of %d rounds are recorded", l.rec.Rounds()-l.stepped, l.c.TrainFreq)
@@ -89,7 +89,7 @@ func (l *learner) Step(context.Context) (agents.Metrics, error) {
 	l.stepped += rounds
 	m := l.metrics
 	m["train/n_updates"] = float64(l.updates)
-	if l.envSteps() <= int64(l.c.LearningStarts) {
+	if l.envSteps() <= int64(l.c.LearningStarts) || l.rec.Rounds() < int64(l.c.VTrace.Length) {
 		return m, nil
 	}
 	n := l.c.GradientSteps

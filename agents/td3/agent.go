@@ -83,8 +83,7 @@ func (a *Agent) build() error {
 	if err := a.initialise(); err != nil {
 		return err
 	}
-	dtype, shape := f.Stored()
-	layout := replay.LayoutOf(s.Spec, replay.Column{Name: "action", DType: dtype, Shape: shape})
+	layout := replay.LayoutOf(s.Spec, replay.Column{Name: "action", DType: tensor.Float32, Shape: []int{f.Dims}})
 	if a.buffer, err = replay.NewUniform(layout, replay.Config{Capacity: a.c.BufferSize, Envs: s.Envs, NSteps: a.c.NSteps, Gamma: a.c.Gamma}); err != nil {
 		return err
 	}

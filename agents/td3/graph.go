@@ -81,6 +81,9 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	if err := d.declare(g); err != nil {
 		return nil, err
 	}
+	if err := d.refuseDropout(); err != nil {
+		return nil, err
+	}
 	for _, add := range []func(*graphs) error{d.addPolicy, d.addAct, d.addTargets, d.addCritic, d.addActor} {
 		if err := add(g); err != nil {
 			return nil, err
@@ -111,6 +114,22 @@ func (d *design) declare(g *graphs) error {
 	g.specs, g.values = slices.Clone(whole.Specs), values
 	for _, s := range whole.Specs {
 		g.specs = append(g.specs, models.Spec{Name: targetScope + "." + s.Name, Shape: s.Shape, Role: models.Frozen})
+	}
+	return nil
+}
+
+// refuseDropout looks for dropout, whose masks no graph here has.
+func (d *design) refuseDropout() error {
+	l := layer.New("dropout", d.key, layer.Options{Training: true})
+	in := d.torso.Inputs(l, "")
+	if _, err := d.policy(l, in); err != nil {
+		return err
+	}
+	if _, err := d.critics(l, in, l.Observation(actionInput, d.f.Dims), 1); err != nil {
+		return err
+	}
+	if masks := l.Masks(); len(masks) > 0 {
+		return fmt.Errorf("dropout of %g is asked for, which TD3 has no use for; set it to 0", masks[0].Ratio)
 	}
 	return nil
 }
