@@ -87,7 +87,8 @@ func (c *crowd) run(ctx context.Context, d time.Duration) *Load {
 	for i, one := range c.callers {
 		wg.Go(func() {
 			s := &shares[i]
-			for last := time.Since(begin); last < d && ctx.Err() == nil; {
+			// At least one request, however busy the machine is.
+			for last, n := time.Since(begin), 0; (n == 0 || last < d) && ctx.Err() == nil; n++ {
 				err := one.call()
 				now := time.Since(begin)
 				if err != nil {
