@@ -56,6 +56,8 @@ type Sampler struct {
 	weight []float64
 	chance []float64
 	stack  []int
+	// youngest is the time of each policy's youngest chunk.
+	youngest map[int32]int64
 
 	at, next []int
 	touched  byte
@@ -80,7 +82,7 @@ func (s *Shared) NewSampler(c SamplerConfig) (*Sampler, error) {
 	n := len(s.chunks)
 	return &Sampler{
 		s: s, c: c, policy: make([]int32, n), filled: make([]int, n), count: make([]int, n),
-		drawn: make([]int, 0, n), keep: make([]float64, 0, n), other: make([]int, 0, n), weight: make([]float64, n), chance: make([]float64, n), stack: make([]int, n),
+		drawn: make([]int, 0, n), keep: make([]float64, 0, n), other: make([]int, 0, n), weight: make([]float64, n), chance: make([]float64, n), stack: make([]int, n), youngest: map[int32]int64{},
 	}, nil
 }
 
@@ -121,18 +123,8 @@ func (p *Sampler) renew() error {
 
 // prefer computes what chunks are likely to be drawn.
 func (p *Sampler) prefer() error {
-	s := p.s
-	sum := 0.0
-	p.longest = 0
-	for k := range p.used {
-		if p.c.HalfLife > 0 && p.filled[k] > 0 {
-			middle := k<<s.shift + p.filled[k]/2
-			for s.isFinal(middle) && middle > k<<s.shift {
-				middle--
-			}
-			age := float64(p.clock - int64(binary.LittleEndian.Uint64(s.row(middle)[s.time.off:])))
-			p.chance[k] *= math.Exp2(-max(0, age) / p.c.HalfLife)
-		}
+	if p.c.HalfLife > 0 {
+		p.fade()
 	}
 	if p.c.Mix != nil {
 		for policy, share := range p.c.Mix {
@@ -154,7 +146,8 @@ func (p *Sampler) prefer() error {
 			}
 		}
 	}
-	p.drawn = p.drawn[:0]
+	sum := 0.0
+	p.drawn, p.longest = p.drawn[:0], 0
 	for k := range p.used {
 		if p.filled[k] > 0 && p.chance[k] > 0 {
 			p.drawn = append(p.drawn, k)
@@ -168,6 +161,38 @@ func (p *Sampler) prefer() error {
 	}
 	p.alias(sum)
 	return nil
+}
+
+// fade makes old chunks less likely. Only ratios matter, to the youngest chunk of all, or with a mix of the same policy; so that one always counts, however long ago it was recorded.
+func (p *Sampler) fade() {
+	s := p.s
+	group := func(k int) int32 {
+		if p.c.Mix == nil {
+			return 0
+		}
+		return p.policy[k]
+	}
+	clear(p.youngest)
+	for k := range p.used {
+		if p.filled[k] == 0 {
+			continue
+		}
+		middle := k<<s.shift + p.filled[k]/2
+		for s.isFinal(middle) && middle > k<<s.shift {
+			middle--
+		}
+		t := s.timeOf(middle)
+		if y, ok := p.youngest[group(k)]; !ok || t > y {
+			p.youngest[group(k)] = t
+		}
+		// Its place until alias puts the importance weight there.
+		p.weight[k] = float64(t)
+	}
+	for k := range p.used {
+		if p.filled[k] > 0 {
+			p.chance[k] *= math.Exp2((p.weight[k] - float64(p.youngest[group(k)])) / p.c.HalfLife)
+		}
+	}
 }
 
 // alias fills keep and other, and the importance weights.
