@@ -69,6 +69,7 @@ func (g Gaussian) sample(m *onnx.Model) (*onnx.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.SetMeta(MetaNoise, "normal")
 	return m, onnx.Check(m)
 }
 
