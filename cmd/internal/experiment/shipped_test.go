@@ -9,6 +9,7 @@ import (
 	"onnxrl/agents"
 	"onnxrl/configs"
 	"onnxrl/envs"
+	"onnxrl/envs/gymnasium"
 	"onnxrl/envs/market/trading"
 	"onnxrl/models/encoder/kinds"
 	"onnxrl/runtime/portable"
@@ -51,6 +52,10 @@ func TestShippedExperiments(t *testing.T) {
 					return
 				}
 			}
+			if cfg.Env.Kind == gymnasium.Kind.Name {
+				needsPython(t, cfg)
+				return
+			}
 			if build(t, cfg) {
 				built++
 			}
@@ -69,6 +74,17 @@ func needsData(t *testing.T, name, path string) {
 	}
 	if _, _, _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("without data: %v", err)
+	}
+	if _, err := agents.Parse(Agents(), cfg.Agent); err != nil {
+		t.Error(err)
+	}
+}
+
+// needsPython checks that a document whose environment lives in Python says that there is none, and that its agent is one.
+func needsPython(t *testing.T, cfg Config) {
+	t.Setenv("ONNXRL_PYTHON", "/no/such/python")
+	if _, _, _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "/no/such/python") {
+		t.Errorf("without Python: %v", err)
 	}
 	if _, err := agents.Parse(Agents(), cfg.Agent); err != nil {
 		t.Error(err)
