@@ -52,12 +52,15 @@ func NewCategorical(g *layer.Graph, f *Frame, z Features, mask onnx.Value, init 
 	return &Categorical{head.NewCategorical(g, logits, mask, f.Heads...), g, f}
 }
 
-// LogProb implements Distribution. Actions are int64 [batch] for Discrete, [batch, heads] for MultiDiscrete, and bool [batch, bits] for MultiBinary.
-func (c *Categorical) LogProb(actions onnx.Value) onnx.Value {
+// LogProb implements Distribution. Actions are int64 [batch] or [batch, 1] for Discrete, [batch, heads] for MultiDiscrete, and bool [batch, bits] for MultiBinary.
+func (c *Categorical) LogProb(actions onnx.Value) onnx.Value { return c.g.Sum(c.Chosen(actions), 1) }
+
+// Chosen appends the log-probability of the action of each head, [batch, heads].
+func (c *Categorical) Chosen(actions onnx.Value) onnx.Value {
 	if c.f.Spec.Action.DType() == tensor.Bool {
 		actions = c.g.Op("Cast", []onnx.Value{actions}, onnx.AttrInt("to", int(tensor.Int64)))
 	}
-	return c.Categorical.LogProb(actions)
+	return c.Categorical.Chosen(actions)
 }
 
 // Mode implements Distribution.

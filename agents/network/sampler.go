@@ -178,10 +178,13 @@ func (f *Frame) Clip(dst, drawn *tensor.Tensor) error {
 	return nil
 }
 
-// Stored returns the element type and the shape of one action in the form that learners keep, and that [Distribution.LogProb] takes: elements of the space, and for a Box float32 [Dims] as they were drawn.
+// Stored returns the element type and the shape of one action in the form that learners keep, and that [Distribution.LogProb] takes: elements of the space, with an axis also where it is Discrete, and for a Box float32 [Dims] as they were drawn.
 func (f *Frame) Stored() (tensor.DType, []int) {
-	if f.Continuous() {
+	switch {
+	case f.Continuous():
 		return tensor.Float32, []int{f.Dims}
+	case f.Discrete():
+		return tensor.Int64, []int{1}
 	}
 	return f.Spec.Action.DType(), f.Spec.Action.Shape()
 }

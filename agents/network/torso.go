@@ -189,6 +189,9 @@ func flatten(g *layer.Graph, x onnx.Value, s envs.Space) onnx.Value {
 	if s.DType() != tensor.Float32 {
 		x = g.Op("Cast", []onnx.Value{x}, onnx.AttrInt("to", int(tensor.Float32)))
 	}
+	if len(s.Shape()) == 1 {
+		return x
+	}
 	return g.Reshape(x, -1, n)
 }
 

@@ -8,6 +8,7 @@ import (
 	"onnxrl/agents"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/optim"
+	"onnxrl/runtime/rng"
 )
 
 // zoo returns RL-Zoo's settings for CartPole.
@@ -33,8 +34,27 @@ func BenchmarkCartPole(b *testing.B) {
 			for b.Loop() {
 				r.updates(b, 1)
 			}
+			b.ReportAllocs()
 			b.ReportMetric(float64(b.N*x.envs*x.c.RolloutSteps)/b.Elapsed().Seconds(), "env-steps/s")
-			b.Log(profile.ByName(), profile.Total())
+			for phase, d := range profile.ByName() {
+				b.ReportMetric(d.Seconds()/profile.Total().Seconds(), phase+"/learner")
+			}
+		})
+	}
+}
+
+// BenchmarkAct measures a decision on CartPole by the default network.
+func BenchmarkAct(b *testing.B) {
+	for _, n := range []int{1, 8} {
+		b.Run(fmt.Sprintf("envs=%d", n), func(b *testing.B) {
+			v := cartpoles(b, n)
+			x := actorOf(b, agentOf(b, Defaults(), v, testengines.Fastest(b), 1, nil), agents.Explore, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := x.Act(b.Context(), rng.New(1), v.Batch()); err != nil {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
 }

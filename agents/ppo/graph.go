@@ -21,11 +21,10 @@ const (
 	actionsInput = "ppo.actions"
 	oldInput     = "ppo.old_log_prob"
 	returnsInput = "ppo.returns"
-	// The bounds of the ratio and of the value; see loss.
-	ratioLow  = "ppo.ratio_low"
-	ratioHigh = "ppo.ratio_high"
-	valueLow  = "ppo.value_low"
-	valueHigh = "ppo.value_high"
+	// What the surrogate is at least, and the bounds of the value; see addLearn.
+	floorInput = "ppo.floor"
+	valueLow   = "ppo.value_low"
+	valueHigh  = "ppo.value_high"
 	// The weights of a sample in the three terms of the loss, signs and coefficients included.
 	policyWeight  = "ppo.policy_weight"
 	valueWeight   = "ppo.value_weight"
@@ -85,7 +84,7 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 
 func (d *design) graph(name string) *layer.Graph { return layer.New(name, d.key, layer.Options{}) }
 
-// network is a graph from its inputs to the policy's distribution and the value [rows].
+// parts is a graph from its inputs to the policy's distribution and the value [rows, 1].
 type parts struct {
 	dist   network.Distribution
 	value  onnx.Value
@@ -121,7 +120,7 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 		return nil, err
 	}
 	p.dist = network.NewDistribution(actor, d.torso.Frame(), forActor, in.Mask, d.c.Exploration, layer.Orthogonal(0.01))
-	p.value = head.Value(critic, forCritic.Whole, layer.Orthogonal(1))
+	p.value = head.ValueColumn(critic, forCritic.Whole, layer.Orthogonal(1))
 	p.stops = append(p.stops, p.dist.Stops()...)
 	return p, g.Err()
 }
@@ -166,7 +165,7 @@ func (d *design) addPolicy(g *graphs) error {
 	}
 	p.Output(agents.ActionOutput, n.dist.Mode())
 	n.dist.Output()
-	p.Output(agents.ValueOutput, n.value)
+	p.Output(agents.ValueOutput, p.Squeeze(n.value, 1))
 	if n.memory != nil {
 		g.states = n.memory.names
 		n.memory.outputs(p)
@@ -189,9 +188,11 @@ func (d *design) addPolicy(g *graphs) error {
 
 // addLearn adds the network of learning. Its loss is
 //
-//	Σ policy_weight·min(max(ρ, ratio_low), ratio_high) + value_weight·(V' − G)² + entropy_weight·H(π(·|s)),   ρ = π(a|s)/π_old(a|s)
+//	Σ max(policy_weight·ρ, floor) + value_weight·(V' − G)² + entropy_weight·H(π(·|s)),   ρ = π(a|s)/π_old(a|s)
 //
-// With policy_weight = −A/n the first term is PPO's: min(ρ·A, clip(ρ, 1−ε, 1+ε)·A) is A·min(ρ, 1+ε) where A ≥ 0 and A·max(ρ, 1−ε) elsewhere, so only one of the bounds matters to a sample. V' is V, or V clipped to its own bounds. Advantages, returns and bounds are inputs, so no gradient flows through them.
+// With policy_weight = −A/n, and floor = policy_weight·(1 + ε·sign A), the first term is PPO's, −min(ρ·A, clip(ρ, 1−ε, 1+ε)·A)/n: of the clipped ratio only one bound can ever count. V' is V, or V clipped to its own bounds. Advantages, returns and bounds are inputs, so no gradient flows through them.
+//
+// A minibatch of 64 spends as much time on starting nodes as on arithmetic, so columns [rows, 1] stay columns, and the larger one is chosen by Where, whose gradient is one node; that of Max shares among equals and has seven.
 func (d *design) addLearn(g *graphs) error {
 	for _, learn := range []bool{true, false} {
 		t := d.graph("learn")
@@ -199,9 +200,17 @@ func (d *design) addLearn(g *graphs) error {
 		if err != nil {
 			return err
 		}
-		input := func(name string) onnx.Value { return network.Sequence(t, name, g.length, tensor.Float32) }
+		input := func(name string, like onnx.Value) onnx.Value {
+			return network.Sequence(t, name, g.length, tensor.Float32, ones(len(t.Dims(like))-1)...)
+		}
 		dtype, shape := g.frame.Stored()
-		logProb := n.dist.LogProb(network.Sequence(t, actionsInput, g.length, dtype, shape...))
+		actions := network.Sequence(t, actionsInput, g.length, dtype, shape...)
+		var logProb onnx.Value
+		if c, ok := n.dist.(*network.Categorical); ok && g.frame.Discrete() {
+			logProb = c.Chosen(actions)
+		} else {
+			logProb = n.dist.LogProb(actions)
+		}
 		output := func(name string, v onnx.Value) {
 			if g.length > 0 {
 				v = t.Reshape(v, -1, g.length)
@@ -216,16 +225,18 @@ func (d *design) addLearn(g *graphs) error {
 			}
 			return err
 		}
-		ratio := t.Exp(t.Sub(logProb, input(oldInput)))
-		loss := t.Dot(input(policyWeight), t.Min(t.Max(ratio, input(ratioLow)), input(ratioHigh)))
+		surrogate := t.Mul(input(policyWeight, logProb), t.Exp(t.Sub(logProb, input(oldInput, logProb))))
+		floor := input(floorInput, logProb)
+		surrogate = t.Where(t.Op("Greater", []onnx.Value{surrogate, floor}), surrogate, floor)
+		loss := t.Op("ReduceSum", []onnx.Value{surrogate}, onnx.AttrInt("keepdims", 0))
 		value := n.value
 		if d.c.ClipRangeVF > 0 {
-			value = t.Min(t.Max(value, input(valueLow)), input(valueHigh))
+			value = t.Min(t.Max(value, input(valueLow, value)), input(valueHigh, value))
 		}
-		loss = t.Add(loss, t.Dot(input(valueWeight), t.Square(t.Sub(value, input(returnsInput)))))
+		loss = t.Add(loss, t.Dot(input(valueWeight, value), t.Square(t.Sub(value, input(returnsInput, value)))))
 		entropy := n.dist.Entropy()
 		if d.c.EntropyCoef > 0 {
-			loss = t.Add(loss, t.Dot(input(entropyWeight), entropy))
+			loss = t.Add(loss, t.Dot(input(entropyWeight, entropy), entropy))
 		}
 		t.Output(lossOutput, loss)
 		output(logProbOutput, logProb)

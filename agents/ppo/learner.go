@@ -47,7 +47,7 @@ type learner struct {
 
 // inputs and outputs are those of the learning program, a number for each row; those that the configuration does not need are nil.
 type inputs struct {
-	old, returns, ratioLow, ratioHigh, valueLow, valueHigh, policy, value, entropy []float32
+	old, returns, floor, valueLow, valueHigh, policy, value, entropy []float32
 }
 
 type outputs struct{ logProb, entropy, value []float32 }
@@ -60,7 +60,7 @@ func (l *learner) init(c Config, g *graphs, s agents.Setup, params *models.Param
 	*l = learner{
 		c: c, g: g, params: params, grads: grads, r: r, learn: learn, off: off, profile: s.Profile, key: s.Key.Split("shuffle"), total: s.TotalEnvSteps,
 		in: inputs{
-			old: in(oldInput), returns: in(returnsInput), ratioLow: in(ratioLow), ratioHigh: in(ratioHigh), valueLow: in(valueLow), valueHigh: in(valueHigh),
+			old: in(oldInput), returns: in(returnsInput), floor: in(floorInput), valueLow: in(valueLow), valueHigh: in(valueHigh),
 			policy: in(policyWeight), value: in(valueWeight), entropy: in(entropyWeight),
 		},
 		out:   outputs{out(logProbOutput), out(entropyOutput), out(agents.ValueOutput)},
@@ -208,16 +208,14 @@ func (l *learner) fill(units []int, now coefficients) {
 		rlmath.Normalize(l.normal)
 	}
 	w := 1 / float64(m.n)
-	low, high := float32(1-now.clip), float32(1+now.clip)
 	k := 0
 	for row, i := range m.samples {
 		in.old[row], in.returns[row] = l.r.logProb[i], float32(l.target[i])
 		if in.valueLow != nil {
 			in.valueLow[row], in.valueHigh[row] = float32(l.r.value[i]-now.clipVF), float32(l.r.value[i]+now.clipVF)
 		}
-		in.ratioLow[row], in.ratioHigh[row] = 0, high
 		if !m.valid[row] {
-			in.policy[row], in.value[row] = 0, 0
+			in.policy[row], in.floor[row], in.value[row] = 0, 0, 0
 			if in.entropy != nil {
 				in.entropy[row] = 0
 			}
@@ -225,10 +223,11 @@ func (l *learner) fill(units []int, now coefficients) {
 		}
 		a := l.normal[k]
 		k++
+		bound := 1 + now.clip
 		if a < 0 {
-			in.ratioLow[row], in.ratioHigh[row] = low, math.MaxFloat32
+			bound = 1 - now.clip
 		}
-		in.policy[row], in.value[row] = float32(-w*a), float32(w*l.c.ValueCoef)
+		in.policy[row], in.floor[row], in.value[row] = float32(-w*a), float32(-w*a*bound), float32(w*l.c.ValueCoef)
 		if in.entropy != nil {
 			in.entropy[row] = float32(-w * l.c.EntropyCoef)
 		}

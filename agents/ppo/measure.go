@@ -28,7 +28,7 @@ func (l *learner) look(now coefficients) float64 {
 		if math.Abs(rho-1) > now.clip {
 			clipped++
 		}
-		policy += float64(l.in.policy[row]) * min(max(rho, float64(l.in.ratioLow[row])), float64(l.in.ratioHigh[row]))
+		policy += max(float64(l.in.policy[row])*rho, float64(l.in.floor[row]))
 		v := float64(l.out.value[row])
 		if l.in.valueLow != nil {
 			v = min(max(v, float64(l.in.valueLow[row])), float64(l.in.valueHigh[row]))

@@ -78,9 +78,12 @@ func (c *Categorical) equal() bool {
 	return !slices.ContainsFunc(c.sizes, func(s int) bool { return s != c.sizes[0] })
 }
 
-// LogProb appends the log-probability of actions, int64 [batch, heads] or, for one head, [batch]. Picking by GatherElements is at least as fast as a product with one-hot rows: forward and backward for 16 heads of 3 take 271 µs for 256 rows, against 492 µs with OneHot and 575 µs with
+// LogProb appends the log-probability of actions, int64 [batch, heads] or, for one head, [batch]: the sum over the heads of what [Categorical.Chosen] says, [batch].
+func (c *Categorical) LogProb(actions onnx.Value) onnx.Value { return c.g.Sum(c.Chosen(actions), 1) }
+
+// Chosen appends the log-probability of the action of each head, [batch, heads]. Actions are as in LogProb. Picking by GatherElements is at least as fast as a product with one-hot rows: forward and backward for 16 heads of 3 take 271 µs for 256 rows, against 492 µs with OneHot and 575 µs with
 // Equal and Cast.
-func (c *Categorical) LogProb(actions onnx.Value) onnx.Value {
+func (c *Categorical) Chosen(actions onnx.Value) onnx.Value {
 	g := c.g
 	if t := g.Type(actions); g.Err() == nil && len(t.Dims) == 1 && len(c.sizes) == 1 {
 		actions = g.Unsqueeze(actions, 1)
@@ -95,7 +98,7 @@ func (c *Categorical) LogProb(actions onnx.Value) onnx.Value {
 		}
 		actions = g.Add(actions, g.Ints(offsets...))
 	}
-	return g.Sum(g.Op("GatherElements", []onnx.Value{c.LogProbs, actions}, onnx.AttrInt("axis", 1)), 1)
+	return g.Op("GatherElements", []onnx.Value{c.LogProbs, actions}, onnx.AttrInt("axis", 1))
 }
 
 // Entropy appends −Σ p·log p, summed over the heads, [batch].

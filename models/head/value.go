@@ -11,7 +11,12 @@ import (
 
 // Value appends a linear layer to one number per row, [batch]. PPO's implementations use layer.Orthogonal(1).
 func Value(g *layer.Graph, z onnx.Value, init layer.Init) onnx.Value {
-	return g.Squeeze(g.Linear("value", z, 1, init), 1)
+	return g.Squeeze(ValueColumn(g, z, init), 1)
+}
+
+// ValueColumn is Value as a column, [batch, 1], which saves small graphs a node.
+func ValueColumn(g *layer.Graph, z onnx.Value, init layer.Init) onnx.Value {
+	return g.Linear("value", z, 1, init)
 }
 
 // Deterministic appends a linear layer and tanh: actions [batch, A] in [−1, 1]. See [Rescale].
