@@ -74,6 +74,10 @@ func (a *Agent) build() error {
 	if err := a.initialise(); err != nil {
 		return err
 	}
+	// Final observations take rooms too, at most one for each transition.
+	if n := a.c.VTrace.Length; n > 0 && a.c.BufferSize/s.Envs < 2*n {
+		return fmt.Errorf("buffer_size: %d transitions of %d environments have no room for sequences of vtrace.length %d", a.c.BufferSize, s.Envs, n)
+	}
 	dtype, shape := stored(f)
 	layout := replay.LayoutOf(s.Spec, replay.Column{Name: "action", DType: dtype, Shape: shape})
 	layout.LogProb = a.c.VTrace.Length > 0

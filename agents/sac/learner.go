@@ -14,7 +14,6 @@ import (
 	"onnxrl/runtime/crew"
 	"onnxrl/runtime/optim"
 	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
 )
 
 // learner updates critics, actor and temperature.
@@ -250,12 +249,4 @@ func (l *learner) close() error {
 	}
 	l.targets, l.critic, l.actor = nil, nil, nil
 	return errors.Join(errs...)
-}
-
-// floats returns the content of a tensor, nil for nil.
-func floats(t *tensor.Tensor) []float32 {
-	if t == nil {
-		return nil
-	}
-	return t.Float32s()
 }

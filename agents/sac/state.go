@@ -37,8 +37,9 @@ func (l *learner) SaveState(w *checkpoint.Writer) error {
 		}
 	}
 	w.PutFloat32s("log_ent_coef", l.temperature.log)
-	for name, o := range l.optimisersByName() {
-		part, values := w.Scope("optim").Scope(name), o.State()
+	list := l.optimisersByName()
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		part, values := w.Scope("optim").Scope(name), list[name].State()
 		for _, slot := range slices.Sorted(maps.Keys(values)) {
 			part.PutFloat32s(slot, values[slot])
 		}

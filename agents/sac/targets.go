@@ -1,10 +1,8 @@
 package sac
 
-import (
-	"onnxrl/agents/rlmath"
-)
+import "onnxrl/agents/rlmath"
 
-// targets writes what the critics learn, given the outputs of the targets program:
+// bellman writes what the critics learn, given the outputs of the targets program:
 //
 //	y = r + γ·(min q' − α·log π)
 //
