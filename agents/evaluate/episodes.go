@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -22,9 +24,16 @@ type Result struct {
 	Episodes []vector.Episode
 	// Return and Length are means; the standard deviations are of the population, 0 for a single episode.
 	Return, ReturnStd, Length, LengthStd float64
+	// Low and High are the least and the greatest return.
+	Low, High float64
+	// Success is the share of episodes whose last step says in the diagnostic is_success that they were one; NaN where environments have no such diagnostic.
+	Success float64
 	// Steps is the number of env steps in the episodes.
 	Steps int64
 }
+
+// successInfo is the diagnostic of Gymnasium's robotics environments.
+const successInfo = "is_success"
 
 // Episodes lets an agent act through n whole episodes of a factory's environments. A policy that takes the best action in an environment without randomness goes through one episode only: all of them are equal. Each environment
 // contributes a number of episodes that is fixed beforehand, so short episodes do not count more than long ones. Where the environment has no limit of its own, episodes are cut off after limit steps.
@@ -60,6 +69,8 @@ func episodes(ctx context.Context, v vector.Env, actor agents.Actor, n int, key 
 	}
 	// Environment i owes the episodes i, i+B, i+2B … of n.
 	b, r := v.Len(), Result{Episodes: make([]vector.Episode, n)}
+	spec := v.Spec()
+	success, successes := spec.InfoIndex(successInfo), 0.0
 	for round, left := 0, n; left > 0; round++ {
 		err := agents.Collect(ctx, v, actor, nil, key.Split("policy"), round, 1, nil)
 		if err != nil {
@@ -69,6 +80,9 @@ func episodes(ctx context.Context, v vector.Env, actor agents.Actor, n int, key 
 			if at := e.Number*b + e.Env; at < n {
 				r.Episodes[at] = e
 				left--
+				if success >= 0 {
+					successes += v.Batch().Info[e.Env][success]
+				}
 			}
 		}
 	}
@@ -79,5 +93,9 @@ func episodes(ctx context.Context, v vector.Env, actor agents.Actor, n int, key 
 	}
 	r.Return, r.ReturnStd = stat.PopMeanStdDev(returns, nil)
 	r.Length, r.LengthStd = stat.PopMeanStdDev(lengths, nil)
+	r.Low, r.High, r.Success = slices.Min(returns), slices.Max(returns), math.NaN()
+	if success >= 0 {
+		r.Success = successes / float64(n)
+	}
 	return r, nil
 }

@@ -19,6 +19,8 @@ import (
 type evaluateFlags struct {
 	split, config, out string
 	sets               []string
+	// episodes, unless 0, is eval.episodes.
+	episodes int
 	// bare prints the table and writes no report.
 	bare bool
 }
@@ -35,18 +37,26 @@ RUN is the directory of onnxrl train; one that holds seed-* directories has all 
 one (best.onnx), and where there is none, or eval.deterministic is false, the best one in the newest checkpoint. A model, or an artefact such as runs/artifacts//qtmrl:best, needs the
 configuration of its environment: --config, or the config.yaml beside it.
 
-The deflated Sharpe ratio counts as trials all evaluations on the validation split that the policy was chosen from, over all seeds of the run directory. In other environments than trading,
-episodes are counted.`,
+The deflated Sharpe ratio counts as trials all evaluations on the validation split that the policy was chosen from, over all seeds of the run directory.
+
+In other environments than trading the policy acts through --episodes whole episodes (or eval.episodes), and the table has the mean, the standard deviation and the range of their returns and lengths. These are raw rewards, whatever was normalised in training; actions are the best ones unless eval.deterministic is false.`,
 		Example: `  onnxrl evaluate runs/qtmrl-1
+  onnxrl evaluate runs/cartpole_ppo-1 --episodes 100
   onnxrl evaluate runs/qtmrl-1 --split valid --set eval.baselines.index.symbol=SPY
   onnxrl evaluate best.onnx --config qtmrl --out report`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.evaluate(cmd.Context(), args[0], &f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("episodes") {
+				f.sets = append(f.sets, fmt.Sprintf("eval.episodes=%d", f.episodes))
+			}
+			return a.evaluate(cmd.Context(), args[0], &f)
+		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.split, "split", string(envs.Test), "train, valid or test")
 	fl.StringVarP(&f.config, "config", "c", "", "configuration of a bare model's environment: a file, or the name of a shipped experiment")
 	fl.StringVarP(&f.out, "out", "o", "", "folder of the report (default: report/SPLIT in a run directory; a bare model's is only written when this is given)")
+	fl.IntVar(&f.episodes, "episodes", 0, "whole episodes to act through in other environments than trading (default: eval.episodes)")
 	fl.BoolVar(&f.bare, "no-report", false, "print the table only")
 	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set eval.lag=[1,2]")
 	return cmd
@@ -72,6 +82,9 @@ func (a *app) judge(ctx context.Context, j *judged, f *evaluateFlags) error {
 	o, ok := j.factory.(trading.Opened)
 	if !ok {
 		return a.judgeEpisodes(ctx, j, f)
+	}
+	if f.episodes != 0 {
+		return errors.New("--episodes: the trading environment is judged by one run through the split")
 	}
 	e, err := a.judgeTrading(ctx, j, o, f)
 	if err != nil {

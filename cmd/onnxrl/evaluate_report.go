@@ -159,8 +159,12 @@ type episodesRow struct {
 	Episodes   int     `json:"episodes"`
 	MeanReward float64 `json:"mean_reward"`
 	StdReward  float64 `json:"std_reward"`
+	MinReward  float64 `json:"min_reward"`
+	MaxReward  float64 `json:"max_reward"`
 	MeanLength float64 `json:"mean_length"`
 	StdLength  float64 `json:"std_length"`
+	// SuccessRate is there where the environment says which episodes were successes.
+	SuccessRate *float64 `json:"success_rate,omitempty"`
 }
 
 // judgeEpisodes counts returns and lengths of episodes.
@@ -178,7 +182,9 @@ func (a *app) judgeEpisodes(ctx context.Context, j *judged, f *evaluateFlags) er
 		if err != nil {
 			return err
 		}
-		e.Rows = append(e.Rows, episodesRow{c.name, len(r.Episodes), r.Return, r.ReturnStd, r.Length, r.LengthStd})
+		e.Rows = append(e.Rows, episodesRow{
+			Name: c.name, Episodes: len(r.Episodes), MeanReward: r.Return, StdReward: r.ReturnStd, MinReward: r.Low, MaxReward: r.High, MeanLength: r.Length, StdLength: r.LengthStd, SuccessRate: finite(r.Success),
+		})
 	}
 	if a.json {
 		return a.printJSON(e)
@@ -188,9 +194,21 @@ func (a *app) judgeEpisodes(ctx context.Context, j *judged, f *evaluateFlags) er
 
 func (e episodesEvaluation) table(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, strings.Join([]string{"policy", "episodes", "mean reward", "std", "mean length", "std"}, "\t"))
+	successes := slices.ContainsFunc(e.Rows, func(r episodesRow) bool { return r.SuccessRate != nil })
+	head := []string{"policy", "episodes", "mean reward", "std", "min", "max", "mean length", "std"}
+	if successes {
+		head = append(head, "success rate")
+	}
+	fmt.Fprintln(w, strings.Join(head, "\t"))
 	for _, r := range e.Rows {
-		fmt.Fprintf(w, "%s\t%d\t%.4g\t%.4g\t%.4g\t%.4g\n", r.Name, r.Episodes, r.MeanReward, r.StdReward, r.MeanLength, r.StdLength)
+		cells := []string{r.Name, strconv.Itoa(r.Episodes)}
+		for _, x := range []float64{r.MeanReward, r.StdReward, r.MinReward, r.MaxReward, r.MeanLength, r.StdLength} {
+			cells = append(cells, short4(x))
+		}
+		if successes {
+			cells = append(cells, orDash(r.SuccessRate))
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	return w.Flush()
 }

@@ -33,8 +33,8 @@ func init() {
 	}
 }
 
-// arrivals watches a folder and calls f for each entry that is moved into it, until f returns false or the watch is closed.
-func arrivals(t *testing.T, dir string) (next func() bool, stop func()) {
+// arrivals watches a folder and counts the entries that are moved into it under names with a prefix, until the watch is closed.
+func arrivals(t *testing.T, dir, prefix string) (next func() bool, stop func()) {
 	t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -54,7 +54,7 @@ func arrivals(t *testing.T, dir string) (next func() bool, stop func()) {
 			for at := 0; at < n; {
 				size := binary.NativeEndian.Uint32(buf[at+12:])
 				name := string(bytes.TrimRight(buf[at+16:at+16+int(size)], "\x00"))
-				if strings.HasPrefix(name, "ckpt-") {
+				if strings.HasPrefix(name, prefix) {
 					left++
 				}
 				at += 16 + int(size)
@@ -71,7 +71,7 @@ func interrupt(t *testing.T, dir string, n int, sig os.Signal, args ...string) (
 	if err := os.MkdirAll(filepath.Join(dir, checkpointDir), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	next, stop := arrivals(t, filepath.Join(dir, checkpointDir))
+	next, stop := arrivals(t, filepath.Join(dir, checkpointDir), "ckpt-")
 	defer stop()
 	cmd := program(t, args...)
 	var errw bytes.Buffer

@@ -34,7 +34,7 @@ func Metrics(f envs.Factory) []string {
 // policies differ by what they do and not by their luck.
 //
 // In the trading environment the metrics are those of one run through the split: total_return, cagr and max_drawdown (fractions), sharpe and volatility (annual; Sharpe is 0 for a portfolio that never changes), turnover (per year, in portfolio
-// values), fees (of the initial cash), and mean_reward, the sum of the episode's rewards. Elsewhere mean_reward is the mean return of episodes, std_reward their standard deviation, and mean_length their mean length.
+// values), fees (of the initial cash), and mean_reward, the sum of the episode's rewards. Elsewhere mean_reward is the mean return of episodes, std_reward their standard deviation, and mean_length their mean length; success_rate is there too where the environments say which episodes were successes.
 func Validator(f envs.Factory, c evaluate.Config) (func(ctx context.Context, a agents.Agent, envSteps int64) (map[string]float64, error), error) {
 	mode, key := mode(c), rng.New(0).Split("validation")
 	o, ok := f.(trading.Opened)
@@ -44,7 +44,11 @@ func Validator(f envs.Factory, c evaluate.Config) (func(ctx context.Context, a a
 			if err != nil {
 				return nil, fmt.Errorf("validation: %w", err)
 			}
-			return map[string]float64{"mean_reward": r.Return, "std_reward": r.ReturnStd, "mean_length": r.Length}, nil
+			m := map[string]float64{"mean_reward": r.Return, "std_reward": r.ReturnStd, "mean_length": r.Length}
+			if !math.IsNaN(r.Success) {
+				m["success_rate"] = r.Success
+			}
+			return m, nil
 		}, nil
 	}
 	bars, err := split(o, envs.Valid)

@@ -8,7 +8,7 @@
 // # Samplers
 //
 // The first Config.StartupTrials are random. Then TPE (Bergstra et al. 2011) draws, one parameter at a time, 24 candidates from a density of the best tenth of trials, at most 25, and takes the one that is likeliest there compared with a density of all others. Densities are mixtures of normal distributions around trials, cut off at the bounds, with a prior as wide as the bounds;
-// those of choices are counts. Newer trials weigh more. Constants and treatment of pruned trials are Optuna's (univariate TPESampler); logarithms of whole numbers have cells of unequal width, as there.
+// those of choices are counts. Newer trials weigh more. Constants and treatment of pruned trials are Optuna's (univariate TPESampler), which ignores failed ones; here they count as the worst, so that a search does not go on where nothing can be trained; logarithms of whole numbers have cells of unequal width, as there.
 //
 // The sampler is written here and not taken from github.com/c-bata/goptuna v0.9.0 (2023), the library there is in Go, for two reasons. It draws some of its numbers from math/rand's global source, which cannot be seeded any more, so a search could not be repeated. And its density of a mixture takes z where z² belongs, sums logarithms where the logarithm of a sum belongs, and weighs only one of two
 // ends. On two functions of two parameters, over 60 repetitions, the medians of the best values after 30, 60 and 100 trials were

@@ -248,13 +248,10 @@ func Ranked(list []Trial, direction string) []Trial {
 	var out []Trial
 	for _, o := range observations(list, direction) {
 		out = append(out, byNumber[o.number])
-		delete(byNumber, o.number)
 	}
-	for _, state := range []string{Failed, Running} {
-		for _, t := range list {
-			if _, left := byNumber[t.Number]; left && t.State == state {
-				out = append(out, t)
-			}
+	for _, t := range list {
+		if !t.finished() {
+			out = append(out, t)
 		}
 	}
 	return out

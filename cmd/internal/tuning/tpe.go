@@ -23,13 +23,13 @@ const (
 type observation struct {
 	number int
 	values Values
-	// pruned trials are worse than completed ones, the sooner pruned the worse.
+	// pruned trials are worse than completed ones, the sooner pruned the worse, and failed ones, at stage -1, the worst.
 	pruned bool
 	stage  int
 	loss   float64
 }
 
-// observations orders what finished trials tell, the best first. Failed trials tell nothing.
+// observations orders what finished trials tell, the best first.
 func observations(done []Trial, direction string) []observation {
 	sign := 1.0
 	if direction == Maximize {
@@ -37,9 +37,12 @@ func observations(done []Trial, direction string) []observation {
 	}
 	var list []observation
 	for _, t := range done {
-		o := observation{number: t.Number, values: t.Values, pruned: t.State == Pruned, stage: len(t.Intermediate), loss: sign * float64(t.Value)}
-		if t.State != Complete && t.State != Pruned {
+		if !t.finished() {
 			continue
+		}
+		o := observation{number: t.Number, values: t.Values, pruned: t.State != Complete, stage: len(t.Intermediate), loss: sign * float64(t.Value)}
+		if t.State == Failed {
+			o.stage, o.loss = -1, math.NaN()
 		}
 		if math.IsNaN(o.loss) {
 			o.loss = math.Inf(1)
