@@ -219,7 +219,7 @@ func TestPythonIsComplete(t *testing.T) {
 	}
 	for file, list := range map[string][]string{
 		"example.py": {"import numpy as np", "import onnxruntime", `recorded.npz`, "sys.exit(bad > 0)"},
-		"agent.py":   {"def predict(self, observation, state=None, episode_start=None, deterministic=True, mask=None)"},
+		"agent.py":   {"def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None)"},
 		"README.md":  {"# policy", "A test.", "| input | `window` | float32[-1 2 3] | the last two days |", "| output | `value` | float32[-1] |", "onnxrl.seed: 7", "5 recorded observations"},
 	} {
 		for _, want := range list {
