@@ -40,7 +40,8 @@ func (a *app) benchServeCommand() *cobra.Command {
 		Long: `Measures the server with callers that send their next request when they have the answer to the last: over HTTP with binary tensors and with JSON,
 over gRPC, and within the process. Then what has a target: the overhead over a bare handler and a bound run, what batching gains, JSON against
 encoding/json, the slowest requests while versions are swapped and beside a training run, and memory after many requests and reloads.
-Rows are selected by patterns ('loads', 'batching'); without any, all are measured. Two sides take turns; ratios still wander on a busy machine.
+Rows are selected by patterns ('loads', 'batching'); without any, all are measured. Two sides take turns; ratios still wander on a busy machine, so a row
+that misses its target is measured up to twice more, and the median of all rounds counts.
 
 With --url, the same load goes to a server in another process, and with --against to a second one in turns, which may be any that speaks the protocol.
 With --soak, good and hostile traffic are mixed for that long while versions are swapped: good requests must succeed, and nothing may grow.`,
