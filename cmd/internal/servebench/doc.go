@@ -7,7 +7,7 @@
 //
 // # Rows
 //
-// A row compares two loads of the same run that take turns in short rounds; the ratio is the median of the rounds' ratios, so that whatever else the machine does meets both alike. Every answer of a load must be good: a request that fails is an error of the benchmark, not a figure.
+// A row compares two loads of the same run that take turns in short rounds; the ratio is the median of the rounds' ratios, so that whatever else the machine does meets both alike. A row that misses its target is measured up to twice more, and the median of all rounds counts. Every answer of a load must be good: a request that fails is an error of the benchmark, not a figure.
 //
 // # The soak
 //
@@ -15,5 +15,5 @@
 //
 // # How to add a row
 //
-// Write a method of lab that returns rows, and add it to the table in benchmarks. Two sides that are compared run in turns with duel.
+// Write a method of lab that returns rows, and add it to the table in benchmarks. Two sides that are compared run in turns with contest.
 package servebench
