@@ -188,11 +188,11 @@ func (d *design) addPolicy(g *graphs) error {
 
 // addLearn adds the network of learning. Its loss is
 //
-//	Σ max(policy_weight·ρ, floor) + value_weight·(V' − G)² + entropy_weight·H(π(·|s)),   ρ = π(a|s)/π_old(a|s)
+//	Σ max(policy_weight·ρ, floor) − floor + value_weight·(V' − G)² + entropy_weight·H(π(·|s)),   ρ = π(a|s)/π_old(a|s)
 //
-// With policy_weight = −A/n, and floor = policy_weight·(1 + ε·sign A), the first term is PPO's, −min(ρ·A, clip(ρ, 1−ε, 1+ε)·A)/n: of the clipped ratio only one bound can ever count. V' is V, or V clipped to its own bounds. Advantages, returns and bounds are inputs, so no gradient flows through them.
+// With policy_weight = −A/n, and floor = policy_weight·(1 + ε·sign A), the maximum is PPO's term, −min(ρ·A, clip(ρ, 1−ε, 1+ε)·A)/n: of the clipped ratio only one bound can ever count. What is taken off it does not depend on the parameters. V' is V, or V clipped to its own bounds. Advantages, returns and bounds are inputs, so no gradient flows through them.
 //
-// A minibatch of 64 spends as much time on starting nodes as on arithmetic, so columns [rows, 1] stay columns, and the larger one is chosen by Where, whose gradient is one node; that of Max shares among equals and has seven.
+// A minibatch of 64 spends as much time on starting nodes as on arithmetic, so columns [rows, 1] stay columns, and the maximum is a Relu, whose gradient takes two cheap nodes; that of Max shares among equals and takes seven, and Where is slow.
 func (d *design) addLearn(g *graphs) error {
 	for _, learn := range []bool{true, false} {
 		t := d.graph("learn")
@@ -227,8 +227,7 @@ func (d *design) addLearn(g *graphs) error {
 		}
 		surrogate := t.Mul(input(policyWeight, logProb), t.Exp(t.Sub(logProb, input(oldInput, logProb))))
 		floor := input(floorInput, logProb)
-		surrogate = t.Where(t.Op("Greater", []onnx.Value{surrogate, floor}), surrogate, floor)
-		loss := t.Op("ReduceSum", []onnx.Value{surrogate}, onnx.AttrInt("keepdims", 0))
+		loss := t.Op("ReduceSum", []onnx.Value{t.Activate("relu", t.Sub(surrogate, floor))}, onnx.AttrInt("keepdims", 0))
 		value := n.value
 		if d.c.ClipRangeVF > 0 {
 			value = t.Min(t.Max(value, input(valueLow, value)), input(valueHigh, value))
