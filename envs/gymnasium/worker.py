@@ -101,7 +101,18 @@ class Field:
         self.count = math.prod(self.shape)
         self.nbytes = self.count * struct.calcsize(wire)
 
+    def rows(self, whole, n):
+        """The rows of an array for write: of numbers where a value has one dimension, else of bytes."""
+        form = self.wire if len(self.shape) == 1 else "B"
+        return [whole[i * self.nbytes : (i + 1) * self.nbytes].cast(form) for i in range(n)]
+
     def write(self, x, row):
+        try:
+            # Takes only a buffer of as many numbers of the same format.
+            row[:] = x
+            return
+        except (TypeError, ValueError, NotImplementedError):
+            row = row.cast("B")
         try:
             m = memoryview(x)
             if m.shape == self.shape and m.format in self.formats and m.c_contiguous:
@@ -215,14 +226,10 @@ class Group:
         def part(name, size, form="B"):
             return memory[at[name] : at[name] + n * size].cast(form)
 
-        def rows(name, size):
-            whole = part(name, size)
-            return [whole[i * size : (i + 1) * size] for i in range(n)]
-
         self.fields = []
         for k, (path, f) in enumerate(fields):
             field = Field("observation" + ("" if not path else " " + "/".join(map(str, path))), f["wire"], f["shape"])
-            self.fields.append((path, field, rows("obs%d" % k, field.nbytes), rows("final%d" % k, field.nbytes)))
+            self.fields.append((path, field, field.rows(part("obs%d" % k, field.nbytes), n), field.rows(part("final%d" % k, field.nbytes), n)))
         if len(self.fields) == 1 and self.fields[0][0] == ():
             self.single = self.fields[0][1:]
         else:
@@ -231,8 +238,8 @@ class Group:
         self.actions = action_reader(d["action"], env.action_space, part("actions", action.nbytes), n)
         self.rewards, self.seeds = part("rewards", 8, "d"), part("seeds", 8, "q")
         self.ends = part("ends", 1)
-        self.mask_rows = rows("mask", mask_len) if mask_len else None
-        self.mask_field = Field("the action mask", "?", (mask_len,))
+        self.mask_len = mask_len
+        self.mask_rows = [part("mask", mask_len)[i * mask_len : (i + 1) * mask_len] for i in range(n)] if mask_len else None
         self.info_rows = part("info", 8 * len(self.info), "d") if self.info else None
 
     def observe(self, i, obs, final):
@@ -256,16 +263,9 @@ class Group:
             m = self.masks[i](info)
         except KeyError:
             raise wrong("info has no mask under %r" % self.args["mask_info"]) from None
-        try:
-            v = memoryview(m)
-            if v.format == "?" and v.ndim == 1 and v.shape == self.mask_field.shape and v.c_contiguous:
-                self.mask_rows[i][:] = v.cast("B")
-                return
-        except (TypeError, ValueError):
-            pass
         values = [1 if v else 0 for v in flat(m)]
-        if len(values) != self.mask_field.count:
-            raise wrong("the action mask has %d elements, expected %d" % (len(values), self.mask_field.count))
+        if len(values) != self.mask_len:
+            raise wrong("the action mask has %d elements, expected %d" % (len(values), self.mask_len))
         self.mask_rows[i][:] = bytes(values)
 
     def begin(self, i):
@@ -295,8 +295,8 @@ class Group:
         write, rows = (self.single[0].write, self.single[1]) if self.single is not None else (None, None)
         i = 0
         try:
-            for i, action in enumerate(self.actions()):
-                answer = self.envs[i].step(action)
+            for i, (env, action) in enumerate(zip(self.envs, self.actions())):
+                answer = env.step(action)
                 if len(answer) != 5:
                     raise wrong("step returns %d values, expected observation, reward, terminated, truncated and info" % len(answer))
                 obs, reward, terminated, truncated, info = answer
