@@ -1,6 +1,8 @@
 package gymnasium_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -80,6 +82,11 @@ func TestOpenErrors(t *testing.T) {
 		if strings.Contains(err.Error(), "onnxrl worker") {
 			t.Errorf("%s: the traceback shows the worker's own frames: %v", c.name, err)
 		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := gymnasium.Open(ended, config("Walk-v0", nil)); !errors.Is(err, context.Canceled) {
+		t.Errorf("when nobody wants it any more: %v", err)
 	}
 	t.Setenv("PATH", dir)
 	t.Setenv("ONNXRL_PYTHON", "")

@@ -179,7 +179,14 @@ func (p *process) reply(timeout time.Duration) (byte, error) {
 		return 0, p.gone(nil)
 	default:
 	}
-	if _, err := p.replies.Read(p.byte[:]); err != nil {
+	_, err := p.replies.Read(p.byte[:])
+	if errors.Is(err, os.ErrDeadlineExceeded) && !p.wait(0) {
+		// This process may have been stopped for longer than the timeout while the reply lay there.
+		if err = p.replies.SetReadDeadline(time.Now().Add(patience / 10)); err == nil {
+			_, err = p.replies.Read(p.byte[:])
+		}
+	}
+	if err != nil {
 		return 0, p.gone(err)
 	}
 	return p.byte[0], nil

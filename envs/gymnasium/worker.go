@@ -108,6 +108,9 @@ func open(ctx context.Context, python string, c Config, expected *description) (
 	defer context.AfterFunc(ctx, p.kill)()
 	d := &description{}
 	if err := p.call(c.StartTimeout, "open", c.opening(), d); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
 		return nil, nil, errors.Join(err, p.close())
 	}
 	if expected != nil && !reflect.DeepEqual(d, expected) {

@@ -1,0 +1,89 @@
+package gymnasium_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"onnxrl/envs"
+	"onnxrl/envs/gymnasium"
+	"onnxrl/envs/vector"
+)
+
+// asParent makes the test binary a program that steps environments until it is killed. Its value is how the environments behave.
+const asParent = "ONNXRL_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	if how := os.Getenv(asParent); how != "" {
+		fmt.Println(parent(how))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// parent steps for ever; it returns an error.
+func parent(how string) error {
+	f, err := gymnasium.Open(context.Background(), config("Rude-v0", map[string]any{"how": how}))
+	if err != nil {
+		return err
+	}
+	v, err := f.NewVector(envs.Train, 2, vector.Options{Workers: 2})
+	if err != nil {
+		return err
+	}
+	if err := v.Reset(rootKey); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	for {
+		if err := v.Step(v.Batch().Actions); err != nil {
+			return err
+		}
+	}
+}
+
+// TestKilledParent: workers end with the process that started them, also when that is killed and they are in the middle of a step. A pipe that only workers hold tells when they are gone.
+func TestKilledParent(t *testing.T) {
+	for _, how := range []string{"well", "hang"} {
+		t.Run(how, func(t *testing.T) {
+			usePackage(t)
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), asParent+"="+how)
+			// Descriptor 9, which goes on to the workers: the lower ones are theirs.
+			cmd.ExtraFiles = []*os.File{5: nil, 6: w}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(cmd.Start(), w.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || strings.TrimSpace(line) != "ready" {
+				t.Errorf("the parent says %q, %v", line, err)
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			// How it ended is known.
+			_ = cmd.Wait()
+			if err := r.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if rest, err := io.ReadAll(r); err != nil {
+				t.Errorf("workers outlive their parent: %q, %v", rest, err)
+			}
+		})
+	}
+}
