@@ -176,13 +176,13 @@ func (s *exportSource) variant(f *exportFlags) (*onnx.Model, error) {
 
 // sampling lets a model draw actions, by the probabilities of its choices or as its normal distribution has them.
 func (s *exportSource) sampling(m *onnx.Model) (*onnx.Model, error) {
-	if len(s.choices) > 0 {
+	if len(s.choices) > 0 && s.choices[0].Scores == agents.LogProbsOutput {
 		return bake.Sample(m, s.choices[0])
 	}
 	normal := bake.Gaussian{Output: agents.ActionOutput, Mean: agents.MeanOutput, LogStd: agents.LogStdOutput}
 	for _, name := range []string{normal.Mean, normal.LogStd} {
 		if !slices.ContainsFunc(m.Graph.Output, func(v *onnx.ValueInfo) bool { return v.Name == name }) {
-			return nil, fmt.Errorf("the model says neither which output is a choice by log-probabilities, nor has it %s and %s of a normal distribution", normal.Mean, normal.LogStd)
+			return nil, fmt.Errorf("the policy is deterministic: the model says neither which output is a choice by log-probabilities, nor has it %s and %s of a normal distribution", normal.Mean, normal.LogStd)
 		}
 	}
 	return bake.SampleGaussian(m, normal)

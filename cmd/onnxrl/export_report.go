@@ -142,6 +142,9 @@ func printExport(out io.Writer, r exportResult) error {
 		trained = "the network in training, of the newest checkpoint"
 	}
 	row("parity", "with %s: max error %.2g over %d values; %d rows, %s", trained, r.Parity.MaxError, r.Parity.Values, r.Rows, r.Observations)
+	if r.Parity.Episodes > 0 {
+		row("", "%s gone through with the memory of each form", plural(r.Parity.Episodes, "episode"))
+	}
 	if r.Parity.Choices > 0 {
 		row("", "%d choices, of which %d nearly tied and %d of these made differently", r.Parity.Choices, r.Parity.Ties, r.Parity.Changed)
 	}

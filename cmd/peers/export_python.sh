@@ -22,7 +22,7 @@ for options in "" --float16 --int8 --sample "--sample --int8"; do
 	# shellcheck disable=SC2086
 	if ! "$onnxrl" export "$source" -q --format python --out "$folder" --rows 2048 --allow-ties $options 2>"$tmp/refused"; then
 		# Deterministic policies draw nothing, and small ones have nothing to quantise.
-		grep -Eq 'large enough to keep in lower precision|nor has it' "$tmp/refused" || { cat "$tmp/refused"; exit 1; }
+		grep -Eq 'large enough to keep in lower precision|the policy is deterministic' "$tmp/refused" || { cat "$tmp/refused"; exit 1; }
 		echo "$options: $(cat "$tmp/refused")"
 		continue
 	fi

@@ -32,6 +32,9 @@ func Describe(baked *onnx.Model, r Report, lineage map[string]string) *onnx.Mode
 		m.SetMeta(MetaPrefix+k, lineage[k])
 	}
 	parity := fmt.Sprintf("max error %.3g over %d values of %d rows", r.MaxError, r.Values, r.Rows)
+	if r.Episodes > 0 {
+		parity += fmt.Sprintf("; %d episodes with their memory", r.Episodes)
+	}
 	if r.Choices > 0 {
 		parity += fmt.Sprintf("; %d choices, of which %d nearly tied and %d of these made differently", r.Choices, r.Ties, r.Changed)
 	}

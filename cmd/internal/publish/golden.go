@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/agents"
 	"onnxrl/agents/served"
 	"onnxrl/export/bake"
 	"onnxrl/models/artifact"
@@ -27,8 +26,8 @@ func golden(p *served.Policy, r *recorder, heads []int) (*artifact.Golden, error
 			return nil, err
 		}
 		c := candidate{row: row, margin: 1}
-		if scores := p.Output(agents.LogProbsOutput); scores != nil && heads != nil {
-			c.margin = bake.LeastMargin(scores.Float32s(), heads)
+		if by := p.Output(scores(p.Outputs())); by != nil && heads != nil {
+			c.margin = bake.LeastMargin(by.Float32s(), heads)
 		}
 		if c.margin > bake.Margin {
 			list = append(list, c)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"onnxrl/agents"
+	"onnxrl/agents/dqn"
 	"onnxrl/agents/served"
 	"onnxrl/envs"
 	"onnxrl/envs/wrap"
@@ -155,7 +156,7 @@ func Choices(m *onnx.Model) ([]bake.Choice, error) {
 	if !ok {
 		return nil, nil
 	}
-	c := bake.Choice{Output: agents.ActionOutput, Scores: agents.LogProbsOutput}
+	c := bake.Choice{Output: agents.ActionOutput}
 	for n := range strings.SplitSeq(text, ",") {
 		k, err := strconv.Atoi(n)
 		if err != nil || k < 1 {
@@ -163,17 +164,32 @@ func Choices(m *onnx.Model) ([]bake.Choice, error) {
 		}
 		c.Heads = append(c.Heads, k)
 	}
-	if !slices.ContainsFunc(m.Graph.Output, func(v *onnx.ValueInfo) bool { return v.Name == c.Scores }) {
+	var outputs []string
+	for _, v := range m.Graph.Output {
+		outputs = append(outputs, v.Name)
+	}
+	if c.Scores = scores(outputs); c.Scores == "" {
 		return nil, nil
 	}
 	return []bake.Choice{c}, nil
 }
 
-// choicesOf are the actions of discrete spaces, where the network tells their log-probabilities.
+// scores is the output by which actions are chosen: their log-probabilities, or their values; empty where the network does not tell.
+func scores(outputs []string) string {
+	for _, name := range []string{agents.LogProbsOutput, dqn.QValuesOutput} {
+		if slices.Contains(outputs, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// choicesOf are the actions of discrete spaces, where the network tells what they are chosen by.
 func choicesOf(spec envs.Spec, outputs []string) []bake.Choice {
 	h := heads(spec.Action)
-	if h == nil || !slices.Contains(outputs, agents.LogProbsOutput) {
+	by := scores(outputs)
+	if h == nil || by == "" {
 		return nil
 	}
-	return []bake.Choice{{Output: agents.ActionOutput, Scores: agents.LogProbsOutput, Heads: h}}
+	return []bake.Choice{{Output: agents.ActionOutput, Scores: by, Heads: h}}
 }

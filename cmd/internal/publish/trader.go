@@ -148,8 +148,8 @@ func (t *Trader) Decide() ([]int64, error) {
 
 // margin is the least margin of the last decision's choices, 1 where the model does not tell.
 func (t *Trader) margin(heads []int) float64 {
-	if scores := t.one.Output(agents.LogProbsOutput); scores != nil && heads != nil {
-		return bake.LeastMargin(scores.Float32s(), heads)
+	if by := t.one.Output(scores(t.one.Outputs())); by != nil && heads != nil {
+		return bake.LeastMargin(by.Float32s(), heads)
 	}
 	return 1
 }
