@@ -1,7 +1,6 @@
 package gymnasium_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 
 // parent steps for ever; it returns an error.
 func parent(how string) error {
-	f, err := gymnasium.Open(context.Background(), config("Rude-v0", map[string]any{"how": how}))
+	f, err := gymnasium.Open(context.Background(), config("Rude-v0", map[string]any{"how": how, "tell": 9}))
 	if err != nil {
 		return err
 	}
@@ -41,7 +40,6 @@ func parent(how string) error {
 	if err := v.Reset(rootKey); err != nil {
 		return err
 	}
-	fmt.Println("ready")
 	for {
 		if err := v.Step(v.Batch().Actions); err != nil {
 			return err
@@ -63,23 +61,21 @@ func TestKilledParent(t *testing.T) {
 			cmd.Env = append(os.Environ(), asParent+"="+how)
 			// Descriptor 9, which goes on to the workers: the lower ones are theirs.
 			cmd.ExtraFiles = []*os.File{5: nil, 6: w}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
+			var out strings.Builder
+			cmd.Stdout = &out
+			if err := errors.Join(cmd.Start(), w.Close(), r.SetReadDeadline(time.Now().Add(20*time.Second))); err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(cmd.Start(), w.Close()); err != nil {
-				t.Fatal(err)
-			}
-			if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || strings.TrimSpace(line) != "ready" {
-				t.Errorf("the parent says %q, %v", line, err)
-			}
+			// A worker that hangs says so first.
+			first := make([]byte, 5)
+			_, readErr := io.ReadFull(r, first)
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			// How it ended is known.
 			_ = cmd.Wait()
-			if err := r.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-				t.Fatal(err)
+			if readErr != nil || string(first) != "here\n" {
+				t.Errorf("the workers say %q, %v, their parent %q", first, readErr, out.String())
 			}
 			if rest, err := io.ReadAll(r); err != nil {
 				t.Errorf("workers outlive their parent: %q, %v", rest, err)

@@ -105,13 +105,13 @@ class Spaces(Env):
 
 
 class Rude(Env):
-    """Misbehaves in the given way after a number of steps, in the first `times` processes that come to it; `marks` is a folder that counts them."""
+    """Misbehaves in the given way after a number of steps, in the first `times` processes that come to it; `marks` is a folder that counts them. `tell` is a file descriptor that is told before."""
 
     observation_space = spaces.Box(-100.0, 100.0, (1,))
     action_space = spaces.Discrete(2)
 
-    def __init__(self, how="", after=3, times=10**9, marks=None, at="step"):
-        self.how, self.after, self.times, self.marks, self.where = how, after, times, marks, at
+    def __init__(self, how="", after=3, times=10**9, marks=None, at="step", tell=None):
+        self.how, self.after, self.times, self.marks, self.where, self.tell = how, after, times, marks, at, tell
         self.count = 0
         if how == "handle":
             self.lock = open(os.devnull)
@@ -150,6 +150,8 @@ class Rude(Env):
 
     def misbehave(self):
         how, obs = self.how, [float(self.count)]
+        if self.tell is not None:
+            os.write(self.tell, b"here\n")
         if how == "exit":
             sys.stderr.write("last words of %d\n" % self.count)
             os._exit(7)
