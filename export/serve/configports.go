@@ -80,7 +80,7 @@ func (p *plan) declareOne(c Config, d PortConfig, list []engine.Port, i int) err
 		own = d.Reshape
 	}
 	shape := port.Shape
-	if shape == nil {
+	if shape == nil && d.Reshape == nil {
 		return nil
 	}
 	if p.batch && (c.MaxBatch > 0 || len(own) == len(shape)-1) {
@@ -113,13 +113,12 @@ func (p *plan) declareOne(c Config, d PortConfig, list []engine.Port, i int) err
 // accept checks an input of a request and returns it in the shape that the model has.
 func (p *plan) accept(i int, t *tensor.Tensor) (*tensor.Tensor, error) {
 	err := accepts(p.given[i], t)
-	if p.inner[i] == nil || err == nil && t.Rank() == 0 {
+	switch {
+	case p.inner[i] == nil:
 		return t, err
-	}
-	if err == nil {
+	case err == nil:
 		return t.Reshape(append([]int{t.Shape()[0]}, p.inner[i]...)...), nil
-	}
-	if accepts(p.in[i], t) == nil {
+	case accepts(p.in[i], t) == nil:
 		return t, nil
 	}
 	return nil, err

@@ -19,6 +19,7 @@ type Request struct {
 	binary bool
 	forms  []form
 	parts  []part
+	text   scanner
 }
 
 // reset forgets the last request and keeps its memory.
@@ -41,11 +42,11 @@ func (r *Request) Decode(body []byte, jsonLen int) error {
 		}
 		text, rest = body[:jsonLen], body[jsonLen:]
 	}
-	s := scanner{b: text}
-	if err := r.object(&s); err != nil {
+	r.text = scanner{b: text}
+	if err := r.object(&r.text); err != nil {
 		return wrap(err)
 	}
-	if err := s.end(); err != nil {
+	if err := r.text.end(); err != nil {
 		return wrap(err)
 	}
 	if err := split(r.parts, "input", rest, jsonLen >= 0); err != nil {
