@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"onnxrl/agents"
 	"onnxrl/envs/vector"
@@ -11,14 +12,15 @@ import (
 
 // Feed copies the observations and masks of n environments into the inputs of a program.
 type Feed struct {
-	n    int
-	obs  []*tensor.Tensor
-	mask *tensor.Tensor
+	n     int
+	obs   []*tensor.Tensor
+	mask  *tensor.Tensor
+	heads []int
 }
 
 // NewFeed returns a feed of the first n rows of the inputs that [Torso.Inputs] declared with a prefix; in returns them by name. Further rows, which only fill up a program's batch, have every action.
 func NewFeed(f *Frame, n int, prefix string, in func(name string) *tensor.Tensor) *Feed {
-	x := &Feed{n: n}
+	x := &Feed{n: n, heads: f.Heads}
 	for _, field := range f.Spec.Observation {
 		x.obs = append(x.obs, in(prefix+field.Name).Rows(0, n))
 	}
@@ -31,7 +33,7 @@ func NewFeed(f *Frame, n int, prefix string, in func(name string) *tensor.Tensor
 	return x
 }
 
-// Current copies what the environments show.
+// Current copies what the environments show. A mask that leaves a head no valid action is an error: nobody could tell what to draw.
 func (x *Feed) Current(b *vector.Batch) error {
 	if len(b.Type) != x.n {
 		return fmt.Errorf("a batch of %d environments, expected %d", len(b.Type), x.n)
@@ -49,6 +51,21 @@ func (x *Feed) Current(b *vector.Batch) error {
 			return errors.New("the batch has no mask")
 		}
 		copy(x.mask.Bytes(), b.Mask.Bytes())
+		return x.check()
+	}
+	return nil
+}
+
+// check looks for a valid action of each head.
+func (x *Feed) check() error {
+	mask := x.mask.Bools()
+	for i := range x.n {
+		for h, k := range x.heads {
+			if !slices.Contains(mask[:k], true) {
+				return fmt.Errorf("the mask of environment %d leaves no valid action of head %d, which has %d", i, h, k)
+			}
+			mask = mask[k:]
+		}
 	}
 	return nil
 }

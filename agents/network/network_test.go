@@ -470,10 +470,13 @@ func TestMisfits(t *testing.T) {
 	w.act.Output(agents.LogProbsOutput).Float32s()[2] = float32(math.NaN())
 	fails(s.Decide(&agents.Decision{}, rng.New(1), 0), "environment 1", "NaN")
 	fails(w.feeds[0].Current(toys(t, rows+1, w.frame.Spec).Batch()), "4 environments", "expected 3")
+	closed := toys(t, rows, w.frame.Spec)
+	copy(closed.Batch().Mask.Bools()[2:], []bool{false, false})
+	fails(w.feeds[0].Current(closed.Batch()), "environment 1", "no valid action", "head 0")
 	plain := w.frame.Spec
 	plain.Masked = false
 	fails(w.feeds[0].Current(toys(t, rows, plain).Batch()), "no mask")
-	if n != 21 {
+	if n != 24 {
 		t.Errorf("%d mentions", n)
 	}
 }
