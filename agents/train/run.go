@@ -20,6 +20,8 @@ type Result struct {
 	EnvSteps, LearnerSteps, Episodes int64
 	// Taken counts the env steps of this call.
 	Taken int64
+	// EpisodeReward and EpisodeLength are means over the last 100 training episodes, of raw rewards; NaN before the first has ended.
+	EpisodeReward, EpisodeLength float64
 	// Stopped says why a run ended before its last env step: "" when it did not, or one of the constants.
 	Stopped string
 	// Train are the metrics of the last learner step of this call; nil when there was none.
@@ -46,7 +48,9 @@ func (t *Trainer) Run(ctx context.Context) (Result, error) {
 		t.began = t.hooks.Now()
 	}
 	err := t.run(ctx)
+	reward, length := t.episodes.means()
 	res := Result{
+		EpisodeReward: reward, EpisodeLength: length,
 		EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps, Episodes: t.s.Episodes, Taken: t.EnvSteps() - t.first,
 		Train: maps.Clone(t.last), Last: t.validation, Best: t.best, Published: t.s.Published,
 	}

@@ -34,7 +34,8 @@ The best policy becomes a version of the run's artefact store when the run has e
 recorded observations; until then best.onnx is a candidate. With publish.when=improvements that is done at every improvement.
 
 Ctrl-C saves and stops. --resume continues a run bit for bit, also after a crash, which costs at most the time since the last checkpoint. When it is resumed,
-train.total_env_steps may be raised and train.log_interval_steps, train.checkpoint and publish may change; every other change is refused.
+train.total_env_steps may be raised and train.log_interval_steps, train.checkpoint and publish may change; every other change is refused. Schedules
+without a length of their own, and DQN's exploration, are then relative to the new length.
 
 With --seeds, or seeds in the configuration, each seed has a complete run directory of its own in seed-N, and the summary shows mean and standard deviation.
 train.threads are those of one run; 0 divides the processors among the runs that --parallel lets go on at once.`,

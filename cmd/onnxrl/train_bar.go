@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"sync"
 	"time"
@@ -85,6 +86,9 @@ func (b *trainBar) step(r *trainRun, p train.Progress) {
 			if v, ok := p.Metrics[f.tag]; ok {
 				b.shown.Field(f.key, v)
 			}
+		}
+		if !math.IsNaN(p.EpisodeReward) {
+			b.shown.Field("episode reward", p.EpisodeReward)
 		}
 		if p.Validation != nil {
 			b.shown.Field("val "+r.cfg.Train.Validation.Metric, p.Validation.Score)

@@ -113,6 +113,9 @@ func (p *trainPlan) openInit(ctx context.Context, f *trainFlags, out io.Writer) 
 			return fmt.Errorf("resume %s: %w", p.dir, err)
 		}
 		p.name = l.Name
+		if err := p.tellGrowth(out); err != nil {
+			return err
+		}
 		if l.Init != nil && p.group() {
 			record = *l.Init
 		}

@@ -50,6 +50,9 @@ type runSummary struct {
 	EnvSteps     int64  `json:"env_steps"`
 	LearnerSteps int64  `json:"learner_steps"`
 	Episodes     int64  `json:"episodes"`
+	// EpisodeReward and EpisodeLength are means over the last 100 training episodes; absent before the first has ended.
+	EpisodeReward *float64 `json:"episode_reward,omitempty"`
+	EpisodeLength *float64 `json:"episode_length,omitempty"`
 	// Stopped says why the run ended before its last env step: early stop or interrupted.
 	Stopped string `json:"stopped,omitempty"`
 	// Train are the metrics of the last learner step.
@@ -73,7 +76,7 @@ type runSummary struct {
 func (p *trainPlan) summarize(seed uint64, res train.Result, seconds float64) runSummary {
 	s := runSummary{
 		Seed: seed, Dir: p.dirOf(seed), EnvSteps: res.EnvSteps, LearnerSteps: res.LearnerSteps, Episodes: res.Episodes, Stopped: res.Stopped, Train: values(res.Train), Published: res.Published,
-		Engine: p.engine.Name(), Threads: p.cfg.Train.Threads, Seconds: seconds, StepsPerSec: float64(res.Taken) / max(seconds, 1e-9),
+		EpisodeReward: finite(res.EpisodeReward), EpisodeLength: finite(res.EpisodeLength), Engine: p.engine.Name(), Threads: p.cfg.Train.Threads, Seconds: seconds, StepsPerSec: float64(res.Taken) / max(seconds, 1e-9),
 	}
 	if s.Train == nil {
 		s.Train = values{}
@@ -134,7 +137,7 @@ func (s *trainSummary) table(out io.Writer) error {
 			metric = r.Metric
 		}
 	}
-	fmt.Fprintf(w, "seed\tenv steps\tepisodes\tenv steps/s\tloss\tbest %s\tat env step\tstopped\n", metric)
+	fmt.Fprintf(w, "seed\tenv steps\tepisodes\tenv steps/s\tloss\tepisode reward\tbest %s\tat env step\tstopped\n", metric)
 	for _, r := range s.Runs {
 		best, at := "-", "-"
 		if r.Validation != nil {
@@ -148,7 +151,7 @@ func (s *trainSummary) table(out io.Writer) error {
 		if stopped == "" {
 			stopped = "-"
 		}
-		fmt.Fprintf(w, "%d\t%d\t%d\t%.0f\t%s\t%s\t%s\t%s\n", r.Seed, r.EnvSteps, r.Episodes, r.StepsPerSec, loss, best, at, stopped)
+		fmt.Fprintf(w, "%d\t%d\t%d\t%.0f\t%s\t%s\t%s\t%s\t%s\n", r.Seed, r.EnvSteps, r.Episodes, r.StepsPerSec, loss, orDash(r.EpisodeReward), best, at, stopped)
 	}
 	if len(s.Validation) > 0 {
 		fmt.Fprintf(w, "\nvalidation, best policy\tmean\tstd\tseeds\n")
