@@ -69,7 +69,7 @@ What an unfinished run holds as its best policy so far is exported too, with thi
 	fl.StringVar(&f.out, "out", "", "file or folder that is written (required)")
 	fl.StringVar(&f.name, "name", "", "name of the model (default: the artefact's, else the file's)")
 	fl.StringVar(&f.config, "config", "", "configuration of the environment that observations are recorded in (default: that of the run)")
-	fl.StringVar(&f.optimized, "optimized", "", "also write the graph to this file as ONNX Runtime optimises it, without what belongs to one kind of processor")
+	fl.StringVar(&f.optimized, "optimized", "", "also write the graph to this file as ONNX Runtime optimises it, without what belongs to one kind of processor; in ONNX Runtime's own format where the name ends in .ort")
 	fl.IntVar(&f.rows, "rows", bake.Observations, "number of observations that the model is proved on, at least")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of recorded observations")
 	fl.BoolVar(&f.allowTies, "allow-ties", false, fmt.Sprintf("accept a policy whose two best actions are less than %g apart in more than %g %% of the choices", bake.Margin, 100*bake.MaxTies))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -17,9 +18,10 @@ import (
 
 // exportSize is a graph's size and the time of a run.
 type exportSize struct {
-	Name  string `json:"name"`
-	Nodes int    `json:"nodes"`
-	Bytes int    `json:"bytes"`
+	Name string `json:"name"`
+	// Nodes is 0 for a file in ONNX Runtime's format.
+	Nodes int `json:"nodes"`
+	Bytes int `json:"bytes"`
 	// Micros is the median time of a bound run at batch 1, absent for the optimised graph.
 	Micros *float64 `json:"micros,omitempty"`
 }
@@ -100,7 +102,13 @@ func bindRow(s engine.Session, rows exportRows) (engine.Binding, error) {
 	return s.Bind(out, in)
 }
 
-// optimize writes the graph as the engine has optimised it, but for what depends on the processor.
+// ortFormat is the extension of files in ONNX Runtime's own format, which its minimal builds read, and ortMagic what is in them behind the first four bytes.
+const (
+	ortFormat = ".ort"
+	ortMagic  = "ORTM"
+)
+
+// optimize writes the graph as the engine has optimised it, but for what depends on the processor: as ONNX, or where the path says so in ONNX Runtime's format.
 func (a *app) optimize(s *exportSource, model *onnx.Model, path string) (_ exportSize, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return exportSize{}, err
@@ -110,7 +118,12 @@ func (a *app) optimize(s *exportSource, model *onnx.Model, path string) (_ expor
 		return exportSize{}, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	temp := filepath.Join(dir, "model.onnx")
+	form := ".onnx"
+	if strings.EqualFold(filepath.Ext(path), ortFormat) {
+		form = ortFormat
+	}
+	// The engine goes by the extension, too.
+	temp := filepath.Join(dir, "model"+form)
 	session, err := s.engine.Compile(model, engine.Options{Optimize: engine.OptExtended, Optimized: temp})
 	if err != nil {
 		return exportSize{}, err
@@ -121,11 +134,22 @@ func (a *app) optimize(s *exportSource, model *onnx.Model, path string) (_ expor
 	if !isFile(temp) {
 		return exportSize{}, fmt.Errorf("the engine %s does not write optimised graphs: use --engine ort", s.engine.Name())
 	}
+	out := exportSize{Name: "optimised"}
+	if form == ortFormat {
+		text, err := os.ReadFile(temp)
+		if err != nil {
+			return out, err
+		}
+		if len(text) < 8 || string(text[4:8]) != ortMagic {
+			return out, fmt.Errorf("the engine %s has written another format than that of %s files", s.engine.Name(), ortFormat)
+		}
+		out.Bytes = len(text)
+		return out, os.Rename(temp, path)
+	}
 	m, err := onnx.Load(temp)
 	if err != nil {
-		return exportSize{}, err
+		return out, err
 	}
-	out := exportSize{Name: "optimised"}
 	if out.Nodes, out.Bytes, err = sizeOf(m); err != nil {
 		return out, err
 	}
@@ -168,7 +192,11 @@ func printExport(out io.Writer, r exportResult) error {
 		if m.Micros != nil {
 			micros = fmt.Sprintf("%.1f", *m.Micros)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t\n", m.Name, m.Nodes, byteCount(int64(m.Bytes)), micros)
+		nodes := "-"
+		if m.Nodes > 0 {
+			nodes = fmt.Sprint(m.Nodes)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", m.Name, nodes, byteCount(int64(m.Bytes)), micros)
 	}
 	if err := w.Flush(); err != nil {
 		return err

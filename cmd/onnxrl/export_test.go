@@ -257,6 +257,11 @@ func TestExportOptimized(t *testing.T) {
 		if err != nil || len(r.Models) != 3 || r.Models[2].Name != "optimised" || r.Models[2].Nodes != len(m.Graph.Node) || r.Models[2].Micros != nil {
 			t.Errorf("%s: %+v, %v", e, r.Models, err)
 		}
+		out = filepath.Join(t.TempDir(), "optimized.ort")
+		r = exported(t, path, "--engine", e, "--out", filepath.Join(t.TempDir(), "x.onnx"), "--rows", "16", "--optimized", out)
+		if text := readFile(t, out); text[4:8] != ortMagic || len(r.Models) != 3 || r.Models[2].Nodes != 0 || r.Models[2].Bytes != len(text) {
+			t.Errorf("%s: %q, %+v", e, text[:8], r.Models)
+		}
 	}
 }
 

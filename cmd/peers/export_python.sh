@@ -31,4 +31,5 @@ for options in "" --float16 --int8 --sample "--sample --int8"; do
 	[ -z "$environment" ] || "$python" "$here/export_evaluate.py" "$folder" "$environment" "$least"
 done
 "$onnxrl" export "$source" -q --out "$tmp/plain.onnx" --optimized "$tmp/optimized.onnx" --rows 2048 --allow-ties
-check "$tmp/plain.onnx" "$tmp/optimized.onnx"
+"$onnxrl" export "$source" -q --out "$tmp/again.onnx" --optimized "$tmp/optimized.ort" --rows 2048 --allow-ties >/dev/null
+check "$tmp/plain.onnx" "$tmp/optimized.onnx" "$tmp/optimized.ort"
