@@ -2,5 +2,5 @@
 
 package replay
 
-// adviseHuge does nothing where huge pages cannot be asked for.
-func adviseHuge([]byte) {}
+// AdviseHuge does nothing where huge pages cannot be asked for.
+func AdviseHuge([]byte) {}

@@ -73,7 +73,8 @@ func newRows(l Layout, n int, extras ...Column) (*rows, error) {
 		r.extras = append(r.extras, place(c, nil))
 	}
 	r.stride = tensor.AlignUp(r.stride)
-	if n < 1 || n > math.MaxInt/2/r.stride {
+	// Rows are drawn as numbers of 32 bits.
+	if n < 1 || n > math.MaxUint32 || n > math.MaxInt/2/r.stride {
 		return nil, fmt.Errorf("%d rows of %d bytes", n, r.stride)
 	}
 	var err error
@@ -85,7 +86,7 @@ func newRows(l Layout, n int, extras ...Column) (*rows, error) {
 		return nil, errors.Join(err, r.arena.Close())
 	}
 	r.data = view.Bytes()
-	adviseHuge(r.data)
+	AdviseHuge(r.data)
 	return r, nil
 }
 
@@ -219,30 +220,50 @@ func (r *rows) accepts(b *Batch) (n int, err error) {
 	return n, err
 }
 
-// gather copies what a batch wants of the rows that begin at these bytes. next are the rows of the following observations.
-func (r *rows) gather(b *Batch, at, next []int) {
-	for f, t := range b.Obs {
-		r.column(t, &r.obs[f], at)
-	}
-	for f, t := range b.NextObs {
-		r.column(t, &r.obs[f], next)
-	}
-	r.column(b.Mask, &r.mask, at)
-	r.column(b.NextMask, &r.mask, next)
-	r.column(b.Action, &r.action, at)
-	if b.LogProb != nil {
-		for i, k := range at {
-			b.LogProb[i] = math.Float32frombits(binary.LittleEndian.Uint32(r.data[k+r.logProb.off:]))
+// block is the number of rows that are gathered together: few enough for the first cache, so that a row is fetched once for all of its columns.
+const block = 64
+
+// gather copies what a batch wants of the rows that begin at these bytes. next are the rows of the following observations. Rewards, and discounts multiplied by gamma, are those of single steps unless gamma is negative; then they are not touched. It returns something that depends on all rows that were fetched ahead, so that no compiler takes the reads for useless.
+func (r *rows) gather(b *Batch, at, next []int, gamma float32) (touched byte) {
+	for lo := 0; lo < len(at); lo += block {
+		hi := min(lo+block, len(at))
+		at, next := at[lo:hi], next[lo:hi]
+		if len(r.data) > cached {
+			touched += r.touch(at, r.stride) + r.touch(next, r.head)
+		}
+		for f, t := range b.Obs {
+			r.column(t, &r.obs[f], at, lo)
+		}
+		for f, t := range b.NextObs {
+			r.column(t, &r.obs[f], next, lo)
+		}
+		r.column(b.Mask, &r.mask, at, lo)
+		r.column(b.NextMask, &r.mask, next, lo)
+		r.column(b.Action, &r.action, at, lo)
+		if gamma >= 0 {
+			reward, discount := b.Reward[lo:hi], b.Discount[lo:hi]
+			src := r.data[r.reward.off:]
+			for i, k := range at {
+				// The discount lies behind the reward.
+				both := binary.LittleEndian.Uint64(src[k:])
+				reward[i], discount[i] = math.Float32frombits(uint32(both)), gamma*math.Float32frombits(uint32(both>>32))
+			}
+		}
+		if b.LogProb != nil {
+			for i, k := range at {
+				b.LogProb[lo+i] = float32At(r.data, k+r.logProb.off)
+			}
 		}
 	}
+	return touched
 }
 
-// column copies one column of the rows into t, unless it is nil.
-func (r *rows) column(t *tensor.Tensor, p *part, at []int) {
+// column copies one column of the rows into t, from its row first on, unless it is nil.
+func (r *rows) column(t *tensor.Tensor, p *part, at []int, first int) {
 	if t == nil {
 		return
 	}
-	dst, src, size := t.Bytes(), r.data[p.off:], p.size
+	dst, src, size := t.Bytes()[first*p.full:], r.data[p.off:], p.size
 	if p.window != nil {
 		for _, k := range at {
 			dst = dst[copy(dst, p.window.At(int(binary.LittleEndian.Uint32(src[k:]))).Bytes()):]
@@ -259,11 +280,13 @@ func (r *rows) column(t *tensor.Tensor, p *part, at []int) {
 		for i, k := range at {
 			binary.LittleEndian.PutUint64(dst[8*i:], binary.LittleEndian.Uint64(src[k:]))
 		}
-	case 16:
+	case 16, 24, 32:
 		for i, k := range at {
-			from, to := src[k:k+16], dst[16*i:16*i+16]
-			binary.LittleEndian.PutUint64(to, binary.LittleEndian.Uint64(from))
-			binary.LittleEndian.PutUint64(to[8:], binary.LittleEndian.Uint64(from[8:]))
+			from, to := src[k:k+size], dst[i*size:(i+1)*size]
+			for len(from) >= 8 && len(to) >= 8 {
+				binary.LittleEndian.PutUint64(to, binary.LittleEndian.Uint64(from))
+				from, to = from[8:], to[8:]
+			}
 		}
 	default:
 		for i, k := range at {
@@ -284,15 +307,7 @@ func (r *rows) touch(at []int, bytes int) (sum byte) {
 }
 
 // cached is the size of a table that processors keep in their caches, from where nothing need be fetched ahead.
-const cached = 1 << 20
-
-// fetch brings rows, and the observations of the rows that follow, into the cache. It returns something that depends on all of them, so that no compiler takes the reads for useless.
-func (r *rows) fetch(at, next []int) byte {
-	if len(r.data) <= cached {
-		return 0
-	}
-	return r.touch(at, r.stride) + r.touch(next, r.head)
-}
+const cached = 4 << 20
 
 // close frees the rows.
 func (r *rows) close() error {

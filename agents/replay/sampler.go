@@ -232,18 +232,29 @@ func (p *Sampler) alias(sum float64) {
 	}
 }
 
+// drawPlain draws transitions, all alike, where at least one chunk is full, so that few rows are drawn in vain.
+func (p *Sampler) drawPlain(r *rng.Stream) {
+	s := p.s
+	shift, mask := s.shift, s.c.ChunkRows-1
+	n, low := uint64(p.used<<shift), biased(p.used<<shift)
+	for i := 0; i < len(p.at); {
+		for x, half := r.Uint64(), 0; half < 2 && i < len(p.at); x, half = x>>32, half+1 {
+			q := uint64(uint32(x)) * n
+			row := int(q >> 32)
+			if uint32(q) >= low && row&mask < p.filled[row>>shift] && !s.isFinal(row) {
+				p.at[i] = row
+				i++
+			}
+		}
+	}
+}
+
 // draw returns a row that is a transition.
 func (p *Sampler) draw(r *rng.Stream) int {
 	s := p.s
 	if p.plain() {
 		for {
-			k, in := 0, 0
-			if p.most > s.c.ChunkRows-2 {
-				row := r.IntN(p.used << s.shift)
-				k, in = row>>s.shift, row&(s.c.ChunkRows-1)
-			} else {
-				k, in = r.IntN(p.used), r.IntN(p.most)
-			}
+			k, in := r.IntN(p.used), r.IntN(p.most)
 			if row := k<<s.shift + in; in < p.filled[k] && !s.isFinal(row) {
 				return row
 			}
@@ -297,8 +308,12 @@ func (p *Sampler) Sample(r *rng.Stream, b *SharedBatch) error {
 	if err := p.renew(); err != nil {
 		return fmt.Errorf("replay: sample: %w", err)
 	}
-	for i := range p.at {
-		p.at[i] = p.draw(r)
+	if p.plain() && p.most > p.s.c.ChunkRows-2 {
+		p.drawPlain(r)
+	} else {
+		for i := range p.at {
+			p.at[i] = p.draw(r)
+		}
 	}
 	p.fill(b)
 	return nil
@@ -368,16 +383,11 @@ func (p *Sampler) fill(b *SharedBatch) {
 	if b.Weight != nil {
 		p.weigh(b.Weight)
 	}
+	gamma := float32(p.c.Gamma)
 	if p.c.NSteps == 1 {
 		for i, row := range p.at {
 			p.at[i] = row * s.stride
 			p.next[i] = p.at[i] + s.stride
-		}
-		p.touched += s.fetch(p.at, p.next)
-		gamma := float32(p.c.Gamma)
-		for i, k := range p.at {
-			b.Reward[i] = float32At(s.data, k+s.reward.off)
-			b.Discount[i] = gamma * float32At(s.data, k+s.discount.off)
 		}
 	} else {
 		for i, row := range p.at {
@@ -385,14 +395,15 @@ func (p *Sampler) fill(b *SharedBatch) {
 			end, b.Reward[i], b.Discount[i] = p.returns(row)
 			p.at[i], p.next[i] = row*s.stride, end*s.stride
 		}
+		gamma = -1
 	}
-	s.gather(&b.Batch, p.at, p.next)
+	p.touched += s.gather(&b.Batch, p.at, p.next, gamma)
 	if b.Time != nil {
 		for i, k := range p.at {
 			b.Time[i] = int64(binary.LittleEndian.Uint64(s.data[k+s.time.off:]))
 		}
 	}
-	s.column(b.Logits, &s.logits, p.at)
+	s.column(b.Logits, &s.logits, p.at, 0)
 	for i := range b.Ended {
 		b.Ended[i] = s.isFinal(p.next[i] / s.stride)
 	}

@@ -99,10 +99,14 @@ func (u *Uniform) LoadState(r *checkpoint.Reader) error {
 	return nil
 }
 
-// count counts the transitions.
+// count counts the transitions, and finds the rows that show the present.
 func (u *Uniform) count() {
 	u.len = 0
+	clear(u.shown)
 	for e, st := range u.streams {
+		if st.n > 0 {
+			u.shown.set(u.newest(e))
+		}
 		for k := range st.n - 1 {
 			if !u.finals.has(u.at1(e, k)) {
 				u.len++

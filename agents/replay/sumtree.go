@@ -41,11 +41,17 @@ func (t *sumTree) find(points []float64, at []int) {
 	for width := 1; width < t.leaves; width *= 2 {
 		for i, k := range at {
 			left, right := t.node[2*k], t.node[2*k+1]
-			if k *= 2; points[i] >= left && right > 0 {
-				points[i] -= left
-				k++
+			// Nobody can predict where points go, so there is no branch: beyond is 1 for right.
+			beyond, some := 0, 0
+			if points[i] >= left {
+				beyond = 1
 			}
-			at[i] = k
+			if right > 0 {
+				some = 1
+			}
+			beyond &= some
+			points[i] -= left * float64(beyond)
+			at[i] = 2*k + beyond
 		}
 	}
 	for i := range at {

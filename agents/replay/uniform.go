@@ -44,11 +44,15 @@ type Uniform struct {
 	streams []stream
 	// finals has a bit for each row: it is a final observation, from which no action was taken.
 	finals rowSet
-	len    int
+	// shown has the rows that show what environments show now, and so are no transitions yet.
+	shown rowSet
+	// lasts has the last row of each environment's ring.
+	lasts rowSet
+	len   int
 
 	// at and next are the rows of a sample, as offsets in bytes.
 	at, next []int
-	// touched is where fetch leaves its result.
+	// touched is where gather leaves its result.
 	touched byte
 	// added and dropped, unless nil, are told of transitions that become complete, and of rows that are overwritten.
 	added, dropped func(row int)
@@ -76,7 +80,10 @@ func NewUniform(l Layout, c Config) (*Uniform, error) {
 	if u.rows, err = newRows(l, u.size*c.Envs); err != nil {
 		return nil, fmt.Errorf("new replay: %w", err)
 	}
-	u.finals = newRowSet(u.rows.n)
+	u.finals, u.shown, u.lasts = newRowSet(u.rows.n), newRowSet(u.rows.n), newRowSet(u.rows.n)
+	for e := range c.Envs {
+		u.lasts.set((e+1)*u.size - 1)
+	}
 	return u, nil
 }
 
@@ -114,6 +121,9 @@ func (u *Uniform) after(e, row int) int {
 // add makes room for another row of environment e and returns it.
 func (u *Uniform) add(e int) int {
 	s := &u.streams[e]
+	if s.n > 0 {
+		u.shown.clear(u.newest(e))
+	}
 	if s.n == u.size {
 		old := e*u.size + s.begin
 		if u.finals.has(old) {
@@ -130,7 +140,9 @@ func (u *Uniform) add(e int) int {
 		s.n--
 	}
 	s.n++
-	return u.newest(e)
+	row := u.newest(e)
+	u.shown.set(row)
+	return row
 }
 
 // finish makes a transition of the newest row of environment e. The row that the next observation goes into is added by the caller.
@@ -146,15 +158,29 @@ func (u *Uniform) finish(e int, reward, discount float64) {
 
 // Sample implements Buffer.
 func (u *Uniform) Sample(s *rng.Stream, b *Batch) error {
-	n, err := u.prepare(b)
-	if err != nil {
+	if _, err := u.prepare(b); err != nil {
 		return fmt.Errorf("replay: sample: %w", err)
 	}
-	span := 0
+	u.draw(s)
+	u.fill(b)
+	for i := range b.Weight {
+		b.Weight[i] = 1
+	}
+	return nil
+}
+
+// draw draws transitions, all alike.
+func (u *Uniform) draw(s *rng.Stream) {
+	span, full := 0, true
 	for _, st := range u.streams {
 		span = max(span, st.n-1)
+		full = full && st.n == u.size
 	}
-	for i := 0; i < n; {
+	if full {
+		u.drawFull(s)
+		return
+	}
+	for i := 0; i < len(u.at); {
 		e := 0
 		if len(u.streams) > 1 {
 			e = s.IntN(len(u.streams))
@@ -163,18 +189,26 @@ func (u *Uniform) Sample(s *rng.Stream, b *Batch) error {
 		if k >= u.streams[e].n-1 {
 			continue
 		}
-		row := u.at1(e, k)
-		if u.finals.has(row) {
-			continue
+		if row := u.at1(e, k); !u.finals.has(row) {
+			u.at[i] = row
+			i++
 		}
-		u.at[i] = row
-		i++
 	}
-	u.fill(b)
-	for i := range b.Weight {
-		b.Weight[i] = 1
+}
+
+// drawFull is draw where every row has something.
+func (u *Uniform) drawFull(s *rng.Stream) {
+	n, low := uint64(u.rows.n), biased(u.rows.n)
+	for i := 0; i < len(u.at); {
+		for x, half := s.Uint64(), 0; half < 2 && i < len(u.at); x, half = x>>32, half+1 {
+			p := uint64(uint32(x)) * n
+			row := int(p >> 32)
+			if uint32(p) >= low && !u.shown.has(row) && !u.finals.has(row) {
+				u.at[i] = row
+				i++
+			}
+		}
 	}
-	return nil
 }
 
 // prepare checks a batch and makes room for its rows.
@@ -203,16 +237,14 @@ func (u *Uniform) fill(b *Batch) {
 			b.Index[i] = int64(row)
 		}
 	}
+	gamma := float32(u.c.Gamma)
 	if u.c.NSteps == 1 {
 		for i, row := range u.at {
-			u.next[i] = u.after(row/u.size, row) * u.stride
-			u.at[i] = row * u.stride
-		}
-		u.touched += u.fetch(u.at, u.next)
-		gamma := float32(u.c.Gamma)
-		for i, k := range u.at {
-			b.Reward[i] = float32At(u.data, k+u.reward.off)
-			b.Discount[i] = gamma * float32At(u.data, k+u.discount.off)
+			next := row + 1
+			if u.lasts.has(row) {
+				next -= u.size
+			}
+			u.at[i], u.next[i] = row*u.stride, next*u.stride
 		}
 	} else {
 		for i, row := range u.at {
@@ -220,8 +252,9 @@ func (u *Uniform) fill(b *Batch) {
 			end, b.Reward[i], b.Discount[i] = u.returns(row)
 			u.at[i], u.next[i] = row*u.stride, end*u.stride
 		}
+		gamma = -1
 	}
-	u.gather(b, u.at, u.next)
+	u.touched += u.gather(b, u.at, u.next, gamma)
 }
 
 // returns adds up the rewards of up to NSteps transitions from a row on. It returns the row of the observation after them and the product of their discounts.

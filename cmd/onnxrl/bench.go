@@ -17,7 +17,7 @@ import (
 
 func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "Measure speed and memory against stated targets"}
-	cmd.AddCommand(a.benchCoreCommand(), a.benchEnvCommand(), a.benchLearnCommand(), a.benchServeCommand(), a.benchTrainCommand())
+	cmd.AddCommand(a.benchCoreCommand(), a.benchEnvCommand(), a.benchLearnCommand(), a.benchReplayCommand(), a.benchServeCommand(), a.benchTrainCommand())
 	return cmd
 }
 
