@@ -1,6 +1,6 @@
 // Package bake turns a trained network into one ONNX file that any runtime loads, and proves that the file computes what was trained.
 //
-// A baked model has the parameters as initializers, adapters merged, a symbolic batch, and its lineage as metadata. That of an agent, made by [Agent], also scales its observations itself ([Affine]), so that it takes them as they come, and imports the oldest opset that expresses it.
+// A baked model has the parameters as initializers, adapters merged, a symbolic batch, and its lineage as metadata. That of an agent, made by [Agent], also scales its observations itself ([Wrapper]), so that it takes them as they come, and imports the oldest opset that expresses it.
 //
 // [Prove] runs the trained form (parameters as inputs, as the training program sees them) and the baked form on recorded inputs ([Pair]) at several batch sizes; nothing is published without it. Numbers agree within [Tolerance]; what a policy chooses ([Choice]) is the same wherever
 // it is decided by more than [Margin], and how often it is not is reported. [Write] proves, and writes the file atomically, with the weights in a second file where protobuf's 2 GiB do not suffice.
@@ -11,7 +11,13 @@
 //
 // # Memory
 //
-// A model may remember: [Stack] puts a stack of frames inside. Every state is an input and an output, listed with its initial value under [MetaState]; [StatesOf] reads the list. A server keeps states apart by sequence.
+// A model may remember: a recurrent network has states, and [Frames] puts a stack of observations inside. Every state is an input and an output, listed with its initial value in the metadata; package memory reads the list. A server keeps states apart by sequence. A model that remembers is proved over whole episodes: both forms go through the same
+// observations, each with its own memory, seven episodes side by side and one alone, and then all rows again at the largest batch with the memory that they were met with ([Prover.Add]).
+//
+// # Between the environment and the network
+//
+// What is done to observations and actions in training is done by the model when it serves, as a [Wrapper] around the network: [Affine] scales the records of a table and knows those that are missing, [Normal] has the running statistics of a run, [Frames] the stack, and [Bounds] makes actions those of the environment. The proof compares the network with what it is given in
+// training to the model with what comes from outside.
 //
 // # Lower precision
 //
@@ -20,7 +26,7 @@
 //
 // # Sampling
 //
-// [Sample] adds an output with a drawn action and an input with the noise that it is drawn with. Published models have neither: an input that most callers leave out is one that many servers ask for all the same.
+// [Sample] adds an output with a drawn action and an input with the noise that it is drawn with, for choices; [SampleGaussian] does for continuous actions. The metadata say of which distribution the noise is. Published models have neither: an input that most callers leave out is one that many servers ask for all the same.
 //
 // # How to add another kind of model
 //
@@ -28,5 +34,5 @@
 //
 // # How to add another preprocessing
 //
-// Write it as [Affine] is: a value with Validate and the nodes that go in front of an input, which keeps its name and place, and the inverse, which makes raw samples of recorded ones for the proof. Use operators of opset 13.
+// Write it as [Normal] is: a [Wrapper] with Validate and the nodes that go in front of an input, which keeps its name and place, and Apply, which makes what the network is given of what comes from outside, for the proof. Use operators of opset 13.
 package bake
