@@ -8,7 +8,7 @@
 // A [Vector] divides its environments among worker processes. Each runs worker.py, which is embedded and needs nothing but Python 3.8 and the package gymnasium: it calls gymnasium.make, and steps plain environments one after the other, with
 // the wrappers that make puts around them and no gymnasium.vector. All that a step of a worker's environments takes and gives lies in memory that both processes map, so one message of one byte asks for the step of all of them, and one says that it is done.
 //
-// A [Factory] starts a first process, which describes spaces, limit and masks; mistakes in a document are errors at this point, with their place. Workers are started by the first Reset. One process that a vector leaves is kept for the next, so an evaluation starts none.
+// A [Factory] starts a first process, which describes spaces, limit and masks; mistakes in a document are errors at this point, with their place. Workers are started by the first Reset. Processes that vectors leave are kept for the next ones, as many as one vector has, so only the first evaluation starts any.
 // [Env] is one environment in a process of its own, for code that steps environments singly; it is slower than a vector by the message.
 //
 // # Spaces

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -44,8 +45,8 @@ type Factory struct {
 	spec   envs.Spec
 
 	mu sync.Mutex
-	// idle is a process that no vector uses: the one that described the environment, or one that the last vector left. Evaluations, which make a vector each, need not start another.
-	idle   *process
+	// idle are processes that no vector uses: the one that described the environment, and those that vectors have left. Evaluations, which make a vector each, need not start others.
+	idle   []*process
 	closed bool
 	// proof says why environments cannot be saved, once that is known.
 	proven bool
@@ -67,9 +68,11 @@ func Open(ctx context.Context, c Config) (*Factory, error) {
 		return nil, fmt.Errorf("gymnasium: %w", err)
 	}
 	f := &Factory{c: c, python: python}
-	if f.idle, f.d, err = open(ctx, python, c, nil); err != nil {
+	p, d, err := open(ctx, python, c, nil)
+	if err != nil {
 		return nil, fmt.Errorf("gymnasium: open %s: %w", c.ID, err)
 	}
+	f.idle, f.d = append(f.idle, p), d
 	if f.spec, err = f.d.spec(c); err != nil {
 		return nil, errors.Join(fmt.Errorf("gymnasium: open %s: %w", c.ID, err), f.Close())
 	}
@@ -99,26 +102,58 @@ func (f *Factory) NewVector(_ envs.Split, n int, o vector.Options) (vector.Env, 
 // Close implements envs.Factory.
 func (f *Factory) Close() error {
 	f.mu.Lock()
-	p := f.idle
+	idle := f.idle
 	f.idle, f.closed = nil, true
 	f.mu.Unlock()
-	if p == nil {
-		return nil
+	var errs []error
+	for _, p := range idle {
+		errs = append(errs, p.close())
 	}
-	return p.close()
+	return errors.Join(errs...)
+}
+
+// take returns an idle process, or nil.
+func (f *Factory) take() *process {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.idle) > 0 {
+		last := len(f.idle) - 1
+		p := f.idle[last]
+		f.idle = f.idle[:last]
+		if !p.wait(0) {
+			return p
+		}
+		// It has ended while nobody needed it, and closing tells nothing new.
+		_ = p.close()
+	}
+	return nil
+}
+
+// keep makes a process idle, or reports that there are enough.
+func (f *Factory) keep(p *process) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed || len(f.idle) >= f.workers(0) {
+		return false
+	}
+	f.idle = append(f.idle, p)
+	return true
+}
+
+// workers returns the number of workers of a vector that is asked for a number of them, or for 0.
+func (f *Factory) workers(asked int) int {
+	switch {
+	case f.c.Workers > 0:
+		return f.c.Workers
+	case asked > 0:
+		return asked
+	}
+	return runtime.GOMAXPROCS(0)
 }
 
 // worker starts a worker for a job, in the idle process where there is one.
 func (f *Factory) worker(j job) (*worker, error) {
-	f.mu.Lock()
-	p := f.idle
-	f.idle = nil
-	f.mu.Unlock()
-	if p != nil && p.wait(0) {
-		// It has ended while nobody needed it, and closing tells nothing new.
-		_ = p.close()
-		p = nil
-	}
+	p := f.take()
 	if p == nil {
 		var err error
 		if p, _, err = open(context.Background(), f.python, f.c, f.d); err != nil {
@@ -132,30 +167,17 @@ func (f *Factory) worker(j job) (*worker, error) {
 	return w, nil
 }
 
-// retire ends the work of a worker, whose process is kept where there is no other idle one.
+// retire ends the work of a worker, whose process is kept where there are not enough.
 func (f *Factory) retire(w *worker) error {
-	f.mu.Lock()
-	wanted := f.idle == nil && !f.closed
-	f.mu.Unlock()
-	if !wanted {
-		return w.close()
-	}
-	if err := w.call(patience, "detach", nil, nil); ended(err) {
+	err := w.call(patience, "detach", nil, nil)
+	if ended(err) {
 		// Its end is what was wanted.
 		return w.close()
-	} else if err != nil {
-		return errors.Join(err, w.close())
 	}
-	if err := w.unshare(); err != nil {
-		return errors.Join(err, w.close())
+	if err = errors.Join(err, w.unshare()); err == nil && f.keep(w.process) {
+		return nil
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.idle != nil || f.closed {
-		return w.close()
-	}
-	f.idle = w.process
-	return nil
+	return errors.Join(err, w.close())
 }
 
 // provable finds out, once, whether environments that are saved and continued stay the same: a process of its own saves one in the middle of episodes, continues in another and compares what both answer.

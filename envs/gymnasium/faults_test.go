@@ -182,7 +182,9 @@ func TestTooManyRestarts(t *testing.T) {
 
 // TestKilledFromOutside ends workers between steps and between Resets, and the process that waits for work.
 func TestKilledFromOutside(t *testing.T) {
-	f := open(t, config("Walk-v0", nil))
+	c := config("Walk-v0", nil)
+	c.MaxRestarts = 4
+	f := open(t, c)
 	v := openVector(t, f, 2, vector.Options{Workers: 2})
 	reset(t, v, 1)
 	kill := func(pid int) {
@@ -210,12 +212,15 @@ func TestKilledFromOutside(t *testing.T) {
 	if v.Restarts() != 3 {
 		t.Errorf("%d restarts, expected 3", v.Restarts())
 	}
+	// A checkpoint is made without the environments then, and the run goes on.
 	kill(v.Pids()[0])
-	if _, err := v.SaveState(); err == nil || errors.Is(err, envs.ErrCannotSave) {
+	if _, err := v.SaveState(); !errors.Is(err, envs.ErrCannotSave) || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("saving without a worker: %v", err)
 	}
-	reset(t, v, 2)
-	if err := v.Step(a); err != nil {
+	if err := v.Step(a); err != nil || v.Restarts() != 4 || len(v.Batch().Ended) != 1 {
+		t.Errorf("the step after that: %d restarts, %+v, %v", v.Restarts(), v.Batch().Ended, err)
+	}
+	if _, err := v.SaveState(); err != nil {
 		t.Error(err)
 	}
 	if err := v.Close(); err != nil {

@@ -29,7 +29,7 @@ type held struct {
 	Held  string `json:"held"`
 }
 
-// SaveState implements vector.Saver. Python objects can be saved or not, and some pretend to be; so the first call saves one for trial, in a process of its own, and compares how the copy goes on. Where it differs, the error wraps envs.ErrCannotSave and says what happened.
+// SaveState implements vector.Saver. Python objects can be saved or not, and some pretend to be; so the first call saves one for trial, in a process of its own, and compares how the copy goes on. Where it differs, and where a worker has just ended, the error wraps envs.ErrCannotSave and says what happened; the vector goes on.
 func (v *Vector) SaveState() ([]byte, error) {
 	switch {
 	case v.closed:
@@ -50,8 +50,11 @@ func (v *Vector) SaveState() ([]byte, error) {
 		err = v.workers[w].call(v.f.c.Timeout, "save", nil, &part)
 		s.Envs = append(s.Envs, part...)
 	}
+	if ended(err) {
+		// The next step replaces the worker and truncates its episodes.
+		err = fmt.Errorf("%w: %w", envs.ErrCannotSave, err)
+	}
 	if err != nil {
-		v.drop(err)
 		return nil, fmt.Errorf("save %s: %w", v.spec.Name, err)
 	}
 	return json.Marshal(s)

@@ -3,7 +3,6 @@ package gymnasium
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 
 	"onnxrl/envs"
@@ -60,14 +59,7 @@ func newVector(f *Factory, n int, o vector.Options, autoreset bool) (*Vector, er
 	if v.spec.MaxSteps == 0 && o.Limit > 0 {
 		limit, v.spec.MaxSteps = o.Limit, o.Limit
 	}
-	workers := f.c.Workers
-	if workers == 0 {
-		workers = o.Workers
-	}
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	workers = min(workers, n)
+	workers := min(f.workers(o.Workers), n)
 	var err error
 	if v.frame, err = vector.NewFrame(v.spec, n, false); err != nil {
 		return nil, fmt.Errorf("vector of %s: %w", f.spec.Name, err)

@@ -73,14 +73,14 @@ def described(space, what):
     if isinstance(space, s.MultiDiscrete):
         n = [int(k) for k in flat(space.nvec)]
         start = [int(k) for k in flat(getattr(space, "start", [0] * len(n)))]
-        return {"type": "multidiscrete", "n": n, "start": start, "shape": list(space.shape), "wire": "q"}
+        return {"type": "multidiscrete", "n": n, "start": start, "shape": [int(k) for k in space.shape], "wire": "q"}
     if isinstance(space, s.MultiBinary):
         shape = [int(k) for k in space.shape]
         return {"type": "multibinary", "n": [2] * math.prod(shape), "shape": shape, "wire": "?"}
     if isinstance(space, s.Box):
         dtype = str(space.dtype)
         wire = {"float32": "f", "float64": "d", "uint8": "B", "bool": "B"}.get(dtype, "f")
-        return {"type": "box", "dtype": dtype, "shape": list(space.shape), "low": bounds(space.low), "high": bounds(space.high), "wire": wire}
+        return {"type": "box", "dtype": dtype, "shape": [int(k) for k in space.shape], "low": bounds(space.low), "high": bounds(space.high), "wire": wire}
     raise Refused("space", "%s is a space %s; Discrete, MultiDiscrete, MultiBinary, Box and, for observations, Dict of these are supported" % (what, type(space).__name__))
 
 
@@ -98,21 +98,22 @@ class Field:
 
     def __init__(self, name, wire, shape):
         self.name, self.wire, self.shape, self.formats = name, wire, tuple(shape), WIRES[wire]
-        self.count = math.prod(self.shape)
-        self.nbytes = self.count * struct.calcsize(wire)
+        self.flat = len(self.shape) == 1
+        self.nbytes = math.prod(self.shape) * struct.calcsize(wire)
 
     def rows(self, whole, n):
         """The rows of an array for write: of numbers where a value has one dimension, else of bytes."""
-        form = self.wire if len(self.shape) == 1 else "B"
+        form = self.wire if self.flat else "B"
         return [whole[i * self.nbytes : (i + 1) * self.nbytes].cast(form) for i in range(n)]
 
     def write(self, x, row):
-        try:
-            # Takes only a buffer of as many numbers of the same format.
-            row[:] = x
-            return
-        except (TypeError, ValueError, NotImplementedError):
-            row = row.cast("B")
+        if self.flat:
+            try:
+                # Takes only a buffer of as many numbers of the same format.
+                row[:] = x
+                return
+            except (TypeError, ValueError, NotImplementedError):
+                row = row.cast("B")
         try:
             m = memoryview(x)
             if m.shape == self.shape and m.format in self.formats and m.c_contiguous:
@@ -467,7 +468,7 @@ def prove(args):
         def seen(env, mask, obs, info, *rest):
             out = [repr(x) for x in rest[:1]] + [bool(x) for x in rest[1:]]
             for path, field in fields:
-                row, x = memoryview(bytearray(field.nbytes)), obs
+                row, x = field.rows(memoryview(bytearray(field.nbytes)), 1)[0], obs
                 for key in path:
                     x = x[key]
                 field.write(x, row)
