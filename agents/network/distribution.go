@@ -29,6 +29,9 @@ func NewDistribution(g *layer.Graph, f *Frame, z Features, mask onnx.Value, e Ex
 	if f.Continuous() {
 		return NewGaussian(g, f, z, e, init)
 	}
+	if e.UseSDE {
+		g.Failf("use_sde is for actions in a box, and those of %s are %v", f.Spec.Name, f.Spec.Action)
+	}
 	return NewCategorical(g, f, z, mask, init)
 }
 

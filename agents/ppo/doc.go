@@ -1,4 +1,4 @@
-// Package ppo is proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347), with masks (MaskablePPO), with memory (RecurrentPPO) and with V-trace, for discrete, multi-discrete, multi-binary and box actions.
+// Package ppo is proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347), with masks (MaskablePPO: Huang & Ontañón 2022, arXiv 2006.14171), with memory (RecurrentPPO) and with V-trace, for discrete, multi-discrete, multi-binary and box actions.
 //
 // # One update
 //
@@ -51,14 +51,14 @@
 // # Defaults
 //
 // Those of Stable-Baselines3's PPO: rollout_steps 2048 (n_steps), batch_size 64, n_epochs 10, gamma 0.99, gae_lambda 0.95, clip_range 0.2, clip_range_vf none, normalize_advantage, entropy_coef 0 (ent_coef), value_coef 0.5 (vf_coef), grad_clip 0.5 (max_grad_norm), learning_rate 3e-4, Adam with ε 1e-5, two hidden layers of 64 with tanh for policy and
-// value each, log_std_init 0, sde_sample_freq −1. MaskablePPO's are the same. Those of memory are sb3-contrib's RecurrentPPO: an LSTM of 256, one layer, one for each of policy and value; its rollout_steps and batch_size of 128 are not taken over, because one configuration has one default: set them. The thresholds of V-trace are the paper's, 1 and 1.
+// value each, log_std_init 0, sde_sample_freq −1. MaskablePPO's are the same. Those of memory are sb3-contrib's RecurrentPPO: an LSTM of 256, one layer, one for each of policy and value; its rollout_steps and batch_size of 128 are not taken over, because one configuration has one default: set them. A length of 16 is this package's; what a policy remembers is longer than that, but it learns to from shorter stretches. The thresholds of V-trace are the paper's, 1 and 1.
 //
 // # Deviations
 //
 //   - The value's target is (V − G)², as in Stable-Baselines3, and not half of that as in the paper's code; with clip_range_vf only the clipped value counts, as there, and not the larger of both losses. clip_range_vf follows clip_range_schedule in proportion.
 //   - Schedules are evaluated once for an update, after its rollout, as in Stable-Baselines3.
 //   - With a window in the observation, policy and value have an encoder each unless encoders: shared is set; Stable-Baselines3 shares its features extractor and separates what follows.
-//   - sb3-contrib cuts a minibatch of a recurrent policy at a random place; here minibatches are made of whole sequences, and batch_size/length of them. The LSTM has one bias where PyTorch's has two, whose sum is what counts. Memory is not offered for windows of assets.
+//   - sb3-contrib cuts a minibatch of a recurrent policy at a random place and lets gradients go back to there, or to the beginning of the episode; here minibatches are made of batch_size/length whole sequences of a fixed length. The LSTM has one bias where PyTorch's has two, whose sum is what counts. Memory is not offered for windows of assets.
 //   - Where no more than one action of a head is valid, the entropy of the head is exactly 0.
 //   - The gradient is clipped by min(1, limit/norm), PyTorch's by limit/(norm + 1e-6).
 //   - Dropout is refused: the policy that learns must be the one that acted.

@@ -38,6 +38,7 @@ func TestGradientEqualsTheDefinition(t *testing.T) {
 		{"one sample, no entropy, plain advantages", spec(envs.Discrete{N: 3}, false), func(c *Config) { c.EntropyCoef, c.NormalizeAdvantage = 0, false }, 1},
 		{"lstm", spec(envs.Discrete{N: 3}, true), func(c *Config) { c.Recurrent = Recurrent{LSTM, 3, 1, Separate, 4}; c.BatchSize = 12 }, 3},
 		{"lstm, box, a short sequence", spec(box, false), func(c *Config) { c.Recurrent = Recurrent{LSTM, 3, 1, Separate, 4}; c.BatchSize = 40 }, 9},
+		{"lstm, shared", spec(envs.Discrete{N: 3}, false), func(c *Config) { c.Recurrent = Recurrent{LSTM, 3, 1, Shared, 4}; c.BatchSize = 12 }, 3},
 	}
 	n, ends, clips := 0, 0, 0.0
 	engines := testengines.All(t)
@@ -160,7 +161,7 @@ func (n *naive) minibatch(r *rollout, all []*sample, units []int, now coefficien
 		for i, owner := range []string{"actor", "critic"} {
 			var s [2][]float64
 			for k := range s {
-				for _, x := range r.initial[2*i+k][u*width:][:width] {
+				for _, x := range r.initial[(2*i+k)%len(r.initial)][u*width:][:width] {
 					s[k] = append(s[k], float64(x))
 				}
 			}

@@ -167,7 +167,8 @@ func TestMisfits(t *testing.T) {
 			c.LearningRateSchedule.Initial, c.TargetKLSchedule.Kind, c.Recurrent.Kind = 1, "linear", "gru"
 		}, spec(envs.Discrete{N: 2}, false), []string{"batch_size", "gamma", "clip_range", "retrace", "optimizer.lr", "encoders", "sde_sample_freq", "hidden", "learning_rate_schedule.initial", "target_kl_schedule", "recurrent.kind"}},
 		{func(c *Config) { c.Recurrent = Recurrent{LSTM, 4, 1, Separate, 99} }, spec(envs.Discrete{N: 2}, false), []string{"recurrent.length", "99", "11"}},
-		{func(c *Config) { c.Recurrent.Kind = LSTM }, windows(t, 3, envs.MultiDiscrete{N: []int{2, 2, 2}}, false), []string{`"window"`, "toy", "one of 3"}},
+		{func(c *Config) { c.Recurrent.Kind, c.Recurrent.Length = LSTM, 0 }, windows(t, 3, envs.MultiDiscrete{N: []int{2, 2, 2}}, false), []string{`"window"`, "toy", "one of 3"}},
+		{func(c *Config) { c.UseSDE = true }, spec(envs.Discrete{N: 7}, false), []string{"use_sde", "toy", "discrete(7)"}},
 		{func(c *Config) { c.Freeze = []string{"*"} }, spec(envs.Discrete{N: 2}, false), []string{"no parameter to train"}},
 		{func(c *Config) { c.Freeze = []string{"aktor.*"} }, spec(envs.Discrete{N: 2}, false), []string{"aktor", "actor.hidden.fc0.weight"}},
 		{func(c *Config) { c.Optimizer.NoDecay = []string{"*.bais"} }, spec(envs.Discrete{N: 2}, false), []string{"*.bais"}},
@@ -213,7 +214,7 @@ func TestMisfits(t *testing.T) {
 		t.Fatal(err)
 	}
 	closing(t, a)
-	if n != 23 {
+	if n != 26 {
 		t.Errorf("%d mentions", n)
 	}
 }

@@ -93,7 +93,7 @@ type naive struct {
 	c     Config
 	spec  envs.Spec
 	p     map[string][]float64
-	fixed *naive // whose features gSDE's deviations come from
+	fixed *naive // whose features no gradient goes to: those that gSDE's deviations, or the value of a shared memory, come from
 }
 
 func newNaive(c Config, spec envs.Spec, params *models.Params) *naive {
@@ -145,7 +145,14 @@ func (n *naive) lstm(owner string, x []float64, m memory64) []float64 {
 
 // tower is what lies between an observation and a head.
 func (n *naive) tower(owner string, x []float64, m memory64) []float64 {
-	if m != nil {
+	switch {
+	case m == nil:
+	case owner == "critic" && n.c.Recurrent.Critic == Shared:
+		// The policy's memory, which the value does not train.
+		own := memory64{"actor": m["critic"]}
+		x = n.fixed.lstm("actor", x, own)
+		m["critic"] = own["actor"]
+	default:
 		x = n.lstm(owner, x, m)
 	}
 	for i := range n.c.Hidden {
