@@ -445,7 +445,7 @@ func (b replayBench) many(ctx context.Context, l replay.Layout, n int) (row core
 					batch, draws := b.batchOf(), rng.New(uint64(k)).Stream()
 					step = func() error { return p.Sample(draws, batch) }
 				}
-				for time.Now().Before(until) && errs[k] == nil {
+				for errs[k] == nil && (counts[k] == 0 || time.Now().Before(until)) {
 					errs[k] = step()
 					counts[k]++
 				}
