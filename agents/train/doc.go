@@ -19,7 +19,8 @@
 // TotalEnvSteps may grow between two runs: what a finished run has done at its end beyond what was due (a record of metrics, an evaluation) then remains. Schedules without a length of their own are relative to the length that the trainer was made with, so those of a run that has grown are relative to its new length, as with Stable-Baselines3's learn(reset_num_timesteps=False): a
 // learning rate that has gone down to 0 begins again where the longer run would have it. Programs should say so when it happens; package optim has schedules with lengths of their own.
 //
-// A checkpoint holds the replay of an off-policy learner, and the run waits while it is written and hashed: see the measurement below. Checkpoint.EverySteps is what to raise where that takes too long.
+// A checkpoint holds the replay of an off-policy learner, and the run waits while it is written, hashed and synced to the disk: one million transitions of 17 observed numbers and 6 actions are 123 MB and took 0.9 s on a busy machine with two cores, and 0.2 s to load. Only what is filled is written. Checkpoint.EverySteps is what to raise where that is too often, and
+// Checkpoint.KeepLast and KeepBest say how many there are on the disk.
 //
 // Environments that cannot be saved, such as those of other processes, begin new episodes when a run is resumed. Everything else goes on.
 //

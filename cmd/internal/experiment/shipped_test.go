@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/cmd/internal/tuning"
 	"onnxrl/configs"
 	"onnxrl/envs"
 	"onnxrl/envs/gymnasium"
@@ -42,6 +43,11 @@ func TestShippedExperiments(t *testing.T) {
 				t.Fatal(err)
 			}
 			decoded++
+			if search := tuning.Defaults(); !cfg.Tune.IsZero() {
+				if err := cfg.Tune.Decode(&search); err != nil || len(search.Space) == 0 {
+					t.Errorf("tune: %v, %d parameters", err, len(search.Space))
+				}
+			}
 			if section, ok := doc.Lookup("env.data.source.path"); ok {
 				var path string
 				if err := section.Decode(&path); err != nil {
