@@ -24,6 +24,10 @@ func TestMain(m *testing.M) {
 		fmt.Println(parent(how))
 		os.Exit(1)
 	}
+	// What is called python3 may be a script that takes longer to find the interpreter than that takes to start. Without one, the tests fail and say so.
+	if out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output(); err == nil && os.Getenv("ONNXRL_PYTHON") == "" {
+		os.Setenv("ONNXRL_PYTHON", strings.TrimSpace(string(out)))
+	}
 	os.Exit(m.Run())
 }
 
