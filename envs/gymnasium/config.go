@@ -21,6 +21,8 @@ type Config struct {
 	Info []string `yaml:"info,omitempty"`
 	// MaskInfo is the key of info that holds the mask of the valid actions; empty asks the environment's method action_masks, where it has one.
 	MaskInfo string `yaml:"mask_info,omitempty"`
+	// Print copies what environments print to this program's standard error; otherwise only errors show the end of it.
+	Print bool `yaml:"print"`
 	// Timeout is how long a worker may take for one step, or reset, of all its environments.
 	Timeout time.Duration `yaml:"timeout"`
 	// StartTimeout is how long a worker may take to import packages and make its environments.

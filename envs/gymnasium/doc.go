@@ -36,7 +36,7 @@
 // A worker that ends, or does not answer within Config.Timeout, is noticed at once, ended with everything it started, and replaced up to Config.MaxRestarts times. Its episodes end there as truncated, with reward 0 and the last observation that was seen, so the run goes on; the log is told with the worker's last lines,
 // for one that hangs with the place. After that, the [WorkerError] ends the run. Runs with a replaced worker are not reproducible.
 //
-// What environments print goes nowhere else than into such errors; their standard input is empty. An interrupt from the terminal does not reach workers, so a run can finish its rollout. When this process ends, even by SIGKILL, workers read the end of their pipe and end too, in the middle of a step if need be.
+// What environments print goes nowhere else than into such errors, unless Config.Print is set; their standard input is empty. An interrupt from the terminal does not reach workers, so a run can finish its rollout. When this process ends, even by SIGKILL, workers read the end of their pipe and end too, in the middle of a step if need be.
 // The shared memory belongs to no folder, so nothing is left behind.
 //
 // # Protocol

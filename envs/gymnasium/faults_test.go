@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,13 +90,39 @@ func TestErrorBesideOthers(t *testing.T) {
 	}
 }
 
-// TestOutput: what environments print, in Python or beside it, does not disturb.
+// TestOutput: what environments print, in Python or beside it, does not disturb, and is shown where that is wanted.
 func TestOutput(t *testing.T) {
-	v := openVector(t, open(t, config("Rude-v0", map[string]any{"how": "loud"})), 2, vector.Options{Workers: 1})
-	reset(t, v, 1)
-	for _, a := range script(v, 10) {
-		if err := v.Step(a); err != nil {
+	stderr := os.Stderr
+	defer func() { os.Stderr = stderr }()
+	for _, print := range []bool{false, true} {
+		shown, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+		if err != nil {
 			t.Fatal(err)
+		}
+		os.Stderr = shown
+		c := config("Rude-v0", map[string]any{"how": "loud"})
+		c.Print = print
+		f := open(t, c)
+		v := openVector(t, f, 2, vector.Options{Workers: 1})
+		reset(t, v, 1)
+		for _, a := range script(v, 10) {
+			if err := v.Step(a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// When the processes have ended, all that they wrote has been copied.
+		if err := errors.Join(v.Close(), f.Close()); err != nil {
+			t.Error(err)
+		}
+		os.Stderr = stderr
+		text, err := os.ReadFile(shown.Name())
+		if err := errors.Join(err, shown.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"hello from Python", "hello from a shell", "xxxx", "straight to the descriptor"} {
+			if strings.Contains(string(text), want) != print {
+				t.Errorf("print: %t, but what is shown has %d bytes with regard to %q", print, len(text), want)
+			}
 		}
 	}
 }

@@ -66,8 +66,11 @@ func findPython(configured string) (string, error) {
 }
 
 // startProcess runs the worker with an interpreter.
-func startProcess(python string) (_ *process, err error) {
+func startProcess(python string, print bool) (_ *process, err error) {
 	p := &process{output: &tail{}, done: make(chan struct{})}
+	if print {
+		p.output.copy = os.Stderr
+	}
 	if p.memory, err = memoryFile(); err != nil {
 		return nil, fmt.Errorf("shared memory: %w", err)
 	}

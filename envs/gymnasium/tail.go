@@ -2,6 +2,7 @@ package gymnasium
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"sync"
 )
@@ -10,6 +11,8 @@ import (
 type tail struct {
 	mu  sync.Mutex
 	buf []byte
+	// copy, unless nil, is written to as well.
+	copy io.Writer
 }
 
 // tailBytes is how much is kept, at least.
@@ -19,6 +22,10 @@ const tailBytes = 4096
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.copy != nil {
+		// A program without a place for its errors has nowhere to say so.
+		_, _ = t.copy.Write(p)
+	}
 	t.buf = append(t.buf, p...)
 	if n := len(t.buf); n > 2*tailBytes {
 		t.buf = append(t.buf[:0], t.buf[n-tailBytes:]...)
