@@ -19,7 +19,7 @@ import (
 	"onnxrl/runtime/atomicfile"
 )
 
-// kills is how many processes are killed, the first fifth of them while they make a store.
+// kills is how many processes are killed, the first fifth of each chain while they make a store.
 const kills = 204
 
 // What a child process is asked for: a store's directory, and how many versions of which name it publishes. Without a number it publishes, moves and removes aliases, pulls from a registry and collects garbage until it is killed, beginning with
@@ -171,6 +171,16 @@ func child(t *testing.T, dir, name, count string) *exec.Cmd {
 	return cmd
 }
 
+// chains is how many stores are worked on side by side: a kill is mostly waiting, for a process to start and for what it wrote.
+const chains = 4
+
+// tally counts what kills have hit.
+type tally struct {
+	steps                           int64 // versions that were published
+	partial, unmade, garbage, kills int
+	hit                             map[byte]int
+}
+
 // A process is killed at random moments of making a store, publishing, moving and removing aliases, pulling and collecting garbage. Each time every version that the index lists is whole, what had returned has been done, and what aliases stand
 // for has all its ancestors.
 func TestKillAnywhere(t *testing.T) {
@@ -184,24 +194,60 @@ func TestKillAnywhere(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
+	var all [chains]tally
+	t.Run("chain", func(t *testing.T) {
+		for c := range chains {
+			t.Run(strconv.Itoa(c), func(t *testing.T) {
+				t.Parallel()
+				all[c] = killChain(t, h, c)
+			})
+		}
+	})
+	sum := tally{hit: map[byte]int{}}
+	for _, c := range all {
+		sum.steps, sum.partial, sum.unmade, sum.garbage, sum.kills = sum.steps+c.steps, sum.partial+c.partial, sum.unmade+c.unmade, sum.garbage+c.garbage, sum.kills+c.kills
+		for op, n := range c.hit {
+			sum.hit[op] += n
+		}
+	}
+	if sum.kills != kills || kills < 200 {
+		t.Errorf("%d kills", sum.kills)
+	}
+	for _, op := range []byte(operations) {
+		if sum.hit[op] < kills/40 {
+			t.Errorf("%d kills during operation %c: they did not hit it", sum.hit[op], op)
+		}
+	}
+	if sum.steps < kills/8 || sum.partial < kills/20 {
+		t.Errorf("%d versions, %d kills left temporary files: the kills did not hit anything", sum.steps, sum.partial)
+	}
+	t.Logf("%d kills: %d versions published; %d left temporary files, %d blobs without a version, %d no store; by operation %v", sum.kills, sum.steps, sum.partial, sum.garbage, sum.unmade, sum.hit)
+}
+
+// killChain kills the processes of one chain, each of which goes on with the store of the one before.
+func killChain(t *testing.T, h *hub, chain int) tally {
 	var dir string
-	r := rand.New(rand.NewPCG(3, 3))
-	steps, partial, unmade, garbage := int64(0), 0, 0, 0
-	aliased := false
-	hit := map[byte]int{}
-	for i := range kills {
+	r := rand.New(rand.NewPCG(3, 3+uint64(chain)))
+	sum := tally{hit: map[byte]int{}}
+	steps, aliased := int64(0), false
+	for i := range kills / chains {
 		// The first ones hardly get beyond making a store; the last of them is used from then on.
 		reach := int64(120)
-		if i <= kills/5 {
+		if i <= kills/chains/5 {
 			dir, steps, aliased, reach = filepath.Join(t.TempDir(), "store"), 0, false, 20
 		}
-		said, last := killed(t, dir, h.URL, i, 1+r.Int64N(reach))
-		hit[last]++
+		until := byte(0)
+		if i > kills/chains/5 && i%8 == 0 {
+			until, reach = 'g', 8 // The shortest operation, which few bytes chosen at random lie in.
+		}
+		said, last := killed(t, dir, h.URL, chain+i, until, 1+r.Int64N(reach))
+		sum.kills++
+		sum.hit[last]++
 		steps += int64(strings.Count(said, "P"))
 		aliased = aliased || strings.Contains(said, "A")
 		for _, name := range names(t, dir) {
 			if atomicfile.IsTemp(filepath.Base(name)) {
-				partial++
+				sum.partial++
 				break
 			}
 		}
@@ -210,7 +256,7 @@ func TestKillAnywhere(t *testing.T) {
 			if steps > 0 {
 				t.Fatalf("the store is gone after %d publications", steps)
 			}
-			unmade++
+			sum.unmade++
 			continue
 		}
 		if err != nil {
@@ -240,17 +286,10 @@ func TestKillAnywhere(t *testing.T) {
 			t.Fatalf("kill %d: after %q the alias is gone: %v", i, said, err)
 		}
 		if n, _ := storeBytes(t, s); n > wholeBlobs(t, s) {
-			garbage++
+			sum.garbage++
 		}
 	}
-	for _, op := range []byte(operations) {
-		if hit[op] < kills/40 {
-			t.Errorf("%d kills during operation %c: they did not hit it", hit[op], op)
-		}
-	}
-	if steps < kills/8 || partial < kills/20 {
-		t.Errorf("%d versions, %d kills left temporary files: the kills did not hit anything", steps, partial)
-	}
+	sum.steps = steps
 	s := open(t, dir, Options{})
 	publish(t, s, draft("after", 1))
 	collect(t, s, CollectOptions{})
@@ -262,11 +301,11 @@ func TestKillAnywhere(t *testing.T) {
 	if n, _ := storeBytes(t, s); n != wholeBlobs(t, s) {
 		t.Errorf("%d blobs, %d of versions", n, wholeBlobs(t, s))
 	}
-	t.Logf("%d kills: %d versions published; %d left temporary files, %d blobs without a version, %d no store; by operation %v", kills, steps, partial, garbage, unmade, hit)
+	return sum
 }
 
-// killed starts a process, lets it say so many bytes, and kills it. It returns what it had said and the operation that it was in, 0 before the first.
-func killed(t *testing.T, dir, hub string, start int, after int64) (said string, last byte) {
+// killed starts a process, lets it say so many bytes, after it has begun an operation unless until is 0, and kills it. It returns what it had said and the operation that it was in, 0 before the first.
+func killed(t *testing.T, dir, hub string, start int, until byte, after int64) (said string, last byte) {
 	t.Helper()
 	cmd := child(t, dir, "killed", "")
 	cmd.Env = append(cmd.Env, childHub+"="+hub, childStart+"="+strconv.Itoa(start))
@@ -279,6 +318,16 @@ func killed(t *testing.T, dir, hub string, start int, after int64) (said string,
 	}
 	var text bytes.Buffer
 	from := bufio.NewReaderSize(out, 16)
+	for until != 0 {
+		b, err := from.ReadByte()
+		if err != nil {
+			t.Fatalf("after %q: %v", &text, err)
+		}
+		text.WriteByte(b)
+		if b == until {
+			break
+		}
+	}
 	if _, err := io.CopyN(&text, from, after); err != nil {
 		t.Fatalf("after %q: %v", &text, err)
 	}
