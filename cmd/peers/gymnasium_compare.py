@@ -9,16 +9,19 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 import gymnasium
 import numpy as np
 
 STEPS, ENVS = 1500, 3
+TEMP = tempfile.TemporaryDirectory()
+PROGRAM = os.path.join(TEMP.name, "gymnasium")
 
 
 def compare(id):
     run = subprocess.run(
-        ["go", "run", "./cmd/peers/gymnasium", "-id", id, "-envs", str(ENVS), "-workers", "2"],
+        [PROGRAM, "-id", id, "-envs", str(ENVS), "-workers", "2"],
         input="trace %d\n" % STEPS, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, "ONNXRL_PYTHON": sys.executable},
     )
     t = json.loads(run.stdout)
@@ -51,5 +54,7 @@ def compare(id):
     print("%-20s %d transitions in %d episodes are equal, bit for bit" % (id, compared, episodes))
 
 
+subprocess.run(["go", "build", "-o", PROGRAM, "./cmd/peers/gymnasium"], check=True)
+os.chdir(TEMP.name)  # MuJoCo writes its log where it is.
 for id in sys.argv[1:] or ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCarContinuous-v0", "HalfCheetah-v5", "Ant-v5"]:
     compare(id)

@@ -5,7 +5,7 @@
 //
 // # Concepts
 //
-// A [Vector] divides its environments among worker processes. Each runs worker.py, which is embedded and needs nothing but Python 3.8 and the package gymnasium: it calls gymnasium.make, and steps plain environments one after the other, with
+// A [Vector] divides its environments among worker processes. Each runs worker.py, which is embedded with saving.py and needs nothing but Python 3.8 and the package gymnasium: it calls gymnasium.make, and steps plain environments one after the other, with
 // the wrappers that make puts around them and no gymnasium.vector. All that a step of a worker's environments takes and gives lies in memory that both processes map, so one message of one byte asks for the step of all of them, and one says that it is done.
 //
 // A [Factory] starts a first process, which describes spaces, limit and masks; mistakes in a document are errors at this point, with their place. Workers are started by the first Reset. Processes that vectors leave are kept for the next ones, as many as one vector has, so only the first evaluation starts any.
@@ -41,7 +41,7 @@
 //
 // # Protocol
 //
-// File descriptor 3 of the worker is the memory, which first holds worker.py itself; 4 is where requests come from, 5 where replies go. A request is one byte: S steps, R resets, C is followed by the length (uint32, little-endian) of a JSON object and the object, which names a method of the class Worker as "call" and has its arguments.
+// File descriptor 3 of the worker is the memory, which first holds the source itself; 4 is where requests come from, 5 where replies go. A request is one byte: S steps, R resets, C is followed by the length (uint32, little-endian) of a JSON object and the object, which names a method of the class Worker as "call" and has its arguments.
 // A reply is a full stop, or J or E, length and JSON: a result, or an error with kind, env and text. Arrays in memory have an element for each environment, begin at multiples of 64 bytes, and have native byte order: actions, seeds (int64) of the next reset, rewards (float64), ends (0 goes on, 1 terminated, 2 truncated), mask,
 // info, and obsK and finalK for each field of the observation. Nobody spins: the two wake-ups cost less than the system calls of looking, and learners need the cores.
 //

@@ -9,9 +9,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 )
+
+//go:embed saving.py
+var savingSource []byte
 
 //go:embed worker.py
 var workerSource []byte
@@ -83,7 +87,7 @@ func startProcess(python string, print bool) (_ *process, err error) {
 		}
 	}()
 	// Not Write: the process shares the position in the file and reads from the beginning.
-	if _, err := p.memory.WriteAt(workerSource, 0); err != nil {
+	if _, err := p.memory.WriteAt(slices.Concat(savingSource, workerSource), 0); err != nil {
 		return nil, fmt.Errorf("shared memory: %w", err)
 	}
 	theirRequests, requests, err := os.Pipe()
