@@ -33,7 +33,7 @@ func TestSpaces(t *testing.T) {
 		"multidiscrete": {envs.MultiDiscrete{N: []int{2, 3}}, tensor.Of([]int64{1, 2, 0, 0}, 2, 2), 8},
 		"multibinary":   {envs.MultiBinary{N: 3}, tensor.Of([]bool{true, false, true, false, false, false}, 2, 3), 2},
 		"box":           {envs.Box{Of: tensor.Float32, Dims: []int{2}, Low: []float64{-1, -2}, High: []float64{1, 2}}, tensor.Of([]float32{0.5, -2, 0, 0}, 2, 2), -1.5},
-		"box64":         {envs.NewBox(-1, 1, 2), tensor.Of([]float32{0.1, 1, 0, 0}, 2, 2), float64(float32(0.1)) + 1},
+		"box64":         {envs.NewBox(-0.4, 0.4, 2), tensor.Of([]float32{0.1, 0.4, 0, 0}, 2, 2), float64(float32(0.1)) + 0.4},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -148,15 +148,18 @@ def action_reader(d, space, view, n):
         ints = view.cast("q")
         return ints.tolist
     size = len(view) // n
-    wire, dtype = d["wire"], getattr(space, "dtype", None)
+    wire = d["wire"]
     if numpy is not None:
-        if kind == "multibinary":
-            wire = "B"
-        rows = numpy.frombuffer(view, dtype=wire).reshape((n,) + shape)
-        return lambda: list(rows.astype(dtype))
-    if kind == "multibinary":
-        return lambda: [array("b", bytes(view[i * size : (i + 1) * size])) for i in range(n)]
-    return lambda: [array(wire, bytes(view[i * size : (i + 1) * size])) for i in range(n)]
+        rows = numpy.frombuffer(view, dtype="B" if kind == "multibinary" else wire).reshape((n,) + shape)
+        if wire == "d":
+            # A bound that was rounded to the nearest float32 may have gone beyond itself.
+            return lambda: list(numpy.clip(rows, space.low, space.high).astype(space.dtype))
+        return lambda: list(rows.astype(space.dtype))
+    if wire == "d":
+        low, high = flat(space.low), flat(space.high)
+        return lambda: [array("d", map(max, map(min, view[i * size : (i + 1) * size].cast("d"), high), low)) for i in range(n)]
+    form = "b" if kind == "multibinary" else wire
+    return lambda: [array(form, bytes(view[i * size : (i + 1) * size])) for i in range(n)]
 
 
 # ---- environments ----

@@ -64,7 +64,7 @@ class Spaces(Env):
             "multidiscrete": spaces.MultiDiscrete([2, 3], start=[5, 0]),
             "multibinary": spaces.MultiBinary((3,)),
             "box": spaces.Box([-1.0, -2.0], [1.0, 2.0], (2,)),
-            "box64": spaces.Box(-1.0, 1.0, (2,), "float64"),
+            "box64": spaces.Box(-0.4, 0.4, (2,), "float64"),
             "int box": spaces.Box(0, 5, (2,), "int32"),
             "tuple": spaces.Tuple([spaces.Discrete(2)]),
             "dict": spaces.Dict({"a": spaces.Discrete(2)}),
@@ -101,6 +101,8 @@ class Spaces(Env):
         self.steps += 1
         numbers = [float(x) for x in ([action] if self.kind == "discrete" else action)]
         assert type(action) is int if self.kind == "discrete" else hasattr(action, "tolist"), action
+        if self.kind == "box64":
+            assert max(numbers) <= 0.4, action
         return self.seen(numbers), sum(numbers), False, False, {}
 
 
