@@ -21,6 +21,9 @@ import (
 // shardFLOPs is the arithmetic of a run from which splitting it over cores pays: about 150 µs on one core. A variable so that tests can split small work.
 var shardFLOPs = 15e6
 
+// shareElems is the number of parameters from which cores share in moving target networks, which is that of package optim's steps.
+const shareElems = 16384
+
 // split returns the number of parts in which a network is run on a batch. cost is the arithmetic of a run as a multiple of a forward one.
 func split(n *models.Network, batch, threads int, cost float64) int {
 	if threads < 2 || cost*program.FLOPs(n.Model, map[string]int{layer.Batch: batch}) < shardFLOPs {
@@ -58,9 +61,16 @@ func (l *learner) init(a *Agent) error {
 		return err
 	}
 	l.pairs()
+	n := 0
+	for _, p := range l.follow {
+		n += len(p[0])
+	}
+	if n >= shareElems {
+		l.movers = l.hands
+	}
 	l.moves = func(k int) {
 		for _, p := range l.follow {
-			lo, hi := crew.Share(len(p[0]), k, l.hands.Size())
+			lo, hi := crew.Share(len(p[0]), k, l.movers.Size())
 			optim.Polyak(p[0][lo:hi], p[1][lo:hi], float32(l.c.Tau))
 		}
 	}

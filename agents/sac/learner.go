@@ -47,6 +47,8 @@ type learner struct {
 	actorHalf   half
 	// follow moves the target networks: pairs of what moves and what it moves to.
 	follow [][2][]float32
+	// movers do that together; nil is the caller alone.
+	movers *crew.Crew
 	moves  func(k int)
 
 	// updates counts the updates, stepped the rounds that had been recorded at the last learner step.
@@ -150,7 +152,7 @@ func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
 	}
 	// Nothing reads the target networks before the next update, so they follow while the critics are in the cache.
 	if (l.updates+1)%int64(l.c.TargetUpdateInterval) == 0 {
-		l.hands.Run(l.moves)
+		l.movers.Run(l.moves)
 	}
 	lap = lap.Spent(agents.Optimising)
 	alpha := l.temperature.alpha()

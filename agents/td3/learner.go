@@ -43,6 +43,8 @@ type learner struct {
 	actorHalf  half
 	// follow moves the target networks: pairs of what moves and what it moves to.
 	follow [][2][]float32
+	// movers do that together; nil is the caller alone.
+	movers *crew.Crew
 	moves  func(k int)
 
 	// updates counts the updates of the critics, stepped the rounds that had been recorded at the last learner step, and loss is the actor's newest.
@@ -169,7 +171,7 @@ func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
 	if err := l.step(&l.actorHalf, actor, factor); err != nil {
 		return fmt.Errorf("actor: %w", err)
 	}
-	l.hands.Run(l.moves)
+	l.movers.Run(l.moves)
 	sum.actor, sum.actors = sum.actor+actor, sum.actors+1
 	lap.Spent(agents.Optimising)
 	return nil
