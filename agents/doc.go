@@ -20,6 +20,10 @@
 //
 // An actor draws from the key that it is given for each round and keeps no random state, so a run resumes with nothing but the number of its round. A learner keeps its streams (shuffling, sampled batches, noise) and saves them with its state.
 //
+// # Where time goes
+//
+// A [Profile] in the setup of an agent adds up the time of each [Phase]: loops that drive agents count acting, stepping, recording and syncing, by [Profile.Collect]; learners count sampling, gradients and optimising. Without one nothing is measured, at the cost of a comparison.
+//
 // # How to add an algorithm
 //
 //  1. Write a package below this one with the files doc.go, config.go, graph.go, learner.go and agent.go. It should read alone, from top to bottom; it takes arithmetic from rlmath, networks from models/encoder and models/head, and nothing from other algorithms.

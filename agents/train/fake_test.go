@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"onnxrl/agents"
@@ -30,6 +31,8 @@ type fake struct {
 	poison, warmup, steps int
 	values                agents.Metrics
 	fail                  error
+	// seen is what the exploring actor decided on.
+	seen []float32
 }
 
 // maker makes fakes.
@@ -93,6 +96,9 @@ type fakeActor struct {
 
 func (a *fakeActor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
 	a.stream.Seed(key)
+	if a.mode == agents.Explore {
+		a.f.seen = append(a.f.seen[:0], b.Obs[0].Float32s()...)
+	}
 	for i, x := range b.Obs[0].Float32s() {
 		p, at := a.f.right(float64(x)), 0.5
 		if a.mode == agents.Explore {
@@ -113,6 +119,9 @@ func (f *fake) Begin(b *vector.Batch, d *agents.Decision) error {
 		return errors.New("begun twice")
 	}
 	f.open = true
+	if !slices.Equal(f.seen, b.Obs[0].Float32s()) {
+		return errors.New("other observations are recorded than were decided on")
+	}
 	for i, x := range b.Obs[0].Float32s() {
 		f.pos = append(f.pos, float64(x))
 		f.action = append(f.action, int(d.Actions.Int64s()[i]))

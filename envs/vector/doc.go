@@ -13,6 +13,14 @@
 // A field that is a window over a table (envs.Window) is not copied. The batch has the number of the last row for each environment, and [Batch.Gather] copies windows where a learner wants them side by side. With Options.Windows they are
 // copied at every step.
 //
+// # What is always checked
+//
+// An observation, a reward or a discount that is not finite, a mask without a valid action, and a tensor that the environment put in the place of the one it was given, are errors that name environment, episode, step and field. Options.Check compares all else with the spec too.
+//
+// # Wrappers
+//
+// A [View] is a batch that shows another one with some observations replaced, and with rewards of its own; Batch.Earned then still has those of the environments. Package normalize is made of it.
+//
 // # Determinism
 //
 // Environment i draws its e-th episode from key.Split("episode", i, e). Every result is the same for any number of workers.
