@@ -37,6 +37,8 @@ type graphs struct {
 	values map[string]*tensor.Tensor
 	// judge gives the values of all actions, train the loss.
 	judge, train *models.Network
+	// constant is the value of train that no gradient flows through.
+	constant string
 }
 
 // design builds graphs.
@@ -140,7 +142,7 @@ func (d *design) addPolicy(g *graphs) error {
 //
 //	h(δ) = δ²/2 where |δ| ≤ 1, else |δ| − ½
 //
-// which is m·(|δ| − m/2) with m = min(|δ|, 1). The targets y are an input, so no gradient flows through them.
+// which is c·(δ − c/2) with c = δ clipped to ±1. Its derivative is c, as it is when c is taken for a constant; learning does that, because the gradient then is a product and not twenty operators. The targets y are an input, so no gradient flows through them.
 func (d *design) addTrain(g *graphs) error {
 	t := d.graph("train")
 	q, err := d.values(t)
@@ -148,9 +150,9 @@ func (d *design) addTrain(g *graphs) error {
 		return err
 	}
 	delta := t.Sub(head.Pick(t, q, t.Batched(actionsInput, tensor.Int64)), t.Observation(targetsInput))
-	size := t.Op("Abs", []onnx.Value{delta})
-	m := t.Op("Min", []onnx.Value{size, t.Float(1)})
-	huber := t.Mul(m, t.Sub(size, t.Scale(m, 0.5)))
+	clipped := t.Clip(delta, -1, 1)
+	g.constant = string(clipped)
+	huber := t.Mul(clipped, t.Sub(delta, t.Scale(clipped, 0.5)))
 	t.Output(lossOutput, t.Dot(t.Observation(weightsInput), huber))
 	t.Output(errorOutput, delta)
 	g.train, err = g.over(t)

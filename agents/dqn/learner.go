@@ -145,7 +145,7 @@ func (l *learner) compile(s agents.Setup) (err error) {
 	}
 	learn := program.Config{
 		Engine: s.Engine, Batch: l.c.BatchSize, BatchSymbol: layer.Batch, Shards: shards(l.g.train, l.c.BatchSize, s.Threads, 3),
-		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}, Wrt: wrt}}, Gradients: []*models.Segment{l.grads},
+		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}, Wrt: wrt, Stop: []string{l.g.constant}}}, Gradients: []*models.Segment{l.grads},
 	}
 	if n := max(forward.Shards, learn.Shards); n > 1 {
 		l.crew = crew.New(n)
