@@ -48,6 +48,7 @@
 // # Measurements
 //
 // cmd/peers/gymnasium_compare.py compares trajectories with those of direct calls, bit for bit. cmd/peers/gymnasium_speed.py measures a step of eight CartPoles through one worker beside a plain loop in that worker, and HalfCheetah in two workers beside SyncVectorEnv.
+// On two cores of a virtual machine that were busy with other work, eight CartPoles took 82 µs beside 51 µs of the loop, and eight HalfCheetahs 0.61 ms beside 1.02 ms of SyncVectorEnv (the tenth of 61 rounds that took least).
 //
 // # How to add a space
 //

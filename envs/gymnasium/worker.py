@@ -376,7 +376,7 @@ def shortened(e, most=12):
 
 def send(code, body):
     data = json.dumps(body).encode()
-    data = code + struct.pack("<I", len(data)) + data
+    data = memoryview(code + struct.pack("<I", len(data)) + data)
     while data:
         data = data[os.write(REPLIES, data) :]
 
@@ -391,7 +391,7 @@ def fail(e):
 
 
 def receive(n):
-    data = b""
+    data = bytearray()
     while len(data) < n:
         more = os.read(REQUESTS, n - len(data))
         if not more:
