@@ -1,0 +1,51 @@
+package learning
+
+import (
+	"errors"
+	"testing"
+
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/ort"
+	"onnxrl/runtime/ort/library"
+	"onnxrl/runtime/portable"
+)
+
+// fastest returns ONNX Runtime in builds with cgo, else the portable engine.
+func fastest(t *testing.T) engine.Compiler {
+	t.Helper()
+	c, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
+	if errors.Is(err, ort.ErrUnavailable) {
+		return portable.New()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestLearns trains the tasks that take seconds, with one seed, as "onnxrl bench learn" does. CartPole ends once validation is almost perfect.
+func TestLearns(t *testing.T) {
+	e, tried := fastest(t), 0
+	sets := map[string][]string{
+		"identity_ppo": nil, "identity_a2c": nil, "identity_dqn": nil, "identity_box_sac": nil, "identity_box_td3": nil, "invalid_maskable_ppo": nil,
+		"cartpole_ppo": {"train.stop.reward_threshold=495", "train.validation.every_steps=10000"},
+	}
+	for _, task := range Tasks() {
+		set, ok := sets[task.Name]
+		if !ok {
+			continue
+		}
+		r, err := Run(t.Context(), task, 1, Options{Engine: e, Threads: 1, Sets: set})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Reached || r.Score < task.Target {
+			t.Errorf("%s: a score of %g after %d env steps, expected at least %g", task.Name, r.Score, r.EnvSteps, task.Target)
+		}
+		t.Logf("%s: %g after %d env steps, %.1f s", task.Name, r.Score, r.EnvSteps, r.Seconds)
+		tried++
+	}
+	if tried != 7 {
+		t.Errorf("%d tasks were tried", tried)
+	}
+}
