@@ -33,6 +33,9 @@ configuration, digests of the data, metrics (JSON lines and TensorBoard), checkp
 The best policy becomes a version of the run's artefact store when the run has ended and its exported form has been proved equal on publish.observations
 recorded observations; until then best.onnx is a candidate. With publish.when=improvements that is done at every improvement.
 
+A run ends after train.total_env_steps, or sooner: with the rollout after train.stop.max_episodes, once an evaluation reaches train.stop.reward_threshold, or after train.validation.patience
+evaluations that were no improvement. wrappers puts time limits, frame stacks, rescaled or clipped actions and normalisation between environment and agent.
+
 Ctrl-C saves and stops. --resume continues a run bit for bit, also after a crash, which costs at most the time since the last checkpoint. When it is resumed,
 train.total_env_steps may be raised and train.log_interval_steps, train.checkpoint and publish may change; every other change is refused. Schedules
 without a length of their own, and DQN's exploration, are then relative to the new length.
