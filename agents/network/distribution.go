@@ -26,6 +26,10 @@ type Distribution interface {
 
 // NewDistribution appends the policy of a frame. mask is absent unless the environment has one; e is for actions in a Box; init is that of the last layer's weights.
 func NewDistribution(g *layer.Graph, f *Frame, z Features, mask onnx.Value, e Exploration, init layer.Init) Distribution {
+	if e.UseSDE && z.Given != "" {
+		g.Failf("use_sde needs the features of a policy, and one of one's own gives none")
+		e.UseSDE = false
+	}
 	if f.Continuous() {
 		return NewGaussian(g, f, z, e, init)
 	}
@@ -46,10 +50,12 @@ var _ Distribution = (*Categorical)(nil)
 
 // NewCategorical appends the heads of a frame: one per asset where the features are per asset, which share a layer. init is that of the logits' weights.
 func NewCategorical(g *layer.Graph, f *Frame, z Features, mask onnx.Value, init layer.Init) *Categorical {
-	var logits onnx.Value
-	if f.Assets > 0 {
+	logits := z.Given
+	switch {
+	case logits != "":
+	case f.Assets > 0:
 		logits = head.AssetLogits(g, z.Own, init, f.Heads[0])
-	} else {
+	default:
 		logits = head.Logits(g, z.Whole, init, f.Heads...)
 	}
 	return &Categorical{head.NewCategorical(g, logits, mask, f.Heads...), g, f}

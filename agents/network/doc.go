@@ -11,7 +11,7 @@
 //	window of a series  encoder, its features beside all other fields -> hidden layers -> [batch, D]
 //	vectors             (encoder, if one is named) -> hidden layers -> [batch, D]
 //
-// Actor and critic have a torso each, or share one, as the algorithm says: by building below different scopes, or the same.
+// Actor and critic have a torso each, or share one, as the algorithm says: by building below different scopes, or the same. [Torso.Build] appends all of it; an algorithm that puts something between encoder and hidden layers, such as a memory, appends Encode, Join and Hidden itself, over sequences if need be ([Torso.InputSequences]).
 //
 // # Distributions
 //

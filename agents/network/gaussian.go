@@ -32,10 +32,12 @@ var _ Distribution = (*Gaussian)(nil)
 // NewGaussian appends the mean and the deviation of a frame. Where features are per asset, each has a component, by a layer that they share; gSDE's noise comes from the portfolio's features.
 func NewGaussian(g *layer.Graph, f *Frame, z Features, e Exploration, init layer.Init) *Gaussian {
 	d := &Gaussian{g: g, f: f}
-	var mean onnx.Value
-	if f.Assets > 0 {
+	mean := z.Given
+	switch {
+	case mean != "":
+	case f.Assets > 0:
 		mean = g.Squeeze(head.Mean(g, z.Own, init, 1), 2)
-	} else {
+	default:
 		mean = head.Mean(g, z.Whole, init, f.Dims)
 	}
 	if !e.UseSDE {

@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"slices"
 
 	"onnxrl/agents"
 	"onnxrl/configs"
@@ -20,6 +21,8 @@ type Config struct {
 	Encoder configs.Kinded `yaml:"encoder,omitempty"`
 	// CrossAsset mixes the assets of a window [W,N,F].
 	CrossAsset crossasset.Config `yaml:"cross_asset"`
+	// Policy is the whole policy, from the observation to logits, means or values of actions, as {kind: file, path: …}; absent is one made of encoder, hidden layers and a last one, which with a Policy are the critic's alone.
+	Policy configs.Kinded `yaml:"policy,omitempty"`
 	// Hidden and Activation are the layers of observations that are not windows of assets.
 	Hidden     []int  `yaml:"hidden,flow"`
 	Activation string `yaml:"activation"`
@@ -40,6 +43,7 @@ type Torso struct {
 	c       Config
 	f       *Frame
 	encoder encoder.Encoder
+	policy  encoder.Encoder
 	init    layer.Init
 }
 
@@ -47,6 +51,9 @@ type Torso struct {
 func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso, error) {
 	t := &Torso{c: c, f: f, init: init}
 	var err error
+	if t.policy, err = openPolicy(c, f, kinds); err != nil {
+		return nil, err
+	}
 	switch {
 	case c.Encoder.Kind != "":
 		t.encoder, err = encoder.New(kinds, c.Encoder)
@@ -99,6 +106,8 @@ type Features struct {
 	Own onnx.Value
 	// Whole is [batch, D].
 	Whole onnx.Value
+	// Given are the parameters of the distribution, [batch, Frame.Parameters]: logits or means of a policy of one's own, which needs no last layer; otherwise absent.
+	Given onnx.Value
 }
 
 // Build appends the torso below the graph's scope.
@@ -135,7 +144,7 @@ func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error
 			mixed.Cash = in.Obs[f.Cash]
 		}
 		out, err := crossasset.Build(g.In("cross"), t.c.CrossAsset, mixed)
-		return Features{out.Assets, out.Portfolio}, err
+		return Features{Own: out.Assets, Whole: out.Portfolio}, err
 	}
 	x, err := t.Join(g, in, z)
 	if err != nil {
@@ -147,14 +156,7 @@ func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error
 // Join appends what lies before the hidden layers, for observations that are not windows of assets: all fields as one vector [batch, D], encoded if an encoder is named. z is the result of Encode.
 func (t *Torso) Join(g *layer.Graph, in Inputs, z onnx.Value) (onnx.Value, error) {
 	f := t.f
-	var parts []onnx.Value
-	if z != "" {
-		parts = append(parts, z)
-	}
-	for _, i := range f.Flat {
-		parts = append(parts, flatten(g, in.Obs[i], f.Spec.Observation[i].Space))
-	}
-	x := g.Concat(1, parts...)
+	x := t.flat(g, in, z)
 	if f.Series < 0 && t.encoder != nil {
 		var err error
 		if x, err = t.encoder.Build(g.In("encoder"), x); err != nil {
@@ -164,10 +166,19 @@ func (t *Torso) Join(g *layer.Graph, in Inputs, z onnx.Value) (onnx.Value, error
 	return x, g.Err()
 }
 
+// flat appends the fields that are flattened as one vector [batch, D], behind what is given.
+func (t *Torso) flat(g *layer.Graph, in Inputs, before ...onnx.Value) onnx.Value {
+	parts := slices.DeleteFunc(before, func(z onnx.Value) bool { return z == "" })
+	for _, i := range t.f.Flat {
+		parts = append(parts, flatten(g, in.Obs[i], t.f.Spec.Observation[i].Space))
+	}
+	return g.Concat(1, parts...)
+}
+
 // Hidden appends the hidden layers over x [batch, D].
 func (t *Torso) Hidden(g *layer.Graph, x onnx.Value) Features {
 	x = g.In("hidden").MLP(x, t.c.Hidden, t.c.Activation, t.init)
-	return Features{x, x}
+	return Features{Own: x, Whole: x}
 }
 
 // flatten makes a field a float32 vector [batch, D].

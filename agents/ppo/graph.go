@@ -69,6 +69,9 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	if err != nil {
 		return nil, err
 	}
+	if torso.HasPolicy() && c.Recurrent.Kind != None {
+		return nil, fmt.Errorf("recurrent: a policy of one's own has no memory")
+	}
 	d, g := &design{c: c, torso: torso, key: key}, &graphs{frame: f, length: c.Recurrent.rounds(c.RolloutSteps)}
 	if f.Continuous() {
 		g.logStd = "actor." + network.LogStdParam
@@ -101,10 +104,15 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 	actor, critic := g.In("actor"), g.In("critic")
 	var forActor, forCritic network.Features
 	var err error
-	if d.c.Encoders == Shared {
+	switch {
+	case d.torso.HasPolicy():
+		if forActor.Given, err = d.torso.Policy(actor, in, d.torso.Frame().Parameters()); err == nil {
+			forCritic, err = d.torso.Build(critic, in)
+		}
+	case d.c.Encoders == Shared:
 		forActor, _, err = d.features(g, in, p.memory, "shared", "")
 		forCritic = forActor
-	} else {
+	default:
 		var remembered onnx.Value
 		if forActor, remembered, err = d.features(actor, in, p.memory, "actor", ""); err == nil {
 			if d.c.Recurrent.Critic == Separate {

@@ -29,21 +29,23 @@ type minibatch struct {
 	r    *rollout
 	// units is how many of them fit; the program has further rows where it is split.
 	units int
-	// columns and their places in the program; states and keep likewise.
+	// columns and states go into the program; keep is its input of that name, nil without a memory.
 	columns []place
 	states  []state
 	keep    []float32
-	// samples has the sample of each row: the first n, or those that valid marks, are different ones, and the others fill up the program with copies of one of them.
+	// samples has the sample of each row. Those that valid marks, n of them, are different ones; the others fill up the program with copies.
 	samples []int
 	valid   []bool
 	n       int
 }
 
+// place is where a column goes in the program.
 type place struct {
 	*column
 	to []byte
 }
 
+// state are the states before every sequence of a rollout, and the program's for those of a minibatch.
 type state struct{ from, to []float32 }
 
 // newMinibatch compiles a network for so many units of a rollout. objectives may be nil; grads then is, too.

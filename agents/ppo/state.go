@@ -9,7 +9,7 @@ import (
 
 var _ checkpoint.Stater = (*learner)(nil)
 
-// state is what a learner carries between rollouts, beside arrays.
+// counters are what a learner carries between rollouts beside arrays.
 type counters struct {
 	Updates  int64 `json:"updates"`
 	Epochs   int64 `json:"epochs"`
