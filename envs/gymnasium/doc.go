@@ -9,7 +9,7 @@
 // the wrappers that make puts around them and no gymnasium.vector. All that a step of a worker's environments takes and gives lies in memory that both processes map, so one message of one byte asks for the step of all of them, and one says that it is done.
 //
 // A [Factory] starts a first process, which describes spaces, limit and masks; mistakes in a document are errors at this point, with their place. Workers are started by the first Reset. Processes that vectors leave are kept for the next ones, as many as one vector has, so only the first evaluation starts any.
-// [Env] is one environment in a process of its own, for code that steps environments singly; it is slower than a vector by the message.
+// [Env] is one environment in a process of its own, for code that steps environments singly; each costs a process and a message. Wrappers around single environments (the keys time_limit, frame_stack, rescale_action and clip_action of a run's wrappers) need them; normalisation does not.
 //
 // # Spaces
 //

@@ -2,8 +2,10 @@ package gymnasium
 
 import (
 	"fmt"
+	"log/slog"
 
 	"onnxrl/envs"
+	"onnxrl/envs/vector"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
@@ -16,8 +18,9 @@ type Env struct {
 }
 
 var (
-	_ envs.Env   = (*Env)(nil)
-	_ envs.Saver = (*Env)(nil)
+	_ envs.Env      = (*Env)(nil)
+	_ envs.Saver    = (*Env)(nil)
+	_ vector.Logger = (*Env)(nil)
 )
 
 func newEnv(v *Vector) *Env {
@@ -28,6 +31,9 @@ func newEnv(v *Vector) *Env {
 
 // Spec implements envs.Env.
 func (e *Env) Spec() envs.Spec { return e.v.spec }
+
+// SetLog implements vector.Logger: the log is told when the process is replaced.
+func (e *Env) SetLog(log *slog.Logger) { e.v.opts.Log = log }
 
 // Reset implements envs.Env. The first one starts the process.
 func (e *Env) Reset(key rng.Key, ts *envs.TimeStep) error {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"onnxrl/envs"
 	"onnxrl/envs/gymnasium"
 	"onnxrl/envs/vector"
+	"onnxrl/envs/wrap"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
@@ -183,6 +185,39 @@ func TestWorkersAreReplaced(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSingleEnvironmentIsReplaced: one in a process of its own, behind a wrapper, ends its episode as truncated and goes on after Reset.
+func TestSingleEnvironmentIsReplaced(t *testing.T) {
+	var log bytes.Buffer
+	f := open(t, config("Rude-v0", map[string]any{"how": "kill", "times": 1, "marks": t.TempDir()}))
+	wrapped, err := wrap.Apply(f, wrap.Config{TimeLimit: 5, FrameStack: wrap.Frames{Initial: wrap.InitialFirst}, Normalize: wrap.Defaults().Normalize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := vector.Open(wrapped, envs.Train, 2, vector.Options{Workers: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	reset(t, v, 1)
+	var ended []vector.Episode
+	for k, a := range script(v, 10) {
+		if err := v.Step(a); err != nil {
+			t.Fatalf("step %d: %v", k, err)
+		}
+		ended = append(ended, v.Batch().Ended...)
+	}
+	lengths := map[int][]int{}
+	for _, e := range ended {
+		lengths[e.Env] = append(lengths[e.Env], e.Length)
+		if !e.Truncated {
+			t.Errorf("%+v", e)
+		}
+	}
+	if !slices.Equal(lengths[0], []int{3, 5}) || !slices.Equal(lengths[1], []int{5, 5}) || strings.Count(log.String(), "is replaced") != 1 {
+		t.Errorf("episodes of %v steps; the log says %s", lengths, log.String())
 	}
 }
 

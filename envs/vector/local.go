@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"onnxrl/envs"
+	"onnxrl/envs/wrap"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
@@ -23,6 +24,9 @@ type Options struct {
 	// Log, unless nil, is told of what the vector got over by itself, such as the end of a process that environments lived in.
 	Log *slog.Logger
 }
+
+// Logger is implemented by environments that get over something by themselves; New gives them Options.Log.
+type Logger interface{ SetLog(log *slog.Logger) }
 
 // Local steps environments of this process.
 type Local struct {
@@ -84,6 +88,11 @@ func New(list []envs.Env, o Options) (*Local, error) {
 	b, arena, err := newBatch(spec, len(list), o.Windows)
 	if err != nil {
 		return nil, fmt.Errorf("vector of environments: %w", err)
+	}
+	for _, e := range list {
+		if l, ok := wrap.Find[Logger](e); ok && o.Log != nil {
+			l.SetLog(o.Log)
+		}
 	}
 	v := &Local{
 		envs: list, spec: spec, opts: o, batch: b, arena: arena, rows: make([]place, len(list)),
