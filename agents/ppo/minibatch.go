@@ -91,12 +91,6 @@ func (m *minibatch) gather(units []int) {
 	m.choose(units)
 	for _, c := range m.columns {
 		to := c.to
-		if c.window == nil {
-			for _, i := range m.samples {
-				to = to[copy(to, c.data[i*c.size:(i+1)*c.size]):]
-			}
-			continue
-		}
 		for _, i := range m.samples {
 			to = to[copy(to, c.at(i)):]
 		}
