@@ -93,7 +93,14 @@ func (u *Uniform) ring() *Uniform { return u }
 func (u *Uniform) Len() int { return u.len }
 
 // Full implements Buffer.
-func (u *Uniform) Full() bool { return u.streams[0].n == u.size }
+func (u *Uniform) Full() bool {
+	for _, s := range u.streams {
+		if s.n < u.size {
+			return false
+		}
+	}
+	return true
+}
 
 // Close implements Buffer.
 func (u *Uniform) Close() error { return u.rows.close() }
@@ -171,14 +178,13 @@ func (u *Uniform) Sample(s *rng.Stream, b *Batch) error {
 
 // draw draws transitions, all alike.
 func (u *Uniform) draw(s *rng.Stream) {
-	span, full := 0, true
-	for _, st := range u.streams {
-		span = max(span, st.n-1)
-		full = full && st.n == u.size
-	}
-	if full {
+	if u.Full() {
 		u.drawFull(s)
 		return
+	}
+	span := 0
+	for _, st := range u.streams {
+		span = max(span, st.n-1)
 	}
 	for i := 0; i < len(u.at); {
 		e := 0
