@@ -3,6 +3,7 @@ package sac
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -201,6 +202,9 @@ func linear(g *layer.Graph, name string, x onnx.Value, n int) onnx.Value {
 // policy appends the actor's network and distribution.
 func (d *design) policy(g *layer.Graph, in network.Inputs) (*policy, error) {
 	a := g.In(actorScope)
+	if d.torso.HasPolicy() {
+		return d.given(g, in)
+	}
 	z, err := d.torso.Build(a, in)
 	if err != nil {
 		return nil, err
@@ -232,13 +236,37 @@ func (d *design) policy(g *layer.Graph, in network.Inputs) (*policy, error) {
 		s := head.NewGSDE(a, mean, latent, head.MatrixLogStd(a, d.c.LogStdInit, a.Extent(latent, 1), d.f.Dims))
 		return &policy{g: g, s: head.Squash(s.DiagGaussian), sde: s}, g.Err()
 	}
-	logStd := component(network.LogStdParam)
-	if b := d.c.LogStd; b.Bound == head.BoundTanh {
-		logStd = a.Shift(a.Scale(a.Activate("tanh", logStd), (b.High-b.Low)/2), (b.Low+b.High)/2)
-	} else {
-		logStd = a.Clip(logStd, b.Low, b.High)
+	return &policy{g: g, s: head.NewSquashed(a, mean, d.bounded(a, component(network.LogStdParam)))}, g.Err()
+}
+
+// bounded keeps log standard deviations within their bounds.
+func (d *design) bounded(g *layer.Graph, logStd onnx.Value) onnx.Value {
+	b := d.c.LogStd
+	if b.Bound == head.BoundTanh {
+		return g.Shift(g.Scale(g.Activate("tanh", logStd), (b.High-b.Low)/2), (b.Low+b.High)/2)
 	}
-	return &policy{g: g, s: head.NewSquashed(a, mean, logStd)}, g.Err()
+	return g.Clip(logStd, b.Low, b.High)
+}
+
+// given appends a policy of one's own: logits, or means with log standard deviations beside them, or without, and then these are parameters.
+func (d *design) given(g *layer.Graph, in network.Inputs) (*policy, error) {
+	a, n := g.In(actorScope), d.f.Parameters()
+	if d.c.UseSDE {
+		return nil, fmt.Errorf("use_sde needs the features of a policy, and one of one's own gives none")
+	}
+	if !d.f.Continuous() {
+		logits, err := d.torso.Policy(a, in, n)
+		return &policy{g: g, c: head.NewCategorical(a, logits, in.Mask, d.f.Heads...)}, err
+	}
+	mean, err := d.torso.Policy(a, in, n, 2*n)
+	if err != nil {
+		return nil, err
+	}
+	if a.Extent(mean, 1) == n {
+		zero := a.Scale(mean, 0)
+		return &policy{g: g, s: head.NewSquashed(a, mean, d.bounded(a, a.Add(zero, head.SharedLogStd(a, 0, n))))}, g.Err()
+	}
+	return &policy{g: g, s: head.NewSquashed(a, a.Slice(mean, 1, 0, n), d.bounded(a, a.Slice(mean, 1, n, 2*n)))}, g.Err()
 }
 
 // policy is the distribution over actions: c for Discrete ones, else s, with sde where the noise is gSDE's.
@@ -305,7 +333,9 @@ func (d *design) addPolicy(g *graphs) (err error) {
 	} else {
 		box := d.f.Spec.Action.(envs.Box)
 		low, high := bounds(box, d.f.Dims)
-		action := l.Reshape(head.Rescale(l, p.s.Mode(), low, high), append([]int{-1}, box.Dims...)...)
+		// An engine's tanh may exceed 1 by a rounding, and environments refuse what exceeds their bounds.
+		action := within(l, head.Rescale(l, p.s.Mode(), low, high), low, high)
+		action = l.Reshape(action, append([]int{-1}, box.Dims...)...)
 		if box.Of != tensor.Float32 {
 			action = l.Op("Cast", []onnx.Value{action}, onnx.AttrInt("to", int(box.Of)))
 		}
@@ -324,6 +354,22 @@ func bounds(box envs.Box, n int) (low, high []float64) {
 		low, high = append(low, r.Low), append(high, r.High)
 	}
 	return low, high
+}
+
+// within appends x cut off at the bounds of each component, or at the last float32 before them.
+func within(g *layer.Graph, x onnx.Value, low, high []float64) onnx.Value {
+	from, to := tensor.New(tensor.Float32, len(low)), tensor.New(tensor.Float32, len(low))
+	for i := range low {
+		l, h := float32(low[i]), float32(high[i])
+		if float64(l) < low[i] {
+			l = math.Nextafter32(l, h)
+		}
+		if float64(h) > high[i] {
+			h = math.Nextafter32(h, l)
+		}
+		from.Float32s()[i], to.Float32s()[i] = l, h
+	}
+	return g.Min(g.Max(x, g.Const(from)), g.Const(to))
 }
 
 // addAct adds the network of acting: the parameters of the distribution, and what gSDE's noise comes from. Drawing, squashing and rescaling are cheaper in Go.

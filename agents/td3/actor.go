@@ -73,7 +73,10 @@ func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.De
 		if err := a.prog.Run(); err != nil {
 			return nil, fmt.Errorf("td3: act: %w", err)
 		}
-		copy(x, a.squashed)
+		for i, v := range a.squashed {
+			// An engine's tanh may exceed 1 by a rounding.
+			x[i] = min(max(v, -1), 1)
+		}
 	}
 	if a.noise != nil {
 		a.noise.add(x, &a.stream)

@@ -3,6 +3,7 @@ package td3
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -163,6 +164,10 @@ func linear(g *layer.Graph, name string, x onnx.Value, n int) onnx.Value {
 // policy appends the actor's network: actions in [−1, 1], [batch, A].
 func (d *design) policy(g *layer.Graph, in network.Inputs) (onnx.Value, error) {
 	a := g.In(actorScope)
+	if d.torso.HasPolicy() {
+		h, err := d.torso.Policy(a, in, d.f.Dims)
+		return a.Activate("tanh", h), err
+	}
 	z, err := d.torso.Build(a, in)
 	if err != nil {
 		return "", err
@@ -209,13 +214,31 @@ func (d *design) addPolicy(g *graphs) (err error) {
 		r := box.Bounds(i)
 		low, high = append(low, r.Low), append(high, r.High)
 	}
-	action := l.Reshape(head.Rescale(l, squashed, low, high), append([]int{-1}, box.Dims...)...)
+	// An engine's tanh may exceed 1 by a rounding, and environments refuse what exceeds their bounds.
+	action := within(l, head.Rescale(l, squashed, low, high), low, high)
+	action = l.Reshape(action, append([]int{-1}, box.Dims...)...)
 	if box.Of != tensor.Float32 {
 		action = l.Op("Cast", []onnx.Value{action}, onnx.AttrInt("to", int(box.Of)))
 	}
 	l.Output(agents.ActionOutput, action)
 	g.policy, err = g.over(l)
 	return err
+}
+
+// within appends x cut off at the bounds of each component, or at the last float32 before them.
+func within(g *layer.Graph, x onnx.Value, low, high []float64) onnx.Value {
+	from, to := tensor.New(tensor.Float32, len(low)), tensor.New(tensor.Float32, len(low))
+	for i := range low {
+		l, h := float32(low[i]), float32(high[i])
+		if float64(l) < low[i] {
+			l = math.Nextafter32(l, h)
+		}
+		if float64(h) > high[i] {
+			h = math.Nextafter32(h, l)
+		}
+		from.Float32s()[i], to.Float32s()[i] = l, h
+	}
+	return g.Min(g.Max(x, g.Const(from)), g.Const(to))
 }
 
 // addAct adds the network of acting. Noise and rescaling are cheaper in Go.

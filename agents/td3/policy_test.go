@@ -9,6 +9,7 @@ import (
 
 	"onnxrl/agents"
 	"onnxrl/configs"
+	"onnxrl/envs"
 	"onnxrl/models"
 	"onnxrl/models/layer"
 	"onnxrl/runtime/engine"
@@ -181,4 +182,50 @@ func TestNothingFlowsAcross(t *testing.T) {
 	if n < 50 {
 		t.Errorf("%d gradients", n)
 	}
+}
+
+// TestSaturatedActionsKeepToTheBounds: an engine's tanh may round beyond 1, and environments refuse actions beyond their bounds.
+func TestSaturatedActionsKeepToTheBounds(t *testing.T) {
+	n := 0
+	for _, e := range testengines.All(t) {
+		for what, space := range map[string]envs.Box{
+			"plain": envs.NewBox(-2, 2, 1), "odd": {Of: tensor.Float32, Dims: []int{2}, Low: []float64{-0.1, 0.3}, High: []float64{0.7, 1e6}}, "wide": {Of: tensor.Float64, Dims: []int{2, 1}, Low: []float64{-1. / 3}, High: []float64{0.1}},
+		} {
+			spec := boxToy()
+			spec.Action = space
+			v := toys(t, 3, spec)
+			r := newTraining(t, agent(t, small(), v, e, 1), v)
+			w := r.a.params.View(actorScope + ".action.weight").Float32s()
+			for i := range w {
+				// From slightly to hopelessly saturated.
+				w[i] *= 300
+			}
+			for range 40 {
+				if err := r.run(t.Context(), 1, nil); err != nil {
+					t.Fatalf("%s, %s: %v", e.Name(), what, err)
+				}
+				r.a.stepped = r.a.rec.Rounds() + 1000
+				action := exported(t, r, e)[agents.ActionOutput]
+				for i := range 3 {
+					if err := space.Check(row(action, i)); err != nil {
+						t.Errorf("%s, %s: %v", e.Name(), what, err)
+					}
+					n++
+				}
+			}
+		}
+	}
+	if n < 3*40*3 {
+		t.Errorf("%d actions", n)
+	}
+}
+
+// row returns row i of a batch without its first axis.
+func row(x *tensor.Tensor, i int) *tensor.Tensor {
+	size := len(x.Bytes()) / x.Shape()[0]
+	one, err := tensor.OfBytes(x.DType(), x.Bytes()[i*size:(i+1)*size], x.Shape()[1:]...)
+	if err != nil {
+		panic(err)
+	}
+	return one
 }
