@@ -95,15 +95,24 @@ func (l *Layout) validate() error {
 	if len(l.Obs) == 0 {
 		return errors.New("a layout without observations")
 	}
-	for i, c := range append(slices.Clone(l.Obs), l.Action) {
+	for _, c := range append(slices.Clone(l.Obs), l.Action) {
 		if c.DType.Size() == 0 {
 			return fmt.Errorf("column %q: elements of type %v have no fixed size", c.Name, c.DType)
 		}
 		if _, err := tensor.Len(c.Shape); err != nil {
 			return fmt.Errorf("column %q: %w", c.Name, err)
 		}
-		if i < len(l.Windows) && i < len(l.Obs) && l.Windows[i] != nil && l.Windows[i].Table().Shape()[0] > math.MaxInt32 {
-			return fmt.Errorf("column %q: windows of a table of %d rows, expected at most %d", c.Name, l.Windows[i].Table().Shape()[0], math.MaxInt32)
+	}
+	for i, w := range l.Windows[:min(len(l.Windows), len(l.Obs))] {
+		if w == nil {
+			continue
+		}
+		c, t := l.Obs[i], w.Table()
+		if c.DType != t.DType() || !slices.Equal(c.Shape, append([]int{w.Len()}, t.Shape()[1:]...)) {
+			return fmt.Errorf("column %q is %v%v, and its windows are of %d rows of %v", c.Name, c.DType, c.Shape, w.Len(), t)
+		}
+		if t.Shape()[0] > math.MaxInt32 {
+			return fmt.Errorf("column %q: windows of a table of %d rows, expected at most %d", c.Name, t.Shape()[0], math.MaxInt32)
 		}
 	}
 	if l.Mask < 0 || len(l.Windows) > len(l.Obs) {

@@ -220,7 +220,17 @@ func TestUniformRefuses(t *testing.T) {
 	for what, make := range map[string]func() (*Uniform, error){
 		"capacity": func() (*Uniform, error) { return NewUniform(plain, Config{Envs: 1}) },
 		"gamma":    func() (*Uniform, error) { return NewUniform(plain, Config{Capacity: 1, Envs: 1, Gamma: math.NaN()}) },
-		"layout":   func() (*Uniform, error) { return NewUniform(Layout{}, Config{Capacity: 1, Envs: 1}) },
+		"window": func() (*Uniform, error) {
+			bad := l
+			bad.Obs = []Column{l.Obs[0], {"window", tensor.Float32, []int{toyWindow + 1, 2}}, l.Obs[2]}
+			return NewUniform(bad, Config{Capacity: 1, Envs: 1})
+		},
+		"windows": func() (*Uniform, error) {
+			bad := l
+			bad.Obs = l.Obs[:1]
+			return NewUniform(bad, Config{Capacity: 1, Envs: 1})
+		},
+		"layout": func() (*Uniform, error) { return NewUniform(Layout{}, Config{Capacity: 1, Envs: 1}) },
 		"type": func() (*Uniform, error) {
 			return NewUniform(Layout{Obs: []Column{{"x", tensor.String, nil}}, Action: plain.Action}, Config{Capacity: 1, Envs: 1})
 		},
@@ -230,7 +240,7 @@ func TestUniformRefuses(t *testing.T) {
 		}
 		n++
 	}
-	if n != 11 {
+	if n != 13 {
 		t.Errorf("%d cases", n)
 	}
 }
