@@ -39,6 +39,8 @@ type Config struct {
 
 	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations without a window have none unless one is named.
 	Encoder configs.Kinded `yaml:"encoder,omitempty"`
+	// Policy is the whole policy, see network.Config; encoder and hidden layers are then the critic's alone.
+	Policy configs.Kinded `yaml:"policy,omitempty"`
 	// Encoders is shared, one for actor and critic, or separate.
 	Encoders string `yaml:"encoders"`
 	// CrossAsset mixes the assets of a window [W,N,F].
@@ -130,5 +132,5 @@ func (c Config) relative() bool {
 
 // network returns the part of the configuration that lies between inputs and heads.
 func (c Config) network() network.Config {
-	return network.Config{Encoder: c.Encoder, CrossAsset: c.CrossAsset, Hidden: c.Hidden, Activation: c.Activation}
+	return network.Config{Encoder: c.Encoder, Policy: c.Policy, CrossAsset: c.CrossAsset, Hidden: c.Hidden, Activation: c.Activation}
 }

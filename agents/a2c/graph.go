@@ -155,8 +155,11 @@ func (d *design) sharer() (encoder.Sharer, error) {
 
 func (d *design) graph(name string) *layer.Graph { return layer.New(name, d.key, layer.Options{}) }
 
-// branches returns the scopes of encoders and what follows: the graph's own when actor and critic share them, else one for each.
+// branches returns the scopes of encoders and what follows: the graph's own when actor and critic share them, else one for each; the critic's alone where the policy is one's own.
 func (d *design) branches(g *layer.Graph) []*layer.Graph {
+	if d.torso.HasPolicy() {
+		return []*layer.Graph{g.In(critic)}
+	}
 	if d.c.Encoders == Separate {
 		return []*layer.Graph{g.In(actorScope), g.In(critic)}
 	}
@@ -203,6 +206,12 @@ func (d *design) heads(g *layer.Graph, features []int) (network.Distribution, on
 		}
 		if i == 0 {
 			forActor = forCritic
+		}
+	}
+	if d.torso.HasPolicy() {
+		var err error
+		if forActor.Given, err = d.torso.Policy(g.In(actorScope), in, d.f.Parameters()); err != nil {
+			return nil, "", err
 		}
 	}
 	dist := network.NewDistribution(g.In(actorScope), d.f, forActor, in.Mask, d.c.Exploration, layer.Orthogonal(0.01))

@@ -91,7 +91,11 @@ func (d *design) graph(name string) *layer.Graph { return layer.New(name, d.key,
 
 // values appends the network from its inputs to the values of all actions, [batch, actions].
 func (d *design) values(g *layer.Graph) (onnx.Value, error) {
-	z, err := d.torso.Build(g, d.torso.Inputs(g, ""))
+	in := d.torso.Inputs(g, "")
+	if d.torso.HasPolicy() {
+		return d.torso.Policy(g, in, d.actions)
+	}
+	z, err := d.torso.Build(g, in)
 	if err != nil {
 		return "", err
 	}

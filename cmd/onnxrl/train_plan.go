@@ -170,7 +170,7 @@ func (p *trainPlan) dirOf(seed uint64) string {
 }
 
 // paths are the keys of a document that name files. They are made absolute, so that the effective configuration means the same from any folder.
-var paths = []string{"env.data.source.path", "agent.encoder.path"}
+var paths = []string{"env.data.source.path", "agent.encoder.path", "agent.policy.path"}
 
 // shippedPrefix marks paths into what comes with the program.
 const shippedPrefix = "shipped:"

@@ -23,12 +23,16 @@ func (a *app) experimentSources(doc *configs.Document, f envs.Factory) (map[stri
 			out["data_sha256"] = marketDigest(o.Data())
 		}
 	}
-	if path, ok := docPath(doc, "agent.encoder.path"); ok {
+	for _, part := range []string{"encoder", "policy"} {
+		path, ok := docPath(doc, "agent."+part+".path")
+		if !ok {
+			continue
+		}
 		files, err := modelFiles(path)
 		if err != nil {
-			return nil, fmt.Errorf("agent.encoder.path: %w", err)
+			return nil, fmt.Errorf("agent.%s.path: %w", part, err)
 		}
-		if out["encoder_sha256"], err = a.digest(files); err != nil {
+		if out[part+"_sha256"], err = a.digest(files); err != nil {
 			return nil, err
 		}
 	}
