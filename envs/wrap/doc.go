@@ -8,6 +8,8 @@
 //
 // [Config] is the section wrappers of a run's document, and [Apply] puts what it asks for around every environment of a factory, in the order of the table from the inside. Normalize, the last key of the section, is for whole vectors: its numbers ([Running], [Normalizer]) are here, and package normalize applies them.
 //
+// Environments that come as whole vectors, such as those of processes, are stepped one by one once there is a wrapper around each: where that costs too much, let the other side wrap them (a time limit is an argument of Gymnasium's environments). Normalisation costs nothing of the kind.
+//
 // The sources are Gymnasium's wrappers TimeLimit, FrameStackObservation, RescaleAction, ClipAction and RecordEpisodeStatistics, and Stable-Baselines3's VecFrameStack. Deviations: a stack leaves windows over a table and discrete fields as they are; Gymnasium asserts where RescaleAction is given an action beyond [-1, 1], and here that is an envs.ActionError.
 //
 // # How to add a wrapper
