@@ -4,7 +4,7 @@
 //
 // # What the model must be
 //
-// One float32 input of the observation's form, [batch, F] or [batch, W, F], and an output [batch, D] of float32; of several, the configuration names one. Its batch must be a symbolic extent (in PyTorch, dynamic_axes or dynamic_shapes); other symbolic extents take the
+// One float32 input of the observation's form, [batch, F] or [batch, W, F], and an output [batch, D] of float32; of several, the configuration names one, which may be any value inside, such as the features before the last layer. Its batch must be a symbolic extent (in PyTorch, dynamic_axes or dynamic_shapes); other symbolic extents take the
 // observation's. With layout: channels_first the model gets [batch, F, W], as PyTorch's convolutions want it. An output [batch, W', D] is pooled over time when pool says how. Older opsets are upgraded; a newer one upgrades the network.
 //
 // Weights become parameters called after the scope ("encoder.fc1.weight"), by the rules of models.FromModel, and are trained together with the rest unless freeze or train say otherwise. BatchNormalization and Dropout are put into evaluation form: statistics of the batch would make the
@@ -14,6 +14,7 @@ package file
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"onnxrl/configs"
@@ -22,6 +23,7 @@ import (
 	"onnxrl/models/layer"
 	"onnxrl/models/trainmode"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/onnx/shape"
 	"onnxrl/runtime/tensor"
 )
 
@@ -29,7 +31,7 @@ import (
 type Config struct {
 	// Path of the ONNX file.
 	Path string `yaml:"path"`
-	// Input and Output name the model's values; empty is the only one there is.
+	// Input and Output name the model's values; empty is the only one there is. Output may be any value that a node computes.
 	Input  string `yaml:"input"`
 	Output string `yaml:"output"`
 	// Layout of windows is channels_last, [batch, W, F], or channels_first, [batch, F, W].
@@ -99,10 +101,31 @@ func fromModel(m *onnx.Model, c Config) (*File, error) {
 	if e.input, err = choose("input", c.Input, m.Graph.Inputs()); err != nil {
 		return nil, err
 	}
-	if e.output, err = choose("output", c.Output, m.Graph.Output); err != nil {
+	if e.model, err = through(m, e.input, c.Output); err != nil {
+		return nil, err
+	}
+	if e.output, err = choose("output", c.Output, e.model.Graph.Output); err != nil {
 		return nil, err
 	}
 	return e, nil
+}
+
+// through returns the model up to a value inside that a node computes and that is no output, or all of it.
+func through(m *onnx.Model, input *onnx.ValueInfo, value string) (*onnx.Model, error) {
+	named := func(v *onnx.ValueInfo) bool { return v.Name == value }
+	computes := func(n *onnx.Node) bool { return slices.Contains(n.Output, value) }
+	if value == "" || slices.ContainsFunc(m.Graph.Output, named) || !slices.ContainsFunc(m.Graph.Node, computes) {
+		return m, nil
+	}
+	facts, err := shape.Infer(m, nil)
+	if err != nil {
+		return nil, err
+	}
+	types := func(v onnx.Value) (onnx.TensorType, bool) {
+		_, ok := facts.Fact(v)
+		return facts.Type(v), ok
+	}
+	return onnx.Extract(m, []onnx.Value{onnx.Value(input.Name)}, []onnx.Value{onnx.Value(value)}, types)
 }
 
 // choose finds the named value, or the only one.

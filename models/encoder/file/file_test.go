@@ -175,6 +175,26 @@ func TestTwice(t *testing.T) {
 	}
 }
 
+// TestInside: the features before a model's last layer are an encoder without that layer.
+func TestInside(t *testing.T) {
+	m := user(18, onnx.Symbol("N"))
+	last := m.Graph.Node[slices.IndexFunc(m.Graph.Node, func(n *onnx.Node) bool { return n.OpType == "Gemm" })]
+	c := file.Defaults()
+	c.Path, c.Layout, c.Output = write(t, m), "channels_first", last.Input[0]
+	e, err := file.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := layer.New("inside", rng.New(1), layer.Options{})
+	z, err := e.Build(g.In("encoder"), g.Observation("x", 6, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := g.Extent(z, -1); d != 4 || len(g.Params()) != 6 {
+		t.Errorf("%d features and %d parameters, expected 4 and the six that are not the last layer's", d, len(g.Params()))
+	}
+}
+
 func TestWhatDoesNotFit(t *testing.T) {
 	n := 0
 	expect := func(what string, err error, wants ...string) {
