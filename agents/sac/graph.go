@@ -100,6 +100,9 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 
 // fits reports actions that the algorithm cannot choose, and options that do not suit them.
 func fits(c Config, f *network.Frame) error {
+	if c.UseSDE && c.Policy.Kind != "" {
+		return errors.New("use_sde needs the features of a policy that is made here; with a policy of one's own there are none")
+	}
 	switch a := f.Spec.Action.(type) {
 	case envs.Discrete:
 		if c.UseSDE {

@@ -139,6 +139,9 @@ func TestMisfits(t *testing.T) {
 	sde := small()
 	sde.UseSDE = true
 	refuse(t, sde, choiceToy(), "use_sde", "discrete(4)")
+	own := sde
+	own.Policy = configs.Kinded{Kind: "file"}
+	refuse(t, own, boxToy(), "use_sde", "policy of one's own")
 	frozen := small()
 	frozen.Freeze = []string{"actor.*"}
 	refuse(t, frozen, boxToy(), "no parameter of the actor")

@@ -229,3 +229,54 @@ func row(x *tensor.Tensor, i int) *tensor.Tensor {
 	}
 	return one
 }
+
+// TestWholePolicyFromFile trains a user's ONNX policy, whose outputs are actions before squashing.
+func TestWholePolicyFromFile(t *testing.T) {
+	n := 0
+	for _, x := range []struct {
+		spec  envs.Spec
+		width int
+		extra string
+	}{{boxToy(), 2, ""}, {boxToy(), 4, "misfit"}} {
+		g := layer.New("own", rng.New(1), layer.Options{})
+		g.Output("y", g.Linear("fc", g.Observation("features", 6), x.width, layer.Xavier(1)))
+		m, err := g.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := onnx.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "own.onnx")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := small()
+		if c.Policy, err = configs.NewKinded("file", map[string]any{"path": path}); err != nil {
+			t.Fatal(err)
+		}
+		if x.extra == "misfit" {
+			refuse(t, c, x.spec, "policy: it gives", "toy")
+			n++
+			continue
+		}
+		v := toys(t, 1, x.spec)
+		r := newTraining(t, agent(t, c, v, testengines.Fastest(t), 1), v)
+		w := r.a.params.View(actorScope + ".policy.fc.weight")
+		if w == nil {
+			t.Fatalf("no weights of the policy among %v", r.a.graphs.specs)
+		}
+		before := slices.Clone(w.Float32s())
+		if err := r.run(t.Context(), 30, nil); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Equal(before, w.Float32s()) {
+			t.Errorf("a policy of %d numbers has not moved", x.width)
+		}
+		n++
+	}
+	if n != 2 {
+		t.Errorf("%d cases", n)
+	}
+}
