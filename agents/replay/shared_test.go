@@ -81,25 +81,21 @@ func sampler(t testing.TB, s *Shared, c SamplerConfig) *Sampler {
 // spot is where a transition was written down.
 type spot struct{ world, env, k int }
 
-// spots finds transitions by their observations.
-func spots(worlds []*world) map[string]spot {
-	m := map[string]spot{}
+// find returns where an observation was written down.
+func find(worlds []*world, obs string) (at spot, ok bool) {
 	for i, w := range worlds {
-		for e, list := range w.diary {
-			for k, s := range list {
-				m[s.obs] = spot{i, e, k}
-			}
+		if p, ok := w.index[obs]; ok {
+			return spot{i, p[0], p[1]}, true
 		}
 	}
-	return m
+	return spot{}, false
 }
 
 // checkShared compares a batch with what was written down. Samples of several steps may be shorter, at the end of a chunk.
 func checkShared(t testing.TB, s *Shared, worlds []*world, b *SharedBatch, n int, gamma float64) {
 	t.Helper()
-	index := spots(worlds)
 	for i := range b.Reward {
-		at, ok := index[sampled(b.Obs, i)]
+		at, ok := find(worlds, sampled(b.Obs, i))
 		if !ok {
 			t.Fatalf("sample %d is of no transition", i)
 		}
@@ -197,11 +193,10 @@ func TestSharedSequences(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkShared(t, s, worlds, b, 1, 0.9)
-		index := spots(worlds)
 		for i := range 6 {
-			first := index[sampled(b.Obs, i)]
+			first, _ := find(worlds, sampled(b.Obs, i))
 			for step := range 5 {
-				if at := index[sampled(b.Obs, step*6+i)]; at != (spot{first.world, first.env, first.k + step}) {
+				if at, ok := find(worlds, sampled(b.Obs, step*6+i)); !ok || at != (spot{first.world, first.env, first.k + step}) {
 					t.Fatalf("step %d of a sequence is %+v, the first %+v", step, at, first)
 				}
 				n++

@@ -116,12 +116,14 @@ type world struct {
 	d      agents.Decision
 	stream rng.Stream
 	diary  [][]step
-	rec    agents.Recorder
+	// index finds a step of the diary, by environment and number, by what was observed.
+	index map[string][2]int
+	rec   agents.Recorder
 }
 
 func newWorld(v vector.Env, rec agents.Recorder) *world {
 	n := v.Len()
-	return &world{v: v, rec: rec, d: agents.Decision{Actions: tensor.New(tensor.Int64, n), LogProb: make([]float32, n)}, diary: make([][]step, n)}
+	return &world{v: v, rec: rec, d: agents.Decision{Actions: tensor.New(tensor.Int64, n), LogProb: make([]float32, n)}, diary: make([][]step, n), index: map[string][2]int{}}
 }
 
 // shown describes the observation of environment e in tensors of a batch.
@@ -182,6 +184,7 @@ func (w *world) round(t testing.TB) {
 		} else {
 			s.next, s.nextMask = shown(spec, b.Obs, b.Rows, e), maskOf(b.Mask, e)
 		}
+		w.index[s.obs] = [2]int{e, len(w.diary[e])}
 		w.diary[e] = append(w.diary[e], *s)
 	}
 }
