@@ -17,9 +17,13 @@ const activationZero = 128
 
 // Int8 returns m with the larger constant weights of MatMul, Gemm and Conv as int8, and the number of quantised weights.
 //
-// MatMul and Gemm compute in int8: weights have one scale for each output channel, fixed here; activations have one for each row, which the graph computes (dynamic quantisation). ONNX Runtime's own quantize_dynamic has one for the whole tensor instead, so what a row gives depends on the other rows of
+// A weight that a Split takes apart is quantised in its parts. MatMul and Gemm compute in int8: weights have one scale for each output channel, fixed here; activations have one for each row, which the graph computes (dynamic quantisation). ONNX Runtime's own quantize_dynamic has one for the whole tensor instead, so what a row gives depends on the other rows of
 // its batch, and a server that joins requests would give different answers from one time to the next. Weights of Conv are stored as int8 with one scale per output channel and computed with in float32. Activations must be finite.
 func Int8(m *onnx.Model) (*onnx.Model, int, error) {
+	m, err := parted(m)
+	if err != nil {
+		return nil, 0, fmt.Errorf("int8 weights: %w", err)
+	}
 	q := &quantizer{m: m.ShallowClone(), rows: map[string]quantized{}, weights: map[string]bool{}}
 	q.b = onnx.Extend(q.m)
 	nodes := q.m.Graph.Node
