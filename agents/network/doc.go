@@ -13,6 +13,17 @@
 //
 // Actor and critic have a torso each, or share one, as the algorithm says: by building below different scopes, or the same. [Torso.Build] appends all of it; an algorithm that puts something between encoder and hidden layers, such as a memory, appends Encode, Join and Hidden itself, over sequences if need be ([Torso.InputSequences]).
 //
+// # A policy of one's own
+//
+//	agent: {kind: ppo, policy: {kind: file, path: my.onnx}}
+//
+// brings the whole policy as one ONNX graph, under the rules of package file: float32 [batch, F], all fields of the observation as one vector, or the one window, to [batch, D]. D is a logit for each choice of each head, or a mean for each component of a Box; for SAC it may be twice that, means and log standard deviations; for DQN it is the value of each action. SAC and
+// TD3 squash means by tanh, so a file that ends with tanh names the value before it as its output. No layer is added: the graph's weights are the parameters actor.policy.* (for DQN policy.*), training begins with them, train and freeze know them by these names, and what is published is the graph with its mask, sampler and bounds around. Encoder and hidden layers are then
+// the critic's alone.
+//
+// Where there is more to an observation than a policy of one's own reads (windows of assets beside position and cash, memory, gSDE), bring the features instead, encoder: {kind: file, path: my.onnx, output: …}, where output may name any value inside of a whole policy; hidden: [] puts the last layer right behind it, and onnxrl train --init my.onnx --init-map LAST.=actor.logits. --partial
+// begins with the file's own last layer.
+//
 // # Distributions
 //
 // A [Distribution] is the part of a graph between the torso's features and log-probabilities. What acts outputs its parameters; a [Sampler] draws actions from them in Go, from the key of the round, so runs repeat and no graph holds randomness.

@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"onnxrl/envs"
 	"onnxrl/models/encoder"
@@ -16,7 +17,11 @@ func openPolicy(c Config, f *Frame, kinds []encoder.Kind) (encoder.Encoder, erro
 		return nil, nil
 	}
 	if f.Window() != nil || f.Assets > 0 || f.Series >= 0 && len(f.Flat) > 0 {
-		return nil, fmt.Errorf("policy: a policy of one's own reads vectors, or one window; the observations of %s are %v: name an encoder instead", f.Spec.Name, f.Spec.Observation)
+		var fields []string
+		for _, field := range f.Spec.Observation {
+			fields = append(fields, fmt.Sprintf("%s %v", field.Name, field.Space.Shape()))
+		}
+		return nil, fmt.Errorf("policy: a policy of one's own reads vectors, or one window that lies in no table; the observations of %s are %s: name an encoder instead", f.Spec.Name, strings.Join(fields, ", "))
 	}
 	p, err := encoder.New(kinds, c.Policy)
 	if err != nil {
