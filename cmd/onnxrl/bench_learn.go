@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"sync"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"onnxrl/agents"
 	"onnxrl/agents/train"
 	"onnxrl/cmd/internal/learning"
 	"onnxrl/runtime/progress"
@@ -29,6 +31,8 @@ type taskReport struct {
 	Source string            `json:"target_source"`
 	Runs   []learning.Result `json:"runs"`
 	learning.Summary
+	// Phases are the seconds that all runs together spent in each part of the work, by name; absent unless --profile asks for them.
+	Phases map[string]float64 `json:"phases,omitempty"`
 }
 
 // learnFlags are the command line of bench learn.
@@ -37,6 +41,7 @@ type learnFlags struct {
 	seeds       string
 	parallel    int
 	check, list bool
+	profile     bool
 }
 
 func (a *app) benchLearnCommand() *cobra.Command {
@@ -75,6 +80,7 @@ scores of all seeds but one in five. Every seed is shown. Tasks are selected by 
 	fl.StringVar(&f.seeds, "seeds", "1,2,3,4,5", "one run for each of these seeds")
 	fl.IntVar(&f.parallel, "parallel", 1, "runs that go on at once, of one thread each when there are several")
 	fl.BoolVar(&f.check, "check", false, "exit with status 1 when a task is not passed")
+	fl.BoolVar(&f.profile, "profile", false, "also show where the time goes")
 	fl.BoolVar(&f.list, "list", false, "only show the tasks")
 	return cmd
 }
@@ -125,7 +131,13 @@ func (a *app) benchLearn(ctx context.Context, tasks []learning.Task, f learnFlag
 	report := &learnReport{Engine: c.Name(), Tasks: []taskReport{}}
 	for _, t := range tasks {
 		bar.FieldText("task", t.Name)
-		runs, err := runSeeds(ctx, t, seeds, f.parallel, o, bar)
+		profiles := make([]*agents.Profile, len(seeds))
+		if f.profile {
+			for i := range profiles {
+				profiles[i] = agents.NewProfile(time.Now)
+			}
+		}
+		runs, err := runSeeds(ctx, t, seeds, f.parallel, o, profiles, bar)
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +145,15 @@ func (a *app) benchLearn(ctx context.Context, tasks []learning.Task, f learnFlag
 		for i, r := range runs {
 			scores[i] = r.Score
 		}
-		r := taskReport{t.Name, t.Target, t.Source, runs, learning.Summarize(scores, t.Target)}
+		r := taskReport{Task: t.Name, Target: t.Target, Source: t.Source, Runs: runs, Summary: learning.Summarize(scores, t.Target)}
+		if f.profile {
+			r.Phases = map[string]float64{}
+			for _, p := range profiles {
+				for name, d := range p.ByName() {
+					r.Phases[name] += d.Seconds()
+				}
+			}
+		}
 		if !r.Passed {
 			report.Missed++
 		}
@@ -142,8 +162,8 @@ func (a *app) benchLearn(ctx context.Context, tasks []learning.Task, f learnFlag
 	return report, nil
 }
 
-// runSeeds trains the seeds of a task, some at once. The first error ends all.
-func runSeeds(ctx context.Context, t learning.Task, seeds []uint64, parallel int, o learning.Options, bar *progress.Progress) ([]learning.Result, error) {
+// runSeeds trains the seeds of a task, some at once, each with the profile at its place. The first error ends all.
+func runSeeds(ctx context.Context, t learning.Task, seeds []uint64, parallel int, o learning.Options, profiles []*agents.Profile, bar *progress.Progress) ([]learning.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	runs := make([]learning.Result, len(seeds))
@@ -156,6 +176,7 @@ func runSeeds(ctx context.Context, t learning.Task, seeds []uint64, parallel int
 			defer func() { <-slots }()
 			at := int64(0)
 			o := o
+			o.Profile = profiles[i]
 			o.Each = func(p train.Progress) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -191,8 +212,35 @@ func (a *app) printLearn(r *learnReport) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	if len(r.Tasks) > 0 && r.Tasks[0].Phases != nil {
+		if err := a.printPhases(r.Tasks); err != nil {
+			return err
+		}
+	}
 	_, err := fmt.Fprintf(a.out, "%d of %d tasks are passed\n", len(r.Tasks)-r.Missed, len(r.Tasks))
 	return err
+}
+
+// printPhases shows which share of the time of all of a task's runs went where. The rest is validation, and what lies between.
+func (a *app) printPhases(tasks []taskReport) error {
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "task\tseconds\t")
+	for _, p := range agents.Phases() {
+		fmt.Fprintf(w, "%s %%\t", p)
+	}
+	fmt.Fprintln(w)
+	for _, t := range tasks {
+		seconds := 0.0
+		for _, r := range t.Runs {
+			seconds += r.Seconds
+		}
+		fmt.Fprintf(w, "%s\t%.1f\t", t.Task, seconds)
+		for _, p := range agents.Phases() {
+			fmt.Fprintf(w, "%.1f\t", 100*t.Phases[p.String()]/seconds)
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
 }
 
 // figure shows three digits that matter: returns of hundreds and shares of an optimum stand in one table.

@@ -34,6 +34,13 @@ func TestBenchLearn(t *testing.T) {
 	refuse(t, []string{"bench", "learn", "--seeds", "x"}, `--seeds "x"`)
 	refuse(t, []string{"bench", "learn", "demo"}, `nothing matches "demo"`)
 	refuse(t, []string{"bench", "learn", "--parallel", "0"}, "--parallel 0")
+	profiled := []string{"bench", "learn", "identity_ppo", "--seeds", "1", "--set", "train.total_env_steps=256", "--profile", "-q"}
+	if out := succeed(t, profiled...); !strings.Contains(out, "gradient %") || !strings.Contains(out, "1 of 1") && !strings.Contains(out, "0 of 1") {
+		t.Errorf("profile: %s", out)
+	}
+	if r := decode[learnReport](t, succeed(t, append(profiled, "--json")...)); r.Tasks[0].Phases["gradient"] <= 0 || r.Tasks[0].Phases["env"] <= 0 {
+		t.Errorf("profile: %+v", r.Tasks[0])
+	}
 	if out := succeed(t, "bench", "learn", "--list"); !strings.Contains(out, "synthetic_leading") || strings.Count(out, "\n") < 10 {
 		t.Errorf("list: %s", out)
 	}
