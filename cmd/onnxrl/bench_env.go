@@ -13,6 +13,7 @@ import (
 
 	"onnxrl/cmd/internal/corebench"
 	"onnxrl/envs"
+	"onnxrl/envs/classic"
 	"onnxrl/envs/corridor"
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/vector"
@@ -35,7 +36,7 @@ func (a *app) benchEnvCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "env",
 		Short: "Steps per second of the environments, alone and in vectors, with random actions",
-		Long: `Steps the trading environment on a random market, and the smallest environment there is, with actions drawn beforehand; the ends of episodes and the resets after them are part of the time.
+		Long: `Steps the trading environment on a random market, CartPole, and the smallest environment there is, with actions drawn beforehand; the ends of episodes and the resets after them are part of the time.
 The figure is the median of several rounds. The targets are for one core, so a vector has one worker unless --workers says otherwise.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -85,6 +86,7 @@ func (b envBench) run(ctx context.Context) (*corebench.Report, error) {
 	}
 	trade := func() (envs.Env, error) { return market.Env(trading.Range{First: 0, Last: b.bars - 1}) }
 	walk := func() (envs.Env, error) { return corridor.New(corridor.Config{Cells: 64}) }
+	pole := func() (envs.Env, error) { return classic.NewCartPole(classic.CartPoleDefaults()) }
 	name := fmt.Sprintf("%d assets", b.assets)
 	rows := []struct {
 		name, measures string
@@ -97,6 +99,7 @@ func (b envBench) run(ctx context.Context) (*corebench.Report, error) {
 		{"trading/single", name + ", one environment", trade, 0, false, 1e6, "windows are views"},
 		{"trading/vector", fmt.Sprintf("%s, vector of %d", name, b.count), trade, b.count, false, 1e6, "windows are views"},
 		{"trading/vector-copy", fmt.Sprintf("%s, vector of %d", name, b.count), trade, b.count, true, 0, fmt.Sprintf("windows of %d floats are copied", market.Config().Window*b.assets*b.features)},
+		{"cartpole/vector", fmt.Sprintf("CartPole-v1, vector of %d", b.count), pole, b.count, false, 5e6, ""},
 		{"corridor/single", "the smallest environment", walk, 0, false, 0, ""},
 		{"corridor/vector", fmt.Sprintf("the smallest environment, vector of %d", b.count), walk, b.count, false, 5e6, ""},
 	}
