@@ -272,7 +272,7 @@ func (a *app) demoNext(r *demoResult) {
 		{"onnxrl models show " + filepath.Join(r.Dir, publish.StoreDir) + "//" + demoExperiment + ":" + publish.BestAlias, "what the file takes and gives, and where it comes from"},
 		{"onnxrl data inspect demo", "the quality of the raw data"},
 		{"onnxrl train qtmrl --set env.data.source.path=YOUR_FILE", "the paper's configuration on your own bars"},
-		{"onnxrl bench learn", "a market whose best policy is known, and how close the agent gets"},
+		{"onnxrl bench learn synthetic_leading", "a market whose best policy is known, and how close the agent gets"},
 	}
 	if a.json {
 		return
