@@ -56,7 +56,12 @@ func TestDemo(t *testing.T) {
 	if !slices.ContainsFunc(r.Evaluation.Rows, func(r assess.Row) bool { return r.Role == assess.RoleBaseline }) || r.Evaluation.Files == nil || r.Evaluation.Deflated.Trials != 1 {
 		t.Errorf("%+v", r.Evaluation)
 	}
-	if r.Model.Golden == 0 || r.Model.Worst > 1e-4 || !strings.Contains(r.Model.Parity, "of 10560 rows") || r.Model.Bytes < 1000 {
+	// The pure-Go engine proves fewer.
+	rows := map[string]string{"portable": "of 1056 rows"}[engine]
+	if rows == "" {
+		rows = "of 10560 rows"
+	}
+	if r.Model.Golden == 0 || r.Model.Worst > 1e-4 || !strings.Contains(r.Model.Parity, rows) || r.Model.Bytes < 1000 {
 		t.Errorf("%+v", r.Model)
 	}
 	if !strings.Contains(errs, "400/400 env steps") {

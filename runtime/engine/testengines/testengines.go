@@ -37,3 +37,11 @@ func Fastest(t testing.TB) engine.Compiler {
 	list := All(t)
 	return list[len(list)-1]
 }
+
+// Allocations is how many allocations a test of a training step's steady state must put up with: none on ONNX Runtime, and a few on the portable engine, which keeps buffers in pools that the garbage collector empties now and then, and whose larger products start goroutines.
+func Allocations(c engine.Compiler) float64 {
+	if c.Name() == portable.Name {
+		return 20
+	}
+	return 0
+}
