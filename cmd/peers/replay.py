@@ -3,8 +3,8 @@
 
 Both sides are run in turns on this machine; every figure is the median of the rounds. The program is built first:
 
-    go build -o /tmp/onnxrl ./cmd/onnxrl
-    python3 cmd/peers/replay.py --onnxrl /tmp/onnxrl
+    go build ./cmd/onnxrl
+    python3 cmd/peers/replay.py --onnxrl ./onnxrl
 
 It needs stable-baselines3 and gymnasium. Copies are made on both sides; Stable-Baselines3's sample also makes tensors of them, as its learners do.
 """

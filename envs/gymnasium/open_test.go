@@ -88,7 +88,11 @@ func TestOpenErrors(t *testing.T) {
 	if _, err := gymnasium.Open(ended, config("Walk-v0", nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("when nobody wants it any more: %v", err)
 	}
-	t.Setenv("PATH", dir)
+}
+
+// TestWithoutPython: the error says what is missing and how it may be named. It is the one test here that needs no Python.
+func TestWithoutPython(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
 	t.Setenv("ONNXRL_PYTHON", "")
 	if _, err := gymnasium.Open(t.Context(), config("Walk-v0", nil)); err == nil || !strings.Contains(err.Error(), "there is no python3 on the path") {
 		t.Errorf("without Python: %v", err)
