@@ -7,6 +7,7 @@ import (
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/vector"
 	"onnxrl/models/encoder/timecnn"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
 )
 
@@ -21,7 +22,7 @@ func quick() Config {
 // TestLearnsTheCorridor requires that the greedy policy goes right from everywhere.
 func TestLearnsTheCorridor(t *testing.T) {
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		v := corridors(t, 8)
 		a := agent(t, quick(), v, e, 1)
 		r := newTrainingRun(t, a, v)
@@ -80,7 +81,7 @@ func TestLearnsASignal(t *testing.T) {
 		return sum / 300
 	}
 	v := markets(t, m, 4, func(c *trading.Config) { rules(c); c.Episode.Kind, c.Episode.Length = trading.Random, 100 })
-	a := agent(t, c, v, fastest(t), 1)
+	a := agent(t, c, v, testengines.Fastest(t), 1)
 	before := earned(a)
 	r := newTrainingRun(t, a, v)
 	for range 600 {

@@ -7,6 +7,7 @@ import (
 
 	"onnxrl/envs"
 	"onnxrl/envs/classic"
+	"onnxrl/runtime/engine/testengines"
 )
 
 // BenchmarkTraining measures complete training, environment included, with the shipped sizes: windows of 20 bars of 16 assets with 30 features, TimeCNN of three layers of 128, rollouts of 50 rounds.
@@ -18,7 +19,7 @@ func BenchmarkTraining(b *testing.B) {
 					c := Defaults()
 					c.ShareWindows = share
 					v := markets(b, market(2700, 16, 30, false), n, nil)
-					r := newTrainingRun(b, agent(b, c, v, fastest(b), threads), v)
+					r := newTrainingRun(b, agent(b, c, v, testengines.Fastest(b), threads), v)
 					update := func() {
 						if _, err := r.update(b.Context()); err != nil {
 							b.Fatal(err)
@@ -55,7 +56,7 @@ func BenchmarkCartPole(b *testing.B) {
 		b.Run(fmt.Sprintf("envs=%d", n), func(b *testing.B) {
 			c := sb3()
 			v := vectorOf(b, n, func(int) (envs.Env, error) { return classic.NewCartPole(classic.CartPoleDefaults()) })
-			r := newTrainingRun(b, agent(b, c, v, fastest(b), 1), v)
+			r := newTrainingRun(b, agent(b, c, v, testengines.Fastest(b), 1), v)
 			update := func() {
 				if _, err := r.update(b.Context()); err != nil {
 					b.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"onnxrl/envs"
 	"onnxrl/envs/vector"
 	"onnxrl/models"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
@@ -163,7 +164,7 @@ func (l linear) gradients(d *diary, c Config, heads []int, n int) (w, b, v []flo
 func TestGradientEqualsTheFormula(t *testing.T) {
 	splitSmall(t)
 	n, ends := 0, 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		for _, threads := range []int{1, 2} {
 			c := quick()
 			c.Hidden, c.Reduction, c.EntropyCoef, c.ValueCoef, c.RolloutSteps, c.GradClip = nil, Sum, 0.3, 0.7, 13, 0
@@ -250,7 +251,7 @@ func TestGradientEqualsTheFormula(t *testing.T) {
 // TestMasks draws many actions: none that the mask excludes is ever taken, and logits that are never valid get a gradient of exactly 0.
 func TestMasks(t *testing.T) {
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		c := quick()
 		c.Hidden = nil
 		v := toys(t, 4, flatToy())
@@ -315,7 +316,7 @@ func TestEntropyIsMaximised(t *testing.T) {
 	c := quick()
 	c.Hidden, c.ValueCoef, c.EntropyCoef, c.LRActor, c.Gamma = nil, 0, 1000, 0.02, 0
 	v := toys(t, 4, flatToy())
-	a := agent(t, c, v, fastest(t), 1)
+	a := agent(t, c, v, testengines.Fastest(t), 1)
 	copy(a.params.View("actor.logits.bias").Float32s(), []float32{1, -1, 1, 0, -1})
 	r := newTrainingRun(t, a, v)
 	spread := func() float64 {
@@ -342,7 +343,7 @@ func TestOwners(t *testing.T) {
 		c.Schedule.Kind, c.Schedule.Gamma = "exponential", 0.5
 		c.Freeze = []string{"*conv1.weight"}
 		v := toys(t, 2, windowToy(t))
-		a := agent(t, c, v, fastest(t), 1)
+		a := agent(t, c, v, testengines.Fastest(t), 1)
 		r := newTrainingRun(t, a, v)
 		factor := 1.0
 		for range 2 {

@@ -9,6 +9,7 @@ import (
 	"onnxrl/envs/classic"
 	"onnxrl/envs/vector"
 	"onnxrl/models/encoder/kinds"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
 )
 
@@ -50,7 +51,7 @@ func TestIdentityAsStableBaselines3(t *testing.T) {
 		config := sb3()
 		config.Gamma, config.LRActor, config.LRCritic, config.LogStdInit = 0.4, c.lr, c.lr, -0.5
 		v := identities(t, 1, c.change)
-		a := agent(t, config, v, fastest(t), 1)
+		a := agent(t, config, v, testengines.Fastest(t), 1)
 		r := newTrainingRun(t, a, v)
 		for r.round < c.steps {
 			if _, err := r.update(t.Context()); err != nil {
@@ -77,7 +78,7 @@ func TestScheduleOfARun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := m.New(t.Context(), agents.Setup{Spec: v.Spec(), Envs: 2, TotalEnvSteps: total, Engine: fastest(t), Encoders: kinds.All(), Key: rng.New(1)})
+		a, err := m.New(t.Context(), agents.Setup{Spec: v.Spec(), Envs: 2, TotalEnvSteps: total, Engine: testengines.Fastest(t), Encoders: kinds.All(), Key: rng.New(1)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +112,7 @@ func TestProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := m.New(t.Context(), agents.Setup{Spec: v.Spec(), Envs: 2, Engine: fastest(t), Encoders: kinds.All(), Key: rng.New(1), Profile: p})
+	a, err := m.New(t.Context(), agents.Setup{Spec: v.Spec(), Envs: 2, Engine: testengines.Fastest(t), Encoders: kinds.All(), Key: rng.New(1), Profile: p})
 	if err != nil {
 		t.Fatal(err)
 	}

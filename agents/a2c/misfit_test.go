@@ -13,6 +13,7 @@ import (
 	"onnxrl/models/encoder/kinds"
 	"onnxrl/models/encoder/timecnn"
 	"onnxrl/models/layer"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
@@ -24,7 +25,7 @@ func refuse(t *testing.T, c Config, spec envs.Spec, words ...string) {
 	m, err := NewMaker(c)
 	if err == nil {
 		var a agents.Agent
-		if a, err = m.New(t.Context(), agents.Setup{Spec: spec, Envs: 2, Engine: engines(t)[0], Encoders: kinds.All(), Key: rng.New(1)}); err == nil {
+		if a, err = m.New(t.Context(), agents.Setup{Spec: spec, Envs: 2, Engine: testengines.All(t)[0], Encoders: kinds.All(), Key: rng.New(1)}); err == nil {
 			a.Close()
 			t.Fatalf("an agent was made, expected an error with %q", words)
 		}
@@ -158,8 +159,8 @@ func TestFileDoesNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Observation[0] = envs.Field{Name: "window", Space: envs.Unbounded(6, 3, 5), Window: w}
-	before := learn(t, c, toys(t, 2, s), fastest(t), 1, 1)
-	after := learn(t, c, toys(t, 2, s), fastest(t), 1, 2)
+	before := learn(t, c, toys(t, 2, s), testengines.Fastest(t), 1, 1)
+	after := learn(t, c, toys(t, 2, s), testengines.Fastest(t), 1, 2)
 	if d := apart(before.params, after.params); d < 1e-4 {
 		t.Errorf("the parameters moved by %g", d)
 	}

@@ -11,6 +11,7 @@ import (
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/vector"
 	"onnxrl/models/encoder/kinds"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
@@ -21,7 +22,7 @@ func nan() float64 { return math.NaN() }
 // TestPolicyIsTheActor runs the complete network, with its parameters baked in, on what the environments show, and compares it with the greedy actor, for batches of several sizes.
 func TestPolicyIsTheActor(t *testing.T) {
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		for _, rows := range []int{1, 3} {
 			for what, world := range map[string]vector.Env{
 				"corridor": corridors(t, rows), "flat": toys(t, rows, flatToy()), "windows": toys(t, rows, windowToy(t)),
@@ -98,7 +99,7 @@ func TestFirstParameters(t *testing.T) {
 	}
 	v := corridors(t, 1)
 	calls := 0
-	a, err := m.New(t.Context(), agents.Setup{Spec: v.Spec(), Envs: 1, Engine: fastest(t), Encoders: kinds.All(), Key: rng.New(1), Init: func(values map[string]*tensor.Tensor) error {
+	a, err := m.New(t.Context(), agents.Setup{Spec: v.Spec(), Envs: 1, Engine: testengines.Fastest(t), Encoders: kinds.All(), Key: rng.New(1), Init: func(values map[string]*tensor.Tensor) error {
 		calls++
 		for name, want := range map[string][]int{
 			"hidden.fc0.weight": {32, 1}, "hidden.fc0.bias": {32}, "actor.logits.weight": {2, 32}, "actor.logits.bias": {2}, "critic.value.weight": {1, 32}, "critic.value.bias": {1},
@@ -143,7 +144,7 @@ func TestSequences(t *testing.T) {
 	s.Observation = append(envs.Dict{{Name: "w", Space: envs.Unbounded(6, 4), Window: w}}, s.Observation...)
 	plain := flatToy()
 	plain.Observation = append(envs.Dict{{Name: "w", Space: envs.Unbounded(6, 4)}}, plain.Observation...)
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		on, off := small(t, nil), small(t, nil)
 		on.ShareWindows, off.ShareWindows = On, Off
 		a, b := learn(t, on, toys(t, 3, s), e, 2, 4), learn(t, off, toys(t, 3, s), e, 2, 4)
@@ -158,7 +159,7 @@ func TestSequences(t *testing.T) {
 	// Windows of assets without a table.
 	assets := windowToy(t)
 	assets.Observation[0].Window = nil
-	d := learn(t, small(t, nil), toys(t, 2, assets), fastest(t), 1, 2)
+	d := learn(t, small(t, nil), toys(t, 2, assets), testengines.Fastest(t), 1, 2)
 	if len(d.actions) != 2*10*2*3 {
 		t.Errorf("%d actions", len(d.actions))
 	}
@@ -167,7 +168,7 @@ func TestSequences(t *testing.T) {
 // TestNothingIsAllocated trains in steady state.
 func TestNothingIsAllocated(t *testing.T) {
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		for _, share := range []string{On, Off} {
 			c := small(t, nil)
 			c.ShareWindows = share
@@ -181,12 +182,7 @@ func TestNothingIsAllocated(t *testing.T) {
 			for range 15 {
 				update()
 			}
-			// The portable engine keeps buffers in pools, which the garbage collector empties now and then.
-			limit := 0.0
-			if e.Name() == "portable" {
-				limit = 5
-			}
-			if k := testing.AllocsPerRun(20, update); k > limit {
+			if k := testing.AllocsPerRun(20, update); k > testengines.Allocations(e) {
 				t.Errorf("%s, share %s: %g allocations per update", e.Name(), share, k)
 			}
 			n++

@@ -11,6 +11,7 @@ import (
 	"onnxrl/envs/vector"
 	"onnxrl/models"
 	"onnxrl/models/checkpoint"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestSameSeedSameBits(t *testing.T) {
 	splitSmall(t)
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		for _, share := range []string{On, Off} {
 			c := small(t, nil)
 			c.Optimizer.Kind, c.ShareWindows = "adam", share
@@ -42,7 +43,7 @@ func TestSameSeedSameBits(t *testing.T) {
 func TestResume(t *testing.T) {
 	splitSmall(t)
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		for what, change := range map[string]func(c *Config){
 			"shared":      func(c *Config) { c.ShareWindows = On },
 			"single":      func(c *Config) { c.ShareWindows = Off },
@@ -126,7 +127,7 @@ func TestReplacedParametersAreSeen(t *testing.T) {
 		c := small(t, nil)
 		c.Freeze = freeze
 		v := toys(t, 2, windowToy(t))
-		a := agent(t, c, v, fastest(t), 1)
+		a := agent(t, c, v, testengines.Fastest(t), 1)
 		x := actorOf(t, a, agents.Explore, 2)
 		value := func() []float32 {
 			d, err := x.Act(context.Background(), rng.New(1), v.Batch())
@@ -174,7 +175,7 @@ func TestOutOfTurn(t *testing.T) {
 	v := corridors(t, 2)
 	c := quick()
 	c.RolloutSteps = 2
-	a := agent(t, c, v, fastest(t), 1)
+	a := agent(t, c, v, testengines.Fastest(t), 1)
 	x := actorOf(t, a, agents.Explore, 2)
 	d, err := x.Act(t.Context(), rng.New(1), v.Batch())
 	if err != nil {

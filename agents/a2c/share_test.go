@@ -13,6 +13,7 @@ import (
 	"onnxrl/models"
 	"onnxrl/models/encoder/timecnn"
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
 )
 
@@ -113,7 +114,7 @@ func apart(a, b []float32) float64 {
 func TestSharedWindowsEqualSingleOnes(t *testing.T) {
 	splitSmall(t)
 	n, episodes := 0, 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		for _, c := range []struct {
 			name    string
 			envs    int
@@ -174,10 +175,10 @@ func TestSharingIsExplained(t *testing.T) {
 	// Left to itself the agent encodes each window alone.
 	c = small(t, func(c *timecnn.Config) { c.Padding = "same" })
 	v := markets(t, market(70, 3, 4, false), 1, func(c *trading.Config) { c.Window = 6 })
-	if a := agent(t, c, v, fastest(t), 1); a.graphs.chunk != 1 {
+	if a := agent(t, c, v, testengines.Fastest(t), 1); a.graphs.chunk != 1 {
 		t.Errorf("chunks of %d windows", a.graphs.chunk)
 	}
-	if a := agent(t, small(t, nil), v, fastest(t), 1); a.graphs.chunk != 11 {
+	if a := agent(t, small(t, nil), v, testengines.Fastest(t), 1); a.graphs.chunk != 11 {
 		t.Errorf("chunks of %d windows", a.graphs.chunk)
 	}
 }

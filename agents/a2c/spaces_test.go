@@ -13,6 +13,7 @@ import (
 	"onnxrl/envs/vector"
 	"onnxrl/models"
 	"onnxrl/models/checkpoint"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
@@ -83,7 +84,7 @@ func (s space) config() Config {
 // TestDecisionsAreWhatIsLearnt: the log-probability and the value that the learner's graph computes before an update are those that the actor decided with, in every space.
 func TestDecisionsAreWhatIsLearnt(t *testing.T) {
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		for _, s := range spaces(t) {
 			v := s.world(3)
 			a := agent(t, s.config(), v, e, 1)
@@ -129,7 +130,7 @@ func (w *decided) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agent
 // TestPublishedPolicyIsTheActor compares the complete network, parameters baked in, with the greedy actor in every space.
 func TestPublishedPolicyIsTheActor(t *testing.T) {
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		for _, s := range spaces(t) {
 			v := s.world(3)
 			a := agent(t, s.config(), v, e, 1)
@@ -179,7 +180,7 @@ func TestPublishedPolicyIsTheActor(t *testing.T) {
 // TestResumeInEverySpace saves between rollouts, loads into a fresh agent, and compares with never having stopped, bit by bit; with the matrices of gSDE, and with a correction.
 func TestResumeInEverySpace(t *testing.T) {
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		for i, s := range spaces(t) {
 			c := s.config()
 			if i%2 == 0 {
@@ -247,7 +248,7 @@ func TestNothingIsAllocatedInAnySpace(t *testing.T) {
 		for _, correction := range []string{NoCorrection, VTrace} {
 			c := s.config()
 			c.Correction = correction
-			e := fastest(t)
+			e := testengines.Fastest(t)
 			v := s.world(2)
 			r := newTrainingRun(t, agent(t, c, v, e, 1), v)
 			update := func() {
@@ -258,11 +259,7 @@ func TestNothingIsAllocatedInAnySpace(t *testing.T) {
 			for range 10 {
 				update()
 			}
-			limit := 0.0
-			if e.Name() == "portable" {
-				limit = 5
-			}
-			if k := testing.AllocsPerRun(10, update); k > limit {
+			if k := testing.AllocsPerRun(10, update); k > testengines.Allocations(e) {
 				t.Errorf("%s, correction %s: %g allocations per update", s.name, correction, k)
 			}
 			n++
@@ -278,7 +275,7 @@ func TestNothingIsAllocatedInAnySpace(t *testing.T) {
 //	∂log π/∂μ = (a−μ)/σ²,  ∂log π/∂log σ = ((a−μ)/σ)² − 1,  ∂H/∂log σ = 1
 func TestGaussianGradientEqualsTheFormula(t *testing.T) {
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		const envCount, dims = 3, 2
 		c := sb3()
 		c.Hidden, c.Reduction, c.EntropyCoef, c.ValueCoef, c.RolloutSteps, c.GradClip, c.LogStdInit = nil, Sum, 0.3, 0.7, 6, 0, -0.3

@@ -9,6 +9,7 @@ import (
 	"onnxrl/agents"
 	"onnxrl/agents/rlmath"
 	"onnxrl/envs/vector"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestVTraceEqualsReturnsOnPolicy(t *testing.T) {
 	splitSmall(t)
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		for what, world := range map[string]func() vector.Env{
 			"corridor": func() vector.Env { return corridors(t, 3) },
 			"flat":     func() vector.Env { return toys(t, 3, flatToy()) },
@@ -81,7 +82,7 @@ func (s stranger) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agent
 // TestVTraceCorrects records what strangers did. Actions that the policy prefers to the stranger are not weighted more than 1; those that it does not count less, as rlmath.VTrace says, which the published vectors check.
 func TestVTraceCorrects(t *testing.T) {
 	n := 0
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		for _, shift := range []float32{0, float32(math.Ln2), -float32(math.Ln2)} {
 			c := quick()
 			c.Correction, c.RolloutSteps, c.VTrace.ClipPGRho = VTrace, 6, 1.5
@@ -123,7 +124,7 @@ func TestVTraceNeedsLogProbabilities(t *testing.T) {
 	c := quick()
 	c.Correction = VTrace
 	v := corridors(t, 1)
-	a := agent(t, c, v, fastest(t), 1)
+	a := agent(t, c, v, testengines.Fastest(t), 1)
 	d, err := actorOf(t, a, agents.Greedy, 1).Act(t.Context(), rng.New(1), v.Batch())
 	if err != nil {
 		t.Fatal(err)
