@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/tensor"
 )
 
@@ -354,7 +355,7 @@ func TestOneBadRequestFailsAlone(t *testing.T) {
 
 func TestBatchedEqualsUnbatched(t *testing.T) {
 	compared := 0
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		for _, config := range []Config{{Instances: 2}, {Instances: 1, MaxBatch: 16}, {Batching: Batching{Off: true}}, {Batching: Batching{MaxDelay: time.Microsecond}}} {
 			s, err := New(Options{Compiler: c}, &shelf{list: []Listing{one("m", config, scale(1.7)), one("w", config, wide())}})
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
 )
@@ -30,7 +31,7 @@ func policy(widths ...int) *onnx.Model {
 
 // BenchmarkPaths compares the ways to one row of the 2×64 policy: the bound run itself, a caller, a request whose caller cannot leave, and one whose caller can.
 func BenchmarkPaths(b *testing.B) {
-	for _, e := range engines(b) {
+	for _, e := range testengines.All(b) {
 		model := policy(64, 64)
 		session, err := e.Compile(model, engine.Options{})
 		if err != nil {
@@ -87,7 +88,7 @@ func BenchmarkPaths(b *testing.B) {
 
 // BenchmarkConcurrent is the throughput of 64 clients with and without batching, for a model that is all overhead and one that is all run.
 func BenchmarkConcurrent(b *testing.B) {
-	for _, e := range engines(b) {
+	for _, e := range testengines.All(b) {
 		for _, m := range []struct {
 			name   string
 			widths []int

@@ -15,8 +15,6 @@ import (
 	"onnxrl/models/artifact"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
 	"onnxrl/runtime/portable"
 	"onnxrl/runtime/tensor"
 )
@@ -223,20 +221,6 @@ func start(t testing.TB, o Options, listings ...Listing) (*Server, *shelf, *prob
 		t.Errorf("%d goroutines, %d at the start\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
 	})
 	return s, src, p
-}
-
-// engines returns the portable engine and, where it is there, ONNX Runtime.
-func engines(t testing.TB) []engine.Compiler {
-	t.Helper()
-	list := []engine.Compiler{portable.New()}
-	c, err := ort.New(context.Background(), ort.Options{Library: library.Options{AllowInstall: true}})
-	switch {
-	case err == nil:
-		list = append(list, c)
-	case !errors.Is(err, ort.ErrUnavailable):
-		t.Fatal(err)
-	}
-	return list
 }
 
 func ask(model string, x ...float32) *Request {

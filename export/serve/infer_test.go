@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/tensor"
 )
 
 func TestInferOnEveryEngine(t *testing.T) {
 	n := 0
-	for _, c := range engines(t) {
+	for _, c := range testengines.All(t) {
 		s, err := New(Options{Compiler: c}, &shelf{list: []Listing{one("m", Config{}, scale(2), scale(3)), one("w", Config{}, wide())}})
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
@@ -68,7 +69,7 @@ func alone(t *testing.T, e engine.Compiler, m *onnx.Model, xs [][]float32) (ys [
 // Whole episodes of a recurrent policy, many at once, over swaps of the version, give what each of them gives by itself.
 func TestEpisodesOfARecurrentPolicy(t *testing.T) {
 	const episodes, length = 16, 25
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		t.Run(e.Name(), func(t *testing.T) {
 			defer e.Close()
 			models := []*onnx.Model{lstm(1), lstm(2)}

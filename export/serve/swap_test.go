@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/portable"
 	"onnxrl/runtime/tensor"
 )
@@ -180,7 +181,7 @@ func TestCallersFollowTheirModel(t *testing.T) {
 }
 
 func TestACallAllocatesNothing(t *testing.T) {
-	for _, e := range engines(t) {
+	for _, e := range testengines.All(t) {
 		s, err := New(Options{Compiler: e}, &shelf{list: []Listing{one("m", Config{}, scale(2))}})
 		if err != nil {
 			t.Fatal(err)
