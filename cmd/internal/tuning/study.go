@@ -37,7 +37,7 @@ type Options struct {
 	Dir string
 	// Changed, unless nil, is called whenever a trial has begun, been evaluated or ended, one call at a time.
 	Changed func(t Trial)
-	// Now is the clock behind Trial.Seconds.
+	// Now is the clock behind Trial.Seconds; parallel trials call it side by side.
 	Now func() time.Time
 }
 

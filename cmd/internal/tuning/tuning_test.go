@@ -54,8 +54,9 @@ func bowl(v Values) float64 {
 
 func open(t testing.TB, c Config, dir string, changed func(Trial)) *Study {
 	t.Helper()
-	clock := time.Unix(0, 0)
-	s, err := Open(Options{Config: c, Seed: 5, Dir: dir, Changed: changed, Now: func() time.Time { clock = clock.Add(time.Second); return clock }})
+	// Parallel trials ask for the time side by side.
+	var seconds atomic.Int64
+	s, err := Open(Options{Config: c, Seed: 5, Dir: dir, Changed: changed, Now: func() time.Time { return time.Unix(seconds.Add(1), 0) }})
 	if err != nil {
 		t.Fatal(err)
 	}
