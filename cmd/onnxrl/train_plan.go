@@ -64,7 +64,7 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 	}
 	doc, err := loadExperiment(path, f.sets, &p.cfg)
 	if err != nil {
-		return nil, err
+		return nil, p.explainStored(path, err)
 	}
 	if f.seeds != "" {
 		if p.cfg.Seeds, err = parseSeeds(f.seeds); err != nil {
@@ -81,7 +81,7 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 		return nil, err
 	}
 	if p.cfg, p.factory, p.maker, err = experiment.Open(ctx, p.cfg); err != nil {
-		return nil, err
+		return nil, p.explainStored(path, err)
 	}
 	defer func() {
 		if err != nil {
@@ -261,25 +261,6 @@ func trainChanges(dir string, cfg experiment.Config) ([]configs.Change, error) {
 		return strings.HasPrefix(c.Path, "train.checkpoint.") || strings.HasPrefix(c.Path, "publish.") || c.Path == "tune" || strings.HasPrefix(c.Path, "tune.") ||
 			c.Path == "train.log_interval_steps" || c.Path == "train.total_env_steps" && cfg.Train.TotalEnvSteps > old.Train.TotalEnvSteps
 	}), err
-}
-
-// changesSince compares a document with the one that a directory was started with, which its lineage holds: edits of config.yaml count like those of --set.
-func changesSince(dir string, cfg experiment.Config) (old experiment.Config, changes []configs.Change, err error) {
-	old = experiment.Defaults()
-	var l lineage
-	path := filepath.Join(dir, lineageFile)
-	if err := readJSON(path, &l); err != nil {
-		return old, nil, err
-	}
-	doc, err := configs.Parse(path, []byte(l.Config))
-	if err != nil {
-		return old, nil, err
-	}
-	if err := doc.Decode(&old); err != nil {
-		return old, nil, err
-	}
-	changes, err = configs.Diff(old, cfg)
-	return old, changes, err
 }
 
 // validator returns what judges policies during training, nil where nothing does.
