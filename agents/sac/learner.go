@@ -112,7 +112,19 @@ func (l *learner) Step(context.Context) (agents.Metrics, error) {
 		m["train/ent_coef_loss"] = sum.temperature / k
 	}
 	m["train/learning_rate"] = factor * l.actorHalf.lr
+	if l.c.UseSDE {
+		m["train/std"] = l.deviation()
+	}
 	return m, nil
+}
+
+// deviation is the mean of the elements of gSDE's matrix of standard deviations.
+func (l *learner) deviation() float64 {
+	logStd, sum := l.params.View(actorScope+"."+network.LogStdParam).Float32s(), 0.0
+	for _, x := range logStd {
+		sum += math.Exp(float64(x))
+	}
+	return sum / float64(len(logStd))
 }
 
 // losses are sums over updates.

@@ -96,6 +96,20 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestDeviation: with gSDE there is Stable-Baselines3's train/std, which begins at exp(log_std_init).
+func TestDeviation(t *testing.T) {
+	c := small()
+	c.UseSDE, c.LearningRate = true, 1e-9
+	v := toys(t, 1, boxToy())
+	r := newTraining(t, agent(t, c, v, testengines.Fastest(t), 1), v)
+	if err := r.run(t.Context(), 20, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.last["train/std"], math.Exp(c.LogStdInit); math.Abs(got-want) > 1e-6 {
+		t.Errorf("train/std %g, expected %g", got, want)
+	}
+}
+
 // TestTemperature: α falls while the entropy is above its target and rises while it is below, towards the target.
 func TestTemperature(t *testing.T) {
 	temperature, err := newTemperature(EntCoef{Auto: true, Value: 0.1}, -1)
