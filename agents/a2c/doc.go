@@ -25,8 +25,8 @@
 //	position, cash, features -> cross-asset layer  -> [N,D'] and the portfolio's [D']
 //	[N,D'] -> logits [N,k], masked;   [D'] -> V
 //
-// An asset whose mask leaves it no choice is not listed, or not traded at the bar. Nobody attends to it, and it does not count in the portfolio: a position in a suspended asset is seen by its own head only. The value of the last observation of an episode that was cut off uses the
-// mask of the observation before, because environments do not tell what could be done after the end.
+// An asset whose mask leaves it no choice is not listed, or not traded at the bar. Nobody attends to it, and it does not count in the portfolio: a position in a suspended asset is seen by its own head only. The value of the last observation of an episode that was cut off uses
+// that observation's own mask (vector.Batch.FinalMask).
 //
 // Windows [W,F] of one series go through the encoder, and its features together with all other fields through hidden layers. Observations without a window are flattened, go through the encoder if one is named, and through hidden layers. These inputs, the layers and the distributions are package network's: actions are Discrete, MultiDiscrete, MultiBinary, or lie in a Box, as a diagonal Gaussian with
 // state-independent deviations or, with use_sde, by gSDE. An action in a Box is clipped to its bounds for the environment and learnt from as it was drawn.

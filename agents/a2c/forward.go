@@ -83,8 +83,8 @@ func (f *forward) current(b *vector.Batch, now stamp) error {
 	return f.prog.Run()
 }
 
-// final evaluates the final observations of the episodes that ended; the rows of the others have no meaning. An environment does not say what could be done after the end, so the masks are those of the observations before, [n, maskLen].
-func (f *forward) final(b *vector.Batch, masks []byte, now stamp) error {
+// final evaluates the final observations of the episodes that ended; the rows of the others have no meaning.
+func (f *forward) final(b *vector.Batch, now stamp) error {
 	for i, t := range f.obs {
 		if t == nil {
 			continue
@@ -101,7 +101,9 @@ func (f *forward) final(b *vector.Batch, masks []byte, now stamp) error {
 		}
 	}
 	if f.mask != nil {
-		copy(f.mask.Bytes(), masks)
+		if err := b.GatherFinalMask(f.mask); err != nil {
+			return err
+		}
 	}
 	return f.prog.Run()
 }

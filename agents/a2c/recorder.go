@@ -142,11 +142,7 @@ func (r *recorder) End(b *vector.Batch) error {
 		cut = cut || r.ended[at+e] && b.Discount[e] > 0
 	}
 	if cut {
-		var masks []byte
-		if t := r.mask[r.t]; t != nil {
-			masks = t.Bytes()
-		}
-		if err := r.f.final(b, masks, r.learner.stamp()); err != nil {
+		if err := r.f.final(b, r.learner.stamp()); err != nil {
 			return fmt.Errorf("a2c: value of final observations: %w", err)
 		}
 		for _, ep := range b.Ended {

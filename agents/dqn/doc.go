@@ -31,7 +31,7 @@
 //
 //   - With several environments each has a coin of its own for exploring; there one coin decides for all.
 //   - The output layer's bias begins at 0.
-//   - Masks are respected in acting, in exploring and in the targets; there are none there. The mask after an episode's end is that of the observation before, because environments do not say what could be done then.
+//   - Masks are respected in acting, in exploring and in the targets; there are none there. The value of a truncated episode's final observation is the maximum over what could be done there (vector.Batch.FinalMask).
 //   - The final observation of an episode takes the place of a transition in the replay.
 //   - A transition that has fewer than n_steps successors in the replay is sampled with the rewards there are.
 //

@@ -70,15 +70,15 @@ func (x *Feed) check() error {
 	return nil
 }
 
-// Final copies the final observations of the episodes that ended; the rows of the others keep what they have. An environment does not say what could be done after the end, so the mask is that of the observation before, [n, MaskLen]; nil where there is none.
-func (x *Feed) Final(b *vector.Batch, masks []byte) error {
+// Final copies the final observations of the episodes that ended, and their masks; the rows of the others keep what they have.
+func (x *Feed) Final(b *vector.Batch) error {
 	for i, t := range x.obs {
 		if err := b.GatherFinal(i, t); err != nil {
 			return err
 		}
 	}
 	if x.mask != nil {
-		copy(x.mask.Bytes(), masks)
+		return b.GatherFinalMask(x.mask)
 	}
 	return nil
 }

@@ -226,11 +226,7 @@ func explore(t *testing.T, w *world, spec envs.Spec) (decisions int) {
 		}
 		if len(b.Ended) > 0 {
 			ends++
-			masks := []byte(nil)
-			if b.Mask != nil {
-				masks = b.Mask.Bytes()
-			}
-			if err := w.feeds[0].Final(b, masks); err != nil {
+			if err := w.feeds[0].Final(b); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -90,8 +90,8 @@ func (f *forward) next(b *vector.Batch, s *states) error {
 }
 
 // final evaluates the final observations of the episodes that ended, with the states after their last decisions; the rows of the others have no meaning.
-func (f *forward) final(b *vector.Batch, masks []byte, s *states) error {
-	if err := f.feed.Final(b, masks); err != nil {
+func (f *forward) final(b *vector.Batch, s *states) error {
+	if err := f.feed.Final(b); err != nil {
 		return err
 	}
 	if s != nil {

@@ -165,11 +165,7 @@ func (r *rollout) End(b *vector.Batch) error {
 		cut = cut || r.ended[at+e] && b.Discount[e] > 0
 	}
 	if cut {
-		var masks []byte
-		if r.mask != nil {
-			masks = r.mask.data[at*r.mask.size:][:r.envs*r.mask.size]
-		}
-		if err := r.f.final(b, masks, r.memory); err != nil {
+		if err := r.f.final(b, r.memory); err != nil {
 			return fmt.Errorf("ppo: value of final observations: %w", err)
 		}
 		for _, ep := range b.Ended {

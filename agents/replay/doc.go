@@ -16,7 +16,7 @@
 //
 // # Streams and episodes
 //
-// Each environment of a batch has a stream of rows. A final observation is a row that no action was taken from, and is never drawn. What an environment shows that does not follow from what it showed before, because it was reset in the middle of an episode, ends the episode as if it had been cut off. Of a sample of n steps only the rewards up to the end of the episode count, or up to what is recorded; its discount is the product of those
+// Each environment of a batch has a stream of rows. A final observation is a row that no action was taken from, and is never drawn; its mask is what could have been done there. What an environment shows that does not follow from what it showed before, because it was reset in the middle of an episode, ends the episode as if it had been cut off. Of a sample of n steps only the rewards up to the end of the episode count, or up to what is recorded; its discount is the product of those
 // that count, so that it is right in every case. Capacities count rows: the final observation of an episode takes the place of a transition.
 //
 // # The shared store

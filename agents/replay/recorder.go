@@ -88,11 +88,9 @@ func (r *Recorder) End(b *vector.Batch) error {
 	for e, t := range b.Type {
 		u.finish(e, b.Reward[e], b.Discount[e])
 		if t == envs.Last {
-			before := u.newest(e)
 			i := u.add(e)
 			u.putObs(i, e, b.Final, b.FinalRows)
-			// Environments do not say what could be done after the end: what could be done before it stands for that.
-			copy(u.row(i)[u.mask.off:u.mask.off+u.mask.size], u.row(before)[u.mask.off:])
+			u.putMask(i, e, b.FinalMask)
 			u.finals.set(i)
 		}
 		r.show(e, b)

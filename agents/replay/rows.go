@@ -149,8 +149,8 @@ func (r *rows) has(b *vector.Batch, n int) error {
 			return fmt.Errorf("observation %q of the batch is missing or not %v[%d %v]", p.col.Name, p.col.DType, n, p.col.Shape)
 		}
 	}
-	if k := r.mask.size; k > 0 && (b.Mask == nil || len(b.Mask.Bytes()) != k*n) {
-		return fmt.Errorf("the batch has no mask of %d actions", k)
+	if k := r.mask.size; k > 0 && (b.Mask == nil || b.FinalMask == nil || len(b.Mask.Bytes()) != k*n || len(b.FinalMask.Bytes()) != k*n) {
+		return fmt.Errorf("the batch has no mask, or no final mask, of %d actions", k)
 	}
 	return nil
 }

@@ -180,7 +180,7 @@ func (w *world) round(t testing.TB) {
 		s := &now[e]
 		s.reward, s.discount, s.last = b.Reward[e], b.Discount[e], b.Type[e] == envs.Last
 		if s.last {
-			s.next, s.nextMask = shown(spec, b.Final, b.FinalRows, e), s.mask
+			s.next, s.nextMask = shown(spec, b.Final, b.FinalRows, e), maskOf(b.FinalMask, e)
 		} else {
 			s.next, s.nextMask = shown(spec, b.Obs, b.Rows, e), maskOf(b.Mask, e)
 		}

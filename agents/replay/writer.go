@@ -176,8 +176,7 @@ func (w *Writer) End(b *vector.Batch) error {
 		next := row + 1
 		if t == envs.Last {
 			s.putObs(next, e, b.Final, b.FinalRows)
-			// Environments do not say what could be done after the end: what could be done before it stands for that.
-			copy(s.row(next)[s.mask.off:s.mask.off+s.mask.size], s.row(row)[s.mask.off:])
+			s.putMask(next, e, b.FinalMask)
 			s.setFinal(next)
 			if next++; next <= p.chunk<<s.shift+s.c.ChunkRows-2 {
 				s.putObs(next, e, b.Obs, b.Rows)

@@ -31,6 +31,10 @@ func photo(b *vector.Batch) string {
 		for _, e := range b.Ended {
 			n := len(t.Bytes()) / len(b.Type)
 			fmt.Fprintf(&out, "final %v ", b.Final[f].Bytes()[e.Env*n:(e.Env+1)*n])
+			if b.FinalMask != nil {
+				k := b.FinalMask.Shape()[1]
+				fmt.Fprintf(&out, "mask %v ", b.FinalMask.Bools()[e.Env*k:(e.Env+1)*k])
+			}
 		}
 	}
 	if b.Mask != nil {
@@ -85,6 +89,43 @@ func TestVectorsAreEqual(t *testing.T) {
 		}
 		if n := len(v.Pids()); n != min(workers, 5) {
 			t.Errorf("%d processes, expected %d", n, min(workers, 5))
+		}
+	}
+}
+
+// TestFinalMasks: the mask of a final observation is what that very observation allows, though the environment was reset in the same step; after a termination everything counts as valid.
+func TestFinalMasks(t *testing.T) {
+	for _, limit := range []int{0, 4} {
+		id, kwargs := "Masked-v0", map[string]any{"end": 3}
+		if limit > 0 {
+			id, kwargs = "EndlessMasked-v0", nil
+		}
+		v := openVector(t, open(t, config(id, kwargs)), 5, vector.Options{Workers: 2, Limit: limit})
+		reset(t, v, 3)
+		b := v.Batch()
+		excluded, truncated, terminated := 0, 0, 0
+		for _, a := range script(v, 200) {
+			if err := v.Step(a); err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range b.Ended {
+				at, mask := b.Final[0].Float32s()[2*e.Env], b.FinalMask.Bools()[2*e.Env:2*e.Env+2]
+				left := !e.Truncated || at >= 0
+				if !mask[1] || mask[0] != left {
+					t.Fatalf("%s: the final mask at %g is %v (%+v)", id, at, mask, e)
+				}
+				if !left {
+					excluded++
+				}
+				if e.Truncated {
+					truncated++
+				} else {
+					terminated++
+				}
+			}
+		}
+		if excluded < 5 || truncated-excluded < 5 || (terminated > 0) != (limit == 0) {
+			t.Errorf("%s: %d truncated, %d of them with an action excluded, %d terminated", id, truncated, excluded, terminated)
 		}
 	}
 }

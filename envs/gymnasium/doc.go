@@ -21,7 +21,7 @@
 //
 // # Episodes and randomness
 //
-// Episodes follow each other as package vector says: the worker keeps the final observation and resets in the same step. Every reset is seeded, with the 31 highest bits of the first draw from key.Split("episode", i, e), so episode e of environment i is the same for any number of workers, as far as the environment
+// Episodes follow each other as package vector says: the worker keeps the final observation (and, of a truncated episode, the mask) and resets in the same step. Every reset is seeded, with the 31 highest bits of the first draw from key.Split("episode", i, e), so episode e of environment i is the same for any number of workers, as far as the environment
 // takes all of its randomness from the seed. Truncated, of time limits too, is a last step with discount 1; terminated has discount 0, also where both are said. Where an environment has no limit, vector.Options.Limit counts in the worker.
 //
 // # Saving
@@ -42,7 +42,7 @@
 // # Protocol
 //
 // File descriptor 3 of the worker is the memory, which first holds the source itself; 4 is where requests come from, 5 where replies go. A request is one byte: S steps, R resets, C is followed by the length (uint32, little-endian) of a JSON object and the object, which names a method of the class Worker as "call" and has its arguments.
-// A reply is a full stop, or J or E, length and JSON: a result, or an error with kind, env and text. Arrays in memory have an element for each environment, begin at multiples of 64 bytes, and have native byte order: actions, seeds (int64) of the next reset, rewards (float64), ends (0 goes on, 1 terminated, 2 truncated), mask,
+// A reply is a full stop, or J or E, length and JSON: a result, or an error with kind, env and text. Arrays in memory have an element for each environment, begin at multiples of 64 bytes, and have native byte order: actions, seeds (int64) of the next reset, rewards (float64), ends (0 goes on, 1 terminated, 2 truncated), mask, final_mask (written where an episode is truncated),
 // info, and obsK and finalK for each field of the observation. Nobody spins: the two wake-ups cost less than the system calls of looking, and learners need the cores.
 //
 // # Measurements

@@ -41,7 +41,7 @@ func (e *Env) Reset(key rng.Key, ts *envs.TimeStep) error {
 	if err := e.v.Reset(key); err != nil {
 		return err
 	}
-	e.write(ts, e.v.rows[0].obs)
+	e.write(ts, e.v.rows[0].obs, e.v.batch.Mask)
 	return nil
 }
 
@@ -60,22 +60,22 @@ func (e *Env) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 	}
 	if v.batch.Type[0] == envs.Last {
 		v.running = false
-		e.write(ts, v.rows[0].final)
+		e.write(ts, v.rows[0].final, v.batch.FinalMask)
 		return nil
 	}
-	e.write(ts, v.rows[0].obs)
+	e.write(ts, v.rows[0].obs, v.batch.Mask)
 	return nil
 }
 
 // write copies the batch's only row.
-func (e *Env) write(ts *envs.TimeStep, obs []*tensor.Tensor) {
+func (e *Env) write(ts *envs.TimeStep, obs []*tensor.Tensor, mask *tensor.Tensor) {
 	b := e.v.batch
 	ts.Type, ts.Reward, ts.Discount = b.Type[0], b.Reward[0], b.Discount[0]
 	for f, t := range obs {
 		copy(ts.Obs[f].Bytes(), t.Bytes())
 	}
-	if b.Mask != nil {
-		copy(ts.Mask.Bytes(), b.Mask.Bytes())
+	if mask != nil {
+		copy(ts.Mask.Bytes(), mask.Bytes())
 	}
 	copy(ts.Info, b.Info[0])
 }
@@ -88,7 +88,7 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 	if err := e.v.LoadState(data); err != nil {
 		return fmt.Errorf("load an environment: %w", err)
 	}
-	e.write(ts, e.v.rows[0].obs)
+	e.write(ts, e.v.rows[0].obs, e.v.batch.Mask)
 	return nil
 }
 

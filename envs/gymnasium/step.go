@@ -92,6 +92,9 @@ func (v *Vector) taken(w int) error {
 					return v.at(i, fmt.Errorf("final observation %q: %w", v.spec.Observation[f].Name, err))
 				}
 			}
+			if err := v.finalMask(i); err != nil {
+				return v.at(i, err)
+			}
 		}
 		if b.Type[i] == envs.Last && !j.autoreset {
 			v.began[i]++
@@ -121,6 +124,9 @@ func (v *Vector) lost(w int) error {
 			copy(t.Bytes(), v.rows[i].obs[f].Bytes())
 		}
 		b.Type[i], b.Reward[i], b.Discount[i] = envs.Last, 0, 1
+		if b.Mask != nil {
+			b.PutFinalMask(i, v.rows[i].mask.Bytes())
+		}
 		clear(b.Info[i])
 		if j.autoreset {
 			if err := v.first(i); err != nil {
@@ -166,6 +172,20 @@ func (v *Vector) observe(i int) error {
 	}
 	copy(at.mask.Bytes(), p.mask[at.index*at.mask.Len():])
 	return envs.CheckMask(v.spec.Action, at.mask.Bools())
+}
+
+// finalMask reads the mask after the final observation of environment i.
+func (v *Vector) finalMask(i int) error {
+	b, at := v.batch, &v.rows[i]
+	if at.mask == nil {
+		return nil
+	}
+	n := at.mask.Len()
+	b.PutFinalMask(i, v.workers[at.worker].finalMask[at.index*n:(at.index+1)*n])
+	if err := envs.CheckMask(v.spec.Action, b.FinalMask.Bools()[i*n:(i+1)*n]); err != nil {
+		return fmt.Errorf("the episode was truncated, where the value of what could follow counts: %w", err)
+	}
+	return nil
 }
 
 // info reads the diagnostics of environment i.

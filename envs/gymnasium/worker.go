@@ -29,7 +29,9 @@ type worker struct {
 	seeds   []int64
 	ends    []byte
 	mask    []byte
-	info    []float64
+	// finalMask is what could be done after a final observation that a truncation made one.
+	finalMask []byte
+	info      []float64
 }
 
 // column is an array of values of one form, one for each environment.
@@ -82,6 +84,7 @@ func attach(p *process, j job) (*worker, error) {
 	place("seeds", 8)
 	place("ends", 1)
 	place("mask", masks)
+	place("final_mask", masks)
 	place("info", 8*len(j.spec.Info))
 	if err := p.share(size); err != nil {
 		return nil, err
@@ -93,7 +96,7 @@ func attach(p *process, j job) (*worker, error) {
 		w.obs[i].bytes = part(fmt.Sprintf("obs%d", i), w.obs[i].size)
 		w.final[i].bytes = part(fmt.Sprintf("final%d", i), w.obs[i].size)
 	}
-	w.ends, w.mask = part("ends", 1), part("mask", masks)
+	w.ends, w.mask, w.finalMask = part("ends", 1), part("mask", masks), part("final_mask", masks)
 	w.rewards, w.seeds, w.info = numbers[float64](part("rewards", 8)), numbers[int64](part("seeds", 8)), numbers[float64](part("info", 8*len(j.spec.Info)))
 	err = p.call(j.c.StartTimeout, "attach", map[string]any{"size": size, "n": j.n, "at": at, "autoreset": j.autoreset, "limit": j.limit, "mask_len": masks}, nil)
 	return w, err

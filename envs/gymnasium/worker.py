@@ -238,7 +238,9 @@ class Group:
         self.rewards, self.seeds = part("rewards", 8, "d"), part("seeds", 8, "q")
         self.ends = part("ends", 1)
         self.mask_len = mask_len
-        self.mask_rows = [part("mask", mask_len)[i * mask_len : (i + 1) * mask_len] for i in range(n)] if mask_len else None
+        self.mask_rows = self.final_mask_rows = None
+        if mask_len:
+            self.mask_rows, self.final_mask_rows = ([part(name, mask_len)[i * mask_len : (i + 1) * mask_len] for i in range(n)] for name in ("mask", "final_mask"))
         self.info_rows = part("info", 8 * len(self.info), "d") if self.info else None
 
     def observe(self, i, obs, final):
@@ -255,8 +257,8 @@ class Group:
                 raise wrong("%s is missing" % field.name) from None
             field.write(x, (finals if final else rows)[i])
 
-    def mask(self, i, info):
-        if self.mask_rows is None:
+    def mask(self, i, info, rows):
+        if rows is None:
             return
         try:
             m = self.masks[i](info)
@@ -265,13 +267,13 @@ class Group:
         values = [1 if v else 0 for v in flat(m)]
         if len(values) != self.mask_len:
             raise wrong("the action mask has %d elements, expected %d" % (len(values), self.mask_len))
-        self.mask_rows[i][:] = bytes(values)
+        rows[i][:] = bytes(values)
 
     def begin(self, i):
         obs, info = self.envs[i].reset(seed=self.seeds[i])
         self.steps[i] = 0
         self.observe(i, obs, False)
-        self.mask(i, info)
+        self.mask(i, info, self.mask_rows)
         return info
 
     def note(self, i, info):
@@ -317,17 +319,18 @@ class Group:
                 else:
                     self.observe(i, obs, False)
                 if masked:
-                    self.mask(i, info)
+                    self.mask(i, info, self.mask_rows)
         except BaseException as e:
             raise Failed(i) from e
 
     def end(self, i, obs, terminated, info):
         self.ends[i] = 1 if terminated else 2
         self.observe(i, obs, True)
+        if not terminated:
+            # After a termination nothing follows, and environments need not have an answer.
+            self.mask(i, info, self.final_mask_rows)
         if self.autoreset:
             self.begin(i)
-        else:
-            self.mask(i, info)
 
     def time(self, steps, seed):
         """The seconds that a plain loop over the environments takes for a number of steps with random actions."""

@@ -30,7 +30,8 @@ func newBatch(spec envs.Spec, n int, windows bool) (*Batch, *tensor.Arena, error
 	batched := func(shape []int) []int { return append([]int{n}, shape...) }
 	buffers := []buffer{{&b.Actions, spec.Action.DType(), batched(spec.Action.Shape())}}
 	if spec.Masked {
-		buffers = append(buffers, buffer{&b.Mask, tensor.Bool, []int{n, envs.MaskLen(spec.Action)}})
+		shape := []int{n, envs.MaskLen(spec.Action)}
+		buffers = append(buffers, buffer{&b.Mask, tensor.Bool, shape}, buffer{&b.FinalMask, tensor.Bool, shape})
 	}
 	for i, f := range spec.Observation {
 		if f.Window != nil {
@@ -95,6 +96,33 @@ func (b *Batch) gather(i int, dst *tensor.Tensor, obs []*tensor.Tensor, rows [][
 	w, out := b.spec.Observation[i].Window, dst.Bytes()
 	for _, last := range rows[i] {
 		out = out[copy(out, w.At(int(last)).Bytes()):]
+	}
+	return nil
+}
+
+// PutFinalMask writes row i of FinalMask, for implementations of Env: mask, of envs.MaskLen elements, after a truncation, which Discount[i] must say already, and otherwise every action. It is called where actions are masked.
+func (b *Batch) PutFinalMask(i int, mask []byte) {
+	row := b.FinalMask.Bytes()[i*len(mask) : (i+1)*len(mask)]
+	if b.Discount[i] > 0 {
+		copy(row, mask)
+		return
+	}
+	for k := range row {
+		row[k] = 1
+	}
+}
+
+func (b *Batch) gatherFinalMask(dst *tensor.Tensor) error {
+	switch {
+	case b.FinalMask == nil:
+		return fmt.Errorf("gather the final mask: the actions of %s are not masked", b.spec.Name)
+	case dst.DType() != tensor.Bool || !slices.Equal(dst.Shape(), b.FinalMask.Shape()):
+		return fmt.Errorf("gather the final mask: into %v, expected bool%v", dst, b.FinalMask.Shape())
+	}
+	to, from := dst.Bytes(), b.FinalMask.Bytes()
+	size := len(from) / len(b.Type)
+	for _, e := range b.Ended {
+		copy(to[e.Env*size:(e.Env+1)*size], from[e.Env*size:])
 	}
 	return nil
 }

@@ -6,7 +6,7 @@
 // step copies nothing. The batch lies outside the Go heap, so a session may be bound to its tensors once and for all.
 //
 // Episodes go on by themselves: an environment whose episode ends is reset within the same step. Then Type, Reward, Discount and Info of its row tell of the step that ended the episode, Final
-// holds its final observation (which a truncated episode's value is bootstrapped from), and Obs already holds the first observation of the next episode. No step is wasted and no action ignored.
+// holds its final observation (which a truncated episode's value is bootstrapped from), FinalMask what could be done there, and Obs already holds the first observation of the next episode. No step is wasted and no action ignored.
 //
 // # Windows
 //

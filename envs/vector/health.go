@@ -51,8 +51,11 @@ func (h *health) check(spec *envs.Spec, ts *envs.TimeStep) error {
 			return fmt.Errorf("observation %q: %s", spec.Observation[f].Name, firstNonFinite(h.float32s[f], h.float64s[f]))
 		}
 	}
-	if h.mask != nil && ts.Type != envs.Last {
+	if h.mask != nil && !ts.Terminated() {
 		if err := envs.CheckMask(spec.Action, h.mask); err != nil {
+			if ts.Type == envs.Last {
+				return fmt.Errorf("the episode was truncated, where the value of what could follow counts: %w", err)
+			}
 			return err
 		}
 	}

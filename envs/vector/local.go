@@ -276,7 +276,7 @@ func (v *Local) one(i int) error {
 	return v.follow(i)
 }
 
-// follow keeps the final observation of environment i and begins its next episode.
+// follow keeps the final observation and mask of environment i and begins its next episode.
 func (v *Local) follow(i int) error {
 	p, b := &v.rows[i], v.batch
 	for f := range v.spec.Observation {
@@ -286,6 +286,9 @@ func (v *Local) follow(i int) error {
 		if p.final[f] != nil {
 			copy(p.final[f], p.step.Obs[f].Bytes())
 		}
+	}
+	if b.FinalMask != nil {
+		b.PutFinalMask(i, p.step.Mask.Bytes())
 	}
 	// Step reports return and length of the episode that has ended, and begin would clear them.
 	ret, length := v.ret[i], v.length[i]

@@ -93,7 +93,7 @@ func sample(v *vector.Local, s *rng.Stream) {
 // TestEqualsALoop compares vectors of every width and number of workers with a plain loop over environments that is written out here.
 func TestEqualsALoop(t *testing.T) {
 	makers := map[string]func(testing.TB, int) []envs.Env{"corridor": corridors, "trading": portfolios}
-	compared, ended, truncated := 0, 0, 0
+	compared, ended, truncated, masked := 0, 0, 0, 0
 	for name, make := range makers {
 		for _, n := range []int{1, 2, 7} {
 			for _, o := range []vector.Options{{Workers: 1}, {Workers: 2, Check: true}, {Workers: 5, Windows: true}, {}} {
@@ -139,6 +139,16 @@ func TestEqualsALoop(t *testing.T) {
 										t.Fatalf("step %d, environment %d: the final observation %d differs", step, i, f)
 									}
 								}
+								mask := slices.Repeat([]byte{1}, ts.Mask.Len())
+								if ts.Truncated() {
+									mask = ts.Mask.Bytes()
+									if slices.Contains(mask, 0) {
+										masked++
+									}
+								}
+								if !slices.Equal(row(b.FinalMask, i), mask) {
+									t.Fatalf("step %d, environment %d: the final mask is %v, expected %v", step, i, row(b.FinalMask, i), mask)
+								}
 								episodes = append(episodes, vector.Episode{Env: i, Number: began[i] - 1, Return: ret[i], Length: length[i], Truncated: ts.Truncated()})
 								if ts.Truncated() {
 									truncated++
@@ -171,8 +181,8 @@ func TestEqualsALoop(t *testing.T) {
 			}
 		}
 	}
-	if compared != 2*4*60*(1+2+7) || ended < 200 || truncated < 100 || truncated == ended {
-		t.Errorf("%d steps compared, %d episodes ended, %d truncated", compared, ended, truncated)
+	if compared != 2*4*60*(1+2+7) || ended < 200 || truncated < 100 || truncated == ended || masked < 50 {
+		t.Errorf("%d steps compared, %d episodes ended, %d truncated, %d with something that could not be done", compared, ended, truncated, masked)
 	}
 }
 
@@ -336,6 +346,11 @@ func TestFaults(t *testing.T) {
 		{"another tensor", false, `observation "position": the environment has put float32[2] in the place of the tensor float32[1]`, func(ts *envs.TimeStep) error { ts.Obs[0] = tensor.New(tensor.Float32, 2); return nil }},
 		{"beyond its space", true, `element 0 is 3, expected 0 to 1`, func(ts *envs.TimeStep) error { ts.Obs[0].Float32s()[0] = 3; return nil }},
 		{"no valid action", false, "has no valid action", func(ts *envs.TimeStep) error { clear(ts.Mask.Bools()); return nil }},
+		{"no valid action at a cut", false, "the episode was truncated, where the value of what could follow counts: mask of discrete(2): head 0 has no valid action", func(ts *envs.TimeStep) error {
+			clear(ts.Mask.Bools())
+			ts.Truncate(0)
+			return nil
+		}},
 	}
 	ran := 0
 	for _, c := range cases {
@@ -369,7 +384,7 @@ func TestFaults(t *testing.T) {
 			ran++
 		}
 	}
-	if ran != 20 {
+	if ran != 22 {
 		t.Errorf("%d cases ran", ran)
 	}
 }

@@ -50,6 +50,8 @@ type Batch struct {
 	// Final and FinalRows are like Obs and Rows. Row i is the final observation of environment i when Type[i] is envs.Last, and otherwise without meaning.
 	Final     []*tensor.Tensor
 	FinalRows [][]int64
+	// FinalMask is like Mask: row i says which actions would be valid after the final observation of environment i when Type[i] is envs.Last, for values that are a maximum or a mean over actions, and otherwise without meaning. After a termination, where nothing follows and environments need not say anything, all actions count as valid. It is nil unless the spec is masked.
+	FinalMask *tensor.Tensor
 
 	// Ended lists the episodes that ended in this step, in the order of the environments.
 	Ended []Episode
@@ -89,3 +91,6 @@ func (b *Batch) GatherFinal(i int, dst *tensor.Tensor) error {
 	}
 	return b.gatherEnded(i, dst)
 }
+
+// GatherFinalMask copies FinalMask into the rows of dst [B, envs.MaskLen] whose episodes ended, and leaves the other rows alone. An error says that the actions are not masked, or that dst has another form.
+func (b *Batch) GatherFinalMask(dst *tensor.Tensor) error { return b.gatherFinalMask(dst) }

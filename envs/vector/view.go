@@ -58,7 +58,7 @@ func (v *View) Batch() *Batch { return v.batch }
 // Follow shows b from now on. After a step of b's environments it must be called again. It allocates nothing.
 func (v *View) Follow(b *Batch) {
 	to := v.batch
-	to.Actions, to.Mask, to.Type, to.Discount, to.Info, to.Ended, to.earned = b.Actions, b.Mask, b.Type, b.Discount, b.Info, b.Ended, b.Earned()
+	to.Actions, to.Mask, to.FinalMask, to.Type, to.Discount, to.Info, to.Ended, to.earned = b.Actions, b.Mask, b.FinalMask, b.Type, b.Discount, b.Info, b.Ended, b.Earned()
 	if !v.rewards {
 		to.Reward = b.Reward
 	}

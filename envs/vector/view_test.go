@@ -33,7 +33,7 @@ func TestView(t *testing.T) {
 		for i, x := range from.Obs[0].Float32s() {
 			to.Obs[0].Float32s()[i], to.Reward[i] = 2*x, 100+from.Reward[i]
 		}
-		if to.Actions != from.Actions || to.Mask != from.Mask || len(to.Ended) != len(from.Ended) || &to.Info[0] != &from.Info[0] || to.Type[1] != from.Type[1] || to.Discount[2] != from.Discount[2] {
+		if to.Actions != from.Actions || to.Mask != from.Mask || to.FinalMask != from.FinalMask || len(to.Ended) != len(from.Ended) || &to.Info[0] != &from.Info[0] || to.Type[1] != from.Type[1] || to.Discount[2] != from.Discount[2] {
 			t.Fatal("something shared is not")
 		}
 		for i := range 3 {

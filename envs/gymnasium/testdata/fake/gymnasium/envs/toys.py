@@ -54,6 +54,10 @@ class Endless(Walk):
         super().__init__(end=float("inf"), **kwargs)
 
 
+class EndlessMasked(Endless, Masked):
+    pass
+
+
 class Spaces(Env):
     """Has every space there is; the observations repeat the actions."""
 
