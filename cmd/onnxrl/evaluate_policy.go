@@ -78,6 +78,9 @@ func (a *app) openJudged(ctx context.Context, target string, f *evaluateFlags) (
 		if f.config != "" {
 			return nil, errors.New("a run directory has its own configuration; edit it with --set and leave --config out")
 		}
+		if err := refuseSearch(target); err != nil {
+			return nil, err
+		}
 		j.dir = target
 		return j, a.openRunDir(ctx, j, f)
 	case isDir(target):

@@ -57,6 +57,9 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 		if err := refuseRun(p.dir, true, "--out"); err != nil {
 			return nil, err
 		}
+		if err := refuseSearch(p.dir); err != nil {
+			return nil, err
+		}
 	} else if p.dir != "" {
 		if err := refuseRun(p.dir, false, "--out"); err != nil {
 			return nil, err

@@ -36,13 +36,13 @@ func (a *app) tuneCommand() *cobra.Command {
   tune:
     trials: 50                # tried in all, parallel at once
     sampler: tpe              # or random
-    pruner: median            # or none
+    pruner: median            # or none; prune_warmup: 2 lets two evaluations of a trial pass first
     metric: mean_reward       # absent: train.validation.metric; direction: maximize or minimize
     steps_per_trial: 50000    # absent: train.total_env_steps
     space:
       agent.gamma: {kind: uniform, low: 0.9, high: 0.9999}
       agent.learning_rate: {kind: loguniform, low: 1e-5, high: 1e-2}
-      agent.n_steps: {kind: int, low: 8, high: 256, log: true}
+      agent.rollout_steps: {kind: int, low: 8, high: 256, log: true}
       agent.activation: {kind: categorical, choices: [tanh, relu]}
 
 A trial is judged by the last evaluation of its policy, on the validation split; evaluations before it, every train.validation.every_steps, are what it is pruned by. All trials have the seed of the configuration. One trial at a time gives the same trials every time; several at once do not, because what a trial
@@ -135,6 +135,15 @@ func (a *app) tune(ctx context.Context, args []string, f *tuneFlags) (err error)
 		return quietError{errInterrupted}
 	}
 	return err
+}
+
+// refuseSearch returns an error for a directory that holds a search and no run.
+func refuseSearch(dir string) error {
+	var l lineage
+	if err := readJSON(filepath.Join(dir, lineageFile), &l); err != nil || l.Command != "tune" {
+		return nil
+	}
+	return fmt.Errorf("%s holds a search for hyper-parameters, which goes on with onnxrl tune --resume %s; to train what it has found: onnxrl train %s", dir, dir, filepath.Join(dir, bestConfigFile))
 }
 
 // begin makes the directory of a new search, opens its log and describes it: the configuration comes last, because its presence makes the directory one to resume.

@@ -87,14 +87,14 @@ func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags) (_ *sea
 	if s.cfg, s.factory, _, err = experiment.Open(ctx, s.cfg); err != nil {
 		return nil, err
 	}
-	if err := s.complete(); err != nil {
+	if err := s.complete(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.describe(a, path)
 }
 
 // complete decides what the section leaves open, and finds out what does not fit before anything is trained.
-func (s *search) complete() (err error) {
+func (s *search) complete(ctx context.Context) (err error) {
 	if s.tune.Metric == "" {
 		s.tune.Metric = s.cfg.Train.Validation.Metric
 	}
@@ -111,32 +111,62 @@ func (s *search) complete() (err error) {
 		return errors.New("tune.space is empty: it names the keys to tune")
 	}
 	for _, path := range s.tune.Space.Paths() {
-		s.apart = s.apart || strings.HasPrefix(path, "env.") || strings.HasPrefix(path, "wrappers.")
-		if err := s.probe(path); err != nil {
-			return fmt.Errorf("tune.space.%s: %w", path, err)
+		s.apart = s.apart || opensEnv(path)
+		if err := s.probe(ctx, path); err != nil {
+			return fmt.Errorf("tune.space: %w", err)
 		}
 	}
 	s.cfg.Tune, err = configs.NewSection(s.tune)
 	return err
 }
 
-// probe reports a key that the configuration does not have, or none of whose values it takes.
-func (s *search) probe(path string) (err error) {
+// probe reports a key that the configuration does not have, a choice that it does not take, and bounds between which it takes nothing.
+func (s *search) probe(ctx context.Context, path string) error {
 	p := s.tune.Space[path]
-	list := []float64{p.Low, p.High}
-	if p.Kind == tuning.Categorical {
-		list = list[:0]
-		for i := range p.Choices {
-			list = append(list, float64(i))
+	var first error
+	for _, x := range p.Examples() {
+		err := s.takes(ctx, path, x)
+		switch {
+		case p.Kind == tuning.Categorical && err != nil:
+			return err
+		case p.Kind != tuning.Categorical && err == nil:
+			return nil
+		case first == nil:
+			first = err
 		}
 	}
-	for _, x := range list {
-		one := tuning.Space{path: p}
-		if _, _, err = s.document(one, tuning.Values{path: x}); err == nil {
+	return first
+}
+
+// takes reports why the configuration does not take a value. What it refuses with the values of other keys that it has now, it may take with some of those that are searched, so a few of these are tried.
+func (s *search) takes(ctx context.Context, path string, x float64) error {
+	err := s.fits(ctx, tuning.Space{path: s.tune.Space[path]}, tuning.Values{path: x})
+	for i := 0; err != nil && i < 16 && !opensEnv(path); i++ {
+		v := s.tune.Space.Draw(rng.New(uint64(i)).Stream())
+		v[path] = x
+		if _, _, other := s.document(s.tune.Space, v); other == nil {
 			return nil
 		}
 	}
 	return err
+}
+
+// fits reports what does not fit together in the configuration with values in it.
+func (s *search) fits(ctx context.Context, space tuning.Space, v tuning.Values) error {
+	c, _, err := s.document(space, v)
+	if err != nil || !opensEnv(space.Paths()...) {
+		return err
+	}
+	_, factory, _, err := experiment.Open(ctx, c)
+	if err != nil {
+		return err
+	}
+	return factory.Close()
+}
+
+// opensEnv reports whether some of the keys are about what environments are made of.
+func opensEnv(paths ...string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool { return strings.HasPrefix(p, "env.") || strings.HasPrefix(p, "wrappers.") })
 }
 
 // document returns the configuration with values in it, and what makes its agents.

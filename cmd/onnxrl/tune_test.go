@@ -104,6 +104,10 @@ func TestTune(t *testing.T) {
 	}
 	refuse(t, []string{"tune", "--resume", dir, "--set", "agent.value_coef=0.7", "--set", "tune.metric=mean_reward"}, "configuration has changed", "agent.value_coef", "tune.metric: mean_length -> mean_reward")
 	refuse(t, []string{"tune", config, "--out", dir}, "holds a run already", "--resume")
+	refuse(t, []string{"tune", "--resume", dir, "--trials", "9"}, "has 10 trials already", "tune.trials is 9")
+	for _, args := range [][]string{{"train", "--resume", dir}, {"evaluate", dir}} {
+		refuse(t, args, "holds a search", "onnxrl tune --resume "+dir, "onnxrl train "+sum.BestConfig)
+	}
 }
 
 // Several trials at once lose none.
@@ -133,8 +137,8 @@ func TestTuneOutput(t *testing.T) {
 		}
 	}
 	// A trial that cannot be trained does not end the search, and says why.
-	r = onnxrl(t, "tune", "-q", tuneYAML(t, "[[4], [8, 8]]", "[[4], [-8]]"), "--out", filepath.Join(t.TempDir(), "failing"))
-	if r.code != 0 || !strings.Contains(r.out, "failed: ") || !strings.Contains(r.out, "must be at least 1, is -8") || strings.Contains(r.out, ", 0 failed") {
+	r = onnxrl(t, "tune", "-q", tuneYAML(t, "agent.hidden: {kind: categorical, choices: [[4], [8, 8]]}", "agent.value_coef: {kind: categorical, choices: [1.0, 1e300]}"), "--out", filepath.Join(t.TempDir(), "failing"))
+	if r.code != 0 || !strings.Contains(r.out, "failed: train: env step ") || strings.Contains(r.out, ", 0 failed") {
 		t.Errorf("exit status %d\n%s%s", r.code, r.out, r.err)
 	}
 }
@@ -146,8 +150,12 @@ func TestTuneBadInput(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{"a key that the agent does not have", []string{tuneYAML(t, "agent.gamma:", "agent.gama:")}, []string{"tune.space.agent.gama", "gamma"}},
-		{"bounds that the agent does not take", []string{tuneYAML(t, "low: 0.8, high: 0.99", "low: 1.8, high: 2.99")}, []string{"tune.space.agent.gamma", "between 0 and 1"}},
+		{"a key that the agent does not have", []string{tuneYAML(t, "agent.gamma:", "agent.gama:")}, []string{"tune.space: ", "agent.gama", "gamma"}},
+		{"bounds that the agent does not take", []string{tuneYAML(t, "low: 0.8, high: 0.99", "low: 1.8, high: 2.99")}, []string{"tune.space: ", "agent.gamma", "between 0 and 1"}},
+		{"a choice that the agent does not take", []string{tuneYAML(t, "[[4], [8, 8]]", "[[4], [-8]]")}, []string{"tune.space: ", "agent.hidden", "must be at least 1, is -8"}},
+		{"numbers for a whole number", []string{tuneYAML(t, "{kind: int, low: 2, high: 16, log: true}", "{kind: uniform, low: 2, high: 16}")}, []string{"tune.space: ", "agent.rollout_steps", "not an integer"}},
+		{"a key that the environment does not have", []string{tuneYAML(t, "wrappers.time_limit:", "env.cels:")}, []string{"tune.space: ", "env.cels", "cells"}},
+		{"the seed", []string{tuneYAML(t, "agent.gamma: {kind: uniform, low: 0.8, high: 0.99}", "seed: {kind: int, low: 1, high: 9}")}, []string{"tune.space.seed: cannot be tuned"}},
 		{"a misspelt kind", []string{tuneYAML(t, "kind: uniform", "kind: unifrom")}, []string{"search.yaml:15", "unifrom", "uniform"}},
 		{"a misspelt key", []string{tuneYAML(t, "trials: 8", "trails: 8")}, []string{"search.yaml:7", "trails", "trials"}},
 		{"a logarithm of 0", []string{tuneYAML(t, "low: 1e-7", "low: 0.0")}, []string{"search.yaml:14", "a logarithm needs a positive number"}},
@@ -179,7 +187,7 @@ func TestTuneBadInput(t *testing.T) {
 			t.Errorf("%s: there is a directory", c.what)
 		}
 	}
-	if len(cases) != 14 {
+	if len(cases) != 18 {
 		t.Errorf("%d cases", len(cases))
 	}
 }

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"slices"
 	"strings"
 
 	"onnxrl/configs"
@@ -17,6 +18,8 @@ type Config struct {
 	// Pruner is median or none: median ends a trial whose best evaluation so far is worse than the median of what completed trials had at as many evaluations, once PruneAfter trials are complete.
 	Pruner     string `yaml:"pruner"`
 	PruneAfter int    `yaml:"prune_after"`
+	// PruneWarmup is the number of evaluations of a trial that do not prune it: a policy that learns late is not given up at once. RL-Zoo's searches have a third of all.
+	PruneWarmup int `yaml:"prune_warmup"`
 	// Metric is what the last evaluation of a trial is judged by; empty is train.validation.metric. Direction is maximize or minimize.
 	Metric    string `yaml:"metric"`
 	Direction string `yaml:"direction"`
@@ -38,7 +41,7 @@ const (
 	Minimize = "minimize"
 )
 
-// Defaults returns the defaults, which are Optuna's: ten random trials before TPE, five complete ones before the median prunes.
+// Defaults returns the defaults, which are Optuna's: ten random trials before TPE, five complete ones before the median prunes, from the first evaluation on.
 func Defaults() Config {
 	return Config{Trials: 50, Parallel: 1, Sampler: TPE, StartupTrials: 10, Pruner: Median, PruneAfter: 5, Direction: Maximize}
 }
@@ -55,14 +58,14 @@ func (c Config) Validate() error {
 	p.AtLeast("startup_trials", c.StartupTrials, 1)
 	p.OneOf("pruner", c.Pruner, Median, None)
 	p.AtLeast("prune_after", c.PruneAfter, 1)
+	p.NonNegative("prune_warmup", c.PruneWarmup)
 	p.OneOf("direction", c.Direction, Maximize, Minimize)
 	p.NonNegative("steps_per_trial", c.StepsPerTrial)
 	for _, path := range c.Space.Paths() {
 		for _, f := range fixed {
 			p.Check(path != f && !strings.HasPrefix(path, f+".") && !strings.HasPrefix(path, f+"["), "space."+path, "cannot be tuned: trials must have it in common")
 		}
-		parts := strings.SplitN(path, ".", 2)
-		p.Check(len(parts) == 2, "space."+path, "expected the key path of a value, such as agent.gamma")
+		p.Check(slices.Contains(fixed, path) || strings.Contains(path, "."), "space."+path, "expected the key path of a value, such as agent.gamma")
 	}
 	return p.Err()
 }

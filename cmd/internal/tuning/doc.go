@@ -18,7 +18,7 @@
 //
 // # Pruning
 //
-// After Config.PruneAfter complete trials, one whose best evaluation is worse than the median of what complete trials had at as many evaluations is given up. Trials are compared by the ordinal of evaluations and not by env steps, which rollouts of unequal length would shift.
+// After Config.PruneAfter complete trials, one that has had more than Config.PruneWarmup evaluations and whose best one is worse than the median of what complete trials had at as many evaluations is given up. Trials are compared by the ordinal of evaluations and not by env steps, which rollouts of unequal length would shift.
 //
 // # Reproducibility
 //

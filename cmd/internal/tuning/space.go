@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"onnxrl/configs"
+	"onnxrl/runtime/rng"
 )
 
 // The kinds of a Parameter.
@@ -63,6 +64,26 @@ func (s Space) Paths() []string { return slices.Sorted(maps.Keys(s)) }
 
 // Values is what was chosen for each path: a number, or for a categorical parameter the position of the choice.
 type Values map[string]float64
+
+// Draw returns random values for all paths.
+func (s Space) Draw(from *rng.Stream) Values { return sample(s, Config{Sampler: Random}, nil, from) }
+
+// Examples returns values of the parameter, such as a search may choose: all choices of a categorical one, and of others some within the bounds.
+func (p *Parameter) Examples() []float64 {
+	var list []float64
+	if p.Kind == Categorical {
+		for i := range p.Choices {
+			list = append(list, float64(i))
+		}
+		return list
+	}
+	a := axisOf(p)
+	// Parts of the golden section, which whole bounds do not make whole numbers of.
+	for _, at := range []float64{0.382, 0.618, 0.146, 0.854, 0.056, 0.944} {
+		list = append(list, a.from(a.low+at*(a.high-a.low)))
+	}
+	return list
+}
 
 // check returns an error for saved values that are not of the space.
 func (s Space) check(v Values) error {

@@ -49,31 +49,33 @@ type Study struct {
 	mu      sync.Mutex
 }
 
-// Open begins a search, or goes on with the one whose log the directory holds: finished trials are kept, and those that were running begin again. A second Open of the directory fails with atomicfile.ErrLocked. Close it after use.
+// Open begins a search, or goes on with the one whose log the directory holds: finished trials are kept, and those that were running begin again. A log of more than Config.Trials is an error. A second Open of the directory fails with atomicfile.ErrLocked. Close it after use.
 func Open(o Options) (_ *Study, err error) {
 	if err := configs.Validate(o.Config); err != nil {
-		return nil, fmt.Errorf("tune: %w", err)
+		return nil, fmt.Errorf("open search: %w", err)
 	}
 	if len(o.Config.Space) == 0 {
-		return nil, errors.New("tune: the search space tune.space is empty")
+		return nil, errors.New("open search: the search space tune.space is empty")
 	}
 	digest, err := configs.Digest(map[string]any{"space": o.Config.Space, "direction": o.Config.Direction})
 	if err != nil {
-		return nil, fmt.Errorf("tune: %w", err)
+		return nil, fmt.Errorf("open search: %w", err)
 	}
 	s := &Study{o: o, log: study{path: filepath.Join(o.Dir, LogFile), head: header{Format: format, Seed: o.Seed, Space: digest}, space: o.Config.Space, key: rng.New(o.Seed).Split("tune")}}
 	if s.release, err = atomicfile.Lock(filepath.Join(o.Dir, lockFile)); err != nil {
-		return nil, fmt.Errorf("tune: %w", err)
+		return nil, fmt.Errorf("open search: %w", err)
 	}
 	text, err := os.ReadFile(s.log.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		err = s.log.save()
 	case err == nil:
-		err = s.log.load(text)
+		if err = s.log.load(text); err == nil && len(s.log.trials) > o.Config.Trials {
+			err = fmt.Errorf("%s has %d trials already, and tune.trials is %d", s.log.path, len(s.log.trials), o.Config.Trials)
+		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("tune: %w", errors.Join(err, s.release()))
+		return nil, fmt.Errorf("open search: %w", errors.Join(err, s.release()))
 	}
 	return s, nil
 }
@@ -123,7 +125,7 @@ func (s *Study) check() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("tune: all %d trials failed; the first one: %s", len(s.log.trials), s.log.trials[0].Error)
+	return fmt.Errorf("all %d trials failed; the first one: %s", len(s.log.trials), s.log.trials[0].Error)
 }
 
 // next returns a trial to run: one that was interrupted, or a new one.
@@ -144,7 +146,7 @@ func (s *Study) next() (t Trial, ok bool, err error) {
 	t = Trial{Number: n, State: Running, Values: values, Value: number(math.NaN()), Intermediate: []number{}, claimed: true}
 	s.log.trials = append(s.log.trials, t)
 	if err := s.log.save(); err != nil {
-		return t, false, fmt.Errorf("tune: %w", err)
+		return t, false, fmt.Errorf("write the log: %w", err)
 	}
 	s.changed(t)
 	return t, true, nil
@@ -172,7 +174,7 @@ func (s *Study) try(ctx context.Context, t Trial, f Objective) error {
 		p.State, p.Error = Failed, err.Error()
 	}
 	if err := s.log.save(); err != nil {
-		return fmt.Errorf("tune: %w", err)
+		return fmt.Errorf("write the log: %w", err)
 	}
 	s.changed(*p)
 	return nil
@@ -215,7 +217,7 @@ func prunes(all []Trial, t Trial, c Config) bool {
 			others = append(others, sign*float64(o.Intermediate[at]))
 		}
 	}
-	if complete < c.PruneAfter || len(others) == 0 {
+	if complete < c.PruneAfter || at < c.PruneWarmup || len(others) == 0 {
 		return false
 	}
 	best := math.Inf(1)

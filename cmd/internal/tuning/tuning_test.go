@@ -198,6 +198,10 @@ func TestResume(t *testing.T) {
 	if _, err := run(t, c, dir, simple); err != nil {
 		t.Fatal(err)
 	}
+	c.Trials = 14
+	if _, err := Open(Options{Config: c, Seed: 5, Dir: dir, Now: time.Now}); err == nil || !strings.Contains(err.Error(), "has 15 trials already, and tune.trials is 14") {
+		t.Errorf("fewer trials than there are: %v", err)
+	}
 	c.Trials = 18
 	grown, err := run(t, c, dir, simple)
 	if err != nil || len(grown.Trials()) != 18 || !reflect.DeepEqual(strip(grown.Trials())[:15], strip(whole.Trials())) {
@@ -267,6 +271,58 @@ func TestPruning(t *testing.T) {
 	}
 	if best, ok := s.Best(); !ok || best.Number != 1 || !slices.Equal(order, []int{1, 2, 9, 0, 3, 6, 8, 4, 5, 7}) {
 		t.Errorf("best %+v, order %v", best, order)
+	}
+}
+
+// TestPruneWarmup: the first evaluations prune nothing.
+func TestPruneWarmup(t *testing.T) {
+	c := section(t, smooth)
+	c.Pruner, c.Trials, c.Direction, c.PruneAfter, c.PruneWarmup = Median, 5, Maximize, 3, 2
+	curves := [][]float64{{5, 5, 5, 5}, {5, 5, 5, 5}, {5, 5, 5, 5}, {0, 1, 9, 9}, {0, 1, 2, 9}}
+	s, err := run(t, c, t.TempDir(), func(_ context.Context, tr Trial, report func(float64) error) error {
+		for _, x := range curves[tr.Number] {
+			if err := report(x); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{4, 4, 4, 4, 3} {
+		if tr := s.Trials()[i]; len(tr.Intermediate) != want || (tr.State == Pruned) != (want < 4) {
+			t.Errorf("%+v", tr)
+		}
+	}
+}
+
+// TestExamples: they are values of their parameter, and those of numbers within whole bounds are not all whole.
+func TestExamples(t *testing.T) {
+	space := section(t, smooth).Space
+	for path, p := range space {
+		list := p.Examples()
+		broken := 0
+		for _, x := range list {
+			v := space.Draw(rng.New(3).Stream())
+			v[path] = x
+			if err := space.check(v); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+			if x != math.Trunc(x) {
+				broken++
+			}
+		}
+		want := 6
+		if p.Kind == Categorical {
+			want = len(p.Choices)
+		}
+		if len(list) != want || (broken == want) == p.whole() {
+			t.Errorf("%s: %v", path, list)
+		}
+	}
+	if len(space) != 5 {
+		t.Errorf("%d parameters", len(space))
 	}
 }
 
