@@ -58,6 +58,7 @@ Every run has train.threads cores, one where the base does not say: results do n
 	fl.BoolVar(&f.full, "full", false, "train every combination of levels")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and the estimated time, and stop")
 	fl.DurationVar(&f.calibrate, "calibrate", 3*time.Second, "training time of each measurement for the estimate (0: no estimate)")
+	a.addNice(cmd)
 	return cmd
 }
 

@@ -82,6 +82,7 @@ scores of all seeds but one in five. Every seed is shown. Tasks are selected by 
 	fl.BoolVar(&f.check, "check", false, "exit with status 1 when a task is not passed")
 	fl.BoolVar(&f.profile, "profile", false, "also show where the time goes")
 	fl.BoolVar(&f.list, "list", false, "only show the tasks")
+	a.addNice(cmd)
 	return cmd
 }
 

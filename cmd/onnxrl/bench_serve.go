@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"onnxrl/cmd/internal/servebench"
 	"onnxrl/export/serve"
 	"onnxrl/runtime/atomicfile"
+	"onnxrl/runtime/priority"
 )
 
 // remoteFlags are those of a server in another process.
@@ -74,6 +76,7 @@ With --soak, good and hostile traffic are mixed for that long while versions are
 	f.IntVar(&o.Requests, "requests", 1_000_000, "requests after which memory must be as before")
 	f.IntVar(&o.Reloads, "reloads", 10_000, "reloads after which memory must be as before")
 	f.DurationVar(&o.SwapEvery, "swap-every", 100*time.Millisecond, "time between two versions")
+	f.IntVar(&o.NeighbourNice, "neighbour-nice", priority.Least, "niceness of the training run beside the server, as train has it unless told otherwise; 0 for the server's own priority")
 	f.DurationVar(&soak, "soak", 0, "mix good and hostile traffic for this long instead")
 	f.StringVar(&r.url, "url", "", "measure the server at this URL instead")
 	f.StringVar(&r.against, "against", "", "compare it with the server at this URL")
@@ -172,7 +175,7 @@ func (a *app) serveBench(ctx context.Context, o *servebench.Options) (err error)
 }
 
 // trainBeside starts the demo's training in another process and returns when it has written its first metrics.
-func (a *app) trainBeside(ctx context.Context) (stop func() error, err error) {
+func (a *app) trainBeside(ctx context.Context, nice int) (stop func() error, err error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -183,7 +186,7 @@ func (a *app) trainBeside(ctx context.Context) (stop func() error, err error) {
 	}
 	out := filepath.Join(dir, "run")
 	var text strings.Builder
-	cmd := exec.CommandContext(ctx, exe, "train", "demo", "-q", "--engine", a.engine, "--set", "train.total_env_steps=100000000", "--out", out)
+	cmd := exec.CommandContext(ctx, exe, "train", "demo", "-q", "--engine", a.engine, "--set", "train.total_env_steps=100000000", "--nice", strconv.Itoa(nice), "--out", out)
 	cmd.Stdout, cmd.Stderr = &text, &text
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

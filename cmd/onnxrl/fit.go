@@ -47,6 +47,7 @@ A run directory keeps the effective configuration, metrics and checkpoints; --re
 		RunE: func(cmd *cobra.Command, args []string) error { return a.fit(cmd, args, &f) },
 	}
 	f.register(cmd)
+	a.addNice(cmd)
 	return cmd
 }
 

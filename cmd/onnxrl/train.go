@@ -61,6 +61,7 @@ train.threads are those of one run; 0 divides the processors among the runs that
 	fl.StringArrayVar(&f.initMap, "init-map", nil, "with --init, names that begin with FROM there begin with TO here: FROM=TO")
 	f.store.add(cmd)
 	fl.Lookup("store").Usage = "artefact store that --init refers to; given here, published policies are copied into it, with the run directory's name as an alias (default for --init $" + storeVariable + ", else " + filepath.Join("runs", "artifacts") + ")"
+	a.addNice(cmd)
 	return cmd
 }
 

@@ -72,6 +72,7 @@ The directory has trials.jsonl (the log), trials.csv, best.yaml (the tuned confi
 	fl.StringVar(&f.resume, "resume", "", "go on with the search in this directory")
 	fl.IntVar(&f.trials, "trials", 0, "trials in all (default: tune.trials)")
 	fl.IntVar(&f.parallel, "parallel", 0, "trials at once (default: tune.parallel)")
+	a.addNice(cmd)
 	return cmd
 }
 

@@ -27,6 +27,7 @@ var rules = []rule{
 	{"runtime/progress", nil},
 	{"runtime/metrics", []string{"runtime/atomicfile"}},
 	{"runtime/crew", nil},
+	{"runtime/priority", nil},
 	{"runtime/optim", []string{"runtime/crew", "runtime/glob"}},
 	{"runtime/onnx/shape", []string{"runtime/onnx", "runtime/tensor"}},
 	{"runtime/onnx", []string{"runtime/onnx/schema", "runtime/tensor", "runtime/atomicfile"}},

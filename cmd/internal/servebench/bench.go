@@ -44,8 +44,9 @@ type Options struct {
 	Requests, Reloads int
 	// SwapEvery is the time between two versions.
 	SwapEvery time.Duration
-	// Neighbour starts a training run in another process and returns, when it trains, what stops it.
-	Neighbour func(ctx context.Context) (stop func() error, err error)
+	// Neighbour starts a training run of this niceness in another process and returns, when it trains, what stops it.
+	Neighbour     func(ctx context.Context, nice int) (stop func() error, err error)
+	NeighbourNice int
 	// Began, if set, is called with the name of each benchmark before it runs.
 	Began func(name string)
 }

@@ -73,6 +73,29 @@ func (s *swapper) during(ctx context.Context, every time.Duration, f func() (*Lo
 	return load, nil
 }
 
+// A round whose slowest hundredth is looked at has that many requests, unless it would take that many times as long as it should: the median of rounds is then over quantiles that each stand on twenty requests or more.
+const (
+	longRequests = 2000
+	longTimes    = 10
+)
+
+// long is the side with rounds that have enough requests for a p99.
+func (s side) long() side {
+	return func(d time.Duration) (*Load, error) {
+		var sum *Load
+		for range longTimes {
+			load, err := s(d)
+			if err != nil {
+				return nil, err
+			}
+			if sum = sum.join(load); sum.Requests >= longRequests {
+				break
+			}
+		}
+		return sum, nil
+	}
+}
+
 // swap is what replacing a version again and again does to the slowest requests.
 func (l *lab) swap(ctx context.Context, r *Report) error {
 	s, err := l.newSwapper()
@@ -83,6 +106,7 @@ func (l *lab) swap(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
+	a = a.long()
 	before := s.version
 	swapping := func(round time.Duration) (*Load, error) {
 		return s.during(ctx, l.SwapEvery, func() (*Load, error) { return a(round) })
@@ -107,8 +131,9 @@ func (l *lab) neighbour(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
+	a = a.long()
 	beside := func(round time.Duration) (*Load, error) {
-		stop, err := l.Neighbour(ctx)
+		stop, err := l.Neighbour(ctx, l.NeighbourNice)
 		if err != nil {
 			return nil, fmt.Errorf("start a training run: %w", err)
 		}
@@ -116,8 +141,8 @@ func (l *lab) neighbour(ctx context.Context, r *Report) error {
 		return load, errors.Join(err, stop())
 	}
 	rows, err := l.contest(contest{a: beside, doneA: done, b: a, doneB: nothing, whole: true}, func(d *duel) []corebench.Row {
-		row := d.row("neighbour/p99", fmt.Sprintf("p99 of 2×64, %d callers, beside a training run", strained), "without", "µs", p99, corebench.Target{AtMost: 2})
-		row.Note = fmt.Sprintf("%.0f against %.0f requests/s", d.a.PerSec, d.b.PerSec)
+		row := d.row("neighbour/p99", fmt.Sprintf("p99 of 2×64, %d callers, beside a training run of niceness %d", strained, l.NeighbourNice), "without", "µs", p99, corebench.Target{AtMost: 2})
+		row.Note = fmt.Sprintf("%d requests against %d, %.0f/s against %.0f/s", d.a.Requests, d.b.Requests, d.a.PerSec, d.b.PerSec)
 		return []corebench.Row{row}
 	})
 	if err != nil {

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// threadNice returns how many threads of a process have which niceness.
+func threadNice(t *testing.T, pid int) map[string]int {
+	t.Helper()
+	names, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			// The thread has ended.
+			continue
+		}
+		// The name of the program may hold anything; niceness is the 19th field, the 17th after it.
+		_, rest, _ := strings.Cut(string(text), ") ")
+		count[strings.Fields(rest)[16]]++
+	}
+	return count
+}
+
+// A training run works at the least priority with all of its threads, unless it is told otherwise.
+func TestTrainLowersItsPriority(t *testing.T) {
+	is, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := 20 - is
+	config := trainYAML(t)
+	for _, c := range []struct {
+		variable string
+		args     []string
+		want     int
+	}{{"", nil, max(own, 19)}, {"0", nil, own}, {"7", nil, max(own, 7)}, {"7", []string{"--nice", "4"}, max(own, 4)}, {"", []string{"--nice", "0"}, own}} {
+		dir := filepath.Join(t.TempDir(), "run")
+		if err := os.MkdirAll(filepath.Join(dir, checkpointDir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		next, stop := arrivals(t, filepath.Join(dir, checkpointDir), "ckpt-")
+		cmd := program(t, append([]string{"train", "-q", config, "--out", dir, "--set", "train.total_env_steps=100000000"}, c.args...)...)
+		cmd.Env = append(cmd.Env, niceVariable+"="+c.variable)
+		var text strings.Builder
+		cmd.Stdout, cmd.Stderr = &text, &text
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			ended <- cmd.Wait()
+			stop()
+		}()
+		// By the second checkpoint there are all threads that training needs.
+		trains := next() && next()
+		got := threadNice(t, cmd.Process.Pid)
+		// However it ends.
+		_ = cmd.Process.Kill()
+		<-ended
+		if want := strconv.Itoa(c.want); !trains || got[want] < 3 || len(got) != 1 {
+			t.Errorf("$%s=%q %q: trains: %v; threads by niceness: %v, expected only %s\n%s", niceVariable, c.variable, c.args, trains, got, want, &text)
+		}
+	}
+}
+
+func TestNiceRefuses(t *testing.T) {
+	refuse(t, []string{"train", "qtmrl", "--nice", "20"}, "train: --nice 20: expected 0 to 19")
+	refuse(t, []string{"bench", "learn", "--list", "--nice", "-1"}, "learn: --nice -1")
+	for _, bad := range []string{"low", "20"} {
+		cmd := program(t, "tune", "cartpole_tune")
+		cmd.Env = append(cmd.Env, niceVariable+"="+bad)
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "tune: $"+niceVariable) {
+			t.Errorf("%q: %v\n%s", bad, err, out)
+		}
+	}
+}

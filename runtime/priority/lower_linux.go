@@ -1,0 +1,78 @@
+package priority
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+func lower(nice int) error {
+	// A thread that is being made while its maker is lowered may have the old niceness and be listed only afterwards, so one pass without a find is not enough.
+	for clean := 0; clean < 2; clean++ {
+		found, err := lowerThreads(nice)
+		if err != nil {
+			return err
+		}
+		if found {
+			clean = -1
+		}
+	}
+	return lowerSession(nice)
+}
+
+// lowerThreads lowers the threads that are listed, and reports whether there were any to lower.
+func lowerThreads(nice int) (found bool, err error) {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return false, err
+	}
+	for _, e := range threads {
+		id, err := strconv.Atoi(e.Name())
+		if err != nil {
+			return found, fmt.Errorf("/proc/self/task: %w", err)
+		}
+		// The system call returns 20 less the niceness, so that no result looks like an error.
+		is, err := unix.Getpriority(unix.PRIO_PROCESS, id)
+		if err == nil && 20-is < nice {
+			found = true
+			err = unix.Setpriority(unix.PRIO_PROCESS, id, nice)
+		}
+		// A thread may end meanwhile.
+		if err != nil && !errors.Is(err, unix.ESRCH) {
+			return found, fmt.Errorf("thread %d: %w", id, err)
+		}
+	}
+	return found, nil
+}
+
+// autogroup holds the name of the session's group and its niceness, as in "/autogroup-62 nice 0".
+const autogroup = "/proc/self/autogroup"
+
+// lowerSession sets the niceness of the session where it is the process's own.
+func lowerSession(nice int) error {
+	leader, err := unix.Getsid(0)
+	if err != nil || leader != os.Getpid() {
+		return err
+	}
+	text, err := os.ReadFile(autogroup)
+	if errors.Is(err, os.ErrNotExist) {
+		// A system without groups of sessions.
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, is, ok := bytes.Cut(bytes.TrimSpace(text), []byte(" nice "))
+	if !ok {
+		// Nor has the first session a group.
+		return nil
+	}
+	if n, err := strconv.Atoi(string(is)); err != nil || n >= nice {
+		return err
+	}
+	return os.WriteFile(autogroup, strconv.AppendInt(nil, int64(nice), 10), 0)
+}

@@ -1,0 +1,141 @@
+package priority
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// envChild makes the test binary lower itself: the tests' own process keeps its priority.
+const envChild = "PRIORITY_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if nice := os.Getenv(envChild); nice != "" {
+		child(nice)
+	}
+	os.Exit(m.Run())
+}
+
+// child lowers itself while threads are made, and prints the niceness of every thread it then has, and that of its session.
+func child(nice string) {
+	n, err := strconv.Atoi(nice)
+	if err != nil {
+		panic(err)
+	}
+	var up, done sync.WaitGroup
+	end := make(chan struct{})
+	// A goroutine that is locked to its thread has it for itself.
+	hold := func() {
+		up.Add(1)
+		done.Go(func() {
+			runtime.LockOSThread()
+			up.Done()
+			<-end
+		})
+	}
+	for range 30 {
+		hold()
+	}
+	if err := Lower(n); err != nil {
+		panic(err)
+	}
+	for range 10 {
+		hold()
+	}
+	up.Wait()
+	names, err := filepath.Glob("/proc/self/task/*/stat")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		// The name of the program may hold anything; niceness is the 19th field, the 17th after it.
+		_, rest, _ := strings.Cut(string(text), ") ")
+		os.Stdout.WriteString(strings.Fields(rest)[16] + "\n")
+	}
+	group, err := os.ReadFile(autogroup)
+	if err != nil {
+		group = []byte("none nice none")
+	}
+	os.Stdout.WriteString("session " + strings.TrimSpace(string(group)) + "\n")
+	close(end)
+	done.Wait()
+	os.Exit(0)
+}
+
+// lowered runs a child and returns the niceness of its threads and of its session.
+func lowered(t *testing.T, nice int, leads bool) (threads map[string]int, session string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), envChild+"="+strconv.Itoa(nice))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: leads}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	threads = map[string]int{}
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(line, "session "); ok {
+			_, session, _ = strings.Cut(rest, " nice ")
+			continue
+		}
+		threads[line]++
+	}
+	return threads, session
+}
+
+func own(t *testing.T) int {
+	t.Helper()
+	is, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 20 - is
+}
+
+// Every thread is lowered, also those that are made meanwhile and afterwards; a priority that is lower already stays.
+func TestLowerReachesEveryThread(t *testing.T) {
+	before := own(t)
+	for _, nice := range []int{1, 10, Least} {
+		for range 2 {
+			threads, _ := lowered(t, nice, false)
+			want := strconv.Itoa(max(nice, before))
+			if threads[want] < 40 || len(threads) != 1 {
+				t.Fatalf("niceness %d: number of threads by niceness: %v, expected at least 40 of %s", nice, threads, want)
+			}
+		}
+	}
+}
+
+// The session is lowered where it is the process's own, and no other.
+func TestLowerLeavesTheSessionOfOthers(t *testing.T) {
+	text, err := os.ReadFile(autogroup)
+	_, before, grouped := strings.Cut(strings.TrimSpace(string(text)), " nice ")
+	if _, session := lowered(t, 12, false); grouped && session != before {
+		t.Errorf("niceness of the session: %s, was %s", session, before)
+	}
+	_, session := lowered(t, 12, true)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		if session != "none" {
+			t.Errorf("a system without groups of sessions has one of niceness %s", session)
+		}
+	case err != nil:
+		t.Fatal(err)
+	case session != "12":
+		t.Errorf("niceness of the process's own session: %q, expected 12", session)
+	}
+}
