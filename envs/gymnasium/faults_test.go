@@ -322,3 +322,24 @@ func TestWrongActions(t *testing.T) {
 		t.Error("wrong actions change episodes")
 	}
 }
+
+// TestLongRuns steps for longer than any call to the worker may take: none of the time that was given to starting it and to saving may run out later.
+func TestLongRuns(t *testing.T) {
+	c := config("Walk-v0", nil)
+	c.Timeout, c.StartTimeout, c.MaxRestarts = 2*time.Second, 5*time.Second, 0
+	v := openVector(t, open(t, c), 2, vector.Options{Workers: 1})
+	reset(t, v, 1)
+	if _, err := v.SaveState(); err != nil {
+		t.Fatal(err)
+	}
+	actions := script(v, 64)
+	steps := 0
+	for end := time.Now().Add(c.Timeout + time.Second); time.Now().Before(end); steps++ {
+		if err := v.Step(actions[steps&63]); err != nil {
+			t.Fatalf("step %d: %v", steps, err)
+		}
+	}
+	if steps == 0 || v.Restarts() != 0 {
+		t.Errorf("%d steps, %d restarts", steps, v.Restarts())
+	}
+}

@@ -168,6 +168,10 @@ func (p *process) call(timeout time.Duration, name string, args map[string]any, 
 	if _, err := p.requests.Write(message); err != nil {
 		return p.gone(err)
 	}
+	// Requests of one byte fit the pipe and have no deadline: this one would end the process at the first of them after it.
+	if err := p.requests.SetWriteDeadline(time.Time{}); err != nil {
+		return p.gone(err)
+	}
 	code, err := p.reply(timeout)
 	if err != nil {
 		return err
