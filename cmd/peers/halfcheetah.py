@@ -65,7 +65,8 @@ def theirs(args, seed):
 def ours(args, seed):
     with tempfile.TemporaryDirectory() as tmp:
         out = os.path.join(tmp, "run")
-        sets = [f"seed={seed}", f"env.id={args.id}", f"env.python={sys.executable}", f"agent.learning_starts={args.learning_starts}", f"train.total_env_steps={args.env_steps}", f"train.threads={args.threads}",
+        # On a machine that is busy with other work a process may wait for minutes.
+        sets = [f"seed={seed}", f"env.id={args.id}", f"env.python={sys.executable}", "env.timeout=2h", "env.start_timeout=2h", f"agent.learning_starts={args.learning_starts}", f"train.total_env_steps={args.env_steps}", f"train.threads={args.threads}",
                 f"train.validation.every_steps={args.every}", f"eval.episodes={args.episodes}", "train.checkpoint.every_steps=0"]
         flags = [x for s in sets for x in ("--set", s)]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

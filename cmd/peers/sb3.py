@@ -1,7 +1,14 @@
-"""Compares the speed of whole trainings with Stable-Baselines3: same environment, network, batch and update ratio, in turns.
+"""Compares the speed of whole trainings with Stable-Baselines3's and, with --sbx PYTHON, with SBX's, which is the same on JAX: same environment, network, batch and update ratio, in turns.
 
-Each row is one of "onnxrl bench train". Both sides are first tried with one thread and with as many as there are cores, on a short run, and then measured with the better number; the table shows medians of --runs runs that alternate. Times are those of learning
-alone, without making environments and networks. The exit status is 1 when a row misses its target.
+Each row is one of "onnxrl bench train". Every side is first tried with one thread and with as many as there are cores, on a short run, and then measured with the better number; the table shows medians of --runs runs that alternate, and ratios are medians of the ratios within a round. Times are those of learning alone, without making environments
+and networks, and without JAX's compilation (sb3_sbx.py says how). Rows that learn only after some random env steps take equally many env steps on all sides; the others take more of them here, because there they would be over in a moment.
+
+SBX gets every hyper-parameter of Stable-Baselines3's class that it knows, not its own defaults, and Stable-Baselines3's network shapes; it has no A2C. It remains different in what its code does: PPO clips the gradients of actor and critic apart, DQN does not clip them, the critics' losses of SAC, TD3 and DDPG have a factor of one half, TD3 moves its targets at every
+update and its actor follows the smaller of the two critics. None of these is a large part of the work.
+
+SBX is best installed apart from Stable-Baselines3: python -m venv sbx && sbx/bin/pip install sbx-rl==0.28.0 jax==0.10.2 stable-baselines3==2.9.2 gymnasium==1.4.0
+
+With --check the exit status is 1 when a row misses a target: the one against Stable-Baselines3, or being faster than SBX.
 """
 import argparse
 import json
@@ -9,91 +16,162 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import gymnasium
 import stable_baselines3
 import torch
-from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
+from sb3_rows import ROWS
 from stable_baselines3.common.env_util import make_vec_env
 
 
-def linear(initial):
-    return lambda progress_remaining: progress_remaining * initial
-
-
-# name: environment, number of environments, env steps here, env steps there, class and arguments, target ratio
-ROWS = {
-    "ppo_cartpole": ("CartPole-v1", 1, 200_000, 12_288, PPO, {}, 15),
-    "a2c_cartpole": ("CartPole-v1", 1, 200_000, 10_000, A2C, {}, 15),
-    "dqn_cartpole": ("CartPole-v1", 1, 200_000, 12_000, DQN, {}, 10),
-    "sac_pendulum": ("Pendulum-v1", 1, 5_000, 1_200, SAC, {}, 2),
-    "td3_pendulum": ("Pendulum-v1", 1, 5_000, 1_200, TD3, {"policy_kwargs": {"net_arch": [256, 256]}}, 2),
-    "cartpole_ppo": ("CartPole-v1", 8, 100_000, 20_480, PPO,
-                     {"n_steps": 32, "batch_size": 256, "gae_lambda": 0.8, "gamma": 0.98, "n_epochs": 20, "ent_coef": 0.0, "learning_rate": linear(1e-3), "clip_range": linear(0.2)}, 8),
-    "cartpole_dqn": ("CartPole-v1", 1, 50_000, 10_000, DQN,
-                     {"learning_rate": 2.3e-3, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000, "gamma": 0.99, "target_update_interval": 10, "train_freq": 256,
-                      "gradient_steps": 128, "exploration_fraction": 0.16, "exploration_final_eps": 0.04, "policy_kwargs": {"net_arch": [256, 256]}}, 4),
-}
-
-
 def theirs(name, threads, steps):
-    env_id, n, _, _, cls, kwargs, _ = ROWS[name]
+    row = ROWS[name]
     torch.set_num_threads(threads)
-    env = make_vec_env(env_id, n_envs=n, seed=1)
-    model = cls("MlpPolicy", env, seed=1, device="cpu", verbose=0, **kwargs)
+    env = make_vec_env(row.env, n_envs=row.num_envs, seed=1)
+    model = getattr(stable_baselines3, row.algorithm)("MlpPolicy", env, seed=1, device="cpu", verbose=0, **row.kwargs)
     start = time.perf_counter()
     model.learn(total_timesteps=steps)
     took = time.perf_counter() - start
     env.close()
-    return model.num_timesteps / took
+    return {"env_steps_per_second": model.num_timesteps / took, "env_steps": model.num_timesteps, "updates": model._n_updates}
 
 
-def ours(args, name, threads, steps):
-    out = subprocess.run(
-        [args.onnxrl, "bench", "train", name, "--threads", str(threads), "--set", f"train.total_env_steps={steps}", "--json", "-q", "--seed", "1"],
-        check=True, capture_output=True, text=True).stdout
-    return json.loads(out)["rows"][0]["env_steps_per_second"]
+def ours(program, name, threads, steps):
+    row = ROWS[name]
+    sets = [x for s in [*row.sets, f"train.total_env_steps={steps}"] for x in ("--set", s)]
+    run = subprocess.run([program, "bench", "train", row.document or name, "--threads", str(threads), *sets, "--json", "-q", "--seed", "1"], capture_output=True, text=True)
+    if run.returncode != 0:
+        raise SystemExit(f"onnxrl bench train {name} failed with status {run.returncode}:\n{run.stderr}")
+    return json.loads(run.stdout)["rows"][0]
 
 
-def best(measure, steps, cores):
-    tried = {t: measure(t, steps) for t in sorted({1, cores})}
+class SBX:
+    """Processes of sb3_sbx.py, one for each number of threads, which stay for all rows."""
+
+    def __init__(self, python):
+        self.python, self.processes, self.versions = python, {}, {}
+        # What one process has compiled, the next ones need not compile again.
+        self.cache = tempfile.TemporaryDirectory()
+
+    def process(self, threads):
+        if threads not in self.processes:
+            env = {"JAX_COMPILATION_CACHE_DIR": self.cache.name, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", **os.environ, "JAX_PLATFORMS": "cpu", "PJRT_NPROC": str(threads), "NPROC": str(threads), "PYTHONDONTWRITEBYTECODE": "1"}
+            if threads == 1:
+                env["XLA_FLAGS"] = (env.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false").strip()
+            script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sb3_sbx.py")
+            self.processes[threads] = subprocess.Popen([self.python, "-W", "ignore", script, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+            self.versions = self.answer(threads)
+        return self.processes[threads]
+
+    def answer(self, threads):
+        line = self.processes[threads].stdout.readline()
+        if not line:
+            raise SystemExit(f"{self.python} sb3_sbx.py ended with status {self.processes[threads].wait()}")
+        return json.loads(line)
+
+    def train(self, name, threads, steps):
+        p = self.process(threads)
+        p.stdin.write(json.dumps({"row": name, "steps": steps}) + "\n")
+        p.stdin.flush()
+        return self.answer(threads)
+
+    def has(self, algorithm, threads):
+        self.process(threads)
+        return algorithm in self.versions["algorithms"]
+
+    def close(self):
+        for p in self.processes.values():
+            p.stdin.close()
+            p.wait()
+        self.cache.cleanup()
+
+
+def best(train, steps, cores):
+    tried = {t: train(t, steps)["env_steps_per_second"] for t in sorted({1, cores})}
     return max(tried, key=tried.get)
 
 
+def measure(name, sides, runs, cores, scale):
+    """The runs of each side: sides are functions of threads and env steps, with their env steps."""
+    # A trial must be long enough to learn after the random steps.
+    least = 200 + 2 * ROWS[name].kwargs.get("learning_starts", 100)
+    chosen = {side: best(train, max(least, int(steps * scale) // 4), cores) for side, (train, steps) in sides.items()}
+    done = {side: [] for side in sides}
+    for _ in range(runs):
+        for side, (train, steps) in sides.items():
+            done[side].append(train(chosen[side], int(steps * scale)))
+    return chosen, done
+
+
+def report(name, chosen, done):
+    row = ROWS[name]
+    rates = {side: [r["env_steps_per_second"] for r in runs] for side, runs in done.items()}
+    out = {"row": name, "target": row.target}
+    for side in ("onnxrl", "sb3", "sbx"):
+        out[side + "_threads"] = chosen.get(side)
+        out[side + "_env_steps"] = done[side][0]["env_steps"] if side in done else None
+        out[side + "_env_steps_per_second"] = statistics.median(rates[side]) if side in rates else None
+    out["ratio"] = statistics.median(a / b for a, b in zip(rates["onnxrl"], rates["sb3"]))
+    out["passed"] = out["ratio"] >= row.target
+    out["sb3_updates"] = done["sb3"][0]["updates"]
+    out["sbx_updates"] = out["sbx_ratio"] = out["sbx_passed"] = out["sbx_compilations"] = None
+    if "sbx" in done:
+        out["sbx_updates"], out["sbx_compilations"] = done["sbx"][0]["updates"], max(r["compilations"] for r in done["sbx"])
+        if out["sbx_updates"] != out["sb3_updates"]:
+            raise SystemExit(f"{name}: SBX made {out['sbx_updates']} updates and Stable-Baselines3 {out['sb3_updates']}: these are different trainings")
+        out["sbx_ratio"] = statistics.median(a / b for a, b in zip(rates["onnxrl"], rates["sbx"]))
+        out["sbx_passed"] = out["sbx_ratio"] > 1
+    return out
+
+
+def show(r, sbx):
+    line = (f"{r['row']:14s} onnxrl {r['onnxrl_env_steps_per_second']:8.0f}/s ({r['onnxrl_threads']} threads)   SB3 {r['sb3_env_steps_per_second']:6.0f}/s ({r['sb3_threads']})   "
+            f"{r['ratio']:6.1f} times, target {r['target']}: {'pass' if r['passed'] else 'MISS'}")
+    if r["sbx_ratio"] is not None:
+        line += f"   SBX {r['sbx_env_steps_per_second']:6.0f}/s ({r['sbx_threads']})   {r['sbx_ratio']:6.1f} times, target > 1: {'pass' if r['sbx_passed'] else 'MISS'}"
+        if r["sbx_compilations"]:
+            line += f"   ({r['sbx_compilations']} compilations were timed)"
+    elif sbx:
+        line += f"   SBX has no {ROWS[r['row']].algorithm}"
+    print(line, flush=True)
+
+
 def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("rows", nargs="*", default=list(ROWS), help=", ".join(ROWS))
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("rows", nargs="*", help="of " + ", ".join(ROWS))
     p.add_argument("--onnxrl", required=True, help="the built program")
+    p.add_argument("--sbx", metavar="PYTHON", help="an interpreter that has sbx-rl: also compare with SBX")
     p.add_argument("--runs", type=int, default=5)
-    p.add_argument("--scale", type=float, default=1, help="factor on the env steps of both sides")
+    p.add_argument("--scale", type=float, default=1, help="factor on the env steps of all sides")
+    p.add_argument("--check", action="store_true", help="end with status 1 when a row misses a target")
     p.add_argument("--json", action="store_true")
     args = p.parse_args()
+    if unknown := set(args.rows) - set(ROWS):
+        p.error(f"no row {', '.join(sorted(unknown))}: expected {', '.join(ROWS)}")
     cores = len(os.sched_getaffinity(0))
-    report, missed = [], 0
-    for name in args.rows:
-        _, _, here, there, _, _, target = ROWS[name]
-        here, there = int(here * args.scale), int(there * args.scale)
-        mine = best(lambda t, n: ours(args, name, t, n), max(1000, here // 4), cores)
-        other = best(lambda t, n: theirs(name, t, n), max(600, there // 4), cores)
-        a, b = [], []
-        for _ in range(args.runs):
-            a.append(ours(args, name, mine, here))
-            b.append(theirs(name, other, there))
-        ratio = statistics.median(x / y for x, y in zip(a, b))
-        row = {"row": name, "onnxrl_threads": mine, "onnxrl_env_steps_per_second": statistics.median(a), "sb3_threads": other, "sb3_env_steps_per_second": statistics.median(b),
-               "ratio": ratio, "target": target, "passed": ratio >= target}
-        missed += not row["passed"]
-        report.append(row)
-        if not args.json:
-            print(f"{name:16s} onnxrl {row['onnxrl_env_steps_per_second']:9.0f}/s ({mine} threads)   SB3 {row['sb3_env_steps_per_second']:7.0f}/s ({other} threads)   "
-                  f"{ratio:6.1f} times, target {target}: {'pass' if row['passed'] else 'MISS'}", flush=True)
-    versions = {"stable_baselines3": stable_baselines3.__version__, "torch": torch.__version__, "gymnasium": gymnasium.__version__, "cores": cores}
+    sbx = SBX(args.sbx) if args.sbx else None
+    reports = []
+    try:
+        for name in args.rows or ROWS:
+            row = ROWS[name]
+            sides = {"onnxrl": (lambda t, n: ours(args.onnxrl, name, t, n), row.here), "sb3": (lambda t, n: theirs(name, t, n), row.there)}
+            if sbx and sbx.has(row.algorithm, cores):
+                sides["sbx"] = (lambda t, n: sbx.train(name, t, n), row.there)
+            reports.append(report(name, *measure(name, sides, args.runs, cores, args.scale)))
+            if not args.json:
+                show(reports[-1], sbx)
+    finally:
+        if sbx:
+            sbx.close()
+    missed = sum(not r["passed"] or r["sbx_passed"] is False for r in reports)
+    versions = {"stable_baselines3": stable_baselines3.__version__, "torch": torch.__version__, "gymnasium": gymnasium.__version__, "cores": cores, "sbx": sbx and sbx.versions.get("sbx"), "jax": sbx and sbx.versions.get("jax")}
     if args.json:
-        print(json.dumps({"rows": report, "missed": missed, **versions}, indent=1))
+        print(json.dumps({"rows": reports, "missed": missed, **versions}, indent=1))
     else:
-        print(", ".join(f"{k} {v}" for k, v in versions.items()))
-    return 1 if missed else 0
+        print(", ".join(f"{k} {v}" for k, v in versions.items() if v is not None))
+    return 1 if args.check and missed else 0
 
 
 if __name__ == "__main__":
