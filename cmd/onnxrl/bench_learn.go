@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -107,6 +108,9 @@ func (a *app) benchLearn(ctx context.Context, tasks []learning.Task, f learnFlag
 	seeds, err := parseSeeds(f.seeds)
 	if err != nil {
 		return nil, err
+	}
+	if len(slices.Compact(slices.Sorted(slices.Values(seeds)))) < len(seeds) {
+		return nil, fmt.Errorf("--seeds %s: one is given twice, and would count twice", f.seeds)
 	}
 	if f.parallel < 1 {
 		return nil, fmt.Errorf("--parallel %d: expected at least 1", f.parallel)
@@ -222,13 +226,11 @@ func (a *app) printLearn(r *learnReport) error {
 	return err
 }
 
-// printPhases shows which share of the time of all of a task's runs went where. The rest is validation, and what lies between.
+// printPhases shows which share of the time of all of a task's runs went where.
 func (a *app) printPhases(tasks []taskReport) error {
 	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "task\tseconds\t")
-	for _, p := range agents.Phases() {
-		fmt.Fprintf(w, "%s %%\t", p)
-	}
+	headPhases(w)
 	fmt.Fprintln(w)
 	for _, t := range tasks {
 		seconds := 0.0
@@ -236,9 +238,7 @@ func (a *app) printPhases(tasks []taskReport) error {
 			seconds += r.Seconds
 		}
 		fmt.Fprintf(w, "%s\t%.1f\t", t.Task, seconds)
-		for _, p := range agents.Phases() {
-			fmt.Fprintf(w, "%.1f\t", 100*t.Phases[p.String()]/seconds)
-		}
+		sharePhases(w, t.Phases, seconds)
 		fmt.Fprintln(w)
 	}
 	return w.Flush()

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"onnxrl/cmd/internal/learning"
 )
 
 // TestBenchLearn trains for too short a time to learn anything, on every engine: what is reported, and the exit status of --check, are as they should be.
@@ -32,10 +34,11 @@ func TestBenchLearn(t *testing.T) {
 		t.Errorf("%d engines", ran)
 	}
 	refuse(t, []string{"bench", "learn", "--seeds", "x"}, `--seeds "x"`)
+	refuse(t, []string{"bench", "learn", "--seeds", "4,5,4"}, "--seeds 4,5,4: one is given twice")
 	refuse(t, []string{"bench", "learn", "demo"}, `nothing matches "demo"`)
 	refuse(t, []string{"bench", "learn", "--parallel", "0"}, "--parallel 0")
 	profiled := []string{"bench", "learn", "identity_ppo", "--seeds", "1", "--set", "train.total_env_steps=256", "--profile", "-q"}
-	if out := succeed(t, profiled...); !strings.Contains(out, "gradient %") || !strings.Contains(out, "1 of 1") && !strings.Contains(out, "0 of 1") {
+	if out := succeed(t, profiled...); !strings.Contains(out, "gradient %") || !strings.Contains(out, "other %") || !strings.Contains(out, "1 of 1") && !strings.Contains(out, "0 of 1") {
 		t.Errorf("profile: %s", out)
 	}
 	if r := decode[learnReport](t, succeed(t, append(profiled, "--json")...)); r.Tasks[0].Phases["gradient"] <= 0 || r.Tasks[0].Phases["env"] <= 0 {
@@ -49,12 +52,15 @@ func TestBenchLearn(t *testing.T) {
 // TestBenchTrain measures every training for a moment.
 func TestBenchTrain(t *testing.T) {
 	r := decode[speedReport](t, succeed(t, "bench", "train", "--set", "train.total_env_steps=256", "--profile", "--json", "-q"))
-	listed := decode[speedReport](t, succeed(t, "bench", "train", "--list", "--json"))
-	if len(r.Rows) != 7 || len(listed.Rows) != 7 {
-		t.Fatalf("%d rows, %d listed", len(r.Rows), len(listed.Rows))
+	listed := decode[[]learning.Row](t, succeed(t, "bench", "train", "--list", "--json"))
+	if len(r.Rows) != 7 || len(listed) != 7 {
+		t.Fatalf("%d rows, %d listed", len(r.Rows), len(listed))
+	}
+	if out := succeed(t, "bench", "train", "--list"); !strings.HasPrefix(out, "training      settings\nppo_cartpole  Stable-Baselines3's defaults\n") || strings.Count(out, "\n") != 8 {
+		t.Errorf("list: %s", out)
 	}
 	for i, s := range r.Rows {
-		if s.Name != listed.Rows[i].Name || s.EnvSteps < 256 || s.EnvStepsPerSecond <= 0 || s.Phases["env"] <= 0 || s.Phases["act"] <= 0 {
+		if s.Name != listed[i].Name || s.EnvSteps < 256 || s.EnvStepsPerSecond <= 0 || s.Phases["env"] <= 0 || s.Phases["act"] <= 0 {
 			t.Errorf("%+v", s)
 		}
 	}

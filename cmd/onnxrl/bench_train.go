@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"text/tabwriter"
 	"time"
 
@@ -42,12 +43,11 @@ cmd/peers/sb3.sh runs the same trainings with Stable-Baselines3 in turns with th
 			if err != nil {
 				return fmt.Errorf("bench train: %w", err)
 			}
-			r := &speedReport{Rows: []learning.Speed{}}
 			if f.list {
-				for _, row := range rows {
-					r.Rows = append(r.Rows, learning.Speed{Name: row.Name, Settings: row.Settings})
-				}
-			} else if r, err = a.benchTrain(cmd.Context(), rows, f); err != nil {
+				return a.listRows(rows)
+			}
+			r, err := a.benchTrain(cmd.Context(), rows, f)
+			if err != nil {
 				return fmt.Errorf("bench train: %w", err)
 			}
 			if a.json {
@@ -63,6 +63,19 @@ cmd/peers/sb3.sh runs the same trainings with Stable-Baselines3 in turns with th
 	fl.BoolVar(&f.profile, "profile", false, "also show where the time goes")
 	fl.BoolVar(&f.list, "list", false, "only show the rows")
 	return cmd
+}
+
+// listRows shows which trainings there are.
+func (a *app) listRows(rows []learning.Row) error {
+	if a.json {
+		return a.printJSON(rows)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "training\tsettings")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\n", r.Name, r.Settings)
+	}
+	return w.Flush()
 }
 
 func (a *app) benchTrain(ctx context.Context, rows []learning.Row, f speedFlags) (*speedReport, error) {
@@ -107,19 +120,32 @@ func (a *app) printSpeed(r *speedReport) error {
 	fmt.Fprint(w, "training\tthreads\tenv steps\tseconds\tenv steps/s\t")
 	profiled := len(r.Rows) > 0 && r.Rows[0].Phases != nil
 	if profiled {
-		for _, p := range agents.Phases() {
-			fmt.Fprintf(w, "%s %%\t", p)
-		}
+		headPhases(w)
 	}
 	fmt.Fprintln(w, "settings\t")
 	for _, s := range r.Rows {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%.0f\t", s.Name, s.Threads, s.EnvSteps, s.Seconds, s.EnvStepsPerSecond)
 		if profiled {
-			for _, p := range agents.Phases() {
-				fmt.Fprintf(w, "%.1f\t", 100*s.Phases[p.String()]/s.Seconds)
-			}
+			sharePhases(w, s.Phases, s.Seconds)
 		}
 		fmt.Fprintf(w, "%s\t\n", s.Settings)
 	}
 	return w.Flush()
+}
+
+// headPhases writes the columns' names of a profile, and sharePhases one row of it: which share of the seconds went where. What no phase has is validation, and what lies between.
+func headPhases(w io.Writer) {
+	for _, p := range agents.Phases() {
+		fmt.Fprintf(w, "%s %%\t", p)
+	}
+	fmt.Fprint(w, "other %\t")
+}
+
+func sharePhases(w io.Writer, phases map[string]float64, seconds float64) {
+	rest := seconds
+	for _, p := range agents.Phases() {
+		rest -= phases[p.String()]
+		fmt.Fprintf(w, "%.1f\t", 100*phases[p.String()]/seconds)
+	}
+	fmt.Fprintf(w, "%.1f\t", 100*max(0, rest)/seconds)
 }

@@ -14,12 +14,12 @@ import (
 	"onnxrl/runtime/rng"
 )
 
-// Row is a whole training whose speed is measured.
+// Row is a whole training whose speed is measured; the JSON keys are stable.
 type Row struct {
 	// Name is also that of the run document.
-	Name string
+	Name string `json:"name"`
 	// Settings says whose hyper-parameters they are.
-	Settings string
+	Settings string `json:"settings"`
 }
 
 // Whose hyper-parameters a Row has.
