@@ -137,7 +137,12 @@ func (r *reinforce) Begin(b *vector.Batch, d *agents.Decision) error {
 
 func (r *reinforce) End(b *vector.Batch) error {
 	for e, reward := range b.Reward {
-		r.reward[r.t*r.envs+e], r.disc[r.t*r.envs+e] = reward, 0.9*b.Discount[e]
+		at := r.t*r.envs + e
+		r.reward[at], r.disc[at] = reward, 0.9*b.Discount[e]
+		if b.Type[e] == envs.Last {
+			// The next row is another episode's. Where this one was cut off, an algorithm with a value function adds that of the final observation; see rlmath.FoldTruncation.
+			r.disc[at] = 0
+		}
 	}
 	r.t++
 	return nil
