@@ -9,7 +9,7 @@
 // the wrappers that make puts around them and no gymnasium.vector. All that a step of a worker's environments takes and gives lies in memory that both processes map, so one message of one byte asks for the step of all of them, and one says that it is done.
 //
 // A [Factory] starts a first process, which describes spaces, limit and masks; mistakes in a document are errors at this point, with their place. Workers are started by the first Reset. Processes that vectors leave are kept for the next ones, as many as one vector has, so only the first evaluation starts any.
-// [Env] is one environment in a process of its own, for code that steps environments singly; each costs a process and a message. Wrappers around single environments (the keys time_limit, frame_stack, rescale_action and clip_action of a run's wrappers) need them; normalisation does not.
+// [Env] is one environment in a process of its own, for code that steps environments singly; each costs a process and a message. A run's wrappers do not need them: they are put around the rows of a vector, and its workers keep the time limit.
 //
 // # Spaces
 //
@@ -22,7 +22,7 @@
 // # Episodes and randomness
 //
 // Episodes follow each other as package vector says: the worker keeps the final observation (and, of a truncated episode, the mask) and resets in the same step. Every reset is seeded, with the 31 highest bits of the first draw from key.Split("episode", i, e), so episode e of environment i is the same for any number of workers, as far as the environment
-// takes all of its randomness from the seed. Truncated, of time limits too, is a last step with discount 1; terminated has discount 0, also where both are said. Where an environment has no limit, vector.Options.Limit counts in the worker.
+// takes all of its randomness from the seed. Truncated, of time limits too, is a last step with discount 1; terminated has discount 0, also where both are said. Where an environment has no limit, vector.Options.Limit counts in the worker, and so does vector.Options.Truncate in any case.
 //
 // # Saving
 //

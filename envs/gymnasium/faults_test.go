@@ -196,7 +196,11 @@ func TestSingleEnvironmentIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := vector.Open(wrapped, envs.Train, 2, vector.Options{Workers: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	list, err := envs.Make(wrapped, envs.Train, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := vector.New(list, vector.Options{Workers: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

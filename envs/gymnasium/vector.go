@@ -51,13 +51,16 @@ var (
 )
 
 func newVector(f *Factory, n int, o vector.Options, autoreset bool) (*Vector, error) {
-	if n < 1 || o.Workers < 0 || o.Limit < 0 {
-		return nil, fmt.Errorf("vector of %s: %d environments, %d workers and a limit of %d steps", f.spec.Name, n, o.Workers, o.Limit)
+	if n < 1 || o.Workers < 0 || o.Limit < 0 || o.Truncate < 0 {
+		return nil, fmt.Errorf("vector of %s: %d environments, %d workers and limits of %d and %d steps", f.spec.Name, n, o.Workers, o.Limit, o.Truncate)
 	}
 	v := &Vector{f: f, spec: f.spec, opts: o, began: make([]int, n), ret: make([]float64, n), length: make([]int, n)}
-	limit := 0
-	if v.spec.MaxSteps == 0 && o.Limit > 0 {
-		limit, v.spec.MaxSteps = o.Limit, o.Limit
+	limit := o.Truncate
+	if limit == 0 && v.spec.MaxSteps == 0 {
+		limit = o.Limit
+	}
+	if limit > 0 && (v.spec.MaxSteps == 0 || limit < v.spec.MaxSteps) {
+		v.spec.MaxSteps = limit
 	}
 	workers := min(f.workers(o.Workers), n)
 	var err error

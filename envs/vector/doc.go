@@ -19,6 +19,8 @@
 //
 // # Wrappers
 //
+// Wrappers of single environments (package wrap) go around vectors too: where a factory's environments come as whole vectors, [Open] steps the vector once and then lets the wrappers of each row see its part, so that they cost no round trip to another process. What they show is the same, bit for bit, as around environments that are stepped one by one.
+//
 // A [View] is a batch that shows another one with some observations replaced, and with rewards of its own; Batch.Earned then still has those of the environments. Package normalize is made of it.
 //
 // # Determinism

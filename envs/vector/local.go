@@ -21,6 +21,8 @@ type Options struct {
 	Check bool
 	// Limit truncates episodes after so many steps where the environments have no limit of their own; 0 never does.
 	Limit int
+	// Truncate truncates episodes after so many steps whatever limit the environments have, as wrap.TimeLimit does; 0 never does.
+	Truncate int
 	// Log, unless nil, is told of what the vector got over by itself, such as the end of a process that environments lived in.
 	Log *slog.Logger
 }
@@ -67,12 +69,16 @@ func New(list []envs.Env, o Options) (*Local, error) {
 	if len(list) == 0 {
 		return nil, errors.New("vector of environments: none is given")
 	}
-	if o.Workers < 0 || o.Limit < 0 {
-		return nil, fmt.Errorf("vector of environments: %d workers and a limit of %d steps", o.Workers, o.Limit)
+	if o.Workers < 0 || o.Limit < 0 || o.Truncate < 0 {
+		return nil, fmt.Errorf("vector of environments: %d workers and limits of %d and %d steps", o.Workers, o.Limit, o.Truncate)
 	}
-	if o.Limit > 0 && list[0].Spec().MaxSteps == 0 {
+	limit := o.Truncate
+	if limit == 0 && list[0].Spec().MaxSteps == 0 {
+		limit = o.Limit
+	}
+	if limit > 0 {
 		var err error
-		if list, err = limited(list, o.Limit); err != nil {
+		if list, err = limited(list, limit); err != nil {
 			return nil, fmt.Errorf("vector of environments: %w", err)
 		}
 	}

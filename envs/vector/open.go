@@ -10,16 +10,16 @@ import (
 
 // Maker is implemented by an envs.Factory whose environments come as whole vectors, because stepping them together costs less than stepping one after the other: those of other processes, for instance.
 type Maker interface {
-	// NewVector returns a vector of n environments, the same ones as those of Factory.New with the indices below n. It follows the rules of the package comment.
+	// NewVector returns a vector of n environments, the same ones as those of Factory.New with the indices below n, with Options.Limit and Options.Truncate. It follows the rules of the package comment.
 	NewVector(split envs.Split, n int, o Options) (Env, error)
 }
 
-// Open returns a vector of n environments of a factory, which must outlive it: the factory's own kind where it is a Maker, and else a Local of its environments.
+// Open returns a vector of n environments of a factory, which must outlive it: the factory's own kind where it is a Maker, also with wrappers around it (wrap.Apply), and else a Local of its environments.
 func Open(f envs.Factory, split envs.Split, n int, o Options) (Env, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("open a vector of %d environments: expected at least 1", n)
 	}
-	if m, ok := f.(Maker); ok {
+	if m, ok := maker(f); ok {
 		return m.NewVector(split, n, o)
 	}
 	list, err := envs.Make(f, split, n)

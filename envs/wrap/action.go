@@ -76,7 +76,7 @@ func (w *ClipAction) Spec() envs.Spec { return w.spec }
 
 // Step implements envs.Env.
 func (w *RescaleAction) Step(a *tensor.Tensor, ts *envs.TimeStep) error {
-	to, err := w.convert(a, func(x float64, r envs.Range) float64 { return r.Low + (x+1)/2*(r.High-r.Low) })
+	to, err := w.inward(a)
 	if err != nil {
 		return err
 	}
@@ -85,11 +85,21 @@ func (w *RescaleAction) Step(a *tensor.Tensor, ts *envs.TimeStep) error {
 
 // Step implements envs.Env.
 func (w *ClipAction) Step(a *tensor.Tensor, ts *envs.TimeStep) error {
-	to, err := w.convert(a, func(x float64, _ envs.Range) float64 { return x })
+	to, err := w.inward(a)
 	if err != nil {
 		return err
 	}
 	return w.Env.Step(to, ts)
+}
+
+// inward returns the action for the inside.
+func (w *RescaleAction) inward(a *tensor.Tensor) (*tensor.Tensor, error) {
+	return w.convert(a, func(x float64, r envs.Range) float64 { return r.Low + (x+1)/2*(r.High-r.Low) })
+}
+
+// inward returns the action for the inside.
+func (w *ClipAction) inward(a *tensor.Tensor) (*tensor.Tensor, error) {
+	return w.convert(a, func(x float64, _ envs.Range) float64 { return x })
 }
 
 // convert returns the environment's action for one of the outer space. Rounding never leaves the bounds.

@@ -15,7 +15,7 @@ func Apply(f envs.Factory, c Config) (envs.Factory, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("wrappers: %w", err)
 	}
-	if c.TimeLimit == 0 && !c.FrameStack.On() && !c.RescaleAction && !c.ClipAction {
+	if !c.any() {
 		return f, nil
 	}
 	w := &factory{f, c}
@@ -25,6 +25,11 @@ func Apply(f envs.Factory, c Config) (envs.Factory, error) {
 		return nil, err
 	}
 	return w, e.Close()
+}
+
+// any reports whether the section asks for wrappers of single environments.
+func (c Config) any() bool {
+	return c.TimeLimit > 0 || c.FrameStack.On() || c.RescaleAction || c.ClipAction
 }
 
 type factory struct {
