@@ -42,7 +42,21 @@ func TestBenchServe(t *testing.T) {
 
 func TestBenchServeSoak(t *testing.T) {
 	r := decode[servebench.SoakReport](t, succeed(t, "bench", "serve", "-q", "--json", "--engine", portable.Name, "--soak", "500ms", "--swap-every", "10ms"))
-	if len(r.Problems) != 0 || len(r.Good) != 4 || len(r.Bad) != 14 || r.Swaps == 0 {
+	if len(r.Problems) != 0 || len(r.Good) != 4 || len(r.Bad) != 34 || r.Swaps == 0 {
 		t.Errorf("%+v", r)
+	}
+	rpc := 0
+	for kind, n := range r.Bad {
+		if strings.HasPrefix(kind, "grpc ") && n > 0 {
+			rpc++
+		}
+	}
+	for _, kind := range []string{"wrong raw sizes", "lying shapes", "huge shapes", "unknown model", "large messages", "cancelled calls", "deadlines", "timeouts", "disconnects", "half-open", "garbage", "broken frames", "bad streams", "noise"} {
+		if r.Bad["grpc "+kind] == 0 {
+			t.Errorf("gRPC: no %s", kind)
+		}
+	}
+	if rpc != 20 {
+		t.Errorf("%d kinds of bad traffic over gRPC", rpc)
 	}
 }

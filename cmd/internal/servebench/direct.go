@@ -13,6 +13,8 @@ type directCaller struct {
 	ctx     context.Context
 	req     serve.Request
 	resp    serve.Response
+	// check, if set, judges an answer.
+	check func(resp *serve.Response) error
 }
 
 func dialDirect(s serve.Service, model string, rows, width int) dialer {
@@ -21,7 +23,12 @@ func dialDirect(s serve.Service, model string, rows, width int) dialer {
 	}
 }
 
-func (c *directCaller) call() error { return c.service.Infer(c.ctx, &c.req, &c.resp) }
+func (c *directCaller) call() error {
+	if err := c.service.Infer(c.ctx, &c.req, &c.resp); err != nil || c.check == nil {
+		return err
+	}
+	return c.check(&c.resp)
+}
 
 func (c *directCaller) close() error { return nil }
 

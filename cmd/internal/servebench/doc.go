@@ -11,9 +11,13 @@
 //
 // # The soak
 //
-// [Soak] sends good traffic next to traffic that lies about its lengths, sends garbage, trickles bytes, disconnects and asks for what there is not, while versions are swapped. Good requests must go on succeeding with the answer of one version, and heap, goroutines and open files must be as before when the traffic ends.
+// [Soak] sends good traffic next to traffic that lies about its lengths and shapes, sends garbage, trickles bytes, cancels, disconnects and asks for what there is not, over HTTP and gRPC, while versions are swapped. Each kind must be answered with the status of its fault. Good requests must go on succeeding with the answer of one version, and heap, goroutines and open files must be as before when the traffic ends.
 //
 // # How to add a row
 //
 // Write a method of lab that returns rows, and add it to the table in benchmarks. Two sides that are compared run in turns with contest.
+//
+// # How to add a kind of bad traffic
+//
+// Add it to hostilesHTTP or to hostilesGRPC with the statuses that are right for it; the tests count the kinds.
 package servebench

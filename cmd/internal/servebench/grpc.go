@@ -2,7 +2,7 @@ package servebench
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -16,6 +16,8 @@ type grpcCaller struct {
 	client  inference.GRPCInferenceServiceClient
 	request *inference.ModelInferRequest
 	ctx     context.Context
+	// check, if set, judges an answer, which has an output.
+	check func(m *inference.ModelInferResponse) error
 }
 
 func dialGRPC(address, model string, inputs []port) dialer {
@@ -34,7 +36,7 @@ func dialGRPC(address, model string, inputs []port) dialer {
 		if err != nil {
 			return nil, err
 		}
-		return &grpcCaller{conn, inference.NewGRPCInferenceServiceClient(conn), req, ctx}, nil
+		return &grpcCaller{conn: conn, client: inference.NewGRPCInferenceServiceClient(conn), request: req, ctx: ctx}, nil
 	}
 }
 
@@ -42,10 +44,15 @@ func (c *grpcCaller) call() error {
 	ctx, cancel := context.WithTimeout(c.ctx, patience)
 	defer cancel()
 	resp, err := c.client.ModelInfer(ctx, c.request)
-	if err == nil && len(resp.Outputs) == 0 {
-		return fmt.Errorf("an answer without outputs")
+	switch {
+	case err != nil:
+		return err
+	case len(resp.Outputs) == 0 || len(resp.RawOutputContents) == 0:
+		return errors.New("an answer without outputs")
+	case c.check != nil:
+		return c.check(resp)
 	}
-	return err
+	return nil
 }
 
 func (c *grpcCaller) close() error { return c.conn.Close() }
