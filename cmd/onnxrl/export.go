@@ -24,6 +24,7 @@ type exportFlags struct {
 	config, optimized   string
 	rows                int
 	seed                uint64
+	bind                bindFlags
 	allowTies, sample   bool
 	float16, int8weight bool
 }
@@ -44,7 +45,8 @@ func (a *app) exportCommand() *cobra.Command {
 The published policy of a run, a version of an artefact store or an ONNX file is compared with the network that was trained,
 with its parameters as inputs: that of the run's newest checkpoint where it holds the published parameters, else that of the
 file. The rows come from the run's environment, or the one of --config, in which the policy and chance act in turns; without
-an environment they are made up. When anything differs, nothing is written.
+an environment they are made up, with the numbers of --bind for extents that a model leaves open. When anything differs, nothing
+is written.
 
 Formats:` + about.String() + `
 
@@ -55,6 +57,10 @@ the policy does. A model that remembers, recurrent or of the last observations, 
 What an unfinished run holds as its best policy so far is exported too, with this proof in place of its own brief one.
 
 ` + referenceHelp,
+		Example: `  onnxrl export runs/demo-1 --out agent.onnx
+  onnxrl export runs/demo-1 --format triton --out repository
+  onnxrl export runs/demo-1/artifacts//demo:best --format python --sample --out agent
+  onnxrl export net.onnx --bind time=20 --int8 --out small.onnx`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.export(cmd.Context(), args[0], &f); err != nil {
@@ -72,6 +78,7 @@ What an unfinished run holds as its best policy so far is exported too, with thi
 	fl.StringVar(&f.optimized, "optimized", "", "also write the graph to this file as ONNX Runtime optimises it, without what belongs to one kind of processor; in ONNX Runtime's own format where the name ends in .ort")
 	fl.IntVar(&f.rows, "rows", bake.Observations, "number of observations that the model is proved on, at least")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of recorded observations")
+	f.bind.add(cmd)
 	fl.BoolVar(&f.allowTies, "allow-ties", false, fmt.Sprintf("accept a policy whose two best actions are less than %g apart in more than %g %% of the choices", bake.Margin, 100*bake.MaxTies))
 	fl.BoolVar(&f.sample, "sample", false, "let the model draw actions as well")
 	fl.BoolVar(&f.float16, "float16", false, "weights as float16")
@@ -119,6 +126,10 @@ func (a *app) export(ctx context.Context, target string, f *exportFlags) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
+	// A proof takes long: what would be in the way of its result is told before.
+	if err := src.mayWrite(form, f); err != nil {
+		return err
+	}
 	model, err := src.variant(f)
 	if err != nil {
 		return err
@@ -148,6 +159,26 @@ func (a *app) export(ctx context.Context, target string, f *exportFlags) (err er
 		return a.printJSON(r)
 	}
 	return printExport(a.out, r)
+}
+
+// mayWrite reports what is in the way of the files that are asked for.
+func (s *exportSource) mayWrite(form format.Form, f *exportFlags) error {
+	bind, err := f.bind.parse()
+	if err == nil {
+		err = checkSymbols(s.model, bind)
+	}
+	if err != nil {
+		return err
+	}
+	if err := form.Free(f.out, s.name); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	for flag, out := range map[string]string{"--out": f.out, "--optimized": f.optimized} {
+		if out != "" && s.path != "" && sameFile(out, s.path) {
+			return fmt.Errorf("%s: %s is the model that is exported: choose another file", flag, out)
+		}
+	}
+	return nil
 }
 
 // variant applies the options to the published model, which stays bit for bit what it is without any.

@@ -108,7 +108,7 @@ func (s *exportSource) block(n int, f *exportFlags) (shown, taken map[string]*te
 		for row := 0; row < rows; row += madeUpEpisode {
 			begins[row] = true
 		}
-		err := s.madeUp(taken, rng.New(f.seed).Split("block", n).Stream().Uint64(), rows)
+		err := s.madeUp(taken, rng.New(f.seed).Split("block", n).Stream().Uint64(), rows, &f.bind)
 		return taken, taken, begins, err
 	}
 	b, err := s.recording.Next()
@@ -125,7 +125,11 @@ func (s *exportSource) block(n int, f *exportFlags) (shown, taken map[string]*te
 }
 
 // madeUp draws inputs: numbers normal, integers 0 or 1, masks without invalid actions, and states as an episode begins.
-func (s *exportSource) madeUp(into map[string]*tensor.Tensor, seed uint64, rows int) error {
+func (s *exportSource) madeUp(into map[string]*tensor.Tensor, seed uint64, rows int, bound *bindFlags) error {
+	bind, err := bound.parse()
+	if err != nil {
+		return err
+	}
 	if err := addRest(s.model, into, rows); err != nil {
 		return err
 	}
@@ -141,7 +145,8 @@ func (s *exportSource) madeUp(into map[string]*tensor.Tensor, seed uint64, rows 
 		if t.DType == tensor.Bool {
 			kind = "ones"
 		}
-		x, err := makeInput(v, kind, seed, map[string]int{t.Dims[0].Param: rows})
+		bind[t.Dims[0].Param] = rows
+		x, err := makeInput(v, kind, seed, bind)
 		if err != nil {
 			return err
 		}

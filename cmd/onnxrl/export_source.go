@@ -32,8 +32,10 @@ const exportBlock = 1024
 // exportSource is an opened target.
 type exportSource struct {
 	name, from string
-	model      *onnx.Model
-	choices    []bake.Choice
+	// path is the model's file, empty where it comes from a store.
+	path    string
+	model   *onnx.Model
+	choices []bake.Choice
 	// version is the model's in a store, nil for a file.
 	version *artifact.Version
 	engine  engine.Compiler
@@ -129,7 +131,7 @@ func (s *exportSource) find(target string, f *exportFlags) (run string, err erro
 
 // file reads a model and looks for it in the store of its run, where it has a manifest.
 func (s *exportSource) file(path, run string) (err error) {
-	s.from = path
+	s.from, s.path = path, path
 	if s.model, err = loadModel(path); err != nil {
 		return err
 	}

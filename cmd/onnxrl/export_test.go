@@ -218,6 +218,58 @@ func TestExportSources(t *testing.T) {
 	}
 }
 
+// TestExportKeeps refuses to write over what is there before anything is proved, and over the model itself.
+func TestExportKeeps(t *testing.T) {
+	path, dir := undecided(t), t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before, refused := readFile(t, path), 0
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--out", path}, "is the model that is exported"},
+		{[]string{"--out", filepath.Join(dir, "x.onnx"), "--optimized", path}, "is the model that is exported"},
+		{[]string{"--out", dir}, "is a folder: expected a file, such as " + filepath.Join(dir, "undecided.onnx")},
+		{[]string{"--out", dir, "--format", "python"}, "not empty"},
+		{[]string{"--out", dir, "--format", "oci"}, "not empty"},
+		{[]string{"--out", file, "--format", "python"}, "is a file: expected a new folder"},
+		{[]string{"--out", file, "--format", "triton"}, "is a file: expected the folder of a repository"},
+		{[]string{"--out", filepath.Join(dir, "x.onnx"), "--bind", "m=3"}, "no such extent; it has n"},
+	} {
+		// This model ties in every choice, which is the error of a proof.
+		refuse(t, append([]string{"export", path}, c.args...), c.want)
+		refused++
+	}
+	if refused != 8 || readFile(t, path) != before || readFile(t, file) != "mine" {
+		t.Errorf("%d refused, or something was changed", refused)
+	}
+}
+
+// TestExportOpenExtents exports a model that leaves more open than the batch.
+func TestExportOpenExtents(t *testing.T) {
+	b := onnx.NewBuilder("open", 17)
+	x := b.Input("x", onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), onnx.Symbol("time"), onnx.Known(2)}})
+	b.Output(b.Rename(b.Op("MatMul", []onnx.Value{x, b.Initializer("w", tensor.Of([]float32{1, 2}, 2, 1))}), "y"),
+		onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), onnx.Symbol("time"), onnx.Known(1)}})
+	m, err := b.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "open.onnx")
+	if err := onnx.Save(path, m, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, []string{"export", path, "--out", filepath.Join(t.TempDir(), "x.onnx")}, "give --bind time=NUMBER")
+	for _, form := range []string{"onnx", "triton", "python", "oci"} {
+		if r := exported(t, path, "--format", form, "--out", filepath.Join(t.TempDir(), "x"), "--rows", "20", "--bind", "time=5"); r.Rows != 20 {
+			t.Errorf("%s: %+v", form, r)
+		}
+	}
+}
+
 // TestExportSequences exports a model that remembers, which no environment knows.
 func TestExportSequences(t *testing.T) {
 	b := onnx.NewBuilder("frames", 17)

@@ -194,9 +194,7 @@ func checkOut(out, model string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a folder", filepath.Dir(out))
 	}
-	a, errA := os.Stat(out)
-	b, errB := os.Stat(model)
-	if errA == nil && errB == nil && os.SameFile(a, b) {
+	if sameFile(out, model) {
 		return errors.New("it is the model that is trained; write to another file")
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,6 +62,13 @@ func nanWeights(m *onnx.Model) error {
 		}
 	}
 	return nil
+}
+
+// sameFile reports whether two paths name one file that is there.
+func sameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // bindFlags are the numbers that --bind gives to symbolic extents.

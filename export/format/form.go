@@ -37,16 +37,53 @@ type Form struct {
 	Name string
 	// About says in one line what is written.
 	About string
+	// Free reports why nothing of that name can be written to out, as far as that can be told before there is a package.
+	Free func(out, name string) error
 	// Write writes p to out and returns the paths of the files, sorted.
 	Write func(ctx context.Context, out string, p *Package) ([]string, error)
 }
 
 // forms is the table of all forms.
 var forms = []Form{
-	{"onnx", "one file, OUT", writeONNX},
-	{"triton", "a model of a Triton repository, OUT/NAME", writeTriton},
-	{"oci", "an OCI image layout with this version alone, OUT", writeOCI},
-	{"python", "a folder with the model, a class that acts and an example, OUT", writePython},
+	{"onnx", "one file, OUT", freeFile, writeONNX},
+	{"triton", "a model of a Triton repository, OUT/NAME", freeModel, writeTriton},
+	{"oci", "an OCI image layout with this version alone, OUT", freeFolder, writeOCI},
+	{"python", "a folder with the model, a class that acts and an example, OUT", freeFolder, writePython},
+}
+
+// freeFile refuses a folder.
+func freeFile(out, name string) error {
+	if info, err := os.Stat(out); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder: expected a file, such as %s", out, filepath.Join(out, filepath.Base(name)+".onnx"))
+	}
+	return nil
+}
+
+// freeFolder refuses a file, and a folder that holds something.
+func freeFolder(out, _ string) error {
+	info, err := os.Stat(out)
+	if err != nil {
+		return nil // Nothing is there, or it is for the writer to say what is wrong.
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is a file: expected a new folder: %w", out, fs.ErrExist)
+	}
+	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
+		return fmt.Errorf("%s is there and not empty: %w", out, fs.ErrExist)
+	}
+	return nil
+}
+
+// freeModel refuses a repository that is a file, and a model of this name that is none of Triton's.
+func freeModel(out, name string) error {
+	dir := filepath.Join(out, name)
+	if info, err := os.Stat(out); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is a file: expected the folder of a repository: %w", out, fs.ErrExist)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "config.pbtxt")); err == nil {
+		return nil
+	}
+	return freeFolder(dir, name)
 }
 
 // Forms lists the forms.
@@ -99,9 +136,7 @@ func (p *Package) rows() (int, error) {
 
 // writeFolder makes the files by slash-separated path in a new folder, which appears as a whole. A folder of that name must not be there, unless it is empty.
 func writeFolder(dir string, files map[string][]byte) (list []string, err error) {
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return nil, fmt.Errorf("%s is there and not empty: %w", dir, fs.ErrExist)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := freeFolder(dir, ""); err != nil {
 		return nil, err
 	}
 	parent := filepath.Dir(dir)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -23,8 +22,8 @@ func writeOCI(ctx context.Context, out string, p *Package) (list []string, err e
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
-		return nil, fmt.Errorf("it is not empty: %w", fs.ErrExist)
+	if err := freeFolder(out, ""); err != nil {
+		return nil, err
 	}
 	model, err := onnx.Marshal(p.Model)
 	if err != nil {
