@@ -10,11 +10,15 @@ import (
 )
 
 // TimeLimit truncates episodes after a number of steps. The last step keeps its observation and its discount, so that a learner bootstraps from it; an episode that comes to its end in that very step is terminated.
+//
+// It also keeps order, so that an environment inside that only has dynamics needs no more: Step without an episode is envs.ErrNoEpisode, and after Close everything is envs.ErrClosed.
 type TimeLimit struct {
 	envs.Env
 	limit int
 	steps int
-	ended bool
+	// ended says that no episode is running.
+	ended  bool
+	closed bool
 }
 
 var (
@@ -44,6 +48,9 @@ func (w *TimeLimit) Spec() envs.Spec {
 
 // Reset implements envs.Env.
 func (w *TimeLimit) Reset(key rng.Key, ts *envs.TimeStep) error {
+	if w.closed {
+		return fmt.Errorf("reset %s: %w", w.Env.Spec().Name, envs.ErrClosed)
+	}
 	if err := w.Env.Reset(key, ts); err != nil {
 		return err
 	}
@@ -53,7 +60,10 @@ func (w *TimeLimit) Reset(key rng.Key, ts *envs.TimeStep) error {
 
 // Step implements envs.Env.
 func (w *TimeLimit) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
-	if w.ended && w.steps == w.limit {
+	switch {
+	case w.closed:
+		return fmt.Errorf("step %s: %w", w.Env.Spec().Name, envs.ErrClosed)
+	case w.ended:
 		return fmt.Errorf("step %s: %w", w.Env.Spec().Name, envs.ErrNoEpisode)
 	}
 	if err := w.Env.Step(action, ts); err != nil {
@@ -69,7 +79,10 @@ func (w *TimeLimit) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 
 // Close implements envs.Env.
 func (w *TimeLimit) Close() error {
-	w.steps = 0
+	if w.closed {
+		return nil
+	}
+	w.closed, w.ended = true, true
 	return w.Env.Close()
 }
 
@@ -80,12 +93,12 @@ type limitState struct {
 
 // SaveState implements envs.Saver.
 func (w *TimeLimit) SaveState() ([]byte, error) {
-	if w.ended {
-		return nil, fmt.Errorf("save %s: %w", w.Env.Spec().Name, envs.ErrNoEpisode)
-	}
 	inner, err := envs.SaveState(w.Env)
 	if err != nil {
 		return nil, err
+	}
+	if w.ended {
+		return nil, fmt.Errorf("save %s: %w", w.Env.Spec().Name, envs.ErrNoEpisode)
 	}
 	return json.Marshal(limitState{w.steps, inner})
 }
