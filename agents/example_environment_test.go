@@ -46,8 +46,7 @@ func (e *thermostat) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 	if err := envs.CheckAction(&room, action); err != nil {
 		return err
 	}
-	e.degrees += 2*float64(action.Int64s()[0]) - 1 + 0.2*e.random.Normal()
-	e.degrees = max(0, min(e.degrees, 40))
+	e.degrees = max(0, min(e.degrees+2*float64(action.Int64s()[0])-1+0.2*e.random.Normal(), 40))
 	e.observe(ts)
 	off := (e.degrees - 20) / 20
 	ts.Continue(-off * off)
@@ -64,30 +63,31 @@ func (thermostats) Config() any  { return struct{}{} }
 func (thermostats) Close() error { return nil }
 
 // New puts a time limit around the room, which goes on to exist: episodes are cut off and have not come to their end, so a learner counts what would have followed.
-func (thermostats) New(envs.Split, int) (envs.Env, error) { return wrap.NewTimeLimit(&thermostat{}, 50) }
+func (thermostats) New(envs.Split, int) (envs.Env, error) {
+	return wrap.NewTimeLimit(&thermostat{}, 50)
+}
 
 // A new environment is a type with four methods and a factory. Run package envtest over it, as TestExampleEnvironment does; then any algorithm learns in it.
 func Example_environment() {
 	ctx := context.Background()
-	maker, err := ppo.NewMaker(ppo.Defaults())
-	check(err)
+	maker := must(ppo.NewMaker(ppo.Defaults()))
 	c := train.Defaults()
 	c.NumEnvs, c.TotalEnvSteps, c.Threads, c.Validation.EverySteps = 4, 8192, 1, 0
-	run, err := train.New(ctx, thermostats{}, maker, agents.Setup{Engine: portable.New(), Key: rng.New(7)}, c, train.Hooks{})
-	check(err)
+	run := must(train.New(ctx, thermostats{}, maker, agents.Setup{Engine: portable.New(), Key: rng.New(7)}, c, train.Hooks{}))
 	defer run.Close()
-	before, err := evaluate.Episodes(ctx, thermostats{}, envs.Test, run.Agent(), agents.Explore, 20, 100, rng.New(1))
-	check(err)
-	_, err = run.Run(ctx)
-	check(err)
-	after, err := evaluate.Episodes(ctx, thermostats{}, envs.Test, run.Agent(), agents.Greedy, 20, 100, rng.New(1))
-	check(err)
-	fmt.Println(before.Return < -4, after.Return > -0.5)
-	// Output: true true
+	before := must(evaluate.Episodes(ctx, thermostats{}, envs.Test, run.Agent(), agents.Explore, 20, 100, rng.New(1)))
+	must(run.Run(ctx))
+	after := must(evaluate.Episodes(ctx, thermostats{}, envs.Test, run.Agent(), agents.Greedy, 20, 100, rng.New(1)))
+	fmt.Println("at random, a return below -4:", before.Return < -4)
+	fmt.Println("trained, a return above -0.5:", after.Return > -0.5)
+	// Output:
+	// at random, a return below -4: true
+	// trained, a return above -0.5: true
 }
 
-func check(err error) {
+func must[T any](x T, err error) T {
 	if err != nil {
 		panic(err)
 	}
+	return x
 }
