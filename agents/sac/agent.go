@@ -1,126 +1,80 @@
 package sac
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
 	"onnxrl/agents"
 	"onnxrl/agents/network"
-	"onnxrl/agents/replay"
-	"onnxrl/configs"
-	"onnxrl/models"
-	"onnxrl/runtime/crew"
-	"onnxrl/runtime/tensor"
+	"onnxrl/agents/offpolicy"
 )
 
-// Kind makes SAC agents from a configuration.
-var Kind = agents.Kind{Name: "sac", Parse: func(params configs.Section) (agents.Maker, error) {
-	c := Defaults()
-	if err := params.Decode(&c); err != nil {
-		return nil, err
-	}
-	return Maker{c}, nil
-}}
+var algorithm = agents.Algorithm[Config]{Name: "sac", New: newAgent}
 
-// Maker makes agents of one configuration.
-type Maker struct{ c Config }
+// Kind makes SAC agents from a configuration.
+var Kind = algorithm.Kind("sac", Defaults)
 
 // NewMaker returns a maker for a configuration made in code.
-func NewMaker(c Config) (Maker, error) {
-	if err := configs.Validate(c); err != nil {
-		return Maker{}, fmt.Errorf("sac: %w", err)
-	}
-	return Maker{c}, nil
-}
-
-// Config implements agents.Maker.
-func (m Maker) Config() any { return m.c }
-
-// New implements agents.Maker.
-func (m Maker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
-	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("sac: %w", err)
-	}
-	a := &Agent{c: m.c, setup: s}
-	if err := a.build(); err != nil {
-		return nil, fmt.Errorf("sac: %w", errors.Join(err, a.Close()))
-	}
-	return a, nil
-}
+func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
 
 // Agent is a SAC agent.
-type Agent struct {
-	c      Config
-	setup  agents.Setup
-	graphs *graphs
-	params *models.Params
-	grads  *models.Segment
-	buffer *replay.Uniform
-	hands  *crew.Crew
-	learner
+type Agent struct{ learner *learner }
+
+func newAgent(c Config, s agents.Setup) (agents.Agent, error) {
+	a := &Agent{&learner{c: c, metrics: agents.Metrics{}}}
+	return a, a.learner.build(s)
 }
 
 // build makes networks, parameters, replay and programs.
-func (a *Agent) build() error {
-	s := &a.setup
+func (l *learner) build(s agents.Setup) error {
 	f, err := network.NewFrame(s.Spec)
 	if err != nil {
 		return err
 	}
-	if a.graphs, err = newGraphs(a.c, f, s.Encoders, s.Key.Split("params")); err != nil {
+	d, err := newDesign(l.c, f, s.Encoders, s.Key.Split("params"))
+	if err != nil {
 		return err
 	}
-	if err := a.initialise(); err != nil {
-		return err
-	}
+	l.latent = d.latent
 	// Final observations take rooms too, at most one for each transition.
-	if n := a.c.VTrace.Length; n > 0 && a.c.BufferSize/s.Envs < 2*n {
-		return fmt.Errorf("buffer_size: %d transitions of %d environments have no room for sequences of vtrace.length %d", a.c.BufferSize, s.Envs, n)
+	if n := l.c.VTrace.Length; n > 0 && l.c.BufferSize/s.Envs < 2*n {
+		return fmt.Errorf("buffer_size: %d transitions of %d environments have no room for sequences of vtrace.length %d", l.c.BufferSize, s.Envs, n)
 	}
-	dtype, shape := stored(f)
-	layout := replay.LayoutOf(s.Spec, replay.Column{Name: "action", DType: dtype, Shape: shape})
-	layout.LogProb = a.c.VTrace.Length > 0
-	if a.buffer, err = replay.NewUniform(layout, replay.Config{Capacity: a.c.BufferSize, Envs: s.Envs, NSteps: a.c.NSteps, Gamma: a.c.Gamma}); err != nil {
+	if err := l.Build(s, &l.c.Settings, &l.c.CriticSettings, d.Networks, l.c.VTrace.Length > 0); err != nil {
 		return err
 	}
-	a.hands = crew.New(max(s.Threads, 1))
-	return a.learner.init(a)
+	l.bind()
+	target := l.c.TargetEntropy.Value
+	if l.c.TargetEntropy.Auto {
+		target = autoTarget(f)
+	}
+	if l.temperature, err = newTemperature(l.c.EntCoef, target); err != nil {
+		return err
+	}
+	l.Arrays["log_ent_coef"] = l.temperature.log
+	if l.temperature.auto {
+		l.Optimizers["ent_coef"] = l.temperature.opt
+	}
+	return nil
 }
 
-// initialise gives all parameters their values; target networks begin equal to those that they follow.
-func (a *Agent) initialise() error {
-	g := a.graphs
-	if a.setup.Init != nil {
-		if err := a.setup.Init(g.values); err != nil {
-			return err
-		}
+// bind finds the buffers of the programs that are SAC's own.
+func (l *learner) bind() {
+	l.alpha, l.logProb = l.Actor.Input(alphaInput).Float32s(), l.Actor.Output(logProbOutput).Float32s()
+	if l.Networks.Frame.Continuous() {
+		l.nextLogProb = l.Targets.Output(logProbOutput).Float32s()
+		l.noises = [][]float32{l.Targets.Input(offpolicy.NoiseInput).Float32s(), l.Actor.Input(offpolicy.NoiseInput).Float32s()}
+	} else {
+		l.nextLogProb = l.Targets.Output(agents.LogProbsOutput).Float32s()
 	}
-	values := map[string]*tensor.Tensor{}
-	for name, v := range g.values {
-		values[name] = v
-		if below(name, criticScope) {
-			values[targetScope+"."+name] = v
-		}
+	if l.c.VTrace.Length > 0 {
+		l.trace = newTrace(l.c.VTrace, l.c.BatchSize)
+		l.trace.logPi, l.Batch.LogProb = l.Targets.Output(behaviourOutput).Float32s(), l.trace.logMu
 	}
-	g.values = nil
-	var err error
-	if a.params, err = models.NewParams(&models.Network{Specs: g.specs}, nil); err != nil {
-		return err
-	}
-	if err := a.params.Load(values); err != nil {
-		return err
-	}
-	a.grads, err = a.params.Segment(models.Trainable).Like()
-	return err
 }
 
 // NewActor implements agents.Agent.
 func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
-	if n < 1 {
-		return nil, fmt.Errorf("sac: an actor for %d environments", n)
-	}
-	x, err := newActor(a, m, n)
+	x, err := newActor(a.learner, m, n)
 	if err != nil {
 		return nil, fmt.Errorf("sac: %w", err)
 	}
@@ -128,24 +82,10 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 }
 
 // Recorder implements agents.Agent.
-func (a *Agent) Recorder() agents.Recorder { return a.rec }
+func (a *Agent) Recorder() agents.Recorder { return a.learner.Recorder }
 
 // Learner implements agents.Agent.
-func (a *Agent) Learner() agents.Learner { return &a.learner }
+func (a *Agent) Learner() agents.Learner { return a.learner }
 
 // Close implements agents.Agent.
-func (a *Agent) Close() error {
-	errs := []error{a.learner.close()}
-	if a.buffer != nil {
-		errs = append(errs, a.buffer.Close())
-	}
-	if a.grads != nil {
-		errs = append(errs, a.grads.Close())
-	}
-	if a.params != nil {
-		errs = append(errs, a.params.Close())
-	}
-	a.hands.Close()
-	a.buffer, a.grads, a.params, a.hands = nil, nil, nil, nil
-	return errors.Join(errs...)
-}
+func (a *Agent) Close() error { return a.learner.Close() }

@@ -2,39 +2,20 @@ package sac
 
 import (
 	"onnxrl/agents/network"
+	"onnxrl/agents/offpolicy"
 	"onnxrl/agents/rlmath"
 	"onnxrl/configs"
 	"onnxrl/models"
 	"onnxrl/models/encoder/crossasset"
 	"onnxrl/models/head"
-	"onnxrl/runtime/optim"
 )
 
 // Config describes a SAC agent. [Defaults] returns Stable-Baselines3's values; the package comment lists their sources.
 type Config struct {
-	// LearningRate is that of actor, critics and temperature; CriticLearningRate, unless 0, that of the critics. Schedule multiplies both by a factor that begins at 1 and counts env steps; without steps of its own it lasts as long as the run.
-	LearningRate       float64        `yaml:"learning_rate"`
-	CriticLearningRate float64        `yaml:"critic_learning_rate,omitempty"`
-	Schedule           optim.Schedule `yaml:"schedule,omitempty"`
-	// Optimizer is any of package optim, for actor and critics; its learning rate is given above. The temperature has an Adam of its own.
-	Optimizer optim.Config `yaml:"optimizer"`
-	// GradClip limits the norm of the actor's and of the critics' gradient, each by itself; 0 does not.
-	GradClip float64 `yaml:"grad_clip"`
-
-	// BufferSize is the number of transitions that are kept, over all environments.
-	BufferSize int `yaml:"buffer_size"`
-	// LearningStarts is the number of env steps with uniformly random actions before the first update.
-	LearningStarts int `yaml:"learning_starts"`
-	BatchSize      int `yaml:"batch_size"`
-	// NSteps is the number of rewards in a target before the value of what follows.
-	NSteps int     `yaml:"n_steps"`
-	Gamma  float64 `yaml:"gamma"`
-	// Tau is how far the target critics move with each update that TargetUpdateInterval does not leave out.
-	Tau                  float64 `yaml:"tau"`
-	TargetUpdateInterval int     `yaml:"target_update_interval"`
-	// TrainFreq is the number of rounds between learner steps, GradientSteps the number of updates in each; -1 is one for each env step since the last.
-	TrainFreq     int `yaml:"train_freq"`
-	GradientSteps int `yaml:"gradient_steps"`
+	// Settings are those of learning from a replay. The learning rate is the temperature's too, whose optimiser is an Adam of its own.
+	offpolicy.Settings `yaml:",inline"`
+	// Target critics move with each update that TargetUpdateInterval does not leave out.
+	TargetUpdateInterval int `yaml:"target_update_interval"`
 
 	// EntCoef is the temperature α, TargetEntropy what it is adjusted to where it is automatic.
 	EntCoef       EntCoef       `yaml:"ent_coef"`
@@ -43,11 +24,9 @@ type Config struct {
 	// VTrace corrects sequences for actions of earlier policies.
 	VTrace VTrace `yaml:"vtrace"`
 
-	// Critics is the number of critics; the least of them counts.
-	Critics int `yaml:"n_critics"`
+	offpolicy.CriticSettings `yaml:",inline"`
 	// Config is the network: Hidden are the layers of the actor, and of each critic unless CriticHidden names others.
 	network.Config `yaml:",inline"`
-	CriticHidden   []int `yaml:"critic_hidden,flow,omitempty"`
 
 	// LogStd bounds the log standard deviation of actions in a Box; with use_sde it has no bounds.
 	LogStd LogStd `yaml:"log_std"`
@@ -79,14 +58,12 @@ type VTrace struct {
 
 // Defaults returns Stable-Baselines3's values.
 func Defaults() Config {
-	v, e := rlmath.DefaultVTrace(), network.DefaultExploration()
-	e.LogStdInit = -3
+	v, e, s := rlmath.DefaultVTrace(), network.DefaultExploration(), offpolicy.Defaults()
+	e.LogStdInit, s.LearningRate = -3, 3e-4
 	return Config{
-		LearningRate: 3e-4, Optimizer: optim.Config{Kind: "adam"},
-		BufferSize: 1_000_000, LearningStarts: 100, BatchSize: 256, NSteps: 1, Gamma: 0.99, Tau: 0.005, TargetUpdateInterval: 1, TrainFreq: 1, GradientSteps: 1,
-		EntCoef: EntCoef{Auto: true, Value: 1}, TargetEntropy: TargetEntropy{Auto: true},
-		VTrace:  VTrace{Lambda: v.Lambda, ClipRho: v.ClipRho, ClipC: v.ClipC},
-		Critics: 2, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{256, 256}, Activation: "relu"},
+		Settings: s, TargetUpdateInterval: 1, EntCoef: EntCoef{Auto: true, Value: 1}, TargetEntropy: TargetEntropy{Auto: true},
+		VTrace:         VTrace{Lambda: v.Lambda, ClipRho: v.ClipRho, ClipC: v.ClipC},
+		CriticSettings: offpolicy.CriticSettings{Critics: 2}, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{256, 256}, Activation: "relu"},
 		LogStd: LogStd{Bound: head.BoundClip, Low: -20, High: 2}, Exploration: e, ClipMean: 2,
 	}
 }
@@ -94,21 +71,7 @@ func Defaults() Config {
 // Validate reports all problems of the configuration's own fields; whether it fits the environment is found out by New.
 func (c Config) Validate() error {
 	var p configs.Problems
-	p.Positive("learning_rate", c.LearningRate)
-	p.NonNegative("critic_learning_rate", c.CriticLearningRate)
-	p.Check(c.Schedule.Initial == 0 || c.Schedule.Initial == 1, "schedule.initial", "is %g, but the schedule is a factor that begins at 1", c.Schedule.Initial)
-	p.Check(c.Optimizer.LR == 0, "optimizer.lr", "is %g, but the learning rate is learning_rate", c.Optimizer.LR)
-	p.NonNegative("grad_clip", c.GradClip)
-	p.AtLeast("buffer_size", c.BufferSize, 1)
-	p.AtLeast("learning_starts", c.LearningStarts, 0)
-	p.AtLeast("batch_size", c.BatchSize, 1)
-	p.Check(c.BatchSize <= c.BufferSize, "batch_size", "is %d, more than the buffer_size of %d", c.BatchSize, c.BufferSize)
-	p.AtLeast("n_steps", c.NSteps, 1)
-	p.InRange("gamma", c.Gamma, 0, 1)
-	p.InRange("tau", c.Tau, 0, 1)
 	p.AtLeast("target_update_interval", c.TargetUpdateInterval, 1)
-	p.AtLeast("train_freq", c.TrainFreq, 1)
-	p.Check(c.GradientSteps == -1 || c.GradientSteps > 0, "gradient_steps", "is %d, expected a number of updates, or -1 for one for each env step", c.GradientSteps)
 	if v := c.VTrace; v.Length != 0 {
 		p.AtLeast("vtrace.length", v.Length, 2)
 		p.Check(v.Length > 0 && c.BatchSize%v.Length == 0, "vtrace.length", "is %d, and the batch_size of %d is no multiple of it", v.Length, c.BatchSize)
@@ -117,21 +80,9 @@ func (c Config) Validate() error {
 		p.Positive("vtrace.clip_c", v.ClipC)
 		p.Check(c.NSteps == 1, "n_steps", "is %d, but with vtrace.length the targets are V-trace's", c.NSteps)
 	}
-	p.AtLeast("n_critics", c.Critics, 1)
-	for _, width := range c.CriticHidden {
-		p.AtLeast("critic_hidden", width, 1)
-	}
 	p.OneOf("log_std.bound", string(c.LogStd.Bound), string(head.BoundClip), string(head.BoundTanh))
 	p.Check(c.LogStd.Low < c.LogStd.High, "log_std", "is bounded by %g and %g", c.LogStd.Low, c.LogStd.High)
 	p.Check(!c.UseSDEAtWarmup || c.UseSDE, "use_sde_at_warmup", "needs use_sde")
 	p.NonNegative("clip_mean", c.ClipMean)
 	return p.Err()
-}
-
-// criticHidden returns the layers of a critic.
-func (c *Config) criticHidden() []int {
-	if len(c.CriticHidden) > 0 {
-		return c.CriticHidden
-	}
-	return c.Hidden
 }

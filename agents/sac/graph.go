@@ -3,14 +3,11 @@ package sac
 import (
 	"errors"
 	"fmt"
-	"math"
-	"slices"
-	"strings"
 
 	"onnxrl/agents"
 	"onnxrl/agents/network"
+	"onnxrl/agents/offpolicy"
 	"onnxrl/envs"
-	"onnxrl/models"
 	"onnxrl/models/encoder"
 	"onnxrl/models/head"
 	"onnxrl/models/layer"
@@ -19,83 +16,50 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-// Inputs and outputs of the graphs that learn, beside observations and masks.
+// Inputs and outputs of the graphs that learn, beside package offpolicy's. Noise is standard normal: [batch, A], or gSDE's matrix [latent, A].
 const (
-	// nextPrefix precedes the names of the fields of obs_t.
-	nextPrefix = "next."
-	// actionInput is a_tm1: float32 [batch, A] in [−1, 1], or int64 [batch].
-	actionInput = "sac.action"
-	// noiseInput is standard normal: [batch, A], or gSDE's matrix [latent, A].
-	noiseInput = "sac.noise"
-	// alphaInput [1] is the temperature, targetInput [batch] what the critics learn, and weightInput [batch] the weight of each row in a mean.
-	alphaInput  = "sac.alpha"
-	targetInput = "sac.target"
-	weightInput = "sac.weight"
-
-	lossOutput = "loss"
-	// qOutput is the least of the critics' values of obs_t, [batch], or [batch, n] for Discrete actions.
-	qOutput = "q"
+	// alphaInput [1] is the temperature.
+	alphaInput = "sac.alpha"
 	// logProbOutput is the log-density of the drawn actions, [batch]; for Discrete actions agents.LogProbsOutput in the targets, and the expectation Σ π·log π [batch] in the actor's graph.
 	logProbOutput = "log_prob"
 	// behaviourOutput is log π(a_tm1|obs_tm1), [batch], with V-trace.
 	behaviourOutput = "behaviour_log_prob"
 )
 
-// The scopes of parameters. Those below target follow those of the same name without it.
-const (
-	actorScope  = "actor"
-	criticScope = "critic"
-	targetScope = "target"
-)
-
-// graphs are the networks of an agent, all over the same parameters.
-type graphs struct {
-	frame *network.Frame
-	// specs are all parameters, those of target networks last. values are the initial values of the others.
-	specs  []models.Spec
-	values map[string]*tensor.Tensor
-	// policy is complete and exported; act is what actors need of it.
-	policy, act *models.Network
-	// targets evaluates obs_t, critic and actor are the losses.
-	targets, critic, actor *models.Network
+// design draws the networks of an agent.
+type design struct {
+	*offpolicy.Networks
+	c Config
 	// latent is the width of gSDE's features; 0 without it.
 	latent int
 }
 
-// design builds graphs.
-type design struct {
-	c     Config
-	f     *network.Frame
-	torso *network.Torso
-	key   rng.Key
-}
-
-// newGraphs builds every network of an agent.
-func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*graphs, error) {
+// newDesign draws every network of an agent.
+func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*design, error) {
 	if err := fits(c, f); err != nil {
 		return nil, err
 	}
-	t := c.Config
-	// The hidden layers are those of the heads, whose initialisation is PyTorch's.
-	t.Hidden = nil
-	torso, err := network.NewTorso(t, f, kinds, layer.Zeros())
+	n, err := offpolicy.NewNetworks(c.Config, f, kinds, key)
 	if err != nil {
 		return nil, err
 	}
-	d := &design{c: c, f: f, torso: torso, key: key}
-	g := &graphs{frame: f}
-	if err := d.declare(g); err != nil {
+	d := &design{Networks: n, c: c}
+	if err := d.Declare("SAC", c.Options, []string{offpolicy.CriticScope}, func(l *layer.Graph) error {
+		in := d.Torso.Inputs(l, "")
+		if _, err := d.policy(l, in); err != nil {
+			return err
+		}
+		_, err := d.critics(l, in, d.Action(l))
+		return err
+	}); err != nil {
 		return nil, err
 	}
-	if err := d.refuseDropout(); err != nil {
-		return nil, err
-	}
-	for _, add := range []func(*graphs) error{d.addPolicy, d.addAct, d.addTargets, d.addCritic, d.addActor} {
-		if err := add(g); err != nil {
+	for _, add := range []func() error{d.addPolicy, d.addAct, d.addTargets, d.addCritic, d.addActor} {
+		if err := add(); err != nil {
 			return nil, err
 		}
 	}
-	return g, nil
+	return d, nil
 }
 
 // fits reports actions that the algorithm cannot choose, and options that do not suit them.
@@ -118,128 +82,34 @@ func fits(c Config, f *network.Frame) error {
 	return fmt.Errorf("the actions of %s are %v; SAC chooses actions in a box, or Discrete ones", f.Spec.Name, f.Spec.Action)
 }
 
-func (d *design) graph(name string) *layer.Graph { return layer.New(name, d.key, layer.Options{}) }
-
-// declare finds all parameters.
-func (d *design) declare(g *graphs) error {
-	l := d.graph("agent")
-	in := d.torso.Inputs(l, "")
-	if _, err := d.policy(l, in); err != nil {
-		return err
-	}
-	if _, err := d.critics(l, in, d.action(l)); err != nil {
-		return err
-	}
-	whole, values, err := l.Network(d.c.Options)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(whole.Specs, func(s models.Spec) bool { return s.Role == models.Trainable && below(s.Name, actorScope) }) || !slices.ContainsFunc(whole.Specs, func(s models.Spec) bool { return s.Role == models.Trainable && below(s.Name, criticScope) }) {
-		return errors.New("train and freeze leave no parameter of the actor, or none of the critics, to train")
-	}
-	g.specs, g.values = slices.Clone(whole.Specs), values
-	for _, s := range whole.Specs {
-		if below(s.Name, criticScope) {
-			g.specs = append(g.specs, models.Spec{Name: targetScope + "." + s.Name, Shape: s.Shape, Role: models.Frozen})
-		}
-	}
-	return nil
-}
-
-// refuseDropout looks for dropout, whose masks no graph here has.
-func (d *design) refuseDropout() error {
-	l := layer.New("dropout", d.key, layer.Options{Training: true})
-	in := d.torso.Inputs(l, "")
-	if _, err := d.policy(l, in); err != nil {
-		return err
-	}
-	if _, err := d.critics(l, in, d.action(l)); err != nil {
-		return err
-	}
-	if masks := l.Masks(); len(masks) > 0 {
-		return fmt.Errorf("dropout of %g is asked for, which SAC has no use for; set it to 0", masks[0].Ratio)
-	}
-	return nil
-}
-
-// below reports whether a parameter lies in a scope.
-func below(name, scope string) bool { return strings.HasPrefix(name, scope+".") }
-
-// over returns the network of a graph whose parameters are some of the agent's.
-func (g *graphs) over(l *layer.Graph) (*models.Network, error) {
-	m, err := l.Model()
-	if err != nil {
-		return nil, err
-	}
-	var specs []models.Spec
-	for _, p := range l.Params() {
-		i := slices.IndexFunc(g.specs, func(s models.Spec) bool { return s.Name == p.Name && slices.Equal(s.Shape, p.Shape) })
-		if i < 0 {
-			return nil, fmt.Errorf("parameter %q %v is not one of the agent's", p.Name, p.Shape)
-		}
-		specs = append(specs, g.specs[i])
-	}
-	return models.WithSpecs(m, specs)
-}
-
-// stored returns the element type and the shape of a recorded action.
-func stored(f *network.Frame) (tensor.DType, []int) {
-	if f.Continuous() {
-		return tensor.Float32, []int{f.Dims}
-	}
-	return tensor.Int64, nil
-}
-
-// action declares a_tm1.
-func (d *design) action(g *layer.Graph) onnx.Value {
-	dtype, shape := stored(d.f)
-	return g.Batched(actionInput, dtype, shape...)
-}
-
-// linear appends a layer that begins as PyTorch's do.
-func linear(g *layer.Graph, name string, x onnx.Value, n int) onnx.Value {
-	init := layer.FanIn(g.Extent(x, -1))
-	return g.LinearBias(name, x, n, init, init)
-}
-
 // policy appends the actor's network and distribution.
 func (d *design) policy(g *layer.Graph, in network.Inputs) (*policy, error) {
-	a := g.In(actorScope)
-	if d.torso.HasPolicy() {
+	a := g.In(offpolicy.ActorScope)
+	if d.Torso.HasPolicy() {
 		return d.given(g, in)
 	}
-	z, err := d.torso.Build(a, in)
+	z, err := d.Torso.Build(a, in)
 	if err != nil {
 		return nil, err
 	}
-	h := z.Own
-	for i, width := range d.c.Hidden {
-		h = a.Activate(d.c.Activation, linear(a, fmt.Sprintf("fc%d", i), h, width))
-	}
-	if !d.f.Continuous() {
-		p := &policy{g: g, c: head.NewCategorical(a, linear(a, "logits", h, d.f.Heads[0]), in.Mask, d.f.Heads...)}
+	h := offpolicy.Hidden(a, z.Own, d.c.Hidden, d.c.Activation)
+	if !d.Frame.Continuous() {
+		p := &policy{g: g, c: head.NewCategorical(a, offpolicy.Linear(a, "logits", h, d.Frame.Heads[0]), in.Mask, d.Frame.Heads...)}
 		return p, g.Err()
 	}
-	// A component for each asset comes from the asset's own features, by layers that all share.
-	component := func(name string) onnx.Value {
-		if d.f.Assets > 0 {
-			return a.Squeeze(linear(a, name, h, 1), 2)
-		}
-		return linear(a, name, h, d.f.Dims)
-	}
-	mean := component("mean")
+	mean := d.Component(a, "mean", h)
 	if d.c.UseSDE {
 		if d.c.ClipMean > 0 {
 			mean = a.Clip(mean, -d.c.ClipMean, d.c.ClipMean)
 		}
 		latent := h
-		if d.f.Assets > 0 {
+		if d.Frame.Assets > 0 {
 			latent = z.Whole
 		}
-		s := head.NewGSDE(a, mean, latent, head.MatrixLogStd(a, d.c.LogStdInit, a.Extent(latent, 1), d.f.Dims))
+		s := head.NewGSDE(a, mean, latent, head.MatrixLogStd(a, d.c.LogStdInit, a.Extent(latent, 1), d.Frame.Dims))
 		return &policy{g: g, s: head.Squash(s.DiagGaussian), sde: s}, g.Err()
 	}
-	return &policy{g: g, s: head.NewSquashed(a, mean, d.bounded(a, component(network.LogStdParam)))}, g.Err()
+	return &policy{g: g, s: head.NewSquashed(a, mean, d.bounded(a, d.Component(a, network.LogStdParam, h)))}, g.Err()
 }
 
 // bounded keeps log standard deviations within their bounds.
@@ -253,15 +123,15 @@ func (d *design) bounded(g *layer.Graph, logStd onnx.Value) onnx.Value {
 
 // given appends a policy of one's own: logits, or means with log standard deviations beside them, or without, and then these are parameters.
 func (d *design) given(g *layer.Graph, in network.Inputs) (*policy, error) {
-	a, n := g.In(actorScope), d.f.Parameters()
+	a, n := g.In(offpolicy.ActorScope), d.Frame.Parameters()
 	if d.c.UseSDE {
 		return nil, fmt.Errorf("use_sde needs the features of a policy, and one of one's own gives none")
 	}
-	if !d.f.Continuous() {
-		logits, err := d.torso.Policy(a, in, n)
-		return &policy{g: g, c: head.NewCategorical(a, logits, in.Mask, d.f.Heads...)}, err
+	if !d.Frame.Continuous() {
+		logits, err := d.Torso.Policy(a, in, n)
+		return &policy{g: g, c: head.NewCategorical(a, logits, in.Mask, d.Frame.Heads...)}, err
 	}
-	mean, err := d.torso.Policy(a, in, n, 2*n)
+	mean, err := d.Torso.Policy(a, in, n, 2*n)
 	if err != nil {
 		return nil, err
 	}
@@ -291,22 +161,22 @@ func (p *policy) sample(noise onnx.Value) (actions, logProb onnx.Value) {
 
 // critics appends the values of actions, [batch] each, or of all Discrete actions, [batch, n].
 func (d *design) critics(g *layer.Graph, in network.Inputs, actions onnx.Value) ([]onnx.Value, error) {
-	c := g.In(criticScope)
-	z, err := d.torso.Build(c, in)
+	c := g.In(offpolicy.CriticScope)
+	z, err := d.Torso.Build(c, in)
 	if err != nil {
 		return nil, err
 	}
 	x, n := z.Whole, 1
-	if d.f.Continuous() {
+	if d.Frame.Continuous() {
 		x = c.Concat(-1, x, actions)
 	} else {
-		n = d.f.Heads[0]
+		n = d.Frame.Heads[0]
 	}
-	p := head.Perceptron{Hidden: d.c.criticHidden(), Activation: d.c.Activation, Default: true}
+	p := head.Perceptron{Hidden: d.c.Layers(d.c.Hidden), Activation: d.c.Activation, Default: true}
 	var list []onnx.Value
 	for i := range d.c.Critics {
 		q := p.Build(c.In(fmt.Sprintf("q%d", i+1)), x, n)
-		if d.f.Continuous() {
+		if d.Frame.Continuous() {
 			q = c.Squeeze(q, 1)
 		}
 		list = append(list, q)
@@ -324,9 +194,9 @@ func least(g *layer.Graph, q []onnx.Value) onnx.Value {
 }
 
 // addPolicy adds the network that is exported.
-func (d *design) addPolicy(g *graphs) (err error) {
-	l := d.graph("policy")
-	p, err := d.policy(l, d.torso.Inputs(l, ""))
+func (d *design) addPolicy() (err error) {
+	l := d.Graph("policy")
+	p, err := d.policy(l, d.Torso.Inputs(l, ""))
 	if err != nil {
 		return err
 	}
@@ -334,51 +204,18 @@ func (d *design) addPolicy(g *graphs) (err error) {
 		l.Output(agents.ActionOutput, l.Squeeze(p.c.Mode(), 1))
 		l.Output(agents.LogProbsOutput, p.c.LogProbs)
 	} else {
-		box := d.f.Spec.Action.(envs.Box)
-		low, high := bounds(box, d.f.Dims)
-		// An engine's tanh may exceed 1 by a rounding, and environments refuse what exceeds their bounds.
-		action := within(l, head.Rescale(l, p.s.Mode(), low, high), low, high)
-		action = l.Reshape(action, append([]int{-1}, box.Dims...)...)
-		if box.Of != tensor.Float32 {
-			action = l.Op("Cast", []onnx.Value{action}, onnx.AttrInt("to", int(box.Of)))
-		}
-		l.Output(agents.ActionOutput, action)
+		d.OutputBox(l, agents.ActionOutput, p.s.Mode())
 		l.Output(agents.MeanOutput, p.s.Gaussian.Mean)
 		l.Output(agents.LogStdOutput, p.s.Gaussian.LogStd)
 	}
-	g.policy, err = g.over(l)
+	d.Policy, err = d.Over(l)
 	return err
 }
 
-// bounds returns the bounds of every component.
-func bounds(box envs.Box, n int) (low, high []float64) {
-	for i := range n {
-		r := box.Bounds(i)
-		low, high = append(low, r.Low), append(high, r.High)
-	}
-	return low, high
-}
-
-// within appends x cut off at the bounds of each component, or at the last float32 before them.
-func within(g *layer.Graph, x onnx.Value, low, high []float64) onnx.Value {
-	from, to := tensor.New(tensor.Float32, len(low)), tensor.New(tensor.Float32, len(low))
-	for i := range low {
-		l, h := float32(low[i]), float32(high[i])
-		if float64(l) < low[i] {
-			l = math.Nextafter32(l, h)
-		}
-		if float64(h) > high[i] {
-			h = math.Nextafter32(h, l)
-		}
-		from.Float32s()[i], to.Float32s()[i] = l, h
-	}
-	return g.Min(g.Max(x, g.Const(from)), g.Const(to))
-}
-
 // addAct adds the network of acting: the parameters of the distribution, and what gSDE's noise comes from. Drawing, squashing and rescaling are cheaper in Go.
-func (d *design) addAct(g *graphs) (err error) {
-	l := d.graph("act")
-	p, err := d.policy(l, d.torso.Inputs(l, ""))
+func (d *design) addAct() (err error) {
+	l := d.Graph("act")
+	p, err := d.policy(l, d.Torso.Inputs(l, ""))
 	if err != nil {
 		return err
 	}
@@ -388,26 +225,26 @@ func (d *design) addAct(g *graphs) (err error) {
 		l.Output(agents.MeanOutput, p.s.Gaussian.Mean)
 		l.Output(agents.LogStdOutput, p.s.Gaussian.LogStd)
 		if p.sde != nil {
-			g.latent = l.Extent(p.sde.Latent, 1)
+			d.latent = l.Extent(p.sde.Latent, 1)
 			l.Output(network.LatentOutput, p.sde.Latent)
 		}
 	}
-	g.act, err = g.over(l)
+	d.Act, err = d.Over(l)
 	return err
 }
 
 // noise declares what sampled actions are made of.
-func (d *design) noise(g *graphs, l *layer.Graph) onnx.Value {
-	if g.latent > 0 {
-		return l.Input(noiseInput, tensor.Float32, onnx.Known(g.latent), onnx.Known(d.f.Dims))
+func (d *design) noise(l *layer.Graph) onnx.Value {
+	if d.latent > 0 {
+		return l.Input(offpolicy.NoiseInput, tensor.Float32, onnx.Known(d.latent), onnx.Known(d.Frame.Dims))
 	}
-	return l.Observation(noiseInput, d.f.Dims)
+	return l.Observation(offpolicy.NoiseInput, d.Frame.Dims)
 }
 
 // addTargets adds the network that evaluates obs_t: an action of the present policy, or the probabilities of all, and the least value by the target critics. With V-trace it also gives the recorded actions' log-probabilities by the present policy.
-func (d *design) addTargets(g *graphs) error {
-	l := d.graph("targets")
-	in := d.torso.Inputs(l, nextPrefix)
+func (d *design) addTargets() error {
+	l := d.Graph("targets")
+	in := d.Torso.Inputs(l, offpolicy.NextPrefix)
 	p, err := d.policy(l, in)
 	if err != nil {
 		return err
@@ -417,42 +254,42 @@ func (d *design) addTargets(g *graphs) error {
 		l.Output(agents.LogProbsOutput, p.c.LogProbs)
 	} else {
 		var logProb onnx.Value
-		actions, logProb = p.sample(d.noise(g, l))
+		actions, logProb = p.sample(d.noise(l))
 		l.Output(logProbOutput, logProb)
 	}
-	q, err := d.critics(l.In(targetScope), in, actions)
+	q, err := d.critics(l.In(offpolicy.TargetScope), in, actions)
 	if err != nil {
 		return err
 	}
-	l.Output(qOutput, least(l, q))
+	l.Output(offpolicy.QOutput, least(l, q))
 	if d.c.VTrace.Length > 0 {
-		before, err := d.policy(l.Again(), d.torso.Inputs(l, ""))
+		before, err := d.policy(l.Again(), d.Torso.Inputs(l, ""))
 		if err != nil {
 			return err
 		}
-		taken := d.action(l)
+		taken := d.Action(l)
 		if before.c != nil {
 			l.Output(behaviourOutput, before.c.LogProb(taken))
 		} else {
 			l.Output(behaviourOutput, before.s.LogProb(taken))
 		}
 	}
-	g.targets, err = g.over(l)
+	d.Targets, err = d.Over(l)
 	return err
 }
 
 // addCritic adds the critics' loss ½·Σₖ mean (qₖ(obs_tm1, a_tm1) − y)².
-func (d *design) addCritic(g *graphs) error {
-	l := d.graph("critic")
-	in, actions := d.torso.Inputs(l, ""), d.action(l)
+func (d *design) addCritic() error {
+	l := d.Graph("critic")
+	in, actions := d.Torso.Inputs(l, ""), d.Action(l)
 	q, err := d.critics(l, in, actions)
 	if err != nil {
 		return err
 	}
-	y := l.Observation(targetInput)
+	y := l.Observation(offpolicy.TargetInput)
 	var sum onnx.Value
 	for _, x := range q {
-		if !d.f.Continuous() {
+		if !d.Frame.Continuous() {
 			x = head.Pick(l, x, actions)
 		}
 		if square := l.Square(l.Sub(x, y)); sum == "" {
@@ -461,15 +298,15 @@ func (d *design) addCritic(g *graphs) error {
 			sum = l.Add(sum, square)
 		}
 	}
-	l.Output(lossOutput, l.Scale(l.Dot(l.Observation(weightInput), sum), 0.5))
-	g.critic, err = g.over(l)
+	l.Output(offpolicy.LossOutput, l.Scale(l.Dot(l.Observation(offpolicy.WeightInput), sum), 0.5))
+	d.Critic, err = d.Over(l)
 	return err
 }
 
 // addActor adds the actor's loss, mean (α·log π(a|obs_tm1) − min q(obs_tm1, a)) for a drawn action a, or its expectation over all Discrete ones.
-func (d *design) addActor(g *graphs) error {
-	l := d.graph("actor")
-	in := d.torso.Inputs(l, "")
+func (d *design) addActor() error {
+	l := d.Graph("actor")
+	in := d.Torso.Inputs(l, "")
 	alpha := l.Input(alphaInput, tensor.Float32, onnx.Known(1))
 	p, err := d.policy(l, in)
 	if err != nil {
@@ -477,7 +314,7 @@ func (d *design) addActor(g *graphs) error {
 	}
 	var actions, logProb onnx.Value
 	if p.c == nil {
-		actions, logProb = p.sample(d.noise(g, l))
+		actions, logProb = p.sample(d.noise(l))
 	}
 	q, err := d.critics(l, in, actions)
 	if err != nil {
@@ -491,8 +328,8 @@ func (d *design) addActor(g *graphs) error {
 		logProb = l.Sum(l.Mul(probs, p.c.LogProbs), 1)
 		cost = l.Sub(l.Mul(alpha, logProb), l.Sum(l.Mul(probs, least(l, q)), 1))
 	}
-	l.Output(lossOutput, l.Dot(l.Observation(weightInput), cost))
+	l.Output(offpolicy.LossOutput, l.Dot(l.Observation(offpolicy.WeightInput), cost))
 	l.Output(logProbOutput, logProb)
-	g.actor, err = g.over(l)
+	d.Actor, err = d.Over(l)
 	return err
 }

@@ -30,7 +30,7 @@ func (m *matrices) refresh(l *learner) {
 	}
 	m.drawn = now
 	var s rng.Stream
-	s.Seed(l.key.Split("sde", int(now.cycle), int(now.part)))
+	s.Seed(l.Key.Split("sde", int(now.cycle), int(now.part)))
 	for i := range m.e {
 		m.e[i] = float32(math.Exp(float64(m.logStd[i%len(m.logStd)])) * s.Normal())
 	}

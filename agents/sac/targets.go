@@ -8,14 +8,14 @@ import "onnxrl/agents/rlmath"
 //
 // and the expectation of the bracket for Discrete actions.
 func (l *learner) bellman(y []float32) {
-	b, alpha := &l.batch, l.temperature.alpha()
+	b, alpha := &l.Batch, l.temperature.alpha()
 	switch {
 	case l.trace != nil:
 		l.trace.targets(y, l, alpha)
-	case l.g.frame.Continuous():
-		rlmath.SoftTargets(y, b.Reward, b.Discount, l.nextQ, l.nextQ, l.nextLogProb, alpha)
+	case l.Networks.Frame.Continuous():
+		rlmath.SoftTargets(y, b.Reward, b.Discount, l.NextQ, l.NextQ, l.nextLogProb, alpha)
 	default:
-		rlmath.DiscreteSoftTargets(y, b.Reward, b.Discount, l.nextQ, l.nextQ, l.nextLogProb, alpha)
+		rlmath.DiscreteSoftTargets(y, b.Reward, b.Discount, l.NextQ, l.NextQ, l.nextLogProb, alpha)
 	}
 }
 
@@ -41,16 +41,16 @@ func newTrace(c VTrace, batch int) *trace {
 
 // targets writes yₜ = rₜ + γₜ·(vₜ + λ·(vsₜ − vₜ)), where vₜ is the soft value min q' − α·log π of the observation after the step, and vs V-trace's estimate of it along the rest of the sequence, whose rewards include the entropy of the policy: rₖ − α·log π(aₖ|sₖ).
 func (t *trace) targets(y []float32, l *learner, alpha float32) {
-	b, n := &l.batch, t.width
+	b, n := &l.Batch, t.width
 	// With a reward of 0 and a discount of 1 the target is the value itself.
 	clear(t.zero)
 	for i := range t.discount {
 		t.discount[i] = 1
 	}
-	if l.g.frame.Continuous() {
-		rlmath.SoftTargets(t.value, t.zero, t.discount, l.nextQ, l.nextQ, l.nextLogProb, alpha)
+	if l.Networks.Frame.Continuous() {
+		rlmath.SoftTargets(t.value, t.zero, t.discount, l.NextQ, l.NextQ, l.nextLogProb, alpha)
 	} else {
-		rlmath.DiscreteSoftTargets(t.value, t.zero, t.discount, l.nextQ, l.nextQ, l.nextLogProb, alpha)
+		rlmath.DiscreteSoftTargets(t.value, t.zero, t.discount, l.NextQ, l.NextQ, l.nextLogProb, alpha)
 	}
 	copy(t.reward, b.Reward)
 	copy(t.discount, b.Discount)

@@ -1,10 +1,11 @@
 package sac
 
 import (
+	"errors"
 	"math"
 	"testing"
 
-	"onnxrl/runtime/engine/testengines"
+	"onnxrl/agents/agenttest"
 	"onnxrl/runtime/rng"
 )
 
@@ -32,26 +33,24 @@ func TestVTraceTargets(t *testing.T) {
 	compared := 0
 	for _, lambda := range []float64{1, 0.8} {
 		for _, onPolicy := range []bool{false, true} {
-			c := small()
-			c.BatchSize, c.Gamma, c.VTrace = length*width, 0.9, VTrace{Length: length, Lambda: lambda, ClipRho: 1.2, ClipC: 0.9}
+			c := VTrace{Length: length, Lambda: lambda, ClipRho: 1.2, ClipC: 0.9}
 			if onPolicy {
-				c.VTrace.ClipRho, c.VTrace.ClipC = 1, 1
+				c.ClipRho, c.ClipC = 1, 1
 			}
-			v := toys(t, 1, boxToy())
-			l := &agent(t, c, v, testengines.Fastest(t), 1).learner
-			s.FillNormal32(l.nextQ, 0, 1)
+			_, l := training(t, 1, agenttest.Box(), func(conf *Config) { conf.BatchSize, conf.Gamma, conf.VTrace = length*width, 0.9, c })
+			s.FillNormal32(l.NextQ, 0, 1)
 			s.FillNormal32(l.nextLogProb, -1, 1)
 			s.FillNormal32(l.trace.logPi, -1, 1)
-			s.FillNormal32(l.batch.Reward, 0, 1)
-			for i := range l.batch.Reward {
+			s.FillNormal32(l.Batch.Reward, 0, 1)
+			for i := range l.Batch.Reward {
 				l.trace.logMu[i] = l.trace.logPi[i]
 				if !onPolicy {
 					l.trace.logMu[i] += float32(0.5 * s.Normal())
 				}
-				l.batch.Discount[i] = 0.9
+				l.Batch.Discount[i] = 0.9
 				switch l.trace.ended[i] = false; s.IntN(6) {
 				case 0:
-					l.trace.ended[i], l.batch.Discount[i] = true, 0
+					l.trace.ended[i], l.Batch.Discount[i] = true, 0
 				case 1:
 					l.trace.ended[i] = true
 				}
@@ -66,13 +65,13 @@ func TestVTraceTargets(t *testing.T) {
 					}
 					return out
 				}
-				value, ended := column(l.nextQ), make([]bool, length)
+				value, ended := column(l.NextQ), make([]bool, length)
 				for t, x := range column(l.nextLogProb) {
 					value[t] -= alpha * x
 					ended[t] = l.trace.ended[t*width+j]
 				}
-				r, d, logPi := column(l.batch.Reward), column(l.batch.Discount), column(l.trace.logPi)
-				want := naiveTargets(r, d, value, logPi, column(l.trace.logMu), ended, alpha, lambda, c.VTrace.ClipRho, c.VTrace.ClipC)
+				r, d, logPi := column(l.Batch.Reward), column(l.Batch.Discount), column(l.trace.logPi)
+				want := naiveTargets(r, d, value, logPi, column(l.trace.logMu), ended, alpha, lambda, c.ClipRho, c.ClipC)
 				for i, got := range column(y) {
 					if compared++; math.Abs(got-want[i]) > 1e-5 {
 						t.Errorf("λ %g, on-policy %v, sequence %d: target %d is %g, expected %g", lambda, onPolicy, j, i, got, want[i])
@@ -110,30 +109,21 @@ func TestVTraceTargets(t *testing.T) {
 func TestBehaviourIsRecorded(t *testing.T) {
 	n := 0
 	for what, x := range variants(t) {
-		c := small()
-		x.change(&c)
-		// Actions that are squashed nearly onto their bounds lose their digits.
-		c.LearningStarts, c.VTrace, c.BatchSize, c.NSteps, c.LogStd.High = 0, VTrace{2, 1, 1, 1}, 32, 1, 0
-		if x.spec.Observation[0].Window != nil {
+		if agenttest.Windowed(x.Spec) {
 			continue
 		}
-		v := toys(t, 2, x.spec)
-		a := agent(t, c, v, testengines.Fastest(t), 1)
-		// A learner that is never ready changes nothing.
-		a.c.TrainFreq, a.learner.c.TrainFreq = 1000, 1000
-		r := newTraining(t, a, v)
-		if err := r.run(t.Context(), 25, nil); err != nil {
+		r, l := training(t, 2, x.Spec, func(c *Config) {
+			*c = x.Maker.Config().(Config)
+			// Actions that are squashed nearly onto their bounds lose their digits. A learner that is never ready changes nothing.
+			c.LearningStarts, c.VTrace, c.BatchSize, c.NSteps, c.LogStd.High, c.TrainFreq = 0, VTrace{2, 1, 1, 1}, 32, 1, 0, 1000
+		})
+		r.Run(t, 25)
+		if err := errors.Join(l.draw(), l.Targets.Run()); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.draw(); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.targets.Run(); err != nil {
-			t.Fatal(err)
-		}
-		for i, mu := range a.trace.logMu {
-			if n++; math.Abs(float64(mu-a.trace.logPi[i])) > 2e-3 {
-				t.Errorf("%s: log μ is %g and log π %g", what, mu, a.trace.logPi[i])
+		for i, mu := range l.trace.logMu {
+			if n++; math.Abs(float64(mu-l.trace.logPi[i])) > 2e-3 {
+				t.Errorf("%s: log μ is %g and log π %g", what, mu, l.trace.logPi[i])
 			}
 		}
 	}
@@ -144,16 +134,11 @@ func TestBehaviourIsRecorded(t *testing.T) {
 
 // TestVTraceWaits: a learner waits until there are sequences.
 func TestVTraceWaits(t *testing.T) {
-	c := small()
-	c.LearningStarts, c.VTrace.Length = 0, 4
-	v := toys(t, 1, boxToy())
-	r := newTraining(t, agent(t, c, v, testengines.Fastest(t), 1), v)
+	r, l := training(t, 1, agenttest.Box(), func(c *Config) { c.LearningStarts, c.VTrace.Length = 0, 4 })
 	for k := range 8 {
-		if err := r.run(t.Context(), 1, nil); err != nil {
-			t.Fatal(err)
-		}
-		if want := max(0, k-2); int(r.a.updates) != want {
-			t.Errorf("%d updates after %d rounds, expected %d", r.a.updates, k+1, want)
+		r.Run(t, 1)
+		if want := max(0, k-2); int(l.Updates) != want {
+			t.Errorf("%d updates after %d rounds, expected %d", l.Updates, k+1, want)
 		}
 	}
 }

@@ -1,126 +1,56 @@
 package td3
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
 	"onnxrl/agents"
 	"onnxrl/agents/network"
-	"onnxrl/agents/replay"
-	"onnxrl/configs"
-	"onnxrl/models"
-	"onnxrl/runtime/crew"
-	"onnxrl/runtime/tensor"
+	"onnxrl/agents/offpolicy"
 )
+
+var algorithm = agents.Algorithm[Config]{Name: "td3", New: newAgent}
 
 // Kind makes TD3 agents from a configuration, DDPGKind the same ones with the defaults of DDPG.
 var (
-	Kind     = kind("td3", Defaults)
-	DDPGKind = kind("ddpg", DDPGDefaults)
+	Kind     = algorithm.Kind("td3", Defaults)
+	DDPGKind = algorithm.Kind("ddpg", DDPGDefaults)
 )
 
-func kind(name string, defaults func() Config) agents.Kind {
-	return agents.Kind{Name: name, Parse: func(params configs.Section) (agents.Maker, error) {
-		c := defaults()
-		if err := params.Decode(&c); err != nil {
-			return nil, err
-		}
-		return Maker{c}, nil
-	}}
-}
-
-// Maker makes agents of one configuration.
-type Maker struct{ c Config }
-
 // NewMaker returns a maker for a configuration made in code.
-func NewMaker(c Config) (Maker, error) {
-	if err := configs.Validate(c); err != nil {
-		return Maker{}, fmt.Errorf("td3: %w", err)
-	}
-	return Maker{c}, nil
-}
-
-// Config implements agents.Maker.
-func (m Maker) Config() any { return m.c }
-
-// New implements agents.Maker.
-func (m Maker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
-	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("td3: %w", err)
-	}
-	a := &Agent{c: m.c, setup: s}
-	if err := a.build(); err != nil {
-		return nil, fmt.Errorf("td3: %w", errors.Join(err, a.Close()))
-	}
-	return a, nil
-}
+func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
 
 // Agent is a TD3 agent.
-type Agent struct {
-	c      Config
-	setup  agents.Setup
-	graphs *graphs
-	params *models.Params
-	grads  *models.Segment
-	buffer *replay.Uniform
-	hands  *crew.Crew
-	// lent says that an exploring actor uses the noise that is saved with the learner.
-	lent bool
-	learner
+type Agent struct{ learner *learner }
+
+func newAgent(c Config, s agents.Setup) (agents.Agent, error) {
+	a := &Agent{&learner{c: c, metrics: agents.Metrics{}}}
+	return a, a.learner.build(s)
 }
 
 // build makes networks, parameters, replay and programs.
-func (a *Agent) build() error {
-	s := &a.setup
+func (l *learner) build(s agents.Setup) error {
 	f, err := network.NewFrame(s.Spec)
 	if err != nil {
 		return err
 	}
-	if a.graphs, err = newGraphs(a.c, f, s.Encoders, s.Key.Split("params")); err != nil {
+	d, err := newDesign(l.c, f, s.Encoders, s.Key.Split("params"))
+	if err != nil {
 		return err
 	}
-	if err := a.initialise(); err != nil {
+	if err := l.Build(s, &l.c.Settings, &l.c.CriticSettings, d.Networks, false); err != nil {
 		return err
 	}
-	layout := replay.LayoutOf(s.Spec, replay.Column{Name: "action", DType: tensor.Float32, Shape: []int{f.Dims}})
-	if a.buffer, err = replay.NewUniform(layout, replay.Config{Capacity: a.c.BufferSize, Envs: s.Envs, NSteps: a.c.NSteps, Gamma: a.c.Gamma}); err != nil {
-		return err
+	if t := l.Targets.Input(offpolicy.NoiseInput); t != nil {
+		l.noise = t.Float32s()
 	}
-	a.hands = crew.New(max(s.Threads, 1))
-	return a.learner.init(a)
-}
-
-// initialise gives all parameters their values; target networks begin equal to those that they follow.
-func (a *Agent) initialise() error {
-	g := a.graphs
-	if a.setup.Init != nil {
-		if err := a.setup.Init(g.values); err != nil {
-			return err
-		}
-	}
-	values := map[string]*tensor.Tensor{}
-	for name, v := range g.values {
-		values[name], values[targetScope+"."+name] = v, v
-	}
-	g.values = nil
-	var err error
-	if a.params, err = models.NewParams(&models.Network{Specs: g.specs}, nil); err != nil {
-		return err
-	}
-	if err := a.params.Load(values); err != nil {
-		return err
-	}
-	a.grads, err = a.params.Segment(models.Trainable).Like()
-	return err
+	l.rec = &recorder{Recorder: l.Recorder, noise: newNoise(l.c.ActionNoise, s.Envs, f.Dims)}
+	l.Arrays["action_noise"] = l.rec.noise.x
+	return nil
 }
 
 // NewActor implements agents.Agent.
 func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
-	if n < 1 {
-		return nil, fmt.Errorf("td3: an actor for %d environments", n)
-	}
-	x, err := newActor(a, m, n)
+	x, err := newActor(a.learner, m, n)
 	if err != nil {
 		return nil, fmt.Errorf("td3: %w", err)
 	}
@@ -128,24 +58,10 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 }
 
 // Recorder implements agents.Agent.
-func (a *Agent) Recorder() agents.Recorder { return a.rec }
+func (a *Agent) Recorder() agents.Recorder { return a.learner.rec }
 
 // Learner implements agents.Agent.
-func (a *Agent) Learner() agents.Learner { return &a.learner }
+func (a *Agent) Learner() agents.Learner { return a.learner }
 
 // Close implements agents.Agent.
-func (a *Agent) Close() error {
-	errs := []error{a.learner.close()}
-	if a.buffer != nil {
-		errs = append(errs, a.buffer.Close())
-	}
-	if a.grads != nil {
-		errs = append(errs, a.grads.Close())
-	}
-	if a.params != nil {
-		errs = append(errs, a.params.Close())
-	}
-	a.hands.Close()
-	a.buffer, a.grads, a.params, a.hands = nil, nil, nil, nil
-	return errors.Join(errs...)
-}
+func (a *Agent) Close() error { return a.learner.Close() }

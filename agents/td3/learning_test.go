@@ -1,41 +1,12 @@
 package td3
 
 import (
-	"context"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/envs"
+	"onnxrl/agents/agenttest"
 	"onnxrl/envs/classic"
-	"onnxrl/envs/vector"
 	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/rng"
 )
-
-// greedy returns the mean return of some episodes of the best actions.
-func greedy(ctx context.Context, t testing.TB, a *Agent, v vector.Env, episodes int) float64 {
-	t.Helper()
-	if err := v.Reset(rng.New(99)); err != nil {
-		t.Fatal(err)
-	}
-	x := actorOf(t, a, agents.Greedy, v.Len())
-	sum, n := 0.0, 0
-	for round := 0; n < episodes; round++ {
-		if err := agents.Collect(ctx, v, x, nil, rng.New(8), round, 1, func(b *vector.Batch) error {
-			for _, e := range b.Ended {
-				sum, n = sum+e.Return, n+1
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return sum / float64(n)
-}
-
-func identities(t testing.TB, n int, c classic.IdentityConfig) *vector.Local {
-	return vectorOf(t, n, func(int) (envs.Env, error) { return classic.NewIdentity(c) })
-}
 
 // TestIdentity is Stable-Baselines3's test of learning, with its settings and its thresholds.
 func TestIdentity(t *testing.T) {
@@ -57,14 +28,16 @@ func TestIdentity(t *testing.T) {
 			if c.ActionNoise.Kind == None {
 				c.ActionNoise.Kind = Normal
 			}
-			v := identities(t, 1, box)
-			a := agent(t, c, v, testengines.Fastest(t), 1)
-			r := newTraining(t, a, v)
-			if err := r.run(t.Context(), 400, nil); err != nil {
+			m, err := NewMaker(c)
+			if err != nil {
 				t.Fatal(err)
 			}
-			got := greedy(t.Context(), t, a, identities(t, 1, box), 20)
-			t.Logf("%.1f of 100; %v", got, r.last)
+			identity := func() (*classic.Env, error) { return classic.NewIdentity(box) }
+			v := agenttest.Vector(t, 1, identity)
+			r := agenttest.NewTraining(t, agenttest.Agent(t, m, v, testengines.Fastest(t), 1), v)
+			r.Run(t, 400)
+			got := agenttest.Return(t, r.Agent, agenttest.Vector(t, 1, identity), 20)
+			t.Logf("%.1f of 100; %v", got, r.Last)
 			if got < 90 {
 				t.Errorf("a mean return of %.1f after 400 env steps, expected at least 90", got)
 			}

@@ -1,4 +1,4 @@
-package td3
+package agenttest
 
 import (
 	"errors"
@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"onnxrl/agents"
+	"onnxrl/agents/offpolicy"
+	"onnxrl/envs/classic"
 	"onnxrl/models/layer"
 	"onnxrl/models/program"
 	"onnxrl/runtime/engine"
@@ -17,22 +20,22 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-// BenchmarkPendulum measures complete training at the defaults: layers of 400 and 300, batches of 256, one update for each env step.
-func BenchmarkPendulum(b *testing.B) {
+// pendulum trains for some rounds on Pendulum.
+func pendulum(b *testing.B, m agents.Maker, threads, rounds int) *Training {
+	v := Vector(b, 1, func() (*classic.Env, error) { return classic.NewPendulum(classic.PendulumDefaults()) })
+	r := NewTraining(b, Agent(b, m, v, testengines.Fastest(b), threads), v)
+	r.Run(b, rounds)
+	return r
+}
+
+// BenchmarkPendulum measures complete training on Pendulum, on one core and on two, after some rounds.
+func BenchmarkPendulum(b *testing.B, m agents.Maker, rounds int) {
 	for _, threads := range []int{1, 2} {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
-			c := Defaults()
-			c.BufferSize = 100_000
-			v := pendulums(b, 1)
-			r := newTraining(b, agent(b, c, v, testengines.Fastest(b), threads), v)
-			if err := r.run(b.Context(), c.LearningStarts+10, nil); err != nil {
-				b.Fatal(err)
-			}
+			r := pendulum(b, m, threads, rounds)
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := r.run(b.Context(), 1, nil); err != nil {
-					b.Fatal(err)
-				}
+				r.Run(b, 1)
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "env-steps/s")
 		})
@@ -102,58 +105,46 @@ func productsOf(t testing.TB, e engine.Compiler, m *onnx.Model, rows, shards int
 		if err != nil {
 			t.Fatal(err)
 		}
-		closing(t, s)
-		closing(t, binding)
+		Closing(t, s)
+		Closing(t, binding)
 		p.bindings = append(p.bindings, binding)
 	}
 	return p
 }
 
-// BenchmarkUpdateAgainstProducts compares two whole updates (sampling, noise, targets, gradients, optimisers, target networks) with the matrix products that it consists of, on the same cores, in turns. The metric "ratio" is that of the medians.
-func BenchmarkUpdateAgainstProducts(b *testing.B) {
+// BenchmarkUpdatesAgainstProducts compares whole updates (sampling, noise, targets, gradients, optimisers, target networks) with the matrix products that they consist of, on the same cores, in turns. The metric "ratio" is that of the medians. One measurement is of so many updates, in which the actor has one. of returns the learner of an agent and what updates it.
+func BenchmarkUpdatesAgainstProducts(b *testing.B, m agents.Maker, rounds, updates int, of func(agents.Agent) (*offpolicy.Learner, func() error)) {
 	for _, threads := range []int{1, 2} {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
-			c := Defaults()
-			c.BufferSize = 100_000
-			v := pendulums(b, 1)
-			e := testengines.Fastest(b)
-			r := newTraining(b, agent(b, c, v, e, threads), v)
-			if err := r.run(b.Context(), c.LearningStarts+500, nil); err != nil {
-				b.Fatal(err)
-			}
-			l := &r.a.learner
-			var list []*products
-			flops := 0.0
-			for _, p := range []struct {
-				m        *onnx.Model
-				n, times int
-			}{{l.g.targets.Model, threads, 2}, {l.critic.Graph().Model, threads, 2}, {l.actor.Graph().Model, threads, 1}} {
-				x := productsOf(b, e, p.m, c.BatchSize/p.n, p.n)
-				list, flops = append(list, x), flops+float64(p.times)*x.flops
-			}
-			var sum losses
+			l, update := of(pendulum(b, m, threads, rounds).Agent)
+			e, batch := testengines.Fastest(b), len(l.Batch.Reward)
+			part := func(m *onnx.Model) *products { return productsOf(b, e, m, batch/threads, threads) }
+			targets, critic, actor := part(l.Networks.Targets.Model), part(l.Critic.Graph().Model), part(l.Actor.Graph().Model)
+			list := append(slices.Repeat([]*products{targets, critic}, updates), actor)
 			fail := make([]error, threads)
 			var now *products
 			job := func(k int) { fail[k] = now.bindings[k].Run() }
 			var whole, alone []float64
 			for b.Loop() {
 				start := time.Now()
-				// The actor is updated every other time.
-				for range 2 {
-					if err := l.update(1, &sum); err != nil {
+				for range updates {
+					if err := update(); err != nil {
 						b.Fatal(err)
 					}
 				}
 				whole = append(whole, time.Since(start).Seconds())
 				start = time.Now()
-				for _, k := range []int{0, 1, 0, 1, 2} {
-					now = list[k]
-					l.hands.Run(job)
+				for _, now = range list {
+					l.Hands.Run(job)
 				}
 				alone = append(alone, time.Since(start).Seconds())
 				if err := errors.Join(fail...); err != nil {
 					b.Fatal(err)
 				}
+			}
+			flops := 0.0
+			for _, p := range list {
+				flops += p.flops
 			}
 			slices.Sort(whole)
 			slices.Sort(alone)

@@ -1,0 +1,124 @@
+package agenttest
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"onnxrl/agents"
+	"onnxrl/configs"
+	"onnxrl/models/layer"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
+	"onnxrl/runtime/gradcheck"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// Exported runs the complete network, with its parameters baked in, on what the environments show.
+func Exported(t testing.TB, r *Training, e engine.Compiler) map[string]*tensor.Tensor {
+	t.Helper()
+	net, params := r.Agent.Learner().Policy()
+	m, err := net.Bake(params.View)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, in := r.Env.Batch(), map[string]*tensor.Tensor{}
+	if r.Env.Spec().Masked {
+		in[agents.MaskInput] = b.Mask
+	}
+	for i, f := range r.Env.Spec().Observation {
+		x := tensor.New(f.Space.DType(), append([]int{r.Env.Len()}, f.Space.Shape()...)...)
+		if err := b.Gather(i, x); err != nil {
+			t.Fatal(err)
+		}
+		in[f.Name] = x
+	}
+	out, err := gradcheck.Run(t.Context(), e, m, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// PolicyIsTheActor compares the exported network with the greedy actor, in the environment's units. also, unless nil, compares what else the network gives.
+func PolicyIsTheActor(t *testing.T, variants map[string]Variant, also func(what string, out map[string]*tensor.Tensor, x agents.Actor, greedy *agents.Decision)) {
+	t.Helper()
+	n := 0
+	for _, e := range testengines.All(t) {
+		for what, x := range variants {
+			v := Toys(t, 3, x.Spec)
+			r := NewTraining(t, Agent(t, x.Maker, v, testengines.Fastest(t), 1), v)
+			r.Run(t, 20)
+			out := Exported(t, r, e)
+			actor := Actor(t, r.Agent, agents.Greedy, 3)
+			greedy, err := actor.Act(t.Context(), rng.New(1), v.Batch())
+			if err != nil {
+				t.Fatal(err)
+			}
+			action := out[agents.ActionOutput]
+			if !slices.Equal(action.Shape(), greedy.Actions.Shape()) || action.DType() != greedy.Actions.DType() {
+				t.Fatalf("%s: the policy gives %v, the actor %v", what, action, greedy.Actions)
+			}
+			for i, want := range floats64(t, greedy.Actions) {
+				if got := floats64(t, action)[i]; math.Abs(got-want) > 1e-5 {
+					t.Errorf("%s: %s: the policy takes %g, the actor %g", e.Name(), what, got, want)
+				}
+				n++
+			}
+			if also != nil {
+				also(e.Name()+", "+what, out, actor, greedy)
+			}
+		}
+	}
+	if n < 3*len(variants) || n == 0 {
+		t.Errorf("%d actions of %d variants", n, len(variants))
+	}
+}
+
+// floats64 returns the elements of a tensor of numbers.
+func floats64(t testing.TB, x *tensor.Tensor) (out []float64) {
+	t.Helper()
+	switch x.DType() {
+	case tensor.Float64:
+		return x.Float64s()
+	case tensor.Float32:
+		for _, v := range x.Float32s() {
+			out = append(out, float64(v))
+		}
+	case tensor.Int64:
+		for _, v := range x.Int64s() {
+			out = append(out, float64(v))
+		}
+	default:
+		t.Fatalf("numbers of %v", x)
+	}
+	return out
+}
+
+// File is a user's ONNX model from in features to out, whose weights are fc.weight, as an encoder or policy of the kind file.
+func File(t testing.TB, in, out int) configs.Kinded {
+	t.Helper()
+	g := layer.New("own", rng.New(1), layer.Options{})
+	g.Output("y", g.Linear("fc", g.Observation("features", in), out, layer.Xavier(1)))
+	m, err := g.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := onnx.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "own.onnx")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k, err := configs.NewKinded("file", map[string]any{"path": path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}

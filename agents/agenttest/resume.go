@@ -1,0 +1,155 @@
+package agenttest
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"onnxrl/agents"
+	"onnxrl/envs"
+	"onnxrl/envs/vector"
+	"onnxrl/models/checkpoint"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
+	"onnxrl/runtime/rng"
+)
+
+// Variant is a configuration of an algorithm in an environment.
+type Variant struct {
+	Maker agents.Maker
+	Spec  envs.Spec
+}
+
+// training begins a run of a variant in two environments, by two threads, whose length is known.
+func (x Variant) training(t testing.TB, e engine.Compiler) (*Training, *vector.Local) {
+	v := Toys(t, 2, x.Spec)
+	return NewTraining(t, Agent(t, x.Maker, v, e, 2, func(s *agents.Setup) { s.TotalEnvSteps = 300 }), v), v
+}
+
+// traced takes rounds and writes down what can be seen of each, and everything that is saved in the end.
+func (r *Training) traced(t testing.TB, rounds int) (trace []string) {
+	t.Helper()
+	for range rounds {
+		r.Run(t, 1)
+		d, err := r.Actor.Act(t.Context(), rng.New(3), r.Env.Batch())
+		if err != nil {
+			t.Fatal(err)
+		}
+		trace = append(trace, fmt.Sprint(r.Last, d.Actions.Bytes(), d.LogProb, d.Version))
+	}
+	manifest, err := os.ReadFile(filepath.Join(Save(t, r.Agent), "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It has the sections and the sum of the arrays.
+	return append(trace, string(manifest))
+}
+
+// Save saves an agent's learner and returns the path of the checkpoint.
+func Save(t testing.TB, a agents.Agent) string {
+	t.Helper()
+	store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	Closing(t, store)
+	path, err := store.Save(checkpoint.Meta{Kind: "test", Step: 3}, a.Learner())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Load makes an agent's learner what was saved.
+func Load(t testing.TB, path string, a agents.Agent) error {
+	t.Helper()
+	saved, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Closing(t, saved)
+	return saved.Load(a.Learner())
+}
+
+// Resume trains twice, and a third time with a checkpoint and a fresh agent after some of the rounds: metrics, actions and everything that is saved have the same bits. An evaluation in between changes nothing. The number of updates in all must be at least so many.
+func Resume(t *testing.T, variants map[string]Variant, stop, rounds, updates int) {
+	t.Helper()
+	n, want := 0, 0
+	for _, e := range testengines.All(t) {
+		for what, x := range variants {
+			if e.Name() == "portable" && Windowed(x.Spec) {
+				// The portable engine takes its time over windows.
+				continue
+			}
+			want++
+			whole, _ := x.training(t, e)
+			whole.Run(t, stop)
+			bits := whole.traced(t, rounds-stop)
+			part, v := x.training(t, e)
+			part.Run(t, stop)
+			fresh := x.resumed(t, e, part, v)
+			if !slices.Equal(part.traced(t, rounds-stop), bits) {
+				t.Errorf("%s, %s: two runs of one seed differ", e.Name(), what)
+			}
+			if !slices.Equal(fresh.traced(t, rounds-stop), bits) {
+				t.Errorf("%s, %s: a resumed run differs from one that never stopped", e.Name(), what)
+			}
+			if got := whole.Last["train/n_updates"]; got < float64(updates) {
+				t.Errorf("%s, %s: %g updates, expected %d", e.Name(), what, got, updates)
+			}
+			n++
+		}
+	}
+	if n != want || n < len(variants) {
+		t.Errorf("%d comparisons of %d variants", n, len(variants))
+	}
+}
+
+// resumed saves a run and returns it in a fresh agent with fresh environments.
+func (x Variant) resumed(t testing.TB, e engine.Compiler, r *Training, v *vector.Local) *Training {
+	t.Helper()
+	path := Save(t, r.Agent)
+	world, err := v.SaveState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := agents.Collect(t.Context(), Toys(t, 3, x.Spec), Actor(t, r.Agent, agents.Greedy, 3), nil, rng.New(1), 0, 5, nil); err != nil {
+		t.Fatal(err)
+	}
+	fresh, v2 := x.training(t, e)
+	if err := v2.LoadState(world); err != nil {
+		t.Fatal(err)
+	}
+	_, params := fresh.Agent.Learner().Policy()
+	for _, s := range params.Segments() {
+		clear(s.Floats())
+	}
+	if err := Load(t, path, fresh.Agent); err != nil {
+		t.Fatal(err)
+	}
+	fresh.Done, fresh.Last = r.Done, maps.Clone(r.Last)
+	return fresh
+}
+
+// NoAllocations counts allocations of whole rounds with their updates, after some rounds.
+func NoAllocations(t *testing.T, variants map[string]Variant, rounds int) {
+	t.Helper()
+	e := testengines.Fastest(t)
+	for what, x := range variants {
+		r, _ := x.training(t, e)
+		r.Run(t, rounds)
+		before := r.Last["train/n_updates"]
+		if a := testing.AllocsPerRun(50, func() { r.Run(t, 1) }); a > testengines.Allocations(e) {
+			t.Errorf("%s: %v allocations", what, a)
+		}
+		if r.Last["train/n_updates"] == before {
+			t.Errorf("%s: no update", what)
+		}
+	}
+	if len(variants) == 0 {
+		t.Error("no variant")
+	}
+}

@@ -1,0 +1,180 @@
+package agenttest
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"testing"
+
+	"onnxrl/agents"
+	"onnxrl/agents/offpolicy"
+	"onnxrl/envs"
+	"onnxrl/runtime/engine/testengines"
+	"onnxrl/runtime/tensor"
+)
+
+// Array is a tensor of a fixture.
+type Array struct {
+	Shape []int     `json:"shape"`
+	Data  []float64 `json:"data"`
+}
+
+// Fill copies an array's numbers into a tensor of any type.
+func (a Array) Fill(t testing.TB, dst *tensor.Tensor) {
+	t.Helper()
+	for i, x := range a.Data {
+		switch dst.DType() {
+		case tensor.Float32:
+			dst.Float32s()[i] = float32(x)
+		case tensor.Int64:
+			dst.Int64s()[i] = int64(x)
+		case tensor.Bool:
+			dst.Bools()[i] = x != 0
+		default:
+			t.Fatalf("numbers into %v", dst)
+		}
+	}
+}
+
+// Fixture is what another implementation's updates did; cmd/peers/sac_td3_vectors.py writes it. Each algorithm has some of the options.
+type Fixture struct {
+	Name    string `json:"name"`
+	Options struct {
+		EntCoef     string `json:"ent_coef"`
+		UseSDE      bool   `json:"use_sde"`
+		Hidden      []int  `json:"hidden"`
+		Actions     int    `json:"actions"`
+		Masked      bool   `json:"masked"`
+		PolicyDelay int    `json:"policy_delay"`
+		Critics     int    `json:"n_critics"`
+	} `json:"options"`
+	Initial map[string]Array `json:"initial"`
+	Updates []struct {
+		Obs      Array              `json:"obs"`
+		Next     Array              `json:"next"`
+		Action   Array              `json:"action"`
+		Reward   Array              `json:"reward"`
+		Discount Array              `json:"discount"`
+		Mask     Array              `json:"mask"`
+		NextMask Array              `json:"next_mask"`
+		Noise    []Array            `json:"noise"`
+		Metrics  map[string]float64 `json:"metrics"`
+	} `json:"updates"`
+	Final      map[string]Array `json:"final"`
+	LogEntCoef float64          `json:"log_ent_coef"`
+}
+
+// Settings are those of the fixture's updates over a configuration's own.
+func (f *Fixture) Settings(s *offpolicy.Settings) {
+	s.LearningRate, s.Gamma, s.Tau, s.BatchSize = 1e-2, 0.9, 0.1, len(f.Updates[0].Reward.Data)
+}
+
+// spec is that of the fixture's environment.
+func (f *Fixture) spec() envs.Spec {
+	s := envs.Spec{Name: "toy", Observation: envs.Dict{{Name: "x", Space: envs.Unbounded(3)}}, Action: envs.NewBox(-1, 1, 2), Reward: envs.Range{Low: -9, High: 9}}
+	if n := f.Options.Actions; n > 0 {
+		s.Action, s.Masked = envs.Discrete{N: n}, f.Options.Masked
+	}
+	return s
+}
+
+// init gives an agent the fixture's parameters.
+func (f *Fixture) init(t testing.TB) func(map[string]*tensor.Tensor) error {
+	return func(values map[string]*tensor.Tensor) error {
+		n := 0
+		for name, v := range f.Initial {
+			if offpolicy.Below(name, offpolicy.TargetScope) {
+				continue
+			}
+			if values[name] == nil {
+				t.Fatalf("the agent has no parameter %q", name)
+			}
+			v.Fill(t, values[name])
+			n++
+		}
+		if n != len(values) {
+			t.Errorf("%d parameters in the fixture, %d in the agent", n, len(values))
+		}
+		return nil
+	}
+}
+
+// Updates is an agent whose updates are compared.
+type Updates struct {
+	*offpolicy.Learner
+	// Noises are where the fixture's noises go; those without a place are left out.
+	Noises [][]float32
+	// Learn takes an update with the batch and the noises that are there, and returns metrics; these are compared.
+	Learn func() (agents.Metrics, error)
+	// LogEntCoef, unless nil, is what becomes of a temperature.
+	LogEntCoef []float32
+}
+
+// UpdatesAgree gives learners batches and noise, on every engine, and compares metrics, all parameters, target networks and the temperature with those of another implementation. It returns the number of updates and of numbers that were compared.
+func UpdatesAgree(t *testing.T, path string, maker func(f *Fixture) (agents.Maker, error), of func(agents.Agent) Updates) (updates, numbers int) {
+	t.Helper()
+	SplitSmall(t)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fixtures []Fixture
+	if err := json.Unmarshal(data, &fixtures); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range testengines.All(t) {
+		for _, threads := range []int{1, 2} {
+			for _, f := range fixtures {
+				m, err := maker(&f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				l := of(Agent(t, m, Toys(t, 1, f.spec()), e, threads, func(s *agents.Setup) { s.Init = f.init(t) }))
+				near := func(what string, got, want float64) {
+					t.Helper()
+					if numbers++; !(math.Abs(got-want) <= 2e-5*(1+math.Abs(want))) {
+						t.Errorf("%s, %d threads, %s: %s is %v, expected %v", e.Name(), threads, f.Name, what, got, want)
+					}
+				}
+				for _, u := range f.Updates {
+					u.Obs.Fill(t, l.Batch.Obs[0])
+					u.Next.Fill(t, l.Batch.NextObs[0])
+					u.Action.Fill(t, l.Batch.Action)
+					u.Reward.Fill(t, tensor.Of(l.Batch.Reward, len(l.Batch.Reward)))
+					u.Discount.Fill(t, tensor.Of(l.Batch.Discount, len(l.Batch.Discount)))
+					if l.Batch.Mask != nil {
+						u.Mask.Fill(t, l.Batch.Mask)
+						u.NextMask.Fill(t, l.Batch.NextMask)
+					}
+					for i, x := range l.Noises {
+						u.Noise[i].Fill(t, tensor.Of(x, len(x)))
+					}
+					got, err := l.Learn()
+					if err != nil {
+						t.Fatal(err)
+					}
+					for tag, x := range got {
+						near(tag, x, u.Metrics[tag])
+					}
+					updates++
+				}
+				if l.LogEntCoef != nil {
+					near("log α", float64(l.LogEntCoef[0]), f.LogEntCoef)
+				}
+				if len(f.Final) != len(l.Networks.Specs) {
+					t.Errorf("%s: %d parameters in the fixture, %d in the agent", f.Name, len(f.Final), len(l.Networks.Specs))
+				}
+				for name, want := range f.Final {
+					got := l.Params.View(name)
+					if got == nil {
+						t.Fatalf("the agent has no parameter %q", name)
+					}
+					for i, x := range want.Data {
+						near(name, float64(got.Float32s()[i]), x)
+					}
+				}
+			}
+		}
+	}
+	return updates, numbers
+}

@@ -1,0 +1,56 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"onnxrl/configs"
+)
+
+// Algorithm makes agents of configurations of type C: what kinds and makers of all algorithms have in common.
+type Algorithm[C any] struct {
+	// Name stands in front of errors.
+	Name string
+	// New makes an agent for a setup that is complete. An agent beside an error is closed.
+	New func(c C, s Setup) (Agent, error)
+}
+
+// Kind returns a row of a list of algorithms, whose parameters are decoded over the defaults. One algorithm may have several, which differ in name and defaults.
+func (a Algorithm[C]) Kind(name string, defaults func() C) Kind {
+	return Kind{Name: name, Parse: func(params configs.Section) (Maker, error) {
+		c := defaults()
+		if err := params.Decode(&c); err != nil {
+			return nil, err
+		}
+		return maker[C]{a, c}, nil
+	}}
+}
+
+// Maker returns what makes agents of a configuration that was made in code, or all of its problems.
+func (a Algorithm[C]) Maker(c C) (Maker, error) {
+	if err := configs.Validate(c); err != nil {
+		return nil, fmt.Errorf("%s: %w", a.Name, err)
+	}
+	return maker[C]{a, c}, nil
+}
+
+type maker[C any] struct {
+	a Algorithm[C]
+	c C
+}
+
+// Config implements Maker.
+func (m maker[C]) Config() any { return m.c }
+
+// New implements Maker.
+func (m maker[C]) New(_ context.Context, s Setup) (Agent, error) {
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.a.Name, err)
+	}
+	a, err := m.a.New(m.c, s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.a.Name, errors.Join(err, a.Close()))
+	}
+	return a, nil
+}

@@ -1,0 +1,106 @@
+package offpolicy
+
+import (
+	"context"
+	"fmt"
+
+	"onnxrl/agents"
+	"onnxrl/agents/network"
+	"onnxrl/envs"
+	"onnxrl/envs/vector"
+	"onnxrl/models/layer"
+	"onnxrl/models/program"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// Actor is what the actors of actor-critics have in common: all of an agents.Actor but Act. It reads parameters where they are learnt.
+type Actor struct {
+	Mode agents.Mode
+	// N is the number of environments.
+	N int
+	// Program is the network of acting on N rows.
+	Program  *program.Program
+	Stream   rng.Stream
+	Decision agents.Decision
+
+	learner *Learner
+	feed    *network.Feed
+	// bounds are those of each component of actions in a Box.
+	bounds []envs.Range
+}
+
+// NewActor returns an actor for n environments. Its decision has room for actions and, for those in a Box, for what was drawn.
+func NewActor(l *Learner, m agents.Mode, n int) (*Actor, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("an actor for %d environments", n)
+	}
+	act, f := l.Networks.Act, l.Networks.Frame
+	p, err := program.New(act, l.Params, program.Config{Engine: l.Setup.Engine, Batch: n, BatchSymbol: layer.Batch, Shards: split(act, n, l.Setup.Threads, 1)})
+	if err != nil {
+		return nil, err
+	}
+	x := &Actor{Mode: m, N: n, Program: p, learner: l, feed: network.NewFeed(f, n, "", p.Input)}
+	space := f.Spec.Action
+	x.Decision.Actions = tensor.New(space.DType(), append([]int{n}, space.Shape()...)...)
+	if f.Continuous() {
+		x.Decision.Drawn = tensor.New(tensor.Float32, n, f.Dims)
+		for i := range f.Dims {
+			x.bounds = append(x.bounds, space.(envs.Box).Bounds(i))
+		}
+	}
+	return x, nil
+}
+
+// Begin begins a round with its key, and reports whether an exploring actor draws from all actions because the replay waits for its first transitions.
+func (a *Actor) Begin(key rng.Key) (random bool) {
+	a.Decision.Version = a.learner.Updates
+	a.Stream.Seed(key)
+	return a.Mode == agents.Explore && a.learner.Waiting()
+}
+
+// Run runs the network on what the environments show.
+func (a *Actor) Run(b *vector.Batch) error {
+	if err := a.feed.Current(b); err != nil {
+		return err
+	}
+	return a.Program.Run()
+}
+
+// Fits checks the number of environments, as Run does.
+func (a *Actor) Fits(b *vector.Batch) error {
+	if len(b.Type) != a.N {
+		return fmt.Errorf("a batch of %d environments, expected %d", len(b.Type), a.N)
+	}
+	return nil
+}
+
+// Rescale maps what was drawn, in [−1, 1], to the bounds of the environment.
+func (a *Actor) Rescale() error {
+	wide, narrow := []float64(nil), []float32(nil)
+	if a.Decision.Actions.DType() == tensor.Float64 {
+		wide = a.Decision.Actions.Float64s()
+	} else {
+		narrow = a.Decision.Actions.Float32s()
+	}
+	dims := len(a.bounds)
+	for i, x := range a.Decision.Drawn.Float32s() {
+		if x != x {
+			return fmt.Errorf("component %d of the action of environment %d is %v", i%dims, i/dims, x)
+		}
+		r := a.bounds[i%dims]
+		y := min(max((r.High+r.Low)/2+(r.High-r.Low)/2*float64(x), r.Low), r.High)
+		if wide != nil {
+			wide[i] = y
+		} else {
+			narrow[i] = float32(y)
+		}
+	}
+	return nil
+}
+
+// Sync implements agents.Actor: there is nothing to do.
+func (a *Actor) Sync(context.Context) error { return nil }
+
+// Close implements agents.Actor.
+func (a *Actor) Close() error { return a.Program.Close() }

@@ -1,0 +1,85 @@
+package offpolicy
+
+import (
+	"onnxrl/configs"
+	"onnxrl/runtime/optim"
+)
+
+// Settings are those of every algorithm that learns from a replay.
+type Settings struct {
+	// LearningRate is multiplied with Schedule, a factor that begins at 1 and counts env steps; without steps of its own it lasts as long as the run.
+	LearningRate float64        `yaml:"learning_rate"`
+	Schedule     optim.Schedule `yaml:"schedule,omitempty"`
+	// Optimizer is any of package optim; its learning rate is given above.
+	Optimizer optim.Config `yaml:"optimizer"`
+	// GradClip limits the norm of the gradient, of actor and critics each by itself; 0 does not.
+	GradClip float64 `yaml:"grad_clip"`
+
+	// BufferSize is the number of transitions that are kept, over all environments.
+	BufferSize int `yaml:"buffer_size"`
+	// LearningStarts is the number of env steps with random actions before the first update.
+	LearningStarts int `yaml:"learning_starts"`
+	// BatchSize is the number of transitions of an update.
+	BatchSize int `yaml:"batch_size"`
+	// NSteps is the number of rewards in a target before the value of what follows.
+	NSteps int     `yaml:"n_steps"`
+	Gamma  float64 `yaml:"gamma"`
+	// Tau is how far the target networks move, of the way to the networks that they follow; 1 is a copy.
+	Tau float64 `yaml:"tau"`
+	// TrainFreq is the number of rounds between learner steps, GradientSteps the number of updates in each; -1 is one for each env step since the last.
+	TrainFreq     int `yaml:"train_freq"`
+	GradientSteps int `yaml:"gradient_steps"`
+}
+
+// Defaults returns what Stable-Baselines3 has for SAC and TD3 alike; it leaves LearningRate to the algorithm.
+func Defaults() Settings {
+	return Settings{Optimizer: optim.Config{Kind: "adam"}, BufferSize: 1_000_000, LearningStarts: 100, BatchSize: 256, NSteps: 1, Gamma: 0.99, Tau: 0.005, TrainFreq: 1, GradientSteps: 1}
+}
+
+// Validate reports all problems of the settings.
+func (c Settings) Validate() error {
+	var p configs.Problems
+	p.Positive("learning_rate", c.LearningRate)
+	p.Check(c.Schedule.Initial == 0 || c.Schedule.Initial == 1, "schedule.initial", "is %g, but the schedule is a factor that begins at 1", c.Schedule.Initial)
+	p.Check(c.Optimizer.LR == 0, "optimizer.lr", "is %g, but the learning rate is learning_rate", c.Optimizer.LR)
+	p.NonNegative("grad_clip", c.GradClip)
+	p.AtLeast("buffer_size", c.BufferSize, 1)
+	p.AtLeast("learning_starts", c.LearningStarts, 0)
+	p.AtLeast("batch_size", c.BatchSize, 1)
+	p.Check(c.BatchSize <= c.BufferSize, "batch_size", "is %d, more than the buffer_size of %d", c.BatchSize, c.BufferSize)
+	p.AtLeast("n_steps", c.NSteps, 1)
+	p.InRange("gamma", c.Gamma, 0, 1)
+	p.InRange("tau", c.Tau, 0, 1)
+	p.AtLeast("train_freq", c.TrainFreq, 1)
+	p.Check(c.GradientSteps == -1 || c.GradientSteps > 0, "gradient_steps", "is %d, expected a number of updates, or -1 for one for each env step", c.GradientSteps)
+	return p.Err()
+}
+
+// CriticSettings are those of critics of actions.
+type CriticSettings struct {
+	// CriticLearningRate is the critics' learning rate, unless 0; then it is the actor's.
+	CriticLearningRate float64 `yaml:"critic_learning_rate,omitempty"`
+	// Critics is the number of critics; the least of them counts.
+	Critics int `yaml:"n_critics"`
+	// CriticHidden are the hidden layers of each critic; none are those of the actor.
+	CriticHidden []int `yaml:"critic_hidden,flow,omitempty"`
+}
+
+// Validate reports all problems of the settings.
+func (c CriticSettings) Validate() error {
+	var p configs.Problems
+	p.NonNegative("critic_learning_rate", c.CriticLearningRate)
+	p.AtLeast("n_critics", c.Critics, 1)
+	for _, width := range c.CriticHidden {
+		p.AtLeast("critic_hidden", width, 1)
+	}
+	return p.Err()
+}
+
+// Layers returns the hidden layers of a critic, given the actor's.
+func (c CriticSettings) Layers(actor []int) []int {
+	if len(c.CriticHidden) > 0 {
+		return c.CriticHidden
+	}
+	return actor
+}

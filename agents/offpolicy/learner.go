@@ -1,0 +1,194 @@
+package offpolicy
+
+import (
+	"errors"
+	"fmt"
+
+	"onnxrl/agents"
+	"onnxrl/agents/network"
+	"onnxrl/agents/replay"
+	"onnxrl/models"
+	"onnxrl/models/layer"
+	"onnxrl/models/program"
+	"onnxrl/runtime/autodiff"
+	"onnxrl/runtime/crew"
+	"onnxrl/runtime/optim"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// ShardFLOPs is the arithmetic of a run from which splitting it over cores pays: about 150 µs on one core. A variable so that tests can split small work.
+var ShardFLOPs = 15e6
+
+// split returns the number of parts in which a network is run on a batch. cost is the arithmetic of a run as a multiple of a forward one.
+func split(n *models.Network, batch, threads int, cost float64) int {
+	if threads < 2 || cost*program.FLOPs(n.Model, map[string]int{layer.Batch: batch}) < ShardFLOPs {
+		return 1
+	}
+	for k := min(threads, batch); k > 1; k-- {
+		if batch%k == 0 {
+			return k
+		}
+	}
+	return 1
+}
+
+// Learner is what the learners of actor-critics have in common: all of an agents.Learner but Step. An algorithm's learner embeds it, fills the targets and its own inputs, runs the programs and steps down the gradients that they leave.
+type Learner struct {
+	Clock
+	Setup    agents.Setup
+	Networks *Networks
+	Params   *models.Params
+	// Grads are the gradients of the trainable parameters: each program writes those of its own side.
+	Grads    *models.Segment
+	Buffer   *replay.Uniform
+	Recorder *replay.Recorder
+	// Hands run the programs' shards.
+	Hands *crew.Crew
+	// Key is what the learner's randomness descends from; Sample draws batches, Noise what actions are made of.
+	Key           rng.Key
+	Sample, Noise *rng.Stream
+
+	// Targets, Critic and Actor are the programs of an update, in this order. Batch is their input, and Y, the targets [batch], are the critics'.
+	Targets, Critic, Actor *program.Program
+	Batch                  replay.Batch
+	Y                      []float32
+	// NextQ is QOutput of the targets; the losses are LossOutput of the others, [1].
+	NextQ, CriticLoss, ActorLoss []float32
+
+	ActorDescent, CriticDescent *Descent
+	Follower                    *Follower
+	// Arrays and Optimizers are saved by name. Build puts the optimisers of actor and critics there, and algorithms what they have besides.
+	Arrays     map[string][]float32
+	Optimizers map[string]optim.Optimizer
+
+	streams *rng.Set
+}
+
+// Build makes parameters, replay, programs and optimisers for networks that are complete. s and k are read as long as the learner lives. With logProb the replay keeps log-probabilities. After an error Close frees what there is.
+func (l *Learner) Build(setup agents.Setup, s *Settings, k *CriticSettings, n *Networks, logProb bool) error {
+	l.Setup, l.Networks = setup, n
+	var err error
+	if l.Params, err = n.params(setup.Init); err != nil {
+		return err
+	}
+	if l.Grads, err = l.Params.Segment(models.Trainable).Like(); err != nil {
+		return err
+	}
+	dtype, shape := n.stored()
+	layout := replay.LayoutOf(setup.Spec, replay.Column{Name: "action", DType: dtype, Shape: shape})
+	layout.LogProb = logProb
+	if l.Buffer, err = replay.NewUniform(layout, replay.Config{Capacity: s.BufferSize, Envs: setup.Envs, NSteps: s.NSteps, Gamma: s.Gamma}); err != nil {
+		return err
+	}
+	l.Recorder = replay.NewRecorder(l.Buffer, network.StoredOf)
+	l.Clock = NewClock(s, &setup, l.Recorder)
+	l.Hands = crew.New(max(setup.Threads, 1))
+	l.Key = setup.Key.Split("learner")
+	l.streams = rng.NewSet(l.Key)
+	l.Sample, l.Noise = l.streams.Stream("sample"), l.streams.Stream("noise")
+	if err := l.compile(s.BatchSize); err != nil {
+		return err
+	}
+	l.bind(s.BatchSize)
+	if err := l.descend(s, k); err != nil {
+		return err
+	}
+	l.Follower = NewFollower(l.Params, s.Tau, l.Hands)
+	return nil
+}
+
+// compile makes the programs. The critics' and the targets' read the actor's batch where they read the same.
+func (l *Learner) compile(batch int) error {
+	n, shared := l.Networks, map[string]*tensor.Tensor{}
+	compile := func(what string, net *models.Network, scope string, cost float64) (*program.Program, error) {
+		c := program.Config{Engine: l.Setup.Engine, Batch: batch, BatchSymbol: layer.Batch, Shards: split(net, batch, l.Setup.Threads, cost), Crew: l.Hands, Inputs: shared}
+		if scope != "" {
+			// The other side's parameters are inputs like any other: nothing flows into them.
+			c.Objectives, c.Gradients = []autodiff.Objective{{Losses: []autodiff.Loss{{Value: LossOutput}}, Wrt: trainable(net.Specs, scope)}}, []*models.Segment{l.Grads}
+		}
+		p, err := program.New(net, l.Params, c)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		for _, name := range p.Inputs() {
+			// Each program has noise of its own.
+			if name != NoiseInput {
+				shared[name] = p.Input(name)
+			}
+		}
+		return p, nil
+	}
+	var err error
+	if l.Actor, err = compile("actor's program", n.Actor, ActorScope, 3); err != nil {
+		return err
+	}
+	if l.Critic, err = compile("critics' program", n.Critic, CriticScope, 3); err != nil {
+		return err
+	}
+	l.Targets, err = compile("targets' program", n.Targets, "", 1)
+	// What the programs left there while they were tried out.
+	clear(l.Grads.Floats())
+	return err
+}
+
+// bind finds the buffers of the programs.
+func (l *Learner) bind(n int) {
+	l.Batch = replay.Batch{Action: l.Critic.Input(ActionInput), Reward: make([]float32, n), Discount: make([]float32, n)}
+	for _, f := range l.Networks.Frame.Spec.Observation {
+		l.Batch.Obs, l.Batch.NextObs = append(l.Batch.Obs, l.Actor.Input(f.Name)), append(l.Batch.NextObs, l.Targets.Input(NextPrefix+f.Name))
+	}
+	l.Batch.Mask, l.Batch.NextMask = l.Actor.Input(agents.MaskInput), l.Targets.Input(NextPrefix+agents.MaskInput)
+	l.Y, l.NextQ = l.Critic.Input(TargetInput).Float32s(), l.Targets.Output(QOutput).Float32s()
+	l.CriticLoss, l.ActorLoss = l.Critic.Output(LossOutput).Float32s(), l.Actor.Output(LossOutput).Float32s()
+	// The weights are the same tensor in both programs.
+	w := l.Actor.Input(WeightInput).Float32s()
+	for i := range w {
+		w[i] = 1 / float32(n)
+	}
+}
+
+// descend gives actor and critics an optimiser each.
+func (l *Learner) descend(s *Settings, k *CriticSettings) error {
+	rate := s.LearningRate
+	if k.CriticLearningRate > 0 {
+		rate = k.CriticLearningRate
+	}
+	actor, a, err := NewDescent(s, s.LearningRate, l.Params, l.Grads, l.Actor, ActorScope, l.Hands)
+	if err != nil {
+		return err
+	}
+	critic, c, err := NewDescent(s, rate, l.Params, l.Grads, l.Critic, CriticScope, l.Hands)
+	if err != nil {
+		return err
+	}
+	l.ActorDescent, l.CriticDescent = actor, critic
+	l.Arrays, l.Optimizers = map[string][]float32{}, map[string]optim.Optimizer{"actor": actor.Optimizer, "critic": critic.Optimizer}
+	return Unmatched(s.Optimizer, append(a, c...))
+}
+
+// Policy implements agents.Learner.
+func (l *Learner) Policy() (*models.Network, *models.Params) { return l.Networks.Policy, l.Params }
+
+// Close frees programs, replay and parameters.
+func (l *Learner) Close() error {
+	var errs []error
+	// Programs before those whose batch they read.
+	for _, p := range []*program.Program{l.Targets, l.Critic, l.Actor} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
+	}
+	if l.Buffer != nil {
+		errs = append(errs, l.Buffer.Close())
+	}
+	if l.Grads != nil {
+		errs = append(errs, l.Grads.Close())
+	}
+	if l.Params != nil {
+		errs = append(errs, l.Params.Close())
+	}
+	l.Hands.Close()
+	l.Targets, l.Critic, l.Actor, l.Buffer, l.Grads, l.Params, l.Hands = nil, nil, nil, nil, nil, nil, nil
+	return errors.Join(errs...)
+}

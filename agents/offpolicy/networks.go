@@ -1,0 +1,210 @@
+package offpolicy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"onnxrl/agents/network"
+	"onnxrl/envs"
+	"onnxrl/models"
+	"onnxrl/models/encoder"
+	"onnxrl/models/head"
+	"onnxrl/models/layer"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// Inputs and outputs of the graphs that learn, beside observations and masks.
+const (
+	// NextPrefix precedes the names of the fields of obs_t.
+	NextPrefix = "next."
+	// ActionInput is a_tm1: float32 [batch, A] in [−1, 1], or int64 [batch].
+	ActionInput = "learner.action"
+	// NoiseInput is the noise of an action; every graph that has it is given noise of its own.
+	NoiseInput = "learner.noise"
+	// TargetInput [batch] is what the critics learn, WeightInput [batch] the weight of each row in a mean.
+	TargetInput = "learner.target"
+	WeightInput = "learner.weight"
+
+	// LossOutput is the number that a graph's own side goes down.
+	LossOutput = "loss"
+	// QOutput is the least of the critics' values of obs_t, [batch], or [batch, n] for Discrete actions.
+	QOutput = "q"
+)
+
+// The scopes of parameters. Those below TargetScope follow those of the same name without it.
+const (
+	ActorScope  = "actor"
+	CriticScope = "critic"
+	TargetScope = "target"
+)
+
+// Below reports whether a parameter lies in a scope.
+func Below(name, scope string) bool { return strings.HasPrefix(name, scope+".") }
+
+// Networks are the networks of an actor-critic, all over the same parameters.
+type Networks struct {
+	Frame *network.Frame
+	Torso *network.Torso
+	// Specs are all parameters, those of target networks last.
+	Specs []models.Spec
+	// Policy is complete and exported; Act is what actors need of it.
+	Policy, Act *models.Network
+	// Targets evaluates obs_t, Critic and Actor are the losses.
+	Targets, Critic, Actor *models.Network
+
+	key rng.Key
+	// values are the initial values of the parameters of Specs but those of target networks.
+	values map[string]*tensor.Tensor
+}
+
+// NewNetworks returns what graphs are drawn with, for the torso that c describes without its hidden layers: these are the actor's and the critics', whose initialisation is PyTorch's.
+func NewNetworks(c network.Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*Networks, error) {
+	c.Hidden = nil
+	torso, err := network.NewTorso(c, f, kinds, layer.Zeros())
+	return &Networks{Frame: f, Torso: torso, key: key}, err
+}
+
+// Graph returns an empty graph.
+func (n *Networks) Graph(name string) *layer.Graph { return layer.New(name, n.key, layer.Options{}) }
+
+// Declare finds all parameters. draw appends actor and critics to a graph, each once; followed are the scopes that have target networks. Dropout is refused, because no graph has its masks; name is the algorithm's in that error.
+func (n *Networks) Declare(name string, o models.Options, followed []string, draw func(l *layer.Graph) error) error {
+	l := n.Graph("agent")
+	if err := draw(l); err != nil {
+		return err
+	}
+	whole, values, err := l.Network(o)
+	if err != nil {
+		return err
+	}
+	for _, scope := range []string{ActorScope, CriticScope} {
+		if len(trainable(whole.Specs, scope)) == 0 {
+			return errors.New("train and freeze leave no parameter of the actor, or none of the critics, to train")
+		}
+	}
+	n.Specs, n.values = slices.Clone(whole.Specs), values
+	for _, s := range whole.Specs {
+		if slices.ContainsFunc(followed, func(scope string) bool { return Below(s.Name, scope) }) {
+			n.Specs = append(n.Specs, models.Spec{Name: TargetScope + "." + s.Name, Shape: s.Shape, Role: models.Frozen})
+		}
+	}
+	l = layer.New("dropout", n.key, layer.Options{Training: true})
+	if err := draw(l); err != nil {
+		return err
+	}
+	if masks := l.Masks(); len(masks) > 0 {
+		return fmt.Errorf("dropout of %g is asked for, which %s has no use for; set it to 0", masks[0].Ratio, name)
+	}
+	return nil
+}
+
+// trainable lists the parameters in a scope that are trained.
+func trainable(specs []models.Spec, scope string) (names []string) {
+	for _, s := range specs {
+		if s.Role == models.Trainable && Below(s.Name, scope) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// Over returns the network of a graph over the parameters.
+func (n *Networks) Over(l *layer.Graph) (*models.Network, error) { return network.Over(n.Specs, l) }
+
+// params makes all parameters. init, unless nil, may change their values; target networks begin equal to those that they follow.
+func (n *Networks) params(init func(map[string]*tensor.Tensor) error) (*models.Params, error) {
+	values := n.values
+	n.values = nil
+	if init != nil {
+		if err := init(values); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range n.Specs {
+		if followed, ok := strings.CutPrefix(s.Name, TargetScope+"."); ok {
+			values[s.Name] = values[followed]
+		}
+	}
+	p, err := models.NewParams(&models.Network{Specs: n.Specs}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Load(values); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// stored returns the element type and the shape of a recorded action.
+func (n *Networks) stored() (tensor.DType, []int) {
+	if n.Frame.Continuous() {
+		return tensor.Float32, []int{n.Frame.Dims}
+	}
+	return tensor.Int64, nil
+}
+
+// Action declares a_tm1.
+func (n *Networks) Action(l *layer.Graph) onnx.Value {
+	dtype, shape := n.stored()
+	return l.Batched(ActionInput, dtype, shape...)
+}
+
+// Linear appends a layer that begins as PyTorch's do.
+func Linear(l *layer.Graph, name string, x onnx.Value, n int) onnx.Value {
+	init := layer.FanIn(l.Extent(x, -1))
+	return l.LinearBias(name, x, n, init, init)
+}
+
+// Hidden appends an actor's hidden layers.
+func Hidden(l *layer.Graph, x onnx.Value, widths []int, activation string) onnx.Value {
+	for i, width := range widths {
+		x = l.Activate(activation, Linear(l, fmt.Sprintf("fc%d", i), x, width))
+	}
+	return x
+}
+
+// Component appends a number for each component of actions in a Box, [batch, A]. For windows of assets it comes from the asset's own features, by a layer that all share.
+func (n *Networks) Component(l *layer.Graph, name string, x onnx.Value) onnx.Value {
+	if n.Frame.Assets > 0 {
+		return l.Squeeze(Linear(l, name, x, 1), 2)
+	}
+	return Linear(l, name, x, n.Frame.Dims)
+}
+
+// OutputBox makes the elements of the action space from actions in [−1, 1], [batch, A], an output.
+func (n *Networks) OutputBox(l *layer.Graph, output string, squashed onnx.Value) {
+	box := n.Frame.Spec.Action.(envs.Box)
+	var low, high []float64
+	for i := range n.Frame.Dims {
+		r := box.Bounds(i)
+		low, high = append(low, r.Low), append(high, r.High)
+	}
+	// An engine's tanh may exceed 1 by a rounding, and environments refuse what exceeds their bounds.
+	action := within(l, head.Rescale(l, squashed, low, high), low, high)
+	action = l.Reshape(action, append([]int{-1}, box.Dims...)...)
+	if box.Of != tensor.Float32 {
+		action = l.Op("Cast", []onnx.Value{action}, onnx.AttrInt("to", int(box.Of)))
+	}
+	l.Output(output, action)
+}
+
+// within appends x cut off at the bounds of each component, or at the last float32 before them.
+func within(l *layer.Graph, x onnx.Value, low, high []float64) onnx.Value {
+	from, to := tensor.New(tensor.Float32, len(low)), tensor.New(tensor.Float32, len(low))
+	for i := range low {
+		a, b := float32(low[i]), float32(high[i])
+		if float64(a) < low[i] {
+			a = math.Nextafter32(a, b)
+		}
+		if float64(b) > high[i] {
+			b = math.Nextafter32(b, a)
+		}
+		from.Float32s()[i], to.Float32s()[i] = a, b
+	}
+	return l.Min(l.Max(x, l.Const(from)), l.Const(to))
+}

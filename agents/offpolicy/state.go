@@ -1,0 +1,58 @@
+package offpolicy
+
+import (
+	"maps"
+	"slices"
+
+	"onnxrl/agents/network"
+	"onnxrl/models/checkpoint"
+	"onnxrl/runtime/rng"
+)
+
+var _ checkpoint.Stater = (*Learner)(nil)
+
+// state is what a learner carries, beside arrays.
+type state struct {
+	Updates int64    `json:"updates"`
+	Stepped int64    `json:"stepped"`
+	Streams *rng.Set `json:"streams"`
+}
+
+// SaveState implements checkpoint.Stater: parameters, target networks, optimisers, the algorithm's arrays, streams and the replay. It is an error while a round is being recorded.
+func (l *Learner) SaveState(w *checkpoint.Writer) error {
+	w.PutJSON("state", state{l.Updates, l.Stepped, l.streams})
+	network.SaveParams(w.Scope("params"), l.Params.Segments()...)
+	for _, name := range slices.Sorted(maps.Keys(l.Arrays)) {
+		w.PutFloat32s(name, l.Arrays[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.Optimizers)) {
+		network.SaveOptimizer(w.Scope("optim").Scope(name), l.Optimizers[name])
+	}
+	return l.Recorder.SaveState(w.Scope("replay"))
+}
+
+// LoadState implements checkpoint.Stater.
+func (l *Learner) LoadState(r *checkpoint.Reader) error {
+	s := state{Streams: l.streams}
+	if err := r.JSON("state", &s); err != nil {
+		return err
+	}
+	if err := network.LoadParams(r.Scope("params"), l.Params.Segments()...); err != nil {
+		return err
+	}
+	for name, x := range l.Arrays {
+		if err := r.Float32sInto(name, x, len(x)); err != nil {
+			return err
+		}
+	}
+	for name, o := range l.Optimizers {
+		if err := network.LoadOptimizer(r.Scope("optim").Scope(name), o); err != nil {
+			return err
+		}
+	}
+	if err := l.Recorder.LoadState(r.Scope("replay")); err != nil {
+		return err
+	}
+	l.Updates, l.Stepped = s.Updates, s.Stepped
+	return nil
+}

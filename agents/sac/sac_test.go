@@ -1,0 +1,111 @@
+package sac
+
+import (
+	"math"
+	"testing"
+
+	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
+	"onnxrl/agents/offpolicy"
+	"onnxrl/envs"
+)
+
+// small is a configuration that learns from the beginning on, with little work.
+func small() Config {
+	c := Defaults()
+	c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts = []int{16, 16}, 8, 60, 12
+	return c
+}
+
+var suite = agenttest.ActorCritic[Config]{
+	Small: small, Maker: NewMaker,
+	Parts: func(c *Config) agenttest.Parts {
+		return agenttest.Parts{Settings: &c.Settings, Config: &c.Config, Options: &c.Options}
+	},
+	Learner: func(a agents.Agent) *offpolicy.Learner { return &a.(*Agent).learner.Learner },
+}
+
+// training begins a run of a small configuration with changes.
+func training(t testing.TB, n int, spec envs.Spec, change func(c *Config)) (*agenttest.Training, *learner) {
+	r, _ := suite.Training(t, n, spec, change)
+	return r, r.Agent.(*Agent).learner
+}
+
+// variants go through everything between them.
+func variants(t testing.TB) map[string]agenttest.Variant {
+	list, tiny := map[string]agenttest.Variant{}, agenttest.TinyEncoder(t, 0)
+	for what, x := range map[string]struct {
+		spec   envs.Spec
+		change func(c *Config)
+	}{
+		"box":                 {agenttest.Box(), func(*Config) {}},
+		"float64":             {agenttest.Wide(), func(c *Config) { c.EntCoef, c.GradClip, c.LogStd = EntCoef{Value: 0.1}, 0.5, LogStd{"tanh", -5, 2} }},
+		"gsde":                {agenttest.Box(), func(c *Config) { c.UseSDE, c.SDESampleFreq, c.TrainFreq, c.GradientSteps = true, 3, 5, -1 }},
+		"gsde from the start": {agenttest.Box(), func(c *Config) { c.UseSDE, c.UseSDEAtWarmup, c.ClipMean = true, true, 0 }},
+		"v-trace":             {agenttest.Box(), func(c *Config) { c.VTrace.Length = 4 }},
+		"discrete":            {agenttest.Choice(), func(c *Config) { c.NSteps, c.TargetUpdateInterval = 3, 2 }},
+		"discrete, v-trace":   {agenttest.Choice(), func(c *Config) { c.VTrace.Length, c.Critics, c.TargetEntropy = 2, 3, TargetEntropy{Value: 0.5} }},
+		"series": {agenttest.Series(t), func(c *Config) {
+			c.CriticHidden, c.Schedule.Kind, c.Schedule.Steps = []int{8}, "linear", 100
+			c.Encoder = tiny
+		}},
+		"assets":          {agenttest.Assets(t), func(c *Config) { c.Critics, c.Optimizer.Kind, c.Encoder, c.CrossAsset.NHeads = 1, "rmsprop", tiny, 2 }},
+		"assets, gsde":    {agenttest.Assets(t), func(c *Config) { c.UseSDE, c.Encoder, c.CrossAsset.NHeads = true, tiny, 2 }},
+		"frozen encoders": {agenttest.Series(t), func(c *Config) { c.Freeze, c.Encoder = []string{"*encoder*"}, tiny }},
+	} {
+		list[what] = suite.Variant(t, x.spec, x.change)
+	}
+	return list
+}
+
+func TestResume(t *testing.T) {
+	agenttest.SplitSmall(t)
+	// Between two learner steps, where train_freq leaves room for that.
+	agenttest.Resume(t, variants(t), 18, 32, 10)
+}
+
+func TestTrainingAllocatesNothing(t *testing.T) {
+	agenttest.SplitSmall(t)
+	agenttest.NoAllocations(t, variants(t), 60)
+}
+
+func TestWarmUp(t *testing.T) {
+	suite.WarmUp(t, func(x agents.Actor) bool { return x.(*actor).Decision.LogProb[0] == float32(-2*math.Ln2) })
+}
+
+func TestMetrics(t *testing.T) {
+	suite.Metrics(t, "train/actor_loss", "train/critic_loss", "train/ent_coef", "train/ent_coef_loss", "train/entropy", "train/learning_rate", "train/loss", "train/n_updates")
+}
+
+func TestNothingFlowsAcross(t *testing.T) {
+	suite.NothingFlowsAcross(t, 12, nil)
+	suite.NothingFlowsAcross(t, 12, func(c *Config) { c.UseSDE = true })
+}
+
+func TestSaturatedActionsKeepToTheBounds(t *testing.T) {
+	suite.SaturatedActions(t, "actor.mean.weight")
+}
+
+func TestEncoderFromFile(t *testing.T) {
+	suite.EncoderFromFile(t, "actor", "critic", "target.critic")
+}
+
+// BenchmarkPendulum measures training at the defaults: two layers of 256, batches of 256, one update for each env step.
+func BenchmarkPendulum(b *testing.B) { agenttest.BenchmarkPendulum(b, benchmarked(b), 110) }
+
+func BenchmarkUpdateAgainstProducts(b *testing.B) {
+	agenttest.BenchmarkUpdatesAgainstProducts(b, benchmarked(b), 600, 1, func(a agents.Agent) (*offpolicy.Learner, func() error) {
+		l, sum := a.(*Agent).learner, &losses{}
+		return &l.Learner, func() error { return l.update(1, sum) }
+	})
+}
+
+func benchmarked(b *testing.B) agents.Maker {
+	c := Defaults()
+	c.BufferSize = 100_000
+	m, err := NewMaker(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return m
+}
