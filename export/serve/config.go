@@ -109,6 +109,7 @@ const (
 	DefaultMaxSequences = 1024
 	DefaultIdle         = time.Minute
 	DefaultLoadTimeout  = 2 * time.Minute
+	DefaultMaxGivenUp   = 8
 )
 
 // Validate reports everything that is wrong with the configuration.

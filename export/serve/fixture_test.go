@@ -90,6 +90,13 @@ func (s *shelf) put(l Listing) {
 	s.list = append(slices.DeleteFunc(slices.Clone(s.list), func(o Listing) bool { return o.Name == l.Name }), l)
 }
 
+// remove lists a model no more.
+func (s *shelf) remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = slices.DeleteFunc(slices.Clone(s.list), func(o Listing) bool { return o.Name == name })
+}
+
 // one lists a model with versions 1, 2, … .
 func one(name string, c Config, models ...*onnx.Model) Listing {
 	l := Listing{Name: name, Config: c}

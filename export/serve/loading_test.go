@@ -188,3 +188,45 @@ func TestCloseWaitsForWhatWasGivenUp(t *testing.T) {
 		t.Error(p.sessions.Load(), err)
 	}
 }
+
+// What was given up keeps a thread, so with too much of it nothing more is loaded until some has ended; what serves goes on, and what waited is loaded without being asked for again.
+func TestTooMuchWasGivenUp(t *testing.T) {
+	s, src, p := start(t, Options{MaxGivenUp: 2}, one("m", Config{}, scale(2)))
+	begun, let := hang(p, true)
+	defer let()
+	for i := range 2 {
+		src.put(Listing{Name: fmt.Sprint("hangs", i), Versions: []Candidate{candidate("1", scale(3), golden(3))}})
+		ctx, cancel := context.WithCancel(t.Context())
+		polled := make(chan error)
+		go func() { polled <- s.Poll(ctx) }()
+		<-begun
+		cancel()
+		if err := <-polled; err == nil {
+			t.Error("a poll that was cancelled succeeds")
+		}
+		if n := s.GivenUp(); n != i+1 {
+			t.Errorf("%d loads were given up, expected %d", n, i+1)
+		}
+		src.remove(fmt.Sprint("hangs", i))
+	}
+	src.put(Listing{Name: "m", Versions: []Candidate{candidate("2", scale(5), nil)}})
+	for range 2 {
+		err := s.Poll(t.Context())
+		wantCode(t, err, Overloaded)
+		if err == nil || !strings.Contains(err.Error(), "2 loads that were given up have not come to their end") {
+			t.Error(err)
+		}
+	}
+	var resp Response
+	if err := s.Infer(t.Context(), ask("m", 1, 1), &resp); err != nil || resp.Version != "1" {
+		t.Error(resp.Version, err)
+	}
+	let()
+	until(t, "what was given up has ended", func() bool { return s.GivenUp() == 0 })
+	if err := s.Poll(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := s.Infer(t.Context(), ask("m", 1, 1), &resp); err != nil || resp.Version != "2" || resp.y() != 5 {
+		t.Error(resp.Version, err)
+	}
+}

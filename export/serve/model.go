@@ -318,6 +318,10 @@ func (m *model) ready(ctx context.Context, old *table, c Candidate, config Confi
 	if f.stamp == stamp && !again {
 		return nil, errors.New(f.reason)
 	}
+	// Not a failure of the version: it is tried again when there is room.
+	if err := m.server.room(); err != nil {
+		return nil, err
+	}
 	m.server.log(ModelStatus{Name: m.name, Version: c.Name, State: Loading})
 	v, err := m.loadInTime(ctx, c, config, stamp)
 	m.mu.Lock()

@@ -26,6 +26,8 @@ type Server struct {
 	started atomic.Bool // the sources were scanned
 	// slots bounds the versions that are read and compiled at once.
 	slots chan struct{}
+	// givenUp counts loads that were given up and have not ended.
+	givenUp atomic.Int64
 	logMu sync.Mutex
 	// inflight counts requests; stopping refuses more, drained is closed when the last one is answered after that.
 	inflight atomic.Int64
@@ -50,6 +52,9 @@ func New(o Options, sources ...Source) (*Server, error) {
 	}
 	if o.LoadTimeout <= 0 {
 		o.LoadTimeout = DefaultLoadTimeout
+	}
+	if o.MaxGivenUp <= 0 {
+		o.MaxGivenUp = DefaultMaxGivenUp
 	}
 	s := &Server{options: o, clock: o.Clock, sources: sources, drained: make(chan struct{}), slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	if s.clock == nil {

@@ -24,6 +24,8 @@ type Service interface {
 	Index(ready bool) []ModelStatus
 	// Statistics returns those of one version, of all versions of a model, or, without a name, of everything, in the order of Index.
 	Statistics(model, version string) ([]Statistics, error)
+	// GivenUp is the number of loads that took too long, or that nobody wanted any more, and have not come to their end.
+	GivenUp() int
 	// Load loads or reloads a model from its source, Unload stops serving it. Load returns when the model serves, Unload when no new request gets it. They are Unsupported unless the server's mode is Explicit.
 	Load(ctx context.Context, model string, o LoadOptions) error
 	Unload(ctx context.Context, model string) error

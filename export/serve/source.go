@@ -77,6 +77,8 @@ type Options struct {
 	MaxBatch int
 	// LoadTimeout is how long a version may take from the begin of reading until it is ready; 0 means DefaultLoadTimeout. A version that takes longer is given up, and what served before goes on.
 	LoadTimeout time.Duration
+	// MaxGivenUp is how many versions that were given up may still be loading, because an engine cannot be told to stop; 0 means DefaultMaxGivenUp. With that many nothing more is loaded until one of them ends, and what serves goes on.
+	MaxGivenUp int
 	// Verify, unless nil, is called with each version after its golden inputs were replayed; where it returns an error the version does not become ready. It must return soon after its context has ended.
 	Verify func(ctx context.Context, c *Content) error
 	// MaxConcurrent is the most requests in the server at once, waiting ones included; 0 means no limit but those of the models.

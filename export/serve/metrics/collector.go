@@ -53,12 +53,13 @@ var (
 	shadowRows  = describe("onnxrl_shadow_rows_total", "Rows compared", "shadow")
 	different   = describe("onnxrl_shadow_different_actions_total", "Compared rows in which the action was not the same", "shadow")
 	maxDelta    = describe("onnxrl_shadow_max_delta", "Largest difference of a floating-point output", "shadow")
+	givenUp     = prometheus.NewDesc("onnxrl_loads_given_up", "Number of loads that were given up and have not come to their end", nil, nil)
 	shadowInfer = describe("onnxrl_shadow_infer_seconds_total", "Time of the runs in the shadow", "shadow")
 )
 
 var descriptions = []*prometheus.Desc{
 	requestSuccess, requestFailure, inferenceCount, execCount, pending, requestTime, queueTime, inputTime, inferTime, outputTime,
-	latency, batchRows, sequences, last, state, compared, dropped, shadowFail, shadowRows, different, maxDelta, shadowInfer,
+	latency, batchRows, sequences, last, state, compared, dropped, shadowFail, shadowRows, different, maxDelta, givenUp, shadowInfer,
 }
 
 func describe(name, help string, more ...string) *prometheus.Desc {
@@ -91,6 +92,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	for i := range stats {
 		collect(ch, &stats[i])
 	}
+	ch <- prometheus.MustNewConstMetric(givenUp, prometheus.GaugeValue, float64(c.service.GivenUp()))
 	for _, m := range c.service.Index(false) {
 		if m.Version != "" {
 			ch <- prometheus.MustNewConstMetric(state, prometheus.GaugeValue, 1, m.Name, m.Version, string(m.State))

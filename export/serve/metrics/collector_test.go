@@ -17,6 +17,8 @@ func (fixed) Index(bool) []serve.ModelStatus {
 	return []serve.ModelStatus{{Name: "m", Version: "3", State: serve.Ready}, {Name: "n", Version: "1", State: serve.Unavailable, Reason: "broken"}, {Name: "empty"}}
 }
 
+func (fixed) GivenUp() int { return 3 }
+
 func (fixed) Statistics(string, string) ([]serve.Statistics, error) {
 	d := func(n uint64, us int) serve.Durations {
 		return serve.Durations{Count: n, Total: time.Duration(us) * time.Microsecond}
@@ -71,6 +73,8 @@ func TestMetrics(t *testing.T) {
 		`onnxrl_shadow_different_actions_total{model="m",shadow="4",version="3"} 3`,
 		`onnxrl_shadow_max_delta{model="m",shadow="4",version="3"} 0.25`,
 		`onnxrl_shadow_infer_seconds_total{model="m",shadow="4",version="3"} 1`,
+		"# TYPE onnxrl_loads_given_up gauge",
+		"onnxrl_loads_given_up 3",
 		"# TYPE go_goroutines gauge",
 	} {
 		if !strings.Contains(text, line+"\n") {
@@ -78,7 +82,7 @@ func TestMetrics(t *testing.T) {
 		}
 		n++
 	}
-	if n != 32 {
+	if n != 34 {
 		t.Errorf("%d lines", n)
 	}
 	if t.Failed() {

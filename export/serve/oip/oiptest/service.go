@@ -160,6 +160,9 @@ func add(req *serve.Request, resp *serve.Response) error {
 // Live implements serve.Service.
 func (s *Service) Live() bool { return true }
 
+// GivenUp implements serve.Service.
+func (s *Service) GivenUp() int { return 0 }
+
 // Ready implements serve.Service.
 func (s *Service) Ready() bool { return !s.NotReady }
 
