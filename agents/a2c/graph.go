@@ -168,7 +168,7 @@ func (d *design) branches(g *layer.Graph) []*layer.Graph {
 
 // featureNames returns the names of the features of each branch.
 func (d *design) featureNames() []string {
-	if d.c.Encoders == Separate {
+	if d.c.Encoders == Separate && !d.torso.HasPolicy() {
 		return []string{featuresName + ".actor", featuresName + ".critic"}
 	}
 	return []string{featuresName}
@@ -178,7 +178,8 @@ func (d *design) featureNames() []string {
 func (d *design) heads(g *layer.Graph, features []int) (network.Distribution, onnx.Value, error) {
 	in := network.Inputs{Obs: make([]onnx.Value, len(d.f.Spec.Observation))}
 	for i, field := range d.f.Spec.Observation {
-		if i != d.f.Series || features == nil {
+		// A policy of one's own reads windows themselves.
+		if i != d.f.Series || features == nil || d.torso.PolicyReads(i) {
 			in.Obs[i] = g.Batched(field.Name, field.Space.DType(), field.Space.Shape()...)
 		}
 	}
@@ -210,7 +211,7 @@ func (d *design) heads(g *layer.Graph, features []int) (network.Distribution, on
 	}
 	if d.torso.HasPolicy() {
 		var err error
-		if forActor.Given, err = d.torso.Policy(g.In(actorScope), in, d.f.Parameters()); err != nil {
+		if forActor, err = d.torso.PolicyFeatures(g.In(actorScope), in, d.c.UseSDE, d.f.Parameters()); err != nil {
 			return nil, "", err
 		}
 	}

@@ -27,8 +27,12 @@ func TestPolicyIsTheActor(t *testing.T) {
 			for what, world := range map[string]vector.Env{
 				"corridor": corridors(t, rows), "flat": toys(t, rows, flatToy()), "windows": toys(t, rows, windowToy(t)),
 				"market": markets(t, market(70, 3, 4, false), rows, func(c *trading.Config) { c.Window = 6 }),
+				"own":    markets(t, market(70, 3, 4, false), rows, func(c *trading.Config) { c.Window = 6 }),
 			} {
 				c := small(t, nil)
+				if what == "own" {
+					c.Policy = ownMarket(t, 4)
+				}
 				if what == "corridor" || what == "flat" {
 					c = quick()
 				}
@@ -86,7 +90,7 @@ func TestPolicyIsTheActor(t *testing.T) {
 			}
 		}
 	}
-	if n < 32 {
+	if n < 40 {
 		t.Errorf("%d comparisons", n)
 	}
 }

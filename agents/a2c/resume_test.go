@@ -49,6 +49,8 @@ func TestResume(t *testing.T) {
 			"single":      func(c *Config) { c.ShareWindows = Off },
 			"frozen":      func(c *Config) { c.Freeze = []string{"encoder.*"} },
 			"separate":    func(c *Config) { c.Encoders = Separate },
+			"own policy":  func(c *Config) { c.Policy = ownMarket(t, 4) },
+			"own, single": func(c *Config) { c.Policy, c.ShareWindows, c.Encoders = ownMarket(t, 4), Off, Separate },
 			"rms, factor": func(c *Config) { c.Optimizer.Kind = "rmsprop"; c.Schedule.Kind = "cosine"; c.Schedule.Steps = 7 },
 		} {
 			c := small(t, nil)
@@ -116,7 +118,7 @@ func TestResume(t *testing.T) {
 			}
 		}
 	}
-	if n < 6 {
+	if n < 8 {
 		t.Errorf("%d comparisons", n)
 	}
 }

@@ -26,8 +26,8 @@ type Distribution interface {
 
 // NewDistribution appends the policy of a frame. mask is absent unless the environment has one; e is for actions in a Box; init is that of the last layer's weights.
 func NewDistribution(g *layer.Graph, f *Frame, z Features, mask onnx.Value, e Exploration, init layer.Init) Distribution {
-	if e.UseSDE && z.Given != "" {
-		g.Failf("use_sde needs the features of a policy, and one of one's own gives none")
+	if e.UseSDE && z.Given != "" && z.Whole == "" {
+		g.Failf("use_sde needs the features that a policy's last layer reads, and the policy of one's own has no output %s [%s, L]", FeaturesOutput, layer.Batch)
 		e.UseSDE = false
 	}
 	if f.Continuous() {

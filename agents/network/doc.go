@@ -17,11 +17,58 @@
 //
 //	agent: {kind: ppo, policy: {kind: file, path: my.onnx}}
 //
-// brings the whole policy as one ONNX graph, under the rules of package file: float32 [batch, F], all fields of the observation as one vector, or the one window, to [batch, D]. D is a logit for each choice of each head, or a mean for each component of a Box; for SAC it may be twice that, means and log standard deviations; for DQN it is the value of each action. SAC and
+// brings the whole policy as one ONNX graph, to outputs float32 [batch, D], or with more axes that are D together: a logit for each choice of each head, or a mean for each component of a Box; for SAC it may be twice that, means and log standard deviations; for DQN it is the value of each action. SAC and
 // TD3 squash means by tanh, so a file that ends with tanh names the value before it as its output. No layer is added: the graph's weights are the parameters actor.policy.* (for DQN policy.*), training begins with them, train and freeze know them by these names, and what is published is the graph with its mask, sampler and bounds around. Encoder and hidden layers are then
-// the critic's alone.
+// the critic's alone. Batches are symbolic, everything else is known or is what the environment says. The inputs and outputs are these; what is not needed is left out:
 //
-// Where there is more to an observation than a policy of one's own reads (windows of assets beside position and cash, memory, gSDE), bring the features instead, encoder: {kind: file, path: my.onnx, output: …}, where output may name any value inside of a whole policy; hidden: [] puts the last layer right behind it, and onnxrl train --init my.onnx --init-map LAST.=actor.logits. --partial
+//	input   FIELD           [batch, …]           a field of the observation by its name, in its own element type: for markets window [batch, W, N, F], position [batch, N] and cash [batch, 1]
+//	input   any other name  float32 [batch, F]   if it is the only one: all fields as one vector, as under Inputs, or the one window [batch, W, F] (package file)
+//	input   action_mask     bool [batch, K]      which of the K choices of all heads are valid; it is applied to the logits in any case
+//	input   state/NAME      float32 [batch, …]   what the policy remembers, 0 where an episode begins
+//	output  next_state/NAME                      what it remembers after the step
+//	output  features        float32 [batch, L]   what gSDE's noise comes from, usually the last layer's input (PPO, A2C)
+//	output  any other name  float32 [batch, D]   logits, means or values; of several, output: names one
+//
+// A memory is trained by PPO, which puts the graph in a row recurrent.length times; the others refuse it. recurrent.kind: lstm gives the value a memory of its own beside it, none leaves it without. A2C, where the window lies in a table, encodes it once for the critic (share_windows), but a policy of one's own reads each window by itself, at the cost of as many runs.
+//
+// # A policy from PyTorch
+//
+//	class Trader(nn.Module):  # three choices for each asset, from its window, what is held of it, and the cash
+//	    def __init__(self, window, features, hidden=32):
+//	        super().__init__()
+//	        self.bars = nn.Linear(window * features, hidden)
+//	        self.book = nn.Linear(2, hidden)
+//	        self.last = nn.Linear(hidden, 3)
+//
+//	    def forward(self, window, position, cash):
+//	        n, w, assets, f = window.shape
+//	        bars = self.bars(window.permute(0, 2, 1, 3).reshape(n, assets, w * f))
+//	        book = self.book(torch.stack([position, cash.expand(-1, assets)], 2))
+//	        return self.last(torch.tanh(bars + book))
+//
+//	names = ["window", "position", "cash", "logits"]
+//	torch.onnx.export(
+//	    Trader(20, 11), (torch.zeros(2, 20, 5, 11), torch.zeros(2, 5), torch.zeros(2, 1)), "trader.onnx", dynamo=False,
+//	    input_names=names[:3], output_names=names[3:], dynamic_axes={k: {0: "batch"} for k in names})
+//
+//	class Remembers(nn.Module):  # for observations that are vectors; LSTMCell has two states, and nn.LSTM is no single step
+//	    def __init__(self, obs, actions, hidden=64):
+//	        super().__init__()
+//	        self.cell = nn.GRUCell(obs, hidden)
+//	        self.last = nn.Linear(hidden, actions)
+//
+//	    def forward(self, obs, h):
+//	        h = self.cell(obs, h)
+//	        return self.last(h), h
+//
+//	names = ["obs", "state/h", "logits", "next_state/h"]
+//	torch.onnx.export(
+//	    Remembers(4, 2), (torch.zeros(2, 4), torch.zeros(2, 64)), "remembers.onnx", dynamo=False,
+//	    input_names=names[:2], output_names=names[2:], dynamic_axes={k: {0: "batch"} for k in names})
+//
+// Trace with a batch of 2 or more: exporters take a batch of 1 for a constant. With dynamo=True, which writes the weights into a second file, give dynamic_shapes=({0: torch.export.Dim("batch")}, …).
+//
+// A part of a policy is brought as features: encoder: {kind: file, path: my.onnx, output: …}, where output may name any value inside of a whole policy; hidden: [] puts the last layer right behind it, and onnxrl train --init my.onnx --init-map LAST.=actor.logits. --partial
 // begins with the file's own last layer.
 //
 // # Distributions
@@ -38,7 +85,7 @@
 // # gSDE
 //
 // The noise is a product of the torso's last features and a matrix for each environment. Matrices are drawn where a rollout begins and every sde_sample_freq rounds of it, from the key of the round. A learner is saved between rollouts only, so nothing of this has to be saved. The deviations' gradient stops before the features, as in Stable-Baselines3,
-// whose use_expln, full_std: False and squash_output for on-policy algorithms are not offered. With windows of assets every asset has a mean of its own by a shared layer, and the noise comes from the portfolio's features.
+// whose use_expln, full_std: False and squash_output for on-policy algorithms are not offered. A policy of one's own gives the features as an output; SAC does not read them and refuses gSDE there. With windows of assets every asset has a mean of its own by a shared layer, and the noise comes from the portfolio's features.
 //
 // # How to add an action space
 //

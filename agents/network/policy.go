@@ -5,50 +5,279 @@ import (
 	"slices"
 	"strings"
 
+	"onnxrl/agents"
 	"onnxrl/envs"
 	"onnxrl/models/encoder"
+	"onnxrl/models/encoder/file"
 	"onnxrl/models/layer"
+	"onnxrl/models/memory"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
 )
 
-// openPolicy reads the policy that a configuration names, if any, and says where none can be.
-func openPolicy(c Config, f *Frame, kinds []encoder.Kind) (encoder.Encoder, error) {
+// FeaturesOutput is the output of a policy of one's own that gSDE's noise comes from, float32 [batch, L].
+const FeaturesOutput = "features"
+
+// whole is a policy that the configuration brings.
+type whole struct {
+	// plain reads one vector or window; nil where the model is known by the names of its inputs and outputs.
+	plain encoder.Encoder
+	ports *file.Ports
+	// fields has the input of each field that the model reads, "" for others; vector is the one that takes all of them, if there is one.
+	fields []string
+	vector string
+	// mask says that it reads the action mask, features that it has FeaturesOutput. output are its logits, means or values.
+	mask, features bool
+	output         string
+	states         []memory.State
+}
+
+// openPolicy reads the policy that a configuration names, if any.
+func openPolicy(c Config, f *Frame, kinds []encoder.Kind) (*whole, error) {
 	if c.Policy.Kind == "" {
 		return nil, nil
 	}
-	if f.Window() != nil || f.Assets > 0 || f.Series >= 0 && len(f.Flat) > 0 {
-		var fields []string
-		for _, field := range f.Spec.Observation {
-			fields = append(fields, fmt.Sprintf("%s %v", field.Name, field.Space.Shape()))
+	p := &whole{}
+	var err error
+	if c.Policy.Kind == file.Kind.Name {
+		if p.ports, err = file.OpenPorts(c.Policy.Section); err == nil {
+			err = p.connect(f)
 		}
-		return nil, fmt.Errorf("policy: a policy of one's own reads vectors, or one window that lies in no table; the observations of %s are %s: name an encoder instead", f.Spec.Name, strings.Join(fields, ", "))
+	} else if !f.single() {
+		err = fmt.Errorf("%s reads one vector or window, and the observations of %s are %s; kind: file reads each by its name", c.Policy.Kind, f.Spec.Name, f.observations())
 	}
-	p, err := encoder.New(kinds, c.Policy)
+	if err == nil && p.ports == nil {
+		p.plain, err = encoder.New(kinds, c.Policy)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
 	return p, nil
 }
 
+// single reports whether the observation can be had as one value: a vector of all fields, or the one window.
+func (f *Frame) single() bool { return f.Assets == 0 && (f.Series < 0 || len(f.Flat) == 0) }
+
+// observations lists the fields and their shapes.
+func (f *Frame) observations() string {
+	var list []string
+	for _, field := range f.Spec.Observation {
+		list = append(list, fmt.Sprintf("%s %v", field.Name, field.Space.Shape()))
+	}
+	return strings.Join(list, ", ")
+}
+
+// connect finds out what the inputs and outputs of the file are. One that has an input and an output only, and needs nothing but one value, is left to its package's encoder, which has more ways to read it.
+func (p *whole) connect(f *Frame) error {
+	g, c := p.ports.Model().Graph, p.ports.Config()
+	p.fields = make([]string, len(f.Spec.Observation))
+	var rest []string
+	for _, v := range g.Inputs() {
+		switch {
+		case strings.HasPrefix(v.Name, agents.StatePrefix):
+		case v.Name == agents.MaskInput && f.Spec.Masked:
+			p.mask = true
+		case v.Name == agents.MaskInput:
+			return fmt.Errorf("%s has an input %s, and the actions of %s are not masked", p.ports.Name(), v.Name, f.Spec.Name)
+		default:
+			rest = append(rest, v.Name)
+		}
+	}
+	if err := p.remember(g); err != nil {
+		return fmt.Errorf("%s: %w", p.ports.Name(), err)
+	}
+	if err := p.read(f, rest); err != nil {
+		return err
+	}
+	var outputs []string
+	for _, v := range g.Output {
+		switch {
+		case v.Name == FeaturesOutput && c.Output != FeaturesOutput:
+			p.features = true
+		case !strings.HasPrefix(v.Name, agents.NextStatePrefix):
+			outputs = append(outputs, v.Name)
+		}
+	}
+	alone := len(p.states) == 0 && !p.mask && !p.features && p.vector != ""
+	switch p.output = c.Output; {
+	case alone:
+		p.ports = nil
+	case p.output != "":
+		computes := func(n *onnx.Node) bool { return slices.Contains(n.Output, p.output) }
+		if !slices.ContainsFunc(g.Node, computes) {
+			return fmt.Errorf("%s computes no %q; its outputs are %s", p.ports.Name(), p.output, strings.Join(outputs, ", "))
+		}
+	case len(outputs) != 1:
+		return fmt.Errorf("%s has %d outputs (%s) beside %s and %s…: name the policy's with output: …", p.ports.Name(), len(outputs), strings.Join(outputs, ", "), FeaturesOutput, agents.NextStatePrefix)
+	default:
+		p.output = outputs[0]
+	}
+	return nil
+}
+
+// remember finds the states. Exporters often leave the extents of outputs open; those of inputs are what counts, and build compares what comes back.
+func (p *whole) remember(g *onnx.Graph) error {
+	named := func(list []*onnx.ValueInfo, name string) bool {
+		return slices.ContainsFunc(list, func(v *onnx.ValueInfo) bool { return v.Name == name })
+	}
+	for _, v := range g.Inputs() {
+		name, ok := strings.CutPrefix(v.Name, agents.StatePrefix)
+		if !ok {
+			continue
+		}
+		t, _ := v.TensorType()
+		s := memory.State{Input: v.Name, Output: agents.NextStatePrefix + name, Initial: []float32{0}}
+		fits := t.DType == tensor.Float32 && len(t.Dims) > 1 && !t.Dims[0].IsKnown()
+		for _, d := range t.Dims[min(1, len(t.Dims)):] {
+			fits = fits && d.IsKnown()
+			s.Shape = append(s.Shape, d.Value)
+		}
+		switch {
+		case !fits:
+			return fmt.Errorf("its input %q is %v, expected float32[%s,…] with a symbolic batch and known extents", v.Name, t, layer.Batch)
+		case !named(g.Output, s.Output):
+			return fmt.Errorf("it has an input %q and no output %q", v.Name, s.Output)
+		}
+		p.states = append(p.states, s)
+	}
+	for _, v := range g.Output {
+		name, ok := strings.CutPrefix(v.Name, agents.NextStatePrefix)
+		if ok && !named(g.Inputs(), agents.StatePrefix+name) {
+			return fmt.Errorf("it has an output %q and no input %q", v.Name, agents.StatePrefix+name)
+		}
+	}
+	return nil
+}
+
+// read finds the fields that inputs read: by their names, or all at once where there is one input and the observation can be had as one value.
+func (p *whole) read(f *Frame, inputs []string) error {
+	index := func(name string) int {
+		return slices.IndexFunc(f.Spec.Observation, func(field envs.Field) bool { return field.Name == name })
+	}
+	one := p.ports.Config().Input
+	if one == "" && len(inputs) == 1 && (len(p.fields) == 1 || index(inputs[0]) < 0) {
+		one = inputs[0]
+	}
+	if one != "" && f.single() {
+		p.vector = one
+		return nil
+	}
+	for _, name := range inputs {
+		i := index(name)
+		if i < 0 {
+			return fmt.Errorf("%s has an input %q, and the observations of %s are %s; expected inputs that are called as the fields they read", p.ports.Name(), name, f.Spec.Name, f.observations())
+		}
+		p.fields[i] = name
+	}
+	if len(inputs) == 0 {
+		return fmt.Errorf("%s reads nothing of the observations of %s, %s", p.ports.Name(), f.Spec.Name, f.observations())
+	}
+	return nil
+}
+
 // HasPolicy reports whether the configuration brings the whole policy, see [Torso.Policy].
 func (t *Torso) HasPolicy() bool { return t.policy != nil }
 
-// Policy appends the policy that the configuration brings, below the scope policy: float32 [batch, D], where D is one of the widths. All fields of the observation are its input, as one vector, or the one window.
+// PolicyReads reports whether the policy that the configuration brings reads a field.
+func (t *Torso) PolicyReads(field int) bool {
+	return t.policy != nil && (t.policy.plain != nil || t.policy.vector != "" || t.policy.fields[field] != "")
+}
+
+// PolicyStates are what the policy that the configuration brings remembers: inputs state/… and outputs next_state/… of its file.
+func (t *Torso) PolicyStates() []memory.State {
+	if t.policy == nil {
+		return nil
+	}
+	return t.policy.states
+}
+
+// Policy appends the policy that the configuration brings, below the scope policy: float32 [batch, D], where D is one of the widths.
 func (t *Torso) Policy(g *layer.Graph, in Inputs, widths ...int) (onnx.Value, error) {
-	var x onnx.Value
-	if t.f.Series >= 0 {
-		x = in.Obs[t.f.Series]
+	z, err := t.PolicyFeatures(g, in, false, widths...)
+	return z.Given, err
+}
+
+// PolicyFeatures is Policy with the features that gSDE needs, if these are asked for, as Whole.
+func (t *Torso) PolicyFeatures(g *layer.Graph, in Inputs, sde bool, widths ...int) (Features, error) {
+	if s := t.policy.states; len(s) > 0 {
+		return Features{}, fmt.Errorf("policy: %s has a memory, %q to %q, and this algorithm gives policies none; ppo does", t.policy.ports.Name(), s[0].Input, s[0].Output)
+	}
+	z, _, err := t.PolicyStep(g, in, nil, sde, widths...)
+	return z, err
+}
+
+// PolicyStep is PolicyFeatures of a policy with a memory: states are the values of PolicyStates before the step, [batch, …] each, and next those after it.
+func (t *Torso) PolicyStep(g *layer.Graph, in Inputs, states []onnx.Value, sde bool, widths ...int) (z Features, next []onnx.Value, err error) {
+	p, f := t.policy, t.f
+	if p.ports == nil {
+		z.Given, err = p.plain.Build(g.In("policy"), t.single(g, in))
 	} else {
-		x = t.flat(g, in)
+		z, next, err = p.build(t, g, in, states, sde && p.features)
 	}
-	y, err := t.policy.Build(g.In("policy"), x)
 	if err != nil {
-		return "", fmt.Errorf("policy: the observations of %s: %w", t.f.Spec.Name, err)
+		return Features{}, nil, fmt.Errorf("policy: the observations of %s: %w", f.Spec.Name, err)
 	}
-	if n := g.Extent(y, -1); !slices.Contains(widths, n) {
-		return "", fmt.Errorf("policy: it gives %d numbers, and the actions of %s are %v; expected %s", n, t.f.Spec.Name, t.f.Spec.Action, t.expected(widths))
+	if n := len(g.Dims(z.Given)); n > 2 {
+		// Heads may have an axis of their own.
+		z.Given = g.Op("Flatten", []onnx.Value{z.Given}, onnx.AttrInt("axis", 1))
 	}
-	return y, g.Err()
+	if n := g.Extent(z.Given, -1); !slices.Contains(widths, n) {
+		if err := g.Err(); err != nil {
+			return Features{}, nil, fmt.Errorf("policy: %w", err)
+		}
+		return Features{}, nil, fmt.Errorf("policy: it gives %d numbers, and the actions of %s are %v; expected %s", n, f.Spec.Name, f.Spec.Action, t.expected(widths))
+	}
+	return z, next, g.Err()
+}
+
+// build appends the model by the names of its inputs and outputs.
+func (p *whole) build(t *Torso, g *layer.Graph, in Inputs, states []onnx.Value, features bool) (z Features, next []onnx.Value, err error) {
+	given := map[string]onnx.Value{}
+	for i, name := range p.fields {
+		if name != "" {
+			given[name] = in.Obs[i]
+		}
+	}
+	if p.vector != "" {
+		given[p.vector] = t.single(g, in)
+	}
+	if p.mask {
+		given[agents.MaskInput] = in.Mask
+	}
+	outputs := []string{p.output}
+	for i, s := range p.states {
+		given[s.Input] = states[i]
+		outputs = append(outputs, s.Output)
+	}
+	if features {
+		outputs = append(outputs, FeaturesOutput)
+	}
+	out, err := p.ports.Build(g.In("policy"), given, outputs...)
+	if err != nil {
+		return z, nil, err
+	}
+	z.Given, next = out[0], out[1:1+len(p.states)]
+	for i, s := range p.states {
+		if was, is := g.Type(states[i]), g.Type(next[i]); is.DType != was.DType || len(is.Dims) != len(was.Dims) || !slices.Equal(is.Dims[1:], was.Dims[1:]) {
+			return z, nil, fmt.Errorf("%s: its output %q is %v, expected %v as the input %q", p.ports.Name(), s.Output, is, was, s.Input)
+		}
+	}
+	if features {
+		z.Whole = out[len(out)-1]
+		z.Own = z.Whole
+		if dims := g.Dims(z.Whole); len(dims) != 2 || !dims[1].IsKnown() {
+			return z, nil, fmt.Errorf("%s: its output %q is %v, expected float32[%s,L]", p.ports.Name(), FeaturesOutput, g.Type(z.Whole), layer.Batch)
+		}
+	}
+	return z, next, g.Err()
+}
+
+// single appends the observation as one value.
+func (t *Torso) single(g *layer.Graph, in Inputs) onnx.Value {
+	if t.f.Series >= 0 {
+		return in.Obs[t.f.Series]
+	}
+	return t.flat(g, in)
 }
 
 // expected says what the numbers of a policy are.

@@ -43,7 +43,7 @@ type Torso struct {
 	c       Config
 	f       *Frame
 	encoder encoder.Encoder
-	policy  encoder.Encoder
+	policy  *whole
 	init    layer.Init
 }
 
@@ -106,7 +106,7 @@ type Features struct {
 	Own onnx.Value
 	// Whole is [batch, D].
 	Whole onnx.Value
-	// Given are the parameters of the distribution, [batch, Frame.Parameters]: logits or means of a policy of one's own, which needs no last layer; otherwise absent.
+	// Given are the parameters of the distribution, [batch, Frame.Parameters]: logits or means of a policy of one's own, which needs no last layer, and Whole are then absent unless gSDE needs them; otherwise Given is absent.
 	Given onnx.Value
 }
 

@@ -17,18 +17,18 @@ import (
 
 // states are those of a recurrent policy in the environments that one actor acts in.
 type states struct {
-	// now has the states for the next decision, [n, width] each, unless an episode begins with it; before has those that the last decision was taken with: the inputs of the actor's program, nil when there is none.
+	// now has the states for the next decision, [n, size] each, unless an episode begins with it; before has those that the last decision was taken with: the inputs of the actor's program, nil when there is none.
 	now, before [][]float32
-	width       int
+	sizes       []int
 }
 
-func newStates(g *graphs, width, n int) *states {
+func newStates(g *graphs, n int) *states {
 	if len(g.states) == 0 {
 		return nil
 	}
-	s := &states{width: width}
-	for range g.states {
-		s.now = append(s.now, make([]float32, n*width))
+	s := &states{sizes: g.sizes}
+	for _, size := range g.sizes {
+		s.now = append(s.now, make([]float32, n*size))
 	}
 	return s
 }
@@ -39,8 +39,8 @@ func (s *states) begin(types []envs.StepType) {
 		if t == envs.Mid {
 			continue
 		}
-		for _, x := range s.now {
-			clear(x[e*s.width:][:s.width])
+		for i, x := range s.now {
+			clear(x[e*s.sizes[i]:][:s.sizes[i]])
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (a *Agent) build() error {
 	if a.forward, err = newForward(g, a.params, s.Engine, s.Threads, s.Envs); err != nil {
 		return err
 	}
-	a.states, a.learner = newStates(g, c.Recurrent.Hidden, s.Envs), &learner{}
+	a.states, a.learner = newStates(g, s.Envs), &learner{}
 	r := newRollout(g, c, s.Envs, a.forward, a.states, a.learner)
 	units := min(max(1, c.BatchSize/max(1, g.length)), r.units())
 	cfg := program.Config{Engine: s.Engine}
@@ -156,7 +156,7 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 		a.states.before = f.in
 		x.release = func() { a.lent, a.states.before = false, nil }
 	default:
-		x.states = newStates(a.graphs, a.c.Recurrent.Hidden, n)
+		x.states = newStates(a.graphs, n)
 	}
 	return x, nil
 }

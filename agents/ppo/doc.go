@@ -28,6 +28,8 @@
 // recurrent: {kind: lstm} puts an LSTM between the encoder and the hidden layers, one each for policy and value (critic: separate), or one that only the policy trains (critic: shared). A rollout is cut into sequences of length rounds of one environment, each with the states before it; where an episode begins within a sequence, the
 // states are multiplied by 0, so sequences need neither to be cut there nor padded; only the last of a rollout may be shorter than the others, and is filled up with weights of 0. States are those of the time when the actor decided, also in later epochs. The exploring actor's are saved with the learner. The published network has inputs state/… and outputs next_state/… for them.
 //
+// A policy of one's own (package network) may have a memory, too, whose one step is put in a row for each round of a sequence. recurrent.kind then says what memory the value has: lstm, one of its own, or none.
+//
 // # V-trace
 //
 // correction: vtrace evaluates the rollout anew before each epoch and takes advantages and targets from V-trace (Espeholt et al. 2018, arXiv 1802.01561) with ratios and values of the present policy. In the first epoch ratios are 1 and both equal those of GAE; later ones do not learn from values that are out of date. Advantages are not multiplied by

@@ -45,8 +45,9 @@ type graphs struct {
 	act, learn, evaluate *models.Network
 	// stops are the values that the loss's gradient does not pass.
 	stops []string
-	// states are the names of the states of a memory, length the rounds of a sequence; 0 without a memory.
+	// states are the names of the states of a memory and sizes their numbers for one environment; length is the rounds of a sequence, 0 without a memory.
 	states []string
+	sizes  []int
 	length int
 	// logStd is the name of the parameter of a Gaussian's deviations; "" for other policies.
 	logStd string
@@ -61,18 +62,18 @@ type design struct {
 
 // newGraphs builds every network of an agent.
 func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*graphs, error) {
-	if err := c.Recurrent.refuse(f, c.RolloutSteps); err != nil {
-		return nil, err
-	}
 	// Hidden layers have the gain √2 with tanh too, as in Stable-Baselines3 and CleanRL.
 	torso, err := network.NewTorso(c.Config, f, kinds, layer.Orthogonal(math.Sqrt2))
 	if err != nil {
 		return nil, err
 	}
-	if torso.HasPolicy() && c.Recurrent.Kind != None {
-		return nil, fmt.Errorf("recurrent: a policy of one's own has no memory")
+	if err := c.refuseMemory(torso); err != nil {
+		return nil, err
 	}
-	d, g := &design{c: c, torso: torso, key: key}, &graphs{frame: f, length: c.Recurrent.rounds(c.RolloutSteps)}
+	d, g := &design{c: c, torso: torso, key: key}, &graphs{frame: f}
+	if d.remembers() {
+		g.length = c.Recurrent.rounds(c.RolloutSteps)
+	}
 	if f.Continuous() {
 		g.logStd = "actor." + network.LogStdParam
 	}
@@ -98,7 +99,7 @@ type parts struct {
 // build appends the network. length is that of sequences; 0 is for single observations.
 func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 	in, p := d.torso.InputSequences(g, "", length), &parts{}
-	if d.c.Recurrent.Kind != None {
+	if d.remembers() {
 		p.memory = newMemory(g, d.c.Recurrent, length)
 	}
 	actor, critic := g.In("actor"), g.In("critic")
@@ -106,8 +107,8 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 	var err error
 	switch {
 	case d.torso.HasPolicy():
-		if forActor.Given, err = d.torso.Policy(actor, in, d.torso.Frame().Parameters()); err == nil {
-			forCritic, err = d.torso.Build(critic, in)
+		if forActor, err = d.given(actor, in, p.memory); err == nil {
+			forCritic, _, err = d.features(critic, in, p.memory, "critic", "")
 		}
 	case d.c.Encoders == Shared:
 		forActor, _, err = d.features(g, in, p.memory, "shared", "")
@@ -135,7 +136,7 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 
 // features appends a torso, with the memory between its encoder and its hidden layers. remembered, unless absent, stands for everything up to there; what it is otherwise is returned.
 func (d *design) features(g *layer.Graph, in network.Inputs, m *memory, owner string, remembered onnx.Value) (network.Features, onnx.Value, error) {
-	if m == nil {
+	if d.c.Recurrent.Kind == None {
 		z, err := d.torso.Build(g, in)
 		return z, "", err
 	}
@@ -150,6 +151,20 @@ func (d *design) features(g *layer.Graph, in network.Inputs, m *memory, owner st
 		remembered = m.layers(g, owner, z)
 	}
 	return d.torso.Hidden(g, remembered), remembered, g.Err()
+}
+
+// given appends a policy of one's own, for each round of a sequence where it has a memory.
+func (d *design) given(g *layer.Graph, in network.Inputs, m *memory) (network.Features, error) {
+	n := d.torso.Frame().Parameters()
+	if len(d.torso.PolicyStates()) == 0 {
+		return d.torso.PolicyFeatures(g, in, d.c.UseSDE, n)
+	}
+	return m.policy(g, d.torso, in, d.c.UseSDE, n)
+}
+
+// remembers reports whether a memory is in force: LSTM layers, or that of a policy of one's own.
+func (d *design) remembers() bool {
+	return d.c.Recurrent.Kind != None || len(d.torso.PolicyStates()) > 0
 }
 
 // refuseDropout looks for dropout, which the graphs of acting do not have.
@@ -175,7 +190,7 @@ func (d *design) addPolicy(g *graphs) error {
 	n.dist.Output()
 	p.Output(agents.ValueOutput, p.Squeeze(n.value, 1))
 	if n.memory != nil {
-		g.states = n.memory.names
+		g.states, g.sizes = n.memory.names, n.memory.sizes
 		n.memory.outputs(p)
 	}
 	if g.policy, g.values, err = p.Network(d.c.Options); err != nil {

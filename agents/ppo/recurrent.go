@@ -3,6 +3,8 @@ package ppo
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"onnxrl/agents"
 	"onnxrl/agents/network"
@@ -20,8 +22,9 @@ type memory struct {
 	// length is 0 for one step.
 	length int
 	keep   []onnx.Value
-	// names and next are the states and their new values, in the order of the graph; all are [batch, Hidden].
+	// names and next are the states and their new values, in the order of the graph, and sizes the numbers of one row.
 	names []string
+	sizes []int
 	next  []onnx.Value
 }
 
@@ -55,7 +58,7 @@ func (m *memory) layer(g *layer.Graph, name string, x onnx.Value) onnx.Value {
 	n := m.c.Hidden
 	// PyTorch's initialisation of its LSTM.
 	init := layer.Uniform(1 / math.Sqrt(float64(n)))
-	h, c := m.state(g, fmt.Sprintf(name, "h")), m.state(g, fmt.Sprintf(name, "c"))
+	h, c := m.state(g, fmt.Sprintf(name, "h"), n), m.state(g, fmt.Sprintf(name, "c"), n)
 	pre := g.LinearBias("input", x, 4*n, init, init)
 	recurrent := g.In("recurrent").Param("weight", init, 4*n, n)
 	step := func(pre, h, c onnx.Value) (onnx.Value, onnx.Value) {
@@ -78,10 +81,78 @@ func (m *memory) layer(g *layer.Graph, name string, x onnx.Value) onnx.Value {
 	return g.Reshape(g.Concat(1, out...), -1, n)
 }
 
-// state declares the input of a state.
-func (m *memory) state(g *layer.Graph, name string) onnx.Value {
-	m.names = append(m.names, name)
-	return g.Observation(agents.StatePrefix+name, m.c.Hidden)
+// state declares the input of a state, [batch, shape…].
+func (m *memory) state(g *layer.Graph, name string, shape ...int) onnx.Value {
+	size := 1
+	for _, n := range shape {
+		size *= n
+	}
+	m.names, m.sizes = append(m.names, name), append(m.sizes, size)
+	return g.Observation(agents.StatePrefix+name, shape...)
+}
+
+// policy appends a policy of one's own that has a memory: the model for one step, or once for each of a sequence, with the states that it gave the step before.
+func (m *memory) policy(g *layer.Graph, t *network.Torso, in network.Inputs, sde bool, width int) (network.Features, error) {
+	var states []onnx.Value
+	for _, s := range t.PolicyStates() {
+		states = append(states, m.state(g, strings.TrimPrefix(s.Input, agents.StatePrefix), s.Shape...))
+	}
+	if m.length == 0 {
+		z, next, err := t.PolicyStep(g, in, states, sde, width)
+		m.next = append(m.next, next...)
+		return z, err
+	}
+	steps := make([]network.Inputs, m.length)
+	for k := range steps {
+		steps[k].Obs = make([]onnx.Value, len(in.Obs))
+	}
+	for i, x := range in.Obs {
+		if !t.PolicyReads(i) {
+			continue
+		}
+		for k, step := range m.steps(g, x) {
+			steps[k].Obs[i] = step
+		}
+	}
+	if in.Mask != "" {
+		for k, step := range m.steps(g, in.Mask) {
+			steps[k].Mask = step
+		}
+	}
+	var given, whole []onnx.Value
+	for k, step := range steps {
+		for i, s := range states {
+			states[i] = g.Mul(s, g.Reshape(m.keep[k], append([]int{-1}, ones(len(g.Dims(s))-1)...)...))
+		}
+		z, next, err := t.PolicyStep(g, step, states, sde, width)
+		if err != nil {
+			return z, err
+		}
+		given, states = append(given, g.Unsqueeze(z.Given, 1)), slices.Clone(next)
+		if z.Whole != "" {
+			whole = append(whole, g.Unsqueeze(z.Whole, 1))
+		}
+		// The first step makes the parameters.
+		g = g.Again()
+	}
+	z := network.Features{Given: g.Reshape(g.Concat(1, given...), -1, width)}
+	if len(whole) > 0 {
+		z.Whole = g.Reshape(g.Concat(1, whole...), -1, g.Extent(whole[0], 2))
+	}
+	return z, g.Err()
+}
+
+// steps returns the rows [batch·length, …] of a sequence as one value [batch, …] for each step.
+func (m *memory) steps(g *layer.Graph, x onnx.Value) []onnx.Value {
+	shape := []int{-1, m.length}
+	for i := range g.Dims(x)[1:] {
+		shape = append(shape, g.Extent(x, 1+i))
+	}
+	parts := g.Split(g.Reshape(x, shape...), 1, ones(m.length)...)
+	for k, p := range parts {
+		parts[k] = g.Squeeze(p, 1)
+	}
+	return parts
 }
 
 // outputs makes the new values of all states outputs of the graph.
@@ -91,26 +162,28 @@ func (m *memory) outputs(g *layer.Graph) {
 	}
 }
 
-// refuse says what a memory cannot be combined with.
-func (c Recurrent) refuse(f *network.Frame, rounds int) error {
+// refuseMemory says what a memory cannot be combined with.
+func (c Config) refuseMemory(t *network.Torso) error {
+	f, r, own := t.Frame(), c.Recurrent, t.PolicyStates()
 	switch {
-	case c.Kind == None:
+	case r.Kind == None && len(own) == 0:
 		return nil
-	case f.Assets > 0:
-		return fmt.Errorf("recurrent: %s is for observations that are not windows of assets, and %q of %s is one of %d", c.Kind, f.Spec.Observation[f.Series].Name, f.Spec.Name, f.Assets)
-	case c.Length > rounds:
-		return fmt.Errorf("recurrent.length: sequences of %d rounds in rollouts of %d", c.Length, rounds)
+	case r.Kind != None && t.HasPolicy() && len(own) == 0:
+		return fmt.Errorf("recurrent.kind: %s, but the policy of one's own has no memory: no inputs %s…", r.Kind, agents.StatePrefix)
+	case r.Kind != None && t.HasPolicy() && r.Critic == Shared:
+		return fmt.Errorf("recurrent.critic: %s, but what the policy of one's own remembers cannot be read by the value: %s gives the value %s layers of its own, and recurrent.kind: %s none", Shared, Separate, r.Kind, None)
+	case r.Kind != None && f.Assets > 0:
+		return fmt.Errorf("recurrent: %s is for observations that are not windows of assets, and %q of %s is one of %d", r.Kind, f.Spec.Observation[f.Series].Name, f.Spec.Name, f.Assets)
+	case r.Length > c.RolloutSteps:
+		return fmt.Errorf("recurrent.length: sequences of %d rounds in rollouts of %d", r.Length, c.RolloutSteps)
 	}
 	return nil
 }
 
-// rounds returns the length of sequences in rollouts of so many rounds; 0 without a memory.
-func (c Recurrent) rounds(rollout int) int {
-	if c.Kind == None {
-		return 0
-	}
-	if c.Length == 0 {
+// rounds returns the length of sequences in rollouts of so many rounds.
+func (r Recurrent) rounds(rollout int) int {
+	if r.Length == 0 {
 		return rollout
 	}
-	return c.Length
+	return r.Length
 }

@@ -23,7 +23,8 @@ type saved struct {
 	change func(c *Config)
 }
 
-func savable() []saved {
+func savable(t testing.TB) []saved {
+	cart, pendulum := own(t, 4, 2), own(t, 3, 1)
 	pendulums := func(t testing.TB) *vector.Local {
 		return vectorOf(t, 3, func() (*classic.Env, error) {
 			c := classic.PendulumDefaults()
@@ -53,6 +54,8 @@ func savable() []saved {
 			c.Recurrent.Critic = Shared
 		}},
 		{"lstm, masks", masked, func(c *Config) { c.Recurrent = memory }},
+		{"a policy of one's own with a memory", carts, func(c *Config) { c.Policy, c.Recurrent.Length = cart, 4 }},
+		{"such a one, lstm for the value, gSDE, V-trace", pendulums, func(c *Config) { c.Policy, c.Recurrent, c.UseSDE, c.Correction = pendulum, memory, true, VTrace }},
 	}
 }
 
@@ -73,7 +76,7 @@ func TestResume(t *testing.T) {
 	n := 0
 	engines := testengines.All(t)
 	for _, e := range engines {
-		for _, x := range savable() {
+		for _, x := range savable(t) {
 			r, twin := x.start(t, e), x.start(t, e)
 			r.updates(t, 3)
 			store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
@@ -131,7 +134,7 @@ func TestResume(t *testing.T) {
 			}
 		}
 	}
-	if want := len(engines) * (9 + 1) * 2; n != want {
+	if want := len(engines) * (11 + 1) * 2; n != want {
 		t.Errorf("%d comparisons of %d", n, want)
 	}
 }

@@ -85,8 +85,8 @@ func newRollout(g *graphs, c Config, n int, f *forward, m *states, l *learner) *
 	if g.frame.Spec.Masked {
 		r.mask = newColumn(agents.MaskInput, samples, tensor.Bool, []int{g.frame.MaskLen()})
 	}
-	for range g.states {
-		r.initial = append(r.initial, make([]float32, r.units()*c.Recurrent.Hidden))
+	for _, size := range g.sizes {
+		r.initial = append(r.initial, make([]float32, r.units()*size))
 	}
 	return r
 }

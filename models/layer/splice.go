@@ -2,6 +2,8 @@ package layer
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"onnxrl/models"
@@ -11,45 +13,56 @@ import (
 // Splice appends a foreign model to the network: its input becomes x, its nodes and weights are called after the scope, and the value of its output is returned; other outputs are dropped. The model's parameters, as models.FromModel finds
 // them, become parameters with the roles that the options give. m, which is not changed and whose weights are shared, must have the one input. Its symbolic extents become those of x. Where the two use different opsets, the older one is upgraded.
 func (g *Graph) Splice(m *onnx.Model, input, output, x onnx.Value, o models.Options) onnx.Value {
-	if g.Err() != nil {
-		return x
-	}
-	v, err := g.splice(m, input, output, x, o)
-	if err != nil {
-		g.Failf("%w", err)
-		return x
-	}
-	return v
+	return g.SpliceAll(m, map[onnx.Value]onnx.Value{input: x}, []onnx.Value{output}, o)[0]
 }
 
-func (g *Graph) splice(m *onnx.Model, input, output, x onnx.Value, o models.Options) (onnx.Value, error) {
-	m, err := onnx.Extract(m, []onnx.Value{input}, []onnx.Value{output}, nil)
+// SpliceAll is Splice of a model with several inputs, which become the given values, and several outputs, whose values are returned. The model must need no other inputs for them.
+func (g *Graph) SpliceAll(m *onnx.Model, inputs map[onnx.Value]onnx.Value, outputs []onnx.Value, o models.Options) []onnx.Value {
+	none := make([]onnx.Value, len(outputs))
+	if g.Err() != nil {
+		return none
+	}
+	out, err := g.splice(m, inputs, outputs, o)
 	if err != nil {
-		return "", err
+		g.Failf("%w", err)
+		return none
+	}
+	return out
+}
+
+func (g *Graph) splice(m *onnx.Model, inputs map[onnx.Value]onnx.Value, outputs []onnx.Value, o models.Options) ([]onnx.Value, error) {
+	m, err := onnx.Extract(m, slices.Sorted(maps.Keys(inputs)), outputs, nil)
+	if err != nil {
+		return nil, err
 	}
 	own, err := g.s.b.Model()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if opset := m.Opset(onnx.DomainStandard); opset > own.Opset(onnx.DomainStandard) {
 		if own, err = g.raise(opset); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	if m, err = onnx.Upgrade(m, own.Opset(onnx.DomainStandard)); err != nil {
-		return "", err
+		return nil, err
 	}
 	// Which weights are parameters is decided by the model's own names, before they change.
 	net, values, err := models.FromModel(m, o)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	scope := strings.Join(g.path, "/")
 	if g.reuse {
 		scope = string(g.s.b.Fresh(scope + "/again"))
-	} else if strings.HasPrefix(string(x), scope+"/") {
-		// Values of this scope may be called as the model's are.
-		scope = string(g.s.b.Fresh(scope + "/spliced"))
+	} else {
+		for _, x := range inputs {
+			if strings.HasPrefix(string(x), scope+"/") {
+				// Values of this scope may be called as the model's are.
+				scope = string(g.s.b.Fresh(scope + "/spliced"))
+				break
+			}
+		}
 	}
 	specs := map[onnx.Value]models.Spec{}
 	for _, s := range net.Specs {
@@ -62,8 +75,9 @@ func (g *Graph) splice(m *onnx.Model, input, output, x onnx.Value, o models.Opti
 		}
 	}
 	rename := func(v onnx.Value) onnx.Value {
+		x, given := inputs[v]
 		switch _, param := specs[v]; {
-		case v == input:
+		case given:
 			return x
 		case param:
 			return onnx.Value(g.Name(string(v)))
@@ -75,14 +89,14 @@ func (g *Graph) splice(m *onnx.Model, input, output, x onnx.Value, o models.Opti
 	}
 	renamed, err := onnx.Rename(m, rename)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	for _, s := range renamed.OpsetImport {
 		switch have := own.Opset(s.Domain); {
 		case have == 0:
 			own.SetOpset(onnx.NormalizeDomain(s.Domain), int(s.Version))
 		case have != int(s.Version):
-			return "", fmt.Errorf("it imports version %d of the operators of domain %q, the network version %d", s.Version, s.Domain, have)
+			return nil, fmt.Errorf("it imports version %d of the operators of domain %q, the network version %d", s.Version, s.Domain, have)
 		}
 	}
 	own.IrVersion = max(own.IrVersion, renamed.IrVersion)
@@ -106,12 +120,16 @@ func (g *Graph) splice(m *onnx.Model, input, output, x onnx.Value, o models.Opti
 		}
 		for _, v := range n.Output {
 			if v != "" && !g.s.b.Claim(v) {
-				return "", g.Err()
+				return nil, g.Err()
 			}
 		}
 		g.s.b.Append(n)
 	}
-	return rename(output), g.Err()
+	out := make([]onnx.Value, len(outputs))
+	for i, v := range outputs {
+		out[i] = rename(v)
+	}
+	return out, g.Err()
 }
 
 // raise upgrades what has been built so far.

@@ -9,6 +9,10 @@
 //
 // Weights become parameters called after the scope ("encoder.fc1.weight"), by the rules of models.FromModel, and are trained together with the rest unless freeze or train say otherwise. BatchNormalization and Dropout are put into evaluation form: statistics of the batch would make the
 // same observation look different while acting and while learning.
+//
+// # Several inputs and outputs
+//
+// A model that is more than an encoder, such as a whole policy with a memory, has them. [Ports] splices it by the names of its inputs and outputs; what these mean is said where it is used.
 package file
 
 import (
@@ -86,7 +90,8 @@ func FromModel(m *onnx.Model, c Config) (*File, error) {
 	return e, nil
 }
 
-func fromModel(m *onnx.Model, c Config) (*File, error) {
+// prepare returns a model without functions and in evaluation form.
+func prepare(m *onnx.Model) (*onnx.Model, error) {
 	if m.GetGraph() == nil {
 		return nil, fmt.Errorf("the model has no graph")
 	}
@@ -94,7 +99,13 @@ func fromModel(m *onnx.Model, c Config) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m, _, err = trainmode.Evaluation(m); err != nil {
+	m, _, err = trainmode.Evaluation(m)
+	return m, err
+}
+
+func fromModel(m *onnx.Model, c Config) (*File, error) {
+	m, err := prepare(m)
+	if err != nil {
 		return nil, err
 	}
 	e := &File{c: c, model: m}
@@ -192,11 +203,7 @@ func (e *File) build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 // checkInput compares the model's input with what it is given.
 func (e *File) checkInput(have onnx.TensorType) error {
 	want, ok := e.input.TensorType()
-	fits := ok && want.DType == have.DType && (!want.Ranked || len(want.Dims) == len(have.Dims))
-	for i := range want.Dims {
-		fits = fits && (!want.Dims[i].IsKnown() || want.Dims[i] == have.Dims[i])
-	}
-	if fits {
+	if ok && accepts(want, have) {
 		return nil
 	}
 	hint := ""

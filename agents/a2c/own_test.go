@@ -1,0 +1,118 @@
+package a2c
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"onnxrl/agents"
+	"onnxrl/configs"
+	"onnxrl/envs/market/trading"
+	"onnxrl/envs/vector"
+	"onnxrl/runtime/engine/testengines"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// section saves a model and returns the section of a policy that names it.
+func section(t testing.TB, m *onnx.Model) configs.Kinded {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "own.onnx")
+	if err := onnx.Save(path, m, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	k, err := configs.NewKinded("file", map[string]any{"path": path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// ownMarket is a policy of one's own for windows of features beside positions: one layer over the last bar of each asset and its position, logits [batch, assets, 3].
+func ownMarket(t testing.TB, features int) configs.Kinded {
+	t.Helper()
+	b, s := onnx.NewBuilder("own", onnx.DefaultOpset), rng.New(4).Stream()
+	weight := func(name string, shape ...int) onnx.Value {
+		w := tensor.New(tensor.Float32, shape...)
+		s.FillNormal32(w.Float32s(), 0, 0.3)
+		return b.Initializer(name, w)
+	}
+	form := func(rank int) onnx.TensorType {
+		return onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), onnx.Symbol("a"), onnx.Symbol("b"), onnx.Symbol("c")}[:rank]}
+	}
+	window, position := b.Input("window", form(4)), b.Input("position", form(2))
+	last := b.Op("Gather", []onnx.Value{window, b.Ints(-1)}, onnx.AttrInt("axis", 1))
+	own := b.Op("MatMul", []onnx.Value{b.Op("Squeeze", []onnx.Value{last, b.Ints(1)}), weight("bar.weight", features, 3)})
+	held := b.Op("MatMul", []onnx.Value{b.Op("Unsqueeze", []onnx.Value{position, b.Ints(2)}), weight("held.weight", 1, 3)})
+	b.Output(b.Rename(b.Op("Add", []onnx.Value{b.Op("Add", []onnx.Value{own, held}), weight("bias", 3)}), "logits"), form(3))
+	m, err := b.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return section(t, m)
+}
+
+// TestOwnMarketPolicyIsTheBuiltIn trains a policy for a market, and what that exports as a policy of one's own, which reads windows, positions, cash and the mask: the same up to rounding, although the one has the features of windows from a bank and the other reads them.
+func TestOwnMarketPolicyIsTheBuiltIn(t *testing.T) {
+	n := 0
+	for _, e := range testengines.All(t) {
+		for _, share := range []string{On, Off} {
+			c := small(t, nil)
+			c.Encoders, c.ShareWindows = Separate, share
+			world := func() vector.Env {
+				return markets(t, market(70, 3, 4, false), 3, func(c *trading.Config) {
+					c.Window, c.Episode.Kind, c.Episode.Length = 6, trading.Random, 13
+				})
+			}
+			v, w := world(), world()
+			a := agent(t, c, v, e, 1)
+			baked, err := a.graphs.policy.Bake(a.params.View)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := []onnx.Value{agents.MaskInput}
+			for _, field := range v.Spec().Observation {
+				in = append(in, onnx.Value(field.Name))
+			}
+			m, err := onnx.Extract(baked, in, []onnx.Value{agents.LogProbsOutput}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			given := c
+			given.Policy = section(t, m)
+			b := agent(t, given, w, e, 1)
+			x, y := newTrainingRun(t, a, v), newTrainingRun(t, b, w)
+			for range 3 {
+				for _, r := range []*training{x, y} {
+					if _, err := r.update(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			fresh, moved := agent(t, c, world(), e, 1), 0
+			for _, s := range a.graphs.policy.Specs {
+				name := s.Name
+				if strings.HasPrefix(name, "actor.") {
+					name = "actor.policy." + name
+				}
+				p, q := a.params.View(s.Name), b.params.View(name)
+				if p == nil || q == nil || apart(p.Float32s(), q.Float32s()) > 2e-3 {
+					t.Errorf("%s, share %s: %s is %v after three updates, and the built-in one's %v", e.Name(), share, name, q, p)
+					continue
+				}
+				n++
+				if !slices.Equal(p.Float32s(), fresh.params.View(s.Name).Float32s()) {
+					moved++
+				}
+			}
+			if moved < 20 {
+				t.Errorf("%s, share %s: %d parameters have learnt", e.Name(), share, moved)
+			}
+		}
+	}
+	if n < 2*40 {
+		t.Errorf("%d comparisons", n)
+	}
+}
