@@ -51,16 +51,22 @@ func (r *Training) traced(t testing.TB, rounds int) (trace []string) {
 // Save saves an agent's learner and returns the path of the checkpoint.
 func Save(t testing.TB, a agents.Agent) string {
 	t.Helper()
+	path, err := TrySave(t, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TrySave saves an agent's learner, or says why that cannot be now.
+func TrySave(t testing.TB, a agents.Agent) (path string, err error) {
+	t.Helper()
 	store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	Closing(t, store)
-	path, err := store.Save(checkpoint.Meta{Kind: "test", Step: 3}, a.Learner())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return store.Save(checkpoint.Meta{Kind: "test", Step: 3}, a.Learner())
 }
 
 // Load makes an agent's learner what was saved.

@@ -61,7 +61,7 @@ func (x *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.De
 		}
 		greedy = greedy || chosen[e] < 0
 	}
-	x.d.Version = x.learner.updates
+	x.d.Version = x.learner.Updates
 	if !greedy {
 		return &x.d, nil
 	}

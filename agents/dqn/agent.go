@@ -1,50 +1,24 @@
 package dqn
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"onnxrl/agents"
-	"onnxrl/configs"
 	"onnxrl/models"
 )
 
-// Kind makes DQN agents from a configuration.
-var Kind = agents.Kind{Name: "dqn", Parse: func(params configs.Section) (agents.Maker, error) {
-	c := Defaults()
-	if err := params.Decode(&c); err != nil {
-		return nil, err
-	}
-	return Maker{c}, nil
+var algorithm = agents.Algorithm[Config]{Name: "dqn", New: func(c Config, s agents.Setup) (agents.Agent, error) {
+	a := &Agent{setup: s}
+	return a, a.build(c)
 }}
 
-// Maker makes agents of one configuration.
-type Maker struct{ c Config }
+// Kind makes DQN agents from a configuration.
+var Kind = algorithm.Kind("dqn", Defaults)
 
 // NewMaker returns a maker for a configuration made in code.
-func NewMaker(c Config) (Maker, error) {
-	if err := configs.Validate(c); err != nil {
-		return Maker{}, fmt.Errorf("dqn: %w", err)
-	}
-	return Maker{c}, nil
-}
-
-// Config implements agents.Maker.
-func (m Maker) Config() any { return m.c }
-
-// New implements agents.Maker.
-func (m Maker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
-	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("dqn: %w", err)
-	}
-	a := &Agent{setup: s}
-	if err := a.build(m.c); err != nil {
-		return nil, fmt.Errorf("dqn: %w", errors.Join(err, a.Close()))
-	}
-	return a, nil
-}
+func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
 
 // Agent is a DQN agent.
 type Agent struct {

@@ -2,7 +2,6 @@ package dqn
 
 import (
 	"fmt"
-	"slices"
 
 	"onnxrl/agents"
 	"onnxrl/agents/network"
@@ -81,7 +80,7 @@ func newGraphs(c Config, spec envs.Spec, kinds []encoder.Kind, key rng.Key) (*gr
 		return nil, err
 	}
 	j.Output(QValuesOutput, q)
-	if g.judge, err = g.over(j); err != nil {
+	if g.judge, err = network.Over(g.policy.Specs, j); err != nil {
 		return nil, err
 	}
 	return g, d.addTrain(g)
@@ -159,23 +158,6 @@ func (d *design) addTrain(g *graphs) error {
 	huber := t.Mul(clipped, t.Sub(delta, t.Scale(clipped, 0.5)))
 	t.Output(lossOutput, t.Dot(t.Observation(weightsInput), huber))
 	t.Output(errorOutput, delta)
-	g.train, err = g.over(t)
+	g.train, err = network.Over(g.policy.Specs, t)
 	return err
-}
-
-// over returns the network of a graph whose parameters are some of the policy's.
-func (g *graphs) over(l *layer.Graph) (*models.Network, error) {
-	m, err := l.Model()
-	if err != nil {
-		return nil, err
-	}
-	var specs []models.Spec
-	for _, p := range l.Params() {
-		i := slices.IndexFunc(g.policy.Specs, func(s models.Spec) bool { return s.Name == p.Name && slices.Equal(s.Shape, p.Shape) })
-		if i < 0 {
-			return nil, fmt.Errorf("parameter %q %v is not one of the policy's", p.Name, p.Shape)
-		}
-		specs = append(specs, g.policy.Specs[i])
-	}
-	return models.WithSpecs(m, specs)
 }

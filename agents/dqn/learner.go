@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"onnxrl/agents"
+	"onnxrl/agents/offpolicy"
 	"onnxrl/agents/replay"
 	"onnxrl/agents/rlmath"
 	"onnxrl/models"
@@ -39,9 +39,9 @@ func shards(n *models.Network, batch, threads int, cost float64) int {
 
 // learner takes gradient steps on sampled transitions.
 type learner struct {
+	offpolicy.Clock
 	c              Config
 	g              *graphs
-	envs, total    int64
 	profile        *agents.Profile
 	params, target *models.Params
 	grads          *models.Segment
@@ -65,16 +65,13 @@ type learner struct {
 	qTarget, qOnline, loss []float32
 	errors                 []float32
 
-	opt    optim.Optimizer
-	groups []optim.Group
-	// rounds is the number of rounds as of the last step, updates counts the gradient steps.
-	rounds, updates int64
-	metrics         agents.Metrics
+	descent *offpolicy.Descent
+	metrics agents.Metrics
 }
 
 // newLearner compiles the programs and makes the replay. After an error the learner has what close frees.
 func newLearner(c Config, g *graphs, params, target *models.Params, s agents.Setup) (*learner, error) {
-	l := &learner{c: c, g: g, envs: int64(s.Envs), total: s.TotalEnvSteps, profile: s.Profile, params: params, target: target, metrics: agents.Metrics{}}
+	l := &learner{c: c, g: g, profile: s.Profile, params: params, target: target, metrics: agents.Metrics{}}
 	l.stream.Seed(s.Key.Split("sample"))
 	err := l.build(s)
 	return l, err
@@ -96,7 +93,8 @@ func (l *learner) build(s agents.Setup) (err error) {
 		l.buffer = u
 	}
 	l.rec = replay.NewRecorder(l.buffer, nil)
-	l.ahead = l.lookahead(layout)
+	l.Clock = offpolicy.NewClock(&l.c.Settings, &s, l.rec)
+	l.ahead = l.lookahead(layout, s.Envs)
 	if l.grads, err = l.params.Segment(models.Trainable).Like(); err != nil {
 		return err
 	}
@@ -106,17 +104,17 @@ func (l *learner) build(s agents.Setup) (err error) {
 	// What the program left there while it was tried out.
 	clear(l.grads.Floats())
 	l.lay(layout)
-	return l.newOptimizer()
+	return l.descend()
 }
 
 // lookahead returns for how many batches targets are computed at once. The target network does not change during a learner step, so that does not change them; but the network that selects actions does, and so do priorities.
-func (l *learner) lookahead(layout replay.Layout) int {
+func (l *learner) lookahead(layout replay.Layout, envs int) int {
 	if l.c.Double || l.c.Prioritised.Enabled {
 		return 1
 	}
 	steps := l.c.GradientSteps
 	if steps < 0 {
-		steps = l.c.TrainFreq * int(l.envs)
+		steps = l.c.TrainFreq * envs
 	}
 	row := 1
 	for _, o := range layout.Obs {
@@ -205,45 +203,25 @@ func (l *learner) lay(layout replay.Layout) {
 	}
 }
 
-// newOptimizer groups the parameters that the loss depends on.
-func (l *learner) newOptimizer() error {
-	seg := l.params.Segment(models.Trainable)
+// descend makes the optimiser of the parameters that the loss depends on.
+func (l *learner) descend() error {
 	var list []optim.Param
-	for i, s := range seg.Specs() {
-		if !slices.Contains(l.train.Unreached(), s.Name) {
-			off, n := seg.Range(i)
-			list = append(list, optim.Param{Name: s.Name, Offset: off, Len: n})
-		}
-	}
-	if bad := l.c.Optimizer.Unmatched(list); len(bad) > 0 {
-		return fmt.Errorf("optimizer: patterns %q match no trainable parameter", bad)
-	}
-	c := l.c.Optimizer
-	c.LR = l.c.LearningRate
 	var err error
-	if l.groups, err = optim.Groups(c, seg.Floats(), l.grads.Floats(), list); err != nil {
-		return fmt.Errorf("optimizer: %w", err)
+	if l.descent, list, err = offpolicy.NewDescent(&l.c.Settings, l.c.LearningRate, l.params, l.grads, l.train, "", l.train.Crew()); err != nil {
+		return err
 	}
-	l.opt, err = optim.New(c, optim.WithCrew(l.train.Crew()))
-	return err
-}
-
-// envSteps returns the env steps that were recorded.
-func (l *learner) envSteps() int64 { return l.rec.Rounds() * l.envs }
-
-// progress returns the part of the run that is done, 0 when its length is not known.
-func (l *learner) progress() float64 {
-	if l.total == 0 {
-		return 0
+	if l.descent.Clip == 0 {
+		// A gradient that is no number is an error all the same.
+		l.descent.Clip = math.Inf(1)
 	}
-	return min(1, float64(l.envSteps())/float64(l.total))
+	return offpolicy.Unmatched(l.c.Optimizer, list)
 }
 
 // epsilon returns the exploration rate of the schedule.
 func (l *learner) epsilon() float64 {
 	c := &l.c
-	switch p := l.progress(); {
-	case l.total == 0:
+	switch p, known := l.Progress(); {
+	case !known:
 		return c.ExplorationInitial
 	case p >= c.ExplorationFraction:
 		return c.ExplorationFinal
@@ -254,48 +232,40 @@ func (l *learner) epsilon() float64 {
 
 // rate returns the probability of a random action now.
 func (l *learner) rate() float64 {
-	if l.envSteps() < int64(l.c.LearningStarts) {
+	if l.Waiting() {
 		return 1
 	}
 	return l.epsilon()
 }
-
-// Ready implements agents.Learner: train_freq rounds are recorded.
-func (l *learner) Ready() bool { return l.rec.Rounds()-l.rounds >= int64(l.c.TrainFreq) }
 
 // Policy implements agents.Learner.
 func (l *learner) Policy() (*models.Network, *models.Params) { return l.g.policy, l.params }
 
 // Step implements agents.Learner. Until learning_starts env steps are taken it takes no gradient step.
 func (l *learner) Step(context.Context) (agents.Metrics, error) {
-	if !l.Ready() {
-		return nil, fmt.Errorf("dqn: learn: %d of %d rounds are recorded", l.rec.Rounds()-l.rounds, l.c.TrainFreq)
+	from := l.Stepped
+	steps, err := l.Begin()
+	if err != nil {
+		return nil, fmt.Errorf("dqn: learn: %w", err)
 	}
-	rounds := l.rec.Rounds()
-	l.follow(l.rounds, rounds)
-	steps := l.c.GradientSteps
-	if steps < 0 {
-		steps = int((rounds - l.rounds) * l.envs)
-	}
-	l.rounds = rounds
+	l.follow(from, l.Stepped)
 	delete(l.metrics, "train/loss")
-	lr := l.c.LearningRate * l.factor()
-	if l.envSteps() > int64(l.c.LearningStarts) {
-		optim.SetLR(l.groups, lr)
-		loss, err := l.learn(steps)
+	factor := l.Factor()
+	if steps > 0 {
+		loss, err := l.learn(steps, factor)
 		if err != nil {
-			return nil, fmt.Errorf("dqn: learn: gradient step %d: %w", l.updates+1, err)
+			return nil, fmt.Errorf("dqn: learn: gradient step %d: %w", l.Updates+1, err)
 		}
 		l.metrics["train/loss"] = loss / float64(steps)
 	}
-	l.metrics["train/n_updates"], l.metrics["train/learning_rate"] = float64(l.updates), lr
+	l.metrics["train/n_updates"], l.metrics["train/learning_rate"] = float64(l.Updates), l.c.LearningRate*factor
 	l.metrics["rollout/exploration_rate"] = l.epsilon()
 	return l.metrics, nil
 }
 
 // follow moves the target network as often as it was due between two numbers of rounds, in which the online network did not change.
 func (l *learner) follow(from, to int64) {
-	every := max(1, int64(l.c.TargetUpdateInterval)/l.envs)
+	every := max(1, int64(l.c.TargetUpdateInterval)/l.Envs())
 	times := to/every - from/every
 	if l.c.Tau == 1 {
 		// Copying again changes nothing.
@@ -315,23 +285,12 @@ func (l *learner) follow(from, to int64) {
 	lap.Spent(agents.Optimising)
 }
 
-// factor returns the schedule's factor of the learning rate.
-func (l *learner) factor() float64 {
-	if l.total == 0 && relative(l.c.Schedule) {
-		return 1
-	}
-	return l.c.Schedule.WithInitial(1).At(uint64(l.envSteps()), uint64(l.total))
-}
-
 // learn takes gradient steps and returns the sum of their losses.
-func (l *learner) learn(steps int) (loss float64, err error) {
+func (l *learner) learn(steps int, factor float64) (loss float64, err error) {
 	if l.prioritised != nil {
 		p := l.c.Prioritised
-		l.prioritised.SetBeta(p.Beta + l.progress()*(p.BetaFinal-p.Beta))
-	}
-	limit := l.c.GradClip
-	if limit == 0 {
-		limit = math.Inf(1)
+		part, _ := l.Progress()
+		l.prioritised.SetBeta(p.Beta + part*(p.BetaFinal-p.Beta))
 	}
 	for done := range steps {
 		part := done % l.ahead
@@ -347,13 +306,10 @@ func (l *learner) learn(steps int) (loss float64, err error) {
 		}
 		loss += float64(l.loss[0])
 		lap = lap.Spent(agents.Gradient)
-		if _, _, err := optim.ClipGlobalNorm(l.groups, limit); err != nil {
+		if err := l.descent.Step(float64(l.loss[0]), factor); err != nil {
 			return 0, err
 		}
-		if err := l.opt.Step(l.groups); err != nil {
-			return 0, err
-		}
-		l.updates++
+		l.Updates++
 		lap = lap.Spent(agents.Optimising)
 		if l.prioritised != nil {
 			if err := l.prioritised.Update(l.samples.Index, l.errors); err != nil {

@@ -5,18 +5,11 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/envs"
+	"onnxrl/agents/agenttest"
 	"onnxrl/models"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/optim"
 )
-
-// flatToys answer as toys do, without the window.
-func flatToys(t testing.TB, n int) *run {
-	spec := toySpec(t)
-	spec.Observation = envs.Dict{spec.Observation[0], spec.Observation[2]}
-	return &run{v: vectorOf(t, n, func(int) (envs.Env, error) { return &toy{spec: spec}, nil })}
-}
 
 // naive is the network in float64: one hidden layer over x and the one-hot kind.
 type naive map[string][]float64
@@ -92,20 +85,15 @@ func TestStepByFormula(t *testing.T) {
 			if k > 4 {
 				c.NSteps = 3
 			}
-			r := flatToys(t, 2)
-			a := agent(t, c, r.v, e, 1, 400)
-			*r = *newRun(t, a, r.v)
-			l := a.learner
-			for l.updates < 10 {
-				r.update(t)
+			r, l := training(t, c, agenttest.Toys(t, 2, agenttest.Choice()), e, 400)
+			for l.Updates < 10 {
+				r.Update(t)
 			}
 			for !l.Ready() {
-				if err := r.collect(t, 1); err != nil {
-					t.Fatal(err)
-				}
+				r.Round(t)
 			}
 			online := naiveOf(l.params)
-			m := r.update(t)
+			m := r.Learn(t)
 			target := naiveOf(l.target)
 			loss := check(t, l, online, target)
 			if math.Abs(loss-m["train/loss"]) > 1e-5*(1+loss) {
@@ -191,23 +179,21 @@ func TestBatchesAhead(t *testing.T) {
 	c := Defaults()
 	c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts, c.TrainFreq, c.GradientSteps, c.TargetUpdateInterval = []int{16}, 8, 500, 20, 4, 6, 20
 	params := func(ahead int) []float32 {
-		r := flatToys(t, 2)
-		a := agent(t, c, r.v, testengines.Fastest(t), 1, 400)
-		if a.learner.ahead != 6 {
-			t.Fatalf("%d batches at once", a.learner.ahead)
+		r, l := flat(t, c, 2, 400)
+		if l.ahead != 6 {
+			t.Fatalf("%d batches at once", l.ahead)
 		}
 		if ahead == 1 {
 			// Double Q-learning has no batches ahead; with equal networks it selects as the target network does.
 			d := c
 			d.Double = true
-			a = agent(t, d, r.v, testengines.Fastest(t), 1, 400)
-			a.learner.qOnline = a.learner.qTarget
+			r, l = flat(t, d, 2, 400)
+			l.qOnline = l.qTarget
 		}
-		*r = *newRun(t, a, r.v)
-		for a.learner.updates < 60 {
-			r.update(t)
+		for l.Updates < 60 {
+			r.Update(t)
 		}
-		return a.params.Segment(models.Trainable).Floats()
+		return l.params.Segment(models.Trainable).Floats()
 	}
 	many, one := params(6), params(1)
 	differ := 0
@@ -228,23 +214,20 @@ func TestTargetFollows(t *testing.T) {
 		for _, tau := range []float64{1, 0.25} {
 			c := Defaults()
 			c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts, c.TrainFreq, c.TargetUpdateInterval, c.Tau = []int{4}, 4, 100, 0, 4, 7, tau
-			r := flatToys(t, n)
-			a := agent(t, c, r.v, testengines.Fastest(t), 1, 1000)
-			*r = *newRun(t, a, r.v)
-			l := a.learner
+			r, l := flat(t, c, n, 1000)
 			every := int64(max(1, 7/n))
 			want := append([]float32(nil), l.target.Segment(models.Trainable).Floats()...)
 			for range 12 {
-				from, online := l.rounds, append([]float32(nil), l.params.Segment(models.Trainable).Floats()...)
-				r.update(t)
-				for round := from + 1; round <= l.rounds; round++ {
+				from, online := l.Stepped, append([]float32(nil), l.params.Segment(models.Trainable).Floats()...)
+				r.Update(t)
+				for round := from + 1; round <= l.Stepped; round++ {
 					if round%every == 0 {
 						optim.Polyak(want, online, float32(tau))
 					}
 				}
 				for i, x := range l.target.Segment(models.Trainable).Floats() {
 					if x != want[i] {
-						t.Fatalf("%d environments, tau %g, round %d: parameter %d of the target is %g, expected %g", n, tau, l.rounds, i, x, want[i])
+						t.Fatalf("%d environments, tau %g, round %d: parameter %d of the target is %g, expected %g", n, tau, l.Stepped, i, x, want[i])
 					}
 				}
 			}
@@ -269,22 +252,16 @@ func TestGradientSteps(t *testing.T) {
 	} {
 		d := Defaults()
 		d.Hidden, d.BufferSize, d.TrainFreq, d.GradientSteps, d.LearningStarts = []int{4}, 1000, c.freq, c.steps, c.starts
-		r := flatToys(t, c.envs)
-		a := agent(t, d, r.v, testengines.Fastest(t), 1, 1000)
-		*r = *newRun(t, a, r.v)
+		r, l := flat(t, d, c.envs, 1000)
 		first := 0
 		for k := range c.learnerSteps {
-			m := r.update(t)
+			m := r.Update(t)
 			if _, ok := m["train/loss"]; ok && first == 0 {
 				first = k + 1
 			}
 		}
-		if a.learner.updates != int64(c.gradient) || first != c.first {
-			t.Errorf("%s: %d gradient steps from learner step %d on, expected %d from %d", c.name, a.learner.updates, first, c.gradient, c.first)
+		if l.Updates != int64(c.gradient) || first != c.first {
+			t.Errorf("%s: %d gradient steps from learner step %d on, expected %d from %d", c.name, l.Updates, first, c.gradient, c.first)
 		}
-	}
-	a := agent(t, Defaults(), flatToys(t, 1).v, testengines.Fastest(t), 1, 1000)
-	if _, err := a.Learner().Step(t.Context()); err == nil {
-		t.Error("a step without rounds")
 	}
 }

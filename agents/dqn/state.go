@@ -1,9 +1,9 @@
 package dqn
 
 import (
-	"maps"
 	"slices"
 
+	"onnxrl/agents/network"
 	"onnxrl/models"
 	"onnxrl/models/checkpoint"
 	"onnxrl/runtime/rng"
@@ -20,17 +20,10 @@ type state struct {
 
 // SaveState implements checkpoint.Stater. It is an error while a round is being recorded.
 func (l *learner) SaveState(w *checkpoint.Writer) error {
-	w.PutJSON("state", state{l.rounds, l.updates, &l.stream})
-	for _, s := range l.params.Segments() {
-		putSegment(w.Scope("params"), s)
-	}
-	for _, s := range l.ownTarget() {
-		putSegment(w.Scope("target"), s)
-	}
-	opt := l.opt.State()
-	for _, name := range slices.Sorted(maps.Keys(opt)) {
-		w.Scope("optim").PutFloat32s(name, opt[name])
-	}
+	w.PutJSON("state", state{l.Stepped, l.Updates, &l.stream})
+	network.SaveParams(w.Scope("params"), l.params.Segments()...)
+	network.SaveParams(w.Scope("target"), l.ownTarget()...)
+	network.SaveOptimizer(w.Scope("optim"), l.descent.Optimizer)
 	return l.rec.SaveState(w.Scope("replay"))
 }
 
@@ -40,52 +33,23 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 	if err := r.JSON("state", &s); err != nil {
 		return err
 	}
-	for _, seg := range l.params.Segments() {
-		if err := getSegment(r.Scope("params"), seg); err != nil {
-			return err
-		}
+	if err := network.LoadParams(r.Scope("params"), l.params.Segments()...); err != nil {
+		return err
 	}
-	for _, seg := range l.ownTarget() {
-		if err := getSegment(r.Scope("target"), seg); err != nil {
-			return err
-		}
+	if err := network.LoadParams(r.Scope("target"), l.ownTarget()...); err != nil {
+		return err
 	}
-	opt := map[string][]float32{}
-	for _, name := range r.Scope("optim").Names() {
-		v, _, err := r.Scope("optim").Float32s(name)
-		if err != nil {
-			return err
-		}
-		opt[name] = v
-	}
-	if err := l.opt.SetState(opt); err != nil {
+	if err := network.LoadOptimizer(r.Scope("optim"), l.descent.Optimizer); err != nil {
 		return err
 	}
 	if err := l.rec.LoadState(r.Scope("replay")); err != nil {
 		return err
 	}
-	l.rounds, l.updates, l.stream = s.Rounds, s.Updates, *s.Stream
+	l.Stepped, l.Updates, l.stream = s.Rounds, s.Updates, *s.Stream
 	return nil
 }
 
 // ownTarget lists the segments of the target network that are not the online network's too.
 func (l *learner) ownTarget() []*models.Segment {
 	return slices.DeleteFunc(slices.Clone(l.target.Segments()), func(s *models.Segment) bool { return s.Role == models.Frozen })
-}
-
-func putSegment(w *checkpoint.Writer, s *models.Segment) {
-	p := w.Scope(s.Role.String())
-	for i, spec := range s.Specs() {
-		p.PutFloat32s(spec.Name, s.View(i).Float32s(), spec.Shape...)
-	}
-}
-
-func getSegment(r *checkpoint.Reader, s *models.Segment) error {
-	p := r.Scope(s.Role.String())
-	for i, spec := range s.Specs() {
-		if err := p.Float32sInto(spec.Name, s.View(i).Float32s(), spec.Shape...); err != nil {
-			return err
-		}
-	}
-	return nil
 }

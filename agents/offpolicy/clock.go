@@ -22,6 +22,9 @@ func NewClock(s *Settings, setup *agents.Setup, rec *replay.Recorder) Clock {
 	return Clock{s: s, rec: rec, envs: int64(setup.Envs), total: max(setup.TotalEnvSteps, 0)}
 }
 
+// Envs is the number of environments.
+func (k *Clock) Envs() int64 { return k.envs }
+
 // EnvSteps is the number of env steps that were recorded.
 func (k *Clock) EnvSteps() int64 { return k.rec.Rounds() * k.envs }
 

@@ -1,0 +1,167 @@
+package dqn
+
+import (
+	"testing"
+	"time"
+
+	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
+	"onnxrl/envs"
+	"onnxrl/envs/classic"
+	"onnxrl/envs/vector"
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/engine/testengines"
+	"onnxrl/runtime/optim"
+)
+
+// small learns quickly from toys, with a replay that is soon full.
+func small() Config {
+	c := Defaults()
+	c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts, c.TrainFreq, c.GradientSteps, c.TargetUpdateInterval, c.LearningRate = []int{8}, 6, 50, 12, 3, 2, 10, 1e-2
+	return c
+}
+
+// windows has a window beside a vector and a discrete field, and masked actions.
+func windows(t testing.TB) envs.Spec {
+	s := agenttest.Choice()
+	s.Observation = append(envs.Dict{{Name: "window", Space: envs.Unbounded(8, 2), Window: agenttest.Window(t, 40, 2)}}, s.Observation...)
+	return s
+}
+
+// training begins a run of so many env steps on one core.
+func training(t testing.TB, c Config, v vector.Env, e engine.Compiler, total int64) (*agenttest.Training, *learner) {
+	t.Helper()
+	m, err := NewMaker(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := agenttest.Agent(t, m, v, e, 1, func(s *agents.Setup) { s.TotalEnvSteps = total })
+	return agenttest.NewTraining(t, a, v), a.(*Agent).learner
+}
+
+// flat begins a run in n toys without a window.
+func flat(t testing.TB, c Config, n int, total int64) (*agenttest.Training, *learner) {
+	t.Helper()
+	return training(t, c, agenttest.Toys(t, n, agenttest.Choice()), testengines.Fastest(t), total)
+}
+
+// variants change a configuration in every way that the state depends on, with a window and without.
+func variants(t testing.TB) map[string]agenttest.Variant {
+	list, tiny := map[string]agenttest.Variant{}, agenttest.TinyEncoder(t, 0)
+	for what, change := range map[string]func(c *Config){
+		"plain": func(*Config) {},
+		"all": func(c *Config) {
+			c.Double, c.Duelling, c.NSteps, c.Prioritised.Enabled, c.Tau = true, true, 3, true, 0.3
+		},
+		"duelling": func(c *Config) { c.Duelling = true },
+		"freeze":   func(c *Config) { c.Freeze = []string{"hidden.*"} },
+		"rms, linear": func(c *Config) {
+			c.Optimizer = optim.Config{Kind: "rmsprop"}
+			c.Schedule.Kind = "linear"
+			c.GradientSteps = -1
+		},
+	} {
+		for where, spec := range map[string]envs.Spec{"": agenttest.Choice(), ", windows": windows(t)} {
+			c := small()
+			if where != "" {
+				c.Encoder = tiny
+			}
+			change(&c)
+			m, err := NewMaker(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list[what+where] = agenttest.Variant{Maker: m, Spec: spec}
+		}
+	}
+	return list
+}
+
+// splitSmall makes small work count as worth splitting over cores.
+func splitSmall(t testing.TB) {
+	before := shardFLOPs
+	shardFLOPs = 0
+	t.Cleanup(func() { shardFLOPs = before })
+}
+
+// TestResume stops where the replay is full already, and in the middle of the rounds between two learner steps.
+func TestResume(t *testing.T) {
+	splitSmall(t)
+	agenttest.Resume(t, variants(t), 46, 90, 40)
+}
+
+func TestTrainingAllocatesNothing(t *testing.T) { agenttest.NoAllocations(t, variants(t), 90) }
+
+// TestLoadRefuses loads what another configuration saved.
+func TestLoadRefuses(t *testing.T) {
+	r, l := flat(t, small(), 2, 300)
+	r.Run(t, 46)
+	if !l.buffer.Full() {
+		t.Error("the replay is not full, so that nothing of it was replaced")
+	}
+	path, n := agenttest.Save(t, r.Agent), 0
+	for what, change := range map[string]func(c *Config){
+		"buffer": func(c *Config) { c.BufferSize = 60 }, "steps": func(c *Config) { c.NSteps = 2 }, "gamma": func(c *Config) { c.Gamma = 0.5 },
+		"width": func(c *Config) { c.Hidden = []int{9} }, "priorities": func(c *Config) { c.Prioritised.Enabled = true },
+	} {
+		c := small()
+		change(&c)
+		if other, _ := flat(t, c, 2, 300); agenttest.Load(t, path, other.Agent) == nil {
+			t.Errorf("%s: loaded", what)
+		}
+		n++
+	}
+	if n != 5 {
+		t.Errorf("%d cases", n)
+	}
+	if other, _ := flat(t, small(), 2, 300); agenttest.Load(t, path, other.Agent) != nil {
+		t.Error("the same configuration is not loaded")
+	}
+	b := r.Env.Batch()
+	if err := r.Agent.Recorder().Begin(b, &agents.Decision{Actions: b.Actions}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agenttest.TrySave(t, r.Agent); err == nil {
+		t.Error("saved in the middle of a round")
+	}
+}
+
+// zoo are the settings of RL-Zoo for CartPole.
+func zoo() Config {
+	c := Defaults()
+	c.LearningRate, c.BatchSize, c.BufferSize, c.LearningStarts, c.TargetUpdateInterval = 2.3e-3, 64, 100_000, 1000, 10
+	c.TrainFreq, c.GradientSteps, c.ExplorationFraction, c.ExplorationFinal, c.Hidden = 256, 128, 0.16, 0.04, []int{256, 256}
+	return c
+}
+
+// BenchmarkTraining is the time of an env step of a whole training on CartPole.
+func BenchmarkTraining(b *testing.B) {
+	for _, bench := range []struct {
+		name    string
+		c       Config
+		threads int
+	}{{"default", Defaults(), 1}, {"zoo", zoo(), 1}, {"zoo-2threads", zoo(), 2}} {
+		b.Run(bench.name, func(b *testing.B) {
+			v := agenttest.Vector(b, 1, func() (*classic.Env, error) { return classic.NewCartPole(classic.CartPoleDefaults()) })
+			m, err := NewMaker(bench.c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			a := agenttest.Agent(b, m, v, testengines.Fastest(b), bench.threads, func(s *agents.Setup) { s.TotalEnvSteps = 50_000 })
+			r, l := agenttest.NewTraining(b, a, v), a.(*Agent).learner
+			for l.EnvSteps() < 20_000 {
+				r.Update(b)
+			}
+			p := agents.NewProfile(time.Now)
+			l.profile = p
+			b.ReportAllocs()
+			for b.Loop() {
+				r.Update(b)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*bench.c.TrainFreq), "ns/env-step")
+			for name, d := range p.ByName() {
+				b.ReportMetric(float64(d.Nanoseconds())/float64(b.N*bench.c.TrainFreq), "ns-"+name[:3])
+			}
+		})
+	}
+}
