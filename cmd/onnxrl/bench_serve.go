@@ -42,11 +42,12 @@ func (a *app) benchServeCommand() *cobra.Command {
 		Long: `Measures the server with callers that send their next request when they have the answer to the last: over HTTP with binary tensors and with JSON,
 over gRPC, and within the process. Then what has a target: the overhead over a bare handler and a bound run, what batching gains, JSON against
 encoding/json, the slowest requests while versions are swapped and beside a training run, and memory after many requests and reloads.
+The training run is onnxrl train with the priority that it has unless told otherwise; --neighbour-nice 0 gives it that of the server.
 Rows are selected by patterns ('loads', 'batching'); without any, all are measured. Two sides take turns; ratios still wander on a busy machine, so a row
 that misses its target is measured up to twice more, and the median of all rounds counts.
 
 With --url, the same load goes to a server in another process, and with --against to a second one in turns, which may be any that speaks the protocol.
-With --soak, good and hostile traffic are mixed for that long while versions are swapped: good requests must succeed, and nothing may grow.`,
+With --soak, good and hostile traffic over HTTP and gRPC are mixed for that long while versions are swapped: good requests must succeed, and nothing may grow.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
@@ -76,7 +77,7 @@ With --soak, good and hostile traffic are mixed for that long while versions are
 	f.IntVar(&o.Requests, "requests", 1_000_000, "requests after which memory must be as before")
 	f.IntVar(&o.Reloads, "reloads", 10_000, "reloads after which memory must be as before")
 	f.DurationVar(&o.SwapEvery, "swap-every", 100*time.Millisecond, "time between two versions")
-	f.IntVar(&o.NeighbourNice, "neighbour-nice", priority.Least, "niceness of the training run beside the server, as train has it unless told otherwise; 0 for the server's own priority")
+	f.IntVar(&o.NeighbourNice, "neighbour-nice", priority.Least, "niceness of the training run beside the server, 0 for the server's own priority")
 	f.DurationVar(&soak, "soak", 0, "mix good and hostile traffic for this long instead")
 	f.StringVar(&r.url, "url", "", "measure the server at this URL instead")
 	f.StringVar(&r.against, "against", "", "compare it with the server at this URL")
