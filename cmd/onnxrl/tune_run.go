@@ -220,12 +220,24 @@ func (s *search) describe(a *app, path string) error {
 	return nil
 }
 
-// searchChanges lists what differs from the document that a search was started with, without what may differ.
+// searchChanges lists what differs from the document that a search was started with, without what may differ. Keys of the section tune that the older document lacks, because there were none when the search was started, count as this program's defaults.
 func searchChanges(dir string, cfg experiment.Config) ([]configs.Change, error) {
-	_, changes, err := changesSince(dir, cfg)
-	return slices.DeleteFunc(changes, func(c configs.Change) bool {
-		return c.Path == "tune.trials" || c.Path == "tune.parallel" || c.Path == "train.threads"
-	}), err
+	old, changes, err := changesSince(dir, cfg)
+	if err != nil {
+		return nil, err
+	}
+	type section struct {
+		Tune tuning.Config `yaml:"tune"`
+	}
+	was, is := section{tuning.Defaults()}, section{tuning.Defaults()}
+	if err := errors.Join(old.Tune.Decode(&was.Tune), cfg.Tune.Decode(&is.Tune)); err != nil {
+		return nil, err
+	}
+	is.Tune.Trials, is.Tune.Parallel = was.Tune.Trials, was.Tune.Parallel
+	tune, err := configs.Diff(was, is)
+	return append(slices.DeleteFunc(changes, func(c configs.Change) bool {
+		return strings.HasPrefix(c.Path, "tune") || c.Path == "train.threads"
+	}), tune...), err
 }
 
 // Close frees what the search has opened.

@@ -104,6 +104,21 @@ func TestTune(t *testing.T) {
 	}
 	refuse(t, []string{"tune", "--resume", dir, "--set", "agent.value_coef=0.7", "--set", "tune.metric=mean_reward"}, "configuration has changed", "agent.value_coef", "tune.metric: mean_length -> mean_reward")
 	refuse(t, []string{"tune", config, "--out", dir}, "holds a run already", "--resume")
+	// A search of a time before there was one of its keys goes on, too.
+	for _, name := range []string{configFile, lineageFile} {
+		text := string(readBytes(t, filepath.Join(dir, name)))
+		older := strings.NewReplacer("  prune_warmup: 0\n", "", `  prune_warmup: 0\n`, "").Replace(text)
+		if older == text {
+			t.Fatalf("%s has no prune_warmup", name)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(older), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := tunes(t, "--resume", dir); again.Complete+again.Pruned != 10 {
+		t.Errorf("%+v", again)
+	}
+	refuse(t, []string{"tune", "--resume", dir, "--set", "tune.prune_warmup=1"}, "tune.prune_warmup: 0 -> 1")
 	refuse(t, []string{"tune", "--resume", dir, "--trials", "9"}, "has 10 trials already", "tune.trials is 9")
 	for _, args := range [][]string{{"train", "--resume", dir}, {"evaluate", dir}} {
 		refuse(t, args, "holds a search", "onnxrl tune --resume "+dir, "onnxrl train "+sum.BestConfig)
