@@ -50,6 +50,8 @@ type Config struct {
 	Activation string `yaml:"activation"`
 	// HiddenGain is that of these layers' orthogonal weights; 0 is the activation's own. Stable-Baselines3 has √2 for every activation.
 	HiddenGain float64 `yaml:"hidden_gain,omitempty"`
+	// OrthoInit begins the weights of hidden layers and heads orthogonal, and biases at 0; without it they begin uniformly in ±1/√inputs, as PyTorch's do. Encoders begin as they do by themselves.
+	OrthoInit bool `yaml:"ortho_init"`
 	// Exploration is the noise of actions in a Box.
 	network.Exploration `yaml:",inline"`
 	// ShareWindows is auto, on or off: whether overlapping windows are encoded together. On is an error where that is not possible.
@@ -96,8 +98,16 @@ func Defaults() Config {
 	return Config{
 		Gamma: 0.96, EntropyCoef: 0.05, ValueCoef: 1, GAELambda: 1, Correction: NoCorrection, VTrace: VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1}, RolloutSteps: 50, Reduction: Sum,
 		LRActor: 1e-5, LRCritic: 1e-5, GradClip: 1, Optimizer: optim.Config{Kind: "adam"},
-		Encoders: Shared, CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh", Exploration: network.DefaultExploration(), ShareWindows: Auto,
+		Encoders: Shared, CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh", OrthoInit: true, Exploration: network.DefaultExploration(), ShareWindows: Auto,
 	}
+}
+
+// orthogonal returns how weights begin that are orthogonal, of a gain, unless that is turned off.
+func (c Config) orthogonal(gain float64) layer.Init {
+	if !c.OrthoInit {
+		return layer.LinearDefault()
+	}
+	return layer.Orthogonal(gain)
 }
 
 // Validate reports all problems of the configuration's own fields; whether it fits the environment is found out by New.
@@ -116,6 +126,7 @@ func (c Config) Validate() error {
 	p.Check(c.Schedule.Initial == 0 || c.Schedule.Initial == 1, "schedule.initial", "is %g, but the schedule is a factor that begins at 1", c.Schedule.Initial)
 	p.OneOf("correction", c.Correction, NoCorrection, VTrace)
 	p.NonNegative("hidden_gain", c.HiddenGain)
+	p.Check(c.OrthoInit || c.HiddenGain == 0, "hidden_gain", "is %g, the gain of orthogonal weights, but ortho_init is false", c.HiddenGain)
 	p.OneOf("encoders", c.Encoders, Shared, Separate)
 	for _, width := range c.Hidden {
 		p.AtLeast("hidden", width, 1)

@@ -31,7 +31,7 @@
 // Windows [W,F] of one series go through the encoder, and its features together with all other fields through hidden layers. Observations without a window are flattened, go through the encoder if one is named, and through hidden layers. These inputs, the layers and the distributions are package network's: actions are Discrete, MultiDiscrete, MultiBinary, or lie in a Box, as a diagonal Gaussian with
 // state-independent deviations or, with use_sde, by gSDE. An action in a Box is clipped to its bounds for the environment and learnt from as it was drawn.
 //
-// Heads begin small (orthogonal, gain 0.01 for the policy and 1 for the value), so that the first policy is nearly uniform.
+// Heads begin small (orthogonal, gain 0.01 for the policy and 1 for the value), so that the first policy is nearly uniform. With ortho_init: false, as policy_kwargs of that name in RL Baselines3 Zoo's settings, they and the hidden layers begin as PyTorch's do.
 //
 // # Parameters and their learning rates
 //

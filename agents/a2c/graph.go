@@ -82,7 +82,7 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 		gain = layer.Gain(c.Activation)
 	}
 	var err error
-	if d.torso, err = network.NewTorso(c.network(), f, kinds, layer.Orthogonal(gain)); err != nil {
+	if d.torso, err = network.NewTorso(c.network(), f, kinds, c.orthogonal(gain)); err != nil {
 		return nil, err
 	}
 	d.encoder = d.torso.Encoder()
@@ -215,8 +215,8 @@ func (d *design) heads(g *layer.Graph, features []int) (network.Distribution, on
 			return nil, "", err
 		}
 	}
-	dist := network.NewDistribution(g.In(actorScope), d.f, forActor, in.Mask, d.c.Exploration, layer.Orthogonal(0.01))
-	value := head.Value(g.In(critic), forCritic.Whole, layer.Orthogonal(1))
+	dist := network.NewDistribution(g.In(actorScope), d.f, forActor, in.Mask, d.c.Exploration, d.c.orthogonal(0.01))
+	value := head.Value(g.In(critic), forCritic.Whole, d.c.orthogonal(1))
 	return dist, value, g.Err()
 }
 

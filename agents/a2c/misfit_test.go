@@ -55,6 +55,7 @@ func TestBadConfigs(t *testing.T) {
 		{"correction: some\nvtrace: {clip_rho: 0, clip_c: -1, clip_pg_rho: 0}", []string{"correction", "vtrace.clip_rho", "vtrace.clip_c", "vtrace.clip_pg_rho"}},
 		{"hidden_gain: -1\nlog_std_init: 99\nsde_sample_freq: 0", []string{"hidden_gain", "log_std_init", "sde_sample_freq"}},
 		{"schedule: {initial: 3}", []string{"schedule.initial"}},
+		{"hidden_gain: 2\northo_init: false", []string{"hidden_gain", "ortho_init"}},
 		{"cross_asset: {mix: blender}", []string{"cross_asset.mix"}},
 		{"rollout_steps: 2.5", []string{"rollout_steps"}},
 	} {
@@ -79,7 +80,7 @@ func TestBadConfigs(t *testing.T) {
 			}
 		}
 	}
-	if n < 37 {
+	if n < 40 {
 		t.Errorf("%d checks", n)
 	}
 	if m, err := agents.Parse([]agents.Kind{Kind}, configs.Kinded{Kind: "a2c"}); err != nil || m.Config().(Config).Gamma != 0.96 {

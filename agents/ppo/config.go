@@ -7,6 +7,7 @@ import (
 	"onnxrl/configs"
 	"onnxrl/models"
 	"onnxrl/models/encoder/crossasset"
+	"onnxrl/models/layer"
 	"onnxrl/runtime/optim"
 )
 
@@ -46,6 +47,8 @@ type Config struct {
 	// Encoders is separate, a torso each for policy and value, or shared.
 	Encoders string `yaml:"encoders"`
 	network.Config
+	// OrthoInit begins the weights of hidden layers and heads orthogonal, with gain √2, 0.01 before the policy and 1 before the value, and biases at 0; without it they begin uniformly in ±1/√inputs, as PyTorch's do. Encoders and memory begin as they do by themselves.
+	OrthoInit bool `yaml:"ortho_init"`
 	network.Exploration
 	Recurrent Recurrent `yaml:"recurrent"`
 
@@ -83,9 +86,17 @@ func Defaults() Config {
 	return Config{
 		RolloutSteps: 2048, BatchSize: 64, NEpochs: 10, Gamma: 0.99, GAELambda: 0.95, Correction: GAE, RhoBar: 1, CBar: 1, NormalizeAdvantage: true,
 		LearningRate: 3e-4, ClipRange: 0.2, ValueCoef: 0.5, GradClip: 0.5, Optimizer: optim.Config{Kind: "adam", Eps: 1e-5},
-		Encoders: Separate, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh"},
+		Encoders: Separate, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh"}, OrthoInit: true,
 		Exploration: network.DefaultExploration(), Recurrent: Recurrent{Kind: None, Hidden: 256, Layers: 1, Critic: Separate, Length: 16},
 	}
+}
+
+// orthogonal returns how weights begin that are orthogonal, of a gain, unless that is turned off.
+func (c Config) orthogonal(gain float64) layer.Init {
+	if !c.OrthoInit {
+		return layer.LinearDefault()
+	}
+	return layer.Orthogonal(gain)
 }
 
 // Validate reports all problems of the configuration's own fields; whether it fits the environment is found out by New.

@@ -15,7 +15,7 @@
 //
 //   - several environments that step together, and rollouts that go on over the ends of episodes; where an episode terminated nothing follows, where it was cut off the value of its own last observation does, and after the rollout the value of the next observation;
 //   - GAE, and targets A + V; advantages normalised per minibatch; the clipped surrogate; values clipped if asked for; entropy; the gradient's norm;
-//   - orthogonal weights with gain √2 in hidden layers (also with tanh), 0.01 before the policy and 1 before the value, biases 0; Adam with ε = 1e-5; learning rate and clip range that follow schedules over the run;
+//   - orthogonal weights with gain √2 in hidden layers (also with tanh), 0.01 before the policy and 1 before the value, biases 0 (ortho_init: false begins them as PyTorch's layers do, as policy_kwargs of that name in RL Baselines3 Zoo's settings); Adam with ε = 1e-5; learning rate and clip range that follow schedules over the run;
 //   - networks of their own for policy and value; heads that are independent of each other, so that log-probabilities and entropies are summed;
 //   - Gaussian actions with a deviation that does not depend on the state, recorded and judged as drawn, and clipped for the environment only;
 //   - masks: logits of invalid actions are replaced by −1e8 and the rest renormalised; the mask is recorded, and applied again in every epoch; evaluation applies it, too;

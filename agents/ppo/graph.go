@@ -63,7 +63,7 @@ type design struct {
 // newGraphs builds every network of an agent.
 func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*graphs, error) {
 	// Hidden layers have the gain √2 with tanh too, as in Stable-Baselines3 and CleanRL.
-	torso, err := network.NewTorso(c.Config, f, kinds, layer.Orthogonal(math.Sqrt2))
+	torso, err := network.NewTorso(c.Config, f, kinds, c.orthogonal(math.Sqrt2))
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +128,8 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.dist = network.NewDistribution(actor, d.torso.Frame(), forActor, in.Mask, d.c.Exploration, layer.Orthogonal(0.01))
-	p.value = head.ValueColumn(critic, forCritic.Whole, layer.Orthogonal(1))
+	p.dist = network.NewDistribution(actor, d.torso.Frame(), forActor, in.Mask, d.c.Exploration, d.c.orthogonal(0.01))
+	p.value = head.ValueColumn(critic, forCritic.Whole, d.c.orthogonal(1))
 	p.stops = append(p.stops, p.dist.Stops()...)
 	return p, g.Err()
 }

@@ -24,6 +24,7 @@ const (
 	kaiming
 	normal
 	uniform
+	fanIn
 )
 
 // The gains of common activations, as PyTorch's nn.init.calculate_gain gives them.
@@ -60,6 +61,17 @@ func Uniform(bound float64) Init { return Init{uniform, bound} }
 // FanIn draws uniformly from ±1/√fanIn, which is the default of PyTorch's linear and convolutional layers, weights and biases alike, and so what Stable-Baselines3's SAC and TD3 begin with.
 func FanIn(fanIn int) Init { return Uniform(1 / math.Sqrt(float64(fanIn))) }
 
+// LinearDefault is FanIn of whatever inputs a linear layer has: [Graph.Linear] begins the weight with it, and the bias too, as PyTorch does where nothing else is asked for.
+func LinearDefault() Init { return Init{kind: fanIn, scale: 1} }
+
+// bias returns how the bias of a linear layer of so many inputs begins whose weight begins with i.
+func (i Init) bias(in int) Init {
+	if i.kind == fanIn {
+		return FanIn(in)
+	}
+	return Zeros()
+}
+
 // Moments returns the mean and the standard deviation of the elements of a parameter of a shape, for tests of initialisation.
 func (i Init) Moments(shape []int) (mean, std float64) {
 	in, out := fans(shape)
@@ -75,6 +87,8 @@ func (i Init) Moments(shape []int) (mean, std float64) {
 		return 0, i.scale
 	case uniform:
 		return 0, i.scale / math.Sqrt(3)
+	case fanIn:
+		return 0, i.scale / math.Sqrt(3*float64(in))
 	}
 	return i.scale, 0
 }
@@ -84,7 +98,7 @@ func (i Init) IsConstant() bool { return i.kind == constant }
 
 // String names the initialisation.
 func (i Init) String() string {
-	return fmt.Sprintf("%s(%g)", [...]string{"constant", "orthogonal", "xavier", "kaiming", "normal", "uniform"}[i.kind], i.scale)
+	return fmt.Sprintf("%s(%g)", [...]string{"constant", "orthogonal", "xavier", "kaiming", "normal", "uniform", "fan_in"}[i.kind], i.scale)
 }
 
 func fans(shape []int) (in, out int) {
@@ -114,6 +128,9 @@ func (i Init) fill(s *rng.Stream, t *tensor.Tensor) {
 		s.FillNormal32(x, 0, i.scale)
 	case uniform:
 		s.FillUniform32(x, float32(-i.scale), float32(i.scale))
+	case fanIn:
+		b := float32(i.scale / math.Sqrt(float64(in)))
+		s.FillUniform32(x, -b, b)
 	}
 }
 

@@ -316,8 +316,8 @@ func TestInitialisation(t *testing.T) {
 
 	// Moments and bounds of the others, over a large matrix.
 	g = layer.New("x", rng.New(2), layer.Options{})
-	inits := map[string]layer.Init{"xavier": layer.Xavier(2), "kaiming": layer.Kaiming(math.Sqrt2), "normal": layer.Normal(0.3), "uniform": layer.Uniform(0.7), "fan_in": layer.FanIn(200), "orthogonal": layer.Orthogonal(2), "constant": layer.Constant(4)}
-	want := map[string]float64{"xavier": 2 * math.Sqrt(2.0/300), "kaiming": math.Sqrt2 / math.Sqrt(200), "normal": 0.3, "uniform": 0.7 / math.Sqrt(3), "fan_in": 1 / math.Sqrt(600), "orthogonal": 2 / math.Sqrt(200), "constant": 0}
+	inits := map[string]layer.Init{"xavier": layer.Xavier(2), "kaiming": layer.Kaiming(math.Sqrt2), "normal": layer.Normal(0.3), "uniform": layer.Uniform(0.7), "fan_in": layer.FanIn(200), "default": layer.LinearDefault(), "orthogonal": layer.Orthogonal(2), "constant": layer.Constant(4)}
+	want := map[string]float64{"xavier": 2 * math.Sqrt(2.0/300), "kaiming": math.Sqrt2 / math.Sqrt(200), "normal": 0.3, "uniform": 0.7 / math.Sqrt(3), "fan_in": 1 / math.Sqrt(600), "default": 1 / math.Sqrt(600), "orthogonal": 2 / math.Sqrt(200), "constant": 0}
 	for name, i := range inits {
 		g.Param(name, i, 100, 200)
 	}
@@ -334,11 +334,11 @@ func TestInitialisation(t *testing.T) {
 		if n++; math.Abs(std-want[name]) > 1e-12 || math.Abs(math.Sqrt(squares)-std) > 0.03*std+1e-9 {
 			t.Errorf("%v: deviation %v, promised %v, expected %v", inits[name], math.Sqrt(squares), std, want[name])
 		}
-		if bound := map[string]float64{"xavier": 2 * math.Sqrt(6.0/300), "uniform": 0.7, "fan_in": 1 / math.Sqrt(200)}[name]; bound > 0 && (largest > bound*1.000001 || largest < 0.99*bound) {
+		if bound := map[string]float64{"xavier": 2 * math.Sqrt(6.0/300), "uniform": 0.7, "fan_in": 1 / math.Sqrt(200), "default": 1 / math.Sqrt(200)}[name]; bound > 0 && (largest > bound*1.000001 || largest < 0.99*bound) {
 			t.Errorf("%v: largest element %v, bound %v", inits[name], largest, bound)
 		}
 	}
-	if n != 25*25*2+30*30+20*20+7 {
+	if n != 25*25*2+30*30+20*20+8 {
 		t.Errorf("%d checks", n)
 	}
 }

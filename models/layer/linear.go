@@ -8,9 +8,9 @@ import (
 	"onnxrl/runtime/onnx"
 )
 
-// Linear appends x·Wᵀ + b over the last axis of x, whose inner extents must be known. The parameters are weight [out, in] and bias [out], as in PyTorch; the bias begins at 0.
+// Linear appends x·Wᵀ + b over the last axis of x, whose inner extents must be known. The parameters are weight [out, in] and bias [out], as in PyTorch; the bias begins at 0, except with [LinearDefault].
 func (g *Graph) Linear(name string, x onnx.Value, out int, init Init) onnx.Value {
-	return g.In(name).linear(x, out, init, Zeros())
+	return g.In(name).linear(x, out, init, init.bias(g.Extent(x, -1)))
 }
 
 // LinearBias is Linear with an initialisation of the bias.
@@ -43,7 +43,7 @@ func (g *Graph) rows(x onnx.Value, f func(onnx.Value) onnx.Value) onnx.Value {
 	return g.Reshape(y, append(shape, g.Extent(y, -1))...)
 }
 
-// MLP appends hidden layers, each a Linear called by its number followed by the activation. The weights are orthogonal with the given gain.
+// MLP appends hidden layers, each a Linear called by its number followed by the activation. init is that of the weights, see Linear.
 func (g *Graph) MLP(x onnx.Value, hidden []int, activation string, init Init) onnx.Value {
 	for i, width := range hidden {
 		x = g.Activate(activation, g.Linear(numbered("fc", i), x, width, init))
