@@ -3,6 +3,7 @@ package configs
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"unicode/utf8"
@@ -33,8 +34,11 @@ type Document struct {
 // Open reads and parses the file at path.
 func Open(path string) (*Document, error) {
 	text, err := os.ReadFile(path)
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+		err = failed.Err // The path is said once.
+	}
 	if err != nil {
-		return nil, fmt.Errorf("open config: %w", err)
+		return nil, fmt.Errorf("open config %s: %w", path, err)
 	}
 	return Parse(path, text)
 }

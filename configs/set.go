@@ -86,6 +86,10 @@ func (d *Document) Set(assignments ...string) error {
 			errs = append(errs, newError(at, "", "expected path=value"))
 			continue
 		}
+		if text != "" && strings.ContainsRune("%@`", rune(text[0])) {
+			// YAML reserves these at the beginning of a scalar; on a command line they begin a text, such as a format of dates.
+			text = strconv.Quote(text)
+		}
 		value, valueErrs := parse(at.src.name, []byte(text))
 		if len(valueErrs) > 0 {
 			errs = append(errs, newError(at, path, "%s", valueErrs[0].Message))

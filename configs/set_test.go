@@ -84,6 +84,30 @@ func TestSetRefuses(t *testing.T) {
 	}
 }
 
+func TestSetTakesTextAsItIs(t *testing.T) {
+	doc, err := Parse("run.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// YAML has other uses for a first character of %, @ or `.
+	checked := 0
+	for _, want := range []string{"%d.%m.%Y", "@home", "`x`", `%"\`} {
+		var got string
+		if err := doc.Set("a.format=" + want); err != nil {
+			t.Errorf("%s: %v", want, err)
+			continue
+		}
+		s, _ := doc.Lookup("a.format")
+		if err := s.Decode(&got); err != nil || got != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+		checked++
+	}
+	if checked != 4 {
+		t.Errorf("%d of 4 checked", checked)
+	}
+}
+
 func TestSetErrorsNameTheFlag(t *testing.T) {
 	doc, err := Parse("run.yaml", []byte("gamma: 0.9"))
 	if err != nil {
