@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -9,12 +10,26 @@ import (
 	"onnxrl/configs"
 )
 
-// Document reads a document from a file, or from the shipped experiments ("demo" or "demo.yaml") when there is no such file.
+// Document reads a document from a file, or from the shipped experiments ("demo" or "demo.yaml") when there is no such file. A folder of that name is none.
 func Document(path string) (*configs.Document, error) {
 	if text, name, ok := shipped(path); ok {
 		return configs.Parse(name, text)
 	}
-	return configs.Open(path)
+	doc, err := configs.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w, and no experiment of that name is shipped: there are %s", err, strings.Join(names(), ", "))
+	}
+	return doc, err
+}
+
+// names lists the shipped documents without their extension.
+func names() []string {
+	// The pattern is right, so there is no error.
+	list, _ := fs.Glob(configs.Shipped(), "*.yaml")
+	for i := range list {
+		list[i] = strings.TrimSuffix(list[i], ".yaml")
+	}
+	return list
 }
 
 // Shipped reports whether Document reads a shipped experiment.
@@ -24,8 +39,8 @@ func Shipped(path string) bool {
 }
 
 func shipped(path string) (text []byte, name string, ok bool) {
-	_, err := os.Stat(path)
-	if err == nil || !errors.Is(err, fs.ErrNotExist) || strings.ContainsAny(path, `/\`) {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() || err != nil && !errors.Is(err, fs.ErrNotExist) || strings.ContainsAny(path, `/\`) {
 		return nil, "", false
 	}
 	name = strings.TrimSuffix(path, ".yaml") + ".yaml"
