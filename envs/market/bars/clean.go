@@ -163,7 +163,11 @@ func (c *cleaner) unique() error {
 			}
 			continue
 		}
-		what := fmt.Sprintf("differs from the row of the same time in line %d (close %v and %v); choose one with quality.duplicates", last.Line, last.Close, rec.Close)
+		choice := "the " + c.rules.Duplicates + " is kept"
+		if c.rules.Duplicates == "error" {
+			choice = "choose one with quality.duplicates"
+		}
+		what := fmt.Sprintf("differs from the row of the same time in line %d (close %v and %v); %s", last.Line, last.Close, rec.Close, choice)
 		if err := c.found(&c.report.Conflicts, rec, c.rules.Duplicates, what); err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ func TestCleanFinds(t *testing.T) {
 	}{
 		"nothing":              {rows: []Record{flat(0, 1), flat(1, 1)}, left: 2},
 		"equal duplicate":      {rows: []Record{flat(0, 1), flat(0, 1), flat(1, 1)}, left: 2, want: SymbolReport{Duplicates: 1}},
-		"conflict":             {rows: []Record{flat(0, 1), flat(0, 2)}, err: "differs from the row of the same time in line 2 (close 1 and 2)"},
+		"conflict":             {rows: []Record{flat(0, 1), flat(0, 2)}, err: "differs from the row of the same time in line 2 (close 1 and 2); choose one with quality.duplicates"},
 		"conflict, first":      {rows: []Record{flat(0, 1), flat(0, 2)}, rules: func(r *Rules) { r.Duplicates = "first" }, left: 1, want: SymbolReport{Conflicts: 1}},
 		"conflict, last":       {rows: []Record{flat(0, 1), flat(0, 2)}, rules: func(r *Rules) { r.Duplicates = "last" }, left: 1, want: SymbolReport{Conflicts: 1}},
 		"unsorted":             {rows: []Record{flat(1, 1), flat(0, 1)}, left: 2, want: SymbolReport{Unsorted: 1}},

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // csvTable reads a text file with a header line row by row.
@@ -70,6 +71,9 @@ func openCSV(path string, header []string) (_ table, err error) {
 		return nil, err
 	}
 	for i, name := range row {
+		if !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+			return nil, errors.New("the file is no table of text: there are other bytes in its first line")
+		}
 		name = strings.Clone(strings.TrimSpace(name))
 		for _, other := range t.header {
 			if other == name && name != "" {

@@ -237,6 +237,7 @@ func TestReadRefuses(t *testing.T) {
 		"no match":          {source(filepath.Join(empty, "*.csv")), nil, "no file matches"},
 		"empty folder":      {source(empty), nil, "holds no file that ends in .csv"},
 		"empty file":        {source(write(t, "a.csv", "")), nil, "the file is empty"},
+		"no text":           {source(write(t, "a.csv", "\x00\x01,PK\xff\n1,2\n")), nil, "no table of text"},
 		"no rows":           {source(write(t, "a.csv", "date,open,high,low,close\n")), nil, "there are no rows"},
 		"missing column":    {source(write(t, "a.csv", "date,open,high,low\n2020-01-02,1,1,1\n")), nil, "no close (looked for close, c, closeprice); the file has the columns date, open, high, low"},
 		"wrong column name": {source(write(t, "a.csv", two), func(s *Source) { s.Columns.Close = "lst" }), nil, `no close (column "lst")`},
