@@ -189,7 +189,7 @@ func TestRequestErrors(t *testing.T) {
 		want string
 	}{
 		{Request{Env: f, Split: envs.Test, Config: evaluate.Defaults()}, "no policy is given"},
-		{Request{Env: f, Split: "exam", Config: evaluate.Defaults(), Agents: []backtest.Policy{backtest.HoldCash()}}, `no split "exam", or it leaves no step; there are ["test" "train" "valid"]`},
+		{Request{Env: f, Split: "exam", Config: evaluate.Defaults(), Agents: []backtest.Policy{backtest.HoldCash()}}, `no split "exam", or it leaves no step; there are test, train, valid`},
 		{Request{Env: f, Split: envs.Test, Config: evaluate.Defaults(), Agents: []backtest.Policy{backtest.HoldCash()}, Index: &Series{Name: "IDX", Dates: m.Dates[80:], Close: make([]float64, 10)}}, "the index IDX has no price on 2010-03-02 or before"},
 		{Request{Env: f, Split: envs.Test, Config: evaluate.Defaults(), Agents: []backtest.Policy{backtest.HoldCash()}, Index: &Series{Name: "IDX", Dates: m.Dates[:70], Close: make([]float64, 70)}}, "the index IDX has no price between 2010-03-11 and 2010-03-22"},
 	} {

@@ -61,6 +61,8 @@ func (s *Selection) Trials(periodsPerYear float64) report.Trials {
 	switch {
 	case s.Evaluations == 0:
 		t.Counted = "The policy was not chosen by validation; runs elsewhere are not counted."
+	case s.Evaluations == 1:
+		t.Counted = "The one evaluation on the validation split that the policy was chosen from; runs elsewhere are not counted."
 	case s.seeds == 1:
 		t.Counted = fmt.Sprintf("Every one of the %d evaluations on the validation split that the policy was chosen from; runs elsewhere are not counted.", s.Evaluations)
 	default:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"onnxrl/agents"
 	"onnxrl/agents/evaluate"
@@ -115,7 +116,7 @@ func split(o trading.Opened, name envs.Split) (trading.Range, error) {
 		names = append(names, string(s))
 	}
 	slices.Sort(names)
-	return bars, fmt.Errorf("the data have no split %q, or it leaves no step; there are %q", name, names)
+	return bars, fmt.Errorf("the data have no split %q, or it leaves no step; there are %s", name, strings.Join(names, ", "))
 }
 
 // charged returns the source with the fees that the configuration asks for.

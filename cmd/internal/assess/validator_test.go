@@ -86,7 +86,7 @@ func TestValidatorNeedsASplit(t *testing.T) {
 	m := market(3, 60, 2)
 	f := factory(t, m, "")
 	delete(f.Data().Splits, envs.Valid)
-	if _, err := Validator(f, evaluate.Defaults()); err == nil || !strings.Contains(err.Error(), `no split "valid"`) || !strings.Contains(err.Error(), `["test" "train"]`) {
+	if _, err := Validator(f, evaluate.Defaults()); err == nil || !strings.Contains(err.Error(), `no split "valid"`) || !strings.Contains(err.Error(), "there are test, train") {
 		t.Errorf("%v", err)
 	}
 	f.Data().Splits[envs.Valid] = trading.Range{First: 30, Last: 31}
