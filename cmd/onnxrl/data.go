@@ -47,6 +47,9 @@ func dataConfig(path string, sets []string) (prepared.Config, error) {
 	}
 	section, ok := doc.Lookup("env.data")
 	if !ok {
+		if kind, isExperiment := doc.Lookup("env.kind"); isExperiment {
+			return c, kind.Errorf("", "this experiment has no data: its environment reads no bars")
+		}
 		return c, doc.Decode(&c)
 	}
 	window := c.Window
@@ -256,7 +259,7 @@ func printQuality(out io.Writer, q *bars.Quality) error {
 	fmt.Fprintln(out)
 	for _, r := range q.Symbols {
 		if r.Problem != "" {
-			fmt.Fprintf(out, "%s: %s\n", r.Symbol, r.Problem)
+			fmt.Fprintf(out, "%s: %s\n", r.Symbol, strings.TrimPrefix(r.Problem, "symbol "+r.Symbol+": "))
 		}
 		for _, e := range r.Examples {
 			fmt.Fprintf(out, "%s: %s\n", r.Symbol, e)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,8 @@ const (
 type demoFlags struct {
 	out      string
 	envSteps int64
+	// given says that envSteps was asked for.
+	given bool
 }
 
 // demoResult is what onnxrl demo prints with --json; the keys are stable.
@@ -78,6 +81,7 @@ It is what these commands do, one after the other: onnxrl data prepare demo, onn
 directory of its own; Ctrl-C saves and stops.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.given = cmd.Flags().Changed("env-steps")
 			r, err := a.demo(cmd.Context(), &f)
 			if err != nil || !a.json {
 				return err
@@ -93,7 +97,7 @@ directory of its own; Ctrl-C saves and stops.`,
 
 // demo goes through all parts, telling about each before it begins.
 func (a *app) demo(ctx context.Context, f *demoFlags) (_ *demoResult, err error) {
-	if f.envSteps < 0 {
+	if f.envSteps < 0 || f.given && f.envSteps == 0 {
 		return nil, fmt.Errorf("demo: --env-steps %d: expected a positive number", f.envSteps)
 	}
 	r := &demoResult{Next: []demoStep{}}
@@ -110,8 +114,7 @@ func (a *app) demo(ctx context.Context, f *demoFlags) (_ *demoResult, err error)
 	}
 	r.Dir = p.dir
 	if len(r.Train.Unfinished) > 0 {
-		fmt.Fprintf(a.err, "onnxrl: stopped; continue with: onnxrl train --resume %s, and then: onnxrl evaluate %s\n", p.dir, p.dir)
-		return nil, quietError{errInterrupted}
+		return nil, a.stopped(p.dir, ", and then: onnxrl evaluate "+p.dir)
 	}
 	if !a.json {
 		if err := r.Train.table(a.out); err != nil {
@@ -254,7 +257,12 @@ func (a *app) demoModel(ctx context.Context, r *demoResult) (err error) {
 	if err != nil {
 		return err
 	}
-	m.Ref, m.Golden, m.Worst, m.Bytes = v.String(), checked[0].Golden, checked[0].Worst, v.Size()
+	m.Ref, m.Golden, m.Worst = v.String(), checked[0].Golden, checked[0].Worst
+	info, err := os.Stat(m.Path)
+	if err != nil {
+		return err
+	}
+	m.Bytes = info.Size()
 	if a.json {
 		return nil
 	}

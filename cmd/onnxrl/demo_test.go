@@ -61,7 +61,7 @@ func TestDemo(t *testing.T) {
 	if rows == "" {
 		rows = "of 10560 rows"
 	}
-	if r.Model.Golden == 0 || r.Model.Worst > 1e-4 || !strings.Contains(r.Model.Parity, rows) || r.Model.Bytes < 1000 {
+	if r.Model.Golden == 0 || r.Model.Worst > 1e-4 || !strings.Contains(r.Model.Parity, rows) || r.Model.Bytes != int64(len(readFile(t, filepath.Join(dir, r.Model.Path)))) {
 		t.Errorf("%+v", r.Model)
 	}
 	if !strings.Contains(errs, "400/400 env steps") {

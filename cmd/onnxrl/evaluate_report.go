@@ -137,7 +137,7 @@ func (a *app) printEvaluation(e *evaluation, c evaluate.Config) error {
 	}
 	fmt.Fprintf(a.out, "\n%s to %s, split %s. Sharpe %.0f %% interval %.2f to %.2f, minus that of buy-and-hold %.2f to %.2f (block bootstrap).\n", e.First, e.Last, e.Split, e.Level*100,
 		e.Interval.Sharpe.Low, e.Interval.Sharpe.High, e.Interval.SharpeDifference.Low, e.Interval.SharpeDifference.High)
-	fmt.Fprintf(a.out, "Deflated Sharpe probability %.3f after %d trials. %s\n", e.Deflated.Probability, e.Deflated.Trials, e.Counted)
+	fmt.Fprintf(a.out, "Deflated Sharpe probability %.3f after %s. %s\n", e.Deflated.Probability, plural(e.Deflated.Trials, "trial"), e.Counted)
 	for _, n := range slices.Concat(e.Warnings, e.Notes) {
 		fmt.Fprintln(a.out, n)
 	}

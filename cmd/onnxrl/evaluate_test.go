@@ -344,7 +344,7 @@ func TestEvaluateErrors(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{[]string{dir, "--split", "exam"}, []string{dir, `no split "exam"`, `"test" "train" "valid"`}},
+		{[]string{dir, "--split", "exam"}, []string{dir, `no split "exam"`, `there are test, train, valid`}},
 		{[]string{empty}, []string{"holds no run", "config.yaml"}},
 		{[]string{"nowhere"}, []string{"no run directory and no file"}},
 		{[]string{"nowhere.onnx"}, []string{"nowhere.onnx", "file does not exist"}},

@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
-// Exit codes. exitFailed is for checks that ran and did not pass, exitInterrupted what shells use for Ctrl-C.
+// Exit codes. exitError is for what failed and for checks that did not pass, exitInterrupted what shells use for Ctrl-C.
 const (
 	exitError       = 1
 	exitInterrupted = 130
@@ -51,5 +52,10 @@ func printError(w interface{ Write([]byte) (int, error) }, err error) {
 	if err == nil || errors.As(err, &q) {
 		return
 	}
-	fmt.Fprintf(w, "onnxrl: %v\n", err)
+	text := err.Error()
+	if exitCode(err) == exitInterrupted {
+		// What was being done is said; that its context was cancelled is what interrupting means.
+		text = "interrupted: " + strings.ReplaceAll(text, ": "+context.Canceled.Error(), "")
+	}
+	fmt.Fprintf(w, "onnxrl: %s\n", text)
 }

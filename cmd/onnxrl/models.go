@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onnxrl/cmd/internal/publish"
 	"onnxrl/models/artifact"
 )
 
@@ -44,6 +45,22 @@ func (f *storeFlag) find(ref string) (*artifact.Store, artifact.Version, error) 
 	return artifact.Find(ref, f.path())
 }
 
+// nameStores makes an error about a store that is not there name those of the runs below this directory: every run has one.
+func nameStores(err error) error {
+	if !errors.Is(err, artifact.ErrNoStore) {
+		return err
+	}
+	// The pattern is right, so there is no error.
+	found, _ := filepath.Glob(filepath.Join("runs", "*", publish.StoreDir, "oci-layout"))
+	if len(found) == 0 {
+		return err
+	}
+	for i := range found {
+		found[i] = filepath.Dir(found[i])
+	}
+	return fmt.Errorf("%w; name one with --store, such as %s", err, shorten(found, 3))
+}
+
 const referenceHelp = `A reference is NAME (the latest version), NAME:ALIAS, NAME@sha256:… or sha256:…, where the first digits of a digest
 are enough, optionally after the directory of another store: runs/artifacts//qtmrl:best.`
 
@@ -62,6 +79,10 @@ metrics, and the versions, seed, data and configuration that it was made from. I
 	}
 	cmd.AddCommand(a.modelsLsCommand(), a.modelsShowCommand(), a.modelsPublishCommand(), a.modelsAliasCommand(), a.modelsVerifyCommand(), a.modelsLineageCommand(),
 		a.modelsDiffCommand(), a.modelsGCCommand(), a.modelsPushCommand(), a.modelsPullCommand())
+	for _, sub := range cmd.Commands() {
+		do := sub.RunE
+		sub.RunE = func(cmd *cobra.Command, args []string) error { return nameStores(do(cmd, args)) }
+	}
 	return cmd
 }
 

@@ -66,7 +66,23 @@ func (a *app) command() *cobra.Command {
 	f.StringVar(&a.library, "ort-library", "", "ONNX Runtime's shared library, or a folder that holds it")
 	f.BoolVar(&a.offline, "no-install", false, "never install ONNX Runtime")
 	root.AddCommand(a.commands()...)
+	sayUsage(root)
 	return root
+}
+
+// sayUsage makes errors about the number of arguments say which ones a command takes.
+func sayUsage(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return fmt.Errorf("%w; usage: %s", err, cmd.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		sayUsage(sub)
+	}
 }
 
 // commands is the list of subcommands; one file each.

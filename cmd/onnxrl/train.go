@@ -86,10 +86,19 @@ func (a *app) train(cmd *cobra.Command, args []string, f *trainFlags) (err error
 		return err
 	}
 	if len(sum.Unfinished) > 0 {
-		fmt.Fprintf(a.err, "onnxrl: stopped; continue with: onnxrl train --resume %s\n", p.dir)
-		return quietError{errInterrupted}
+		return a.stopped(p.dir, "")
 	}
 	return nil
+}
+
+// stopped says how to go on with a run after a signal, and what to do then; a run that was stopped before it began has no directory.
+func (a *app) stopped(dir, then string) error {
+	if isFile(filepath.Join(dir, configFile)) {
+		fmt.Fprintf(a.err, "onnxrl: stopped; continue with: onnxrl train --resume %s%s\n", dir, then)
+	} else {
+		fmt.Fprintln(a.err, "onnxrl: stopped before the training began; nothing was written")
+	}
+	return quietError{errInterrupted}
 }
 
 // check refuses flags that contradict each other.
