@@ -27,15 +27,20 @@ func TestBadAnswers(t *testing.T) {
 		want []string
 	}{
 		{"nan reward", []string{"environment 0, step 3 of episode 0: the reward is NaN"}},
-		{"no reward", []string{"environment 0: the reward is None, expected a number"}},
+		{"no reward", []string{"environment 0, step 3 of episode 0: the reward is None, expected a number"}},
 		{"nan observation", []string{`environment 0, step 3 of episode 0: observation "observation": element 0 is NaN`}},
 		{"nan at the end", []string{`environment 0, step 3 of episode 0: final observation "observation": element 0 is +Inf`}},
-		{"shape", []string{"environment 0: observation has shape (2,), expected (1,)"}},
-		{"words", []string{"environment 0: observation", "cannot be read"}},
-		{"old", []string{"environment 0: step returns 4 values"}},
+		{"shape", []string{"environment 0, step 3 of episode 0: observation has shape (2,), expected (1,)"}},
+		{"words", []string{"environment 0, step 3 of episode 0: observation", "cannot be read"}},
+		{"old", []string{"environment 0, step 3 of episode 0: step returns 4 values"}},
+		{"no observation", []string{"environment 0, step 3 of episode 0: observation is None, expected an array of shape (1,)"}},
+		{"a dict", []string{"environment 0, step 3 of episode 0: observation is {'a': 1}, expected an array of shape (1,)"}},
+		{"no answer", []string{"environment 0, step 3 of episode 0: ", "None"}},
+		{"no end", []string{"environment 0, step 3 of episode 0: terminated is None and truncated False, expected a truth value each"}},
+		{"two ends", []string{"environment 0, step 3 of episode 0: terminated is False and truncated array([True, False]), expected a truth value each"}},
 		{"nan info", []string{`environment 0, step 3 of episode 0: diagnostic "extra" is NaN`}},
-		{"raise", []string{"environment 0: python raised an exception", "toys.py", "in deeper", "ValueError: the wheel has come off"}},
-		{"sys.exit", []string{"environment 0: python raised an exception", "SystemExit: I give up"}},
+		{"raise", []string{"environment 0, step 3 of episode 0: python raised an exception", "toys.py", "in deeper", "ValueError: the wheel has come off"}},
+		{"sys.exit", []string{"environment 0, step 3 of episode 0: python raised an exception", "SystemExit: I give up"}},
 	}
 	for _, c := range cases {
 		t.Run(c.how, func(t *testing.T) {
@@ -73,6 +78,48 @@ func TestBadAnswers(t *testing.T) {
 				t.Errorf("%d workers were replaced", v.Restarts())
 			}
 		})
+	}
+}
+
+// TestBadMasks: a mask that is none is an error that says where and what; an error inside action_masks is the environment's own.
+func TestBadMasks(t *testing.T) {
+	cases := 0
+	for how, want := range map[string]string{
+		"none":   "mask of discrete(2): head 0 has no valid action",
+		"long":   "the action mask has 3 elements, expected 2",
+		"nan":    "the action mask is [nan, 1], expected truth values",
+		"words":  "the action mask is ['a', 'b'], expected truth values",
+		"one":    "the action mask has 1 elements, expected 2",
+		"raises": "KeyError: 'mask'",
+	} {
+		v := openVector(t, open(t, config("Veiled-v0", map[string]any{"how": how})), 2, vector.Options{Workers: 1})
+		reset(t, v, 1)
+		var err error
+		steps := 0
+		for _, a := range script(v, 6) {
+			if err = v.Step(a); err != nil {
+				break
+			}
+			steps++
+		}
+		if steps != 2 || err == nil || !strings.Contains(err.Error(), "step Veiled-v0: environment 0, step 3 of episode 0: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s, after %d steps: %q is not said: %v", how, steps, want, err)
+		}
+		cases++
+	}
+	if cases != 6 {
+		t.Errorf("%d cases", cases)
+	}
+}
+
+// TestResetOfOldGym: an observation without info is named.
+func TestResetOfOldGym(t *testing.T) {
+	v := openVector(t, open(t, config("Alone-v0", nil)), 2, vector.Options{Workers: 1})
+	err := v.Reset(rootKey)
+	for _, want := range []string{"reset Alone-v0: environment 0, step 0 of episode 0: reset returns", "expected a pair of observation and info"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not said: %v", want, err)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func (v *Vector) step() error {
 	for w, p := range v.workers {
 		v.errs[w] = p.begin(opStep)
 	}
-	if err := v.finish(); err != nil {
+	if err := v.finish(1); err != nil {
 		return err
 	}
 	for w := range v.jobs {
@@ -75,7 +75,7 @@ func (v *Vector) taken(w int) error {
 		v.ret[i] += r
 		v.length[i]++
 		if math.IsNaN(r) || math.IsInf(r, 0) {
-			return v.at(i, fmt.Errorf("the reward is %g", r))
+			return v.at(i, fmt.Errorf("the reward is %g, expected a finite number", r))
 		}
 		if err := v.info(i); err != nil {
 			return v.at(i, err)
@@ -194,7 +194,7 @@ func (v *Vector) info(i int) error {
 	copy(v.batch.Info[i], v.workers[at.worker].info[at.index*len(v.spec.Info):])
 	for k, x := range v.batch.Info[i] {
 		if x-x != 0 {
-			return fmt.Errorf("diagnostic %q is %g", v.spec.Info[k], x)
+			return fmt.Errorf("diagnostic %q is %g, expected a finite number", v.spec.Info[k], x)
 		}
 	}
 	return nil
@@ -211,7 +211,7 @@ func (v *Vector) check(f int, t *tensor.Tensor) error {
 	}
 	for i, x := range t.Float32s() {
 		if x-x != 0 {
-			return fmt.Errorf("element %d is %g", i, x)
+			return fmt.Errorf("element %d is %g, expected a finite number", i, x)
 		}
 	}
 	return nil

@@ -118,6 +118,7 @@ func (v *Vector) Reset(key rng.Key) error {
 func (v *Vector) reset() error {
 	v.running = false
 	clear(v.began)
+	clear(v.length)
 	v.batch.Ended = v.batch.Ended[:0]
 	if err := v.start(); err != nil {
 		return err
@@ -126,7 +127,7 @@ func (v *Vector) reset() error {
 		v.seed(w)
 		v.errs[w] = v.workers[w].begin(opReset)
 	}
-	if err := v.finish(); err != nil {
+	if err := v.finish(0); err != nil {
 		return err
 	}
 	for w, err := range v.errs {
@@ -193,8 +194,8 @@ func (v *Vector) seedFrom(key rng.Key) int64 {
 	return int64(v.stream.Uint64() >> 33)
 }
 
-// finish waits for all workers that have begun, and gives up those that have ended. It returns the first error of an environment; ends of workers remain in errs.
-func (v *Vector) finish() error {
+// finish waits for all workers that have begun, and gives up those that have ended. It returns the first error of an environment, which is at its step so many ahead of the last; ends of workers remain in errs.
+func (v *Vector) finish(ahead int) error {
 	for w := range v.workers {
 		if v.errs[w] == nil {
 			v.errs[w] = v.workers[w].finish(v.f.c.Timeout)
@@ -209,17 +210,19 @@ func (v *Vector) finish() error {
 			_ = v.workers[w].close()
 			v.workers[w] = nil
 		case first == nil:
-			first = v.named(w, err)
+			first = v.named(w, ahead, err)
 		}
 	}
 	return first
 }
 
-// named says which environment an error of worker w belongs to.
-func (v *Vector) named(w int, err error) error {
+// named says which environment an error of worker w belongs to, and at which step.
+func (v *Vector) named(w, ahead int, err error) error {
 	var python *PythonError
 	if errors.As(err, &python) && python.Env >= 0 {
-		return fmt.Errorf("environment %d: %w", v.jobs[w].from+python.Env, err)
+		i := v.jobs[w].from + python.Env
+		v.length[i] += ahead
+		return v.at(i, err)
 	}
 	return fmt.Errorf("worker %d: %w", w, err)
 }
@@ -250,7 +253,7 @@ func (v *Vector) replace(w int, reason error, reset bool) error {
 			}
 		}
 		if !ended(err) {
-			return v.named(w, err)
+			return v.named(w, 0, err)
 		}
 		if v.workers[w] != nil {
 			_ = v.workers[w].close()

@@ -36,6 +36,10 @@ def wrong(text):
     return Refused("answer", text)
 
 
+def ambiguous(terminated, truncated):
+    return wrong("terminated is %s and truncated %s, expected a truth value each" % (short(terminated), short(truncated)))
+
+
 # ---- spaces ----
 
 WIRES = {"f": {"f"}, "d": {"d"}, "B": {"B"}, "?": {"?", "b", "B"}, "q": {"q", "l" if struct.calcsize("l") == 8 else "q"}}
@@ -121,9 +125,11 @@ class Field:
     def convert(self, x, row):
         if numpy is not None:
             a = numpy.asarray(x)
-            shape, kind = a.shape, a.dtype
+            shape, kind = a.shape, type(x).__name__ if a.dtype == object else a.dtype
         else:
             shape, kind = shape_of(x), type(x).__name__
+        if shape == () and self.shape != ():
+            raise wrong("%s is %s, expected an array of shape %s" % (self.name, short(x), self.shape))
         if shape != self.shape:
             raise wrong("%s has shape %s, expected %s" % (self.name, shape, self.shape))
         try:
@@ -191,7 +197,14 @@ def masks_of(env, args):
     """Where masks come from: a method, or a key of info."""
     if args["mask_info"]:
         key = args["mask_info"]
-        return lambda info: info[key]
+
+        def look(info):
+            try:
+                return info[key]
+            except (KeyError, TypeError):
+                raise wrong("info has no mask under %r; it is %s" % (key, short(info))) from None
+
+        return look
     for e in chain(env):
         if callable(getattr(e, "action_masks", None)):
             return lambda info: e.action_masks()
@@ -260,17 +273,18 @@ class Group:
     def mask(self, i, info, rows):
         if rows is None:
             return
-        try:
-            m = self.masks[i](info)
-        except KeyError:
-            raise wrong("info has no mask under %r" % self.args["mask_info"]) from None
-        values = [1 if v else 0 for v in flat(m)]
+        values = flat(self.masks[i](info))
         if len(values) != self.mask_len:
             raise wrong("the action mask has %d elements, expected %d" % (len(values), self.mask_len))
-        rows[i][:] = bytes(values)
+        if not all(v == 0 or v == 1 for v in values):
+            raise wrong("the action mask is %s, expected truth values" % short(values))
+        rows[i][:] = bytes(map(int, values))
 
     def begin(self, i):
-        obs, info = self.envs[i].reset(seed=self.seeds[i])
+        answer = self.envs[i].reset(seed=self.seeds[i])
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise wrong("reset returns %s, expected a pair of observation and info" % short(answer))
+        obs, info = answer
         self.steps[i] = 0
         self.observe(i, obs, False)
         self.mask(i, info, self.mask_rows)
@@ -298,9 +312,12 @@ class Group:
         try:
             for i, (env, action) in enumerate(zip(self.envs, self.actions())):
                 answer = env.step(action)
-                if len(answer) != 5:
-                    raise wrong("step returns %d values, expected observation, reward, terminated, truncated and info" % len(answer))
+                if not isinstance(answer, tuple) or len(answer) != 5:
+                    what = "%d values" % len(answer) if isinstance(answer, tuple) else short(answer)
+                    raise wrong("step returns %s, expected observation, reward, terminated, truncated and info" % what)
                 obs, reward, terminated, truncated, info = answer
+                if terminated is None or truncated is None:
+                    raise ambiguous(terminated, truncated)
                 try:
                     rewards[i] = reward
                 except TypeError:
@@ -310,7 +327,11 @@ class Group:
                 if limit:
                     self.steps[i] += 1
                     truncated = truncated or self.steps[i] >= limit
-                if terminated or truncated:
+                try:
+                    going = not (terminated or truncated)
+                except ValueError:
+                    raise ambiguous(terminated, truncated) from None
+                if not going:
                     self.end(i, obs, terminated, info)
                     continue
                 ends[i] = 0

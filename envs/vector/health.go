@@ -75,12 +75,12 @@ func finite[T float32 | float64](x []T) bool {
 func firstNonFinite(a []float32, b []float64) string {
 	for i, v := range a {
 		if v-v != 0 {
-			return fmt.Sprintf("element %d is %g", i, v)
+			return fmt.Sprintf("element %d is %g, expected a finite number", i, v)
 		}
 	}
 	for i, v := range b {
 		if v-v != 0 {
-			return fmt.Sprintf("element %d is %g", i, v)
+			return fmt.Sprintf("element %d is %g, expected a finite number", i, v)
 		}
 	}
 	return "it is finite"

@@ -181,6 +181,11 @@ class Rude(Env):
             "shape": ([1.0, 2.0], 1.0, False, False, {}),
             "words": (["one"], 1.0, False, False, {}),
             "old": (obs, 1.0, False, {}),
+            "no observation": (None, 1.0, False, False, {}),
+            "a dict": ({"a": 1}, 1.0, False, False, {}),
+            "no answer": None,
+            "no end": (obs, 1.0, None, False, {}),
+            "two ends": (obs, 1.0, False, Ends(), {}),
             "nan info": (obs, 1.0, False, False, {"extra": float("nan")}),
         }.get(how, (obs, 1.0, False, False, {}))
 
@@ -196,6 +201,42 @@ class Rude(Env):
 
 def input_is_empty(text):
     assert text == "", text
+
+
+class Ends:
+    """What NumPy does with the truth of several values."""
+
+    def __bool__(self):
+        raise ValueError("The truth value of an array with more than one element is ambiguous.")
+
+    def __repr__(self):
+        return "array([True, False])"
+
+
+class Alone(Walk):
+    """The reset of old Gym."""
+
+    def reset(self, seed=None):
+        return super().reset(seed)[0]
+
+
+class Veiled(Endless):
+    """Has wrong masks after a number of steps."""
+
+    def __init__(self, how, after=3):
+        super().__init__()
+        self.how, self.after, self.steps = how, after, 0
+
+    def step(self, action):
+        self.steps += 1
+        return super().step(action)
+
+    def action_masks(self):
+        if self.steps < self.after:
+            return [True, 1.0]
+        if self.how == "raises":
+            return {}["mask"]
+        return {"none": [False, False], "long": [True] * 3, "nan": [float("nan"), 1], "words": ["a", "b"], "one": True}[self.how]
 
 
 class Secret:
