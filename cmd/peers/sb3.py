@@ -1,6 +1,6 @@
 """Compares the speed of whole trainings with Stable-Baselines3's and, with --sbx PYTHON, with SBX's, which is the same on JAX: same environment, network, batch and update ratio, in turns.
 
-Each row is one of "onnxrl bench train". Every side is first tried with one thread and with as many as there are cores, on a short run, and then measured with the better number; the table shows medians of --runs runs that alternate, and ratios are medians of the ratios within a round. Times are those of learning alone, without making environments
+Each row is one of "onnxrl bench train". Every side is first tried with one thread and with as many as there are cores, on short runs, and then measured with the better number; the table shows medians of --runs runs that alternate, and ratios are medians of the ratios within a round. Times are those of learning alone, without making environments
 and networks, and without JAX's compilation (sb3_sbx.py says how). Rows that learn only after some random env steps take equally many env steps on all sides; the others take more of them here, because there they would be over in a moment.
 
 SBX gets every hyper-parameter of Stable-Baselines3's class that it knows, not its own defaults, and Stable-Baselines3's network shapes; it has no A2C. It remains different in what its code does: PPO clips the gradients of actor and critic apart, DQN does not clip them, the critics' losses of SAC, TD3 and DDPG have a factor of one half, TD3 moves its targets at every
@@ -88,16 +88,17 @@ class SBX:
         self.cache.cleanup()
 
 
-def best(train, steps, cores):
-    tried = {t: train(t, steps)["env_steps_per_second"] for t in sorted({1, cores})}
-    return max(tried, key=tried.get)
+def best(train, steps, cores, trials):
+    counts = sorted({1, cores})
+    tried = [(train(t, steps)["env_steps_per_second"], t) for _ in range(trials) for t in counts]
+    return max(tried)[1]
 
 
-def measure(name, sides, runs, cores, scale):
+def measure(name, sides, runs, trials, cores, scale):
     """The runs of each side: sides are functions of threads and env steps, with their env steps."""
     # A trial must be long enough to learn after the random steps.
     least = 200 + 2 * ROWS[name].kwargs.get("learning_starts", 100)
-    chosen = {side: best(train, max(least, int(steps * scale) // 4), cores) for side, (train, steps) in sides.items()}
+    chosen = {side: best(train, max(least, int(steps * scale) // 4), cores, trials) for side, (train, steps) in sides.items()}
     done = {side: [] for side in sides}
     for _ in range(runs):
         for side, (train, steps) in sides.items():
@@ -144,6 +145,7 @@ def main():
     p.add_argument("--onnxrl", required=True, help="the built program")
     p.add_argument("--sbx", metavar="PYTHON", help="an interpreter that has sbx-rl: also compare with SBX")
     p.add_argument("--runs", type=int, default=5)
+    p.add_argument("--trials", type=int, default=2, help="short runs of each side with each number of threads, before the number that was in the fastest of them is taken")
     p.add_argument("--scale", type=float, default=1, help="factor on the env steps of all sides")
     p.add_argument("--check", action="store_true", help="end with status 1 when a row misses a target")
     p.add_argument("--json", action="store_true")
@@ -159,7 +161,7 @@ def main():
             sides = {"onnxrl": (lambda t, n: ours(args.onnxrl, name, t, n), row.here), "sb3": (lambda t, n: theirs(name, t, n), row.there)}
             if sbx and sbx.has(row.algorithm, cores):
                 sides["sbx"] = (lambda t, n: sbx.train(name, t, n), row.there)
-            reports.append(report(name, *measure(name, sides, args.runs, cores, args.scale)))
+            reports.append(report(name, *measure(name, sides, args.runs, args.trials, cores, args.scale)))
             if not args.json:
                 show(reports[-1], sbx)
     finally:
