@@ -3,7 +3,7 @@
 Each row is one of "onnxrl bench train". Every side is first tried with one thread and with as many as there are cores, on short runs, and then measured with the better number; the table shows medians of --runs runs that alternate, and ratios are medians of the ratios within a round. Times are those of learning alone, without making environments
 and networks, and without JAX's compilation (sb3_sbx.py says how). Rows that learn only after some random env steps take equally many env steps on all sides; the others take more of them here, because there they would be over in a moment.
 
-SBX gets every hyper-parameter of Stable-Baselines3's class that it knows, not its own defaults, and Stable-Baselines3's network shapes; it has no A2C. It remains different in what its code does: PPO clips the gradients of actor and critic apart, DQN does not clip them, the critics' losses of SAC, TD3 and DDPG have a factor of one half, TD3 moves its targets at every
+SBX gets every hyper-parameter of Stable-Baselines3's class that it knows, not its own defaults, and Stable-Baselines3's network shapes; it has no A2C. It remains different in what its code does: PPO clips the gradients of actor and critic apart, DQN does not clip them, the critics' losses of TD3 and DDPG have a factor of one half, TD3 moves its targets at every
 update and its actor follows the smaller of the two critics. None of these is a large part of the work.
 
 SBX is best installed apart from Stable-Baselines3: python -m venv sbx && sbx/bin/pip install sbx-rl==0.28.0 jax==0.10.2 stable-baselines3==2.9.2 gymnasium==1.4.0
