@@ -87,11 +87,14 @@ func (b *trainBar) step(r *trainRun, p train.Progress) {
 				b.shown.Field(f.key, v)
 			}
 		}
+		switch key := "val " + r.cfg.Train.Validation.Metric; {
+		case p.Validation != nil:
+			b.shown.Field(key, p.Validation.Score)
+		case r.cfg.Train.Validation.EverySteps > 0:
+			b.shown.FieldText(key, "-") // A resumed run has none at first; what it is known by keeps its place.
+		}
 		if !math.IsNaN(p.EpisodeReward) {
 			b.shown.Field("episode reward", p.EpisodeReward)
-		}
-		if p.Validation != nil {
-			b.shown.Field("val "+r.cfg.Train.Validation.Metric, p.Validation.Score)
 		}
 	}
 	b.shown.Add(p.EnvSteps - b.done[r.seed])

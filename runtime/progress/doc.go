@@ -14,8 +14,8 @@
 // # Behaviour
 //
 // A bar is redrawn at most ten times a second, each time by one write that moves to the start of the line, draws and erases
-// the rest: nothing is cleared first, so nothing flickers. It fits the width of the terminal at that moment; fields that do
-// not fit are cut. Drawing happens inside Add, Set and Finish and in no other goroutine. Errors of the writer are ignored:
+// the rest: nothing is cleared first, so nothing flickers. It fits the width of the terminal at that moment; where
+// it is too narrow, numbers are rounded and the unit is left out, and fields that do not fit even so are cut. Drawing happens inside Add, Set and Finish and in no other goroutine. Errors of the writer are ignored:
 // a progress bar does not end a run.
 //
 // The rate is an average over about the last ten seconds; a resumed operation starts from Options.Initial, which counts for

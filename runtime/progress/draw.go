@@ -15,7 +15,10 @@ func (p *Progress) drawBar(now time.Time) {
 	p.drawn, p.visible = now, true
 	// The last column stays free: a cursor behind it may be on the next line already.
 	width := max(p.o.Width()-1, 10)
-	left, right := p.head(), p.tail(now)
+	left, right := p.head(), p.tail(now, false)
+	if utf8.RuneCountInString(left)+1+utf8.RuneCountInString(right) > width {
+		right = p.tail(now, true)
+	}
 	if p.o.Total > 0 {
 		// The bar takes what the text leaves, and nothing where the text needs all.
 		if room := width - utf8.RuneCountInString(left) - utf8.RuneCountInString(right) - 4; room >= 5 {
@@ -29,7 +32,7 @@ func (p *Progress) drawBar(now time.Time) {
 func (p *Progress) drawLine(now time.Time) {
 	p.rate.observe(now, p.done)
 	p.drawn = now
-	io.WriteString(p.out, join(p.head(), p.tail(now))+"\n")
+	io.WriteString(p.out, join(p.head(), p.tail(now, false))+"\n")
 }
 
 func (p *Progress) fraction() float64 {
@@ -46,13 +49,17 @@ func (p *Progress) head() string {
 	return join(p.o.Label, fmt.Sprintf("%3.0f%%", percent))
 }
 
-// tail is the count, the rate, the time and the fields.
-func (p *Progress) tail(now time.Time) string {
-	parts := []string{p.count(p.done)}
-	if p.o.Total > 0 {
-		parts[0] += "/" + p.count(p.o.Total)
+// tail is the count, the rate, the time and the fields; short makes numbers round and leaves the unit out, so that the fields find room.
+func (p *Progress) tail(now time.Time, short bool) string {
+	count := p.count
+	if short {
+		count = p.round
 	}
-	if p.o.Unit != Bytes {
+	parts := []string{count(p.done)}
+	if p.o.Total > 0 {
+		parts[0] += "/" + count(p.o.Total)
+	}
+	if p.o.Unit != Bytes && !short {
 		parts = append(parts, p.o.Unit)
 	}
 	rate := p.rate.perSecond()
@@ -63,7 +70,7 @@ func (p *Progress) tail(now time.Time) string {
 		}
 	}
 	if rate > 0 {
-		parts = append(parts, p.count(int64(math.Round(rate)), rate)+"/s")
+		parts = append(parts, count(int64(math.Round(rate)), rate)+"/s")
 	}
 	switch {
 	case p.finished:
@@ -75,7 +82,11 @@ func (p *Progress) tail(now time.Time) string {
 		}
 	}
 	for _, f := range p.fields {
-		parts = append(parts, f.key+"="+f.value)
+		value := f.value
+		if short {
+			value = f.short
+		}
+		parts = append(parts, f.key+"="+value)
 	}
 	return strings.Join(parts, " ")
 }
@@ -89,6 +100,20 @@ func (p *Progress) count(n int64, exact ...float64) string {
 		return fmt.Sprintf("%.3g", exact[0])
 	}
 	return fmt.Sprint(n)
+}
+
+// round is count with three significant digits.
+func (p *Progress) round(n int64, exact ...float64) string {
+	if p.o.Unit == Bytes || n < 10_000 {
+		return p.count(n, exact...)
+	}
+	v, units := float64(n)/1000, []string{"k", "M", "G", "T"}
+	// What would be written as 1e+03 belongs to the next unit.
+	for len(units) > 1 && v >= 999.5 {
+		v /= 1000
+		units = units[1:]
+	}
+	return fmt.Sprintf("%.3g%s", v, units[0])
 }
 
 func byteCount(n int64) string {

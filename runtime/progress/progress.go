@@ -53,7 +53,8 @@ type Progress struct {
 	rate     rate
 }
 
-type field struct{ key, value string }
+// field is a live value; short is what a narrow terminal shows of it.
+type field struct{ key, value, short string }
 
 // Start begins a display on out. A terminal shows it at once; other outputs show the first line after Options.Every.
 func Start(out io.Writer, o Options) *Progress {
@@ -124,25 +125,27 @@ func (p *Progress) SetTotal(total int64) {
 	p.o.Total = total
 }
 
-// Field sets a live value behind the bar, with four significant digits. Fields stay in the order of their first use.
+// Field sets a live value behind the bar, with four significant digits, and three on a terminal that is too narrow for all. Fields stay in the order of their first use.
 func (p *Progress) Field(key string, value float64) {
-	p.FieldText(key, fmt.Sprintf("%.4g", value))
+	p.set(field{key, fmt.Sprintf("%.4g", value), fmt.Sprintf("%.3g", value)})
 }
 
 // FieldText is Field for text.
-func (p *Progress) FieldText(key, value string) {
+func (p *Progress) FieldText(key, value string) { p.set(field{key, value, value}) }
+
+func (p *Progress) set(f field) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.fields {
-		if p.fields[i].key == key {
-			p.fields[i].value = value
+		if p.fields[i].key == f.key {
+			p.fields[i] = f
 			return
 		}
 	}
-	p.fields = append(p.fields, field{key, value})
+	p.fields = append(p.fields, f)
 }
 
 // Finish shows the final state and ends the display; later calls do nothing. Call it also when the operation failed, so that

@@ -82,7 +82,7 @@ func TestBar(t *testing.T) {
 	width = 40
 	clock.advance(time.Second)
 	p.Set(999)
-	check("fit  99% 999/1000 steps 514/s ETA 0s lo")
+	check("fit  99% 999/1000 514/s ETA 0s loss=2 p")
 	width = 200
 	clock.advance(2 * time.Second)
 	p.Add(1)
@@ -92,6 +92,21 @@ func TestBar(t *testing.T) {
 	want := "fit 100% [" + strings.Repeat("=", 40) + "] 1000/1000 steps 250/s in 4s loss=2 phase=eval x"
 	if len(s.lines) != 1 || s.lines[0] != want || len(s.line) != 0 {
 		t.Errorf("final %q, %q\nwant %q", s.lines, string(s.line), want)
+	}
+}
+
+// TestNarrow shows a training run on 80 columns: the last of its values has room.
+func TestNarrow(t *testing.T) {
+	clock := &manual{time.Unix(1000, 0)}
+	var s screen
+	p := Start(&s, Options{Label: "train", Unit: "env steps", Total: 1_300_000, Now: clock.now, Width: func() int { return 80 }})
+	p.Field("loss", 0.24541)
+	p.Field("entropy", 3.84512)
+	p.Field("val sharpe", 0.028521)
+	clock.advance(100 * time.Second)
+	p.Add(651_234)
+	if got, want := string(s.line), "train  50% 651k/1.3M 6512/s ETA 1m40s loss=0.245 entropy=3.85 val sharpe=0.0285"; got != want {
+		t.Errorf("shows\n%q\nwant\n%q", got, want)
 	}
 }
 
