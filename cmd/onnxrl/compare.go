@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -48,6 +49,9 @@ The exit status is 1 when an output differs.
 			if len(names) != 2 {
 				return fmt.Errorf("--engines %s: expected two of %s, separated by a comma", strings.Join(names, ","), strings.Join(engineNames(), ", "))
 			}
+			if !(tol.Rel >= 0 && tol.Abs >= 0) {
+				return fmt.Errorf("--tol %g and --atol %g: expected numbers that are not negative", tol.Rel, tol.Abs)
+			}
 			m, err := loadModel(args[0])
 			if err != nil {
 				return err
@@ -57,6 +61,9 @@ The exit status is 1 when an output differs.
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			feeds, err := in.feeds(m, args[1:]...)
+			if err == nil && len(args) == 1 && len(in.inputs) == 0 && empty(feeds) {
+				err = errors.New("every input is empty, so nothing would be compared: give --bind numbers above 0")
+			}
 			if err == nil && backward {
 				m, feeds, err = f.withGradient(m, feeds, &in)
 			}
@@ -108,6 +115,16 @@ func compareEngines(cmd *cobra.Command, engines [2]engine.Compiler, m *onnx.Mode
 		c.First, c.Agreed, err = trace.Compare(cmd.Context(), engines[0], engines[1], m, feeds, tol, trace.Options{})
 	}
 	return c, err
+}
+
+// empty reports whether there are inputs and none of them has an element.
+func empty(feeds map[string]*tensor.Tensor) bool {
+	for _, t := range feeds {
+		if t.Len() > 0 {
+			return false
+		}
+	}
+	return len(feeds) > 0
 }
 
 func (a *app) printComparison(c comparison) error {

@@ -87,6 +87,9 @@ func readInput(m *onnx.Model, spec string, in map[string]*tensor.Tensor, kinds m
 		return fmt.Errorf("input %q: the model has no such input; it has %s", name, strings.Join(names, ", "))
 	}
 	if _, _, isRange := parseRange(source); named && (isRange || slices.Contains([]string{"normal", "zeros", "ones"}, source)) {
+		if kinds[name] != "" || in[name] != nil {
+			return fmt.Errorf("input %q is given twice", name)
+		}
 		kinds[name] = source
 		return nil
 	}
@@ -110,13 +113,13 @@ func readInput(m *onnx.Model, spec string, in map[string]*tensor.Tensor, kinds m
 			at = own
 		}
 		if at == "" {
-			i := slices.IndexFunc(names, func(n string) bool { return in[n] == nil })
+			i := slices.IndexFunc(names, func(n string) bool { return in[n] == nil && kinds[n] == "" })
 			if i < 0 {
 				return fmt.Errorf("input %s: the model's %s have values already", file, plural(len(names), "input"))
 			}
 			at = names[i]
 		}
-		if in[at] != nil {
+		if in[at] != nil || kinds[at] != "" {
 			return fmt.Errorf("input %q is given twice", at)
 		}
 		in[at] = t
@@ -198,6 +201,11 @@ func makeInput(v *onnx.ValueInfo, kind string, seed uint64, bind map[string]int)
 			kind = "0..2"
 		}
 	}
+	if lo, hi, isRange := parseRange(kind); isRange && !t.DType.IsFloat() {
+		if low, high := wholeBounds(t.DType); lo < low || hi-1 > high {
+			return nil, fmt.Errorf("input %q: %s is not all of type %v", v.Name, kind, t.DType)
+		}
+	}
 	x := tensor.New(t.DType, shape...)
 	draw := drawing(kind, t.DType.IsFloat(), rng.New(seed).Split("input/"+v.Name).Stream())
 	for i := range n {
@@ -222,6 +230,18 @@ func drawing(kind string, float bool, s *rng.Stream) func() float64 {
 		return func() float64 { return 0 }
 	}
 	return s.Normal
+}
+
+// wholeBounds returns the least and the largest number of an element type of whole numbers; for bool they are 0 and 1.
+func wholeBounds(d tensor.DType) (low, high float64) {
+	bits := 8 * d.Size()
+	switch d {
+	case tensor.Bool:
+		return 0, 1
+	case tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64:
+		return -math.Ldexp(1, bits-1), math.Ldexp(1, bits-1) - 1
+	}
+	return 0, math.Ldexp(1, bits) - 1
 }
 
 // parseRange reads LO..HI.

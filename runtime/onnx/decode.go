@@ -33,7 +33,7 @@ func Unmarshal(b []byte) (*Model, error) {
 	}
 	m := &Model{}
 	if err := decodeModel(m, b); err != nil {
-		return nil, fmt.Errorf("decode model: %w", err)
+		return nil, fmt.Errorf("decode model: this is no ONNX model, or a damaged one: %w", err)
 	}
 	if m.Graph == nil {
 		return nil, errors.New("decode model: it has no graph")
