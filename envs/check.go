@@ -40,7 +40,12 @@ func CheckStep(s *Spec, prev StepType, ts *TimeStep) error {
 		if ts.Mask == nil {
 			return fmt.Errorf("%s: the step has no mask", s.Name)
 		}
-		if err := CheckMask(s.Action, ts.Mask.Bools()); err != nil {
+		if ts.Terminated() {
+			// Nothing can be done any more, and a mask may say so.
+			if n := MaskLen(s.Action); ts.Mask.Len() != n {
+				return fmt.Errorf("%s: mask of %v: %d elements, expected %d", s.Name, s.Action, ts.Mask.Len(), n)
+			}
+		} else if err := CheckMask(s.Action, ts.Mask.Bools()); err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}

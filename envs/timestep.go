@@ -39,7 +39,7 @@ type TimeStep struct {
 	Obs []*tensor.Tensor
 	// Rows has, for each field that has a window, the number of the window's last row; for other fields it is not used.
 	Rows []int64
-	// Mask says which actions are valid now (see [MaskLen] for its layout); nil unless Spec.Masked.
+	// Mask says which actions are valid now (see [MaskLen] for its layout); nil unless Spec.Masked. In a last step it says which ones would be if the episode was truncated, for the value of what could follow, and nothing where it has terminated.
 	Mask *tensor.Tensor
 	// Info has a value for each name of Spec.Info.
 	Info []float64
