@@ -26,7 +26,7 @@
 //
 // # Normalisation
 //
-// With Config.Normalize the agent learns in a normalize.Env. Statistics are part of the state and of the best policy. Evaluators get an agent whose actors normalise by themselves, by statistics that are frozen for the time of the evaluation, and face environments as they are; publishers get [Policy.Normalizers]. rollout/ep_rew_mean and rollout/reward_mean are of raw rewards.
+// With Config.Normalize the agent learns in a normalize.Env. Statistics are part of the state and of the best policy. Evaluators get an agent whose actors normalise by themselves, by statistics that are frozen for the time of the evaluation, and face environments as they are; publishers get [Policy.Normalizers]. rollout/ep_rew_mean and rollout/reward_mean are of raw rewards. A run that begins with the parameters of another may begin with its statistics ([Trainer.Inherit]).
 //
 // # When a run ends
 //

@@ -26,15 +26,19 @@ type initRecord struct {
 	Source  string `json:"source"`
 	Summary string `json:"summary"`
 	SHA256  string `json:"sha256"`
+	// Statistics says of what the running statistics of normalisation were taken, too.
+	Statistics string `json:"statistics,omitempty"`
 }
 
 // initial is where the parameters of a plan's runs come from.
 type initial struct {
 	initRecord
-	source *transfer.Source
+	source     *transfer.Source
+	statistics *statistics
 
-	mu    sync.Mutex
-	shown bool
+	// shown and told say that what became of parameters and statistics was said.
+	mu          sync.Mutex
+	shown, told bool
 }
 
 // openInitial reads the names and shapes of a source.
@@ -44,7 +48,11 @@ func openInitial(ctx context.Context, r initRecord, store string) (*initial, err
 		return nil, fmt.Errorf("--init %s: %w", r.Ref, err)
 	}
 	r.Source = s.Name
-	return &initial{initRecord: r, source: s}, nil
+	stats, err := statisticsOf(s)
+	if err != nil {
+		return nil, fmt.Errorf("--init %s: %w", r.Ref, errors.Join(err, s.Close()))
+	}
+	return &initial{initRecord: r, source: s, statistics: stats}, nil
 }
 
 // initOf is the record of the flags. Files are meant from any folder.

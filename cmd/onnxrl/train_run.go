@@ -90,6 +90,11 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 		return s, err
 	}
 	defer func() { err = errors.Join(err, r.tr.Close()) }()
+	if p.init != nil {
+		if err := p.init.inherit(bar.above(a.err), r.tr, r.cfg.Wrappers); err != nil {
+			return s, err
+		}
+	}
 	if err := r.begin(); err != nil {
 		return s, err
 	}
