@@ -56,7 +56,7 @@ train.threads are those of one run; 0 divides the processors among the runs that
 	fl.StringVar(&f.resume, "resume", "", "continue the run, or all unfinished runs, in this directory")
 	fl.StringVar(&f.seeds, "seeds", "", "one run for each of these seeds, for instance 42,43,44")
 	fl.IntVar(&f.parallel, "parallel", 1, "runs that go on at once")
-	fl.StringVar(&f.init, "init", "", "begin with the parameters of this run, checkpoint, artefact or ONNX file, by name and shape")
+	fl.StringVar(&f.init, "init", "", "begin with the parameters of this run, checkpoint, artefact or ONNX file, by name and shape, and of a run or checkpoint with its statistics of normalisation")
 	fl.BoolVar(&f.partial, "partial", false, "with --init, leave parameters that it does not have as they are drawn")
 	fl.StringArrayVar(&f.initMap, "init-map", nil, "with --init, names that begin with FROM there begin with TO here: FROM=TO")
 	f.store.add(cmd)
