@@ -36,6 +36,8 @@ func TestGradientEqualsTheDefinition(t *testing.T) {
 		{"Gaussian", spec(box, false), func(c *Config) { c.LogStdInit = -0.4 }, 8},
 		{"gSDE", spec(box, false), func(c *Config) { c.UseSDE, c.LogStdInit = true, -0.5 }, 8},
 		{"one sample, no entropy, plain advantages", spec(envs.Discrete{N: 3}, false), func(c *Config) { c.EntropyCoef, c.NormalizeAdvantage = 0, false }, 1},
+		{"one sample, which is not normalised", spec(envs.Discrete{N: 3}, false), nil, 1},
+		{"two samples", spec(envs.Discrete{N: 3}, false), nil, 2},
 		{"lstm", spec(envs.Discrete{N: 3}, true), func(c *Config) { c.Recurrent = Recurrent{LSTM, 3, 1, Separate, 4}; c.BatchSize = 12 }, 3},
 		{"lstm, box, a short sequence", spec(box, false), func(c *Config) { c.Recurrent = Recurrent{LSTM, 3, 1, Separate, 4}; c.BatchSize = 40 }, 9},
 		{"lstm, shared", spec(envs.Discrete{N: 3}, false), func(c *Config) { c.Recurrent = Recurrent{LSTM, 3, 1, Shared, 4}; c.BatchSize = 12 }, 3},
