@@ -100,7 +100,7 @@ def prove(args):
     a, b = opened(args), None
     try:
         b = opened(args)
-        fields = [(path, Field("", f["wire"], f["shape"])) for path, f in fields_of(a.observation_space)]
+        fields = [(path, Field(titled(path), f["wire"], f["shape"])) for path, f in fields_of(a.observation_space)]
         masks = [masks_of(e, args) for e in (a, b)]
         a.action_space.seed(1)
 
@@ -156,6 +156,8 @@ def prove(args):
             last = answers[0]
             if last[1] or last[2]:
                 last = both([a, b], seed=choices.randrange(1 << 31))[0]
+    except Refused as e:
+        return str(e)
     except Exception as e:
         return "%s: %s" % (type(e).__name__, e)
     finally:

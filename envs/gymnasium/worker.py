@@ -92,6 +92,11 @@ def fields_of(space, path=()):
     return [(path, d)]
 
 
+def titled(path):
+    """How a part of an observation is called in errors."""
+    return "observation" + ("" if not path else " " + "/".join(map(str, path)))
+
+
 class Field:
     """Writes values of one form into rows of bytes."""
 
@@ -240,7 +245,7 @@ class Group:
 
         self.fields = []
         for k, (path, f) in enumerate(fields):
-            field = Field("observation" + ("" if not path else " " + "/".join(map(str, path))), f["wire"], f["shape"])
+            field = Field(titled(path), f["wire"], f["shape"])
             self.fields.append((path, field, field.rows(part("obs%d" % k, field.nbytes), n), field.rows(part("final%d" % k, field.nbytes), n)))
         if len(self.fields) == 1 and self.fields[0][0] == ():
             self.single = self.fields[0][1:]
