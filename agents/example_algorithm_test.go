@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"testing"
 
 	"onnxrl/agents"
 	"onnxrl/agents/evaluate"
@@ -40,10 +42,20 @@ type reinforce struct {
 	returns, after []float64
 }
 
-// reinforceMaker is the configuration; a kind that documents name would decode it.
-type reinforceMaker struct{ rounds int }
+// reinforceMaker is the configuration.
+type reinforceMaker struct {
+	Rounds int `yaml:"rounds"`
+}
 
-func (m reinforceMaker) Config() any { return struct{}{} }
+// reinforceKind makes it known to a program, by a row in its list of kinds: agent: {kind: reinforce, rounds: 20}.
+var reinforceKind = agents.Kind{Name: "reinforce", Parse: func(params configs.Section) (agents.Maker, error) {
+	m := reinforceMaker{Rounds: 20}
+	err := params.Decode(&m)
+	return m, err
+}}
+
+// Config is what run directories keep: the configuration with its defaults.
+func (m reinforceMaker) Config() any { return m }
 
 func (m reinforceMaker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
 	frame, err := network.NewFrame(s.Spec)
@@ -78,8 +90,8 @@ func (m reinforceMaker) New(_ context.Context, s agents.Setup) (agents.Agent, er
 	if err != nil {
 		return nil, err
 	}
-	n := m.rounds * s.Envs
-	r := &reinforce{engine: s.Engine, rounds: m.rounds, envs: s.Envs, reward: make([]float64, n), disc: make([]float64, n), returns: make([]float64, n), after: make([]float64, s.Envs)}
+	n := m.Rounds * s.Envs
+	r := &reinforce{engine: s.Engine, rounds: m.Rounds, envs: s.Envs, reward: make([]float64, n), disc: make([]float64, n), returns: make([]float64, n), after: make([]float64, s.Envs)}
 	var values map[string]*tensor.Tensor
 	if r.policy, values, err = policy.Network(models.Options{}); err != nil {
 		return nil, err
@@ -117,14 +129,19 @@ func (r *reinforce) Recorder() agents.Recorder                 { return r }
 func (r *reinforce) Learner() agents.Learner                   { return r }
 func (r *reinforce) Policy() (*models.Network, *models.Params) { return r.policy, r.params }
 func (r *reinforce) Ready() bool                               { return r.t == r.rounds }
-func (r *reinforce) SaveState(*checkpoint.Writer) error {
-	return errors.New("this example is not resumed")
-}
-func (r *reinforce) LoadState(*checkpoint.Reader) error {
-	return errors.New("this example is not resumed")
-}
 func (r *reinforce) Close() error {
 	return errors.Join(r.learn.Close(), r.params.Close())
+}
+
+// SaveState keeps all that a learner carries from one rollout to the next: runs are saved between them.
+func (r *reinforce) SaveState(w *checkpoint.Writer) error {
+	network.SaveParams(w.Scope("params"), r.params.Segments()...)
+	network.SaveOptimizer(w.Scope("optim"), r.opt)
+	return nil
+}
+
+func (r *reinforce) LoadState(from *checkpoint.Reader) error {
+	return errors.Join(network.LoadParams(from.Scope("params"), r.params.Segments()...), network.LoadOptimizer(from.Scope("optim"), r.opt))
 }
 
 // Begin writes straight to where the program reads.
@@ -186,6 +203,70 @@ func (a *drawer) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.D
 func (a *drawer) Sync(context.Context) error { return nil }
 func (a *drawer) Close() error               { return a.act.Close() }
 
+// TestReinforceResumes compares a run that is saved and continued by a fresh agent with one that never stopped.
+func TestReinforceResumes(t *testing.T) {
+	params, err := configs.Parse("run.yaml", []byte("agent: {kind: reinforce, rounds: 5}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Agent configs.Kinded `yaml:"agent"`
+	}
+	if err := params.Decode(&doc); err != nil {
+		t.Fatal(err)
+	}
+	maker, err := agents.Parse([]agents.Kind{reinforceKind}, doc.Agent)
+	if err != nil || maker.Config() != any(reinforceMaker{Rounds: 5}) {
+		t.Fatalf("%+v, %v", maker, err)
+	}
+	run := func(steps int64) *train.Trainer {
+		factory, err := corridor.Kind.Open(t.Context(), configs.Section{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := train.Defaults()
+		c.NumEnvs, c.TotalEnvSteps, c.Threads, c.Validation.EverySteps = 4, steps, 1, 0
+		r, err := train.New(t.Context(), factory, maker, agents.Setup{Engine: portable.New(), Key: rng.New(7)}, c, train.Hooks{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := errors.Join(r.Close(), factory.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+		return r
+	}
+	finish := func(r *train.Trainer) []float32 {
+		if _, err := r.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, p := r.Agent().Learner().Policy()
+		return p.Segment(models.Trainable).Floats()
+	}
+	whole := finish(run(400))
+	first, second := run(200), run(400)
+	finish(first)
+	store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := store.Save(checkpoint.Meta{Step: 200}, first)
+	if err := errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(saved.Load(second), saved.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if resumed := finish(second); len(whole) < 50 || !slices.Equal(resumed, whole) {
+		t.Errorf("%d parameters, and the resumed run has others than the one that never stopped", len(whole))
+	}
+}
+
 // A new algorithm is a Maker. Everything else, the loop, evaluation, checkpoints and export, takes it from there.
 func Example_algorithm() {
 	ctx := context.Background()
@@ -195,7 +276,7 @@ func Example_algorithm() {
 	}
 	c := train.Defaults()
 	c.NumEnvs, c.TotalEnvSteps, c.Threads, c.Validation.EverySteps = 8, 8000, 1, 0
-	run, err := train.New(ctx, factory, reinforceMaker{rounds: 20}, agents.Setup{Engine: portable.New(), Key: rng.New(7)}, c, train.Hooks{})
+	run, err := train.New(ctx, factory, reinforceMaker{Rounds: 20}, agents.Setup{Engine: portable.New(), Key: rng.New(7)}, c, train.Hooks{})
 	if err != nil {
 		panic(err)
 	}
