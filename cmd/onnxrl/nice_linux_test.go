@@ -62,7 +62,8 @@ func TestTrainLowersItsPriority(t *testing.T) {
 			stop()
 		}()
 		// By the second checkpoint there are all threads that training needs.
-		trains := next() && next()
+		first, second := next(), next()
+		trains := first && second
 		got := threadNice(t, cmd.Process.Pid)
 		// However it ends.
 		_ = cmd.Process.Kill()
