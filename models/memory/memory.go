@@ -10,7 +10,9 @@ package memory
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -97,6 +99,9 @@ func Parse(text string) ([]State, error) {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&list); err != nil {
 		return nil, fmt.Errorf("metadata %s: %w", Key, err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("metadata %s: there is something behind the list", Key)
 	}
 	seen := map[string]bool{}
 	for _, s := range list {

@@ -57,13 +57,15 @@ func TestTextsThatAreNoStates(t *testing.T) {
 		`[{"input":"x","output":"y","shape":[2],"initial":[0,1,2]}]`:                                                  "has 3 initial values",
 		`[{"input":"x","output":"y","shape":[-2],"initial":[0]}]`:                                                     "of shape [-2]",
 		`[{"input":"x","output":"y","form":[2],"initial":[0]}]`:                                                       "unknown field",
+		`[] []`: "something behind",
+		`[]}`:   "something behind",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 		cases++
 	}
-	if cases != 6 {
+	if cases != 8 {
 		t.Errorf("%d cases", cases)
 	}
 	m := model(t)
