@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -48,6 +49,11 @@ The exit status is 1 when an output differs.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(names) != 2 {
 				return fmt.Errorf("--engines %s: expected two of %s, separated by a comma", strings.Join(names, ","), strings.Join(engineNames(), ", "))
+			}
+			for _, name := range names {
+				if name != "auto" && !slices.Contains(engineNames(), name) {
+					return fmt.Errorf("--engines: %q is none of auto, %s", name, strings.Join(engineNames(), ", "))
+				}
 			}
 			if !(tol.Rel >= 0 && tol.Abs >= 0) {
 				return fmt.Errorf("--tol %g and --atol %g: expected numbers that are not negative", tol.Rel, tol.Abs)

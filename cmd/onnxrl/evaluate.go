@@ -87,13 +87,13 @@ func (a *app) judge(ctx context.Context, j *judged, f *evaluateFlags) error {
 		return errors.New("--episodes: the trading environment is judged by one run through the split")
 	}
 	e, err := a.judgeTrading(ctx, j, o, f)
-	if err != nil {
+	if e == nil {
 		return err
 	}
-	return a.printEvaluation(e, j.cfg.Eval)
+	return errors.Join(a.printEvaluation(e, j.cfg.Eval), err)
 }
 
-// judgeTrading assesses the policies and writes the report.
+// judgeTrading assesses the policies and writes the report. Where only that fails, what was found out comes with the error.
 func (a *app) judgeTrading(ctx context.Context, j *judged, o trading.Opened, f *evaluateFlags) (*evaluation, error) {
 	if err := assess.CheckMetrics(j.cfg.Eval.Metrics); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ type evaluatedPolicy struct {
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// report computes the numbers and, unless the folder is empty, writes the report.
+// report computes the numbers and, unless the folder is empty, writes the report; where that fails, the numbers come with the error.
 func (j *judged) report(ctx context.Context, a *app, r *assess.Assessment, folder string) (*evaluation, error) {
 	about, err := j.about(a, r)
 	if err != nil {
@@ -75,10 +75,11 @@ func (j *judged) report(ctx context.Context, a *app, r *assess.Assessment, folde
 	if folder == "" {
 		return e, nil
 	}
-	e.Report = folder
-	if e.Files, err = report.Write(ctx, folder, *doc); err != nil {
-		return nil, err
+	files, err := report.Write(ctx, folder, *doc)
+	if err != nil {
+		return e, err
 	}
+	e.Report, e.Files = folder, files
 	return e, writeJSON(filepath.Join(folder, metricsJSON), e)
 }
 

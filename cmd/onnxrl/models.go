@@ -148,10 +148,10 @@ func (a *app) modelsLsCommand() *cobra.Command {
 				}
 				return damage
 			}
-			if err := printVersions(a.out, list); err != nil {
-				return err
+			if len(list) == 0 && damage != nil {
+				return damage
 			}
-			return damage
+			return errors.Join(printVersions(a.out, list), damage)
 		},
 	}
 	store.add(cmd)

@@ -119,6 +119,13 @@ func TestModelsFromPublicationToDamage(t *testing.T) {
 	}
 	says(t, r.out, artifact.Short(base.Digest))
 	says(t, r.err, "list artefacts in", "is damaged")
+	// A store whose list cannot be read is not called empty.
+	if err := os.Truncate(filepath.Join(store, "index.json"), 20); err != nil {
+		t.Fatal(err)
+	}
+	if r = onnxrl(t, "models", "ls", "--store", store); r.code != 1 || r.out != "" {
+		t.Errorf("exit status %d, %q", r.code, r.out)
+	}
 }
 
 func TestModelsBadInput(t *testing.T) {
