@@ -164,6 +164,9 @@ func (s *trainSummary) table(out io.Writer) error {
 		return err
 	}
 	for _, r := range s.Runs {
+		if _, ok := r.Train["train/loss"]; !ok && r.Stopped != train.Interrupted {
+			fmt.Fprintf(out, "seed %d has learnt nothing: its %d env steps were over before the learner began, see agent.learning_starts\n", r.Seed, r.EnvSteps)
+		}
 		if r.Published != "" {
 			fmt.Fprintf(out, "published %s//%s\n", filepath.Join(r.Dir, publish.StoreDir), r.Published)
 		}
