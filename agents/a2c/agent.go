@@ -1,50 +1,24 @@
 package a2c
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
 	"onnxrl/agents"
 	"onnxrl/agents/network"
-	"onnxrl/configs"
 	"onnxrl/models"
 )
 
-// Kind makes A2C agents from a configuration.
-var Kind = agents.Kind{Name: "a2c", Parse: func(params configs.Section) (agents.Maker, error) {
-	c := Defaults()
-	if err := params.Decode(&c); err != nil {
-		return nil, err
-	}
-	return Maker{c}, nil
+var algorithm = agents.Algorithm[Config]{Name: "a2c", New: func(c Config, s agents.Setup) (agents.Agent, error) {
+	a := &Agent{setup: s, c: c}
+	return a, a.build(c)
 }}
 
-// Maker makes agents of one configuration.
-type Maker struct{ c Config }
+// Kind makes A2C agents from a configuration.
+var Kind = algorithm.Kind("a2c", Defaults)
 
 // NewMaker returns a maker for a configuration made in code.
-func NewMaker(c Config) (Maker, error) {
-	if err := configs.Validate(c); err != nil {
-		return Maker{}, fmt.Errorf("a2c: %w", err)
-	}
-	return Maker{c}, nil
-}
-
-// Config implements agents.Maker.
-func (m Maker) Config() any { return m.c }
-
-// New implements agents.Maker.
-func (m Maker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
-	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("a2c: %w", err)
-	}
-	a := &Agent{setup: s, c: m.c}
-	if err := a.build(m.c); err != nil {
-		return nil, fmt.Errorf("a2c: %w", errors.Join(err, a.Close()))
-	}
-	return a, nil
-}
+func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
 
 // Agent is an A2C agent.
 type Agent struct {

@@ -229,7 +229,7 @@ func (d *design) addAct(g *graphs, features []int) error {
 	}
 	dist.Acting()
 	a.Output(agents.ValueOutput, value)
-	g.act, err = g.over(a)
+	g.act, err = network.Over(g.policy.Specs, a)
 	return err
 }
 
@@ -253,7 +253,7 @@ func (d *design) addTrain(g *graphs, features []int) error {
 	t.Output(entropyOutput, entropy)
 	t.Output(agents.ValueOutput, value)
 	g.stops = dist.Stops()
-	g.train, err = g.over(t)
+	g.train, err = network.Over(g.policy.Specs, t)
 	return err
 }
 
@@ -267,7 +267,7 @@ func (d *design) addEvaluate(g *graphs, features []int) error {
 	dtype, shape := d.f.Stored()
 	e.Output(logProbOutput, dist.LogProb(e.Batched(actionsInput, dtype, shape...)))
 	e.Output(agents.ValueOutput, value)
-	g.evaluate, err = g.over(e)
+	g.evaluate, err = network.Over(g.policy.Specs, e)
 	return err
 }
 
@@ -306,7 +306,7 @@ func (d *design) addEncoder(g *graphs, s encoder.Sharer) error {
 			dst = &g.encodeGrad
 		}
 		var err error
-		if *dst, err = g.over(e); err != nil {
+		if *dst, err = network.Over(g.policy.Specs, e); err != nil {
 			return err
 		}
 	}
@@ -323,23 +323,6 @@ func (d *design) encode(g *layer.Graph, s encoder.Sharer, rows onnx.Value, windo
 		return "", err
 	}
 	return g.Unsqueeze(z, 1), g.Err()
-}
-
-// over returns the network of a graph whose parameters are some of the policy's.
-func (g *graphs) over(l *layer.Graph) (*models.Network, error) {
-	m, err := l.Model()
-	if err != nil {
-		return nil, err
-	}
-	var specs []models.Spec
-	for _, p := range l.Params() {
-		i := slices.IndexFunc(g.policy.Specs, func(s models.Spec) bool { return s.Name == p.Name && slices.Equal(s.Shape, p.Shape) })
-		if i < 0 {
-			return nil, fmt.Errorf("parameter %q %v is not one of the policy's", p.Name, p.Shape)
-		}
-		specs = append(specs, g.policy.Specs[i])
-	}
-	return models.WithSpecs(m, specs)
 }
 
 // trainable reports whether a network has a parameter that is trained.

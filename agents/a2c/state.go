@@ -1,9 +1,7 @@
 package a2c
 
 import (
-	"maps"
-	"slices"
-
+	"onnxrl/agents/network"
 	"onnxrl/models/checkpoint"
 )
 
@@ -20,16 +18,8 @@ func (l *learner) SaveState(w *checkpoint.Writer) error {
 		return errRecording
 	}
 	w.PutJSON("state", state{Updates: l.updates})
-	for _, s := range l.params.Segments() {
-		p := w.Scope("params").Scope(s.Role.String())
-		for i, spec := range s.Specs() {
-			p.PutFloat32s(spec.Name, s.View(i).Float32s(), spec.Shape...)
-		}
-	}
-	opt := l.opt.State()
-	for _, name := range slices.Sorted(maps.Keys(opt)) {
-		w.Scope("optim").PutFloat32s(name, opt[name])
-	}
+	network.SaveParams(w.Scope("params"), l.params.Segments()...)
+	network.SaveOptimizer(w.Scope("optim"), l.opt)
 	return nil
 }
 
@@ -42,23 +32,10 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 	if err := r.JSON("state", &s); err != nil {
 		return err
 	}
-	for _, seg := range l.params.Segments() {
-		p := r.Scope("params").Scope(seg.Role.String())
-		for i, spec := range seg.Specs() {
-			if err := p.Float32sInto(spec.Name, seg.View(i).Float32s(), spec.Shape...); err != nil {
-				return err
-			}
-		}
+	if err := network.LoadParams(r.Scope("params"), l.params.Segments()...); err != nil {
+		return err
 	}
-	opt := map[string][]float32{}
-	for _, name := range r.Scope("optim").Names() {
-		v, _, err := r.Scope("optim").Float32s(name)
-		if err != nil {
-			return err
-		}
-		opt[name] = v
-	}
-	if err := l.opt.SetState(opt); err != nil {
+	if err := network.LoadOptimizer(r.Scope("optim"), l.opt); err != nil {
 		return err
 	}
 	l.updates = s.Updates

@@ -1,14 +1,12 @@
 package ppo
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"onnxrl/agents"
 	"onnxrl/agents/network"
-	"onnxrl/configs"
 	"onnxrl/models"
 	"onnxrl/models/program"
 	"onnxrl/runtime/tensor"
@@ -16,53 +14,24 @@ import (
 
 // Kind makes PPO agents from a configuration, and MaskableKind those of environments that mask their actions, which it insists on.
 var (
-	Kind         = kind("ppo", false)
-	MaskableKind = kind("maskable_ppo", true)
+	Kind         = algorithm(false).Kind("ppo", Defaults)
+	MaskableKind = algorithm(true).Kind("maskable_ppo", Defaults)
 )
 
 // Kinds lists the kinds of this package.
 func Kinds() []agents.Kind { return []agents.Kind{Kind, MaskableKind} }
 
-func kind(name string, masked bool) agents.Kind {
-	return agents.Kind{Name: name, Parse: func(params configs.Section) (agents.Maker, error) {
-		c := Defaults()
-		if err := params.Decode(&c); err != nil {
-			return nil, err
-		}
-		return Maker{c, masked}, nil
-	}}
-}
-
-// Maker makes agents of one configuration.
-type Maker struct {
-	c      Config
-	masked bool
-}
-
 // NewMaker returns a maker for a configuration made in code.
-func NewMaker(c Config) (Maker, error) {
-	if err := configs.Validate(c); err != nil {
-		return Maker{}, fmt.Errorf("ppo: %w", err)
-	}
-	return Maker{c: c}, nil
-}
+func NewMaker(c Config) (agents.Maker, error) { return algorithm(false).Maker(c) }
 
-// Config implements agents.Maker.
-func (m Maker) Config() any { return m.c }
-
-// New implements agents.Maker.
-func (m Maker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
-	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("ppo: %w", err)
-	}
-	if m.masked && !s.Spec.Masked {
-		return nil, fmt.Errorf("ppo: agent.kind maskable_ppo is for environments that mask their actions, and %s does not; use ppo", s.Spec.Name)
-	}
-	a := &Agent{setup: s, c: m.c}
-	if err := a.build(); err != nil {
-		return nil, fmt.Errorf("ppo: %w", errors.Join(err, a.Close()))
-	}
-	return a, nil
+func algorithm(masked bool) agents.Algorithm[Config] {
+	return agents.Algorithm[Config]{Name: "ppo", New: func(c Config, s agents.Setup) (agents.Agent, error) {
+		a := &Agent{setup: s, c: c}
+		if masked && !s.Spec.Masked {
+			return a, fmt.Errorf("agent.kind maskable_ppo is for environments that mask their actions, and %s does not; use ppo", s.Spec.Name)
+		}
+		return a, a.build()
+	}}
 }
 
 // Agent is a PPO agent.

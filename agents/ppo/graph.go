@@ -3,7 +3,6 @@ package ppo
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"onnxrl/agents"
 	"onnxrl/agents/network"
@@ -205,7 +204,7 @@ func (d *design) addPolicy(g *graphs) error {
 	if n.memory != nil {
 		n.memory.outputs(a)
 	}
-	g.act, err = g.over(a)
+	g.act, err = network.Over(g.policy.Specs, a)
 	return err
 }
 
@@ -244,7 +243,7 @@ func (d *design) addLearn(g *graphs) error {
 			if d.c.Correction == VTrace {
 				output(logProbOutput, logProb)
 				output(agents.ValueOutput, n.value)
-				g.evaluate, err = g.over(t)
+				g.evaluate, err = network.Over(g.policy.Specs, t)
 			}
 			return err
 		}
@@ -265,26 +264,9 @@ func (d *design) addLearn(g *graphs) error {
 		output(entropyOutput, entropy)
 		output(agents.ValueOutput, n.value)
 		g.stops = n.stops
-		if g.learn, err = g.over(t); err != nil {
+		if g.learn, err = network.Over(g.policy.Specs, t); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// over returns the network of a graph whose parameters are some of the policy's.
-func (g *graphs) over(l *layer.Graph) (*models.Network, error) {
-	m, err := l.Model()
-	if err != nil {
-		return nil, err
-	}
-	var specs []models.Spec
-	for _, p := range l.Params() {
-		i := slices.IndexFunc(g.policy.Specs, func(s models.Spec) bool { return s.Name == p.Name && slices.Equal(s.Shape, p.Shape) })
-		if i < 0 {
-			return nil, fmt.Errorf("parameter %q %v is not one of the policy's", p.Name, p.Shape)
-		}
-		specs = append(specs, g.policy.Specs[i])
-	}
-	return models.WithSpecs(m, specs)
 }
