@@ -32,6 +32,7 @@ func Tasks() []Task {
 		{Name: "acrobot_ppo", Target: -100, Source: threshold},
 		{Name: "pendulum_sac", Target: -200, Source: zoo},
 		{Name: "pendulum_td3", Target: -200, Source: zoo},
+		{Name: "pendulum_ddpg", Target: -200, Source: zoo},
 		{Name: "pendulum_a2c", Target: -200, Source: zoo},
 		{Name: "mountaincar_continuous_a2c", Target: 90, Source: threshold},
 		{Name: "mountaincar_continuous_sac", Target: 90, Source: threshold},
