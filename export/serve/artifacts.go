@@ -12,7 +12,7 @@ import (
 	"onnxrl/models/artifact"
 )
 
-// Artifacts are the versions of an artefact store: their names are digests, and their aliases the store's. Without a policy the version of [artifact.Latest] is loaded and followed.
+// Artifacts are the versions of an artefact store: their names are digests, and their aliases the store's. Without a policy the version of [artifact.Latest] answers who names none, and those of all other aliases are loaded too; all of them are followed.
 type Artifacts struct {
 	store  *artifact.Store
 	models map[string]Config
@@ -42,7 +42,7 @@ func (a *Artifacts) Scan(context.Context) ([]Listing, error) {
 	}
 	byName := map[string]*Listing{}
 	for name, config := range a.models {
-		byName[name] = a.listing(name, config)
+		byName[name] = listing(name, config)
 		byName[name].Err = fmt.Errorf("the store has no artefact %q", name)
 	}
 	for _, v := range versions {
@@ -52,7 +52,7 @@ func (a *Artifacts) Scan(context.Context) ([]Listing, error) {
 			if a.models != nil {
 				continue
 			}
-			l = a.listing(name, Config{})
+			l = listing(name, Config{})
 			byName[name] = l
 		}
 		l.Err = nil
@@ -63,7 +63,12 @@ func (a *Artifacts) Scan(context.Context) ([]Listing, error) {
 	}
 	a.list = nil
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		a.list = append(a.list, *byName[name])
+		l := byName[name]
+		if p := &l.Config.Policy; !p.All && p.Latest == 0 && len(p.Specific) == 0 {
+			others := slices.DeleteFunc(slices.Sorted(maps.Keys(l.Aliases)), func(alias string) bool { return alias == artifact.Latest })
+			p.Specific = append([]string{artifact.Latest}, others...)
+		}
+		a.list = append(a.list, *l)
 	}
 	if err == nil { // what could not be read is tried again
 		a.index = index
@@ -71,10 +76,7 @@ func (a *Artifacts) Scan(context.Context) ([]Listing, error) {
 	return slices.Clone(a.list), nil
 }
 
-func (a *Artifacts) listing(name string, c Config) *Listing {
-	if !c.Policy.All && c.Policy.Latest == 0 && len(c.Policy.Specific) == 0 {
-		c.Policy.Specific = []string{artifact.Latest}
-	}
+func listing(name string, c Config) *Listing {
 	return &Listing{Name: name, Config: c, Aliases: map[string]string{}}
 }
 

@@ -373,3 +373,64 @@ func TestArtifacts(t *testing.T) {
 		t.Errorf("%v %v", resp.Version, err)
 	}
 }
+
+// TestAliasesOfAStore: without a policy every alias is served and followed, and who names no version gets the latest.
+func TestAliasesOfAStore(t *testing.T) {
+	store, err := artifact.Open(t.TempDir(), artifact.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish := func(k float32, aliases ...string) artifact.Version {
+		t.Helper()
+		b, err := onnx.Marshal(scale(k))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := store.Publish(t.Context(), artifact.Draft{Manifest: artifact.Manifest{Name: "m", Kind: "model"}, ModelBytes: b, Golden: golden(k), Aliases: aliases})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	one, two := publish(1, "prod"), publish(2)
+	s, err := New(Options{Compiler: portable.New()}, NewArtifacts(store, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	asked := 0
+	serves := func(want map[string]artifact.Version) {
+		t.Helper()
+		if err := s.Poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for version, v := range want {
+			req := ask("m", 1, 1)
+			req.Version = version
+			var resp Response
+			if err := s.Infer(t.Context(), req, &resp); err != nil || resp.Version != v.Digest {
+				t.Errorf("%q: %v %v, expected %s", version, resp.Version, err, v.Digest)
+			}
+			asked++
+		}
+	}
+	serves(map[string]artifact.Version{"": two, "latest": two, "prod": one})
+	three := publish(3)
+	if _, err := store.Alias(t.Context(), two.Digest, "best"); err != nil {
+		t.Fatal(err)
+	}
+	serves(map[string]artifact.Version{"": three, "latest": three, "prod": one, "best": two})
+	if _, err := store.Alias(t.Context(), three.Digest, "prod"); err != nil {
+		t.Fatal(err)
+	}
+	serves(map[string]artifact.Version{"": three, "prod": three, "best": two})
+	// What no alias names any more is no longer held.
+	wantCode(t, s.ModelReady("m", one.Digest), NotFound)
+	if asked != 10 {
+		t.Errorf("%d requests", asked)
+	}
+}
