@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/vector"
 	"onnxrl/models/encoder/timecnn"
@@ -25,13 +26,10 @@ func TestLearnsTheCorridor(t *testing.T) {
 	for _, e := range testengines.All(t) {
 		v := corridors(t, 8)
 		a := agent(t, quick(), v, e, 1)
-		r := newTrainingRun(t, a, v)
+		r := agenttest.NewTraining(t, a, v)
 		var first, last float64
 		for i := range 150 {
-			m, err := r.update(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := r.Update(t)
 			if last = m["train/entropy"]; i == 0 {
 				first = last
 			}
@@ -40,7 +38,7 @@ func TestLearnsTheCorridor(t *testing.T) {
 			t.Errorf("%s: the entropy went from %g to %g", e.Name(), first, last)
 		}
 		test := corridors(t, 8)
-		greedy := actorOf(t, a, agents.Greedy, 8)
+		greedy := agenttest.Actor(t, a, agents.Greedy, 8)
 		if err := agents.Collect(t.Context(), test, greedy, nil, rng.New(1), 0, 20, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +73,7 @@ func TestLearnsASignal(t *testing.T) {
 	rules := func(c *trading.Config) { c.Window, c.BuyPct, c.SellPct, c.FeeRate = 6, 1, 1, 0 }
 	earned := func(a *Agent) float64 {
 		v, sum := markets(t, m, 1, rules), 0.0
-		if err := agents.Collect(t.Context(), v, actorOf(t, a, agents.Greedy, 1), nil, rng.New(1), 0, 300, func(b *vector.Batch) error { sum += b.Reward[0]; return nil }); err != nil {
+		if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Greedy, 1), nil, rng.New(1), 0, 300, func(b *vector.Batch) error { sum += b.Reward[0]; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return sum / 300
@@ -83,11 +81,9 @@ func TestLearnsASignal(t *testing.T) {
 	v := markets(t, m, 4, func(c *trading.Config) { rules(c); c.Episode.Kind, c.Episode.Length = trading.Random, 100 })
 	a := agent(t, c, v, testengines.Fastest(t), 1)
 	before := earned(a)
-	r := newTrainingRun(t, a, v)
+	r := agenttest.NewTraining(t, a, v)
 	for range 600 {
-		if _, err := r.update(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		r.Update(t)
 	}
 	after := earned(a)
 	t.Logf("a bar earns %.4f before and %.4f after", before, after)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"onnxrl/agents/agenttest"
 	"onnxrl/envs"
 	"onnxrl/envs/classic"
 	"onnxrl/runtime/engine/testengines"
@@ -19,12 +20,8 @@ func BenchmarkTraining(b *testing.B) {
 					c := Defaults()
 					c.ShareWindows = share
 					v := markets(b, market(2700, 16, 30, false), n, nil)
-					r := newTrainingRun(b, agent(b, c, v, testengines.Fastest(b), threads), v)
-					update := func() {
-						if _, err := r.update(b.Context()); err != nil {
-							b.Fatal(err)
-						}
-					}
+					r := agenttest.NewTraining(b, agent(b, c, v, testengines.Fastest(b), threads), v)
+					update := func() { r.Update(b) }
 					// The engine allocates with its first runs.
 					for range 2 {
 						update()
@@ -55,13 +52,9 @@ func BenchmarkCartPole(b *testing.B) {
 	for _, n := range []int{1, 8} {
 		b.Run(fmt.Sprintf("envs=%d", n), func(b *testing.B) {
 			c := sb3()
-			v := vectorOf(b, n, func(int) (envs.Env, error) { return classic.NewCartPole(classic.CartPoleDefaults()) })
-			r := newTrainingRun(b, agent(b, c, v, testengines.Fastest(b), 1), v)
-			update := func() {
-				if _, err := r.update(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-			}
+			v := agenttest.Vector(b, n, func() (envs.Env, error) { return classic.NewCartPole(classic.CartPoleDefaults()) })
+			r := agenttest.NewTraining(b, agent(b, c, v, testengines.Fastest(b), 1), v)
+			update := func() { r.Update(b) }
 			for range 10 {
 				update()
 			}

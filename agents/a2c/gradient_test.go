@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/envs"
 	"onnxrl/envs/vector"
 	"onnxrl/models"
@@ -169,13 +170,13 @@ func TestGradientEqualsTheFormula(t *testing.T) {
 			c := quick()
 			c.Hidden, c.Reduction, c.EntropyCoef, c.ValueCoef, c.RolloutSteps, c.GradClip = nil, Sum, 0.3, 0.7, 13, 0
 			const n2 = 3
-			v := toys(t, n2, flatToy())
+			v := agenttest.Toys(t, n2, flatToy())
 			a := agent(t, c, v, e, threads)
 			for _, s := range a.params.Segments() {
 				rng.New(9).Stream().FillNormal32(s.Floats(), 0, 0.5)
 			}
 			d := &diary{Recorder: a.Recorder()}
-			if err := agents.Collect(t.Context(), v, actorOf(t, a, agents.Explore, n2), d, rng.New(4), 0, c.RolloutSteps, nil); err != nil {
+			if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Explore, n2), d, rng.New(4), 0, c.RolloutSteps, nil); err != nil {
 				t.Fatal(err)
 			}
 			l := newLinear(a.params)
@@ -254,9 +255,9 @@ func TestMasks(t *testing.T) {
 	for _, e := range testengines.All(t) {
 		c := quick()
 		c.Hidden = nil
-		v := toys(t, 4, flatToy())
+		v := agenttest.Toys(t, 4, flatToy())
 		a := agent(t, c, v, e, 1)
-		explore, greedy := actorOf(t, a, agents.Explore, 4), actorOf(t, a, agents.Greedy, 4)
+		explore, greedy := agenttest.Actor(t, a, agents.Explore, 4), agenttest.Actor(t, a, agents.Greedy, 4)
 		for i := range 300 {
 			// Action 1 of head 1 is never valid.
 			for r := range 4 {
@@ -315,19 +316,17 @@ func TestMasks(t *testing.T) {
 func TestEntropyIsMaximised(t *testing.T) {
 	c := quick()
 	c.Hidden, c.ValueCoef, c.EntropyCoef, c.LRActor, c.Gamma = nil, 0, 1000, 0.02, 0
-	v := toys(t, 4, flatToy())
+	v := agenttest.Toys(t, 4, flatToy())
 	a := agent(t, c, v, testengines.Fastest(t), 1)
 	copy(a.params.View("actor.logits.bias").Float32s(), []float32{1, -1, 1, 0, -1})
-	r := newTrainingRun(t, a, v)
+	r := agenttest.NewTraining(t, a, v)
 	spread := func() float64 {
 		b := a.params.View("actor.logits.bias").Float32s()
 		return math.Abs(float64(b[0]-b[1])) + math.Abs(float64(b[2]-b[3])) + math.Abs(float64(b[3]-b[4]))
 	}
 	before := spread()
 	for range 60 {
-		if _, err := r.update(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		r.Update(t)
 	}
 	if after := spread(); after > before/2 {
 		t.Errorf("the logits of a head were %g apart and are now %g", before, after)
@@ -342,16 +341,13 @@ func TestOwners(t *testing.T) {
 		c.Encoders, c.LRActor, c.LRCritic, c.GradClip = encoders, 0.5, 0.125, 0
 		c.Schedule.Kind, c.Schedule.Gamma = "exponential", 0.5
 		c.Freeze = []string{"*conv1.weight"}
-		v := toys(t, 2, windowToy(t))
+		v := agenttest.Toys(t, 2, windowToy(t))
 		a := agent(t, c, v, testengines.Fastest(t), 1)
-		r := newTrainingRun(t, a, v)
+		r := agenttest.NewTraining(t, a, v)
 		factor := 1.0
 		for range 2 {
 			before := snapshot(a)
-			m, err := r.update(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := r.Update(t)
 			if m["train/learning_rate"] != 0.5*factor || m["train/learning_rate_critic"] != 0.125*factor {
 				t.Errorf("learning rates %g and %g", m["train/learning_rate"], m["train/learning_rate_critic"])
 			}

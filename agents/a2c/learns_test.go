@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/envs/classic"
 	"onnxrl/envs/vector"
-	"onnxrl/models/encoder/kinds"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
 )
@@ -17,7 +17,7 @@ import (
 func evaluated(t *testing.T, a *Agent, v vector.Env, episodes int) float64 {
 	t.Helper()
 	sum, n := 0.0, 0
-	greedy := actorOf(t, a, agents.Greedy, v.Len())
+	greedy := agenttest.Actor(t, a, agents.Greedy, v.Len())
 	for n < episodes {
 		err := agents.Collect(t.Context(), v, greedy, nil, rng.New(1), 0, 1, func(b *vector.Batch) error {
 			for _, e := range b.Ended {
@@ -52,11 +52,9 @@ func TestIdentityAsStableBaselines3(t *testing.T) {
 		config.Gamma, config.LRActor, config.LRCritic, config.LogStdInit = 0.4, c.lr, c.lr, -0.5
 		v := identities(t, 1, c.change)
 		a := agent(t, config, v, testengines.Fastest(t), 1)
-		r := newTrainingRun(t, a, v)
-		for r.round < c.steps {
-			if _, err := r.update(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+		r := agenttest.NewTraining(t, a, v)
+		for r.Done < c.steps {
+			r.Update(t)
 		}
 		got := evaluated(t, a, identities(t, 1, c.change), 20)
 		t.Logf("%s: %g", c.name, got)
@@ -74,21 +72,9 @@ func TestScheduleOfARun(t *testing.T) {
 		c := quick()
 		c.Schedule.Kind = "linear"
 		v := corridors(t, 2)
-		m, err := NewMaker(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := m.New(t.Context(), agents.Setup{Spec: v.Spec(), Envs: 2, TotalEnvSteps: total, Engine: testengines.Fastest(t), Encoders: kinds.All(), Key: rng.New(1)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		closing(t, a)
-		r := newTrainingRun(t, a.(*Agent), v)
+		r := agenttest.NewTraining(t, agent(t, c, v, testengines.Fastest(t), 1, func(s *agents.Setup) { s.TotalEnvSteps = total }), v)
 		for i := range 5 {
-			m, err := r.update(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := r.Update(t)
 			left := 1.0
 			if total > 0 {
 				left = max(0, 1-float64(i)/float64((total+31)/32))
@@ -108,20 +94,9 @@ func TestProfile(t *testing.T) {
 	now := time.Unix(0, 0)
 	p := agents.NewProfile(func() time.Time { now = now.Add(time.Second); return now })
 	v := corridors(t, 2)
-	m, err := NewMaker(quick())
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := m.New(t.Context(), agents.Setup{Spec: v.Spec(), Envs: 2, Engine: testengines.Fastest(t), Encoders: kinds.All(), Key: rng.New(1), Profile: p})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, a)
-	r := newTrainingRun(t, a.(*Agent), v)
+	r := agenttest.NewTraining(t, agent(t, quick(), v, testengines.Fastest(t), 1, func(s *agents.Setup) { s.Profile = p }), v)
 	for range 3 {
-		if _, err := r.update(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		r.Update(t)
 	}
 	for _, phase := range []agents.Phase{agents.Sampling, agents.Gradient, agents.Optimising} {
 		if spent, calls := p.Spent(phase); spent != 3*time.Second || calls != 3 {

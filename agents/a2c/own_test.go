@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/configs"
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/vector"
@@ -83,12 +84,10 @@ func TestOwnMarketPolicyIsTheBuiltIn(t *testing.T) {
 			given := c
 			given.Policy = section(t, m)
 			b := agent(t, given, w, e, 1)
-			x, y := newTrainingRun(t, a, v), newTrainingRun(t, b, w)
+			x, y := agenttest.NewTraining(t, a, v), agenttest.NewTraining(t, b, w)
 			for range 3 {
-				for _, r := range []*training{x, y} {
-					if _, err := r.update(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+				for _, r := range []*agenttest.Training{x, y} {
+					r.Update(t)
 				}
 			}
 			fresh, moved := agent(t, c, world(), e, 1), 0

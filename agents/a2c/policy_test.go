@@ -7,12 +7,11 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/envs"
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/vector"
-	"onnxrl/models/encoder/kinds"
 	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
@@ -25,7 +24,7 @@ func TestPolicyIsTheActor(t *testing.T) {
 	for _, e := range testengines.All(t) {
 		for _, rows := range []int{1, 3} {
 			for what, world := range map[string]vector.Env{
-				"corridor": corridors(t, rows), "flat": toys(t, rows, flatToy()), "windows": toys(t, rows, windowToy(t)),
+				"corridor": corridors(t, rows), "flat": agenttest.Toys(t, rows, flatToy()), "windows": agenttest.Toys(t, rows, windowToy(t)),
 				"market": markets(t, market(70, 3, 4, false), rows, func(c *trading.Config) { c.Window = 6 }),
 				"own":    markets(t, market(70, 3, 4, false), rows, func(c *trading.Config) { c.Window = 6 }),
 			} {
@@ -38,32 +37,13 @@ func TestPolicyIsTheActor(t *testing.T) {
 				}
 				c.RolloutSteps = 5
 				a := agent(t, c, world, e, 1)
-				r := newTrainingRun(t, a, world)
+				r := agenttest.NewTraining(t, a, world)
 				for range 2 {
-					if _, err := r.update(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					r.Update(t)
 				}
-				net, params := a.Learner().Policy()
-				m, err := net.Bake(params.View)
-				if err != nil {
-					t.Fatal(err)
-				}
-				b := world.Batch()
-				in := map[string]*tensor.Tensor{agents.MaskInput: b.Mask}
-				for i, f := range world.Spec().Observation {
-					x := tensor.New(tensor.Float32, append([]int{rows}, f.Space.Shape()...)...)
-					if err := b.Gather(i, x); err != nil {
-						t.Fatal(err)
-					}
-					in[f.Name] = x
-				}
-				out, err := gradcheck.Run(t.Context(), e, m, in)
-				if err != nil {
-					t.Fatal(err)
-				}
-				x := actorOf(t, a, agents.Greedy, rows).(*actor)
-				d, err := x.Act(t.Context(), rng.New(1), b)
+				out := agenttest.Exported(t, r, e)
+				x := agenttest.Actor(t, a, agents.Greedy, rows).(*actor)
+				d, err := x.Act(t.Context(), rng.New(1), world.Batch())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -97,33 +77,27 @@ func TestPolicyIsTheActor(t *testing.T) {
 
 // TestFirstParameters checks that Init sees every parameter once, and that it is what acts.
 func TestFirstParameters(t *testing.T) {
-	m, err := NewMaker(quick())
-	if err != nil {
-		t.Fatal(err)
-	}
 	v := corridors(t, 1)
 	calls := 0
-	a, err := m.New(t.Context(), agents.Setup{Spec: v.Spec(), Envs: 1, Engine: testengines.Fastest(t), Encoders: kinds.All(), Key: rng.New(1), Init: func(values map[string]*tensor.Tensor) error {
-		calls++
-		for name, want := range map[string][]int{
-			"hidden.fc0.weight": {32, 1}, "hidden.fc0.bias": {32}, "actor.logits.weight": {2, 32}, "actor.logits.bias": {2}, "critic.value.weight": {1, 32}, "critic.value.bias": {1},
-		} {
-			if x := values[name]; x == nil || !slices.Equal(x.Shape(), want) {
-				t.Errorf("%s is %v of %v", name, x, slices.Sorted(maps.Keys(values)))
+	a := agent(t, quick(), v, testengines.Fastest(t), 1, func(s *agents.Setup) {
+		s.Init = func(values map[string]*tensor.Tensor) error {
+			calls++
+			for name, want := range map[string][]int{
+				"hidden.fc0.weight": {32, 1}, "hidden.fc0.bias": {32}, "actor.logits.weight": {2, 32}, "actor.logits.bias": {2}, "critic.value.weight": {1, 32}, "critic.value.bias": {1},
+			} {
+				if x := values[name]; x == nil || !slices.Equal(x.Shape(), want) {
+					t.Errorf("%s is %v of %v", name, x, slices.Sorted(maps.Keys(values)))
+				}
 			}
+			if len(values) != 6 {
+				t.Errorf("%d parameters", len(values))
+			}
+			clear(values["critic.value.weight"].Float32s())
+			values["critic.value.bias"].Float32s()[0] = 42
+			return nil
 		}
-		if len(values) != 6 {
-			t.Errorf("%d parameters", len(values))
-		}
-		clear(values["critic.value.weight"].Float32s())
-		values["critic.value.bias"].Float32s()[0] = 42
-		return nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, a)
-	d, err := actorOf(t, a.(*Agent), agents.Explore, 1).Act(t.Context(), rng.New(1), v.Batch())
+	})
+	d, err := agenttest.Actor(t, a, agents.Explore, 1).Act(t.Context(), rng.New(1), v.Batch())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,23 +113,17 @@ func TestFirstParameters(t *testing.T) {
 // TestSequences takes windows of one series, [W,F], beside vectors, with and without a table.
 func TestSequences(t *testing.T) {
 	s := flatToy()
-	table := tensor.New(tensor.Float32, 60, 4)
-	rng.New(6).Stream().FillNormal32(table.Float32s(), 0, 1)
-	w, err := envs.NewWindow(table, 6)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Observation = append(envs.Dict{{Name: "w", Space: envs.Unbounded(6, 4), Window: w}}, s.Observation...)
+	s.Observation = append(envs.Dict{{Name: "w", Space: envs.Unbounded(8, 4), Window: agenttest.Window(t, 60, 4)}}, s.Observation...)
 	plain := flatToy()
-	plain.Observation = append(envs.Dict{{Name: "w", Space: envs.Unbounded(6, 4)}}, plain.Observation...)
+	plain.Observation = append(envs.Dict{{Name: "w", Space: envs.Unbounded(8, 4)}}, plain.Observation...)
 	for _, e := range testengines.All(t) {
 		on, off := small(t, nil), small(t, nil)
 		on.ShareWindows, off.ShareWindows = On, Off
-		a, b := learn(t, on, toys(t, 3, s), e, 2, 4), learn(t, off, toys(t, 3, s), e, 2, 4)
+		a, b := learn(t, on, agenttest.Toys(t, 3, s), e, 2, 4), learn(t, off, agenttest.Toys(t, 3, s), e, 2, 4)
 		if d := apart(a.params, b.params); d > 1e-5 {
 			t.Errorf("%s: parameters are apart by %g", e.Name(), d)
 		}
-		c := learn(t, small(t, nil), toys(t, 3, plain), e, 1, 4)
+		c := learn(t, small(t, nil), agenttest.Toys(t, 3, plain), e, 1, 4)
 		if len(c.params) != len(a.params) || apart(c.params, a.params) == 0 {
 			t.Errorf("%s: %d parameters without a table, %d with one", e.Name(), len(c.params), len(a.params))
 		}
@@ -163,7 +131,7 @@ func TestSequences(t *testing.T) {
 	// Windows of assets without a table.
 	assets := windowToy(t)
 	assets.Observation[0].Window = nil
-	d := learn(t, small(t, nil), toys(t, 2, assets), testengines.Fastest(t), 1, 2)
+	d := learn(t, small(t, nil), agenttest.Toys(t, 2, assets), testengines.Fastest(t), 1, 2)
 	if len(d.actions) != 2*10*2*3 {
 		t.Errorf("%d actions", len(d.actions))
 	}
@@ -177,12 +145,8 @@ func TestNothingIsAllocated(t *testing.T) {
 			c := small(t, nil)
 			c.ShareWindows = share
 			v := markets(t, market(70, 3, 4, false), 2, func(c *trading.Config) { c.Window = 6 })
-			r := newTrainingRun(t, agent(t, c, v, e, 1), v)
-			update := func() {
-				if _, err := r.update(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
+			r := agenttest.NewTraining(t, agent(t, c, v, e, 1), v)
+			update := func() { r.Update(t) }
 			for range 15 {
 				update()
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/vector"
 	"onnxrl/models"
@@ -62,59 +63,35 @@ func TestResume(t *testing.T) {
 				})
 			}
 			v := world()
-			r := newTrainingRun(t, agent(t, c, v, e, 2), v)
-			forward := func(r *training, k int) {
-				for range k {
-					if _, err := r.update(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			forward(r, 3)
-			store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			closing(t, store)
-			path, err := store.Save(checkpoint.Meta{Kind: "a2c", Step: 3}, r.a.Learner())
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := agenttest.NewTraining(t, agent(t, c, v, e, 2), v)
+			r.Run(t, 3*c.RolloutSteps)
+			path := agenttest.Save(t, r.Agent)
 			world1, err := v.(*vector.Local).SaveState()
 			if err != nil {
 				t.Fatal(err)
 			}
 			// An evaluation in between changes nothing.
-			if err := agents.Collect(t.Context(), world(), actorOf(t, r.a, agents.Greedy, 2), nil, rng.New(1), 0, 15, nil); err != nil {
+			if err := agents.Collect(t.Context(), world(), agenttest.Actor(t, r.Agent, agents.Greedy, 2), nil, rng.New(1), 0, 15, nil); err != nil {
 				t.Fatal(err)
 			}
-			forward(r, 4)
+			r.Run(t, 4*c.RolloutSteps)
 
 			v2 := world()
 			if err := v2.(*vector.Local).LoadState(world1); err != nil {
 				t.Fatal(err)
 			}
-			fresh := newTrainingRun(t, agent(t, c, v2, e, 2), v2)
-			for _, s := range fresh.a.params.Segments() {
+			fresh := agenttest.NewTraining(t, agent(t, c, v2, e, 2), v2)
+			for _, s := range fresh.Agent.(*Agent).params.Segments() {
 				clear(s.Floats())
 			}
-			saved, err := checkpoint.Open(path)
-			if err != nil {
+			if err := agenttest.Load(t, path, fresh.Agent); err != nil {
 				t.Fatal(err)
 			}
-			closing(t, saved)
-			if err := saved.Load(fresh.a.Learner()); err != nil {
-				t.Fatal(err)
-			}
-			fresh.round = 30
-			forward(fresh, 4)
-			for i, s := range r.a.params.Segments() {
-				if n++; !slices.Equal(s.Floats(), fresh.a.params.Segments()[i].Floats()) {
-					t.Errorf("%s, %s: the %v parameters differ from those of a run that never stopped", e.Name(), what, s.Role)
-				}
-			}
-			if fresh.a.learner.updates != 7 {
-				t.Errorf("%d updates", fresh.a.learner.updates)
+			fresh.Done = 30
+			fresh.Run(t, 4*c.RolloutSteps)
+			n += neverStopped(t, e.Name()+", "+what, r, fresh)
+			if updates := fresh.Agent.(*Agent).learner.updates; updates != 7 {
+				t.Errorf("%d updates", updates)
 			}
 		}
 	}
@@ -123,14 +100,26 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// neverStopped compares a run with a resumed one and returns the number of comparisons.
+func neverStopped(t testing.TB, what string, whole, resumed *agenttest.Training) (n int) {
+	t.Helper()
+	other := resumed.Agent.(*Agent).params.Segments()
+	for i, s := range whole.Agent.(*Agent).params.Segments() {
+		if n++; !slices.Equal(s.Floats(), other[i].Floats()) {
+			t.Errorf("%s: the %v parameters differ from those of a run that never stopped", what, s.Role)
+		}
+	}
+	return n
+}
+
 // TestReplacedParametersAreSeen loads other parameters: features that were computed before must not be used again.
 func TestReplacedParametersAreSeen(t *testing.T) {
 	for _, freeze := range [][]string{nil, {"encoder.*"}} {
 		c := small(t, nil)
 		c.Freeze = freeze
-		v := toys(t, 2, windowToy(t))
+		v := agenttest.Toys(t, 2, windowToy(t))
 		a := agent(t, c, v, testengines.Fastest(t), 1)
-		x := actorOf(t, a, agents.Explore, 2)
+		x := agenttest.Actor(t, a, agents.Explore, 2)
 		value := func() []float32 {
 			d, err := x.Act(context.Background(), rng.New(1), v.Batch())
 			if err != nil {
@@ -138,23 +127,10 @@ func TestReplacedParametersAreSeen(t *testing.T) {
 			}
 			return slices.Clone(d.Value)
 		}
-		store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		closing(t, store)
-		path, err := store.Save(checkpoint.Meta{Kind: "a2c"}, a.Learner())
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := agenttest.Save(t, a)
 		first := value()
 		other := a.params.View("encoder.conv0.weight").Float32s()
 		rng.New(2).Stream().FillNormal32(other, 0, 1)
-		saved, err := checkpoint.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		closing(t, saved)
 		if freeze == nil {
 			if err := x.Sync(t.Context()); err != nil {
 				t.Fatal(err)
@@ -163,7 +139,7 @@ func TestReplacedParametersAreSeen(t *testing.T) {
 				t.Error("other parameters are not seen after Sync")
 			}
 		}
-		if err := saved.Load(a.Learner()); err != nil {
+		if err := agenttest.Load(t, path, a); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(value(), first) {
@@ -178,7 +154,7 @@ func TestOutOfTurn(t *testing.T) {
 	c := quick()
 	c.RolloutSteps = 2
 	a := agent(t, c, v, testengines.Fastest(t), 1)
-	x := actorOf(t, a, agents.Explore, 2)
+	x := agenttest.Actor(t, a, agents.Explore, 2)
 	d, err := x.Act(t.Context(), rng.New(1), v.Batch())
 	if err != nil {
 		t.Fatal(err)

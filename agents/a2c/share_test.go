@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/configs"
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/vector"
@@ -76,15 +77,12 @@ type trained struct {
 func learn(t testing.TB, c Config, v vector.Env, e engine.Compiler, threads, updates int) trained {
 	t.Helper()
 	a := agent(t, c, v, e, threads)
-	r := newTrainingRun(t, a, v)
-	w := &watched{Actor: r.actor}
-	r.actor = w
+	r := agenttest.NewTraining(t, a, v)
+	w := &watched{Actor: r.Actor}
+	r.Actor = w
 	var out trained
 	for range updates {
-		m, err := r.update(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := r.Update(t)
 		out.loss = append(out.loss, m["train/loss"], m["train/grad_norm"])
 		for _, ended := range a.learner.rec.ended {
 			if ended {
@@ -133,7 +131,7 @@ func TestSharedWindowsEqualSingleOnes(t *testing.T) {
 			{"table shorter than a rollout", 1, 3, func(c *Config) { c.GAELambda = 0.9 }, func() vector.Env {
 				return markets(t, market(12, 3, 4, false), 1, func(c *trading.Config) { c.Window, c.State.IncludeCash = 6, false })
 			}},
-			{"jumping windows", 3, 2, func(c *Config) { c.NormalizeAdvantage = true }, func() vector.Env { return toys(t, 3, windowToy(t)) }},
+			{"jumping windows", 3, 2, func(c *Config) { c.NormalizeAdvantage = true }, func() vector.Env { return agenttest.Toys(t, 3, windowToy(t)) }},
 		} {
 			alone, shared := small(t, nil), small(t, nil)
 			c.change(&alone)

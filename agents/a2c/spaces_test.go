@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/agents/network"
 	"onnxrl/envs"
 	"onnxrl/envs/classic"
 	"onnxrl/envs/vector"
 	"onnxrl/models"
-	"onnxrl/models/checkpoint"
 	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
@@ -25,7 +24,7 @@ func identities(t testing.TB, n int, change func(c *classic.IdentityConfig)) vec
 	if change != nil {
 		change(&c)
 	}
-	return vectorOf(t, n, func(int) (envs.Env, error) { return classic.NewIdentity(c) })
+	return agenttest.Vector(t, n, func() (envs.Env, error) { return classic.NewIdentity(c) })
 }
 
 // space is an action space, with the environment that has it.
@@ -44,7 +43,7 @@ func spaces(t testing.TB) []space {
 	}
 	masked := func(kind string, invalid int, dims ...int) func(n int) vector.Env {
 		return func(n int) vector.Env {
-			return vectorOf(t, n, func(int) (envs.Env, error) {
+			return agenttest.Vector(t, n, func() (envs.Env, error) {
 				return classic.NewInvalidAction(classic.InvalidActionConfig{MaxSteps: 6, Space: kind, Dims: dims, Invalid: invalid})
 			})
 		}
@@ -58,7 +57,7 @@ func spaces(t testing.TB) []space {
 		{name: "box", world: identity(classic.SpaceBox, 2)},
 		{name: "box, gSDE for a rollout", sde: -1, world: identity(classic.SpaceBox, 2)},
 		{name: "pendulum, gSDE for three rounds", sde: 3, world: func(n int) vector.Env {
-			return vectorOf(t, n, func(int) (envs.Env, error) {
+			return agenttest.Vector(t, n, func() (envs.Env, error) {
 				return classic.NewPendulum(classic.PendulumConfig{MaxSteps: 9, Gravity: 10})
 			})
 		}},
@@ -67,7 +66,7 @@ func spaces(t testing.TB) []space {
 }
 
 func cartpoles(t testing.TB, n int) vector.Env {
-	return vectorOf(t, n, func(int) (envs.Env, error) { return classic.NewCartPole(classic.CartPoleDefaults()) })
+	return agenttest.Vector(t, n, func() (envs.Env, error) { return classic.NewCartPole(classic.CartPoleDefaults()) })
 }
 
 // config returns a small configuration for a space.
@@ -88,15 +87,12 @@ func TestDecisionsAreWhatIsLearnt(t *testing.T) {
 		for _, s := range spaces(t) {
 			v := s.world(3)
 			a := agent(t, s.config(), v, e, 1)
-			r := newTrainingRun(t, a, v)
-			w := &decided{Actor: r.actor}
-			r.actor = w
+			r := agenttest.NewTraining(t, a, v)
+			w := &decided{Actor: r.Actor}
+			r.Actor = w
 			for range 3 {
 				w.logProb, w.value = nil, nil
-				m, err := r.update(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := r.Update(t)
 				for what, pair := range map[string][2][]float32{"log-probabilities": {w.logProb, a.learner.logProb}, "values": {w.value, a.learner.value}} {
 					if n++; len(pair[0]) != 21 || apart(pair[0], pair[1]) > 1e-5 {
 						t.Errorf("%s, %s: %s: the actor has %v, the learner %v", e.Name(), s.name, what, pair[0], pair[1])
@@ -134,28 +130,10 @@ func TestPublishedPolicyIsTheActor(t *testing.T) {
 		for _, s := range spaces(t) {
 			v := s.world(3)
 			a := agent(t, s.config(), v, e, 1)
-			r := newTrainingRun(t, a, v)
-			if _, err := r.update(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			net, params := a.Learner().Policy()
-			m, err := net.Bake(params.View)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b := v.Batch()
-			in := map[string]*tensor.Tensor{}
-			if b.Mask != nil {
-				in[agents.MaskInput] = b.Mask
-			}
-			for i, f := range v.Spec().Observation {
-				in[f.Name] = b.Obs[i]
-			}
-			out, err := gradcheck.Run(t.Context(), e, m, in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			d, err := actorOf(t, a, agents.Greedy, 3).Act(t.Context(), rng.New(1), b)
+			r := agenttest.NewTraining(t, a, v)
+			r.Update(t)
+			out := agenttest.Exported(t, r, e)
+			d, err := agenttest.Actor(t, a, agents.Greedy, 3).Act(t.Context(), rng.New(1), v.Batch())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,53 +165,29 @@ func TestResumeInEverySpace(t *testing.T) {
 				c.Correction = VTrace
 			}
 			v := s.world(2)
-			r := newTrainingRun(t, agent(t, c, v, e, 1), v)
-			forward := func(r *training, k int) {
-				for range k {
-					if _, err := r.update(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			forward(r, 3)
-			store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			closing(t, store)
-			path, err := store.Save(checkpoint.Meta{Kind: "a2c", Step: 3}, r.a.Learner())
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := agenttest.NewTraining(t, agent(t, c, v, e, 1), v)
+			r.Run(t, 3*c.RolloutSteps)
+			path := agenttest.Save(t, r.Agent)
 			state, err := v.(*vector.Local).SaveState()
 			if err != nil {
 				t.Fatal(err)
 			}
-			forward(r, 4)
+			r.Run(t, 4*c.RolloutSteps)
 			v2 := s.world(2)
 			if err := v2.(*vector.Local).LoadState(state); err != nil {
 				t.Fatal(err)
 			}
-			fresh := newTrainingRun(t, agent(t, c, v2, e, 1), v2)
+			fresh := agenttest.NewTraining(t, agent(t, c, v2, e, 1), v2)
 			// What an actor keeps for a rollout must not outlive the parameters.
-			if _, err := fresh.actor.Act(t.Context(), rng.New(3), v2.Batch()); err != nil {
+			if _, err := fresh.Actor.Act(t.Context(), rng.New(3), v2.Batch()); err != nil {
 				t.Fatal(err)
 			}
-			saved, err := checkpoint.Open(path)
-			if err != nil {
+			if err := agenttest.Load(t, path, fresh.Agent); err != nil {
 				t.Fatal(err)
 			}
-			closing(t, saved)
-			if err := saved.Load(fresh.a.Learner()); err != nil {
-				t.Fatal(err)
-			}
-			fresh.round = r.round - 4*c.RolloutSteps
-			forward(fresh, 4)
-			for k, seg := range r.a.params.Segments() {
-				if n++; !slices.Equal(seg.Floats(), fresh.a.params.Segments()[k].Floats()) {
-					t.Errorf("%s, %s: the %v parameters differ from those of a run that never stopped", e.Name(), s.name, seg.Role)
-				}
-			}
+			fresh.Done = r.Done - 4*c.RolloutSteps
+			fresh.Run(t, 4*c.RolloutSteps)
+			n += neverStopped(t, e.Name()+", "+s.name, r, fresh)
 		}
 	}
 	if n < 9 {
@@ -250,12 +204,8 @@ func TestNothingIsAllocatedInAnySpace(t *testing.T) {
 			c.Correction = correction
 			e := testengines.Fastest(t)
 			v := s.world(2)
-			r := newTrainingRun(t, agent(t, c, v, e, 1), v)
-			update := func() {
-				if _, err := r.update(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
+			r := agenttest.NewTraining(t, agent(t, c, v, e, 1), v)
+			update := func() { r.Update(t) }
 			for range 10 {
 				update()
 			}
@@ -286,7 +236,7 @@ func TestGaussianGradientEqualsTheFormula(t *testing.T) {
 		a := agent(t, c, v, e, 1)
 		rng.New(9).Stream().FillNormal32(a.params.Segment(models.Trainable).Floats(), 0, 0.4)
 		d := &drawn{Recorder: a.Recorder()}
-		if err := agents.Collect(t.Context(), v, actorOf(t, a, agents.Explore, envCount), d, rng.New(4), 0, c.RolloutSteps, nil); err != nil {
+		if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Explore, envCount), d, rng.New(4), 0, c.RolloutSteps, nil); err != nil {
 			t.Fatal(err)
 		}
 		get := func(name string) []float64 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/agents/rlmath"
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/engine/testengines"
@@ -20,8 +21,8 @@ func TestVTraceEqualsReturnsOnPolicy(t *testing.T) {
 	for _, e := range testengines.All(t) {
 		for what, world := range map[string]func() vector.Env{
 			"corridor": func() vector.Env { return corridors(t, 3) },
-			"flat":     func() vector.Env { return toys(t, 3, flatToy()) },
-			"windows":  func() vector.Env { return toys(t, 2, windowToy(t)) },
+			"flat":     func() vector.Env { return agenttest.Toys(t, 3, flatToy()) },
+			"windows":  func() vector.Env { return agenttest.Toys(t, 2, windowToy(t)) },
 			"box":      func() vector.Env { return spaces(t)[5].world(3) },
 		} {
 			for _, lambda := range []float64{1, 0.8} {
@@ -86,9 +87,9 @@ func TestVTraceCorrects(t *testing.T) {
 		for _, shift := range []float32{0, float32(math.Ln2), -float32(math.Ln2)} {
 			c := quick()
 			c.Correction, c.RolloutSteps, c.VTrace.ClipPGRho = VTrace, 6, 1.5
-			v := toys(t, 3, flatToy())
+			v := agenttest.Toys(t, 3, flatToy())
 			a := agent(t, c, v, e, 1)
-			x := actorOf(t, a, agents.Explore, 3)
+			x := agenttest.Actor(t, a, agents.Explore, 3)
 			if err := agents.Collect(t.Context(), v, stranger{x, shift}, a.Recorder(), rng.New(4), 0, 6, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +126,7 @@ func TestVTraceNeedsLogProbabilities(t *testing.T) {
 	c.Correction = VTrace
 	v := corridors(t, 1)
 	a := agent(t, c, v, testengines.Fastest(t), 1)
-	d, err := actorOf(t, a, agents.Greedy, 1).Act(t.Context(), rng.New(1), v.Batch())
+	d, err := agenttest.Actor(t, a, agents.Greedy, 1).Act(t.Context(), rng.New(1), v.Batch())
 	if err != nil {
 		t.Fatal(err)
 	}

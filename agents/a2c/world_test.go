@@ -1,104 +1,31 @@
 package a2c
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/envs"
 	"onnxrl/envs/corridor"
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/vector"
-	"onnxrl/models/encoder/kinds"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/rng"
 )
 
-// closing closes at the end of a test.
-func closing(t testing.TB, c interface{ Close() error }) {
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// vectorOf steps n environments, which have been reset.
-func vectorOf(t testing.TB, n int, one func(i int) (envs.Env, error)) vector.Env {
-	t.Helper()
-	list := make([]envs.Env, n)
-	for i := range list {
-		e, err := one(i)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list[i] = e
-	}
-	v, err := vector.New(list, vector.Options{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, v)
-	if err := v.Reset(rng.New(11)); err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
 func corridors(t testing.TB, n int) vector.Env {
-	return vectorOf(t, n, func(int) (envs.Env, error) { return corridor.New(corridor.Defaults()) })
+	return agenttest.Vector(t, n, func() (envs.Env, error) { return corridor.New(corridor.Defaults()) })
 }
 
-// agent makes an agent for environments.
-func agent(t testing.TB, c Config, v vector.Env, e engine.Compiler, threads int) *Agent {
+// agent makes an agent for environments. changes edit its setup.
+func agent(t testing.TB, c Config, v vector.Env, e engine.Compiler, threads int, changes ...func(*agents.Setup)) *Agent {
 	t.Helper()
 	m, err := NewMaker(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := m.New(t.Context(), agents.Setup{Spec: v.Spec(), Envs: v.Len(), Engine: e, Threads: threads, Encoders: kinds.All(), Key: rng.New(5)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, a)
-	return a.(*Agent)
-}
-
-func actorOf(t testing.TB, a *Agent, m agents.Mode, n int) agents.Actor {
-	t.Helper()
-	x, err := a.NewActor(m, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, x)
-	return x
-}
-
-// training drives an agent as a program does.
-type training struct {
-	a     *Agent
-	v     vector.Env
-	actor agents.Actor
-	round int
-}
-
-func newTrainingRun(t testing.TB, a *Agent, v vector.Env) *training {
-	return &training{a: a, v: v, actor: actorOf(t, a, agents.Explore, v.Len())}
-}
-
-// update collects one rollout and learns from it.
-func (r *training) update(ctx context.Context) (agents.Metrics, error) {
-	n := r.a.learner.rec.rounds
-	if err := agents.Collect(ctx, r.v, r.actor, r.a.Recorder(), rng.New(7), r.round, n, nil); err != nil {
-		return nil, err
-	}
-	r.round += n
-	m, err := r.a.Learner().Step(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return m, r.actor.Sync(ctx)
+	return agenttest.Agent(t, m, v, e, threads, changes...).(*Agent)
 }
 
 // market returns bars of random prices and features in which feature 0 of an asset tells its next move by its sign, when signal is set.
@@ -146,5 +73,5 @@ func markets(t testing.TB, m *trading.Market, n int, change func(c *trading.Conf
 	if err != nil {
 		t.Fatal(err)
 	}
-	return vectorOf(t, n, func(int) (envs.Env, error) { return s.Env(trading.Range{First: 0, Last: m.Len() - 1}) })
+	return agenttest.Vector(t, n, func() (envs.Env, error) { return s.Env(trading.Range{First: 0, Last: m.Len() - 1}) })
 }

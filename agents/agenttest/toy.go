@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"onnxrl/agents/network"
 	"onnxrl/envs"
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/rng"
@@ -13,6 +14,7 @@ import (
 // Toy answers at random: observations, masks, rewards, and whether an episode goes on, terminates or is cut off. Windows jump about in their table.
 type Toy struct {
 	spec   envs.Spec
+	heads  []int
 	random rng.Stream
 	// before is what the present observation was drawn from.
 	before rng.Stream
@@ -74,7 +76,12 @@ func Windowed(s envs.Spec) bool {
 
 // Toys steps n environments of a spec.
 func Toys(t testing.TB, n int, s envs.Spec) *vector.Local {
-	return Vector(t, n, func() (*Toy, error) { return &Toy{spec: s}, nil })
+	t.Helper()
+	f, err := network.NewFrame(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Vector(t, n, func() (*Toy, error) { return &Toy{spec: s, heads: f.Heads}, nil })
 }
 
 // Spec implements envs.Env.
@@ -132,10 +139,13 @@ func (e *Toy) observe(ts *envs.TimeStep) {
 		return
 	}
 	mask := ts.Mask.Bools()
-	for i := range mask {
-		mask[i] = e.random.IntN(2) == 0
+	for _, k := range e.heads {
+		for i := range k {
+			mask[i] = e.random.IntN(2) == 0
+		}
+		mask[e.random.IntN(k)] = true
+		mask = mask[k:]
 	}
-	mask[e.random.IntN(len(mask))] = true
 }
 
 // SaveState implements envs.Saver.
