@@ -129,12 +129,18 @@ func (r *Training) Run(t testing.TB, rounds int) {
 	}
 }
 
-// Update takes rounds until the learner is ready, and a learner step.
-func (r *Training) Update(t testing.TB) agents.Metrics {
+// Rollout takes rounds until the learner is ready.
+func (r *Training) Rollout(t testing.TB) {
 	t.Helper()
 	for !r.Agent.Learner().Ready() {
 		r.Round(t)
 	}
+}
+
+// Update takes rounds until the learner is ready, and a learner step.
+func (r *Training) Update(t testing.TB) agents.Metrics {
+	t.Helper()
+	r.Rollout(t)
 	return r.Learn(t)
 }
 

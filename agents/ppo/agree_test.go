@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/agents/rlmath"
 	"onnxrl/configs"
 	"onnxrl/envs"
@@ -70,13 +71,11 @@ func TestRatioIsOneBeforeLearning(t *testing.T) {
 		for _, x := range variants(t) {
 			c := x.config()
 			c.Correction = VTrace
-			v := toys(t, 3, x.spec)
-			r := newTraining(t, agentOf(t, c, v, e, 1, nil), v)
+			v := agenttest.Toys(t, 3, x.spec)
+			r := agenttest.NewTraining(t, agentOf(t, c, v, e, 1), v)
 			for range 3 {
-				if err := r.collect(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				l := r.a.learner
+				r.Rollout(t)
+				l := r.Agent.(*Agent).learner
 				now := l.schedules()
 				l.estimate()
 				advantage, target := slices.Clone(l.advantage), slices.Clone(l.target)
@@ -125,14 +124,12 @@ func TestVTraceFollowsThePolicy(t *testing.T) {
 		c := lone()
 		c.Correction, c.RhoBar, c.CBar, c.GAELambda = VTrace, 1, 0.8, 0.9
 		const envs = 3
-		v := toys(t, envs, spec(discrete(3), false))
-		r := newTraining(t, agentOf(t, c, v, e, 1, nil), v)
-		if err := r.collect(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		l := r.a.learner
+		v := agenttest.Toys(t, envs, spec(discrete(3), false))
+		r := agenttest.NewTraining(t, agentOf(t, c, v, e, 1), v)
+		r.Rollout(t)
+		l := r.Agent.(*Agent).learner
 		l.estimate()
-		for _, s := range r.a.params.Segments() {
+		for _, s := range r.Agent.(*Agent).params.Segments() {
 			rng.New(9).Stream().FillNormal32(s.Floats(), 0, 0.5)
 		}
 		if err := l.correct(); err != nil {
@@ -173,16 +170,16 @@ func TestPolicyIsTheActor(t *testing.T) {
 		for _, x := range variants(t) {
 			for _, rows := range []int{1, 3} {
 				c := x.config()
-				v := toys(t, rows, x.spec)
-				a := agentOf(t, c, v, e, 1, nil)
-				newTraining(t, a, v).updates(t, 1)
+				v := agenttest.Toys(t, rows, x.spec)
+				a := agentOf(t, c, v, e, 1)
+				agenttest.NewTraining(t, a, v).Update(t)
 				net, params := a.Learner().Policy()
 				m, err := net.Bake(params.View)
 				if err != nil {
 					t.Fatal(err)
 				}
-				world := toys(t, rows, x.spec)
-				b, greedy := world.Batch(), actorOf(t, a, agents.Greedy, rows)
+				world := agenttest.Toys(t, rows, x.spec)
+				b, greedy := world.Batch(), agenttest.Actor(t, a, agents.Greedy, rows)
 				in := map[string]*tensor.Tensor{}
 				for _, name := range a.graphs.states {
 					in[agents.StatePrefix+name] = tensor.New(tensor.Float32, rows, c.Recurrent.Hidden)
@@ -272,7 +269,7 @@ func chosen(logProbs, actions *tensor.Tensor, sizes []int, i int) float64 {
 
 // TestFirstParameters checks that Init sees every parameter once, what they are drawn from, and that they are what acts.
 func TestFirstParameters(t *testing.T) {
-	v := toys(t, 1, spec(envs.NewBox(-1, 1, 2), false))
+	v := agenttest.Toys(t, 1, spec(envs.NewBox(-1, 1, 2), false))
 	c := Defaults()
 	c.LogStdInit = -0.7
 	names := map[string]int{"actor.hidden.fc0.weight": 5 * 64, "actor.hidden.fc0.bias": 64, "actor.hidden.fc1.weight": 64 * 64, "actor.hidden.fc1.bias": 64, "actor.mean.weight": 128, "actor.mean.bias": 2, "actor.log_std": 2}
@@ -308,7 +305,7 @@ func TestFirstParameters(t *testing.T) {
 			return nil
 		}
 	})
-	d, err := actorOf(t, a, agents.Explore, 1).Act(t.Context(), rng.New(1), v.Batch())
+	d, err := agenttest.Actor(t, a, agents.Explore, 1).Act(t.Context(), rng.New(1), v.Batch())
 	if err != nil {
 		t.Fatal(err)
 	}

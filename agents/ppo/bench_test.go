@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/optim"
 	"onnxrl/runtime/rng"
@@ -29,10 +30,10 @@ func BenchmarkCartPole(b *testing.B) {
 		b.Run(fmt.Sprintf("%s/envs=%d", x.name, x.envs), func(b *testing.B) {
 			v := cartpoles(b, x.envs)
 			profile := agents.NewProfile(time.Now)
-			r := newTraining(b, agentOf(b, x.c, v, testengines.Fastest(b), 1, func(s *agents.Setup) { s.Profile = profile }), v)
-			r.updates(b, 2)
+			r := agenttest.NewTraining(b, agentOf(b, x.c, v, testengines.Fastest(b), 1, func(s *agents.Setup) { s.Profile = profile }), v)
+			updates(b, r, 2)
 			for b.Loop() {
-				r.updates(b, 1)
+				r.Update(b)
 			}
 			b.ReportAllocs()
 			b.ReportMetric(float64(b.N*x.envs*x.c.RolloutSteps)/b.Elapsed().Seconds(), "env-steps/s")
@@ -48,7 +49,7 @@ func BenchmarkAct(b *testing.B) {
 	for _, n := range []int{1, 8} {
 		b.Run(fmt.Sprintf("envs=%d", n), func(b *testing.B) {
 			v := cartpoles(b, n)
-			x := actorOf(b, agentOf(b, Defaults(), v, testengines.Fastest(b), 1, nil), agents.Explore, n)
+			x := agenttest.Actor(b, agentOf(b, Defaults(), v, testengines.Fastest(b), 1), agents.Explore, n)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := x.Act(b.Context(), rng.New(1), v.Batch()); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/envs"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
@@ -52,13 +53,13 @@ func TestGradientEqualsTheDefinition(t *testing.T) {
 					x.change(&c)
 				}
 				const envs = 3
-				v := toys(t, envs, x.spec)
-				a := agentOf(t, c, v, e, threads, nil)
+				v := agenttest.Toys(t, envs, x.spec)
+				a := agentOf(t, c, v, e, threads)
 				for _, s := range a.params.Segments() {
 					rng.New(9).Stream().FillNormal32(s.Floats(), 0, 0.4)
 				}
 				d := &diary{Recorder: a.Recorder(), spec: x.spec}
-				if err := agents.Collect(t.Context(), v, actorOf(t, a, agents.Explore, envs), d, rng.New(4), 0, c.RolloutSteps, nil); err != nil {
+				if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Explore, envs), d, rng.New(4), 0, c.RolloutSteps, nil); err != nil {
 					t.Fatal(err)
 				}
 				before := newNaive(c, x.spec, a.params)

@@ -7,12 +7,11 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/configs"
 	"onnxrl/envs"
-	"onnxrl/models/encoder/kinds"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/optim"
-	"onnxrl/runtime/rng"
 )
 
 var nan = math.NaN()
@@ -23,12 +22,10 @@ func TestEveryEpochHasEverySample(t *testing.T) {
 	for _, memory := range []Recurrent{Defaults().Recurrent, {LSTM, 3, 1, Separate, 4}} {
 		c := lone()
 		c.Recurrent = memory
-		v := toys(t, 3, spec(envs.Discrete{N: 2}, false))
-		r := newTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1, nil), v)
-		if err := r.collect(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		l := r.a.learner
+		v := agenttest.Toys(t, 3, spec(envs.Discrete{N: 2}, false))
+		r := agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1), v)
+		r.Rollout(t)
+		l := r.Agent.(*Agent).learner
 		l.estimate()
 		var before []int
 		for k := range 3 {
@@ -75,11 +72,11 @@ func TestSchedules(t *testing.T) {
 	linear := optim.Schedule{Kind: "linear"}
 	c.LearningRateSchedule, c.ClipRangeSchedule, c.ClipRangeVF, c.TargetKL, c.TargetKLSchedule = linear, linear, 0.4, 1e-9, optim.Schedule{Kind: "linear", Final: 1e9}
 	for total, want := range map[int64][]float64{132: {0.75, 0.5, 0.25, 0}, 0: {1, 1, 1, 1}} {
-		v := toys(t, 3, spec(envs.Discrete{N: 2}, false))
-		r := newTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1, func(s *agents.Setup) { s.TotalEnvSteps = total }), v)
+		v := agenttest.Toys(t, 3, spec(envs.Discrete{N: 2}, false))
+		r := agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1, func(s *agents.Setup) { s.TotalEnvSteps = total }), v)
 		epochs := 0.0
 		for k, f := range want {
-			m := r.updates(t, 1)
+			m := r.Update(t)
 			for tag, first := range map[string]float64{"train/learning_rate": 1e-2, "train/clip_range": 0.2, "train/clip_range_vf": 0.4} {
 				if math.Abs(m[tag]-f*first) > 1e-12 {
 					t.Errorf("update %d of %d env steps: %s is %g, expected %g", k, total, tag, m[tag], f*first)
@@ -100,10 +97,10 @@ func TestSchedules(t *testing.T) {
 func TestDivergenceEndsAnUpdate(t *testing.T) {
 	c := lone()
 	c.TargetKL, c.LearningRate, c.NEpochs = 1e-4, 0.05, 10
-	v := toys(t, 3, spec(envs.Discrete{N: 3}, false))
-	r := newTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1, nil), v)
-	m := r.updates(t, 1)
-	l := r.a.learner
+	v := agenttest.Toys(t, 3, spec(envs.Discrete{N: 3}, false))
+	r := agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1), v)
+	m := r.Update(t)
+	l := r.Agent.(*Agent).learner
 	if steps := l.opt.Steps(); steps == 0 || float64(steps) != l.sums.batches-1 {
 		t.Errorf("%d optimiser steps in %g minibatches", steps, l.sums.batches)
 	}
@@ -115,9 +112,9 @@ func TestDivergenceEndsAnUpdate(t *testing.T) {
 // TestMetrics checks that there are exactly the tags of Stable-Baselines3, and that they make sense.
 func TestMetrics(t *testing.T) {
 	c := lone()
-	v := toys(t, 3, spec(envs.NewBox(-1, 1, 2), false))
-	a := agentOf(t, c, v, testengines.Fastest(t), 1, nil)
-	m := newTraining(t, a, v).updates(t, 3)
+	v := agenttest.Toys(t, 3, spec(envs.NewBox(-1, 1, 2), false))
+	a := agentOf(t, c, v, testengines.Fastest(t), 1)
+	m := updates(t, agenttest.NewTraining(t, a, v), 3)
 	var tags []string
 	for tag, x := range m {
 		tags = append(tags, tag)
@@ -141,10 +138,10 @@ func TestNothingIsAllocated(t *testing.T) {
 	for _, x := range variants(t) {
 		c := x.config()
 		c.Correction = VTrace
-		v := toys(t, 3, x.spec)
-		r := newTraining(t, agentOf(t, c, v, e, 1, nil), v)
-		r.updates(t, 2)
-		if got := testing.AllocsPerRun(5, func() { r.updates(t, 1) }); got > testengines.Allocations(e) {
+		v := agenttest.Toys(t, 3, x.spec)
+		r := agenttest.NewTraining(t, agentOf(t, c, v, e, 1), v)
+		updates(t, r, 2)
+		if got := testing.AllocsPerRun(5, func() { r.Update(t) }); got > testengines.Allocations(e) {
 			t.Errorf("%s: an update with its rollout allocates %v times", x.name, got)
 		}
 		n++
@@ -183,42 +180,20 @@ func TestMisfits(t *testing.T) {
 		c := lone()
 		x.change(&c)
 		m, err := NewMaker(c)
-		if err == nil {
-			_, err = m.New(t.Context(), setupOf(t, x.spec))
-		}
-		for _, w := range x.want {
-			if n++; err == nil || !strings.Contains(err.Error(), w) {
-				t.Errorf("%v does not mention %q", err, w)
-			}
-		}
+		agenttest.Refuse(t, m, err, x.spec, x.want...)
+		n += len(x.want)
 	}
-	d, err := configs.Parse("agent.yaml", []byte("agent: {kind: maskable_ppo, n_epochs: 3}\n"))
+	k, err := configs.NewKinded("maskable_ppo", map[string]any{"n_epochs": 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var doc struct {
-		Agent configs.Kinded `yaml:"agent"`
-	}
-	if err := d.Decode(&doc); err != nil {
-		t.Fatal(err)
-	}
-	m, err := agents.Parse(Kinds(), doc.Agent)
+	m, err := agents.Parse(Kinds(), k)
 	if err != nil || m.Config().(Config).NEpochs != 3 || m.Config().(Config).BatchSize != 64 {
 		t.Fatalf("%v, %v", m, err)
 	}
-	if _, err := m.New(t.Context(), setupOf(t, spec(envs.Discrete{N: 2}, false))); err == nil || !strings.Contains(err.Error(), "mask") {
-		t.Errorf("maskable_ppo without a mask: %v", err)
-	}
-	a, err := m.New(t.Context(), setupOf(t, spec(envs.Discrete{N: 2}, true)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, a)
+	agenttest.Refuse(t, m, nil, spec(envs.Discrete{N: 2}, false), "mask")
+	agenttest.Agent(t, m, agenttest.Toys(t, 2, spec(envs.Discrete{N: 2}, true)), testengines.Fastest(t), 1)
 	if n != 26 {
 		t.Errorf("%d mentions", n)
 	}
-}
-
-func setupOf(t testing.TB, s envs.Spec) agents.Setup {
-	return agents.Setup{Spec: s, Envs: 2, Engine: testengines.Fastest(t), Threads: 1, Encoders: kinds.All(), Key: rng.New(1)}
 }

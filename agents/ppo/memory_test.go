@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/envs"
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/engine/testengines"
@@ -62,7 +63,7 @@ func (e *recall) observe(ts *envs.TimeStep) {
 }
 
 func recalls(t testing.TB, n int) *vector.Local {
-	return vectorOf(t, n, func() (*recall, error) { return &recall{}, nil })
+	return agenttest.Vector(t, n, func() (*recall, error) { return &recall{}, nil })
 }
 
 // TestMemoryIsLearnt trains on recall with and without a memory.
@@ -82,9 +83,9 @@ func TestMemoryIsLearnt(t *testing.T) {
 		c := c
 		x.change(&c)
 		v := recalls(t, 16)
-		a := agentOf(t, c, v, testengines.Fastest(t), 1, nil)
-		newTraining(t, a, v).updates(t, 60)
-		got := score(t, a, recalls(t, 8), 200)
+		a := agentOf(t, c, v, testengines.Fastest(t), 1)
+		updates(t, agenttest.NewTraining(t, a, v), 60)
+		got := agenttest.Return(t, a, recalls(t, 8), 200)
 		t.Logf("%s: %.2f", x.name, got)
 		if n++; x.learns != (got > 0.95) || !x.learns && got > 0.65 {
 			t.Errorf("%s: right in %.2f of the episodes", x.name, got)
@@ -101,8 +102,8 @@ func TestMemoryIsForgotten(t *testing.T) {
 	c.Recurrent = Recurrent{LSTM, 4, 1, Separate, 0}
 	n, carried := 0, 0
 	for _, e := range testengines.All(t) {
-		v := toys(t, 1, spec(envs.Discrete{N: 3}, false))
-		a := agentOf(t, c, v, e, 1, nil)
+		v := agenttest.Toys(t, 1, spec(envs.Discrete{N: 3}, false))
+		a := agentOf(t, c, v, e, 1)
 		b := v.Batch()
 		act := func(x agents.Actor) float32 {
 			d, err := x.Act(context.Background(), rng.New(1), b)
@@ -111,12 +112,12 @@ func TestMemoryIsForgotten(t *testing.T) {
 			}
 			return d.Value[0]
 		}
-		long, fresh := actorOf(t, a, agents.Greedy, 1), actorOf(t, a, agents.Greedy, 1)
+		long, fresh := agenttest.Actor(t, a, agents.Greedy, 1), agenttest.Actor(t, a, agents.Greedy, 1)
 		for range 60 {
 			if b.Type[0] != envs.Mid {
-				fresh = actorOf(t, a, agents.Greedy, 1)
+				fresh = agenttest.Actor(t, a, agents.Greedy, 1)
 			}
-			other := act(actorOf(t, a, agents.Explore, 1))
+			other := act(agenttest.Actor(t, a, agents.Explore, 1))
 			x, y := act(long), act(fresh)
 			if n++; x != y {
 				t.Fatalf("%s: round %d: the value is %v, and without the episodes before %v", e.Name(), n, x, y)
@@ -124,7 +125,7 @@ func TestMemoryIsForgotten(t *testing.T) {
 			if math.Abs(float64(x-other)) > 1e-6 {
 				carried++
 			}
-			if err := v.Step(long.d.Actions); err != nil {
+			if err := v.Step(long.(*actor).d.Actions); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -141,13 +142,13 @@ func TestBootstrapsRemember(t *testing.T) {
 	n, cut := 0, 0
 	for _, e := range testengines.All(t) {
 		const rows = 3
-		v := toys(t, rows, spec(envs.Discrete{N: 3}, false))
-		r := newTraining(t, agentOf(t, c, v, e, 1, nil), v)
-		d := &diary{Recorder: r.a.Recorder(), spec: v.Spec()}
-		if err := agents.Collect(t.Context(), v, r.actor, d, rng.New(4), 0, c.RolloutSteps, nil); err != nil {
+		v := agenttest.Toys(t, rows, spec(envs.Discrete{N: 3}, false))
+		r := agenttest.NewTraining(t, agentOf(t, c, v, e, 1), v)
+		d := &diary{Recorder: r.Agent.Recorder(), spec: v.Spec()}
+		if err := agents.Collect(t.Context(), v, r.Actor, d, rng.New(4), 0, c.RolloutSteps, nil); err != nil {
 			t.Fatal(err)
 		}
-		policy, l := newNaive(c, v.Spec(), r.a.params), r.a.learner
+		policy, l := newNaive(c, v.Spec(), r.Agent.(*Agent).params), r.Agent.(*Agent).learner
 		zero := func() memory64 {
 			return memory64{"actor": {make([]float64, 4), make([]float64, 4)}, "critic": {make([]float64, 4), make([]float64, 4)}}
 		}

@@ -15,7 +15,7 @@ func TestOrthoInit(t *testing.T) {
 	for _, ortho := range []bool{true, false} {
 		c := Defaults()
 		c.OrthoInit, c.Hidden = ortho, []int{32, 32}
-		a := agentOf(t, c, cartpoles(t, 1), testengines.Fastest(t), 1, nil)
+		a := agentOf(t, c, cartpoles(t, 1), testengines.Fastest(t), 1)
 		for _, s := range a.graphs.policy.Specs {
 			weight := a.params.View(strings.TrimSuffix(s.Name, ".bias") + ".weight")
 			if weight == nil {

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/configs"
 	"onnxrl/envs/classic"
 	"onnxrl/envs/vector"
-	"onnxrl/models/encoder/kinds"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
@@ -68,7 +68,7 @@ func TestOwnMemoryIsTheBuiltIn(t *testing.T) {
 	for _, e := range testengines.All(t) {
 		world := func() *vector.Local { return recalls(t, 3) }
 		v := world()
-		a := agentOf(t, c, v, e, 1, nil)
+		a := agentOf(t, c, v, e, 1)
 		baked, err := a.graphs.policy.Bake(a.params.View)
 		if err != nil {
 			t.Fatal(err)
@@ -86,10 +86,10 @@ func TestOwnMemoryIsTheBuiltIn(t *testing.T) {
 		given := c
 		given.Policy = section(t, m)
 		w := world()
-		b := agentOf(t, given, w, e, 1, nil)
-		x, y := newTraining(t, a, v), newTraining(t, b, w)
-		x.updates(t, 3)
-		y.updates(t, 3)
+		b := agentOf(t, given, w, e, 1)
+		x, y := agenttest.NewTraining(t, a, v), agenttest.NewTraining(t, b, w)
+		updates(t, x, 3)
+		updates(t, y, 3)
 		moved := false
 		for _, s := range a.graphs.policy.Specs {
 			name := s.Name
@@ -109,7 +109,7 @@ func TestOwnMemoryIsTheBuiltIn(t *testing.T) {
 		}
 		for _, s := range a.graphs.policy.Specs {
 			if strings.HasPrefix(s.Name, "actor.lstm1.recurrent") {
-				fresh := agentOf(t, c, world(), e, 1, nil)
+				fresh := agentOf(t, c, world(), e, 1)
 				moved = !slices.Equal(fresh.params.View(s.Name).Float32s(), a.params.View(s.Name).Float32s())
 			}
 		}
@@ -134,9 +134,9 @@ func TestOwnMemoryLearns(t *testing.T) {
 		c := c
 		c.Recurrent, c.Policy = r, own(t, 2, 2)
 		v := recalls(t, 16)
-		a := agentOf(t, c, v, testengines.Fastest(t), 1, nil)
-		newTraining(t, a, v).updates(t, 60)
-		got := score(t, a, recalls(t, 8), 200)
+		a := agentOf(t, c, v, testengines.Fastest(t), 1)
+		updates(t, agenttest.NewTraining(t, a, v), 60)
+		got := agenttest.Return(t, a, recalls(t, 8), 200)
 		t.Logf("%s: %.2f", name, got)
 		if n++; got < 0.95 {
 			t.Errorf("%s: right in %.2f of the episodes", name, got)
@@ -154,12 +154,12 @@ func TestOwnGSDE(t *testing.T) {
 	c.Policy = own(t, 1, 1)
 	box := func(c *classic.IdentityConfig) { c.Space, c.Dims, c.Eps = classic.SpaceBox, []int{1}, 0.5 }
 	v := identities(t, 1, box)
-	a := agentOf(t, c, v, testengines.Fastest(t), 1, nil)
+	a := agentOf(t, c, v, testengines.Fastest(t), 1)
 	if s := a.params.View("actor.log_std"); s == nil || !slices.Equal(s.Shape(), []int{6, 1}) {
 		t.Fatalf("the matrix of the noise is %v, expected one row for each feature", s)
 	}
-	newTraining(t, a, v).updates(t, 40)
-	if got := score(t, a, identities(t, 1, box), 20); got < 90 {
+	updates(t, agenttest.NewTraining(t, a, v), 40)
+	if got := agenttest.Return(t, a, identities(t, 1, box), 20); got < 90 {
 		t.Errorf("the greedy policy is right in %.1f of 100 steps, expected 90", got)
 	}
 }
@@ -183,17 +183,8 @@ func TestOwnMemoryMisfits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var a agents.Agent
-		if a, err = m.New(t.Context(), agents.Setup{Spec: (&recall{}).Spec(), Envs: 2, Engine: testengines.All(t)[0], Encoders: kinds.All(), Key: rng.New(1)}); err == nil {
-			err = a.Close()
-			t.Errorf("%q: an agent was made (%v)", x.words, err)
-			continue
-		}
-		for _, w := range x.words {
-			if n++; !strings.Contains(err.Error(), w) {
-				t.Errorf("the error does not have %q: %v", w, err)
-			}
-		}
+		agenttest.Refuse(t, m, nil, (&recall{}).Spec(), x.words...)
+		n += len(x.words)
 	}
 	if n != 7 {
 		t.Errorf("%d checks", n)

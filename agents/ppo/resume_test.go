@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/envs/classic"
 	"onnxrl/envs/vector"
 	"onnxrl/models/checkpoint"
@@ -26,7 +27,7 @@ type saved struct {
 func savable(t testing.TB) []saved {
 	cart, pendulum := own(t, 4, 2), own(t, 3, 1)
 	pendulums := func(t testing.TB) *vector.Local {
-		return vectorOf(t, 3, func() (*classic.Env, error) {
+		return agenttest.Vector(t, 3, func() (*classic.Env, error) {
 			c := classic.PendulumDefaults()
 			c.MaxSteps = 9
 			return classic.NewPendulum(c)
@@ -59,13 +60,13 @@ func savable(t testing.TB) []saved {
 	}
 }
 
-func (s saved) start(t testing.TB, e engine.Compiler) *training {
+func (s saved) start(t testing.TB, e engine.Compiler) *agenttest.Training {
 	c := lone()
 	if s.change != nil {
 		s.change(&c)
 	}
 	v := s.world(t)
-	return newTraining(t, agentOf(t, c, v, e, 2, func(s *agents.Setup) { s.TotalEnvSteps = 400 }), v)
+	return agenttest.NewTraining(t, agentOf(t, c, v, e, 2, func(s *agents.Setup) { s.TotalEnvSteps = 400 }), v)
 }
 
 // TestResume saves after some updates, loads into a fresh agent, and compares with never having stopped, bit by bit. Between, policies are evaluated. It also compares two runs of one seed.
@@ -78,56 +79,43 @@ func TestResume(t *testing.T) {
 	for _, e := range engines {
 		for _, x := range savable(t) {
 			r, twin := x.start(t, e), x.start(t, e)
-			r.updates(t, 3)
-			store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			closing(t, store)
-			path, err := store.Save(checkpoint.Meta{Kind: "ppo", Step: 3}, r.a.Learner())
-			if err != nil {
-				t.Fatal(err)
-			}
-			world, err := r.v.(*vector.Local).SaveState()
+			updates(t, r, 3)
+			path := agenttest.Save(t, r.Agent)
+			world, err := r.Env.(*vector.Local).SaveState()
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, m := range []agents.Mode{agents.Greedy, agents.Explore} {
-				if err := agents.Collect(t.Context(), x.world(t), actorOf(t, r.a, m, 3), nil, rng.New(1), 0, 15, nil); err != nil {
+				if err := agents.Collect(t.Context(), x.world(t), agenttest.Actor(t, r.Agent, m, 3), nil, rng.New(1), 0, 15, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
-			last := maps.Clone(r.updates(t, 4))
+			last := maps.Clone(updates(t, r, 4))
 
 			fresh := x.start(t, e)
 			// What is loaded replaces everything.
-			fresh.updates(t, 1)
-			if err := fresh.v.(*vector.Local).LoadState(world); err != nil {
+			fresh.Update(t)
+			if err := fresh.Env.(*vector.Local).LoadState(world); err != nil {
 				t.Fatal(err)
 			}
-			opened, err := checkpoint.Open(path)
-			if err != nil {
+			if err := agenttest.Load(t, path, fresh.Agent); err != nil {
 				t.Fatal(err)
 			}
-			closing(t, opened)
-			if err := opened.Load(fresh.a.Learner()); err != nil {
-				t.Fatal(err)
-			}
-			fresh.round = 3 * lone().RolloutSteps
-			for what, other := range map[string]*training{"resumed": fresh, "of the same seed": twin} {
-				updates := 4
+			fresh.Done = 3 * lone().RolloutSteps
+			for what, other := range map[string]*agenttest.Training{"resumed": fresh, "of the same seed": twin} {
+				k := 4
 				if other == twin {
-					updates = 7
+					k = 7
 				}
-				if m := other.updates(t, updates); !maps.Equal(m, last) {
+				if m := updates(t, other, k); !maps.Equal(m, last) {
 					t.Errorf("%s, %s: the metrics of a run %s are %v, expected %v", e.Name(), x.name, what, m, last)
 				}
-				for i, s := range r.a.params.Segments() {
-					if n++; !slices.Equal(s.Floats(), other.a.params.Segments()[i].Floats()) {
+				for i, s := range r.Agent.(*Agent).params.Segments() {
+					if n++; !slices.Equal(s.Floats(), other.Agent.(*Agent).params.Segments()[i].Floats()) {
 						t.Errorf("%s, %s: the %v parameters differ from those of a run %s", e.Name(), x.name, s.Role, what)
 					}
 				}
-				l := other.a.learner
+				l := other.Agent.(*Agent).learner
 				if l.updates != 7 || l.envSteps != 7*33 {
 					t.Errorf("%d updates, %d env steps", l.updates, l.envSteps)
 				}
@@ -144,7 +132,7 @@ func TestOutOfTurn(t *testing.T) {
 	v := cartpoles(t, 2)
 	c := lone()
 	c.RolloutSteps, c.Recurrent = 2, Recurrent{LSTM, 4, 1, Separate, 0}
-	a := agentOf(t, c, v, testengines.Fastest(t), 1, nil)
+	a := agentOf(t, c, v, testengines.Fastest(t), 1)
 	n := 0
 	fails := func(what string, err error) {
 		t.Helper()
@@ -153,12 +141,12 @@ func TestOutOfTurn(t *testing.T) {
 		}
 	}
 	r, l := a.Recorder(), a.Learner()
-	d, err := actorOf(t, a, agents.Greedy, 2).Act(t.Context(), rng.New(1), v.Batch())
+	d, err := agenttest.Actor(t, a, agents.Greedy, 2).Act(t.Context(), rng.New(1), v.Batch())
 	if err != nil {
 		t.Fatal(err)
 	}
 	fails("a decision of a policy whose states nobody has", r.Begin(v.Batch(), d))
-	x := actorOf(t, a, agents.Explore, 2)
+	x := agenttest.Actor(t, a, agents.Explore, 2)
 	if d, err = x.Act(t.Context(), rng.New(1), v.Batch()); err != nil {
 		t.Fatal(err)
 	}

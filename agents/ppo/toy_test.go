@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"onnxrl/agents"
+	"onnxrl/agents/agenttest"
 	"onnxrl/envs/classic"
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/engine/testengines"
@@ -17,7 +18,7 @@ func identityConfig() Config {
 }
 
 func identities(t testing.TB, n int, change func(c *classic.IdentityConfig)) *vector.Local {
-	return vectorOf(t, n, func() (*classic.Env, error) {
+	return agenttest.Vector(t, n, func() (*classic.Env, error) {
 		c := classic.IdentityDefaults()
 		change(&c)
 		return classic.NewIdentity(c)
@@ -47,9 +48,9 @@ func TestLearnsIdentity(t *testing.T) {
 			x.change(&c)
 		}
 		v := identities(t, 1, x.env)
-		a := agentOf(t, c, v, testengines.Fastest(t), 1, nil)
-		newTraining(t, a, v).updates(t, x.updates)
-		got := score(t, a, identities(t, 1, x.env), 20)
+		a := agentOf(t, c, v, testengines.Fastest(t), 1)
+		updates(t, agenttest.NewTraining(t, a, v), x.updates)
+		got := agenttest.Return(t, a, identities(t, 1, x.env), 20)
 		t.Logf("%s: %.1f", x.name, got)
 		if n++; got < 90 {
 			t.Errorf("%s: the greedy policy is right in %.1f of 100 steps, expected 90", x.name, got)
@@ -61,7 +62,7 @@ func TestLearnsIdentity(t *testing.T) {
 }
 
 func invalid(t testing.TB, n int, change func(c *classic.InvalidActionConfig)) *vector.Local {
-	return vectorOf(t, n, func() (*classic.Env, error) {
+	return agenttest.Vector(t, n, func() (*classic.Env, error) {
 		c := classic.InvalidActionDefaults()
 		change(&c)
 		return classic.NewInvalidAction(c)
@@ -89,9 +90,9 @@ func TestMasks(t *testing.T) {
 		c := Defaults()
 		c.Gamma = 0.4
 		v := invalid(t, 1, x.env)
-		a := agentOf(t, c, v, testengines.Fastest(t), 1, nil)
-		newTraining(t, a, v).updates(t, x.updates)
-		got := score(t, a, invalid(t, 1, x.env), 20)
+		a := agentOf(t, c, v, testengines.Fastest(t), 1)
+		updates(t, agenttest.NewTraining(t, a, v), x.updates)
+		got := agenttest.Return(t, a, invalid(t, 1, x.env), 20)
 		t.Logf("%s: %.1f", x.name, got)
 		if n++; got < x.least {
 			t.Errorf("%s: the greedy policy is right in %.1f of 100 steps, expected %g", x.name, got, x.least)
@@ -106,12 +107,12 @@ func TestMasks(t *testing.T) {
 func TestLearnsCartPole(t *testing.T) {
 	v := cartpoles(t, 8)
 	a := agentOf(t, zoo(), v, testengines.Fastest(t), 1, func(s *agents.Setup) { s.TotalEnvSteps = 100_000 })
-	r := newTraining(t, a, v)
+	r := agenttest.NewTraining(t, a, v)
 	best := 0.0
-	for r.round*8 < 100_000 && best < 475 {
-		r.updates(t, 39)
-		got := score(t, a, cartpoles(t, 8), 16)
-		t.Logf("after %d env steps: %.1f", r.round*8, got)
+	for r.Done*8 < 100_000 && best < 475 {
+		updates(t, r, 39)
+		got := agenttest.Return(t, a, cartpoles(t, 8), 16)
+		t.Logf("after %d env steps: %.1f", r.Done*8, got)
 		best = max(best, got)
 	}
 	if best < 475 {
