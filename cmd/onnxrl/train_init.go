@@ -28,6 +28,8 @@ type initRecord struct {
 	SHA256  string `json:"sha256"`
 	// Statistics says of what the running statistics of normalisation were taken, too.
 	Statistics string `json:"statistics,omitempty"`
+	// Parent is the digest of the artefact that the parameters are those of, empty where they were not published.
+	Parent string `json:"parent,omitempty"`
 }
 
 // initial is where the parameters of a plan's runs come from.
@@ -48,6 +50,12 @@ func openInitial(ctx context.Context, r initRecord, store string) (*initial, err
 		return nil, fmt.Errorf("--init %s: %w", r.Ref, err)
 	}
 	r.Source = s.Name
+	// A run that is resumed has found it when it began.
+	if r.Parent == "" {
+		if r.Parent, err = publishedAs(s); err != nil {
+			return nil, fmt.Errorf("--init %s: look for it among what its run published: %w", r.Ref, errors.Join(err, s.Close()))
+		}
+	}
 	stats, err := statisticsOf(s)
 	if err != nil {
 		return nil, fmt.Errorf("--init %s: %w", r.Ref, errors.Join(err, s.Close()))

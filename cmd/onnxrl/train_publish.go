@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 
@@ -19,7 +20,9 @@ type versioner interface {
 }
 
 // publishBest proves the best policy of a run that has ended and publishes it, where the document does not publish every improvement. A policy that is too undecided to be published ends no run: the summary says why it is not. When ctx ends, the run counts as interrupted, and publishes when it is resumed.
-func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logger, s *runSummary) error {
+//
+// It can take minutes, so it tells notes what it does.
+func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logger, notes io.Writer, s *runSummary) error {
 	if r.cfg.Publish.When == experiment.AtImprovements {
 		return nil
 	}
@@ -27,7 +30,12 @@ func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logg
 	if err != nil {
 		return err
 	}
-	log.Info("the best policy is proved and published", "env_steps", policy.EnvSteps, "observations", r.cfg.Publish.Observations)
+	which := ""
+	if r.plan.group() {
+		which = fmt.Sprintf("seed %d: ", r.seed)
+	}
+	// A note that cannot be written ends no run.
+	_, _ = fmt.Fprintf(notes, "%sproving the policy of env step %d on %d observations, to publish it\n", which, policy.EnvSteps, r.cfg.Publish.Observations)
 	ref, err := to.Version(ctx, policy)
 	switch {
 	case errors.Is(err, bake.ErrTies):

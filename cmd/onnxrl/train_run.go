@@ -110,7 +110,11 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 	}
 	bar.finished(r)
 	if versions != nil {
-		if err := r.publishBest(ctx, versions, hooks.Log, &s); err != nil || s.Stopped == train.Interrupted {
+		notes := bar.above(a.err)
+		if a.quiet {
+			notes = io.Discard
+		}
+		if err := r.publishBest(ctx, versions, hooks.Log, notes, &s); err != nil || s.Stopped == train.Interrupted {
 			return s, err
 		}
 	}
@@ -200,8 +204,8 @@ func (r *trainRun) hooks(a *app) (train.Hooks, error) {
 // publisher keeps the run's policies beside it.
 func (r *trainRun) publisher(log *slog.Logger, allowTies bool) (*publish.Publisher, error) {
 	var parents []string
-	if i := r.plan.init; i != nil && i.source.Digest != "" {
-		parents = []string{i.source.Digest}
+	if i := r.plan.init; i != nil && i.Parent != "" {
+		parents = []string{i.Parent}
 	}
 	return publish.New(publish.Options{
 		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.engine, Dir: r.path, Name: r.plan.name, Sources: r.published, Parents: parents, Program: "onnxrl " + version(), Now: time.Now, Log: log, AllowTies: allowTies,

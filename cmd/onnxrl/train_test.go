@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"onnxrl/cmd/internal/publish"
+	"onnxrl/models/artifact"
 	"onnxrl/models/checkpoint"
 )
 
@@ -394,6 +395,17 @@ func TestTrainInit(t *testing.T) {
 	var l lineage
 	if err := readJSON(filepath.Join(second, lineageFile), &l); err != nil || l.Init == nil || l.Init.Ref != best || len(l.Init.SHA256) != 64 || !strings.Contains(l.Init.Summary, "copied") {
 		t.Errorf("%+v, %v", l.Init, err)
+	}
+	// What a run publishes descends from what it began with: from the file that a run published, and from the run.
+	published := versionsIn(t, dir)
+	if v := versionsIn(t, second); len(v) == 0 || len(published) == 0 || !slices.Contains(v[0].Manifest.Parents, l.Init.Parent) || !slices.ContainsFunc(published, func(v artifact.Version) bool { return v.Digest == l.Init.Parent }) {
+		t.Errorf("%d versions descend from %q, of %d", len(v), l.Init.Parent, len(published))
+	}
+	fourth := filepath.Join(t.TempDir(), "fourth")
+	trainRuns(t, config, "--out", fourth, "--init", dir, "--set", "train.total_env_steps=20")
+	var from lineage
+	if err := readJSON(filepath.Join(fourth, lineageFile), &from); err != nil || from.Init == nil || from.Init.Parent != l.Init.Parent {
+		t.Errorf("%+v descends from something else than %q, %v", from.Init, l.Init.Parent, err)
 	}
 	// Another network shares some of the parameters.
 	other := trainYAML(t, "n_layers: 1", "n_layers: 2, padding: causal")

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"path/filepath"
+
+	"onnxrl/cmd/internal/publish"
+	"onnxrl/models/artifact"
+	"onnxrl/models/checkpoint"
+	"onnxrl/models/transfer"
+)
+
+// publishedAs returns the digest of the artefact whose parameters a source has, so that lineage leads from the runs that begin with them to the run that they are from: the artefact itself; what the run of a checkpoint published of the same env step; or what the run beside whose
+// store an ONNX file lies published as that file. It is empty where there is none, for instance because the policy of that env step was not published.
+func publishedAs(s *transfer.Source) (digest string, err error) {
+	var same func(artifact.Version) (bool, error)
+	dir := filepath.Dir(s.Name)
+	switch s.Kind {
+	case "artefact":
+		return s.Digest, nil
+	case "checkpoint":
+		c, err := checkpoint.Open(s.Name)
+		if err != nil {
+			return "", err
+		}
+		step := c.Step
+		if err := c.Close(); err != nil {
+			return "", err
+		}
+		dir = filepath.Dir(dir)
+		same = func(v artifact.Version) (bool, error) {
+			return v.Manifest.Kind == "agent" && v.Manifest.EnvStep == step, nil
+		}
+	case "onnx":
+		m, err := loadModel(s.Name)
+		if err != nil {
+			return "", err
+		}
+		same = func(v artifact.Version) (bool, error) { return sameModel(m, v) }
+	default:
+		return "", nil
+	}
+	store, err := artifact.Open(filepath.Join(dir, publish.StoreDir), artifact.Options{MustExist: true})
+	if errors.Is(err, artifact.ErrNoStore) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	// What is damaged is no reason not to begin with what is not.
+	list, _ := store.List()
+	for _, v := range list {
+		if ok, err := same(v); err == nil && ok {
+			return v.Digest, nil
+		}
+	}
+	return "", nil
+}
