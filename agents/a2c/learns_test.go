@@ -8,31 +8,8 @@ import (
 	"onnxrl/agents"
 	"onnxrl/agents/agenttest"
 	"onnxrl/envs/classic"
-	"onnxrl/envs/vector"
 	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/rng"
 )
-
-// evaluated plays greedily and returns the mean return of the first episodes that end.
-func evaluated(t *testing.T, a *Agent, v vector.Env, episodes int) float64 {
-	t.Helper()
-	sum, n := 0.0, 0
-	greedy := agenttest.Actor(t, a, agents.Greedy, v.Len())
-	for n < episodes {
-		err := agents.Collect(t.Context(), v, greedy, nil, rng.New(1), 0, 1, func(b *vector.Batch) error {
-			for _, e := range b.Ended {
-				if n++; n <= episodes {
-					sum += e.Return
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return sum / float64(episodes)
-}
 
 // TestIdentityAsStableBaselines3 has the steps and the bar of Stable-Baselines3's own tests (tests/test_identity.py): 90 of 100 on average over 20 episodes, with its defaults but for a discount of 0.4 and the learning rates below. Its present tests take 1200 env steps in discrete spaces and 2000 in a box, earlier ones took 3000. Four bits
 // are learnt by neither side in 1200 (of 26 seeds of Stable-Baselines3, 4 come to 90), so they have 3000 here.
@@ -56,7 +33,7 @@ func TestIdentityAsStableBaselines3(t *testing.T) {
 		for r.Done < c.steps {
 			r.Update(t)
 		}
-		got := evaluated(t, a, identities(t, 1, c.change), 20)
+		got := agenttest.Return(t, a, identities(t, 1, c.change), 20)
 		t.Logf("%s: %g", c.name, got)
 		if got < 90 {
 			t.Errorf("%s: the mean return is %g after %d env steps, expected at least 90", c.name, got, c.steps)

@@ -1,8 +1,6 @@
 package a2c
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"onnxrl/agents"
@@ -13,7 +11,6 @@ import (
 	"onnxrl/models/encoder/timecnn"
 	"onnxrl/models/layer"
 	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
 )
 
@@ -97,19 +94,9 @@ func TestFileDoesNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "other.onnx")
-	data, err := onnx.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
 	c := small(t, nil)
-	if c.Encoder, err = configs.NewKinded("file", map[string]any{"path": path}); err != nil {
-		t.Fatal(err)
-	}
-	refuse(t, c, windowToy(t), "other.onnx", "float32[batch,8,5]", "[8 3 4]", "8,4]")
+	c.Encoder = agenttest.Own(t, m)
+	refuse(t, c, windowToy(t), "own.onnx", "float32[batch,8,5]", "[8 3 4]", "8,4]")
 	// One that fits is used, and trained.
 	s := windowToy(t)
 	s.Observation[0] = envs.Field{Name: "window", Space: envs.Unbounded(8, 3, 5), Window: agenttest.Window(t, 60, 3, 5)}

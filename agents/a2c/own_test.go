@@ -1,7 +1,6 @@
 package a2c
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,20 +15,6 @@ import (
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
-
-// section saves a model and returns the section of a policy that names it.
-func section(t testing.TB, m *onnx.Model) configs.Kinded {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "own.onnx")
-	if err := onnx.Save(path, m, onnx.SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	k, err := configs.NewKinded("file", map[string]any{"path": path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
 
 // ownMarket is a policy of one's own for windows of features beside positions: one layer over the last bar of each asset and its position, logits [batch, assets, 3].
 func ownMarket(t testing.TB, features int) configs.Kinded {
@@ -52,7 +37,7 @@ func ownMarket(t testing.TB, features int) configs.Kinded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return section(t, m)
+	return agenttest.Own(t, m)
 }
 
 // TestOwnMarketPolicyIsTheBuiltIn trains a policy for a market, and what that exports as a policy of one's own, which reads windows, positions, cash and the mask: the same up to rounding, although the one has the features of windows from a bank and the other reads them.
@@ -82,7 +67,7 @@ func TestOwnMarketPolicyIsTheBuiltIn(t *testing.T) {
 				t.Fatal(err)
 			}
 			given := c
-			given.Policy = section(t, m)
+			given.Policy = agenttest.Own(t, m)
 			b := agent(t, given, w, e, 1)
 			x, y := agenttest.NewTraining(t, a, v), agenttest.NewTraining(t, b, w)
 			for range 3 {

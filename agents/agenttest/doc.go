@@ -13,6 +13,7 @@
 //	PolicyIsTheActor  the exported network does what the greedy actor does
 //	BadConfigs        documents are refused with all of their problems
 //	Misuse            callers that do not keep to the order get errors
+//	OrthoInit         the layers of policy and value begin as PyTorch's do
 //
 // Those for algorithms of package offpolicy look into their learner: WarmUp, Metrics, NothingFlowsAcross, SaturatedActions, WeightsFromFiles, and UpdatesAgree with another implementation's. Suites count what they compared and fail when that is too little.
 //

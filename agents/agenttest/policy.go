@@ -2,7 +2,6 @@ package agenttest
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -108,12 +107,14 @@ func File(t testing.TB, in, out int) configs.Kinded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := onnx.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return Own(t, m)
+}
+
+// Own saves a model and returns the section of an encoder or a policy that names it.
+func Own(t testing.TB, m *onnx.Model) configs.Kinded {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "own.onnx")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
+	if err := onnx.Save(path, m, onnx.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	k, err := configs.NewKinded("file", map[string]any{"path": path})

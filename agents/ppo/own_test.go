@@ -1,7 +1,6 @@
 package ppo
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -43,21 +42,7 @@ func own(t testing.TB, in, out int) configs.Kinded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return section(t, m)
-}
-
-// section saves a model and returns the section of a policy that names it.
-func section(t testing.TB, m *onnx.Model) configs.Kinded {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "own.onnx")
-	if err := onnx.Save(path, m, onnx.SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	k, err := configs.NewKinded("file", map[string]any{"path": path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
+	return agenttest.Own(t, m)
 }
 
 // TestOwnMemoryIsTheBuiltIn trains a policy with an LSTM, and what that exports as a policy of one's own: the same gradients through the same sequences, up to rounding.
@@ -84,7 +69,7 @@ func TestOwnMemoryIsTheBuiltIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		given := c
-		given.Policy = section(t, m)
+		given.Policy = agenttest.Own(t, m)
 		w := world()
 		b := agentOf(t, given, w, e, 1)
 		x, y := agenttest.NewTraining(t, a, v), agenttest.NewTraining(t, b, w)
