@@ -80,7 +80,7 @@ func Load(t testing.TB, path string, a agents.Agent) error {
 	return saved.Load(a.Learner())
 }
 
-// Resume trains twice, and a third time with a checkpoint and a fresh agent after some of the rounds: metrics, actions and everything that is saved have the same bits. An evaluation in between changes nothing. The number of updates in all must be at least so many.
+// Resume trains twice, and a third time with a checkpoint and a fresh agent after some of the rounds: metrics, actions and everything that is saved have the same bits. Other actors in between, greedy or exploring, change nothing. The number of updates in all must be at least so many.
 func Resume(t *testing.T, variants map[string]Variant, stop, rounds, updates int) {
 	t.Helper()
 	n, want := 0, 0
@@ -122,8 +122,10 @@ func (x Variant) resumed(t testing.TB, e engine.Compiler, r *Training, v *vector
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := agents.Collect(t.Context(), Toys(t, 3, x.Spec), Actor(t, r.Agent, agents.Greedy, 3), nil, rng.New(1), 0, 5, nil); err != nil {
-		t.Fatal(err)
+	for _, m := range []agents.Mode{agents.Greedy, agents.Explore} {
+		if err := agents.Collect(t.Context(), Toys(t, 3, x.Spec), Actor(t, r.Agent, m, 3), nil, rng.New(1), 0, 5, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 	fresh, v2 := x.training(t, e)
 	if err := v2.LoadState(world); err != nil {
