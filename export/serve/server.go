@@ -28,7 +28,7 @@ type Server struct {
 	slots chan struct{}
 	// givenUp counts loads that were given up and have not ended.
 	givenUp atomic.Int64
-	logMu sync.Mutex
+	logMu   sync.Mutex
 	// inflight counts requests; stopping refuses more, drained is closed when the last one is answered after that.
 	inflight atomic.Int64
 	stopping atomic.Bool
