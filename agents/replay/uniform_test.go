@@ -1,12 +1,14 @@
 package replay
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"strings"
 	"testing"
 
 	"onnxrl/envs/vector"
+	"onnxrl/models/checkpoint"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
@@ -236,5 +238,53 @@ func TestUniformRefuses(t *testing.T) {
 	}
 	if n != 13 {
 		t.Errorf("%d cases", n)
+	}
+}
+
+// TestRestoringForgets: of what a replay held before it was restored nothing is left, not even behind its rows, from where it would come into later checkpoints.
+func TestRestoringForgets(t *testing.T) {
+	v, _ := toys(t, 2)
+	l := layoutOfToy(v)
+	open := func() (*Uniform, *Recorder) {
+		u, err := NewUniform(l, Config{Capacity: 60, Envs: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		closing(t, u)
+		return u, NewRecorder(u, nil)
+	}
+	used, rec := open()
+	fresh, again := open()
+	w := newWorld(v, rec)
+	for range 5 {
+		w.round(t)
+	}
+	store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, store)
+	path, err := store.Save(checkpoint.Meta{Kind: "replay"}, rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 15 {
+		w.round(t)
+	}
+	if bytes.Equal(used.data, fresh.data) {
+		t.Fatal("nothing was recorded")
+	}
+	for _, r := range []*Recorder{rec, again} {
+		saved, err := checkpoint.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closing(t, saved)
+		if err := saved.Load(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(used.data, fresh.data) || used.Len() != fresh.Len() {
+		t.Errorf("%d and %d transitions, or other bytes", used.Len(), fresh.Len())
 	}
 }
