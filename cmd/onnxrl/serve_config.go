@@ -40,6 +40,8 @@ type serveConfig struct {
 	Drain time.Duration
 	// AccessLog writes a line for each HTTP request.
 	AccessLog bool
+	// SpareProcessor is for servers beside a training run; see spareProcessor.
+	SpareProcessor bool
 	// Defaults are the settings of models that say nothing else.
 	Defaults modelSettings
 	// Models are further models, and the settings of those of repository and store.
@@ -186,7 +188,7 @@ func (s *modelSettings) config() serve.Config {
 type serveFlags struct {
 	file, repository, store, mode, http, grpc   string
 	tokenFile, cert, key                        string
-	watch, accessLog, noBatching                bool
+	watch, accessLog, noBatching, spare         bool
 	models, ab, shadow, sets                    []string
 	maxBatch, maxQueue, maxConcurrent, instance int
 	maxDelay, interval, timeout, drain          time.Duration
@@ -204,7 +206,7 @@ func (f *serveFlags) edits() []edit {
 	return []edit{
 		{"http", "http", f.http}, {"grpc", "grpc", f.grpc}, {"token-file", "token_file", f.tokenFile}, {"tls-cert", "tls.cert", f.cert}, {"tls-key", "tls.key", f.key},
 		{"repository", "repository", f.repository}, {"store", "store", f.store}, {"mode", "mode", f.mode}, {"watch", "watch", f.watch}, {"watch-interval", "watch_interval", f.interval},
-		{"max-body", "max_body", f.maxBody}, {"max-concurrent", "max_concurrent", f.maxConcurrent}, {"timeout", "timeout", f.timeout}, {"load-timeout", "load_timeout", f.loadTimeout}, {"drain", "drain", f.drain}, {"access-log", "access_log", f.accessLog},
+		{"max-body", "max_body", f.maxBody}, {"max-concurrent", "max_concurrent", f.maxConcurrent}, {"timeout", "timeout", f.timeout}, {"load-timeout", "load_timeout", f.loadTimeout}, {"drain", "drain", f.drain}, {"access-log", "access_log", f.accessLog}, {"spare-processor", "spare_processor", f.spare},
 		{"max-batch", "defaults.max_batch", f.maxBatch}, {"max-delay", "defaults.batching.max_delay", f.maxDelay}, {"no-batching", "defaults.batching.off", f.noBatching},
 		{"max-queue", "defaults.max_queue", f.maxQueue}, {"instances", "defaults.instances", f.instance},
 	}

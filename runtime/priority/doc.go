@@ -6,7 +6,7 @@
 //
 // # Systems
 //
-// Linux keeps a niceness for each thread, and new threads inherit that of the thread that makes them: Lower goes through /proc/self/task until no thread is left with a higher priority. Where sessions are scheduled as groups (autogroup, see sched(7); the default of desktops), niceness counts only within a session, and between sessions a niceness of
+// Linux keeps a niceness for each thread, and new threads inherit that of the thread that makes them: Lower goes through /proc/self/task until no thread is left with a higher priority. With niceness 19 threads also go into the class SCHED_IDLE, where they may: niceness is about shares alone, while threads of that class give way at once to whatever wakes up. Where sessions are scheduled as groups (autogroup, see sched(7); the default of desktops), niceness counts only within a session, and between sessions a niceness of
 // the session does. Lower sets that too where the process leads its session, as what setsid or a service manager starts does; the session of a shell belongs to its user and stays as it is. Between control groups, and so containers, only their weights count.
 //
 // Other Unixes have one niceness for the process. Windows has priority classes: 19 becomes idle, all else below normal, as libuv's uv_os_setpriority does. Elsewhere Lower returns errors.ErrUnsupported.

@@ -45,8 +45,22 @@ func lowerThreads(nice int) (found bool, err error) {
 		if err != nil && !errors.Is(err, unix.ESRCH) {
 			return found, fmt.Errorf("thread %d: %w", id, err)
 		}
+		if nice == Least && idle(id) {
+			found = true
+		}
 	}
 	return found, nil
+}
+
+// idle makes a thread one that only runs when nothing else does, and reports whether it was another before. Niceness alone is about shares: a thread that wakes up may still wait for the next tick of the scheduler, some milliseconds, while one of niceness 19 goes on; threads of this class give way at once, and processors on which they run count as free. Where
+// the system does not let it be, niceness has to do.
+func idle(thread int) bool {
+	a, err := unix.SchedGetAttr(thread, 0)
+	if err != nil || a.Policy != unix.SCHED_NORMAL && a.Policy != unix.SCHED_BATCH {
+		return false
+	}
+	a.Policy = unix.SCHED_IDLE
+	return unix.SchedSetAttr(thread, a, 0) == nil
 }
 
 // autogroup holds the name of the session's group and its niceness, as in "/autogroup-62 nice 0".

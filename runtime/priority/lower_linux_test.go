@@ -63,7 +63,9 @@ func child(nice string) {
 		}
 		// The name of the program may hold anything; niceness is the 19th field, the 17th after it.
 		_, rest, _ := strings.Cut(string(text), ") ")
-		os.Stdout.WriteString(strings.Fields(rest)[16] + "\n")
+		fields := strings.Fields(rest)
+		// The scheduling class is the 41st field.
+		os.Stdout.WriteString(fields[16] + " class " + fields[38] + "\n")
 	}
 	group, err := os.ReadFile(autogroup)
 	if err != nil {
@@ -76,7 +78,7 @@ func child(nice string) {
 }
 
 // lowered runs a child and returns the niceness of its threads and of its session.
-func lowered(t *testing.T, nice int, leads bool) (threads map[string]int, session string) {
+func lowered(t *testing.T, nice int, leads bool) (threads map[string]int, classes map[string]int, session string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), envChild+"="+strconv.Itoa(nice))
@@ -85,16 +87,18 @@ func lowered(t *testing.T, nice int, leads bool) (threads map[string]int, sessio
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	threads = map[string]int{}
+	threads, classes = map[string]int{}, map[string]int{}
 	for line := range strings.Lines(string(out)) {
 		line = strings.TrimSpace(line)
 		if rest, ok := strings.CutPrefix(line, "session "); ok {
 			_, session, _ = strings.Cut(rest, " nice ")
 			continue
 		}
-		threads[line]++
+		niceness, class, _ := strings.Cut(line, " class ")
+		threads[niceness]++
+		classes[class]++
 	}
-	return threads, session
+	return threads, classes, session
 }
 
 func own(t *testing.T) int {
@@ -106,15 +110,30 @@ func own(t *testing.T) int {
 	return 20 - is
 }
 
+// mayIdle reports whether the system lets threads into the class SCHED_IDLE; some containers do not.
+func mayIdle(t *testing.T) bool {
+	t.Helper()
+	may := make(chan bool)
+	go func() {
+		// The thread ends with its goroutine.
+		runtime.LockOSThread()
+		may <- idle(unix.Gettid())
+	}()
+	return <-may
+}
+
 // Every thread is lowered, also those that are made meanwhile and afterwards; a priority that is lower already stays.
 func TestLowerReachesEveryThread(t *testing.T) {
 	before := own(t)
 	for _, nice := range []int{1, 10, Least} {
 		for range 2 {
-			threads, _ := lowered(t, nice, false)
+			threads, classes, _ := lowered(t, nice, false)
 			want := strconv.Itoa(max(nice, before))
 			if threads[want] < 40 || len(threads) != 1 {
 				t.Fatalf("niceness %d: number of threads by niceness: %v, expected at least 40 of %s", nice, threads, want)
+			}
+			if idle := strconv.Itoa(unix.SCHED_IDLE); len(classes) != 1 || nice == Least && mayIdle(t) && classes[idle] == 0 {
+				t.Fatalf("niceness %d: number of threads by scheduling class: %v", nice, classes)
 			}
 		}
 	}
@@ -124,10 +143,10 @@ func TestLowerReachesEveryThread(t *testing.T) {
 func TestLowerLeavesTheSessionOfOthers(t *testing.T) {
 	text, err := os.ReadFile(autogroup)
 	_, before, grouped := strings.Cut(strings.TrimSpace(string(text)), " nice ")
-	if _, session := lowered(t, 12, false); grouped && session != before {
+	if _, _, session := lowered(t, 12, false); grouped && session != before {
 		t.Errorf("niceness of the session: %s, was %s", session, before)
 	}
-	_, session := lowered(t, 12, true)
+	_, _, session := lowered(t, 12, true)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		if session != "none" {

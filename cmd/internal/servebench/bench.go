@@ -44,6 +44,8 @@ type Options struct {
 	Requests, Reloads int
 	// SwapEvery is the time between two versions.
 	SwapEvery time.Duration
+	// SpareProcessor makes the server one that shares its machine with a training run, until undo is called.
+	SpareProcessor func() (undo func())
 	// Neighbour starts a training run of this niceness in another process and returns, when it trains, what stops it.
 	Neighbour     func(ctx context.Context, nice int) (stop func() error, err error)
 	NeighbourNice int

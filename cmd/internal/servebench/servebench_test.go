@@ -46,7 +46,8 @@ func front(s *serve.Server) (*Front, error) {
 func brief() Options {
 	return Options{
 		Compiler: portable.New(), Listen: front, Callers: []int{1, 3}, Rounds: 2, Round: 20 * time.Millisecond, Requests: 200, Reloads: 20, SwapEvery: 5 * time.Millisecond,
-		Neighbour: func(context.Context, int) (func() error, error) { return func() error { return nil }, nil },
+		Neighbour:      func(context.Context, int) (func() error, error) { return func() error { return nil }, nil },
+		SpareProcessor: func() func() { return func() {} },
 	}
 }
 

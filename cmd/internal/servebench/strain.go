@@ -125,8 +125,9 @@ func (l *lab) swap(ctx context.Context, r *Report) error {
 
 func nothing() error { return nil }
 
-// neighbour is what a training run in another process does to the slowest requests.
+// neighbour is what a training run in another process does to the slowest requests of a server that is told to share its machine.
 func (l *lab) neighbour(ctx context.Context, r *Report) error {
+	defer l.SpareProcessor()()
 	a, done, err := l.side(ctx, httpBinary, policyName, policyInputs, strained)
 	if err != nil {
 		return err
