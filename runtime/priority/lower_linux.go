@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -82,11 +83,18 @@ func lowerSession(nice int) error {
 	}
 	_, is, ok := bytes.Cut(bytes.TrimSpace(text), []byte(" nice "))
 	if !ok {
-		// Nor has the first session a group.
+		// The file is empty: the kernel made no group for this session.
 		return nil
 	}
 	if n, err := strconv.Atoi(string(is)); err != nil || n >= nice {
 		return err
 	}
-	return os.WriteFile(autogroup, strconv.AppendInt(nil, int64(nice), 10), 0)
+	for try := 0; ; try++ {
+		err := os.WriteFile(autogroup, strconv.AppendInt(nil, int64(nice), 10), 0)
+		// Without privileges the kernel allows one change in a tenth of a second, for the whole system.
+		if !errors.Is(err, unix.EAGAIN) || try == 10 {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
