@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"onnxrl/envs"
 	"onnxrl/envs/envtest"
@@ -77,8 +78,10 @@ func TestVectorsAreEqual(t *testing.T) {
 	if ended < 10 {
 		t.Errorf("only %d episodes ended", ended)
 	}
-	for _, workers := range []int{1, 2, 3, 9} {
+	for k, workers := range []int{1, 2, 3, 9, 1, 2, 3, 9} {
 		v := openVector(t, f, 5, vector.Options{Workers: workers, Check: true})
+		// Asleep at once, after a look that is too short, and hardly ever.
+		v.Watch([]time.Duration{0, time.Nanosecond, time.Minute}[k%3])
 		for range 2 {
 			if got, _ := play(t, v, 3, 60); !slices.Equal(got, want) {
 				t.Errorf("%d workers give other answers than single environments", workers)
@@ -168,16 +171,19 @@ func TestLimits(t *testing.T) {
 }
 
 func TestStepAllocatesNothing(t *testing.T) {
-	v := openVector(t, open(t, config("Masked-v0", nil)), 4, vector.Options{Workers: 2})
-	reset(t, v, 1)
-	actions := script(v, 64)
-	k := 0
-	if n := testing.AllocsPerRun(100, func() {
-		if err := v.Step(actions[k&63]); err != nil {
-			t.Error(err)
+	for _, watch := range []time.Duration{0, time.Minute} {
+		v := openVector(t, open(t, config("Masked-v0", nil)), 4, vector.Options{Workers: 2})
+		v.Watch(watch)
+		reset(t, v, 1)
+		actions := script(v, 64)
+		k := 0
+		if n := testing.AllocsPerRun(100, func() {
+			if err := v.Step(actions[k&63]); err != nil {
+				t.Error(err)
+			}
+			k++
+		}); n != 0 {
+			t.Errorf("looking for %v: %g allocations per step", watch, n)
 		}
-		k++
-	}); n != 0 {
-		t.Errorf("%g allocations per step", n)
 	}
 }

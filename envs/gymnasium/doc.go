@@ -43,12 +43,12 @@
 //
 // File descriptor 3 of the worker is the memory, which first holds the source itself; 4 is where requests come from, 5 where replies go. A request is one byte: S steps, R resets, C is followed by the length (uint32, little-endian) of a JSON object and the object, which names a method of the class Worker as "call" and has its arguments.
 // A reply is a full stop, or J or E, length and JSON: a result, or an error with kind, env and text. Arrays in memory have an element for each environment, begin at multiples of 64 bytes, and have native byte order: actions, seeds (int64) of the next reset, rewards (float64), ends (0 goes on, 1 terminated, 2 truncated), mask, final_mask (written where an episode is truncated),
-// info, and obsK and finalK for each field of the observation. Nobody spins: the two wake-ups cost less than the system calls of looking, and learners need the cores.
+// info, and obsK and finalK for each field of the observation. Where a vector has fewer workers than the machine has processors, both sides look for each other's byte for some 100 µs before they sleep, since waking a halted processor takes longer than a step of small environments; the worker gives way meanwhile. With as many workers as processors nobody looks.
 //
 // # Measurements
 //
 // cmd/peers/gymnasium_compare.py compares trajectories with those of direct calls, bit for bit. cmd/peers/gymnasium_speed.py measures a step of eight CartPoles through one worker beside a plain loop in that worker, and HalfCheetah in two workers beside SyncVectorEnv.
-// On two cores of a virtual machine that were busy with other work, eight CartPoles took 82 µs beside 51 µs of the loop, and eight HalfCheetahs 0.61 ms beside 1.02 ms of SyncVectorEnv (the tenth of 61 rounds that took least).
+// On two quiet cores of a virtual machine, a step of eight CartPoles took 78 and 84 µs beside 53 and 55 µs of the loop, and eight HalfCheetahs 363 and 484 µs beside 401 and 628 µs of SyncVectorEnv (medians of 61 rounds in two runs). CartPoles are too small for two workers: 129 and 163 µs beside 70 and 111 µs.
 //
 // # How to add a space
 //

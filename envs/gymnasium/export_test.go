@@ -1,5 +1,14 @@
 package gymnasium
 
+import "time"
+
+// Watch replaces how long the workers that are yet to be started, and their caller, look for messages before they sleep.
+func (v *Vector) Watch(d time.Duration) {
+	for w := range v.jobs {
+		v.jobs[w].watch = d
+	}
+}
+
 // Pids returns the processes of the workers, 0 where there is none.
 func (v *Vector) Pids() []int {
 	pids := make([]int, len(v.workers))

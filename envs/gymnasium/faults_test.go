@@ -295,10 +295,17 @@ func TestTooManyRestarts(t *testing.T) {
 
 // TestKilledFromOutside ends workers between steps and between Resets, and the process that waits for work.
 func TestKilledFromOutside(t *testing.T) {
+	for _, watch := range []time.Duration{0, time.Minute} {
+		killedFromOutside(t, watch)
+	}
+}
+
+func killedFromOutside(t *testing.T, watch time.Duration) {
 	c := config("Walk-v0", nil)
 	c.MaxRestarts = 4
 	f := open(t, c)
 	v := openVector(t, f, 2, vector.Options{Workers: 2})
+	v.Watch(watch)
 	reset(t, v, 1)
 	kill := func(pid int) {
 		p, err := os.FindProcess(pid)

@@ -42,9 +42,10 @@ type process struct {
 	replies  *os.File
 	output   *tail
 	// done is closed when the process has ended.
-	done chan struct{}
-	byte [1]byte
-	end  sync.Once
+	done  chan struct{}
+	byte  [1]byte
+	watch *watch
+	end   sync.Once
 }
 
 var errNoPython = errors.New("no Python interpreter")
@@ -101,6 +102,9 @@ func startProcess(python string, print bool) (_ *process, err error) {
 	}
 	files = append(files, replies, theirReplies)
 	p.requests, p.replies = requests, replies
+	if p.watch, err = newWatch(replies, p.byte[:]); err != nil {
+		return nil, err
+	}
 
 	p.cmd = exec.Command(python, "-u", "-c", bootstrap)
 	p.cmd.ExtraFiles = []*os.File{p.memory, theirRequests, theirReplies}
@@ -190,11 +194,11 @@ func (p *process) reply(timeout time.Duration) (byte, error) {
 		return 0, p.gone(nil)
 	default:
 	}
-	_, err := p.replies.Read(p.byte[:])
+	err := p.watch.read()
 	if errors.Is(err, os.ErrDeadlineExceeded) && !p.wait(0) {
 		// This process may have been stopped for longer than the timeout while the reply lay there.
 		if err = p.replies.SetReadDeadline(time.Now().Add(patience / 10)); err == nil {
-			_, err = p.replies.Read(p.byte[:])
+			err = p.watch.read()
 		}
 	}
 	if err != nil {

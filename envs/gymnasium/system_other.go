@@ -11,9 +11,10 @@ import (
 
 var errSystem = fmt.Errorf("environments of Python are not supported on %s, only on Linux, macOS and other Unix systems", runtime.GOOS)
 
-func memoryFile() (*os.File, error)           { return nil, errSystem }
-func mapShared(*os.File, int) ([]byte, error) { return nil, errSystem }
-func unmapShared([]byte) error                { return errSystem }
-func apart(*exec.Cmd)                         {}
-func killGroup(p *os.Process) error           { return p.Kill() }
-func askWhere(*os.Process) error              { return errSystem }
+func memoryFile() (*os.File, error)              { return nil, errSystem }
+func mapShared(*os.File, int) ([]byte, error)    { return nil, errSystem }
+func unmapShared([]byte) error                   { return errSystem }
+func tryRead(uintptr, []byte) (int, bool, error) { return 0, false, errSystem }
+func apart(*exec.Cmd)                            {}
+func killGroup(p *os.Process) error              { return p.Kill() }
+func askWhere(*os.Process) error                 { return errSystem }

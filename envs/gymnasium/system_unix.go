@@ -18,6 +18,13 @@ func mapShared(f *os.File, n int) ([]byte, error) {
 
 func unmapShared(b []byte) error { return unix.Munmap(b) }
 
+// tryRead reads what is there; again means that it is nothing yet.
+func tryRead(fd uintptr, b []byte) (n int, again bool, err error) {
+	n, err = unix.Read(int(fd), b)
+	again = err == unix.EAGAIN || err == unix.EINTR
+	return max(n, 0), again, err
+}
+
 // apart makes cmd the leader of a group of its own: an interrupt from the terminal, on which a run finishes its rollout, must not reach it, and what it starts can be ended with it.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 

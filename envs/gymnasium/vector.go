@@ -70,7 +70,7 @@ func newVector(f *Factory, n int, o vector.Options, autoreset bool) (*Vector, er
 	v.batch = v.frame.Batch()
 	for w := range workers {
 		from := w * n / workers
-		v.jobs = append(v.jobs, job{c: f.c, d: f.d, spec: &v.spec, from: from, n: (w+1)*n/workers - from, autoreset: autoreset, limit: limit})
+		v.jobs = append(v.jobs, job{c: f.c, d: f.d, spec: &v.spec, from: from, n: (w+1)*n/workers - from, autoreset: autoreset, limit: limit, watch: watchingFor(workers)})
 		for i := range v.jobs[w].n {
 			v.rows = append(v.rows, v.place(w, i, from+i))
 		}

@@ -432,6 +432,10 @@ def receive(n):
 class Worker:
     def __init__(self):
         self.env = self.args = self.group = None
+        self.watching = 0.0
+        poll = select.poll()
+        poll.register(REQUESTS, select.POLLIN)
+        self.asked = poll.poll
         self.closing = False
 
     def open(self, args):
@@ -445,12 +449,13 @@ class Worker:
         self.args, self.env = args, opened(args)
         return describe(self.env, args)
 
-    def attach(self, size, **layout):
+    def attach(self, size, watch, **layout):
+        self.watching = watch
         env, self.env = self.env or opened(self.args), None
         self.group = Group(self.args, env, memory=memoryview(mmap.mmap(MEMORY, size)), **layout)
 
     def detach(self):
-        group, self.group = self.group, None
+        group, self.group, self.watching = self.group, None, 0.0
         group.close()
 
     def save(self):
@@ -485,9 +490,18 @@ class Worker:
         if not self.closing:
             os._exit(0)
 
+    def look(self):
+        """Waits some time for a request, giving way to whoever wants the processor, so that the thread need not be woken."""
+        asked, clock, give_way = self.asked, time.perf_counter, getattr(os, "sched_yield", lambda: None)
+        end = clock() + self.watching
+        while not asked(0) and clock() < end:
+            give_way()
+
     def run(self):
         read, write, hot = os.read, os.write, {}
         while True:
+            if self.watching:
+                self.look()
             op = read(REQUESTS, 1)
             if not op:
                 os._exit(0)
