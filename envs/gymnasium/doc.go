@@ -43,7 +43,7 @@
 //
 // File descriptor 3 of the worker is the memory, which first holds the source itself; 4 is where requests come from, 5 where replies go. A request is one byte: S steps, R resets, C is followed by the length (uint32, little-endian) of a JSON object and the object, which names a method of the class Worker as "call" and has its arguments.
 // A reply is a full stop, or J or E, length and JSON: a result, or an error with kind, env and text. Arrays in memory have an element for each environment, begin at multiples of 64 bytes, and have native byte order: actions, seeds (int64) of the next reset, rewards (float64), ends (0 goes on, 1 terminated, 2 truncated), mask, final_mask (written where an episode is truncated),
-// info, and obsK and finalK for each field of the observation. Where a vector has fewer workers than the machine has processors, both sides look for each other's byte for some 100 µs before they sleep, since waking a halted processor takes longer than a step of small environments; the worker gives way meanwhile. With as many workers as processors nobody looks.
+// info, and obsK and finalK for each field of the observation. Where a vector has fewer workers than the machine has processors, both sides look for each other's byte for up to 200 µs before they sleep, since waking a halted processor takes longer than a step of small environments; the worker gives way meanwhile, and both stop looking where that does not pay (watch.go). With as many workers as processors nobody looks.
 //
 // # Measurements
 //

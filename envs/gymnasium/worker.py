@@ -19,6 +19,8 @@ from array import array
 
 MEMORY, REQUESTS, REPLIES = 3, 4, 5
 SOURCE = "<onnxrl worker>"
+# What looking for a request saves, in seconds, and for how many requests it rests when it does not: see watch.go.
+SAVED, MOST_SAVED, REST, MOST_REST = 50e-6, 5e-3, 100, 6400
 
 gymnasium = None
 numpy = None
@@ -432,7 +434,7 @@ def receive(n):
 class Worker:
     def __init__(self):
         self.env = self.args = self.group = None
-        self.watching = 0.0
+        self.watching, self.saved, self.resting, self.rest = 0.0, 0.0, 0, REST
         poll = select.poll()
         poll.register(REQUESTS, select.POLLIN)
         self.asked = poll.poll
@@ -491,11 +493,23 @@ class Worker:
             os._exit(0)
 
     def look(self):
-        """Waits some time for a request, giving way to whoever wants the processor, so that the thread need not be woken."""
+        """Waits some time for a request, giving way to whoever wants the processor, so that the thread need not be woken. watch.go says when it rests."""
+        if self.resting > 0:
+            self.resting -= 1
+            return
         asked, clock, give_way = self.asked, time.perf_counter, getattr(os, "sched_yield", lambda: None)
-        end = clock() + self.watching
-        while not asked(0) and clock() < end:
+        start = clock()
+        while not asked(0):
+            took = clock() - start
+            if took >= self.watching:
+                self.saved -= took
+                if self.saved < 0:
+                    self.saved, self.resting, self.rest = 0.0, self.rest, min(4 * self.rest, MOST_REST)
+                return
             give_way()
+        self.saved += SAVED
+        if self.saved > MOST_SAVED:
+            self.saved, self.rest = MOST_SAVED, REST
 
     def run(self):
         read, write, hot = os.read, os.write, {}
