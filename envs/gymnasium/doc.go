@@ -43,12 +43,12 @@
 //
 // File descriptor 3 of the worker is the memory, which first holds the source itself; 4 is where requests come from, 5 where replies go. A request is one byte: S steps, R resets, C is followed by the length (uint32, little-endian) of a JSON object and the object, which names a method of the class Worker as "call" and has its arguments.
 // A reply is a full stop, or J or E, length and JSON: a result, or an error with kind, env and text. Arrays in memory have an element for each environment, begin at multiples of 64 bytes, and have native byte order: actions, seeds (int64) of the next reset, rewards (float64), ends (0 goes on, 1 terminated, 2 truncated), mask, final_mask (written where an episode is truncated),
-// info, and obsK and finalK for each field of the observation. Where a vector has fewer workers than the machine has processors, both sides look for each other's byte for up to 200 µs before they sleep, since waking a halted processor takes longer than a step of small environments; the worker gives way meanwhile, and both stop looking where that does not pay (watch.go). With as many workers as processors nobody looks.
+// info, and obsK and finalK for each field of the observation. Workers look for the next byte for up to 200 µs before they sleep, since waking a halted processor takes longer than a step of small environments, and give way meanwhile; the caller does so too where it has a processor that no worker needs. Both stop looking where that does not pay (watch.go).
 //
 // # Measurements
 //
 // cmd/peers/gymnasium_compare.py compares trajectories with those of direct calls, bit for bit. cmd/peers/gymnasium_speed.py measures a step of eight CartPoles through one worker beside a plain loop in that worker, and HalfCheetah in two workers beside SyncVectorEnv.
-// On two quiet cores of a virtual machine, a step of eight CartPoles took 78 and 84 µs beside 53 and 55 µs of the loop, and eight HalfCheetahs 363 and 484 µs beside 401 and 628 µs of SyncVectorEnv (medians of 61 rounds in two runs). CartPoles are too small for two workers: 129 and 163 µs beside 70 and 111 µs.
+// On two quiet cores of a virtual machine, a step of eight CartPoles took 71 to 76 µs beside 50 to 52 µs of the loop, and eight HalfCheetahs in two workers 323, 389 and 472 µs beside 379, 436 and 407 µs of SyncVectorEnv (medians of 61 rounds in three runs; the tenth of the rounds that took least: 1.18 to 1.27 times as fast): two processors of a virtual machine do not always run at once. CartPoles are too small for two workers: 114 to 147 µs beside 72 to 81 µs.
 //
 // # How to add a space
 //

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// watching is how long a side looks for the other one's message before it sleeps, where there is a processor for each. Waking up a thread takes some 40 µs where its processor has been halted, as much as a step of eight small environments.
+// watching is how long a side looks for the other one's message before it sleeps. Waking up a thread takes some 40 µs where its processor has been halted, as much as a step of eight small environments.
 const watching = 200 * time.Microsecond
 
 // Looks are in vain where answers take longer than watching, and where others want the processors: who looks then keeps the other side from working or has to wait for the others, while sleepers come first, and are woken quickly since no processor is halted. So looking has to pay: a look that was not in vain has saved some time, others have lost what they took, and when more is lost
@@ -19,7 +19,7 @@ const (
 	mostRest  = 6400
 )
 
-// watchingFor returns how long the sides of a vector with a number of workers look. Where workers can fill the processors, whoever looks takes one from somebody who works, and the kernel spreads threads best that it wakes.
+// watchingFor returns how long the vector looks that has a number of workers. Where they fill the processors, looking for the first reply takes one from somebody who works.
 func watchingFor(workers int) time.Duration {
 	if workers < runtime.NumCPU() {
 		return watching

@@ -51,7 +51,7 @@ type job struct {
 	// autoreset begins the next episode in the step that ends one; limit truncates episodes, unless it is 0.
 	autoreset bool
 	limit     int
-	// watch is how long both sides look for each other's messages before they sleep.
+	// watch is how long this side looks for the other one's messages before it sleeps.
 	watch time.Duration
 }
 
@@ -102,7 +102,7 @@ func attach(p *process, j job) (*worker, error) {
 	w.ends, w.mask, w.finalMask = part("ends", 1), part("mask", masks), part("final_mask", masks)
 	w.rewards, w.seeds, w.info = numbers[float64](part("rewards", 8)), numbers[int64](part("seeds", 8)), numbers[float64](part("info", 8*len(j.spec.Info)))
 	p.watch.time = j.watch
-	err = p.call(j.c.StartTimeout, "attach", map[string]any{"size": size, "watch": j.watch.Seconds(), "n": j.n, "at": at, "autoreset": j.autoreset, "limit": j.limit, "mask_len": masks}, nil)
+	err = p.call(j.c.StartTimeout, "attach", map[string]any{"size": size, "watch": watching.Seconds(), "n": j.n, "at": at, "autoreset": j.autoreset, "limit": j.limit, "mask_len": masks}, nil)
 	return w, err
 }
 
