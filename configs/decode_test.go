@@ -370,7 +370,16 @@ func TestSectionErrorsKeepPositions(t *testing.T) {
 	if got := e.Agent.Keys(); !reflect.DeepEqual(got, []string{"width", "activation"}) {
 		t.Errorf("keys %v", got)
 	}
+	if at, ok := e.Agent.Lookup("width"); !ok || at.Path() != "agent.width" || at.Position() != "run.yaml:4:10" {
+		t.Errorf("width lies at %q, %s", at.Path(), at.Position())
+	}
+	if at, ok := e.Agent.Lookup("depth"); ok || !at.IsZero() {
+		t.Errorf("depth lies at %q", at.Path())
+	}
 	var absent Section
+	if at, ok := absent.Lookup("width"); ok || !at.IsZero() {
+		t.Errorf("width of no section lies at %q", at.Path())
+	}
 	l = layer{1, "relu"}
 	if err := absent.Decode(&l); err != nil || l.Width != 1 {
 		t.Errorf("absent section: %v %v", l, err)

@@ -45,6 +45,18 @@ func (s Section) Keys() []string {
 	return keys
 }
 
+// Lookup returns the section at a path inside this one; ok is false where it does not have it.
+func (s Section) Lookup(path string) (inner Section, ok bool) {
+	if s.node == nil {
+		return Section{}, false
+	}
+	n, ok := s.node.find(path)
+	if !ok {
+		return Section{}, false
+	}
+	return Section{node: n, path: joinPath(s.path, path)}, true
+}
+
 // IsScalar reports whether the section is a single value and neither a list, a mapping nor absent.
 func (s Section) IsScalar() bool { return s.node != nil && s.node.kind < kindSequence }
 

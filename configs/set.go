@@ -123,11 +123,7 @@ func (d *Document) SetValue(path string, v any) error {
 
 // Lookup returns the section at path; ok is false where the document does not have it.
 func (d *Document) Lookup(path string) (s Section, ok bool) {
-	n, ok := d.root.find(path)
-	if !ok {
-		return Section{}, false
-	}
-	return Section{node: n, path: path}, true
+	return Section{node: d.root}.Lookup(path)
 }
 
 // Clone returns a copy that can be edited independently.

@@ -29,7 +29,7 @@ func TestInherit(t *testing.T) {
 		"both":             {func(*train.Config, *normalize.State, *wrap.Normalize) {}, []string{"position (1 elements, 1000 observations)", "returns"}, nil},
 		"no rewards there": {func(_ *train.Config, _ *normalize.State, there *wrap.Normalize) { there.Reward = false }, []string{"position (1 "}, []string{"not scaled there"}},
 		"no rewards here":  {func(c *train.Config, _ *normalize.State, _ *wrap.Normalize) { c.Normalize.Reward = false }, []string{"position (1 "}, []string{"not scaled here"}},
-		"another discount": {func(_ *train.Config, _ *normalize.State, there *wrap.Normalize) { there.Gamma = 0.9 }, []string{"position (1 "}, []string{"0.9 there and 0.99 here"}},
+		"another discount": {func(_ *train.Config, _ *normalize.State, there *wrap.Normalize) { there.Gamma = new(0.9) }, []string{"position (1 "}, []string{"0.9 there and 0.99 here"}},
 		"other fields":     {func(_ *train.Config, s *normalize.State, _ *wrap.Normalize) { s.Fields = []string{"speed"} }, []string{"returns"}, []string{"position: is not normalised there", "speed: is not normalised here"}},
 		"another shape": {func(_ *train.Config, s *normalize.State, _ *wrap.Normalize) {
 			s.Obs = []wrap.Running{wrap.NewRunning(3)}

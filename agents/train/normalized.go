@@ -85,8 +85,8 @@ func (t *Trainer) Inherit(s normalize.State, c wrap.Normalize) (taken, left []st
 		left = append(left, "returns: rewards are not scaled there")
 	case !here.Reward && c.Reward:
 		left = append(left, "returns: rewards are not scaled here")
-	case here.Reward && here.Gamma != c.Gamma:
-		left = append(left, fmt.Sprintf("returns: are discounted by %g there and %g here", c.Gamma, here.Gamma))
+	case here.Reward && here.Discount() != c.Discount():
+		left = append(left, fmt.Sprintf("returns: are discounted by %g there and %g here", c.Discount(), here.Discount()))
 	case here.Reward:
 		own.Return = s.Return
 		taken = append(taken, "returns")

@@ -179,9 +179,14 @@ func (s *search) document(space tuning.Space, v tuning.Values) (experiment.Confi
 	if err := doc.Decode(&c); err != nil {
 		return c, nil, err
 	}
-	c = c.Complete()
 	maker, err := agents.Parse(experiment.Agents(), c.Agent)
-	return c, maker, err
+	if err != nil {
+		return c, nil, err
+	}
+	if c.Agent, err = configs.NewKinded(c.Agent.Kind, maker.Config()); err != nil {
+		return c, nil, err
+	}
+	return c.Complete(), maker, nil
 }
 
 // describe says how the search came to be, or that a resumed one is not what it was.

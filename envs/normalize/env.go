@@ -18,6 +18,7 @@ import (
 type Env struct {
 	inner vector.Env
 	c     wrap.Normalize
+	gamma float64
 	spec  envs.Spec
 	view  *vector.View
 	// fields are those that are normalised.
@@ -49,7 +50,7 @@ func New(v vector.Env, c wrap.Normalize) (*Env, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wrappers.normalize.%w", err)
 	}
-	e := &Env{inner: v, c: c, spec: raw, ret: wrap.NewRunning(1), returns: make([]float64, v.Len())}
+	e := &Env{inner: v, c: c, gamma: c.Discount(), spec: raw, ret: wrap.NewRunning(1), returns: make([]float64, v.Len())}
 	if c.Reward {
 		e.spec.Reward = envs.Range{Low: -c.ClipReward, High: c.ClipReward}
 	}
@@ -190,7 +191,7 @@ func (e *Env) observe() {
 func (e *Env) reward(b *vector.Batch) {
 	earned := b.Earned()
 	for i, r := range earned {
-		e.returns[i] = float64(e.returns[i]*e.c.Gamma) + r
+		e.returns[i] = float64(e.returns[i]*e.gamma) + r
 	}
 	wrap.Update(&e.ret, e.returns)
 	std := math.Sqrt(e.ret.Var[0] + e.c.Epsilon)

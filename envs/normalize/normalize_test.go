@@ -51,7 +51,7 @@ func load(t *testing.T) script {
 }
 
 func (s script) config() wrap.Normalize {
-	return wrap.Normalize{Obs: true, Reward: true, Gamma: s.Gamma, ClipObs: s.ClipObs, ClipReward: s.ClipReward, Epsilon: s.Epsilon}
+	return wrap.Normalize{Obs: true, Reward: true, Gamma: &s.Gamma, ClipObs: s.ClipObs, ClipReward: s.ClipReward, Epsilon: s.Epsilon}
 }
 
 // scripted plays one environment of a script.
@@ -316,7 +316,7 @@ func TestMisfits(t *testing.T) {
 		`fields: "speed": the observation of corridor has [position`: func(c *wrap.Normalize) { c.Obs, c.Fields = true, []string{"speed"} },
 		"epsilon: must be positive":                                  func(c *wrap.Normalize) { c.Obs, c.Epsilon = true, 0 },
 		"but obs is false":                                           func(c *wrap.Normalize) { c.Reward, c.Fields = true, []string{"position"} },
-		"gamma: must be between 0 and 1":                             func(c *wrap.Normalize) { c.Reward, c.Gamma = true, 1.5 },
+		"gamma: must be between 0 and 1":                             func(c *wrap.Normalize) { c.Reward, c.Gamma = true, new(1.5) },
 	} {
 		bad := c
 		change(&bad)

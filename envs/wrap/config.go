@@ -44,8 +44,8 @@ type Normalize struct {
 	Fields []string `yaml:"fields,flow"`
 	// Reward divides rewards by the standard deviation of the running discounted return. The mean is not subtracted.
 	Reward bool `yaml:"reward"`
-	// Gamma discounts that return; it should be the learner's.
-	Gamma float64 `yaml:"gamma"`
+	// Gamma discounts that return. Where it is left open, a run takes the agent's, as RL-Zoo does; [Normalize.Discount] is 0.99 then.
+	Gamma *float64 `yaml:"gamma"`
 	// ClipObs and ClipReward limit what is scaled, in absolute value.
 	ClipObs    float64 `yaml:"clip_obs"`
 	ClipReward float64 `yaml:"clip_reward"`
@@ -53,12 +53,20 @@ type Normalize struct {
 	Epsilon float64 `yaml:"epsilon"`
 }
 
+// Discount returns what the running return is discounted with.
+func (n Normalize) Discount() float64 {
+	if n.Gamma == nil {
+		return 0.99
+	}
+	return *n.Gamma
+}
+
 // On reports whether anything is normalised.
 func (n Normalize) On() bool { return n.Obs || n.Reward }
 
 // Defaults returns a configuration that changes nothing, with what holds as soon as something is asked for.
 func Defaults() Config {
-	return Config{FrameStack: Frames{Initial: InitialFirst, Flat: true}, Normalize: Normalize{Gamma: 0.99, ClipObs: 10, ClipReward: 10, Epsilon: 1e-8}}
+	return Config{FrameStack: Frames{Initial: InitialFirst, Flat: true}, Normalize: Normalize{ClipObs: 10, ClipReward: 10, Epsilon: 1e-8}}
 }
 
 // Validate reports all problems of the section; whether it fits an environment is found out by [Apply].
@@ -79,7 +87,7 @@ func (f Frames) Validate() error {
 // Validate reports all problems of the normalisation.
 func (n Normalize) Validate() error {
 	var p configs.Problems
-	p.InRange("gamma", n.Gamma, 0, 1)
+	p.InRange("gamma", n.Discount(), 0, 1)
 	p.Positive("clip_obs", n.ClipObs)
 	p.Positive("clip_reward", n.ClipReward)
 	p.Positive("epsilon", n.Epsilon)

@@ -11,12 +11,21 @@ import (
 // tradingKind is the kind of environment that back-tests judge.
 const tradingKind = "trading"
 
-// Complete returns the document with what follows from the rest of it: what policies are chosen by where that is left open, which is the Sharpe ratio in a market and the mean return of episodes elsewhere, and the run's normalisation, which is written among the wrappers.
+// Complete returns the document with what follows from the rest of it: what policies are chosen by where that is left open, which is the Sharpe ratio in a market and the mean return of episodes elsewhere, and the run's normalisation, which is written among the wrappers and discounts returns as the agent does unless it says otherwise.
 func (c Config) Complete() Config {
 	if c.Train.Validation.Metric == "" {
 		c.Train.Validation.Metric = "mean_reward"
 		if c.Env.Kind == tradingKind {
 			c.Train.Validation.Metric = "sharpe"
+		}
+	}
+	if n := &c.Wrappers.Normalize; n.Reward && n.Gamma == nil {
+		if s, ok := c.Agent.Lookup("gamma"); ok {
+			gamma := n.Discount()
+			// What is no number is the agent's mistake to report.
+			if s.Decode(&gamma) == nil {
+				n.Gamma = &gamma
+			}
 		}
 	}
 	c.Train.Normalize = c.Wrappers.Normalize
