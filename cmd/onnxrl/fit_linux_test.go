@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
-	"errors"
 	"maps"
 	"os"
 	"os/signal"
@@ -31,70 +29,6 @@ func init() {
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
 		panic(err)
 	}
-}
-
-// arrivals watches a folder and counts the entries that are moved into it under names with a prefix, until the watch is closed.
-func arrivals(t *testing.T, dir, prefix string) (next func() bool, stop func()) {
-	t.Helper()
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_MOVED_TO); err != nil {
-		t.Fatal(err)
-	}
-	f := os.NewFile(uintptr(fd), "inotify")
-	buf, left := make([]byte, 4096), 0
-	return func() bool {
-		for left == 0 {
-			n, err := f.Read(buf)
-			if err != nil {
-				return false
-			}
-			for at := 0; at < n; {
-				size := binary.NativeEndian.Uint32(buf[at+12:])
-				name := string(bytes.TrimRight(buf[at+16:at+16+int(size)], "\x00"))
-				if strings.HasPrefix(name, prefix) {
-					left++
-				}
-				at += 16 + int(size)
-			}
-		}
-		left--
-		return true
-	}, func() { f.Close() }
-}
-
-// interrupt runs onnxrl and sends it a signal when n more checkpoints have been written. It returns the exit status (-1 for a death by signal) and the standard error.
-func interrupt(t *testing.T, dir string, n int, sig os.Signal, args ...string) (int, string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Join(dir, checkpointDir), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	next, stop := arrivals(t, filepath.Join(dir, checkpointDir), "ckpt-")
-	defer stop()
-	cmd := program(t, args...)
-	var errw bytes.Buffer
-	cmd.Stderr = &errw
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() {
-		done <- cmd.Wait()
-		stop()
-	}()
-	for range n {
-		if !next() {
-			<-done
-			t.Fatalf("the program ended before it had written %d checkpoints: %v\n%s", n, cmd.ProcessState, errw.String())
-		}
-	}
-	if err := cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Fatal(err)
-	}
-	<-done
-	return cmd.ProcessState.ExitCode(), errw.String()
 }
 
 // longRun is a run of 500 optimiser steps with a checkpoint every 10: long enough to be interrupted in many places. Adam's moments, a schedule, a shuffle, validation and the best weights

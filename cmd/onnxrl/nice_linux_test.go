@@ -45,31 +45,20 @@ func TestTrainLowersItsPriority(t *testing.T) {
 		want     int
 	}{{"", nil, max(own, 19)}, {"0", nil, own}, {"7", nil, max(own, 7)}, {"7", []string{"--nice", "4"}, max(own, 4)}, {"", []string{"--nice", "0"}, own}} {
 		dir := filepath.Join(t.TempDir(), "run")
-		if err := os.MkdirAll(filepath.Join(dir, checkpointDir), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		next, stop := arrivals(t, filepath.Join(dir, checkpointDir), "ckpt-")
 		cmd := program(t, append([]string{"train", "-q", config, "--out", dir, "--set", "train.total_env_steps=100000000"}, c.args...)...)
 		cmd.Env = append(cmd.Env, niceVariable+"="+c.variable)
 		var text strings.Builder
 		cmd.Stdout, cmd.Stderr = &text, &text
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() {
-			ended <- cmd.Wait()
-			stop()
-		}()
 		// By the second checkpoint there are all threads that training needs.
-		first, second := next(), next()
-		trains := first && second
+		if err := startHeld(t, cmd, 2, filepath.Join(dir, checkpointDir, "ckpt-")); err != nil {
+			t.Fatalf("$%s=%q %q: %v\n%s", niceVariable, c.variable, c.args, err, &text)
+		}
 		got := threadNice(t, cmd.Process.Pid)
 		// However it ends.
 		_ = cmd.Process.Kill()
-		<-ended
-		if want := strconv.Itoa(c.want); !trains || got[want] < 3 || len(got) != 1 {
-			t.Errorf("$%s=%q %q: trains: %v; threads by niceness: %v, expected only %s\n%s", niceVariable, c.variable, c.args, trains, got, want, &text)
+		_ = cmd.Wait()
+		if want := strconv.Itoa(c.want); got[want] < 3 || len(got) != 1 {
+			t.Errorf("$%s=%q %q: threads by niceness: %v, expected only %s\n%s", niceVariable, c.variable, c.args, got, want, &text)
 		}
 	}
 }
