@@ -291,22 +291,27 @@ func TestCallersThatLeave(t *testing.T) {
 		t.Error(err)
 	}
 	// A run that hangs is stopped when the last one who waits for it has left.
-	hold(p)
-	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	wantCode(t, s.Infer(ctx, ask("m", 1, 2), &Response{}), DeadlineExceeded)
+	h = hold(p)
+	late := expiring{t.Context(), make(chan struct{})}
+	answered := make(chan error, 1)
+	go func() { answered <- s.Infer(late, ask("m", 1, 2), &Response{}) }()
+	until(t, "the run has begun", func() bool { return len(h.seen()) > 0 })
+	close(late.over)
+	wantCode(t, <-answered, DeadlineExceeded)
 	p.onRun(func(context.Context, []*tensor.Tensor) error { return nil })
 	if err := s.Infer(t.Context(), ask("m", 1, 2), &Response{}); err != nil {
 		t.Errorf("the instance is lost: %v", err)
 	}
 	// A run that cannot be stopped does not keep its caller.
-	stuck := make(chan struct{})
-	p.onRun(func(context.Context, []*tensor.Tensor) error { <-stuck; return nil })
-	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
+	begun, stuck := make(chan struct{}), make(chan struct{})
+	p.onRun(func(context.Context, []*tensor.Tensor) error { close(begun); <-stuck; return nil })
+	late = expiring{t.Context(), make(chan struct{})}
 	resp := Response{Outputs: []Tensor{{"y", tensor.New(tensor.Float32, 1, 2)}}}
 	y := resp.Outputs[0].Value
-	wantCode(t, s.Infer(ctx, ask("m", 1, 2), &resp), DeadlineExceeded)
+	go func() { answered <- s.Infer(late, ask("m", 1, 2), &resp) }()
+	<-begun
+	close(late.over)
+	wantCode(t, <-answered, DeadlineExceeded)
 	closing, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
 	wantCode(t, s.Close(closing), DeadlineExceeded)
@@ -320,6 +325,23 @@ func TestCallersThatLeave(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	cancel()
 	wantCode(t, s.Infer(ctx, ask("m", 1, 2), &Response{}), NotReady)
+}
+
+// expiring is a context whose deadline has passed when over is closed.
+type expiring struct {
+	context.Context
+	over chan struct{}
+}
+
+func (e expiring) Done() <-chan struct{} { return e.over }
+
+func (e expiring) Err() error {
+	select {
+	case <-e.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 func TestOneBadRequestFailsAlone(t *testing.T) {
