@@ -185,7 +185,8 @@ func TestWorkersAreReplaced(t *testing.T) {
 			var log bytes.Buffer
 			cfg := config("Rude-v0", map[string]any{"how": how, "times": 1, "marks": t.TempDir()})
 			if how == "hang" {
-				cfg.Timeout = 2 * time.Second
+				// Enough for the steps of the others on a busy machine.
+				cfg.Timeout = 5 * time.Second
 			}
 			v := openVector(t, open(t, cfg), 4, vector.Options{Workers: 2, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			reset(t, v, 1)
@@ -384,7 +385,7 @@ func TestWrongActions(t *testing.T) {
 // TestLongRuns steps for longer than any call to the worker may take: none of the time that was given to starting it and to saving may run out later.
 func TestLongRuns(t *testing.T) {
 	c := config("Walk-v0", nil)
-	c.Timeout, c.StartTimeout, c.MaxRestarts = 2*time.Second, 5*time.Second, 0
+	c.Timeout, c.MaxRestarts = 4*time.Second, 0
 	v := openVector(t, open(t, c), 2, vector.Options{Workers: 1})
 	reset(t, v, 1)
 	if _, err := v.SaveState(); err != nil {
