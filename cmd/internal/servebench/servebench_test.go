@@ -28,7 +28,7 @@ func front(s *serve.Server) (*Front, error) {
 	if err != nil {
 		return nil, err
 	}
-	web := httpapi.NewServer(httpapi.New(s, httpapi.Options{}), httpapi.ServerOptions{ReadHeader: 300 * time.Millisecond, Read: 300 * time.Millisecond})
+	web := httpapi.NewServer(httpapi.New(s, httpapi.Options{}), httpapi.ServerOptions{ReadHeader: 5 * time.Second, Read: 5 * time.Second})
 	go web.Serve(l)
 	g, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
