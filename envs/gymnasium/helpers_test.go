@@ -29,7 +29,7 @@ var rootKey = rng.New(1)
 // config describes an environment of the stand-in.
 func config(id string, kwargs map[string]any) gymnasium.Config {
 	c := gymnasium.Defaults()
-	c.ID, c.Kwargs, c.Timeout, c.StartTimeout = id, kwargs, 20*time.Second, 20*time.Second
+	c.ID, c.Kwargs, c.Timeout, c.StartTimeout = id, kwargs, time.Minute, time.Minute
 	return c
 }
 

@@ -29,7 +29,10 @@ func Example() {
 	check(err)
 	trained, err := trainer.Baked()
 	check(err)
-	check(onnx.Save(filepath.Join(os.TempDir(), "trained.onnx"), trained, onnx.SaveOptions{}))
+	dir, err := os.MkdirTemp("", "fit")
+	check(err)
+	defer os.RemoveAll(dir)
+	check(onnx.Save(filepath.Join(dir, "trained.onnx"), trained, onnx.SaveOptions{}))
 	fmt.Println(result.Steps, "steps,", result.Epochs, "epochs")
 	// Output: 20 steps, 10 epochs
 }
