@@ -48,7 +48,7 @@
 // # Measurements
 //
 // cmd/peers/gymnasium_compare.py compares trajectories with those of direct calls, bit for bit. cmd/peers/gymnasium_speed.py measures a step of eight CartPoles through one worker beside a plain loop in that worker, and HalfCheetah in two workers beside SyncVectorEnv.
-// On two quiet cores of a virtual machine, a step of eight CartPoles took 71 to 76 µs beside 50 to 52 µs of the loop, and eight HalfCheetahs in two workers 323, 389 and 472 µs beside 379, 436 and 407 µs of SyncVectorEnv (medians of 61 rounds in three runs; the tenth of the rounds that took least: 1.18 to 1.27 times as fast): two processors of a virtual machine do not always run at once. CartPoles are too small for two workers: 114 to 147 µs beside 72 to 81 µs.
+// On two quiet cores of a virtual machine, a step of eight CartPoles took 68 to 76 µs beside 48 to 52 µs of the loop, and eight HalfCheetahs in two workers 316 to 389 µs beside 366 to 436 µs of SyncVectorEnv (medians of 61 rounds, five runs; in a sixth 472 beside 407 µs). CartPoles are too small for two workers: 113 to 147 µs beside 64 to 81 µs.
 //
 // # How to add a space
 //
