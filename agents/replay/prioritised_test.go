@@ -247,15 +247,7 @@ func TestResume(t *testing.T) {
 			for range rounds {
 				w.round(t)
 			}
-			store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			closing(t, store)
-			path, err := store.Save(checkpoint.Meta{Kind: "replay"}, rec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			path := checkpointed(t, "replay", rec)
 			load := func(into checkpoint.Stater) error {
 				saved, err := checkpoint.Open(path)
 				if err != nil {

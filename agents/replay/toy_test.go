@@ -8,6 +8,7 @@ import (
 	"onnxrl/agents"
 	"onnxrl/envs"
 	"onnxrl/envs/vector"
+	"onnxrl/models/checkpoint"
 	"onnxrl/runtime/rng"
 	"onnxrl/runtime/tensor"
 )
@@ -213,6 +214,21 @@ func closing(t testing.TB, c interface{ Close() error }) {
 			t.Error(err)
 		}
 	})
+}
+
+// checkpointed saves a state in a store of its own and returns where.
+func checkpointed(t testing.TB, kind string, s checkpoint.Stater) string {
+	t.Helper()
+	store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, store)
+	path, err := store.Save(checkpoint.Meta{Kind: kind}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // both records with two recorders.

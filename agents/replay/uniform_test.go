@@ -259,15 +259,7 @@ func TestRestoringForgets(t *testing.T) {
 	for range 5 {
 		w.round(t)
 	}
-	store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, store)
-	path, err := store.Save(checkpoint.Meta{Kind: "replay"}, rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := checkpointed(t, "replay", rec)
 	for range 15 {
 		w.round(t)
 	}

@@ -174,15 +174,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 	for _, watch := range []time.Duration{0, time.Minute} {
 		v := openVector(t, open(t, config("Masked-v0", nil)), 4, vector.Options{Workers: 2})
 		v.Watch(watch)
-		reset(t, v, 1)
-		actions := script(v, 64)
-		k := 0
-		if n := testing.AllocsPerRun(100, func() {
-			if err := v.Step(actions[k&63]); err != nil {
-				t.Error(err)
-			}
-			k++
-		}); n != 0 {
+		if n := allocations(t, v); n != 0 {
 			t.Errorf("looking for %v: %g allocations per step", watch, n)
 		}
 	}

@@ -85,3 +85,17 @@ func script(v vector.Env, steps int) []*tensor.Tensor {
 	}
 	return out
 }
+
+// allocations returns how many a step makes.
+func allocations(t *testing.T, v vector.Env) float64 {
+	t.Helper()
+	reset(t, v, 1)
+	actions := script(v, 64)
+	k := 0
+	return testing.AllocsPerRun(100, func() {
+		if err := v.Step(actions[k&63]); err != nil {
+			t.Error(err)
+		}
+		k++
+	})
+}

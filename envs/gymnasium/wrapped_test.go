@@ -203,15 +203,7 @@ func TestWrappedLost(t *testing.T) {
 func TestWrappedAllocatesNothing(t *testing.T) {
 	c := wrapCases()[2]
 	v := together(t, c.open(t), 4, vector.Options{Workers: 1})
-	reset(t, v, 1)
-	actions := script(v, 64)
-	k := 0
-	if n := testing.AllocsPerRun(100, func() {
-		if err := v.Step(actions[k&63]); err != nil {
-			t.Error(err)
-		}
-		k++
-	}); n != 0 {
+	if n := allocations(t, v); n != 0 {
 		t.Errorf("%g allocations per step", n)
 	}
 }
