@@ -27,6 +27,11 @@ func watchingFor(workers int) time.Duration {
 	return 0
 }
 
+// workersWatch is how workers look for requests, as worker.py unpacks it; times are in seconds.
+func workersWatch() []float64 {
+	return []float64{watching.Seconds(), saved.Seconds(), mostSaved.Seconds(), leastRest, mostRest}
+}
+
 // watch reads replies, looking for some time before it sleeps.
 type watch struct {
 	raw  syscall.RawConn

@@ -102,7 +102,7 @@ func attach(p *process, j job) (*worker, error) {
 	w.ends, w.mask, w.finalMask = part("ends", 1), part("mask", masks), part("final_mask", masks)
 	w.rewards, w.seeds, w.info = numbers[float64](part("rewards", 8)), numbers[int64](part("seeds", 8)), numbers[float64](part("info", 8*len(j.spec.Info)))
 	p.watch.time = j.watch
-	err = p.call(j.c.StartTimeout, "attach", map[string]any{"size": size, "watch": watching.Seconds(), "n": j.n, "at": at, "autoreset": j.autoreset, "limit": j.limit, "mask_len": masks}, nil)
+	err = p.call(j.c.StartTimeout, "attach", map[string]any{"size": size, "watch": workersWatch(), "n": j.n, "at": at, "autoreset": j.autoreset, "limit": j.limit, "mask_len": masks}, nil)
 	return w, err
 }
 

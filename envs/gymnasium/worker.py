@@ -19,8 +19,6 @@ from array import array
 
 MEMORY, REQUESTS, REPLIES = 3, 4, 5
 SOURCE = "<onnxrl worker>"
-# What looking for a request saves, in seconds, and for how many requests it rests when it does not: see watch.go.
-SAVED, MOST_SAVED, REST, MOST_REST = 50e-6, 5e-3, 100, 6400
 
 gymnasium = None
 numpy = None
@@ -434,7 +432,9 @@ def receive(n):
 class Worker:
     def __init__(self):
         self.env = self.args = self.group = None
-        self.watching, self.saved, self.resting, self.rest = 0.0, 0.0, 0, REST
+        # How long to look for requests; what a look saves, and at most; for how many requests to rest, at least and at most.
+        self.watching, self.gain, self.most_saved, self.least_rest, self.most_rest = 0.0, 0.0, 0.0, 0, 0
+        self.saved, self.resting, self.rest = 0.0, 0, 0
         poll = select.poll()
         poll.register(REQUESTS, select.POLLIN)
         self.asked = poll.poll
@@ -452,7 +452,8 @@ class Worker:
         return describe(self.env, args)
 
     def attach(self, size, watch, **layout):
-        self.watching = watch
+        self.watching, self.gain, self.most_saved, self.least_rest, self.most_rest = watch
+        self.saved, self.resting, self.rest = 0.0, 0, self.least_rest
         env, self.env = self.env or opened(self.args), None
         self.group = Group(self.args, env, memory=memoryview(mmap.mmap(MEMORY, size)), **layout)
 
@@ -504,12 +505,12 @@ class Worker:
             if took >= self.watching:
                 self.saved -= took
                 if self.saved < 0:
-                    self.saved, self.resting, self.rest = 0.0, self.rest, min(4 * self.rest, MOST_REST)
+                    self.saved, self.resting, self.rest = 0.0, self.rest, min(4 * self.rest, self.most_rest)
                 return
             give_way()
-        self.saved += SAVED
-        if self.saved > MOST_SAVED:
-            self.saved, self.rest = MOST_SAVED, REST
+        self.saved += self.gain
+        if self.saved > self.most_saved:
+            self.saved, self.rest = self.most_saved, self.least_rest
 
     def run(self):
         read, write, hot = os.read, os.write, {}
