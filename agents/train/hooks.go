@@ -35,6 +35,10 @@ type Policy struct {
 	Metrics map[string]float64
 }
 
+// defined reports whether there is a score. An undefined one, such as the Sharpe ratio of a policy
+// that never trades, is worse than any.
+func (e *Evaluation) defined() bool { return e.Score-e.Score == 0 }
+
 // Hooks connect a run to the outside. All are optional.
 type Hooks struct {
 	Log *slog.Logger

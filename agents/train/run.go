@@ -160,8 +160,8 @@ func (t *Trainer) between(ctx context.Context) error {
 		if better, err = t.evaluate(ctx); err != nil {
 			return err
 		}
-		if s := t.validation.Score; !math.IsNaN(s) && !math.IsInf(s, 0) {
-			score = &s
+		if e := t.validation; e.defined() {
+			score = &e.Score
 		}
 	}
 	if err := t.callbacks(ctx); err != nil {
@@ -171,7 +171,8 @@ func (t *Trainer) between(ctx context.Context) error {
 		if at != t.s.Logged {
 			t.record()
 		}
-		if t.validation == nil && at != t.s.PublishedAt {
+		// Without a defined score nothing has been published on the way.
+		if t.best == nil && at != t.s.PublishedAt {
 			if err := t.publish(ctx, nil); err != nil {
 				return err
 			}
@@ -268,7 +269,7 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 		}
 	}
 	if t.s.Trained {
-		if better = !math.IsNaN(score) && (t.best == nil || score > t.best.Score); better {
+		if better = e.defined() && (t.best == nil || score > t.best.Score); better {
 			_, params := t.learner.Policy()
 			t.kept.take(params)
 			t.keptNorm = t.Normalizers()
@@ -278,7 +279,7 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 			}
 		}
 		t.s.Evaluations++
-		if r := t.s.Reference; !math.IsNaN(score) && (r == nil || score > *r+want.MinDelta) {
+		if r := t.s.Reference; e.defined() && (r == nil || score > *r+want.MinDelta) {
 			t.s.Reference, t.s.Stale = &score, 0
 		} else if t.s.Evaluations > want.MinEvals {
 			t.s.Stale++

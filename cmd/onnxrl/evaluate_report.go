@@ -136,9 +136,8 @@ func (a *app) printEvaluation(e *evaluation, c evaluate.Config) error {
 	if err := assess.PrintTable(a.out, e.Rows, c); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "\n%s to %s, split %s. Sharpe %.0f %% interval %.2f to %.2f, minus that of buy-and-hold %.2f to %.2f (block bootstrap).\n", e.First, e.Last, e.Split, e.Level*100,
-		e.Interval.Sharpe.Low, e.Interval.Sharpe.High, e.Interval.SharpeDifference.Low, e.Interval.SharpeDifference.High)
-	fmt.Fprintf(a.out, "Deflated Sharpe probability %.3f after %s. %s\n", e.Deflated.Probability, plural(e.Deflated.Trials, "trial"), e.Counted)
+	fmt.Fprintf(a.out, "\n%s to %s, split %s. Sharpe %.0f %% interval %s, minus that of buy-and-hold %s (block bootstrap).\n", e.First, e.Last, e.Split, e.Level*100, span(e.Interval.Sharpe), span(e.Interval.SharpeDifference))
+	fmt.Fprintf(a.out, "Deflated Sharpe probability %s after %s. %s\n", decimals(e.Deflated.Probability, 3), plural(e.Deflated.Trials, "trial"), e.Counted)
 	for _, n := range slices.Concat(e.Warnings, e.Notes) {
 		fmt.Fprintln(a.out, n)
 	}
@@ -146,6 +145,17 @@ func (a *app) printEvaluation(e *evaluation, c evaluate.Config) error {
 		fmt.Fprintf(a.out, "report %s\n", e.Files.Page)
 	}
 	return nil
+}
+
+// span writes an interval of a ratio.
+func span(v performance.Interval) string { return decimals(v.Low, 2) + " to " + decimals(v.High, 2) }
+
+// decimals writes a number, or a dash where there is none.
+func decimals(v performance.Number, n int) string {
+	if !v.Defined() {
+		return "–"
+	}
+	return strconv.FormatFloat(float64(v), 'f', n, 64)
 }
 
 // episodesEvaluation is what onnxrl evaluate prints of other environments; the JSON keys are stable.

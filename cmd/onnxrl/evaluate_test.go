@@ -123,6 +123,23 @@ func lineOf(text, name string) string {
 	return ""
 }
 
+// TestUndefinedSharpe: a policy whose orders never come to a trade wins no validation, and nothing
+// that is printed of it is a number that it does not have.
+func TestUndefinedSharpe(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	text := succeed(t, "train", "-q", write(t, "tiny.yaml", tinyMarket), "--out", dir, "--set", "env.initial_cash=10", "--set", "env.execution.lot=100")
+	if !strings.Contains(text, "seed 7 has no best policy: no validation had a defined sharpe") || !strings.Contains(text, "published ") {
+		t.Errorf("trained:\n%s", text)
+	}
+	var s runSummary
+	if err := readJSON(filepath.Join(dir, finishedFile), &s); err != nil || s.BestEnvSteps != 0 || s.Validation != nil || !math.IsNaN(s.Last["sharpe"]) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if text = succeed(t, "evaluate", dir, "--no-report"); strings.Contains(text, "NaN") || !strings.Contains(text, "It has no Sharpe ratio") || !strings.Contains(text, "Sharpe –, volatility") {
+		t.Errorf("evaluated:\n%s", text)
+	}
+}
+
 // TestEvaluateRun trains, evaluates, and computes the numbers of the table again from the equity curve.
 func TestEvaluateRun(t *testing.T) {
 	dir := trained(t, tinyMarket)

@@ -166,6 +166,8 @@ func (s *trainSummary) table(out io.Writer) error {
 	for _, r := range s.Runs {
 		if _, ok := r.Train["train/loss"]; !ok && r.Stopped != train.Interrupted {
 			fmt.Fprintf(out, "seed %d has learnt nothing: its %d env steps were over before the learner began, see agent.learning_starts\n", r.Seed, r.EnvSteps)
+		} else if ok && r.Metric != "" && r.Validation == nil {
+			fmt.Fprintf(out, "seed %d has no best policy: no validation had a defined %s (a policy that never trades has no Sharpe ratio); the policy at the end stands for the run\n", r.Seed, r.Metric)
 		}
 		if r.Published != "" {
 			fmt.Fprintf(out, "published %s//%s\n", filepath.Join(r.Dir, publish.StoreDir), r.Published)

@@ -22,6 +22,10 @@ type Stat struct {
 	Low   Number `json:"diff_low"`
 	High  Number `json:"diff_high"`
 	Pairs int    `json:"pairs"`
+	// Undefined counts finished runs for which the metric is undefined, as the Sharpe ratio of a
+	// portfolio that never changes is. Leaving them out would praise what they are of, so the
+	// other numbers are then NaN.
+	Undefined int `json:"undefined,omitempty"`
 }
 
 // Clear reports whether the interval leaves zero out.
@@ -78,8 +82,9 @@ func (s *Study) Summarize() *Summary {
 	p := s.Plan
 	sum := &Summary{Base: p.Study.Base, Full: p.Full, Complete: true, Seeds: p.Seeds, Metrics: p.Study.Metrics}
 	// values[cell][metric][seed]
-	values := make([][][]float64, len(p.Cells))
+	values, undefined := make([][][]float64, len(p.Cells)), make([][]int, len(p.Cells))
 	for i := range values {
+		undefined[i] = make([]int, len(sum.Metrics))
 		values[i] = make([][]float64, len(sum.Metrics))
 		for m := range sum.Metrics {
 			values[i][m] = slices.Repeat([]float64{math.NaN()}, len(p.Seeds))
@@ -97,7 +102,12 @@ func (s *Study) Summarize() *Summary {
 		rows[r.cell].Done++
 		sum.Done++
 		for m, name := range sum.Metrics {
-			values[r.cell][m][r.seed] = float64(r.Outcome.Metrics[name])
+			v, ok := r.Outcome.Metrics[name]
+			if !ok || !finite(v) {
+				undefined[r.cell][m]++
+				continue
+			}
+			values[r.cell][m][r.seed] = float64(v)
 		}
 		sum.judged(r.Outcome, r.cell == 0)
 	}
@@ -114,12 +124,12 @@ func (s *Study) Summarize() *Summary {
 			row.Differs = append(row.Differs, p.Factors[f].Name)
 		}
 		for m := range sum.Metrics {
-			row.Stats = append(row.Stats, newStat(values[i][m], values[0][m], i == 0))
+			row.Stats = append(row.Stats, newStat(values[i][m], values[0][m], i == 0).unless(undefined[i][m], undefined[0][m]))
 		}
 	}
 	sum.Rows = rows
 	for f := range p.Factors {
-		sum.Effects = append(sum.Effects, effects(p, f, values, len(sum.Metrics))...)
+		sum.Effects = append(sum.Effects, effects(p, f, values, undefined)...)
 	}
 	return sum
 }
@@ -146,13 +156,13 @@ func (sum *Summary) judged(o *Outcome, base bool) {
 }
 
 // effects are the levels of a factor over all other factors' levels.
-func effects(p *Plan, f int, values [][][]float64, metrics int) []Effect {
-	list := make([]Effect, len(p.Factors[f].Levels))
-	means := make([][][]float64, len(list))
+func effects(p *Plan, f int, values [][][]float64, undefined [][]int) []Effect {
+	list, metrics := make([]Effect, len(p.Factors[f].Levels)), len(p.Study.Metrics)
+	means, missing := make([][][]float64, len(list)), make([][]int, len(list))
 	for l, name := range p.Factors[f].Levels {
 		e := &list[l]
 		*e = Effect{Factor: p.Factors[f].Name, Level: name, Base: l == p.Factors[f].Base}
-		means[l] = make([][]float64, metrics)
+		means[l], missing[l] = make([][]float64, metrics), make([]int, metrics)
 		for m := range metrics {
 			means[l][m] = make([]float64, len(p.Seeds))
 		}
@@ -163,6 +173,7 @@ func effects(p *Plan, f int, values [][][]float64, metrics int) []Effect {
 			}
 			e.Cells++
 			for m := range metrics {
+				missing[l][m] += undefined[i][m]
 				for s, v := range values[i][m] {
 					means[l][m][s] += v
 				}
@@ -176,7 +187,8 @@ func effects(p *Plan, f int, values [][][]float64, metrics int) []Effect {
 	}
 	for l := range list {
 		for m := range metrics {
-			list[l].Stats = append(list[l].Stats, newStat(means[l][m], means[p.Factors[f].Base][m], list[l].Base))
+			base := p.Factors[f].Base
+			list[l].Stats = append(list[l].Stats, newStat(means[l][m], means[base][m], list[l].Base).unless(missing[l][m], missing[base][m]))
 		}
 		for _, v := range means[l][0] {
 			list[l].Values = append(list[l].Values, Number(v))
@@ -212,6 +224,19 @@ func newStat(x, base []float64, isBase bool) Stat {
 	if n := float64(len(diffs)); n > 1 {
 		half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile((1+Confidence)/2) * stat.StdDev(diffs, nil) / math.Sqrt(n)
 		s.Low, s.High = s.Diff-Number(half), s.Diff+Number(half)
+	}
+	return s
+}
+
+// unless withholds the numbers of a level for which some finished runs have no value, and
+// differences from a base for which some have none.
+func (s Stat) unless(undefined, ofBase int) Stat {
+	nan := Number(math.NaN())
+	if s.Undefined = undefined; undefined > 0 {
+		s.Mean, s.Std = nan, nan
+	}
+	if undefined > 0 || ofBase > 0 {
+		s.Diff, s.Low, s.High, s.Pairs = nan, nan, nan, 0
 	}
 	return s
 }

@@ -220,6 +220,15 @@ func (s *Summary) Notes() []string {
 		list = append(list, fmt.Sprintf("Judged on the validation range, %s to %s (%d bars), with the policy at the end of training; the test range was not touched.", s.From, s.To, s.Bars))
 	}
 	list = append(list, fmt.Sprintf("%s; differences to the base are paired by seed, with Student's t intervals (* leaves zero out) that are not corrected for the number of comparisons.", runs))
+	for m, name := range s.Metrics {
+		runs := 0
+		for _, r := range s.Rows {
+			runs += r.Stats[m].Undefined
+		}
+		if runs > 0 {
+			list = append(list, fmt.Sprintf("%s is undefined in %d of the %d runs (a portfolio that never changes has no ratio of return to risk); cells with such a run have no mean.", name, runs, s.Done))
+		}
+	}
 	if s.Varies {
 		list = append(list, "WARNING: the cells were judged on different ranges, so their figures cannot be compared.")
 	}

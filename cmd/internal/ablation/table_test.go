@@ -105,6 +105,42 @@ func TestPlotsOfHardValues(t *testing.T) {
 	}
 }
 
+// TestUndefinedMetric: a cell with a run whose metric is undefined has no mean, does not beat the
+// reference, and is not compared; an effect over such cells neither.
+func TestUndefinedMetric(t *testing.T) {
+	s := newStudy(t, mustPlan(t, toyStudy, toyBase, true), t.TempDir(), newRunner(), 1)
+	tables(t, s)
+	before := s.Summarize()
+	last := len(before.Rows) - 1
+	for _, r := range s.Runs() {
+		if r.Cell == before.Rows[last].Cell && r.Seed == 1 {
+			r.Outcome.Metrics["sharpe"] = Number(math.NaN())
+		}
+	}
+	sum := s.Summarize()
+	if st := sum.Rows[last].Stats[0]; finite(st.Mean) || finite(st.Diff) || st.Clear() || st.Undefined != 1 || st.Pairs != 0 {
+		t.Errorf("the cell has %+v", st)
+	}
+	if a, b := sum.Rows[1].Stats[0], before.Rows[1].Stats[0]; a != b || a.Undefined != 0 {
+		t.Errorf("another cell has %+v instead of %+v", a, b)
+	}
+	levels := 0
+	for _, e := range sum.Effects {
+		if e.Stats[0].Undefined > 0 {
+			levels++
+			if finite(e.Stats[0].Mean) || finite(e.Stats[0].Diff) {
+				t.Errorf("%s %s has %+v", e.Factor, e.Level, e.Stats[0])
+			}
+		}
+	}
+	if levels != len(sum.Factors) {
+		t.Errorf("%d levels have undefined runs, expected one of each of the %d factors", levels, len(sum.Factors))
+	}
+	if text := strings.Join(sum.Notes(), "\n"); !strings.Contains(text, "sharpe is undefined in 1 of the ") {
+		t.Errorf("notes are\n%s", text)
+	}
+}
+
 func TestReportKeys(t *testing.T) {
 	s := newStudy(t, mustPlan(t, toyStudy, toyBase, false), t.TempDir(), newRunner(), 1)
 	tables(t, s)

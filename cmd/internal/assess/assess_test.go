@@ -104,7 +104,7 @@ func TestRowsOfEverything(t *testing.T) {
 		t.Errorf("the index returns %g", get("IDX", "total_return"))
 	}
 	// Separate accounts of equal size: the mean over assets of their total returns is the portfolio's.
-	if p := byName[hold].PerAsset; p.Assets != 3 || math.Abs(p.TotalReturn-get(hold, "total_return")) > 1e-12 || math.Abs(p.Sharpe-get(hold, "sharpe")) < 1e-3 {
+	if p := byName[hold].PerAsset; p.Assets != 3 || math.Abs(p.TotalReturn-get(hold, "total_return")) > 1e-12 || math.Abs(float64(p.Sharpe)-get(hold, "sharpe")) < 1e-3 {
 		t.Errorf("over assets %+v, portfolio %g and %g", p, get(hold, "total_return"), get(hold, "sharpe"))
 	}
 	var out strings.Builder

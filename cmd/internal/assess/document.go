@@ -7,6 +7,7 @@ import (
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/market/trading/backtest"
 	"onnxrl/export/report"
+	"onnxrl/export/report/performance"
 )
 
 // About is what a report says of a run besides its records.
@@ -109,7 +110,7 @@ func (a *Assessment) notes() []string {
 
 // String returns the four metrics in words.
 func (p PerAsset) String() string {
-	return fmt.Sprintf("total return %.2f %%, Sharpe %.2f, volatility %.2f %%, maximum drawdown %.2f %% (%d stocks)", p.TotalReturn*100, p.Sharpe, p.Volatility*100, p.MaxDrawdown*100, p.Assets)
+	return fmt.Sprintf("total return %.2f %%, Sharpe %s, volatility %.2f %%, maximum drawdown %.2f %% (%d stocks)", p.TotalReturn*100, show(float64(p.Sharpe), performance.Ratio), p.Volatility*100, p.MaxDrawdown*100, p.Assets)
 }
 
 // unlisted counts the assets that could not be traded on the first date.

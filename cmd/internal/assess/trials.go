@@ -17,7 +17,7 @@ const evalPrefix = "eval/"
 type Selection struct {
 	// Evaluations is the number of validations that a policy was chosen from: every record with the metric at an env step above 0, over all seeds. The policy before training is never chosen.
 	Evaluations int
-	// Best is the highest value of the metric, by seed; NaN where there was no validation.
+	// Best is the highest finite value of the metric, by seed; NaN where there was none.
 	Best []float64
 	// sharpes are their annual Sharpe ratios on the validation split, where these were recorded.
 	sharpes []float64
@@ -39,7 +39,7 @@ func Selected(files []string, metric string) (*Selection, error) {
 				continue
 			}
 			s.Evaluations++
-			if !math.IsNaN(v) && !(v <= best) {
+			if v-v == 0 && !(v <= best) {
 				best = v
 			}
 			if x, ok := r.Values[evalPrefix+"sharpe"]; ok && !math.IsNaN(x) && !math.IsInf(x, 0) {

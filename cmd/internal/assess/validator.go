@@ -34,7 +34,7 @@ func Metrics(f envs.Factory) []string {
 // Validator returns a function that judges an agent's present policy on the validation split, as the configuration of evaluation says. All of its calls face the same episodes and, where actions are drawn, draw from the same stream, so that two
 // policies differ by what they do and not by their luck.
 //
-// In the trading environment the metrics are those of one run through the split: total_return, cagr and max_drawdown (fractions), sharpe and volatility (annual; Sharpe is 0 for a portfolio that never changes), turnover (per year, in portfolio
+// In the trading environment the metrics are those of one run through the split: total_return, cagr and max_drawdown (fractions), sharpe and volatility (annual; Sharpe is NaN for a portfolio that never changes, so that doing nothing wins no validation), turnover (per year, in portfolio
 // values), fees (of the initial cash), and mean_reward, the sum of the episode's rewards. Elsewhere mean_reward is the mean return of episodes, std_reward their standard deviation, and mean_length their mean length; success_rate is there too where the environments say which episodes were successes.
 func Validator(f envs.Factory, c evaluate.Config) (func(ctx context.Context, a agents.Agent, envSteps int64) (map[string]float64, error), error) {
 	mode, key := mode(c), rng.New(0).Split("validation")
@@ -89,9 +89,6 @@ func Validator(f envs.Factory, c evaluate.Config) (func(ctx context.Context, a a
 			if _, ok := out[name]; !ok {
 				out[name] = m.Get(name)
 			}
-		}
-		if math.IsNaN(out["sharpe"]) {
-			out["sharpe"] = 0
 		}
 		return out, nil
 	}, nil

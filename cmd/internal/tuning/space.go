@@ -141,9 +141,11 @@ func (s Space) Text(path string, x float64) string {
 // number is a float64 whose JSON is null where it is not finite.
 type number float64
 
+func (n number) finite() bool { return n-n == 0 }
+
 // MarshalJSON implements json.Marshaler.
 func (n number) MarshalJSON() ([]byte, error) {
-	if x := float64(n); x-x != 0 {
+	if !n.finite() {
 		return []byte("null"), nil
 	}
 	return json.Marshal(float64(n))

@@ -163,8 +163,8 @@ func (s *Study) try(ctx context.Context, t Trial, f Objective) error {
 	switch {
 	case errors.Is(err, ErrPruned):
 		p.State = Pruned
-	case err == nil && math.IsNaN(float64(p.Value)):
-		p.State, p.Error = Failed, "its last evaluation is not a number, or there was none"
+	case err == nil && !p.Value.finite():
+		p.State, p.Error = Failed, "the metric of its last evaluation is undefined, as the Sharpe ratio of a policy that never trades is, or there was none"
 	case err == nil:
 		p.State = Complete
 	case ctx.Err() != nil:
@@ -213,7 +213,7 @@ func prunes(all []Trial, t Trial, c Config) bool {
 			continue
 		}
 		complete++
-		if at < len(o.Intermediate) && !math.IsNaN(float64(o.Intermediate[at])) {
+		if at < len(o.Intermediate) && o.Intermediate[at].finite() {
 			others = append(others, sign*float64(o.Intermediate[at]))
 		}
 	}
@@ -222,8 +222,8 @@ func prunes(all []Trial, t Trial, c Config) bool {
 	}
 	best := math.Inf(1)
 	for _, v := range t.Intermediate {
-		if x := sign * float64(v); x < best {
-			best = x
+		if v.finite() {
+			best = min(best, sign*float64(v))
 		}
 	}
 	slices.Sort(others)

@@ -42,9 +42,9 @@ func observations(done []Trial, direction string) []observation {
 		}
 		o := observation{number: t.Number, values: t.Values, pruned: t.State != Complete, stage: len(t.Intermediate), loss: sign * float64(t.Value)}
 		if t.State == Failed {
-			o.stage, o.loss = -1, math.NaN()
+			o.stage = -1
 		}
-		if math.IsNaN(o.loss) {
+		if t.State == Failed || !t.Value.finite() {
 			o.loss = math.Inf(1)
 		}
 		list = append(list, o)

@@ -246,7 +246,7 @@ func TestParallel(t *testing.T) {
 func TestPruning(t *testing.T) {
 	c := section(t, smooth)
 	c.Pruner, c.Trials, c.Direction, c.PruneAfter = Median, 10, Maximize, 4
-	curves := [][]float64{{1, 2, 3}, {1, 2, 5}, {2, 3, 4}, {0, 1, 2}, {1, 1.4, 9}, {0.5, 9, 9}, {9, 0, 0}, {math.NaN(), 9, 9}, {1, 2, 2.9}, {1, 2, 3.6}}
+	curves := [][]float64{{1, 2, 3}, {1, 2, 5}, {2, 3, 4}, {0, 1, 2}, {1, 1.4, 9}, {0.5, 9, 9}, {9, 0, 0}, {math.NaN(), math.Inf(-1), 9}, {1, 2, 2.9}, {1, 2, 3.6}}
 	s, err := run(t, c, t.TempDir(), func(_ context.Context, tr Trial, report func(float64) error) error {
 		for _, x := range curves[tr.Number] {
 			if err := report(x); err != nil {
@@ -345,7 +345,7 @@ func TestFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"", "the loss is NaN", "there was none", "not a number", "", ""} {
+	for i, want := range []string{"", "the loss is NaN", "there was none", "undefined", "", ""} {
 		tr := s.Trials()[i]
 		if !strings.Contains(tr.Error, want) || (tr.State == Failed) != (want != "") {
 			t.Errorf("%+v", tr)
