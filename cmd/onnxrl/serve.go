@@ -75,6 +75,7 @@ SIGTERM and SIGINT let the requests that have begun finish. SIGHUP reads the fil
 	fs.BoolVar(&f.noBatching, "no-batching", false, "run every request by itself")
 	fs.IntVar(&f.maxQueue, "max-queue", 0, "most requests that wait for a model; 0 for 1024")
 	fs.IntVar(&f.instance, "instances", 0, "runs of a model at once; 0 for 1")
+	fs.BoolVar(&f.allowNonFinite, "allow-nonfinite", false, "take NaN and infinities in the inputs of policies, which are refused otherwise")
 	fs.StringArrayVar(&f.ab, "ab", nil, "divide requests without a version: MODEL=VERSION:WEIGHT,VERSION:WEIGHT")
 	fs.StringArrayVar(&f.shadow, "shadow", nil, "run MODEL=VERSION or MODEL=VERSION:SHARE on copies of requests and compare")
 	fs.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set defaults.threads=2")

@@ -61,7 +61,8 @@ type modelSettings struct {
 	Threads      int
 	MaxQueue     int
 	QueueTimeout time.Duration
-	// NonFinite says where NaN and infinities are refused: allow, inputs, outputs or both.
+	// NonFinite says where NaN and infinities are refused: auto (in the inputs of policies), allow
+	// (nowhere), inputs, outputs or both.
 	NonFinite string
 	Versions  versionSettings
 	Sequences sequenceSettings
@@ -107,14 +108,14 @@ type servedModel struct {
 func serveDefaults() serveConfig {
 	return serveConfig{
 		HTTP: "127.0.0.1:8000", GRPC: "127.0.0.1:8001", Mode: "fixed", WatchInterval: time.Second, MaxBody: 64 << 20, LoadTimeout: serve.DefaultLoadTimeout, Drain: 30 * time.Second,
-		Defaults: modelSettings{NonFinite: "allow"},
+		Defaults: modelSettings{NonFinite: "auto"},
 	}
 }
 
 var nonFinite = []struct {
-	name   string
-	policy serve.NonFinite
-}{{"allow", serve.AllowNonFinite}, {"inputs", serve.RejectNonFiniteInputs}, {"outputs", serve.RejectNonFiniteOutputs}, {"both", serve.RejectNonFinite}}
+	name string
+	rule serve.NonFinite
+}{{"auto", serve.AutoNonFinite}, {"allow", serve.AllowNonFinite}, {"inputs", serve.RejectNonFiniteInputs}, {"outputs", serve.RejectNonFiniteOutputs}, {"both", serve.RejectNonFinite}}
 
 // Validate implements the check of package configs.
 func (c *serveConfig) Validate() error {
@@ -172,7 +173,7 @@ func (s *modelSettings) config() serve.Config {
 	}
 	for _, n := range nonFinite {
 		if n.name == s.NonFinite {
-			c.NonFinite = n.policy
+			c.NonFinite = n.rule
 		}
 	}
 	for _, r := range s.Routes {
@@ -193,6 +194,7 @@ type serveFlags struct {
 	maxBatch, maxQueue, maxConcurrent, instance int
 	maxDelay, interval, timeout, drain          time.Duration
 	loadTimeout                                 time.Duration
+	allowNonFinite                              bool
 	maxBody                                     configs.Bytes
 }
 
@@ -203,12 +205,16 @@ type edit struct {
 }
 
 func (f *serveFlags) edits() []edit {
+	nonFinite := "auto"
+	if f.allowNonFinite {
+		nonFinite = "allow"
+	}
 	return []edit{
 		{"http", "http", f.http}, {"grpc", "grpc", f.grpc}, {"token-file", "token_file", f.tokenFile}, {"tls-cert", "tls.cert", f.cert}, {"tls-key", "tls.key", f.key},
 		{"repository", "repository", f.repository}, {"store", "store", f.store}, {"mode", "mode", f.mode}, {"watch", "watch", f.watch}, {"watch-interval", "watch_interval", f.interval},
 		{"max-body", "max_body", f.maxBody}, {"max-concurrent", "max_concurrent", f.maxConcurrent}, {"timeout", "timeout", f.timeout}, {"load-timeout", "load_timeout", f.loadTimeout}, {"drain", "drain", f.drain}, {"access-log", "access_log", f.accessLog}, {"spare-processor", "spare_processor", f.spare},
 		{"max-batch", "defaults.max_batch", f.maxBatch}, {"max-delay", "defaults.batching.max_delay", f.maxDelay}, {"no-batching", "defaults.batching.off", f.noBatching},
-		{"max-queue", "defaults.max_queue", f.maxQueue}, {"instances", "defaults.instances", f.instance},
+		{"max-queue", "defaults.max_queue", f.maxQueue}, {"instances", "defaults.instances", f.instance}, {"allow-nonfinite", "defaults.non_finite", nonFinite},
 	}
 }
 

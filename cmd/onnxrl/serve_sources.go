@@ -99,10 +99,14 @@ func (k *catalogue) Scan(ctx context.Context) ([]serve.Listing, error) {
 		if j := slices.IndexFunc(c.models, func(m servedModel) bool { return m.Name == all[i].Name && m.Path == "" && m.Ref == "" }); j >= 0 {
 			settings, own = c.models[j].modelSettings, false
 		}
-		if !own {
-			if err := settings.apply(&all[i]); err != nil {
-				return nil, err
+		if own {
+			// What the command allows stands where the model says nothing.
+			if all[i].Config.NonFinite == serve.AutoNonFinite {
+				all[i].Config.NonFinite = settings.config().NonFinite
+				all[i].Stamp += " non_finite " + settings.NonFinite
 			}
+		} else if err := settings.apply(&all[i]); err != nil {
+			return nil, err
 		}
 	}
 	for _, m := range c.models {

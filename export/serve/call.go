@@ -108,8 +108,8 @@ func (p *plan) take(c *call, req *Request, sequence bool) error {
 				return invalid("input %q has %d rows and input %q has %d, expected as many", p.in[first].Name, c.rows, name, rows)
 			}
 		}
-		if p.checkIn && !finite(t) {
-			return invalid("input %q holds NaN or an infinity, which this model does not take", name)
+		if err := p.finiteInput(i, req.Inputs[k].Value); err != nil {
+			return err
 		}
 	}
 	for i, t := range c.in {
@@ -186,35 +186,6 @@ func portNames(ports []engine.Port) string {
 		list[i] = fmt.Sprintf("%q %v%v", p.Name, p.DType, p.Shape)
 	}
 	return strings.Join(list, ", ")
-}
-
-// finite reports whether no element is NaN or an infinity; tensors without such elements are finite.
-func finite(t *tensor.Tensor) bool {
-	switch t.DType() {
-	case tensor.Float32:
-		for _, v := range t.Float32s() {
-			if v-v != 0 {
-				return false
-			}
-		}
-	case tensor.Float64:
-		for _, v := range t.Float64s() {
-			if v-v != 0 {
-				return false
-			}
-		}
-	case tensor.Float16, tensor.BFloat16:
-		exponent := uint16(0x7c00)
-		if t.DType() == tensor.BFloat16 {
-			exponent = 0x7f80
-		}
-		for _, v := range tensor.Data[uint16](t) {
-			if v&exponent == exponent {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // fits reports whether two calls can be rows of one run: all extents but the batch are equal.

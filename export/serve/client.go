@@ -119,11 +119,9 @@ func (c *Caller) run(ctx context.Context) error {
 }
 
 func (c *Caller) checkInputs(p *plan) error {
-	if p.checkIn {
-		for _, t := range c.in {
-			if !finite(t.Value) {
-				return invalid("input %q holds NaN or an infinity, which this model does not take", t.Name)
-			}
+	for i, t := range c.in {
+		if err := p.finiteInput(i, t.Value); err != nil {
+			return err
 		}
 	}
 	return nil

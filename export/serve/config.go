@@ -48,17 +48,6 @@ type Batching struct {
 	Preferred []int
 }
 
-// NonFinite is a policy for NaN and infinities in floating-point tensors.
-type NonFinite int
-
-// The policies; Reject… answer InvalidArgument for inputs and Internal for outputs.
-const (
-	AllowNonFinite NonFinite = iota
-	RejectNonFiniteInputs
-	RejectNonFiniteOutputs
-	RejectNonFinite
-)
-
 // VersionPolicy says which versions of a model are loaded. Exactly one field is set; the zero value is Latest 1.
 type VersionPolicy struct {
 	// Latest loads the newest n.
@@ -140,8 +129,8 @@ func (c *Config) Validate() error {
 			bad("batching.preferred[%d] is %d, expected 1 to the largest batch", i, p)
 		}
 	}
-	if c.NonFinite < AllowNonFinite || c.NonFinite > RejectNonFinite {
-		bad("non_finite is %d, which is no policy", c.NonFinite)
+	if c.NonFinite < AutoNonFinite || c.NonFinite > RejectNonFinite {
+		bad("non_finite is %d, which is no rule", c.NonFinite)
 	}
 	set := 0
 	for _, on := range []bool{c.Policy.Latest > 0, c.Policy.All, len(c.Policy.Specific) > 0} {

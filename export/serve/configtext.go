@@ -289,11 +289,11 @@ func (f *fields) parameters(m message, c *Config) {
 		c.Threads = n
 	}
 	if s, ok := values["onnxrl.non_finite"]; ok {
-		policy, err := ParseNonFinite(s)
+		rule, err := ParseNonFinite(s)
 		if err != nil {
 			f.fail("parameters onnxrl.non_finite: %w", err)
 		}
-		c.NonFinite = policy
+		c.NonFinite = rule
 	}
 	for _, s := range strings.Fields(values["onnxrl.routes"]) {
 		version, weight, err := shareOf(s)
@@ -322,20 +322,4 @@ func shareOf(s string) (string, float64, error) {
 		return "", 0, fmt.Errorf("got %q, expected VERSION=NUMBER", s)
 	}
 	return version, x, nil
-}
-
-// policies are the words for NonFinite.
-var policies = []string{AllowNonFinite: "allow", RejectNonFiniteInputs: "reject_inputs", RejectNonFiniteOutputs: "reject_outputs", RejectNonFinite: "reject"}
-
-// String is the word that ParseNonFinite reads.
-func (n NonFinite) String() string { return policies[n] }
-
-// ParseNonFinite reads allow, reject_inputs, reject_outputs or reject.
-func ParseNonFinite(s string) (NonFinite, error) {
-	for n, word := range policies {
-		if word == s {
-			return NonFinite(n), nil
-		}
-	}
-	return 0, fmt.Errorf("got %q, expected one of %s", s, strings.Join(policies, ", "))
 }

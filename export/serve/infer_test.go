@@ -88,8 +88,8 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 		{Request{Model: "m", Inputs: []Tensor{{"x", tensor.New(tensor.Float64, 1, 2)}}}, InvalidArgument, "expected float32"},
 		{Request{Model: "m", Inputs: []Tensor{{"x", f(0, 2)}}}, InvalidArgument, "0 rows"},
 		{Request{Model: "m", Inputs: []Tensor{{"x", f(5, 2)}}}, InvalidArgument, "at most 4"},
-		{Request{Model: "m", Inputs: []Tensor{{"x", tensor.Of([]float32{1, float32(math.NaN())}, 1, 2)}}}, InvalidArgument, "NaN"},
-		{Request{Model: "m", Inputs: []Tensor{{"x", tensor.Of([]float32{float32(math.Inf(-1)), 1}, 1, 2)}}}, InvalidArgument, "NaN"},
+		{Request{Model: "m", Inputs: []Tensor{{"x", tensor.Of([]float32{1, float32(math.NaN())}, 1, 2)}}}, InvalidArgument, "element [0 1] is NaN"},
+		{Request{Model: "m", Inputs: []Tensor{{"x", tensor.Of([]float32{float32(math.Inf(-1)), 1}, 1, 2)}}}, InvalidArgument, "element [0 0] is -Inf"},
 		{Request{Model: "m", Inputs: []Tensor{{"x", f(1, 2)}}, Outputs: []string{"q"}}, InvalidArgument, `unknown output "q"`},
 		{Request{Model: "m", Inputs: []Tensor{{"x", f(1, 2)}}, Outputs: []string{"y", "y"}}, InvalidArgument, "twice"},
 		{Request{Model: "c", Inputs: []Tensor{{"x", f(1, 1)}}}, InvalidArgument, "carries state"},
@@ -131,18 +131,6 @@ func TestNonFiniteOutputs(t *testing.T) {
 	wantCode(t, s.Infer(t.Context(), ask("reject", 1, inf), &Response{}), Internal)
 	if err := s.Infer(t.Context(), ask("allow", 1, inf), &Response{}); err != nil {
 		t.Error(err)
-	}
-	for _, d := range []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Int64} {
-		x := tensor.New(d, 3)
-		if !finite(x) {
-			t.Errorf("zeros of %v", d)
-		}
-		for i := range x.Bytes() {
-			x.Bytes()[i] = 0xff
-		}
-		if finite(x) != (d == tensor.Int64) {
-			t.Errorf("NaN of %v", d)
-		}
 	}
 }
 

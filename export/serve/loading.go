@@ -149,7 +149,7 @@ func (v *version) compile(ctx context.Context, l *loading) error {
 	l.free()
 	session := v.instances[0].session
 	var err error
-	if v.plan, err = newPlan(session, v.content.Model, v.config, s.options.MaxBatch, files{v.content.Files}); err != nil {
+	if v.plan, err = newPlan(session, v.content, v.config, s.options.MaxBatch); err != nil {
 		return err
 	}
 	l.at("replaying golden inputs")

@@ -30,8 +30,9 @@ type plan struct {
 	// maxBatch is the most rows that are combined, limit the most of one request.
 	maxBatch, limit int
 	// fixed says that all extents but the batch are known, so that buffers can be made before a request comes.
-	fixed         bool
-	checkIn       bool
+	fixed bool
+	// checkIn and checkOut say where NaN and infinities are refused: in which inputs, and whether in outputs.
+	checkIn       []bool
 	checkOut      bool
 	inRow, outRow []int // bytes of a row, where fixed
 }
@@ -42,7 +43,8 @@ type stateSlot struct {
 	initial *tensor.Tensor
 }
 
-func newPlan(s engine.Session, m *onnx.Model, c Config, maxBatch int, f files) (*plan, error) {
+func newPlan(s engine.Session, content *Content, c Config, maxBatch int) (*plan, error) {
+	m := content.Model
 	p := &plan{in: s.Inputs(), out: s.Outputs(), inAt: map[string]int{}, outAt: map[string]int{}}
 	for i, port := range p.in {
 		p.inAt[port.Name] = i
@@ -64,13 +66,12 @@ func newPlan(s engine.Session, m *onnx.Model, c Config, maxBatch int, f files) (
 	if c.Batching.Off {
 		p.maxBatch = 1
 	}
-	p.checkIn = c.NonFinite == RejectNonFiniteInputs || c.NonFinite == RejectNonFinite
-	p.checkOut = c.NonFinite == RejectNonFiniteOutputs || c.NonFinite == RejectNonFinite
+	p.checkFinite(c.NonFinite, content)
 	p.fix()
 	if err := p.declare(c); err != nil {
 		return nil, err
 	}
-	return p, p.addState(m, c.State, f)
+	return p, p.addState(m, c.State, files{content.Files})
 }
 
 // hasBatchAxis reports whether the first extents of all ports are free and, as far as the model names them, the same.

@@ -199,8 +199,12 @@ func (s *Server) listing(ctx context.Context, name string, o LoadOptions) (Listi
 	}
 	l := list[i]
 	if len(o.Config) > 0 {
+		rule := l.Config.NonFinite
 		if l.Config, err = ParseConfigJSON(name, o.Config); err != nil {
 			return Listing{}, err
+		}
+		if l.Config.NonFinite == AutoNonFinite {
+			l.Config.NonFinite = rule
 		}
 		l.Err, l.Stamp = nil, l.Stamp+"\x00"+string(o.Config)
 	}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"errors"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ const maxBatchRows = 1024
 type counters struct {
 	success, failed             duration
 	failures                    [len(codes)]atomic.Uint64
+	nonFinite                   atomic.Uint64
 	queue, input, infer, output duration
 	rows, runs                  atomic.Uint64
 	pending                     atomic.Int64
@@ -61,6 +63,9 @@ func (s *counters) answered(t Timing, total time.Duration, now time.Time, err er
 	if err != nil {
 		s.failed.add(total)
 		s.failures[CodeOf(err)].Add(1)
+		if e := (*NonFiniteError)(nil); errors.As(err, &e) {
+			s.nonFinite.Add(1)
+		}
 		s.mu.Lock()
 		s.lastError = err.Error()
 		s.mu.Unlock()
@@ -77,7 +82,7 @@ func (s *counters) answered(t Timing, total time.Duration, now time.Time, err er
 
 func (s *counters) snapshot(model, version string) Statistics {
 	out := Statistics{
-		Model: model, Version: version, Failures: map[Code]uint64{},
+		Model: model, Version: version, Failures: map[Code]uint64{}, NonFinite: s.nonFinite.Load(),
 		Success: s.success.load(), Failed: s.failed.load(),
 		Queue: s.queue.load(), Input: s.input.load(), Infer: s.infer.load(), Output: s.output.load(),
 		Inferences: s.rows.Load(), Executions: s.runs.Load(),

@@ -33,6 +33,7 @@ var (
 
 	requestSuccess = describe("nv_inference_request_success", "Number of successful inference requests")
 	requestFailure = describe("nv_inference_request_failure", "Number of failed inference requests, by reason", "reason")
+	nonFinite      = describe("onnxrl_nonfinite_requests_total", "Requests refused for a NaN or an infinity in an input")
 	inferenceCount = describe("nv_inference_count", "Number of rows inferred")
 	execCount      = describe("nv_inference_exec_count", "Number of runs of the model")
 	pending        = describe("nv_inference_pending_request_count", "Number of requests that wait or run")
@@ -58,7 +59,7 @@ var (
 )
 
 var descriptions = []*prometheus.Desc{
-	requestSuccess, requestFailure, inferenceCount, execCount, pending, requestTime, queueTime, inputTime, inferTime, outputTime,
+	requestSuccess, requestFailure, nonFinite, inferenceCount, execCount, pending, requestTime, queueTime, inputTime, inferTime, outputTime,
 	latency, batchRows, sequences, last, state, compared, dropped, shadowFail, shadowRows, different, maxDelta, givenUp, shadowInfer,
 }
 
@@ -115,6 +116,7 @@ func collect(ch chan<- prometheus.Metric, s *serve.Statistics) {
 	for _, r := range reasons {
 		count(requestFailure, failed[r], r)
 	}
+	count(nonFinite, s.NonFinite)
 	count(inferenceCount, s.Inferences)
 	count(execCount, s.Executions)
 	send(pending, prometheus.GaugeValue, float64(s.Pending))

@@ -24,7 +24,7 @@ func (fixed) Statistics(string, string) ([]serve.Statistics, error) {
 		return serve.Durations{Count: n, Total: time.Duration(us) * time.Microsecond}
 	}
 	return []serve.Statistics{{
-		Model: "m", Version: "3", Success: d(7, 700), Failed: d(6, 60), Failures: map[serve.Code]uint64{serve.Overloaded: 2, serve.Canceled: 1, serve.DeadlineExceeded: 1, serve.Internal: 1, serve.InvalidArgument: 1},
+		Model: "m", Version: "3", Success: d(7, 700), Failed: d(6, 60), Failures: map[serve.Code]uint64{serve.Overloaded: 2, serve.Canceled: 1, serve.DeadlineExceeded: 1, serve.Internal: 1, serve.InvalidArgument: 1}, NonFinite: 11,
 		Queue: d(7, 70), Input: d(7, 7), Infer: d(7, 500), Output: d(7, 9), Inferences: 9, Executions: 5, Pending: 4, LastInference: time.UnixMilli(1500),
 		Batches:   []serve.BatchStatistics{{Rows: 1, Infer: d(3, 1)}, {Rows: 3, Infer: d(2, 1)}},
 		Latency:   serve.Latency{Count: 7, Max: time.Minute, Bounds: []time.Duration{10 * time.Microsecond, 90 * time.Microsecond, time.Minute}, Counts: []uint64{2, 4, 1}},
@@ -48,6 +48,7 @@ func TestMetrics(t *testing.T) {
 		`nv_inference_request_failure{model="m",reason="CANCELED",version="3"} 2`,
 		`nv_inference_request_failure{model="m",reason="BACKEND",version="3"} 1`,
 		`nv_inference_request_failure{model="m",reason="OTHER",version="3"} 1`,
+		"onnxrl_nonfinite_requests_total" + of + " 11",
 		"nv_inference_count" + of + " 9",
 		"nv_inference_exec_count" + of + " 5",
 		"# TYPE nv_inference_pending_request_count gauge",
@@ -82,7 +83,7 @@ func TestMetrics(t *testing.T) {
 		}
 		n++
 	}
-	if n != 34 {
+	if n != 35 {
 		t.Errorf("%d lines", n)
 	}
 	if t.Failed() {
