@@ -1,6 +1,8 @@
 package evaluate
 
 import (
+	"math"
+
 	"onnxrl/configs"
 )
 
@@ -16,7 +18,7 @@ type Config struct {
 	Episodes int `yaml:"episodes"`
 	// MaxEpisodeSteps cuts off episodes of environments that have no limit of their own, in which a bad policy may never come to an end.
 	MaxEpisodeSteps int `yaml:"max_episode_steps"`
-	// PeriodsPerYear is the number of bars in a year, for annual numbers; RiskFree the rate per year that Sharpe and Sortino ratios subtract.
+	// PeriodsPerYear is the number of bars in a year, for annual volatilities and ratios; 0 recognises it by the timestamps of all bars; RiskFree the rate per year that Sharpe and Sortino ratios subtract.
 	PeriodsPerYear float64 `yaml:"periods_per_year"`
 	RiskFree       float64 `yaml:"risk_free"`
 	// Lag lists the numbers of bars by which decisions are executed late, one row of the table for each.
@@ -56,11 +58,11 @@ type Bootstrap struct {
 	Confidence float64 `yaml:"confidence"`
 }
 
-// Defaults returns the specification's values, daily bars, and what every report should doubt.
+// Defaults returns the specification's values and what every report should doubt.
 func Defaults() Config {
 	return Config{
 		Deterministic: true, UseFee: true, Metrics: []string{"total_return", "sharpe", "volatility", "max_drawdown"},
-		Episodes: 20, MaxEpisodeSteps: 10_000, PeriodsPerYear: 252, Lag: []int{1}, CostSweepBP: []float64{0, 5, 10, 20, 50},
+		Episodes: 20, MaxEpisodeSteps: 10_000, Lag: []int{1}, CostSweepBP: []float64{0, 5, 10, 20, 50},
 		Baselines: Baselines{MovingAverage: []int{10, 20, 30}, Random: []uint64{42, 43, 44, 45, 46}, Cash: true},
 		Bootstrap: Bootstrap{Samples: 2000, Confidence: 0.95},
 	}
@@ -73,7 +75,7 @@ func (c Config) Validate() error {
 	distinct(&p, "metrics", c.Metrics)
 	p.AtLeast("episodes", c.Episodes, 1)
 	p.AtLeast("max_episode_steps", c.MaxEpisodeSteps, 1)
-	p.Positive("periods_per_year", c.PeriodsPerYear)
+	p.Check(c.PeriodsPerYear >= 0 && !math.IsInf(c.PeriodsPerYear, 0), "periods_per_year", "%g, expected a positive number, or 0 to recognise it by the timestamps", c.PeriodsPerYear)
 	p.Check(c.RiskFree > -1, "risk_free", "%g, expected a rate per year above -1", c.RiskFree)
 	distinct(&p, "lag", c.Lag)
 	for _, k := range c.Lag {

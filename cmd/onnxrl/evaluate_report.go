@@ -27,15 +27,18 @@ const metricsJSON = "metrics.json"
 
 // evaluation is what onnxrl evaluate prints of a trading environment; the JSON keys are stable.
 type evaluation struct {
-	Verdict   report.Verdict       `json:"verdict"`
-	Split     string               `json:"split"`
-	First     string               `json:"first"`
-	Last      string               `json:"last"`
-	LookAhead bool                 `json:"look_ahead"`
-	Policies  []evaluatedPolicy    `json:"policies"`
-	Rows      []assess.Row         `json:"rows"`
-	Deflated  performance.Deflated `json:"deflated_sharpe"`
-	Counted   string               `json:"trials_counted"`
+	Verdict   report.Verdict `json:"verdict"`
+	Split     string         `json:"split"`
+	First     string         `json:"first"`
+	Last      string         `json:"last"`
+	LookAhead bool           `json:"look_ahead"`
+	// Periods are the returns of a year, PeriodsFrom what the number is made of.
+	Periods     float64              `json:"periods_per_year"`
+	PeriodsFrom string               `json:"periods_per_year_from"`
+	Policies    []evaluatedPolicy    `json:"policies"`
+	Rows        []assess.Row         `json:"rows"`
+	Deflated    performance.Deflated `json:"deflated_sharpe"`
+	Counted     string               `json:"trials_counted"`
 	// Interval is of the reported policy.
 	Interval report.IntervalRow `json:"bootstrap"`
 	Level    performance.Number `json:"bootstrap_level"`
@@ -69,7 +72,7 @@ func (j *judged) report(ctx context.Context, a *app, r *assess.Assessment, folde
 		return nil, err
 	}
 	e := &evaluation{
-		Verdict: s.Verdict, Split: s.Split, First: s.First, Last: s.Last, LookAhead: r.LookAhead, Policies: j.policies(), Rows: rows, Deflated: s.Deflated, Counted: s.Counted,
+		Verdict: s.Verdict, Split: s.Split, First: s.First, Last: s.Last, LookAhead: r.LookAhead, Periods: s.PeriodsPerYear, PeriodsFrom: s.PeriodsFrom, Policies: j.policies(), Rows: rows, Deflated: s.Deflated, Counted: s.Counted,
 		Interval: s.Bootstrap.Rows[0], Level: s.Bootstrap.Level, Warnings: s.Warnings, Notes: s.Notes,
 	}
 	if folder == "" {
@@ -98,7 +101,7 @@ func (j *judged) about(a *app, r *assess.Assessment) (assess.About, error) {
 	}
 	b := assess.About{Title: fmt.Sprintf("%s on %s", r.Agents[0].Name, r.Split), Seed: j.cfg.Seed, Notes: j.notes}
 	if j.selection != nil {
-		b.Trials = j.selection.Trials(j.cfg.Eval.PeriodsPerYear)
+		b.Trials = j.selection.Trials(r.Config.PeriodsPerYear)
 	} else {
 		b.Trials = report.Trials{Count: 1, Counted: "A bare model does not say what it was chosen from: one trial is assumed, and the deflated Sharpe ratio is too kind if there were more."}
 	}
@@ -136,7 +139,7 @@ func (a *app) printEvaluation(e *evaluation, c evaluate.Config) error {
 	if err := assess.PrintTable(a.out, e.Rows, c); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "\n%s to %s, split %s. Sharpe %.0f %% interval %s, minus that of buy-and-hold %s (block bootstrap).\n", e.First, e.Last, e.Split, e.Level*100, span(e.Interval.Sharpe), span(e.Interval.SharpeDifference))
+	fmt.Fprintf(a.out, "\n%s to %s, split %s, %.5g returns a year (%s). Sharpe %.0f %% interval %s, minus that of buy-and-hold %s (block bootstrap).\n", e.First, e.Last, e.Split, e.Periods, e.PeriodsFrom, e.Level*100, span(e.Interval.Sharpe), span(e.Interval.SharpeDifference))
 	fmt.Fprintf(a.out, "Deflated Sharpe probability %s after %s. %s\n", decimals(e.Deflated.Probability, 3), plural(e.Deflated.Trials, "trial"), e.Counted)
 	for _, n := range slices.Concat(e.Warnings, e.Notes) {
 		fmt.Fprintln(a.out, n)

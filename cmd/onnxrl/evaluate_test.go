@@ -58,6 +58,7 @@ type evaluated struct {
 		Line      string `json:"line"`
 		LookAhead bool   `json:"look_ahead"`
 	} `json:"verdict"`
+	Periods   float64           `json:"periods_per_year"`
 	LookAhead bool              `json:"look_ahead"`
 	Notes     []string          `json:"notes"`
 	Split     string            `json:"split"`
@@ -157,12 +158,15 @@ func TestEvaluateRun(t *testing.T) {
 	if printed != string(kept) {
 		t.Error("metrics.json is not what --json prints")
 	}
-	if got, want := keys(t, printed), []string{"bootstrap", "bootstrap_level", "deflated_sharpe", "files", "first", "last", "look_ahead", "notes", "policies", "report", "rows", "split", "trials_counted", "verdict", "warnings"}; !slices.Equal(got, want) {
+	if got, want := keys(t, printed), []string{"bootstrap", "bootstrap_level", "deflated_sharpe", "files", "first", "last", "look_ahead", "notes", "periods_per_year", "periods_per_year_from", "policies", "report", "rows", "split", "trials_counted", "verdict", "warnings"}; !slices.Equal(got, want) {
 		t.Errorf("the keys are %q", got)
 	}
 	var e evaluated
 	if err := json.Unmarshal(kept, &e); err != nil {
 		t.Fatal(err)
+	}
+	if e.Periods != 261 || !strings.Contains(text, "261 returns a year (261 trading days a year, by the timestamps)") {
+		t.Errorf("%g returns a year in\n%s", e.Periods, text)
 	}
 	if e.Verdict.Line != first || e.Report != folder || e.Deflated.Trials != 2 || len(e.Policies) != 1 {
 		t.Errorf("%+v", e)
@@ -185,7 +189,7 @@ func TestEvaluateRun(t *testing.T) {
 			}
 		}
 		r := performance.Returns(value)
-		root := math.Sqrt(252)
+		root := math.Sqrt(261) // the synthetic market knows no holidays
 		want := map[string]float64{
 			"total_return": value[len(value)-1]/value[0] - 1, "volatility": performance.Volatility(r) * root, "sharpe": performance.Sharpe(r) * root, "max_drawdown": performance.MaxDrawdown(value),
 		}

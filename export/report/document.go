@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"onnxrl/export/report/performance"
 )
 
 // Document is what a report is about. T is the number of decisions and N that of assets. Nothing in it is changed.
@@ -16,7 +18,8 @@ type Document struct {
 	Strategies     []Strategy  // the first is the agent
 	Benchmark      int         // index into Strategies of equal-weight buy-and-hold, which every report must have
 	Actions        []string    // names of the action codes, such as hold, buy, sell
-	PeriodsPerYear float64     // 252 for trading days; 0 is 252
+	PeriodsPerYear float64     // returns in a year; 0 recognises it from Dates
+	PeriodsFrom    string      // what PeriodsPerYear is made of and where it is from, such as "252 trading days a year"
 	RiskFree       float64     // rate per year
 	Trials         Trials
 	Lag            []Variant     // the agent with its decisions delayed; X is the delay in bars
@@ -114,7 +117,8 @@ type Instruction struct {
 // defaults returns the document with zero settings replaced.
 func (d Document) defaults() Document {
 	if d.PeriodsPerYear == 0 {
-		d.PeriodsPerYear = 252
+		f := performance.FrequencyOf(d.Dates)
+		d.PeriodsPerYear, d.PeriodsFrom = f.PeriodsPerYear, f.String()+", by the timestamps"
 	}
 	if d.Trials.Count == 0 {
 		d.Trials.Count = 1

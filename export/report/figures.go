@@ -41,7 +41,7 @@ func (d *Document) figures(s *Summary) ([]figure, error) {
 		Lines: d.curves(func(st *Strategy) []float64 { return performance.Underwater(st.Value) }, pair)})
 	add("Drawdown", "", f, err)
 
-	window := rollingWindow(s.Returns)
+	window := rollingWindow(s.Returns, d.PeriodsPerYear)
 	rate := performance.PerPeriod(d.RiskFree, d.PeriodsPerYear)
 	f, err = plots.Curves(plots.Chart{Name: "rolling-sharpe", Alt: alt("Annual Sharpe ratio of the last %d returns", window), Title: fmt.Sprintf("Sharpe ratio of the last %d returns (annual)", window), Dates: d.Dates, Zero: true,
 		Lines: d.curves(func(st *Strategy) []float64 { return rollingSharpe(st.Value, window, rate, d.PeriodsPerYear) }, pair)})
@@ -56,7 +56,7 @@ func (d *Document) figures(s *Summary) ([]figure, error) {
 	f, err = plots.Months("months", alt("Monthly returns of %s", agent.Name), cells)
 	add("Monthly returns", fmt.Sprintf("%s, in percent. The first and the last month may be incomplete.", agent.Name), f, err)
 
-	returns := d.curves(func(st *Strategy) []float64 { return performance.Returns(st.Value) }, pair)
+	returns := d.curves(func(st *Strategy) []float64 { return performance.DailyReturns(d.Dates, st.Value) }, pair)
 	lo := min(performance.Quantile(returns[0].Y, 0.002), performance.Quantile(returns[1].Y, 0.002))
 	hi := max(performance.Quantile(returns[0].Y, 0.998), performance.Quantile(returns[1].Y, 0.998))
 	pad := math.Max(0.05*(hi-lo), 1e-4)
@@ -152,7 +152,7 @@ func scaled(value []float64) []float64 {
 }
 
 // rollingWindow is half a year of returns, or a quarter of a shorter record.
-func rollingWindow(returns int) int { return max(2, min(126, returns/4)) }
+func rollingWindow(returns int, periods float64) int { return max(2, min(int(periods/2), returns/4)) }
 
 // rollingSharpe gives the annual ratio of the returns that end at each of the T+1 values, NaN for the first ones.
 func rollingSharpe(value []float64, window int, rate, periods float64) []float64 {

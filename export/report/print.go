@@ -12,14 +12,14 @@ func (s *Summary) Print(w io.Writer) error {
 	p := &printer{w: w}
 	p.wrap(s.Verdict.Line, 110)
 	p.line("")
-	p.wrap(fmt.Sprintf("%s, %s to %s, %d returns of %d assets, %s to a year, risk-free rate %s", orDefault(s.Split, "record"), s.First, s.Last, s.Returns, len(s.Assets), fixed(s.PeriodsPerYear, 0), percent(s.RiskFree)), 110)
+	p.wrap(fmt.Sprintf("%s, %s to %s, %d returns of %d assets, %s to a year (%s), risk-free rate %s", orDefault(s.Split, "record"), s.First, s.Last, s.Returns, len(s.Assets), fixed(s.PeriodsPerYear, 0), s.PeriodsFrom, percent(s.RiskFree)), 110)
 	p.line("")
 	p.table(s.mainTable())
 	p.line("")
 	p.table(s.intervalTable())
 	p.wrap(fmt.Sprintf("%s intervals of the stationary bootstrap, %d resamples, mean block %s returns; differences are from %s.", percent0(float64(s.Bootstrap.Level)), s.Bootstrap.Resamples, fixed(float64(s.Bootstrap.Block), 1), s.Benchmark), 110)
 	p.line("")
-	p.wrap(fmt.Sprintf("Deflated Sharpe probability %s: daily Sharpe ratio %s against %s expected of the best of %d without skill.", chance(float64(s.Deflated.Probability)), fixed(float64(s.Deflated.Sharpe), 4), fixed(float64(s.Deflated.Threshold), 4), s.Deflated.Trials), 110)
+	p.wrap(fmt.Sprintf("Deflated Sharpe probability %s: Sharpe ratio per period %s against %s expected of the best of %d without skill.", chance(float64(s.Deflated.Probability)), fixed(float64(s.Deflated.Sharpe), 4), fixed(float64(s.Deflated.Threshold), 4), s.Deflated.Trials), 110)
 	if s.Counted != "" {
 		p.wrap("Trials: "+s.Counted, 110)
 	}

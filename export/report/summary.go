@@ -32,6 +32,7 @@ type Summary struct {
 	Returns        int                      `json:"returns"`
 	Assets         []string                 `json:"assets"`
 	PeriodsPerYear float64                  `json:"periods_per_year"`
+	PeriodsFrom    string                   `json:"periods_per_year_from"` // what the number is made of
 	RiskFree       float64                  `json:"risk_free"`
 	Benchmark      string                   `json:"benchmark"`
 	Strategies     []Result                 `json:"strategies"`
@@ -46,6 +47,8 @@ type Summary struct {
 	Notes          []string                 `json:"notes"`
 	Provenance     []KeyValue               `json:"provenance"`
 	NextSteps      []Instruction            `json:"next_steps"`
+
+	years float64 // of the calendar
 }
 
 // Result is what one strategy has done.
@@ -139,8 +142,8 @@ func Summarise(doc Document) (*Summary, error) {
 	d := doc.defaults()
 	s := &Summary{
 		Format: Format, Version: Version, Title: d.Title, Split: d.Split.Name, First: day(d.Dates[0]), Last: day(d.Dates[len(d.Dates)-1]), Returns: len(d.Dates) - 1, Assets: list(d.Assets),
-		PeriodsPerYear: d.PeriodsPerYear, RiskFree: d.RiskFree, Benchmark: d.Strategies[d.Benchmark].Name, Counted: d.Trials.Counted, Conventions: performance.Definitions(),
-		LookAhead: list(d.LookAhead), Notes: list(d.Notes), Provenance: list(d.Provenance), NextSteps: list(d.NextSteps),
+		PeriodsPerYear: d.PeriodsPerYear, PeriodsFrom: d.PeriodsFrom, RiskFree: d.RiskFree, Benchmark: d.Strategies[d.Benchmark].Name, Counted: d.Trials.Counted, Conventions: performance.Definitions(),
+		LookAhead: list(d.LookAhead), Notes: list(d.Notes), Provenance: list(d.Provenance), NextSteps: list(d.NextSteps), years: performance.Years(d.Dates),
 	}
 	rate := performance.PerPeriod(d.RiskFree, d.PeriodsPerYear)
 	records := make([][]float64, len(d.Strategies))
@@ -235,7 +238,7 @@ func (d *Document) intervals(results []Result, draws *performance.Draws) Interva
 		m := results[i].Metrics
 		iv.Rows = append(iv.Rows, IntervalRow{
 			Strategy:         results[i].Name,
-			Sharpe:           performance.IntervalOf(m.Get("sharpe_daily"), draws.Sharpe[i], d.Bootstrap.Level).Scale(root),
+			Sharpe:           performance.IntervalOf(m.Get("sharpe")/root, draws.Sharpe[i], d.Bootstrap.Level).Scale(root),
 			TotalReturn:      performance.IntervalOf(m.Get("total_return"), draws.TotalReturn[i], d.Bootstrap.Level),
 			SharpeDifference: compare(draws.Sharpe, i, "sharpe", root),
 			ReturnDifference: compare(draws.TotalReturn, i, "total_return", 1),
@@ -264,7 +267,7 @@ func (d *Document) variant(v Variant, rate float64) VariantResult {
 	root := math.Sqrt(d.PeriodsPerYear)
 	n := func(x float64) performance.Number { return performance.Number(x) }
 	return VariantResult{
-		Strategy: v.Strategy, X: v.X, TotalReturn: n(performance.TotalReturn(r)), CAGR: n(performance.CAGR(r, d.PeriodsPerYear)), Volatility: n(performance.Volatility(r) * root),
+		Strategy: v.Strategy, X: v.X, TotalReturn: n(performance.TotalReturn(r)), CAGR: n(performance.CAGR(r, performance.Years(d.Dates))), Volatility: n(performance.Volatility(r) * root),
 		Sharpe: n(performance.Sharpe(performance.Excess(r, rate)) * root), MaxDrawdown: n(performance.MaxDrawdown(v.Value)),
 	}
 }

@@ -86,7 +86,7 @@ func warn(s *Summary) []string {
 	if s.Deflated.Assumed {
 		warnings = append(warnings, "The variance of the trials' Sharpe ratios was not recorded; the deflated Sharpe ratio assumes that of trials that differ only by luck.")
 	}
-	if years := float64(s.Returns) / s.PeriodsPerYear; years < 1 {
+	if s.years < 0.99 {
 		warnings = append(warnings, fmt.Sprintf("The record has %d returns, less than a year: annual numbers are extrapolated, and intervals are wide.", s.Returns))
 	}
 	own := s.Strategies[0].Metrics.Get("sharpe")

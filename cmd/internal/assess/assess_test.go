@@ -272,7 +272,7 @@ func TestConfig(t *testing.T) {
 	if err := configs.Validate(c); err != nil {
 		t.Fatal(err)
 	}
-	doc, err := configs.Parse("eval.yaml", []byte("lag: [0, 1, 1]\ncost_sweep_bp: [-1]\nbaselines: {moving_average: [1], index: {source: {path: x.csv}}}\nbootstrap: {samples: 0, block: 0.5, confidence: 1}\nepisodes: 0\nperiods_per_year: 0\nmetrics: []\nrisk_free: -1\n"))
+	doc, err := configs.Parse("eval.yaml", []byte("lag: [0, 1, 1]\ncost_sweep_bp: [-1]\nbaselines: {moving_average: [1], index: {source: {path: x.csv}}}\nbootstrap: {samples: 0, block: 0.5, confidence: 1}\nepisodes: 0\nperiods_per_year: -1\nmetrics: []\nrisk_free: -1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,5 +353,45 @@ func TestLoadIndex(t *testing.T) {
 		if _, err := LoadIndex(f, section(yaml)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}
+	}
+}
+
+// TestPeriods checks that the bars of a year come from all of the market's timestamps, reach every number of the table and the report, and give way to the configuration.
+func TestPeriods(t *testing.T) {
+	a := assessed(t, "", func(*evaluate.Config) {})
+	if a.Config.PeriodsPerYear != 365 || a.PeriodsFrom != "365 trading days a year, by the timestamps" {
+		t.Errorf("%g, %s", a.Config.PeriodsPerYear, a.PeriodsFrom)
+	}
+	b := assessed(t, "", func(c *evaluate.Config) { c.PeriodsPerYear = 730 })
+	if b.PeriodsFrom != "eval.periods_per_year" {
+		t.Error(b.PeriodsFrom)
+	}
+	s, err := report.Summarise(*a.Document(About{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.PeriodsPerYear != 365 || s.PeriodsFrom != a.PeriodsFrom {
+		t.Errorf("the report says %g, %s", s.PeriodsPerYear, s.PeriodsFrom)
+	}
+	one, err := a.Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := b.Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for i := range one {
+		for key, want := range map[string]float64{"sharpe": math.Sqrt2, "volatility": math.Sqrt2, "cagr": 1, "total_return": 1, "turnover": 2} {
+			x, y := one[i].Metrics.Get(key), two[i].Metrics.Get(key)
+			if math.IsNaN(x) != math.IsNaN(y) || math.Abs(y-want*x) > 1e-9*max(1, math.Abs(x)) {
+				t.Errorf("%s of %s: %g, and %g with twice the periods", key, one[i].Name, x, y)
+			}
+			compared++
+		}
+	}
+	if compared < 50 {
+		t.Errorf("%d numbers compared", compared)
 	}
 }

@@ -29,7 +29,7 @@ func (a *Assessment) Document(about About) *report.Document {
 	d := &report.Document{
 		Title: about.Title, Assets: a.Agents[0].Assets, Dates: a.Agents[0].Dates, Actions: actionNames,
 		Split:          report.Split{Name: string(a.Split), First: a.Agents[0].Dates[0], Last: a.Agents[0].Dates[len(a.Agents[0].Dates)-1]},
-		PeriodsPerYear: a.Config.PeriodsPerYear, RiskFree: a.Config.RiskFree, Trials: about.Trials, Provenance: about.Provenance, NextSteps: about.NextSteps,
+		PeriodsPerYear: a.Config.PeriodsPerYear, PeriodsFrom: a.PeriodsFrom, RiskFree: a.Config.RiskFree, Trials: about.Trials, Provenance: about.Provenance, NextSteps: about.NextSteps,
 		Bootstrap: report.Bootstrap{Resamples: a.Config.Bootstrap.Samples, Block: a.Config.Bootstrap.Block, Level: a.Config.Bootstrap.Confidence, Seed: about.Seed},
 		Notes:     append(a.notes(), about.Notes...),
 	}

@@ -60,6 +60,7 @@ func Validator(f envs.Factory, c evaluate.Config) (func(ctx context.Context, a a
 	if err != nil {
 		return nil, err
 	}
+	c, _ = annual(c, source.Market())
 	spec, err := specOf(source, bars)
 	if err != nil {
 		return nil, fmt.Errorf("validation: %w", err)

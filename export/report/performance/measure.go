@@ -17,7 +17,7 @@ type Input struct {
 	Cash           []float64   // [T+1] share of the value held in cash, or nil where unknown
 	Turnover       []float64   // [T] money traded, purchases and sales added, or nil where unknown
 	Fees           []float64   // [T] money paid, or nil where unknown
-	PeriodsPerYear float64     // returns in a year; 252 for trading days
+	PeriodsPerYear float64     // returns in a year; FrequencyOf recognises it
 	RiskFree       float64     // rate per year, compounded
 }
 
@@ -177,8 +177,10 @@ func (in *Input) check() error {
 type sample struct {
 	Input
 	r, excess   []float64 // [T]
+	day         []float64 // returns of days, r where bars are not shorter
 	bench, over []float64 // [T] returns and excess returns of the benchmark, nil without one
-	years, root float64   // length of the record in years; √PeriodsPerYear
+	years, root float64   // length of the record by the calendar; √PeriodsPerYear
+	daysPerYear float64   // PeriodsPerYear where bars are longer than a day
 	months      []float64
 	quarters    []float64
 	calendar    []float64 // returns of calendar years
@@ -194,7 +196,9 @@ func newSample(in Input) *sample {
 		s.bench = Returns(in.Benchmark)
 		s.over = Excess(s.bench, rate)
 	}
-	s.years = float64(len(s.r)) / in.PeriodsPerYear
+	s.years = Years(in.Dates)
+	s.day = DailyReturns(in.Dates, in.Value)
+	s.daysPerYear = in.PeriodsPerYear * float64(len(s.day)) / float64(len(s.r))
 	s.months = spanReturns(Spans(in.Dates, in.Value, 1))
 	s.quarters = spanReturns(Spans(in.Dates, in.Value, 3))
 	s.calendar = spanReturns(Spans(in.Dates, in.Value, 12))

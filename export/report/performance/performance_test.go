@@ -100,10 +100,10 @@ func TestEmpyrical(t *testing.T) {
 	for _, name := range []string{"mixed", "negative", "all_negative", "up_down_up"} {
 		near("max drawdown "+name, p.MaxDrawdown(p.Growth(s(name))), v.MaxDrawdown[name], tight)
 	}
-	near("annual return", p.CAGR(mixed, v.Periods), v.AnnualReturn["mixed"], tight)
+	near("annual return", p.CAGR(mixed, float64(len(mixed))/v.Periods), v.AnnualReturn["mixed"], tight)
 	near("annual volatility", p.Volatility(mixed)*root, v.Volatility["mixed"], tight)
 	for name, periods := range map[string]float64{"mixed": 252, "mixed_weekly": 52, "mixed_monthly": 12} {
-		near("calmar "+name, p.Calmar(mixed, periods), v.Calmar[name], tight)
+		near("calmar "+name, p.Calmar(mixed, float64(len(mixed))/periods), v.Calmar[name], tight)
 	}
 	for _, name := range []string{"mixed", "negative"} {
 		near("sortino "+name, p.Sortino(s(name))*root, v.Sortino[name], tight)

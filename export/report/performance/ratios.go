@@ -30,8 +30,8 @@ func DownsideRisk(excess []float64) float64 {
 func Sortino(excess []float64) float64 { return ratio(mean(Present(excess)), DownsideRisk(excess)) }
 
 // Calmar is the CAGR over the depth of the largest drawdown (Young 1991). It is NaN without a drawdown.
-func Calmar(r []float64, periods float64) float64 {
-	return ratio(CAGR(r, periods), -MaxDrawdown(Growth(r)))
+func Calmar(r []float64, years float64) float64 {
+	return ratio(CAGR(r, years), -MaxDrawdown(Growth(r)))
 }
 
 // Omega is the sum of what excess returns are above a threshold over the sum of what they are below it (Keating & Shadwick 2002). It is NaN when none is below.

@@ -55,12 +55,12 @@ func TotalReturn(r []float64) float64 {
 	return v - 1
 }
 
-// CAGR is the compound return per year, Π(1+r)^(periods/n) − 1, where n counts missing returns too: a year is a number of periods, as in empyrical, and not a span of the calendar. It is NaN for no return.
-func CAGR(r []float64, periods float64) float64 {
-	if len(r) == 0 {
+// CAGR is the compound return per year of the calendar, Π(1+r)^(1/years) − 1. It is NaN for no return and for no time.
+func CAGR(r []float64, years float64) float64 {
+	if len(r) == 0 || !(years > 0) {
 		return math.NaN()
 	}
-	return math.Pow(1+TotalReturn(r), periods/float64(len(r))) - 1
+	return math.Pow(1+TotalReturn(r), 1/years) - 1
 }
 
 // Excess subtracts a rate per period from every return.
