@@ -36,7 +36,7 @@ are right, and no request fails meanwhile. Everything can be in a file instead, 
 
 ` + referenceHelp + `
 
-SIGTERM and SIGINT let the requests that have begun finish. SIGHUP reads the file and the certificate again, and looks for new versions.`,
+SIGTERM and SIGINT let the requests that have begun finish. SIGHUP reads the file, the tokens and the certificate again, and looks for new versions.`,
 		Example: `  onnxrl serve --model policy=best.onnx
   onnxrl serve --store runs/demo/artifacts --watch
   onnxrl serve serve.yaml --http 0.0.0.0:8000 --token-file token --tls-cert cert.pem --tls-key key.pem`,
@@ -61,6 +61,8 @@ SIGTERM and SIGINT let the requests that have begun finish. SIGHUP reads the fil
 	fs.StringVar(&f.http, "http", d.HTTP, "address for HTTP, empty for none; port 0 takes a free one")
 	fs.StringVar(&f.grpc, "grpc", d.GRPC, "address for gRPC, empty for none")
 	fs.StringVar(&f.tokenFile, "token-file", "", "file with the bearer token that requests must have")
+	fs.StringVar(&f.adminTokenFile, "admin-token-file", "", "file with the bearer token that loading and unloading models needs; --mode explicit needs one unless only this machine reaches the server")
+	fs.StringArrayVar(&f.allowHosts, "allow-host", nil, "further name of the server: what a proxy on this machine passes on as Host, or the host of a page that may send requests; may be repeated")
 	fs.StringVar(&f.cert, "tls-cert", "", "certificate chain in PEM; makes HTTP and gRPC encrypted")
 	fs.StringVar(&f.key, "tls-key", "", "key of the certificate in PEM")
 	fs.TextVar(&f.maxBody, "max-body", d.MaxBody, "largest request, such as 64MiB")
@@ -84,13 +86,15 @@ SIGTERM and SIGINT let the requests that have begun finish. SIGHUP reads the fil
 
 // started is the line that --json prints when requests are answered. The keys are stable.
 type started struct {
-	HTTP   string          `json:"http,omitempty"`
-	GRPC   string          `json:"grpc,omitempty"`
-	TLS    bool            `json:"tls"`
-	Token  bool            `json:"token"`
-	Engine string          `json:"engine"`
-	PID    int             `json:"pid"`
-	Models []startedStatus `json:"models"`
+	HTTP  string `json:"http,omitempty"`
+	GRPC  string `json:"grpc,omitempty"`
+	TLS   bool   `json:"tls"`
+	Token bool   `json:"token"`
+	// AdminToken says that loading and unloading need a token of their own.
+	AdminToken bool            `json:"admin_token"`
+	Engine     string          `json:"engine"`
+	PID        int             `json:"pid"`
+	Models     []startedStatus `json:"models"`
 }
 
 type startedStatus struct {
@@ -195,8 +199,8 @@ func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *
 			if err := k.reload(f, changed); err != nil {
 				a.serveWarning("the configuration stays as it was: %v", err)
 			}
-			if err := n.reload(); err != nil {
-				a.serveWarning("the certificate stays as it was: %v", err)
+			if err := n.reload(k.config.Load()); err != nil {
+				a.serveWarning("tokens or certificate stay as they were: %v", err)
 			}
 			told.forget("")
 			if err := s.Poll(ctx); err != nil && ctx.Err() == nil {
@@ -324,7 +328,7 @@ func shortVersion(v string) string {
 func (a *app) printStarted(c *serveConfig, n *network, s *serve.Server, engine string) error {
 	index := s.Index(false)
 	if a.json {
-		doc := started{HTTP: n.httpAddress(), GRPC: n.grpcAddress(), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", Engine: engine, PID: os.Getpid(), Models: []startedStatus{}}
+		doc := started{HTTP: n.httpAddress(), GRPC: n.grpcAddress(), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", AdminToken: c.AdminTokenFile != "", Engine: engine, PID: os.Getpid(), Models: []startedStatus{}}
 		for _, m := range index {
 			doc.Models = append(doc.Models, startedStatus{m.Name, m.Version, append([]string{}, m.Aliases...), string(m.State), m.Reason})
 		}

@@ -21,7 +21,11 @@ type serveConfig struct {
 	GRPC string `yaml:"grpc"`
 	// TokenFile holds the bearer token that every request must have, but for the files of the page and the health endpoints.
 	TokenFile string
-	TLS       serveTLS `yaml:"tls"`
+	// AdminTokenFile holds the bearer token of requests that load and unload models; without one, that of TokenFile is theirs. Mode explicit needs one where other machines reach the server.
+	AdminTokenFile string
+	// AllowedHosts are names that the server is known by, besides localhost: those that a proxy on the same machine passes on as Host, and the hosts of pages that may send requests.
+	AllowedHosts []string
+	TLS          serveTLS `yaml:"tls"`
 	// Repository is a directory as Triton lays it out, Store an artefact store: all models of both are served. References of models without a store of their own are looked up in Store.
 	Repository string
 	Store      string
@@ -133,6 +137,11 @@ func (c *serveConfig) Validate() error {
 	p.Check(c.HTTP != "" || c.GRPC != "", "http", "there is neither an address for http nor for grpc")
 	p.Check((c.TLS.Cert == "") == (c.TLS.Key == ""), "tls", "cert and key belong together")
 	p.OneOf("mode", c.Mode, "fixed", "explicit")
+	if c.Mode == "explicit" && c.AdminTokenFile == "" {
+		for _, address := range []string{c.HTTP, c.GRPC} {
+			p.Check(address == "" || loopback(address), "admin_token_file", "missing, but in mode explicit everyone who reaches %s could replace the models: expected a file with a token of administration (--admin-token-file), or an address such as 127.0.0.1:8000", address)
+		}
+	}
 	p.Check(!c.Watch || c.Mode == "fixed", "watch", "expected mode fixed: in mode explicit, clients decide what is loaded")
 	p.Positive("watch_interval", c.WatchInterval)
 	p.Positive("max_body", c.MaxBody)
@@ -188,7 +197,8 @@ func (s *modelSettings) config() serve.Config {
 // serveFlags are edits of the configuration.
 type serveFlags struct {
 	file, repository, store, mode, http, grpc   string
-	tokenFile, cert, key                        string
+	tokenFile, adminTokenFile, cert, key        string
+	allowHosts                                  []string
 	watch, accessLog, noBatching, spare         bool
 	models, ab, shadow, sets                    []string
 	maxBatch, maxQueue, maxConcurrent, instance int
@@ -210,7 +220,8 @@ func (f *serveFlags) edits() []edit {
 		nonFinite = "allow"
 	}
 	return []edit{
-		{"http", "http", f.http}, {"grpc", "grpc", f.grpc}, {"token-file", "token_file", f.tokenFile}, {"tls-cert", "tls.cert", f.cert}, {"tls-key", "tls.key", f.key},
+		{"http", "http", f.http}, {"grpc", "grpc", f.grpc}, {"token-file", "token_file", f.tokenFile}, {"admin-token-file", "admin_token_file", f.adminTokenFile}, {"allow-host", "allowed_hosts", f.allowHosts},
+		{"tls-cert", "tls.cert", f.cert}, {"tls-key", "tls.key", f.key},
 		{"repository", "repository", f.repository}, {"store", "store", f.store}, {"mode", "mode", f.mode}, {"watch", "watch", f.watch}, {"watch-interval", "watch_interval", f.interval},
 		{"max-body", "max_body", f.maxBody}, {"max-concurrent", "max_concurrent", f.maxConcurrent}, {"timeout", "timeout", f.timeout}, {"load-timeout", "load_timeout", f.loadTimeout}, {"drain", "drain", f.drain}, {"access-log", "access_log", f.accessLog}, {"spare-processor", "spare_processor", f.spare},
 		{"max-batch", "defaults.max_batch", f.maxBatch}, {"max-delay", "defaults.batching.max_delay", f.maxDelay}, {"no-batching", "defaults.batching.off", f.noBatching},

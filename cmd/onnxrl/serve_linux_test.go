@@ -369,7 +369,7 @@ func TestServeFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(conn, "POST /v2/models/one/infer HTTP/1.1\r\nHost: test\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", len(scaledRequest))
+		fmt.Fprintf(conn, "POST /v2/models/one/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", len(scaledRequest))
 		in := bufio.NewReader(conn)
 		if line, err := in.ReadString('\n'); err != nil || !strings.Contains(line, "100") {
 			t.Fatalf("%q, %v", line, err)

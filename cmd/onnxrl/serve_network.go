@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	"onnxrl/export/serve"
 	"onnxrl/export/serve/grpcapi"
+	"onnxrl/export/serve/guard"
 	"onnxrl/export/serve/httpapi"
 	"onnxrl/export/serve/metrics"
 	"onnxrl/export/serve/page"
@@ -30,7 +32,7 @@ type network struct {
 	http, grpc net.Listener
 	web        *http.Server
 	rpc        *grpc.Server
-	token      string
+	guard      *guard.Guard
 	// cert is read again by reload.
 	cert atomic.Pointer[tls.Certificate]
 	// failed gets the error of a listener that ends by itself.
@@ -39,17 +41,13 @@ type network struct {
 
 // listen takes the addresses and reads token and certificate.
 func listen(c *serveConfig) (*network, error) {
-	n := &network{config: c, failed: make(chan error, 2)}
-	if path := c.TokenFile; path != "" {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("read the token: %w", err)
-		}
-		if n.token = strings.TrimSpace(string(text)); n.token == "" {
-			return nil, fmt.Errorf("read the token: %s is empty", path)
-		}
+	names := c.AllowedHosts
+	if name, err := os.Hostname(); err == nil {
+		// Some systems let it stand for a loopback address, and nobody else gives it to theirs.
+		names = append(slices.Clone(names), name)
 	}
-	if err := n.reload(); err != nil {
+	n := &network{config: c, guard: guard.New(guard.Tokens{}, names...), failed: make(chan error, 2)}
+	if err := n.reload(c); err != nil {
 		return nil, err
 	}
 	for _, v := range []struct {
@@ -68,9 +66,47 @@ func listen(c *serveConfig) (*network, error) {
 	return n, nil
 }
 
-// reload reads the certificate again; after an error it is as before.
-func (n *network) reload() error {
-	t := n.config.TLS
+// reload reads the tokens and the certificate that the configuration names. What cannot be read stays as it was.
+func (n *network) reload(c *serveConfig) error {
+	return errors.Join(n.reloadTokens(c), n.reloadCertificate(c.TLS))
+}
+
+func (n *network) reloadTokens(c *serveConfig) error {
+	use, err := readToken(c.TokenFile)
+	if err != nil {
+		return err
+	}
+	admin, err := readToken(c.AdminTokenFile)
+	if err != nil {
+		return err
+	}
+	if use != "" && use == admin {
+		return fmt.Errorf("read the token: %s and %s hold the same one, expected one of its own for administration", c.TokenFile, c.AdminTokenFile)
+	}
+	n.guard.Set(guard.Tokens{Use: use, Admin: admin})
+	return nil
+}
+
+// readToken is empty without a file.
+func readToken(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", fmt.Errorf("read the token: %s is empty", path)
+	}
+	return token, nil
+}
+
+func (n *network) reloadCertificate(t serveTLS) error {
+	if (t.Cert == "") != (n.config.TLS.Cert == "") {
+		return errors.New("tls: connections are encrypted or they are not from the start on: start anew for that")
+	}
 	if t.Cert == "" {
 		return nil
 	}
@@ -97,10 +133,10 @@ func (n *network) tls() *tls.Config {
 func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs io.Writer) {
 	c := n.config
 	if n.http != nil {
-		var handler http.Handler = withFiles(page.Files(), httpapi.New(s, httpapi.Options{
-			Name: serverName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Token: n.token,
-			Metrics: metrics.Handler(s), Page: page.Data(newPageSource(s, engine)), Log: log,
-		}))
+		var handler http.Handler = httpapi.New(s, httpapi.Options{
+			Name: serverName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard,
+			Metrics: metrics.Handler(s), Page: page.Handler(newPageSource(s, engine)), Open: page.IsFile, Log: log,
+		})
 		if c.AccessLog {
 			handler = accessLog(handler, slog.New(slog.NewTextHandler(logs, nil)))
 		}
@@ -120,7 +156,7 @@ func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs i
 	}
 	if n.grpc != nil {
 		n.rpc = grpcapi.NewServer(s, grpcapi.Options{
-			Name: serverName, Version: version(), MaxMessage: int(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Token: n.token, TLS: n.tls(), Log: log,
+			Name: serverName, Version: version(), MaxMessage: int(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, TLS: n.tls(), Log: log,
 		})
 		go func() {
 			if err := n.rpc.Serve(n.grpc); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
@@ -132,18 +168,6 @@ func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs i
 
 // serverName is what the server calls itself.
 const serverName = "onnxrl"
-
-// withFiles answers the page's files without a token: they hold nothing.
-func withFiles(files, rest http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch p := r.URL.Path; {
-		case p == "/" || strings.HasPrefix(p, "/page/") && p != "/page/data" && p != "/page/model":
-			files.ServeHTTP(w, r)
-		default:
-			rest.ServeHTTP(w, r)
-		}
-	})
-}
 
 // shutdown refuses new connections and requests and waits for those that have begun, as long as the context allows; then it cuts off what is left.
 func (n *network) shutdown(ctx context.Context) error {

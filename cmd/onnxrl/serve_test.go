@@ -66,6 +66,11 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--model", model, "--tls-cert", model, "--tls-key", model}, "read the certificate"},
 		{[]string{"--model", model, "--token-file", filepath.Join(t.TempDir(), "none")}, "read the token"},
 		{[]string{"--model", model, "--token-file", write(t, "token", " \n")}, "is empty"},
+		{[]string{"--model", model, "--admin-token-file", filepath.Join(t.TempDir(), "none")}, "read the token"},
+		{[]string{"--model", model, "--token-file", write(t, "use", "same"), "--admin-token-file", write(t, "admin", "same\n")}, "hold the same one"},
+		{[]string{"--model", model, "--mode", "explicit", "--http", "0.0.0.0:0"}, "admin_token_file: missing"},
+		{[]string{"--model", model, "--mode", "explicit", "--http", "127.0.0.1:0", "--grpc", ":0"}, "admin_token_file: missing"},
+		{[]string{"--model", model, "--mode", "explicit", "--http", "127.0.0.1:0", "--grpc", "[::]:0", "--token-file", write(t, "token", "use")}, "admin_token_file: missing"},
 		{[]string{"--model", model, "--mode", "poll"}, "explicit"},
 		{[]string{"--model", model, "--mode", "explicit", "--watch"}, "expected mode fixed"},
 		{[]string{"--model", model, "--max-batch", "-1"}, "expected at least 0"},
@@ -370,7 +375,7 @@ func TestServeNetwork(t *testing.T) {
 	if err := os.WriteFile(cert, []byte("broken"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.reload(); err == nil {
+	if err := n.reload(&c); err == nil {
 		t.Error("a broken certificate is accepted")
 	}
 	client.CloseIdleConnections()
@@ -382,7 +387,7 @@ func TestServeNetwork(t *testing.T) {
 	if err := os.Rename(key2, key); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.reload(); err != nil {
+	if err := n.reload(&c); err != nil {
 		t.Fatal(err)
 	}
 	client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool2}}}

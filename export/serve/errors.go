@@ -25,6 +25,9 @@ const (
 	Canceled
 	// Unsupported: the server was started in a mode that does not do this.
 	Unsupported
+	// Unauthenticated: a token is needed and was not given, or is not right. PermissionDenied: who asks is known, or need not be, and may not do this.
+	Unauthenticated
+	PermissionDenied
 )
 
 var codes = [...]struct {
@@ -41,6 +44,8 @@ var codes = [...]struct {
 	DeadlineExceeded: {"deadline exceeded", 504, 4, "CANCELED"},
 	Canceled:         {"canceled", 499, 1, "CANCELED"},
 	Unsupported:      {"unsupported", 501, 12, "OTHER"},
+	Unauthenticated:  {"unauthenticated", 401, 16, "OTHER"},
+	PermissionDenied: {"permission denied", 403, 7, "OTHER"},
 }
 
 // String is the class in words.

@@ -22,6 +22,8 @@ func TestErrorsHaveAClass(t *testing.T) {
 		{fail(Overloaded, "full"), Overloaded, 429, 14},
 		{fail(NotReady, "loading"), NotReady, 503, 14},
 		{fail(Unsupported, "fixed"), Unsupported, 501, 12},
+		{fail(Unauthenticated, "token"), Unauthenticated, 401, 16},
+		{fail(PermissionDenied, "admin"), PermissionDenied, 403, 7},
 	}
 	if len(cases) != len(codes) {
 		t.Errorf("%d cases for %d classes", len(cases), len(codes))

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"onnxrl/export/serve/grpcapi/inference"
+	"onnxrl/export/serve/guard"
 	"onnxrl/export/serve/oip/oiptest"
 	"onnxrl/runtime/tensor"
 )
@@ -333,7 +334,7 @@ func TestDescriptions(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	s := &oiptest.Service{Slow: make(chan struct{})}
-	client, conn := start(t, s, Options{Token: "secret", MaxMessage: 1 << 10, MaxConcurrent: 1})
+	client, conn := start(t, s, Options{Guard: guard.New(guard.Tokens{Use: "secret", Admin: "admin"}), MaxMessage: 1 << 10, MaxConcurrent: 1})
 	for token, want := range map[string]codes.Code{"": codes.Unauthenticated, "Bearer x": codes.Unauthenticated, "secret": codes.Unauthenticated, "Bearer secret": codes.OK} {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", token)
 		if _, err := client.ServerMetadata(ctx, nil); status.Code(err) != want {
@@ -350,6 +351,20 @@ func TestLimits(t *testing.T) {
 		}
 		if status.Code(err) != want {
 			t.Errorf("%q: %v", token, err)
+		}
+	}
+	for token, want := range map[string]codes.Code{"Bearer secret": codes.PermissionDenied, "Bearer admin": codes.OK, "Bearer x": codes.Unauthenticated, "": codes.Unauthenticated} {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", token)
+		_, load := client.RepositoryModelLoad(ctx, &inference.RepositoryModelLoadRequest{ModelName: "m"})
+		_, unload := client.RepositoryModelUnload(ctx, &inference.RepositoryModelUnloadRequest{ModelName: "add"})
+		if status.Code(load) != want || status.Code(unload) != want {
+			t.Errorf("%q: %v, %v, expected %v", token, load, unload, want)
+		}
+		// What a browser's call would carry, as a proxy that translates passes it on.
+		for _, page := range [][]string{{"origin", "https://evil.example"}, {"sec-fetch-site", "cross-site"}} {
+			if _, err := client.ServerMetadata(metadata.AppendToOutgoingContext(ctx, page...), nil); status.Code(err) != codes.PermissionDenied {
+				t.Errorf("%q: %v", page, err)
+			}
 		}
 	}
 	if _, err := client.ServerReady(t.Context(), nil); err != nil {

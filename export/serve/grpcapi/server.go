@@ -2,8 +2,6 @@ package grpcapi
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"crypto/tls"
 	"log/slog"
 	"runtime/debug"
@@ -23,6 +21,7 @@ import (
 
 	"onnxrl/export/serve"
 	"onnxrl/export/serve/grpcapi/inference"
+	"onnxrl/export/serve/guard"
 )
 
 // Defaults of Options.
@@ -39,8 +38,8 @@ type Options struct {
 	MaxMessage, MaxConcurrent int
 	// Timeout bounds every inference; 0 means none.
 	Timeout time.Duration
-	// Token, unless it is empty, must come as the metadata "authorization: Bearer TOKEN" with every call but those for health.
-	Token string
+	// Guard says which calls are answered; nil is one without tokens, which keeps other sites' pages out.
+	Guard *guard.Guard
 	// TLS, unless nil, encrypts connections.
 	TLS *tls.Config
 	// Log gets failures of the server itself; nil drops them.
@@ -71,7 +70,10 @@ func NewServer(s serve.Service, o Options) *grpc.Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &guard{token: sha256.Sum256([]byte(o.Token)), on: o.Token != "", log: o.Log}
+	if o.Guard == nil {
+		o.Guard = guard.New(guard.Tokens{})
+	}
+	g := &gate{guard: o.Guard, log: o.Log}
 	opts := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(o.MaxMessage), grpc.MaxHeaderListSize(64 << 10), grpc.MaxConcurrentStreams(1024), grpc.ConnectionTimeout(10 * time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
@@ -87,35 +89,48 @@ func NewServer(s serve.Service, o Options) *grpc.Server {
 	return server
 }
 
-// guard checks tokens and turns panics into INTERNAL.
-type guard struct {
-	token [sha256.Size]byte
-	on    bool
+// gate lets calls in that may be answered, and turns panics into INTERNAL.
+type gate struct {
+	guard *guard.Guard
 	log   *slog.Logger
 }
 
-func (g *guard) check(ctx context.Context, method string) error {
-	if !g.on || strings.HasPrefix(method, "/grpc.health.") || method == inference.GRPCInferenceService_ServerLive_FullMethodName || method == inference.GRPCInferenceService_ServerReady_FullMethodName {
-		return nil
+func (g *gate) check(ctx context.Context, method string) error {
+	first := func(key string) string {
+		if v := metadata.ValueFromIncomingContext(ctx, key); len(v) > 0 {
+			return v[0]
+		}
+		return ""
 	}
-	for _, v := range metadata.ValueFromIncomingContext(ctx, "authorization") {
-		scheme, token, _ := strings.Cut(v, " ")
-		got := sha256.Sum256([]byte(strings.TrimSpace(token)))
-		if strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], g.token[:]) == 1 {
-			return nil
+	// No browser calls a server by itself; what forwards its calls forwards these as well.
+	if s := (guard.Sender{Origin: first("origin"), Site: first("sec-fetch-site")}); s.Browser() {
+		s.Host = first(":authority")
+		if err := g.guard.Sender(s); err != nil {
+			return toStatus(err)
 		}
 	}
-	return status.Error(codes.Unauthenticated, "a token is needed: authorization: Bearer TOKEN")
+	right := guard.Use
+	switch method {
+	case inference.GRPCInferenceService_ServerLive_FullMethodName, inference.GRPCInferenceService_ServerReady_FullMethodName:
+		right = guard.Open
+	case inference.GRPCInferenceService_RepositoryModelLoad_FullMethodName, inference.GRPCInferenceService_RepositoryModelUnload_FullMethodName:
+		right = guard.Administer
+	default:
+		if strings.HasPrefix(method, "/grpc.health.") {
+			right = guard.Open
+		}
+	}
+	return toStatus(g.guard.Authorize(right, first("authorization")))
 }
 
-func (g *guard) recovered(method string, err *error) {
+func (g *gate) recovered(method string, err *error) {
 	if v := recover(); v != nil {
 		g.log.Error("a call panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
 		*err = status.Error(codes.Internal, "internal error")
 	}
 }
 
-func (g *guard) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 	defer g.recovered(info.FullMethod, &err)
 	if err := g.check(ctx, info.FullMethod); err != nil {
 		return nil, err
@@ -123,7 +138,7 @@ func (g *guard) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 	return next(ctx, req)
 }
 
-func (g *guard) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+func (g *gate) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
 	defer g.recovered(info.FullMethod, &err)
 	if err := g.check(s.Context(), info.FullMethod); err != nil {
 		return err

@@ -30,6 +30,9 @@ func do(t testing.TB, ts *httptest.Server, method, path, body string, header ...
 		t.Fatal(err)
 	}
 	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		}
 		r.Header.Set(header[i], header[i+1])
 	}
 	resp, err := ts.Client().Do(r)

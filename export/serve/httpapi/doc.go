@@ -11,8 +11,13 @@
 //	POST /v2/repository/models/M/load, unload    control of models
 //	GET  /metrics                                whatever handler [Options] has
 //
-// V is anything that package serve takes for a version, aliases included. Everything else goes to [Options].Page, or is answered 404. Errors are {"error": "…"} with the status of their class: 400 for a request that is wrong, 401 without the token, 404 for what is
-// not there, 405, 408 for a body that came too slowly, 413 for one that is too large, 415 for an unknown encoding, 429 with Retry-After when a limit is reached, 503 while not ready, 504 past the deadline, 500 when the model failed, 501 for extensions there are not.
+// V is anything that package serve takes for a version, aliases included. Everything else goes to [Options].Page, or is answered 404. Errors are {"error": "…"} with the status of their class: 400 for a request that is wrong, 401 without a token that is right, 403 with one that is not enough and for what another site's page sends, 404 for what is
+// not there, 405, 408 for a body that came too slowly, 413 for one that is too large, 415 for an unknown encoding or media type, 429 with Retry-After when a limit is reached, 503 while not ready, 504 past the deadline, 500 when the model failed, 501 for extensions there are not.
+//
+// # Web pages
+//
+// Package guard refuses what pages of other sites send. Beyond that, loading, unloading and the steps of sequences take application/json (or, for inference, application/octet-stream) only, or no media type from programs such as Triton's clients: a page cannot send either without asking first,
+// and what it asks is refused. Reading changes nothing, and neither does an inference outside a sequence.
 //
 // # Limits
 //

@@ -1,12 +1,11 @@
 package httpapi
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"onnxrl/export/serve"
+	"onnxrl/export/serve/guard"
 )
 
 // Defaults of Options.
@@ -34,10 +34,12 @@ type Options struct {
 	MaxConcurrent        int
 	// Timeout bounds every inference; a request's own timeout can only be shorter. 0 means none.
 	Timeout time.Duration
-	// Token, unless it is empty, must come as "Authorization: Bearer TOKEN" with everything but the health endpoints.
-	Token string
+	// Guard says which requests are answered; nil is one without tokens, which keeps other sites' pages out.
+	Guard *guard.Guard
 	// Metrics answers /metrics, Page everything outside the protocol; either may be nil.
 	Metrics, Page http.Handler
+	// Open reports whether a path of Page needs no token; nil for none.
+	Open func(path string) bool
 	// Log gets failures of the server itself; nil drops them.
 	Log *slog.Logger
 }
@@ -45,7 +47,6 @@ type Options struct {
 type handler struct {
 	Options
 	service  serve.Service
-	token    [sha256.Size]byte
 	running  atomic.Int64
 	buffered atomic.Int64
 	calls    sync.Pool // *call
@@ -65,7 +66,13 @@ func New(s serve.Service, o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &handler{Options: o, service: s, token: sha256.Sum256([]byte(o.Token)), calls: sync.Pool{New: func() any { return new(call) }}}
+	if o.Guard == nil {
+		o.Guard = guard.New(guard.Tokens{})
+	}
+	if o.Open == nil {
+		o.Open = func(string) bool { return false }
+	}
+	return &handler{Options: o, service: s, calls: sync.Pool{New: func() any { return new(call) }}}
 }
 
 // status is an error with a status that no class of package serve has.
@@ -95,10 +102,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()["X-Request-Id"] = []string{id}
 	}
 	t, err := route(r)
-	if h.Token != "" && t.endpoint != live && t.endpoint != ready && !h.authorized(r) {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		h.fail(w, statusf(http.StatusUnauthorized, "a token is needed: Authorization: Bearer TOKEN"))
-		return
+	if refused := h.admit(r, t); refused != nil {
+		err = refused
 	}
 	if err != nil {
 		h.fail(w, err)
@@ -159,11 +164,48 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, t target) error
 	return statusf(http.StatusNotFound, "%s: there is no such endpoint", r.URL.Path)
 }
 
-// authorized compares digests, so that the time says nothing about the token.
-func (h *handler) authorized(r *http.Request) bool {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	got := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], h.token[:]) == 1
+// sender is what a request tells of where it comes from.
+func sender(r *http.Request) guard.Sender {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return guard.Sender{
+		Host: r.Host, Local: local, Origin: r.Header.Get("Origin"), Site: r.Header.Get("Sec-Fetch-Site"), Mode: r.Header.Get("Sec-Fetch-Mode"),
+		Reads: r.Method == http.MethodGet || r.Method == http.MethodHead,
+	}
+}
+
+// admit refuses what other sites' pages send, and what needs a token that it does not have.
+func (h *handler) admit(r *http.Request, t target) error {
+	if err := h.Guard.Sender(sender(r)); err != nil {
+		return err
+	}
+	right := guard.Use
+	switch t.endpoint {
+	case live, ready:
+		right = guard.Open
+	case load, unload:
+		right = guard.Administer
+	case page:
+		if h.Open(r.URL.Path) {
+			right = guard.Open
+		}
+	}
+	return h.Guard.Authorize(right, r.Header.Get("Authorization"))
+}
+
+// deliberate refuses a request that changes something unless its media type is one that a page cannot send without asking first. Programs may leave it out, as Triton's clients do.
+func deliberate(r *http.Request, types ...string) error {
+	media := r.Header.Get("Content-Type")
+	if media == "" && !sender(r).Browser() {
+		return nil
+	}
+	media, _, _ = strings.Cut(media, ";")
+	media = strings.TrimSpace(media)
+	for _, t := range types {
+		if strings.EqualFold(media, t) {
+			return nil
+		}
+	}
+	return statusf(http.StatusUnsupportedMediaType, "a request that changes something has the media type %.80q, expected application/json (curl -H 'Content-Type: application/json')", media)
 }
 
 // fail answers with an error. Nothing has been written before.
@@ -175,10 +217,12 @@ func (h *handler) fail(w http.ResponseWriter, err error) {
 	} else {
 		code = serve.CodeOf(err).HTTPStatus()
 	}
-	if code == http.StatusTooManyRequests {
+	switch code {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "1")
-	}
-	if code == http.StatusInternalServerError {
+	case http.StatusInternalServerError:
 		h.Log.Error("a request failed", "error", err)
 	}
 	body, jerr := json.Marshal(map[string]string{"error": err.Error()})
@@ -198,7 +242,9 @@ func reply(w http.ResponseWriter, v any) error {
 	return nil
 }
 
-var typeJSON = []string{"application/json"}
+const mediaJSON, mediaBinary = "application/json", "application/octet-stream"
+
+var typeJSON = []string{mediaJSON}
 
 func write(w http.ResponseWriter, code int, body []byte) {
 	header := w.Header()

@@ -43,6 +43,11 @@ func (h *handler) infer(w http.ResponseWriter, r *http.Request, t target) error 
 		return err
 	}
 	c.req.Model, c.req.Version = t.model, t.version
+	if c.req.Sequence.ID != "" { // others leave nothing behind
+		if err := deliberate(r, mediaJSON, mediaBinary); err != nil {
+			return err
+		}
+	}
 
 	if h.running.Add(1) > int64(h.MaxConcurrent) {
 		h.running.Add(-1)
@@ -73,7 +78,7 @@ func (h *handler) infer(w http.ResponseWriter, r *http.Request, t target) error 
 	return nil
 }
 
-var typeBinary = []string{"application/octet-stream"}
+var typeBinary = []string{mediaBinary}
 
 // send writes an answer.
 func send(w http.ResponseWriter, out []byte, jsonLen int) {

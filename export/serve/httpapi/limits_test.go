@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"onnxrl/export/serve/guard"
 	"onnxrl/export/serve/oip/oiptest"
 )
 
@@ -101,7 +102,7 @@ func TestCompression(t *testing.T) {
 }
 
 func TestToken(t *testing.T) {
-	ts := start(t, &oiptest.Service{}, Options{Token: "secret"})
+	ts := start(t, &oiptest.Service{}, Options{Guard: guard.New(guard.Tokens{Use: "secret"})})
 	for _, c := range []struct {
 		path, header string
 		status       int
@@ -173,7 +174,7 @@ func TestSlowClients(t *testing.T) {
 	defer ts.Close()
 	n := 0
 	var conns []net.Conn
-	for _, half := range []string{"GET /v2 HT", "GET /v2 HTTP/1.1\r\nHost: x\r\nA:", "POST /v2/models/one/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n{\"inputs\"", "POST /v2/models/one/infer HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"inp\r\n"} {
+	for _, half := range []string{"GET /v2 HT", "GET /v2 HTTP/1.1\r\nHost: localhost\r\nA:", "POST /v2/models/one/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000000\r\n\r\n{\"inputs\"", "POST /v2/models/one/infer HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"inp\r\n"} {
 		for range 8 {
 			c, err := net.Dial("tcp", ts.Listener.Addr().String())
 			if err != nil {

@@ -38,6 +38,9 @@ func (h *handler) index(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handler) load(w http.ResponseWriter, r *http.Request, t target) error {
+	if err := deliberate(r, mediaJSON); err != nil {
+		return err
+	}
 	var ask struct {
 		Parameters map[string]json.RawMessage `json:"parameters"`
 	}
@@ -78,6 +81,9 @@ func (h *handler) load(w http.ResponseWriter, r *http.Request, t target) error {
 }
 
 func (h *handler) unload(w http.ResponseWriter, r *http.Request, t target) error {
+	if err := deliberate(r, mediaJSON); err != nil {
+		return err
+	}
 	var ask struct{}
 	if err := h.document(r, &ask); err != nil {
 		return err

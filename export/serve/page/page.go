@@ -4,6 +4,7 @@ import (
 	"embed"
 	"encoding/json"
 	"net/http"
+	"slices"
 )
 
 //go:embed assets
@@ -18,6 +19,23 @@ var files = []struct{ path, file, media string }{
 	{"/page/page.css", "page.css", "text/css; charset=utf-8"},
 	{"/page/page.js", "page.js", "text/javascript; charset=utf-8"},
 	{"/page/icon.svg", "icon.svg", "image/svg+xml"},
+}
+
+// IsFile reports whether a path is one of those that [Files] serves.
+func IsFile(path string) bool {
+	return path == "/" || slices.ContainsFunc(files[1:], func(f struct{ path, file, media string }) bool { return f.path == path })
+}
+
+// Handler serves the files and the data.
+func Handler(s Source) http.Handler {
+	files, data := Files(), Data(s)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if IsFile(r.URL.Path) {
+			files.ServeHTTP(w, r)
+		} else {
+			data.ServeHTTP(w, r)
+		}
+	})
 }
 
 // Files serves the page and what it consists of: GET / and GET /page/*.

@@ -1,0 +1,85 @@
+package guard
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"onnxrl/export/serve"
+)
+
+// Right is what a request has to be allowed.
+type Right uint8
+
+const (
+	// Open needs no token: health, and the files of the page.
+	Open Right = iota
+	// Use is to infer and to look.
+	Use
+	// Administer is to load, replace and unload models.
+	Administer
+)
+
+// Tokens are the bearer tokens of a server; an empty one is not asked for. Without one of its own, administration takes that of use.
+type Tokens struct{ Use, Admin string }
+
+// Guard says which requests are answered. It is safe for concurrent use.
+type Guard struct {
+	tokens atomic.Pointer[digests]
+	names  []string
+}
+
+// digests are those of the tokens, so that comparing takes as long for every text.
+type digests struct {
+	tokens     Tokens
+	use, admin [sha256.Size]byte
+}
+
+// New returns the guard of a server that is known by the given host names, besides those that stand for the machine itself.
+func New(t Tokens, names ...string) *Guard {
+	g := &Guard{}
+	for _, n := range names {
+		g.names = append(g.names, strings.ToLower(hostname(n)))
+	}
+	g.Set(t)
+	return g
+}
+
+// Set replaces the tokens for all requests that begin from now on.
+func (g *Guard) Set(t Tokens) {
+	g.tokens.Store(&digests{t, sha256.Sum256([]byte(t.Use)), sha256.Sum256([]byte(t.Admin))})
+}
+
+var (
+	errNoToken = errors.New("a token is needed: Authorization: Bearer TOKEN")
+	errNoAdmin = errors.New("loading and unloading models needs the token of administration, which is another one than that of use")
+)
+
+// Authorize checks the value of the header Authorization against what the right needs; the token of administration is good for everything. Errors are [serve.Error]s with Unauthenticated or PermissionDenied.
+func (g *Guard) Authorize(right Right, authorization string) error {
+	d := g.tokens.Load()
+	admin := right == Administer && d.tokens.Admin != ""
+	if right == Open || !admin && d.tokens.Use == "" {
+		return nil
+	}
+	scheme, token, _ := strings.Cut(authorization, " ")
+	got := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	bearer := strings.EqualFold(scheme, "Bearer")
+	switch {
+	case bearer && d.tokens.Admin != "" && subtle.ConstantTimeCompare(got[:], d.admin[:]) == 1:
+		return nil
+	case bearer && d.tokens.Use != "" && subtle.ConstantTimeCompare(got[:], d.use[:]) == 1:
+		if admin {
+			return &serve.Error{Code: serve.PermissionDenied, Err: errNoAdmin}
+		}
+		return nil
+	}
+	return &serve.Error{Code: serve.Unauthenticated, Err: errNoToken}
+}
+
+func denied(format string, args ...any) error {
+	return &serve.Error{Code: serve.PermissionDenied, Err: fmt.Errorf(format, args...)}
+}
