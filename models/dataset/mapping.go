@@ -18,6 +18,33 @@ type Field struct {
 	// DType and Shape of one row; the columns' widths must add up to the shape's elements. A nil shape accepts any width.
 	DType tensor.DType
 	Shape []int
+	// Limits bound the elements of a row, in row-major order, where they are indices: class labels, token ids. An element without a limit is nil, and so is Limits without any.
+	Limits []*Limit
+}
+
+// Limit is what an element that serves as an index may be. A fraction counts as the whole number that a cast makes of it.
+type Limit struct {
+	// Min and Max are the smallest and the largest index; Also is one more number that is allowed, if not nil.
+	Min, Max int64
+	Also     *int64
+	// Of says what is indexed, for errors: "a class of output \"y\"".
+	Of string
+}
+
+// check reports a number outside the limit.
+func (l *Limit) check(v float64) error {
+	if l == nil {
+		return nil
+	}
+	i := int64(v)
+	if i >= l.Min && i <= l.Max || l.Also != nil && i == *l.Also {
+		return nil
+	}
+	also := ""
+	if l.Also != nil {
+		also = fmt.Sprintf(", or %d", *l.Also)
+	}
+	return fmt.Errorf("%g is not %s: expected %d to %d%s", v, l.Of, l.Min, l.Max, also)
 }
 
 // Missing says what happens to rows with a missing or non-finite value.
@@ -95,6 +122,9 @@ func Map(t Table, fields []Field, missing Missing) (*Mapping, error) {
 				return nil, fmt.Errorf("map %s: %q has shape %v per row, %d values, but its columns hold %d", t.Name(), f.Name, f.Shape, want, p.width)
 			}
 		}
+		if f.Limits != nil && len(f.Limits) != p.width {
+			return nil, fmt.Errorf("map %s: %q has %d limits for %d values per row", t.Name(), f.Name, len(f.Limits), p.width)
+		}
 		switch f.DType {
 		case tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32, tensor.Bool:
 		default:
@@ -163,7 +193,11 @@ func (m *Mapping) load(b int) (*block, error) {
 					out.valid[r] = false
 					continue
 				}
-				if err := fits(f.DType, v); err != nil {
+				err := fits(f.DType, v)
+				if err == nil && f.Limits != nil {
+					err = f.Limits[at+k].check(v)
+				}
+				if err != nil {
 					return nil, fmt.Errorf("%s: row %d, column %q: %w", m.table.Name(), m.first[b]+r+1, col.Name, err)
 				}
 				put(t, r*f.width+at+k, v)

@@ -18,6 +18,9 @@ func (t *Trainer) openData() error {
 	if err != nil {
 		return err
 	}
+	if err := t.limit(fields); err != nil {
+		return err
+	}
 	open := func(path string) (*dataset.Mapping, error) {
 		table, err := dataset.Open(path)
 		if err != nil {

@@ -40,6 +40,9 @@ type Term struct {
 	LabelSmoothing float64 `yaml:"label_smoothing"`
 	// Axis of "cross_entropy" is the axis of the classes; -1 is the last, as language models have it. 0 means 1, PyTorch's.
 	Axis int `yaml:"axis"`
+	// IgnoreIndex of "cross_entropy" is a label whose elements have no loss: a sample's loss is the mean over its other elements, and a sample that has no others counts with 0. Every
+	// other label outside 0…classes−1 is refused. Leaving it out ignores none. (PyTorch ignores −100 by default, and divides by the elements that count in the whole batch.)
+	IgnoreIndex *int `yaml:"ignore_index,omitempty"`
 	// Path of a model file for kind "onnx": its inputs are called "prediction" and "target", its one output is the loss per sample, float32[batch], or a scalar mean.
 	Path string `yaml:"path"`
 	// Model is the loss graph of kind "onnx" when it is built in memory; Path is then ignored.
@@ -103,6 +106,7 @@ func (t Term) Validate() error {
 	p.Check(t.Kind == "huber" || t.Delta == 0, "delta", "is used by kind huber only")
 	p.Check(t.LabelSmoothing >= 0 && t.LabelSmoothing < 1, "label_smoothing", "is %g, expected a number in [0, 1)", t.LabelSmoothing)
 	p.Check(t.Kind == "cross_entropy" || t.LabelSmoothing == 0, "label_smoothing", "is used by kind cross_entropy only")
+	p.Check(t.Kind == "cross_entropy" || t.IgnoreIndex == nil, "ignore_index", "is used by kind cross_entropy only")
 	p.Check(t.Kind == "cross_entropy" || t.Axis == 0, "axis", "is used by kind cross_entropy only")
 	return p.Err()
 }

@@ -72,6 +72,7 @@ func TestLossesEqualPyTorch(t *testing.T) {
 	sequence, next := tensor.Of([]float32{2, -1, 0.5, 0.1, 0.2, 0.3, -2, 1, 4, 1, 0.5, -0.5}, 2, 3, 2), tensor.Of([]int64{0, 2, 1, 1}, 2, 2)
 	p2 := tensor.Of([]float32{0.9, 0.2, 0.4, 0.6, 0.05, 0.5}, 3, 2)
 	bits := tensor.Of([]float32{1, 0, 1, 1, 0, 0}, 3, 2)
+	ignore := -100
 	huberWant := func(delta float64) float64 {
 		s := 0.0
 		for i, a := range x2.Float32s() {
@@ -100,6 +101,9 @@ func TestLossesEqualPyTorch(t *testing.T) {
 		{Term{Kind: "cross_entropy"}, sequence, next, []int{3, 2}, 0.4742527, nil},
 		{Term{Kind: "cross_entropy", Axis: 1}, sequence, next, []int{3, 2}, 0.4742527, nil},
 		{Term{Kind: "cross_entropy", Axis: -1, LabelSmoothing: 0.1}, sequence, tensor.Of([]int64{1, 0, 1, 0, 0, 1}, 2, 3), []int{3, 2}, 1.4069059, map[string]float64{"accuracy": 0.5}},
+		// PyTorch's losses of each row by itself, averaged; a row without any label counts 0.
+		{Term{Kind: "cross_entropy", IgnoreIndex: &ignore}, sequence, tensor.Of([]int64{0, -100, 1, 1}, 2, 2), []int{3, 2}, 0.3718540, map[string]float64{"accuracy": 0.75}},
+		{Term{Kind: "cross_entropy", IgnoreIndex: &ignore}, logits, tensor.Of([]int64{0, -100, 1}, 3), []int{3}, 1.0974190, map[string]float64{"accuracy": 1.0 / 3}},
 		{Term{Kind: "bce"}, p2, bits, []int{2}, 0.4166768, nil},
 		{Term{Kind: "bce_logits"}, x2, bits, []int{2}, 0.4471315, nil},
 		{Term{Kind: "mse", Weight: 2.5}, x2, y2, []int{2}, 2.5 * mseOf(x2, y2), nil},
@@ -193,6 +197,7 @@ func TestBadTermsAreNamed(t *testing.T) {
 		{identity(t, 2), Term{Output: "y", Kind: "onnx"}, "needs the file"},
 		{identity(t, 2), Term{Output: "y", Kind: "mse", Weight: math.NaN()}, "weight"},
 		{identity(t, 2), Term{Output: "y", Kind: "cross_entropy", LabelSmoothing: 1}, "label_smoothing"},
+		{identity(t, 2), Term{Output: "y", Kind: "mse", IgnoreIndex: new(int)}, "ignore_index"},
 		{sm, Term{Output: "y", Kind: "mse"}, "batch as first extent"},
 	} {
 		if _, _, err := Attach(c.m, []Term{c.term}); err == nil || !strings.Contains(err.Error(), c.want) {

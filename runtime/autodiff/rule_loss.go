@@ -64,6 +64,10 @@ func (c *Context) likelihoodLoss(n *onnx.Node, logp onnx.Value, fuse func(picked
 		index = c.Where(ignored, c.b.Int(0), index)
 		weight = c.Cast(c.Unary("Not", ignored), c.DType(logp))
 	}
+	if classes := c.Shape(logp); classes != nil {
+		// A negative label is none; for GatherElements it would be a class counted from the end.
+		index = c.Where(c.Op("Less", two(index, c.b.Int(0))), c.b.Int(classes[1]), index)
+	}
 	if weights != "" {
 		w := c.Op("Gather", two(weights, index), onnx.AttrInt("axis", 0))
 		if weight != "" {

@@ -32,7 +32,7 @@ type encoded struct {
 
 // encode makes the bytes of a model. The model is not changed.
 func encode(m *onnx.Model, memory capi.Handle) (*encoded, error) {
-	m = nameSplits(lowerIR(onnx.Lowered(m, newestOpset)))
+	m = guardLabels(nameSplits(lowerIR(onnx.Lowered(m, newestOpset))))
 	e := &encoded{}
 	total := 0
 	for _, t := range m.Graph.Initializer {

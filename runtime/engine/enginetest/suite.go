@@ -31,7 +31,7 @@ type suite struct {
 }
 
 // cases is how many cases Run has; it fails if it ran another number.
-const cases = 19
+const cases = 20
 
 // Run runs the suite.
 func Run(t *testing.T, c Config) {
@@ -58,6 +58,7 @@ func Run(t *testing.T, c Config) {
 		{"InputErrors", (*suite).inputErrors},
 		{"CompileErrors", (*suite).compileErrors},
 		{"RunErrors", (*suite).runErrors},
+		{"Labels", (*suite).labels},
 		{"Closed", (*suite).closed},
 	}
 	ran := 0

@@ -1,0 +1,74 @@
+//go:build cgo
+
+package ort
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// guardLabels makes ONNX Runtime refuse negative labels, sub-graphs included: ONNX allows no label outside 0…C−1 but ignore_index, while ONNX Runtime 1.27 computes
+// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss by GatherElements, for which −1 is the last class. It does refuse labels from C on, so the guard makes negative ones
+// huge. The model is copied when something has to change.
+func guardLabels(m *onnx.Model) *onnx.Model {
+	found := false
+	eachNodes(m, func(nodes []*onnx.Node) []*onnx.Node {
+		found = found || slices.ContainsFunc(nodes, takesLabels)
+		return nodes
+	})
+	if !found {
+		return m
+	}
+	c := m.ShallowClone()
+	count := 0
+	eachNodes(c, func(nodes []*onnx.Node) (out []*onnx.Node) {
+		for _, n := range nodes {
+			if takesLabels(n) {
+				out = append(out, labelGuard(n, "onnxrl/labels/"+strconv.Itoa(count)+"/")...)
+				count++
+			}
+			out = append(out, n)
+		}
+		return out
+	})
+	return c
+}
+
+// eachNodes puts what f returns in place of the nodes of every graph and function.
+func eachNodes(m *onnx.Model, f func([]*onnx.Node) []*onnx.Node) {
+	// The walk never fails, because this function does not.
+	_ = m.EachGraph(func(g *onnx.Graph) error {
+		g.Node = f(g.Node)
+		return nil
+	})
+	for _, fn := range m.Functions {
+		fn.Node = f(fn.Node)
+	}
+}
+
+func takesLabels(n *onnx.Node) bool {
+	return onnx.NormalizeDomain(n.Domain) == onnx.DomainStandard && (n.OpType == "SoftmaxCrossEntropyLoss" || n.OpType == "NegativeLogLikelihoodLoss") && len(n.Input) > 1
+}
+
+// labelGuard returns the nodes of a loss's guard and gives the loss its result. Names begin with prefix.
+func labelGuard(n *onnx.Node, prefix string) []*onnx.Node {
+	var nodes []*onnx.Node
+	op := func(kind string, in []string, attrs ...*onnx.Attribute) string {
+		out := prefix + kind + strconv.Itoa(len(nodes))
+		nodes = append(nodes, &onnx.Node{OpType: kind, Name: out, Input: in, Output: []string{out}, Attribute: attrs})
+		return out
+	}
+	number := func(v int64) string { return op("Constant", nil, onnx.AttrTensor("value", tensor.Scalar(v))) }
+	labels := op("Cast", []string{n.Input[1]}, onnx.AttrInt("to", int(tensor.Int64)))
+	bad := op("Less", []string{labels, number(0)})
+	if n.Has("ignore_index") {
+		ignored := op("Equal", []string{labels, number(int64(n.Int("ignore_index", 0)))})
+		bad = op("And", []string{bad, op("Not", []string{ignored})})
+	}
+	n.Input[1] = op("Where", []string{bad, number(math.MaxInt32), labels})
+	return nodes
+}
