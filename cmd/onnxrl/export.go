@@ -52,14 +52,15 @@ Formats:` + about.String() + `
 
 --float16 and --int8 write weights in lower precision and tell how far the outputs move; --sample adds an input "noise"
 (standard Gumbel draws for choices, standard normal ones for continuous actions) and an output "sample", an action drawn as
-the policy does. A model that remembers, recurrent or of the last observations, is compared over whole episodes.
+the policy does; --format python always has them where the policy draws. A model that remembers, recurrent or of the last
+observations, is compared over whole episodes.
 
 What an unfinished run holds as its best policy so far is exported too, with this proof in place of its own brief one.
 
 ` + referenceHelp,
 		Example: `  onnxrl export runs/demo-1 --out agent.onnx
   onnxrl export runs/demo-1 --format triton --out repository
-  onnxrl export runs/demo-1/artifacts//demo:best --format python --sample --out agent
+  onnxrl export runs/demo-1/artifacts//demo:best --format python --out agent
   onnxrl export net.onnx --bind time=20 --int8 --out small.onnx`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -129,6 +130,11 @@ func (a *app) export(ctx context.Context, target string, f *exportFlags) (err er
 	// A proof takes long: what would be in the way of its result is told before.
 	if err := src.mayWrite(form, f); err != nil {
 		return err
+	}
+	if !f.sample && f.format == "python" {
+		// The class of that folder draws actions by default, as Stable-Baselines3's predict does.
+		_, err := src.sampling(src.model)
+		f.sample = err == nil
 	}
 	model, err := src.variant(f)
 	if err != nil {

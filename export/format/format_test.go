@@ -219,7 +219,7 @@ func TestPythonIsComplete(t *testing.T) {
 	}
 	for file, list := range map[string][]string{
 		"example.py": {"import numpy as np", "import onnxruntime", `recorded.npz`, "sys.exit(bad > 0)"},
-		"agent.py":   {"def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None)"},
+		"agent.py":   {"def predict(self, observation, state=None, episode_start=None, deterministic=False, action_masks=None)", "allow_nonfinite=False", "nonfinite_refused += 1"},
 		"README.md":  {"# policy", "A test.", "| input | `window` | float32[-1 2 3] | the last two days |", "| output | `value` | float32[-1] |", "onnxrl.seed: 7", "5 recorded observations"},
 	} {
 		for _, want := range list {
@@ -234,7 +234,7 @@ func TestPythonIsComplete(t *testing.T) {
 	for _, file := range []string{"agent.py", "example.py"} {
 		for line := range strings.Lines(read(t, out, file)) {
 			module, ok := strings.CutPrefix(strings.TrimSpace(line), "import ")
-			if known := []string{"json", "os", "sys", "numpy as np", "onnxruntime"}; ok && !slices.Contains(known, module) {
+			if known := []string{"json", "os", "sys", "warnings", "numpy as np", "onnxruntime"}; ok && !slices.Contains(known, module) {
 				t.Errorf("%s imports %s", file, module)
 			}
 		}

@@ -26,5 +26,5 @@ for port, got in zip(session.get_outputs(), session.run(None, feed)):
 agent = Agent()
 observation = {name: recorded["input." + name][0] for name in agent.observations}
 mask = recorded["input.mask"][0] if "mask" in agent.inputs else None
-print("the first observation:", agent.predict(observation, action_masks=mask)[0])
+print("the first observation:", agent.predict(observation, deterministic=True, action_masks=mask)[0])
 sys.exit(bad > 0)
