@@ -18,7 +18,7 @@ type job struct {
 	look uint64
 }
 
-// Poll makes what is served equal to what the sources list, all models at once. Its error joins what could not be loaded; what served before in its place goes on. In Explicit mode only models that are loaded are looked at. It also drops sequences that were idle for too long. Several Polls may run at a time: a model that takes long to load does not
+// Poll makes what is served equal to what the sources list, all models at once. Its error joins what could not be loaded; what served before in its place goes on. In Explicit mode only models that are loaded are looked at. Several Polls may run at a time: a model that takes long to load does not
 // keep others from being looked at again.
 func (s *Server) Poll(ctx context.Context) error {
 	jobs, err := s.survey(ctx)
@@ -38,7 +38,6 @@ func (s *Server) survey(ctx context.Context) ([]job, error) {
 	if s.stopping.Load() {
 		return nil, fail(NotReady, "the server is closing")
 	}
-	s.Expire()
 	s.looks++
 	listings, complete, err := s.scan(ctx)
 	listed := map[string]bool{}
@@ -141,14 +140,6 @@ func (s *Server) Watch(ctx context.Context, ticks <-chan time.Time, report func(
 				}
 			})
 		}
-	}
-}
-
-// Expire drops sequences that were idle for too long. Sequences are also dropped where a new one would not fit, so it need not be called often.
-func (s *Server) Expire() {
-	now := s.clock.Now()
-	for _, m := range *s.models.Load() {
-		m.expire(now)
 	}
 }
 

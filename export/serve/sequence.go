@@ -12,6 +12,9 @@ import (
 type sequences struct {
 	mu   sync.Mutex
 	open map[sequenceKey]*sequence
+	// stop ends the timer that looks for idle ones at the time look; nil where none runs, which is so while none is open.
+	stop func() bool
+	look time.Time
 }
 
 // sequenceKey tells sequences apart: by their identifier, and by the version where requests name one.
@@ -72,6 +75,7 @@ func (m *model) enterSequence(req *Request, now time.Time) (*sequence, *version,
 		s.open = map[sequenceKey]*sequence{}
 	}
 	s.open[key] = q
+	m.lookIn(v.config.Sequences.Idle, now)
 	return q, v, t, nil
 }
 
@@ -101,29 +105,61 @@ func (m *model) drop(q *sequence) {
 	}
 }
 
-// expire drops the sequences that were idle for too long.
-func (m *model) expire(now time.Time) {
-	m.sequences.mu.Lock()
-	defer m.sequences.mu.Unlock()
-	m.expireLocked(now)
+// expire is called by the timer: it drops the sequences that were idle for too long, and looks again when the next one may be.
+func (m *model) expire() {
+	s := &m.sequences
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop = nil
+	now := m.server.clock.Now()
+	if next := m.expireLocked(now); len(s.open) > 0 {
+		m.lookIn(next, now)
+	}
 }
 
-func (m *model) expireLocked(now time.Time) {
+// lookIn has the timer look for idle sequences after d at the latest. The caller holds sequences.mu.
+func (m *model) lookIn(d time.Duration, now time.Time) {
+	s := &m.sequences
+	if s.stop != nil && !now.Add(d).Before(s.look) {
+		return
+	}
+	if s.stop != nil {
+		s.stop()
+	}
+	s.look, s.stop = now.Add(d), m.server.clock.AfterFunc(d, m.expire)
+}
+
+// expireLocked drops what was idle for too long, and returns when to look again: at least a sixteenth of the time that sequences may be idle later, so that many that end one after another are not a timer each.
+func (m *model) expireLocked(now time.Time) (next time.Duration) {
 	for _, q := range m.sequences.open {
-		if q.users == 0 && now.Sub(q.last) >= q.v.config.Sequences.Idle {
-			m.drop(q)
+		idle := q.v.config.Sequences.Idle
+		left := idle
+		if q.users == 0 {
+			if left -= now.Sub(q.last); left <= 0 {
+				m.drop(q)
+				continue
+			}
+		}
+		if left = max(left, idle/16); next == 0 || left < next {
+			next = left
 		}
 	}
+	return next
 }
 
 // end drops all sequences that nobody waits for, where a model is unloaded or the server closes.
 func (m *model) end() {
-	m.sequences.mu.Lock()
-	defer m.sequences.mu.Unlock()
-	for _, q := range m.sequences.open {
+	s := &m.sequences
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.open {
 		if q.users == 0 {
 			m.drop(q)
 		}
+	}
+	if len(s.open) == 0 && s.stop != nil {
+		s.stop()
+		s.stop = nil
 	}
 }
 

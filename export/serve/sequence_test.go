@@ -77,10 +77,66 @@ func TestSequencesAreBoundedAndExpire(t *testing.T) {
 	if err := infer("1", false, true); err != nil {
 		t.Error(err)
 	}
+	// Nobody polls and nobody asks: the others go by themselves, and no timer is left.
 	clock.move(2 * time.Minute)
-	s.Expire()
-	if st, _ := s.Statistics("c", ""); st[0].Sequences != 0 {
-		t.Errorf("%d sequences are left", st[0].Sequences)
+	if n := open(t, s, "c"); n != 0 || len(clock.timers) != 0 {
+		t.Errorf("%d sequences and %d timers are left", n, len(clock.timers))
+	}
+	// A sequence that goes on stays, however long it takes altogether, and its version with it.
+	if err := infer("5", true, false); err != nil {
+		t.Error(err)
+	}
+	for range 20 {
+		clock.move(50 * time.Second)
+		if err := infer("5", false, false); err != nil {
+			t.Error(err)
+		}
+	}
+	clock.move(30 * time.Second)
+	if n := open(t, s, "c"); n != 1 {
+		t.Errorf("%d sequences are open, expected the one that goes on", n)
+	}
+	clock.move(40 * time.Second)
+	if n := open(t, s, "c"); n != 0 || len(clock.timers) != 0 {
+		t.Errorf("%d sequences and %d timers are left", n, len(clock.timers))
+	}
+}
+
+// open is the number of a model's open sequences.
+func open(t *testing.T, s *Server, model string) int {
+	t.Helper()
+	st, err := s.Statistics(model, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st[0].Sequences
+}
+
+// A sequence that was in use while its model was unloaded ends when it is idle: nothing of the model stays.
+func TestSequencesOfUnloadedModelsExpire(t *testing.T) {
+	clock := newHand()
+	s, _, p := start(t, Options{Clock: clock, Mode: Explicit}, one("c", Config{Sequences: Sequences{Idle: time.Minute}}, counter(1)))
+	if err := s.Load(t.Context(), "c", LoadOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h := hold(p)
+	done := make(chan error, 1)
+	go func() { done <- s.Infer(t.Context(), step("c", "1", 1, true, false), &Response{}) }()
+	until(t, "busy", func() bool { return len(h.seen()) == 1 })
+	v := s.model("c").table.Load().versions[0]
+	if err := s.Unload(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	close(h.go_)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n := v.refs.Load(); n != 1 {
+		t.Errorf("%d references to the version while its sequence is open", n)
+	}
+	clock.move(time.Minute)
+	if n := v.refs.Load(); n != 0 || len(clock.timers) != 0 {
+		t.Errorf("%d references and %d timers are left", n, len(clock.timers))
 	}
 }
 
