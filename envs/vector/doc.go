@@ -15,7 +15,7 @@
 //
 // # What is always checked
 //
-// An observation, a reward or a discount that is not finite, a mask without a valid action, and a tensor that the environment put in the place of the one it was given, are errors that name environment, episode, step and field. Options.Check compares all else with the spec too.
+// An observation, a reward or a discount that is not finite, a discrete observation outside its choices, a mask without a valid action, and a tensor that the environment put in the place of the one it was given, are errors that name environment, episode, step and field. Options.Check compares all else with the spec too.
 //
 // # Wrappers
 //

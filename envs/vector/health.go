@@ -8,7 +8,7 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-// health is what every step of an environment is checked for, whatever Options.Check says, because a learner that meets it is spoilt without a word: observations that are not finite, that were not written where they belong, and masks that leave no action.
+// health is what every step of an environment is checked for, whatever Options.Check says, because a learner that meets it is spoilt without a word: observations that are not finite, that count a choice which there is not, or that were not written where they belong, and masks that leave no action.
 type health struct {
 	// views are the tensors that the environment writes into, by field; nil for windows, whose tables are constant.
 	views []*tensor.Tensor
@@ -49,6 +49,13 @@ func (h *health) check(spec *envs.Spec, ts *envs.TimeStep) error {
 		}
 		if !finite(h.float32s[f]) || !finite(h.float64s[f]) {
 			return fmt.Errorf("observation %q: %s", spec.Observation[f].Name, firstNonFinite(h.float32s[f], h.float64s[f]))
+		}
+		switch space := spec.Observation[f].Space.(type) {
+		case envs.Discrete, envs.MultiDiscrete:
+			// A network takes them for indices, where −1 would be the last one.
+			if err := space.Check(view); err != nil {
+				return fmt.Errorf("observation %q of %v: %w", spec.Observation[f].Name, space, err)
+			}
 		}
 	}
 	if h.mask != nil && !ts.Terminated() {

@@ -17,7 +17,7 @@ type Options struct {
 	Workers int
 	// Windows copies windows into the batch at every step.
 	Windows bool
-	// Check compares every step with the spec. Rewards, discounts and observations that are not finite, and masks without a valid action, are errors in any case.
+	// Check compares every step with the spec. Rewards, discounts and observations that are not finite, discrete observations outside their choices, and masks without a valid action, are errors in any case.
 	Check bool
 	// Limit truncates episodes after so many steps where the environments have no limit of their own; 0 never does.
 	Limit int
