@@ -9,13 +9,17 @@
 //
 // ONNX does not tell weights from other constants. [FromModel] takes as parameters the float32 initializers of the main graph, except
 //
-//   - scalars, and tensors that nothing uses;
+//   - tensors that nothing uses;
 //   - inputs that configure an operator, such as the bounds of Clip or the scales of Resize;
 //   - tensors named like a literal ("Constant_3"), and tensors with a name that an exporter made up ("val_71", "onnx::Add_12") of which only element-wise operators make
 //     use: these are folded scales and masks far more often than weights, while made-up names at matrix products are transposed weights;
-//   - additive masks: tensors with infinities or numbers of that size that only element-wise operators use.
+//   - additive masks: tensors with infinities or numbers of that size that only element-wise operators use;
+//   - scalars with a made-up name, scalars that fill masked places, and epsilons: positive scalars up to 1e-4 that are only added. Other scalars are parameters:
+//     temperatures, gates, scales of logits;
+//   - buffers, as far as they can be told: what PyTorch's exporter has marked as one, tables of sines and cosines, progressions such as positions and frequencies, and
+//     triangular masks.
 //
-// [Network.Constants] lists what was left out, and a training pattern that is the exact name of a tensor overrules all of this. The running mean and variance of
+// [Network.Constants] and [Network.Buffers] list what was left out, and a training pattern that is the exact name of a tensor overrules all of this. The running mean and variance of
 // BatchNormalization become buffers. Initializers of other types, of sub-graphs and of functions, and the values of Constant nodes stay in the graph.
 //
 // # How to add a kind of network

@@ -58,8 +58,9 @@ type Network struct {
 	Specs []Spec
 	// Inputs and Outputs name the data inputs and the outputs, in graph order.
 	Inputs, Outputs []string
-	// Constants names the float32 initializers of rank 1 or more that were taken for an exporter's constants and so are no parameters; see the package comment.
-	Constants []string
+	// Constants names the float32 initializers of rank 1 or more that were taken for an exporter's constants and so are no parameters, and Buffers those that the network's code
+	// computed once, such as position tables; see the package comment.
+	Constants, Buffers []string
 }
 
 // Options select the parameters of a model and their roles. Patterns are globs in which * matches any run of characters and ? any one.
@@ -76,9 +77,9 @@ func FromModel(m *onnx.Model, o Options) (*Network, map[string]*tensor.Tensor, e
 	if m.GetGraph() == nil {
 		return nil, nil, fmt.Errorf("network from model: the model has no graph")
 	}
-	uses := usesOf(m.Graph)
+	uses, kinds := usesOf(m.Graph), declaredKinds(m.Graph)
 	var specs []Spec
-	var constants []string
+	var constants, buffers []string
 	values := map[string]*tensor.Tensor{}
 	for _, p := range m.Graph.Initializer {
 		if tensor.DType(p.DataType) != tensor.Float32 {
@@ -90,14 +91,17 @@ func FromModel(m *onnx.Model, o Options) (*Network, map[string]*tensor.Tensor, e
 			role = Buffer
 		case slices.Contains(o.Train, p.Name):
 		default:
-			constant, err := isConstant(p, use)
+			kind, err := kindOf(p, use, kinds[p.Name])
 			if err != nil {
 				return nil, nil, fmt.Errorf("network from model: %w", err)
 			}
-			if constant {
-				if len(p.Dims) > 0 {
-					constants = append(constants, p.Name)
-				}
+			switch {
+			case kind == isABuffer:
+				buffers = append(buffers, p.Name)
+			case kind == isAConstant && len(p.Dims) > 0:
+				constants = append(constants, p.Name)
+			}
+			if kind != isAParameter {
 				continue
 			}
 		}
@@ -123,7 +127,7 @@ func FromModel(m *onnx.Model, o Options) (*Network, map[string]*tensor.Tensor, e
 	if err != nil {
 		return nil, nil, err
 	}
-	net.Constants = constants
+	net.Constants, net.Buffers = constants, buffers
 	return net, values, nil
 }
 

@@ -13,7 +13,7 @@ import (
 func floats(shape ...int) *tensor.Tensor {
 	t := tensor.New(tensor.Float32, shape...)
 	for i := range t.Float32s() {
-		t.Float32s()[i] = float32(i) - 1.5
+		t.Float32s()[i] = float32(math.Sin(12.9898*float64(i+1)) * math.Cos(4.1414*float64(i)))
 	}
 	return t
 }
@@ -34,7 +34,12 @@ func sample(t *testing.T) *onnx.Model {
 	h = b.Op("Mul", []onnx.Value{h, init("val_7", floats(1))})
 	h = b.Op("Div", []onnx.Value{h, init("/net/Constant_3_output_0", floats(4))})
 	h = b.Op("Add", []onnx.Value{h, init("mask", tensor.Of([]float32{0, -3.4e38, float32(math.Inf(-1)), 0}, 4))})
-	h = b.Op("Mul", []onnx.Value{h, init("logit_scale", tensor.Scalar(float32(2)))})
+	for _, name := range []string{"logit_scale", "val_9", "onnx::Mul_31", "/net/Constant_4_output_0", "model/lambda/mul/y:0", "lifted_tensor_0"} {
+		h = b.Op("Mul", []onnx.Value{h, init(name, tensor.Scalar(float32(2)))})
+	}
+	h = b.Op("Add", []onnx.Value{h, init("gate", tensor.Scalar(float32(0)))})
+	h = b.Op("Div", []onnx.Value{h, b.Op("Add", []onnx.Value{b.Op("Abs", []onnx.Value{h}), init("eps", tensor.Scalar(float32(1e-5)))})})
+	h = b.Op("Where", []onnx.Value{b.Op("Greater", []onnx.Value{h, init("limit", tensor.Scalar(float32(9)))}), init("fill", tensor.Scalar(float32(-1e9))), h})
 	h = b.Op("Clip", []onnx.Value{h, init("low", tensor.Scalar(float32(-1))), init("high", tensor.Of([]float32{1}, 1))})
 	h = b.Op("Reshape", []onnx.Value{h, init("shape", tensor.Of([]int64{-1, 4}, 2))})
 	init("unused", floats(4))
@@ -53,11 +58,11 @@ func TestRolesOfInitializers(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{}, "T fc1.weight, T fc1.bias, T onnx::MatMul_12, T pos, T bn.weight, T bn.bias, B bn.mean, B bn.var"},
-		{Options{Train: []string{"fc1.*", "pos"}}, "T fc1.weight, T fc1.bias, F onnx::MatMul_12, T pos, F bn.weight, F bn.bias, B bn.mean, B bn.var"},
-		{Options{Freeze: []string{"*.bias"}}, "T fc1.weight, F fc1.bias, T onnx::MatMul_12, T pos, T bn.weight, F bn.bias, B bn.mean, B bn.var"},
-		{Options{Train: []string{"fc1.*"}, Freeze: []string{"*.bias"}}, "T fc1.weight, F fc1.bias, F onnx::MatMul_12, F pos, F bn.weight, F bn.bias, B bn.mean, B bn.var"},
-		{Options{Train: []string{"val_7", "logit_scale"}}, "F fc1.weight, F fc1.bias, F onnx::MatMul_12, F pos, F bn.weight, F bn.bias, B bn.mean, B bn.var, T val_7, T logit_scale"},
+		{Options{}, "T fc1.weight, T fc1.bias, T onnx::MatMul_12, T pos, T bn.weight, T bn.bias, B bn.mean, B bn.var, T logit_scale, T gate"},
+		{Options{Train: []string{"fc1.*", "pos"}}, "T fc1.weight, T fc1.bias, F onnx::MatMul_12, T pos, F bn.weight, F bn.bias, B bn.mean, B bn.var, F logit_scale, F gate"},
+		{Options{Freeze: []string{"*.bias"}}, "T fc1.weight, F fc1.bias, T onnx::MatMul_12, T pos, T bn.weight, F bn.bias, B bn.mean, B bn.var, T logit_scale, T gate"},
+		{Options{Train: []string{"fc1.*"}, Freeze: []string{"*.bias"}}, "T fc1.weight, F fc1.bias, F onnx::MatMul_12, F pos, F bn.weight, F bn.bias, B bn.mean, B bn.var, F logit_scale, F gate"},
+		{Options{Train: []string{"val_7", "logit_scale"}}, "F fc1.weight, F fc1.bias, F onnx::MatMul_12, F pos, F bn.weight, F bn.bias, B bn.mean, B bn.var, T val_7, T logit_scale, F gate"},
 	}
 	for _, c := range cases {
 		net, values, err := FromModel(m, c.o)

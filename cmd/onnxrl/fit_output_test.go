@@ -125,8 +125,8 @@ func TestFitHonestLayers(t *testing.T) {
 		says []string
 		same bool
 	}{
-		{"--train-mode=false", []string{"layer kept in evaluation form", "op=BatchNormalization", "and it is gone\" op=[Dropout]"}, true},
-		{"--train-mode", []string{"layer trained in training form", "op=BatchNormalization", "and it is gone\" op=[Dropout]"}, false},
+		{"--train-mode=false", []string{"layer kept in evaluation form", "op=BatchNormalization"}, true},
+		{"--train-mode", []string{"layer trained in training form", "op=BatchNormalization"}, false},
 	} {
 		out := filepath.Join(t.TempDir(), "out.onnx")
 		r := onnxrl(t, fixture(t, "cnn_eval", c.flag, "--out", out)...)
@@ -142,8 +142,8 @@ func TestFitHonestLayers(t *testing.T) {
 			t.Errorf("%s: running statistics unchanged is %v", c.flag, got)
 		}
 	}
-	if r := onnxrl(t, fixture(t, "mlp")...); !strings.Contains(r.err, "its exporter has folded it away, and it is gone") {
-		t.Errorf("layers that are gone are not said to be:\n%s", r.err)
+	if r := onnxrl(t, fixture(t, "mlp")...); strings.Contains(r.err, "BatchNormalization") || strings.Contains(r.err, "Dropout") {
+		t.Errorf("layers that were never there are spoken of:\n%s", r.err)
 	}
 }
 

@@ -134,7 +134,9 @@ func (g *graphs) attach(m *onnx.Model, cfg *Config) error {
 // was a number; a graph that depends on that number is refused.
 func freeBatch(m *onnx.Model, bind map[string]int) (_ *onnx.Model, fixed []string, err error) {
 	m = m.ShallowClone()
-	m.Graph.ValueInfo = nil
+	// Types of inner values hold for the old batch; what is declared of initializers stays.
+	x := onnx.NewIndex(m.Graph)
+	m.Graph.ValueInfo = slices.DeleteFunc(m.Graph.ValueInfo, func(v *onnx.ValueInfo) bool { return !x.IsInitializer(onnx.Value(v.Name)) })
 	if err := checkBind(m, bind); err != nil {
 		return nil, nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"onnxrl/models/lora"
 	"onnxrl/models/loss"
 	"onnxrl/models/program"
-	"onnxrl/models/trainmode"
 	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
@@ -227,17 +226,8 @@ func (t *Trainer) report() {
 			log.Info("layer kept in evaluation form; train_mode would train it in training form", "op", l.Op, "node", l.Node)
 		}
 	}
-	var gone []string
-	for _, op := range []string{"BatchNormalization", "Dropout"} {
-		if !slices.ContainsFunc(t.g.layers, func(l trainmode.Layer) bool { return l.Op == op }) {
-			gone = append(gone, op)
-		}
-	}
-	if len(gone) > 0 {
-		log.Info("the file holds no such layer; if the network had one, its exporter has folded it away, and it is gone", "op", gone)
-	}
 	if t.cfg.TrainMode && len(t.g.mode.Layers) == 0 {
-		log.Warn("train_mode changes nothing: the file holds no BatchNormalization and no Dropout")
+		log.Warn("train_mode changes nothing: the file holds no BatchNormalization and no Dropout; exporters fold both away unless they are told to export for training")
 	}
 	if len(t.g.fixed) > 0 {
 		log.Info("the batch was exported as a fixed number; it is trained and written as a symbol", "inputs", t.g.fixed)
@@ -247,6 +237,9 @@ func (t *Trainer) report() {
 	}
 	if len(t.g.served.Constants) > 0 {
 		log.Info("tensors taken for constants are not trained; naming one in train overrules that", "tensors", t.g.served.Constants)
+	}
+	if len(t.g.served.Buffers) > 0 {
+		log.Info("tensors taken for buffers that were never parameters, such as position tables, are not trained; naming one in train overrules that", "tensors", t.g.served.Buffers)
 	}
 	if len(t.unreached) > 0 {
 		log.Warn("parameters that no loss depends on are not trained", "parameters", t.unreached)

@@ -58,7 +58,7 @@ func graph(t *testing.T, w map[string]*tensor.Tensor) *onnx.Model {
 	b := onnx.NewBuilder("encoder", 18)
 	x := b.Input("x", onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("N"), onnx.Known(3)}})
 	h := b.Op("Gemm", []onnx.Value{x, b.Initializer("conv1.weight", w["conv1.weight"]), b.Initializer("conv1.bias", w["conv1.bias"])}, onnx.AttrInt("transB", 1))
-	h = b.Op("Add", []onnx.Value{h, b.Initializer("half", tensor.Scalar(float32(0.5)))})
+	h = b.Op("Add", []onnx.Value{h, b.Initializer("const/half", tensor.Scalar(float32(0.5)))})
 	y := b.Rename(b.Op("MatMul", []onnx.Value{h, b.Initializer("fc.weight", w["fc.weight"])}), "y")
 	b.Output(y, onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("N"), onnx.Known(2)}})
 	m, err := b.Model()
