@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"io"
 	"log"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/registry"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"onnxrl/models/artifact"
 )
@@ -212,4 +215,45 @@ func TestModelsRegistryBadInput(t *testing.T) {
 	if len(cases) != 25 {
 		t.Errorf("%d cases", len(cases))
 	}
+}
+
+// An image in which model and golden values have changed places is refused under its tag, and the store stays as it was.
+func TestModelsPullRefusesCrossedLayers(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	host, store, other := newRegistry(t, "", ""), filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "other")
+	succeed(t, "models", "publish", digitsModel, "--name", "digits/cnn", "--golden", "--bind", "batch=2", "--store", store)
+	succeed(t, "models", "push", "digits/cnn", host+"/digits:good", "--store", store)
+	answer := func(method, tag string, body []byte) []byte {
+		req, err := http.NewRequest(method, "http://"+host+"/v2/digits/manifests/"+tag, bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", ocispec.MediaTypeImageManifest)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode >= 300 {
+			t.Fatalf("%s %s: %d %s %v", method, tag, resp.StatusCode, text, err)
+		}
+		return text
+	}
+	image := decoded[ocispec.Manifest](t, string(answer(http.MethodGet, "good", nil)))
+	if len(image.Layers) != 2 {
+		t.Fatalf("%d layers", len(image.Layers))
+	}
+	a, b := &image.Layers[0], &image.Layers[1]
+	a.Digest, b.Digest, a.Size, b.Size = b.Digest, a.Digest, b.Size, a.Size
+	text, err := json.Marshal(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer(http.MethodPut, "crossed", text)
+	refuse(t, []string{"models", "pull", host + "/digits:crossed", "--store", other}, "layers are not those of its manifest", `file "model.onnx" has the content of "golden.safetensors"`)
+	if list := decoded[struct{ Versions []versionDoc }](t, succeed(t, "models", "ls", "--store", other, "--json")).Versions; len(list) != 0 {
+		t.Errorf("%d versions", len(list))
+	}
+	succeed(t, "models", "pull", host+"/digits:good", "--store", other)
 }

@@ -109,7 +109,7 @@ func Diff(a, b Version) (*Difference, error) {
 
 // fieldTexts are the keys of a manifest as JSON has them, so that a field that is added later is compared too.
 func fieldTexts(m Manifest) (map[string]string, error) {
-	m.Inputs, m.Outputs, m.Metrics = nil, nil, nil
+	m.Inputs, m.Outputs, m.Metrics, m.Files = nil, nil, nil, nil
 	info := m.Info
 	m.Info = nil
 	text, err := json.Marshal(m)

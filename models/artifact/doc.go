@@ -37,6 +37,8 @@
 // image manifest comes last and its tag after it, so nobody sees a part of a version. A pull checks descriptions, titles and sizes before it writes a file, and digests before it lists a version. The name of a version is part of what its digest
 // covers: pulling does not rename.
 //
+// The manifest lists the digest of every file by title, so an image whose layers have changed places is an [ErrCrossed], and so is one whose model or golden values are not what the manifest describes.
+//
 // # Lineage and garbage
 //
 // [Store.Lineage] follows parents through one store or several: a training run has a store of its own, and its parents are in another's. [Store.Collect] removes versions that have no alias and that no version with one descends from, unless its options

@@ -62,7 +62,7 @@ func (d Draft) compose(ctx context.Context) ([]blob, error) {
 	layers = append(layers, files...)
 
 	m := d.Manifest
-	m.Schema, m.IR, m.Opsets, m.Golden = Schema, int(model.IrVersion), opsets(model), nil
+	m.Schema, m.IR, m.Opsets, m.Golden, m.Files = Schema, int(model.IrVersion), opsets(model), nil, map[string]string{}
 	in, out := PortsOf(model)
 	if m.Inputs, err = merge("input", in, d.Manifest.Inputs); err != nil {
 		return nil, err
@@ -79,6 +79,9 @@ func (d Draft) compose(ctx context.Context) ([]blob, error) {
 			return nil, err
 		}
 		layers = append(layers, blobOf(GoldenType, GoldenTitle, text))
+	}
+	for _, l := range layers {
+		m.Files[l.desc.Annotations[ocispec.AnnotationTitle]] = l.desc.Digest.String()
 	}
 	text, err = m.encode()
 	if err != nil {

@@ -53,6 +53,8 @@ type Manifest struct {
 	CodeVersion string `json:"code_version,omitempty"`
 	// Features is the pipeline from raw data to the model's inputs: configuration, version, fitted statistics, order and warm-up, as JSON of the pipeline's own.
 	Features json.RawMessage `json:"features,omitempty"`
+	// Files are the digests of the version's files by title, so that no file can take another's place; set by Publish, and missing from versions of older programs.
+	Files map[string]string `json:"files,omitempty"`
 	// Golden describes the golden values; set by Publish.
 	Golden *GoldenInfo `json:"golden,omitempty"`
 	// Info is free text by key.

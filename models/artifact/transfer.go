@@ -230,6 +230,9 @@ func describeRemote(ctx context.Context, from content.Fetcher, desc ocispec.Desc
 	if r.manifest, err = decodeManifest(r.configText); err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
+	if err := r.manifest.checkFiles(r.files); err != nil {
+		return nil, err
+	}
 	total := int64(0)
 	for _, f := range r.files {
 		if f.Size > math.MaxInt64-total {
@@ -271,6 +274,9 @@ func (s *Store) receive(ctx context.Context, from content.Fetcher, r *remoteVers
 		if err := s.keep(ctx, b, m); err != nil {
 			return err
 		}
+	}
+	if err := (Version{Digest: r.image.Digest.String(), Manifest: *r.manifest, Files: r.files, store: s}).checkContent(); err != nil {
+		return err
 	}
 	if err := s.publishBlobs(ctx, append(blobs, config, image), func(index *ocispec.Index) { s.list(index, image.desc, r.manifest.Name, aliases) }); err != nil {
 		return err

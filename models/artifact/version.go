@@ -96,6 +96,9 @@ func (s *Store) load(e entry) (Version, error) {
 	if err != nil {
 		return fail(fmt.Errorf("manifest: %w", err))
 	}
+	if err := m.checkFiles(v.Files); err != nil {
+		return fail(err)
+	}
 	v.Manifest, v.config, v.configDigest = *m, image.Config.Size, image.Config.Digest
 	for _, t := range e.tags {
 		if name, alias, ok := splitTag(t); ok && name == m.Name {
