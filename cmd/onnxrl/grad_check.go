@@ -34,6 +34,7 @@ type gradCheckModel struct {
 }
 
 type gradCheckTensor struct {
+	Point    string   `json:"point"`
 	Kind     string   `json:"kind"`
 	Name     string   `json:"name"`
 	MaxError *float64 `json:"max_error"`
@@ -56,7 +57,7 @@ func (a *app) gradCheckCommand() *cobra.Command {
   data/grad_param_J.pb    expected gradients of initializers, by the name inside
   data/grad_input_I.pb    expected gradients of inputs
 
-or is a folder of such directories. Errors are relative: max|Δ| / (1e-6 + max|expected|). The exit status is 0 only if every error is at most 1e-4 and nothing is missing.`,
+and may hold more points of the same shapes in data_2, data_3, …, which run through the same program; or DIR is a folder of such directories. Errors are relative: max|Δ| / (1e-6 + max|expected|). The exit status is 0 only if every error is at most 1e-4 and nothing is missing.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var dirs []string
@@ -145,7 +146,7 @@ func checkedModel(r gradfixture.Result) gradCheckModel {
 		m.Error = "nothing was compared"
 	}
 	for _, t := range r.Tensors {
-		m.Tensors = append(m.Tensors, gradCheckTensor{Kind: t.Kind, Name: t.Name, MaxError: finite(t.Error), Rounding: t.Rounding, Problem: t.Problem})
+		m.Tensors = append(m.Tensors, gradCheckTensor{Point: t.Point, Kind: t.Kind, Name: t.Name, MaxError: finite(t.Error), Rounding: t.Rounding, Problem: t.Problem})
 	}
 	return m
 }
@@ -172,17 +173,25 @@ func (a *app) printGradCheck(s gradCheck, worst float64, verbose bool) error {
 		line("%-*s  %3d tensors  max error %-9s  %s", width, filepath.Base(m.Dir), len(m.Tensors), number(m.MaxError), status)
 		for _, t := range m.Tensors {
 			if t.Rounding > 0 {
-				line("    %-6s %s  error %.3g is rounding noise beside the model's largest gradient, not counted", t.Kind, t.Name, t.Rounding)
+				line("    %s%-6s %s  error %.3g is rounding noise beside the model's largest gradient, not counted", t.at(), t.Kind, t.Name, t.Rounding)
 				continue
 			}
 			bad := t.MaxError == nil || *t.MaxError > s.Tolerance
 			if bad || verbose {
-				line("    %-6s %s  error %s  %s", t.Kind, t.Name, number(t.MaxError), t.Problem)
+				line("    %s%-6s %s  error %s  %s", t.at(), t.Kind, t.Name, number(t.MaxError), t.Problem)
 			}
 		}
 	}
 	line("%d models, %d tensors, max error %.3g", len(s.Models), s.Tensors, worst)
 	return errors.Join(errs...)
+}
+
+// at names the point of the comparison in front of it, unless it is the first.
+func (t gradCheckTensor) at() string {
+	if t.Point == "data" {
+		return ""
+	}
+	return t.Point + " "
 }
 
 func number(v *float64) string {

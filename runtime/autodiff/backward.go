@@ -58,7 +58,7 @@ func (p *pass) seed(l Loss) onnx.Value {
 	if l.Cotangent != "" {
 		return p.c.Scale(onnx.Value(l.Cotangent), w)
 	}
-	return p.c.Fill(p.c.DType(v), w, p.c.Shape(v)...)
+	return p.c.FillLike(v, w)
 }
 
 // backward calls the rule of one node and hands its gradients on.
@@ -112,7 +112,7 @@ func (p *pass) backward(n *onnx.Node, obj objective, k marks, grads map[string][
 		if want, got := p.c.DType(v), p.c.DType(gi); want != got {
 			return fmt.Errorf("gradient of %s: input %d is %v, the rule returned %v", n.Describe(), i, want, got)
 		}
-		gi = p.c.Unbroadcast(gi, p.c.Shape(v))
+		gi = p.c.UnbroadcastLike(gi, v)
 		if err := p.c.b.Err(); err != nil {
 			return fmt.Errorf("gradient of %s, input %d: %w", n.Describe(), i, err)
 		}

@@ -49,11 +49,12 @@ func (c *Context) Type(v onnx.Value) onnx.TensorType { return c.env.Type(v) }
 // DType returns a value's element type.
 func (c *Context) DType(v onnx.Value) tensor.DType { return c.env.Type(v).DType }
 
-// Shape returns the static shape of a value. It records an error naming the value when its shape is not static, and then returns nil.
+// Shape returns the static shape of a value, for rules that need numbers; others use [Context.Extents].
+// It records an error naming the value when its shape is not static, and then returns nil.
 func (c *Context) Shape(v onnx.Value) []int {
 	s, ok := c.env.Type(v).Static()
 	if !ok {
-		c.Fail("value %q has no static shape (%v): bind its symbolic extents before differentiation", v, c.env.Type(v))
+		c.failOpen(v, "its shape")
 		return nil
 	}
 	return s
@@ -146,10 +147,8 @@ func (c *Context) Fill(d tensor.DType, x float64, shape ...int) onnx.Value {
 	return c.b.Const(t)
 }
 
-// ZerosLike returns zeros of the static type of v.
-func (c *Context) ZerosLike(v onnx.Value) onnx.Value {
-	return c.Fill(c.DType(v), 0, c.Shape(v)...)
-}
+// ZerosLike returns zeros of the type of v.
+func (c *Context) ZerosLike(v onnx.Value) onnx.Value { return c.FillLike(v, 0) }
 
 func scalarOf(d tensor.DType, x float64) *tensor.Tensor {
 	t := tensor.New(d)

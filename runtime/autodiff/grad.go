@@ -39,7 +39,9 @@ type Objective struct {
 // Options select what [Grad] builds.
 type Options struct {
 	Objectives []Objective
-	// Bind gives numbers to symbolic extents of the model's inputs. Gradients need static shapes.
+	// Bind gives numbers to symbolic extents of the model's inputs. Gradients of static shapes are the
+	// fastest; extents without a number, and those that depend on the data, are read at run time by
+	// the rules that can.
 	Bind map[string]int
 	// DropOutputs leaves the model's own outputs out of the result, keeping only the losses and gradients.
 	DropOutputs bool
@@ -79,7 +81,8 @@ func (e *UnsupportedError) Error() string {
 
 // Grad returns a model that computes m's outputs and the gradients asked for. m is not changed. Initializers are not copied.
 //
-// Errors name the node and value: an operator without a rule is an [*UnsupportedError]; a shape that is not static, a loss that is not floating-point or does not
+// Errors name the node and value: an operator without a rule is an [*UnsupportedError]; a shape that a
+// rule needs before a run and that is not known then, a loss that is not floating-point or does not
 // exist, and a pattern that matches nothing are errors too.
 func Grad(m *onnx.Model, o Options) (*Gradient, error) {
 	g, err := grad(m, o)
@@ -161,6 +164,7 @@ func prepare(m *onnx.Model, o Options) (*pass, error) {
 	}
 	p := &pass{model: m, rules: rules(), reserved: map[string]bool{}, c: &Context{b: onnx.Extend(m), env: env, opset: m.Opset("")}}
 	p.c.pass = p
+	env.NameUnknown()
 	if err := p.infer(env); err != nil {
 		return nil, err
 	}
@@ -188,7 +192,8 @@ func (p *pass) resolve(o *Objective) error {
 				}
 				continue
 			}
-			p.c.b.Input(l.Cotangent, f.Type)
+			p.c.b.Input(l.Cotangent, p.c.declarable(f.Type))
+			p.c.env.Set(onnx.Value(l.Cotangent), shape.Fact{Type: f.Type})
 		}
 	}
 	for _, s := range o.Stop {
@@ -270,11 +275,11 @@ func (p *pass) finish(o Options, res *Gradient) error {
 		p.model.Graph.Output = slices.DeleteFunc(p.model.Graph.Output, func(v *onnx.ValueInfo) bool { return !keep[v.Name] })
 	}
 	for _, v := range p.model.Graph.Output {
-		v.Type = onnx.NewValueInfo("", p.c.Type(onnx.Value(v.Name))).Type
+		v.Type = onnx.NewValueInfo("", p.c.declarable(p.c.Type(onnx.Value(v.Name)))).Type
 	}
 	for _, outs := range res.Outputs {
 		for _, out := range outs {
-			p.c.b.Output(onnx.Value(out.Name), p.c.Type(onnx.Value(out.Name)))
+			p.c.b.Output(onnx.Value(out.Name), p.c.declarable(p.c.Type(onnx.Value(out.Name))))
 		}
 	}
 	if err := p.c.b.Err(); err != nil {

@@ -2,6 +2,7 @@ package autodiff_test
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,6 +27,19 @@ func build(t *testing.T, x onnx.TensorType, f func(b *onnx.Builder, x onnx.Value
 	return m
 }
 
+// named is a float type with the given extents: numbers, names, or the empty text for no name.
+func named(extents ...string) onnx.TensorType {
+	t := onnx.TensorType{DType: tensor.Float32, Ranked: true}
+	for _, e := range extents {
+		if n, err := strconv.Atoi(e); err == nil {
+			t.Dims = append(t.Dims, onnx.Known(n))
+		} else {
+			t.Dims = append(t.Dims, onnx.Symbol(e))
+		}
+	}
+	return t
+}
+
 func wrt(loss string, names ...string) autodiff.Options {
 	return autodiff.Options{Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: loss}}, Wrt: names}}}
 }
@@ -43,6 +57,10 @@ func TestErrors(t *testing.T) {
 	relu := func(b *onnx.Builder, x onnx.Value) []onnx.Value {
 		return []onnx.Value{b.Rename(b.Op("Relu", []onnx.Value{x}), "y")}
 	}
+	lrn := func(b *onnx.Builder, x onnx.Value) []onnx.Value {
+		b.Append(&onnx.Node{Name: "n", OpType: "LRN", Input: []string{string(x)}, Output: []string{"y"}, Attribute: []*onnx.Attribute{onnx.AttrInt("size", 1)}})
+		return []onnx.Value{"y"}
+	}
 	cases := []struct {
 		name string
 		x    onnx.TensorType
@@ -51,8 +69,8 @@ func TestErrors(t *testing.T) {
 		want []string
 	}{
 		{"unknown operator", f32(1, 1, 3, 3), odd("y"), wrt("y", "x"), []string{`node "odd" (DeformConv)`, "no gradient rule in opset 19"}},
-		{"free extent", onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("batch"), onnx.Known(3)}}, relu, wrt("y", "x"),
-			[]string{"no static shape", "batch", "bind its symbolic extents"}},
+		{"free extent", named("batch", "1", "3", "3"), lrn, wrt("y", "x"), []string{`"x"`, "float32[batch,1,3,3]", "must be known before a run: give a number to batch"}},
+		{"extent that depends on the data", named("", "1", "3", "3"), lrn, wrt("y", "x"), []string{`"n" (LRN)`, `"x"`, "must be known before a run: it depends on the data"}},
 		{"no match", f32(2), relu, wrt("y", "weight*"), []string{`"weight*"`, "no floating-point value"}},
 		{"no such name", f32(2), relu, wrt("y", "z"), []string{`"z"`, "no floating-point value"}},
 		{"no such loss", f32(2), relu, wrt("z", "x"), []string{`loss "z"`, "no such value"}},
@@ -87,7 +105,7 @@ func TestErrors(t *testing.T) {
 			}
 		})
 	}
-	if ran != 10 {
+	if ran != 11 {
 		t.Errorf("%d cases ran", ran)
 	}
 }

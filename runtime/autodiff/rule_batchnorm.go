@@ -9,18 +9,18 @@ func expandBatchNormTraining(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 		return nil, nil
 	}
 	x := n.In(0)
-	s := c.Shape(x)
-	if s == nil {
+	e := c.Extents(x)
+	if c.b.Err() != nil {
 		return nil, c.b.Err()
 	}
-	rank := len(s)
+	rank := len(e)
 	axes := append([]int{0}, Seq(rank)[2:]...)
 	z := c.standardize(x, axes, float64(n.Float("epsilon", 1e-5)))
 	y := c.Add(c.Mul(z.xhat, c.perChannel(n.In(1), rank)), c.perChannel(n.In(2), rank))
 	out := []onnx.Value{y, "", ""}
 	momentum := float64(n.Float("momentum", 0.9))
 	running := func(old, batch onnx.Value) onnx.Value {
-		batch = c.Cast(c.Reshape(batch, s[1]), c.DType(old))
+		batch = c.Cast(c.ReshapeTo(batch, e[1]), c.DType(old))
 		return c.Add(c.Scale(old, momentum), c.Scale(batch, 1-momentum))
 	}
 	if n.Out(1) != "" {
@@ -35,11 +35,10 @@ func expandBatchNormTraining(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 // vjpBatchNormInference: y = (x − mean)·a + bias with a = scale/√(var + ε), differentiated towards all five inputs.
 func vjpBatchNormInference(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	x, scale, mean, variance := n.In(0), n.In(1), n.In(3), n.In(4)
-	s := c.Shape(x)
-	if s == nil {
+	rank := c.Rank(x)
+	if c.b.Err() != nil {
 		return nil, c.b.Err()
 	}
-	rank := len(s)
 	inv := c.Cast(c.Unary("Reciprocal", c.Unary("Sqrt", c.Shift(variance, float64(n.Float("epsilon", 1e-5))))), c.DType(scale))
 	a := c.Mul(scale, inv)
 	d := make([]onnx.Value, 5)

@@ -52,7 +52,7 @@ func vjpIf(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	}
 	c.node, c.wants, c.captures = saved.node, saved.wants, saved.captures
 	for i, v := range c.OpN("If", len(wrt), []onnx.Value{n.In(0)}, attrs...) {
-		d[at[i]] = v
+		d[at[i]] = c.assume(v, wrt[i])
 	}
 	return d, nil
 }

@@ -67,18 +67,18 @@ func (f fourier) matrix() []float64 {
 
 // transform emits the transform of the axis before the last, as a product with the matrix.
 func (c *Context) transform(x onnx.Value, f fourier) onnx.Value {
-	s := c.Shape(x)
-	if s == nil {
+	e := c.Extents(x)
+	if c.b.Err() != nil {
 		return ""
 	}
-	lead := s[:len(s)-2]
-	y := c.MatMul(c.Reshape(x, join(lead, []int{f.bins * f.parts})...), c.matrix(x, f.bins*f.parts, f.outBins*f.outParts, f.matrix()))
-	return c.Reshape(y, join(lead, []int{f.outBins, f.outParts})...)
+	lead := e[: len(e)-2 : len(e)-2]
+	y := c.MatMul(c.ReshapeTo(x, append(lead, Number(f.bins*f.parts)...)...), c.matrix(x, f.bins*f.parts, f.outBins*f.outParts, f.matrix()))
+	return c.ReshapeTo(y, append(lead, Number(f.outBins, f.outParts)...)...)
 }
 
 // fourierOf reads a DFT node. perm brings the transformed axis before the last one; it is its own inverse.
 func (c *Context) fourierOf(n *onnx.Node) (f fourier, perm []int, ok bool) {
-	xs, ys := c.Shape(n.In(0)), c.Shape(n.Out(0))
+	xs, ys := c.Extents(n.In(0)), c.Extents(n.Out(0))
 	if c.b.Err() != nil {
 		return f, nil, false
 	}
@@ -97,7 +97,12 @@ func (c *Context) fourierOf(n *onnx.Node) (f fourier, perm []int, ok bool) {
 	axis = Axis(axis, len(xs))
 	perm = Seq(len(xs))
 	perm[axis], perm[len(xs)-2] = perm[len(xs)-2], perm[axis]
-	f = fourier{bins: xs[axis], parts: xs[len(xs)-1], outBins: ys[axis], outParts: ys[len(ys)-1], inverse: n.Int("inverse", 0) != 0}
+	sizes, ok := numbers([]Extent{xs[axis], xs[len(xs)-1], ys[axis], ys[len(ys)-1]})
+	if !ok {
+		c.failOpen(n.In(0), "the extent that is transformed")
+		return f, nil, false
+	}
+	f = fourier{bins: sizes[0], parts: sizes[1], outBins: sizes[2], outParts: sizes[3], inverse: n.Int("inverse", 0) != 0}
 	f.length = f.outBins
 	if n.Int("onesided", 0) != 0 && !f.inverse {
 		f.length = f.bins

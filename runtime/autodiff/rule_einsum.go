@@ -35,10 +35,7 @@ func vjpEinsum(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 
 // einsumOperand builds the gradient of operand i.
 func (c *Context) einsumOperand(n *onnx.Node, g onnx.Value, terms []string, out string, i int) onnx.Value {
-	shape := c.Shape(n.In(i))
-	if c.b.Err() != nil {
-		return ""
-	}
+	shape, static := c.Type(n.In(i)).Static()
 	ins, from := []onnx.Value{g}, []string{out}
 	for j, t := range terms {
 		if j != i {
@@ -61,6 +58,19 @@ func (c *Context) einsumOperand(n *onnx.Node, g onnx.Value, terms []string, out 
 		d = c.Op("Einsum", ins, onnx.AttrStr("equation", strings.Join(from, ",")+"->"+have))
 	}
 	// Labels that the operand alone has, or has with an extent that was broadcast, are brought to the operand's extents.
+	if _, ok := c.Type(d).Static(); (!ok || !static) && len(want) == len(terms[i]) {
+		var missing []int
+		for a, l := range want {
+			if !strings.ContainsRune(have, l) {
+				missing = append(missing, a)
+			}
+		}
+		if missing == nil {
+			return d
+		}
+		return c.ExpandLike(c.UnbroadcastLike(c.Op("Unsqueeze", two(d, c.b.Ints(missing...))), n.In(i)), n.In(i))
+	}
+	shape = c.Shape(n.In(i))
 	got := c.Shape(d)
 	if c.b.Err() != nil {
 		return ""

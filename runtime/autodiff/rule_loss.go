@@ -1,6 +1,8 @@
 package autodiff
 
 import (
+	"slices"
+
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
 )
@@ -39,11 +41,15 @@ func expandNegativeLogLikelihood(c *Context, n *onnx.Node) ([]onnx.Value, error)
 
 // classMask is 1 where axis 1 of logp is the class in index, which has one class per point, and 0 elsewhere.
 func (c *Context) classMask(logp, index onnx.Value) onnx.Value {
-	s := c.Shape(logp)
-	if s == nil {
+	e := c.Extents(logp)
+	if c.b.Err() != nil {
 		return ""
 	}
-	classes := tensor.New(tensor.Int64, join([]int{1, s[1]}, filled(1, len(s)-2))...)
+	if e[1].Of != "" {
+		c.failOpen(logp, "its number of classes")
+		return ""
+	}
+	classes := tensor.New(tensor.Int64, join([]int{1, e[1].N}, filled(1, len(e)-2))...)
 	for i := range classes.Int64s() {
 		classes.Int64s()[i] = int64(i)
 	}
@@ -53,8 +59,8 @@ func (c *Context) classMask(logp, index onnx.Value) onnx.Value {
 // likelihoodLoss emits the weighted and reduced −logp[target]. fuse is called with the picked log-probabilities [N, 1, d…] and the classes they were picked by.
 func (c *Context) likelihoodLoss(n *onnx.Node, logp onnx.Value, fuse func(picked, index onnx.Value)) onnx.Value {
 	target, weights := n.In(1), n.In(2)
-	s := c.Shape(target)
-	if s == nil {
+	e := c.Extents(target)
+	if c.b.Err() != nil {
 		return ""
 	}
 	index := c.Cast(target, tensor.Int64)
@@ -75,14 +81,14 @@ func (c *Context) likelihoodLoss(n *onnx.Node, logp onnx.Value, fuse func(picked
 		}
 		weight = w
 	}
-	column := c.Reshape(index, join([]int{s[0], 1}, s[1:])...)
+	column := c.ReshapeTo(index, slices.Insert(slices.Clone(e), 1, Extent{N: 1})...)
 	picked := c.Op("GatherElements", two(logp, column), onnx.AttrInt("axis", 1))
 	fuse(picked, column)
-	loss := c.Neg(c.Reshape(picked, s...))
+	loss := c.Neg(c.ReshapeTo(picked, e...))
 	if weight != "" {
 		loss = c.Mul(loss, weight)
 	}
-	all := Seq(len(s))
+	all := Seq(len(e))
 	switch n.Str("reduction", "mean") {
 	case "none":
 		return loss
@@ -92,5 +98,8 @@ func (c *Context) likelihoodLoss(n *onnx.Node, logp onnx.Value, fuse func(picked
 	if weight != "" {
 		return c.Div(c.Sum(loss, all, false), c.Sum(weight, all, false))
 	}
-	return c.Scale(c.Sum(loss, all, false), 1/float64(max(1, prod(s))))
+	if s, ok := numbers(e); ok {
+		return c.Scale(c.Sum(loss, all, false), 1/float64(max(1, prod(s))))
+	}
+	return c.share(c.Sum(loss, all, false), e)
 }

@@ -55,45 +55,55 @@ func vjpGemm(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 // them. A second operand that is one matrix, the weight of a layer, is used with all rows of the first at once: two Gemm, and no sum over the batch.
 func vjpMatMul(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	a, b, dy := n.In(0), n.In(1), g[0]
-	as, bs, gs := c.Shape(a), c.Shape(b), c.Shape(dy)
+	am, bm, gs := c.Extents(a), c.Extents(b), c.Extents(dy)
 	if c.b.Err() != nil {
 		return nil, c.b.Err()
 	}
-	am, bm := as, bs
-	if len(as) == 1 {
-		am = []int{1, as[0]}
-		gs = slices.Insert(slices.Clone(gs), len(gs)-boolInt(len(bs) > 1), 1)
+	if len(am) == 1 {
+		gs = slices.Insert(gs, len(gs)-boolInt(len(bm) > 1), Extent{N: 1})
+		am = slices.Insert(am, 0, Extent{N: 1})
 	}
-	if len(bs) == 1 {
-		bm = []int{bs[0], 1}
-		gs = append(slices.Clone(gs), 1)
+	if len(bm) == 1 {
+		gs, bm = append(gs, Extent{N: 1}), append(bm, Extent{N: 1})
 	}
-	inner, cols := am[len(am)-1], bm[len(bm)-1]
 	d := make([]onnx.Value, 2)
-	if prod(bm) == inner*cols && prod(gs) > 0 {
-		rows := prod(am) / inner
-		a2, b2, g2 := c.Reshape(a, rows, inner), c.Reshape(b, inner, cols), c.Reshape(dy, rows, cols)
+	if a2, b2, g2, ok := c.oneMatrix(a, b, dy, am, bm, gs); ok {
 		if c.Wants(0) {
-			d[0] = c.Reshape(c.Gemm(g2, b2, false, true), as...)
+			d[0] = c.ReshapeLike(c.Gemm(g2, b2, false, true), a)
 		}
 		if c.Wants(1) {
-			d[1] = c.Reshape(c.Gemm(a2, g2, true, false), bs...)
+			d[1] = c.ReshapeLike(c.Gemm(a2, g2, true, false), b)
 		}
 		return d, nil
 	}
-	ax, bx, gx := c.Reshape(a, am...), c.Reshape(b, bm...), c.Reshape(dy, gs...)
+	ax, bx, gx := c.ReshapeTo(a, am...), c.ReshapeTo(b, bm...), c.ReshapeTo(dy, gs...)
 	if c.Wants(0) {
-		d[0] = c.backTo(c.MatMul(gx, c.swapLast(bx)), am, as)
+		d[0] = c.ReshapeLike(c.UnbroadcastLike(c.MatMul(gx, c.swapLast(bx)), ax), a)
 	}
 	if c.Wants(1) {
-		d[1] = c.backTo(c.MatMul(c.swapLast(ax), gx), bm, bs)
+		d[1] = c.ReshapeLike(c.UnbroadcastLike(c.MatMul(c.swapLast(ax), gx), bx), b)
 	}
 	return d, nil
 }
 
-// backTo sums d to the shape of an operand with its temporary axis and drops that axis.
-func (c *Context) backTo(d onnx.Value, matrix, shape []int) onnx.Value {
-	return c.Reshape(c.Unbroadcast(d, matrix), shape...)
+// oneMatrix returns the operands and the gradient of a product as matrices when the second operand is
+// one matrix of known extents. am, bm and gs are their extents with the axes that vectors are given.
+func (c *Context) oneMatrix(a, b, g onnx.Value, am, bm, gs []Extent) (a2, b2, g2 onnx.Value, ok bool) {
+	bn, ok := numbers(bm)
+	inner, cols := am[len(am)-1].N, bm[len(bm)-1].N
+	if !ok || am[len(am)-1].Of != "" || prod(bn) != inner*cols {
+		return "", "", "", false
+	}
+	an, ok1 := numbers(am)
+	gn, ok2 := numbers(gs)
+	switch {
+	case ok1 && ok2 && prod(gn) > 0:
+		rows := prod(an) / inner
+		return c.Reshape(a, rows, inner), c.Reshape(b, inner, cols), c.Reshape(g, rows, cols), true
+	case (!ok1 || !ok2) && inner*cols > 0:
+		return c.Op("Reshape", two(a, c.b.Ints(-1, inner))), c.Reshape(b, inner, cols), c.Op("Reshape", two(g, c.b.Ints(-1, cols))), true
+	}
+	return "", "", "", false
 }
 
 // swapLast transposes the last two axes.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
 )
 
 var movementRules = []Rule{
@@ -23,7 +24,7 @@ var movementRules = []Rule{
 
 // vjpReshape serves every operator that keeps the elements in order.
 func vjpReshape(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
-	return []onnx.Value{c.Reshape(g[0], c.Shape(n.In(0))...)}, nil
+	return []onnx.Value{c.ReshapeLike(g[0], n.In(0))}, nil
 }
 
 func vjpTranspose(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
@@ -47,9 +48,10 @@ func vjpExpand(_ *Context, _ *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 
 // vjpTile splits every repeated axis in two, repetition and position, and sums over the repetitions. The repetitions follow from the shapes.
 func vjpTile(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
-	in, out := c.Shape(n.In(0)), c.Shape(n.Out(0))
-	if c.b.Err() != nil {
-		return nil, c.b.Err()
+	in, ok := c.Type(n.In(0)).Static()
+	out, ok2 := c.Type(n.Out(0)).Static()
+	if !ok || !ok2 {
+		return c.untile(n, g[0])
 	}
 	if prod(out) == 0 {
 		return two(c.ZerosLike(n.In(0)), ""), nil
@@ -65,19 +67,36 @@ func vjpTile(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	return two(c.Reshape(c.Sum(c.Reshape(g[0], view...), axes, false), in...), ""), nil
 }
 
+// untile is the gradient of a Tile whose shapes only a run can tell: every axis is split in two.
+func (c *Context) untile(n *onnx.Node, g onnx.Value) ([]onnx.Value, error) {
+	x := n.In(0)
+	rank := c.Rank(x)
+	pairs := c.Concat(1, c.Reshape(n.In(1), rank, 1), c.Op("Unsqueeze", two(c.ShapeOf(x), c.b.Ints(1))))
+	view := c.Op("Reshape", two(g, c.Reshape(pairs, 2*rank)), onnx.AttrInt("allowzero", 1))
+	axes := make([]int, rank)
+	for i := range axes {
+		axes[i] = 2 * i
+	}
+	return two(c.assume(c.Sum(view, axes, false), x), ""), c.b.Err()
+}
+
 // vjpConcat takes the pieces apart again: by one Split when most are wanted, else by a Slice for each.
 func vjpConcat(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	axis := Axis(n.Int("axis", 0), c.Rank(n.Out(0)))
-	sizes := make([]int, len(n.Input))
+	extents := make([]Extent, len(n.Input))
 	wanted := 0
 	for i, in := range n.Input {
-		if s := c.Shape(onnx.Value(in)); s != nil {
-			sizes[i] = s[axis]
+		if e := c.Extents(onnx.Value(in)); axis < len(e) {
+			extents[i] = e[axis]
 		}
 		wanted += boolInt(c.Wants(i))
 	}
 	if c.b.Err() != nil {
 		return nil, c.b.Err()
+	}
+	sizes, ok := numbers(extents)
+	if !ok {
+		return c.OpN("Split", len(extents), two(g[0], c.Vector(extents...)), onnx.AttrInt("axis", axis)), nil
 	}
 	if wanted == len(sizes) {
 		return c.Split(g[0], axis, sizes...), nil
@@ -95,25 +114,32 @@ func vjpConcat(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 
 // vjpSplit joins the gradients of the pieces; pieces that nothing depends on are zeros.
 func vjpSplit(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
-	shape := c.Shape(n.In(0))
-	axis := Axis(n.Int("axis", 0), len(shape))
+	axis := Axis(n.Int("axis", 0), c.Rank(n.In(0)))
+	extents := make([]Extent, len(g))
+	for i := range g {
+		// One that nothing reads has a name all the same, so that its extent is known.
+		if e := c.Extents(c.ExtraOutput(n, i)); axis < len(e) {
+			extents[i] = e[axis]
+		}
+	}
+	if c.b.Err() != nil {
+		return nil, c.b.Err()
+	}
+	sizes, static := numbers(extents)
 	present, before, after, at := 0, 0, 0, 0
 	parts := make([]onnx.Value, 0, len(g))
-	for i := range g {
-		s := c.Shape(n.Out(i))
-		if n.Out(i) == "" || s == nil {
-			c.Fail("output %d is left out: its extent is not known", i)
-			return nil, c.b.Err()
-		}
+	for i, size := range sizes {
 		if g[i] != "" {
 			if present++; present == 1 {
 				before = at
 			}
-			after = shape[axis] - at - s[axis]
+			after = 0
+		} else {
+			after += size
 		}
-		at += s[axis]
+		at += size
 	}
-	if present == 1 {
+	if present == 1 && static {
 		i := slices.IndexFunc(g, func(v onnx.Value) bool { return v != "" })
 		return two(c.padAxis(g[i], axis, before, after), ""), nil
 	}
@@ -147,9 +173,9 @@ func (c *Context) padZero(v onnx.Value, before, after []int) onnx.Value {
 // reversing them for a negative one. Otherwise the same slice is taken of the elements' positions, which says where to scatter the gradient.
 func vjpSlice(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	x := n.In(0)
-	shape := c.Shape(x)
-	if c.b.Err() != nil {
-		return nil, c.b.Err()
+	shape, static := c.Type(x).Static()
+	if !static {
+		return []onnx.Value{c.unsliceOpen(n, g[0])}, c.b.Err()
 	}
 	starts, ok1 := c.KnownInts(n.In(1))
 	_, ok2 := c.KnownInts(n.In(2))
@@ -157,7 +183,7 @@ func vjpSlice(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	steps, ok4 := c.KnownInts(n.In(4))
 	out, ok5 := c.Type(n.Out(0)).Static()
 	if !ok1 || !ok2 || !ok3 && n.In(3) != "" || !ok4 && n.In(4) != "" || !ok5 {
-		return []onnx.Value{c.unslice(n, g[0], shape)}, nil
+		return []onnx.Value{c.unslice(n, g[0])}, nil
 	}
 	if axes == nil {
 		axes = Seq(len(starts))
@@ -217,26 +243,71 @@ func (c *Context) dilate(v onnx.Value, axis, step int) onnx.Value {
 }
 
 // unslice scatters the gradient of a slice whose bounds are computed by the graph.
-func (c *Context) unslice(n *onnx.Node, g onnx.Value, shape []int) onnx.Value {
-	in := []onnx.Value{c.positions(shape)}
+func (c *Context) unslice(n *onnx.Node, g onnx.Value) onnx.Value {
+	in := []onnx.Value{c.positions(n.In(0))}
 	for i := 1; i < len(n.Input); i++ {
 		in = append(in, n.In(i))
 	}
-	return c.scatterFlat(g, c.Op("Slice", in), shape)
+	return c.scatterFlat(g, c.Op("Slice", in), n.In(0))
 }
 
-// positions emits the row-major position of every element of a shape.
-func (c *Context) positions(shape []int) onnx.Value {
-	r := c.Op("Range", []onnx.Value{c.b.Int(0), c.b.Int(prod(shape)), c.b.Int(1)})
-	return c.Reshape(r, shape...)
+// unsliceOpen is the gradient of a slice of a value whose shape only a run can tell: padding by what
+// lies before the start and behind the end, or a scatter where elements are left out in between.
+func (c *Context) unsliceOpen(n *onnx.Node, g onnx.Value) onnx.Value {
+	x, y, starts, axes := n.In(0), n.Out(0), n.In(1), n.In(3)
+	if n.In(4) != "" {
+		steps, ok := c.KnownInts(n.In(4))
+		if !ok || !isOnes(steps) {
+			return c.unslice(n, g)
+		}
+	}
+	starts = c.Cast(starts, tensor.Int64)
+	have, kept := c.ShapeOf(x), c.ShapeOf(y)
+	if axes != "" {
+		axes = c.Cast(axes, tensor.Int64)
+		have, kept = c.Op("Gather", two(have, axes)), c.Op("Gather", two(kept, axes))
+	} else {
+		// The slice may say nothing of the last axes.
+		k := c.Type(starts).Dims[0]
+		if !k.IsKnown() {
+			c.Fail("it is not known how many axes are sliced")
+			return ""
+		}
+		have = c.Slice(have, []int{0}, []int{k.Value}, []int{0}, nil)
+		kept = c.Slice(kept, []int{0}, []int{k.Value}, []int{0}, nil)
+		axes = c.b.Ints(Seq(k.Value)...)
+	}
+	zero := c.b.Ints(0)
+	before := c.Where(c.Op("Less", two(starts, zero)), c.Add(starts, have), starts)
+	before = c.Op("Min", two(c.Op("Max", two(before, zero)), have))
+	after := c.Sub(c.Sub(have, kept), before)
+	return c.assume(c.Op("Pad", []onnx.Value{g, c.Concat(0, before, after), "", axes}), x)
 }
 
-// scatterFlat adds the elements of g to zeros of a shape, at given row-major positions.
-func (c *Context) scatterFlat(g, at onnx.Value, shape []int) onnx.Value {
-	zeros := c.Fill(c.DType(g), 0, prod(shape))
+// positions emits the row-major position of every element of a value.
+func (c *Context) positions(v onnx.Value) onnx.Value {
+	size := onnx.Value("")
+	if s, ok := c.Type(v).Static(); ok {
+		size = c.b.Int(prod(s))
+	} else {
+		size = c.Unary("Size", v)
+	}
+	return c.ReshapeLike(c.Op("Range", []onnx.Value{c.b.Int(0), size, c.b.Int(1)}), v)
+}
+
+// scatterFlat adds the elements of g to zeros of the shape of like, at given row-major positions.
+func (c *Context) scatterFlat(g, at, like onnx.Value) onnx.Value {
 	flat := c.Op("Reshape", two(g, c.b.Ints(-1)))
 	index := c.Op("Reshape", two(at, c.b.Ints(-1, 1)))
-	return c.Reshape(c.Op("ScatterND", []onnx.Value{zeros, index, flat}, onnx.AttrStr("reduction", "add")), shape...)
+	return c.ReshapeLike(c.Op("ScatterND", []onnx.Value{c.flatZeros(like), index, flat}, onnx.AttrStr("reduction", "add")), like)
+}
+
+// flatZeros emits as many zeros as like has elements, in one axis.
+func (c *Context) flatZeros(like onnx.Value) onnx.Value {
+	if s, ok := c.Type(like).Static(); ok {
+		return c.Fill(c.DType(like), 0, prod(s))
+	}
+	return c.fillShape(c.DType(like), 0, c.Op("Reshape", two(c.Unary("Size", like), c.b.Ints(1))))
 }
 
 func vjpTrilu(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {

@@ -113,11 +113,7 @@ func expandRMSNorm(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 
 // perChannel reshapes a vector of one element per channel so that it broadcasts along axis 1 of a value of the given rank.
 func (c *Context) perChannel(v onnx.Value, rank int) onnx.Value {
-	s := c.Shape(v)
-	if s == nil {
-		return ""
-	}
-	return c.Reshape(v, join(s, filled(1, rank-2))...)
+	return c.ReshapeTo(v, append(c.Extents(v), Number(filled(1, rank-2)...)...)...)
 }
 
 func expandInstanceNorm(c *Context, n *onnx.Node) ([]onnx.Value, error) {
@@ -127,41 +123,47 @@ func expandInstanceNorm(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	return []onnx.Value{c.Add(c.Mul(y, c.perChannel(n.In(1), rank)), c.perChannel(n.In(2), rank))}, nil
 }
 
-// grouped standardises x over its channel groups and returns it as [N, groups, rest], with the shape that x has.
-func (c *Context) grouped(n *onnx.Node) (y onnx.Value, shape []int) {
+// grouped standardises x over its channel groups and returns it as [N, groups, rest].
+func (c *Context) grouped(n *onnx.Node) onnx.Value {
 	x := n.In(0)
-	s := c.Shape(x)
-	if s == nil {
-		return "", nil
+	e := c.Extents(x)
+	if c.b.Err() != nil {
+		return ""
 	}
 	groups := n.Int("num_groups", 1)
-	if groups < 1 || s[1]%groups != 0 {
-		c.Fail("%d channels do not divide into %d groups", s[1], groups)
-		return "", nil
+	if groups < 1 || e[1].Of == "" && e[1].N%groups != 0 {
+		c.Fail("%d channels do not divide into %d groups", e[1].N, groups)
+		return ""
 	}
 	d := c.DType(x)
-	z := c.standardize(c.Cast(c.Reshape(x, s[0], groups, prod(s[1:])/groups), computeType(n, d)), []int{2}, float64(n.Float("epsilon", 1e-5)))
-	return c.Cast(z.xhat, d), s
+	var rows onnx.Value
+	if s, ok := numbers(e); ok {
+		rows = c.Reshape(x, s[0], groups, prod(s[1:])/groups)
+	} else {
+		rows = c.Op("Reshape", two(x, c.b.Ints(0, groups, -1)))
+	}
+	z := c.standardize(c.Cast(rows, computeType(n, d)), []int{2}, float64(n.Float("epsilon", 1e-5)))
+	return c.Cast(z.xhat, d)
 }
 
 // expandGroupNorm18 has one scale and bias per group.
 func expandGroupNorm18(c *Context, n *onnx.Node) ([]onnx.Value, error) {
-	y, s := c.grouped(n)
-	if s == nil {
+	y := c.grouped(n)
+	if c.b.Err() != nil {
 		return nil, c.b.Err()
 	}
 	y = c.Add(c.Mul(y, c.perChannel(n.In(1), 3)), c.perChannel(n.In(2), 3))
-	return []onnx.Value{c.Reshape(y, s...)}, nil
+	return []onnx.Value{c.ReshapeLike(y, n.In(0))}, nil
 }
 
 // expandGroupNorm21 has one scale and bias per channel.
 func expandGroupNorm21(c *Context, n *onnx.Node) ([]onnx.Value, error) {
-	y, s := c.grouped(n)
-	if s == nil {
+	y, rank := c.grouped(n), c.Rank(n.In(0))
+	if c.b.Err() != nil {
 		return nil, c.b.Err()
 	}
-	y = c.Reshape(y, s...)
-	return []onnx.Value{c.Add(c.Mul(y, c.perChannel(n.In(1), len(s))), c.perChannel(n.In(2), len(s)))}, nil
+	y = c.ReshapeLike(y, n.In(0))
+	return []onnx.Value{c.Add(c.Mul(y, c.perChannel(n.In(1), rank)), c.perChannel(n.In(2), rank))}, nil
 }
 
 // expandMeanVarianceNorm divides by the standard deviation plus 1e-9, as the function body of the specification does. The square root is taken a little above 0, so

@@ -9,13 +9,14 @@ var padRules = []Rule{
 // vjpPad: the gradient of the data is the inner part of the gradient, plus, for the modes that copy data into the border, the border folded back. The constant's
 // gradient is the sum over the border.
 func vjpPad(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
-	shape := c.Shape(n.In(0))
+	rank := c.Rank(n.In(0))
 	if c.b.Err() != nil {
 		return nil, c.b.Err()
 	}
 	mode := n.Str("mode", "constant")
-	before, after, ok := c.padWidths(n, len(shape))
-	if !ok {
+	shape, static := c.Type(n.In(0)).Static()
+	before, after, ok := c.padWidths(n, rank)
+	if !ok || !static {
 		return c.dynamicPad(n, g[0], mode)
 	}
 	d := make([]onnx.Value, 3)
@@ -24,7 +25,7 @@ func vjpPad(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 		if c.Wants(2) {
 			// What the data received is what was not cut off by negative widths.
 			border := c.Sub(c.total(g[0]), c.total(d[0]))
-			d[2] = c.Reshape(border, c.Shape(n.In(2))...)
+			d[2] = c.ReshapeLike(border, n.In(2))
 		}
 		return d, nil
 	}
@@ -54,16 +55,18 @@ func (c *Context) padWidths(n *onnx.Node, rank int) (before, after []int, ok boo
 	return before, after, true
 }
 
-// dynamicPad serves constant padding whose widths the graph computes: padding with the negated widths.
+// dynamicPad serves padding whose widths or extents only a run can tell: padding with the negated
+// widths or, where elements are copied into the border, a scatter to the elements' positions.
 func (c *Context) dynamicPad(n *onnx.Node, g onnx.Value, mode string) ([]onnx.Value, error) {
+	x := n.In(0)
 	if mode != "constant" {
-		c.Fail("the widths %q of padding in mode %q are not constant", n.In(1), mode)
-		return nil, c.b.Err()
+		at := c.Op("Pad", []onnx.Value{c.positions(x), n.In(1), "", n.In(3)}, onnx.AttrStr("mode", mode))
+		return []onnx.Value{c.scatterFlat(g, at, x), "", ""}, nil
 	}
 	in := []onnx.Value{g, c.Neg(n.In(1)), "", n.In(3)}
-	d := []onnx.Value{c.Op("Pad", in), "", ""}
+	d := []onnx.Value{c.assume(c.Op("Pad", in), x), "", ""}
 	if c.Wants(2) {
-		d[2] = c.Reshape(c.Sub(c.total(g), c.total(d[0])), c.Shape(n.In(2))...)
+		d[2] = c.ReshapeLike(c.Sub(c.total(g), c.total(d[0])), n.In(2))
 	}
 	return d, nil
 }

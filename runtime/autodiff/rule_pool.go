@@ -19,10 +19,6 @@ var poolRules = []Rule{
 // the sum is an assignment, which MaxUnpool does in 66 µs for 8×32×32×32 and 2×2 windows on ONNX Runtime 1.27 where ScatterElements takes 300 µs and ScatterND 370 µs.
 func vjpMaxPool(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	x, y := n.In(0), n.Out(0)
-	xs, ys := c.Shape(x), c.Shape(y)
-	if c.b.Err() != nil {
-		return nil, c.b.Err()
-	}
 	if g[0] == "" {
 		return nil, nil
 	}
@@ -34,6 +30,13 @@ func vjpMaxPool(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) 
 		again := n.ShallowClone()
 		again.DelAttr("storage_order")
 		index = c.OpN("MaxPool", 2, []onnx.Value{x}, again.Attribute...)[1]
+	}
+	xs, ok := c.Type(x).Static()
+	ys, ok2 := c.Type(y).Static()
+	if !ok || !ok2 {
+		flat := c.b.Ints(-1)
+		d := c.Op("ScatterElements", []onnx.Value{c.flatZeros(x), c.Op("Reshape", two(index, flat)), c.Op("Reshape", two(g[0], flat))}, onnx.AttrStr("reduction", "add"))
+		return []onnx.Value{c.ReshapeLike(d, x)}, nil
 	}
 	win := newWindow(n, n.Ints("kernel_shape"), xs[2:], ys[2:])
 	if c.DType(x) == tensor.Float32 && len(xs) == 4 && !win.overlapping() && isZero(win.before) && isZero(win.tail()) && isOnes(win.dilation) {
@@ -167,11 +170,11 @@ func (c *Context) lpInner(x, q onnx.Value, p int) onnx.Value {
 }
 
 func vjpGlobalAveragePool(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
-	s := c.Shape(n.In(0))
-	if s == nil {
+	e := c.Extents(n.In(0))
+	if c.b.Err() != nil {
 		return nil, c.b.Err()
 	}
-	return []onnx.Value{c.Expand(c.Scale(g[0], 1/float64(max(1, prod(s[2:])))), s...)}, nil
+	return []onnx.Value{c.ExpandLike(c.share(g[0], e[2:]), n.In(0))}, nil
 }
 
 // vjpGlobalMaxPool shares the gradient equally among the elements that attain the maximum.

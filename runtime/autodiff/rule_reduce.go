@@ -7,15 +7,15 @@ import (
 )
 
 var reduceRules = []Rule{
-	{Op: "ReduceSum", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Expand(r.g, r.shape...) })},
+	{Op: "ReduceSum", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.ExpandLike(r.g, r.x) })},
 	{Op: "ReduceMean", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value {
-		return c.Expand(c.Scale(r.g, 1/float64(r.count)), r.shape...)
+		return c.ExpandLike(c.share(r.g, r.count), r.x)
 	})},
 	{Op: "ReduceSumSquare", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Mul(r.x, c.Scale(r.g, 2)) })},
 	{Op: "ReduceL1", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Mul(r.g, c.Sign(r.x)) })},
 	{Op: "ReduceL2", Since: 13, VJP: reducing(dReduceL2)},
 	{Op: "ReduceLogSum", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value {
-		return c.Expand(c.Div(r.g, c.Unary("Exp", r.y)), r.shape...)
+		return c.ExpandLike(c.Div(r.g, c.Unary("Exp", r.y)), r.x)
 	})},
 	{Op: "ReduceLogSumExp", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value {
 		return c.Mul(r.g, c.Unary("Exp", c.Sub(r.x, r.y)))
@@ -29,27 +29,36 @@ var reduceRules = []Rule{
 }
 
 // reduction is what the rules of the Reduce operators work with. g and y, the gradient and the result, have the reduced axes as extents of 1, so that they broadcast
-// against x, whose static shape is shape. count is the number of elements that each result was made of.
+// against x. count holds the extents of the reduced axes, whose product is the number of elements that
+// each result was made of.
 type reduction struct {
-	x, y, g     onnx.Value
-	axes, shape []int
-	count       int
+	x, y, g onnx.Value
+	axes    []int
+	count   []Extent
+}
+
+// share emits g divided by a product of extents.
+func (c *Context) share(g onnx.Value, count []Extent) onnx.Value {
+	if n, ok := numbers(count); ok {
+		return c.Scale(g, 1/float64(prod(n)))
+	}
+	return c.Div(g, c.count(count, g))
 }
 
 // reducing makes the rule of a Reduce operator from the gradient in terms of a reduction.
 func reducing(d func(c *Context, r reduction) onnx.Value) VJP {
 	return func(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
-		r := reduction{x: n.In(0), shape: c.Shape(n.In(0)), count: 1}
-		r.axes = c.reducedAxes(n, len(r.shape))
+		r := reduction{x: n.In(0)}
+		kept := c.Extents(r.x)
+		r.axes = c.reducedAxes(n, len(kept))
 		if c.b.Err() != nil {
 			return nil, c.b.Err()
 		}
-		kept := slices.Clone(r.shape)
 		for _, a := range r.axes {
-			kept[a] = 1
-			r.count *= r.shape[a]
+			r.count = append(r.count, kept[a])
+			kept[a] = Extent{N: 1}
 		}
-		r.g, r.y = c.Reshape(g[0], kept...), c.Reshape(n.Out(0), kept...)
+		r.g, r.y = c.ReshapeTo(g[0], kept...), c.ReshapeTo(n.Out(0), kept...)
 		return []onnx.Value{d(c, r)}, nil
 	}
 }
@@ -140,6 +149,8 @@ func expandCumProd(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	axes, ok := c.KnownInts(n.In(1))
 	if !ok || len(axes) != 1 {
 		c.Fail("the axis %q is not constant", n.In(1))
+	}
+	if c.b.Err() != nil {
 		return nil, c.b.Err()
 	}
 	axis := Axis(axes[0], len(shape))

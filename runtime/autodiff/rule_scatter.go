@@ -86,7 +86,7 @@ func (c *Context) unscatter(g onnx.Value, s scattering) ([]onnx.Value, error) {
 // unscatterProduct: the gradient of each factor is the product of the others. As for ReduceProd, zeros among the updates are counted, and the product is taken over
 // the updates that are not zero.
 func (c *Context) unscatterProduct(g onnx.Value, s scattering, d []onnx.Value) {
-	ones := c.Fill(c.DType(s.x), 1, c.Shape(s.x)...)
+	ones := c.FillLike(s.x, 1)
 	if c.Wants(0) {
 		d[0] = c.Mul(g, s.scatter(ones, s.u, "mul"))
 	}

@@ -14,12 +14,18 @@ func vjpDepthToSpace(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, er
 	if n.Str("mode", "DCR") == "DCR" {
 		return []onnx.Value{c.Unary("SpaceToDepth", g[0], onnx.AttrInt("blocksize", b))}, nil
 	}
-	s := c.Shape(n.In(0))
-	if s == nil {
+	x := n.In(0)
+	e := c.Extents(x)
+	if c.b.Err() != nil {
 		return nil, c.b.Err()
 	}
-	blocks := c.Reshape(g[0], s[0], s[1]/(b*b), s[2], b, s[3], b)
-	return []onnx.Value{c.Reshape(c.Transpose(blocks, 0, 1, 3, 5, 2, 4), s...)}, nil
+	if e[1].Of != "" {
+		c.failOpen(x, "its number of channels")
+		return nil, c.b.Err()
+	}
+	block := Extent{N: b}
+	blocks := c.ReshapeTo(g[0], e[0], Extent{N: e[1].N / (b * b)}, e[2], block, e[3], block)
+	return []onnx.Value{c.ReshapeLike(c.Transpose(blocks, 0, 1, 3, 5, 2, 4), x)}, nil
 }
 
 func vjpSpaceToDepth(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {

@@ -94,8 +94,8 @@ func (s *sequences) lower(n *onnx.Node) {
 // split makes the elements of SplitToSequence by one Split.
 func (s *sequences) split(n *onnx.Node) ([]onnx.Value, bool) {
 	x := n.In(0)
-	dims, ok := s.c.Type(x).Static()
-	if !ok || len(dims) == 0 {
+	dims := s.c.Type(x).Dims
+	if len(dims) == 0 {
 		return nil, false
 	}
 	axis := Axis(n.Int("axis", 0), len(dims))
@@ -115,11 +115,11 @@ func (s *sequences) split(n *onnx.Node) ([]onnx.Value, bool) {
 		size = given[0]
 	}
 	if sizes == nil {
-		if size <= 0 {
+		if size <= 0 || !dims[axis].IsKnown() {
 			return nil, false
 		}
-		for at := 0; at < dims[axis]; at += size {
-			sizes = append(sizes, min(size, dims[axis]-at))
+		for at := 0; at < dims[axis].Value; at += size {
+			sizes = append(sizes, min(size, dims[axis].Value-at))
 		}
 	}
 	if len(sizes) == 0 {

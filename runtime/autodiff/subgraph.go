@@ -1,8 +1,6 @@
 package autodiff
 
 import (
-	"fmt"
-
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/onnx/shape"
 )
@@ -136,11 +134,9 @@ func (p *pass) branchGradient(name string, body *onnx.Graph, g, wrt []onnx.Value
 		if g[i] == "" {
 			continue
 		}
-		if !p.c.Type(o).Equal(p.c.Type(g[i])) {
-			return nil, fmt.Errorf("output %d of %s is %v, its gradient %v: branches must agree in shape", i, name, p.c.Type(o), p.c.Type(g[i]))
-		}
 		obj.Losses = append(obj.Losses, Loss{Value: string(o)})
-		grads[string(o)] = append(grads[string(o)], g[i])
+		// Where the other branch has another shape, the gradient has this one's when this one runs.
+		grads[string(o)] = append(grads[string(o)], p.c.ReshapeLike(g[i], o))
 	}
 	for _, w := range wrt {
 		obj.wrt = append(obj.wrt, string(w))

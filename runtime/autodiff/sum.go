@@ -74,10 +74,11 @@ func (c *Context) ones(n int) onnx.Value {
 	return c.b.Const(t)
 }
 
-// Unbroadcast sums g down to the static shape want, undoing ONNX's multidirectional broadcasting.
+// Unbroadcast sums g, whose shape is static, down to the shape want, undoing ONNX's multidirectional
+// broadcasting.
 func (c *Context) Unbroadcast(g onnx.Value, want []int) onnx.Value {
-	have, ok := c.Type(g).Static()
-	if !ok || slices.Equal(have, want) {
+	have := c.Shape(g)
+	if c.b.Err() != nil || slices.Equal(have, want) {
 		return g
 	}
 	lead := len(have) - len(want)
@@ -100,4 +101,47 @@ func (c *Context) Unbroadcast(g onnx.Value, want []int) onnx.Value {
 	// Extents of 1 stay only where they are wanted: then the sum has the right shape already.
 	keep := lead == 0
 	return c.Reshape(c.Sum(g, axes, keep), want...)
+}
+
+// UnbroadcastLike sums g down to the shape of like. Where only a run can tell which extents of like
+// are 1, the axes of the sum are computed from its shape.
+func (c *Context) UnbroadcastLike(g, like onnx.Value) onnx.Value {
+	have, want := c.Type(g), c.Type(like)
+	if sameShape(have, want) || c.b.Err() != nil {
+		return g
+	}
+	_, ok := have.Static()
+	if shape, static := want.Static(); ok && static {
+		return c.Unbroadcast(g, shape)
+	}
+	lead := c.Rank(g) - c.Rank(like)
+	if lead < 0 {
+		c.Fail("gradient of type %v cannot be summed to %v", have, want)
+	}
+	if c.b.Err() != nil {
+		return g
+	}
+	g = c.Sum(g, Seq(lead), false)
+	var axes []int
+	open := false
+	for i, w := range want.Dims {
+		h := have.Dims[lead+i]
+		switch {
+		case h == w || h == onnx.Known(1):
+		case w == onnx.Known(1):
+			axes = append(axes, i)
+		case !w.IsKnown():
+			open = true
+		case h.IsKnown():
+			c.Fail("gradient of type %v cannot be summed to %v", have, want)
+			return g
+		}
+	}
+	g = c.Sum(g, axes, true)
+	if open {
+		ones := c.Op("Equal", two(c.ShapeOf(like), c.b.Ints(1)))
+		at := c.Op("Reshape", two(c.Unary("NonZero", ones), c.b.Ints(-1)))
+		g = c.Op("ReduceSum", two(g, at), onnx.AttrInt("keepdims", 1), onnx.AttrInt("noop_with_empty_axes", 1))
+	}
+	return c.assume(g, like)
 }

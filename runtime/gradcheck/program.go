@@ -132,10 +132,25 @@ func (k *checker) moved(t map[string][]float64, h float64) (map[string][]float64
 
 // Run compiles a model, runs it once on named inputs and returns the outputs by name. float32 inputs are widened where the model asks for float64.
 func Run(ctx context.Context, c engine.Compiler, m *onnx.Model, in map[string]*tensor.Tensor) (map[string]*tensor.Tensor, error) {
+	out, err := RunAll(ctx, c, m, []map[string]*tensor.Tensor{in})
+	if err != nil {
+		return nil, err
+	}
+	return out[0], nil
+}
+
+// RunAll compiles a model once and runs it on several lists of inputs, in order.
+func RunAll(ctx context.Context, c engine.Compiler, m *onnx.Model, in []map[string]*tensor.Tensor) ([]map[string]*tensor.Tensor, error) {
 	p, err := compile(c, m, engine.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer p.session.Close()
-	return p.run(ctx, in)
+	out := make([]map[string]*tensor.Tensor, len(in))
+	for i := range in {
+		if out[i], err = p.run(ctx, in[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }

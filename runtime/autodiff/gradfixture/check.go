@@ -3,6 +3,7 @@ package gradfixture
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -29,9 +30,10 @@ type Result struct {
 
 // Compared is one tensor's comparison.
 type Compared struct {
-	// Kind is "output", "param" or "input"; Name the value the tensor, or its gradient, belongs to.
-	Kind, Name string
-	Error      float64
+	// Point is the folder of the expected tensor, Kind "output", "param" or "input", and Name the value
+	// the tensor, or its gradient, belongs to.
+	Point, Kind, Name string
+	Error             float64
 	// Rounding is the relative error as it stands where it exceeds [Tolerance] through nothing but rounding noise; Error does not count that noise. 0 elsewhere.
 	Rounding float64
 	// Problem says what is wrong where the error is infinite.
@@ -66,16 +68,20 @@ func (f *Fixture) check(ctx context.Context, c engine.Compiler) ([]Compared, err
 	if err != nil {
 		return nil, err
 	}
+	first := f.Points[0]
 	obj := autodiff.Objective{}
-	in := map[string]*tensor.Tensor{}
-	for name, t := range f.Inputs {
-		in[name] = t
-	}
 	for _, v := range m.Graph.Output {
-		if t := f.Cotangents[v.Name]; t != nil {
+		if first.Cotangents[v.Name] != nil {
 			obj.Losses = append(obj.Losses, autodiff.Loss{Value: v.Name, Cotangent: cotangent(v.Name)})
-			in[cotangent(v.Name)] = t
 		}
+	}
+	var in []map[string]*tensor.Tensor
+	for _, p := range f.Points {
+		feeds := maps.Clone(p.Inputs)
+		for name, t := range p.Cotangents {
+			feeds[cotangent(name)] = t
+		}
+		in = append(in, feeds)
 	}
 	floats := map[string]bool{}
 	for _, v := range m.Graph.Input {
@@ -88,7 +94,7 @@ func (f *Fixture) check(ctx context.Context, c engine.Compiler) ([]Compared, err
 			floats[t.Name] = true
 		}
 	}
-	for _, name := range slices.Concat(f.ParamNames, f.InputNames) {
+	for _, name := range slices.Concat(first.ParamNames, first.InputNames) {
 		// What the model lacks is reported below, tensor by tensor.
 		if floats[name] {
 			obj.Wrt = append(obj.Wrt, name)
@@ -102,31 +108,43 @@ func (f *Fixture) check(ctx context.Context, c engine.Compiler) ([]Compared, err
 		}
 		model = g.Model
 	}
-	got, err := gradcheck.Run(ctx, c, model, in)
+	got, err := gradcheck.RunAll(ctx, c, model, in)
 	if err != nil {
 		return nil, err
 	}
-	floor := f.floor()
+	var all []Compared
+	for i, p := range f.Points {
+		all = append(all, p.compare(m, got[i])...)
+	}
+	return all, nil
+}
+
+// compare compares all that a point expects with what a run gave.
+func (p *Point) compare(m *onnx.Model, got map[string]*tensor.Tensor) []Compared {
+	floor := p.floor()
 	var all []Compared
 	for _, v := range m.Graph.Output {
-		if want := f.Outputs[v.Name]; want != nil {
+		if want := p.Outputs[v.Name]; want != nil {
 			all = append(all, compare("output", v.Name, got[v.Name], want, 0))
 		}
 	}
-	for _, name := range f.ParamNames {
-		all = append(all, compare("param", name, got["grad/"+name], f.Params[name], floor))
+	for _, name := range p.ParamNames {
+		all = append(all, compare("param", name, got["grad/"+name], p.Params[name], floor))
 	}
-	for _, name := range f.InputNames {
-		all = append(all, compare("input", name, got["grad/"+name], f.InputGrads[name], floor))
+	for _, name := range p.InputNames {
+		all = append(all, compare("input", name, got["grad/"+name], p.InputGrads[name], floor))
 	}
-	return all, nil
+	for i := range all {
+		all[i].Point = p.Name
+	}
+	return all
 }
 
 // bound gives the extents of the fixture's inputs to the model's inputs.
 func (f *Fixture) bound() (*onnx.Model, error) {
 	m := f.Model.ShallowClone()
 	for i, v := range m.Graph.Input {
-		t := f.Inputs[v.Name]
+		t := f.Points[0].Inputs[v.Name]
 		if t == nil {
 			continue
 		}
@@ -145,11 +163,11 @@ func (f *Fixture) bound() (*onnx.Model, error) {
 	return m, nil
 }
 
-// floor is the absolute difference of gradients that rounding explains: four units in the last place of the largest gradient of the fixture. Gradients that are zero in
+// floor is the absolute difference of gradients that rounding explains: four units in the last place of the largest gradient of the point. Gradients that are zero in
 // theory, such as that of the bias of attention keys, are rounding noise of that kind on both sides, and no two ways of summing agree on noise.
-func (f *Fixture) floor() float64 {
+func (p *Point) floor() float64 {
 	most := 0.0
-	for _, list := range []map[string]*tensor.Tensor{f.Params, f.InputGrads} {
+	for _, list := range []map[string]*tensor.Tensor{p.Params, p.InputGrads} {
 		for _, t := range list {
 			v, _ := numbers(t)
 			for _, x := range v {

@@ -1,11 +1,15 @@
 package gradfixture_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 
 	"onnxrl/runtime/autodiff/gradfixture"
+	"onnxrl/runtime/gradcheck"
+	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/tensor"
 )
 
 // run checks every fixture below dir on both engines and requires exact counts, so that a fixture that is not found cannot pass.
@@ -67,3 +71,50 @@ func TestRounding(t *testing.T) {
 
 // TestLayers checks layers exported by both of PyTorch's exporters; cmd/peers/torch_fixtures.py wrote them, and many more.
 func TestLayers(t *testing.T) { run(t, "../testdata/layers", 81, 393) }
+
+// TestTimesNet checks networks whose shapes depend on the data: periods are chosen by the spectrum.
+// cmd/peers/timesnet_fixtures.py wrote them, with PyTorch's gradients at three points.
+func TestTimesNet(t *testing.T) { run(t, "../testdata/timesnet", 2, 192) }
+
+// TestTimesNetPeriods makes sure that the points give one compiled program different shapes, some of
+// which need padding.
+func TestTimesNetPeriods(t *testing.T) {
+	f, err := gradfixture.Read("../testdata/timesnet/written")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := f.Model.ShallowClone()
+	var images []string
+	for _, n := range m.Graph.Node {
+		if n.OpType == "Gelu" {
+			images = append(images, n.Output[0])
+			m.Graph.Output = append(m.Graph.Output, &onnx.ValueInfo{Name: n.Output[0]})
+		}
+	}
+	var in []map[string]*tensor.Tensor
+	for _, p := range f.Points {
+		in = append(in, p.Inputs)
+	}
+	for _, c := range append(native(t), portable.New()) {
+		got, err := gradcheck.RunAll(t.Context(), c, m, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, padded := map[string]bool{}, 0
+		for _, out := range got {
+			for _, name := range images {
+				s := out[name].Shape()
+				seen[fmt.Sprint(s)] = true
+				if s[2]*s[3] > 20 {
+					padded++
+				}
+			}
+		}
+		if len(images) != 4 || len(got) != 3 || len(seen) != 6 || padded != 4 {
+			t.Errorf("%s: %d images at %d points of shapes %v, %d padded", c.Name(), len(images), len(got), seen, padded)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -42,6 +42,17 @@ func TestDamage(t *testing.T) {
 			return n, x
 		}
 	}
+	second := func(damage func(dir string) error) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			to := filepath.Join(dir, "data_2")
+			if err := os.CopyFS(to, os.DirFS(filepath.Join(dir, "data"))); err != nil {
+				t.Fatal(err)
+			}
+			if err := damage(to); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	cases := []struct {
 		name   string
 		damage func(t *testing.T, dir string)
@@ -61,6 +72,30 @@ func TestDamage(t *testing.T) {
 		{"no input", remove("data/input_0.pb"), "no data/input_"},
 		{"no output", remove("data/output_0.pb"), "no data/output_"},
 		{"no cotangent", remove("data/cotangent_0.pb"), "no data/cotangent_"},
+		{"a second point of other values", second(func(dir string) error {
+			path := filepath.Join(dir, "grad_param_01.pb")
+			n, x, err := onnx.ReadTensor(path)
+			if err != nil {
+				return err
+			}
+			x = x.Clone()
+			x.Float32s()[0]++
+			return onnx.WriteTensor(path, n, x)
+		}), "data_2 param"},
+		{"a second point of other shapes", second(func(dir string) error {
+			path := filepath.Join(dir, "input_0.pb")
+			n, x, err := onnx.ReadTensor(path)
+			if err != nil {
+				return err
+			}
+			return onnx.WriteTensor(path, n, x.Clone().Reshape(1, x.Len()))
+		}), "all points need the same shapes"},
+		{"a second point without a gradient", second(func(dir string) error { return os.Remove(filepath.Join(dir, "cotangent_0.pb")) }), "no data_2/cotangent_"},
+		{"a folder without a number", func(t *testing.T, dir string) {
+			if err := os.Mkdir(filepath.Join(dir, "data_b"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}, "data_b: expected a number from 2 on"},
 		{"a file cut short", func(t *testing.T, dir string) {
 			if err := os.Truncate(filepath.Join(dir, "data", "grad_input_0.pb"), 9); err != nil {
 				t.Fatal(err)
@@ -94,7 +129,7 @@ func TestDamage(t *testing.T) {
 			}
 			for _, x := range r.Tensors {
 				if x.Error > gradfixture.Tolerance {
-					text.WriteString(" " + x.Kind + " " + x.Name + " " + x.Problem)
+					text.WriteString(" " + x.Point + " " + x.Kind + " " + x.Name + " " + x.Problem)
 				}
 			}
 			if !strings.Contains(text.String(), k.want) {
@@ -102,7 +137,7 @@ func TestDamage(t *testing.T) {
 			}
 		})
 	}
-	if len(cases) != 16 {
+	if len(cases) != 20 {
 		t.Errorf("%d cases", len(cases))
 	}
 }

@@ -9,6 +9,9 @@
 //	data/grad_param_<j>.pb     expected gradients of initializers
 //	data/grad_input_<i>.pb     expected gradients of inputs
 //
+// Further folders data_2, data_3 and so on hold more points of the same layout and input shapes. All
+// points run through one compiled program, which is how shapes that depend on the data are checked.
+//
 // Each file holds a TensorProto. The name inside a gradient is that of the initializer or input it belongs to; the names of inputs and outputs may be empty, then
 // the number in the file name is the position in the graph. What is compared is stated by the files: a tensor that the model lacks, and a file that the directory
 // should have and lacks, are failures.

@@ -89,6 +89,7 @@ type state struct {
 	fns    map[fnKey]*onnx.Function
 	syms   map[string]poly
 	exact  map[string]fraction
+	free   *freeSymbols // nil unless unknown extents get names
 	nested int
 	folded int
 }

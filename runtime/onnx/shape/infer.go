@@ -69,6 +69,9 @@ func (e *Env) apply(n *onnx.Node) error {
 				return fmt.Errorf("output %d %q: %w", i, o, err)
 			}
 		}
+		if e.free != nil && e.parent == nil {
+			f.Type.Dims = e.free.named(o, f.Type.Dims)
+		}
 		e.Set(onnx.Value(o), f)
 	}
 	return nil

@@ -1,0 +1,1 @@
+Bblocks.0.inner.0.convs.0.biasJÂX¼½Û.ù=K¹œ½6§?Îže¿‡`¿

@@ -1,0 +1,1 @@
+Bblocks.0.inner.2.convs.1.biasJÊ~2Àpað¼(%e@cC¿

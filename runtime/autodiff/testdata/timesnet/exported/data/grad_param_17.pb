@@ -1,0 +1,1 @@
+Bblocks.1.inner.0.convs.1.biasJิภพา๋ฝ=W8V>ธyผ:#>ฌ๑M=

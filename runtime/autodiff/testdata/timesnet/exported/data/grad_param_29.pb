@@ -1,0 +1,2 @@
+B	head.biasJA
+@hÎ¿êçZA

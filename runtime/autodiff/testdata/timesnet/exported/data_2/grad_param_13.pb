@@ -1,0 +1,2 @@
+Bblocks.0.inner.2.convs.2.biasJ¾.æ¿¾ÜÜ?¾@ÂY
+À

@@ -1,0 +1,1 @@
+Bblocks.1.inner.0.convs.0.biasJַE:>ְִ"=ֽקד=נ¶¾K¼ָצ9<

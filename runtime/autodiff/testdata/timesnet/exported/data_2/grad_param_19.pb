@@ -1,0 +1,1 @@
+Bblocks.1.inner.0.convs.2.biasJֶE:>½ִ"=ֿקד=ם¶¾K¼ֹצ9<

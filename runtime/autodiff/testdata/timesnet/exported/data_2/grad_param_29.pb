@@ -1,0 +1,1 @@
+B	head.biasJ$ÉaÁşwÁ’A

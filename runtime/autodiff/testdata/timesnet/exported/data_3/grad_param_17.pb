@@ -1,0 +1,1 @@
+Bblocks.1.inner.0.convs.1.biasJö'ß¼[%Â>Bq=4yw=ÐÍò=ëç¼

@@ -1,0 +1,1 @@
+Bblocks.0.inner.0.convs.2.biasJÄX¼½Ú.ù=J¹œ½5§?Ìže¿‡`¿

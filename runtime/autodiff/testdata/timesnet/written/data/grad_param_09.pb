@@ -1,0 +1,1 @@
+Bblocks.0.inner.2.convs.0.biasJË~2ÀXað¼(%e@bC¿

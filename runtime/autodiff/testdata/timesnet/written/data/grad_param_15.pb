@@ -1,0 +1,1 @@
+Bblocks.1.inner.0.convs.0.biasJิภพิ๋ฝ=Y8V>ตyผ:#>น๑M=

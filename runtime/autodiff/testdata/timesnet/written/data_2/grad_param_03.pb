@@ -1,0 +1,1 @@
+Bblocks.0.inner.0.convs.0.biasJðáÖ<¸Æ¾R<‘>õæ*?Uß4¿š»Â¾

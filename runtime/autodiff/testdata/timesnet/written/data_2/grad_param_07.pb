@@ -1,0 +1,1 @@
+Bblocks.0.inner.0.convs.2.biasJáÖ<¶Æ¾V<‘>òæ*?Rß4¿˜»Â¾

@@ -1,0 +1,1 @@
+Bblocks.1.inner.2.convs.0.biasJPко╬"Щ'?Р,╒?╠8б©

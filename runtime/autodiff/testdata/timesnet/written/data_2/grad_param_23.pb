@@ -1,0 +1,1 @@
+Bblocks.1.inner.2.convs.1.biasJRко╬#Щ'?С,╒?╠8б©

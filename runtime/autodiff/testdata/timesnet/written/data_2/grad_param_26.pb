@@ -1,0 +1,1 @@
+Bnorm.weightJ-þX@lF5¿d@J1?

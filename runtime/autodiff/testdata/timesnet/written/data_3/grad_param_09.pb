@@ -1,0 +1,1 @@
+Bblocks.0.inner.2.convs.0.biasJËÀU3P@¦Ş¿8ˆ?

@@ -1,0 +1,1 @@
+Bblocks.0.inner.2.convs.2.biasJËÀU3P@¤Ş¿6ˆ?

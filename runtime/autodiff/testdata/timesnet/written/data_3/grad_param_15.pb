@@ -1,0 +1,1 @@
+Bblocks.1.inner.0.convs.0.biasJõ'ß¼\%Â>Bq=1yw=ÏÍò=ëç¼

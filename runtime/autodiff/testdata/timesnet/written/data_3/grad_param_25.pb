@@ -1,0 +1,1 @@
+Bblocks.1.inner.2.convs.2.biasJÖŒ¿¦ìz?Eûe¾O~°>
