@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"onnxrl/agents"
@@ -27,6 +28,7 @@ import (
 type studyRunner struct {
 	app    *app
 	engine engine.Compiler
+	told   sync.Once // what is to be said of the data
 }
 
 // plan opens an experiment for a directory. The caller closes it.
@@ -35,6 +37,7 @@ func (r *studyRunner) plan(ctx context.Context, dir string, c experiment.Config)
 	if p.cfg, p.factory, p.maker, err = experiment.Open(ctx, c); err != nil {
 		return nil, err
 	}
+	r.told.Do(func() { r.app.tellData(r.app.err, p.factory) })
 	text, err := configs.Marshal(p.cfg)
 	if err != nil {
 		return nil, errors.Join(err, p.Close())

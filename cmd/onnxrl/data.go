@@ -145,7 +145,24 @@ func printManifest(out io.Writer, m *prepared.Manifest) error {
 	for _, n := range m.Notes {
 		fmt.Fprintf(out, "note: %s\n", n)
 	}
+	for _, r := range m.Quality {
+		printJumps(out, r, true)
+	}
 	return nil
+}
+
+// printJumps lists the jumps of a symbol, or those that look like splits.
+func printJumps(out io.Writer, r bars.SymbolReport, splits bool) {
+	for _, j := range r.Jumps {
+		like := "looks like no split"
+		switch {
+		case j.Like != "":
+			like = "looks like a split or bonus shares, " + j.Like
+		case splits:
+			continue
+		}
+		fmt.Fprintf(out, "%s: jump on %s: the open is %.3f times the close before, which %s\n", r.Symbol, j.Date, j.Ratio, like)
+	}
 }
 
 // shorten lists at most n names.
@@ -246,7 +263,7 @@ func (a *app) inspectPrepared(dir string) error {
 
 // printQuality shows one line per symbol and the details below.
 func printQuality(out io.Writer, q *bars.Quality) error {
-	fmt.Fprintf(out, "%s, %s from %s to %s, %s, price adjustment: %s\n\n", plural(len(q.Symbols), "symbol"), plural(q.Times, "time"), q.From, q.To, plural(len(q.Files), "file"), q.Adjusted)
+	fmt.Fprintf(out, "%s, %s from %s to %s, %s\n%s\n\n", plural(len(q.Symbols), "symbol"), plural(q.Times, "time"), q.From, q.To, plural(len(q.Files), "file"), q.Adjustment)
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "symbol\tfirst\tlast\trows\tduplicate\tconflict\tunsorted\tblank\tbad price\tinconsistent\tno volume\tneg. volume\tzero volume\tsuspended\tfilled\tlongest gap\tabsent at end\tjumps\tsplit-like\t")
 	for _, r := range q.Symbols {
@@ -264,13 +281,7 @@ func printQuality(out io.Writer, q *bars.Quality) error {
 		for _, e := range r.Examples {
 			fmt.Fprintf(out, "%s: %s\n", r.Symbol, e)
 		}
-		for _, j := range r.Jumps {
-			like := "looks like no split"
-			if j.Like != "" {
-				like = "looks like a split " + j.Like
-			}
-			fmt.Fprintf(out, "%s: jump on %s: the open is %.3f times the close before, which %s\n", r.Symbol, j.Date, j.Ratio, like)
-		}
+		printJumps(out, r, false)
 	}
 	return nil
 }

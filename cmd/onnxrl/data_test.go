@@ -65,7 +65,7 @@ func TestDataPrepareAndInspect(t *testing.T) {
 	config, out := marketYAML(t), filepath.Join(t.TempDir(), "set")
 	text := succeed(t, "data", "prepare", config, "--out", out)
 	for _, want := range []string{"T = 286", "2020-01-15 to 2020-10-26", "N = 2", "A B", "F = 11", "W = 8", "the first 14 bars dropped", "train", "167 bars", "2020-01-15 to 2020-06-29, 2 of 2 assets tradable",
-		"without adjustment; gaps", "B: faulty rows: 1, for instance 2020-04-10 (bars.csv, line 143): prices -1", "written to " + out} {
+		"note: prices: as given, NOT adjusted for splits and dividends (there is no column adj_close or adj_factor)", "faulty rows: 1, in 1 of 2 symbols, for instance B: 2020-04-10 (bars.csv, line 143): prices -1", "written to " + out} {
 		if !strings.Contains(text, want) {
 			t.Errorf("prepare does not say %q:\n%s", want, text)
 		}
@@ -81,7 +81,7 @@ func TestDataPrepareAndInspect(t *testing.T) {
 		t.Errorf("inspect of the folder:\n%s", text)
 	}
 	text = succeed(t, "data", "inspect", config)
-	if !strings.Contains(text, "2 symbols, 300 times from 2020-01-01 to 2020-10-26, 1 file, price adjustment: none") || !strings.Contains(text, "B: 2020-04-10 (bars.csv, line 143): prices -1") {
+	if !strings.Contains(text, "2 symbols, 300 times from 2020-01-01 to 2020-10-26, 1 file\nprices: as given, NOT adjusted for splits and dividends") || !strings.Contains(text, "B: 2020-04-10 (bars.csv, line 143): prices -1") {
 		t.Errorf("inspect of the configuration:\n%s", text)
 	}
 	q := decode[bars.Quality](t, succeed(t, "data", "inspect", marketCSV(t), "--json"))

@@ -43,6 +43,8 @@ type trainPlan struct {
 	publishes bool
 	// shared is the directory of a store that every publication is copied into; empty copies none.
 	shared string
+	// told keeps what is to be said of the data to once, however many seeds begin; nil says nothing.
+	told *sync.Once
 
 	// known says that the directory of several seeds describes them. It is guarded by mu while runs go on.
 	mu    sync.Mutex
@@ -51,7 +53,7 @@ type trainPlan struct {
 
 // openPlan reads the document and opens what it names. Nothing is written. Close the plan after use.
 func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trainPlan, err error) {
-	p := &trainPlan{dir: f.out, resume: f.resume != "", parallel: f.parallel, publishes: true, shared: f.store.dir}
+	p := &trainPlan{dir: f.out, resume: f.resume != "", parallel: f.parallel, publishes: true, shared: f.store.dir, told: &sync.Once{}}
 	if p.resume {
 		p.dir, path = f.resume, filepath.Join(f.resume, configFile)
 		if err := refuseRun(p.dir, true, "--out"); err != nil {

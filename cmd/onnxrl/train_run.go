@@ -98,6 +98,9 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 	if err := r.begin(); err != nil {
 		return s, err
 	}
+	if p.told != nil {
+		p.told.Do(func() { a.tellData(bar.above(a.err), p.factory) })
+	}
 	bar.begin()
 	start := time.Now()
 	res, err := r.tr.Run(ctx)

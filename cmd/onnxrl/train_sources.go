@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 
@@ -37,6 +38,19 @@ func (a *app) experimentSources(doc *configs.Document, f envs.Factory) (map[stri
 		}
 	}
 	return out, nil
+}
+
+// tellData writes what the loader of a market has to say of its data: first how prices are adjusted.
+func (a *app) tellData(out io.Writer, f envs.Factory) {
+	if o, ok := f.(trading.Opened); ok && !a.quiet {
+		tellNotes(out, o.Data().Notes)
+	}
+}
+
+func tellNotes(out io.Writer, notes []string) {
+	for _, n := range notes {
+		fmt.Fprintf(out, "data: %s\n", n)
+	}
 }
 
 // marketDigest identifies everything that a policy can see or be paid by: names, dates, features, prices, what can be traded, and the splits.

@@ -90,7 +90,11 @@ func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags) (_ *sea
 	if err := s.complete(ctx); err != nil {
 		return nil, err
 	}
-	return s, s.describe(a, path)
+	if err := s.describe(a, path); err != nil {
+		return nil, err
+	}
+	a.tellData(a.err, s.factory)
+	return s, nil
 }
 
 // complete decides what the section leaves open, and finds out what does not fit before anything is trained.

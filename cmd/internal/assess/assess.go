@@ -31,6 +31,8 @@ type Assessment struct {
 	// Config is that of the request with the number of bars in a year, and PeriodsFrom what the number is made of.
 	Config      evaluate.Config
 	PeriodsFrom string
+	// DataNotes are what the data's loader says of them.
+	DataNotes []string
 	// Agents are in the order of the request. Benchmark is equal-weight buy-and-hold; Baselines are the others, in the order of the configuration, after buy-and-hold of the listed where some stock is not listed at the start.
 	Agents    []*backtest.Record
 	Benchmark *backtest.Record
@@ -78,7 +80,7 @@ func (r *Request) run(ctx context.Context) (*Assessment, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Assessment{Split: r.Split, FeeRate: s.Config().FeeRate, LookAhead: s.Config().LookAhead()}
+	a := &Assessment{Split: r.Split, DataNotes: r.Env.Data().Notes, FeeRate: s.Config().FeeRate, LookAhead: s.Config().LookAhead()}
 	a.Config, a.PeriodsFrom = annual(r.Config, s.Market())
 	for _, p := range r.Agents {
 		rec, err := backtest.Run(ctx, s, bars, p, r.Key)

@@ -2,6 +2,7 @@ package assess
 
 import (
 	"fmt"
+	"slices"
 
 	"onnxrl/envs"
 	"onnxrl/envs/market/trading"
@@ -31,7 +32,7 @@ func (a *Assessment) Document(about About) *report.Document {
 		Split:          report.Split{Name: string(a.Split), First: a.Agents[0].Dates[0], Last: a.Agents[0].Dates[len(a.Agents[0].Dates)-1]},
 		PeriodsPerYear: a.Config.PeriodsPerYear, PeriodsFrom: a.PeriodsFrom, RiskFree: a.Config.RiskFree, Trials: about.Trials, Provenance: about.Provenance, NextSteps: about.NextSteps,
 		Bootstrap: report.Bootstrap{Resamples: a.Config.Bootstrap.Samples, Block: a.Config.Bootstrap.Block, Level: a.Config.Bootstrap.Confidence, Seed: about.Seed},
-		Notes:     append(a.notes(), about.Notes...),
+		Notes:     slices.Concat(a.dataNotes(), a.notes(), about.Notes),
 	}
 	for i, r := range a.Agents {
 		role, note := report.Seed, "trained with another seed"
@@ -85,6 +86,15 @@ func strategy(r *backtest.Record, role report.Role, note string) report.Strategy
 		s.Trades = append(s.Trades, report.Trade{Date: f.Date, Asset: f.Asset, Side: side, Shares: f.Shares, Price: f.Price, Fee: f.Fee})
 	}
 	return s
+}
+
+// dataNotes are what is known of the data, as sentences.
+func (a *Assessment) dataNotes() []string {
+	out := make([]string, len(a.DataNotes))
+	for i, n := range a.DataNotes {
+		out[i] = "Data: " + n + "."
+	}
+	return out
 }
 
 // notes are what a reader of any report must know.

@@ -43,7 +43,7 @@ var presets = map[string]preset{
 		Time: "<DATE>", Symbol: "<TICKER>", Open: "<OPEN>", High: "<HIGH>", Low: "<LOW>", Close: "<CLOSE>", Volume: "<VOL>",
 	}},
 	"tushare": {volume: 100, timeFormat: "20060102", columns: Columns{
-		Time: "trade_date", Symbol: "ts_code", Open: "open", High: "high", Low: "low", Close: "close", Volume: "vol",
+		Time: "trade_date", Symbol: "ts_code", Open: "open", High: "high", Low: "low", Close: "close", Volume: "vol", Factor: "adj_factor",
 	}},
 	"baostock": {volume: 1, tradedFlag: true, columns: Columns{
 		Time: "date", Symbol: "code", Open: "open", High: "high", Low: "low", Close: "close", Volume: "volume", Suspended: "tradestatus",
@@ -70,7 +70,9 @@ var aliases = map[string][]string{
 	"volume":    {"volume", "vol", "v"},
 	"adj_close": {"adjclose", "adjustedclose", "closeadj"},
 	"factor":    {"adjfactor", "adjustfactor", "factor"},
-	"suspended": {"suspended", "paused"},
+	// Other columns called factor may be anything, and in Qlib's form the prices have it already.
+	"adj_factor": {"adjfactor", "adjustfactor"},
+	"suspended":  {"suspended", "paused"},
 }
 
 func plain(name string) string {
@@ -81,7 +83,7 @@ func plain(name string) string {
 type resolved struct {
 	time, symbol, open, high, low, close, volume, adjClose, factor, suspended int
 	extra                                                                     []int
-	adjusted                                                                  string
+	adjustment                                                                Adjustment
 	names                                                                     []string
 }
 
@@ -126,20 +128,25 @@ func (s Source) resolve(header []string) (resolved, error) {
 	if s.Symbol != "file" {
 		r.symbol = find("symbol", own.Symbol, p.Symbol, s.Symbol == "column")
 	}
+	adjClose := find("adj_close", own.AdjClose, p.AdjClose, s.Adjust == "adj_close")
 	r.adjClose, r.factor = -1, -1
-	switch s.Adjust {
-	case "auto":
-		r.adjClose = find("adj_close", own.AdjClose, p.AdjClose, false)
-	case "adj_close":
-		r.adjClose = find("adj_close", own.AdjClose, p.AdjClose, true)
-	case "factor":
-		r.factor = find("factor", own.Factor, p.Factor, true)
+	factor := -1
+	if s.Adjust == "factor" {
+		factor = find("factor", own.Factor, p.Factor, true)
+	} else {
+		factor = find("adj_factor", own.Factor, p.Factor, false)
 	}
-	r.adjusted = "none"
-	if r.adjClose >= 0 {
-		r.adjusted = "adj_close"
-	} else if r.factor >= 0 {
-		r.adjusted = "factor"
+	r.adjustment.By = "none"
+	switch {
+	case adjClose >= 0 && (s.Adjust == "auto" || s.Adjust == "adj_close"):
+		r.adjClose, r.adjustment.By, r.adjustment.Column = adjClose, "adj_close", header[adjClose]
+	case factor >= 0 && (s.Adjust == "auto" || s.Adjust == "factor"):
+		r.factor, r.adjustment.By, r.adjustment.Column = factor, "factor", header[factor]
+	}
+	for i, name := range header {
+		if (i == adjClose && i != r.adjClose || i == factor || plain(name) == "factor") && i != r.factor {
+			r.adjustment.Unused = append(r.adjustment.Unused, name)
+		}
 	}
 	for _, name := range s.Extra {
 		i := slices.Index(header, name)

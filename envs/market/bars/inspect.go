@@ -4,18 +4,20 @@ import "fmt"
 
 // Quality is what was found in a source.
 type Quality struct {
-	Symbols  []SymbolReport `json:"symbols"`
-	Files    []File         `json:"files"`
-	Adjusted string         `json:"adjusted"`
-	Times    int            `json:"times"`
-	From     string         `json:"from"`
-	To       string         `json:"to"`
+	Symbols []SymbolReport `json:"symbols"`
+	Files   []File         `json:"files"`
+	// Adjusted is the By of Adjustment.
+	Adjusted   string     `json:"adjusted"`
+	Adjustment Adjustment `json:"price_adjustment"`
+	Times      int        `json:"times"`
+	From       string     `json:"from"`
+	To         string     `json:"to"`
 }
 
 // Inspect checks the rows of every symbol and reports on all of them: one that the rules refuse is reported as a problem
 // and does not take part in the calendar.
 func Inspect(d *Data, rules Rules, c Calendar, adjustVolume string) (*Quality, error) {
-	q := &Quality{Files: d.Files, Adjusted: d.Adjusted, Symbols: make([]SymbolReport, len(d.Series))}
+	q := &Quality{Files: d.Files, Adjusted: d.Adjustment.By, Adjustment: d.Adjustment, Symbols: make([]SymbolReport, len(d.Series))}
 	cleaned := make([]Series, len(d.Series))
 	for i, s := range d.Series {
 		var err error

@@ -9,15 +9,23 @@ import (
 type Jump struct {
 	Date  string  `json:"date"`
 	Ratio float64 `json:"ratio"` // open over the close before
-	// Like is the split that the jump looks like, such as "2:1", empty where it looks like none.
+	// Like is the split that the jump looks like, such as "2:1", or "13:10" for three bonus shares on ten,
+	// empty where it looks like none.
 	Like string `json:"like,omitempty"`
 }
 
 // splitRatios are the usual splits: new shares for old ones.
 var splitRatios = [][2]int{{2, 1}, {3, 1}, {3, 2}, {4, 1}, {5, 1}, {5, 2}, {5, 4}, {4, 3}, {6, 1}, {7, 1}, {8, 1}, {10, 1}, {15, 1}, {20, 1}, {25, 1}, {30, 1}, {50, 1}, {100, 1}}
 
+// bonusRatios are those of bonus shares, which are smaller than splits and lower the price.
+var bonusRatios = [][2]int{{6, 5}, {5, 4}, {13, 10}, {4, 3}, {7, 5}, {3, 2}, {8, 5}, {17, 10}, {9, 5}, {2, 1}}
+
 // splitTolerance is how far the price may be from the ratio: the stock also moves on the day.
-const splitTolerance = 0.03
+// bonusTolerance is smaller, because smaller moves are more frequent and the ratios lie closer.
+const (
+	splitTolerance = 0.03
+	bonusTolerance = 0.015
+)
 
 // likeSplit names the split that multiplies a price, or an adjustment factor, by about ratio, and gives its exact ratio.
 func likeSplit(ratio float64) (name string, exact float64) {
@@ -34,20 +42,35 @@ func likeSplit(ratio float64) (name string, exact float64) {
 	return name, exact
 }
 
-// findJumps lists changes overnight by more than the threshold. A split happens between two bars, so the open shows it and
-// not the moves of the day.
+// likeBonus names the bonus shares that lower a price by about ratio.
+func likeBonus(ratio float64) (name string) {
+	best := bonusTolerance
+	for _, r := range bonusRatios {
+		if d := math.Abs(math.Log(ratio * float64(r[0]) / float64(r[1]))); d < best {
+			best, name = d, fmt.Sprintf("%d:%d", r[0], r[1])
+		}
+	}
+	return name
+}
+
+// findJumps lists changes overnight by more than the threshold, and smaller ones that look like bonus shares. A split happens
+// between two bars, so the open shows it and not the moves of the day.
 func findJumps(records []Record, threshold float64) []Jump {
 	var list []Jump
 	limit := math.Log(1 + threshold)
 	for i := 1; i < len(records); i++ {
 		ratio := records[i].Open / records[i-1].Close
-		if math.Abs(math.Log(ratio)) < limit {
-			continue
+		size := math.Abs(math.Log(ratio))
+		like := likeBonus(ratio)
+		if size >= limit {
+			like, _ = likeSplit(ratio)
 		}
-		like, _ := likeSplit(ratio)
 		// On the day of a crash the price also moves a lot within the day; on that of a split it does not.
-		if math.Log(records[i].High/records[i].Low) > math.Abs(math.Log(ratio))/3 {
+		if math.Log(records[i].High/records[i].Low) > size/3 {
 			like = ""
+		}
+		if size < limit && like == "" {
+			continue
 		}
 		list = append(list, Jump{Date: formatTime(records[i].Time), Ratio: ratio, Like: like})
 	}

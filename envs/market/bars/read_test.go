@@ -78,7 +78,7 @@ func TestReadFormatsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := mustRead(t, source(write(t, "two.csv", two)))
-	if len(want.Series) != 2 || want.Series[0].Symbol != "A" || len(want.Series[1].Records) != 2 || want.Adjusted != "adj_close" || !want.HasVolume {
+	if len(want.Series) != 2 || want.Series[0].Symbol != "A" || len(want.Series[1].Records) != 2 || want.Adjustment.By != "adj_close" || !want.HasVolume {
 		t.Fatalf("read %+v", want)
 	}
 	for name, s := range map[string]Source{
@@ -328,7 +328,7 @@ func TestTimeZones(t *testing.T) {
 func TestSymbolsWithoutAdjustedPrices(t *testing.T) {
 	text := "date,symbol,open,high,low,close,adj_close\n2020-01-02,A,1,1,1,1,0.5\n2020-01-02,B,2,2,2,2,\n"
 	d := mustRead(t, source(write(t, "a.csv", text)))
-	if len(d.Unadjusted) != 1 || d.Unadjusted[0] != "B" || d.Series[1].Records[0].Factor != 1 {
+	if w := d.Adjustment.Without; len(w) != 1 || w[0] != "B" || d.Series[1].Records[0].Factor != 1 {
 		t.Errorf("read %+v", d)
 	}
 	d = mustRead(t, source(write(t, "a.csv", text), func(s *Source) { s.Adjust = "adj_close" }))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,8 +33,8 @@ type Source struct {
 	// Timezone is the zone of times that carry none, such as America/New_York, and the one all times are brought into.
 	// Empty takes times as they are written.
 	Timezone string `yaml:"timezone"`
-	// Adjust is auto (adj_close if there is such a column), none, adj_close (prices times adj_close/close) or factor
-	// (prices times the factor column).
+	// Adjust is auto (adj_close if there is such a column, else adj_factor), none, adj_close (prices times
+	// adj_close/close) or factor (prices times the factor column).
 	Adjust string `yaml:"adjust"`
 	// AdjustVolume is keep, inverse (volume divided by the factor) or splits (divided only by the steps of the factor that
 	// look like splits, for volumes that are not adjusted for them; the result is in shares of the first row).
@@ -90,10 +89,8 @@ type File struct {
 type Data struct {
 	Series []Series // sorted by symbol, or in the order of the symbols asked for
 	Files  []File
-	// Adjusted says what prices are multiplied by: none, adj_close or factor.
-	Adjusted string
-	// Unadjusted are symbols whose adj_close is blank in every row; with adjust: auto their prices stay as they are.
-	Unadjusted []string
+	// Adjustment says what prices are multiplied by.
+	Adjustment Adjustment
 	// HasVolume says whether there is a volume column.
 	HasVolume bool
 	Extra     []string
@@ -122,10 +119,10 @@ func Read(s Source, symbols []string) (*Data, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
-		if i > 0 && r.adjusted != d.Adjusted {
-			return nil, fmt.Errorf("read %s: its prices would be adjusted by %s and those of %s by %s: set source.adjust", path, r.adjusted, paths[i-1], d.Adjusted)
+		if i > 0 && r.adjustment.By != d.Adjustment.By {
+			return nil, fmt.Errorf("read %s: its prices would be adjusted by %s and those of %s by %s: set source.adjust", path, r.adjustment.By, paths[i-1], d.Adjustment.By)
 		}
-		d.Adjusted = r.adjusted
+		d.Adjustment = r.adjustment
 		d.HasVolume = d.HasVolume || r.volume
 		d.Files = append(d.Files, f)
 	}
@@ -144,8 +141,8 @@ func Read(s Source, symbols []string) (*Data, error) {
 		}
 		d.Series = append(d.Series, Series{Symbol: sym, Records: r.rows[sym]})
 	}
-	if s.Adjust == "auto" {
-		d.leaveUnadjusted()
+	if err := d.adjustment(s.Adjust == "auto"); err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.Path, err)
 	}
 	return d, nil
 }
@@ -169,19 +166,6 @@ func (d *Data) Pick(symbols []string) (*Data, error) {
 		picked.Series = append(picked.Series, d.Series[i])
 	}
 	return &picked, nil
-}
-
-// leaveUnadjusted sets the factor of symbols that have none to 1.
-func (d *Data) leaveUnadjusted() {
-	for _, s := range d.Series {
-		if slices.ContainsFunc(s.Records, func(r Record) bool { return !math.IsNaN(r.Factor) }) {
-			continue
-		}
-		d.Unadjusted = append(d.Unadjusted, s.Symbol)
-		for i := range s.Records {
-			s.Records[i].Factor = 1
-		}
-	}
 }
 
 // some lists a few symbols.
@@ -249,12 +233,12 @@ func (s Source) files() ([]string, error) {
 
 // reader collects the rows of several files.
 type reader struct {
-	source   Source
-	wanted   map[string]bool
-	rows     map[string][]Record
-	seen     []string
-	adjusted string
-	volume   bool
+	source     Source
+	wanted     map[string]bool
+	rows       map[string][]Record
+	seen       []string
+	adjustment Adjustment
+	volume     bool
 }
 
 // table is an opened file. Cells belong to the current row; columns are positions in Header.
@@ -310,7 +294,7 @@ func (r *reader) file(path string) (_ File, err error) {
 		return f, err
 	}
 	stem := f.Name[:len(f.Name)-len(extensionOf(f.Name))]
-	r.adjusted, r.volume = cols.adjusted, cols.volume >= 0
+	r.adjustment, r.volume = cols.adjustment, cols.volume >= 0
 	known := ""
 	for {
 		err := t.Next()

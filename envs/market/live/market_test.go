@@ -67,7 +67,7 @@ func market(t testing.TB, seed uint64, v variant) (prepared.Config, *bars.Data) 
 		}
 	}
 	r := rng.New(seed).Stream()
-	d := &bars.Data{Adjusted: "none", HasVolume: v.volume, Extra: c.Source.Extra, Files: []bars.File{{Name: "random"}}}
+	d := &bars.Data{Adjustment: bars.Adjustment{By: "none"}, HasVolume: v.volume, Extra: c.Source.Extra, Files: []bars.File{{Name: "random"}}}
 	start := time.Date(2010, 1, 4, 9, 30, 0, 0, zone)
 	for i, symbol := range []string{"A", "B", "C", "D", "E", "F"} {
 		s, price := bars.Series{Symbol: symbol}, 10*float64(i+1)

@@ -213,7 +213,7 @@ func (s *Set) describe(c Config, data *bars.Data, p *placed, stats []feature.Sta
 		m.Features = append(m.Features, Feature{Column: col, Statistic: stats[i]})
 	}
 	m.Normalization, m.Split = c.Normalization, p.split
-	m.Adjusted, m.Inputs, m.Quality = data.Adjusted, data.Files, p.reports
+	m.Adjusted, m.Adjustment, m.Inputs, m.Quality = data.Adjustment.By, data.Adjustment, data.Files, p.reports
 	for _, r := range p.split.Named() {
 		m.Ranges = append(m.Ranges, RangeInfo{Name: r.Name, From: label(s.Times[r.Lo]), To: label(s.Times[r.Hi-1]), Bars: r.Len(), Tradable: s.tradable(r.Span)})
 	}
@@ -238,70 +238,6 @@ func (s *Set) tradable(r split.Span) int {
 		}
 	}
 	return count
-}
-
-// notes says in words what a user should know.
-func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
-	notes := []string{}
-	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	switch data.Adjusted {
-	case "none":
-		if c.Synthetic.Kind != "" {
-			add("the bars are made up: %s", data.Files[0].Name)
-			break
-		}
-		add("prices are as given, without adjustment; gaps at splits and dividends stay")
-	case "adj_close":
-		add("prices are multiplied by adj_close/close, which contains dividends and splits up to the day the file was made")
-	case "factor":
-		add("prices are multiplied by the factor column")
-	}
-	if len(data.Unadjusted) > 0 {
-		add("no adjusted prices for %v; their prices are as given", data.Unadjusted)
-	}
-	if !data.HasVolume {
-		add("there is no volume column; no feature uses volume")
-	}
-	if c.Normalization.FitOn == "all" {
-		add("normalization.fit_on is all: the statistics look ahead into validation and test")
-	}
-	for i, f := range s.Manifest.Features {
-		if f.Constant {
-			add("feature %s is constant, %v, on the rows it is scaled by and becomes 0 there", s.Manifest.Features[i].Name, f.Min)
-		}
-	}
-	for _, r := range p.reports {
-		if n := r.Faults(); n > 0 {
-			add("%s: faulty rows: %d, for instance %s", r.Symbol, n, r.Examples[0])
-		}
-		if n := r.SplitLike(); n > 0 {
-			i := slices.IndexFunc(r.Jumps, func(j bars.Jump) bool { return j.Like != "" })
-			add("%s: on %s the price jumps like at a split %s that is not adjusted for (such jumps: %d)", r.Symbol, r.Jumps[i].Date, r.Jumps[i].Like, n)
-		}
-	}
-	for _, r := range p.split.Named() {
-		if r.Len() == 1 {
-			add("%s is a single bar: no decision can be filled in it", r.Name)
-		}
-		var never []string
-		for n, sym := range s.Manifest.Symbols {
-			if !slices.ContainsFunc(positions(r.Span), func(t int) bool { return s.Tradable(t, n) }) {
-				never = append(never, sym)
-			}
-		}
-		if len(never) > 0 {
-			add("never tradable in %s: %v", r.Name, never)
-		}
-	}
-	return notes
-}
-
-func positions(s split.Span) []int {
-	list := make([]int, 0, s.Len())
-	for i := s.Lo; i < s.Hi; i++ {
-		list = append(list, i)
-	}
-	return list
 }
 
 // label writes a date, or date and time where it is not midnight.

@@ -49,10 +49,11 @@ type Manifest struct {
 	Extra         []string              `json:"extra,omitempty"`
 	Split         split.Splits          `json:"split"`
 	Ranges        []RangeInfo           `json:"ranges"`
-	// Adjusted says what prices were multiplied by: none, adj_close or factor.
-	Adjusted string              `json:"adjusted"`
-	Inputs   []bars.File         `json:"inputs"`
-	Quality  []bars.SymbolReport `json:"quality"`
+	// Adjusted says what prices were multiplied by: none, adj_close or factor. It is the By of Adjustment.
+	Adjusted   string              `json:"adjusted"`
+	Adjustment bars.Adjustment     `json:"price_adjustment"`
+	Inputs     []bars.File         `json:"inputs"`
+	Quality    []bars.SymbolReport `json:"quality"`
 	// Notes are what a user should know, in words.
 	Notes []string `json:"notes"`
 	// Config is the effective configuration as YAML, ConfigSHA256 its digest.

@@ -106,7 +106,7 @@ func data(name string, series []bars.Series, extra []string) *bars.Data {
 		}
 	}
 	file := bars.File{Name: name, SHA256: hex.EncodeToString(h.Sum(nil)), Rows: rows}
-	return &bars.Data{Series: series, Files: []bars.File{file}, Adjusted: "none", HasVolume: true, Extra: extra}
+	return &bars.Data{Series: series, Files: []bars.File{file}, Adjustment: bars.Adjustment{By: "none", Of: len(series), MadeUp: true}, HasVolume: true, Extra: extra}
 }
 
 // date is a literal day.

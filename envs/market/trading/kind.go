@@ -18,6 +18,9 @@ type Data struct {
 	Config any
 	// Digests identify what the data were made of, by name such as data_sha256, for the record of a run.
 	Digests map[string]string
+	// Notes are what whoever judges a result must know of the data, one sentence each; the first says how
+	// prices are adjusted.
+	Notes []string
 	// Close, unless nil, frees the market's memory.
 	Close func() error
 }

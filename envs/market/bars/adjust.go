@@ -1,0 +1,128 @@
+package bars
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Adjustment says what the prices of a source are multiplied by.
+type Adjustment struct {
+	// By is none, adj_close (the factor is adj_close/close) or factor; Column is the column's name.
+	By     string `json:"by"`
+	Column string `json:"column,omitempty"`
+	// Symbols is the number of symbols that have factors, Changing that of those whose factor changes by
+	// more than 0.1 %, Of that of all symbols. Without names symbols that have none.
+	Symbols  int      `json:"symbols"`
+	Changing int      `json:"changing"`
+	Of       int      `json:"of"`
+	Without  []string `json:"without,omitempty"`
+	// Unused are columns that prices could be adjusted by, and are not.
+	Unused []string `json:"unused,omitempty"`
+	// Doubt, unless empty, says why the factors do not fit the prices.
+	Doubt string `json:"doubt,omitempty"`
+	// MadeUp says that the bars come from no market.
+	MadeUp bool `json:"made_up,omitempty"`
+}
+
+// String says it in one sentence, which every command that uses the data repeats.
+func (a Adjustment) String() string {
+	unused := strings.Join(a.Unused, ", ")
+	switch {
+	case a.MadeUp:
+		return "prices: made up, there is nothing to adjust"
+	case a.By == "none" && unused == "":
+		return "prices: as given, NOT adjusted for splits and dividends (there is no column adj_close or adj_factor)"
+	case a.By == "none":
+		return fmt.Sprintf("prices: as given, NOT adjusted for splits and dividends (columns that are not used: %s)", unused)
+	}
+	text := fmt.Sprintf("prices: adjusted by %s (%d of %d symbols)", a.Column, a.Symbols, a.Of)
+	switch {
+	case a.Changing == 0:
+		text += ", which never changes: nothing is adjusted"
+	case a.Changing < a.Symbols:
+		text += fmt.Sprintf(", which never changes for %d of them", a.Symbols-a.Changing)
+	}
+	if len(a.Without) > 0 {
+		text += "; as given: " + some(slices.Clone(a.Without))
+	}
+	if unused != "" {
+		text += "; not used: " + unused
+	}
+	if a.Doubt != "" {
+		text += "; " + a.Doubt
+	}
+	return text
+}
+
+// adjustment describes what the rows are adjusted by. With adjust: auto, the factor of symbols that
+// have none becomes 1, and factors that do not fit the prices are an error.
+func (d *Data) adjustment(auto bool) error {
+	a := &d.Adjustment
+	a.Of = len(d.Series)
+	if a.By == "none" {
+		return nil
+	}
+	for _, s := range d.Series {
+		low, high := math.Inf(1), 0.0
+		for _, r := range s.Records {
+			if r.Factor > 0 {
+				low, high = min(low, r.Factor), max(high, r.Factor)
+			}
+		}
+		if high == 0 {
+			if auto {
+				a.Without = append(a.Without, s.Symbol)
+				for i := range s.Records {
+					s.Records[i].Factor = 1
+				}
+			}
+			continue
+		}
+		a.Symbols++
+		if high > low*1.001 {
+			a.Changing++
+		}
+	}
+	explained, unexplained := 0, 0
+	for _, s := range d.Series {
+		e, u := steps(s.Records)
+		explained, unexplained = explained+e, unexplained+u
+	}
+	if unexplained > explained {
+		a.Doubt = fmt.Sprintf("at %d of %d large changes of the factor the price does not jump: the prices look adjusted already", unexplained, explained+unexplained)
+		if auto {
+			return fmt.Errorf("column %q: %s; set source.adjust: none to take prices as they are, or %s to adjust them all the same", a.Column, a.Doubt, a.By)
+		}
+	}
+	return nil
+}
+
+// steps counts the changes of the factor by 20 % and more that a jump of the price overnight explains, and
+// those at which the price stays where it was. Others are neither.
+func steps(records []Record) (explained, unexplained int) {
+	rows := make([]*Record, 0, len(records))
+	for i := range records {
+		if r := &records[i]; r.Factor > 0 && r.Open > 0 && r.Close > 0 {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b *Record) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
+	for i := 1; i < len(rows); i++ {
+		step := math.Log(rows[i].Factor / rows[i-1].Factor)
+		size := math.Abs(step)
+		if size < math.Log(1.2) || math.IsInf(size, 0) {
+			continue
+		}
+		move := math.Log(rows[i].Open / rows[i-1].Close)
+		switch {
+		case math.Abs(move+step) < size/3:
+			explained++
+		case math.Abs(move) < size/3:
+			unexplained++
+		}
+	}
+	return explained, unexplained
+}

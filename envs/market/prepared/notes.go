@@ -1,0 +1,96 @@
+package prepared
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"onnxrl/envs/market/bars"
+	"onnxrl/envs/market/split"
+)
+
+// notes says in words what a user should know: first how prices are adjusted, then what was found in the rows, one sentence for
+// each kind of finding over all symbols.
+func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
+	notes := []string{}
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	add("%s", data.Adjustment)
+	if c.Synthetic.Kind != "" {
+		add("the bars are made up: %s", data.Files[0].Name)
+	}
+	notes = append(notes, findings(p.reports)...)
+	if !data.HasVolume {
+		add("there is no volume column; no feature uses volume")
+	}
+	if c.Normalization.FitOn == "all" {
+		add("normalization.fit_on is all: the statistics look ahead into validation and test")
+	}
+	for i, f := range s.Manifest.Features {
+		if f.Constant {
+			add("feature %s is constant, %v, on the rows it is scaled by and becomes 0 there", s.Manifest.Features[i].Name, f.Min)
+		}
+	}
+	for _, r := range p.split.Named() {
+		if r.Len() == 1 {
+			add("%s is a single bar: no decision can be filled in it", r.Name)
+		}
+		var never []string
+		for n, sym := range s.Manifest.Symbols {
+			if !slices.ContainsFunc(positions(r.Span), func(t int) bool { return s.Tradable(t, n) }) {
+				never = append(never, sym)
+			}
+		}
+		if len(never) > 0 {
+			add("never tradable in %s: %v", r.Name, never)
+		}
+	}
+	return notes
+}
+
+// shown is how many findings of a kind are written out.
+const shown = 5
+
+// findings sums up the reports of all symbols.
+func findings(reports []bars.SymbolReport) []string {
+	var notes []string
+	var jumps, faults []string
+	symbols, faulty := 0, 0
+	for _, r := range reports {
+		if n := r.Faults(); n > 0 {
+			faulty += n
+			faults = append(faults, r.Symbol+": "+r.Examples[0])
+		}
+		if r.SplitLike() > 0 {
+			symbols++
+		}
+		for _, j := range r.Jumps {
+			if j.Like != "" {
+				jumps = append(jumps, fmt.Sprintf("%s on %s, open %.3f of the close before (%s)", r.Symbol, j.Date, j.Ratio, j.Like))
+			}
+		}
+	}
+	if len(faults) > 0 {
+		notes = append(notes, fmt.Sprintf("faulty rows: %d, in %d of %d symbols, for instance %s", faulty, len(faults), len(reports), faults[0]))
+	}
+	if len(jumps) > 0 {
+		notes = append(notes, fmt.Sprintf("jumps like those of splits or bonus shares that are NOT adjusted for: %d, in %d of %d symbols: %s", len(jumps), symbols, len(reports), few(jumps)))
+	}
+	return notes
+}
+
+// few lists some findings and says where the others are.
+func few(list []string) string {
+	text := strings.Join(list[:min(len(list), shown)], "; ")
+	if more := len(list) - shown; more > 0 {
+		text += fmt.Sprintf("; and %d more, which onnxrl data inspect lists", more)
+	}
+	return text
+}
+
+func positions(s split.Span) []int {
+	list := make([]int, 0, s.Len())
+	for i := s.Lo; i < s.Hi; i++ {
+		list = append(list, i)
+	}
+	return list
+}
