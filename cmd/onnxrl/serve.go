@@ -70,7 +70,7 @@ SIGTERM and SIGINT let the requests that have begun finish. SIGHUP reads the fil
 	fs.DurationVar(&f.timeout, "timeout", 0, "longest time for a request; 0 for what clients ask")
 	fs.DurationVar(&f.loadTimeout, "load-timeout", d.LoadTimeout, "how long a version may take to load and to prove itself; what served before goes on")
 	fs.DurationVar(&f.drain, "drain", d.Drain, "how long requests that have begun may take after a signal to stop")
-	fs.BoolVar(&f.accessLog, "access-log", false, "write a line for every HTTP request")
+	fs.BoolVar(&f.accessLog, "access-log", false, "write a line for every request, over HTTP and over gRPC")
 	fs.BoolVar(&f.spare, "spare-processor", false, "for a machine that trains too: keep requests from waiting for a thread that training keeps off its processor ($GOMAXPROCS one higher)")
 	fs.IntVar(&f.maxBatch, "max-batch", 0, "most rows in one run of a model; 0 for what the model says")
 	fs.DurationVar(&f.maxDelay, "max-delay", 0, "how long a request may wait for others to share a run with")

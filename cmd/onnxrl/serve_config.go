@@ -42,7 +42,7 @@ type serveConfig struct {
 	LoadTimeout time.Duration
 	// Drain is how long requests may take after the server was told to stop.
 	Drain time.Duration
-	// AccessLog writes a line for each HTTP request.
+	// AccessLog writes a line for each request, over HTTP and over gRPC.
 	AccessLog bool
 	// SpareProcessor is for servers beside a training run; see spareProcessor.
 	SpareProcessor bool

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -24,6 +22,7 @@ import (
 	"onnxrl/export/serve/httpapi"
 	"onnxrl/export/serve/metrics"
 	"onnxrl/export/serve/page"
+	"onnxrl/export/serve/traffic"
 )
 
 // network is the server's listeners, with what protects them.
@@ -132,14 +131,16 @@ func (n *network) tls() *tls.Config {
 // serve begins to answer on the addresses. Failures go to log, the access log to logs.
 func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs io.Writer) {
 	c := n.config
+	var requests *slog.Logger
+	if c.AccessLog {
+		requests = slog.New(slog.NewTextHandler(logs, nil))
+	}
+	record := traffic.New(requests)
 	if n.http != nil {
-		var handler http.Handler = httpapi.New(s, httpapi.Options{
-			Name: serverName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard,
-			Metrics: metrics.Handler(s), Page: page.Handler(newPageSource(s, engine)), Open: page.IsFile, Log: log,
+		handler := httpapi.New(s, httpapi.Options{
+			Name: serverName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record,
+			Metrics: metrics.Handler(s, record), Page: page.Handler(newPageSource(s, engine)), Open: page.IsFile, Log: log,
 		})
-		if c.AccessLog {
-			handler = accessLog(handler, slog.New(slog.NewTextHandler(logs, nil)))
-		}
 		n.web = httpapi.NewServer(handler, httpapi.ServerOptions{TLS: n.tls()})
 		n.web.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 		go func() {
@@ -156,7 +157,7 @@ func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs i
 	}
 	if n.grpc != nil {
 		n.rpc = grpcapi.NewServer(s, grpcapi.Options{
-			Name: serverName, Version: version(), MaxMessage: int(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, TLS: n.tls(), Log: log,
+			Name: serverName, Version: version(), MaxMessage: int(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, TLS: n.tls(), Log: log,
 		})
 		go func() {
 			if err := n.rpc.Serve(n.grpc); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
@@ -256,37 +257,4 @@ func loopback(address string) bool {
 	}
 	ip := net.ParseIP(host)
 	return ip != nil && ip.IsLoopback()
-}
-
-// recorded is a response whose status and size are remembered.
-type recorded struct {
-	http.ResponseWriter
-	status int
-	bytes  int64
-}
-
-func (r *recorded) WriteHeader(status int) {
-	r.status = cmp.Or(r.status, status)
-	r.ResponseWriter.WriteHeader(status)
-}
-
-func (r *recorded) Write(p []byte) (int, error) {
-	r.status = cmp.Or(r.status, http.StatusOK)
-	n, err := r.ResponseWriter.Write(p)
-	r.bytes += int64(n)
-	return n, err
-}
-
-// Unwrap lets http.ResponseController reach what is below.
-func (r *recorded) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-// accessLog writes a line for each request. Paths are quoted by the logger, so no client can write lines of its own.
-func accessLog(h http.Handler, log *slog.Logger) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begin, rec := time.Now(), &recorded{ResponseWriter: w}
-		defer func() {
-			log.Info("request", "remote", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "status", rec.status, "bytes", rec.bytes, "took", time.Since(begin))
-		}()
-		h.ServeHTTP(rec, r)
-	})
 }

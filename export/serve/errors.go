@@ -48,6 +48,9 @@ var codes = [...]struct {
 	PermissionDenied: {"permission denied", 403, 7, "OTHER"},
 }
 
+// Codes is the number of classes.
+const Codes = len(codes)
+
 // String is the class in words.
 func (c Code) String() string { return codes[c].name }
 
@@ -85,16 +88,28 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // CodeOf classes any error: that of an [Error] in its chain, that of a context, Internal otherwise.
 func CodeOf(err error) Code {
-	var e *Error
+	c, ok := ClassOf(err)
 	switch {
-	case errors.As(err, &e):
-		return e.Code
+	case ok:
+		return c
 	case errors.Is(err, context.DeadlineExceeded):
 		return DeadlineExceeded
 	case errors.Is(err, context.Canceled):
 		return Canceled
 	}
 	return Internal
+}
+
+// ClassOf is the class of the [Error] in an error's chain, if there is one.
+func ClassOf(err error) (Code, bool) {
+	if err == nil {
+		return 0, false
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code, true
+	}
+	return 0, false
 }
 
 func invalid(format string, args ...any) *Error {

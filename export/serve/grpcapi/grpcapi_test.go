@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +27,7 @@ import (
 	"onnxrl/export/serve/grpcapi/inference"
 	"onnxrl/export/serve/guard"
 	"onnxrl/export/serve/oip/oiptest"
+	"onnxrl/export/serve/traffic"
 	"onnxrl/runtime/tensor"
 )
 
@@ -404,6 +408,114 @@ func TestLimits(t *testing.T) {
 		if status.Code(err) != codes.Unavailable {
 			t.Fatal(err)
 		}
+	}
+}
+
+// locked is a text that goroutines write while it is read.
+type locked struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Every answer is counted once by its code, those included that no method has seen: too large, of a compression or a method that nobody knows, without a token. Messages of a stream count one by one.
+func TestEveryAnswerIsCounted(t *testing.T) {
+	text := &locked{}
+	record := traffic.New(slog.New(slog.NewTextHandler(text, nil)))
+	client, conn := start(t, &oiptest.Service{}, Options{Guard: guard.New(guard.Tokens{Use: "use", Admin: "admin"}), MaxMessage: 1 << 10, Traffic: record})
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer use", "x-request-id", "q7")
+	large := addition()
+	large.RawInputContents[0] = make([]byte, 4096)
+	infer := func(ctx context.Context, m *message) error {
+		_, err := client.ModelInfer(ctx, m)
+		return err
+	}
+	n := 0
+	want := func(key string, times uint64, err error) {
+		t.Helper()
+		count := func() (n uint64) {
+			for _, c := range record.Counts() {
+				if c.Protocol == "grpc" && c.Code+" "+c.Reason == key {
+					n = c.N
+				}
+			}
+			return n
+		}
+		// The answer is counted after it has gone out.
+		for deadline := time.Now().Add(time.Minute); count() < times && time.Now().Before(deadline); {
+			runtime.Gosched()
+		}
+		if got := count(); got != times {
+			t.Errorf("%s: counted %d times, expected %d: %v", key, got, times, err)
+		}
+		n++
+	}
+	want("OK ok", 1, infer(ctx, addition()))
+	want("InvalidArgument invalid argument", 1, infer(ctx, &message{ModelName: "a/b"}))
+	want("NotFound not found", 1, infer(ctx, &message{ModelName: "none"}))
+	want("Internal internal", 1, infer(ctx, &message{ModelName: "broken"}))
+	want("Internal other", 1, infer(ctx, &message{ModelName: "panic"}))
+	want("Unavailable overloaded", 1, infer(ctx, &message{ModelName: "full"}))
+	want("Unavailable not ready", 1, infer(ctx, &message{ModelName: "loading"}))
+	want("ResourceExhausted other", 1, infer(ctx, large))
+	want("Unauthenticated unauthenticated", 1, infer(t.Context(), addition()))
+	_, err := client.RepositoryModelLoad(ctx, &inference.RepositoryModelLoadRequest{ModelName: "m"})
+	want("PermissionDenied permission denied", 1, err)
+	want("Unimplemented other", 1, conn.Invoke(ctx, "/none.Service/Method", &message{}, &message{}))
+	_, err = client.TraceSetting(ctx, nil)
+	want("Unimplemented other", 2, err)
+	stream, err := client.ModelStreamInfer(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []*message{addition(), {ModelName: "full"}, {ModelName: "full"}, addition()} {
+		if err := stream.Send(m); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("OK ok", 3, nil)
+	want("Unavailable overloaded", 3, nil)
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	if _, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+		t.Error(err)
+	}
+	want("OK ok", 4, nil)
+	if n != 15 {
+		t.Error(n)
+	}
+	// Each call has its line, streams one.
+	for deadline := time.Now().Add(time.Minute); strings.Count(text.String(), "\n") < 14 && time.Now().Before(deadline); {
+		runtime.Gosched()
+	}
+	for _, line := range []string{
+		"protocol=grpc remote=", "path=/inference.GRPCInferenceService/ModelInfer code=OK took=", "request_id=q7", "path=/none.Service/Method code=Unimplemented", "path=/inference.GRPCInferenceService/ModelStreamInfer code=OK",
+		"code=ResourceExhausted", "code=Unauthenticated", `code=Unavailable took=`, `error="model \"full\": 1024 requests wait`,
+	} {
+		if !strings.Contains(text.String(), line) {
+			t.Errorf("no line has %s:\n%s", line, text.String())
+		}
+	}
+	if lines := strings.Count(text.String(), "\n"); lines != 14 {
+		t.Errorf("%d lines", lines)
 	}
 }
 

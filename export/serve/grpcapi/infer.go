@@ -39,6 +39,7 @@ func (s *service) ModelStreamInfer(stream inference.GRPCInferenceService_ModelSt
 			return err
 		}
 		resp, err := s.infer(stream.Context(), m)
+		s.Traffic.GRPC(toStatus(err))
 		answer := &inference.ModelStreamInferResponse{InferResponse: resp}
 		if err != nil {
 			if cause := stream.Context().Err(); cause != nil {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"onnxrl/export/serve"
 	"onnxrl/export/serve/guard"
+	"onnxrl/export/serve/traffic"
 )
 
 // Defaults of Options.
@@ -40,6 +42,8 @@ type Options struct {
 	Metrics, Page http.Handler
 	// Open reports whether a path of Page needs no token; nil for none.
 	Open func(path string) bool
+	// Traffic records answers; nil is a recorder that nobody reads.
+	Traffic *traffic.Recorder
 	// Log gets failures of the server itself; nil drops them.
 	Log *slog.Logger
 }
@@ -50,6 +54,7 @@ type handler struct {
 	running  atomic.Int64
 	buffered atomic.Int64
 	calls    sync.Pool // *call
+	answers  sync.Pool // *answer
 }
 
 // New returns the handler of a service.
@@ -69,10 +74,13 @@ func New(s serve.Service, o Options) http.Handler {
 	if o.Guard == nil {
 		o.Guard = guard.New(guard.Tokens{})
 	}
+	if o.Traffic == nil {
+		o.Traffic = traffic.New(nil)
+	}
 	if o.Open == nil {
 		o.Open = func(string) bool { return false }
 	}
-	return &handler{Options: o, service: s, calls: sync.Pool{New: func() any { return new(call) }}}
+	return &handler{Options: o, service: s, calls: sync.Pool{New: func() any { return new(call) }}, answers: sync.Pool{New: func() any { return new(answer) }}}
 }
 
 // status is an error with a status that no class of package serve has.
@@ -87,8 +95,57 @@ func statusf(code int, format string, args ...any) error {
 	return &status{code, fmt.Sprintf(format, args...)}
 }
 
-// ServeHTTP answers a request.
+// answer is a response whose status and size are remembered.
+type answer struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+	err    error
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	if status >= 200 {
+		a.status = cmp.Or(a.status, status)
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(p []byte) (int, error) {
+	a.status = cmp.Or(a.status, http.StatusOK)
+	n, err := a.ResponseWriter.Write(p)
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach what is below.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// ServeHTTP answers a request and records the answer.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := h.answers.Get().(*answer)
+	*a = answer{ResponseWriter: w}
+	var begin time.Time
+	if h.Traffic.Logs() {
+		begin = time.Now()
+	}
+	defer func() {
+		status := cmp.Or(a.status, http.StatusOK)
+		h.Traffic.HTTP(status)
+		if h.Traffic.Logs() {
+			h.Traffic.Log(r.Context(), traffic.Entry{
+				Protocol: "http", Remote: r.RemoteAddr, Method: r.Method, Path: r.URL.Path, Status: status, Bytes: a.bytes, Took: time.Since(begin), RequestID: w.Header().Get("X-Request-Id"), Err: a.err,
+			})
+		}
+		*a = answer{}
+		h.answers.Put(a)
+	}()
+	h.serve(a, r)
+}
+
+// serve answers a request; what panics in it is an error of the server.
+func (h *handler) serve(w *answer, r *http.Request) {
 	defer func() {
 		if v := recover(); v != nil {
 			if v == http.ErrAbortHandler {
@@ -119,12 +176,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, statusf(http.StatusMethodNotAllowed, "%s is not a method of %s, expected %s", r.Method, r.URL.Path, t.allow))
 		return
 	}
-	if err := h.answer(w, r, t); err != nil {
+	if err := h.dispatch(w, r, t); err != nil {
 		h.fail(w, err)
 	}
 }
 
-func (h *handler) answer(w http.ResponseWriter, r *http.Request, t target) error {
+func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, t target) error {
 	switch t.endpoint {
 	case infer:
 		return h.infer(w, r, t)
@@ -209,7 +266,8 @@ func deliberate(r *http.Request, types ...string) error {
 }
 
 // fail answers with an error. Nothing has been written before.
-func (h *handler) fail(w http.ResponseWriter, err error) {
+func (h *handler) fail(w *answer, err error) {
+	w.err = err
 	code := 0
 	var s *status
 	if errors.As(err, &s) {

@@ -10,20 +10,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"onnxrl/export/serve"
+	"onnxrl/export/serve/traffic"
 )
 
 // Collector reads a service's statistics whenever it is collected.
 type Collector struct {
 	service serve.Service
+	traffic *traffic.Recorder
 }
 
-// New returns the collector of a service; it belongs into one registry.
-func New(s serve.Service) *Collector { return &Collector{service: s} }
+// New returns the collector of a service, and of the answers that a recorder has counted, unless it is nil; it belongs into one registry.
+func New(s serve.Service, t *traffic.Recorder) *Collector {
+	return &Collector{service: s, traffic: t}
+}
 
-// Handler answers with the metrics of the service, the Go runtime and the process.
-func Handler(s serve.Service) http.Handler {
+// Handler answers with the metrics of the service, the recorder, the Go runtime and the process.
+func Handler(s serve.Service, t *traffic.Recorder) http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(New(s), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(New(s, t), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 
@@ -55,12 +59,13 @@ var (
 	different   = describe("onnxrl_shadow_different_actions_total", "Compared rows in which the action was not the same", "shadow")
 	maxDelta    = describe("onnxrl_shadow_max_delta", "Largest difference of a floating-point output", "shadow")
 	givenUp     = prometheus.NewDesc("onnxrl_loads_given_up", "Number of loads that were given up and have not come to their end", nil, nil)
+	responses   = prometheus.NewDesc("onnxrl_responses_total", "Answers by protocol and code, refusals included; reason says what the code stands for", []string{"protocol", "code", "reason"}, nil)
 	shadowInfer = describe("onnxrl_shadow_infer_seconds_total", "Time of the runs in the shadow", "shadow")
 )
 
 var descriptions = []*prometheus.Desc{
 	requestSuccess, requestFailure, nonFinite, inferenceCount, execCount, pending, requestTime, queueTime, inputTime, inferTime, outputTime,
-	latency, batchRows, sequences, last, state, compared, dropped, shadowFail, shadowRows, different, maxDelta, givenUp, shadowInfer,
+	latency, batchRows, sequences, last, state, compared, dropped, shadowFail, shadowRows, different, maxDelta, givenUp, responses, shadowInfer,
 }
 
 func describe(name, help string, more ...string) *prometheus.Desc {
@@ -94,6 +99,11 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		collect(ch, &stats[i])
 	}
 	ch <- prometheus.MustNewConstMetric(givenUp, prometheus.GaugeValue, float64(c.service.GivenUp()))
+	if c.traffic != nil {
+		for _, n := range c.traffic.Counts() {
+			ch <- prometheus.MustNewConstMetric(responses, prometheus.CounterValue, float64(n.N), n.Protocol, n.Code, n.Reason)
+		}
+	}
 	for _, m := range c.service.Index(false) {
 		if m.Version != "" {
 			ch <- prometheus.MustNewConstMetric(state, prometheus.GaugeValue, 1, m.Name, m.Version, string(m.State))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"onnxrl/export/serve"
+	"onnxrl/export/serve/traffic"
 )
 
 // fixed has statistics and nothing else.
@@ -34,7 +35,10 @@ func (fixed) Statistics(string, string) ([]serve.Statistics, error) {
 
 func TestMetrics(t *testing.T) {
 	w := httptest.NewRecorder()
-	Handler(fixed{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	answers := traffic.New(nil)
+	answers.HTTP(429)
+	answers.GRPC(nil)
+	Handler(fixed{}, answers).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
 		t.Fatal(w.Code, w.Header(), w.Body)
 	}
@@ -51,6 +55,9 @@ func TestMetrics(t *testing.T) {
 		"onnxrl_nonfinite_requests_total" + of + " 11",
 		"nv_inference_count" + of + " 9",
 		"nv_inference_exec_count" + of + " 5",
+		`onnxrl_responses_total{code="429",protocol="http",reason="overloaded"} 1`,
+		`onnxrl_responses_total{code="500",protocol="http",reason="internal"} 0`,
+		`onnxrl_responses_total{code="OK",protocol="grpc",reason="ok"} 1`,
 		"# TYPE nv_inference_pending_request_count gauge",
 		"nv_inference_pending_request_count" + of + " 4",
 		"nv_inference_request_duration_us" + of + " 700",
@@ -83,7 +90,7 @@ func TestMetrics(t *testing.T) {
 		}
 		n++
 	}
-	if n != 35 {
+	if n != 38 {
 		t.Errorf("%d lines", n)
 	}
 	if t.Failed() {

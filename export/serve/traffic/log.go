@@ -1,0 +1,46 @@
+package traffic
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Entry is a line of the request log; fields that are empty are left out.
+type Entry struct {
+	// Protocol is http or grpc, Remote the client's address, Method that of HTTP, Path the path or the name of the call.
+	Protocol, Remote, Method, Path string
+	// Status is HTTP's, Code the name of gRPC's.
+	Status int
+	Code   string
+	// Bytes of the answer's body, for HTTP.
+	Bytes int64
+	Took  time.Duration
+	// RequestID is the client's.
+	RequestID string
+	// Err says why the request was refused or failed.
+	Err error
+}
+
+// Log writes a line of the request log. Texts of clients are quoted by the logger, so that they cannot write lines of their own.
+func (r *Recorder) Log(ctx context.Context, e Entry) {
+	attrs := make([]slog.Attr, 0, 12)
+	attrs = append(attrs, slog.String("protocol", e.Protocol), slog.String("remote", e.Remote))
+	if e.Method != "" {
+		attrs = append(attrs, slog.String("method", e.Method))
+	}
+	attrs = append(attrs, slog.String("path", e.Path))
+	if e.Protocol == "http" {
+		attrs = append(attrs, slog.Int("status", e.Status), slog.Int64("bytes", e.Bytes))
+	} else {
+		attrs = append(attrs, slog.String("code", e.Code))
+	}
+	attrs = append(attrs, slog.Duration("took", e.Took))
+	if e.RequestID != "" {
+		attrs = append(attrs, slog.String("request_id", e.RequestID))
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.String("error", e.Err.Error()))
+	}
+	r.log.LogAttrs(ctx, slog.LevelInfo, "request", attrs...)
+}
