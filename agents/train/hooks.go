@@ -33,6 +33,9 @@ type Policy struct {
 	Metric  string
 	Score   float64
 	Metrics map[string]float64
+	// Evaluations is the number of validations of a trained policy up to then, from which it was
+	// chosen.
+	Evaluations int64
 }
 
 // defined reports whether there is a score. An undefined one, such as the Sharpe ratio of a policy

@@ -269,6 +269,7 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 		}
 	}
 	if t.s.Trained {
+		t.s.Evaluations++
 		if better = e.defined() && (t.best == nil || score > t.best.Score); better {
 			_, params := t.learner.Policy()
 			t.kept.take(params)
@@ -278,7 +279,6 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 				return false, err
 			}
 		}
-		t.s.Evaluations++
 		if r := t.s.Reference; e.defined() && (r == nil || score > *r+want.MinDelta) {
 			t.s.Reference, t.s.Stale = &score, 0
 		} else if t.s.Evaluations > want.MinEvals {
@@ -312,7 +312,7 @@ func (t *Trainer) publish(ctx context.Context, e *Evaluation) error {
 		return nil
 	}
 	net, params := t.learner.Policy()
-	p := Policy{Network: net, Params: params, Normalizers: t.Normalizers(), EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps}
+	p := Policy{Network: net, Params: params, Normalizers: t.Normalizers(), EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps, Evaluations: int64(t.s.Evaluations)}
 	if e != nil {
 		p.Metric, p.Score, p.Metrics = t.cfg.Validation.Metric, e.Score, e.Metrics
 	}

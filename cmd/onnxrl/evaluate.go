@@ -102,7 +102,7 @@ func (a *app) judgeTrading(ctx context.Context, j *judged, o trading.Opened, f *
 	if err != nil {
 		return nil, err
 	}
-	req := assess.Request{Env: o, Split: envs.Split(f.split), Config: j.cfg.Eval, Index: index, Key: rng.New(j.cfg.Seed).Split("evaluate")}
+	req := assess.Request{Env: o, Split: envs.Split(f.split), Config: j.cfg.Eval, Index: index, LookAhead: j.past.LookAhead, Trained: j.past.Trained, Chosen: j.past.Chosen, Key: rng.New(j.cfg.Seed).Split("evaluate")}
 	for _, c := range j.candidates {
 		req.Agents = append(req.Agents, c.policy)
 	}

@@ -16,16 +16,19 @@ import (
 	"onnxrl/agents"
 	"onnxrl/agents/evaluate"
 	"onnxrl/agents/train"
+	"onnxrl/cmd/internal/ablation"
 	"onnxrl/cmd/internal/assess"
 	"onnxrl/cmd/internal/experiment"
 	"onnxrl/cmd/internal/publish"
 	"onnxrl/configs"
 	"onnxrl/envs"
 	"onnxrl/envs/market/trading"
+	"onnxrl/export/bake"
 	"onnxrl/models/artifact"
 	"onnxrl/models/checkpoint"
 	"onnxrl/models/encoder/kinds"
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
 )
 
@@ -38,9 +41,12 @@ type judged struct {
 	engine  engine.Compiler
 	// dir is the run directory; empty for a bare model.
 	dir string
-	// candidates are the policies, that of the best validation first; runs are their directories' metrics.
+	// candidates are the policies, that of the best validation first.
 	candidates []candidate
-	selection  *assess.Selection
+	// selection is what the first one was chosen from, nil where nothing tells, and past what its
+	// file, or its run's directory, says of how it came about.
+	selection *assess.Selection
+	past      publish.Past
 	// notes are what a reader must know of the runs.
 	notes   []string
 	closers []io.Closer
@@ -54,6 +60,8 @@ type candidate struct {
 	sha256 string
 	actors evaluate.Actors
 	policy *evaluate.Policy
+	// model is a published one; nil where the policy is that of a checkpoint.
+	model *onnx.Model
 }
 
 // Close frees policies, agents and the environment, the last one opened first.
@@ -151,6 +159,13 @@ func (a *app) openRunDir(ctx context.Context, j *judged, f *evaluateFlags) error
 	if err := j.selected(dirs); err != nil {
 		return err
 	}
+	best := j.selection.Best
+	if len(dirs) == 1 {
+		// Other runs count as trials, whether or not they are judged here.
+		if err := j.selected(siblings(dirs[0])); err != nil {
+			return err
+		}
+	}
 	if err := a.runNotes(j, dirs); err != nil {
 		return err
 	}
@@ -159,7 +174,7 @@ func (a *app) openRunDir(ctx context.Context, j *judged, f *evaluateFlags) error
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(x, y int) int { return better(j.selection.Best[x], j.selection.Best[y]) })
+	slices.SortStableFunc(order, func(x, y int) int { return better(best[x], best[y]) })
 	for _, i := range order {
 		name := strings.ToUpper(j.cfg.Agent.Kind)
 		if len(j.cfg.Seeds) > 0 {
@@ -174,7 +189,54 @@ func (a *app) openRunDir(ctx context.Context, j *judged, f *evaluateFlags) error
 			return fmt.Errorf("%s: %w", c.from, err)
 		}
 	}
+	return j.remember(dirs[order[0]])
+}
+
+// remember finds out what the reported policy has seen: as its file says, and where that says
+// nothing as the configuration does that its run was started with, whatever was edited since.
+func (j *judged) remember(dir string) error {
+	if m := j.candidates[0].model; m != nil {
+		var err error
+		if j.past, err = publish.PastOf(m); err != nil {
+			return fmt.Errorf("%s: %w", j.candidates[0].from, err)
+		}
+	}
+	if t := j.past.Trials; t != nil && j.selection != nil {
+		j.selection.Runs = max(j.selection.Runs, t.Runs) // Runs count, too, that were removed since.
+	}
+	if dir == "" || j.past.Trials != nil {
+		return nil
+	}
+	c, _, err := experiment.Load(filepath.Join(dir, configFile), nil)
+	if err != nil {
+		return err
+	}
+	j.past.Trained, j.past.Chosen = assess.Configured(c)
 	return nil
+}
+
+// siblings lists the directories of the runs that a run was chosen among, itself included: the seeds
+// of its group, or all runs of its study.
+func siblings(dir string) []string {
+	above := filepath.Dir(filepath.Clean(dir))
+	pattern := ""
+	switch {
+	case !strings.HasPrefix(filepath.Base(dir), "seed-"):
+	case isFile(filepath.Join(above, configFile)):
+		pattern = filepath.Join(above, "seed-*", metricsFile)
+	case isFile(filepath.Join(filepath.Dir(above), ablation.PlanFile)):
+		pattern = filepath.Join(filepath.Dir(above), "*", "seed-*", metricsFile)
+	}
+	var out []string
+	// The only error is a bad pattern: a folder's name with brackets, which then stands alone.
+	files, _ := filepath.Glob(pattern)
+	for _, f := range files {
+		out = append(out, filepath.Dir(f))
+	}
+	if !slices.Contains(out, filepath.Clean(dir)) {
+		return []string{dir}
+	}
+	return out
 }
 
 // runNotes says which runs were not finished, and what has changed since they were started.
@@ -217,8 +279,17 @@ func (j *judged) selected(dirs []string) (err error) {
 	for _, d := range dirs {
 		files = append(files, filepath.Join(d, metricsFile))
 	}
-	j.selection, err = assess.Selected(files, j.cfg.Train.Validation.Metric)
-	return err
+	source := files[0]
+	if len(files) > 1 {
+		source = fmt.Sprintf("%s and %d more", source, len(files)-1)
+	}
+	if j.selection, err = assess.Selected(files, j.cfg.Train.Validation.Metric, source); err != nil {
+		return err
+	}
+	if f := j.cfg.ChosenFrom; f != nil {
+		j.selection.Searched, j.selection.SearchVariance = f.Trials, f.SharpeVariance
+	}
+	return nil
 }
 
 // bestOf returns the best policy of a run: the published model, or the best one in its newest checkpoint.
@@ -263,7 +334,11 @@ func (j *judged) modelFile(ctx context.Context, a *app, f *evaluateFlags, path s
 	if err != nil {
 		return candidate{}, err
 	}
-	return candidate{from: path, sha256: digest, actors: assess.ModelFile(ctx, path, j.engine, j.factory, envs.Split(f.split))}, nil
+	m, err := loadModel(path)
+	if err != nil {
+		return candidate{}, err
+	}
+	return candidate{from: path, sha256: digest, model: m, actors: assess.ModelFile(ctx, path, j.engine, j.factory, envs.Split(f.split))}, nil
 }
 
 // openModelFile opens a bare model. One that lies in a run directory brings its configuration and the trials it was chosen from.
@@ -278,17 +353,47 @@ func (a *app) openModelFile(ctx context.Context, j *judged, path string, f *eval
 	if err := j.open(ctx, a, config, f.sets); err != nil {
 		return err
 	}
-	if run {
-		if err := j.selected([]string{filepath.Dir(path)}); err != nil {
-			return err
-		}
-	}
 	c, err := j.modelFile(ctx, a, f, path)
 	if err != nil {
 		return err
 	}
-	c.name = strings.TrimSuffix(filepath.Base(path), ".onnx")
-	return j.add(f, c)
+	c.name = policyName(c.model, "policy "+filepath.Base(path))
+	if err := j.add(f, c); err != nil {
+		return err
+	}
+	dir := ""
+	if run {
+		dir = filepath.Dir(path)
+		if err := j.selected(siblings(dir)); err != nil {
+			return err
+		}
+	}
+	return j.recorded(dir)
+}
+
+// recorded takes over the record of the only candidate's file.
+func (j *judged) recorded(dir string) error {
+	if err := j.remember(dir); err != nil {
+		return err
+	}
+	if t := j.past.Trials; t != nil && j.selection == nil {
+		j.selection = assess.SelectedBy(*t)
+	}
+	return nil
+}
+
+// policyName is what the metadata of a published model call it: its algorithm, its experiment and
+// the seed; otherwise is for models without.
+func policyName(m *onnx.Model, otherwise string) string {
+	var parts []string
+	for _, key := range []string{"agent", "name", "seed"} {
+		v, ok := m.Meta(bake.MetaPrefix + key)
+		if !ok || v == "" {
+			return otherwise
+		}
+		parts = append(parts, v)
+	}
+	return fmt.Sprintf("%s %s seed %s", strings.ToUpper(parts[0]), parts[1], parts[2])
 }
 
 // openArtifact opens a version of an artefact store.
@@ -311,5 +416,9 @@ func (a *app) openArtifact(ctx context.Context, j *judged, ref string, f *evalua
 	if err != nil {
 		return err
 	}
-	return j.add(f, candidate{name: v.Manifest.Name, from: v.String(), sha256: strings.TrimPrefix(v.Digest, "sha256:"), actors: assess.ModelOf(ctx, m, j.engine, j.factory, envs.Split(f.split))})
+	err = j.add(f, candidate{name: policyName(m, "policy "+v.Manifest.Name), model: m, from: v.String(), sha256: strings.TrimPrefix(v.Digest, "sha256:"), actors: assess.ModelOf(ctx, m, j.engine, j.factory, envs.Split(f.split))})
+	if err != nil {
+		return err
+	}
+	return j.recorded("")
 }

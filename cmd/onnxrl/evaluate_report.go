@@ -32,6 +32,10 @@ type evaluation struct {
 	First     string         `json:"first"`
 	Last      string         `json:"last"`
 	LookAhead bool           `json:"look_ahead"`
+	// Knows says what in the run knows the future, Seen what of the judged data the policy was
+	// trained on or chosen by.
+	Knows []string `json:"look_ahead_reasons"`
+	Seen  []string `json:"seen"`
 	// Periods are the returns of a year, PeriodsFrom what the number is made of.
 	Periods     float64              `json:"periods_per_year"`
 	PeriodsFrom string               `json:"periods_per_year_from"`
@@ -72,7 +76,7 @@ func (j *judged) report(ctx context.Context, a *app, r *assess.Assessment, folde
 		return nil, err
 	}
 	e := &evaluation{
-		Verdict: s.Verdict, Split: s.Split, First: s.First, Last: s.Last, LookAhead: r.LookAhead, Periods: s.PeriodsPerYear, PeriodsFrom: s.PeriodsFrom, Policies: j.policies(), Rows: rows, Deflated: s.Deflated, Counted: s.Counted,
+		Verdict: s.Verdict, Split: s.Split, First: s.First, Last: s.Last, LookAhead: s.Verdict.LookAhead, Knows: s.LookAhead, Seen: s.Seen, Periods: s.PeriodsPerYear, PeriodsFrom: s.PeriodsFrom, Policies: j.policies(), Rows: rows, Deflated: s.Deflated, Counted: s.Counted,
 		Interval: s.Bootstrap.Rows[0], Level: s.Bootstrap.Level, Warnings: s.Warnings, Notes: s.Notes,
 	}
 	if folder == "" {
@@ -101,9 +105,9 @@ func (j *judged) about(a *app, r *assess.Assessment) (assess.About, error) {
 	}
 	b := assess.About{Title: fmt.Sprintf("%s on %s", r.Agents[0].Name, r.Split), Seed: j.cfg.Seed, Notes: j.notes}
 	if j.selection != nil {
-		b.Trials = j.selection.Trials(r.Config.PeriodsPerYear)
+		b.Trials = r.Trials(j.selection)
 	} else {
-		b.Trials = report.Trials{Count: 1, Counted: "A bare model does not say what it was chosen from: one trial is assumed, and the deflated Sharpe ratio is too kind if there were more."}
+		b.Trials = report.Trials{Count: 1, Counted: "The model does not say what it was chosen from: one trial is assumed, and the deflated Sharpe ratio is too kind if there were more."}
 	}
 	add := func(k, v string) { b.Provenance = append(b.Provenance, report.KeyValue{Key: k, Value: v}) }
 	for _, c := range j.candidates {
@@ -133,8 +137,11 @@ func (a *app) printEvaluation(e *evaluation, c evaluate.Config) error {
 		return a.printJSON(e)
 	}
 	fmt.Fprintf(a.out, "%s\n\n", e.Verdict.Line)
-	if e.LookAhead {
-		fmt.Fprintln(a.out, "LOOK-AHEAD: every row but cash is filled at prices that its decisions had seen.")
+	for _, s := range e.Knows {
+		fmt.Fprintln(a.out, "LOOK-AHEAD:", s)
+	}
+	for _, s := range e.Seen {
+		fmt.Fprintln(a.out, "IN SAMPLE:", s)
 	}
 	if err := assess.PrintTable(a.out, e.Rows, c); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"onnxrl/export/report/performance"
+	"onnxrl/runtime/onnx"
 )
 
 // tinyMarket is a run of 200 env steps on three made-up assets: under a second.
@@ -57,6 +58,7 @@ type evaluated struct {
 	Verdict struct {
 		Line      string `json:"line"`
 		LookAhead bool   `json:"look_ahead"`
+		InSample  bool   `json:"in_sample"`
 	} `json:"verdict"`
 	Periods   float64           `json:"periods_per_year"`
 	LookAhead bool              `json:"look_ahead"`
@@ -74,8 +76,11 @@ type evaluated struct {
 		Trials   int      `json:"trials"`
 		Variance *float64 `json:"variance"`
 	} `json:"deflated_sharpe"`
-	Report string `json:"report"`
-	Files  struct {
+	Counted string   `json:"trials_counted"`
+	Seen    []string `json:"seen"`
+	Knows   []string `json:"look_ahead_reasons"`
+	Report  string   `json:"report"`
+	Files   struct {
 		Page   string   `json:"page"`
 		Tables []string `json:"tables"`
 		Plots  []string `json:"plots"`
@@ -158,7 +163,7 @@ func TestEvaluateRun(t *testing.T) {
 	if printed != string(kept) {
 		t.Error("metrics.json is not what --json prints")
 	}
-	if got, want := keys(t, printed), []string{"bootstrap", "bootstrap_level", "deflated_sharpe", "files", "first", "last", "look_ahead", "notes", "periods_per_year", "periods_per_year_from", "policies", "report", "rows", "split", "trials_counted", "verdict", "warnings"}; !slices.Equal(got, want) {
+	if got, want := keys(t, printed), []string{"bootstrap", "bootstrap_level", "deflated_sharpe", "files", "first", "last", "look_ahead", "look_ahead_reasons", "notes", "periods_per_year", "periods_per_year_from", "policies", "report", "rows", "seen", "split", "trials_counted", "verdict", "warnings"}; !slices.Equal(got, want) {
 		t.Errorf("the keys are %q", got)
 	}
 	var e evaluated
@@ -168,7 +173,7 @@ func TestEvaluateRun(t *testing.T) {
 	if e.Periods != 261 || !strings.Contains(text, "261 returns a year (261 trading days a year, by the timestamps)") {
 		t.Errorf("%g returns a year in\n%s", e.Periods, text)
 	}
-	if e.Verdict.Line != first || e.Report != folder || e.Deflated.Trials != 2 || len(e.Policies) != 1 {
+	if e.Verdict.Line != first || e.Report != folder || e.Deflated.Trials != 1 || len(e.Policies) != 1 {
 		t.Errorf("%+v", e)
 	}
 	for _, f := range append(append(e.Files.Tables, e.Files.Plots...), e.Files.Page) {
@@ -248,18 +253,17 @@ func TestEvaluateModelEqualsRun(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		name   string
-		trials int
-		args   []string
+		from string
+		args []string
 	}{
-		{"moved", 1, []string{model, "--config", filepath.Join(dir, "config.yaml")}},
-		{"best", 2, []string{filepath.Join(dir, "best.onnx")}},
-		{"tiny", 1, []string{filepath.Join(dir, "artifacts") + "//tiny:best"}},
+		{"the model's own record", []string{model, "--config", filepath.Join(dir, "config.yaml")}},
+		{metricsFile, []string{filepath.Join(dir, "best.onnx")}},
+		{"the model's own record", []string{filepath.Join(dir, "artifacts") + "//tiny:best"}},
 	} {
 		e := judge(t, append(c.args, "--no-report")...)
 		same(e)
-		if e.Deflated.Trials != c.trials || e.Policies[0].Name != c.name {
-			t.Errorf("%s: %d trials, expected %d", e.Policies[0].Name, e.Deflated.Trials, c.trials)
+		if e.Deflated.Trials != 1 || e.Policies[0].Name != "A2C tiny seed 7" || !strings.Contains(e.Counted, "2 validations") || !strings.Contains(e.Counted, c.from) || !strings.HasPrefix(e.Verdict.Line, "A2C tiny seed 7 ") {
+			t.Errorf("%q: %d trials, %s %s", c.args, e.Deflated.Trials, e.Counted, e.Verdict.Line)
 		}
 	}
 	// Without the published model, the checkpoint has the same policy.
@@ -276,6 +280,9 @@ func TestEvaluateModelEqualsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	e = judge(t, dir, "--split", "valid", "--no-report")
+	if e.Deflated.Trials != 2 || !e.Verdict.InSample || !strings.HasPrefix(e.Verdict.Line, "These are not results on new data: The agent was chosen by its results on these data.") {
+		t.Errorf("%d trials, %s", e.Deflated.Trials, e.Verdict.Line)
+	}
 	if got, want := *e.Rows[0].Metrics["sharpe"], finished.Validation["sharpe"]; got != want {
 		t.Errorf("the Sharpe ratio on the validation split is %g, and was %g in training", got, want)
 	}
@@ -304,7 +311,7 @@ func TestEvaluateSeeds(t *testing.T) {
 	for _, r := range e.Rows[:3] {
 		sum += *r.Metrics["total_return"]
 	}
-	if math.Abs(*e.Rows[3].Metrics["total_return"]-sum/3) > 1e-12 || *e.Rows[3].Std["total_return"] <= 0 || e.Deflated.Trials != 6 || *e.Deflated.Variance <= 0 {
+	if math.Abs(*e.Rows[3].Metrics["total_return"]-sum/3) > 1e-12 || *e.Rows[3].Std["total_return"] <= 0 || e.Deflated.Trials != 3 || *e.Deflated.Variance <= 0 {
 		t.Errorf("%+v, %+v", e.Rows[3], e.Deflated)
 	}
 	// A seed that is not there, or not finished, is told.
@@ -312,12 +319,82 @@ func TestEvaluateSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	less := judge(t, dir, "--no-report")
-	if text := strings.Join(less.Notes, "\n"); less.Rows[2].Of != 2 || less.Deflated.Trials != 4 || !strings.Contains(text, "Seed 1 has no run") || !strings.Contains(text, "seed-3 was not finished") || strings.Contains(text, "other inputs") {
+	if text := strings.Join(less.Notes, "\n"); less.Rows[2].Of != 2 || less.Deflated.Trials != 3 || !strings.Contains(text, "Seed 1 has no run") || !strings.Contains(text, "seed-3 was not finished") || strings.Contains(text, "other inputs") {
 		t.Errorf("%d trials, %s", less.Deflated.Trials, text)
 	}
-	// One seed is a run like any other.
-	if one := judge(t, filepath.Join(dir, "seed-2"), "--no-report"); one.Deflated.Trials != 2 {
-		t.Errorf("%d trials of one seed", one.Deflated.Trials)
+	// One seed is a run like any other, and one of three; so is its file, wherever it lies.
+	file := filepath.Join(t.TempDir(), "some.onnx")
+	if err := os.WriteFile(file, readBytes(t, filepath.Join(dir, "seed-2", "best.onnx")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{filepath.Join(dir, "seed-2")}, {filepath.Join(dir, "seed-2", "best.onnx")}, {file, "--config", filepath.Join(dir, "seed-2", "config.yaml")}, {filepath.Join(dir, "seed-2", "artifacts") + "//tiny:best"}} {
+		if one := judge(t, append(args, "--no-report")...); one.Deflated.Trials != 3 {
+			t.Errorf("%s: %d trials of one seed, %s", args[0], one.Deflated.Trials, one.Counted)
+		}
+	}
+}
+
+// TestEvaluateTuned: the runs of a configuration that a search has found are judged as the best of
+// all of its trials, and so are their files.
+func TestEvaluateTuned(t *testing.T) {
+	dir, search := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "search")
+	space := tinyMarket + "tune:\n  trials: 4\n  steps_per_trial: 100\n  pruner: none\n  space:\n    agent.lr_actor: {kind: loguniform, low: 0.001, high: 0.05}\n"
+	succeed(t, "tune", "-q", write(t, "tiny.yaml", space), "--out", search)
+	succeed(t, "train", "-q", filepath.Join(search, bestConfigFile), "--out", dir, "--seeds", "1,2")
+	e := judge(t, dir, "--no-report")
+	if e.Deflated.Trials != 6 || *e.Deflated.Variance <= 0 || !strings.Contains(e.Counted, "2 runs of this configuration and 4 configurations of the search") {
+		t.Errorf("%d trials, %s", e.Deflated.Trials, e.Counted)
+	}
+	if one := judge(t, filepath.Join(dir, "seed-1", "artifacts")+"//best:best", "--no-report"); one.Deflated.Trials != 6 || *one.Deflated.Variance <= 0 {
+		t.Errorf("%d trials, %s", one.Deflated.Trials, one.Counted)
+	}
+}
+
+// TestEvaluateSeenData: a range that the policy learnt from stays one, whatever the splits are
+// called when it is judged.
+func TestEvaluateSeenData(t *testing.T) {
+	dir := trained(t, tinyMarket)
+	moved := []string{"--no-report", "--set", "env.data.split.train=[2000-01-03, 2000-03-31]", "--set", "env.data.split.valid=[2000-04-03, 2000-05-31]", "--set", "env.data.split.test=[2000-06-01, 2000-12-29]"}
+	check := func(target string) {
+		t.Helper()
+		e := judge(t, append([]string{target}, moved...)...)
+		if len(e.Seen) != 2 || !strings.Contains(e.Seen[0], "was trained on a part of these data, 2000-06-01 to 2000-10-") || !strings.Contains(e.Seen[1], "chosen by its results on a part of these data, 2000-11-01 to 2000-12-29") || !e.Verdict.InSample {
+			t.Errorf("%s: %q", target, e.Seen)
+		}
+	}
+	best := filepath.Join(dir, "best.onnx")
+	check(dir)
+	check(best)
+	check(filepath.Join(dir, "artifacts") + "//tiny:best")
+	// Of a file without a record the run's own configuration tells.
+	m, err := onnx.Load(best)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"trained_on", "chosen_on", "trials"} {
+		m.SetMeta("onnxrl."+key, "")
+	}
+	if err := onnx.Save(best, m, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	check(best)
+	check(dir)
+}
+
+// TestEvaluateLookAhead: statistics of all rows mark verdict, table, JSON and report; a model that
+// scales by them is marked even where the configuration that it is judged with has others.
+func TestEvaluateLookAhead(t *testing.T) {
+	dir := trained(t, tinyMarket, "--set", "env.data.normalization.fit_on=all")
+	text := succeed(t, "evaluate", dir)
+	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "These results cannot be earned, because this run knows the future: ") || !strings.Contains(first, "fit_on: all") || !strings.Contains(text, "\nLOOK-AHEAD: Features are scaled") {
+		t.Errorf("it is not said:\n%s", text)
+	}
+	if page := string(readBytes(t, filepath.Join(dir, "report", "test", "report.html"))); strings.Count(page, "fit_on: all") < 2 {
+		t.Error("the report does not say it")
+	}
+	e := judge(t, filepath.Join(dir, "best.onnx"), "--no-report", "--set", "env.data.normalization.fit_on=train")
+	if !e.LookAhead || !e.Verdict.LookAhead || len(e.Knows) != 1 {
+		t.Errorf("%q", e.Knows)
 	}
 }
 

@@ -211,7 +211,7 @@ func (r *trainRun) publisher(log *slog.Logger, allowTies bool) (*publish.Publish
 		parents = []string{i.Parent}
 	}
 	return publish.New(publish.Options{
-		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.engine, Dir: r.path, Name: r.plan.name, Sources: r.published, Parents: parents, Program: "onnxrl " + version(), Now: time.Now, Log: log, AllowTies: allowTies,
+		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.engine, Dir: r.path, Name: r.plan.name, Sources: r.published, Parents: parents, Program: "onnxrl " + version(), Now: time.Now, Log: log, AllowTies: allowTies, Runs: len(r.plan.seeds()),
 	})
 }
 

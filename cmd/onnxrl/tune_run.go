@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"onnxrl/agents"
 	"onnxrl/agents/train"
 	"onnxrl/cmd/internal/assess"
@@ -337,6 +339,30 @@ func (s *search) tuned(t tuning.Trial) ([]byte, error) {
 	if c.Agent, err = configs.NewKinded(c.Agent.Kind, maker.Config()); err != nil {
 		return nil, err
 	}
-	c.Tune = configs.Section{}
+	c.Tune, c.ChosenFrom = configs.Section{}, s.chosenFrom()
 	return configs.Marshal(c)
+}
+
+// chosenFrom counts the configurations that were evaluated, those of an earlier search that this one
+// goes on from included.
+func (s *search) chosenFrom() *experiment.ChosenFrom {
+	f := experiment.ChosenFrom{}
+	var ratios []float64
+	for _, t := range s.study.Trials() {
+		if len(t.Intermediate) == 0 {
+			continue
+		}
+		f.Trials++
+		if v := float64(t.Value); s.tune.Metric == "sharpe" && v-v == 0 {
+			ratios = append(ratios, v)
+		}
+	}
+	if len(ratios) > 1 {
+		f.SharpeVariance = stat.Variance(ratios, nil)
+	}
+	if was := s.cfg.ChosenFrom; was != nil {
+		f.Trials += was.Trials
+		f.SharpeVariance = max(f.SharpeVariance, was.SharpeVariance)
+	}
+	return &f
 }

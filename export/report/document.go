@@ -25,6 +25,7 @@ type Document struct {
 	Lag            []Variant     // the agent with its decisions delayed; X is the delay in bars
 	Cost           []Variant     // strategies under other fees; X is the fee of one side in basis points
 	LookAhead      []string      // what in this run knows the future, one sentence each; empty if nothing does
+	Seen           []string      // what of these data the agent was trained on or chosen by, one sentence each; empty out of sample
 	Notes          []string      // what a reader must know, one sentence each
 	Bootstrap      Bootstrap     // zero for the defaults
 	Provenance     []KeyValue    // data, code, configuration, in this order

@@ -44,6 +44,7 @@ type Summary struct {
 	Seeds          *Spread                  `json:"seeds"` // nil for fewer than two
 	Conventions    []performance.Definition `json:"conventions"`
 	LookAhead      []string                 `json:"look_ahead"`
+	Seen           []string                 `json:"seen"` // what of the data the agent was trained on or chosen by
 	Notes          []string                 `json:"notes"`
 	Provenance     []KeyValue               `json:"provenance"`
 	NextSteps      []Instruction            `json:"next_steps"`
@@ -113,6 +114,11 @@ type VariantResult struct {
 	Volatility  performance.Number `json:"volatility"`
 	Sharpe      performance.Number `json:"sharpe"`
 	MaxDrawdown performance.Number `json:"max_drawdown"`
+	// SharpeLoss is what a delay costs the agent: the Sharpe ratio as decided minus this one, with
+	// its interval; nil for other variants.
+	SharpeLoss *performance.Interval `json:"sharpe_loss,omitempty"`
+
+	returns []float64
 }
 
 // Spread shows how much depends on the seed: the agent and the same agent trained with other seeds.
@@ -143,7 +149,7 @@ func Summarise(doc Document) (*Summary, error) {
 	s := &Summary{
 		Format: Format, Version: Version, Title: d.Title, Split: d.Split.Name, First: day(d.Dates[0]), Last: day(d.Dates[len(d.Dates)-1]), Returns: len(d.Dates) - 1, Assets: list(d.Assets),
 		PeriodsPerYear: d.PeriodsPerYear, PeriodsFrom: d.PeriodsFrom, RiskFree: d.RiskFree, Benchmark: d.Strategies[d.Benchmark].Name, Counted: d.Trials.Counted, Conventions: performance.Definitions(),
-		LookAhead: list(d.LookAhead), Notes: list(d.Notes), Provenance: list(d.Provenance), NextSteps: list(d.NextSteps), years: performance.Years(d.Dates),
+		LookAhead: list(d.LookAhead), Seen: list(d.Seen), Notes: list(d.Notes), Provenance: list(d.Provenance), NextSteps: list(d.NextSteps), years: performance.Years(d.Dates),
 	}
 	rate := performance.PerPeriod(d.RiskFree, d.PeriodsPerYear)
 	records := make([][]float64, len(d.Strategies))
@@ -162,6 +168,9 @@ func Summarise(doc Document) (*Summary, error) {
 	}
 	s.Bootstrap = d.intervals(s.Strategies, draws)
 	s.Lag, s.Cost = d.variants(d.Lag, rate), d.variants(d.Cost, rate)
+	if err := d.lost(s, rate, draws.Block); err != nil {
+		return nil, err
+	}
 	s.Seeds = spreadOf(s.Strategies)
 	s.Verdict = judge(s, d.Benchmark)
 	s.Warnings = warn(s)
@@ -267,7 +276,7 @@ func (d *Document) variant(v Variant, rate float64) VariantResult {
 	root := math.Sqrt(d.PeriodsPerYear)
 	n := func(x float64) performance.Number { return performance.Number(x) }
 	return VariantResult{
-		Strategy: v.Strategy, X: v.X, TotalReturn: n(performance.TotalReturn(r)), CAGR: n(performance.CAGR(r, performance.Years(d.Dates))), Volatility: n(performance.Volatility(r) * root),
+		Strategy: v.Strategy, X: v.X, returns: r, TotalReturn: n(performance.TotalReturn(r)), CAGR: n(performance.CAGR(r, performance.Years(d.Dates))), Volatility: n(performance.Volatility(r) * root),
 		Sharpe: n(performance.Sharpe(performance.Excess(r, rate)) * root), MaxDrawdown: n(performance.MaxDrawdown(v.Value)),
 	}
 }

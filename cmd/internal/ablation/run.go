@@ -60,10 +60,10 @@ const (
 	Interrupted = "interrupted"
 )
 
-// planFile is the record of what a folder's runs mean.
-const planFile = "plan.yaml"
+// PlanFile is the record of what a folder's runs mean.
+const PlanFile = "plan.yaml"
 
-// record is the content of planFile.
+// record is the content of PlanFile.
 type record struct {
 	Study Config       `yaml:"study"`
 	Cells []cellRecord `yaml:"cells"`
@@ -77,7 +77,7 @@ type cellRecord struct {
 
 // Open reads what the folder holds of the study, without changing anything. Cells and seeds may have been added since; a cell whose experiment has changed is an error that says in what.
 func (s *Study) Open() error {
-	path := filepath.Join(s.Dir, planFile)
+	path := filepath.Join(s.Dir, PlanFile)
 	doc, err := configs.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -176,7 +176,7 @@ func (s *Study) Begin() error {
 	}
 	text, err := configs.Marshal(rec)
 	if err == nil {
-		err = atomicfile.WriteFile(filepath.Join(s.Dir, planFile), func(w io.Writer) error {
+		err = atomicfile.WriteFile(filepath.Join(s.Dir, PlanFile), func(w io.Writer) error {
 			_, err := w.Write(text)
 			return err
 		})

@@ -200,7 +200,7 @@ func TestChangedExperimentsAreRefused(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	// Without the record of the plan, the outcomes still say what they are of.
-	if err := os.Remove(filepath.Join(dir, planFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, PlanFile)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Open(); err == nil || !strings.Contains(err.Error(), "outcome is of another experiment") {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"onnxrl/agents/evaluate"
+	"onnxrl/cmd/internal/publish"
 	"onnxrl/envs"
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/market/trading/backtest"
@@ -21,6 +22,12 @@ type Request struct {
 	Agents []backtest.Policy
 	// Index is the record of an index over at least the split's dates, or nil.
 	Index *Series
+	// LookAhead says what the policies know of the future besides what the environment tells, such
+	// as statistics of their own; sentences that are there twice count once.
+	LookAhead []string
+	// Trained and Chosen are the bars that the policies learnt from and were chosen by, as far as it
+	// is known; where they are not given, they are the environment's train and valid splits.
+	Trained, Chosen publish.Period
 	// Key is where the randomness of policies that draw their actions descends from.
 	Key rng.Key
 }
@@ -42,8 +49,12 @@ type Assessment struct {
 	Costs, HoldCosts []Variant
 	// FeeRate is what the records other than Costs paid.
 	FeeRate float64
-	// LookAhead says that fills were at prices which the decisions had seen.
-	LookAhead bool
+	// LookAhead says what in the run knows the future, one sentence each.
+	LookAhead []string
+	// Seen says what of the judged bars the agent has learnt from or was chosen by.
+	Seen []string
+	// ChosenHere says that the agent was chosen by its results on some of the judged bars.
+	ChosenHere bool
 }
 
 // Baseline is a record with the rule behind it in one line. Those of one Group, unless empty, differ by their seeds only.
@@ -80,8 +91,9 @@ func (r *Request) run(ctx context.Context) (*Assessment, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Assessment{Split: r.Split, DataNotes: r.Env.Data().Notes, FeeRate: s.Config().FeeRate, LookAhead: s.Config().LookAhead()}
+	a := &Assessment{Split: r.Split, DataNotes: r.Env.Data().Notes, FeeRate: s.Config().FeeRate, LookAhead: r.lookAhead()}
 	a.Config, a.PeriodsFrom = annual(r.Config, s.Market())
+	a.Seen, a.ChosenHere = r.seen(bars)
 	for _, p := range r.Agents {
 		rec, err := backtest.Run(ctx, s, bars, p, r.Key)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"onnxrl/agents"
 	"onnxrl/agents/evaluate"
+	"onnxrl/cmd/internal/publish"
 	"onnxrl/configs"
 	"onnxrl/envs"
 	"onnxrl/envs/market/trading/backtest"
@@ -157,13 +158,24 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// TestLookAheadOfData: what the data say of themselves, and what a model's record says, is in the
+// verdict, once.
+func TestLookAheadOfData(t *testing.T) {
+	f := factory(t, market(4, 90, 2), "")
+	f.Data().LookAhead = []string{"Features know it."}
+	r := Request{Env: f, LookAhead: []string{"Features know it.", "The model knows it."}}
+	if got := r.lookAhead(); !slices.Equal(got, []string{"Features know it.", "The model knows it."}) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestLookAheadIsSaid(t *testing.T) {
 	a := assessed(t, "  execution: {fill: same_close, cash_split: fair, lot: 0}\n", nil)
 	s, err := report.Summarise(*a.Document(About{Title: "T"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !a.LookAhead || !s.Verdict.LookAhead || s.Verdict.Beats || len(s.LookAhead) != 1 || !strings.Contains(s.LookAhead[0], "same_close") {
+	if len(a.LookAhead) != 1 || !s.Verdict.LookAhead || s.Verdict.Beats || len(s.LookAhead) != 1 || !strings.Contains(s.LookAhead[0], "same_close") {
 		t.Errorf("%+v", s.Verdict)
 	}
 }
@@ -249,20 +261,88 @@ func TestTrials(t *testing.T) {
 		}
 		files = append(files, path)
 	}
-	s, err := Selected(files, "sharpe")
+	s, err := Selected(files, "sharpe", "here")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := s.Trials(252)
-	// 0.5, 1.5, 0.25, 2.5 and 1 have the mean 1.15 and Σ(x−m)² = 3.2.
-	if s.Evaluations != 6 || !slices.Equal(s.Best, []float64{1.5, 2.5}) || tr.Count != 6 || math.Abs(tr.SharpeVariance-3.2/4/252) > 1e-12 || !strings.Contains(tr.Counted, "6 evaluations") || !strings.Contains(tr.Counted, "2 seeds") {
-		t.Errorf("%+v, %+v", s, tr)
+	if s.Runs != 2 || s.Evaluations != 6 || !slices.Equal(s.Best, []float64{1.5, 2.5}) {
+		t.Errorf("%+v", s)
 	}
-	if s, err = Selected(files[:1], "mean_reward"); err != nil || s.Trials(252).Count != 1 || !strings.Contains(s.Trials(252).Counted, "not chosen by validation") || !math.IsNaN(s.Best[0]) {
+	cases := 0
+	for _, c := range []struct {
+		name     string
+		s        Selection
+		judged   []float64
+		here     bool
+		count    int
+		variance float64 // of annual ratios
+		says     []string
+	}{
+		// Chosen are 1.5 and 2.5, whose variance is 0.5.
+		{"runs", *s, nil, false, 2, 0.5, []string{"2 runs of this configuration", "the choice among the 6 validations of the learning curves was made on other data", "on the validation split", "Source: here", "Bailey"}},
+		{"runs that were judged", *s, []float64{1 / math.Sqrt(252), 4 / math.Sqrt(252)}, false, 2, 4.5, []string{"on these data"}},
+		// 0.5, 1.5, 0.25, 2.5 and 1 have the mean 1.15 and Σ(x−m)² = 3.2.
+		{"chosen by these data", *s, []float64{0.1, 0.2}, true, 6, 0.8, []string{"every one of the 6 validations of the learning curves counts, as if they were independent"}},
+		{"a search", Selection{Runs: 1, Searched: 20, SearchVariance: 2, Evaluations: 3, Source: "there"}, nil, false, 21, 2, []string{"one run of this configuration and 20 configurations of the search", "between the configurations", "Source: there"}},
+		{"a search that varied less", Selection{Runs: 2, Searched: 20, SearchVariance: 0.1, chosen: s.chosen}, nil, false, 22, 0.5, nil},
+		{"one run", Selection{Runs: 1, Evaluations: 50, chosen: []float64{1}}, []float64{0.1}, false, 1, 0, []string{"one run", "50 validations"}},
+		{"the record of a model", *SelectedBy(publish.Trials{Runs: 3, Evaluations: 7}), []float64{0.1}, false, 3, 0, []string{"3 runs", "the model's own record"}},
+		{"no validation", Selection{Runs: 2, Source: "x"}, nil, false, 2, 0, []string{"no policy was chosen by validation"}},
+		{"no validation, here", Selection{Runs: 2, Source: "x"}, nil, true, 2, 0, nil},
+	} {
+		cases++
+		tr := c.s.Trials(c.judged, c.here, 252)
+		if tr.Count != c.count || math.Abs(tr.SharpeVariance-c.variance/252) > 1e-12 {
+			t.Errorf("%s: %+v, expected %d trials with a variance of %g", c.name, tr, c.count, c.variance/252)
+		}
+		for _, text := range c.says {
+			if !strings.Contains(tr.Counted, text) {
+				t.Errorf("%s: %q does not say %q", c.name, tr.Counted, text)
+			}
+		}
+	}
+	if cases != 9 {
+		t.Errorf("%d cases", cases)
+	}
+	if s, err = Selected(files[:1], "mean_reward", ""); err != nil || s.Evaluations != 0 || !math.IsNaN(s.Best[0]) {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := Selected([]string{"nowhere.jsonl"}, "sharpe"); err == nil || !strings.Contains(err.Error(), "nowhere.jsonl") {
+	if _, err := Selected([]string{"nowhere.jsonl"}, "sharpe", ""); err == nil || !strings.Contains(err.Error(), "nowhere.jsonl") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestSeen: bars that overlap with what a policy learnt from or was chosen by are said, by the
+// record of the policy where there is one and else by the environment's splits.
+func TestSeen(t *testing.T) {
+	f := factory(t, market(4, 90, 2), "")
+	d := f.Data()
+	day := func(i int) time.Time { return d.Market.Dates[i] }
+	cases := 0
+	for _, c := range []struct {
+		name            string
+		split           envs.Split
+		trained, chosen publish.Period
+		want            []string
+		here            bool
+	}{
+		{"test", envs.Test, publish.Period{}, publish.Period{}, nil, false},
+		{"train", envs.Train, publish.Period{}, publish.Period{}, []string{"The agent was trained on these data."}, false},
+		{"valid", envs.Valid, publish.Period{}, publish.Period{}, []string{"The agent was chosen by its results on these data."}, true},
+		{"a record says more", envs.Test, publish.Period{First: day(0), Last: day(69)}, publish.Period{First: day(70), Last: day(89)},
+			[]string{"The agent was trained on a part of these data, 2010-03-02 to 2010-03-11.", "The agent was chosen by its results on a part of these data, 2010-03-12 to 2010-03-31."}, true},
+		{"a record says less", envs.Train, publish.Period{First: day(30), Last: day(40)}, publish.Period{}, nil, false},
+		{"the last bar", envs.Test, publish.Period{First: day(0), Last: day(60)}, publish.Period{}, []string{"The agent was trained on a part of these data, 2010-03-02 to 2010-03-02."}, false},
+	} {
+		cases++
+		r := Request{Env: f, Split: c.split, Trained: c.trained, Chosen: c.chosen}
+		got, here := r.seen(d.Splits[c.split])
+		if !slices.Equal(got, c.want) || here != c.here {
+			t.Errorf("%s: %q, %t", c.name, got, here)
+		}
+	}
+	if cases != 6 {
+		t.Errorf("%d cases", cases)
 	}
 }
 

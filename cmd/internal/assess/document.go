@@ -3,8 +3,9 @@ package assess
 import (
 	"fmt"
 	"slices"
+	"strings"
 
-	"onnxrl/envs"
+	"onnxrl/envs/market/prepared"
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/market/trading/backtest"
 	"onnxrl/export/report"
@@ -32,7 +33,7 @@ func (a *Assessment) Document(about About) *report.Document {
 		Split:          report.Split{Name: string(a.Split), First: a.Agents[0].Dates[0], Last: a.Agents[0].Dates[len(a.Agents[0].Dates)-1]},
 		PeriodsPerYear: a.Config.PeriodsPerYear, PeriodsFrom: a.PeriodsFrom, RiskFree: a.Config.RiskFree, Trials: about.Trials, Provenance: about.Provenance, NextSteps: about.NextSteps,
 		Bootstrap: report.Bootstrap{Resamples: a.Config.Bootstrap.Samples, Block: a.Config.Bootstrap.Block, Level: a.Config.Bootstrap.Confidence, Seed: about.Seed},
-		Notes:     slices.Concat(a.dataNotes(), a.notes(), about.Notes),
+		Notes:     slices.Concat(a.dataNotes(), a.notes(), about.Notes), LookAhead: a.LookAhead, Seen: a.Seen,
 	}
 	for i, r := range a.Agents {
 		role, note := report.Seed, "trained with another seed"
@@ -57,9 +58,6 @@ func (a *Assessment) Document(about About) *report.Document {
 	}
 	d.Lag = variants(a.Agents[0].Name, a.Lag)
 	d.Cost = append(variants(a.Agents[0].Name, a.Costs), variants(a.Benchmark.Name, a.HoldCosts)...)
-	if a.LookAhead {
-		d.LookAhead = append(d.LookAhead, "Trades are filled at the close that their decision has already seen (execution.fill: same_close), which nobody can do.")
-	}
 	return d
 }
 
@@ -90,9 +88,11 @@ func strategy(r *backtest.Record, role report.Role, note string) report.Strategy
 
 // dataNotes are what is known of the data, as sentences.
 func (a *Assessment) dataNotes() []string {
-	out := make([]string, len(a.DataNotes))
-	for i, n := range a.DataNotes {
-		out[i] = "Data: " + n + "."
+	var out []string
+	for _, n := range a.DataNotes {
+		if !strings.HasPrefix(n, prepared.LookAheadNote) { // The verdict says it already.
+			out = append(out, "Data: "+n+".")
+		}
 	}
 	return out
 }
@@ -105,9 +105,6 @@ func (a *Assessment) notes() []string {
 		fmt.Sprintf("All numbers in the tables are those of the portfolio. Means over the stocks, as in the paper, of the capital employed in each (stocks that were held at some time): %s %s; equal-weight buy-and-hold %s.", r.Name, p, b),
 		fmt.Sprintf("Fees are %g %% of every trade's amount; there is no slippage, no spread and no market impact, and cash earns nothing.", a.FeeRate*100),
 		"The assets were chosen by someone who knew how they would do; what buy-and-hold earns is owed to that choice as well.",
-	}
-	if a.Split == envs.Valid {
-		out = append(out, "A policy that was chosen on the validation split is flattered by it: only the test split says what it is worth.")
 	}
 	if n := unlisted(a.Benchmark); n > 0 {
 		out = append(out, fmt.Sprintf("%d of the %d stocks could not be traded on the first date; in buy-and-hold and in the moving averages their share is cash until they can.", n, len(r.Assets)))

@@ -26,8 +26,20 @@ type Config struct {
 	Eval     evaluate.Config `yaml:"eval"`
 	// Publish says when the policy is published, and what is proved before.
 	Publish Publish `yaml:"publish"`
+	// ChosenFrom says what the document was chosen from; nil where nobody has searched for it.
+	ChosenFrom *ChosenFrom `yaml:"chosen_from,omitempty"`
 	// Tune is the section of package tuning, which only a search for hyper-parameters reads.
 	Tune configs.Section `yaml:"tune,omitempty"`
+}
+
+// ChosenFrom is what a search for hyper-parameters writes into the document that it has found, so
+// that its runs are judged as the best of that many trials. Nothing is computed from it but that.
+type ChosenFrom struct {
+	// Trials is the number of configurations that were evaluated.
+	Trials int `yaml:"trials"`
+	// SharpeVariance is the variance between their annual Sharpe ratios on the validation split; 0
+	// where the search was for another metric.
+	SharpeVariance float64 `yaml:"sharpe_variance"`
 }
 
 // Defaults returns the document's defaults; the environment and the agent must be named.
@@ -40,6 +52,10 @@ func (c Config) Validate() error {
 	var p configs.Problems
 	p.Check(c.Env.Kind != "", "env.kind", "required: the name of an environment, such as trading")
 	p.Check(c.Agent.Kind != "", "agent.kind", "required: the name of an algorithm, such as a2c")
+	if f := c.ChosenFrom; f != nil {
+		p.AtLeast("chosen_from.trials", f.Trials, 1)
+		p.NonNegative("chosen_from.sharpe_variance", f.SharpeVariance)
+	}
 	seen := map[uint64]bool{}
 	for _, s := range c.Seeds {
 		p.Check(!seen[s], "seeds", "%d is given twice", s)

@@ -52,6 +52,8 @@ type Options struct {
 	Sources map[string]string
 	// Parents are the digests of the artefacts that the run's parameters began as.
 	Parents []string
+	// Runs is the number of runs of the same configuration, of which this is one; 0 is 1.
+	Runs int
 	// AllowTies publishes a policy that is undecided too often, whatever the document says.
 	AllowTies bool
 	// Program is the version of the code.
@@ -278,6 +280,7 @@ func (p *Publisher) lineage(policy train.Policy) map[string]string {
 		out["metric"], out["score"] = policy.Metric, strconv.FormatFloat(policy.Score, 'g', -1, 64)
 	}
 	maps.Copy(out, p.around.info)
+	maps.Copy(out, p.past(policy).info())
 	maps.Copy(out, p.o.Sources)
 	return out
 }

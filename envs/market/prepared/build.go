@@ -217,6 +217,7 @@ func (s *Set) describe(c Config, data *bars.Data, p *placed, stats []feature.Sta
 	for _, r := range p.split.Named() {
 		m.Ranges = append(m.Ranges, RangeInfo{Name: r.Name, From: label(s.Times[r.Lo]), To: label(s.Times[r.Hi-1]), Bars: r.Len(), Tradable: s.tradable(r.Span)})
 	}
+	m.LookAhead = lookAhead(c, data, p.features.Columns(), stats)
 	m.Notes = s.notes(c, data, p)
 	text, err := configs.Marshal(c)
 	if err != nil {

@@ -22,8 +22,8 @@ func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
 	if !data.HasVolume {
 		add("there is no volume column; no feature uses volume")
 	}
-	if c.Normalization.FitOn == "all" {
-		add("normalization.fit_on is all: the statistics look ahead into validation and test")
+	for _, sentence := range s.Manifest.LookAhead {
+		add("%s%s", LookAheadNote, sentence)
 	}
 	for i, f := range s.Manifest.Features {
 		if f.Constant {

@@ -54,6 +54,9 @@ type Manifest struct {
 	Adjustment bars.Adjustment     `json:"price_adjustment"`
 	Inputs     []bars.File         `json:"inputs"`
 	Quality    []bars.SymbolReport `json:"quality"`
+	// LookAhead says what of the features knows the future, one sentence each; empty where nothing
+	// is known to.
+	LookAhead []string `json:"look_ahead,omitempty"`
 	// Notes are what a user should know, in words.
 	Notes []string `json:"notes"`
 	// Config is the effective configuration as YAML, ConfigSHA256 its digest.

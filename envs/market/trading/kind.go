@@ -14,6 +14,9 @@ type Data struct {
 	Splits map[envs.Split]Range
 	// Scales [F] say how the features of Market.X were scaled, so that an exported agent can take unscaled ones; nil when they are as they came.
 	Scales []Scale
+	// LookAhead says what of the market's features knows the future, one sentence each. Results must
+	// then be marked.
+	LookAhead []string
 	// Config is the effective data section, defaults included, for the record of the run; nil keeps the section as it was written.
 	Config any
 	// Digests identify what the data were made of, by name such as data_sha256, for the record of a run.

@@ -26,8 +26,9 @@ func FromSet(s *prepared.Set) *trading.Data {
 	}
 	d := &trading.Data{
 		Market: market, Splits: map[envs.Split]trading.Range{}, Scales: scales,
-		Digests: map[string]string{"data_sha256": m.DataSHA256, "data_config_sha256": m.ConfigSHA256},
-		Notes:   m.Notes,
+		Digests:   map[string]string{"data_sha256": m.DataSHA256, "data_config_sha256": m.ConfigSHA256},
+		LookAhead: m.LookAhead,
+		Notes:     m.Notes,
 	}
 	for _, span := range m.Split.Named() {
 		if span.Len() > 1 {

@@ -1,0 +1,156 @@
+package publish
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"onnxrl/agents/train"
+	"onnxrl/envs"
+	"onnxrl/envs/market/trading"
+	"onnxrl/envs/wrap"
+	"onnxrl/export/bake"
+	"onnxrl/runtime/onnx"
+)
+
+// Past is what the file of a policy says of how it came about, so that whoever judges it elsewhere
+// knows which data are new to it and how often fortune was tried.
+type Past struct {
+	// Trained and Chosen are the market's bars that the policy learnt from and was chosen by; none
+	// outside of trading, and Chosen where there was no validation.
+	Trained, Chosen Period
+	// LookAhead says what the policy knows of the future, one sentence each: see trading.Data.
+	LookAhead []string
+	// Trials is nil in files that were written before there was such a record.
+	Trials *Trials
+}
+
+// Trials is out of how much a policy was chosen. The JSON keys are stable.
+type Trials struct {
+	// Runs is the number of runs of the configuration, one for each seed, this one included.
+	Runs int `json:"runs"`
+	// Evaluations is the number of validations of this run's learning curve that the policy is the
+	// best of.
+	Evaluations int64 `json:"evaluations"`
+	// Searched is the number of configurations that a search chose this one from, and
+	// SharpeVariance the variance between their annual Sharpe ratios on the validation split; 0
+	// without a search, and where that searched for something else.
+	Searched       int     `json:"searched,omitempty"`
+	SharpeVariance float64 `json:"sharpe_variance,omitempty"`
+}
+
+// The metadata keys, after bake.MetaPrefix.
+const (
+	trainedKey   = "trained_on"
+	chosenKey    = "chosen_on"
+	lookAheadKey = "look_ahead"
+	trialsKey    = "trials"
+)
+
+// past is that of a policy of the publisher's run.
+func (p *Publisher) past(policy train.Policy) Past {
+	out := Past{Trials: &Trials{Runs: max(p.o.Runs, 1), Evaluations: policy.Evaluations}}
+	if c := p.o.Config.ChosenFrom; c != nil {
+		out.Trials.Searched, out.Trials.SharpeVariance = c.Trials, c.SharpeVariance
+	}
+	if t, ok := wrap.FindFactory[trading.Opened](p.o.Factory); ok {
+		out.Trained, out.LookAhead = PeriodOf(t, envs.Train), t.Data().LookAhead
+		if policy.Evaluations > 0 {
+			out.Chosen = PeriodOf(t, envs.Valid)
+		}
+	}
+	return out
+}
+
+// info are the metadata of a file.
+func (p Past) info() map[string]string {
+	out := map[string]string{}
+	for k, v := range map[string]string{trainedKey: p.Trained.String(), chosenKey: p.Chosen.String()} {
+		if v != "" {
+			out[k] = v
+		}
+	}
+	if len(p.LookAhead) > 0 {
+		out[lookAheadKey] = text(p.LookAhead)
+	}
+	if p.Trials != nil {
+		out[trialsKey] = text(p.Trials)
+	}
+	return out
+}
+
+// text is the JSON of a value that has one.
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// PastOf reads the metadata of a published model. What they do not have stays zero.
+func PastOf(m *onnx.Model) (p Past, err error) {
+	for _, f := range []struct {
+		key  string
+		read func(text string) error
+	}{
+		{trainedKey, func(t string) (err error) { p.Trained, err = ParsePeriod(t); return err }},
+		{chosenKey, func(t string) (err error) { p.Chosen, err = ParsePeriod(t); return err }},
+		{lookAheadKey, func(t string) error { return json.Unmarshal([]byte(t), &p.LookAhead) }},
+		{trialsKey, func(t string) error { return json.Unmarshal([]byte(t), &p.Trials) }},
+	} {
+		text, _ := m.Meta(bake.MetaPrefix + f.key)
+		if text == "" {
+			continue
+		}
+		if err := f.read(text); err != nil {
+			return Past{}, fmt.Errorf("metadata %s: %w", bake.MetaPrefix+f.key, err)
+		}
+	}
+	return p, nil
+}
+
+// Period is a stretch of bars by their times, both included. The zero Period is none.
+type Period struct{ First, Last time.Time }
+
+// PeriodOf returns the bars of a split of the environment's data; none where there is no such split.
+func PeriodOf(o trading.Opened, name envs.Split) Period {
+	bars, ok := o.Data().Splits[name]
+	if !ok {
+		return Period{}
+	}
+	return Period{o.Data().Market.Dates[bars.First], o.Data().Market.Dates[bars.Last]}
+}
+
+// String writes a period as an interval of ISO 8601, and nothing for none.
+func (p Period) String() string {
+	if p == (Period{}) {
+		return ""
+	}
+	return p.First.Format(time.RFC3339) + "/" + p.Last.Format(time.RFC3339)
+}
+
+// ParsePeriod reads what String has written.
+func ParsePeriod(text string) (p Period, err error) {
+	if text == "" {
+		return p, nil
+	}
+	from, to, _ := strings.Cut(text, "/")
+	if p.First, err = time.Parse(time.RFC3339, from); err == nil {
+		p.Last, err = time.Parse(time.RFC3339, to)
+	}
+	return p, err
+}
+
+// Overlap returns the part of a period that another has, too; ok is false where there is none.
+func (p Period) Overlap(q Period) (both Period, ok bool) {
+	both = p
+	if q.First.After(both.First) {
+		both.First = q.First
+	}
+	if q.Last.Before(both.Last) {
+		both.Last = q.Last
+	}
+	return both, p != (Period{}) && q != (Period{}) && !both.Last.Before(both.First)
+}

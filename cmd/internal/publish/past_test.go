@@ -1,0 +1,67 @@
+package publish
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"onnxrl/export/bake"
+	"onnxrl/runtime/onnx"
+)
+
+// TestPast writes records into models and reads them back.
+func TestPast(t *testing.T) {
+	day := func(d int) time.Time { return time.Date(2020, 1, d, 15, 30, 0, 0, time.UTC) }
+	cases := []Past{
+		{},
+		{Trials: &Trials{Runs: 1}},
+		{
+			Trained: Period{day(1), day(9)}, Chosen: Period{day(10), day(12)}, LookAhead: []string{"It knows, \"all\".", "二"},
+			Trials: &Trials{Runs: 3, Evaluations: 50, Searched: 20, SharpeVariance: 0.25},
+		},
+	}
+	for _, want := range cases {
+		m := &onnx.Model{}
+		for k, v := range want.info() {
+			m.SetMeta(bake.MetaPrefix+k, v)
+		}
+		got, err := PastOf(m)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, %v; expected %+v", got, err, want)
+		}
+	}
+	refused := 0
+	for key, text := range map[string]string{"trained_on": "yesterday", "chosen_on": "2020-01-01T00:00:00Z/soon", "look_ahead": "yes", "trials": "[3]"} {
+		m := &onnx.Model{}
+		m.SetMeta(bake.MetaPrefix+key, text)
+		if _, err := PastOf(m); err == nil || !strings.Contains(err.Error(), "onnxrl."+key) {
+			t.Errorf("%s: %v", key, err)
+		}
+		refused++
+	}
+	if refused != 4 {
+		t.Errorf("%d were refused", refused)
+	}
+}
+
+func TestPeriods(t *testing.T) {
+	day := func(d int) time.Time { return time.Date(2020, 1, d, 0, 0, 0, 0, time.UTC) }
+	a := Period{day(3), day(9)}
+	for _, c := range []struct {
+		b, both Period
+		ok      bool
+	}{
+		{Period{day(1), day(3)}, Period{day(3), day(3)}, true},
+		{Period{day(1), day(2)}, Period{}, false},
+		{Period{day(5), day(20)}, Period{day(5), day(9)}, true},
+		{Period{day(10), day(11)}, Period{}, false},
+		{Period{}, Period{}, false},
+	} {
+		for _, p := range [][2]Period{{a, c.b}, {c.b, a}} {
+			if both, ok := p[0].Overlap(p[1]); ok != c.ok || ok && both != c.both {
+				t.Errorf("%v and %v: %v, %t", p[0], p[1], both, ok)
+			}
+		}
+	}
+}
