@@ -66,11 +66,12 @@ const (
 type Learner interface {
 	// Ready reports whether enough has been recorded for Step.
 	Ready() bool
-	// Step updates the parameters from what was recorded. What it returns is valid until the next call.
+	// Step updates the parameters from what was recorded. What it returns is valid until the next call. When ctx ends, the error is ctx's, and Step has stopped between two gradient steps: the learner is ready still, its state can be
+	// saved, and the next Step, of this learner or of one that has loaded the state, goes on there and gives the same bits.
 	Step(ctx context.Context) (Metrics, error)
 	// Policy returns the network that acts, in the form described at MaskInput, and its parameters, which the learner keeps changing.
 	Policy() (*models.Network, *models.Params)
-	// Stater saves and restores everything that later steps depend on: parameters, optimiser, streams, and what is recorded and not yet used.
+	// Stater saves and restores everything that later steps depend on: parameters, optimiser, streams, what is recorded and not yet used, and how far a Step has come that ctx has stopped. A round that has begun and not ended is left out.
 	checkpoint.Stater
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"onnxrl/envs"
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/rng"
 )
@@ -12,6 +13,16 @@ import (
 // collection. Collect allocates nothing. When ctx ends, the error is ctx's and the round before it is complete.
 func Collect(ctx context.Context, env vector.Env, a Actor, r Recorder, key rng.Key, first, rounds int, each func(*vector.Batch) error) error {
 	return (*Profile)(nil).Collect(ctx, env, a, r, key, first, rounds, each)
+}
+
+// CutOff reports whether some environment begins an episode though the one before has not ended: ended says of each whether its last step ended one.
+func CutOff(b *vector.Batch, ended []bool) bool {
+	for e, t := range b.Type {
+		if t == envs.First && !ended[e] {
+			return true
+		}
+	}
+	return false
 }
 
 // Collect is the function of that name, whose time is counted for Acting, Stepping and Recording.

@@ -34,8 +34,8 @@ func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.De
 	if err := a.f.current(b, a.learner.stamp()); err != nil {
 		return nil, fmt.Errorf("a2c: act: %w", err)
 	}
-	// Replaced parameters begin a rollout too; the two counters never give the same sum twice, because saved states have counted fewer updates than 2⁴⁰.
-	if err := a.sampler.Decide(&a.d, key, a.learner.updates+a.learner.replaced<<40); err != nil {
+	l := a.learner
+	if err := a.sampler.Decide(&a.d, key, network.Moment{Key: l.sdeKey, Rollout: l.updates, Replaced: l.replaced, Round: l.rec.t}); err != nil {
 		return nil, fmt.Errorf("a2c: act: %w", err)
 	}
 	return &a.d, nil

@@ -1,6 +1,7 @@
 package a2c
 
 import (
+	"context"
 	"fmt"
 
 	"onnxrl/models"
@@ -59,10 +60,13 @@ func newBackward(g *graphs, params *models.Params, grads *models.Segment, eng en
 	return b, nil
 }
 
-// run adds up the gradients of all chunks in which some sample's window lies. Sample i is the window that ends with row last[i], in the chunk that begins at start[i]; d has the gradients [samples, series, width] of its features, for each encoder.
-func (b *backward) run(d [][]float32, last []int64, start []int) error {
+// run adds up the gradients of all chunks in which some sample's window lies. Sample i is the window that ends with row last[i], in the chunk that begins at start[i]; d has the gradients [samples, series, width] of its features, for each encoder. When ctx ends it stops between two runs of the program.
+func (b *backward) run(ctx context.Context, d [][]float32, last, start []int64) error {
 	b.sort(start)
 	for from := 0; from < len(b.starts); from += b.chunks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		to := min(from+b.chunks, len(b.starts))
 		for k, s := range b.starts[from:to] {
 			b.rows.fill(k, s)
@@ -71,7 +75,7 @@ func (b *backward) run(d [][]float32, last []int64, start []int) error {
 			clear(dz)
 			for i, at := range b.at {
 				if at >= from && at < to {
-					b.scatter(dz, d[e][i*b.rows.series*b.width:], at-from, int(last[i])-start[i])
+					b.scatter(dz, d[e][i*b.rows.series*b.width:], at-from, int(last[i]-start[i]))
 				}
 			}
 		}
@@ -91,10 +95,10 @@ func (b *backward) run(d [][]float32, last []int64, start []int) error {
 }
 
 // sort finds the distinct chunks. The chunk of a sample is nearly always one of the last ones seen.
-func (b *backward) sort(start []int) {
+func (b *backward) sort(start []int64) {
 	b.starts = b.starts[:0]
-	for i, s := range start {
-		k := len(b.starts) - 1
+	for i, from := range start {
+		s, k := int(from), len(b.starts)-1
 		for k >= 0 && b.starts[k] != s {
 			k--
 		}

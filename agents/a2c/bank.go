@@ -58,9 +58,7 @@ func newBank(g *graphs, params *models.Params, eng engine.Compiler, threads, env
 
 // find returns the page that has the window ending with a row, which it computes unless it is there.
 func (k *bank) find(row int, now stamp) (*page, error) {
-	if k.still {
-		now.updates = 0
-	}
+	now = k.version(now)
 	k.clock++
 	for _, p := range k.pages {
 		if p.stamp == now && row >= p.start && row < p.start+k.rows.chunk {
@@ -72,12 +70,18 @@ func (k *bank) find(row int, now stamp) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.rows.fill(0, start)
-	if err := k.prog.Run(); err != nil {
-		return nil, fmt.Errorf("encode rows: %w", err)
-	}
 	p := k.room(now)
 	p.start, p.stamp, p.used = start, now, k.clock
+	return p, k.fill(p)
+}
+
+// fill computes the features of a page.
+func (k *bank) fill(p *page) error {
+	k.rows.fill(0, p.start)
+	if err := k.prog.Run(); err != nil {
+		p.stamp.updates = -1
+		return fmt.Errorf("encode rows: %w", err)
+	}
 	c, s, w := k.rows.chunk, k.rows.series, k.width
 	for e, out := range k.out {
 		for i := range s {
@@ -86,7 +90,7 @@ func (k *bank) find(row int, now stamp) (*page, error) {
 			}
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // room returns a page that may be overwritten: one of other parameters, a new one, or the one not used for longest.
@@ -103,12 +107,65 @@ func (k *bank) room(now stamp) *page {
 	if len(k.pages) >= k.limit {
 		return oldest
 	}
+	p := k.newPage()
+	k.pages = append(k.pages, p)
+	return p
+}
+
+func (k *bank) newPage() *page {
 	p := &page{z: make([][]float32, len(k.out))}
 	for i := range p.z {
 		p.z[i] = make([]float32, k.rows.chunk*k.rows.series*k.width)
 	}
-	k.pages = append(k.pages, p)
 	return p
+}
+
+// savedPage is a page in a checkpoint, without its features. Used counts the pages that were used before it.
+type savedPage struct {
+	Start int `json:"start"`
+	Used  int `json:"used"`
+}
+
+// saved lists the pages of the present parameters, in whose order they are searched. They lie before all others, which are overwritten first.
+func (k *bank) saved(now stamp) (list []savedPage) {
+	for _, p := range k.pages {
+		if p.stamp != k.version(now) {
+			continue
+		}
+		s := savedPage{Start: p.start}
+		for _, o := range k.pages {
+			if o.stamp == p.stamp && o.used < p.used {
+				s.Used++
+			}
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// restore computes the features of saved pages with the present parameters.
+func (k *bank) restore(list []savedPage, now stamp) error {
+	k.pages, k.clock = nil, int64(len(list))
+	for _, s := range list {
+		if first, last := k.rows.window-1, k.rows.table.Shape()[0]-k.rows.chunk; s.Start < first || s.Start > last {
+			return fmt.Errorf("a2c: restore: a chunk of windows that begins at row %d, expected between %d and %d", s.Start, first, last)
+		}
+		p := k.newPage()
+		p.start, p.used, p.stamp = s.Start, int64(s.Used), k.version(now)
+		if err := k.fill(p); err != nil {
+			return err
+		}
+		k.pages = append(k.pages, p)
+	}
+	return nil
+}
+
+// version is what features depend on.
+func (k *bank) version(now stamp) stamp {
+	if k.still {
+		now.updates = 0
+	}
+	return now
 }
 
 // forget drops all features.

@@ -2,7 +2,6 @@ package a2c
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"onnxrl/models"
 	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/optim"
+	"onnxrl/runtime/rng"
 )
 
 // learner updates the parameters once per rollout.
@@ -29,6 +29,8 @@ type learner struct {
 	grads   *models.Segment
 	rec     *recorder
 	profile *agents.Profile
+	// sdeKey is what gSDE's matrices descend from.
+	sdeKey rng.Key
 	// total is the number of updates of the run, 0 when it is not known.
 	total uint64
 
@@ -75,7 +77,7 @@ func (l *learner) init(a *Agent, rec *recorder) error {
 	samples := len(rec.reward)
 	*l = learner{
 		c: a.c, g: a.graphs, params: a.params, train: a.train, evaluate: a.evaluate, back: a.back, grads: a.grads, rec: rec,
-		profile: a.setup.Profile, total: (uint64(a.setup.TotalEnvSteps) + uint64(samples) - 1) / uint64(samples),
+		profile: a.setup.Profile, sdeKey: a.setup.Key.Split("sde"), total: (uint64(a.setup.TotalEnvSteps) + uint64(samples) - 1) / uint64(samples),
 		policyWeight: in(policyWeight), valueWeight: in(valueWeight), entropyWeight: in(entropyWeight), returns: in(returnsInput),
 		logProb: out(logProbOutput), entropy: out(entropyOutput), value: out(agents.ValueOutput),
 		nextValue: make([]float64, samples), advantage: make([]float64, samples), target: make([]float64, samples), metrics: agents.Metrics{},
@@ -144,17 +146,18 @@ func (l *learner) Ready() bool { return l.rec.full() }
 func (l *learner) Policy() (*models.Network, *models.Params) { return l.g.policy, l.params }
 
 // Step implements agents.Learner.
-func (l *learner) Step(context.Context) (agents.Metrics, error) {
+func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	if !l.Ready() {
 		return nil, fmt.Errorf("a2c: learn: %d of %d rounds are recorded", l.rec.t, l.rec.rounds)
 	}
 	lap := l.profile.Start()
-	if err := l.correct(); err != nil {
+	// Nothing is changed before the optimiser's step: an update that is stopped begins again.
+	if err := l.correct(ctx); err != nil {
 		return nil, fmt.Errorf("a2c: learn: %w", err)
 	}
 	l.targets()
 	lap = lap.Spent(agents.Sampling)
-	if err := l.gradient(); err != nil {
+	if err := l.gradient(ctx); err != nil {
 		return nil, fmt.Errorf("a2c: learn: %w", err)
 	}
 	lap = lap.Spent(agents.Gradient)
@@ -187,13 +190,13 @@ func (l *learner) factor() float64 {
 }
 
 // correct evaluates the rollout with the parameters that learn, which may be others than those that acted: values, and from the log-probabilities of what was done the importance weights.
-func (l *learner) correct() error {
+func (l *learner) correct(ctx context.Context) error {
 	if l.evaluate == nil {
 		return nil
 	}
 	r := l.rec
 	l.evaluate.copyFrom(l.train, len(l.rho))
-	if err := l.evaluate.run(); err != nil {
+	if err := l.evaluate.run(ctx); err != nil {
 		return err
 	}
 	for i := range l.rho {
@@ -232,14 +235,14 @@ func (l *learner) targets() {
 }
 
 // gradient runs the programs.
-func (l *learner) gradient() error {
-	if err := l.train.run(); err != nil {
+func (l *learner) gradient(ctx context.Context) error {
+	if err := l.train.run(ctx); err != nil {
 		return err
 	}
 	if l.back == nil {
 		return nil
 	}
-	return l.back.run(l.dz, l.rec.last, l.rec.start)
+	return l.back.run(ctx, l.dz, l.rec.last, l.rec.start)
 }
 
 // measure computes the metrics of the update, which are means over the samples.
@@ -288,5 +291,3 @@ func mean(x []float64) float64 {
 	}
 	return sum / float64(len(x))
 }
-
-var errRecording = errors.New("a2c: a rollout is being recorded; state is saved and restored between rollouts, after the learner's step")

@@ -3,6 +3,7 @@ package a2c
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"onnxrl/agents"
 	"onnxrl/agents/network"
@@ -27,15 +28,14 @@ type recorder struct {
 	// f evaluates observations after which nothing is decided any more.
 	f *forward
 	// Where there are windows of a table, z are the program's inputs of features; sample i is the window that ends with row last[i], in the chunk that begins at start[i].
-	bank  *bank
-	z     [][]float32
-	last  []int64
-	start []int
+	bank        *bank
+	z           [][]float32
+	last, start []int64
 
 	// reward, discount and value are those of each sample's step, the latter before it; the learner changes reward and discount, earned is what was really earned; ended says that an episode ended there, and final is the value of its last observation.
 	reward, earned, discount, value, final []float64
 	ended                                  []bool
-	// logMu are the log-probabilities with which the actions were drawn; nil without a correction, and then the values are what the actor computed.
+	// logMu are the log-probabilities with which the actions were drawn; nil without a correction. The values are what the actor computed, until the correction computes them.
 	logMu []float64
 	// bootstrap are the values after the rollout, [envs].
 	bootstrap []float64
@@ -65,7 +65,7 @@ func newRecorder(g *graphs, c Config, n int, train *minibatches, f *forward, k *
 		r.obs, r.mask, r.actions = append(r.obs, obs), append(r.mask, part(agents.MaskInput)), append(r.actions, part(actionsInput))
 	}
 	if k != nil {
-		r.last, r.start = make([]int64, samples), make([]int, samples)
+		r.last, r.start = make([]int64, samples), make([]int64, samples)
 		for _, name := range g.features {
 			r.z = append(r.z, train.in[name].Float32s())
 		}
@@ -92,6 +92,7 @@ func (r *recorder) Begin(b *vector.Batch, d *agents.Decision) error {
 	case r.logMu == nil && d.Version != r.learner.updates:
 		return fmt.Errorf("a2c: record: the decision was taken by version %d of the policy and the learner is at %d, but A2C learns on-policy; see correction", d.Version, r.learner.updates)
 	}
+	r.cutOff(b)
 	for i, t := range r.obs[r.t] {
 		if t == nil {
 			continue
@@ -105,10 +106,11 @@ func (r *recorder) Begin(b *vector.Batch, d *agents.Decision) error {
 	}
 	copy(r.actions[r.t].Bytes(), network.StoredOf(d).Bytes())
 	at := r.t * r.envs
-	if r.logMu == nil {
-		for e, v := range d.Value {
-			r.value[at+e] = float64(v)
-		}
+	for e := range r.envs {
+		r.value[at+e] = math.NaN()
+	}
+	for e, v := range d.Value {
+		r.value[at+e] = float64(v)
 	}
 	if r.logMu != nil {
 		for e, l := range d.LogProb {
@@ -122,7 +124,7 @@ func (r *recorder) Begin(b *vector.Batch, d *agents.Decision) error {
 				return fmt.Errorf("a2c: record: %w", err)
 			}
 			r.bank.copyTo(r.z, at+e, p, int(row))
-			r.last[at+e], r.start[at+e] = row, p.start
+			r.last[at+e], r.start[at+e] = row, int64(p.start)
 		}
 	}
 	r.open = true
@@ -139,6 +141,7 @@ func (r *recorder) End(b *vector.Batch) error {
 	for e, t := range b.Type {
 		r.reward[at+e], r.discount[at+e], r.ended[at+e] = b.Reward[e], r.gamma*b.Discount[e], t == envs.Last
 		r.earned[at+e] = b.Reward[e]
+		r.final[at+e] = 0
 		cut = cut || r.ended[at+e] && b.Discount[e] > 0
 	}
 	if cut {
@@ -160,6 +163,60 @@ func (r *recorder) End(b *vector.Batch) error {
 	r.t++
 	r.open = false
 	return nil
+}
+
+// cutOff finds out whether the environments were reset in the middle of episodes, as they are when a run is resumed whose environments could not be saved. What the last round led to is then not known: it is dropped, and the episodes count as cut off before it, where their value is the one that its decision was taken with. Where decisions come without values, nothing can be kept.
+func (r *recorder) cutOff(b *vector.Batch) {
+	if r.t == 0 || !agents.CutOff(b, r.ended[(r.t-1)*r.envs:]) {
+		return
+	}
+	r.t--
+	if r.t == 0 {
+		return
+	}
+	last := r.t * r.envs
+	if math.IsNaN(r.value[last]) {
+		r.t = 0
+		return
+	}
+	for i := last - r.envs; i < last; i++ {
+		if !r.ended[i] {
+			r.ended[i], r.final[i] = true, r.value[i+r.envs]
+		}
+	}
+}
+
+// arrays lists what is recorded of a rollout.
+func (r *recorder) arrays() network.Arrays {
+	n := r.t * r.envs
+	list := network.Arrays{
+		"reward": r.reward[:n], "earned": r.earned[:n], "discount": r.discount[:n], "value": r.value[:n], "final": r.final[:n], "ended": r.ended[:n],
+	}
+	for t := range r.t {
+		for i, x := range r.obs[t] {
+			if x != nil {
+				list[fmt.Sprintf("obs/%d/%d", i, t)] = x.Bytes()
+			}
+		}
+		if x := r.mask[t]; x != nil {
+			list[fmt.Sprintf("mask/%d", t)] = x.Bytes()
+		}
+		list[fmt.Sprintf("actions/%d", t)] = r.actions[t].Bytes()
+	}
+	if r.bank != nil {
+		list["last"] = r.last[:n]
+		list["start"] = r.start[:n]
+		for i, z := range r.z {
+			list[fmt.Sprintf("features/%d", i)] = z[:n*r.bank.rows.series*r.bank.width]
+		}
+	}
+	if r.logMu != nil {
+		list["log_mu"] = r.logMu[:n]
+	}
+	if r.full() {
+		list["bootstrap"] = r.bootstrap
+	}
+	return list
 }
 
 // clear begins the next rollout.

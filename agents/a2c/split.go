@@ -1,6 +1,7 @@
 package a2c
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -107,12 +108,18 @@ func (m *minibatches) copyFrom(o *minibatches, samples int) {
 	}
 }
 
-// run computes results and gradients of all samples.
-func (m *minibatches) run() error {
+// run computes results and gradients of all samples. When ctx ends it stops between two parts.
+func (m *minibatches) run(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if m.n == 1 {
 		return m.prog.Run()
 	}
 	for k := range m.n {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		for _, p := range m.fill {
 			b := p[1].Bytes()
 			copy(b, p[0].Bytes()[k*len(b):])

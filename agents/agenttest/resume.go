@@ -40,12 +40,17 @@ func (r *Training) traced(t testing.TB, rounds int) (trace []string) {
 		}
 		trace = append(trace, fmt.Sprint(r.Last, d.Actions.Bytes(), d.LogProb, d.Version))
 	}
-	manifest, err := os.ReadFile(filepath.Join(Save(t, r.Agent), "manifest.json"))
+	return append(trace, manifest(t, r))
+}
+
+// manifest is that of a run that is saved now: it has the sections and the sum of the arrays.
+func manifest(t testing.TB, r *Training) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Save(t, r.Agent), "manifest.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It has the sections and the sum of the arrays.
-	return append(trace, string(manifest))
+	return string(text)
 }
 
 // Save saves an agent's learner and returns the path of the checkpoint.
@@ -80,10 +85,10 @@ func Load(t testing.TB, path string, a agents.Agent) error {
 	return saved.Load(a.Learner())
 }
 
-// Resume trains twice, and a third time with a checkpoint and a fresh agent after some of the rounds: metrics, actions and everything that is saved have the same bits. Other actors in between, greedy or exploring, change nothing. The number of updates in all must be at least so many.
+// Resume trains twice, and a third time with a checkpoint and a fresh agent after some of the rounds: metrics, actions and everything that is saved have the same bits. Other actors in between, greedy or exploring, change nothing. Then it stops wherever a run can, see [Stops]. The number of updates in all must be at least so many.
 func Resume(t *testing.T, variants map[string]Variant, stop, rounds, updates int) {
 	t.Helper()
-	n, want := 0, 0
+	n, want, within := 0, 0, 0
 	engines := testengines.All(t)
 	for _, e := range engines {
 		for what, x := range variants {
@@ -107,8 +112,12 @@ func Resume(t *testing.T, variants map[string]Variant, stop, rounds, updates int
 			if got := whole.Last["train/n_updates"]; got < float64(updates) {
 				t.Errorf("%s, %s: %g updates, expected %d", e.Name(), what, got, updates)
 			}
+			within += Stops(t, e.Name()+", "+what, func() *Training { r, _ := x.training(t, e); return r }, stop+8)
 			n++
 		}
+	}
+	if within < 3 {
+		t.Errorf("%d runs went on between two gradient steps", within)
 	}
 	if n != want || n < len(variants) {
 		t.Errorf("%d comparisons of %d variants", n, len(variants))

@@ -18,6 +18,8 @@ type Toy struct {
 	random rng.Stream
 	// before is what the present observation was drawn from.
 	before rng.Stream
+	// stepped says that the present observation is not the first of its episode.
+	stepped bool
 }
 
 // Box has a vector and a discrete field, and actions of two components with bounds of their own.
@@ -93,6 +95,7 @@ func (e *Toy) Close() error { return nil }
 // Reset implements envs.Env.
 func (e *Toy) Reset(key rng.Key, ts *envs.TimeStep) error {
 	e.random.Seed(key)
+	e.stepped = false
 	e.observe(ts)
 	ts.Restart()
 	return nil
@@ -111,6 +114,7 @@ func (e *Toy) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 		reward += float64(action.Int64s()[0])
 	}
 	end := e.random.IntN(8)
+	e.stepped = true
 	e.observe(ts)
 	switch end {
 	case 0:
@@ -149,14 +153,25 @@ func (e *Toy) observe(ts *envs.TimeStep) {
 }
 
 // SaveState implements envs.Saver.
-func (e *Toy) SaveState() ([]byte, error) { return e.before.MarshalBinary() }
+func (e *Toy) SaveState() ([]byte, error) {
+	data, err := e.before.MarshalBinary()
+	if e.stepped {
+		return append(data, 1), err
+	}
+	return append(data, 0), err
+}
 
 // LoadState implements envs.Saver.
 func (e *Toy) LoadState(data []byte, ts *envs.TimeStep) error {
-	if err := e.random.UnmarshalBinary(data); err != nil {
+	n := len(data) - 1
+	if err := e.random.UnmarshalBinary(data[:n]); err != nil {
 		return err
 	}
 	e.observe(ts)
-	ts.Continue(0)
+	if e.stepped = data[n] == 1; e.stepped {
+		ts.Continue(0)
+	} else {
+		ts.Restart()
+	}
 	return nil
 }

@@ -66,6 +66,8 @@ type learner struct {
 	errors                 []float32
 
 	descent *offpolicy.Descent
+	// sum is that of the losses of the present learner step.
+	sum     float64
 	metrics agents.Metrics
 }
 
@@ -242,21 +244,23 @@ func (l *learner) rate() float64 {
 func (l *learner) Policy() (*models.Network, *models.Params) { return l.g.policy, l.params }
 
 // Step implements agents.Learner. Until learning_starts env steps are taken it takes no gradient step.
-func (l *learner) Step(context.Context) (agents.Metrics, error) {
+func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	from := l.Stepped
-	steps, err := l.Begin()
+	begun, err := l.Begin()
 	if err != nil {
 		return nil, fmt.Errorf("dqn: learn: %w", err)
 	}
-	l.follow(from, l.Stepped)
+	if begun {
+		l.follow(from, l.Stepped)
+		l.sum = 0
+	}
 	delete(l.metrics, "train/loss")
 	factor := l.Factor()
-	if steps > 0 {
-		loss, err := l.learn(steps, factor)
-		if err != nil {
+	if l.Of > 0 {
+		if err := l.learn(ctx, factor); err != nil {
 			return nil, fmt.Errorf("dqn: learn: gradient step %d: %w", l.Updates+1, err)
 		}
-		l.metrics["train/loss"] = loss / float64(steps)
+		l.metrics["train/loss"] = l.sum / float64(l.Of)
 	}
 	l.metrics["train/n_updates"], l.metrics["train/learning_rate"] = float64(l.Updates), l.c.LearningRate*factor
 	l.metrics["rollout/exploration_rate"] = l.epsilon()
@@ -285,40 +289,43 @@ func (l *learner) follow(from, to int64) {
 	lap.Spent(agents.Optimising)
 }
 
-// learn takes gradient steps and returns the sum of their losses.
-func (l *learner) learn(steps int, factor float64) (loss float64, err error) {
+// learn takes the gradient steps that are owed, and adds up their losses. When ctx ends it stops before batches are sampled.
+func (l *learner) learn(ctx context.Context, factor float64) error {
 	if l.prioritised != nil {
 		p := l.c.Prioritised
 		part, _ := l.Progress()
 		l.prioritised.SetBeta(p.Beta + part*(p.BetaFinal-p.Beta))
 	}
-	for done := range steps {
-		part := done % l.ahead
+	for ; l.Owed > 0; l.Owed-- {
+		part := (l.Of - l.Owed) % l.ahead
 		if part == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if err := l.sample(); err != nil {
-				return 0, err
+				return err
 			}
 		}
 		lap := l.profile.Start()
 		l.load(part)
 		if err := l.train.Run(); err != nil {
-			return 0, err
+			return err
 		}
-		loss += float64(l.loss[0])
+		l.sum += float64(l.loss[0])
 		lap = lap.Spent(agents.Gradient)
 		if err := l.descent.Step(float64(l.loss[0]), factor); err != nil {
-			return 0, err
+			return err
 		}
 		l.Updates++
 		lap = lap.Spent(agents.Optimising)
 		if l.prioritised != nil {
 			if err := l.prioritised.Update(l.samples.Index, l.errors); err != nil {
-				return 0, err
+				return err
 			}
 			lap.Spent(agents.Sampling)
 		}
 	}
-	return loss, nil
+	return nil
 }
 
 // sample draws the next batches and computes their targets.

@@ -18,9 +18,10 @@ type state struct {
 	Stream  *rng.Stream `json:"stream"`
 }
 
-// SaveState implements checkpoint.Stater. It is an error while a round is being recorded.
+// SaveState implements checkpoint.Stater.
 func (l *learner) SaveState(w *checkpoint.Writer) error {
 	w.PutJSON("state", state{l.Stepped, l.Updates, &l.stream})
+	l.SavePending(w, &l.sum)
 	network.SaveParams(w.Scope("params"), l.params.Segments()...)
 	network.SaveParams(w.Scope("target"), l.ownTarget()...)
 	network.SaveOptimizer(w.Scope("optim"), l.descent.Optimizer)
@@ -31,6 +32,9 @@ func (l *learner) SaveState(w *checkpoint.Writer) error {
 func (l *learner) LoadState(r *checkpoint.Reader) error {
 	s := state{Stream: &rng.Stream{}}
 	if err := r.JSON("state", &s); err != nil {
+		return err
+	}
+	if err := l.LoadPending(r, &l.sum); err != nil {
 		return err
 	}
 	if err := network.LoadParams(r.Scope("params"), l.params.Segments()...); err != nil {

@@ -33,9 +33,20 @@ type matrices struct {
 	latent      []float32
 	logStd      []float32
 	std, e      []float32
-	// rollout and age say when they were drawn.
-	rollout int64
-	age     int
+	// drawn is when they were.
+	drawn drawn
+}
+
+// drawn is a part of a rollout, with parameters that do not change in it.
+type drawn struct{ rollout, replaced, part int64 }
+
+// Moment says where in training a decision is taken. gSDE's matrices follow from it, so that a run may be saved and continued at any round.
+type Moment struct {
+	// Key is the learner's; the matrices are drawn from it, for the rollout and the part of it.
+	Key rng.Key
+	// Rollout counts the learner's steps, Replaced how often something else has replaced the parameters, and Round the rounds of the rollout.
+	Rollout, Replaced int64
+	Round             int
 }
 
 // NewSampler returns a sampler for n rows. out returns the outputs of a graph that [Distribution.Acting] ended, whose rows may be more; logStd is the parameter [LogStdParam], nil for categorical policies.
@@ -54,20 +65,19 @@ func NewSampler(f *Frame, e Exploration, m agents.Mode, n int, out func(name str
 		s.logStd = out(agents.LogStdOutput).Float32s()[:n*f.Dims]
 		width := logStd.Shape()[0]
 		s.sde = &matrices{
-			freq: e.SDESampleFreq, width: width, rollout: -1, latent: out(LatentOutput).Float32s()[:n*width], logStd: logStd.Float32s(),
+			freq: e.SDESampleFreq, width: width, drawn: drawn{rollout: -1}, latent: out(LatentOutput).Float32s()[:n*width], logStd: logStd.Float32s(),
 			std: make([]float32, width*f.Dims), e: make([]float32, n*width*f.Dims),
 		}
 	}
 	return s
 }
 
-// Decide fills in actions, drawn actions and log-probabilities of a decision. rollout counts the learner's steps and everything else that replaces parameters: when it changes, gSDE draws its matrices anew, from the key. So they follow from the key and from how many rounds ago the rollout began, which is why they need not be saved: learners
-// are saved between rollouts. Decide allocates nothing.
-func (s *Sampler) Decide(d *agents.Decision, key rng.Key, rollout int64) error {
+// Decide fills in actions, drawn actions and log-probabilities of a decision, at a moment of the training. All randomness but that of gSDE's matrices comes from the key. Decide allocates nothing.
+func (s *Sampler) Decide(d *agents.Decision, key rng.Key, at Moment) error {
 	d.Actions, d.Drawn, d.LogProb = s.actions, s.drawn, s.logProb
 	if s.f.Continuous() {
 		if s.sde != nil && s.mode == agents.Explore {
-			s.sde.refresh(key, rollout)
+			s.sde.refresh(at)
 		}
 		s.stream.Seed(key)
 		s.continuous()
@@ -129,21 +139,23 @@ func (s *Sampler) continuous() {
 }
 
 // refresh draws the matrices where a rollout begins, and every freq rounds of it.
-func (m *matrices) refresh(key rng.Key, rollout int64) {
-	if m.rollout != rollout {
-		m.rollout, m.age = rollout, 0
+func (m *matrices) refresh(at Moment) {
+	now := drawn{rollout: at.Rollout, replaced: at.Replaced}
+	if m.freq > 0 {
+		now.part = int64(at.Round / m.freq)
 	}
-	if m.age == 0 || m.freq > 0 && m.age%m.freq == 0 {
-		for i, l := range m.logStd {
-			m.std[i] = float32(math.Exp(float64(l)))
-		}
-		var s rng.Stream
-		s.Seed(key.Split("sde"))
-		for i := range m.e {
-			m.e[i] = m.std[i%len(m.std)] * float32(s.Normal())
-		}
+	if m.drawn == now {
+		return
 	}
-	m.age++
+	m.drawn = now
+	for i, l := range m.logStd {
+		m.std[i] = float32(math.Exp(float64(l)))
+	}
+	var s rng.Stream
+	s.Seed(at.Key.Split("sde", int(now.rollout), int(now.part)))
+	for i := range m.e {
+		m.e[i] = m.std[i%len(m.std)] * float32(s.Normal())
+	}
 }
 
 // add adds z·E to the actions x [n, a].

@@ -5,12 +5,15 @@ import (
 
 	"onnxrl/agents"
 	"onnxrl/agents/replay"
+	"onnxrl/models/checkpoint"
 )
 
 // Clock says when a learner takes its steps, and of how many updates they are. Rounds are counted by the replay's recorder.
 type Clock struct {
 	// Updates counts the updates, Stepped the rounds that had been recorded at the last learner step.
 	Updates, Stepped int64
+	// Owed are the updates that the present learner step has still to take, of so many; who takes one counts it down.
+	Owed, Of int
 
 	s           *Settings
 	rec         *replay.Recorder
@@ -31,23 +34,62 @@ func (k *Clock) EnvSteps() int64 { return k.rec.Rounds() * k.envs }
 // Waiting reports whether actions are random still because the replay waits for its first transitions.
 func (k *Clock) Waiting() bool { return k.EnvSteps() < int64(k.s.LearningStarts) }
 
-// Ready implements agents.Learner: train_freq rounds are recorded since the last learner step.
-func (k *Clock) Ready() bool { return k.rec.Rounds()-k.Stepped >= int64(k.s.TrainFreq) }
+// Ready implements agents.Learner: train_freq rounds are recorded since the last learner step, or that one was stopped.
+func (k *Clock) Ready() bool {
+	return k.Owed > 0 || k.rec.Rounds()-k.Stepped >= int64(k.s.TrainFreq)
+}
 
-// Begin begins a learner step and returns how many updates it has: none until there are more env steps than learning_starts.
-func (k *Clock) Begin() (updates int, err error) {
+// Begin begins a learner step, and says how many updates it has: none until there are more env steps than learning_starts. Where one was stopped it goes on with that: begun is false.
+func (k *Clock) Begin() (begun bool, err error) {
+	if k.Owed > 0 {
+		return false, nil
+	}
 	rounds := k.rec.Rounds() - k.Stepped
 	if !k.Ready() {
-		return 0, fmt.Errorf("%d of %d rounds are recorded", rounds, k.s.TrainFreq)
+		return false, fmt.Errorf("%d of %d rounds are recorded", rounds, k.s.TrainFreq)
 	}
 	k.Stepped += rounds
 	switch {
 	case k.EnvSteps() <= int64(k.s.LearningStarts):
-		return 0, nil
+		k.Of = 0
 	case k.s.GradientSteps < 0:
-		return int(rounds * k.envs), nil
+		k.Of = int(rounds * k.envs)
+	default:
+		k.Of = k.s.GradientSteps
 	}
-	return k.s.GradientSteps, nil
+	k.Owed = k.Of
+	return true, nil
+}
+
+// Pending is how far a learner step has come that was stopped, as it is saved. Sums points to what the algorithm adds up over its updates.
+type Pending struct {
+	Owed int `json:"owed"`
+	Of   int `json:"of"`
+	Sums any `json:"sums"`
+}
+
+// SavePending saves a learner step that was stopped; there is nothing to save where none was.
+func (k *Clock) SavePending(w *checkpoint.Writer, sums any) {
+	if k.Owed > 0 {
+		w.PutJSON("pending", Pending{k.Owed, k.Of, sums})
+	}
+}
+
+// LoadPending takes it back.
+func (k *Clock) LoadPending(r *checkpoint.Reader, sums any) error {
+	k.Owed, k.Of = 0, 0
+	if !r.Has("pending") {
+		return nil
+	}
+	p := Pending{Sums: sums}
+	if err := r.JSON("pending", &p); err != nil {
+		return err
+	}
+	if p.Owed < 1 || p.Owed > p.Of {
+		return fmt.Errorf("%d of %d updates are left of a learner step", p.Owed, p.Of)
+	}
+	k.Owed, k.Of = p.Owed, p.Of
+	return nil
 }
 
 // Factor is the schedule's. One that lasts as long as the run holds its first value where the run's length is not known.

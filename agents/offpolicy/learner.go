@@ -61,6 +61,8 @@ type Learner struct {
 	// Arrays and Optimizers are saved by name. Build puts the optimisers of actor and critics there, and algorithms what they have besides.
 	Arrays     map[string][]float32
 	Optimizers map[string]optim.Optimizer
+	// Sums points to what the algorithm adds up over the updates of a learner step. It is saved as JSON, where the step was stopped.
+	Sums any
 
 	streams *rng.Set
 }

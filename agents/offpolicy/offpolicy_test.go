@@ -36,7 +36,7 @@ func TestClock(t *testing.T) {
 			if _, err := k.Begin(); (err == nil) != (done >= c.freq) || (err == nil) != (k.Stepped > 0) {
 				t.Fatalf("%+v: after %d rounds a learner step is %v", c, done, err)
 			}
-			k.Stepped = 0
+			k.Stepped, k.Owed = 0, 0
 			if k.Waiting() != (2*done < c.starts) {
 				t.Errorf("%+v: waiting %v after %d rounds", c, k.Waiting(), done)
 			}
@@ -45,8 +45,17 @@ func TestClock(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n, err := k.Begin(); err != nil || n != c.updates || k.Stepped != int64(c.rounds) || k.Ready() {
-			t.Errorf("%+v: %d updates, %v", c, n, err)
+		if begun, err := k.Begin(); err != nil || !begun || k.Of != c.updates || k.Owed != c.updates || k.Stepped != int64(c.rounds) || k.Ready() != (c.updates > 0) {
+			t.Errorf("%+v: %d updates, %v", c, k.Of, err)
+		}
+		for k.Owed > 0 {
+			if begun, err := k.Begin(); err != nil || begun || k.Of != c.updates || !k.Ready() {
+				t.Errorf("%+v: %d of %d updates are owed: begun anew: %v, %v", c, k.Owed, k.Of, begun, err)
+			}
+			k.Owed--
+		}
+		if k.Ready() {
+			t.Errorf("%+v: ready after all updates", c)
 		}
 		want := float64(2*c.rounds) / 40
 		if part, known := k.Progress(); part != want || !known || math.Abs(k.Factor()-(1-want)) > 1e-12 {

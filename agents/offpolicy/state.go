@@ -18,9 +18,10 @@ type state struct {
 	Streams *rng.Set `json:"streams"`
 }
 
-// SaveState implements checkpoint.Stater: parameters, target networks, optimisers, the algorithm's arrays, streams and the replay. It is an error while a round is being recorded.
+// SaveState implements checkpoint.Stater: parameters, target networks, optimisers, the algorithm's arrays, streams, the replay, and how far a learner step has come that was stopped.
 func (l *Learner) SaveState(w *checkpoint.Writer) error {
 	w.PutJSON("state", state{l.Updates, l.Stepped, l.streams})
+	l.SavePending(w, l.Sums)
 	network.SaveParams(w.Scope("params"), l.Params.Segments()...)
 	for _, name := range slices.Sorted(maps.Keys(l.Arrays)) {
 		w.PutFloat32s(name, l.Arrays[name])
@@ -35,6 +36,9 @@ func (l *Learner) SaveState(w *checkpoint.Writer) error {
 func (l *Learner) LoadState(r *checkpoint.Reader) error {
 	s := state{Streams: l.streams}
 	if err := r.JSON("state", &s); err != nil {
+		return err
+	}
+	if err := l.LoadPending(r, l.Sums); err != nil {
 		return err
 	}
 	if err := network.LoadParams(r.Scope("params"), l.Params.Segments()...); err != nil {

@@ -120,7 +120,7 @@ func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.De
 		copy(a.states.now[i], x)
 	}
 	a.d.Value, a.d.Version = a.f.value, a.learner.updates
-	if err := a.sampler.Decide(&a.d, key, a.learner.stamp()); err != nil {
+	if err := a.sampler.Decide(&a.d, key, a.learner.moment()); err != nil {
 		return nil, fmt.Errorf("ppo: act: %w", err)
 	}
 	return &a.d, nil

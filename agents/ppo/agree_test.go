@@ -98,7 +98,7 @@ func TestRatioIsOneBeforeLearning(t *testing.T) {
 					}
 				}
 				// With ratios of 1, V-trace is GAE.
-				if err := l.correct(); err != nil {
+				if err := l.correct(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				for i := range advantage {
@@ -132,7 +132,7 @@ func TestVTraceFollowsThePolicy(t *testing.T) {
 		for _, s := range r.Agent.(*Agent).params.Segments() {
 			rng.New(9).Stream().FillNormal32(s.Floats(), 0, 0.5)
 		}
-		if err := l.correct(); err != nil {
+		if err := l.correct(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for e := range envs {

@@ -2,11 +2,11 @@ package ppo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
 	"onnxrl/agents"
+	"onnxrl/agents/network"
 	"onnxrl/agents/rlmath"
 	"onnxrl/models"
 	"onnxrl/runtime/optim"
@@ -22,7 +22,8 @@ type learner struct {
 	r       *rollout
 	learn   *minibatch
 	profile *agents.Profile
-	key     rng.Key
+	// key is what the order of samples descends from, sdeKey gSDE's matrices.
+	key, sdeKey rng.Key
 	// total is the number of env steps of the run, 0 when it is not known.
 	total int64
 
@@ -35,6 +36,8 @@ type learner struct {
 
 	in  inputs
 	out outputs
+	// at is where in an update the learner is.
+	at position
 	// order are the units of an epoch. advantage, target and nextValue are [samples].
 	order                        []int
 	advantage, target, nextValue []float64
@@ -58,7 +61,7 @@ func (l *learner) init(c Config, g *graphs, s agents.Setup, params *models.Param
 	in := func(name string) []float32 { return learn.floats(learn.prog.Input, name) }
 	out := func(name string) []float32 { return learn.floats(learn.prog.Output, name) }
 	*l = learner{
-		c: c, g: g, params: params, grads: grads, r: r, learn: learn, off: off, profile: s.Profile, key: s.Key.Split("shuffle"), total: s.TotalEnvSteps,
+		c: c, g: g, params: params, grads: grads, r: r, learn: learn, off: off, profile: s.Profile, key: s.Key.Split("shuffle"), sdeKey: s.Key.Split("sde"), total: s.TotalEnvSteps,
 		in: inputs{
 			old: in(oldInput), returns: in(returnsInput), floor: in(floorInput), valueLow: in(valueLow), valueHigh: in(valueHigh),
 			policy: in(policyWeight), value: in(valueWeight), entropy: in(entropyWeight),
@@ -96,8 +99,10 @@ func (l *learner) newOptimizer() error {
 	return err
 }
 
-// stamp changes whenever parameters do.
-func (l *learner) stamp() int64 { return l.updates + l.replaced<<40 }
+// moment is where in training the next decision is taken.
+func (l *learner) moment() network.Moment {
+	return network.Moment{Key: l.sdeKey, Rollout: l.updates, Replaced: l.replaced, Round: l.r.t}
+}
 
 // Ready implements agents.Learner: a rollout is complete.
 func (l *learner) Ready() bool { return l.r.full() }
@@ -105,26 +110,28 @@ func (l *learner) Ready() bool { return l.r.full() }
 // Policy implements agents.Learner.
 func (l *learner) Policy() (*models.Network, *models.Params) { return l.g.policy, l.params }
 
+// position is where an update stands between two minibatches.
+type position struct {
+	// Begun says that there is an update, whose advantages are estimated.
+	Begun bool `json:"begun"`
+	// Epoch is the present one, and Next the place in its order of the first unit that is not learnt from yet.
+	Epoch int `json:"epoch"`
+	Next  int `json:"next"`
+}
+
 // Step implements agents.Learner.
-func (l *learner) Step(context.Context) (agents.Metrics, error) {
+func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	if !l.Ready() {
 		return nil, fmt.Errorf("ppo: learn: %d of %d rounds are recorded", l.r.t, l.r.rounds)
 	}
-	l.envSteps += int64(len(l.advantage))
+	if !l.at.Begun {
+		l.begin()
+	}
 	now := l.schedules()
-	l.sums = sums{}
-	lap := l.profile.Start()
-	l.estimate()
-	lap.Spent(agents.Sampling)
-	for epoch := range l.c.NEpochs {
-		if l.off != nil {
-			if err := l.correct(); err != nil {
-				return nil, fmt.Errorf("ppo: learn: update %d, epoch %d: %w", l.updates, epoch, err)
-			}
-		}
-		goOn, err := l.epoch(epoch, now)
+	for ; l.at.Epoch < l.c.NEpochs; l.at.Epoch, l.at.Next = l.at.Epoch+1, 0 {
+		goOn, err := l.epoch(ctx, now)
 		if err != nil {
-			return nil, fmt.Errorf("ppo: learn: update %d, epoch %d: %w", l.updates, epoch, err)
+			return nil, fmt.Errorf("ppo: learn: update %d, epoch %d: %w", l.updates, l.at.Epoch, err)
 		}
 		l.epochs++
 		if !goOn {
@@ -132,9 +139,20 @@ func (l *learner) Step(context.Context) (agents.Metrics, error) {
 		}
 	}
 	l.updates++
+	l.at = position{}
 	l.measure(now)
 	l.r.clear()
 	return l.metrics, nil
+}
+
+// begin begins an update.
+func (l *learner) begin() {
+	lap := l.profile.Start()
+	l.envSteps += int64(len(l.advantage))
+	l.sums = sums{}
+	l.estimate()
+	l.at = position{Begun: true}
+	lap.Spent(agents.Sampling)
 }
 
 // coefficients are the values of the schedules in an update.
@@ -161,19 +179,29 @@ func (l *learner) estimate() {
 	rlmath.AddTo(l.target, l.advantage, r.value)
 }
 
-// epoch learns once from every sample, in another order. It returns false when the policy has gone too far.
-func (l *learner) epoch(k int, now coefficients) (bool, error) {
+// epoch learns once from every sample that the epoch has left, in an order of its own. It returns false when the policy has gone too far.
+func (l *learner) epoch(ctx context.Context, now coefficients) (bool, error) {
+	if l.at.Next == 0 {
+		if l.off != nil {
+			if err := l.correct(ctx); err != nil {
+				return false, err
+			}
+		}
+		l.sums.kl, l.sums.klBatches = 0, 0
+	}
 	lap := l.profile.Start()
-	l.shuffle.Seed(l.key.Split("epoch", int(l.updates), k))
+	l.shuffle.Seed(l.key.Split("epoch", int(l.updates), l.at.Epoch))
 	l.shuffle.Perm(l.order)
-	l.sums.kl, l.sums.klBatches = 0, 0
 	optim.SetLR(l.groups, now.learningRate)
 	limit := l.c.GradClip
 	if limit == 0 {
 		limit = math.Inf(1)
 	}
-	for from := 0; from < len(l.order); from += l.learn.units {
-		l.fill(l.order[from:min(from+l.learn.units, len(l.order))], now)
+	for ; l.at.Next < len(l.order); l.at.Next += l.learn.units {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		l.fill(l.order[l.at.Next:min(l.at.Next+l.learn.units, len(l.order))], now)
 		lap = lap.Spent(agents.Sampling)
 		if err := l.learn.prog.Run(); err != nil {
 			return false, err
@@ -233,5 +261,3 @@ func (l *learner) fill(units []int, now coefficients) {
 		}
 	}
 }
-
-var errRecording = errors.New("ppo: a rollout is being recorded; state is saved and restored between rollouts, after the learner's step")

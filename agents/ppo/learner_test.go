@@ -29,7 +29,8 @@ func TestEveryEpochHasEverySample(t *testing.T) {
 		l.estimate()
 		var before []int
 		for k := range 3 {
-			if _, err := l.epoch(k, l.schedules()); err != nil {
+			l.at = position{Begun: true, Epoch: k}
+			if _, err := l.epoch(t.Context(), l.schedules()); err != nil {
 				t.Fatal(err)
 			}
 			if slices.Equal(before, l.order) {

@@ -1,7 +1,6 @@
 package ppo
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"onnxrl/envs"
 	"onnxrl/envs/classic"
 	"onnxrl/envs/vector"
-	"onnxrl/models/checkpoint"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/optim"
@@ -70,15 +68,67 @@ func (s saved) start(t testing.TB, e engine.Compiler) *agenttest.Training {
 	return agenttest.NewTraining(t, agentOf(t, c, v, e, 2, func(s *agents.Setup) { s.TotalEnvSteps = 400 }), v)
 }
 
+// TestStops stops runs of every kind of observation and action wherever that can be, and goes on.
+func TestStops(t *testing.T) {
+	n := 0
+	for _, x := range variants(t) {
+		within := agenttest.Stops(t, x.name, func() *agenttest.Training {
+			c := x.config()
+			v := agenttest.Toys(t, 3, x.spec)
+			return agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1), v)
+		}, 3*lone().RolloutSteps+2)
+		if n++; within == 0 {
+			t.Errorf("%s: never stopped within an update", x.name)
+		}
+	}
+	if n < 13 {
+		t.Errorf("%d variants", n)
+	}
+}
+
+// TestCutOff begins new episodes in the middle of a rollout, as a run does that is resumed in environments that cannot be saved: the last round is dropped, and what was before counts as cut off where its decision was taken.
+func TestCutOff(t *testing.T) {
+	v := cartpoles(t, 3)
+	r := agenttest.NewTraining(t, agentOf(t, lone(), v, testengines.Fastest(t), 1), v)
+	r.Run(t, 5)
+	l := r.Agent.(*Agent).learner
+	if slices.Contains(l.r.ended[:5*3], true) {
+		t.Fatal("an episode has ended")
+	}
+	want := slices.Clone(l.r.value[4*3 : 5*3])
+	if err := v.Reset(rng.New(12)); err != nil {
+		t.Fatal(err)
+	}
+	r.Round(t)
+	if ended := l.r.ended[3*3 : 4*3]; l.r.t != 5 || slices.Contains(ended, false) || slices.Contains(l.r.ended[:3*3], true) || !slices.Equal(l.r.final[3*3:4*3], want) || slices.Contains(l.r.begins[4*3:5*3], false) {
+		t.Errorf("%d rounds, ended %v with %v, expected %v", l.r.t, l.r.ended[:5*3], l.r.final[:5*3], want)
+	}
+	// Nothing is lost where the environments go on.
+	world, err := v.SaveState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.LoadState(world); err != nil {
+		t.Fatal(err)
+	}
+	if r.Round(t); l.r.t != 6 {
+		t.Errorf("%d rounds", l.r.t)
+	}
+	if m := r.Update(t); m["train/n_updates"] == 0 {
+		t.Errorf("%v", m)
+	}
+}
+
 // TestResume saves after some updates, loads into a fresh agent, and compares with never having stopped, bit by bit. Between, policies are evaluated. It also compares two runs of one seed.
 func TestResume(t *testing.T) {
 	old := shardFLOPs
 	shardFLOPs = 0
 	t.Cleanup(func() { shardFLOPs = old })
-	n := 0
+	n, within := 0, 0
 	engines := testengines.All(t)
 	for _, e := range engines {
 		for _, x := range savable(t) {
+			within += agenttest.Stops(t, e.Name()+", "+x.name, func() *agenttest.Training { return x.start(t, e) }, 4*lone().RolloutSteps+2)
 			r, twin := x.start(t, e), x.start(t, e)
 			updates(t, r, 3)
 			path := agenttest.Save(t, r.Agent)
@@ -122,6 +172,9 @@ func TestResume(t *testing.T) {
 				}
 			}
 		}
+	}
+	if within < 11 {
+		t.Errorf("%d runs went on between two gradient steps", within)
 	}
 	if want := len(engines) * (11 + 1) * 2; n != want {
 		t.Errorf("%d comparisons of %d", n, want)
@@ -173,12 +226,6 @@ func TestOutOfTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails("two beginnings", r.Begin(v.Batch(), d))
-	if err := l.SaveState(&checkpoint.Writer{}); !errors.Is(err, errRecording) {
-		t.Errorf("saving within a rollout: %v", err)
-	}
-	if err := l.LoadState(&checkpoint.Reader{}); !errors.Is(err, errRecording) {
-		t.Errorf("loading within a rollout: %v", err)
-	}
 	for range 2 {
 		if err := v.Step(d.Actions); err != nil {
 			t.Fatal(err)

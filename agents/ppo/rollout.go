@@ -127,6 +127,7 @@ func (r *rollout) Begin(b *vector.Batch, d *agents.Decision) error {
 	case r.memory != nil && r.memory.before == nil:
 		return errors.New("ppo: record: no exploring actor for all environments has decided; a recurrent policy records its states")
 	}
+	r.cutOff(b)
 	at := r.t * r.envs
 	for i, c := range r.fields {
 		if c.window != nil {
@@ -162,6 +163,7 @@ func (r *rollout) End(b *vector.Batch) error {
 	cut := false
 	for e, t := range b.Type {
 		r.reward[at+e], r.discount[at+e], r.ended[at+e] = b.Reward[e], r.gamma*b.Discount[e], t == envs.Last
+		r.final[at+e] = 0
 		cut = cut || r.ended[at+e] && b.Discount[e] > 0
 	}
 	if cut {
@@ -183,6 +185,23 @@ func (r *rollout) End(b *vector.Batch) error {
 	r.t++
 	r.open = false
 	return nil
+}
+
+// cutOff finds out whether the environments were reset in the middle of episodes, as they are when a run is resumed whose environments could not be saved. What the last round led to is then not known: it is dropped, and the episodes count as cut off before it, where their value is the one that its decision was taken with.
+func (r *rollout) cutOff(b *vector.Batch) {
+	if r.t == 0 || !agents.CutOff(b, r.ended[(r.t-1)*r.envs:]) {
+		return
+	}
+	r.t--
+	if r.t == 0 {
+		return
+	}
+	last := r.t * r.envs
+	for i := last - r.envs; i < last; i++ {
+		if !r.ended[i] {
+			r.ended[i], r.final[i] = true, r.value[i+r.envs]
+		}
+	}
 }
 
 // clear begins the next rollout.

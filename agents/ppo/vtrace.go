@@ -1,6 +1,7 @@
 package ppo
 
 import (
+	"context"
 	"math"
 
 	"onnxrl/agents"
@@ -26,10 +27,13 @@ func newOffPolicy(m *minibatch, samples int) *offPolicy {
 }
 
 // correct replaces advantages and returns by those of V-trace under the present policy. Advantages are not weighed by min(ρ̄, ρ), because the surrogate weighs them by ρ itself. The values that sequences end with, after the rollout and where an episode was cut off, remain those of the rollout.
-func (l *learner) correct() error {
+func (l *learner) correct(ctx context.Context) error {
 	o, r, n := l.off, l.r, l.r.envs
 	lap := l.profile.Start()
 	for from := 0; from < len(o.order); from += o.m.units {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		o.m.gather(o.order[from:min(from+o.m.units, len(o.order))])
 		lap = lap.Spent(agents.Sampling)
 		if err := o.m.prog.Run(); err != nil {

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -124,26 +123,18 @@ type recorded struct {
 	Rounds int64 `json:"rounds"`
 }
 
-var errOpen = errors.New("replay: a round is being recorded; state is saved and restored between rounds")
-
-// SaveState implements checkpoint.Stater, the replay included.
+// SaveState implements checkpoint.Stater, the replay included. A round that has begun and not ended is left out.
 func (r *Recorder) SaveState(w *checkpoint.Writer) error {
-	if r.open {
-		return errOpen
-	}
 	w.PutJSON("recorder", recorded{r.rounds})
 	return r.b.SaveState(w)
 }
 
 // LoadState implements checkpoint.Stater, the replay included.
 func (r *Recorder) LoadState(from *checkpoint.Reader) error {
-	if r.open {
-		return errOpen
-	}
 	var s recorded
 	if err := from.JSON("recorder", &s); err != nil {
 		return err
 	}
-	r.rounds = s.Rounds
+	r.rounds, r.open = s.Rounds, false
 	return r.b.LoadState(from)
 }

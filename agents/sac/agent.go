@@ -50,7 +50,7 @@ func (l *learner) build(s agents.Setup) error {
 	if l.temperature, err = newTemperature(l.c.EntCoef, target); err != nil {
 		return err
 	}
-	l.Arrays["log_ent_coef"] = l.temperature.log
+	l.Arrays["log_ent_coef"], l.Sums = l.temperature.log, &l.sum
 	if l.temperature.auto {
 		l.Optimizers["ent_coef"] = l.temperature.opt
 	}

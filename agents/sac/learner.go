@@ -21,7 +21,9 @@ type learner struct {
 	noises                      [][]float32
 	trace                       *trace
 	temperature                 *temperature
-	metrics                     agents.Metrics
+	// sum is over the updates of the present learner step.
+	sum     losses
+	metrics agents.Metrics
 }
 
 // moment says between which learner steps the next round lies, and in which part of these rounds.
@@ -34,29 +36,38 @@ func (l *learner) moment() moment {
 }
 
 // Step implements agents.Learner. Before learning_starts, and before there are sequences for V-trace, it updates nothing, and the metrics have no train/loss.
-func (l *learner) Step(context.Context) (agents.Metrics, error) {
-	n, err := l.Begin()
+func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
+	begun, err := l.Begin()
 	if err != nil {
 		return nil, fmt.Errorf("sac: learn: %w", err)
 	}
+	if begun {
+		l.sum = losses{}
+		if l.Recorder.Rounds() < int64(l.c.VTrace.Length) {
+			l.Owed, l.Of = 0, 0
+		}
+	}
 	m := l.metrics
 	m["train/n_updates"] = float64(l.Updates)
-	if n == 0 || l.Recorder.Rounds() < int64(l.c.VTrace.Length) {
+	if l.Of == 0 {
 		return m, nil
 	}
 	factor := l.Factor()
-	var sum losses
-	for range n {
-		if err := l.update(factor, &sum); err != nil {
+	for ; l.Owed > 0; l.Owed-- {
+		err := ctx.Err()
+		if err == nil {
+			err = l.update(factor, &l.sum)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("sac: learn: update %d: %w", l.Updates+1, err)
 		}
 	}
-	k := float64(n)
+	k, sum := float64(l.Of), &l.sum
 	m["train/n_updates"] = float64(l.Updates)
-	m["train/loss"], m["train/actor_loss"], m["train/critic_loss"] = (sum.actor+sum.critic)/k, sum.actor/k, sum.critic/k
-	m["train/ent_coef"], m["train/entropy"] = sum.alpha/k, sum.entropy/k
+	m["train/loss"], m["train/actor_loss"], m["train/critic_loss"] = (sum.Actor+sum.Critic)/k, sum.Actor/k, sum.Critic/k
+	m["train/ent_coef"], m["train/entropy"] = sum.Alpha/k, sum.Entropy/k
 	if l.temperature.auto {
-		m["train/ent_coef_loss"] = sum.temperature / k
+		m["train/ent_coef_loss"] = sum.Temperature / k
 	}
 	m["train/learning_rate"] = factor * l.ActorDescent.Rate
 	if l.c.UseSDE {
@@ -75,7 +86,13 @@ func (l *learner) deviation() float64 {
 }
 
 // losses are sums over updates.
-type losses struct{ actor, critic, temperature, alpha, entropy float64 }
+type losses struct {
+	Actor       float64 `json:"actor"`
+	Critic      float64 `json:"critic"`
+	Temperature float64 `json:"temperature"`
+	Alpha       float64 `json:"alpha"`
+	Entropy     float64 `json:"entropy"`
+}
 
 // update takes one step of everything.
 func (l *learner) update(factor float64, sum *losses) error {
@@ -125,10 +142,10 @@ func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
 		if err != nil {
 			return fmt.Errorf("temperature: %w", err)
 		}
-		sum.temperature += loss
+		sum.Temperature += loss
 	}
 	l.Updates++
-	sum.actor, sum.critic, sum.alpha, sum.entropy = sum.actor+actor, sum.critic+critic, sum.alpha+float64(alpha), sum.entropy-logProb
+	sum.Actor, sum.Critic, sum.Alpha, sum.Entropy = sum.Actor+actor, sum.Critic+critic, sum.Alpha+float64(alpha), sum.Entropy-logProb
 	lap.Spent(agents.Optimising)
 	return nil
 }

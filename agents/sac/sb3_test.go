@@ -24,7 +24,7 @@ func TestUpdatesOfStableBaselines3(t *testing.T) {
 		return agenttest.Updates{Learner: &l.Learner, Noises: l.noises, LogEntCoef: l.temperature.log, Learn: func() (agents.Metrics, error) {
 			var sum losses
 			err := l.learn(1, &sum, agents.Lap{})
-			return agents.Metrics{"train/critic_loss": sum.critic, "train/actor_loss": sum.actor, "train/ent_coef": sum.alpha, "train/ent_coef_loss": sum.temperature}, err
+			return agents.Metrics{"train/critic_loss": sum.Critic, "train/actor_loss": sum.Actor, "train/ent_coef": sum.Alpha, "train/ent_coef_loss": sum.Temperature}, err
 		}}
 	})
 	if updates < 2*5*4 || numbers < 1000 {

@@ -44,7 +44,7 @@ func (l *learner) build(s agents.Setup) error {
 		l.noise = t.Float32s()
 	}
 	l.rec = &recorder{Recorder: l.Recorder, noise: newNoise(l.c.ActionNoise, s.Envs, f.Dims)}
-	l.Arrays["action_noise"] = l.rec.noise.x
+	l.Arrays["action_noise"], l.Sums = l.rec.noise.x, &l.sum
 	return nil
 }
 

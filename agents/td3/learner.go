@@ -20,32 +20,41 @@ type learner struct {
 	// noise is what is added to the actions of targets; nil without smoothing.
 	noise []float32
 	// loss is the actor's newest.
-	loss    float64
+	loss float64
+	// sum is over the updates of the present learner step.
+	sum     losses
 	metrics agents.Metrics
 }
 
 // Step implements agents.Learner. Before learning_starts it updates nothing, and the metrics have no train/loss; they have train/actor_loss once the actor was updated.
-func (l *learner) Step(context.Context) (agents.Metrics, error) {
-	n, err := l.Begin()
+func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
+	begun, err := l.Begin()
 	if err != nil {
 		return nil, fmt.Errorf("td3: learn: %w", err)
 	}
+	if begun {
+		l.sum = losses{}
+	}
 	m := l.metrics
 	m["train/n_updates"] = float64(l.Updates)
-	if n == 0 {
+	if l.Of == 0 {
 		return m, nil
 	}
 	factor := l.Factor()
-	var sum losses
-	for range n {
-		if err := l.update(factor, &sum); err != nil {
+	for ; l.Owed > 0; l.Owed-- {
+		err := ctx.Err()
+		if err == nil {
+			err = l.update(factor, &l.sum)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("td3: learn: update %d: %w", l.Updates+1, err)
 		}
 	}
-	if sum.actors > 0 {
-		l.loss = sum.actor / float64(sum.actors)
+	sum := &l.sum
+	if sum.Actors > 0 {
+		l.loss = sum.Actor / float64(sum.Actors)
 	}
-	critic := sum.critic / float64(n)
+	critic := sum.Critic / float64(l.Of)
 	m["train/n_updates"], m["train/critic_loss"], m["train/learning_rate"] = float64(l.Updates), critic, factor*l.ActorDescent.Rate
 	m["train/loss"] = critic + l.loss
 	if l.Updates >= int64(l.c.PolicyDelay) {
@@ -54,10 +63,11 @@ func (l *learner) Step(context.Context) (agents.Metrics, error) {
 	return m, nil
 }
 
-// losses are sums over updates; actors counts those of the actor.
+// losses are sums over updates; Actors counts those of the actor.
 type losses struct {
-	actor, critic float64
-	actors        int
+	Actor  float64 `json:"actor"`
+	Critic float64 `json:"critic"`
+	Actors int     `json:"actors"`
 }
 
 // update takes one step of the critics and, every policy_delay times, of the actor and the target networks.
@@ -98,7 +108,7 @@ func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
 	if err := l.CriticDescent.Step(critic, factor); err != nil {
 		return fmt.Errorf("critics: %w", err)
 	}
-	sum.critic += critic
+	sum.Critic += critic
 	lap = lap.Spent(agents.Optimising)
 	l.Updates++
 	if l.Updates%int64(l.c.PolicyDelay) != 0 {
@@ -113,7 +123,7 @@ func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
 		return fmt.Errorf("actor: %w", err)
 	}
 	l.Follower.Move()
-	sum.actor, sum.actors = sum.actor+actor, sum.actors+1
+	sum.Actor, sum.Actors = sum.Actor+actor, sum.Actors+1
 	lap.Spent(agents.Optimising)
 	return nil
 }

@@ -27,9 +27,9 @@ func TestUpdatesOfStableBaselines3(t *testing.T) {
 		u := agenttest.Updates{Learner: &l.Learner, Learn: func() (agents.Metrics, error) {
 			var sum losses
 			err := l.learn(1, &sum, agents.Lap{})
-			m := agents.Metrics{"train/critic_loss": sum.critic}
-			if sum.actors > 0 {
-				m["train/actor_loss"] = sum.actor
+			m := agents.Metrics{"train/critic_loss": sum.Critic}
+			if sum.Actors > 0 {
+				m["train/actor_loss"] = sum.Actor
 				actors++
 			}
 			return m, err
