@@ -15,6 +15,14 @@ func Collect(ctx context.Context, env vector.Env, a Actor, r Recorder, key rng.K
 	return (*Profile)(nil).Collect(ctx, env, a, r, key, first, rounds, each)
 }
 
+// EnvError is that of the environments' step of a round, after which they need a reset. What was recorded before the round is whole.
+type EnvError struct{ Err error }
+
+func (e *EnvError) Error() string { return "step: " + e.Err.Error() }
+
+// Unwrap returns what the environments said.
+func (e *EnvError) Unwrap() error { return e.Err }
+
 // CutOff reports whether some environment begins an episode though the one before has not ended: ended says of each whether its last step ended one.
 func CutOff(b *vector.Batch, ended []bool) bool {
 	for e, t := range b.Type {
@@ -58,7 +66,7 @@ func (p *Profile) round(ctx context.Context, env vector.Env, b *vector.Batch, a 
 		lap = lap.Spent(Recording)
 	}
 	if err := env.Step(d.Actions); err != nil {
-		return fmt.Errorf("step: %w", err)
+		return &EnvError{err}
 	}
 	lap = lap.Spent(Stepping)
 	if r != nil {

@@ -31,8 +31,21 @@ type Setup struct {
 	Key rng.Key
 	// Profile, unless nil, is told by the learner where the time of its steps goes.
 	Profile *Profile
+	// Updating, unless nil, is told between the gradient steps of a learner step how many of how many are done; see Between.
+	Updating func(done, of int)
 	// Log may be nil.
 	Log *slog.Logger
+}
+
+// Between is what a learner calls before each gradient step of one Step, of which so many are done. An error is ctx's, and the learner returns it.
+func (s *Setup) Between(ctx context.Context, done, of int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.Updating != nil {
+		s.Updating(done, of)
+	}
+	return nil
 }
 
 // Validate reports what is missing.

@@ -1,7 +1,6 @@
 package a2c
 
 import (
-	"context"
 	"fmt"
 
 	"onnxrl/models"
@@ -60,11 +59,11 @@ func newBackward(g *graphs, params *models.Params, grads *models.Segment, eng en
 	return b, nil
 }
 
-// run adds up the gradients of all chunks in which some sample's window lies. Sample i is the window that ends with row last[i], in the chunk that begins at start[i]; d has the gradients [samples, series, width] of its features, for each encoder. When ctx ends it stops between two runs of the program.
-func (b *backward) run(ctx context.Context, d [][]float32, last, start []int64) error {
+// run adds up the gradients of all chunks in which some sample's window lies. Sample i is the window that ends with row last[i], in the chunk that begins at start[i]; d has the gradients [samples, series, width] of its features, for each encoder. between is called before each run of the program; its error ends the work.
+func (b *backward) run(between func(done, of int) error, d [][]float32, last, start []int64) error {
 	b.sort(start)
 	for from := 0; from < len(b.starts); from += b.chunks {
-		if err := ctx.Err(); err != nil {
+		if err := between(from, len(b.starts)); err != nil {
 			return err
 		}
 		to := min(from+b.chunks, len(b.starts))

@@ -29,6 +29,8 @@ type learner struct {
 	grads   *models.Segment
 	rec     *recorder
 	profile *agents.Profile
+	// between is the setup's Between.
+	between func(ctx context.Context, done, of int) error
 	// sdeKey is what gSDE's matrices descend from.
 	sdeKey rng.Key
 	// total is the number of updates of the run, 0 when it is not known.
@@ -77,7 +79,7 @@ func (l *learner) init(a *Agent, rec *recorder) error {
 	samples := len(rec.reward)
 	*l = learner{
 		c: a.c, g: a.graphs, params: a.params, train: a.train, evaluate: a.evaluate, back: a.back, grads: a.grads, rec: rec,
-		profile: a.setup.Profile, sdeKey: a.setup.Key.Split("sde"), total: (uint64(a.setup.TotalEnvSteps) + uint64(samples) - 1) / uint64(samples),
+		profile: a.setup.Profile, between: a.setup.Between, sdeKey: a.setup.Key.Split("sde"), total: (uint64(a.setup.TotalEnvSteps) + uint64(samples) - 1) / uint64(samples),
 		policyWeight: in(policyWeight), valueWeight: in(valueWeight), entropyWeight: in(entropyWeight), returns: in(returnsInput),
 		logProb: out(logProbOutput), entropy: out(entropyOutput), value: out(agents.ValueOutput),
 		nextValue: make([]float64, samples), advantage: make([]float64, samples), target: make([]float64, samples), metrics: agents.Metrics{},
@@ -189,6 +191,11 @@ func (l *learner) factor() float64 {
 	return l.c.Schedule.WithInitial(1).At(uint64(l.updates), l.total)
 }
 
+// part returns what the programs of an update call between their runs: 0 is the correction's, 1 the learning one's and 2 the encoder's.
+func (l *learner) part(ctx context.Context, k int) func(done, of int) error {
+	return func(done, of int) error { return l.between(ctx, k*of+done, 3*of) }
+}
+
 // correct evaluates the rollout with the parameters that learn, which may be others than those that acted: values, and from the log-probabilities of what was done the importance weights.
 func (l *learner) correct(ctx context.Context) error {
 	if l.evaluate == nil {
@@ -196,7 +203,7 @@ func (l *learner) correct(ctx context.Context) error {
 	}
 	r := l.rec
 	l.evaluate.copyFrom(l.train, len(l.rho))
-	if err := l.evaluate.run(ctx); err != nil {
+	if err := l.evaluate.run(l.part(ctx, 0)); err != nil {
 		return err
 	}
 	for i := range l.rho {
@@ -236,13 +243,13 @@ func (l *learner) targets() {
 
 // gradient runs the programs.
 func (l *learner) gradient(ctx context.Context) error {
-	if err := l.train.run(ctx); err != nil {
+	if err := l.train.run(l.part(ctx, 1)); err != nil {
 		return err
 	}
 	if l.back == nil {
 		return nil
 	}
-	return l.back.run(ctx, l.dz, l.rec.last, l.rec.start)
+	return l.back.run(l.part(ctx, 2), l.dz, l.rec.last, l.rec.start)
 }
 
 // measure computes the metrics of the update, which are means over the samples.

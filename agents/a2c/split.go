@@ -1,7 +1,6 @@
 package a2c
 
 import (
-	"context"
 	"math"
 	"slices"
 
@@ -108,16 +107,16 @@ func (m *minibatches) copyFrom(o *minibatches, samples int) {
 	}
 }
 
-// run computes results and gradients of all samples. When ctx ends it stops between two parts.
-func (m *minibatches) run(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+// run computes results and gradients of all samples. between is called before each of the parts; its error ends the run.
+func (m *minibatches) run(between func(done, of int) error) error {
 	if m.n == 1 {
+		if err := between(0, 1); err != nil {
+			return err
+		}
 		return m.prog.Run()
 	}
 	for k := range m.n {
-		if err := ctx.Err(); err != nil {
+		if err := between(k, m.n); err != nil {
 			return err
 		}
 		for _, p := range m.fill {

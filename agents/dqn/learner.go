@@ -40,9 +40,11 @@ func shards(n *models.Network, batch, threads int, cost float64) int {
 // learner takes gradient steps on sampled transitions.
 type learner struct {
 	offpolicy.Clock
-	c              Config
-	g              *graphs
-	profile        *agents.Profile
+	c       Config
+	g       *graphs
+	profile *agents.Profile
+	// between is the setup's Between.
+	between        func(ctx context.Context, done, of int) error
 	params, target *models.Params
 	grads          *models.Segment
 	crew           *crew.Crew
@@ -73,7 +75,7 @@ type learner struct {
 
 // newLearner compiles the programs and makes the replay. After an error the learner has what close frees.
 func newLearner(c Config, g *graphs, params, target *models.Params, s agents.Setup) (*learner, error) {
-	l := &learner{c: c, g: g, profile: s.Profile, params: params, target: target, metrics: agents.Metrics{}}
+	l := &learner{c: c, g: g, profile: s.Profile, between: s.Between, params: params, target: target, metrics: agents.Metrics{}}
 	l.stream.Seed(s.Key.Split("sample"))
 	err := l.build(s)
 	return l, err
@@ -299,7 +301,7 @@ func (l *learner) learn(ctx context.Context, factor float64) error {
 	for ; l.Owed > 0; l.Owed-- {
 		part := (l.Of - l.Owed) % l.ahead
 		if part == 0 {
-			if err := ctx.Err(); err != nil {
+			if err := l.between(ctx, l.Of-l.Owed, l.Of); err != nil {
 				return err
 			}
 			if err := l.sample(); err != nil {

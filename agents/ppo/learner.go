@@ -22,6 +22,8 @@ type learner struct {
 	r       *rollout
 	learn   *minibatch
 	profile *agents.Profile
+	// between is the setup's Between.
+	between func(ctx context.Context, done, of int) error
 	// key is what the order of samples descends from, sdeKey gSDE's matrices.
 	key, sdeKey rng.Key
 	// total is the number of env steps of the run, 0 when it is not known.
@@ -61,7 +63,7 @@ func (l *learner) init(c Config, g *graphs, s agents.Setup, params *models.Param
 	in := func(name string) []float32 { return learn.floats(learn.prog.Input, name) }
 	out := func(name string) []float32 { return learn.floats(learn.prog.Output, name) }
 	*l = learner{
-		c: c, g: g, params: params, grads: grads, r: r, learn: learn, off: off, profile: s.Profile, key: s.Key.Split("shuffle"), sdeKey: s.Key.Split("sde"), total: s.TotalEnvSteps,
+		c: c, g: g, params: params, grads: grads, r: r, learn: learn, off: off, profile: s.Profile, between: s.Between, key: s.Key.Split("shuffle"), sdeKey: s.Key.Split("sde"), total: s.TotalEnvSteps,
 		in: inputs{
 			old: in(oldInput), returns: in(returnsInput), floor: in(floorInput), valueLow: in(valueLow), valueHigh: in(valueHigh),
 			policy: in(policyWeight), value: in(valueWeight), entropy: in(entropyWeight),
@@ -198,7 +200,7 @@ func (l *learner) epoch(ctx context.Context, now coefficients) (bool, error) {
 		limit = math.Inf(1)
 	}
 	for ; l.at.Next < len(l.order); l.at.Next += l.learn.units {
-		if err := ctx.Err(); err != nil {
+		if err := l.between(ctx, l.at.Epoch*len(l.order)+l.at.Next, l.c.NEpochs*len(l.order)); err != nil {
 			return false, err
 		}
 		l.fill(l.order[l.at.Next:min(l.at.Next+l.learn.units, len(l.order))], now)

@@ -31,7 +31,7 @@ func (l *learner) correct(ctx context.Context) error {
 	o, r, n := l.off, l.r, l.r.envs
 	lap := l.profile.Start()
 	for from := 0; from < len(o.order); from += o.m.units {
-		if err := ctx.Err(); err != nil {
+		if err := l.between(ctx, l.at.Epoch*len(o.order), l.c.NEpochs*len(o.order)); err != nil {
 			return err
 		}
 		o.m.gather(o.order[from:min(from+o.m.units, len(o.order))])

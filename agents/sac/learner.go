@@ -54,7 +54,7 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	}
 	factor := l.Factor()
 	for ; l.Owed > 0; l.Owed-- {
-		err := ctx.Err()
+		err := l.Setup.Between(ctx, l.Of-l.Owed, l.Of)
 		if err == nil {
 			err = l.update(factor, &l.sum)
 		}

@@ -19,6 +19,7 @@ import (
 
 // fake learns corridors by REINFORCE on two weights and two biases, in plain Go: small enough to be run thousands of times, with everything that a real agent carries, a stream included.
 type fake struct {
+	setup   agents.Setup
 	net     *models.Network
 	params  *models.Params
 	rollout int
@@ -31,6 +32,7 @@ type fake struct {
 	poison, warmup, steps int
 	values                agents.Metrics
 	fail                  error
+	gradientSteps         int
 	// seen is what the exploring actor decided on.
 	seen []float32
 }
@@ -38,9 +40,11 @@ type fake struct {
 // maker makes fakes.
 type maker struct {
 	rollout, poison, warmup int
-	fail                    error
-	made                    *fake
-	setup                   agents.Setup
+	// gradientSteps are told of in each learner step.
+	gradientSteps int
+	fail          error
+	made          *fake
+	setup         agents.Setup
 }
 
 func (m *maker) Config() any { return struct{ Rollout int }{m.rollout} }
@@ -63,7 +67,7 @@ func (m *maker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
 		return nil, err
 	}
 	m.setup = s
-	f := &fake{rollout: m.rollout, poison: m.poison, warmup: m.warmup, fail: m.fail, noise: s.Key.Split("noise").Stream(), values: agents.Metrics{}}
+	f := &fake{setup: s, gradientSteps: m.gradientSteps, rollout: m.rollout, poison: m.poison, warmup: m.warmup, fail: m.fail, noise: s.Key.Split("noise").Stream(), values: agents.Metrics{}}
 	if f.net, _, err = models.FromModel(model, models.Options{}); err != nil {
 		return nil, err
 	}
@@ -140,9 +144,14 @@ func (f *fake) End(b *vector.Batch) error {
 
 func (f *fake) Ready() bool { return !f.open && len(f.reward) >= f.rollout }
 
-func (f *fake) Step(context.Context) (agents.Metrics, error) {
+func (f *fake) Step(ctx context.Context) (agents.Metrics, error) {
 	if !f.Ready() {
 		return nil, errors.New("not ready")
+	}
+	for i := range max(1, f.gradientSteps) {
+		if err := f.setup.Between(ctx, i, f.gradientSteps); err != nil {
+			return nil, err
+		}
 	}
 	if f.steps++; f.fail != nil && f.steps == f.poison {
 		return nil, f.fail
@@ -173,9 +182,14 @@ func (f *fake) Step(context.Context) (agents.Metrics, error) {
 func (f *fake) Policy() (*models.Network, *models.Params) { return f.net, f.params }
 
 func (f *fake) SaveState(w *checkpoint.Writer) error {
-	if f.open || len(f.reward) > 0 {
-		return errors.New("saved in the middle of a rollout")
+	n := len(f.reward)
+	action := make([]int64, n)
+	for i := range action {
+		action[i] = int64(f.action[i])
 	}
+	w.PutFloat64s("pos", f.pos[:n])
+	w.PutFloat64s("reward", f.reward)
+	w.PutInt64s("action", action)
 	w.PutFloat32s("weight", f.params.View("weight").Float32s())
 	w.PutFloat32s("bias", f.params.View("bias").Float32s())
 	w.PutJSON("noise", f.noise)
@@ -184,6 +198,22 @@ func (f *fake) SaveState(w *checkpoint.Writer) error {
 }
 
 func (f *fake) LoadState(r *checkpoint.Reader) error {
+	pos, _, err := r.Float64s("pos")
+	if err != nil {
+		return err
+	}
+	reward, _, err := r.Float64s("reward")
+	if err != nil {
+		return err
+	}
+	action, _, err := r.Int64s("action")
+	if err != nil {
+		return err
+	}
+	f.pos, f.reward, f.action, f.open = slices.Clone(pos), slices.Clone(reward), nil, false
+	for _, a := range action {
+		f.action = append(f.action, int(a))
+	}
 	return errors.Join(r.Float32sInto("weight", f.params.View("weight").Float32s()), r.Float32sInto("bias", f.params.View("bias").Float32s()), r.JSON("noise", f.noise), r.JSON("steps", &f.steps))
 }
 

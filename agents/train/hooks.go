@@ -47,7 +47,7 @@ type Hooks struct {
 	Log *slog.Logger
 	// Metrics is called with values under TensorBoard-style tags at the given number of env steps. The map is used again and must not be kept. Tags that begin with time/ may differ between equal runs, all others may not.
 	Metrics func(envSteps int64, values map[string]float64)
-	// Progress is called after every learner step.
+	// Progress is called after every learner step and, with a clock, ten times a second within a long one and between rounds.
 	Progress func(Progress)
 	// Save is called when the state should be saved; the trainer is a checkpoint.Stater. score is set when the policy was evaluated at this very step. An error ends the run.
 	Save func(envSteps int64, score *float64) error
@@ -57,6 +57,8 @@ type Hooks struct {
 	Publish Publisher
 	// Every lists what else is done at intervals.
 	Every []Callback
+	// Patience is how long Run waits for environments that do not answer once ctx has ended; 0 is five seconds.
+	Patience time.Duration
 	// Now is the clock behind time/fps and time/time_elapsed, which are not recorded without it.
 	Now func() time.Time
 }
@@ -72,10 +74,12 @@ type Callback struct {
 // ErrStop is what a [Callback] returns to end a run.
 var ErrStop = errors.New("stop the run")
 
-// Progress is the position of a run after a learner step.
+// Progress is the position of a run.
 type Progress struct {
 	EnvSteps, TotalEnvSteps, LearnerSteps int64
-	// Metrics are those of the learner step, without any loss while a learner only fills its replay. They are overwritten by the next one.
+	// Update is the part that is done of the learner step that is going on; 0 between learner steps.
+	Update float64
+	// Metrics are those of the last learner step, without any loss while a learner only fills its replay. They are overwritten by the next one.
 	Metrics agents.Metrics
 	// EpisodeReward is the mean return of the last 100 episodes; NaN before the first has ended.
 	EpisodeReward float64

@@ -41,13 +41,14 @@ const (
 	Interrupted     = "interrupted"
 )
 
-// Run trains until the last env step, an early stop, or the end of ctx. The latter is no error: the rollout in progress is finished and learnt from, the state is saved, the result says so, and the run can be resumed. An error names the env step; what was saved before stays good.
+// Run trains until the last env step, an early stop, or the end of ctx. The latter is no error: the run stops between two rounds or two gradient steps, the state is saved, the result says so, and the run can be resumed there. Where an environment fails, the state after the last whole round is saved, without the episodes of
+// the environments. An error names the env step; what was saved before stays good.
 func (t *Trainer) Run(ctx context.Context) (Result, error) {
-	t.first = t.EnvSteps()
+	t.first, t.whole = t.EnvSteps(), false
 	if t.hooks.Now != nil {
 		t.began = t.hooks.Now()
 	}
-	err := t.run(ctx)
+	err := t.watch(ctx)
 	reward, length := t.episodes.means()
 	res := Result{
 		EpisodeReward: reward, EpisodeLength: length,
@@ -60,10 +61,9 @@ func (t *Trainer) Run(ctx context.Context) (Result, error) {
 		res.Stopped = cmp.Or(t.s.Stopped, EarlyStopped)
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		res.Stopped = Interrupted
-		err = nil
-		if t.saved != t.EnvSteps() {
-			err = t.save(nil)
-		}
+		err = t.saveUnsaved()
+	case err != nil && t.whole:
+		err = errors.Join(err, t.saveUnsaved())
 	}
 	if err != nil {
 		err = fmt.Errorf("train: env step %d: %w", t.EnvSteps(), err)
@@ -73,27 +73,35 @@ func (t *Trainer) Run(ctx context.Context) (Result, error) {
 
 // run alternates between learner steps and what is due between them. The error of ctx comes only from where the state is whole.
 func (t *Trainer) run(ctx context.Context) error {
-	whole := context.WithoutCancel(ctx)
 	for {
-		if err := t.between(ctx); err != nil {
+		if !t.s.Begun {
+			if err := t.between(ctx); err != nil {
+				return err
+			}
+			if t.Finished() {
+				return nil
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			t.s.Begun, t.s.Since = true, t.EnvSteps()
+		}
+		if err := t.learn(ctx); err != nil {
 			return err
 		}
-		if t.Finished() {
-			return nil
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := t.learn(whole); err != nil {
-			return err
-		}
+		t.s.Begun, t.s.Since = false, 0
 	}
 }
 
 // learn collects until the learner is ready, and lets it take one step.
 func (t *Trainer) learn(ctx context.Context) error {
 	for !t.learner.Ready() {
+		// When ctx ends the round before it is complete.
 		if err := t.profile.Collect(ctx, t.env, t.actor, t.agent.Recorder(), t.key, int(t.s.Rounds), 1, t.each); err != nil {
+			var env *agents.EnvError
+			if errors.As(err, &env) {
+				t.whole, t.envsLost = true, true
+			}
 			return err
 		}
 	}
@@ -118,13 +126,30 @@ func (t *Trainer) learn(ctx context.Context) error {
 		return fmt.Errorf("actor: %w", err)
 	}
 	lap.Spent(agents.Syncing)
-	if t.hooks.Progress != nil {
-		reward, _ := t.episodes.means()
-		t.hooks.Progress(Progress{
-			EnvSteps: t.EnvSteps(), TotalEnvSteps: t.cfg.TotalEnvSteps, LearnerSteps: t.s.LearnerSteps, Metrics: m, EpisodeReward: reward, Validation: t.validation, Best: t.best,
-		})
-	}
+	t.tell(0)
 	return nil
+}
+
+// tell says where the run is.
+func (t *Trainer) tell(update float64) {
+	if t.hooks.Progress == nil {
+		return
+	}
+	reward, _ := t.episodes.means()
+	t.hooks.Progress(Progress{
+		EnvSteps: t.EnvSteps(), TotalEnvSteps: t.cfg.TotalEnvSteps, LearnerSteps: t.s.LearnerSteps, Update: update, Metrics: t.last, EpisodeReward: reward, Validation: t.validation, Best: t.best,
+	})
+	if t.hooks.Now != nil {
+		t.told = t.hooks.Now()
+	}
+}
+
+// progress says where the run is, unless it has said so just now.
+func (t *Trainer) progress(update float64) {
+	if t.hooks.Progress == nil || t.hooks.Now == nil || t.hooks.Now().Sub(t.told) < 100*time.Millisecond {
+		return
+	}
+	t.tell(update)
 }
 
 // count takes note of a round, by what the environments gave.
@@ -141,6 +166,7 @@ func (t *Trainer) count(b *vector.Batch) error {
 			t.episodes.successes = slide(t.episodes.successes, b.Info[e.Env][t.success])
 		}
 	}
+	t.progress(0)
 	return nil
 }
 
@@ -250,8 +276,11 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 	if t.hooks.Now != nil {
 		began = t.hooks.Now()
 	}
+	t.outside.enter(evaluating)
 	m, err := t.hooks.Evaluate(ctx, t.Agent(), at)
+	t.outside.leave(evaluating)
 	if err != nil {
+		t.whole = true
 		return false, fmt.Errorf("evaluate: %w", err)
 	}
 	score, ok := m[want.Metric]
@@ -326,9 +355,18 @@ func (t *Trainer) publish(ctx context.Context, e *Evaluation) error {
 
 // save tells the hook that the state is to be saved.
 func (t *Trainer) save(score *float64) error {
-	t.saved = t.EnvSteps()
+	// What is due after the present cycle is due whether or not it was stopped in between.
+	t.saved = t.Settled()
 	if t.hooks.Save == nil {
 		return nil
 	}
-	return t.hooks.Save(t.saved, score)
+	return t.hooks.Save(t.EnvSteps(), score)
+}
+
+// saveUnsaved saves where a run has ended, unless that is what was saved last.
+func (t *Trainer) saveUnsaved() error {
+	if t.saved == t.EnvSteps() {
+		return nil
+	}
+	return t.save(nil)
 }

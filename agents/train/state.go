@@ -39,11 +39,18 @@ type state struct {
 	Stopped     string `json:"stopped"`
 	Published   string `json:"published"`
 	PublishedAt int64  `json:"published_at"`
+	// Begun says that the run is within a cycle of collecting and learning, which began after Since env steps: it was stopped there.
+	Begun bool  `json:"begun,omitempty"`
+	Since int64 `json:"since,omitempty"`
 }
 
-// SaveState writes everything that the rest of the run depends on: agent, environments, counters, episode statistics and the best parameters. Environments that cannot be saved are left out, which the log says once.
+// SaveState writes everything that the rest of the run depends on: agent, environments, counters, episode statistics and the best parameters. Environments that cannot be saved, or have failed, are left out, which the log says once.
 func (t *Trainer) SaveState(w *checkpoint.Writer) error {
-	env, err := vector.SaveState(t.base)
+	var env []byte
+	err := error(errEnvsLost)
+	if !t.envsLost {
+		env, err = vector.SaveState(t.base)
+	}
 	switch {
 	case errors.Is(err, envs.ErrCannotSave):
 		if !t.warned {
@@ -117,12 +124,15 @@ func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 		}
 	}
 	t.s, t.episodes, t.validation, t.best, t.kept, t.keptNorm = s, w, validation, best, kept, keptNorm
-	t.saved = t.EnvSteps()
+	t.saved = t.Settled()
 	for i := range t.called {
 		t.called[i] = t.saved
 	}
 	return nil
 }
+
+// errEnvsLost says why environments are not saved that have failed.
+var errEnvsLost = fmt.Errorf("they have failed: %w", envs.ErrCannotSave)
 
 // loadWindow reads the last episodes. Runs that were saved before successes were counted have none.
 func loadWindow(r *checkpoint.Reader) (window, error) {

@@ -91,6 +91,9 @@ type options struct {
 	seed uint64
 	// factory, unless nil, makes other environments than corridors.
 	factory envs.Factory
+	// ctx, unless nil, ends the run; progress is told where it is.
+	ctx      context.Context
+	progress func(train.Progress)
 	// during is called in every evaluation.
 	during func(cancel func())
 }
@@ -115,7 +118,10 @@ func run(t testing.TB, o options) outcome {
 	if o.seed == 0 {
 		o.seed = 7
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	if o.ctx == nil {
+		o.ctx = t.Context()
+	}
+	ctx, cancel := context.WithCancel(o.ctx)
 	defer cancel()
 	var out outcome
 	var tr *train.Trainer
@@ -143,7 +149,10 @@ func run(t testing.TB, o options) outcome {
 		return err
 	}
 	left := o.stop
-	h.Progress = func(train.Progress) {
+	h.Progress = func(p train.Progress) {
+		if o.progress != nil {
+			o.progress(p)
+		}
 		if left--; left == 0 {
 			cancel()
 		}

@@ -48,6 +48,11 @@ type Trainer struct {
 	called []int64
 	// warned says that the log has been told that the environments cannot be saved.
 	warned bool
+	// whole says of an error that the state can be saved all the same, and envsLost that it has no environments any more.
+	whole, envsLost bool
+	outside         outside
+	// told is when Hooks.Progress was called last.
+	told   time.Time
 	last   agents.Metrics
 	values map[string]float64
 	// began and first are where this process started to count, for time/fps and Result.Taken.
@@ -78,6 +83,9 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 		cfg: cfg, hooks: hooks, key: s.Key.Split("act"), worlds: s.Key.Split("envs"), episodes: newWindow(), kept: snapshot{}, saved: -1, values: map[string]float64{}, profile: s.Profile, called: make([]int64, len(hooks.Every)),
 	}
 	t.s.Evaluated = -1
+	if t.hooks.Patience == 0 {
+		t.hooks.Patience = 5 * time.Second
+	}
 	t.each = t.count
 	defer func() {
 		if err != nil {
@@ -87,6 +95,7 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	if err := t.openEnvs(f); err != nil {
 		return nil, err
 	}
+	s.Updating = func(done, of int) { t.progress(float64(done) / float64(of)) }
 	s.Spec, s.Envs, s.Threads, s.TotalEnvSteps, s.Key = t.env.Spec(), cfg.NumEnvs, cfg.Threads, cfg.TotalEnvSteps, s.Key.Split("agent")
 	if s.Log == nil {
 		s.Log = hooks.Log
@@ -121,7 +130,11 @@ func (t *Trainer) openEnvs(f envs.Factory) (err error) {
 		}
 		t.env = t.norm
 	}
-	return t.env.Reset(t.worlds)
+	if err := t.env.Reset(t.worlds); err != nil {
+		return err
+	}
+	t.env = &watched{t.env, &t.outside}
+	return nil
 }
 
 // successInfo is the diagnostic of Gymnasium's robotics environments whose value in an episode's last step says whether it was a success.
@@ -155,8 +168,18 @@ func (t *Trainer) Profile() *agents.Profile { return t.profile }
 // EnvSteps returns the env steps taken since the beginning of the run, over all environments.
 func (t *Trainer) EnvSteps() int64 { return t.s.Rounds * int64(t.cfg.NumEnvs) }
 
-// Finished reports whether there is nothing left to do: all env steps are taken, or the run has stopped early.
-func (t *Trainer) Finished() bool { return t.s.Done || t.EnvSteps() >= t.cfg.TotalEnvSteps }
+// Settled returns the env steps after which the newest cycle of collecting and learning had ended: what the hooks are told, other than progress, is of no later ones. A run that is stopped within a cycle has taken more.
+func (t *Trainer) Settled() int64 {
+	if t.s.Begun {
+		return t.s.Since
+	}
+	return t.EnvSteps()
+}
+
+// Finished reports whether there is nothing left to do: all env steps are taken and learnt from, or the run has stopped early.
+func (t *Trainer) Finished() bool {
+	return t.s.Done || !t.s.Begun && t.EnvSteps() >= t.cfg.TotalEnvSteps
+}
 
 // UseBest copies the best parameters into the policy, for use after the run: the trainer cannot be continued from there. Without an evaluation the last ones remain.
 func (t *Trainer) UseBest(ctx context.Context) error {
@@ -169,8 +192,11 @@ func (t *Trainer) UseBest(ctx context.Context) error {
 	return t.actor.Sync(ctx)
 }
 
-// Close frees the agent and the environments.
+// Close frees the agent and the environments. Where an environment was given up because it does not answer, nothing is freed that it may still use.
 func (t *Trainer) Close() error {
+	if t.outside.abandoned() {
+		return nil
+	}
 	var errs []error
 	if t.actor != nil {
 		errs = append(errs, t.actor.Close())
