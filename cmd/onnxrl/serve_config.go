@@ -178,7 +178,7 @@ func (m *servedModel) Validate() error {
 func (s *modelSettings) config() serve.Config {
 	c := serve.Config{
 		MaxBatch: s.MaxBatch, NoBatchAxis: s.NoBatchAxis, Batching: serve.Batching(s.Batching), Instances: s.Instances, Threads: s.Threads,
-		MaxQueue: s.MaxQueue, QueueTimeout: s.QueueTimeout, Policy: serve.VersionPolicy(s.Versions), Sequences: serve.Sequences(s.Sequences),
+		MaxQueue: s.MaxQueue, QueueTimeout: s.QueueTimeout, Policy: serve.VersionPolicy(s.Versions), Sequences: serve.Sequences{Max: s.Sequences.Max, Idle: s.Sequences.Idle},
 	}
 	for _, n := range nonFinite {
 		if n.name == s.NonFinite {

@@ -92,7 +92,7 @@ func (p *pageSource) Describe(model, version string) (page.Description, error) {
 func pagePorts(ports []serve.Port, known map[string]artifact.Port) []page.Port {
 	list := []page.Port{}
 	for _, p := range ports {
-		if p.State {
+		if p.Implicit {
 			// Requests without a sequence may leave it out only where the server keeps it; the form sends what it must.
 			continue
 		}
@@ -130,7 +130,7 @@ func pageSample(m serve.Metadata, g *artifact.Golden) map[string]page.Tensor {
 	}
 	sample := map[string]page.Tensor{}
 	for _, p := range m.Inputs {
-		if p.State {
+		if p.Implicit {
 			continue
 		}
 		t := g.Inputs[p.Name]

@@ -427,7 +427,7 @@ func TestServeExposed(t *testing.T) {
 // TestPageSample writes recorded inputs as the page reads them, with the numbers that JSON does not have as words.
 func TestPageSample(t *testing.T) {
 	nan, inf := float32(math.NaN()), math.Inf(1)
-	m := serve.Metadata{MaxBatch: 8, Inputs: []serve.Port{{Name: "x"}, {Name: "y"}, {Name: "mask"}, {Name: "n"}, {Name: "s", State: true}}}
+	m := serve.Metadata{MaxBatch: 8, Inputs: []serve.Port{{Name: "x"}, {Name: "y"}, {Name: "mask"}, {Name: "n"}, {Name: "s", Implicit: true}}}
 	g := &artifact.Golden{Inputs: map[string]*tensor.Tensor{
 		"x": tensor.Of([]float32{1.5, nan, 3, 4}, 2, 2), "y": tensor.Of([]float64{inf, -inf, 0, 0}, 2, 2), "mask": tensor.Of([]bool{true, false}, 2, 1), "n": tensor.Of([]int64{7, 8}, 2), "s": tensor.New(tensor.Float32, 2, 1),
 	}}

@@ -91,6 +91,9 @@ func (p *plan) take(c *call, req *Request, sequence bool) error {
 		if c.in[i] != nil {
 			return invalid("input %q is given twice", name)
 		}
+		if p.inControl[i] >= 0 {
+			return invalid("input %q says where in its sequence a request is, which the server fills in", name)
+		}
 		if sequence && p.inState[i] >= 0 {
 			return invalid("input %q is the state of the sequence, which the server keeps", name)
 		}
@@ -111,6 +114,9 @@ func (p *plan) take(c *call, req *Request, sequence bool) error {
 		if err := p.finiteInput(i, req.Inputs[k].Value); err != nil {
 			return err
 		}
+	}
+	if err := p.takeControls(c, sequence); err != nil {
+		return err
 	}
 	for i, t := range c.in {
 		if t == nil && !(sequence && p.inState[i] >= 0) {

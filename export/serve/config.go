@@ -26,6 +26,8 @@ type Config struct {
 	// Sequences bounds them; State adds to, or takes the place of, what the model's metadata says.
 	Sequences Sequences
 	State     []StatePort
+	// Controls are inputs that the server fills with what it knows of a request's sequence.
+	Controls []ControlInput
 	// Ports are what requests give and get, where that is not as the model has it; everything said here must fit the model.
 	Ports []PortConfig
 	// WarmUps are run before a version becomes ready.
@@ -63,6 +65,8 @@ type Sequences struct {
 	// Max is the most at once; 0 means 1024. Idle is how long one may rest before its state is dropped; 0 means a minute.
 	Max  int
 	Idle time.Duration
+	// Direct says that the configuration asks for Triton's strategy of that name. State lies beside the sequence here, so any instance takes any step whatever it says.
+	Direct bool
 }
 
 // StatePort is a pair of ports that carries state from one request of a sequence to the next.
@@ -159,6 +163,11 @@ func (c *Config) Validate() error {
 	for i, s := range c.State {
 		if s.Input == "" || s.Output == "" {
 			bad("state[%d] has input %q and output %q, expected names", i, s.Input, s.Output)
+		}
+	}
+	for i, k := range c.Controls {
+		if err := k.validate(); err != nil {
+			bad("controls[%d]: %w", i, err)
 		}
 	}
 	return errors.Join(errs...)

@@ -73,10 +73,14 @@ var treatments = map[string]map[string]treatment{
 	},
 	"sequence_batching": {
 		"max_sequence_idle_microseconds": read, "oldest": read, "state": read, "iterative_sequence": refused("sequences that schedule themselves again are not supported"),
-		"direct":             silent, // where state is kept beside the sequence, any instance takes any step
-		"control_input":      refused("the model must take its state by inputs and outputs (state), not by control inputs"),
+		"direct": read, "control_input": read,
 		"generative_batcher": refused("sequences that schedule themselves again are not supported"),
 	},
+	"direct":        {"max_queue_delay_microseconds": noted("steps share a run as requests do"), "minimum_slot_utilization": noted("steps share a run as requests do")},
+	"control_input": {"name": read, "control": read},
+	"control":       {"kind": read, "int32_false_true": read, "fp32_false_true": read, "bool_false_true": read, "data_type": read},
+	"state":         {"input_name": read, "output_name": read, "data_type": read, "dims": read, "initial_state": read, "use_same_buffer_for_input_output": silent, "use_growable_memory": refused("state that grows is not supported")},
+	"initial_state": {"name": silent, "data_type": read, "dims": read, "zero_data": read, "data_file": read},
 	"oldest": {
 		"max_candidate_sequences": read, "preferred_batch_size": noted("steps share a run as requests do"), "max_queue_delay_microseconds": noted("steps share a run as requests do"), "preserve_ordering": silent,
 	},

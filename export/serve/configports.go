@@ -182,6 +182,8 @@ func (p *plan) inputs(w WarmUp, f files) ([]*tensor.Tensor, error) {
 	for i, t := range in {
 		switch k := p.inState[i]; {
 		case t != nil:
+		case p.inControl[i] >= 0:
+			in[i] = p.control[p.inControl[i]].rows(max(w.Batch, 1), p.batch)
 		case k < 0:
 			return nil, fmt.Errorf("input %q is missing, expected %s", p.in[i].Name, portNames(p.in))
 		default:

@@ -257,6 +257,8 @@ func (f *fields) sequences(m message, c *Config) {
 		return
 	}
 	c.Sequences.Idle = f.micros(s, "max_sequence_idle_microseconds")
+	_, c.Sequences.Direct = s["direct"]
+	c.Controls = f.controls(s)
 	if o := f.message(s, "oldest"); o != nil {
 		c.Sequences.Max = f.int(o, "max_candidate_sequences")
 	}

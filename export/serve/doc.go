@@ -20,12 +20,13 @@
 // # Sequences
 //
 // A model with state (the metadata entry "onnxrl.state", or [Config].State) carries it from one request of a sequence to the next. The state lies beside the sequence, not in an instance, so any instance serves any sequence and steps of different sequences share a batch; steps of one sequence run one after
-// another in the order of arrival. The first request sets Start, which resets the state, the last one sets End, which drops it. A sequence stays on the version it began with, across swaps, until it ends or has been idle for too long. Sequences are bounded in number. A request without a sequence gives the state inputs itself.
+// another in the order of arrival. The first request sets Start, which resets the state, the last one sets End, which drops it. A sequence stays on the version it began with, across swaps, until it ends or has been idle for too long. Sequences are bounded in number. A request without a sequence gives the state inputs itself. Inputs that [Config].Controls names say where in its sequence a step is, and
+// are filled by the server: models that have some take requests in sequences only. Ports of either kind are implicit: descriptions leave them out, and the configuration names them.
 //
 // # Triton's configuration
 //
 // config.pbtxt, or the same as JSON, is read field by field; the table is in configfields.go. What is said of inputs and outputs must fit the model, reshape gives requests another shape than the model has, initial states and warm-ups may lie in files of the model's folder, and a version becomes ready after its warm-up.
-// A field that this server does not have is an error where answers would be other ones without it (ensembles, control inputs, decoupled answers, a misspelt name), and otherwise noted once in the log and in [Config].Ignored (priorities, caches, accelerators).
+// A field that this server does not have is an error where answers would be other ones without it (ensembles, decoupled answers, a misspelt name), and otherwise noted once in the log and in [Config].Ignored (priorities, caches, accelerators).
 //
 // # How to add a source
 //

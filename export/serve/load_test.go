@@ -254,7 +254,7 @@ func TestRepository(t *testing.T) {
 		t.Errorf("%v %s", names, def)
 	}
 	c, err := s.Config("m", "")
-	want := Config{MaxBatch: 16, Instances: 2, Threads: 1, MaxQueue: 7, QueueTimeout: 5 * time.Second, NonFinite: RejectNonFinite, Policy: VersionPolicy{Latest: 2}, Sequences: Sequences{DefaultMaxSequences, DefaultIdle}}
+	want := Config{MaxBatch: 16, Instances: 2, Threads: 1, MaxQueue: 7, QueueTimeout: 5 * time.Second, NonFinite: RejectNonFinite, Policy: VersionPolicy{Latest: 2}, Sequences: Sequences{Max: DefaultMaxSequences, Idle: DefaultIdle}}
 	if err != nil || c.Batching.MaxDelay != 100*time.Microsecond || !slices.Equal(c.Batching.Preferred, []int{4, 8}) {
 		t.Errorf("%+v %v", c, err)
 	}

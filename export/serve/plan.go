@@ -22,8 +22,11 @@ type plan struct {
 	outer          [][]int       // by output, the extents behind the batch that requests get where the model gives others; otherwise nil
 	inAt, outAt    map[string]int
 	state          []stateSlot
-	inState        []int // by input, the state that it reads, or -1
-	outState       []int // by output, the state that it writes, or -1
+	inState        []int       // by input, the state that it reads, or -1
+	outState       []int       // by output, the state that it writes, or -1
+	states         []StatePort // as the configuration or the model has them, with their shapes
+	control        []controlSlot
+	inControl      []int // by input, the control that fills it, or -1
 	visible, every []int // outputs that a request gets which asks for none: in a sequence or without state, and otherwise
 	// batch says that the first axis of every input and output is the batch.
 	batch bool
@@ -71,7 +74,10 @@ func newPlan(s engine.Session, content *Content, c Config, maxBatch int) (*plan,
 	if err := p.declare(c); err != nil {
 		return nil, err
 	}
-	return p, p.addState(m, c.State, files{content.Files})
+	if err := p.addState(m, c.State, files{content.Files}); err != nil {
+		return nil, err
+	}
+	return p, p.addControls(c.Controls)
 }
 
 // hasBatchAxis reports whether the first extents of all ports are free and, as far as the model names them, the same.
@@ -156,6 +162,8 @@ func (p *plan) addState(m *onnx.Model, ports []StatePort, f files) error {
 		}
 		p.inState[slot.in], p.outState[slot.out] = k, k
 		p.state = append(p.state, slot)
+		s.Shape = slices.Clone(slot.initial.Shape()[btoi(p.batch):])
+		p.states = append(p.states, s)
 	}
 	for i := range p.out {
 		p.every = append(p.every, i)

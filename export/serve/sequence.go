@@ -30,6 +30,8 @@ type sequence struct {
 	// busy says that a step is queued or runs, waiting are those behind it. Guarded by the mutex of the version's queue.
 	busy    bool
 	waiting []*call
+	// ids are what control inputs are given as its identifier, by control.
+	ids []*tensor.Tensor
 	// state is nil before the first step has been answered; ended says that the last step was an end. Touched by the step that runs only.
 	state []*tensor.Tensor
 	ended bool
@@ -55,11 +57,16 @@ func (m *model) enterSequence(req *Request, now time.Time) (*sequence, *version,
 	switch {
 	case err != nil:
 		return nil, nil, nil, err
-	case len(v.plan.state) == 0:
+	case !v.plan.sequential():
 		return nil, v, t, nil
 	case !req.Sequence.Start:
 		v.release()
-		return nil, nil, nil, invalid("sequence %q is not known: it has not been started, has ended, or was idle for too long; its first request sets sequence_start", req.Sequence.ID)
+		return nil, nil, nil, invalid("inference request for sequence %s to model '%s' must specify the START flag on the first request of the sequence: it sets sequence_start; a sequence that has ended or was idle for too long begins anew", req.Sequence.ID, m.name)
+	}
+	ids, err := v.plan.identifiers(req.Sequence.ID)
+	if err != nil {
+		v.release()
+		return nil, nil, nil, err
 	}
 	if len(s.open) >= t.config.Sequences.Max {
 		m.expireLocked(now)
@@ -68,7 +75,7 @@ func (m *model) enterSequence(req *Request, now time.Time) (*sequence, *version,
 		v.release()
 		return nil, nil, nil, fail(Overloaded, "%d sequences are open, which is the most there may be", len(s.open))
 	}
-	q = &sequence{key: key, v: v, users: 1}
+	q = &sequence{key: key, v: v, users: 1, ids: ids}
 	v.refs.Add(1)
 	v.stats.sequences.Add(1)
 	if s.open == nil {

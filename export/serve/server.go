@@ -206,12 +206,12 @@ func (s *Server) Metadata(name, version string) (Metadata, error) {
 	if err != nil {
 		return Metadata{}, err
 	}
-	d := Metadata{Name: name, Version: v.name, Aliases: t.aliasesOf(v), Inputs: v.ports(v.plan.given, v.plan.inState), Outputs: v.ports(v.plan.answers, v.plan.outState), Info: maps.Clone(v.info), Manifest: v.content.Manifest}
+	d := Metadata{Name: name, Version: v.name, Aliases: t.aliasesOf(v), Inputs: v.ports(v.plan.given, v.plan.inState, v.plan.inControl), Outputs: v.ports(v.plan.answers, v.plan.outState), Info: maps.Clone(v.info), Manifest: v.content.Manifest}
 	for _, w := range t.versions {
 		d.Versions = append(d.Versions, w.name)
 	}
 	if v.plan.batch {
-		d.MaxBatch = v.plan.maxBatch
+		d.MaxBatch = v.plan.limit
 	}
 	return d, nil
 }
@@ -223,9 +223,10 @@ func (s *Server) Config(name, version string) (Config, error) {
 		return Config{}, err
 	}
 	c := v.config
-	if v.plan.batch && c.MaxBatch == 0 {
-		c.MaxBatch = v.plan.maxBatch
+	if v.plan.batch {
+		c.MaxBatch = v.plan.limit
 	}
+	c.State = slices.Clone(v.plan.states)
 	return c, nil
 }
 

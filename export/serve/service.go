@@ -47,8 +47,8 @@ type Port struct {
 	DType tensor.DType
 	// Shape has -1 for free extents, the batch included; nil where the rank is not known.
 	Shape []int
-	// State marks ports that carry state: requests in a sequence leave them out.
-	State bool
+	// Implicit marks ports that requests in a sequence leave out and descriptions do not list: those that carry state, and inputs that the server fills.
+	Implicit bool
 }
 
 // Metadata describes a version.
@@ -58,7 +58,7 @@ type Metadata struct {
 	Version           string
 	Versions, Aliases []string
 	Inputs, Outputs   []Port
-	// MaxBatch is the most rows that are combined into one run, 0 where the model has no batch axis.
+	// MaxBatch is the most rows of one request, 0 where the model has no batch axis.
 	MaxBatch int
 	// Info is what the model file says of itself: its metadata entries.
 	Info map[string]string

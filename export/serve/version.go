@@ -201,11 +201,11 @@ func (v *version) shut() error {
 	return errors.Join(errs...)
 }
 
-// ports describes inputs or outputs.
-func (v *version) ports(list []engine.Port, state []int) []Port {
+// ports describes inputs or outputs. Those that are at 0 or more in one of the lists are implicit.
+func (v *version) ports(list []engine.Port, implicit ...[]int) []Port {
 	out := make([]Port, len(list))
 	for i, p := range list {
-		out[i] = Port{Name: p.Name, DType: p.DType, Shape: p.Shape, State: state[i] >= 0}
+		out[i] = Port{Name: p.Name, DType: p.DType, Shape: p.Shape, Implicit: slices.ContainsFunc(implicit, func(at []int) bool { return at[i] >= 0 })}
 	}
 	return out
 }

@@ -97,9 +97,44 @@ func (s *service) ModelConfig(_ context.Context, r *inference.ModelConfigRequest
 		out.SchedulingChoice = &inference.ModelConfig_DynamicBatching{DynamicBatching: batching}
 	}
 	if b := d.SequenceBatching; b != nil {
-		out.SchedulingChoice = &inference.ModelConfig_SequenceBatching{SequenceBatching: &inference.ModelSequenceBatching{MaxSequenceIdleMicroseconds: uint64(b.MaxSequenceIdleMicroseconds)}}
+		out.SchedulingChoice = &inference.ModelConfig_SequenceBatching{SequenceBatching: sequenceBatching(b)}
 	}
 	return &inference.ModelConfigResponse{Config: out}, nil
+}
+
+func sequenceBatching(b *oip.SequenceBatching) *inference.ModelSequenceBatching {
+	dtype := func(name string) inference.DataType { return inference.DataType(inference.DataType_value[name]) }
+	out := &inference.ModelSequenceBatching{MaxSequenceIdleMicroseconds: uint64(b.MaxSequenceIdleMicroseconds)}
+	for _, in := range b.ControlInput {
+		c := &inference.ModelSequenceBatching_ControlInput{Name: in.Name}
+		for _, k := range in.Control {
+			c.Control = append(c.Control, &inference.ModelSequenceBatching_Control{
+				Kind: inference.ModelSequenceBatching_Control_Kind(inference.ModelSequenceBatching_Control_Kind_value[k.Kind]), DataType: dtype(k.DataType),
+				Int32FalseTrue: k.Int32FalseTrue, Fp32FalseTrue: k.Fp32FalseTrue, BoolFalseTrue: k.BoolFalseTrue,
+			})
+		}
+		out.ControlInput = append(out.ControlInput, c)
+	}
+	for _, s := range b.State {
+		state := &inference.ModelSequenceBatching_State{InputName: s.InputName, OutputName: s.OutputName, DataType: dtype(s.DataType), Dims: int64s(s.Dims)}
+		for _, i := range s.InitialState {
+			initial := &inference.ModelSequenceBatching_InitialState{Name: i.Name, DataType: dtype(i.DataType), Dims: int64s(i.Dims)}
+			if i.DataFile != "" {
+				initial.StateData = &inference.ModelSequenceBatching_InitialState_DataFile{DataFile: i.DataFile}
+			} else {
+				initial.StateData = &inference.ModelSequenceBatching_InitialState_ZeroData{ZeroData: i.ZeroData}
+			}
+			state.InitialState = append(state.InitialState, initial)
+		}
+		out.State = append(out.State, state)
+	}
+	switch {
+	case b.Direct != nil:
+		out.StrategyChoice = &inference.ModelSequenceBatching_Direct{Direct: &inference.ModelSequenceBatching_StrategyDirect{}}
+	case b.Oldest != nil:
+		out.StrategyChoice = &inference.ModelSequenceBatching_Oldest{Oldest: &inference.ModelSequenceBatching_StrategyOldest{MaxCandidateSequences: int32(b.Oldest.MaxCandidateSequences)}}
+	}
+	return out
 }
 
 func int64s(v []int) []int64 {

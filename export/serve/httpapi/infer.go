@@ -103,7 +103,7 @@ func (h *handler) decodeRaw(c *call, body []byte, t target) error {
 	}
 	one := -1
 	for i, p := range m.Inputs {
-		if p.State {
+		if p.Implicit {
 			continue
 		}
 		if one >= 0 {

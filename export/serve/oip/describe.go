@@ -41,11 +41,11 @@ type ModelMetadata struct {
 	Outputs  []TensorMetadata `json:"outputs"`
 }
 
-// NewModelMetadata is the protocol's form of a description.
+// NewModelMetadata is the protocol's form of a description, without ports that are implicit.
 func NewModelMetadata(m serve.Metadata) ModelMetadata {
 	ports := func(list []serve.Port) []TensorMetadata {
 		out := make([]TensorMetadata, 0, len(list))
-		for _, p := range list {
+		for _, p := range explicit(list) {
 			out = append(out, TensorMetadata{p.Name, Datatype(p.DType), append([]int{}, p.Shape...)})
 		}
 		return out
@@ -102,11 +102,6 @@ type DynamicBatching struct {
 	MaxQueueDelayMicrosecond int64 `json:"max_queue_delay_microseconds"`
 }
 
-// SequenceBatching says how long a sequence may rest.
-type SequenceBatching struct {
-	MaxSequenceIdleMicroseconds int64 `json:"max_sequence_idle_microseconds"`
-}
-
 // Parameter is an entry of the configuration that Triton has no field for.
 type Parameter struct {
 	StringValue string `json:"string_value"`
@@ -131,14 +126,9 @@ func NewModelConfig(m serve.Metadata, c serve.Config) ModelConfig {
 			NumVersions int `json:"num_versions"`
 		}{max(p.Latest, 1)}
 	}
-	stateful := slices.ContainsFunc(m.Inputs, func(p serve.Port) bool { return p.State })
 	switch {
-	case stateful:
-		idle := c.Sequences.Idle
-		if idle == 0 {
-			idle = serve.DefaultIdle
-		}
-		out.SequenceBatching = &SequenceBatching{idle.Microseconds()}
+	case len(c.State)+len(c.Controls) > 0:
+		out.SequenceBatching = newSequenceBatching(m, c)
 	case m.MaxBatch > 0 && !c.Batching.Off:
 		out.DynamicBatching = &DynamicBatching{append([]int{}, c.Batching.Preferred...), c.Batching.MaxDelay.Microseconds()}
 	}
@@ -148,9 +138,14 @@ func NewModelConfig(m serve.Metadata, c serve.Config) ModelConfig {
 	return out
 }
 
+// explicit lists the ports that requests give and get.
+func explicit(list []serve.Port) []serve.Port {
+	return slices.DeleteFunc(slices.Clone(list), func(p serve.Port) bool { return p.Implicit })
+}
+
 func configTensors(list []serve.Port, batched bool) []ConfigTensor {
 	out := make([]ConfigTensor, 0, len(list))
-	for _, p := range list {
+	for _, p := range explicit(list) {
 		dims := append([]int{}, p.Shape...)
 		if batched && len(dims) > 0 {
 			dims = dims[1:]

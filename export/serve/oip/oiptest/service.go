@@ -44,7 +44,7 @@ var models = []serve.Metadata{
 		Outputs: []serve.Port{{Name: "sum", DType: tensor.Float32, Shape: []int{-1, 2}}, {Name: "diff", DType: tensor.Float32, Shape: []int{-1, 2}}}},
 	{Name: "one", Version: "1", Versions: []string{"1"}, Inputs: []serve.Port{{Name: "x", DType: tensor.Float32, Shape: []int{-1, 3}}}, Outputs: []serve.Port{{Name: "y", DType: tensor.Float32, Shape: []int{-1, 3}}}},
 	{Name: "echo", Version: "1", Versions: []string{"1"}},
-	{Name: "seq", Version: "1", Versions: []string{"1"}, Inputs: []serve.Port{{Name: "x", DType: tensor.Float32, Shape: []int{-1, 3}}, {Name: "h", DType: tensor.Float32, Shape: []int{-1, 4}, State: true}}, Outputs: []serve.Port{{Name: "y", DType: tensor.Int32, Shape: []int{1}}}},
+	{Name: "seq", Version: "1", Versions: []string{"1"}, Inputs: []serve.Port{{Name: "x", DType: tensor.Float32, Shape: []int{-1, 3}}, {Name: "h", DType: tensor.Float32, Shape: []int{-1, 4}, Implicit: true}}, Outputs: []serve.Port{{Name: "y", DType: tensor.Int32, Shape: []int{1}}}},
 	{Name: "broken", Version: "1"}, {Name: "full", Version: "1"}, {Name: "loading", Version: "1"}, {Name: "slow", Version: "1"}, {Name: "panic", Version: "1"},
 }
 
