@@ -5,6 +5,7 @@ import (
 	"regexp"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
 )
 
 // use is how the nodes of a graph use an initializer.
@@ -15,6 +16,14 @@ type use struct {
 }
 
 func (u use) statistics() bool { return u.statistic > 0 }
+
+// add returns the uses of both.
+func (u use) add(v use) use {
+	return use{
+		nodes: u.nodes + v.nodes, statistic: u.statistic + v.statistic, setting: u.setting + v.setting, elementwise: u.elementwise + v.elementwise,
+		moved: u.moved + v.moved, chosen: u.chosen + v.chosen, added: u.added + v.added,
+	}
+}
 
 // usesOf counts the uses of every value in a graph and its sub-graphs. A graph's output counts as a use.
 func usesOf(g *onnx.Graph) map[string]use {
@@ -147,10 +156,13 @@ func kindOf(p *onnx.TensorProto, u use, declared string) (kind, error) {
 	return isAParameter, nil
 }
 
-// float32s returns the content of an initializer of that type.
+// float32s returns the content of an initializer of floating-point type.
 func float32s(p *onnx.TensorProto) ([]float32, error) {
 	t, err := onnx.TensorOf(p)
 	if err != nil {
+		return nil, err
+	}
+	if t, err = tensor.ToFloat32(t); err != nil {
 		return nil, err
 	}
 	return t.Float32s(), nil

@@ -8,13 +8,22 @@ import (
 	"onnxrl/runtime/onnx"
 )
 
-// Shared lists the trainable parameters of a model that are used more than once, in the order of specs. Some are tied on purpose. Exporters also merge parameters that
-// happened to have equal content, such as the fresh scales of all normalisation layers; these are then trained as one until [Untie] separates them.
+// Shared lists the trainable parameters of a model that are used more than once, directly or through an Identity, in the order of specs. They are trained as one.
 func Shared(m *onnx.Model, specs []Spec) []string {
 	uses := usesOf(m.Graph)
+	counts, root := map[string]int{}, map[string]string{}
+	for _, s := range specs {
+		counts[s.Name], root[s.Name] = uses[s.Name].nodes, s.Name
+	}
+	for _, n := range m.Graph.Node {
+		if name := root[string(n.In(0))]; name != "" && standard(n, "Identity") {
+			root[string(n.Out(0))] = name
+			counts[name] += uses[string(n.Out(0))].nodes - 1
+		}
+	}
 	var out []string
 	for _, s := range specs {
-		if s.Role == Trainable && uses[s.Name].nodes > 1 {
+		if s.Role == Trainable && counts[s.Name] > 1 {
 			out = append(out, s.Name)
 		}
 	}

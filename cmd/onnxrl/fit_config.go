@@ -19,16 +19,16 @@ import (
 
 // fitFlags are the command line's short cuts; each one is an edit of the configuration document.
 type fitFlags struct {
-	sets                                      []string
-	dir, resume, out                          string
-	model, data, loss, opt, schedule, lora    string
-	weight                                    string
-	inputs, targets, train, freeze            []string
-	epochs, batch, accumulate, shards         int
-	warmup, patience, checkpointEvery, window int
-	lr, decay, clip, validation               float64
-	seed                                      uint64
-	trainMode, shuffle                        bool
+	sets                                       []string
+	dir, resume, out                           string
+	model, data, loss, opt, schedule, lora     string
+	weight                                     string
+	inputs, targets, train, freeze, tie, untie []string
+	epochs, batch, accumulate, shards          int
+	warmup, patience, checkpointEvery, window  int
+	lr, decay, clip, validation                float64
+	seed                                       uint64
+	trainMode, shuffle                         bool
 }
 
 func (f *fitFlags) register(cmd *cobra.Command) {
@@ -46,6 +46,8 @@ func (f *fitFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.loss, "loss", "", strings.Join(loss.Kinds(), ", ")+", or the path of a loss graph")
 	fl.StringArrayVar(&f.train, "train", nil, "pattern of parameters to train")
 	fl.StringArrayVar(&f.freeze, "freeze", nil, "pattern of parameters to freeze")
+	fl.StringArrayVar(&f.tie, "tie", nil, "pattern of parameters that stay as the file ties them; by default those of different layers that the exporter merged are cut apart")
+	fl.StringArrayVar(&f.untie, "untie", nil, "pattern of parameters of which every use gets a copy of its own")
 	fl.StringVar(&f.lora, "lora", "", "adapters, for instance rank=8,alpha=16,target=*attn*")
 	fl.BoolVar(&f.trainMode, "train-mode", false, "put BatchNormalization and Dropout into training form")
 	fl.StringVar(&f.opt, "optimizer", d.Optimizer.Kind, strings.Join(optim.Kinds(), ", "))
@@ -76,7 +78,7 @@ func (f *fitFlags) document(cmd *cobra.Command, args []string) (*configs.Documen
 		flag, path string
 		value      any
 	}{
-		{"model", "model", f.model}, {"data", "data.path", f.data}, {"sample-weight", "data.weight", f.weight}, {"train", "train", f.train}, {"freeze", "freeze", f.freeze},
+		{"model", "model", f.model}, {"data", "data.path", f.data}, {"sample-weight", "data.weight", f.weight}, {"train", "train", f.train}, {"freeze", "freeze", f.freeze}, {"tie", "tie", f.tie}, {"untie", "untie", f.untie},
 		{"train-mode", "train_mode", f.trainMode}, {"optimizer", "optimizer.kind", f.opt}, {"lr", "optimizer.lr", f.lr}, {"weight-decay", "optimizer.decay", f.decay},
 		{"schedule", "schedule.kind", f.schedule}, {"warmup", "schedule.warmup", f.warmup}, {"clip-norm", "clip_norm", f.clip}, {"epochs", "epochs", f.epochs},
 		{"batch", "batch", f.batch}, {"accumulate", "accumulate", f.accumulate}, {"shards", "shards", f.shards}, {"shuffle", "data.shuffle", f.shuffle},

@@ -1,12 +1,13 @@
 """Trains exported networks with onnxrl fit and the same networks with PyTorch, and compares the loss of every step.
 
     python cmd/peers/fit_torch.py --binary ./onnxrl [--engine ort] [--steps 50] [--case NAME…]
-    python cmd/peers/fit_torch.py --write models/fit/testdata/torch
+    python cmd/peers/fit_torch.py --write models/fit/testdata/torch [--case NAME…]
 
 Both sides begin with the same weights, see the same batches in the same order and use Adam. With --write the small cases are written as fixtures: the exported model, the data, the
 configuration and PyTorch's losses; nothing is trained with onnxrl then. Needs torch, onnx, onnxscript, onnxruntime and numpy.
 """
 import argparse
+import copy
 import json
 import os
 import pathlib
@@ -106,6 +107,32 @@ class Tokens(nn.Module):
         return self.cls(h), self.val(h)
 
 
+class Fresh(nn.Module):
+    """A network as it comes from its constructors: layers copied from one, fresh norms, a layer that is called twice, an output projection tied to the embedding, positions in a
+    buffer, and scalar parameters. Exporters merge what is equal in it. (The TorchScript exporter writes the tied projection as a transposed copy of the embedding.)"""
+
+    def __init__(self, tied=True):
+        super().__init__()
+        self.tied = tied
+        self.emb = nn.Embedding(11, 8)
+        angle = torch.arange(4)[:, None] / 100 ** (torch.arange(0, 8, 2) / 8)
+        self.register_buffer("pos", torch.stack((angle.sin(), angle.cos()), -1).flatten(1))
+        block = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.GELU())
+        self.blocks = nn.ModuleList([copy.deepcopy(block) for _ in range(3)])
+        self.norms = nn.ModuleList([nn.LayerNorm(8) for _ in range(2)])
+        self.twice = nn.Linear(8, 8)
+        self.gates = nn.ParameterList([nn.Parameter(torch.tensor(0.5)) for _ in range(3)])
+        self.temperature = nn.Parameter(torch.tensor(1.25))
+
+    def forward(self, tokens):
+        h = self.emb(tokens) + self.pos
+        for block, gate in zip(self.blocks, self.gates):
+            h = h + gate * block(h)
+        h = self.norms[0](h).mean(1)
+        h = self.norms[1](torch.tanh(self.twice(torch.tanh(self.twice(h)))))
+        return (nn.functional.linear(h, self.emb.weight)[:, :3] if self.tied else h[:, :3]) * self.temperature
+
+
 def cases():
     """name -> (model, inputs {name: shape}, outputs {name: (loss, shape)}, options). A shape leaves the batch out."""
     image, seq = {"x": (1, 6, 6)}, {"x": (5, 3)}
@@ -127,11 +154,14 @@ def cases():
         "gru": (lambda: Recurrent("gru"), seq, one, {}),
         "gru_script": (lambda: Recurrent("gru"), seq, one, {"exporter": "script"}),
         "tokens": (Tokens, {"tokens": (4,), "side": (4,)}, {"cls": ("cross_entropy", ()), "val": ("mse", (1,))}, {}),
+        "fresh": (Fresh, {"tokens": (4,)}, classes, {"fresh": True}),
+        "fresh_script": (lambda: Fresh(tied=False), {"tokens": (4,)}, classes, {"fresh": True, "exporter": "script"}),
+        "transformer_fresh_script": (Encoder, seq, {"y": ("mse", (2,))}, {"fresh": True, "exporter": "script"}),
         "tokens_script": (Tokens, {"tokens": (4,), "side": (4,)}, {"cls": ("cross_entropy", ()), "val": ("mse", (1,))}, {"exporter": "script"}),
     }
 
 
-FIXTURES = ["mlp", "cnn_eval", "cnn_train", "encoder", "lstm_script", "tokens"]
+FIXTURES = ["mlp", "cnn_eval", "cnn_train", "encoder", "lstm_script", "tokens", "fresh", "fresh_script"]
 LOSSES = {"mse": nn.functional.mse_loss, "huber": nn.functional.huber_loss, "cross_entropy": nn.functional.cross_entropy}
 BATCH, LR = 8, 3e-3
 
@@ -151,7 +181,7 @@ def make(inputs, outputs, rows):
     return x, y, "\n".join(lines) + "\n"
 
 
-def export(model, x, outputs, path, exporter="dynamo", optimize=True, train_mode=False, form="PRESERVE"):
+def export(model, x, outputs, path, exporter="dynamo", optimize=True, train_mode=False, form="PRESERVE", fresh=False):
     args, names = tuple(v[:2] for v in x.values()), list(x)
     if exporter == "script":
         mode = getattr(torch.onnx.TrainingMode, form) if train_mode else torch.onnx.TrainingMode.EVAL
@@ -163,11 +193,11 @@ def export(model, x, outputs, path, exporter="dynamo", optimize=True, train_mode
                           dynamic_shapes=tuple({0: batch} for _ in names), optimize=optimize, verbose=False)
     # Names of source files of the exporting machine have no place in a fixture.
     m = onnx.load(path)
-    for n in m.graph.node:
-        del n.metadata_props[:]
-        n.doc_string = ""
-    for v in [*m.graph.value_info, *m.graph.input, *m.graph.output, *m.graph.initializer]:
+    for v in [*m.graph.node, *m.graph.value_info, *m.graph.input, *m.graph.output, *m.graph.initializer]:
+        keep = [p for p in v.metadata_props if fresh and p.key in ("pkg.torch.onnx.name_scopes", "pkg.torch.export.graph_signature.InputSpec.kind")]
         del v.metadata_props[:]
+        v.metadata_props.extend(keep)
+        v.doc_string = ""
     del m.graph.metadata_props[:]
     onnx.save(m, path)
 
@@ -199,10 +229,11 @@ def build(name, folder, steps):
     make_model, inputs, outputs, o = cases()[name]
     torch.manual_seed(3)
     model = make_model()
-    with torch.no_grad():
-        # Exporters merge tensors of equal content, such as all fresh norm weights, into one; that would tie them.
-        for q in model.parameters():
-            q.add_(0.01 * torch.randn_like(q))
+    if not o.get("fresh"):
+        # Exporters merge tensors of equal content, such as all fresh norm weights, into one; these cases are about other things.
+        with torch.no_grad():
+            for q in model.parameters():
+                q.add_(0.01 * torch.randn_like(q))
     x, y, csv = make(inputs, outputs, steps // 2 * BATCH)
     folder.mkdir(parents=True, exist_ok=True)
     export(model, x, outputs, str(folder / "model.onnx"), **o)
@@ -238,7 +269,7 @@ def main():
     torch.set_num_threads(1)
     torch.backends.mha.set_fastpath_enabled(False)
     if args.write:
-        for name in FIXTURES:
+        for name in args.case or FIXTURES:
             folder = pathlib.Path(args.write) / name
             inputs, outputs, train_mode, _ = build(name, folder, 20)
             (folder / "fit.yaml").write_text(config("model.onnx", "data.csv", inputs, outputs, 20, train_mode))

@@ -24,7 +24,9 @@ type Config struct {
 	Train  []string     `yaml:"train,omitempty"`
 	Freeze []string     `yaml:"freeze,omitempty"`
 	LoRA   *lora.Config `yaml:"lora,omitempty"`
-	// Untie gives every use of the parameters that match a copy of its own: exporters merge parameters that happen to be equal, which would then be trained as one.
+	// Parameters of different layers that the exporter merged because they began equal are cut apart, by the rule of models.SplitMerged. Tie keeps those that match as the file has them,
+	// and Untie gives every use of those that match a copy of its own.
+	Tie   []string `yaml:"tie,omitempty"`
 	Untie []string `yaml:"untie,omitempty"`
 	// TrainMode puts BatchNormalization and Dropout into their training form; otherwise they keep their evaluation form.
 	TrainMode bool `yaml:"train_mode,omitempty"`

@@ -286,14 +286,14 @@ func TestConstantsAreNotTrainedAndTiesCanBeCut(t *testing.T) {
 	for _, s := range tr.Network().Specs {
 		names = append(names, s.Name)
 	}
-	if want := []string{"norm.weight", "norm.bias", "onnx::Gemm_7", "fc.weight"}; !slices.Equal(names, want) {
+	if want := []string{"norm.weight", "norm.bias", "onnx::Gemm_7", "fc.weight", "norm.weight.2"}; !slices.Equal(names, want) {
 		t.Errorf("parameters %v, want %v", names, want)
 	}
 	if want := []string{"val_3", "mask"}; !slices.Equal(tr.Network().Constants, want) {
 		t.Errorf("constants %v, want %v", tr.Network().Constants, want)
 	}
 	logs := run(t, c, tied(t), cfg, runOptions{}).logs
-	for _, want := range []string{`parameters="[norm.weight norm.bias]"`, `tensors="[val_3 mask]"`} {
+	for _, want := range []string{`merged=norm.weight apart=[norm.weight.2]`, `parameters=[norm.bias]`, `tensors="[val_3 mask]"`} {
 		if !strings.Contains(logs, want) {
 			t.Errorf("the log lacks %s:\n%s", want, logs)
 		}
@@ -304,6 +304,16 @@ func TestConstantsAreNotTrainedAndTiesCanBeCut(t *testing.T) {
 		t.Errorf("a constant named in train is not trained: %v", r.weights["val_3"])
 	}
 	cfg.Train = nil
+
+	cfg.Tie = []string{"norm.weight"}
+	if r := run(t, c, tied(t), cfg, runOptions{}); r.weights["norm.weight.2"] != nil || !strings.Contains(r.logs, `parameters="[norm.weight norm.bias]"`) {
+		t.Errorf("what tie names is cut apart:\n%s", r.logs)
+	}
+	cfg.Tie = []string{"fc.*"}
+	if _, err := tryRun(t, c, tied(t), cfg, runOptions{}); err == nil || !strings.Contains(err.Error(), `tie "fc.*": no initializer`) {
+		t.Errorf("error %v", err)
+	}
+	cfg.Tie = nil
 
 	cfg.Untie = []string{"norm.*"}
 	tr = trained(t, c, tied(t), cfg)

@@ -21,7 +21,7 @@ const batchSymbol = "batch"
 
 // graphs are the forms of the model over one set of parameters.
 type graphs struct {
-	// origin is the model in the form in which it came and goes, but in evaluation form and with parameters untied.
+	// origin is the model in the form in which it came and goes, but in evaluation form and with merged parameters cut apart.
 	origin *onnx.Model
 	// served is what is trained, without losses: functions inlined, opset raised, batch symbolic, adapters beside their weights. eval adds the losses and metrics; train
 	// computes nothing but the loss, with layers in training form where that is asked for.
@@ -32,6 +32,8 @@ type graphs struct {
 	layers, settled []trainmode.Layer
 	mode            trainmode.Result
 	adapters        []lora.Adapter
+	// splits are the parameters that the exporter had merged.
+	splits []models.Split
 	// fixed names the inputs whose batch the file had fixed to a number.
 	fixed []string
 }
@@ -44,6 +46,9 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 		return nil, err
 	}
 	if m, err = models.Untie(m, cfg.Untie); err != nil {
+		return nil, err
+	}
+	if m, g.splits, err = models.SplitMerged(m, cfg.Tie); err != nil {
 		return nil, err
 	}
 	if g.origin, g.settled, err = trainmode.Evaluation(m); err != nil {

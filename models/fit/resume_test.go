@@ -199,8 +199,8 @@ func TestEvaluationFormIsKeptAndSaid(t *testing.T) {
 		}
 	}
 	r = run(t, testengines.Fastest(t), mlp(t), cfg, runOptions{})
-	if want := `it is gone" op="[BatchNormalization Dropout]"`; !strings.Contains(r.logs, want) {
-		t.Errorf("the log lacks %q:\n%s", want, r.logs)
+	if strings.Contains(r.logs, "BatchNormalization") || strings.Contains(r.logs, "Dropout") {
+		t.Errorf("the log speaks of layers that were never there:\n%s", r.logs)
 	}
 	cfg.TrainMode = true
 	if r = run(t, testengines.Fastest(t), mlp(t), cfg, runOptions{}); !strings.Contains(r.logs, "train_mode changes nothing") {

@@ -232,8 +232,11 @@ func (t *Trainer) report() {
 	if len(t.g.fixed) > 0 {
 		log.Info("the batch was exported as a fixed number; it is trained and written as a symbol", "inputs", t.g.fixed)
 	}
+	for _, split := range t.g.splits {
+		log.Info("parameters of different layers that the exporter had merged because they began equal are trained apart; tie keeps them together", "merged", split.Name, "apart", split.Into)
+	}
 	if shared := models.Shared(t.g.served.Model, t.g.served.Specs); len(shared) > 0 {
-		log.Info("parameters used more than once are trained as one; where an exporter merged them because they were equal, untie separates them", "parameters", shared)
+		log.Info("parameters used more than once stay tied and are trained as one; untie cuts them apart", "parameters", shared)
 	}
 	if len(t.g.served.Constants) > 0 {
 		log.Info("tensors taken for constants are not trained; naming one in train overrules that", "tensors", t.g.served.Constants)

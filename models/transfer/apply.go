@@ -144,29 +144,11 @@ func (r *Report) copy(byName map[string]array, values map[string]*tensor.Tensor)
 
 // single returns the tensor in float32. Values that are no numbers are refused: nothing can be trained from them.
 func single(t *tensor.Tensor) (*tensor.Tensor, error) {
-	out := t
-	if t.DType() != tensor.Float32 {
-		out = tensor.New(tensor.Float32, t.Shape()...)
+	out, err := tensor.ToFloat32(t)
+	if err != nil {
+		return nil, err
 	}
-	x := out.Float32s()
-	switch t.DType() {
-	case tensor.Float32:
-	case tensor.Float64:
-		for i, v := range t.Float64s() {
-			x[i] = float32(v)
-		}
-	case tensor.Float16:
-		for i, v := range tensor.Data[uint16](t) {
-			x[i] = tensor.Float16ToFloat32(v)
-		}
-	case tensor.BFloat16:
-		for i, v := range tensor.Data[uint16](t) {
-			x[i] = tensor.BFloat16ToFloat32(v)
-		}
-	default:
-		return nil, fmt.Errorf("it is %v, expected floating-point numbers", t)
-	}
-	for i, v := range x {
+	for i, v := range out.Float32s() {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
 			return nil, fmt.Errorf("element %d is %v, expected a finite number", i, v)
 		}

@@ -263,6 +263,9 @@ func (b *Builder) Model() (*Model, error) {
 	return b.model, nil
 }
 
+// Free reports whether nothing has a name yet.
+func (b *Builder) Free(name string) bool { return !b.used[name] }
+
 // Claim takes a name for a value that the caller renames to it. It records an error and returns false when the name is taken.
 func (b *Builder) Claim(name string) bool {
 	if b.used[name] {
