@@ -36,7 +36,7 @@ are right, and no request fails meanwhile. Everything can be in a file instead, 
 
 ` + referenceHelp + `
 
-SIGTERM and SIGINT let the requests that have begun finish. SIGHUP reads the file, the tokens and the certificate again, and looks for new versions.`,
+SIGTERM and SIGINT let the requests that have begun finish; with --shutdown-delay, requests are answered for that long before, while readiness says no and connections end after their next answer, so that another server can take over without losing one. SIGHUP reads the file, the tokens and the certificate again, and looks for new versions.`,
 		Example: `  onnxrl serve --model policy=best.onnx
   onnxrl serve --store runs/demo/artifacts --watch
   onnxrl serve serve.yaml --http 0.0.0.0:8000 --token-file token --tls-cert cert.pem --tls-key key.pem`,
@@ -69,7 +69,8 @@ SIGTERM and SIGINT let the requests that have begun finish. SIGHUP reads the fil
 	fs.IntVar(&f.maxConcurrent, "max-concurrent", 0, "most requests at once, waiting ones included; 0 for no limit but the queues")
 	fs.DurationVar(&f.timeout, "timeout", 0, "longest time for a request; 0 for what clients ask")
 	fs.DurationVar(&f.loadTimeout, "load-timeout", d.LoadTimeout, "how long a version may take to load and to prove itself; what served before goes on")
-	fs.DurationVar(&f.drain, "drain", d.Drain, "how long requests that have begun may take after a signal to stop")
+	fs.DurationVar(&f.delay, "shutdown-delay", 0, "after a signal to stop: how long to go on answering, not ready and with connections that end, until requests go elsewhere (as long as a load balancer takes to notice)")
+	fs.DurationVar(&f.drain, "drain", d.Drain, "how long requests that have begun may take after that")
 	fs.BoolVar(&f.accessLog, "access-log", false, "write a line for every request, over HTTP and over gRPC")
 	fs.BoolVar(&f.spare, "spare-processor", false, "for a machine that trains too: keep requests from waiting for a thread that training keeps off its processor ($GOMAXPROCS one higher)")
 	fs.IntVar(&f.maxBatch, "max-batch", 0, "most rows in one run of a model; 0 for what the model says")
@@ -164,6 +165,15 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 	}
 	err = a.serveUntil(ctx, s, k, n, f, changed, hangup, told)
 	stopping.Store(true)
+	if c.ShutdownDelay > 0 && err == nil {
+		s.LameDuck()
+		n.lameDuck()
+		a.serveNote("stopping: not ready any more, requests are answered for another %v", c.ShutdownDelay)
+		select {
+		case <-time.After(c.ShutdownDelay):
+		case err = <-n.failed:
+		}
+	}
 	return errors.Join(err, a.drain(s, n, c))
 }
 

@@ -40,7 +40,9 @@ type serveConfig struct {
 	Timeout       time.Duration
 	// LoadTimeout bounds the time from reading a version until it is ready.
 	LoadTimeout time.Duration
-	// Drain is how long requests may take after the server was told to stop.
+	// ShutdownDelay is how long the server goes on answering after it was told to stop, while it says that it is not ready and its connections end: long enough for whoever divides requests among servers to notice.
+	ShutdownDelay time.Duration
+	// Drain is how long requests that have begun may take after that.
 	Drain time.Duration
 	// AccessLog writes a line for each request, over HTTP and over gRPC.
 	AccessLog bool
@@ -148,6 +150,7 @@ func (c *serveConfig) Validate() error {
 	p.NonNegative("max_concurrent", c.MaxConcurrent)
 	p.NonNegative("timeout", c.Timeout)
 	p.Positive("load_timeout", c.LoadTimeout)
+	p.NonNegative("shutdown_delay", c.ShutdownDelay)
 	p.NonNegative("drain", c.Drain)
 	return p.Err()
 }
@@ -202,7 +205,7 @@ type serveFlags struct {
 	watch, accessLog, noBatching, spare         bool
 	models, ab, shadow, sets                    []string
 	maxBatch, maxQueue, maxConcurrent, instance int
-	maxDelay, interval, timeout, drain          time.Duration
+	maxDelay, interval, timeout, drain, delay   time.Duration
 	loadTimeout                                 time.Duration
 	allowNonFinite                              bool
 	maxBody                                     configs.Bytes
@@ -223,7 +226,7 @@ func (f *serveFlags) edits() []edit {
 		{"http", "http", f.http}, {"grpc", "grpc", f.grpc}, {"token-file", "token_file", f.tokenFile}, {"admin-token-file", "admin_token_file", f.adminTokenFile}, {"allow-host", "allowed_hosts", f.allowHosts},
 		{"tls-cert", "tls.cert", f.cert}, {"tls-key", "tls.key", f.key},
 		{"repository", "repository", f.repository}, {"store", "store", f.store}, {"mode", "mode", f.mode}, {"watch", "watch", f.watch}, {"watch-interval", "watch_interval", f.interval},
-		{"max-body", "max_body", f.maxBody}, {"max-concurrent", "max_concurrent", f.maxConcurrent}, {"timeout", "timeout", f.timeout}, {"load-timeout", "load_timeout", f.loadTimeout}, {"drain", "drain", f.drain}, {"access-log", "access_log", f.accessLog}, {"spare-processor", "spare_processor", f.spare},
+		{"max-body", "max_body", f.maxBody}, {"max-concurrent", "max_concurrent", f.maxConcurrent}, {"timeout", "timeout", f.timeout}, {"load-timeout", "load_timeout", f.loadTimeout}, {"shutdown-delay", "shutdown_delay", f.delay}, {"drain", "drain", f.drain}, {"access-log", "access_log", f.accessLog}, {"spare-processor", "spare_processor", f.spare},
 		{"max-batch", "defaults.max_batch", f.maxBatch}, {"max-delay", "defaults.batching.max_delay", f.maxDelay}, {"no-batching", "defaults.batching.off", f.noBatching},
 		{"max-queue", "defaults.max_queue", f.maxQueue}, {"instances", "defaults.instances", f.instance}, {"allow-nonfinite", "defaults.non_finite", nonFinite},
 	}

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"google.golang.org/grpc"
-
 	"onnxrl/export/serve"
 	"onnxrl/export/serve/grpcapi"
 	"onnxrl/export/serve/guard"
@@ -30,8 +28,10 @@ type network struct {
 	config     *serveConfig
 	http, grpc net.Listener
 	web        *http.Server
-	rpc        *grpc.Server
-	guard      *guard.Guard
+	rpc        *grpcapi.Server
+	// leaving says that connections end after their next answer.
+	leaving atomic.Bool
+	guard   *guard.Guard
 	// cert is read again by reload.
 	cert atomic.Pointer[tls.Certificate]
 	// failed gets the error of a listener that ends by itself.
@@ -138,7 +138,7 @@ func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs i
 	record := traffic.New(requests)
 	if n.http != nil {
 		handler := httpapi.New(s, httpapi.Options{
-			Name: serverName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record,
+			Name: serverName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, Leaving: n.leaving.Load,
 			Metrics: metrics.Handler(s, record), Page: page.Handler(newPageSource(s, engine)), Open: page.IsFile, Log: log,
 		})
 		n.web = httpapi.NewServer(handler, httpapi.ServerOptions{TLS: n.tls()})
@@ -160,7 +160,7 @@ func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs i
 			Name: serverName, Version: version(), MaxMessage: int(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, TLS: n.tls(), Log: log,
 		})
 		go func() {
-			if err := n.rpc.Serve(n.grpc); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			if err := n.rpc.Serve(n.grpc); err != nil {
 				n.failed <- fmt.Errorf("gRPC: %w", err)
 			}
 		}()
@@ -169,6 +169,14 @@ func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs i
 
 // serverName is what the server calls itself.
 const serverName = "onnxrl"
+
+// lameDuck has connections end after their next answer; everything is answered, new connections too.
+func (n *network) lameDuck() {
+	n.leaving.Store(true)
+	if n.rpc != nil {
+		n.rpc.LameDuck()
+	}
+}
 
 // shutdown refuses new connections and requests and waits for those that have begun, as long as the context allows; then it cuts off what is left.
 func (n *network) shutdown(ctx context.Context) error {

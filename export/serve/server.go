@@ -29,6 +29,8 @@ type Server struct {
 	// givenUp counts loads that were given up and have not ended.
 	givenUp atomic.Int64
 	logMu   sync.Mutex
+	// leaving says that requests are still answered, but should go elsewhere.
+	leaving atomic.Bool
 	// inflight counts requests; stopping refuses more, drained is closed when the last one is answered after that.
 	inflight atomic.Int64
 	stopping atomic.Bool
@@ -163,7 +165,7 @@ func (s *Server) Live() bool { return true }
 
 // Ready implements [Service].
 func (s *Server) Ready() bool {
-	if s.stopping.Load() || !s.started.Load() && s.options.Mode != Explicit {
+	if s.leaving.Load() || s.stopping.Load() || !s.started.Load() && s.options.Mode != Explicit {
 		return false
 	}
 	for _, m := range *s.models.Load() {
@@ -176,12 +178,15 @@ func (s *Server) Ready() bool {
 
 // ModelReady implements [Service].
 func (s *Server) ModelReady(name, version string) error {
-	if s.stopping.Load() {
+	if s.leaving.Load() || s.stopping.Load() {
 		return fail(NotReady, "the server is closing")
 	}
 	_, _, err := s.look(name, version)
 	return err
 }
+
+// LameDuck has Ready and ModelReady say no from now on, so that those who divide requests send them elsewhere; what comes is still answered, until Close.
+func (s *Server) LameDuck() { s.leaving.Store(true) }
 
 // look finds a version without holding it: good for descriptions, which outlive it.
 func (s *Server) look(name, version string) (*version, *table, error) {

@@ -53,20 +53,13 @@ type service struct {
 	running atomic.Int64
 }
 
-// Register adds the service to a server; of the options only Name, Version, MaxConcurrent, Timeout and Traffic matter.
-func Register(r grpc.ServiceRegistrar, s serve.Service, o Options) {
-	if o.MaxConcurrent <= 0 {
-		o.MaxConcurrent = DefaultMaxConcurrent
-	}
-	if o.Traffic == nil {
-		o.Traffic = traffic.New(nil)
-	}
-	inference.RegisterGRPCInferenceServiceServer(r, &service{Options: o, service: s})
-	healthpb.RegisterHealthServer(r, &health{service: s})
+func register(r grpc.ServiceRegistrar, s *service) {
+	inference.RegisterGRPCInferenceServiceServer(r, s)
+	healthpb.RegisterHealthServer(r, &health{service: s.service})
 }
 
 // NewServer returns a server with the service, health and reflection.
-func NewServer(s serve.Service, o Options) *grpc.Server {
+func NewServer(s serve.Service, o Options) *Server {
 	if o.MaxMessage <= 0 {
 		o.MaxMessage = DefaultMaxMessage
 	}
@@ -93,11 +86,17 @@ func NewServer(s serve.Service, o Options) *grpc.Server {
 	if o.TLS != nil {
 		opts = append(opts, grpc.Creds(credentials.NewTLS(o.TLS)))
 	}
-	server := grpc.NewServer(opts...)
-	guarded := registrar{server, g}
-	Register(guarded, s, o)
-	reflection.Register(guarded)
-	return server
+	if o.MaxConcurrent <= 0 {
+		o.MaxConcurrent = DefaultMaxConcurrent
+	}
+	answers := &service{Options: o, service: s}
+	return newServer(func() *grpc.Server {
+		server := grpc.NewServer(opts...)
+		guarded := registrar{server, g}
+		register(guarded, answers)
+		reflection.Register(guarded)
+		return server
+	})
 }
 
 // health answers the standard health check: the server's, and by its name a model's.

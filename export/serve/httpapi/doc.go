@@ -24,6 +24,8 @@
 // A body is limited before and after decompression; its memory grows with the bytes that have arrived, never with what a header announces, and all bodies together are limited too. Inference takes a place only once the body is complete, so
 // clients that send slowly take no place from others; [NewServer] cuts them off. A client that goes away cancels its request.
 //
+// While [Options].Leaving says so, every answer ends its connection: a client that honours that makes its next one elsewhere, and none of its requests meets a connection that was closed under it.
+//
 // # Memory
 //
 // Buffers, requests and responses are pooled. A binary body is read to where its tensors are aligned, so they are used where they lie. What a run may still read after a deadline is not pooled again.

@@ -42,6 +42,8 @@ type Options struct {
 	Metrics, Page http.Handler
 	// Open reports whether a path of Page needs no token; nil for none.
 	Open func(path string) bool
+	// Leaving reports whether connections are to end after their next answer, so that clients make their next ones elsewhere; nil for never.
+	Leaving func() bool
 	// Traffic records answers; nil is a recorder that nobody reads.
 	Traffic *traffic.Recorder
 	// Log gets failures of the server itself; nil drops them.
@@ -73,6 +75,9 @@ func New(s serve.Service, o Options) http.Handler {
 	}
 	if o.Guard == nil {
 		o.Guard = guard.New(guard.Tokens{})
+	}
+	if o.Leaving == nil {
+		o.Leaving = func() bool { return false }
 	}
 	if o.Traffic == nil {
 		o.Traffic = traffic.New(nil)
@@ -122,6 +127,8 @@ func (a *answer) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach what is below.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
+var closeConnection = []string{"close"}
+
 // ServeHTTP answers a request and records the answer.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := h.answers.Get().(*answer)
@@ -155,6 +162,10 @@ func (h *handler) serve(w *answer, r *http.Request) {
 			h.fail(w, statusf(http.StatusInternalServerError, "internal error"))
 		}
 	}()
+	if h.Leaving() {
+		// Over HTTP/2 net/http sends GOAWAY for it.
+		w.Header()["Connection"] = closeConnection
+	}
 	if id := r.Header.Get("X-Request-Id"); id != "" && len(id) <= 256 {
 		w.Header()["X-Request-Id"] = []string{id}
 	}
