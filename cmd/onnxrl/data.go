@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -42,15 +41,15 @@ func dataConfig(path string, sets []string) (prepared.Config, error) {
 	if err := doc.Set(sets...); err != nil {
 		return c, err
 	}
-	if section, ok := doc.Lookup("data"); ok {
-		return c, section.Decode(&c)
+	section, ok, err := dataSection(doc)
+	if err != nil {
+		return c, err
 	}
-	section, ok := doc.Lookup("env.data")
 	if !ok {
-		if kind, isExperiment := doc.Lookup("env.kind"); isExperiment {
-			return c, kind.Errorf("", "this experiment has no data: its environment reads no bars")
-		}
 		return c, doc.Decode(&c)
+	}
+	if _, alone := doc.Lookup("data"); alone {
+		return c, section.Decode(&c)
 	}
 	window := c.Window
 	if w, ok := doc.Lookup("env.window"); ok {
@@ -100,7 +99,7 @@ func (a *app) dataPrepare(path string, sets []string, out string) error {
 		out = filepath.Join("runs", "data", strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 	}
 	start := time.Now()
-	raw, err := prepared.Read(c)
+	raw, err := prepared.Read(c) // what it notes is in the manifest
 	if err != nil {
 		return err
 	}
@@ -120,6 +119,15 @@ func (a *app) dataPrepare(path string, sets []string, out string) error {
 	}
 	_, err = fmt.Fprintf(a.out, "written to %s\n", out)
 	return err
+}
+
+// readBars reads the rows of a configuration for an analysis and says what was found in them.
+func (a *app) readBars(c prepared.Config) (*bars.Data, error) {
+	data, err := prepared.Read(c)
+	if err == nil && !a.quiet {
+		tellNotes(a.err, data.Notes)
+	}
+	return data, err
 }
 
 // printManifest shows dimensions, ranges and notes, and the digest of a set that was stored.
@@ -206,34 +214,65 @@ func (a *app) dataInspect(path string, sets []string) error {
 	return printQuality(a.out, q)
 }
 
+// rawSection are the keys of a data section. Only those that say how rows are read and checked are decoded: a source alone has
+// neither features nor a split.
+type rawSection struct {
+	Source        bars.Source     `yaml:"source"`
+	Synthetic     configs.Kinded  `yaml:"synthetic"`
+	Quality       bars.Rules      `yaml:"quality"`
+	Calendar      bars.Calendar   `yaml:"calendar"`
+	Assets        []string        `yaml:"assets"`
+	Window        configs.Section `yaml:"window"`
+	Features      configs.Section `yaml:"features"`
+	Normalization configs.Section `yaml:"normalization"`
+	Split         configs.Section `yaml:"split"`
+	DropUndefined configs.Section `yaml:"drop_undefined"`
+}
+
 // rawBars reads the rows of a configuration, or of a file or folder of bars.
 func rawBars(path string, sets []string) (c prepared.Config, data *bars.Data, err error) {
-	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" || experiment.Shipped(path) {
-		if c, err = dataConfig(path, sets); err == nil {
-			data, err = prepared.Read(c)
-		}
-		return c, data, err
-	}
 	c = prepared.Default()
-	doc, err := configs.Parse("--set", []byte("{}"))
+	part := rawSection{Source: c.Source, Quality: c.Quality, Calendar: c.Calendar}
+	var doc *configs.Document
+	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" || experiment.Shipped(path) {
+		doc, err = experiment.Document(path)
+	} else if doc, err = configs.Parse("--set", []byte("{}")); err == nil {
+		err = doc.SetValue("source.path", path)
+	}
 	if err == nil {
-		err = errors.Join(doc.SetValue("source.path", path), doc.Set(sets...))
+		err = doc.Set(sets...)
 	}
 	if err != nil {
 		return c, nil, err
 	}
-	// Only the parts that say how rows are read and checked are needed; there is no split to decode.
-	part := struct {
-		Source  bars.Source   `yaml:"source"`
-		Quality bars.Rules    `yaml:"quality"`
-		Cal     bars.Calendar `yaml:"calendar"`
-	}{c.Source, c.Quality, c.Calendar}
-	if err := doc.Decode(&part); err != nil {
+	section, ok, err := dataSection(doc)
+	switch {
+	case err != nil:
+	case ok:
+		err = section.Decode(&part)
+	default:
+		err = doc.Decode(&part)
+	}
+	if err != nil {
 		return c, nil, err
 	}
-	c.Source, c.Quality, c.Calendar = part.Source, part.Quality, part.Cal
-	data, err = bars.Read(c.Source, nil)
+	c.Source, c.Synthetic, c.Quality, c.Calendar, c.Assets = part.Source, part.Synthetic, part.Quality, part.Calendar, part.Assets
+	data, err = prepared.Rows(c)
 	return c, data, err
+}
+
+// dataSection finds the data section of a document; ok is false where the document is one. An experiment without data is an error.
+func dataSection(doc *configs.Document) (section configs.Section, ok bool, err error) {
+	if section, ok = doc.Lookup("data"); ok {
+		return section, true, nil
+	}
+	if section, ok = doc.Lookup("env.data"); ok {
+		return section, true, nil
+	}
+	if kind, isExperiment := doc.Lookup("env.kind"); isExperiment {
+		return section, false, kind.Errorf("", "this experiment has no data: its environment reads no bars")
+	}
+	return section, false, nil
 }
 
 func (a *app) inspectPrepared(dir string) error {
@@ -264,11 +303,14 @@ func (a *app) inspectPrepared(dir string) error {
 // printQuality shows one line per symbol and the details below.
 func printQuality(out io.Writer, q *bars.Quality) error {
 	fmt.Fprintf(out, "%s, %s from %s to %s, %s\n%s\n\n", plural(len(q.Symbols), "symbol"), plural(q.Times, "time"), q.From, q.To, plural(len(q.Files), "file"), q.Adjustment)
+	for _, doubt := range q.Doubts {
+		fmt.Fprintf(out, "DOUBT: %s\n\n", doubt)
+	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "symbol\tfirst\tlast\trows\tduplicate\tconflict\tunsorted\tblank\tbad price\tinconsistent\tno volume\tneg. volume\tzero volume\tsuspended\tfilled\tlongest gap\tabsent at end\tjumps\tsplit-like\t")
+	fmt.Fprintln(w, "symbol\tfirst\tlast\trows\tduplicate\tconflict\tunsorted\tblank\tbad price\tinconsistent\topen off\tno volume\tneg. volume\tzero volume\tsuspended\tfilled\tlongest gap\tabsent at end\tjumps\tsplit-like\t")
 	for _, r := range q.Symbols {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", r.Symbol, r.First, r.Last, r.Rows, r.Duplicates, r.Conflicts, r.Unsorted, r.Blank,
-			r.BadPrices, r.Inconsistent, r.MissingVolume, r.NegativeVolume, r.ZeroVolume, r.Suspended, r.Filled, r.LongestGap, r.Absent, len(r.Jumps), r.SplitLike())
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", r.Symbol, r.First, r.Last, r.Rows, r.Duplicates, r.Conflicts, r.Unsorted, r.Blank,
+			r.BadPrices, r.Inconsistent, r.OpenOffRange, r.MissingVolume, r.NegativeVolume, r.ZeroVolume, r.Suspended, r.Filled, r.LongestGap, r.Absent, len(r.Jumps), r.SplitLike())
 	}
 	if err := w.Flush(); err != nil {
 		return err

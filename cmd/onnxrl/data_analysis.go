@@ -27,7 +27,7 @@ What the files themselves contain cannot be seen this way: a vendor's adjusted p
 			if err != nil {
 				return err
 			}
-			raw, err := prepared.Read(c)
+			raw, err := a.readBars(c)
 			if err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ Shows how many bars each feature needs and fails if one still depends on the beg
 			if err != nil {
 				return err
 			}
-			raw, err := prepared.Read(c)
+			raw, err := a.readBars(c)
 			if err != nil {
 				return err
 			}

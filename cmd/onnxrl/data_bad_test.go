@@ -76,6 +76,24 @@ func TestBadData(t *testing.T) {
 			}
 			return c
 		}), nil, []string{"symbol BB: none of its 300 rows has valid prices"}},
+		"clocks that differ": {badBars(t, func(i int, c []string) []string {
+			if i > 0 {
+				c[0] += map[string]string{"AA": " 00:00", "BB": " 16:00"}[c[1]]
+			}
+			return c
+		}), nil, []string{"daily bars have different clock times on 300 days", "the bar of AA is at 00:00:00 and that of BB at 16:00:00", "quality.clock: note"}},
+		"volumes of zero": {badBars(t, func(i int, c []string) []string {
+			if c[1] == "BB" {
+				c[6] = "0"
+			}
+			return c
+		}), nil, []string{"every volume is 0 for BB", "quality.zero_volume"}},
+		"dates that were moved": {badBars(t, func(i int, c []string) []string {
+			if i > 0 {
+				c[0] += "T00:00:00Z"
+			}
+			return c
+		}), []string{"env.data.source.timezone=America/New_York"}, []string{"600 of them fall on another date: leave source.timezone out"}},
 		"blank feature": {badBars(t, func(i int, c []string) []string { return append(c, map[bool]string{true: "mood"}[i == 0]) }),
 			[]string{"env.data.source.extra=[mood]", "env.data.features.extra=[mood]"}, []string{"mood (blank or undefined in every row)"}},
 		"feature that is not read":       {good, []string{"env.data.features.extra=[mood]"}, []string{`extra column "mood" is not read`, "source.extra"}},
@@ -126,7 +144,7 @@ train: {num_envs: 1, total_env_steps: 100}
 			}
 		})
 	}
-	if ran != 70 {
+	if ran != 76 {
 		t.Errorf("%d commands ran", ran)
 	}
 }

@@ -99,6 +99,33 @@ func TestDataPrepareAndInspect(t *testing.T) {
 	}
 }
 
+// TestDataInspectSource inspects sources without a split: a section of a document that has nothing else, a document that is one, and a made-up market.
+func TestDataInspectSource(t *testing.T) {
+	file := marketCSV(t)
+	for name, c := range map[string]struct {
+		text string
+		want int
+	}{
+		"a source":             {fmt.Sprintf("source: {path: %q}\n", file), 2},
+		"a data section":       {fmt.Sprintf("data: {source: {path: %q}}\n", file), 2},
+		"an environment":       {fmt.Sprintf("env: {kind: trading, window: 8, data: {source: {path: %q}, assets: [B]}}\n", file), 1},
+		"rules":                {fmt.Sprintf("source: {path: %q}\nquality: {jump: 0.2}\ncalendar: {from: 2020-03-01}\n", file), 2},
+		"a made-up market":     {"synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}\n", 3},
+		"a split that is none": {fmt.Sprintf("source: {path: %q}\nsplit: {train: []}\n", file), 2},
+	} {
+		if q := decode[bars.Quality](t, succeed(t, "data", "inspect", write(t, "source.yaml", c.text), "--json")); len(q.Symbols) != c.want {
+			t.Errorf("%s: %d symbols", name, len(q.Symbols))
+		}
+	}
+	if q := decode[bars.Quality](t, succeed(t, "data", "inspect", file, "--set", "assets=[B]", "--json")); len(q.Symbols) != 1 || q.Symbols[0].Symbol != "B" {
+		t.Errorf("a file and its assets: %+v", q.Symbols)
+	}
+	if r := onnxrl(t, "data", "inspect", write(t, "source.yaml", fmt.Sprintf("source: {path: %q}\nwindows: 3\n", file))); r.code != 1 || !strings.Contains(r.err, `unknown key "windows"; did you mean "window"?`) {
+		t.Errorf("status %d\n%s", r.code, r.err)
+	}
+	refuse(t, []string{"data", "inspect", write(t, "source.yaml", "quality: {jump: 0.3}\n")}, "source.path")
+}
+
 func TestDataLookahead(t *testing.T) {
 	config := marketYAML(t)
 	if text := succeed(t, "data", "lookahead", config); !strings.Contains(text, "no value depends on later rows") || !strings.Contains(text, "11 features") {

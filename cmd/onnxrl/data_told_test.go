@@ -89,3 +89,35 @@ func TestAdjustmentIsTold(t *testing.T) {
 		t.Errorf("%d statements checked", said)
 	}
 }
+
+// TestImpossibleOpensAreTold checks the same for opens off the day's range, at which orders are filled.
+func TestImpossibleOpensAreTold(t *testing.T) {
+	text, err := os.ReadFile(splitBars(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	cells := strings.Split(lines[2*350+1], ",")
+	cells[2] = "99"
+	lines[2*350+1] = strings.Join(cells, ",")
+	file := write(t, "raw.csv", strings.Join(lines, "\n"))
+	config := write(t, "tiny.yaml", strings.Replace(tinyMarket, "synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}", fmt.Sprintf("source: {path: %q}", file), 1))
+	want := "IMPOSSIBLE opens, off the day's range: 1, in 1 of 2 symbols, for instance A: " + cells[0] + " (raw.csv, line 702): open "
+	dir := filepath.Join(t.TempDir(), "run")
+	if text := succeed(t, "data", "prepare", config, "--out", filepath.Join(t.TempDir(), "set")); !strings.Contains(text, "note: "+want) {
+		t.Errorf("prepare:\n%s", text)
+	}
+	r := onnxrl(t, "train", config, "--out", dir)
+	if r.code != 0 || !strings.Contains(r.err, "data: "+want) {
+		t.Errorf("train: %d\n%s", r.code, r.err)
+	}
+	if text := succeed(t, "evaluate", dir, "--no-report"); !strings.Contains(text, "Data: "+want) {
+		t.Errorf("evaluate:\n%s", text)
+	}
+	if text := succeed(t, "evaluate", dir, "--no-report", "--set", "env.data.quality.inconsistent=missing"); !strings.Contains(text, "these rows are left out") {
+		t.Errorf("evaluate without the row:\n%s", text)
+	}
+	if text := succeed(t, "data", "inspect", file); !strings.Contains(text, "the open is off the day's range") {
+		t.Errorf("inspect:\n%s", text)
+	}
+}

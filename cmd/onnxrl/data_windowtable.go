@@ -51,7 +51,7 @@ func (a *app) dataWindows(path string, sets []string, out string, o prepared.Win
 	if err != nil {
 		return err
 	}
-	raw, err := prepared.Read(c)
+	raw, err := a.readBars(c)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,9 @@ type Rules struct {
 	NegativeVolume string `yaml:"negative_volume"`
 	// ZeroVolume says what a row with a volume of 0 is: suspended (it cannot be traded) or traded.
 	ZeroVolume string `yaml:"zero_volume"`
+	// Clock says what daily bars of one day at different clock times, bars of which some are named by their beginning and
+	// others by their end, and dates that the time zone has moved are: error or note.
+	Clock string `yaml:"clock"`
 	// Jump is the overnight change that is reported, 0.4 for a price that rises by 40 % or falls to 1/1.4.
 	Jump float64 `yaml:"jump"`
 }
@@ -31,7 +34,7 @@ type Rules struct {
 // DefaultRules returns the defaults.
 func DefaultRules() Rules {
 	return Rules{
-		Duplicates: "error", Unsorted: "sort", BadPrices: "missing", Inconsistent: "widen", NegativeVolume: "zero", ZeroVolume: "suspended", Jump: 0.4,
+		Duplicates: "error", Unsorted: "sort", BadPrices: "missing", Inconsistent: "widen", NegativeVolume: "zero", ZeroVolume: "suspended", Clock: "error", Jump: 0.4,
 	}
 }
 
@@ -44,6 +47,7 @@ func (r Rules) Validate() error {
 	p.OneOf("inconsistent", r.Inconsistent, "widen", "missing", "error")
 	p.OneOf("negative_volume", r.NegativeVolume, "zero", "error")
 	p.OneOf("zero_volume", r.ZeroVolume, "suspended", "traded")
+	p.OneOf("clock", r.Clock, "error", "note")
 	p.Positive("jump", r.Jump)
 	return p.Err()
 }
@@ -62,6 +66,8 @@ type SymbolReport struct {
 	Blank        int `json:"blank"`
 	BadPrices    int `json:"bad_prices"`
 	Inconsistent int `json:"inconsistent"`
+	// OpenOffRange are those of the inconsistent rows whose open is above the high or below the low.
+	OpenOffRange int `json:"open_off_range"`
 	// Volumes as found: blank, negative, zero.
 	MissingVolume  int `json:"missing_volume"`
 	NegativeVolume int `json:"negative_volume"`
@@ -75,6 +81,8 @@ type SymbolReport struct {
 	Filled     int `json:"filled"`
 	LongestGap int `json:"longest_gap"`
 	Absent     int `json:"absent"`
+	// FirstOpenOff is the first row whose open is off the day's range.
+	FirstOpenOff string `json:"first_open_off,omitempty"`
 	// Problem says why the rows were refused; Inspect sets it.
 	Problem string `json:"problem,omitempty"`
 	// Examples say where the first finding of a kind is.
@@ -262,6 +270,12 @@ func (c *cleaner) prices(rec *Record) (bool, error) {
 	const slack = 1e-5
 	if high > rec.High*(1+slack) || low < rec.Low*(1-slack) {
 		what := fmt.Sprintf("open %v, high %v, low %v, close %v", rec.Open, rec.High, rec.Low, rec.Close)
+		if rec.Open > rec.High*(1+slack) || rec.Open < rec.Low*(1-slack) {
+			if what += ": the open is off the day's range"; c.report.OpenOffRange == 0 {
+				c.report.FirstOpenOff = fmt.Sprintf("%s (%s, line %d): %s", formatTime(rec.Time), rec.File, rec.Line, what)
+			}
+			c.report.OpenOffRange++
+		}
 		if err := c.found(&c.report.Inconsistent, rec, c.rules.Inconsistent, what); err != nil {
 			return false, err
 		}

@@ -40,8 +40,8 @@ func TestCleanFinds(t *testing.T) {
 		"blank":                {rows: []Record{flat(0, 1), rec(1, nan, nan, nan, nan, 0)}, left: 1, want: SymbolReport{Blank: 1}},
 		"half blank":           {rows: []Record{flat(0, 1), rec(1, nan, 1, 1, 1, 9)}, left: 1, want: SymbolReport{BadPrices: 1}},
 		"only blank":           {rows: []Record{rec(0, nan, nan, nan, nan, 0)}, err: "none of its 1 rows has valid prices"},
-		"inconsistent":         {rows: []Record{rec(0, 10, 9, 8, 9, 1)}, left: 1, want: SymbolReport{Inconsistent: 1}},
-		"inconsistent missing": {rows: []Record{flat(0, 1), rec(1, 10, 9, 8, 9, 1)}, rules: func(r *Rules) { r.Inconsistent = "missing" }, left: 1, want: SymbolReport{Inconsistent: 1}},
+		"inconsistent":         {rows: []Record{rec(0, 10, 9, 8, 9, 1)}, left: 1, want: SymbolReport{Inconsistent: 1, OpenOffRange: 1}},
+		"inconsistent missing": {rows: []Record{flat(0, 1), rec(1, 10, 9, 8, 9, 1)}, rules: func(r *Rules) { r.Inconsistent = "missing" }, left: 1, want: SymbolReport{Inconsistent: 1, OpenOffRange: 1}},
 		"rounded":              {rows: []Record{rec(0, 10, 9.99999, 9.9, 10, 1)}, left: 1},
 		"negative volume":      {rows: []Record{rec(0, 1, 1, 1, 1, -5)}, left: 1, want: SymbolReport{NegativeVolume: 1}},
 		"negative volume err":  {rows: []Record{rec(0, 1, 1, 1, 1, -5)}, rules: func(r *Rules) { r.NegativeVolume = "error" }, err: "volume -5"},
@@ -71,7 +71,7 @@ func TestCleanFinds(t *testing.T) {
 			if faults := report.Faults() > 0; faults != (len(report.Examples) > 0) {
 				t.Errorf("faults %d with the examples %v", report.Faults(), report.Examples)
 			}
-			report.Symbol, report.First, report.Last, report.Rows, report.Examples = "", "", "", 0, nil
+			report.Symbol, report.First, report.Last, report.Rows, report.Examples, report.FirstOpenOff = "", "", "", 0, nil, ""
 			if !reflect.DeepEqual(report, c.want) {
 				t.Errorf("report %+v, expected %+v", report, c.want)
 			}

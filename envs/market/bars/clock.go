@@ -16,6 +16,15 @@ type clock struct {
 	// The same time is often repeated, once for each symbol.
 	text string
 	last time.Time
+	seen clockCounts
+}
+
+// clockCounts count the instants among the times of a source: how many were midnights of UTC, and how many the
+// zone has given another date.
+type clockCounts struct{ instants, midnights, moved int }
+
+func (c *clockCounts) add(o clockCounts) {
+	c.instants, c.midnights, c.moved = c.instants+o.instants, c.midnights+o.midnights, c.moved+o.moved
 }
 
 // unixUnits are the formats for numbers.
@@ -92,10 +101,19 @@ func (c *clock) unix(n int64) time.Time {
 
 // instant shows a known instant in the zone, or as it is written where there is none.
 func (c *clock) instant(t time.Time) time.Time {
+	out := c.wall(t)
 	if c.loc != nil {
-		return t.In(c.loc)
+		out = t.In(c.loc)
 	}
-	return c.wall(t)
+	utc := t.UTC()
+	c.seen.instants++
+	if utc.Equal(utc.Truncate(24 * time.Hour)) {
+		c.seen.midnights++
+	}
+	if out.YearDay() != utc.YearDay() {
+		c.seen.moved++
+	}
+	return out
 }
 
 // wall reads the calendar and clock of t as those of the zone.

@@ -204,7 +204,11 @@ func (r resolved) record(t table, c *clock, p preset) (Record, error) {
 		rec.Factor = number(r.factor)
 	}
 	if r.suspended >= 0 {
-		rec.Suspended = (number(r.suspended) == 1) != p.tradedFlag
+		v := number(r.suspended)
+		if v != 0 && v != 1 && !math.IsNaN(v) {
+			fail(r.suspended, fmt.Errorf("%v is neither 0 nor 1", v))
+		}
+		rec.Suspended = (v == 1) != p.tradedFlag
 	}
 	for _, x := range r.extra {
 		rec.Extra = append(rec.Extra, number(x))

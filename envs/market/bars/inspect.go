@@ -1,6 +1,9 @@
 package bars
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Quality is what was found in a source.
 type Quality struct {
@@ -9,9 +12,11 @@ type Quality struct {
 	// Adjusted is the By of Adjustment.
 	Adjusted   string     `json:"adjusted"`
 	Adjustment Adjustment `json:"price_adjustment"`
-	Times      int        `json:"times"`
-	From       string     `json:"from"`
-	To         string     `json:"to"`
+	// Doubts are what [Data.Examine] has found in all rows together, as errors or as notes.
+	Doubts []string `json:"doubts,omitempty"`
+	Times  int      `json:"times"`
+	From   string   `json:"from"`
+	To     string   `json:"to"`
 }
 
 // Inspect checks the rows of every symbol and reports on all of them: one that the rules refuse is reported as a problem
@@ -24,6 +29,10 @@ func Inspect(d *Data, rules Rules, c Calendar, adjustVolume string) (*Quality, e
 		if cleaned[i], q.Symbols[i], err = Clean(s, rules, adjustVolume); err != nil {
 			q.Symbols[i].Problem, cleaned[i] = err.Error(), Series{Symbol: s.Symbol}
 		}
+	}
+	doubts, err := d.Examine(rules)
+	if q.Doubts = doubts; err != nil {
+		q.Doubts = append(q.Doubts, strings.Split(err.Error(), "\n")...)
 	}
 	p, err := Align(cleaned, nil, c, q.Symbols)
 	if err != nil {

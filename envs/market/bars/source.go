@@ -94,6 +94,10 @@ type Data struct {
 	// HasVolume says whether there is a volume column.
 	HasVolume bool
 	Extra     []string
+	// Notes are what [Data.Examine] has found, for whoever prepares the data.
+	Notes []string
+
+	clock clockCounts
 }
 
 // Read reads every row of the source. With symbols given only theirs are kept, in that order, and one that has no rows is
@@ -124,6 +128,7 @@ func Read(s Source, symbols []string) (*Data, error) {
 		}
 		d.Adjustment = r.adjustment
 		d.HasVolume = d.HasVolume || r.volume
+		d.clock.add(r.clock)
 		d.Files = append(d.Files, f)
 	}
 	if len(symbols) == 0 {
@@ -239,6 +244,7 @@ type reader struct {
 	seen       []string
 	adjustment Adjustment
 	volume     bool
+	clock      clockCounts
 }
 
 // table is an opened file. Cells belong to the current row; columns are positions in Header.
@@ -299,6 +305,7 @@ func (r *reader) file(path string) (_ File, err error) {
 	for {
 		err := t.Next()
 		if errors.Is(err, io.EOF) {
+			r.clock = clock.seen
 			return f, nil
 		}
 		if err != nil {

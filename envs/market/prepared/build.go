@@ -19,11 +19,24 @@ const (
 	Version = 1
 )
 
-// Read reads the rows of the configured source, or makes them.
+// Read reads the rows of the configured source, or makes them, and examines them: data that are useless as they are, such as
+// daily bars with different clock times, are an error (see [bars.Data.Examine]).
 func Read(c Config) (*bars.Data, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
+	data, err := Rows(c)
+	if err != nil || c.Synthetic.Kind != "" {
+		return data, err
+	}
+	if data.Notes, err = data.Examine(c.Quality); err != nil {
+		return nil, fmt.Errorf("check the data: %w", err)
+	}
+	return data, nil
+}
+
+// Rows reads the rows of the configured source, or makes them, as they are. Only Source, Synthetic and Assets are used.
+func Rows(c Config) (*bars.Data, error) {
 	if c.Synthetic.Kind == "" {
 		return bars.Read(c.Source, c.Assets)
 	}

@@ -18,7 +18,8 @@ func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
 	if c.Synthetic.Kind != "" {
 		add("the bars are made up: %s", data.Files[0].Name)
 	}
-	notes = append(notes, findings(p.reports)...)
+	notes = append(notes, data.Notes...)
+	notes = append(notes, findings(p.reports, c.Quality)...)
 	if !data.HasVolume {
 		add("there is no volume column; no feature uses volume")
 	}
@@ -51,14 +52,19 @@ func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
 const shown = 5
 
 // findings sums up the reports of all symbols.
-func findings(reports []bars.SymbolReport) []string {
+func findings(reports []bars.SymbolReport, rules bars.Rules) []string {
 	var notes []string
 	var jumps, faults []string
-	symbols, faulty := 0, 0
+	var opens []string
+	symbols, faulty, off := 0, 0, 0
 	for _, r := range reports {
 		if n := r.Faults(); n > 0 {
 			faulty += n
 			faults = append(faults, r.Symbol+": "+r.Examples[0])
+		}
+		if r.OpenOffRange > 0 {
+			off += r.OpenOffRange
+			opens = append(opens, r.Symbol+": "+r.FirstOpenOff)
 		}
 		if r.SplitLike() > 0 {
 			symbols++
@@ -71,6 +77,13 @@ func findings(reports []bars.SymbolReport) []string {
 	}
 	if len(faults) > 0 {
 		notes = append(notes, fmt.Sprintf("faulty rows: %d, in %d of %d symbols, for instance %s", faulty, len(faults), len(reports), faults[0]))
+	}
+	if len(opens) > 0 {
+		then := "the range is widened, and orders are filled at these prices (quality.inconsistent: widen)"
+		if rules.Inconsistent == "missing" {
+			then = "these rows are left out"
+		}
+		notes = append(notes, fmt.Sprintf("IMPOSSIBLE opens, off the day's range: %d, in %d of %d symbols, for instance %s; %s", off, len(opens), len(reports), opens[0], then))
 	}
 	if len(jumps) > 0 {
 		notes = append(notes, fmt.Sprintf("jumps like those of splits or bonus shares that are NOT adjusted for: %d, in %d of %d symbols: %s", len(jumps), symbols, len(reports), few(jumps)))
