@@ -18,6 +18,7 @@ import warnings
 
 import numpy as np
 import onnx
+import timesnet_fixtures as timesnet
 import torch
 from torch import nn
 
@@ -157,11 +158,12 @@ def cases():
         "fresh": (Fresh, {"tokens": (4,)}, classes, {"fresh": True}),
         "fresh_script": (lambda: Fresh(tied=False), {"tokens": (4,)}, classes, {"fresh": True, "exporter": "script"}),
         "transformer_fresh_script": (Encoder, seq, {"y": ("mse", (2,))}, {"fresh": True, "exporter": "script"}),
+        "timesnet": (timesnet.TimesNet, {"x": (timesnet.LENGTH, 3)}, {"y": ("mse", (timesnet.LENGTH, 3))}, {"exporter": "timesnet"}),
         "tokens_script": (Tokens, {"tokens": (4,), "side": (4,)}, {"cls": ("cross_entropy", ()), "val": ("mse", (1,))}, {"exporter": "script"}),
     }
 
 
-FIXTURES = ["mlp", "cnn_eval", "cnn_train", "encoder", "lstm_script", "tokens", "fresh", "fresh_script"]
+FIXTURES = ["mlp", "cnn_eval", "cnn_train", "encoder", "lstm_script", "timesnet", "tokens", "fresh", "fresh_script"]
 LOSSES = {"mse": nn.functional.mse_loss, "huber": nn.functional.huber_loss, "cross_entropy": nn.functional.cross_entropy}
 BATCH, LR = 8, 3e-3
 
@@ -169,12 +171,22 @@ BATCH, LR = 8, 3e-3
 def make(inputs, outputs, rows):
     rng = np.random.default_rng(7)
     cols, x, y = {}, {}, {}
+    waves = None
+    if inputs.get("x") == (timesnet.LENGTH, 3):
+        # Each batch has frequencies of its own, so that the shapes differ; what is learnt is the series without its noise.
+        t = np.arange(timesnet.LENGTH)[None, :, None]
+        f = np.repeat(rng.integers(1, 8, (rows // BATCH, 1, 1)), BATCH, axis=0)
+        waves = np.sin(2 * np.pi * f * t / timesnet.LENGTH + rng.uniform(0, 2 * np.pi, (rows, 1, 3)))
     for name, shape in inputs.items():
         v = rng.integers(0, 11, (rows, *shape)) if name == "tokens" else rng.standard_normal((rows, *shape)).astype(np.float32).round(2)
+        if waves is not None:
+            v = (waves + 0.2 * v).astype(np.float32).round(2)
         x[name] = torch.tensor(v)
         cols.update({f"{name}_{i:03d}": c for i, c in enumerate(v.reshape(rows, -1).T)})
     for name, (loss, shape) in outputs.items():
         v = rng.integers(0, 3, (rows,)) if loss == "cross_entropy" else rng.standard_normal((rows, *shape)).astype(np.float32).round(2)
+        if waves is not None:
+            v = waves.astype(np.float32).round(2)
         y[name] = torch.tensor(v)
         cols.update({f"to_{name}_{i:03d}": c for i, c in enumerate(v.reshape(rows, -1).T)})
     lines = [",".join(cols)] + [",".join(repr(v.item()) if v.dtype.kind == "i" else f"{v:.9g}" for v in row) for row in zip(*cols.values())]
@@ -183,7 +195,9 @@ def make(inputs, outputs, rows):
 
 def export(model, x, outputs, path, exporter="dynamo", optimize=True, train_mode=False, form="PRESERVE", fresh=False):
     args, names = tuple(v[:2] for v in x.values()), list(x)
-    if exporter == "script":
+    if exporter == "timesnet":
+        timesnet.export(model, args[0], path)
+    elif exporter == "script":
         mode = getattr(torch.onnx.TrainingMode, form) if train_mode else torch.onnx.TrainingMode.EVAL
         torch.onnx.export(model.eval(), args, path, dynamo=False, opset_version=17, input_names=names, output_names=list(outputs), training=mode,
                           do_constant_folding=not train_mode, dynamic_axes={n: {0: "N"} for n in [*names, *outputs]})

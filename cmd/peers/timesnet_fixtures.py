@@ -101,7 +101,7 @@ def fourier_symbolic(g, x, n, dim, norm):
 
 
 def export(net, x, path):
-    """The exporter has no symbol for the Fourier transform; the operator DFT holds real and imaginary parts in the last axis, as view_as_real does."""
+    """Traces a network. The exporter has no symbol for the Fourier transform; the operator DFT holds real and imaginary parts in the last axis, as view_as_real does."""
     torch.onnx.register_custom_op_symbolic("aten::fft_rfft", fourier_symbolic, 17)
     torch.onnx.register_custom_op_symbolic("aten::view_as_real", lambda g, v: v, 17)
     axes = {"x": {0: "batch"}, "y": {0: "batch"}}

@@ -9,5 +9,5 @@
 // then sums over the shards, added in shard order, so results are bit-identical for a given number of shards. That is only right when the loss is a sum over samples:
 // graphs weigh their samples by an input (1/batch for a mean) rather than taking a mean. Whether it holds is not taken on trust: before a program of more than one
 // shard is returned, it is compared with the unsharded program on a random batch, and graphs whose rows depend on each other (batch statistics, reductions over the
-// batch) are refused with [ErrNotSeparable].
+// batch, shapes that depend on the data) are refused with [ErrNotSeparable].
 package program

@@ -10,6 +10,7 @@ import (
 	"onnxrl/runtime/crew"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/onnx/shape"
 	"onnxrl/runtime/tensor"
 )
 
@@ -159,6 +160,13 @@ func (p *Program) differentiate(net *models.Network) (*onnx.Model, error) {
 	if len(p.cfg.Objectives) == 0 {
 		m := net.Model.ShallowClone()
 		bindDims(m.Graph, bind)
+		if p.cfg.Shards > 1 {
+			env, err := shape.Infer(m, nil)
+			if err != nil {
+				return nil, err
+			}
+			return m, separableShapes(m, env)
+		}
 		return m, nil
 	}
 	var trainable []string
@@ -185,7 +193,25 @@ func (p *Program) differentiate(net *models.Network) (*onnx.Model, error) {
 			}
 		}
 	}
+	if p.cfg.Shards > 1 {
+		return g.Model, separableShapes(g.Model, g.Env)
+	}
 	return g.Model, nil
+}
+
+// separableShapes refuses graphs with shapes that depend on the data: the rows of a batch choose them
+// together, such as the periods of a spectrum, and other batches than the random one of the proof may
+// choose otherwise.
+func separableShapes(m *onnx.Model, env *shape.Env) error {
+	for _, n := range m.Graph.Node {
+		for _, o := range n.Output {
+			t := env.Type(onnx.Value(o))
+			if o != "" && (!t.Ranked || slices.ContainsFunc(t.Dims, env.DependsOnData)) {
+				return fmt.Errorf("%w: the shape of %q (%v) depends on the data", ErrNotSeparable, o, t)
+			}
+		}
+	}
+	return nil
 }
 
 func bindDims(g *onnx.Graph, bind map[string]int) {

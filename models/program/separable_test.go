@@ -152,3 +152,21 @@ func TestProgramsShareGradientSegments(t *testing.T) {
 		}
 	})
 }
+
+// TestShapesFromDataAreNotSeparable: how many elements there are may depend on the batch as a whole,
+// which a random batch need not show.
+func TestShapesFromDataAreNotSeparable(t *testing.T) {
+	engines(t, func(t *testing.T, c engine.Compiler) {
+		m := lookup(t, func(b *onnx.Builder, h onnx.Value) onnx.Value {
+			at := b.Op("NonZero", []onnx.Value{b.Op("Greater", []onnx.Value{h, b.Float(-1000)})})
+			return b.Op("GatherND", []onnx.Value{h, b.Op("Transpose", []onnx.Value{at})})
+		})
+		if _, _, err := programOf(t, c, m, 1, nil); err != nil {
+			t.Error(err)
+		}
+		_, _, err := programOf(t, c, m, 3, nil)
+		if !errors.Is(err, ErrNotSeparable) || !strings.Contains(err.Error(), "depends on the data") {
+			t.Errorf("error %v, want ErrNotSeparable", err)
+		}
+	})
+}

@@ -126,11 +126,17 @@ func (c *Context) OpN(op string, n int, in []onnx.Value, attrs ...*onnx.Attribut
 
 // Scalar returns a rank-0 constant of the element type of like.
 func (c *Context) Scalar(like onnx.Value, x float64) onnx.Value {
+	if c.b.Err() != nil {
+		return "" // After an error values have no types.
+	}
 	return c.b.Const(scalarOf(c.DType(like), x))
 }
 
 // Fill returns a constant of the given type and shape with every element x. Zero extents are allowed.
 func (c *Context) Fill(d tensor.DType, x float64, shape ...int) onnx.Value {
+	if c.b.Err() != nil {
+		return ""
+	}
 	n := 1
 	for _, s := range shape {
 		n *= s

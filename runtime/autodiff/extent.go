@@ -157,6 +157,9 @@ func (c *Context) FillLike(like onnx.Value, x float64) onnx.Value {
 }
 
 func (c *Context) fillShape(d tensor.DType, x float64, shape onnx.Value) onnx.Value {
+	if c.b.Err() != nil {
+		return ""
+	}
 	return c.Unary("ConstantOfShape", shape, onnx.AttrTensor("value", scalarOf(d, x).Reshape(1)))
 }
 

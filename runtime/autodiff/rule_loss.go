@@ -70,9 +70,13 @@ func (c *Context) likelihoodLoss(n *onnx.Node, logp onnx.Value, fuse func(picked
 		index = c.Where(ignored, c.b.Int(0), index)
 		weight = c.Cast(c.Unary("Not", ignored), c.DType(logp))
 	}
-	if classes := c.Shape(logp); classes != nil {
+	if classes := c.Extents(logp); len(classes) > 1 {
 		// A negative label is none; for GatherElements it would be a class counted from the end.
-		index = c.Where(c.Op("Less", two(index, c.b.Int(0))), c.b.Int(classes[1]), index)
+		beyond := c.b.Int(classes[1].N)
+		if classes[1].Of != "" {
+			beyond = c.Vector(classes[1])
+		}
+		index = c.Where(c.Op("Less", two(index, c.b.Int(0))), beyond, index)
 	}
 	if weights != "" {
 		w := c.Op("Gather", two(weights, index), onnx.AttrInt("axis", 0))
