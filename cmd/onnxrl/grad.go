@@ -149,7 +149,7 @@ func (a *app) gradBuildCommand() *cobra.Command {
 		Use:   "build MODEL -o OUT",
 		Short: "Write a model that computes the gradients of another",
 		Long: `Writes a model that computes what MODEL computes and, in outputs called grad/NAME, the gradients of a loss. It consists of standard operators and runs anywhere.
-Gradients need static shapes: give numbers to symbolic extents with --bind.`,
+Gradients need static shapes: give numbers to symbolic extents with --bind. A batch without a number is 1.`,
 		Example: `  onnxrl grad build policy.onnx --bind batch=64 -o policy_grad.onnx
   onnxrl grad build net.onnx --loss mse:y --wrt '*.weight' --freeze 'encoder.*' --bind batch=32 -o step.onnx
   onnxrl grad build critic.onnx --loss q --wrt action --bind batch=256 -o dq_da.onnx`,
@@ -169,6 +169,12 @@ Gradients need static shapes: give numbers to symbolic extents with --bind.`,
 			if err := checkSymbols(m, numbers); err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
+			for _, name := range batchOfOne(m, numbers) {
+				if !a.quiet {
+					fmt.Fprintf(a.err, "onnxrl: %s is 1: --bind %s=NUMBER makes it another number\n", name, name)
+				}
+			}
+			m = withExtents(m, func(_ string, axis int) int { return max(0, 1-axis) })
 			g, err := f.differentiate(m, numbers)
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)

@@ -201,7 +201,6 @@ func TestGradBuild(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{affine, "-o", out}, "--bind batch=NUMBER"},
 		{[]string{affine, "-o", out, "--bind", "bach=3"}, "it has batch"},
 		{[]string{affine, "-o", out, "--bind", "batch"}, "expected NAME=NUMBER"},
 		{[]string{affine, "-o", out, "--bind", "batch=3", "--loss", "nope"}, `"nope"`},

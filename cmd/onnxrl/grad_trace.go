@@ -107,6 +107,7 @@ func (f *gradFlags) withGradient(m *onnx.Model, feeds map[string]*tensor.Tensor,
 	if err != nil {
 		return nil, nil, err
 	}
+	m = withExtents(m, func(input string, axis int) int { return feeds[input].Shape()[axis] })
 	g, err := f.differentiate(m, bind)
 	if err != nil {
 		return nil, nil, err

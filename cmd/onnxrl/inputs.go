@@ -23,7 +23,7 @@ const maxRandom = 1 << 28
 
 const inputHelp = `Inputs are files or made from the seed: [NAME=]FILE.pb (TensorProto), [NAME=]FILE.npy, a directory with input_0.pb, input_1.pb, …,
 or NAME=normal, NAME=zeros, NAME=ones, NAME=LO..HI (uniform; integers from LO to HI-1). Inputs that are not given are random:
-floating-point ones normal, integers 0 or 1. A file without NAME is the input of the tensor's own name, else the first that is still missing.`
+floating-point ones normal, integers 0 or 1; a batch without a number has one row. A file without NAME is the input of the tensor's own name, else the first that is still missing.`
 
 // inputFlags say where the values of a model's inputs come from.
 type inputFlags struct {
@@ -56,6 +56,7 @@ func (f *inputFlags) feeds(m *onnx.Model, extra ...string) (map[string]*tensor.T
 	if err := bindFrom(m, in, bind); err != nil {
 		return nil, err
 	}
+	batchOfOne(m, bind)
 	for _, v := range m.Graph.Inputs() {
 		if in[v.Name] != nil {
 			continue
@@ -179,7 +180,11 @@ func makeInput(v *onnx.ValueInfo, kind string, seed uint64, bind map[string]int)
 	if !ok || !t.Ranked {
 		return nil, fmt.Errorf("input %q has no tensor type with a known rank: give it as a file", v.Name)
 	}
-	shape, static := t.Bind(bind).Static()
+	t = t.Bind(bind)
+	if len(t.Dims) > 0 && !t.Dims[0].IsKnown() && t.Dims[0].Param == "" {
+		t.Dims[0] = onnx.Known(1) // A batch that nobody has named.
+	}
+	shape, static := t.Static()
 	if !static {
 		for _, d := range t.Dims {
 			if _, bound := bind[d.Param]; !d.IsKnown() && d.Param != "" && !bound {

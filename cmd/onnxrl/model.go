@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,6 +107,55 @@ func checkSymbols(m *onnx.Model, bind map[string]int) error {
 		}
 	}
 	return nil
+}
+
+// batchName matches what exporters and people call the extent of the batch.
+var batchName = regexp.MustCompile(`(?i)^(n|b|bs|.*batch.*)$`)
+
+// batchOfOne gives the batch the number 1 where bind says nothing else, and returns the names that it added: of every input the symbolic extents that are called like a batch, or else the
+// first extent when it is symbolic.
+func batchOfOne(m *onnx.Model, bind map[string]int) (added []string) {
+	for _, v := range m.GetGraph().Inputs() {
+		t, _ := v.TensorType()
+		var named []string
+		for _, d := range t.Dims {
+			if !d.IsKnown() && batchName.MatchString(d.Param) {
+				named = append(named, d.Param)
+			}
+		}
+		if len(named) == 0 && len(t.Dims) > 0 && !t.Dims[0].IsKnown() && t.Dims[0].Param != "" {
+			named = []string{t.Dims[0].Param}
+		}
+		for _, name := range named {
+			if _, ok := bind[name]; !ok {
+				bind[name] = 1
+				added = append(added, name)
+			}
+		}
+	}
+	return added
+}
+
+// withExtents returns m, or a copy in which extents of inputs that have neither a number nor a name have the number that extent returns; 0 leaves one as it is.
+func withExtents(m *onnx.Model, extent func(input string, axis int) int) *onnx.Model {
+	c := m.ShallowClone()
+	changed := false
+	for _, v := range c.Graph.Inputs() {
+		t, ok := v.TensorType()
+		if !ok {
+			continue
+		}
+		for i, d := range t.Dims {
+			if n := extent(v.Name, i); !d.IsKnown() && d.Param == "" && n > 0 {
+				t.Dims[i], changed = onnx.Known(n), true
+			}
+		}
+		v.Type = onnx.NewValueInfo("", t).Type
+	}
+	if !changed {
+		return m
+	}
+	return c
 }
 
 // unbound returns an error naming the inputs' symbolic extents that have no number.

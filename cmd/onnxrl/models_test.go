@@ -158,7 +158,6 @@ func TestModelsBadInput(t *testing.T) {
 		{[]string{"publish", digitsModel, "--parent", "none", "--store", store}, []string{"parent: ", "no such artefact"}},
 		{[]string{"publish", digitsModel, "--file", missing, "--store", store}, []string{"no such file"}},
 		{[]string{"publish", digitsModel, "--input", "image=ones", "--store", store}, []string{"give --golden"}},
-		{[]string{"publish", digitsModel, "--golden", "--store", store}, []string{"--bind batch=NUMBER"}},
 		{[]string{"publish", digitsModel, "--store", dir}, []string{"the directory holds other files"}},
 	}
 	before := succeed(t, "models", "ls", "--store", store)
@@ -168,7 +167,7 @@ func TestModelsBadInput(t *testing.T) {
 	if after := succeed(t, "models", "ls", "--store", store); after != before {
 		t.Errorf("the store has changed:\n%s", after)
 	}
-	if len(cases) != 19 {
+	if len(cases) != 18 {
 		t.Errorf("%d cases", len(cases))
 	}
 }

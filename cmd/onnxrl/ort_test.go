@@ -74,7 +74,6 @@ func TestCompare(t *testing.T) {
 	}
 	refuse(t, []string{"compare", drawn, "--bind", "batch=3", "--engines", "ort"}, "expected two of ort, portable")
 	refuse(t, []string{"compare", drawn, "--bind", "batch=3", "--engines", "ort,abacus"}, `--engines: "abacus" is none of auto, ort, portable`)
-	refuse(t, []string{"compare", drawn}, "--bind batch=NUMBER")
 	refuse(t, []string{"compare", drawn, "--bind", "batch=0"}, "nothing would be compared")
 	refuse(t, []string{"compare", drawn, "--bind", "batch=3", "--tol", "-1"}, "--tol -1 and --atol 1e-05", "not negative")
 	refuse(t, []string{"compare", drawn, "--bind", "batch=3", "--atol", "nan"}, "--atol NaN", "not negative")
