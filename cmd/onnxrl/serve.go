@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -147,8 +148,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 	// Before anything is loaded as well, so that the health endpoints answer while a large model loads.
 	n.serve(s, with.Name(), a.log, a.err)
 	err = s.Poll(ctx)
-	if err != nil && c.Watch && ctx.Err() == nil {
-		// What is watched may be repaired.
+	if err != nil && ctx.Err() == nil && (c.Watch || c.tolerates(err)) {
+		// What is watched may be repaired, and what was not asked for by name stops nobody.
 		a.serveWarn(told, err)
 		err = nil
 	}
@@ -175,6 +176,20 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 		}
 	}
 	return errors.Join(err, a.drain(s, n, c))
+}
+
+// tolerates reports whether an error, or each of several, is about a model of repository or store that the configuration does not name.
+func (c *serveConfig) tolerates(err error) bool {
+	if list, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range list.Unwrap() {
+			if !c.tolerates(e) {
+				return false
+			}
+		}
+		return true
+	}
+	e := new(serve.Error)
+	return errors.As(err, &e) && e.Model != "" && !slices.ContainsFunc(c.models, func(m servedModel) bool { return m.Name == e.Model })
 }
 
 // proveBars has versions that trade from bars prove that bars still become the recorded features and actions.

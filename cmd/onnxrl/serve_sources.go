@@ -98,6 +98,8 @@ func (k *catalogue) Scan(ctx context.Context) ([]serve.Listing, error) {
 		own := i < folders && !reflect.DeepEqual(all[i].Config, serve.Config{})
 		if j := slices.IndexFunc(c.models, func(m servedModel) bool { return m.Name == all[i].Name && m.Path == "" && m.Ref == "" }); j >= 0 {
 			settings, own = c.models[j].modelSettings, false
+		} else {
+			all[i].Found = true
 		}
 		if own {
 			// What the command allows stands where the model says nothing.

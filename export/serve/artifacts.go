@@ -12,7 +12,7 @@ import (
 	"onnxrl/models/artifact"
 )
 
-// Artifacts are the versions of an artefact store: their names are digests, and their aliases the store's. Without a policy the version of [artifact.Latest] answers who names none, and those of all other aliases are loaded too; all of them are followed.
+// Artifacts are the versions of an artefact store: their names are digests, and their aliases the store's. Without a policy the version of [artifact.Latest] answers who names none (of a name without that alias, the newest version that has one, and of a name without any, the newest), and those of all other aliases are loaded too; all of them are followed.
 type Artifacts struct {
 	store  *artifact.Store
 	models map[string]Config
@@ -65,8 +65,7 @@ func (a *Artifacts) Scan(context.Context) ([]Listing, error) {
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		l := byName[name]
 		if p := &l.Config.Policy; !p.All && p.Latest == 0 && len(p.Specific) == 0 {
-			others := slices.DeleteFunc(slices.Sorted(maps.Keys(l.Aliases)), func(alias string) bool { return alias == artifact.Latest })
-			p.Specific = append([]string{artifact.Latest}, others...)
+			p.Specific = followed(l)
 		}
 		a.list = append(a.list, *l)
 	}
@@ -74,6 +73,26 @@ func (a *Artifacts) Scan(context.Context) ([]Listing, error) {
 		a.index = index
 	}
 	return slices.Clone(a.list), nil
+}
+
+// followed are the aliases of a listing, the one that answers who names no version first: latest, otherwise, as after pulling a tag, one of the newest version that has any. Without aliases it is the newest version.
+func followed(l *Listing) []string {
+	if len(l.Versions) == 0 {
+		return nil
+	}
+	if len(l.Aliases) == 0 {
+		return []string{l.Versions[len(l.Versions)-1].Name}
+	}
+	aliases := slices.Sorted(maps.Keys(l.Aliases))
+	first := slices.Index(aliases, artifact.Latest)
+	for i := len(l.Versions) - 1; first < 0 && i >= 0; i-- {
+		first = slices.IndexFunc(aliases, func(a string) bool { return l.Aliases[a] == l.Versions[i].Name })
+	}
+	if first > 0 {
+		name := aliases[first]
+		aliases = slices.Insert(slices.Delete(aliases, first, first+1), 0, name)
+	}
+	return aliases
 }
 
 func listing(name string, c Config) *Listing {

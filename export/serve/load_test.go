@@ -430,7 +430,58 @@ func TestAliasesOfAStore(t *testing.T) {
 	serves(map[string]artifact.Version{"": three, "prod": three, "best": two})
 	// What no alias names any more is no longer held.
 	wantCode(t, s.ModelReady("m", one.Digest), NotFound)
-	if asked != 10 {
+	// Without latest, as after pulling a tag: the newest version that has an alias; without any, the newest.
+	remove := func(aliases ...string) {
+		t.Helper()
+		for _, alias := range aliases {
+			if err := store.RemoveAlias(t.Context(), "m", alias); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	remove(artifact.Latest)
+	serves(map[string]artifact.Version{"": three, "prod": three, "best": two})
+	if _, err := store.Alias(t.Context(), one.Digest, "prod"); err != nil {
+		t.Fatal(err)
+	}
+	serves(map[string]artifact.Version{"": two, "prod": one, "best": two})
+	remove("prod", "best")
+	serves(map[string]artifact.Version{"": three})
+	if asked != 17 {
 		t.Errorf("%d requests", asked)
+	}
+}
+
+// What was found and cannot be served leaves the server ready as long as another model serves; what was asked for by name does not.
+func TestReadyWithoutWhatWasFound(t *testing.T) {
+	broken := func(name string, found bool) Listing {
+		return Listing{Name: name, Err: errors.New("it is damaged"), Found: found}
+	}
+	n := 0
+	for _, c := range []struct {
+		list  []Listing
+		ready bool
+	}{
+		{[]Listing{one("a", Config{}, scale(1)), broken("b", true)}, true}, {[]Listing{one("a", Config{}, scale(1)), broken("b", false)}, false},
+		{[]Listing{broken("b", true)}, false}, {nil, true},
+	} {
+		s, err := New(Options{Compiler: portable.New()}, &shelf{list: c.list})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Ready() {
+			t.Error("ready before anything was tried")
+		}
+		err = s.Poll(t.Context())
+		if s.Ready() != c.ready || (err != nil) != (len(c.list) > 0 && c.list[len(c.list)-1].Err != nil) {
+			t.Errorf("%d models: ready %t, %v", len(c.list), s.Ready(), err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		n++
+	}
+	if n != 4 {
+		t.Error(n)
 	}
 }

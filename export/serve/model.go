@@ -28,6 +28,8 @@ type model struct {
 	wanted     atomic.Bool // it is to be served; in Explicit mode only what was loaded is
 	overridden atomic.Bool // what is served was given to Load, not listed by a source
 	busy       atomic.Bool // Watch is at it
+	found      atomic.Bool // nobody has asked for it by name
+	tried      atomic.Bool // what is listed was loaded, or could not be
 
 	// change is held while versions are loaded and the table is replaced.
 	change sync.Mutex
@@ -150,6 +152,7 @@ func (m *model) reconcile(ctx context.Context, j job, explicit, override bool) e
 	}
 	defer over()
 	err := m.follow(within, j.l, explicit)
+	m.tried.Store(true)
 	if within.Err() != nil && ctx.Err() == nil {
 		return at(fail(NotReady, "loading was given up because the model is no longer wanted"), m.name, "")
 	}

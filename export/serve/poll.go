@@ -48,6 +48,7 @@ func (s *Server) survey(ctx context.Context) ([]job, error) {
 		if m == nil {
 			m = s.add(l.Name)
 		}
+		m.found.Store(l.Found)
 		if m.wanted.Load() && !m.overridden.Load() {
 			jobs = append(jobs, job{m, l, s.looks})
 		}

@@ -168,12 +168,19 @@ func (s *Server) Ready() bool {
 	if s.leaving.Load() || s.stopping.Load() || !s.started.Load() && s.options.Mode != Explicit {
 		return false
 	}
+	serving, missing := 0, 0
 	for _, m := range *s.models.Load() {
-		if m.wanted.Load() && len(m.table.Load().versions) == 0 {
+		switch {
+		case !m.wanted.Load():
+		case len(m.table.Load().versions) > 0:
+			serving++
+		case m.found.Load() && m.tried.Load():
+			missing++
+		default:
 			return false
 		}
 	}
-	return true
+	return serving > 0 || missing == 0
 }
 
 // ModelReady implements [Service].

@@ -11,7 +11,7 @@ import (
 type Service interface {
 	// Infer answers a request.
 	Infer(ctx context.Context, req *Request, resp *Response) error
-	// Live reports whether the process works, Ready whether it takes requests: it is not closing, and no model that it was told to serve is without a version that does.
+	// Live reports whether the process works, Ready whether it takes requests: it is not closing, and no model that it was told to serve is without a version that does; of models that were found and not asked for, one that serves is enough once all have been tried.
 	Live() bool
 	Ready() bool
 	// ModelReady is nil when the model, or the version of it where one is named, takes requests; otherwise it says why not.

@@ -28,6 +28,8 @@ type Listing struct {
 	Aliases map[string]string
 	// Err says why the model cannot be served.
 	Err error
+	// Found says that nobody has asked for the model by its name: the server is ready without it where it cannot be served, as long as another one can.
+	Found bool
 }
 
 // Candidate is a version that may be loaded.

@@ -191,7 +191,7 @@ func (s *service) RepositoryModelLoad(ctx context.Context, r *inference.Reposito
 }
 
 func loadOptions(r *inference.RepositoryModelLoadRequest) (o serve.LoadOptions, err error) {
-	if err := oip.CheckName("model", r.GetModelName()); err != nil {
+	if err := oip.CheckModel(r.GetModelName()); err != nil {
 		return o, err
 	}
 	for name, v := range r.GetParameters() {
@@ -221,7 +221,7 @@ func loadOptions(r *inference.RepositoryModelLoadRequest) (o serve.LoadOptions, 
 
 // RepositoryModelUnload stops serving a model.
 func (s *service) RepositoryModelUnload(ctx context.Context, r *inference.RepositoryModelUnloadRequest) (*inference.RepositoryModelUnloadResponse, error) {
-	if err := oip.CheckName("model", r.GetModelName()); err != nil {
+	if err := oip.CheckModel(r.GetModelName()); err != nil {
 		return nil, toStatus(err)
 	}
 	if err := s.service.Unload(ctx, r.GetModelName()); err != nil {

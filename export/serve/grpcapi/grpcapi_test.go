@@ -462,7 +462,7 @@ func TestEveryAnswerIsCounted(t *testing.T) {
 		n++
 	}
 	want("OK ok", 1, infer(ctx, addition()))
-	want("InvalidArgument invalid argument", 1, infer(ctx, &message{ModelName: "a/b"}))
+	want("InvalidArgument invalid argument", 1, infer(ctx, &message{ModelName: "a/../b"}))
 	want("NotFound not found", 1, infer(ctx, &message{ModelName: "none"}))
 	want("Internal internal", 1, infer(ctx, &message{ModelName: "broken"}))
 	want("Internal other", 1, infer(ctx, &message{ModelName: "panic"}))

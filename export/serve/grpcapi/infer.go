@@ -82,7 +82,7 @@ func (s *service) infer(ctx context.Context, m *inference.ModelInferRequest) (*i
 // decode turns a message into a request; tensors are views of the message's bytes where their alignment allows.
 func decode(m *inference.ModelInferRequest) (*serve.Request, time.Duration, error) {
 	req := &serve.Request{ID: m.GetId(), Model: m.GetModelName(), Version: m.GetModelVersion(), Inputs: make([]serve.Tensor, 0, len(m.GetInputs()))}
-	if err := oip.CheckName("model", req.Model); err != nil {
+	if err := oip.CheckModel(req.Model); err != nil {
 		return nil, 0, err
 	}
 	timeout, err := parameters(req, m.GetParameters())

@@ -70,6 +70,7 @@ func TestConformance(t *testing.T) {
 		{"GET", "/v2/models/add/versions/prod", "", 200, `{"name":"add"…`},
 		{"GET", "/v2/models/add/versions/9", "", 404, `{"error":"model \"add\": unknown version \"9\""}`},
 		{"GET", "/v2/models/none", "", 404, `{"error":"unknown model \"none\""}`},
+		{"GET", "/v2/models/team%2Fnone", "", 404, `{"error":"unknown model \"team/none\""}`},
 		{"GET", "/v2/models/add/ready", "", 200, `{"name":"add","ready":true}`},
 		{"GET", "/v2/models/add/versions/prod/ready", "", 200, `{"name":"add","ready":true}`},
 		{"GET", "/v2/models/loading/ready", "", 503, `{"error":"model \"loading\": it is loading"}`},
@@ -117,7 +118,7 @@ func TestConformance(t *testing.T) {
 		{"GET", "/v2/models/add/infer", "", 405, `{"error":"GET is not a method of /v2/models/add/infer, expected POST, OPTIONS"}`},
 		{"DELETE", "/v2/models/add", "", 405, `{"error":"DELETE is not a method of /v2/models/add, expected GET, HEAD, OPTIONS"}`},
 		{"OPTIONS", "/v2/models/add/infer", "", 204, ""},
-		{"GET", "/v2/models/..%2f..%2fetc/ready", "", 400, `{"error":"model \"../../etc\": expected a name of 1 to 255 bytes without path separators and control characters"}`},
+		{"GET", "/v2/models/..%2f..%2fetc/ready", "", 400, `{"error":"model \"../../etc\": expected a name of 1 to 255 bytes without control characters, backslashes and parts that are empty, . or .."}`},
 		{"GET", "/v2/models/%2e%2e/ready", "", 400, `{"error":"model \"..\": …`},
 		{"GET", "/v2/models//ready", "", 400, `{"error":"model \"\": …`},
 		{"GET", "/v2/models/add/versions/..%5c..", "", 400, `{"error":"version \"..\\\\..\": …`},
@@ -140,7 +141,7 @@ func TestConformance(t *testing.T) {
 			t.Errorf("%s %s: Retry-After %q", c.method, c.path, resp.Header.Get("Retry-After"))
 		}
 	}
-	if len(cases) != 64 {
+	if len(cases) != 65 {
 		t.Errorf("%d cases", len(cases))
 	}
 	if got := strings.Join(s.Loaded(), "; "); got != "load m  0; load m {} 3; unload add" {

@@ -120,7 +120,7 @@ func find(seg []string) (target, error) {
 			if at(3) == "unload" {
 				t.endpoint = unload
 			}
-			return t, oip.CheckName("model", t.model)
+			return t, oip.CheckModel(t.model)
 		}
 	case "systemsharedmemory", "cudasharedmemory", "trace", "logging":
 		return target{endpoint: unsupported}, nil
@@ -131,13 +131,13 @@ func find(seg []string) (target, error) {
 // model works on the segments after models: M, M/what, M/versions/V, M/versions/V/what.
 func model(seg []string) (target, error) {
 	t := target{endpoint: none, model: seg[0]}
-	if err := oip.CheckName("model", t.model); err != nil {
+	if err := oip.CheckModel(t.model); err != nil {
 		return t, err
 	}
 	seg = seg[1:]
 	if len(seg) >= 2 && seg[0] == "versions" {
 		t.version = seg[1]
-		if err := oip.CheckName("version", t.version); err != nil {
+		if err := oip.CheckVersion(t.version); err != nil {
 			return t, err
 		}
 		seg = seg[2:]

@@ -245,17 +245,29 @@ func NewIndex(list []serve.ModelStatus) []IndexEntry {
 	return out
 }
 
-// CheckName refuses names of models and versions that could be more than a name where names become paths.
-func CheckName(what, name string) error {
-	bad := func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' }
-	if name == "" || name == "." || name == ".." || len(name) > 255 || strings.ContainsFunc(name, bad) {
-		return invalidName(what, name)
+// CheckModel refuses names of models that could be more than a name where names become paths. As in artefact stores and registries a name may have parts, such as team/policy; in the path of a URL its separators are escaped.
+func CheckModel(name string) error {
+	ok := len(name) <= 255
+	for part := range strings.SplitSeq(name, "/") {
+		ok = ok && plain(part)
+	}
+	if !ok {
+		return bad("model %q: expected a name of 1 to 255 bytes without control characters, backslashes and parts that are empty, . or ..", clip(name))
 	}
 	return nil
 }
 
-func invalidName(what, name string) error {
-	return bad("%s %q: expected a name of 1 to 255 bytes without path separators and control characters", what, clip(name))
+// CheckVersion refuses names of versions in the same way; they have no parts.
+func CheckVersion(name string) error {
+	if len(name) > 255 || !plain(name) || strings.Contains(name, "/") {
+		return bad("version %q: expected a name of 1 to 255 bytes without path separators and control characters", clip(name))
+	}
+	return nil
+}
+
+// plain reports whether a part of a name is nothing else.
+func plain(part string) bool {
+	return part != "" && part != "." && part != ".." && !strings.ContainsFunc(part, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' })
 }
 
 // CheckPath refuses paths of uploaded files that would leave the model's folder.
