@@ -98,6 +98,10 @@ func (a *app) judgeTrading(ctx context.Context, j *judged, o trading.Opened, f *
 	if err := assess.CheckMetrics(j.cfg.Eval.Metrics); err != nil {
 		return nil, err
 	}
+	out, unwritten, err := j.folder(f)
+	if err != nil {
+		return nil, err
+	}
 	index, err := assess.LoadIndex(o, j.cfg.Eval.Baselines.Index)
 	if err != nil {
 		return nil, err
@@ -110,14 +114,54 @@ func (a *app) judgeTrading(ctx context.Context, j *judged, o trading.Opened, f *
 	if err != nil {
 		return nil, err
 	}
-	out := f.out
+	e, err := j.report(ctx, a, r, out)
+	if e != nil {
+		e.Unwritten = unwritten
+	}
+	return e, err
+}
+
+// folder returns where the report goes, empty where none is written. A folder that was asked for
+// must be writable; where it is only the usual one, in a run directory of somebody else or on a disk
+// that cannot be written to, the evaluation goes without, and unwritten says why.
+func (j *judged) folder(f *evaluateFlags) (out, unwritten string, err error) {
 	switch {
 	case f.bare:
-		out = ""
-	case out == "" && j.dir != "":
-		out = filepath.Join(j.dir, "report", f.split)
+		return "", "", nil
+	case f.out != "":
+		if err := writable(f.out); err != nil {
+			return "", "", fmt.Errorf("--out: %w", err)
+		}
+		return f.out, "", nil
+	case j.dir == "":
+		return "", "", nil
 	}
-	return j.report(ctx, a, r, out)
+	out = filepath.Join(j.dir, "report", f.split)
+	if err := writable(out); err != nil {
+		return "", fmt.Sprintf("no report is written: %v; --out FOLDER writes it elsewhere", err), nil
+	}
+	return out, "", nil
+}
+
+// writable returns an error unless files can be made in a folder, or where there is none yet in the
+// nearest one above it. Nothing stays behind.
+func writable(dir string) error {
+	at := filepath.Clean(dir)
+	for !isDir(at) && at != filepath.Dir(at) {
+		if _, err := os.Lstat(at); err == nil {
+			return fmt.Errorf("%s is no folder", at)
+		}
+		at = filepath.Dir(at)
+	}
+	probe, err := os.CreateTemp(at, ".onnxrl-*")
+	if err != nil {
+		var p *os.PathError
+		if errors.As(err, &p) {
+			err = p.Err
+		}
+		return fmt.Errorf("the folder %s cannot be written to: %w", at, err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // isDir reports whether a path is a directory.

@@ -51,6 +51,8 @@ type evaluation struct {
 	// Report is the folder that was written, Files what is in it besides this object, as metrics.json.
 	Report string        `json:"report,omitempty"`
 	Files  *report.Files `json:"files,omitempty"`
+	// Unwritten says why there is no report where there usually is one.
+	Unwritten string `json:"unwritten,omitempty"`
 }
 
 // evaluatedPolicy says which policy was judged.
@@ -150,6 +152,9 @@ func (a *app) printEvaluation(e *evaluation, c evaluate.Config) error {
 	fmt.Fprintf(a.out, "Deflated Sharpe probability %s after %s. %s\n", decimals(e.Deflated.Probability, 3), plural(e.Deflated.Trials, "trial"), e.Counted)
 	for _, n := range slices.Concat(e.Warnings, e.Notes) {
 		fmt.Fprintln(a.out, n)
+	}
+	if e.Unwritten != "" {
+		fmt.Fprintln(a.out, e.Unwritten)
 	}
 	if e.Report != "" {
 		fmt.Fprintf(a.out, "report %s\n", e.Files.Page)
