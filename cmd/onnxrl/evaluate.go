@@ -37,7 +37,13 @@ RUN is the directory of onnxrl train; one that holds seed-* directories has all 
 one (best.onnx), and where there is none, or eval.deterministic is false, the best one in the newest checkpoint. A model, or an artefact such as runs/artifacts//qtmrl:best, needs the
 configuration of its environment: --config, or the config.yaml beside it.
 
-The deflated Sharpe ratio counts as trials all evaluations on the validation split that the policy was chosen from, over all seeds of the run directory.
+Before anything else, that line says what would make the numbers worthless: features, statistics or fills that know the future; judged data that the policy was trained on or chosen by,
+whatever the splits are called now; and whether one bar of delay destroys the result by more than chance (LAG-FRAGILE: a lead over buy-and-hold is gone, or the Sharpe ratio falls below
+half, and the bootstrap interval of the loss lies above 0).
+
+The trials of the deflated Sharpe ratio are runs (the seeds of the run directory, or all runs of a study) and the configurations of a search (chosen_from), and its variance is the one
+between them (Bailey & López de Prado 2014). The checkpoints of a learning curve count where the policy was chosen by the judged data themselves (--split valid). A model keeps the
+record of its run in its metadata, wherever it lies.
 
 In other environments than trading the policy acts through --episodes whole episodes (or eval.episodes), and the table has the mean, the standard deviation and the range of their returns and lengths. These are raw rewards, whatever was normalised in training; actions are the best ones unless eval.deterministic is false.`,
 		Example: `  onnxrl evaluate runs/qtmrl-1
@@ -55,7 +61,7 @@ In other environments than trading the policy acts through --episodes whole epis
 	fl := cmd.Flags()
 	fl.StringVar(&f.split, "split", string(envs.Test), "train, valid or test")
 	fl.StringVarP(&f.config, "config", "c", "", "configuration of a bare model's environment: a file, or the name of a shipped experiment")
-	fl.StringVarP(&f.out, "out", "o", "", "folder of the report (default: report/SPLIT in a run directory; a bare model's is only written when this is given)")
+	fl.StringVarP(&f.out, "out", "o", "", "folder of the report (default: report/SPLIT in a run directory, unless that cannot be written to; a bare model's is only written when this is given)")
 	fl.IntVar(&f.episodes, "episodes", 0, "whole episodes to act through in other environments than trading (default: eval.episodes)")
 	fl.BoolVar(&f.bare, "no-report", false, "print the table only")
 	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set eval.lag=[1,2]")

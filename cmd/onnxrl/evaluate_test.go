@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"onnxrl/export/report/performance"
-	"onnxrl/runtime/onnx"
 )
 
 // tinyMarket is a run of 200 env steps on three made-up assets: under a second.
@@ -129,20 +128,29 @@ func lineOf(text, name string) string {
 	return ""
 }
 
-// TestUndefinedSharpe: a policy whose orders never come to a trade wins no validation, and nothing
-// that is printed of it is a number that it does not have.
-func TestUndefinedSharpe(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	text := succeed(t, "train", "-q", write(t, "tiny.yaml", tinyMarket), "--out", dir, "--set", "env.initial_cash=10", "--set", "env.execution.lot=100")
-	if !strings.Contains(text, "seed 7 has no best policy: no validation had a defined sharpe") || !strings.Contains(text, "published ") {
-		t.Errorf("trained:\n%s", text)
+// TestEvaluateUnwritable: a run directory whose report cannot be written is evaluated all the same,
+// and says so; a folder that was asked for is refused before the work. Nothing is left behind.
+func TestEvaluateUnwritable(t *testing.T) {
+	dir := trained(t, tinyMarket)
+	blocked := filepath.Join(dir, "report")
+	if err := os.WriteFile(blocked, nil, 0o644); err != nil {
+		t.Fatal(err)
 	}
-	var s runSummary
-	if err := readJSON(filepath.Join(dir, finishedFile), &s); err != nil || s.BestEnvSteps != 0 || s.Validation != nil || !math.IsNaN(s.Last["sharpe"]) {
-		t.Errorf("%+v, %v", s, err)
+	text := succeed(t, "evaluate", dir)
+	if !strings.HasPrefix(text, "A2C ") || !strings.HasSuffix(text, "no report is written: "+blocked+" is no folder; --out FOLDER writes it elsewhere\n") {
+		t.Errorf("it says\n%s", text)
 	}
-	if text = succeed(t, "evaluate", dir, "--no-report"); strings.Contains(text, "NaN") || !strings.Contains(text, "It has no Sharpe ratio") || !strings.Contains(text, "Sharpe –, volatility") {
-		t.Errorf("evaluated:\n%s", text)
+	var e struct{ Report, Unwritten string }
+	if err := json.Unmarshal([]byte(succeed(t, "evaluate", dir, "--json")), &e); err != nil || e.Report != "" || !strings.Contains(e.Unwritten, blocked) {
+		t.Errorf("%+v, %v", e, err)
+	}
+	refuse(t, []string{"evaluate", dir, "--out", filepath.Join(blocked, "here")}, "--out", blocked+" is no folder")
+	elsewhere := filepath.Join(t.TempDir(), "some", "where")
+	if text := succeed(t, "evaluate", dir, "--out", elsewhere); strings.Contains(text, "no report") || !isFile(filepath.Join(elsewhere, "report.html")) {
+		t.Errorf("it says\n%s", text)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".onnxrl-*")); err != nil || len(left) != 0 {
+		t.Errorf("%q, %v", left, err)
 	}
 }
 
@@ -334,70 +342,6 @@ func TestEvaluateSeeds(t *testing.T) {
 	}
 }
 
-// TestEvaluateTuned: the runs of a configuration that a search has found are judged as the best of
-// all of its trials, and so are their files.
-func TestEvaluateTuned(t *testing.T) {
-	dir, search := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "search")
-	space := tinyMarket + "tune:\n  trials: 4\n  steps_per_trial: 100\n  pruner: none\n  space:\n    agent.lr_actor: {kind: loguniform, low: 0.001, high: 0.05}\n"
-	succeed(t, "tune", "-q", write(t, "tiny.yaml", space), "--out", search)
-	succeed(t, "train", "-q", filepath.Join(search, bestConfigFile), "--out", dir, "--seeds", "1,2")
-	e := judge(t, dir, "--no-report")
-	if e.Deflated.Trials != 6 || *e.Deflated.Variance <= 0 || !strings.Contains(e.Counted, "2 runs of this configuration and 4 configurations of the search") {
-		t.Errorf("%d trials, %s", e.Deflated.Trials, e.Counted)
-	}
-	if one := judge(t, filepath.Join(dir, "seed-1", "artifacts")+"//best:best", "--no-report"); one.Deflated.Trials != 6 || *one.Deflated.Variance <= 0 {
-		t.Errorf("%d trials, %s", one.Deflated.Trials, one.Counted)
-	}
-}
-
-// TestEvaluateSeenData: a range that the policy learnt from stays one, whatever the splits are
-// called when it is judged.
-func TestEvaluateSeenData(t *testing.T) {
-	dir := trained(t, tinyMarket)
-	moved := []string{"--no-report", "--set", "env.data.split.train=[2000-01-03, 2000-03-31]", "--set", "env.data.split.valid=[2000-04-03, 2000-05-31]", "--set", "env.data.split.test=[2000-06-01, 2000-12-29]"}
-	check := func(target string) {
-		t.Helper()
-		e := judge(t, append([]string{target}, moved...)...)
-		if len(e.Seen) != 2 || !strings.Contains(e.Seen[0], "was trained on a part of these data, 2000-06-01 to 2000-10-") || !strings.Contains(e.Seen[1], "chosen by its results on a part of these data, 2000-11-01 to 2000-12-29") || !e.Verdict.InSample {
-			t.Errorf("%s: %q", target, e.Seen)
-		}
-	}
-	best := filepath.Join(dir, "best.onnx")
-	check(dir)
-	check(best)
-	check(filepath.Join(dir, "artifacts") + "//tiny:best")
-	// Of a file without a record the run's own configuration tells.
-	m, err := onnx.Load(best)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"trained_on", "chosen_on", "trials"} {
-		m.SetMeta("onnxrl."+key, "")
-	}
-	if err := onnx.Save(best, m, onnx.SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	check(best)
-	check(dir)
-}
-
-// TestEvaluateLookAhead: statistics of all rows mark verdict, table, JSON and report; a model that
-// scales by them is marked even where the configuration that it is judged with has others.
-func TestEvaluateLookAhead(t *testing.T) {
-	dir := trained(t, tinyMarket, "--set", "env.data.normalization.fit_on=all")
-	text := succeed(t, "evaluate", dir)
-	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "These results cannot be earned, because this run knows the future: ") || !strings.Contains(first, "fit_on: all") || !strings.Contains(text, "\nLOOK-AHEAD: Features are scaled") {
-		t.Errorf("it is not said:\n%s", text)
-	}
-	if page := string(readBytes(t, filepath.Join(dir, "report", "test", "report.html"))); strings.Count(page, "fit_on: all") < 2 {
-		t.Error("the report does not say it")
-	}
-	e := judge(t, filepath.Join(dir, "best.onnx"), "--no-report", "--set", "env.data.normalization.fit_on=train")
-	if !e.LookAhead || !e.Verdict.LookAhead || len(e.Knows) != 1 {
-		t.Errorf("%q", e.Knows)
-	}
-}
-
 func TestEvaluateSettings(t *testing.T) {
 	dir := trained(t, tinyMarket)
 	ahead := succeed(t, "evaluate", dir, "--no-report", "--set", "env.execution.fill=same_close")
@@ -456,11 +400,11 @@ func TestEvaluateErrors(t *testing.T) {
 	} {
 		refuse(t, append([]string{"evaluate"}, c.args...), c.says...)
 	}
-	// A report that cannot be written is an error, the table is shown all the same, and the report before it stays.
+	// A folder that cannot be written to is an error before the work.
 	if err := os.WriteFile(filepath.Join(empty, "file"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r := onnxrl(t, "evaluate", dir, "--out", filepath.Join(empty, "file", "report")); r.code != 1 || !strings.Contains(r.err, "report") || !strings.Contains(r.out, "equal-weight buy-and-hold") {
+	if r := onnxrl(t, "evaluate", dir, "--out", filepath.Join(empty, "file", "report")); r.code != 1 || !strings.Contains(r.err, "--out") || r.out != "" {
 		t.Errorf("exit status %d: %s%s", r.code, r.out, r.err)
 	}
 	// So is a run whose metrics are lost.

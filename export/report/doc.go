@@ -14,6 +14,7 @@
 //
 // The first line of every form is the [Verdict], computed from the numbers: a run that does not beat the benchmark in total return and in the Sharpe ratio says so; a run that does, but whose deflated Sharpe probability is below 95% or whose
 // lead is within the bootstrap's interval, says that this is no evidence of skill; and fills at prices that were known when the decision was taken come before everything else.
+// So does everything else that knows the future ([Document].LookAhead), and data that the agent was trained on or chosen by ([Document].Seen). A result that a delay of one bar destroys by more than chance is lag-fragile, and no evidence.
 //
 // # How to add
 //

@@ -26,6 +26,12 @@ func (d *Document) figures(s *Summary) ([]figure, error) {
 		}
 		all = append(all, figure{f, heading, caption})
 	}
+	group := func(list []figure, err error) {
+		if err != nil && first == nil {
+			first = fmt.Errorf("report: %w", err)
+		}
+		all = append(all, list...)
+	}
 	agent := &d.Strategies[0]
 	span := fmt.Sprintf("%s to %s", s.First, s.Last)
 	alt := func(format string, args ...any) string { return fmt.Sprintf(format, args...) + ", " + span }
@@ -36,16 +42,15 @@ func (d *Document) figures(s *Summary) ([]figure, error) {
 	f, err = plots.Curves(plots.Chart{Name: "equity-log", Alt: alt("Value of 1 invested, on a logarithmic axis"), Title: "Value of 1 invested (logarithmic)", Dates: d.Dates, Lines: growth, Log: true})
 	add("Equity, logarithmic", "Equal slopes are equal rates of growth.", f, err)
 
+	group(d.matchedFigures(s, alt))
 	pair := []int{0, d.Benchmark}
 	f, err = plots.Curves(plots.Chart{Name: "drawdown", Alt: alt("Loss from the highest value so far"), Title: "Loss from the highest value so far", Dates: d.Dates, Unit: plots.Percent, Zero: true, Fill: true,
 		Lines: d.curves(func(st *Strategy) []float64 { return performance.Underwater(st.Value) }, pair)})
 	add("Drawdown", "", f, err)
 
-	window := rollingWindow(s.Returns, d.PeriodsPerYear)
-	rate := performance.PerPeriod(d.RiskFree, d.PeriodsPerYear)
-	f, err = plots.Curves(plots.Chart{Name: "rolling-sharpe", Alt: alt("Annual Sharpe ratio of the last %d returns", window), Title: fmt.Sprintf("Sharpe ratio of the last %d returns (annual)", window), Dates: d.Dates, Zero: true,
-		Lines: d.curves(func(st *Strategy) []float64 { return rollingSharpe(st.Value, window, rate, d.PeriodsPerYear) }, pair)})
-	add("Rolling Sharpe ratio", "", f, err)
+	group(d.drawdownFigures(s, alt))
+	group(d.rollingFigures(s, alt))
+	group(d.yearFigures(s, alt))
 
 	var cells []plots.Month
 	for _, list := range [][]Month{s.Strategies[0].Months, s.Strategies[0].Years} {
@@ -62,6 +67,8 @@ func (d *Document) figures(s *Summary) ([]figure, error) {
 	pad := math.Max(0.05*(hi-lo), 1e-4)
 	f, err = plots.Histogram("returns", alt("Distribution of daily returns"), "Share of days", "daily return (outer bars hold everything beyond)", returns, lo-pad, hi+pad, []plots.Mark{{Name: "VaR 95%", At: performance.ValueAtRisk(returns[0].Y, 0.05)}})
 	add("Daily returns", "The dashed line is the agent's 5% quantile.", f, err)
+
+	group(d.quantileFigures(alt))
 
 	if agent.Weights != nil && len(d.Assets) > 0 {
 		f, err = plots.Weights("positions", alt("Positions of %s as shares of its value", agent.Name), d.Dates, d.weights(agent))
@@ -80,6 +87,7 @@ func (d *Document) figures(s *Summary) ([]figure, error) {
 		f, err = plots.Actions("actions", alt("Actions of %s", agent.Name), d.Dates[:len(counts)], d.Actions, counts)
 		add("Actions", "What the agent decided, whether or not it could be done.", f, err)
 	}
+	group(d.assetFigures(s, alt))
 	for _, sweep := range []struct {
 		name, heading, unit, caption string
 		rows                         []VariantResult
@@ -153,18 +161,6 @@ func scaled(value []float64) []float64 {
 
 // rollingWindow is half a year of returns, or a quarter of a shorter record.
 func rollingWindow(returns int, periods float64) int { return max(2, min(int(periods/2), returns/4)) }
-
-// rollingSharpe gives the annual ratio of the returns that end at each of the T+1 values, NaN for the first ones.
-func rollingSharpe(value []float64, window int, rate, periods float64) []float64 {
-	excess := performance.Excess(performance.Returns(value), rate)
-	y := make([]float64, len(value))
-	for t := range y {
-		if y[t] = math.NaN(); t >= window {
-			y[t] = performance.Sharpe(excess[t-window:t]) * math.Sqrt(periods)
-		}
-	}
-	return y
-}
 
 // panelsOf arranges variants by strategy and by X.
 func panelsOf(rows []VariantResult, s *Summary) ([]float64, []plots.Panel) {

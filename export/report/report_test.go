@@ -285,7 +285,7 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := files(t, one), files(t, two)
-	if len(a) != len(b) || len(a) != 2+len(f.Tables)+len(f.Plots) || len(f.Tables) != 6 || len(f.Plots) != 30 {
+	if len(a) != len(b) || len(a) != 2+len(f.Tables)+len(f.Plots) || len(f.Tables) != 6 || len(f.Plots) != 57 {
 		t.Fatalf("%d and %d files, with %d tables and %d plots", len(a), len(b), len(f.Tables), len(f.Plots))
 	}
 	for name, data := range a {
@@ -311,7 +311,7 @@ func TestWrite(t *testing.T) {
 			pngs++
 		}
 	}
-	if svgs != 10 || pngs != 20 {
+	if svgs != 19 || pngs != 38 {
 		t.Errorf("%d SVG and %d PNG files", svgs, pngs)
 	}
 	checkPage(t, string(a[report.PageName]), summarise(t, d))
@@ -333,7 +333,7 @@ func TestWrite(t *testing.T) {
 	if f, err = report.Write(context.Background(), one, d); err != nil {
 		t.Fatal(err)
 	}
-	if c := files(t, one); len(c) != 2+len(f.Tables)+len(f.Plots)+1 || len(f.Tables) != 4 || len(f.Plots) != 18 {
+	if c := files(t, one); len(c) != 2+len(f.Tables)+len(f.Plots)+1 || len(f.Tables) != 4 || len(f.Plots) != 39 {
 		t.Errorf("%d files, with %d tables and %d plots", len(c), len(f.Tables), len(f.Plots))
 	}
 
@@ -375,8 +375,8 @@ func checkPage(t *testing.T, page string, s *report.Summary) {
 	if n := strings.Count(strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, ""), "http"); n != 0 {
 		t.Errorf("the page has %d addresses", n)
 	}
-	if n := strings.Count(page, "<svg"); n != 10 {
-		t.Errorf("%d drawings in the page, expected 10", n)
+	if n := strings.Count(page, "<svg"); n != 19 {
+		t.Errorf("%d drawings in the page, expected 19", n)
 	}
 	body := page[strings.Index(page, "<main>"):]
 	if first, _, _ := strings.Cut(strings.TrimPrefix(body, "<main>\n"), "</p>"); !strings.Contains(first, s.Verdict.Line) {

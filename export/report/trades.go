@@ -28,6 +28,10 @@ type AssetTrade struct {
 	Fees     float64            `json:"fees"`
 	Realised float64            `json:"realised"`
 	WinRate  performance.Number `json:"win_rate"` // share of sales with a gain
+	// Gain is what the asset has earned, fees taken off, realised or not, and Contribution its part
+	// of the total return: a share of the first value. Both are NaN where weights are unknown.
+	Gain         performance.Number `json:"gain"`
+	Contribution performance.Number `json:"contribution"`
 }
 
 // trades adds up what a strategy did. The cost of a sale is the average of what the position has cost, fees included; shares that were there at the start have no known cost and their sale is no gain or loss.
@@ -61,12 +65,17 @@ func (d *Document) trades(s *Strategy) *TradeSummary {
 			cost[t.Asset] -= cost[t.Asset] * part
 		}
 	}
+	gains := d.gains(s)
 	for i := range rows {
 		r := &rows[i]
 		if r.Buys+r.Sells == 0 {
 			continue
 		}
-		r.Asset, r.WinRate = d.Assets[i], performance.Number(math.NaN())
+		nan := performance.Number(math.NaN())
+		r.Asset, r.WinRate, r.Gain, r.Contribution = d.Assets[i], nan, nan, nan
+		if gains != nil {
+			r.Gain, r.Contribution = performance.Number(gains[i]), performance.Number(gains[i]/s.Value[0])
+		}
 		if r.Sells > 0 {
 			r.WinRate = performance.Number(float64(wins[i]) / float64(r.Sells))
 		}

@@ -152,7 +152,7 @@ func store(ctx context.Context, disk atomicfile.Disk, dir string, all []file) er
 // possible lists the plots and tables that a report may leave out.
 func possible() []string {
 	var all []string
-	for _, name := range []string{"positions", "actions", "cost", "lag"} {
+	for _, name := range []string{"equity-matched", "drawdown-periods", "quantiles", "positions", "actions", "holding", "contribution", "cost", "lag"} {
 		for _, ending := range plotEndings {
 			all = append(all, filepath.Join(PlotFolder, name+ending))
 		}

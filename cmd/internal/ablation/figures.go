@@ -55,7 +55,7 @@ func (s *Summary) figures() ([]file, error) {
 			dots = append(dots, d)
 		}
 		title := fmt.Sprintf("%s by %s", metric, name)
-		if err := add(plots.Dots(slug(name), title+" on the validation range", title, "validation range: each seed, mean ± standard deviation", dots, marks)); err != nil {
+		if err := add(plots.Dots(slug(name), title+" on the validation range", title, "validation range: each seed, mean ± standard deviation", plots.Plain, dots, marks)); err != nil {
 			return nil, err
 		}
 	}
@@ -68,7 +68,7 @@ func (s *Summary) figures() ([]file, error) {
 		dots = append(dots, plots.Dot{Name: e.Factor + ": " + e.Level, Value: float64(v.Diff), Low: float64(v.Low), High: float64(v.High), Judge: !slices.Contains(neutral, metric)})
 	}
 	title := metric + ": difference to the base"
-	err := add(plots.Dots("differences", title+" on the validation range", title, fmt.Sprintf("paired by seed, with %.0f %% intervals", 100*Confidence), dots, []plots.Mark{{Name: "no difference", At: 0}}))
+	err := add(plots.Dots("differences", title+" on the validation range", title, fmt.Sprintf("paired by seed, with %.0f %% intervals", 100*Confidence), plots.Plain, dots, []plots.Mark{{Name: "no difference", At: 0}}))
 	return list, err
 }
 

@@ -283,9 +283,9 @@ func TestTrials(t *testing.T) {
 		{"runs that were judged", *s, []float64{1 / math.Sqrt(252), 4 / math.Sqrt(252)}, false, 2, 4.5, []string{"on these data"}},
 		// 0.5, 1.5, 0.25, 2.5 and 1 have the mean 1.15 and Σ(x−m)² = 3.2.
 		{"chosen by these data", *s, []float64{0.1, 0.2}, true, 6, 0.8, []string{"every one of the 6 validations of the learning curves counts, as if they were independent"}},
-		{"a search", Selection{Runs: 1, Searched: 20, SearchVariance: 2, Evaluations: 3, Source: "there"}, nil, false, 21, 2, []string{"one run of this configuration and 20 configurations of the search", "between the configurations", "Source: there"}},
+		{"a search", Selection{Runs: 1, Searched: 20, SearchVariance: 2, Evaluations: 3, Source: "there"}, nil, false, 21, 2, []string{"One run of this configuration and 20 configurations of the search", "between the configurations", "Source: there"}},
 		{"a search that varied less", Selection{Runs: 2, Searched: 20, SearchVariance: 0.1, chosen: s.chosen}, nil, false, 22, 0.5, nil},
-		{"one run", Selection{Runs: 1, Evaluations: 50, chosen: []float64{1}}, []float64{0.1}, false, 1, 0, []string{"one run", "50 validations"}},
+		{"one run", Selection{Runs: 1, Evaluations: 50, chosen: []float64{1}}, []float64{0.1}, false, 1, 0, []string{"One run", "50 validations"}},
 		{"the record of a model", *SelectedBy(publish.Trials{Runs: 3, Evaluations: 7}), []float64{0.1}, false, 3, 0, []string{"3 runs", "the model's own record"}},
 		{"no validation", Selection{Runs: 2, Source: "x"}, nil, false, 2, 0, []string{"no policy was chosen by validation"}},
 		{"no validation, here", Selection{Runs: 2, Source: "x"}, nil, true, 2, 0, nil},

@@ -117,11 +117,17 @@ func (s *Selection) Trials(judged []float64, here bool, periodsPerYear float64) 
 		t.SharpeVariance, where = search, "between the configurations of the search on the validation split"
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s of this configuration", plural(max(s.Runs, 1), "run"))
+	if s.Runs > 1 {
+		fmt.Fprintf(&text, "%d runs of this configuration", s.Runs)
+	} else {
+		text.WriteString("One run of this configuration")
+	}
 	if s.Searched > 0 {
 		fmt.Fprintf(&text, " and %s of the search that found it", plural(s.Searched, "configuration"))
 	}
 	switch {
+	case s.Evaluations == 1:
+		text.WriteString("; one policy was validated, so that there was nothing to choose")
 	case here && s.Evaluations > 0:
 		fmt.Fprintf(&text, "; the policy was chosen by these data, so that every one of the %s of the learning curves counts, as if they were independent", plural(s.Evaluations, "validation"))
 	case s.Evaluations > 0:

@@ -16,12 +16,14 @@ type Dot struct {
 	Value, Low, High float64
 	// Each are drawn small; NaN is left out.
 	Each []float64
-	// Judge colours the range as a gain where it lies above 0, as a loss where it lies below, and as neither where it contains 0.
+	// Judge colours the range as a gain where it does not reach below 0, as a loss where it does not
+	// reach above, and as neither where 0 is inside of it.
 	Judge bool
 }
 
-// Dots draws values one below the other over a common horizontal axis, and marks on it.
-func Dots(name, alt, title, unit string, all []Dot, marks []Mark) (*Figure, error) {
+// Dots draws values one below the other over a common horizontal axis in the unit u, and marks on it;
+// unit is what stands below the axis.
+func Dots(name, alt, title, unit string, u Unit, all []Dot, marks []Mark) (*Figure, error) {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	see := func(list ...float64) {
 		for _, v := range list {
@@ -51,7 +53,7 @@ func Dots(name, alt, title, unit string, all []Dot, marks []Mark) (*Figure, erro
 			names = max(names, c.width(short(d.Name), true))
 		}
 		f := frame{x0: names + 20, x1: width - 24, y0: below, y1: height - above}
-		f.x.lo, f.x.hi, f.x.ticks = linear(lo, hi, 8, plain)
+		f.x.lo, f.x.hi, f.x.ticks = linear(lo, hi, 8, u.format())
 		f.y.lo, f.y.hi = 0, 1
 		f.axes(c, "", unit)
 		c.bold(ink, leftBottom, 6, f.y1+24, title)
@@ -85,9 +87,9 @@ func (d *Dot) drawn(c *canvas, f *frame, y vg.Length) {
 	switch {
 	case d.Kind == Benchmark:
 		r = benchmark
-	case d.Judge && d.Low > 0:
+	case d.Judge && d.Low >= 0 && d.High > 0:
 		r = gain
-	case d.Judge && d.High < 0:
+	case d.Judge && d.High <= 0 && d.Low < 0:
 		r = loss
 	case d.Kind != Agent:
 		r = muted

@@ -24,7 +24,7 @@ func TestDots(t *testing.T) {
 		{"long names", []Dot{{Name: strings.Repeat("name ", 20), Value: 1}}, []Mark{{strings.Repeat("mark ", 6), 1}}, []string{"…"}},
 	}
 	for _, c := range cases {
-		f, err := Dots("dots", c.name, "title", "unit", c.dots, c.marks)
+		f, err := Dots("dots", c.name, "title", "unit", Plain, c.dots, c.marks)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -54,7 +54,7 @@ func TestDots(t *testing.T) {
 	if len(cases) != 6 {
 		t.Errorf("%d cases", len(cases))
 	}
-	if _, err := Dots("dots", "", "", "", nil, nil); err == nil {
+	if _, err := Dots("dots", "", "", "", Plain, nil, nil); err == nil {
 		t.Error("no values: no error")
 	}
 }

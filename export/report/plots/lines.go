@@ -53,6 +53,13 @@ type Chart struct {
 	Log       bool // only for positive values; others leave gaps
 	Zero      bool // 0 is marked and always in view
 	Fill      bool // the area between the agent's line and 0 is filled
+	Stretches []Stretch
+}
+
+// Stretch is a part of a chart that is shaded, with its name above.
+type Stretch struct {
+	Name     string
+	From, To time.Time // To is not before From
 }
 
 // Size of most figures, in points.
@@ -112,6 +119,15 @@ func Curves(o Chart) (*Figure, error) {
 			f.y.lo, f.y.hi, f.y.ticks = linear(lo, hi, 7, o.Unit.format())
 		}
 		f.axes(c, o.Title, "")
+		for _, s := range o.Stretches {
+			from, to := f.x.at(seconds(s.From)), f.x.at(seconds(s.To))
+			from, to = max(from, f.x0), min(max(to, from+1), f.x1)
+			c.box(loss, 0.15, from, f.y0, to, f.y1)
+			for _, x := range []vg.Length{from, to} {
+				c.segment(pen{role: loss, width: 0.75, opacity: 0.5}, x, f.y0, x, f.y1)
+			}
+			c.text(loss, centreMiddle, (from+to)/2, f.y1-7, s.Name)
+		}
 		if o.Zero {
 			f.zero(c, 0)
 		}

@@ -78,6 +78,10 @@ func figures(t *testing.T) []*Figure {
 	x := []float64{0, 5, 50}
 	add(Sweep("sweep", "", "basis points", x, []Panel{{"return", Percent, []Line{{"a", Agent, []float64{1, 0.5, math.NaN()}}}}, {"sharpe", Plain, []Line{{"a", Agent, []float64{1, 0.5, -1}}}}}))
 	add(Histogram("histogram", "", "share", "return", lines[:2], 0.5, 1.5, []Mark{{"VaR", 0.7}, {"outside", 3}}))
+	add(Curves(Chart{Name: "stretches", Title: "value", Dates: d, Lines: lines, Stretches: []Stretch{{"1 & <2>", d[10], d[90]}, {"at one date", d[90], d[90]}, {"beyond", d[0].AddDate(-1, 0, 0), d[399].AddDate(1, 0, 0)}}}))
+	add(Bars("bars", "", "return", Percent, []string{"2019", "2020 & <more>", "2021"}, []Line{{"agent", Agent, []float64{0.1, -2, math.NaN()}}, {"benchmark", Benchmark, []float64{0, 1e-9, math.Inf(1)}}}))
+	add(Bars("many bars", "", "count", Plain, make([]string, 300), []Line{{"agent", Agent, walk(5, 300)}}))
+	add(Bars("no bars", "", "count", Plain, []string{"a"}, []Line{{"agent", Agent, []float64{math.NaN()}}}))
 	return all
 }
 
@@ -135,8 +139,8 @@ func TestFigures(t *testing.T) {
 		}
 		seen++
 	}
-	if seen != 11 {
-		t.Errorf("%d figures, expected 11", seen)
+	if seen != 15 {
+		t.Errorf("%d figures, expected 15", seen)
 	}
 }
 
@@ -228,6 +232,9 @@ func TestRefused(t *testing.T) {
 		"short sweep":    second(Sweep("s", "", "", []float64{1, 2}, []Panel{{Lines: []Line{{Y: []float64{1}}}}})),
 		"unequal panels": second(Sweep("s", "", "", []float64{1, 2}, []Panel{{}, {Lines: []Line{{}}}})),
 		"empty range":    second(Histogram("h", "", "", "", []Line{{Y: []float64{1}}}, 1, 1, nil)),
+		"no category":    second(Bars("b", "", "", Plain, nil, []Line{{}})),
+		"no bars":        second(Bars("b", "", "", Plain, []string{"a"}, nil)),
+		"short bars":     second(Bars("b", "", "", Plain, []string{"a"}, []Line{{}})),
 		"empty line":     second(Histogram("h", "", "", "", []Line{{}}, 0, 1, nil)),
 	} {
 		if err == nil {
@@ -235,7 +242,7 @@ func TestRefused(t *testing.T) {
 		}
 		cases++
 	}
-	if cases != 16 {
+	if cases != 19 {
 		t.Errorf("%d cases", cases)
 	}
 }
