@@ -13,6 +13,8 @@ import (
 type CheckOptions struct {
 	// Strict makes operators of domains without a schema, such as com.microsoft, problems. Otherwise they are listed as unchecked.
 	Strict bool
+	// Deprecated lets operators pass that the standard has withdrawn; engines still execute them.
+	Deprecated bool
 	// Finite looks for NaN and infinite numbers in initializers, which reads all weights.
 	Finite bool
 	// Types gives the types of values; nil uses the types that the model declares. Operators are checked only where the types of their inputs are known.

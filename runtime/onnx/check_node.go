@@ -47,7 +47,7 @@ func (c *graphCheck) node(n *Node) {
 		}
 		return
 	}
-	if op.Deprecated {
+	if op.Deprecated && !c.opts.Deprecated {
 		c.add(n.Describe(), "the operator is deprecated since opset %d", op.Since)
 		return
 	}

@@ -81,6 +81,9 @@ func (c *compiler) compile(m *onnx.Model, o engine.Options) (*session, error) {
 	if m.GetGraph() == nil {
 		return nil, &ModelError{Message: "the model has no graph"}
 	}
+	if _, err := accept(m); err != nil && !unguarded {
+		return nil, err
+	}
 	options, err := sessionOptions(o, c.flush)
 	if err != nil {
 		return nil, err

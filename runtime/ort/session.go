@@ -165,7 +165,7 @@ func (s *session) prepare(c *call, out, in []*tensor.Tensor) error {
 			if err := port.Accepts(t); err != nil {
 				return err
 			}
-		} else if static(port) {
+		} else if preallocated(port) {
 			t = tensor.New(port.DType, port.Shape...)
 		}
 		c.fresh = append(c.fresh, t)
@@ -187,12 +187,21 @@ func (s *session) count(out, in []*tensor.Tensor) error {
 	return nil
 }
 
-func static(p engine.Port) bool {
+// maxPreallocated is the most elements of an output that is allocated before the run; ONNX Runtime
+// allocates larger ones, and fails where there is no memory. Go would end the process.
+const maxPreallocated = 1 << 26
+
+// preallocated reports whether an output's shape is known and moderate.
+func preallocated(p engine.Port) bool {
 	if p.Shape == nil {
 		return false
 	}
+	n := 1
 	for _, d := range p.Shape {
-		if d < 0 {
+		if d < 0 || d > maxPreallocated {
+			return false
+		}
+		if n *= d; n > maxPreallocated {
 			return false
 		}
 	}

@@ -1,0 +1,177 @@
+package hostile
+
+import (
+	"fmt"
+	"slices"
+
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// Base is a model with the inputs of one run, which follow the model's Graph.Inputs.
+type Base struct {
+	Name   string
+	Model  *onnx.Model
+	Inputs []*tensor.Tensor
+}
+
+// Variant is a base with something hostile in one place.
+type Variant struct {
+	// Base names what was changed.
+	Base string
+	// Op is the operator, with its domain where that is not the standard's.
+	Op string
+	// Place is "attribute NAME", "input I", "constant I" or "shape of input I".
+	Place string
+	// Value says what was put there.
+	Value string
+	// Make builds the model and the inputs of a run.
+	Make func() (*onnx.Model, []*tensor.Tensor, error)
+}
+
+// Key names an operator, place and value, whatever model they were found in.
+func (v Variant) Key() string { return v.Op + "\t" + v.Place + "\t" + v.Value }
+
+// Variants lists everything hostile that can be done to a base.
+func Variants(b Base) []Variant {
+	return slices.Concat(attributes(b), contents(b), shapes(b))
+}
+
+// opName is an operator with its domain.
+func opName(n *onnx.Node) string {
+	if d := onnx.NormalizeDomain(n.Domain); d != "" {
+		return d + "." + n.OpType
+	}
+	return n.OpType
+}
+
+// readers lists the operators that read a value, and at which input.
+func reader(m *onnx.Model, value string) (op string, at int) {
+	for _, n := range m.Graph.Node {
+		if i := slices.Index(n.Input, value); i >= 0 {
+			return opName(n), i
+		}
+	}
+	return "graph", 0
+}
+
+// contents puts hostile numbers into inputs.
+func contents(b Base) []Variant {
+	var out []Variant
+	for i, t := range b.Inputs {
+		if t == nil || t.Len() == 0 || t.DType() == tensor.String {
+			continue
+		}
+		port := b.Model.Graph.Inputs()[i]
+		op, at := reader(b.Model, port.Name)
+		for _, f := range fills(t) {
+			out = append(out, Variant{b.Name, op, fmt.Sprintf("input %d", at), f.name, func() (*onnx.Model, []*tensor.Tensor, error) {
+				in := slices.Clone(b.Inputs)
+				in[i] = f.apply(t)
+				return b.Model, in, nil
+			}})
+			out = append(out, Variant{b.Name, op, fmt.Sprintf("constant %d", at), f.name, func() (*onnx.Model, []*tensor.Tensor, error) {
+				m := b.Model.ShallowClone()
+				m.Graph.Input = slices.DeleteFunc(slices.Clone(m.Graph.Input), func(v *onnx.ValueInfo) bool { return v.Name == port.Name })
+				m.Graph.Initializer = append(slices.Clip(m.Graph.Initializer), onnx.ProtoOf(port.Name, f.apply(t)))
+				return m, slices.Delete(slices.Clone(b.Inputs), i, i+1), nil
+			}})
+		}
+	}
+	return out
+}
+
+// shapes gives inputs extents that the model does not expect, after making the model forget what
+// it declares of them.
+func shapes(b Base) []Variant {
+	var out []Variant
+	for i, t := range b.Inputs {
+		if t == nil || t.DType() == tensor.String {
+			continue
+		}
+		port := b.Model.Graph.Inputs()[i]
+		op, at := reader(b.Model, port.Name)
+		for _, s := range hostileShapes(t.Shape()) {
+			out = append(out, Variant{b.Name, op, fmt.Sprintf("shape of input %d", at), shapeChange(t.Shape(), s), func() (*onnx.Model, []*tensor.Tensor, error) {
+				in := slices.Clone(b.Inputs)
+				in[i] = repeated(t, s)
+				return forgetful(b.Model), in, nil
+			}})
+		}
+	}
+	return out
+}
+
+// forgetful drops what a model declares of the shapes of inputs, outputs and values.
+func forgetful(m *onnx.Model) *onnx.Model {
+	c := m.ShallowClone()
+	unranked := func(list []*onnx.ValueInfo) []*onnx.ValueInfo {
+		out := slices.Clone(list)
+		for i, v := range out {
+			if t, ok := v.TensorType(); ok {
+				out[i] = onnx.NewValueInfo(onnx.Value(v.Name), onnx.TensorType{DType: t.DType})
+			}
+		}
+		return out
+	}
+	c.Graph.Input, c.Graph.Output, c.Graph.ValueInfo = unranked(m.Graph.Input), unranked(m.Graph.Output), nil
+	return c
+}
+
+// hostileShapes changes one axis at a time, and the rank.
+func hostileShapes(s []int) [][]int {
+	var out [][]int
+	for i := range s {
+		for _, d := range []int{0, 1, s[i] + 1, s[i] - 1, 2*s[i] + 1} {
+			if d != s[i] && d >= 0 {
+				c := slices.Clone(s)
+				c[i] = d
+				out = append(out, c)
+			}
+		}
+		out = append(out, slices.Delete(slices.Clone(s), i, i+1))
+	}
+	zero := make([]int, len(s))
+	out = append(out, append([]int{1}, s...), append(slices.Clone(s), 1), append(slices.Clone(s), 2), append([]int{0}, s...))
+	if len(s) > 0 {
+		out = append(out, zero, []int{}, []int{0})
+	}
+	return out
+}
+
+// shapeChange says what was done to a shape, for all bases alike.
+func shapeChange(from, to []int) string {
+	if len(from) != len(to) {
+		n := 1
+		for _, d := range to {
+			n *= d
+		}
+		if n == 0 {
+			return fmt.Sprintf("rank %+d, empty", len(to)-len(from))
+		}
+		return fmt.Sprintf("rank %+d", len(to)-len(from))
+	}
+	for i := range from {
+		if from[i] != to[i] {
+			switch {
+			case to[i] <= 1:
+				return fmt.Sprintf("axis %d is %d", i, to[i])
+			case to[i] < from[i]:
+				return fmt.Sprintf("axis %d is shorter", i)
+			}
+			return fmt.Sprintf("axis %d is longer", i)
+		}
+	}
+	return "the same"
+}
+
+// repeated fills a shape with the elements of t, over and over.
+func repeated(t *tensor.Tensor, shape []int) *tensor.Tensor {
+	out := tensor.New(t.DType(), shape...)
+	if src := t.Bytes(); len(src) > 0 {
+		for at := 0; at < len(out.Bytes()); {
+			at += copy(out.Bytes()[at:], src)
+		}
+	}
+	return out
+}
