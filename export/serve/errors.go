@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"onnxrl/runtime/engine"
 )
 
 // Code classes what went wrong by what the caller can do about it.
@@ -86,7 +88,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf classes any error: that of an [Error] in its chain, that of a context, Internal otherwise.
+// CodeOf classes any error: that of an [Error] in its chain, that of a context, InvalidArgument where an engine says that the shapes or the numbers of the request do not fit the model, Internal otherwise.
 func CodeOf(err error) Code {
 	c, ok := ClassOf(err)
 	switch {
@@ -96,6 +98,8 @@ func CodeOf(err error) Code {
 		return DeadlineExceeded
 	case errors.Is(err, context.Canceled):
 		return Canceled
+	case errors.Is(err, engine.ErrDivideByZero), errors.As(err, new(*engine.ShapeError)), errors.As(err, new(*engine.InputError)):
+		return InvalidArgument
 	}
 	return Internal
 }

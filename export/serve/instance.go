@@ -203,7 +203,7 @@ func (i *instance) execute(batch []*call) error {
 		stop()
 	}
 	if err != nil {
-		return fail(Internal, "%w", err)
+		return &Error{Code: CodeOf(err), Err: err}
 	}
 	ran := clock.Now()
 	i.v.took(ran.Sub(gathered), rows)

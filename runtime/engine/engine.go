@@ -97,6 +97,10 @@ type Binding interface {
 // ErrClosed is returned by every call on a closed compiler, session or binding.
 var ErrClosed = errors.New("it is closed")
 
+// ErrDivideByZero is wrapped by the [RunError] of an integer division by zero. What is divided by comes from the caller's data, since models that divide by a constant
+// zero do not compile.
+var ErrDivideByZero = errors.New("integer division by zero")
+
 // InputError says that a tensor does not fit the port it was given for.
 type InputError struct {
 	Port Port
@@ -106,6 +110,23 @@ type InputError struct {
 func (e *InputError) Error() string {
 	return fmt.Sprintf("value %q: expected %v%v, got %s", e.Port.Name, e.Port.DType, e.Port.Shape, e.Got)
 }
+
+// ShapeError says that the shapes of a run's inputs, each of which fits its port, do not fit the model together, or do not fit a node within. Node describes that
+// node; Inputs lists the shapes.
+type ShapeError struct {
+	Node, Inputs string
+	Err          error
+}
+
+func (e *ShapeError) Error() string {
+	at := ""
+	if e.Node != "" {
+		at = e.Node + ": "
+	}
+	return fmt.Sprintf("inputs %s do not fit the model: %s%v", e.Inputs, at, e.Err)
+}
+
+func (e *ShapeError) Unwrap() error { return e.Err }
 
 // UnsupportedError says that the engine cannot execute a node. Node is the node's description; Op its operator with domain.
 type UnsupportedError struct {

@@ -58,6 +58,9 @@ func (b *binding) fill(out, in []*tensor.Tensor) error {
 			return err
 		}
 	}
+	if err := s.extents.accept(in); err != nil {
+		return err
+	}
 	for i, t := range out {
 		if err := b.bind(s.outNames, i, s.out[i], t, true); err != nil {
 			return err
@@ -94,7 +97,7 @@ func (b *binding) Run() error {
 		return fmt.Errorf("run binding: %w", engine.ErrClosed)
 	}
 	if err := capi.RunBound(b.sessionHandle, b.handle, b.flush); err != nil {
-		return runError(err)
+		return runError(err, b.session.divisors)
 	}
 	return nil
 }

@@ -81,7 +81,8 @@ func (c *compiler) compile(m *onnx.Model, o engine.Options) (*session, error) {
 	if m.GetGraph() == nil {
 		return nil, &ModelError{Message: "the model has no graph"}
 	}
-	if _, err := accept(m); err != nil && !unguarded {
+	env, err := accept(m)
+	if err != nil && !unguarded {
 		return nil, err
 	}
 	options, err := sessionOptions(o, c.flush)
@@ -89,7 +90,7 @@ func (c *compiler) compile(m *onnx.Model, o engine.Options) (*session, error) {
 		return nil, err
 	}
 	defer options.Destroy()
-	enc, err := encode(m, c.memory)
+	enc, err := encode(m, env, c.memory)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (c *compiler) compile(m *onnx.Model, o engine.Options) (*session, error) {
 		return nil, compileError(m, err.Error())
 	}
 	live.sessions.Add(1)
-	s := &session{compiler: c, native: native, handle: sessionHandle(native), memory: c.memory, flush: c.flush}
+	s := &session{compiler: c, native: native, handle: sessionHandle(native), memory: c.memory, flush: c.flush, divisors: enc.divisors}
 	if err := s.describe(m); err != nil {
 		s.destroy()
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/onnx/shape"
 	"onnxrl/runtime/ort/internal/capi"
 )
 
@@ -28,12 +29,20 @@ type encoded struct {
 	values []capi.Handle
 	holder holder
 	cNames capi.Names
+	// divisors describes the guarded divisions.
+	divisors []string
 }
 
-// encode makes the bytes of a model. The model is not changed.
-func encode(m *onnx.Model, memory capi.Handle) (*encoded, error) {
-	m = guardLabels(nameSplits(lowerIR(onnx.Lowered(m, newestOpset))))
+// encode makes the bytes of a model, whose types env has. The model is not changed.
+func encode(m *onnx.Model, env *shape.Env, memory capi.Handle) (*encoded, error) {
 	e := &encoded{}
+	if !unguarded {
+		var err error
+		if m, e.divisors, err = guardDivisions(m, env); err != nil {
+			return nil, err
+		}
+	}
+	m = guardLabels(nameSplits(lowerIR(onnx.Lowered(m, newestOpset))))
 	total := 0
 	for _, t := range m.Graph.Initializer {
 		total += len(t.RawData)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"onnxrl/runtime/engine"
@@ -41,6 +42,13 @@ var (
 	reGhost    = regexp.MustCompile(`Node input '([^']*)' is not a graph input`)
 	reRunNode  = regexp.MustCompile(`(?s)while running (\S+) node\. Name:'([^']*)' Status Message: (.*)`)
 )
+
+// divisorIndex is the index that a division's guard gathers from a list of one element where a
+// divisor is zero; those of a model's further divisions follow.
+const divisorIndex = 7_046_029_254_386_353_131
+
+// reIndex finds an index that ONNX Runtime refused.
+var reIndex = regexp.MustCompile(`idx=(\d+) must be within`)
 
 // reWhere is the place in ONNX Runtime's own source, with the signature of the function, that some messages start with.
 var reWhere = regexp.MustCompile(`/onnxruntime_src/\S+:\d+ [^\n()]*\([^\n()]*\)(?: const)? `)
@@ -108,8 +116,14 @@ func find(m *onnx.Model, is func(*onnx.Node) bool) *onnx.Node {
 	return found
 }
 
-// runError names the node of a failed run where ONNX Runtime does.
-func runError(err error) error {
+// runError names the node of a failed run where ONNX Runtime does. divisors describes the model's
+// guarded divisions.
+func runError(err error, divisors []string) error {
+	if g := reIndex.FindStringSubmatch(err.Error()); g != nil && len(divisors) > 0 {
+		if at, e := strconv.ParseInt(g[1], 10, 64); e == nil && at >= divisorIndex && at-divisorIndex < int64(len(divisors)) {
+			return &engine.RunError{Engine: Name, Node: divisors[at-divisorIndex], Err: engine.ErrDivideByZero}
+		}
+	}
 	g := reRunNode.FindStringSubmatch(err.Error())
 	if g == nil {
 		return &engine.RunError{Engine: Name, Err: err}

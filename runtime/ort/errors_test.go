@@ -78,7 +78,7 @@ func TestRunErrorNamesTheNode(t *testing.T) {
 		"something else": {"", "something else"},
 	} {
 		var e *engine.RunError
-		if err := runError(errors.New(message)); !errors.As(err, &e) || e.Node != want.node || e.Err.Error() != want.says || e.Engine != Name {
+		if err := runError(errors.New(message), nil); !errors.As(err, &e) || e.Node != want.node || e.Err.Error() != want.says || e.Engine != Name {
 			t.Errorf("%q: %#v", message, e)
 		}
 	}

@@ -27,6 +27,8 @@ type session struct {
 
 	in, out           []engine.Port
 	inNames, outNames capi.Names
+	divisors          []string // for runError
+	extents           *extents // nil where all extents are known
 
 	// Runs and Bind hold mu for reading, Close for writing: the session outlives
 	// every run.
@@ -61,6 +63,7 @@ func (s *session) describe(m *onnx.Model) error {
 	if s.out, err = s.ports(m.Graph.Output, true); err != nil {
 		return err
 	}
+	s.extents = newExtents(m, s.in)
 	s.inNames, s.outNames = capi.NewNames(portNames(s.in)), capi.NewNames(portNames(s.out))
 	return nil
 }
@@ -125,7 +128,7 @@ func (s *session) Run(ctx context.Context, out, in []*tensor.Tensor) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return runError(err)
+		return runError(err, s.divisors)
 	}
 	if err := s.collect(c, out, len(in)); err != nil {
 		return fmt.Errorf("run session: %w", err)
@@ -158,6 +161,9 @@ func (s *session) prepare(c *call, out, in []*tensor.Tensor) error {
 		if err := s.addInput(c, s.in[i], t); err != nil {
 			return err
 		}
+	}
+	if err := s.extents.accept(in); err != nil {
+		return err
 	}
 	for i, t := range out {
 		port := s.out[i]

@@ -94,7 +94,7 @@ func recovered(r any) error {
 	case error:
 		// Integer division by zero is the one run-time error that kernels leave to the processor.
 		if strings.HasSuffix(x.Error(), "integer divide by zero") {
-			return errors.New("integer division by zero")
+			return engine.ErrDivideByZero
 		}
 		return &panicError{x.Error(), string(debug.Stack())}
 	}

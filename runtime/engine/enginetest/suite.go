@@ -31,7 +31,7 @@ type suite struct {
 }
 
 // cases is how many cases Run has; it fails if it ran another number.
-const cases = 20
+const cases = 21
 
 // Run runs the suite.
 func Run(t *testing.T, c Config) {
@@ -59,6 +59,7 @@ func Run(t *testing.T, c Config) {
 		{"CompileErrors", (*suite).compileErrors},
 		{"RunErrors", (*suite).runErrors},
 		{"Labels", (*suite).labels},
+		{"Division", (*suite).division},
 		{"Closed", (*suite).closed},
 	}
 	ran := 0

@@ -1,0 +1,140 @@
+//go:build cgo
+
+package ort
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"strings"
+	"sync/atomic"
+
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/onnx/shape"
+	"onnxrl/runtime/tensor"
+)
+
+// extents checks the shapes of a run where a model leaves extents open. What types say of a model
+// whose batch or length is free says nothing of a batch of 0 or of a length below that of a kernel,
+// and ONNX Runtime's kernels divide by such extents and index with them; so each combination of
+// shapes is inferred through the whole graph before its first run. Safe for concurrent use.
+type extents struct {
+	model *onnx.Model // structure and small constants, without declared shapes
+	seed  maphash.Seed
+	seen  atomic.Pointer[map[uint64]struct{}] // hashes of what was accepted; replaced as a whole
+}
+
+const (
+	// maxSeen is how many combinations are remembered; with more, all are forgotten.
+	maxSeen = 4096
+	// maxKeptFloats is the most numbers of a floating-point constant that may bear on a shape, as
+	// the scales of Resize do.
+	maxKeptFloats = 64
+)
+
+// newExtents returns nil where every extent of every input is known, since then there is nothing
+// that a run could bring.
+func newExtents(m *onnx.Model, in []engine.Port) *extents {
+	free := false
+	for _, p := range in {
+		free = free || p.Shape == nil
+		for _, d := range p.Shape {
+			free = free || d < 0
+		}
+	}
+	if !free {
+		return nil
+	}
+	c := m.ShallowClone()
+	c.Graph.ValueInfo = nil
+	for i, v := range c.Graph.Output {
+		if t, ok := v.TensorType(); ok {
+			c.Graph.Output[i] = onnx.NewValueInfo(onnx.Value(v.Name), onnx.TensorType{DType: t.DType})
+		}
+	}
+	// The walk never fails, because this function does not.
+	_ = c.EachGraph(func(g *onnx.Graph) error {
+		for i, t := range g.Initializer {
+			n := 1
+			for _, d := range t.Dims {
+				n *= int(min(d, shape.MaxConst+1))
+				n = min(n, shape.MaxConst+1)
+			}
+			if n > shape.MaxConst || n > maxKeptFloats && tensor.DType(t.DataType).IsFloat() {
+				g.Initializer[i] = &onnx.TensorProto{Name: t.Name, DataType: t.DataType, Dims: t.Dims}
+			}
+		}
+		return nil
+	})
+	e := &extents{model: c, seed: maphash.MakeSeed()}
+	e.seen.Store(&map[uint64]struct{}{})
+	return e
+}
+
+// accept is an error where the shapes of in do not fit the model.
+func (e *extents) accept(in []*tensor.Tensor) error {
+	if e == nil || unguarded {
+		return nil
+	}
+	var buffer [256]byte
+	key := buffer[:0]
+	for _, t := range in {
+		key = append(key, byte(t.Rank()))
+		for _, d := range t.Shape() {
+			key = binary.AppendUvarint(key, uint64(d))
+		}
+	}
+	hash := maphash.Bytes(e.seed, key)
+	if _, ok := (*e.seen.Load())[hash]; ok {
+		return nil
+	}
+	if err := e.infer(in); err != nil {
+		return err
+	}
+	for {
+		old := e.seen.Load()
+		grown := maps.Clone(*old)
+		if len(grown) >= maxSeen {
+			grown = map[uint64]struct{}{}
+		}
+		grown[hash] = struct{}{}
+		if e.seen.CompareAndSwap(old, &grown) {
+			return nil
+		}
+	}
+}
+
+// infer follows the shapes through the graph.
+func (e *extents) infer(in []*tensor.Tensor) error {
+	g := e.model.Graph
+	given := map[string]*tensor.Tensor{}
+	for i, v := range g.Inputs() {
+		given[v.Name] = in[i]
+	}
+	inputs := make([]*onnx.ValueInfo, len(g.Input))
+	for i, v := range g.Input {
+		inputs[i] = v
+		if t := given[v.Name]; t != nil {
+			inputs[i] = onnx.NewValueInfo(onnx.Value(v.Name), onnx.TypeOf(t.DType(), t.Shape()...))
+		}
+	}
+	_, err := shape.Infer(&onnx.Model{
+		IrVersion: e.model.IrVersion, OpsetImport: e.model.OpsetImport, Functions: e.model.Functions,
+		Graph: &onnx.Graph{Name: g.Name, Node: g.Node, Initializer: g.Initializer, SparseInitializer: g.SparseInitializer, Input: inputs, Output: g.Output},
+	}, nil)
+	if err == nil {
+		return nil
+	}
+	shapes := make([]string, len(in))
+	for i, v := range g.Inputs() {
+		shapes[i] = fmt.Sprintf("%q %v", v.Name, in[i])
+	}
+	out := &engine.ShapeError{Inputs: strings.Join(shapes, ", "), Err: err}
+	if at := new(shape.Error); errors.As(err, &at) {
+		out.Node, out.Err = at.Node, at.Err
+	}
+	return out
+}
