@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,6 +28,9 @@ func (c *graphCheck) node(n *Node) {
 	if opset == 0 {
 		c.add(n.Describe(), "the opset of domain %q is not imported", n.Domain)
 		return
+	}
+	if domain == DomainStandard || domain == DomainMS {
+		c.bounds(n)
 	}
 	if schema.Latest(domain) == 0 {
 		key := domain + "." + n.OpType
@@ -139,6 +143,25 @@ func (c *graphCheck) attributes(n *Node, op *schema.Operator) {
 	for _, a := range op.Attributes {
 		if a.Required && !n.Has(a.Name) {
 			c.add(n.Describe(), "attribute %q is missing", a.Name)
+		}
+	}
+}
+
+// bounds checks the numbers of attributes.
+func (c *graphCheck) bounds(n *Node) {
+	for _, a := range n.Attribute {
+		b, ok := schema.BoundsOf(n.OpType, a.Name)
+		if !ok || a.RefAttrName != "" {
+			continue
+		}
+		switch {
+		case a.Type == AttributeProto_INT || a.Type == AttributeProto_UNDEFINED && len(a.Ints) == 0:
+			if !b.Holds(a.I) {
+				c.add(n.Describe(), "attribute %q is %d, %v expected", a.Name, a.I, b)
+			}
+		case slices.ContainsFunc(a.Ints, func(v int64) bool { return !b.Holds(v) }):
+			list := fmt.Sprint(a.Ints[:min(len(a.Ints), 16)])
+			c.add(n.Describe(), "attribute %q is %s, numbers of %v expected", a.Name, list, b)
 		}
 	}
 }

@@ -138,7 +138,7 @@ func chosen(t testing.TB, b *bases) []pick {
 			k := v.Key()
 			h := fnv.New32a()
 			h.Write([]byte(k))
-			if *sweep && seen[k] < 1 || !*sweep && seen[k] < 1 && (listed[k] || h.Sum32()%16 == 0) {
+			if *sweep && seen[k] < 4 || !*sweep && seen[k] < 1 && (listed[k] || h.Sum32()%16 == 0) {
 				seen[k]++
 				out = append(out, pick{i, j})
 			}

@@ -72,6 +72,9 @@ func (c *call) infer() error {
 	if err := op.sig.check(c); err != nil {
 		return err
 	}
+	if err := c.single(); err != nil {
+		return err
+	}
 	if err := op.infer(c); err != nil {
 		return err
 	}

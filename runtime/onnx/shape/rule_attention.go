@@ -64,12 +64,28 @@ func attention(c *call) error {
 	if q.heads.IsKnown() && k.heads.IsKnown() && (k.heads.Value == 0 || q.heads.Value%k.heads.Value != 0) {
 		return fmt.Errorf("%d heads of Q do not divide into %d heads of K", q.heads.Value, k.heads.Value)
 	}
-	s := c.env.state
-	total := k.length
-	if c.has(4) {
-		if err := c.rankIs(4, 4); err != nil {
+	for i := range 3 {
+		if err := c.filled(i, 0); err != nil {
 			return err
 		}
+	}
+	s := c.env.state
+	total := k.length
+	for _, p := range []struct {
+		i    int
+		like heads
+	}{{4, k}, {5, v}} {
+		if err := c.rankIs(p.i, 4); err != nil {
+			return err
+		}
+		if t := c.typ(p.i); c.has(p.i) && t.Ranked {
+			want := onnx.TensorType{DType: t.DType, Ranked: true, Dims: []onnx.Dim{p.like.batch, p.like.heads, t.Dims[2], p.like.size}}
+			if _, err := merge(t, want); err != nil {
+				return fmt.Errorf("input %d %q is %v, want %v", p.i, c.node.In(p.i), t, want)
+			}
+		}
+	}
+	if c.has(4) {
 		past := val{}
 		if d, ok := c.dims(4); ok {
 			past = ofDim(d[2])

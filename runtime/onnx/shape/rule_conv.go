@@ -136,11 +136,24 @@ func (c *call) bias(i int, channels onnx.Dim) error {
 	return nil
 }
 
+// kernelFilled checks that no extent of weights is zero: a kernel of no elements slides for ever.
+func kernelFilled(w onnx.TensorType) error {
+	for i, d := range w.Dims {
+		if i >= 1 && d.IsKnown() && d.Value == 0 {
+			return fmt.Errorf("weights %v: want at least one element on axis %d", w, i)
+		}
+	}
+	return nil
+}
+
 // convDims is the output shape of a convolution of x [N, C, D…] with w [M, C/group, k…].
 func (c *call) convDims(x, w onnx.TensorType) (onnx.TensorType, error) {
 	var out onnx.TensorType
 	if w.Ranked && len(w.Dims) < 3 {
 		return out, fmt.Errorf("weights %v: want output channels, input channels and at least one spatial axis", w)
+	}
+	if err := kernelFilled(w); err != nil {
+		return out, err
 	}
 	if !x.Ranked {
 		if w.Ranked {
@@ -215,6 +228,9 @@ func qLinearConv(c *call) error {
 // convTranspose is the gradient of a convolution towards its input: w is [C, M/group, k…].
 func convTranspose(c *call) error {
 	x, w := c.typ(0), c.typ(1)
+	if err := kernelFilled(w); err != nil {
+		return err
+	}
 	if !x.Ranked {
 		c.setUnranked(0, x.DType)
 		return nil
@@ -329,6 +345,41 @@ func causalConv(c *call) error {
 	return c.mergeState(3, 1)
 }
 
+// col2ImColumns checks that there are as many columns as positions of the block on the image.
+func (c *call) col2ImColumns(image []val) error {
+	w, err := c.window(len(image))
+	if err != nil {
+		return err
+	}
+	block, ok := c.values(2)
+	if !ok {
+		return nil
+	}
+	if len(block) != len(image) {
+		return fmt.Errorf("block_shape %v and image_shape %v have different lengths", texts(block), texts(image))
+	}
+	columns := num(1)
+	for _, b := range block {
+		if b.known && b.n < 1 {
+			return fmt.Errorf("block_shape is %v", texts(block))
+		}
+		w.kernel = append(w.kernel, b.dim())
+	}
+	for i, v := range image {
+		d, err := c.env.slide(w, i, v.dim())
+		if err != nil {
+			return err
+		}
+		columns = c.env.mul(columns, ofDim(d))
+	}
+	if t := c.typ(0); t.Ranked {
+		if _, err := agree(t.Dims[2], columns.dim(), fmt.Sprintf("columns of %v and positions of blocks %v on %v", t, texts(block), texts(image))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // col2Im adds columns [N, C·block, L] up into an image [N, C, image…].
 func col2Im(c *call) error {
 	if err := c.rankIs(0, 3); err != nil {
@@ -363,6 +414,9 @@ func col2Im(c *call) error {
 			return fmt.Errorf("image_shape is %v", texts(image))
 		}
 		dims = append(dims, v.dim())
+	}
+	if err := c.col2ImColumns(image); err != nil {
+		return err
 	}
 	c.setDims(0, t.DType, dims...)
 	return nil

@@ -29,6 +29,16 @@ func (c *call) recurrent(gates int) error {
 	default:
 		return fmt.Errorf("direction %q is none of forward, reverse, bidirectional", d)
 	}
+	// One activation, with a parameter of each kind, per direction; GRU has two and LSTM three.
+	per := map[int]int{1: 1, 3: 2, 4: 3}[gates]
+	if a := c.node.Strs("activations"); c.hasAttr("activations") && len(a) != per*dirs {
+		return fmt.Errorf("%d activations, want %d", len(a), per*dirs)
+	}
+	for _, name := range []string{"activation_alpha", "activation_beta"} {
+		if a := c.floats(name); gates == 1 && c.hasAttr(name) && len(a) < dirs {
+			return fmt.Errorf("attribute %q has %d numbers, want %d", name, len(a), dirs)
+		}
+	}
 	hidden := onnx.Symbol("")
 	if h := c.int("hidden_size", 0); h > 0 {
 		hidden = onnx.Known(h)

@@ -46,6 +46,9 @@ func tfIdf(c *call) error {
 	if slices.Min(idx) < 0 {
 		return fmt.Errorf("ngram_indexes hold %d", slices.Min(idx))
 	}
+	if err := c.ngrams(len(idx)); err != nil {
+		return err
+	}
 	d, ok := c.dims(0)
 	switch {
 	case !ok:
@@ -56,6 +59,34 @@ func tfIdf(c *call) error {
 		c.setDims(0, tensor.Float32, d[0], onnx.Known(width))
 	default:
 		return fmt.Errorf("input %v: want rank 1 or 2", c.typ(0))
+	}
+	return nil
+}
+
+// ngrams checks that the pool, cut into n-grams of 1, 2, … items where ngram_counts says, holds as many as there are indexes.
+func (c *call) ngrams(indexes int) error {
+	counts := c.ints("ngram_counts")
+	pool := len(c.ints("pool_int64s")) + len(c.node.Strs("pool_strings"))
+	total := 0
+	for i, at := range counts {
+		end := pool
+		if i+1 < len(counts) {
+			end = counts[i+1]
+		}
+		if at < 0 || end < at || end > pool || (end-at)%(i+1) != 0 {
+			return fmt.Errorf("ngram_counts %v do not divide a pool of %d items", counts, pool)
+		}
+		total += (end - at) / (i + 1)
+	}
+	if total != indexes {
+		return fmt.Errorf("%d ngram_indexes for %d n-grams", indexes, total)
+	}
+	if w := len(c.floats("weights")); w > 0 && w != indexes {
+		return fmt.Errorf("%d weights for %d n-grams", w, indexes)
+	}
+	lo, hi := c.int("min_gram_length", 0), c.int("max_gram_length", 0)
+	if lo > hi || hi > len(counts) {
+		return fmt.Errorf("n-grams of %d to %d items, with ngram_counts %v", lo, hi, counts)
 	}
 	return nil
 }

@@ -131,6 +131,6 @@ func TestSequencesAndText(t *testing.T) {
 		{"StringConcat", 20, in("string[2,1]", "string[3]"), nil, out("string[2,3]"), ""},
 		{"StringSplit", 20, in("string[2]"), nil, out("string[2,?]", "int64[2]"), ""},
 		{"RegexFullMatch", 20, in("string[2]"), nil, out("bool[2]"), ""},
-		{"TfIdfVectorizer", 9, in("int64[b,9]"), attrs(ints("ngram_indexes", 0, 3, 1)), out("float32[b,4]"), ""},
+		{"TfIdfVectorizer", 9, in("int64[b,9]"), attrs(ints("ngram_indexes", 0, 3, 1), ints("pool_int64s", 7, 8, 9), ints("ngram_counts", 0), i("min_gram_length", 1), i("max_gram_length", 1)), out("float32[b,4]"), ""},
 	})
 }
