@@ -31,7 +31,7 @@ type graphShow struct {
 	// Assumed are the symbolic extents of inputs that have no number and are counted as 1.
 	Assumed map[string]int `json:"assumed,omitempty"`
 	*onnx.Stats
-	// Valid is false when the model breaks a rule of the specification; Problem is the first.
+	// Valid is false when graph check finds a problem; Problem is the first.
 	Valid   bool   `json:"valid"`
 	Problem string `json:"problem,omitempty"`
 }
@@ -80,10 +80,18 @@ func (a *app) show(path string, bind *bindFlags) (graphShow, error) {
 		}
 		s.Metadata[p.Key] = p.Value
 	}
-	if r := (onnx.CheckOptions{}).Check(m); len(r.Problems) > 0 {
-		s.Valid, s.Problem = false, r.Problems[0].String()
+	if c := examineModel(m, onnx.CheckOptions{}); !c.OK {
+		s.Valid, s.Problem = false, c.Problems[0]
 	}
 	return s, nil
+}
+
+// verdict is what a command ends with that has shown the model: an error where graph check has one.
+func (s *graphShow) verdict(printed error) error {
+	if printed == nil && !s.Valid {
+		return quietError{errCheckFailed}
+	}
+	return printed
 }
 
 func (a *app) graphShowCommand() *cobra.Command {
@@ -92,7 +100,8 @@ func (a *app) graphShowCommand() *cobra.Command {
 		Use:   "show MODEL",
 		Short: "Inputs, outputs, parameters, operators, operations and memory of a model",
 		Long: `Shows a model at a glance. Operations and memory need numbers for symbolic extents: give them with --bind, those of inputs count as 1 otherwise.
-Operations count a multiplication and an addition as two. Activations are the most memory that inputs and computed values take at once.`,
+Operations count a multiplication and an addition as two. Activations are the most memory that inputs and computed values take at once.
+The exit status is 1 when 'onnxrl graph check' finds a problem.`,
 		Example: `  onnxrl graph show policy.onnx --bind batch=1`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -101,9 +110,9 @@ Operations count a multiplication and an addition as two. Activations are the mo
 				return err
 			}
 			if a.json {
-				return a.printJSON(s)
+				return s.verdict(a.printJSON(s))
 			}
-			return printShow(a.out, s)
+			return s.verdict(printShow(a.out, s))
 		},
 	}
 	bind.add(cmd)
@@ -180,7 +189,7 @@ func (a *app) graphStatsCommand() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.printJSON(s.Stats)
+				return s.verdict(a.printJSON(s.Stats))
 			}
 			w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
 			fmt.Fprintln(w, "node\toperator\toutput\toperations\tshare\tparameters")
@@ -195,7 +204,10 @@ func (a *app) graphStatsCommand() *cobra.Command {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Op, n.Output, flops, share, byteSize(n.ParameterBytes))
 			}
 			fmt.Fprintf(w, "%s%s\t\t\t%s\t\t%s\n", plural(s.Nodes, "node"), s.assuming(), count(s.FLOPs), byteSize(s.ParameterBytes))
-			return w.Flush()
+			if !s.Valid {
+				fmt.Fprintf(w, "not valid: %s\n", s.Problem)
+			}
+			return s.verdict(w.Flush())
 		},
 	}
 	bind.add(cmd)

@@ -11,6 +11,7 @@ import (
 
 	"onnxrl/runtime/autodiff/explain"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
 )
 
 const mlp = torchFixtures + "/mlp_relu/model.onnx"
@@ -180,7 +181,11 @@ func TestForeignOperators(t *testing.T) {
 	}))
 	for _, sub := range []string{"show", "stats", "dump", "to-dot", "svg"} {
 		r := onnxrl(t, "graph", sub, path)
-		if r.code != 0 || !strings.Contains(r.out, "Frobnicate") || !strings.Contains(r.err, "warning") {
+		code := 0
+		if sub == "show" || sub == "stats" {
+			code = 1 // as graph check
+		}
+		if r.code != code || !strings.Contains(r.out, "Frobnicate") || !strings.Contains(r.err, "warning") {
 			t.Errorf("graph %s: exit status %d\n%s%s", sub, r.code, r.out, r.err)
 		}
 	}
@@ -192,4 +197,28 @@ func TestForeignOperators(t *testing.T) {
 		refuse(t, []string{"grad", "trace", path, "--bind", "batch=2", "--engine", engine}, "Frobnicate")
 	}
 	refuse(t, []string{"grad", "build", path, "--bind", "batch=2", "-o", path + ".g"}, "Frobnicate")
+}
+
+// What graph check rejects, graph show and graph stats show and reject.
+func TestShowRejectsWhatCheckRejects(t *testing.T) {
+	b := onnx.NewBuilder("hostile", 18)
+	x := b.Input("x", onnx.TypeOf(tensor.Float32, 1, 1, 4, 4))
+	w := b.Initializer("w", tensor.Of([]float32{1, 2, 3, 4}, 1, 1, 2, 2))
+	b.Output(b.Op("Conv", []onnx.Value{x, w}, onnx.AttrInts("strides", 0, 0)), onnx.TypeOf(tensor.Float32, 1, 1, 3, 3))
+	m, err := b.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "hostile.onnx")
+	if err := onnx.Save(path, m, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, sub := range []string{"check", "show", "stats"} {
+		for _, format := range [][]string{nil, {"--json"}} {
+			r := onnxrl(t, append([]string{"graph", sub, path}, format...)...)
+			if r.code != 1 || (sub != "stats" || format == nil) && !strings.Contains(r.out+r.err, "strides") {
+				t.Errorf("graph %s %v: exit status %d\n%s%s", sub, format, r.code, r.out, r.err)
+			}
+		}
+	}
 }

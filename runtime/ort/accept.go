@@ -37,6 +37,30 @@ func accept(m *onnx.Model) (*shape.Env, error) {
 	return nil, &ModelError{Message: err.Error()}
 }
 
+// trusted lists inputs whose numbers ONNX Runtime's kernels take as they are: it writes where they
+// say.
+var trusted = map[string][]int{"Col2Im": {1, 2}}
+
+// foreknown is an error naming the first node whose trusted inputs are not known, as constants or
+// in terms of the shapes of the graph's inputs.
+func foreknown(g *onnx.Graph, env *shape.Env) error {
+	for _, n := range g.Node {
+		for _, i := range trusted[n.OpType] {
+			if f, _ := env.Fact(onnx.Value(n.In(i))); f.Const == nil && f.Ints == nil {
+				return &shape.Error{Node: n.Describe(), Err: fmt.Errorf("input %d %q must be a constant or an input of the graph, or follow from shapes: ONNX Runtime writes where it says", i, n.In(i))}
+			}
+		}
+		for _, s := range n.Subgraphs() {
+			if body := env.Body(s); body != nil {
+				if err := foreknown(s, body); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
 func unknownOperator(n *onnx.Node) error {
 	op := n.OpType
 	if d := onnx.NormalizeDomain(n.Domain); d != "" {

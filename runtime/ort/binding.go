@@ -4,6 +4,7 @@ package ort
 
 import (
 	"fmt"
+	"slices"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
@@ -22,6 +23,7 @@ type binding struct {
 	handle        capi.Handle
 	flush         bool
 	closed        bool
+	checked       []*tensor.Tensor // inputs whose numbers are checked before each run, mostly nil
 
 	session *session
 	native  *onnxruntime.IoBinding
@@ -61,6 +63,9 @@ func (b *binding) fill(out, in []*tensor.Tensor) error {
 	if err := s.extents.accept(in); err != nil {
 		return err
 	}
+	if s.extents != nil && s.extents.contents {
+		b.checked = slices.Clone(in)
+	}
 	for i, t := range out {
 		if err := b.bind(s.outNames, i, s.out[i], t, true); err != nil {
 			return err
@@ -95,6 +100,11 @@ func (b *binding) bind(names capi.Names, i int, port engine.Port, t *tensor.Tens
 func (b *binding) Run() error {
 	if b.closed {
 		return fmt.Errorf("run binding: %w", engine.ErrClosed)
+	}
+	if b.checked != nil {
+		if err := b.session.extents.accept(b.checked); err != nil {
+			return fmt.Errorf("run binding: %w", err)
+		}
 	}
 	if err := capi.RunBound(b.sessionHandle, b.handle, b.flush); err != nil {
 		return runError(err, b.session.divisors)

@@ -3,14 +3,17 @@
 package ort
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/onnx/shape"
 	"onnxrl/runtime/ort/internal/capi"
 )
 
@@ -19,6 +22,7 @@ var _ engine.Compiler = (*compiler)(nil)
 type compiler struct {
 	memory capi.Handle
 	flush  bool
+	until  context.Context // of New
 
 	mu       sync.Mutex
 	closed   bool
@@ -85,35 +89,79 @@ func (c *compiler) compile(m *onnx.Model, o engine.Options) (*session, error) {
 	if err != nil && !unguarded {
 		return nil, err
 	}
-	options, err := sessionOptions(o, c.flush)
+	native, enc, err := c.create(m, env, o)
 	if err != nil {
 		return nil, err
-	}
-	defer options.Destroy()
-	enc, err := encode(m, env, c.memory)
-	if err != nil {
-		return nil, err
-	}
-	defer enc.release()
-	if err := enc.attach(options); err != nil {
-		return nil, err
-	}
-	native, err := createSession(enc.bytes, options, o.Threads > 1 && c.flush)
-	if err != nil {
-		// The wrapper's prefix says nothing that the caller does not know.
-		if inner := errors.Unwrap(err); inner != nil {
-			err = inner
-		}
-		return nil, compileError(m, err.Error())
 	}
 	live.sessions.Add(1)
 	s := &session{compiler: c, native: native, handle: sessionHandle(native), memory: c.memory, flush: c.flush, divisors: enc.divisors}
-	if err := s.describe(m); err != nil {
+	if err := s.describe(m, env); err != nil {
 		s.destroy()
 		return nil, err
 	}
 	return s, nil
 }
+
+// create makes a native session. Where the compiler's context ends meanwhile and the session is not
+// there soon after, it is given up: ONNX Runtime folds whatever a model makes of constants, which
+// may take hours, and nothing can tell it to stop. What was given up is freed when it comes to its
+// end.
+func (c *compiler) create(m *onnx.Model, env *shape.Env, o engine.Options) (*onnxruntime.DynamicAdvancedSession, *encoded, error) {
+	options, err := sessionOptions(o, c.flush)
+	if err != nil {
+		return nil, nil, err
+	}
+	enc, err := encode(m, env, c.memory)
+	if err != nil {
+		options.Destroy()
+		return nil, nil, err
+	}
+	release := func() {
+		enc.release()
+		options.Destroy()
+	}
+	if err := enc.attach(options); err != nil {
+		release()
+		return nil, nil, err
+	}
+	type outcome struct {
+		native *onnxruntime.DynamicAdvancedSession
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		native, err := createSession(enc.bytes, options, o.Threads > 1 && c.flush)
+		release()
+		done <- outcome{native, err}
+	}()
+	var got outcome
+	select {
+	case got = <-done:
+	case <-c.until.Done():
+		select {
+		case got = <-done:
+		case <-time.After(abandonAfter):
+			go func() {
+				if late := <-done; late.err == nil {
+					late.native.Destroy()
+				}
+			}()
+			return nil, nil, fmt.Errorf("ONNX Runtime has not finished making the session and is left behind: %w", c.until.Err())
+		}
+	}
+	if got.err != nil {
+		// The wrapper's prefix says nothing that the caller does not know.
+		if inner := errors.Unwrap(got.err); inner != nil {
+			got.err = inner
+		}
+		return nil, nil, compileError(m, got.err.Error())
+	}
+	return got.native, enc, nil
+}
+
+// abandonAfter is how much longer a session may take to be made when the compiler's context has
+// ended: most are there at once, and what is being saved may need one.
+const abandonAfter = 2 * time.Second
 
 // createSession makes a session. A session whose worker threads flush denormals
 // also changes the creating thread for good, which Go code must not see.

@@ -51,13 +51,15 @@ func Live() Objects {
 
 // New returns the engine, after finding (with o.Library.AllowInstall, installing)
 // and loading ONNX Runtime if this is the first call of the process. ctx ends an
-// installation; it has no effect later. Safe for concurrent use.
+// installation; later its end lets a Compile return, with ctx's error, that ONNX
+// Runtime has not finished seconds after: the thread in it stays behind, so ctx
+// should be that of the program. Safe for concurrent use.
 func New(ctx context.Context, o Options) (engine.Compiler, error) {
 	memory, err := load(ctx, o.Library)
 	if err != nil {
 		return nil, fmt.Errorf("start ONNX Runtime: %w", err)
 	}
-	return &compiler{memory: memory, flush: !o.KeepDenormals}, nil
+	return &compiler{memory: memory, flush: !o.KeepDenormals, until: ctx}, nil
 }
 
 // Info describes the loaded library. Before the first successful [New] it is an

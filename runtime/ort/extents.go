@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -23,8 +24,10 @@ import (
 // shapes is inferred through the whole graph before its first run. Safe for concurrent use.
 type extents struct {
 	model *onnx.Model // structure and small constants, without declared shapes
-	seed  maphash.Seed
-	seen  atomic.Pointer[map[uint64]struct{}] // hashes of what was accepted; replaced as a whole
+	// contents says that the numbers of small integer inputs matter too.
+	contents bool
+	seed     maphash.Seed
+	seen     atomic.Pointer[map[uint64]struct{}] // hashes of what was accepted; replaced as a whole
 }
 
 const (
@@ -35,10 +38,11 @@ const (
 	maxKeptFloats = 64
 )
 
-// newExtents returns nil where every extent of every input is known, since then there is nothing
-// that a run could bring.
-func newExtents(m *onnx.Model, in []engine.Port) *extents {
-	free := false
+// newExtents returns nil where every extent of every input is known, and every number that kernels
+// trust, since then there is nothing that a run could bring. env has the types of m.
+func newExtents(m *onnx.Model, env *shape.Env, in []engine.Port) *extents {
+	contents := env != nil && foreknown(m.Graph, env) != nil
+	free := contents
 	for _, p := range in {
 		free = free || p.Shape == nil
 		for _, d := range p.Shape {
@@ -69,7 +73,7 @@ func newExtents(m *onnx.Model, in []engine.Port) *extents {
 		}
 		return nil
 	})
-	e := &extents{model: c, seed: maphash.MakeSeed()}
+	e := &extents{model: c, contents: contents, seed: maphash.MakeSeed()}
 	e.seen.Store(&map[uint64]struct{}{})
 	return e
 }
@@ -85,6 +89,9 @@ func (e *extents) accept(in []*tensor.Tensor) error {
 		key = append(key, byte(t.Rank()))
 		for _, d := range t.Shape() {
 			key = binary.AppendUvarint(key, uint64(d))
+		}
+		if e.constant(t) {
+			key = append(key, t.Bytes()...)
 		}
 	}
 	hash := maphash.Bytes(e.seed, key)
@@ -107,6 +114,11 @@ func (e *extents) accept(in []*tensor.Tensor) error {
 	}
 }
 
+// constant reports whether the numbers of an input bear on what the check finds.
+func (e *extents) constant(t *tensor.Tensor) bool {
+	return e.contents && t.DType().IsInteger() && t.Len() <= maxKeptFloats
+}
+
 // infer follows the shapes through the graph.
 func (e *extents) infer(in []*tensor.Tensor) error {
 	g := e.model.Graph
@@ -114,17 +126,25 @@ func (e *extents) infer(in []*tensor.Tensor) error {
 	for i, v := range g.Inputs() {
 		given[v.Name] = in[i]
 	}
-	inputs := make([]*onnx.ValueInfo, len(g.Input))
-	for i, v := range g.Input {
-		inputs[i] = v
-		if t := given[v.Name]; t != nil {
-			inputs[i] = onnx.NewValueInfo(onnx.Value(v.Name), onnx.TypeOf(t.DType(), t.Shape()...))
+	var inputs []*onnx.ValueInfo
+	constants := slices.Clip(g.Initializer)
+	for _, v := range g.Input {
+		switch t := given[v.Name]; {
+		case t == nil:
+			inputs = append(inputs, v)
+		case e.constant(t):
+			constants = append(constants, onnx.ProtoOf(v.Name, t))
+		default:
+			inputs = append(inputs, onnx.NewValueInfo(onnx.Value(v.Name), onnx.TypeOf(t.DType(), t.Shape()...)))
 		}
 	}
-	_, err := shape.Infer(&onnx.Model{
+	env, err := shape.Infer(&onnx.Model{
 		IrVersion: e.model.IrVersion, OpsetImport: e.model.OpsetImport, Functions: e.model.Functions,
-		Graph: &onnx.Graph{Name: g.Name, Node: g.Node, Initializer: g.Initializer, SparseInitializer: g.SparseInitializer, Input: inputs, Output: g.Output},
+		Graph: &onnx.Graph{Name: g.Name, Node: g.Node, Initializer: constants, SparseInitializer: g.SparseInitializer, Input: inputs, Output: g.Output},
 	}, nil)
+	if err == nil {
+		err = foreknown(g, env)
+	}
 	if err == nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/onnx/shape"
 	"onnxrl/runtime/ort/internal/capi"
 	"onnxrl/runtime/tensor"
 )
@@ -54,8 +55,8 @@ func (s *session) Inputs() []engine.Port  { return s.in }
 func (s *session) Outputs() []engine.Port { return s.out }
 
 // describe asks ONNX Runtime for the types of inputs and outputs, which it infers
-// where the model does not declare them.
-func (s *session) describe(m *onnx.Model) error {
+// where the model does not declare them. env has the model's types.
+func (s *session) describe(m *onnx.Model, env *shape.Env) error {
 	var err error
 	if s.in, err = s.ports(m.Graph.Inputs(), false); err != nil {
 		return err
@@ -63,7 +64,7 @@ func (s *session) describe(m *onnx.Model) error {
 	if s.out, err = s.ports(m.Graph.Output, true); err != nil {
 		return err
 	}
-	s.extents = newExtents(m, s.in)
+	s.extents = newExtents(m, env, s.in)
 	s.inNames, s.outNames = capi.NewNames(portNames(s.in)), capi.NewNames(portNames(s.out))
 	return nil
 }

@@ -72,7 +72,7 @@ func (c *call) infer() error {
 	if err := op.sig.check(c); err != nil {
 		return err
 	}
-	if err := c.single(); err != nil {
+	if err := c.extents(); err != nil {
 		return err
 	}
 	if err := op.infer(c); err != nil {

@@ -64,11 +64,6 @@ func attention(c *call) error {
 	if q.heads.IsKnown() && k.heads.IsKnown() && (k.heads.Value == 0 || q.heads.Value%k.heads.Value != 0) {
 		return fmt.Errorf("%d heads of Q do not divide into %d heads of K", q.heads.Value, k.heads.Value)
 	}
-	for i := range 3 {
-		if err := c.filled(i, 0); err != nil {
-			return err
-		}
-	}
 	s := c.env.state
 	total := k.length
 	for _, p := range []struct {

@@ -136,24 +136,11 @@ func (c *call) bias(i int, channels onnx.Dim) error {
 	return nil
 }
 
-// kernelFilled checks that no extent of weights is zero: a kernel of no elements slides for ever.
-func kernelFilled(w onnx.TensorType) error {
-	for i, d := range w.Dims {
-		if i >= 1 && d.IsKnown() && d.Value == 0 {
-			return fmt.Errorf("weights %v: want at least one element on axis %d", w, i)
-		}
-	}
-	return nil
-}
-
 // convDims is the output shape of a convolution of x [N, C, D…] with w [M, C/group, k…].
 func (c *call) convDims(x, w onnx.TensorType) (onnx.TensorType, error) {
 	var out onnx.TensorType
 	if w.Ranked && len(w.Dims) < 3 {
 		return out, fmt.Errorf("weights %v: want output channels, input channels and at least one spatial axis", w)
-	}
-	if err := kernelFilled(w); err != nil {
-		return out, err
 	}
 	if !x.Ranked {
 		if w.Ranked {
@@ -228,9 +215,6 @@ func qLinearConv(c *call) error {
 // convTranspose is the gradient of a convolution towards its input: w is [C, M/group, k…].
 func convTranspose(c *call) error {
 	x, w := c.typ(0), c.typ(1)
-	if err := kernelFilled(w); err != nil {
-		return err
-	}
 	if !x.Ranked {
 		c.setUnranked(0, x.DType)
 		return nil
@@ -289,6 +273,12 @@ func convTranspose(c *call) error {
 		if len(outShape) > 0 {
 			if outShape[i] < 0 {
 				return fmt.Errorf("output_shape is %v", outShape)
+			}
+			// Without padding, and with the most that output_padding may add: stride·in + dilation·(k-1)
+			last := s.mul(s.add(ofDim(win.kernel[i]), num(-1)), num(int64(win.dilations[i])))
+			most := s.add(s.mul(ofDim(d), num(int64(win.strides[i]))), last)
+			if most.known && int64(outShape[i]) > most.n {
+				return fmt.Errorf("output_shape is %v, but input %v and weights %v reach at most %d elements on spatial axis %d", outShape, x, w, most.n, i)
 			}
 			dims = append(dims, onnx.Known(outShape[i]))
 			continue

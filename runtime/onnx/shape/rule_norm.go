@@ -14,11 +14,6 @@ func normalised(c *call) error {
 	if c.opset() < 13 && c.node.OpType != "LpNormalization" {
 		def = 1
 	}
-	if c.node.OpType == "LpNormalization" {
-		if err := c.filled(0, 0); err != nil {
-			return err
-		}
-	}
 	if t := c.typ(0); t.Ranked {
 		a, n := c.int("axis", def), len(t.Dims)
 		// Before opset 13 the axis only splits the shape in two, so it may equal the rank; a scalar has no axis to name.
@@ -81,9 +76,6 @@ func batchNormalization(c *call) error {
 func instanceNormalization(c *call) error {
 	d, ok, err := c.ranked(0, 3)
 	if err != nil {
-		return err
-	}
-	if err := c.filled(0, 1); err != nil {
 		return err
 	}
 	ch := onnx.Symbol("")

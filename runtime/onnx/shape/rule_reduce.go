@@ -143,9 +143,6 @@ func unique(c *call) error {
 		c.setUnranked(0, t.DType)
 		return nil
 	}
-	if err := c.filled(0, 0); err != nil {
-		return err
-	}
 	a, err := axisOf(c.int("axis", 0), len(t.Dims))
 	if err != nil {
 		return err

@@ -215,6 +215,9 @@ func affineGrid(c *call) error {
 	if err := c.rankIs(0, 3); err != nil {
 		return err
 	}
+	if err := c.rankIs(1, 1); err != nil {
+		return err
+	}
 	size, ok, err := c.shapeInput(1)
 	if err != nil {
 		return err

@@ -18,9 +18,6 @@ func dft(c *call) error {
 	if n < 2 {
 		return fmt.Errorf("input %v: want at least a signal axis and the axis of real and imaginary parts", t)
 	}
-	if err := c.filled(0, 0); err != nil {
-		return err
-	}
 	if d := t.Dims[n-1]; d.IsKnown() && d.Value != 1 && d.Value != 2 {
 		return fmt.Errorf("input %v: the last axis holds real and imaginary parts, so it must have 1 or 2 elements", t)
 	}
@@ -79,13 +76,7 @@ func stft(c *call) error {
 	if t.Ranked && len(t.Dims) != 2 && len(t.Dims) != 3 {
 		return fmt.Errorf("signal %v: want batch, length and parts", t)
 	}
-	if err := c.filled(0, 0); err != nil {
-		return err
-	}
 	if err := c.rankIs(2, 1); err != nil {
-		return err
-	}
-	if err := c.filled(2, 0); err != nil {
 		return err
 	}
 	batch, signal := onnx.Symbol(""), val{}
