@@ -57,6 +57,8 @@ SIGTERM and SIGINT let the requests that have begun finish; with --shutdown-dela
 	fs.StringVar(&f.repository, "repository", "", "serve all models of this directory, laid out as Triton wants it")
 	fs.StringVar(&f.store, "store", "", "serve all models of this artefact store; references are looked up in it")
 	fs.StringVar(&f.mode, "mode", d.Mode, "fixed, or explicit: clients load and unload models")
+	fs.StringArrayVar(&f.loadModels, "load-model", nil, "in mode explicit, load this model at the start, * for all; may be repeated")
+	fs.StringVar(&f.serverName, "server-name", d.ServerName, "name in the server's metadata, which Triton's clients compare")
 	fs.BoolVar(&f.watch, "watch", false, "look for new versions all the time")
 	fs.DurationVar(&f.interval, "watch-interval", d.WatchInterval, "how often --watch looks")
 	fs.StringVar(&f.http, "http", d.HTTP, "address for HTTP, empty for none; port 0 takes a free one")
@@ -147,7 +149,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 	defer func() { err = errors.Join(err, n.close()) }()
 	// Before anything is loaded as well, so that the health endpoints answer while a large model loads.
 	n.serve(s, with.Name(), a.log, a.err)
-	err = s.Poll(ctx)
+	err = errors.Join(s.Poll(ctx), loadModels(ctx, s, c.LoadModels))
 	if err != nil && ctx.Err() == nil && (c.Watch || c.tolerates(err)) {
 		// What is watched may be repaired, and what was not asked for by name stops nobody.
 		a.serveWarn(told, err)
@@ -178,7 +180,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 	return errors.Join(err, a.drain(s, n, c))
 }
 
-// tolerates reports whether an error, or each of several, is about a model of repository or store that the configuration does not name.
+// tolerates reports whether an error, or each of several, is about a model of repository or store that neither the configuration nor --load-model names.
 func (c *serveConfig) tolerates(err error) bool {
 	if list, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range list.Unwrap() {
@@ -189,7 +191,24 @@ func (c *serveConfig) tolerates(err error) bool {
 		return true
 	}
 	e := new(serve.Error)
-	return errors.As(err, &e) && e.Model != "" && !slices.ContainsFunc(c.models, func(m servedModel) bool { return m.Name == e.Model })
+	return errors.As(err, &e) && e.Model != "" && !slices.Contains(c.LoadModels, e.Model) && !slices.ContainsFunc(c.models, func(m servedModel) bool { return m.Name == e.Model })
+}
+
+// loadModels loads what is asked for at the start.
+func loadModels(ctx context.Context, s *serve.Server, names []string) error {
+	if slices.Contains(names, "*") {
+		names = nil
+		for _, m := range s.Index(false) {
+			if !slices.Contains(names, m.Name) {
+				names = append(names, m.Name)
+			}
+		}
+	}
+	var errs []error
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		errs = append(errs, s.Load(ctx, name, serve.LoadOptions{}))
+	}
+	return errors.Join(errs...)
 }
 
 // proveBars has versions that trade from bars prove that bars still become the recorded features and actions.

@@ -138,7 +138,7 @@ func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs i
 	record := traffic.New(requests)
 	if n.http != nil {
 		handler := httpapi.New(s, httpapi.Options{
-			Name: serverName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, Leaving: n.leaving.Load,
+			Name: c.ServerName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, Leaving: n.leaving.Load,
 			Metrics: metrics.Handler(s, record), Page: page.Handler(newPageSource(s, engine)), Open: page.IsFile, Log: log,
 		})
 		n.web = httpapi.NewServer(handler, httpapi.ServerOptions{TLS: n.tls()})
@@ -157,7 +157,7 @@ func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs i
 	}
 	if n.grpc != nil {
 		n.rpc = grpcapi.NewServer(s, grpcapi.Options{
-			Name: serverName, Version: version(), MaxMessage: int(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, TLS: n.tls(), Log: log,
+			Name: c.ServerName, Version: version(), MaxMessage: int(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, TLS: n.tls(), Log: log,
 		})
 		go func() {
 			if err := n.rpc.Serve(n.grpc); err != nil {
@@ -166,9 +166,6 @@ func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs i
 		}()
 	}
 }
-
-// serverName is what the server calls itself.
-const serverName = "onnxrl"
 
 // lameDuck has connections end after their next answer; everything is answered, new connections too.
 func (n *network) lameDuck() {
