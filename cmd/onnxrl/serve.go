@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"os/signal"
@@ -68,6 +69,7 @@ SIGTERM and SIGINT let the requests that have begun finish; with --shutdown-dela
 	fs.StringArrayVar(&f.allowHosts, "allow-host", nil, "further name of the server: what a proxy on this machine passes on as Host, or the host of a page that may send requests; may be repeated")
 	fs.StringVar(&f.cert, "tls-cert", "", "certificate chain in PEM; makes HTTP and gRPC encrypted")
 	fs.StringVar(&f.key, "tls-key", "", "key of the certificate in PEM")
+	fs.StringVar(&f.clientCA, "tls-client-ca", "", "certificates in PEM of the authorities whose clients are let in: every client, over HTTP and gRPC, has to show a certificate of theirs (mTLS)")
 	fs.TextVar(&f.maxBody, "max-body", d.MaxBody, "largest request, such as 64MiB")
 	fs.IntVar(&f.maxConcurrent, "max-concurrent", 0, "most requests at once, waiting ones included; 0 for no limit but the queues")
 	fs.DurationVar(&f.timeout, "timeout", 0, "longest time for a request; 0 for what clients ask")
@@ -148,7 +150,11 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
 	// Before anything is loaded as well, so that the health endpoints answer while a large model loads.
-	n.serve(s, with.Name(), a.log, a.err)
+	var requests *slog.Logger
+	if c.AccessLog {
+		requests = a.requestLog()
+	}
+	n.serve(s, with.Name(), a.log, requests)
 	err = errors.Join(s.Poll(ctx), loadModels(ctx, s, c.LoadModels))
 	if err != nil && ctx.Err() == nil && (c.Watch || c.tolerates(err)) {
 		// What is watched may be repaired, and what was not asked for by name stops nobody.
@@ -371,12 +377,19 @@ func shortVersion(v string) string {
 // printStarted says where what is served: for scripts one line of JSON, after which requests are answered.
 func (a *app) printStarted(c *serveConfig, n *network, s *serve.Server, engine string) error {
 	index := s.Index(false)
+	doc := started{HTTP: n.httpAddress(), GRPC: n.grpcAddress(), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", AdminToken: c.AdminTokenFile != "", Engine: engine, PID: os.Getpid(), Models: []startedStatus{}}
+	for _, m := range index {
+		doc.Models = append(doc.Models, startedStatus{m.Name, m.Version, append([]string{}, m.Aliases...), string(m.State), m.Reason})
+	}
 	if a.json {
-		doc := started{HTTP: n.httpAddress(), GRPC: n.grpcAddress(), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", AdminToken: c.AdminTokenFile != "", Engine: engine, PID: os.Getpid(), Models: []startedStatus{}}
-		for _, m := range index {
-			doc.Models = append(doc.Models, startedStatus{m.Name, m.Version, append([]string{}, m.Aliases...), string(m.State), m.Reason})
-		}
 		return json.NewEncoder(a.out).Encode(doc)
+	}
+	for _, w := range c.exposed() {
+		a.serveWarning("%s", w)
+	}
+	if a.lines != nil {
+		a.lines.log.Info("started", "http", doc.HTTP, "grpc", doc.GRPC, "tls", doc.TLS, "token", doc.Token, "admin_token", doc.AdminToken, "engine", doc.Engine, "pid", doc.PID, "models", doc.Models)
+		return nil
 	}
 	scheme := "http"
 	if c.TLS.Cert != "" {
@@ -387,9 +400,6 @@ func (a *app) printStarted(c *serveConfig, n *network, s *serve.Server, engine s
 	}
 	if at := n.grpcAddress(); at != "" {
 		fmt.Fprintf(a.out, "gRPC  %s\n", at)
-	}
-	for _, w := range c.exposed() {
-		a.serveWarning("%s", w)
 	}
 	for _, m := range index {
 		state := strings.ToLower(string(m.State))
