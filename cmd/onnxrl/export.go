@@ -45,8 +45,8 @@ func (a *app) exportCommand() *cobra.Command {
 The published policy of a run, a version of an artefact store or an ONNX file is compared with the network that was trained,
 with its parameters as inputs: that of the run's newest checkpoint where it holds the published parameters, else that of the
 file. The rows come from the run's environment, or the one of --config, in which the policy and chance act in turns; without
-an environment they are made up, with the numbers of --bind for extents that a model leaves open. When anything differs, nothing
-is written.
+an environment they are made up, with the numbers of --bind for extents that a model leaves open. A published policy needs no
+environment, nor its Python: it is proved on its golden values too. When anything differs, nothing is written.
 
 Formats:` + about.String() + `
 
@@ -99,7 +99,7 @@ type exportResult struct {
 	Files  []string `json:"files"`
 	// Trained says what the model was compared with: "checkpoint", or "file" for its own parameters.
 	Trained string `json:"trained"`
-	// Observations is "recorded" or "made up", Rows their number.
+	// Observations is "recorded", "made up", or "golden and made up" of a published version without its environment; Rows is their number.
 	Observations string      `json:"observations"`
 	Rows         int         `json:"rows"`
 	Parity       bake.Report `json:"parity"`

@@ -37,7 +37,8 @@ func head(rows map[string]*tensor.Tensor, n int) map[string]*tensor.Tensor {
 // proveExport compares the published model with the trained one, and the exported one with the published, block by block. It returns decided rows of the first block.
 func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Model, f *exportFlags, r *exportResult) (_ exportRows, err error) {
 	pair := s.trained.pair
-	pair.Choices, pair.AllowTies = s.choices, f.allowTies
+	// How often a policy is undecided is a question of what its environment shows: made-up observations say nothing of it.
+	pair.Choices, pair.AllowTies = s.choices, f.allowTies || s.golden != nil
 	proof, err := bake.NewProver(s.engine, pair)
 	if err != nil {
 		return exportRows{}, err
@@ -54,8 +55,11 @@ func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Mode
 	if s.trained.shown {
 		r.Trained = "checkpoint"
 	}
-	if s.recording != nil {
+	switch {
+	case s.recording != nil:
 		r.Observations = "recorded"
+	case s.golden != nil:
+		r.Observations = "golden and made up"
 	}
 	var kept exportRows
 	for block := 0; r.Rows < f.rows; block++ {
@@ -82,6 +86,9 @@ func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Mode
 			}
 		}
 		if block == 0 {
+			if k := s.goldenRows(); k > 0 {
+				taken = head(taken, k) // the others would pass for observations
+			}
 			if kept, err = s.keep(ctx, model, taken); err != nil {
 				return kept, err
 			}
@@ -108,8 +115,22 @@ func (s *exportSource) block(n int, f *exportFlags) (shown, taken map[string]*te
 		for row := 0; row < rows; row += madeUpEpisode {
 			begins[row] = true
 		}
-		err := s.madeUp(taken, rng.New(f.seed).Split("block", n).Stream().Uint64(), rows, &f.bind)
-		return taken, taken, begins, err
+		if err := s.madeUp(taken, rng.New(f.seed).Split("block", n).Stream().Uint64(), rows, &f.bind); err != nil {
+			return nil, nil, nil, err
+		}
+		if k := min(s.goldenRows(), rows); n == 0 && k > 0 {
+			// Golden rows are the begins of episodes.
+			for row := range min(k+1, rows) {
+				begins[row] = true
+			}
+			for name, t := range s.golden.Inputs {
+				if !slices.Equal(t.Shape()[1:], taken[name].Shape()[1:]) {
+					return nil, nil, nil, fmt.Errorf("input %q: the golden values are %v, and --bind makes rows of %v", name, t, taken[name].Shape()[1:])
+				}
+				copy(taken[name].Rows(0, k).Bytes(), t.Rows(0, k).Bytes())
+			}
+		}
+		return taken, taken, begins, nil
 	}
 	b, err := s.recording.Next()
 	if err != nil {
@@ -122,6 +143,14 @@ func (s *exportSource) block(n int, f *exportFlags) (shown, taken map[string]*te
 		}
 	}
 	return shown, taken, b.Begins, nil
+}
+
+// goldenRows is the number of rows that were recorded when the version was published, 0 where it has no rows in common.
+func (s *exportSource) goldenRows() int {
+	if s.golden == nil {
+		return 0
+	}
+	return s.version.Manifest.Golden.Rows
 }
 
 // madeUp draws inputs: numbers normal, integers 0 or 1, masks without invalid actions, and states as an episode begins.

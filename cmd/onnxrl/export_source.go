@@ -14,6 +14,7 @@ import (
 	"onnxrl/agents/train"
 	"onnxrl/cmd/internal/experiment"
 	"onnxrl/cmd/internal/publish"
+	"onnxrl/configs"
 	"onnxrl/envs"
 	"onnxrl/export/bake"
 	"onnxrl/models"
@@ -39,8 +40,9 @@ type exportSource struct {
 	// version is the model's in a store, nil for a file.
 	version *artifact.Version
 	engine  engine.Compiler
-	// recording is nil where there is no environment.
+	// recording is nil where there is no environment, and golden then what was recorded when the version was published, nil where nothing was.
 	recording *publish.Recording
+	golden    *artifact.Golden
 	// trained is what the model is compared with; shown says that its inputs are as the environment shows them and not as the model takes them.
 	trained struct {
 		pair  bake.Pair
@@ -86,8 +88,19 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 	var opened experimentOf
 	if config != "" {
 		if opened, err = s.environment(ctx, config, f); err != nil {
-			return nil, fmt.Errorf("%s: %w", config, err)
+			if at := (configs.Errors)(nil); !errors.As(err, &at) { // which says where in the file
+				err = fmt.Errorf("%s: %w", config, err)
+			}
+			if f.config != "" || s.version == nil || ctx.Err() != nil {
+				return nil, err
+			}
+			// What was published was proved in its environment then.
+			opened, s.recording = experimentOf{}, nil
+			fmt.Fprintf(a.err, "onnxrl: warning: without the environment, the model is proved on what was recorded of it when it was published: %s\n", firstLine(err))
 		}
+	}
+	if err := s.proved(ctx); err != nil {
+		return nil, err
 	}
 	if s.choices, err = choicesOfModel(s.model, s.recording); err != nil {
 		return nil, err
@@ -101,6 +114,18 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 		return s, s.own()
 	}
 	return s, nil
+}
+
+// proved checks a published version for which there is no environment with its golden values.
+func (s *exportSource) proved(ctx context.Context) (err error) {
+	if s.version == nil || s.recording != nil {
+		return nil
+	}
+	if s.golden, err = s.version.Golden(); err != nil {
+		return err
+	}
+	_, _, err = s.version.CheckGolden(ctx, s.engine)
+	return err
 }
 
 // find reads the model and returns the run directory that it belongs to, empty where there is none.
