@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"onnxrl/agents"
@@ -35,21 +36,25 @@ type input struct {
 	from func() *tensor.Tensor
 }
 
-// NewTrader makes a trader of a published market agent from what its manifest says. The feed has seen no bar. Close the trader before the compiler.
-func NewTrader(ctx context.Context, v artifact.Version, c engine.Compiler) (*Trader, error) {
-	t, err := openTrader(ctx, v, c)
+// NewTrader makes a trader of a published market agent from what its manifest says. The feed has seen no bar. Edits such as data.source.timezone=UTC or
+// fee_rate=0 change the configuration of data and environment in the manifest, never the features. Close the trader before the compiler.
+func NewTrader(ctx context.Context, v artifact.Version, c engine.Compiler, edits ...string) (*Trader, error) {
+	t, err := openTrader(ctx, v, c, edits)
 	if err != nil {
 		return nil, fmt.Errorf("trade with %v: %w", v, err)
 	}
 	return t, nil
 }
 
-func openTrader(ctx context.Context, v artifact.Version, c engine.Compiler) (*Trader, error) {
+func openTrader(ctx context.Context, v artifact.Version, c engine.Compiler, edits []string) (*Trader, error) {
 	if len(v.Manifest.Features) == 0 {
 		return nil, errors.New("its manifest has no features: it is no market agent")
 	}
 	p, err := live.ParsePipeline(v.Manifest.Features)
 	if err != nil {
+		return nil, err
+	}
+	if p, err = p.Edit(edits...); err != nil {
 		return nil, err
 	}
 	rules, err := tradingConfig(p)
@@ -152,6 +157,11 @@ func (t *Trader) margin(heads []int) float64 {
 		return bake.LeastMargin(by.Float32s(), heads)
 	}
 	return 1
+}
+
+// Remembers reports whether the model has states, so that its orders depend on all that it has seen.
+func (t *Trader) Remembers() bool {
+	return slices.ContainsFunc(t.one.Inputs(), t.one.Remembers)
 }
 
 // Close frees the model.

@@ -129,6 +129,11 @@ type cleaner struct {
 	rules   Rules
 	report  SymbolReport
 	records []Record
+	// factor is that of the last row, 0 before the first; splits is what the steps of the factor that look
+	// like splits have multiplied it by.
+	factor, splits float64
+	// say, unless nil, is told every finding, not only the first of a kind.
+	say func(string)
 }
 
 // found counts a finding, keeps the place of the first, and turns it into an error where the rule says so.
@@ -140,6 +145,9 @@ func (c *cleaner) found(count *int, rec *Record, rule, what string) error {
 	}
 	if *count == 1 {
 		c.report.Examples = append(c.report.Examples, place)
+	}
+	if c.say != nil {
+		c.say(place)
 	}
 	return nil
 }
@@ -193,38 +201,47 @@ func sameRow(a, b *Record) bool {
 		same(a.Factor, b.Factor) && a.Suspended == b.Suspended && slices.EqualFunc(a.Extra, b.Extra, same)
 }
 
-// adjust multiplies prices by the factor of the row, or of an earlier row where it has none.
+// adjust adjusts all rows.
 func (c *cleaner) adjust(volume string) error {
-	splits := 1.0
 	for i := range c.records {
-		rec := &c.records[i]
-		if f := rec.Factor; !(f > 0) || math.IsInf(f, 0) {
-			switch blank := math.IsNaN(rec.Close); {
-			case i > 0 && blank: // left out later
-			case i == 0 && !blank:
-				return fmt.Errorf("%s (%s, line %d): the first row has no adjustment", formatTime(rec.Time), rec.File, rec.Line)
-			case !blank:
-				if err := c.found(&c.report.MissingFactor, rec, "", "no adjustment; that of the row before is used"); err != nil {
-					return err
-				}
-			}
-			rec.Factor = 1
-			if i > 0 {
-				rec.Factor = c.records[i-1].Factor
+		if err := c.adjustRow(&c.records[i], volume); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adjustRow multiplies prices by the factor of the row, or of the row before where it has none. Rows are
+// given in the order of time.
+func (c *cleaner) adjustRow(rec *Record, volume string) error {
+	first := c.factor == 0
+	if f := rec.Factor; !(f > 0) || math.IsInf(f, 0) {
+		switch blank := math.IsNaN(rec.Close); {
+		case !first && blank: // left out later
+		case first && !blank:
+			return fmt.Errorf("%s (%s, line %d): the first row has no adjustment", formatTime(rec.Time), rec.File, rec.Line)
+		case !blank:
+			if err := c.found(&c.report.MissingFactor, rec, "", "no adjustment; that of the row before is used"); err != nil {
+				return err
 			}
 		}
-		if i > 0 {
-			if like, ratio := likeSplit(rec.Factor / c.records[i-1].Factor); like != "" {
-				splits *= ratio
-			}
+		rec.Factor = 1
+		if !first {
+			rec.Factor = c.factor
 		}
-		rec.Open, rec.High, rec.Low, rec.Close = rec.Open*rec.Factor, rec.High*rec.Factor, rec.Low*rec.Factor, rec.Close*rec.Factor
-		switch volume {
-		case "inverse":
-			rec.Volume /= rec.Factor
-		case "splits":
-			rec.Volume /= splits
-		}
+	}
+	if first {
+		c.splits = 1
+	} else if like, ratio := likeSplit(rec.Factor / c.factor); like != "" {
+		c.splits *= ratio
+	}
+	c.factor = rec.Factor
+	rec.Open, rec.High, rec.Low, rec.Close = rec.Open*rec.Factor, rec.High*rec.Factor, rec.Low*rec.Factor, rec.Close*rec.Factor
+	switch volume {
+	case "inverse":
+		rec.Volume /= rec.Factor
+	case "splits":
+		rec.Volume /= c.splits
 	}
 	return nil
 }
@@ -234,10 +251,7 @@ func (c *cleaner) check() error {
 	kept := c.records[:0]
 	for i := range c.records {
 		rec := &c.records[i]
-		ok, err := c.prices(rec)
-		if ok && err == nil {
-			err = c.volume(rec)
-		}
+		ok, err := c.checkRow(rec)
 		if err != nil {
 			return err
 		}
@@ -249,7 +263,16 @@ func (c *cleaner) check() error {
 	return nil
 }
 
-// prices reports whether the row can stay.
+// checkRow reports whether the row can stay.
+func (c *cleaner) checkRow(rec *Record) (bool, error) {
+	ok, err := c.prices(rec)
+	if ok && err == nil {
+		err = c.volume(rec)
+	}
+	return ok, err
+}
+
+// prices reports whether the prices of the row are valid, or can be mended.
 func (c *cleaner) prices(rec *Record) (bool, error) {
 	blank, bad := 0, 0
 	for _, v := range []float64{rec.Open, rec.High, rec.Low, rec.Close} {

@@ -52,11 +52,7 @@ func openCSV(path string, header []string) (_ table, err error) {
 	}
 	t := &csvTable{f: f, r: csv.NewReader(buf), header: header}
 	first, _, _ := strings.Cut(string(head), "\n")
-	for _, c := range []rune{';', '\t'} {
-		if strings.Count(first, string(c)) > strings.Count(first, string(t.r.Comma)) {
-			t.r.Comma = c
-		}
-	}
+	t.r.Comma = delimiter(first)
 	t.r.ReuseRecord = true
 	t.r.TrimLeadingSpace = true
 	if header != nil {
@@ -70,22 +66,41 @@ func openCSV(path string, header []string) (_ table, err error) {
 	if err != nil {
 		return nil, err
 	}
+	t.header, err = columnNames(row)
+	return t, err
+}
+
+// delimiter is the one of comma, semicolon and tab that is most frequent in a line.
+func delimiter(line string) rune {
+	best := ','
+	for _, c := range []rune{';', '\t'} {
+		if strings.Count(line, string(c)) > strings.Count(line, string(best)) {
+			best = c
+		}
+	}
+	return best
+}
+
+// columnNames checks the names of a header line. Columns without a name are numbered, such as the index
+// that pandas writes.
+func columnNames(row []string) ([]string, error) {
+	var header []string
 	for i, name := range row {
 		if !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
 			return nil, errors.New("the file is no table of text: there are other bytes in its first line")
 		}
 		name = strings.Clone(strings.TrimSpace(name))
-		for _, other := range t.header {
+		for _, other := range header {
 			if other == name && name != "" {
 				return nil, fmt.Errorf("the column %q is there twice", name)
 			}
 		}
 		if name == "" {
-			name = fmt.Sprintf("column %d", i+1) // an index column without a name, as pandas writes it
+			name = fmt.Sprintf("column %d", i+1)
 		}
-		t.header = append(t.header, name)
+		header = append(header, name)
 	}
-	return t, nil
+	return header, nil
 }
 
 func (t *csvTable) Header() []string { return t.header }

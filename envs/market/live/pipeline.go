@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"onnxrl/configs"
@@ -62,6 +63,26 @@ func ParsePipeline(text []byte) (Pipeline, error) {
 		return p, fmt.Errorf("pipeline: %w", err)
 	}
 	_, err := p.layout()
+	return p, err
+}
+
+// Edit returns the pipeline with edits such as data.quality.unsorted=error made to its configuration, in the form of --set;
+// the paths may begin with env, as those of an experiment do. Edits that change features or the window are errors.
+func (p Pipeline) Edit(edits ...string) (Pipeline, error) {
+	if len(edits) == 0 {
+		return p, nil
+	}
+	doc, err := configs.Parse("config", []byte(p.Config))
+	if err != nil {
+		return p, fmt.Errorf("pipeline: %w", err)
+	}
+	for _, e := range edits {
+		if err := doc.Set(strings.TrimPrefix(e, "env.")); err != nil {
+			return p, err
+		}
+	}
+	p.Config = string(doc.Bytes())
+	_, err = p.layout()
 	return p, err
 }
 

@@ -13,6 +13,8 @@ import (
 type History struct {
 	Panel    *bars.Panel
 	Features *feature.Features
+	// Reports say what was found in the rows of each symbol.
+	Reports []bars.SymbolReport
 	// First is the position in the panel of the first row of the set.
 	First int
 }
@@ -26,7 +28,7 @@ func NewHistory(c Config, data *bars.Data) (*History, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
-	h := &History{Panel: a.panel, Features: a.features}
+	h := &History{Panel: a.panel, Features: a.features, Reports: a.reports}
 	if c.DropUndefined {
 		h.First = a.firstDefined()
 	}

@@ -1,0 +1,348 @@
+package bars
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"onnxrl/configs"
+)
+
+// Follower reads rows in the order of time while they are written, and gives the rows of one time together
+// once they are complete: when every symbol has its row, when a row of a later time is there, or at an empty
+// line. Incomplete rows at the end of a stream are not given. What it gives depends on the rows alone and not on when, or in what pieces, they arrive. It is not
+// safe for concurrent use.
+type Follower struct {
+	source  Source
+	rules   Rules
+	from    Date
+	symbols map[string]int
+	name    string
+	say     func(string)
+	lines   *lines
+
+	// The header and what follows from it; header is nil until it was read.
+	header  []string
+	comma   rune
+	columns resolved
+	clock   *clock
+	preset  preset
+
+	clean []*cleaner
+	last  []Record // of each symbol, as it was read
+	// The rows of the time that is being collected, and the one that came after them.
+	at      time.Time
+	records []Record
+	arrived []bool // a row is there, whether or not it has prices
+	valid   []bool
+	left    int // symbols without a row
+	open    bool
+	next    *Record
+	nextOf  int
+
+	done    time.Time // of the rows that were given last
+	ended   bool
+	skipped int // rows of times that were given, after the file began anew
+	anew    bool
+	unknown map[string]bool
+}
+
+// Follow returns a follower of the CSV file source.Path, which may grow; of in where that is not nil, up to
+// its end. symbols are given in their order, others are left out, and so are rows before from. What is
+// skipped or mended is told to say, with the number of the line. Close the follower after use.
+func Follow(s Source, in io.Reader, rules Rules, from Date, symbols []string, say func(string)) (*Follower, error) {
+	if err := errors.Join(configs.Validate(s), configs.Validate(rules)); err != nil {
+		return nil, fmt.Errorf("follow: %w", err)
+	}
+	n := len(symbols)
+	f := &Follower{
+		source: s, rules: rules, from: from, symbols: map[string]int{}, name: "stdin", say: say, preset: presets[s.Preset], unknown: map[string]bool{},
+		clean: make([]*cleaner, n), last: make([]Record, n), records: make([]Record, n), arrived: make([]bool, n), valid: make([]bool, n), left: n,
+	}
+	for i, symbol := range symbols {
+		f.symbols[symbol] = i
+		f.clean[i] = &cleaner{rules: rules, say: func(text string) { say(symbol + ": " + text) }}
+	}
+	if in != nil {
+		f.lines = readerLines(in)
+		return f, nil
+	}
+	switch ext := extensionOf(s.Path); ext {
+	case ".csv", ".txt", ".tsv", "":
+	default:
+		return nil, fmt.Errorf("follow %s: only text that is appended to can be followed, and this is %s", s.Path, ext)
+	}
+	f.name = filepath.Base(s.Path)
+	var err error
+	if f.lines, err = fileLines(s.Path); err != nil {
+		return nil, fmt.Errorf("follow: %w", err)
+	}
+	return f, nil
+}
+
+// Close closes the file.
+func (f *Follower) Close() error { return f.lines.close() }
+
+// Next waits for the rows of the next time, [N] with valid saying which symbols have one. They are checked
+// and adjusted as [Clean] does it, and valid until the next call. It returns io.EOF after the end of a
+// stream, and the error of the context.
+func (f *Follower) Next(ctx context.Context) (at time.Time, records []Record, valid []bool, err error) {
+	for {
+		complete, err := f.collect(ctx)
+		if err != nil {
+			return at, nil, nil, err
+		}
+		if !complete {
+			continue
+		}
+		some := false
+		for _, ok := range f.valid {
+			some = some || ok
+		}
+		f.done, f.open = f.at, false
+		if some {
+			return f.at, f.records, f.valid, nil
+		}
+	}
+}
+
+// collect takes one line, and says whether the rows of a time are complete.
+func (f *Follower) collect(ctx context.Context) (complete bool, err error) {
+	if !f.open && f.next != nil {
+		rec, i := f.next, f.nextOf
+		f.next = nil
+		return f.take(rec, i)
+	}
+	if f.ended {
+		return false, io.EOF
+	}
+	line, n, err := f.lines.next(ctx)
+	switch {
+	case errors.Is(err, errRestarted):
+		f.leave(f.lines.restart(), n)
+		f.say(f.name + ": the file begins anew; it is read from its beginning")
+		f.header, f.anew = nil, true
+		return false, nil
+	case errors.Is(err, io.EOF):
+		f.leave(f.lines.restart(), n)
+		if f.header == nil {
+			return false, fmt.Errorf("follow %s: there is no header line", f.name)
+		}
+		if f.ended = true; f.open {
+			f.say(fmt.Sprintf("%s: the rows of %s are not complete, %s is missing: they are left out (an empty line after them would say that they are complete)", f.name, formatTime(f.at), f.missing()))
+		}
+		return false, io.EOF
+	case err != nil:
+		return false, err
+	case len(bytes.TrimSpace(line)) == 0:
+		return f.open && f.header != nil, nil
+	case f.header == nil:
+		return false, f.begin(string(line))
+	}
+	rec, symbol, err := f.parse(string(line), n)
+	if err != nil {
+		f.say(fmt.Sprintf("%s, line %d: skipped: %v", f.name, n, err))
+		return false, nil
+	}
+	i, ok := f.symbols[symbol]
+	if !ok {
+		if !f.unknown[symbol] {
+			f.unknown[symbol] = true
+			f.say(fmt.Sprintf("%s, line %d: %s is none of the agent's assets; its rows are left out", f.name, n, symbol))
+		}
+		return false, nil
+	}
+	return f.take(rec, i)
+}
+
+// leave says that an unfinished line is not used.
+func (f *Follower) leave(rest []byte, n int) {
+	if len(bytes.TrimSpace(rest)) > 0 {
+		f.say(fmt.Sprintf("%s, line %d: skipped: it does not end, and may be a part of a row", f.name, n))
+	}
+}
+
+// begin reads the header, or the first row of files that have none.
+func (f *Follower) begin(line string) error {
+	f.comma = delimiter(line)
+	cells, err := f.cells(strings.TrimPrefix(line, "\ufeff"))
+	if err == nil && f.preset.header == nil {
+		f.header, err = columnNames(cells)
+	} else if err == nil {
+		f.header = f.preset.header
+	}
+	if err == nil {
+		f.columns, err = f.source.resolve(f.header)
+	}
+	var loc *time.Location
+	if err == nil {
+		loc, err = f.source.location()
+	}
+	if err == nil {
+		format := f.source.TimeFormat
+		if format == "auto" && f.preset.timeFormat != "" {
+			format = f.preset.timeFormat
+		}
+		f.clock, err = newClock(format, loc)
+	}
+	if err == nil && f.columns.symbol < 0 && len(f.symbols) > 1 {
+		err = fmt.Errorf("there is no column of symbols, and the agent has %d assets", len(f.symbols))
+	}
+	if err != nil {
+		return fmt.Errorf("follow %s: line 1: %w", f.name, err)
+	}
+	if f.preset.header == nil {
+		return nil
+	}
+	f.lines.buf = append([]byte(line+"\n"), f.lines.buf...)
+	f.lines.n--
+	return nil
+}
+
+func (f *Follower) cells(line string) ([]string, error) {
+	r := csv.NewReader(strings.NewReader(line))
+	r.Comma, r.TrimLeadingSpace = f.comma, true
+	return r.Read()
+}
+
+// parse reads a row as it is.
+func (f *Follower) parse(line string, n int) (*Record, string, error) {
+	cells, err := f.cells(line)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(cells) != len(f.header) {
+		return nil, "", fmt.Errorf("%d cells, and the header has %d", len(cells), len(f.header))
+	}
+	row := &lineTable{csvTable{header: f.header, row: cells}, n}
+	symbol := ""
+	if f.columns.symbol >= 0 {
+		symbol = strings.TrimSpace(cells[f.columns.symbol])
+	} else {
+		for symbol = range f.symbols { // the only one
+			break
+		}
+	}
+	rec, err := f.columns.record(row, f.clock, f.preset)
+	rec.File = f.name
+	// The place is told by the caller.
+	if err != nil {
+		err = errors.New(strings.TrimPrefix(err.Error(), fmt.Sprintf("line %d, ", n)))
+	}
+	return &rec, symbol, err
+}
+
+// lineTable is a row of a table that was read line by line.
+type lineTable struct {
+	csvTable
+	line int
+}
+
+func (t *lineTable) Line() int { return t.line }
+
+// take puts a row where it belongs, and says whether the rows of a time are complete.
+func (f *Follower) take(rec *Record, i int) (complete bool, err error) {
+	switch {
+	case !f.from.IsZero() && f.from.After(rec.Time):
+		return false, nil
+	case !f.done.IsZero() && !rec.Time.After(f.done), f.open && rec.Time.Before(f.at):
+		return false, f.late(rec, i)
+	case f.open && rec.Time.After(f.at):
+		f.next, f.nextOf = rec, i
+		return true, nil
+	}
+	if f.open && f.arrived[i] {
+		return false, f.twice(rec, i)
+	}
+	if f.anew = false; f.skipped > 0 {
+		f.say(fmt.Sprintf("%s: %d rows that were there before were skipped", f.name, f.skipped))
+		f.skipped = 0
+	}
+	if !f.open {
+		f.at, f.open, f.left = rec.Time, true, len(f.arrived)
+		clear(f.arrived)
+		clear(f.valid)
+	}
+	f.arrived[i], f.last[i] = true, *rec
+	f.left--
+	return f.left == 0, f.accept(rec, i)
+}
+
+// accept checks and adjusts a row.
+func (f *Follower) accept(rec *Record, i int) (err error) {
+	c, clean := f.clean[i], *rec
+	if c.factor == 0 && math.IsNaN(clean.Factor) && !math.IsNaN(clean.Close) && f.source.Adjust == "auto" {
+		clean.Factor = 1
+		c.say(fmt.Sprintf("%s (%s, line %d): no adjustment; prices are taken as given until there is one", formatTime(rec.Time), rec.File, rec.Line))
+	}
+	if err = c.adjustRow(&clean, f.source.AdjustVolume); err == nil {
+		f.valid[i], err = c.checkRow(&clean)
+	}
+	if err != nil {
+		return fmt.Errorf("symbol %s: %w", f.symbol(i), err)
+	}
+	f.records[i] = clean
+	return nil
+}
+
+func (f *Follower) symbol(i int) string {
+	for s, k := range f.symbols {
+		if k == i {
+			return s
+		}
+	}
+	return ""
+}
+
+// missing lists the symbols that the present time has no row of.
+func (f *Follower) missing() string {
+	var list []string
+	for s, i := range f.symbols {
+		if !f.arrived[i] {
+			list = append(list, s)
+		}
+	}
+	return some(list)
+}
+
+// late is a row of a time that is done: where the file began anew, it is there again.
+func (f *Follower) late(rec *Record, i int) error {
+	if f.anew {
+		f.skipped++
+		return nil
+	}
+	if last := &f.last[i]; rec.Time.Equal(last.Time) && sameRow(last, rec) {
+		f.say(fmt.Sprintf("%s: %s (%s, line %d): there twice; skipped", f.symbol(i), formatTime(rec.Time), rec.File, rec.Line))
+		return nil
+	}
+	text := fmt.Sprintf("%s: %s (%s, line %d): earlier than rows that were decided on", f.symbol(i), formatTime(rec.Time), rec.File, rec.Line)
+	if f.rules.Unsorted == "error" {
+		return errors.New(text)
+	}
+	f.say(text + "; skipped")
+	return nil
+}
+
+// twice is a second row of a time that is not complete.
+func (f *Follower) twice(rec *Record, i int) error {
+	last := &f.last[i]
+	place := fmt.Sprintf("%s: %s (%s, line %d)", f.symbol(i), formatTime(rec.Time), rec.File, rec.Line)
+	switch {
+	case f.anew && sameRow(last, rec):
+		f.skipped++
+	case sameRow(last, rec):
+		f.say(place + ": there twice; skipped")
+	case f.rules.Duplicates == "error":
+		return fmt.Errorf("%s: differs from the row of the same time in line %d (close %v and %v); choose one with quality.duplicates", place, last.Line, last.Close, rec.Close)
+	default:
+		f.say(fmt.Sprintf("%s: differs from the row of the same time in line %d; the first is kept", place, last.Line))
+	}
+	return nil
+}
