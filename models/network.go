@@ -187,14 +187,18 @@ func (n *Network) Bake(value func(name string) *tensor.Tensor) (*onnx.Model, err
 	return onnx.InputsToInitializers(n.Model, values)
 }
 
-// Reweigh returns m with the content of its initializers replaced where value returns a tensor, which must have the type and shape of the old content, and everything
-// else as it was. It is how a trained model is written back into the form that it came in.
+// Reweigh returns m with the content of its initializers replaced where value returns a tensor, which must have the shape of the old content and its type, or float32 for another
+// floating-point type, to which it is then rounded; everything else is as it was. It is how a trained model is written back into the form that it came in.
 func Reweigh(m *onnx.Model, value func(name string) *tensor.Tensor) (*onnx.Model, error) {
 	c := m.ShallowClone()
 	for i, old := range c.Graph.Initializer {
 		t := value(old.Name)
 		if t == nil {
 			continue
+		}
+		t, err := inTypeOf(old, t)
+		if err != nil {
+			return nil, fmt.Errorf("reweigh %q: %w", old.Name, err)
 		}
 		p := onnx.ProtoOf(old.Name, t)
 		if p.DataType != old.DataType || !slices.Equal(p.Dims, old.Dims) {

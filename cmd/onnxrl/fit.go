@@ -26,6 +26,7 @@ import (
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/progress"
+	"onnxrl/runtime/tensor"
 )
 
 // parityRows is how many rows of the training data parity is proved on before a model is written.
@@ -39,7 +40,10 @@ func (a *app) fitCommand() *cobra.Command {
 		Long: `Trains any ONNX model on a Parquet, Arrow or CSV table and writes an ONNX file with the trained weights.
 
 The run is described by a YAML file, by flags, or by both: flags and --set edit the document before it is read.
-A run directory keeps the effective configuration, metrics and checkpoints; --resume continues it bit for bit.`,
+A run directory keeps the effective configuration, metrics and checkpoints; --resume continues it bit for bit.
+
+A float64, float16 or bfloat16 model is trained in float32 and written in its own type. Parameters of different layers that the exporter merged because
+they began equal are cut apart, weights tied on purpose stay tied, and both are listed: --tie and --untie overrule that.`,
 		Example: `  onnxrl fit --model net.onnx --data table.parquet --input 'x=f*' --target y=label --loss cross_entropy --epochs 5 --out trained.onnx
   onnxrl fit config.yaml --set optimizer.lr=3e-4 --dir runs/a --out trained.onnx
   onnxrl fit --resume runs/a --out trained.onnx`,
@@ -71,7 +75,9 @@ type fitSummary struct {
 	RowsPerSec float64            `json:"rows_per_second"`
 	Out        string             `json:"out,omitempty"`
 	Parity     *bake.Report       `json:"parity,omitempty"`
-	Dir        string             `json:"dir,omitempty"`
+	// Rounded is what the type of the file does to the outputs, where that is not float32.
+	Rounded *fitRounding `json:"rounded,omitempty"`
+	Dir     string       `json:"dir,omitempty"`
 }
 
 func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
@@ -171,7 +177,10 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 
 // compiles refuses, before any time is spent, a model whose trained form the engine could not run and whose parity could therefore not be proved in the end.
 func compiles(tr *fit.Trainer, eng engine.Compiler) error {
-	m, err := tr.Baked()
+	if _, err := tr.Baked(); err != nil {
+		return err
+	}
+	m, err := tr.BakedFloat32()
 	if err != nil {
 		return err
 	}
@@ -284,6 +293,10 @@ func (a *app) writeFit(ctx context.Context, tr *fit.Trainer, path string, source
 	if err != nil {
 		return err
 	}
+	function, err := tr.BakedFloat32()
+	if err != nil {
+		return err
+	}
 	samples, err := tr.Samples(parityRows)
 	if err != nil {
 		return err
@@ -303,8 +316,18 @@ func (a *app) writeFit(ctx context.Context, tr *fit.Trainer, path string, source
 		lineage["validation_loss"] = strconv.FormatFloat(*sum.Validation, 'g', -1, 64)
 		lineage["best_epoch"] = strconv.Itoa(res.BestEpoch)
 	}
-	r, err := bake.Write(ctx, path, eng, bake.Pair{Network: tr.Network(), Params: tr.Params(), Baked: baked, Samples: samples}, lineage)
+	// The function is proved in float32; what rounding the weights to another type does to it is said beside that.
+	r, err := bake.Prove(ctx, eng, bake.Pair{Network: tr.Network(), Params: tr.Params(), Baked: function, Samples: samples})
 	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if tr.Precision() != tensor.Float32 {
+		if sum.Rounded, err = rounding(ctx, eng, tr, function, baked, samples); err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
+		lineage["weights"] = tr.Precision().String()
+	}
+	if err := onnx.Save(path, bake.Describe(baked, r, lineage), onnx.SaveOptions{}); err != nil {
 		return err
 	}
 	sum.Out, sum.Parity = path, &r
@@ -335,6 +358,9 @@ func (a *app) printFit(s fitSummary) error {
 	row("engine", "%s, %d shards", s.Engine, s.Shards)
 	if s.Parity != nil {
 		row("written", "%s (parity: max error %.2g over %d values)", s.Out, s.Parity.MaxError, s.Parity.Values)
+	}
+	if s.Rounded != nil {
+		row(s.Rounded.Type, "%s", s.Rounded)
 	}
 	return w.Flush()
 }

@@ -37,7 +37,9 @@ func TestMessages(t *testing.T) {
 	if said != 10 {
 		t.Errorf("%d texts compared", said)
 	}
-	if got := errorText(fmt.Errorf("export x: prove parity: %w", context.Canceled)); got != "interrupted: export x: prove parity" {
+	var text strings.Builder
+	printError(&text, fmt.Errorf("export x: prove parity: %w", context.Canceled))
+	if got := text.String(); got != "onnxrl: interrupted: export x: prove parity\n" {
 		t.Errorf("interrupted: %q", got)
 	}
 }

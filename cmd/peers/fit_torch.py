@@ -34,6 +34,18 @@ class MLP(nn.Module):
         return self.net(x)
 
 
+class Plain(nn.Module):
+    """Nothing whose constants half precision would round."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.LayerNorm(16), nn.Linear(16, 2))
+        self.scale = nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, x):
+        return self.net(x) * self.scale
+
+
 class CNN(nn.Module):
     """Convolution, batch normalisation, dropout, pooling."""
 
@@ -140,6 +152,12 @@ def cases():
     one, classes = {"y": ("mse", (1,))}, {"y": ("cross_entropy", ())}
     return {
         "mlp": (MLP, {"x": (6,)}, {"y": ("mse", (2,))}, {}),
+        # float64 is trained in float64 by PyTorch; of half precision the weights are rounded before export, and PyTorch trains float32 copies of them.
+        "plain_float64": (Plain, {"x": (6,)}, {"y": ("mse", (2,))}, {"dtype": torch.float64}),
+        "plain_float16": (Plain, {"x": (6,)}, {"y": ("mse", (2,))}, {"dtype": torch.float16}),
+        "plain_bfloat16": (Plain, {"x": (6,)}, {"y": ("mse", (2,))}, {"dtype": torch.bfloat16}),
+        "encoder_float16_script": (Encoder, seq, {"y": ("mse", (2,))}, {"dtype": torch.float16, "exporter": "script"}),
+        "cnn_train_float64": (lambda: CNN(drop=0.0), image, classes, {"optimize": False, "train_mode": True, "dtype": torch.float64}),
         "mlp_script": (MLP, {"x": (6,)}, {"y": ("huber", (2,))}, {"exporter": "script"}),
         "cnn_eval": (CNN, image, classes, {"optimize": False}),
         "cnn_train": (lambda: CNN(drop=0.0), image, classes, {"optimize": False, "train_mode": True}),
@@ -163,7 +181,7 @@ def cases():
     }
 
 
-FIXTURES = ["mlp", "cnn_eval", "cnn_train", "encoder", "lstm_script", "timesnet", "tokens", "fresh", "fresh_script"]
+FIXTURES = ["mlp", "cnn_eval", "cnn_train", "encoder", "lstm_script", "timesnet", "tokens", "fresh", "fresh_script", "plain_float64", "plain_float16", "plain_bfloat16"]
 LOSSES = {"mse": nn.functional.mse_loss, "huber": nn.functional.huber_loss, "cross_entropy": nn.functional.cross_entropy}
 BATCH, LR = 8, 3e-3
 
@@ -193,8 +211,8 @@ def make(inputs, outputs, rows):
     return x, y, "\n".join(lines) + "\n"
 
 
-def export(model, x, outputs, path, exporter="dynamo", optimize=True, train_mode=False, form="PRESERVE", fresh=False):
-    args, names = tuple(v[:2] for v in x.values()), list(x)
+def export(model, x, outputs, path, exporter="dynamo", optimize=True, train_mode=False, form="PRESERVE", fresh=False, dtype=torch.float32):
+    args, names = tuple(v[:2].to(dtype) if v.is_floating_point() else v[:2] for v in x.values()), list(x)
     if exporter == "timesnet":
         timesnet.export(model, args[0], path)
     elif exporter == "script":
@@ -249,9 +267,14 @@ def build(name, folder, steps):
             for q in model.parameters():
                 q.add_(0.01 * torch.randn_like(q))
     x, y, csv = make(inputs, outputs, steps // 2 * BATCH)
+    dtype = o.get("dtype", torch.float32)
+    model.to(dtype)
     folder.mkdir(parents=True, exist_ok=True)
     export(model, x, outputs, str(folder / "model.onnx"), **o)
     (folder / "data.csv").write_text(csv)
+    train_type = torch.float64 if dtype == torch.float64 else torch.float32
+    model.to(train_type)
+    x, y = ({n: v.to(train_type) if v.is_floating_point() else v for n, v in d.items()} for d in (x, y))
     losses = train(model, x, y, outputs, steps, o.get("train_mode", False))
     (folder / "losses.json").write_text(json.dumps(losses) + "\n")
     return inputs, outputs, o.get("train_mode", False), losses

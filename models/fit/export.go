@@ -11,9 +11,26 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-// Baked returns the trained model: the file's own graph — opset, functions, names and metadata as they were — with the present parameters as initializers and adapters merged into
-// their weights. Layers that were exported in training form are in evaluation form, and a batch that was a number is a symbol. Contents share the trainer's memory.
-func (t *Trainer) Baked() (*onnx.Model, error) {
+// Baked returns the trained model: the file's own graph — opset, functions, names, element types and metadata as they were — with the present parameters as initializers and adapters
+// merged into their weights. Layers that were exported in training form are in evaluation form, parameters that were merged are apart, and a batch that was a number is a symbol.
+// Contents of float32 share the trainer's memory; those of other types are rounded, and a weight that its type cannot hold is an error.
+func (t *Trainer) Baked() (*onnx.Model, error) { return t.bake(t.g.origin) }
+
+// BakedFloat32 returns the trained model in float32, which is what Baked returns but for models of another floating-point type: the function that was trained, without the rounding of
+// weights.
+func (t *Trainer) BakedFloat32() (*onnx.Model, error) {
+	m, _, err := models.InFloat32(t.g.origin)
+	if err != nil {
+		return nil, err
+	}
+	return t.bake(m)
+}
+
+// Precision returns the floating-point type of the model as it came and is written.
+func (t *Trainer) Precision() tensor.DType { return t.g.precision }
+
+// bake puts the present parameters into m, the model as it came or its float32 form.
+func (t *Trainer) bake(m *onnx.Model) (*onnx.Model, error) {
 	flat, err := t.g.served.Bake(t.params.View)
 	if err != nil {
 		return nil, err
@@ -36,7 +53,7 @@ func (t *Trainer) Baked() (*onnx.Model, error) {
 		}
 		delete(trained, s.Name)
 	}
-	m, err := models.Reweigh(t.g.origin, func(name string) *tensor.Tensor {
+	m, err = models.Reweigh(m, func(name string) *tensor.Tensor {
 		v := values[name]
 		delete(values, name)
 		return v
@@ -53,14 +70,17 @@ func (t *Trainer) Baked() (*onnx.Model, error) {
 	return m, nil
 }
 
-// release gives a graph that was exported with a fixed batch the types of the network that was trained. Declared types of inner values no longer hold.
+// release gives a graph that was exported with a fixed batch the extents of the network that was trained. Declared types of inner values no longer hold.
 func release(g *onnx.Graph, net *models.Network) {
 	types := map[string]*onnx.ValueInfo{}
 	for _, v := range slices.Concat(net.Model.Graph.Input, net.Model.Graph.Output) {
 		types[v.Name] = v
 	}
 	for _, v := range slices.Concat(g.Inputs(), g.Output) {
-		v.Type = types[v.Name].Type
+		own, _ := v.TensorType()
+		t, _ := types[v.Name].TensorType()
+		t.DType = own.DType
+		v.Type = onnx.NewValueInfo("", t).Type
 	}
 	g.ValueInfo = nil
 }

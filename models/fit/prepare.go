@@ -34,6 +34,8 @@ type graphs struct {
 	adapters        []lora.Adapter
 	// splits are the parameters that the exporter had merged.
 	splits []models.Split
+	// precision is the floating-point type of the file.
+	precision tensor.DType
 	// fixed names the inputs whose batch the file had fixed to a number.
 	fixed []string
 }
@@ -62,6 +64,15 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 			return nil, err
 		}
 	}
+	declared := m
+	var changed bool
+	if m, changed, err = models.InFloat32(m); err != nil {
+		return nil, err
+	}
+	g.precision = tensor.Float32
+	if changed {
+		g.precision = precisionOf(declared)
+	}
 	if m, g.fixed, err = freeBatch(m, cfg.Bind); err != nil {
 		return nil, err
 	}
@@ -76,7 +87,7 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 		return nil, err
 	}
 	if !slices.ContainsFunc(g.served.Specs, func(s models.Spec) bool { return s.Role == models.Trainable }) {
-		return nil, fmt.Errorf("no parameter is trainable: the model has %d (float32 initializers of its main graph count, the values of Constant nodes do not), and the train and freeze patterns leave none",
+		return nil, fmt.Errorf("no parameter is trainable: the model has %d (floating-point initializers of its main graph count, the values of Constant nodes do not), and the train and freeze patterns leave none",
 			len(g.served.Specs))
 	}
 	if len(cfg.Loss) == 1 && cfg.Loss[0].Output == "" {
@@ -96,6 +107,34 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 		}
 	}
 	return g, g.attach(m, cfg)
+}
+
+// precisionOf returns the floating-point type other than float32 that most elements of a model's initializers have, or else the type of its outputs.
+func precisionOf(m *onnx.Model) tensor.DType {
+	counts := map[tensor.DType]int{}
+	add := func(d tensor.DType, n int) {
+		if d.IsFloat() && d != tensor.Float32 {
+			counts[d] += n
+		}
+	}
+	for _, p := range m.Graph.Initializer {
+		n := 1
+		for _, d := range p.Dims {
+			n *= int(d)
+		}
+		add(tensor.DType(p.DataType), n)
+	}
+	for _, v := range slices.Concat(m.Graph.Inputs(), m.Graph.Output) {
+		t, _ := v.TensorType()
+		add(t.DType, 1)
+	}
+	best := tensor.Float32
+	for _, d := range []tensor.DType{tensor.Float64, tensor.Float16, tensor.BFloat16} {
+		if counts[d] > counts[best] {
+			best = d
+		}
+	}
+	return best
 }
 
 // attach builds the forms with losses.

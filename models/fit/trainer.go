@@ -229,6 +229,9 @@ func (t *Trainer) report() {
 	if t.cfg.TrainMode && len(t.g.mode.Layers) == 0 {
 		log.Warn("train_mode changes nothing: the file holds no BatchNormalization and no Dropout; exporters fold both away unless they are told to export for training")
 	}
+	if t.g.precision != tensor.Float32 {
+		log.Info("the model is trained in float32 and written in its own type", "type", t.g.precision)
+	}
 	if len(t.g.fixed) > 0 {
 		log.Info("the batch was exported as a fixed number; it is trained and written as a symbol", "inputs", t.g.fixed)
 	}

@@ -142,6 +142,13 @@ func arraysOf(m *onnx.Model) ([]array, error) {
 	if err := onnx.Check(m); err != nil {
 		return nil, err
 	}
+	m, _, err := models.SplitMerged(m, nil)
+	if err != nil {
+		return nil, err
+	}
+	if m, _, err = models.InFloat32(m); err != nil {
+		return nil, err
+	}
 	net, weights, err := models.FromModel(m, models.Options{})
 	if err != nil {
 		return nil, err
@@ -158,9 +165,7 @@ func arraysOf(m *onnx.Model) ([]array, error) {
 		if err != nil {
 			return nil, fmt.Errorf("initializer %q: %w", p.Name, err)
 		}
-		// Only float32 initializers are taken for weights by package models; other precisions are weights as well, unless they are scalars.
-		spare := t.DType() == tensor.Float32 || t.Rank() == 0
-		list = append(list, array{name: p.Name, shape: t.Shape(), spare: spare, read: func() (*tensor.Tensor, error) { return t, nil }})
+		list = append(list, array{name: p.Name, shape: t.Shape(), spare: true, read: func() (*tensor.Tensor, error) { return t, nil }})
 	}
 	return list, nil
 }

@@ -98,7 +98,7 @@ type checker struct {
 	f, g32, g64 *program
 	point       map[string]*tensor.Tensor
 	wrt, outs   []string
-	prefix      string
+	name        string
 	// alone compiles the float32 gradient with respect to one value.
 	alone func(w string) (*program, error)
 	res   Result
@@ -204,7 +204,10 @@ func (k *checker) read(p *program, in map[string]*tensor.Tensor, wrt ...string) 
 	}
 	g := map[string][]float64{}
 	for _, w := range wrt {
-		name := k.prefix + w
+		name := "grad/" + w
+		if k.name != "" {
+			name = "grad/" + k.name + "/" + w
+		}
 		t := out[name]
 		if t == nil {
 			return nil, fmt.Errorf("the gradient model has no output %q", name)

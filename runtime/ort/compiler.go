@@ -107,6 +107,7 @@ func (c *compiler) compile(m *onnx.Model, o engine.Options) (*session, error) {
 // may take hours, and nothing can tell it to stop. What was given up is freed when it comes to its
 // end.
 func (c *compiler) create(m *onnx.Model, env *shape.Env, o engine.Options) (*onnxruntime.DynamicAdvancedSession, *encoded, error) {
+	o.Optimize = levelFor(m, o.Optimize)
 	options, err := sessionOptions(o, c.flush)
 	if err != nil {
 		return nil, nil, err

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"google.golang.org/protobuf/proto"
+
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
 )
@@ -24,6 +26,9 @@ func guardLabels(m *onnx.Model) *onnx.Model {
 		return m
 	}
 	c := m.ShallowClone()
+	for i, f := range c.Functions {
+		c.Functions[i] = proto.Clone(f).(*onnx.Function)
+	}
 	count := 0
 	eachNodes(c, func(nodes []*onnx.Node) (out []*onnx.Node) {
 		for _, n := range nodes {

@@ -22,8 +22,8 @@ type Server struct {
 	stop     sync.Once
 }
 
-func newServer(quit chan struct{}, build func() *grpc.Server) *Server {
-	return &Server{build: build, current: build(), quit: quit}
+func newServer(build func() *grpc.Server) *Server {
+	return &Server{build: build, current: build(), quit: make(chan struct{})}
 }
 
 // accepted is what a listener has answered.

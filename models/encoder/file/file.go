@@ -7,7 +7,7 @@
 // One float32 input of the observation's form, [batch, F] or [batch, W, F], and an output [batch, D] of float32; of several, the configuration names one, which may be any value inside, such as the features before the last layer. Its batch must be a symbolic extent (in PyTorch, dynamic_axes or dynamic_shapes); other symbolic extents take the
 // observation's. With layout: channels_first the model gets [batch, F, W], as PyTorch's convolutions want it. An output [batch, W', D] is pooled over time when pool says how. Older opsets are upgraded; a newer one upgrades the network.
 //
-// Weights become parameters called after the scope ("encoder.fc1.weight"), by the rules of models.FromModel, and are trained together with the rest unless freeze or train say otherwise. BatchNormalization and Dropout are put into evaluation form: statistics of the batch would make the
+// A float64, float16 or bfloat16 model is taken in float32, in which everything is trained and the whole agent is written. Weights become parameters called after the scope ("encoder.fc1.weight"), by the rules of models.FromModel, and are trained together with the rest unless freeze or train say otherwise. BatchNormalization and Dropout are put into evaluation form: statistics of the batch would make the
 // same observation look different while acting and while learning.
 //
 // # Several inputs and outputs
@@ -44,6 +44,8 @@ type Config struct {
 	Pool string `yaml:"pool"`
 	// Options choose which of the model's parameters are trained, by their names in the file.
 	models.Options `yaml:",inline"`
+	// Parameters of different layers that the exporter merged because they began equal are cut apart, by the rule of models.SplitMerged. Tie keeps those that match as the file has them.
+	Tie []string `yaml:"tie,omitempty"`
 }
 
 // Defaults returns a configuration without a path.
@@ -90,8 +92,8 @@ func FromModel(m *onnx.Model, c Config) (*File, error) {
 	return e, nil
 }
 
-// prepare returns a model without functions and in evaluation form.
-func prepare(m *onnx.Model) (*onnx.Model, error) {
+// prepare returns a model without functions, in evaluation form, in float32 and with merged parameters cut apart.
+func prepare(m *onnx.Model, c Config) (*onnx.Model, error) {
 	if m.GetGraph() == nil {
 		return nil, fmt.Errorf("the model has no graph")
 	}
@@ -99,12 +101,21 @@ func prepare(m *onnx.Model) (*onnx.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, _, err = trainmode.Evaluation(m)
+	if m, err = models.UntieStatistics(m); err != nil {
+		return nil, err
+	}
+	if m, _, err = models.SplitMerged(m, c.Tie); err != nil {
+		return nil, err
+	}
+	if m, _, err = trainmode.Evaluation(m); err != nil {
+		return nil, err
+	}
+	m, _, err = models.InFloat32(m)
 	return m, err
 }
 
 func fromModel(m *onnx.Model, c Config) (*File, error) {
-	m, err := prepare(m)
+	m, err := prepare(m, c)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func OpenPorts(params configs.Section) (*Ports, error) {
 		return nil, fmt.Errorf("encoder file: %w", err)
 	}
 	p := &Ports{c: c}
-	if p.model, err = prepare(m); err != nil {
+	if p.model, err = prepare(m, c); err != nil {
 		return nil, fmt.Errorf("encoder file %s: %w", p.Name(), err)
 	}
 	return p, nil

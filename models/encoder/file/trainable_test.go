@@ -1,0 +1,95 @@
+package file_test
+
+import (
+	"slices"
+	"testing"
+
+	"onnxrl/models"
+	"onnxrl/models/encoder/encodertest"
+	"onnxrl/models/encoder/file"
+	"onnxrl/models/layer"
+	"onnxrl/runtime/engine/testengines"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/rng"
+	"onnxrl/runtime/tensor"
+)
+
+// fresh is a float16 network as an exporter writes it: two linear layers with one zero bias, and a scalar gate.
+func fresh(t *testing.T) *onnx.Model {
+	s := rng.New(3).Stream()
+	half := func(x *tensor.Tensor) *tensor.Tensor {
+		y, err := tensor.FromFloat32(x, tensor.Float16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return y
+	}
+	random := func(shape ...int) *tensor.Tensor {
+		x := tensor.New(tensor.Float32, shape...)
+		s.FillNormal32(x.Float32s(), 0, 0.5)
+		return half(x)
+	}
+	b := onnx.NewBuilder("fresh", 18)
+	rows := onnx.TensorType{DType: tensor.Float16, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("N"), onnx.Known(4)}}
+	h := b.Input("x", rows)
+	bias, gate := b.Initializer("fc.0.bias", half(tensor.New(tensor.Float32, 4))), b.Initializer("gate", half(tensor.Scalar(float32(0.5))))
+	for i, name := range []string{"fc.0", "fc.1"} {
+		out := name + "/h"
+		b.Append(&onnx.Node{OpType: "Gemm", Name: "/" + name + "/Gemm", Input: []string{string(h), string(b.Initializer(name+".weight", random(4, 4))), string(bias)}, Output: []string{out}})
+		if h = onnx.Value(out); i == 0 {
+			h = b.Op("Tanh", []onnx.Value{h})
+		}
+	}
+	b.Output(b.Rename(b.Op("Mul", []onnx.Value{h, gate}), "y"), rows)
+	m, err := b.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestFreshExports: scalars are parameters, merged biases are apart unless tie says otherwise, and half precision becomes float32.
+func TestFreshExports(t *testing.T) {
+	path := write(t, fresh(t))
+	for _, c := range []struct {
+		tie  []string
+		want []string
+	}{
+		{nil, []string{"encoder.fc.0.bias", "encoder.fc.0.weight", "encoder.fc.1.bias", "encoder.fc.1.weight", "encoder.gate"}},
+		{[]string{"fc.*.bias"}, []string{"encoder.fc.0.bias", "encoder.fc.0.weight", "encoder.fc.1.weight", "encoder.gate"}},
+	} {
+		config := file.Defaults()
+		config.Path, config.Tie = path, c.tie
+		e, err := file.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := layer.New("policy", rng.New(1), layer.Options{})
+		z, err := e.Build(g.In("encoder"), g.Observation("x", 4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Output("z", z)
+		net, _, err := g.Network(models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, s := range net.Specs {
+			if names = append(names, s.Name); s.Role != models.Trainable {
+				t.Errorf("%s is %v", s.Name, s.Role)
+			}
+		}
+		slices.Sort(names)
+		if !slices.Equal(names, c.want) {
+			t.Errorf("tie %v: parameters %v, want %v", c.tie, names, c.want)
+		}
+	}
+	config := file.Defaults()
+	config.Path = path
+	e, err := file.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: testengines.All(t), Shapes: [][]int{{4}}})
+}
