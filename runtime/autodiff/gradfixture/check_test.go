@@ -88,7 +88,7 @@ func TestTimesNetPeriods(t *testing.T) {
 	for _, n := range m.Graph.Node {
 		if n.OpType == "Gelu" {
 			images = append(images, n.Output[0])
-			m.Graph.Output = append(m.Graph.Output, &onnx.ValueInfo{Name: n.Output[0]})
+			m.Graph.Output = append(m.Graph.Output, onnx.NewValueInfo(onnx.Value(n.Output[0]), onnx.TensorType{DType: tensor.Float32}))
 		}
 	}
 	var in []map[string]*tensor.Tensor
