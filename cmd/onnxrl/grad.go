@@ -57,7 +57,7 @@ func (f *gradFlags) differentiate(m *onnx.Model, bind map[string]int) (*autodiff
 func (f *gradFlags) objective(m *onnx.Model, obj *autodiff.Objective) (*onnx.Model, error) {
 	obj.Wrt, obj.Freeze, obj.Stop = slices.Clone(f.wrt), f.freeze, f.stop
 	if len(f.wrt) == 0 {
-		obj.Wrt = differentiable(m.Graph)
+		obj.Wrt = differentiable(m)
 		if len(obj.Wrt) == 0 {
 			return nil, fmt.Errorf("the model has no floating-point initializers and inputs: say what to differentiate with respect to with --wrt")
 		}
@@ -104,11 +104,12 @@ func (f *gradFlags) objective(m *onnx.Model, obj *autodiff.Objective) (*onnx.Mod
 	return m, nil
 }
 
-// differentiable lists a graph's parameters, or its inputs when it has none.
-func differentiable(g *onnx.Graph) []string {
+// differentiable lists a model's parameters, or its inputs when it has none.
+func differentiable(m *onnx.Model) []string {
+	g := m.Graph
 	var names []string
 	for _, t := range g.Initializer {
-		if tensor.DType(t.DataType).IsFloat() {
+		if !autodiff.IsConstant(m, t.Name) && tensor.DType(t.DataType).IsFloat() {
 			names = append(names, t.Name)
 		}
 	}
@@ -149,10 +150,12 @@ func (a *app) gradBuildCommand() *cobra.Command {
 		Use:   "build MODEL -o OUT",
 		Short: "Write a model that computes the gradients of another",
 		Long: `Writes a model that computes what MODEL computes and, in outputs called grad/NAME, the gradients of a loss. It consists of standard operators and runs anywhere.
-Gradients need static shapes: give numbers to symbolic extents with --bind. A batch without a number is 1.`,
+Give numbers to the symbolic extents of inputs with --bind; a batch without a number is 1. Shapes that depend on the data are read when the gradient runs.
+A MODEL that holds gradients gives those of the second order, in outputs called grad2/NAME: with --loss grad/NAME --cotangents, products of the Hessian and a vector.`,
 		Example: `  onnxrl grad build policy.onnx --bind batch=64 -o policy_grad.onnx
   onnxrl grad build net.onnx --loss mse:y --wrt '*.weight' --freeze 'encoder.*' --bind batch=32 -o step.onnx
-  onnxrl grad build critic.onnx --loss q --wrt action --bind batch=256 -o dq_da.onnx`,
+  onnxrl grad build critic.onnx --loss q --wrt action --bind batch=256 -o dq_da.onnx
+  onnxrl grad build step.onnx --loss grad/fc1.weight --cotangents -o hessian_vector.onnx`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := loadModel(args[0])

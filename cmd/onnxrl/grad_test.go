@@ -213,3 +213,55 @@ func TestGradBuild(t *testing.T) {
 		refuse(t, append([]string{"grad", "build"}, c.args...), c.says)
 	}
 }
+
+// TestGradBuildTwice compares Hessian-vector products with PyTorch's, which cmd/peers/second_order.py
+// wrote, and builds third-order gradients: no name clashes with an earlier one.
+func TestGradBuildTwice(t *testing.T) {
+	dir := t.TempDir()
+	first, second, third := filepath.Join(dir, "model.onnx"), filepath.Join(dir, "second", "model.onnx"), filepath.Join(dir, "second", "third.onnx")
+	succeed(t, "grad", "build", torchFixtures+"/mlp_tanh/model.onnx", "-o", first)
+	if err := os.CopyFS(filepath.Join(dir, "data"), os.DirFS(filepath.Join(torchFixtures, "..", "second", "mlp_tanh", "data"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, engine := range testEngines() {
+		got := decode[gradCheck](t, succeed(t, "grad", "check", dir, "--json", "--engine", engine))
+		if len(got.Models) != 1 || got.Tensors != 8 || !got.OK || got.MaxError == nil || *got.MaxError > 1e-5 {
+			t.Errorf("%s: %+v", engine, got)
+		}
+	}
+	if err := os.Mkdir(filepath.Dir(second), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"a.weight", "a.bias", "b.weight", "b.bias", "c.weight", "c.bias"}
+	for i, step := range [][]string{{first, second, "grad/a.weight"}, {second, third, "grad2/a.weight"}} {
+		b := decode[gradBuild](t, succeed(t, "grad", "build", step[0], "--loss", step[2], "--cotangents", "-o", step[1], "--json"))
+		var names []string
+		for _, g := range b.Gradients {
+			name, ok := strings.CutPrefix(g.Output, fmt.Sprintf("grad%d/", i+2))
+			if !ok || name != g.Wrt {
+				t.Errorf("the gradient of %s is called %s", g.Wrt, g.Output)
+			}
+			names = append(names, name)
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("order %d: gradients of %q, expected %q", i+2, names, want)
+		}
+		succeed(t, "graph", "check", step[1])
+		succeed(t, "compare", step[1])
+	}
+	if out := succeed(t, "graph", "explain", second); !strings.Contains(out, "grad//a/Gemm") {
+		t.Errorf("the first gradient is not among what was differentiated:\n%s", out)
+	}
+}
+
+// TestGradOfShapesFromData: a network whose shapes depend on the data is checked, built and run.
+func TestGradOfShapesFromData(t *testing.T) {
+	net := filepath.Join(torchFixtures, "..", "timesnet")
+	for _, engine := range testEngines() {
+		got := decode[gradCheck](t, succeed(t, "grad", "check", net, "--json", "--engine", engine))
+		if len(got.Models) != 2 || got.Tensors != 192 || !got.OK || got.Models[0].Tensors[191/2].Point != "data_3" {
+			t.Errorf("%s: %d models, %d tensors", engine, len(got.Models), got.Tensors)
+		}
+	}
+	succeed(t, "compare", filepath.Join(net, "written", "model.onnx"), "--grad", "--bind", "batch=3")
+}

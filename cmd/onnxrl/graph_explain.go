@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/autodiff/explain"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
@@ -97,14 +98,7 @@ func (a *app) explanation(path, of string, f *gradFlags, bind *bindFlags) (*expl
 }
 
 // isGradient reports whether a model has gradient outputs.
-func isGradient(m *onnx.Model) bool {
-	for _, v := range m.Graph.Output {
-		if strings.HasPrefix(v.Name, "grad/") {
-			return true
-		}
-	}
-	return false
-}
+func isGradient(m *onnx.Model) bool { return autodiff.Order(m) > 0 }
 
 func printExplanation(out io.Writer, e *explain.Explanation, verbose bool) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -47,15 +46,16 @@ func exitCode(err error) int {
 	return exitError
 }
 
-func printError(w interface{ Write([]byte) (int, error) }, err error) {
+// errorText is what is said of an error, empty where it has been shown already.
+func errorText(err error) string {
 	var q quietError
 	if err == nil || errors.As(err, &q) {
-		return
+		return ""
 	}
 	text := err.Error()
 	if exitCode(err) == exitInterrupted {
 		// What was being done is said; that its context was cancelled is what interrupting means.
 		text = "interrupted: " + strings.ReplaceAll(text, ": "+context.Canceled.Error(), "")
 	}
-	fmt.Fprintf(w, "onnxrl: %s\n", text)
+	return text
 }

@@ -162,12 +162,10 @@ func withExtents(m *onnx.Model, extent func(input string, axis int) int) *onnx.M
 func unbound(m *onnx.Model, bind map[string]int) error {
 	for _, v := range m.GetGraph().Inputs() {
 		t, _ := v.TensorType()
-		for i, d := range t.Dims {
-			if _, ok := bind[d.Param]; d.IsKnown() || ok {
+		for _, d := range t.Dims {
+			// An extent without a name cannot be given a number; gradients read it at run time.
+			if _, ok := bind[d.Param]; d.IsKnown() || d.Param == "" || ok {
 				continue
-			}
-			if d.Param == "" {
-				return fmt.Errorf("input %q (%v): extent %d has neither a number nor a name", v.Name, t, i)
 			}
 			return fmt.Errorf("input %q (%v): extent %s has no number: give --bind %s=NUMBER", v.Name, t, d.Param, d.Param)
 		}

@@ -27,6 +27,9 @@ type app struct {
 	offline  bool
 	opened   map[string]engine.Compiler
 	log      *slog.Logger
+	// logFormat is text or json; lines is what standard error goes through in JSON, nil in text.
+	logFormat string
+	lines     *logLines
 }
 
 // run executes one command line and returns the exit status.
@@ -39,29 +42,29 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	root.SetErr(errw)
 	err := root.ExecuteContext(ctx)
 	a.close()
-	printError(errw, err)
+	if text := errorText(err); text != "" {
+		if a.lines != nil {
+			a.lines.log.Error(text)
+		} else {
+			fmt.Fprintf(errw, "onnxrl: %s\n", text)
+		}
+	}
 	return exitCode(err)
 }
 
 func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "onnxrl",
-		Short:         "Train, inspect and export networks that are ONNX graphs",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			var level slog.Level
-			if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
-				return fmt.Errorf("--log-level %q: expected debug, info, warn or error", a.logLevel)
-			}
-			a.log = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level, ReplaceAttr: dropTime}))
-			return nil
-		},
+		Use:               "onnxrl",
+		Short:             "Train, inspect and export networks that are ONNX graphs",
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.startLog() },
 	}
 	f := root.PersistentFlags()
 	f.BoolVar(&a.json, "json", false, "print JSON with stable keys instead of tables")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "show no progress")
 	f.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn or error")
+	f.StringVar(&a.logFormat, "log-format", "text", "text, or json: every line on standard error is an object with time, level and msg")
 	f.StringVar(&a.engine, "engine", "auto", "auto (ONNX Runtime, else pure Go), "+strings.Join(engineNames(), " or "))
 	f.StringVar(&a.library, "ort-library", "", "ONNX Runtime's shared library, or a folder that holds it")
 	f.BoolVar(&a.offline, "no-install", false, "never install ONNX Runtime")
@@ -88,13 +91,6 @@ func sayUsage(cmd *cobra.Command) {
 // commands is the list of subcommands; one file each.
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{a.demoCommand(), a.doctorCommand(), a.fitCommand(), a.trainCommand(), a.evaluateCommand(), a.tuneCommand(), a.ablateCommand(), a.benchCommand(), a.gradCommand(), a.graphCommand(), a.compareCommand(), a.modelsCommand(), a.exportCommand(), a.dataCommand(), a.serveCommand()}
-}
-
-func dropTime(_ []string, attr slog.Attr) slog.Attr {
-	if attr.Key == slog.TimeKey {
-		return slog.Attr{}
-	}
-	return attr
 }
 
 // printJSON writes one indented JSON document.

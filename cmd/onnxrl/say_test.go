@@ -37,9 +37,7 @@ func TestMessages(t *testing.T) {
 	if said != 10 {
 		t.Errorf("%d texts compared", said)
 	}
-	var text strings.Builder
-	printError(&text, fmt.Errorf("export x: prove parity: %w", context.Canceled))
-	if got := text.String(); got != "onnxrl: interrupted: export x: prove parity\n" {
+	if got := errorText(fmt.Errorf("export x: prove parity: %w", context.Canceled)); got != "interrupted: export x: prove parity" {
 		t.Errorf("interrupted: %q", got)
 	}
 }

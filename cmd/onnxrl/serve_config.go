@@ -31,6 +31,10 @@ type serveConfig struct {
 	Store      string
 	// Mode is fixed, where the sources decide what is served, or explicit, where clients load and unload.
 	Mode string
+	// LoadModels are loaded at the start in mode explicit; "*" stands for all.
+	LoadModels []string
+	// ServerName is what the server calls itself in its metadata. Triton's clients expect triton.
+	ServerName string
 	// Watch looks for new versions every WatchInterval.
 	Watch         bool
 	WatchInterval time.Duration
@@ -56,7 +60,11 @@ type serveConfig struct {
 	models []servedModel
 }
 
-type serveTLS struct{ Cert, Key string }
+// serveTLS are files in PEM: the server's certificate chain and its key, and, for clients that need certificates too (mTLS), those of the authorities that issue them.
+type serveTLS struct {
+	Cert, Key string
+	ClientCA  string `yaml:"client_ca"`
+}
 
 // modelSettings are serve.Config in a file's words; see there.
 type modelSettings struct {
@@ -113,7 +121,7 @@ type servedModel struct {
 
 func serveDefaults() serveConfig {
 	return serveConfig{
-		HTTP: "127.0.0.1:8000", GRPC: "127.0.0.1:8001", Mode: "fixed", WatchInterval: time.Second, MaxBody: 64 << 20, LoadTimeout: serve.DefaultLoadTimeout, Drain: 30 * time.Second,
+		HTTP: "127.0.0.1:8000", GRPC: "127.0.0.1:8001", Mode: "fixed", ServerName: "triton", WatchInterval: time.Second, MaxBody: 64 << 20, LoadTimeout: serve.DefaultLoadTimeout, Drain: 30 * time.Second,
 		Defaults: modelSettings{NonFinite: "auto"},
 	}
 }
@@ -138,6 +146,7 @@ func (c *serveConfig) Validate() error {
 	}
 	p.Check(c.HTTP != "" || c.GRPC != "", "http", "there is neither an address for http nor for grpc")
 	p.Check((c.TLS.Cert == "") == (c.TLS.Key == ""), "tls", "cert and key belong together")
+	p.Check(c.TLS.ClientCA == "" || c.TLS.Cert != "", "tls", "client_ca without cert and key: connections have to be encrypted for clients to show certificates")
 	p.OneOf("mode", c.Mode, "fixed", "explicit")
 	if c.Mode == "explicit" && c.AdminTokenFile == "" {
 		for _, address := range []string{c.HTTP, c.GRPC} {
@@ -145,6 +154,8 @@ func (c *serveConfig) Validate() error {
 		}
 	}
 	p.Check(!c.Watch || c.Mode == "fixed", "watch", "expected mode fixed: in mode explicit, clients decide what is loaded")
+	p.Check(len(c.LoadModels) == 0 || c.Mode == "explicit", "load_models", "expected mode explicit: in mode fixed every model is loaded")
+	p.NotEmpty("server_name", c.ServerName)
 	p.Positive("watch_interval", c.WatchInterval)
 	p.Positive("max_body", c.MaxBody)
 	p.NonNegative("max_concurrent", c.MaxConcurrent)
@@ -200,7 +211,8 @@ func (s *modelSettings) config() serve.Config {
 // serveFlags are edits of the configuration.
 type serveFlags struct {
 	file, repository, store, mode, http, grpc   string
-	tokenFile, adminTokenFile, cert, key        string
+	tokenFile, adminTokenFile                   string
+	cert, key, clientCA                         string
 	allowHosts                                  []string
 	watch, accessLog, noBatching, spare         bool
 	models, ab, shadow, sets                    []string
@@ -208,6 +220,8 @@ type serveFlags struct {
 	maxDelay, interval, timeout, drain, delay   time.Duration
 	loadTimeout                                 time.Duration
 	allowNonFinite                              bool
+	loadModels                                  []string
+	serverName                                  string
 	maxBody                                     configs.Bytes
 }
 
@@ -224,8 +238,8 @@ func (f *serveFlags) edits() []edit {
 	}
 	return []edit{
 		{"http", "http", f.http}, {"grpc", "grpc", f.grpc}, {"token-file", "token_file", f.tokenFile}, {"admin-token-file", "admin_token_file", f.adminTokenFile}, {"allow-host", "allowed_hosts", f.allowHosts},
-		{"tls-cert", "tls.cert", f.cert}, {"tls-key", "tls.key", f.key},
-		{"repository", "repository", f.repository}, {"store", "store", f.store}, {"mode", "mode", f.mode}, {"watch", "watch", f.watch}, {"watch-interval", "watch_interval", f.interval},
+		{"tls-cert", "tls.cert", f.cert}, {"tls-key", "tls.key", f.key}, {"tls-client-ca", "tls.client_ca", f.clientCA},
+		{"repository", "repository", f.repository}, {"store", "store", f.store}, {"mode", "mode", f.mode}, {"load-model", "load_models", f.loadModels}, {"server-name", "server_name", f.serverName}, {"watch", "watch", f.watch}, {"watch-interval", "watch_interval", f.interval},
 		{"max-body", "max_body", f.maxBody}, {"max-concurrent", "max_concurrent", f.maxConcurrent}, {"timeout", "timeout", f.timeout}, {"load-timeout", "load_timeout", f.loadTimeout}, {"shutdown-delay", "shutdown_delay", f.delay}, {"drain", "drain", f.drain}, {"access-log", "access_log", f.accessLog}, {"spare-processor", "spare_processor", f.spare},
 		{"max-batch", "defaults.max_batch", f.maxBatch}, {"max-delay", "defaults.batching.max_delay", f.maxDelay}, {"no-batching", "defaults.batching.off", f.noBatching},
 		{"max-queue", "defaults.max_queue", f.maxQueue}, {"instances", "defaults.instances", f.instance}, {"allow-nonfinite", "defaults.non_finite", nonFinite},

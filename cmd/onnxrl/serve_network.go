@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -32,8 +33,8 @@ type network struct {
 	// leaving says that connections end after their next answer.
 	leaving atomic.Bool
 	guard   *guard.Guard
-	// cert is read again by reload.
-	cert atomic.Pointer[tls.Certificate]
+	// secure is nil without a certificate; reload replaces it.
+	secure atomic.Pointer[tls.Config]
 	// failed gets the error of a listener that ends by itself.
 	failed chan error
 }
@@ -56,13 +57,23 @@ func listen(c *serveConfig) (*network, error) {
 		if v.address == "" {
 			continue
 		}
-		l, err := net.Listen("tcp", v.address)
+		l, err := net.Listen(family(v.address), v.address)
 		if err != nil {
 			return nil, errors.Join(err, n.close())
 		}
 		*v.to = l
 	}
 	return n, nil
+}
+
+// family is the network of an address: one of IPv4, 0.0.0.0 among them, does not mean IPv6 too. Without a host, and with [::], both are meant, as far as the system has them.
+func family(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+			return "tcp4"
+		}
+	}
+	return "tcp"
 }
 
 // reload reads the tokens and the certificate that the configuration names. What cannot be read stays as it was.
@@ -113,32 +124,39 @@ func (n *network) reloadCertificate(t serveTLS) error {
 	if err != nil {
 		return fmt.Errorf("read the certificate %s with the key %s: %w", t.Cert, t.Key, err)
 	}
-	n.cert.Store(&pair)
+	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{pair}}
+	if t.ClientCA != "" {
+		text, err := os.ReadFile(t.ClientCA)
+		if err != nil {
+			return fmt.Errorf("read the certificates of clients' authorities: %w", err)
+		}
+		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		if !c.ClientCAs.AppendCertsFromPEM(text) {
+			return fmt.Errorf("read the certificates of clients' authorities: %s has no certificate in PEM", t.ClientCA)
+		}
+	}
+	n.secure.Store(c)
 	return nil
 }
 
-// tls is nil without a certificate. Connections get the certificate of their time.
+// tls is nil without a certificate. Connections get what was read last before they began.
 func (n *network) tls() *tls.Config {
-	if n.config.TLS.Cert == "" {
+	c := n.secure.Load()
+	if c == nil {
 		return nil
 	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return n.cert.Load(), nil },
-	}
+	outer := c.Clone()
+	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return n.secure.Load(), nil }
+	return outer
 }
 
-// serve begins to answer on the addresses. Failures go to log, the access log to logs.
-func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs io.Writer) {
+// serve begins to answer on the addresses. Failures go to log; requests, unless nil, gets a line for each request.
+func (n *network) serve(s serve.Service, engine string, log, requests *slog.Logger) {
 	c := n.config
-	var requests *slog.Logger
-	if c.AccessLog {
-		requests = slog.New(slog.NewTextHandler(logs, nil))
-	}
 	record := traffic.New(requests)
 	if n.http != nil {
 		handler := httpapi.New(s, httpapi.Options{
-			Name: serverName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, Leaving: n.leaving.Load,
+			Name: c.ServerName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, Leaving: n.leaving.Load,
 			Metrics: metrics.Handler(s, record), Page: page.Handler(newPageSource(s, engine)), Open: page.IsFile, Log: log,
 		})
 		n.web = httpapi.NewServer(handler, httpapi.ServerOptions{TLS: n.tls()})
@@ -157,7 +175,7 @@ func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs i
 	}
 	if n.grpc != nil {
 		n.rpc = grpcapi.NewServer(s, grpcapi.Options{
-			Name: serverName, Version: version(), MaxMessage: int(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, TLS: n.tls(), Log: log,
+			Name: c.ServerName, Version: version(), MaxMessage: int(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, TLS: n.tls(), Log: log,
 		})
 		go func() {
 			if err := n.rpc.Serve(n.grpc); err != nil {
@@ -166,9 +184,6 @@ func (n *network) serve(s serve.Service, engine string, log *slog.Logger, logs i
 		}()
 	}
 }
-
-// serverName is what the server calls itself.
-const serverName = "onnxrl"
 
 // lameDuck has connections end after their next answer; everything is answered, new connections too.
 func (n *network) lameDuck() {
@@ -241,7 +256,7 @@ func (c *serveConfig) exposed() []string {
 			continue
 		}
 		var missing []string
-		if c.TokenFile == "" {
+		if c.TokenFile == "" && c.TLS.ClientCA == "" {
 			missing = append(missing, "without a token (--token-file): everyone who reaches it can use it")
 		}
 		if c.TLS.Cert == "" {

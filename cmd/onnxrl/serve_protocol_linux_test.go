@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"onnxrl/export/serve/grpcapi/inference"
@@ -132,5 +135,105 @@ func TestServeRefusesNonFinite(t *testing.T) {
 	}
 	if cases != 18 {
 		t.Errorf("%d cases", cases)
+	}
+}
+
+// What Triton's clients compare, on a repository in mode explicit: the server's name, the texts of what is refused, what is loaded at the start; and HTTP/2 without encryption, and a watcher of health whom a server that ends does not wait for.
+func TestServeSpeaksTriton(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"one", "two"} {
+		folder := filepath.Join(dir, name, "1")
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(scaledFile(t, 2), filepath.Join(folder, "net.onnx")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "config.pbtxt"), []byte(`max_batch_size: 4 default_model_filename: "net.onnx"`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refuse(t, []string{"serve", "--repository", dir, "--load-model", "one"}, "expected mode explicit")
+	refuse(t, []string{"serve", "--http", "127.0.0.1:0", "--grpc", "", "--repository", dir, "--mode", "explicit", "--load-model", "none"}, "failed to load 'none', failed to poll from model repository")
+	all := startServe(t, "--repository", dir, "--mode", "explicit", "--load-model", "*", "--server-name", "mine", "--engine", "portable")
+	for _, m := range all.first.Models {
+		if m.State != "READY" {
+			t.Errorf("%+v", m)
+		}
+	}
+	if a := all.want(200, "/v2", ""); !strings.Contains(a, `"name":"mine"`) || len(all.first.Models) != 2 {
+		t.Errorf("%s, %d models", a, len(all.first.Models))
+	}
+	all.stop()
+
+	r := startServe(t, "--repository", dir, "--mode", "explicit", "--load-model", "one", "--engine", "portable")
+	if a := r.want(200, "/v2", ""); !strings.Contains(a, `"name":"triton"`) {
+		t.Error(a)
+	}
+	var index []struct{ Name, State string }
+	if err := json.Unmarshal([]byte(r.want(200, "/v2/repository/index", "{}")), &index); err != nil || len(index) != 2 || index[0].State != "READY" || index[1].State != "UNAVAILABLE" {
+		t.Errorf("%+v, %v", index, err)
+	}
+	r.want(200, "/v2/models/one/infer", scaledRequest)
+	r.want(503, "/v2/models/two/infer", scaledRequest)
+	for path, body := range map[string]string{"/v2/models/none/infer": scaledRequest, "/v2/models/none": ""} {
+		var refusal struct{ Error string }
+		if err := json.Unmarshal([]byte(r.want(404, path, body)), &refusal); err != nil || !strings.HasPrefix(refusal.Error, "Request for unknown model: 'none'") {
+			t.Errorf("%s: %q, %v", path, refusal.Error, err)
+		}
+	}
+	if a := r.want(404, "/v2/repository/models/none/load", "{}"); !strings.Contains(a, "failed to load 'none', failed to poll from model repository") {
+		t.Error(a)
+	}
+	if a := r.want(400, "/v2/repository/models/one/load", `{"parameters":{"config":"rubbish"}}`); !strings.Contains(a, "failed to load 'one'") {
+		t.Error(a)
+	}
+	r.want(200, "/v2/repository/models/one/load", `{"parameters":{"config":"{\"max_batch_size\":\"16\",\"default_model_filename\":\"net.onnx\"}"}}`)
+	if a := r.want(200, "/v2/models/one/config", ""); !strings.Contains(a, `"max_batch_size":16`) {
+		t.Error(a)
+	}
+	client := dialed(t, r)
+	_, err := client.RepositoryModelLoad(t.Context(), &inference.RepositoryModelLoadRequest{ModelName: "one", Parameters: map[string]*inference.ModelRepositoryParameter{
+		"config":                           {ParameterChoice: &inference.ModelRepositoryParameter_StringParam{StringParam: "{}"}},
+		"file:" + strings.Repeat("A", 256): {ParameterChoice: &inference.ModelRepositoryParameter_BytesParam{BytesParam: []byte("a")}},
+	}})
+	if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "failed to poll from model repository") {
+		t.Error(err)
+	}
+	if _, err := client.ModelMetadata(t.Context(), &inference.ModelMetadataRequest{Name: "none"}); status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), "Request for unknown model") {
+		t.Error(err)
+	}
+
+	var only http.Protocols
+	only.SetUnencryptedHTTP2(true)
+	h2c := &http.Client{Transport: &http.Transport{Protocols: &only}}
+	resp, err := h2c.Post(r.url("/v2/models/one/infer"), "application/json", strings.NewReader(scaledRequest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || resp.ProtoMajor != 2 || resp.StatusCode != 200 || !strings.Contains(string(text), scaledAnswer(2)) {
+		t.Errorf("%s %d %s, %v", resp.Proto, resp.StatusCode, text, err)
+	}
+	h2c.CloseIdleConnections()
+
+	conn, err := grpc.NewClient(r.first.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	watch, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{Service: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := watch.Recv(); err != nil || got.Status != healthpb.HealthCheckResponse_SERVING {
+		t.Error(got, err)
+	}
+	if code := r.stop(); code != 0 || strings.Contains(r.errs.String(), "cut off") {
+		t.Errorf("status %d\n%s", code, r.errs)
+	}
+	if got, err := watch.Recv(); err != nil || got.Status != healthpb.HealthCheckResponse_NOT_SERVING {
+		t.Error(got, err)
 	}
 }

@@ -137,6 +137,7 @@ func (s *modelSettings) apply(l *serve.Listing) error {
 	// What the model is stays as it says.
 	l.Config.State, l.Config.Controls, l.Config.Sequences.Direct = own.State, own.Controls, own.Sequences.Direct
 	l.Config.Ports, l.Config.WarmUps, l.Config.Ignored = own.Ports, own.WarmUps, own.Ignored
+	l.Config.ModelFile = own.ModelFile
 	if p := l.Config.Policy; p.Latest == 0 && !p.All && len(p.Specific) == 0 && len(policy.Specific) > 0 {
 		policy.Specific = slices.Clone(policy.Specific)
 		for _, version := range s.needed() {

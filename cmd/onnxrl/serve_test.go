@@ -335,13 +335,13 @@ func TestServeNetwork(t *testing.T) {
 	defer s.Close(t.Context())
 	cert, key, pool := certificate(t)
 	c := serveDefaults()
-	c.HTTP, c.GRPC, c.TokenFile, c.TLS, c.AccessLog = "127.0.0.1:0", "127.0.0.1:0", write(t, "token", "secret\n"), serveTLS{cert, key}, true
+	c.HTTP, c.GRPC, c.TokenFile, c.TLS = "127.0.0.1:0", "127.0.0.1:0", write(t, "token", "secret\n"), serveTLS{Cert: cert, Key: key}
 	n, err := listen(&c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	logs := &strings.Builder{}
-	n.serve(s, "portable", slog.New(slog.DiscardHandler), logs)
+	n.serve(s, "portable", slog.New(slog.DiscardHandler), slog.New(slog.NewTextHandler(logs, nil)))
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	get := func(path, token string) int {
 		t.Helper()

@@ -1,9 +1,12 @@
 package serve
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -21,6 +24,8 @@ type Config struct {
 	QueueTimeout time.Duration
 	// NonFinite says what happens to NaN and infinities.
 	NonFinite NonFinite
+	// ModelFile is the name of the model in the folder of a version; empty means model.onnx.
+	ModelFile string
 	// Policy says which versions are loaded.
 	Policy VersionPolicy
 	// Sequences bounds them; State adds to, or takes the place of, what the model's metadata says.
@@ -103,6 +108,7 @@ const (
 	DefaultIdle         = time.Minute
 	DefaultLoadTimeout  = 2 * time.Minute
 	DefaultMaxGivenUp   = 8
+	DefaultModelFile    = "model.onnx"
 )
 
 // Validate reports everything that is wrong with the configuration.
@@ -135,6 +141,9 @@ func (c *Config) Validate() error {
 	}
 	if c.NonFinite < AutoNonFinite || c.NonFinite > RejectNonFinite {
 		bad("non_finite is %d, which is no rule", c.NonFinite)
+	}
+	if n := c.ModelFile; n != "" && (n == "." || !fs.ValidPath(n) || strings.ContainsAny(n, `/\:`)) {
+		bad("model_file is %q, expected the name of a file", n)
 	}
 	set := 0
 	for _, on := range []bool{c.Policy.Latest > 0, c.Policy.All, len(c.Policy.Specific) > 0} {
@@ -172,6 +181,9 @@ func (c *Config) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// modelFile is the name of the model in the folder of a version: a file, or a folder with the file and its external data.
+func (c *Config) modelFile() string { return cmp.Or(c.ModelFile, DefaultModelFile) }
 
 // withDefaults fills in what 0 stands for.
 func (c Config) withDefaults() Config {

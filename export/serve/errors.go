@@ -88,6 +88,26 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// UnknownModel is the name of a model that there is not. It says so as Triton does, because clients compare the beginning of the text.
+type UnknownModel string
+
+func (m UnknownModel) Error() string {
+	return "Request for unknown model: '" + string(m) + "' is not found"
+}
+
+// loadError says which model Load could not load, in the words that Triton's clients look for; polling says that it is not known what to load.
+func loadError(model string, polling bool, err error) error {
+	code := CodeOf(err)
+	if own := new(*Error); errors.As(err, own) && (*own).Version == "" {
+		err = (*own).Err
+	}
+	what := ""
+	if polling {
+		what = ", failed to poll from model repository"
+	}
+	return &Error{Code: code, Model: model, Err: fmt.Errorf("failed to load '%s'%s: %w", model, what, err)}
+}
+
 // CodeOf classes any error: that of an [Error] in its chain, that of a context, InvalidArgument where an engine says that the shapes or the numbers of the request do not fit the model, Internal otherwise.
 func CodeOf(err error) Code {
 	c, ok := ClassOf(err)

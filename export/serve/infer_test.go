@@ -77,7 +77,7 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 		code Code
 		say  string
 	}{
-		{Request{Model: "none"}, NotFound, `unknown model "none"`},
+		{Request{Model: "none"}, NotFound, `Request for unknown model: 'none' is not found`},
 		{Request{Model: "m", Version: "9"}, NotFound, "version"},
 		{Request{Model: "m"}, InvalidArgument, `input "x" is missing`},
 		{Request{Model: "m", Inputs: []Tensor{{"z", f(1, 2)}}}, InvalidArgument, `unknown input "z"`},

@@ -219,6 +219,13 @@ func TestRepository(t *testing.T) {
 	save(t, filepath.Join(dir, "m/10/model.onnx"), scale(10))
 	save(t, filepath.Join(dir, "m/9/model.onnx/model.onnx"), scale(9))
 	save(t, filepath.Join(dir, "m/02/model.onnx"), scale(3))
+	for folder, k := range map[string]float32{"named/1/net.onnx": 5, "named/2/net.onnx/net.onnx": 6, "named/3/net.onnx/model.onnx": 7} {
+		save(t, filepath.Join(dir, folder), scale(k))
+	}
+	save(t, filepath.Join(dir, "named/3/model.onnx"), scale(8)) // not the one that is meant
+	if err := os.WriteFile(filepath.Join(dir, "named/config.pbtxt"), []byte(`default_model_filename: "net.onnx" version_policy { all { } }`), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	save(t, filepath.Join(dir, "m/next/model.onnx"), scale(4))
 	save(t, filepath.Join(dir, ".hidden/1/model.onnx"), scale(4))
 	config := `
@@ -252,6 +259,14 @@ func TestRepository(t *testing.T) {
 	}
 	if names, def := ready(s, "m"); strings.Join(names, " ") != "9 10" || def != "10" {
 		t.Errorf("%v %s", names, def)
+	}
+	for version, k := range map[string]float32{"1": 5, "2": 6, "3": 7} {
+		var resp Response
+		req := ask("named", 1, 1)
+		req.Version = version
+		if err := s.Infer(t.Context(), req, &resp); err != nil || resp.Outputs[0].Value.Float32s()[0] != k {
+			t.Errorf("version %s of another file's name: %v, %v", version, resp.Outputs, err)
+		}
 	}
 	c, err := s.Config("m", "")
 	want := Config{MaxBatch: 16, Instances: 2, Threads: 1, MaxQueue: 7, QueueTimeout: 5 * time.Second, NonFinite: RejectNonFinite, Policy: VersionPolicy{Latest: 2}, Sequences: Sequences{Max: DefaultMaxSequences, Idle: DefaultIdle}}

@@ -151,13 +151,16 @@ func (s *Server) Load(ctx context.Context, name string, o LoadOptions) error {
 	}
 	j, err := s.explicit(ctx, name, o)
 	if err != nil {
-		return err
+		return loadError(name, true, err)
 	}
 	err = j.m.reconcile(ctx, j, true, len(o.Config) > 0 || len(o.Files) > 0)
 	if err == nil && len(j.m.table.Load().versions) == 0 {
-		return at(fail(NotFound, "there are no versions to load"), name, "")
+		err = fail(NotFound, "there are no versions to load")
 	}
-	return err
+	if err != nil {
+		return loadError(name, false, err)
+	}
+	return nil
 }
 
 // explicit finds what Load is to load.

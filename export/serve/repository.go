@@ -15,9 +15,6 @@ import (
 	"onnxrl/runtime/onnx"
 )
 
-// modelFile is the name of the model in a version's folder: a file, or a folder with the file and its external data.
-const modelFile = "model.onnx"
-
 // configFile is the name of the configuration in a model's folder.
 const configFile = "config.pbtxt"
 
@@ -82,10 +79,10 @@ func scanModel(name, dir string) Listing {
 	for _, n := range numbers {
 		version := strconv.FormatInt(n, 10)
 		folder := filepath.Join(dir, version)
-		l.Versions = append(l.Versions, Candidate{Name: version, Stamp: stampOf(folder), Open: func(context.Context) (*Content, error) { return openFolder(dir, folder) }})
+		l.Versions = append(l.Versions, Candidate{Name: version, Stamp: stampOf(folder), Open: func(context.Context) (*Content, error) { return openFolder(dir, folder, l.Config.modelFile()) }})
 	}
 	if len(numbers) == 0 {
-		l.Err = errors.Join(l.Err, errors.New("there are no versions: expected folders 1, 2, … with "+modelFile))
+		l.Err = errors.Join(l.Err, errors.New("there are no versions: expected folders 1, 2, … with "+l.Config.modelFile()))
 	}
 	return l
 }
@@ -128,19 +125,25 @@ func stampOf(dir string) string {
 	return b.String()
 }
 
-// openFolder reads a version's model. home is the folder of all versions.
-func openFolder(home, dir string) (*Content, error) {
-	file := filepath.Join(dir, modelFile)
-	info, err := os.Stat(file)
-	if err == nil && info.IsDir() {
+// openFolder reads a version's model. home is the folder of all versions, name the model's; a folder of that name has a file of the same name, or model.onnx.
+func openFolder(home, dir, name string) (*Content, error) {
+	file := filepath.Join(dir, name)
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
 		dir = file
-		file = filepath.Join(file, modelFile)
+		if file = filepath.Join(dir, name); !exists(file) {
+			file = filepath.Join(dir, DefaultModelFile)
+		}
 	}
 	m, err := onnx.Load(file)
 	if err != nil {
 		return nil, err
 	}
 	return &Content{Model: m, BaseDir: dir, Files: os.DirFS(home)}, nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // fromFiles makes a listing of what Load was given.
@@ -158,8 +161,8 @@ func fromFiles(name string, o LoadOptions) (Listing, error) {
 	for title, b := range o.Files {
 		folder, file := path.Split(strings.TrimPrefix(title, "file:"))
 		n, ok := versionNumber(strings.TrimSuffix(folder, "/"))
-		if !ok || file != modelFile {
-			return Listing{}, invalid("file %q, expected VERSION/%s", title, modelFile)
+		if !ok || file != config.modelFile() {
+			return Listing{}, invalid("file %q, expected VERSION/%s", title, config.modelFile())
 		}
 		numbers = append(numbers, n)
 		models[n] = b

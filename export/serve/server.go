@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -109,9 +108,7 @@ func (s *Server) leave() {
 
 func (s *Server) model(name string) *model { return (*s.models.Load())[name] }
 
-func unknown(model string) error {
-	return &Error{Code: NotFound, Err: fmt.Errorf("unknown model %q", model)}
-}
+func unknown(model string) error { return &Error{Code: NotFound, Err: UnknownModel(model)} }
 
 // infer answers a request to the model.
 func (m *model) infer(ctx context.Context, req *Request, resp *Response) error {

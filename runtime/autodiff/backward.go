@@ -10,9 +10,9 @@ import (
 // differentiate walks the forward nodes backwards for one objective and names its gradient outputs.
 func (p *pass) differentiate(obj objective, forward []*onnx.Node) ([]Output, error) {
 	k := p.mark(obj, forward)
-	scope := "grad/"
+	scope := p.prefix
 	if obj.Name != "" {
-		scope = "grad/" + obj.Name + "/"
+		scope += obj.Name + "/"
 	}
 	grads := map[string][]onnx.Value{}
 	p.c.b.SetScope(scope + "loss/")

@@ -24,11 +24,12 @@ type Loss struct {
 
 // Objective is one scalar to differentiate and the values to differentiate it with respect to.
 type Objective struct {
-	// Name distinguishes several objectives: gradients are called grad/<value>, or grad/<name>/<value> when a name is given.
+	// Name distinguishes several objectives: gradients are called grad/<value>, or grad/<name>/<value>
+	// when a name is given. Those of a model that holds gradients already begin with grad2/, grad3/, …
 	Name   string
 	Losses []Loss
 	// Wrt lists patterns of initializers and graph inputs (globs in which * matches any run of characters), or exact names of inner values. A pattern that matches
-	// nothing floating-point is an error.
+	// nothing floating-point is an error. Patterns leave out the constants of a model's gradients.
 	Wrt []string
 	// Freeze lists patterns of values that are not differentiated even when Wrt matches them.
 	Freeze []string
@@ -143,6 +144,8 @@ type pass struct {
 	// reserved holds the gradient outputs published so far; base is the number of forward nodes, which gradient nodes follow.
 	reserved map[string]bool
 	base     int
+	// prefix begins the names of all that is made.
+	prefix string
 }
 
 // prepare copies the model's structure, normalises it and infers all types.
@@ -162,7 +165,7 @@ func prepare(m *onnx.Model, o Options) (*pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{model: m, rules: rules(), reserved: map[string]bool{}, c: &Context{b: onnx.Extend(m), env: env, opset: m.Opset("")}}
+	p := &pass{model: m, rules: rules(), reserved: map[string]bool{}, prefix: Prefix(Order(m) + 1), c: &Context{b: onnx.Extend(m), env: env, opset: m.Opset("")}}
 	p.c.pass = p
 	env.NameUnknown()
 	if err := p.infer(env); err != nil {
@@ -219,7 +222,9 @@ func (p *pass) matchWrt(o *Objective) ([]string, error) {
 		candidates = append(candidates, v.Name)
 	}
 	for _, t := range p.model.Graph.Initializer {
-		candidates = append(candidates, t.Name)
+		if !IsConstant(p.model, t.Name) {
+			candidates = append(candidates, t.Name)
+		}
 	}
 	for _, pat := range o.Wrt {
 		n := 0

@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
 )
 
 var reduceRules = []Rule{
 	{Op: "ReduceSum", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.ExpandLike(r.g, r.x) })},
 	{Op: "ReduceMean", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value {
-		return c.ExpandLike(c.share(r.g, r.count), r.x)
+		return c.ExpandLike(r.share(r.g), r.x)
 	})},
 	{Op: "ReduceSumSquare", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Mul(r.x, c.Scale(r.g, 2)) })},
 	{Op: "ReduceL1", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Mul(r.g, c.Sign(r.x)) })},
@@ -29,12 +30,11 @@ var reduceRules = []Rule{
 }
 
 // reduction is what the rules of the Reduce operators work with. g and y, the gradient and the result, have the reduced axes as extents of 1, so that they broadcast
-// against x. count holds the extents of the reduced axes, whose product is the number of elements that
-// each result was made of.
+// against x. share divides by the number of elements that each result was made of; sum and product
+// reduce a value of the shape of x as the node does, keeping the axes.
 type reduction struct {
-	x, y, g onnx.Value
-	axes    []int
-	count   []Extent
+	x, y, g             onnx.Value
+	share, sum, product func(v onnx.Value) onnx.Value
 }
 
 // share emits g divided by a product of extents.
@@ -49,18 +49,61 @@ func (c *Context) share(g onnx.Value, count []Extent) onnx.Value {
 func reducing(d func(c *Context, r reduction) onnx.Value) VJP {
 	return func(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 		r := reduction{x: n.In(0)}
+		if _, ok := c.KnownInts(n.In(1)); n.In(1) != "" && !ok {
+			if c.reduceOpen(n, g[0], &r); c.b.Err() != nil {
+				return nil, c.b.Err()
+			}
+			return []onnx.Value{d(c, r)}, c.b.Err()
+		}
 		kept := c.Extents(r.x)
-		r.axes = c.reducedAxes(n, len(kept))
+		axes := c.reducedAxes(n, len(kept))
 		if c.b.Err() != nil {
 			return nil, c.b.Err()
 		}
-		for _, a := range r.axes {
-			r.count = append(r.count, kept[a])
+		var count []Extent
+		for _, a := range axes {
+			count = append(count, kept[a])
 			kept[a] = Extent{N: 1}
+		}
+		r.share = func(v onnx.Value) onnx.Value { return c.share(v, count) }
+		r.sum = func(v onnx.Value) onnx.Value { return c.Sum(v, axes, true) }
+		r.product = func(v onnx.Value) onnx.Value {
+			if len(axes) == 0 {
+				return v
+			}
+			return c.Op("ReduceProd", two(v, c.b.Ints(axes...)))
 		}
 		r.g, r.y = c.ReshapeTo(g[0], kept...), c.ReshapeTo(n.Out(0), kept...)
 		return []onnx.Value{d(c, r)}, nil
 	}
+}
+
+// reduceOpen fills in a reduction over axes that only a run can tell.
+func (c *Context) reduceOpen(n *onnx.Node, g onnx.Value, r *reduction) {
+	shape, noop := c.ShapeOf(r.x), n.Int("noop_with_empty_axes", 0)
+	axes := n.In(1)
+	if d := c.Type(axes).Dims; noop == 0 && (len(d) != 1 || d[0].Value < 1) {
+		// No axes at all stand for all axes.
+		c.failOpen(axes, "whether it is empty")
+		return
+	}
+	ones := c.FillTo(tensor.Int64, 1, c.Extents(axes)...)
+	kept := c.scatterElements(shape, axes, ones, 0, "none")
+	view := func(v onnx.Value) onnx.Value {
+		return c.Op("Reshape", two(v, kept), onnx.AttrInt("allowzero", 1))
+	}
+	r.g, r.y = view(g), view(n.Out(0))
+	r.share = func(v onnx.Value) onnx.Value {
+		all := c.Op("ReduceProd", []onnx.Value{shape}, onnx.AttrInt("keepdims", 0))
+		left := c.Op("ReduceProd", []onnx.Value{kept}, onnx.AttrInt("keepdims", 0))
+		return c.Div(v, c.Div(c.Cast(all, c.DType(v)), c.Cast(left, c.DType(v))))
+	}
+	again := func(op string) func(v onnx.Value) onnx.Value {
+		return func(v onnx.Value) onnx.Value {
+			return c.Op(op, two(v, axes), onnx.AttrInt("noop_with_empty_axes", noop))
+		}
+	}
+	r.sum, r.product = again("ReduceSum"), again("ReduceProd")
 }
 
 // reducedAxes returns the axes that a Reduce node reduces, non-negative and sorted. No axes means all, or none where the node says so.
@@ -100,7 +143,7 @@ func dReduceL2(c *Context, r reduction) onnx.Value {
 // dReduceExtremum shares the gradient equally among the elements that equal the result.
 func dReduceExtremum(c *Context, r reduction) onnx.Value {
 	hit := c.Cast(c.Op("Equal", two(r.x, r.y)), c.DType(r.x))
-	return c.Mul(hit, c.Div(r.g, c.Sum(hit, r.axes, true)))
+	return c.Mul(hit, c.Div(r.g, r.sum(hit)))
 }
 
 // dReduceProd is the product of all other elements. With one zero among them only that element has a gradient, with more none has: the product is taken over the
@@ -109,11 +152,8 @@ func dReduceProd(c *Context, r reduction) onnx.Value {
 	zero := c.Op("Equal", two(r.x, c.Scalar(r.x, 0)))
 	isZero := c.Cast(zero, c.DType(r.x))
 	x := c.Where(zero, c.Scalar(r.x, 1), r.x)
-	product := x
-	if len(r.axes) > 0 {
-		product = c.Op("ReduceProd", two(x, c.b.Ints(r.axes...)))
-	}
-	counts := c.Op("Equal", two(isZero, c.Sum(isZero, r.axes, true)))
+	product := r.product(x)
+	counts := c.Op("Equal", two(isZero, r.sum(isZero)))
 	return c.Mask(c.Div(c.Mul(r.g, product), x), counts)
 }
 

@@ -98,7 +98,7 @@ type checker struct {
 	f, g32, g64 *program
 	point       map[string]*tensor.Tensor
 	wrt, outs   []string
-	name        string
+	prefix      string
 	// alone compiles the float32 gradient with respect to one value.
 	alone func(w string) (*program, error)
 	res   Result
@@ -204,10 +204,7 @@ func (k *checker) read(p *program, in map[string]*tensor.Tensor, wrt ...string) 
 	}
 	g := map[string][]float64{}
 	for _, w := range wrt {
-		name := "grad/" + w
-		if k.name != "" {
-			name = "grad/" + k.name + "/" + w
-		}
+		name := k.prefix + w
 		t := out[name]
 		if t == nil {
 			return nil, fmt.Errorf("the gradient model has no output %q", name)

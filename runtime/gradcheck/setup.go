@@ -20,7 +20,10 @@ func newChecker(ctx context.Context, c engine.Compiler, p Problem, o Options) (*
 	if err != nil {
 		return nil, err
 	}
-	k.point, k.wrt, k.name = point, p.Wrt, p.Name
+	k.point, k.wrt, k.prefix = point, p.Wrt, autodiff.Prefix(autodiff.Order(p.Model)+1)
+	if p.Name != "" {
+		k.prefix += p.Name + "/"
+	}
 	if k.outs = p.Outputs; k.outs == nil {
 		for _, v := range m.Graph.Output {
 			if t, ok := v.TensorType(); ok && t.DType.IsFloat() {

@@ -62,7 +62,7 @@ func (s *service) ModelConfig(_ context.Context, r *inference.ModelConfigRequest
 		return nil, toStatus(err)
 	}
 	d := oip.NewModelConfig(m, c)
-	out := &inference.ModelConfig{Name: d.Name, Platform: d.Platform, Backend: d.Backend, MaxBatchSize: int32(d.MaxBatchSize), Parameters: map[string]*inference.ModelParameter{}}
+	out := &inference.ModelConfig{Name: d.Name, Platform: d.Platform, Backend: d.Backend, MaxBatchSize: int32(d.MaxBatchSize), DefaultModelFilename: d.ModelFile, Parameters: map[string]*inference.ModelParameter{}}
 	for _, p := range d.Input {
 		out.Input = append(out.Input, &inference.ModelInput{Name: p.Name, DataType: inference.DataType(inference.DataType_value[p.DataType]), Dims: int64s(p.Dims)})
 	}
@@ -183,6 +183,9 @@ func (s *service) RepositoryModelLoad(ctx context.Context, r *inference.Reposito
 	o, err := loadOptions(r)
 	if err == nil {
 		err = s.service.Load(ctx, r.GetModelName(), o)
+		if serve.CodeOf(err) == serve.InvalidArgument {
+			return nil, loadFailure{failure{err}}
+		}
 	}
 	if err != nil {
 		return nil, toStatus(err)

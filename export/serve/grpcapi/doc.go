@@ -8,6 +8,10 @@
 // there or not ready; everything else fails with the status of its class: INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE (not ready, or a limit is reached), DEADLINE_EXCEEDED, CANCELLED, UNAUTHENTICATED, UNIMPLEMENTED, INTERNAL. Deadlines of calls are honoured; the parameter
 // "timeout" (microseconds) can only shorten them.
 //
+// # Health
+//
+// The standard service's Check and Watch answer for the server, "" or the service's name, and for a model by its name. Watchers are told of changes within a tenth of a second.
+//
 // # How to add a call
 //
 // Add it to inference.proto, generate again, and write the method of service in the file of its kind; a row in the conformance test.

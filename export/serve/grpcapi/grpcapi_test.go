@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
+	"onnxrl/export/serve"
 	"onnxrl/export/serve/grpcapi/inference"
 	"onnxrl/export/serve/guard"
 	"onnxrl/export/serve/oip/oiptest"
@@ -31,10 +32,14 @@ import (
 	"onnxrl/runtime/tensor"
 )
 
-func start(t testing.TB, s *oiptest.Service, o Options) (inference.GRPCInferenceServiceClient, *grpc.ClientConn) {
+func start(t testing.TB, s serve.Service, o Options) (inference.GRPCInferenceServiceClient, *grpc.ClientConn) {
+	t.Helper()
+	return clientOf(t, NewServer(s, o))
+}
+
+func clientOf(t testing.TB, server *Server) (inference.GRPCInferenceServiceClient, *grpc.ClientConn) {
 	t.Helper()
 	l := bufconn.Listen(1 << 20)
-	server := NewServer(s, o)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
 	c, err := grpc.NewClient("passthrough:///memory", grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return l.Dial() }), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -156,7 +161,7 @@ func TestErrors(t *testing.T) {
 		code codes.Code
 		want string
 	}{
-		{model(""), codes.InvalidArgument, `model ""`}, {model("../x"), codes.InvalidArgument, `model "../x"`}, {model("none"), codes.NotFound, `unknown model "none"`},
+		{model(""), codes.InvalidArgument, `model ""`}, {model("../x"), codes.InvalidArgument, `model "../x"`}, {model("none"), codes.NotFound, `Request for unknown model: 'none' is not found`},
 		{model("broken"), codes.Internal, "it is broken"}, {model("full"), codes.Unavailable, "1024 requests wait"}, {model("loading"), codes.Unavailable, "it is loading"}, {model("panic"), codes.Internal, "internal error"},
 		{func(m *message) { m.ModelName = "slow"; param("timeout", number(1))(m) }, codes.DeadlineExceeded, "deadline"},
 		{func(m *message) { m.ModelVersion = "9" }, codes.NotFound, `unknown version "9"`},

@@ -22,8 +22,8 @@ type Server struct {
 	stop     sync.Once
 }
 
-func newServer(build func() *grpc.Server) *Server {
-	return &Server{build: build, current: build(), quit: make(chan struct{})}
+func newServer(quit chan struct{}, build func() *grpc.Server) *Server {
+	return &Server{build: build, current: build(), quit: quit}
 }
 
 // accepted is what a listener has answered.

@@ -1,7 +1,6 @@
 package grpcapi
 
 import (
-	"context"
 	"crypto/tls"
 	"log/slog"
 	"sync/atomic"
@@ -53,9 +52,9 @@ type service struct {
 	running atomic.Int64
 }
 
-func register(r grpc.ServiceRegistrar, s *service) {
+func register(r grpc.ServiceRegistrar, s *service, h *health) {
 	inference.RegisterGRPCInferenceServiceServer(r, s)
-	healthpb.RegisterHealthServer(r, &health{service: s.service})
+	healthpb.RegisterHealthServer(r, h)
 }
 
 // NewServer returns a server with the service, health and reflection.
@@ -89,39 +88,15 @@ func NewServer(s serve.Service, o Options) *Server {
 	if o.MaxConcurrent <= 0 {
 		o.MaxConcurrent = DefaultMaxConcurrent
 	}
-	answers := &service{Options: o, service: s}
-	return newServer(func() *grpc.Server {
+	answers, quit := &service{Options: o, service: s}, make(chan struct{})
+	watched := &health{service: s, interval: watchInterval, done: quit}
+	return newServer(quit, func() *grpc.Server {
 		server := grpc.NewServer(opts...)
 		guarded := registrar{server, g}
-		register(guarded, answers)
+		register(guarded, answers, watched)
 		reflection.Register(guarded)
 		return server
 	})
-}
-
-// health answers the standard health check: the server's, and by its name a model's.
-type health struct {
-	healthpb.UnimplementedHealthServer
-	service serve.Service
-}
-
-// Check says SERVING for the whole server ("" or the service's name) when it is ready, and for a model when it takes requests.
-func (h *health) Check(_ context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
-	ok := false
-	switch r.GetService() {
-	case "", inference.GRPCInferenceService_ServiceDesc.ServiceName:
-		ok = h.service.Ready()
-	default:
-		err := h.service.ModelReady(r.GetService(), "")
-		if serve.CodeOf(err) == serve.NotFound && err != nil {
-			return nil, toStatus(err)
-		}
-		ok = err == nil
-	}
-	if ok {
-		return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, nil
-	}
-	return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_NOT_SERVING}, nil
 }
 
 // failure is an error with the status of its class.
@@ -134,6 +109,12 @@ func (f failure) GRPCStatus() *status.Status {
 
 // Unwrap returns the error of package serve.
 func (f failure) Unwrap() error { return f.error }
+
+// loadFailure goes out as INTERNAL, which Triton's clients expect of loads that fail for what they bring.
+type loadFailure struct{ failure }
+
+// GRPCStatus is what goes out.
+func (f loadFailure) GRPCStatus() *status.Status { return status.New(codes.Internal, f.Error()) }
 
 // toStatus gives an error the status of its class.
 func toStatus(err error) error {

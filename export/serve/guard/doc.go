@@ -7,7 +7,7 @@
 // # Web pages
 //
 // A browser sends requests for any page to any server that it reaches, those on its own machine included, and says in Sec-Fetch-Site and Origin whose page it was. [Guard.Sender] refuses what another site's page sends; the reader may still follow a link to the server's page. Programs send neither
-// header. A page may also have its own name point to 127.0.0.1 (DNS rebinding), and then it is the same site to the browser: so connections to the loopback address must name the machine itself, or one of the names that the guard was given, as they do behind a proxy that keeps the name.
+// header. A page may also have its own name point to 127.0.0.1 (DNS rebinding), and then it is the same site to the browser: so connections to the loopback address must name the machine itself, an address, or one of the names that the guard was given, as they do behind a proxy that keeps the name.
 //
 // What is left to the wire formats is the media type: pages may send text and forms without asking first, but not JSON, so requests that change something have to be JSON.
 //

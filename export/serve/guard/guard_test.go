@@ -55,12 +55,12 @@ func TestSender(t *testing.T) {
 	}{
 		// Programs.
 		{guard.Sender{Host: "127.0.0.1:8000", Local: local}, true}, {guard.Sender{Host: "localhost:8000", Local: local}, true}, {guard.Sender{Host: "LOCALHOST.", Local: local}, true}, {guard.Sender{Host: "a.localhost", Local: local}, true},
-		{guard.Sender{Host: "[::1]:8000", Local: local6}, true}, {guard.Sender{Host: "[::1]", Local: local6}, true}, {guard.Sender{Host: "127.1.2.3", Local: local}, true}, {guard.Sender{Local: local}, true},
+		{guard.Sender{Host: "[::1]:8000", Local: local6}, true}, {guard.Sender{Host: "[::1]", Local: local6}, true}, {guard.Sender{Host: "127.1.2.3", Local: local}, true}, {guard.Sender{Host: "192.0.2.1:8000", Local: local}, true}, {guard.Sender{Host: "0.0.0.0:8000", Local: local}, true}, {guard.Sender{Host: "[::2]:8000", Local: local}, true}, {guard.Sender{Local: local}, true},
 		{guard.Sender{Host: "box:8000", Local: local}, true}, {guard.Sender{Host: "models.example", Local: local}, true},
 		{guard.Sender{Host: "anything.example", Local: lan}, true}, {guard.Sender{Host: "anything.example"}, true},
 		// DNS rebinding: a foreign name on loopback, whatever the page says of itself.
 		{guard.Sender{Host: "evil.example:8000", Local: local}, false}, {guard.Sender{Host: "evil.example", Local: local6}, false}, {guard.Sender{Host: "127.0.0.1.evil.example", Local: local}, false}, {guard.Sender{Host: "localhost.evil.example", Local: local}, false},
-		{guard.Sender{Host: "evillocalhost", Local: local}, false}, {guard.Sender{Host: "192.0.2.1:8000", Local: local}, false}, {guard.Sender{Host: "[::2]:8000", Local: local}, false}, {guard.Sender{Host: "0.0.0.0:8000", Local: local}, false},
+		{guard.Sender{Host: "evillocalhost", Local: local}, false}, {guard.Sender{Host: "192.0.2.1.evil.example:8000", Local: local}, false},
 		{guard.Sender{Host: "evil.example:8000", Local: local, Origin: "http://evil.example:8000", Site: "same-origin"}, false},
 		// The server's own page, and its address typed in.
 		{guard.Sender{Host: "localhost:8000", Local: local, Origin: "http://localhost:8000", Site: "same-origin"}, true}, {guard.Sender{Host: "localhost:8000", Local: local, Site: "none", Mode: "navigate", Reads: true}, true},
@@ -81,7 +81,7 @@ func TestSender(t *testing.T) {
 			t.Errorf("%+v: %v, expected to be let in: %t", c.s, got, c.ok)
 		}
 	}
-	if len(cases) != 37 {
+	if len(cases) != 38 {
 		t.Error(len(cases))
 	}
 	program := guard.Sender{Host: "127.0.0.1:8000", Local: local}

@@ -45,15 +45,16 @@ func (g *Guard) Sender(s Sender) error {
 	return denied("requests of other sites' pages are refused (Origin %.255q, Sec-Fetch-Site %.20q); if the page is the server's own behind a proxy, its name needs --allow-host", s.Origin, s.Site)
 }
 
-// own reports whether a name stands for the machine itself, or is one that the server is known by.
+// own reports whether a name stands for the machine itself, is one that the server is known by, or is an address.
 func (g *Guard) own(host string) bool {
 	name := hostname(host)
 	switch {
 	case name == "", strings.EqualFold(name, "localhost"), len(name) > 10 && strings.EqualFold(name[len(name)-10:], ".localhost"), g.known(name):
 		return true
 	}
-	ip, err := netip.ParseAddr(name)
-	return err == nil && ip.IsLoopback()
+	// No name service can have an address point elsewhere; what is forwarded to this machine may call it by any.
+	_, err := netip.ParseAddr(name)
+	return err == nil
 }
 
 func (g *Guard) known(name string) bool {

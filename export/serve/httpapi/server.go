@@ -17,7 +17,7 @@ type ServerOptions struct {
 	TLS *tls.Config
 }
 
-// NewServer returns a server with every limit set, so that no client keeps a connection by sending slowly.
+// NewServer returns a server with every limit set, so that no client keeps a connection by sending slowly. It speaks HTTP/1.1 and HTTP/2, the latter without encryption too, to clients that know it from the start (h2c).
 func NewServer(h http.Handler, o ServerOptions) *http.Server {
 	or := func(d, otherwise time.Duration) time.Duration {
 		if d > 0 {
@@ -28,7 +28,12 @@ func NewServer(h http.Handler, o ServerOptions) *http.Server {
 	if o.MaxHeader <= 0 {
 		o.MaxHeader = 64 << 10
 	}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
+		Protocols: &protocols, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1024},
 		Handler: h, TLSConfig: o.TLS, MaxHeaderBytes: o.MaxHeader,
 		ReadHeaderTimeout: or(o.ReadHeader, 5*time.Second), ReadTimeout: or(o.Read, 30*time.Second), WriteTimeout: or(o.Write, 2*time.Minute), IdleTimeout: or(o.Idle, 2*time.Minute),
 	}

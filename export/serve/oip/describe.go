@@ -64,6 +64,7 @@ type ModelConfig struct {
 	Backend          string               `json:"backend"`
 	VersionPolicy    VersionPolicy        `json:"version_policy"`
 	MaxBatchSize     int                  `json:"max_batch_size"`
+	ModelFile        string               `json:"default_model_filename,omitempty"`
 	Input            []ConfigTensor       `json:"input"`
 	Output           []ConfigTensor       `json:"output"`
 	InstanceGroup    []InstanceGroup      `json:"instance_group"`
@@ -110,7 +111,7 @@ type Parameter struct {
 // NewModelConfig is Triton's form of a configuration; the metadata has the ports.
 func NewModelConfig(m serve.Metadata, c serve.Config) ModelConfig {
 	out := ModelConfig{
-		Name: m.Name, Platform: Platform, Backend: Backend, MaxBatchSize: m.MaxBatch,
+		Name: m.Name, Platform: Platform, Backend: Backend, MaxBatchSize: m.MaxBatch, ModelFile: c.ModelFile,
 		Input: configTensors(m.Inputs, m.MaxBatch > 0), Output: configTensors(m.Outputs, m.MaxBatch > 0),
 		InstanceGroup: []InstanceGroup{{max(c.Instances, 1), "KIND_CPU"}}, Parameters: map[string]Parameter{},
 	}

@@ -9,11 +9,9 @@ package explain
 import (
 	"strings"
 
+	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/onnx"
 )
-
-// prefix starts the name of every node that differentiation adds, with the exception of expansions of forward nodes.
-const prefix = "grad/"
 
 // Role says what a gradient node is for.
 type Role string
@@ -65,6 +63,10 @@ type Explanation struct {
 	// Objectives lists the names of objectives that were met, without the empty one.
 	Objectives []string `json:"objectives,omitempty"`
 
+	// prefix starts the name of every node that differentiation adds, with the exception of expansions of
+	// forward nodes. Of a model that was differentiated twice, the first gradient is part of what was
+	// differentiated.
+	prefix     string
 	names      map[string]bool
 	objectives map[string]bool
 }
@@ -72,7 +74,7 @@ type Explanation struct {
 // New explains a gradient model. original, which may be nil, is the model it was made from; with it, the nodes that an operator was expanded into count for that operator. types may be nil;
 // where it knows a type, costs are counted.
 func New(m, original *onnx.Model, types onnx.Types) *Explanation {
-	e := &Explanation{names: map[string]bool{}, objectives: map[string]bool{}, Seeds: []string{}, Sums: []string{}}
+	e := &Explanation{prefix: autodiff.Prefix(autodiff.Order(m)), names: map[string]bool{}, objectives: map[string]bool{}, Seeds: []string{}, Sums: []string{}}
 	if types == nil {
 		types = onnx.DeclaredTypes(m.GetGraph())
 	}
@@ -143,7 +145,7 @@ func New(m, original *onnx.Model, types onnx.Types) *Explanation {
 
 // Origin returns what a node of the gradient model belongs to; false for forward nodes. It takes the node's name (its first output's name where it has none).
 func (e *Explanation) Origin(name string) (Origin, bool) {
-	rest, ok := strings.CutPrefix(name, prefix)
+	rest, ok := strings.CutPrefix(name, e.prefix)
 	if !ok {
 		return Origin{}, false
 	}

@@ -100,13 +100,16 @@ func (f *Fixture) check(ctx context.Context, c engine.Compiler) ([]Compared, err
 			obj.Wrt = append(obj.Wrt, name)
 		}
 	}
-	model := m
+	model, names := m, map[string]string{}
 	if len(obj.Wrt) > 0 {
 		g, err := autodiff.Grad(m, autodiff.Options{Objectives: []autodiff.Objective{obj}})
 		if err != nil {
 			return nil, err
 		}
 		model = g.Model
+		for _, o := range g.Outputs[0] {
+			names[o.Wrt] = o.Name
+		}
 	}
 	got, err := gradcheck.RunAll(ctx, c, model, in)
 	if err != nil {
@@ -114,13 +117,13 @@ func (f *Fixture) check(ctx context.Context, c engine.Compiler) ([]Compared, err
 	}
 	var all []Compared
 	for i, p := range f.Points {
-		all = append(all, p.compare(m, got[i])...)
+		all = append(all, p.compare(m, got[i], names)...)
 	}
 	return all, nil
 }
 
-// compare compares all that a point expects with what a run gave.
-func (p *Point) compare(m *onnx.Model, got map[string]*tensor.Tensor) []Compared {
+// compare compares all that a point expects with what a run gave; names holds the gradients' outputs.
+func (p *Point) compare(m *onnx.Model, got map[string]*tensor.Tensor, names map[string]string) []Compared {
 	floor := p.floor()
 	var all []Compared
 	for _, v := range m.Graph.Output {
@@ -129,10 +132,10 @@ func (p *Point) compare(m *onnx.Model, got map[string]*tensor.Tensor) []Compared
 		}
 	}
 	for _, name := range p.ParamNames {
-		all = append(all, compare("param", name, got["grad/"+name], p.Params[name], floor))
+		all = append(all, compare("param", name, got[names[name]], p.Params[name], floor))
 	}
 	for _, name := range p.InputNames {
-		all = append(all, compare("input", name, got["grad/"+name], p.InputGrads[name], floor))
+		all = append(all, compare("input", name, got[names[name]], p.InputGrads[name], floor))
 	}
 	for i := range all {
 		all[i].Point = p.Name

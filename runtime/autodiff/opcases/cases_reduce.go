@@ -11,6 +11,8 @@ func reduceCases() []Case {
 			op(name, "all", gen(2, 3)),
 			op(name, "all, dropped", gen(2, 3)).attr(keep),
 			op(name, "axis 0", gen(3, 4), Ints(0)),
+			op(name, "computed axes", gen(3, 2, 4), Ints(1, -1).Fixed()),
+			op(name, "computed axis dropped", gen(3, 4), Ints(-1).Fixed()).attr(keep),
 			op(name, "last axis dropped", gen(2, 3, 4), Ints(-1)).attr(keep),
 			op(name, "middle axis", gen(2, 3, 4), Ints(1)),
 			op(name, "two axes dropped", gen(2, 3, 4), Ints(2, 0)).attr(keep),

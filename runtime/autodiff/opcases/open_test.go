@@ -34,7 +34,8 @@ var openings = []opening{
 		numeric(map[string]int{"DFT": 12, "NegativeLogLikelihoodLoss": 4, "SoftmaxCrossEntropyLoss": 8})},
 	{"all", func(_, _, _ int) bool { return true },
 		numeric(map[string]int{"Conv": 20, "ConvTranspose": 11, "DFT": 12, "DepthToSpace": 1, "GatherND": 3,
-			"NegativeLogLikelihoodLoss": 5, "Scan": 4, "SoftmaxCrossEntropyLoss": 10, "SplitToSequence": 3})},
+			"NegativeLogLikelihoodLoss": 5, "ReduceL1": 2, "ReduceL2": 2, "ReduceLogSum": 2, "ReduceLogSumExp": 2, "ReduceMax": 2,
+			"ReduceMean": 2, "ReduceMin": 2, "ReduceProd": 2, "ReduceSum": 2, "ReduceSumSquare": 2, "Scan": 4, "SoftmaxCrossEntropyLoss": 10, "SplitToSequence": 3})},
 }
 
 // numeric returns the cases of the operators whose rules need the numbers of whole shapes, and others.

@@ -1636,10 +1636,11 @@ type ModelConfig struct {
 	Platform      string                 `protobuf:"bytes,2,opt,name=platform,proto3" json:"platform,omitempty"`
 	VersionPolicy *ModelVersionPolicy    `protobuf:"bytes,3,opt,name=version_policy,json=versionPolicy,proto3" json:"version_policy,omitempty"`
 	// 0 when the dims below are full shapes; otherwise the batch extent precedes them.
-	MaxBatchSize  int32                 `protobuf:"varint,4,opt,name=max_batch_size,json=maxBatchSize,proto3" json:"max_batch_size,omitempty"`
-	Input         []*ModelInput         `protobuf:"bytes,5,rep,name=input,proto3" json:"input,omitempty"`
-	Output        []*ModelOutput        `protobuf:"bytes,6,rep,name=output,proto3" json:"output,omitempty"`
-	InstanceGroup []*ModelInstanceGroup `protobuf:"bytes,7,rep,name=instance_group,json=instanceGroup,proto3" json:"instance_group,omitempty"`
+	MaxBatchSize         int32                 `protobuf:"varint,4,opt,name=max_batch_size,json=maxBatchSize,proto3" json:"max_batch_size,omitempty"`
+	Input                []*ModelInput         `protobuf:"bytes,5,rep,name=input,proto3" json:"input,omitempty"`
+	Output               []*ModelOutput        `protobuf:"bytes,6,rep,name=output,proto3" json:"output,omitempty"`
+	InstanceGroup        []*ModelInstanceGroup `protobuf:"bytes,7,rep,name=instance_group,json=instanceGroup,proto3" json:"instance_group,omitempty"`
+	DefaultModelFilename string                `protobuf:"bytes,8,opt,name=default_model_filename,json=defaultModelFilename,proto3" json:"default_model_filename,omitempty"`
 	// Types that are valid to be assigned to SchedulingChoice:
 	//
 	//	*ModelConfig_DynamicBatching
@@ -1728,6 +1729,13 @@ func (x *ModelConfig) GetInstanceGroup() []*ModelInstanceGroup {
 		return x.InstanceGroup
 	}
 	return nil
+}
+
+func (x *ModelConfig) GetDefaultModelFilename() string {
+	if x != nil {
+		return x.DefaultModelFilename
+	}
+	return ""
 }
 
 func (x *ModelConfig) GetSchedulingChoice() isModelConfig_SchedulingChoice {
@@ -4292,7 +4300,7 @@ const file_inference_proto_rawDesc = "" +
 	"\x17max_candidate_sequences\x18\x01 \x01(\x05R\x15maxCandidateSequencesB\x11\n" +
 	"\x0fstrategy_choice\"3\n" +
 	"\x0eModelParameter\x12!\n" +
-	"\fstring_value\x18\x01 \x01(\tR\vstringValue\"\xbc\x05\n" +
+	"\fstring_value\x18\x01 \x01(\tR\vstringValue\"\xf2\x05\n" +
 	"\vModelConfig\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bplatform\x18\x02 \x01(\tR\bplatform\x12D\n" +
@@ -4300,7 +4308,8 @@ const file_inference_proto_rawDesc = "" +
 	"\x0emax_batch_size\x18\x04 \x01(\x05R\fmaxBatchSize\x12+\n" +
 	"\x05input\x18\x05 \x03(\v2\x15.inference.ModelInputR\x05input\x12.\n" +
 	"\x06output\x18\x06 \x03(\v2\x16.inference.ModelOutputR\x06output\x12D\n" +
-	"\x0einstance_group\x18\a \x03(\v2\x1d.inference.ModelInstanceGroupR\rinstanceGroup\x12L\n" +
+	"\x0einstance_group\x18\a \x03(\v2\x1d.inference.ModelInstanceGroupR\rinstanceGroup\x124\n" +
+	"\x16default_model_filename\x18\b \x01(\tR\x14defaultModelFilename\x12L\n" +
 	"\x10dynamic_batching\x18\v \x01(\v2\x1f.inference.ModelDynamicBatchingH\x00R\x0fdynamicBatching\x12O\n" +
 	"\x11sequence_batching\x18\r \x01(\v2 .inference.ModelSequenceBatchingH\x00R\x10sequenceBatching\x12F\n" +
 	"\n" +

@@ -56,7 +56,7 @@ func fail(c serve.Code, model, text string) error {
 func find(model, version string) (serve.Metadata, error) {
 	i := slices.IndexFunc(models, func(m serve.Metadata) bool { return m.Name == model })
 	if i < 0 {
-		return serve.Metadata{}, &serve.Error{Code: serve.NotFound, Err: fmt.Errorf("unknown model %q", model)}
+		return serve.Metadata{}, &serve.Error{Code: serve.NotFound, Err: serve.UnknownModel(model)}
 	}
 	m := models[i]
 	switch {

@@ -102,46 +102,6 @@ func PreserveFloatMode(f func()) {
 // FloatMode returns the floating-point control register of the calling thread.
 func FloatMode() uint64 { return uint64(C.onnxrl_float_mode()) }
 
-// Names is a list of C strings for runs. It lives outside the Go heap until
-// Free.
-type Names struct {
-	list unsafe.Pointer // **char
-	n    int
-}
-
-// NewNames copies names.
-func NewNames(names []string) Names {
-	l := Names{n: len(names)}
-	if l.n == 0 {
-		return l
-	}
-	l.list = C.malloc(C.size_t(l.n) * C.size_t(unsafe.Sizeof(uintptr(0))))
-	for i, s := range names {
-		l.at()[i] = unsafe.Pointer(C.CString(s))
-	}
-	return l
-}
-
-func (l Names) at() []unsafe.Pointer { return unsafe.Slice((*unsafe.Pointer)(l.list), l.n) }
-
-// Free releases the strings.
-func (l *Names) Free() {
-	if l.list == nil {
-		return
-	}
-	for _, s := range l.at() {
-		C.free(s)
-	}
-	C.free(l.list)
-	l.list, l.n = nil, 0
-}
-
-// Bind gives a binding the value of the i-th name; the binding keeps a reference
-// of its own.
-func (l Names) Bind(binding Handle, i int, value Handle, output bool) error {
-	return check(C.onnxrl_bind(binding, (*C.char)(l.at()[i]), value, flag(output)))
-}
-
 func flag(b bool) C.int {
 	if b {
 		return 1
@@ -159,7 +119,7 @@ func AddExternal(options Handle, names Names, values []Handle) error {
 	if len(values) == 0 {
 		return nil
 	}
-	return check(C.onnxrl_add_external(options, names.list, unsafe.Pointer(unsafe.SliceData(values)), C.size_t(len(values))))
+	return check(C.onnxrl_add_external(options, names.list(), unsafe.Pointer(unsafe.SliceData(values)), C.size_t(len(values))))
 }
 
 // Providers lists the execution providers that the library was built with.

@@ -19,5 +19,8 @@
 // The indices in shim.c are compared by a test with the header of the
 // onnxruntime_go module in use; the header itself is neither copied nor included.
 //
+// Memory. What C reads and writes is off the Go heap, or pinned by package ort for as long as C
+// can reach it. Go never stores a pointer into C memory through a pointer type; [Names] says why.
+//
 // Without cgo the package is empty.
 package capi

@@ -56,7 +56,7 @@ func (c *Call) Value(i int) Handle { return c.values[i] }
 // Run executes a session. runOptions may be nil. flush makes denormal numbers
 // zero during the run.
 func (c *Call) Run(session, runOptions, memory Handle, in, out Names, flush bool) error {
-	return check(C.onnxrl_run(session, runOptions, memory, in.list, out.list,
+	return check(C.onnxrl_run(session, runOptions, memory, in.list(), out.list(),
 		unsafe.SliceData(c.tensors), unsafe.SliceData(c.dims), C.size_t(in.n), C.size_t(out.n),
 		unsafe.SliceData(c.values), flag(flush)))
 }

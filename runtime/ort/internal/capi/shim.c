@@ -197,8 +197,8 @@ static void leave(int flush, unsigned long mode) {
   if (flush) onnxrl_set_float_mode(mode);
 }
 
-void *onnxrl_bind(void *binding, const char *name, void *value, int output) {
-  return CALL(output ? BindOutput : BindInput, void *(*)(void *, const char *, void *))(binding, name, value);
+void *onnxrl_bind(void *binding, uintptr_t name, void *value, int output) {
+  return CALL(output ? BindOutput : BindInput, void *(*)(void *, const char *, void *))(binding, (const char *)name, value);
 }
 
 void *onnxrl_run(void *session, void *run_options, void *memory, void *input_names, void *output_names,

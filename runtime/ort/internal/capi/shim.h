@@ -33,7 +33,7 @@ void *onnxrl_value_data(void *value, void **data);
 void *onnxrl_strings_length(void *value, size_t *bytes);
 void *onnxrl_strings_content(void *value, void *text, size_t bytes, size_t *offsets, size_t count);
 
-void *onnxrl_bind(void *binding, const char *name, void *value, int output);
+void *onnxrl_bind(void *binding, uintptr_t name, void *value, int output);
 void *onnxrl_run(void *session, void *run_options, void *memory, void *input_names, void *output_names,
                  const onnxrl_tensor *tensors, const int64_t *dims, size_t inputs, size_t outputs, void **values, int flush);
 void *onnxrl_run_bound(void *session, void *run_options, void *binding, int flush);
