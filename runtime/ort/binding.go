@@ -81,7 +81,7 @@ func (b *binding) bind(names capi.Names, i int, port engine.Port, t *tensor.Tens
 	if port.DType == tensor.String {
 		return fmt.Errorf("value %q: strings have no memory that both sides can share, use Run", port.Name)
 	}
-	addr, err := b.holder.hold(port, t)
+	addr, err := b.holder.hold(port, t, output)
 	if err != nil {
 		return err
 	}
@@ -106,16 +106,24 @@ func (b *binding) Run() error {
 			return fmt.Errorf("run binding: %w", err)
 		}
 	}
-	if err := capi.RunBound(b.sessionHandle, b.handle, b.flush); err != nil {
+	b.holder.guards.enter()
+	err := capi.RunBound(b.sessionHandle, b.handle, b.flush)
+	b.holder.guards.leave()
+	if err != nil {
 		return runError(err, b.session.divisors)
 	}
 	return nil
 }
 
-// Native returns the handles that sub-package floor runs in its C loop; ok is
-// false after Close.
-func (b *binding) Native() (session, binding capi.Handle, flush, ok bool) {
-	return b.sessionHandle, b.handle, b.flush, !b.closed
+// Floor runs the binding len(ns) times in a C loop, for sub-package floor, and stores what each
+// run took in nanoseconds.
+func (b *binding) Floor(ns []int64) error {
+	if b.closed {
+		return engine.ErrClosed
+	}
+	b.holder.guards.enter()
+	defer b.holder.guards.leave()
+	return capi.Floor(b.sessionHandle, b.handle, b.flush, ns)
 }
 
 func (b *binding) Close() error {

@@ -42,7 +42,7 @@ func encode(m *onnx.Model, env *shape.Env, memory capi.Handle) (*encoded, error)
 			return nil, err
 		}
 	}
-	m = guardLabels(nameSplits(lowerIR(onnx.Lowered(m, newestOpset))))
+	m = copyStatistics(guardLabels(nameSplits(lowerIR(onnx.Lowered(m, newestOpset)))))
 	total := 0
 	for _, t := range m.Graph.Initializer {
 		total += len(t.RawData)
@@ -79,7 +79,7 @@ func (e *encoded) handOver(t *onnx.TensorProto, memory capi.Handle) (*onnx.Tenso
 	if !ok {
 		return nil, fmt.Errorf("element type %v", data.DType())
 	}
-	addr, err := e.holder.hold(engine.Port{Name: t.Name}, data)
+	addr, err := e.holder.hold(engine.Port{Name: t.Name}, data, false)
 	if err != nil {
 		return nil, err
 	}

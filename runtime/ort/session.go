@@ -125,7 +125,9 @@ func (s *session) Run(ctx context.Context, out, in []*tensor.Tensor) error {
 	if err := s.prepare(c, out, in); err != nil {
 		return fmt.Errorf("run session: %w", err)
 	}
-	if err := s.execute(ctx, c); err != nil {
+	err := s.execute(ctx, c)
+	c.guards.leave()
+	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -180,7 +182,7 @@ func (s *session) prepare(c *call, out, in []*tensor.Tensor) error {
 			c.AddAllocated()
 			continue
 		}
-		if err := c.add(port, t); err != nil {
+		if err := c.add(port, t, true); err != nil {
 			return err
 		}
 	}
@@ -217,7 +219,7 @@ func preallocated(p engine.Port) bool {
 
 func (s *session) addInput(c *call, port engine.Port, t *tensor.Tensor) error {
 	if t.DType() != tensor.String {
-		return c.add(port, t)
+		return c.add(port, t, false)
 	}
 	v, err := capi.NewStrings(t.Strings(), onnx.Int64s(t.Shape()))
 	if err != nil {
@@ -228,8 +230,8 @@ func (s *session) addInput(c *call, port engine.Port, t *tensor.Tensor) error {
 	return nil
 }
 
-func (c *call) add(port engine.Port, t *tensor.Tensor) error {
-	addr, err := c.hold(port, t)
+func (c *call) add(port engine.Port, t *tensor.Tensor, output bool) error {
+	addr, err := c.hold(port, t, output)
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,7 @@ package ort
 
 import (
 	"math"
-	"slices"
 	"strconv"
-
-	"google.golang.org/protobuf/proto"
 
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
@@ -17,42 +14,7 @@ import (
 // SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss by GatherElements, for which −1 is the last class. It does refuse labels from C on, so the guard makes negative ones
 // huge. The model is copied when something has to change.
 func guardLabels(m *onnx.Model) *onnx.Model {
-	found := false
-	eachNodes(m, func(nodes []*onnx.Node) []*onnx.Node {
-		found = found || slices.ContainsFunc(nodes, takesLabels)
-		return nodes
-	})
-	if !found {
-		return m
-	}
-	c := m.ShallowClone()
-	for i, f := range c.Functions {
-		c.Functions[i] = proto.Clone(f).(*onnx.Function)
-	}
-	count := 0
-	eachNodes(c, func(nodes []*onnx.Node) (out []*onnx.Node) {
-		for _, n := range nodes {
-			if takesLabels(n) {
-				out = append(out, labelGuard(n, "onnxrl/labels/"+strconv.Itoa(count)+"/")...)
-				count++
-			}
-			out = append(out, n)
-		}
-		return out
-	})
-	return c
-}
-
-// eachNodes puts what f returns in place of the nodes of every graph and function.
-func eachNodes(m *onnx.Model, f func([]*onnx.Node) []*onnx.Node) {
-	// The walk never fails, because this function does not.
-	_ = m.EachGraph(func(g *onnx.Graph) error {
-		g.Node = f(g.Node)
-		return nil
-	})
-	for _, fn := range m.Functions {
-		fn.Node = f(fn.Node)
-	}
+	return insertBefore(m, "onnxrl/labels/", takesLabels, labelGuard)
 }
 
 func takesLabels(n *onnx.Node) bool {
