@@ -8,9 +8,10 @@ func (t *Trainer) BestPolicy(ctx context.Context) (Policy, error) {
 		return Policy{}, err
 	}
 	net, params := t.learner.Policy()
-	p := Policy{Network: net, Params: params, Normalizers: t.Normalizers(), EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps, Evaluations: int64(t.s.Evaluations)}
+	p := Policy{Network: net, Params: params, Normalizers: t.Normalizers(), EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps}
 	if e := t.best; e != nil {
 		p.EnvSteps, p.LearnerSteps, p.Metric, p.Score, p.Metrics = e.EnvSteps, e.LearnerSteps, t.cfg.Validation.Metric, e.Score, e.Metrics
+		p.Evaluations = int64(t.s.Evaluations)
 	}
 	return p, nil
 }

@@ -34,7 +34,7 @@ type Policy struct {
 	Score   float64
 	Metrics map[string]float64
 	// Evaluations is the number of validations of a trained policy up to then, from which it was
-	// chosen.
+	// chosen; 0 where it was not.
 	Evaluations int64
 }
 

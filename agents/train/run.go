@@ -341,9 +341,10 @@ func (t *Trainer) publish(ctx context.Context, e *Evaluation) error {
 		return nil
 	}
 	net, params := t.learner.Policy()
-	p := Policy{Network: net, Params: params, Normalizers: t.Normalizers(), EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps, Evaluations: int64(t.s.Evaluations)}
+	p := Policy{Network: net, Params: params, Normalizers: t.Normalizers(), EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps}
 	if e != nil {
 		p.Metric, p.Score, p.Metrics = t.cfg.Validation.Metric, e.Score, e.Metrics
+		p.Evaluations = int64(t.s.Evaluations)
 	}
 	ref, err := t.hooks.Publish.Publish(context.WithoutCancel(ctx), p)
 	if err != nil {

@@ -149,7 +149,7 @@ func judgeTrading(ctx context.Context, env trading.Opened, agent agents.Agent, c
 		return nil, err
 	}
 	dates := a.Benchmark.Dates
-	o := &ablation.Outcome{From: dates[0].Format(time.DateOnly), To: dates[len(dates)-1].Format(time.DateOnly), Bars: len(dates)}
+	o := &ablation.Outcome{From: dates[0].Format(time.DateOnly), To: dates[len(dates)-1].Format(time.DateOnly), Bars: len(dates), LookAhead: a.LookAhead}
 	for _, row := range rows {
 		m := map[string]ablation.Number{}
 		for _, v := range row.Metrics {

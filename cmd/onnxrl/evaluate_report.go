@@ -139,9 +139,7 @@ func (a *app) printEvaluation(e *evaluation, c evaluate.Config) error {
 		return a.printJSON(e)
 	}
 	fmt.Fprintf(a.out, "%s\n\n", e.Verdict.Line)
-	for _, s := range e.Knows {
-		fmt.Fprintln(a.out, "LOOK-AHEAD:", s)
-	}
+	printLookAhead(a.out, e.Knows)
 	for _, s := range e.Seen {
 		fmt.Fprintln(a.out, "IN SAMPLE:", s)
 	}

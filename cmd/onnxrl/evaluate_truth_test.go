@@ -76,8 +76,12 @@ func TestEvaluateSeenData(t *testing.T) {
 // TestEvaluateLookAhead: statistics of all rows mark verdict, table, JSON and report; a model that
 // scales by them is marked even where the configuration that it is judged with has others.
 func TestEvaluateLookAhead(t *testing.T) {
-	dir := trained(t, tinyMarket, "--set", "env.data.normalization.fit_on=all")
-	text := succeed(t, "evaluate", dir)
+	dir, config := filepath.Join(t.TempDir(), "run"), write(t, "tiny.yaml", tinyMarket)
+	text := succeed(t, "train", "-q", config, "--out", dir, "--set", "env.data.normalization.fit_on=all")
+	if !strings.Contains(text, "\nLOOK-AHEAD: Features are scaled") {
+		t.Errorf("train does not say it:\n%s", text)
+	}
+	text = succeed(t, "evaluate", dir)
 	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "These results cannot be earned, because this run knows the future: ") || !strings.Contains(first, "fit_on: all") || !strings.Contains(text, "\nLOOK-AHEAD: Features are scaled") {
 		t.Errorf("it is not said:\n%s", text)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"onnxrl/agents/train"
+	"onnxrl/cmd/internal/assess"
 )
 
 // summaryFile is the summary of several seeds, in the directory that holds theirs.
@@ -39,7 +40,7 @@ func (a *app) runPlan(ctx context.Context, p *trainPlan) (sum trainSummary, err 
 	if err != nil {
 		return sum, err
 	}
-	sum = trainSummary{Dir: p.dir, Runs: []runSummary{}}
+	sum = trainSummary{Dir: p.dir, Runs: []runSummary{}, LookAhead: assess.LookAhead(p.factory)}
 	for i, r := range runs {
 		if r != nil {
 			sum.Runs = append(sum.Runs, *r)

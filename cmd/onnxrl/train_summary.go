@@ -103,6 +103,8 @@ type trainSummary struct {
 	Runs []runSummary `json:"runs"`
 	// Validation has the metrics of the best policies of the finished runs.
 	Validation map[string]spread `json:"validation"`
+	// LookAhead says what in the runs knows the future, one sentence each: their validations flatter.
+	LookAhead []string `json:"look_ahead,omitempty"`
 	// Unfinished are the seeds that --resume goes on with.
 	Unfinished []uint64 `json:"unfinished,omitempty"`
 }
@@ -163,6 +165,7 @@ func (s *trainSummary) table(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	printLookAhead(out, s.LookAhead)
 	for _, r := range s.Runs {
 		if _, ok := r.Train["train/loss"]; !ok && r.Stopped != train.Interrupted {
 			fmt.Fprintf(out, "seed %d has learnt nothing: its %d env steps were over before the learner began, see agent.learning_starts\n", r.Seed, r.EnvSteps)
@@ -178,6 +181,13 @@ func (s *trainSummary) table(out io.Writer) error {
 	}
 	_, err := fmt.Fprintf(out, "run directory %s\n", s.Dir)
 	return err
+}
+
+// printLookAhead says what cannot be earned.
+func printLookAhead(out io.Writer, sentences []string) {
+	for _, s := range sentences {
+		fmt.Fprintln(out, "LOOK-AHEAD:", s)
+	}
 }
 
 func short4(x float64) string { return fmt.Sprintf("%.4g", x) }

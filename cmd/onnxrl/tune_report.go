@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"onnxrl/cmd/internal/assess"
 	"onnxrl/cmd/internal/tuning"
 )
 
@@ -27,6 +28,8 @@ type tuneSummary struct {
 	Unfinished    int   `json:"unfinished"`
 	// Trials are all of them, the best first.
 	Trials []tunedTrial `json:"trials"`
+	// LookAhead says what in the trials knows the future, one sentence each.
+	LookAhead []string `json:"look_ahead,omitempty"`
 	// BestConfig is the tuned configuration; empty without a complete trial.
 	BestConfig string `json:"best_config,omitempty"`
 
@@ -50,7 +53,7 @@ type tunedTrial struct {
 
 func (s *search) summarize() tuneSummary {
 	sum := tuneSummary{
-		Dir: s.dir, Metric: s.tune.Metric, Direction: s.tune.Direction, Sampler: s.tune.Sampler, Pruner: s.tune.Pruner, StepsPerTrial: s.tune.StepsPerTrial, Trials: []tunedTrial{}, paths: s.tune.Space.Paths(),
+		Dir: s.dir, Metric: s.tune.Metric, Direction: s.tune.Direction, Sampler: s.tune.Sampler, Pruner: s.tune.Pruner, StepsPerTrial: s.tune.StepsPerTrial, Trials: []tunedTrial{}, LookAhead: assess.LookAhead(s.factory), paths: s.tune.Space.Paths(),
 	}
 	all := s.study.Trials()
 	for _, t := range tuning.Ranked(all, s.tune.Direction) {
@@ -94,6 +97,7 @@ func (s *tuneSummary) table(out io.Writer) error {
 			break
 		}
 	}
+	printLookAhead(out, s.LookAhead)
 	if s.BestConfig != "" {
 		fmt.Fprintf(out, "tuned configuration %s\n", s.BestConfig)
 	}

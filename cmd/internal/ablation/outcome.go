@@ -43,6 +43,8 @@ type Outcome struct {
 	Metrics       map[string]Number `json:"metrics"`
 	ReferenceName string            `json:"reference_name,omitempty"`
 	Reference     map[string]Number `json:"reference,omitempty"`
+	// LookAhead says what in the run knows the future, one sentence each.
+	LookAhead []string `json:"look_ahead,omitempty"`
 	// EnvSteps is how many were trained, and ConfigSHA256 identifies the run's effective experiment.
 	EnvSteps     int64  `json:"env_steps"`
 	ConfigSHA256 string `json:"config_sha256"`

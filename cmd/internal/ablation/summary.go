@@ -37,6 +37,8 @@ type Row struct {
 	// Levels are those of all factors, Differs the names of the factors that the base has otherwise.
 	Levels  []string `json:"levels"`
 	Differs []string `json:"differs"`
+	// LookAhead says what in the cell's runs knows the future: its results cannot be earned.
+	LookAhead []string `json:"look_ahead,omitempty"`
 	// Done counts the seeds that are finished, Failed those that failed.
 	Done   int `json:"done"`
 	Failed int `json:"failed"`
@@ -100,6 +102,7 @@ func (s *Study) Summarize() *Summary {
 			continue
 		}
 		rows[r.cell].Done++
+		rows[r.cell].LookAhead = r.Outcome.LookAhead
 		sum.Done++
 		for m, name := range sum.Metrics {
 			v, ok := r.Outcome.Metrics[name]

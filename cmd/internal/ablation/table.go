@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -153,6 +154,9 @@ func (s *Summary) table(dash string) (head []string, rows [][]string) {
 			}
 			level = strings.Join(levels, ", ")
 		}
+		if len(r.LookAhead) > 0 {
+			level += " (looks ahead)"
+		}
 		seeds := strconv.Itoa(r.Done)
 		if r.Done < len(s.Seeds) {
 			seeds = fmt.Sprintf("%d of %d", r.Done, len(s.Seeds))
@@ -220,6 +224,17 @@ func (s *Summary) Notes() []string {
 		list = append(list, fmt.Sprintf("Judged on the validation range, %s to %s (%d bars), with the policy at the end of training; the test range was not touched.", s.From, s.To, s.Bars))
 	}
 	list = append(list, fmt.Sprintf("%s; differences to the base are paired by seed, with Student's t intervals (* leaves zero out) that are not corrected for the number of comparisons.", runs))
+	var ahead []string
+	for _, r := range s.Rows {
+		for _, sentence := range r.LookAhead {
+			if !slices.Contains(ahead, sentence) {
+				ahead = append(ahead, sentence)
+			}
+		}
+	}
+	for _, sentence := range ahead {
+		list = append(list, "LOOK-AHEAD: "+sentence+" Results of such cells cannot be earned.")
+	}
 	for m, name := range s.Metrics {
 		runs := 0
 		for _, r := range s.Rows {
@@ -243,16 +258,23 @@ func (s *Summary) Verdict() string {
 	if s.Reference == nil || !finite(s.Reference[0]) || !finite(s.Rows[0].Stats[0].Mean) {
 		return ""
 	}
-	beat, clear := 0, 0
+	beat, clear, ahead := 0, 0, 0
 	for i, r := range s.Rows {
-		if r.Stats[0].Mean > s.Reference[0] {
+		if len(r.LookAhead) > 0 {
+			ahead++
+		}
+		if r.Stats[0].Mean > s.Reference[0] && len(r.LookAhead) == 0 {
 			beat++
 		}
-		if i > 0 && r.Stats[0].Clear() {
+		if i > 0 && r.Stats[0].Clear() && len(r.LookAhead) == 0 {
 			clear++
 		}
 	}
-	return fmt.Sprintf("Cells with a higher mean %s than %s (%.3f): %d of %d. Cells that differ clearly from the base: %d of %d.", s.Metrics[0], s.ReferenceName, s.Reference[0], beat, len(s.Rows), clear, len(s.Rows)-1)
+	text := fmt.Sprintf("Cells with a higher mean %s than %s (%.3f): %d of %d. Cells that differ clearly from the base: %d of %d.", s.Metrics[0], s.ReferenceName, s.Reference[0], beat, len(s.Rows), clear, len(s.Rows)-1)
+	if ahead > 0 {
+		text += fmt.Sprintf(" %d of the cells look ahead, and count in neither.", ahead)
+	}
+	return text
 }
 
 // Print writes the tables for a terminal.

@@ -141,6 +141,29 @@ func TestUndefinedMetric(t *testing.T) {
 	}
 }
 
+// TestLookAhead: cells that look ahead are marked, and count in no verdict.
+func TestLookAhead(t *testing.T) {
+	s := newStudy(t, mustPlan(t, toyStudy, toyBase, false), t.TempDir(), newRunner(), 1)
+	tables(t, s)
+	for _, r := range s.Runs() {
+		if r.Cell == s.Plan.Cells[2].Name {
+			r.Outcome.LookAhead = []string{"It knows the future."}
+		}
+	}
+	var screen strings.Builder
+	sum := s.Summarize()
+	if err := sum.Print(&screen); err != nil {
+		t.Fatal(err)
+	}
+	// Without the mark, 2 cells are higher than the reference and all 4 differ clearly.
+	if v := sum.Verdict(); v != "Cells with a higher mean sharpe than equal-weight buy-and-hold (0.450): 1 of 5. Cells that differ clearly from the base: 3 of 4. 1 of the cells look ahead, and count in neither." {
+		t.Error(v)
+	}
+	if strings.Count(screen.String(), "(looks ahead)") != 1 || !strings.Contains(screen.String(), "LOOK-AHEAD: It knows the future.") {
+		t.Errorf("on screen:\n%s", screen.String())
+	}
+}
+
 func TestReportKeys(t *testing.T) {
 	s := newStudy(t, mustPlan(t, toyStudy, toyBase, false), t.TempDir(), newRunner(), 1)
 	tables(t, s)

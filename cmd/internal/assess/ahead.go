@@ -11,6 +11,7 @@ import (
 	"onnxrl/envs/market/prepared"
 	ranges "onnxrl/envs/market/split"
 	"onnxrl/envs/market/trading"
+	"onnxrl/envs/wrap"
 )
 
 // sameClose says what is wrong with fills at prices that decisions have seen.
@@ -19,8 +20,12 @@ const sameClose = "Trades are filled at the close that their decision has alread
 // LookAhead says what in an environment knows the future, as far as it can be known, one sentence
 // each: fills at prices that decisions have seen, and what the data say of themselves (see package
 // prepared). What it cannot know is said by the doubts of an assessment: assets that were chosen with
-// hindsight, and columns that were computed elsewhere.
-func LookAhead(o trading.Opened) []string {
+// hindsight, and columns that were computed elsewhere. Environments without a market have none.
+func LookAhead(f envs.Factory) []string {
+	o, ok := wrap.FindFactory[trading.Opened](f)
+	if !ok {
+		return nil
+	}
 	out := slices.Clone(o.Data().LookAhead)
 	if o.Source().Config().LookAhead() {
 		out = append(out, sameClose)

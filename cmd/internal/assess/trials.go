@@ -25,7 +25,8 @@ type Selection struct {
 	Searched       int
 	SearchVariance float64
 	// Evaluations is the number of validations along the learning curves of the runs: every record
-	// with the metric at an env step above 0. The policy before training is never chosen.
+	// with the metric at an env step above 0, in runs in which it was defined at least once. The
+	// policy before training is never chosen.
 	Evaluations int
 	// Source says where this is known from.
 	Source string
@@ -45,13 +46,13 @@ func Selected(files []string, metric, source string) (*Selection, error) {
 		if err != nil {
 			return nil, fmt.Errorf("count the trials: %w", err)
 		}
-		best, chosen := math.NaN(), math.NaN()
+		best, chosen, evaluations := math.NaN(), math.NaN(), 0
 		for _, r := range records {
 			v, ok := r.Values[evalPrefix+metric]
 			if !ok || r.Step <= 0 {
 				continue
 			}
-			s.Evaluations++
+			evaluations++
 			ratio, ok := r.Values[evalPrefix+"sharpe"]
 			if !ok {
 				ratio = math.NaN()
@@ -62,6 +63,9 @@ func Selected(files []string, metric, source string) (*Selection, error) {
 			if ratio-ratio == 0 {
 				s.curve = append(s.curve, ratio)
 			}
+		}
+		if !math.IsNaN(best) {
+			s.Evaluations += evaluations
 		}
 		if chosen-chosen == 0 {
 			s.chosen = append(s.chosen, chosen)
