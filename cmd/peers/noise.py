@@ -1,6 +1,6 @@
 """Trains and judges agents on markets in which nothing can be learnt, and counts how many reports find skill all the same.
 
-Each seed trains the shipped experiment synthetic_noise on a market of its own and is evaluated on the test split, by the program itself. What counts is what its report says: a deflated Sharpe probability above 95 %. Exit status 1
+Each seed trains the shipped experiment synthetic_noise on a market of its own and is evaluated on the test split, by the program itself. What counts is what its report says: a deflated Sharpe probability above 95 %, which one run in twenty has by luck, and whether its verdict calls that evidence. Exit status 1
 when there are more of these than --allow.
 
 Usage: python cmd/peers/noise.py [--onnxrl PATH] [--seeds 100] [--out DIR]; without a path the program is built first.
@@ -33,7 +33,7 @@ with tempfile.TemporaryDirectory() as tmp:
             sys.exit(f"{' '.join(map(str, command))}: {done.stderr}")
         return json.loads(done.stdout)
 
-    start, found, sharpes, trials, beaten = time.time(), [], [], set(), 0
+    start, found, sharpes, trials, beaten, evidence = time.time(), [], [], set(), 0, 0
     for seed in range(1, args.seeds + 1):
         dir = out / f"seed-{seed}"
         run("train", "synthetic_noise", "--out", dir, "--set", f"seed={seed}", "--set", f"env.data.synthetic.seed={seed}")
@@ -43,13 +43,14 @@ with tempfile.TemporaryDirectory() as tmp:
         trials.add(d["trials"])
         sharpes.append(r["rows"][0]["metrics"]["sharpe"] or 0)
         beaten += r["verdict"]["beats_benchmark"]
+        evidence += r["verdict"]["evidence"]
         if (d["probability"] or 0) > 0.95:
             found.append(seed)
         if sys.stderr.isatty():
             print(f"\r{seed}/{args.seeds}, {len(found)} found", end="", file=sys.stderr)
     sharpes.sort()
     print(json.dumps({
-        "seeds": args.seeds, "above_95_percent": len(found), "which": found, "allowed": args.allow, "beat_buy_and_hold": beaten, "trials": sorted(trials),
+        "seeds": args.seeds, "above_95_percent": len(found), "which": found, "allowed": args.allow, "beat_buy_and_hold": beaten, "called_evidence": evidence, "trials": sorted(trials),
         "annual_sharpe": {q: round(sharpes[int(f * (len(sharpes) - 1))], 2) for q, f in (("5%", 0.05), ("50%", 0.5), ("95%", 0.95))}, "seconds": round(time.time() - start),
     }))
     sys.exit(len(found) > args.allow)
