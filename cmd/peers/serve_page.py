@@ -3,6 +3,9 @@
 Only the standard library is used. serve_page.sh starts the server and calls this:
 
     python3 serve_page.py CHROMIUM URL SCREENSHOT.png
+    python3 serve_page.py CHROMIUM URL --crowded
+
+With --crowded the server has ten models with names of 255 bytes, of which the first is not ready: columns, choice and names are checked in windows of 1280 pixels.
 """
 
 import base64
@@ -63,11 +66,51 @@ def main():
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         b = Browser(program, profile)
         try:
-            checks = drive(b, url, shot)
+            checks = crowded(b, url) if shot == "--crowded" else drive(b, url, shot)
         finally:
             b.process.kill()
             b.process.wait()
-    print(f"{checks} checks of the page passed; screenshot {shot}")
+    print(f"{checks} checks of the page passed" + ("" if shot == "--crowded" else f"; screenshot {shot}"))
+
+
+def crowded(b, url):
+    target = b.ask("Target.createTarget", url="about:blank")["targetId"]
+    session = b.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+
+    def js(code):
+        return b.ask("Runtime.evaluate", session, expression=code, returnByValue=True)["result"].get("value")
+
+    passed = 0
+
+    def expect(what, code):
+        nonlocal passed
+        until = time.monotonic() + 20
+        while not js(code):
+            if time.monotonic() > until:
+                raise SystemExit(f"{what}: {code}\n" + js("document.body.innerText"))
+            time.sleep(0.1)
+        passed += 1
+
+    with urllib.request.urlopen(url + "page/data") as r:
+        models = json.load(r)["models"]
+    ready = [m["name"] for m in models if any(v["state"] == "READY" for v in m["versions"])]
+    assert len(models) == 10 and all(len(m["name"].encode()) == 255 for m in models) and models[0]["name"] not in ready and len(ready) == 9, models
+    for scheme in ("light", "dark"):
+        b.ask("Emulation.setEmulatedMedia", session, features=[{"name": "prefers-color-scheme", "value": scheme}])
+        b.ask("Emulation.setDeviceMetricsOverride", session, width=1280, height=900, deviceScaleFactor=1, mobile=False)
+        b.ask("Page.navigate", session, url=url)
+        expect("ten models", "document.querySelectorAll('#models tbody button').length === 10")
+        expect("the first that is ready", f"document.querySelector('#chosen').textContent === {json.dumps(ready[0])} && !document.querySelector('#send').disabled")
+        expect("all columns without scrolling", "(w => w.scrollWidth <= w.clientWidth)(document.querySelector('.wide')) && document.documentElement.scrollWidth <= 1280")
+        expect("every heading", "[...document.querySelectorAll('#models th')].every(h => h.scrollWidth <= h.clientWidth && h.getBoundingClientRect().right <= 1280)")
+        expect("names that can be told apart, and read whole", "(l => new Set(l.map(b => b.textContent)).size === 10 && l.every(b => b.scrollWidth <= b.clientWidth && new TextEncoder().encode(b.title).length === 255))([...document.querySelectorAll('#models tbody button')])")
+        expect("why the first is not ready", "document.querySelector('#models tr.why td').textContent.includes('read')")
+    # The reader may choose what is not ready, and gets no form of another model.
+    js("document.querySelector('#models tbody button').click()")
+    expect("what was chosen", f"document.querySelector('#chosen').textContent === {json.dumps(models[0]['name'])} && document.querySelector('#send').disabled && document.querySelectorAll('#inputs fieldset').length === 0")
+    js("document.querySelectorAll('#models tbody button')[5].click()")
+    expect("another", f"document.querySelector('#chosen').textContent === {json.dumps(models[5]['name'])} && !document.querySelector('#send').disabled && document.querySelectorAll('#inputs fieldset').length > 0")
+    return passed
 
 
 def drive(b, url, shot):

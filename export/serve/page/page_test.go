@@ -169,3 +169,27 @@ func TestData(t *testing.T) {
 		t.Errorf("%d %s", r.StatusCode, text)
 	}
 }
+
+// What a browser is not needed for: that long names and reasons cannot take the columns' room, and that nothing counts the columns by itself. cmd/peers/serve_page.sh looks at the page with ten models in a browser.
+func TestTableKeepsItsColumns(t *testing.T) {
+	h := page.Files()
+	_, markup := get(t, h, "/")
+	_, style := get(t, h, "/page/page.css")
+	_, script := get(t, h, "/page/page.js")
+	if n := strings.Count(markup, "<th>"); n != 11 {
+		t.Errorf("%d headings", n)
+	}
+	if regexp.MustCompile(`colspan: *[0-9]`).MatchString(script) || strings.Count(script, "colspan: columns()") != 2 {
+		t.Error("the script counts columns by itself")
+	}
+	for _, want := range []string{"title: m.name }, clip(m.name, 30)", "title: a }, clip(a, 16)", "class: m.name === chosen ? 'why chosen' : 'why'", "models.find(ready)"} {
+		if !strings.Contains(script, want) {
+			t.Errorf("the script does not have %s", want)
+		}
+	}
+	for _, want := range []string{"td button,.tag{display:inline-block;max-width:23em;overflow:hidden;text-overflow:ellipsis", "tr.why td{white-space:normal;overflow-wrap:anywhere", "h2,h3,legend,#about,#problem,fieldset p{overflow-wrap:anywhere}"} {
+		if !strings.Contains(style, want) {
+			t.Errorf("the style does not have %s", want)
+		}
+	}
+}

@@ -41,13 +41,22 @@ function time(us) {
   return short(Number((us / 1e6).toPrecision(3))) + ' s';
 }
 
+// clip keeps both ends of a long name, which is where names differ.
+function clip(text, most) {
+  const letters = [...text];
+  if (letters.length <= most) return text;
+  const head = Math.ceil((most * 2) / 3);
+  return letters.slice(0, head).join('') + '…' + letters.slice(head + 1 - most).join('');
+}
+
 // digests are known by their first twelve digits
 const brief = (version) => (version.startsWith('sha256:') ? version.slice(7, 19) : version);
 
 // ---- polling
 
 let token = sessionStorage.getItem('onnxrl-token') ?? '';
-let chosen = decodeURIComponent(location.hash.slice(1));
+let wanted = decodeURIComponent(location.hash.slice(1)); // the reader's choice
+let chosen = wanted;
 let last = null; // the poll before: { at, stats by key }
 const history = new Map(); // by model: a list of { rate, p50, p99 }
 
@@ -124,12 +133,12 @@ function show(data) {
   const seen = { at: data.uptime_seconds, stats: new Map() };
   const rows = [];
   const names = data.models.map((m) => m.name);
-  if (!names.includes(chosen)) chosen = names[0] ?? '';
+  chosen = choose(data.models, wanted, chosen);
   for (const m of data.models) {
     for (const v of m.versions) {
       const key = m.name + '\n' + v.version;
       seen.stats.set(key, v.stats);
-      rows.push(row(m, v, last && since(last.stats.get(key) ?? none, v.stats, data.bounds_us, seconds)));
+      rows.push(...row(m, v, last && since(last.stats.get(key) ?? none, v.stats, data.bounds_us, seconds)));
     }
     const sum = total(m.versions);
     seen.stats.set(m.name, sum);
@@ -142,7 +151,7 @@ function show(data) {
   // Replacing the rows would take the focus of the keyboard away.
   const focus = document.activeElement?.dataset?.model;
   body.replaceChildren(...rows);
-  if (rows.length === 0) body.append(el('tr', {}, el('td', { colspan: 11, class: 'soft' }, 'No models are served.')));
+  if (rows.length === 0) body.append(el('tr', {}, el('td', { colspan: columns(), class: 'soft' }, 'No models are served.')));
   if (focus !== undefined) [...body.querySelectorAll('button')].find((b) => b.dataset.model === focus)?.focus();
   $('status').className = 'soft';
   $('status').textContent = [data.server + ' ' + data.version, data.engine, 'up ' + duration(data.uptime_seconds)].join(' · ');
@@ -152,6 +161,18 @@ function show(data) {
   if (model) detail(model);
 }
 
+const ready = (model) => model?.versions.some((v) => v.state === 'READY') ?? false;
+
+// choose is what the reader wants, where it is there; otherwise what was shown before, as long as it is ready, and then the first that is.
+function choose(models, wanted, before) {
+  const find = (name) => models.find((m) => m.name === name);
+  if (find(wanted)) return wanted;
+  if (ready(find(before))) return before;
+  return (models.find(ready) ?? find(before) ?? models[0])?.name ?? '';
+}
+
+const columns = () => $('models').tHead.rows[0].cells.length;
+
 function duration(s) {
   if (s < 120) return Math.floor(s) + ' s';
   if (s < 7200) return Math.floor(s / 60) + ' min';
@@ -159,16 +180,17 @@ function duration(s) {
 }
 
 function row(m, v, now) {
-  const name = el('button', { type: 'button', 'data-model': m.name }, m.name);
+  const name = el('button', { type: 'button', 'data-model': m.name, title: m.name }, clip(m.name, 30));
   name.addEventListener('click', () => {
     location.hash = encodeURIComponent(m.name);
   });
   const state = el('td', {}, el('span', { class: v.state === 'READY' ? 'good' : v.state === 'UNAVAILABLE' ? 'bad' : 'plain' }, v.state.toLowerCase()));
-  if (v.reason) state.append(el('span', { class: 'reason soft' }, v.reason));
-  const aliases = el('td', {}, ...v.aliases.map((a) => el('span', { class: 'tag' }, a)));
+  const aliases = el('td', {}, ...v.aliases.map((a) => el('span', { class: 'tag', title: a }, clip(a, 16))));
   const s = v.stats;
   const cells = [count(s.requests), count(s.failures), count(s.pending), s.executions ? short(s.rows / s.executions) : '–', now ? short(now.rate) : '–', time(now?.p50), time(now?.p99)];
-  return el('tr', m.name === chosen ? { class: 'chosen' } : {}, el('td', {}, name), el('td', { title: v.version }, brief(v.version)), aliases, state, ...cells.map((c) => el('td', {}, c)));
+  const line = el('tr', m.name === chosen ? { class: 'chosen' } : {}, el('td', {}, name), el('td', { title: v.version }, brief(v.version)), aliases, state, ...cells.map((c) => el('td', {}, c)));
+  // A line of its own, so that a long reason leaves the columns where they are.
+  return v.reason ? [line, el('tr', { class: m.name === chosen ? 'why chosen' : 'why' }, el('td', { colspan: columns(), class: 'soft' }, v.reason))] : [line];
 }
 
 // ---- charts
@@ -222,7 +244,15 @@ async function detail(model) {
   chart($('latency'), [{ name: 'a', values: past.map((p) => p.p50) }, { name: 'b', values: past.map((p) => p.p99) }], (v) => (v === 0 ? '0' : time(v)));
   const version = model.versions.find((v) => v.default && v.state === 'READY') ?? model.versions.find((v) => v.state === 'READY');
   $('send').disabled = !version;
-  if (!version || (form.model === model.name && form.version === version.version)) return;
+  if (!version) {
+    form = { model: '', version: '', inputs: [] };
+    $('chosen').textContent = model.name;
+    $('about').textContent = 'No version of it is ready.';
+    $('inputs').replaceChildren();
+    $('answer').replaceChildren();
+    return;
+  }
+  if (form.model === model.name && form.version === version.version) return;
   const before = form;
   form = { model: model.name, version: version.version, inputs: before.inputs };
   const mine = form;
@@ -397,5 +427,5 @@ $('login').addEventListener('submit', (event) => {
   sessionStorage.setItem('onnxrl-token', token);
   $('token').value = '';
 });
-addEventListener('hashchange', () => (chosen = decodeURIComponent(location.hash.slice(1))));
+addEventListener('hashchange', () => (wanted = decodeURIComponent(location.hash.slice(1))));
 poll();
