@@ -14,6 +14,7 @@ func (p *pass) differentiate(obj objective, forward []*onnx.Node) ([]Output, err
 	if obj.Name != "" {
 		scope += obj.Name + "/"
 	}
+	p.scope = scope
 	grads := map[string][]onnx.Value{}
 	p.c.b.SetScope(scope + "loss/")
 	for _, l := range obj.Losses {

@@ -20,6 +20,7 @@ type Context struct {
 	captures []onnx.Value
 	fused    map[*onnx.Node]fused
 	lifted   map[*onnx.TensorProto]onnx.Value
+	origin   map[string]string
 	pass     *pass
 	// grown is set once an expansion has replaced a node.
 	grown bool

@@ -144,8 +144,8 @@ type pass struct {
 	// reserved holds the gradient outputs published so far; base is the number of forward nodes, which gradient nodes follow.
 	reserved map[string]bool
 	base     int
-	// prefix begins the names of all that is made.
-	prefix string
+	// prefix begins the names of all that is made, scope those of the objective being differentiated.
+	prefix, scope string
 }
 
 // prepare copies the model's structure, normalises it and infers all types.

@@ -1,6 +1,9 @@
 package autodiff
 
-import "onnxrl/runtime/onnx"
+import (
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/onnx/shape"
+)
 
 // nodeName is how gradient values refer to a forward node: its name, or its first output when it has none.
 func nodeName(n *onnx.Node) string {
@@ -17,24 +20,26 @@ func nodeName(n *onnx.Node) string {
 
 // renameValue renames a value in the given nodes and their sub-graphs.
 func renameValue(nodes []*onnx.Node, from, to string) {
+	renameValues(nodes, map[string]string{from: to})
+}
+
+// renameValues renames values in the given nodes and their sub-graphs.
+func renameValues(nodes []*onnx.Node, names map[string]string) {
 	for _, n := range nodes {
 		for i, v := range n.Input {
-			if v == from {
-				n.Input[i] = to
-			}
+			n.Input[i] = rename(names, v)
 		}
 		for i, v := range n.Output {
-			if v == from {
-				n.Output[i] = to
-			}
+			n.Output[i] = rename(names, v)
 		}
 		for _, g := range n.Subgraphs() {
-			renameValue(g.Node, from, to)
+			renameValues(g.Node, names)
 			for _, v := range g.Output {
-				if v.Name == from {
-					v.Name = to
-				}
+				v.Name = rename(names, v.Name)
 			}
 		}
 	}
 }
+
+// factOf is the fact of a value of which nothing but the type is known.
+func factOf(t onnx.TensorType) shape.Fact { return shape.Fact{Type: t} }

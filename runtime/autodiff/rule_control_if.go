@@ -26,7 +26,10 @@ func expandIf(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	return outs, c.b.Err()
 }
 
-// vjpIf is an If on the same condition, whose branches compute their half of the forward pass again and the gradients of the outer values that either branch uses.
+// vjpIf is an If on the same condition, whose branches compute the gradients of the outer values that
+// either branch uses. What they need of the forward pass they compute again, unless a branch holds
+// further conditions: computed again at every level, these would make the gradient grow with the
+// square of their depth. Then the forward node keeps the values on a tape.
 func vjpIf(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	captures := c.Captures()
 	d := make([]onnx.Value, 1+len(captures))
@@ -42,15 +45,21 @@ func vjpIf(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	}
 	// Rules inside the branches change the context's view of the current node.
 	saved := *c
-	var attrs []*onnx.Attribute
-	for _, branch := range []string{"then_branch", "else_branch"} {
-		sub, err := c.pass.branchGradient(branch, n.Body(branch), g, wrt)
-		if err != nil {
+	sides := make([]*branch, 2)
+	for i, name := range []string{"then_branch", "else_branch"} {
+		var err error
+		if sides[i], err = c.pass.branchGradient(n, name, g, wrt); err != nil {
 			return nil, err
 		}
-		attrs = append(attrs, onnx.AttrGraph(branch, sub))
 	}
 	c.node, c.wants, c.captures = saved.node, saved.wants, saved.captures
+	if err := c.pass.keepValues(n, sides); err != nil {
+		return nil, err
+	}
+	var attrs []*onnx.Attribute
+	for _, b := range sides {
+		attrs = append(attrs, onnx.AttrGraph(b.name, b.graph(c)))
+	}
 	for i, v := range c.OpN("If", len(wrt), []onnx.Value{n.In(0)}, attrs...) {
 		d[at[i]] = c.assume(v, wrt[i])
 	}

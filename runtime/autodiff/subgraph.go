@@ -55,6 +55,25 @@ func (c *Context) lift(t *onnx.TensorProto) onnx.Value {
 	return v
 }
 
+// fresh names a copy of a value after what was copied first, so that copies of copies keep short names.
+func (c *Context) fresh(v string) string {
+	from := c.originOf(v)
+	name := string(c.b.Fresh(from))
+	if c.origin == nil {
+		c.origin = map[string]string{}
+	}
+	c.origin[name] = from
+	return name
+}
+
+// originOf returns what a copied value was called, or the name itself.
+func (c *Context) originOf(name string) string {
+	if from, ok := c.origin[name]; ok {
+		return from
+	}
+	return name
+}
+
 func rename(names map[string]string, name string) string {
 	if to, ok := names[name]; ok {
 		return to
@@ -75,7 +94,7 @@ func (c *Context) renamed(n *onnx.Node, names map[string]string) *onnx.Node {
 	}
 	for i, v := range m.Output {
 		if v != "" {
-			names[v] = string(c.b.Fresh(v))
+			names[v] = c.fresh(v)
 			m.Output[i] = names[v]
 		}
 	}
@@ -93,7 +112,7 @@ func (c *Context) renamedGraph(g *onnx.Graph, outer map[string]string) *onnx.Gra
 	g = g.ShallowClone()
 	g.ValueInfo = nil
 	for _, v := range g.Input {
-		names[v.Name] = string(c.b.Fresh(v.Name))
+		names[v.Name] = c.fresh(v.Name)
 		v.Name = names[v.Name]
 	}
 	for _, t := range g.Initializer {
@@ -107,63 +126,4 @@ func (c *Context) renamedGraph(g *onnx.Graph, outer map[string]string) *onnx.Gra
 		v.Name = rename(names, v.Name)
 	}
 	return g
-}
-
-// branchGradient builds a sub-graph that computes a branch again and from it the gradients of the captured values wrt, in order; values that the branch does not use get
-// zeros. g holds the gradients of the branch's outputs. The nodes are made at the end of the main graph, where the builder and inference work, and moved.
-func (p *pass) branchGradient(name string, body *onnx.Graph, g, wrt []onnx.Value) (*onnx.Graph, error) {
-	main := p.c.b.Graph()
-	mark, scope := len(main.Node), p.c.b.SetScope("")
-	p.c.b.SetScope(scope + name + "/")
-	defer p.c.b.SetScope(scope)
-	outs := p.c.inline(body, nil)
-	inlined := main.Node[mark:]
-	main.Node = main.Node[:mark:mark]
-	for _, n := range inlined {
-		if err := p.expandNode(n, 0); err != nil {
-			return nil, err
-		}
-	}
-	if err := p.c.b.Err(); err != nil {
-		return nil, err
-	}
-	forward := append([]*onnx.Node(nil), main.Node[mark:]...)
-	obj := objective{stop: map[string]bool{}}
-	grads := map[string][]onnx.Value{}
-	for i, o := range outs {
-		if g[i] == "" {
-			continue
-		}
-		obj.Losses = append(obj.Losses, Loss{Value: string(o)})
-		// Where the other branch has another shape, the gradient has this one's when this one runs.
-		grads[string(o)] = append(grads[string(o)], p.c.ReshapeLike(g[i], o))
-	}
-	for _, w := range wrt {
-		obj.wrt = append(obj.wrt, string(w))
-	}
-	k := p.mark(obj, forward)
-	for i := len(forward) - 1; i >= 0; i-- {
-		if n := forward[i]; k.on(n) {
-			p.c.b.SetScope(scope + "grad/" + nodeName(n) + "/")
-			if err := p.backward(n, obj, k, grads); err != nil {
-				return nil, err
-			}
-		}
-	}
-	p.c.b.SetScope(scope + name + "/")
-	sub := &onnx.Graph{Name: name}
-	for _, w := range wrt {
-		d := p.accumulate(grads, string(w))
-		if d == "" {
-			d = p.c.ZerosLike(w)
-		}
-		d = p.c.Unary("Identity", d)
-		sub.Output = append(sub.Output, onnx.NewValueInfo(d, p.c.Type(d)))
-	}
-	if err := p.c.b.Err(); err != nil {
-		return nil, err
-	}
-	sub.Node = append(sub.Node, main.Node[mark:]...)
-	main.Node = main.Node[:mark:mark]
-	return sub, nil
 }
