@@ -41,7 +41,7 @@ func (a *app) openLiveBars(p live.Pipeline, f *liveFlags) (liveBars, error) {
 				return nil, err
 			}
 		}
-		follower, err := bars.Follow(c.Source, in, c.Quality, c.Calendar.From, p.Assets, say)
+		follower, err := bars.Follow(c.Source, in, c.Quality, c.Calendar.From, p.Assets, p.Adjusted, say)
 		if err != nil {
 			return nil, err
 		}
@@ -55,13 +55,16 @@ func (a *app) openLiveBars(p live.Pipeline, f *liveFlags) (liveBars, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.tellLiveFile(f.bars, rows, h)
+	a.tellLiveFile(f.bars, p.Adjusted, rows, h)
 	return &panelBars{panel: h.Panel, rows: make([]live.Row, len(h.Panel.Symbols))}, nil
 }
 
 // tellLiveFile says what was mended in a file that was read whole, and whether it was cut off.
-func (a *app) tellLiveFile(path string, rows *bars.Data, h *prepared.History) {
-	notes := rows.Notes
+func (a *app) tellLiveFile(path, adjusted string, rows *bars.Data, h *prepared.History) {
+	notes := append([]string{rows.Adjustment.String()}, rows.Notes...)
+	if by := rows.Adjustment.By; adjusted != "" && by != adjusted {
+		notes = append(notes, bars.OtherAdjustment(adjusted, by))
+	}
 	for _, r := range h.Reports {
 		if n := r.Faults(); n > 0 {
 			notes = append(notes, fmt.Sprintf("%s: faulty rows: %d, for instance %s", r.Symbol, n, strings.Join(r.Examples, "; ")))

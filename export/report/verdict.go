@@ -103,6 +103,9 @@ func warn(s *Summary) []string {
 	if s.years < 0.99 {
 		warnings = append(warnings, fmt.Sprintf("The record has %d returns, less than a year: annual numbers are extrapolated, and intervals are wide.", s.Returns))
 	}
+	if float64(s.Returns) < 100*s.years {
+		warnings = append(warnings, "Bars are longer than a day: what the tables call daily, such as a value at risk, is of one bar.")
+	}
 	own := s.Strategies[0].Metrics.Get("sharpe")
 	switch l := s.delayed(); {
 	case l == nil:

@@ -154,7 +154,11 @@ func (r *Request) baselines(ctx context.Context, a *Assessment, s *trading.Sourc
 		return err
 	}
 	rec, err := backtest.Index(r.Index.Name, a.Benchmark.Dates, prices, s.Config().InitialCash)
-	return add("the index, held from the first close without costs", "", rec, err)
+	note := "the index, held from the first close without costs"
+	if r.Index.Note != "" {
+		note += "; " + r.Index.Note
+	}
+	return add(note, "", rec, err)
 }
 
 // doubts adds the agent's records with a lag and at other fees.

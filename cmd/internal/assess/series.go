@@ -14,7 +14,9 @@ import (
 
 // Series is the prices of something that is not traded.
 type Series struct {
-	Name  string
+	Name string
+	// Note says how its prices are adjusted.
+	Note  string
 	Dates []time.Time // ascending
 	Close []float64
 }
@@ -57,7 +59,7 @@ func loadIndex(o trading.Opened, c evaluate.Index) (*Series, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Series{Name: c.Symbol}
+	s := &Series{Name: c.Symbol, Note: read.Adjustment.String()}
 	for _, r := range clean.Records {
 		s.Dates, s.Close = append(s.Dates, r.Time), append(s.Close, r.Close)
 	}

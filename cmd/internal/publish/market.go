@@ -60,7 +60,7 @@ func newMarket(f envs.Factory) (market, error) {
 	if m.history, unscaled, err = newHistory(d); err != nil {
 		return m, err
 	}
-	p := pipeline{Pipeline: live.Pipeline{Version: live.Version, Window: c.Window, Assets: d.Market.Assets, Config: string(text)}, Actions: actions}
+	p := pipeline{Pipeline: live.Pipeline{Version: live.Version, Window: c.Window, Assets: d.Market.Assets, Adjusted: d.Adjusted, Config: string(text)}, Actions: actions}
 	if m.history != nil {
 		p.Extra, p.Warmup = m.history.Panel.Extra, m.history.Features.Warmup()
 	}

@@ -38,6 +38,9 @@ func (a Adjustment) String() string {
 	case a.By == "none":
 		return fmt.Sprintf("prices: as given, NOT adjusted for splits and dividends (columns that are not used: %s)", unused)
 	}
+	if a.Of == 0 {
+		return "prices: adjusted by " + a.Column // the rows are not there yet
+	}
 	text := fmt.Sprintf("prices: adjusted by %s (%d of %d symbols)", a.Column, a.Symbols, a.Of)
 	switch {
 	case a.Changing == 0:
@@ -55,6 +58,13 @@ func (a Adjustment) String() string {
 		text += "; " + a.Doubt
 	}
 	return text
+}
+
+// OtherAdjustment warns that prices are not adjusted as those were that someone learned from; both are an
+// Adjustment's By.
+func OtherAdjustment(learned, now string) string {
+	in := map[string]string{"none": "as given", "adj_close": "adjusted by adj_close", "factor": "adjusted by a factor"}
+	return fmt.Sprintf("WARNING: the agent's data had prices %s, and these are %s: what it sees here is not what it learned from", in[learned], in[now])
 }
 
 // adjustment describes what the rows are adjusted by. With adjust: auto, the factor of symbols that

@@ -52,6 +52,16 @@ func (d *Data) Examine(rules Rules) (notes []string, err error) {
 			constant = append(constant, s.Symbol)
 		}
 	}
+	if text := d.hole(); text != "" {
+		report("note", "%s", text)
+	}
+	for i, s := range d.Series {
+		for _, o := range d.Series[:i] {
+			if strings.EqualFold(s.Symbol, o.Symbol) {
+				report("note", "the symbols %s and %s differ by upper and lower case only, and count as two", o.Symbol, s.Symbol)
+			}
+		}
+	}
 	if len(zero) > 0 {
 		rule, then := "note", ""
 		if rules.ZeroVolume == "suspended" {
@@ -66,6 +76,34 @@ func (d *Data) Examine(rules Rules) (notes []string, err error) {
 		report("note", "every volume is the same number for %s: it was not measured", some(constant))
 	}
 	return notes, errors.Join(errs...)
+}
+
+// hole tells of the longest time in which no symbol has a bar, if it is much longer than usual: a part of
+// the data is missing, or a date is wrong.
+func (d *Data) hole() string {
+	seen := map[int64]time.Time{}
+	for _, s := range d.Series {
+		for i := range s.Records {
+			seen[s.Records[i].Time.UnixNano()] = s.Records[i].Time
+		}
+	}
+	if len(seen) < enough {
+		return ""
+	}
+	times := slices.SortedFunc(maps.Values(seen), time.Time.Compare)
+	steps := make([]time.Duration, len(times)-1)
+	longest := 0
+	for i := range steps {
+		if steps[i] = times[i+1].Sub(times[i]); steps[i] > steps[longest] {
+			longest = i
+		}
+	}
+	gap := steps[longest]
+	slices.Sort(steps)
+	if usual := steps[len(steps)/2]; gap < 30*24*time.Hour || gap < 20*usual {
+		return ""
+	}
+	return fmt.Sprintf("no symbol has a bar between %s and %s, %.0f days: a part of the data is missing, or a date is wrong", formatTime(times[longest]), formatTime(times[longest+1]), gap.Hours()/24)
 }
 
 // volumes says what those of a symbol have in common: zero, none, constant or nothing. Rows that the file

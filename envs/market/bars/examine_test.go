@@ -103,10 +103,19 @@ func TestExamine(t *testing.T) {
 			err: "24 of 120 daily bars are dated on Sundays and 0 on Fridays: set source.timezone to that of the exchange; set quality.clock: note"},
 		"midnights of Shanghai, told": {row: dated("2006-01-02T15:04:05Z", func(string, int) time.Duration { return -8 * time.Hour }), source: func(s *Source) { s.TimeFormat, s.Timezone = time.RFC3339, "Asia/Shanghai" }},
 		"Sundays by date":             {row: dated(time.DateOnly, func(string, int) time.Duration { return -24 * time.Hour }), note: "24 of 120 daily bars are dated on Sundays and 0 on Fridays: if the exchange trades from Monday to Friday"},
-		"no volume":                   {row: volume(0), err: "every volume is 0 for B, which says that they were never traded (quality.zero_volume: suspended); set it to traded"},
-		"no volume, traded":           {row: volume(0), rules: traded, note: "every volume is 0 for B"},
-		"blank volume":                {row: volume(""), note: "every volume is blank for B"},
-		"constant volume":             {row: volume(100000), note: "every volume is the same number for B: it was not measured"},
+		"a hole": {row: func(s string, day time.Time, i int) []string {
+			if i >= 40 {
+				day = day.AddDate(0, 6, 0)
+			}
+			return []string{line(day.Format(time.DateOnly), s, 100+i)}
+		}, note: "no symbol has a bar between 2020-02-28 and 2020-09-02, 187 days: a part of the data is missing, or a date is wrong"},
+		"upper and lower case": {row: func(s string, day time.Time, i int) []string {
+			return []string{line(day.Format(time.DateOnly), map[string]string{"A": "x", "B": "X"}[s], 100+i)}
+		}, note: "the symbols X and x differ by upper and lower case only"},
+		"no volume":         {row: volume(0), err: "every volume is 0 for B, which says that they were never traded (quality.zero_volume: suspended); set it to traded"},
+		"no volume, traded": {row: volume(0), rules: traded, note: "every volume is 0 for B"},
+		"blank volume":      {row: volume(""), note: "every volume is blank for B"},
+		"constant volume":   {row: volume(100000), note: "every volume is the same number for B: it was not measured"},
 	} {
 		cases++
 		s, rules := DefaultSource(), DefaultRules()
@@ -124,8 +133,8 @@ func TestExamine(t *testing.T) {
 			t.Errorf("%s: notes %q, expected %q", name, text, c.note)
 		}
 	}
-	if cases != 18 {
-		t.Errorf("%d cases, expected 18", cases)
+	if cases != 20 {
+		t.Errorf("%d cases, expected 20", cases)
 	}
 }
 

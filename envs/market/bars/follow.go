@@ -25,8 +25,10 @@ type Follower struct {
 	from    Date
 	symbols map[string]int
 	name    string
-	say     func(string)
-	lines   *lines
+	// adjusted is what the reader's own data were adjusted by, empty where it is not known.
+	adjusted string
+	say      func(string)
+	lines    *lines
 
 	// The header and what follows from it; header is nil until it was read.
 	header  []string
@@ -55,15 +57,16 @@ type Follower struct {
 }
 
 // Follow returns a follower of the CSV file source.Path, which may grow; of in where that is not nil, up to
-// its end. symbols are given in their order, others are left out, and so are rows before from. What is
-// skipped or mended is told to say, with the number of the line. Close the follower after use.
-func Follow(s Source, in io.Reader, rules Rules, from Date, symbols []string, say func(string)) (*Follower, error) {
+// its end. symbols are given in their order, others are left out, and so are rows before from. What prices
+// are adjusted by is told to say, with a warning where that is not adjusted (an Adjustment's By, or empty), and so is what is
+// skipped or mended, with the number of the line. Close the follower after use.
+func Follow(s Source, in io.Reader, rules Rules, from Date, symbols []string, adjusted string, say func(string)) (*Follower, error) {
 	if err := errors.Join(configs.Validate(s), configs.Validate(rules)); err != nil {
 		return nil, fmt.Errorf("follow: %w", err)
 	}
 	n := len(symbols)
 	f := &Follower{
-		source: s, rules: rules, from: from, symbols: map[string]int{}, name: "stdin", say: say, preset: presets[s.Preset], unknown: map[string]bool{},
+		source: s, rules: rules, from: from, symbols: map[string]int{}, name: "stdin", adjusted: adjusted, say: say, preset: presets[s.Preset], unknown: map[string]bool{},
 		clean: make([]*cleaner, n), last: make([]Record, n), records: make([]Record, n), arrived: make([]bool, n), valid: make([]bool, n), left: n,
 	}
 	for i, symbol := range symbols {
@@ -197,6 +200,12 @@ func (f *Follower) begin(line string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("follow %s: line 1: %w", f.name, err)
+	}
+	if !f.anew {
+		f.say(f.columns.adjustment.String())
+		if f.adjusted != "" && f.adjusted != f.columns.adjustment.By {
+			f.say(OtherAdjustment(f.adjusted, f.columns.adjustment.By))
+		}
 	}
 	if f.preset.header == nil {
 		return nil

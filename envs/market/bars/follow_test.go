@@ -65,7 +65,7 @@ func row(at time.Time, records []Record, valid []bool) string {
 
 func followed(t *testing.T, in io.Reader) (times, said []string, err error) {
 	t.Helper()
-	f, err := Follow(DefaultSource(), in, DefaultRules(), Date{}, []string{"A", "B"}, func(s string) { said = append(said, s) })
+	f, err := Follow(DefaultSource(), in, DefaultRules(), Date{}, []string{"A", "B"}, "none", func(s string) { said = append(said, s) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +81,8 @@ func TestFollowIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
+		"prices: adjusted by adj_factor",
+		"WARNING: the agent's data had prices as given, and these are adjusted by a factor: what it sees here is not what it learned from",
 		"B: 2020-01-06 (stdin, line 6): there twice; skipped",
 		"stdin, line 7: C is none of the agent's assets; its rows are left out",
 		"B: 2020-01-03 (stdin, line 9): earlier than rows that were decided on; skipped",
@@ -135,7 +137,7 @@ func TestFollowEveryByte(t *testing.T) {
 		t.Fatal(err)
 	}
 	pieces, said, err := followed(t, iotest.OneByteReader(strings.NewReader(followText)))
-	if err != nil || strings.Join(pieces, "\n") != strings.Join(whole, "\n") || len(said) != 6 {
+	if err != nil || strings.Join(pieces, "\n") != strings.Join(whole, "\n") || len(said) != 8 {
 		t.Errorf("byte by byte: %q, %q, %v", pieces, said, err)
 	}
 	header := strings.Index(followText, "\n") + 1
@@ -212,7 +214,7 @@ func TestFollowGrowingFile(t *testing.T) {
 	g.write(os.O_TRUNC, header+"2020-01-02,1,2,1,2\n2020-01-03,1,2,1,")
 	s := DefaultSource()
 	s.Path = g.path
-	f, err := Follow(s, nil, DefaultRules(), Date{}, []string{"A"}, func(text string) {
+	f, err := Follow(s, nil, DefaultRules(), Date{}, []string{"A"}, "none", func(text string) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.said = append(g.said, text)
@@ -285,7 +287,7 @@ func TestFollowRefuses(t *testing.T) {
 		if c.edit != nil {
 			c.edit(&s)
 		}
-		f, err := Follow(s, strings.NewReader(c.text), rules, Date{}, []string{"A", "B"}, func(string) {})
+		f, err := Follow(s, strings.NewReader(c.text), rules, Date{}, []string{"A", "B"}, "", func(string) {})
 		if err == nil {
 			_, err = given(t, f)
 		}
@@ -300,14 +302,14 @@ func TestFollowRefuses(t *testing.T) {
 	s := DefaultSource()
 	for path, want := range map[string]string{parquetTwo(t, false): "only text that is appended to", filepath.Join(t.TempDir(), "none.csv"): "none.csv"} {
 		s.Path = path
-		if _, err := Follow(s, nil, rules, Date{}, []string{"A"}, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Follow(s, nil, rules, Date{}, []string{"A"}, "", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", path, err, want)
 		}
 	}
 	// Binance's files have no header, and prices that are blank at first may be taken as they are.
 	s = DefaultSource()
 	s.Preset, s.Symbol = "binance", "file"
-	f, err := Follow(s, strings.NewReader("1577923200000,1,2,1,2,5,0,0,0,0,0,0\n1578009600000,1,2,1,2,5,0,0,0,0,0,0\n"), rules, Date{}, []string{"BTC"}, func(string) {})
+	f, err := Follow(s, strings.NewReader("1577923200000,1,2,1,2,5,0,0,0,0,0,0\n1578009600000,1,2,1,2,5,0,0,0,0,0,0\n"), rules, Date{}, []string{"BTC"}, "", func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,8 @@ type Pipeline struct {
 	Extra []string `json:"extra,omitempty"`
 	// Warmup is the number of bars of an asset before its first defined row.
 	Warmup int `json:"warmup"`
+	// Adjusted says what the prices of the agent's data were multiplied by: none, adj_close or factor; empty where it is not known.
+	Adjusted string `json:"adjusted,omitempty"`
 	// Config is the effective configuration as YAML: that of the data (prepared.Config), or one that has it under the key data.
 	Config string `json:"config"`
 }
@@ -48,7 +50,7 @@ type Feature struct {
 
 // NewPipeline returns the pipeline of a prepared set.
 func NewPipeline(m *prepared.Manifest) Pipeline {
-	p := Pipeline{Version: Version, Window: m.W, Assets: m.Symbols, Extra: m.Extra, Config: m.Config}
+	p := Pipeline{Version: Version, Window: m.W, Assets: m.Symbols, Extra: m.Extra, Adjusted: m.Adjusted, Config: m.Config}
 	for _, f := range m.Features {
 		p.Features = append(p.Features, Feature{Name: f.Name, Unit: string(f.Unit), Warmup: f.Warmup, Mean: f.Mean, Std: f.Std, Clip: f.Clip, Scaled: f.Scaled})
 		p.Warmup = max(p.Warmup, f.Warmup)

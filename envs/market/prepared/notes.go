@@ -56,11 +56,15 @@ func findings(reports []bars.SymbolReport, rules bars.Rules) []string {
 	var notes []string
 	var jumps, faults []string
 	var opens []string
-	symbols, faulty, off := 0, 0, 0
+	symbols, faulty, off, unknown, blank := 0, 0, 0, 0, 0
 	for _, r := range reports {
 		if n := r.Faults(); n > 0 {
 			faulty += n
 			faults = append(faults, r.Symbol+": "+r.Examples[0])
+		}
+		if n := r.MissingVolume; n > 0 && n < r.Rows {
+			unknown += n
+			blank++
 		}
 		if r.OpenOffRange > 0 {
 			off += r.OpenOffRange
@@ -77,6 +81,9 @@ func findings(reports []bars.SymbolReport, rules bars.Rules) []string {
 	}
 	if len(faults) > 0 {
 		notes = append(notes, fmt.Sprintf("faulty rows: %d, in %d of %d symbols, for instance %s", faulty, len(faults), len(reports), faults[0]))
+	}
+	if unknown > 0 {
+		notes = append(notes, fmt.Sprintf("volumes that are blank and count as 0: %d, in %d of %d symbols", unknown, blank, len(reports)))
 	}
 	if len(opens) > 0 {
 		then := "the range is widened, and orders are filled at these prices (quality.inconsistent: widen)"

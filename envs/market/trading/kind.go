@@ -21,6 +21,8 @@ type Data struct {
 	Config any
 	// Digests identify what the data were made of, by name such as data_sha256, for the record of a run.
 	Digests map[string]string
+	// Adjusted says what prices were multiplied by: none, adj_close or factor; empty where it is not known.
+	Adjusted string
 	// Notes are what whoever judges a result must know of the data, one sentence each; the first says how
 	// prices are adjusted.
 	Notes []string

@@ -29,6 +29,7 @@ func FromSet(s *prepared.Set) *trading.Data {
 		Digests:   map[string]string{"data_sha256": m.DataSHA256, "data_config_sha256": m.ConfigSHA256},
 		LookAhead: m.LookAhead,
 		Notes:     m.Notes,
+		Adjusted:  m.Adjusted,
 	}
 	for _, span := range m.Split.Named() {
 		if span.Len() > 1 {
