@@ -93,3 +93,22 @@ func TestEvaluateLookAhead(t *testing.T) {
 		t.Errorf("%q", e.Knows)
 	}
 }
+
+// TestEvaluateInherited: data that the parameters had seen which a run began with are not new to it,
+// whatever they were read from.
+func TestEvaluateInherited(t *testing.T) {
+	first, config := trained(t, tinyMarket), write(t, "tiny.yaml", tinyMarket)
+	began := 0
+	for _, init := range []string{filepath.Join(first, "best.onnx"), filepath.Join(first, "artifacts") + "//tiny:best", first} {
+		dir := filepath.Join(t.TempDir(), "run")
+		succeed(t, "train", "-q", config, "--out", dir, "--init", init, "--set", "env.data.split.train=[2000-01-03, 2000-03-31]", "--set", "env.data.split.valid=[2000-04-03, 2000-05-31]", "--set", "env.data.split.test=[2000-06-01, 2000-12-29]")
+		e := judge(t, dir, "--no-report")
+		if len(e.Seen) != 2 || !strings.Contains(e.Seen[0], "was trained on a part of these data, 2000-06-01 to 2000-10-") || !strings.Contains(e.Seen[1], "chosen by its results on") || !e.Verdict.InSample {
+			t.Errorf("%s: %q", init, e.Seen)
+		}
+		began++
+	}
+	if began != 3 {
+		t.Errorf("%d runs", began)
+	}
+}

@@ -13,7 +13,10 @@ import (
 	"strings"
 	"sync"
 
+	"onnxrl/cmd/internal/publish"
+	"onnxrl/export/bake"
 	"onnxrl/models/transfer"
+	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
 )
 
@@ -30,6 +33,9 @@ type initRecord struct {
 	Statistics string `json:"statistics,omitempty"`
 	// Parent is the digest of the artefact that the parameters are those of, empty where they were not published.
 	Parent string `json:"parent,omitempty"`
+	// Past is what the source has seen and knows of the future, as metadata of published models say
+	// it; absent where that is not known.
+	Past map[string]string `json:"past,omitempty"`
 }
 
 // initial is where the parameters of a plan's runs come from.
@@ -56,11 +62,30 @@ func openInitial(ctx context.Context, r initRecord, store string) (*initial, err
 			return nil, fmt.Errorf("--init %s: look for it among what its run published: %w", r.Ref, errors.Join(err, s.Close()))
 		}
 	}
+	if r.Past == nil {
+		past, err := pastOf(s, r.Ref, store)
+		if err != nil {
+			return nil, fmt.Errorf("--init %s: %w", r.Ref, errors.Join(err, s.Close()))
+		}
+		r.Past = past.Info()
+	}
 	stats, err := statisticsOf(s)
 	if err != nil {
 		return nil, fmt.Errorf("--init %s: %w", r.Ref, errors.Join(err, s.Close()))
 	}
 	return &initial{initRecord: r, source: s, statistics: stats}, nil
+}
+
+// past reads the record of what the source has seen; none without a source.
+func (i *initial) past() (publish.Past, error) {
+	if i == nil {
+		return publish.Past{}, nil
+	}
+	m := &onnx.Model{}
+	for k, v := range i.Past {
+		m.SetMeta(bake.MetaPrefix+k, v)
+	}
+	return publish.PastOf(m)
 }
 
 // initOf is the record of the flags. Files are meant from any folder.

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"path/filepath"
 
+	"onnxrl/cmd/internal/assess"
+	"onnxrl/cmd/internal/experiment"
 	"onnxrl/cmd/internal/publish"
 	"onnxrl/models/artifact"
 	"onnxrl/models/checkpoint"
 	"onnxrl/models/transfer"
+	"onnxrl/runtime/onnx"
 )
 
 // publishedAs returns the digest of the artefact whose parameters a source has, so that lineage leads from the runs that begin with them to the run that they are from: the artefact itself; what the run of a checkpoint published of the same env step; or what the run beside whose
@@ -56,4 +59,40 @@ func publishedAs(s *transfer.Source) (digest string, err error) {
 		}
 	}
 	return "", nil
+}
+
+// pastOf finds out which data the parameters of a source have seen: by the metadata of a published
+// model, or by the configuration of the run that a checkpoint lies in. Other files do not say. The
+// source was found by a reference, and artefacts without a store in the one given.
+func pastOf(s *transfer.Source, ref, storeDir string) (past publish.Past, err error) {
+	switch s.Kind {
+	case "onnx":
+		m, err := onnx.Load(s.Name)
+		if err != nil {
+			return past, err
+		}
+		return publish.PastOf(m)
+	case "artefact":
+		store, v, err := artifact.Find(ref, storeDir)
+		if err != nil {
+			return past, err
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+		m, err := v.Model()
+		if err != nil {
+			return past, err
+		}
+		return publish.PastOf(m)
+	case "checkpoint":
+		path := filepath.Join(filepath.Dir(filepath.Dir(s.Name)), configFile)
+		if !isFile(path) {
+			return past, nil
+		}
+		c, _, err := experiment.Load(path, nil)
+		if err != nil {
+			return past, err
+		}
+		past.Trained, past.Chosen = assess.Configured(c)
+	}
+	return past, nil
 }

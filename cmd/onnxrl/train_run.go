@@ -210,8 +210,12 @@ func (r *trainRun) publisher(log *slog.Logger, allowTies bool) (*publish.Publish
 	if i := r.plan.init; i != nil && i.Parent != "" {
 		parents = []string{i.Parent}
 	}
+	inherited, err := r.plan.init.past()
+	if err != nil {
+		return nil, err
+	}
 	return publish.New(publish.Options{
-		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.engine, Dir: r.path, Name: r.plan.name, Sources: r.published, Parents: parents, Program: "onnxrl " + version(), Now: time.Now, Log: log, AllowTies: allowTies, Runs: len(r.plan.seeds()),
+		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.engine, Dir: r.path, Name: r.plan.name, Sources: r.published, Parents: parents, Program: "onnxrl " + version(), Now: time.Now, Log: log, AllowTies: allowTies, Runs: len(r.plan.seeds()), Inherited: inherited,
 	})
 }
 

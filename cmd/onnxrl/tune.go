@@ -48,7 +48,7 @@ func (a *app) tuneCommand() *cobra.Command {
 A trial is judged by the last evaluation of its policy, on the validation split; evaluations before it, every train.validation.every_steps, are what it is pruned by. All trials have the seed of the configuration. One trial at a time gives the same trials every time; several at once do not, because what a trial
 learns from the others depends on who finishes first.
 
-The directory has trials.jsonl (the log), trials.csv, best.yaml (the tuned configuration, ready for onnxrl train) and config.yaml. Ctrl-C stops; --resume goes on, also after a crash: finished trials are kept, and those that were running begin again with the same values. When it is resumed, --trials may be raised and
+The directory has trials.jsonl (the log), trials.csv, best.yaml (the tuned configuration, ready for onnxrl train; its key chosen_from says out of how many it was chosen, which the deflated Sharpe ratio of its runs counts) and config.yaml. Ctrl-C stops; --resume goes on, also after a crash: finished trials are kept, and those that were running begin again with the same values. When it is resumed, --trials may be raised and
 --parallel may change.`,
 		Example: `  onnxrl tune cartpole_tune --out runs/tuned
   onnxrl tune config.yaml --trials 100 --parallel 2

@@ -3,6 +3,7 @@ package publish
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,17 @@ type Past struct {
 	LookAhead []string
 	// Trials is nil in files that were written before there was such a record.
 	Trials *Trials
+}
+
+// Join adds the past of what a policy's training began with: the periods become the shortest that
+// hold both. Its trials are not those of the policy.
+func (p *Past) Join(parent Past) {
+	p.Trained, p.Chosen = p.Trained.hull(parent.Trained), p.Chosen.hull(parent.Chosen)
+	for _, s := range parent.LookAhead {
+		if !slices.Contains(p.LookAhead, s) {
+			p.LookAhead = append(slices.Clip(p.LookAhead), s)
+		}
+	}
 }
 
 // Trials is out of how much a policy was chosen. The JSON keys are stable.
@@ -60,11 +72,12 @@ func (p *Publisher) past(policy train.Policy) Past {
 			out.Chosen = PeriodOf(t, envs.Valid)
 		}
 	}
+	out.Join(p.o.Inherited)
 	return out
 }
 
-// info are the metadata of a file.
-func (p Past) info() map[string]string {
+// Info are the metadata of a file, without their prefix.
+func (p Past) Info() map[string]string {
 	out := map[string]string{}
 	for k, v := range map[string]string{trainedKey: p.Trained.String(), chosenKey: p.Chosen.String()} {
 		if v != "" {
@@ -153,4 +166,21 @@ func (p Period) Overlap(q Period) (both Period, ok bool) {
 		both.Last = q.Last
 	}
 	return both, p != (Period{}) && q != (Period{}) && !both.Last.Before(both.First)
+}
+
+// hull is the shortest period that holds two, of which one may be none.
+func (p Period) hull(q Period) Period {
+	switch {
+	case p == (Period{}):
+		return q
+	case q == (Period{}):
+		return p
+	}
+	if q.First.Before(p.First) {
+		p.First = q.First
+	}
+	if q.Last.After(p.Last) {
+		p.Last = q.Last
+	}
+	return p
 }

@@ -23,7 +23,7 @@ func TestPast(t *testing.T) {
 	}
 	for _, want := range cases {
 		m := &onnx.Model{}
-		for k, v := range want.info() {
+		for k, v := range want.Info() {
 			m.SetMeta(bake.MetaPrefix+k, v)
 		}
 		got, err := PastOf(m)
@@ -63,5 +63,19 @@ func TestPeriods(t *testing.T) {
 				t.Errorf("%v and %v: %v, %t", p[0], p[1], both, ok)
 			}
 		}
+	}
+}
+
+// TestJoin: what a policy began with has seen data, too.
+func TestJoin(t *testing.T) {
+	day := func(d int) time.Time { return time.Date(2020, 1, d, 0, 0, 0, 0, time.UTC) }
+	p := Past{Trained: Period{day(5), day(9)}, LookAhead: []string{"a"}, Trials: &Trials{Runs: 2}}
+	p.Join(Past{Trained: Period{day(1), day(6)}, Chosen: Period{day(7), day(8)}, LookAhead: []string{"a", "b"}, Trials: &Trials{Runs: 9}})
+	want := Past{Trained: Period{day(1), day(9)}, Chosen: Period{day(7), day(8)}, LookAhead: []string{"a", "b"}, Trials: &Trials{Runs: 2}}
+	if !reflect.DeepEqual(p, want) {
+		t.Errorf("%+v, expected %+v", p, want)
+	}
+	if p.Join(Past{}); !reflect.DeepEqual(p, want) {
+		t.Errorf("after nothing %+v", p)
 	}
 }

@@ -54,6 +54,9 @@ type Options struct {
 	Parents []string
 	// Runs is the number of runs of the same configuration, of which this is one; 0 is 1.
 	Runs int
+	// Inherited is the past of what the run's parameters began as; of it, data count as seen by the
+	// run, too.
+	Inherited Past
 	// AllowTies publishes a policy that is undecided too often, whatever the document says.
 	AllowTies bool
 	// Program is the version of the code.
@@ -280,7 +283,7 @@ func (p *Publisher) lineage(policy train.Policy) map[string]string {
 		out["metric"], out["score"] = policy.Metric, strconv.FormatFloat(policy.Score, 'g', -1, 64)
 	}
 	maps.Copy(out, p.around.info)
-	maps.Copy(out, p.past(policy).info())
+	maps.Copy(out, p.past(policy).Info())
 	maps.Copy(out, p.o.Sources)
 	return out
 }
