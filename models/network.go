@@ -61,6 +61,8 @@ type Network struct {
 	// Constants names the float32 initializers of rank 1 or more that were taken for an exporter's constants and so are no parameters, and Buffers those that the network's code
 	// computed once, such as position tables; see the package comment.
 	Constants, Buffers []string
+	// Notes say what whoever trains the network should know of how it was made, such as what was done to a file that is part of it.
+	Notes []string
 }
 
 // Options select the parameters of a model and their roles. Patterns are globs in which * matches any run of characters and ? any one.

@@ -99,7 +99,10 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 		return s, err
 	}
 	if p.told != nil {
-		p.told.Do(func() { a.tellData(bar.above(a.err), p.factory) })
+		p.told.Do(func() {
+			a.tellData(bar.above(a.err), p.factory)
+			a.tellNetwork(bar.above(a.err), r.tr.Agent())
+		})
 	}
 	bar.begin()
 	start := time.Now()

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"onnxrl/agents"
 	"onnxrl/configs"
 	"onnxrl/envs"
 	"onnxrl/envs/market/trading"
@@ -44,6 +45,15 @@ func (a *app) experimentSources(doc *configs.Document, f envs.Factory) (map[stri
 func (a *app) tellData(out io.Writer, f envs.Factory) {
 	if o, ok := f.(trading.Opened); ok && !a.quiet {
 		tellNotes(out, o.Data().Notes)
+	}
+}
+
+// tellNetwork writes what there is to know of how the files were read that an agent's policy is made of.
+func (a *app) tellNetwork(out io.Writer, agent agents.Agent) {
+	if net, _ := agent.Learner().Policy(); net != nil && !a.quiet {
+		for _, n := range net.Notes {
+			fmt.Fprintf(out, "network: %s\n", n)
+		}
 	}
 }
 

@@ -44,6 +44,7 @@ type state struct {
 	values   map[string]*tensor.Tensor
 	inits    map[string]Init
 	masks    []trainmode.Mask
+	notes    []string
 }
 
 // New starts an empty network. All initial values descend from key, each from a stream of the parameter's own name, so what else a network has does not change them.
@@ -262,7 +263,15 @@ func (g *Graph) Network(o models.Options) (*models.Network, map[string]*tensor.T
 	if err != nil {
 		return nil, nil, err
 	}
+	net.Notes = slices.Clone(g.s.notes)
 	return net, g.s.values, nil
+}
+
+// Note keeps a sentence about how the network was made for whoever trains it; see models.Network.Notes. It is kept once.
+func (g *Graph) Note(format string, v ...any) {
+	if note := fmt.Sprintf(format, v...); !slices.Contains(g.s.notes, note) {
+		g.s.notes = append(g.s.notes, note)
+	}
 }
 
 // Params lists the parameters in the order in which they were made.

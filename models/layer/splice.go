@@ -52,6 +52,9 @@ func (g *Graph) splice(m *onnx.Model, inputs map[onnx.Value]onnx.Value, outputs 
 	if err != nil {
 		return nil, err
 	}
+	if len(net.Buffers) > 0 {
+		g.Note("%s: taken for buffers that were never parameters, and not trained: %s", strings.Join(g.path, "."), strings.Join(net.Buffers, ", "))
+	}
 	scope := strings.Join(g.path, "/")
 	if g.reuse {
 		scope = string(g.s.b.Fresh(scope + "/again"))

@@ -67,6 +67,7 @@ type File struct {
 	c             Config
 	model         *onnx.Model
 	input, output *onnx.ValueInfo
+	notes         []string
 }
 
 var _ encoder.Encoder = (*File)(nil)
@@ -92,34 +93,41 @@ func FromModel(m *onnx.Model, c Config) (*File, error) {
 	return e, nil
 }
 
-// prepare returns a model without functions, in evaluation form, in float32 and with merged parameters cut apart.
-func prepare(m *onnx.Model, c Config) (*onnx.Model, error) {
+// prepare returns a model without functions, in evaluation form, in float32 and with merged parameters cut apart, and says what people should know of that.
+func prepare(m *onnx.Model, c Config) (_ *onnx.Model, notes []string, err error) {
 	if m.GetGraph() == nil {
-		return nil, fmt.Errorf("the model has no graph")
+		return nil, nil, fmt.Errorf("the model has no graph")
 	}
-	m, err := onnx.InlineFunctions(m)
-	if err != nil {
-		return nil, err
+	if m, err = onnx.InlineFunctions(m); err != nil {
+		return nil, nil, err
 	}
 	if m, err = models.UntieStatistics(m); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if m, _, err = models.SplitMerged(m, c.Tie); err != nil {
-		return nil, err
+	m, splits, err := models.SplitMerged(m, c.Tie)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range splits {
+		notes = append(notes, fmt.Sprintf("parameters of different layers that the exporter had merged because they began equal are trained apart (tie keeps them together): %s is also %s",
+			s.Name, strings.Join(s.Into, ", ")))
 	}
 	if m, _, err = trainmode.Evaluation(m); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	m, _, err = models.InFloat32(m)
-	return m, err
+	m, changed, err := models.InFloat32(m)
+	if changed {
+		notes = append(notes, "it is taken, trained and written in float32")
+	}
+	return m, notes, err
 }
 
 func fromModel(m *onnx.Model, c Config) (*File, error) {
-	m, err := prepare(m, c)
+	m, notes, err := prepare(m, c)
 	if err != nil {
 		return nil, err
 	}
-	e := &File{c: c, model: m}
+	e := &File{c: c, model: m, notes: notes}
 	if e.input, err = choose("input", c.Input, m.Graph.Inputs()); err != nil {
 		return nil, err
 	}
@@ -188,6 +196,9 @@ func (e *File) build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	}
 	if err := e.checkInput(g.Type(x)); err != nil {
 		return "", err
+	}
+	for _, note := range e.notes {
+		g.Note("%s: %s", filepath.Base(e.c.Path), note)
 	}
 	z := g.Splice(e.model, onnx.Value(e.input.Name), onnx.Value(e.output.Name), x, e.c.Options)
 	if err := g.Err(); err != nil {

@@ -13,6 +13,7 @@ import (
 type Ports struct {
 	c     Config
 	model *onnx.Model
+	notes []string
 }
 
 // OpenPorts reads and checks the file that the parameters of kind file name.
@@ -26,7 +27,7 @@ func OpenPorts(params configs.Section) (*Ports, error) {
 		return nil, fmt.Errorf("encoder file: %w", err)
 	}
 	p := &Ports{c: c}
-	if p.model, err = prepare(m, c); err != nil {
+	if p.model, p.notes, err = prepare(m, c); err != nil {
 		return nil, fmt.Errorf("encoder file %s: %w", p.Name(), err)
 	}
 	return p, nil
@@ -43,6 +44,9 @@ func (p *Ports) Model() *onnx.Model { return p.model }
 
 // Build appends the model below the graph's scope with the given values as its inputs, all that the outputs need, and returns the values of outputs, each one of the model's or any value that a node computes. Values that do not fit to what an input declares are errors that name both sides.
 func (p *Ports) Build(g *layer.Graph, in map[string]onnx.Value, outputs ...string) ([]onnx.Value, error) {
+	for _, note := range p.notes {
+		g.Note("%s: %s", p.Name(), note)
+	}
 	given := map[onnx.Value]onnx.Value{}
 	for _, v := range p.model.Graph.Inputs() {
 		x, ok := in[v.Name]

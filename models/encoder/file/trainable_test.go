@@ -2,6 +2,7 @@ package file_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"onnxrl/models"
@@ -79,6 +80,9 @@ func TestFreshExports(t *testing.T) {
 			if names = append(names, s.Name); s.Role != models.Trainable {
 				t.Errorf("%s is %v", s.Name, s.Role)
 			}
+		}
+		if notes := strings.Join(net.Notes, "\n"); strings.Contains(notes, "fc.0.bias is also fc.1.bias") != (c.tie == nil) || !strings.Contains(notes, "my.onnx: it is taken, trained and written in float32") {
+			t.Errorf("tie %v: notes %q", c.tie, net.Notes)
 		}
 		slices.Sort(names)
 		if !slices.Equal(names, c.want) {
