@@ -27,7 +27,8 @@ const envRun = "ONNXRL_TEST_RUN"
 const torchFixtures = "../../runtime/autodiff/testdata/torch"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(envRun) != "" {
+	// Commands that run inside the tests start this program as they would onnxrl.
+	if os.Getenv(envRun) != "" || len(os.Args) > 1 && os.Args[1] == proveName {
 		main()
 	}
 	os.Exit(m.Run())

@@ -73,6 +73,7 @@ SIGTERM and SIGINT let the requests that have begun finish; with --shutdown-dela
 	fs.TextVar(&f.maxBody, "max-body", d.MaxBody, "largest request, such as 64MiB")
 	fs.IntVar(&f.maxConcurrent, "max-concurrent", 0, "most requests at once, waiting ones included; 0 for no limit but the queues")
 	fs.DurationVar(&f.timeout, "timeout", 0, "longest time for a request; 0 for what clients ask")
+	fs.BoolVar(&f.noProve, "no-prove", false, "load versions without trying them in a process of their own first, for models that you trust where memory or processes are scarce: a model that crashes ONNX Runtime then ends the server")
 	fs.DurationVar(&f.loadTimeout, "load-timeout", d.LoadTimeout, "how long a version may take to load and to prove itself; what served before goes on")
 	fs.DurationVar(&f.delay, "shutdown-delay", 0, "after a signal to stop: how long to go on answering, not ready and with connections that end, until requests go elsewhere (as long as a load balancer takes to notice)")
 	fs.DurationVar(&f.drain, "drain", d.Drain, "how long requests that have begun may take after that")
@@ -136,6 +137,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 	var stopping atomic.Bool
 	told := &told{texts: map[string]string{}}
 	o := serve.Options{Compiler: with, MaxConcurrent: c.MaxConcurrent, LoadTimeout: c.LoadTimeout, Verify: proveBars(with), Log: a.serveLog(&stopping, told)}
+	if !c.NoProve {
+		o.Prove = a.prover(with)
+	}
 	if c.Mode == "explicit" {
 		o.Mode = serve.Explicit
 	}

@@ -42,6 +42,8 @@ type serveConfig struct {
 	MaxBody       configs.Bytes
 	MaxConcurrent int
 	Timeout       time.Duration
+	// NoProve loads versions without trying them in a process of their own first.
+	NoProve bool
 	// LoadTimeout bounds the time from reading a version until it is ready.
 	LoadTimeout time.Duration
 	// ShutdownDelay is how long the server goes on answering after it was told to stop, while it says that it is not ready and its connections end: long enough for whoever divides requests among servers to notice.
@@ -219,6 +221,7 @@ type serveFlags struct {
 	maxBatch, maxQueue, maxConcurrent, instance int
 	maxDelay, interval, timeout, drain, delay   time.Duration
 	loadTimeout                                 time.Duration
+	noProve                                     bool
 	allowNonFinite                              bool
 	loadModels                                  []string
 	serverName                                  string
@@ -240,7 +243,7 @@ func (f *serveFlags) edits() []edit {
 		{"http", "http", f.http}, {"grpc", "grpc", f.grpc}, {"token-file", "token_file", f.tokenFile}, {"admin-token-file", "admin_token_file", f.adminTokenFile}, {"allow-host", "allowed_hosts", f.allowHosts},
 		{"tls-cert", "tls.cert", f.cert}, {"tls-key", "tls.key", f.key}, {"tls-client-ca", "tls.client_ca", f.clientCA},
 		{"repository", "repository", f.repository}, {"store", "store", f.store}, {"mode", "mode", f.mode}, {"load-model", "load_models", f.loadModels}, {"server-name", "server_name", f.serverName}, {"watch", "watch", f.watch}, {"watch-interval", "watch_interval", f.interval},
-		{"max-body", "max_body", f.maxBody}, {"max-concurrent", "max_concurrent", f.maxConcurrent}, {"timeout", "timeout", f.timeout}, {"load-timeout", "load_timeout", f.loadTimeout}, {"shutdown-delay", "shutdown_delay", f.delay}, {"drain", "drain", f.drain}, {"access-log", "access_log", f.accessLog}, {"spare-processor", "spare_processor", f.spare},
+		{"max-body", "max_body", f.maxBody}, {"max-concurrent", "max_concurrent", f.maxConcurrent}, {"timeout", "timeout", f.timeout}, {"load-timeout", "load_timeout", f.loadTimeout}, {"no-prove", "no_prove", f.noProve}, {"shutdown-delay", "shutdown_delay", f.delay}, {"drain", "drain", f.drain}, {"access-log", "access_log", f.accessLog}, {"spare-processor", "spare_processor", f.spare},
 		{"max-batch", "defaults.max_batch", f.maxBatch}, {"max-delay", "defaults.batching.max_delay", f.maxDelay}, {"no-batching", "defaults.batching.off", f.noBatching},
 		{"max-queue", "defaults.max_queue", f.maxQueue}, {"instances", "defaults.instances", f.instance}, {"allow-nonfinite", "defaults.non_finite", nonFinite},
 	}

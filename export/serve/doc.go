@@ -9,7 +9,7 @@
 //
 // # Life of a version
 //
-// LOADING: the model is read, compiled, its golden inputs are replayed, and [Options].Verify may prove more; if the outputs differ, or all that takes longer than [Options].LoadTimeout, the version is UNAVAILABLE, the reason says why, and whatever served before goes on serving. Models load side by side, so one that hangs keeps no other from being loaded or replaced; it does keep a thread, because nothing can end an engine's call, so with [Options].MaxGivenUp of them nothing more is loaded. READY: requests take it. UNLOADING: no new request gets it, those that began with it finish
+// LOADING: the model is read, tried elsewhere if [Options].Prove says how, compiled, its golden inputs are replayed, and [Options].Verify may prove more; if the outputs differ, or all that takes longer than [Options].LoadTimeout, the version is UNAVAILABLE, the reason says why, and whatever served before goes on serving. Models load side by side, so one that hangs keeps no other from being loaded or replaced; it does keep a thread, because nothing can end an engine's call, so with [Options].MaxGivenUp of them nothing more is loaded. READY: requests take it. UNLOADING: no new request gets it, those that began with it finish
 // with it, and when the last one is done its sessions are closed. The table of versions is replaced as a whole and a request takes its version once, so no request fails and none sees a mixture while versions are swapped.
 //
 // # Life of a request

@@ -132,10 +132,13 @@ func (m *model) load(ctx context.Context, l *loading, c Candidate, config Config
 
 // compile makes the version's instances and tries them.
 func (v *version) compile(ctx context.Context, l *loading) error {
-	l.at("compiling")
 	s := v.model.server
 	options := s.options.Engine
 	options.Threads, options.BaseDir = v.config.Threads, v.content.BaseDir
+	if err := v.prove(ctx, l, options); err != nil {
+		return err
+	}
+	l.at("compiling")
 	for range v.config.Instances {
 		session, err := s.options.Compiler.Compile(v.content.Model, options)
 		if err != nil {

@@ -27,6 +27,8 @@ type Server struct {
 	slots chan struct{}
 	// givenUp counts loads that were given up and have not ended.
 	givenUp atomic.Int64
+	// crashes counts versions that would have ended the process.
+	crashes atomic.Int64
 	logMu   sync.Mutex
 	// leaving says that requests are still answered, but should go elsewhere.
 	leaving atomic.Bool

@@ -26,6 +26,8 @@ type Service interface {
 	Statistics(model, version string) ([]Statistics, error)
 	// GivenUp is the number of loads that took too long, or that nobody wanted any more, and have not come to their end.
 	GivenUp() int
+	// Crashes is the number of versions that were refused because trying them ended the process that tried them; see Options.Prove.
+	Crashes() int
 	// Load loads or reloads a model from its source, Unload stops serving it. Load returns when the model serves, Unload when no new request gets it. They are Unsupported unless the server's mode is Explicit.
 	Load(ctx context.Context, model string, o LoadOptions) error
 	Unload(ctx context.Context, model string) error

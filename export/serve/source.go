@@ -81,6 +81,9 @@ type Options struct {
 	LoadTimeout time.Duration
 	// MaxGivenUp is how many versions that were given up may still be loading, because an engine cannot be told to stop; 0 means DefaultMaxGivenUp. With that many nothing more is loaded until one of them ends, and what serves goes on.
 	MaxGivenUp int
+	// Prove, unless nil, is called with each version before it is compiled here; where it returns an error the version is refused. It is for trying the version where a crash of the
+	// engine takes nothing with it: package prove does that in another process. It must return soon after its context has ended.
+	Prove func(ctx context.Context, t Trial) error
 	// Verify, unless nil, is called with each version after its golden inputs were replayed; where it returns an error the version does not become ready. It must return soon after its context has ended.
 	Verify func(ctx context.Context, c *Content) error
 	// MaxConcurrent is the most requests in the server at once, waiting ones included; 0 means no limit but those of the models.

@@ -19,6 +19,7 @@ func (fixed) Index(bool) []serve.ModelStatus {
 }
 
 func (fixed) GivenUp() int { return 3 }
+func (fixed) Crashes() int { return 2 }
 
 func (fixed) Statistics(string, string) ([]serve.Statistics, error) {
 	d := func(n uint64, us int) serve.Durations {

@@ -163,6 +163,9 @@ func (s *Service) Live() bool { return true }
 // GivenUp implements serve.Service.
 func (s *Service) GivenUp() int { return 0 }
 
+// Crashes implements serve.Service.
+func (s *Service) Crashes() int { return 0 }
+
 // Ready implements serve.Service.
 func (s *Service) Ready() bool { return !s.NotReady }
 
