@@ -60,12 +60,22 @@ func openBases(t testing.TB) *bases {
 	return b
 }
 
-func (b *bases) len() int { return len(b.cases) + len(b.gradient) }
+// len counts each base three times: as it is, and of both wide integers.
+func (b *bases) len() int { return 3 * (len(b.cases) + len(b.gradient)) }
 
 // of lists the variants of a base; none where its inputs are no tensors.
 func (b *bases) of(t testing.TB, i int) []hostile.Variant {
-	if i != b.at {
-		b.at, b.variants = i, hostile.Variants(b.base(t, i))
+	if i == b.at {
+		return b.variants
+	}
+	n := len(b.cases) + len(b.gradient)
+	base, ok := b.base(t, i%n), true
+	if i >= n {
+		base, ok = hostile.Integers(base, []tensor.DType{tensor.Int32, tensor.Int64}[i/n-1])
+	}
+	b.at, b.variants = i, nil
+	if ok {
+		b.variants = hostile.Variants(base)
 	}
 	return b.variants
 }

@@ -13,13 +13,16 @@ type Base struct {
 	Name   string
 	Model  *onnx.Model
 	Inputs []*tensor.Tensor
+	// Of names the element type where it is not the one that the operator mostly has.
+	Of string
 }
 
 // Variant is a base with something hostile in one place.
 type Variant struct {
 	// Base names what was changed.
 	Base string
-	// Op is the operator, with its domain where that is not the standard's.
+	// Op is the operator, with its domain where that is not the standard's, and the element type
+	// where that is not the one that it mostly has.
 	Op string
 	// Place is "attribute NAME", "input I", "constant I" or "shape of input I".
 	Place string
@@ -34,7 +37,13 @@ func (v Variant) Key() string { return v.Op + "\t" + v.Place + "\t" + v.Value }
 
 // Variants lists everything hostile that can be done to a base.
 func Variants(b Base) []Variant {
-	return slices.Concat(attributes(b), contents(b), shapes(b))
+	list := slices.Concat(attributes(b), contents(b), shapes(b))
+	if b.Of != "" {
+		for i := range list {
+			list[i].Op += " of " + b.Of
+		}
+	}
+	return list
 }
 
 // opName is an operator with its domain.
@@ -174,4 +183,54 @@ func repeated(t *tensor.Tensor, shape []int) *tensor.Tensor {
 		}
 	}
 	return out
+}
+
+// Integers returns the base with every float32 input as numbers of an integer type, and ok false
+// where there is none or the model holds other floating-point values. Many operators take both, and
+// only integers trap.
+func Integers(b Base, d tensor.DType) (out Base, ok bool) {
+	m := b.Model.ShallowClone()
+	out = Base{Name: b.Name, Model: m, Of: d.String()}
+	for _, t := range m.Graph.Initializer {
+		if tensor.DType(t.DataType).IsFloat() {
+			return out, false
+		}
+	}
+	types := map[string]bool{}
+	for i, v := range b.Model.Graph.Inputs() {
+		t := b.Inputs[i]
+		if t == nil || t.DType() != tensor.Float32 {
+			out.Inputs = append(out.Inputs, t)
+			continue
+		}
+		c := tensor.New(d, t.Shape()...)
+		size := d.Size()
+		for k, x := range t.Float32s() {
+			// Without zeros, so that it is known to work before something hostile is done to it.
+			n := int64(x)
+			if n == 0 {
+				n = 1
+			}
+			for j := range size {
+				c.Bytes()[k*size+j] = byte(n >> (8 * j))
+			}
+		}
+		out.Inputs = append(out.Inputs, c)
+		types[v.Name] = true
+		ok = true
+	}
+	for i, v := range m.Graph.Input {
+		if t, has := v.TensorType(); has && types[v.Name] {
+			t.DType = d
+			m.Graph.Input[i] = onnx.NewValueInfo(onnx.Value(v.Name), t)
+		}
+	}
+	for i, v := range m.Graph.Output {
+		if t, has := v.TensorType(); has && t.DType == tensor.Float32 {
+			t.DType = d
+			m.Graph.Output[i] = onnx.NewValueInfo(onnx.Value(v.Name), t)
+		}
+	}
+	m.Graph.ValueInfo = nil
+	return out, ok
 }
