@@ -101,6 +101,9 @@ var ErrClosed = errors.New("it is closed")
 // zero do not compile.
 var ErrDivideByZero = errors.New("integer division by zero")
 
+// ErrNoElements is wrapped by the [RunError] of an operator that needs elements and got none, where their number follows from the caller's data.
+var ErrNoElements = errors.New("it has no elements, at least one is needed on every axis")
+
 // InputError says that a tensor does not fit the port it was given for.
 type InputError struct {
 	Port Port

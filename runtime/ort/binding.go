@@ -110,7 +110,7 @@ func (b *binding) Run() error {
 	err := capi.RunBound(b.sessionHandle, b.handle, b.flush)
 	b.holder.guards.leave()
 	if err != nil {
-		return runError(err, b.session.divisors)
+		return runError(err, b.session.found)
 	}
 	return nil
 }

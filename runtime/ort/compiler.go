@@ -94,7 +94,7 @@ func (c *compiler) compile(m *onnx.Model, o engine.Options) (*session, error) {
 		return nil, err
 	}
 	live.sessions.Add(1)
-	s := &session{compiler: c, native: native, handle: sessionHandle(native), memory: c.memory, flush: c.flush, divisors: enc.divisors}
+	s := &session{compiler: c, native: native, handle: sessionHandle(native), memory: c.memory, flush: c.flush, found: enc.found}
 	if err := s.describe(m, env); err != nil {
 		s.destroy()
 		return nil, err

@@ -29,8 +29,8 @@ type encoded struct {
 	values []capi.Handle
 	holder holder
 	cNames capi.Names
-	// divisors describes the guarded divisions.
-	divisors []string
+	// found is what the checks of data find, for runError.
+	found []finding
 }
 
 // encode makes the bytes of a model, whose types env has. The model is not changed.
@@ -38,7 +38,7 @@ func encode(m *onnx.Model, env *shape.Env, memory capi.Handle) (*encoded, error)
 	e := &encoded{}
 	if !unguarded {
 		var err error
-		if m, e.divisors, err = guardDivisions(m, env); err != nil {
+		if m, e.found, err = checkData(m, env); err != nil {
 			return nil, err
 		}
 	}

@@ -43,9 +43,15 @@ var (
 	reRunNode  = regexp.MustCompile(`(?s)while running (\S+) node\. Name:'([^']*)' Status Message: (.*)`)
 )
 
-// divisorIndex is the index that a division's guard gathers from a list of one element where a
-// divisor is zero; those of a model's further divisions follow.
-const divisorIndex = 7_046_029_254_386_353_131
+// checkIndex is the index that the first check of a model's data gathers from a list of one element where it
+// finds something; those of further checks follow.
+const checkIndex = 7_046_029_254_386_353_131
+
+// finding is what a check of data finds: the description of the node that it stands before, and the error.
+type finding struct {
+	node string
+	err  error
+}
 
 // reIndex finds an index that ONNX Runtime refused.
 var reIndex = regexp.MustCompile(`idx=(\d+) must be within`)
@@ -116,12 +122,13 @@ func find(m *onnx.Model, is func(*onnx.Node) bool) *onnx.Node {
 	return found
 }
 
-// runError names the node of a failed run where ONNX Runtime does. divisors describes the model's
-// guarded divisions.
-func runError(err error, divisors []string) error {
-	if g := reIndex.FindStringSubmatch(err.Error()); g != nil && len(divisors) > 0 {
-		if at, e := strconv.ParseInt(g[1], 10, 64); e == nil && at >= divisorIndex && at-divisorIndex < int64(len(divisors)) {
-			return &engine.RunError{Engine: Name, Node: divisors[at-divisorIndex], Err: engine.ErrDivideByZero}
+// runError names the node of a failed run where ONNX Runtime does. found is what the model's checks
+// of data may have found.
+func runError(err error, found []finding) error {
+	if g := reIndex.FindStringSubmatch(err.Error()); g != nil && len(found) > 0 {
+		if at, e := strconv.ParseInt(g[1], 10, 64); e == nil && at >= checkIndex && at-checkIndex < int64(len(found)) {
+			f := found[at-checkIndex]
+			return &engine.RunError{Engine: Name, Node: f.node, Err: f.err}
 		}
 	}
 	g := reRunNode.FindStringSubmatch(err.Error())

@@ -53,12 +53,6 @@ func newExtents(m *onnx.Model, env *shape.Env, in []engine.Port) *extents {
 		return nil
 	}
 	c := m.ShallowClone()
-	c.Graph.ValueInfo = nil
-	for i, v := range c.Graph.Output {
-		if t, ok := v.TensorType(); ok {
-			c.Graph.Output[i] = onnx.NewValueInfo(onnx.Value(v.Name), onnx.TensorType{DType: t.DType})
-		}
-	}
 	// The walk never fails, because this function does not.
 	_ = c.EachGraph(func(g *onnx.Graph) error {
 		for i, t := range g.Initializer {
@@ -76,6 +70,19 @@ func newExtents(m *onnx.Model, env *shape.Env, in []engine.Port) *extents {
 	e := &extents{model: c, contents: contents, seed: maphash.MakeSeed()}
 	e.seen.Store(&map[uint64]struct{}{})
 	return e
+}
+
+// undeclared returns a model with the nodes of m, other inputs and initializers, and nothing declared
+// of the shapes of computed values.
+func undeclared(m *onnx.Model, inputs []*onnx.ValueInfo, initializers []*onnx.TensorProto) *onnx.Model {
+	g := &onnx.Graph{Name: m.Graph.Name, Node: m.Graph.Node, Initializer: initializers, SparseInitializer: m.Graph.SparseInitializer, Input: inputs}
+	for _, v := range m.Graph.Output {
+		if t, ok := v.TensorType(); ok {
+			v = onnx.NewValueInfo(onnx.Value(v.Name), onnx.TensorType{DType: t.DType})
+		}
+		g.Output = append(g.Output, v)
+	}
+	return &onnx.Model{IrVersion: m.IrVersion, OpsetImport: m.OpsetImport, Functions: m.Functions, Graph: g}
 }
 
 // accept is an error where the shapes of in do not fit the model.
@@ -138,10 +145,7 @@ func (e *extents) infer(in []*tensor.Tensor) error {
 			inputs = append(inputs, onnx.NewValueInfo(onnx.Value(v.Name), onnx.TypeOf(t.DType(), t.Shape()...)))
 		}
 	}
-	env, err := shape.Infer(&onnx.Model{
-		IrVersion: e.model.IrVersion, OpsetImport: e.model.OpsetImport, Functions: e.model.Functions,
-		Graph: &onnx.Graph{Name: g.Name, Node: g.Node, Initializer: constants, SparseInitializer: g.SparseInitializer, Input: inputs, Output: g.Output},
-	}, nil)
+	env, err := shape.Infer(undeclared(e.model, inputs, constants), nil)
 	if err == nil {
 		err = foreknown(g, env)
 	}

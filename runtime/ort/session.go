@@ -28,8 +28,8 @@ type session struct {
 
 	in, out           []engine.Port
 	inNames, outNames capi.Names
-	divisors          []string // for runError
-	extents           *extents // nil where all extents are known
+	found             []finding // for runError
+	extents           *extents  // nil where all extents are known
 
 	// Runs and Bind hold mu for reading, Close for writing: the session outlives
 	// every run.
@@ -131,7 +131,7 @@ func (s *session) Run(ctx context.Context, out, in []*tensor.Tensor) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return runError(err, s.divisors)
+		return runError(err, s.found)
 	}
 	if err := s.collect(c, out, len(in)); err != nil {
 		return fmt.Errorf("run session: %w", err)
