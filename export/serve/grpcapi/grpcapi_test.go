@@ -283,6 +283,10 @@ func TestDescriptions(t *testing.T) {
 	text(config, err, `max_batch_size:8 input:{name:"a" data_type:TYPE_FP32 dims:2}`)
 	text(config, err, `instance_group:{count:2 kind:KIND_CPU} dynamic_batching:{preferred_batch_size:4 max_queue_delay_microseconds:100}`)
 	text(config, err, `version_policy:{latest:{num_versions:1}}`)
+	config, err = client.ModelConfig(ctx, &inference.ModelConfigRequest{Name: "seq"})
+	text(config, err, `sequence_batching:{max_sequence_idle_microseconds:60000000 control_input:{name:"start" control:{int32_false_true:0 int32_false_true:1}} control_input:{name:"id" control:{kind:CONTROL_SEQUENCE_CORRID data_type:TYPE_UINT64}} direct:{} state:{input_name:"h" output_name:"h_next" data_type:TYPE_FP32 dims:4 initial_state:{data_type:TYPE_FP32 dims:4 zero_data:true name:"h"}}}`)
+	meta, err = client.ModelMetadata(ctx, &inference.ModelMetadataRequest{Name: "seq"})
+	text(meta, err, `inputs:{name:"x" datatype:"FP32" shape:-1 shape:3} outputs:{name:"y"`)
 	stats, err := client.ModelStatistics(ctx, nil)
 	text(stats, err, `name:"add" version:"1" last_inference:1700000000000 inference_count:5 execution_count:3 inference_stats:{success:{count:3 ns:3000000}`)
 	index, err := client.RepositoryIndex(ctx, &inference.RepositoryIndexRequest{})
@@ -336,7 +340,7 @@ func TestDescriptions(t *testing.T) {
 	failing(codes.Unimplemented, err)
 	_, err = client.LogSettings(ctx, nil)
 	failing(codes.Unimplemented, err)
-	if n != 30 {
+	if n != 32 {
 		t.Errorf("%d answers", n)
 	}
 }

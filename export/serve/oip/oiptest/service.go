@@ -186,7 +186,13 @@ func (s *Service) Metadata(model, version string) (serve.Metadata, error) {
 // Config implements serve.Service.
 func (s *Service) Config(model, version string) (serve.Config, error) {
 	_, err := find(model, version)
-	return serve.Config{Instances: 2, Batching: serve.Batching{MaxDelay: 100 * time.Microsecond, Preferred: []int{4}}}, err
+	c := serve.Config{Instances: 2, Batching: serve.Batching{MaxDelay: 100 * time.Microsecond, Preferred: []int{4}}}
+	if model == "seq" {
+		c.Sequences.Direct = true
+		c.State = []serve.StatePort{{Input: "h", Output: "h_next", Shape: []int{4}}}
+		c.Controls = []serve.ControlInput{{Input: "start", Kind: serve.SequenceStart, DType: tensor.Int32, True: 1}, {Input: "id", Kind: serve.SequenceID, DType: tensor.Uint64}}
+	}
+	return c, err
 }
 
 // Index implements serve.Service.
