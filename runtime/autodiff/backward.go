@@ -126,6 +126,9 @@ func (p *pass) backward(n *onnx.Node, obj objective, k marks, grads map[string][
 // in one Sum and 41 µs in a chain of Add.
 func (p *pass) accumulate(grads map[string][]onnx.Value, name string) onnx.Value {
 	terms := grads[name]
+	for i, t := range terms {
+		terms[i] = p.takeOut(t)
+	}
 	var sum onnx.Value
 	switch len(terms) {
 	case 0:

@@ -12,6 +12,9 @@ type branch struct {
 	// forward computes outs, the branch's outputs, again; backward the gradients of the outer values.
 	forward, backward []*onnx.Node
 	outs, gradients   []onnx.Value
+	// packed holds the gradients that are handed over together, whole ones and pieces of packs that
+	// branches below have made.
+	packed []packed
 }
 
 // branchGradient computes a branch of n again and from it the gradients of the captured values wrt, in
@@ -39,6 +42,9 @@ func (p *pass) branchGradient(n *onnx.Node, name string, g, wrt []onnx.Value) (*
 	b.forward = slices.Clone(main.Node[mark:])
 	obj := objective{stop: map[string]bool{}}
 	grads := map[string][]onnx.Value{}
+	outer := p.outer
+	defer func() { p.outer = outer }()
+	p.outer = map[onnx.Value]bool{}
 	for i, o := range b.outs {
 		if g[i] == "" {
 			continue
@@ -49,6 +55,7 @@ func (p *pass) branchGradient(n *onnx.Node, name string, g, wrt []onnx.Value) (*
 	}
 	for _, w := range wrt {
 		obj.wrt = append(obj.wrt, string(w))
+		p.outer[w] = true
 	}
 	k := p.mark(obj, b.forward)
 	for i := len(b.forward) - 1; i >= 0; i-- {
@@ -60,7 +67,12 @@ func (p *pass) branchGradient(n *onnx.Node, name string, g, wrt []onnx.Value) (*
 		}
 	}
 	p.c.b.SetScope(inner)
+	p.outer = outer
 	for _, w := range wrt {
+		if p.packs(w) {
+			b.packed = append(b.packed, p.packedOf(grads, w))
+			continue
+		}
 		d := p.accumulate(grads, string(w))
 		if d == "" {
 			d = p.c.ZerosLike(w)

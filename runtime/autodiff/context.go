@@ -50,8 +50,8 @@ func (c *Context) Type(v onnx.Value) onnx.TensorType { return c.env.Type(v) }
 // DType returns a value's element type.
 func (c *Context) DType(v onnx.Value) tensor.DType { return c.env.Type(v).DType }
 
-// Shape returns the static shape of a value, for rules that need numbers; others use [Context.Extents].
-// It records an error naming the value when its shape is not static, and then returns nil.
+// Shape returns the static shape of a value, for rules that need numbers; others use
+// [Context.Extents]. It records an error naming the value when its shape is not static, and then returns nil.
 func (c *Context) Shape(v onnx.Value) []int {
 	s, ok := c.env.Type(v).Static()
 	if !ok {

@@ -24,8 +24,9 @@ type Loss struct {
 
 // Objective is one scalar to differentiate and the values to differentiate it with respect to.
 type Objective struct {
-	// Name distinguishes several objectives: gradients are called grad/<value>, or grad/<name>/<value>
-	// when a name is given. Those of a model that holds gradients already begin with grad2/, grad3/, …
+	// Name distinguishes several objectives: gradients are called grad/<value>, or
+	// grad/<name>/<value> when a name is given. Those of a model that holds gradients already begin
+	// with grad2/, grad3/, …
 	Name   string
 	Losses []Loss
 	// Wrt lists patterns of initializers and graph inputs (globs in which * matches any run of characters), or exact names of inner values. A pattern that matches
@@ -146,6 +147,10 @@ type pass struct {
 	base     int
 	// prefix begins the names of all that is made, scope those of the objective being differentiated.
 	prefix, scope string
+	// outer holds the values that the gradient of the branch being built is for; pieces says where in
+	// packed gradients those lie that have not been taken out yet.
+	outer  map[onnx.Value]bool
+	pieces map[onnx.Value][]piece
 }
 
 // prepare copies the model's structure, normalises it and infers all types.

@@ -135,17 +135,24 @@ func TestNestedIfSize(t *testing.T) {
 		}
 		return size(m.Graph), size(g.Model.Graph), len(data)
 	}
-	var nodes, bytes []int
-	for _, depth := range []int{4, 8, 12, 16, 20} {
-		_, n, b := measure(nest{weights: 1}, depth)
-		nodes, bytes = append(nodes, n), append(bytes, b)
-	}
-	for _, list := range [][]int{nodes, bytes} {
-		for i := 2; i < len(list); i++ {
-			if step, first := float64(list[i]-list[i-1]), float64(list[1]-list[0]); step > 1.15*first {
-				t.Errorf("at depths 4, 8, …: %d", list)
+	for _, shared := range []bool{false, true} {
+		var nodes, bytes []int
+		for _, depth := range []int{4, 8, 12, 16, 20} {
+			weights := depth + 1
+			if shared {
+				weights = 1
+			}
+			_, n, b := measure(nest{weights: weights}, depth)
+			nodes, bytes = append(nodes, n), append(bytes, b)
+		}
+		for _, list := range [][]int{nodes, bytes} {
+			for i := 2; i < len(list); i++ {
+				if step, first := float64(list[i]-list[i-1]), float64(list[1]-list[0]); step > 1.15*first {
+					t.Errorf("shared weights %v, at depths 4, 8, …: %d", shared, list)
+				}
 			}
 		}
+		t.Logf("shared weights %v: nodes %d, bytes %d", shared, nodes, bytes)
 	}
 	// With conditions in both branches the gradient stays in proportion to the graph.
 	forward3, nodes3, _ := measure(nest{both: true, weights: 1}, 3)
@@ -153,5 +160,5 @@ func TestNestedIfSize(t *testing.T) {
 	if a, b := float64(nodes3)/float64(forward3), float64(nodes8)/float64(forward8); b > 1.2*a {
 		t.Errorf("%d nodes of gradients for %d, %d for %d", nodes3, forward3, nodes8, forward8)
 	}
-	t.Logf("nodes %d, bytes %d; %d for %d, %d for %d", nodes, bytes, nodes3, forward3, nodes8, forward8)
+	t.Logf("%d nodes for %d, %d for %d", nodes3, forward3, nodes8, forward8)
 }

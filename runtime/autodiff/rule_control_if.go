@@ -53,6 +53,7 @@ func vjpIf(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 		}
 	}
 	c.node, c.wants, c.captures = saved.node, saved.wants, saved.captures
+	places, length := c.pass.packGradients(sides)
 	if err := c.pass.keepValues(n, sides); err != nil {
 		return nil, err
 	}
@@ -60,8 +61,23 @@ func vjpIf(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	for _, b := range sides {
 		attrs = append(attrs, onnx.AttrGraph(b.name, b.graph(c)))
 	}
-	for i, v := range c.OpN("If", len(wrt), []onnx.Value{n.In(0)}, attrs...) {
-		d[at[i]] = c.assume(v, wrt[i])
+	outs := len(sides[0].gradients)
+	if outs == 0 {
+		return d, c.b.Err() // Nothing reaches any of the values.
+	}
+	made := c.OpN("If", outs, []onnx.Value{n.In(0)}, attrs...)
+	if length > 0 {
+		c.pass.leaveIn(made[outs-1], length, places)
+	}
+	single := 0
+	for i, w := range wrt {
+		switch {
+		case !c.pass.packs(w):
+			d[at[i]] = c.assume(made[single], w)
+			single++
+		case len(places[w]) > 0:
+			d[at[i]] = c.pass.virtual(w, places[w])
+		}
 	}
 	return d, nil
 }

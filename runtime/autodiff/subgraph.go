@@ -55,7 +55,8 @@ func (c *Context) lift(t *onnx.TensorProto) onnx.Value {
 	return v
 }
 
-// fresh names a copy of a value after what was copied first, so that copies of copies keep short names.
+// fresh names a copy of a value after what was copied first, so that copies of copies keep short
+// names.
 func (c *Context) fresh(v string) string {
 	from := c.originOf(v)
 	name := string(c.b.Fresh(from))

@@ -63,8 +63,8 @@ type Explanation struct {
 	// Objectives lists the names of objectives that were met, without the empty one.
 	Objectives []string `json:"objectives,omitempty"`
 
-	// prefix starts the name of every node that differentiation adds, with the exception of expansions of
-	// forward nodes. Of a model that was differentiated twice, the first gradient is part of what was
+	// prefix starts the name of every node that differentiation adds, with the exception of
+	// expansions of forward nodes. Of a model that was differentiated twice, the first gradient is part of what was
 	// differentiated.
 	prefix     string
 	names      map[string]bool

@@ -30,8 +30,8 @@ type Result struct {
 
 // Compared is one tensor's comparison.
 type Compared struct {
-	// Point is the folder of the expected tensor, Kind "output", "param" or "input", and Name the value
-	// the tensor, or its gradient, belongs to.
+	// Point is the folder of the expected tensor, Kind "output", "param" or "input", and Name the
+	// value the tensor, or its gradient, belongs to.
 	Point, Kind, Name string
 	Error             float64
 	// Rounding is the relative error as it stands where it exceeds [Tolerance] through nothing but rounding noise; Error does not count that noise. 0 elsewhere.
