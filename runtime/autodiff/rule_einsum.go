@@ -35,7 +35,7 @@ func vjpEinsum(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 
 // einsumOperand builds the gradient of operand i.
 func (c *Context) einsumOperand(n *onnx.Node, g onnx.Value, terms []string, out string, i int) onnx.Value {
-	shape, static := c.Type(n.In(i)).Static()
+	_, static := c.Type(n.In(i)).Static()
 	ins, from := []onnx.Value{g}, []string{out}
 	for j, t := range terms {
 		if j != i {
@@ -70,7 +70,7 @@ func (c *Context) einsumOperand(n *onnx.Node, g onnx.Value, terms []string, out 
 		}
 		return c.ExpandLike(c.UnbroadcastLike(c.Op("Unsqueeze", two(d, c.b.Ints(missing...))), n.In(i)), n.In(i))
 	}
-	shape = c.Shape(n.In(i))
+	shape := c.Shape(n.In(i))
 	got := c.Shape(d)
 	if c.b.Err() != nil {
 		return ""
