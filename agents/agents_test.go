@@ -14,6 +14,7 @@ import (
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/portable"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -127,7 +128,7 @@ func TestCollectStops(t *testing.T) {
 	fault := errors.New("no more")
 	n := 0
 	ctx, cancel := context.WithCancel(t.Context())
-	for what, c := range map[string]struct {
+	for what, c := range sorted.All(map[string]struct {
 		run  func() error
 		want error
 		text string
@@ -143,7 +144,7 @@ func TestCollectStops(t *testing.T) {
 		"context": {func() error {
 			return agents.Collect(ctx, world(t), newWalker(), nil, rng.New(2), 0, 5, func(*vector.Batch) error { cancel(); return nil })
 		}, context.Canceled, "canceled"},
-	} {
+	}) {
 		if err := c.run(); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", what, err)
 		}

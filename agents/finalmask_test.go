@@ -12,6 +12,7 @@ import (
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -104,7 +105,7 @@ func TestFinalMask(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := 0
-	for name, maker := range map[string]agents.Maker{"dqn": byDQN, "sac": bySAC} {
+	for name, maker := range sorted.All(map[string]agents.Maker{"dqn": byDQN, "sac": bySAC}) {
 		for _, c := range []struct {
 			name  string
 			final func(final, before []bool)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"onnxrl/agents"
+	"onnxrl/runtime/sorted"
 )
 
 // TestProfile measures by a clock that goes on by a second whenever it is read.
@@ -18,7 +19,7 @@ func TestProfile(t *testing.T) {
 	whole.SpentRest(agents.Learning, before).Spent(agents.Syncing)   // 6, 7
 	want := map[string]time.Duration{"sample": time.Second, "gradient": 2 * time.Second, "learner rest": 2 * time.Second, "sync": time.Second}
 	got := p.ByName()
-	for name, d := range want {
+	for name, d := range sorted.All(want) {
 		if got[name] != d {
 			t.Errorf("%s took %v, expected %v", name, got[name], d)
 		}

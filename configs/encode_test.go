@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"onnxrl/runtime/sorted"
 )
 
 func TestMarshalRoundTrip(t *testing.T) {
@@ -107,7 +109,7 @@ func TestMarshalRefuses(t *testing.T) {
 		"int keys":      map[int]int{1: 1},
 		"invalid UTF-8": struct{ S string }{"\xff"},
 	}
-	for name, v := range cases {
+	for name, v := range sorted.All(cases) {
 		if _, err := Marshal(v); err == nil || !strings.HasPrefix(err.Error(), "encode config: ") {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -147,7 +149,7 @@ func TestDiff(t *testing.T) {
 
 func TestBytes(t *testing.T) {
 	cases := map[string]Bytes{"512": 512, "64KiB": 64 << 10, "1.5GiB": 3 << 29, "10MB": 10e6, "3 kB": 3000, "7B": 7, "2TiB": 2 << 40}
-	for text, want := range cases {
+	for text, want := range sorted.All(cases) {
 		var b Bytes
 		if err := b.UnmarshalText([]byte(text)); err != nil || b != want {
 			t.Errorf("%s: %d, %v; want %d", text, b, err, want)
@@ -167,7 +169,7 @@ func TestBytes(t *testing.T) {
 
 func TestSnakeCase(t *testing.T) {
 	cases := map[string]string{"LR": "lr", "NSteps": "n_steps", "LearningRate": "learning_rate", "GAELambda": "gae_lambda", "X": "x", "Beta1": "beta1"}
-	for name, want := range cases {
+	for name, want := range sorted.All(cases) {
 		if got := snakeCase(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}

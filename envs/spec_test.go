@@ -10,6 +10,7 @@ import (
 	"onnxrl/envs"
 	"onnxrl/envs/corridor"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -46,7 +47,7 @@ func TestSpecValidate(t *testing.T) {
 		"max steps":             func(s *envs.Spec) { s.MaxSteps = -1 },
 		"do not have the space": func(s *envs.Spec) { s.Observation[1].Space = envs.Unbounded(3, 4) },
 	}
-	for want, change := range cases {
+	for want, change := range sorted.All(cases) {
 		s := spec(t)
 		change(&s)
 		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), want) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -90,10 +91,10 @@ func TestBuffersAreTold(t *testing.T) {
 	if len(cases) != 11 {
 		t.Errorf("%d cases", len(cases))
 	}
-	for name, x := range map[string]*tensor.Tensor{
+	for name, x := range sorted.All(map[string]*tensor.Tensor{
 		"zeros": tensor.New(tensor.Float32, 6, 8), "ones": computed(func(int, int) float64 { return 1 }, 6, 8), "a vector of ones": computed(func(int, int) float64 { return 1 }, 8), "noise": floats(6, 8),
 		"a short vector": computed(func(_, c int) float64 { return float64(c) }, 3),
-	} {
+	}) {
 		if told(network(x, false)) {
 			t.Errorf("%s: taken for a buffer", name)
 		}
@@ -113,7 +114,7 @@ func TestExportersWordCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, kind := range kinds {
+	for name, kind := range sorted.All(kinds) {
 		v := onnx.NewValueInfo(onnx.Value(name), onnx.TypeOf(tensor.Float32, 4))
 		if kind != "" {
 			v.MetadataProps = []*onnx.StringStringEntryProto{{Key: kindKey, Value: kind}}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -86,9 +87,9 @@ func TestInFloat32OnlyWhereNeeded(t *testing.T) {
 
 // TestNumbersBeyondFloat32: masks stay finite and divisors other than zero.
 func TestNumbersBeyondFloat32(t *testing.T) {
-	for in, want := range map[float64]float32{
+	for in, want := range sorted.All(map[float64]float32{
 		-math.MaxFloat64: -math.MaxFloat32, math.MaxFloat64: math.MaxFloat32, math.Inf(-1): float32(math.Inf(-1)), 1e-300: 0x1p-126, -1e-300: -0x1p-126, 0: 0, 0.1: 0.1,
-	} {
+	}) {
 		if got := nearestFloat32(in); got != want {
 			t.Errorf("%g becomes %g, want %g", in, got, want)
 		}
@@ -97,9 +98,9 @@ func TestNumbersBeyondFloat32(t *testing.T) {
 
 // TestReweighRounds writes float32 content into a model of each type. Float64 elements that have not changed keep digits that float32 does not have.
 func TestReweighRounds(t *testing.T) {
-	for d, want := range map[tensor.DType][]float64{
+	for d, want := range sorted.All(map[tensor.DType][]float64{
 		tensor.Float32: {float64(float32(0.1)), 2.0009765625}, tensor.Float64: {0.1, 2.0009765625}, tensor.Float16: {0.0999755859375, 2}, tensor.BFloat16: {0.10009765625, 2},
-	} {
+	}) {
 		old := tensor.New(d, 2)
 		switch d {
 		case tensor.Float64:

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -147,7 +148,7 @@ func TestBakeReversesFromModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string]*onnx.Model{"baked": baked, "reweighed": again} {
+	for name, b := range sorted.All(map[string]*onnx.Model{"baked": baked, "reweighed": again}) {
 		if len(b.Graph.Initializer) != len(m.Graph.Initializer) || len(b.Graph.Input) != 1 {
 			t.Errorf("%s: %d initializers and %d inputs", name, len(b.Graph.Initializer), len(b.Graph.Input))
 		}

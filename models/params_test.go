@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -133,12 +134,12 @@ func TestSharedFrozenSegments(t *testing.T) {
 func TestLoadNamesWhatDoesNotFit(t *testing.T) {
 	p := params(t, network(Trainable, Trainable), nil)
 	defer p.Close()
-	for want, values := range map[string]map[string]*tensor.Tensor{
+	for want, values := range sorted.All(map[string]map[string]*tensor.Tensor{
 		`"b" has no value`:          {"a": floats(1, 3)},
 		`"z": the network has none`: {"a": floats(1, 3), "b": floats(2, 3), "z": floats(1)},
 		`set parameter "b"`:         {"a": floats(1, 3), "b": floats(3, 2)},
 		`set parameter "a"`:         {"a": tensor.New(tensor.Int64, 1, 3), "b": floats(2, 3)},
-	} {
+	}) {
 		if err := p.Load(values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}

@@ -12,6 +12,7 @@ import (
 	"onnxrl/models"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -231,10 +232,10 @@ func TestGradientEqualsTheFormula(t *testing.T) {
 				}
 			}
 			samples := float64(len(d.x))
-			for tag, want := range map[string]float64{
+			for tag, want := range sorted.All(map[string]float64{
 				"train/policy_loss": policy / samples, "train/value_loss": value / samples, "train/entropy": entropy / samples, "train/entropy_loss": -entropy / samples, "train/mean_reward": reward / samples,
 				"train/loss": (policy + c.ValueCoef*value - c.EntropyCoef*entropy) / samples, "train/learning_rate": c.LRActor, "train/n_updates": 1,
-			} {
+			}) {
 				if n++; math.Abs(m[tag]-want) > 1e-5*(1+math.Abs(want)) {
 					t.Errorf("%s is %g, expected %g", tag, m[tag], want)
 				}

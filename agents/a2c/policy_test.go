@@ -13,6 +13,7 @@ import (
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -23,11 +24,11 @@ func TestPolicyIsTheActor(t *testing.T) {
 	n := 0
 	for _, e := range testengines.All(t) {
 		for _, rows := range []int{1, 3} {
-			for what, world := range map[string]vector.Env{
+			for what, world := range sorted.All(map[string]vector.Env{
 				"corridor": corridors(t, rows), "flat": agenttest.Toys(t, rows, flatToy()), "windows": agenttest.Toys(t, rows, windowToy(t)),
 				"market": markets(t, market(70, 3, 4, false), rows, func(c *trading.Config) { c.Window = 6 }),
 				"own":    markets(t, market(70, 3, 4, false), rows, func(c *trading.Config) { c.Window = 6 }),
-			} {
+			}) {
 				c := small(t, nil)
 				if what == "own" {
 					c.Policy = ownMarket(t, 4)
@@ -82,9 +83,9 @@ func TestFirstParameters(t *testing.T) {
 	a := agent(t, quick(), v, testengines.Fastest(t), 1, func(s *agents.Setup) {
 		s.Init = func(values map[string]*tensor.Tensor) error {
 			calls++
-			for name, want := range map[string][]int{
+			for name, want := range sorted.All(map[string][]int{
 				"hidden.fc0.weight": {32, 1}, "hidden.fc0.bias": {32}, "actor.logits.weight": {2, 32}, "actor.logits.bias": {2}, "critic.value.weight": {1, 32}, "critic.value.bias": {1},
-			} {
+			}) {
 				if x := values[name]; x == nil || !slices.Equal(x.Shape(), want) {
 					t.Errorf("%s is %v of %v", name, x, slices.Sorted(maps.Keys(values)))
 				}

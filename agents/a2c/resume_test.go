@@ -12,6 +12,7 @@ import (
 	"onnxrl/models"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // TestSameSeedSameBits trains twice.
@@ -43,7 +44,7 @@ func TestResume(t *testing.T) {
 	splitSmall(t)
 	n, within := 0, 0
 	for _, e := range testengines.All(t) {
-		for what, change := range map[string]func(c *Config){
+		for what, change := range sorted.All(map[string]func(c *Config){
 			"shared":      func(c *Config) { c.ShareWindows = On },
 			"single":      func(c *Config) { c.ShareWindows = Off },
 			"frozen":      func(c *Config) { c.Freeze = []string{"encoder.*"} },
@@ -51,7 +52,7 @@ func TestResume(t *testing.T) {
 			"own policy":  func(c *Config) { c.Policy = ownMarket(t, 4) },
 			"own, single": func(c *Config) { c.Policy, c.ShareWindows, c.Encoders = ownMarket(t, 4), Off, Separate },
 			"rms, factor": func(c *Config) { c.Optimizer.Kind = "rmsprop"; c.Schedule.Kind = "cosine"; c.Schedule.Steps = 7 },
-		} {
+		}) {
 			c := small(t, nil)
 			c.Optimizer.Kind = "adam"
 			change(&c)

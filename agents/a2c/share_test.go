@@ -16,6 +16,7 @@ import (
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // small is a network for windows that takes no time. Plain gradient descent shows differences as they are, where Adam would blow up those of gradients near 0.
@@ -142,7 +143,7 @@ func TestSharedWindowsEqualSingleOnes(t *testing.T) {
 			if len(a.actions) != updates*10*3*c.envs || !slices.Equal(a.actions, s.actions) {
 				t.Errorf("%s, %s: actions differ", e.Name(), c.name)
 			}
-			for what, d := range map[string]float64{"log-probabilities and values": apart(a.numbers, s.numbers), "parameters": apart(a.params, s.params), "gradients": apart(a.grads, s.grads)} {
+			for what, d := range sorted.All(map[string]float64{"log-probabilities and values": apart(a.numbers, s.numbers), "parameters": apart(a.params, s.params), "gradients": apart(a.grads, s.grads)}) {
 				if n++; d > 1e-5 {
 					t.Errorf("%s, %s: %s are apart by %g", e.Name(), c.name, what, d)
 				}

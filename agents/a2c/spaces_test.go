@@ -15,6 +15,7 @@ import (
 	"onnxrl/models"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -93,7 +94,7 @@ func TestDecisionsAreWhatIsLearnt(t *testing.T) {
 			for range 3 {
 				w.logProb, w.value = nil, nil
 				m := r.Update(t)
-				for what, pair := range map[string][2][]float32{"log-probabilities": {w.logProb, a.learner.logProb}, "values": {w.value, a.learner.value}} {
+				for what, pair := range sorted.All(map[string][2][]float32{"log-probabilities": {w.logProb, a.learner.logProb}, "values": {w.value, a.learner.value}}) {
 					if n++; len(pair[0]) != 21 || apart(pair[0], pair[1]) > 1e-5 {
 						t.Errorf("%s, %s: %s: the actor has %v, the learner %v", e.Name(), s.name, what, pair[0], pair[1])
 					}

@@ -12,6 +12,7 @@ import (
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // TestVTraceEqualsReturnsOnPolicy trains with and without the correction, where nothing is to be corrected: decisions, losses and parameters agree up to rounding, for whole returns and shorter ones, flat observations and windows, in one run and in several.
@@ -19,12 +20,12 @@ func TestVTraceEqualsReturnsOnPolicy(t *testing.T) {
 	splitSmall(t)
 	n := 0
 	for _, e := range testengines.All(t) {
-		for what, world := range map[string]func() vector.Env{
+		for what, world := range sorted.All(map[string]func() vector.Env{
 			"corridor": func() vector.Env { return corridors(t, 3) },
 			"flat":     func() vector.Env { return agenttest.Toys(t, 3, flatToy()) },
 			"windows":  func() vector.Env { return agenttest.Toys(t, 2, windowToy(t)) },
 			"box":      func() vector.Env { return spaces(t)[5].world(3) },
-		} {
+		}) {
 			for _, lambda := range []float64{1, 0.8} {
 				c := small(t, nil)
 				if what != "windows" {
@@ -42,7 +43,7 @@ func TestVTraceEqualsReturnsOnPolicy(t *testing.T) {
 				if !slices.Equal(a.actions, b.actions) {
 					t.Errorf("%s, %s: actions differ", e.Name(), what)
 				}
-				for name, d := range map[string]float64{"parameters": apart(a.params, b.params), "numbers": apart(a.numbers, b.numbers)} {
+				for name, d := range sorted.All(map[string]float64{"parameters": apart(a.params, b.params), "numbers": apart(a.numbers, b.numbers)}) {
 					if n++; d > 2e-5 {
 						t.Errorf("%s, %s, λ %g: %s are apart by %g", e.Name(), what, lambda, name, d)
 					}

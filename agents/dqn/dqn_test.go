@@ -12,6 +12,7 @@ import (
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/optim"
+	"onnxrl/runtime/sorted"
 )
 
 // small learns quickly from toys, with a replay that is soon full.
@@ -48,7 +49,7 @@ func flat(t testing.TB, c Config, n int, total int64) (*agenttest.Training, *lea
 // variants change a configuration in every way that the state depends on, with a window and without.
 func variants(t testing.TB) map[string]agenttest.Variant {
 	list, tiny := map[string]agenttest.Variant{}, agenttest.TinyEncoder(t, 0)
-	for what, change := range map[string]func(c *Config){
+	for what, change := range sorted.All(map[string]func(c *Config){
 		"plain": func(*Config) {},
 		"all": func(c *Config) {
 			c.Double, c.Duelling, c.NSteps, c.Prioritised.Enabled, c.Tau = true, true, 3, true, 0.3
@@ -61,8 +62,8 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 			c.Schedule.Kind = "linear"
 			c.GradientSteps = -1
 		},
-	} {
-		for where, spec := range map[string]envs.Spec{"": agenttest.Choice(), ", windows": windows(t)} {
+	}) {
+		for where, spec := range sorted.All(map[string]envs.Spec{"": agenttest.Choice(), ", windows": windows(t)}) {
 			c := small()
 			if where != "" {
 				c.Encoder = tiny
@@ -101,10 +102,10 @@ func TestLoadRefuses(t *testing.T) {
 		t.Error("the replay is not full, so that nothing of it was replaced")
 	}
 	path, n := agenttest.Save(t, r.Agent), 0
-	for what, change := range map[string]func(c *Config){
+	for what, change := range sorted.All(map[string]func(c *Config){
 		"buffer": func(c *Config) { c.BufferSize = 60 }, "steps": func(c *Config) { c.NSteps = 2 }, "gamma": func(c *Config) { c.Gamma = 0.5 },
 		"width": func(c *Config) { c.Hidden = []int{9} }, "priorities": func(c *Config) { c.Prioritised.Enabled = true },
-	} {
+	}) {
 		c := small()
 		change(&c)
 		if other, _ := flat(t, c, 2, 300); agenttest.Load(t, path, other.Agent) == nil {
@@ -161,7 +162,7 @@ func BenchmarkTraining(b *testing.B) {
 				r.Update(b)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*bench.c.TrainFreq), "ns/env-step")
-			for name, d := range p.ByName() {
+			for name, d := range sorted.All(p.ByName()) {
 				b.ReportMetric(float64(d.Nanoseconds())/float64(b.N*bench.c.TrainFreq), "ns-"+name[:3])
 			}
 		})

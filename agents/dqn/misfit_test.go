@@ -8,6 +8,7 @@ import (
 	"onnxrl/configs"
 	"onnxrl/envs"
 	"onnxrl/runtime/engine/testengines"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -35,7 +36,7 @@ func TestBadConfigs(t *testing.T) {
 // TestMisfits makes agents whose configuration does not fit the environment.
 func TestMisfits(t *testing.T) {
 	n := 0
-	for what, c := range map[string]struct {
+	for what, c := range sorted.All(map[string]struct {
 		change func(c *Config, s *envs.Spec)
 		words  []string
 	}{
@@ -49,7 +50,7 @@ func TestMisfits(t *testing.T) {
 		"dropout": {func(c *Config, _ *envs.Spec) {
 			c.Encoder = agenttest.TinyEncoder(t, 0.5)
 		}, []string{"dropout of 0.5"}},
-	} {
+	}) {
 		conf, spec := small(), windows(t)
 		conf.Encoder = agenttest.TinyEncoder(t, 0)
 		c.change(&conf, &spec)
@@ -73,7 +74,7 @@ func TestMisfits(t *testing.T) {
 	a := agenttest.Agent(t, m, agenttest.Toys(t, 1, agenttest.Choice()), testengines.Fastest(t), 1, func(s *agents.Setup) {
 		s.Init = func(values map[string]*tensor.Tensor) error {
 			calls++
-			for _, v := range values {
+			for _, v := range sorted.All(values) {
 				for i := range v.Float32s() {
 					v.Float32s()[i] = 0.5
 				}

@@ -14,6 +14,7 @@ import (
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -273,7 +274,7 @@ func TestFirstParameters(t *testing.T) {
 	c := Defaults()
 	c.LogStdInit = -0.7
 	names := map[string]int{"actor.hidden.fc0.weight": 5 * 64, "actor.hidden.fc0.bias": 64, "actor.hidden.fc1.weight": 64 * 64, "actor.hidden.fc1.bias": 64, "actor.mean.weight": 128, "actor.mean.bias": 2, "actor.log_std": 2}
-	for name, n := range map[string]int{"critic.hidden.fc0.weight": 5 * 64, "critic.hidden.fc0.bias": 64, "critic.hidden.fc1.weight": 64 * 64, "critic.hidden.fc1.bias": 64, "critic.value.weight": 64, "critic.value.bias": 1} {
+	for name, n := range sorted.All(map[string]int{"critic.hidden.fc0.weight": 5 * 64, "critic.hidden.fc0.bias": 64, "critic.hidden.fc1.weight": 64 * 64, "critic.hidden.fc1.bias": 64, "critic.value.weight": 64, "critic.value.bias": 1}) {
 		names[name] = n
 	}
 	// Sums of squares of orthogonal weights: gain² times the number of orthogonal vectors.
@@ -283,12 +284,12 @@ func TestFirstParameters(t *testing.T) {
 		s.Encoders = kinds.All()
 		s.Init = func(values map[string]*tensor.Tensor) error {
 			calls++
-			for name, n := range names {
+			for name, n := range sorted.All(names) {
 				if x := values[name]; x == nil || x.Len() != n {
 					t.Errorf("%s is %v", name, x)
 				}
 			}
-			for name, want := range squares {
+			for name, want := range sorted.All(squares) {
 				sum := 0.0
 				for _, x := range values[name].Float32s() {
 					sum += float64(x) * float64(x)

@@ -10,6 +10,7 @@ import (
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/optim"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // zoo returns RL-Zoo's settings for CartPole.
@@ -37,7 +38,7 @@ func BenchmarkCartPole(b *testing.B) {
 			}
 			b.ReportAllocs()
 			b.ReportMetric(float64(b.N*x.envs*x.c.RolloutSteps)/b.Elapsed().Seconds(), "env-steps/s")
-			for phase, d := range profile.ByName() {
+			for phase, d := range sorted.All(profile.ByName()) {
 				b.ReportMetric(d.Seconds()/profile.Total().Seconds(), phase+"/learner")
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"onnxrl/envs"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/optim"
+	"onnxrl/runtime/sorted"
 )
 
 var nan = math.NaN()
@@ -72,13 +73,13 @@ func TestSchedules(t *testing.T) {
 	c := lone()
 	linear := optim.Schedule{Kind: "linear"}
 	c.LearningRateSchedule, c.ClipRangeSchedule, c.ClipRangeVF, c.TargetKL, c.TargetKLSchedule = linear, linear, 0.4, 1e-9, optim.Schedule{Kind: "linear", Final: 1e9}
-	for total, want := range map[int64][]float64{132: {0.75, 0.5, 0.25, 0}, 0: {1, 1, 1, 1}} {
+	for total, want := range sorted.All(map[int64][]float64{132: {0.75, 0.5, 0.25, 0}, 0: {1, 1, 1, 1}}) {
 		v := agenttest.Toys(t, 3, spec(envs.Discrete{N: 2}, false))
 		r := agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1, func(s *agents.Setup) { s.TotalEnvSteps = total }), v)
 		epochs := 0.0
 		for k, f := range want {
 			m := r.Update(t)
-			for tag, first := range map[string]float64{"train/learning_rate": 1e-2, "train/clip_range": 0.2, "train/clip_range_vf": 0.4} {
+			for tag, first := range sorted.All(map[string]float64{"train/learning_rate": 1e-2, "train/clip_range": 0.2, "train/clip_range_vf": 0.4}) {
 				if math.Abs(m[tag]-f*first) > 1e-12 {
 					t.Errorf("update %d of %d env steps: %s is %g, expected %g", k, total, tag, m[tag], f*first)
 				}
@@ -117,7 +118,7 @@ func TestMetrics(t *testing.T) {
 	a := agentOf(t, c, v, testengines.Fastest(t), 1)
 	m := updates(t, agenttest.NewTraining(t, a, v), 3)
 	var tags []string
-	for tag, x := range m {
+	for tag, x := range sorted.All(m) {
 		tags = append(tags, tag)
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			t.Errorf("%s is %g", tag, x)

@@ -13,6 +13,7 @@ import (
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -112,10 +113,10 @@ func TestOwnMemoryLearns(t *testing.T) {
 	c := Defaults()
 	c.RolloutSteps, c.BatchSize, c.NEpochs, c.LearningRate, c.Gamma, c.EntropyCoef, c.Hidden = 8, 64, 5, 5e-3, 0.9, 0.01, []int{16}
 	n := 0
-	for name, r := range map[string]Recurrent{
+	for name, r := range sorted.All(map[string]Recurrent{
 		"without a memory of the value": {None, 12, 1, Separate, 8},
 		"with one":                      {LSTM, 12, 1, Separate, 4},
-	} {
+	}) {
 		c := c
 		c.Recurrent, c.Policy = r, own(t, 2, 2)
 		v := recalls(t, 16)

@@ -14,6 +14,7 @@ import (
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/optim"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // saved is a variant whose environments can be saved.
@@ -153,7 +154,7 @@ func TestResume(t *testing.T) {
 				t.Fatal(err)
 			}
 			fresh.Done = 3 * lone().RolloutSteps
-			for what, other := range map[string]*agenttest.Training{"resumed": fresh, "of the same seed": twin} {
+			for what, other := range sorted.All(map[string]*agenttest.Training{"resumed": fresh, "of the same seed": twin}) {
 				k := 4
 				if other == twin {
 					k = 7

@@ -8,6 +8,7 @@ import (
 
 	"onnxrl/models/checkpoint"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -202,11 +203,11 @@ func TestPrioritisedRefuses(t *testing.T) {
 	}
 	r, w, _ := prioritised(t, Priorities{Alpha: 1, Eps: 1}, 1)
 	w.round(t)
-	for want, f := range map[string]func() error{
+	for want, f := range sorted.All(map[string]func() error{
 		"2 priorities for 1":   func() error { return r.Update([]int64{0}, []float32{1, 2}) },
 		"has the error NaN":    func() error { return r.Update([]int64{0}, []float32{float32(math.NaN())}) },
 		"has the index 999999": func() error { return r.Update([]int64{999999}, []float32{1}) },
-	} {
+	}) {
 		if err := f(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("expected %q: %v", want, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // TestSampleSequences compares sequences with a plain list of what happened: each transition of one is what followed the one before it in its environment, episodes' ends and resets included.
@@ -69,10 +70,10 @@ func TestSampleSequences(t *testing.T) {
 			}); a != 0 {
 				t.Errorf("%v allocations", a)
 			}
-			for what, c := range map[string]struct {
+			for what, c := range sorted.All(map[string]struct {
 				length int
 				ended  []bool
-			}{"in a batch of 32": {5, ended}, "marks of ends": {4, ended[1:]}} {
+			}{"in a batch of 32": {5, ended}, "marks of ends": {4, ended[1:]}}) {
 				if err := u.SampleSequences(s, b, c.length, c.ended); err == nil || !strings.Contains(err.Error(), what) {
 					t.Errorf("%s: %v", what, err)
 				}

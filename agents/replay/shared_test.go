@@ -12,6 +12,7 @@ import (
 	"onnxrl/envs"
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -227,9 +228,9 @@ func TestSharedPreferences(t *testing.T) {
 	}
 	const batch, rounds = 50, 3000
 	b, draws, cases := sharedBatch(s, batch), rng.New(5).Stream(), 0
-	for what, c := range map[string]SamplerConfig{
+	for what, c := range sorted.All(map[string]SamplerConfig{
 		"uniform": {Gamma: 1}, "mix": {Gamma: 1, Mix: map[int32]float64{0: 3, 1: 1, 7: 5}, Beta: 1}, "age": {Gamma: 1, HalfLife: 200, Beta: 1}, "both": {Gamma: 1, Mix: map[int32]float64{0: 1, 1: 1, 2: 1}, HalfLife: 300, Beta: 1},
-	} {
+	}) {
 		p := sampler(t, s, c)
 		policies, counts, corrected, young := map[int32]float64{}, map[int64]float64{}, map[int64]float64{}, 0.0
 		times := map[int64]int64{}
@@ -252,7 +253,7 @@ func TestSharedPreferences(t *testing.T) {
 		switch what {
 		case "uniform":
 			want, chi := batch*rounds/float64(st.Transitions), 0.0
-			for _, x := range counts {
+			for _, x := range sorted.All(counts) {
 				chi += (x - want) * (x - want) / want
 			}
 			if k := float64(st.Transitions - 1); len(counts) != st.Transitions || chi > k+6*math.Sqrt(2*k) {
@@ -277,7 +278,7 @@ func TestSharedPreferences(t *testing.T) {
 		if what != "uniform" && what != "mix" {
 			// Weighted counts of old and young transitions are alike.
 			var sum, n [2]float64
-			for row, x := range corrected {
+			for row, x := range sorted.All(corrected) {
 				i := 0
 				if times[row] > st.Recorded/2 {
 					i = 1
@@ -428,7 +429,7 @@ func TestSharedRefuses(t *testing.T) {
 		}
 		n++
 	}
-	for want, f := range map[string]func() error{
+	for want, f := range sorted.All(map[string]func() error{
 		"needs two": func() error {
 			_, err := s.Writer(1, 20, WriterOptions{Logits: func(*agents.Decision) []float32 { return nil }})
 			return err
@@ -453,7 +454,7 @@ func TestSharedRefuses(t *testing.T) {
 			b.Logits = tensor.New(tensor.Float32, 4, 3)
 			return sampler(t, s, SamplerConfig{}).Sample(rng.New(1).Stream(), b)
 		},
-	} {
+	}) {
 		if err := f(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("expected %q: %v", want, err)
 		}

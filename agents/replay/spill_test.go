@@ -12,6 +12,7 @@ import (
 	"onnxrl/runtime/atomicfile"
 	"onnxrl/runtime/atomicfile/faultdisk"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -180,11 +181,11 @@ func TestReloadRefuses(t *testing.T) {
 		t.Errorf("a file that does not exist: %v", err)
 	}
 	n := 0
-	for what, change := range map[string]func(l *Layout, c *SharedConfig){
+	for what, change := range sorted.All(map[string]func(l *Layout, c *SharedConfig){
 		"action": func(l *Layout, _ *SharedConfig) { l.Action.DType = tensor.Int32 }, "log-probability": func(l *Layout, _ *SharedConfig) { l.LogProb = false },
 		"logits": func(_ *Layout, c *SharedConfig) { c.Logits = 3 }, "mask": func(l *Layout, _ *SharedConfig) { l.Mask = 5 },
 		"chunks": func(_ *Layout, c *SharedConfig) { c.ChunkRows = 8 },
-	} {
+	}) {
 		m, c := l, SharedConfig{Capacity: 200, ChunkRows: 16}
 		change(&m, &c)
 		other, err := NewShared(m, c)

@@ -10,6 +10,7 @@ import (
 	"onnxrl/envs/vector"
 	"onnxrl/models/checkpoint"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -184,7 +185,7 @@ func TestUniformRefuses(t *testing.T) {
 	w.round(t)
 	s := rng.New(1).Stream()
 	n := 0
-	for what, c := range map[string]struct {
+	for what, c := range sorted.All(map[string]struct {
 		change func(b *Batch)
 		want   string
 	}{
@@ -195,7 +196,7 @@ func TestUniformRefuses(t *testing.T) {
 		"discounts":    {func(b *Batch) { b.Discount = nil }, "discounts"},
 		"weights":      {func(b *Batch) { b.Weight = b.Weight[:4] }, "8 and of 4"},
 		"too many":     {func(b *Batch) { *b = *batchOf(l, 61) }, "a batch of 61 transitions out of a replay of 60"},
-	} {
+	}) {
 		b := batchOf(l, 8)
 		c.change(b)
 		if err := u.Sample(s, b); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -213,7 +214,7 @@ func TestUniformRefuses(t *testing.T) {
 		t.Error("begun twice")
 	}
 	plain := Layout{Obs: []Column{{"x", tensor.Float32, []int{2}}}, Action: Column{"action", tensor.Float32, []int{1}}}
-	for what, make := range map[string]func() (*Uniform, error){
+	for what, make := range sorted.All(map[string]func() (*Uniform, error){
 		"capacity": func() (*Uniform, error) { return NewUniform(plain, Config{Envs: 1}) },
 		"gamma":    func() (*Uniform, error) { return NewUniform(plain, Config{Capacity: 1, Envs: 1, Gamma: math.NaN()}) },
 		"window": func() (*Uniform, error) {
@@ -230,7 +231,7 @@ func TestUniformRefuses(t *testing.T) {
 		"type": func() (*Uniform, error) {
 			return NewUniform(Layout{Obs: []Column{{"x", tensor.String, nil}}, Action: plain.Action}, Config{Capacity: 1, Envs: 1})
 		},
-	} {
+	}) {
 		if u, err := make(); err == nil || u != nil {
 			t.Errorf("%s: %v", what, err)
 		}

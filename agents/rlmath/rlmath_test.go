@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"onnxrl/agents/rlmath"
+	"onnxrl/runtime/sorted"
 )
 
 func TestTargets(t *testing.T) {
@@ -133,7 +134,7 @@ func TestWrongLengthsPanic(t *testing.T) {
 		"ExplainedVariance": func() { rlmath.ExplainedVariance(x, y) },
 	}
 	n := 0
-	for name, call := range calls {
+	for name, call := range sorted.All(calls) {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -190,7 +191,7 @@ func work(width int) map[string]func() {
 
 func TestNothingIsAllocated(t *testing.T) {
 	n := 0
-	for name, f := range work(8) {
+	for name, f := range sorted.All(work(8)) {
 		if a := testing.AllocsPerRun(10, f); a != 0 {
 			t.Errorf("%s: %v allocations", name, a)
 		}

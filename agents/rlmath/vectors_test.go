@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"onnxrl/agents/rlmath"
+	"onnxrl/runtime/sorted"
 )
 
 // The vectors are those of rlax's own tests (Apache License 2.0), of sb3-contrib's tests (MIT) and of our own arithmetic; each file names its source.
@@ -91,7 +92,7 @@ func TestReturnsOfRlax(t *testing.T) {
 		rlmath.NStepReturns(got, r, d, val, 3, 1)
 		c.all("n-step", got, v.Lambda.NStep3[i], 1e-6)
 	}
-	for text, want := range v.GAE.Expected {
+	for text, want := range sorted.All(v.GAE.Expected) {
 		lambda, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			t.Fatal(err)
@@ -271,7 +272,7 @@ func TestKLGradients(t *testing.T) {
 		}
 		up, down := move(h), move(-h)
 		c.near("exact gradient", (rlmath.CategoricalKL(up, ref)-rlmath.CategoricalKL(down, ref))/(2*h), v.Exact[i], 1e-8)
-		for k, want := range map[rlmath.KLEstimate]float64{rlmath.K1: v.K1[i], rlmath.K2: v.K2[i], rlmath.K3: v.K3[i]} {
+		for k, want := range sorted.All(map[rlmath.KLEstimate]float64{rlmath.K1: v.K1[i], rlmath.K2: v.K2[i], rlmath.K3: v.K3[i]}) {
 			// The expectation over actions of π of the gradient of the estimate at each action: the weights stay those of π.
 			g := 0.0
 			for a, l := range pi {

@@ -6,6 +6,7 @@ import (
 	"onnxrl/agents/agenttest"
 	"onnxrl/envs/classic"
 	"onnxrl/runtime/engine/testengines"
+	"onnxrl/runtime/sorted"
 )
 
 // TestIdentity is Stable-Baselines3's test of learning, with its settings and its thresholds: a box, and for the discrete variant its discrete toy.
@@ -13,7 +14,7 @@ func TestIdentity(t *testing.T) {
 	box := classic.IdentityDefaults()
 	box.Space, box.Dims, box.Eps = classic.SpaceBox, []int{1}, 0.5
 	n := 0
-	for what, c := range map[string]struct {
+	for what, c := range sorted.All(map[string]struct {
 		world  classic.IdentityConfig
 		rounds int
 		change func(c *Config)
@@ -23,7 +24,7 @@ func TestIdentity(t *testing.T) {
 		"box, gsde":    {box, 400, func(c *Config) { c.UseSDE = true }},
 		"box, n-step":  {box, 400, func(c *Config) { c.NSteps, c.Gamma = 3, 0.4 }},
 		"discrete":     {classic.IdentityDefaults(), 1200, func(c *Config) { c.Gamma, c.EntCoef = 0.4, EntCoef{Value: 0.05} }},
-	} {
+	}) {
 		t.Run(what, func(t *testing.T) {
 			conf := Defaults()
 			conf.Hidden, conf.LearningRate, conf.BufferSize = []int{64, 64}, 1e-3, 10_000

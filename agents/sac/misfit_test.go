@@ -6,6 +6,7 @@ import (
 	"onnxrl/agents"
 	"onnxrl/agents/agenttest"
 	"onnxrl/envs"
+	"onnxrl/runtime/sorted"
 )
 
 // TestBadConfigs reads documents that must be refused, with all of their problems.
@@ -32,7 +33,7 @@ func TestBadConfigs(t *testing.T) {
 // TestConfigsAreWrittenAsTheyAreRead writes configurations and reads them again.
 func TestConfigsAreWrittenAsTheyAreRead(t *testing.T) {
 	n := 0
-	for text, want := range map[string]struct {
+	for text, want := range sorted.All(map[string]struct {
 		coef   EntCoef
 		target TargetEntropy
 	}{
@@ -41,7 +42,7 @@ func TestConfigsAreWrittenAsTheyAreRead(t *testing.T) {
 		"ent_coef: auto_0.1\ntarget_entropy: -1.5": {EntCoef{true, 0.1}, TargetEntropy{Value: -1.5}},
 		"ent_coef: 0.25\ntarget_entropy: auto":     {EntCoef{false, 0.25}, TargetEntropy{Auto: true}},
 		"ent_coef: 0":                              {EntCoef{}, TargetEntropy{Auto: true}},
-	} {
+	}) {
 		m, err := agenttest.Parse(t, Kind, text)
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"onnxrl/agents/agenttest"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // naiveTargets is the definition of V-trace's targets for one sequence, in float64, without any recursion:
@@ -108,7 +109,7 @@ func TestVTraceTargets(t *testing.T) {
 // TestBehaviourIsRecorded: as long as the policy does not change, the log-probabilities that were recorded are those that the targets program finds for the recorded actions, squashing and masks included.
 func TestBehaviourIsRecorded(t *testing.T) {
 	n := 0
-	for what, x := range variants(t) {
+	for what, x := range sorted.All(variants(t)) {
 		if agenttest.Windowed(x.Spec) {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"onnxrl/agents/agenttest"
 	"onnxrl/envs/classic"
 	"onnxrl/runtime/engine/testengines"
+	"onnxrl/runtime/sorted"
 )
 
 // TestIdentity is Stable-Baselines3's test of learning, with its settings and its thresholds.
@@ -13,7 +14,7 @@ func TestIdentity(t *testing.T) {
 	box := classic.IdentityDefaults()
 	box.Space, box.Dims, box.Eps = classic.SpaceBox, []int{1}, 0.5
 	n := 0
-	for what, defaults := range map[string]func() Config{
+	for what, defaults := range sorted.All(map[string]func() Config{
 		"td3":  Defaults,
 		"ddpg": DDPGDefaults,
 		"td3, ou, n-step": func() Config {
@@ -21,7 +22,7 @@ func TestIdentity(t *testing.T) {
 			c.ActionNoise.Kind, c.NSteps, c.Gamma = OU, 3, 0.4
 			return c
 		},
-	} {
+	}) {
 		t.Run(what, func(t *testing.T) {
 			c := defaults()
 			c.Hidden, c.LearningRate, c.BufferSize, c.ActionNoise.Sigma = []int{64, 64}, 1e-3, 10_000, 0.1

@@ -7,6 +7,7 @@ import (
 	"onnxrl/agents/agenttest"
 	"onnxrl/configs"
 	"onnxrl/envs"
+	"onnxrl/runtime/sorted"
 )
 
 // TestBadConfigs reads documents that must be refused, with all of their problems.
@@ -49,7 +50,7 @@ func TestKinds(t *testing.T) {
 // TestMisfits makes agents for environments that they do not fit to.
 func TestMisfits(t *testing.T) {
 	suite.Misfits(t)
-	for name, a := range map[string]envs.Space{"multi-discrete[3 3]": envs.MultiDiscrete{N: []int{3, 3}}, "discrete(2)": envs.Discrete{N: 2}} {
+	for name, a := range sorted.All(map[string]envs.Space{"multi-discrete[3 3]": envs.MultiDiscrete{N: []int{3, 3}}, "discrete(2)": envs.Discrete{N: 2}}) {
 		s := agenttest.Box()
 		s.Action = a
 		suite.Refuse(t, s, nil, "toy", name, "finite bounds")

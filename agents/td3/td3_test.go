@@ -8,6 +8,7 @@ import (
 	"onnxrl/agents/agenttest"
 	"onnxrl/agents/offpolicy"
 	"onnxrl/envs"
+	"onnxrl/runtime/sorted"
 )
 
 // small is a configuration that learns from the beginning on, with little work.
@@ -35,7 +36,7 @@ func training(t testing.TB, n int, spec envs.Spec, change func(c *Config)) (*age
 // variants go through everything between them.
 func variants(t testing.TB) map[string]agenttest.Variant {
 	list, tiny := map[string]agenttest.Variant{}, agenttest.TinyEncoder(t, 0)
-	for what, x := range map[string]struct {
+	for what, x := range sorted.All(map[string]struct {
 		spec   envs.Spec
 		change func(c *Config)
 	}{
@@ -48,7 +49,7 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 			c.PolicyDelay, c.Optimizer.Kind, c.Encoder, c.CrossAsset.NHeads, c.ActionNoise.Kind = 3, "rmsprop", tiny, 2, OU
 		}},
 		"frozen encoders": {agenttest.Series(t), func(c *Config) { c.Freeze, c.Encoder = []string{"*encoder*"}, tiny }},
-	} {
+	}) {
 		list[what] = suite.Variant(t, x.spec, x.change)
 	}
 	return list

@@ -11,6 +11,7 @@ import (
 	"onnxrl/envs/wrap"
 	"onnxrl/runtime/portable"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // TestInherit begins with statistics of another run, as far as they fit, and says what does not.
@@ -22,7 +23,7 @@ func TestInherit(t *testing.T) {
 	}
 	state := normalize.State{Fields: []string{"position"}, Obs: []wrap.Running{stats(0.25)}, Return: stats(3), Returns: []float64{5, 6, 7}}
 	n := 0
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		change      func(cfg *train.Config, s *normalize.State, there *wrap.Normalize)
 		taken, left []string
 	}{
@@ -36,7 +37,7 @@ func TestInherit(t *testing.T) {
 		}, []string{"returns"}, []string{"position: has 3 elements there and 1 here"}},
 		"nothing here":       {func(c *train.Config, _ *normalize.State, _ *wrap.Normalize) { c.Normalize = wrap.Defaults().Normalize }, nil, []string{"position: is not normalised here", "returns"}},
 		"only rewards there": {func(_ *train.Config, s *normalize.State, _ *wrap.Normalize) { s.Fields, s.Obs = nil, nil }, []string{"returns"}, []string{"position: is not normalised there"}},
-	} {
+	}) {
 		cfg, s, from := small(), state, there
 		cfg.Normalize = there
 		c.change(&cfg, &s, &from)

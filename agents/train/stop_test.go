@@ -18,6 +18,7 @@ import (
 	"onnxrl/envs/wrap"
 	"onnxrl/runtime/portable"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -70,7 +71,7 @@ func TestMinEvals(t *testing.T) {
 	cfg := small()
 	cfg.Validation.Patience = 2
 	scores := []float64{0, 0.9, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}
-	for minimum, ended := range map[int]int64{0: 280, 1: 280, 4: 540} {
+	for minimum, ended := range sorted.All(map[int]int64{0: 280, 1: 280, 4: 540}) {
 		cfg.Validation.MinEvals = minimum
 		o := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: scripted(scores...)}})
 		// The evaluations of a trained policy are at 100, 180, 280, 360, 460 …
@@ -78,7 +79,7 @@ func TestMinEvals(t *testing.T) {
 			t.Errorf("min_evals %d: %+v %v", minimum, o.Result, o.err)
 		}
 	}
-	cfg.Validation.Patience = 0
+	cfg.Validation.Patience, cfg.Validation.MinEvals = 0, 4
 	if o := run(t, options{cfg: cfg}); o.err == nil || !strings.Contains(o.err.Error(), "validation.min_evals") {
 		t.Errorf("%v", o.err)
 	}
@@ -107,7 +108,7 @@ func TestCallbacks(t *testing.T) {
 		}
 	}
 	fault := errors.New("full")
-	for want, err := range map[string]error{train.CallbackStopped: train.ErrStop, "full": fault} {
+	for want, err := range sorted.All(map[string]error{train.CallbackStopped: train.ErrStop, "full": fault}) {
 		o := run(t, options{cfg: cfg, hooks: train.Hooks{Every: []train.Callback{{Steps: 100, Do: func(context.Context, *train.Trainer) error { return err }}}}})
 		if o.EnvSteps != 100 || o.Stopped != want && (o.err == nil || !strings.Contains(o.err.Error(), "env step 100: callback: full")) {
 			t.Errorf("%s: %+v %v", want, o.Result, o.err)
@@ -165,7 +166,7 @@ func TestProfileOfARun(t *testing.T) {
 	}
 	got := p.ByName()
 	want := map[string]time.Duration{"act": 150, "env": 150, "record": 300, "learner rest": 30, "sync": 30}
-	for name := range want {
+	for name := range sorted.All(want) {
 		want[name] *= time.Microsecond
 	}
 	if tr.Profile() != p || !maps.Equal(got, want) {

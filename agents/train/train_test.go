@@ -21,6 +21,7 @@ import (
 	"onnxrl/models/checkpoint"
 	"onnxrl/runtime/portable"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 func corridors(t testing.TB, n int) *vector.Local {
@@ -258,11 +259,11 @@ func TestIntervals(t *testing.T) {
 			logged = append(logged, l.step)
 		}
 	}
-	for what, c := range map[string][2][]int64{
+	for what, c := range sorted.All(map[string][2][]int64{
 		"metrics":     {logged, {60, 100, 160, 200, 260, 300, 360, 400, 460, 500, 560, 600}},
 		"evaluations": {evaluated, {0, 100, 180, 280, 360, 460, 540, 600}},
 		"checkpoints": {o.steps, {0, 80, 140, 220, 280, 360, 420, 500, 560, 600}},
-	} {
+	}) {
 		if !slices.Equal(c[0], c[1]) {
 			t.Errorf("%s at %v, expected %v", what, c[0], c[1])
 		}
@@ -375,11 +376,11 @@ func TestEvaluationDisturbsNothing(t *testing.T) {
 	training := func(o outcome) []line {
 		return slices.DeleteFunc(slices.Clone(o.lines), func(l line) bool { _, ok := l.values["eval/edge"]; return ok })
 	}
-	for what, o := range map[string]outcome{
+	for what, o := range sorted.All(map[string]outcome{
 		"without an evaluator": run(t, options{cfg: cfg}),
 		"never":                run(t, options{cfg: off, hooks: train.Hooks{Evaluate: judge(t)}}),
 		"seldom":               run(t, options{cfg: rare, hooks: train.Hooks{Evaluate: judge(t)}}),
-	} {
+	}) {
 		if o.err != nil || !slices.Equal(o.weights, whole.weights) || !sameLines(training(o), training(whole)) {
 			t.Errorf("%s: other weights or metrics", what)
 		}
@@ -480,7 +481,7 @@ func TestErrorsSayWhere(t *testing.T) {
 	bad := small()
 	bad.NumEnvs, bad.Checkpoint.KeepLast = 0, 0
 	n := 0
-	for what, c := range map[string]struct {
+	for what, c := range sorted.All(map[string]struct {
 		o    options
 		says []string
 	}{
@@ -490,7 +491,7 @@ func TestErrorsSayWhere(t *testing.T) {
 		"configuration":  {options{cfg: bad}, []string{"num_envs", "checkpoint.keep_last"}},
 		"evaluation": {options{cfg: small(), hooks: train.Hooks{Evaluate: func(context.Context, agents.Agent, int64) (map[string]float64, error) { return nil, fault }}},
 			[]string{"env step 0: evaluate: no space"}},
-	} {
+	}) {
 		o := run(t, c.o)
 		if o.err == nil {
 			t.Errorf("%s: no error", what)

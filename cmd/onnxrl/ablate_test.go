@@ -12,6 +12,7 @@ import (
 	"onnxrl/cmd/internal/ablation"
 	"onnxrl/configs"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 )
 
 // ablationBase is an experiment that takes a moment: one asset, 400 bars, a network of a few hundred weights.
@@ -52,7 +53,7 @@ factors:
 func ablationFiles(t *testing.T, study, base string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"study.yaml": study, "base.yaml": base} {
+	for name, text := range sorted.All(map[string]string{"study.yaml": study, "base.yaml": base}) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +261,7 @@ func TestAblatePlanCanBeRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	succeed(t, "train", alone, "--engine", portable.Name, "--quiet", "--out", dir)
 	var a, b map[string]any
-	for dir, into := range map[string]*map[string]any{dir: &a, filepath.Join(out, "window=8", "seed-3"): &b} {
+	for dir, into := range sorted.All(map[string]*map[string]any{dir: &a, filepath.Join(out, "window=8", "seed-3"): &b}) {
 		if err := json.Unmarshal([]byte(readFile(t, dir, finishedFile)), into); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -79,7 +80,7 @@ func TestBadModels(t *testing.T) {
 		{"graph", "explain", "", "--bind", "batch=2"},
 	}
 	ran := 0
-	for name, path := range paths {
+	for name, path := range sorted.All(paths) {
 		for _, c := range commands {
 			args := append([]string{}, c...)
 			for i := range args {

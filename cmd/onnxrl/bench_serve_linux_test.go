@@ -7,6 +7,7 @@ import (
 
 	"onnxrl/cmd/internal/servebench"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 )
 
 // TestBenchServe runs every row for a moment, the neighbour that trains included; it looks at the form, never at the speed.
@@ -46,7 +47,7 @@ func TestBenchServeSoak(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	rpc := 0
-	for kind, n := range r.Bad {
+	for kind, n := range sorted.All(r.Bad) {
 		if strings.HasPrefix(kind, "grpc ") && n > 0 {
 			rpc++
 		}

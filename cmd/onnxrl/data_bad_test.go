@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"onnxrl/envs/market/prepared"
+	"onnxrl/runtime/sorted"
 )
 
 // badBars writes bars of AA and BB over 300 days; edit, unless nil, changes the cells of a row, of which the first is the header.
@@ -50,7 +51,7 @@ func TestBadData(t *testing.T) {
 	}
 	good, ranges := badBars(t, nil), "env.data.split."
 	ran := 0
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		path string
 		sets []string
 		says []string
@@ -114,7 +115,7 @@ func TestBadData(t *testing.T) {
 		"two sources":                    {good, []string{"env.data.synthetic={kind: noise}"}, []string{"env.data.synthetic: there is a source.path, too"}},
 		"no source":                      {"", nil, []string{"env.data.source.path: required"}},
 		"made-up market":                 {"", []string{"env.data.synthetic={kind: nois}"}, []string{`unknown kind "nois"`, `did you mean "noise"`}},
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			config := write(t, "run.yaml", `seed: 1
 env:
@@ -151,7 +152,7 @@ train: {num_envs: 1, total_env_steps: 100}
 
 // TestDataOfShippedExperiments are found by name, whether they lie in files or are made up.
 func TestDataOfShippedExperiments(t *testing.T) {
-	for name, symbols := range map[string]int{"demo": 5, "synthetic_leading": 1, "synthetic_noise.yaml": 4} {
+	for name, symbols := range sorted.All(map[string]int{"demo": 5, "synthetic_leading": 1, "synthetic_noise.yaml": 4}) {
 		var q struct {
 			Symbols []struct{ Rows int } `json:"symbols"`
 		}

@@ -13,6 +13,7 @@ import (
 
 	"onnxrl/envs/market/bars"
 	"onnxrl/envs/market/prepared"
+	"onnxrl/runtime/sorted"
 )
 
 // marketCSV is a made-up market of two stocks over 300 days; B is listed on day 60 and has a bad row.
@@ -102,7 +103,7 @@ func TestDataPrepareAndInspect(t *testing.T) {
 // TestDataInspectSource inspects sources without a split: a section of a document that has nothing else, a document that is one, and a made-up market.
 func TestDataInspectSource(t *testing.T) {
 	file := marketCSV(t)
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		text string
 		want int
 	}{
@@ -112,7 +113,7 @@ func TestDataInspectSource(t *testing.T) {
 		"rules":                {fmt.Sprintf("source: {path: %q}\nquality: {jump: 0.2}\ncalendar: {from: 2020-03-01}\n", file), 2},
 		"a made-up market":     {"synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}\n", 3},
 		"a split that is none": {fmt.Sprintf("source: {path: %q}\nsplit: {train: []}\n", file), 2},
-	} {
+	}) {
 		if q := decode[bars.Quality](t, succeed(t, "data", "inspect", write(t, "source.yaml", c.text), "--json")); len(q.Symbols) != c.want {
 			t.Errorf("%s: %d symbols", name, len(q.Symbols))
 		}
@@ -167,12 +168,12 @@ func TestDataBadInput(t *testing.T) {
 	refuse(t, []string{"data", "inspect", write(t, "a.parquet", "PAR1 and nothing more")}, "a.parquet: the file is damaged")
 	refuse(t, []string{"data", "warmup", marketYAML(t), "--starts", "900"}, "no stock has more than 900 bars")
 	// These are shown with the line of the document.
-	for edit, want := range map[string]string{
+	for edit, want := range sorted.All(map[string]string{
 		"rsi: [14]|rsj: [14]":                      `unknown indicator "rsj"`,
 		"window: 8|windw: 8":                       `unknown key "windw"; did you mean "window"?`,
 		"valid: [2020-07-01|valid: [2020-06-01":    "overlaps or comes before train",
 		"valid: [2020-07-01, 2020-08-31]|valid: 7": "data.split.valid: expected a list",
-	} {
+	}) {
 		old, edited, _ := strings.Cut(edit, "|")
 		r := onnxrl(t, "data", "prepare", marketYAML(t, old, edited), "--out", t.TempDir())
 		if r.code != 1 || !strings.Contains(r.err, want) || !strings.Contains(r.err, "experiment.yaml:") {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"onnxrl/envs/market/prepared"
+	"onnxrl/runtime/sorted"
 )
 
 // splitBars writes raw prices of two stocks on weekdays, A with three bonus shares on ten in the 300th row, and the factor that undoes it.
@@ -44,11 +45,11 @@ func TestAdjustmentIsTold(t *testing.T) {
 	const adjusted, raw = "prices: adjusted by adj_factor (2 of 2 symbols), which never changes for 1 of them", "prices: as given, NOT adjusted for splits and dividends (columns that are not used: adj_factor)"
 	const jump = "jumps like those of splits or bonus shares that are NOT adjusted for: 1, in 1 of 2 symbols: A on 2001-02-26, open 0.765 of the close before (13:10)"
 	said := 0
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		sets  []string
 		want  string
 		jumps int
-	}{"auto": {nil, adjusted, 0}, "none": {[]string{"--set", "env.data.source.adjust=none"}, raw, 1}} {
+	}{"auto": {nil, adjusted, 0}, "none": {[]string{"--set", "env.data.source.adjust=none"}, raw, 1}}) {
 		t.Run(name, func(t *testing.T) {
 			config, dir := write(t, "tiny.yaml", market), filepath.Join(t.TempDir(), "run")
 			says := func(what, text, want string, expected bool) {

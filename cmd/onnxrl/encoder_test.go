@@ -10,6 +10,7 @@ import (
 	"onnxrl/cmd/internal/publish"
 	"onnxrl/models/artifact"
 	"onnxrl/models/checkpoint"
+	"onnxrl/runtime/sorted"
 )
 
 const shippedExperiments = "../../configs/experiments"
@@ -67,7 +68,7 @@ func TestPretrainedEncoder(t *testing.T) {
 	}
 	pretrained, fresh := weights(t, encoder), weights(t, shipped)
 	changed := 0
-	for name, w := range pretrained {
+	for name, w := range sorted.All(pretrained) {
 		if !slices.Equal(w, fresh[name]) {
 			changed++
 		}
@@ -82,14 +83,14 @@ func TestPretrainedEncoder(t *testing.T) {
 	if len(frozen) != 14 {
 		t.Errorf("%d parameters are frozen, expected 14", len(frozen))
 	}
-	for name, w := range frozen {
+	for name, w := range sorted.All(frozen) {
 		if !slices.Equal(w, pretrained[strings.TrimPrefix(name, "encoder.")]) {
 			t.Errorf("%s has changed", name)
 		}
 	}
 	best := weights(t, filepath.Join(out, publish.BestFile))
 	served := 0
-	for name, w := range frozen {
+	for name, w := range sorted.All(frozen) {
 		if slices.Equal(w, best[name]) {
 			served++
 		}
@@ -103,7 +104,7 @@ func TestPretrainedEncoder(t *testing.T) {
 	succeed(t, "train", run, "--out", longer, "--set", "train.total_env_steps=120", "-q")
 	a, b := parameters(t, out, "trainable"), parameters(t, longer, "trainable")
 	moved := 0
-	for name, w := range a {
+	for name, w := range sorted.All(a) {
 		if !slices.Equal(w, b[name]) {
 			moved++
 		}
@@ -111,7 +112,7 @@ func TestPretrainedEncoder(t *testing.T) {
 	if moved == 0 || moved < len(a)-2 {
 		t.Errorf("%d of %d trained parameters move", moved, len(a))
 	}
-	for name, w := range parameters(t, longer, "frozen") {
+	for name, w := range sorted.All(parameters(t, longer, "frozen")) {
 		if !slices.Equal(w, frozen[name]) {
 			t.Errorf("%s has changed", name)
 		}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"onnxrl/export/report/performance"
+	"onnxrl/runtime/sorted"
 )
 
 // tinyMarket is a run of 200 env steps on three made-up assets: under a second.
@@ -194,7 +195,7 @@ func TestEvaluateRun(t *testing.T) {
 	}
 
 	compared := 0
-	for name, column := range cells(t, filepath.Join(folder, "equity.csv"), "value") {
+	for name, column := range sorted.All(cells(t, filepath.Join(folder, "equity.csv"), "value")) {
 		value := make([]float64, len(column))
 		for i, c := range column {
 			if value[i], err = strconv.ParseFloat(c, 64); err != nil {
@@ -210,7 +211,7 @@ func TestEvaluateRun(t *testing.T) {
 			if row.Name != name {
 				continue
 			}
-			for k, w := range want {
+			for k, w := range sorted.All(want) {
 				got := row.Metrics[k]
 				if (got == nil) != math.IsNaN(w) || got != nil && math.Abs(*got-w) > 1e-12 {
 					t.Errorf("%s of %s is %v, the equity curve says %g", k, name, got, w)
@@ -248,7 +249,7 @@ func TestEvaluateModelEqualsRun(t *testing.T) {
 		t.Helper()
 		compared := 0
 		for i, r := range run.Rows {
-			for k, v := range r.Metrics {
+			for k, v := range sorted.All(r.Metrics) {
 				w := e.Rows[i].Metrics[k]
 				if (v == nil) != (w == nil) || v != nil && *v != *w {
 					t.Errorf("%s: %s of %s is %v, in the run %v", e.Policies[0].From, k, r.Name, w, v)

@@ -13,6 +13,7 @@ import (
 	"onnxrl/configs"
 	"onnxrl/models/fit"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -158,7 +159,7 @@ func TestFitFlags(t *testing.T) {
 	if _, err := configs.Load(filepath.Join(dir, configFile), nil, &got); err != nil {
 		t.Fatal(err)
 	}
-	for what, pair := range map[string][2]any{
+	for what, pair := range sorted.All(map[string][2]any{
 		"sample-weight": {got.Data.Weight, "f.a"}, "train": {got.Train, []string{"fc1.*"}}, "freeze": {got.Freeze, []string{"*.bias"}}, "train-mode": {got.TrainMode, true},
 		"lora": {fmt.Sprintf("%+v", *got.LoRA), "{Rank:2 Alpha:3 Target:[fc2.*] Seed:9}"}, "optimizer": {got.Optimizer.Kind, "adamw"}, "lr": {got.Optimizer.LR, 0.02},
 		"weight-decay": {got.Optimizer.Decay, 0.1}, "schedule": {got.Schedule.Kind, "cosine"}, "warmup": {got.Schedule.Warmup, 2}, "clip-norm": {got.ClipNorm, 0.5},
@@ -166,7 +167,7 @@ func TestFitFlags(t *testing.T) {
 		"window": {got.Data.Window, 50}, "validation": {got.Data.Validation.Fraction, 0.25}, "patience": {got.EarlyStop.Patience, 7},
 		"checkpoint-every": {got.Checkpoint.Every, 3}, "seed": {got.Seed, 9}, "set": {got.LogEvery, 2}, "loss": {got.Loss[0].Kind, "mse"},
 		"input": {got.Data.Inputs, map[string][]string{"x": {"f.*"}}}, "target": {got.Data.Targets, map[string][]string{"y": {"label"}}}, "defaults": {got.Optimizer.Beta2, 0.999},
-	} {
+	}) {
 		if fmt.Sprint(pair[0]) != fmt.Sprint(pair[1]) {
 			t.Errorf("--%s: %v, want %v", what, pair[0], pair[1])
 		}

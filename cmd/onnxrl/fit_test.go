@@ -20,6 +20,7 @@ import (
 
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -168,7 +169,7 @@ func metricsOf(t *testing.T, dir string) []map[string]float64 {
 			t.Fatalf("%v in %s", err, l)
 		}
 		values := map[string]float64{}
-		for k, v := range raw {
+		for k, v := range sorted.All(raw) {
 			if x, ok := v.(float64); ok && k != "time" {
 				values[k] = x
 			}
@@ -181,7 +182,7 @@ func metricsOf(t *testing.T, dir string) []map[string]float64 {
 func TestFitLearns(t *testing.T) {
 	model, rows := mlpModel(t), table(500)
 	var trained []map[string][]float32
-	for name, data := range map[string]string{"csv": csvFile(t, rows), "parquet": parquetFile(t, rows)} {
+	for name, data := range sorted.All(map[string]string{"csv": csvFile(t, rows), "parquet": parquetFile(t, rows)}) {
 		dir := filepath.Join(t.TempDir(), "run")
 		sum, out := fitted(t, fitArgs(model, data, "--epochs", "30", "--validation", "0.2", "--dir", dir))
 		if sum.TrainRows+sum.ValidRows != 500 || sum.ValidRows < 90 || sum.ValidRows > 110 || sum.Epochs != 30 || sum.Trainable != 3*16+16+16+1 || sum.Loss == nil || sum.Validation == nil {
@@ -257,7 +258,7 @@ func sgdWeights(t *testing.T, model, data string, more ...string) map[string][]f
 
 func close32(t *testing.T, what string, got, want map[string][]float32) {
 	t.Helper()
-	for name, w := range want {
+	for name, w := range sorted.All(want) {
 		if len(got[name]) != len(w) {
 			t.Errorf("%s: %s has %d elements, expected %d", what, name, len(got[name]), len(w))
 			continue
@@ -365,7 +366,7 @@ func TestFitLoRA(t *testing.T) {
 	if len(after.Graph.Node) != len(before.Graph.Node) || len(after.Graph.Initializer) != len(before.Graph.Initializer) {
 		t.Errorf("%d nodes and %d initializers, expected %d and %d", len(after.Graph.Node), len(after.Graph.Initializer), len(before.Graph.Node), len(before.Graph.Initializer))
 	}
-	for name, w := range weights(t, out) {
+	for name, w := range sorted.All(weights(t, out)) {
 		if same := slices.Equal(w, old[name]); same != strings.HasSuffix(name, ".bias") {
 			t.Errorf("%s: unchanged is %v", name, same)
 		}
@@ -374,7 +375,7 @@ func TestFitLoRA(t *testing.T) {
 	if sum.Trainable != 6+8+4+6 {
 		t.Errorf("%d parameters are trained, expected %d", sum.Trainable, 6+8+4+6)
 	}
-	for name, w := range weights(t, out) {
+	for name, w := range sorted.All(weights(t, out)) {
 		if same := slices.Equal(w, old[name]); same != (name == "conv.weight" || name == "out.weight") {
 			t.Errorf("%s: unchanged is %v", name, same)
 		}

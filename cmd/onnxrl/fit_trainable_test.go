@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
 // TestFitOtherPrecisions: the written file has the type of the file that came in, and the summary says what that type costs.
 func TestFitOtherPrecisions(t *testing.T) {
 	runs := 0
-	for name, d := range map[string]tensor.DType{"plain_float64": tensor.Float64, "plain_float16": tensor.Float16, "plain_bfloat16": tensor.BFloat16} {
+	for name, d := range sorted.All(map[string]tensor.DType{"plain_float64": tensor.Float64, "plain_float16": tensor.Float16, "plain_bfloat16": tensor.BFloat16}) {
 		for _, engine := range testEngines() {
 			out := filepath.Join(t.TempDir(), "out.onnx")
 			got := decode[fitSummary](t, succeed(t, fixture(t, name, "--engine", engine, "--out", out, "--json")...))

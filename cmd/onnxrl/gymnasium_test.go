@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor/npy"
 )
 
@@ -34,7 +35,7 @@ func TestTrainBadPythonEnvironments(t *testing.T) {
 		return
 	}
 	cases := 0
-	for how, says := range map[string]string{
+	for how, says := range sorted.All(map[string]string{
 		"nan observation": `observation "observation": element 0 is NaN, expected a finite number`,
 		"nan at the end":  `final observation "observation": element 0 is +Inf, expected a finite number`,
 		"nan reward":      "the reward is NaN, expected a finite number",
@@ -42,7 +43,7 @@ func TestTrainBadPythonEnvironments(t *testing.T) {
 		"no observation":  "observation is None, expected an array of shape (1,)",
 		"old":             "step returns 4 values, expected observation, reward, terminated, truncated and info",
 		"no end":          "terminated is None and truncated False, expected a truth value each",
-	} {
+	}) {
 		r := onnxrl(t, train(`{kind: gymnasium, id: Rude-v0, workers: 1, kwargs: {how: "`+how+`"}}`)...)
 		if want := "step Rude-v0: environment 0, step 3 of episode 0: " + says + "\n"; r.code != 1 || !strings.Contains(r.err, want) {
 			t.Errorf("%s: exit status %d, and it is not said that %s:\n%s", how, r.code, want, r.err)

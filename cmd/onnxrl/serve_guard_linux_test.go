@@ -17,6 +17,7 @@ import (
 
 	"onnxrl/export/serve/grpcapi/inference"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 )
 
 // send sends a request with headers, Host among them, and returns the status.
@@ -106,7 +107,7 @@ func TestServeGuard(t *testing.T) {
 		t.Errorf("the page: status %d", got)
 	}
 	// New tokens.
-	for path, token := range map[string]string{use: "use2", admin: "admin2"} {
+	for path, token := range sorted.All(map[string]string{use: "use2", admin: "admin2"}) {
 		if err := os.WriteFile(path, []byte(token), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -22,6 +22,7 @@ import (
 	"onnxrl/export/serve/grpcapi/inference"
 	"onnxrl/export/serve/oip"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -176,7 +177,7 @@ func TestServeSpeaksTriton(t *testing.T) {
 	}
 	r.want(200, "/v2/models/one/infer", scaledRequest)
 	r.want(503, "/v2/models/two/infer", scaledRequest)
-	for path, body := range map[string]string{"/v2/models/none/infer": scaledRequest, "/v2/models/none": ""} {
+	for path, body := range sorted.All(map[string]string{"/v2/models/none/infer": scaledRequest, "/v2/models/none": ""}) {
 		var refusal struct{ Error string }
 		if err := json.Unmarshal([]byte(r.want(404, path, body)), &refusal); err != nil || !strings.HasPrefix(refusal.Error, "Request for unknown model: 'none'") {
 			t.Errorf("%s: %q, %v", path, refusal.Error, err)

@@ -9,6 +9,7 @@ import (
 
 	"onnxrl/models/artifact"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 )
 
 // What was pulled from a registry, by tag or by digest, is served from its store at once; a name that cannot be served stops neither the others nor the start, unless it was asked for.
@@ -60,7 +61,7 @@ func TestServeWhatWasPulled(t *testing.T) {
 		t.Errorf("states %v\n%s", states, r.errs)
 	}
 	n := 0
-	for name, factor := range map[string]float32{"tagged": 2, "digested": 3, "team/nested": 4, "tagged/versions/v1": 2} {
+	for name, factor := range sorted.All(map[string]float32{"tagged": 2, "digested": 3, "team/nested": 4, "tagged/versions/v1": 2}) {
 		path := url.PathEscape(name)
 		if model, version, ok := strings.Cut(name, "/versions/"); ok {
 			path = model + "/versions/" + version

@@ -27,6 +27,7 @@ import (
 	"onnxrl/models/artifact"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -211,7 +212,7 @@ func TestServeCatalogue(t *testing.T) {
 		return byName
 	}
 	got := scan()
-	for name, want := range map[string]struct {
+	for name, want := range sorted.All(map[string]struct {
 		versions []string
 		policy   []string
 		err      string
@@ -224,7 +225,7 @@ func TestServeCatalogue(t *testing.T) {
 		"gone":    {nil, nil, "none"},
 		"nobody":  {nil, nil, "nobody"},
 		"missing": {nil, nil, "missing.onnx"},
-	} {
+	}) {
 		l := got[name]
 		var versions []string
 		for _, v := range l.Versions {
@@ -360,7 +361,7 @@ func TestServeNetwork(t *testing.T) {
 		resp.Body.Close()
 		return resp.StatusCode
 	}
-	for path, open := range map[string]bool{"/": true, "/page/page.js": true, "/v2/health/live": true, "/page/data": false, "/page/model?name=x": false, "/v2": false, "/metrics": false, "/v2/models/stats": false} {
+	for path, open := range sorted.All(map[string]bool{"/": true, "/page/page.js": true, "/v2/health/live": true, "/page/data": false, "/page/model?name=x": false, "/v2": false, "/metrics": false, "/v2/models/stats": false}) {
 		if got := get(path, ""); (got == 401) == open {
 			t.Errorf("%s without a token: status %d", path, got)
 		}

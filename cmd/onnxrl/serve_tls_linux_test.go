@@ -27,6 +27,7 @@ import (
 
 	"onnxrl/export/serve/grpcapi/inference"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 )
 
 // authority issues certificates of clients.
@@ -209,7 +210,7 @@ func TestServeLogsJSON(t *testing.T) {
 
 func TestFamily(t *testing.T) {
 	n := 0
-	for address, want := range map[string]string{"0.0.0.0:80": "tcp4", "127.0.0.1:80": "tcp4", "[::]:80": "tcp", ":80": "tcp", "[::1]:80": "tcp", "localhost:80": "tcp", "[::ffff:1.2.3.4]:80": "tcp"} {
+	for address, want := range sorted.All(map[string]string{"0.0.0.0:80": "tcp4", "127.0.0.1:80": "tcp4", "[::]:80": "tcp", ":80": "tcp", "[::1]:80": "tcp", "localhost:80": "tcp", "[::ffff:1.2.3.4]:80": "tcp"}) {
 		if got := family(address); got != want {
 			t.Errorf("%s: %s, expected %s", address, got, want)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -153,7 +154,7 @@ func TestInputs(t *testing.T) {
 	if a, b, c := trace("--seed", "1"), trace("--seed", "1"), trace("--seed", "2"); a != b || a == c {
 		t.Errorf("a seed does not decide the inputs:\n%s\n%s\n%s", a, b, c)
 	}
-	for kind, want := range map[string]string{"x=ones": "float32[5 4] in [1, 1]", "x=zeros": "float32[5 4] in [0, 0]", "index=3..4": "int64[5] in [3, 3]"} {
+	for kind, want := range sorted.All(map[string]string{"x=ones": "float32[5 4] in [1, 1]", "x=zeros": "float32[5 4] in [0, 0]", "index=3..4": "int64[5] in [3, 3]"}) {
 		if out := trace(kind); !strings.Contains(out, want) {
 			t.Errorf("%s: expected %s in\n%s", kind, want, out)
 		}

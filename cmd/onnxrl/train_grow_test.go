@@ -9,6 +9,7 @@ import (
 
 	"onnxrl/agents/evaluate"
 	"onnxrl/runtime/optim"
+	"onnxrl/runtime/sorted"
 )
 
 func TestLengthDependent(t *testing.T) {
@@ -48,7 +49,7 @@ publish: {observations: 16, allow_ties: true}
 		rates[l["step"]] = l["train/learning_rate"]
 	}
 	// As with Stable-Baselines3, the rollout that ends at env step n is learnt from at the rate of env step n.
-	for step, want := range map[string]string{"20": "0.009", "200": "0", "220": "0.0045", "400": "0"} {
+	for step, want := range sorted.All(map[string]string{"20": "0.009", "200": "0", "220": "0.0045", "400": "0"}) {
 		if !strings.HasPrefix(rates[step], want) {
 			t.Errorf("the learning rate of env step %s is %s, expected %s", step, rates[step], want)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // A run that is stopped by SIGINT, or killed again and again, and resumed, ends exactly as one that never stopped.
@@ -109,11 +110,11 @@ func TestTrainSeedsResume(t *testing.T) {
 	config, ref := trainYAML(t), filepath.Join(t.TempDir(), "ref")
 	seeds := []string{"7", "8"}
 	trainRuns(t, config, "--out", ref, "--seeds", "7,8")
-	for what, c := range map[string]struct {
+	for what, c := range sorted.All(map[string]struct {
 		sig      os.Signal
 		parallel string
 		code     int
-	}{"SIGINT in the first": {os.Interrupt, "1", exitInterrupted}, "SIGINT in both": {os.Interrupt, "2", exitInterrupted}, "kill -9 in both": {os.Kill, "2", -1}} {
+	}{"SIGINT in the first": {os.Interrupt, "1", exitInterrupted}, "SIGINT in both": {os.Interrupt, "2", exitInterrupted}, "kill -9 in both": {os.Kill, "2", -1}}) {
 		dir := filepath.Join(t.TempDir(), "run")
 		code, text := interrupt(t, filepath.Join(dir, "seed-7"), 4, c.sig, "train", "-q", config, "--out", dir, "--seeds", "7,8", "--parallel", c.parallel)
 		if code != c.code || c.code > 0 && !strings.Contains(text, "continue with: onnxrl train --resume "+dir) {

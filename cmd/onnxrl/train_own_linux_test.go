@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"onnxrl/runtime/sorted"
 )
 
 // Policies of one's own, which PyTorch exported by the recipe of package agents/network: one for a market, and one with a memory. They are trained, stopped, continued bit for bit, published with proof, and judged.
@@ -17,7 +19,7 @@ func TestTrainOwnPolicies(t *testing.T) {
 		return "policy: {kind: file, path: " + path + "}"
 	}
 	n := 0
-	for name, config := range map[string]string{
+	for name, config := range sorted.All(map[string]string{
 		"a market": trainYAML(t, "  lr_actor", "  "+own("policy_trader.onnx")+"\n  lr_actor"),
 		"a memory": write(t, "gru.yaml", `seed: 1
 env: {kind: cartpole}
@@ -26,7 +28,7 @@ train: {num_envs: 4, total_env_steps: 2048, log_interval_steps: 64, threads: 1, 
 eval: {episodes: 5}
 publish: {observations: 64, allow_ties: true}
 `),
-	} {
+	}) {
 		ref, dir := filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
 		if sum := trainRuns(t, config, "--out", ref); sum.Runs[0].Published == "" {
 			t.Errorf("%s: nothing was published", name)

@@ -16,6 +16,7 @@ import (
 	"onnxrl/models/artifact"
 	"onnxrl/models/checkpoint"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 )
 
 // trainYAML is a training run on the made-up market that takes a second: 60 learner steps of 20 env steps each, validated six times. Pairs of edits replace parts of it.
@@ -74,7 +75,7 @@ func trainMetrics(t *testing.T, dir string) []map[string]string {
 			t.Fatalf("%v in %s", err, l)
 		}
 		values := map[string]string{}
-		for k, v := range raw {
+		for k, v := range sorted.All(raw) {
 			if k != "time" && (k == "time/total_timesteps" || !strings.HasPrefix(k, "time/")) {
 				values[k] = string(v)
 			}
@@ -401,7 +402,7 @@ func TestTrainInit(t *testing.T) {
 	// With steps that do not count, the policy is the one it began with.
 	before, after := weights(t, best), weights(t, filepath.Join(second, publish.BestFile))
 	same := 0
-	for name, w := range before {
+	for name, w := range sorted.All(before) {
 		for i := range w {
 			if math.Abs(float64(w[i]-after[name][i])) > 1e-6 {
 				t.Fatalf("%s[%d] is %g, expected %g", name, i, after[name][i], w[i])

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"onnxrl/cmd/internal/publish"
+	"onnxrl/runtime/sorted"
 )
 
 // Everything that stands between an environment and the network moves into the file that is published: it is judged like the policy in the checkpoint, in the environment as it is.
@@ -47,11 +48,11 @@ publish: {observations: 64}
 		t.Errorf("published %+v, in the checkpoint %+v", file, inside)
 	}
 	// What does not fit is said before anything is trained.
-	for says, edit := range map[string]string{
+	for says, edit := range sorted.All(map[string]string{
 		"wrappers.rescale_action: rescale actions: the actions of cartpole": "env={kind: cartpole}",
 		"wrappers.normalize.fields":                                         "wrappers.normalize.fields=[speed]",
 		"wrappers.frame_stack.initial":                                      "wrappers.frame_stack.initial=ones",
-	} {
+	}) {
 		r := onnxrl(t, "train", "-q", config, "--set", edit, "--out", filepath.Join(t.TempDir(), "bad"))
 		if r.code != 1 || !strings.Contains(r.err, says) {
 			t.Errorf("%s: exit status %d, expected %q\n%s", edit, r.code, says, r.err)

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"onnxrl/cmd/internal/tuning"
+	"onnxrl/runtime/sorted"
 )
 
 // A search that is stopped by SIGINT or killed, again and again, has the trials of one that never stopped.
 func TestTuneResumeIsExact(t *testing.T) {
 	config := tuneYAML(t)
 	want := tunes(t, config, "--out", filepath.Join(t.TempDir(), "ref"))
-	for name, sig := range map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM, "kill -9": os.Kill} {
+	for name, sig := range sorted.All(map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM, "kill -9": os.Kill}) {
 		dir := filepath.Join(t.TempDir(), "search")
 		// The log is written at the beginning, when a trial begins and when it ends.
 		code, text := signalled(t, filepath.Join(dir, tuning.LogFile), 8, sig, "tune", "-q", config, "--out", dir)

@@ -11,6 +11,7 @@ import (
 	"onnxrl/envs/classic"
 	"onnxrl/envs/envtest"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // open makes a factory from a document as a run would.
@@ -102,7 +103,7 @@ func TestConfigurationsAreChecked(t *testing.T) {
 }
 
 func TestConfigurationsMadeInCodeAreChecked(t *testing.T) {
-	for name, make := range map[string]func() (*classic.Env, error){
+	for name, make := range sorted.All(map[string]func() (*classic.Env, error){
 		"cartpole":    func() (*classic.Env, error) { return classic.NewCartPole(classic.CartPoleConfig{MaxSteps: -1}) },
 		"pendulum":    func() (*classic.Env, error) { return classic.NewPendulum(classic.PendulumConfig{Gravity: -1}) },
 		"mountaincar": func() (*classic.Env, error) { return classic.NewMountainCar(classic.MountainCarConfig{MaxSteps: -1}) },
@@ -112,7 +113,7 @@ func TestConfigurationsMadeInCodeAreChecked(t *testing.T) {
 		"acrobot":        func() (*classic.Env, error) { return classic.NewAcrobot(classic.AcrobotConfig{MaxSteps: -1}) },
 		"identity":       func() (*classic.Env, error) { return classic.NewIdentity(classic.IdentityConfig{}) },
 		"invalid_action": func() (*classic.Env, error) { return classic.NewInvalidAction(classic.InvalidActionConfig{}) },
-	} {
+	}) {
 		if _, err := make(); err == nil || !strings.HasPrefix(err.Error(), name+": ") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"onnxrl/envs"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // TestInitialStates compares the first states of many episodes with the uniform distributions of Gymnasium's reset: bounds, mean, variance, quartiles and independence of the elements.
@@ -20,7 +21,7 @@ func TestInitialStates(t *testing.T) {
 	}
 	const n = 20000
 	checked := 0
-	for kind, intervals := range cases {
+	for kind, intervals := range sorted.All(cases) {
 		e := made(t, kind)
 		ts := envs.NewTimeStep(e.Spec())
 		sum, square, quarters := make([]float64, len(intervals)), make([]float64, len(intervals)), make([][4]int, len(intervals))

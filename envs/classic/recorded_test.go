@@ -12,6 +12,7 @@ import (
 	"onnxrl/configs"
 	"onnxrl/envs"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -148,7 +149,7 @@ func TestRecorded(t *testing.T) {
 			if len(x.State) < 100 {
 				t.Errorf("only %d transitions", len(x.State))
 			}
-			for tag, n := range special[task.Kind] {
+			for tag, n := range sorted.All(special[task.Kind]) {
 				if tags[tag] < n {
 					t.Errorf("%d transitions of %q, expected at least %d", tags[tag], tag, n)
 				}

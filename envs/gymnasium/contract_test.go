@@ -10,10 +10,11 @@ import (
 	"onnxrl/envs"
 	"onnxrl/envs/envtest"
 	"onnxrl/envs/vector"
+	"onnxrl/runtime/sorted"
 )
 
 func TestContract(t *testing.T) {
-	for id, most := range map[string]int{"Walk-v0": 20, "Masked-v0": 20} {
+	for id, most := range sorted.All(map[string]int{"Walk-v0": 20, "Masked-v0": 20}) {
 		t.Run(id, func(t *testing.T) {
 			f := open(t, config(id, nil))
 			r := envtest.Run(t, func() (envs.Env, error) { return f.New(envs.Train, 0) }, envtest.Options{Steps: 120})

@@ -17,6 +17,7 @@ import (
 	"onnxrl/envs/vector"
 	"onnxrl/envs/wrap"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -84,14 +85,14 @@ func TestBadAnswers(t *testing.T) {
 // TestBadMasks: a mask that is none is an error that says where and what; an error inside action_masks is the environment's own.
 func TestBadMasks(t *testing.T) {
 	cases := 0
-	for how, want := range map[string]string{
+	for how, want := range sorted.All(map[string]string{
 		"none":   "mask of discrete(2): head 0 has no valid action",
 		"long":   "the action mask has 3 elements, expected 2",
 		"nan":    "the action mask is [nan, 1], expected truth values",
 		"words":  "the action mask is ['a', 'b'], expected truth values",
 		"one":    "the action mask has 1 elements, expected 2",
 		"raises": "KeyError: 'mask'",
-	} {
+	}) {
 		v := openVector(t, open(t, config("Veiled-v0", map[string]any{"how": how})), 2, vector.Options{Workers: 1})
 		reset(t, v, 1)
 		var err error
@@ -178,9 +179,9 @@ func TestOutput(t *testing.T) {
 
 // TestWorkersAreReplaced: when a worker ends or hangs, its episodes are truncated where they were last seen, those of others go on, and the log says what happened.
 func TestWorkersAreReplaced(t *testing.T) {
-	for how, want := range map[string][]string{
+	for how, want := range sorted.All(map[string][]string{
 		"exit": {"exit status 7", "last words of 3"}, "kill": {"signal: killed"}, "hang": {"did not answer in time", "hang_here"},
-	} {
+	}) {
 		t.Run(how, func(t *testing.T) {
 			var log bytes.Buffer
 			cfg := config("Rude-v0", map[string]any{"how": how, "times": 1, "marks": t.TempDir()})

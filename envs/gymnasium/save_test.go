@@ -14,6 +14,7 @@ import (
 
 	"onnxrl/envs"
 	"onnxrl/envs/vector"
+	"onnxrl/runtime/sorted"
 )
 
 // TestSaving saves in mid-episode and continues in vectors of their own, with other numbers of workers.
@@ -115,7 +116,7 @@ func TestForeignStates(t *testing.T) {
 		"other observations, ":    func(s map[string]any) { s["obs"] = nil },
 		"expected 1":              func(s map[string]any) { s["began"] = []int{1, 2} },
 	}
-	for want, change := range cases {
+	for want, change := range sorted.All(cases) {
 		var s map[string]any
 		if err := json.Unmarshal(saved, &s); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"onnxrl/envs/vector"
 	"onnxrl/envs/wrap"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -311,13 +312,13 @@ func TestFrozen(t *testing.T) {
 
 func TestMisfits(t *testing.T) {
 	c := wrap.Defaults().Normalize
-	for want, change := range map[string]func(*wrap.Normalize){
+	for want, change := range sorted.All(map[string]func(*wrap.Normalize){
 		"neither observations nor rewards":                           func(*wrap.Normalize) {},
 		`fields: "speed": the observation of corridor has [position`: func(c *wrap.Normalize) { c.Obs, c.Fields = true, []string{"speed"} },
 		"epsilon: must be positive":                                  func(c *wrap.Normalize) { c.Obs, c.Epsilon = true, 0 },
 		"but obs is false":                                           func(c *wrap.Normalize) { c.Reward, c.Fields = true, []string{"position"} },
 		"gamma: must be between 0 and 1":                             func(c *wrap.Normalize) { c.Reward, c.Gamma = true, new(1.5) },
-	} {
+	}) {
 		bad := c
 		change(&bad)
 		e, err := corridor.New(corridor.Defaults())

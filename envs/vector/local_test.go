@@ -15,6 +15,7 @@ import (
 	"onnxrl/envs/vector"
 	"onnxrl/envs/wrap"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -94,7 +95,7 @@ func sample(v *vector.Local, s *rng.Stream) {
 func TestEqualsALoop(t *testing.T) {
 	makers := map[string]func(testing.TB, int) []envs.Env{"corridor": corridors, "trading": portfolios}
 	compared, ended, truncated, masked := 0, 0, 0, 0
-	for name, make := range makers {
+	for name, make := range sorted.All(makers) {
 		for _, n := range []int{1, 2, 7} {
 			for _, o := range []vector.Options{{Workers: 1}, {Workers: 2, Check: true}, {Workers: 5, Windows: true}, {}} {
 				t.Run(fmt.Sprint(name, n, o), func(t *testing.T) {
@@ -244,7 +245,7 @@ func TestGather(t *testing.T) {
 
 // TestSaveAndLoad stops a vector in the middle and continues it in another one with other workers: nothing differs from never having stopped.
 func TestSaveAndLoad(t *testing.T) {
-	for name, make := range map[string]func(testing.TB, int) []envs.Env{"corridor": corridors, "trading": portfolios} {
+	for name, make := range sorted.All(map[string]func(testing.TB, int) []envs.Env{"corridor": corridors, "trading": portfolios}) {
 		const n = 5
 		a, b := open(t, make(t, n), vector.Options{Workers: 1}), open(t, make(t, n), vector.Options{Workers: 3, Windows: true})
 		if err := a.Reset(key); err != nil {
@@ -297,7 +298,7 @@ func TestSaveAndLoad(t *testing.T) {
 }
 
 func TestStepAllocatesNothing(t *testing.T) {
-	for name, make := range map[string]func(testing.TB, int) []envs.Env{"corridor": corridors, "trading": portfolios} {
+	for name, make := range sorted.All(map[string]func(testing.TB, int) []envs.Env{"corridor": corridors, "trading": portfolios}) {
 		for _, o := range []vector.Options{{Workers: 1, Check: true}, {Workers: 2, Windows: true}} {
 			v := open(t, make(t, 6), o)
 			if err := v.Reset(key); err != nil {
@@ -398,11 +399,11 @@ func TestBadInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, f := range map[string]func() (*vector.Local, error){
+	for want, f := range sorted.All(map[string]func() (*vector.Local, error){
 		"none is given":                   func() (*vector.Local, error) { return vector.New(nil, vector.Options{}) },
 		"-1 workers":                      func() (*vector.Local, error) { return vector.New(corridors(t, 1), vector.Options{Workers: -1}) },
 		"environment 1 (corridor) is des": func() (*vector.Local, error) { return vector.New([]envs.Env{long, limited}, vector.Options{}) },
-	} {
+	}) {
 		if _, err := f(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not said: %v", want, err)
 		}

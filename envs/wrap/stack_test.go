@@ -16,6 +16,7 @@ import (
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/wrap"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -122,9 +123,9 @@ func TestWrappedContract(t *testing.T) {
 	rescale, clip := base, base
 	rescale.RescaleAction, clip.ClipAction = true, true
 	ran := 0
-	for name, c := range map[string]wrap.Config{
+	for name, c := range sorted.All(map[string]wrap.Config{
 		"stack": stack(4, wrap.InitialFirst, true), "stack of zeros": stack(2, wrap.InitialZero, true), "stack on an axis": stack(3, wrap.InitialFirst, false), "rescale": rescale, "clip": clip, "all": all,
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			f, err := wrap.Apply(sliders{}, c)
 			if err != nil {
@@ -290,12 +291,12 @@ func (corridors) Close() error                          { return nil }
 
 // TestMisfits names the key of the document and the environment's side.
 func TestMisfits(t *testing.T) {
-	for want, change := range map[string]func(*wrap.Config){
+	for want, change := range sorted.All(map[string]func(*wrap.Config){
 		"wrappers.rescale_action: rescale actions: the actions of corridor are discrete(2)": func(c *wrap.Config) { c.RescaleAction = true },
 		"wrappers.clip_action: clip actions: the actions of corridor":                       func(c *wrap.Config) { c.ClipAction = true },
 		"time_limit: must not be negative":                                                  func(c *wrap.Config) { c.TimeLimit = -1 },
 		"frame_stack.initial: must be one of":                                               func(c *wrap.Config) { c.FrameStack = wrap.Frames{Frames: 2, Initial: "firts"} },
-	} {
+	}) {
 		c := wrap.Defaults()
 		change(&c)
 		if _, err := wrap.Apply(corridors{}, c); err == nil || !strings.Contains(err.Error(), want) {

@@ -9,6 +9,7 @@ import (
 	"onnxrl/envs/envtest"
 	"onnxrl/envs/wrap"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -35,7 +36,7 @@ func TestContract(t *testing.T) {
 			return wrap.NewStatistics(e), err
 		},
 	}
-	for name, open := range makers {
+	for name, open := range sorted.All(makers) {
 		t.Run(name, func(t *testing.T) {
 			if r := envtest.Run(t, open, envtest.Options{Steps: 400}); r.Saved < 15 {
 				t.Errorf("too little was checked: %+v", r)
@@ -151,7 +152,7 @@ func TestSavingNeedsASaver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, e := range map[string]envs.Env{"time limit": limited, "statistics": wrap.NewStatistics(opaque{open(t, 8)})} {
+	for name, e := range sorted.All(map[string]envs.Env{"time limit": limited, "statistics": wrap.NewStatistics(opaque{open(t, 8)})}) {
 		ts := envs.NewTimeStep(e.Spec())
 		if err := e.Reset(rng.New(1), ts); err != nil {
 			t.Fatal(err)

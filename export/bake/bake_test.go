@@ -12,6 +12,7 @@ import (
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -74,7 +75,7 @@ func TestWriteProvesAndKeepsTheLineage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for key, want := range map[string]string{"onnxrl.seed": "7", "onnxrl.task": "test", "onnxrl.parity": "max error"} {
+		for key, want := range sorted.All(map[string]string{"onnxrl.seed": "7", "onnxrl.task": "test", "onnxrl.parity": "max error"}) {
 			if v, ok := got.Meta(key); !ok || !strings.Contains(v, want) {
 				t.Errorf("%s: metadata %s is %q", c.Name(), key, v)
 			}

@@ -9,6 +9,7 @@ import (
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -104,14 +105,14 @@ func TestNormalizationIsInside(t *testing.T) {
 
 func TestNormalizationsThatDoNotFit(t *testing.T) {
 	net, params, states := recurrent(t, false)
-	for want, n := range map[string]*Normal{
+	for want, n := range sorted.All(map[string]*Normal{
 		"no such input":            {Input: "y", Mean: []float64{0}, Std: []float64{1}},
 		"statistics are of 1":      {Input: "x", Mean: []float64{0}, Std: []float64{1}},
 		"0 means and 0 deviations": {Input: "x"},
 		"mean NaN, deviation 1":    {Input: "x", Mean: []float64{0, 0, math.NaN(), 0}, Std: []float64{1, 1, 1, 1}},
 		"mean 0, deviation 0":      {Input: "x", Mean: []float64{0, 0, 0, 0}, Std: []float64{1, 1, 0, 1}},
 		"limit -1":                 {Input: "x", Mean: []float64{0, 0, 0, 0}, Std: []float64{1, 1, 1, 1}, Clip: -1},
-	} {
+	}) {
 		if _, err := Agent(net, params.View, states, n); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", n, err)
 		}
@@ -175,12 +176,12 @@ func TestActionsReachTheirBounds(t *testing.T) {
 		t.Errorf("%d proofs", proved)
 	}
 	net, params, states := recurrent(t, false)
-	for want, l := range map[string]*Bounds{
+	for want, l := range sorted.All(map[string]*Bounds{
 		"1 lower and 0 upper":      {Output: "action", Low: []float64{1}},
 		"1 to 1":                   {Output: "action", Low: []float64{1}, High: []float64{1}},
 		"-Inf to 1":                {Output: "action", Low: []float64{math.Inf(-1)}, High: []float64{1}},
 		"bounds are of 3 elements": {Output: "action", Low: []float64{0, 0, 0}, High: []float64{1, 1, 1}},
-	} {
+	}) {
 		if _, err := Agent(net, params.View, states, l); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", l, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -77,11 +78,11 @@ func TestInt8TakesWeightsApart(t *testing.T) {
 	if cases != 6*len(testengines.All(t)) {
 		t.Errorf("%d cases", cases)
 	}
-	for name, n := range map[string]*onnx.Node{
+	for name, n := range sorted.All(map[string]*onnx.Node{
 		"another operator": {OpType: "Concat", Output: []string{"a"}},
 		"no such axis":     {OpType: "Split", Output: []string{"a", "b"}, Attribute: []*onnx.Attribute{onnx.AttrInt("axis", 2)}},
 		"old sizes":        {OpType: "Split", Output: []string{"a", "b"}, Attribute: []*onnx.Attribute{onnx.AttrInts("split", 1, 3)}},
-	} {
+	}) {
 		if _, err := evalSplit(n, 13, []*tensor.Tensor{tensor.New(tensor.Float32, 4, 4)}); err == nil {
 			t.Errorf("%s: no error", name)
 		}

@@ -14,6 +14,7 @@ import (
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -262,11 +263,11 @@ func TestGaussianSamples(t *testing.T) {
 			t.Errorf("%s: %d of %d samples are clipped", c.Name(), clipped, len(drawn))
 		}
 	}
-	for want, bad := range map[string]Gaussian{
+	for want, bad := range sorted.All(map[string]Gaussian{
 		"expected float32":             {Output: "action", Mean: "action_mean", LogStd: "next_state/h"},
 		"does not depend on the mean":  {Output: "next_state/h", Mean: "action_mean", LogStd: "action_log_std"},
 		"expected float32, the latter": {Output: "none", Mean: "action_mean", LogStd: "action_log_std"},
-	} {
+	}) {
 		if _, err := SampleGaussian(m, bad); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", bad, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -45,7 +46,7 @@ func TestSamplesAreTheBestWithoutNoiseAndFollowTheProbabilitiesWithIt(t *testing
 			noise.Float32s()[i] = float32(-math.Log(-math.Log(1 - key.Float64())))
 		}
 		given = map[string]*tensor.Tensor{NoiseInput: noise}
-		for name, x := range map[string]*tensor.Tensor{"window": raw[0], "position": samples[1], "mask": samples[2]} {
+		for name, x := range sorted.All(map[string]*tensor.Tensor{"window": raw[0], "position": samples[1], "mask": samples[2]}) {
 			given[name] = tensor.New(x.DType(), append([]int{draws}, x.Shape()[1:]...)...)
 			for row := range draws {
 				copy(given[name].Rows(row, row+1).Bytes(), x.Rows(1, 2).Bytes())

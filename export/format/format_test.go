@@ -17,6 +17,7 @@ import (
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 	"onnxrl/runtime/tensor/npy"
 )
@@ -210,18 +211,18 @@ func TestPythonIsComplete(t *testing.T) {
 	if len(arrays) != len(p.Inputs)+len(p.Outputs) {
 		t.Errorf("%d arrays", len(arrays))
 	}
-	for prefix, set := range map[string]map[string]*tensor.Tensor{"input.": p.Inputs, "output.": p.Outputs} {
-		for name, want := range set {
+	for prefix, set := range sorted.All(map[string]map[string]*tensor.Tensor{"input.": p.Inputs, "output.": p.Outputs}) {
+		for name, want := range sorted.All(set) {
 			if got := arrays[prefix+name+".npy"]; got == nil || !slices.Equal(got.Shape(), want.Shape()) || !bytes.Equal(got.Bytes(), want.Bytes()) {
 				t.Errorf("%s%s: %v", prefix, name, got)
 			}
 		}
 	}
-	for file, list := range map[string][]string{
+	for file, list := range sorted.All(map[string][]string{
 		"example.py": {"import numpy as np", "import onnxruntime", `recorded.npz`, "sys.exit(bad > 0)"},
 		"agent.py":   {"def predict(self, observation, state=None, episode_start=None, deterministic=False, action_masks=None)", "allow_nonfinite=False", "nonfinite_refused += 1"},
 		"README.md":  {"# policy", "A test.", "| input | `window` | float32[-1 2 3] | the last two days |", "| output | `value` | float32[-1] |", "onnxrl.seed: 7", "5 recorded observations"},
-	} {
+	}) {
 		for _, want := range list {
 			if !strings.Contains(read(t, out, file), want) {
 				t.Errorf("%s does not say %q", file, want)

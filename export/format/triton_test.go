@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"onnxrl/export/bake"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -113,7 +114,7 @@ func TestTritonRepository(t *testing.T) {
 	if strings.Contains(config, "sequence_batching") {
 		t.Errorf("a model that remembers nothing: %s", config)
 	}
-	for name, x := range p.Inputs {
+	for name, x := range sorted.All(p.Inputs) {
 		if read(t, repo, "policy", "warmup", name) != string(x.Rows(0, 1).Bytes()) {
 			t.Errorf("the warm-up of %s is not the first row", name)
 		}
@@ -164,7 +165,7 @@ func TestTritonSequences(t *testing.T) {
 }
 
 func TestFileNamesAndLiterals(t *testing.T) {
-	for in, want := range map[string]string{"window": "window", "a/b": "a%2Fb", "..": "%2E%2E", "a:b c": "a%3Ab%20c", "é": "%C3%A9"} {
+	for in, want := range sorted.All(map[string]string{"window": "window", "a/b": "a%2Fb", "..": "%2E%2E", "a:b c": "a%3Ab%20c", "é": "%C3%A9"}) {
 		if got := fileName(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}

@@ -25,6 +25,7 @@ import (
 	"onnxrl/export/report"
 	"onnxrl/runtime/columnar"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // duel is a document with an agent and a benchmark whose daily returns are normal with the given means and deviations; part of the noise is common.
@@ -169,7 +170,7 @@ func TestWarnings(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	cases := 0
-	for want, spoil := range map[string]func(d *report.Document){
+	for want, spoil := range sorted.All(map[string]func(d *report.Document){
 		"0 dates":                            func(d *report.Document) { d.Dates = nil },
 		"is not after the one before":        func(d *report.Document) { d.Dates[3] = d.Dates[2] },
 		"no strategies":                      func(d *report.Document) { d.Strategies = nil },
@@ -199,7 +200,7 @@ func TestValidate(t *testing.T) {
 		"lag variant 0 is at NaN": func(d *report.Document) {
 			d.Lag = []report.Variant{{Strategy: "the agent", X: math.NaN(), Value: d.Strategies[0].Value}}
 		},
-	} {
+	}) {
 		d := duel(1, 10, 0, 0)
 		d.Assets, d.Actions = []string{"A", "B"}, []string{"hold", "buy"}
 		spoil(&d)
@@ -288,7 +289,7 @@ func TestWrite(t *testing.T) {
 	if len(a) != len(b) || len(a) != 2+len(f.Tables)+len(f.Plots) || len(f.Tables) != 6 || len(f.Plots) != 57 {
 		t.Fatalf("%d and %d files, with %d tables and %d plots", len(a), len(b), len(f.Tables), len(f.Plots))
 	}
-	for name, data := range a {
+	for name, data := range sorted.All(a) {
 		if !bytes.Equal(data, b[name]) {
 			t.Errorf("%s differs between two writes", name)
 		}
@@ -299,7 +300,7 @@ func TestWrite(t *testing.T) {
 		}
 	}
 	svgs, pngs := 0, 0
-	for name, data := range a {
+	for name, data := range sorted.All(a) {
 		switch filepath.Ext(name) {
 		case ".svg":
 			wellFormed(t, name, data)

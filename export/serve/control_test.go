@@ -8,6 +8,7 @@ import (
 
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -20,7 +21,7 @@ func told(id tensor.DType) *onnx.Model {
 	sum := b.Op("Add", []onnx.Value{x, b.Op("Where", []onnx.Value{start, b.Float(0), s})})
 	b.Output(b.Rename(sum, "y"), one(tensor.Float32))
 	b.Output(b.Rename(b.Op("Identity", []onnx.Value{sum}), "s_next"), one(tensor.Float32))
-	for name, v := range map[string]onnx.Value{"end_was": end, "ready_was": ready, "corrid_was": corrid} {
+	for name, v := range sorted.All(map[string]onnx.Value{"end_was": end, "ready_was": ready, "corrid_was": corrid}) {
 		d := map[string]tensor.DType{"end_was": tensor.Float32, "ready_was": tensor.Int32, "corrid_was": id}[name]
 		b.Output(b.Rename(b.Op("Identity", []onnx.Value{v}), name), one(d))
 	}
@@ -86,7 +87,7 @@ func TestControlInputs(t *testing.T) {
 // Nothing of what the server fills or keeps is listed, and requests that give it, or belong to no sequence, are refused.
 func TestImplicitPorts(t *testing.T) {
 	s, _, _ := start(t, Options{}, one("m", toldConfig(tensor.Uint64), told(tensor.Uint64)), one("c", Config{}, counter(1)))
-	for model, want := range map[string]string{"m": "x y end_was ready_was corrid_was", "c": "x y"} {
+	for model, want := range sorted.All(map[string]string{"m": "x y end_was ready_was corrid_was", "c": "x y"}) {
 		m, err := s.Metadata(model, "")
 		if err != nil {
 			t.Fatal(err)
@@ -111,14 +112,18 @@ func TestImplicitPorts(t *testing.T) {
 	given := step("m", "1", 1, true, false)
 	given.Inputs = append(given.Inputs, Tensor{"ready", tensor.Of([]int32{1}, 1, 1)})
 	alone := step("m", "", 1, false, false)
-	for req, says := range map[*Request]string{
-		given: `"ready" says where in its sequence`, alone: "must specify a non-zero or non-empty correlation ID",
-		step("m", "9", 1, false, false): "inference request for sequence 9 to model 'm' must specify the START flag on the first request of the sequence",
+	for _, c := range []struct {
+		req  *Request
+		says string
+	}{
+		{given, `"ready" says where in its sequence`},
+		{alone, "must specify a non-zero or non-empty correlation ID"},
+		{step("m", "9", 1, false, false), "inference request for sequence 9 to model 'm' must specify the START flag on the first request of the sequence"},
 	} {
-		err := s.Infer(t.Context(), req, &Response{})
+		err := s.Infer(t.Context(), c.req, &Response{})
 		wantCode(t, err, InvalidArgument)
-		if err != nil && !strings.Contains(err.Error(), says) {
-			t.Errorf("%v, expected %q", err, says)
+		if err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v, expected %q", err, c.says)
 		}
 	}
 }

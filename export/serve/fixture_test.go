@@ -16,6 +16,7 @@ import (
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -288,7 +289,7 @@ func (h *hand) move(d time.Duration) {
 	h.mu.Lock()
 	h.now = h.now.Add(d)
 	var due []func()
-	for timer := range h.timers {
+	for timer := range sorted.Func(h.timers, func(a, b *handTimer) int { return a.at.Compare(b.at) }) {
 		if !timer.at.After(h.now) {
 			due = append(due, timer.f)
 			delete(h.timers, timer)

@@ -13,6 +13,7 @@ import (
 	"onnxrl/models/artifact"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 )
 
 func ready(s *Server, model string) (names []string, def string) {
@@ -219,7 +220,7 @@ func TestRepository(t *testing.T) {
 	save(t, filepath.Join(dir, "m/10/model.onnx"), scale(10))
 	save(t, filepath.Join(dir, "m/9/model.onnx/model.onnx"), scale(9))
 	save(t, filepath.Join(dir, "m/02/model.onnx"), scale(3))
-	for folder, k := range map[string]float32{"named/1/net.onnx": 5, "named/2/net.onnx/net.onnx": 6, "named/3/net.onnx/model.onnx": 7} {
+	for folder, k := range sorted.All(map[string]float32{"named/1/net.onnx": 5, "named/2/net.onnx/net.onnx": 6, "named/3/net.onnx/model.onnx": 7}) {
 		save(t, filepath.Join(dir, folder), scale(k))
 	}
 	save(t, filepath.Join(dir, "named/3/model.onnx"), scale(8)) // not the one that is meant
@@ -260,7 +261,7 @@ func TestRepository(t *testing.T) {
 	if names, def := ready(s, "m"); strings.Join(names, " ") != "9 10" || def != "10" {
 		t.Errorf("%v %s", names, def)
 	}
-	for version, k := range map[string]float32{"1": 5, "2": 6, "3": 7} {
+	for version, k := range sorted.All(map[string]float32{"1": 5, "2": 6, "3": 7}) {
 		var resp Response
 		req := ask("named", 1, 1)
 		req.Version = version
@@ -423,7 +424,7 @@ func TestAliasesOfAStore(t *testing.T) {
 		if err := s.Poll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for version, v := range want {
+		for version, v := range sorted.All(want) {
 			req := ask("m", 1, 1)
 			req.Version = version
 			var resp Response

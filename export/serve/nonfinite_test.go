@@ -9,6 +9,7 @@ import (
 
 	"onnxrl/models/artifact"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -48,7 +49,7 @@ func TestPoliciesRefuseNonFiniteInputs(t *testing.T) {
 		kind("stored", "agent", Config{}), kind("stored-encoder", "encoder", Config{}), kind("stored-allowed", "agent", Config{NonFinite: RejectNonFiniteOutputs}),
 	)
 	n := 0
-	for model, refused := range map[string]bool{"plain": false, "strict": true, "agent": true, "encoder": false, "allowed": false, "stored": true, "stored-encoder": false} {
+	for model, refused := range sorted.All(map[string]bool{"plain": false, "strict": true, "agent": true, "encoder": false, "allowed": false, "stored": true, "stored-encoder": false}) {
 		for at, bad := range []float32{nan, inf, float32(math.Inf(1)), 1} {
 			x := []float32{0, 1, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, 3}
 			x[at+1] = bad

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -244,7 +245,7 @@ func TestAliasesMove(t *testing.T) {
 			t.Errorf("%s to %s: %s with %v, %v", c.alias, c.ref, v, v.Aliases, err)
 		}
 	}
-	for ref, want := range map[string]string{"a": one.Digest, "a:best": one.Digest, "a:prod": two.Digest, "b": other.Digest, "b:prod": other.Digest, two.Digest: two.Digest} {
+	for ref, want := range sorted.All(map[string]string{"a": one.Digest, "a:best": one.Digest, "a:prod": two.Digest, "b": other.Digest, "b:prod": other.Digest, two.Digest: two.Digest}) {
 		if v := resolve(t, s, ref); v.Digest != want {
 			t.Errorf("%s is %s, want %s", ref, v.Digest, want)
 		}
@@ -315,11 +316,11 @@ func TestExternalDataIsPublishedWithTheModel(t *testing.T) {
 	if got := names(t, out); !slices.Equal(got, []string{"/model.onnx", "/weights/w.bin"}) {
 		t.Errorf("extracted %v", got)
 	}
-	for what, d := range map[string]Draft{
+	for what, d := range sorted.All(map[string]Draft{
 		"has no such file": {ModelBytes: text},
 		"bytes [0, 512)":   {ModelBytes: text, Files: []NewFile{{Title: "weights/w.bin", Data: data[:100]}}},
 		"checksum of":      {ModelBytes: text, Files: []NewFile{{Title: "weights/w.bin", Data: make([]byte, len(data))}}},
-	} {
+	}) {
 		d.Manifest.Name = "big"
 		if _, err := s.Publish(t.Context(), d); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: error %v", what, err)

@@ -17,6 +17,7 @@ import (
 
 	"onnxrl/runtime/atomicfile"
 	"onnxrl/runtime/atomicfile/faultdisk"
+	"onnxrl/runtime/sorted"
 )
 
 func from(name string, k float32, parents ...Version) Draft {
@@ -115,7 +116,7 @@ func TestCollectKeepsWhatIsNeeded(t *testing.T) {
 		got := collect(t, s, o)
 		var names []string
 		for _, r := range got.Removed {
-			for n, x := range v {
+			for n, x := range sorted.All(v) {
 				if x.Digest == r.Digest {
 					names = append(names, n)
 				}
@@ -200,7 +201,7 @@ func TestCollectAndOtherPrograms(t *testing.T) {
 	if len(c.Removed) != 1 || c.Removed[0].Digest != unsigned.Digest {
 		t.Errorf("removed %v", c.Removed)
 	}
-	for d, want := range map[digest.Digest]bool{layer.Digest: true, signature.Digest: true, lost.Digest: false} {
+	for d, want := range sorted.All(map[digest.Digest]bool{layer.Digest: true, signature.Digest: true, lost.Digest: false}) {
 		if _, err := os.Stat(s.blobPath(d)); (err == nil) != want {
 			t.Errorf("%s: %v", d, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -47,11 +48,11 @@ func TestDiff(t *testing.T) {
 			fields[c.Field] = c
 		}
 	}
-	for field, want := range map[string][2]string{
+	for field, want := range sorted.All(map[string][2]string{
 		"kind": {"model", "agent"}, "env_step": {"", "10"}, "seed": {"7", ""}, "info.note": {"x", ""}, "parents": {"", `["` + x.Digest + `"]`},
 		"notes.txt": {"", digest.FromString("notes").String()},
 		"input x":   {`{"name":"x","dtype":"float32","shape":[-1,4],"axes":["N",""]}`, `{"name":"x","dtype":"float32","shape":[-1,5],"axes":["N",""]}`},
-	} {
+	}) {
 		if c := fields[field]; c.A != want[0] || c.B != want[1] {
 			t.Errorf("%s: %q and %q, want %q", field, c.A, c.B, want)
 		}
@@ -128,7 +129,7 @@ func TestCompareParameters(t *testing.T) {
 			t.Errorf("%s: %d changed by up to %v, want %d by %v", c.name, p.Changed, got, c.changed, c.worst)
 		}
 	}
-	for d, bits := range map[tensor.DType][2]uint16{tensor.Float16: {0x3c00, 0x4000}, tensor.BFloat16: {0x3f80, 0x4000}} {
+	for d, bits := range sorted.All(map[tensor.DType][2]uint16{tensor.Float16: {0x3c00, 0x4000}, tensor.BFloat16: {0x3f80, 0x4000}}) {
 		x, y := tensor.New(d, 1), tensor.New(d, 1)
 		tensor.Data[uint16](x)[0], tensor.Data[uint16](y)[0] = bits[0], bits[1]
 		if p := compareParameters(x, y); p.Changed != 1 || p.MaxAbs == nil || *p.MaxAbs != 1 {

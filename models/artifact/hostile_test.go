@@ -19,6 +19,7 @@ import (
 	"oras.land/oras-go/v2/content/oci"
 
 	"onnxrl/runtime/atomicfile"
+	"onnxrl/runtime/sorted"
 )
 
 // hostileSource is a version whose descriptions say what they like.
@@ -239,7 +240,7 @@ func TestHostileEntries(t *testing.T) {
 			m["name"] = "../a"
 		},
 	}
-	for says, edit := range edits {
+	for says, edit := range sorted.All(edits) {
 		dir := t.TempDir()
 		s := open(t, filepath.Join(dir, "store"), Options{Disk: volatile{atomicfile.OS}})
 		good := publish(t, s, draft("good", 5))
@@ -272,7 +273,7 @@ func TestHostileEntries(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), says) || len(list) != 1 || list[0].Digest != good.Digest {
 			t.Errorf("%s: listed %v, %v", says, list, err)
 		}
-		for what, f := range map[string]func() error{
+		for what, f := range sorted.All(map[string]func() error{
 			"resolve": func() error { _, err := s.Resolve("a"); return err },
 			"collect": func() error { _, err := s.Collect(t.Context(), CollectOptions{}); return err },
 			"push": func() error {
@@ -281,7 +282,7 @@ func TestHostileEntries(t *testing.T) {
 			},
 			"verify":  func() error { _, err := s.Verify(t.Context(), nil); return err },
 			"lineage": func() error { _, err := s.Lineage("a"); return err },
-		} {
+		}) {
 			if err := f(); err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s: %s gives %v", says, what, err)
 			}

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/atomicfile"
+	"onnxrl/runtime/sorted"
 )
 
 // kills is how many processes are killed, the first fifth of each chain while they make a store.
@@ -206,7 +207,7 @@ func TestKillAnywhere(t *testing.T) {
 	sum := tally{hit: map[byte]int{}}
 	for _, c := range all {
 		sum.steps, sum.partial, sum.unmade, sum.garbage, sum.kills = sum.steps+c.steps, sum.partial+c.partial, sum.unmade+c.unmade, sum.garbage+c.garbage, sum.kills+c.kills
-		for op, n := range c.hit {
+		for op, n := range sorted.All(c.hit) {
 			sum.hit[op] += n
 		}
 	}

@@ -22,6 +22,7 @@ import (
 
 	"onnxrl/runtime/atomicfile"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 )
 
 // hub is a registry on a loopback port that counts what it is asked.
@@ -184,7 +185,7 @@ func complete(t *testing.T, seen []Progress, v Version, skipped bool) {
 			last[p.Title] = p
 		}
 	}
-	for title, size := range want {
+	for title, size := range sorted.All(want) {
 		p := last[title]
 		file := title != "manifest" && title != "image manifest"
 		if p.Done != size || p.Size != size || file && p.Skipped != skipped {

@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -126,7 +127,7 @@ func drain(t *testing.T, l *Loader, n int) []int {
 
 func TestEveryFormatGivesTheSameRows(t *testing.T) {
 	n := 0
-	for format, path := range files(t) {
+	for format, path := range sorted.All(files(t)) {
 		l, err := NewLoader(mapped(t, path, Fail, ab...), LoaderOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -353,7 +354,7 @@ func FuzzCSV(f *testing.F) {
 }
 
 func TestParseCell(t *testing.T) {
-	for s, want := range map[string]float64{"1.5": 1.5, "-2e3": -2000, "true": 1, "False": 0} {
+	for s, want := range sorted.All(map[string]float64{"1.5": 1.5, "-2e3": -2000, "true": 1, "False": 0}) {
 		if got, err := parseCell(s); err != nil || got != want {
 			t.Errorf("%q: %g, %v", s, got, err)
 		}

@@ -21,6 +21,7 @@ import (
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/optim"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -192,7 +193,7 @@ func same(a, b map[string][]float32) error {
 	if len(a) != len(b) || len(a) == 0 {
 		return fmt.Errorf("%d and %d parameters", len(a), len(b))
 	}
-	for name, x := range a {
+	for name, x := range sorted.All(a) {
 		for i := range x {
 			if math.Float32bits(x[i]) != math.Float32bits(b[name][i]) {
 				return fmt.Errorf("%s[%d] is %g and %g", name, i, x[i], b[name][i])
@@ -209,7 +210,7 @@ func distance(t testing.TB, a, b map[string][]float32) float64 {
 		t.Fatalf("%d and %d parameters", len(a), len(b))
 	}
 	d, scale := 0.0, 0.0
-	for name, x := range a {
+	for name, x := range sorted.All(a) {
 		for i := range x {
 			d, scale = max(d, math.Abs(float64(x[i])-float64(b[name][i]))), max(scale, math.Abs(float64(x[i])))
 		}
@@ -270,7 +271,7 @@ func TestFrozenParametersKeepTheirBits(t *testing.T) {
 func weightsOf(m *onnx.Model) (map[string][]float32, *models.Network, error) {
 	net, values, err := models.FromModel(m, models.Options{})
 	out := map[string][]float32{}
-	for name, v := range values {
+	for name, v := range sorted.All(values) {
 		out[name] = slices.Clone(v.Float32s())
 	}
 	return out, net, err

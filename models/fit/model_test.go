@@ -13,6 +13,7 @@ import (
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -101,7 +102,7 @@ func TestLoRATrainsAdaptersOnlyAndMerges(t *testing.T) {
 		cfg := regression(table(t, 60))
 		cfg.LoRA = &lora.Config{Rank: 2, Target: []string{"fc1.*"}}
 		tr := trained(t, c, m, cfg)
-		for name, w := range before {
+		for name, w := range sorted.All(before) {
 			if !slices.Equal(w, tr.Params().View(name).Float32s()) {
 				t.Errorf("base parameter %s has changed", name)
 			}

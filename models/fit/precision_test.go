@@ -10,6 +10,7 @@ import (
 	"onnxrl/models/lora"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -124,7 +125,7 @@ func TestHalfPrecisionResumes(t *testing.T) {
 	if len(whole.losses) < 4 || !slices.Equal(again.losses, whole.losses[len(whole.losses)-len(again.losses):]) || len(again.losses) == len(whole.losses) {
 		t.Errorf("losses %v after resuming, want the end of %v", again.losses, whole.losses)
 	}
-	for name, w := range whole.weights {
+	for name, w := range sorted.All(whole.weights) {
 		if !slices.Equal(w, again.weights[name]) {
 			t.Errorf("%s differs", name)
 		}
@@ -143,7 +144,7 @@ func TestScalarParameters(t *testing.T) {
 	for _, c := range testengines.All(t) {
 		cfg := regression(table(t, 48))
 		whole := run(t, c, net(), cfg, runOptions{})
-		for name, before := range map[string]float32{"temperature": 0.5, "gate": 0} {
+		for name, before := range sorted.All(map[string]float32{"temperature": 0.5, "gate": 0}) {
 			if w := whole.weights[name]; len(w) != 1 || w[0] == before || math.IsNaN(float64(w[0])) {
 				t.Errorf("%s: %s is %v after training from %g", c.Name(), name, w, before)
 			}

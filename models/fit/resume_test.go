@@ -10,6 +10,7 @@ import (
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/optim"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -150,7 +151,7 @@ func TestTrainModeMovesRunningStatisticsAsDocumented(t *testing.T) {
 				variance += (row[k] - mean) * (row[k] - mean) / float64(len(pre))
 			}
 			// ONNX: running = running·0.9 + batch·0.1, with the biased variance.
-			for name, batch := range map[string]float64{"bn.mean": mean, "bn.var": variance} {
+			for name, batch := range sorted.All(map[string]float64{"bn.mean": mean, "bn.var": variance}) {
 				want := 0.9*float64(before[name][k]) + 0.1*batch
 				if got := float64(r.weights[name][k]); math.Abs(got-want) > 1e-5 {
 					t.Errorf("%s: %s[%d] = %g, want %g", c.Name(), name, k, got, want)

@@ -15,6 +15,7 @@ import (
 	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -46,7 +47,7 @@ func TestEqualsTorch(t *testing.T) {
 	for _, c := range file.Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			m, wrt := build(t, c)
-			for out, want := range c.Outputs {
+			for out, want := range sorted.All(c.Outputs) {
 				g, err := autodiff.Grad(m, autodiff.Options{Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: out, Cotangent: "cotangent"}}, Wrt: wrt}}, Bind: map[string]int{layer.Batch: c.batch()}})
 				if err != nil {
 					t.Fatal(err)
@@ -107,7 +108,7 @@ func floats(data []float64, shape []int) *tensor.Tensor {
 
 func (c torchCase) inputs() map[string]*tensor.Tensor {
 	in := map[string]*tensor.Tensor{}
-	for name, v := range c.Inputs {
+	for name, v := range sorted.All(c.Inputs) {
 		in[name] = floats(v.Data, v.Shape)
 	}
 	if c.Sizes != nil {
@@ -128,7 +129,7 @@ func build(t *testing.T, c torchCase) (*onnx.Model, []string) {
 	t.Helper()
 	g := layer.New("head", rng.New(1), layer.Options{})
 	in := map[string]onnx.Value{}
-	for name, v := range c.Inputs {
+	for name, v := range sorted.All(c.Inputs) {
 		d := tensor.Float32
 		switch {
 		case c.Sizes != nil && name == "mask":
@@ -232,7 +233,7 @@ func TestExtremes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for name, v := range out {
+			for name, v := range sorted.All(out) {
 				if v.DType() != tensor.Float32 {
 					continue
 				}

@@ -12,6 +12,7 @@ import (
 	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -82,7 +83,7 @@ func TestLayers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, shape := range map[string][]int{"q1": {3}, "q2": {3}, "d": {3, 2}, "q1_of_policy": {3}, "scaled": {3, 2}, "v": {3}, "values": {3, 3}, "plain": {3, 3}, "picked": {3}, "log_std_tanh": {3, 2}, "log_std_clip": {3, 2}, "h": {3}, "logits": {3, 5}, "assets": {3, 12}} {
+		for name, shape := range sorted.All(map[string][]int{"q1": {3}, "q2": {3}, "d": {3, 2}, "q1_of_policy": {3}, "scaled": {3, 2}, "v": {3}, "values": {3, 3}, "plain": {3, 3}, "picked": {3}, "log_std_tanh": {3, 2}, "log_std_clip": {3, 2}, "h": {3}, "logits": {3, 5}, "assets": {3, 12}}) {
 			if n++; !slices.Equal(out[name].Shape(), shape) {
 				t.Errorf("%s is %v, expected %v", name, out[name], shape)
 			}

@@ -12,6 +12,7 @@ import (
 	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -244,7 +245,7 @@ func TestAgainstDefinitions(t *testing.T) {
 					t.Fatal(err)
 				}
 				prob := gradcheck.Problem{Model: bound, Inputs: map[string]*tensor.Tensor{"x": x}, Wrt: []string{"x"}, Outputs: []string{"weighted"}}
-				for name := range p {
+				for name := range sorted.All(p) {
 					prob.Wrt = append(prob.Wrt, name)
 				}
 				slices.Sort(prob.Wrt)
@@ -281,12 +282,12 @@ func typeOf(shape []int) onnx.TensorType {
 func TestInitialisation(t *testing.T) {
 	g := layer.New("x", rng.New(1), layer.Options{})
 	shapes := map[string][]int{"tall": {40, 25}, "wide": {25, 40}, "square": {30, 30}, "taps": {20, 3, 10}}
-	for name, s := range shapes {
+	for name, s := range sorted.All(shapes) {
 		g.Param(name, layer.Orthogonal(1.5), s...)
 	}
 	v := params(t, g)
 	n := 0
-	for name, s := range shapes {
+	for name, s := range sorted.All(shapes) {
 		rows, cols := s[0], v[name].Len()/s[0]
 		x := func(i, j int) float64 { return float64(v[name].Float32s()[i*cols+j]) }
 		vectors, length := rows, cols
@@ -318,10 +319,10 @@ func TestInitialisation(t *testing.T) {
 	g = layer.New("x", rng.New(2), layer.Options{})
 	inits := map[string]layer.Init{"xavier": layer.Xavier(2), "kaiming": layer.Kaiming(math.Sqrt2), "normal": layer.Normal(0.3), "uniform": layer.Uniform(0.7), "fan_in": layer.FanIn(200), "default": layer.LinearDefault(), "orthogonal": layer.Orthogonal(2), "constant": layer.Constant(4)}
 	want := map[string]float64{"xavier": 2 * math.Sqrt(2.0/300), "kaiming": math.Sqrt2 / math.Sqrt(200), "normal": 0.3, "uniform": 0.7 / math.Sqrt(3), "fan_in": 1 / math.Sqrt(600), "default": 1 / math.Sqrt(600), "orthogonal": 2 / math.Sqrt(200), "constant": 0}
-	for name, i := range inits {
+	for name, i := range sorted.All(inits) {
 		g.Param(name, i, 100, 200)
 	}
-	for name, t2 := range params(t, g) {
+	for name, t2 := range sorted.All(params(t, g)) {
 		mean, squares, largest := 0.0, 0.0, 0.0
 		for _, e := range t2.Float32s() {
 			mean += float64(e) / 20000

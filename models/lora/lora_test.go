@@ -211,7 +211,8 @@ func exported(t *testing.T, own bool) *onnx.Model {
 }
 
 func TestWeightsBehindTransposes(t *testing.T) {
-	for own, want := range map[bool]string{true: "in.weight right_t,0.weight right_t,1.weight right_t,out.weight right_t,back.weight right", false: "in.weight right_t,0.weight right_t,out.weight right_t,back.weight right"} {
+	for _, own := range []bool{false, true} {
+		want := map[bool]string{true: "in.weight right_t,0.weight right_t,1.weight right_t,out.weight right_t,back.weight right", false: "in.weight right_t,0.weight right_t,out.weight right_t,back.weight right"}[own]
 		m := exported(t, own)
 		base := eval(t, m, nil)
 		adapted, ads, err := Apply(m, Config{Rank: 2, Alpha: 3, Seed: 5})

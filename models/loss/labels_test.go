@@ -8,6 +8,7 @@ import (
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -29,7 +30,7 @@ func TestLabelsOutsideFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs := 0
-	for name, m := range map[string]*onnx.Model{"cross_entropy": attached, "SoftmaxCrossEntropyLoss": own("SoftmaxCrossEntropyLoss"), "NegativeLogLikelihoodLoss": own("NegativeLogLikelihoodLoss")} {
+	for name, m := range sorted.All(map[string]*onnx.Model{"cross_entropy": attached, "SoftmaxCrossEntropyLoss": own("SoftmaxCrossEntropyLoss"), "NegativeLogLikelihoodLoss": own("NegativeLogLikelihoodLoss")}) {
 		g, err := autodiff.Grad(m, autodiff.Options{Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: Output}}, Wrt: []string{"x"}}}, Bind: map[string]int{"batch": 2}})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

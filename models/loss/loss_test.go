@@ -9,6 +9,7 @@ import (
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -117,7 +118,7 @@ func TestLossesEqualPyTorch(t *testing.T) {
 		if math.Abs(got[Output]-c.want) > 2e-6*(1+c.want) {
 			t.Errorf("%+v: loss %.7f, want %.7f", c.term, got[Output], c.want)
 		}
-		for k, want := range c.metric {
+		for k, want := range sorted.All(c.metric) {
 			if v := got[MetricOutput(k, "y")]; math.Abs(v-want) > 1e-6 {
 				t.Errorf("%s: %s %g, want %g", c.term.Kind, k, v, want)
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -50,7 +51,7 @@ func TestStates(t *testing.T) {
 
 func TestTextsThatAreNoStates(t *testing.T) {
 	cases := 0
-	for text, want := range map[string]string{
+	for text, want := range sorted.All(map[string]string{
 		`{`: "metadata onnxrl.state",
 		`[{"input":"x","output":"","shape":[2],"initial":[0]}]`:                                                       "expected names",
 		`[{"input":"x","output":"y","shape":[2],"initial":[0]},{"input":"x","output":"z","shape":[2],"initial":[0]}]`: "listed twice",
@@ -59,7 +60,7 @@ func TestTextsThatAreNoStates(t *testing.T) {
 		`[{"input":"x","output":"y","form":[2],"initial":[0]}]`:                                                       "unknown field",
 		`[] []`: "something behind",
 		`[]}`:   "something behind",
-	} {
+	}) {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"onnxrl/runtime/sorted"
 )
 
 // build assembles a file by hand, so that the reader is not only tested against the writer.
@@ -48,10 +50,10 @@ func TestReadHandMadeFile(t *testing.T) {
 	if f.Metadata()["format"] != "pt" || len(f.Tensors()) != 4 || f.Tensors()[0].Name != "b" {
 		t.Errorf("metadata %v, tensors %v", f.Metadata(), f.Tensors())
 	}
-	for name, err := range map[string]error{
+	for name, err := range sorted.All(map[string]error{
 		"absent": Read(f, a, "x"), "other dtype": Read(f, []float64{0, 0}, "a"), "other length": Read(f, a[:1], "a"),
 		"other size": f.ReadBytes(make([]byte, 3), "a"), "absent bytes": f.ReadBytes(nil, "x"),
-	} {
+	}) {
 		if err == nil || !strings.HasPrefix(err.Error(), `read tensor "`) {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -190,7 +192,7 @@ func TestWriteRefuses(t *testing.T) {
 		"reserved":                     {New("__metadata__", []int{1}, one)},
 		"not valid UTF-8":              {New("\xff", []int{1}, one)},
 	}
-	for want, tensors := range cases {
+	for want, tensors := range sorted.All(cases) {
 		if err := Write(io.Discard, nil, tensors); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}

@@ -17,13 +17,14 @@ import (
 	"onnxrl/models/safetensors"
 	"onnxrl/runtime/atomicfile"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
 // weights are those of an encoder with one convolution and one layer; every value is v.
 func weights(v float32) map[string]*tensor.Tensor {
 	list := map[string]*tensor.Tensor{}
-	for name, shape := range map[string][]int{"conv1.weight": {4, 3}, "conv1.bias": {4}, "fc.weight": {4, 2}} {
+	for name, shape := range sorted.All(map[string][]int{"conv1.weight": {4, 3}, "conv1.bias": {4}, "fc.weight": {4, 2}}) {
 		t := tensor.New(tensor.Float32, shape...)
 		for i := range t.Float32s() {
 			t.Float32s()[i] = v + float32(i)
@@ -36,7 +37,7 @@ func weights(v float32) map[string]*tensor.Tensor {
 // below puts a prefix before every name.
 func below(prefix string, values map[string]*tensor.Tensor) map[string]*tensor.Tensor {
 	list := map[string]*tensor.Tensor{}
-	for name, t := range values {
+	for name, t := range sorted.All(values) {
 		list[prefix+name] = t
 	}
 	return list
@@ -45,7 +46,7 @@ func below(prefix string, values map[string]*tensor.Tensor) map[string]*tensor.T
 func join(lists ...map[string]*tensor.Tensor) map[string]*tensor.Tensor {
 	all := map[string]*tensor.Tensor{}
 	for _, l := range lists {
-		for name, t := range l {
+		for name, t := range sorted.All(l) {
 			all[name] = t
 		}
 	}
@@ -143,7 +144,7 @@ func loaded(t *testing.T, ref, store string) *Source {
 
 func check(t *testing.T, what string, got, want map[string]*tensor.Tensor) {
 	t.Helper()
-	for name, w := range want {
+	for name, w := range sorted.All(want) {
 		if g := got[name]; g == nil || !reflect.DeepEqual(g.Float32s(), w.Float32s()) {
 			t.Errorf("%s: parameter %q is not what was transferred", what, name)
 		}
@@ -270,7 +271,7 @@ func TestMatching(t *testing.T) {
 	for i, c := range cases {
 		src := loaded(t, saveTensors(t, filepath.Join(dir, string(rune('a'+i))+".safetensors"), c.source), "")
 		before := map[string]*tensor.Tensor{}
-		for name, v := range c.network {
+		for name, v := range sorted.All(c.network) {
 			c.network[name] = v.Clone()
 			before[name] = v.Clone()
 		}

@@ -9,6 +9,7 @@ import (
 
 	"onnxrl/runtime/autodiff"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -48,7 +49,7 @@ func TestObjectives(t *testing.T) {
 		both := runs(t, c, mlp(t, 4), autodiff.Options{Objectives: []autodiff.Objective{first, second}}, in)
 		n := 0
 		for _, o := range []autodiff.Objective{first, second} {
-			for name, want := range runs(t, c, mlp(t, 4), autodiff.Options{Objectives: []autodiff.Objective{o}}, in) {
+			for name, want := range sorted.All(runs(t, c, mlp(t, 4), autodiff.Options{Objectives: []autodiff.Objective{o}}, in)) {
 				if strings.HasPrefix(name, "grad/"+o.Name+"/") {
 					near(t, name, both[name].Float32s(), want.Float32s(), 1e-6)
 					n++

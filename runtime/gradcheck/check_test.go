@@ -9,6 +9,7 @@ import (
 	"onnxrl/runtime/gradcheck"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -56,7 +57,7 @@ func TestDetects(t *testing.T) {
 		return b.Op("Mul", []onnx.Value{x, b.Rename(exp(b, x), "e")})
 	})
 	stopped.Stop = []string{"e"}
-	for name, p := range map[string]gradcheck.Problem{"kink": kink, "stopped": stopped} {
+	for name, p := range sorted.All(map[string]gradcheck.Problem{"kink": kink, "stopped": stopped}) {
 		for _, single := range []bool{false, true} {
 			_, err := gradcheck.Check(t.Context(), c, p, gradcheck.Options{SingleOnly: single})
 			var e *gradcheck.Error

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"onnxrl/runtime/sorted"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -40,7 +42,7 @@ func TestSinksConform(t *testing.T) {
 		},
 	}
 	conforming := 0
-	for name, open := range sinks {
+	for name, open := range sorted.All(sinks) {
 		s, err := open()
 		if err != nil {
 			t.Fatal(err)

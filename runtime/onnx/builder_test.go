@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -76,11 +77,11 @@ func TestExtendAvoidsTakenNames(t *testing.T) {
 }
 
 func TestBuilderErrorsAreSticky(t *testing.T) {
-	for name, f := range map[string]func(b *Builder){
+	for name, f := range sorted.All(map[string]func(b *Builder){
 		"input":       func(b *Builder) { b.Input("x", TypeOf(tensor.Float32)) },
 		"initializer": func(b *Builder) { b.Initializer("x", tensor.Scalar(float32(1))) },
 		"rename":      func(b *Builder) { b.Rename("x", "x") },
-	} {
+	}) {
 		b := NewBuilder("g", 18)
 		b.Input("x", TypeOf(tensor.Float32))
 		f(b)

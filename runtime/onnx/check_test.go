@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -33,7 +34,7 @@ func torchModels(t testing.TB) map[string]*Model {
 }
 
 func TestExportedModelsAreValid(t *testing.T) {
-	for name, m := range torchModels(t) {
+	for name, m := range sorted.All(torchModels(t)) {
 		r := CheckOptions{Strict: true, Finite: true}.Check(m)
 		if err := r.Err(); err != nil {
 			t.Errorf("%s: %v", name, err)

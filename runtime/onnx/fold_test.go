@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -45,7 +46,7 @@ func TestFold(t *testing.T) {
 	if got := initNames(c.Graph); got != "a,b,o,t,p,q" {
 		t.Errorf("initializers are %s", got)
 	}
-	for name, want := range map[string][]float32{"t": {5, 8}, "p": {5}, "q": {8}} {
+	for name, want := range sorted.All(map[string][]float32{"t": {5, 8}, "p": {5}, "q": {8}}) {
 		x, err := TensorOf(c.Graph.FindInitializer(name))
 		if err != nil {
 			t.Fatal(err)
@@ -62,10 +63,10 @@ func TestFold(t *testing.T) {
 	if !proto.Equal(before, m) {
 		t.Error("Fold changed its argument")
 	}
-	for name, l := range map[string]FoldLimits{
+	for name, l := range sorted.All(map[string]FoldLimits{
 		"kept":   {Keep: func(v Value) bool { return v == "a" }},
 		"output": {MaxBytes: 7}, "input": {MaxInputBytes: 7}, "types": {MaxBytes: 8, Types: func(v Value) (TensorType, bool) { return TypeOf(tensor.Float32, 1<<40), true }},
-	} {
+	}) {
 		got, _, err := Fold(m, evalAdd, l)
 		if err != nil {
 			t.Fatal(err)
@@ -78,10 +79,10 @@ func TestFold(t *testing.T) {
 
 func TestFoldReportsBadEvaluators(t *testing.T) {
 	m := model("", "a", "y", node("Add", "a,a", "h"), node("Neg", "h", "y"))
-	for want, eval := range map[string]Evaluator{
+	for want, eval := range sorted.All(map[string]Evaluator{
 		"returned 0 outputs":        func(*Node, int, []*tensor.Tensor) ([]*tensor.Tensor, error) { return nil, nil },
 		`did not return output "h"`: func(*Node, int, []*tensor.Tensor) ([]*tensor.Tensor, error) { return []*tensor.Tensor{nil}, nil },
-	} {
+	}) {
 		if _, _, err := Fold(m, eval, FoldLimits{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one about %q", err, want)
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -66,7 +67,7 @@ func exercise(t testing.TB, b []byte) bool {
 			return SVG(io.Discard, m, nil)
 		},
 	}
-	for name, f := range rewrites {
+	for name, f := range sorted.All(rewrites) {
 		err := f()
 		if err != nil && r.Err() == nil && (name == "prune" || name == "prefix" || name == "sort" || name == "svg") {
 			t.Fatalf("%s refuses a valid model: %v", name, err)
@@ -188,9 +189,9 @@ func TestLyingSizesAllocateNothing(t *testing.T) {
 	if got := after.TotalAlloc - before.TotalAlloc; got > 16<<20 {
 		t.Errorf("%d tiny models allocated %d bytes", len(models), got)
 	}
-	for name, b := range map[string][]byte{
+	for name, b := range sorted.All(map[string][]byte{
 		"a node list of nothing": append([]byte{0x3a, 0x80, 0x80, 0x02}, bytes.Repeat([]byte{0x0a, 0}, 1<<14)...),
-	} {
+	}) {
 		m, err := Unmarshal(b)
 		if err != nil || len(m.Graph.Node) != 1<<14 {
 			t.Errorf("%s: %v", name, err)
@@ -216,7 +217,7 @@ func TestLoadOfBadFiles(t *testing.T) {
 	if err := errors.Join(f.Truncate(MaxModelBytes+1), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{junk: "decode model", empty: "no data", huge: "a model at most", dir: "not a regular file", filepath.Join(dir, "none.onnx"): "no such file"} {
+	for path, want := range sorted.All(map[string]string{junk: "decode model", empty: "no data", huge: "a model at most", dir: "not a regular file", filepath.Join(dir, "none.onnx"): "no such file"}) {
 		_, loadErr := Load(path)
 		_, openErr := Open(path)
 		for _, err := range []error{loadErr, openErr} {

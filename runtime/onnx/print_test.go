@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -81,7 +82,7 @@ func TestPrintGolden(t *testing.T) {
 	for _, name := range []string{"mlp_tanh", "lstm"} {
 		golden(t, name+".txt", Sprint(models[name], PrintOptions{}))
 	}
-	for name, m := range models {
+	for name, m := range sorted.All(models) {
 		text := Sprint(m, PrintOptions{})
 		if again := Sprint(m.Clone(), PrintOptions{}); again != text {
 			t.Errorf("%s: two prints differ", name)
@@ -105,8 +106,8 @@ func (failingWriter) Write([]byte) (int, error) { return 0, errDisk }
 
 func TestWritersReportErrors(t *testing.T) {
 	m := everything()
-	for name, err := range map[string]error{"print": Fprint(failingWriter{}, m, PrintOptions{}), "dot": Dot(failingWriter{}, m, nil), "svg": SVG(failingWriter{}, m, nil),
-		"diff": Diff(m, nested()).Fprint(failingWriter{})} {
+	for name, err := range sorted.All(map[string]error{"print": Fprint(failingWriter{}, m, PrintOptions{}), "dot": Dot(failingWriter{}, m, nil), "svg": SVG(failingWriter{}, m, nil),
+		"diff": Diff(m, nested()).Fprint(failingWriter{})}) {
 		if !errors.Is(err, errDisk) {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -225,7 +226,7 @@ func TestSVG(t *testing.T) {
 	models["cyclic"] = cyclic
 	models["empty"] = model("", "", "")
 	boxes := regexp.MustCompile(`<rect[^>]* x="`)
-	for name, m := range models {
+	for name, m := range sorted.All(models) {
 		var b bytes.Buffer
 		if err := SVG(&b, m, nil); err != nil {
 			t.Fatal(err)
@@ -254,7 +255,7 @@ func TestSVG(t *testing.T) {
 
 func TestLayoutDoesNotOverlap(t *testing.T) {
 	n := 0
-	for name, m := range torchModels(t) {
+	for name, m := range sorted.All(torchModels(t)) {
 		d := newDrawing(m, nil)
 		l := arrange(d, func(i int) (float64, float64) { return 60 + 5*float64(len(d.boxes[i].lines[0])), 40 })
 		for _, layer := range l.layers {

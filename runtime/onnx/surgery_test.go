@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/graph/topo"
 	"google.golang.org/protobuf/proto"
 
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -170,7 +171,7 @@ func TestRenameAndPrefix(t *testing.T) {
 	if !proto.Equal(before, m) {
 		t.Error("Prefix changed its argument")
 	}
-	for name, f := range map[string]func(Value) Value{
+	for name, f := range sorted.All(map[string]func(Value) Value{
 		`both be called "h"`: func(v Value) Value {
 			if v == "x" {
 				return "h"
@@ -178,7 +179,7 @@ func TestRenameAndPrefix(t *testing.T) {
 			return v
 		},
 		"lose its name": func(Value) Value { return "" },
-	} {
+	}) {
 		if _, err := Rename(m, f); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v, want one about %q", err, name)
 		}
@@ -297,14 +298,14 @@ func TestExtract(t *testing.T) {
 	if c, err = Extract(m, []Value{"w", "x"}, []Value{"b"}, types); err != nil || len(c.Graph.Initializer) != 0 || infoNames(c.Graph.Input) != "w,x" {
 		t.Errorf("an initializer as input: %v", err)
 	}
-	for want, e := range map[string]error{
+	for want, e := range sorted.All(map[string]error{
 		`needs "x"`:            second(Extract(m, []Value{"e"}, []Value{"b"}, types)),
 		`needs "k"`:            second(Extract(m, []Value{"e"}, []Value{"y"}, types)),
 		`"q" is not a value`:   second(Extract(m, []Value{"q"}, []Value{"y"}, types)),
 		`type of output "b"`:   second(Extract(m, []Value{"a"}, []Value{"b"}, nil)),
 		`"a" is named twice`:   second(Extract(m, []Value{"a", "a"}, []Value{"e"}, nil)),
 		`output "k" is an inp`: second(Extract(m, []Value{"x"}, []Value{"k"}, nil)),
-	} {
+	}) {
 		if e == nil || !strings.Contains(e.Error(), want) {
 			t.Errorf("error %v, want one about %q", e, want)
 		}
@@ -340,14 +341,14 @@ func TestCompose(t *testing.T) {
 	left.SetMeta("k", "2")
 	typed := b.Clone()
 	typed.Graph.Input[0] = NewValueInfo("p", TypeOf(tensor.Float32, 3))
-	for want, e := range map[string]error{
+	for want, e := range sorted.All(map[string]error{
 		"no input":      second(Compose(a, b, map[Value]Value{"n": "h"}, ComposeOptions{PrefixB: "b/"})),
 		"no output":     second(Compose(a, b, map[Value]Value{"p": "n"}, ComposeOptions{PrefixB: "b/"})),
 		"opsets":        second(Compose(a, other, map[Value]Value{"p": "h"}, ComposeOptions{PrefixB: "b/"})),
 		"metadata":      second(Compose(left, meta, map[Value]Value{"p": "h"}, ComposeOptions{PrefixB: "b/"})),
 		"float32[3]":    second(Compose(a, typed, map[Value]Value{"p": "h"}, ComposeOptions{PrefixB: "b/"})),
 		"not an output": second(Compose(a, b, map[Value]Value{"p": "h"}, ComposeOptions{PrefixB: "b/", KeepOutputs: []Value{"x"}})),
-	} {
+	}) {
 		if e == nil || !strings.Contains(e.Error(), want) {
 			t.Errorf("error %v, want one about %q", e, want)
 		}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"onnxrl/runtime/onnx/schema"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -123,7 +124,7 @@ func TestUpgradeRefuses(t *testing.T) {
 
 func TestExportedModelsUpgrade(t *testing.T) {
 	n := 0
-	for name, m := range torchModels(t) {
+	for name, m := range sorted.All(torchModels(t)) {
 		for _, opset := range []int{18, 20, 22, 27} {
 			c, err := Upgrade(m, opset)
 			if err != nil {

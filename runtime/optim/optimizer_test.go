@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/optim/kernel"
+	"onnxrl/runtime/sorted"
 )
 
 // variants covers every kernel that Config can reach.
@@ -92,7 +93,7 @@ func sameBits(a, b []float32) bool {
 
 func cloneState(s map[string][]float32) map[string][]float32 {
 	c := map[string][]float32{}
-	for k, v := range s {
+	for k, v := range sorted.All(s) {
 		c[k] = slices.Clone(v)
 	}
 	return c
@@ -297,7 +298,7 @@ func TestAllocator(t *testing.T) {
 		t.Fatalf("slots %q allocated", names)
 	}
 	s := o.State()
-	for slot, x := range got {
+	for slot, x := range sorted.All(got) {
 		if &s[slot][0] != &x[0] || len(s[slot]) != 361 || x[20] == 0 {
 			t.Errorf("slot %s is not in the caller's memory", slot)
 		}

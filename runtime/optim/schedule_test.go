@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"onnxrl/runtime/sorted"
 )
 
 func TestSchedule(t *testing.T) {
@@ -67,12 +69,12 @@ func TestValidateSchedule(t *testing.T) {
 			t.Errorf("%q is not reported", w)
 		}
 	}
-	for text, s := range map[string]Schedule{
+	for text, s := range sorted.All(map[string]Schedule{
 		"unknown schedule":      {Kind: "poly"},
 		"points: none":          {Kind: "piecewise"},
 		"gamma: 0 is not":       {Kind: "exponential"},
 		"warmup_from: 2 is not": {Warmup: 3, WarmupFrom: 2},
-	} {
+	}) {
 		mustErr(t, text, s.Validate)
 	}
 }

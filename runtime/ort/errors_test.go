@@ -6,6 +6,7 @@ import (
 
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 )
 
 // The messages are ONNX Runtime 1.27's own.
@@ -73,10 +74,10 @@ func TestPlacesInForeignSourceAreLeftOut(t *testing.T) {
 }
 
 func TestRunErrorNamesTheNode(t *testing.T) {
-	for message, want := range map[string]struct{ node, says string }{
+	for message, want := range sorted.All(map[string]struct{ node, says string }{
 		"Non-zero status code returned while running Add node. Name:'sum' Status Message: 2 by 3\nmore": {`node "sum" (Add)`, "2 by 3\nmore"},
 		"something else": {"", "something else"},
-	} {
+	}) {
 		var e *engine.RunError
 		if err := runError(errors.New(message), nil); !errors.As(err, &e) || e.Node != want.node || e.Err.Error() != want.says || e.Engine != Name {
 			t.Errorf("%q: %#v", message, e)

@@ -3,6 +3,8 @@
 package ort
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"onnxrl/runtime/onnx"
@@ -20,10 +22,7 @@ func SetHandOver(t *testing.T, total, each int) {
 // returns how many there were.
 func CloseBindings(t *testing.T) int {
 	bound.mu.Lock()
-	var lost []*binding
-	for b := range bound.open {
-		lost = append(lost, b)
-	}
+	lost := slices.Collect(maps.Keys(bound.open))
 	bound.mu.Unlock()
 	for _, b := range lost {
 		if err := b.Close(); err != nil {

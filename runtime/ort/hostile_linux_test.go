@@ -30,6 +30,7 @@ import (
 	"onnxrl/runtime/engine/nodecases"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/ort"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -312,7 +313,7 @@ func TestHostile(t *testing.T) {
 		wg.Go(func() { o.shard(t, list, k*len(list)/shards, (k+1)*len(list)/shards) })
 	}
 	wg.Wait()
-	for i, how := range o.died {
+	for i, how := range sorted.All(o.died) {
 		v := all.of(t, list[i].base)[list[i].variant]
 		if !o.refused[i] {
 			t.Errorf("%s (%s): %s: it gets past the checks", v.Key(), v.Base, how)
@@ -352,7 +353,7 @@ func (o *outcomes) shard(t *testing.T, list []pick, next, end int) {
 		o.mu.Lock()
 		dead := strings.Join(slices.Collect(maps.Keys(o.ends)), "\n")
 		o.mu.Unlock()
-		for name, text := range map[string]string{"picks": picks.String(), "dead": dead} {
+		for name, text := range sorted.All(map[string]string{"picks": picks.String(), "dead": dead}) {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 				t.Error(err)
 				return

@@ -9,6 +9,7 @@ import (
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/ort/library"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -35,7 +36,7 @@ func TestHalfPrecisionAttentionCompiles(t *testing.T) {
 // TestHalfPrecisionIsTold: float16 weights that are widened before use do not count.
 func TestHalfPrecisionIsTold(t *testing.T) {
 	half := tensor.New(tensor.Float16, 2, 2)
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		build func(b *onnx.Builder) onnx.Value
 		want  engine.OptLevel
 	}{
@@ -51,7 +52,7 @@ func TestHalfPrecisionIsTold(t *testing.T) {
 		"an input of bfloat16": {func(b *onnx.Builder) onnx.Value {
 			return b.Op("Cast", []onnx.Value{b.Input("x", onnx.TypeOf(tensor.BFloat16, 2, 2))}, onnx.AttrInt("to", int(tensor.Float32)))
 		}, engine.OptExtended},
-	} {
+	}) {
 		b := onnx.NewBuilder("half", 18)
 		b.Output(b.Op("Neg", []onnx.Value{c.build(b)}), onnx.TypeOf(tensor.Float32, 2, 2))
 		m, err := b.Model()

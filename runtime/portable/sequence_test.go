@@ -7,6 +7,7 @@ import (
 
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -57,13 +58,13 @@ func TestSequences(t *testing.T) {
 			}
 		}
 	}
-	for name, m := range map[string]*onnx.Model{
+	for name, m := range sorted.All(map[string]*onnx.Model{
 		"position past the end": model(&onnx.Graph{Initializer: []*onnx.TensorProto{ints("i", 3)}, Node: []*onnx.Node{node("SequenceConstruct", "x", "s"), node("SequenceAt", "s i", "y")}, Output: outputs("y")}),
 		"empty optional":        model(&onnx.Graph{Node: []*onnx.Node{node("Optional", "", "o"), node("OptionalGetElement", "o", "y")}, Output: outputs("y")}),
 		"tensor for a sequence": model(&onnx.Graph{Initializer: []*onnx.TensorProto{ints("i", 0)}, Node: []*onnx.Node{node("SequenceAt", "x i", "y")}, Output: outputs("y")}),
 		"sequence for a tensor": model(&onnx.Graph{Node: []*onnx.Node{node("SequenceConstruct", "x", "s"), node("Neg", "s", "y")}, Output: outputs("y")}),
 		"sequence as an output": model(&onnx.Graph{Node: []*onnx.Node{node("SequenceConstruct", "x", "y")}, Output: outputs("y")}),
-	} {
+	}) {
 		s := compileModel(t, m)
 		if err := s.Run(t.Context(), make([]*tensor.Tensor, 1), []*tensor.Tensor{x()}); err == nil {
 			t.Errorf("%s: it ran", name)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"onnxrl/runtime/sorted"
 )
 
 // manual is a clock that stands still until it is moved.
@@ -234,7 +236,7 @@ func TestFormats(t *testing.T) {
 		duration(3661 * time.Second): "1h01m", duration(49 * time.Hour): "2d01h",
 		byteCount(0): "0 B", byteCount(1023): "1023 B", byteCount(1536): "1.5 KiB", byteCount(5 << 40): "5.0 TiB", byteCount(5 << 50): "5120.0 TiB",
 	}
-	for got, want := range cases {
+	for got, want := range sorted.All(cases) {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

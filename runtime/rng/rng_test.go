@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"onnxrl/runtime/sorted"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -224,7 +226,7 @@ func TestDiscreteDistributions(t *testing.T) {
 		orders[fmt.Sprint(perm)]++
 	}
 	all := []int{}
-	for _, c := range orders {
+	for _, c := range sorted.All(orders) {
 		all = append(all, c)
 	}
 	if x := chiSquare(all, slices.Repeat([]float64{1.0 / 24}, 24)); len(all) != 24 || x > 58.6 { // 23 degrees, p = 0.0001

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"onnxrl/runtime/sorted"
 )
 
 func TestHalfConversionsRoundTripEveryBitPattern(t *testing.T) {
@@ -123,7 +125,7 @@ func TestNewIsAlignedAndCloneIsIndependent(t *testing.T) {
 
 func TestDTypeNamesParse(t *testing.T) {
 	n := 0
-	for d := range dtypeInfo {
+	for d := range sorted.All(dtypeInfo) {
 		if d == Undefined {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 
 	"onnxrl/cmd/internal/experiment"
 	"onnxrl/configs"
+	"onnxrl/runtime/sorted"
 )
 
 // toyEnv and toyAgent are what the tests' experiments are about.
@@ -101,7 +102,7 @@ factors:
 func files(t *testing.T, study, base string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"study.yaml": study, "base.yaml": base} {
+	for name, text := range sorted.All(map[string]string{"study.yaml": study, "base.yaml": base}) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

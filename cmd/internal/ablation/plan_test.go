@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"onnxrl/runtime/sorted"
 )
 
 func names(p *Plan) []string {
@@ -164,7 +166,7 @@ func TestProblemsOfCombinations(t *testing.T) {
 }
 
 func TestSlug(t *testing.T) {
-	for name, want := range map[string]string{"20": "20", "10/30": "10-30", "20 % / 50 %": "20-50", "OHLCV only": "ohlcv-only", "../x": "x", "ä": "", "1e-3": "1e-3", "..": "", "a..b": "a..b"} {
+	for name, want := range sorted.All(map[string]string{"20": "20", "10/30": "10-30", "20 % / 50 %": "20-50", "OHLCV only": "ohlcv-only", "../x": "x", "ä": "", "1e-3": "1e-3", "..": "", "a..b": "a..b"}) {
 		if got := slug(name); got != want {
 			t.Errorf("slug(%q) = %q, expected %q", name, got, want)
 		}

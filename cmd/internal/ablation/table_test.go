@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"onnxrl/runtime/sorted"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -79,7 +81,7 @@ func TestPlots(t *testing.T) {
 		if first == nil {
 			first = all
 		}
-		for name := range first {
+		for name := range sorted.All(first) {
 			if !bytes.Equal(first[name], all[name]) {
 				t.Errorf("%s: other bytes", name)
 			}
@@ -186,7 +188,7 @@ func TestReportKeys(t *testing.T) {
 	walk = func(path string, v any) {
 		switch v := v.(type) {
 		case map[string]any:
-			for k, e := range v {
+			for k, e := range sorted.All(v) {
 				walk(path+"."+k, e)
 			}
 		case []any:
@@ -202,7 +204,7 @@ func TestReportKeys(t *testing.T) {
 	}
 	walk("", doc)
 	var list []string
-	for p := range paths {
+	for p := range sorted.All(paths) {
 		list = append(list, p)
 	}
 	slices.Sort(list)

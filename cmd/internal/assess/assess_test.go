@@ -20,6 +20,7 @@ import (
 	"onnxrl/export/report/performance"
 	"onnxrl/runtime/metrics"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // assessed judges a follower and a contrarian, as two seeds of one agent.
@@ -424,12 +425,12 @@ func TestLoadIndex(t *testing.T) {
 	if none, err := LoadIndex(f, evaluate.Index{}); none != nil || err != nil {
 		t.Errorf("%v, %v", none, err)
 	}
-	for yaml, want := range map[string]string{
+	for yaml, want := range sorted.All(map[string]string{
 		"baselines: {index: {symbol: NONE, source: {path: " + path + ", columns: {symbol: series}}}}": `symbol "NONE" has no rows`,
 		"baselines: {index: {symbol: IDX, source: {path: nowhere.csv}}}":                              "nowhere.csv",
 		"baselines: {index: {symbol: IDX, source: {file: x}}}":                                        "baselines.index.source.file",
 		"baselines: {index: {symbol: IDX}}":                                                           "eval.baselines.index",
-	} {
+	}) {
 		if _, err := LoadIndex(f, section(yaml)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}
@@ -463,7 +464,7 @@ func TestPeriods(t *testing.T) {
 	}
 	compared := 0
 	for i := range one {
-		for key, want := range map[string]float64{"sharpe": math.Sqrt2, "volatility": math.Sqrt2, "cagr": 1, "total_return": 1, "turnover": 2} {
+		for key, want := range sorted.All(map[string]float64{"sharpe": math.Sqrt2, "volatility": math.Sqrt2, "cagr": 1, "total_return": 1, "turnover": 2}) {
 			x, y := one[i].Metrics.Get(key), two[i].Metrics.Get(key)
 			if math.IsNaN(x) != math.IsNaN(y) || math.Abs(y-want*x) > 1e-9*max(1, math.Abs(x)) {
 				t.Errorf("%s of %s: %g, and %g with twice the periods", key, one[i].Name, x, y)

@@ -16,6 +16,7 @@ import (
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -72,7 +73,7 @@ func TestValidatorOfCash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, x := range r {
+	for name, x := range sorted.All(r) {
 		if math.IsNaN(x) != (name == "sharpe") || x < 0 || x > 0 && name != "mean_length" {
 			t.Errorf("%s is %g", name, x)
 		}

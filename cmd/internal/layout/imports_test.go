@@ -22,6 +22,7 @@ var rules = []rule{
 	{"runtime/tensor", nil},
 	{"runtime/rng", nil},
 	{"runtime/glob", nil},
+	{"runtime/sorted", nil},
 	{"runtime/columnar", nil},
 	{"runtime/atomicfile", nil},
 	{"runtime/progress", nil},

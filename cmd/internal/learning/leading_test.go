@@ -10,6 +10,7 @@ import (
 	"onnxrl/cmd/internal/experiment"
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 )
 
 // TestA2CLearnsTheLeadingIndicator trains the shipped experiment as it is. Four fifths of the optimum is what is demanded.
@@ -33,14 +34,14 @@ func TestA2CLearnsTheLeadingIndicator(t *testing.T) {
 // TestLeadingRefuses what it does not know the optimum of.
 func TestLeadingRefuses(t *testing.T) {
 	e, tried := portable.New(), 0
-	for set, want := range map[string]string{
+	for set, want := range sorted.All(map[string]string{
 		"env.data.synthetic={kind: noise, bars: 4000}":                        "env.data.synthetic",
 		"env.data.synthetic={kind: leading_indicator, bars: 4000, assets: 2}": "one asset",
 		"env.execution.fill=next_close":                                       "next open",
 		"env.data.features.extra=[]":                                          "signal is not among the features",
 		"env.data.synthetic={kind: trend}":                                    `unknown kind "trend"`,
 		"env.data={source: {path: 'shipped:market/us5_daily.parquet'}, split: {train: [2000-03-01, 2009-12-31]}}": "not synthetic",
-	} {
+	}) {
 		cfg, _, err := experiment.Load("synthetic_leading", []string{set})
 		if err != nil {
 			t.Fatal(err)

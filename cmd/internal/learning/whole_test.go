@@ -15,6 +15,7 @@ import (
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -186,7 +187,7 @@ func TestWholePolicies(t *testing.T) {
 		if _, err := tr.Run(t.Context()); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		for name, b := range before {
+		for name, b := range sorted.All(before) {
 			if bytes.Equal(params.View(name).Bytes(), b) {
 				t.Errorf("%s, %d numbers: %s has not learnt", c.name, c.out, name)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	marketbars "onnxrl/envs/market/bars"
+	"onnxrl/runtime/sorted"
 
 	"onnxrl/cmd/internal/experiment"
 	"onnxrl/envs"
@@ -55,7 +56,7 @@ func demo(t *testing.T) experiment.Config {
 }
 
 func TestGoldenBarsAreVerified(t *testing.T) {
-	for name, c := range map[string]experiment.Config{"three stocks": bars(t), "the demo": demo(t)} {
+	for name, c := range sorted.All(map[string]experiment.Config{"three stocks": bars(t), "the demo": demo(t)}) {
 		f := open(t, c)
 		for i, e := range testengines.All(t) {
 			v, _ := published(t, c, f, i)
@@ -272,7 +273,7 @@ func TestBarsToOrdersEqualTheBacktest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for name, x := range map[string]*tensor.Tensor{trading.WindowField: trader.Feed.Raw(), trading.PositionField: portfolio.Position(), trading.CashField: portfolio.Cash(), "mask": portfolio.Mask()} {
+			for name, x := range sorted.All(map[string]*tensor.Tensor{trading.WindowField: trader.Feed.Raw(), trading.PositionField: portfolio.Position(), trading.CashField: portfolio.Cash(), "mask": portfolio.Mask()}) {
 				if !bytes.Equal(x.Bytes(), back.Policy().Input(name).Bytes()) {
 					t.Fatalf("%s: bar %d: the input %q differs", e.Name(), trader.Feed.Rows()-1, name)
 				}

@@ -8,6 +8,7 @@ import (
 
 	"onnxrl/export/bake"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 )
 
 // TestPast writes records into models and reads them back.
@@ -23,7 +24,7 @@ func TestPast(t *testing.T) {
 	}
 	for _, want := range cases {
 		m := &onnx.Model{}
-		for k, v := range want.Info() {
+		for k, v := range sorted.All(want.Info()) {
 			m.SetMeta(bake.MetaPrefix+k, v)
 		}
 		got, err := PastOf(m)
@@ -32,7 +33,7 @@ func TestPast(t *testing.T) {
 		}
 	}
 	refused := 0
-	for key, text := range map[string]string{"trained_on": "yesterday", "chosen_on": "2020-01-01T00:00:00Z/soon", "look_ahead": "yes", "trials": "[3]"} {
+	for key, text := range sorted.All(map[string]string{"trained_on": "yesterday", "chosen_on": "2020-01-01T00:00:00Z/soon", "look_ahead": "yes", "trials": "[3]"}) {
 		m := &onnx.Model{}
 		m.SetMeta(bake.MetaPrefix+key, text)
 		if _, err := PastOf(m); err == nil || !strings.Contains(err.Error(), "onnxrl."+key) {

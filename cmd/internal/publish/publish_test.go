@@ -26,6 +26,7 @@ import (
 	"onnxrl/runtime/engine/testengines"
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -185,7 +186,7 @@ func TestPublishesMarketAgents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for key, want := range map[string]string{"assets": "AA,BB,CC", "actions": "buy,sell,hold", "scales": "window", "seed": "7", "env_steps": "1000", "metric": "sharpe", "score": "0.5", "parity": "of 288 rows; 864 choices", "features": "open,high,low,close,volume,", "units": "price,price,price,price,volume,"} {
+		for key, want := range sorted.All(map[string]string{"assets": "AA,BB,CC", "actions": "buy,sell,hold", "scales": "window", "seed": "7", "env_steps": "1000", "metric": "sharpe", "score": "0.5", "parity": "of 288 rows; 864 choices", "features": "open,high,low,close,volume,", "units": "price,price,price,price,volume,"}) {
 			if got, _ := model.Meta(bake.MetaPrefix + key); !strings.Contains(got, want) {
 				t.Errorf("%s: metadata %s is %q, want %q", e.Name(), key, got, want)
 			}
@@ -362,7 +363,7 @@ func TestFailuresKeepWhatWasPublished(t *testing.T) {
 }
 
 func TestArtefactNames(t *testing.T) {
-	for in, want := range map[string]string{"qtmrl": "qtmrl", "My Run!": "my-run", "": "agent", "..": "agent", "Ü": "agent", "a__b": "a-b", "SHA256": "agent"} {
+	for in, want := range sorted.All(map[string]string{"qtmrl": "qtmrl", "My Run!": "my-run", "": "agent", "..": "agent", "Ü": "agent", "a__b": "a-b", "SHA256": "agent"}) {
 		if got := artefactName(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}

@@ -18,6 +18,7 @@ import (
 	"onnxrl/configs"
 	"onnxrl/runtime/atomicfile"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // section decodes the section tune of a document.
@@ -300,7 +301,7 @@ func TestPruneWarmup(t *testing.T) {
 // TestExamples: they are values of their parameter, and those of numbers within whole bounds are not all whole.
 func TestExamples(t *testing.T) {
 	space := section(t, smooth).Space
-	for path, p := range space {
+	for path, p := range sorted.All(space) {
 		list := p.Examples()
 		broken := 0
 		for _, x := range list {
@@ -384,13 +385,13 @@ func TestBadLogs(t *testing.T) {
 	if _, err := Open(Options{Config: c, Seed: 6, Dir: dir, Now: time.Now}); err == nil || !strings.Contains(err.Error(), "the log of another search") {
 		t.Errorf("another seed: %v", err)
 	}
-	for want, change := range map[string][2]string{
+	for want, change := range sorted.All(map[string][2]string{
 		":2: the trial does not fit: it is number 7": {`{"number":0,`, `{"number":7,`},
 		`its state is "won"`:                         {`"complete"`, `"won"`},
 		"which the search space does not have":       {`"agent.kind2":`, `"agent.kind2":9e9,"agent.kind2":3`},
 		"its parameters are":                         {`"agent.kind2"`, `"agent.kind3"`},
 		"unknown field":                              {`"seconds"`, `"minutes"`},
-	} {
+	}) {
 		if err := os.WriteFile(path, []byte(strings.Replace(string(good), change[0], change[1], 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"onnxrl/runtime/sorted"
 )
 
 // splitFile is a stock whose price halves on day 50 and doubles again on day 80, with columns of numbers
@@ -34,7 +36,7 @@ func factorOf(d int) float64 {
 func TestAdjustment(t *testing.T) {
 	factor := func(d int, _ float64) string { return fmt.Sprintf(",%g", factorOf(d)) }
 	cases := 0
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		file   string
 		adjust string
 		says   string // of the adjustment, or of the error
@@ -57,7 +59,7 @@ func TestAdjustment(t *testing.T) {
 		"adjusted already, asked for": {splitFile(t, ",adj_factor", func(d int, _ float64) string {
 			return fmt.Sprintf(",%g", map[bool]float64{true: 2, false: 1}[d >= 20 && d < 40])
 		}), "factor", "the prices look adjusted already", false, 4},
-	} {
+	}) {
 		cases++
 		d, err := Read(source(c.file, func(s *Source) { s.Adjust = c.adjust }), nil)
 		if c.err {
@@ -93,7 +95,7 @@ func TestAdjustment(t *testing.T) {
 
 // Bonus shares are found by smaller jumps than splits, rises and restless days are not.
 func TestBonusShares(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		ratio, high, low float64
 		like             string
 	}{
@@ -104,7 +106,7 @@ func TestBonusShares(t *testing.T) {
 		"a fall":      {1 / 1.3, 1.1, 0.9, ""},
 		"a rise":      {1.3, 1.005, 0.99, ""},
 		"a small one": {1 / 1.1, 1.005, 0.99, ""},
-	} {
+	}) {
 		p := 100 * c.ratio
 		jumps := findJumps([]Record{flat(0, 100), flat(1, 100), rec(2, p, p*c.high, p*c.low, p, 10)}, 0.4)
 		like := ""

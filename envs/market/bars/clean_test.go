@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"onnxrl/runtime/sorted"
 )
 
 func day(n int) time.Time { return time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, n) }
@@ -19,7 +21,7 @@ func flat(n int, price float64) Record { return rec(n, price, price, price, pric
 
 func TestCleanFinds(t *testing.T) {
 	nan := math.NaN()
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		rows  []Record
 		rules func(*Rules)
 		want  SymbolReport // counts only
@@ -48,7 +50,7 @@ func TestCleanFinds(t *testing.T) {
 		"zero volume":          {rows: []Record{rec(0, 1, 1, 1, 1, 0)}, left: 1, want: SymbolReport{ZeroVolume: 1, Suspended: 1}},
 		"zero volume traded":   {rows: []Record{rec(0, 1, 1, 1, 1, 0)}, rules: func(r *Rules) { r.ZeroVolume = "traded" }, left: 1, want: SymbolReport{ZeroVolume: 1}},
 		"no volume":            {rows: []Record{rec(0, 1, 1, 1, 1, nan)}, left: 1, want: SymbolReport{MissingVolume: 1}},
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			rules := DefaultRules()
 			if c.rules != nil {
@@ -94,7 +96,7 @@ func TestAdjust(t *testing.T) {
 		rows[i].Factor = f
 		rows[i].Volume = []float64{100, 100, 200, 200}[i]
 	}
-	for volume, want := range map[string][]float64{"keep": {100, 100, 200, 200}, "splits": {100, 100, 100, 100}, "inverse": {100 / .49, 100 / .49, 200 / .98, 200}} {
+	for volume, want := range sorted.All(map[string][]float64{"keep": {100, 100, 200, 200}, "splits": {100, 100, 100, 100}, "inverse": {100 / .49, 100 / .49, 200 / .98, 200}}) {
 		s, _, err := Clean(Series{Records: rows}, DefaultRules(), volume)
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +126,7 @@ func TestJumps(t *testing.T) {
 	if want := []string{"2:1", "1:2", ""}; !slices.Equal(likes, want) {
 		t.Errorf("jumps %+v, expected %v", list, want)
 	}
-	for ratio, want := range map[float64]string{0.5: "2:1", 2: "1:2", 1.0 / 7: "7:1", 0.667: "3:2", 1: "", 0.93: "", 0.56: "", 0.1: "10:1"} {
+	for ratio, want := range sorted.All(map[float64]string{0.5: "2:1", 2: "1:2", 1.0 / 7: "7:1", 0.667: "3:2", 1: "", 0.93: "", 0.56: "", 0.1: "10:1"}) {
 		if got, exact := likeSplit(ratio); got != want || want != "" && math.Abs(exact/ratio-1) > 0.03 {
 			t.Errorf("ratio %v looks like %q", ratio, got)
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"onnxrl/runtime/sorted"
 )
 
 // bars of symbols on weekdays in the format of a source: the text of a time by symbol and bar, and a volume.
@@ -63,7 +65,7 @@ func TestExamine(t *testing.T) {
 	traded := func(r *Rules) { r.ZeroVolume = "traded" }
 	note := func(r *Rules) { r.Clock = "note" }
 	cases := 0
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		row    func(string, time.Time, int) []string
 		source func(*Source)
 		rules  func(*Rules)
@@ -116,7 +118,7 @@ func TestExamine(t *testing.T) {
 		"no volume, traded": {row: volume(0), rules: traded, note: "every volume is 0 for B"},
 		"blank volume":      {row: volume(""), note: "every volume is blank for B"},
 		"constant volume":   {row: volume(100000), note: "every volume is the same number for B: it was not measured"},
-	} {
+	}) {
 		cases++
 		s, rules := DefaultSource(), DefaultRules()
 		if c.source != nil {

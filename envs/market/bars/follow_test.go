@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"onnxrl/runtime/sorted"
 )
 
 // followText has a time without B, an empty line after one, a duplicate, a row too late, a bad price, a bad
@@ -271,7 +273,7 @@ func TestFollowRefuses(t *testing.T) {
 	differs := "date,symbol,open,high,low,close\n2020-01-02,A,1,1,1,1\n2020-01-02,A,2,2,2,2\n"
 	blank := "date,symbol,open,high,low,close,adj_close\n2020-01-02,A,1,1,1,1,\n"
 	cases := 0
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		text string
 		edit func(*Source)
 		want string
@@ -282,7 +284,7 @@ func TestFollowRefuses(t *testing.T) {
 		"no symbols":   {"date,open,high,low,close\n", nil, "there is no column of symbols, and the agent has 2 assets"},
 		"nothing":      {"", nil, "there is no header line"},
 		"first factor": {blank, func(s *Source) { s.Adjust = "adj_close" }, "the first row has no adjustment"},
-	} {
+	}) {
 		s := DefaultSource()
 		if c.edit != nil {
 			c.edit(&s)
@@ -300,7 +302,7 @@ func TestFollowRefuses(t *testing.T) {
 		t.Errorf("%d cases", cases)
 	}
 	s := DefaultSource()
-	for path, want := range map[string]string{parquetTwo(t, false): "only text that is appended to", filepath.Join(t.TempDir(), "none.csv"): "none.csv"} {
+	for path, want := range sorted.All(map[string]string{parquetTwo(t, false): "only text that is appended to", filepath.Join(t.TempDir(), "none.csv"): "none.csv"}) {
 		s.Path = path
 		if _, err := Follow(s, nil, rules, Date{}, []string{"A"}, "", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", path, err, want)

@@ -16,6 +16,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"onnxrl/runtime/sorted"
 )
 
 func write(t testing.TB, name, text string) string {
@@ -66,10 +68,10 @@ func TestReadFormatsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	for name, rows := range map[string]string{
+	for name, rows := range sorted.All(map[string]string{
 		"A.csv": "Date,Open,High,Low,Close,Adj Close,Volume\n2020-01-02,20,22,19,21,21,200\n2020-01-03,21,23,20,22,22,\n",
 		"B.csv": "Date,Open,High,Low,Close,Adj Close,Volume\n2020-01-02,10,11,9,10.5,5.25,100\n2020-01-03,10.5,12,10,11,5.5,0\n",
-	} {
+	}) {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(rows), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +83,7 @@ func TestReadFormatsAgree(t *testing.T) {
 	if len(want.Series) != 2 || want.Series[0].Symbol != "A" || len(want.Series[1].Records) != 2 || want.Adjustment.By != "adj_close" || !want.HasVolume {
 		t.Fatalf("read %+v", want)
 	}
-	for name, s := range map[string]Source{
+	for name, s := range sorted.All(map[string]Source{
 		"gzip":       source(gz),
 		"semicolons": source(write(t, "two.csv", "\ufeff"+strings.ReplaceAll(two, ",", ";"))),
 		"tabs":       source(write(t, "two.tsv", strings.ReplaceAll(two, ",", "\t"))),
@@ -97,7 +99,7 @@ func TestReadFormatsAgree(t *testing.T) {
 		"typed":      source(parquetTwo(t, true)),
 		"arrow":      source(arrowTwo(t, false)),
 		"stream":     source(arrowTwo(t, true)),
-	} {
+	}) {
 		got := mustRead(t, s)
 		if len(got.Series) != 2 {
 			t.Errorf("%s: %d series", name, len(got.Series))
@@ -228,7 +230,7 @@ func TestReadRefuses(t *testing.T) {
 		flipped[i] ^= 0x5a
 	}
 	empty := t.TempDir()
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		source  Source
 		symbols []string
 		want    string
@@ -259,7 +261,7 @@ func TestReadRefuses(t *testing.T) {
 		"bad preset":        {source(write(t, "a.csv", two), func(s *Source) { s.Preset = "yahooo" }), nil, `did you mean "yahoo"?`},
 		"bad format":        {source(write(t, "a.csv", two), func(s *Source) { s.TimeFormat = "%Q" }), nil, "is not supported"},
 		"different adjusts": {source(mixedFolder(t)), nil, "set source.adjust"},
-	} {
+	}) {
 		_, err := Read(c.source, c.symbols)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, expected %q", name, err, c.want)
@@ -270,7 +272,7 @@ func TestReadRefuses(t *testing.T) {
 func mixedFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"A.csv": "date,open,high,low,close\n2020-01-02,1,1,1,1\n", "B.csv": "date,open,high,low,close,adj_close\n2020-01-02,1,1,1,1,1\n"} {
+	for name, text := range sorted.All(map[string]string{"A.csv": "date,open,high,low,close\n2020-01-02,1,1,1,1\n", "B.csv": "date,open,high,low,close,adj_close\n2020-01-02,1,1,1,1,1\n"}) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +281,7 @@ func mixedFolder(t *testing.T) string {
 }
 
 func TestPresets(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		text   string
 		symbol string
 		volume float64
@@ -290,7 +292,7 @@ func TestPresets(t *testing.T) {
 		"tushare":  {"ts_code,trade_date,open,high,low,close,pre_close,vol,amount\n000001.SZ,20200102,1,2,1,2,1,50,7\n", "000001.SZ", 5000, 2, false},
 		"baostock": {"date,code,open,high,low,close,volume,tradestatus\n2020-01-02,sh.600000,1,2,1,2,0,0\n", "sh.600000", 0, 2, true},
 		"binance":  {"1577923200000,1,2,1,2,50,1578009599999,7,1,1,1,0\n", "BTCUSDT", 50, 2, false},
-	} {
+	}) {
 		d := mustRead(t, source(write(t, "BTCUSDT.csv", c.text), func(s *Source) { s.Preset = name }))
 		r := d.Series[0].Records[0]
 		if d.Series[0].Symbol != c.symbol || r.Volume != c.volume || r.Close != c.close || r.Suspended != c.halted || !r.Time.Equal(time.Date(2020, 1, 2, 0, 0, 0, 0, time.UTC)) {

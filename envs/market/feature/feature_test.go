@@ -11,6 +11,7 @@ import (
 
 	"onnxrl/envs/market/bars"
 	"onnxrl/envs/market/indicator"
+	"onnxrl/runtime/sorted"
 )
 
 // market is a random panel: symbol n is listed on day 30·n, the last symbol has gaps and ends early.
@@ -70,7 +71,7 @@ func configurations() map[string]Config {
 
 func TestColumnsAndRows(t *testing.T) {
 	p := market(t, 1, 260, 3)
-	for name, c := range configurations() {
+	for name, c := range sorted.All(configurations()) {
 		f := mustNew(t, c)
 		cols := f.Columns()
 		defined := 0
@@ -148,7 +149,7 @@ func TestRelativeFeaturesAreComparable(t *testing.T) {
 func TestPrefixInvariance(t *testing.T) {
 	p, other := market(t, 3, 220, 2), market(t, 4, 220, 2)
 	compared := 0
-	for name, c := range configurations() {
+	for name, c := range sorted.All(configurations()) {
 		f := mustNew(t, c)
 		for n := range p.Symbols {
 			var full [][]float64
@@ -266,17 +267,17 @@ func TestErrorsNameTheFeature(t *testing.T) {
 	if _, err := Fit(mustNew(t, c), nan, DefaultNormalization(), 5, 40); err == nil || !strings.Contains(err.Error(), "no value for any stock: [extra (blank or undefined in every row)]") {
 		t.Errorf("error %v", err)
 	}
-	for want, c := range map[string]Config{
+	for want, c := range sorted.All(map[string]Config{
 		"there are no features":                 {Listed: true, Prices: "level", Volume: "level"},
 		`extra column "limit" is not read`:      {Extra: []string{"limit"}, Prices: "level", Volume: "level"},
 		`calendar[0]: must be one of`:           {Calendar: []string{"moon"}, Prices: "level", Volume: "level"},
 		`prices: must be one of level, relativ`: {OHLCV: true, Prices: "relativ", Volume: "level"},
-	} {
+	}) {
 		if _, err := New(c, []string{"extra"}, true); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, expected %q", err, want)
 		}
 	}
-	for name, want := range map[string]string{"close": `two columns called "close"`, "symbol": `cannot be called "symbol"`} {
+	for name, want := range sorted.All(map[string]string{"close": `two columns called "close"`, "symbol": `cannot be called "symbol"`}) {
 		c := Config{OHLCV: true, Extra: []string{name}, Prices: "level", Volume: "level"}
 		if _, err := New(c, []string{name}, true); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, expected %q", err, want)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"onnxrl/envs/market/bars"
+	"onnxrl/runtime/sorted"
 )
 
 type columns struct {
@@ -112,16 +113,16 @@ func TestPublishedVectors(t *testing.T) {
 			t.Errorf("%s: %v, expected %v ± %v", what, got, want, tol)
 		}
 	}
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		kind string
 		p    []float64
 	}{
 		"RSI_14": {"rsi", []float64{14}}, "EMA_2": {"ema", []float64{2}}, "EMA_10": {"ema", []float64{10}},
 		"NATR_14": {"natr", []float64{14}}, "WILLR_14": {"willr", []float64{14}}, "CCI_11": {"cci", []float64{11}},
-	} {
+	}) {
 		got := mustRun(t, c.kind, c.p, series)[0]
 		tol := doc.Expected[name]["tol"].(float64)
-		for key, v := range doc.Expected[name] {
+		for key, v := range sorted.All(doc.Expected[name]) {
 			if at, err := strconv.Atoi(key); err == nil {
 				check(name+"@"+key, got[at], v.(float64), tol)
 			}
@@ -137,7 +138,7 @@ func TestPublishedVectors(t *testing.T) {
 	for o, key := range []string{"upper", "middle", "lower"} {
 		check("bbands "+key, bands[o][19], e[key].(float64), e["tol"].(float64))
 	}
-	for name, kind := range map[string]string{"RSI_14": "rsi", "ATR_14": "atr", "EMA_10": "ema"} {
+	for name, kind := range sorted.All(map[string]string{"RSI_14": "rsi", "ATR_14": "atr", "EMA_10": "ema"}) {
 		var want map[string]float64
 		if err := json.Unmarshal(doc.Full[name], &want); err != nil {
 			t.Fatal(err)
@@ -147,7 +148,7 @@ func TestPublishedVectors(t *testing.T) {
 			p[0] = 10
 		}
 		got := mustRun(t, kind, p, series)[0]
-		for key, v := range want {
+		for key, v := range sorted.All(want) {
 			at, err := strconv.Atoi(key)
 			if err != nil {
 				t.Fatal(err)

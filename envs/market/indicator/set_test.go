@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"onnxrl/configs"
+	"onnxrl/runtime/sorted"
 )
 
 type document struct {
@@ -53,7 +54,7 @@ indicators: {supertrend: [10, 3.0], sma: [10, 20], rsi: 7, macd: [5, 35], heikin
 }
 
 func TestSetRefuses(t *testing.T) {
-	for text, want := range map[string]string{
+	for text, want := range sorted.All(map[string]string{
 		"indicators: {smma: [10]}":             `unknown indicator "smma"`,
 		"indicators: {sma: [0]}":               "period of sma must be at least 1",
 		"indicators: {sma: ten}":               "expected true, a number or a list",
@@ -62,7 +63,7 @@ func TestSetRefuses(t *testing.T) {
 		"indicators: {macd: {fast: 2}}":        "a list of such lists",
 		"indicators: [sma]":                    "expected a mapping",
 		"indicators: {sma: [0], macd: [9, 3]}": "fast of macd must be below slow",
-	} {
+	}) {
 		doc, err := configs.Parse("test.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)

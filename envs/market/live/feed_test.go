@@ -11,6 +11,7 @@ import (
 	"onnxrl/envs/market/bars"
 	"onnxrl/envs/market/live"
 	"onnxrl/envs/market/prepared"
+	"onnxrl/runtime/sorted"
 )
 
 // bits compares two runs of numbers to the bit, all NaN being alike.
@@ -187,7 +188,7 @@ func TestPipelinesThatDoNotFit(t *testing.T) {
 	c, d := market(t, 1, variants[1])
 	set := mustBuild(t, c, d)
 	n := 0
-	for want, edit := range map[string]func(p *live.Pipeline){
+	for want, edit := range sorted.All(map[string]func(p *live.Pipeline){
 		"version 2, this program knows version 1":           func(p *live.Pipeline) { p.Version = 2 },
 		"window: 0, expected at least 1":                    func(p *live.Pipeline) { p.Window = 0 },
 		"assets: there are none":                            func(p *live.Pipeline) { p.Assets = nil },
@@ -200,7 +201,7 @@ func TestPipelinesThatDoNotFit(t *testing.T) {
 		`and the configuration gives ""`:   func(p *live.Pipeline) { p.Features = append(p.Features, live.Feature{Name: "more"}) },
 		"unknown key":                      func(p *live.Pipeline) { p.Config = "sauce: {}" },
 		"is not a time zone":               func(p *live.Pipeline) { p.Config = strings.Replace(p.Config, `timezone: ""`, "timezone: Moon/Base", 1) },
-	} {
+	}) {
 		n++
 		p := live.NewPipeline(&set.Manifest)
 		p.Features = slices.Clone(p.Features)

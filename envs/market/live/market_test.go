@@ -13,6 +13,7 @@ import (
 	"onnxrl/envs/market/live"
 	"onnxrl/envs/market/prepared"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // variant is a way to prepare the random market.
@@ -130,7 +131,7 @@ func arrivals(d *bars.Data) []arrival {
 		}
 	}
 	var list []arrival
-	for k, rows := range byTime {
+	for k, rows := range sorted.All(byTime) {
 		list = append(list, arrival{when[k], rows})
 	}
 	slices.SortFunc(list, func(a, b arrival) int { return a.at.Compare(b.at) })

@@ -13,6 +13,7 @@ import (
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/market/trading/feed"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -208,7 +209,7 @@ func TestPortfolioRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for want, err := range map[string]error{
+	for want, err := range sorted.All(map[string]error{
 		"there is no bar yet":                 early,
 		"5 orders for 6 assets":               p.Decide(hold[:5]),
 		"the order 3 for A":                   p.Decide([]int64{3, 0, 0, 0, 0, 0}),
@@ -220,7 +221,7 @@ func TestPortfolioRefuses(t *testing.T) {
 		"the orders [] decided on 0 assets":   p.LoadState([]byte(`{"cash":1}`)),
 		"the orders [0 0 0 0 0 9] decided on": p.LoadState([]byte(`{"cash":1,"positions":[0,0,0,0,0,0],"orders":[0,0,0,0,0,9],"decided":[true,true,true,true,true,true]}`)),
 		"portfolio: hold: 0 positions":        p.LoadState([]byte(`{"cash":1,"orders":[0,0,0,0,0,0],"decided":[true,true,true,true,true,true]}`)),
-	} {
+	}) {
 		n++
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, expected %q", err, want)

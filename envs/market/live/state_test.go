@@ -9,6 +9,7 @@ import (
 	"onnxrl/envs/market/bars"
 	"onnxrl/envs/market/live"
 	"onnxrl/envs/market/prepared"
+	"onnxrl/runtime/sorted"
 )
 
 func TestStateGoesOn(t *testing.T) {
@@ -138,11 +139,11 @@ func TestPrimeIsAllOrNothing(t *testing.T) {
 		at++
 	}
 	bad.Bars[at].Low = -1
-	for want, err := range map[string]error{
+	for want, err := range sorted.All(map[string]error{
 		"expected positive prices": f.Prime(&bad, 100, 200),
 		"which is later":           f.Prime(h.Panel, 50, 60),
 		"a history of [A]":         f.Prime(&bars.Panel{Symbols: []string{"A"}}, 0, 0),
-	} {
+	}) {
 		if err == nil || !strings.Contains(err.Error(), "prime: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, expected %q", err, want)
 		}

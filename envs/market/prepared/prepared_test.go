@@ -20,6 +20,7 @@ import (
 	"onnxrl/envs/market/bars"
 	"onnxrl/runtime/atomicfile"
 	"onnxrl/runtime/atomicfile/faultdisk"
+	"onnxrl/runtime/sorted"
 )
 
 // csvText is a market of four stocks over 400 weekdays from 2015-01-01: ALL trades throughout, LATE is listed on day 150, GONE
@@ -321,7 +322,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	fresh() // only a saved set knows the names of its files
 	features, prices := s.Manifest.Files.Features.Name, s.Manifest.Files.Prices.Name
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		damage func(dir string) error
 		want   string
 	}{
@@ -338,7 +339,7 @@ func TestOpenRefuses(t *testing.T) {
 		"changed split":   {edit(ManifestName, replace(`"lo": 0`, `"lo": 3`)), "it was changed after it was written"},
 		"path in a name":  {edit(ManifestName, replace(features, "../"+features)), "is no name of a table"},
 		"changed columns": {edit(ManifestName, replace(`"name": "open"`, `"name": "opened"`)), "it was changed after it was written"},
-	} {
+	}) {
 		dir := fresh()
 		if err := c.damage(dir); err != nil {
 			t.Fatal(err)
@@ -352,7 +353,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestBuildRefuses(t *testing.T) {
 	text := csvText(5)
 	short := strings.Join(strings.SplitAfter(text, "\n")[:60], "")
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		text string
 		edit func(*Config)
 		want string
@@ -366,7 +367,7 @@ func TestBuildRefuses(t *testing.T) {
 		"overlap":           {text, func(c *Config) { c.Split.Valid.From = day("2015-06-01") }, "split.valid: overlaps or comes before train"},
 		"conflict":          {strings.Replace(text, ",LATE,", ",ALL,", 1), nil, "check the data: symbol ALL: 2015-07-30"},
 		"calendar":          {text, func(c *Config) { c.Calendar.From = day("2040-01-01") }, "no rows between 2040-01-01"},
-	} {
+	}) {
 		cfg := config(t, c.text)
 		if c.edit != nil {
 			c.edit(&cfg)

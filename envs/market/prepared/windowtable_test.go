@@ -12,6 +12,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"onnxrl/runtime/sorted"
 )
 
 // TestWindowTable compares every row with the set and with targets computed from the prices, and counts the rows that must be there.
@@ -103,12 +105,12 @@ func (f *failing) Write(b []byte) (int, error) {
 
 func TestWindowTableRefuses(t *testing.T) {
 	s := mustBuild(t, config(t, csvText(1)))
-	for want, o := range map[string]WindowOptions{
+	for want, o := range sorted.All(map[string]WindowOptions{
 		`no range "later", only ["train" "valid" "test"]`:  {Range: "later", Horizon: 5, Stride: 1},
 		"horizon 1 and stride 1":                           {Range: "train", Horizon: 1, Stride: 1},
 		"horizon 5 and stride 0":                           {Range: "train", Horizon: 5},
 		"no asset has a window of 10 defined bars and 500": {Range: "train", Horizon: 500, Stride: 1},
-	} {
+	}) {
 		if _, err := s.WriteWindows(&bytes.Buffer{}, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want %q", o, err, want)
 		}

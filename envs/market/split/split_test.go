@@ -10,6 +10,7 @@ import (
 
 	"onnxrl/configs"
 	"onnxrl/envs/market/bars"
+	"onnxrl/runtime/sorted"
 )
 
 func date(s string) bars.Date {
@@ -60,7 +61,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveRefuses(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		config Config
 		want   string
 	}{
@@ -76,7 +77,7 @@ func TestResolveRefuses(t *testing.T) {
 			return c
 		}(), "has no bar left after purging 3"},
 		"negative purge": {func() Config { c := ranges("2020-01-01", "2020-01-03"); c.Purge = -1; return c }(), "purge: must not be negative"},
-	} {
+	}) {
 		if _, err := c.config.Resolve(days(20)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, expected %q", name, err, c.want)
 		}

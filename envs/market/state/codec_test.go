@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"onnxrl/runtime/sorted"
 )
 
 // fields are one of each, moved twice.
@@ -72,10 +74,10 @@ func TestFaults(t *testing.T) {
 		return out
 	}
 	n := 0
-	for want, block := range map[string][]byte{
+	for want, block := range sorted.All(map[string][]byte{
 		"the integer 10 is not between 0 and 9": edit(8+8+4, 10),
 		"the flag 2 is neither 0 nor 1":         edit(8+8+4+8+8, 2),
-	} {
+	}) {
 		n++
 		r := Reader(block)
 		g := fields{list: make([]float64, 1), small: make([]float32, 1), n: 3}

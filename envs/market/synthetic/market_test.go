@@ -16,6 +16,7 @@ import (
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/market/trading/feed"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -46,12 +47,12 @@ func generate(t *testing.T, text string) *bars.Data {
 
 // TestDigests holds the bits of markets fixed.
 func TestDigests(t *testing.T) {
-	for text, want := range map[string]string{
+	for text, want := range sorted.All(map[string]string{
 		"{kind: leading_indicator}":                               "c503b3f996a2ec28",
 		"{kind: leading_indicator, seed: 2, assets: 2, bars: 50}": "425f072efb03f0fa",
 		"{kind: noise}": "e12067666673755e",
 		"{kind: noise, seed: 7, volatility: 0.02}": "bb6e7b69ee146226",
-	} {
+	}) {
 		a, b := generate(t, text), generate(t, text)
 		if !reflect.DeepEqual(a, b) {
 			t.Errorf("%s: two markets of one recipe differ", text)
@@ -113,7 +114,7 @@ func TestNoiseIsAMartingale(t *testing.T) {
 			whole := r.Close/before.Close - 1
 			square += whole * whole / n
 		}
-		for name, v := range map[string]float64{"overnight": night, "by day": day, "after a rise or fall": after} {
+		for name, v := range sorted.All(map[string]float64{"overnight": night, "by day": day, "after a rise or fall": after}) {
 			if math.Abs(v) > 4*0.002/math.Sqrt(n) {
 				t.Errorf("%s: mean return %s %v", s.Symbol, name, v)
 			}
@@ -130,14 +131,14 @@ func TestNoiseIsAMartingale(t *testing.T) {
 
 // TestBadRecipes are refused where they stand in the document.
 func TestBadRecipes(t *testing.T) {
-	for text, want := range map[string]string{
+	for text, want := range sorted.All(map[string]string{
 		"{kind: trend}":                            `unknown kind "trend"`,
 		"{kind: noise, accuracy: 1}":               "accuracy",
 		"{kind: noise, volatility: 0}":             "market.volatility",
 		"{kind: leading_indicator, accuracy: 0.4}": "market.accuracy",
 		"{kind: leading_indicator, bars: 1}":       "market.bars",
 		"{kind: noise, bars: 10000000, assets: 9}": "more than",
-	} {
+	}) {
 		if _, err := parse(t, text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "market.yaml:1") {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -202,7 +203,7 @@ func TestOptimumInTheEnvironment(t *testing.T) {
 		"buy": func(*trading.Env) int { return trading.Buy },
 	}
 	means := map[string]float64{}
-	for name, decide := range policies {
+	for name, decide := range sorted.All(policies) {
 		made, err := f.New(envs.Train, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/wrap"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // TestContract runs the suite over every word of the configuration.
@@ -30,7 +31,7 @@ func TestContract(t *testing.T) {
 		"no fee": func(c *trading.Config) { c.FeeRate = 0 },
 	}
 	ran := 0
-	for name, change := range cases {
+	for name, change := range sorted.All(cases) {
 		t.Run(name, func(t *testing.T) {
 			ran++
 			c := config(change)
@@ -120,7 +121,7 @@ func TestRandomStarts(t *testing.T) {
 	if len(seen) != 11 {
 		t.Errorf("episodes begin at %d different bars, expected 11: %v", len(seen), seen)
 	}
-	for b, n := range seen {
+	for b, n := range sorted.All(seen) {
 		if b < 4 || b > 14 || n < 100 {
 			t.Errorf("%d of 2000 episodes begin at bar %d", n, b)
 		}

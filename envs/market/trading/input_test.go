@@ -11,6 +11,7 @@ import (
 	"onnxrl/envs"
 	"onnxrl/envs/market/trading"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -31,7 +32,7 @@ func TestBadMarkets(t *testing.T) {
 		"the open of C on 2020-02-09 is +Inf":  func(m *trading.Market) { m.Open[39*3+2] = math.Inf(1) },
 		"the close of C on 2020-02-08 is NaN,": func(m *trading.Market) { m.Close[38*3+2] = math.NaN() },
 	}
-	for want, change := range cases {
+	for want, change := range sorted.All(cases) {
 		m := randomMarket(1, 40, 3, 2)
 		change(m)
 		if _, err := trading.NewSource(m, config(nil)); err == nil || !strings.Contains(err.Error(), want) {
@@ -77,10 +78,10 @@ func TestRangesThatDoNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, r := range map[string]trading.Range{
+	for want, r := range sorted.All(map[string]trading.Range{
 		"bars -1 to 30": {First: -1, Last: 30}, "bars 0 to 40 of 40": {First: 0, Last: 40}, "bars 7 to 7": {First: 7, Last: 7},
 		"do not leave a step": {First: 0, Last: 19}, "episodes of 10 steps do not fit": {First: 0, Last: 28},
-	} {
+	}) {
 		if _, err := s.Env(r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %q is not said: %v", r, want, err)
 		}
@@ -158,7 +159,7 @@ func TestKind(t *testing.T) {
 	if err := f.Close(); err != nil || closed != 1 {
 		t.Errorf("closed %d times, %v", closed, err)
 	}
-	for text, want := range map[string]string{
+	for text, want := range sorted.All(map[string]string{
 		"env: {kind: trading, windows: 10, data: {path: here}}":             "env.windows",
 		"env: {kind: trading, data: {path: there}}":                         "env.data.path",
 		"env: {kind: trading, data: {paths: here}}":                         "env.data.paths",
@@ -167,7 +168,7 @@ func TestKind(t *testing.T) {
 		"env: {kind: trading, window: 200, data: {path: here}}":             "window of 200 bars",
 		"env: {kind: trading, episode: {kind: random}, data: {path: here}}": "env.episode.length",
 		"env: {kind: trading, episode: {length: 5}, data: {path: here}}":    "full episodes",
-	} {
+	}) {
 		if _, err := envs.Open(t.Context(), kinds, decode(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %q is not said: %v", text, want, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"onnxrl/envs"
 	"onnxrl/envs/market/trading"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // executions are the ways of trading that every property holds for.
@@ -29,7 +30,7 @@ func TestConservationAndSigns(t *testing.T) {
 	const assets, bars = 6, 500
 	m := randomMarket(7, bars, assets, 1)
 	steps, fills, worst := 0, 0, 0.0
-	for name, change := range executions {
+	for name, change := range sorted.All(executions) {
 		e := open(t, m, config(change))
 		s := rng.New(3).Split(name).Stream()
 		g := start(t, e, rng.New(1))
@@ -150,7 +151,7 @@ func TestFutureBarsDoNotMatter(t *testing.T) {
 	const assets, bars, features = 5, 120, 3
 	m := randomMarket(9, bars, assets, features)
 	compared, differ := 0, 0
-	for name, change := range executions {
+	for name, change := range sorted.All(executions) {
 		for _, cut := range []int{30, 63, 100} {
 			other := *m
 			other.X, other.Open, other.Close, other.Tradable = slices.Clone(m.X), slices.Clone(m.Open), slices.Clone(m.Close), slices.Clone(m.Tradable)

@@ -8,6 +8,7 @@ import (
 
 	p "onnxrl/export/report/performance"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // autoregressive is a series of uniform noise with the given dependence on the value before, from a generator that takes one line in any language.
@@ -128,7 +129,7 @@ func TestResampleRefuses(t *testing.T) {
 	good := []float64{0.1, -0.1, 0.2}
 	plan := p.Plan{Resamples: 10}
 	cases := 0
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		records [][]float64
 		plan    p.Plan
 	}{
@@ -139,7 +140,7 @@ func TestResampleRefuses(t *testing.T) {
 		"missing":        {[][]float64{{0.1, math.NaN(), 0}}, plan},
 		"less than all":  {[][]float64{{0.1, -1.5, 0}}, plan},
 		"short block":    {[][]float64{good}, p.Plan{Resamples: 10, Block: 0.5}},
-	} {
+	}) {
 		if _, err := p.Resample(c.records, 0, c.plan); err == nil {
 			t.Errorf("%s: no error", name)
 		}

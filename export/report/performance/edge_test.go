@@ -10,6 +10,7 @@ import (
 
 	p "onnxrl/export/report/performance"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 func measure(t *testing.T, in p.Input) p.Metrics {
@@ -52,7 +53,7 @@ func TestEdges(t *testing.T) {
 				t.Errorf("%s: %s is %g", c.name, x.Key, float64(x.Value))
 			}
 		}
-		for key, want := range c.want {
+		for key, want := range sorted.All(c.want) {
 			got := m.Get(key)
 			if math.IsNaN(want) != math.IsNaN(got) || math.Abs(got-want) > 1e-9 {
 				t.Errorf("%s: %s = %g, want %g", c.name, key, got, want)
@@ -64,7 +65,7 @@ func TestEdges(t *testing.T) {
 		t.Errorf("%d values compared, expected 51", cases)
 	}
 	// Missing returns, and none at all.
-	for name, f := range map[string]func([]float64) float64{"sharpe": p.Sharpe, "sortino": p.Sortino, "volatility": p.Volatility, "skew": p.Skew, "stability": p.Stability, "tail ratio": p.TailRatio, "win rate": p.WinRate, "iqm": p.InterquartileMean, "downside": p.DownsideRisk} {
+	for name, f := range sorted.All(map[string]func([]float64) float64{"sharpe": p.Sharpe, "sortino": p.Sortino, "volatility": p.Volatility, "skew": p.Skew, "stability": p.Stability, "tail ratio": p.TailRatio, "win rate": p.WinRate, "iqm": p.InterquartileMean, "downside": p.DownsideRisk}) {
 		r := []float64{0.01, -0.02, 0.03, -0.005, 0.02}
 		holes := []float64{nan, 0.01, -0.02, nan, 0.03, -0.005, 0.02, nan}
 		if a, b := f(r), f(holes); a != b {
@@ -81,7 +82,7 @@ func TestEdges(t *testing.T) {
 func TestMeasureRefuses(t *testing.T) {
 	good := p.Input{Dates: businessDays("2020-01-01", 3), Value: []float64{1, 2, 3}, PeriodsPerYear: 252}
 	cases := 0
-	for want, spoil := range map[string]func(in *p.Input){
+	for want, spoil := range sorted.All(map[string]func(in *p.Input){
 		"1 values":                   func(in *p.Input) { in.Value = in.Value[:1] },
 		"2 dates for 3 values":       func(in *p.Input) { in.Dates = in.Dates[:2] },
 		"periods_per_year":           func(in *p.Input) { in.PeriodsPerYear = 0 },
@@ -95,7 +96,7 @@ func TestMeasureRefuses(t *testing.T) {
 		"fees is -1 at 2020-01-02":   func(in *p.Input) { in.Fees = []float64{0, -1} },
 		"first value is 0":           func(in *p.Input) { in.Value = []float64{0, 1, 1} },
 		"measure performance: the f": func(in *p.Input) { in.Benchmark = []float64{0, 1, 1} },
-	} {
+	}) {
 		in := good
 		spoil(&in)
 		if _, err := p.Measure(in); err == nil || !strings.Contains(err.Error(), want) {
@@ -139,7 +140,7 @@ func TestProperties(t *testing.T) {
 			checks++
 		}
 		self := measure(t, p.Input{Value: value, Benchmark: value})
-		for key, want := range map[string]float64{"beta": 1, "alpha": 0, "correlation": 1, "excess_return": 0, "tracking_error": 0, "up_capture": 1, "down_capture": 1} {
+		for key, want := range sorted.All(map[string]float64{"beta": 1, "alpha": 0, "correlation": 1, "excess_return": 0, "tracking_error": 0, "up_capture": 1, "down_capture": 1}) {
 			if got := self.Get(key); math.Abs(got-want) > 1e-9 {
 				t.Errorf("seed %d: %s with itself is %g, want %g", seed, key, got, want)
 			}
@@ -266,7 +267,7 @@ func TestMetricsJSON(t *testing.T) {
 func TestTrailing(t *testing.T) {
 	date := func(s string) time.Time { d, _ := time.Parse(time.DateOnly, s); return d }
 	m := measure(t, p.Input{Dates: []time.Time{date("2019-05-31"), date("2019-12-31"), date("2020-02-29"), date("2020-03-01"), date("2020-04-30"), date("2020-05-31")}, Value: []float64{1, 2, 4, 5, 6, 8}})
-	for key, want := range map[string]float64{"3m": 1, "mtd": 8.0/6 - 1, "ytd": 3, "1y": 7, "6m": 7} {
+	for key, want := range sorted.All(map[string]float64{"3m": 1, "mtd": 8.0/6 - 1, "ytd": 3, "1y": 7, "6m": 7}) {
 		if got := m.Get(key); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s = %g, want %g", key, got, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	p "onnxrl/export/report/performance"
+	"onnxrl/runtime/sorted"
 )
 
 func load(t *testing.T, name string, into any) {
@@ -102,7 +103,7 @@ func TestEmpyrical(t *testing.T) {
 	}
 	near("annual return", p.CAGR(mixed, float64(len(mixed))/v.Periods), v.AnnualReturn["mixed"], tight)
 	near("annual volatility", p.Volatility(mixed)*root, v.Volatility["mixed"], tight)
-	for name, periods := range map[string]float64{"mixed": 252, "mixed_weekly": 52, "mixed_monthly": 12} {
+	for name, periods := range sorted.All(map[string]float64{"mixed": 252, "mixed_weekly": 52, "mixed_monthly": 12}) {
 		near("calmar "+name, p.Calmar(mixed, float64(len(mixed))/periods), v.Calmar[name], tight)
 	}
 	for _, name := range []string{"mixed", "negative"} {
@@ -136,16 +137,16 @@ func TestEmpyrical(t *testing.T) {
 		near("value at risk", p.ValueAtRisk(x, c.Cutoff), c.Var, tight)
 		near("conditional value at risk", p.ConditionalValueAtRisk(x, c.Cutoff), c.CVaR, tight)
 	}
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		series         string
 		free, required float64
 	}{
 		"mixed_rf0_req10": {"mixed", 0, 10}, "mixed_rf.01_req0": {"mixed", 0.01, 0}, "positive_rf.011": {"positive", 0.011, 0}, "positive_rf.02": {"positive", 0.02, 0}, "negative_rf.01": {"negative", 0.01, 0},
-	} {
+	}) {
 		near("omega "+name, p.Omega(p.Excess(s(c.series), c.free), p.PerPeriod(c.required, v.Periods)), v.Omega[name], 1e-9)
 	}
 	near("stability", p.Stability(mixed), v.Stability["mixed"], tight)
-	for name, b := range map[string]float64{"mixed_vs_0": 0, "mixed_vs_0.01": 0.01} {
+	for name, b := range sorted.All(map[string]float64{"mixed_vs_0": 0, "mixed_vs_0.01": 0.01}) {
 		bench := make([]float64, len(mixed))
 		for i := range bench {
 			bench[i] = b

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	p "onnxrl/export/report/performance"
+	"onnxrl/runtime/sorted"
 )
 
 // businessDays gives n dates from Monday to Friday.
@@ -51,7 +52,7 @@ func TestQuantStats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for key, want := range c.Metrics {
+		for key, want := range sorted.All(c.Metrics) {
 			if got := m.Get(key); !(math.Abs(got-want) <= 1e-9*max(1, math.Abs(want))) {
 				t.Errorf("seed %d: %s = %.15g, want %.15g", c.Seed, key, got, want)
 			}

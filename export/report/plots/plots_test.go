@@ -17,6 +17,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 func days(first string, n int) []time.Time {
@@ -216,7 +217,7 @@ func TestContrast(t *testing.T) {
 func TestRefused(t *testing.T) {
 	d := days("2020-01-01", 3)
 	cases := 0
-	for name, err := range map[string]error{
+	for name, err := range sorted.All(map[string]error{
 		"one date":       second(Curves(Chart{Dates: d[:1], Lines: []Line{{Y: []float64{1}}}})),
 		"no line":        second(Curves(Chart{Dates: d})),
 		"other length":   second(Curves(Chart{Dates: d, Lines: []Line{{Y: []float64{1}}}})),
@@ -236,7 +237,7 @@ func TestRefused(t *testing.T) {
 		"no bars":        second(Bars("b", "", "", Plain, []string{"a"}, nil)),
 		"short bars":     second(Bars("b", "", "", Plain, []string{"a"}, []Line{{}})),
 		"empty line":     second(Histogram("h", "", "", "", []Line{{}}, 0, 1, nil)),
-	} {
+	}) {
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		}

@@ -29,6 +29,7 @@ import (
 	"onnxrl/export/serve/guard"
 	"onnxrl/export/serve/oip/oiptest"
 	"onnxrl/export/serve/traffic"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -269,7 +270,7 @@ func TestDescriptions(t *testing.T) {
 	text(live, err, "live:true")
 	ready, err := client.ServerReady(ctx, nil)
 	text(ready, err, "ready:true")
-	for name, want := range map[string]bool{"add": true, "loading": false, "none": false} {
+	for name, want := range sorted.All(map[string]bool{"add": true, "loading": false, "none": false}) {
 		r, err := client.ModelReady(ctx, &inference.ModelReadyRequest{Name: name})
 		if n++; err != nil || r.GetReady() != want {
 			t.Error(name, r, err)
@@ -348,7 +349,7 @@ func TestDescriptions(t *testing.T) {
 func TestLimits(t *testing.T) {
 	s := &oiptest.Service{Slow: make(chan struct{})}
 	client, conn := start(t, s, Options{Guard: guard.New(guard.Tokens{Use: "secret", Admin: "admin"}), MaxMessage: 1 << 10, MaxConcurrent: 1})
-	for token, want := range map[string]codes.Code{"": codes.Unauthenticated, "Bearer x": codes.Unauthenticated, "secret": codes.Unauthenticated, "Bearer secret": codes.OK} {
+	for token, want := range sorted.All(map[string]codes.Code{"": codes.Unauthenticated, "Bearer x": codes.Unauthenticated, "secret": codes.Unauthenticated, "Bearer secret": codes.OK}) {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", token)
 		if _, err := client.ServerMetadata(ctx, nil); status.Code(err) != want {
 			t.Errorf("%q: %v", token, err)
@@ -366,7 +367,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%q: %v", token, err)
 		}
 	}
-	for token, want := range map[string]codes.Code{"Bearer secret": codes.PermissionDenied, "Bearer admin": codes.OK, "Bearer x": codes.Unauthenticated, "": codes.Unauthenticated} {
+	for token, want := range sorted.All(map[string]codes.Code{"Bearer secret": codes.PermissionDenied, "Bearer admin": codes.OK, "Bearer x": codes.Unauthenticated, "": codes.Unauthenticated}) {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", token)
 		_, load := client.RepositoryModelLoad(ctx, &inference.RepositoryModelLoadRequest{ModelName: "m"})
 		_, unload := client.RepositoryModelUnload(ctx, &inference.RepositoryModelUnloadRequest{ModelName: "add"})

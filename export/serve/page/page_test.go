@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html"
 
 	"onnxrl/export/serve/page"
+	"onnxrl/runtime/sorted"
 )
 
 // void elements have no end tag.
@@ -103,7 +104,7 @@ func TestMarkup(t *testing.T) {
 func TestFilesAreSelfContained(t *testing.T) {
 	h := page.Files()
 	media := map[string]string{"/": "text/html", "/page/page.css": "text/css", "/page/page.js": "text/javascript", "/page/icon.svg": "image/svg+xml"}
-	for path, want := range media {
+	for path, want := range sorted.All(media) {
 		r, text := get(t, h, path)
 		if r.StatusCode != 200 || !strings.HasPrefix(r.Header.Get("Content-Type"), want) || r.Header.Get("X-Content-Type-Options") != "nosniff" || len(text) == 0 {
 			t.Errorf("%s: %d %v", path, r.StatusCode, r.Header)

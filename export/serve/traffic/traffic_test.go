@@ -13,6 +13,7 @@ import (
 
 	"onnxrl/export/serve"
 	"onnxrl/export/serve/traffic"
+	"onnxrl/runtime/sorted"
 )
 
 func counts(r *traffic.Recorder) map[string]uint64 {
@@ -43,7 +44,7 @@ func TestCounts(t *testing.T) {
 	}
 	r.GRPC(wire{full})
 	want := map[string]uint64{"http 200 ok": 2, "http 304 ok": 1, "http 413 request entity too large": 1, "http 429 overloaded": 2, "grpc OK ok": 1, "grpc ResourceExhausted other": 1, "grpc Unknown other": 1, "grpc Unavailable overloaded": 1}
-	for name, n := range counts(r) {
+	for name, n := range sorted.All(counts(r)) {
 		if n != want[name] {
 			t.Errorf("%s: %d, expected %d", name, n, want[name])
 		}

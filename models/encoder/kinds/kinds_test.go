@@ -8,6 +8,7 @@ import (
 	"onnxrl/configs"
 	"onnxrl/models/encoder"
 	"onnxrl/models/encoder/kinds"
+	"onnxrl/runtime/sorted"
 )
 
 func parse(t *testing.T, text string) (encoder.Encoder, error) {
@@ -65,7 +66,7 @@ func TestDefaultsSurviveTheRoundTrip(t *testing.T) {
 
 func TestBadConfigurations(t *testing.T) {
 	n := 0
-	for text, wants := range map[string][]string{
+	for text, wants := range sorted.All(map[string][]string{
 		"encoder: {kind: timecn}\n": {"run.yaml:1:17", `did you mean "timecnn"`},
 		"encoder: {kind: mlp, hidden: [0, 64], activation: rleu, dropout: 1}\n":    {"encoder.hidden[0]", `"relu"`, "encoder.dropout", "run.yaml:1"},
 		"encoder: {kind: timecnn, d_modle: 3}\n":                                   {"d_modle", `"d_model"`},
@@ -75,7 +76,7 @@ func TestBadConfigurations(t *testing.T) {
 		"encoder: {kind: file}\n":                                                  {"encoder.path"},
 		"encoder: {kind: file, path: nowhere.onnx}\n":                              {"nowhere.onnx"},
 		"encoder: {kind: file, path: x.onnx, layout: nwc, pool: sum}\n":            {"encoder.layout", "encoder.pool"},
-	} {
+	}) {
 		_, err := parse(t, text)
 		for _, w := range wants {
 			if err == nil || !strings.Contains(err.Error(), w) {

@@ -11,6 +11,7 @@ import (
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/ort"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // BenchmarkRollout measures one forward and backward pass over a rollout of 50 steps, windows of 20 bars, 16 assets and 30 features, with the default encoder, on one core: each window alone, and with shared rows.
@@ -24,14 +25,14 @@ func BenchmarkRollout(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, shape := range map[string]struct {
+	for name, shape := range sorted.All(map[string]struct {
 		batch int
 		dims  []int
 		build func(g *layer.Graph, x onnx.Value) (onnx.Value, error)
 	}{
 		"windows": {rollout, []int{window, assets, features}, cnn.Build},
 		"shared":  {1, []int{rollout + window - 1, assets, features}, func(g *layer.Graph, x onnx.Value) (onnx.Value, error) { return cnn.BuildShared(g, x, window) }},
-	} {
+	}) {
 		b.Run(name, func(b *testing.B) {
 			g := layer.New("rollout", rng.New(1), layer.Options{})
 			z, err := shape.build(g.In("encoder"), g.Observation("x", shape.dims...))

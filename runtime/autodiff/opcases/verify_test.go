@@ -9,6 +9,7 @@ import (
 	"onnxrl/runtime/autodiff/opcases"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 )
 
 var onlyOp = flag.String("op", "", "run the cases of this operator only")
@@ -35,7 +36,7 @@ func verify(t *testing.T, c engine.Compiler, least int) {
 		}
 		cases += r.Cases
 		comparisons += r.Comparisons
-		for k, v := range r.Levels {
+		for k, v := range sorted.All(r.Levels) {
 			levels[k] += v
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"onnxrl/runtime/engine/nodecases"
 	"onnxrl/runtime/portable"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -21,7 +22,7 @@ func archive(t *testing.T, files map[string]string) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
-	for name, data := range files {
+	for name, data := range sorted.All(files) {
 		if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(data)), Mode: 0o644}); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +49,7 @@ func TestOpen(t *testing.T) {
 		"node/test_a/test_data_set_1/output_0.pb": "ao", "node/README": "ignored", "node/test_a/test_data_set_0/notes.txt": "ignored",
 	}
 	dir := t.TempDir()
-	for name, data := range files {
+	for name, data := range sorted.All(files) {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -67,13 +68,13 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: got %+v", path, cases)
 		}
 	}
-	for name, path := range map[string]string{
+	for name, path := range sorted.All(map[string]string{
 		"missing":          filepath.Join(dir, "nowhere"),
 		"no cases":         archive(t, map[string]string{"README": ""}),
 		"no model":         archive(t, map[string]string{"test_a/test_data_set_0/input_0.pb": ""}),
 		"not an archive":   filepath.Join(dir, "node", "README"),
 		"no such data set": archive(t, map[string]string{"test_a/test_data_set_99999/input_0.pb": ""}),
-	} {
+	}) {
 		if _, err := nodecases.Open(path); err == nil {
 			t.Errorf("%s: it opened", name)
 		}

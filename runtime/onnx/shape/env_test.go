@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -139,11 +140,11 @@ func TestLargeConstantsAreNotRead(t *testing.T) {
 }
 
 func TestEnvFollowsABuilder(t *testing.T) {
-	for name, follow := range map[string]func(*Env, *onnx.Builder){
+	for name, follow := range sorted.All(map[string]func(*Env, *onnx.Builder){
 		"tracked": (*Env).Track,
 		// Constants and inputs that the builder adds are found when they are used, too.
 		"nodes only": func(e *Env, b *onnx.Builder) { b.OnNode(e.Apply) },
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) { followBuilder(t, follow) })
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -224,7 +225,7 @@ func applyRandom(seed uint64, k opKey) (ok bool, err error) {
 	if e.Apply(n) != nil {
 		return false, nil
 	}
-	for name, f := range e.facts {
+	for name, f := range sorted.All(e.facts) {
 		if name[0] != 'v' {
 			continue
 		}
@@ -298,7 +299,7 @@ func mutate(r *rand.Rand, m *onnx.Model) {
 func TestMutatedModels(t *testing.T) {
 	const perModel = 200
 	done := 0
-	for name, m := range torchFixtures(t) {
+	for name, m := range sorted.All(torchFixtures(t)) {
 		for seed := range uint64(perModel) {
 			r := rand.New(rand.NewPCG(seed, 2))
 			c := m.Clone()
@@ -307,7 +308,7 @@ func TestMutatedModels(t *testing.T) {
 			}
 			// Only the absence of panics and of unbounded work is claimed; most mutants are errors.
 			if e, err := Infer(c, nil); err == nil {
-				for v, f := range e.facts {
+				for v, f := range sorted.All(e.facts) {
 					if err := consistent(*f); err != nil {
 						t.Fatalf("%s, seed %d, %s: %v", name, seed, v, err)
 					}
@@ -323,7 +324,7 @@ func TestMutatedModels(t *testing.T) {
 
 // FuzzInfer infers whatever decodes.
 func FuzzInfer(f *testing.F) {
-	for _, m := range torchFixtures(f) {
+	for _, m := range sorted.All(torchFixtures(f)) {
 		if len(m.Graph.Node) > 50 {
 			continue
 		}
@@ -344,7 +345,7 @@ func FuzzInfer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for name, f := range e.facts {
+		for name, f := range sorted.All(e.facts) {
 			if err := consistent(*f); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 )
 
 // torchModels is the number of committed PyTorch exports.
@@ -38,7 +39,7 @@ func torchFixtures(tb testing.TB) map[string]*onnx.Model {
 }
 
 func TestTorchModelsAreFullyStatic(t *testing.T) {
-	for name, m := range torchFixtures(t) {
+	for name, m := range sorted.All(torchFixtures(t)) {
 		t.Run(name, func(t *testing.T) {
 			e, err := Infer(m, nil)
 			if err != nil {
@@ -57,7 +58,7 @@ func TestTorchModelsAreFullyStatic(t *testing.T) {
 
 func BenchmarkInferLargestTorchModel(b *testing.B) {
 	var largest *onnx.Model
-	for _, m := range torchFixtures(b) {
+	for _, m := range sorted.All(torchFixtures(b)) {
 		if largest == nil || len(m.Graph.Node) > len(largest.Graph.Node) {
 			largest = m
 		}

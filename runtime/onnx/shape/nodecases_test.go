@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -108,7 +109,7 @@ func TestNodeCases(t *testing.T) {
 		return
 	}
 	names := make([]string, 0, len(cases))
-	for n := range cases {
+	for n := range sorted.All(cases) {
 		names = append(names, n)
 	}
 	sort.Strings(names)
@@ -202,7 +203,7 @@ func runNodeCase(files map[string][]byte) (static, folded int, err error) {
 func TestNodeCasesSymbolically(t *testing.T) {
 	cases := nodeCases(t)
 	compared, unknown, done := 0, 0, 0
-	for name, files := range cases {
+	for name, files := range sorted.All(cases) {
 		n, u, err := runSymbolicCase(files)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

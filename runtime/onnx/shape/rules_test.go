@@ -1,10 +1,12 @@
 package shape
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 )
 
 // differentiable lists the operators whose inputs the ONNX specification (v1.22, docs/Operators.md) tags as differentiable.
@@ -28,7 +30,7 @@ func TestTableIsComplete(t *testing.T) {
 	}
 	// Opset 28 has 203 operators outside the machine-learning and training domains.
 	standard := 0
-	for k, op := range operators {
+	for k, op := range sorted.Func(operators, func(a, b opKey) int { return cmp.Or(cmp.Compare(a.domain, b.domain), cmp.Compare(a.op, b.op)) }) {
 		if k.domain == onnx.DomainStandard {
 			standard++
 		}

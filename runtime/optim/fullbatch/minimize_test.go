@@ -5,8 +5,11 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+
+	"onnxrl/runtime/sorted"
 )
 
 // rosenbrock has its minimum, 0, at all ones.
@@ -156,7 +159,7 @@ func TestOneRunPerPoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	total := 0
-	for _, n := range seen {
+	for _, n := range sorted.Func(seen, func(a, b [2]float32) int { return slices.Compare(a[:], b[:]) }) {
 		total += n
 	}
 	if total != r.Evaluations || total < 10 {

@@ -3,6 +3,8 @@ package kernel
 import (
 	"fmt"
 	"testing"
+
+	"onnxrl/runtime/sorted"
 )
 
 // BenchmarkKernels runs every kernel at every level over 72,000 elements.
@@ -37,10 +39,10 @@ func BenchmarkReductions(b *testing.B) {
 		x[i] = float32(i%13) / 13
 	}
 	for _, lv := range Levels() {
-		for name, f := range map[string]func(){
+		for name, f := range sorted.All(map[string]func(){
 			"SumSquares":     func() { SumSquares(x) },
 			"FirstNonFinite": func() { FirstNonFinite(x) },
-		} {
+		}) {
 			b.Run(fmt.Sprintf("%s/%v", name, lv), func(b *testing.B) {
 				b.SetBytes(int64(4 * len(x)))
 				b.ReportAllocs()

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"onnxrl/runtime/sorted"
 )
 
 // librarySize is enough for several progress reports, and small enough to be
@@ -174,7 +176,7 @@ func (w *world) wantOnly(names ...string) {
 		}
 		delete(got, n)
 	}
-	for n := range got {
+	for n := range sorted.All(got) {
 		w.t.Errorf("cache holds %s, expected only %v", n, names)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"onnxrl/runtime/sorted"
 )
 
 func TestInstallFromEachClient(t *testing.T) {
@@ -208,11 +210,11 @@ func TestInstallForbidden(t *testing.T) {
 
 // A damaged library in the cache is replaced, not used.
 func TestDamagedCacheIsReplaced(t *testing.T) {
-	for name, damage := range map[string]func([]byte) []byte{
+	for name, damage := range sorted.All(map[string]func([]byte) []byte{
 		"truncated": func(b []byte) []byte { return b[:len(b)-1] },
 		"flipped":   func(b []byte) []byte { b[7] ^= 4; return b },
 		"empty":     func([]byte) []byte { return nil },
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.write("served/p.tgz", w.tgz(npmEntry, w.library), 0o644)

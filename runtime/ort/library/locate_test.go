@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"onnxrl/runtime/sorted"
 )
 
 func TestCatalogue(t *testing.T) {
@@ -17,7 +19,7 @@ func TestCatalogue(t *testing.T) {
 	sha := regexp.MustCompile(`^[0-9a-f]{64}$`)
 	seen := map[string]string{}
 	rows := 0
-	for p, sources := range published {
+	for p, sources := range sorted.Func(published, func(a, b platform) int { return strings.Compare(a.String(), b.String()) }) {
 		for _, s := range sources {
 			rows++
 			where := p.String() + " " + s.client
@@ -123,10 +125,10 @@ func TestForeignLibraryIsRefused(t *testing.T) {
 }
 
 func TestReleases(t *testing.T) {
-	for version, usable := range map[string]bool{
+	for version, usable := range sorted.All(map[string]bool{
 		"": true, "1.27.0": true, "1.24": true, "1.30.1": true,
 		"1.23.2": false, "1.9.0": false, "2.0.0": false, "x": false, "1.": false,
-	} {
+	}) {
 		if err := checkRelease(version); (err == nil) != usable || err != nil && !errors.Is(err, ErrIncompatible) {
 			t.Errorf("release %q: %v, usable should be %v", version, err, usable)
 		}

@@ -8,6 +8,7 @@ import (
 	"onnxrl/envs/market/trading"
 	"onnxrl/envs/market/trading/backtest"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // TestValueIsConserved checks, for everything under every execution, that a record agrees with itself: the value is cash plus positions at the close, trades explain the change of cash and positions, fees and turnover are the trades', and
@@ -16,7 +17,7 @@ func TestValueIsConserved(t *testing.T) {
 	const assets, bars = 5, 200
 	m := randomMarket(1, bars, assets)
 	steps, trades := 0, 0
-	for how, change := range executions {
+	for how, change := range sorted.All(executions) {
 		s := source(t, m, change)
 		for _, p := range everything(t) {
 			r := must(t)(p.run(s, trading.Range{First: 0, Last: bars - 1}))
@@ -93,7 +94,7 @@ func TestFutureBarsDoNotMatter(t *testing.T) {
 	const assets, bars = 5, 150
 	m := randomMarket(2, bars, assets)
 	compared, differ := 0, 0
-	for how, change := range executions {
+	for how, change := range sorted.All(executions) {
 		for _, cut := range []int{35, 61, 120} {
 			other := shuffled(m, cut, rng.New(3).Split(how, cut).Stream())
 			a, b := source(t, m, change), source(t, other, change)
