@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -49,12 +48,15 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long:  "Shows what this machine has and what would be installed. Nothing is installed unless --install is given. The exit status is 1 when ONNX Runtime cannot be used.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var failed *library.NotFoundError
 			if install {
-				if _, err := a.namedEngine(cmd.Context(), ort.Name); err != nil {
+				_, err := a.namedEngine(cmd.Context(), ort.Name)
+				if cmd.Context().Err() != nil {
 					return err
 				}
+				errors.As(err, &failed)
 			}
-			r := a.examine(cmd)
+			r := a.examine(cmd, failed)
 			if a.json {
 				if err := a.printJSON(r); err != nil {
 					return err
@@ -72,7 +74,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) examine(cmd *cobra.Command) doctorReport {
+// examine looks at everything; failed is the installation that was asked for and did not succeed, or nil.
+func (a *app) examine(cmd *cobra.Command, failed *library.NotFoundError) doctorReport {
 	r := doctorReport{
 		Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
 		CPUFeatures: cpuFeatures(), Kernels: kernel.Active().String(), Cgo: ort.Cgo, Engine: "portable",
@@ -103,18 +106,24 @@ func (a *app) examine(cmd *cobra.Command) doctorReport {
 		}
 		return r
 	}
+	named, isNamed := s.Named()
 	switch {
 	case !ort.Cgo:
 		r.Advice = append(r.Advice, "this program was built without cgo: build it with CGO_ENABLED=1 and a C compiler to use ONNX Runtime")
-	case s.Install == nil && slices.ContainsFunc(s.Clients, func(c library.Attempt) bool { return c.Err == nil }):
-		r.Advice = append(r.Advice, fmt.Sprintf("ONNX Runtime %s will be installed on first use; 'onnxrl doctor --install' does it now", s.Version))
-	default:
-		var nf *library.NotFoundError
-		if errors.As(err, &nf) {
-			r.Advice = append(r.Advice, nf.Hint())
-		} else {
+	case isNamed:
+		// Nothing takes its place, not even the pure-Go engine, unless it is asked for.
+		r.Engine = "none"
+		if r.Advice = s.Advice(); named.Err == nil {
 			r.Advice = append(r.Advice, err.Error())
 		}
+		r.Advice = append(r.Advice, "until then commands end with this error; --engine portable uses the pure-Go engine, which is slower")
+		return r
+	case failed != nil && !errors.Is(failed, library.ErrClientMissing):
+		r.Advice = append(r.Advice, failed.Error(), failed.Hint())
+	case len(s.Advice()) > 0:
+		r.Advice = s.Advice()
+	default:
+		r.Advice = append(r.Advice, err.Error())
 	}
 	r.Advice = append(r.Advice, "until then the pure-Go engine is used, which is slower")
 	return r

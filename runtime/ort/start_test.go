@@ -47,7 +47,7 @@ func TestStartWithoutLibrary(t *testing.T) {
 	}{
 		{"missing", "", missing, says},
 		{"no file", filepath.Join(t.TempDir(), "absent.so"), "false false false", "absent.so"},
-		{"no library", text, "false false true", "environment"},
+		{"no library", text, "false false true", library.EnvLibrary},
 		{"foreign library", exe, "false false true", "OrtGetApiBase"},
 	} {
 		cmd := exec.Command(exe)

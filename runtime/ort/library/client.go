@@ -59,29 +59,38 @@ func (in *installer) fetch(ctx context.Context, src source, scratch string, r *r
 // command returns the absolute program and arguments that download the package
 // of src into the working directory.
 func (s source) command() ([]string, error) {
+	args := s.arguments()
 	if s.client == "npm" {
 		npm, err := lookPath("npm")
 		if err != nil {
 			return nil, err
 		}
-		// pack never runs the package's install scripts, which would fetch
-		// accelerator libraries from elsewhere.
-		return []string{npm, "pack", npmPackage + "@" + Version, "--ignore-scripts", "--loglevel=error"}, nil
+		return append([]string{npm}, args[1:]...), nil
 	}
-	args := []string{"download", "--no-deps", "--only-binary=:all:", "--no-input",
-		"--progress-bar", "off", "--implementation", "cp", "--python-version", pipPython, "--abi", pipABI,
-		"--platform", s.tag, "--dest", ".", pipPackage + "==" + Version}
 	for _, name := range []string{"pip3", "pip"} {
 		if pip, err := lookPath(name); err == nil {
-			return append([]string{pip}, args...), nil
+			return append([]string{pip}, args[1:]...), nil
 		}
 	}
 	for _, name := range []string{"python3", "python"} {
-		if python, err := lookPath(name); err == nil {
-			return append([]string{python, "-m", "pip"}, args...), nil
+		// A Python often comes without its pip.
+		if python, err := lookPath(name); err == nil && exec.Command(python, "-m", "pip", "--version").Run() == nil {
+			return append([]string{python, "-m", "pip"}, args[1:]...), nil
 		}
 	}
 	return nil, fmt.Errorf("%w: pip", ErrClientMissing)
+}
+
+// arguments is the command line of command with the client's own name, as a person would type it.
+func (s source) arguments() []string {
+	if s.client == "npm" {
+		// pack never runs the package's install scripts, which would fetch
+		// accelerator libraries from elsewhere.
+		return []string{"npm", "pack", npmPackage + "@" + Version, "--ignore-scripts", "--loglevel=error"}
+	}
+	return []string{"pip", "download", "--no-deps", "--only-binary=:all:", "--no-input",
+		"--progress-bar", "off", "--implementation", "cp", "--python-version", pipPython, "--abi", pipABI,
+		"--platform", s.tag, "--dest", ".", pipPackage + "==" + Version}
 }
 
 func lookPath(name string) (string, error) {

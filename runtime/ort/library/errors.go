@@ -86,32 +86,6 @@ func (e *NotFoundError) Error() string {
 	return b.String()
 }
 
-// Hint says what a person can do about it.
-func (e *NotFoundError) Hint() string {
-	give := fmt.Sprintf("set %s to the path of an ONNX Runtime %s library", EnvLibrary, Version)
-	switch {
-	case errors.Is(e.Cause, ErrInstallDisabled):
-		return fmt.Sprintf("unset %s to let it be installed, or %s", EnvInstall, give)
-	case errors.Is(e.Cause, ErrUnsupportedPlatform):
-		return "build ONNX Runtime for this platform and " + give + ", or use the portable engine"
-	case e.missingClients():
-		return "install npm or pip, or " + give
-	case errors.Is(e, ErrChecksum):
-		return "the package client delivered a file that is not the published one; check its configuration (a mirror or proxy), or " + give
-	default:
-		return "check the network and the package client's configuration, or " + give
-	}
-}
-
-func (e *NotFoundError) missingClients() bool {
-	for _, a := range e.Attempts {
-		if !errors.Is(a.Err, ErrClientMissing) {
-			return false
-		}
-	}
-	return len(e.Attempts) > 0
-}
-
 // Unwrap exposes ErrNotFound, the cause and the errors of the attempts.
 func (e *NotFoundError) Unwrap() []error {
 	errs := []error{ErrNotFound}

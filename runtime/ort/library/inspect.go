@@ -24,7 +24,10 @@ func inspect(path string, p platform) (version string, err error) {
 		return "", err
 	}
 	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%w: %s is not a regular file", ErrIncompatible, path)
+		if info.IsDir() {
+			return "", fmt.Errorf("%w: a folder without %s", ErrIncompatible, p.systemNames()[0])
+		}
+		return "", fmt.Errorf("%w: not a regular file", ErrIncompatible)
 	}
 	switch p.os {
 	case "windows":
@@ -66,7 +69,7 @@ func noEntryPoint() error {
 func inspectELF(path, arch string) (string, error) {
 	f, err := elf.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("%w: %v", ErrIncompatible, err)
+		return "", fmt.Errorf("%w: no ELF file (%v)", ErrIncompatible, err)
 	}
 	defer f.Close()
 	want := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[arch]
@@ -98,7 +101,7 @@ func inspectMachO(path, arch string) (string, error) {
 			}
 			return "", wrongMachine("other architectures", arch)
 		}
-		return "", fmt.Errorf("%w: %v", ErrIncompatible, err)
+		return "", fmt.Errorf("%w: no Mach-O file (%v)", ErrIncompatible, err)
 	}
 	defer f.Close()
 	return inspectMachOFile(f, arch)
@@ -138,7 +141,7 @@ func inspectMachOFile(f *macho.File, arch string) (string, error) {
 func inspectPE(path, arch string) (string, error) {
 	f, err := pe.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("%w: %v", ErrIncompatible, err)
+		return "", fmt.Errorf("%w: no PE file (%v)", ErrIncompatible, err)
 	}
 	defer f.Close()
 	want := map[string]uint16{"amd64": pe.IMAGE_FILE_MACHINE_AMD64, "arm64": pe.IMAGE_FILE_MACHINE_ARM64}[arch]

@@ -11,8 +11,10 @@ import (
 	"strings"
 )
 
-// Environment variables of this package.
+// How a person names a library and forbids installing one.
 const (
+	// Flag is the command-line flag whose value becomes [Options.Path].
+	Flag = "--ort-library"
 	// EnvLibrary names the library, or a directory that holds it.
 	EnvLibrary = "ONNXRL_ORT_LIBRARY"
 	// EnvInstall set to off, 0, no or false forbids installing.
@@ -30,6 +32,14 @@ const (
 	SourceSystem      Source = "system"
 	SourceInstalled   Source = "installed" // by this very call
 )
+
+// by is how a person named a library.
+func (s Source) by() string {
+	if s == SourceEnvironment {
+		return EnvLibrary
+	}
+	return Flag
+}
 
 // Options of [Locate]. The zero value looks everywhere and installs nothing.
 type Options struct {
@@ -99,7 +109,7 @@ func (l *locator) locate(ctx context.Context, o Options) (Found, error) {
 	}
 	if c, named := l.named(o.Path); named {
 		if c.Err != nil {
-			return Found{}, fmt.Errorf("locate ONNX Runtime named by %s: %w", c.Source, c.Err)
+			return Found{}, fmt.Errorf("locate ONNX Runtime: %s, named by %s: %w", c.Path, c.Source.by(), c.Err)
 		}
 		return c.found(), nil
 	}

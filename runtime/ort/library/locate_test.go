@@ -74,11 +74,11 @@ func TestNamedLibraryIsNeverSkipped(t *testing.T) {
 		is              error
 		says            string
 	}{
-		{"flag, absent", filepath.Join(dir, "absent.so"), "", fs.ErrNotExist, "flag"},
-		{"flag, text", text, "", ErrIncompatible, "flag"},
-		{"flag wins", text, filepath.Join(dir, "absent.so"), ErrIncompatible, "flag"},
-		{"environment, absent", "", filepath.Join(dir, "absent.so"), fs.ErrNotExist, "environment"},
-		{"environment, text", "", text, ErrIncompatible, "environment"},
+		{"flag, absent", filepath.Join(dir, "absent.so"), "", fs.ErrNotExist, Flag},
+		{"flag, text", text, "", ErrIncompatible, Flag},
+		{"flag wins", text, filepath.Join(dir, "absent.so"), ErrIncompatible, Flag},
+		{"environment, absent", "", filepath.Join(dir, "absent.so"), fs.ErrNotExist, EnvLibrary},
+		{"environment, text", "", text, ErrIncompatible, EnvLibrary},
 	}
 	for _, c := range cases {
 		l := newLocator()

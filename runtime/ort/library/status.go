@@ -12,6 +12,8 @@ type Report struct {
 	Clients []Attempt
 	// Install is nil if Locate with AllowInstall may install; otherwise the reason.
 	Install error
+	// byHand is for each package how a person brings the library from another machine.
+	byHand []string
 }
 
 // Chosen returns the candidate that Locate would take without installing.
@@ -34,7 +36,7 @@ func Status(path string) Report {
 }
 
 func (l *locator) status(path string) Report {
-	r := Report{Version: Version, Platform: l.platform.String(), Install: l.installable(true)}
+	r := Report{Version: Version, Platform: l.platform.String(), Install: l.installable(true), byHand: byHand(l.catalog[l.platform])}
 	if c, ok := l.named(path); ok {
 		r.Candidates = append(r.Candidates, c)
 	}
