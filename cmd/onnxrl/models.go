@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,18 +28,39 @@ const storeVariable = "ONNXRL_STORE"
 type storeFlag struct{ dir string }
 
 func (f *storeFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.dir, "store", "", "directory of the artefact store (default $"+storeVariable+", else "+filepath.Join("runs", "artifacts")+")")
+	cmd.Flags().StringVar(&f.dir, "store", "", "directory of the artefact store (default "+storeDefault+")")
 }
 
-// path is the store's directory: the flag, else the environment's, else runs/artifacts.
+// storeDefault says which store is used where none is named.
+var storeDefault = "$" + storeVariable + ", else " + filepath.Join("runs", publish.StoreDir) + ", to read also that of the only run in runs"
+
+// target is the directory of the store that is written to: the flag, else the environment's, else runs/artifacts.
+func (f *storeFlag) target() string {
+	return cmp.Or(f.dir, os.Getenv(storeVariable), filepath.Join("runs", publish.StoreDir))
+}
+
+// path is the directory of the store that is read: target, or the store of the only run below this directory where target is no more than a default that is not there.
 func (f *storeFlag) path() string {
-	if f.dir != "" {
-		return f.dir
-	}
-	if dir := os.Getenv(storeVariable); dir != "" {
+	dir := f.target()
+	if f.dir != "" || os.Getenv(storeVariable) != "" {
 		return dir
 	}
-	return filepath.Join("runs", "artifacts")
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if runs := runStores(); len(runs) == 1 {
+			return runs[0]
+		}
+	}
+	return dir
+}
+
+// runStores lists the stores of the runs below this directory: every run that published has one.
+func runStores() []string {
+	// The pattern is right, so there is no error.
+	found, _ := filepath.Glob(filepath.Join("runs", "*", publish.StoreDir, "oci-layout"))
+	for i := range found {
+		found[i] = filepath.Dir(found[i])
+	}
+	return found
 }
 
 // find resolves a reference in the store that it names, else in the flag's.
@@ -45,18 +68,14 @@ func (f *storeFlag) find(ref string) (*artifact.Store, artifact.Version, error) 
 	return artifact.Find(ref, f.path())
 }
 
-// nameStores makes an error about a store that is not there name those of the runs below this directory: every run has one.
+// nameStores makes an error about a store that is not there name those of the runs below this directory.
 func nameStores(err error) error {
 	if !errors.Is(err, artifact.ErrNoStore) {
 		return err
 	}
-	// The pattern is right, so there is no error.
-	found, _ := filepath.Glob(filepath.Join("runs", "*", publish.StoreDir, "oci-layout"))
+	found := runStores()
 	if len(found) == 0 {
 		return err
-	}
-	for i := range found {
-		found[i] = filepath.Dir(found[i])
 	}
 	return fmt.Errorf("%w; name one with --store, such as %s", err, shorten(found, 3))
 }
@@ -128,6 +147,9 @@ func (a *app) modelsLsCommand() *cobra.Command {
 				return err
 			}
 			defer s.Close()
+			if store.path() != store.target() && !a.quiet {
+				fmt.Fprintf(a.err, "onnxrl: store %s, of the only run here\n", store.path())
+			}
 			// What cannot be read is told after what can.
 			list, damage := s.List()
 			if len(args) > 0 {

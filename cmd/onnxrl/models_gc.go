@@ -63,7 +63,7 @@ on at the same time. Versions of other stores that were made from ones of this s
 					o.Keep = append(o.Keep, v.Manifest.Parents...)
 				}
 			}
-			s, err := artifact.Open(store.path(), artifact.Options{MustExist: true})
+			s, err := artifact.Open(store.target(), artifact.Options{MustExist: true})
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ on at the same time. Versions of other stores that were made from ones of this s
 				return err
 			}
 			if a.json {
-				doc := collectedDoc{Store: store.path(), DryRun: dry, Removed: []versionDoc{}, Kept: c.Kept, Recent: c.Recent, Files: c.Blobs, Bytes: c.Bytes}
+				doc := collectedDoc{Store: store.target(), DryRun: dry, Removed: []versionDoc{}, Kept: c.Kept, Recent: c.Recent, Files: c.Blobs, Bytes: c.Bytes}
 				for _, v := range c.Removed {
 					doc.Removed = append(doc.Removed, docOf(v))
 				}

@@ -120,7 +120,7 @@ func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) e
 		s.Close()
 		d.Manifest.Parents = append(d.Manifest.Parents, v.Digest)
 	}
-	s, err := artifact.Open(f.store.path(), artifact.Options{Now: time.Now})
+	s, err := artifact.Open(f.store.target(), artifact.Options{Now: time.Now})
 	if err != nil {
 		return err
 	}

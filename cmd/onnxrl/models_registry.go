@@ -292,7 +292,7 @@ name is expected: --as qtmrl:prod. What is pulled by digest gets no alias withou
 			if most <= 0 {
 				return fmt.Errorf("--max-bytes %d: expected a positive number", most)
 			}
-			s, err := artifact.Open(store.path(), artifact.Options{Now: time.Now})
+			s, err := artifact.Open(store.target(), artifact.Options{Now: time.Now})
 			if err != nil {
 				return err
 			}

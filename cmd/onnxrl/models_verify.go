@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -192,7 +191,7 @@ runs that began with each other's policies, each version is looked up in all of 
 			return first
 		},
 	}
-	cmd.Flags().StringArrayVar(&dirs, "store", nil, "directory of an artefact store, or a pattern of several such as 'runs/*/artifacts'; may be given again (default $"+storeVariable+", else "+filepath.Join("runs", "artifacts")+")")
+	cmd.Flags().StringArrayVar(&dirs, "store", nil, "directory of an artefact store, or a pattern of several such as 'runs/*/artifacts'; may be given again (default "+storeDefault+")")
 	return cmd
 }
 

@@ -67,6 +67,41 @@ func TestStoresAreNamed(t *testing.T) {
 	}
 }
 
+// Without --store the store of the only run is read, and nothing is written to it; that of one among several is not guessed.
+func TestStoreOfTheOnlyRun(t *testing.T) {
+	model, err := filepath.Abs(digitsModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	refuse(t, []string{"models", "ls"}, filepath.Join("runs", "artifacts"))
+	one := filepath.Join("runs", "one", "artifacts")
+	succeed(t, "models", "publish", model, "--name", "digits", "--store", one)
+	r := onnxrl(t, "models", "ls")
+	says(t, r.out, "digits", "latest")
+	says(t, r.err, "store "+one+", of the only run")
+	if list := decoded[struct{ Store string }](t, succeed(t, "models", "ls", "--json")); list.Store != one {
+		t.Errorf("read %q", list.Store)
+	}
+	for _, args := range [][]string{{"models", "show", "digits"}, {"models", "verify", "digits"}, {"models", "verify"}, {"models", "lineage", "digits"}, {"models", "diff", "digits", "digits"}} {
+		if out := succeed(t, args...); out == "" {
+			t.Errorf("%q printed nothing", args)
+		}
+	}
+	refuse(t, []string{"models", "gc"}, filepath.Join("runs", "artifacts"), "name one with --store, such as "+one)
+
+	two := filepath.Join("runs", "two", "artifacts")
+	succeed(t, "models", "publish", model, "--name", "digits", "--store", two)
+	for _, args := range [][]string{{"models", "ls"}, {"models", "show", "digits"}, {"models", "verify"}} {
+		refuse(t, args, "no artefact store", "name one with --store, such as "+one+" "+two)
+	}
+	// What is written without --store is in a store of its own, which is read from then on.
+	succeed(t, "models", "publish", model, "--name", "other")
+	if out := succeed(t, "models", "ls"); !strings.Contains(out, "other") || strings.Contains(out, "digits") {
+		t.Errorf("ls printed\n%s", out)
+	}
+}
+
 // TestAFolderIsNoExperiment runs a shipped experiment where a folder has its name.
 func TestAFolderIsNoExperiment(t *testing.T) {
 	dir := t.TempDir()

@@ -60,7 +60,7 @@ train.threads are those of one run; 0 divides the processors among the runs that
 	fl.BoolVar(&f.partial, "partial", false, "with --init, leave parameters that it does not have as they are drawn")
 	fl.StringArrayVar(&f.initMap, "init-map", nil, "with --init, names that begin with FROM there begin with TO here: FROM=TO")
 	f.store.add(cmd)
-	fl.Lookup("store").Usage = "artefact store that --init refers to; given here, published policies are copied into it, with the run directory's name as an alias (default for --init $" + storeVariable + ", else " + filepath.Join("runs", "artifacts") + ")"
+	fl.Lookup("store").Usage = "artefact store that --init refers to; given here, published policies are copied into it, with the run directory's name as an alias (default for --init " + storeDefault + ")"
 	a.addNice(cmd)
 	return cmd
 }
