@@ -159,7 +159,7 @@ func (a *app) serveBench(ctx context.Context, o *servebench.Options) (err error)
 		if err != nil {
 			return nil, err
 		}
-		n.serve(s, engine, a.log, nil)
+		n.serve(s, engine, a.log, nil, nil)
 		return &servebench.Front{URL: (&url.URL{Scheme: "http", Host: n.httpAddress()}).String(), GRPC: n.grpcAddress(), Close: func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()

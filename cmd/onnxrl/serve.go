@@ -78,6 +78,8 @@ SIGTERM and SIGINT let the requests that have begun finish; with --shutdown-dela
 	fs.DurationVar(&f.delay, "shutdown-delay", 0, "after a signal to stop: how long to go on answering, not ready and with connections that end, until requests go elsewhere (as long as a load balancer takes to notice)")
 	fs.DurationVar(&f.drain, "drain", d.Drain, "how long requests that have begun may take after that")
 	fs.BoolVar(&f.accessLog, "access-log", false, "write a line for every request, over HTTP and over gRPC")
+	fs.StringVar(&f.traceEndpoint, "trace-endpoint", "", "URL of an OpenTelemetry collector that spans of requests are sent to, such as http://localhost:4318 (OTLP over HTTP); without it as OTEL_EXPORTER_OTLP_ENDPOINT says")
+	fs.Float64Var(&f.traceRatio, "trace-ratio", d.Trace.Ratio, "share of the requests that are traced, where the client's traceparent does not decide it")
 	fs.BoolVar(&f.spare, "spare-processor", false, "for a machine that trains too: keep requests from waiting for a thread that training keeps off its processor ($GOMAXPROCS one higher)")
 	fs.IntVar(&f.maxBatch, "max-batch", 0, "most rows in one run of a model; 0 for what the model says")
 	fs.DurationVar(&f.maxDelay, "max-delay", 0, "how long a request may wait for others to share a run with")
@@ -143,6 +145,11 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 	if c.Mode == "explicit" {
 		o.Mode = serve.Explicit
 	}
+	tracer, flush, err := a.tracer(ctx, c, told)
+	if err != nil {
+		return err
+	}
+	defer flush()
 	s, err := serve.New(o, k)
 	if err != nil {
 		return err
@@ -158,7 +165,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 	if c.AccessLog {
 		requests = a.requestLog()
 	}
-	n.serve(s, with.Name(), a.log, requests)
+	n.serve(s, with.Name(), a.log, requests, tracer)
 	err = errors.Join(s.Poll(ctx), loadModels(ctx, s, c.LoadModels))
 	if err != nil && ctx.Err() == nil && (c.Watch || c.tolerates(err)) {
 		// What is watched may be repaired, and what was not asked for by name stops nobody.

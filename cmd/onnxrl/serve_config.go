@@ -12,6 +12,7 @@ import (
 
 	"onnxrl/configs"
 	"onnxrl/export/serve"
+	"onnxrl/export/serve/tracing/otlp"
 )
 
 // serveConfig is the file that onnxrl serve reads. Relative paths in it are relative to the working directory, as those of flags are.
@@ -52,6 +53,8 @@ type serveConfig struct {
 	Drain time.Duration
 	// AccessLog writes a line for each request, over HTTP and over gRPC.
 	AccessLog bool
+	// Trace is where spans of requests go.
+	Trace serveTrace
 	// SpareProcessor is for servers beside a training run; see spareProcessor.
 	SpareProcessor bool
 	// Defaults are the settings of models that say nothing else.
@@ -123,7 +126,7 @@ type servedModel struct {
 
 func serveDefaults() serveConfig {
 	return serveConfig{
-		HTTP: "127.0.0.1:8000", GRPC: "127.0.0.1:8001", Mode: "fixed", ServerName: "triton", WatchInterval: time.Second, MaxBody: 64 << 20, LoadTimeout: serve.DefaultLoadTimeout, Drain: 30 * time.Second,
+		HTTP: "127.0.0.1:8000", GRPC: "127.0.0.1:8001", Mode: "fixed", ServerName: "triton", WatchInterval: time.Second, MaxBody: 64 << 20, LoadTimeout: serve.DefaultLoadTimeout, Drain: 30 * time.Second, Trace: serveTrace{Ratio: 1},
 		Defaults: modelSettings{NonFinite: "auto"},
 	}
 }
@@ -165,6 +168,12 @@ func (c *serveConfig) Validate() error {
 	p.Positive("load_timeout", c.LoadTimeout)
 	p.NonNegative("shutdown_delay", c.ShutdownDelay)
 	p.NonNegative("drain", c.Drain)
+	if c.Trace.Endpoint != "" {
+		if err := otlp.CheckEndpoint(c.Trace.Endpoint); err != nil {
+			p.Addf("trace.endpoint", "%v", err)
+		}
+	}
+	p.InRange("trace.ratio", c.Trace.Ratio, 0, 1)
 	return p.Err()
 }
 
@@ -224,7 +233,8 @@ type serveFlags struct {
 	noProve                                     bool
 	allowNonFinite                              bool
 	loadModels                                  []string
-	serverName                                  string
+	serverName, traceEndpoint                   string
+	traceRatio                                  float64
 	maxBody                                     configs.Bytes
 }
 
@@ -244,6 +254,7 @@ func (f *serveFlags) edits() []edit {
 		{"tls-cert", "tls.cert", f.cert}, {"tls-key", "tls.key", f.key}, {"tls-client-ca", "tls.client_ca", f.clientCA},
 		{"repository", "repository", f.repository}, {"store", "store", f.store}, {"mode", "mode", f.mode}, {"load-model", "load_models", f.loadModels}, {"server-name", "server_name", f.serverName}, {"watch", "watch", f.watch}, {"watch-interval", "watch_interval", f.interval},
 		{"max-body", "max_body", f.maxBody}, {"max-concurrent", "max_concurrent", f.maxConcurrent}, {"timeout", "timeout", f.timeout}, {"load-timeout", "load_timeout", f.loadTimeout}, {"no-prove", "no_prove", f.noProve}, {"shutdown-delay", "shutdown_delay", f.delay}, {"drain", "drain", f.drain}, {"access-log", "access_log", f.accessLog}, {"spare-processor", "spare_processor", f.spare},
+		{"trace-endpoint", "trace.endpoint", f.traceEndpoint}, {"trace-ratio", "trace.ratio", f.traceRatio},
 		{"max-batch", "defaults.max_batch", f.maxBatch}, {"max-delay", "defaults.batching.max_delay", f.maxDelay}, {"no-batching", "defaults.batching.off", f.noBatching},
 		{"max-queue", "defaults.max_queue", f.maxQueue}, {"instances", "defaults.instances", f.instance}, {"allow-nonfinite", "defaults.non_finite", nonFinite},
 	}

@@ -21,6 +21,7 @@ import (
 	"onnxrl/export/serve/httpapi"
 	"onnxrl/export/serve/metrics"
 	"onnxrl/export/serve/page"
+	"onnxrl/export/serve/tracing"
 	"onnxrl/export/serve/traffic"
 )
 
@@ -150,13 +151,13 @@ func (n *network) tls() *tls.Config {
 	return outer
 }
 
-// serve begins to answer on the addresses. Failures go to log; requests, unless nil, gets a line for each request.
-func (n *network) serve(s serve.Service, engine string, log, requests *slog.Logger) {
+// serve begins to answer on the addresses. Failures go to log; requests, unless nil, gets a line for each request, tracer a span.
+func (n *network) serve(s serve.Service, engine string, log, requests *slog.Logger, tracer *tracing.Tracer) {
 	c := n.config
 	record := traffic.New(requests)
 	if n.http != nil {
-		handler := httpapi.New(s, httpapi.Options{
-			Name: c.ServerName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, Leaving: n.leaving.Load,
+		handler := httpapi.New(tracer.Service(s), httpapi.Options{
+			Name: c.ServerName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, Tracer: tracer, Leaving: n.leaving.Load,
 			Metrics: metrics.Handler(s, record), Page: page.Handler(newPageSource(s, engine)), Open: page.IsFile, Log: log,
 		})
 		n.web = httpapi.NewServer(handler, httpapi.ServerOptions{TLS: n.tls()})
@@ -174,8 +175,8 @@ func (n *network) serve(s serve.Service, engine string, log, requests *slog.Logg
 		}()
 	}
 	if n.grpc != nil {
-		n.rpc = grpcapi.NewServer(s, grpcapi.Options{
-			Name: c.ServerName, Version: version(), MaxMessage: int(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, TLS: n.tls(), Log: log,
+		n.rpc = grpcapi.NewServer(tracer.Service(s), grpcapi.Options{
+			Name: c.ServerName, Version: version(), MaxMessage: int(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, Tracer: tracer, TLS: n.tls(), Log: log,
 		})
 		go func() {
 			if err := n.rpc.Serve(n.grpc); err != nil {

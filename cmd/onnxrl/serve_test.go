@@ -342,7 +342,7 @@ func TestServeNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	logs := &strings.Builder{}
-	n.serve(s, "portable", slog.New(slog.DiscardHandler), slog.New(slog.NewTextHandler(logs, nil)))
+	n.serve(s, "portable", slog.New(slog.DiscardHandler), slog.New(slog.NewTextHandler(logs, nil)), nil)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	get := func(path, token string) int {
 		t.Helper()

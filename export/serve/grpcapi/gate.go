@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -15,6 +16,7 @@ import (
 
 	"onnxrl/export/serve/grpcapi/inference"
 	"onnxrl/export/serve/guard"
+	"onnxrl/export/serve/tracing"
 	"onnxrl/export/serve/traffic"
 )
 
@@ -22,6 +24,7 @@ import (
 type gate struct {
 	guard   *guard.Guard
 	traffic *traffic.Recorder
+	tracer  *tracing.Tracer
 	log     *slog.Logger
 }
 
@@ -54,6 +57,10 @@ func (r registrar) RegisterService(d *grpc.ServiceDesc, impl any) {
 // guarded is a handler behind the gate.
 func (g *gate) guarded(method string, next grpc.StreamHandler) grpc.StreamHandler {
 	right := rightFor(method)
+	tracer := g.tracer
+	if right == guard.Open || strings.HasPrefix(method, "/grpc.reflection.") {
+		tracer = nil // probes
+	}
 	// The messages of this one are recorded one by one.
 	single := method != inference.GRPCInferenceService_ModelStreamInfer_FullMethodName
 	return func(srv any, s grpc.ServerStream) (err error) {
@@ -61,16 +68,21 @@ func (g *gate) guarded(method string, next grpc.StreamHandler) grpc.StreamHandle
 		if g.traffic.Logs() {
 			begin = time.Now()
 		}
+		ctx, span := tracer.GRPC(s.Context(), method)
+		if span != nil {
+			s = traced{s, ctx}
+		}
 		defer func() {
 			if v := recover(); v != nil {
-				g.log.Error("a call panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
+				g.log.LogAttrs(ctx, slog.LevelError, "a call panicked", append(tracing.Attrs(span), slog.String("method", method), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))...)
 				err = status.Error(codes.Internal, "internal error")
 			}
 			if single || err != nil {
 				g.traffic.GRPC(err)
 			}
+			tracing.EndGRPC(span, err)
 			if g.traffic.Logs() {
-				g.record(s, begin, err)
+				g.record(s, begin, span, err)
 			}
 		}()
 		if err := g.check(s.Context(), right); err != nil {
@@ -79,6 +91,15 @@ func (g *gate) guarded(method string, next grpc.StreamHandler) grpc.StreamHandle
 		return next(srv, s)
 	}
 }
+
+// traced is a stream whose context carries a span.
+type traced struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context implements grpc.ServerStream.
+func (t traced) Context() context.Context { return t.ctx }
 
 // rightFor is what a method needs.
 func rightFor(method string) guard.Right {
@@ -114,8 +135,8 @@ func (g *gate) check(ctx context.Context, right guard.Right) error {
 }
 
 // record writes a line of the request log.
-func (g *gate) record(s grpc.ServerStream, begin time.Time, err error) {
-	e := traffic.Entry{Protocol: "grpc", Code: status.Code(err).String(), Took: time.Since(begin), RequestID: header(s.Context(), "x-request-id"), Err: err}
+func (g *gate) record(s grpc.ServerStream, begin time.Time, span trace.Span, err error) {
+	e := traffic.Entry{Protocol: "grpc", Code: status.Code(err).String(), Took: time.Since(begin), RequestID: header(s.Context(), "x-request-id"), Span: span, Err: err}
 	e.Path, _ = grpc.MethodFromServerStream(s)
 	if p, ok := peer.FromContext(s.Context()); ok {
 		e.Remote = p.Addr.String()

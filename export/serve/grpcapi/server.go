@@ -18,6 +18,7 @@ import (
 	"onnxrl/export/serve"
 	"onnxrl/export/serve/grpcapi/inference"
 	"onnxrl/export/serve/guard"
+	"onnxrl/export/serve/tracing"
 	"onnxrl/export/serve/traffic"
 )
 
@@ -39,6 +40,8 @@ type Options struct {
 	Guard *guard.Guard
 	// Traffic records answers; nil is a recorder that nobody reads.
 	Traffic *traffic.Recorder
+	// Tracer makes the spans of calls; nil makes none.
+	Tracer *tracing.Tracer
 	// TLS, unless nil, encrypts connections.
 	TLS *tls.Config
 	// Log gets failures of the server itself; nil drops them.
@@ -71,7 +74,7 @@ func NewServer(s serve.Service, o Options) *Server {
 	if o.Traffic == nil {
 		o.Traffic = traffic.New(nil)
 	}
-	g := &gate{guard: o.Guard, traffic: o.Traffic, log: o.Log}
+	g := &gate{guard: o.Guard, traffic: o.Traffic, tracer: o.Tracer, log: o.Log}
 	opts := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(o.MaxMessage), grpc.MaxHeaderListSize(64 << 10), grpc.MaxConcurrentStreams(1024), grpc.ConnectionTimeout(10 * time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),

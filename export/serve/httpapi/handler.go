@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,8 +16,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"onnxrl/export/serve"
 	"onnxrl/export/serve/guard"
+	"onnxrl/export/serve/tracing"
 	"onnxrl/export/serve/traffic"
 )
 
@@ -46,6 +50,8 @@ type Options struct {
 	Leaving func() bool
 	// Traffic records answers; nil is a recorder that nobody reads.
 	Traffic *traffic.Recorder
+	// Tracer makes the spans of requests; nil makes none.
+	Tracer *tracing.Tracer
 	// Log gets failures of the server itself; nil drops them.
 	Log *slog.Logger
 }
@@ -106,6 +112,7 @@ type answer struct {
 	status int
 	bytes  int64
 	err    error
+	span   trace.Span
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -140,9 +147,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		status := cmp.Or(a.status, http.StatusOK)
 		h.Traffic.HTTP(status)
+		tracing.EndHTTP(a.span, status, a.err)
 		if h.Traffic.Logs() {
 			h.Traffic.Log(r.Context(), traffic.Entry{
-				Protocol: "http", Remote: r.RemoteAddr, Method: r.Method, Path: r.URL.Path, Status: status, Bytes: a.bytes, Took: time.Since(begin), RequestID: w.Header().Get("X-Request-Id"), Err: a.err,
+				Protocol: "http", Remote: r.RemoteAddr, Method: r.Method, Path: r.URL.Path, Status: status, Bytes: a.bytes, Took: time.Since(begin), RequestID: w.Header().Get("X-Request-Id"), Span: a.span, Err: a.err,
 			})
 		}
 		*a = answer{}
@@ -158,7 +166,7 @@ func (h *handler) serve(w *answer, r *http.Request) {
 			if v == http.ErrAbortHandler {
 				panic(v)
 			}
-			h.Log.Error("a request panicked", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
+			h.broken(r.Context(), w, "a request panicked", slog.String("path", r.URL.Path), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 			h.fail(w, statusf(http.StatusInternalServerError, "internal error"))
 		}
 	}()
@@ -170,6 +178,8 @@ func (h *handler) serve(w *answer, r *http.Request) {
 		w.Header()["X-Request-Id"] = []string{id}
 	}
 	t, err := route(r)
+	traced, span := h.begin(r, t)
+	w.span = span
 	if refused := h.admit(r, t); refused != nil {
 		err = refused
 	}
@@ -187,7 +197,7 @@ func (h *handler) serve(w *answer, r *http.Request) {
 		h.fail(w, statusf(http.StatusMethodNotAllowed, "%s is not a method of %s, expected %s", r.Method, r.URL.Path, t.allow))
 		return
 	}
-	if err := h.dispatch(w, r, t); err != nil {
+	if err := h.dispatch(w, traced, t); err != nil {
 		h.fail(w, err)
 	}
 }
@@ -276,6 +286,24 @@ func deliberate(r *http.Request, types ...string) error {
 	return statusf(http.StatusUnsupportedMediaType, "a request that changes something has the media type %.80q, expected application/json (curl -H 'Content-Type: application/json')", media)
 }
 
+// begin begins the span of a request, unless a probe or the page asks.
+func (h *handler) begin(r *http.Request, t target) (*http.Request, trace.Span) {
+	tracer, pattern := h.Tracer, ""
+	switch t.endpoint {
+	case live, ready, metrics, page:
+		tracer = nil
+	}
+	if tracer != nil { // the pattern is an allocation
+		pattern = t.pattern()
+	}
+	return tracer.HTTP(r, pattern)
+}
+
+// broken logs a failure of the server itself.
+func (h *handler) broken(ctx context.Context, w *answer, what string, attrs ...slog.Attr) {
+	h.Log.LogAttrs(ctx, slog.LevelError, what, append(attrs, tracing.Attrs(w.span)...)...)
+}
+
 // fail answers with an error. Nothing has been written before.
 func (h *handler) fail(w *answer, err error) {
 	w.err = err
@@ -292,7 +320,7 @@ func (h *handler) fail(w *answer, err error) {
 	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "1")
 	case http.StatusInternalServerError:
-		h.Log.Error("a request failed", "error", err)
+		h.broken(context.Background(), w, "a request failed", slog.Any("error", err))
 	}
 	body, jerr := json.Marshal(map[string]string{"error": err.Error()})
 	if jerr != nil { // a string always encodes

@@ -128,6 +128,38 @@ func find(seg []string) (target, error) {
 	return target{endpoint: none}, nil
 }
 
+// pattern is the path with names in place of what differs among requests; empty for one that nobody knows.
+func (t target) pattern() string {
+	of := "/v2/models/{model}"
+	switch {
+	case t.version != "":
+		of += "/versions/{version}"
+	case t.model == "":
+		of = "/v2/models"
+	}
+	switch t.endpoint {
+	case server:
+		return "/v2"
+	case metadata:
+		return of
+	case modelReady:
+		return of + "/ready"
+	case infer:
+		return of + "/infer"
+	case config:
+		return of + "/config"
+	case stats:
+		return of + "/stats"
+	case index:
+		return "/v2/repository/index"
+	case load:
+		return "/v2/repository/models/{model}/load"
+	case unload:
+		return "/v2/repository/models/{model}/unload"
+	}
+	return ""
+}
+
 // model works on the segments after models: M, M/what, M/versions/V, M/versions/V/what.
 func model(seg []string) (target, error) {
 	t := target{endpoint: none, model: seg[0]}

@@ -4,6 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"onnxrl/export/serve/tracing"
 )
 
 // Entry is a line of the request log; fields that are empty are left out.
@@ -18,13 +22,15 @@ type Entry struct {
 	Took  time.Duration
 	// RequestID is the client's.
 	RequestID string
+	// Span is the request's, or the one that the client named; nil for none.
+	Span trace.Span
 	// Err says why the request was refused or failed.
 	Err error
 }
 
 // Log writes a line of the request log. Texts of clients are quoted by the logger, so that they cannot write lines of their own.
 func (r *Recorder) Log(ctx context.Context, e Entry) {
-	attrs := make([]slog.Attr, 0, 12)
+	attrs := make([]slog.Attr, 0, 16)
 	attrs = append(attrs, slog.String("protocol", e.Protocol), slog.String("remote", e.Remote))
 	if e.Method != "" {
 		attrs = append(attrs, slog.String("method", e.Method))
@@ -39,6 +45,7 @@ func (r *Recorder) Log(ctx context.Context, e Entry) {
 	if e.RequestID != "" {
 		attrs = append(attrs, slog.String("request_id", e.RequestID))
 	}
+	attrs = append(attrs, tracing.Attrs(e.Span)...)
 	if e.Err != nil {
 		attrs = append(attrs, slog.String("error", e.Err.Error()))
 	}
