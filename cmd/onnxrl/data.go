@@ -124,7 +124,7 @@ func (a *app) dataPrepare(path string, sets []string, out string) error {
 // readBars reads the rows of a configuration for an analysis and says what was found in them.
 func (a *app) readBars(c prepared.Config) (*bars.Data, error) {
 	data, err := prepared.Read(c)
-	if err == nil && !a.quiet {
+	if err == nil {
 		tellNotes(a.err, data.Notes)
 	}
 	return data, err

@@ -67,7 +67,7 @@ func TestAdjustmentIsTold(t *testing.T) {
 			m := decode[prepared.Manifest](t, succeed(t, with("data", "prepare", config, "--json", "--out", filepath.Join(t.TempDir(), "set"))...))
 			says("the manifest", m.Adjustment.String(), c.want, true)
 			says("inspect", succeed(t, with("data", "inspect", config)...), c.want, true)
-			r := onnxrl(t, with("train", config, "--out", dir)...)
+			r := onnxrl(t, with("train", config, "--out", dir, "-q")...)
 			if r.code != 0 {
 				t.Fatal(r.err)
 			}

@@ -41,9 +41,9 @@ func (a *app) experimentSources(doc *configs.Document, f envs.Factory) (map[stri
 	return out, nil
 }
 
-// tellData writes what the loader of a market has to say of its data: first how prices are adjusted.
+// tellData writes what the loader of a market has to say of its data: first how prices are adjusted. It is no progress, so that --quiet does not keep it back.
 func (a *app) tellData(out io.Writer, f envs.Factory) {
-	if o, ok := f.(trading.Opened); ok && !a.quiet {
+	if o, ok := f.(trading.Opened); ok {
 		tellNotes(out, o.Data().Notes)
 	}
 }
