@@ -42,7 +42,7 @@ func (a *app) benchServeCommand() *cobra.Command {
 		Long: `Measures the server with callers that send their next request when they have the answer to the last: over HTTP with binary tensors and with JSON,
 over gRPC, and within the process. Then what has a target: the overhead over a bare handler and a bound run, what batching gains, JSON against
 encoding/json, the slowest requests while versions are swapped and beside a training run, and memory after many requests and reloads.
-The training run is onnxrl train with the priority that it has unless told otherwise; --neighbour-nice 0 gives it that of the server. In that row, with and without training, the server is one with --spare-processor.
+The training run is onnxrl train --nice 19; --neighbour-nice sets another niceness, 0 the server's own priority. In that row, with and without training, the server is one with --spare-processor.
 Rows are selected by patterns ('loads', 'batching'); without any, all are measured. Two sides take turns; ratios still wander on a busy machine, so a row
 that misses its target is measured up to twice more, and the median of all rounds counts.
 

@@ -42,7 +42,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), exe, args...)
-	// Work of the least priority would wait for every other package's tests.
+	// Work of a low priority, as the environment may want it, would wait for every other package's tests.
 	cmd.Env = append(os.Environ(), envRun+"=1", niceVariable+"=0")
 	return cmd
 }

@@ -32,8 +32,8 @@ func threadNice(t *testing.T, pid int) map[string]int {
 	return count
 }
 
-// A training run works at the least priority with all of its threads, unless it is told otherwise.
-func TestTrainLowersItsPriority(t *testing.T) {
+// A training run keeps the priority that it was started with, and lowers that of all of its threads where it is told to.
+func TestTrainLowersItsPriorityWhenAsked(t *testing.T) {
 	is, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestTrainLowersItsPriority(t *testing.T) {
 		variable string
 		args     []string
 		want     int
-	}{{"", nil, max(own, 19)}, {"0", nil, own}, {"7", nil, max(own, 7)}, {"7", []string{"--nice", "4"}, max(own, 4)}, {"", []string{"--nice", "0"}, own}} {
+	}{{"", nil, own}, {"", []string{"--nice", "19"}, max(own, 19)}, {"0", nil, own}, {"7", nil, max(own, 7)}, {"7", []string{"--nice", "4"}, max(own, 4)}, {"7", []string{"--nice", "0"}, own}} {
 		dir := filepath.Join(t.TempDir(), "run")
 		cmd := program(t, append([]string{"train", "-q", config, "--out", dir, "--set", "train.total_env_steps=100000000"}, c.args...)...)
 		cmd.Env = append(cmd.Env, niceVariable+"="+c.variable)
