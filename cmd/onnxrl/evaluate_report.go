@@ -147,7 +147,7 @@ func (a *app) printEvaluation(e *evaluation, c evaluate.Config) error {
 		return err
 	}
 	fmt.Fprintf(a.out, "\n%s to %s, split %s, %.5g returns a year (%s). Sharpe %.0f %% interval %s, minus that of buy-and-hold %s (block bootstrap).\n", e.First, e.Last, e.Split, e.Periods, e.PeriodsFrom, e.Level*100, span(e.Interval.Sharpe), span(e.Interval.SharpeDifference))
-	fmt.Fprintf(a.out, "Deflated Sharpe probability %s after %s. %s\n", decimals(e.Deflated.Probability, 3), plural(e.Deflated.Trials, "trial"), e.Counted)
+	fmt.Fprintf(a.out, "Deflated Sharpe probability %s after %s. %s\n", report.Chance(float64(e.Deflated.Probability)), plural(e.Deflated.Trials, "trial"), e.Counted)
 	for _, n := range slices.Concat(e.Warnings, e.Notes) {
 		fmt.Fprintln(a.out, n)
 	}
@@ -161,14 +161,14 @@ func (a *app) printEvaluation(e *evaluation, c evaluate.Config) error {
 }
 
 // span writes an interval of a ratio.
-func span(v performance.Interval) string { return decimals(v.Low, 2) + " to " + decimals(v.High, 2) }
+func span(v performance.Interval) string { return decimals(v.Low) + " to " + decimals(v.High) }
 
 // decimals writes a number, or a dash where there is none.
-func decimals(v performance.Number, n int) string {
+func decimals(v performance.Number) string {
 	if !v.Defined() {
 		return "–"
 	}
-	return strconv.FormatFloat(float64(v), 'f', n, 64)
+	return strconv.FormatFloat(float64(v), 'f', 2, 64)
 }
 
 // episodesEvaluation is what onnxrl evaluate prints of other environments; the JSON keys are stable.

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,6 +160,10 @@ func TestEvaluateUnwritable(t *testing.T) {
 func TestEvaluateRun(t *testing.T) {
 	dir := trained(t, tinyMarket)
 	text := succeed(t, "evaluate", dir)
+	// The verdict and the line about the trials print one probability.
+	if p := regexp.MustCompile(`deflated Sharpe probability is ([0-9.]+%)`).FindStringSubmatch(text); p == nil || !strings.Contains(text, "\nDeflated Sharpe probability "+p[1]+" after ") {
+		t.Errorf("the probabilities %q differ in\n%s", p, text)
+	}
 	first, _, _ := strings.Cut(text, "\n")
 	if !strings.HasPrefix(first, "A2C ") || !strings.Contains(first, "equal-weight buy-and-hold on test") {
 		t.Errorf("the first line is %q", first)

@@ -16,6 +16,7 @@ import (
 
 // versioner publishes a policy after a run.
 type versioner interface {
+	train.Publisher
 	Version(ctx context.Context, policy train.Policy) (ref string, err error)
 }
 
@@ -39,6 +40,10 @@ func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logg
 	ref, err := to.Version(ctx, policy)
 	switch {
 	case errors.Is(err, bake.ErrTies):
+		// The candidate was kept when it was found; now its file also counts the validations after that.
+		if _, err := to.Publish(ctx, policy); err != nil {
+			return err
+		}
 		s.Unpublished = err.Error()
 		log.Warn("the best policy is not published", "reason", err)
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):

@@ -83,7 +83,7 @@ func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
 	first := filepath.Join(t.TempDir(), "first")
 	trainRuns(t, trainYAML(t, "total_env_steps: 1200", "total_env_steps: 200"), "--out", first)
 	// Rates as small as these teach nothing.
-	config := trainYAML(t, "lr_actor: 0.003", "lr_actor: 1.0e-12", "lr_critic: 0.003", "lr_critic: 1.0e-12", "total_env_steps: 1200", "total_env_steps: 200", "publish: {observations: 64, allow_ties: true}", "publish: {observations: 100}")
+	config := trainYAML(t, "lr_actor: 0.003", "lr_actor: 1.0e-12", "lr_critic: 0.003", "lr_critic: 1.0e-12", "total_env_steps: 1200", "total_env_steps: 200", "every_steps: 200", "every_steps: 40", "publish: {observations: 64, allow_ties: true}", "publish: {observations: 100}")
 	r := onnxrl(t, "train", "-q", config, "--out", dir, "--store", shared, "--init", blank(t, first))
 	if r.code != 0 || !strings.Contains(r.out, "not published: ") || !strings.Contains(r.out, "onnxrl models publish --allow-ties "+dir) || !strings.Contains(r.err, "too many choices are nearly tied") {
 		t.Fatalf("status %d\n%s%s", r.code, r.out, r.err)
@@ -92,8 +92,13 @@ func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
 		t.Errorf("%d versions", n)
 	}
 	best := filepath.Join(dir, publish.BestFile)
-	if m, err := loadModel(best); err != nil || !publish.IsCandidate(m) {
-		t.Errorf("the candidate: %v", err)
+	m, err := loadModel(best)
+	if err != nil || !publish.IsCandidate(m) {
+		t.Fatalf("the candidate: %v", err)
+	}
+	// It says that it was chosen among all five, wherever on the learning curve it was found.
+	if past, err := publish.PastOf(m); err != nil || past.Trials == nil || past.Trials.Evaluations != 5 {
+		t.Errorf("the candidate's record: %+v, %v", past.Trials, err)
 	}
 	out := filepath.Join(t.TempDir(), "x.onnx")
 	if x := exported(t, dir, "--out", out, "--rows", "64"); x.Trained != "checkpoint" {

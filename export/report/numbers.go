@@ -29,8 +29,8 @@ func percent0(x float64) string {
 	return fixed(100*x, 0) + "%"
 }
 
-// chance shows a probability with one decimal, rounded down so that it never reaches a limit that it is below.
-func chance(p float64) string { return percent(math.Floor(1000*p) / 1000) }
+// Chance shows a probability with one decimal, rounded down so that it never reaches a limit that it is below.
+func Chance(p float64) string { return percent(math.Floor(1000*p) / 1000) }
 
 // number shows a ratio with two decimals.
 func number(x float64) string { return fixed(x, 2) }

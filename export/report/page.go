@@ -17,7 +17,7 @@ var pageText string
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"percent": func(n performance.Number) string { return percent(float64(n)) },
 	"level":   func(n performance.Number) string { return percent0(float64(n)) },
-	"chance":  func(n performance.Number) string { return chance(float64(n)) },
+	"chance":  func(n performance.Number) string { return Chance(float64(n)) },
 	"number":  func(n performance.Number) string { return number(float64(n)) },
 	"fine":    func(n performance.Number) string { return fixed(float64(n), 4) },
 	"money":   func(x float64) string { return fixed(x, 2) },

@@ -19,7 +19,7 @@ func (s *Summary) Print(w io.Writer) error {
 	p.table(s.intervalTable())
 	p.wrap(fmt.Sprintf("%s intervals of the stationary bootstrap, %d resamples, mean block %s returns; differences are from %s.", percent0(float64(s.Bootstrap.Level)), s.Bootstrap.Resamples, fixed(float64(s.Bootstrap.Block), 1), s.Benchmark), 110)
 	p.line("")
-	p.wrap(fmt.Sprintf("Deflated Sharpe probability %s: Sharpe ratio per period %s against %s expected of the best of %d without skill.", chance(float64(s.Deflated.Probability)), fixed(float64(s.Deflated.Sharpe), 4), fixed(float64(s.Deflated.Threshold), 4), s.Deflated.Trials), 110)
+	p.wrap(fmt.Sprintf("Deflated Sharpe probability %s: Sharpe ratio per period %s against %s expected of the best of %d without skill.", Chance(float64(s.Deflated.Probability)), fixed(float64(s.Deflated.Sharpe), 4), fixed(float64(s.Deflated.Threshold), 4), s.Deflated.Trials), 110)
 	if s.Counted != "" {
 		p.wrap("Trials: "+s.Counted, 110)
 	}

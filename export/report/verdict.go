@@ -61,7 +61,7 @@ func judge(s *Summary, benchmark int) Verdict {
 		if math.IsNaN(probability) {
 			line.WriteString(" It has no Sharpe ratio, because its returns do not vary: no evidence of skill.")
 		} else if !likely {
-			fmt.Fprintf(&line, " Its deflated Sharpe probability is %s after %s, below %s: no evidence of skill.", chance(probability), trials, percent0(Skill))
+			fmt.Fprintf(&line, " Its deflated Sharpe probability is %s after %s, below %s: no evidence of skill.", Chance(probability), trials, percent0(Skill))
 		}
 	case !v.Evidence:
 		fmt.Fprintf(&line, "%s is ahead of %s %s: %s. This is no evidence of skill: ", name, against, span, numbers)
@@ -76,7 +76,7 @@ func judge(s *Summary, benchmark int) Verdict {
 			why = append(why, "the result is lag-fragile")
 		}
 		if !likely {
-			why = append(why, fmt.Sprintf("the deflated Sharpe probability is %s after %s, below %s", chance(probability), trials, percent0(Skill)))
+			why = append(why, fmt.Sprintf("the deflated Sharpe probability is %s after %s, below %s", Chance(probability), trials, percent0(Skill)))
 		}
 		if !apart {
 			why = append(why, fmt.Sprintf("the %s bootstrap interval of the difference of Sharpe ratios, %s, includes 0", percent0(float64(s.Bootstrap.Level)), interval(difference, number)))
@@ -84,7 +84,7 @@ func judge(s *Summary, benchmark int) Verdict {
 		fmt.Fprintf(&line, "%s.", strings.Join(why, ", and "))
 	default:
 		fmt.Fprintf(&line, "%s beats %s %s: %s. Its deflated Sharpe probability is %s after %s, and the %s bootstrap interval of the difference of Sharpe ratios is %s: luck alone rarely does this.",
-			name, against, span, numbers, chance(probability), trials, percent0(float64(s.Bootstrap.Level)), interval(difference, number))
+			name, against, span, numbers, Chance(probability), trials, percent0(float64(s.Bootstrap.Level)), interval(difference, number))
 	}
 	if v.LagFragile {
 		l := s.delayed()
