@@ -19,6 +19,7 @@ import (
 
 	"onnxrl/cmd/internal/publish"
 	"onnxrl/models/artifact"
+	"onnxrl/runtime/sorted"
 )
 
 // storeVariable names the artefact store that commands use when no --store is given.
@@ -270,12 +271,12 @@ func printVersion(out io.Writer, v artifact.Version) error {
 	for _, p := range m.Outputs {
 		line("output", portText(p))
 	}
-	for _, d := range sortedNames(m.Opsets) {
-		line("opset", fmt.Sprintf("%s %d", d, m.Opsets[d]))
+	for domain, version := range sorted.All(m.Opsets) {
+		line("opset", fmt.Sprintf("%s %d", domain, version))
 	}
 	line("IR", strconv.Itoa(m.IR))
-	for _, k := range sortedNames(m.Metrics) {
-		line("metric", fmt.Sprintf("%s = %g", k, m.Metrics[k]))
+	for k, v := range sorted.All(m.Metrics) {
+		line("metric", fmt.Sprintf("%s = %g", k, v))
 	}
 	if m.Seed != nil {
 		line("seed", strconv.FormatUint(*m.Seed, 10))
@@ -294,8 +295,8 @@ func printVersion(out io.Writer, v artifact.Version) error {
 	if g := m.Golden; g != nil {
 		line("golden", fmt.Sprintf("%s, tolerance %g", plural(g.Rows, "row"), g.Tolerance))
 	}
-	for _, k := range sortedNames(m.Info) {
-		line(k, m.Info[k])
+	for k, v := range sorted.All(m.Info) {
+		line(k, v)
 	}
 	for _, f := range v.Files {
 		line("file", fmt.Sprintf("%s  %s  %s", f.Title, byteCount(f.Size), artifact.Short(f.Digest)))

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,8 +18,6 @@ import (
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
 )
-
-func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // publishFlags describe a version that is published by hand.
 type publishFlags struct {

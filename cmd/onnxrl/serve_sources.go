@@ -14,6 +14,7 @@ import (
 	"onnxrl/export/serve"
 	"onnxrl/models/artifact"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 )
 
 // catalogue is the one source of onnxrl serve: the models of the repository and of the store, and those that the configuration names. The configuration may be replaced while the server runs.
@@ -51,8 +52,8 @@ func newCatalogue(c *serveConfig) (*catalogue, error) {
 
 func (k *catalogue) close() error {
 	var first error
-	for _, dir := range sortedNames(k.stores) {
-		first = cmp.Or(first, k.stores[dir].Close())
+	for _, s := range sorted.All(k.stores) {
+		first = cmp.Or(first, s.Close())
 	}
 	return first
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"onnxrl/runtime/sorted"
+
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
@@ -199,8 +201,7 @@ func last(versions []Version, n int) []string {
 		byName[v.Manifest.Name] = append(byName[v.Manifest.Name], v)
 	}
 	var list []string
-	for _, name := range sortedKeys(byName) {
-		of := byName[name]
+	for _, of := range sorted.All(byName) {
 		slices.SortStableFunc(of, func(a, b Version) int { return a.Published.Compare(b.Published) })
 		for _, v := range of[max(0, len(of)-n):] {
 			list = append(list, v.Digest)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -163,7 +164,7 @@ func fileTexts(v Version) map[string]string {
 }
 
 func union[V any](a, b map[string]V) []string {
-	keys := append(sortedKeys(a), sortedKeys(b)...)
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }

@@ -12,6 +12,7 @@ import (
 	"onnxrl/models/safetensors"
 	"onnxrl/runtime/engine"
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -45,12 +46,12 @@ func (g *Golden) info(inputs, outputs []Port) (*GoldenInfo, error) {
 		ports  []Port
 		values map[string]*tensor.Tensor
 	}{{"input", inputs, g.Inputs}, {"output", outputs, g.Outputs}} {
-		for _, name := range sortedKeys(side.values) {
+		for name, value := range sorted.All(side.values) {
 			i := slices.IndexFunc(side.ports, func(p Port) bool { return p.Name == name })
 			if i < 0 {
 				return nil, fmt.Errorf("golden %s %q: the model has none of that name", side.what, name)
 			}
-			if err := side.ports[i].accepts(side.values[name]); err != nil {
+			if err := side.ports[i].accepts(value); err != nil {
 				return nil, fmt.Errorf("golden %s: %w", side.what, err)
 			}
 		}

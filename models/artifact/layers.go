@@ -1,11 +1,5 @@
 package artifact
 
-import (
-	"cmp"
-	"maps"
-	"slices"
-)
-
 // Media types of a version's parts.
 const (
 	// ArtifactType is the artifactType of a version's image manifest.
@@ -27,5 +21,3 @@ const (
 	ModelTitle  = "model.onnx"
 	GoldenTitle = "golden.safetensors"
 )
-
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

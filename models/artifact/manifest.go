@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/sorted"
 	"onnxrl/runtime/tensor"
 )
 
@@ -168,8 +169,8 @@ func (m *Manifest) validate() error {
 	for _, p := range slices.Concat(m.Inputs, m.Outputs) {
 		errs = append(errs, p.validate())
 	}
-	for _, k := range sortedKeys(m.Metrics) {
-		if v := m.Metrics[k]; v-v != 0 {
+	for k, v := range sorted.All(m.Metrics) {
+		if v-v != 0 {
 			errs = append(errs, fmt.Errorf("metric %q is %v, expected a finite number", k, v))
 		}
 	}

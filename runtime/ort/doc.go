@@ -18,6 +18,17 @@
 // C may look at it; Go memory is pinned for as long. Strings, and outputs whose
 // shape only the run knows, are the exceptions: they are copied, once.
 //
+// A pointer that Go stores into memory of C goes through the collector's write
+// barrier, which also reports the word that was there before: memory that C freed
+// may hold the address of a Go object of long ago, and the heap is corrupt. So
+// memory for C comes zeroed (calloc), addresses in it are written as uintptr, and
+// a test of the layout finds stores that do otherwise.
+//
+// With the build tag ortguard every tensor that C sees is a copy between guard
+// pages, with canaries around it, compared after the run: what reads or writes
+// beyond a tensor, or writes to an input, ends the process and names the value.
+// .ci/stress runs all suites so, and with a collector that never rests.
+//
 // A session copies its initializers while it is made, so they may change
 // afterwards without effect: parameters that change are inputs (design decision
 // D2).

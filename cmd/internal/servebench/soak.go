@@ -17,6 +17,7 @@ import (
 	"onnxrl/export/serve"
 	"onnxrl/export/serve/grpcapi/inference"
 	"onnxrl/runtime/rng"
+	"onnxrl/runtime/sorted"
 )
 
 // SoakReport is what a soak saw. The JSON keys are stable.
@@ -52,8 +53,8 @@ func (r *SoakReport) Print(w io.Writer) error {
 		what   string
 		counts map[string]int
 	}{{"good", r.Good}, {"bad", r.Bad}} {
-		for _, k := range sortedKeys(list.counts) {
-			fmt.Fprintf(&b, "%s  %-24s %d\n", list.what, k, list.counts[k])
+		for k, n := range sorted.All(list.counts) {
+			fmt.Fprintf(&b, "%s  %-24s %d\n", list.what, k, n)
 		}
 	}
 	fmt.Fprintf(&b, "good requests that failed: %d; bad ones with a wrong answer: %d\n", r.Failed, r.Wrong)
@@ -67,15 +68,6 @@ func (r *SoakReport) Print(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // tally counts outcomes of one kind of traffic.
@@ -147,8 +139,7 @@ func (r *SoakReport) judge(good, bad map[string]*tally) {
 		wrong   *int
 		what    string
 	}{{good, r.Good, &r.Failed, "good requests failed"}, {bad, r.Bad, &r.Wrong, "bad ones had a wrong answer"}} {
-		for _, k := range sortedKeys(list.tallies) {
-			t := list.tallies[k]
+		for k, t := range sorted.All(list.tallies) {
 			list.counts[k] = int(t.n.Load())
 			*list.wrong += int(t.wrong.Load())
 			if first := t.first.Load(); first != nil {
