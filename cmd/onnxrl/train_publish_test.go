@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -50,18 +53,53 @@ func versionsIn(t *testing.T, dir string) []artifact.Version {
 	return list
 }
 
+// improvements counts the validations of a run, the one before the first step aside, that were better than all before.
+func improvements(t *testing.T, dir string) (n int) {
+	t.Helper()
+	best, first := math.Inf(-1), true
+	for _, line := range trainMetrics(t, dir) {
+		text, ok := line["eval/sharpe"]
+		if !ok {
+			continue
+		}
+		// An undefined ratio is written as text, and wins nothing.
+		if v, err := strconv.ParseFloat(text, 64); err == nil && v > best {
+			best = v
+			if !first {
+				n++
+			}
+		}
+		first = false
+	}
+	return n
+}
+
 // TestOnlyTheProvedIsPublished trains with a candidate at every improvement and one version at the end, and with a version at every improvement: the last of them is the same policy.
 func TestOnlyTheProvedIsPublished(t *testing.T) {
-	once, each := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "run")
-	s := trainRuns(t, trainYAML(t), "--out", once)
+	// How often a policy improves depends on the last digits of the machine's arithmetic; of a few seeds one improves twice.
+	var each string
+	var improved runSummary
+	seed := 1
+	for ; ; seed++ {
+		if seed > 12 {
+			t.Fatal("no seed improves twice")
+		}
+		each = filepath.Join(t.TempDir(), "run")
+		improved = trainRuns(t, trainYAML(t), "--out", each, "--set", "publish.when=improvements", "--set", fmt.Sprint("seed=", seed)).Runs[0]
+		n := improvements(t, each)
+		if got := len(versionsIn(t, each)); got != max(n, 1) {
+			t.Fatalf("seed %d: %d versions of a run that improved %d times", seed, got, n)
+		}
+		if n >= 2 {
+			break
+		}
+	}
+	once := filepath.Join(t.TempDir(), "run")
+	s := trainRuns(t, trainYAML(t), "--out", once, "--set", fmt.Sprint("seed=", seed))
 	if list := versionsIn(t, once); len(list) != 1 || s.Runs[0].Published != list[0].String() || s.Runs[0].Unpublished != "" {
 		t.Errorf("%d versions, %+v", len(list), s.Runs[0])
 	}
-	improved := trainRuns(t, trainYAML(t), "--out", each, "--set", "publish.when=improvements").Runs[0]
 	list := versionsIn(t, each)
-	if len(list) < 2 {
-		t.Errorf("%d versions of a run with several improvements", len(list))
-	}
 	if a, b := versionsIn(t, once)[0].Manifest, list[len(list)-1].Manifest; improved.Published == "" || a.EnvStep != b.EnvStep && a.EnvStep != list[0].Manifest.EnvStep {
 		t.Errorf("the best policies are of env steps %d and %d", a.EnvStep, b.EnvStep)
 	}
