@@ -27,7 +27,7 @@ import (
 	"onnxrl/runtime/portable"
 )
 
-// rollingRequests is how many requests TestServeRollingUpdate sends over each protocol; $ONNXRL_ROLLING_REQUESTS asks for more.
+// rollingRequests is how many requests each kind of client in TestServeRollingUpdate sends; $ONNXRL_ROLLING_REQUESTS asks for more.
 const rollingRequests = 5000
 
 // pool are the servers of a rolling update, as a load balancer sees them.
@@ -110,6 +110,20 @@ func (k *keepAlive) close() {
 	}
 }
 
+// ordinary asks as programs do, with net/http's client and its pool of connections.
+func ordinary(client *http.Client, p *pool) error {
+	resp, err := client.Post("http://"+p.choose()+"/v2/models/m/infer", "application/json", strings.NewReader(scaledRequest))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && (resp.StatusCode != 200 || !strings.Contains(string(text), scaledAnswer(2))) {
+		err = fmt.Errorf("status %d: %s", resp.StatusCode, text)
+	}
+	return err
+}
+
 // One server after another takes over while clients that keep their connections go on sending over HTTP and gRPC: no request is lost.
 func TestServeRollingUpdate(t *testing.T) {
 	requests := int64(rollingRequests)
@@ -170,10 +184,13 @@ func TestServeRollingUpdate(t *testing.T) {
 		})
 	}
 	const each = 4
+	pooled := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: each}}
+	defer pooled.CloseIdleConnections()
 	for range each {
 		k := &keepAlive{pool: web, ended: &ended}
 		defer k.close()
 		client(requests/each, k.ask)
+		client(requests/each, func() error { return ordinary(pooled, web) })
 		client(requests/each, func() error {
 			resp, err := rpc.ModelInfer(ctx, scaledMessage())
 			if err == nil && len(resp.GetRawOutputContents()) != 1 {
@@ -207,7 +224,7 @@ func TestServeRollingUpdate(t *testing.T) {
 	if e := first.Load(); e != nil || lost.Load() > 0 {
 		t.Errorf("%d of %d requests were lost, the first: %v", lost.Load(), sent.Load(), *e)
 	}
-	if sent.Load() < 2*(requests/each)*each || ended.Load() == 0 {
+	if sent.Load() < 3*(requests/each)*each || ended.Load() == 0 {
 		t.Errorf("%d requests, %d connections that ended after their answer", sent.Load(), ended.Load())
 	}
 	t.Logf("%d requests during 3 updates, %d lost, %d connections ended after their answer", sent.Load(), lost.Load(), ended.Load())
