@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,6 +44,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	err := root.ExecuteContext(ctx)
 	a.close()
 	if text := errorText(err); text != "" {
+		if a.log == nil && asksJSON(args) { // the command line itself was refused
+			a.lines = newLogLines(errw)
+		}
 		if a.lines != nil {
 			a.lines.log.Error(text)
 		} else {
@@ -50,6 +54,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 		}
 	}
 	return exitCode(err)
+}
+
+// asksJSON reports whether a command line that could not be read asks for a log in JSON.
+func asksJSON(args []string) bool {
+	return strings.Contains(" "+strings.Join(args, " ")+" ", " --log-format json ") || slices.Contains(args, "--log-format=json")
 }
 
 func (a *app) command() *cobra.Command {

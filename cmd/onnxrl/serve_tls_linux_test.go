@@ -203,6 +203,12 @@ func TestServeLogsJSON(t *testing.T) {
 	if lines := jsonLog(t, failed.err); failed.code != 1 || len(lines) == 0 || lines[len(lines)-1]["level"] != "ERROR" {
 		t.Errorf("exit status %d\n%s", failed.code, failed.err)
 	}
+	for _, args := range [][]string{{"serve", "--nonsense", "--log-format", "json"}, {"--log-format=json", "nonsense"}, {"serve", "--log-format", "json", "a", "b"}} {
+		bad := onnxrl(t, args...)
+		if lines := jsonLog(t, bad.err); bad.code != 1 || len(lines) != 1 || lines[0]["level"] != "ERROR" {
+			t.Errorf("%q: exit status %d\n%s", args, bad.code, bad.err)
+		}
+	}
 	if bad := onnxrl(t, "serve", "--log-format", "xml", "--model", model); bad.code != 1 || !strings.Contains(bad.err, "expected text or json") {
 		t.Errorf("%+v", bad)
 	}
