@@ -105,7 +105,7 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 		return err
 	}
 	dir, err := openRun(runOptions{
-		command: "fit", flag: "--dir", path: f.dir, resume: f.resume, sources: sources, keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
+		command: "fit", flag: "--dir", path: f.dir, resume: f.resume, from: f.from, notes: a.err, sources: sources, keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
 		changes: func(dir string) ([]configs.Change, error) { return fitChanges(dir, cfg) },
 	})
 	if err != nil {

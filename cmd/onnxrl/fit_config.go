@@ -19,8 +19,10 @@ import (
 
 // fitFlags are the command line's short cuts; each one is an edit of the configuration document.
 type fitFlags struct {
-	sets                                       []string
-	dir, resume, out                           string
+	sets             []string
+	dir, resume, out string
+	// from is the checkpoint that --resume names, empty for the newest.
+	from                                       string
 	model, data, loss, opt, schedule, lora     string
 	weight                                     string
 	inputs, targets, train, freeze, tie, untie []string
@@ -36,7 +38,7 @@ func (f *fitFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set optimizer.lr=1e-3")
 	fl.StringVar(&f.dir, "dir", "", "run directory for configuration, metrics and checkpoints")
-	fl.StringVar(&f.resume, "resume", "", "continue the run in this directory")
+	fl.StringVar(&f.resume, "resume", "", "continue the run in this directory, or go on from this checkpoint of a run (RUN/checkpoints/NAME), whose later ones are removed")
 	fl.StringVarP(&f.out, "out", "o", "", "write the trained model to this ONNX file")
 	fl.StringVar(&f.model, "model", "", "ONNX file to train")
 	fl.StringVar(&f.data, "data", "", "Parquet, Arrow or CSV file, folder or glob")
@@ -135,6 +137,11 @@ func (f *fitFlags) source(args []string) (*configs.Document, error) {
 	case f.resume != "" && f.dir != "":
 		return nil, errors.New("--resume continues in its run directory; leave --dir out")
 	case f.resume != "":
+		run, from, err := resumePoint(f.resume)
+		if err != nil {
+			return nil, err
+		}
+		f.resume, f.from = run, from
 		return configs.Open(filepath.Join(f.resume, configFile))
 	case len(args) > 0:
 		return configs.Open(args[0])

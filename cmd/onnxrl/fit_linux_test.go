@@ -98,6 +98,13 @@ func TestFitResumeIsExact(t *testing.T) {
 	}
 	_, out = fitted(t, []string{"fit", "--resume", dir, "-q"})
 	sameRun(t, "kill -9", out, dir, refOut, refDir)
+
+	r := onnxrl(t, "fit", "-q", "--resume", checkpointPaths(t, dir)[0])
+	if r.code != 0 || !strings.Contains(r.err, "the run goes back to step") {
+		t.Fatalf("exit status %d\n%s", r.code, r.err)
+	}
+	_, out = fitted(t, []string{"fit", "--resume", dir, "-q"})
+	sameRun(t, "from an older checkpoint", out, dir, refOut, refDir)
 }
 
 // latest is the step of the newest whole checkpoint of a run.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"onnxrl/agents"
@@ -15,7 +14,6 @@ import (
 	"onnxrl/models/artifact"
 	"onnxrl/models/checkpoint"
 	"onnxrl/models/encoder/kinds"
-	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/rng"
 )
 
@@ -97,17 +95,10 @@ func (r *trainRun) checkpointed(ctx context.Context, a *app) (policy train.Polic
 		return policy, errors.New("its newest checkpoint is of before the first learner step")
 	}
 	best := filepath.Join(r.path, publish.BestFile)
-	if !isFile(best) {
-		return policy, nil
-	}
-	m, err := onnx.Load(best)
-	if err != nil {
+	if at, ok, err := stepsOf(best); err != nil {
 		return policy, err
-	}
-	if text, _ := m.Meta(bake.MetaPrefix + "env_steps"); text != "" {
-		if at, err := strconv.ParseInt(text, 10, 64); err == nil && at > policy.EnvSteps {
-			return policy, fmt.Errorf("%s is the policy of env step %d, and the best in the newest checkpoint that of %d: resume the run, which makes it again", best, at, policy.EnvSteps)
-		}
+	} else if ok && at > policy.EnvSteps {
+		return policy, fmt.Errorf("%s is the policy of env step %d, and the best in the newest checkpoint that of %d: resume the run, which makes it again", best, at, policy.EnvSteps)
 	}
 	return policy, nil
 }

@@ -33,6 +33,9 @@ type runOptions struct {
 	command, flag string
 	// path is a new directory; resume, unless empty, the one of a run to continue, which again names in a command line when it is part of something larger. Both empty keeps nothing.
 	path, resume, again string
+	// from is the checkpoint that the run is to go on from, empty for the newest: what is after it is removed, which notes are told.
+	from  string
+	notes io.Writer
 	// sources are the digests of what the run reads.
 	sources map[string]string
 	// changes lists what differs from the configuration that the run in a directory was started with, without what may differ.
@@ -136,12 +139,12 @@ func short(digest string) string {
 	return digest[:min(12, len(digest))] + "…"
 }
 
-// Restore loads the newest checkpoint of a resumed run into s and returns its step. A new run, and one that was stopped before its first checkpoint, begins with whole false.
+// Restore loads the newest checkpoint of a resumed run, or that which it goes on from, into s and returns its step. A new run, and one that was stopped before its first checkpoint, begins with whole false.
 func (r *runDir) Restore(s checkpoint.Stater) (step int64, whole bool, err error) {
 	if !r.resumed {
 		return 0, false, nil
 	}
-	c, err := checkpoint.Latest(filepath.Join(r.path, checkpointDir))
+	c, err := r.checkpoint()
 	if errors.Is(err, checkpoint.ErrNone) {
 		return 0, false, nil
 	}
@@ -149,7 +152,17 @@ func (r *runDir) Restore(s checkpoint.Stater) (step int64, whole bool, err error
 		return 0, false, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	return c.Step, true, c.Load(s)
+	if err = c.Load(s); err == nil && r.from != "" {
+		err = r.rewind(c.Step)
+	}
+	return c.Step, true, err
+}
+
+func (r *runDir) checkpoint() (*checkpoint.Checkpoint, error) {
+	if r.from != "" {
+		return checkpoint.Open(r.from)
+	}
+	return checkpoint.Latest(filepath.Join(r.path, checkpointDir))
 }
 
 // Record opens the metrics behind a step; what was recorded after it is forgotten.

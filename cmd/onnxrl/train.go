@@ -40,20 +40,24 @@ Ctrl-C saves and stops. --resume continues a run bit for bit, also after a crash
 train.total_env_steps may be raised and train.log_interval_steps, train.checkpoint and publish may change; every other change is refused. Schedules
 without a length of their own, and DQN's exploration, are then relative to the new length.
 
+--resume RUN/checkpoints/NAME goes on from that checkpoint instead of the newest, bit for bit as the run did. With --out it does so in a new run directory, and the
+run stays as it is. Without, the run itself goes back: its later checkpoints and metrics are removed, and made again; a run that is finished is not touched.
+
 With --seeds, or seeds in the configuration, each seed has a complete run directory of its own in seed-N, and the summary shows mean and standard deviation.
 train.threads are those of one run; 0 divides the processors among the runs that --parallel lets go on at once.`,
 		Example: `  onnxrl train qtmrl --set train.total_env_steps=200000 --out runs/first
   onnxrl train qtmrl --seeds 42,43,44 --parallel 2
   onnxrl train config.yaml --init runs/encoder.onnx --init-map =encoder. --partial
   onnxrl train qtmrl --store runs/artifacts --init qtmrl:first
-  onnxrl train --resume runs/first`,
+  onnxrl train --resume runs/first
+  onnxrl train --resume runs/first/checkpoints/ckpt-000100000 --out runs/second`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.train(cmd, args, &f) },
 	}
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set agent.entropy_coef=0.01")
 	fl.StringVarP(&f.out, "out", "o", "", "run directory (default: runs/ and the name of the configuration with the first free number)")
-	fl.StringVar(&f.resume, "resume", "", "continue the run, or all unfinished runs, in this directory")
+	fl.StringVar(&f.resume, "resume", "", "continue the run, or all unfinished runs, in this directory, or go on from this checkpoint of a run (RUN/checkpoints/NAME)")
 	fl.StringVar(&f.seeds, "seeds", "", "one run for each of these seeds, for instance 42,43,44")
 	fl.IntVar(&f.parallel, "parallel", 1, "runs that go on at once")
 	fl.StringVar(&f.init, "init", "", "begin with the parameters of this run, checkpoint, artefact or ONNX file, by name and shape, and of a run or checkpoint with its statistics of normalisation")
@@ -108,8 +112,6 @@ func (f *trainFlags) check(args []string) error {
 		return errors.New("a configuration is needed, or --resume with a run directory")
 	case f.resume != "" && len(args) > 0:
 		return errors.New("--resume takes the configuration of its run directory; give no file")
-	case f.resume != "" && f.out != "":
-		return errors.New("--resume continues in its run directory; leave --out out")
 	case f.resume != "" && f.seeds != "":
 		return errors.New("--resume continues the seeds of its run directory; leave --seeds out")
 	case f.resume != "" && f.init != "":

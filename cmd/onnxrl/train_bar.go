@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,9 @@ func (a *app) newBar(p *trainPlan) *trainBar {
 		b.total += p.cfg.Train.TotalEnvSteps
 		if list, err := checkpoint.List(filepath.Join(p.dirOf(seed), checkpointDir)); err == nil && len(list) > 0 {
 			b.done[seed] = list[len(list)-1].Step
+			if i := slices.IndexFunc(list, func(e checkpoint.Entry) bool { return e.Path == p.from }); i >= 0 {
+				b.done[seed] = list[i].Step
+			}
 			initial += b.done[seed]
 		}
 	}

@@ -19,11 +19,13 @@ type lineage struct {
 	ConfigSHA256 string            `json:"config_sha256"`
 	Sources      map[string]string `json:"sources"`
 	Init         *initRecord       `json:"init,omitempty"`
-	Engine       string            `json:"engine"`
-	Threads      int               `json:"threads"`
-	Platform     string            `json:"platform"`
-	Program      programVersion    `json:"program"`
-	Config       string            `json:"config"`
+	// Continues is the checkpoint of another run that this one goes on from.
+	Continues string         `json:"continues,omitempty"`
+	Engine    string         `json:"engine"`
+	Threads   int            `json:"threads"`
+	Platform  string         `json:"platform"`
+	Program   programVersion `json:"program"`
+	Config    string         `json:"config"`
 }
 
 // programVersion says which code ran. Revision is empty in a build without version control.

@@ -33,11 +33,13 @@ type trainPlan struct {
 	engine  engine.Compiler
 	sources map[string]string
 	// dir is the run's directory, or the one that the directories of the seeds are in. name is that of the document: artefacts are called by it, and without a directory so is the first free one in runs/; claimed says that this process has made that.
-	dir      string
-	name     string
-	claimed  bool
-	resume   bool
-	parallel int
+	dir     string
+	name    string
+	claimed bool
+	resume  bool
+	// from is the checkpoint that a resumed run goes on from, empty for the newest; branches is the new directory in which it does, empty for its own.
+	from, branches string
+	parallel       int
 	// init is where parameters begin; nil draws them. publishes keeps the best policies as artefacts.
 	init      *initial
 	publishes bool
@@ -55,7 +57,19 @@ type trainPlan struct {
 func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trainPlan, err error) {
 	p := &trainPlan{dir: f.out, resume: f.resume != "", parallel: f.parallel, publishes: true, shared: f.store.dir, told: &sync.Once{}}
 	if p.resume {
-		p.dir, path = f.resume, filepath.Join(f.resume, configFile)
+		if p.dir, p.from, err = resumePoint(f.resume); err != nil {
+			return nil, err
+		}
+		if f.out != "" {
+			if p.from == "" {
+				return nil, errors.New("train: --resume continues in its run directory; leave --out out, or name one of its checkpoints, from which it goes on in another directory")
+			}
+			if err := refuseRun(f.out, false, "--out"); err != nil {
+				return nil, err
+			}
+			p.branches = f.out
+		}
+		path = filepath.Join(p.dir, configFile)
 		if err := refuseRun(p.dir, true, "--out"); err != nil {
 			return nil, err
 		}

@@ -27,13 +27,14 @@ const finishedFile = "finished.json"
 
 // trainRun is one run of a plan.
 type trainRun struct {
-	plan *trainPlan
-	seed uint64
-	cfg  experiment.Config
-	path string
-	dir  *runDir
-	tr   *train.Trainer
-	bar  *trainBar
+	plan  *trainPlan
+	seed  uint64
+	cfg   experiment.Config
+	path  string
+	dir   *runDir
+	tr    *train.Trainer
+	bar   *trainBar
+	notes io.Writer
 	// known says that the directory describes the run.
 	known bool
 	// published are the digests that published policies name.
@@ -42,7 +43,7 @@ type trainRun struct {
 
 // runSeed trains one seed to its end, or until ctx ends. A finished run is only summarised.
 func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *trainBar) (s runSummary, err error) {
-	r := &trainRun{plan: p, seed: seed, cfg: p.forSeed(seed), path: p.dirOf(seed), bar: bar, published: maps.Clone(p.sources)}
+	r := &trainRun{plan: p, seed: seed, cfg: p.forSeed(seed), path: p.dirOf(seed), bar: bar, notes: bar.above(a.err), published: maps.Clone(p.sources)}
 	if err := r.open(); err != nil {
 		return s, err
 	}
@@ -95,7 +96,7 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 			return s, err
 		}
 	}
-	if err := r.begin(); err != nil {
+	if err := r.begin(ctx); err != nil {
 		return s, err
 	}
 	if p.told != nil {
@@ -137,6 +138,9 @@ func (r *trainRun) open() (err error) {
 		keep:    checkpoint.Options{KeepLast: r.cfg.Train.Checkpoint.KeepLast, KeepBest: r.cfg.Train.Checkpoint.KeepBest},
 		changes: func(dir string) ([]configs.Change, error) { return trainChanges(dir, r.cfg) },
 	}
+	if p := r.plan; p.from != "" {
+		o.from, o.notes = p.from, r.notes
+	}
 	if r.plan.resume && (!r.plan.group() || refuseRun(r.path, true, "") == nil) {
 		o.resume = r.path
 	}
@@ -153,6 +157,8 @@ func (r *trainRun) finished() (s runSummary, done bool, err error) {
 		return s, false, nil
 	case err != nil:
 		return s, false, err
+	case r.plan.from != "":
+		return s, false, fmt.Errorf("resume %s: the run is finished, and to go back to a checkpoint would remove its end: go on in another directory with --out", r.plan.from)
 	case s.Stopped == "" && s.EnvSteps < r.cfg.Train.TotalEnvSteps:
 		return s, false, os.Remove(path)
 	}
@@ -160,11 +166,16 @@ func (r *trainRun) finished() (s runSummary, done bool, err error) {
 	return s, true, nil
 }
 
-// begin restores the newest checkpoint of a resumed run, and opens the metrics behind it.
-func (r *trainRun) begin() error {
+// begin restores the checkpoint of a resumed run, and opens the metrics behind it.
+func (r *trainRun) begin(ctx context.Context) error {
 	step, whole, err := r.dir.Restore(r.tr)
 	if err != nil {
 		return err
+	}
+	if r.plan.from != "" {
+		if err := unpublishAfter(ctx, r.path, step); err != nil {
+			return err
+		}
 	}
 	if r.dir.resumed {
 		r.known = true

@@ -17,6 +17,9 @@ const summaryFile = "summary.json"
 
 // runPlan trains every seed of the plan, as many at once as it allows, and summarises. The first error stops the others, whose state is saved. When ctx ends, so does each run, and the summary names the seeds that are left.
 func (a *app) runPlan(ctx context.Context, p *trainPlan) (sum trainSummary, err error) {
+	if err := p.branch(ctx); err != nil {
+		return sum, fmt.Errorf("resume %s: %w", p.from, err)
+	}
 	if err := p.claim(); err != nil {
 		return sum, err
 	}
