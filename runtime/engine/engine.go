@@ -104,6 +104,9 @@ var ErrDivideByZero = errors.New("integer division by zero")
 // ErrNoElements is wrapped by the [RunError] of an operator that needs elements and got none, where their number follows from the caller's data.
 var ErrNoElements = errors.New("it has no elements, at least one is needed on every axis")
 
+// ErrNotPositive is wrapped by the [RunError] of an operator that divides by a number which must be at least 1, where it comes from the caller's data.
+var ErrNotPositive = errors.New("it is below 1, at least 1 is needed")
+
 // InputError says that a tensor does not fit the port it was given for.
 type InputError struct {
 	Port Port

@@ -24,6 +24,9 @@ import (
 //   - Before operators that divide by an extent or read a first element, where the extent follows
 //     from data, as those behind NonZero do. What follows from the shapes of inputs is checked
 //     before the run; see extents.
+//   - Before operators that divide by a number among their inputs.
+//   - Before Trilu, whose kernel adds the extents to the diagonal's number, whatever that is: it is
+//     brought into the range of diagonals far outside of any matrix.
 //
 // env holds the types of m, which is copied when something has to change. found is for runError.
 func checkData(m *onnx.Model, env *shape.Env) (checked *onnx.Model, found []finding, err error) {
@@ -36,7 +39,7 @@ func checkData(m *onnx.Model, env *shape.Env) (checked *onnx.Model, found []find
 			return nil, nil, err
 		}
 	}
-	if slices.ContainsFunc(m.Graph.Node, func(n *onnx.Node) bool { return len(shape.FilledInputs(n.OpType)) > 0 }) && len(m.Graph.ValueInfo) > 0 {
+	if slices.ContainsFunc(m.Graph.Node, func(n *onnx.Node) bool { return len(filled(n)) > 0 }) && len(m.Graph.ValueInfo) > 0 {
 		// A name that a file gives an extent does not say that it follows from shapes.
 		if env, err = shape.Infer(undeclared(m, m.Graph.Input, m.Graph.Initializer), nil); err != nil {
 			return nil, nil, err
@@ -63,25 +66,69 @@ func divides(n *onnx.Node) bool {
 	return onnx.NormalizeDomain(n.Domain) == onnx.DomainStandard && (n.OpType == "Div" || n.OpType == "Mod") && len(n.Input) == 2
 }
 
+// diagonal reports whether a node takes the number of a diagonal.
+func diagonal(n *onnx.Node) bool { return n.OpType == "Trilu" && builtIn(n) && n.In(1) != "" }
+
+// filled lists the inputs of a node that must have elements.
+func filled(n *onnx.Node) []shape.Filled {
+	if !builtIn(n) {
+		return nil
+	}
+	return shape.FilledInputs(n.OpType)
+}
+
+// positive lists the inputs of a node that must be at least 1.
+func positive(n *onnx.Node) []int {
+	if !builtIn(n) {
+		return nil
+	}
+	return shape.PositiveInputs(n.OpType)
+}
+
+// builtIn tells ONNX Runtime's operators from the functions of a model, which may be called alike.
+func builtIn(n *onnx.Node) bool {
+	d := onnx.NormalizeDomain(n.Domain)
+	return d == onnx.DomainStandard || d == onnx.DomainMS
+}
+
 // delicate reports whether a node may need a check.
-func delicate(n *onnx.Node) bool { return divides(n) || len(shape.FilledInputs(n.OpType)) > 0 }
+func delicate(n *onnx.Node) bool {
+	return divides(n) || diagonal(n) || len(filled(n)) > 0 || len(positive(n)) > 0
+}
 
 // danger is what may be wrong with a node's inputs.
 type danger struct {
 	zero  bool // a divisor may be zero
 	minus bool // a divisor may be −1 where the quotient may overflow
+	far   bool // a diagonal may be further away than maxDiagonal
 	empty []shape.Filled
+	below []int // inputs that may be below 1
 }
 
-func (d danger) any() bool { return d.zero || d.minus || len(d.empty) > 0 }
+// maxDiagonal is far outside of any matrix, and nothing that is added to it overflows.
+const maxDiagonal = 1 << 40
+
+func (d danger) any() bool { return d.zero || d.minus || d.far || len(d.empty) > 0 || len(d.below) > 0 }
 
 func dangerOf(n *onnx.Node, env *shape.Env) (d danger) {
 	if divides(n) {
 		d.zero, d.minus = divisor(n, env)
 	}
-	for _, f := range shape.FilledInputs(n.OpType) {
+	if diagonal(n) {
+		f, _ := env.Fact(onnx.Value(n.Input[1]))
+		d.far = f.Const == nil || slices.ContainsFunc(f.Const.Int64s(), func(k int64) bool { return max(k, -k) > maxDiagonal || k == math.MinInt64 })
+	}
+	for _, f := range filled(n) {
 		if v := n.In(f.Input); v != "" && mayBeEmpty(env.Type(onnx.Value(v)), f.From) {
 			d.empty = append(d.empty, f)
+		}
+	}
+	for _, i := range positive(n) {
+		v := onnx.Value(n.In(i))
+		f, _ := env.Fact(v)
+		// A list has an element for each part, which may be empty.
+		if list := f.Type.Ranked && len(f.Type.Dims) > 0 && n.OpType == "SplitToSequence"; v != "" && f.Const == nil && f.Ints == nil && !list {
+			d.below = append(d.below, i)
 		}
 	}
 	return d
@@ -145,12 +192,18 @@ func (d *dataChecks) graph(g, from *onnx.Graph, env *shape.Env) {
 			for _, f := range what.empty {
 				b.filled(f)
 			}
+			for _, k := range what.below {
+				b.positive(k, env.Type(onnx.Value(from.Node[i].In(k))).DType)
+			}
 			divisor := env.Type(onnx.Value(from.Node[i].In(1))).DType
 			if what.zero {
 				b.nonZero(divisor)
 			}
 			if what.minus {
 				b.noOverflow(divisor)
+			}
+			if what.far {
+				b.near()
 			}
 			nodes = append(nodes, b.nodes...)
 		}
@@ -231,6 +284,31 @@ func (g *dataCheck) noOverflow(dtype tensor.DType) {
 	over := g.op("And", []string{g.op("Equal", []string{a, least}), g.op("Equal", []string{b, minusOne})})
 	one := g.cast(over, dtype)
 	g.node.Input[1] = g.op("Add", []string{g.op("Add", []string{b, one}), one})
+}
+
+// near brings the number of a diagonal into range.
+func (g *dataCheck) near() {
+	k := g.node.Input[1]
+	least, most := g.number(-maxDiagonal), g.number(maxDiagonal)
+	k = g.op("Where", []string{g.op("Less", []string{k, least}), least, k})
+	k = g.op("Where", []string{g.op("Greater", []string{k, most}), most, k})
+	g.node.Input[1] = k
+}
+
+// positive checks an input that must be at least 1.
+func (g *dataCheck) positive(i int, dtype tensor.DType) {
+	v := g.node.Input[i]
+	wide := v
+	if dtype != tensor.Int64 {
+		wide = g.cast(v, tensor.Int64)
+	}
+	least := g.op("Greater", []string{wide, g.number(0)})
+	zeros := g.zeros(least, fmt.Errorf("input %d %q: %w", i, v, engine.ErrNotPositive))
+	out := g.op("Add", []string{wide, zeros})
+	if dtype != tensor.Int64 {
+		out = g.cast(out, dtype)
+	}
+	g.node.Input[i] = out
 }
 
 // filled checks an input that must have elements.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"gonum.org/v1/gonum/dsp/fourier"
+
+	"onnxrl/runtime/engine"
 )
 
 var fourierOperators = []operator{
@@ -133,8 +135,11 @@ func buildSTFT(n *node) (kernel, error) {
 func stft[T float](c *call, onesided bool) error {
 	x, window := c.arg(0), c.arg(2)
 	step, err := scalarInt(c.arg(1))
-	if err != nil || step < 1 {
-		return fmt.Errorf("frame_step is %v, expected a positive integer", c.arg(1))
+	if err != nil {
+		return fmt.Errorf("frame_step: %w", err)
+	}
+	if step < 1 {
+		return fmt.Errorf("frame_step %d: %w", step, engine.ErrNotPositive)
 	}
 	parts := 1
 	if x.Rank() == 3 {
@@ -155,8 +160,11 @@ func stft[T float](c *call, onesided bool) error {
 		if n, err = scalarInt(t); err != nil {
 			return fmt.Errorf("frame_length: %w", err)
 		}
+		if n < 1 {
+			return fmt.Errorf("frame_length %d: %w", n, engine.ErrNotPositive)
+		}
 	}
-	if n < 1 || n > length || window != nil && window.Len() != n {
+	if n > length || window != nil && window.Len() != n {
 		return fmt.Errorf("frames of %d with window %v in a signal of %d", n, window, length)
 	}
 	frames, bins := 1+(length-n)/step, n

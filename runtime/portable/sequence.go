@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"onnxrl/runtime/engine"
 	"onnxrl/runtime/tensor"
 )
 
@@ -148,8 +149,11 @@ func buildSplitToSequence(n *node) (kernel, error) {
 			sizes = slices.Repeat([]int{1}, d)
 		case t.Rank() == 0:
 			each, err := scalarInt(t)
-			if err != nil || each < 1 {
-				return fmt.Errorf("split is %v, expected a positive integer", t)
+			if err != nil {
+				return fmt.Errorf("split: %w", err)
+			}
+			if each < 1 {
+				return fmt.Errorf("split %d: %w", each, engine.ErrNotPositive)
 			}
 			for left := d; left > 0; left -= each {
 				sizes = append(sizes, min(each, left))

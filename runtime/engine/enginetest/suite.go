@@ -31,7 +31,7 @@ type suite struct {
 }
 
 // cases is how many cases Run has; it fails if it ran another number.
-const cases = 21
+const cases = 22
 
 // Run runs the suite.
 func Run(t *testing.T, c Config) {
@@ -60,6 +60,7 @@ func Run(t *testing.T, c Config) {
 		{"RunErrors", (*suite).runErrors},
 		{"Labels", (*suite).labels},
 		{"Division", (*suite).division},
+		{"Extremes", (*suite).extremes},
 		{"Closed", (*suite).closed},
 	}
 	ran := 0

@@ -3,6 +3,7 @@ package hostile
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"onnxrl/runtime/onnx"
 	"onnxrl/runtime/tensor"
@@ -28,6 +29,8 @@ type Variant struct {
 	Place string
 	// Value says what was put there.
 	Value string
+	// Form is what else a kernel may depend on: the attributes of the operator's node.
+	Form string
 	// Make builds the model and the inputs of a run.
 	Make func() (*onnx.Model, []*tensor.Tensor, error)
 }
@@ -54,14 +57,26 @@ func opName(n *onnx.Node) string {
 	return n.OpType
 }
 
-// readers lists the operators that read a value, and at which input.
-func reader(m *onnx.Model, value string) (op string, at int) {
+// reader is the operator that reads a value, at which input, and its form.
+func reader(m *onnx.Model, value string) (op string, at int, form string) {
 	for _, n := range m.Graph.Node {
 		if i := slices.Index(n.Input, value); i >= 0 {
-			return opName(n), i
+			return opName(n), i, formOf(n)
 		}
 	}
-	return "graph", 0
+	return "graph", 0, ""
+}
+
+// formOf lists the numbers and words among a node's attributes, and the inputs that it has.
+func formOf(n *onnx.Node) string {
+	var b strings.Builder
+	for _, a := range n.Attribute {
+		fmt.Fprint(&b, a.Name, " ", a.I, a.Ints, a.F, string(a.S), "; ")
+	}
+	for _, v := range n.Input {
+		fmt.Fprint(&b, v != "")
+	}
+	return b.String()
 }
 
 // contents puts hostile numbers into inputs.
@@ -72,15 +87,18 @@ func contents(b Base) []Variant {
 			continue
 		}
 		port := b.Model.Graph.Inputs()[i]
-		op, at := reader(b.Model, port.Name)
+		op, at, form := reader(b.Model, port.Name)
 		for _, f := range fills(t) {
-			out = append(out, Variant{b.Name, op, fmt.Sprintf("input %d", at), f.name, func() (*onnx.Model, []*tensor.Tensor, error) {
+			out = append(out, Variant{b.Name, op, fmt.Sprintf("input %d", at), f.name, form, func() (*onnx.Model, []*tensor.Tensor, error) {
 				in := slices.Clone(b.Inputs)
 				in[i] = f.apply(t)
-				return b.Model, in, nil
-			}})
-			out = append(out, Variant{b.Name, op, fmt.Sprintf("constant %d", at), f.name, func() (*onnx.Model, []*tensor.Tensor, error) {
 				m := b.Model.ShallowClone()
+				m.Graph = forgetOutputs(m.Graph)
+				return m, in, nil
+			}})
+			out = append(out, Variant{b.Name, op, fmt.Sprintf("constant %d", at), f.name, form, func() (*onnx.Model, []*tensor.Tensor, error) {
+				m := b.Model.ShallowClone()
+				m.Graph = forgetOutputs(m.Graph)
 				m.Graph.Input = slices.DeleteFunc(slices.Clone(m.Graph.Input), func(v *onnx.ValueInfo) bool { return v.Name == port.Name })
 				m.Graph.Initializer = append(slices.Clip(m.Graph.Initializer), onnx.ProtoOf(port.Name, f.apply(t)))
 				return m, slices.Delete(slices.Clone(b.Inputs), i, i+1), nil
@@ -99,9 +117,9 @@ func shapes(b Base) []Variant {
 			continue
 		}
 		port := b.Model.Graph.Inputs()[i]
-		op, at := reader(b.Model, port.Name)
+		op, at, form := reader(b.Model, port.Name)
 		for _, s := range hostileShapes(t.Shape()) {
-			out = append(out, Variant{b.Name, op, fmt.Sprintf("shape of input %d", at), shapeChange(t.Shape(), s), func() (*onnx.Model, []*tensor.Tensor, error) {
+			out = append(out, Variant{b.Name, op, fmt.Sprintf("shape of input %d", at), shapeChange(t.Shape(), s), form, func() (*onnx.Model, []*tensor.Tensor, error) {
 				in := slices.Clone(b.Inputs)
 				in[i] = repeated(t, s)
 				return forgetful(b.Model), in, nil
@@ -183,6 +201,38 @@ func repeated(t *tensor.Tensor, shape []int) *tensor.Tensor {
 		}
 	}
 	return out
+}
+
+// Open returns the base with its initializers and the values of its Constant nodes as inputs, so that
+// they are tried as contents too; ok is false where it has none.
+func Open(b Base) (out Base, ok bool) {
+	m := b.Model.ShallowClone()
+	g := m.Graph
+	out = Base{Name: b.Name, Model: m, Inputs: slices.Clip(b.Inputs), Of: b.Of}
+	nodes, initializers := g.Node, g.Initializer
+	g.Input = slices.Clip(g.Inputs())
+	g.Node, g.Initializer = nil, nil
+	open := func(name string, p *onnx.TensorProto) bool {
+		t, err := onnx.TensorOf(p)
+		if err != nil || t.DType() == tensor.String {
+			return false
+		}
+		g.Input = append(g.Input, onnx.NewValueInfo(onnx.Value(name), onnx.TypeOf(t.DType(), t.Shape()...)))
+		out.Inputs = append(out.Inputs, t)
+		ok = true
+		return true
+	}
+	for _, p := range initializers {
+		if !open(p.Name, p) {
+			g.Initializer = append(g.Initializer, p)
+		}
+	}
+	for _, n := range nodes {
+		if a := n.Attr("value"); n.OpType != "Constant" || a == nil || a.T == nil || !open(n.Output[0], a.T) {
+			g.Node = append(g.Node, n)
+		}
+	}
+	return out, ok
 }
 
 // Integers returns the base with every float32 input as numbers of an integer type, and ok false

@@ -69,9 +69,8 @@ func attributes(b Base) []Variant {
 	for i, n := range b.Model.Graph.Node {
 		for _, f := range formal(b.Model, n) {
 			for _, h := range hostileAttributes(f, n.Attr(f.Name)) {
-				out = append(out, Variant{b.Name, opName(n), "attribute " + f.Name, h.name, func() (*onnx.Model, []*tensor.Tensor, error) {
+				out = append(out, Variant{b.Name, opName(n), "attribute " + f.Name, h.name, "", func() (*onnx.Model, []*tensor.Tensor, error) {
 					m := b.Model.ShallowClone()
-					// What the model declares of computed values may be what saves it.
 					m.Graph = forgetOutputs(m.Graph)
 					c := n.ShallowClone()
 					c.Attribute = slices.DeleteFunc(slices.Clone(n.Attribute), func(a *onnx.Attribute) bool { return a.Name == f.Name })
@@ -86,6 +85,7 @@ func attributes(b Base) []Variant {
 	return out
 }
 
+// forgetOutputs drops what a graph declares of computed values, since that may be what saves it.
 func forgetOutputs(g *onnx.Graph) *onnx.Graph {
 	c := g.ShallowClone()
 	c.Output = slices.Clone(g.Output)

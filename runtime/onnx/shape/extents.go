@@ -37,6 +37,12 @@ var filled = map[string][]Filled{
 	"Unique":                {{0, 0}},
 }
 
+// positive lists the inputs that kernels, or what ONNX Runtime infers of shapes, divide by.
+var positive = map[string][]int{"STFT": {1, 3}, "SplitToSequence": {1}}
+
+// PositiveInputs lists the inputs of an operator of which a single number must be at least 1.
+func PositiveInputs(op string) []int { return positive[op] }
+
 // FilledInputs lists the inputs of an operator that must have elements.
 func FilledInputs(op string) []Filled { return filled[op] }
 

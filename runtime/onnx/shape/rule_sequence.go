@@ -119,7 +119,8 @@ func splitToSequence(c *call) error {
 			} else if scalar {
 				even = false
 			}
-			if sizes[0] < 0 {
+			// The same size for each part must divide; of a list, parts may be empty.
+			if sizes[0] < 0 || scalar && sizes[0] == 0 {
 				return fmt.Errorf("split size %d", sizes[0])
 			}
 			if even {

@@ -1,0 +1,96 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"onnxrl/runtime/engine"
+	"onnxrl/runtime/onnx"
+	"onnxrl/runtime/tensor"
+)
+
+// extremes checks numbers among the inputs of a run that kernels divide by or count with: those
+// below 1 are errors of the run that name the node, where 1 is the least, and a diagonal outside of
+// the matrix is one, however far.
+func (s *suite) extremes(t *testing.T) {
+	e := s.open(t)
+	// open compiles a node named hot that reads x and the integer n.
+	open := func(op string, build func(b *onnx.Builder, x, n onnx.Value) onnx.Value, x onnx.TensorType) func(*tensor.Tensor, int64) (*tensor.Tensor, error) {
+		b := onnx.NewBuilder(op, opset)
+		y := build(b, b.Input("x", x), b.Input("n", onnx.TypeOf(tensor.Int64)))
+		b.Output(y, onnx.TensorType{DType: x.DType})
+		session, err := e.Compile(finish(t, b), engine.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", op, err)
+		}
+		t.Cleanup(func() {
+			if err := session.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return func(x *tensor.Tensor, n int64) (*tensor.Tensor, error) {
+			out := make([]*tensor.Tensor, 1)
+			err := session.Run(context.Background(), out, []*tensor.Tensor{x, tensor.Scalar(n)})
+			return out[0], err
+		}
+	}
+	hot := func(b *onnx.Builder, op string, in []onnx.Value, attrs ...*onnx.Attribute) onnx.Value {
+		n := &onnx.Node{Name: "hot", OpType: op, Attribute: attrs, Output: []string{"y"}}
+		for _, v := range in {
+			n.Input = append(n.Input, string(v))
+		}
+		b.Append(n)
+		return "y"
+	}
+
+	matrix := tensor.Of([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
+	for upper, want := range [][]float32{{0, 0, 0, 0, 0, 0}, {1, 2, 3, 4, 5, 6}} {
+		trilu := open("Trilu", func(b *onnx.Builder, x, n onnx.Value) onnx.Value {
+			return hot(b, "Trilu", []onnx.Value{x, n}, onnx.AttrInt("upper", upper))
+		}, onnx.TypeOf(tensor.Float32, 2, 3))
+		below, above := want, slices.Clone(want)
+		for i, v := range matrix.Float32s() {
+			above[i] = v - want[i]
+		}
+		for n, want := range map[int64][]float32{
+			math.MinInt64: below, math.MinInt64 + 1: below, -1 << 50: below, math.MinInt32: below, -2: below,
+			3: above, math.MaxInt32: above, 1 << 50: above, math.MaxInt64: above,
+		} {
+			if got, err := trilu(matrix, n); err != nil || !slices.Equal(got.Float32s(), want) {
+				t.Errorf("Trilu, upper %d, from diagonal %d: %v, %v, expected %v", upper, n, got, err, want)
+			}
+		}
+	}
+
+	signal := tensor.New(tensor.Float32, 1, 8, 1)
+	cases := []struct {
+		name  string
+		build func(b *onnx.Builder, x, n onnx.Value) onnx.Value
+	}{
+		{"STFT with frames of", func(b *onnx.Builder, x, n onnx.Value) onnx.Value {
+			return hot(b, "STFT", []onnx.Value{x, b.Const(tensor.Scalar(int64(2))), "", n})
+		}},
+		{"STFT in steps of", func(b *onnx.Builder, x, n onnx.Value) onnx.Value {
+			return hot(b, "STFT", []onnx.Value{x, n, "", b.Const(tensor.Scalar(int64(2)))})
+		}},
+		{"SplitToSequence into parts of", func(b *onnx.Builder, x, n onnx.Value) onnx.Value {
+			parts := hot(b, "SplitToSequence", []onnx.Value{x, n}, onnx.AttrInt("axis", 1))
+			return b.Op("SequenceAt", []onnx.Value{parts, b.Const(tensor.Scalar(int64(0)))})
+		}},
+	}
+	for _, c := range cases {
+		run := open(c.name, c.build, onnx.TypeOf(tensor.Float32, 1, 8, 1))
+		if _, err := run(signal, 2); err != nil {
+			t.Errorf("%s 2: %v", c.name, err)
+		}
+		for _, n := range []int64{0, -1, math.MinInt64} {
+			if _, err := run(signal, n); !errors.Is(err, engine.ErrNotPositive) || !strings.Contains(err.Error(), "hot") {
+				t.Errorf("%s %d: %v, expected %v in node hot", c.name, n, err, engine.ErrNotPositive)
+			}
+		}
+	}
+}
