@@ -404,6 +404,12 @@ func TestFitBadInput(t *testing.T) {
 	v.Float32s()[2] = float32(math.NaN())
 	bad.Graph.Initializer[0] = onnx.ProtoOf("w", v)
 
+	misfit := build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
+		return []onnx.Value{b.Rename(b.Op("MatMul", []onnx.Value{x, w}), "y")}
+	})
+	misfit.Graph.Initializer[0] = onnx.ProtoOf("w", tensor.New(tensor.Float32, 5, 4))
+	misfitting := save(t, misfit)
+
 	tests := []struct {
 		name string
 		args []string
@@ -431,6 +437,7 @@ func TestFitBadInput(t *testing.T) {
 		{"a short line", fitArgs(model, ragged), []string{"ragged.csv", "3"}},
 		{"a word for a number", fitArgs(model, words), []string{"words.csv", "three"}},
 		{"NaN weights", []string{"fit", "--model", save(t, bad), "--data", data, "--input", "x=*", "--target", "y=*", "--loss", "mse"}, []string{"w is NaN at element 2"}},
+		{"weights of another shape", []string{"fit", "--model", misfitting, "--data", data, "--input", "x=*", "--target", "y=*", "--loss", "mse"}, []string{misfitting + ": ", "MatMul"}},
 		{"a run directory in use", fitArgs(model, data, "--dir", usedDir(t, model, data)), []string{"holds a run already", "--resume"}},
 		{"nothing to resume", []string{"fit", "--resume", t.TempDir()}, []string{"config.yaml"}},
 		{"an unwritable result", fitArgs(model, data, "--epochs", "1", "--out", filepath.Join(data, "out.onnx")), []string{"table.csv is not a folder"}},

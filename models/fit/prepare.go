@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,7 +75,7 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 		g.precision = precisionOf(declared)
 	}
 	if m, g.fixed, err = freeBatch(m, cfg.Bind); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", cmp.Or(cfg.Model, "the model"), err)
 	}
 	roles := models.Options{Train: cfg.Train, Freeze: cfg.Freeze}
 	if cfg.LoRA != nil {
