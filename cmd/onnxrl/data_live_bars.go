@@ -55,27 +55,21 @@ func (a *app) openLiveBars(p live.Pipeline, f *liveFlags) (liveBars, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.tellLiveFile(f.bars, p.Adjusted, rows, h)
+	a.tellLiveFile(f.bars, p.Adjusted, rows, h, c.Quality)
 	return &panelBars{panel: h.Panel, rows: make([]live.Row, len(h.Panel.Symbols))}, nil
 }
 
 // tellLiveFile says what was mended in a file that was read whole, and whether it was cut off.
-func (a *app) tellLiveFile(path, adjusted string, rows *bars.Data, h *prepared.History) {
+func (a *app) tellLiveFile(path, adjusted string, rows *bars.Data, h *prepared.History, rules bars.Rules) {
 	notes := append([]string{rows.Adjustment.String()}, rows.Notes...)
 	if by := rows.Adjustment.By; adjusted != "" && by != adjusted {
 		notes = append(notes, bars.OtherAdjustment(adjusted, by))
 	}
-	for _, r := range h.Reports {
-		if n := r.Faults(); n > 0 {
-			notes = append(notes, fmt.Sprintf("%s: faulty rows: %d, for instance %s", r.Symbol, n, strings.Join(r.Examples, "; ")))
-		}
-	}
+	notes = append(notes, prepared.Findings(h.Reports, rules)...)
 	if cutOff(path) {
 		notes = append(notes, fmt.Sprintf("the last line of %s has no end: if it was cut off, its numbers are wrong (--follow waits for the rest)", path))
 	}
-	if !a.quiet {
-		tellNotes(a.err, notes)
-	}
+	tellNotes(a.err, notes)
 }
 
 // cutOff says whether a file of text ends within a line.

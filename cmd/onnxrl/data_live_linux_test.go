@@ -86,7 +86,7 @@ func TestDataLiveFollows(t *testing.T) {
 		t.Errorf("%d cuts", cuts)
 	}
 	bad := strings.Replace(text, "2012-12-10,IBM,", "2012-12-10,IBM,x", 1)
-	if r := piped(bad); r.code != 0 || strings.Count(r.err, "\n") != 3 || !strings.Contains(r.err, `: skipped: column "open": "x`) || !strings.HasPrefix(r.err, told+"onnxrl: stdin, line ") {
+	if r := piped(bad); r.code != 0 || strings.Count(r.err, "\n") != 4 || !strings.Contains(r.err, `: skipped: column "open": "x`) || !strings.Contains(r.err, "IBM: there is no row of 2012-12-10") || !strings.HasPrefix(r.err, told+"onnxrl: stdin, line ") {
 		t.Errorf("a bad row: status %d\n%s", r.code, r.err)
 	}
 

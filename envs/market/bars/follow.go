@@ -48,6 +48,8 @@ type Follower struct {
 	open    bool
 	next    *Record
 	nextOf  int
+	// What was said of a symbol and still holds: it has a row, or it has no volume.
+	present, unsold []bool
 
 	done    time.Time // of the rows that were given last
 	ended   bool
@@ -67,7 +69,7 @@ func Follow(s Source, in io.Reader, rules Rules, from Date, symbols []string, ad
 	n := len(symbols)
 	f := &Follower{
 		source: s, rules: rules, from: from, symbols: map[string]int{}, name: "stdin", adjusted: adjusted, say: say, preset: presets[s.Preset], unknown: map[string]bool{},
-		clean: make([]*cleaner, n), last: make([]Record, n), records: make([]Record, n), arrived: make([]bool, n), valid: make([]bool, n), left: n,
+		clean: make([]*cleaner, n), last: make([]Record, n), records: make([]Record, n), arrived: make([]bool, n), valid: make([]bool, n), present: make([]bool, n), unsold: make([]bool, n), left: n,
 	}
 	for i, symbol := range symbols {
 		f.symbols[symbol] = i
@@ -110,6 +112,7 @@ func (f *Follower) Next(ctx context.Context) (at time.Time, records []Record, va
 			some = some || ok
 		}
 		f.done, f.open = f.at, false
+		f.tellAbsent()
 		if some {
 			return f.at, f.records, f.valid, nil
 		}
@@ -291,11 +294,21 @@ func (f *Follower) accept(rec *Record, i int) (err error) {
 		clean.Factor = 1
 		c.say(fmt.Sprintf("%s (%s, line %d): no adjustment; prices are taken as given until there is one", formatTime(rec.Time), rec.File, rec.Line))
 	}
+	if none := math.IsNaN(clean.Volume); none != f.unsold[i] {
+		if f.unsold[i] = none; none {
+			c.say(fmt.Sprintf("%s (%s, line %d): no volume; 0 is taken until there is one", formatTime(rec.Time), rec.File, rec.Line))
+		}
+	}
 	if err = c.adjustRow(&clean, f.source.AdjustVolume); err == nil {
 		f.valid[i], err = c.checkRow(&clean)
 	}
 	if err != nil {
 		return fmt.Errorf("symbol %s: %w", f.symbol(i), err)
+	}
+	for _, j := range findJumps([]Record{f.records[i], clean}, f.rules.Jump) {
+		if j.Like != "" && f.valid[i] {
+			c.say(fmt.Sprintf("%s (%s, line %d): open %.3f of the close before, like that of a split or bonus shares (%s) that is NOT adjusted for", j.Date, rec.File, rec.Line, j.Ratio, j.Like))
+		}
 	}
 	f.records[i] = clean
 	return nil
@@ -308,6 +321,16 @@ func (f *Follower) symbol(i int) string {
 		}
 	}
 	return ""
+}
+
+// tellAbsent says which symbols have no row from the present time on. One that had none before may not be listed yet.
+func (f *Follower) tellAbsent() {
+	for i, there := range f.arrived {
+		if !there && f.present[i] {
+			f.say(fmt.Sprintf("%s: there is no row of %s; it keeps its price and cannot be traded until there is one", f.symbol(i), formatTime(f.at)))
+		}
+		f.present[i] = there
+	}
 }
 
 // missing lists the symbols that the present time has no row of.

@@ -85,12 +85,15 @@ func TestFollowIsRead(t *testing.T) {
 	want := []string{
 		"prices: adjusted by adj_factor",
 		"WARNING: the agent's data had prices as given, and these are adjusted by a factor: what it sees here is not what it learned from",
+		"A: 2020-01-03 (stdin, line 4): no volume; 0 is taken until there is one",
+		"B: there is no row of 2020-01-03; it keeps its price and cannot be traded until there is one",
 		"B: 2020-01-06 (stdin, line 6): there twice; skipped",
 		"stdin, line 7: C is none of the agent's assets; its rows are left out",
 		"B: 2020-01-03 (stdin, line 9): earlier than rows that were decided on; skipped",
 		"A: 2020-01-07 (stdin, line 10): prices -2, 23, 20, 22",
 		"B: 2020-01-07 (stdin, line 11): open 30, high 12, low 10, close 11: the open is off the day's range",
 		`stdin, line 12: skipped: column "open": "x" is not a number`,
+		"A: there is no row of 2020-01-08; it keeps its price and cannot be traded until there is one",
 	}
 	if strings.Join(said, "\n") != strings.Join(want, "\n") {
 		t.Errorf("said\n%s\nexpected\n%s", strings.Join(said, "\n"), strings.Join(want, "\n"))
@@ -139,7 +142,7 @@ func TestFollowEveryByte(t *testing.T) {
 		t.Fatal(err)
 	}
 	pieces, said, err := followed(t, iotest.OneByteReader(strings.NewReader(followText)))
-	if err != nil || strings.Join(pieces, "\n") != strings.Join(whole, "\n") || len(said) != 8 {
+	if err != nil || strings.Join(pieces, "\n") != strings.Join(whole, "\n") || len(said) != 11 {
 		t.Errorf("byte by byte: %q, %q, %v", pieces, said, err)
 	}
 	header := strings.Index(followText, "\n") + 1
@@ -317,5 +320,21 @@ func TestFollowRefuses(t *testing.T) {
 	}
 	if times, err := given(t, f); err != nil || len(times) != 2 || math.Abs(float64(len(times[0])-len(times[1]))) > 0 {
 		t.Errorf("%q, %v", times, err)
+	}
+}
+
+// A jump like that of a split is told when its row comes, and neither one that is adjusted for nor a crash.
+func TestFollowTellsJumps(t *testing.T) {
+	const head = "date,symbol,open,high,low,close,volume,adj_factor\n2020-01-02,A,20,20.2,19.8,20,7,1\n2020-01-02,B,20,20.2,19.8,20,7,1\n2020-01-03,B,20,20.2,19.8,20,7,1\n"
+	for name, c := range sorted.All(map[string]struct{ row, says string }{
+		"a split":      {"2020-01-03,A,10,10.1,9.9,10,7,1", "A: 2020-01-03 (stdin, line 5): open 0.500 of the close before, like that of a split or bonus shares (2:1) that is NOT adjusted for"},
+		"bonus shares": {"2020-01-03,A,15.385,15.5,15.2,15.4,7,1", "(13:10) that is NOT adjusted for"},
+		"adjusted for": {"2020-01-03,A,10,10.1,9.9,10,7,2", ""},
+		"a crash":      {"2020-01-03,A,10,14,8,9,7,1", ""},
+	}) {
+		_, said, err := followed(t, strings.NewReader(head+c.row+"\n"))
+		if text := strings.Join(said, "\n"); err != nil || strings.Contains(text, "like that of a split") != (c.says != "") || !strings.Contains(text, c.says) {
+			t.Errorf("%s: said\n%s (%v)", name, text, err)
+		}
 	}
 }

@@ -19,7 +19,7 @@ func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
 		add("the bars are made up: %s", data.Files[0].Name)
 	}
 	notes = append(notes, data.Notes...)
-	notes = append(notes, findings(p.reports, c.Quality)...)
+	notes = append(notes, Findings(p.reports, c.Quality)...)
 	if !data.HasVolume {
 		add("there is no volume column; no feature uses volume")
 	}
@@ -51,8 +51,8 @@ func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
 // shown is how many findings of a kind are written out.
 const shown = 5
 
-// findings sums up the reports of all symbols.
-func findings(reports []bars.SymbolReport, rules bars.Rules) []string {
+// Findings sums up the reports of all symbols in words, one sentence for each kind of finding.
+func Findings(reports []bars.SymbolReport, rules bars.Rules) []string {
 	var notes []string
 	var jumps, faults []string
 	var opens []string
