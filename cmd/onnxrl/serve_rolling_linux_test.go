@@ -110,7 +110,7 @@ func (k *keepAlive) close() {
 	}
 }
 
-// ordinary asks as programs do, with net/http's client and its pool of connections.
+// ordinary asks as programs do, with net/http's client: over HTTP/1.1 with a pool of connections, over HTTP/2 with one that all share.
 func ordinary(client *http.Client, p *pool) error {
 	resp, err := client.Post("http://"+p.choose()+"/v2/models/m/infer", "application/json", strings.NewReader(scaledRequest))
 	if err != nil {
@@ -186,11 +186,16 @@ func TestServeRollingUpdate(t *testing.T) {
 	const each = 4
 	pooled := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: each}}
 	defer pooled.CloseIdleConnections()
+	two := new(http.Protocols)
+	two.SetUnencryptedHTTP2(true)
+	shared := &http.Client{Transport: &http.Transport{Protocols: two}}
+	defer shared.CloseIdleConnections()
 	for range each {
 		k := &keepAlive{pool: web, ended: &ended}
 		defer k.close()
 		client(requests/each, k.ask)
 		client(requests/each, func() error { return ordinary(pooled, web) })
+		client(requests/each, func() error { return ordinary(shared, web) })
 		client(requests/each, func() error {
 			resp, err := rpc.ModelInfer(ctx, scaledMessage())
 			if err == nil && len(resp.GetRawOutputContents()) != 1 {
@@ -224,7 +229,7 @@ func TestServeRollingUpdate(t *testing.T) {
 	if e := first.Load(); e != nil || lost.Load() > 0 {
 		t.Errorf("%d of %d requests were lost, the first: %v", lost.Load(), sent.Load(), *e)
 	}
-	if sent.Load() < 3*(requests/each)*each || ended.Load() == 0 {
+	if sent.Load() < 4*(requests/each)*each || ended.Load() == 0 {
 		t.Errorf("%d requests, %d connections that ended after their answer", sent.Load(), ended.Load())
 	}
 	t.Logf("%d requests during 3 updates, %d lost, %d connections ended after their answer", sent.Load(), lost.Load(), ended.Load())
