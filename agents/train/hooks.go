@@ -16,7 +16,7 @@ type Evaluator func(ctx context.Context, a agents.Agent, envSteps int64) (map[st
 
 // Publisher keeps a policy for use outside the run. Publishing the same policy again, as a run does that was killed before its next checkpoint, gives the same reference.
 type Publisher interface {
-	// Publish is called for every policy that is better than all before it; in a run that is never validated, for the one at its end. The reference names what was published. An error ends the run, whose checkpoints stay.
+	// Publish is called for every policy that is better than all before it; in a run that is never validated, for the one at its end. The reference names what was published; without one it is left for later, as it should be when ctx ends. An error ends the run, whose checkpoints stay.
 	Publish(ctx context.Context, p Policy) (ref string, err error)
 }
 

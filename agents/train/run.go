@@ -335,7 +335,7 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 	return better, nil
 }
 
-// publish hands the present policy over, even when somebody has become impatient meanwhile. e is its evaluation, if there was one.
+// publish hands the present policy over. e is its evaluation, if there was one.
 func (t *Trainer) publish(ctx context.Context, e *Evaluation) error {
 	if t.hooks.Publish == nil {
 		return nil
@@ -346,7 +346,7 @@ func (t *Trainer) publish(ctx context.Context, e *Evaluation) error {
 		p.Metric, p.Score, p.Metrics = t.cfg.Validation.Metric, e.Score, e.Metrics
 		p.Evaluations = int64(t.s.Evaluations)
 	}
-	ref, err := t.hooks.Publish.Publish(context.WithoutCancel(ctx), p)
+	ref, err := t.hooks.Publish.Publish(ctx, p)
 	if err != nil {
 		return fmt.Errorf("publish the policy: %w", err)
 	}

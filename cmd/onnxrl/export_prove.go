@@ -63,7 +63,7 @@ func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Mode
 	}
 	var kept exportRows
 	for block := 0; r.Rows < f.rows; block++ {
-		shown, taken, begins, err := s.block(block, f)
+		shown, taken, begins, err := s.block(ctx, block, f)
 		if err != nil {
 			return kept, err
 		}
@@ -107,7 +107,7 @@ func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Mode
 const madeUpEpisode = 16
 
 // block returns the next observations by input, as the network in training is given them and as the model takes them, and of a model that remembers where episodes begin.
-func (s *exportSource) block(n int, f *exportFlags) (shown, taken map[string]*tensor.Tensor, begins []bool, err error) {
+func (s *exportSource) block(ctx context.Context, n int, f *exportFlags) (shown, taken map[string]*tensor.Tensor, begins []bool, err error) {
 	shown, taken = map[string]*tensor.Tensor{}, map[string]*tensor.Tensor{}
 	if s.recording == nil {
 		rows := min(exportBlock, f.rows)
@@ -132,7 +132,7 @@ func (s *exportSource) block(n int, f *exportFlags) (shown, taken map[string]*te
 		}
 		return taken, taken, begins, nil
 	}
-	b, err := s.recording.Next()
+	b, err := s.recording.Next(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}

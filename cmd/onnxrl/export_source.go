@@ -134,7 +134,7 @@ func (s *exportSource) find(target string, f *exportFlags) (run string, err erro
 	case isDir(target):
 		path := filepath.Join(target, publish.BestFile)
 		if !isFile(path) {
-			return "", fmt.Errorf("the directory has no published policy (%s); a group of seeds has one in each of its seed-N", publish.BestFile)
+			return "", fmt.Errorf("the directory has no published policy (%s): onnxrl models publish makes it; a group of seeds has one in each of its seed-N", publish.BestFile)
 		}
 		return target, s.file(path, target)
 	case isFile(target):

@@ -18,6 +18,7 @@ type trainFlags struct {
 	parallel    int
 	init        string
 	partial     bool
+	noPublish   bool
 	initMap     []string
 	store       storeFlag
 }
@@ -31,7 +32,8 @@ func (a *app) trainCommand() *cobra.Command {
 configuration, digests of the data, metrics (JSON lines and TensorBoard), checkpoints, and the policy that was best on the validation split.
 
 The best policy becomes a version of the run's artefact store when the run has ended and its exported form has been proved equal on publish.observations
-recorded observations; until then best.onnx is a candidate. With publish.when=improvements that is done at every improvement.
+recorded observations; until then best.onnx is a candidate. With publish.when=improvements that is done at every improvement. With
+publish.when=never, or --no-publish, nothing is exported, proved or published; onnxrl models publish does it later.
 
 A run ends after train.total_env_steps, or sooner: with the rollout after train.stop.max_episodes, once an evaluation reaches train.stop.reward_threshold, or after train.validation.patience
 evaluations that were no improvement. wrappers puts time limits, frame stacks, rescaled or clipped actions and normalisation between environment and agent.
@@ -62,6 +64,7 @@ train.threads are those of one run; 0 divides the processors among the runs that
 	fl.IntVar(&f.parallel, "parallel", 1, "runs that go on at once")
 	fl.StringVar(&f.init, "init", "", "begin with the parameters of this run, checkpoint, artefact or ONNX file, by name and shape, and of a run or checkpoint with its statistics of normalisation")
 	fl.BoolVar(&f.partial, "partial", false, "with --init, leave parameters that it does not have as they are drawn")
+	fl.BoolVar(&f.noPublish, "no-publish", false, "publish nothing: --set publish.when=never")
 	fl.StringArrayVar(&f.initMap, "init-map", nil, "with --init, names that begin with FROM there begin with TO here: FROM=TO")
 	f.store.add(cmd)
 	fl.Lookup("store").Usage = "artefact store that --init refers to; given here, published policies are copied into it, with the run directory's name as an alias (default for --init " + storeDefault + ")"

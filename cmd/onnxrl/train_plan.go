@@ -81,7 +81,11 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 			return nil, err
 		}
 	}
-	doc, err := loadExperiment(path, f.sets, &p.cfg)
+	sets := f.sets
+	if f.noPublish {
+		sets = append(slices.Clone(sets), "publish.when="+experiment.Never)
+	}
+	doc, err := loadExperiment(path, sets, &p.cfg)
 	if err != nil {
 		return nil, p.explainStored(path, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"onnxrl/cmd/internal/experiment"
 	"onnxrl/cmd/internal/publish"
 	"onnxrl/export/bake"
+	"onnxrl/runtime/onnx"
 )
 
 // versioner publishes a policy after a run.
@@ -20,16 +21,19 @@ type versioner interface {
 	Version(ctx context.Context, policy train.Policy) (ref string, err error)
 }
 
-// publishBest proves the best policy of a run that has ended and publishes it, where the document does not publish every improvement. A policy that is too undecided to be published ends no run: the summary says why it is not. When ctx ends, the run counts as interrupted, and publishes when it is resumed.
+// publishBest proves the best policy of a run that has ended and publishes it, unless that was done when it was found. A policy that is too undecided to be published, and an environment that fails while it is proved, end no run: the summary says why it is not published. When ctx ends, the run counts as interrupted, and publishes when it is resumed.
 //
 // It can take minutes, so it tells notes what it does.
 func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logger, notes io.Writer, s *runSummary) error {
-	if r.cfg.Publish.When == experiment.AtImprovements {
-		return nil
-	}
 	policy, err := r.tr.BestPolicy(context.WithoutCancel(ctx))
 	if err != nil {
 		return err
+	}
+	if r.cfg.Publish.When == experiment.AtImprovements && s.Published != "" {
+		// Another may have been published last.
+		if done, err := publishedFile(filepath.Join(r.path, publish.BestFile), policy.EnvSteps); err != nil || done {
+			return err
+		}
 	}
 	which := ""
 	if r.plan.group() {
@@ -45,6 +49,11 @@ func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logg
 			return err
 		}
 		s.Unpublished = err.Error()
+		s.PublishWith = "onnxrl models publish --allow-ties " + s.Dir
+		log.Warn("the best policy is not published", "reason", err)
+	case errors.Is(err, publish.ErrObservations):
+		s.Unpublished = err.Error()
+		s.PublishWith = "onnxrl models publish " + s.Dir
 		log.Warn("the best policy is not published", "reason", err)
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		s.Stopped = train.Interrupted
@@ -57,5 +66,15 @@ func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logg
 
 // unpublished says of a finished run why its best policy is not published, and how to publish it all the same.
 func (s *runSummary) unpublished() string {
-	return fmt.Sprintf("not published: %s: %s\n  onnxrl models publish --allow-ties %s", filepath.Join(s.Dir, publish.BestFile), s.Unpublished, s.Dir)
+	return fmt.Sprintf("not published: the best policy of %s: %s\n  %s", s.Dir, s.Unpublished, s.PublishWith)
+}
+
+// publishedFile reports whether a file is the published policy of an env step.
+func publishedFile(path string, envSteps int64) (bool, error) {
+	at, ok, err := stepsOf(path)
+	if err != nil || !ok || at != envSteps {
+		return false, err
+	}
+	m, err := onnx.Load(path)
+	return err == nil && !publish.IsCandidate(m), err
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -165,5 +168,60 @@ func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
 		if v, err := s.Resolve(list[0].Manifest.Name + ":" + alias); err != nil || v.Digest != list[0].Digest {
 			t.Errorf("%s: %v, %v", alias, v, err)
 		}
+	}
+}
+
+// TestPublishingCanBeOff trains by flag and by key: nothing is exported, and everything can be done later.
+func TestPublishingCanBeOff(t *testing.T) {
+	for _, off := range [][]string{{"--no-publish"}, {"--set", "publish.when=never"}} {
+		dir := filepath.Join(t.TempDir(), "run")
+		s := trainRuns(t, append([]string{trainYAML(t), "--out", dir}, off...)...).Runs[0]
+		if s.Stopped != "" || s.Published != "" || !strings.Contains(s.PublishWith, "onnxrl models publish "+dir) {
+			t.Errorf("%q: %+v", off, s)
+		}
+		for _, name := range []string{publish.BestFile, publish.StoreDir} {
+			if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%q: %s: %v", off, name, err)
+			}
+		}
+		succeed(t, "evaluate", "-q", dir)
+		succeed(t, "models", "publish", dir)
+		if n := len(versionsIn(t, dir)); n != 1 {
+			t.Errorf("%q: %d versions", off, n)
+		}
+	}
+}
+
+// TestFinishedThoughTheProofFails trains in an environment that fails when observations for the proof are collected, the first two times: for the candidate and for the version.
+func TestFinishedThoughTheProofFails(t *testing.T) {
+	fake, err := filepath.Abs(filepath.Join("..", "..", "envs", "gymnasium", "testdata", "fake"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", fake)
+	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+	marks, dir := t.TempDir(), filepath.Join(t.TempDir(), "run")
+	// No episode of training comes that far.
+	config := write(t, "late.yaml", fmt.Sprintf(`env: {kind: gymnasium, id: Rude-v0, workers: 1, kwargs: {how: raise, after: 60, times: 2, marks: %q}}
+agent: {kind: ppo, rollout_steps: 8, batch_size: 8, hidden: [4]}
+train: {num_envs: 2, total_env_steps: 64, threads: 1, validation: {every_steps: 0}}
+publish: {observations: 200, allow_ties: true}
+`, marks))
+	args := []string{"train", config, "-q", "--engine", "portable", "--out", dir}
+	if _, err := exec.LookPath("python3"); err != nil && os.Getenv("ONNXRL_PYTHON") == "" {
+		// Package publish has the same test without Python.
+		refuse(t, args, "no Python interpreter")
+		return
+	}
+	r := onnxrl(t, args...)
+	if r.code != 0 || !strings.Contains(r.err, "the wheel has come off") || !strings.Contains(r.out, "not published") || !strings.Contains(r.out, "onnxrl models publish "+dir) {
+		t.Fatalf("exit status %d\n%s%s", r.code, r.out, r.err)
+	}
+	if n := len(versionsIn(t, dir)); n != 0 || !isFile(filepath.Join(dir, finishedFile)) {
+		t.Errorf("%d versions of a finished run", n)
+	}
+	succeed(t, "models", "publish", "--engine", "portable", dir)
+	if n := len(versionsIn(t, dir)); n != 1 {
+		t.Errorf("%d versions", n)
 	}
 }

@@ -56,7 +56,7 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 		return s, err
 	}
 	var versions versioner
-	if p.publishes {
+	if p.publishes && r.cfg.Publish.When != experiment.Never {
 		// The shared store comes first: a run that cannot publish does not begin.
 		var shared *sharedPublisher
 		if p.shared != "" {
@@ -116,6 +116,9 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 		return s, nil
 	}
 	bar.finished(r)
+	if p.publishes && versions == nil {
+		s.Unpublished, s.PublishWith = "publish.when is "+experiment.Never, "onnxrl models publish "+s.Dir
+	}
 	if versions != nil {
 		notes := bar.above(a.err)
 		if a.quiet {

@@ -64,8 +64,9 @@ type runSummary struct {
 	Last         values `json:"validation_last,omitempty"`
 	// Published is the reference of the best policy in the artefact store of the run directory.
 	Published string `json:"published,omitempty"`
-	// Unpublished says why the best policy is not published.
+	// Unpublished says why the best policy is not published, and PublishWith is the command that does it.
 	Unpublished string `json:"unpublished,omitempty"`
+	PublishWith string `json:"publish_with,omitempty"`
 	Engine      string `json:"engine"`
 	Threads     int    `json:"threads"`
 	// Seconds and StepsPerSec are of the last process that worked on the run.

@@ -7,7 +7,7 @@
 //	RUN/best.onnx    the newest improvement, proved on 256 rows, marked as a candidate in its metadata; when the run has ended, what was published
 //	RUN/artifacts    the artefact store: nothing that is not proved on as many rows as the document's section publish asks for is ever in it
 //
-// With publish.when: improvements every improvement is proved and published, for those who serve a run while it goes on. The aliases are latest and best. "onnxrl models publish RUN" publishes the best policy of a run that was stopped, and one too undecided to be published without leave; "onnxrl train --store" copies what is published into a
+// With publish.when: improvements every improvement is proved and published, for those who serve a run while it goes on; with never there is neither file nor store. An environment that fails while observations are recorded ends no run: what could not be published then is published when the run has ended, or by hand. The aliases are latest and best. "onnxrl models publish RUN" publishes the best policy of a run that was stopped or did not publish it, and one too undecided to be published without leave; "onnxrl train --store" copies what is published into a
 // store that runs share, and so does the former.
 //
 // Everything in a file descends from the run's document, seed and env steps, so publishing a policy again, as a run does that was killed before it had finished, gives the same reference.

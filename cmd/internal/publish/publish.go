@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -114,20 +115,31 @@ func newPublisher(o Options) (_ *Publisher, err error) {
 }
 
 // Close ends the use of store and environment. Close it before the factory.
-func (p *Publisher) Close() error { return errors.Join(p.store.Close(), p.env.Close()) }
+func (p *Publisher) Close() error {
+	errs := []error{p.store.Close()}
+	if p.env != nil {
+		errs = append(errs, p.env.Close())
+	}
+	return errors.Join(errs...)
+}
 
-// Publish implements train.Publisher. Where the document publishes at the end it keeps the policy as the run's candidate, and nothing is published yet: the reference is empty. So it is where a policy is too undecided to be published at improvements.
+// Publish implements train.Publisher. Where the document publishes at the end it keeps the policy as the run's candidate, and nothing is published yet: the reference is empty. So it is where a policy cannot be published at improvements because it is too undecided, the environment fails, or ctx ends: none of it ends a run. A policy of which not even a candidate can be made leaves none, not that of an older one.
 func (p *Publisher) Publish(ctx context.Context, policy train.Policy) (string, error) {
 	var ref string
 	var err error
 	if p.o.Config.Publish.When == experiment.AtImprovements {
 		ref, err = p.Version(ctx, policy)
 	}
-	if ref == "" && (err == nil || errors.Is(err, bake.ErrTies)) {
+	if ref == "" && (err == nil || postponed(ctx, err)) {
 		if err != nil {
 			p.o.Log.Warn("an improvement is not published", "env_steps", policy.EnvSteps, "reason", err)
 		}
-		err = p.candidate(ctx, policy)
+		if err = p.candidate(ctx, policy); err != nil && postponed(ctx, err) {
+			if ctx.Err() == nil {
+				p.o.Log.Warn("an improvement is not kept as a file", "env_steps", policy.EnvSteps, "reason", err)
+			}
+			err = p.dropCandidate()
+		}
 	}
 	if err != nil {
 		return "", fmt.Errorf("publish the policy of env step %d: %w", policy.EnvSteps, err)
@@ -141,7 +153,7 @@ func (p *Publisher) Version(ctx context.Context, policy train.Policy) (ref strin
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, b.actor.Close()) }()
+	defer func() { err = errors.Join(err, b.close()) }()
 	path := filepath.Join(p.o.Dir, BestFile)
 	if err := onnx.Save(path, bake.Describe(b.model, b.report, p.lineage(policy)), onnx.SaveOptions{}); err != nil {
 		return "", err
@@ -170,7 +182,7 @@ func (p *Publisher) candidate(ctx context.Context, policy train.Policy) (err err
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.actor.Close()) }()
+	defer func() { err = errors.Join(err, b.close()) }()
 	report := b.report
 	if float64(report.Ties) > bake.MaxTies*float64(report.Choices) {
 		p.o.Log.Debug("the policy is undecided", "env_steps", policy.EnvSteps, "ties", report.Ties, "choices", report.Choices, "margin", bake.Margin)
@@ -178,6 +190,26 @@ func (p *Publisher) candidate(ctx context.Context, policy train.Policy) (err err
 	about := p.lineage(policy)
 	about[candidateKey] = "true"
 	return onnx.Save(filepath.Join(p.o.Dir, BestFile), bake.Describe(b.model, report, about), onnx.SaveOptions{})
+}
+
+// postponed reports whether an error of a publication says that it is to be done later, or by hand.
+func postponed(ctx context.Context, err error) bool {
+	return errors.Is(err, bake.ErrTies) || errors.Is(err, ErrObservations) || ctx.Err() != nil && errors.Is(err, ctx.Err())
+}
+
+// dropCandidate removes BestFile where it is the candidate of an older policy.
+func (p *Publisher) dropCandidate() error {
+	path := filepath.Join(p.o.Dir, BestFile)
+	m, err := onnx.Load(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !IsCandidate(m):
+		return nil
+	}
+	return os.Remove(path)
 }
 
 // candidateKey is the metadata key, below bake.MetaPrefix, of a model that is not published.
@@ -204,6 +236,14 @@ type baked struct {
 	report bake.Report
 }
 
+// close frees the actor, unless an environment that does not answer may still come back to it.
+func (b *baked) close() error {
+	if b.actor == nil {
+		return nil
+	}
+	return b.actor.Close()
+}
+
 // bake makes the served form of a policy and proves it on at least that many recorded observations. The caller closes the actor.
 func (p *Publisher) bake(ctx context.Context, policy train.Policy, rows int, allowTies bool) (b baked, err error) {
 	states, err := statesOf(policy.Network.Model)
@@ -221,7 +261,7 @@ func (p *Publisher) bake(ctx context.Context, policy train.Policy, rows int, all
 		return b, errors.Join(err, one.Close())
 	}
 	if err := p.prove(ctx, &b, policy, states, rows, allowTies); err != nil {
-		return b, errors.Join(err, b.actor.Close())
+		return b, errors.Join(err, b.close())
 	}
 	return b, nil
 }
@@ -249,10 +289,7 @@ func (p *Publisher) prove(ctx context.Context, b *baked, policy train.Policy, st
 	defer func() { err = errors.Join(err, v.Close()) }()
 	key := rng.New(p.o.Config.Seed).Split("publish", int(policy.EnvSteps))
 	for at, n := 0, 0; at < rows; n++ {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := b.rows.record(p.env, b.actor, key.Split("block", n)); err != nil {
+		if err := p.collect(ctx, b, key.Split("block", n)); err != nil {
 			return err
 		}
 		if err := v.Add(ctx, b.rows.samples, b.rows.unscaled, b.rows.begins); err != nil {
@@ -261,6 +298,25 @@ func (p *Publisher) prove(ctx context.Context, b *baked, policy train.Policy, st
 		at += b.rows.rows
 	}
 	b.report, err = v.Report()
+	return err
+}
+
+// collect records a block. An environment that has failed is replaced for the next time.
+func (p *Publisher) collect(ctx context.Context, b *baked, key rng.Key) (err error) {
+	if p.env == nil {
+		if p.env, err = openEnv(p.o.Factory); err != nil {
+			return &observationError{err}
+		}
+	}
+	err = collect(ctx, b.rows, p.env, b.actor, key)
+	switch {
+	case errors.Is(err, errNoAnswer):
+		p.env, b.actor = nil, nil
+	case errors.Is(err, ErrObservations):
+		// It has failed; that it cannot be closed either is no news.
+		_ = p.env.Close()
+		p.env = nil
+	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -122,32 +123,32 @@ func (r *recorder) keep(ts *envs.TimeStep) {
 	r.rows++
 }
 
-// record fills the samples from episodes of one environment: the first half of the rows, spread over the episodes, under random actions; the second half in stretches in which the policy acts, with random actions between them. Of a policy that remembers, whole episodes follow each other, in which chance and the policy act in turns.
-func (r *recorder) record(e envs.Env, a *served.Actor, key rng.Key) error {
+// record fills the samples from episodes of one environment: the first half of the rows, spread over the episodes, under random actions; the second half in stretches in which the policy acts, with random actions between them. Of a policy that remembers, whole episodes follow each other, in which chance and the policy act in turns. When ctx ends it returns ctx's error; what the environment is to blame for is an ErrObservations.
+func (r *recorder) record(ctx context.Context, e envs.Env, a *served.Actor, key rng.Key) error {
 	r.rows = 0
 	if r.remembers {
-		return r.episodes(e, a, key.Split("episodes"), r.size, func(episode, _ int) (keep, greedy bool) { return true, episode%2 == 0 })
+		return r.episodes(ctx, e, a, key.Split("episodes"), r.size, func(episode, _ int) (keep, greedy bool) { return true, episode%2 == 0 })
 	}
 	spread := max(1, e.Spec().MaxSteps/(r.size/2))
-	if err := r.episodes(e, nil, key.Split("random"), r.size/2, func(_, n int) (keep, greedy bool) { return n%spread == 0, false }); err != nil {
+	if err := r.episodes(ctx, e, nil, key.Split("random"), r.size/2, func(_, n int) (keep, greedy bool) { return n%spread == 0, false }); err != nil {
 		return err
 	}
 	length := r.size / 2 / stretches
 	period := max(length, e.Spec().MaxSteps/stretches)
-	return r.episodes(e, a, key.Split("greedy"), r.size, func(_, n int) (keep, greedy bool) {
+	return r.episodes(ctx, e, a, key.Split("greedy"), r.size, func(_, n int) (keep, greedy bool) {
 		in := n%period >= period-length
 		return in, in
 	})
 }
 
 // episodes plays until there are that many rows. at says for the n-th step of an episode whether it is kept and whether the policy decides. An episode too short to reach a step to keep counts with its first one. The last episode may be cut off.
-func (r *recorder) episodes(e envs.Env, a *served.Actor, key rng.Key, rows int, at func(episode, n int) (keep, greedy bool)) error {
+func (r *recorder) episodes(ctx context.Context, e envs.Env, a *served.Actor, key rng.Key, rows int, at func(episode, n int) (keep, greedy bool)) error {
 	spec := e.Spec()
 	ts, action := envs.NewTimeStep(spec), tensor.New(spec.Action.DType(), spec.Action.Shape()...)
 	draws := key.Stream()
 	for episode := 0; r.rows < rows; episode++ {
 		if err := e.Reset(key.Split("episode", episode), ts); err != nil {
-			return fmt.Errorf("record observations: %w", err)
+			return &observationError{err}
 		}
 		before := r.rows
 		for n := 0; r.rows < rows; n++ {
@@ -159,6 +160,10 @@ func (r *recorder) episodes(e envs.Env, a *served.Actor, key rng.Key, rows int, 
 			if ts.Type == envs.Last {
 				break
 			}
+			// The environment may have taken long.
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			var mask []bool
 			if ts.Mask != nil {
 				mask = ts.Mask.Bools()
@@ -166,7 +171,7 @@ func (r *recorder) episodes(e envs.Env, a *served.Actor, key rng.Key, rows int, 
 			spec.Action.Sample(draws, mask, action)
 			if greedy {
 				if err := a.Observe(0, ts); err != nil {
-					return err
+					return &observationError{err}
 				}
 				d, err := a.Decide()
 				if err != nil {
@@ -175,7 +180,7 @@ func (r *recorder) episodes(e envs.Env, a *served.Actor, key rng.Key, rows int, 
 				copy(action.Bytes(), d.Actions.Bytes())
 			}
 			if err := e.Step(action, ts); err != nil {
-				return fmt.Errorf("record observations: %w", err)
+				return &observationError{err}
 			}
 		}
 	}

@@ -31,6 +31,8 @@ type Recording struct {
 	rows   *recorder
 	key    rng.Key
 	block  int
+	// lost says that the environment does not answer: it and the actor are not freed.
+	lost bool
 }
 
 // Block is some recorded observations, by input. It is valid until the next one is recorded.
@@ -118,10 +120,11 @@ func (r *Recording) Choices(outputs []string) []bake.Choice {
 }
 
 // Next records a block.
-func (r *Recording) Next() (Block, error) {
+func (r *Recording) Next(ctx context.Context) (Block, error) {
 	key := r.key.Split("block", r.block)
 	r.block++
-	if err := r.rows.record(r.env, r.actor, key); err != nil {
+	if err := collect(ctx, r.rows, r.env, r.actor, key); err != nil {
+		r.lost = errors.Is(err, errNoAnswer)
 		return Block{}, err
 	}
 	return Block{r.rows.inputs, r.rows.samples, r.rows.unscaled, r.rows.begins}, nil
@@ -129,6 +132,9 @@ func (r *Recording) Next() (Block, error) {
 
 // Close frees model and environment.
 func (r *Recording) Close() error {
+	if r.lost {
+		return nil
+	}
 	var errs []error
 	if r.actor != nil {
 		errs = append(errs, r.actor.Close())
