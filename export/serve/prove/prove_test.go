@@ -81,6 +81,22 @@ func model(t *testing.T, name string, weights ...float32) *onnx.Model {
 	return m
 }
 
+// divided divides 60 by the integer that a product of weights is.
+func divided(t *testing.T, last float32) *onnx.Model {
+	t.Helper()
+	b := onnx.NewBuilder("divided", 18)
+	row := onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("batch"), onnx.Known(2)}}
+	product := b.Op("Mul", []onnx.Value{b.Initializer("w", tensor.Of([]float32{last}, 1)), b.Initializer("v", tensor.Of([]float32{3}, 1))})
+	whole := b.Op("Cast", []onnx.Value{product}, onnx.AttrInt("to", int(tensor.Int64)))
+	ratio := b.Op("Cast", []onnx.Value{b.Op("Div", []onnx.Value{b.Const(tensor.Of([]int64{60}, 1)), whole})}, onnx.AttrInt("to", int(tensor.Float32)))
+	b.Output(b.Op("Add", []onnx.Value{b.Input("x", row), ratio}), row)
+	m, err := b.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 func process(t *testing.T, how string) *prove.Process {
 	t.Helper()
 	exe, err := os.Executable()
@@ -141,11 +157,18 @@ func TestNoProgram(t *testing.T) {
 func TestWeightsDoNotCount(t *testing.T) {
 	p := process(t, "none")
 	clipped := model(t, "good", 1, 2, 3, 4)
+	choice := func(w float32) *onnx.Model {
+		m := model(t, "choice", w, 2, 3, 4)
+		g := m.Graph
+		g.Node = append(g.Node, &onnx.NodeProto{OpType: "ArgMax", Input: []string{g.Output[0].Name}, Output: []string{"best"}}, &onnx.NodeProto{OpType: "Squeeze", Input: []string{"best"}, Output: []string{"action"}})
+		g.Output = append(g.Output, &onnx.ValueInfoProto{Name: "action"})
+		return m
+	}
 	clipped.Graph.Node[1].Input[1] = ""
 	for i, c := range []struct {
 		model *onnx.Model
 		tried int
-	}{{model(t, "good", 1, 2, 3, 4), 1}, {model(t, "good", 5, 6, 7, 8), 1}, {model(t, "other", 1, 2, 3, 4), 2}, {clipped, 3}, {model(t, "good", 9, 9, 9, 9), 3}} {
+	}{{model(t, "good", 1, 2, 3, 4), 1}, {model(t, "good", 5, 6, 7, 8), 1}, {model(t, "other", 1, 2, 3, 4), 2}, {clipped, 3}, {model(t, "good", 9, 9, 9, 9), 3}, {choice(1), 4}, {choice(2), 4}} {
 		if err := p.Try(t.Context(), serve.Trial{Model: c.model, Rows: []int{1}}); err != nil {
 			t.Fatal(err)
 		}
@@ -153,8 +176,18 @@ func TestWeightsDoNotCount(t *testing.T) {
 			t.Errorf("after model %d: %d processes, expected %d", i, p.Tried(), c.tried)
 		}
 	}
+	// Where an integer is made of what weights give, and computed with, versions that differ in weights are tried each.
+	q := process(t, "none")
+	for i, last := range []float32{4, 5, 5} {
+		if err := q.Try(t.Context(), serve.Trial{Model: divided(t, last), Rows: []int{1}}); err != nil {
+			t.Fatal(err)
+		}
+		if want := []int{1, 2, 2}[i]; q.Tried() != want {
+			t.Errorf("divisor %v: %d processes, expected %d", last, q.Tried(), want)
+		}
+	}
 	// What was refused is not remembered as proven.
-	q := process(t, "compile")
+	q = process(t, "compile")
 	for range 2 {
 		if err := q.Try(t.Context(), serve.Trial{Model: model(t, "bad", 1, 2, 3, 4)}); err == nil {
 			t.Error("a model that crashes is accepted")

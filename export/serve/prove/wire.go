@@ -85,7 +85,8 @@ var computedWith = map[string]bool{
 }
 
 // hollow returns a copy of a model without the contents of the main graph's weights that are only
-// computed with, and without what no engine looks at.
+// computed with, unless what is computed decides more than numbers, and without what no engine looks
+// at.
 func hollow(m *onnx.Model) *onnx.Model {
 	c := m.ShallowClone()
 	c.MetadataProps, c.DocString, c.ProducerName, c.ProducerVersion, c.ModelVersion = nil, "", "", "", 0
@@ -95,7 +96,7 @@ func hollow(m *onnx.Model) *onnx.Model {
 	}
 	for i, n := range c.Graph.Node {
 		n.DocString, n.MetadataProps = "", nil
-		plain := computedWith[n.OpType] && (onnx.NormalizeDomain(n.Domain) == onnx.DomainStandard || onnx.NormalizeDomain(n.Domain) == onnx.DomainMS)
+		plain := computedWith[n.OpType] && known(n)
 		for _, v := range n.Input {
 			keep[v] = keep[v] || !plain
 		}
@@ -104,13 +105,25 @@ func hollow(m *onnx.Model) *onnx.Model {
 		}
 		c.Graph.Node[i] = n
 	}
+	empty := map[string]bool{}
+	for _, t := range c.Graph.Initializer {
+		empty[t.Name] = !keep[t.Name] && t.DataLocation != onnx.TensorProto_EXTERNAL && hollowable(t)
+	}
+	if steers(c.Graph, empty) {
+		return c
+	}
 	for i, t := range c.Graph.Initializer {
-		if keep[t.Name] || t.DataLocation == onnx.TensorProto_EXTERNAL || !hollowable(t) {
-			continue
+		if empty[t.Name] {
+			c.Graph.Initializer[i] = &onnx.TensorProto{Name: t.Name, DataType: t.DataType, Dims: t.Dims}
 		}
-		c.Graph.Initializer[i] = &onnx.TensorProto{Name: t.Name, DataType: t.DataType, Dims: t.Dims}
 	}
 	return c
+}
+
+// known reports whether a node's operator is one of the lists' and no function of the model's own.
+func known(n *onnx.NodeProto) bool {
+	d := onnx.NormalizeDomain(n.Domain)
+	return d == onnx.DomainStandard || d == onnx.DomainMS
 }
 
 // readBy marks what nodes of sub-graphs read.
