@@ -118,7 +118,7 @@ func CodeOf(err error) Code {
 		return DeadlineExceeded
 	case errors.Is(err, context.Canceled):
 		return Canceled
-	case errors.Is(err, engine.ErrDivideByZero), errors.Is(err, engine.ErrNoElements), errors.Is(err, engine.ErrNotPositive), errors.As(err, new(*engine.ShapeError)), errors.As(err, new(*engine.InputError)):
+	case errors.As(err, new(engine.DataError)), errors.As(err, new(*engine.ShapeError)), errors.As(err, new(*engine.InputError)):
 		return InvalidArgument
 	}
 	return Internal

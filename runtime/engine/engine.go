@@ -97,15 +97,20 @@ type Binding interface {
 // ErrClosed is returned by every call on a closed compiler, session or binding.
 var ErrClosed = errors.New("it is closed")
 
-// ErrDivideByZero is wrapped by the [RunError] of an integer division by zero. What is divided by comes from the caller's data, since models that divide by a constant
-// zero do not compile.
-var ErrDivideByZero = errors.New("integer division by zero")
+// DataError is wrapped by the [RunError] of an operator that cannot work with the numbers it got, such as an index beyond its table. They come from the caller's data as far as an
+// engine can tell: what is wrong with the constants of a model is found when it is compiled, or in its first run.
+type DataError string
 
-// ErrNoElements is wrapped by the [RunError] of an operator that needs elements and got none, where their number follows from the caller's data.
-var ErrNoElements = errors.New("it has no elements, at least one is needed on every axis")
+func (e DataError) Error() string { return string(e) }
 
-// ErrNotPositive is wrapped by the [RunError] of an operator that divides by a number which must be at least 1, where it comes from the caller's data.
-var ErrNotPositive = errors.New("it is below 1, at least 1 is needed")
+const (
+	// ErrDivideByZero is that of an integer division by zero.
+	ErrDivideByZero DataError = "integer division by zero"
+	// ErrNoElements is that of an operator which needs elements and got none.
+	ErrNoElements DataError = "it has no elements, at least one is needed on every axis"
+	// ErrNotPositive is that of an operator which divides by a number that must be at least 1.
+	ErrNotPositive DataError = "it is below 1, at least 1 is needed"
+)
 
 // InputError says that a tensor does not fit the port it was given for.
 type InputError struct {

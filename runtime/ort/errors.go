@@ -56,6 +56,10 @@ type finding struct {
 // reIndex finds an index that ONNX Runtime refused.
 var reIndex = regexp.MustCompile(`idx=(\d+) must be within`)
 
+// reData finds what kernels say of indices, positions and lengths among the numbers of a run.
+var reData = regexp.MustCompile(`indices element out of data bounds|Out of range value in index tensor|invalid (?:index|indice) found|Index value out of bounds|Invalid sequence index|` +
+	`batch_indices value|Invalid value/s in sequence_lens|exceeds max_sequence_length`)
+
 // reWhere is the place in ONNX Runtime's own source, with the signature of the function, that some messages start with.
 var reWhere = regexp.MustCompile(`/onnxruntime_src/\S+:\d+ [^\n()]*\([^\n()]*\)(?: const)? `)
 
@@ -136,5 +140,10 @@ func runError(err error, found []finding) error {
 		return &engine.RunError{Engine: Name, Err: err}
 	}
 	n := onnx.Node{OpType: g[1], Name: g[2]}
-	return &engine.RunError{Engine: Name, Node: n.Describe(), Err: errors.New(reWhere.ReplaceAllString(g[3], ""))}
+	message := reWhere.ReplaceAllString(g[3], "")
+	err = errors.New(message)
+	if reData.MatchString(message) {
+		err = engine.DataError(message)
+	}
+	return &engine.RunError{Engine: Name, Node: n.Describe(), Err: err}
 }

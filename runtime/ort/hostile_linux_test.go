@@ -286,7 +286,7 @@ func try(ctx context.Context, e engine.Compiler, v hostile.Variant, unguarded fu
 		return "refused"
 	}
 	err = run(ctx, e, m, in)
-	if *sweep && (errors.As(err, new(*engine.ShapeError)) || errors.Is(err, engine.ErrDivideByZero)) {
+	if *sweep && (errors.As(err, new(*engine.ShapeError)) || errors.As(err, new(engine.DataError))) {
 		unguarded()
 		ort.Unguarded(true)
 		defer ort.Unguarded(false)

@@ -106,6 +106,11 @@ type panicError struct{ msg, stack string }
 
 func (e *panicError) Error() string { return "internal error: " + e.msg }
 
+// badData is a [engine.DataError].
+func badData(format string, args ...any) error {
+	return engine.DataError(fmt.Sprintf(format, args...))
+}
+
 // fail names the step that an error comes from, once.
 func (f *frame) fail(err error) error {
 	var re *engine.RunError

@@ -25,7 +25,7 @@ func index(v int64, n int) (int, error) {
 		i += n
 	}
 	if i < 0 || i >= n {
-		return 0, fmt.Errorf("index %d is out of range for extent %d", v, n)
+		return 0, badData("index %d is out of range for extent %d", v, n)
 	}
 	return i, nil
 }

@@ -79,7 +79,7 @@ func runLoss[T float](c *call, l loss) error {
 			continue
 		}
 		if k < 0 || int(k) >= classes {
-			return fmt.Errorf("target %d is %d, there are %d classes", i, k, classes)
+			return badData("target %d is %d, there are %d classes", i, k, classes)
 		}
 		if weight != nil {
 			w = float64(data[T](weight)[k])

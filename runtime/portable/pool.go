@@ -304,7 +304,7 @@ func buildMaxUnpool(n *node) (kernel, error) {
 				rest /= max(1, natural[a])
 			}
 			if v < 0 || rest != 0 || at >= y.Len() {
-				return fmt.Errorf("index %d is outside the output", v)
+				return badData("index %d is outside the output", v)
 			}
 			dst.copy(at, src, i, 1)
 		}

@@ -370,7 +370,7 @@ func lengths(t *tensor.Tensor, batch, steps int) ([]int, error) {
 	}
 	for i, n := range v {
 		if n < 0 || n > steps {
-			return nil, fmt.Errorf("sequence %d has length %d of %d steps", i, n, steps)
+			return nil, badData("sequence %d has length %d of %d steps", i, n, steps)
 		}
 	}
 	return v, nil

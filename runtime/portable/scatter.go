@@ -198,7 +198,7 @@ func buildTensorScatter(n *node) (kernel, error) {
 		middle, d, rows := product(x.Shape()[1:a]), x.Shape()[a], u.Shape()[a]
 		for b, start := range at {
 			if start < 0 || mode == "linear" && int(start)+rows > d {
-				return fmt.Errorf("rows [%d, %d) of batch element %d are outside the cache's %d", start, int(start)+rows, b, d)
+				return badData("rows [%d, %d) of batch element %d are outside the cache's %d", start, int(start)+rows, b, d)
 			}
 			for m := range middle {
 				o := b*middle + m

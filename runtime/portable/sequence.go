@@ -89,7 +89,7 @@ func sequenceInsert(c *call) error {
 			at += len(s.items)
 		}
 		if at < 0 || at > len(s.items) {
-			return fmt.Errorf("position %d in a sequence of %d", at, len(s.items))
+			return badData("position %d in a sequence of %d", at, len(s.items))
 		}
 	}
 	c.giveSeq(0, &sequence{t.DType(), slices.Insert(slices.Clone(s.items), at, t.Clone())})

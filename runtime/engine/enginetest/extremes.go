@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -14,8 +15,8 @@ import (
 )
 
 // extremes checks numbers among the inputs of a run that kernels divide by or count with: those
-// below 1 are errors of the run that name the node, where 1 is the least, and a diagonal outside of
-// the matrix is one, however far.
+// below 1 are errors of the run that name the node, where 1 is the least, as are indices beyond what
+// there is, and a diagonal outside of the matrix is one, however far.
 func (s *suite) extremes(t *testing.T) {
 	e := s.open(t)
 	// open compiles a node named hot that reads x and the integer n.
@@ -56,10 +57,11 @@ func (s *suite) extremes(t *testing.T) {
 		for i, v := range matrix.Float32s() {
 			above[i] = v - want[i]
 		}
-		for n, want := range map[int64][]float32{
-			math.MinInt64: below, math.MinInt64 + 1: below, -1 << 50: below, math.MinInt32: below, -2: below,
-			3: above, math.MaxInt32: above, 1 << 50: above, math.MaxInt64: above,
-		} {
+		for _, n := range []int64{math.MinInt64, math.MinInt64 + 1, -1 << 50, math.MinInt32, -2, 3, math.MaxInt32, 1 << 50, math.MaxInt64} {
+			want := below
+			if n > 0 {
+				want = above
+			}
 			if got, err := trilu(matrix, n); err != nil || !slices.Equal(got.Float32s(), want) {
 				t.Errorf("Trilu, upper %d, from diagonal %d: %v, %v, expected %v", upper, n, got, err, want)
 			}
@@ -90,6 +92,40 @@ func (s *suite) extremes(t *testing.T) {
 		for _, n := range []int64{0, -1, math.MinInt64} {
 			if _, err := run(signal, n); !errors.Is(err, engine.ErrNotPositive) || !strings.Contains(err.Error(), "hot") {
 				t.Errorf("%s %d: %v, expected %v in node hot", c.name, n, err, engine.ErrNotPositive)
+			}
+		}
+	}
+
+	list := func(b *onnx.Builder, n onnx.Value, dims ...int) onnx.Value {
+		return b.Op("Reshape", []onnx.Value{n, b.Ints(dims...)})
+	}
+	row := tensor.Of([]float32{1, 2, 3}, 3)
+	indexed := map[string]func(b *onnx.Builder, x, n onnx.Value) onnx.Value{
+		"Gather": func(b *onnx.Builder, x, n onnx.Value) onnx.Value { return hot(b, "Gather", []onnx.Value{x, n}) },
+		"GatherElements": func(b *onnx.Builder, x, n onnx.Value) onnx.Value {
+			return hot(b, "GatherElements", []onnx.Value{x, list(b, n, 1)})
+		},
+		"GatherND": func(b *onnx.Builder, x, n onnx.Value) onnx.Value {
+			return hot(b, "GatherND", []onnx.Value{x, list(b, n, 1, 1)})
+		},
+		"ScatterElements": func(b *onnx.Builder, x, n onnx.Value) onnx.Value {
+			return hot(b, "ScatterElements", []onnx.Value{x, list(b, n, 1), b.Const(tensor.Of([]float32{5}, 1))})
+		},
+		"ScatterND": func(b *onnx.Builder, x, n onnx.Value) onnx.Value {
+			return hot(b, "ScatterND", []onnx.Value{x, list(b, n, 1, 1), b.Const(tensor.Of([]float32{5}, 1))})
+		},
+		"SequenceAt": func(b *onnx.Builder, x, n onnx.Value) onnx.Value {
+			return hot(b, "SequenceAt", []onnx.Value{b.Op("SequenceConstruct", []onnx.Value{x, x, x}), n})
+		},
+	}
+	for _, op := range slices.Sorted(maps.Keys(indexed)) {
+		run := open(op, indexed[op], onnx.TypeOf(tensor.Float32, 3))
+		if _, err := run(row, 2); err != nil {
+			t.Errorf("%s at 2: %v", op, err)
+		}
+		for _, n := range []int64{3, -4, 1 << 32, math.MaxInt64, math.MinInt64} {
+			if _, err := run(row, n); !errors.As(err, new(engine.DataError)) || !strings.Contains(err.Error(), "hot") {
+				t.Errorf("%s at %d: %v, expected a DataError in node hot", op, n, err)
 			}
 		}
 	}
