@@ -96,7 +96,10 @@ func parquetFile(t *testing.T, rows [][]float32) string {
 }
 
 // mlpModel is x float32[batch,3] -> Gemm fc1 -> Tanh -> Gemm fc2 -> y float32[batch,1].
-func mlpModel(t *testing.T) string {
+func mlpModel(t *testing.T) string { return mlpOf(t, 1) }
+
+// mlpOf is mlpModel with y float32[batch,outputs].
+func mlpOf(t *testing.T, outputs int) string {
 	t.Helper()
 	s := rng.New(5).Split("weights").Stream()
 	b := onnx.NewBuilder("mlp", 18)
@@ -107,8 +110,8 @@ func mlpModel(t *testing.T) string {
 		s.FillNormal32(bias.Float32s(), 0, 0.1)
 		return b.Op("Gemm", []onnx.Value{in, b.Initializer(name+".weight", w), b.Initializer(name+".bias", bias)}, onnx.AttrInt("transB", 1))
 	}
-	y := b.Rename(layer("fc2", b.Op("Tanh", []onnx.Value{layer("fc1", x, 3, 16)}), 16, 1), "y")
-	b.Output(y, onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("batch"), onnx.Known(1)}})
+	y := b.Rename(layer("fc2", b.Op("Tanh", []onnx.Value{layer("fc1", x, 3, 16)}), 16, outputs), "y")
+	b.Output(y, onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("batch"), onnx.Known(outputs)}})
 	m, err := b.Model()
 	if err != nil {
 		t.Fatal(err)
