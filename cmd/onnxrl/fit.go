@@ -140,6 +140,8 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	r.tr = tr
 	r.bar = progress.Start(a.err, progress.Options{Label: "fit", Unit: "steps", Total: tr.TotalSteps(), Initial: from, Quiet: a.quiet})
 	r.logs = r.bar.Lines(a.err)
+	// It saves where it stops, or writes what it has trained.
+	defer a.stop.hold(saveGrace)()
 	res, err := tr.Run(cmd.Context())
 	r.bar.Finish()
 	r.logs = a.err

@@ -26,6 +26,7 @@ func (a *app) startLog() error {
 	default:
 		return fmt.Errorf("--log-format %q: expected text or json", a.logFormat)
 	}
+	a.stop.tellOn(a.err)
 	return nil
 }
 

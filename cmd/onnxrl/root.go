@@ -31,18 +31,22 @@ type app struct {
 	// logFormat is text or json; lines is what standard error goes through in JSON, nil in text.
 	logFormat string
 	lines     *logLines
+	stop      *stopping
 }
 
 // run executes one command line and returns the exit status.
 func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
-	a := &app{in: in, out: out, err: errw, opened: map[string]engine.Compiler{}}
+	a := &app{in: in, out: out, err: errw, opened: map[string]engine.Compiler{}, stop: &stopping{}}
 	root := a.command()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errw)
-	err := root.ExecuteContext(ctx)
-	a.close()
+	a.stop.tellOn(errw)
+	gone, err := a.stop.execute(ctx, root)
+	if !gone {
+		a.close()
+	}
 	if text := errorText(err); text != "" {
 		if a.log == nil && asksJSON(args) { // the command line itself was refused
 			a.lines = newLogLines(errw)

@@ -183,6 +183,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 		_ = n.shutdown(now)
 		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
+	// Clients are given their time.
+	defer a.stop.hold(c.ShutdownDelay + c.Drain + stopGrace)()
 	err = a.serveUntil(ctx, s, k, n, f, changed, hangup, told)
 	stopping.Store(true)
 	if c.ShutdownDelay > 0 && err == nil {

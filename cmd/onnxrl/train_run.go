@@ -106,6 +106,8 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 		})
 	}
 	bar.begin()
+	// It saves where it stops.
+	defer a.stop.hold(saveGrace)()
 	start := time.Now()
 	res, err := r.tr.Run(ctx)
 	if err != nil {
