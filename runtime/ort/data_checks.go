@@ -74,7 +74,7 @@ func filled(n *onnx.Node) []shape.Filled {
 	if !builtIn(n) {
 		return nil
 	}
-	return shape.FilledInputs(n.OpType)
+	return shape.FilledInputs(n)
 }
 
 // positive lists the inputs of a node that must be at least 1.

@@ -1,6 +1,10 @@
 package shape
 
-import "fmt"
+import (
+	"fmt"
+
+	"onnxrl/runtime/onnx"
+)
 
 // singles lists the inputs that kernels read one number of, whatever their shape: a scalar or a
 // list of one. Of an empty one they would read what lies behind it.
@@ -43,8 +47,17 @@ var positive = map[string][]int{"STFT": {1, 3}, "SplitToSequence": {1}}
 // PositiveInputs lists the inputs of an operator of which a single number must be at least 1.
 func PositiveInputs(op string) []int { return positive[op] }
 
-// FilledInputs lists the inputs of an operator that must have elements.
-func FilledInputs(op string) []Filled { return filled[op] }
+// FilledInputs lists the inputs of a node that must have elements.
+func FilledInputs(n *onnx.Node) []Filled {
+	list := filled[n.OpType]
+	if n.OpType == "Einsum" && len(n.Input) > 1 {
+		// Which extents it divides by depends on how it transposes them.
+		for i := range n.Input {
+			list = append(list, Filled{Input: i})
+		}
+	}
+	return list
+}
 
 // extents checks the number of elements of the inputs that must have one or some.
 func (c *call) extents() error {
@@ -56,7 +69,7 @@ func (c *call) extents() error {
 			return fmt.Errorf("input %d %q is %v, want one element", i, c.node.In(i), c.typ(i))
 		}
 	}
-	for _, f := range filled[c.node.OpType] {
+	for _, f := range FilledInputs(c.node) {
 		t := c.typ(f.Input)
 		for a, d := range t.Dims {
 			if a >= f.From && d.IsKnown() && d.Value == 0 {

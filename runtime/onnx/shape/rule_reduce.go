@@ -28,6 +28,9 @@ func (c *call) reduceAxes(n int) (in []bool, ok bool, err error) {
 func reduce(c *call) error {
 	t := c.typ(0)
 	keep := c.int("keepdims", 1) != 0
+	if err := c.rankIs(1, 1); err != nil {
+		return err
+	}
 	if !t.Ranked {
 		c.setUnranked(0, t.DType)
 		return nil

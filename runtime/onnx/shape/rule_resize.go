@@ -14,6 +14,14 @@ func resize(c *call) error {
 	if c.opset() < 11 {
 		scalesIn, sizesIn = 1, -1
 	}
+	for _, i := range []int{scalesIn, sizesIn} {
+		if i < 0 {
+			continue
+		}
+		if err := c.rankIs(i, 1); err != nil {
+			return err
+		}
+	}
 	if !t.Ranked {
 		c.setUnranked(0, t.DType)
 		return nil
@@ -53,6 +61,9 @@ func resize(c *call) error {
 		sizes, ok := c.values(sizesIn)
 		if !ok {
 			sizes = make([]val, len(axes))
+			if n, known := c.lengthOf(sizesIn); known {
+				sizes = make([]val, n)
+			}
 		}
 		if len(sizes) != len(axes) {
 			return fmt.Errorf("%d sizes for %d axes of %v", len(sizes), len(axes), t)

@@ -57,9 +57,9 @@ func dft(c *call) error {
 		if v, ok := c.values(1); ok && len(v) == 1 {
 			length = v[0]
 		}
-		if length.known && length.n < 1 {
-			return fmt.Errorf("dft_length is %d", length.n)
-		}
+	}
+	if length.known && length.n < 1 {
+		return fmt.Errorf("dft_length is %d", length.n)
 	}
 	if half && !inverse {
 		length = s.add(s.divFloor(length, 2), num(1))

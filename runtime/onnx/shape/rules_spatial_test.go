@@ -47,7 +47,9 @@ func TestConvolutions(t *testing.T) {
 }
 
 func TestSamplingAndSignals(t *testing.T) {
-	runCases(t, 31, []opCase{
+	runCases(t, 34, []opCase{
+		{"Resize", 18, in("float32[1,3,4,5]", "", "", "int64[1]"), attrs(ints("axes", 2, 3)), nil, "1 sizes for 2 axes"},
+		{"Resize", 18, in("float32[1,3,4,5]", "", "", "int64[]"), attrs(ints("axes", 2, 3)), nil, "want rank 1"},
 		{"Resize", 13, in("float32[b,3,4,w]", "", "float32[4]=1,1,2,2"), nil, out("float32[b,3,8,w*2]"), ""},
 		{"Resize", 13, in("float32[1,1,5]", "", "float32[3]=1,1,0.6"), nil, out("float32[1,1,3]"), ""},
 		{"Resize", 13, in("float32[b,3,4,w]", "", "", "int64[4]=b,3,7,9"), nil, out("float32[b,3,7,9]"), ""},
@@ -67,6 +69,7 @@ func TestSamplingAndSignals(t *testing.T) {
 		{"AffineGrid", 20, in("float32[2,2,3]", "int64[5]=2,3,5,6,7"), nil, nil, "want float32[2,3,4]"},
 		{"DFT", 20, in("float32[b,10,1]"), attrs(i("onesided", 1)), out("float32[b,6,2]"), ""},
 		{"DFT", 20, in("float32[b,10,3,2]", "int64[]=8", "int64[]=1"), nil, out("float32[b,8,3,2]"), ""},
+		{"DFT", 20, in("float32[b,1,2]"), attrs(i("onesided", 1), i("inverse", 1)), nil, "dft_length is 0"},
 		{"DFT", 20, in("float32[b,6,2]"), attrs(i("onesided", 1), i("inverse", 1)), out("float32[b,10,1]"), ""},
 		{"DFT", 17, in("float32[b,10,3,1]", "int64[]=8"), attrs(i("axis", 1)), out("float32[b,8,3,2]"), ""},
 		{"DFT", 20, in("float32[b,10,2]", "", "int64[]=2"), nil, nil, "axis 2 holds real and imaginary parts"},
