@@ -42,7 +42,7 @@ func recorder() (*tracing.Tracer, *tracetest.SpanRecorder) {
 func attributes(s sdk.ReadOnlySpan) map[string]string {
 	m := map[string]string{}
 	for _, a := range s.Attributes() {
-		m[string(a.Key)] = a.Value.Emit()
+		m[string(a.Key)] = a.Value.String()
 	}
 	return m
 }
