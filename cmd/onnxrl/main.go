@@ -54,8 +54,11 @@ func errorText(err error) string {
 	}
 	text := err.Error()
 	if exitCode(err) == exitInterrupted {
-		// What was being done is said; that its context was cancelled is what interrupting means.
-		text = "interrupted: " + strings.ReplaceAll(text, ": "+context.Canceled.Error(), "")
+		// What was being done is said; that its context was cancelled, by whichever signal, is what interrupting means.
+		for _, why := range []string{context.Canceled.Error(), "terminated signal received", "interrupt signal received"} {
+			text = strings.TrimSuffix(strings.ReplaceAll(text, ": "+why, ""), why)
+		}
+		text = strings.TrimSuffix("interrupted: "+text, ": ")
 	}
 	return text
 }

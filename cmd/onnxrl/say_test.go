@@ -40,6 +40,13 @@ func TestMessages(t *testing.T) {
 	if got := errorText(fmt.Errorf("export x: prove parity: %w", context.Canceled)); got != "interrupted: export x: prove parity" {
 		t.Errorf("interrupted: %q", got)
 	}
+	// What waits for the network tells of the signal itself.
+	if got := errorText(fmt.Errorf("pull: Get x: terminated signal received: %w", context.Canceled)); got != "interrupted: pull: Get x" {
+		t.Errorf("interrupted: %q", got)
+	}
+	if got := errorText(context.Canceled); got != "interrupted" {
+		t.Errorf("interrupted: %q", got)
+	}
 }
 
 // TestStoresAreNamed says which stores there are where the one that is asked for is not, and ends quietly where there are none.
