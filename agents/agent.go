@@ -75,6 +75,9 @@ type Learner interface {
 	checkpoint.Stater
 }
 
+// Stepper is implemented by a [Learner] that takes a step after every so many rounds.
+type Stepper interface{ StepRounds() int }
+
 // Metrics are the numbers of one learner step by tag, such as train/loss.
 type Metrics map[string]float64
 

@@ -142,6 +142,9 @@ func (l *learner) newOptimizer() error {
 func (l *learner) stamp() stamp { return stamp{l.updates, l.replaced} }
 
 // Ready implements agents.Learner: a rollout is complete.
+// StepRounds implements agents.Stepper.
+func (l *learner) StepRounds() int { return l.rec.rounds }
+
 func (l *learner) Ready() bool { return l.rec.full() }
 
 // Policy implements agents.Learner.

@@ -39,6 +39,9 @@ func (k *Clock) Ready() bool {
 	return k.Owed > 0 || k.rec.Rounds()-k.Stepped >= int64(k.s.TrainFreq)
 }
 
+// StepRounds implements agents.Stepper.
+func (k *Clock) StepRounds() int { return k.s.TrainFreq }
+
 // Begin begins a learner step, and says how many updates it has: none until there are more env steps than learning_starts. Where one was stopped it goes on with that: begun is false.
 func (k *Clock) Begin() (begun bool, err error) {
 	if k.Owed > 0 {

@@ -107,6 +107,9 @@ func (l *learner) moment() network.Moment {
 }
 
 // Ready implements agents.Learner: a rollout is complete.
+// StepRounds implements agents.Stepper.
+func (l *learner) StepRounds() int { return l.r.rounds }
+
 func (l *learner) Ready() bool { return l.r.full() }
 
 // Policy implements agents.Learner.

@@ -196,7 +196,7 @@ func TestMisuse(t *testing.T) {
 func TestOutOfTurn(t *testing.T) {
 	v := cartpoles(t, 2)
 	c := lone()
-	c.RolloutSteps, c.Recurrent = 2, Recurrent{LSTM, 4, 1, Separate, 0}
+	c.RolloutSteps, c.BatchSize, c.Recurrent = 2, 4, Recurrent{LSTM, 4, 1, Separate, 0}
 	a := agentOf(t, c, v, testengines.Fastest(t), 1)
 	n := 0
 	fails := func(what string, err error) {

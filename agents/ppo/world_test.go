@@ -1,6 +1,7 @@
 package ppo
 
 import (
+	"strings"
 	"testing"
 
 	"onnxrl/agents"
@@ -8,6 +9,8 @@ import (
 	"onnxrl/envs/classic"
 	"onnxrl/envs/vector"
 	"onnxrl/runtime/engine"
+	"onnxrl/runtime/portable"
+	"onnxrl/runtime/rng"
 )
 
 func cartpoles(t testing.TB, n int) *vector.Local {
@@ -22,6 +25,35 @@ func agentOf(t testing.TB, c Config, v vector.Env, e engine.Compiler, threads in
 		t.Fatal(err)
 	}
 	return agenttest.Agent(t, m, v, e, threads, changes...).(*Agent)
+}
+
+// TestBatchesFitIntoRollouts: a minibatch has no more samples than there are.
+func TestBatchesFitIntoRollouts(t *testing.T) {
+	for _, c := range []struct {
+		batch  int
+		length int
+		want   string
+	}{
+		{20, 0, ""}, {21, 0, "agent.batch_size is 21, more than the 20 samples of a rollout: agent.rollout_steps is 10 and train.num_envs 2"},
+		{24, 4, ""}, {25, 4, "more than the 24 samples"},
+	} {
+		config := Defaults()
+		config.RolloutSteps, config.BatchSize = 10, c.batch
+		if c.length > 0 {
+			config.Recurrent = Recurrent{LSTM, 4, 1, Separate, c.length}
+		}
+		m, err := NewMaker(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := m.New(t.Context(), agents.Setup{Spec: cartpoles(t, 2).Spec(), Envs: 2, Threads: 1, Engine: portable.New(), Key: rng.New(1)})
+		if err == nil {
+			err = a.Close()
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: error %v", c, err)
+		}
+	}
 }
 
 // updates takes several, and returns the metrics of the last.

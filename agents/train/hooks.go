@@ -76,7 +76,7 @@ var ErrStop = errors.New("stop the run")
 
 // Progress is the position of a run.
 type Progress struct {
-	EnvSteps, TotalEnvSteps, LearnerSteps int64
+	EnvSteps, TotalEnvSteps, LearnerSteps, Episodes int64
 	// Update is the part that is done of the learner step that is going on; 0 between learner steps.
 	Update float64
 	// Metrics are those of the last learner step, without any loss while a learner only fills its replay. They are overwritten by the next one.

@@ -135,10 +135,9 @@ func (t *Trainer) tell(update float64) {
 	if t.hooks.Progress == nil {
 		return
 	}
-	reward, _ := t.episodes.means()
-	t.hooks.Progress(Progress{
-		EnvSteps: t.EnvSteps(), TotalEnvSteps: t.cfg.TotalEnvSteps, LearnerSteps: t.s.LearnerSteps, Update: update, Metrics: t.last, EpisodeReward: reward, Validation: t.validation, Best: t.best,
-	})
+	p := t.Progress()
+	p.Update = update
+	t.hooks.Progress(p)
 	if t.hooks.Now != nil {
 		t.told = t.hooks.Now()
 	}
@@ -166,6 +165,7 @@ func (t *Trainer) count(b *vector.Batch) error {
 			t.episodes.successes = slide(t.episodes.successes, b.Info[e.Env][t.success])
 		}
 	}
+	t.bounds.check(t.base.Batch(), t.hooks.Log)
 	t.progress(0)
 	return nil
 }

@@ -32,6 +32,8 @@ type Trainer struct {
 	learner   agents.Learner
 	profile   *agents.Profile
 	each      func(*vector.Batch) error
+	// bounds looks for observations outside of their bounds.
+	bounds bounds
 	// success is the position of the diagnostic that says whether an episode was a success, or -1.
 	success int
 
@@ -133,6 +135,7 @@ func (t *Trainer) openEnvs(f envs.Factory) (err error) {
 	if err := t.env.Reset(t.worlds); err != nil {
 		return err
 	}
+	t.bounds = boundsOf(&spec)
 	t.env = &watched{t.env, &t.outside}
 	return nil
 }
@@ -167,6 +170,23 @@ func (t *Trainer) Profile() *agents.Profile { return t.profile }
 
 // EnvSteps returns the env steps taken since the beginning of the run, over all environments.
 func (t *Trainer) EnvSteps() int64 { return t.s.Rounds * int64(t.cfg.NumEnvs) }
+
+// PlannedEnvSteps returns the env steps after which the run ends by itself: Config.TotalEnvSteps, or more where the last learner step takes more rounds. It is the former, too, of a learner that does not say how many it takes.
+func (t *Trainer) PlannedEnvSteps() int64 {
+	per := int64(t.cfg.NumEnvs)
+	if s, ok := t.learner.(agents.Stepper); ok {
+		per *= int64(s.StepRounds())
+	}
+	return (t.cfg.TotalEnvSteps + per - 1) / per * per
+}
+
+// Progress returns where the run is.
+func (t *Trainer) Progress() Progress {
+	reward, _ := t.episodes.means()
+	return Progress{
+		EnvSteps: t.EnvSteps(), TotalEnvSteps: t.cfg.TotalEnvSteps, LearnerSteps: t.s.LearnerSteps, Episodes: t.s.Episodes, Metrics: t.last, EpisodeReward: reward, Validation: t.validation, Best: t.best,
+	}
+}
 
 // Settled returns the env steps after which the newest cycle of collecting and learning had ended: what the hooks are told, other than progress, is of no later ones. A run that is stopped within a cycle has taken more.
 func (t *Trainer) Settled() int64 {

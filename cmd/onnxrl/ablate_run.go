@@ -59,7 +59,7 @@ func (r *studyRunner) Train(ctx context.Context, dir string, c experiment.Config
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	bar := &trainBar{plan: p, done: map[uint64]int64{}, watch: progress}
+	bar := &trainBar{plan: p, done: map[uint64]int64{}, updating: map[uint64]time.Time{}, watch: progress}
 	from, err := reached(dir)
 	if err != nil {
 		return 0, err

@@ -24,12 +24,15 @@ type trainBar struct {
 	total int64
 	done  map[uint64]int64
 	drawn time.Time
+	// updating is when a seed's present update was first seen, and long says that one has taken so long that updates are shown.
+	updating map[uint64]time.Time
+	long     bool
 	// watch, unless nil, is told the env steps of a run after every learner step.
 	watch func(envSteps int64)
 }
 
 func (a *app) newBar(p *trainPlan) *trainBar {
-	b := &trainBar{plan: p, done: map[uint64]int64{}}
+	b := &trainBar{plan: p, done: map[uint64]int64{}, updating: map[uint64]time.Time{}}
 	var initial int64
 	for _, seed := range p.seeds() {
 		b.total += p.cfg.Train.TotalEnvSteps
@@ -83,24 +86,62 @@ func (b *trainBar) step(r *trainRun, p train.Progress) {
 	defer b.mu.Unlock()
 	if now := time.Now(); now.Sub(b.drawn) >= 100*time.Millisecond || p.EnvSteps >= p.TotalEnvSteps {
 		b.drawn = now
-		if r.plan.group() {
-			b.shown.FieldText("seed", fmt.Sprint(r.seed))
+		b.fields(r, p)
+		b.update(now, r, p)
+	}
+	b.count(r, p)
+}
+
+// update shows how far an update has come that takes longer than an eye does.
+func (b *trainBar) update(now time.Time, r *trainRun, p train.Progress) {
+	began, ok := b.updating[r.seed]
+	switch {
+	case p.Update == 0:
+		delete(b.updating, r.seed)
+		if b.long {
+			b.shown.FieldText("update", "-")
 		}
-		for _, f := range []struct{ key, tag string }{{"loss", "train/loss"}, {"entropy", "train/entropy"}} {
-			if v, ok := p.Metrics[f.tag]; ok {
-				b.shown.Field(f.key, v)
-			}
-		}
-		switch key := "val " + r.cfg.Train.Validation.Metric; {
-		case p.Validation != nil:
-			b.shown.Field(key, p.Validation.Score)
-		case r.cfg.Train.Validation.EverySteps > 0:
-			b.shown.FieldText(key, "-") // A resumed run has none at first; what it is known by keeps its place.
-		}
-		if !math.IsNaN(p.EpisodeReward) {
-			b.shown.Field("episode reward", p.EpisodeReward)
+	case !ok:
+		b.updating[r.seed] = now
+	case b.long || now.Sub(began) > time.Second:
+		b.long = true
+		b.shown.FieldText("update", fmt.Sprintf("%.1f%%", 100*p.Update))
+	}
+}
+
+// settle shows where a run has ended, as its summary says it.
+func (b *trainBar) settle(r *trainRun) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := r.tr.Progress()
+	b.fields(r, p)
+	b.update(time.Now(), r, p)
+	b.count(r, p)
+}
+
+// fields shows what a run is known by.
+func (b *trainBar) fields(r *trainRun, p train.Progress) {
+	if r.plan.group() {
+		b.shown.FieldText("seed", fmt.Sprint(r.seed))
+	}
+	for _, f := range []struct{ key, tag string }{{"loss", "train/loss"}, {"entropy", "train/entropy"}} {
+		if v, ok := p.Metrics[f.tag]; ok {
+			b.shown.Field(f.key, v)
 		}
 	}
+	switch key := "val " + r.cfg.Train.Validation.Metric; {
+	case p.Validation != nil:
+		b.shown.Field(key, p.Validation.Score)
+	case r.cfg.Train.Validation.EverySteps > 0:
+		b.shown.FieldText(key, "-") // A resumed run has none at first; what it is known by keeps its place.
+	}
+	if !math.IsNaN(p.EpisodeReward) {
+		b.shown.Field("episode reward", p.EpisodeReward)
+	}
+}
+
+// count shows the env steps of all runs.
+func (b *trainBar) count(r *trainRun, p train.Progress) {
 	b.shown.Add(p.EnvSteps - b.done[r.seed])
 	b.done[r.seed] = p.EnvSteps
 	if b.watch != nil {

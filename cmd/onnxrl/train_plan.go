@@ -32,7 +32,7 @@ type trainPlan struct {
 	maker   agents.Maker
 	engine  engine.Compiler
 	sources map[string]string
-	// dir is the run's directory, or the one that the directories of the seeds are in. name is that of the document: artefacts are called by it, and without a directory so is the first free one in runs/; claimed says that this process has made that.
+	// dir is the run's directory, or the one that the directories of the seeds are in. name is that of the document: artefacts are called by it, and without a directory so is the first free one in runs/; claimed says that this process has made it.
 	dir     string
 	name    string
 	claimed bool
@@ -247,9 +247,16 @@ func experimentName(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
 
-// claim makes the first of runs/NAME-1, runs/NAME-2 … that does not exist, where no directory was given.
+// claim makes the directory that was given, or the first of runs/NAME-1, runs/NAME-2 … that does not exist.
 func (p *trainPlan) claim() error {
 	if p.dir != "" {
+		if _, err := os.Stat(p.dir); !errors.Is(err, os.ErrNotExist) {
+			return nil // What is wrong with it is said where it is opened.
+		}
+		if err := os.MkdirAll(p.dir, 0o755); err != nil {
+			return fmt.Errorf("run directory: %w", err)
+		}
+		p.claimed = true
 		return nil
 	}
 	if err := os.MkdirAll("runs", 0o755); err != nil {

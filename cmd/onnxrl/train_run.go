@@ -103,6 +103,7 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 		p.told.Do(func() {
 			a.tellData(bar.above(a.err), p.factory)
 			a.tellNetwork(bar.above(a.err), r.tr.Agent())
+			a.tellLength(bar.above(a.err), r.tr)
 		})
 	}
 	bar.begin()
@@ -113,6 +114,7 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 	if err != nil {
 		return s, r.dir.explain(err)
 	}
+	bar.settle(r)
 	s = p.summarize(seed, res, time.Since(start).Seconds())
 	if res.Stopped == train.Interrupted {
 		return s, nil

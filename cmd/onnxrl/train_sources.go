@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"onnxrl/agents"
+	"onnxrl/agents/train"
 	"onnxrl/configs"
 	"onnxrl/envs"
 	"onnxrl/envs/market/trading"
@@ -54,6 +55,13 @@ func (a *app) tellNetwork(out io.Writer, agent agents.Agent) {
 		for _, n := range net.Notes {
 			fmt.Fprintf(out, "network: %s\n", n)
 		}
+	}
+}
+
+// tellLength writes how long a run will be where that is not what was asked for.
+func (a *app) tellLength(out io.Writer, t *train.Trainer) {
+	if total, planned := t.Config().TotalEnvSteps, t.PlannedEnvSteps(); planned != total && !a.quiet {
+		fmt.Fprintf(out, "train.total_env_steps is %s: the run takes %s, a whole number of rollouts\n", grouped(total), grouped(planned))
 	}
 }
 
