@@ -149,10 +149,18 @@ func (b *trainBar) count(r *trainRun, p train.Progress) {
 	}
 }
 
+// planned counts what a run will do beyond what it was asked for.
+func (b *trainBar) planned(r *trainRun) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.total += r.tr.PlannedEnvSteps() - r.cfg.Train.TotalEnvSteps
+	b.shown.SetTotal(b.total)
+}
+
 // finished takes off what a run that has stopped early will not do.
 func (b *trainBar) finished(r *trainRun) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.total += r.tr.EnvSteps() - r.cfg.Train.TotalEnvSteps
+	b.total += r.tr.EnvSteps() - r.tr.PlannedEnvSteps()
 	b.shown.SetTotal(b.total)
 }

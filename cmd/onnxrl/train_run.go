@@ -106,6 +106,7 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 			a.tellLength(bar.above(a.err), r.tr)
 		})
 	}
+	bar.planned(r)
 	bar.begin()
 	// It saves where it stops.
 	defer a.stop.hold(saveGrace)()
