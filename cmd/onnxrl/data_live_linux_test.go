@@ -132,7 +132,7 @@ func TestDataLiveFollows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil || errs.String() != told || !strings.HasPrefix(whole, strings.Join(lines[:15], "")+string(rest)) {
+	if err := cmd.Wait(); err != nil || errs.String() != told+"onnxrl: stopping; a second signal ends the program at once\n" || !strings.HasPrefix(whole, strings.Join(lines[:15], "")+string(rest)) {
 		t.Errorf("after SIGTERM: %v\n%s", err, errs.String())
 	}
 

@@ -117,7 +117,7 @@ func TestReadmeCommands(t *testing.T) {
 	if commands != 12 {
 		t.Errorf("%d commands ran", commands)
 	}
-	for _, want := range []string{"runs/demo-1/best.onnx", "equal-weight buy-and-hold", "PPO     100", "\n200\n", `"platform"`, `"outputs"`} {
+	for _, want := range []string{"runs/demo-1/best.onnx", "equal-weight buy-and-hold", "PPO     100", `{"ready":true}`, `"platform"`, `"outputs"`} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("nothing printed %q in\n%s", want, printed)
 		}

@@ -64,19 +64,22 @@ func (s *stopping) tell() {
 	fmt.Fprintf(s.to, "%sonnxrl: stopping; a second signal ends the program at once\n", clean)
 }
 
-// execute runs the command line. When ctx ends the command is to end too, and if it does not, execute returns all the same: gone is then true, and nothing may be freed.
+// execute runs the command line. When ctx ends the user is told, and then the command, so that what it says of its end comes last. If it does not end, execute returns all the same: gone is then true, and nothing may be freed.
 func (s *stopping) execute(ctx context.Context, root *cobra.Command) (gone bool, err error) {
 	if ctx.Done() == nil {
 		return false, root.ExecuteContext(ctx)
 	}
+	inner, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
 	done := make(chan error, 1)
-	go func() { done <- root.ExecuteContext(ctx) }()
+	go func() { done <- root.ExecuteContext(inner) }()
 	select {
 	case err := <-done:
 		return false, err
 	case <-ctx.Done():
 	}
 	s.tell()
+	end(context.Cause(ctx))
 	began := time.Now()
 	looks := time.NewTicker(50 * time.Millisecond)
 	defer looks.Stop()

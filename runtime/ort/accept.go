@@ -37,17 +37,26 @@ func accept(m *onnx.Model) (*shape.Env, error) {
 	return nil, &ModelError{Message: err.Error()}
 }
 
-// trusted lists inputs whose numbers ONNX Runtime's kernels take as they are: it writes where they
-// say.
-var trusted = map[string][]int{"Col2Im": {1, 2}}
+// trusted lists the inputs of a node whose numbers ONNX Runtime's kernels take as they are: Col2Im
+// writes where they say, and a one-sided inverse DFT along an axis with one bin never ends.
+func trusted(n *onnx.Node) []int {
+	switch {
+	case !builtIn(n):
+	case n.OpType == "Col2Im":
+		return []int{1, 2}
+	case n.OpType == "DFT" && n.In(2) != "" && n.Int("inverse", 0) != 0 && n.Int("onesided", 0) != 0:
+		return []int{2}
+	}
+	return nil
+}
 
 // foreknown is an error naming the first node whose trusted inputs are not known, as constants or
 // in terms of the shapes of the graph's inputs.
 func foreknown(g *onnx.Graph, env *shape.Env) error {
 	for _, n := range g.Node {
-		for _, i := range trusted[n.OpType] {
+		for _, i := range trusted(n) {
 			if f, _ := env.Fact(onnx.Value(n.In(i))); f.Const == nil && f.Ints == nil {
-				return &shape.Error{Node: n.Describe(), Err: fmt.Errorf("input %d %q must be a constant or an input of the graph, or follow from shapes: ONNX Runtime writes where it says", i, n.In(i))}
+				return &shape.Error{Node: n.Describe(), Err: fmt.Errorf("input %d %q must be a constant or an input of the graph, or follow from shapes: ONNX Runtime relies on it", i, n.In(i))}
 			}
 		}
 		for _, s := range n.Subgraphs() {

@@ -23,9 +23,12 @@ type Tensor struct {
 }
 
 // Len returns the number of elements of a shape: the product of its extents, 1 for rank 0. It returns an error when an extent is negative or the
-// product does not fit an int.
+// product does not fit an int; with an extent of 0 it is 0, whatever the others are.
 func Len(shape []int) (int, error) {
 	n := 1
+	if slices.Contains(shape, 0) {
+		n = 0
+	}
 	for _, d := range shape {
 		if d < 0 {
 			return 0, fmt.Errorf("shape %v: negative extent", shape)

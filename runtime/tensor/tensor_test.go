@@ -51,6 +51,11 @@ func TestLenRefusesOverflowAndNegatives(t *testing.T) {
 			t.Errorf("Len(%v) gave no error", s)
 		}
 	}
+	for _, s := range [][]int{{0, 4, 1 << 62}, {1 << 62, 4, 0}} {
+		if n, err := Len(s); n != 0 || err != nil {
+			t.Errorf("Len(%v) = %d, %v", s, n, err)
+		}
+	}
 	if n, err := Len(nil); n != 1 || err != nil {
 		t.Errorf("Len(nil) = %d, %v", n, err)
 	}

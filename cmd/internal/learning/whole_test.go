@@ -130,9 +130,9 @@ func TestWholePolicies(t *testing.T) {
 		// path, unless empty, is the file.
 		path string
 	}{
-		{"cartpole_ppo", 4, 2, []string{"train.total_env_steps=64"}, "actor.policy.", 0, ""},
-		{"cartpole_ppo", 4, 2, []string{"agent.encoders=shared", "train.total_env_steps=64"}, "actor.policy.", 0, ""},
-		{"cartpole_maskable_ppo", 4, 8, []string{"train.total_env_steps=64"}, "actor.policy.", 0, ""},
+		{"cartpole_ppo", 4, 2, []string{"train.total_env_steps=64", "agent.batch_size=32"}, "actor.policy.", 0, ""},
+		{"cartpole_ppo", 4, 2, []string{"agent.encoders=shared", "train.total_env_steps=64", "agent.batch_size=32"}, "actor.policy.", 0, ""},
+		{"cartpole_maskable_ppo", 4, 8, []string{"train.total_env_steps=64", "agent.batch_size=32"}, "actor.policy.", 0, ""},
 		{"pendulum_ppo", 3, 1, []string{"agent.use_sde=false", "wrappers={}", "train.total_env_steps=2048"}, "actor.policy.", 1, ""},
 		{"cartpole_a2c", 4, 2, []string{"train.total_env_steps=20"}, "actor.policy.", 0, ""},
 		{"cartpole_dqn", 4, 2, []string{"agent.learning_starts=64", "agent.train_freq=4", "agent.gradient_steps=1", "train.total_env_steps=80"}, "policy.", 0, ""},
@@ -142,7 +142,7 @@ func TestWholePolicies(t *testing.T) {
 		{"pendulum_td3", 3, 1, []string{"agent.learning_starts=20", "train.total_env_steps=30"}, "actor.policy.", 0, ""},
 		{"synthetic_leading", 0, 3, []string{"train.total_env_steps=40"}, "actor.policy.", 0, trades(t, 4, 1, 11)},
 		{"synthetic_leading", 0, 3, []string{"agent={kind: ppo, rollout_steps: 16, batch_size: 8, encoder: {kind: timecnn, d_model: 4, n_layers: 1}, cross_asset: {n_heads: 2}}", "train.total_env_steps=32"}, "actor.policy.", 0, trades(t, 4, 1, 11)},
-		{"cartpole_ppo", 4, 2, []string{"train.total_env_steps=64"}, "actor.policy.", 1, remembers(t, 4, 2, true, false)},
+		{"cartpole_ppo", 4, 2, []string{"train.total_env_steps=64", "agent.batch_size=32"}, "actor.policy.", 1, remembers(t, 4, 2, true, false)},
 		{"pendulum_ppo", 3, 1, []string{"wrappers={}", "train.total_env_steps=2048"}, "actor.policy.", 1, remembers(t, 3, 1, false, true)},
 	} {
 		path := c.path
