@@ -37,6 +37,12 @@ func accept(m *onnx.Model) (*shape.Env, error) {
 	return nil, &ModelError{Message: err.Error()}
 }
 
+// builtIn tells ONNX Runtime's operators from the functions of a model, which may be called alike.
+func builtIn(n *onnx.Node) bool {
+	d := onnx.NormalizeDomain(n.Domain)
+	return d == onnx.DomainStandard || d == onnx.DomainMS
+}
+
 // trusted lists the inputs of a node whose numbers ONNX Runtime's kernels take as they are: Col2Im
 // writes where they say, and a one-sided inverse DFT along an axis with one bin never ends.
 func trusted(n *onnx.Node) []int {

@@ -85,12 +85,6 @@ func positive(n *onnx.Node) []int {
 	return shape.PositiveInputs(n.OpType)
 }
 
-// builtIn tells ONNX Runtime's operators from the functions of a model, which may be called alike.
-func builtIn(n *onnx.Node) bool {
-	d := onnx.NormalizeDomain(n.Domain)
-	return d == onnx.DomainStandard || d == onnx.DomainMS
-}
-
 // delicate reports whether a node may need a check.
 func delicate(n *onnx.Node) bool {
 	return divides(n) || diagonal(n) || len(filled(n)) > 0 || len(positive(n)) > 0
