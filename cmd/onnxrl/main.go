@@ -19,10 +19,12 @@ const (
 
 func main() {
 	// The first signal asks for a clean stop, in which state is saved; a second one ends the program at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signalled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, end := context.WithCancelCause(context.Background())
 	go func() {
-		<-ctx.Done()
-		stop()
+		<-signalled.Done()
+		stop() // Before anybody is told that a second signal would do that.
+		end(context.Cause(signalled))
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
