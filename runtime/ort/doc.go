@@ -27,7 +27,8 @@
 // With the build tag ortguard every tensor that C sees is a copy between guard
 // pages, with canaries around it, compared after the run: what reads or writes
 // beyond a tensor, or writes to an input, ends the process and names the value.
-// .ci/stress runs all suites so, and with a collector that never rests.
+// .ci/stress runs the runtime's suites so, and all that use ONNX Runtime with a
+// collector that never rests.
 //
 // A session copies its initializers while it is made, so they may change
 // afterwards without effect: parameters that change are inputs (design decision
