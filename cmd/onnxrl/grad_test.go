@@ -247,7 +247,7 @@ func TestGradBuildTwice(t *testing.T) {
 			t.Errorf("order %d: gradients of %q, expected %q", i+2, names, want)
 		}
 		succeed(t, "graph", "check", step[1])
-		succeed(t, "compare", step[1])
+		succeed(t, "compare", step[1], "--engines", enginePair())
 	}
 	if out := succeed(t, "graph", "explain", second); !strings.Contains(out, "grad//a/Gemm") {
 		t.Errorf("the first gradient is not among what was differentiated:\n%s", out)
@@ -263,5 +263,5 @@ func TestGradOfShapesFromData(t *testing.T) {
 			t.Errorf("%s: %d models, %d tensors", engine, len(got.Models), got.Tensors)
 		}
 	}
-	succeed(t, "compare", filepath.Join(net, "written", "model.onnx"), "--grad", "--bind", "batch=3")
+	succeed(t, "compare", filepath.Join(net, "written", "model.onnx"), "--grad", "--bind", "batch=3", "--engines", enginePair())
 }
