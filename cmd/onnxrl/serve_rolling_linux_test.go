@@ -136,7 +136,7 @@ func TestServeRollingUpdate(t *testing.T) {
 	}
 	model := scaledFile(t, 2)
 	start := func() *running {
-		return startServe(t, "--engine", portable.Name, "--model", "m="+model, "--shutdown-delay", "1s")
+		return startServe(t, "--engine", portable.Name, "--model", "m="+model, "--shutdown-delay", "3s")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -172,8 +172,12 @@ func TestServeRollingUpdate(t *testing.T) {
 	var clients sync.WaitGroup
 	client := func(share int64, ask func() error) {
 		clients.Go(func() {
-			// All go on until the updates are over as well.
 			for n := int64(0); n < share || updates.Load() < 3; n++ {
+				if n >= share {
+					// All go on until the updates are over, but leave the processors to the servers and to the pool, which
+					// must see within the delay that one of them is not ready any more.
+					time.Sleep(time.Millisecond)
+				}
 				sent.Add(1)
 				if err := ask(); err != nil {
 					lost.Add(1)
