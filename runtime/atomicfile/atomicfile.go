@@ -104,10 +104,10 @@ func Clean(dir string) error {
 	var errs []error
 	for _, e := range names {
 		path := filepath.Join(dir, e.Name())
-		if !IsTemp(e.Name()) || !e.Type().IsRegular() || !isStale(path) {
+		if !IsTemp(e.Name()) || !e.Type().IsRegular() {
 			continue
 		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) && !closeBeforeRename {
+		if err := removeStale(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}

@@ -12,7 +12,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -283,5 +286,47 @@ func TestKillInTheMiddle(t *testing.T) {
 	}
 	if whole != kills || replaced == 0 {
 		t.Errorf("%d of %d kills left a whole file, %d a new one", whole, kills, replaced)
+	}
+}
+
+// TestCleanBetweenCreationAndLock: others clean all the time, and no file is removed between the moment
+// that it is created and that it has its name.
+func TestCleanBetweenCreationAndLock(t *testing.T) {
+	dir := t.TempDir()
+	const writers, each = 4, 2000
+	var writing, cleaning sync.WaitGroup
+	var done atomic.Bool
+	for range 2 {
+		cleaning.Go(func() {
+			for !done.Load() {
+				if err := atomicfile.Clean(dir); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range writers {
+		path := filepath.Join(dir, strconv.Itoa(i))
+		writing.Go(func() {
+			for range each {
+				temp := atomicfile.TempName(path)
+				f, err := atomicfile.OS.Create(temp)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := errors.Join(atomicfile.OS.Rename(temp, path), f.Close()); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	writing.Wait()
+	done.Store(true)
+	cleaning.Wait()
+	if left := names(t, dir); len(left) != writers {
+		t.Errorf("%q are left, expected %d files", left, writers)
 	}
 }

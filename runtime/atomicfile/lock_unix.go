@@ -10,23 +10,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock takes the advisory lock that says that a process is writing the file. Closing the file releases it.
+// lock takes the advisory lock that says that a process is writing the file. Closing the file releases
+// it. It waits for a Clean that has found the new file before it was locked, and is removing it.
 func lock(f *os.File) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if unsupported(err) {
-		return nil // Some network file systems have no locks; the file is then indistinguishable from a stale one.
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		switch {
+		case err == nil || unsupported(err):
+			// Some network file systems have no locks; the file is then indistinguishable from a stale one.
+			return nil
+		case !errors.Is(err, unix.EINTR):
+			return err
+		}
 	}
-	return err
 }
 
-// isStale says whether no process holds the lock of the file.
-func isStale(path string) bool {
+// removeStale removes the file unless a process is writing it. It holds the lock until the file is gone:
+// a process that has just created it finds out that it is, see osDisk.Create.
+func removeStale(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return nil // Gone, or another user's.
 	}
 	defer f.Close()
-	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return nil
+	}
+	return os.Remove(path)
 }
 
 // Lock takes an exclusive advisory lock on path, a file that is created where it is missing, and returns the function that

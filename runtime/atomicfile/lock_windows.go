@@ -11,8 +11,11 @@ import (
 // lock does nothing: Windows itself refuses to remove a file that a process has open.
 func lock(*os.File) error { return nil }
 
-// isStale lets Clean try; the removal fails while a process has the file open.
-func isStale(string) bool { return true }
+// removeStale removes the file; that fails while a process has it open, which is no error.
+func removeStale(path string) error {
+	_ = os.Remove(path)
+	return nil
+}
 
 // Lock takes an exclusive lock on path, a file that is created where it is missing, and returns the function that releases
 // it. The kernel releases it as well when the process ends in any way. It does not wait: ErrLocked says that another
