@@ -1,4 +1,4 @@
-module onnxrl
+module github.com/onnxrl/onnxrl
 
 go 1.26.8
 

@@ -4,11 +4,11 @@ import (
 	"context"
 	"io"
 
-	"onnxrl/envs/vector"
-	"onnxrl/models"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Decision is what an actor chose for every row of a batch. The actor owns its memory and overwrites it with the next call of Act.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Algorithm makes agents of configurations of type C: what kinds and makers of all algorithms have in common.

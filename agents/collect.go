@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Collect lets an actor act in the environments for a number of rounds and records them; a nil recorder keeps nothing. Round i, counted from first, draws from key.Split("round", first+i). The environments must have been reset. After each round, each is called with the batch, unless it is nil; its error ends the

@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"onnxrl/agents"
-	"onnxrl/agents/evaluate"
-	"onnxrl/agents/ppo"
-	"onnxrl/agents/train"
-	"onnxrl/envs"
-	"onnxrl/envs/wrap"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/ppo"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // thermostat is a room that loses heat. The heater is off or on; the reward is best at 20 degrees.

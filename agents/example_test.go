@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/envs/envtest"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/envtest"
 )
 
 // TestExampleEnvironment holds the example of a new environment to what it promises: it keeps the contract of environments, and the whole of it, from the environment to the trained policy, has at most 80 lines that are not blank.

@@ -5,15 +5,15 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/dqn"
-	"onnxrl/agents/sac"
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/dqn"
+	"github.com/onnxrl/onnxrl/agents/sac"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // ledge is a masked world with a time limit of one step. On top, action 0 leads down, where the time is up; action 1 costs 1.5 and ends the episode. Some episodes begin below, where it looks the same every time: there either only action 2 is valid, which costs 2 and ends the episode, or only action 0, which earns 5 and does the same.

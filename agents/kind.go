@@ -5,12 +5,12 @@ import (
 	"errors"
 	"log/slog"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/models/encoder"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Setup is what an algorithm is made for and with.

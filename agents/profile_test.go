@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestProfile measures by a clock that goes on by a second whenever it is read.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func TestMarshalRoundTrip(t *testing.T) {

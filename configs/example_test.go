@@ -3,7 +3,7 @@ package configs_test
 import (
 	"fmt"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 type run struct {

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Box is a tensor of float32, float64 or uint8 whose elements lie between bounds. NaN never does; an infinite bound is none, but infinite elements lie in no box.

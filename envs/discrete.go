@@ -3,8 +3,8 @@ package envs
 import (
 	"fmt"
 
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Discrete is one choice out of N: an int64 of rank 0 in [0, N).

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Env is a world that one decision maker acts in. It is not safe for concurrent use; different environments are independent of each other.

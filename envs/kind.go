@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Split names a part of the data or a purpose: what a policy is trained on, chosen on, or judged on. Environments without data give the same dynamics for all of them.

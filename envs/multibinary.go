@@ -3,8 +3,8 @@ package envs
 import (
 	"fmt"
 
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // MultiBinary is N independent bits: a bool tensor [N].

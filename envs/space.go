@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"slices"
 
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Space is a set of tensors of one element type and shape: a [Discrete], [MultiDiscrete], [MultiBinary] or [Box]. Code that treats them differently uses a type switch.

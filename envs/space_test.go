@@ -4,10 +4,10 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 var spaces = map[string]envs.Space{

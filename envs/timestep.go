@@ -3,7 +3,7 @@ package envs
 import (
 	"fmt"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // StepType says where in its episode a step lies.

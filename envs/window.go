@@ -3,7 +3,7 @@ package envs
 import (
 	"fmt"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Window presents runs of consecutive rows of a constant tensor as observations without copying them. It is safe for concurrent use, and the environments of a batch share one.

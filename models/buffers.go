@@ -3,7 +3,7 @@ package models
 import (
 	"math"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // kindKey is where PyTorch's exporter, from 2.6 on, says what an initializer was in the network.

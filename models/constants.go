@@ -4,8 +4,8 @@ import (
 	"math"
 	"regexp"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // use is how the nodes of a graph use an initializer.

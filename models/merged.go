@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/glob"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/glob"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Split says that an initializer was several parameters: the first keeps its name, the others have names of their own.

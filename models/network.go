@@ -2,12 +2,12 @@ package models
 
 import (
 	"fmt"
-	"onnxrl/runtime/glob"
+	"github.com/onnxrl/onnxrl/runtime/glob"
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Role says how a parameter changes.

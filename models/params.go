@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Segment is a contiguous block of parameters of one role in one arena. Segments are reference-counted, because frozen ones are shared between networks.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"unsafe"
 
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func network(roles ...Role) *Network {

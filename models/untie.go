@@ -2,10 +2,10 @@ package models
 
 import (
 	"fmt"
-	"onnxrl/runtime/glob"
+	"github.com/onnxrl/onnxrl/runtime/glob"
 	"slices"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Shared lists the trainable parameters of a model that are used more than once, directly or through an Identity, in the order of specs. They are trained as one.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 func TestUntieGivesEveryUseItsOwn(t *testing.T) {

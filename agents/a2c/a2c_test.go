@@ -3,13 +3,13 @@ package a2c
 import (
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/agenttest"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/vector"
-	"onnxrl/models/encoder/timecnn"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // quick is a configuration that learns small things fast.

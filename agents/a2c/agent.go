@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/models"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/models"
 )
 
 var algorithm = agents.Algorithm[Config]{Name: "a2c", New: func(c Config, s agents.Setup) (agents.Agent, error) {

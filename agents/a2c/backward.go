@@ -3,11 +3,11 @@ package a2c
 import (
 	"fmt"
 
-	"onnxrl/models"
-	"onnxrl/models/layer"
-	"onnxrl/models/program"
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/program"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // backward carries the gradient of features back into the encoder, a few chunks at a time.

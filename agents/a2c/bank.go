@@ -3,11 +3,11 @@ package a2c
 import (
 	"fmt"
 
-	"onnxrl/models"
-	"onnxrl/models/layer"
-	"onnxrl/models/program"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/program"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // bank keeps the features of windows, computed once for each chunk of consecutive ones and each version of the encoder; where windows have nothing in common, a chunk is one window. Environments at the same bar share them.

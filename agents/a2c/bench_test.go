@@ -5,10 +5,10 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/agents/agenttest"
-	"onnxrl/envs"
-	"onnxrl/envs/classic"
-	"onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/classic"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
 
 // BenchmarkTraining measures complete training, environment included, with the shipped sizes: windows of 20 bars of 16 assets with 30 features, TimeCNN of three layers of 128, rollouts of 50 rounds.

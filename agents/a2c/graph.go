@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/models"
-	"onnxrl/models/encoder"
-	"onnxrl/models/head"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/head"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Inputs and outputs of the graphs that learn, beside observations and mask.

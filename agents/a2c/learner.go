@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/agents"
-	"onnxrl/agents/rlmath"
-	"onnxrl/models"
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/optim"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // learner updates the parameters once per rollout.

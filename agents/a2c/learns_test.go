@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/agents/agenttest"
-	"onnxrl/envs/classic"
-	"onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/envs/classic"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
 
 // TestIdentityAsStableBaselines3 has the steps and the bar of Stable-Baselines3's own tests (tests/test_identity.py): 90 of 100 on average over 20 episodes, with its defaults but for a discount of 0.4 and the learning rates below. Its present tests take 1200 env steps in discrete spaces and 2000 in a box, earlier ones took 3000. Four bits

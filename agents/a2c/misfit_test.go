@@ -3,15 +3,15 @@ package a2c
 import (
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/agenttest"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/models/encoder/timecnn"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // refuse requires that no agent is made, and that the error has all of the words.

@@ -3,10 +3,10 @@ package a2c
 import (
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/agenttest"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
 
 // TestOrthoInit compares first parameters with the gains of the package comment.

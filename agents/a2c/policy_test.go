@@ -6,15 +6,15 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/agenttest"
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func nan() float64 { return math.NaN() }

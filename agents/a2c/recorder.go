@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // recorder writes a rollout of rounds · envs samples to where the learning program reads it. Sample t·envs + e is environment e in round t.

@@ -4,12 +4,12 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/agents"
-	"onnxrl/models"
-	"onnxrl/models/layer"
-	"onnxrl/models/program"
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/program"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // How work is split; variables so that tests can split small work.

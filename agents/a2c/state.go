@@ -3,8 +3,8 @@ package a2c
 import (
 	"fmt"
 
-	"onnxrl/agents/network"
-	"onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 var _ checkpoint.Stater = (*learner)(nil)

@@ -3,8 +3,8 @@ package a2c
 import (
 	"testing"
 
-	"onnxrl/agents/agenttest"
-	"onnxrl/envs"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/envs"
 )
 
 // flatToy has two vectors and two heads.

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/agents/offpolicy"
-	"onnxrl/envs"
-	"onnxrl/models"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // ActorCritic is an algorithm of package offpolicy, and how tests look into it. C is its configuration.

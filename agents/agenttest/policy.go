@@ -6,15 +6,15 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/configs"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/gradcheck"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Exported runs the complete network, with its parameters baked in, on what the environments show.

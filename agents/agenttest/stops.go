@@ -7,7 +7,7 @@ import (
 	"maps"
 	"testing"
 
-	"onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/vector"
 )
 
 // After is a context that ends after its error was asked for so many times.

@@ -4,11 +4,11 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/agents/network"
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Toy answers at random: observations, masks, rewards, and whether an episode goes on, terminates or is cut off. Windows jump about in their table.

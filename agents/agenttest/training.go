@@ -3,14 +3,14 @@ package agenttest
 import (
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/models/encoder/kinds"
-	"onnxrl/models/encoder/timecnn"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Closing closes at the end of a test.

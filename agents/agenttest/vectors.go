@@ -6,11 +6,11 @@ import (
 	"os"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/offpolicy"
-	"onnxrl/envs"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Array is a tensor of a fixture.

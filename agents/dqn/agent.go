@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/agents"
-	"onnxrl/models"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/models"
 )
 
 var algorithm = agents.Algorithm[Config]{Name: "dqn", New: func(c Config, s agents.Setup) (agents.Agent, error) {

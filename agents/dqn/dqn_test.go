@@ -4,15 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/agents/agenttest"
-	"onnxrl/envs"
-	"onnxrl/envs/classic"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/optim"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/classic"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // small learns quickly from toys, with a replay that is soon full.

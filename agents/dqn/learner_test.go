@@ -5,10 +5,10 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/agents/agenttest"
-	"onnxrl/models"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
 // naive is the network in float64: one hidden layer over x and the one-hot kind.

@@ -3,10 +3,10 @@ package dqn
 import (
 	"slices"
 
-	"onnxrl/agents/network"
-	"onnxrl/models"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 var _ checkpoint.Stater = (*learner)(nil)

@@ -3,7 +3,7 @@ package evaluate
 import (
 	"math"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Config is the eval section of a run.

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 // Arrays are what a learner carries, by the names it is saved under: slices of bool, byte, int64, float32 or float64.

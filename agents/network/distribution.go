@@ -1,11 +1,11 @@
 package network
 
 import (
-	"onnxrl/agents"
-	"onnxrl/models/head"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/models/head"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Distribution is a policy's distribution over actions, in a graph. Actions are those of the decision: elements of the space for categorical heads, and for a Box what was drawn, [batch, Dims], before it is clipped to the bounds.

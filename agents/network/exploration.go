@@ -1,6 +1,6 @@
 package network
 
-import "onnxrl/configs"
+import "github.com/onnxrl/onnxrl/configs"
 
 // Exploration is the part of an algorithm's configuration that describes the noise of actions in a Box; algorithms inline it.
 type Exploration struct {

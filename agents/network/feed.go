@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/agents"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Feed copies the observations and masks of n environments into the inputs of a program.

@@ -3,12 +3,12 @@ package network
 import (
 	"math"
 
-	"onnxrl/agents"
-	"onnxrl/envs"
-	"onnxrl/models/head"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/head"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // LogStdParam is the name of the log standard deviation below the scope of a [Gaussian]: [Dims], or [latent, Dims] with gSDE.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/models"
-	"onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/layer"
 )
 
 // Over returns the network of a graph whose parameters are some of those of specs, which belong to all graphs of an agent together.

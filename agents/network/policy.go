@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/agents"
-	"onnxrl/envs"
-	"onnxrl/models/encoder"
-	"onnxrl/models/encoder/file"
-	"onnxrl/models/layer"
-	"onnxrl/models/memory"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/encoder/file"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // FeaturesOutput is the output of a policy of one's own that gSDE's noise comes from, float32 [batch, L].

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/agents"
-	"onnxrl/agents/rlmath"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Sampler draws actions in Go from what an acting graph computed. It belongs to one actor.

@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"onnxrl/models"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
 // SaveParams puts parameters below the names of the roles of their segments. LoadParams takes them out again.

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/agents"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/models/encoder"
-	"onnxrl/models/encoder/crossasset"
-	"onnxrl/models/encoder/timecnn"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Config is the part of an algorithm's configuration that describes a torso; algorithms inline it.

@@ -3,10 +3,10 @@ package network_test
 import (
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // toy answers at random: observations, masks, and whether an episode goes on, terminates or is cut off.

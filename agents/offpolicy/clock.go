@@ -3,9 +3,9 @@ package offpolicy
 import (
 	"fmt"
 
-	"onnxrl/agents"
-	"onnxrl/agents/replay"
-	"onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/replay"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 // Clock says when a learner takes its steps, and of how many updates they are. Rounds are counted by the replay's recorder.

@@ -1,8 +1,8 @@
 package offpolicy
 
 import (
-	"onnxrl/configs"
-	"onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
 // Settings are those of every algorithm that learns from a replay.

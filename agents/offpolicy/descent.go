@@ -6,10 +6,10 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/models"
-	"onnxrl/models/program"
-	"onnxrl/runtime/crew"
-	"onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/program"
+	"github.com/onnxrl/onnxrl/runtime/crew"
+	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
 // Descent moves parameters down their gradient.

@@ -1,10 +1,10 @@
 package offpolicy
 
 import (
-	"onnxrl/models"
-	"onnxrl/runtime/crew"
-	"onnxrl/runtime/optim"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/crew"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // shareElems is the number of parameters from which cores share in moving target networks, which is that of package optim's steps.

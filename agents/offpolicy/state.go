@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"onnxrl/agents/network"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 var _ checkpoint.Stater = (*Learner)(nil)

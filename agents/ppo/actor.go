@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/models"
-	"onnxrl/models/layer"
-	"onnxrl/models/program"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/program"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // states are those of a recurrent policy in the environments that one actor acts in.

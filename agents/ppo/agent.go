@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/models"
-	"onnxrl/models/program"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/program"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Kind makes PPO agents from a configuration, and MaskableKind those of environments that mask their actions, which it insists on.

@@ -5,17 +5,17 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/agenttest"
-	"onnxrl/agents/rlmath"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/models/encoder/kinds"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/gradcheck"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // variant is a policy in an environment.

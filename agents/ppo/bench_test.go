@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/agents/agenttest"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/optim"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // zoo returns RL-Zoo's settings for CartPole.

@@ -3,12 +3,12 @@ package ppo
 import (
 	"slices"
 
-	"onnxrl/agents/network"
-	"onnxrl/configs"
-	"onnxrl/models"
-	"onnxrl/models/encoder/crossasset"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
 // Config describes a PPO agent. [Defaults] returns Stable-Baselines3's values.

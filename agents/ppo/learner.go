@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/agents/rlmath"
-	"onnxrl/models"
-	"onnxrl/runtime/optim"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // learner updates the parameters from one rollout in several epochs of minibatches.

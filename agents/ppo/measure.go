@@ -3,7 +3,7 @@ package ppo
 import (
 	"math"
 
-	"onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
 )
 
 // sums add up the diagnostics of an update, over its minibatches; kl only of the last epoch.

@@ -1,12 +1,12 @@
 package ppo
 
 import (
-	"onnxrl/agents"
-	"onnxrl/models"
-	"onnxrl/models/layer"
-	"onnxrl/models/program"
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/program"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs on one core. Tests lower it to split small work.

@@ -5,13 +5,13 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/agents/rlmath"
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/models"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // sample is what a diary has of one step.

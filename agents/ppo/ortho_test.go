@@ -4,9 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/agenttest"
-	"onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
 
 // TestOrthoInit compares first parameters with the gains of the package comment.

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // keepInput is 0 where an episode begins, so that the memory is forgotten, and else 1: float32 [batch, length].

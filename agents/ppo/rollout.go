@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // column keeps one tensor for each sample: its bytes, or the number of a window's last row.

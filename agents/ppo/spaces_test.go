@@ -3,8 +3,8 @@ package ppo
 import (
 	"testing"
 
-	"onnxrl/agents/agenttest"
-	"onnxrl/envs"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/envs"
 )
 
 func headsOf(s envs.Space) []int {

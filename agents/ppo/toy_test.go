@@ -3,11 +3,11 @@ package ppo
 import (
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/agenttest"
-	"onnxrl/envs/classic"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/envs/classic"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
 
 // identityConfig is that of Stable-Baselines3's test_identity.py.

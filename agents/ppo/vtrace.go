@@ -4,8 +4,8 @@ import (
 	"context"
 	"math"
 
-	"onnxrl/agents"
-	"onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
 )
 
 // offPolicy evaluates a rollout with the present parameters, for V-trace.

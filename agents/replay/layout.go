@@ -1,8 +1,8 @@
 package replay
 
 import (
-	"onnxrl/envs"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Column is one tensor of a transition: its name, element type and shape.

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // limitedVariable says that this process is the one that TestFullDiskOfTheKernel has started, whose limit on the size of files may change.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"strconv"
 
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Priorities describe a [Prioritised] replay.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestSumTree compares the tree with a list, for weights of which many are 0.

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/agents"
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Recorder fills a replay from batches of environments. What an environment shows that does not follow from what it showed before, because it was reset in the middle of an episode, begins a new stream of transitions; the episode counts as cut off.

@@ -7,9 +7,9 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // part is where a column lies in a row.

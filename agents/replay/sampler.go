@@ -8,8 +8,8 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // SamplerConfig says what a [Sampler] draws.

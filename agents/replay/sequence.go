@@ -3,7 +3,7 @@ package replay
 import (
 	"fmt"
 
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // SampleSequences draws sequences of length transitions that follow each other in one environment, for learners that correct for the policies that acted (V-trace). Row t·w + i of the batch is transition t of sequence i, where w is the number of sequences: the batch's rows divided by the length. A sequence may begin anywhere and runs on from one episode into the next;

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestSampleSequences compares sequences with a plain list of what happened: each transition of one is what followed the one before it in its environment, episodes' ends and resets included.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // SharedConfig describes a [Shared] store.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 var _ checkpoint.Stater = (*Shared)(nil)

@@ -15,9 +15,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/columnar"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // On disk a chunk is a record batch: a column for every column of the rows, fixed-size lists where there are several elements, a window as the number of its last row, and beside them the policy and the kind of the row. The observation that follows a transition is in the next row.

@@ -8,12 +8,12 @@ import (
 	"syscall"
 	"testing"
 
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/atomicfile/faultdisk"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile/faultdisk"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestSpill records more than fits, and reads all of it back from the files.

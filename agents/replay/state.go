@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 // saved is what a replay's rows mean, to be compared when they are restored.

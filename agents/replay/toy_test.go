@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // toy counts its steps over all episodes, shows the number, and ends episodes at random. Reset in the middle of an episode it goes on counting.

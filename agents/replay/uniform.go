@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Config describes a [Uniform] or [Prioritised] replay.

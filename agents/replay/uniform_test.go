@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/envs/vector"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // nstep is the naive sample that begins with step k of a list.

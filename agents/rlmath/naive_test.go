@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/agents/rlmath"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // walk is a random batch of sequences: rewards, discounts with terminations, values, importance weights.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/agents/rlmath"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func TestTargets(t *testing.T) {

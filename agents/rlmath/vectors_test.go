@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"testing"
 
-	"onnxrl/agents/rlmath"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // The vectors are those of rlax's own tests (Apache License 2.0), of sb3-contrib's tests (MIT) and of our own arithmetic; each file names its source.

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/agents/offpolicy"
-	"onnxrl/agents/rlmath"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // actor draws actions, or takes the best ones.

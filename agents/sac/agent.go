@@ -3,9 +3,9 @@ package sac
 import (
 	"fmt"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
 )
 
 var algorithm = agents.Algorithm[Config]{Name: "sac", New: newAgent}

@@ -1,13 +1,13 @@
 package sac
 
 import (
-	"onnxrl/agents/network"
-	"onnxrl/agents/offpolicy"
-	"onnxrl/agents/rlmath"
-	"onnxrl/configs"
-	"onnxrl/models"
-	"onnxrl/models/encoder/crossasset"
-	"onnxrl/models/head"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/head"
 )
 
 // Config describes a SAC agent. [Defaults] returns Stable-Baselines3's values; the package comment lists their sources.

@@ -4,16 +4,16 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/agents/offpolicy"
-	"onnxrl/envs"
-	"onnxrl/models/encoder"
-	"onnxrl/models/head"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/head"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Inputs and outputs of the graphs that learn, beside package offpolicy's. Noise is standard normal: [batch, A], or gSDE's matrix [latent, A].

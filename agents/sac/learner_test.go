@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
 )
 
 // TestDeviation: with gSDE there is Stable-Baselines3's train/std, which begins at exp(log_std_init).

@@ -3,7 +3,7 @@ package sac
 import (
 	"math"
 
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // matrices are gSDE's for an exploring actor, one for each environment: [n, latent, A].

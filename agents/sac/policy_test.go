@@ -4,15 +4,15 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/agenttest"
-	"onnxrl/agents/network"
-	"onnxrl/agents/rlmath"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestPolicyIsTheActor also compares the exported Gaussian with what exploring actors draw from: the log-density of the greedy action is that at the mean.

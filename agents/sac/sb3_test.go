@@ -3,8 +3,8 @@ package sac
 import (
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
 )
 
 // TestUpdatesOfStableBaselines3 also has updates of CleanRL, for Discrete actions.

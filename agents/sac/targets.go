@@ -1,6 +1,6 @@
 package sac
 
-import "onnxrl/agents/rlmath"
+import "github.com/onnxrl/onnxrl/agents/rlmath"
 
 // bellman writes what the critics learn, given the outputs of the targets program:
 //

@@ -3,7 +3,7 @@ package sac
 import (
 	"math"
 
-	"onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
 // temperature is α, the weight of the entropy, and what adjusts it: gradient descent on −log α·(log π + H̄), with log α as the parameter.

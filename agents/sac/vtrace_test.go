@@ -5,9 +5,9 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/agents/agenttest"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // naiveTargets is the definition of V-trace's targets for one sequence, in float64, without any recursion:

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	"onnxrl/agents"
-	"onnxrl/models/memory"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Policy is a compiled model with buffers for a fixed number of rows. It is not safe for concurrent use; several policies of one model are independent of each other.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"onnxrl/agents"
-	"onnxrl/agents/offpolicy"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // actor takes the policy's actions, with noise when it explores.

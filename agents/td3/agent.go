@@ -3,9 +3,9 @@ package td3
 import (
 	"fmt"
 
-	"onnxrl/agents"
-	"onnxrl/agents/network"
-	"onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
 )
 
 var algorithm = agents.Algorithm[Config]{Name: "td3", New: newAgent}

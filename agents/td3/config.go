@@ -1,11 +1,11 @@
 package td3
 
 import (
-	"onnxrl/agents/network"
-	"onnxrl/agents/offpolicy"
-	"onnxrl/configs"
-	"onnxrl/models"
-	"onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
 )
 
 // Config describes a TD3 agent. [Defaults] returns Stable-Baselines3's values, [DDPGDefaults] those of DDPG; the package comment lists their sources.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"onnxrl/agents"
-	"onnxrl/agents/offpolicy"
-	"onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
 )
 
 // learner updates critics and actor.

@@ -3,10 +3,10 @@ package td3
 import (
 	"testing"
 
-	"onnxrl/agents/agenttest"
-	"onnxrl/envs/classic"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/envs/classic"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestIdentity is Stable-Baselines3's test of learning, with its settings and its thresholds.

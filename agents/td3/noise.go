@@ -3,9 +3,9 @@ package td3
 import (
 	"math"
 
-	"onnxrl/agents/replay"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents/replay"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // noise is added to the actions of n environments for exploration.

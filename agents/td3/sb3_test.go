@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
 )
 
 // TestUpdatesOfStableBaselines3 has updates of TD3 and of DDPG.

@@ -1,6 +1,6 @@
 package td3
 
-import "onnxrl/models/checkpoint"
+import "github.com/onnxrl/onnxrl/models/checkpoint"
 
 // lossEntry is the actor's newest loss, which metrics repeat until its next update. Checkpoints of earlier versions do not have it.
 const lossEntry = "actor_loss"

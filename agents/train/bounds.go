@@ -3,9 +3,9 @@ package train
 import (
 	"log/slog"
 
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // bounds are the fields of the observation that are looked at for elements outside of their Box. Many environments overstep theirs, and learning goes on; but who has written one, or scales by its bounds, is to know. Each field is told of once.

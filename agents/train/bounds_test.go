@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/agents/train"
-	"onnxrl/envs"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // astray shows what it was told to in place of an element of its observation, from the second step on.

@@ -1,8 +1,8 @@
 package train
 
 import (
-	"onnxrl/configs"
-	"onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 )
 
 // Config is the train section of a run.

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/envs/corridor"
-	"onnxrl/envs/vector"
-	"onnxrl/models"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // fake learns corridors by REINFORCE on two weights and two biases, in plain Go: small enough to be run thousands of times, with everything that a real agent carries, a stream included.

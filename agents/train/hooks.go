@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/envs/wrap"
-	"onnxrl/models"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/models"
 )
 
 // Evaluator judges the agent's present policy on the validation split and returns metrics by name, such as sharpe or mean_reward; higher is better for the one that Config.Validation.Metric names. It has environments and randomness of its own, makes its own greedy actor from the agent, and closes it; it changes nothing that training depends on. When ctx ends it returns ctx's error.

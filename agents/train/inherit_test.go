@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/train"
-	"onnxrl/envs/normalize"
-	"onnxrl/envs/wrap"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/envs/normalize"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestInherit begins with statistics of another run, as far as they fit, and says what does not.

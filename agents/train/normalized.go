@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/agents"
-	"onnxrl/envs"
-	"onnxrl/envs/normalize"
-	"onnxrl/envs/vector"
-	"onnxrl/envs/wrap"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/normalize"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // normalized is an agent that learnt from normalised observations, for environments that show raw ones.

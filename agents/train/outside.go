@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // outside says whether the run is in code that is not ours and need not come back: an environment that hangs. Whoever waits for it may then give it up. Giving up and coming back exclude each other.

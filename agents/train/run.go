@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/envs/vector"
 )
 
 // Result summarises a finished or stopped run.

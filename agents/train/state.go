@@ -6,12 +6,12 @@ import (
 	"maps"
 	"slices"
 
-	"onnxrl/envs"
-	"onnxrl/envs/normalize"
-	"onnxrl/envs/vector"
-	"onnxrl/envs/wrap"
-	"onnxrl/models"
-	"onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/normalize"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 var _ checkpoint.Stater = (*Trainer)(nil)

@@ -12,16 +12,16 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/agents/train"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/corridor"
-	"onnxrl/envs/vector"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func corridors(t testing.TB, n int) *vector.Local {

@@ -8,13 +8,13 @@ import (
 	"runtime"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/normalize"
-	"onnxrl/envs/vector"
-	"onnxrl/envs/wrap"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/normalize"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Trainer is one run of one seed. It is not safe for concurrent use; several trainers may share a factory and an engine.

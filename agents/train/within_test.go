@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/agents/train"
-	"onnxrl/envs"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // disturbed are environments of whose first one each step is announced, which may then fail or take its time.

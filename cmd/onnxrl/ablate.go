@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/cmd/internal/ablation"
-	"onnxrl/configs"
-	"onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/cmd/internal/ablation"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
 // ablateFlags are the command line of ablate.

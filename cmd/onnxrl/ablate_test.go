@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/cmd/internal/ablation"
-	"onnxrl/configs"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/cmd/internal/ablation"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // ablationBase is an experiment that takes a moment: one asset, 400 bars, a network of a few hundred weights.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // spoiled are files and models that no command may accept.

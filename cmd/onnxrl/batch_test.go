@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestBatchIsOne: compare, grad build and grad trace run on a batch of one where nobody says another number, whatever the batch is called; other extents still need one.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/cmd/internal/corebench"
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/ort"
 )
 
 func (a *app) benchCommand() *cobra.Command {

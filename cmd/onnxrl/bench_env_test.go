@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
 )
 
 // TestBenchEnv runs every row for a moment; it looks at the form and at the allocations, never at the speed.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/agents"
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/learning"
-	"onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/learning"
+	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
 // learnReport is what onnxrl bench learn prints; the JSON keys are stable.

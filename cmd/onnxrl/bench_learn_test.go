@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/cmd/internal/learning"
+	"github.com/onnxrl/onnxrl/cmd/internal/learning"
 )
 
 // TestBenchLearn trains for too short a time to learn anything, on every engine: what is reported, and the exit status of --check, are as they should be.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
 )
 
 // TestBenchReplay runs every row for a moment; it looks at the form and at the allocations, never at the speed.

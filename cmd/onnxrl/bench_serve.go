@@ -16,10 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/cmd/internal/servebench"
-	"onnxrl/export/serve"
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/priority"
+	"github.com/onnxrl/onnxrl/cmd/internal/servebench"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/priority"
 )
 
 // remoteFlags are those of a server in another process.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/cmd/internal/servebench"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/cmd/internal/servebench"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestBenchServe runs every row for a moment, the neighbour that trains included; it looks at the form, never at the speed.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/agents"
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/learning"
-	"onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/learning"
+	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
 // speedReport is what onnxrl bench train prints; the JSON keys are stable.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/engine/trace"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine/trace"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // comparison is what onnxrl compare prints; the JSON keys are stable.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/configs"
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
 )
 
 func (a *app) dataCommand() *cobra.Command {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
 )
 
 func (a *app) dataLookaheadCommand() *cobra.Command {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/envs/market/prepared"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // badBars writes bars of AA and BB over 300 days; edit, unless nil, changes the cells of a row, of which the first is the header.

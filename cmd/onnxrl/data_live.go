@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
 // liveFlags are those of onnxrl data live.

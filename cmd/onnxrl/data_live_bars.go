@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/live"
-	"onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/live"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
 )
 
 // liveBars gives the rows of one time after another, in the order of the agent's assets, and io.EOF after the last. Rows are valid until the next call.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // demoBars writes the bars of the demo as text in the order of time, raw and with their factors.

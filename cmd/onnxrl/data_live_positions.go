@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
 )
 
 // holdings are what an agent begins with.

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // TestDataLive trains a little, verifies what was published from bars to actions, and trades the test range from bars as they arrive: values, holdings and orders are those of the environment of the run.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/prepared"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // marketCSV is a made-up market of two stocks over 300 days; B is listed on day 60 and has a bad row.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs/market/prepared"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // splitBars writes raw prices of two stocks on weekdays, A with three bonus shares on ten in the 300th row, and the factor that undoes it.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/envs/market/prepared"
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // windowsReport is what was written; the JSON keys are stable.

@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/envs"
-	"onnxrl/envs/market/prepared"
-	"onnxrl/envs/market/trading"
-	"onnxrl/export/bake"
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/ort"
 )
 
 // demoExperiment is the shipped experiment that the demonstration runs.

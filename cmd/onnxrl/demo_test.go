@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/cmd/internal/assess"
+	"github.com/onnxrl/onnxrl/cmd/internal/assess"
 )
 
 // demoIn runs the demo in a directory.

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 
-	"onnxrl/models/dataset"
-	"onnxrl/models/fit"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/models/dataset"
+	"github.com/onnxrl/onnxrl/models/fit"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
 // fitSources returns the digests of everything that a run reads. Large data is shown in progress, because all of it is read.

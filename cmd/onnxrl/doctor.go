@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/runtime/optim/kernel"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
+	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/ort/library"
 )
 
 // doctorReport is what onnxrl doctor prints; the JSON keys are stable.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/models/artifact"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 const shippedExperiments = "../../configs/experiments"

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
-	"onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/ort/library"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // engineNames lists the engines that --engine takes beside auto.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/cmd/internal/assess"
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/cmd/internal/assess"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // evaluateFlags are the command line of evaluate.

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"onnxrl/agents"
-	"onnxrl/agents/evaluate"
-	"onnxrl/cmd/internal/assess"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/export/report"
-	"onnxrl/export/report/performance"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/cmd/internal/assess"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/export/report"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // metricsJSON is the file of a report that has what --json prints.

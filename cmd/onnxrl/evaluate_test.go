@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/export/report/performance"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // tinyMarket is a run of 200 env steps on three made-up assets: under a second.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // TestUndefinedSharpe: a policy whose orders never come to a trade wins no validation, and nothing

@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/agents"
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/export/bake"
-	"onnxrl/export/format"
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/export/format"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // exportFlags say what is exported, how and where to.

@@ -19,14 +19,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/configs"
-	"onnxrl/export/bake"
-	"onnxrl/models/checkpoint"
-	"onnxrl/models/fit"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/progress"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/fit"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // parityRows is how many rows of the training data parity is proved on before a model is written.

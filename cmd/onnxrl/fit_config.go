@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/configs"
-	"onnxrl/models/fit"
-	"onnxrl/models/lora"
-	"onnxrl/models/loss"
-	"onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/fit"
+	"github.com/onnxrl/onnxrl/models/lora"
+	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
 // fitFlags are the command line's short cuts; each one is an edit of the configuration document.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 // envFileSize limits the size of the files that the program may write: the kernel then refuses as a full disk does.

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/models"
-	"onnxrl/models/fit"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/fit"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // fitRounding says how far the outputs of a model that is written in another floating-point type than float32 are from those of the function that was trained, as the largest

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestFitOtherPrecisions: the written file has the type of the file that came in, and the summary says what that type costs.

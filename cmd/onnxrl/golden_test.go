@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models/safetensors"
+	"github.com/onnxrl/onnxrl/models/safetensors"
 )
 
 // goldenFrom records testdata/golden with another build of the program, one whose results this one must reproduce:

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/runtime/autodiff/gradfixture"
-	"onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/runtime/autodiff/gradfixture"
+	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
 // gradCheck is what onnxrl grad check prints; the JSON keys are stable. An infinite error is null.

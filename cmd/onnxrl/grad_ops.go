@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/autodiff/opcases"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/autodiff/opcases"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
 // ortLacks lists the differentiable operators of the specification that ONNX Runtime's training, frozen at release 1.20, had no gradient for.

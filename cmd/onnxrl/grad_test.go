@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // The fixtures that PyTorch computed: the counts are exact, so that a fixture that is not found cannot pass.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/runtime/autodiff/explain"
-	"onnxrl/runtime/engine/trace"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff/explain"
+	"github.com/onnxrl/onnxrl/runtime/engine/trace"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // gradTrace is what onnxrl grad trace prints; the JSON keys are stable.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 func (a *app) graphCommand() *cobra.Command {

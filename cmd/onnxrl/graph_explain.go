@@ -2,17 +2,17 @@ package main
 
 import (
 	"fmt"
+	"github.com/onnxrl/onnxrl/runtime/glob"
 	"io"
-	"onnxrl/runtime/glob"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/autodiff/explain"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/autodiff/explain"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func (a *app) graphExplainCommand() *cobra.Command {

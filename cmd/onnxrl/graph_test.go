@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/autodiff/explain"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff/explain"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 const mlp = torchFixtures + "/mlp_relu/model.onnx"

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/runtime/engine/trace"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine/trace"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // loadTyped reads a model for looking at: it need not be valid.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor/npy"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
 
 // What an environment of Python does wrong ends a run with an error that names environment, step, field and what was expected. Without a Python the program says that.

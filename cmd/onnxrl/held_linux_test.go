@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // envHold makes the program tell of the nth of its files or folders with a prefix that is complete, by a byte on descriptor 3, and then go no further than to the next of them until it has a signal: tests that interrupt it come in time, however late they are themselves. Its value is n, a colon, and the prefix of the path.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/runtime/engine/trace"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
-	"onnxrl/runtime/tensor/npy"
+	"github.com/onnxrl/onnxrl/runtime/engine/trace"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
 
 // maxRandom bounds the elements of one random input, so that a mistyped extent is an error and not a full memory.

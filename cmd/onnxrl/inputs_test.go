@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestRangesOfWholeNumbers: numbers of a range are drawn only where the element type has all of them.

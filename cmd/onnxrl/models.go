@@ -17,9 +17,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // storeVariable names the artefact store that commands use when no --store is given.

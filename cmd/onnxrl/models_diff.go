@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
 // differenceDoc is the difference of two versions, as JSON.

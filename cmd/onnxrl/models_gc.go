@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
 // collectedDoc is what was collected, as JSON.

@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/export/bake"
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // publishFlags describe a version that is published by hand.

@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/export/bake"
-	"onnxrl/models/artifact"
-	"onnxrl/models/checkpoint"
-	"onnxrl/models/encoder/kinds"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // publishRun publishes the best policy of a run's newest checkpoint, as the run does itself when it ends, and copies it into the store where one is given.

@@ -20,8 +20,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 	"oras.land/oras-go/v2/registry/remote/retry"
 
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
 const registryHelp = `Credentials are those that "docker login" has left in Docker's configuration, or --username with the password or token on
@@ -56,7 +56,7 @@ func (f *registryFlags) open(cmd *cobra.Command, in io.Reader, s string) (*remot
 	}
 	repo.PlainHTTP = f.plain || !cmd.Flags().Changed("plain-http") && isLoopback(ref.Registry)
 	client := &auth.Client{Client: retry.DefaultClient, Cache: auth.NewCache()}
-	client.SetUserAgent("onnxrl/" + version())
+	client.SetUserAgent("github.com/onnxrl/onnxrl/" + version())
 	switch {
 	case f.password && f.username == "":
 		return nil, "", errors.New("--password-stdin belongs to --username")

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
 // newRegistry is a registry on a loopback port that asks for a user and password where user is not empty. It returns the address.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
 const digitsModel = "../../configs/experiments/digits/cnn.onnx"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 func (a *app) modelsVerifyCommand() *cobra.Command {

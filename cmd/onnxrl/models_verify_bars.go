@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // verified is what was verified of a version: its files and golden outputs, and the golden bars of a market agent.

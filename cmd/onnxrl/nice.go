@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/runtime/priority"
+	"github.com/onnxrl/onnxrl/runtime/priority"
 )
 
 // niceVariable names the environment variable with the default of --nice.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 func TestGradOpsVerify(t *testing.T) {

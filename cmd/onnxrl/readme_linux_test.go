@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // readmeShims are the programs that the commands of the README start. They run what is written;

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // app is what subcommands share: streams, global flags and the engine, opened on first use.

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/metrics"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 )
 
 // Files of a run directory.

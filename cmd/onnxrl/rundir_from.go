@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 // resumePoint splits what --resume names: a run directory, or one of its checkpoints, from which the run is to go on. From is empty for the former.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
 // TestMessages are those of slips that everybody makes: each says how it is done.

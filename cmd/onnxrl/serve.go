@@ -19,9 +19,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/export/serve"
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 func (a *app) serveCommand() *cobra.Command {

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/tracing/otlp"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/tracing/otlp"
 )
 
 // serveConfig is the file that onnxrl serve reads. Relative paths in it are relative to the working directory, as those of flags are.

@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"onnxrl/export/serve/grpcapi/inference"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // send sends a request with headers, Host among them, and returns the status.

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
 // running is a server process.

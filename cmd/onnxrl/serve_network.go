@@ -15,14 +15,14 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/grpcapi"
-	"onnxrl/export/serve/guard"
-	"onnxrl/export/serve/httpapi"
-	"onnxrl/export/serve/metrics"
-	"onnxrl/export/serve/page"
-	"onnxrl/export/serve/tracing"
-	"onnxrl/export/serve/traffic"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi"
+	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve/httpapi"
+	"github.com/onnxrl/onnxrl/export/serve/metrics"
+	"github.com/onnxrl/onnxrl/export/serve/page"
+	"github.com/onnxrl/onnxrl/export/serve/tracing"
+	"github.com/onnxrl/onnxrl/export/serve/traffic"
 )
 
 // network is the server's listeners, with what protects them.

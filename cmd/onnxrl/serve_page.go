@@ -4,11 +4,11 @@ import (
 	"math"
 	"time"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/oip"
-	"onnxrl/export/serve/page"
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/export/serve/page"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // pageSource shows a server on its page.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/prove"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/prove"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/ort"
 )
 
 // proveName is the hidden command that is the other process of package prove.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // The process that tries models is the first that the system ends where memory runs out, and does not outlive its server.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // What was pulled from a registry, by tag or by digest, is served from its store at once; a name that cannot be served stops neither the others nor the start, unless it was asked for.

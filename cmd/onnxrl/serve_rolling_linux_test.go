@@ -23,8 +23,8 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 
-	"onnxrl/export/serve/grpcapi/inference"
-	"onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // rollingRequests is how many requests each kind of client in TestServeRollingUpdate sends; $ONNXRL_ROLLING_REQUESTS asks for more.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/export/serve"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // sumModel is y = s' = s + x of x and s float32[batch,1], where s is state.

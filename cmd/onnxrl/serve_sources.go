@@ -10,11 +10,11 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"onnxrl/configs"
-	"onnxrl/export/serve"
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // catalogue is the one source of onnxrl serve: the models of the repository and of the store, and those that the configuration names. The configuration may be replaced while the server runs.

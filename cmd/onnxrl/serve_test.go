@@ -23,12 +23,12 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/export/serve"
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // scaledModel is y = factor · x of x float32[batch,2].

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"onnxrl/export/serve/tracing"
-	"onnxrl/export/serve/tracing/otlp"
+	"github.com/onnxrl/onnxrl/export/serve/tracing"
+	"github.com/onnxrl/onnxrl/export/serve/tracing/otlp"
 )
 
 // serveTrace is where a server's spans go: to Endpoint, or where the environment variables of OpenTelemetry say, and else nowhere. Ratio is the share of requests that are traced where their client has not decided it.

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"onnxrl/export/serve/grpcapi/inference"
-	"onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // scaledMessage is scaledRequest over gRPC.

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // endless is a model that is never done: "run", because of a loop of 2⁶⁰ iterations, or "make", because ONNX Runtime multiplies its constants when a session is made.

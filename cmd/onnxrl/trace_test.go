@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // rooted is y = sqrt(relu(x·w)): finite everywhere, but its gradient is not where relu gives 0.

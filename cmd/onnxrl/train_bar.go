@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"onnxrl/agents/train"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
 // trainBar shows how far all runs of a plan have come together. It is shown from when the first of them begins; without a start it never is.

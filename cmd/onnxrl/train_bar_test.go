@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/agents/train"
-	"onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
 // A long update is seen to go on; short ones are not shown.

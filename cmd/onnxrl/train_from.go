@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"time"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/export/bake"
-	"onnxrl/models/artifact"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // branch makes the plan's new directory a run that has come as far as the checkpoint it goes on from: a copy of what its run had then. The run itself stays as it is.

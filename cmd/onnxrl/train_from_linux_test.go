@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 // checkpointPaths lists the checkpoints of a run, the newest last.

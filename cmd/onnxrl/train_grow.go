@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/configs"
-	"onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
 // tellGrowth says which values of an agent's configuration follow the length of a run that is resumed with more env steps than it had: they go on where the longer run would have them.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/agents/evaluate"
-	"onnxrl/runtime/optim"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func TestLengthDependent(t *testing.T) {

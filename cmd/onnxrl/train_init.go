@@ -13,11 +13,11 @@ import (
 	"strings"
 	"sync"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/export/bake"
-	"onnxrl/models/transfer"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/transfer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // initRecord says what the runs of a plan begin with; the JSON keys are stable.

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"path/filepath"
 
-	"onnxrl/cmd/internal/assess"
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/models/artifact"
-	"onnxrl/models/checkpoint"
-	"onnxrl/models/transfer"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/cmd/internal/assess"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/transfer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // publishedAs returns the digest of the artefact whose parameters a source has, so that lineage leads from the runs that begin with them to the run that they are from: the artefact itself; what the run of a checkpoint published of the same env step; or what the run beside whose

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"onnxrl/agents/train"
-	"onnxrl/configs"
-	"onnxrl/envs/normalize"
-	"onnxrl/envs/wrap"
-	"onnxrl/models/checkpoint"
-	"onnxrl/models/transfer"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/normalize"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/transfer"
 )
 
 // statistics are what a run knew of the observations and returns that the parameters of --init were learnt from.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/envs/normalize"
-	"onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/envs/normalize"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 // A run that begins with the parameters of another one goes on from the statistics of normalisation that belong to them, where both mean the same, and says what it does not take.

@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // lineage is how a run came to be; the JSON keys are stable.

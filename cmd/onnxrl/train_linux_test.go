@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // A run that is stopped by SIGINT, or killed again and again, and resumed, ends exactly as one that never stopped.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // Policies of one's own, which PyTorch exported by the recipe of package agents/network: one for a market, and one with a memory. They are trained, stopped, continued bit for bit, published with proof, and judged.

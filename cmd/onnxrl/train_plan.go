@@ -12,13 +12,13 @@ import (
 	"strings"
 	"sync"
 
-	"onnxrl/agents"
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/assess"
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/assess"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // lineageFile describes how a run came to be; see lineage.

@@ -8,11 +8,11 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/export/bake"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // versioner publishes a policy after a run.

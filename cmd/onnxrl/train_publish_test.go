@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // blank writes the policy of a run with all weights 0, which gives all actions the same probability.

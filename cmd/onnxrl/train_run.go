@@ -11,15 +11,15 @@ import (
 	"path/filepath"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/configs"
-	"onnxrl/models/checkpoint"
-	"onnxrl/models/encoder/kinds"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // finishedFile is the summary of a finished run. It is written when everything else is, and a run that has it is not continued.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/assess"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/assess"
 )
 
 // summaryFile is the summary of several seeds, in the directory that holds theirs.

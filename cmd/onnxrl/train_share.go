@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
 // sharedPublisher copies what a run publishes into a store that runs share, where lineage leads from one to the next.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
 // Runs that share a store find each other's policies there, and so does lineage; collecting garbage keeps the last one of each run.

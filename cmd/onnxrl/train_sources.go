@@ -9,12 +9,12 @@ import (
 	"maps"
 	"slices"
 
-	"onnxrl/agents"
-	"onnxrl/agents/train"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // experimentSources returns the digests of what the runs are made from, beside the document.

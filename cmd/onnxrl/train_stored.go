@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // changesSince compares a document with the one that a directory was started with, which its lineage holds: edits of config.yaml count like those of --set. Where the older one lacks a key, because no such key existed when the run was started, it counts as this program's default.

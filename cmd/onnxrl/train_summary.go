@@ -13,8 +13,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
 )
 
 // values are metrics by name. In JSON, those that are not finite are null.

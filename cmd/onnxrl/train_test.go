@@ -12,11 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/models/artifact"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // trainYAML is a training run on the made-up market that takes a second: 60 learner steps of 20 env steps each, validated six times. Pairs of edits replace parts of it.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestNothingLearnt: a run that is over before its learner begins says so, and one that learns does not.

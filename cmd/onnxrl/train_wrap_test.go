@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // Everything that stands between an environment and the network moves into the file that is published: it is judged like the policy in the checkpoint, in the environment as it is.

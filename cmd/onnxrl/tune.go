@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onnxrl/cmd/internal/tuning"
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/cmd/internal/tuning"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
 // bestConfigFile is the tuned document in the directory of a search.

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"onnxrl/cmd/internal/tuning"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/cmd/internal/tuning"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // A search that is stopped by SIGINT or killed, again and again, has the trials of one that never stopped.

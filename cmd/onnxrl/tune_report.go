@@ -6,8 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"onnxrl/cmd/internal/assess"
-	"onnxrl/cmd/internal/tuning"
+	"github.com/onnxrl/onnxrl/cmd/internal/assess"
+	"github.com/onnxrl/onnxrl/cmd/internal/tuning"
 )
 
 // tuneRows is the number of trials in the table, the best first; the log has all.

@@ -11,16 +11,16 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"onnxrl/agents"
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/assess"
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/cmd/internal/tuning"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/models/encoder/kinds"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/assess"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/cmd/internal/tuning"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // search is what onnxrl tune is going to do.

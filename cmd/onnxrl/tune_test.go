@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/cmd/internal/tuning"
+	"github.com/onnxrl/onnxrl/cmd/internal/tuning"
 )
 
 // tuneYAML is a search of eight short runs in a corridor. Pairs of edits replace parts of it.

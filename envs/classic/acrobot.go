@@ -3,10 +3,10 @@ package classic
 import (
 	"math"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // AcrobotConfig describes Acrobot-v1: two links hang from a joint, and a torque of −1 (0), 0 (1) or 1 (2) between them swings the tip up.

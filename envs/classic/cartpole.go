@@ -3,10 +3,10 @@ package classic
 import (
 	"math"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // CartPoleConfig describes CartPole-v1: a pole on a cart is kept upright by pushing the cart to the left (0) or right (1).

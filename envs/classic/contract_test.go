@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/classic"
-	"onnxrl/envs/envtest"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/classic"
+	"github.com/onnxrl/onnxrl/envs/envtest"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // open makes a factory from a document as a run would.

@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // system is what one environment has for its own: the dynamics.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // The action spaces of the toys.

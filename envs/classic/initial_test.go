@@ -4,9 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestInitialStates compares the first states of many episodes with the uniform distributions of Gymnasium's reset: bounds, mean, variance, quartiles and independence of the elements.

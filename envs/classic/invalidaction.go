@@ -3,10 +3,10 @@ package classic
 import (
 	"errors"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // InvalidActionConfig describes SB3-contrib's InvalidActionEnvDiscrete, InvalidActionEnvMultiDiscrete and InvalidActionEnvMultiBinary: the identity toy, where the mask excludes some of the wrong choices at random at every step.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
 )
 
 // Kinds lists the environments of this package under the names that configurations give.

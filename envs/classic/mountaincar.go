@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // MountainCarConfig describes MountainCar-v0: a car too weak for the hill swings itself up by pushing to the left (0), not at all (1) or to the right (2).

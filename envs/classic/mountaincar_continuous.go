@@ -3,10 +3,10 @@ package classic
 import (
 	"math"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // MountainCarContinuousConfig describes MountainCarContinuous-v0: the mountain car with a force between −1 and 1, which costs.

@@ -3,10 +3,10 @@ package classic
 import (
 	"math"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // PendulumConfig describes Pendulum-v1: a pendulum is swung up and held upright by a torque that is too weak to lift it at once.

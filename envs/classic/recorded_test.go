@@ -9,11 +9,11 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // recording names what TestRecorded reads; cmd/peers/gymnasium_transitions.py writes longer ones.

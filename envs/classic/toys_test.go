@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // play takes n steps with a policy and returns the mean reward. look sees every step before the action.

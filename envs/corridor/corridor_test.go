@@ -4,10 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/corridor"
-	"onnxrl/envs/envtest"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/envtest"
 )
 
 func TestContract(t *testing.T) {

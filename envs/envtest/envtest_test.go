@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/envs/corridor"
-	"onnxrl/envs/envtest"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/envtest"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // hooked is a corridor that breaks the contract where its hooks say so.

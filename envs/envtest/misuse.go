@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // wrongActions returns actions that do not lie in the space, each with a description.

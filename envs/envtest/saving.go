@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs"
 )
 
 // checkSaving saves an episode at several points and continues it in a new environment.

@@ -3,7 +3,7 @@ package gymnasium_test
 import (
 	"testing"
 
-	"onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/vector"
 )
 
 func BenchmarkStep(b *testing.B) {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Config describes environments of Python.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs"
-	"onnxrl/envs/envtest"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/envtest"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func TestContract(t *testing.T) {

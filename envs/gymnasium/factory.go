@@ -8,9 +8,9 @@ import (
 	"slices"
 	"sync"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 )
 
 // Kind makes environments of Python from a configuration.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/gymnasium"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/gymnasium"
 )
 
 // TestOpenErrors: every way in which environments cannot be opened says what to do.

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs"
-	"onnxrl/envs/gymnasium"
-	"onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/gymnasium"
+	"github.com/onnxrl/onnxrl/envs/vector"
 )
 
 // asParent makes the test binary a program that steps environments until it is killed. Its value is how the environments behave.

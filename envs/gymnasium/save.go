@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // state is the form of a saved vector.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestSaving saves in mid-episode and continues in vectors of their own, with other numbers of workers.

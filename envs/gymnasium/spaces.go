@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // description is how a worker describes its environments.

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/envs/gymnasium"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/gymnasium"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestSpaces steps an environment that has every space there is, in every space of actions.

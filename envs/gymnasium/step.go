@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Step implements vector.Env. An action outside the space is an *envs.ActionError, and no environment has moved.

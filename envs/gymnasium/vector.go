@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"sync"
 
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Vector steps environments in worker processes, each of which holds a contiguous range of them.

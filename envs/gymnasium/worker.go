@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"time"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // How a step has ended an episode, as the worker writes it.

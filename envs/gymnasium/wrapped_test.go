@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs"
-	"onnxrl/envs/normalize"
-	"onnxrl/envs/vector"
-	"onnxrl/envs/wrap"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/normalize"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // wrapCases are sections of wrappers and the environments that they fit.

@@ -3,9 +3,9 @@ package normalize
 import (
 	"fmt"
 
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 )
 
 // Frozen shows batches of raw observations as a policy sees them that was trained in an [Env], by statistics that do not change. It is not safe for concurrent use.

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/envs/corridor"
-	"onnxrl/envs/normalize"
-	"onnxrl/envs/vector"
-	"onnxrl/envs/wrap"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/normalize"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // script is what a vector of environments answers, and what Stable-Baselines3 makes of it.

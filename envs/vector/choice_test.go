@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/envs/classic"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/classic"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // miscounted shows a choice that there is not.

@@ -3,8 +3,8 @@ package vector
 import (
 	"fmt"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Frame is a Batch that its owner fills, for policies that act in environments outside a vector, where no episode is to follow another by itself, and for implementations of Env in other packages.

@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestFrameEqualsVector fills a frame from environments that are stepped by hand and compares it with a vector of the same environments, step by step.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // health is what every step of an environment is checked for, whatever Options.Check says, because a learner that meets it is spoilt without a word: observations that are not finite, that count a choice which there is not, or that were not written where they belong, and masks that leave no action.

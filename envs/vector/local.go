@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 
-	"onnxrl/envs"
-	"onnxrl/envs/wrap"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Options change how environments are stepped and when they are cut off, never what they answer.

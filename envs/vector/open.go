@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/envs"
-	"onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 )
 
 // Maker is implemented by an envs.Factory whose environments come as whole vectors, because stepping them together costs less than stepping one after the other: those of other processes, for instance.

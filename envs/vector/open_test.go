@@ -4,10 +4,10 @@ import (
 	"errors"
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/envs/corridor"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // lot makes corridors up to a number of them.

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // state is the form of a saved vector.

@@ -1,9 +1,9 @@
 package vector
 
 import (
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Env is a batch of environments that step together. It is not safe for concurrent use.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // View is a batch that shows another one of as many rows with some fields of the observation replaced, for wrappers around vectors and for actors that see observations scaled. What is not replaced is shared and never copied.

@@ -3,9 +3,9 @@ package vector_test
 import (
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestView shows a vector with one field and the rewards replaced; all else is what it was.

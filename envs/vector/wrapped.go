@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/envs"
-	"onnxrl/envs/wrap"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // wrapped is a vector with the same wrappers around each of its rows. The vector inside steps once for all of them; then each row's wrappers see what became of theirs, as if its environment had been stepped alone.

@@ -3,8 +3,8 @@ package wrap
 import (
 	"fmt"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // RescaleAction lets the agent act in [-1, 1], which is stretched to the bounds of the environment's actions, component by component, as Gymnasium's RescaleAction does.

@@ -1,7 +1,7 @@
 package wrap
 
 import (
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Config is the wrappers section of a run: what stands between an environment and the agent. The zero Config changes nothing.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
 )
 
 // Apply returns f with the wrappers of a section around every environment, from the inside: time limit, frame stack, rescaled actions, clipped actions. Without any it returns f itself. Normalize is not among them: it is for whole vectors, see package normalize. A factory that stays f's is closed by closing the returned one.

@@ -1,6 +1,6 @@
 package wrap
 
-import "onnxrl/envs"
+import "github.com/onnxrl/onnxrl/envs"
 
 // Find looks for an environment of type T: e itself, the one inside it, and so on inwards.
 func Find[T any](e envs.Env) (T, bool) {

@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // FrameStack shows the last observations at once, the oldest first. Fields that are windows over a table are left as they are, for a window is a stack already, and so are fields that are no Box.

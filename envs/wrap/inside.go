@@ -1,8 +1,8 @@
 package wrap
 
 import (
-	"onnxrl/envs"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Unwrap returns the factory inside.

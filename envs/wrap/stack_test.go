@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/corridor"
-	"onnxrl/envs/envtest"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/wrap"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/envtest"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // slider is moved by two numbers and observes its place, bounds that differ by component, and the count of its steps; it falls off the edge or is stopped.

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TimeLimit truncates episodes after a number of steps. The last step keeps its observation and its discount, so that a learner bootstraps from it; an episode that comes to its end in that very step is terminated.

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/envs/corridor"
-	"onnxrl/envs/envtest"
-	"onnxrl/envs/wrap"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/envtest"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func open(t testing.TB, cells int) envs.Env {

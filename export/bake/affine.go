@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Affine scales the last axis, of F features, of one float32 input of a network: z = (x − Mean)/Std, limited to ±Clip. It belongs into the graph, because a served model is given x by people who do not have the statistics.

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/models"
-	"onnxrl/models/lora"
-	"onnxrl/models/memory"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/lora"
+	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // MetaScales is the metadata key under which [Agent] lists the inputs that have an [Affine], separated by commas: those that environments show scaled and the model scales itself.

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // network is y = x·w, z = the larger column of y, for rows of 3, with its parameters.

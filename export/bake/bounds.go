@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Bounds makes an output of a network an action of an environment: stretched from [−1, 1] to the bounds where Rescale is set, and limited to them.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Margin is how far apart the two best scores of a choice must be for the baked model to have to make the same one: rounding may turn a closer choice either way.

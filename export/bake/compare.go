@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/models/memory"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // batch compares rows [from, from+n), each form with its states for all rows.

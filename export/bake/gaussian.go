@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Gaussian says that an output is an action that a normal distribution is made into, by squashing, rescaling or clipping.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // weightLevels is the largest quantised weight. It leaves one bit of eight unused: without it, the sum of two products overflows the 16 bits that processors without VNNI add them in, and a model would give different answers on different machines.

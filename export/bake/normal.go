@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Normal shifts and scales every element of one float32 input of a network, z = (x − Mean)/Std, and limits z to ±Clip: the running statistics of a training run, as they were when the policy was taken.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // parted returns m with constant weights that a Split takes apart, as convolutions over shared windows do, in their parts: each is then the constant weight of a product.

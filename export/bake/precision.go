@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // MetaWeights is the metadata key that says in which precision a model keeps its weights, where that is not float32.

@@ -3,8 +3,8 @@ package bake
 import (
 	"context"
 
-	"onnxrl/models/memory"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // isState reports whether one of the states is given as that input.

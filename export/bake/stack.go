@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/models/memory"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Frames makes a model that takes the last k observations, oldest first, one that takes an observation at a time and remembers the others.

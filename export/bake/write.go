@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // MetaPrefix begins the metadata keys that describe where a baked model comes from.

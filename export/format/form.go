@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/models/artifact"
-	"onnxrl/models/memory"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Package is a model with what its users need to know of it.

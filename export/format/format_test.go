@@ -12,14 +12,14 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models/artifact"
-	"onnxrl/models/memory"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
-	"onnxrl/runtime/tensor/npy"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
 
 // modelOf is a policy of frames [batch, 2, 3] and a mask, with an action, scores, and a value without an extent beside the batch.

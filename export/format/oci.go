@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // writeOCI publishes the package into an artefact store of its own. A version that is exported with its own manifest, golden values and files keeps its digest.

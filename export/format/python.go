@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"strings"
 
-	"onnxrl/models/artifact"
-	"onnxrl/models/memory"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
-	"onnxrl/runtime/tensor/npy"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
 
 var (

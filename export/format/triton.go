@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/export/bake"
-	"onnxrl/models/memory"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // MaxBatch is the largest batch that an exported Triton model is offered for: the largest that parity is proved at.

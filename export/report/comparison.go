@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/export/report/performance"
-	"onnxrl/export/report/plots"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/export/report/plots"
 )
 
 // matchedFigures draws the agent beside a benchmark of its own volatility, where both have one.

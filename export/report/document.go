@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
 // Document is what a report is about. T is the number of decisions and N that of assets. Nothing in it is changed.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/export/report/performance"
-	"onnxrl/export/report/plots"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/export/report/plots"
 )
 
 // figure is a drawing with what the page says about it.

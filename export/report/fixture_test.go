@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"onnxrl/export/report"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/export/report"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // weekdays gives n dates from Monday to Friday.

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/export/report/performance"
-	"onnxrl/export/report/plots"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/export/report/plots"
 )
 
 // HoldingTimes sum up for how long positions are kept: the number of closes in a row at which an

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/export/report/performance"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // delayed returns the agent's record with the shortest delay of its decisions, nil where none was

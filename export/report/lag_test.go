@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/export/report"
+	"github.com/onnxrl/onnxrl/export/report"
 )
 
 // late is the duel's agent with returns that are moved by so many days and shifted by a mean.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
 // undefined stands where there is no number.

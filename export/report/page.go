@@ -7,8 +7,8 @@ import (
 	"html/template"
 	"strings"
 
-	"onnxrl/export/report/performance"
-	"onnxrl/export/report/plots"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/export/report/plots"
 )
 
 //go:embed page.html.tmpl

@@ -22,10 +22,10 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"onnxrl/export/report"
-	"onnxrl/runtime/columnar"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/export/report"
+	"github.com/onnxrl/onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // duel is a document with an agent and a benchmark whose daily returns are normal with the given means and deviations; part of the noise is common.

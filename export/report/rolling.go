@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/export/report/performance"
-	"onnxrl/export/report/plots"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/export/report/plots"
 )
 
 // rolling gives a statistic of the window returns that end at each of the T+1 values, NaN for the

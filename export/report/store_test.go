@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/atomicfile/faultdisk"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile/faultdisk"
 )
 
 // Whatever fails while a report replaces another, every file is one of the old or the new ones, and the page is new only when all the others are.

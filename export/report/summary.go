@@ -9,13 +9,13 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"onnxrl/export/report/performance"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Format and Version identify the JSON form of a Summary. Keys are only ever added within a version.
 const (
-	Format  = "onnxrl/report"
+	Format  = "github.com/onnxrl/onnxrl/report"
 	Version = 1
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
-	"onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
 // column is one of the three slices. NaN is an empty field in CSV and null in Parquet.

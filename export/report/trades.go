@@ -3,7 +3,7 @@ package report
 import (
 	"math"
 
-	"onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
 // TradeSummary adds up the trades of a strategy. Money is in that of the document.

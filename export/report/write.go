@@ -12,8 +12,8 @@ import (
 	"slices"
 	"sync"
 
-	"onnxrl/export/report/plots"
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/export/report/plots"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // Names of the files of a report. Tables and plots have names of their own; see Files.

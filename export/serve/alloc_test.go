@@ -6,7 +6,7 @@ import (
 	"context"
 	"testing"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // The race detector makes pools forget, so allocations are counted without it only.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
 // Artifacts are the versions of an artefact store: their names are digests, and their aliases the store's. Without a policy the version of [artifact.Latest] answers who names none (of a name without that alias, the newest version that has one, and of a name without any, the newest), and those of all other aliases are loaded too; all of them are followed.

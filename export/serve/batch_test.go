@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // held blocks runs until it is released, and records how many rows each has.

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // call is one request on its way through a version. Its memory is reused.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Client asks a server in the same process. It is safe for concurrent use.

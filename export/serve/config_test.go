@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func TestConfigurations(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // tritonTypes are the element types of Triton's configurations.

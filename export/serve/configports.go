@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // PortConfig is what a configuration says of an input or output.

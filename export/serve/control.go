@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Control is what an input says of a request's place in its sequence, as Triton's control inputs do.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // Code classes what went wrong by what the caller can do about it.

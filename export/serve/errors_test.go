@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 func TestErrorsHaveAClass(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // replay runs a session on golden inputs and compares what it gives.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func TestInferOnEveryEngine(t *testing.T) {

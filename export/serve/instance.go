@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"time"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // maxViews bounds the numbers of rows that an instance keeps a binding for.

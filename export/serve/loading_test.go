@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func TestModelsLoadSideBySide(t *testing.T) {

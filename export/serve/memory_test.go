@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/models/memory"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestStatesAreReadAsTheyAreWritten lists states in a model's metadata as exports do and reads them as the server does.

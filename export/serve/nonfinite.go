@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // NonFinite is a rule for NaN and infinities in floating-point tensors.

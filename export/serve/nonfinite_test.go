@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // acting is scale with the input "obs" and the output "action", and an input "features" of which the model knows what is missing.

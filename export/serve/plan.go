@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // maxRows is the most rows of a request to a model whose largest batch is not configured.

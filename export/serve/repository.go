@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // configFile is the name of the configuration in a model's folder.

@@ -3,7 +3,7 @@ package serve
 import (
 	"time"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Tensor is a named value of a request or a response.

@@ -6,8 +6,8 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func TestRoutes(t *testing.T) {

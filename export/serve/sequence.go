@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // sequences are those of one model.

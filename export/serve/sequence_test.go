@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // y is the first output's first value.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
 // Server serves models. It is safe for concurrent use.

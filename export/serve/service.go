@@ -3,8 +3,8 @@ package serve
 import (
 	"context"
 
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Service is what the wire formats need of a server; [Server] is the one that there is. All methods are safe for concurrent use, and their errors are [Error]s.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // maxShadowJobs bounds the copies that wait to be run in the shadow; those beyond are dropped and counted.

@@ -5,9 +5,9 @@ import (
 	"io/fs"
 	"time"
 
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Source says which models and versions there are.

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // swaps is how often versions are replaced under load.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Trial is what [Options.Prove] tries before a version is compiled in the server's process.

@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // version is a compiled version of a model. It is closed when its last reference is released: the table of versions holds one, and so does each request, run, sequence and shadow job.

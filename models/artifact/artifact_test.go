@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // model is y = x·w + k with a weight of the given number of rows, so that different k and rows give different files.

@@ -15,7 +15,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // ErrDamaged marks everything of a store that is not what its digest says, and what should be there and is not.

@@ -15,9 +15,9 @@ import (
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content/oci"
 
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/atomicfile/faultdisk"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile/faultdisk"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func from(name string, k float32, parents ...Version) Draft {

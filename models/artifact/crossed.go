@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // ErrCrossed says that a file of a version is not what the version's manifest says of the file of that title: the layers of its image are exchanged, or come from another version.

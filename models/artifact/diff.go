@@ -9,8 +9,8 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Difference is what differs between two versions; its JSON keys are stable.

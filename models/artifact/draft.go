@@ -14,7 +14,7 @@ import (
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Draft is a version to be published.

@@ -6,9 +6,9 @@ import (
 	"log"
 	"os"
 
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // A model is published twice, as a parent and its child; then prod is moved to the child.

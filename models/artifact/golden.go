@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/models/safetensors"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/safetensors"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // DefaultTolerance is the largest |Δ| / (1 + |y|) between engines that is taken for rounding.

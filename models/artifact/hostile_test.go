@@ -18,8 +18,8 @@ import (
 	"oras.land/oras-go/v2/content/memory"
 	"oras.land/oras-go/v2/content/oci"
 
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // hostileSource is a version whose descriptions say what they like.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strconv"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Schema is the version of the manifest's layout that is written, and the highest that is read. Keys that are not known are ignored, so a key that is safe to ignore needs no new version.

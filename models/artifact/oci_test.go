@@ -13,7 +13,7 @@ import (
 	"oras.land/oras-go/v2/content/memory"
 	"oras.land/oras-go/v2/content/oci"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // Another program's implementation of the image layout, oras-go, finds every version by tag and digest, reads every blob, and copies a version with all that belongs to it.

@@ -16,8 +16,8 @@ import (
 	"sync"
 	"testing"
 
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // kills is how many processes are killed, the first fifth of each chain while they make a store.

@@ -10,7 +10,7 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // Publish makes a draft a version and moves latest and the draft's other aliases to it, all at once. Content that was published before gives the version that is there. When Publish returns without an error the version is durable. After

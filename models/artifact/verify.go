@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // Verified says what was compared of one version.

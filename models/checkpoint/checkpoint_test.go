@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models/safetensors"
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/models/safetensors"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // counters is a small component whose whole state follows from its step, so that a restored one can be checked.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // trainer is a component whose next step depends on its weights, its counter and its random streams.

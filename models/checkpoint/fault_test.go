@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/atomicfile/faultdisk"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile/faultdisk"
 )
 
 func TestDamageIsFoundAndNamed(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"onnxrl/models/safetensors"
+	"github.com/onnxrl/onnxrl/models/safetensors"
 )
 
 // Checkpoint is an opened and verified checkpoint. Close it after use.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // DropAfter removes the checkpoints of later steps, for a run that resumes from an older one and will write them again.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/models/safetensors"
+	"github.com/onnxrl/onnxrl/models/safetensors"
 )
 
 // Reader gives back the entries of a checkpoint. Every method returns its own error, and the reader also keeps it, so that

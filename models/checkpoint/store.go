@@ -15,8 +15,8 @@ import (
 	"slices"
 	"strconv"
 
-	"onnxrl/models/safetensors"
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/models/safetensors"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // ErrNone says that a store has no checkpoint.

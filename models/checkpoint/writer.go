@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"onnxrl/models/safetensors"
+	"github.com/onnxrl/onnxrl/models/safetensors"
 )
 
 // Stater is a component whose state is part of a checkpoint. LoadState restores what SaveState saved into a component that

@@ -17,8 +17,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // record makes rows [from, from+n) of a table whose columns are a = i, b = 2i (int64), v = [i, −i] and flag = i is even. Arrow files hold v as a fixed-size list, Parquet as a list,

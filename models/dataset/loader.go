@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // DefaultWindow is the number of rows that are shuffled together.

@@ -2,12 +2,12 @@ package dataset
 
 import (
 	"fmt"
+	"github.com/onnxrl/onnxrl/runtime/glob"
 	"math"
-	"onnxrl/runtime/glob"
 	"strings"
 	"sync/atomic"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Field is one tensor filled from columns: a model input, a target, or the sample weights.

@@ -10,7 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/columnar"
 )
 
 // columnOf describes an Arrow field.

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // bigTable makes blocks of numbers when they are read and measures, at each read, what is still reachable from earlier ones.

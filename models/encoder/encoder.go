@@ -3,10 +3,10 @@ package encoder
 import (
 	"fmt"
 
-	"onnxrl/configs"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Encoder is a configured architecture. It is immutable and safe for concurrent use.

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"io"
 
-	"onnxrl/models/dataset"
-	"onnxrl/models/loss"
-	"onnxrl/models/program"
-	"onnxrl/models/trainmode"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/dataset"
+	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/models/program"
+	"github.com/onnxrl/onnxrl/models/trainmode"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // batch is a program of one batch size with its buffers looked up once.

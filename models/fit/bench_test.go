@@ -3,10 +3,10 @@ package fit
 import (
 	"testing"
 
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/optim"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // BenchmarkStep measures a whole optimiser step — rows, forward, backward, clipping, Adam — of networks of 4 inputs and two hidden layers, on a table in memory.

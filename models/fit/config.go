@@ -3,11 +3,11 @@ package fit
 import (
 	"slices"
 
-	"onnxrl/configs"
-	"onnxrl/models/dataset"
-	"onnxrl/models/lora"
-	"onnxrl/models/loss"
-	"onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/dataset"
+	"github.com/onnxrl/onnxrl/models/lora"
+	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
 // Config describes a supervised training run. [Defaults] returns the values of what is left out.

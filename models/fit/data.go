@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/models/dataset"
-	"onnxrl/models/loss"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/dataset"
+	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // openData opens the tables and puts loaders on their parts. A validation part of the same table shares what is kept of it in memory.

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models/lora"
-	"onnxrl/models/loss"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/optim"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/lora"
+	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestMistakesAreNamed changes one thing of a good run at a time.

@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"onnxrl/models/fit"
-	"onnxrl/models/loss"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/models/fit"
+	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // Example trains a PyTorch export on a CSV file and writes the result. Package export/bake also proves that the file computes what was trained.

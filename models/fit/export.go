@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/models"
-	"onnxrl/models/dataset"
-	"onnxrl/models/lora"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/dataset"
+	"github.com/onnxrl/onnxrl/models/lora"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Baked returns the trained model: the file's own graph — opset, functions, names, element types and metadata as they were — with the present parameters as initializers and adapters

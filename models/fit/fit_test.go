@@ -14,15 +14,15 @@ import (
 	"strconv"
 	"testing"
 
-	"onnxrl/models"
-	"onnxrl/models/checkpoint"
-	"onnxrl/models/loss"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/optim"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // wave is a deterministic value that looks like noise.

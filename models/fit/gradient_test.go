@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models/loss"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/optim"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // oneStep is plain gradient descent on the whole table in file order: the weights it ends with show the gradient.

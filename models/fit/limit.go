@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/models/dataset"
-	"onnxrl/models/loss"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/dataset"
+	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // limit bounds the elements of the fields that reach an operator as indices. Engines count a negative index from the end, so that a class label or token id of −1 would silently be

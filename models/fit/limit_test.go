@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models/loss"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // indexed is a table of 40 good rows with columns x (a number), t0…t3 (0 to 4) and c (0 to 2), in which one cell is something else.

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models/lora"
-	"onnxrl/models/loss"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/lora"
+	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // outputs runs a model on inputs by name and returns its float outputs one after the other.

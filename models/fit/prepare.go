@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/models"
-	"onnxrl/models/lora"
-	"onnxrl/models/loss"
-	"onnxrl/models/trainmode"
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/lora"
+	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/models/trainmode"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // batchSymbol is what the batch extent is called inside this package, whatever the model calls it.

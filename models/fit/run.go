@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/models"
-	"onnxrl/models/dataset"
-	"onnxrl/models/program"
-	"onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/dataset"
+	"github.com/onnxrl/onnxrl/models/program"
+	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
 // Progress is the position of a run after an optimiser step.

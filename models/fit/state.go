@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"onnxrl/models"
-	"onnxrl/models/checkpoint"
-	"onnxrl/models/dataset"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/dataset"
 )
 
 var _ checkpoint.Stater = (*Trainer)(nil)

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"onnxrl/configs"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // TestEnginesAndPyTorchAgree trains PyTorch exports on the batches that PyTorch trained them on and compares the loss of every step. cmd/peers/fit_torch.py has made the

@@ -3,8 +3,8 @@ package head
 import (
 	"math"
 
-	"onnxrl/models/layer"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // halfLog2Pi is ½·log 2π.

@@ -1,8 +1,8 @@
 package head
 
 import (
-	"onnxrl/models/layer"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // GSDEEpsilon is added to the variance of [GSDE], as in Stable-Baselines3.

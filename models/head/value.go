@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/models/layer"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Value appends a linear layer to one number per row, [batch]. PPO's implementations use layer.Orthogonal(1).

@@ -4,9 +4,9 @@ import (
 	"math"
 	"strconv"
 
-	"onnxrl/models/trainmode"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/trainmode"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func numbered(name string, i int) string { return name + strconv.Itoa(i) }

@@ -1,7 +1,7 @@
 package layer
 
 import (
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Padding says what a convolution over time does at the ends of the window.

@@ -2,16 +2,16 @@ package layer
 
 import (
 	"fmt"
-	"onnxrl/runtime/glob"
+	"github.com/onnxrl/onnxrl/runtime/glob"
 	"slices"
 	"strings"
 
-	"onnxrl/models"
-	"onnxrl/models/trainmode"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/trainmode"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Batch is the symbolic first extent of a network's inputs.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Init says how a parameter is initialised. For the fans of a parameter, the first axis counts the outputs and the others together the inputs, as in PyTorch; of a vector, each element is an output with one input.

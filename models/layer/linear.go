@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Linear appends x·Wᵀ + b over the last axis of x, whose inner extents must be known. The parameters are weight [out, in] and bias [out], as in PyTorch; the bias begins at 0, except with [LinearDefault].

@@ -3,8 +3,8 @@ package layer
 import (
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // The methods of this file append one operator, or next to none. Values are named by what they are.

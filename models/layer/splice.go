@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/models"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Splice appends a foreign model to the network: its input becomes x, its nodes and weights are called after the scope, and the value of its output is returned; other outputs are dropped. The model's parameters, as models.FromModel finds

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/configs"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // MetaKey is the model metadata property in which [Apply] records the adapters, so that [Merge] needs nothing but the model.

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // model holds one node of every kind that can be adapted: a grouped convolution, MatMul with the weight on either side, and Gemm with and without transB.

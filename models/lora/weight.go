@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/glob"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/glob"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // weight is the initializer behind a node's operand.

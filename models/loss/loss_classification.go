@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Classes tells which labels a term of kind "cross_entropy" takes for a prediction of the given type: 0 to classes−1, and IgnoreIndex. ok is false for the other kinds, whose targets

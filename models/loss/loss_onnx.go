@@ -3,8 +3,8 @@ package loss
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // align returns a copy of m and the loss graphs of the terms, by index, all at the newest opset among them and with functions inlined.

@@ -1,6 +1,6 @@
 package loss
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 // mse is the mean of squared differences; it also reports the mean absolute error.
 func mse(b *builder) (onnx.Value, map[string]onnx.Value, error) {

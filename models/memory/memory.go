@@ -16,8 +16,8 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Key is the metadata key under which a model that remembers lists its states, as JSON: [{"input","output","shape","initial"}].

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models"
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/crew"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/crew"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestSharedCrewAndPartOfTheGradient runs two programs on one crew, each differentiated by some parameters only, with gradients in one segment. Neither touches what is the other's.

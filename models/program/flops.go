@@ -1,8 +1,8 @@
 package program
 
 import (
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 )
 
 // FLOPs estimates the floating-point operations of the matrix products and convolutions of one forward run, two per multiply-add. It returns 0 when shapes cannot be known.

@@ -3,9 +3,9 @@ package program
 import (
 	"testing"
 
-	"onnxrl/models"
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // TestGradientsOfInputs asks for the gradient of a batched input beside those of the parameters: every shard fills its rows.

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/models"
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/crew"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/crew"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // ErrNotSeparable is returned when a graph cannot be split over the batch, because its rows depend on each other.

@@ -6,12 +6,12 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/models"
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/crew"
-	"onnxrl/runtime/optim/kernel"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/crew"
+	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // reduce adds the shards' gradients and unbatched float outputs to those of the first shard, in shard order. Share k of the gradients is added by member k of the crew. Parameters that an objective is not differentiated by are left alone.

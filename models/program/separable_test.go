@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models"
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // programOf compiles a model with the output "loss" for 12 rows.

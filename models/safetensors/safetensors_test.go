@@ -13,7 +13,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // build assembles a file by hand, so that the reader is not only tested against the writer.

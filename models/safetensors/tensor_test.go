@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Host tensors of every element type that the format has come back as they were.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Errors that callers decide by.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/models/artifact"
-	"onnxrl/models/checkpoint"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // What directories hold.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // guess looks for the prefix by which the source's names and the network's differ. It returns nil where names agree already, where there is no prefix that makes all names of one side agree, and where there are several; the hint then

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/models"
-	"onnxrl/models/artifact"
-	"onnxrl/models/safetensors"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/safetensors"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Source is a set of named arrays that a network can start from. It is safe for concurrent use, except Close.

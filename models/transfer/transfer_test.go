@@ -12,13 +12,13 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models/artifact"
-	"onnxrl/models/checkpoint"
-	"onnxrl/models/safetensors"
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/safetensors"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // weights are those of an encoder with one convolution and one layer; every value is v.

@@ -19,8 +19,8 @@ import (
 	"syscall"
 	"testing"
 
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/atomicfile/faultdisk"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile/faultdisk"
 )
 
 const childVariable = "ATOMICFILE_TEST_CHILD"

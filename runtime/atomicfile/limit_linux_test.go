@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // The kernel itself refuses to write on: the process may not make files above a size.

@@ -1,8 +1,8 @@
 package autodiff
 
 import (
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // entry is one non-zero coefficient of a linear map along one axis: output element to receives weight times input element from.

@@ -3,8 +3,8 @@ package autodiff_test
 import (
 	"testing"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // BenchmarkGrad differentiates the largest fixture with respect to all its parameters.

@@ -3,8 +3,8 @@ package autodiff
 import (
 	"testing"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/schema"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
 )
 
 // TestBodiesHaveRules makes sure that no operator which the ONNX standard defines by other operators is without a rule: it could be expanded.

@@ -3,7 +3,7 @@ package autodiff
 import (
 	"slices"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // branch is one side of an If while its gradient is built.

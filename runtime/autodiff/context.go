@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Context is what a rule builds with. Its methods append nodes to the gradient model and know the type of every value. Errors are sticky: the first one ends

@@ -3,7 +3,7 @@ package autodiff
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // specOps lists the operators whose inputs the ONNX specification, version 1.22, marks as differentiable (docs/Operators.md).

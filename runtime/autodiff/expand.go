@@ -3,7 +3,7 @@ package autodiff
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // maxExpansion bounds the nodes that expanding one model may add, so that a hostile trip count cannot fill the memory.

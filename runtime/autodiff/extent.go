@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Extent is one extent of a shape: the number N, or, where Of is set, that of an axis of the value

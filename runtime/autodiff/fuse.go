@@ -3,7 +3,7 @@ package autodiff
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // fused is a gradient that an expansion gives to one of its nodes in place of the operator's rule.

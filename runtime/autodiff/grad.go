@@ -2,11 +2,11 @@ package autodiff
 
 import (
 	"fmt"
-	"onnxrl/runtime/glob"
+	"github.com/onnxrl/onnxrl/runtime/glob"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 )
 
 // MinOpset is the oldest opset of the standard domain that gradients are emitted for. Older models are raised to it with onnx.Upgrade first.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func f32(shape ...int) onnx.TensorType { return onnx.TypeOf(tensor.Float32, shape...) }

@@ -1,8 +1,8 @@
 package autodiff
 
 import (
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 )
 
 // nodeName is how gradient values refer to a forward node: its name, or its first output when it has none.

@@ -1,7 +1,7 @@
 package autodiff
 
 import (
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // marks says which values and nodes lie between the differentiated values and the losses.

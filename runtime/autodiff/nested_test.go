@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // nest writes conditions inside conditions, on nodes that need floats, integers and booleans of the

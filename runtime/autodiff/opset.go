@@ -1,8 +1,8 @@
 package autodiff
 
 import (
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/schema"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
 )
 
 // lowerOpset makes a model import the oldest opset of the standard domain, from MinOpset on, under which every node means what it means now. Expansion removes the

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Order returns how often a model has been differentiated: 0 when none of its outputs is named like a

@@ -1,8 +1,8 @@
 package autodiff
 
 import (
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // piece is a gradient, or one term of it, that lies flattened in a pack: n elements from at on.

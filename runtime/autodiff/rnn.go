@@ -1,7 +1,7 @@
 package autodiff
 
 import (
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // recurrence is what LSTM, GRU and RNN have in common. They are expanded by unrolling over the static number of time steps: the products with the input weights

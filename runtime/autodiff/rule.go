@@ -1,7 +1,7 @@
 package autodiff
 
 import (
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // VJP builds the vector-Jacobian product of a node: g[i] is the gradient of output i, absent when no loss depends on it, and at least one is present. The result holds

@@ -1,6 +1,6 @@
 package autodiff
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 // expandBatchNormTraining replaces a BatchNormalization in training mode by primitives, so that the batch statistics are computed once for both directions. The running
 // statistics stay outputs: momentum·old + (1 − momentum)·batch, with the population variance, as the specification says. In inference mode the node stays.

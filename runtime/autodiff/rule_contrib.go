@@ -3,7 +3,7 @@ package autodiff
 import (
 	"math"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // contribRules serve operators of com.microsoft that ONNX Runtime's optimiser writes into models it saves. Each is replaced by standard operators.

@@ -1,6 +1,6 @@
 package autodiff
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 var controlRules = []Rule{
 	{Op: "If", Since: 1, Expand: expandIf, VJP: vjpIf},

@@ -1,8 +1,8 @@
 package autodiff
 
 import (
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // expandLoop unrolls a loop: while the condition is known, exactly as often as it runs; when it is not but the trip count is, that often, keeping the carried values as

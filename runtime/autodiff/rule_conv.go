@@ -3,7 +3,7 @@ package autodiff
 import (
 	"slices"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 var convRules = []Rule{

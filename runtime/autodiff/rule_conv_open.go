@@ -1,7 +1,7 @@
 package autodiff
 
 import (
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // maxOpenTaps bounds the kernel size up to which the weight gradient of a convolution of unknown

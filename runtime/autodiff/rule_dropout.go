@@ -1,6 +1,6 @@
 package autodiff
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 var dropoutRules = []Rule{
 	{Op: "Dropout", Since: 7, VJP: vjpDropout},

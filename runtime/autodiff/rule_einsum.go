@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // vjpEinsum: the gradient of an operand is an Einsum of the other operands and the upstream gradient whose result carries the operand's labels. Labels that only this

@@ -3,7 +3,7 @@ package autodiff
 import (
 	"math"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 var elementwiseRules = []Rule{

@@ -1,6 +1,6 @@
 package autodiff
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 var padRules = []Rule{
 	{Op: "Pad", Since: 11, VJP: vjpPad},

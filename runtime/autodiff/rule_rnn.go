@@ -1,6 +1,6 @@
 package autodiff
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 var recurrentRules = []Rule{
 	{Op: "RNN", Since: 7, Expand: expandRNN},

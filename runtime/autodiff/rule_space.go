@@ -1,6 +1,6 @@
 package autodiff
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 var spaceRules = []Rule{
 	{Op: "DepthToSpace", Since: 1, VJP: vjpDepthToSpace},

@@ -3,8 +3,8 @@ package autodiff
 import (
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 )
 
 // sequences replaces operators on sequences by operators on tensors where the sequence's elements are known: exporters write torch.split and torch.stack that way.

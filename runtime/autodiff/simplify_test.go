@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestGradientsHoldNoSuperfluousNodes lists, for small losses of h = exp x [4,3], the operators that the gradient of x may consist of. The last is always the product with h.

@@ -3,8 +3,8 @@ package autodiff
 import (
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // maxOnesRows bounds the rows that a sum over leading axes is done as a product with a vector of ones. Measured on ONNX Runtime 1.27: for 256 × 256 the product takes

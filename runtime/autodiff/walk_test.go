@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")

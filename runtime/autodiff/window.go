@@ -1,6 +1,6 @@
 package autodiff
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 // window is the geometry of an operator that slides a kernel over spatial axes. Each field has one entry per spatial axis. Tap t of window o reads element
 // o·stride + t·dilation − before of the input.

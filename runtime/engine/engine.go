@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Options select how a model is compiled. The zero value is what training and low-latency acting want: one thread, no spinning, all graph optimisations.

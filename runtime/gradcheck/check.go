@@ -7,9 +7,9 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Problem is a model and the point at which its gradient is checked. Nothing in it is changed.

@@ -3,8 +3,8 @@ package gradcheck
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // float32Only lists the inputs that the operator's specification fixes to float32 whatever type it computes in.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 var _ Sink = (*JSONLines)(nil)

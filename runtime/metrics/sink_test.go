@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")

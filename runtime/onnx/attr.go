@@ -1,6 +1,6 @@
 package onnx
 
-import "onnxrl/runtime/tensor"
+import "github.com/onnxrl/onnxrl/runtime/tensor"
 
 // Attr returns the attribute of that name, or nil.
 func (n *NodeProto) Attr(name string) *Attribute {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // DefaultOpset and DefaultIR are what new models import: old enough for every ONNX Runtime since 1.14, new enough for LayerNormalization and for axes as inputs.

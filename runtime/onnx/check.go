@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"onnxrl/runtime/onnx/schema"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // CheckOptions say what is checked beyond the standard's rules.

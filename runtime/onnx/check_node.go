@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/onnx/schema"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // node checks a node against its operator's schema, or against the model's function of that name.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // torchModels loads the models that PyTorch exported for the gradient fixtures.

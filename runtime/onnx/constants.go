@@ -3,7 +3,7 @@ package onnx
 import (
 	"fmt"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // ConstantOf returns the value of a Constant node, in any of the forms the operator has. A sparse value's dense form may take at most 1 GiB.

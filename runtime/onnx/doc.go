@@ -35,4 +35,4 @@
 // is either the same, or gets a rule in upgrade_rules.go, or is refused.
 package onnx
 
-//go:generate protoc --go_out=. --go_opt=paths=source_relative onnx.proto
+//go:generate protoc --go_out=. --go_opt=paths=source_relative --go_opt=Monnx.proto=github.com/onnxrl/onnxrl/runtime/onnx onnx.proto

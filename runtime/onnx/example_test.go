@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // perceptron is one linear layer with a batch that is not fixed.

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // ErrExternalPath is wrapped by the error for external data that lies, or pretends to lie, outside the model's folder.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // ExternalLocations lists the files that the model's external data lies in, as the tensors name them, in order of first use.

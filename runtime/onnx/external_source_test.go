@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // External data is read from a source that has no folder, with the checks that files get.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/onnx/schema"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // FoldLimits bound constant folding. The zero value means the defaults.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // exercise decodes foreign bytes and, when that succeeds, does with the model what every program does first. Nothing may panic, and encoding what was decoded must

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // InitializersToInputs returns a copy of m in which the named initializers are graph inputs without a default, appended after the present inputs in the order of

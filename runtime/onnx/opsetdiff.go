@@ -3,7 +3,7 @@ package onnx
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx/schema"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
 )
 
 // changedOperator returns the first operator of a domain, among nodes and their sub-graphs, that means something else, or nothing, at another opset version than

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

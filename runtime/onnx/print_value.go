@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // valueName prints a value's name: %name, %"odd name", or _ when it is absent.

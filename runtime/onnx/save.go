@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // externalAlign is the alignment of tensors in external files that the ONNX specification advises, so that each can be mapped by itself.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"onnxrl/runtime/onnx/schema"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
 )
 
 var schemaBodies sync.Map // of bodyKey to *Function

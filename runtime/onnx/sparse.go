@@ -3,7 +3,7 @@ package onnx
 import (
 	"fmt"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TensorOfSparse returns the dense form of a sparse tensor. Indices may be linear (shape [nnz]) or coordinates (shape [nnz, rank]), as the format allows. A dense

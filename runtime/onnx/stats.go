@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Stats are the figures of one model. Nodes of sub-graphs are counted once, however often they run.

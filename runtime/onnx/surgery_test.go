@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/graph/topo"
 	"google.golang.org/protobuf/proto"
 
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // node makes a node from comma-separated names; "-" stands for an absent value.

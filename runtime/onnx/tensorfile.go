@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // ReadTensor reads one TensorProto from a file, as ONNX's test cases and exporters' fixtures store inputs and outputs. It returns the name inside the message,

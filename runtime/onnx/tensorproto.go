@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TensorOf decodes a TensorProto whose data is inside the message. Raw data is shared where its alignment allows, and must then not be changed; typed fields

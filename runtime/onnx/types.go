@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Dim is one extent of a shape: known (Value ≥ 0), symbolic (Value < 0 and a Param naming it) or unknown (Value < 0, no Param).

@@ -3,8 +3,8 @@ package onnx
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx/schema"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // MinUpgrade is the oldest opset of the standard domain that [Upgrade] starts from: the one that gave binary operators their present broadcasting.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // upgradeKey is an operator and the opset version at which it changed.

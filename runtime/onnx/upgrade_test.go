@@ -6,9 +6,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"onnxrl/runtime/onnx/schema"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func at(opset int, m *Model) *Model {

@@ -3,7 +3,7 @@ package optim
 import (
 	"math"
 
-	"onnxrl/runtime/optim/kernel"
+	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
 )
 
 // corrections are the bias corrections of step t, folded as Kingma & Ba (2015)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/runtime/optim/kernel"
+	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
 )
 
 // ClipGlobalNorm returns the Euclidean norm of all gradients together and the

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"onnxrl/runtime/crew"
+	"github.com/onnxrl/onnxrl/runtime/crew"
 )
 
 // TestCrew checks that sharing a step with a crew changes nothing and allocates nothing.

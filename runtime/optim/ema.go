@@ -3,7 +3,7 @@ package optim
 import (
 	"fmt"
 
-	"onnxrl/runtime/optim/kernel"
+	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
 )
 
 // Polyak moves a target network towards the online one in place:

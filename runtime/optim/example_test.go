@@ -3,7 +3,7 @@ package optim_test
 import (
 	"fmt"
 
-	"onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
 // Example fits two parameters to targets by gradient descent on the squared

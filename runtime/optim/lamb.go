@@ -3,7 +3,7 @@ package optim
 import (
 	"math"
 
-	"onnxrl/runtime/optim/kernel"
+	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
 )
 
 // newLAMB is LAMB (You et al. 2020, Algorithm 2) with bias correction: Adam's

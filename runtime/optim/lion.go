@@ -1,6 +1,6 @@
 package optim
 
-import "onnxrl/runtime/optim/kernel"
+import "github.com/onnxrl/onnxrl/runtime/optim/kernel"
 
 // newLion is Lion (Chen et al. 2023) with decoupled decay.
 func newLion(c Config) rule {

@@ -3,7 +3,7 @@ package optim
 import (
 	"fmt"
 
-	"onnxrl/runtime/optim/kernel"
+	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
 )
 
 // NonFiniteError says which value is infinite or NaN.

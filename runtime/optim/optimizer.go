@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"onnxrl/runtime/crew"
+	"github.com/onnxrl/onnxrl/runtime/crew"
 )
 
 // Optimizer updates parameters in place. It is not safe for concurrent use.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/optim/kernel"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // variants covers every kernel that Config can reach.

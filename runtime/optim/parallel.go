@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"onnxrl/runtime/crew"
+	"github.com/onnxrl/onnxrl/runtime/crew"
 )
 
 const (

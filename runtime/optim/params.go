@@ -2,7 +2,7 @@ package optim
 
 import (
 	"fmt"
-	"onnxrl/runtime/glob"
+	"github.com/onnxrl/onnxrl/runtime/glob"
 	"slices"
 )
 

@@ -1,6 +1,6 @@
 package optim
 
-import "onnxrl/runtime/optim/kernel"
+import "github.com/onnxrl/onnxrl/runtime/optim/kernel"
 
 // newRMSProp is RMSProp with coupled decay, centred and with momentum if the
 // Config says so. TensorFlow's, which Stable-Baselines3 calls RMSpropTFLike, has

@@ -1,6 +1,6 @@
 package optim
 
-import "onnxrl/runtime/optim/kernel"
+import "github.com/onnxrl/onnxrl/runtime/optim/kernel"
 
 // newSGD is stochastic gradient descent, with momentum if there is any. Decay
 // is coupled. The momentum buffer starts as the first gradient, undamped, as in

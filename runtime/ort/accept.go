@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 )
 
 // accept lets a model pass that breaks no rule of the specification and whose types can be

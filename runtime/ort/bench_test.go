@@ -11,10 +11,10 @@ import (
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/ort/floor"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/ort/floor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // policy is obs -> logits with two tanh layers of the given width, its weights

@@ -8,10 +8,10 @@ import (
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/ort/internal/capi"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/ort/internal/capi"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 var _ engine.Binding = (*binding)(nil)

@@ -11,10 +11,10 @@ import (
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
-	"onnxrl/runtime/ort/internal/capi"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/ort/internal/capi"
 )
 
 var _ engine.Compiler = (*compiler)(nil)

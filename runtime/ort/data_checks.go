@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strconv"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // checkData makes ONNX Runtime report, as errors of the run, what the data of a run may bring and
@@ -222,7 +222,7 @@ type dataCheck struct {
 
 func (d *dataChecks) before(n *onnx.Node) *dataCheck {
 	d.count++
-	return &dataCheck{dataChecks: d, node: n, prefix: "onnxrl/check/" + strconv.Itoa(d.count) + "/"}
+	return &dataCheck{dataChecks: d, node: n, prefix: "github.com/onnxrl/onnxrl/check/" + strconv.Itoa(d.count) + "/"}
 }
 
 func (g *dataCheck) op(kind string, in []string, attrs ...*onnx.Attribute) string {

@@ -1,6 +1,6 @@
 package ort
 
-import "onnxrl/runtime/tensor"
+import "github.com/onnxrl/onnxrl/runtime/tensor"
 
 // elementType returns ONNX Runtime's number of an element type. The numbers are
 // ONNX's, save for the types that came last.

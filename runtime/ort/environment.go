@@ -12,9 +12,9 @@ import (
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/ort/internal/capi"
-	"onnxrl/runtime/ort/library"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/ort/internal/capi"
+	"github.com/onnxrl/onnxrl/runtime/ort/library"
 )
 
 // The library and its environment exist once per process. They are never

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // ModelError says that ONNX Runtime refused a model for another reason than an

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // SetHandOver makes models hand over their initializers from these sizes on, until

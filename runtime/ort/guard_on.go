@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Guarded tells that the program was built with the tag ortguard: ONNX Runtime gets copies of all

@@ -9,7 +9,7 @@ import (
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
-	"onnxrl/runtime/ort/internal/capi"
+	"github.com/onnxrl/onnxrl/runtime/ort/internal/capi"
 )
 
 // onnxruntime_go keeps the handles of its objects in unexported fields, and gives

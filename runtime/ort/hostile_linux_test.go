@@ -24,15 +24,15 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/autodiff/opcases"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/engine/hostile"
-	"onnxrl/runtime/engine/nodecases"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff/opcases"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine/hostile"
+	"github.com/onnxrl/onnxrl/runtime/engine/nodecases"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 var sweep = flag.Bool("sweep", false, "try every hostile variant, those that are refused too, and write testdata/hostile.txt")

@@ -3,7 +3,7 @@ package ort
 import (
 	"errors"
 
-	"onnxrl/runtime/ort/library"
+	"github.com/onnxrl/onnxrl/runtime/ort/library"
 )
 
 // Name is the engine's short name.

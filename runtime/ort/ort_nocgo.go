@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 func errNoCgo() error { return fmt.Errorf("%w: this program was built without cgo", ErrUnavailable) }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"onnxrl/runtime/ort/floor"
+	"github.com/onnxrl/onnxrl/runtime/ort/floor"
 )
 
 func TestWithoutCgo(t *testing.T) {

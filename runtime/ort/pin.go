@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"unsafe"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // holder keeps the memory of tensors in place while C may look at it.

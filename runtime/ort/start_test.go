@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/ort/library"
 )
 
 // The test binary starts ONNX Runtime in a process of its own when this variable

@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestCollector makes, runs and closes sessions in many goroutines while the collector does

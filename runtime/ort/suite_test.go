@@ -5,11 +5,11 @@ package ort_test
 import (
 	"testing"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/engine/enginetest"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine/enginetest"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/ort/library"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func open(t testing.TB) engine.Compiler {

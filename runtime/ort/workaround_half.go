@@ -5,9 +5,9 @@ package ort
 import (
 	"slices"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // levelFor returns the level at which a model is optimised: the last of them, layouts, is left out for models that compute in half precision, because ONNX Runtime 1.27 crashes in it on

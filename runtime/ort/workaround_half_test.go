@@ -6,11 +6,11 @@ import (
 	"context"
 	"testing"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/ort/library"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/ort/library"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestHalfPrecisionAttentionCompiles: a part of a transformer that PyTorch has exported in float16, cut down to what still crashed ONNX Runtime 1.27 while it was optimised.

@@ -6,15 +6,15 @@ import (
 	"math"
 	"strconv"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // guardLabels makes ONNX Runtime refuse negative labels, sub-graphs included: ONNX allows no label outside 0…C−1 but ignore_index, while ONNX Runtime 1.27 computes
 // SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss by GatherElements, for which −1 is the last class. It does refuse labels from C on, so the guard makes negative ones
 // huge. The model is copied when something has to change.
 func guardLabels(m *onnx.Model) *onnx.Model {
-	return insertBefore(m, "onnxrl/labels/", takesLabels, labelGuard)
+	return insertBefore(m, "github.com/onnxrl/onnxrl/labels/", takesLabels, labelGuard)
 }
 
 func takesLabels(n *onnx.Node) bool {

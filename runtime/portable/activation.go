@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Activations: functions of one value whose shape depends on attributes. All are computed in float64 and rounded once.

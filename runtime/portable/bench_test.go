@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func random(r *rand.Rand, shape ...int) *tensor.Tensor {

@@ -3,7 +3,7 @@ package portable
 import (
 	"fmt"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // loops computes runs of an element-wise function of two values: vector with vector, vector with scalar, scalar with vector.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // call is one step of one frame: what a kernel sees when it runs. Everything it hands out is kept for the next run.

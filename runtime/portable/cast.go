@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 var castOperators = []operator{

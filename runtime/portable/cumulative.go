@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Operators along one axis whose results depend on order: running totals, selection, uniqueness.

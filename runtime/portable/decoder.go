@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/graph/iterator"
 	"google.golang.org/protobuf/proto"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // vertex is one value of the decoded graph. It carries a name and, on purpose, no tensor: a node that is not an onnx-go DataCarrier makes the decoder skip

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 var detectionOperators = []operator{

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 var einsumOperators = []operator{

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // The element types that kernels are generic over.

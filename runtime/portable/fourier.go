@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/dsp/fourier"
 
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 var fourierOperators = []operator{

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unsafe"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // frame is the memory of one run of a program: the value of each slot, the registers behind them, and what kernels keep between runs. A frame is used by one

@@ -1,7 +1,7 @@
 package portable
 
 import (
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // halves is how a step with float16 or bfloat16 inputs runs a kernel written for float32: inputs are widened before it, float32 outputs narrowed after it.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Attributes that lowering adds to a node, because the decoder passes on neither of the fields they stand for, and the prefix of attributes whose value is

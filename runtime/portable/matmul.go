@@ -3,7 +3,7 @@ package portable
 import (
 	"fmt"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 var matmulOperators = []operator{

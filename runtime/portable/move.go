@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Operators that move elements by strides: the pattern does not depend on the elements.

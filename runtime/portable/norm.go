@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Normalisation layers. Means and variances are accumulated in float64.

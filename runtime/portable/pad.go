@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 var padOperators = []operator{

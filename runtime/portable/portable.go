@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/shape"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Name is the engine's name, as --engine takes it.

@@ -3,10 +3,10 @@ package portable_test
 import (
 	"testing"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/engine/enginetest"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine/enginetest"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func TestSuite(t *testing.T) {

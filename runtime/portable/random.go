@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Dropout and the random generators. A generator's stream depends on its seed attribute and, without one, on the node alone: equal models give equal numbers.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Recurrent layers, as the operators' sections of the ONNX specification define them: gates in the order iofc (LSTM) and zrh (GRU).

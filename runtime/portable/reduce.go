@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Reductions. Floats are accumulated in float64 and rounded once; integers in their own type.

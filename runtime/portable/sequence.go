@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Sequences and optionals inside a graph. They cannot enter or leave one, because the engines' ports are tensors.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"sync"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // session is a compiled model. Each concurrent run takes a frame of its own from a free list.

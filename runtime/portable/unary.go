@@ -3,7 +3,7 @@ package portable
 import (
 	"math"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // unaryLoop applies an element-wise function to memory of one element type.

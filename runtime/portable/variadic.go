@@ -3,7 +3,7 @@ package portable
 import (
 	"fmt"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Element-wise operators of any number of inputs: the second input is combined with the first, the third with that result, and so on.

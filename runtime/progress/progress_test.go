@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // manual is a clock that stands still until it is moved.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func TestAll(t *testing.T) {

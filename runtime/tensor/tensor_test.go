@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func TestHalfConversionsRoundTripEveryBitPattern(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"sync"
 
-	"onnxrl/agents"
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/configs"
-	"onnxrl/envs"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
 )
 
 // Opened returns an [Effective] that opens the parts of experiments. Data are loaded once for equal environments, of which a grid has many, and are not kept.

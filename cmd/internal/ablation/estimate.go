@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
 )
 
 // Runner carries out runs. Its methods are called concurrently, for different directories.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/configs"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // toyEnv and toyAgent are what the tests' experiments are about.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"slices"
 
-	"onnxrl/export/report/plots"
+	"github.com/onnxrl/onnxrl/export/report/plots"
 )
 
 // file is something to be written.

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // Number is a float64 that is null in JSON where it is not finite, and empty in CSV.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Base is the name of the base's cell.

@@ -15,9 +15,9 @@ import (
 	"sync"
 	"time"
 
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/configs"
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // Study is a plan being carried out in a folder.

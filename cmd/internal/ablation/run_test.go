@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
 )
 
 // tables runs a study to its end and returns ablation.csv and summary.csv.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Config is a study file.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // Files of a study's folder.

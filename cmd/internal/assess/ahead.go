@@ -5,13 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/envs"
-	"onnxrl/envs/market/prepared"
-	ranges "onnxrl/envs/market/split"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	ranges "github.com/onnxrl/onnxrl/envs/market/split"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 )
 
 // sameClose says what is wrong with fills at prices that decisions have seen.

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/agents/evaluate"
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/market/trading/backtest"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Request is what a full assessment is about.

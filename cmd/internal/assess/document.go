@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/envs/market/prepared"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/market/trading/backtest"
-	"onnxrl/export/report"
-	"onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/export/report"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
 // About is what a report says of a run besides its records.

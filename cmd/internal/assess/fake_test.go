@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/vector"
-	"onnxrl/models"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // market returns a random walk with one feature that tells how each asset moves over the next bar: a policy that follows it is better than one that does not.

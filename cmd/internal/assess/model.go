@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/agents"
-	"onnxrl/agents/served"
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/envs"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/served"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Model makes actors of an exported policy. It is an evaluate.Actors.

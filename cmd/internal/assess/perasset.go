@@ -3,9 +3,9 @@ package assess
 import (
 	"math"
 
-	"onnxrl/agents/evaluate"
-	"onnxrl/envs/market/trading/backtest"
-	"onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
 // PerAsset are means over assets of metrics of one asset each, as the paper reports them. They are not the metrics of the portfolio: diversification is missing, and what an asset earns counts the same whatever was invested in it.

@@ -1,9 +1,9 @@
 package assess
 
 import (
-	"onnxrl/agents/evaluate"
-	"onnxrl/envs/market/trading"
-	"onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
 // annual returns the configuration with the number of bars in a year, from the dates of all bars of the

@@ -6,10 +6,10 @@ import (
 	"sort"
 	"time"
 
-	"onnxrl/agents/evaluate"
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/prepared"
-	"onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
 // Series is the prices of something that is not traded.

@@ -10,9 +10,9 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"onnxrl/agents/evaluate"
-	"onnxrl/envs/market/trading/backtest"
-	"onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
 // The roles of rows; the JSON form has them as they are.

@@ -7,10 +7,10 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"onnxrl/cmd/internal/publish"
-	"onnxrl/export/report"
-	"onnxrl/export/report/performance"
-	"onnxrl/runtime/metrics"
+	"github.com/onnxrl/onnxrl/cmd/internal/publish"
+	"github.com/onnxrl/onnxrl/export/report"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 )
 
 // evalPrefix is what a run's metrics put before the names of validation metrics.

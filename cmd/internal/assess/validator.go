@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/agents"
-	"onnxrl/agents/evaluate"
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/market/trading/backtest"
-	"onnxrl/export/report/performance"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // The names of what a Validator returns, in trading and elsewhere.

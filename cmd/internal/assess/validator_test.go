@@ -8,16 +8,16 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/agents/evaluate"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/corridor"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func TestValidatorRanksPolicies(t *testing.T) {

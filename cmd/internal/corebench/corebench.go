@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // Options of a run. The zero value, with an engine, measures everything as the targets are stated.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/ort/floor"
-	"onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/ort/floor"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // TestFloorNeedsItsEngine says what happens when the engine is not the one whose floor is measured, as in builds without cgo.

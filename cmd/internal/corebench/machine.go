@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/optim/kernel"
-	"onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
+	"github.com/onnxrl/onnxrl/runtime/ort"
 )
 
 // Machine says what the figures were measured on.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/ort/library"
 )
 
 func openEngine(t *testing.T) engine.Compiler {

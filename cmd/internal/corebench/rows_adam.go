@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"onnxrl/runtime/optim/optimbench"
+	"github.com/onnxrl/onnxrl/runtime/optim/optimbench"
 )
 
 var adamSizes = optimbench.Sizes

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // memoryNet is trained for the memory row: small, because only the number of steps counts.

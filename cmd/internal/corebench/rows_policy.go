@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/ort/floor"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/ort/floor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // policyNet is a policy that acts on one observation, its weights compiled in, as for acting.

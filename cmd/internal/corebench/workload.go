@@ -7,15 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/models"
-	"onnxrl/models/loss"
-	"onnxrl/models/program"
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/optim"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/models/program"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // workload is a network that is trained on batches of one size towards random targets by the mean of squared differences.

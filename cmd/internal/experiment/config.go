@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 
-	"onnxrl/agents"
-	"onnxrl/agents/evaluate"
-	"onnxrl/agents/train"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/wrap"
-	"onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/export/bake"
 )
 
 // Config is a run's document.

@@ -1,18 +1,18 @@
 package experiment
 
 import (
-	"onnxrl/agents"
-	"onnxrl/agents/a2c"
-	"onnxrl/agents/dqn"
-	"onnxrl/agents/ppo"
-	"onnxrl/agents/sac"
-	"onnxrl/agents/td3"
-	"onnxrl/envs"
-	"onnxrl/envs/classic"
-	"onnxrl/envs/corridor"
-	"onnxrl/envs/gymnasium"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/market/trading/feed"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/a2c"
+	"github.com/onnxrl/onnxrl/agents/dqn"
+	"github.com/onnxrl/onnxrl/agents/ppo"
+	"github.com/onnxrl/onnxrl/agents/sac"
+	"github.com/onnxrl/onnxrl/agents/td3"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/classic"
+	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/gymnasium"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 )
 
 // Envs lists the environments that a document can name.

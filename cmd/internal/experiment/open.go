@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Document reads a document from a file, or from the shipped experiments ("demo" or "demo.yaml") when there is no such file. A folder of that name is none.

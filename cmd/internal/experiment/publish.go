@@ -1,6 +1,6 @@
 package experiment
 
-import "onnxrl/configs"
+import "github.com/onnxrl/onnxrl/configs"
 
 // When a run publishes its policy.
 const (

@@ -3,9 +3,9 @@ package experiment
 import (
 	"context"
 
-	"onnxrl/configs"
-	"onnxrl/models/encoder"
-	"onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 )
 
 // Settle returns the document with a value for everything that it leaves open: what this program takes there. Documents of which one was written before a key existed can be compared so. It opens the environment, and closes it again.

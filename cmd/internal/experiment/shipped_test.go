@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/agents"
-	"onnxrl/cmd/internal/tuning"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/gymnasium"
-	"onnxrl/envs/market/trading"
-	"onnxrl/models/encoder/kinds"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/cmd/internal/tuning"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/gymnasium"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // TestShippedExperiments decodes every shipped document of a training run, and makes environments and agent of those whose data are shipped, too. Written out, the effective document decodes to the same one.

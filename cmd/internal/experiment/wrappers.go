@@ -3,9 +3,9 @@ package experiment
 import (
 	"errors"
 
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 )
 
 // tradingKind is the kind of environment that back-tests judge.

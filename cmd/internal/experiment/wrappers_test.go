@@ -3,7 +3,7 @@ package experiment
 import (
 	"testing"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // TestRewardsAreDiscountedAsTheAgentDoes: the running return by which rewards are scaled takes the agent's discount unless the document says otherwise.

@@ -57,7 +57,7 @@ var forTests = []string{testEngines, "agents/agenttest"}
 
 func list(t *testing.T) []map[string]any {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,GoFiles,CgoFiles,Dir", "onnxrl/...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,GoFiles,CgoFiles,Dir", "github.com/onnxrl/onnxrl/...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
@@ -81,7 +81,7 @@ func below(pkg, prefix string) bool {
 func TestImportsFollowTheDesign(t *testing.T) {
 	edges := 0
 	for _, p := range list(t) {
-		pkg := strings.TrimPrefix(p["ImportPath"].(string), "onnxrl/")
+		pkg := strings.TrimPrefix(p["ImportPath"].(string), "github.com/onnxrl/onnxrl/")
 		i := slices.IndexFunc(rules, func(r rule) bool { return below(pkg, r.of) })
 		if i < 0 {
 			t.Errorf("%s: no rule covers this package", pkg)
@@ -96,7 +96,7 @@ func TestImportsFollowTheDesign(t *testing.T) {
 			if path == "github.com/owulveryck/onnx-go" && !below(pkg, "runtime/portable") {
 				t.Errorf("%s imports onnx-go; only runtime/portable may", pkg)
 			}
-			dep, ok := strings.CutPrefix(path, "onnxrl/")
+			dep, ok := strings.CutPrefix(path, "github.com/onnxrl/onnxrl/")
 			if !ok {
 				continue
 			}

@@ -14,7 +14,7 @@ import (
 
 // TestMapsInTestsAreSorted finds loops over maps in tests: their order changes from run to run, and
 // with it what a case leaves to the next, so that a test fails by chance. Package
-// onnxrl/runtime/sorted has an order; a loop without variables needs none.
+// runtime/sorted has an order; a loop without variables needs none.
 func TestMapsInTestsAreSorted(t *testing.T) {
 	files, problems := mapLoops(t, root, "./...")
 	for _, p := range problems {

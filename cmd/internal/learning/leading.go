@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/agents"
-	"onnxrl/agents/evaluate"
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/market/synthetic"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/market/trading/backtest"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/synthetic"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Share compares an agent with the optimum on the test split; the JSON keys are stable.

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestA2CLearnsTheLeadingIndicator trains the shipped experiment as it is. Four fifths of the optimum is what is demanded.

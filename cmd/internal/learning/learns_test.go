@@ -4,10 +4,10 @@ import (
 	"errors"
 	"testing"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
-	"onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/ort/library"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // fastest returns ONNX Runtime in builds with cgo, else the portable engine.

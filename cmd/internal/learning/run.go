@@ -8,16 +8,16 @@ import (
 	"io/fs"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/agents/evaluate"
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/assess"
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/models/encoder/kinds"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/assess"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // documents are the run documents that only serve as proofs; the others are shipped experiments.

@@ -7,11 +7,11 @@ import (
 	"path"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/agents/train"
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/models/encoder/kinds"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Row is a whole training whose speed is measured; the JSON keys are stable.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"onnxrl/agents/served"
-	"onnxrl/envs"
-	"onnxrl/export/bake"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents/served"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // OpenActor reads a policy from a file and joins it to a factory's environments, for batches of that many rows: inputs that the model scales itself are given unscaled, of a stack of observations that the model keeps itself the newest, and all others as the environment shows them. Errors name both shapes. Close the actor before compiler and factory.

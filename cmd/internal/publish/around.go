@@ -6,15 +6,15 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/agents"
-	"onnxrl/agents/served"
-	"onnxrl/envs"
-	"onnxrl/envs/wrap"
-	"onnxrl/export/bake"
-	"onnxrl/models/artifact"
-	"onnxrl/models/memory"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/served"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // around is what stands between an environment and the network in training, and moves into the model when it is published.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"onnxrl/agents/served"
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/agents/served"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // ErrObservations is wrapped by the error of an environment that fails while observations are recorded that a policy is to be proved on. The policy may be as good as any.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/cmd/internal/experiment"
-	"onnxrl/envs"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // breaking makes environments that do something before each step.

@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/agents"
-	"onnxrl/agents/served"
-	"onnxrl/envs"
-	"onnxrl/envs/market/live"
-	"onnxrl/envs/market/trading"
-	"onnxrl/export/bake"
-	"onnxrl/models/artifact"
-	"onnxrl/models/safetensors"
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/served"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/live"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/safetensors"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // decisions are what an agent observed and decided at the last bars of a tail, D in number, beginning with an account all in cash.

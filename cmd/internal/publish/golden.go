@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/agents/served"
-	"onnxrl/export/bake"
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents/served"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // goldenRows is the number of rows that a version can be verified with.

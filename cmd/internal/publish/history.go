@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"onnxrl/envs/market/prepared"
-	"onnxrl/envs/market/trading"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // errChanged says that what is read now is not what the market was made of.

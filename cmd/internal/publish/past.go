@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/agents/train"
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/wrap"
-	"onnxrl/export/bake"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Past is what the file of a policy says of how it came about, so that whoever judges it elsewhere

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/export/bake"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestPast writes records into models and reads them back.

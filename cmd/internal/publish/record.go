@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/agents"
-	"onnxrl/agents/served"
-	"onnxrl/envs"
-	"onnxrl/envs/wrap"
-	"onnxrl/export/bake"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/served"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // sampled is the number of rows that a candidate is proved on, block the number of those that a publication records at a time, and stretches the number of parts of an episode in which the policy itself acts.

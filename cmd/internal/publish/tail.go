@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"time"
 
-	marketbars "onnxrl/envs/market/bars"
-	"onnxrl/envs/market/live"
-	"onnxrl/envs/market/prepared"
-	"onnxrl/envs/market/trading"
-	"onnxrl/models/artifact"
-	"onnxrl/models/safetensors"
-	"onnxrl/runtime/tensor"
+	marketbars "github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/live"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/safetensors"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Files of golden bars beside a market agent; the package comment says what is in them.

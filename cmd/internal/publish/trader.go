@@ -7,15 +7,15 @@ import (
 	"slices"
 	"time"
 
-	"onnxrl/agents"
-	"onnxrl/agents/served"
-	"onnxrl/configs"
-	"onnxrl/envs/market/live"
-	"onnxrl/envs/market/trading"
-	"onnxrl/export/bake"
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/served"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/live"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Trader serves a market agent from bars: a feed, a portfolio that begins all in cash, and the model between them. It is not safe for concurrent use.

@@ -8,9 +8,9 @@ import (
 	"path"
 	"time"
 
-	"onnxrl/cmd/internal/corebench"
-	"onnxrl/export/serve"
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // Names of transports.

@@ -3,8 +3,8 @@ package servebench
 import (
 	"context"
 
-	"onnxrl/export/serve"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // directCaller asks the server in its own process; request and response are reused.

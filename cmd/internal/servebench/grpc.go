@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 )
 
 // grpcCaller goes through grpc-go's client, as any Go program would; its allocations are counted with the server's.

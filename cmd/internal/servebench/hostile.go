@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // hostile is one kind of bad traffic. run sends one piece of it; an error says that the server's answer was wrong.

@@ -17,9 +17,9 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 
-	"onnxrl/export/serve/grpcapi"
-	"onnxrl/export/serve/grpcapi/inference"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // plain sends messages as they are, each a list of parts, whatever the protocol's are, and reads none.

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/cmd/internal/corebench"
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/oip"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // jsonRows is the batch whose numbers are read and written: enough of them that the numbers are the work.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
 )
 
 // caller sends one request and waits for its answer, again and again. It belongs to one goroutine.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // The networks that are served: a policy whose run takes microseconds, and a network whose run dominates whatever is around it.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
 )
 
 // Remote is a load on servers in other processes.

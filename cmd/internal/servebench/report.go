@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
 )
 
 // Report is the outcome of a run. The JSON keys are stable.

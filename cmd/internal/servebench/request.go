@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // observations are the rows that requests send: standard normal, from a fixed seed.

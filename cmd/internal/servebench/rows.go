@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"net/url"
 
-	"onnxrl/cmd/internal/corebench"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // overhead is what the server adds to a bare HTTP handler and to the bound run.

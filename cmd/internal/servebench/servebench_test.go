@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/cmd/internal/corebench"
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/grpcapi"
-	"onnxrl/export/serve/httpapi"
-	"onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi"
+	"github.com/onnxrl/onnxrl/export/serve/httpapi"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // front is the server as the wire has it, without what the program adds around it.

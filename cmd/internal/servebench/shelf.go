@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"onnxrl/export/serve"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // shelf is a source of models in memory whose versions are replaced between two polls.

@@ -13,11 +13,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"onnxrl/cmd/internal/corebench"
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/grpcapi/inference"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // SoakReport is what a soak saw. The JSON keys are stable.

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"onnxrl/cmd/internal/corebench"
-	"onnxrl/export/serve"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // strained is the number of callers with which swaps and neighbours are measured.

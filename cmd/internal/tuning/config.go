@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Config is the section tune of a run's document.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // WriteCSV writes all trials as a table beside the log, with a column for each parameter.

@@ -3,7 +3,7 @@ package tuning
 import (
 	"math"
 
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // sample draws values for every path from a stream, each by itself: by TPE once enough trials have told something, and before that, or without it, by chance.

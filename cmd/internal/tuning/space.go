@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/configs"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // The kinds of a Parameter.

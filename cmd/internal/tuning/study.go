@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Files of a search's directory.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // The constants of TPE, as Optuna has them.

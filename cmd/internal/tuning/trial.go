@@ -7,8 +7,8 @@ import (
 	"io"
 	"slices"
 
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // The states of a trial.

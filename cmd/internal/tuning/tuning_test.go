@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // section decodes the section tune of a document.

@@ -11,7 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/columnar"
 )
 
 // arrowTable walks over blocks of columns: row groups of Parquet, record batches of Arrow.

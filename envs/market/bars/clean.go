@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Rules say what happens to rows that are not as they should be. Whatever is chosen, the report counts them.

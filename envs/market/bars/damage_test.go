@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // Whatever byte of a Parquet or Arrow file or of an Arrow stream is damaged, reading ends with rows or an error and never with a panic, which in a goroutine of a library would end the program, nor by asking for more memory than

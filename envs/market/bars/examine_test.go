@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // bars of symbols on weekdays in the format of a source: the text of a time by symbol and bar, and a volume.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Follower reads rows in the order of time while they are written, and gives the rows of one time together

@@ -14,7 +14,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // followText has a time without B, an empty line after one, a duplicate, a row too late, a bad price, a bad

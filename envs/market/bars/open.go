@@ -8,7 +8,7 @@ import (
 	"path"
 	"strings"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // shippedPrefix marks a path of the data that come with the program: shipped:market/us5_daily.parquet.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Status says what is known of a symbol at a time.

@@ -17,7 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func write(t testing.TB, name, text string) string {

@@ -13,8 +13,8 @@ import (
 	"time"
 	_ "time/tzdata" // time zones must be there on machines without a zone database
 
-	"onnxrl/configs"
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // Source says where bars are and how to read them.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/indicator"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/indicator"
 )
 
 // Config chooses features.

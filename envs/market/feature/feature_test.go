@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/indicator"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/indicator"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // market is a random panel: symbol n is listed on day 30·n, the last symbol has gaps and ends early.

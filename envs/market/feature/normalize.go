@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // Normalization says how features are scaled.

@@ -1,6 +1,6 @@
 package feature
 
-import "onnxrl/envs/market/state"
+import "github.com/onnxrl/onnxrl/envs/market/state"
 
 // State saves what the stream carries from bar to bar, or restores it into a stream of the same features before its first bar.
 func (s *Stream) State(c *state.Codec) {

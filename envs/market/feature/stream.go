@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/indicator"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/indicator"
 )
 
 // Stream computes the rows of one asset, bar after bar. It is not safe for concurrent use.

@@ -3,7 +3,7 @@ package indicator
 import (
 	"math"
 
-	"onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // adx is Wilder's average directional index with the two directional indicators, each 0..100. The sums start with n-1

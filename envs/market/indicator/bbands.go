@@ -1,6 +1,6 @@
 package indicator
 
-import "onnxrl/envs/market/bars"
+import "github.com/onnxrl/onnxrl/envs/market/bars"
 
 // bbands are Bollinger's bands: mean and mean ± k population standard deviations of the last n closes.
 var bbands = Kind{

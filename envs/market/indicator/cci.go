@@ -3,7 +3,7 @@ package indicator
 import (
 	"math"
 
-	"onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // cci is the commodity channel index: how far the typical price is from its mean of n bars, in units of 0.015 mean

@@ -1,6 +1,6 @@
 package indicator
 
-import "onnxrl/envs/market/bars"
+import "github.com/onnxrl/onnxrl/envs/market/bars"
 
 // donchian is the channel of the highest high and the lowest low of the last n bars, this one included.
 var donchian = Kind{

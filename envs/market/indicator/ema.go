@@ -1,6 +1,6 @@
 package indicator
 
-import "onnxrl/envs/market/bars"
+import "github.com/onnxrl/onnxrl/envs/market/bars"
 
 // ema is the exponential average of closes with weight 2/(n+1), seeded by the mean of the first n.
 var ema = Kind{

@@ -1,6 +1,6 @@
 package indicator
 
-import "onnxrl/envs/market/bars"
+import "github.com/onnxrl/onnxrl/envs/market/bars"
 
 // heikinAshi are averaged candles: the close is the mean of the four prices, the open the mean of the candle before.
 var heikinAshi = Kind{

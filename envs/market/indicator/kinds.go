@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/state"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/state"
 )
 
 // Indicator is the state of one indicator on one asset. It is not safe for concurrent use.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // macd is the difference of a fast and a slow EMA, its own EMA (signal) and the difference of these two. The fast EMA is

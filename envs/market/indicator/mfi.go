@@ -3,7 +3,7 @@ package indicator
 import (
 	"math"
 
-	"onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // mfi is the money flow index, 0..100: the share of typical price times volume on rising bars among the last n changes;

@@ -1,6 +1,6 @@
 package indicator
 
-import "onnxrl/envs/market/bars"
+import "github.com/onnxrl/onnxrl/envs/market/bars"
 
 // natr is the average true range in percent of the close.
 var natr = Kind{

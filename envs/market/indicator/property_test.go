@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // walk is a random series with a flat stretch without volume in the middle.

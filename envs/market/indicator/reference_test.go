@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 type columns struct {

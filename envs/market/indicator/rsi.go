@@ -3,7 +3,7 @@ package indicator
 import (
 	"math"
 
-	"onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // rsi is Wilder's relative strength index, 0..100; 0 where prices have not moved at all, as in TA-Lib.

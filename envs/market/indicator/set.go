@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Configured is an indicator with its parameters.

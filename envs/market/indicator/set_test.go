@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/configs"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 type document struct {

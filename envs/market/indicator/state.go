@@ -3,7 +3,7 @@ package indicator
 import (
 	"math"
 
-	"onnxrl/envs/market/state"
+	"github.com/onnxrl/onnxrl/envs/market/state"
 )
 
 // The methods of this file move what changes in the states of all indicators, parts first to last as they are declared. Counters that count up are limited by what they count to, and those that count down by where they begin, which is where they are in a fresh indicator.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/envs/market/state"
+	"github.com/onnxrl/onnxrl/envs/market/state"
 )
 
 // What was saved at any bar and read into a fresh indicator goes on with the same bits.

@@ -3,7 +3,7 @@ package indicator
 import (
 	"math"
 
-	"onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // stddev is the population standard deviation of the last n closes.

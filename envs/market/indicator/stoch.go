@@ -1,6 +1,6 @@
 package indicator
 
-import "onnxrl/envs/market/bars"
+import "github.com/onnxrl/onnxrl/envs/market/bars"
 
 // stoch is the slow stochastic oscillator, 0..100: where the close lies in the range of the last bars, averaged (k) and
 // averaged again (d). A range of zero counts as 0, as in TA-Lib.

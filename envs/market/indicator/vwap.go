@@ -3,7 +3,7 @@ package indicator
 import (
 	"math"
 
-	"onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // vwap is the typical price weighted by volume: over the last n bars, or with period 0 since the first bar of the day,

@@ -3,7 +3,7 @@ package indicator
 import (
 	"math"
 
-	"onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // willr is Williams' %R, -100..0: how far the close is below the highest high of n bars, in percent of the range.

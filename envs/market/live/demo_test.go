@@ -4,8 +4,8 @@ import (
 	"io/fs"
 	"testing"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
 )
 
 // demo is the data section of the shipped experiment, with the window of its environment.

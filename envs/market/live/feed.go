@@ -6,9 +6,9 @@ import (
 	"math"
 	"time"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/feature"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/feature"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Row is what arrived for one asset at one time.

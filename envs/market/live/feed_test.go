@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/live"
-	"onnxrl/envs/market/prepared"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/live"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // bits compares two runs of numbers to the bit, all NaN being alike.

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/indicator"
-	"onnxrl/envs/market/live"
-	"onnxrl/envs/market/prepared"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/indicator"
+	"github.com/onnxrl/onnxrl/envs/market/live"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // variant is a way to prepare the random market.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/feature"
-	"onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/feature"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
 )
 
 // Version is that of the pipeline's JSON and of what its features mean. A feed refuses others.

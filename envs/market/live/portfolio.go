@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"onnxrl/envs/market/trading"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Portfolio is what an agent observes beside the window: position, cash and mask, to the bit those of the trading environment over the same bars, and the account that executes its orders by the same rules. At each time: [Feed.Append], [Portfolio.Update], the agent's decision, [Portfolio.Decide]. It is not safe for concurrent use.

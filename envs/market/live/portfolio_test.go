@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/envs/market/live"
-	"onnxrl/envs/market/prepared"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/market/trading/feed"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/live"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // decide makes orders of every bit of an observation, so that one that differs anywhere is traded differently.

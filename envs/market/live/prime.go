@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // RowsAt writes the rows of one time of a panel, sharing its memory. dst has one for each symbol.

@@ -1,6 +1,6 @@
 package live
 
-import "onnxrl/runtime/tensor"
+import "github.com/onnxrl/onnxrl/runtime/tensor"
 
 // ring keeps the last W rows as one block: every row is in it twice, W places apart, so that W rows in a row end at the newest one wherever that is.
 type ring struct {

@@ -8,8 +8,8 @@ import (
 	"math"
 	"time"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/state"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/state"
 )
 
 // A state is stateMagic, stateVersion as a byte, the digest of the pipeline, the fields, and the SHA-256 of all that.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/live"
-	"onnxrl/envs/market/prepared"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/live"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func TestStateGoesOn(t *testing.T) {

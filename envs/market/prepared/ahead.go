@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/feature"
-	"onnxrl/envs/market/indicator"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/feature"
+	"github.com/onnxrl/onnxrl/envs/market/indicator"
 )
 
 // LookAheadNote begins the notes of a manifest that repeat what looks ahead.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/feature"
-	"onnxrl/envs/market/indicator"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/feature"
+	"github.com/onnxrl/onnxrl/envs/market/indicator"
 )
 
 // all is a configuration with every indicator there is.

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/feature"
-	"onnxrl/envs/market/split"
-	"onnxrl/envs/market/synthetic"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/feature"
+	"github.com/onnxrl/onnxrl/envs/market/split"
+	"github.com/onnxrl/onnxrl/envs/market/synthetic"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Format and Version identify manifests. Version is raised when the manifest or what its digest covers changes.

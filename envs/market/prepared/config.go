@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/feature"
-	"onnxrl/envs/market/split"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/feature"
+	"github.com/onnxrl/onnxrl/envs/market/split"
 )
 
 // Config is the data section of a run.

@@ -3,10 +3,10 @@ package prepared
 import (
 	"fmt"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/feature"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/feature"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // History is what [Build] makes a set of: all bars, those that the set drops included, and the layout of its features. Whoever computes features bar by bar replays it to arrive at the set's.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/feature"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/feature"
 )
 
 // Leak is a feature whose value at some time changes when later rows are taken away.

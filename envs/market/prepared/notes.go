@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/split"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/split"
 )
 
 // notes says in words what a user should know: first how prices are adjusted, then what was found in the rows, one sentence for

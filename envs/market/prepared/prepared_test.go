@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/bars"
-	"onnxrl/runtime/atomicfile"
-	"onnxrl/runtime/atomicfile/faultdisk"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile/faultdisk"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // csvText is a market of four stocks over 400 weekdays from 2015-01-01: ALL trades throughout, LATE is listed on day 150, GONE

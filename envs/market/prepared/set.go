@@ -3,10 +3,10 @@ package prepared
 import (
 	"time"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/feature"
-	"onnxrl/envs/market/split"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/feature"
+	"github.com/onnxrl/onnxrl/envs/market/split"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Set is a prepared data set of T times, N symbols and F features. It is not changed by its methods and may be shared by

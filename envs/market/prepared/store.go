@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/envs/market/split"
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/envs/market/split"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // ManifestName is the file that makes a folder a prepared set.

@@ -13,8 +13,8 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
-	"onnxrl/envs/market/bars"
-	"onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/runtime/columnar"
 )
 
 // Names of the columns that tables share, and of those of the price table.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // DefaultStarts are the lengths of history that Warmup compares.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // Range is a pair of dates, both included, written [2000-01-03, 2010-12-31]. The zero Range is none.

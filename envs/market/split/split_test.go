@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/bars"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func date(s string) bars.Date {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // fields are one of each, moved twice.

@@ -3,9 +3,9 @@ package synthetic
 import (
 	"fmt"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/bars"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Signal is the column of a LeadingIndicator that tells the next move: 1 up, -1 down.

@@ -8,9 +8,9 @@ import (
 	"math"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/bars"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Market is a recipe for bars.

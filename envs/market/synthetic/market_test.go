@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
-	"onnxrl/envs/market/bars"
-	"onnxrl/envs/market/synthetic"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/market/trading/feed"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/synthetic"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // parse reads a recipe from a document.

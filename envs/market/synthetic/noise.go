@@ -3,9 +3,9 @@ package synthetic
 import (
 	"fmt"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/bars"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Noise is a market in which nothing can be earned: the expected return is 0 overnight and during the day, whatever came before, for every asset. Returns are normal, limited to five standard deviations on either side.

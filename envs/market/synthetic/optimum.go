@@ -4,7 +4,7 @@ import (
 	"errors"
 	"math"
 
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Terms are what trading costs and how much a decision trades, as in package trading with fills at the next open.

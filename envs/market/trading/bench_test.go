@@ -3,11 +3,11 @@ package trading_test
 import (
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/vector"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // benchSource is a market of the specification's size: 16 assets, 11 years of days, 30 features.

@@ -1,7 +1,7 @@
 package trading
 
 import (
-	"onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Config says how a market is traded. [Defaults] returns the specification's values.

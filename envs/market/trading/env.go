@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Env is a portfolio that trades one range of a market. Besides the interface it gives a back-test what diagnostics cannot hold: [Env.Positions] and [Env.Fills].

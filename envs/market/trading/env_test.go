@@ -3,12 +3,12 @@ package trading_test
 import (
 	"testing"
 
-	"onnxrl/envs"
-	"onnxrl/envs/envtest"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/wrap"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/envtest"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestContract runs the suite over every word of the configuration.

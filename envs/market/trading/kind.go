@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"onnxrl/configs"
-	"onnxrl/envs"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
 )
 
 // Data is a market and the bars of each split.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // executions are the ways of trading that every property holds for.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs"
 )
 
 // state is the form of a saved episode.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/envs"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Actions of a head: what is done with one asset.

@@ -3,8 +3,8 @@ package trading_test
 import (
 	"testing"
 
-	"onnxrl/envs/market/trading"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // TestTwoAssetToy compares orders on a market of two assets with tables worked out by hand. Initial cash 1000, fee 1 %, buys of 20 % of the cash and sells of 50 % of the position.

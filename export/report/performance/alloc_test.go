@@ -3,7 +3,7 @@ package performance
 import (
 	"testing"
 
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // A resample and its statistics allocate nothing.

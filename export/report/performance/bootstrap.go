@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // BlockLength is the mean block length that estimates the variance of a mean best under the stationary bootstrap (Politis & White 2004, "Automatic Block-Length Selection for the Dependent Bootstrap", with the correction of Patton,

@@ -6,9 +6,9 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	p "onnxrl/export/report/performance"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	p "github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // autoregressive is a series of uniform noise with the given dependence on the value before, from a generator that takes one line in any language.

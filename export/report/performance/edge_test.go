@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	p "onnxrl/export/report/performance"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	p "github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func measure(t *testing.T, in p.Input) p.Metrics {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	p "onnxrl/export/report/performance"
+	p "github.com/onnxrl/onnxrl/export/report/performance"
 )
 
 // calendar gives dates of days that are open, at the given minutes of the day.

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	p "onnxrl/export/report/performance"
-	"onnxrl/runtime/sorted"
+	p "github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func load(t *testing.T, name string, into any) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	p "onnxrl/export/report/performance"
-	"onnxrl/runtime/sorted"
+	p "github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // businessDays gives n dates from Monday to Friday.

@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/plot/vg"
 
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 func labelsOf(ticks []tick) string {

@@ -3,8 +3,8 @@ package grpcapi
 import (
 	"fmt"
 
-	"onnxrl/export/serve/grpcapi/inference"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // fromContents makes the tensor of typed contents. Only the list of the datatype may have elements.

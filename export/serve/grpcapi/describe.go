@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/grpcapi/inference"
-	"onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/export/serve/oip"
 )
 
 // ServerLive reports whether the process works.

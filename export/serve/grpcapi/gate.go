@@ -14,10 +14,10 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"onnxrl/export/serve/grpcapi/inference"
-	"onnxrl/export/serve/guard"
-	"onnxrl/export/serve/tracing"
-	"onnxrl/export/serve/traffic"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve/tracing"
+	"github.com/onnxrl/onnxrl/export/serve/traffic"
 )
 
 // gate is what every call passes: it refuses those that may not be answered before their message is read, turns panics into INTERNAL, and records what became of them.

@@ -24,13 +24,13 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/grpcapi/inference"
-	"onnxrl/export/serve/guard"
-	"onnxrl/export/serve/oip/oiptest"
-	"onnxrl/export/serve/traffic"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
+	"github.com/onnxrl/onnxrl/export/serve/traffic"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func start(t testing.TB, s serve.Service, o Options) (inference.GRPCInferenceServiceClient, *grpc.ClientConn) {

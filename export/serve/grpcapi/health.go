@@ -9,8 +9,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 )
 
 // health answers the standard health check: the server's, and by its name a model's.

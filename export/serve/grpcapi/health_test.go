@@ -10,8 +10,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/oip/oiptest"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
 )
 
 // wavering is a service whose readiness changes.

@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/grpcapi/inference"
-	"onnxrl/export/serve/oip"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func bad(format string, args ...any) error {

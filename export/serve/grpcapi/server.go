@@ -15,11 +15,11 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/grpcapi/inference"
-	"onnxrl/export/serve/guard"
-	"onnxrl/export/serve/tracing"
-	"onnxrl/export/serve/traffic"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve/tracing"
+	"github.com/onnxrl/onnxrl/export/serve/traffic"
 )
 
 // Defaults of Options.

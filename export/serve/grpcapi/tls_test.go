@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"onnxrl/export/serve/grpcapi/inference"
-	"onnxrl/export/serve/oip/oiptest"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
 )
 
 func TestTLS(t *testing.T) {

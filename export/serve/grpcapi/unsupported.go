@@ -3,7 +3,7 @@ package grpcapi
 import (
 	"context"
 
-	"onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 )
 
 // SystemSharedMemoryStatus is not supported.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve"
 )
 
 // Right is what a request has to be allowed.

@@ -4,8 +4,8 @@ import (
 	"net"
 	"testing"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/guard"
 )
 
 func code(err error) serve.Code {

@@ -9,10 +9,10 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/oip"
-	"onnxrl/export/serve/oip/oiptest"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // The race detector makes pools forget, so allocations are counted without it only. Guarding and recording a request allocates nothing: an inference costs the 12 allocations of its headers and of what net/http needs.

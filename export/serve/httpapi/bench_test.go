@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/oip"
-	"onnxrl/export/serve/oip/oiptest"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // BenchmarkRoundTrip sends one binary request after another over loopback, to the protocol with a model that copies, and to a handler that echoes the body; p50-ns is the median.

@@ -12,8 +12,8 @@ import (
 	"os"
 	"unsafe"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/oip"
 )
 
 // call is what one request needs and the next may use again.

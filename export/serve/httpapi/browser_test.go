@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/export/serve/guard"
-	"onnxrl/export/serve/oip"
-	"onnxrl/export/serve/oip/oiptest"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // What a page of another site can send reaches nothing that changes or tells something; the server's own page, curl and Triton's clients are answered.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/oip"
-	"onnxrl/export/serve/oip/oiptest"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func start(t testing.TB, s serve.Service, o Options) *httptest.Server {

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"net/http"
 
-	"onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/export/serve/oip"
 )
 
 func (h *handler) server(w http.ResponseWriter) error {

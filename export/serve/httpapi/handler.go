@@ -18,10 +18,10 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/guard"
-	"onnxrl/export/serve/tracing"
-	"onnxrl/export/serve/traffic"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve/tracing"
+	"github.com/onnxrl/onnxrl/export/serve/traffic"
 )
 
 // Defaults of Options.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/oip"
 )
 
 // infer answers an inference.

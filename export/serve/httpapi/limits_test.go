@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/export/serve/guard"
-	"onnxrl/export/serve/oip/oiptest"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/export/serve/guard"
-	"onnxrl/export/serve/oip/oiptest"
-	"onnxrl/export/serve/traffic"
+	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
+	"github.com/onnxrl/onnxrl/export/serve/traffic"
 )
 
 func total(r *traffic.Recorder, code string) (n uint64) {

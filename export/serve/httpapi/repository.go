@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/oip"
 )
 
 // document reads a small JSON body into v; an empty body leaves v as it is.

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/export/serve/oip"
 )
 
 type endpoint int

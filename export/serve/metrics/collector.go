@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/traffic"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/traffic"
 )
 
 // Collector reads a service's statistics whenever it is collected.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/traffic"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/traffic"
 )
 
 // fixed has statistics and nothing else.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"testing"
 
-	"onnxrl/export/serve"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // numbers are what policies get and give: normally distributed float32.

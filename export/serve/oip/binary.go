@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // HeaderLength is the HTTP header that carries the length of the JSON in a body that has tensors after it.

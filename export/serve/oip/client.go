@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve"
 )
 
 // Options are how a client asks.

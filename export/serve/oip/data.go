@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // part is an element of "inputs" or "outputs".

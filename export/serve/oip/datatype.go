@@ -3,8 +3,8 @@ package oip
 import (
 	"fmt"
 
-	"onnxrl/export/serve"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // datatypes are the protocol's names, and Triton's BF16, in the order of the specification.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve"
 )
 
 // Platform and Backend are what Triton calls ONNX models and what runs them.

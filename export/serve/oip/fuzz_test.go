@@ -5,8 +5,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"onnxrl/export/serve"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // FuzzRequest decodes foreign bodies. What decodes must encode, in every form, to something that decodes to the same.

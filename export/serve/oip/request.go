@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"onnxrl/export/serve"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Request is a decoded body. It may be used again for the next one; tensors are views of the body, which must not change before the request is answered.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/export/serve"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // sample is a tensor of any datatype with extremes and random elements; all of them have a JSON form.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"onnxrl/export/serve"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // AppendResponse appends the answer in the form that the request asked for: JSON, and after it the tensors that were asked for in binary. jsonLen is the length of the JSON, -1 when nothing follows it. A NaN or an infinity that was

@@ -3,8 +3,8 @@ package oip
 import (
 	"slices"
 
-	"onnxrl/export/serve"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // SequenceBatching says what a model keeps of a sequence and what it is told of it. It has one of Direct and Oldest.

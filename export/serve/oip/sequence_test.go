@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/export/serve"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // The configuration of a model with sequences names what its description leaves out, in Triton's form.

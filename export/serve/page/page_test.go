@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/net/html"
 
-	"onnxrl/export/serve/page"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/export/serve/page"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // void elements have no end tag.

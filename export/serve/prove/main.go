@@ -7,8 +7,8 @@ import (
 	"io"
 	"time"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Main is the other process: it reads a model from in, compiles it, runs it on zeros and on ones in

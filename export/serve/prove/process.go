@@ -13,7 +13,7 @@ import (
 	"regexp"
 	"sync"
 
-	"onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve"
 )
 
 // Process tries versions in processes that it starts. It is safe for concurrent use.

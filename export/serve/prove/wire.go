@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 
-	"onnxrl/export/serve"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // header precedes the model on the other process's standard input: its length in 4 bytes, itself as

@@ -8,7 +8,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve"
 )
 
 // service makes spans of inferences.

@@ -14,7 +14,9 @@ import (
 type Tracer struct{ tracer trace.Tracer }
 
 // New returns a tracer whose spans the provider takes.
-func New(p trace.TracerProvider) *Tracer { return &Tracer{p.Tracer("onnxrl/export/serve")} }
+func New(p trace.TracerProvider) *Tracer {
+	return &Tracer{p.Tracer("github.com/onnxrl/onnxrl/export/serve")}
+}
 
 // parent is the client's trace as the two headers have it. It implements propagation.TextMapCarrier.
 type parent struct{ traceparent, tracestate string }

@@ -22,9 +22,9 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/tracing"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/tracing"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"onnxrl/export/serve/tracing"
+	"github.com/onnxrl/onnxrl/export/serve/tracing"
 )
 
 // Entry is a line of the request log; fields that are empty are left out.

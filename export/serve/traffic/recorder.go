@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve"
 )
 
 // Recorder counts answers, and logs requests where it was given a log. It is safe for concurrent use.

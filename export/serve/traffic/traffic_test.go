@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"onnxrl/export/serve"
-	"onnxrl/export/serve/traffic"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/traffic"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func counts(r *traffic.Recorder) map[string]uint64 {

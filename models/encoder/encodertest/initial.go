@@ -4,11 +4,11 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/models"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // initial checks where initial values come from and how they are distributed.

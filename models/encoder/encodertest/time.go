@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/models/encoder"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/gradcheck"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // causal changes the later steps of a window and looks for a trace of it in the features of earlier ones.

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models"
-	"onnxrl/models/encoder/encodertest"
-	"onnxrl/models/encoder/file"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/gradcheck"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
+	"github.com/onnxrl/onnxrl/models/encoder/file"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // user is a network as somebody might write it: a convolution over [batch, features, time], a batch normalisation, pooling and a linear layer.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"onnxrl/configs"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Ports is a model with several inputs and outputs, which are known by their names. It is immutable.

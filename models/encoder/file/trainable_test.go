@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models"
-	"onnxrl/models/encoder/encodertest"
-	"onnxrl/models/encoder/file"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
+	"github.com/onnxrl/onnxrl/models/encoder/file"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // fresh is a float16 network as an exporter writes it: two linear layers with one zero bias, and a scalar gate.

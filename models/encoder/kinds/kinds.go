@@ -2,11 +2,11 @@
 package kinds
 
 import (
-	"onnxrl/models/encoder"
-	"onnxrl/models/encoder/file"
-	"onnxrl/models/encoder/mlp"
-	"onnxrl/models/encoder/timecnn"
-	"onnxrl/models/encoder/transformer"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/encoder/file"
+	"github.com/onnxrl/onnxrl/models/encoder/mlp"
+	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
+	"github.com/onnxrl/onnxrl/models/encoder/transformer"
 )
 
 // All returns the encoders by name.

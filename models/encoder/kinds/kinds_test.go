@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/configs"
-	"onnxrl/models/encoder"
-	"onnxrl/models/encoder/kinds"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func parse(t *testing.T, text string) (encoder.Encoder, error) {

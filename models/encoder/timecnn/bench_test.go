@@ -3,15 +3,15 @@ package timecnn_test
 import (
 	"testing"
 
-	"onnxrl/models"
-	"onnxrl/models/encoder/timecnn"
-	"onnxrl/models/layer"
-	"onnxrl/models/program"
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/program"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // BenchmarkRollout measures one forward and backward pass over a rollout of 50 steps, windows of 20 bars, 16 assets and 30 features, with the default encoder, on one core: each window alone, and with shared rows.

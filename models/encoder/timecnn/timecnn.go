@@ -12,10 +12,10 @@ package timecnn
 import (
 	"fmt"
 
-	"onnxrl/configs"
-	"onnxrl/models/encoder"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Config describes a TimeCNN.

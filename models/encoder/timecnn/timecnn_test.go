@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/models/encoder/encodertest"
-	"onnxrl/models/encoder/timecnn"
-	"onnxrl/models/layer"
-	"onnxrl/runtime/engine/testengines"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
+	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 func TestConformance(t *testing.T) {

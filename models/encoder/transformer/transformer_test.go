@@ -3,9 +3,9 @@ package transformer_test
 import (
 	"testing"
 
-	"onnxrl/models/encoder/encodertest"
-	"onnxrl/models/encoder/transformer"
-	"onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
+	"github.com/onnxrl/onnxrl/models/encoder/transformer"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
 
 func TestConformance(t *testing.T) {

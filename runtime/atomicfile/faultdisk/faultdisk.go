@@ -17,7 +17,7 @@ import (
 	"sync"
 	"syscall"
 
-	"onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 var _ atomicfile.Disk = (*Disk)(nil)

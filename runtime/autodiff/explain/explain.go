@@ -9,8 +9,8 @@ package explain
 import (
 	"strings"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Role says what a gradient node is for.

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/autodiff/explain"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/autodiff/explain"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // net is a two-layer model with a composite operator (Mish) between; objective names and node names both hold slashes.

@@ -7,11 +7,11 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/gradcheck"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Tolerance is the largest relative error that passes.

@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"onnxrl/runtime/autodiff/gradfixture"
-	"onnxrl/runtime/gradcheck"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff/gradfixture"
+	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // run checks every fixture below dir on both engines and requires exact counts, so that a fixture that is not found cannot pass.

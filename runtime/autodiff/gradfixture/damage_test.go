@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/autodiff/gradfixture"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff/gradfixture"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestDamage changes one thing at a time in a fixture that passes; each change must be noticed and named.

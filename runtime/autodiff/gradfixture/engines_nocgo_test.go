@@ -5,7 +5,7 @@ package gradfixture_test
 import (
 	"testing"
 
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // native is empty: ONNX Runtime needs cgo.

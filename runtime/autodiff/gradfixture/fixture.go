@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Fixture is a directory read into memory.

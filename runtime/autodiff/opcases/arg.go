@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Arg is one input of a case's node: how its value is made and how it reaches the node.

@@ -5,10 +5,10 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/gradcheck"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Case is one check of one operator.

@@ -1,7 +1,7 @@
 package opcases
 
 import (
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 func activationCases() []Case {

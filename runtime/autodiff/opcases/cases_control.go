@@ -1,8 +1,8 @@
 package opcases
 
 import (
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // sub builds a sub-graph with a builder of its own. Its values are called prefix/…; inputs are declared with the given types, and what make returns are its outputs.

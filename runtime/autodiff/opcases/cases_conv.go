@@ -1,6 +1,6 @@
 package opcases
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 func convCases() []Case {
 	strides := func(v ...int) *onnx.Attribute { return onnx.AttrInts("strides", v...) }

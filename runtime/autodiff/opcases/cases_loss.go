@@ -1,6 +1,6 @@
 package opcases
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 func lossCases() []Case {
 	reduce := func(v string) *onnx.Attribute { return onnx.AttrStr("reduction", v) }

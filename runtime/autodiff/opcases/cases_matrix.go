@@ -1,6 +1,6 @@
 package opcases
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 func matrixCases() []Case {
 	ta, tb := onnx.AttrInt("transA", 1), onnx.AttrInt("transB", 1)

@@ -1,6 +1,6 @@
 package opcases
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 func movementCases() []Case {
 	axis := func(a int) *onnx.Attribute { return onnx.AttrInt("axis", a) }

@@ -1,6 +1,6 @@
 package opcases
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 func normCases() []Case {
 	axis := func(v int) *onnx.Attribute { return onnx.AttrInt("axis", v) }

@@ -1,6 +1,6 @@
 package opcases
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 func reduceCases() []Case {
 	var cases []Case

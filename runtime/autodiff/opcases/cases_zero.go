@@ -1,7 +1,7 @@
 package opcases
 
 import (
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // zeroCases cover operators without gradient: the model does not move and the gradient is zero. Those that the specification does not tag as differentiable have one

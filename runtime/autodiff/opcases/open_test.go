@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/autodiff/opcases"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/gradcheck"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/autodiff/opcases"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // An opening says which extents of a model's inputs are not known before a run.

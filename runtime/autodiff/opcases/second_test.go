@@ -5,13 +5,13 @@ import (
 	"sync"
 	"testing"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/autodiff/opcases"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/gradcheck"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/autodiff/opcases"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestSecondOrder differentiates the gradients of all cases again and compares with differences of the gradients.

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/runtime/autodiff"
-	"onnxrl/runtime/autodiff/opcases"
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/autodiff/opcases"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 var onlyOp = flag.String("op", "", "run the cases of this operator only")

@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"onnxrl/runtime/autodiff/opcases"
-	"onnxrl/runtime/gradcheck"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/autodiff/opcases"
+	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // windowCase draws an operator with a sliding window and its geometry.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // wiring runs what a decoder easily loses: absent inputs and outputs, one value as several inputs, outputs that are inputs or weights.

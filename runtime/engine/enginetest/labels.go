@@ -6,9 +6,9 @@ import (
 	"math"
 	"testing"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // labels: a loss takes the classes 0…C−1 and ignore_index, and refuses every other label; none is counted from the end.

@@ -9,8 +9,8 @@ package enginetest
 import (
 	"testing"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Config states what an engine can do.

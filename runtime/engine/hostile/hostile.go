@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Base is a model with the inputs of one run, which follow the model's Graph.Inputs.

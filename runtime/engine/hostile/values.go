@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/onnx/schema"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Ints are hostile integers: small ones that make counts negative or divisors zero, and large

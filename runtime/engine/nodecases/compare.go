@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Tolerance is how far a float may lie from the expected one: |got − want| ≤ Abs + Rel·|want|, the rule of NumPy's allclose.

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/engine/nodecases"
-	"onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine/nodecases"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 var update = flag.Bool("update", false, "write the outcome tables")

@@ -5,8 +5,8 @@ package nodecases_test
 import (
 	"testing"
 
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/ort/library"
 )
 
 func TestORT(t *testing.T) {

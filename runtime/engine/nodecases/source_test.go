@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/engine/nodecases"
-	"onnxrl/runtime/portable"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine/nodecases"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // archive writes files as a .tar.gz and returns its path.

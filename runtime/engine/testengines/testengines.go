@@ -9,10 +9,10 @@ import (
 	"errors"
 	"testing"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/ort"
-	"onnxrl/runtime/ort/library"
-	"onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/ort/library"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // All returns the portable engine and, where it can be had, ONNX Runtime, found or installed as the program does it. They end with the process. A library that is there and unusable fails the test.

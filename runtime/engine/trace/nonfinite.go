@@ -3,9 +3,9 @@ package trace
 import (
 	"context"
 
-	"onnxrl/runtime/engine"
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Finding is a value with elements that are NaN or infinite, and what it was made from. The JSON keys are stable.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Range describes the elements of a tensor. The JSON keys are stable.

@@ -3,8 +3,8 @@ package shape
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // call is one application of a rule: the node, the facts of its inputs, and the outputs to fill. Attribute accessors check the attribute's type and keep the

@@ -3,8 +3,8 @@ package shape
 import (
 	"math"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // content is the value of a small tensor: integers and booleans as values that may be symbolic, floats as float64 (every float32 is one exactly).

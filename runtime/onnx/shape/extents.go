@@ -3,7 +3,7 @@ package shape
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // singles lists the inputs that kernels read one number of, whatever their shape: a scalar or a

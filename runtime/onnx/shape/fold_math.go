@@ -3,7 +3,7 @@ package shape
 import (
 	"math"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // arith is one element-wise operation on integers (possibly symbolic) and on floats.

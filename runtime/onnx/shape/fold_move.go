@@ -1,6 +1,6 @@
 package shape
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 // strides returns the row-major strides of a shape.
 func strides(shape []int) []int {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // freeSymbols names extents that only a run can tell.

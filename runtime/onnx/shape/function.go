@@ -3,7 +3,7 @@ package shape
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // function returns the model-local function that a node calls, or nil. Such functions go before built-in operators of the same name.

@@ -12,9 +12,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // hostile numbers are those that arithmetic on extents most easily gets wrong.

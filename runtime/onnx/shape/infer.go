@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // Error says that a node's types do not fit or that its result cannot be known.

@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // torchModels is the number of committed PyTorch exports.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // declaredFact reads a declared type of any kind, with symbols bound.

@@ -3,7 +3,7 @@ package shape
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // heads is one of Q, K and V seen as [batch, heads, length, size].

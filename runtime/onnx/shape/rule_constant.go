@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // constant has exactly one of its attributes.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // microsoftOps are the operators of ONNX Runtime's own domain that its optimiser or our rewrites emit.

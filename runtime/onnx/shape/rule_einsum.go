@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // einsum follows numpy.einsum's notation: letters name axes, "..." stands for broadcast axes, and without "->" the output holds the letters that occur once,

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // normalised is for operators that keep the shape and work along an axis: Softmax and its relatives.

@@ -3,7 +3,7 @@ package shape
 import (
 	"fmt"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // quantize gives the type of the zero point, or that of the attribute, or uint8.

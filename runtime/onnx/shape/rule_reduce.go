@@ -3,8 +3,8 @@ package shape
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // reduceAxes says for each of n axes whether a reduction removes it. ok is false when the axes are not constant.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // resize has the inputs X, roi, scales, sizes; in opset 10 it has X and scales. Since opset 18 both may be given for some axes only.

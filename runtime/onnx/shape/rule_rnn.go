@@ -3,7 +3,7 @@ package shape
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // rnn, gru and lstm differ in how many gates their weights stack: X [time, batch, input], W [directions, gates·hidden, input], R [directions, gates·hidden,

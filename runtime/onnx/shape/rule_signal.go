@@ -3,8 +3,8 @@ package shape
 import (
 	"fmt"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // dft transforms one axis of [batch, signal…, 1 or 2]; the axis is an attribute before opset 20 and an input since.

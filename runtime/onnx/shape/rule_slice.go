@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // sliceBounds returns the bounds of a Slice: attributes before opset 10, inputs since. ok is false when axes or steps are not known; starts and ends may hold

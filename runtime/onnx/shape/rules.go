@@ -1,6 +1,6 @@
 package shape
 
-import "onnxrl/runtime/onnx"
+import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 // entry is one line of a family's table: inputs as a signature, the first opset that has the operator, the rule, and the fold function if any.
 type entry struct {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // differentiable lists the operators whose inputs the ONNX specification (v1.22, docs/Operators.md) tags as differentiable.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // A signature lists an operator's inputs, one word each, so that arity, kinds and element types are checked before a rule runs. A word is one or more class

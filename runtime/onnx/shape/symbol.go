@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // val is one element of an integer content: a number, a symbolic expression or unknown.

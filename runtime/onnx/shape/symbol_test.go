@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // evaluate computes the text of a symbolic extent for given symbols; tests use it to compare symbolic with static inference.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // opCase is one node: inputs written as "float32[2,n]", with the content of small constants after "=" ("int64[2]=0,-1"), "" for an absent input, "seq " or

@@ -1,8 +1,8 @@
 package shape
 
 import (
-	"onnxrl/runtime/onnx"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Track makes e follow a builder: every input, constant and node that b adds is known to e at once.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // BenchmarkKernels runs every kernel at every level over 72,000 elements.

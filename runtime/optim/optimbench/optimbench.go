@@ -12,8 +12,8 @@ import (
 	"slices"
 	"time"
 
-	"onnxrl/runtime/optim"
-	"onnxrl/runtime/optim/kernel"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
 )
 
 // Row is one measured size. Times are medians over the rounds, of one call on

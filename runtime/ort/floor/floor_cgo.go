@@ -5,7 +5,7 @@ package floor
 import (
 	"fmt"
 
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // Runs executes a binding of the ort engine len(ns) times in a C loop, and stores

@@ -5,7 +5,7 @@ package floor
 import (
 	"fmt"
 
-	"onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // Runs returns [ErrForeign]: without cgo there are no bindings of that engine.

@@ -2,7 +2,7 @@
 // first use where it is missing.
 //
 // The package is pure Go: it looks at files and runs package clients, and never
-// loads what it finds. [onnxrl/runtime/ort] does the loading.
+// loads what it finds. [github.com/onnxrl/onnxrl/runtime/ort] does the loading.
 //
 // # Where it looks
 //

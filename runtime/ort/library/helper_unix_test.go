@@ -19,7 +19,7 @@ import (
 	"sync"
 	"testing"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // librarySize is enough for several progress reports, and small enough to be

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func TestInstallFromEachClient(t *testing.T) {

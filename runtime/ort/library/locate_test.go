@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func TestCatalogue(t *testing.T) {

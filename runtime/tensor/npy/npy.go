@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 const magic = "\x93NUMPY"

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/tensor"
-	"onnxrl/runtime/tensor/npy"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
 
 // file builds an array file as numpy.save writes it.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Encode returns t as an array file of version 1: little-endian, in C order, the data aligned to 64 bytes as NumPy writes it. Texts, and types that NumPy does not have, are errors.

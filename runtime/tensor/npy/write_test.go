@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"onnxrl/runtime/tensor"
-	"onnxrl/runtime/tensor/npy"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
 
 func TestEncodeIsReadBack(t *testing.T) {

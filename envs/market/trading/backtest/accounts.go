@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
 // Rule says which assets to be in. It must not be used by two runs at once.

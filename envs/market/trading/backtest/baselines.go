@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
 // BuyAndHold returns the rule to be in every asset.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
 )
 
 // TestBuyAndHold compares the values with their formula, an asset that is listed later included: its share is cash until then.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Lagged returns a policy whose decisions are executed a number of bars, at least one, after p has taken them; until the first is due, nothing is done. p sees the environment as it then is: the positions that its late orders have led to.

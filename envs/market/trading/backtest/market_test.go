@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/market/trading/backtest"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 var (

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Policy decides what is done with each asset. It is not safe for concurrent use.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"onnxrl/envs/market/trading"
-	"onnxrl/envs/market/trading/backtest"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestValueIsConserved checks, for everything under every execution, that a record agrees with itself: the value is cash plus positions at the close, trades explain the change of cash and positions, fees and turnover are the trades', and

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
 // Record is what happened in a run of T decisions about N assets. Row 0 of what has T+1 rows is the close at which the first decision is taken, when all is cash; row t of what has T rows is the decision at row t and what it led to at row t+1.

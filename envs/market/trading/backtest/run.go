@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"onnxrl/envs"
-	"onnxrl/envs/market/trading"
-	"onnxrl/runtime/rng"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Run lets a policy trade a range of bars, from all cash to the last bar, and records it. The range begins where the environment does: at its first bar with a whole window behind it. The source must have whole-range episodes.

@@ -2,9 +2,9 @@
 package feed
 
 import (
-	"onnxrl/envs"
-	"onnxrl/envs/market/prepared"
-	"onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
 // FromSet returns the set as a market with its splits. Features and prices are shared with the set, which must not change any more; only the tradable flags are new memory. A split of a single bar, which leaves no step, is left out.

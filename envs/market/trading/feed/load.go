@@ -3,9 +3,9 @@ package feed
 import (
 	"context"
 
-	"onnxrl/configs"
-	"onnxrl/envs/market/prepared"
-	"onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
 // Load is a trading.Loader: it reads and prepares the data that a section of the form of prepared.Config describes. The window is the environment's.

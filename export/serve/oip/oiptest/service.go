@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"onnxrl/export/serve"
-	"onnxrl/models/artifact"
-	"onnxrl/runtime/tensor"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Service has these models:

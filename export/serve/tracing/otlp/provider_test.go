@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"onnxrl/export/serve/tracing"
-	"onnxrl/export/serve/tracing/otlp"
-	"onnxrl/export/serve/tracing/otlp/otlptest"
+	"github.com/onnxrl/onnxrl/export/serve/tracing"
+	"github.com/onnxrl/onnxrl/export/serve/tracing/otlp"
+	"github.com/onnxrl/onnxrl/export/serve/tracing/otlp/otlptest"
 )
 
 // environment clears what OpenTelemetry reads, so that only a test's own settings count.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestCommitted fails when the committed kernels are not the generator's.
