@@ -28,7 +28,7 @@
 //
 //  1. Write a package below this one with the files doc.go, config.go, graph.go, learner.go and agent.go. It should read alone, from top to bottom; it takes arithmetic from rlmath, networks from models/encoder and models/head, and nothing from other algorithms. One that learns from a replay takes its settings, its clock and, if it is an actor-critic, most of its learner from offpolicy, and its tests from agenttest.
 //  2. Name every default's source and every deviation in doc.go.
-//  3. Export its [Kind], which an [Algorithm] makes, and add it to the list of the program (cmd/internal/experiment/kinds.go).
+//  3. Export its [Kind], which an [Algorithm] makes, and add it to the list of the program (agents/experiment/kinds).
 //
 // Example_algorithm of this package is a whole one.
 package agents

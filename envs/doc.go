@@ -25,7 +25,7 @@
 // # How to add an environment
 //
 //  1. Write a package below envs with a type that implements Env and a Config with defaults and Validate; name the source of the dynamics and every deviation.
-//  2. Export its [Kind], and add it to the list of the program that shall know it (cmd/internal/experiment/kinds.go for onnxrl).
+//  2. Export its [Kind], and add it to the list of the program that shall know it (package agents/experiment/kinds for onnxrl).
 //  3. Call envtest.Run from a test. Example_environment of package agents is one of 73 lines that passes.
 //  4. Implement [Saver] when its episodes are long, so that runs resume in the middle of one.
 package envs

@@ -1,66 +1,10 @@
-// Command onnxrl trains, inspects and serves agents and models whose networks are ONNX graphs. Each file of this package is one subcommand; this is the only package that wires all
-// others together.
+// Command onnxrl trains, inspects and serves agents and models whose networks are ONNX graphs. It is
+// package cmd/app over the environments, algorithms and encoders that come with it.
 package main
 
 import (
-	"context"
-	"errors"
-	"os"
-	"os/signal"
-	"strings"
-	"syscall"
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/cmd/app"
 )
 
-// Exit codes. exitError is for what failed and for checks that did not pass, exitInterrupted what shells use for Ctrl-C.
-const (
-	exitError       = 1
-	exitInterrupted = 130
-)
-
-func main() {
-	// The first signal asks for a clean stop, in which state is saved; a second one ends the program at once.
-	signalled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ctx, end := context.WithCancelCause(context.Background())
-	go func() {
-		<-signalled.Done()
-		stop() // Before anybody is told that a second signal would do that.
-		end(context.Cause(signalled))
-	}()
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
-
-// errInterrupted says that work was stopped by a signal after its state was saved.
-var errInterrupted = errors.New("interrupted")
-
-// quietError has been shown to the user already and only sets the exit status.
-type quietError struct{ err error }
-
-func (e quietError) Error() string { return e.err.Error() }
-func (e quietError) Unwrap() error { return e.err }
-
-func exitCode(err error) int {
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
-		return exitInterrupted
-	}
-	return exitError
-}
-
-// errorText is what is said of an error, empty where it has been shown already.
-func errorText(err error) string {
-	var q quietError
-	if err == nil || errors.As(err, &q) {
-		return ""
-	}
-	text := err.Error()
-	if exitCode(err) == exitInterrupted {
-		// What was being done is said; that its context was cancelled, by whichever signal, is what interrupting means.
-		for _, why := range []string{context.Canceled.Error(), "terminated signal received", "interrupt signal received"} {
-			text = strings.TrimSuffix(strings.ReplaceAll(text, ": "+why, ""), why)
-		}
-		text = strings.TrimSuffix("interrupted: "+text, ": ")
-	}
-	return text
-}
+func main() { app.Main(kinds.All()) }

@@ -19,5 +19,5 @@
 // # How to add
 //
 // A loss: package loss. An optimiser or a schedule: package optim. A file format: package dataset. A setting: a field of [Config] with its check in Validate, and a flag
-// in cmd/onnxrl if it is used often.
+// in cmd/app if it is used often.
 package fit

@@ -4,5 +4,5 @@
 // ([Session.Bind], the hot path: nothing is allocated or copied, and updates of the buffers' contents are seen by the next run).
 //
 // Two engines implement it: runtime/ort (ONNX Runtime) and runtime/portable (pure Go). The sub-package enginetest is the suite that both pass. To add an
-// engine: implement Compiler, Session and Binding in a package of its own, call enginetest.Run from its test, and add one line where cmd/onnxrl lists engines.
+// engine: implement Compiler, Session and Binding in a package of its own, call enginetest.Run from its test, and add one line where cmd/app lists engines.
 package engine

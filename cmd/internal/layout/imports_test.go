@@ -10,6 +10,8 @@ import (
 	"testing"
 )
 
+var floor = []string{"agents", "envs", "models", "export", "configs", "runtime"}
+
 // rule says which packages of the module a package may import: those below one of the prefixes in may. The first rule whose prefix matches a package decides.
 type rule struct {
 	of  string
@@ -42,6 +44,12 @@ var rules = []rule{
 	{"envs", []string{"envs", "configs", "runtime"}},
 	{"models", []string{"models", "configs", "runtime"}},
 	{"export", []string{"export", "models", "configs", "runtime"}},
+	// What stands under the commands joins agents with what leaves the program: judgement, proof and reports.
+	{"agents/experiment", floor},
+	{"agents/tune", floor},
+	{"agents/ablate", floor},
+	{"agents/assess", floor},
+	{"agents/publish", floor},
 	{"agents", []string{"agents", "envs", "models", "configs", "runtime"}},
 	{"cmd", []string{""}},
 }

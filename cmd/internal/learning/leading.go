@@ -8,8 +8,9 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/train"
-	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/synthetic"
@@ -32,7 +33,7 @@ type Share struct {
 func leading(ctx context.Context, cfg experiment.Config, o Options) (r Result, err error) {
 	// Errors point at the document as it was written.
 	written := cfg.Env.Section
-	cfg, factory, maker, err := experiment.Open(ctx, cfg)
+	cfg, factory, maker, err := kinds.All().Open(ctx, cfg)
 	if err != nil {
 		return r, err
 	}

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/train"
-	"github.com/onnxrl/onnxrl/cmd/internal/assess"
-	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -103,7 +103,7 @@ func Run(ctx context.Context, t Task, seed uint64, o Options) (Result, error) {
 
 // control trains an agent and lets it act through episodes that are kept for the end.
 func control(ctx context.Context, cfg experiment.Config, o Options) (r Result, err error) {
-	cfg, factory, maker, err := experiment.Open(ctx, cfg)
+	cfg, factory, maker, err := kinds.All().Open(ctx, cfg)
 	if err != nil {
 		return r, err
 	}
@@ -134,7 +134,7 @@ func trained(ctx context.Context, cfg experiment.Config, f envs.Factory, m agent
 	if err != nil {
 		return nil, train.Result{}, err
 	}
-	setup := agents.Setup{Engine: o.Engine, Encoders: kinds.All(), Key: rng.New(cfg.Seed), Profile: o.Profile}
+	setup := agents.Setup{Engine: o.Engine, Encoders: kinds.All().Encoders, Key: rng.New(cfg.Seed), Profile: o.Profile}
 	t, err := train.New(ctx, f, m, setup, cfg.Train, train.Hooks{Evaluate: judge, Progress: o.Each})
 	if err != nil {
 		return nil, train.Result{}, err

@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/train"
-	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -88,12 +87,12 @@ func Throughput(ctx context.Context, r Row, seed uint64, o Options) (s Speed, er
 		return s, err
 	}
 	cfg.Seed, cfg.Train.Validation.EverySteps = seed, 0
-	cfg, factory, maker, err := experiment.Open(ctx, cfg)
+	cfg, factory, maker, err := kinds.All().Open(ctx, cfg)
 	if err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, factory.Close()) }()
-	setup := agents.Setup{Engine: o.Engine, Encoders: kinds.All(), Key: rng.New(seed), Profile: o.Profile}
+	setup := agents.Setup{Engine: o.Engine, Encoders: kinds.All().Encoders, Key: rng.New(seed), Profile: o.Profile}
 	t, err := train.New(ctx, factory, maker, setup, cfg.Train, train.Hooks{Progress: o.Each})
 	if err != nil {
 		return s, err

@@ -9,9 +9,8 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/train"
-	"github.com/onnxrl/onnxrl/cmd/internal/experiment"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -106,7 +105,7 @@ func whole(t *testing.T, e engine.Compiler, name, path string, sets ...string) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, factory, maker, err := experiment.Open(t.Context(), cfg)
+	cfg, factory, maker, err := kinds.All().Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +114,7 @@ func whole(t *testing.T, e engine.Compiler, name, path string, sets ...string) (
 			t.Error(err)
 		}
 	})
-	return train.New(t.Context(), factory, maker, agents.Setup{Engine: e, Encoders: kinds.All(), Key: rng.New(1)}, cfg.Train, train.Hooks{})
+	return train.New(t.Context(), factory, maker, agents.Setup{Engine: e, Encoders: kinds.All().Encoders, Key: rng.New(1)}, cfg.Train, train.Hooks{})
 }
 
 // TestWholePolicies: a policy that is one ONNX file is trained by every algorithm. It begins as the file has it, all of its parameters learn, and it has no layers beside them.

@@ -1,0 +1,292 @@
+package ablate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+)
+
+// Study is a plan being carried out in a folder.
+type Study struct {
+	Plan   *Plan
+	Dir    string
+	Runner Runner
+	// Parallel is the number of runs at a time, at least 1. Results do not depend on it.
+	Parallel int
+	// Now is the clock.
+	Now func() time.Time
+	// OnRun, unless nil, is told of every run that has begun or ended, and OnSteps of env steps that were taken. They are called from several goroutines.
+	OnRun   func(r *Run)
+	OnSteps func(n int64)
+
+	runs []*Run
+	lock func() error
+}
+
+// Run is one seed of a cell.
+type Run struct {
+	Cell string
+	Seed uint64
+	Dir  string
+	// State is one of the words below.
+	State string
+	// Outcome is nil until the run is finished, Err says why it failed.
+	Outcome *Outcome
+	Err     error
+
+	cell, seed int
+}
+
+// The states of a run.
+const (
+	Waiting     = "waiting"
+	Running     = "running"
+	Done        = "done"
+	Failed      = "failed"
+	Interrupted = "interrupted"
+)
+
+// PlanFile is the record of what a folder's runs mean.
+const PlanFile = "plan.yaml"
+
+// record is the content of PlanFile.
+type record struct {
+	Study Config       `yaml:"study"`
+	Cells []cellRecord `yaml:"cells"`
+}
+
+type cellRecord struct {
+	Name string          `yaml:"name"`
+	Dir  string          `yaml:"dir"`
+	Run  configs.Section `yaml:"run"`
+}
+
+// Open reads what the folder holds of the study, without changing anything. Cells and seeds may have been added since; a cell whose experiment has changed is an error that says in what.
+func (s *Study) Open() error {
+	path := filepath.Join(s.Dir, PlanFile)
+	doc, err := configs.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	default:
+		var old record
+		if err := doc.Decode(&old); err != nil {
+			return err
+		}
+		if err := s.compare(old); err != nil {
+			return fmt.Errorf("%s: %w", s.Dir, err)
+		}
+	}
+	s.runs = nil
+	var errs []error
+	// Seed by seed, so that a study that is stopped has compared all cells on some seeds.
+	for i, seed := range s.Plan.Seeds {
+		for j := range s.Plan.Cells {
+			c := &s.Plan.Cells[j]
+			r := &Run{Cell: c.Name, Seed: seed, Dir: filepath.Join(s.Dir, c.Dir, "seed-"+strconv.FormatUint(seed, 10)), State: Waiting, cell: j, seed: i}
+			o, err := readOutcome(r.Dir)
+			if err != nil {
+				errs = append(errs, err)
+			}
+			if o != nil {
+				digest, err := s.digest(r)
+				if err == nil && digest != o.ConfigSHA256 {
+					err = fmt.Errorf("%s: the outcome is of another experiment (SHA-256 %.12s…, now %.12s…): remove the run, or choose another folder", r.Dir, o.ConfigSHA256, digest)
+				}
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				r.Outcome, r.State = o, Done
+			}
+			s.runs = append(s.runs, r)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Runs lists the runs, seed by seed.
+func (s *Study) Runs() []*Run { return s.runs }
+
+// compare refuses a plan whose cells have other experiments than the same cells of an older one.
+func (s *Study) compare(old record) error {
+	var errs []error
+	for i := range s.Plan.Cells {
+		c := &s.Plan.Cells[i]
+		for _, o := range old.Cells {
+			if o.Name != c.Name {
+				continue
+			}
+			now, err := configs.NewSection(c.Config)
+			if err != nil {
+				return err
+			}
+			changes, err := configs.Diff(o.Run, now)
+			if err != nil {
+				return err
+			}
+			if len(changes) > 0 {
+				list := make([]string, len(changes))
+				for k, d := range changes {
+					list[k] = d.String()
+				}
+				errs = append(errs, fmt.Errorf("the experiment of %s has changed: %s", c.Name, strings.Join(list, "; ")))
+			}
+		}
+	}
+	if len(errs) > 0 {
+		errs = append(errs, errors.New("choose another folder, or take back the change"))
+	}
+	return errors.Join(errs...)
+}
+
+// Begin makes the folder, takes its lock and records the plan.
+func (s *Study) Begin() error {
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return err
+	}
+	var err error
+	s.lock, err = atomicfile.Lock(filepath.Join(s.Dir, ".lock"))
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Dir, err)
+	}
+	rec := record{Study: s.Plan.Study}
+	for i := range s.Plan.Cells {
+		c := &s.Plan.Cells[i]
+		run, err := configs.NewSection(c.Config)
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
+		rec.Cells = append(rec.Cells, cellRecord{c.Name, c.Dir, run})
+	}
+	text, err := configs.Marshal(rec)
+	if err == nil {
+		err = atomicfile.WriteFile(filepath.Join(s.Dir, PlanFile), func(w io.Writer) error {
+			_, err := w.Write(text)
+			return err
+		})
+	}
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	return nil
+}
+
+// Close releases the folder.
+func (s *Study) Close() error {
+	if s.lock == nil {
+		return nil
+	}
+	release := s.lock
+	s.lock = nil
+	return release()
+}
+
+// Execute trains and evaluates what is not finished. A run that fails does not stop the others: its Err says why, and the next Execute tries it again. When ctx ends, running ones save their state, and the
+// error is ctx's.
+func (s *Study) Execute(ctx context.Context) error {
+	var left []*Run
+	for _, r := range s.runs {
+		if r.Outcome == nil {
+			left = append(left, r)
+		}
+	}
+	var mu sync.Mutex
+	tell := func(r *Run, state string, o *Outcome, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		r.State, r.Outcome, r.Err = state, o, err
+		if s.OnRun != nil {
+			s.OnRun(r)
+		}
+	}
+	parallelDo(s.Parallel, len(left), func(i int) {
+		r := left[i]
+		if ctx.Err() != nil {
+			return
+		}
+		tell(r, Running, nil, nil)
+		o, err := s.execute(ctx, r)
+		switch {
+		case err == nil:
+			tell(r, Done, o, nil)
+		case ctx.Err() != nil:
+			tell(r, Interrupted, nil, nil)
+		default:
+			tell(r, Failed, nil, err)
+		}
+	})
+	return ctx.Err()
+}
+
+func (s *Study) digest(r *Run) (string, error) {
+	c := s.Plan.Cells[r.cell].Config
+	c.Seed = r.Seed
+	return configs.Digest(c)
+}
+
+func (s *Study) execute(ctx context.Context, r *Run) (*Outcome, error) {
+	c := s.Plan.Cells[r.cell].Config
+	c.Seed = r.Seed
+	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	start := s.Now()
+	from, done := int64(-1), int64(0)
+	steps, err := s.Runner.Train(ctx, r.Dir, c, func(steps int64) {
+		if from < 0 {
+			from = steps
+		}
+		if steps > done && s.OnSteps != nil {
+			s.OnSteps(steps - done)
+		}
+		done = max(done, steps)
+	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.judge(ctx, r.Dir, c)
+	if err != nil {
+		return nil, fmt.Errorf("evaluate: %w", err)
+	}
+	if o.ConfigSHA256, err = s.digest(r); err != nil {
+		return nil, err
+	}
+	o.EnvSteps = steps
+	if took := s.Now().Sub(start).Seconds(); took > 0 && from >= 0 {
+		o.StepsPerSecond = Number(float64(steps-from) / took)
+	}
+	return o, writeOutcome(r.Dir, o)
+}
+
+// judge evaluates a run and checks that all columns of the tables are there.
+func (s *Study) judge(ctx context.Context, dir string, c experiment.Config) (*Outcome, error) {
+	o, err := s.Runner.Judge(ctx, dir, c)
+	if err != nil {
+		return nil, err
+	}
+	var p configs.Problems
+	for _, m := range s.Plan.Study.Metrics {
+		_, ok := o.Metrics[m]
+		p.Check(ok, "metrics", "%q is not one of %s", m, strings.Join(slices.Sorted(maps.Keys(o.Metrics)), ", "))
+	}
+	return o, p.Err()
+}

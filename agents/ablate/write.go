@@ -1,0 +1,83 @@
+package ablate
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+)
+
+// Files of a study's folder.
+const (
+	runsFile     = "ablation.csv"
+	summaryFile  = "summary.csv"
+	effectsFile  = "factors.csv"
+	markdownFile = "summary.md"
+	reportFile   = "ablation.json"
+	plotsDir     = "plots"
+)
+
+// Report is what ablation.json holds and --json prints. The keys are stable.
+type Report struct {
+	Summary  *Summary    `json:"summary"`
+	Runs     []RunReport `json:"runs"`
+	Estimate *Estimate   `json:"estimate,omitempty"`
+	// Files are relative to the study's folder.
+	Dir   string   `json:"dir,omitempty"`
+	Files []string `json:"files,omitempty"`
+}
+
+// RunReport is one run.
+type RunReport struct {
+	Cell    string   `json:"cell"`
+	Seed    uint64   `json:"seed"`
+	Dir     string   `json:"dir"`
+	State   string   `json:"state"`
+	Error   string   `json:"error,omitempty"`
+	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Report describes the study as it stands. Directories are relative to the study's folder.
+func (s *Study) Report() (*Report, error) {
+	r := &Report{Summary: s.Summarize()}
+	for _, run := range s.runs {
+		dir, err := filepath.Rel(s.Dir, run.Dir)
+		if err != nil {
+			return nil, err
+		}
+		one := RunReport{Cell: run.Cell, Seed: run.Seed, Dir: filepath.ToSlash(dir), State: run.State, Outcome: run.Outcome}
+		if run.Err != nil {
+			one.Error = run.Err.Error()
+		}
+		r.Runs = append(r.Runs, one)
+	}
+	return r, nil
+}
+
+// Write writes the tables and plots of what is finished into the study's folder and fills in the report's files. Nothing is written while no run is finished.
+func (s *Study) Write(r *Report) error {
+	if r.Summary.Done == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Join(s.Dir, plotsDir), 0o755); err != nil {
+		return err
+	}
+	figures, err := r.Summary.figures()
+	if err != nil {
+		return err
+	}
+	files := []file{
+		{runsFile, s.WriteRuns}, {summaryFile, r.Summary.WriteCSV}, {effectsFile, r.Summary.WriteEffects}, {markdownFile, r.Summary.WriteMarkdown},
+	}
+	for _, f := range figures {
+		files = append(files, file{plotsDir + "/" + f.name, f.write})
+	}
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, atomicfile.WriteFile(filepath.Join(s.Dir, filepath.FromSlash(f.name)), f.write))
+		r.Files = append(r.Files, f.name)
+	}
+	r.Files = append(r.Files, reportFile)
+	return errors.Join(append(errs, writeJSON(filepath.Join(s.Dir, reportFile), r))...)
+}

@@ -1,0 +1,102 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/export/bake"
+)
+
+// Config is a run's document.
+type Config struct {
+	// Seed is where all randomness descends from. Seeds, where given, makes several runs, one for each, instead.
+	Seed  uint64         `yaml:"seed"`
+	Seeds []uint64       `yaml:"seeds,omitempty"`
+	Env   configs.Kinded `yaml:"env"`
+	// Wrappers stand between the environment and the agent.
+	Wrappers wrap.Config     `yaml:"wrappers"`
+	Agent    configs.Kinded  `yaml:"agent"`
+	Train    train.Config    `yaml:"train"`
+	Eval     evaluate.Config `yaml:"eval"`
+	// Publish says when the policy is published, and what is proved before.
+	Publish Publish `yaml:"publish"`
+	// ChosenFrom says what the document was chosen from; nil where nobody has searched for it.
+	ChosenFrom *ChosenFrom `yaml:"chosen_from,omitempty"`
+	// Tune is the section of package tuning, which only a search for hyper-parameters reads.
+	Tune configs.Section `yaml:"tune,omitempty"`
+}
+
+// ChosenFrom is what a search for hyper-parameters writes into the document that it has found, so
+// that its runs are judged as the best of that many trials. Nothing is computed from it but that.
+type ChosenFrom struct {
+	// Trials is the number of configurations that were evaluated.
+	Trials int `yaml:"trials"`
+	// SharpeVariance is the variance between their annual Sharpe ratios on the validation split; 0
+	// where the search was for another metric.
+	SharpeVariance float64 `yaml:"sharpe_variance"`
+}
+
+// Defaults returns the document's defaults; the environment and the agent must be named.
+func Defaults() Config {
+	return Config{Seed: 42, Wrappers: wrap.Defaults(), Train: train.Defaults(), Eval: evaluate.Defaults(), Publish: Publish{When: AtEnd, Observations: bake.Observations}}
+}
+
+// Validate reports what the sections themselves do not: a missing part, and seeds given twice.
+func (c Config) Validate() error {
+	var p configs.Problems
+	p.Check(c.Env.Kind != "", "env.kind", "required: the name of an environment, such as trading")
+	p.Check(c.Agent.Kind != "", "agent.kind", "required: the name of an algorithm, such as a2c")
+	if f := c.ChosenFrom; f != nil {
+		p.AtLeast("chosen_from.trials", f.Trials, 1)
+		p.NonNegative("chosen_from.sharpe_variance", f.SharpeVariance)
+	}
+	seen := map[uint64]bool{}
+	for _, s := range c.Seeds {
+		p.Check(!seen[s], "seeds", "%d is given twice", s)
+		seen[s] = true
+	}
+	return p.Err()
+}
+
+// Load reads a document with the edits of --set. A path that does not exist but is the name of a shipped experiment ("qtmrl" or "qtmrl.yaml") opens that.
+func Load(path string, sets []string) (Config, *configs.Document, error) {
+	c := Defaults()
+	doc, err := Document(path)
+	if err != nil {
+		return c, nil, err
+	}
+	if err := doc.Set(sets...); err != nil {
+		return c, nil, err
+	}
+	return c, doc, doc.Decode(&c)
+}
+
+// Open makes the parts that a document names. The caller closes the factory. The returned Config has the effective parameters of environment and agent, defaults included: written out, it is the recipe of the run.
+func (k Kinds) Open(ctx context.Context, c Config) (Config, envs.Factory, agents.Maker, error) {
+	maker, err := agents.Parse(k.Agents, c.Agent)
+	if err != nil {
+		return c, nil, nil, err
+	}
+	if c.Agent, err = configs.NewKinded(c.Agent.Kind, maker.Config()); err != nil {
+		return c, nil, nil, err
+	}
+	factory, err := envs.Open(ctx, k.Envs, c.Env)
+	if err != nil {
+		return c, nil, nil, err
+	}
+	config := factory.Config()
+	wrapped, err := around(factory, c.Wrappers)
+	if err == nil {
+		c.Env, err = configs.NewKinded(c.Env.Kind, config)
+	}
+	if err != nil {
+		return c, nil, nil, errors.Join(err, factory.Close())
+	}
+	return c.Complete(), wrapped, maker, nil
+}

@@ -1,0 +1,33 @@
+// Package kinds lists the environments, algorithms and encoders that come with onnxrl.
+//
+// # How to add one
+//
+// Add its Kind to one of the lists of [All], or, for an encoder, to that of package
+// models/encoder/kinds. A program with kinds of its own appends them to what All returns.
+package kinds
+
+import (
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/a2c"
+	"github.com/onnxrl/onnxrl/agents/dqn"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/ppo"
+	"github.com/onnxrl/onnxrl/agents/sac"
+	"github.com/onnxrl/onnxrl/agents/td3"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/classic"
+	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/gymnasium"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
+	encoders "github.com/onnxrl/onnxrl/models/encoder/kinds"
+)
+
+// All returns what comes with the program. The lists are the caller's.
+func All() experiment.Kinds {
+	return experiment.Kinds{
+		Envs:     append([]envs.Kind{corridor.Kind, trading.Kind(feed.Load), gymnasium.Kind}, classic.Kinds()...),
+		Agents:   append([]agents.Kind{a2c.Kind, dqn.Kind, sac.Kind, td3.Kind, td3.DDPGKind}, ppo.Kinds()...),
+		Encoders: encoders.All(),
+	}
+}

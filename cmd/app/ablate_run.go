@@ -1,0 +1,168 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/ablate"
+	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+)
+
+// studyRunner carries out the runs of a study as onnxrl train does.
+type studyRunner struct {
+	app    *app
+	engine engine.Compiler
+	told   sync.Once // what is to be said of the data
+}
+
+// plan opens an experiment for a directory. The caller closes it.
+func (r *studyRunner) plan(ctx context.Context, dir string, c experiment.Config) (_ *trainPlan, err error) {
+	p := &trainPlan{kinds: r.app.kinds, engine: r.engine, dir: dir, parallel: 1, resume: refuseRun(dir, true, "") == nil}
+	if p.cfg, p.factory, p.maker, err = p.kinds.Open(ctx, c); err != nil {
+		return nil, err
+	}
+	r.told.Do(func() { r.app.tellData(r.app.err, p.factory) })
+	text, err := configs.Marshal(p.cfg)
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	doc, err := configs.Parse(configFile, text)
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	if p.sources, err = r.app.experimentSources(doc, p.factory); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// Train implements ablate.Runner.
+func (r *studyRunner) Train(ctx context.Context, dir string, c experiment.Config, progress func(int64)) (steps int64, err error) {
+	p, err := r.plan(ctx, dir, c)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	bar := &trainBar{plan: p, done: map[uint64]int64{}, updating: map[uint64]time.Time{}, watch: progress}
+	from, err := reached(dir)
+	if err != nil {
+		return 0, err
+	}
+	progress(from)
+	s, err := r.app.runSeed(ctx, p, c.Seed, bar)
+	if err == nil && s.Stopped == train.Interrupted {
+		err = ctx.Err()
+	}
+	return s.EnvSteps, err
+}
+
+// reached returns the env step of the newest checkpoint in a run's directory, 0 where there is none.
+func reached(dir string) (int64, error) {
+	list, err := checkpoint.List(filepath.Join(dir, checkpointDir))
+	if err != nil || len(list) == 0 {
+		return 0, err
+	}
+	return list[len(list)-1].Step, nil
+}
+
+// Judge implements ablate.Runner: the policy is that of the newest checkpoint, the end of training. The best one on the validation range would be judged there with the luck that made it the best.
+func (r *studyRunner) Judge(ctx context.Context, dir string, c experiment.Config) (o *ablate.Outcome, err error) {
+	p, err := r.plan(ctx, dir, c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	setup := agents.Setup{Engine: r.engine, Encoders: r.app.kinds.Encoders, Key: rng.New(c.Seed)}
+	tr, err := train.New(ctx, p.factory, p.maker, setup, c.Train, train.Hooks{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, tr.Close()) }()
+	saved, err := checkpoint.Latest(filepath.Join(dir, checkpointDir))
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(saved.Load(tr), saved.Close()); err != nil {
+		return nil, err
+	}
+	if o, ok := p.factory.(trading.Opened); ok {
+		return judgeTrading(ctx, o, tr.Agent(), c.Eval)
+	}
+	validate, err := assess.Validator(p.factory, c.Eval)
+	if err != nil {
+		return nil, err
+	}
+	m, err := validate(ctx, tr.Agent(), saved.Step)
+	if err != nil {
+		return nil, err
+	}
+	o = &ablate.Outcome{Metrics: map[string]ablate.Number{}}
+	for k, v := range m {
+		o.Metrics[k] = ablate.Number(v)
+	}
+	return o, nil
+}
+
+// judgeTrading judges a policy next to buy-and-hold.
+func judgeTrading(ctx context.Context, env trading.Opened, agent agents.Agent, c evaluate.Config) (_ *ablate.Outcome, err error) {
+	mode := agents.Explore
+	if c.Deterministic {
+		mode = agents.Greedy
+	}
+	e, err := env.New(envs.Valid, 0)
+	if err != nil {
+		return nil, err
+	}
+	spec := e.Spec()
+	if err := e.Close(); err != nil {
+		return nil, err
+	}
+	policy, err := evaluate.NewPolicy("agent", agent, mode, spec)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, policy.Close()) }()
+	// Only the two rows are needed; other baselines and doubts are for reports.
+	c.Lag, c.CostSweepBP, c.Baselines, c.Bootstrap.Samples = nil, nil, evaluate.Baselines{}, 0
+	a, err := assess.Run(ctx, assess.Request{Env: env, Split: envs.Valid, Config: c, Agents: []backtest.Policy{policy}, Key: rng.New(0).Split("validation")})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := a.Rows()
+	if err != nil {
+		return nil, err
+	}
+	dates := a.Benchmark.Dates
+	o := &ablate.Outcome{From: dates[0].Format(time.DateOnly), To: dates[len(dates)-1].Format(time.DateOnly), Bars: len(dates), LookAhead: a.LookAhead}
+	for _, row := range rows {
+		m := map[string]ablate.Number{}
+		for _, v := range row.Metrics {
+			m[v.Key] = ablate.Number(v.Value)
+		}
+		switch row.Role {
+		case assess.RoleAgent:
+			o.Metrics = m
+		case assess.RoleBaseline:
+			o.Reference, o.ReferenceName = m, row.Name
+		}
+	}
+	if o.Metrics == nil || o.Reference == nil {
+		return nil, fmt.Errorf("evaluation has no row of the agent or of buy-and-hold among %d", len(rows))
+	}
+	return o, nil
+}

@@ -1,0 +1,272 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/ablate"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+// ablationBase is an experiment that takes a moment: one asset, 400 bars, a network of a few hundred weights.
+const ablationBase = `seed: 1
+env:
+  kind: trading
+  window: 4
+  data:
+    synthetic: {kind: leading_indicator, seed: 1, bars: 400, move: 0.01, accuracy: 0.9}
+    features: {indicators: {}, extra: [signal], prices: relative, volume: log}
+    split: {train: [2000-01-03, 2000-12-31], valid: [2001-01-01, 2001-04-30], test: [2001-05-01, 2001-07-01]}
+agent:
+  kind: a2c
+  encoder: {kind: timecnn, d_model: 8, n_layers: 1, pool: last}
+  lr_actor: 0.001
+  lr_critic: 0.001
+  rollout_steps: 10
+train:
+  num_envs: 2
+  total_env_steps: 400
+  validation: {every_steps: 0}
+  checkpoint: {every_steps: 40}
+`
+
+const ablationStudy = `base: base.yaml
+seeds: [1, 2]
+metrics: [sharpe, total_return, turnover]
+factors:
+  window:
+    "4": {env.window: 4}
+    "8": {env.window: 8}
+  entropy:
+    "0.01": {agent.entropy_coef: 0.01}
+    "0": {agent.entropy_coef: 0}
+`
+
+// ablationFiles writes a study and its base and returns the study's path.
+func ablationFiles(t *testing.T, study, base string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range sorted.All(map[string]string{"study.yaml": study, "base.yaml": base}) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "study.yaml")
+}
+
+// ablateArgs is a command line on the engine that every build has.
+func ablateArgs(study, out string, more ...string) []string {
+	return append([]string{"ablate", study, "--engine", portable.Name, "--quiet", "--set", "agent.entropy_coef=0.01", "--out", out}, more...)
+}
+
+func readFile(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestAblate(t *testing.T) {
+	study := ablationFiles(t, ablationStudy, ablationBase)
+	out := filepath.Join(t.TempDir(), "out")
+	screen := succeed(t, ablateArgs(study, out, "--calibrate", "20ms")...)
+	for _, s := range []string{"6 runs of 3 cells to train", "about", "Δ to base", "buy-and-hold", "Judged on the validation range, 2001-01-", "test range was not touched"} {
+		if !strings.Contains(screen, s) {
+			t.Errorf("the output does not say %q:\n%s", s, screen)
+		}
+	}
+	runs := readFile(t, out, "ablation.csv")
+	if n := strings.Count(runs, "\n"); n != 7 || !strings.HasPrefix(runs, "cell,window,entropy,seed,env_steps,from,to,bars,sharpe,total_return,turnover\nbase,4,0.01,1,400,2001-01-") || strings.Contains(runs, "NaN") {
+		t.Errorf("%d lines:\n%s", n, runs)
+	}
+	// Every run is one that onnxrl train would have made, with the documents it came from.
+	for _, dir := range []string{"base", "window=8", "entropy=0"} {
+		for _, seed := range []string{"seed-1", "seed-2"} {
+			for _, f := range []string{configFile, finishedFile, metricsFile, "outcome.json"} {
+				if _, err := os.Stat(filepath.Join(out, dir, seed, f)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+
+	// A second time there is nothing to train, and the tables are made anew.
+	if err := os.Remove(filepath.Join(out, "ablation.csv")); err != nil {
+		t.Fatal(err)
+	}
+	again := succeed(t, ablateArgs(study, out)...)
+	if readFile(t, out, "ablation.csv") != runs || !strings.Contains(again, "0 runs of 3 cells to train") {
+		t.Errorf("a second time:\n%s", again)
+	}
+
+	// One at a time gives the same tables, in any number of processes.
+	other := filepath.Join(t.TempDir(), "other")
+	succeed(t, ablateArgs(study, other, "--calibrate", "0", "--parallel", "1", "--seeds", "1")...)
+	doc := succeed(t, ablateArgs(study, other, "--calibrate", "0", "--parallel", "3", "--json")...)
+	for _, f := range []string{"ablation.csv", "summary.csv", "factors.csv", "summary.md"} {
+		if readFile(t, out, f) != readFile(t, other, f) {
+			t.Errorf("%s differs from that of another run of the study", f)
+		}
+	}
+	if got, want := keys(t, doc), []string{"dir", "files", "runs", "summary"}; !slices.Equal(got, want) {
+		t.Errorf("JSON keys %q, expected %q", got, want)
+	}
+	r := decode[ablate.Report](t, doc)
+	if !r.Summary.Complete || len(r.Runs) != 6 || len(r.Files) != 4+3*3+1 {
+		t.Errorf("%+v", r)
+	}
+	for _, f := range r.Files {
+		if _, err := os.Stat(filepath.Join(other, f)); err != nil {
+			t.Error(err)
+		}
+	}
+
+	changed := onnxrl(t, ablateArgs(study, out, "--set", "train.total_env_steps=500", "--calibrate", "0")...)
+	if changed.code != 1 || !strings.Contains(changed.err, "the experiment of window=8 has changed: train.total_env_steps: 400 -> 500") {
+		t.Errorf("exit status %d\n%s", changed.code, changed.err)
+	}
+}
+
+func TestAblateDryRun(t *testing.T) {
+	study := ablationFiles(t, ablationStudy, ablationBase)
+	out := filepath.Join(t.TempDir(), "out")
+	doc := succeed(t, ablateArgs(study, out, "--dry-run", "--json", "--full", "--calibrate", "1ms")...)
+	r := decode[ablate.Report](t, doc)
+	if len(r.Runs) != 8 || r.Estimate == nil || r.Estimate.Remaining != 8 || len(r.Estimate.Costs) != 4 || r.Estimate.Seconds <= 0 {
+		t.Errorf("%s", doc)
+	}
+	for _, run := range r.Runs {
+		if run.State != ablate.Waiting {
+			t.Errorf("%+v", run)
+		}
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a dry run made the folder")
+	}
+	screen := succeed(t, ablateArgs(study, out, "--dry-run", "--calibrate", "0")...)
+	if !strings.Contains(screen, "agent.entropy_coef=0 ") || !strings.Contains(screen, "the time was not estimated") {
+		t.Error(screen)
+	}
+}
+
+// TestAblateAFailingCell: a network that cannot be made is told before anything is trained; without the measurement, when its turn comes, and the other cells are trained.
+func TestAblateAFailingCell(t *testing.T) {
+	study := ablationFiles(t, strings.Replace(ablationStudy, "  entropy:", "  encoder:\n    none: {agent.encoder: {kind: file, path: missing.onnx}}\n  entropy:", 1), ablationBase)
+	out := filepath.Join(t.TempDir(), "out")
+	r := onnxrl(t, ablateArgs(study, out, "--seeds", "1", "--calibrate", "1ms")...)
+	if r.code != 1 || !strings.Contains(r.err, "encoder=none: ") || !strings.Contains(r.err, "missing.onnx") {
+		t.Errorf("exit status %d\n%s", r.code, r.err)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("something was trained")
+	}
+	r = onnxrl(t, ablateArgs(study, out, "--seeds", "1", "--calibrate", "0", "--json")...)
+	if r.code != 1 || !strings.Contains(r.err, "1 run failed") || !strings.Contains(r.err, "encoder=none, seed 1: ") {
+		t.Errorf("exit status %d\n%s", r.code, r.err)
+	}
+	rep := decode[ablate.Report](t, r.out)
+	if rep.Summary.Complete || rep.Summary.Done != 3 || rep.Summary.Rows[2].Failed != 1 {
+		t.Errorf("%+v", rep.Summary)
+	}
+	if n := strings.Count(readFile(t, out, "ablation.csv"), "\n"); n != 4 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+func TestBadAblations(t *testing.T) {
+	study := ablationFiles(t, ablationStudy, ablationBase)
+	out := t.TempDir()
+	cases := []struct {
+		args []string
+		says []string
+	}{
+		{[]string{"ablate", "no_such_study"}, []string{"no_such_study"}},
+		{[]string{"ablate", "qtmrl", "--out", out}, []string{"is an experiment and not a study"}},
+		{ablateArgs(study, out, "--parallel", "-1"), []string{"must not be negative"}},
+		{ablateArgs(study, out, "--seeds", "1,x"), []string{"--seeds"}},
+		{ablateArgs(study, out, "--set", "env.data.synthetic.bars=0", "--calibrate", "0"), []string{"base: ", "bars"}},
+	}
+	for _, c := range cases {
+		r := onnxrl(t, c.args...)
+		if r.code != 1 || !strings.HasPrefix(r.err, "onnxrl: ablate: ") {
+			t.Errorf("%q: exit status %d\n%s", c.args, r.code, r.err)
+		}
+		for _, s := range c.says {
+			if !strings.Contains(r.err, s) {
+				t.Errorf("%q: the error does not say %q:\n%s", c.args, s, r.err)
+			}
+		}
+	}
+	// Problems of levels stand at the study's lines, all of them.
+	bad := strings.NewReplacer(`"8": {env.window: 8}`, `"8": {env.windw: 8}`, `"0": {agent.entropy_coef: 0}`, `"0": {agent.entropy_coef: none}`).Replace(ablationStudy)
+	r := onnxrl(t, ablateArgs(ablationFiles(t, bad, ablationBase), out)...)
+	if r.code != 1 || !strings.Contains(r.err, "study.yaml:7:") || !strings.Contains(r.err, "study.yaml:10:") {
+		t.Errorf("exit status %d\n%s", r.code, r.err)
+	}
+	if entries, err := os.ReadDir(out); err != nil || len(entries) != 0 {
+		t.Errorf("something was written: %v %v", entries, err)
+	}
+}
+
+// TestShippedStudy decodes every cell of the shipped study, on made-up data of its assets.
+func TestShippedStudy(t *testing.T) {
+	sets := []string{"--set", "env.data.assets=[]", "--set", "env.data.source={}", "--set", "env.data.synthetic={kind: noise, seed: 1, bars: 5700}"}
+	for _, c := range []struct {
+		full  []string
+		cells int
+	}{{nil, 8}, {[]string{"--full"}, 96}} {
+		doc := succeed(t, append(append([]string{"ablate", "qtmrl_ablation", "--engine", portable.Name, "--dry-run", "--json", "--quiet", "--calibrate", "0", "--out", filepath.Join(t.TempDir(), "out")}, sets...), c.full...)...)
+		r := decode[ablate.Report](t, doc)
+		if len(r.Summary.Rows) != c.cells || len(r.Runs) != 3*c.cells || len(r.Summary.Factors) != 6 {
+			t.Errorf("%d cells, %d runs, factors %q", len(r.Summary.Rows), len(r.Runs), r.Summary.Factors)
+		}
+		for _, e := range r.Summary.Effects {
+			if e.Level == ablate.Base {
+				t.Errorf("factor %s: none of its levels is the base's", e.Factor)
+			}
+		}
+	}
+}
+
+// TestAblatePlanCanBeRead: the record of a study holds every cell as a document that trains it alone.
+func TestAblatePlanCanBeRead(t *testing.T) {
+	study := ablationFiles(t, ablationStudy, ablationBase)
+	out := filepath.Join(t.TempDir(), "out")
+	succeed(t, ablateArgs(study, out, "--calibrate", "0", "--seeds", "3")...)
+	doc, err := configs.Open(filepath.Join(out, "plan.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cell, ok := doc.Lookup("cells[1].run")
+	if !ok {
+		t.Fatal("plan.yaml has no second cell")
+	}
+	text, err := configs.Marshal(cell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := filepath.Join(t.TempDir(), "cell.yaml")
+	if err := os.WriteFile(alone, bytes.Replace(text, []byte("seed: 0"), []byte("seed: 3"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	succeed(t, "train", alone, "--engine", portable.Name, "--quiet", "--out", dir)
+	var a, b map[string]any
+	for dir, into := range sorted.All(map[string]*map[string]any{dir: &a, filepath.Join(out, "window=8", "seed-3"): &b}) {
+		if err := json.Unmarshal([]byte(readFile(t, dir, finishedFile)), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if loss := a["train"].(map[string]any)["train/loss"]; loss == nil || loss != b["train"].(map[string]any)["train/loss"] {
+		t.Errorf("trained alone, the last loss is %v; in the study %v", loss, b["train"])
+	}
+}

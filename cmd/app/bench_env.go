@@ -1,0 +1,250 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/classic"
+	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+)
+
+// envBench is what `onnxrl bench env` measures with.
+type envBench struct {
+	assets, bars, features int
+	count, workers         int
+	rounds                 int
+	round                  time.Duration
+}
+
+func (a *app) benchEnvCommand() *cobra.Command {
+	b := envBench{bars: 2768, features: 30}
+	var file string
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "env",
+		Short: "Steps per second of the environments, alone and in vectors, with random actions",
+		Long: `Steps the trading environment on a random market, CartPole, and the smallest environment there is, with actions drawn beforehand; the ends of episodes and the resets after them are part of the time.
+The figure is the median of several rounds. The targets are for one core, so a vector has one worker unless --workers says otherwise.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if b.assets < 1 || b.count < 1 || b.rounds < 1 || b.workers < 1 || b.round <= 0 {
+				return errors.New("bench env: --assets, --envs, --rounds, --workers and --round must be positive")
+			}
+			r, err := b.run(cmd.Context())
+			if err != nil {
+				return fmt.Errorf("bench env: %w", err)
+			}
+			if file != "" {
+				if err := writeReport(file, r); err != nil {
+					return err
+				}
+			}
+			if a.json {
+				err = a.printJSON(r)
+			} else {
+				err = r.Print(a.out)
+			}
+			if err == nil && check && r.Missed > 0 {
+				return quietError{errors.New("targets are missed")}
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&check, "check", false, "exit with status 1 when a target is missed")
+	f.StringVar(&file, "out", "", "also write the raw figures to this JSON file")
+	f.IntVar(&b.assets, "assets", 16, "assets of the market")
+	f.IntVar(&b.count, "envs", 64, "environments in a vector")
+	f.IntVar(&b.workers, "workers", 1, "goroutines that step a vector")
+	f.IntVar(&b.rounds, "rounds", 15, "how often each row is measured")
+	f.DurationVar(&b.round, "round", 50*time.Millisecond, "time of one measurement")
+	return cmd
+}
+
+// stepper takes n steps.
+type stepper func(n int) error
+
+func (b envBench) run(ctx context.Context) (*corebench.Report, error) {
+	r := &corebench.Report{Machine: corebench.ThisMachine()}
+	r.Machine.ORT = "not used"
+	market, err := trading.NewSource(b.market(), trading.Defaults())
+	if err != nil {
+		return nil, err
+	}
+	trade := func() (envs.Env, error) { return market.Env(trading.Range{First: 0, Last: b.bars - 1}) }
+	walk := func() (envs.Env, error) { return corridor.New(corridor.Config{Cells: 64}) }
+	pole := func() (envs.Env, error) { return classic.NewCartPole(classic.CartPoleDefaults()) }
+	name := fmt.Sprintf("%d assets", b.assets)
+	rows := []struct {
+		name, measures string
+		make           func() (envs.Env, error)
+		count          int // 0 is an environment without a vector
+		windows        bool
+		target         float64
+		note           string
+	}{
+		{"trading/single", name + ", one environment", trade, 0, false, 1e6, "windows are views"},
+		{"trading/vector", fmt.Sprintf("%s, vector of %d", name, b.count), trade, b.count, false, 1e6, "windows are views"},
+		{"trading/vector-copy", fmt.Sprintf("%s, vector of %d", name, b.count), trade, b.count, true, 0, fmt.Sprintf("windows of %d floats are copied", market.Config().Window*b.assets*b.features)},
+		{"cartpole/vector", fmt.Sprintf("CartPole-v1, vector of %d", b.count), pole, b.count, false, 5e6, ""},
+		{"corridor/single", "the smallest environment", walk, 0, false, 0, ""},
+		{"corridor/vector", fmt.Sprintf("the smallest environment, vector of %d", b.count), walk, b.count, false, 5e6, ""},
+	}
+	for _, w := range rows {
+		step, per, done, err := b.stepper(w.make, w.count, w.windows)
+		if err != nil {
+			return nil, err
+		}
+		row, err := b.measure(ctx, step, per)
+		if err = errors.Join(err, done()); err != nil {
+			return nil, fmt.Errorf("%s: %w", w.name, err)
+		}
+		row.Name, row.Measures, row.Note = w.name, w.measures, w.note
+		if w.target > 0 {
+			row.Against, row.Reference, row.Target = "target", w.target, &corebench.Target{AtLeast: 1}
+			row.Ratio = row.Value / w.target
+		}
+		row.Pass = *row.Allocs == 0 && (row.Target == nil || row.Ratio >= row.Target.AtLeast)
+		if !row.Pass {
+			r.Missed++
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	return r, nil
+}
+
+// stepper returns a function that steps an environment, or a vector of count of them, per environment steps at once.
+func (b envBench) stepper(open func() (envs.Env, error), count int, windows bool) (step stepper, per int, done func() error, err error) {
+	key, draws := rng.New(1), rng.New(2).Stream()
+	list := make([]envs.Env, max(count, 1))
+	for i := range list {
+		if list[i], err = open(); err != nil {
+			return nil, 0, nil, err
+		}
+	}
+	spec := list[0].Spec()
+	// Drawing is not what is measured: the actions come from a wheel of random ones.
+	wheel := make([]*tensor.Tensor, 64)
+	draw := func(shape ...int) {
+		one := tensor.New(spec.Action.DType(), spec.Action.Shape()...)
+		for i := range wheel {
+			wheel[i] = tensor.New(spec.Action.DType(), shape...)
+			for rest := wheel[i].Bytes(); len(rest) > 0; {
+				spec.Action.Sample(draws, nil, one)
+				rest = rest[copy(rest, one.Bytes()):]
+			}
+		}
+	}
+	turn := 0
+	if count == 0 {
+		e, ts := list[0], envs.NewTimeStep(spec)
+		ts.Type = envs.Last
+		draw(spec.Action.Shape()...)
+		return func(n int) error {
+			for range n {
+				var err error
+				if ts.Type == envs.Last {
+					err = e.Reset(key, ts)
+				} else {
+					err = e.Step(wheel[turn&63], ts)
+				}
+				if err != nil {
+					return err
+				}
+				turn++
+			}
+			return nil
+		}, 1, e.Close, nil
+	}
+	v, err := vector.New(list, vector.Options{Workers: b.workers, Windows: windows})
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	draw(append([]int{count}, spec.Action.Shape()...)...)
+	if err := v.Reset(key); err != nil {
+		return nil, 0, nil, err
+	}
+	return func(n int) error {
+		for range n {
+			if err := v.Step(wheel[turn&63]); err != nil {
+				return err
+			}
+			turn++
+		}
+		return nil
+	}, count, v.Close, nil
+}
+
+// measure returns a row with the median rate of the rounds and the allocations per call.
+func (b envBench) measure(ctx context.Context, step stepper, per int) (row corebench.Row, err error) {
+	calls := 1
+	for {
+		start := time.Now()
+		if err := step(calls); err != nil {
+			return row, err
+		}
+		if took := time.Since(start); took > b.round/4 {
+			calls = max(1, int(float64(calls)*float64(b.round)/float64(took)))
+			break
+		}
+		calls *= 2
+	}
+	rates := make([]float64, 0, b.rounds)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range b.rounds {
+		if err := ctx.Err(); err != nil {
+			return row, err
+		}
+		start := time.Now()
+		if err := step(calls); err != nil {
+			return row, err
+		}
+		rates = append(rates, float64(calls*per)/time.Since(start).Seconds())
+	}
+	runtime.ReadMemStats(&after)
+	slices.Sort(rates)
+	// Allocations of the runtime's own, a handful in all the rounds, are not the steps'.
+	allocs := math.Floor(float64(after.Mallocs-before.Mallocs) / float64(calls*b.rounds))
+	return corebench.Row{Value: rates[len(rates)/2], Unit: "steps/s", Allocs: &allocs}, nil
+}
+
+// market returns a random market whose prices return to where they began, so that portfolios neither vanish nor explode.
+func (b envBench) market() *trading.Market {
+	s, t, n := rng.New(7).Stream(), b.bars, b.assets
+	m := &trading.Market{
+		X: make([]float32, t*n*b.features), Open: make([]float64, t*n), Close: make([]float64, t*n), Tradable: slices.Repeat([]bool{true}, t*n),
+		Assets: make([]string, n), Features: make([]string, b.features), Dates: make([]time.Time, t),
+	}
+	s.FillNormal32(m.X, 0, 1)
+	for i := range m.Assets {
+		m.Assets[i] = fmt.Sprintf("asset %d", i)
+	}
+	for i := range m.Features {
+		m.Features[i] = fmt.Sprintf("feature %d", i)
+	}
+	level := make([]float64, n)
+	for bar := range t {
+		m.Dates[bar] = time.Date(2000, 1, 1+bar, 0, 0, 0, 0, time.UTC)
+		for a := range n {
+			level[a] += 0.02*s.Normal() - 0.01*level[a]
+			m.Open[bar*n+a] = 50 * math.Exp(level[a])
+			level[a] += 0.02 * s.Normal()
+			m.Close[bar*n+a] = 50 * math.Exp(level[a])
+		}
+	}
+	return m
+}

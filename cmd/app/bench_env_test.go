@@ -1,0 +1,33 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+)
+
+// TestBenchEnv runs every row for a moment; it looks at the form and at the allocations, never at the speed.
+func TestBenchEnv(t *testing.T) {
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), kinds.All(), []string{"bench", "env", "--json", "--rounds", "2", "--round", "2ms", "--envs", "8"}, nil, &out, &errs); code != 0 {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	var r corebench.Report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 6 || r.Machine.CPU == "" {
+		t.Errorf("%d rows on %q", len(r.Rows), r.Machine.CPU)
+	}
+	for _, row := range r.Rows {
+		if row.Value <= 0 || row.Unit != "steps/s" || row.Allocs == nil || *row.Allocs != 0 {
+			t.Errorf("row %+v", row)
+		}
+	}
+	if code := run(t.Context(), kinds.All(), []string{"bench", "env", "--envs", "0"}, nil, &out, &errs); code == 0 {
+		t.Error("a vector of no environments is accepted")
+	}
+}

@@ -1,0 +1,278 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/models/artifact"
+)
+
+// liveFlags are those of onnxrl data live.
+type liveFlags struct {
+	store     storeFlag
+	bars      string
+	follow    bool
+	from      string
+	warm      bool
+	positions string
+	sets      []string
+}
+
+func (a *app) dataLiveCommand() *cobra.Command {
+	var f liveFlags
+	cmd := &cobra.Command{
+		Use:   "live RUN|REF --bars FILE",
+		Short: "Trade on paper with a published market agent, from bars as they arrive",
+		Long: `Gives bars one time after another to a published market agent and executes its orders on paper. What the agent sees and how its orders are filled comes from its
+manifest, edited with --set, and is to the bit what a back-test of the same bars would have. Each time gives a line of JSON: value and cash at the close, fills of
+the orders before, and the new orders.
+
+Bars are those of a file, a folder or a pattern, sorted by time. With --follow, rows appended to a CSV file are waited for until SIGTERM or Ctrl-C; - reads rows from
+stdin until it ends. Such rows come in the order of time. A time is decided on when every asset has its row, when a row of a later time is there, or at an empty line;
+a line without its end waits for the rest. So decisions depend on the rows alone: whoever was stopped at any byte begins again with the same rows and comes to the
+same orders. A file that is cut off is read again, and one that takes its name is read after it. What is skipped or mended is named on stderr with its line.
+
+The agent begins with the environment's cash, or with --positions: a file of JSON such as {"cash": 1000, "positions": {"IBM": 5}}, or of CSV with the columns symbol
+and shares, cash being a symbol. A line that this command has written is such a file: the agent goes on after its time, with its orders to be filled.
+
+Indicators remember their first bar: bars should begin where the data of the run began. With --warm, the agent goes on from the state that it was published
+with instead, and bars before are skipped. Bars are adjusted as the run's data were, by columns of the file.
+
+` + referenceHelp,
+		Example: `  onnxrl data live runs/demo --bars shipped:market/us5_daily.parquet --from 2011-07-01
+  onnxrl data live runs/demo --bars today.csv --follow --positions held.json
+  tail -n +1 -F today.csv | onnxrl data live runs/demo --bars - --set env.data.source.columns.close=last`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.dataLive(cmd.Context(), args[0], &f) },
+	}
+	f.store.add(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.bars, "bars", "", "file, folder or pattern of bars; - is stdin")
+	fl.BoolVar(&f.follow, "follow", false, "wait for rows that are appended to the file")
+	fl.StringVar(&f.from, "from", "", "date of the first decision, such as 2024-01-31 (default: the first with a whole window)")
+	fl.BoolVar(&f.warm, "warm", false, "begin with the state that the agent was published with")
+	fl.StringVar(&f.positions, "positions", "", "file of the shares and the cash to begin with, as JSON or CSV")
+	fl.StringArrayVar(&f.sets, "set", nil, "edit the agent's configuration of data and environment, for instance --set env.data.quality.duplicates=first")
+	_ = cmd.MarkFlagRequired("bars") // The flag is there.
+	return cmd
+}
+
+// liveLine is a time as JSON; the keys are stable. Assets are named by symbol, and assets without a fill are left out.
+type liveLine struct {
+	Time      string             `json:"time"`
+	Value     float64            `json:"value"`
+	Cash      float64            `json:"cash"`
+	Positions map[string]float64 `json:"positions"`
+	Fills     []liveFill         `json:"fills"`
+	Orders    map[string]string  `json:"orders"`
+}
+
+type liveFill struct {
+	Asset  string  `json:"asset"`
+	Shares float64 `json:"shares"`
+	Price  float64 `json:"price"`
+	Fee    float64 `json:"fee"`
+}
+
+// orderNames are the actions of an asset in the order of package trading.
+var orderNames = [...]string{"buy", "sell", "hold"}
+
+func (a *app) dataLive(ctx context.Context, target string, f *liveFlags) (err error) {
+	if f.follow && f.bars == "-" {
+		return errors.New("--follow: stdin is followed anyway, until it ends")
+	}
+	v, done, err := marketAgent(target, f.store.path())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	c, err := a.compiler(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := publish.NewTrader(ctx, v, c, f.sets...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	held, err := readHoldings(f.positions, t)
+	if err != nil {
+		return err
+	}
+	in, err := a.openLiveBars(t.Feed.Pipeline(), f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	s := liveSession{trader: t, in: in, out: json.NewEncoder(a.out), held: held}
+	if err := s.begin(v, f); err != nil {
+		return err
+	}
+	err = s.run(ctx)
+	if f.follow && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		// This is how following ends.
+		return nil
+	}
+	return err
+}
+
+// marketAgent finds the version of a run directory, its best, or of a reference.
+func marketAgent(target, store string) (artifact.Version, func() error, error) {
+	if !isDir(target) {
+		s, v, err := artifact.Find(target, store)
+		if err != nil {
+			return v, nil, err
+		}
+		return v, s.Close, nil
+	}
+	dir := filepath.Join(target, publish.StoreDir)
+	s, err := artifact.Open(dir, artifact.Options{MustExist: true})
+	if err != nil {
+		return artifact.Version{}, nil, fmt.Errorf("%s is no run with a published policy: %w", target, err)
+	}
+	list, err := s.List()
+	for i := len(list) - 1; i >= 0 && err == nil; i-- {
+		for _, alias := range list[i].Aliases {
+			if alias == publish.BestAlias {
+				return list[i], s.Close, nil
+			}
+		}
+	}
+	return artifact.Version{}, nil, errors.Join(fmt.Errorf("%s has no version %q", dir, publish.BestAlias), err, s.Close())
+}
+
+// liveSession is an agent that trades on bars.
+type liveSession struct {
+	trader *publish.Trader
+	in     liveBars
+	out    *json.Encoder
+	held   *holdings // nil begins with the environment's cash
+	// from is the time of the first decision, warm that of the first bars where the feed's state leads up to them.
+	from, warm time.Time
+	decided    int
+	filling    bool // orders were decided at the bar before
+}
+
+// begin prepares the feed and the account.
+func (s *liveSession) begin(v artifact.Version, f *liveFlags) (err error) {
+	if f.from != "" {
+		// Times are compared as the bars have them.
+		if s.from, err = time.ParseInLocation(time.DateOnly, f.from, s.in.location()); err != nil {
+			return fmt.Errorf("--from %s: expected a date such as 2024-01-31", f.from)
+		}
+	}
+	if f.warm {
+		state, next, err := publish.WarmState(v)
+		if err != nil {
+			return err
+		}
+		if state == nil {
+			return errors.New("--warm: the agent was published without a state")
+		}
+		if err := s.trader.Feed.LoadState(state); err != nil {
+			return err
+		}
+		s.warm = next
+	}
+	if s.held == nil || s.held.resumes() {
+		return nil
+	}
+	return s.trader.Portfolio.Hold(s.held.positions, s.held.cash)
+}
+
+// run trades until the bars end and writes a line for each time from the first decision on.
+func (s *liveSession) run(ctx context.Context) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		at, rows, err := s.in.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if !s.warm.IsZero() {
+			if at.Before(s.warm) {
+				continue
+			}
+			if !at.Equal(s.warm) {
+				return fmt.Errorf("--warm: the state goes on with the bars of %s, which are not there", s.warm.Format(time.DateTime))
+			}
+			s.warm = time.Time{}
+		}
+		if err := s.trader.Append(at, rows); err != nil {
+			return err
+		}
+		if err := s.bar(at); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !s.warm.IsZero():
+		return fmt.Errorf("--warm: the state goes on with the bars of %s, which are not there", s.warm.Format(time.DateTime))
+	case s.held.resumes():
+		return fmt.Errorf("--positions: there are no bars of %s, the time of the positions", s.held.time)
+	case s.decided == 0 && !s.filling:
+		return errors.New("the bars do not lead to a decision: there is no whole window on or after the first date")
+	}
+	return nil
+}
+
+// bar decides at a bar that the trader has seen.
+func (s *liveSession) bar(at time.Time) error {
+	t := s.trader
+	if s.held.resumes() {
+		name := at.Format(time.DateTime)
+		switch {
+		case name < s.held.time:
+			return nil
+		case name > s.held.time:
+			return fmt.Errorf("--positions: there are no bars of %s, the time of the positions", s.held.time)
+		case !t.Feed.Ready():
+			return fmt.Errorf("--positions: there is no whole window at %s, the time of the positions", name)
+		}
+		if err := t.Portfolio.Hold(s.held.positions, s.held.cash); err != nil {
+			return err
+		}
+		s.filling = true
+		orders := s.held.orders
+		s.held = nil
+		return t.Portfolio.Decide(orders)
+	}
+	if !t.Feed.Ready() || at.Before(s.from) {
+		return nil
+	}
+	symbols, account := t.Feed.Pipeline().Assets, t.Portfolio.Account()
+	line := liveLine{Time: at.Format(time.DateTime), Value: t.Portfolio.Value(), Cash: account.Cash(), Positions: map[string]float64{}, Fills: []liveFill{}, Orders: map[string]string{}}
+	for i, q := range account.Positions() {
+		line.Positions[symbols[i]] = q
+	}
+	if s.filling {
+		for _, x := range account.Fills() {
+			line.Fills = append(line.Fills, liveFill{Asset: symbols[x.Asset], Shares: x.Shares, Price: x.Price, Fee: x.Fee})
+		}
+	}
+	orders, err := t.Decide()
+	if err != nil {
+		return err
+	}
+	if err := t.Portfolio.Decide(orders); err != nil {
+		return err
+	}
+	for i, o := range orders {
+		line.Orders[symbols[i]] = orderNames[o]
+	}
+	s.decided++
+	s.filling = true
+	return s.out.Encode(line)
+}

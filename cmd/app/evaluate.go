@@ -1,0 +1,183 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+)
+
+// evaluateFlags are the command line of evaluate.
+type evaluateFlags struct {
+	split, config, out string
+	sets               []string
+	// episodes, unless 0, is eval.episodes.
+	episodes int
+	// bare prints the table and writes no report.
+	bare bool
+}
+
+func (a *app) evaluateCommand() *cobra.Command {
+	var f evaluateFlags
+	cmd := &cobra.Command{
+		Use:   "evaluate RUN|MODEL.onnx|ARTEFACT",
+		Short: "Judge a policy against buy-and-hold and other baselines, and write the report",
+		Long: `Lets the best policy of a training run, or an exported model, trade a split of the data once, next to the baselines, with its decisions executed late, and at other fees, and writes
+a report: report.html, plots, and tables as CSV and Parquet. The first line says whether the policy beats equal-weight buy-and-hold.
+
+RUN is the directory of onnxrl train; one that holds seed-* directories has all of them evaluated, and the report is about the seed with the best validation. The policy is the published
+one (best.onnx), and where there is none, or eval.deterministic is false, the best one in the newest checkpoint. A model, or an artefact such as runs/artifacts//qtmrl:best, needs the
+configuration of its environment: --config, or the config.yaml beside it.
+
+Before anything else, that line says what would make the numbers worthless: features, statistics or fills that know the future; judged data that the policy was trained on or chosen by,
+whatever the splits are called now; and whether one bar of delay destroys the result by more than chance (LAG-FRAGILE: a lead over buy-and-hold is gone, or the Sharpe ratio falls below
+half, and the bootstrap interval of the loss lies above 0).
+
+The trials of the deflated Sharpe ratio are runs (the seeds of the run directory, or all runs of a study) and the configurations of a search (chosen_from), and its variance is the one
+between them (Bailey & López de Prado 2014). The checkpoints of a learning curve count where the policy was chosen by the judged data themselves (--split valid). A model keeps the
+record of its run in its metadata, wherever it lies.
+
+In other environments than trading the policy acts through --episodes whole episodes (or eval.episodes), and the table has the mean, the standard deviation and the range of their returns and lengths. These are raw rewards, whatever was normalised in training; actions are the best ones unless eval.deterministic is false.`,
+		Example: `  onnxrl evaluate runs/qtmrl-1
+  onnxrl evaluate runs/cartpole_ppo-1 --episodes 100
+  onnxrl evaluate runs/qtmrl-1 --split valid --set eval.baselines.index.symbol=SPY
+  onnxrl evaluate best.onnx --config qtmrl --out report`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("episodes") {
+				f.sets = append(f.sets, fmt.Sprintf("eval.episodes=%d", f.episodes))
+			}
+			return a.evaluate(cmd.Context(), args[0], &f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.split, "split", string(envs.Test), "train, valid or test")
+	fl.StringVarP(&f.config, "config", "c", "", "configuration of a bare model's environment: a file, or the name of a shipped experiment")
+	fl.StringVarP(&f.out, "out", "o", "", "folder of the report (default: report/SPLIT in a run directory, unless that cannot be written to; a bare model's is only written when this is given)")
+	fl.IntVar(&f.episodes, "episodes", 0, "whole episodes to act through in other environments than trading (default: eval.episodes)")
+	fl.BoolVar(&f.bare, "no-report", false, "print the table only")
+	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set eval.lag=[1,2]")
+	return cmd
+}
+
+func (a *app) evaluate(ctx context.Context, target string, f *evaluateFlags) error {
+	if f.bare && f.out != "" {
+		return errors.New("evaluate: --out names the folder of a report, and --no-report writes none")
+	}
+	j, err := a.openJudged(ctx, target, f)
+	if err != nil {
+		return fmt.Errorf("evaluate %s: %w", target, err)
+	}
+	err = a.judge(ctx, j, f)
+	if err = errors.Join(err, j.Close()); err != nil {
+		return fmt.Errorf("evaluate %s: %w", target, err)
+	}
+	return nil
+}
+
+// judge evaluates what was opened and prints the table.
+func (a *app) judge(ctx context.Context, j *judged, f *evaluateFlags) error {
+	o, ok := j.factory.(trading.Opened)
+	if !ok {
+		return a.judgeEpisodes(ctx, j, f)
+	}
+	if f.episodes != 0 {
+		return errors.New("--episodes: the trading environment is judged by one run through the split")
+	}
+	e, err := a.judgeTrading(ctx, j, o, f)
+	if e == nil {
+		return err
+	}
+	return errors.Join(a.printEvaluation(e, j.cfg.Eval), err)
+}
+
+// judgeTrading assesses the policies and writes the report. Where only that fails, what was found out comes with the error.
+func (a *app) judgeTrading(ctx context.Context, j *judged, o trading.Opened, f *evaluateFlags) (*evaluation, error) {
+	if err := assess.CheckMetrics(j.cfg.Eval.Metrics); err != nil {
+		return nil, err
+	}
+	out, unwritten, err := j.folder(f)
+	if err != nil {
+		return nil, err
+	}
+	index, err := assess.LoadIndex(o, j.cfg.Eval.Baselines.Index)
+	if err != nil {
+		return nil, err
+	}
+	req := assess.Request{Env: o, Split: envs.Split(f.split), Config: j.cfg.Eval, Index: index, LookAhead: j.past.LookAhead, Trained: j.past.Trained, Chosen: j.past.Chosen, Key: rng.New(j.cfg.Seed).Split("evaluate")}
+	for _, c := range j.candidates {
+		req.Agents = append(req.Agents, c.policy)
+	}
+	r, err := assess.Run(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	e, err := j.report(ctx, a, r, out)
+	if e != nil {
+		e.Unwritten = unwritten
+	}
+	return e, err
+}
+
+// folder returns where the report goes, empty where none is written. A folder that was asked for
+// must be writable; where it is only the usual one, in a run directory of somebody else or on a disk
+// that cannot be written to, the evaluation goes without, and unwritten says why.
+func (j *judged) folder(f *evaluateFlags) (out, unwritten string, err error) {
+	switch {
+	case f.bare:
+		return "", "", nil
+	case f.out != "":
+		if err := writable(f.out); err != nil {
+			return "", "", fmt.Errorf("--out: %w", err)
+		}
+		return f.out, "", nil
+	case j.dir == "":
+		return "", "", nil
+	}
+	out = filepath.Join(j.dir, "report", f.split)
+	if err := writable(out); err != nil {
+		return "", fmt.Sprintf("no report is written: %v; --out FOLDER writes it elsewhere", err), nil
+	}
+	return out, "", nil
+}
+
+// writable returns an error unless files can be made in a folder, or where there is none yet in the
+// nearest one above it. Nothing stays behind.
+func writable(dir string) error {
+	at := filepath.Clean(dir)
+	for !isDir(at) && at != filepath.Dir(at) {
+		if _, err := os.Lstat(at); err == nil {
+			return fmt.Errorf("%s is no folder", at)
+		}
+		at = filepath.Dir(at)
+	}
+	probe, err := os.CreateTemp(at, ".onnxrl-*")
+	if err != nil {
+		var p *os.PathError
+		if errors.As(err, &p) {
+			err = p.Err
+		}
+		return fmt.Errorf("the folder %s cannot be written to: %w", at, err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// isDir reports whether a path is a directory.
+func isDir(path string) bool {
+	s, err := os.Stat(path)
+	return err == nil && s.IsDir()
+}
+
+// isFile reports whether a path is a file.
+func isFile(path string) bool {
+	s, err := os.Stat(path)
+	return err == nil && s.Mode().IsRegular()
+}

@@ -1,0 +1,238 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/export/report"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+)
+
+// metricsJSON is the file of a report that has what --json prints.
+const metricsJSON = "metrics.json"
+
+// evaluation is what onnxrl evaluate prints of a trading environment; the JSON keys are stable.
+type evaluation struct {
+	Verdict   report.Verdict `json:"verdict"`
+	Split     string         `json:"split"`
+	First     string         `json:"first"`
+	Last      string         `json:"last"`
+	LookAhead bool           `json:"look_ahead"`
+	// Knows says what in the run knows the future, Seen what of the judged data the policy was
+	// trained on or chosen by.
+	Knows []string `json:"look_ahead_reasons"`
+	Seen  []string `json:"seen"`
+	// Periods are the returns of a year, PeriodsFrom what the number is made of.
+	Periods     float64              `json:"periods_per_year"`
+	PeriodsFrom string               `json:"periods_per_year_from"`
+	Policies    []evaluatedPolicy    `json:"policies"`
+	Rows        []assess.Row         `json:"rows"`
+	Deflated    performance.Deflated `json:"deflated_sharpe"`
+	Counted     string               `json:"trials_counted"`
+	// Interval is of the reported policy.
+	Interval report.IntervalRow `json:"bootstrap"`
+	Level    performance.Number `json:"bootstrap_level"`
+	Warnings []string           `json:"warnings"`
+	Notes    []string           `json:"notes"`
+	// Report is the folder that was written, Files what is in it besides this object, as metrics.json.
+	Report string        `json:"report,omitempty"`
+	Files  *report.Files `json:"files,omitempty"`
+	// Unwritten says why there is no report where there usually is one.
+	Unwritten string `json:"unwritten,omitempty"`
+}
+
+// evaluatedPolicy says which policy was judged.
+type evaluatedPolicy struct {
+	Name   string `json:"name"`
+	From   string `json:"from"`
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// report computes the numbers and, unless the folder is empty, writes the report; where that fails, the numbers come with the error.
+func (j *judged) report(ctx context.Context, a *app, r *assess.Assessment, folder string) (*evaluation, error) {
+	about, err := j.about(a, r)
+	if err != nil {
+		return nil, err
+	}
+	doc := r.Document(about)
+	s, err := report.Summarise(*doc)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.Rows()
+	if err != nil {
+		return nil, err
+	}
+	e := &evaluation{
+		Verdict: s.Verdict, Split: s.Split, First: s.First, Last: s.Last, LookAhead: s.Verdict.LookAhead, Knows: s.LookAhead, Seen: s.Seen, Periods: s.PeriodsPerYear, PeriodsFrom: s.PeriodsFrom, Policies: j.policies(), Rows: rows, Deflated: s.Deflated, Counted: s.Counted,
+		Interval: s.Bootstrap.Rows[0], Level: s.Bootstrap.Level, Warnings: s.Warnings, Notes: s.Notes,
+	}
+	if folder == "" {
+		return e, nil
+	}
+	files, err := report.Write(ctx, folder, *doc)
+	if err != nil {
+		return e, err
+	}
+	e.Report, e.Files = folder, files
+	return e, writeJSON(filepath.Join(folder, metricsJSON), e)
+}
+
+func (j *judged) policies() (out []evaluatedPolicy) {
+	for _, c := range j.candidates {
+		out = append(out, evaluatedPolicy{c.name, c.from, c.sha256})
+	}
+	return out
+}
+
+// about says where policies, data and code come from.
+func (j *judged) about(a *app, r *assess.Assessment) (assess.About, error) {
+	digest, err := configs.Digest(j.cfg)
+	if err != nil {
+		return assess.About{}, err
+	}
+	b := assess.About{Title: fmt.Sprintf("%s on %s", r.Agents[0].Name, r.Split), Seed: j.cfg.Seed, Notes: j.notes}
+	if j.selection != nil {
+		b.Trials = r.Trials(j.selection)
+	} else {
+		b.Trials = report.Trials{Count: 1, Counted: "The model does not say what it was chosen from: one trial is assumed, and the deflated Sharpe ratio is too kind if there were more."}
+	}
+	add := func(k, v string) { b.Provenance = append(b.Provenance, report.KeyValue{Key: k, Value: v}) }
+	for _, c := range j.candidates {
+		v := c.from
+		if c.sha256 != "" {
+			v += ", SHA-256 " + c.sha256
+		}
+		add("policy "+c.name, v)
+	}
+	add("config_sha256", digest)
+	sources, err := a.experimentSources(j.doc, j.factory)
+	if err != nil {
+		return b, err
+	}
+	for _, k := range slices.Sorted(maps.Keys(sources)) {
+		add(k, sources[k])
+	}
+	add("seed", strconv.FormatUint(j.cfg.Seed, 10))
+	add("engine", j.engine.Name())
+	add("program", "onnxrl "+version())
+	return b, nil
+}
+
+// printEvaluation shows the verdict, the table and what stands behind it.
+func (a *app) printEvaluation(e *evaluation, c evaluate.Config) error {
+	if a.json {
+		return a.printJSON(e)
+	}
+	fmt.Fprintf(a.out, "%s\n\n", e.Verdict.Line)
+	printLookAhead(a.out, e.Knows)
+	for _, s := range e.Seen {
+		fmt.Fprintln(a.out, "IN SAMPLE:", s)
+	}
+	if err := assess.PrintTable(a.out, e.Rows, c); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "\n%s to %s, split %s, %.5g returns a year (%s). Sharpe %.0f %% interval %s, minus that of buy-and-hold %s (block bootstrap).\n", e.First, e.Last, e.Split, e.Periods, e.PeriodsFrom, e.Level*100, span(e.Interval.Sharpe), span(e.Interval.SharpeDifference))
+	fmt.Fprintf(a.out, "Deflated Sharpe probability %s after %s. %s\n", report.Chance(float64(e.Deflated.Probability)), plural(e.Deflated.Trials, "trial"), e.Counted)
+	for _, n := range slices.Concat(e.Warnings, e.Notes) {
+		fmt.Fprintln(a.out, n)
+	}
+	if e.Unwritten != "" {
+		fmt.Fprintln(a.out, e.Unwritten)
+	}
+	if e.Report != "" {
+		fmt.Fprintf(a.out, "report %s\n", e.Files.Page)
+	}
+	return nil
+}
+
+// span writes an interval of a ratio.
+func span(v performance.Interval) string { return decimals(v.Low) + " to " + decimals(v.High) }
+
+// decimals writes a number, or a dash where there is none.
+func decimals(v performance.Number) string {
+	if !v.Defined() {
+		return "–"
+	}
+	return strconv.FormatFloat(float64(v), 'f', 2, 64)
+}
+
+// episodesEvaluation is what onnxrl evaluate prints of other environments; the JSON keys are stable.
+type episodesEvaluation struct {
+	Split    string            `json:"split"`
+	Policies []evaluatedPolicy `json:"policies"`
+	Rows     []episodesRow     `json:"rows"`
+}
+
+type episodesRow struct {
+	Name       string  `json:"name"`
+	Episodes   int     `json:"episodes"`
+	MeanReward float64 `json:"mean_reward"`
+	StdReward  float64 `json:"std_reward"`
+	MinReward  float64 `json:"min_reward"`
+	MaxReward  float64 `json:"max_reward"`
+	MeanLength float64 `json:"mean_length"`
+	StdLength  float64 `json:"std_length"`
+	// SuccessRate is there where the environment says which episodes were successes.
+	SuccessRate *float64 `json:"success_rate,omitempty"`
+}
+
+// judgeEpisodes counts returns and lengths of episodes.
+func (a *app) judgeEpisodes(ctx context.Context, j *judged, f *evaluateFlags) error {
+	if f.out != "" {
+		return errors.New("--out: reports are written for trading environments only")
+	}
+	e := episodesEvaluation{Split: f.split, Policies: j.policies()}
+	for _, c := range j.candidates {
+		mode := agents.Greedy
+		if !j.cfg.Eval.Deterministic {
+			mode = agents.Explore
+		}
+		r, err := evaluate.Episodes(ctx, j.factory, envs.Split(f.split), c.actors, mode, j.cfg.Eval.Episodes, j.cfg.Eval.MaxEpisodeSteps, rng.New(j.cfg.Seed).Split("evaluate"))
+		if err != nil {
+			return err
+		}
+		e.Rows = append(e.Rows, episodesRow{
+			Name: c.name, Episodes: len(r.Episodes), MeanReward: r.Return, StdReward: r.ReturnStd, MinReward: r.Low, MaxReward: r.High, MeanLength: r.Length, StdLength: r.LengthStd, SuccessRate: finite(r.Success),
+		})
+	}
+	if a.json {
+		return a.printJSON(e)
+	}
+	return e.table(a.out)
+}
+
+func (e episodesEvaluation) table(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	successes := slices.ContainsFunc(e.Rows, func(r episodesRow) bool { return r.SuccessRate != nil })
+	head := []string{"policy", "episodes", "mean reward", "std", "min", "max", "mean length", "std"}
+	if successes {
+		head = append(head, "success rate")
+	}
+	fmt.Fprintln(w, strings.Join(head, "\t"))
+	for _, r := range e.Rows {
+		cells := []string{r.Name, strconv.Itoa(r.Episodes)}
+		for _, x := range []float64{r.MeanReward, r.StdReward, r.MinReward, r.MaxReward, r.MeanLength, r.StdLength} {
+			cells = append(cells, short4(x))
+		}
+		if successes {
+			cells = append(cells, orDash(r.SuccessRate))
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,282 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/export/format"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+)
+
+// exportFlags say what is exported, how and where to.
+type exportFlags struct {
+	store               storeFlag
+	format, out, name   string
+	config, optimized   string
+	rows                int
+	seed                uint64
+	bind                bindFlags
+	allowTies, sample   bool
+	float16, int8weight bool
+}
+
+func (a *app) exportCommand() *cobra.Command {
+	var f exportFlags
+	names := make([]string, 0, 4)
+	var about strings.Builder
+	for _, form := range format.Forms() {
+		names = append(names, form.Name)
+		fmt.Fprintf(&about, "\n  %-7s %s", form.Name, form.About)
+	}
+	cmd := &cobra.Command{
+		Use:   "export RUN|REF|MODEL.onnx",
+		Short: "Write a trained model in the form that another program takes, after proving it again",
+		Long: `Write a trained model in the form that another program takes, after proving it again.
+
+The published policy of a run, a version of an artefact store or an ONNX file is compared with the network that was trained,
+with its parameters as inputs: that of the run's newest checkpoint where it holds the published parameters, else that of the
+file. The rows come from the run's environment, or the one of --config, in which the policy and chance act in turns; without
+an environment they are made up, with the numbers of --bind for extents that a model leaves open. A published policy needs no
+environment, nor its Python: it is proved on its golden values too. When anything differs, nothing is written.
+
+Formats:` + about.String() + `
+
+--float16 and --int8 write weights in lower precision and tell how far the outputs move; --sample adds an input "noise"
+(standard Gumbel draws for choices, standard normal ones for continuous actions) and an output "sample", an action drawn as
+the policy does; --format python always has them where the policy draws. A model that remembers, recurrent or of the last
+observations, is compared over whole episodes.
+
+What an unfinished run holds as its best policy so far is exported too, with this proof in place of its own brief one.
+
+` + referenceHelp,
+		Example: `  onnxrl export runs/demo-1 --out agent.onnx
+  onnxrl export runs/demo-1 --format triton --out repository
+  onnxrl export runs/demo-1/artifacts//demo:best --format python --out agent
+  onnxrl export net.onnx --bind time=20 --int8 --out small.onnx`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.export(cmd.Context(), args[0], &f); err != nil {
+				return fmt.Errorf("export %s: %w", args[0], err)
+			}
+			return nil
+		},
+	}
+	f.store.add(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.format, "format", "onnx", strings.Join(names, ", "))
+	fl.StringVar(&f.out, "out", "", "file or folder that is written (required)")
+	fl.StringVar(&f.name, "name", "", "name of the model (default: the artefact's, else the file's)")
+	fl.StringVar(&f.config, "config", "", "configuration of the environment that observations are recorded in (default: that of the run)")
+	fl.StringVar(&f.optimized, "optimized", "", "also write the graph to this file as ONNX Runtime optimises it, without what belongs to one kind of processor; in ONNX Runtime's own format where the name ends in .ort")
+	fl.IntVar(&f.rows, "rows", bake.Observations, "number of observations that the model is proved on, at least")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of recorded observations")
+	f.bind.add(cmd)
+	fl.BoolVar(&f.allowTies, "allow-ties", false, fmt.Sprintf("accept a policy whose two best actions are less than %g apart in more than %g %% of the choices", bake.Margin, 100*bake.MaxTies))
+	fl.BoolVar(&f.sample, "sample", false, "let the model draw actions as well")
+	fl.BoolVar(&f.float16, "float16", false, "weights as float16")
+	fl.BoolVar(&f.int8weight, "int8", false, "weights as int8, products with activations quantised row by row")
+	// The command's own error says nothing about other flags.
+	_ = cmd.MarkFlagRequired("out")
+	cmd.MarkFlagsMutuallyExclusive("float16", "int8")
+	return cmd
+}
+
+// exportResult is the result; its keys are stable.
+type exportResult struct {
+	Source string   `json:"source"`
+	Name   string   `json:"name"`
+	Format string   `json:"format"`
+	Out    string   `json:"out"`
+	Files  []string `json:"files"`
+	// Trained says what the model was compared with: "checkpoint", or "file" for its own parameters.
+	Trained string `json:"trained"`
+	// Observations is "recorded", "made up", or "golden and made up" of a published version without its environment; Rows is their number.
+	Observations string      `json:"observations"`
+	Rows         int         `json:"rows"`
+	Parity       bake.Report `json:"parity"`
+	// Loss is that of lower precision, absent without.
+	Loss *bake.Loss `json:"loss,omitempty"`
+	// Models are the published model and the exported one, and the optimised graph where it was asked for.
+	Models []exportSize `json:"models"`
+	// Ratio is the time of a run of the exported model by that of the published one.
+	Ratio float64 `json:"ratio"`
+	// Engine ran everything.
+	Engine string `json:"engine"`
+}
+
+// export does the whole; nothing is written before everything is proved.
+func (a *app) export(ctx context.Context, target string, f *exportFlags) (err error) {
+	form, err := format.Lookup(f.format)
+	if err != nil {
+		return fmt.Errorf("--format: %w", err)
+	}
+	if f.rows < 1 {
+		return fmt.Errorf("--rows %d: expected at least 1", f.rows)
+	}
+	src, err := a.openExport(ctx, target, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	// A proof takes long: what would be in the way of its result is told before.
+	if err := src.mayWrite(form, f); err != nil {
+		return err
+	}
+	if !f.sample && f.format == "python" {
+		// The class of that folder draws actions by default, as Stable-Baselines3's predict does.
+		_, err := src.sampling(src.model)
+		f.sample = err == nil
+	}
+	model, err := src.variant(f)
+	if err != nil {
+		return err
+	}
+	r := exportResult{Source: src.from, Name: src.name, Format: f.format, Out: f.out, Engine: src.engine.Name()}
+	rows, err := a.proveExport(ctx, src, model, f, &r)
+	if err != nil {
+		if errors.Is(err, bake.ErrTies) {
+			return fmt.Errorf("%w: --allow-ties accepts them", err)
+		}
+		return err
+	}
+	if publish.IsCandidate(model) {
+		model = publish.Proved(model, r.Parity)
+	}
+	p := &format.Package{Name: src.name, Model: model, Inputs: rows.inputs, Outputs: rows.outputs}
+	if err := src.describe(p, f); err != nil {
+		return err
+	}
+	if r.Models, r.Ratio, err = a.sizes(src, model, f, rows); err != nil {
+		return err
+	}
+	if r.Files, err = form.Write(ctx, f.out, p); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(r)
+	}
+	return printExport(a.out, r)
+}
+
+// mayWrite reports what is in the way of the files that are asked for.
+func (s *exportSource) mayWrite(form format.Form, f *exportFlags) error {
+	bind, err := f.bind.parse()
+	if err == nil {
+		err = checkSymbols(s.model, bind)
+	}
+	if err != nil {
+		return err
+	}
+	if err := form.Free(f.out, s.name); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	for flag, out := range map[string]string{"--out": f.out, "--optimized": f.optimized} {
+		if out != "" && s.path != "" && sameFile(out, s.path) {
+			return fmt.Errorf("%s: %s is the model that is exported: choose another file", flag, out)
+		}
+	}
+	return nil
+}
+
+// variant applies the options to the published model, which stays bit for bit what it is without any.
+func (s *exportSource) variant(f *exportFlags) (*onnx.Model, error) {
+	m := s.model
+	var err error
+	if f.sample {
+		if m, err = s.sampling(m); err != nil {
+			return nil, fmt.Errorf("--sample: %w", err)
+		}
+	}
+	count := 0
+	switch {
+	case f.float16:
+		m, count, err = bake.Float16(m)
+	case f.int8weight:
+		m, count, err = bake.Int8(m)
+	default:
+		return m, nil
+	}
+	if err == nil && count == 0 {
+		err = errors.New("the model has no weight that is large enough to keep in lower precision")
+	}
+	return m, err
+}
+
+// sampling lets a model draw actions, by the probabilities of its choices or as its normal distribution has them.
+func (s *exportSource) sampling(m *onnx.Model) (*onnx.Model, error) {
+	if len(s.choices) > 0 && s.choices[0].Scores == agents.LogProbsOutput {
+		return bake.Sample(m, s.choices[0])
+	}
+	normal := bake.Gaussian{Output: agents.ActionOutput, Mean: agents.MeanOutput, LogStd: agents.LogStdOutput}
+	for _, name := range []string{normal.Mean, normal.LogStd} {
+		if !slices.ContainsFunc(m.Graph.Output, func(v *onnx.ValueInfo) bool { return v.Name == name }) {
+			return nil, fmt.Errorf("the policy is deterministic: the model says neither which output is a choice by log-probabilities, nor has it %s and %s of a normal distribution", normal.Mean, normal.LogStd)
+		}
+	}
+	return bake.SampleGaussian(m, normal)
+}
+
+// describe fills in what the form oci keeps: everything of the version, or of what was made of it.
+func (s *exportSource) describe(p *format.Package, f *exportFlags) error {
+	p.Manifest = artifact.Manifest{Name: s.name, Kind: "model"}
+	if task, ok := s.model.Meta(bake.MetaPrefix + "task"); ok {
+		p.Manifest.Kind = task
+	}
+	if s.version == nil {
+		return nil
+	}
+	p.Manifest = s.version.Manifest
+	p.Manifest.Name = s.name
+	var err error
+	if p.Golden, err = s.version.Golden(); err != nil {
+		return err
+	}
+	if p.Files, err = s.files(); err != nil {
+		return err
+	}
+	if !f.changes() {
+		return nil
+	}
+	// Another version: made of the first, with its own inputs and outputs.
+	p.Manifest.Parents = []string{s.version.Digest}
+	described := slices.Concat(p.Manifest.Inputs, p.Manifest.Outputs)
+	p.Manifest.Inputs, p.Manifest.Outputs = artifact.PortsOf(p.Model)
+	for _, ports := range [][]artifact.Port{p.Manifest.Inputs, p.Manifest.Outputs} {
+		for i := range ports {
+			if k := slices.IndexFunc(described, func(d artifact.Port) bool { return d.Name == ports[i].Name }); k >= 0 {
+				ports[i].Bounds, ports[i].Description = described[k].Bounds, described[k].Description
+			}
+		}
+	}
+	p.Golden = &artifact.Golden{Inputs: head(p.Inputs, goldenRows), Outputs: head(p.Outputs, goldenRows)}
+	if f.int8weight {
+		// A rounding of what comes before may move an activation to the next of its levels.
+		p.Golden.Tolerance = int8Tolerance
+	}
+	return nil
+}
+
+// changes reports whether the model that is written is another one than the published.
+func (f *exportFlags) changes() bool { return f.sample || f.float16 || f.int8weight }
+
+// choicesOfModel are those that the metadata name, or the environment.
+func choicesOfModel(m *onnx.Model, r *publish.Recording) ([]bake.Choice, error) {
+	c, err := publish.Choices(m)
+	if err != nil || len(c) > 0 || r == nil {
+		return c, err
+	}
+	var outputs []string
+	for _, v := range m.Graph.Output {
+		outputs = append(outputs, v.Name)
+	}
+	return r.Choices(outputs), nil
+}

@@ -1,0 +1,206 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+)
+
+// exportSize is a graph's size and the time of a run.
+type exportSize struct {
+	Name string `json:"name"`
+	// Nodes is 0 for a file in ONNX Runtime's format.
+	Nodes int `json:"nodes"`
+	Bytes int `json:"bytes"`
+	// Micros is the median time of a bound run at batch 1, absent for the optimised graph.
+	Micros *float64 `json:"micros,omitempty"`
+}
+
+// Runs are timed in turns, so that what else the machine does meets both models.
+const (
+	timedTurns = 9
+	timedRuns  = 50
+)
+
+// sizes measures the published and the exported model, and writes the optimised graph of the exported one where it is asked for.
+func (a *app) sizes(s *exportSource, model *onnx.Model, f *exportFlags, rows exportRows) (_ []exportSize, ratio float64, err error) {
+	list := []exportSize{{Name: "published"}, {Name: "exported"}}
+	var times [2][]float64
+	var bound [2]engine.Binding
+	for i, m := range []*onnx.Model{s.model, model} {
+		if list[i].Nodes, list[i].Bytes, err = sizeOf(m); err != nil {
+			return nil, 0, err
+		}
+		session, err := s.engine.Compile(m, engine.Options{})
+		if err != nil {
+			return nil, 0, err
+		}
+		defer session.Close()
+		if bound[i], err = bindRow(session, rows); err != nil {
+			return nil, 0, err
+		}
+		defer bound[i].Close()
+	}
+	for range timedTurns {
+		for i, b := range bound {
+			took := make([]float64, timedRuns)
+			for k := range took {
+				from := time.Now()
+				if err := b.Run(); err != nil {
+					return nil, 0, err
+				}
+				took[k] = float64(time.Since(from).Nanoseconds()) / 1e3
+			}
+			times[i] = append(times[i], middle(took))
+		}
+	}
+	for i := range bound {
+		t := middle(times[i])
+		list[i].Micros = &t
+	}
+	ratio = *list[1].Micros / max(*list[0].Micros, 1e-3)
+	if f.optimized != "" {
+		o, err := a.optimize(s, model, f.optimized)
+		if err != nil {
+			return nil, 0, fmt.Errorf("--optimized: %w", err)
+		}
+		list = append(list, o)
+	}
+	return list, ratio, nil
+}
+
+func middle(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+func sizeOf(m *onnx.Model) (nodes, size int, err error) {
+	text, err := onnx.Marshal(m)
+	return len(m.Graph.Node), len(text), err
+}
+
+// bindRow binds a session to buffers with the first recorded row.
+func bindRow(s engine.Session, rows exportRows) (engine.Binding, error) {
+	var in, out []*tensor.Tensor
+	for _, p := range s.Inputs() {
+		in = append(in, rows.inputs[p.Name].Rows(0, 1))
+	}
+	for _, p := range s.Outputs() {
+		t := rows.outputs[p.Name]
+		out = append(out, tensor.New(t.DType(), append([]int{1}, t.Shape()[1:]...)...))
+	}
+	return s.Bind(out, in)
+}
+
+// ortFormat is the extension of files in ONNX Runtime's own format, which its minimal builds read, and ortMagic what is in them behind the first four bytes.
+const (
+	ortFormat = ".ort"
+	ortMagic  = "ORTM"
+)
+
+// optimize writes the graph as the engine has optimised it, but for what depends on the processor: as ONNX, or where the path says so in ONNX Runtime's format.
+func (a *app) optimize(s *exportSource, model *onnx.Model, path string) (_ exportSize, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return exportSize{}, err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".optimized-*")
+	if err != nil {
+		return exportSize{}, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	form := ".onnx"
+	if strings.EqualFold(filepath.Ext(path), ortFormat) {
+		form = ortFormat
+	}
+	// The engine goes by the extension, too.
+	temp := filepath.Join(dir, "model"+form)
+	session, err := s.engine.Compile(model, engine.Options{Optimize: engine.OptExtended, Optimized: temp})
+	if err != nil {
+		return exportSize{}, err
+	}
+	if err := session.Close(); err != nil {
+		return exportSize{}, err
+	}
+	if !isFile(temp) {
+		return exportSize{}, fmt.Errorf("the engine %s does not write optimised graphs: use --engine ort", s.engine.Name())
+	}
+	out := exportSize{Name: "optimised"}
+	if form == ortFormat {
+		text, err := os.ReadFile(temp)
+		if err != nil {
+			return out, err
+		}
+		if len(text) < 8 || string(text[4:8]) != ortMagic {
+			return out, fmt.Errorf("the engine %s has written another format than that of %s files", s.engine.Name(), ortFormat)
+		}
+		out.Bytes = len(text)
+		return out, os.Rename(temp, path)
+	}
+	m, err := onnx.Load(temp)
+	if err != nil {
+		return out, err
+	}
+	if out.Nodes, out.Bytes, err = sizeOf(m); err != nil {
+		return out, err
+	}
+	return out, os.Rename(temp, path)
+}
+
+// printExport prints the result for people.
+func printExport(out io.Writer, r exportResult) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	row := func(k, format string, v ...any) { fmt.Fprintf(w, "%s\t%s\n", k, fmt.Sprintf(format, v...)) }
+	row("source", "%s", r.Source)
+	trained := "its own parameters as inputs"
+	if r.Trained == "checkpoint" {
+		trained = "the network in training, of the newest checkpoint"
+	}
+	row("parity", "with %s: max error %.2g over %d values; %d rows, %s", trained, r.Parity.MaxError, r.Parity.Values, r.Rows, r.Observations)
+	if r.Parity.Episodes > 0 {
+		row("", "%s gone through with the memory of each form", plural(r.Parity.Episodes, "episode"))
+	}
+	if r.Parity.Choices > 0 {
+		row("", "%d choices, of which %d nearly tied and %d of these made differently", r.Parity.Choices, r.Parity.Ties, r.Parity.Changed)
+	}
+	if l := r.Loss; l != nil {
+		row("loss", "|Δ| at most %.2g, %.2g on average, over %d values", l.MaxDelta, l.MeanDelta, l.Values)
+		if l.Choices > 0 {
+			row("", "%d of %d choices differ (%.3g %%)", l.Changed, l.Choices, 100*float64(l.Changed)/float64(l.Choices))
+		}
+	}
+	row("format", "%s, %s", r.Format, plural(len(r.Files), "file"))
+	for _, f := range r.Files {
+		row("", "%s", f)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "model\tnodes\tsize\tµs at batch 1\t")
+	for _, m := range r.Models {
+		micros := "-"
+		if m.Micros != nil {
+			micros = fmt.Sprintf("%.1f", *m.Micros)
+		}
+		nodes := "-"
+		if m.Nodes > 0 {
+			nodes = fmt.Sprint(m.Nodes)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", m.Name, nodes, byteCount(int64(m.Bytes)), micros)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "exported by published: %.2f × the time of a run (engine %s, one thread)\n", r.Ratio, r.Engine)
+	return err
+}

@@ -1,0 +1,368 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/fit"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+)
+
+// parityRows is how many rows of the training data parity is proved on before a model is written.
+const parityRows = 256
+
+func (a *app) fitCommand() *cobra.Command {
+	var f fitFlags
+	cmd := &cobra.Command{
+		Use:   "fit [CONFIG.yaml]",
+		Short: "Train any ONNX model on a table",
+		Long: `Trains any ONNX model on a Parquet, Arrow or CSV table and writes an ONNX file with the trained weights.
+
+The run is described by a YAML file, by flags, or by both: flags and --set edit the document before it is read.
+A run directory keeps the effective configuration, metrics and checkpoints; --resume continues it bit for bit.
+
+A float64, float16 or bfloat16 model is trained in float32 and written in its own type. Parameters of different layers that the exporter merged because
+they began equal are cut apart, weights tied on purpose stay tied, and both are listed: --tie and --untie overrule that.`,
+		Example: `  onnxrl fit --model net.onnx --data table.parquet --input 'x=f*' --target y=label --loss cross_entropy --epochs 5 --out trained.onnx
+  onnxrl fit config.yaml --set optimizer.lr=3e-4 --dir runs/a --out trained.onnx
+  onnxrl fit --resume runs/a --out trained.onnx`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.fit(cmd, args, &f) },
+	}
+	f.register(cmd)
+	a.addNice(cmd)
+	return cmd
+}
+
+// fitSummary is what onnxrl fit prints at the end; the JSON keys are stable.
+type fitSummary struct {
+	Steps      int64    `json:"steps"`
+	Epochs     int      `json:"epochs"`
+	TrainRows  int      `json:"train_rows"`
+	ValidRows  int      `json:"validation_rows"`
+	Trainable  int      `json:"trainable_parameters"`
+	Frozen     int      `json:"frozen_parameters"`
+	Loss       *float64 `json:"loss"`
+	Validation *float64 `json:"validation_loss"`
+	// Metrics are those of the weights that are kept, over the validation rows, by output: accuracy, mae, mse.
+	Metrics    map[string]float64 `json:"validation_metrics,omitempty"`
+	BestEpoch  int                `json:"best_epoch,omitempty"`
+	Stopped    string             `json:"stopped,omitempty"`
+	Engine     string             `json:"engine"`
+	Shards     int                `json:"shards"`
+	Seconds    float64            `json:"seconds"`
+	RowsPerSec float64            `json:"rows_per_second"`
+	Out        string             `json:"out,omitempty"`
+	Parity     *bake.Report       `json:"parity,omitempty"`
+	// Rounded is what the type of the file does to the outputs, where that is not float32.
+	Rounded *fitRounding `json:"rounded,omitempty"`
+	Dir     string       `json:"dir,omitempty"`
+}
+
+func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
+	cfg, err := f.load(cmd, args)
+	if err != nil {
+		return fmt.Errorf("fit: %w", err)
+	}
+	if err := checkOut(f.out, cfg.Model); err != nil {
+		return fmt.Errorf("fit: --out: %w", err)
+	}
+	file, err := onnx.Open(cfg.Model)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := onnx.Check(file.Model); err != nil {
+		return fmt.Errorf("%s: %w", cfg.Model, err)
+	}
+	eng, err := a.compiler(cmd.Context())
+	if err != nil {
+		return err
+	}
+	sources, err := a.fitSources(cfg)
+	if err != nil {
+		return err
+	}
+	dir, err := openRun(runOptions{
+		command: "fit", flag: "--dir", path: f.dir, resume: f.resume, from: f.from, notes: a.err, sources: sources, keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
+		changes: func(dir string) ([]configs.Change, error) { return fitChanges(dir, cfg) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+
+	r := &fitRun{app: a, dir: dir, logs: a.err}
+	tr, err := fit.New(file.Model, cfg, eng, r.hooks(fitLevel(cmd, a)))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tr.Close()) }()
+	from, _, err := dir.Restore(tr)
+	if err != nil {
+		return err
+	}
+	if !dir.resumed {
+		if err := dir.Describe(tr.Config()); err != nil {
+			return err
+		}
+	}
+	if err := dir.Record(from); err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := compiles(tr, eng); err != nil {
+			return err
+		}
+	}
+	start := time.Now()
+	r.tr = tr
+	r.bar = progress.Start(a.err, progress.Options{Label: "fit", Unit: "steps", Total: tr.TotalSteps(), Initial: from, Quiet: a.quiet})
+	r.logs = r.bar.Lines(a.err)
+	// It saves where it stops, or writes what it has trained.
+	defer a.stop.hold(saveGrace)()
+	res, err := tr.Run(cmd.Context())
+	r.bar.Finish()
+	r.logs = a.err
+	if err != nil {
+		return dir.explain(err)
+	}
+	sum := summarize(tr, res, eng.Name(), time.Since(start).Seconds())
+	sum.Dir = dir.path
+	if res.Stopped == fit.Interrupted {
+		if err := a.printFit(sum); err != nil {
+			return err
+		}
+		if dir.path != "" {
+			fmt.Fprintf(a.err, "onnxrl: stopped after step %d; continue with: onnxrl fit --resume %s\n", res.Steps, dir.path)
+		} else {
+			fmt.Fprintln(a.err, "onnxrl: stopped; without --dir nothing was saved")
+		}
+		return quietError{errInterrupted}
+	}
+	if sum.ValidRows > 0 {
+		if _, sum.Metrics, err = tr.Validate(cmd.Context()); err != nil {
+			return err
+		}
+	}
+	if f.out != "" {
+		// What has been trained is written even when somebody has become impatient meanwhile; a second signal still ends the program.
+		if err := a.writeFit(context.WithoutCancel(cmd.Context()), tr, f.out, sources, res, &sum); err != nil {
+			return err
+		}
+	} else if dir.path == "" {
+		fmt.Fprintln(a.err, "onnxrl: warning: neither --out nor --dir was given, so nothing was kept")
+	}
+	return a.printFit(sum)
+}
+
+// compiles refuses, before any time is spent, a model whose trained form the engine could not run and whose parity could therefore not be proved in the end.
+func compiles(tr *fit.Trainer, eng engine.Compiler) error {
+	if _, err := tr.Baked(); err != nil {
+		return err
+	}
+	m, err := tr.BakedFloat32()
+	if err != nil {
+		return err
+	}
+	s, err := eng.Compile(m, engine.Options{})
+	if err != nil {
+		return fmt.Errorf("fit: the model as it would be written: %w", err)
+	}
+	return s.Close()
+}
+
+// checkOut refuses, before any time is spent, an output that could not be written or would replace what is being trained.
+func checkOut(out, model string) error {
+	if out == "" {
+		return nil
+	}
+	info, err := os.Stat(filepath.Dir(out))
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", filepath.Dir(out))
+	}
+	if sameFile(out, model) {
+		return errors.New("it is the model that is trained; write to another file")
+	}
+	return nil
+}
+
+// fitRun connects a trainer to progress, log and run directory.
+type fitRun struct {
+	app   *app
+	dir   *runDir
+	tr    *fit.Trainer
+	bar   *progress.Progress
+	logs  io.Writer
+	saved int64
+	shown time.Time
+}
+
+func (r *fitRun) hooks(level slog.Level) fit.Hooks {
+	return fit.Hooks{
+		Log:     slog.New(slog.NewTextHandler(&lateWriter{&r.logs}, &slog.HandlerOptions{Level: level, ReplaceAttr: dropTime})),
+		Step:    r.step,
+		Metrics: r.dir.Scalars,
+		Save:    r.save,
+	}
+}
+
+// step shows the position. Texts are made only as often as they can be seen.
+func (r *fitRun) step(p fit.Progress) {
+	if now := time.Now(); now.Sub(r.shown) >= 100*time.Millisecond || p.Step == p.TotalSteps {
+		r.shown = now
+		r.bar.FieldText("epoch", fmt.Sprintf("%d/%d", p.Epoch, p.Epochs))
+		r.bar.Field("loss", p.Loss)
+		r.bar.Field("lr", p.LR)
+		if !math.IsNaN(p.Validation) {
+			r.bar.Field("val", p.Validation)
+		}
+	}
+	r.bar.Set(p.Step)
+}
+
+// save publishes a checkpoint, once per step unless a later one brings a score.
+func (r *fitRun) save(step int64, score *float64) error {
+	if step == r.saved && score == nil {
+		return nil
+	}
+	r.saved = step
+	return r.dir.Save(step, score, r.tr)
+}
+
+// fitLevel shows what happens to a model's layers unless the person asked for something else.
+func fitLevel(cmd *cobra.Command, a *app) slog.Level {
+	level := slog.LevelInfo
+	if cmd.Flags().Changed("log-level") || a.quiet {
+		// The flag was checked before the command began.
+		_ = level.UnmarshalText([]byte(a.logLevel))
+	}
+	return level
+}
+
+// lateWriter forwards to whatever its target is at the time, so that log lines go above the progress bar once there is one.
+type lateWriter struct{ to *io.Writer }
+
+func (w *lateWriter) Write(p []byte) (int, error) { return (*w.to).Write(p) }
+
+func summarize(tr *fit.Trainer, res fit.Result, engine string, seconds float64) fitSummary {
+	s := fitSummary{
+		Steps: res.Steps, Epochs: res.Epochs, BestEpoch: res.BestEpoch, Stopped: res.Stopped, Engine: engine, Shards: tr.Config().Shards,
+		Seconds: seconds, RowsPerSec: float64(res.Rows) / max(seconds, 1e-9),
+	}
+	s.TrainRows, s.ValidRows = tr.Rows()
+	s.Trainable, s.Frozen = tr.Counts()
+	if !math.IsNaN(res.Loss) {
+		s.Loss = &res.Loss
+	}
+	if !math.IsNaN(res.Validation) {
+		s.Validation = &res.Validation
+	}
+	return s
+}
+
+// writeFit proves parity and writes the trained model with its lineage.
+func (a *app) writeFit(ctx context.Context, tr *fit.Trainer, path string, sources map[string]string, res fit.Result, sum *fitSummary) error {
+	eng, err := a.compiler(ctx)
+	if err != nil {
+		return err
+	}
+	baked, err := tr.Baked()
+	if err != nil {
+		return err
+	}
+	function, err := tr.BakedFloat32()
+	if err != nil {
+		return err
+	}
+	samples, err := tr.Samples(parityRows)
+	if err != nil {
+		return err
+	}
+	digest, err := configs.Digest(tr.Config())
+	if err != nil {
+		return err
+	}
+	lineage := map[string]string{
+		"task": "fit", "config_sha256": digest, "seed": strconv.FormatUint(tr.Config().Seed, 10), "steps": strconv.FormatInt(res.Steps, 10), "epochs": strconv.Itoa(res.Epochs),
+		"engine": eng.Name(), "program": "onnxrl " + version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+	}
+	for k, v := range sources {
+		lineage[k] = v
+	}
+	if sum.Validation != nil {
+		lineage["validation_loss"] = strconv.FormatFloat(*sum.Validation, 'g', -1, 64)
+		lineage["best_epoch"] = strconv.Itoa(res.BestEpoch)
+	}
+	// The function is proved in float32; what rounding the weights to another type does to it is said beside that.
+	r, err := bake.Prove(ctx, eng, bake.Pair{Network: tr.Network(), Params: tr.Params(), Baked: function, Samples: samples})
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if tr.Precision() != tensor.Float32 {
+		if sum.Rounded, err = rounding(ctx, eng, tr, function, baked, samples); err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
+		lineage["weights"] = tr.Precision().String()
+	}
+	if err := onnx.Save(path, bake.Describe(baked, r, lineage), onnx.SaveOptions{}); err != nil {
+		return err
+	}
+	sum.Out, sum.Parity = path, &r
+	return nil
+}
+
+func (a *app) printFit(s fitSummary) error {
+	if a.json {
+		return a.printJSON(s)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	row := func(k, format string, v ...any) { fmt.Fprintf(w, "%s\t%s\n", k, fmt.Sprintf(format, v...)) }
+	row("steps", "%d in %d epochs, %.1f s, %.0f rows/s", s.Steps, s.Epochs, s.Seconds, s.RowsPerSec)
+	row("rows", "%d to train, %d to validate", s.TrainRows, s.ValidRows)
+	row("parameters", "%d trained, %d frozen", s.Trainable, s.Frozen)
+	if s.Loss != nil {
+		row("loss", "%.6g", *s.Loss)
+	}
+	if s.Validation != nil {
+		row("validation", "%.6g (best epoch %d)", *s.Validation, s.BestEpoch)
+	}
+	for _, k := range slices.Sorted(maps.Keys(s.Metrics)) {
+		row(strings.ReplaceAll(strings.TrimPrefix(k, "metric/"), "/", " of "), "%.4g on the validation rows", s.Metrics[k])
+	}
+	if s.Stopped != "" {
+		row("stopped", "%s", s.Stopped)
+	}
+	row("engine", "%s, %d shards", s.Engine, s.Shards)
+	if s.Parity != nil {
+		row("written", "%s (parity: max error %.2g over %d values)", s.Out, s.Parity.MaxError, s.Parity.Values)
+	}
+	if s.Rounded != nil {
+		row(s.Rounded.Type, "%s", s.Rounded)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,224 @@
+package app
+
+import (
+	"encoding/xml"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/runtime/autodiff/explain"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+)
+
+const mlp = torchFixtures + "/mlp_relu/model.onnx"
+
+// The text of every command that prints a function of the model alone is a golden file.
+func TestGraphGolden(t *testing.T) {
+	affine := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
+		b.SetScope("fc/")
+		return []onnx.Value{b.Rename(b.Op("Tanh", []onnx.Value{b.Op("MatMul", []onnx.Value{x, w})}), "y")}
+	}))
+	other := torchFixtures + "/mlp_tanh/model.onnx"
+	tests := []struct {
+		name string
+		code int
+		args []string
+	}{
+		{"show", 0, []string{"show", mlp}},
+		{"show_symbolic", 0, []string{"show", affine}},
+		{"show_bound", 0, []string{"show", affine, "--bind", "batch=1000"}},
+		{"show_json", 0, []string{"show", affine, "--bind", "batch=2", "--json"}},
+		{"stats", 0, []string{"stats", mlp}},
+		{"dump", 0, []string{"dump", mlp}},
+		{"dump_names", 0, []string{"dump", affine, "--names", "--elements", "16", "--bind", "batch=2"}},
+		{"diff", 1, []string{"diff", mlp, other}},
+		{"diff_json", 1, []string{"diff", affine, mlp, "--json"}},
+		{"to_dot", 0, []string{"to-dot", affine}},
+	}
+	for _, c := range tests {
+		r := onnxrl(t, append([]string{"graph"}, c.args...)...)
+		if r.code != c.code || r.err != "" {
+			t.Errorf("graph %v: exit status %d, expected %d\n%s", c.args, r.code, c.code, r.err)
+		}
+		golden(t, "graph/"+c.name+".golden", r.out)
+	}
+	if files, err := os.ReadDir("testdata/graph"); err != nil || len(files) != len(tests) {
+		t.Errorf("%d golden files for %d commands, %v", len(files), len(tests), err)
+	}
+	if r := onnxrl(t, "graph", "diff", mlp, mlp); r.code != 0 || r.out != "no difference\n" {
+		t.Errorf("a model differs from itself: exit status %d\n%s", r.code, r.out)
+	}
+}
+
+func TestGraphPictures(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "g.svg")
+	for _, dir := range []string{"encoder_attention", "lstm", "timecnn_glu"} {
+		model := filepath.Join(torchFixtures, dir, "model.onnx")
+		succeed(t, "graph", "svg", model, "-o", path)
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rects, d := 0, xml.NewDecoder(f)
+		for {
+			tok, err := d.Token()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", dir, err)
+			}
+			if e, ok := tok.(xml.StartElement); ok && e.Name.Local == "rect" {
+				rects++
+			}
+		}
+		f.Close()
+		m, err := onnx.Load(model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Constants are shown in the boxes of the nodes that read them.
+		nodes := 0
+		for _, n := range m.Graph.Node {
+			if n.OpType != "Constant" {
+				nodes++
+			}
+		}
+		if rects < nodes {
+			t.Errorf("%s: %d boxes for %d nodes", dir, rects, nodes)
+		}
+		if dot := succeed(t, "graph", "to-dot", model); !strings.HasPrefix(dot, "digraph ") || strings.Count(dot, "\n  n") < nodes {
+			t.Errorf("%s: the DOT text has too few nodes", dir)
+		}
+	}
+	part := succeed(t, "graph", "to-dot", mlp, "--from", "/Relu_output_0", "--to", "/Relu_1_output_0")
+	if strings.Count(part, "Gemm") != 1 {
+		t.Errorf("the part holds more than one product:\n%s", part)
+	}
+	refuse(t, []string{"graph", "svg", mlp, "--to", "nope"}, `"nope"`)
+	refuse(t, []string{"graph", "svg", mlp, "-o", filepath.Join(path, "below")}, "below")
+}
+
+func TestGraphExplain(t *testing.T) {
+	e := decode[explain.Explanation](t, succeed(t, "graph", "explain", torchFixtures+"/lstm/model.onnx", "--json"))
+	at := slices.IndexFunc(e.Forward, func(l explain.Line) bool { return l.Op == "LSTM" })
+	if at < 0 {
+		t.Fatal("no LSTM is explained")
+	}
+	if l := e.Forward[at]; l.Expanded < 50 || len(l.Gradients) < 50 || l.GradientFLOPs <= l.ForwardFLOPs/2 {
+		t.Errorf("LSTM: %d nodes, %d gradient nodes, %d and %d operations", l.Expanded, len(l.Gradients), l.ForwardFLOPs, l.GradientFLOPs)
+	}
+	if len(e.Lost) != 0 {
+		t.Errorf("gradient nodes of unknown origin: %v", e.Lost)
+	}
+	// A gradient model from a file gives the same explanation as one built on the spot.
+	grad := filepath.Join(t.TempDir(), "g.onnx")
+	succeed(t, "grad", "build", mlp, "-o", grad)
+	direct, file := succeed(t, "graph", "explain", mlp), succeed(t, "graph", "explain", grad, "--of", mlp)
+	if direct != file || succeed(t, "graph", "explain", grad) != file {
+		t.Errorf("explanations differ:\n%s\n%s", direct, file)
+	}
+	m, err := onnx.Load(grad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if long := succeed(t, "graph", "explain", grad, "--verbose"); strings.Count(long, "\n  grad//") != len(m.Graph.Node)-5 {
+		t.Errorf("not every one of %d gradient nodes is listed:\n%s", len(m.Graph.Node)-5, long)
+	}
+	one := decode[explain.Explanation](t, succeed(t, "graph", "explain", mlp, "--node", "/b/*", "--json"))
+	if len(one.Forward) != 1 || one.Forward[0].Node != "/b/Gemm" {
+		t.Errorf("one node: %+v", one.Forward)
+	}
+	refuse(t, []string{"graph", "explain", mlp, "--node", "nope"}, "nope")
+	refuse(t, []string{"graph", "explain", mlp, "--loss", "nope"}, `"nope"`)
+}
+
+// JSON keys are an interface: a change here breaks people's scripts.
+func TestJSONKeys(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "g.onnx")
+	tests := []struct {
+		args []string
+		want string
+	}{
+		{[]string{"graph", "show", mlp}, "flops graph inputs ir_version nodes opsets ops outputs parameter_bytes parameters peak_activation_bytes peak_at per_node producer valid"},
+		{[]string{"graph", "stats", mlp}, "flops nodes ops parameter_bytes parameters peak_activation_bytes peak_at per_node"},
+		{[]string{"graph", "check", mlp}, "ok problems"},
+		{[]string{"graph", "dump", mlp}, "text"},
+		{[]string{"graph", "diff", mlp, mlp}, ""},
+		{[]string{"graph", "explain", mlp}, "forward seeds sums"},
+		{[]string{"grad", "ops"}, "beyond covered operators ort_training specified verified"},
+		{[]string{"grad", "check", torchFixtures + "/mlp_relu"}, "engine max_error models ok tensors tolerance"},
+		{[]string{"grad", "build", mlp, "-o", out}, "forward_nodes gradient_nodes gradients inputs out outputs"},
+		{[]string{"grad", "trace", mlp}, "engine first ok values"},
+		{[]string{"compare", mlp, "--engines", enginePair()}, "absolute_tolerance engines ok outputs tolerance"},
+	}
+	for _, c := range tests {
+		got := keys(t, succeed(t, append(c.args, "--json")...))
+		want := strings.Fields(c.want)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%v: keys %v, expected %v", c.args, got, want)
+		}
+	}
+}
+
+func TestMisspeltCommand(t *testing.T) {
+	refuse(t, []string{"graph", "shwo", mlp}, `"shwo"`, "show")
+	refuse(t, []string{"grad", "chekc"}, `"chekc"`, "build, check, ops, trace")
+	if out := succeed(t, "grad"); !strings.Contains(out, "onnxrl grad [command]") {
+		t.Errorf("no help:\n%s", out)
+	}
+}
+
+// Models of operators that this program does not know can still be looked at.
+func TestForeignOperators(t *testing.T) {
+	path := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
+		return b.OpN("Frobnicate", "my.domain", 1, []onnx.Value{x, w})
+	}))
+	for _, sub := range []string{"show", "stats", "dump", "to-dot", "svg"} {
+		r := onnxrl(t, "graph", sub, path)
+		code := 0
+		if sub == "show" || sub == "stats" {
+			code = 1 // as graph check
+		}
+		if r.code != code || !strings.Contains(r.out, "Frobnicate") || !strings.Contains(r.err, "warning") {
+			t.Errorf("graph %s: exit status %d\n%s%s", sub, r.code, r.out, r.err)
+		}
+	}
+	r := onnxrl(t, "graph", "check", path, "--strict")
+	if r.code != 1 || !strings.Contains(r.out, "my.domain") {
+		t.Errorf("exit status %d\n%s", r.code, r.out)
+	}
+	for _, engine := range testEngines() {
+		refuse(t, []string{"grad", "trace", path, "--bind", "batch=2", "--engine", engine}, "Frobnicate")
+	}
+	refuse(t, []string{"grad", "build", path, "--bind", "batch=2", "-o", path + ".g"}, "Frobnicate")
+}
+
+// What graph check rejects, graph show and graph stats show and reject.
+func TestShowRejectsWhatCheckRejects(t *testing.T) {
+	b := onnx.NewBuilder("hostile", 18)
+	x := b.Input("x", onnx.TypeOf(tensor.Float32, 1, 1, 4, 4))
+	w := b.Initializer("w", tensor.Of([]float32{1, 2, 3, 4}, 1, 1, 2, 2))
+	b.Output(b.Op("Conv", []onnx.Value{x, w}, onnx.AttrInts("strides", 0, 0)), onnx.TypeOf(tensor.Float32, 1, 1, 3, 3))
+	m, err := b.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "hostile.onnx")
+	if err := onnx.Save(path, m, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, sub := range []string{"check", "show", "stats"} {
+		for _, format := range [][]string{nil, {"--json"}} {
+			r := onnxrl(t, append([]string{"graph", sub, path}, format...)...)
+			if r.code != 1 || (sub != "stats" || format == nil) && !strings.Contains(r.out+r.err, "strides") {
+				t.Errorf("graph %s %v: exit status %d\n%s%s", sub, format, r.code, r.out, r.err)
+			}
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package app
+
+import (
+	"archive/zip"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
+)
+
+// What an environment of Python does wrong ends a run with an error that names environment, step, field and what was expected. Without a Python the program says that.
+func TestTrainBadPythonEnvironments(t *testing.T) {
+	fake, err := filepath.Abs(filepath.Join("..", "..", "envs", "gymnasium", "testdata", "fake"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", fake)
+	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+	dir := t.TempDir()
+	train := func(env string) []string {
+		path := filepath.Join(dir, "run.yaml")
+		text := "seed: 1\nenv: " + env + "\nagent: {kind: ppo, rollout_steps: 8, batch_size: 8, hidden: [4]}\ntrain: {num_envs: 2, total_env_steps: 64, threads: 1, validation: {every_steps: 0}}\n"
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return []string{"train", path, "-q", "--engine", "portable", "--out", filepath.Join(dir, "run")}
+	}
+	if _, err := exec.LookPath("python3"); err != nil && os.Getenv("ONNXRL_PYTHON") == "" {
+		refuse(t, train("{kind: gymnasium, id: Walk-v0, python: python3}"), "no Python interpreter")
+		return
+	}
+	cases := 0
+	for how, says := range sorted.All(map[string]string{
+		"nan observation": `observation "observation": element 0 is NaN, expected a finite number`,
+		"nan at the end":  `final observation "observation": element 0 is +Inf, expected a finite number`,
+		"nan reward":      "the reward is NaN, expected a finite number",
+		"shape":           "observation has shape (2,), expected (1,)",
+		"no observation":  "observation is None, expected an array of shape (1,)",
+		"old":             "step returns 4 values, expected observation, reward, terminated, truncated and info",
+		"no end":          "terminated is None and truncated False, expected a truth value each",
+	}) {
+		r := onnxrl(t, train(`{kind: gymnasium, id: Rude-v0, workers: 1, kwargs: {how: "`+how+`"}}`)...)
+		if want := "step Rude-v0: environment 0, step 3 of episode 0: " + says + "\n"; r.code != 1 || !strings.Contains(r.err, want) {
+			t.Errorf("%s: exit status %d, and it is not said that %s:\n%s", how, r.code, want, r.err)
+		}
+		if err := os.RemoveAll(filepath.Join(dir, "run")); err != nil {
+			t.Fatal(err)
+		}
+		cases++
+	}
+	if cases != 7 {
+		t.Errorf("%d cases", cases)
+	}
+}
+
+// A published run is exported where its environment is not: without a Python, and without the package that has it.
+func TestExportNeedsNoEnvironment(t *testing.T) {
+	fake, err := filepath.Abs(filepath.Join("..", "..", "envs", "gymnasium", "testdata", "fake"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+	const short = "seed: 1\ntrain: {num_envs: 2, total_env_steps: 256, threads: 1, validation: {every_steps: 128}}\neval: {episodes: 2}\npublish: {observations: 100, allow_ties: true}\n"
+	own := trained(t, exportVariants["masked choices"].document+short)
+	replaceIn(t, filepath.Join(own, configFile), "kind: invalid_action", "kind: elsewhere")
+	type machine struct{ what, dir, python, path, says string }
+	machines := []machine{{"no such environment", own, "", "", "elsewhere"}}
+	if _, err := exec.LookPath("python3"); err == nil || os.Getenv("ONNXRL_PYTHON") != "" {
+		t.Setenv("PYTHONPATH", fake)
+		dir := trained(t, "env: {kind: gymnasium, id: Walk-v0, workers: 1}\nagent: {kind: ppo, rollout_steps: 16, batch_size: 16, n_epochs: 1, hidden: [4]}\n"+short)
+		machines = append(machines, machine{"no Python", dir, filepath.Join(t.TempDir(), "python"), fake, "env.python: gymnasium"}, machine{"no package", dir, os.Getenv("ONNXRL_PYTHON"), t.TempDir(), "env.python: gymnasium"})
+	}
+	cases := 0
+	for _, on := range machines {
+		what, dir := on.what, on.dir
+		t.Setenv("ONNXRL_PYTHON", on.python)
+		t.Setenv("PYTHONPATH", on.path)
+		for _, form := range []string{"onnx", "triton", "oci", "python"} {
+			out := filepath.Join(t.TempDir(), form)
+			r := onnxrl(t, "export", dir, "--format", form, "--out", out, "--rows", "64", "--json")
+			if r.code != 0 || !strings.Contains(r.err, "without the environment, the model is proved on what was recorded") {
+				t.Fatalf("%s, %s: status %d\n%s", what, form, r.code, r.err)
+			}
+			x := decode[exportResult](t, r.out)
+			if x.Observations != "golden and made up" || x.Trained != "file" || x.Rows != 64 || x.Parity.MaxError > 1e-5 {
+				t.Errorf("%s, %s: %+v", what, form, x)
+			}
+			if form == "python" {
+				rows := recordedRowsOf(t, out)
+				if v := versionsIn(t, dir)[0]; rows != v.Manifest.Golden.Rows {
+					t.Errorf("%d recorded rows, the version has %d golden ones", rows, v.Manifest.Golden.Rows)
+				}
+			}
+			cases++
+		}
+		// What is asked for by name has to be there.
+		out := filepath.Join(t.TempDir(), "x.onnx")
+		if r := onnxrl(t, "export", dir, "--config", filepath.Join(dir, configFile), "--out", out); r.code != 1 || !strings.Contains(r.err, on.says) || isFile(out) {
+			t.Errorf("%s: status %d\n%s", what, r.code, r.err)
+		}
+	}
+	if cases != 4*len(machines) {
+		t.Errorf("%d cases", cases)
+	}
+}
+
+// recordedRowsOf is the number of rows of a Python folder.
+func recordedRowsOf(t *testing.T, folder string) int {
+	t.Helper()
+	z, err := zip.OpenReader(filepath.Join(folder, "recorded.npz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	f, err := z.File[0].Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := npy.Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.Shape()[0]
+}
+
+// replaceIn edits a file.
+func replaceIn(t *testing.T, path, old, text string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), old) {
+		t.Fatalf("%s has no %q:\n%s", path, old, b)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(b), old, text, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,69 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/onnxrl/onnxrl/agents/experiment"
+)
+
+// Exit codes. exitError is for what failed and for checks that did not pass, exitInterrupted what
+// shells use for Ctrl-C.
+const (
+	exitError       = 1
+	exitInterrupted = 130
+)
+
+// Main runs the command line of the process over the kinds that documents can name, and ends it with
+// the exit status: 0, 1 for what failed and for checks that did not pass, 130 after a signal.
+func Main(kinds experiment.Kinds) {
+	// The first signal asks for a clean stop, in which state is saved; a second one ends the program at once.
+	signalled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, end := context.WithCancelCause(context.Background())
+	go func() {
+		<-signalled.Done()
+		stop() // Before anybody is told that a second signal would do that.
+		end(context.Cause(signalled))
+	}()
+	os.Exit(run(ctx, kinds, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// errInterrupted says that work was stopped by a signal after its state was saved.
+var errInterrupted = errors.New("interrupted")
+
+// quietError has been shown to the user already and only sets the exit status.
+type quietError struct{ err error }
+
+func (e quietError) Error() string { return e.err.Error() }
+func (e quietError) Unwrap() error { return e.err }
+
+func exitCode(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		return exitInterrupted
+	}
+	return exitError
+}
+
+// errorText is what is said of an error, empty where it has been shown already.
+func errorText(err error) string {
+	var q quietError
+	if err == nil || errors.As(err, &q) {
+		return ""
+	}
+	text := err.Error()
+	if exitCode(err) == exitInterrupted {
+		// What was being done is said; that its context was cancelled, by whichever signal, is what interrupting means.
+		for _, why := range []string{context.Canceled.Error(), "terminated signal received", "interrupt signal received"} {
+			text = strings.TrimSuffix(strings.ReplaceAll(text, ": "+why, ""), why)
+		}
+		text = strings.TrimSuffix("interrupted: "+text, ": ")
+	}
+	return text
+}

@@ -1,0 +1,212 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+)
+
+// publishFlags describe a version that is published by hand.
+type publishFlags struct {
+	store                   storeFlag
+	name, kind, description string
+	aliases, parents, files []string
+	metrics                 []string
+	golden, allowTies       bool
+	inputs                  inputFlags
+}
+
+func (a *app) modelsPublishCommand() *cobra.Command {
+	var f publishFlags
+	cmd := &cobra.Command{
+		Use:   "publish MODEL.onnx|RUN",
+		Short: "Publish a model as a new version",
+		Long: `Publish the best policy of a training run, or a model.
+
+Of a run directory it is the best policy of the newest checkpoint, as the run itself publishes it when it ends: into the run's
+own store, after its exported form has been proved equal to the network in training on publish.observations of the run's
+configuration, and from there into --store where that is given. That is how the policy of an interrupted run, or one too
+undecided to be published without leave (--allow-ties), becomes a version.
+
+Of a file it is the model, with its external data, as a new version, and let the alias latest stand for it. A model that was published
+before with the same description is the same version.
+
+With --golden the model is run on inputs and what it gives is published with it, so that "models verify" can tell whether
+another machine, engine or release computes the same. ` + inputHelp,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.modelsPublish(cmd.Context(), args[0], &f) },
+	}
+	f.store.add(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.name, "name", "", "name of the artefact (default: that of the file)")
+	fl.StringVar(&f.kind, "kind", "model", "what the model is for, such as agent or encoder")
+	fl.StringVar(&f.description, "description", "", "free text")
+	fl.StringArrayVar(&f.aliases, "alias", nil, "another alias that is moved to the version")
+	fl.StringArrayVar(&f.parents, "parent", nil, "reference to a version that this one was made from")
+	fl.StringArrayVar(&f.metrics, "metric", nil, "what the model was measured at, NAME=NUMBER")
+	fl.StringArrayVar(&f.files, "file", nil, "further file, [TITLE=]PATH")
+	fl.BoolVar(&f.allowTies, "allow-ties", false, fmt.Sprintf("of a run: publish a policy whose two best actions are less than %g apart in more than %g %% of the choices", bake.Margin, 100*bake.MaxTies))
+	fl.BoolVar(&f.golden, "golden", false, "publish inputs and what the model gives for them")
+	f.inputs.add(cmd)
+	return cmd
+}
+
+func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) error {
+	if isDir(path) {
+		if f.name+f.description != "" || f.kind != "model" || len(f.parents)+len(f.files)+len(f.metrics)+len(f.inputs.inputs) > 0 || f.golden {
+			return errors.New("the run says itself what its policy is: of the flags only --alias, --allow-ties and --store can be given")
+		}
+		v, err := a.publishRun(ctx, path, f)
+		if err != nil {
+			return fmt.Errorf("publish %s: %w", path, err)
+		}
+		return a.printPublished(v)
+	}
+	if f.allowTies {
+		return errors.New("--allow-ties is for runs: a file is published as it is")
+	}
+	if f.name == "" {
+		f.name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+		if err := artifact.CheckName(f.name); err != nil {
+			return fmt.Errorf("the file's name cannot be the artefact's, give --name: %w", err)
+		}
+	}
+	if len(f.inputs.inputs) > 0 && !f.golden {
+		return errors.New("--input is for golden values: give --golden as well")
+	}
+	d := artifact.Draft{Model: path, Aliases: f.aliases,
+		Manifest: artifact.Manifest{Name: f.name, Kind: f.kind, Description: f.description}}
+	var err error
+	if isCandidate(path) {
+		return fmt.Errorf("%s is the candidate of a run, which is not proved yet: publish the run directory", path)
+	}
+	if d.Manifest.Metrics, err = numbers("--metric", f.metrics); err != nil {
+		return err
+	}
+	for _, file := range f.files {
+		title, path, ok := strings.Cut(file, "=")
+		if !ok {
+			title, path = filepath.Base(file), file
+		}
+		d.Files = append(d.Files, artifact.NewFile{Title: title, Path: path})
+	}
+	if f.golden {
+		if d.Golden, err = a.goldenOf(ctx, path, &f.inputs); err != nil {
+			return err
+		}
+	}
+	for _, ref := range f.parents {
+		s, v, err := f.store.find(ref)
+		if err != nil {
+			return fmt.Errorf("parent: %w", err)
+		}
+		s.Close()
+		d.Manifest.Parents = append(d.Manifest.Parents, v.Digest)
+	}
+	s, err := artifact.Open(f.store.target(), artifact.Options{Now: time.Now})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	v, err := s.Publish(ctx, d)
+	if err != nil {
+		return err
+	}
+	return a.printPublished(v)
+}
+
+func (a *app) printPublished(v artifact.Version) error {
+	if a.json {
+		return a.printJSON(docOf(v))
+	}
+	_, err := fmt.Fprintf(a.out, "%s is %s (%s, %s)\n", v, strings.Join(v.Aliases, ", "), byteCount(v.Size()), v.Digest)
+	return err
+}
+
+// isCandidate reports whether a file is one. What is no model is found out later.
+func isCandidate(path string) bool {
+	if !isFile(path) {
+		return false
+	}
+	m, err := onnx.Load(path)
+	return err == nil && publish.IsCandidate(m)
+}
+
+// numbers reads NAME=NUMBER.
+func numbers(flag string, list []string) (map[string]float64, error) {
+	m := map[string]float64{}
+	for _, s := range list {
+		name, value, ok := strings.Cut(s, "=")
+		x, err := strconv.ParseFloat(value, 64)
+		if !ok || name == "" || err != nil || x-x != 0 {
+			return nil, fmt.Errorf("%s %q: expected NAME=NUMBER", flag, s)
+		}
+		if _, twice := m[name]; twice {
+			return nil, fmt.Errorf("%s %s: given twice", flag, name)
+		}
+		m[name] = x
+	}
+	return m, nil
+}
+
+// goldenOf runs a model on the inputs of the flags.
+func (a *app) goldenOf(ctx context.Context, path string, inputs *inputFlags) (_ *artifact.Golden, err error) {
+	m, err := loadModel(path)
+	if err != nil {
+		return nil, err
+	}
+	feeds, err := inputs.feeds(m)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	c, err := a.compiler(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.Compile(m, engine.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	g := &artifact.Golden{Inputs: feeds, Outputs: map[string]*tensor.Tensor{}}
+	in, out := make([]*tensor.Tensor, len(s.Inputs())), make([]*tensor.Tensor, len(s.Outputs()))
+	for i, p := range s.Inputs() {
+		in[i] = feeds[p.Name]
+	}
+	if err := s.Run(ctx, out, in); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for i, p := range s.Outputs() {
+		g.Outputs[p.Name] = out[i]
+	}
+	return g, finiteGolden(m, g)
+}
+
+// finiteGolden refuses golden outputs that say nothing.
+func finiteGolden(m *onnx.Model, g *artifact.Golden) error {
+	for _, v := range m.Graph.Output {
+		t := g.Outputs[v.Name]
+		if t == nil || t.DType() != tensor.Float32 {
+			continue
+		}
+		for _, x := range t.Float32s() {
+			if x-x != 0 {
+				return fmt.Errorf("golden output %q holds %v: choose other inputs", v.Name, x)
+			}
+		}
+	}
+	return nil
+}

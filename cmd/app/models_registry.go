@@ -1,0 +1,331 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/credentials"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+	"oras.land/oras-go/v2/registry/remote/retry"
+
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/progress"
+)
+
+const registryHelp = `Credentials are those that "docker login" has left in Docker's configuration, or --username with the password or token on
+standard input. Registries on this machine (localhost, 127.0.0.1, [::1]) are asked without TLS unless --plain-http=false is given.`
+
+// registryFlags say how a registry is reached.
+type registryFlags struct {
+	plain    bool
+	username string
+	password bool
+}
+
+func (f *registryFlags) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.BoolVar(&f.plain, "plain-http", false, "ask the registry without TLS")
+	fl.StringVar(&f.username, "username", "", "user of the registry")
+	fl.BoolVar(&f.password, "password-stdin", false, "read the password or token of --username from standard input")
+}
+
+// open returns the repository of REGISTRY/REPO[:TAG|@digest] and the tag or digest, which is empty where there is none.
+func (f *registryFlags) open(cmd *cobra.Command, in io.Reader, s string) (*remote.Repository, string, error) {
+	if scheme, _, ok := strings.Cut(s, "://"); ok {
+		return nil, "", fmt.Errorf("registry reference %q: leave %s:// out, and give --plain-http for a registry without TLS", s, scheme)
+	}
+	ref, err := registry.ParseReference(s)
+	if err != nil {
+		return nil, "", fmt.Errorf("registry reference %q: expected REGISTRY/REPOSITORY with :TAG or @sha256:…, such as registry.example.com/team/models:v1: %w", s, err)
+	}
+	repo, err := remote.NewRepository(ref.Registry + "/" + ref.Repository)
+	if err != nil {
+		return nil, "", fmt.Errorf("registry reference %q: %w", s, err)
+	}
+	repo.PlainHTTP = f.plain || !cmd.Flags().Changed("plain-http") && isLoopback(ref.Registry)
+	client := &auth.Client{Client: retry.DefaultClient, Cache: auth.NewCache()}
+	client.SetUserAgent("github.com/onnxrl/onnxrl/" + version())
+	switch {
+	case f.password && f.username == "":
+		return nil, "", errors.New("--password-stdin belongs to --username")
+	case f.username != "" && !f.password:
+		return nil, "", errors.New("--username needs the password or token on standard input: give --password-stdin")
+	case f.username != "":
+		text, err := io.ReadAll(io.LimitReader(in, 64<<10))
+		if err != nil {
+			return nil, "", fmt.Errorf("read the password from standard input: %w", err)
+		}
+		client.Credential = auth.StaticCredential(ref.Registry, auth.Credential{Username: f.username, Password: strings.TrimRight(string(text), "\r\n")})
+	default:
+		store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
+		if err != nil {
+			return nil, "", fmt.Errorf("read the configuration of docker: %w", err)
+		}
+		client.Credential = credentials.Credential(store)
+	}
+	repo.Client = client
+	return repo, ref.Reference, nil
+}
+
+// isLoopback reports whether a registry is on this machine.
+func isLoopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// explain adds what the user can do about an error of a registry.
+func (f *registryFlags) explain(err error, repo *remote.Repository) error {
+	if err == nil {
+		return nil
+	}
+	host := repo.Reference.Registry
+	err = fmt.Errorf("registry %s: %w", host, err)
+	hint := func(s string) error { return fmt.Errorf("%w; %s", err, s) }
+	var answer *errcode.ErrorResponse
+	errors.As(err, &answer)
+	var dns *net.DNSError
+	switch {
+	case answer != nil && answer.StatusCode == http.StatusUnauthorized, errors.Is(err, auth.ErrBasicCredentialNotFound):
+		if f.username != "" {
+			return hint("it does not take this user and password")
+		}
+		return hint("log in with docker login " + host + ", or give --username and --password-stdin")
+	case answer != nil && answer.StatusCode == http.StatusForbidden:
+		return hint("the user may not do this in " + repo.Reference.Repository)
+	case answer != nil && answer.StatusCode == http.StatusRequestEntityTooLarge:
+		return hint("it does not take files of this size")
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return hint("give --plain-http for a registry without TLS")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return hint("is it running, and is this its port?")
+	case errors.As(err, &dns):
+		return hint("check the name of the registry")
+	case errors.Is(err, errdef.ErrNotFound):
+		return hint("check the name of the repository, and the tag or digest")
+	}
+	return err
+}
+
+// transferDoc is what was pushed or pulled, as JSON.
+type transferDoc struct {
+	Registry   string `json:"registry"`
+	Repository string `json:"repository"`
+	Tag        string `json:"tag"`
+	// Versions counts those that were transferred or found there, ancestors included. Files and Bytes are what went over the line, Skipped the files that the receiver had.
+	Versions int        `json:"versions"`
+	Files    int        `json:"files"`
+	Bytes    int64      `json:"bytes"`
+	Skipped  int        `json:"skipped"`
+	Version  versionDoc `json:"version"`
+}
+
+// transferring shows and adds up what goes over the line.
+type transferring struct {
+	start func() *progress.Progress
+	bar   *progress.Progress
+	last  map[string]artifact.Progress
+}
+
+func (a *app) startTransfer(label string) *transferring {
+	start := func() *progress.Progress {
+		return progress.Start(a.err, progress.Options{Label: label, Unit: progress.Bytes, Quiet: a.quiet})
+	}
+	return &transferring{start: start, last: map[string]artifact.Progress{}}
+}
+
+// report shows nothing before the first byte: whatever fails until then is one line of error.
+func (t *transferring) report(p artifact.Progress) {
+	key := p.Version + "/" + p.Title
+	if !p.Skipped {
+		if t.bar == nil {
+			t.bar = t.start()
+		}
+		t.bar.Add(p.Done - t.last[key].Done)
+	}
+	t.last[key] = p
+}
+
+func (t *transferring) end(d *transferDoc) {
+	t.bar.Finish()
+	for _, p := range t.last {
+		if p.Skipped {
+			d.Skipped++
+			continue
+		}
+		d.Files++
+		d.Bytes += p.Done
+	}
+}
+
+// text says what went over the line.
+func (d transferDoc) text() string {
+	s := fmt.Sprintf("%s, %s", plural(d.Files, "file"), byteCount(d.Bytes))
+	if d.Skipped > 0 {
+		s += fmt.Sprintf("; %s there already", plural(d.Skipped, "file"))
+	}
+	if d.Versions > 1 {
+		s += "; with " + plural(d.Versions-1, "ancestor")
+	}
+	return s
+}
+
+func (a *app) modelsPushCommand() *cobra.Command {
+	var store storeFlag
+	var reg registryFlags
+	var lineage bool
+	cmd := &cobra.Command{
+		Use:   "push REF REGISTRY/REPOSITORY[:TAG]",
+		Short: "Copy a version to a container registry",
+		Long: `Copy a version to a container registry, where it has the same digest. The tag is that of the second argument, else the alias of
+the first; what was given by digest alone gets no tag. Files that the registry has are not sent, so a push that was interrupted
+goes on where it was.
+
+` + registryHelp + "\n\n" + referenceHelp,
+		Example: `  onnxrl models push qtmrl:best registry.example.com/team/qtmrl:v1 --lineage`,
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			repo, tag, err := reg.open(cmd, a.in, args[1])
+			if err != nil {
+				return err
+			}
+			ref, err := artifact.ParseReference(args[0])
+			if err != nil {
+				return err
+			}
+			if strings.Contains(tag, ":") {
+				return fmt.Errorf("registry reference %q: a version is pushed to a tag; its digest is its own", args[1])
+			}
+			if tag == "" {
+				tag = ref.Alias
+			}
+			s, v, err := store.find(args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			o := artifact.PushOptions{Lineage: lineage}
+			if tag != "" {
+				o.Tags = []string{tag}
+			}
+			doc := transferDoc{Registry: repo.Reference.Registry, Repository: repo.Reference.Repository, Tag: tag}
+			t := a.startTransfer("push")
+			o.Progress = t.report
+			v, doc.Versions, err = s.Push(cmd.Context(), v.Digest, repo, o)
+			t.end(&doc)
+			if err != nil {
+				return reg.explain(err, repo)
+			}
+			if a.json {
+				doc.Version = docOf(v)
+				return a.printJSON(doc)
+			}
+			there := repo.Reference.Registry + "/" + repo.Reference.Repository
+			if tag != "" {
+				there += ":" + tag
+			}
+			_, err = fmt.Fprintf(a.out, "%s is %s@%s (%s)\n", v, there, v.Digest, doc.text())
+			return err
+		},
+	}
+	store.add(cmd)
+	reg.add(cmd)
+	cmd.Flags().BoolVar(&lineage, "lineage", false, "also copy the versions that it was made from, as far as the store has them")
+	return cmd
+}
+
+func (a *app) modelsPullCommand() *cobra.Command {
+	var store storeFlag
+	var reg registryFlags
+	var lineage bool
+	var as string
+	var most int64
+	cmd := &cobra.Command{
+		Use:   "pull REGISTRY/REPOSITORY[:TAG|@sha256:…]",
+		Short: "Copy a version from a container registry",
+		Long: `Copy a version from a container registry into the store, where it has the same digest; every file is compared with its own.
+Files that the store has are not fetched, so a pull that was interrupted goes on where it was.
+
+The version keeps its name, which the digest covers. It gets the tag as its alias, or the one of --as, which may also say what
+name is expected: --as qtmrl:prod. What is pulled by digest gets no alias without --as, and "models gc" may remove it.
+
+` + registryHelp,
+		Example: `  onnxrl models pull registry.example.com/team/qtmrl:v1 --as qtmrl:prod --lineage`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			repo, ref, err := reg.open(cmd, a.in, args[0])
+			if err != nil {
+				return err
+			}
+			if ref == "" {
+				ref = artifact.Latest
+			}
+			doc := transferDoc{Registry: repo.Reference.Registry, Repository: repo.Reference.Repository}
+			o := artifact.PullOptions{Lineage: lineage, MaxBytes: most}
+			if !strings.Contains(ref, ":") {
+				doc.Tag, o.Aliases = ref, []string{ref}
+			}
+			if as != "" {
+				name, alias, ok := strings.Cut(as, ":")
+				if !ok {
+					alias = artifact.Latest
+				}
+				if err := errors.Join(artifact.CheckName(name), artifact.CheckAlias(alias)); err != nil {
+					return fmt.Errorf("--as %q: %w", as, err)
+				}
+				o.Name, o.Aliases = name, []string{alias}
+			}
+			if most <= 0 {
+				return fmt.Errorf("--max-bytes %d: expected a positive number", most)
+			}
+			s, err := artifact.Open(store.target(), artifact.Options{Now: time.Now})
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			v, err := a.pull(cmd.Context(), s, repo, ref, o, &doc)
+			if err != nil {
+				return reg.explain(err, repo)
+			}
+			if a.json {
+				doc.Version = docOf(v)
+				return a.printJSON(doc)
+			}
+			aliases := "without an alias"
+			if len(o.Aliases) > 0 {
+				aliases = v.Manifest.Name + ":" + o.Aliases[0]
+			}
+			_, err = fmt.Fprintf(a.out, "%s is %s (%s)\n", v, aliases, doc.text())
+			return err
+		},
+	}
+	store.add(cmd)
+	reg.add(cmd)
+	fl := cmd.Flags()
+	fl.BoolVar(&lineage, "lineage", false, "also copy the versions that it was made from, as far as the repository has them")
+	fl.StringVar(&as, "as", "", "expected name and alias, NAME[:ALIAS]; without an alias it is "+artifact.Latest)
+	fl.Int64Var(&most, "max-bytes", artifact.DefaultMaxBytes, "refuse versions that are larger")
+	return cmd
+}
+
+func (a *app) pull(ctx context.Context, s *artifact.Store, repo *remote.Repository, ref string, o artifact.PullOptions, doc *transferDoc) (v artifact.Version, err error) {
+	t := a.startTransfer("pull")
+	defer t.end(doc)
+	o.Progress = t.report
+	v, doc.Versions, err = s.Pull(ctx, repo, ref, o)
+	return v, err
+}

@@ -1,0 +1,123 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+)
+
+// app is what subcommands share: streams, global flags and the engine, opened on first use.
+type app struct {
+	kinds    experiment.Kinds
+	in       io.Reader
+	out, err io.Writer
+	json     bool
+	quiet    bool
+	logLevel string
+	engine   string
+	library  string
+	offline  bool
+	opened   map[string]engine.Compiler
+	log      *slog.Logger
+	// logFormat is text or json; lines is what standard error goes through in JSON, nil in text.
+	logFormat string
+	lines     *logLines
+	stop      *stopping
+}
+
+// run executes one command line and returns the exit status.
+func run(ctx context.Context, kinds experiment.Kinds, args []string, in io.Reader, out, errw io.Writer) int {
+	a := &app{kinds: kinds, in: in, out: out, err: errw, opened: map[string]engine.Compiler{}, stop: &stopping{}}
+	root := a.command()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errw)
+	a.stop.tellOn(errw)
+	gone, err := a.stop.execute(ctx, root)
+	if !gone {
+		a.close()
+	}
+	if text := errorText(err); text != "" {
+		if a.log == nil && asksJSON(args) { // the command line itself was refused
+			a.lines = newLogLines(errw)
+		}
+		if a.lines != nil {
+			a.lines.log.Error(text)
+		} else {
+			fmt.Fprintf(errw, "onnxrl: %s\n", text)
+		}
+	}
+	return exitCode(err)
+}
+
+// asksJSON reports whether a command line that could not be read asks for a log in JSON.
+func asksJSON(args []string) bool {
+	return strings.Contains(" "+strings.Join(args, " ")+" ", " --log-format json ") || slices.Contains(args, "--log-format=json")
+}
+
+func (a *app) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:               "onnxrl",
+		Short:             "Train, inspect and export networks that are ONNX graphs",
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.startLog() },
+	}
+	f := root.PersistentFlags()
+	f.BoolVar(&a.json, "json", false, "print JSON with stable keys instead of tables")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "show no progress")
+	f.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn or error")
+	f.StringVar(&a.logFormat, "log-format", "text", "text, or json: every line on standard error is an object with time, level and msg")
+	f.StringVar(&a.engine, "engine", "auto", "auto (ONNX Runtime, else pure Go), "+strings.Join(engineNames(), " or "))
+	f.StringVar(&a.library, "ort-library", "", "ONNX Runtime's shared library, or a folder that holds it")
+	f.BoolVar(&a.offline, "no-install", false, "never install ONNX Runtime")
+	root.AddCommand(a.commands()...)
+	sayUsage(root)
+	return root
+}
+
+// sayUsage makes errors about the number of arguments say which ones a command takes.
+func sayUsage(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return fmt.Errorf("%w; usage: %s", err, cmd.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		sayUsage(sub)
+	}
+}
+
+// commands is the list of subcommands; one file each.
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{a.demoCommand(), a.doctorCommand(), a.fitCommand(), a.trainCommand(), a.evaluateCommand(), a.tuneCommand(), a.ablateCommand(), a.benchCommand(), a.gradCommand(), a.graphCommand(), a.compareCommand(), a.modelsCommand(), a.exportCommand(), a.dataCommand(), a.serveCommand(), a.proveCommand()}
+}
+
+// printJSON writes one indented JSON document.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,132 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/models/artifact"
+)
+
+// TestMessages are those of slips that everybody makes: each says how it is done.
+func TestMessages(t *testing.T) {
+	said := 0
+	for _, c := range []struct {
+		args []string
+		says []string
+	}{
+		{[]string{"evaluate"}, []string{"accepts 1 arg(s), received 0", "usage: onnxrl evaluate RUN|MODEL.onnx|ARTEFACT"}},
+		{[]string{"models", "alias", "x"}, []string{"usage: onnxrl models alias REF ALIAS"}},
+		{[]string{"train", "cartpole"}, []string{"open config cartpole: no such file", "no experiment of that name is shipped", "cartpole_ppo, "}},
+		{[]string{"data", "prepare", "nope.yaml"}, []string{"open config nope.yaml: no such file", "demo, "}},
+		{[]string{"data", "prepare", "cartpole_ppo"}, []string{"env.kind: this experiment has no data"}},
+		{[]string{"demo", "--env-steps", "0"}, []string{"--env-steps 0: expected a positive number"}},
+	} {
+		r := onnxrl(t, c.args...)
+		for _, want := range c.says {
+			if r.code != 1 || !strings.Contains(r.err, want) {
+				t.Errorf("%v: status %d, %q, want %q", c.args, r.code, r.err, want)
+			}
+			said++
+		}
+	}
+	if said != 10 {
+		t.Errorf("%d texts compared", said)
+	}
+	if got := errorText(fmt.Errorf("export x: prove parity: %w", context.Canceled)); got != "interrupted: export x: prove parity" {
+		t.Errorf("interrupted: %q", got)
+	}
+	// What waits for the network tells of the signal itself.
+	if got := errorText(fmt.Errorf("pull: Get x: terminated signal received: %w", context.Canceled)); got != "interrupted: pull: Get x" {
+		t.Errorf("interrupted: %q", got)
+	}
+	if got := errorText(context.Canceled); got != "interrupted" {
+		t.Errorf("interrupted: %q", got)
+	}
+}
+
+// TestStoresAreNamed says which stores there are where the one that is asked for is not, and ends quietly where there are none.
+func TestStoresAreNamed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	err := fmt.Errorf("ls: %w", artifact.ErrNoStore)
+	if got := nameStores(err); !errors.Is(got, err) || got.Error() != err.Error() {
+		t.Errorf("without stores: %v", got)
+	}
+	for i := range 5 {
+		s, err := artifact.Open(filepath.Join("runs", fmt.Sprint("r", i), "artifacts"), artifact.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "; name one with --store, such as runs/r0/artifacts runs/r1/artifacts runs/r2/artifacts and 2 more"
+	if got := nameStores(err); !errors.Is(got, artifact.ErrNoStore) || got.Error() != filepath.FromSlash(err.Error()+want) {
+		t.Errorf("%v", got)
+	}
+	if got := nameStores(os.ErrExist); got != os.ErrExist {
+		t.Errorf("another error became %v", got)
+	}
+}
+
+// Without --store the store of the only run is read, and nothing is written to it; that of one among several is not guessed.
+func TestStoreOfTheOnlyRun(t *testing.T) {
+	model, err := filepath.Abs(digitsModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	refuse(t, []string{"models", "ls"}, filepath.Join("runs", "artifacts"))
+	one := filepath.Join("runs", "one", "artifacts")
+	succeed(t, "models", "publish", model, "--name", "digits", "--store", one)
+	r := onnxrl(t, "models", "ls")
+	says(t, r.out, "digits", "latest")
+	says(t, r.err, "store "+one+", of the only run")
+	if list := decoded[struct{ Store string }](t, succeed(t, "models", "ls", "--json")); list.Store != one {
+		t.Errorf("read %q", list.Store)
+	}
+	for _, args := range [][]string{{"models", "show", "digits"}, {"models", "verify", "digits"}, {"models", "verify"}, {"models", "lineage", "digits"}, {"models", "diff", "digits", "digits"}} {
+		if out := succeed(t, args...); out == "" {
+			t.Errorf("%q printed nothing", args)
+		}
+	}
+	refuse(t, []string{"models", "gc"}, filepath.Join("runs", "artifacts"), "name one with --store, such as "+one)
+
+	two := filepath.Join("runs", "two", "artifacts")
+	succeed(t, "models", "publish", model, "--name", "digits", "--store", two)
+	for _, args := range [][]string{{"models", "ls"}, {"models", "show", "digits"}, {"models", "verify"}} {
+		refuse(t, args, "no artefact store", "name one with --store, such as "+one+" "+two)
+	}
+	// What is written without --store is in a store of its own, which is read from then on.
+	succeed(t, "models", "publish", model, "--name", "other")
+	if out := succeed(t, "models", "ls"); !strings.Contains(out, "other") || strings.Contains(out, "digits") {
+		t.Errorf("ls printed\n%s", out)
+	}
+}
+
+// TestAFolderIsNoExperiment runs a shipped experiment where a folder has its name.
+func TestAFolderIsNoExperiment(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "demo"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	c, err := dataConfig("demo", nil)
+	if err != nil || len(c.Assets) != 5 {
+		t.Errorf("%v, assets %v", err, c.Assets)
+	}
+}
+
+// TestStoppedBeforeItBegan tells no one to resume a run that is not there.
+func TestStoppedBeforeItBegan(t *testing.T) {
+	var text strings.Builder
+	a := &app{err: &text}
+	if code := exitCode(a.stopped(filepath.Join(t.TempDir(), "run"), "")); code != exitInterrupted || strings.Contains(text.String(), "--resume") {
+		t.Errorf("status %d, %q", code, text.String())
+	}
+}

@@ -1,0 +1,425 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	d := serveDefaults()
+	f := serveFlags{maxBody: d.MaxBody}
+	cmd := &cobra.Command{
+		Use:   "serve [CONFIG.yaml]",
+		Short: "Serve models over HTTP and gRPC by the Open Inference Protocol, version 2",
+		Long: `Serves models over HTTP and gRPC by the Open Inference Protocol, version 2, with the extensions that Triton's clients use; GET / is a page that shows them.
+
+Models come from the command line (--model NAME=FILE.onnx or NAME=REFERENCE), from a directory laid out as Triton wants it (--repository), or from an
+artefact store (--store: all its models, and where references are looked up). With --watch, what is published there is served as soon as its golden values
+are right, and no request fails meanwhile. Everything can be in a file instead, whose keys the flags edit.
+
+` + referenceHelp + `
+
+SIGTERM and SIGINT let the requests that have begun finish; with --shutdown-delay, requests are answered for that long before, while readiness says no and connections end after their next answer, so that another server can take over without losing one. SIGHUP reads the file, the tokens and the certificate again, and looks for new versions.`,
+		Example: `  onnxrl serve --model policy=best.onnx
+  onnxrl serve --store runs/demo/artifacts --watch
+  onnxrl serve serve.yaml --http 0.0.0.0:8000 --token-file token --tls-cert cert.pem --tls-key key.pem`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				f.file = args[0]
+			}
+			if err := a.serve(cmd.Context(), &f, cmd.Flags().Changed); err != nil {
+				return fmt.Errorf("serve: %w", err)
+			}
+			return nil
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringArrayVar(&f.models, "model", nil, "serve NAME=FILE.onnx or NAME=REFERENCE; may be repeated")
+	fs.StringVar(&f.repository, "repository", "", "serve all models of this directory, laid out as Triton wants it")
+	fs.StringVar(&f.store, "store", "", "serve all models of this artefact store; references are looked up in it")
+	fs.StringVar(&f.mode, "mode", d.Mode, "fixed, or explicit: clients load and unload models")
+	fs.StringArrayVar(&f.loadModels, "load-model", nil, "in mode explicit, load this model at the start, * for all; may be repeated")
+	fs.StringVar(&f.serverName, "server-name", d.ServerName, "name in the server's metadata, which Triton's clients compare")
+	fs.BoolVar(&f.watch, "watch", false, "look for new versions all the time")
+	fs.DurationVar(&f.interval, "watch-interval", d.WatchInterval, "how often --watch looks")
+	fs.StringVar(&f.http, "http", d.HTTP, "address for HTTP, empty for none; port 0 takes a free one")
+	fs.StringVar(&f.grpc, "grpc", d.GRPC, "address for gRPC, empty for none")
+	fs.StringVar(&f.tokenFile, "token-file", "", "file with the bearer token that requests must have")
+	fs.StringVar(&f.adminTokenFile, "admin-token-file", "", "file with the bearer token that loading and unloading models needs; --mode explicit needs one unless only this machine reaches the server")
+	fs.StringArrayVar(&f.allowHosts, "allow-host", nil, "further name of the server: what a proxy on this machine passes on as Host, or the host of a page that may send requests; may be repeated")
+	fs.StringVar(&f.cert, "tls-cert", "", "certificate chain in PEM; makes HTTP and gRPC encrypted")
+	fs.StringVar(&f.key, "tls-key", "", "key of the certificate in PEM")
+	fs.StringVar(&f.clientCA, "tls-client-ca", "", "certificates in PEM of the authorities whose clients are let in: every client, over HTTP and gRPC, has to show a certificate of theirs (mTLS)")
+	fs.TextVar(&f.maxBody, "max-body", d.MaxBody, "largest request, such as 64MiB")
+	fs.IntVar(&f.maxConcurrent, "max-concurrent", 0, "most requests at once, waiting ones included; 0 for no limit but the queues")
+	fs.DurationVar(&f.timeout, "timeout", 0, "longest time for a request; 0 for what clients ask")
+	fs.BoolVar(&f.noProve, "no-prove", false, "load versions without trying them in a process of their own first, for models that you trust where memory or processes are scarce: a model that crashes ONNX Runtime then ends the server")
+	fs.DurationVar(&f.loadTimeout, "load-timeout", d.LoadTimeout, "how long a version may take to load and to prove itself; what served before goes on")
+	fs.DurationVar(&f.delay, "shutdown-delay", 0, "after a signal to stop: how long to go on answering, not ready and with connections that end, until requests go elsewhere (as long as a load balancer takes to notice)")
+	fs.DurationVar(&f.drain, "drain", d.Drain, "how long requests that have begun may take after that")
+	fs.BoolVar(&f.accessLog, "access-log", false, "write a line for every request, over HTTP and over gRPC")
+	fs.StringVar(&f.traceEndpoint, "trace-endpoint", "", "URL of an OpenTelemetry collector that spans of requests are sent to, such as http://localhost:4318 (OTLP over HTTP); without it as OTEL_EXPORTER_OTLP_ENDPOINT says")
+	fs.Float64Var(&f.traceRatio, "trace-ratio", d.Trace.Ratio, "share of the requests that are traced, where the client's traceparent does not decide it")
+	fs.BoolVar(&f.spare, "spare-processor", false, "for a machine that trains too: keep requests from waiting for a thread that training keeps off its processor ($GOMAXPROCS one higher)")
+	fs.IntVar(&f.maxBatch, "max-batch", 0, "most rows in one run of a model; 0 for what the model says")
+	fs.DurationVar(&f.maxDelay, "max-delay", 0, "how long a request may wait for others to share a run with")
+	fs.BoolVar(&f.noBatching, "no-batching", false, "run every request by itself")
+	fs.IntVar(&f.maxQueue, "max-queue", 0, "most requests that wait for a model; 0 for 1024")
+	fs.IntVar(&f.instance, "instances", 0, "runs of a model at once; 0 for 1")
+	fs.BoolVar(&f.allowNonFinite, "allow-nonfinite", false, "take NaN and infinities in the inputs of policies, which are refused otherwise")
+	fs.StringArrayVar(&f.ab, "ab", nil, "divide requests without a version: MODEL=VERSION:WEIGHT,VERSION:WEIGHT")
+	fs.StringArrayVar(&f.shadow, "shadow", nil, "run MODEL=VERSION or MODEL=VERSION:SHARE on copies of requests and compare")
+	fs.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set defaults.threads=2")
+	return cmd
+}
+
+// started is the line that --json prints when requests are answered. The keys are stable.
+type started struct {
+	HTTP  string `json:"http,omitempty"`
+	GRPC  string `json:"grpc,omitempty"`
+	TLS   bool   `json:"tls"`
+	Token bool   `json:"token"`
+	// AdminToken says that loading and unloading need a token of their own.
+	AdminToken bool            `json:"admin_token"`
+	Engine     string          `json:"engine"`
+	PID        int             `json:"pid"`
+	Models     []startedStatus `json:"models"`
+}
+
+type startedStatus struct {
+	Name    string   `json:"name"`
+	Version string   `json:"version"`
+	Aliases []string `json:"aliases"`
+	State   string   `json:"state"`
+	Reason  string   `json:"reason,omitempty"`
+}
+
+// serve runs until the context ends.
+func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) bool) (err error) {
+	c, err := f.load(changed)
+	if err != nil {
+		return err
+	}
+	if c.SpareProcessor {
+		defer spareProcessor()()
+	}
+	with, err := a.compiler(ctx)
+	if err != nil {
+		return err
+	}
+	// Signals are counted from here: one that comes while models load is not lost.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	k, err := newCatalogue(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.close()) }()
+	var stopping atomic.Bool
+	told := &told{texts: map[string]string{}}
+	o := serve.Options{Compiler: with, MaxConcurrent: c.MaxConcurrent, LoadTimeout: c.LoadTimeout, Verify: proveBars(with), Log: a.serveLog(&stopping, told)}
+	if !c.NoProve {
+		o.Prove = a.prover(with)
+	}
+	if c.Mode == "explicit" {
+		o.Mode = serve.Explicit
+	}
+	tracer, flush, err := a.tracer(ctx, c, told)
+	if err != nil {
+		return err
+	}
+	defer flush()
+	s, err := serve.New(o, k)
+	if err != nil {
+		return err
+	}
+	// Before anything is loaded, so that an address that is taken is told at once.
+	n, err := listen(c)
+	if err != nil {
+		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	// Before anything is loaded as well, so that the health endpoints answer while a large model loads.
+	var requests *slog.Logger
+	if c.AccessLog {
+		requests = a.requestLog()
+	}
+	n.serve(s, with.Name(), a.log, requests, tracer)
+	err = errors.Join(s.Poll(ctx), loadModels(ctx, s, c.LoadModels))
+	if err != nil && ctx.Err() == nil && (c.Watch || c.tolerates(err)) {
+		// What is watched may be repaired, and what was not asked for by name stops nobody.
+		a.serveWarn(told, err)
+		err = nil
+	}
+	if err == nil {
+		err = a.printStarted(c, n, s, with.Name())
+	}
+	if err != nil {
+		stopping.Store(true)
+		now, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		cancel()
+		// Nobody was told yet that there is a server.
+		_ = n.shutdown(now)
+		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+	}
+	// Clients are given their time.
+	defer a.stop.hold(c.ShutdownDelay + c.Drain + stopGrace)()
+	err = a.serveUntil(ctx, s, k, n, f, changed, hangup, told)
+	stopping.Store(true)
+	if c.ShutdownDelay > 0 && err == nil {
+		s.LameDuck()
+		n.lameDuck()
+		a.serveNote("stopping: not ready any more, requests are answered for another %v", c.ShutdownDelay)
+		select {
+		case <-time.After(c.ShutdownDelay):
+		case err = <-n.failed:
+		}
+	}
+	return errors.Join(err, a.drain(s, n, c))
+}
+
+// tolerates reports whether an error, or each of several, is about a model of repository or store that neither the configuration nor --load-model names.
+func (c *serveConfig) tolerates(err error) bool {
+	if list, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range list.Unwrap() {
+			if !c.tolerates(e) {
+				return false
+			}
+		}
+		return true
+	}
+	e := new(serve.Error)
+	return errors.As(err, &e) && e.Model != "" && !slices.Contains(c.LoadModels, e.Model) && !slices.ContainsFunc(c.models, func(m servedModel) bool { return m.Name == e.Model })
+}
+
+// loadModels loads what is asked for at the start.
+func loadModels(ctx context.Context, s *serve.Server, names []string) error {
+	if slices.Contains(names, "*") {
+		names = nil
+		for _, m := range s.Index(false) {
+			if !slices.Contains(names, m.Name) {
+				names = append(names, m.Name)
+			}
+		}
+	}
+	var errs []error
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		errs = append(errs, s.Load(ctx, name, serve.LoadOptions{}))
+	}
+	return errors.Join(errs...)
+}
+
+// proveBars has versions that trade from bars prove that bars still become the recorded features and actions.
+func proveBars(c engine.Compiler) func(context.Context, *serve.Content) error {
+	return func(ctx context.Context, content *serve.Content) error {
+		if content.Artifact == nil {
+			return nil
+		}
+		_, err := publish.VerifyBars(ctx, *content.Artifact, c)
+		return err
+	}
+}
+
+// serveUntil watches and reloads until the context ends or the network fails.
+func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *network, f *serveFlags, changed func(string) bool, hangup <-chan os.Signal, told *told) error {
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if c := k.config.Load(); c.Watch {
+		t := time.NewTicker(c.WatchInterval)
+		defer t.Stop()
+		watch.Go(func() { s.Watch(ctx, t.C, func(err error) { a.serveWarn(told, err) }) })
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-n.failed:
+			return err
+		case <-hangup:
+			if err := k.reload(f, changed); err != nil {
+				a.serveWarning("the configuration stays as it was: %v", err)
+			}
+			if err := n.reload(k.config.Load()); err != nil {
+				a.serveWarning("tokens or certificate stay as they were: %v", err)
+			}
+			told.forget("")
+			if err := s.Poll(ctx); err != nil && ctx.Err() == nil {
+				a.serveWarn(told, err)
+			}
+			a.serveNote("reloaded")
+		}
+	}
+}
+
+// told are the warnings that were given, with their models: what stays wrong is told once.
+type told struct {
+	mu    sync.Mutex
+	texts map[string]string
+}
+
+// first reports whether a text is new.
+func (t *told) first(text, model string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.texts[text]
+	if len(t.texts) >= 1000 {
+		clear(t.texts)
+	}
+	t.texts[text] = model
+	return !ok
+}
+
+// forget is called when a model serves: if the same goes wrong again, it is news. Without a model everything is forgotten.
+func (t *told) forget(model string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.texts, func(_, of string) bool { return model == "" || of == model })
+}
+
+// serveWarn tells an error of the server, or each of several, once.
+func (a *app) serveWarn(t *told, err error) {
+	if list, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range list.Unwrap() {
+			a.serveWarn(t, e)
+		}
+		return
+	}
+	model := ""
+	if e := new(serve.Error); errors.As(err, &e) {
+		model = e.Model
+	}
+	if t.first(err.Error(), model) {
+		a.serveWarning("%v", err)
+	}
+}
+
+// drain ends the server: what has begun finishes, as long as it may.
+func (a *app) drain(s *serve.Server, n *network, c *serveConfig) error {
+	a.serveNote("stopping: requests that have begun may take another %v", c.Drain)
+	ctx, cancel := context.WithTimeout(context.Background(), c.Drain)
+	defer cancel()
+	err := n.shutdown(ctx)
+	// Requests that did not finish in time are cut off by closing the network; the server then has none.
+	err = errors.Join(err, s.Close(ctx))
+	if err == nil {
+		a.serveNote("stopped")
+	}
+	return err
+}
+
+// reload reads the configuration again. Models and their settings change; addresses and limits of the network stay until the program starts anew.
+func (k *catalogue) reload(f *serveFlags, changed func(string) bool) error {
+	c, err := f.load(changed)
+	if err != nil {
+		return err
+	}
+	old := k.config.Load()
+	if c.Repository != old.Repository {
+		return fmt.Errorf("repository was %q and is %q: start anew for that", old.Repository, c.Repository)
+	}
+	k.config.Store(c)
+	return nil
+}
+
+func (a *app) serveNote(format string, args ...any) {
+	if !a.quiet {
+		fmt.Fprintf(a.err, "onnxrl: "+format+"\n", args...)
+	}
+}
+
+func (a *app) serveWarning(format string, args ...any) {
+	fmt.Fprintf(a.err, "onnxrl: warning: "+format+"\n", args...)
+}
+
+// serveLog tells what was loaded and refused, one line each; that everything is unloaded at the end goes without saying.
+func (a *app) serveLog(stopping *atomic.Bool, told *told) func(serve.ModelStatus) {
+	return func(m serve.ModelStatus) {
+		what := fmt.Sprintf("%s: %s", strings.TrimSpace(m.Name+" "+shortVersion(m.Version)), strings.ToLower(string(m.State)))
+		if m.State == serve.Ready {
+			told.forget(m.Name)
+		}
+		switch {
+		case stopping.Load():
+		case m.State == serve.Unavailable && m.Reason != "":
+			told.first((&serve.Error{Model: m.Name, Version: m.Version, Err: errors.New(m.Reason)}).Error(), m.Name)
+			a.serveWarning("%s: %s", what, m.Reason)
+		case m.State == serve.Loading && m.Reason != "":
+			a.serveWarning("%s: %s", m.Name, m.Reason)
+		case m.State == serve.Ready && len(m.Aliases) > 0:
+			a.serveNote("%s (%s)", what, strings.Join(m.Aliases, ", "))
+		default:
+			a.serveNote("%s", what)
+		}
+	}
+}
+
+// shortVersion shortens a digest.
+func shortVersion(v string) string {
+	if hex, ok := strings.CutPrefix(v, "sha256:"); ok {
+		v = hex
+	}
+	if len(v) > 12 {
+		v = v[:12]
+	}
+	return v
+}
+
+// printStarted says where what is served: for scripts one line of JSON, after which requests are answered.
+func (a *app) printStarted(c *serveConfig, n *network, s *serve.Server, engine string) error {
+	index := s.Index(false)
+	doc := started{HTTP: n.httpAddress(), GRPC: n.grpcAddress(), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", AdminToken: c.AdminTokenFile != "", Engine: engine, PID: os.Getpid(), Models: []startedStatus{}}
+	for _, m := range index {
+		doc.Models = append(doc.Models, startedStatus{m.Name, m.Version, append([]string{}, m.Aliases...), string(m.State), m.Reason})
+	}
+	if a.json {
+		return json.NewEncoder(a.out).Encode(doc)
+	}
+	for _, w := range c.exposed() {
+		a.serveWarning("%s", w)
+	}
+	if a.lines != nil {
+		a.lines.log.Info("started", "http", doc.HTTP, "grpc", doc.GRPC, "tls", doc.TLS, "token", doc.Token, "admin_token", doc.AdminToken, "engine", doc.Engine, "pid", doc.PID, "models", doc.Models)
+		return nil
+	}
+	scheme := "http"
+	if c.TLS.Cert != "" {
+		scheme = "https"
+	}
+	if at := n.httpAddress(); at != "" {
+		fmt.Fprintf(a.out, "HTTP  %s://%s/ (a page for people; v2/… for programs; metrics)\n", scheme, at)
+	}
+	if at := n.grpcAddress(); at != "" {
+		fmt.Fprintf(a.out, "gRPC  %s\n", at)
+	}
+	for _, m := range index {
+		state := strings.ToLower(string(m.State))
+		fmt.Fprintf(a.out, "model %s %s %s\n", m.Name, cmp.Or(shortVersion(m.Version), "-"), strings.TrimSpace(state+" "+m.Reason))
+	}
+	if len(index) == 0 {
+		fmt.Fprintln(a.out, "no models yet")
+	}
+	return nil
+}

@@ -1,0 +1,284 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/grpcapi"
+	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve/httpapi"
+	"github.com/onnxrl/onnxrl/export/serve/metrics"
+	"github.com/onnxrl/onnxrl/export/serve/page"
+	"github.com/onnxrl/onnxrl/export/serve/tracing"
+	"github.com/onnxrl/onnxrl/export/serve/traffic"
+)
+
+// network is the server's listeners, with what protects them.
+type network struct {
+	config     *serveConfig
+	http, grpc net.Listener
+	web        *http.Server
+	rpc        *grpcapi.Server
+	// leaving says that connections end after their next answer.
+	leaving atomic.Bool
+	guard   *guard.Guard
+	// secure is nil without a certificate; reload replaces it.
+	secure atomic.Pointer[tls.Config]
+	// failed gets the error of a listener that ends by itself.
+	failed chan error
+}
+
+// listen takes the addresses and reads token and certificate.
+func listen(c *serveConfig) (*network, error) {
+	names := c.AllowedHosts
+	if name, err := os.Hostname(); err == nil {
+		// Some systems let it stand for a loopback address, and nobody else gives it to theirs.
+		names = append(slices.Clone(names), name)
+	}
+	n := &network{config: c, guard: guard.New(guard.Tokens{}, names...), failed: make(chan error, 2)}
+	if err := n.reload(c); err != nil {
+		return nil, err
+	}
+	for _, v := range []struct {
+		address string
+		to      *net.Listener
+	}{{c.HTTP, &n.http}, {c.GRPC, &n.grpc}} {
+		if v.address == "" {
+			continue
+		}
+		l, err := net.Listen(family(v.address), v.address)
+		if err != nil {
+			return nil, errors.Join(err, n.close())
+		}
+		*v.to = l
+	}
+	return n, nil
+}
+
+// family is the network of an address: one of IPv4, 0.0.0.0 among them, does not mean IPv6 too. Without a host, and with [::], both are meant, as far as the system has them.
+func family(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+			return "tcp4"
+		}
+	}
+	return "tcp"
+}
+
+// reload reads the tokens and the certificate that the configuration names. What cannot be read stays as it was.
+func (n *network) reload(c *serveConfig) error {
+	return errors.Join(n.reloadTokens(c), n.reloadCertificate(c.TLS))
+}
+
+func (n *network) reloadTokens(c *serveConfig) error {
+	use, err := readToken(c.TokenFile)
+	if err != nil {
+		return err
+	}
+	admin, err := readToken(c.AdminTokenFile)
+	if err != nil {
+		return err
+	}
+	if use != "" && use == admin {
+		return fmt.Errorf("read the token: %s and %s hold the same one, expected one of its own for administration", c.TokenFile, c.AdminTokenFile)
+	}
+	n.guard.Set(guard.Tokens{Use: use, Admin: admin})
+	return nil
+}
+
+// readToken is empty without a file.
+func readToken(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", fmt.Errorf("read the token: %s is empty", path)
+	}
+	return token, nil
+}
+
+func (n *network) reloadCertificate(t serveTLS) error {
+	if (t.Cert == "") != (n.config.TLS.Cert == "") {
+		return errors.New("tls: connections are encrypted or they are not from the start on: start anew for that")
+	}
+	if t.Cert == "" {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return fmt.Errorf("read the certificate %s with the key %s: %w", t.Cert, t.Key, err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{pair}}
+	if t.ClientCA != "" {
+		text, err := os.ReadFile(t.ClientCA)
+		if err != nil {
+			return fmt.Errorf("read the certificates of clients' authorities: %w", err)
+		}
+		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		if !c.ClientCAs.AppendCertsFromPEM(text) {
+			return fmt.Errorf("read the certificates of clients' authorities: %s has no certificate in PEM", t.ClientCA)
+		}
+	}
+	n.secure.Store(c)
+	return nil
+}
+
+// tls is nil without a certificate. Connections get what was read last before they began.
+func (n *network) tls() *tls.Config {
+	c := n.secure.Load()
+	if c == nil {
+		return nil
+	}
+	outer := c.Clone()
+	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return n.secure.Load(), nil }
+	return outer
+}
+
+// serve begins to answer on the addresses. Failures go to log; requests, unless nil, gets a line for each request, tracer a span.
+func (n *network) serve(s serve.Service, engine string, log, requests *slog.Logger, tracer *tracing.Tracer) {
+	c := n.config
+	record := traffic.New(requests)
+	if n.http != nil {
+		handler := httpapi.New(tracer.Service(s), httpapi.Options{
+			Name: c.ServerName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, Tracer: tracer, Leaving: n.leaving.Load,
+			Metrics: metrics.Handler(s, record), Page: page.Handler(newPageSource(s, engine)), Open: page.IsFile, Log: log,
+		})
+		n.web = httpapi.NewServer(handler, httpapi.ServerOptions{TLS: n.tls()})
+		n.web.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
+		go func() {
+			var err error
+			if n.web.TLSConfig != nil {
+				err = n.web.ServeTLS(n.http, "", "")
+			} else {
+				err = n.web.Serve(n.http)
+			}
+			if !errors.Is(err, http.ErrServerClosed) {
+				n.failed <- fmt.Errorf("HTTP: %w", err)
+			}
+		}()
+	}
+	if n.grpc != nil {
+		n.rpc = grpcapi.NewServer(tracer.Service(s), grpcapi.Options{
+			Name: c.ServerName, Version: version(), MaxMessage: int(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, Tracer: tracer, TLS: n.tls(), Log: log,
+		})
+		go func() {
+			if err := n.rpc.Serve(n.grpc); err != nil {
+				n.failed <- fmt.Errorf("gRPC: %w", err)
+			}
+		}()
+	}
+}
+
+// lameDuck has connections end after their next answer; everything is answered, new connections too.
+func (n *network) lameDuck() {
+	n.leaving.Store(true)
+	if n.rpc != nil {
+		n.rpc.LameDuck()
+	}
+}
+
+// shutdown refuses new connections and requests and waits for those that have begun, as long as the context allows; then it cuts off what is left.
+func (n *network) shutdown(ctx context.Context) error {
+	graceful := make(chan struct{})
+	if n.rpc != nil {
+		go func() {
+			n.rpc.GracefulStop()
+			close(graceful)
+		}()
+	} else {
+		close(graceful)
+	}
+	var err error
+	if n.web != nil {
+		if err = n.web.Shutdown(ctx); err != nil {
+			err = fmt.Errorf("requests over HTTP were cut off: %w", errors.Join(err, n.web.Close()))
+		}
+	}
+	select {
+	case <-graceful:
+	case <-ctx.Done():
+		if n.rpc == nil {
+			break
+		}
+		n.rpc.Stop()
+		<-graceful
+		err = errors.Join(err, fmt.Errorf("requests over gRPC were cut off: %w", ctx.Err()))
+	}
+	return err
+}
+
+// close frees the addresses; it does no harm after shutdown.
+func (n *network) close() error {
+	var errs []error
+	for _, l := range []net.Listener{n.http, n.grpc} {
+		if l == nil {
+			continue
+		}
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (n *network) httpAddress() string { return address(n.http) }
+func (n *network) grpcAddress() string { return address(n.grpc) }
+
+// address is empty without a listener.
+func address(l net.Listener) string {
+	if l == nil {
+		return ""
+	}
+	return l.Addr().String()
+}
+
+// exposed says what is missing where others than this machine can reach the server.
+func (c *serveConfig) exposed() []string {
+	var list []string
+	for _, v := range []struct{ what, address string }{{"HTTP", c.HTTP}, {"gRPC", c.GRPC}} {
+		if v.address == "" || loopback(v.address) {
+			continue
+		}
+		var missing []string
+		if c.TokenFile == "" && c.TLS.ClientCA == "" {
+			missing = append(missing, "without a token (--token-file): everyone who reaches it can use it")
+		}
+		if c.TLS.Cert == "" {
+			missing = append(missing, "without TLS (--tls-cert, --tls-key): everyone on the way can read it")
+		}
+		if len(missing) > 0 {
+			list = append(list, fmt.Sprintf("%s listens on %s %s", v.what, v.address, strings.Join(missing, ", and ")))
+		}
+	}
+	return list
+}
+
+// loopback reports whether only this machine reaches an address.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,245 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync/atomic"
+
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+// catalogue is the one source of onnxrl serve: the models of the repository and of the store, and those that the configuration names. The configuration may be replaced while the server runs.
+type catalogue struct {
+	config     atomic.Pointer[serveConfig]
+	repository serve.Source
+	// stores are those that were opened, by directory; they stay open as long as the program runs, because versions are read from them later.
+	stores map[string]*openStore
+}
+
+// openStore is a store and the source that reads it only when it has changed.
+type openStore struct {
+	*artifact.Store
+	source *serve.Artifacts
+}
+
+func newCatalogue(c *serveConfig) (*catalogue, error) {
+	k := &catalogue{stores: map[string]*openStore{}}
+	k.config.Store(c)
+	if c.Repository != "" {
+		if info, err := os.Stat(c.Repository); err != nil {
+			return nil, fmt.Errorf("open the repository: %w", err)
+		} else if !info.IsDir() {
+			return nil, fmt.Errorf("open the repository: %s is no directory", c.Repository)
+		}
+		k.repository = serve.NewRepository(c.Repository)
+	}
+	if c.Store != "" {
+		if _, err := k.store(c.Store); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+func (k *catalogue) close() error {
+	var first error
+	for _, s := range sorted.All(k.stores) {
+		first = cmp.Or(first, s.Close())
+	}
+	return first
+}
+
+func (k *catalogue) store(dir string) (*openStore, error) {
+	if s := k.stores[dir]; s != nil {
+		return s, nil
+	}
+	s, err := artifact.Open(dir, artifact.Options{MustExist: true})
+	if err != nil {
+		return nil, err
+	}
+	k.stores[dir] = &openStore{s, serve.NewArtifacts(s, nil)}
+	return k.stores[dir], nil
+}
+
+// Scan implements serve.Source.
+func (k *catalogue) Scan(ctx context.Context) ([]serve.Listing, error) {
+	c := k.config.Load()
+	var all []serve.Listing
+	if k.repository != nil {
+		list, err := k.repository.Scan(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	folders := len(all)
+	if c.Store != "" {
+		s, err := k.store(c.Store)
+		if err != nil {
+			return nil, err
+		}
+		list, err := s.source.Scan(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	for i := range all {
+		// What a model says of itself stands, unless the configuration names it.
+		settings := c.Defaults
+		own := i < folders && !reflect.DeepEqual(all[i].Config, serve.Config{})
+		if j := slices.IndexFunc(c.models, func(m servedModel) bool { return m.Name == all[i].Name && m.Path == "" && m.Ref == "" }); j >= 0 {
+			settings, own = c.models[j].modelSettings, false
+		} else {
+			all[i].Found = true
+		}
+		if own {
+			// What the command allows stands where the model says nothing.
+			if all[i].Config.NonFinite == serve.AutoNonFinite {
+				all[i].Config.NonFinite = settings.config().NonFinite
+				all[i].Stamp += " non_finite " + settings.NonFinite
+			}
+		} else if err := settings.apply(&all[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range c.models {
+		if m.Path == "" && m.Ref == "" {
+			continue
+		}
+		l := k.list(ctx, c, m)
+		if err := m.apply(&l); err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	slices.SortStableFunc(all, func(a, b serve.Listing) int { return cmp.Compare(a.Name, b.Name) })
+	for i := 1; i < len(all); i++ {
+		if all[i].Name == all[i-1].Name {
+			return nil, fmt.Errorf("model %q is there twice: give one of them another name with --model NAME=…", all[i].Name)
+		}
+	}
+	return all, nil
+}
+
+// apply makes the settings those of a listing. Where they do not say which versions are loaded, the listing's own choice stands, and what routes and shadows need is added to it.
+func (s *modelSettings) apply(l *serve.Listing) error {
+	policy, own := l.Config.Policy, l.Config
+	l.Config = s.config()
+	// What the model is stays as it says.
+	l.Config.State, l.Config.Controls, l.Config.Sequences.Direct = own.State, own.Controls, own.Sequences.Direct
+	l.Config.Ports, l.Config.WarmUps, l.Config.Ignored = own.Ports, own.WarmUps, own.Ignored
+	l.Config.ModelFile = own.ModelFile
+	if p := l.Config.Policy; p.Latest == 0 && !p.All && len(p.Specific) == 0 && len(policy.Specific) > 0 {
+		policy.Specific = slices.Clone(policy.Specific)
+		for _, version := range s.needed() {
+			if !slices.Contains(policy.Specific, version) {
+				policy.Specific = append(policy.Specific, version)
+			}
+		}
+		l.Config.Policy = policy
+	}
+	d, err := configs.Digest(s)
+	if err != nil {
+		return err
+	}
+	l.Stamp += " " + d
+	return nil
+}
+
+// needed are the versions that routes and shadows name.
+func (s *modelSettings) needed() []string {
+	var list []string
+	for _, r := range s.Routes {
+		list = append(list, r.Version)
+	}
+	for _, h := range s.Shadows {
+		list = append(list, h.Version)
+	}
+	return list
+}
+
+// list is a model of the configuration. What is wrong with it becomes the listing's error: the others are served.
+func (k *catalogue) list(ctx context.Context, c *serveConfig, m servedModel) serve.Listing {
+	l, err := k.one(ctx, c, m)
+	l.Name = m.Name
+	if err != nil {
+		l.Err = err
+	}
+	return l
+}
+
+func (k *catalogue) one(ctx context.Context, c *serveConfig, m servedModel) (l serve.Listing, err error) {
+	if m.Path != "" {
+		return fileListing(m.Path)
+	}
+	ref, err := artifact.ParseReference(m.Ref)
+	if err != nil {
+		return l, err
+	}
+	s, err := k.store(cmp.Or(ref.Store, c.Store, (&storeFlag{}).path()))
+	if err != nil {
+		return l, err
+	}
+	if ref.Name == "" {
+		v, err := s.ResolveReference(ref)
+		if err != nil {
+			return l, err
+		}
+		ref.Name, ref.Digest = v.Manifest.Name, v.Digest
+	}
+	list, err := s.source.Scan(ctx)
+	if err != nil {
+		return l, err
+	}
+	i := slices.IndexFunc(list, func(l serve.Listing) bool { return l.Name == ref.Name })
+	if i < 0 {
+		// The error says which names there are.
+		_, err := s.Resolve(ref.Name)
+		return l, cmp.Or(err, fmt.Errorf("%s has no versions", ref.Name))
+	}
+	l = list[i]
+	if version := cmp.Or(ref.Digest, ref.Alias); version != "" {
+		if _, err := s.ResolveReference(artifact.Reference{Name: ref.Name, Alias: ref.Alias, Digest: ref.Digest}); err != nil {
+			return l, err
+		}
+		l.Config.Policy = serve.VersionPolicy{Specific: []string{version}}
+	}
+	return l, nil
+}
+
+// fileListing is a model that is one ONNX file: version 1, again whenever the file is another.
+func fileListing(path string) (l serve.Listing, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return l, err
+	}
+	stamp := fmt.Sprintf("%d bytes at %d", info.Size(), info.ModTime().UnixNano())
+	l.Versions = []serve.Candidate{{Name: "1", Stamp: stamp, Open: func(context.Context) (*serve.Content, error) {
+		m, err := onnx.Load(path)
+		if err != nil {
+			return nil, err
+		}
+		return &serve.Content{Model: m, BaseDir: filepath.Dir(path)}, nil
+	}}}
+	return l, nil
+}
+
+// nameOfReference is what a reference calls its model, empty for a digest alone.
+func nameOfReference(ref string) string {
+	r, err := artifact.ParseReference(ref)
+	if err != nil {
+		// Loading it says what is wrong.
+		return ref
+	}
+	return r.Name
+}

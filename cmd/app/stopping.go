@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// How long a command may take to end after the first signal, and one that has something to save. Commands look at their context and end sooner; this is for what does not come back: code of a library, a model with a loop of a million million iterations, a file system that hangs.
+const (
+	stopGrace = 5 * time.Second
+	saveGrace = 30 * time.Second
+)
+
+// stopping is what is known of how a command ends.
+type stopping struct {
+	mu    sync.Mutex
+	to    io.Writer
+	holds int
+	grace time.Duration
+}
+
+// tellOn says where the user is told that the command stops.
+func (s *stopping) tellOn(w io.Writer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to = w
+}
+
+// hold gives the command that long to end after a signal, until what it returns is called.
+func (s *stopping) hold(grace time.Duration) (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds++
+	s.grace = max(s.grace, grace)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.holds--; s.holds == 0 {
+			s.grace = 0
+		}
+	}
+}
+
+// limit is how long the command may take now.
+func (s *stopping) limit() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(s.grace, stopGrace)
+}
+
+// tell says at once that a signal was seen.
+func (s *stopping) tell() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clean := ""
+	if isTerminal(s.to) {
+		clean = "\r\x1b[K" // What shows progress has not ended its line.
+	}
+	fmt.Fprintf(s.to, "%sonnxrl: stopping; a second signal ends the program at once\n", clean)
+}
+
+// execute runs the command line. When ctx ends the user is told, and then the command, so that what it says of its end comes last. If it does not end, execute returns all the same: gone is then true, and nothing may be freed.
+func (s *stopping) execute(ctx context.Context, root *cobra.Command) (gone bool, err error) {
+	if ctx.Done() == nil {
+		return false, root.ExecuteContext(ctx)
+	}
+	inner, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	done := make(chan error, 1)
+	go func() { done <- root.ExecuteContext(inner) }()
+	select {
+	case err := <-done:
+		return false, err
+	case <-ctx.Done():
+	}
+	s.tell()
+	end(context.Cause(ctx))
+	began := time.Now()
+	looks := time.NewTicker(50 * time.Millisecond)
+	defer looks.Stop()
+	for {
+		select {
+		case err := <-done:
+			return false, err
+		case <-looks.C:
+		}
+		if d := time.Since(began); d > s.limit() {
+			return true, fmt.Errorf("what was being done did not end within %.0f seconds and was cut off: %w", d.Seconds(), context.Canceled)
+		}
+	}
+}

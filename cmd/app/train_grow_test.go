@@ -1,0 +1,60 @@
+package app
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+func TestLengthDependent(t *testing.T) {
+	type inner struct {
+		Clip optim.Schedule `yaml:"clip,omitempty"`
+	}
+	type config struct {
+		Rate        optim.Schedule  `yaml:"rate"`
+		Fixed       optim.Schedule  `yaml:"fixed"`
+		Inner       *inner          `yaml:"inner"`
+		None        *inner          `yaml:"none"`
+		Embedded    inner           `yaml:",inline"`
+		Exploration float64         `yaml:"exploration_fraction"`
+		Eval        evaluate.Config `yaml:"eval"`
+	}
+	c := config{Rate: optim.Schedule{Kind: "linear"}, Fixed: optim.Schedule{Kind: "cosine", Steps: 9}, Inner: &inner{optim.Schedule{Kind: "cosine"}}, Embedded: inner{optim.Schedule{Kind: "step", Gamma: 0.5}}}
+	if got := lengthDependent(reflect.ValueOf(c), "agent"); !slices.Equal(got, []string{"agent.rate", "agent.inner.clip", "agent.exploration_fraction"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// A run that grows says what that changes, and its schedules follow the new length.
+func TestTrainGrows(t *testing.T) {
+	config := write(t, "grow.yaml", `env: {kind: corridor, cells: 4}
+agent: {kind: ppo, rollout_steps: 20, batch_size: 20, n_epochs: 1, hidden: [4], learning_rate: 0.01, learning_rate_schedule: {kind: linear}}
+train: {num_envs: 1, total_env_steps: 200, log_interval_steps: 20, threads: 1, validation: {every_steps: 0}}
+publish: {observations: 16, allow_ties: true}
+`)
+	dir := filepath.Join(t.TempDir(), "run")
+	trainRuns(t, config, "--out", dir)
+	r := onnxrl(t, "train", "-q", "--resume", dir, "--set", "train.total_env_steps=400")
+	if r.code != 0 || !strings.Contains(r.err, "grows from 200 to 400 env steps") || !strings.Contains(r.err, "agent.learning_rate_schedule") {
+		t.Fatalf("exit status %d\n%s", r.code, r.err)
+	}
+	rates := map[string]string{}
+	for _, l := range trainMetrics(t, dir) {
+		rates[l["step"]] = l["train/learning_rate"]
+	}
+	// As with Stable-Baselines3, the rollout that ends at env step n is learnt from at the rate of env step n.
+	for step, want := range sorted.All(map[string]string{"20": "0.009", "200": "0", "220": "0.0045", "400": "0"}) {
+		if !strings.HasPrefix(rates[step], want) {
+			t.Errorf("the learning rate of env step %s is %s, expected %s", step, rates[step], want)
+		}
+	}
+	if again := onnxrl(t, "train", "-q", "--resume", dir); again.code != 0 || strings.Contains(again.err, "grows") {
+		t.Errorf("exit status %d\n%s", again.code, again.err)
+	}
+}

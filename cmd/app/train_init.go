@@ -1,0 +1,145 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/transfer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+)
+
+// initRecord says what the runs of a plan begin with; the JSON keys are stable.
+type initRecord struct {
+	Ref     string            `json:"ref"`
+	Partial bool              `json:"partial"`
+	Rename  []transfer.Rename `json:"rename,omitempty"`
+	// Source is what the reference meant, Summary how it fitted, and SHA256 is of the parameters that were copied.
+	Source  string `json:"source"`
+	Summary string `json:"summary"`
+	SHA256  string `json:"sha256"`
+	// Statistics says of what the running statistics of normalisation were taken, too.
+	Statistics string `json:"statistics,omitempty"`
+	// Parent is the digest of the artefact that the parameters are those of, empty where they were not published.
+	Parent string `json:"parent,omitempty"`
+	// Past is what the source has seen and knows of the future, as metadata of published models say
+	// it; absent where that is not known.
+	Past map[string]string `json:"past,omitempty"`
+}
+
+// initial is where the parameters of a plan's runs come from.
+type initial struct {
+	initRecord
+	source     *transfer.Source
+	statistics *statistics
+
+	// shown and told say that what became of parameters and statistics was said.
+	mu          sync.Mutex
+	shown, told bool
+}
+
+// openInitial reads the names and shapes of a source.
+func openInitial(ctx context.Context, r initRecord, store string) (*initial, error) {
+	s, err := transfer.Load(ctx, r.Ref, store)
+	if err != nil {
+		return nil, fmt.Errorf("--init %s: %w", r.Ref, err)
+	}
+	r.Source = s.Name
+	// A run that is resumed has found it when it began.
+	if r.Parent == "" {
+		if r.Parent, err = publishedAs(s); err != nil {
+			return nil, fmt.Errorf("--init %s: look for it among what its run published: %w", r.Ref, errors.Join(err, s.Close()))
+		}
+	}
+	if r.Past == nil {
+		past, err := pastOf(s, r.Ref, store)
+		if err != nil {
+			return nil, fmt.Errorf("--init %s: %w", r.Ref, errors.Join(err, s.Close()))
+		}
+		r.Past = past.Info()
+	}
+	stats, err := statisticsOf(s)
+	if err != nil {
+		return nil, fmt.Errorf("--init %s: %w", r.Ref, errors.Join(err, s.Close()))
+	}
+	return &initial{initRecord: r, source: s, statistics: stats}, nil
+}
+
+// past reads the record of what the source has seen; none without a source.
+func (i *initial) past() (publish.Past, error) {
+	if i == nil {
+		return publish.Past{}, nil
+	}
+	m := &onnx.Model{}
+	for k, v := range i.Past {
+		m.SetMeta(bake.MetaPrefix+k, v)
+	}
+	return publish.PastOf(m)
+}
+
+// initOf is the record of the flags. Files are meant from any folder.
+func (f *trainFlags) initOf() (initRecord, error) {
+	r := initRecord{Ref: f.init, Partial: f.partial}
+	if _, err := os.Stat(r.Ref); err == nil {
+		if r.Ref, err = filepath.Abs(r.Ref); err != nil {
+			return r, err
+		}
+	}
+	for _, m := range f.initMap {
+		from, to, ok := strings.Cut(m, "=")
+		if !ok || from == to {
+			return r, fmt.Errorf("--init-map %q: expected FROM=TO, the beginnings of names", m)
+		}
+		r.Rename = append(r.Rename, transfer.Rename{From: from, To: to})
+	}
+	return r, nil
+}
+
+// apply overwrites freshly drawn parameters. What became of each is shown once. All runs of a plan begin with the same, also those that are begun when it is resumed.
+func (i *initial) apply(out io.Writer, values map[string]*tensor.Tensor) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	report, err := i.source.Apply(values, transfer.Options{Partial: i.Partial, Rename: i.Rename})
+	if report != nil && !i.shown {
+		i.shown = true
+		// A note that cannot be written ends no run.
+		_ = report.Print(out)
+	}
+	if err != nil {
+		if errors.Is(err, transfer.ErrPartial) {
+			err = fmt.Errorf("%w; --partial accepts that, and --init-map changes the beginnings of names", err)
+		}
+		return fmt.Errorf("--init: %w", err)
+	}
+	h := sha256.New()
+	for _, m := range report.Matched {
+		fmt.Fprintf(h, "%q %v\n", m.Name, m.Shape)
+		h.Write(values[m.Name].Bytes())
+	}
+	sum := hex.EncodeToString(h.Sum(nil))
+	if i.SHA256 != "" && i.SHA256 != sum {
+		return fmt.Errorf("--init %s: it has changed since the first run of the group began with it: SHA-256 %s, was %s", i.Ref, short(sum), short(i.SHA256))
+	}
+	i.Summary, i.SHA256 = report.Summary(), sum
+	return nil
+}
+
+// record returns what is known by now.
+func (i *initial) record() *initRecord {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	r := i.initRecord
+	r.Rename = slices.Clone(r.Rename)
+	return &r
+}

@@ -1,0 +1,80 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+)
+
+// versioner publishes a policy after a run.
+type versioner interface {
+	train.Publisher
+	Version(ctx context.Context, policy train.Policy) (ref string, err error)
+}
+
+// publishBest proves the best policy of a run that has ended and publishes it, unless that was done when it was found. A policy that is too undecided to be published, and an environment that fails while it is proved, end no run: the summary says why it is not published. When ctx ends, the run counts as interrupted, and publishes when it is resumed.
+//
+// It can take minutes, so it tells notes what it does.
+func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logger, notes io.Writer, s *runSummary) error {
+	policy, err := r.tr.BestPolicy(context.WithoutCancel(ctx))
+	if err != nil {
+		return err
+	}
+	if r.cfg.Publish.When == experiment.AtImprovements && s.Published != "" {
+		// Another may have been published last.
+		if done, err := publishedFile(filepath.Join(r.path, publish.BestFile), policy.EnvSteps); err != nil || done {
+			return err
+		}
+	}
+	which := ""
+	if r.plan.group() {
+		which = fmt.Sprintf("seed %d: ", r.seed)
+	}
+	// A note that cannot be written ends no run.
+	_, _ = fmt.Fprintf(notes, "%sproving the policy of env step %d on %d observations, to publish it\n", which, policy.EnvSteps, r.cfg.Publish.Observations)
+	ref, err := to.Version(ctx, policy)
+	switch {
+	case errors.Is(err, bake.ErrTies):
+		// The candidate was kept when it was found; now its file also counts the validations after that.
+		if _, err := to.Publish(ctx, policy); err != nil {
+			return err
+		}
+		s.Unpublished = err.Error()
+		s.PublishWith = "onnxrl models publish --allow-ties " + s.Dir
+		log.Warn("the best policy is not published", "reason", err)
+	case errors.Is(err, publish.ErrObservations):
+		s.Unpublished = err.Error()
+		s.PublishWith = "onnxrl models publish " + s.Dir
+		log.Warn("the best policy is not published", "reason", err)
+	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		s.Stopped = train.Interrupted
+	case err != nil:
+		return fmt.Errorf("publish the best policy: %w", err)
+	}
+	s.Published = ref
+	return nil
+}
+
+// unpublished says of a finished run why its best policy is not published, and how to publish it all the same.
+func (s *runSummary) unpublished() string {
+	return fmt.Sprintf("not published: the best policy of %s: %s\n  %s", s.Dir, s.Unpublished, s.PublishWith)
+}
+
+// publishedFile reports whether a file is the published policy of an env step.
+func publishedFile(path string, envSteps int64) (bool, error) {
+	at, ok, err := stepsOf(path)
+	if err != nil || !ok || at != envSteps {
+		return false, err
+	}
+	m, err := onnx.Load(path)
+	return err == nil && !publish.IsCandidate(m), err
+}

@@ -1,0 +1,121 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/agents/train"
+)
+
+// summaryFile is the summary of several seeds, in the directory that holds theirs.
+const summaryFile = "summary.json"
+
+// runPlan trains every seed of the plan, as many at once as it allows, and summarises. The first error stops the others, whose state is saved. When ctx ends, so does each run, and the summary names the seeds that are left.
+func (a *app) runPlan(ctx context.Context, p *trainPlan) (sum trainSummary, err error) {
+	if err := p.branch(ctx); err != nil {
+		return sum, fmt.Errorf("resume %s: %w", p.from, err)
+	}
+	if err := p.claim(); err != nil {
+		return sum, err
+	}
+	defer func() { err = errors.Join(err, p.release()) }()
+	if p.group() && p.resume {
+		changes, err := trainChanges(p.kinds, p.dir, p.cfg)
+		if err == nil {
+			err = refuseChanges(changes)
+		}
+		if err == nil {
+			err = redescribe(p.dir, p.cfg)
+		}
+		if err != nil {
+			return sum, fmt.Errorf("resume %s: %w", p.dir, err)
+		}
+		p.known = true
+	}
+	bar := a.newBar(p)
+	runs, err := a.runSeeds(ctx, p, bar)
+	bar.end()
+	if err != nil {
+		return sum, err
+	}
+	sum = trainSummary{Dir: p.dir, Runs: []runSummary{}, LookAhead: assess.LookAhead(p.factory)}
+	for i, r := range runs {
+		if r != nil {
+			sum.Runs = append(sum.Runs, *r)
+		}
+		if r == nil || r.Stopped == train.Interrupted {
+			sum.Unfinished = append(sum.Unfinished, p.seeds()[i])
+		}
+	}
+	sum.combine()
+	if !p.group() || len(sum.Unfinished) > 0 {
+		return sum, nil
+	}
+	return sum, writeJSON(filepath.Join(p.dir, summaryFile), sum)
+}
+
+// runSeeds returns what came of each seed, nil for those that were not begun.
+func (a *app) runSeeds(ctx context.Context, p *trainPlan, bar *trainBar) ([]*runSummary, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	seeds := p.seeds()
+	runs, errs := make([]*runSummary, len(seeds)), make([]error, len(seeds))
+	var next sync.Mutex
+	at := 0
+	take := func() (int, bool) {
+		next.Lock()
+		defer next.Unlock()
+		if at == len(seeds) || ctx.Err() != nil {
+			return 0, false
+		}
+		at++
+		return at - 1, true
+	}
+	var workers sync.WaitGroup
+	for range min(p.parallel, len(seeds)) {
+		workers.Go(func() {
+			for {
+				i, ok := take()
+				if !ok {
+					return
+				}
+				s, err := a.runSeed(ctx, p, seeds[i], bar)
+				if err != nil {
+					if errs[i] = err; p.group() {
+						errs[i] = fmt.Errorf("seed %d: %w", seeds[i], err)
+					}
+					cancel()
+					continue
+				}
+				runs[i] = &s
+			}
+		})
+	}
+	workers.Wait()
+	return runs, errors.Join(slices.DeleteFunc(errs, func(err error) bool { return err == nil })...)
+}
+
+// describeGroup makes the directory of several seeds something to resume, once one of them is.
+func (p *trainPlan) describeGroup() error {
+	if !p.group() {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known {
+		return nil
+	}
+	if err := p.describe(p.dir, p.cfg); err != nil {
+		return err
+	}
+	if err := writeConfig(p.dir, p.cfg); err != nil {
+		return err
+	}
+	p.known = true
+	return nil
+}

@@ -1,0 +1,453 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+// trainYAML is a training run on the made-up market that takes a second: 60 learner steps of 20 env steps each, validated six times. Pairs of edits replace parts of it.
+func trainYAML(t *testing.T, edits ...string) string {
+	t.Helper()
+	text := fmt.Sprintf(`seed: 1
+env:
+  kind: trading
+  window: 4
+  episode: {kind: random, length: 20}
+  data:
+    source: {path: %q}
+    features: {indicators: {sma: [5]}}
+    split: {train: [2020-01-01, 2020-06-30], valid: [2020-07-01, 2020-08-31], test: [2020-09-01, 2020-12-31]}
+agent:
+  kind: a2c
+  encoder: {kind: timecnn, d_model: 4, n_layers: 1}
+  lr_actor: 0.003
+  lr_critic: 0.003
+  rollout_steps: 5
+train:
+  num_envs: 4
+  total_env_steps: 1200
+  log_interval_steps: 60
+  threads: 1
+  checkpoint: {every_steps: 100}
+  validation: {every_steps: 200, metric: sharpe}
+publish: {observations: 64, allow_ties: true}
+`, marketCSV(t))
+	for i := 0; i < len(edits); i += 2 {
+		if !strings.Contains(text, edits[i]) {
+			t.Fatalf("nothing to replace: %q", edits[i])
+		}
+		text = strings.Replace(text, edits[i], edits[i+1], 1)
+	}
+	return write(t, "tiny.yaml", text)
+}
+
+// trainRuns runs onnxrl train to its end.
+func trainRuns(t *testing.T, args ...string) trainSummary {
+	t.Helper()
+	return decode[trainSummary](t, succeed(t, append([]string{"train", "-q", "--json"}, args...)...))
+}
+
+// trainMetrics reads the metrics of a run without what measures time. Numbers are compared as they are written, NaN included.
+func trainMetrics(t *testing.T, dir string) []map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, metricsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []map[string]string
+	for l := range bytes.Lines(text) {
+		var raw map[string]json.RawMessage
+		if err := json.Unmarshal(l, &raw); err != nil {
+			t.Fatalf("%v in %s", err, l)
+		}
+		values := map[string]string{}
+		for k, v := range sorted.All(raw) {
+			if k != "time" && (k == "time/total_timesteps" || !strings.HasPrefix(k, "time/")) {
+				values[k] = string(v)
+			}
+		}
+		lines = append(lines, values)
+	}
+	return lines
+}
+
+// newest returns the arrays of the newest checkpoint of a run: parameters, moments, environments, the best parameters.
+func newest(t *testing.T, dir string) []byte {
+	t.Helper()
+	c, err := checkpoint.Latest(filepath.Join(dir, checkpointDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return readBytes(t, filepath.Join(c.Path, "arrays.safetensors"))
+}
+
+func readBytes(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// unrecorded is a published model without the record of how many runs it is one of, which is another
+// for one seed of several than for that seed alone.
+func unrecorded(t *testing.T, path string) []byte {
+	t.Helper()
+	m, err := onnx.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if past, err := publish.PastOf(m); err != nil || past.Trials == nil {
+		t.Fatalf("%s: %+v, %v", path, past, err)
+	}
+	m.SetMeta("onnxrl.trials", "")
+	text, err := onnx.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// sameTraining compares a run with one that was never stopped: all arrays of the state, the published model, and every line of metrics.
+func sameTraining(t *testing.T, what, dir, ref string) {
+	t.Helper()
+	if !bytes.Equal(newest(t, dir), newest(t, ref)) {
+		t.Errorf("%s: the state at the end differs", what)
+	}
+	if a, b := unrecorded(t, filepath.Join(dir, publish.BestFile)), unrecorded(t, filepath.Join(ref, publish.BestFile)); !bytes.Equal(a, b) {
+		t.Errorf("%s: the published model differs", what)
+	}
+	a, b := trainMetrics(t, dir), trainMetrics(t, ref)
+	if len(a) != len(b) || len(a) < 20 {
+		t.Errorf("%s: %d lines of metrics, expected %d", what, len(a), len(b))
+		return
+	}
+	for i := range a {
+		if !maps.Equal(a[i], b[i]) {
+			t.Errorf("%s: line %d of the metrics is\n%v, expected\n%v", what, i+1, a[i], b[i])
+			return
+		}
+	}
+}
+
+func TestTrain(t *testing.T) {
+	config, dir := trainYAML(t), filepath.Join(t.TempDir(), "run")
+	sum := trainRuns(t, config, "--out", dir)
+	if len(sum.Runs) != 1 || len(sum.Unfinished) != 0 || sum.Dir != dir {
+		t.Fatalf("%+v", sum)
+	}
+	r := sum.Runs[0]
+	if r.Seed != 1 || r.EnvSteps != 1200 || r.LearnerSteps != 60 || r.Episodes != 60 || r.Stopped != "" || r.Threads != 1 || r.Metric != "sharpe" || r.BestEnvSteps == 0 || r.Published == "" {
+		t.Errorf("%+v", r)
+	}
+	// The best of six evaluations is at least as good as the last; the standard deviation of one run is unknown.
+	if !(r.Validation["sharpe"] >= r.Last["sharpe"]) || sum.Validation["sharpe"].N != 1 || sum.Validation["sharpe"].Std != nil || *sum.Validation["sharpe"].Mean != r.Validation["sharpe"] {
+		t.Errorf("validation %+v", sum.Validation)
+	}
+	lines := trainMetrics(t, dir)
+	for _, tag := range []string{"train/loss", "train/entropy", "rollout/ep_rew_mean", "rollout/ep_len_mean", "rollout/reward_mean", "time/total_timesteps"} {
+		if _, ok := lines[len(lines)-2][tag]; !ok {
+			t.Errorf("the metrics have no %s: %v", tag, lines[len(lines)-2])
+		}
+	}
+	if lines[0]["step"] != "0" || lines[0]["eval/sharpe"] == "" || lines[1]["step"] != "60" {
+		t.Errorf("the metrics begin with %v and %v", lines[0], lines[1])
+	}
+	for _, name := range []string{configFile, sourcesFile, lineageFile, finishedFile, publish.BestFile, publish.StoreDir, tensorBoardDir} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	var l lineage
+	if err := readJSON(filepath.Join(dir, lineageFile), &l); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(l.Seeds, []uint64{1}) || len(l.ConfigSHA256) != 64 || len(l.Sources["data_sha256"]) != 64 || l.Engine == "" || l.Platform == "" || l.Threads != 1 || l.Program.Version == "" || l.Name != "tiny" {
+		t.Errorf("%+v", l)
+	}
+	// The effective configuration is the recipe, from any folder; without --out a run has the first free number.
+	folder := t.TempDir()
+	for _, want := range []string{"config-1", "config-2"} {
+		cmd := program(t, "train", "-q", filepath.Join(dir, configFile))
+		cmd.Dir = folder
+		if text, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(text), "run directory "+filepath.Join("runs", want)) {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	}
+	if !bytes.Equal(newest(t, dir), newest(t, filepath.Join(folder, "runs", "config-1"))) {
+		t.Error("the effective configuration gives another result")
+	}
+	// A finished run is left alone.
+	again := trainRuns(t, "--resume", dir)
+	if again.Runs[0].EnvSteps != 1200 || again.Runs[0].Seconds != r.Seconds || len(trainMetrics(t, dir)) != len(lines) {
+		t.Errorf("resumed when finished: %+v", again)
+	}
+}
+
+func TestTrainOutput(t *testing.T) {
+	r := onnxrl(t, "train", trainYAML(t), "--out", filepath.Join(t.TempDir(), "run"))
+	if r.code != 0 || strings.ContainsAny(r.err, "\r\x1b") || !strings.Contains(r.err, "train 100% 1200/1200 env steps") || !strings.Contains(r.err, "loss=") || !strings.Contains(r.err, "entropy=") || !strings.Contains(r.err, "val sharpe=") {
+		t.Errorf("exit status %d, standard error\n%s", r.code, r.err)
+	}
+	for _, want := range []string{"seed ", "best sharpe", "validation, best policy", "total return", "max drawdown", "published ", "run directory "} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("the table does not say %q:\n%s", want, r.out)
+		}
+	}
+	text := succeed(t, "train", "-q", "--json", trainYAML(t), "--out", filepath.Join(t.TempDir(), "run"))
+	if got := keys(t, text); !slices.Equal(got, []string{"dir", "runs", "validation"}) {
+		t.Errorf("keys %v", got)
+	}
+}
+
+// Several seeds: each is what it is alone, at once or one after the other, and the summary is over all of them.
+func TestTrainSeeds(t *testing.T) {
+	config := trainYAML(t)
+	one, several, parallel := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "several"), filepath.Join(t.TempDir(), "parallel")
+	trainRuns(t, config, "--out", one, "--set", "seed=43")
+	sum := trainRuns(t, config, "--out", several, "--seeds", "42,43,44")
+	trainRuns(t, config, "--out", parallel, "--set", "seeds=[42, 43, 44]", "--parallel", "3")
+	sameTraining(t, "seed 43 of several", filepath.Join(several, "seed-43"), one)
+	var sharpe []float64
+	for i, seed := range []string{"seed-42", "seed-43", "seed-44"} {
+		sameTraining(t, seed+" in parallel", filepath.Join(parallel, seed), filepath.Join(several, seed))
+		sharpe = append(sharpe, sum.Runs[i].Validation["sharpe"])
+	}
+	if sharpe[0] == sharpe[1] || sharpe[1] == sharpe[2] {
+		t.Errorf("seeds have the same result: %v", sharpe)
+	}
+	mean := (sharpe[0] + sharpe[1] + sharpe[2]) / 3
+	var squares float64
+	for _, x := range sharpe {
+		squares += (x - mean) * (x - mean)
+	}
+	got := sum.Validation["sharpe"]
+	if got.N != 3 || math.Abs(*got.Mean-mean) > 1e-12 || math.Abs(*got.Std-math.Sqrt(squares/2)) > 1e-12 {
+		t.Errorf("mean and deviation %g, %g of %v", *got.Mean, *got.Std, sharpe)
+	}
+	var written trainSummary
+	if err := readJSON(filepath.Join(several, summaryFile), &written); err != nil || len(written.Runs) != 3 || *written.Validation["sharpe"].Mean != *got.Mean {
+		t.Errorf("%s: %+v, %v", summaryFile, written, err)
+	}
+	again := trainRuns(t, "--resume", several)
+	if len(again.Runs) != 3 || again.Runs[2].Seconds != sum.Runs[2].Seconds {
+		t.Errorf("finished seeds were trained again: %+v", again)
+	}
+	refuse(t, []string{"train", config, "--out", several, "--seeds", "1,2"}, "holds a run already", "--resume")
+	// A seed that is missing is trained, and nothing else.
+	if err := os.RemoveAll(filepath.Join(several, "seed-43")); err != nil {
+		t.Fatal(err)
+	}
+	again = trainRuns(t, "--resume", several)
+	if again.Runs[0].Seconds != sum.Runs[0].Seconds || again.Runs[1].Seconds == sum.Runs[1].Seconds {
+		t.Errorf("%+v", again.Runs)
+	}
+	sameTraining(t, "seed 43, trained later", filepath.Join(several, "seed-43"), one)
+}
+
+func TestTrainResumeChanges(t *testing.T) {
+	config, dir := trainYAML(t, "sharpe}", "sharpe, patience: 50}"), filepath.Join(t.TempDir(), "run")
+	trainRuns(t, config, "--out", dir)
+	refuse(t, []string{"train", config, "--out", dir}, "holds a run already", "--resume "+dir, "another --out")
+	refuse(t, []string{"train", "--resume", dir, "--set", "agent.gamma=0.5", "--set", "train.num_envs=2", "--set", "env.fee_rate=0.1", "--set", "train.total_env_steps=600"},
+		"configuration has changed", "agent.gamma: 0.96 -> 0.5", "train.num_envs: 4 -> 2", "env.fee_rate: 0.0005 -> 0.1", "train.total_env_steps: 1200 -> 600")
+	// An edit of the file counts like one of the command line.
+	path := filepath.Join(dir, configFile)
+	text := string(readBytes(t, path))
+	if err := os.WriteFile(path, []byte(strings.Replace(text, "entropy_coef: 0.05", "entropy_coef: 0.07", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, []string{"train", "--resume", dir}, "agent.entropy_coef: 0.05 -> 0.07")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// A run may grow, and be saved and logged at other times; what it has become is then its configuration.
+	sum := trainRuns(t, "--resume", dir, "--set", "train.total_env_steps=1300", "--set", "train.checkpoint.every_steps=30", "--set", "train.log_interval_steps=20")
+	if sum.Runs[0].EnvSteps != 1300 || !strings.Contains(string(readBytes(t, path)), "total_env_steps: 1300") {
+		t.Errorf("%+v", sum.Runs[0])
+	}
+	refuse(t, []string{"train", "--resume", dir, "--set", "train.total_env_steps=1200"}, "train.total_env_steps: 1300 -> 1200")
+	c, err := valueIn(t, path, "env.data.source.path")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := readBytes(t, c)
+	if err := os.WriteFile(c, bytes.Replace(rows, []byte("2020-03-01,A,"), []byte("2020-03-01,A,1"), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, []string{"train", "--resume", dir}, "the data has changed since the run was started")
+}
+
+// valueIn reads a text of a document.
+func valueIn(t *testing.T, path, key string) (string, error) {
+	t.Helper()
+	var l lineage
+	if err := readJSON(filepath.Join(filepath.Dir(path), lineageFile), &l); err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(l.Config) {
+		if k, v, ok := strings.Cut(strings.TrimSpace(line), ": "); ok && strings.HasSuffix(key, "."+k) {
+			return v, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not in the configuration", key)
+}
+
+func TestTrainBadInput(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	cases := []struct {
+		what string
+		args []string
+		says []string
+	}{
+		{"a misspelt key", []string{trainYAML(t, "rollout_steps:", "rollout_step:")}, []string{"tiny.yaml:15", "rollout_step", "rollout_steps"}},
+		{"a misspelt key of train", []string{trainYAML(t, "num_envs:", "envs:")}, []string{"tiny.yaml:17", "train", "envs"}},
+		{"a missing part", []string{trainYAML(t, "kind: a2c", "gamma: 0.9")}, []string{"tiny.yaml:11", "kind"}},
+		{"an unknown algorithm", []string{trainYAML(t, "kind: a2c", "kind: a3c")}, []string{"tiny.yaml:11", "a3c", "a2c"}},
+		{"an unknown environment", []string{trainYAML(t, "kind: trading", "kind: tradng")}, []string{"tiny.yaml:3", "tradng", "trading"}},
+		{"a misspelt edit", []string{trainYAML(t), "--set", "train.totl=3"}, []string{"--set train.totl=3", "totl"}},
+		{"an unknown metric", []string{trainYAML(t, "metric: sharpe", "metric: sharp")}, []string{"train.validation.metric", `"sharp"`, "max_drawdown", "sharpe, total_return"}},
+		{"a missing file", []string{filepath.Join(t.TempDir(), "none.yaml")}, []string{"none.yaml"}},
+		{"data that are not there", []string{trainYAML(t, "source: {path: ", "source: {path: /nowhere")}, []string{"/nowhere"}},
+		{"seeds that are none", []string{trainYAML(t), "--seeds", "1,x"}, []string{"--seeds", "1,x", "42,43,44"}},
+		{"a seed given twice", []string{trainYAML(t), "--seeds", "1,1"}, []string{"--seeds", "1 is given twice"}},
+		{"nothing", nil, []string{"a configuration is needed"}},
+		{"nothing to resume", []string{"--resume", t.TempDir()}, []string{"it holds no run", configFile}},
+		{"no runs at once", []string{trainYAML(t), "--parallel", "0"}, []string{"--parallel 0"}},
+		{"--partial alone", []string{trainYAML(t), "--partial"}, []string{"--init"}},
+		{"parameters that are not there", []string{trainYAML(t), "--init", filepath.Join(t.TempDir(), "none.onnx")}, []string{"--init", "none.onnx"}},
+		{"no validation split", []string{trainYAML(t, "valid: [2020-07-01, 2020-08-31], ", "")}, []string{"valid"}},
+	}
+	for _, c := range cases {
+		args := append([]string{"train", "-q"}, c.args...)
+		if len(c.args) > 0 && !slices.Contains(c.args, "--resume") {
+			args = append(args, "--out", out)
+		}
+		r := onnxrl(t, args...)
+		if r.code != 1 || !strings.Contains(r.err, "onnxrl: ") || r.out != "" {
+			t.Errorf("%s: exit status %d, expected 1 and an error\n%s%s", c.what, r.code, r.out, r.err)
+		}
+		for _, s := range c.says {
+			if !strings.Contains(r.err, s) {
+				t.Errorf("%s: the error does not say %q:\n%s", c.what, s, r.err)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(out, configFile)); err == nil {
+			t.Errorf("%s: there is a run", c.what)
+		}
+	}
+	if len(cases) != 17 {
+		t.Errorf("%d cases", len(cases))
+	}
+	// What failed before it began is not in the way.
+	trainRuns(t, trainYAML(t), "--out", out, "--set", "train.total_env_steps=100")
+}
+
+// The agent is the same whether or not it is evaluated and published meanwhile.
+func TestTrainEvaluationDisturbsNothing(t *testing.T) {
+	config := trainYAML(t)
+	agent := func(args ...string) map[string][]float32 {
+		dir := filepath.Join(t.TempDir(), "run")
+		trainRuns(t, append([]string{config, "--out", dir}, args...)...)
+		c, err := checkpoint.Latest(filepath.Join(dir, checkpointDir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		r, out := c.Reader().Scope("agent"), map[string][]float32{}
+		for _, name := range r.Names() {
+			if _, isArray := r.Shape(name); !isArray {
+				continue
+			}
+			v, _, err := r.Float32s(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[name] = v
+		}
+		return out
+	}
+	often, never := agent(), agent("--set", "train.validation.every_steps=0")
+	if len(often) < 20 || !maps.EqualFunc(often, never, slices.Equal) {
+		t.Errorf("%d arrays, equal %v", len(often), maps.EqualFunc(often, never, slices.Equal))
+	}
+}
+
+// A run can begin with what another one has learnt, or with the file that it published; a part needs to be asked for.
+func TestTrainInit(t *testing.T) {
+	config, dir := trainYAML(t), filepath.Join(t.TempDir(), "run")
+	trainRuns(t, config, "--out", dir)
+	best := filepath.Join(dir, publish.BestFile)
+	second := filepath.Join(t.TempDir(), "second")
+	r := onnxrl(t, "train", "-q", config, "--out", second, "--init", best, "--set", "train.total_env_steps=20", "--set", "agent.lr_actor=1e-12", "--set", "agent.lr_critic=1e-12")
+	if r.code != 0 || !strings.Contains(r.err, "copied") || !strings.Contains(r.err, " 0 new") {
+		t.Fatalf("exit status %d\n%s", r.code, r.err)
+	}
+	// With steps that do not count, the policy is the one it began with.
+	before, after := weights(t, best), weights(t, filepath.Join(second, publish.BestFile))
+	same := 0
+	for name, w := range sorted.All(before) {
+		for i := range w {
+			if math.Abs(float64(w[i]-after[name][i])) > 1e-6 {
+				t.Fatalf("%s[%d] is %g, expected %g", name, i, after[name][i], w[i])
+			}
+			same++
+		}
+	}
+	if same < 100 {
+		t.Errorf("%d weights were compared", same)
+	}
+	var l lineage
+	if err := readJSON(filepath.Join(second, lineageFile), &l); err != nil || l.Init == nil || l.Init.Ref != best || len(l.Init.SHA256) != 64 || !strings.Contains(l.Init.Summary, "copied") {
+		t.Errorf("%+v, %v", l.Init, err)
+	}
+	// What a run publishes descends from what it began with: from the file that a run published, and from the run.
+	published := versionsIn(t, dir)
+	if v := versionsIn(t, second); len(v) == 0 || len(published) == 0 || !slices.Contains(v[0].Manifest.Parents, l.Init.Parent) || !slices.ContainsFunc(published, func(v artifact.Version) bool { return v.Digest == l.Init.Parent }) {
+		t.Errorf("%d versions descend from %q, of %d", len(v), l.Init.Parent, len(published))
+	}
+	fourth := filepath.Join(t.TempDir(), "fourth")
+	trainRuns(t, config, "--out", fourth, "--init", dir, "--set", "train.total_env_steps=20")
+	var from lineage
+	if err := readJSON(filepath.Join(fourth, lineageFile), &from); err != nil || from.Init == nil || from.Init.Parent != l.Init.Parent {
+		t.Errorf("%+v descends from something else than %q, %v", from.Init, l.Init.Parent, err)
+	}
+	// Another network shares some of the parameters.
+	other := trainYAML(t, "n_layers: 1", "n_layers: 2, padding: causal")
+	third := filepath.Join(t.TempDir(), "third")
+	r = onnxrl(t, "train", "-q", other, "--out", third, "--init", dir)
+	if r.code != 1 || !strings.Contains(r.err, "not every parameter") || !strings.Contains(r.err, "--partial") || !strings.Contains(r.err, "encoder.conv1") {
+		t.Errorf("exit status %d\n%s", r.code, r.err)
+	}
+	r = onnxrl(t, "train", "-q", other, "--out", third, "--init", dir, "--partial", "--set", "train.total_env_steps=100", "--seeds", "5,6")
+	if r.code != 0 || strings.Count(r.err, " copied from ") != 1 {
+		t.Errorf("exit status %d\n%s", r.code, r.err)
+	}
+	// A seed that is begun when its group is resumed begins with the same.
+	ref := newest(t, filepath.Join(third, "seed-6"))
+	if err := os.RemoveAll(filepath.Join(third, "seed-6")); err != nil {
+		t.Fatal(err)
+	}
+	trainRuns(t, "--resume", third)
+	if !bytes.Equal(newest(t, filepath.Join(third, "seed-6")), ref) {
+		t.Error("the seed began with something else")
+	}
+	refuse(t, []string{"train", "--resume", third, "--init", dir}, "--init is where a run begins")
+	refuse(t, []string{"train", other, "--init", dir, "--init-map", "x"}, `--init-map "x": expected FROM=TO`)
+}

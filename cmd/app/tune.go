@@ -1,0 +1,198 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/agents/tune"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/progress"
+)
+
+// bestConfigFile is the tuned document in the directory of a search.
+const bestConfigFile = "best.yaml"
+
+// tuneFlags are the command line of tune.
+type tuneFlags struct {
+	sets             []string
+	out, resume      string
+	trials, parallel int
+}
+
+func (a *app) tuneCommand() *cobra.Command {
+	var f tuneFlags
+	cmd := &cobra.Command{
+		Use:   "tune CONFIG.yaml",
+		Short: "Search for hyper-parameters",
+		Long: `Trains the agent that a configuration describes again and again, each time with other values of the keys that its section tune names, and writes the configuration with the best of them.
+
+  tune:
+    trials: 50                # tried in all, parallel at once
+    sampler: tpe              # or random
+    pruner: median            # or none; prune_warmup: 2 lets two evaluations of a trial pass first
+    metric: mean_reward       # absent: train.validation.metric; direction: maximize or minimize
+    steps_per_trial: 50000    # absent: train.total_env_steps
+    space:
+      agent.gamma: {kind: uniform, low: 0.9, high: 0.9999}
+      agent.learning_rate: {kind: loguniform, low: 1e-5, high: 1e-2}
+      agent.rollout_steps: {kind: int, low: 8, high: 256, log: true}
+      agent.activation: {kind: categorical, choices: [tanh, relu]}
+
+A trial is judged by the last evaluation of its policy, on the validation split; evaluations before it, every train.validation.every_steps, are what it is pruned by. All trials have the seed of the configuration. One trial at a time gives the same trials every time; several at once do not, because what a trial
+learns from the others depends on who finishes first.
+
+The directory has trials.jsonl (the log), trials.csv, best.yaml (the tuned configuration, ready for onnxrl train; its key chosen_from says out of how many it was chosen, which the deflated Sharpe ratio of its runs counts) and config.yaml. Ctrl-C stops; --resume goes on, also after a crash: finished trials are kept, and those that were running begin again with the same values. When it is resumed, --trials may be raised and
+--parallel may change.`,
+		Example: `  onnxrl tune cartpole_tune --out runs/tuned
+  onnxrl tune config.yaml --trials 100 --parallel 2
+  onnxrl tune --resume runs/tuned
+  onnxrl train runs/tuned/best.yaml --seeds 1,2,3`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.tune(cmd.Context(), args, &f); err != nil {
+				var quiet quietError
+				if errors.As(err, &quiet) {
+					return err
+				}
+				return fmt.Errorf("tune: %w", err)
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set agent.gamma=0.99")
+	fl.StringVarP(&f.out, "out", "o", "", "directory of the search (default: runs/ and the name of the configuration with the first free number)")
+	fl.StringVar(&f.resume, "resume", "", "go on with the search in this directory")
+	fl.IntVar(&f.trials, "trials", 0, "trials in all (default: tune.trials)")
+	fl.IntVar(&f.parallel, "parallel", 0, "trials at once (default: tune.parallel)")
+	a.addNice(cmd)
+	return cmd
+}
+
+// check refuses flags that contradict each other.
+func (f *tuneFlags) check(args []string) error {
+	switch {
+	case f.resume == "" && len(args) == 0:
+		return errors.New("a configuration is needed, or --resume with the directory of a search")
+	case f.resume != "" && len(args) > 0:
+		return errors.New("--resume takes the configuration of its directory; give no file")
+	case f.resume != "" && f.out != "":
+		return errors.New("--resume goes on in its directory; leave --out out")
+	case f.trials < 0 || f.parallel < 0:
+		return errors.New("--trials and --parallel: expected at least 1")
+	}
+	return nil
+}
+
+func (a *app) tune(ctx context.Context, args []string, f *tuneFlags) (err error) {
+	if err := f.check(args); err != nil {
+		return err
+	}
+	path := ""
+	if len(args) > 0 {
+		path = args[0]
+	}
+	s, err := a.openSearch(ctx, path, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.begin(); err != nil {
+		return err
+	}
+	bar := progress.Start(a.err, progress.Options{Label: "tune", Unit: "trials", Total: int64(s.tune.Trials), Initial: s.finished(), Quiet: a.quiet})
+	s.show = func(t tune.Trial, best tune.Trial, ok bool) {
+		bar.FieldText("trial", fmt.Sprintf("%d %s", t.Number, t.State))
+		if ok {
+			bar.Field("best "+s.tune.Metric, float64(best.Value))
+		}
+		if t.State != tune.Running {
+			bar.Add(1)
+		}
+	}
+	run := s.study.Run(ctx, s.try)
+	bar.Finish()
+	if run != nil && !errors.Is(run, context.Canceled) && !errors.Is(run, context.DeadlineExceeded) {
+		return run
+	}
+	sum, err := s.finish()
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = a.printJSON(sum)
+	} else {
+		err = sum.table(a.out)
+	}
+	if err == nil && run != nil {
+		fmt.Fprintf(a.err, "onnxrl: stopped; continue with: onnxrl tune --resume %s\n", s.dir)
+		return quietError{errInterrupted}
+	}
+	return err
+}
+
+// refuseSearch returns an error for a directory that holds a search and no run.
+func refuseSearch(dir string) error {
+	var l lineage
+	if err := readJSON(filepath.Join(dir, lineageFile), &l); err != nil || l.Command != "tune" {
+		return nil
+	}
+	return fmt.Errorf("%s holds a search for hyper-parameters, which goes on with onnxrl tune --resume %s; to train what it has found: onnxrl train %s", dir, dir, filepath.Join(dir, bestConfigFile))
+}
+
+// begin makes the directory of a new search, opens its log and describes it: the configuration comes last, because its presence makes the directory one to resume.
+func (s *search) begin() (err error) {
+	if !s.resume {
+		if err := s.claim(); err != nil {
+			return err
+		}
+	}
+	if s.study, err = tune.Open(tune.Options{Config: s.tune, Seed: s.cfg.Seed, Dir: s.dir, Changed: s.changed, Now: time.Now}); err != nil {
+		return err
+	}
+	if err := writeJSON(filepath.Join(s.dir, lineageFile), s.lineage); err != nil {
+		return err
+	}
+	return writeConfig(s.dir, s.cfg)
+}
+
+// claim makes a directory for a new search, which must not hold anything to resume.
+func (s *search) claim() error {
+	p := trainPlan{dir: s.dir, name: s.lineage.Name}
+	if err := p.claim(); err != nil {
+		return err
+	}
+	s.dir = p.dir
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return fmt.Errorf("directory of the search: %w", err)
+	}
+	return nil
+}
+
+// finish writes the table of trials and the tuned configuration, and summarises.
+func (s *search) finish() (tuneSummary, error) {
+	sum := s.summarize()
+	if err := s.study.WriteCSV(); err != nil {
+		return sum, err
+	}
+	best, ok := s.study.Best()
+	if !ok {
+		return sum, nil
+	}
+	text, err := s.tuned(best)
+	if err != nil {
+		return sum, err
+	}
+	sum.BestConfig = filepath.Join(s.dir, bestConfigFile)
+	return sum, atomicfile.WriteFile(sum.BestConfig, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}

@@ -1,0 +1,208 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/tune"
+)
+
+// tuneYAML is a search of eight short runs in a corridor. Pairs of edits replace parts of it.
+func tuneYAML(t *testing.T, edits ...string) string {
+	t.Helper()
+	text := `seed: 1
+env: {kind: corridor, cells: 6}
+agent: {kind: a2c, rollout_steps: 5, hidden: [8]}
+train: {num_envs: 2, total_env_steps: 400, threads: 1, validation: {every_steps: 100}}
+eval: {episodes: 4, max_episode_steps: 30}
+tune:
+  trials: 8
+  startup_trials: 3
+  prune_after: 2
+  metric: mean_length
+  direction: minimize
+  steps_per_trial: 300
+  space:
+    agent.lr_actor: {kind: loguniform, low: 1e-7, high: 0.1}
+    agent.gamma: {kind: uniform, low: 0.8, high: 0.99}
+    agent.hidden: {kind: categorical, choices: [[4], [8, 8]]}
+    agent.rollout_steps: {kind: int, low: 2, high: 16, log: true}
+    wrappers.time_limit: {kind: int, low: 20, high: 40}
+`
+	for i := 0; i < len(edits); i += 2 {
+		if !strings.Contains(text, edits[i]) {
+			t.Fatalf("nothing to replace: %q", edits[i])
+		}
+		text = strings.Replace(text, edits[i], edits[i+1], 1)
+	}
+	return write(t, "search.yaml", text)
+}
+
+func tunes(t *testing.T, args ...string) tuneSummary {
+	t.Helper()
+	return decode[tuneSummary](t, succeed(t, append([]string{"tune", "-q", "--json"}, args...)...))
+}
+
+// sameTrials compares what was tried and what came of it, but not how long it took.
+func sameTrials(t *testing.T, what string, got, want []tunedTrial) {
+	t.Helper()
+	strip := func(list []tunedTrial) []tunedTrial {
+		list = slices.Clone(list)
+		for i := range list {
+			list[i].Seconds = 0
+		}
+		return list
+	}
+	if len(want) == 0 || !reflect.DeepEqual(strip(got), strip(want)) {
+		t.Errorf("%s: %+v\nexpected %+v", what, got, want)
+	}
+}
+
+func TestTune(t *testing.T) {
+	config, dir := tuneYAML(t), filepath.Join(t.TempDir(), "search")
+	sum := tunes(t, config, "--out", dir)
+	if sum.Complete+sum.Pruned != 8 || sum.Complete < 2 || sum.Failed+sum.Unfinished != 0 || len(sum.Trials) != 8 || sum.Dir != dir || sum.Metric != "mean_length" || sum.StepsPerTrial != 300 || sum.BestConfig != filepath.Join(dir, bestConfigFile) {
+		t.Fatalf("%+v", sum)
+	}
+	for i, r := range sum.Trials[1:sum.Complete] {
+		if *r.Value < *sum.Trials[i].Value {
+			t.Errorf("trials are not ordered: %+v", sum.Trials)
+		}
+	}
+	if len(sum.Trials[0].Values) != 5 || sum.Trials[0].Evaluations < 3 {
+		t.Errorf("%+v", sum.Trials[0])
+	}
+	sameTrials(t, "the same search again", tunes(t, config, "--out", filepath.Join(t.TempDir(), "again")).Trials, sum.Trials)
+	if other := tunes(t, config, "--out", filepath.Join(t.TempDir(), "other"), "--set", "seed=2"); reflect.DeepEqual(other.Trials[0].Values, sum.Trials[0].Values) {
+		t.Error("another seed tries the same")
+	}
+	for _, name := range []string{tune.LogFile, tune.CSVFile, bestConfigFile, configFile, lineageFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	// The tuned configuration trains as it is, as long as the document says, and has the best values.
+	best := string(readBytes(t, sum.BestConfig))
+	for _, want := range []string{"total_env_steps: 400\n", "gamma: " + sum.Trials[0].Values["agent.gamma"] + "\n", "rollout_steps: " + sum.Trials[0].Values["agent.rollout_steps"] + "\n", "time_limit: " + sum.Trials[0].Values["wrappers.time_limit"] + "\n", "tune: null"} {
+		if !strings.Contains(best, want) {
+			t.Errorf("the tuned configuration does not say %q:\n%s", want, best)
+		}
+	}
+	run := trainRuns(t, sum.BestConfig, "--out", filepath.Join(t.TempDir(), "run"), "--set", "publish={observations: 64, allow_ties: true}")
+	if run.Runs[0].EnvSteps < 400 {
+		t.Errorf("%+v", run.Runs[0])
+	}
+	// A finished search says what it said, and may grow; nothing else may change.
+	again := tunes(t, "--resume", dir)
+	sameTrials(t, "resumed when finished", again.Trials, sum.Trials)
+	if grown := tunes(t, "--resume", dir, "--trials", "10"); grown.Complete+grown.Pruned != 10 {
+		t.Errorf("%+v", grown)
+	}
+	refuse(t, []string{"tune", "--resume", dir, "--set", "agent.value_coef=0.7", "--set", "tune.metric=mean_reward"}, "configuration has changed", "agent.value_coef", "tune.metric: mean_length -> mean_reward")
+	refuse(t, []string{"tune", config, "--out", dir}, "holds a run already", "--resume")
+	// A search of a time before there was one of its keys goes on, too.
+	for _, name := range []string{configFile, lineageFile} {
+		text := string(readBytes(t, filepath.Join(dir, name)))
+		older := strings.NewReplacer("  prune_warmup: 0\n", "", `  prune_warmup: 0\n`, "").Replace(text)
+		if older == text {
+			t.Fatalf("%s has no prune_warmup", name)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(older), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := tunes(t, "--resume", dir); again.Complete+again.Pruned != 10 {
+		t.Errorf("%+v", again)
+	}
+	refuse(t, []string{"tune", "--resume", dir, "--set", "tune.prune_warmup=1"}, "tune.prune_warmup: 0 -> 1")
+	refuse(t, []string{"tune", "--resume", dir, "--trials", "9"}, "has 10 trials already", "tune.trials is 9")
+	for _, args := range [][]string{{"train", "--resume", dir}, {"evaluate", dir}} {
+		refuse(t, args, "holds a search", "onnxrl tune --resume "+dir, "onnxrl train "+sum.BestConfig)
+	}
+}
+
+// Several trials at once lose none.
+func TestTuneParallel(t *testing.T) {
+	sum := tunes(t, tuneYAML(t, "trials: 8", "trials: 9\n  sampler: random\n  pruner: none"), "--out", filepath.Join(t.TempDir(), "search"), "--parallel", "3")
+	var numbers []int
+	for _, r := range sum.Trials {
+		numbers = append(numbers, r.Number)
+	}
+	slices.Sort(numbers)
+	if sum.Complete != 9 || !slices.Equal(numbers, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}) {
+		t.Errorf("%+v", sum)
+	}
+	// Random trials do not learn from each other, so these are the ones that come one at a time.
+	one := tunes(t, tuneYAML(t, "trials: 8", "trials: 9\n  sampler: random\n  pruner: none"), "--out", filepath.Join(t.TempDir(), "one"))
+	sameTrials(t, "at once", sum.Trials, one.Trials)
+}
+
+func TestTuneOutput(t *testing.T) {
+	r := onnxrl(t, "tune", tuneYAML(t), "--out", filepath.Join(t.TempDir(), "search"))
+	if r.code != 0 || strings.ContainsAny(r.err, "\r\x1b") || !strings.Contains(r.err, "tune 100% 8/8 trials") || !strings.Contains(r.err, "best mean_length=") {
+		t.Errorf("exit status %d, standard error\n%s", r.code, r.err)
+	}
+	for _, want := range []string{"trial  mean_length  state", "agent.lr_actor", "complete", "0 failed, 0 left", "tuned configuration ", "directory "} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("the table does not say %q:\n%s", want, r.out)
+		}
+	}
+	// A trial that cannot be trained does not end the search, and says why.
+	r = onnxrl(t, "tune", "-q", tuneYAML(t, "agent.hidden: {kind: categorical, choices: [[4], [8, 8]]}", "agent.value_coef: {kind: categorical, choices: [1.0, 1e300]}"), "--out", filepath.Join(t.TempDir(), "failing"))
+	if r.code != 0 || !strings.Contains(r.out, "failed: train: env step ") || strings.Contains(r.out, ", 0 failed") {
+		t.Errorf("exit status %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+func TestTuneBadInput(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "search")
+	cases := []struct {
+		what string
+		args []string
+		says []string
+	}{
+		{"a key that the agent does not have", []string{tuneYAML(t, "agent.gamma:", "agent.gama:")}, []string{"tune.space: ", "agent.gama", "gamma"}},
+		{"bounds that the agent does not take", []string{tuneYAML(t, "low: 0.8, high: 0.99", "low: 1.8, high: 2.99")}, []string{"tune.space: ", "agent.gamma", "between 0 and 1"}},
+		{"a choice that the agent does not take", []string{tuneYAML(t, "[[4], [8, 8]]", "[[4], [-8]]")}, []string{"tune.space: ", "agent.hidden", "must be at least 1, is -8"}},
+		{"numbers for a whole number", []string{tuneYAML(t, "{kind: int, low: 2, high: 16, log: true}", "{kind: uniform, low: 2, high: 16}")}, []string{"tune.space: ", "agent.rollout_steps", "not an integer"}},
+		{"a key that the environment does not have", []string{tuneYAML(t, "wrappers.time_limit:", "env.cels:")}, []string{"tune.space: ", "env.cels", "cells"}},
+		{"the seed", []string{tuneYAML(t, "agent.gamma: {kind: uniform, low: 0.8, high: 0.99}", "seed: {kind: int, low: 1, high: 9}")}, []string{"tune.space.seed: cannot be tuned"}},
+		{"a misspelt kind", []string{tuneYAML(t, "kind: uniform", "kind: unifrom")}, []string{"search.yaml:15", "unifrom", "uniform"}},
+		{"a misspelt key", []string{tuneYAML(t, "trials: 8", "trails: 8")}, []string{"search.yaml:7", "trails", "trials"}},
+		{"a logarithm of 0", []string{tuneYAML(t, "low: 1e-7", "low: 0.0")}, []string{"search.yaml:14", "a logarithm needs a positive number"}},
+		{"what trials must share", []string{tuneYAML(t, "agent.gamma:", "train.validation.every_steps:")}, []string{"cannot be tuned"}},
+		{"an unknown metric", []string{tuneYAML(t, "metric: mean_length", "metric: sharpe")}, []string{"tune.metric", `"sharpe"`, "mean_reward"}},
+		{"no evaluations", []string{tuneYAML(t), "--set", "train.validation.every_steps=0"}, []string{"train.validation.every_steps is 0"}},
+		{"several seeds", []string{tuneYAML(t), "--set", "seeds=[1,2]"}, []string{"seeds"}},
+		{"no section", []string{write(t, "plain.yaml", "env: {kind: corridor}\nagent: {kind: a2c}\n")}, []string{"no section tune"}},
+		{"no space", []string{write(t, "empty.yaml", "env: {kind: corridor}\nagent: {kind: a2c}\ntune: {trials: 3}\n")}, []string{"tune.space is empty"}},
+		{"nothing", nil, []string{"a configuration is needed"}},
+		{"nothing to resume", []string{"--resume", t.TempDir()}, []string{"it holds no run"}},
+		{"negative trials", []string{tuneYAML(t), "--trials", "-1"}, []string{"--trials"}},
+	}
+	for _, c := range cases {
+		args := append([]string{"tune", "-q"}, c.args...)
+		if len(c.args) > 0 && !slices.Contains(c.args, "--resume") {
+			args = append(args, "--out", out)
+		}
+		r := onnxrl(t, args...)
+		if r.code != 1 || !strings.Contains(r.err, "onnxrl: tune: ") || r.out != "" {
+			t.Errorf("%s: exit status %d, expected 1 and an error\n%s%s", c.what, r.code, r.out, r.err)
+		}
+		for _, s := range c.says {
+			if !strings.Contains(r.err, s) {
+				t.Errorf("%s: the error does not say %q:\n%s", c.what, s, r.err)
+			}
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%s: there is a directory", c.what)
+		}
+	}
+	if len(cases) != 18 {
+		t.Errorf("%d cases", len(cases))
+	}
+}
