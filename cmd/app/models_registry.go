@@ -56,7 +56,7 @@ func (f *registryFlags) open(cmd *cobra.Command, in io.Reader, s string) (*remot
 	}
 	repo.PlainHTTP = f.plain || !cmd.Flags().Changed("plain-http") && isLoopback(ref.Registry)
 	client := &auth.Client{Client: retry.DefaultClient, Cache: auth.NewCache()}
-	client.SetUserAgent("github.com/onnxrl/onnxrl/" + version())
+	client.SetUserAgent("onnxrl/" + version())
 	switch {
 	case f.password && f.username == "":
 		return nil, "", errors.New("--password-stdin belongs to --username")

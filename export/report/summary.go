@@ -15,7 +15,7 @@ import (
 
 // Format and Version identify the JSON form of a Summary. Keys are only ever added within a version.
 const (
-	Format  = "github.com/onnxrl/onnxrl/report"
+	Format  = "onnxrl/report"
 	Version = 1
 )
 

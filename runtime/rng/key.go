@@ -33,7 +33,7 @@ func (k Key) Stream() *Stream {
 // derive is SHA-256 over a version tag, the parent, the length-prefixed name and the indices, cut to 128 bits.
 func derive(k Key, name string, index []int) Key {
 	var stack [160]byte
-	b := append(stack[:0], "github.com/onnxrl/onnxrl/rng/1"...)
+	b := append(stack[:0], "onnxrl/rng/1"...)
 	b = binary.LittleEndian.AppendUint64(b, k.hi)
 	b = binary.LittleEndian.AppendUint64(b, k.lo)
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(name)))
