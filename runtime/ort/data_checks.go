@@ -222,7 +222,7 @@ type dataCheck struct {
 
 func (d *dataChecks) before(n *onnx.Node) *dataCheck {
 	d.count++
-	return &dataCheck{dataChecks: d, node: n, prefix: "github.com/onnxrl/onnxrl/check/" + strconv.Itoa(d.count) + "/"}
+	return &dataCheck{dataChecks: d, node: n, prefix: "onnxrl/check/" + strconv.Itoa(d.count) + "/"}
 }
 
 func (g *dataCheck) op(kind string, in []string, attrs ...*onnx.Attribute) string {

@@ -34,7 +34,7 @@ func nameSplits(m *onnx.Model) *onnx.Model {
 	unnamed := func(n *onnx.Node) bool {
 		return n.OpType == "Split" && onnx.NormalizeDomain(n.Domain) == "" && slices.Contains(n.Output, "")
 	}
-	return insertBefore(m, "github.com/onnxrl/onnxrl/unused/", unnamed, func(n *onnx.Node, prefix string) []*onnx.Node {
+	return insertBefore(m, "onnxrl/unused/", unnamed, func(n *onnx.Node, prefix string) []*onnx.Node {
 		for i, o := range n.Output {
 			if o == "" {
 				n.Output[i] = prefix + strconv.Itoa(i)
@@ -52,7 +52,7 @@ func copyStatistics(m *onnx.Model) *onnx.Model {
 	training := func(n *onnx.Node) bool {
 		return n.OpType == "BatchNormalization" && onnx.NormalizeDomain(n.Domain) == "" && n.Int("training_mode", 0) != 0 && len(n.Input) == 5
 	}
-	return insertBefore(m, "github.com/onnxrl/onnxrl/statistics/", training, func(n *onnx.Node, prefix string) []*onnx.Node {
+	return insertBefore(m, "onnxrl/statistics/", training, func(n *onnx.Node, prefix string) []*onnx.Node {
 		var copies []*onnx.Node
 		for i := 3; i < 5; i++ {
 			// A concatenation of one tensor is a copy that no optimisation of ONNX Runtime removes.

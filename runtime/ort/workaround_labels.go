@@ -14,7 +14,7 @@ import (
 // SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss by GatherElements, for which −1 is the last class. It does refuse labels from C on, so the guard makes negative ones
 // huge. The model is copied when something has to change.
 func guardLabels(m *onnx.Model) *onnx.Model {
-	return insertBefore(m, "github.com/onnxrl/onnxrl/labels/", takesLabels, labelGuard)
+	return insertBefore(m, "onnxrl/labels/", takesLabels, labelGuard)
 }
 
 func takesLabels(n *onnx.Node) bool {
