@@ -11,13 +11,18 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Decision is what an actor chose for every row of a batch. The actor owns its memory and overwrites it with the next call of Act.
+// Decision is what an actor chose for every row of a batch. The actor owns its memory and
+// overwrites it with the next call of Act.
 type Decision struct {
 	// Actions [B, …] are elements of the environments' action space.
 	Actions *tensor.Tensor
-	// Drawn [B, components] are actions in a Box as they were drawn, before they were clipped to its bounds: what LogProb is of, and what a learner records. nil where they are Actions themselves.
+	// Drawn [B, components] are actions in a Box as they were drawn, before they were clipped to
+	// its bounds: what LogProb is of, and what a learner records. nil where they are Actions
+	// themselves.
 	Drawn *tensor.Tensor
-	// LogProb [B] are the logarithms of the probabilities, or densities, with which the actions were drawn: those of the policy that really acted, mask and squashing included. nil when actions are not drawn.
+	// LogProb [B] are the logarithms of the probabilities, or densities, with which the actions
+	// were drawn: those of the policy that really acted, mask and squashing included. nil when
+	// actions are not drawn.
 	LogProb []float32
 	// Value [B] are the critic's estimates for the observations; nil when the actor has none.
 	Value []float32
@@ -25,11 +30,14 @@ type Decision struct {
 	Version int64
 }
 
-// Actor chooses actions. It is not safe for concurrent use; several actors of one policy are independent of each other.
+// Actor chooses actions. It is not safe for concurrent use; several actors of one policy are
+// independent of each other.
 type Actor interface {
-	// Act chooses an action for every row of the batch, which it does not change. All randomness comes from key. What it returns is valid until the next call; it allocates nothing.
+	// Act chooses an action for every row of the batch, which it does not change. All randomness
+	// comes from key. What it returns is valid until the next call; it allocates nothing.
 	Act(ctx context.Context, key rng.Key, b *vector.Batch) (*Decision, error)
-	// Sync makes the actor use the learner's present parameters. An actor that reads them where they are learnt has nothing to do.
+	// Sync makes the actor use the learner's present parameters. An actor that reads them where
+	// they are learnt has nothing to do.
 	Sync(ctx context.Context) error
 	// Close frees what the actor holds. The parameters stay.
 	Close() error
@@ -37,27 +45,35 @@ type Actor interface {
 
 // Recorder keeps what happens for a learner. Begin and End alternate; anything else is an error.
 type Recorder interface {
-	// Begin keeps what a decision was taken on, and the decision, before the environments take it. It copies.
+	// Begin keeps what a decision was taken on, and the decision, before the environments take it.
+	// It copies.
 	Begin(b *vector.Batch, d *Decision) error
 	// End keeps what the decision led to: b after the environments' step.
 	End(b *vector.Batch) error
 }
 
-// A policy network's data inputs are the fields of the observation, by name, and the mask where the environment has one; every one has a symbolic batch in front. The first output is the greedy action. A stochastic policy over
-// discrete actions also has the masked log-probabilities, a Gaussian one mean and log standard deviation, and one with a critic the value. The network is complete: what is exported is this graph with its parameters baked in.
+// A policy network's data inputs are the fields of the observation, by name, and the mask where the
+// environment has one; every one has a symbolic batch in front. The first output is the greedy
+// action. A stochastic policy over discrete actions also has the masked log-probabilities, a
+// Gaussian one mean and log standard deviation, and one with a critic the value. The network is
+// complete: what is exported is this graph with its parameters baked in.
 const (
 	// MaskInput is bool [batch, envs.MaskLen].
 	MaskInput = "mask"
 	// ActionOutput is [batch, …], an element of the action space.
 	ActionOutput = "action"
-	// LogProbsOutput is float32 [batch, envs.MaskLen]: the logarithm of the probability of every action of every head.
+	// LogProbsOutput is float32 [batch, envs.MaskLen]: the logarithm of the probability of every
+	// action of every head.
 	LogProbsOutput = "log_probs"
 	// ValueOutput is float32 [batch].
 	ValueOutput = "value"
-	// MeanOutput and LogStdOutput are float32 [batch, actions], the parameters of a Gaussian policy before squashing and rescaling.
+	// MeanOutput and LogStdOutput are float32 [batch, actions], the parameters of a Gaussian policy
+	// before squashing and rescaling.
 	MeanOutput   = "action_mean"
 	LogStdOutput = "action_log_std"
-	// StatePrefix and NextStatePrefix precede the names of a recurrent policy's states, float32 [batch, …]: input state/x is 0 in the first step of an episode and afterwards what output next_state/x was.
+	// StatePrefix and NextStatePrefix precede the names of a recurrent policy's states, float32
+	// [batch, …]: input state/x is 0 in the first step of an episode and afterwards what output
+	// next_state/x was.
 	StatePrefix     = "state/"
 	NextStatePrefix = "next_state/"
 )
@@ -66,12 +82,17 @@ const (
 type Learner interface {
 	// Ready reports whether enough has been recorded for Step.
 	Ready() bool
-	// Step updates the parameters from what was recorded. What it returns is valid until the next call. When ctx ends, the error is ctx's, and Step has stopped between two gradient steps: the learner is ready still, its state can be
-	// saved, and the next Step, of this learner or of one that has loaded the state, goes on there and gives the same bits.
+	// Step updates the parameters from what was recorded. What it returns is valid until the next
+	// call. When ctx ends, the error is ctx's, and Step has stopped between two gradient steps: the
+	// learner is ready still, its state can be saved, and the next Step, of this learner or of one
+	// that has loaded the state, goes on there and gives the same bits.
 	Step(ctx context.Context) (Metrics, error)
-	// Policy returns the network that acts, in the form described at MaskInput, and its parameters, which the learner keeps changing.
+	// Policy returns the network that acts, in the form described at MaskInput, and its parameters,
+	// which the learner keeps changing.
 	Policy() (*models.Network, *models.Params)
-	// Stater saves and restores everything that later steps depend on: parameters, optimiser, streams, what is recorded and not yet used, and how far a Step has come that ctx has stopped. A round that has begun and not ended is left out.
+	// Stater saves and restores everything that later steps depend on: parameters, optimiser,
+	// streams, what is recorded and not yet used, and how far a Step has come that ctx has stopped.
+	// A round that has begun and not ended is left out.
 	checkpoint.Stater
 }
 

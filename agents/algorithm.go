@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 )
 
-// Algorithm makes agents of configurations of type C: what kinds and makers of all algorithms have in common.
+// Algorithm makes agents of configurations of type C: what kinds and makers of all algorithms have
+// in common.
 type Algorithm[C any] struct {
 	// Name stands in front of errors.
 	Name string
@@ -16,7 +17,8 @@ type Algorithm[C any] struct {
 	New func(c C, s Setup) (Agent, error)
 }
 
-// Kind returns a row of a list of algorithms, whose parameters are decoded over the defaults. One algorithm may have several, which differ in name and defaults.
+// Kind returns a row of a list of algorithms, whose parameters are decoded over the defaults. One
+// algorithm may have several, which differ in name and defaults.
 func (a Algorithm[C]) Kind(name string, defaults func() C) Kind {
 	return Kind{Name: name, Parse: func(params configs.Section) (Maker, error) {
 		c := defaults()

@@ -9,13 +9,17 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// Collect lets an actor act in the environments for a number of rounds and records them; a nil recorder keeps nothing. Round i, counted from first, draws from key.Split("round", first+i). The environments must have been reset. After each round, each is called with the batch, unless it is nil; its error ends the
-// collection. Collect allocates nothing. When ctx ends, the error is ctx's and the round before it is complete.
+// Collect lets an actor act in the environments for a number of rounds and records them; a nil
+// recorder keeps nothing. Round i, counted from first, draws from key.Split("round", first+i). The
+// environments must have been reset. After each round, each is called with the batch, unless it is
+// nil; its error ends the collection. Collect allocates nothing. When ctx ends, the error is ctx's
+// and the round before it is complete.
 func Collect(ctx context.Context, env vector.Env, a Actor, r Recorder, key rng.Key, first, rounds int, each func(*vector.Batch) error) error {
 	return (*Profile)(nil).Collect(ctx, env, a, r, key, first, rounds, each)
 }
 
-// EnvError is that of the environments' step of a round, after which they need a reset. What was recorded before the round is whole.
+// EnvError is that of the environments' step of a round, after which they need a reset. What was
+// recorded before the round is whole.
 type EnvError struct{ Err error }
 
 func (e *EnvError) Error() string { return "step: " + e.Err.Error() }
@@ -23,7 +27,8 @@ func (e *EnvError) Error() string { return "step: " + e.Err.Error() }
 // Unwrap returns what the environments said.
 func (e *EnvError) Unwrap() error { return e.Err }
 
-// CutOff reports whether some environment begins an episode though the one before has not ended: ended says of each whether its last step ended one.
+// CutOff reports whether some environment begins an episode though the one before has not ended:
+// ended says of each whether its last step ended one.
 func CutOff(b *vector.Batch, ended []bool) bool {
 	for e, t := range b.Type {
 		if t == envs.First && !ended[e] {

@@ -1,4 +1,5 @@
-// Package agents says what an agent is made of, so that programs can drive any algorithm: an actor that chooses actions, a recorder that keeps what happened, and a learner that changes the policy.
+// Package agents says what an agent is made of, so that programs can drive any algorithm: an actor
+// that chooses actions, a recorder that keeps what happened, and a learner that changes the policy.
 //
 // # One round
 //
@@ -9,26 +10,38 @@
 //	learner.Step     when learner.Ready: one update of the parameters              -> Metrics
 //	actor.Sync       takes over the parameters
 //
-// [Collect] is the first four of these, for a number of rounds. Batches are vector.Batch: a structure of arrays whose rows are environments, and whose windows over a table are row numbers.
+// [Collect] is the first four of these, for a number of rounds. Batches are vector.Batch: a
+// structure of arrays whose rows are environments, and whose windows over a table are row numbers.
 //
 // # Vocabulary
 //
-// An env step is one action in one environment; a round is one env step in each of them. A learner step is one call of Learner.Step, which may take many optimiser steps. Never a bare step. Names follow Stable-Baselines3 in metrics (train/loss, train/approx_kl, rollout/ep_rew_mean) and rlax in arithmetic
-// (package rlmath).
+// An env step is one action in one environment; a round is one env step in each of them. A learner
+// step is one call of Learner.Step, which may take many optimiser steps. Never a bare step. Names
+// follow Stable-Baselines3 in metrics (train/loss, train/approx_kl, rollout/ep_rew_mean) and rlax
+// in arithmetic (package rlmath).
 //
 // # Randomness
 //
-// An actor draws from the key that it is given for each round and keeps no random state, so a run resumes with nothing but the number of its round. A learner keeps its streams (shuffling, sampled batches, noise) and saves them with its state.
+// An actor draws from the key that it is given for each round and keeps no random state, so a run
+// resumes with nothing but the number of its round. A learner keeps its streams (shuffling, sampled
+// batches, noise) and saves them with its state.
 //
 // # Where time goes
 //
-// A [Profile] in the setup of an agent adds up the time of each [Phase]: loops that drive agents count acting, stepping, recording and syncing, by [Profile.Collect]; learners count sampling, gradients and optimising. Without one nothing is measured, at the cost of a comparison.
+// A [Profile] in the setup of an agent adds up the time of each [Phase]: loops that drive agents
+// count acting, stepping, recording and syncing, by [Profile.Collect]; learners count sampling,
+// gradients and optimising. Without one nothing is measured, at the cost of a comparison.
 //
 // # How to add an algorithm
 //
-//  1. Write a package below this one with the files doc.go, config.go, graph.go, learner.go and agent.go. It should read alone, from top to bottom; it takes arithmetic from rlmath, networks from models/encoder and models/head, and nothing from other algorithms. One that learns from a replay takes its settings, its clock and, if it is an actor-critic, most of its learner from offpolicy, and its tests from agenttest.
+//  1. Write a package below this one with the files doc.go, config.go, graph.go, learner.go and
+//     agent.go. It should read alone, from top to bottom; it takes arithmetic from rlmath, networks
+//     from models/encoder and models/head, and nothing from other algorithms. One that learns from
+//     a replay takes its settings, its clock and, if it is an actor-critic, most of its learner
+//     from offpolicy, and its tests from agenttest.
 //  2. Name every default's source and every deviation in doc.go.
-//  3. Export its [Kind], which an [Algorithm] makes, and add it to the list of the program (agents/experiment/kinds).
+//  3. Export its [Kind], which an [Algorithm] makes, and add it to the list of the program
+//     (agents/experiment/kinds).
 //
 // Example_algorithm of this package is a whole one.
 package agents

@@ -28,7 +28,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// reinforce is Williams' REINFORCE (1992), the smallest policy gradient, as one type that is agent, recorder and learner: after every rollout of rounds, one step down the gradient of −Σ G·log π(a|s), where G is the discounted return.
+// reinforce is Williams' REINFORCE (1992), the smallest policy gradient, as one type that is agent,
+// recorder and learner: after every rollout of rounds, one step down the gradient of −Σ G·log
+// π(a|s), where G is the discounted return.
 type reinforce struct {
 	engine         engine.Compiler
 	rounds, envs   int
@@ -47,7 +49,8 @@ type reinforceMaker struct {
 	Rounds int `yaml:"rounds"`
 }
 
-// reinforceKind makes it known to a program, by a row in its list of kinds: agent: {kind: reinforce, rounds: 20}.
+// reinforceKind makes it known to a program, by a row in its list of kinds: agent: {kind:
+// reinforce, rounds: 20}.
 var reinforceKind = agents.Kind{Name: "reinforce", Parse: func(params configs.Section) (agents.Maker, error) {
 	m := reinforceMaker{Rounds: 20}
 	err := params.Decode(&m)
@@ -66,7 +69,8 @@ func (m reinforceMaker) New(_ context.Context, s agents.Setup) (agents.Agent, er
 	if err != nil {
 		return nil, err
 	}
-	// The same layers twice: in the graph that acts and is exported, and in the one with the loss. Their parameters have the same names, and so they are the same.
+	// The same layers twice: in the graph that acts and is exported, and in the one with the loss.
+	// Their parameters have the same names, and so they are the same.
 	build := func(name string, finish func(g *layer.Graph, d network.Distribution)) (*layer.Graph, error) {
 		g := layer.New(name, s.Key, layer.Options{})
 		in := torso.Inputs(g, "")
@@ -110,7 +114,8 @@ func (m reinforceMaker) New(_ context.Context, s agents.Setup) (agents.Agent, er
 	if err != nil {
 		return nil, err
 	}
-	// This is where the gradient comes from: the program's graph is the loss and its derivative, made by runtime/autodiff.
+	// This is where the gradient comes from: the program's graph is the loss and its derivative,
+	// made by runtime/autodiff.
 	r.learn, err = program.New(net, r.params, program.Config{Engine: s.Engine, Batch: n, BatchSymbol: layer.Batch, Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: "loss"}}}}})
 	if err != nil {
 		return nil, err
@@ -133,7 +138,8 @@ func (r *reinforce) Close() error {
 	return errors.Join(r.learn.Close(), r.params.Close())
 }
 
-// SaveState keeps all that a learner carries from one rollout to the next: runs are saved between them.
+// SaveState keeps all that a learner carries from one rollout to the next: runs are saved between
+// them.
 func (r *reinforce) SaveState(w *checkpoint.Writer) error {
 	network.SaveParams(w.Scope("params"), r.params.Segments()...)
 	network.SaveOptimizer(w.Scope("optim"), r.opt)
@@ -157,7 +163,8 @@ func (r *reinforce) End(b *vector.Batch) error {
 		at := r.t*r.envs + e
 		r.reward[at], r.disc[at] = reward, 0.9*b.Discount[e]
 		if b.Type[e] == envs.Last {
-			// The next row is another episode's. Where this one was cut off, an algorithm with a value function adds that of the final observation; see rlmath.FoldTruncation.
+			// The next row is another episode's. Where this one was cut off, an algorithm with a
+			// value function adds that of the final observation; see rlmath.FoldTruncation.
 			r.disc[at] = 0
 		}
 	}
@@ -203,7 +210,8 @@ func (a *drawer) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.D
 func (a *drawer) Sync(context.Context) error { return nil }
 func (a *drawer) Close() error               { return a.act.Close() }
 
-// TestReinforceResumes compares a run that is saved and continued by a fresh agent with one that never stopped.
+// TestReinforceResumes compares a run that is saved and continued by a fresh agent with one that
+// never stopped.
 func TestReinforceResumes(t *testing.T) {
 	params, err := configs.Parse("run.yaml", []byte("agent: {kind: reinforce, rounds: 5}"))
 	if err != nil {
@@ -267,7 +275,8 @@ func TestReinforceResumes(t *testing.T) {
 	}
 }
 
-// A new algorithm is a Maker. Everything else, the loop, evaluation, checkpoints and export, takes it from there.
+// A new algorithm is a Maker. Everything else, the loop, evaluation, checkpoints and export, takes
+// it from there.
 func Example_algorithm() {
 	ctx := context.Background()
 	factory, err := corridor.Kind.Open(ctx, configs.Section{})

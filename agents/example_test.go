@@ -9,7 +9,9 @@ import (
 	"github.com/onnxrl/onnxrl/envs/envtest"
 )
 
-// TestExampleEnvironment holds the example of a new environment to what it promises: it keeps the contract of environments, and the whole of it, from the environment to the trained policy, has at most 80 lines that are not blank.
+// TestExampleEnvironment holds the example of a new environment to what it promises: it keeps the
+// contract of environments, and the whole of it, from the environment to the trained policy, has at
+// most 80 lines that are not blank.
 func TestExampleEnvironment(t *testing.T) {
 	r := envtest.Run(t, func() (envs.Env, error) { return thermostats{}.New(envs.Train, 0) }, envtest.Options{Steps: 400})
 	if r.Episodes < 5 {

@@ -16,8 +16,12 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// ledge is a masked world with a time limit of one step. On top, action 0 leads down, where the time is up; action 1 costs 1.5 and ends the episode. Some episodes begin below, where it looks the same every time: there either only action 2 is valid, which costs 2 and ends the episode, or only action 0, which earns 5 and does the same.
-// Who comes from above can only do the first of these, so action 1 is right on top. A value of what is below, where the episode was cut off, that counts what cannot be done there, or what could be done on top, is that of a lucky beginning.
+// ledge is a masked world with a time limit of one step. On top, action 0 leads down, where the
+// time is up; action 1 costs 1.5 and ends the episode. Some episodes begin below, where it looks
+// the same every time: there either only action 2 is valid, which costs 2 and ends the episode, or
+// only action 0, which earns 5 and does the same. Who comes from above can only do the first of
+// these, so action 1 is right on top. A value of what is below, where the episode was cut off, that
+// counts what cannot be done there, or what could be done on top, is that of a lucky beginning.
 type ledge struct {
 	at     place
 	over   bool
@@ -89,7 +93,9 @@ func (v *remasked) Step(actions *tensor.Tensor) error {
 	return err
 }
 
-// TestFinalMask trains where an episode that is cut off has a mask of its own at the end, and where that of the observation before, or none, stands for it: only the first learns what going down is worth.
+// TestFinalMask trains where an episode that is cut off has a mask of its own at the end, and where
+// that of the observation before, or none, stands for it: only the first learns what going down is
+// worth.
 func TestFinalMask(t *testing.T) {
 	d := dqn.Defaults()
 	d.Hidden, d.BufferSize, d.LearningStarts, d.TargetUpdateInterval, d.LearningRate, d.TrainFreq, d.ExplorationFraction = []int{64}, 2000, 100, 20, 3e-3, 1, 1

@@ -18,26 +18,30 @@ type Setup struct {
 	// Spec describes one environment, Envs is the number of rows of the batch it learns from.
 	Spec envs.Spec
 	Envs int
-	// TotalEnvSteps is the length of the run over all environments, for schedules that are relative to it; 0 when it is not known, and such schedules then hold their first value.
+	// TotalEnvSteps is the length of the run over all environments, for schedules that are relative
+	// to it; 0 when it is not known, and such schedules then hold their first value.
 	TotalEnvSteps int64
 	// Engine compiles the graphs; Threads is how many cores the agent may keep busy.
 	Engine  engine.Compiler
 	Threads int
 	// Encoders lists the encoders that a configuration can name.
 	Encoders []encoder.Kind
-	// Init, unless nil, may overwrite the freshly drawn parameters, by name, before anything is made of them such as target networks. The agent calls it once.
+	// Init, unless nil, may overwrite the freshly drawn parameters, by name, before anything is
+	// made of them such as target networks. The agent calls it once.
 	Init func(values map[string]*tensor.Tensor) error
 	// Key is where initial parameters and all of the learner's randomness descend from.
 	Key rng.Key
 	// Profile, unless nil, is told by the learner where the time of its steps goes.
 	Profile *Profile
-	// Updating, unless nil, is told between the gradient steps of a learner step how many of how many are done; see Between.
+	// Updating, unless nil, is told between the gradient steps of a learner step how many of how
+	// many are done; see Between.
 	Updating func(done, of int)
 	// Log may be nil.
 	Log *slog.Logger
 }
 
-// Between is what a learner calls before each gradient step of one Step, of which so many are done. An error is ctx's, and the learner returns it.
+// Between is what a learner calls before each gradient step of one Step, of which so many are done.
+// An error is ctx's, and the learner returns it.
 func (s *Setup) Between(ctx context.Context, done, of int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -63,10 +67,12 @@ func (s *Setup) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Kind is one row of a list of algorithms: the name that a configuration gives as kind, and how the other keys become an agent.
+// Kind is one row of a list of algorithms: the name that a configuration gives as kind, and how the
+// other keys become an agent.
 type Kind struct {
 	Name string
-	// Parse decodes the parameters strictly, over the kind's defaults, and returns what makes agents of them.
+	// Parse decodes the parameters strictly, over the kind's defaults, and returns what makes
+	// agents of them.
 	Parse func(params configs.Section) (Maker, error)
 }
 
@@ -74,11 +80,13 @@ type Kind struct {
 type Maker interface {
 	// Config returns the effective parameters, defaults included, for the record of the run.
 	Config() any
-	// New makes an agent. A configuration that does not fit the environment is an error that names both sides.
+	// New makes an agent. A configuration that does not fit the environment is an error that names
+	// both sides.
 	New(ctx context.Context, s Setup) (Agent, error)
 }
 
-// Parse finds the algorithm that a configuration names. The error for an unknown name is placed at the name.
+// Parse finds the algorithm that a configuration names. The error for an unknown name is placed at
+// the name.
 func Parse(kinds []Kind, c configs.Kinded) (Maker, error) {
 	names := make([]string, len(kinds))
 	for i, k := range kinds {

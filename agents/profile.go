@@ -5,7 +5,9 @@ import "time"
 // Phase names a part of the work of a run, as "onnxrl bench learn --profile" shows it.
 type Phase uint8
 
-// The phases. A loop that drives an agent measures Acting, Stepping, Recording and Syncing; a learner measures what its Step consists of, and what it does not measure counts as the rest of the learner step.
+// The phases. A loop that drives an agent measures Acting, Stepping, Recording and Syncing; a
+// learner measures what its Step consists of, and what it does not measure counts as the rest of
+// the learner step.
 const (
 	// Acting is Actor.Act: networks, and drawing actions.
 	Acting Phase = iota
@@ -15,7 +17,8 @@ const (
 	Recording
 	// Sampling is a learner's: drawing and gathering a batch, and the targets of the loss.
 	Sampling
-	// Gradient is a learner's: running the programs that give losses and gradients, target networks included.
+	// Gradient is a learner's: running the programs that give losses and gradients, target networks
+	// included.
 	Gradient
 	// Optimising is a learner's: clipping, the optimiser, target networks following.
 	Optimising
@@ -40,7 +43,9 @@ func Phases() []Phase {
 	return list
 }
 
-// Profile adds up where the time of a run goes; Setup.Profile hands it to an agent. The nil Profile measures nothing, and reads no clock: code that is measured calls it unconditionally. It is not safe for concurrent use; of what goes on at once, one goroutine measures.
+// Profile adds up where the time of a run goes; Setup.Profile hands it to an agent. The nil Profile
+// measures nothing, and reads no clock: code that is measured calls it unconditionally. It is not
+// safe for concurrent use; of what goes on at once, one goroutine measures.
 //
 //	lap := l.profile.Start()
 //	… // gather a batch
@@ -81,7 +86,8 @@ func (l Lap) Spent(phase Phase) Lap {
 	return Lap{l.p, now}
 }
 
-// SpentRest counts for a phase what the time since the lap began has beyond what was meanwhile counted for others: before is [Profile.Total] as of the beginning.
+// SpentRest counts for a phase what the time since the lap began has beyond what was meanwhile
+// counted for others: before is [Profile.Total] as of the beginning.
 func (l Lap) SpentRest(phase Phase, before time.Duration) Lap {
 	if l.p == nil {
 		return l

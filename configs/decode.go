@@ -11,13 +11,15 @@ import (
 	"time"
 )
 
-// Decoder is implemented by types that read their own part of a document. The section is never the zero Section.
-// An error that is an [Errors] keeps its positions; another error is placed at the section.
+// Decoder is implemented by types that read their own part of a document. The section is never the
+// zero Section. An error that is an [Errors] keeps its positions; another error is placed at the
+// section.
 type Decoder interface {
 	DecodeConfig(s Section) error
 }
 
-// Encoder is implemented by types that choose what is written for them: any value that [Marshal] accepts.
+// Encoder is implemented by types that choose what is written for them: any value that [Marshal]
+// accepts.
 type Encoder interface {
 	EncodeConfig() (any, error)
 }
@@ -36,8 +38,9 @@ func isLeaf(t reflect.Type) bool {
 	return p.Implements(decoderType) || p.Implements(textUnmarshalerType)
 }
 
-// Decode reads the document into the struct that into points to, which holds the defaults, and validates the result as
-// [Validate] does. Every problem is reported; the error is an [Errors]. After an error the struct is partly filled.
+// Decode reads the document into the struct that into points to, which holds the defaults, and
+// validates the result as [Validate] does. Every problem is reported; the error is an [Errors].
+// After an error the struct is partly filled.
 func (d *Document) Decode(into any) error {
 	return decodeNode(d.root, "", into)
 }
@@ -315,7 +318,8 @@ func (d *decoding) float(n *node, path string, v reflect.Value) {
 	v.SetFloat(value)
 }
 
-// dynamic fills an empty interface: nil, bool, int64 (uint64 above its range), float64, string, []any, map[string]any.
+// dynamic fills an empty interface: nil, bool, int64 (uint64 above its range), float64, string,
+// []any, map[string]any.
 func (d *decoding) dynamic(n *node, path string, v reflect.Value) {
 	var out reflect.Value
 	switch n.kind {

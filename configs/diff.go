@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Change is a key path whose value differs between two configurations. Old and New are the values as YAML on one line;
-// "" says that the path is absent on that side.
+// Change is a key path whose value differs between two configurations. Old and New are the values
+// as YAML on one line; "" says that the path is absent on that side.
 type Change struct {
 	Path     string
 	Old, New string
@@ -23,8 +23,9 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s -> %s", c.Path, name(c.Old), name(c.New))
 }
 
-// Diff compares two configurations, each a struct, [Section] or *[Document], and lists what differs in the order of a,
-// then what only b has. Numbers are compared by value, so 3e-4 and 0.0003 are equal, and 1 and 1.0 too.
+// Diff compares two configurations, each a struct, [Section] or *[Document], and lists what differs
+// in the order of a, then what only b has. Numbers are compared by value, so 3e-4 and 0.0003 are
+// equal, and 1 and 1.0 too.
 func Diff(a, b any) ([]Change, error) {
 	left, err := encodeValue(a)
 	if err != nil {

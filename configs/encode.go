@@ -14,8 +14,9 @@ import (
 	"unicode/utf8"
 )
 
-// Marshal writes v, a struct, map, [Section] or [Document], as YAML. The text is deterministic: fields in the order of
-// the struct, keys of maps sorted. Every field is written, so that decoding the text gives v again whatever the defaults.
+// Marshal writes v, a struct, map, [Section] or [Document], as YAML. The text is deterministic:
+// fields in the order of the struct, keys of maps sorted. Every field is written, so that decoding
+// the text gives v again whatever the defaults.
 func Marshal(v any) ([]byte, error) {
 	n, err := encodeValue(v)
 	if err != nil {
@@ -125,13 +126,15 @@ func encode(v reflect.Value, path string, depth int) (*node, error) {
 	return nil, fmt.Errorf("%s: type %s cannot be written", path, t)
 }
 
-// asInterface returns v, or its address, as an interface value of the given type; nil when neither implements it.
+// asInterface returns v, or its address, as an interface value of the given type; nil when neither
+// implements it.
 func asInterface(v reflect.Value, want reflect.Type) any {
 	if v.Type().Implements(want) {
 		return v.Interface()
 	}
 	if reflect.PointerTo(v.Type()).Implements(want) {
-		// A method on the pointer is callable for a copy too, which is what makes values in maps work.
+		// A method on the pointer is callable for a copy too, which is what makes values in maps
+		// work.
 		p := reflect.New(v.Type())
 		p.Elem().Set(v)
 		return p.Interface()
@@ -180,7 +183,8 @@ func (n *node) bytes() []byte {
 	return []byte(b.String())
 }
 
-// write prints block style: mappings and lists of mappings on lines of their own, lists of scalars in brackets.
+// write prints block style: mappings and lists of mappings on lines of their own, lists of scalars
+// in brackets.
 func (n *node) write(b *strings.Builder, indent int) {
 	switch {
 	case n.kind == kindMapping && len(n.entries) > 0:
@@ -256,7 +260,8 @@ func (n *node) isInline() bool {
 	return true
 }
 
-// quote writes a string plainly where every YAML reader reads it back as that string, and in double quotes otherwise.
+// quote writes a string plainly where every YAML reader reads it back as that string, and in double
+// quotes otherwise.
 func quote(s string) string {
 	if isPlain(s) {
 		return s
@@ -286,8 +291,8 @@ func quote(s string) string {
 	return b.String()
 }
 
-// isPlain is deliberately narrow: words of letters, digits and a few signs that do not resolve to another kind, also not
-// for readers of YAML 1.1.
+// isPlain is deliberately narrow: words of letters, digits and a few signs that do not resolve to
+// another kind, also not for readers of YAML 1.1.
 func isPlain(s string) bool {
 	if s == "" || resolve(s) != kindString {
 		return false

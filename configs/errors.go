@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Error is one problem of a document. File is the name given to [Parse] or the command-line assignment ("--set a=1");
-// Line and Column count from 1 and are 0 where the problem has no place in a file, such as a default that is invalid.
+// Error is one problem of a document. File is the name given to [Parse] or the command-line
+// assignment ("--set a=1"); Line and Column count from 1 and are 0 where the problem has no place
+// in a file, such as a default that is invalid.
 type Error struct {
 	File         string
 	Line, Column int
@@ -37,7 +38,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors is every problem that was found, in the order of the document. [errors.As] reaches the individual *Error.
+// Errors is every problem that was found, in the order of the document. [errors.As] reaches the
+// individual *Error.
 type Errors []*Error
 
 // Error returns the problems one below the other.

@@ -13,8 +13,8 @@ type field struct {
 	typ   reflect.Type
 }
 
-// fieldsOf lists the fields of a struct in order, those of inlined structs in their place. An outer field hides an inlined
-// one of the same key, as it does in Go.
+// fieldsOf lists the fields of a struct in order, those of inlined structs in their place. An outer
+// field hides an inlined one of the same key, as it does in Go.
 func fieldsOf(t reflect.Type) []field {
 	var list []field
 	position := map[string]int{}
@@ -51,7 +51,8 @@ func fieldsOf(t reflect.Type) []field {
 	return list
 }
 
-// snakeCase turns a Go name into a key: LearningRate -> learning_rate, NSteps -> n_steps, GAELambda -> gae_lambda.
+// snakeCase turns a Go name into a key: LearningRate -> learning_rate, NSteps -> n_steps, GAELambda
+// -> gae_lambda.
 func snakeCase(name string) string {
 	runes := []rune(name)
 	var b strings.Builder
@@ -68,7 +69,8 @@ func snakeCase(name string) string {
 	return b.String()
 }
 
-// nearest returns the candidate that a misspelt word most likely meant, or "". A third of the letters may be wrong.
+// nearest returns the candidate that a misspelt word most likely meant, or "". A third of the
+// letters may be wrong.
 func nearest(word string, candidates []string) string {
 	best, bestDistance := "", max(1, len(word)/3)+1
 	for _, c := range candidates {
@@ -79,7 +81,8 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// editDistance counts insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
+// editDistance counts insertions, deletions, substitutions and swaps of neighbours (optimal string
+// alignment).
 func editDistance(a, b string) int {
 	if max(len(a), len(b)) > 64 {
 		return max(len(a), len(b))

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzParse feeds foreign bytes: no panic, and whatever is accepted is written in a form that reads back the same.
+// FuzzParse feeds foreign bytes: no panic, and whatever is accepted is written in a form that reads
+// back the same.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "a: 1", "a: [1, {b: 'x'}]\nc:\n  - d: |\n      text\n    e: >-\n      folded\n", "a: &x 1\nb: *x\n<<: {c: 1}",

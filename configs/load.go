@@ -1,7 +1,7 @@
 package configs
 
-// Load opens the file at path, applies the assignments of --set and decodes into the struct that holds the defaults.
-// It returns the edited document, whose sections the struct may hold.
+// Load opens the file at path, applies the assignments of --set and decodes into the struct that
+// holds the defaults. It returns the edited document, whose sections the struct may hold.
 func Load(path string, assignments []string, into any) (*Document, error) {
 	doc, err := Open(path)
 	if err != nil {

@@ -36,7 +36,8 @@ func (s *source) line(number int) string {
 	return s.lines[number-1]
 }
 
-// position is a place in a source. Line and column count from 1; line 0 means the source as a whole.
+// position is a place in a source. Line and column count from 1; line 0 means the source as a
+// whole.
 type position struct {
 	src          *source
 	line, column int
@@ -52,7 +53,8 @@ func (p position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.src.name, p.line, p.column)
 }
 
-// excerpt returns the source line with a caret below the column, or "" where there is no source line.
+// excerpt returns the source line with a caret below the column, or "" where there is no source
+// line.
 func (p position) excerpt() string {
 	if p.src == nil || p.line < 1 || p.line > len(p.src.lines) {
 		return ""
@@ -72,7 +74,8 @@ func (p position) excerpt() string {
 	return fmt.Sprintf("%s | %s\n%*s | %s^", margin, string(line[from:to]), len(margin), "", string(pad))
 }
 
-// node is one value of a document. Scalars keep their text, so that a document is written as it was read.
+// node is one value of a document. Scalars keep their text, so that a document is written as it was
+// read.
 type node struct {
 	kind    kind
 	text    string // a scalar's plain text, or a string's value

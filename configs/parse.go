@@ -15,7 +15,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Limits on what is read. They are far above any configuration and bound the work a hostile file can cause.
+// Limits on what is read. They are far above any configuration and bound the work a hostile file
+// can cause.
 const (
 	maxBytes   = 1 << 20
 	maxDepth   = 64
@@ -25,8 +26,8 @@ const (
 	maxKeys    = 8_000 // the parser's time grows with the square of a mapping's keys
 )
 
-// Document is a parsed YAML file whose top is a mapping. It is edited by Set and SetValue and is not safe for concurrent
-// use while it is edited.
+// Document is a parsed YAML file whose top is a mapping. It is edited by Set and SetValue and is
+// not safe for concurrent use while it is edited.
 type Document struct {
 	root *node
 }
@@ -43,7 +44,8 @@ func Open(path string) (*Document, error) {
 	return Parse(path, text)
 }
 
-// Parse parses text; name is the file name used in errors. An empty text is an empty mapping. The error is an [Errors].
+// Parse parses text; name is the file name used in errors. An empty text is an empty mapping. The
+// error is an [Errors].
 func Parse(name string, text []byte) (*Document, error) {
 	root, errs := parse(name, text)
 	if len(errs) > 0 {
@@ -72,7 +74,8 @@ func parse(name string, text []byte) (root *node, errs Errors) {
 	normal := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(text))
 	src.lines = strings.Split(normal, "\n")
 
-	// The parser is foreign code fed with foreign bytes; a panic there is a syntax error to the caller.
+	// The parser is foreign code fed with foreign bytes; a panic there is a syntax error to the
+	// caller.
 	defer func() {
 		if r := recover(); r != nil {
 			root, errs = nil, Errors{newError(whole, "", "syntax: the YAML parser gave up: %v", r)}
@@ -100,8 +103,8 @@ func parse(name string, text []byte) (root *node, errs Errors) {
 	return root, c.errs
 }
 
-// checkTokens bounds the nesting before the parser, which is recursive, sees the tokens: a goroutine's stack cannot be
-// recovered once it has overflowed.
+// checkTokens bounds the nesting before the parser, which is recursive, sees the tokens: a
+// goroutine's stack cannot be recovered once it has overflowed.
 func checkTokens(src *source, tokens token.Tokens) *Error {
 	flow, markers, keys := 0, 0, 0
 	for _, tk := range tokens {
@@ -125,7 +128,8 @@ func checkTokens(src *source, tokens token.Tokens) *Error {
 				return newError(at, "", "nested deeper than %d columns", maxColumns)
 			}
 		case token.MappingValueType:
-			// The colon stands behind a key of any length, so it is the indentation of its line that counts.
+			// The colon stands behind a key of any length, so it is the indentation of its line
+			// that counts.
 			if line := src.line(at.line); flow == 0 && len(line)-len(strings.TrimLeft(line, " \t")) > maxColumns {
 				return newError(at, "", "nested deeper than %d columns", maxColumns)
 			}
@@ -154,7 +158,8 @@ func tokenPosition(src *source, tk *token.Token) position {
 	return position{src: src, line: line, column: max(tk.Position.Column, 1)}
 }
 
-// converter turns the parser's tree into nodes: aliases expanded, scalars resolved, duplicates found.
+// converter turns the parser's tree into nodes: aliases expanded, scalars resolved, duplicates
+// found.
 type converter struct {
 	src     *source
 	anchors map[string]*node
@@ -169,7 +174,8 @@ func (c *converter) fail(at position, path, format string, args ...any) {
 func (c *converter) position(n ast.Node) position {
 	switch t := n.(type) {
 	case *ast.MappingNode:
-		// A block mapping's own token is its first colon; the place people look at is its first key.
+		// A block mapping's own token is its first colon; the place people look at is its first
+		// key.
 		if !t.IsFlowStyle && len(t.Values) > 0 {
 			return c.position(t.Values[0].Key)
 		}
@@ -226,7 +232,8 @@ func (c *converter) convert(n ast.Node, path string, depth int) *node {
 	return null
 }
 
-// copy expands an alias. Copies count towards maxNodes, so that nested aliases cannot multiply without bound.
+// copy expands an alias. Copies count towards maxNodes, so that nested aliases cannot multiply
+// without bound.
 func (c *converter) copy(n *node, at position, path string, depth int) *node {
 	if c.nodes++; c.nodes > maxNodes || depth > maxDepth {
 		if c.nodes == maxNodes+1 || depth == maxDepth+1 {
@@ -280,7 +287,8 @@ func (c *converter) mapping(values []*ast.MappingValueNode, at position, path st
 	return out
 }
 
-// merge adds the entries of a "<<" value that out does not have yet. Keys of the mapping itself win, then earlier merges.
+// merge adds the entries of a "<<" value that out does not have yet. Keys of the mapping itself
+// win, then earlier merges.
 func (c *converter) merge(out, m *node, path string) {
 	if m.kind == kindSequence {
 		for _, item := range m.items {

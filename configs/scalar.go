@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The plain scalars of YAML 1.2's core schema (section 10.3.2), plus underscores between digits and 0b, which YAML 1.1
-// has and people use for long step counts.
+// The plain scalars of YAML 1.2's core schema (section 10.3.2), plus underscores between digits and
+// 0b, which YAML 1.1 has and people use for long step counts.
 var (
 	intPattern   = regexp.MustCompile(`^[-+]?(0x[0-9a-fA-F]+(_[0-9a-fA-F]+)*|0o[0-7]+|0b[01]+(_[01]+)*|[0-9]+(_[0-9]+)*)$`)
 	floatPattern = regexp.MustCompile(`^([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
@@ -42,7 +42,8 @@ var (
 	errRange      = errors.New("is out of range")
 )
 
-// parseInteger reads a number's text as sign and magnitude. Floating-point notation is read when its value is an integer.
+// parseInteger reads a number's text as sign and magnitude. Floating-point notation is read when
+// its value is an integer.
 func parseInteger(text string) (negative bool, magnitude uint64, err error) {
 	body := strings.ReplaceAll(strings.TrimLeft(text, "+-"), "_", "")
 	negative = strings.HasPrefix(text, "-")
@@ -77,9 +78,9 @@ func parseInteger(text string) (negative bool, magnitude uint64, err error) {
 	return negative && v != 0, uint64(v), nil
 }
 
-// parseFloat reads a number's text as the nearest value with the given number of bits and refuses what that changes
-// visibly: overflow, a non-zero that becomes zero, an integer that is not representable, and for 32 bits a decimal that
-// is written back differently.
+// parseFloat reads a number's text as the nearest value with the given number of bits and refuses
+// what that changes visibly: overflow, a non-zero that becomes zero, an integer that is not
+// representable, and for 32 bits a decimal that is written back differently.
 func parseFloat(text string, bits int) (float64, error) {
 	lower := strings.ToLower(text)
 	switch strings.TrimLeft(lower, "+-") {
@@ -97,7 +98,8 @@ func parseFloat(text string, bits int) (float64, error) {
 		if bits == 32 {
 			v = float64(float32(v))
 		}
-		// 2^64 itself converts back to an overflowing uint64, so it is compared before the conversion.
+		// 2^64 itself converts back to an overflowing uint64, so it is compared before the
+		// conversion.
 		if v >= 1<<64 || uint64(v) != magnitude {
 			return 0, errors.New("is an integer that float" + strconv.Itoa(bits) + " cannot represent")
 		}
@@ -134,8 +136,8 @@ func mantissa(text string) string {
 	return text
 }
 
-// formatFloat writes the shortest text that reads back as the same float of that many bits, always in a form that is a
-// floating-point number and not an integer.
+// formatFloat writes the shortest text that reads back as the same float of that many bits, always
+// in a form that is a floating-point number and not an integer.
 func formatFloat(v float64, bits int) string {
 	switch {
 	case math.IsNaN(v):

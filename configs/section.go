@@ -2,15 +2,16 @@ package configs
 
 import "strings"
 
-// Section is a part of a document that has not been decoded: the owner of its type does that later, as strictly as for the
-// document itself and with the same positions in errors. Use it as the type of a field. The zero Section is an absent one.
+// Section is a part of a document that has not been decoded: the owner of its type does that later,
+// as strictly as for the document itself and with the same positions in errors. Use it as the type
+// of a field. The zero Section is an absent one.
 type Section struct {
 	node *node
 	path string
 }
 
-// NewSection returns the section that [Marshal] would write for v, for building a document in code or for putting the
-// effective values of a decoded section back into the document it came from.
+// NewSection returns the section that [Marshal] would write for v, for building a document in code
+// or for putting the effective values of a decoded section back into the document it came from.
 func NewSection(v any) (Section, error) {
 	n, err := encodeValue(v)
 	if err != nil {
@@ -25,7 +26,8 @@ func (s Section) IsZero() bool { return s.node == nil }
 // Path is the key path of the section in its document; empty for a whole document.
 func (s Section) Path() string { return s.path }
 
-// Position is "file:line:column" or the command-line assignment that set the section; empty where it was built in code.
+// Position is "file:line:column" or the command-line assignment that set the section; empty where
+// it was built in code.
 func (s Section) Position() string {
 	if s.node == nil {
 		return ""
@@ -60,8 +62,9 @@ func (s Section) Lookup(path string) (inner Section, ok bool) {
 // IsScalar reports whether the section is a single value and neither a list, a mapping nor absent.
 func (s Section) IsScalar() bool { return s.node != nil && s.node.kind < kindSequence }
 
-// Decode reads the section into the value that into points to, which holds the defaults, and validates it. An absent
-// section decodes as an empty mapping, which leaves the defaults. The error is an [Errors].
+// Decode reads the section into the value that into points to, which holds the defaults, and
+// validates it. An absent section decodes as an empty mapping, which leaves the defaults. The error
+// is an [Errors].
 func (s Section) Decode(into any) error {
 	if s.node == nil {
 		return locate(&node{}, s.path, Validate(into))
@@ -106,7 +109,8 @@ type Kinded struct {
 	at position // of the name
 }
 
-// NewKinded returns a Kinded whose parameters are what [Marshal] would write for params, a struct or nil.
+// NewKinded returns a Kinded whose parameters are what [Marshal] would write for params, a struct
+// or nil.
 func NewKinded(kind string, params any) (Kinded, error) {
 	if params == nil {
 		return Kinded{Kind: kind}, nil
@@ -154,7 +158,8 @@ func (k Kinded) EncodeConfig() (any, error) {
 	return Section{node: out}, nil
 }
 
-// Unknown returns the error for a kind that is in no table, placed at the kind, with a suggestion from known.
+// Unknown returns the error for a kind that is in no table, placed at the kind, with a suggestion
+// from known.
 func (k Kinded) Unknown(known []string) error {
 	hint := "known are " + strings.Join(known, ", ")
 	if guess := nearest(k.Kind, known); guess != "" {

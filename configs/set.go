@@ -73,10 +73,11 @@ func parseBracket(text string) (step, string, error) {
 	return step{index: int(index)}, text[end+1:], nil
 }
 
-// Set applies assignments of the form path=value, in order, as the command line's --set does. The value is YAML, so 3 is
-// an integer, "3" in quotes a string and [1, 2] a list. Mappings on the way that the document does not have are created:
-// whether such a key exists is found out by decoding, whose errors name the assignment. An index may be at most the
-// length of its list, which appends; a list that only exists as a default has to be set as a whole.
+// Set applies assignments of the form path=value, in order, as the command line's --set does. The
+// value is YAML, so 3 is an integer, "3" in quotes a string and [1, 2] a list. Mappings on the way
+// that the document does not have are created: whether such a key exists is found out by decoding,
+// whose errors name the assignment. An index may be at most the length of its list, which appends;
+// a list that only exists as a default has to be set as a whole.
 func (d *Document) Set(assignments ...string) error {
 	var errs Errors
 	for _, a := range assignments {
@@ -87,7 +88,8 @@ func (d *Document) Set(assignments ...string) error {
 			continue
 		}
 		if text != "" && strings.ContainsRune("%@`", rune(text[0])) {
-			// YAML reserves these at the beginning of a scalar; on a command line they begin a text, such as a format of dates.
+			// YAML reserves these at the beginning of a scalar; on a command line they begin a
+			// text, such as a format of dates.
 			text = strconv.Quote(text)
 		}
 		value, valueErrs := parse(at.src.name, []byte(text))
@@ -129,7 +131,8 @@ func (d *Document) Lookup(path string) (s Section, ok bool) {
 // Clone returns a copy that can be edited independently.
 func (d *Document) Clone() *Document { return &Document{root: d.root.clone()} }
 
-// relocate gives a tree a new origin: the place of a value that was set is the assignment, not the file.
+// relocate gives a tree a new origin: the place of a value that was set is the assignment, not the
+// file.
 func (n *node) relocate(at position) {
 	n.at = at
 	for i := range n.entries {

@@ -8,7 +8,8 @@ import (
 //go:embed experiments
 var experiments embed.FS
 
-// Shipped returns the experiments that come with the program: *.yaml files at the top of the file system.
+// Shipped returns the experiments that come with the program: *.yaml files at the top of the file
+// system.
 func Shipped() fs.FS {
 	sub, err := fs.Sub(experiments, "experiments")
 	if err != nil {

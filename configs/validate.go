@@ -9,13 +9,15 @@ import (
 	"strings"
 )
 
-// Validator is implemented by configurations that check their own fields. Nested structs are not its business: [Validate]
-// visits them. Collect with [Problems] and return its Err; any other error is placed at the struct.
+// Validator is implemented by configurations that check their own fields. Nested structs are not
+// its business: [Validate] visits them. Collect with [Problems] and return its Err; any other error
+// is placed at the struct.
 type Validator interface {
 	Validate() error
 }
 
-// Problem is a field whose value is not acceptable. Path is relative to the struct whose Validate found it.
+// Problem is a field whose value is not acceptable. Path is relative to the struct whose Validate
+// found it.
 type Problem struct {
 	Path, Message string
 }
@@ -52,7 +54,8 @@ func (p *Problems) Err() error {
 	return Invalid(slices.Clone(p.list))
 }
 
-// Addf records a problem of the field with this key, such as "lr" or "layers[2].width"; "" means the struct itself.
+// Addf records a problem of the field with this key, such as "lr" or "layers[2].width"; "" means
+// the struct itself.
 func (p *Problems) Addf(key, format string, args ...any) {
 	p.list = append(p.list, Problem{Path: key, Message: fmt.Sprintf(format, args...)})
 }
@@ -64,7 +67,8 @@ func (p *Problems) Check(ok bool, key, format string, args ...any) {
 	}
 }
 
-// Positive requires a number above zero and, like all the following, a finite one. v is any integer or float type.
+// Positive requires a number above zero and, like all the following, a finite one. v is any integer
+// or float type.
 func (p *Problems) Positive(key string, v any) {
 	p.Check(number(v) > 0 && !math.IsInf(number(v), 0), key, "must be positive, is %v", v)
 }
@@ -128,8 +132,9 @@ func number(v any) float64 {
 	panic(fmt.Sprintf("configs: %T is not a number", v))
 }
 
-// Validate calls Validate of v and of every struct, list element and map value below it, and returns all problems at once
-// with their key paths: nil or an [Invalid]. Sections are not entered; their owners validate them when they decode.
+// Validate calls Validate of v and of every struct, list element and map value below it, and
+// returns all problems at once with their key paths: nil or an [Invalid]. Sections are not entered;
+// their owners validate them when they decode.
 func Validate(v any) error {
 	var p Problems
 	visit(reflect.ValueOf(v), "", 0, &p)
@@ -179,7 +184,8 @@ func visit(v reflect.Value, path string, depth int, p *Problems) {
 	}
 }
 
-// visitInlined validates embedded structs, whose fields have been visited but whose own Validate has not.
+// visitInlined validates embedded structs, whose fields have been visited but whose own Validate
+// has not.
 func visitInlined(v reflect.Value, path string, depth int, p *Problems) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -190,8 +196,8 @@ func visitInlined(v reflect.Value, path string, depth int, p *Problems) {
 	}
 }
 
-// locate turns problems into errors at the places of the document their paths lead to. A path that the document does not
-// have is a default and has no place.
+// locate turns problems into errors at the places of the document their paths lead to. A path that
+// the document does not have is a default and has no place.
 func locate(n *node, base string, err error) error {
 	var invalid Invalid
 	if !errors.As(err, &invalid) {

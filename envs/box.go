@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Box is a tensor of float32, float64 or uint8 whose elements lie between bounds. NaN never does; an infinite bound is none, but infinite elements lie in no box.
+// Box is a tensor of float32, float64 or uint8 whose elements lie between bounds. NaN never does;
+// an infinite bound is none, but infinite elements lie in no box.
 type Box struct {
 	Of tensor.DType
 	// Dims are the extents.
@@ -99,7 +100,8 @@ func (s Box) Check(t *tensor.Tensor) error {
 
 func checkBox[T float32 | float64 | uint8](s Box, x []T) error {
 	for i, v := range x {
-		// The bound is rounded to the element type first, so that 0.1 as a float32 lies in a box that ends at 0.1.
+		// The bound is rounded to the element type first, so that 0.1 as a float32 lies in a box
+		// that ends at 0.1.
 		r := s.Bounds(i)
 		if f := float64(v); !(f >= float64(T(r.Low)) || f >= r.Low) || !(f <= float64(T(r.High)) || f <= r.High) || math.IsInf(f, 0) {
 			return fmt.Errorf("element %d is %g, expected %g to %g", i, f, r.Low, r.High)

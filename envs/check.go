@@ -5,8 +5,10 @@ import (
 	"math"
 )
 
-// CheckStep returns an error naming the first value of ts that the spec does not allow: a wrong form or a value out of bounds in an observation, NaN, a reward or discount outside its range, a head without
-// a valid action. prev is the type of the step before ts, and Last before the very first one. It does not allocate when all is well.
+// CheckStep returns an error naming the first value of ts that the spec does not allow: a wrong
+// form or a value out of bounds in an observation, NaN, a reward or discount outside its range, a
+// head without a valid action. prev is the type of the step before ts, and Last before the very
+// first one. It does not allocate when all is well.
 func CheckStep(s *Spec, prev StepType, ts *TimeStep) error {
 	if (prev == Last) != (ts.Type == First) || ts.Type > Last {
 		return fmt.Errorf("%s: a step of type %v follows one of type %v", s.Name, ts.Type, prev)
@@ -57,7 +59,8 @@ func CheckStep(s *Spec, prev StepType, ts *TimeStep) error {
 	return nil
 }
 
-// CheckTables returns an error naming the first window of a field of s that does not lie in the field's space, and the number of windows it looked at.
+// CheckTables returns an error naming the first window of a field of s that does not lie in the
+// field's space, and the number of windows it looked at.
 func CheckTables(s *Spec) (windows int, err error) {
 	for _, f := range s.Observation {
 		if f.Window == nil {

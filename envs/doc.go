@@ -1,31 +1,44 @@
-// Package envs says what an environment is: what it may be asked, what it answers, and how it describes both.
+// Package envs says what an environment is: what it may be asked, what it answers, and how it
+// describes both.
 //
 // # Vocabulary
 //
-// An [Env] is a world with one decision maker. Reset begins an episode and Step advances it; both write a [TimeStep], which the caller owns and reuses. A TimeStep carries a step type, a reward and a
-// discount, as in dm_env (Muldal et al. 2019, "dm_env: A Python interface for reinforcement learning environments"). The discount settles what other interfaces need two flags for:
+// An [Env] is a world with one decision maker. Reset begins an episode and Step advances it; both
+// write a [TimeStep], which the caller owns and reuses. A TimeStep carries a step type, a reward
+// and a discount, as in dm_env (Muldal et al. 2019, "dm_env: A Python interface for reinforcement
+// learning environments"). The discount settles what other interfaces need two flags for:
 //
 //   - terminated: the last step, discount 0. Nothing follows, so no value is bootstrapped;
-//   - truncated: the last step, discount above 0. The episode was cut off (a time limit, the end of the data), and the value of its final observation counts.
+//   - truncated: the last step, discount above 0. The episode was cut off (a time limit, the end of
+//     the data), and the value of its final observation counts.
 //
-// A [Spec] describes observations, actions, masks and diagnostics before the first step: names, shapes, element types and bounds, each a [Space]. Spaces are [Discrete], [MultiDiscrete],
-// [MultiBinary] and [Box]. Observations are a [Dict], an ordered list of named spaces; a nested dictionary is flattened into names with slashes ("portfolio/cash").
+// A [Spec] describes observations, actions, masks and diagnostics before the first step: names,
+// shapes, element types and bounds, each a [Space]. Spaces are [Discrete], [MultiDiscrete],
+// [MultiBinary] and [Box]. Observations are a [Dict], an ordered list of named spaces; a nested
+// dictionary is flattened into names with slashes ("portfolio/cash").
 //
 // # Memory
 //
-// An environment writes observations into the tensors it finds in the TimeStep, which may be rows of a larger batch (package vector), and allocates nothing per step. An observation that is a run of consecutive
-// rows of a constant table, such as a window of market features, is not copied at all: its field has a [Window], and the TimeStep gets a view and the number of the window's last row. Replay needs to keep only that number, and a
-// learner may compute something once per row instead of once per window.
+// An environment writes observations into the tensors it finds in the TimeStep, which may be rows
+// of a larger batch (package vector), and allocates nothing per step. An observation that is a run
+// of consecutive rows of a constant table, such as a window of market features, is not copied at
+// all: its field has a [Window], and the TimeStep gets a view and the number of the window's last
+// row. Replay needs to keep only that number, and a learner may compute something once per row
+// instead of once per window.
 //
 // # Randomness, time and data
 //
-// All randomness of an episode descends from the key given to Reset. An environment never reads a clock, and never a file by itself: its data are handed to its constructor. The same key and the
+// All randomness of an episode descends from the key given to Reset. An environment never reads a
+// clock, and never a file by itself: its data are handed to its constructor. The same key and the
 // same actions give the same bits.
 //
 // # How to add an environment
 //
-//  1. Write a package below envs with a type that implements Env and a Config with defaults and Validate; name the source of the dynamics and every deviation.
-//  2. Export its [Kind], and add it to the list of the program that shall know it (package agents/experiment/kinds for onnxrl).
-//  3. Call envtest.Run from a test. Example_environment of package agents is one of 73 lines that passes.
+//  1. Write a package below envs with a type that implements Env and a Config with defaults and
+//     Validate; name the source of the dynamics and every deviation.
+//  2. Export its [Kind], and add it to the list of the program that shall know it (package
+//     agents/experiment/kinds for onnxrl).
+//  3. Call envtest.Run from a test. Example_environment of package agents is one of 73 lines that
+//     passes.
 //  4. Implement [Saver] when its episodes are long, so that runs resume in the middle of one.
 package envs

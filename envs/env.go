@@ -8,19 +8,24 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Env is a world that one decision maker acts in. It is not safe for concurrent use; different environments are independent of each other.
+// Env is a world that one decision maker acts in. It is not safe for concurrent use; different
+// environments are independent of each other.
 //
-// The TimeStep passed to Reset and Step fits the Spec ([NewTimeStep] makes one). The environment overwrites all of it, and keeps no reference to it or to the action.
+// The TimeStep passed to Reset and Step fits the Spec ([NewTimeStep] makes one). The environment
+// overwrites all of it, and keeps no reference to it or to the action.
 type Env interface {
 	// Spec describes the environment. It is constant for the environment's life.
 	Spec() Spec
-	// Reset begins a new episode, whether or not the last one has ended, and writes its first step: type [First], reward 0, discount 1. All randomness of the episode comes from key.
+	// Reset begins a new episode, whether or not the last one has ended, and writes its first step:
+	// type [First], reward 0, discount 1. All randomness of the episode comes from key.
 	Reset(key rng.Key, ts *TimeStep) error
-	// Step takes an action, one element of Spec().Action, and writes what it leads to. An action outside the space is an [*ActionError] and changes nothing.
-	// An action that the mask excludes is none: the environment takes it for the nearest thing that is possible.
-	// Without a running episode, that is before Reset and after a step of type [Last], it returns [ErrNoEpisode].
+	// Step takes an action, one element of Spec().Action, and writes what it leads to. An action
+	// outside the space is an [*ActionError] and changes nothing. An action that the mask excludes
+	// is none: the environment takes it for the nearest thing that is possible. Without a running
+	// episode, that is before Reset and after a step of type [Last], it returns [ErrNoEpisode].
 	Step(action *tensor.Tensor, ts *TimeStep) error
-	// Close frees what the environment holds. Afterwards Reset and Step return [ErrClosed]; closing again is no error.
+	// Close frees what the environment holds. Afterwards Reset and Step return [ErrClosed]; closing
+	// again is no error.
 	Close() error
 }
 
@@ -28,8 +33,10 @@ type Env interface {
 type Saver interface {
 	// SaveState returns everything that the rest of the episode depends on.
 	SaveState() ([]byte, error)
-	// LoadState continues, in an environment made with the same configuration and data, where SaveState was called, and writes the current observation, mask and diagnostics into ts, as a step of type First
-	// when no action had been taken and else Mid, with reward 0 and discount 1. After an error the environment needs a Reset.
+	// LoadState continues, in an environment made with the same configuration and data, where
+	// SaveState was called, and writes the current observation, mask and diagnostics into ts, as a
+	// step of type First when no action had been taken and else Mid, with reward 0 and discount 1.
+	// After an error the environment needs a Reset.
 	LoadState(state []byte, ts *TimeStep) error
 }
 
@@ -71,7 +78,8 @@ func (e *ActionError) Error() string {
 
 func (e *ActionError) Unwrap() error { return e.Err }
 
-// CheckAction returns an *ActionError unless the action lies in the space of s. It does not allocate when it does.
+// CheckAction returns an *ActionError unless the action lies in the space of s. It does not
+// allocate when it does.
 func CheckAction(s *Spec, action *tensor.Tensor) error {
 	if err := s.Action.Check(action); err != nil {
 		return &ActionError{Env: s.Name, Space: s.Action, Err: err}

@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 )
 
-// Split names a part of the data or a purpose: what a policy is trained on, chosen on, or judged on. Environments without data give the same dynamics for all of them.
+// Split names a part of the data or a purpose: what a policy is trained on, chosen on, or judged
+// on. Environments without data give the same dynamics for all of them.
 type Split string
 
 // The splits that every environment knows.
@@ -18,10 +19,12 @@ const (
 	Test  Split = "test"
 )
 
-// Kind is one row of a list of environments: the name that a configuration gives as kind, and how the other keys become environments.
+// Kind is one row of a list of environments: the name that a configuration gives as kind, and how
+// the other keys become environments.
 type Kind struct {
 	Name string
-	// Open decodes the parameters strictly, over the kind's defaults, and loads what all of its environments share.
+	// Open decodes the parameters strictly, over the kind's defaults, and loads what all of its
+	// environments share.
 	Open func(ctx context.Context, params configs.Section) (Factory, error)
 }
 
@@ -29,13 +32,15 @@ type Kind struct {
 type Factory interface {
 	// Config returns the effective parameters, defaults included, for the record of the run.
 	Config() any
-	// New returns the index-th environment of a batch. Equal splits and indices give equal environments.
+	// New returns the index-th environment of a batch. Equal splits and indices give equal
+	// environments.
 	New(split Split, index int) (Env, error)
 	// Close frees what the environments share. They must be closed first.
 	Close() error
 }
 
-// Open finds the kind that a configuration names and opens it. The error for an unknown name is placed at the name.
+// Open finds the kind that a configuration names and opens it. The error for an unknown name is
+// placed at the name.
 func Open(ctx context.Context, kinds []Kind, c configs.Kinded) (Factory, error) {
 	names := make([]string, len(kinds))
 	for i, k := range kinds {
@@ -47,7 +52,8 @@ func Open(ctx context.Context, kinds []Kind, c configs.Kinded) (Factory, error) 
 	return nil, c.Unknown(names)
 }
 
-// Make returns n environments of a factory, indexed from 0. When one cannot be made, those before it are closed.
+// Make returns n environments of a factory, indexed from 0. When one cannot be made, those before
+// it are closed.
 func Make(f Factory, split Split, n int) ([]Env, error) {
 	made := make([]Env, 0, n)
 	for i := range n {

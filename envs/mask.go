@@ -5,8 +5,10 @@ import (
 	"slices"
 )
 
-// MaskLen returns the number of elements of an action mask, 0 when the space cannot be masked. Masks are flat: for Discrete one element per action; for MultiDiscrete the masks of the heads one after
-// the other; for MultiBinary two elements per bit, first for 0 and then for 1. True means valid.
+// MaskLen returns the number of elements of an action mask, 0 when the space cannot be masked.
+// Masks are flat: for Discrete one element per action; for MultiDiscrete the masks of the heads one
+// after the other; for MultiBinary two elements per bit, first for 0 and then for 1. True means
+// valid.
 func MaskLen(s Space) int {
 	switch s := s.(type) {
 	case Discrete:
@@ -23,7 +25,8 @@ func MaskLen(s Space) int {
 	return 0
 }
 
-// CheckMask returns an error when some head of the space has no valid action left, or the mask has the wrong length.
+// CheckMask returns an error when some head of the space has no valid action left, or the mask has
+// the wrong length.
 func CheckMask(s Space, mask []bool) error {
 	if n := MaskLen(s); len(mask) != n {
 		return fmt.Errorf("mask of %v: %d elements, expected %d", s, len(mask), n)

@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// MultiDiscrete is several independent choices (heads), the i-th out of N[i]: an int64 tensor [len(N)].
+// MultiDiscrete is several independent choices (heads), the i-th out of N[i]: an int64 tensor
+// [len(N)].
 type MultiDiscrete struct{ N []int }
 
 var _ Space = MultiDiscrete{}

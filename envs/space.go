@@ -9,14 +9,18 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Space is a set of tensors of one element type and shape: a [Discrete], [MultiDiscrete], [MultiBinary] or [Box]. Code that treats them differently uses a type switch.
+// Space is a set of tensors of one element type and shape: a [Discrete], [MultiDiscrete],
+// [MultiBinary] or [Box]. Code that treats them differently uses a type switch.
 type Space interface {
 	DType() tensor.DType
 	// Shape returns the extents, which the caller must not change.
 	Shape() []int
-	// Check returns an error that says what is wrong unless t lies in the space. It does not allocate when it does.
+	// Check returns an error that says what is wrong unless t lies in the space. It does not
+	// allocate when it does.
 	Check(t *tensor.Tensor) error
-	// Sample fills t with an element drawn uniformly; where the space is unbounded, from the standard normal distribution. Elements that a mask (nil for none, else as [MaskLen] describes) excludes are not drawn.
+	// Sample fills t with an element drawn uniformly; where the space is unbounded, from the
+	// standard normal distribution. Elements that a mask (nil for none, else as [MaskLen]
+	// describes) excludes are not drawn.
 	Sample(s *rng.Stream, mask []bool, t *tensor.Tensor)
 	// Validate reports whether the description itself makes sense.
 	Validate() error

@@ -23,7 +23,8 @@ var spaces = map[string]envs.Space{
 	"scalar box":     envs.NewBox(0, 1),
 }
 
-// TestSamplesLieInTheirSpace draws from every space, with masks where it has them, and holds that checking allocates nothing.
+// TestSamplesLieInTheirSpace draws from every space, with masks where it has them, and holds that
+// checking allocates nothing.
 func TestSamplesLieInTheirSpace(t *testing.T) {
 	drawn, excluded := 0, 0
 	for name, s := range sorted.All(spaces) {

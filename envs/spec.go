@@ -16,9 +16,11 @@ type Spec struct {
 	Action Space
 	// Masked says that every TimeStep tells which actions are valid.
 	Masked bool
-	// Reward bounds the rewards; use infinities where there is no bound. The zero value means that rewards are always 0.
+	// Reward bounds the rewards; use infinities where there is no bound. The zero value means that
+	// rewards are always 0.
 	Reward Range
-	// Info names the diagnostics of a step. They are not observations: no policy may depend on them.
+	// Info names the diagnostics of a step. They are not observations: no policy may depend on
+	// them.
 	Info []string
 	// MaxSteps is the largest number of steps of an episode, or 0 when there is no limit.
 	MaxSteps int
@@ -39,7 +41,8 @@ type Dict []Field
 type Field struct {
 	Name  string
 	Space Space
-	// Window is not nil when the observation is a run of consecutive rows of a table; see the package comment.
+	// Window is not nil when the observation is a run of consecutive rows of a table; see the
+	// package comment.
 	Window *Window
 }
 
@@ -102,7 +105,8 @@ func (s *Spec) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Equal reports whether two environments can share a batch and a policy: everything agrees, and windows are over the same table.
+// Equal reports whether two environments can share a batch and a policy: everything agrees, and
+// windows are over the same table.
 func (s *Spec) Equal(o *Spec) bool {
 	return s.Name == o.Name && sameSpace(s.Action, o.Action) && s.Masked == o.Masked && s.Reward == o.Reward && slices.Equal(s.Info, o.Info) && s.MaxSteps == o.MaxSteps && s.Random == o.Random &&
 		slices.EqualFunc(s.Observation, o.Observation, func(a, b Field) bool {

@@ -9,7 +9,8 @@ import (
 // StepType says where in its episode a step lies.
 type StepType uint8
 
-// The step types. A step that is first has no reward; the next step after one that is last is first again.
+// The step types. A step that is first has no reward; the next step after one that is last is first
+// again.
 const (
 	First StepType = iota
 	Mid
@@ -28,18 +29,24 @@ func (t StepType) String() string {
 	return fmt.Sprintf("step type %d", uint8(t))
 }
 
-// TimeStep is what an environment answers. Make it with [NewTimeStep]; the environment overwrites it at every step.
+// TimeStep is what an environment answers. Make it with [NewTimeStep]; the environment overwrites
+// it at every step.
 type TimeStep struct {
 	Type StepType
 	// Reward is what the action that led here earned. It is 0 in a first step.
 	Reward float64
-	// Discount, in [0, 1], multiplies the value of everything after this step, in addition to the learner's own discount. It is 0 when the episode has terminated.
+	// Discount, in [0, 1], multiplies the value of everything after this step, in addition to the
+	// learner's own discount. It is 0 when the episode has terminated.
 	Discount float64
-	// Obs has a tensor for each field of Spec.Observation, in order. The environment writes into the tensors it finds; where the field has a window it replaces the tensor by a view instead.
+	// Obs has a tensor for each field of Spec.Observation, in order. The environment writes into
+	// the tensors it finds; where the field has a window it replaces the tensor by a view instead.
 	Obs []*tensor.Tensor
-	// Rows has, for each field that has a window, the number of the window's last row; for other fields it is not used.
+	// Rows has, for each field that has a window, the number of the window's last row; for other
+	// fields it is not used.
 	Rows []int64
-	// Mask says which actions are valid now (see [MaskLen] for its layout); nil unless Spec.Masked. In a last step it says which ones would be if the episode was truncated, for the value of what could follow, and nothing where it has terminated.
+	// Mask says which actions are valid now (see [MaskLen] for its layout); nil unless Spec.Masked.
+	// In a last step it says which ones would be if the episode was truncated, for the value of
+	// what could follow, and nothing where it has terminated.
 	Mask *tensor.Tensor
 	// Info has a value for each name of Spec.Info.
 	Info []float64
@@ -71,10 +78,12 @@ func (ts *TimeStep) Terminate(reward float64) { ts.Type, ts.Reward, ts.Discount 
 // Truncate makes ts the last step of an episode that is cut off.
 func (ts *TimeStep) Truncate(reward float64) { ts.Type, ts.Reward, ts.Discount = Last, reward, 1 }
 
-// Terminated reports whether the episode has come to its end, so that the value of what follows is 0.
+// Terminated reports whether the episode has come to its end, so that the value of what follows
+// is 0.
 func (ts *TimeStep) Terminated() bool { return ts.Type == Last && ts.Discount == 0 }
 
-// Truncated reports whether the episode was cut off, so that the value of its last observation counts.
+// Truncated reports whether the episode was cut off, so that the value of its last observation
+// counts.
 func (ts *TimeStep) Truncated() bool { return ts.Type == Last && ts.Discount > 0 }
 
 // SetWindow puts the window that ends with row last into field i.

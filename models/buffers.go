@@ -9,7 +9,8 @@ import (
 // kindKey is where PyTorch's exporter, from 2.6 on, says what an initializer was in the network.
 const kindKey = "pkg.torch.export.graph_signature.InputSpec.kind"
 
-// declaredKinds returns what the exporter says of the graph's values: "PARAMETER", "BUFFER" or "CONSTANT_TENSOR".
+// declaredKinds returns what the exporter says of the graph's values: "PARAMETER", "BUFFER" or
+// "CONSTANT_TENSOR".
 func declaredKinds(g *onnx.Graph) map[string]string {
 	kinds := map[string]string{}
 	for _, v := range g.ValueInfo {
@@ -22,8 +23,9 @@ func declaredKinds(g *onnx.Graph) map[string]string {
 	return kinds
 }
 
-// isBuffer recognises tensors that a network's code computed once and never trained, by their content. Only what is used element by element, or picked from, is looked at: the
-// weights of products never are.
+// isBuffer recognises tensors that a network's code computed once and never trained, by their
+// content. Only what is used element by element, or picked from, is looked at: the weights of
+// products never are.
 func isBuffer(p *onnx.TensorProto, u use) (bool, error) {
 	if u.elementwise+u.moved != u.nodes || len(p.Dims) == 0 {
 		return false, nil
@@ -63,7 +65,8 @@ func isBuffer(p *onnx.TensorProto, u use) (bool, error) {
 	return isSinusoids(table, columns) || isTriangle(table, columns), nil
 }
 
-// isProgression reports whether numbers that are not all equal grow by a constant or by a constant factor: positions, atoms of a distribution, frequencies, slopes.
+// isProgression reports whether numbers that are not all equal grow by a constant or by a constant
+// factor: positions, atoms of a distribution, frequencies, slopes.
 func isProgression(x []float32) bool {
 	n := len(x)
 	first, last := float64(x[0]), float64(x[n-1])
@@ -83,7 +86,8 @@ func isProgression(x []float32) bool {
 	return arithmetic || geometric
 }
 
-// isSinusoids reports whether every column is a sampled sine of some frequency and phase, and not all of them are constant: x[i+1] + x[i−1] = 2·cos ω·x[i] with one ω for each column.
+// isSinusoids reports whether every column is a sampled sine of some frequency and phase, and not
+// all of them are constant: x[i+1] + x[i−1] = 2·cos ω·x[i] with one ω for each column.
 func isSinusoids(x []float32, columns int) bool {
 	rows := min(len(x)/columns, 64) // Far rows of long tables hold rounded angles.
 	if rows < 4 {
@@ -122,7 +126,8 @@ func isSinusoids(x []float32, columns int) bool {
 	return varies
 }
 
-// isTriangle reports whether a square holds ones on one side of its diagonal and zeros on the other.
+// isTriangle reports whether a square holds ones on one side of its diagonal and zeros on the
+// other.
 func isTriangle(x []float32, columns int) bool {
 	if len(x) != columns*columns {
 		return false

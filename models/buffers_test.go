@@ -22,7 +22,8 @@ func computed(f func(r, c int) float64, shape ...int) *tensor.Tensor {
 // angle is that of Vaswani's position table with eight columns.
 func angle(r, c int) float64 { return float64(r) / math.Pow(10000, float64(c)/8) }
 
-// TestBuffersAreTold: tables that a network's code computes are not trained; tensors that differ from them in one element are, and so is everything at a product.
+// TestBuffersAreTold: tables that a network's code computes are not trained; tensors that differ
+// from them in one element are, and so is everything at a product.
 func TestBuffersAreTold(t *testing.T) {
 	interleaved := func(r, c int) float64 {
 		if c%2 == 0 {

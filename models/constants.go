@@ -10,8 +10,10 @@ import (
 
 // use is how the nodes of a graph use an initializer.
 type use struct {
-	// nodes counts the inputs that it is given to, statistic those that are a running mean or variance, setting those that configure an operator, elementwise those of operators that
-	// work element by element, and moved those of operators that pick and arrange elements. Of the elementwise ones, chosen counts those that choose or compare, added those that add.
+	// nodes counts the inputs that it is given to, statistic those that are a running mean or
+	// variance, setting those that configure an operator, elementwise those of operators that work
+	// element by element, and moved those of operators that pick and arrange elements. Of the
+	// elementwise ones, chosen counts those that choose or compare, added those that add.
 	nodes, statistic, setting, elementwise, moved, chosen, added int
 }
 
@@ -25,7 +27,8 @@ func (u use) add(v use) use {
 	}
 }
 
-// usesOf counts the uses of every value in a graph and its sub-graphs. A graph's output counts as a use.
+// usesOf counts the uses of every value in a graph and its sub-graphs. A graph's output counts as a
+// use.
 func usesOf(g *onnx.Graph) map[string]use {
 	uses := map[string]use{}
 	var walk func(g *onnx.Graph)
@@ -85,25 +88,30 @@ var settings = map[string]func(i int) bool{
 
 func after(first int) func(int) bool { return func(i int) bool { return i > first } }
 
-// elementwise lists the operators that apply an operand element by element, as exporters emit them for masks, scales and other constants of a network's code.
+// elementwise lists the operators that apply an operand element by element, as exporters emit them
+// for masks, scales and other constants of a network's code.
 var elementwise = map[string]bool{
 	"Add": true, "Sub": true, "Mul": true, "Div": true, "Pow": true, "Mod": true, "Min": true, "Max": true, "Mean": true, "Sum": true, "Where": true,
 	"Equal": true, "Greater": true, "GreaterOrEqual": true, "Less": true, "LessOrEqual": true, "Expand": true, "Cast": true, "Sqrt": true, "Neg": true, "Reciprocal": true,
 }
 
-// chooses and adds are element-wise operators whose scalar operand is hardly ever a parameter: what fills masked places, and what keeps a divisor from being 0.
+// chooses and adds are element-wise operators whose scalar operand is hardly ever a parameter: what
+// fills masked places, and what keeps a divisor from being 0.
 var (
 	chooses = map[string]bool{"Where": true, "Equal": true, "Greater": true, "GreaterOrEqual": true, "Less": true, "LessOrEqual": true, "Mod": true}
 	adds    = map[string]bool{"Add": true, "Sub": true, "Max": true}
 )
 
-// moves are the operators that pick and arrange elements of their first operand, as networks do with their position tables.
+// moves are the operators that pick and arrange elements of their first operand, as networks do
+// with their position tables.
 var moves = map[string]bool{
 	"Slice": true, "Gather": true, "Reshape": true, "Transpose": true, "Squeeze": true, "Unsqueeze": true, "Expand": true, "Concat": true, "Tile": true, "Split": true, "Identity": true,
 }
 
-// literal matches the names of literals in a network's code, and folded those that exporters make up for the results of constant folding: transposed weights, but also
-// computed scales and masks. operand matches what tf2onnx calls the literal operands of a network's code. The exporters are PyTorch's two, tf2onnx and this program.
+// literal matches the names of literals in a network's code, and folded those that exporters make
+// up for the results of constant folding: transposed weights, but also computed scales and masks.
+// operand matches what tf2onnx calls the literal operands of a network's code. The exporters are
+// PyTorch's two, tf2onnx and this program.
 var (
 	literal = regexp.MustCompile(`^(const/.*|(.*/)?_?(Constant|Const)(_.*|\d.*|:.*)?|(c_)?lifted_tensor_\d+|_tensor_constant\d+)$`)
 	folded  = regexp.MustCompile(`^(onnx::.*|_?val_\d+|\d+|const_fold_opt_.*)$`)
@@ -137,7 +145,8 @@ const (
 	isABuffer
 )
 
-// kindOf decides what a float32 initializer that is no running statistic is. declared is what the exporter says of it, if anything.
+// kindOf decides what a float32 initializer that is no running statistic is. declared is what the
+// exporter says of it, if anything.
 func kindOf(p *onnx.TensorProto, u use, declared string) (kind, error) {
 	switch {
 	case declared == "PARAMETER" && u.nodes > 0:
@@ -168,13 +177,16 @@ func float32s(p *onnx.TensorProto) ([]float32, error) {
 	return t.Float32s(), nil
 }
 
-// isEpsilon reports whether a number is one of those that are added so that nothing is divided by 0.
+// isEpsilon reports whether a number is one of those that are added so that nothing is divided
+// by 0.
 func isEpsilon(v float32) bool { return v > 0 && v <= 1e-4 }
 
-// maskMagnitude is far above any weight and below the −3e38 and the infinities that masks add to what must not count.
+// maskMagnitude is far above any weight and below the −3e38 and the infinities that masks add to
+// what must not count.
 const maskMagnitude = 1e30
 
-// isMask reports whether a tensor holds the huge values of an additive mask. NaN is no mask's value and is left for the caller to refuse.
+// isMask reports whether a tensor holds the huge values of an additive mask. NaN is no mask's value
+// and is left for the caller to refuse.
 func isMask(x []float32) bool {
 	huge := false
 	for _, v := range x {

@@ -1,28 +1,39 @@
 // Package models joins graphs and parameters.
 //
-// A [Network] is an ONNX graph whose floating-point parameters have been turned from initializers into graph inputs, so that one compiled session survives every
-// update of the weights (design decision D2). [Params] holds the parameters' values: an ordered list of [Segment]s, each one contiguous off-heap arena with one
-// [Role] — trainable, frozen (and then shareable between networks), or buffer (running statistics). Every parameter is a named view, aligned to 64 bytes. Gradients
-// and optimiser moments use the layout of the segment they belong to, so clipping, updating and averaging are loops over flat slices.
+// A [Network] is an ONNX graph whose floating-point parameters have been turned from initializers
+// into graph inputs, so that one compiled session survives every update of the weights (design
+// decision D2). [Params] holds the parameters' values: an ordered list of [Segment]s, each one
+// contiguous off-heap arena with one [Role] — trainable, frozen (and then shareable between
+// networks), or buffer (running statistics). Every parameter is a named view, aligned to 64 bytes.
+// Gradients and optimiser moments use the layout of the segment they belong to, so clipping,
+// updating and averaging are loops over flat slices.
 //
 // # Which initializers are parameters
 //
-// ONNX does not tell weights from other constants. [FromModel] takes as parameters the float32 initializers of the main graph, except
+// ONNX does not tell weights from other constants. [FromModel] takes as parameters the float32
+// initializers of the main graph, except
 //
 //   - tensors that nothing uses;
 //   - inputs that configure an operator, such as the bounds of Clip or the scales of Resize;
-//   - tensors named like a literal ("Constant_3"), and tensors with a name that an exporter made up ("val_71", "onnx::Add_12") of which only element-wise operators make
-//     use: these are folded scales and masks far more often than weights, while made-up names at matrix products are transposed weights;
-//   - additive masks: tensors with infinities or numbers of that size that only element-wise operators use;
-//   - scalars with a made-up name, scalars that fill masked places, and epsilons: positive scalars up to 1e-4 that are only added. Other scalars are parameters:
-//     temperatures, gates, scales of logits;
-//   - buffers, as far as they can be told: what PyTorch's exporter has marked as one, tables of sines and cosines, progressions such as positions and frequencies, and
-//     triangular masks.
+//   - tensors named like a literal ("Constant_3"), and tensors with a name that an exporter made up
+//     ("val_71", "onnx::Add_12") of which only element-wise operators make use: these are folded
+//     scales and masks far more often than weights, while made-up names at matrix products are
+//     transposed weights;
+//   - additive masks: tensors with infinities or numbers of that size that only element-wise
+//     operators use;
+//   - scalars with a made-up name, scalars that fill masked places, and epsilons: positive scalars
+//     up to 1e-4 that are only added. Other scalars are parameters: temperatures, gates, scales of
+//     logits;
+//   - buffers, as far as they can be told: what PyTorch's exporter has marked as one, tables of
+//     sines and cosines, progressions such as positions and frequencies, and triangular masks.
 //
-// [Network.Constants] and [Network.Buffers] list what was left out, and a training pattern that is the exact name of a tensor overrules all of this. The running mean and variance of
-// BatchNormalization become buffers. Initializers of other types, of sub-graphs and of functions, and the values of Constant nodes stay in the graph.
+// [Network.Constants] and [Network.Buffers] list what was left out, and a training pattern that is
+// the exact name of a tensor overrules all of this. The running mean and variance of
+// BatchNormalization become buffers. Initializers of other types, of sub-graphs and of functions,
+// and the values of Constant nodes stay in the graph.
 //
 // # How to add a kind of network
 //
-// Build any ONNX model, with runtime/onnx's Builder or by loading a file, and pass it to FromModel. Nothing else needs to know about the architecture.
+// Build any ONNX model, with runtime/onnx's Builder or by loading a file, and pass it to FromModel.
+// Nothing else needs to know about the architecture.
 package models

@@ -16,11 +16,14 @@ func otherFloat(d tensor.DType) bool {
 	return d == tensor.Float64 || d == tensor.Float16 || d == tensor.BFloat16
 }
 
-// InFloat32 returns the model that computes in float32 what a float64, float16 or bfloat16 model computes, and reports whether anything had to change: a model whose parameters, inputs and
+// InFloat32 returns the model that computes in float32 what a float64, float16 or bfloat16 model
+// computes, and reports whether anything had to change: a model whose parameters, inputs and
 // outputs are float32 is returned as it is, whatever its nodes compute with in between.
 //
-// Training happens in this form: weights that are kept in float32 take up updates that half precision would round away, gradients need no loss scaling, because nothing overflows or
-// vanishes that float32 can hold, and every engine and every gradient rule has the type. Contents that float32 cannot hold become the nearest finite number other than zero.
+// Training happens in this form: weights that are kept in float32 take up updates that half
+// precision would round away, gradients need no loss scaling, because nothing overflows or vanishes
+// that float32 can hold, and every engine and every gradient rule has the type. Contents that
+// float32 cannot hold become the nearest finite number other than zero.
 func InFloat32(m *onnx.Model) (_ *onnx.Model, changed bool, err error) {
 	needed, err := needsFloat32(m)
 	if err != nil || !needed {
@@ -74,7 +77,8 @@ func nodesInFloat32(nodes []*onnx.Node) error {
 	return nil
 }
 
-// needsFloat32 reports whether a parameter, an input or an output is of another floating-point type.
+// needsFloat32 reports whether a parameter, an input or an output is of another floating-point
+// type.
 func needsFloat32(m *onnx.Model) (bool, error) {
 	g := m.Graph
 	for _, list := range [][]*onnx.ValueInfo{g.Inputs(), g.Output} {
@@ -126,7 +130,8 @@ func protoInFloat32(p *onnx.TensorProto) (*onnx.TensorProto, error) {
 	return out, nil
 }
 
-// nearestFloat32 rounds so that finite numbers stay finite, as masks must, and numbers other than zero stay other than zero, as divisors must.
+// nearestFloat32 rounds so that finite numbers stay finite, as masks must, and numbers other than
+// zero stay other than zero, as divisors must.
 func nearestFloat32(v float64) float32 {
 	f := float32(v)
 	switch {
@@ -149,7 +154,8 @@ func typeInFloat32(v *onnx.ValueInfo) {
 // typeAttributes name the attributes that hold the number of a type.
 var typeAttributes = map[string]bool{"to": true, "dtype": true, "output_datatype": true, "output_dtype": true, "stash_type": true, "softmax_precision": true}
 
-// attributeInFloat32 returns an attribute that says float32 where it said another of the types, or a itself.
+// attributeInFloat32 returns an attribute that says float32 where it said another of the types, or
+// a itself.
 func attributeInFloat32(a *onnx.Attribute) (*onnx.Attribute, error) {
 	switch {
 	case a.T != nil && otherFloat(tensor.DType(a.T.DataType)):
@@ -164,7 +170,8 @@ func attributeInFloat32(a *onnx.Attribute) (*onnx.Attribute, error) {
 	return a, nil
 }
 
-// inTypeOf returns float32 content in the type of the initializer that it replaces, rounded to the nearest. Elements of a float64 initializer that have not changed keep all their digits.
+// inTypeOf returns float32 content in the type of the initializer that it replaces, rounded to the
+// nearest. Elements of a float64 initializer that have not changed keep all their digits.
 func inTypeOf(old *onnx.TensorProto, x *tensor.Tensor) (*tensor.Tensor, error) {
 	d := tensor.DType(old.DataType)
 	if x.DType() != tensor.Float32 || !otherFloat(d) {

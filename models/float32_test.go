@@ -96,7 +96,8 @@ func TestNumbersBeyondFloat32(t *testing.T) {
 	}
 }
 
-// TestReweighRounds writes float32 content into a model of each type. Float64 elements that have not changed keep digits that float32 does not have.
+// TestReweighRounds writes float32 content into a model of each type. Float64 elements that have
+// not changed keep digits that float32 does not have.
 func TestReweighRounds(t *testing.T) {
 	for d, want := range sorted.All(map[tensor.DType][]float64{
 		tensor.Float32: {float64(float32(0.1)), 2.0009765625}, tensor.Float64: {0.1, 2.0009765625}, tensor.Float16: {0.0999755859375, 2}, tensor.BFloat16: {0.10009765625, 2},

@@ -12,25 +12,36 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Split says that an initializer was several parameters: the first keeps its name, the others have names of their own.
+// Split says that an initializer was several parameters: the first keeps its name, the others have
+// names of their own.
 type Split struct {
 	Name string
 	Into []string
 }
 
-// SplitMerged returns a copy of m in which parameters of different layers that an exporter merged, because they began equal, are initializers of their own, and says which they were.
-// Those that match a pattern of keep stay as they are; a pattern that matches no initializer that is used more than once is an error. Contents are shared with m.
+// SplitMerged returns a copy of m in which parameters of different layers that an exporter merged,
+// because they began equal, are initializers of their own, and says which they were. Those that
+// match a pattern of keep stay as they are; a pattern that matches no initializer that is used more
+// than once is an error. Contents are shared with m.
 //
-// PyTorch's exporters merge initializers of equal content: the fresh scales and biases of all normalisation layers, zero biases, and whole layers that were copied from one, as in
-// nn.TransformerEncoder. Weights that a network ties on purpose look the same. The rule by which they are told apart:
+// PyTorch's exporters merge initializers of equal content: the fresh scales and biases of all
+// normalisation layers, zero biases, and whole layers that were copied from one, as in
+// nn.TransformerEncoder. Weights that a network ties on purpose look the same. The rule by which
+// they are told apart:
 //
-//   - A use belongs to the parameter whose name an Identity gives it, which is what PyTorch's TorchScript exporter leaves behind, or else to the module that the using node lies in.
-//     Where the file does not say that, it belongs to the nearest weights on the way to it, because a layer that is used twice has the same ones.
-//   - Uses inside the module that the initializer is called after, and uses in one module, are one parameter's. Elements of a list of parameters, which end in a number, are used once.
-//   - A scalar that an operator's own implementation uses, such as the ½ of GELU, is a literal that equals the parameter, and becomes a constant.
-//   - If all elements are equal, as in fresh scales and biases, the uses of different modules are cut apart.
-//   - Otherwise they are cut apart only where the same operator takes them at the same place in modules that differ in nothing but an index, layers.0 and layers.1. Everything else,
-//     such as an embedding that is also the output projection, stays tied.
+//   - A use belongs to the parameter whose name an Identity gives it, which is what PyTorch's
+//     TorchScript exporter leaves behind, or else to the module that the using node lies in. Where
+//     the file does not say that, it belongs to the nearest weights on the way to it, because a
+//     layer that is used twice has the same ones.
+//   - Uses inside the module that the initializer is called after, and uses in one module, are one
+//     parameter's. Elements of a list of parameters, which end in a number, are used once.
+//   - A scalar that an operator's own implementation uses, such as the ½ of GELU, is a literal that
+//     equals the parameter, and becomes a constant.
+//   - If all elements are equal, as in fresh scales and biases, the uses of different modules are
+//     cut apart.
+//   - Otherwise they are cut apart only where the same operator takes them at the same place in
+//     modules that differ in nothing but an index, layers.0 and layers.1. Everything else, such as
+//     an embedding that is also the output projection, stays tied.
 func SplitMerged(m *onnx.Model, keep []string) (*onnx.Model, []Split, error) {
 	c := m.ShallowClone()
 	s := newMerged(c)
@@ -78,10 +89,12 @@ type merged struct {
 	model *onnx.Model
 	uses  map[string]use
 	kinds map[string]string
-	// sites lists the uses of every initializer by its name; public are the names that the graph's interface shows.
+	// sites lists the uses of every initializer by its name; public are the names that the graph's
+	// interface shows.
 	sites  map[string][]site
 	public map[string]bool
-	// root maps initializers and their aliases to the initializer; constant says whether all of its elements are equal.
+	// root maps initializers and their aliases to the initializer; constant says whether all of its
+	// elements are equal.
 	root     map[string]*onnx.TensorProto
 	constant map[string]bool
 	x        *onnx.Index
@@ -230,7 +243,8 @@ const ownKey = "own"
 // literalKey stands for literals in the implementation of operators.
 const literalKey = "literal"
 
-// key tells uses of one parameter from those of another. Uses that nothing is known of share the empty key.
+// key tells uses of one parameter from those of another. Uses that nothing is known of share the
+// empty key.
 func (s *merged) key(p *onnx.TensorProto, u site) string {
 	if u.alias != "" {
 		return "alias " + u.alias
@@ -253,7 +267,8 @@ func (s *merged) key(p *onnx.TensorProto, u site) string {
 	return "module " + path
 }
 
-// nearest names the weights, other than p and than fresh scales and biases, of the node itself or else of the closest nodes before it that have any.
+// nearest names the weights, other than p and than fresh scales and biases, of the node itself or
+// else of the closest nodes before it that have any.
 func (s *merged) nearest(n *onnx.Node, p *onnx.TensorProto) string {
 	level, seen := []*onnx.Node{n}, map[*onnx.Node]bool{n: true}
 	for range 16 {
@@ -305,7 +320,8 @@ var element = regexp.MustCompile(`\.\d+$`)
 // index matches a component of a module's path that is a number.
 var index = regexp.MustCompile(`\b\d+\b`)
 
-// pathOf is the path of the layer that a use belongs to: that of the parameter's name, unless the node lies in another module.
+// pathOf is the path of the layer that a use belongs to: that of the parameter's name, unless the
+// node lies in another module.
 func pathOf(name string, u site) string {
 	if u.alias != "" {
 		name = u.alias
@@ -346,10 +362,12 @@ func (s *merged) nameFor(name string, u, v site) string {
 	return to + "." + rest
 }
 
-// scopesKey is where PyTorch's exporter, from 2.5 on, lists the modules that a node lies in, the outermost first and the node's own name at the end.
+// scopesKey is where PyTorch's exporter, from 2.5 on, lists the modules that a node lies in, the
+// outermost first and the node's own name at the end.
 const scopesKey = "pkg.torch.onnx.name_scopes"
 
-// moduleOf returns the path of the module that a node lies in, with dots, as PyTorch writes it; ok is false when the file does not say.
+// moduleOf returns the path of the module that a node lies in, with dots, as PyTorch writes it; ok
+// is false when the file does not say.
 func moduleOf(n *onnx.Node) (path string, ok bool) {
 	for _, p := range n.MetadataProps {
 		if p.Key == scopesKey {
@@ -363,7 +381,8 @@ func moduleOf(n *onnx.Node) (path string, ok bool) {
 			return scopes[len(scopes)-2], true
 		}
 	}
-	// TorchScript: /enc/layers.0/norm1/LayerNormalization, where layers.0 is one module, and the modules of a list inside a list are called after both.
+	// TorchScript: /enc/layers.0/norm1/LayerNormalization, where layers.0 is one module, and the
+	// modules of a list inside a list are called after both.
 	if !strings.HasPrefix(n.Name, "/") {
 		return "", false
 	}
@@ -381,7 +400,8 @@ func moduleOf(n *onnx.Node) (path string, ok bool) {
 	return strings.ReplaceAll(path, "/", "."), true
 }
 
-// ownerOf returns the path of the module that an initializer is called after; ok is false for names that an exporter made up.
+// ownerOf returns the path of the module that an initializer is called after; ok is false for names
+// that an exporter made up.
 func ownerOf(name string) (path string, ok bool) {
 	if folded.MatchString(name) || literal.MatchString(name) {
 		return "", false
@@ -389,7 +409,8 @@ func ownerOf(name string) (path string, ok bool) {
 	return name[:max(0, strings.LastIndexByte(name, '.'))], true
 }
 
-// within reports whether a module is another one or a part of it. A number after an underscore is TorchScript's for a module that is called again.
+// within reports whether a module is another one or a part of it. A number after an underscore is
+// TorchScript's for a module that is called again.
 func within(path, owner string) bool {
 	if owner == "" {
 		return true

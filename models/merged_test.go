@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// mergedUse is one node over an initializer: its operator, its name or, with dots instead of slashes, the modules it lies in, and the operand's name.
+// mergedUse is one node over an initializer: its operator, its name or, with dots instead of
+// slashes, the modules it lies in, and the operand's name.
 type mergedUse struct{ op, where, operand string }
 
 func equalTo(v float32, shape ...int) *tensor.Tensor {
@@ -20,7 +21,8 @@ func equalTo(v float32, shape ...int) *tensor.Tensor {
 	return t
 }
 
-// TestMergedParametersAreCutApart has the forms in which exporters leave what they merged, and what must stay tied.
+// TestMergedParametersAreCutApart has the forms in which exporters leave what they merged, and what
+// must stay tied.
 func TestMergedParametersAreCutApart(t *testing.T) {
 	ones, noise, half := equalTo(1, 4), floats(4), equalTo(0.5)
 	cases := []struct {
@@ -114,7 +116,8 @@ func TestMergedParametersAreCutApart(t *testing.T) {
 	}
 }
 
-// TestMergedWithoutModules: where a file does not say which modules its nodes lie in, the nearest weights tell layers apart, and a layer that is used twice has the same ones.
+// TestMergedWithoutModules: where a file does not say which modules its nodes lie in, the nearest
+// weights tell layers apart, and a layer that is used twice has the same ones.
 func TestMergedWithoutModules(t *testing.T) {
 	for _, d := range []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16} {
 		typed := func(x *tensor.Tensor) *tensor.Tensor {

@@ -13,7 +13,8 @@ import (
 // Role says how a parameter changes.
 type Role int
 
-// The roles. Trainable parameters receive gradients; frozen ones never change and may be shared; buffers are overwritten by the graph's own outputs.
+// The roles. Trainable parameters receive gradients; frozen ones never change and may be shared;
+// buffers are overwritten by the graph's own outputs.
 const (
 	Trainable Role = iota
 	Frozen
@@ -58,23 +59,29 @@ type Network struct {
 	Specs []Spec
 	// Inputs and Outputs name the data inputs and the outputs, in graph order.
 	Inputs, Outputs []string
-	// Constants names the float32 initializers of rank 1 or more that were taken for an exporter's constants and so are no parameters, and Buffers those that the network's code
-	// computed once, such as position tables; see the package comment.
+	// Constants names the float32 initializers of rank 1 or more that were taken for an exporter's
+	// constants and so are no parameters, and Buffers those that the network's code computed once,
+	// such as position tables; see the package comment.
 	Constants, Buffers []string
-	// Notes say what whoever trains the network should know of how it was made, such as what was done to a file that is part of it.
+	// Notes say what whoever trains the network should know of how it was made, such as what was
+	// done to a file that is part of it.
 	Notes []string
 }
 
-// Options select the parameters of a model and their roles. Patterns are globs in which * matches any run of characters and ? any one.
+// Options select the parameters of a model and their roles. Patterns are globs in which * matches
+// any run of characters and ? any one.
 type Options struct {
-	// Train limits training to the parameters that match; empty means all. A pattern without wildcards also makes a parameter of a float32 initializer that would
-	// be taken for a constant. A pattern that matches nothing is an error.
+	// Train limits training to the parameters that match; empty means all. A pattern without
+	// wildcards also makes a parameter of a float32 initializer that would be taken for a constant.
+	// A pattern that matches nothing is an error.
 	Train []string `yaml:"train"`
-	// Freeze excludes parameters from training, also those that Train matches. A pattern that matches nothing is an error.
+	// Freeze excludes parameters from training, also those that Train matches. A pattern that
+	// matches nothing is an error.
 	Freeze []string `yaml:"freeze"`
 }
 
-// FromModel finds a model's parameters and makes them inputs. It returns the network and the parameters' values, which share memory with m. m is not changed.
+// FromModel finds a model's parameters and makes them inputs. It returns the network and the
+// parameters' values, which share memory with m. m is not changed.
 func FromModel(m *onnx.Model, o Options) (*Network, map[string]*tensor.Tensor, error) {
 	if m.GetGraph() == nil {
 		return nil, nil, fmt.Errorf("network from model: the model has no graph")
@@ -133,15 +140,17 @@ func FromModel(m *onnx.Model, o Options) (*Network, map[string]*tensor.Tensor, e
 	return net, values, nil
 }
 
-// WithSpecs makes inputs of exactly the given parameters, which m must hold as initializers: another graph over the parameters of a network, for instance with losses
-// attached. m is not changed.
+// WithSpecs makes inputs of exactly the given parameters, which m must hold as initializers:
+// another graph over the parameters of a network, for instance with losses attached. m is not
+// changed.
 func WithSpecs(m *onnx.Model, specs []Spec) (*Network, error) {
 	net := &Network{Specs: specs}
 	names := make([]onnx.Value, len(specs))
 	for i, s := range specs {
 		names[i] = onnx.Value(s.Name)
 	}
-	// Old files list initializers among the inputs, and a file may give an input a default; neither is a data input.
+	// Old files list initializers among the inputs, and a file may give an input a default; neither
+	// is a data input.
 	for _, v := range m.Graph.Inputs() {
 		net.Inputs = append(net.Inputs, v.Name)
 	}
@@ -175,8 +184,8 @@ func checkPatterns(what string, patterns []string, specs []Spec) error {
 	return nil
 }
 
-// Bake returns the model with the given parameter values as initializers: the form that is served. Values share memory with what value returns. Every parameter needs
-// a value of its shape.
+// Bake returns the model with the given parameter values as initializers: the form that is served.
+// Values share memory with what value returns. Every parameter needs a value of its shape.
 func (n *Network) Bake(value func(name string) *tensor.Tensor) (*onnx.Model, error) {
 	values := make(map[onnx.Value]*tensor.Tensor, len(n.Specs))
 	for _, s := range n.Specs {
@@ -189,8 +198,10 @@ func (n *Network) Bake(value func(name string) *tensor.Tensor) (*onnx.Model, err
 	return onnx.InputsToInitializers(n.Model, values)
 }
 
-// Reweigh returns m with the content of its initializers replaced where value returns a tensor, which must have the shape of the old content and its type, or float32 for another
-// floating-point type, to which it is then rounded; everything else is as it was. It is how a trained model is written back into the form that it came in.
+// Reweigh returns m with the content of its initializers replaced where value returns a tensor,
+// which must have the shape of the old content and its type, or float32 for another floating-point
+// type, to which it is then rounded; everything else is as it was. It is how a trained model is
+// written back into the form that it came in.
 func Reweigh(m *onnx.Model, value func(name string) *tensor.Tensor) (*onnx.Model, error) {
 	c := m.ShallowClone()
 	for i, old := range c.Graph.Initializer {

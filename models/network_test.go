@@ -21,8 +21,9 @@ func floats(shape ...int) *tensor.Tensor {
 
 var rows = onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("N"), onnx.Known(4)}}
 
-// sample has every kind of initializer: weights with given and with made-up names, running statistics, settings, literals, folded constants, masks, integers, a scalar and one
-// that nothing uses.
+// sample has every kind of initializer: weights with given and with made-up names, running
+// statistics, settings, literals, folded constants, masks, integers, a scalar and one that nothing
+// uses.
 func sample(t *testing.T) *onnx.Model {
 	t.Helper()
 	b := onnx.NewBuilder("sample", 18)

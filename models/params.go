@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Segment is a contiguous block of parameters of one role in one arena. Segments are reference-counted, because frozen ones are shared between networks.
+// Segment is a contiguous block of parameters of one role in one arena. Segments are
+// reference-counted, because frozen ones are shared between networks.
 type Segment struct {
 	Role  Role
 	specs []Spec
@@ -43,13 +44,15 @@ func NewSegment(role Role, specs []Spec) (*Segment, error) {
 	return s, nil
 }
 
-// Like returns a new zeroed segment of the same layout: gradients, optimiser moments or a target network.
+// Like returns a new zeroed segment of the same layout: gradients, optimiser moments or a target
+// network.
 func (s *Segment) Like() (*Segment, error) { return NewSegment(s.Role, s.specs) }
 
 // Specs lists the parameters in layout order. The caller must not change the list.
 func (s *Segment) Specs() []Spec { return s.specs }
 
-// Floats returns the whole segment as one slice, alignment padding included. Padding is zero and stays zero under every optimiser, because its gradient is zero.
+// Floats returns the whole segment as one slice, alignment padding included. Padding is zero and
+// stays zero under every optimiser, because its gradient is zero.
 func (s *Segment) Floats() []float32 { return s.arena.Float32s(0, s.size/4) }
 
 // Range returns where parameter i lies in [Segment.Floats]: offset and length in elements.
@@ -58,7 +61,8 @@ func (s *Segment) Range(i int) (off, n int) { return s.off[i] / 4, s.specs[i].Le
 // View returns parameter i as a tensor over the arena.
 func (s *Segment) View(i int) *tensor.Tensor { return s.views[i] }
 
-// SameLayout reports whether two segments hold parameters of the same names and shapes in the same order, whatever their roles.
+// SameLayout reports whether two segments hold parameters of the same names and shapes in the same
+// order, whatever their roles.
 func (s *Segment) SameLayout(t *Segment) bool { return slices.EqualFunc(s.specs, t.specs, Spec.equal) }
 
 // Share returns the same segment with one more holder; each holder closes it once.
@@ -67,7 +71,8 @@ func (s *Segment) Share() *Segment {
 	return s
 }
 
-// Close drops one holder; the last one frees the memory. It fails while an engine's binding still holds the arena.
+// Close drops one holder; the last one frees the memory. It fails while an engine's binding still
+// holds the arena.
 func (s *Segment) Close() error {
 	switch n := s.refs.Add(-1); {
 	case n > 0:
@@ -91,8 +96,9 @@ type Params struct {
 	shared *Segment
 }
 
-// NewParams returns zeroed parameters for a network: one segment per role that occurs, trainable first. Frozen values may come from an existing segment, which is
-// then shared and not copied: it must hold exactly the network's frozen parameters.
+// NewParams returns zeroed parameters for a network: one segment per role that occurs, trainable
+// first. Frozen values may come from an existing segment, which is then shared and not copied: it
+// must hold exactly the network's frozen parameters.
 func NewParams(net *Network, frozen *Segment) (*Params, error) {
 	p := &Params{index: map[string]*tensor.Tensor{}, shared: frozen}
 	for _, role := range []Role{Trainable, Frozen, Buffer} {
@@ -143,8 +149,9 @@ func (p *Params) Segment(r Role) *Segment {
 // View returns a parameter by name as a tensor over its arena, or nil when there is none.
 func (p *Params) View(name string) *tensor.Tensor { return p.index[name] }
 
-// Set copies a value into a parameter. It returns an error naming the parameter when there is none of that name, when the shape differs, and when the parameter lies in
-// a segment that was shared, whose values are not this network's to change.
+// Set copies a value into a parameter. It returns an error naming the parameter when there is none
+// of that name, when the shape differs, and when the parameter lies in a segment that was shared,
+// whose values are not this network's to change.
 func (p *Params) Set(name string, t *tensor.Tensor) error {
 	v := p.index[name]
 	switch {
@@ -159,7 +166,8 @@ func (p *Params) Set(name string, t *tensor.Tensor) error {
 	return nil
 }
 
-// Load copies all values. Values must name every parameter, and nothing else; those of a shared segment may be left out and are not copied.
+// Load copies all values. Values must name every parameter, and nothing else; those of a shared
+// segment may be left out and are not copied.
 func (p *Params) Load(values map[string]*tensor.Tensor) error {
 	shared := func(v *tensor.Tensor) bool { return v != nil && p.shared != nil && v.Arena() == p.shared.arena }
 	for name, v := range p.index {
@@ -178,8 +186,8 @@ func (p *Params) Load(values map[string]*tensor.Tensor) error {
 	return nil
 }
 
-// CopyFrom copies every segment of q, which must have the same layout. It is how an exploit step or a hard target update is done: one copy per segment. Segments that
-// both share are left alone.
+// CopyFrom copies every segment of q, which must have the same layout. It is how an exploit step or
+// a hard target update is done: one copy per segment. Segments that both share are left alone.
 func (p *Params) CopyFrom(q *Params) error {
 	if len(p.segments) != len(q.segments) {
 		return fmt.Errorf("copy parameters: %d segments into %d", len(q.segments), len(p.segments))
@@ -200,7 +208,8 @@ func (p *Params) CopyFrom(q *Params) error {
 	return nil
 }
 
-// Close gives up every segment; what nobody else holds is freed. When an engine's binding still holds a segment it stays, the error says so, and Close may be called again.
+// Close gives up every segment; what nobody else holds is freed. When an engine's binding still
+// holds a segment it stays, the error says so, and Close may be called again.
 func (p *Params) Close() error {
 	var errs []error
 	p.segments = slices.DeleteFunc(p.segments, func(s *Segment) bool {

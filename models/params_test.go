@@ -83,7 +83,8 @@ func TestLikeHasTheLayoutAndZeroes(t *testing.T) {
 	}
 }
 
-// TestSharedFrozenSegments: several networks hold one base; the last one that lets go frees it, and none can write to it.
+// TestSharedFrozenSegments: several networks hold one base; the last one that lets go frees it, and
+// none can write to it.
 func TestSharedFrozenSegments(t *testing.T) {
 	net := network(Frozen, Trainable)
 	base := params(t, net, nil)

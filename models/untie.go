@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// Shared lists the trainable parameters of a model that are used more than once, directly or through an Identity, in the order of specs. They are trained as one.
+// Shared lists the trainable parameters of a model that are used more than once, directly or
+// through an Identity, in the order of specs. They are trained as one.
 func Shared(m *onnx.Model, specs []Spec) []string {
 	uses := usesOf(m.Graph)
 	counts, root := map[string]int{}, map[string]string{}
@@ -30,8 +31,10 @@ func Shared(m *onnx.Model, specs []Spec) []string {
 	return out
 }
 
-// Untie returns a copy of m in which each use of the initializers that match a pattern has an initializer of its own: the first use keeps the name, the others get
-// name.2, name.3 and so on. Contents are shared with m. It is an error when a pattern matches no initializer that is used more than once.
+// Untie returns a copy of m in which each use of the initializers that match a pattern has an
+// initializer of its own: the first use keeps the name, the others get name.2, name.3 and so on.
+// Contents are shared with m. It is an error when a pattern matches no initializer that is used
+// more than once.
 func Untie(m *onnx.Model, patterns []string) (*onnx.Model, error) {
 	if len(patterns) == 0 {
 		return m, nil
@@ -76,7 +79,8 @@ func Untie(m *onnx.Model, patterns []string) (*onnx.Model, error) {
 	return c, nil
 }
 
-// eachInput calls f for every input of every node whose content matters, sub-graphs included, in the order of the nodes.
+// eachInput calls f for every input of every node whose content matters, sub-graphs included, in
+// the order of the nodes.
 func eachInput(g *onnx.Graph, f func(name *string) error) error {
 	for _, n := range g.Node {
 		for i := range n.Input {
@@ -96,10 +100,12 @@ func eachInput(g *onnx.Graph, f func(name *string) error) error {
 	return nil
 }
 
-// UntieStatistics returns a copy of m in which the running statistics of each BatchNormalization of the main graph are initializers of their own. PyTorch's TorchScript
-// exporter merges initializers of equal content, for instance the scale of a layer that was never trained with its running variance, both ones; as one tensor, the variance
-// would be trained with the scale and become negative. Where the exporter left an Identity that carries the parameter's name, the initializer gets that name.
-// Contents are shared with m.
+// UntieStatistics returns a copy of m in which the running statistics of each BatchNormalization of
+// the main graph are initializers of their own. PyTorch's TorchScript exporter merges initializers
+// of equal content, for instance the scale of a layer that was never trained with its running
+// variance, both ones; as one tensor, the variance would be trained with the scale and become
+// negative. Where the exporter left an Identity that carries the parameter's name, the initializer
+// gets that name. Contents are shared with m.
 func UntieStatistics(m *onnx.Model) (*onnx.Model, error) {
 	u := &statistics{model: m.ShallowClone(), initializers: map[string]*onnx.TensorProto{}, copies: map[string]*onnx.Node{}, taken: map[string]bool{}}
 	g := u.model.Graph
@@ -140,7 +146,8 @@ func UntieStatistics(m *onnx.Model) (*onnx.Model, error) {
 type statistics struct {
 	model        *onnx.Model
 	initializers map[string]*onnx.TensorProto
-	// copies maps the outputs of Identity nodes over initializers to these nodes; one that has become an initializer is gone from it.
+	// copies maps the outputs of Identity nodes over initializers to these nodes; one that has
+	// become an initializer is gone from it.
 	copies map[string]*onnx.Node
 	// taken holds the names that belong to a statistic already, or to the graph's interface.
 	taken map[string]bool

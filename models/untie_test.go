@@ -56,7 +56,8 @@ func TestUntieGivesEveryUseItsOwn(t *testing.T) {
 	}
 }
 
-// TestUntieStatistics has the three forms of sharing: an Identity that an exporter left, an initializer of two layers, and one that is a scale too.
+// TestUntieStatistics has the three forms of sharing: an Identity that an exporter left, an
+// initializer of two layers, and one that is a scale too.
 func TestUntieStatistics(t *testing.T) {
 	b := onnx.NewBuilder("merged", 18)
 	x := b.Input("x", rows)

@@ -62,7 +62,8 @@ func TestLearnsTheCorridor(t *testing.T) {
 	}
 }
 
-// TestLearnsASignal trains on a market of two assets in which a feature tells the next move. Whoever follows it earns about 1.5 % a bar, whoever does not nothing.
+// TestLearnsASignal trains on a market of two assets in which a feature tells the next move.
+// Whoever follows it earns about 1.5 % a bar, whoever does not nothing.
 func TestLearnsASignal(t *testing.T) {
 	c := small(t, func(c *timecnn.Config) { c.Pool = "last" })
 	c.Optimizer.Kind, c.LRActor, c.LRCritic, c.Gamma, c.EntropyCoef, c.RolloutSteps, c.NormalizeAdvantage = "adam", 3e-3, 3e-3, 0, 0.001, 20, true

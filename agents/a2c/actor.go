@@ -41,7 +41,8 @@ func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.De
 	return &a.d, nil
 }
 
-// Sync implements agents.Actor. The actor reads parameters where they are learnt; what it has computed from them is dropped, in case that something else than the learner has changed them.
+// Sync implements agents.Actor. The actor reads parameters where they are learnt; what it has
+// computed from them is dropped, in case that something else than the learner has changed them.
 func (a *actor) Sync(context.Context) error {
 	if k := a.f.bank; k != nil && !k.still {
 		k.forget()

@@ -34,7 +34,8 @@ type Agent struct {
 	back     *backward
 	learner  *learner
 	c        Config
-	// lent says that an exploring actor uses the bank of the learner, so that what it computes is not computed again.
+	// lent says that an exploring actor uses the bank of the learner, so that what it computes is
+	// not computed again.
 	lent bool
 }
 

@@ -14,11 +14,13 @@ import (
 type backward struct {
 	rows *rows
 	prog *program.Program
-	// dz are the cotangents of the features of chunks at once, [padded, chunk, width] for each encoder.
+	// dz are the cotangents of the features of chunks at once, [padded, chunk, width] for each
+	// encoder.
 	dz     [][]float32
 	chunks int
 	width  int
-	// starts are the distinct chunks of a rollout in the order of their first samples, and at the place of each sample's chunk among them.
+	// starts are the distinct chunks of a rollout in the order of their first samples, and at the
+	// place of each sample's chunk among them.
 	starts, at []int
 	// ranges are where the encoder's parameters lie in the gradient: offset and length.
 	ranges [][2]int
@@ -28,7 +30,8 @@ type backward struct {
 // newBackward compiles the encoder's gradient. grads receives the sum over the chunks.
 func newBackward(g *graphs, params *models.Params, grads *models.Segment, eng engine.Compiler, threads, samples int) (*backward, error) {
 	series, _ := columns(g.frame)
-	// A chunk of many windows is enough for one run; windows by themselves are run several at a time.
+	// A chunk of many windows is enough for one run; windows by themselves are run several at a
+	// time.
 	chunks := 1
 	if g.chunk == 1 {
 		_, chunks = runs(samples, max(threads, 1), arithmetic(g.encode, series))
@@ -59,7 +62,10 @@ func newBackward(g *graphs, params *models.Params, grads *models.Segment, eng en
 	return b, nil
 }
 
-// run adds up the gradients of all chunks in which some sample's window lies. Sample i is the window that ends with row last[i], in the chunk that begins at start[i]; d has the gradients [samples, series, width] of its features, for each encoder. between is called before each run of the program; its error ends the work.
+// run adds up the gradients of all chunks in which some sample's window lies. Sample i is the
+// window that ends with row last[i], in the chunk that begins at start[i]; d has the gradients
+// [samples, series, width] of its features, for each encoder. between is called before each run of
+// the program; its error ends the work.
 func (b *backward) run(between func(done, of int) error, d [][]float32, last, start []int64) error {
 	b.sort(start)
 	for from := 0; from < len(b.starts); from += b.chunks {

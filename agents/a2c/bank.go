@@ -10,7 +10,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// bank keeps the features of windows, computed once for each chunk of consecutive ones and each version of the encoder; where windows have nothing in common, a chunk is one window. Environments at the same bar share them.
+// bank keeps the features of windows, computed once for each chunk of consecutive ones and each
+// version of the encoder; where windows have nothing in common, a chunk is one window. Environments
+// at the same bar share them.
 type bank struct {
 	rows *rows
 	prog *program.Program
@@ -18,7 +20,8 @@ type bank struct {
 	out [][]float32
 	// width of an encoder's features.
 	width int
-	// still says that the encoder never changes; chunks then begin at fixed places, so that features do not depend on who asked first.
+	// still says that the encoder never changes; chunks then begin at fixed places, so that
+	// features do not depend on who asked first.
 	still bool
 	pages []*page
 	limit int
@@ -56,7 +59,8 @@ func newBank(g *graphs, params *models.Params, eng engine.Compiler, threads, env
 	return k, nil
 }
 
-// find returns the page that has the window ending with a row, which it computes unless it is there.
+// find returns the page that has the window ending with a row, which it computes unless it is
+// there.
 func (k *bank) find(row int, now stamp) (*page, error) {
 	now = k.version(now)
 	k.clock++
@@ -93,7 +97,8 @@ func (k *bank) fill(p *page) error {
 	return nil
 }
 
-// room returns a page that may be overwritten: one of other parameters, a new one, or the one not used for longest.
+// room returns a page that may be overwritten: one of other parameters, a new one, or the one not
+// used for longest.
 func (k *bank) room(now stamp) *page {
 	var oldest *page
 	for _, p := range k.pages {
@@ -120,13 +125,15 @@ func (k *bank) newPage() *page {
 	return p
 }
 
-// savedPage is a page in a checkpoint, without its features. Used counts the pages that were used before it.
+// savedPage is a page in a checkpoint, without its features. Used counts the pages that were used
+// before it.
 type savedPage struct {
 	Start int `json:"start"`
 	Used  int `json:"used"`
 }
 
-// saved lists the pages of the present parameters, in whose order they are searched. They lie before all others, which are overwritten first.
+// saved lists the pages of the present parameters, in whose order they are searched. They lie
+// before all others, which are overwritten first.
 func (k *bank) saved(now stamp) (list []savedPage) {
 	for _, p := range k.pages {
 		if p.stamp != k.version(now) {
@@ -175,7 +182,8 @@ func (k *bank) forget() {
 	}
 }
 
-// copyTo copies the features of the window ending with a row to row i of the inputs, one for each encoder.
+// copyTo copies the features of the window ending with a row to row i of the inputs, one for each
+// encoder.
 func (k *bank) copyTo(dst [][]float32, i int, p *page, row int) {
 	n := k.rows.series * k.width
 	for e, z := range p.z {
@@ -185,11 +193,13 @@ func (k *bank) copyTo(dst [][]float32, i int, p *page, row int) {
 
 func (k *bank) close() error { return k.prog.Close() }
 
-// rows copies chunks of consecutive rows of a table into an encoder's input [padded, L, F]: the series of the first chunk, then those of the next.
+// rows copies chunks of consecutive rows of a table into an encoder's input [padded, L, F]: the
+// series of the first chunk, then those of the next.
 type rows struct {
 	table *tensor.Tensor
 	x     *tensor.Tensor
-	// window is W, chunk the number of windows in L rows, series and features those of a row of the table; padded is the series of all chunks rounded up to whole shards.
+	// window is W, chunk the number of windows in L rows, series and features those of a row of the
+	// table; padded is the series of all chunks rounded up to whole shards.
 	window, chunk, series, features, padded, shards int
 }
 
@@ -203,7 +213,8 @@ func newRows(g *graphs, n, threads int) *rows {
 	return r
 }
 
-// start returns where the chunk begins that has the window ending with a row: there, or at a multiple of the chunk when aligned, but early enough that the chunk does not go beyond the table.
+// start returns where the chunk begins that has the window ending with a row: there, or at a
+// multiple of the chunk when aligned, but early enough that the chunk does not go beyond the table.
 func (r *rows) start(row int, aligned bool) (int, error) {
 	first, last := r.window-1, r.table.Shape()[0]-1
 	if row < first || row > last {

@@ -11,7 +11,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
 
-// BenchmarkTraining measures complete training, environment included, with the shipped sizes: windows of 20 bars of 16 assets with 30 features, TimeCNN of three layers of 128, rollouts of 50 rounds.
+// BenchmarkTraining measures complete training, environment included, with the shipped sizes:
+// windows of 20 bars of 16 assets with 30 features, TimeCNN of three layers of 128, rollouts of 50
+// rounds.
 func BenchmarkTraining(b *testing.B) {
 	for _, share := range []string{Off, On} {
 		for _, n := range []int{1, 8} {

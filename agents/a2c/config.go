@@ -20,15 +20,21 @@ type Config struct {
 	GAELambda float64 `yaml:"gae_lambda"`
 	// NormalizeAdvantage shifts and scales the advantages of a rollout to mean 0 and deviation 1.
 	NormalizeAdvantage bool `yaml:"normalize_advantage"`
-	// Correction is none, or vtrace for actions that another policy may have drawn: log-probabilities and values are computed again by the policy that learns (Espeholt et al. 2018, arXiv 1802.01561).
+	// Correction is none, or vtrace for actions that another policy may have drawn:
+	// log-probabilities and values are computed again by the policy that learns (Espeholt et al.
+	// 2018, arXiv 1802.01561).
 	Correction string       `yaml:"correction"`
 	VTrace     VTraceConfig `yaml:"vtrace"`
 	// RolloutSteps is the number of rounds between updates.
 	RolloutSteps int `yaml:"rollout_steps"`
-	// Reduction is sum, the specification's Σ over the rollout, or mean, which divides it by the number of samples. It matters to the clipping, and to optimisers that are not indifferent to scale.
+	// Reduction is sum, the specification's Σ over the rollout, or mean, which divides it by the
+	// number of samples. It matters to the clipping, and to optimisers that are not indifferent to
+	// scale.
 	Reduction string `yaml:"reduction"`
 
-	// LRActor and LRCritic are the learning rates; see the package comment for which parameters are whose. Schedule multiplies both by a factor that begins at 1; its steps are updates, and linear and cosine without steps take as long as the run.
+	// LRActor and LRCritic are the learning rates; see the package comment for which parameters are
+	// whose. Schedule multiplies both by a factor that begins at 1; its steps are updates, and
+	// linear and cosine without steps take as long as the run.
 	LRActor  float64        `yaml:"lr_actor"`
 	LRCritic float64        `yaml:"lr_critic"`
 	Schedule optim.Schedule `yaml:"schedule,omitempty"`
@@ -37,9 +43,11 @@ type Config struct {
 	// Optimizer is any of package optim; its learning rate is lr_actor or lr_critic.
 	Optimizer optim.Config `yaml:"optimizer"`
 
-	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations without a window have none unless one is named.
+	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations
+	// without a window have none unless one is named.
 	Encoder configs.Kinded `yaml:"encoder,omitempty"`
-	// Policy is the whole policy, see network.Config; encoder and hidden layers are then the critic's alone.
+	// Policy is the whole policy, see network.Config; encoder and hidden layers are then the
+	// critic's alone.
 	Policy configs.Kinded `yaml:"policy,omitempty"`
 	// Encoders is shared, one for actor and critic, or separate.
 	Encoders string `yaml:"encoders"`
@@ -48,20 +56,25 @@ type Config struct {
 	// Hidden and Activation are the layers of observations that are not windows of assets.
 	Hidden     []int  `yaml:"hidden,flow"`
 	Activation string `yaml:"activation"`
-	// HiddenGain is that of these layers' orthogonal weights; 0 is the activation's own. Stable-Baselines3 has √2 for every activation.
+	// HiddenGain is that of these layers' orthogonal weights; 0 is the activation's own.
+	// Stable-Baselines3 has √2 for every activation.
 	HiddenGain float64 `yaml:"hidden_gain,omitempty"`
-	// OrthoInit begins the weights of hidden layers and heads orthogonal, and biases at 0; without it they begin uniformly in ±1/√inputs, as PyTorch's do. Encoders begin as they do by themselves.
+	// OrthoInit begins the weights of hidden layers and heads orthogonal, and biases at 0; without
+	// it they begin uniformly in ±1/√inputs, as PyTorch's do. Encoders begin as they do by
+	// themselves.
 	OrthoInit bool `yaml:"ortho_init"`
 	// Exploration is the noise of actions in a Box.
 	network.Exploration `yaml:",inline"`
-	// ShareWindows is auto, on or off: whether overlapping windows are encoded together. On is an error where that is not possible.
+	// ShareWindows is auto, on or off: whether overlapping windows are encoded together. On is an
+	// error where that is not possible.
 	ShareWindows string `yaml:"share_windows"`
 
 	// Options choose by patterns of names which parameters are trained.
 	models.Options `yaml:",inline"`
 }
 
-// VTraceConfig holds the thresholds of the importance weights; see rlmath.VTraceConfig. λ is gae_lambda.
+// VTraceConfig holds the thresholds of the importance weights; see rlmath.VTraceConfig. λ is
+// gae_lambda.
 type VTraceConfig struct {
 	ClipRho   float64 `yaml:"clip_rho"`
 	ClipC     float64 `yaml:"clip_c"`
@@ -93,7 +106,8 @@ const (
 	Off  = "off"
 )
 
-// Defaults returns the specification's values; what it leaves open is listed in the package comment.
+// Defaults returns the specification's values; what it leaves open is listed in the package
+// comment.
 func Defaults() Config {
 	return Config{
 		Gamma: 0.96, EntropyCoef: 0.05, ValueCoef: 1, GAELambda: 1, Correction: NoCorrection, VTrace: VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1}, RolloutSteps: 50, Reduction: Sum,
@@ -110,7 +124,8 @@ func (c Config) orthogonal(gain float64) layer.Init {
 	return layer.Orthogonal(gain)
 }
 
-// Validate reports all problems of the configuration's own fields; whether it fits the environment is found out by New.
+// Validate reports all problems of the configuration's own fields; whether it fits the environment
+// is found out by New.
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.InRange("gamma", c.Gamma, 0, 1)

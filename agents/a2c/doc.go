@@ -1,21 +1,34 @@
-// Package a2c is synchronous advantage actor-critic (Mnih et al. 2016, arXiv 1602.01783), in the form that QTMRL (Liu et al. 2025, arXiv 2508.20467) gives it, and by configuration in that of Stable-Baselines3.
+// Package a2c is synchronous advantage actor-critic (Mnih et al. 2016, arXiv 1602.01783), in the
+// form that QTMRL (Liu et al. 2025, arXiv 2508.20467) gives it, and by configuration in that of
+// Stable-Baselines3.
 //
 // # One update
 //
-// Every rollout_steps rounds the learner computes returns and advantages of all samples and takes one step down the gradient of
+// Every rollout_steps rounds the learner computes returns and advantages of all samples and takes
+// one step down the gradient of
 //
 //	L = −Σ log π(a|s)·A + value_coef·Σ (V(s) − G)² − entropy_coef·Σ H(π(·|s))
 //	Gₜ = rₜ + γ·Gₜ₊₁,  A = G − V(s),  log π(a|s) = Σᵢ log πᵢ(aᵢ|s),  H = Σᵢ Hᵢ
 //
-// over the samples of the rollout, where i are the heads, one for each asset, or the components of an action in a Box. Returns end with V of the observation after the rollout; where an episode terminated they end with the reward; where it was cut off, with V of its own last observation
-// and not of the next episode's first one. A and G are inputs of the graph: no gradient flows through them. V is what the actor computed when it decided, with the parameters that the update then changes, so nothing is evaluated twice.
+// over the samples of the rollout, where i are the heads, one for each asset, or the components of
+// an action in a Box. Returns end with V of the observation after the rollout; where an episode
+// terminated they end with the reward; where it was cut off, with V of its own last observation and
+// not of the next episode's first one. A and G are inputs of the graph: no gradient flows through
+// them. V is what the actor computed when it decided, with the parameters that the update then
+// changes, so nothing is evaluated twice.
 //
-// The entropy is subtracted: it is to become large. The paper's Algorithm 1 adds it to what is minimised; its text means the opposite. Metrics are means over the samples whatever the reduction, under Stable-Baselines3's tags; train/loss is their weighted sum.
+// The entropy is subtracted: it is to become large. The paper's Algorithm 1 adds it to what is
+// minimised; its text means the opposite. Metrics are means over the samples whatever the
+// reduction, under Stable-Baselines3's tags; train/loss is their weighted sum.
 //
 // # Actions of another policy
 //
-// Where decisions may come from elsewhere, such as from an older version or from another member of a population, correction: vtrace (Espeholt et al. 2018, arXiv 1802.01561) makes up for it: the learner evaluates the rollout with its own parameters, divides the probabilities of what was done by those that it was done with (Decision.LogProb), and
-// takes returns and advantages from rlmath.VTrace, with gae_lambda as λ. The decisions then need neither a version nor values. On-policy this equals the returns above, up to rounding; it costs another evaluation.
+// Where decisions may come from elsewhere, such as from an older version or from another member of
+// a population, correction: vtrace (Espeholt et al. 2018, arXiv 1802.01561) makes up for it: the
+// learner evaluates the rollout with its own parameters, divides the probabilities of what was done
+// by those that it was done with (Decision.LogProb), and takes returns and advantages from
+// rlmath.VTrace, with gae_lambda as λ. The decisions then need neither a version nor values.
+// On-policy this equals the returns above, up to rounding; it costs another evaluation.
 //
 // # Networks
 //
@@ -25,13 +38,21 @@
 //	position, cash, features -> cross-asset layer  -> [N,D'] and the portfolio's [D']
 //	[N,D'] -> logits [N,k], masked;   [D'] -> V
 //
-// An asset whose mask leaves it no choice is not listed, or not traded at the bar. Nobody attends to it, and it does not count in the portfolio: a position in a suspended asset is seen by its own head only. The value of the last observation of an episode that was cut off uses
-// that observation's own mask (vector.Batch.FinalMask).
+// An asset whose mask leaves it no choice is not listed, or not traded at the bar. Nobody attends
+// to it, and it does not count in the portfolio: a position in a suspended asset is seen by its own
+// head only. The value of the last observation of an episode that was cut off uses that
+// observation's own mask (vector.Batch.FinalMask).
 //
-// Windows [W,F] of one series go through the encoder, and its features together with all other fields through hidden layers. Observations without a window are flattened, go through the encoder if one is named, and through hidden layers. These inputs, the layers and the distributions are package network's: actions are Discrete, MultiDiscrete, MultiBinary, or lie in a Box, as a diagonal Gaussian with
-// state-independent deviations or, with use_sde, by gSDE. An action in a Box is clipped to its bounds for the environment and learnt from as it was drawn.
+// Windows [W,F] of one series go through the encoder, and its features together with all other
+// fields through hidden layers. Observations without a window are flattened, go through the encoder
+// if one is named, and through hidden layers. These inputs, the layers and the distributions are
+// package network's: actions are Discrete, MultiDiscrete, MultiBinary, or lie in a Box, as a
+// diagonal Gaussian with state-independent deviations or, with use_sde, by gSDE. An action in a Box
+// is clipped to its bounds for the environment and learnt from as it was drawn.
 //
-// Heads begin small (orthogonal, gain 0.01 for the policy and 1 for the value), so that the first policy is nearly uniform. With ortho_init: false, as policy_kwargs of that name in RL Baselines3 Zoo's settings, they and the hidden layers begin as PyTorch's do.
+// Heads begin small (orthogonal, gain 0.01 for the policy and 1 for the value), so that the first
+// policy is nearly uniform. With ortho_init: false, as policy_kwargs of that name in RL Baselines3
+// Zoo's settings, they and the hidden layers begin as PyTorch's do.
 //
 // # Parameters and their learning rates
 //
@@ -39,42 +60,70 @@
 //	encoders: separate   actor.encoder.* actor.cross.* actor.hidden.* actor.logits.*  critic.encoder.* … critic.value.*
 //	in a Box             actor.mean.* actor.log_std instead of actor.logits.*
 //
-// Parameters below critic have lr_critic and all others lr_actor: a shared encoder is the actor's. The gradient is clipped once, by its norm over all parameters together. train and freeze are patterns of these names.
+// Parameters below critic have lr_critic and all others lr_actor: a shared encoder is the actor's.
+// The gradient is clipped once, by its norm over all parameters together. train and freeze are
+// patterns of these names.
 //
 // # Windows in common
 //
-// Two consecutive windows have all bars but one in common. Where an encoder computes from a bar something that does not depend on the window (encoder.Sharer), the features of all windows of a rollout are computed at once: rollout_steps + 1 windows, a chunk, from the W + rollout_steps rows that they lie in. The agent does that
-// when an actor first asks for a window, keeps the features of the chunk, and every further round costs only the layers after the encoder. No look-ahead is in that: the features of a window depend on its own rows and on nothing else, which the tests check against each window alone; the rows of the table do not depend on actions; and a policy that
-// is served has no such shortcut, see Learner.Policy.
+// Two consecutive windows have all bars but one in common. Where an encoder computes from a bar
+// something that does not depend on the window (encoder.Sharer), the features of all windows of a
+// rollout are computed at once: rollout_steps + 1 windows, a chunk, from the W + rollout_steps rows
+// that they lie in. The agent does that when an actor first asks for a window, keeps the features
+// of the chunk, and every further round costs only the layers after the encoder. No look-ahead is
+// in that: the features of a window depend on its own rows and on nothing else, which the tests
+// check against each window alone; the rows of the table do not depend on actions; and a policy
+// that is served has no such shortcut, see Learner.Policy.
 //
-//   - timecnn qualifies with padding: valid and any pooling, and with padding: causal and pool: last when no padding reaches the last step. With padding: same, or causal and another pooling, zeros at the window's edge enter the features.
+//   - timecnn qualifies with padding: valid and any pooling, and with padding: causal and pool:
+//     last when no padding reaches the last step. With padding: same, or causal and another
+//     pooling, zeros at the window's edge enter the features.
 //   - transformer does not: positions, and what a step attends to, begin with the window.
 //   - mlp does not: every weight belongs to a place in the window.
-//   - file does not: the package knows nothing about the model. Windows are encoded one by one, which is always right.
+//   - file does not: the package knows nothing about the model. Windows are encoded one by one,
+//     which is always right.
 //
-// The learner divides the gradient at the features. Its first program computes loss and gradients of heads and cross-asset layer from the recorded features, and the features' gradient; a second one carries that through the encoder, one chunk after the other, whatever samples lie in it. So a rollout may have any number of chunks: an environment that
-// begins a new episode at other rows opens another one, environments at the same bar share theirs, chunks near the end of the table begin earlier, and windows that are not consecutive at all just cost more. Shapes are static throughout. With share_windows: off a chunk is one window.
+// The learner divides the gradient at the features. Its first program computes loss and gradients
+// of heads and cross-asset layer from the recorded features, and the features' gradient; a second
+// one carries that through the encoder, one chunk after the other, whatever samples lie in it. So a
+// rollout may have any number of chunks: an environment that begins a new episode at other rows
+// opens another one, environments at the same bar share theirs, chunks near the end of the table
+// begin earlier, and windows that are not consecutive at all just cost more. Shapes are static
+// throughout. With share_windows: off a chunk is one window.
 //
-// Work is split over cores where it is independent: the encoder over assets, the heads over samples. Sums over cores and runs have a fixed order, so results have the same bits for the same number of threads.
+// Work is split over cores where it is independent: the encoder over assets, the heads over
+// samples. Sums over cores and runs have a fixed order, so results have the same bits for the same
+// number of threads.
 //
 // # State
 //
-// A learner is saved between rollouts only. Continuing from there equals never having stopped, bit for bit.
+// A learner is saved between rollouts only. Continuing from there equals never having stopped, bit
+// for bit.
 //
 // # Defaults, and deviations from the specification
 //
-// Every value that the specification gives is the default. reduction: sum is its Σ; with mean the loss is divided by the number of samples, as in Stable-Baselines3. It leaves open the kernel of the convolutions (3), how assets are mixed (one block of attention with four heads), and the initialisation. gae_lambda below 1, normalize_advantage and schedule are
-// additions. Dropout is refused: the policy that learns must be the one that acted.
+// Every value that the specification gives is the default. reduction: sum is its Σ; with mean the
+// loss is divided by the number of samples, as in Stable-Baselines3. It leaves open the kernel of
+// the convolutions (3), how assets are mixed (one block of attention with four heads), and the
+// initialisation. gae_lambda below 1, normalize_advantage and schedule are additions. Dropout is
+// refused: the policy that learns must be the one that acted.
 //
 // # Stable-Baselines3's A2C
 //
-// configs/experiments/cartpole_a2c.yaml has its defaults: optimizer {kind: rmsprop, eps: 1e-5} (its RMSpropTFLike has eps_inside: true and ones: true in addition), learning rates 7e-4, rollout_steps 5, gamma 0.99, entropy_coef 0, value_coef 0.5, grad_clip 0.5, reduction mean, and two towers: encoders separate, hidden [64, 64] under tanh,
-// hidden_gain √2. What remains different:
+// configs/experiments/cartpole_a2c.yaml has its defaults: optimizer {kind: rmsprop, eps: 1e-5} (its
+// RMSpropTFLike has eps_inside: true and ones: true in addition), learning rates 7e-4,
+// rollout_steps 5, gamma 0.99, entropy_coef 0, value_coef 0.5, grad_clip 0.5, reduction mean, and
+// two towers: encoders separate, hidden [64, 64] under tanh, hidden_gain √2. What remains
+// different:
 //
-//   - a linear schedule without steps begins at its first value and would reach its last one after the last update; Stable-Baselines3 is one update ahead;
-//   - a bit of a MultiBinary action is a choice between two logits, as in SB3-contrib's masked policies; Stable-Baselines3 has one logit, so that the same learning rate moves the log-odds half as far there.
+//   - a linear schedule without steps begins at its first value and would reach its last one after
+//     the last update; Stable-Baselines3 is one update ahead;
+//   - a bit of a MultiBinary action is a choice between two logits, as in SB3-contrib's masked
+//     policies; Stable-Baselines3 has one logit, so that the same learning rate moves the log-odds
+//     half as far there.
 //
 // # How to add a term to the loss
 //
-// Add it to addTrain in graph.go as a sum over samples with a weight per sample that is an input, set the weight in learner.targets, and add its derivative to the formulas of gradient_test.go.
+// Add it to addTrain in graph.go as a sum over samples with a weight per sample that is an input,
+// set the weight in learner.targets, and add its derivative to the formulas of gradient_test.go.
 package a2c

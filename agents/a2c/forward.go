@@ -17,7 +17,8 @@ import (
 type forward struct {
 	n    int
 	prog *program.Program
-	// obs are the buffers of the fields; nil for windows of a table, whose features come from the bank.
+	// obs are the buffers of the fields; nil for windows of a table, whose features come from the
+	// bank.
 	obs    []*tensor.Tensor
 	mask   *tensor.Tensor
 	series int
@@ -83,7 +84,8 @@ func (f *forward) current(b *vector.Batch, now stamp) error {
 	return f.prog.Run()
 }
 
-// final evaluates the final observations of the episodes that ended; the rows of the others have no meaning.
+// final evaluates the final observations of the episodes that ended; the rows of the others have no
+// meaning.
 func (f *forward) final(b *vector.Batch, now stamp) error {
 	for i, t := range f.obs {
 		if t == nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// diary writes down what a recorder is told, in float64, sample by sample in the order of the rounds.
+// diary writes down what a recorder is told, in float64, sample by sample in the order of the
+// rounds.
 type diary struct {
 	agents.Recorder
 	x, final         [][]float64
@@ -107,7 +108,8 @@ func (l linear) probabilities(x []float64, mask []bool, from int) []float64 {
 //
 //	L = −Σ log π(a|s)·A + c_v·Σ (V − G)² − c_e·Σ H
 //
-// by its formulas: returns by recursion from the end of each environment's rollout, log π and H as sums over the heads, advantages as constants.
+// by its formulas: returns by recursion from the end of each environment's rollout, log π and H as
+// sums over the heads, advantages as constants.
 func (l linear) gradients(d *diary, c Config, heads []int, n int) (w, b, v []float64, vb float64, returns []float64) {
 	samples, in := len(d.x), len(d.x[0])
 	returns = make([]float64, samples)
@@ -162,7 +164,8 @@ func (l linear) gradients(d *diary, c Config, heads []int, n int) (w, b, v []flo
 	return w, b, v, vb, returns
 }
 
-// TestGradientEqualsTheFormula compares gradient and metrics of a linear network with the formulas in float64, over several heads, masks, terminations and truncations.
+// TestGradientEqualsTheFormula compares gradient and metrics of a linear network with the formulas
+// in float64, over several heads, masks, terminations and truncations.
 func TestGradientEqualsTheFormula(t *testing.T) {
 	splitSmall(t)
 	n, ends := 0, 0
@@ -250,7 +253,8 @@ func TestGradientEqualsTheFormula(t *testing.T) {
 	}
 }
 
-// TestMasks draws many actions: none that the mask excludes is ever taken, and logits that are never valid get a gradient of exactly 0.
+// TestMasks draws many actions: none that the mask excludes is ever taken, and logits that are
+// never valid get a gradient of exactly 0.
 func TestMasks(t *testing.T) {
 	n := 0
 	for _, e := range testengines.All(t) {
@@ -313,7 +317,8 @@ func TestMasks(t *testing.T) {
 	}
 }
 
-// TestEntropyIsMaximised learns where only the entropy counts: a policy that prefers some actions must become more even. The paper's algorithm has the sign the other way round.
+// TestEntropyIsMaximised learns where only the entropy counts: a policy that prefers some actions
+// must become more even. The paper's algorithm has the sign the other way round.
 func TestEntropyIsMaximised(t *testing.T) {
 	c := quick()
 	c.Hidden, c.ValueCoef, c.EntropyCoef, c.LRActor, c.Gamma = nil, 0, 1000, 0.02, 0

@@ -20,7 +20,8 @@ import (
 const (
 	actionsInput = "a2c.actions"
 	returnsInput = "a2c.returns"
-	// The weights of a sample in the three terms of the loss, signs and coefficients included; see loss.
+	// The weights of a sample in the three terms of the loss, signs and coefficients included; see
+	// loss.
 	policyWeight  = "a2c.policy_weight"
 	valueWeight   = "a2c.value_weight"
 	entropyWeight = "a2c.entropy_weight"
@@ -29,7 +30,8 @@ const (
 	logProbOutput = "log_prob"
 	entropyOutput = "entropy"
 
-	// rowsInput and featuresName are the values of the encoder alone: rows [series, L, F] and the features of windows, one name for each encoder.
+	// rowsInput and featuresName are the values of the encoder alone: rows [series, L, F] and the
+	// features of windows, one name for each encoder.
 	rowsInput    = "a2c.rows"
 	featuresName = "a2c.features"
 )
@@ -46,16 +48,21 @@ const logStdParam = actorScope + "." + network.LogStdParam
 // graphs are the networks of an agent, all over the parameters of policy.
 type graphs struct {
 	frame *network.Frame
-	// policy is complete: observations to actions, log-probabilities and value. values are its initial parameters.
+	// policy is complete: observations to actions, log-probabilities and value. values are its
+	// initial parameters.
 	policy *models.Network
 	values map[string]*tensor.Tensor
-	// act gives log-probabilities and value, train the loss: of observations or, where these have windows of a table, of the features of each window.
+	// act gives log-probabilities and value, train the loss: of observations or, where these have
+	// windows of a table, of the features of each window.
 	act, train *models.Network
-	// evaluate gives log-probabilities of recorded actions and values, of the same inputs as train; nil without a correction.
+	// evaluate gives log-probabilities of recorded actions and values, of the same inputs as train;
+	// nil without a correction.
 	evaluate *models.Network
 	// stops are the values of train that the loss is not differentiated through.
 	stops []string
-	// encode computes the features of chunk consecutive windows, and encodeGrad is the same with the features' cotangents as inputs; nil without windows of a table. chunk is 1 unless overlapping windows are encoded together.
+	// encode computes the features of chunk consecutive windows, and encodeGrad is the same with
+	// the features' cotangents as inputs; nil without windows of a table. chunk is 1 unless
+	// overlapping windows are encoded together.
 	encode, encodeGrad *models.Network
 	chunk              int
 	// alone says why chunk is 1; nil when that is what the configuration asks for.
@@ -137,7 +144,8 @@ func (d *design) refuseDropout() error {
 	return nil
 }
 
-// sharer returns the encoder when it can encode overlapping windows together, or an error that says why it cannot.
+// sharer returns the encoder when it can encode overlapping windows together, or an error that says
+// why it cannot.
 func (d *design) sharer() (encoder.Sharer, error) {
 	w := d.f.Window()
 	if w == nil {
@@ -155,7 +163,8 @@ func (d *design) sharer() (encoder.Sharer, error) {
 
 func (d *design) graph(name string) *layer.Graph { return layer.New(name, d.key, layer.Options{}) }
 
-// branches returns the scopes of encoders and what follows: the graph's own when actor and critic share them, else one for each; the critic's alone where the policy is one's own.
+// branches returns the scopes of encoders and what follows: the graph's own when actor and critic
+// share them, else one for each; the critic's alone where the policy is one's own.
 func (d *design) branches(g *layer.Graph) []*layer.Graph {
 	if d.torso.HasPolicy() {
 		return []*layer.Graph{g.In(critic)}
@@ -174,7 +183,9 @@ func (d *design) featureNames() []string {
 	return []string{featuresName}
 }
 
-// heads appends the network from its inputs to the policy's distribution and the value [batch]. With features, which has the width of an encoder's result, the encoder is left out and its results are inputs.
+// heads appends the network from its inputs to the policy's distribution and the value [batch].
+// With features, which has the width of an encoder's result, the encoder is left out and its
+// results are inputs.
 func (d *design) heads(g *layer.Graph, features []int) (network.Distribution, onnx.Value, error) {
 	in := network.Inputs{Obs: make([]onnx.Value, len(d.f.Spec.Observation))}
 	for i, field := range d.f.Spec.Observation {
@@ -237,7 +248,8 @@ func (d *design) addAct(g *graphs, features []int) error {
 //
 //	Σ policy_weight·log π(a|s) + value_weight·(V(s) − G)² + entropy_weight·H(π(·|s))
 //
-// where log π and H are sums over the heads. Advantages are in the weights and G is an input, so no gradient flows through them.
+// where log π and H are sums over the heads. Advantages are in the weights and G is an input, so no
+// gradient flows through them.
 func (d *design) addTrain(g *graphs, features []int) error {
 	t := d.graph("train")
 	dist, value, err := d.heads(t, features)
@@ -271,7 +283,8 @@ func (d *design) addEvaluate(g *graphs, features []int) error {
 	return err
 }
 
-// addEncoder adds the networks of the encoder alone, whose batch is the series of a chunk of rows: assets are independent of each other there, and so they can be split over cores.
+// addEncoder adds the networks of the encoder alone, whose batch is the series of a chunk of rows:
+// assets are independent of each other there, and so they can be split over cores.
 func (d *design) addEncoder(g *graphs, s encoder.Sharer) error {
 	w := d.f.Window()
 	_, features := columns(d.f)
@@ -313,7 +326,8 @@ func (d *design) addEncoder(g *graphs, s encoder.Sharer) error {
 	return nil
 }
 
-// encode appends the encoder over rows [batch, L, F] and returns the features of their windows, [batch, chunk, D].
+// encode appends the encoder over rows [batch, L, F] and returns the features of their windows,
+// [batch, chunk, D].
 func (d *design) encode(g *layer.Graph, s encoder.Sharer, rows onnx.Value, window int) (onnx.Value, error) {
 	if s != nil {
 		return s.BuildShared(g, rows, window)
@@ -330,7 +344,8 @@ func trainable(n *models.Network) bool {
 	return slices.ContainsFunc(n.Specs, func(s models.Spec) bool { return s.Role == models.Trainable })
 }
 
-// columns returns the number of independent series in a row of the table of windows, and of features in each.
+// columns returns the number of independent series in a row of the table of windows, and of
+// features in each.
 func columns(f *network.Frame) (series, features int) {
 	shape := f.Spec.Observation[f.Series].Space.Shape()
 	return max(f.Assets, 1), shape[len(shape)-1]

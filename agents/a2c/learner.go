@@ -23,7 +23,8 @@ type learner struct {
 	train  *minibatches
 	// evaluate is nil without a correction.
 	evaluate *minibatches
-	// back is nil unless there are windows of a table and the encoder is trained; dz are then the gradients of the features, [samples, series, width] for each encoder.
+	// back is nil unless there are windows of a table and the encoder is trained; dz are then the
+	// gradients of the features, [samples, series, width] for each encoder.
 	back    *backward
 	dz      [][]float32
 	grads   *models.Segment
@@ -194,12 +195,14 @@ func (l *learner) factor() float64 {
 	return l.c.Schedule.WithInitial(1).At(uint64(l.updates), l.total)
 }
 
-// part returns what the programs of an update call between their runs: 0 is the correction's, 1 the learning one's and 2 the encoder's.
+// part returns what the programs of an update call between their runs: 0 is the correction's, 1 the
+// learning one's and 2 the encoder's.
 func (l *learner) part(ctx context.Context, k int) func(done, of int) error {
 	return func(done, of int) error { return l.between(ctx, k*of+done, 3*of) }
 }
 
-// correct evaluates the rollout with the parameters that learn, which may be others than those that acted: values, and from the log-probabilities of what was done the importance weights.
+// correct evaluates the rollout with the parameters that learn, which may be others than those that
+// acted: values, and from the log-probabilities of what was done the importance weights.
 func (l *learner) correct(ctx context.Context) error {
 	if l.evaluate == nil {
 		return nil

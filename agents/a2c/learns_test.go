@@ -11,8 +11,11 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
 
-// TestIdentityAsStableBaselines3 has the steps and the bar of Stable-Baselines3's own tests (tests/test_identity.py): 90 of 100 on average over 20 episodes, with its defaults but for a discount of 0.4 and the learning rates below. Its present tests take 1200 env steps in discrete spaces and 2000 in a box, earlier ones took 3000. Four bits
-// are learnt by neither side in 1200 (of 26 seeds of Stable-Baselines3, 4 come to 90), so they have 3000 here.
+// TestIdentityAsStableBaselines3 has the steps and the bar of Stable-Baselines3's own tests
+// (tests/test_identity.py): 90 of 100 on average over 20 episodes, with its defaults but for a
+// discount of 0.4 and the learning rates below. Its present tests take 1200 env steps in discrete
+// spaces and 2000 in a box, earlier ones took 3000. Four bits are learnt by neither side in 1200
+// (of 26 seeds of Stable-Baselines3, 4 come to 90), so they have 3000 here.
 func TestIdentityAsStableBaselines3(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -41,7 +44,8 @@ func TestIdentityAsStableBaselines3(t *testing.T) {
 	}
 }
 
-// TestScheduleOfARun: a linear schedule without steps of its own takes as long as the run, and holds its first value where that is not known.
+// TestScheduleOfARun: a linear schedule without steps of its own takes as long as the run, and
+// holds its first value where that is not known.
 func TestScheduleOfARun(t *testing.T) {
 	n := 0
 	// The last rollout is taken whole.

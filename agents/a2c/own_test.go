@@ -16,7 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// ownMarket is a policy of one's own for windows of features beside positions: one layer over the last bar of each asset and its position, logits [batch, assets, 3].
+// ownMarket is a policy of one's own for windows of features beside positions: one layer over the
+// last bar of each asset and its position, logits [batch, assets, 3].
 func ownMarket(t testing.TB, features int) configs.Kinded {
 	t.Helper()
 	b, s := onnx.NewBuilder("own", onnx.DefaultOpset), rng.New(4).Stream()
@@ -40,7 +41,9 @@ func ownMarket(t testing.TB, features int) configs.Kinded {
 	return agenttest.Own(t, m)
 }
 
-// TestOwnMarketPolicyIsTheBuiltIn trains a policy for a market, and what that exports as a policy of one's own, which reads windows, positions, cash and the mask: the same up to rounding, although the one has the features of windows from a bank and the other reads them.
+// TestOwnMarketPolicyIsTheBuiltIn trains a policy for a market, and what that exports as a policy
+// of one's own, which reads windows, positions, cash and the mask: the same up to rounding,
+// although the one has the features of windows from a bank and the other reads them.
 func TestOwnMarketPolicyIsTheBuiltIn(t *testing.T) {
 	n := 0
 	for _, e := range testengines.All(t) {

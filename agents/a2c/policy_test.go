@@ -19,7 +19,8 @@ import (
 
 func nan() float64 { return math.NaN() }
 
-// TestPolicyIsTheActor runs the complete network, with its parameters baked in, on what the environments show, and compares it with the greedy actor, for batches of several sizes.
+// TestPolicyIsTheActor runs the complete network, with its parameters baked in, on what the
+// environments show, and compares it with the greedy actor, for batches of several sizes.
 func TestPolicyIsTheActor(t *testing.T) {
 	n := 0
 	for _, e := range testengines.All(t) {

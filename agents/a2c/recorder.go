@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// recorder writes a rollout of rounds · envs samples to where the learning program reads it. Sample t·envs + e is environment e in round t.
+// recorder writes a rollout of rounds · envs samples to where the learning program reads it. Sample
+// t·envs + e is environment e in round t.
 type recorder struct {
 	frame        *network.Frame
 	rounds, envs int
@@ -22,20 +23,25 @@ type recorder struct {
 	t    int
 	open bool
 
-	// obs, mask and actions are the rows of the program's inputs of each round. obs are nil for windows whose features come from the bank.
+	// obs, mask and actions are the rows of the program's inputs of each round. obs are nil for
+	// windows whose features come from the bank.
 	obs           [][]*tensor.Tensor
 	mask, actions []*tensor.Tensor
 	// f evaluates observations after which nothing is decided any more.
 	f *forward
-	// Where there are windows of a table, z are the program's inputs of features; sample i is the window that ends with row last[i], in the chunk that begins at start[i].
+	// Where there are windows of a table, z are the program's inputs of features; sample i is the
+	// window that ends with row last[i], in the chunk that begins at start[i].
 	bank        *bank
 	z           [][]float32
 	last, start []int64
 
-	// reward, discount and value are those of each sample's step, the latter before it; the learner changes reward and discount, earned is what was really earned; ended says that an episode ended there, and final is the value of its last observation.
+	// reward, discount and value are those of each sample's step, the latter before it; the learner
+	// changes reward and discount, earned is what was really earned; ended says that an episode
+	// ended there, and final is the value of its last observation.
 	reward, earned, discount, value, final []float64
 	ended                                  []bool
-	// logMu are the log-probabilities with which the actions were drawn; nil without a correction. The values are what the actor computed, until the correction computes them.
+	// logMu are the log-probabilities with which the actions were drawn; nil without a correction.
+	// The values are what the actor computed, until the correction computes them.
 	logMu []float64
 	// bootstrap are the values after the rollout, [envs].
 	bootstrap []float64
@@ -131,7 +137,8 @@ func (r *recorder) Begin(b *vector.Batch, d *agents.Decision) error {
 	return nil
 }
 
-// End implements agents.Recorder. It evaluates the final observations of episodes that were cut off, and after the last round the present ones.
+// End implements agents.Recorder. It evaluates the final observations of episodes that were cut
+// off, and after the last round the present ones.
 func (r *recorder) End(b *vector.Batch) error {
 	if !r.open {
 		return errors.New("a2c: record: ended without a beginning")
@@ -165,7 +172,10 @@ func (r *recorder) End(b *vector.Batch) error {
 	return nil
 }
 
-// cutOff finds out whether the environments were reset in the middle of episodes, as they are when a run is resumed whose environments could not be saved. What the last round led to is then not known: it is dropped, and the episodes count as cut off before it, where their value is the one that its decision was taken with. Where decisions come without values, nothing can be kept.
+// cutOff finds out whether the environments were reset in the middle of episodes, as they are when
+// a run is resumed whose environments could not be saved. What the last round led to is then not
+// known: it is dropped, and the episodes count as cut off before it, where their value is the one
+// that its decision was taken with. Where decisions come without values, nothing can be kept.
 func (r *recorder) cutOff(b *vector.Batch) {
 	if r.t == 0 || !agents.CutOff(b, r.ended[(r.t-1)*r.envs:]) {
 		return

@@ -39,7 +39,8 @@ func TestSameSeedSameBits(t *testing.T) {
 	}
 }
 
-// TestResume saves after some updates, loads into a fresh agent, and compares with never having stopped, bit by bit.
+// TestResume saves after some updates, loads into a fresh agent, and compares with never having
+// stopped, bit by bit.
 func TestResume(t *testing.T) {
 	splitSmall(t)
 	n, within := 0, 0
@@ -118,7 +119,8 @@ func neverStopped(t testing.TB, what string, whole, resumed *agenttest.Training)
 	return n
 }
 
-// TestReplacedParametersAreSeen loads other parameters: features that were computed before must not be used again.
+// TestReplacedParametersAreSeen loads other parameters: features that were computed before must not
+// be used again.
 func TestReplacedParametersAreSeen(t *testing.T) {
 	for _, freeze := range [][]string{nil, {"encoder.*"}} {
 		c := small(t, nil)

@@ -19,7 +19,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// small is a network for windows that takes no time. Plain gradient descent shows differences as they are, where Adam would blow up those of gradients near 0.
+// small is a network for windows that takes no time. Plain gradient descent shows differences as
+// they are, where Adam would blow up those of gradients near 0.
 func small(t testing.TB, change func(c *timecnn.Config)) Config {
 	e := timecnn.Defaults()
 	e.DModel, e.NLayers = 8, 2
@@ -108,8 +109,10 @@ func apart(a, b []float32) float64 {
 	return diff / scale
 }
 
-// TestSharedWindowsEqualSingleOnes trains with each window encoded alone, one after the other on one core, and with windows encoded together: decisions, gradients and parameters agree up to rounding, with several environments, episodes that end within
-// a rollout, the end of the table, windows that are not consecutive, two encoders, and every way of splitting the work.
+// TestSharedWindowsEqualSingleOnes trains with each window encoded alone, one after the other on
+// one core, and with windows encoded together: decisions, gradients and parameters agree up to
+// rounding, with several environments, episodes that end within a rollout, the end of the table,
+// windows that are not consecutive, two encoders, and every way of splitting the work.
 func TestSharedWindowsEqualSingleOnes(t *testing.T) {
 	splitSmall(t)
 	n, episodes := 0, 0

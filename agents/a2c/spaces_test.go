@@ -81,7 +81,8 @@ func (s space) config() Config {
 	return c
 }
 
-// TestDecisionsAreWhatIsLearnt: the log-probability and the value that the learner's graph computes before an update are those that the actor decided with, in every space.
+// TestDecisionsAreWhatIsLearnt: the log-probability and the value that the learner's graph computes
+// before an update are those that the actor decided with, in every space.
 func TestDecisionsAreWhatIsLearnt(t *testing.T) {
 	n := 0
 	for _, e := range testengines.All(t) {
@@ -124,7 +125,8 @@ func (w *decided) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agent
 	return d, err
 }
 
-// TestPublishedPolicyIsTheActor compares the complete network, parameters baked in, with the greedy actor in every space.
+// TestPublishedPolicyIsTheActor compares the complete network, parameters baked in, with the greedy
+// actor in every space.
 func TestPublishedPolicyIsTheActor(t *testing.T) {
 	n := 0
 	for _, e := range testengines.All(t) {
@@ -156,7 +158,8 @@ func TestPublishedPolicyIsTheActor(t *testing.T) {
 	}
 }
 
-// TestResumeInEverySpace saves between rollouts, loads into a fresh agent, and compares with never having stopped, bit by bit; with the matrices of gSDE, and with a correction.
+// TestResumeInEverySpace saves between rollouts, loads into a fresh agent, and compares with never
+// having stopped, bit by bit; with the matrices of gSDE, and with a correction.
 func TestResumeInEverySpace(t *testing.T) {
 	n := 0
 	for _, e := range testengines.All(t) {
@@ -196,7 +199,8 @@ func TestResumeInEverySpace(t *testing.T) {
 	}
 }
 
-// TestNothingIsAllocatedInAnySpace trains in steady state with ONNX Runtime, whose runs allocate nothing in Go.
+// TestNothingIsAllocatedInAnySpace trains in steady state with ONNX Runtime, whose runs allocate
+// nothing in Go.
 func TestNothingIsAllocatedInAnySpace(t *testing.T) {
 	n := 0
 	for _, s := range spaces(t) {
@@ -221,7 +225,8 @@ func TestNothingIsAllocatedInAnySpace(t *testing.T) {
 	}
 }
 
-// TestGaussianGradientEqualsTheFormula compares the gradient of a linear Gaussian policy with its formulas in float64:
+// TestGaussianGradientEqualsTheFormula compares the gradient of a linear Gaussian policy with its
+// formulas in float64:
 //
 //	∂log π/∂μ = (a−μ)/σ²,  ∂log π/∂log σ = ((a−μ)/σ)² − 1,  ∂H/∂log σ = 1
 func TestGaussianGradientEqualsTheFormula(t *testing.T) {

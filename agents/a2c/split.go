@@ -14,9 +14,12 @@ import (
 
 // How work is split; variables so that tests can split small work.
 var (
-	// shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs on one core.
+	// shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs
+	// on one core.
 	shardFLOPs = 30e6
-	// runFLOPs is the forward arithmetic that one core is given at a time while learning. More, and what the gradient needs again has left the cache: windows of TimeCNN cost 3.5 ms of one core's time each in runs of 1 to 4, and 5 ms in runs of 48.
+	// runFLOPs is the forward arithmetic that one core is given at a time while learning. More, and
+	// what the gradient needs again has left the cache: windows of TimeCNN cost 3.5 ms of one
+	// core's time each in runs of 1 to 4, and 5 ms in runs of 48.
 	runFLOPs = 6e8
 )
 
@@ -25,7 +28,8 @@ func arithmetic(n *models.Network, batch int) float64 {
 	return program.FLOPs(n.Model, map[string]int{layer.Batch: batch})
 }
 
-// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic of a run as a multiple of a forward one.
+// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic
+// of a run as a multiple of a forward one.
 func shards(n *models.Network, batch, threads int, cost float64) int {
 	if threads < 2 || batch < 2 || cost*arithmetic(n, batch) < shardFLOPs {
 		return 1
@@ -36,18 +40,21 @@ func shards(n *models.Network, batch, threads int, cost float64) int {
 // roundUp returns the smallest multiple of k that is not below n.
 func roundUp(n, k int) int { return (n + k - 1) / k * k }
 
-// runs returns into how many runs, of how many units each, work on so many units is cut; unit is the arithmetic of one.
+// runs returns into how many runs, of how many units each, work on so many units is cut; unit is
+// the arithmetic of one.
 func runs(units, shards int, unit float64) (n, size int) {
 	n = min(max(1, int(math.Ceil(float64(units)*unit/(float64(shards)*runFLOPs)))), units)
 	size = (units + n - 1) / n
 	return (units + size - 1) / size, size
 }
 
-// minibatches runs a learning program over all samples, a part at a time, and adds up the gradients. That is exact: the loss is a sum over samples.
+// minibatches runs a learning program over all samples, a part at a time, and adds up the
+// gradients. That is exact: the loss is a sum over samples.
 type minibatches struct {
 	prog    *program.Program
 	n, size int
-	// in and out are the rows of all samples, by name; those of the program itself when there is one run.
+	// in and out are the rows of all samples, by name; those of the program itself when there is
+	// one run.
 	in, out map[string]*tensor.Tensor
 	// fill and drain pair the rows of all samples with the program's, in the order of names.
 	fill, drain [][2]*tensor.Tensor
@@ -55,7 +62,8 @@ type minibatches struct {
 	grads *models.Segment
 }
 
-// newMinibatches compiles a network for a number of samples. results are the names of the outputs that are wanted. loss, unless nil, is differentiated, and grads receives the gradient.
+// newMinibatches compiles a network for a number of samples. results are the names of the outputs
+// that are wanted. loss, unless nil, is differentiated, and grads receives the gradient.
 func newMinibatches(net *models.Network, params *models.Params, grads *models.Segment, s agents.Setup, samples int, loss *autodiff.Objective, results []string) (*minibatches, error) {
 	parts := shards(net, samples, s.Threads, 3)
 	m := &minibatches{in: map[string]*tensor.Tensor{}, out: map[string]*tensor.Tensor{}, grads: grads}
@@ -107,7 +115,8 @@ func (m *minibatches) copyFrom(o *minibatches, samples int) {
 	}
 }
 
-// run computes results and gradients of all samples. between is called before each of the parts; its error ends the run.
+// run computes results and gradients of all samples. between is called before each of the parts;
+// its error ends the run.
 func (m *minibatches) run(between func(done, of int) error) error {
 	if m.n == 1 {
 		if err := between(0, 1); err != nil {

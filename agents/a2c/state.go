@@ -14,7 +14,8 @@ type state struct {
 	Updates int64 `json:"updates"`
 }
 
-// unfinished is a rollout that is not learnt from yet. There is none between an update and the round after it. Pages are the bank's: features in other chunks would have other last bits.
+// unfinished is a rollout that is not learnt from yet. There is none between an update and the
+// round after it. Pages are the bank's: features in other chunks would have other last bits.
 type unfinished struct {
 	Rounds int         `json:"rounds"`
 	Pages  []savedPage `json:"pages,omitempty"`

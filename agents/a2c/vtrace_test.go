@@ -15,7 +15,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// TestVTraceEqualsReturnsOnPolicy trains with and without the correction, where nothing is to be corrected: decisions, losses and parameters agree up to rounding, for whole returns and shorter ones, flat observations and windows, in one run and in several.
+// TestVTraceEqualsReturnsOnPolicy trains with and without the correction, where nothing is to be
+// corrected: decisions, losses and parameters agree up to rounding, for whole returns and shorter
+// ones, flat observations and windows, in one run and in several.
 func TestVTraceEqualsReturnsOnPolicy(t *testing.T) {
 	splitSmall(t)
 	n := 0
@@ -61,7 +63,8 @@ func TestVTraceEqualsReturnsOnPolicy(t *testing.T) {
 	}
 }
 
-// stranger makes decisions look as if another policy had drawn them, whose log-probabilities are lower by shift, at another version, without values.
+// stranger makes decisions look as if another policy had drawn them, whose log-probabilities are
+// lower by shift, at another version, without values.
 type stranger struct {
 	agents.Actor
 	shift float32
@@ -81,7 +84,9 @@ func (s stranger) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agent
 	return &other, nil
 }
 
-// TestVTraceCorrects records what strangers did. Actions that the policy prefers to the stranger are not weighted more than 1; those that it does not count less, as rlmath.VTrace says, which the published vectors check.
+// TestVTraceCorrects records what strangers did. Actions that the policy prefers to the stranger
+// are not weighted more than 1; those that it does not count less, as rlmath.VTrace says, which the
+// published vectors check.
 func TestVTraceCorrects(t *testing.T) {
 	n := 0
 	for _, e := range testengines.All(t) {

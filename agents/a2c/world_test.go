@@ -28,7 +28,8 @@ func agent(t testing.TB, c Config, v vector.Env, e engine.Compiler, threads int,
 	return agenttest.Agent(t, m, v, e, threads, changes...).(*Agent)
 }
 
-// market returns bars of random prices and features in which feature 0 of an asset tells its next move by its sign, when signal is set.
+// market returns bars of random prices and features in which feature 0 of an asset tells its next
+// move by its sign, when signal is set.
 func market(bars, assets, features int, signal bool) *trading.Market {
 	s := rng.New(3).Stream()
 	m := &trading.Market{

@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 )
 
-// Opened returns an [Effective] that opens the parts of experiments. Data are loaded once for equal environments, of which a grid has many, and are not kept.
+// Opened returns an [Effective] that opens the parts of experiments. Data are loaded once for equal
+// environments, of which a grid has many, and are not kept.
 func Opened(k experiment.Kinds) Effective {
 	o := &opener{kinds: k, envs: map[string]opened{}}
 	return o.open

@@ -13,8 +13,10 @@ import (
 
 // Runner carries out runs. Its methods are called concurrently, for different directories.
 type Runner interface {
-	// Train carries out an experiment in dir, or continues what dir holds of it, and returns the env steps taken in all, those of earlier processes included. It calls progress with this number at the
-	// start and as it grows. When ctx ends it saves its state and returns ctx's error. Training a run that has reached its end does nothing.
+	// Train carries out an experiment in dir, or continues what dir holds of it, and returns the
+	// env steps taken in all, those of earlier processes included. It calls progress with this
+	// number at the start and as it grows. When ctx ends it saves its state and returns ctx's
+	// error. Training a run that has reached its end does nothing.
 	Train(ctx context.Context, dir string, c experiment.Config, progress func(envSteps int64)) (envSteps int64, err error)
 	// Judge evaluates the policy that dir holds on the validation split.
 	Judge(ctx context.Context, dir string, c experiment.Config) (*Outcome, error)
@@ -57,8 +59,10 @@ type Calibration struct {
 	Now    func() time.Time
 }
 
-// Estimate measures what a run of each shape costs by training one for a moment, as many at a time as the study's runs, and works out what the study will take. What is trained for this is thrown
-// away. Shapes with finished runs are not measured. A cell that cannot be trained or evaluated is found here: the error names all of them.
+// Estimate measures what a run of each shape costs by training one for a moment, as many at a time
+// as the study's runs, and works out what the study will take. What is trained for this is thrown
+// away. Shapes with finished runs are not measured. A cell that cannot be trained or evaluated is
+// found here: the error names all of them.
 func (s *Study) Estimate(ctx context.Context, cal Calibration) (*Estimate, error) {
 	scratch, err := os.MkdirTemp("", "onnxrl-ablate-")
 	if err != nil {
@@ -109,7 +113,8 @@ func (s *Study) Estimate(ctx context.Context, cal Calibration) (*Estimate, error
 	return e, nil
 }
 
-// schedule returns how long the runs that are left take when they start in order, each where one ends first.
+// schedule returns how long the runs that are left take when they start in order, each where one
+// ends first.
 func (s *Study) schedule(costs []Cost) (seconds float64) {
 	free := make([]float64, s.Parallel)
 	for _, r := range s.runs {
@@ -147,7 +152,8 @@ func (s *Study) finishedCost(shape string) *Cost {
 	return &c
 }
 
-// measure trains a cell's experiment for a moment, without checkpoints and evaluations, and evaluates what came of it.
+// measure trains a cell's experiment for a moment, without checkpoints and evaluations, and
+// evaluates what came of it.
 func (s *Study) measure(ctx context.Context, cal Calibration, c *Cell, dir string) (Cost, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Cost{}, err

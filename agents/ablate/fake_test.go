@@ -41,7 +41,8 @@ type toyEncoder struct {
 	Width int `yaml:"width"`
 }
 
-// toyEffective stands for opening the parts of an experiment; a window longer than the data is found out only here, without a place in the document.
+// toyEffective stands for opening the parts of an experiment; a window longer than the data is
+// found out only here, without a place in the document.
 func toyEffective(_ context.Context, c experiment.Config) (experiment.Config, string, error) {
 	env := toyEnv{Window: 20, Buy: 0.2, Sell: 0.5, Reward: "simple", Bars: 100}
 	agent := toyAgent{Entropy: 0.05}
@@ -128,7 +129,8 @@ func mustPlan(t *testing.T, study, base string, full bool, sets ...string) *Plan
 	return p
 }
 
-// runner trains in no time: it takes one env step after the other, keeps their number in a file, and its clock advances by a second for each.
+// runner trains in no time: it takes one env step after the other, keeps their number in a file,
+// and its clock advances by a second for each.
 type runner struct {
 	mu sync.Mutex
 	// steps is what was trained in all, trained the number of calls by directory.

@@ -17,10 +17,12 @@ type file struct {
 // resolution of pixel images, in dots per inch: twice that of screens.
 const resolution = 144
 
-// neutral are metrics of which more is not better by itself, so that differences are neither gains nor losses.
+// neutral are metrics of which more is not better by itself, so that differences are neither gains
+// nor losses.
 var neutral = []string{"volatility", "turnover", "fees", "mean_length"}
 
-// figures are one dot plot for each factor, and one of all differences to the base: SVG that follows the reader's light or dark, and PNG in both.
+// figures are one dot plot for each factor, and one of all differences to the base: SVG that
+// follows the reader's light or dark, and PNG in both.
 func (s *Summary) figures() ([]file, error) {
 	var list []file
 	add := func(f *plots.Figure, err error) error {

@@ -27,7 +27,8 @@ type Plan struct {
 // PlanFactor is a factor with the level that the base has.
 type PlanFactor struct {
 	Name string
-	// Levels are in the study's order. When none of them is the base's, the first one is called base.
+	// Levels are in the study's order. When none of them is the base's, the first one is called
+	// base.
 	Levels []string
 	// Base is the base's level.
 	Base int
@@ -77,13 +78,15 @@ func (p *Plan) Assigns(c *Cell) Assignments {
 	return list
 }
 
-// level returns the study's level of an index. A factor whose base level the study does not list counts that one first.
+// level returns the study's level of an index. A factor whose base level the study does not list
+// counts that one first.
 func (p *Plan) level(f, i int) *Level {
 	implied := len(p.Factors[f].Levels) - len(p.Study.Factors[f].Levels)
 	return &p.Study.Factors[f].Levels[i-implied]
 }
 
-// Effective decodes an experiment's parts and returns it with its defaults filled in, and what its cost depends on.
+// Effective decodes an experiment's parts and returns it with its defaults filled in, and what its
+// cost depends on.
 type Effective func(ctx context.Context, c experiment.Config) (effective experiment.Config, shape string, err error)
 
 // Options of a plan.
@@ -97,8 +100,9 @@ type Options struct {
 	Effective Effective
 }
 
-// NewPlan decodes every cell's document, which is that of the file base, edited by the study's own assignments, by the options and by levels, and returns what there is to train. All problems of all
-// levels are reported at once.
+// NewPlan decodes every cell's document, which is that of the file base, edited by the study's own
+// assignments, by the options and by levels, and returns what there is to train. All problems of
+// all levels are reported at once.
 func NewPlan(ctx context.Context, c Config, base string, o Options) (*Plan, error) {
 	// Whether the document is complete is seen when everything is assigned.
 	_, doc, err := experiment.Load(base, nil)
@@ -172,7 +176,8 @@ func (b *planner) plan(full bool) (*Plan, error) {
 	return p, nil
 }
 
-// cell names a combination of levels and says what it means. Those of the base and of single levels are known already.
+// cell names a combination of levels and says what it means. Those of the base and of single levels
+// are known already.
 func (b *planner) cell(p *Plan, levels []int, base meaning, single map[*Level]meaning) (c Cell, digest string, err error) {
 	c = Cell{Name: Base, Dir: Base, Levels: levels}
 	m := base
@@ -210,7 +215,8 @@ func (b *planner) levels(p *Plan, base meaning) (map[*Level]meaning, error) {
 				return nil, b.ctx.Err()
 			case err != nil:
 				for _, e := range asErrors(err) {
-					// What has no place of its own, such as data that do not suffice, is told at the level.
+					// What has no place of its own, such as data that do not suffice, is told at
+					// the level.
 					if e.File == "" {
 						e = asErrors(l.at.Errorf("", "%s", e.Error()))[0]
 					}

@@ -29,7 +29,8 @@ type Study struct {
 	Parallel int
 	// Now is the clock.
 	Now func() time.Time
-	// OnRun, unless nil, is told of every run that has begun or ended, and OnSteps of env steps that were taken. They are called from several goroutines.
+	// OnRun, unless nil, is told of every run that has begun or ended, and OnSteps of env steps
+	// that were taken. They are called from several goroutines.
 	OnRun   func(r *Run)
 	OnSteps func(n int64)
 
@@ -75,7 +76,8 @@ type cellRecord struct {
 	Run  configs.Section `yaml:"run"`
 }
 
-// Open reads what the folder holds of the study, without changing anything. Cells and seeds may have been added since; a cell whose experiment has changed is an error that says in what.
+// Open reads what the folder holds of the study, without changing anything. Cells and seeds may
+// have been added since; a cell whose experiment has changed is an error that says in what.
 func (s *Study) Open() error {
 	path := filepath.Join(s.Dir, PlanFile)
 	doc, err := configs.Open(path)
@@ -197,8 +199,9 @@ func (s *Study) Close() error {
 	return release()
 }
 
-// Execute trains and evaluates what is not finished. A run that fails does not stop the others: its Err says why, and the next Execute tries it again. When ctx ends, running ones save their state, and the
-// error is ctx's.
+// Execute trains and evaluates what is not finished. A run that fails does not stop the others: its
+// Err says why, and the next Execute tries it again. When ctx ends, running ones save their state,
+// and the error is ctx's.
 func (s *Study) Execute(ctx context.Context) error {
 	var left []*Run
 	for _, r := range s.runs {

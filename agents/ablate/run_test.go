@@ -78,7 +78,8 @@ func TestParallelEqualsSequential(t *testing.T) {
 	}
 }
 
-// TestStoppedAndContinued stops a study at many points; the tables must be those of one that was never stopped, and nothing may be trained twice.
+// TestStoppedAndContinued stops a study at many points; the tables must be those of one that was
+// never stopped, and nothing may be trained twice.
 func TestStoppedAndContinued(t *testing.T) {
 	p := mustPlan(t, toyStudy, toyBase, false)
 	wantRuns, wantSummary := tables(t, newStudy(t, p, t.TempDir(), newRunner(), 1))
@@ -241,7 +242,8 @@ func TestEstimate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A step takes a second and an evaluation two; runs are evaluated once, since 100 env steps are fewer than the interval of validation.
+	// A step takes a second and an evaluation two; runs are evaluated once, since 100 env steps are
+	// fewer than the interval of validation.
 	if len(e.Costs) != 5 || e.Remaining != 15 || len(r.trained) != 4 {
 		t.Errorf("%+v, %d trained", e, len(r.trained))
 	}
@@ -321,7 +323,8 @@ func TestSummary(t *testing.T) {
 
 func near(a, b Number) bool { return math.Abs(float64(a-b)) < 1e-8 }
 
-// TestEffectsOfTheGrid: factors that act by themselves have the same effect over the whole grid as around the base.
+// TestEffectsOfTheGrid: factors that act by themselves have the same effect over the whole grid as
+// around the base.
 func TestEffectsOfTheGrid(t *testing.T) {
 	one := newStudy(t, mustPlan(t, toyStudy, toyBase, false), t.TempDir(), newRunner(), 1)
 	tables(t, one)

@@ -13,13 +13,15 @@ import (
 
 // Config is a study file.
 type Config struct {
-	// Base is the file of the base experiment, relative to the study's folder, or the name of a shipped one.
+	// Base is the file of the base experiment, relative to the study's folder, or the name of a
+	// shipped one.
 	Base string `yaml:"base"`
 	// Seeds are those of every cell; empty takes the base's.
 	Seeds []uint64 `yaml:"seeds,omitempty"`
 	// Set is assigned to every cell, before the levels.
 	Set Assignments `yaml:"set,omitempty"`
-	// Metrics are the columns of the tables. The first one is plotted, and the one that cells are compared by on screen.
+	// Metrics are the columns of the tables. The first one is plotted, and the one that cells are
+	// compared by on screen.
 	Metrics []string `yaml:"metrics"`
 	Factors Factors  `yaml:"factors"`
 }
@@ -136,7 +138,8 @@ func (f Factors) EncodeConfig() (any, error) {
 	return doc, nil
 }
 
-// DecodeConfig reads the mapping. Whether a path exists is found out by decoding the document it is assigned to.
+// DecodeConfig reads the mapping. Whether a path exists is found out by decoding the document it is
+// assigned to.
 func (a *Assignments) DecodeConfig(raw configs.Section) error {
 	var doc map[string]configs.Section
 	if err := raw.Decode(&doc); err != nil {
@@ -218,7 +221,8 @@ func (a Assignments) apply(doc *configs.Document) error {
 	return nil
 }
 
-// place gives problems of a document the positions of the assignments that caused them; a problem elsewhere keeps its own.
+// place gives problems of a document the positions of the assignments that caused them; a problem
+// elsewhere keeps its own.
 func (a Assignments) place(err error) configs.Errors {
 	var placed configs.Errors
 	for _, e := range asErrors(err) {
@@ -251,7 +255,8 @@ func asErrors(err error) configs.Errors {
 // pathKey writes a key as a step of a key path.
 func pathKey(key string) string { return fmt.Sprintf("[%q]", key) }
 
-// slug is a name as a part of a folder's: letters, digits, underscores and inner dots; runs of everything else are a hyphen.
+// slug is a name as a part of a folder's: letters, digits, underscores and inner dots; runs of
+// everything else are a hyphen.
 func slug(name string) string {
 	var b strings.Builder
 	hyphen := false
@@ -270,7 +275,8 @@ func slug(name string) string {
 	return strings.TrimRight(b.String(), ".")
 }
 
-// Open reads a study from a file, or from the shipped ones where there is no such file. The second result is the base's path, or the name of a shipped experiment.
+// Open reads a study from a file, or from the shipped ones where there is no such file. The second
+// result is the base's path, or the name of a shipped experiment.
 func Open(path string) (Config, string, error) {
 	c := Defaults()
 	doc, err := configs.Open(path)

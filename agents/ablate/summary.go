@@ -8,7 +8,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Confidence is that of all intervals, each by itself: they do not account for the number of comparisons.
+// Confidence is that of all intervals, each by itself: they do not account for the number of
+// comparisons.
 const Confidence = 0.95
 
 // Stat is a metric over the seeds of a cell, or of a level. The JSON keys are stable.
@@ -16,8 +17,9 @@ type Stat struct {
 	// Mean and Std, the sample standard deviation, are over the seeds.
 	Mean Number `json:"mean"`
 	Std  Number `json:"std"`
-	// Diff is the mean over the seeds that both have of the difference to the base, and Low to High its interval: Student's t of the paired differences. They are NaN for the base; the interval is NaN for fewer
-	// than two pairs.
+	// Diff is the mean over the seeds that both have of the difference to the base, and Low to High
+	// its interval: Student's t of the paired differences. They are NaN for the base; the interval
+	// is NaN for fewer than two pairs.
 	Diff  Number `json:"diff"`
 	Low   Number `json:"diff_low"`
 	High  Number `json:"diff_high"`
@@ -34,7 +36,8 @@ func (s Stat) Clear() bool { return s.Low > 0 || s.High < 0 }
 // Row is one cell of the summary.
 type Row struct {
 	Cell string `json:"cell"`
-	// Levels are those of all factors, Differs the names of the factors that the base has otherwise.
+	// Levels are those of all factors, Differs the names of the factors that the base has
+	// otherwise.
 	Levels  []string `json:"levels"`
 	Differs []string `json:"differs"`
 	// LookAhead says what in the cell's runs knows the future: its results cannot be earned.
@@ -46,14 +49,16 @@ type Row struct {
 	Stats []Stat `json:"stats"`
 }
 
-// Effect is one level of a factor, over all cells that have it: each seed's value is the mean over these cells. In a study of one factor at a time it is the cell of that level.
+// Effect is one level of a factor, over all cells that have it: each seed's value is the mean over
+// these cells. In a study of one factor at a time it is the cell of that level.
 type Effect struct {
 	Factor string `json:"factor"`
 	Level  string `json:"level"`
 	Base   bool   `json:"base"`
 	Cells  int    `json:"cells"`
 	Stats  []Stat `json:"stats"`
-	// Values are those of the first metric by seed, in the study's order; NaN where a cell is not finished.
+	// Values are those of the first metric by seed, in the study's order; NaN where a cell is not
+	// finished.
 	Values []Number `json:"values"`
 }
 
@@ -66,12 +71,14 @@ type Summary struct {
 	Complete bool     `json:"complete"`
 	Seeds    []uint64 `json:"seeds"`
 	Metrics  []string `json:"metrics"`
-	// From to To is the validation range, in Bars bars, where the environment has dates, and Varies says that cells were judged on different ones, which makes them incomparable.
+	// From to To is the validation range, in Bars bars, where the environment has dates, and Varies
+	// says that cells were judged on different ones, which makes them incomparable.
 	From   string `json:"from"`
 	To     string `json:"to"`
 	Bars   int    `json:"bars"`
 	Varies bool   `json:"ranges_differ"`
-	// Reference is the bar to beat, in the base's environment; empty until the base has a finished run.
+	// Reference is the bar to beat, in the base's environment; empty until the base has a finished
+	// run.
 	ReferenceName string   `json:"reference_name,omitempty"`
 	Reference     []Number `json:"reference,omitempty"`
 	Factors       []string `json:"factors"`

@@ -11,7 +11,8 @@ import (
 	"text/tabwriter"
 )
 
-// WriteRuns writes a CSV row for each run that is finished, cell by cell, with all digits. It holds no times: equal studies give equal bytes.
+// WriteRuns writes a CSV row for each run that is finished, cell by cell, with all digits. It holds
+// no times: equal studies give equal bytes.
 func (s *Study) WriteRuns(w io.Writer) error {
 	p := s.Plan
 	out := csv.NewWriter(w)
@@ -115,7 +116,8 @@ func digits(n Number) string {
 
 func finite(n Number) bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 
-// table is the summary as people read it: first what differs, then the seeds, the first metric with its difference to the base, and the other metrics.
+// table is the summary as people read it: first what differs, then the seeds, the first metric with
+// its difference to the base, and the other metrics.
 func (s *Summary) table(dash string) (head []string, rows [][]string) {
 	head = []string{"factor", "level", "seeds", s.Metrics[0], "Δ to base", fmt.Sprintf("%.0f %% interval", 100*Confidence)}
 	head = append(head, s.Metrics[1:]...)
@@ -253,7 +255,8 @@ func (s *Summary) Notes() []string {
 	return list
 }
 
-// Verdict says in one line how the base does against the reference, and how many cells differ clearly.
+// Verdict says in one line how the base does against the reference, and how many cells differ
+// clearly.
 func (s *Summary) Verdict() string {
 	if s.Reference == nil || !finite(s.Reference[0]) || !finite(s.Rows[0].Stats[0].Mean) {
 		return ""

@@ -50,7 +50,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestPlots: a drawing and two images for each factor and for the differences, and equal bytes from equal outcomes.
+// TestPlots: a drawing and two images for each factor and for the differences, and equal bytes from
+// equal outcomes.
 func TestPlots(t *testing.T) {
 	var first map[string][]byte
 	for range 2 {

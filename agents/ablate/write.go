@@ -55,7 +55,8 @@ func (s *Study) Report() (*Report, error) {
 	return r, nil
 }
 
-// Write writes the tables and plots of what is finished into the study's folder and fills in the report's files. Nothing is written while no run is finished.
+// Write writes the tables and plots of what is finished into the study's folder and fills in the
+// report's files. Nothing is written while no run is finished.
 func (s *Study) Write(r *Report) error {
 	if r.Summary.Done == 0 {
 		return nil

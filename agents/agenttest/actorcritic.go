@@ -16,7 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// ActorCritic is an algorithm of package offpolicy, and how tests look into it. C is its configuration.
+// ActorCritic is an algorithm of package offpolicy, and how tests look into it. C is its
+// configuration.
 type ActorCritic[C any] struct {
 	// Small returns a configuration that learns from the beginning on, with little work.
 	Small func() C
@@ -87,7 +88,8 @@ func (x ActorCritic[C]) Misfits(t *testing.T) {
 	x.Refuse(t, Assets(t), func(c *C) { x.Parts(c).CrossAsset.NHeads = 3 }, "3 heads")
 }
 
-// Refuse requires that no agent of a small configuration with changes is made, and that the error has all of the words.
+// Refuse requires that no agent of a small configuration with changes is made, and that the error
+// has all of the words.
 func (x ActorCritic[C]) Refuse(t testing.TB, spec envs.Spec, change func(c *C), words ...string) {
 	t.Helper()
 	c := x.Small()
@@ -98,7 +100,9 @@ func (x ActorCritic[C]) Refuse(t testing.TB, spec envs.Spec, change func(c *C), 
 	Refuse(t, m, err, spec, words...)
 }
 
-// WarmUp: actions are random and nothing is learnt before learning_starts, counted over all environments; then there are as many updates as asked for. random says whether an actor's newest actions were.
+// WarmUp: actions are random and nothing is learnt before learning_starts, counted over all
+// environments; then there are as many updates as asked for. random says whether an actor's newest
+// actions were.
 func (x ActorCritic[C]) WarmUp(t *testing.T, random func(agents.Actor) bool) {
 	t.Helper()
 	for _, w := range []struct{ envs, starts, freq, steps, rounds, updates int }{
@@ -131,7 +135,8 @@ func (x ActorCritic[C]) WarmUp(t *testing.T, random func(agents.Actor) bool) {
 	}
 }
 
-// Metrics: the tags are Stable-Baselines3's, the learning rate follows its schedule, and the time of the phases is measured.
+// Metrics: the tags are Stable-Baselines3's, the learning rate follows its schedule, and the time
+// of the phases is measured.
 func (x ActorCritic[C]) Metrics(t *testing.T, tags ...string) {
 	t.Helper()
 	rate := 0.0
@@ -161,7 +166,9 @@ func (x ActorCritic[C]) Metrics(t *testing.T, tags ...string) {
 	}
 }
 
-// NothingFlowsAcross runs the programs one by one: each gives the gradient of its own side, finite and not zero, and leaves the other side's alone. It also counts the parameters of target networks, which move in one range.
+// NothingFlowsAcross runs the programs one by one: each gives the gradient of its own side, finite
+// and not zero, and leaves the other side's alone. It also counts the parameters of target
+// networks, which move in one range.
 func (x ActorCritic[C]) NothingFlowsAcross(t *testing.T, followed int, change func(c *C)) {
 	t.Helper()
 	r, l := x.Training(t, 1, Box(), change)
@@ -207,7 +214,8 @@ func (x ActorCritic[C]) NothingFlowsAcross(t *testing.T, followed int, change fu
 	}
 }
 
-// SaturatedActions: an engine's tanh may round beyond 1, and environments refuse actions beyond their bounds. weight names the weights of the layer before.
+// SaturatedActions: an engine's tanh may round beyond 1, and environments refuse actions beyond
+// their bounds. weight names the weights of the layer before.
 func (x ActorCritic[C]) SaturatedActions(t *testing.T, weight string) {
 	t.Helper()
 	n, list := 0, testengines.All(t)
@@ -252,7 +260,8 @@ func row(t testing.TB, x *tensor.Tensor, i int) *tensor.Tensor {
 	return one
 }
 
-// EncoderFromFile trains with a user's ONNX model in front of actor and critics: the model's weights change below all of the scopes.
+// EncoderFromFile trains with a user's ONNX model in front of actor and critics: the model's
+// weights change below all of the scopes.
 func (x ActorCritic[C]) EncoderFromFile(t *testing.T, scopes ...string) {
 	t.Helper()
 	r, l := x.Training(t, 1, Box(), func(c *C) { x.Parts(c).Encoder = File(t, 6, 5) })
@@ -276,7 +285,8 @@ func (x ActorCritic[C]) EncoderFromFile(t *testing.T, scopes ...string) {
 	}
 }
 
-// PolicyFromFile trains a user's ONNX policy that gives so many numbers, and returns the learner; its parameters move.
+// PolicyFromFile trains a user's ONNX policy that gives so many numbers, and returns the learner;
+// its parameters move.
 func (x ActorCritic[C]) PolicyFromFile(t *testing.T, spec envs.Spec, width int) *offpolicy.Learner {
 	t.Helper()
 	r, l := x.Training(t, 1, spec, func(c *C) { x.Parts(c).Policy = File(t, 6, width) })
@@ -291,7 +301,8 @@ func (x ActorCritic[C]) PolicyFromFile(t *testing.T, spec envs.Spec, width int) 
 	return l
 }
 
-// NoNumbers gives a learner rewards that are no numbers: learn is an error, and changes no parameter.
+// NoNumbers gives a learner rewards that are no numbers: learn is an error, and changes no
+// parameter.
 func NoNumbers(t *testing.T, l *offpolicy.Learner, learn func() error) {
 	t.Helper()
 	before := slices.Clone(l.Params.Segments()[0].Floats())

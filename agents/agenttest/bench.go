@@ -28,7 +28,8 @@ func pendulum(b *testing.B, m agents.Maker, threads, rounds int) *Training {
 	return r
 }
 
-// BenchmarkPendulum measures complete training on Pendulum, on one core and on two, after some rounds.
+// BenchmarkPendulum measures complete training on Pendulum, on one core and on two, after some
+// rounds.
 func BenchmarkPendulum(b *testing.B, m agents.Maker, rounds int) {
 	for _, threads := range []int{1, 2} {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
@@ -42,7 +43,8 @@ func BenchmarkPendulum(b *testing.B, m agents.Maker, rounds int) {
 	}
 }
 
-// products are the matrix products of a program and nothing else: the same shapes, in as many shards, on the same engine.
+// products are the matrix products of a program and nothing else: the same shapes, in as many
+// shards, on the same engine.
 type products struct {
 	bindings []engine.Binding
 	flops    float64
@@ -112,7 +114,10 @@ func productsOf(t testing.TB, e engine.Compiler, m *onnx.Model, rows, shards int
 	return p
 }
 
-// BenchmarkUpdatesAgainstProducts compares whole updates (sampling, noise, targets, gradients, optimisers, target networks) with the matrix products that they consist of, on the same cores, in turns. The metric "ratio" is that of the medians. One measurement is of so many updates, in which the actor has one. of returns the learner of an agent and what updates it.
+// BenchmarkUpdatesAgainstProducts compares whole updates (sampling, noise, targets, gradients,
+// optimisers, target networks) with the matrix products that they consist of, on the same cores, in
+// turns. The metric "ratio" is that of the medians. One measurement is of so many updates, in which
+// the actor has one. of returns the learner of an agent and what updates it.
 func BenchmarkUpdatesAgainstProducts(b *testing.B, m agents.Maker, rounds, updates int, of func(agents.Agent) (*offpolicy.Learner, func() error)) {
 	for _, threads := range []int{1, 2} {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {

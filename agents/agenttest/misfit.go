@@ -22,7 +22,8 @@ func Has(t testing.TB, err error, words ...string) {
 	}
 }
 
-// Refuse requires that no agent is made for an environment, and that the error has all of the words. m and err are what a constructor of makers returned.
+// Refuse requires that no agent is made for an environment, and that the error has all of the
+// words. m and err are what a constructor of makers returned.
 func Refuse(t testing.TB, m agents.Maker, err error, spec envs.Spec, words ...string) {
 	t.Helper()
 	if err == nil {
@@ -80,7 +81,8 @@ func Reread(t testing.TB, k agents.Kind, m agents.Maker) any {
 	return again.Config()
 }
 
-// Misuse requires errors for callers that do not keep to the order or to the number of environments. name is the algorithm's.
+// Misuse requires errors for callers that do not keep to the order or to the number of
+// environments. name is the algorithm's.
 func Misuse(t *testing.T, name string, x Variant) {
 	t.Helper()
 	r, v := x.training(t, testengines.Fastest(t))

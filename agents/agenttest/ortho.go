@@ -9,7 +9,10 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 )
 
-// OrthoInit looks at the parameters of new agents with two hidden layers for the policy and two for the value, which begin orthogonal or do not: with orthogonal rows or columns, whose gain is hidden, 0.01 before discrete actions and 1 before the value, and biases of 0; or uniform within one over the root of the inputs, both as PyTorch's layers begin.
+// OrthoInit looks at the parameters of new agents with two hidden layers for the policy and two for
+// the value, which begin orthogonal or do not: with orthogonal rows or columns, whose gain is
+// hidden, 0.01 before discrete actions and 1 before the value, and biases of 0; or uniform within
+// one over the root of the inputs, both as PyTorch's layers begin.
 func OrthoInit(t *testing.T, hidden float64, made func(ortho bool) agents.Agent) {
 	t.Helper()
 	n := 0

@@ -43,7 +43,8 @@ func Exported(t testing.TB, r *Training, e engine.Compiler) map[string]*tensor.T
 	return out
 }
 
-// PolicyIsTheActor compares the exported network with the greedy actor, in the environment's units. also, unless nil, compares what else the network gives.
+// PolicyIsTheActor compares the exported network with the greedy actor, in the environment's units.
+// also, unless nil, compares what else the network gives.
 func PolicyIsTheActor(t *testing.T, variants map[string]Variant, also func(what string, out map[string]*tensor.Tensor, x agents.Actor, greedy *agents.Decision)) {
 	t.Helper()
 	n := 0
@@ -98,7 +99,8 @@ func floats64(t testing.TB, x *tensor.Tensor) (out []float64) {
 	return out
 }
 
-// File is a user's ONNX model from in features to out, whose weights are fc.weight, as an encoder or policy of the kind file.
+// File is a user's ONNX model from in features to out, whose weights are fc.weight, as an encoder
+// or policy of the kind file.
 func File(t testing.TB, in, out int) configs.Kinded {
 	t.Helper()
 	g := layer.New("own", rng.New(1), layer.Options{})

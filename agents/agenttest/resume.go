@@ -29,7 +29,8 @@ func (x Variant) training(t testing.TB, e engine.Compiler) (*Training, *vector.L
 	return NewTraining(t, Agent(t, x.Maker, v, e, 2, func(s *agents.Setup) { s.TotalEnvSteps = 300 }), v), v
 }
 
-// traced takes rounds and writes down what can be seen of each, and everything that is saved in the end.
+// traced takes rounds and writes down what can be seen of each, and everything that is saved in the
+// end.
 func (r *Training) traced(t testing.TB, rounds int) (trace []string) {
 	t.Helper()
 	for range rounds {
@@ -85,7 +86,10 @@ func Load(t testing.TB, path string, a agents.Agent) error {
 	return saved.Load(a.Learner())
 }
 
-// Resume trains twice, and a third time with a checkpoint and a fresh agent after some of the rounds: metrics, actions and everything that is saved have the same bits. Other actors in between, greedy or exploring, change nothing. Then it stops wherever a run can, see [Stops]. The number of updates in all must be at least so many.
+// Resume trains twice, and a third time with a checkpoint and a fresh agent after some of the
+// rounds: metrics, actions and everything that is saved have the same bits. Other actors in
+// between, greedy or exploring, change nothing. Then it stops wherever a run can, see [Stops]. The
+// number of updates in all must be at least so many.
 func Resume(t *testing.T, variants map[string]Variant, stop, rounds, updates int) {
 	t.Helper()
 	n, want, within := 0, 0, 0

@@ -24,8 +24,11 @@ func (c *After) Err() error {
 	return nil
 }
 
-// Stops trains for a number of rounds, and again with stops: between rounds, before an update and after more and more gradient steps of one. Wherever it stops, the run is saved and goes on in a fresh one. Decisions, metrics and everything that is saved in the end have the same bits. start begins equal runs in
-// environments that can be saved. It returns how often a run went on between two gradient steps.
+// Stops trains for a number of rounds, and again with stops: between rounds, before an update and
+// after more and more gradient steps of one. Wherever it stops, the run is saved and goes on in a
+// fresh one. Decisions, metrics and everything that is saved in the end have the same bits. start
+// begins equal runs in environments that can be saved. It returns how often a run went on between
+// two gradient steps.
 func Stops(t testing.TB, what string, start func() *Training, rounds int) (within int) {
 	t.Helper()
 	whole, r := start(), start()

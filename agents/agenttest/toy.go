@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Toy answers at random: observations, masks, rewards, and whether an episode goes on, terminates or is cut off. Windows jump about in their table.
+// Toy answers at random: observations, masks, rewards, and whether an episode goes on, terminates
+// or is cut off. Windows jump about in their table.
 type Toy struct {
 	spec   envs.Spec
 	heads  []int

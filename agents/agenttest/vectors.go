@@ -36,7 +36,8 @@ func (a Array) Fill(t testing.TB, dst *tensor.Tensor) {
 	}
 }
 
-// Fixture is what another implementation's updates did; cmd/peers/sac_td3_vectors.py writes it. Each algorithm has some of the options.
+// Fixture is what another implementation's updates did; cmd/peers/sac_td3_vectors.py writes it.
+// Each algorithm has some of the options.
 type Fixture struct {
 	Name    string `json:"name"`
 	Options struct {
@@ -104,13 +105,16 @@ type Updates struct {
 	*offpolicy.Learner
 	// Noises are where the fixture's noises go; those without a place are left out.
 	Noises [][]float32
-	// Learn takes an update with the batch and the noises that are there, and returns metrics; these are compared.
+	// Learn takes an update with the batch and the noises that are there, and returns metrics;
+	// these are compared.
 	Learn func() (agents.Metrics, error)
 	// LogEntCoef, unless nil, is what becomes of a temperature.
 	LogEntCoef []float32
 }
 
-// UpdatesAgree gives learners batches and noise, on every engine, and compares metrics, all parameters, target networks and the temperature with those of another implementation. It returns the number of updates and of numbers that were compared.
+// UpdatesAgree gives learners batches and noise, on every engine, and compares metrics, all
+// parameters, target networks and the temperature with those of another implementation. It returns
+// the number of updates and of numbers that were compared.
 func UpdatesAgree(t *testing.T, path string, maker func(f *Fixture) (agents.Maker, error), of func(agents.Agent) Updates) (updates, numbers int) {
 	t.Helper()
 	SplitSmall(t)

@@ -19,8 +19,9 @@ const sameClose = "Trades are filled at the close that their decision has alread
 
 // LookAhead says what in an environment knows the future, as far as it can be known, one sentence
 // each: fills at prices that decisions have seen, and what the data say of themselves (see package
-// prepared). What it cannot know is said by the doubts of an assessment: assets that were chosen with
-// hindsight, and columns that were computed elsewhere. Environments without a market have none.
+// prepared). What it cannot know is said by the doubts of an assessment: assets that were chosen
+// with hindsight, and columns that were computed elsewhere. Environments without a market have
+// none.
 func LookAhead(f envs.Factory) []string {
 	o, ok := wrap.FindFactory[trading.Opened](f)
 	if !ok {

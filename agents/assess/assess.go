@@ -18,33 +18,39 @@ type Request struct {
 	Env    trading.Opened
 	Split  envs.Split
 	Config evaluate.Config
-	// Agents are the policies to judge: the one that the report is about and, where it was trained with several seeds, those of the other seeds. Their names differ.
+	// Agents are the policies to judge: the one that the report is about and, where it was trained
+	// with several seeds, those of the other seeds. Their names differ.
 	Agents []backtest.Policy
 	// Index is the record of an index over at least the split's dates, or nil.
 	Index *Series
 	// LookAhead says what the policies know of the future besides what the environment tells, such
 	// as statistics of their own; sentences that are there twice count once.
 	LookAhead []string
-	// Trained and Chosen are the bars that the policies learnt from and were chosen by, as far as it
-	// is known; where they are not given, they are the environment's train and valid splits.
+	// Trained and Chosen are the bars that the policies learnt from and were chosen by, as far as
+	// it is known; where they are not given, they are the environment's train and valid splits.
 	Trained, Chosen publish.Period
 	// Key is where the randomness of policies that draw their actions descends from.
 	Key rng.Key
 }
 
-// Assessment holds the records of one request, all over the same dates, which makes them comparable.
+// Assessment holds the records of one request, all over the same dates, which makes them
+// comparable.
 type Assessment struct {
 	Split envs.Split
-	// Config is that of the request with the number of bars in a year, and PeriodsFrom what the number is made of.
+	// Config is that of the request with the number of bars in a year, and PeriodsFrom what the
+	// number is made of.
 	Config      evaluate.Config
 	PeriodsFrom string
 	// DataNotes are what the data's loader says of them.
 	DataNotes []string
-	// Agents are in the order of the request. Benchmark is equal-weight buy-and-hold; Baselines are the others, in the order of the configuration, after buy-and-hold of the listed where some stock is not listed at the start.
+	// Agents are in the order of the request. Benchmark is equal-weight buy-and-hold; Baselines are
+	// the others, in the order of the configuration, after buy-and-hold of the listed where some
+	// stock is not listed at the start.
 	Agents    []*backtest.Record
 	Benchmark *backtest.Record
 	Baselines []Baseline
-	// Lag and Costs are records of the first agent under other assumptions, HoldCosts those of the benchmark at the same fees.
+	// Lag and Costs are records of the first agent under other assumptions, HoldCosts those of the
+	// benchmark at the same fees.
 	Lag              []Variant
 	Costs, HoldCosts []Variant
 	// FeeRate is what the records other than Costs paid.
@@ -57,7 +63,8 @@ type Assessment struct {
 	ChosenHere bool
 }
 
-// Baseline is a record with the rule behind it in one line. Those of one Group, unless empty, differ by their seeds only.
+// Baseline is a record with the rule behind it in one line. Those of one Group, unless empty,
+// differ by their seeds only.
 type Baseline struct {
 	*backtest.Record
 	Note  string

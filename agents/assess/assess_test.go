@@ -105,7 +105,8 @@ func TestRowsOfEverything(t *testing.T) {
 	if first, last := 100.0+400, 100.0+599; math.Abs(get("IDX", "total_return")-(last/first-1)) > 1e-12 || byName["IDX"].PerAsset != nil {
 		t.Errorf("the index returns %g", get("IDX", "total_return"))
 	}
-	// Separate accounts of equal size: the mean over assets of their total returns is the portfolio's.
+	// Separate accounts of equal size: the mean over assets of their total returns is the
+	// portfolio's.
 	if p := byName[hold].PerAsset; p.Assets != 3 || math.Abs(p.TotalReturn-get(hold, "total_return")) > 1e-12 || math.Abs(float64(p.Sharpe)-get(hold, "sharpe")) < 1e-3 {
 		t.Errorf("over assets %+v, portfolio %g and %g", p, get(hold, "total_return"), get(hold, "sharpe"))
 	}
@@ -437,7 +438,8 @@ func TestLoadIndex(t *testing.T) {
 	}
 }
 
-// TestPeriods checks that the bars of a year come from all of the market's timestamps, reach every number of the table and the report, and give way to the configuration.
+// TestPeriods checks that the bars of a year come from all of the market's timestamps, reach every
+// number of the table and the report, and give way to the configuration.
 func TestPeriods(t *testing.T) {
 	a := assessed(t, "", func(*evaluate.Config) {})
 	if a.Config.PeriodsPerYear != 365 || a.PeriodsFrom != "365 trading days a year, by the timestamps" {

@@ -26,7 +26,8 @@ type About struct {
 // The names of the actions, at the places that trading.Buy, Sell and Hold are.
 var actionNames = []string{trading.Buy: "buy", trading.Sell: "sell", trading.Hold: "hold"}
 
-// Document returns the assessment in the form of a report: the first agent, its other seeds, buy-and-hold, and the other baselines, in this order.
+// Document returns the assessment in the form of a report: the first agent, its other seeds,
+// buy-and-hold, and the other baselines, in this order.
 func (a *Assessment) Document(about About) *report.Document {
 	d := &report.Document{
 		Title: about.Title, Assets: a.Agents[0].Assets, Dates: a.Agents[0].Dates, Actions: actionNames,

@@ -16,7 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// market returns a random walk with one feature that tells how each asset moves over the next bar: a policy that follows it is better than one that does not.
+// market returns a random walk with one feature that tells how each asset moves over the next bar:
+// a policy that follows it is better than one that does not.
 func market(seed uint64, bars, assets int) *trading.Market {
 	s := rng.New(seed).Split("market").Stream()
 	m := &trading.Market{Features: []string{"oracle"}, X: make([]float32, bars*assets), Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]bool, bars*assets)}
@@ -74,7 +75,8 @@ func factory(t *testing.T, m *trading.Market, yaml string) trading.Opened {
 	return f.(trading.Opened)
 }
 
-// follower is an agent whose actors buy what the last row of the window calls good and sell what it calls bad; a contrarian does the opposite.
+// follower is an agent whose actors buy what the last row of the window calls good and sell what it
+// calls bad; a contrarian does the opposite.
 type follower struct {
 	market     *trading.Market
 	contrarian bool

@@ -21,7 +21,8 @@ type Model struct {
 	open func(rows int) (*served.Actor, error)
 }
 
-// ModelFile returns the actors of an ONNX file for a factory's environments, and ModelOf those of a model in memory. A model that scales its inputs itself gets them as they are before scaling.
+// ModelFile returns the actors of an ONNX file for a factory's environments, and ModelOf those of a
+// model in memory. A model that scales its inputs itself gets them as they are before scaling.
 func ModelFile(ctx context.Context, path string, c engine.Compiler, f envs.Factory, split envs.Split) *Model {
 	return &Model{func(rows int) (*served.Actor, error) { return publish.OpenActor(ctx, path, f, split, c, rows) }}
 }
@@ -49,7 +50,8 @@ func (m *Model) NewActor(mode agents.Mode, n int) (agents.Actor, error) {
 	return w, nil
 }
 
-// watched is an actor whose model must not give NaN: the action would still be one, and mean nothing.
+// watched is an actor whose model must not give NaN: the action would still be one, and mean
+// nothing.
 type watched struct {
 	*served.Actor
 	outputs []output

@@ -15,7 +15,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// oracle is a policy that buys an asset when the last row of its window, 3 bars of 2 assets, is above 0, and else sells it; its log-probabilities are NaN where the row is above nan.
+// oracle is a policy that buys an asset when the last row of its window, 3 bars of 2 assets, is
+// above 0, and else sells it; its log-probabilities are NaN where the row is above nan.
 func oracle(t *testing.T, nan float32) *onnx.Model {
 	t.Helper()
 	b := onnx.NewBuilder("oracle", 18)
@@ -47,7 +48,8 @@ func oracle(t *testing.T, nan float32) *onnx.Model {
 	return m
 }
 
-// TestModel runs a model from memory and from a file, compares it with the agent that does the same, and holds what is refused.
+// TestModel runs a model from memory and from a file, compares it with the agent that does the
+// same, and holds what is refused.
 func TestModel(t *testing.T) {
 	m := market(11, 200, 2)
 	f, c := factory(t, m, ""), portable.New()

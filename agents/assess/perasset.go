@@ -8,7 +8,9 @@ import (
 	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
-// PerAsset are means over assets of metrics of one asset each, as the paper reports them. They are not the metrics of the portfolio: diversification is missing, and what an asset earns counts the same whatever was invested in it.
+// PerAsset are means over assets of metrics of one asset each, as the paper reports them. They are
+// not the metrics of the portfolio: diversification is missing, and what an asset earns counts the
+// same whatever was invested in it.
 type PerAsset struct {
 	TotalReturn float64 `json:"total_return"`
 	// Sharpe is over the assets that have one; NaN, null in JSON, where none has.
@@ -19,7 +21,9 @@ type PerAsset struct {
 	Assets int `json:"assets"`
 }
 
-// PerAssetOf averages over the assets that were held at some time of a record: metrics of the returns of the capital employed in each, annual where they are in the table. All but Sharpe are 0 when nothing was ever held.
+// PerAssetOf averages over the assets that were held at some time of a record: metrics of the
+// returns of the capital employed in each, annual where they are in the table. All but Sharpe are 0
+// when nothing was ever held.
 func PerAssetOf(r *backtest.Record, c evaluate.Config) PerAsset {
 	var p PerAsset
 	root, rate, sharpes := math.Sqrt(c.PeriodsPerYear), performance.PerPeriod(c.RiskFree, c.PeriodsPerYear), 0

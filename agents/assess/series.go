@@ -21,7 +21,8 @@ type Series struct {
 	Close []float64
 }
 
-// LoadIndex reads the index of a configuration, nil where it names none, from its source or from that of the environment's data. Closes are adjusted as the source says.
+// LoadIndex reads the index of a configuration, nil where it names none, from its source or from
+// that of the environment's data. Closes are adjusted as the source says.
 func LoadIndex(o trading.Opened, c evaluate.Index) (*Series, error) {
 	if c.Symbol == "" {
 		return nil, nil
@@ -69,7 +70,8 @@ func loadIndex(o trading.Opened, c evaluate.Index) (*Series, error) {
 // stale is how many days an index may be without a price before it counts as ended.
 const stale = 10
 
-// At returns the last price at each date or before it. A date before the first price, or long after the last one, is an error.
+// At returns the last price at each date or before it. A date before the first price, or long after
+// the last one, is an error.
 func (s *Series) At(dates []time.Time) ([]float64, error) {
 	out := make([]float64, len(dates))
 	for i, d := range dates {

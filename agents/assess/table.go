@@ -22,7 +22,8 @@ const (
 	RoleBaseline = "baseline"
 	RoleLag      = "lag"
 	RoleCost     = "cost"
-	// RoleMean is the mean over rows of the same kind: the seeds of the agent, or those of the random policy.
+	// RoleMean is the mean over rows of the same kind: the seeds of the agent, or those of the
+	// random policy.
 	RoleMean = "mean"
 )
 
@@ -38,14 +39,16 @@ type Row struct {
 	Std performance.Metrics `json:"std,omitempty"`
 	// Of is the number of rows in a mean.
 	Of int `json:"of,omitempty"`
-	// Averaged rows are part of a mean that follows them, other than that of the agent's seeds. Benchmark rows are buy-and-hold, at whatever cost.
+	// Averaged rows are part of a mean that follows them, other than that of the agent's seeds.
+	// Benchmark rows are buy-and-hold, at whatever cost.
 	Averaged  bool `json:"-"`
 	Benchmark bool `json:"-"`
 	// PerAsset are means over the assets, for what trades assets.
 	PerAsset *PerAsset `json:"per_asset,omitempty"`
 }
 
-// CheckMetrics returns an error that lists what there is unless all names are metrics of package performance.
+// CheckMetrics returns an error that lists what there is unless all names are metrics of package
+// performance.
 func CheckMetrics(names []string) error {
 	var known []string
 	for _, d := range performance.Definitions() {
@@ -59,7 +62,8 @@ func CheckMetrics(names []string) error {
 	return nil
 }
 
-// Rows returns the table: the agent, its seeds and their mean, buy-and-hold, the other baselines, and the doubts.
+// Rows returns the table: the agent, its seeds and their mean, buy-and-hold, the other baselines,
+// and the doubts.
 func (a *Assessment) Rows() ([]Row, error) {
 	var rows []Row
 	add := func(r *backtest.Record, role string, x *float64) error {
@@ -130,7 +134,8 @@ func (a *Assessment) Rows() ([]Row, error) {
 	return rows, nil
 }
 
-// meanOf returns the means and deviations of metrics over rows. A metric that one of them does not have is NaN.
+// meanOf returns the means and deviations of metrics over rows. A metric that one of them does not
+// have is NaN.
 func meanOf(name string, rows []Row) Row {
 	out := Row{Name: name, Role: RoleMean, Of: len(rows), Metrics: slices.Clone(rows[0].Metrics), Std: slices.Clone(rows[0].Metrics)}
 	x := make([]float64, len(rows))
@@ -152,7 +157,9 @@ var headings = map[string]string{
 	"total_return": "return", "sharpe": "Sharpe", "volatility": "volatility", "max_drawdown": "drawdown", "cagr": "CAGR", "calmar": "Calmar", "exposure": "invested", "turnover": "turnover", "fees": "fees",
 }
 
-// PrintTable writes rows with the metrics of the configuration and a few more; those in per cent say so in the heading. Rows whose mean is in the table, other than the seeds of the agent, are left to the files, and so are the costs of buy-and-hold.
+// PrintTable writes rows with the metrics of the configuration and a few more; those in per cent
+// say so in the heading. Rows whose mean is in the table, other than the seeds of the agent, are
+// left to the files, and so are the costs of buy-and-hold.
 func PrintTable(w io.Writer, rows []Row, c evaluate.Config) error {
 	columns := slices.Clone(c.Metrics)
 	for _, k := range extra {
@@ -192,7 +199,8 @@ func PrintTable(w io.Writer, rows []Row, c evaluate.Config) error {
 	return printColumns(w, table)
 }
 
-// printColumns writes a table whose first column is aligned to the left and all others to the right.
+// printColumns writes a table whose first column is aligned to the left and all others to the
+// right.
 func printColumns(w io.Writer, table [][]string) error {
 	width := make([]int, len(table[0]))
 	for _, line := range table {

@@ -37,8 +37,8 @@ type Selection struct {
 	chosen, curve []float64
 }
 
-// Selected reads what policies were chosen from: files are the JSON lines of each run, metric is the
-// name of the validation metric, and source says where they are.
+// Selected reads what policies were chosen from: files are the JSON lines of each run, metric is
+// the name of the validation metric, and source says where they are.
 func Selected(files []string, metric, source string) (*Selection, error) {
 	s := &Selection{Runs: len(files), Source: source}
 	for _, f := range files {
@@ -83,9 +83,9 @@ func SelectedBy(t publish.Trials) *Selection {
 	}
 }
 
-// Trials returns what the deflated Sharpe ratio needs: the number of trials and the variance between
-// their Sharpe ratios per period (Bailey & López de Prado 2014, "The Deflated Sharpe Ratio": N
-// independent trials, and the variance across them).
+// Trials returns what the deflated Sharpe ratio needs: the number of trials and the variance
+// between their Sharpe ratios per period (Bailey & López de Prado 2014, "The Deflated Sharpe
+// Ratio": N independent trials, and the variance across them).
 //
 // Trials are runs, and the configurations of a search. Judged are the Sharpe ratios per period of
 // the runs on the judged data, where all of them were judged; their variance is the one that is

@@ -31,11 +31,18 @@ func Metrics(f envs.Factory) []string {
 	return slices.Clone(episodeMetrics)
 }
 
-// Validator returns a function that judges an agent's present policy on the validation split, as the configuration of evaluation says. All of its calls face the same episodes and, where actions are drawn, draw from the same stream, so that two
-// policies differ by what they do and not by their luck.
+// Validator returns a function that judges an agent's present policy on the validation split, as
+// the configuration of evaluation says. All of its calls face the same episodes and, where actions
+// are drawn, draw from the same stream, so that two policies differ by what they do and not by
+// their luck.
 //
-// In the trading environment the metrics are those of one run through the split: total_return, cagr and max_drawdown (fractions), sharpe and volatility (annual; Sharpe is NaN for a portfolio that never changes, so that doing nothing wins no validation), turnover (per year, in portfolio
-// values), fees (of the initial cash), and mean_reward, the sum of the episode's rewards. Elsewhere mean_reward is the mean return of episodes, std_reward their standard deviation, and mean_length their mean length; success_rate is there too where the environments say which episodes were successes.
+// In the trading environment the metrics are those of one run through the split: total_return, cagr
+// and max_drawdown (fractions), sharpe and volatility (annual; Sharpe is NaN for a portfolio that
+// never changes, so that doing nothing wins no validation), turnover (per year, in portfolio
+// values), fees (of the initial cash), and mean_reward, the sum of the episode's rewards. Elsewhere
+// mean_reward is the mean return of episodes, std_reward their standard deviation, and mean_length
+// their mean length; success_rate is there too where the environments say which episodes were
+// successes.
 func Validator(f envs.Factory, c evaluate.Config) (func(ctx context.Context, a agents.Agent, envSteps int64) (map[string]float64, error), error) {
 	mode, key := mode(c), rng.New(0).Split("validation")
 	o, ok := f.(trading.Opened)
@@ -125,7 +132,8 @@ func charged(s *trading.Source, c evaluate.Config) (*trading.Source, error) {
 	return s.WithFee(0)
 }
 
-// Spec describes a factory's environments over a split. For a split that there is not, the error lists those there are.
+// Spec describes a factory's environments over a split. For a split that there is not, the error
+// lists those there are.
 func Spec(f envs.Factory, name envs.Split) (envs.Spec, error) {
 	if o, ok := f.(trading.Opened); ok {
 		bars, err := split(o, name)

@@ -58,7 +58,8 @@ func TestValidatorRanksPolicies(t *testing.T) {
 	}
 }
 
-// TestValidatorOfCash: a portfolio that never changes has no Sharpe ratio, not one of 0, which would be better than any below it.
+// TestValidatorOfCash: a portfolio that never changes has no Sharpe ratio, not one of 0, which
+// would be better than any below it.
 func TestValidatorOfCash(t *testing.T) {
 	m := market(2, 90, 2)
 	for i := range m.X {

@@ -13,7 +13,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// actor takes the actions of the largest values, with the parameters where they are learnt, or random ones.
+// actor takes the actions of the largest values, with the parameters where they are learnt, or
+// random ones.
 type actor struct {
 	mode    agents.Mode
 	learner *learner
@@ -40,7 +41,8 @@ func newActor(a *Agent, m agents.Mode, n int) (*actor, error) {
 	return x, nil
 }
 
-// Act implements agents.Actor. A row that explores takes one draw more than one that does not; where all explore, no network runs.
+// Act implements agents.Actor. A row that explores takes one draw more than one that does not;
+// where all explore, no network runs.
 func (x *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
 	chosen := x.d.Actions.Int64s()
 	if len(b.Type) != len(chosen) {
@@ -118,7 +120,8 @@ func (x *actor) random(mask []bool) int64 {
 	return -1
 }
 
-// best returns the first valid action of the largest value; −1 when there is none, or only values that are no numbers.
+// best returns the first valid action of the largest value; −1 when there is none, or only values
+// that are no numbers.
 func best(q []float32, mask []bool) int64 {
 	at := -1
 	for a, v := range q {

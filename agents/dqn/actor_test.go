@@ -28,7 +28,8 @@ func TestPolicyIsTheActor(t *testing.T) {
 	}
 }
 
-// TestExploration follows the exploration rate and counts random actions, which must be valid and evenly spread.
+// TestExploration follows the exploration rate and counts random actions, which must be valid and
+// evenly spread.
 func TestExploration(t *testing.T) {
 	c := Defaults()
 	c.Hidden, c.BufferSize, c.LearningStarts, c.TrainFreq = []int{4}, 1000, 40, 10
@@ -108,7 +109,8 @@ func TestActRefuses(t *testing.T) {
 	}
 }
 
-// TestLearnsIdentity has the threshold and the number of steps of Stable-Baselines3's tests/test_identity.py.
+// TestLearnsIdentity has the threshold and the number of steps of Stable-Baselines3's
+// tests/test_identity.py.
 func TestLearnsIdentity(t *testing.T) {
 	c := Defaults()
 	c.Gamma, c.LearningRate, c.LearningStarts, c.ExplorationFraction, c.TargetUpdateInterval, c.TrainFreq, c.BufferSize = 0.4, 2e-3, 100, 0.2, 100, 1, 1200

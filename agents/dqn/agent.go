@@ -24,7 +24,8 @@ func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
 type Agent struct {
 	setup  agents.Setup
 	graphs *graphs
-	// params is the online network, target the one that following states are judged by. Frozen parameters are common to both.
+	// params is the online network, target the one that following states are judged by. Frozen
+	// parameters are common to both.
 	params, target *models.Params
 	learner        *learner
 }

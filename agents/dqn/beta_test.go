@@ -5,7 +5,9 @@ import (
 	"testing"
 )
 
-// TestBetaFollowsTheRun: the exponent of importance weights rises straight from beta to beta_final over the run. It is found out by comparing weights with those of a run whose exponent is 1 throughout; nothing is learnt in either, so all else is equal.
+// TestBetaFollowsTheRun: the exponent of importance weights rises straight from beta to beta_final
+// over the run. It is found out by comparing weights with those of a run whose exponent is 1
+// throughout; nothing is learnt in either, so all else is equal.
 func TestBetaFollowsTheRun(t *testing.T) {
 	const total = 120
 	begin := func(beta, final float64) (func() []float32, *learner) {

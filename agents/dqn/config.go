@@ -12,14 +12,17 @@ import (
 type Config struct {
 	// Settings are those of learning from a replay. An update is a gradient step.
 	offpolicy.Settings `yaml:",inline"`
-	// TargetUpdateInterval is the number of env steps after which the target network moves towards the online one.
+	// TargetUpdateInterval is the number of env steps after which the target network moves towards
+	// the online one.
 	TargetUpdateInterval int `yaml:"target_update_interval"`
-	// An action is random with a probability that falls from ExplorationInitial to ExplorationFinal over the first ExplorationFraction of the run, straight, and then stays.
+	// An action is random with a probability that falls from ExplorationInitial to ExplorationFinal
+	// over the first ExplorationFraction of the run, straight, and then stays.
 	ExplorationFraction float64 `yaml:"exploration_fraction"`
 	ExplorationInitial  float64 `yaml:"exploration_initial_eps"`
 	ExplorationFinal    float64 `yaml:"exploration_final_eps"`
 
-	// Double selects the following action by the online network and judges it by the target network.
+	// Double selects the following action by the online network and judges it by the target
+	// network.
 	Double bool `yaml:"double"`
 	// Duelling makes the action values of a state's value and advantages.
 	Duelling bool `yaml:"duelling"`
@@ -32,13 +35,15 @@ type Config struct {
 	models.Options `yaml:",inline"`
 }
 
-// Prioritised describes prioritised replay (Schaul et al. 2016); the defaults are the paper's of the proportional variant.
+// Prioritised describes prioritised replay (Schaul et al. 2016); the defaults are the paper's of
+// the proportional variant.
 type Prioritised struct {
 	Enabled bool `yaml:"enabled"`
 	// Alpha is the exponent of priorities, Eps is added to errors.
 	Alpha float64 `yaml:"alpha"`
 	Eps   float64 `yaml:"eps"`
-	// Beta is the exponent of importance weights at the beginning of the run; it rises straight to BetaFinal at its end.
+	// Beta is the exponent of importance weights at the beginning of the run; it rises straight to
+	// BetaFinal at its end.
 	Beta      float64 `yaml:"beta"`
 	BetaFinal float64 `yaml:"beta_final"`
 }
@@ -54,7 +59,8 @@ func Defaults() Config {
 	}
 }
 
-// Validate reports all problems of the configuration's own fields; whether it fits the environment is found out by New.
+// Validate reports all problems of the configuration's own fields; whether it fits the environment
+// is found out by New.
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.Check(c.Tau > 0, "tau", "must be above 0, is %g", c.Tau)

@@ -46,7 +46,8 @@ func flat(t testing.TB, c Config, n int, total int64) (*agenttest.Training, *lea
 	return training(t, c, agenttest.Toys(t, n, agenttest.Choice()), testengines.Fastest(t), total)
 }
 
-// variants change a configuration in every way that the state depends on, with a window and without.
+// variants change a configuration in every way that the state depends on, with a window and
+// without.
 func variants(t testing.TB) map[string]agenttest.Variant {
 	list, tiny := map[string]agenttest.Variant{}, agenttest.TinyEncoder(t, 0)
 	for what, change := range sorted.All(map[string]func(c *Config){
@@ -86,7 +87,8 @@ func splitSmall(t testing.TB) {
 	t.Cleanup(func() { shardFLOPs = before })
 }
 
-// TestResume stops where the replay is full already, and in the middle of the rounds between two learner steps.
+// TestResume stops where the replay is full already, and in the middle of the rounds between two
+// learner steps.
 func TestResume(t *testing.T) {
 	splitSmall(t)
 	agenttest.Resume(t, variants(t), 46, 90, 40)

@@ -31,7 +31,8 @@ const (
 type graphs struct {
 	spec    envs.Spec
 	actions int
-	// policy is complete: observations to the best valid action and the values of all. values are its initial parameters.
+	// policy is complete: observations to the best valid action and the values of all. values are
+	// its initial parameters.
 	policy *models.Network
 	values map[string]*tensor.Tensor
 	// judge gives the values of all actions, train the loss.
@@ -141,11 +142,14 @@ func (d *design) addPolicy(g *graphs) error {
 	return err
 }
 
-// addTrain adds the network of learning. Its loss is Σ w·h(δ) with δ = q(s, a) − y and Huber's function
+// addTrain adds the network of learning. Its loss is Σ w·h(δ) with δ = q(s, a) − y and Huber's
+// function
 //
 //	h(δ) = δ²/2 where |δ| ≤ 1, else |δ| − ½
 //
-// which is c·(δ − c/2) with c = δ clipped to ±1. Its derivative is c, as it is when c is taken for a constant; learning does that, because the gradient then is a product and not twenty operators. The targets y are an input, so no gradient flows through them.
+// which is c·(δ − c/2) with c = δ clipped to ±1. Its derivative is c, as it is when c is taken for
+// a constant; learning does that, because the gradient then is a product and not twenty operators.
+// The targets y are an input, so no gradient flows through them.
 func (d *design) addTrain(g *graphs) error {
 	t := d.graph("train")
 	q, err := d.values(t)

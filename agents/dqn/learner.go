@@ -20,16 +20,19 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// shardFLOPs is the arithmetic of one run from which splitting it over cores pays; a variable so that tests can split small work.
+// shardFLOPs is the arithmetic of one run from which splitting it over cores pays; a variable so
+// that tests can split small work.
 var shardFLOPs = 20e6
 
-// ahead limits the transitions whose targets are computed in one run: their activations stay in the cache.
+// ahead limits the transitions whose targets are computed in one run: their activations stay in the
+// cache.
 const (
 	aheadRows  = 1024
 	aheadBytes = 16 << 20
 )
 
-// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic of a run as a multiple of a forward one.
+// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic
+// of a run as a multiple of a forward one.
 func shards(n *models.Network, batch, threads int, cost float64) int {
 	if threads < 2 || batch%threads != 0 || cost*program.FLOPs(n.Model, map[string]int{layer.Batch: batch}) < shardFLOPs {
 		return 1
@@ -48,7 +51,9 @@ type learner struct {
 	params, target *models.Params
 	grads          *models.Segment
 	crew           *crew.Crew
-	// train gives loss and gradients of one batch. judge gives the target network's values of the following observations of ahead batches, and selects, which double Q-learning has, the online network's; it reads the same inputs.
+	// train gives loss and gradients of one batch. judge gives the target network's values of the
+	// following observations of ahead batches, and selects, which double Q-learning has, the online
+	// network's; it reads the same inputs.
 	train, judge, selects *program.Program
 	ahead                 int
 
@@ -57,11 +62,13 @@ type learner struct {
 	prioritised *replay.Prioritised
 	rec         *replay.Recorder
 	stream      rng.Stream
-	// samples are ahead batches; where there is one, its tensors are the programs' inputs. y are their targets.
+	// samples are ahead batches; where there is one, its tensors are the programs' inputs. y are
+	// their targets.
 	samples  replay.Batch
 	nextMask []bool
 	y        []float32
-	// fill pairs inputs of train with the rows of samples that are copied there; empty where they are the same memory.
+	// fill pairs inputs of train with the rows of samples that are copied there; empty where they
+	// are the same memory.
 	fill                   [][2]*tensor.Tensor
 	targets, weights       []float32
 	qTarget, qOnline, loss []float32
@@ -73,7 +80,8 @@ type learner struct {
 	metrics agents.Metrics
 }
 
-// newLearner compiles the programs and makes the replay. After an error the learner has what close frees.
+// newLearner compiles the programs and makes the replay. After an error the learner has what close
+// frees.
 func newLearner(c Config, g *graphs, params, target *models.Params, s agents.Setup) (*learner, error) {
 	l := &learner{c: c, g: g, profile: s.Profile, between: s.Between, params: params, target: target, metrics: agents.Metrics{}}
 	l.stream.Seed(s.Key.Split("sample"))
@@ -111,7 +119,9 @@ func (l *learner) build(s agents.Setup) (err error) {
 	return l.descend()
 }
 
-// lookahead returns for how many batches targets are computed at once. The target network does not change during a learner step, so that does not change them; but the network that selects actions does, and so do priorities.
+// lookahead returns for how many batches targets are computed at once. The target network does not
+// change during a learner step, so that does not change them; but the network that selects actions
+// does, and so do priorities.
 func (l *learner) lookahead(layout replay.Layout, envs int) int {
 	if l.c.Double || l.c.Prioritised.Enabled {
 		return 1
@@ -245,7 +255,8 @@ func (l *learner) rate() float64 {
 // Policy implements agents.Learner.
 func (l *learner) Policy() (*models.Network, *models.Params) { return l.g.policy, l.params }
 
-// Step implements agents.Learner. Until learning_starts env steps are taken it takes no gradient step.
+// Step implements agents.Learner. Until learning_starts env steps are taken it takes no gradient
+// step.
 func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	from := l.Stepped
 	begun, err := l.Begin()
@@ -269,7 +280,8 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	return l.metrics, nil
 }
 
-// follow moves the target network as often as it was due between two numbers of rounds, in which the online network did not change.
+// follow moves the target network as often as it was due between two numbers of rounds, in which
+// the online network did not change.
 func (l *learner) follow(from, to int64) {
 	every := max(1, int64(l.c.TargetUpdateInterval)/l.Envs())
 	times := to/every - from/every
@@ -291,7 +303,8 @@ func (l *learner) follow(from, to int64) {
 	lap.Spent(agents.Optimising)
 }
 
-// learn takes the gradient steps that are owed, and adds up their losses. When ctx ends it stops before batches are sampled.
+// learn takes the gradient steps that are owed, and adds up their losses. When ctx ends it stops
+// before batches are sampled.
 func (l *learner) learn(ctx context.Context, factor float64) error {
 	if l.prioritised != nil {
 		p := l.c.Prioritised

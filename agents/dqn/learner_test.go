@@ -73,7 +73,8 @@ func argmax(q []float64, mask []bool) int {
 	return best
 }
 
-// TestStepByFormula compares targets, errors, loss, gradient and update of a learner step with the formulas of the package comment.
+// TestStepByFormula compares targets, errors, loss, gradient and update of a learner step with the
+// formulas of the package comment.
 func TestStepByFormula(t *testing.T) {
 	cases, compared := 0, 0
 	for _, e := range testengines.All(t) {
@@ -147,7 +148,8 @@ func check(t *testing.T, l *learner, online, target naive) float64 {
 	return huber(l, online)
 }
 
-// checkGradient compares the gradient with differences of the loss, and the parameters with what they were less the learning rate times it. It returns how many derivatives it compared.
+// checkGradient compares the gradient with differences of the loss, and the parameters with what
+// they were less the learning rate times it. It returns how many derivatives it compared.
 func checkGradient(t *testing.T, l *learner, before naive, what string) (n int) {
 	t.Helper()
 	seg := l.params.Segment(models.Trainable)
@@ -174,7 +176,8 @@ func checkGradient(t *testing.T, l *learner, before naive, what string) (n int) 
 	return n
 }
 
-// TestBatchesAhead compares learner steps whose targets are computed for many batches at once with steps that compute them one by one.
+// TestBatchesAhead compares learner steps whose targets are computed for many batches at once with
+// steps that compute them one by one.
 func TestBatchesAhead(t *testing.T) {
 	c := Defaults()
 	c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts, c.TrainFreq, c.GradientSteps, c.TargetUpdateInterval = []int{16}, 8, 500, 20, 4, 6, 20
@@ -184,7 +187,8 @@ func TestBatchesAhead(t *testing.T) {
 			t.Fatalf("%d batches at once", l.ahead)
 		}
 		if ahead == 1 {
-			// Double Q-learning has no batches ahead; with equal networks it selects as the target network does.
+			// Double Q-learning has no batches ahead; with equal networks it selects as the target
+			// network does.
 			d := c
 			d.Double = true
 			r, l = flat(t, d, 2, 400)

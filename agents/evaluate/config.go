@@ -14,22 +14,29 @@ type Config struct {
 	UseFee bool `yaml:"use_fee"`
 	// Metrics are those of the short table, in order.
 	Metrics []string `yaml:"metrics"`
-	// Episodes is how many are counted in environments other than trading, whose evaluation is one episode over the whole split.
+	// Episodes is how many are counted in environments other than trading, whose evaluation is one
+	// episode over the whole split.
 	Episodes int `yaml:"episodes"`
-	// MaxEpisodeSteps cuts off episodes of environments that have no limit of their own, in which a bad policy may never come to an end.
+	// MaxEpisodeSteps cuts off episodes of environments that have no limit of their own, in which a
+	// bad policy may never come to an end.
 	MaxEpisodeSteps int `yaml:"max_episode_steps"`
-	// PeriodsPerYear is the number of bars in a year, for annual volatilities and ratios; 0 recognises it by the timestamps of all bars; RiskFree the rate per year that Sharpe and Sortino ratios subtract.
+	// PeriodsPerYear is the number of bars in a year, for annual volatilities and ratios; 0
+	// recognises it by the timestamps of all bars; RiskFree the rate per year that Sharpe and
+	// Sortino ratios subtract.
 	PeriodsPerYear float64 `yaml:"periods_per_year"`
 	RiskFree       float64 `yaml:"risk_free"`
-	// Lag lists the numbers of bars by which decisions are executed late, one row of the table for each.
+	// Lag lists the numbers of bars by which decisions are executed late, one row of the table for
+	// each.
 	Lag []int `yaml:"lag"`
-	// CostSweepBP lists fee rates in basis points (hundredths of a per cent) at which the policy trades again.
+	// CostSweepBP lists fee rates in basis points (hundredths of a per cent) at which the policy
+	// trades again.
 	CostSweepBP []float64 `yaml:"cost_sweep_bp"`
 	Baselines   Baselines `yaml:"baselines"`
 	Bootstrap   Bootstrap `yaml:"bootstrap"`
 }
 
-// Baselines are what a policy is compared with, besides equal-weight buy-and-hold, which is always there.
+// Baselines are what a policy is compared with, besides equal-weight buy-and-hold, which is always
+// there.
 type Baselines struct {
 	// MovingAverage lists numbers of closes, Random the seeds of the random policy.
 	MovingAverage []int    `yaml:"moving_average"`
@@ -44,7 +51,8 @@ type Baselines struct {
 type Index struct {
 	// Symbol is empty where there is none.
 	Symbol string `yaml:"symbol"`
-	// Source says where the rows of the symbol are, as the source of a data section does; absent, they are in that of the run.
+	// Source says where the rows of the symbol are, as the source of a data section does; absent,
+	// they are in that of the run.
 	Source configs.Section `yaml:"source,omitempty"`
 }
 

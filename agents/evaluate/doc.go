@@ -1,9 +1,12 @@
 // Package evaluate lets a policy act through whole episodes and says how it did.
 //
-// [Episodes] counts returns and lengths in any environment. [Policy] makes an agent's actor a policy of package backtest, which keeps everything that happens in the trading environment. Neither changes anything that training depends
-// on: an evaluation has environments, actors and keys of its own.
+// [Episodes] counts returns and lengths in any environment. [Policy] makes an agent's actor a
+// policy of package backtest, which keeps everything that happens in the trading environment.
+// Neither changes anything that training depends on: an evaluation has environments, actors and
+// keys of its own.
 //
 // # How to add a setting
 //
-// A field of [Config] with a yaml tag, its default in [Defaults], its check in Validate; programs read it, this package only acts.
+// A field of [Config] with a yaml tag, its default in [Defaults], its check in Validate; programs
+// read it, this package only acts.
 package evaluate

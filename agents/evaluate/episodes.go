@@ -22,11 +22,13 @@ const lanes = 8
 type Result struct {
 	// Episodes lists them by environment and number.
 	Episodes []vector.Episode
-	// Return and Length are means; the standard deviations are of the population, 0 for a single episode.
+	// Return and Length are means; the standard deviations are of the population, 0 for a single
+	// episode.
 	Return, ReturnStd, Length, LengthStd float64
 	// Low and High are the least and the greatest return.
 	Low, High float64
-	// Success is the share of episodes whose last step says in the diagnostic is_success that they were one; NaN where environments have no such diagnostic.
+	// Success is the share of episodes whose last step says in the diagnostic is_success that they
+	// were one; NaN where environments have no such diagnostic.
 	Success float64
 	// Steps is the number of env steps in the episodes.
 	Steps int64
@@ -35,8 +37,11 @@ type Result struct {
 // successInfo is the diagnostic of Gymnasium's robotics environments.
 const successInfo = "is_success"
 
-// Episodes lets an agent act through n whole episodes of a factory's environments. A policy that takes the best action in an environment without randomness goes through one episode only: all of them are equal. Each environment
-// contributes a number of episodes that is fixed beforehand, so short episodes do not count more than long ones. Where the environment has no limit of its own, episodes are cut off after limit steps.
+// Episodes lets an agent act through n whole episodes of a factory's environments. A policy that
+// takes the best action in an environment without randomness goes through one episode only: all of
+// them are equal. Each environment contributes a number of episodes that is fixed beforehand, so
+// short episodes do not count more than long ones. Where the environment has no limit of its own,
+// episodes are cut off after limit steps.
 func Episodes(ctx context.Context, f envs.Factory, split envs.Split, a Actors, mode agents.Mode, n, limit int, key rng.Key) (_ Result, err error) {
 	if n < 1 {
 		return Result{}, fmt.Errorf("evaluate: %d episodes, expected at least 1", n)

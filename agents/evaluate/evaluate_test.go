@@ -43,7 +43,8 @@ func source(t testing.TB, bars, assets int) *trading.Source {
 	return src
 }
 
-// trader buys and sells by the last row of the window, the weight it holds and, when it explores, its key.
+// trader buys and sells by the last row of the window, the weight it holds and, when it explores,
+// its key.
 type trader struct {
 	m      *trading.Market
 	closed *int
@@ -83,7 +84,8 @@ func (a *trades) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.D
 func (*trades) Sync(context.Context) error { return nil }
 func (a *trades) Close() error             { *a.closed++; return nil }
 
-// TestPolicyActsAsInAVector compares a back-test with an actor that acts in a vector, step by step, in both modes.
+// TestPolicyActsAsInAVector compares a back-test with an actor that acts in a vector, step by step,
+// in both modes.
 func TestPolicyActsAsInAVector(t *testing.T) {
 	src := source(t, 120, 3)
 	all := trading.Range{First: 0, Last: 119}
@@ -238,7 +240,8 @@ type counted struct {
 
 func (c counted) Close() error { c.f.closed++; return c.Env.Close() }
 
-// TestEpisodes counts episodes of different lengths: the mean over a given number per environment is not drawn towards short ones.
+// TestEpisodes counts episodes of different lengths: the mean over a given number per environment
+// is not drawn towards short ones.
 func TestEpisodes(t *testing.T) {
 	f := &corridors{}
 	// A policy that never arrives is stopped.

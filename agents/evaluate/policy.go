@@ -28,7 +28,8 @@ type Actors interface {
 	NewActor(m agents.Mode, n int) (agents.Actor, error)
 }
 
-// NewPolicy returns a policy that acts as a does at present, in environments of a spec. The caller closes it, before the agent.
+// NewPolicy returns a policy that acts as a does at present, in environments of a spec. The caller
+// closes it, before the agent.
 func NewPolicy(name string, a Actors, mode agents.Mode, spec envs.Spec) (*Policy, error) {
 	actor, err := a.NewActor(mode, 1)
 	if err != nil {
@@ -41,7 +42,8 @@ func NewPolicy(name string, a Actors, mode agents.Mode, spec envs.Spec) (*Policy
 	return p, nil
 }
 
-// Acting returns a policy of an actor for batches of one row. The actor is the policy's from then on; after an error it remains the caller's.
+// Acting returns a policy of an actor for batches of one row. The actor is the policy's from then
+// on; after an error it remains the caller's.
 func Acting(name string, actor agents.Actor, spec envs.Spec) (*Policy, error) {
 	frame, err := vector.NewFrame(spec, 1, false)
 	if err != nil {
@@ -53,7 +55,8 @@ func Acting(name string, actor agents.Actor, spec envs.Spec) (*Policy, error) {
 // Name implements backtest.Policy.
 func (p *Policy) Name() string { return p.name }
 
-// Begin implements backtest.Policy. Environments that are observed or acted in differently are refused.
+// Begin implements backtest.Policy. Environments that are observed or acted in differently are
+// refused.
 func (p *Policy) Begin(e *trading.Env, key rng.Key) error {
 	spec := e.Spec()
 	// How long an episode is, and what is rewarded, does not concern a policy.

@@ -15,7 +15,8 @@ import (
 
 // Config is a run's document.
 type Config struct {
-	// Seed is where all randomness descends from. Seeds, where given, makes several runs, one for each, instead.
+	// Seed is where all randomness descends from. Seeds, where given, makes several runs, one for
+	// each, instead.
 	Seed  uint64         `yaml:"seed"`
 	Seeds []uint64       `yaml:"seeds,omitempty"`
 	Env   configs.Kinded `yaml:"env"`
@@ -64,7 +65,8 @@ func (c Config) Validate() error {
 	return p.Err()
 }
 
-// Load reads a document with the edits of --set. A path that does not exist but is the name of a shipped experiment ("qtmrl" or "qtmrl.yaml") opens that.
+// Load reads a document with the edits of --set. A path that does not exist but is the name of a
+// shipped experiment ("qtmrl" or "qtmrl.yaml") opens that.
 func Load(path string, sets []string) (Config, *configs.Document, error) {
 	c := Defaults()
 	doc, err := Document(path)
@@ -77,7 +79,9 @@ func Load(path string, sets []string) (Config, *configs.Document, error) {
 	return c, doc, doc.Decode(&c)
 }
 
-// Open makes the parts that a document names. The caller closes the factory. The returned Config has the effective parameters of environment and agent, defaults included: written out, it is the recipe of the run.
+// Open makes the parts that a document names. The caller closes the factory. The returned Config
+// has the effective parameters of environment and agent, defaults included: written out, it is the
+// recipe of the run.
 func (k Kinds) Open(ctx context.Context, c Config) (Config, envs.Factory, agents.Maker, error) {
 	maker, err := agents.Parse(k.Agents, c.Agent)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package experiment is the document that describes a training run: an environment, an agent, and how one is trained and evaluated in the other.
+// Package experiment is the document that describes a training run: an environment, an agent, and
+// how one is trained and evaluated in the other.
 //
 //	seed: 42
 //	env: {kind: trading, …}

@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 )
 
-// Document reads a document from a file, or from the shipped experiments ("demo" or "demo.yaml") when there is no such file. A folder of that name is none.
+// Document reads a document from a file, or from the shipped experiments ("demo" or "demo.yaml")
+// when there is no such file. A folder of that name is none.
 func Document(path string) (*configs.Document, error) {
 	if text, name, ok := shipped(path); ok {
 		return configs.Parse(name, text)

@@ -12,13 +12,16 @@ const (
 	Never = "never"
 )
 
-// Publish says when a run's policy becomes a version of the run's artefact store, and what is proved before. It changes nothing that a run computes.
+// Publish says when a run's policy becomes a version of the run's artefact store, and what is
+// proved before. It changes nothing that a run computes.
 type Publish struct {
 	// When is end, improvements or never.
 	When string `yaml:"when"`
-	// Observations is the number of recorded observations, at least, that the exported model is compared with the trained network on.
+	// Observations is the number of recorded observations, at least, that the exported model is
+	// compared with the trained network on.
 	Observations int `yaml:"observations"`
-	// AllowTies publishes a policy that is nearly undecided in more of its choices than exports accept.
+	// AllowTies publishes a policy that is nearly undecided in more of its choices than exports
+	// accept.
 	AllowTies bool `yaml:"allow_ties"`
 }
 

@@ -7,7 +7,9 @@ import (
 	"github.com/onnxrl/onnxrl/models/encoder"
 )
 
-// Settle returns the document with a value for everything that it leaves open: what this program takes there. Documents of which one was written before a key existed can be compared so. It opens the environment, and closes it again.
+// Settle returns the document with a value for everything that it leaves open: what this program
+// takes there. Documents of which one was written before a key existed can be compared so. It opens
+// the environment, and closes it again.
 func (k Kinds) Settle(ctx context.Context, c Config) (Config, error) {
 	c, factory, _, err := k.Open(ctx, c)
 	if err != nil {

@@ -11,7 +11,10 @@ import (
 // tradingKind is the kind of environment that back-tests judge.
 const tradingKind = "trading"
 
-// Complete returns the document with what follows from the rest of it: what policies are chosen by where that is left open, which is the Sharpe ratio in a market and the mean return of episodes elsewhere, and the run's normalisation, which is written among the wrappers and discounts returns as the agent does unless it says otherwise.
+// Complete returns the document with what follows from the rest of it: what policies are chosen by
+// where that is left open, which is the Sharpe ratio in a market and the mean return of episodes
+// elsewhere, and the run's normalisation, which is written among the wrappers and discounts returns
+// as the agent does unless it says otherwise.
 func (c Config) Complete() Config {
 	if c.Train.Validation.Metric == "" {
 		c.Train.Validation.Metric = "mean_reward"
@@ -32,7 +35,9 @@ func (c Config) Complete() Config {
 	return c
 }
 
-// around puts the wrappers of a document around a factory's environments. The trading environment is judged by back-tests that know no wrappers; normalisation is no wrapper of one environment and fits.
+// around puts the wrappers of a document around a factory's environments. The trading environment
+// is judged by back-tests that know no wrappers; normalisation is no wrapper of one environment and
+// fits.
 func around(f envs.Factory, c wrap.Config) (envs.Factory, error) {
 	if _, ok := f.(trading.Opened); ok && (c.TimeLimit > 0 || c.FrameStack.On() || c.RescaleAction || c.ClipAction) {
 		return nil, errors.New("wrappers: the trading environment takes none but normalize, because back-tests know no others; its episodes, windows and orders are set in env")

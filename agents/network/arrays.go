@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
-// Arrays are what a learner carries, by the names it is saved under: slices of bool, byte, int64, float32 or float64.
+// Arrays are what a learner carries, by the names it is saved under: slices of bool, byte, int64,
+// float32 or float64.
 type Arrays map[string]any
 
 // Save puts all of them into a checkpoint.

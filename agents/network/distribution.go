@@ -8,7 +8,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Distribution is a policy's distribution over actions, in a graph. Actions are those of the decision: elements of the space for categorical heads, and for a Box what was drawn, [batch, Dims], before it is clipped to the bounds.
+// Distribution is a policy's distribution over actions, in a graph. Actions are those of the
+// decision: elements of the space for categorical heads, and for a Box what was drawn, [batch,
+// Dims], before it is clipped to the bounds.
 type Distribution interface {
 	// LogProb appends the logarithms of the probabilities, or densities, of actions, [batch].
 	LogProb(actions onnx.Value) onnx.Value
@@ -16,15 +18,18 @@ type Distribution interface {
 	Entropy() onnx.Value
 	// Mode appends the most probable action, [batch, …], an element of the space.
 	Mode() onnx.Value
-	// Output makes the parameters of the distribution outputs of the graph, under the names of package agents.
+	// Output makes the parameters of the distribution outputs of the graph, under the names of
+	// package agents.
 	Output()
-	// Acting makes what a [Sampler] reads outputs of the graph, which is less where something can be had from the parameters.
+	// Acting makes what a [Sampler] reads outputs of the graph, which is less where something can
+	// be had from the parameters.
 	Acting()
 	// Stops names the values that an objective is to stop at.
 	Stops() []string
 }
 
-// NewDistribution appends the policy of a frame. mask is absent unless the environment has one; e is for actions in a Box; init is that of the last layer's weights.
+// NewDistribution appends the policy of a frame. mask is absent unless the environment has one; e
+// is for actions in a Box; init is that of the last layer's weights.
 func NewDistribution(g *layer.Graph, f *Frame, z Features, mask onnx.Value, e Exploration, init layer.Init) Distribution {
 	if e.UseSDE && z.Given != "" && z.Whole == "" {
 		g.Failf("use_sde needs the features that a policy's last layer reads, and the policy of one's own has no output %s [%s, L]", FeaturesOutput, layer.Batch)
@@ -48,7 +53,8 @@ type Categorical struct {
 
 var _ Distribution = (*Categorical)(nil)
 
-// NewCategorical appends the heads of a frame: one per asset where the features are per asset, which share a layer. init is that of the logits' weights.
+// NewCategorical appends the heads of a frame: one per asset where the features are per asset,
+// which share a layer. init is that of the logits' weights.
 func NewCategorical(g *layer.Graph, f *Frame, z Features, mask onnx.Value, init layer.Init) *Categorical {
 	logits := z.Given
 	switch {
@@ -61,7 +67,8 @@ func NewCategorical(g *layer.Graph, f *Frame, z Features, mask onnx.Value, init 
 	return &Categorical{head.NewCategorical(g, logits, mask, f.Heads...), g, f}
 }
 
-// LogProb implements Distribution. Actions are int64 [batch] or [batch, 1] for Discrete, [batch, heads] for MultiDiscrete, and bool [batch, bits] for MultiBinary.
+// LogProb implements Distribution. Actions are int64 [batch] or [batch, 1] for Discrete, [batch,
+// heads] for MultiDiscrete, and bool [batch, bits] for MultiBinary.
 func (c *Categorical) LogProb(actions onnx.Value) onnx.Value { return c.g.Sum(c.Chosen(actions), 1) }
 
 // Chosen appends the log-probability of the action of each head, [batch, heads].

@@ -2,11 +2,14 @@ package network
 
 import "github.com/onnxrl/onnxrl/configs"
 
-// Exploration is the part of an algorithm's configuration that describes the noise of actions in a Box; algorithms inline it.
+// Exploration is the part of an algorithm's configuration that describes the noise of actions in a
+// Box; algorithms inline it.
 type Exploration struct {
-	// LogStdInit is the first log standard deviation: of the actions, or of the elements of gSDE's matrix.
+	// LogStdInit is the first log standard deviation: of the actions, or of the elements of gSDE's
+	// matrix.
 	LogStdInit float64 `yaml:"log_std_init"`
-	// UseSDE chooses generalised state-dependent exploration, SDESampleFreq after how many rounds its matrices are drawn anew; -1 does that at the beginning of each rollout only.
+	// UseSDE chooses generalised state-dependent exploration, SDESampleFreq after how many rounds
+	// its matrices are drawn anew; -1 does that at the beginning of each rollout only.
 	UseSDE        bool `yaml:"use_sde"`
 	SDESampleFreq int  `yaml:"sde_sample_freq"`
 }

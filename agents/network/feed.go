@@ -18,7 +18,9 @@ type Feed struct {
 	heads []int
 }
 
-// NewFeed returns a feed of the first n rows of the inputs that [Torso.Inputs] declared with a prefix; in returns them by name. Further rows, which only fill up a program's batch, have every action.
+// NewFeed returns a feed of the first n rows of the inputs that [Torso.Inputs] declared with a
+// prefix; in returns them by name. Further rows, which only fill up a program's batch, have every
+// action.
 func NewFeed(f *Frame, n int, prefix string, in func(name string) *tensor.Tensor) *Feed {
 	x := &Feed{n: n, heads: f.Heads}
 	for _, field := range f.Spec.Observation {
@@ -33,13 +35,15 @@ func NewFeed(f *Frame, n int, prefix string, in func(name string) *tensor.Tensor
 	return x
 }
 
-// Current copies what the environments show. A mask that leaves a head no valid action is an error: nobody could tell what to draw.
+// Current copies what the environments show. A mask that leaves a head no valid action is an error:
+// nobody could tell what to draw.
 func (x *Feed) Current(b *vector.Batch) error {
 	if len(b.Type) != x.n {
 		return fmt.Errorf("a batch of %d environments, expected %d", len(b.Type), x.n)
 	}
 	for i, t := range x.obs {
-		// What lies in the batch already needs none of Gather's checks, which cost more than the copy.
+		// What lies in the batch already needs none of Gather's checks, which cost more than the
+		// copy.
 		if o := b.Obs[i]; o != nil && len(o.Bytes()) == len(t.Bytes()) {
 			copy(t.Bytes(), o.Bytes())
 		} else if err := b.Gather(i, t); err != nil {
@@ -70,7 +74,8 @@ func (x *Feed) check() error {
 	return nil
 }
 
-// Final copies the final observations of the episodes that ended, and their masks; the rows of the others keep what they have.
+// Final copies the final observations of the episodes that ended, and their masks; the rows of the
+// others keep what they have.
 func (x *Feed) Final(b *vector.Batch) error {
 	for i, t := range x.obs {
 		if err := b.GatherFinal(i, t); err != nil {

@@ -14,7 +14,8 @@ const (
 	CashField     = "cash"
 )
 
-// Frame says how the observations and actions of an environment enter a network. Indices of fields are -1 where there is none. It is immutable.
+// Frame says how the observations and actions of an environment enter a network. Indices of fields
+// are -1 where there is none. It is immutable.
 type Frame struct {
 	Spec envs.Spec
 	// Heads has the number of choices of each categorical head; nil for actions in a Box.
@@ -24,7 +25,8 @@ type Frame struct {
 	// Series is the field [W,N,F] or [W,F]; Assets is N, or 0 for [W,F].
 	Series int
 	Assets int
-	// Position [N] and Cash [1] stand beside a window of assets; Flat are the fields that are flattened otherwise.
+	// Position [N] and Cash [1] stand beside a window of assets; Flat are the fields that are
+	// flattened otherwise.
 	Position, Cash int
 	Flat           []int
 }
@@ -93,7 +95,8 @@ func (f *Frame) besideAssets() error {
 	return nil
 }
 
-// Discrete reports whether actions are of the space Discrete, which have no axis for their one head.
+// Discrete reports whether actions are of the space Discrete, which have no axis for their one
+// head.
 func (f *Frame) Discrete() bool {
 	_, ok := f.Spec.Action.(envs.Discrete)
 	return ok
@@ -102,7 +105,8 @@ func (f *Frame) Discrete() bool {
 // Continuous reports whether actions lie in a Box.
 func (f *Frame) Continuous() bool { return f.Dims > 0 }
 
-// Window returns the window of the series field, or nil when the observation has none that lies in a table.
+// Window returns the window of the series field, or nil when the observation has none that lies in
+// a table.
 func (f *Frame) Window() *envs.Window {
 	if f.Series < 0 {
 		return nil
@@ -110,5 +114,6 @@ func (f *Frame) Window() *envs.Window {
 	return f.Spec.Observation[f.Series].Window
 }
 
-// MaskLen is the number of elements of a mask, and of log-probabilities, for one row; 0 for actions in a Box.
+// MaskLen is the number of elements of a mask, and of log-probabilities, for one row; 0 for actions
+// in a Box.
 func (f *Frame) MaskLen() int { return envs.MaskLen(f.Spec.Action) }

@@ -11,13 +11,16 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// LogStdParam is the name of the log standard deviation below the scope of a [Gaussian]: [Dims], or [latent, Dims] with gSDE.
+// LogStdParam is the name of the log standard deviation below the scope of a [Gaussian]: [Dims], or
+// [latent, Dims] with gSDE.
 const LogStdParam = "log_std"
 
-// LatentOutput is the output of an acting graph that gSDE's noise is computed from, float32 [batch, latent].
+// LatentOutput is the output of an acting graph that gSDE's noise is computed from, float32 [batch,
+// latent].
 const LatentOutput = "sde_latent"
 
-// Gaussian is a Distribution over a Box: independent components, with a deviation that is the same in every state, or by gSDE.
+// Gaussian is a Distribution over a Box: independent components, with a deviation that is the same
+// in every state, or by gSDE.
 type Gaussian struct {
 	*head.DiagGaussian
 	// latent are the features that gSDE's noise comes from; absent without it.
@@ -29,7 +32,8 @@ type Gaussian struct {
 
 var _ Distribution = (*Gaussian)(nil)
 
-// NewGaussian appends the mean and the deviation of a frame. Where features are per asset, each has a component, by a layer that they share; gSDE's noise comes from the portfolio's features.
+// NewGaussian appends the mean and the deviation of a frame. Where features are per asset, each has
+// a component, by a layer that they share; gSDE's noise comes from the portfolio's features.
 func NewGaussian(g *layer.Graph, f *Frame, z Features, e Exploration, init layer.Init) *Gaussian {
 	d := &Gaussian{g: g, f: f}
 	mean := z.Given

@@ -300,7 +300,8 @@ func model(t testing.TB) string {
 	return path
 }
 
-// TestStateDependentExploration checks when the matrices are drawn, that the noise is a function of the state between, and its distribution.
+// TestStateDependentExploration checks when the matrices are drawn, that the noise is a function of
+// the state between, and its distribution.
 func TestStateDependentExploration(t *testing.T) {
 	spec := envs.Spec{Name: "toy", Observation: vectors(), Action: envs.Unbounded(2), Random: true}
 	e := network.Exploration{LogStdInit: -0.5, UseSDE: true, SDESampleFreq: 4}
@@ -361,7 +362,8 @@ func TestStateDependentExploration(t *testing.T) {
 	}
 }
 
-// TestDeviationsDoNotShapeTheFeatures checks that gSDE's gradient reaches the features through the mean only: with mean weights of 0 nothing does.
+// TestDeviationsDoNotShapeTheFeatures checks that gSDE's gradient reaches the features through the
+// mean only: with mean weights of 0 nothing does.
 func TestDeviationsDoNotShapeTheFeatures(t *testing.T) {
 	n := 0
 	for _, eng := range testengines.All(t) {

@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/layer"
 )
 
-// Over returns the network of a graph whose parameters are some of those of specs, which belong to all graphs of an agent together.
+// Over returns the network of a graph whose parameters are some of those of specs, which belong to
+// all graphs of an agent together.
 func Over(specs []models.Spec, l *layer.Graph) (*models.Network, error) {
 	m, err := l.Model()
 	if err != nil {

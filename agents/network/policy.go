@@ -15,18 +15,22 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// FeaturesOutput is the output of a policy of one's own that gSDE's noise comes from, float32 [batch, L].
+// FeaturesOutput is the output of a policy of one's own that gSDE's noise comes from, float32
+// [batch, L].
 const FeaturesOutput = "features"
 
 // whole is a policy that the configuration brings.
 type whole struct {
-	// plain reads one vector or window; nil where the model is known by the names of its inputs and outputs.
+	// plain reads one vector or window; nil where the model is known by the names of its inputs and
+	// outputs.
 	plain encoder.Encoder
 	ports *file.Ports
-	// fields has the input of each field that the model reads, "" for others; vector is the one that takes all of them, if there is one.
+	// fields has the input of each field that the model reads, "" for others; vector is the one
+	// that takes all of them, if there is one.
 	fields []string
 	vector string
-	// mask says that it reads the action mask, features that it has FeaturesOutput. output are its logits, means or values.
+	// mask says that it reads the action mask, features that it has FeaturesOutput. output are its
+	// logits, means or values.
 	mask, features bool
 	output         string
 	states         []memory.State
@@ -55,7 +59,8 @@ func openPolicy(c Config, f *Frame, kinds []encoder.Kind) (*whole, error) {
 	return p, nil
 }
 
-// single reports whether the observation can be had as one value: a vector of all fields, or the one window.
+// single reports whether the observation can be had as one value: a vector of all fields, or the
+// one window.
 func (f *Frame) single() bool { return f.Assets == 0 && (f.Series < 0 || len(f.Flat) == 0) }
 
 // observations lists the fields and their shapes.
@@ -67,7 +72,9 @@ func (f *Frame) observations() string {
 	return strings.Join(list, ", ")
 }
 
-// connect finds out what the inputs and outputs of the file are. One that has an input and an output only, and needs nothing but one value, is left to its package's encoder, which has more ways to read it.
+// connect finds out what the inputs and outputs of the file are. One that has an input and an
+// output only, and needs nothing but one value, is left to its package's encoder, which has more
+// ways to read it.
 func (p *whole) connect(f *Frame) error {
 	g, c := p.ports.Model().Graph, p.ports.Config()
 	p.fields = make([]string, len(f.Spec.Observation))
@@ -115,7 +122,8 @@ func (p *whole) connect(f *Frame) error {
 	return nil
 }
 
-// remember finds the states. Exporters often leave the extents of outputs open; those of inputs are what counts, and build compares what comes back.
+// remember finds the states. Exporters often leave the extents of outputs open; those of inputs are
+// what counts, and build compares what comes back.
 func (p *whole) remember(g *onnx.Graph) error {
 	named := func(list []*onnx.ValueInfo, name string) bool {
 		return slices.ContainsFunc(list, func(v *onnx.ValueInfo) bool { return v.Name == name })
@@ -149,7 +157,8 @@ func (p *whole) remember(g *onnx.Graph) error {
 	return nil
 }
 
-// read finds the fields that inputs read: by their names, or all at once where there is one input and the observation can be had as one value.
+// read finds the fields that inputs read: by their names, or all at once where there is one input
+// and the observation can be had as one value.
 func (p *whole) read(f *Frame, inputs []string) error {
 	index := func(name string) int {
 		return slices.IndexFunc(f.Spec.Observation, func(field envs.Field) bool { return field.Name == name })
@@ -183,7 +192,8 @@ func (t *Torso) PolicyReads(field int) bool {
 	return t.policy != nil && (t.policy.plain != nil || t.policy.vector != "" || t.policy.fields[field] != "")
 }
 
-// PolicyStates are what the policy that the configuration brings remembers: inputs state/… and outputs next_state/… of its file.
+// PolicyStates are what the policy that the configuration brings remembers: inputs state/… and
+// outputs next_state/… of its file.
 func (t *Torso) PolicyStates() []memory.State {
 	if t.policy == nil {
 		return nil
@@ -191,7 +201,8 @@ func (t *Torso) PolicyStates() []memory.State {
 	return t.policy.states
 }
 
-// Policy appends the policy that the configuration brings, below the scope policy: float32 [batch, D], where D is one of the widths.
+// Policy appends the policy that the configuration brings, below the scope policy: float32 [batch,
+// D], where D is one of the widths.
 func (t *Torso) Policy(g *layer.Graph, in Inputs, widths ...int) (onnx.Value, error) {
 	z, err := t.PolicyFeatures(g, in, false, widths...)
 	return z.Given, err
@@ -206,7 +217,8 @@ func (t *Torso) PolicyFeatures(g *layer.Graph, in Inputs, sde bool, widths ...in
 	return z, err
 }
 
-// PolicyStep is PolicyFeatures of a policy with a memory: states are the values of PolicyStates before the step, [batch, …] each, and next those after it.
+// PolicyStep is PolicyFeatures of a policy with a memory: states are the values of PolicyStates
+// before the step, [batch, …] each, and next those after it.
 func (t *Torso) PolicyStep(g *layer.Graph, in Inputs, states []onnx.Value, sde bool, widths ...int) (z Features, next []onnx.Value, err error) {
 	p, f := t.policy, t.f
 	if p.ports == nil {
@@ -291,7 +303,8 @@ func (t *Torso) expected(widths []int) string {
 	return fmt.Sprintf("%d, one for each component", widths[0])
 }
 
-// Parameters returns how many numbers a distribution over the actions needs: a logit for each choice, or a mean for each component.
+// Parameters returns how many numbers a distribution over the actions needs: a logit for each
+// choice, or a mean for each component.
 func (f *Frame) Parameters() int {
 	n := f.Dims
 	for _, k := range f.Heads {

@@ -40,16 +40,20 @@ type matrices struct {
 // drawn is a part of a rollout, with parameters that do not change in it.
 type drawn struct{ rollout, replaced, part int64 }
 
-// Moment says where in training a decision is taken. gSDE's matrices follow from it, so that a run may be saved and continued at any round.
+// Moment says where in training a decision is taken. gSDE's matrices follow from it, so that a run
+// may be saved and continued at any round.
 type Moment struct {
 	// Key is the learner's; the matrices are drawn from it, for the rollout and the part of it.
 	Key rng.Key
-	// Rollout counts the learner's steps, Replaced how often something else has replaced the parameters, and Round the rounds of the rollout.
+	// Rollout counts the learner's steps, Replaced how often something else has replaced the
+	// parameters, and Round the rounds of the rollout.
 	Rollout, Replaced int64
 	Round             int
 }
 
-// NewSampler returns a sampler for n rows. out returns the outputs of a graph that [Distribution.Acting] ended, whose rows may be more; logStd is the parameter [LogStdParam], nil for categorical policies.
+// NewSampler returns a sampler for n rows. out returns the outputs of a graph that
+// [Distribution.Acting] ended, whose rows may be more; logStd is the parameter [LogStdParam], nil
+// for categorical policies.
 func NewSampler(f *Frame, e Exploration, m agents.Mode, n int, out func(name string) *tensor.Tensor, logStd *tensor.Tensor) *Sampler {
 	s := &Sampler{f: f, mode: m, n: n, logProb: make([]float32, n)}
 	space := f.Spec.Action
@@ -72,7 +76,9 @@ func NewSampler(f *Frame, e Exploration, m agents.Mode, n int, out func(name str
 	return s
 }
 
-// Decide fills in actions, drawn actions and log-probabilities of a decision, at a moment of the training. All randomness but that of gSDE's matrices comes from the key. Decide allocates nothing.
+// Decide fills in actions, drawn actions and log-probabilities of a decision, at a moment of the
+// training. All randomness but that of gSDE's matrices comes from the key. Decide allocates
+// nothing.
 func (s *Sampler) Decide(d *agents.Decision, key rng.Key, at Moment) error {
 	d.Actions, d.Drawn, d.LogProb = s.actions, s.drawn, s.logProb
 	if s.f.Continuous() {
@@ -170,7 +176,9 @@ func (m *matrices) add(x []float32, n, a int) {
 	}
 }
 
-// Clip turns actions as they were drawn, float32 [n, Dims], into elements of the Box, [n, …] in its element type: clipped to the bounds, and rounded for integers. A component that is not a number is an error.
+// Clip turns actions as they were drawn, float32 [n, Dims], into elements of the Box, [n, …] in its
+// element type: clipped to the bounds, and rounded for integers. A component that is not a number
+// is an error.
 func (f *Frame) Clip(dst, drawn *tensor.Tensor) error {
 	box := f.box()
 	for i, x := range drawn.Float32s() {
@@ -190,7 +198,9 @@ func (f *Frame) Clip(dst, drawn *tensor.Tensor) error {
 	return nil
 }
 
-// Stored returns the element type and the shape of one action in the form that learners keep, and that [Distribution.LogProb] takes: elements of the space, with an axis also where it is Discrete, and for a Box float32 [Dims] as they were drawn.
+// Stored returns the element type and the shape of one action in the form that learners keep, and
+// that [Distribution.LogProb] takes: elements of the space, with an axis also where it is Discrete,
+// and for a Box float32 [Dims] as they were drawn.
 func (f *Frame) Stored() (tensor.DType, []int) {
 	switch {
 	case f.Continuous():

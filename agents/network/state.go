@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
-// SaveParams puts parameters below the names of the roles of their segments. LoadParams takes them out again.
+// SaveParams puts parameters below the names of the roles of their segments. LoadParams takes them
+// out again.
 func SaveParams(w *checkpoint.Writer, segments ...*models.Segment) {
 	for _, s := range segments {
 		p := w.Scope(s.Role.String())

@@ -17,11 +17,14 @@ import (
 
 // Config is the part of an algorithm's configuration that describes a torso; algorithms inline it.
 type Config struct {
-	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations without a window have none unless one is named.
+	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations
+	// without a window have none unless one is named.
 	Encoder configs.Kinded `yaml:"encoder,omitempty"`
 	// CrossAsset mixes the assets of a window [W,N,F].
 	CrossAsset crossasset.Config `yaml:"cross_asset"`
-	// Policy is the whole policy, from the observation to logits, means or values of actions, as {kind: file, path: …}; absent is one made of encoder, hidden layers and a last one, which with a Policy are the critic's alone.
+	// Policy is the whole policy, from the observation to logits, means or values of actions, as
+	// {kind: file, path: …}; absent is one made of encoder, hidden layers and a last one, which
+	// with a Policy are the critic's alone.
 	Policy configs.Kinded `yaml:"policy,omitempty"`
 	// Hidden and Activation are the layers of observations that are not windows of assets.
 	Hidden     []int  `yaml:"hidden,flow"`
@@ -47,7 +50,8 @@ type Torso struct {
 	init    layer.Init
 }
 
-// NewTorso makes the torso of a configuration for a frame. init is that of the hidden layers' weights.
+// NewTorso makes the torso of a configuration for a frame. init is that of the hidden layers'
+// weights.
 func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso, error) {
 	t := &Torso{c: c, f: f, init: init}
 	var err error
@@ -77,10 +81,13 @@ type Inputs struct {
 	Mask onnx.Value
 }
 
-// Inputs declares the inputs of an observation, [batch, …] each in the field's own element type. Their names are prefix and the field's name, or agents.MaskInput.
+// Inputs declares the inputs of an observation, [batch, …] each in the field's own element type.
+// Their names are prefix and the field's name, or agents.MaskInput.
 func (t *Torso) Inputs(g *layer.Graph, prefix string) Inputs { return t.InputSequences(g, prefix, 0) }
 
-// InputSequences declares inputs of sequences of a length, [batch, length, …], and returns them with their steps as rows, [batch·length, …]: the steps of the first sequence, then those of the next. Without a length they are the inputs of single observations.
+// InputSequences declares inputs of sequences of a length, [batch, length, …], and returns them
+// with their steps as rows, [batch·length, …]: the steps of the first sequence, then those of the
+// next. Without a length they are the inputs of single observations.
 func (t *Torso) InputSequences(g *layer.Graph, prefix string, length int) Inputs {
 	var in Inputs
 	for _, field := range t.f.Spec.Observation {
@@ -92,7 +99,8 @@ func (t *Torso) InputSequences(g *layer.Graph, prefix string, length int) Inputs
 	return in
 }
 
-// Sequence declares an input [batch, length, shape…] and returns it as [batch·length, shape…]. Without a length it is [batch, shape…].
+// Sequence declares an input [batch, length, shape…] and returns it as [batch·length, shape…].
+// Without a length it is [batch, shape…].
 func Sequence(g *layer.Graph, name string, length int, d tensor.DType, shape ...int) onnx.Value {
 	if length == 0 {
 		return g.Batched(name, d, shape...)
@@ -106,7 +114,9 @@ type Features struct {
 	Own onnx.Value
 	// Whole is [batch, D].
 	Whole onnx.Value
-	// Given are the parameters of the distribution, [batch, Frame.Parameters]: logits or means of a policy of one's own, which needs no last layer, and Whole are then absent unless gSDE needs them; otherwise Given is absent.
+	// Given are the parameters of the distribution, [batch, Frame.Parameters]: logits or means of a
+	// policy of one's own, which needs no last layer, and Whole are then absent unless gSDE needs
+	// them; otherwise Given is absent.
 	Given onnx.Value
 }
 
@@ -153,7 +163,8 @@ func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error
 	return t.Hidden(g, x), g.Err()
 }
 
-// Join appends what lies before the hidden layers, for observations that are not windows of assets: all fields as one vector [batch, D], encoded if an encoder is named. z is the result of Encode.
+// Join appends what lies before the hidden layers, for observations that are not windows of assets:
+// all fields as one vector [batch, D], encoded if an encoder is named. z is the result of Encode.
 func (t *Torso) Join(g *layer.Graph, in Inputs, z onnx.Value) (onnx.Value, error) {
 	f := t.f
 	x := t.flat(g, in, z)
@@ -216,7 +227,8 @@ func oneHot(g *layer.Graph, x onnx.Value, n int) onnx.Value {
 	return g.Op("Cast", []onnx.Value{equal}, onnx.AttrInt("to", int(tensor.Float32)))
 }
 
-// valid appends which assets have a choice, bool [batch, N]: the others are not listed, or suspended, and nobody should look at them.
+// valid appends which assets have a choice, bool [batch, N]: the others are not listed, or
+// suspended, and nobody should look at them.
 func (t *Torso) valid(g *layer.Graph, mask onnx.Value) onnx.Value {
 	if mask == "" {
 		return ""

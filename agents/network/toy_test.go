@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// toy answers at random: observations, masks, and whether an episode goes on, terminates or is cut off.
+// toy answers at random: observations, masks, and whether an episode goes on, terminates or is cut
+// off.
 type toy struct {
 	spec   envs.Spec
 	random rng.Stream
@@ -100,7 +101,8 @@ func toys(t testing.TB, n int, s envs.Spec) vector.Env {
 // vectors are observations without a window.
 func vectors() envs.Dict { return envs.Dict{{Name: "x", Space: envs.Unbounded(3)}} }
 
-// assets are windows of 6 rows of 3 assets with 4 features out of a table of 60 rows, with position and cash beside them.
+// assets are windows of 6 rows of 3 assets with 4 features out of a table of 60 rows, with position
+// and cash beside them.
 func assets(t testing.TB) envs.Dict {
 	w := window(t, 60, 3, 4)
 	return envs.Dict{{Name: "window", Space: envs.Unbounded(6, 3, 4), Window: w}, {Name: "position", Space: envs.Unbounded(3)}, {Name: "cash", Space: envs.Unbounded(1)}}

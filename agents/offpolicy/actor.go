@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Actor is what the actors of actor-critics have in common: all of an agents.Actor but Act. It reads parameters where they are learnt.
+// Actor is what the actors of actor-critics have in common: all of an agents.Actor but Act. It
+// reads parameters where they are learnt.
 type Actor struct {
 	Mode agents.Mode
 	// N is the number of environments.
@@ -30,7 +31,8 @@ type Actor struct {
 	bounds []envs.Range
 }
 
-// NewActor returns an actor for n environments. Its decision has room for actions and, for those in a Box, for what was drawn.
+// NewActor returns an actor for n environments. Its decision has room for actions and, for those in
+// a Box, for what was drawn.
 func NewActor(l *Learner, m agents.Mode, n int) (*Actor, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("an actor for %d environments", n)
@@ -52,7 +54,8 @@ func NewActor(l *Learner, m agents.Mode, n int) (*Actor, error) {
 	return x, nil
 }
 
-// Begin begins a round with its key, and reports whether an exploring actor draws from all actions because the replay waits for its first transitions.
+// Begin begins a round with its key, and reports whether an exploring actor draws from all actions
+// because the replay waits for its first transitions.
 func (a *Actor) Begin(key rng.Key) (random bool) {
 	a.Decision.Version = a.learner.Updates
 	a.Stream.Seed(key)

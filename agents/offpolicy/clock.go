@@ -8,11 +8,14 @@ import (
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
-// Clock says when a learner takes its steps, and of how many updates they are. Rounds are counted by the replay's recorder.
+// Clock says when a learner takes its steps, and of how many updates they are. Rounds are counted
+// by the replay's recorder.
 type Clock struct {
-	// Updates counts the updates, Stepped the rounds that had been recorded at the last learner step.
+	// Updates counts the updates, Stepped the rounds that had been recorded at the last learner
+	// step.
 	Updates, Stepped int64
-	// Owed are the updates that the present learner step has still to take, of so many; who takes one counts it down.
+	// Owed are the updates that the present learner step has still to take, of so many; who takes
+	// one counts it down.
 	Owed, Of int
 
 	s           *Settings
@@ -31,10 +34,12 @@ func (k *Clock) Envs() int64 { return k.envs }
 // EnvSteps is the number of env steps that were recorded.
 func (k *Clock) EnvSteps() int64 { return k.rec.Rounds() * k.envs }
 
-// Waiting reports whether actions are random still because the replay waits for its first transitions.
+// Waiting reports whether actions are random still because the replay waits for its first
+// transitions.
 func (k *Clock) Waiting() bool { return k.EnvSteps() < int64(k.s.LearningStarts) }
 
-// Ready implements agents.Learner: train_freq rounds are recorded since the last learner step, or that one was stopped.
+// Ready implements agents.Learner: train_freq rounds are recorded since the last learner step, or
+// that one was stopped.
 func (k *Clock) Ready() bool {
 	return k.Owed > 0 || k.rec.Rounds()-k.Stepped >= int64(k.s.TrainFreq)
 }
@@ -42,7 +47,8 @@ func (k *Clock) Ready() bool {
 // StepRounds implements agents.Stepper.
 func (k *Clock) StepRounds() int { return k.s.TrainFreq }
 
-// Begin begins a learner step, and says how many updates it has: none until there are more env steps than learning_starts. Where one was stopped it goes on with that: begun is false.
+// Begin begins a learner step, and says how many updates it has: none until there are more env
+// steps than learning_starts. Where one was stopped it goes on with that: begun is false.
 func (k *Clock) Begin() (begun bool, err error) {
 	if k.Owed > 0 {
 		return false, nil
@@ -64,7 +70,8 @@ func (k *Clock) Begin() (begun bool, err error) {
 	return true, nil
 }
 
-// Pending is how far a learner step has come that was stopped, as it is saved. Sums points to what the algorithm adds up over its updates.
+// Pending is how far a learner step has come that was stopped, as it is saved. Sums points to what
+// the algorithm adds up over its updates.
 type Pending struct {
 	Owed int `json:"owed"`
 	Of   int `json:"of"`
@@ -95,7 +102,8 @@ func (k *Clock) LoadPending(r *checkpoint.Reader, sums any) error {
 	return nil
 }
 
-// Factor is the schedule's. One that lasts as long as the run holds its first value where the run's length is not known.
+// Factor is the schedule's. One that lasts as long as the run holds its first value where the run's
+// length is not known.
 func (k *Clock) Factor() float64 {
 	s := k.s.Schedule.WithInitial(1)
 	if k.total == 0 && s.Steps == 0 && (s.Kind == "linear" || s.Kind == "cosine") {

@@ -7,7 +7,8 @@ import (
 
 // Settings are those of every algorithm that learns from a replay.
 type Settings struct {
-	// LearningRate is multiplied with Schedule, a factor that begins at 1 and counts env steps; without steps of its own it lasts as long as the run.
+	// LearningRate is multiplied with Schedule, a factor that begins at 1 and counts env steps;
+	// without steps of its own it lasts as long as the run.
 	LearningRate float64        `yaml:"learning_rate"`
 	Schedule     optim.Schedule `yaml:"schedule,omitempty"`
 	// Optimizer is any of package optim; its learning rate is given above.
@@ -24,14 +25,17 @@ type Settings struct {
 	// NSteps is the number of rewards in a target before the value of what follows.
 	NSteps int     `yaml:"n_steps"`
 	Gamma  float64 `yaml:"gamma"`
-	// Tau is how far the target networks move, of the way to the networks that they follow; 1 is a copy.
+	// Tau is how far the target networks move, of the way to the networks that they follow; 1 is a
+	// copy.
 	Tau float64 `yaml:"tau"`
-	// TrainFreq is the number of rounds between learner steps, GradientSteps the number of updates in each; -1 is one for each env step since the last.
+	// TrainFreq is the number of rounds between learner steps, GradientSteps the number of updates
+	// in each; -1 is one for each env step since the last.
 	TrainFreq     int `yaml:"train_freq"`
 	GradientSteps int `yaml:"gradient_steps"`
 }
 
-// Defaults returns what Stable-Baselines3 has for SAC and TD3 alike; it leaves LearningRate to the algorithm.
+// Defaults returns what Stable-Baselines3 has for SAC and TD3 alike; it leaves LearningRate to the
+// algorithm.
 func Defaults() Settings {
 	return Settings{Optimizer: optim.Config{Kind: "adam"}, BufferSize: 1_000_000, LearningStarts: 100, BatchSize: 256, NSteps: 1, Gamma: 0.99, Tau: 0.005, TrainFreq: 1, GradientSteps: 1}
 }

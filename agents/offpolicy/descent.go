@@ -16,11 +16,14 @@ import (
 type Descent struct {
 	Optimizer optim.Optimizer
 	Groups    []optim.Group
-	// Rate is the learning rate before the schedule. Clip limits the norm of the gradient; 0 does not.
+	// Rate is the learning rate before the schedule. Clip limits the norm of the gradient; 0 does
+	// not.
 	Rate, Clip float64
 }
 
-// NewDescent returns the descent of the trainable parameters in a scope, all with "", as far as the loss of p depends on them, and lists them for [Unmatched]. With a scope the optimiser's state begins where the scope does. hands may be nil.
+// NewDescent returns the descent of the trainable parameters in a scope, all with "", as far as the
+// loss of p depends on them, and lists them for [Unmatched]. With a scope the optimiser's state
+// begins where the scope does. hands may be nil.
 func NewDescent(s *Settings, rate float64, params *models.Params, grads *models.Segment, p *program.Program, scope string, hands *crew.Crew) (*Descent, []optim.Param, error) {
 	seg := params.Segment(models.Trainable)
 	var list []optim.Param
@@ -49,7 +52,8 @@ func NewDescent(s *Settings, rate float64, params *models.Params, grads *models.
 	return &Descent{Optimizer: o, Groups: groups, Rate: rate, Clip: s.GradClip}, list, err
 }
 
-// Unmatched reports patterns of an optimiser's configuration that match none of the parameters that have gradients.
+// Unmatched reports patterns of an optimiser's configuration that match none of the parameters that
+// have gradients.
 func Unmatched(c optim.Config, list []optim.Param) error {
 	if bad := c.Unmatched(list); len(bad) > 0 {
 		return fmt.Errorf("optimizer: patterns %q match no trainable parameter", bad)
@@ -57,7 +61,8 @@ func Unmatched(c optim.Config, list []optim.Param) error {
 	return nil
 }
 
-// Step takes one step with the gradients that there are. factor is the schedule's. A loss that is no number is an error, and changes nothing.
+// Step takes one step with the gradients that there are. factor is the schedule's. A loss that is
+// no number is an error, and changes nothing.
 func (d *Descent) Step(loss, factor float64) error {
 	if math.IsNaN(loss) || math.IsInf(loss, 0) {
 		return fmt.Errorf("the loss is %v; lower the learning rate, or scale the rewards", loss)

@@ -1,12 +1,18 @@
-// Package offpolicy is what algorithms that learn from a replay do alike, so that each of them says only what is its own: its targets, its losses and how it explores.
+// Package offpolicy is what algorithms that learn from a replay do alike, so that each of them says
+// only what is its own: its targets, its losses and how it explores.
 //
 // # For all of them
 //
-// [Settings] are the configuration that DQN, SAC and TD3 share, under the keys of Stable-Baselines3. A [Clock] says when a learner steps and how often it updates then: never before learning_starts env steps, then every train_freq rounds, gradient_steps times. A [Descent] is an optimiser over some of the parameters with its schedule and its clipping.
+// [Settings] are the configuration that DQN, SAC and TD3 share, under the keys of
+// Stable-Baselines3. A [Clock] says when a learner steps and how often it updates then: never
+// before learning_starts env steps, then every train_freq rounds, gradient_steps times. A [Descent]
+// is an optimiser over some of the parameters with its schedule and its clipping.
 //
 // # For actor-critics
 //
-// An actor, critics of its actions, and target networks that follow some of them are one set of parameters, below the scopes actor, critic and target. Five graphs are drawn over them ([Networks]):
+// An actor, critics of its actions, and target networks that follow some of them are one set of
+// parameters, below the scopes actor, critic and target. Five graphs are drawn over them
+// ([Networks]):
 //
 //	policy    complete; it is exported
 //	act       what actors need of it
@@ -14,12 +20,22 @@
 //	critic    the critics' loss
 //	actor     the actor's loss
 //
-// A [Learner] makes programs of the last three over one batch. What is differentiated by whom is decided by which parameters a program gives gradients of, so nothing has to be stopped, and the other side's weights cost no product. Optimisers and target networks ([Follower]) are one pass each over contiguous memory. A program that is worth it is split over the batch into one shard per core;
-// all run on one crew. The learner is saved between rounds, with the replay; what goes on from there equals never having stopped, bit for bit, for an equal number of threads. An [Actor] runs the acting network and maps actions from [−1, 1] to the environment's bounds.
+// A [Learner] makes programs of the last three over one batch. What is differentiated by whom is
+// decided by which parameters a program gives gradients of, so nothing has to be stopped, and the
+// other side's weights cost no product. Optimisers and target networks ([Follower]) are one pass
+// each over contiguous memory. A program that is worth it is split over the batch into one shard
+// per core; all run on one crew. The learner is saved between rounds, with the replay; what goes on
+// from there equals never having stopped, bit for bit, for an equal number of threads. An [Actor]
+// runs the acting network and maps actions from [−1, 1] to the environment's bounds.
 //
-// An update is the algorithm's: sample into Batch, run Targets, compute Y, run Critic and step CriticDescent, run Actor and step ActorDescent, move Follower.
+// An update is the algorithm's: sample into Batch, run Targets, compute Y, run Critic and step
+// CriticDescent, run Actor and step ActorDescent, move Follower.
 //
 // # How to add an actor-critic
 //
-// Embed [Settings] and [CriticSettings] in its Config, and [Learner] in its learner. Draw the graphs as sac/graph.go does: [Networks.Declare] first, then the five networks by [Networks.Over]. Call [Learner.Build], find the inputs and outputs that are the algorithm's own, and put what else is to be saved into Arrays and Optimizers. Then write Step and Act. Package agenttest has the tests that all of them pass.
+// Embed [Settings] and [CriticSettings] in its Config, and [Learner] in its learner. Draw the
+// graphs as sac/graph.go does: [Networks.Declare] first, then the five networks by [Networks.Over].
+// Call [Learner.Build], find the inputs and outputs that are the algorithm's own, and put what else
+// is to be saved into Arrays and Optimizers. Then write Step and Act. Package agenttest has the
+// tests that all of them pass.
 package offpolicy

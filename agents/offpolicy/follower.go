@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// shareElems is the number of parameters from which cores share in moving target networks, which is that of package optim's steps.
+// shareElems is the number of parameters from which cores share in moving target networks, which is
+// that of package optim's steps.
 const shareElems = 16384
 
 // Follower moves target networks towards those that they follow.
@@ -19,7 +20,8 @@ type Follower struct {
 	moves  func(k int)
 }
 
-// NewFollower finds the target networks among the frozen parameters: those below [TargetScope] follow those of the same name without it, by tau of the way. hands may be nil.
+// NewFollower finds the target networks among the frozen parameters: those below [TargetScope]
+// follow those of the same name without it, by tau of the way. hands may be nil.
 func NewFollower(params *models.Params, tau float64, hands *crew.Crew) *Follower {
 	f := &Follower{}
 	from, to := params.Segment(models.Trainable), params.Segment(models.Frozen)
@@ -35,7 +37,8 @@ func NewFollower(params *models.Params, tau float64, hands *crew.Crew) *Follower
 		}
 		a, n := from.Range(i)
 		b, _ := to.Range(j)
-		// Parameters begin at the same multiples in both, so equal distances mean that only padding lies in between.
+		// Parameters begin at the same multiples in both, so equal distances mean that only padding
+		// lies in between.
 		if k := len(f.Pairs) - 1; k >= 0 && aligned(endFrom) == a && aligned(endTo) == b {
 			old := &f.Pairs[k]
 			old[0], old[1] = old[0][:len(old[0])+b+n-endTo], old[1][:len(old[1])+a+n-endFrom]

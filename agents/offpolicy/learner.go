@@ -17,10 +17,12 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// ShardFLOPs is the arithmetic of a run from which splitting it over cores pays: about 150 µs on one core. A variable so that tests can split small work.
+// ShardFLOPs is the arithmetic of a run from which splitting it over cores pays: about 150 µs on
+// one core. A variable so that tests can split small work.
 var ShardFLOPs = 15e6
 
-// split returns the number of parts in which a network is run on a batch. cost is the arithmetic of a run as a multiple of a forward one.
+// split returns the number of parts in which a network is run on a batch. cost is the arithmetic of
+// a run as a multiple of a forward one.
 func split(n *models.Network, batch, threads int, cost float64) int {
 	if threads < 2 || cost*program.FLOPs(n.Model, map[string]int{layer.Batch: batch}) < ShardFLOPs {
 		return 1
@@ -33,23 +35,28 @@ func split(n *models.Network, batch, threads int, cost float64) int {
 	return 1
 }
 
-// Learner is what the learners of actor-critics have in common: all of an agents.Learner but Step. An algorithm's learner embeds it, fills the targets and its own inputs, runs the programs and steps down the gradients that they leave.
+// Learner is what the learners of actor-critics have in common: all of an agents.Learner but Step.
+// An algorithm's learner embeds it, fills the targets and its own inputs, runs the programs and
+// steps down the gradients that they leave.
 type Learner struct {
 	Clock
 	Setup    agents.Setup
 	Networks *Networks
 	Params   *models.Params
-	// Grads are the gradients of the trainable parameters: each program writes those of its own side.
+	// Grads are the gradients of the trainable parameters: each program writes those of its own
+	// side.
 	Grads    *models.Segment
 	Buffer   *replay.Uniform
 	Recorder *replay.Recorder
 	// Hands run the programs' shards.
 	Hands *crew.Crew
-	// Key is what the learner's randomness descends from; Sample draws batches, Noise what actions are made of.
+	// Key is what the learner's randomness descends from; Sample draws batches, Noise what actions
+	// are made of.
 	Key           rng.Key
 	Sample, Noise *rng.Stream
 
-	// Targets, Critic and Actor are the programs of an update, in this order. Batch is their input, and Y, the targets [batch], are the critics'.
+	// Targets, Critic and Actor are the programs of an update, in this order. Batch is their input,
+	// and Y, the targets [batch], are the critics'.
 	Targets, Critic, Actor *program.Program
 	Batch                  replay.Batch
 	Y                      []float32
@@ -58,16 +65,20 @@ type Learner struct {
 
 	ActorDescent, CriticDescent *Descent
 	Follower                    *Follower
-	// Arrays and Optimizers are saved by name. Build puts the optimisers of actor and critics there, and algorithms what they have besides.
+	// Arrays and Optimizers are saved by name. Build puts the optimisers of actor and critics
+	// there, and algorithms what they have besides.
 	Arrays     map[string][]float32
 	Optimizers map[string]optim.Optimizer
-	// Sums points to what the algorithm adds up over the updates of a learner step. It is saved as JSON, where the step was stopped.
+	// Sums points to what the algorithm adds up over the updates of a learner step. It is saved as
+	// JSON, where the step was stopped.
 	Sums any
 
 	streams *rng.Set
 }
 
-// Build makes parameters, replay, programs and optimisers for networks that are complete. s and k are read as long as the learner lives. With logProb the replay keeps log-probabilities. After an error Close frees what there is.
+// Build makes parameters, replay, programs and optimisers for networks that are complete. s and k
+// are read as long as the learner lives. With logProb the replay keeps log-probabilities. After an
+// error Close frees what there is.
 func (l *Learner) Build(setup agents.Setup, s *Settings, k *CriticSettings, n *Networks, logProb bool) error {
 	l.Setup, l.Networks = setup, n
 	var err error
@@ -100,7 +111,8 @@ func (l *Learner) Build(setup agents.Setup, s *Settings, k *CriticSettings, n *N
 	return nil
 }
 
-// compile makes the programs. The critics' and the targets' read the actor's batch where they read the same.
+// compile makes the programs. The critics' and the targets' read the actor's batch where they read
+// the same.
 func (l *Learner) compile(batch int) error {
 	n, shared := l.Networks, map[string]*tensor.Tensor{}
 	compile := func(what string, net *models.Network, scope string, cost float64) (*program.Program, error) {

@@ -26,13 +26,15 @@ const (
 	ActionInput = "learner.action"
 	// NoiseInput is the noise of an action; every graph that has it is given noise of its own.
 	NoiseInput = "learner.noise"
-	// TargetInput [batch] is what the critics learn, WeightInput [batch] the weight of each row in a mean.
+	// TargetInput [batch] is what the critics learn, WeightInput [batch] the weight of each row in
+	// a mean.
 	TargetInput = "learner.target"
 	WeightInput = "learner.weight"
 
 	// LossOutput is the number that a graph's own side goes down.
 	LossOutput = "loss"
-	// QOutput is the least of the critics' values of obs_t, [batch], or [batch, n] for Discrete actions.
+	// QOutput is the least of the critics' values of obs_t, [batch], or [batch, n] for Discrete
+	// actions.
 	QOutput = "q"
 )
 
@@ -62,7 +64,8 @@ type Networks struct {
 	values map[string]*tensor.Tensor
 }
 
-// NewNetworks returns what graphs are drawn with, for the torso that c describes without its hidden layers: these are the actor's and the critics', whose initialisation is PyTorch's.
+// NewNetworks returns what graphs are drawn with, for the torso that c describes without its hidden
+// layers: these are the actor's and the critics', whose initialisation is PyTorch's.
 func NewNetworks(c network.Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*Networks, error) {
 	c.Hidden = nil
 	torso, err := network.NewTorso(c, f, kinds, layer.Zeros())
@@ -72,7 +75,9 @@ func NewNetworks(c network.Config, f *network.Frame, kinds []encoder.Kind, key r
 // Graph returns an empty graph.
 func (n *Networks) Graph(name string) *layer.Graph { return layer.New(name, n.key, layer.Options{}) }
 
-// Declare finds all parameters. draw appends actor and critics to a graph, each once; followed are the scopes that have target networks. Dropout is refused, because no graph has its masks; name is the algorithm's in that error.
+// Declare finds all parameters. draw appends actor and critics to a graph, each once; followed are
+// the scopes that have target networks. Dropout is refused, because no graph has its masks; name is
+// the algorithm's in that error.
 func (n *Networks) Declare(name string, o models.Options, followed []string, draw func(l *layer.Graph) error) error {
 	l := n.Graph("agent")
 	if err := draw(l); err != nil {
@@ -116,7 +121,8 @@ func trainable(specs []models.Spec, scope string) (names []string) {
 // Over returns the network of a graph over the parameters.
 func (n *Networks) Over(l *layer.Graph) (*models.Network, error) { return network.Over(n.Specs, l) }
 
-// params makes all parameters. init, unless nil, may change their values; target networks begin equal to those that they follow.
+// params makes all parameters. init, unless nil, may change their values; target networks begin
+// equal to those that they follow.
 func (n *Networks) params(init func(map[string]*tensor.Tensor) error) (*models.Params, error) {
 	values := n.values
 	n.values = nil
@@ -168,7 +174,8 @@ func Hidden(l *layer.Graph, x onnx.Value, widths []int, activation string) onnx.
 	return x
 }
 
-// Component appends a number for each component of actions in a Box, [batch, A]. For windows of assets it comes from the asset's own features, by a layer that all share.
+// Component appends a number for each component of actions in a Box, [batch, A]. For windows of
+// assets it comes from the asset's own features, by a layer that all share.
 func (n *Networks) Component(l *layer.Graph, name string, x onnx.Value) onnx.Value {
 	if n.Frame.Assets > 0 {
 		return l.Squeeze(Linear(l, name, x, 1), 2)
@@ -184,7 +191,8 @@ func (n *Networks) OutputBox(l *layer.Graph, output string, squashed onnx.Value)
 		r := box.Bounds(i)
 		low, high = append(low, r.Low), append(high, r.High)
 	}
-	// An engine's tanh may exceed 1 by a rounding, and environments refuse what exceeds their bounds.
+	// An engine's tanh may exceed 1 by a rounding, and environments refuse what exceeds their
+	// bounds.
 	action := within(l, head.Rescale(l, squashed, low, high), low, high)
 	action = l.Reshape(action, append([]int{-1}, box.Dims...)...)
 	if box.Of != tensor.Float32 {

@@ -71,7 +71,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestFollower: target networks move by tau, alone and by a crew, and nothing else does; neighbours in both segments are one range.
+// TestFollower: target networks move by tau, alone and by a crew, and nothing else does; neighbours
+// in both segments are one range.
 func TestFollower(t *testing.T) {
 	specs := []models.Spec{
 		{Name: "actor.w", Shape: []int{5}}, {Name: "critic.a", Shape: []int{3}}, {Name: "critic.b", Shape: []int{20_000}}, {Name: "other.c", Shape: []int{7}}, {Name: "critic.d", Shape: []int{2}},
@@ -123,7 +124,8 @@ func TestFollower(t *testing.T) {
 	}
 }
 
-// TestDescent: the rate follows the schedule, the gradient is clipped, and what is no number changes nothing.
+// TestDescent: the rate follows the schedule, the gradient is clipped, and what is no number
+// changes nothing.
 func TestDescent(t *testing.T) {
 	o, err := optim.New(optim.Config{Kind: "sgd"})
 	if err != nil {

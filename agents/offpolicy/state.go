@@ -18,7 +18,8 @@ type state struct {
 	Streams *rng.Set `json:"streams"`
 }
 
-// SaveState implements checkpoint.Stater: parameters, target networks, optimisers, the algorithm's arrays, streams, the replay, and how far a learner step has come that was stopped.
+// SaveState implements checkpoint.Stater: parameters, target networks, optimisers, the algorithm's
+// arrays, streams, the replay, and how far a learner step has come that was stopped.
 func (l *Learner) SaveState(w *checkpoint.Writer) error {
 	w.PutJSON("state", state{l.Updates, l.Stepped, l.streams})
 	l.SavePending(w, l.Sums)

@@ -17,7 +17,9 @@ import (
 
 // states are those of a recurrent policy in the environments that one actor acts in.
 type states struct {
-	// now has the states for the next decision, [n, size] each, unless an episode begins with it; before has those that the last decision was taken with: the inputs of the actor's program, nil when there is none.
+	// now has the states for the next decision, [n, size] each, unless an episode begins with it;
+	// before has those that the last decision was taken with: the inputs of the actor's program,
+	// nil when there is none.
 	now, before [][]float32
 	sizes       []int
 }
@@ -89,7 +91,8 @@ func (f *forward) next(b *vector.Batch, s *states) error {
 	return f.prog.Run()
 }
 
-// final evaluates the final observations of the episodes that ended, with the states after their last decisions; the rows of the others have no meaning.
+// final evaluates the final observations of the episodes that ended, with the states after their
+// last decisions; the rows of the others have no meaning.
 func (f *forward) final(b *vector.Batch, s *states) error {
 	if err := f.feed.Final(b); err != nil {
 		return err
@@ -104,7 +107,8 @@ func (f *forward) final(b *vector.Batch, s *states) error {
 type actor struct {
 	f       *forward
 	sampler *network.Sampler
-	// states are nil without a memory. Those of the exploring actor for all environments are the agent's, which release gives back.
+	// states are nil without a memory. Those of the exploring actor for all environments are the
+	// agent's, which release gives back.
 	states  *states
 	release func()
 	learner *learner

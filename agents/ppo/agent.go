@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Kind makes PPO agents from a configuration, and MaskableKind those of environments that mask their actions, which it insists on.
+// Kind makes PPO agents from a configuration, and MaskableKind those of environments that mask
+// their actions, which it insists on.
 var (
 	Kind         = algorithm(false).Kind("ppo", Defaults)
 	MaskableKind = algorithm(true).Kind("maskable_ppo", Defaults)
@@ -95,7 +96,8 @@ func (a *Agent) build() error {
 	return a.learner.init(c, g, *s, a.params, a.grads, r, a.learn, off)
 }
 
-// newParams returns the parameters of a network with their initial values, and a segment for the gradient. initial, unless nil, may change the values.
+// newParams returns the parameters of a network with their initial values, and a segment for the
+// gradient. initial, unless nil, may change the values.
 func newParams(net *models.Network, values map[string]*tensor.Tensor, initial func(map[string]*tensor.Tensor) error) (*models.Params, *models.Segment, error) {
 	if initial != nil {
 		if err := initial(values); err != nil {
@@ -113,7 +115,8 @@ func newParams(net *models.Network, values map[string]*tensor.Tensor, initial fu
 	return params, grads, err
 }
 
-// NewActor implements agents.Agent. The first exploring actor for all environments is the one whose states a recurrent policy records.
+// NewActor implements agents.Agent. The first exploring actor for all environments is the one whose
+// states a recurrent policy records.
 func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("ppo: an actor for %d environments", n)

@@ -64,7 +64,9 @@ func (v variant) config() Config {
 	return c
 }
 
-// TestRatioIsOneBeforeLearning evaluates a rollout as the learner does, with the parameters that acted: log-probabilities and values must be those of the actor. Several rollouts follow each other, so that states of a memory and gSDE's matrices go through their beginnings.
+// TestRatioIsOneBeforeLearning evaluates a rollout as the learner does, with the parameters that
+// acted: log-probabilities and values must be those of the actor. Several rollouts follow each
+// other, so that states of a memory and gSDE's matrices go through their beginnings.
 func TestRatioIsOneBeforeLearning(t *testing.T) {
 	n := 0
 	engines := testengines.All(t)
@@ -118,7 +120,8 @@ func TestRatioIsOneBeforeLearning(t *testing.T) {
 	}
 }
 
-// TestVTraceFollowsThePolicy compares targets and advantages for a policy that has changed since with the definition, as plain loops.
+// TestVTraceFollowsThePolicy compares targets and advantages for a policy that has changed since
+// with the definition, as plain loops.
 func TestVTraceFollowsThePolicy(t *testing.T) {
 	n, below := 0, 0
 	for _, e := range testengines.All(t) {
@@ -163,7 +166,9 @@ func TestVTraceFollowsThePolicy(t *testing.T) {
 
 func discrete(n int) envs.Space { return envs.Discrete{N: n} }
 
-// TestPolicyIsTheActor runs the published network, with its parameters baked in, on what the environments show, and compares it with the greedy actor, for batches of several sizes; states of a memory are carried from its outputs to its inputs.
+// TestPolicyIsTheActor runs the published network, with its parameters baked in, on what the
+// environments show, and compares it with the greedy actor, for batches of several sizes; states of
+// a memory are carried from its outputs to its inputs.
 func TestPolicyIsTheActor(t *testing.T) {
 	n := 0
 	engines := testengines.All(t)
@@ -268,7 +273,8 @@ func chosen(logProbs, actions *tensor.Tensor, sizes []int, i int) float64 {
 	return sum
 }
 
-// TestFirstParameters checks that Init sees every parameter once, what they are drawn from, and that they are what acts.
+// TestFirstParameters checks that Init sees every parameter once, what they are drawn from, and
+// that they are what acts.
 func TestFirstParameters(t *testing.T) {
 	v := agenttest.Toys(t, 1, spec(envs.NewBox(-1, 1, 2), false))
 	c := Defaults()

@@ -21,7 +21,8 @@ func zoo() Config {
 	return c
 }
 
-// BenchmarkCartPole measures complete training, environment included, with the defaults of Stable-Baselines3 and with RL-Zoo's settings.
+// BenchmarkCartPole measures complete training, environment included, with the defaults of
+// Stable-Baselines3 and with RL-Zoo's settings.
 func BenchmarkCartPole(b *testing.B) {
 	for _, x := range []struct {
 		name string

@@ -13,28 +13,34 @@ import (
 
 // Config describes a PPO agent. [Defaults] returns Stable-Baselines3's values.
 type Config struct {
-	// RolloutSteps is the number of rounds between updates (n_steps), BatchSize the samples of a minibatch, and NEpochs how often all samples are learnt from.
+	// RolloutSteps is the number of rounds between updates (n_steps), BatchSize the samples of a
+	// minibatch, and NEpochs how often all samples are learnt from.
 	RolloutSteps int     `yaml:"rollout_steps"`
 	BatchSize    int     `yaml:"batch_size"`
 	NEpochs      int     `yaml:"n_epochs"`
 	Gamma        float64 `yaml:"gamma"`
 	GAELambda    float64 `yaml:"gae_lambda"`
-	// Correction is gae, or vtrace: advantages and targets from the values and probabilities of the present policy, anew for each epoch. RhoBar and CBar are V-trace's thresholds.
+	// Correction is gae, or vtrace: advantages and targets from the values and probabilities of the
+	// present policy, anew for each epoch. RhoBar and CBar are V-trace's thresholds.
 	Correction string  `yaml:"correction"`
 	RhoBar     float64 `yaml:"rho_bar"`
 	CBar       float64 `yaml:"c_bar"`
-	// NormalizeAdvantage shifts and scales the advantages of each minibatch to mean 0 and deviation 1.
+	// NormalizeAdvantage shifts and scales the advantages of each minibatch to mean 0 and
+	// deviation 1.
 	NormalizeAdvantage bool `yaml:"normalize_advantage"`
 
-	// LearningRate, ClipRange and TargetKL are what their schedules begin with; these count env steps, and those that last as long as the run need no number of steps.
+	// LearningRate, ClipRange and TargetKL are what their schedules begin with; these count env
+	// steps, and those that last as long as the run need no number of steps.
 	LearningRate         float64        `yaml:"learning_rate"`
 	LearningRateSchedule optim.Schedule `yaml:"learning_rate_schedule,omitempty"`
 	// ClipRange is how far the ratio of probabilities may go from 1 before it stops to count.
 	ClipRange         float64        `yaml:"clip_range"`
 	ClipRangeSchedule optim.Schedule `yaml:"clip_range_schedule,omitempty"`
-	// ClipRangeVF is how far values may go from those of the rollout before they stop to count; 0 does not limit them. It follows ClipRangeSchedule in proportion.
+	// ClipRangeVF is how far values may go from those of the rollout before they stop to count; 0
+	// does not limit them. It follows ClipRangeSchedule in proportion.
 	ClipRangeVF float64 `yaml:"clip_range_vf"`
-	// TargetKL ends an update with the first minibatch whose approx_kl exceeds 1.5 times this; 0 never does.
+	// TargetKL ends an update with the first minibatch whose approx_kl exceeds 1.5 times this; 0
+	// never does.
 	TargetKL         float64        `yaml:"target_kl"`
 	TargetKLSchedule optim.Schedule `yaml:"target_kl_schedule,omitempty"`
 	EntropyCoef      float64        `yaml:"entropy_coef"`
@@ -47,7 +53,9 @@ type Config struct {
 	// Encoders is separate, a torso each for policy and value, or shared.
 	Encoders string `yaml:"encoders"`
 	network.Config
-	// OrthoInit begins the weights of hidden layers and heads orthogonal, with gain √2, 0.01 before the policy and 1 before the value, and biases at 0; without it they begin uniformly in ±1/√inputs, as PyTorch's do. Encoders and memory begin as they do by themselves.
+	// OrthoInit begins the weights of hidden layers and heads orthogonal, with gain √2, 0.01 before
+	// the policy and 1 before the value, and biases at 0; without it they begin uniformly in
+	// ±1/√inputs, as PyTorch's do. Encoders and memory begin as they do by themselves.
 	OrthoInit bool `yaml:"ortho_init"`
 	network.Exploration
 	Recurrent Recurrent `yaml:"recurrent"`
@@ -63,9 +71,13 @@ type Recurrent struct {
 	// Hidden is the width of each of Layers layers.
 	Hidden int `yaml:"hidden"`
 	Layers int `yaml:"layers"`
-	// Critic is separate, an LSTM of its own for the value, or shared: the value reads the policy's, which it does not train.
+	// Critic is separate, an LSTM of its own for the value, or shared: the value reads the
+	// policy's, which it does not train.
 	Critic string `yaml:"critic"`
-	// Length is the number of rounds that gradients go back through; 0 is the whole rollout. A minibatch has BatchSize/Length sequences, at least one. The graph grows with it: 16 rounds of one layer each for policy and value are 1,300 nodes, and 128 are 10,000, which take 20 times as long to compile.
+	// Length is the number of rounds that gradients go back through; 0 is the whole rollout. A
+	// minibatch has BatchSize/Length sequences, at least one. The graph grows with it: 16 rounds of
+	// one layer each for policy and value are 1,300 nodes, and 128 are 10,000, which take 20 times
+	// as long to compile.
 	Length int `yaml:"length"`
 }
 
@@ -81,7 +93,8 @@ const (
 	LSTM = "lstm"
 )
 
-// Defaults returns the defaults of Stable-Baselines3's PPO, and of sb3-contrib's RecurrentPPO for a policy with memory.
+// Defaults returns the defaults of Stable-Baselines3's PPO, and of sb3-contrib's RecurrentPPO for a
+// policy with memory.
 func Defaults() Config {
 	return Config{
 		RolloutSteps: 2048, BatchSize: 64, NEpochs: 10, Gamma: 0.99, GAELambda: 0.95, Correction: GAE, RhoBar: 1, CBar: 1, NormalizeAdvantage: true,
@@ -99,7 +112,8 @@ func (c Config) orthogonal(gain float64) layer.Init {
 	return layer.Orthogonal(gain)
 }
 
-// Validate reports all problems of the configuration's own fields; whether it fits the environment is found out by New.
+// Validate reports all problems of the configuration's own fields; whether it fits the environment
+// is found out by New.
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.AtLeast("rollout_steps", c.RolloutSteps, 1)
@@ -145,7 +159,8 @@ func (r Recurrent) Validate() error {
 	return p.Err()
 }
 
-// at returns the value of a schedule that begins with initial, after some env steps of a run; one that lasts as long as the run holds where its length is not known.
+// at returns the value of a schedule that begins with initial, after some env steps of a run; one
+// that lasts as long as the run holds where its length is not known.
 func at(s optim.Schedule, initial float64, step, total int64) float64 {
 	if total == 0 && s.Steps == 0 && slices.Contains([]string{"linear", "cosine"}, s.Kind) {
 		return initial

@@ -1,39 +1,70 @@
-// Package ppo is proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347), with masks (MaskablePPO: Huang & Ontañón 2022, arXiv 2006.14171), with memory (RecurrentPPO) and with V-trace, for discrete, multi-discrete, multi-binary and box actions.
+// Package ppo is proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347), with masks
+// (MaskablePPO: Huang & Ontañón 2022, arXiv 2006.14171), with memory (RecurrentPPO) and with
+// V-trace, for discrete, multi-discrete, multi-binary and box actions.
 //
 // # One update
 //
-// Every rollout_steps rounds the learner computes advantages A by GAE and returns G = A + V of all samples, and then goes n_epochs times through them, in minibatches of batch_size in another random order each time. A minibatch is one step of the optimiser down the gradient of
+// Every rollout_steps rounds the learner computes advantages A by GAE and returns G = A + V of all
+// samples, and then goes n_epochs times through them, in minibatches of batch_size in another
+// random order each time. A minibatch is one step of the optimiser down the gradient of
 //
 //	L = −mean min(ρ·A, clip(ρ, 1−ε, 1+ε)·A) + value_coef·mean (V(s) − G)² − entropy_coef·mean H(π(·|s)),   ρ = π(a|s)/π_old(a|s)
 //
-// where A is shifted and scaled to mean 0 and deviation 1 within the minibatch (not for a single sample), V may be clipped to within clip_range_vf of the value that the actor saw, and the whole gradient is clipped by its norm. The update ends early with the first minibatch whose approx_kl exceeds 1.5·target_kl, before that minibatch's
-// step. One run of a bound program gives loss, diagnostics and the gradient of a minibatch; where the samples do not fill it up, copies of one of them do, with weights of 0.
+// where A is shifted and scaled to mean 0 and deviation 1 within the minibatch (not for a single
+// sample), V may be clipped to within clip_range_vf of the value that the actor saw, and the whole
+// gradient is clipped by its norm. The update ends early with the first minibatch whose approx_kl
+// exceeds 1.5·target_kl, before that minibatch's step. One run of a bound program gives loss,
+// diagnostics and the gradient of a minibatch; where the samples do not fill it up, copies of one
+// of them do, with weights of 0.
 //
 // # What the implementations agree on
 //
-// The 37 details (Huang et al. 2022, "The 37 implementation details of proximal policy optimization"), as far as they do not concern Atari games:
+// The 37 details (Huang et al. 2022, "The 37 implementation details of proximal policy
+// optimization"), as far as they do not concern Atari games:
 //
-//   - several environments that step together, and rollouts that go on over the ends of episodes; where an episode terminated nothing follows, where it was cut off the value of its own last observation does, and after the rollout the value of the next observation;
-//   - GAE, and targets A + V; advantages normalised per minibatch; the clipped surrogate; values clipped if asked for; entropy; the gradient's norm;
-//   - orthogonal weights with gain √2 in hidden layers (also with tanh), 0.01 before the policy and 1 before the value, biases 0 (ortho_init: false begins them as PyTorch's layers do, as policy_kwargs of that name in RL Baselines3 Zoo's settings); Adam with ε = 1e-5; learning rate and clip range that follow schedules over the run;
-//   - networks of their own for policy and value; heads that are independent of each other, so that log-probabilities and entropies are summed;
-//   - Gaussian actions with a deviation that does not depend on the state, recorded and judged as drawn, and clipped for the environment only;
-//   - masks: logits of invalid actions are replaced by −1e8 and the rest renormalised; the mask is recorded, and applied again in every epoch; evaluation applies it, too;
-//   - memory: states begin at 0 with each episode, minibatches are whole sequences, and these begin with the states that the actor had.
+//   - several environments that step together, and rollouts that go on over the ends of episodes;
+//     where an episode terminated nothing follows, where it was cut off the value of its own last
+//     observation does, and after the rollout the value of the next observation;
+//   - GAE, and targets A + V; advantages normalised per minibatch; the clipped surrogate; values
+//     clipped if asked for; entropy; the gradient's norm;
+//   - orthogonal weights with gain √2 in hidden layers (also with tanh), 0.01 before the policy and
+//     1 before the value, biases 0 (ortho_init: false begins them as PyTorch's layers do, as
+//     policy_kwargs of that name in RL Baselines3 Zoo's settings); Adam with ε = 1e-5; learning
+//     rate and clip range that follow schedules over the run;
+//   - networks of their own for policy and value; heads that are independent of each other, so that
+//     log-probabilities and entropies are summed;
+//   - Gaussian actions with a deviation that does not depend on the state, recorded and judged as
+//     drawn, and clipped for the environment only;
+//   - masks: logits of invalid actions are replaced by −1e8 and the rest renormalised; the mask is
+//     recorded, and applied again in every epoch; evaluation applies it, too;
+//   - memory: states begin at 0 with each episode, minibatches are whole sequences, and these begin
+//     with the states that the actor had.
 //
 // Observations and rewards are normalised by wrappers of environments (envs/wrap), not here.
 //
 // # Memory
 //
-// recurrent: {kind: lstm} puts an LSTM between the encoder and the hidden layers, one each for policy and value (critic: separate), or one that only the policy trains (critic: shared). A rollout is cut into sequences of length rounds of one environment, each with the states before it; where an episode begins within a sequence, the
-// states are multiplied by 0, so sequences need neither to be cut there nor padded; only the last of a rollout may be shorter than the others, and is filled up with weights of 0. States are those of the time when the actor decided, also in later epochs. The exploring actor's are saved with the learner. The published network has inputs state/… and outputs next_state/… for them.
+// recurrent: {kind: lstm} puts an LSTM between the encoder and the hidden layers, one each for
+// policy and value (critic: separate), or one that only the policy trains (critic: shared). A
+// rollout is cut into sequences of length rounds of one environment, each with the states before
+// it; where an episode begins within a sequence, the states are multiplied by 0, so sequences need
+// neither to be cut there nor padded; only the last of a rollout may be shorter than the others,
+// and is filled up with weights of 0. States are those of the time when the actor decided, also in
+// later epochs. The exploring actor's are saved with the learner. The published network has inputs
+// state/… and outputs next_state/… for them.
 //
-// A policy of one's own (package network) may have a memory, too, whose one step is put in a row for each round of a sequence. recurrent.kind then says what memory the value has: lstm, one of its own, or none.
+// A policy of one's own (package network) may have a memory, too, whose one step is put in a row
+// for each round of a sequence. recurrent.kind then says what memory the value has: lstm, one of
+// its own, or none.
 //
 // # V-trace
 //
-// correction: vtrace evaluates the rollout anew before each epoch and takes advantages and targets from V-trace (Espeholt et al. 2018, arXiv 1802.01561) with ratios and values of the present policy. In the first epoch ratios are 1 and both equal those of GAE; later ones do not learn from values that are out of date. Advantages are not multiplied by
-// min(ρ̄, ρ), because the surrogate multiplies by ρ. The values after the rollout, and of the last observations of episodes that were cut off, remain those of the rollout.
+// correction: vtrace evaluates the rollout anew before each epoch and takes advantages and targets
+// from V-trace (Espeholt et al. 2018, arXiv 1802.01561) with ratios and values of the present
+// policy. In the first epoch ratios are 1 and both equal those of GAE; later ones do not learn from
+// values that are out of date. Advantages are not multiplied by min(ρ̄, ρ), because the surrogate
+// multiplies by ρ. The values after the rollout, and of the last observations of episodes that were
+// cut off, remain those of the rollout.
 //
 // # Parameters
 //
@@ -44,33 +75,55 @@
 //
 // # Metrics
 //
-// Tags and meanings are Stable-Baselines3's: train/approx_kl is the k3 estimate, over the last epoch; train/clip_fraction, train/entropy_loss, train/policy_gradient_loss and train/value_loss are means over all minibatches; train/loss is that of the last one; train/n_updates counts epochs; train/std is the mean of exp(log_std).
+// Tags and meanings are Stable-Baselines3's: train/approx_kl is the k3 estimate, over the last
+// epoch; train/clip_fraction, train/entropy_loss, train/policy_gradient_loss and train/value_loss
+// are means over all minibatches; train/loss is that of the last one; train/n_updates counts
+// epochs; train/std is the mean of exp(log_std).
 //
 // # State
 //
-// A learner is saved between rollouts only. Continuing from there equals never having stopped, bit for bit.
+// A learner is saved between rollouts only. Continuing from there equals never having stopped, bit
+// for bit.
 //
 // # Speed
 //
-// With Stable-Baselines3's networks for CartPole, on one core of a 2-core EPYC with ONNX Runtime: a decision for one environment takes 5.3 µs, a minibatch of 64 samples 82 µs and one of 256 samples 250 µs, of which about half is in matrix products and a quarter in the derivative of tanh; filling a minibatch and measuring it takes 5 % on top, clipping and Adam 2 to 4 %.
-// Nothing is allocated. A minibatch whose arithmetic takes more than about 300 µs is split over cores.
+// With Stable-Baselines3's networks for CartPole, on one core of a 2-core EPYC with ONNX Runtime: a
+// decision for one environment takes 5.3 µs, a minibatch of 64 samples 82 µs and one of 256 samples
+// 250 µs, of which about half is in matrix products and a quarter in the derivative of tanh;
+// filling a minibatch and measuring it takes 5 % on top, clipping and Adam 2 to 4 %. Nothing is
+// allocated. A minibatch whose arithmetic takes more than about 300 µs is split over cores.
 //
 // # Defaults
 //
-// Those of Stable-Baselines3's PPO: rollout_steps 2048 (n_steps), batch_size 64, n_epochs 10, gamma 0.99, gae_lambda 0.95, clip_range 0.2, clip_range_vf none, normalize_advantage, entropy_coef 0 (ent_coef), value_coef 0.5 (vf_coef), grad_clip 0.5 (max_grad_norm), learning_rate 3e-4, Adam with ε 1e-5, two hidden layers of 64 with tanh for policy and
-// value each, log_std_init 0, sde_sample_freq −1. MaskablePPO's are the same. Those of memory are sb3-contrib's RecurrentPPO: an LSTM of 256, one layer, one for each of policy and value; its rollout_steps and batch_size of 128 are not taken over, because one configuration has one default: set them. A length of 16 is this package's; what a policy remembers is longer than that, but it learns to from shorter stretches. The thresholds of V-trace are the paper's, 1 and 1.
+// Those of Stable-Baselines3's PPO: rollout_steps 2048 (n_steps), batch_size 64, n_epochs 10, gamma
+// 0.99, gae_lambda 0.95, clip_range 0.2, clip_range_vf none, normalize_advantage, entropy_coef 0
+// (ent_coef), value_coef 0.5 (vf_coef), grad_clip 0.5 (max_grad_norm), learning_rate 3e-4, Adam
+// with ε 1e-5, two hidden layers of 64 with tanh for policy and value each, log_std_init 0,
+// sde_sample_freq −1. MaskablePPO's are the same. Those of memory are sb3-contrib's RecurrentPPO:
+// an LSTM of 256, one layer, one for each of policy and value; its rollout_steps and batch_size of
+// 128 are not taken over, because one configuration has one default: set them. A length of 16 is
+// this package's; what a policy remembers is longer than that, but it learns to from shorter
+// stretches. The thresholds of V-trace are the paper's, 1 and 1.
 //
 // # Deviations
 //
-//   - The value's target is (V − G)², as in Stable-Baselines3, and not half of that as in the paper's code; with clip_range_vf only the clipped value counts, as there, and not the larger of both losses. clip_range_vf follows clip_range_schedule in proportion.
+//   - The value's target is (V − G)², as in Stable-Baselines3, and not half of that as in the
+//     paper's code; with clip_range_vf only the clipped value counts, as there, and not the larger
+//     of both losses. clip_range_vf follows clip_range_schedule in proportion.
 //   - Schedules are evaluated once for an update, after its rollout, as in Stable-Baselines3.
-//   - With a window in the observation, policy and value have an encoder each unless encoders: shared is set; Stable-Baselines3 shares its features extractor and separates what follows.
-//   - sb3-contrib cuts a minibatch of a recurrent policy at a random place and lets gradients go back to there, or to the beginning of the episode; here minibatches are made of batch_size/length whole sequences of a fixed length. The LSTM has one bias where PyTorch's has two, whose sum is what counts. Memory is not offered for windows of assets.
+//   - With a window in the observation, policy and value have an encoder each unless encoders:
+//     shared is set; Stable-Baselines3 shares its features extractor and separates what follows.
+//   - sb3-contrib cuts a minibatch of a recurrent policy at a random place and lets gradients go
+//     back to there, or to the beginning of the episode; here minibatches are made of
+//     batch_size/length whole sequences of a fixed length. The LSTM has one bias where PyTorch's
+//     has two, whose sum is what counts. Memory is not offered for windows of assets.
 //   - Where no more than one action of a head is valid, the entropy of the head is exactly 0.
 //   - The gradient is clipped by min(1, limit/norm), PyTorch's by limit/(norm + 1e-6).
 //   - Dropout is refused: the policy that learns must be the one that acted.
 //
 // # How to add a term to the loss
 //
-// Add it to addLearn in graph.go as a sum over samples with a weight per sample that is an input, set the weight in learner.fill, measure it in learner.look, and add its derivative to the formulas of gradient_test.go.
+// Add it to addLearn in graph.go as a sum over samples with a weight per sample that is an input,
+// set the weight in learner.fill, measure it in learner.look, and add its derivative to the
+// formulas of gradient_test.go.
 package ppo

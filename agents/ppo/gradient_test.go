@@ -19,7 +19,10 @@ func lone() Config {
 	return c
 }
 
-// TestGradientEqualsTheDefinition compares gradient and diagnostics of one minibatch, at parameters other than those that acted, with the definition of the loss in float64 and its central differences: over spaces, masks, memory, clipped values, minibatches that do not fill the program up, terminations and truncations.
+// TestGradientEqualsTheDefinition compares gradient and diagnostics of one minibatch, at parameters
+// other than those that acted, with the definition of the loss in float64 and its central
+// differences: over spaces, masks, memory, clipped values, minibatches that do not fill the program
+// up, terminations and truncations.
 func TestGradientEqualsTheDefinition(t *testing.T) {
 	old := shardFLOPs
 	shardFLOPs = 0

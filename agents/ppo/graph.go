@@ -15,7 +15,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Inputs and outputs of the graph that learns, beside observations, mask and states. All are float32 with a number per sample, except the actions.
+// Inputs and outputs of the graph that learns, beside observations, mask and states. All are
+// float32 with a number per sample, except the actions.
 const (
 	actionsInput = "ppo.actions"
 	oldInput     = "ppo.old_log_prob"
@@ -37,14 +38,17 @@ const (
 // graphs are the networks of an agent, all over the parameters of policy.
 type graphs struct {
 	frame *network.Frame
-	// policy is complete: observations to actions, the distribution's parameters and value. values are its initial parameters.
+	// policy is complete: observations to actions, the distribution's parameters and value. values
+	// are its initial parameters.
 	policy *models.Network
 	values map[string]*tensor.Tensor
-	// act is what the sampler needs and the value, learn the loss, evaluate log-probabilities and values only.
+	// act is what the sampler needs and the value, learn the loss, evaluate log-probabilities and
+	// values only.
 	act, learn, evaluate *models.Network
 	// stops are the values that the loss's gradient does not pass.
 	stops []string
-	// states are the names of the states of a memory and sizes their numbers for one environment; length is the rounds of a sequence, 0 without a memory.
+	// states are the names of the states of a memory and sizes their numbers for one environment;
+	// length is the rounds of a sequence, 0 without a memory.
 	states []string
 	sizes  []int
 	length int
@@ -133,7 +137,8 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 	return p, g.Err()
 }
 
-// features appends a torso, with the memory between its encoder and its hidden layers. remembered, unless absent, stands for everything up to there; what it is otherwise is returned.
+// features appends a torso, with the memory between its encoder and its hidden layers. remembered,
+// unless absent, stands for everything up to there; what it is otherwise is returned.
 func (d *design) features(g *layer.Graph, in network.Inputs, m *memory, owner string, remembered onnx.Value) (network.Features, onnx.Value, error) {
 	if d.c.Recurrent.Kind == None {
 		z, err := d.torso.Build(g, in)
@@ -212,9 +217,14 @@ func (d *design) addPolicy(g *graphs) error {
 //
 //	Σ max(policy_weight·ρ, floor) − floor + value_weight·(V' − G)² + entropy_weight·H(π(·|s)),   ρ = π(a|s)/π_old(a|s)
 //
-// With policy_weight = −A/n, and floor = policy_weight·(1 + ε·sign A), the maximum is PPO's term, −min(ρ·A, clip(ρ, 1−ε, 1+ε)·A)/n: of the clipped ratio only one bound can ever count. What is taken off it does not depend on the parameters. V' is V, or V clipped to its own bounds. Advantages, returns and bounds are inputs, so no gradient flows through them.
+// With policy_weight = −A/n, and floor = policy_weight·(1 + ε·sign A), the maximum is PPO's term,
+// −min(ρ·A, clip(ρ, 1−ε, 1+ε)·A)/n: of the clipped ratio only one bound can ever count. What is
+// taken off it does not depend on the parameters. V' is V, or V clipped to its own bounds.
+// Advantages, returns and bounds are inputs, so no gradient flows through them.
 //
-// A minibatch of 64 spends as much time on starting nodes as on arithmetic, so columns [rows, 1] stay columns, and the maximum is a Relu, whose gradient takes two cheap nodes; that of Max shares among equals and takes seven, and Where is slow.
+// A minibatch of 64 spends as much time on starting nodes as on arithmetic, so columns [rows, 1]
+// stay columns, and the maximum is a Relu, whose gradient takes two cheap nodes; that of Max shares
+// among equals and takes seven, and Where is slow.
 func (d *design) addLearn(g *graphs) error {
 	for _, learn := range []bool{true, false} {
 		t := d.graph("learn")

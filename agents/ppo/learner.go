@@ -31,7 +31,8 @@ type learner struct {
 
 	opt    optim.Optimizer
 	groups []optim.Group
-	// updates counts the learner steps, which are also the versions of the policy; epochs those of all of them, and envSteps the env steps learnt from.
+	// updates counts the learner steps, which are also the versions of the policy; epochs those of
+	// all of them, and envSteps the env steps learnt from.
 	updates, epochs, envSteps int64
 	// replaced counts how often the parameters were replaced by saved ones.
 	replaced int64
@@ -50,7 +51,8 @@ type learner struct {
 	metrics                      agents.Metrics
 }
 
-// inputs and outputs are those of the learning program, a number for each row; those that the configuration does not need are nil.
+// inputs and outputs are those of the learning program, a number for each row; those that the
+// configuration does not need are nil.
 type inputs struct {
 	old, returns, floor, valueLow, valueHigh, policy, value, entropy []float32
 }
@@ -119,7 +121,8 @@ func (l *learner) Policy() (*models.Network, *models.Params) { return l.g.policy
 type position struct {
 	// Begun says that there is an update, whose advantages are estimated.
 	Begun bool `json:"begun"`
-	// Epoch is the present one, and Next the place in its order of the first unit that is not learnt from yet.
+	// Epoch is the present one, and Next the place in its order of the first unit that is not
+	// learnt from yet.
 	Epoch int `json:"epoch"`
 	Next  int `json:"next"`
 }
@@ -163,7 +166,8 @@ func (l *learner) begin() {
 // coefficients are the values of the schedules in an update.
 type coefficients struct{ learningRate, clip, clipVF, targetKL float64 }
 
-// schedules returns what holds in the update after the env steps so far: as in Stable-Baselines3, those of the rollout to be learnt from count.
+// schedules returns what holds in the update after the env steps so far: as in Stable-Baselines3,
+// those of the rollout to be learnt from count.
 func (l *learner) schedules() coefficients {
 	c := coefficients{
 		learningRate: at(l.c.LearningRateSchedule, l.c.LearningRate, l.envSteps, l.total),
@@ -184,7 +188,8 @@ func (l *learner) estimate() {
 	rlmath.AddTo(l.target, l.advantage, r.value)
 }
 
-// epoch learns once from every sample that the epoch has left, in an order of its own. It returns false when the policy has gone too far.
+// epoch learns once from every sample that the epoch has left, in an order of its own. It returns
+// false when the policy has gone too far.
 func (l *learner) epoch(ctx context.Context, now coefficients) (bool, error) {
 	if l.at.Next == 0 {
 		if l.off != nil {

@@ -17,7 +17,8 @@ import (
 
 var nan = math.NaN()
 
-// TestEveryEpochHasEverySample checks the order of an update: each epoch takes every sample once, in another order, and the last minibatch may be smaller.
+// TestEveryEpochHasEverySample checks the order of an update: each epoch takes every sample once,
+// in another order, and the last minibatch may be smaller.
 func TestEveryEpochHasEverySample(t *testing.T) {
 	n := 0
 	for _, memory := range []Recurrent{Defaults().Recurrent, {LSTM, 3, 1, Separate, 4}} {
@@ -68,7 +69,8 @@ func TestEveryEpochHasEverySample(t *testing.T) {
 	}
 }
 
-// TestSchedules follows learning rate, clip ranges and the limit of the divergence over a run, and where its length is not known.
+// TestSchedules follows learning rate, clip ranges and the limit of the divergence over a run, and
+// where its length is not known.
 func TestSchedules(t *testing.T) {
 	c := lone()
 	linear := optim.Schedule{Kind: "linear"}
@@ -111,7 +113,8 @@ func TestDivergenceEndsAnUpdate(t *testing.T) {
 	}
 }
 
-// TestMetrics checks that there are exactly the tags of Stable-Baselines3, and that they make sense.
+// TestMetrics checks that there are exactly the tags of Stable-Baselines3, and that they make
+// sense.
 func TestMetrics(t *testing.T) {
 	c := lone()
 	v := agenttest.Toys(t, 3, spec(envs.NewBox(-1, 1, 2), false))

@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// recall shows one of two signs in the first step of an episode, nothing in three more, and then rewards the action that repeats the sign. Whoever does not remember is right half of the time.
+// recall shows one of two signs in the first step of an episode, nothing in three more, and then
+// rewards the action that repeats the sign. Whoever does not remember is right half of the time.
 type recall struct {
 	random rng.Stream
 	sign   int
@@ -96,7 +97,9 @@ func TestMemoryIsLearnt(t *testing.T) {
 	}
 }
 
-// TestMemoryIsForgotten compares the decisions of an actor in a vector, whose episodes follow each other, with those of a fresh actor that begins with each episode: in a beginning episode nothing of the one before is left.
+// TestMemoryIsForgotten compares the decisions of an actor in a vector, whose episodes follow each
+// other, with those of a fresh actor that begins with each episode: in a beginning episode nothing
+// of the one before is left.
 func TestMemoryIsForgotten(t *testing.T) {
 	c := lone()
 	c.Recurrent = Recurrent{LSTM, 4, 1, Separate, 0}
@@ -135,7 +138,8 @@ func TestMemoryIsForgotten(t *testing.T) {
 	}
 }
 
-// TestBootstrapsRemember checks the values that sequences end with: after the rollout, that of the next decision; of a last observation, what a memory that saw the episode says of it.
+// TestBootstrapsRemember checks the values that sequences end with: after the rollout, that of the
+// next decision; of a last observation, what a memory that saw the episode says of it.
 func TestBootstrapsRemember(t *testing.T) {
 	c := lone()
 	c.Recurrent = Recurrent{LSTM, 4, 1, Separate, 0}

@@ -9,10 +9,12 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs on one core. Tests lower it to split small work.
+// shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs on
+// one core. Tests lower it to split small work.
 var shardFLOPs = 30e6
 
-// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic of a run as a multiple of a forward one.
+// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic
+// of a run as a multiple of a forward one.
 func shards(n *models.Network, batch, threads int, cost float64) int {
 	if threads < 2 || batch < 2 || cost*program.FLOPs(n.Model, map[string]int{layer.Batch: batch}) < shardFLOPs {
 		return 1
@@ -33,7 +35,8 @@ type minibatch struct {
 	columns []place
 	states  []state
 	keep    []float32
-	// samples has the sample of each row. Those that valid marks, n of them, are different ones; the others fill up the program with copies.
+	// samples has the sample of each row. Those that valid marks, n of them, are different ones;
+	// the others fill up the program with copies.
 	samples []int
 	valid   []bool
 	n       int
@@ -45,10 +48,12 @@ type place struct {
 	to []byte
 }
 
-// state are the states before every sequence of a rollout, and the program's for those of a minibatch.
+// state are the states before every sequence of a rollout, and the program's for those of a
+// minibatch.
 type state struct{ from, to []float32 }
 
-// newMinibatch compiles a network for so many units of a rollout. objectives may be nil; grads then is, too.
+// newMinibatch compiles a network for so many units of a rollout. objectives may be nil; grads then
+// is, too.
 func newMinibatch(g *graphs, net *models.Network, params *models.Params, grads *models.Segment, cfg program.Config, threads, units int, r *rollout) (*minibatch, error) {
 	cost := 1.0
 	if grads != nil {
@@ -78,7 +83,8 @@ func newMinibatch(g *graphs, net *models.Network, params *models.Params, grads *
 	return m, nil
 }
 
-// floats returns the numbers of the rows of an input or output, nil when the network has none of that name.
+// floats returns the numbers of the rows of an input or output, nil when the network has none of
+// that name.
 func (m *minibatch) floats(get func(name string) *tensor.Tensor, name string) []float32 {
 	if t := get(name); t != nil {
 		return t.Float32s()

@@ -26,14 +26,16 @@ type sample struct {
 	env               int
 }
 
-// diary writes down what a recorder is told, in float64, sample by sample in the order of the rounds.
+// diary writes down what a recorder is told, in float64, sample by sample in the order of the
+// rounds.
 type diary struct {
 	agents.Recorder
 	spec    envs.Spec
 	samples []*sample
 }
 
-// row64 returns row e of observations as the torso flattens them: discrete fields as one-hot vectors.
+// row64 returns row e of observations as the torso flattens them: discrete fields as one-hot
+// vectors.
 func row64(spec envs.Spec, obs []*tensor.Tensor, e int) []float64 {
 	var x []float64
 	for i, t := range obs {
@@ -214,7 +216,8 @@ func (n *naive) judge(s *sample, m memory64) (logProb, entropy float64) {
 	return logProb, entropy
 }
 
-// estimate writes advantages and targets of a rollout by the recursion of GAE, environment by environment.
+// estimate writes advantages and targets of a rollout by the recursion of GAE, environment by
+// environment.
 func (n *naive) estimate(samples []*sample, envs int) {
 	for e := range envs {
 		next, a := 0.0, 0.0
@@ -243,7 +246,8 @@ func (n *naive) estimate(samples []*sample, envs int) {
 // terms are the loss of a minibatch and what it consists of, all means.
 type terms struct{ loss, policy, value, entropy, kl, clipped float64 }
 
-// loss is the definition, over samples with advantages as they are in the minibatch. logProbs, entropies and values are of the same samples.
+// loss is the definition, over samples with advantages as they are in the minibatch. logProbs,
+// entropies and values are of the same samples.
 func (n *naive) loss(samples []*sample, advantages, logProbs, entropies, values []float64, now coefficients) terms {
 	var t terms
 	k := float64(len(samples))

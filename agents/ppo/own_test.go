@@ -17,7 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// own writes a policy with a memory of two rows of three, as somebody's file, from in numbers to out, with its features beside it, and returns its section.
+// own writes a policy with a memory of two rows of three, as somebody's file, from in numbers to
+// out, with its features beside it, and returns its section.
 func own(t testing.TB, in, out int) configs.Kinded {
 	t.Helper()
 	b, s := onnx.NewBuilder("own", onnx.DefaultOpset), rng.New(4).Stream()
@@ -46,7 +47,8 @@ func own(t testing.TB, in, out int) configs.Kinded {
 	return agenttest.Own(t, m)
 }
 
-// TestOwnMemoryIsTheBuiltIn trains a policy with an LSTM, and what that exports as a policy of one's own: the same gradients through the same sequences, up to rounding.
+// TestOwnMemoryIsTheBuiltIn trains a policy with an LSTM, and what that exports as a policy of
+// one's own: the same gradients through the same sequences, up to rounding.
 func TestOwnMemoryIsTheBuiltIn(t *testing.T) {
 	c := lone()
 	c.Recurrent, c.Hidden = Recurrent{LSTM, 5, 2, Separate, 4}, []int{6}

@@ -13,16 +13,19 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// keepInput is 0 where an episode begins, so that the memory is forgotten, and else 1: float32 [batch, length].
+// keepInput is 0 where an episode begins, so that the memory is forgotten, and else 1: float32
+// [batch, length].
 const keepInput = "ppo.keep"
 
-// memory appends the LSTM layers of a graph: one step of them, whose states are inputs and outputs, or so many that gradients go back through.
+// memory appends the LSTM layers of a graph: one step of them, whose states are inputs and outputs,
+// or so many that gradients go back through.
 type memory struct {
 	c Recurrent
 	// length is 0 for one step.
 	length int
 	keep   []onnx.Value
-	// names and next are the states and their new values, in the order of the graph, and sizes the numbers of one row.
+	// names and next are the states and their new values, in the order of the graph, and sizes the
+	// numbers of one row.
 	names []string
 	sizes []int
 	next  []onnx.Value
@@ -53,7 +56,9 @@ func (m *memory) layers(g *layer.Graph, owner string, x onnx.Value) onnx.Value {
 	return x
 }
 
-// layer appends one layer (Hochreiter & Schmidhuber 1997, with a forget gate): i, f, o = σ(·), c = f∘c + i∘tanh(·), h = o∘tanh(c). What x contributes to the gates is computed for all steps at once.
+// layer appends one layer (Hochreiter & Schmidhuber 1997, with a forget gate): i, f, o = σ(·), c =
+// f∘c + i∘tanh(·), h = o∘tanh(c). What x contributes to the gates is computed for all steps at
+// once.
 func (m *memory) layer(g *layer.Graph, name string, x onnx.Value) onnx.Value {
 	n := m.c.Hidden
 	// PyTorch's initialisation of its LSTM.
@@ -91,7 +96,8 @@ func (m *memory) state(g *layer.Graph, name string, shape ...int) onnx.Value {
 	return g.Observation(agents.StatePrefix+name, shape...)
 }
 
-// policy appends a policy of one's own that has a memory: the model for one step, or once for each of a sequence, with the states that it gave the step before.
+// policy appends a policy of one's own that has a memory: the model for one step, or once for each
+// of a sequence, with the states that it gave the step before.
 func (m *memory) policy(g *layer.Graph, t *network.Torso, in network.Inputs, sde bool, width int) (network.Features, error) {
 	var states []onnx.Value
 	for _, s := range t.PolicyStates() {

@@ -87,7 +87,9 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// TestCutOff begins new episodes in the middle of a rollout, as a run does that is resumed in environments that cannot be saved: the last round is dropped, and what was before counts as cut off where its decision was taken.
+// TestCutOff begins new episodes in the middle of a rollout, as a run does that is resumed in
+// environments that cannot be saved: the last round is dropped, and what was before counts as cut
+// off where its decision was taken.
 func TestCutOff(t *testing.T) {
 	v := cartpoles(t, 3)
 	r := agenttest.NewTraining(t, agentOf(t, lone(), v, testengines.Fastest(t), 1), v)
@@ -120,7 +122,8 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestResume saves after some updates, loads into a fresh agent, and compares with never having stopped, bit by bit. Between, policies are evaluated. It also compares two runs of one seed.
+// TestResume saves after some updates, loads into a fresh agent, and compares with never having
+// stopped, bit by bit. Between, policies are evaluated. It also compares two runs of one seed.
 func TestResume(t *testing.T) {
 	old := shardFLOPs
 	shardFLOPs = 0

@@ -53,13 +53,16 @@ type rollout struct {
 	logProb       []float32
 	// f evaluates observations after which nothing is decided any more.
 	f *forward
-	// begins says that an episode begins with a sample. Of a memory, initial has the states before every length-th round, [sequences, width] for each state.
+	// begins says that an episode begins with a sample. Of a memory, initial has the states before
+	// every length-th round, [sequences, width] for each state.
 	begins  []bool
 	memory  *states
 	length  int
 	initial [][]float32
 
-	// reward, discount and value are those of each sample's step, the latter before it; the learner changes reward and discount. ended says that an episode ended there, and final is the value of its last observation.
+	// reward, discount and value are those of each sample's step, the latter before it; the learner
+	// changes reward and discount. ended says that an episode ended there, and final is the value
+	// of its last observation.
 	reward, discount, value, final []float64
 	ended                          []bool
 	// bootstrap are the values after the rollout, [envs].
@@ -91,7 +94,8 @@ func newRollout(g *graphs, c Config, n int, f *forward, m *states, l *learner) *
 	return r
 }
 
-// units is the number of pieces that minibatches are made of: samples, or sequences of length rounds, of which the last of an environment may be shorter.
+// units is the number of pieces that minibatches are made of: samples, or sequences of length
+// rounds, of which the last of an environment may be shorter.
 func (r *rollout) units() int {
 	if r.length == 0 {
 		return r.rounds * r.envs
@@ -154,7 +158,8 @@ func (r *rollout) Begin(b *vector.Batch, d *agents.Decision) error {
 	return nil
 }
 
-// End implements agents.Recorder. It evaluates the final observations of episodes that were cut off, and after the last round the present ones.
+// End implements agents.Recorder. It evaluates the final observations of episodes that were cut
+// off, and after the last round the present ones.
 func (r *rollout) End(b *vector.Batch) error {
 	if !r.open {
 		return errors.New("ppo: record: ended without a beginning")
@@ -187,7 +192,10 @@ func (r *rollout) End(b *vector.Batch) error {
 	return nil
 }
 
-// cutOff finds out whether the environments were reset in the middle of episodes, as they are when a run is resumed whose environments could not be saved. What the last round led to is then not known: it is dropped, and the episodes count as cut off before it, where their value is the one that its decision was taken with.
+// cutOff finds out whether the environments were reset in the middle of episodes, as they are when
+// a run is resumed whose environments could not be saved. What the last round led to is then not
+// known: it is dropped, and the episodes count as cut off before it, where their value is the one
+// that its decision was taken with.
 func (r *rollout) cutOff(b *vector.Batch) {
 	if r.t == 0 || !agents.CutOff(b, r.ended[(r.t-1)*r.envs:]) {
 		return

@@ -31,7 +31,8 @@ func spec(action envs.Space, masked bool) envs.Spec {
 	}
 }
 
-// windows describes a toy whose observations are windows of 8 rows with 3 features, of so many assets, out of a table of 60 rows.
+// windows describes a toy whose observations are windows of 8 rows with 3 features, of so many
+// assets, out of a table of 60 rows.
 func windows(t testing.TB, assets int, action envs.Space, masked bool) envs.Spec {
 	s := spec(action, masked)
 	shape := []int{3}

@@ -16,13 +16,15 @@ type counters struct {
 	EnvSteps int64 `json:"env_steps"`
 }
 
-// unfinished is a rollout that is not learnt from yet, and how far an update has come that was stopped. There is none between an update and the round after it.
+// unfinished is a rollout that is not learnt from yet, and how far an update has come that was
+// stopped. There is none between an update and the round after it.
 type unfinished struct {
 	Rounds   int      `json:"rounds"`
 	Position position `json:"position"`
 }
 
-// arrays lists what a rollout holds of the rounds that are recorded, and what an update holds that has begun.
+// arrays lists what a rollout holds of the rounds that are recorded, and what an update holds that
+// has begun.
 func (l *learner) arrays() network.Arrays {
 	r := l.r
 	n := r.t * r.envs

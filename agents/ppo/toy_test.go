@@ -25,7 +25,8 @@ func identities(t testing.TB, n int, change func(c *classic.IdentityConfig)) *ve
 	})
 }
 
-// TestLearnsIdentity has the thresholds and numbers of env steps of Stable-Baselines3's tests: at least 90 of 100 steps right after 1,200 env steps, in a box after 1,000.
+// TestLearnsIdentity has the thresholds and numbers of env steps of Stable-Baselines3's tests: at
+// least 90 of 100 steps right after 1,200 env steps, in a box after 1,000.
 func TestLearnsIdentity(t *testing.T) {
 	n := 0
 	for _, x := range []struct {
@@ -38,7 +39,8 @@ func TestLearnsIdentity(t *testing.T) {
 		{"multi-discrete", 5, func(c *classic.IdentityConfig) { c.Space, c.Dims = classic.SpaceMultiDiscrete, []int{2, 2} }, nil},
 		{"multi-binary", 5, func(c *classic.IdentityConfig) { c.Space, c.Dims = classic.SpaceMultiBinary, []int{2} }, nil},
 		{"box", 4, func(c *classic.IdentityConfig) { c.Space, c.Dims, c.Eps = classic.SpaceBox, []int{1}, 0.5 }, func(c *Config) { c.LearningRate, c.NEpochs = 1e-3, 10; c.Gamma = 0.99 }},
-		// Nobody's test; the noise is the same for four steps, so there is less to be learnt from a step.
+		// Nobody's test; the noise is the same for four steps, so there is less to be learnt from a
+		// step.
 		{"box, gSDE", 8, func(c *classic.IdentityConfig) { c.Space, c.Dims, c.Eps = classic.SpaceBox, []int{1}, 0.5 }, func(c *Config) {
 			c.LearningRate, c.NEpochs, c.UseSDE, c.SDESampleFreq, c.LogStdInit = 1e-3, 10, true, 4, -2
 		}},
@@ -69,7 +71,9 @@ func invalid(t testing.TB, n int, change func(c *classic.InvalidActionConfig)) *
 	})
 }
 
-// TestMasks has the thresholds of sb3-contrib's tests: where the mask leaves one action, a policy that has learnt nothing is right; with 15 of 70 left, one that has learnt from the two rollouts that 3,000 env steps take is right in 90 of 100.
+// TestMasks has the thresholds of sb3-contrib's tests: where the mask leaves one action, a policy
+// that has learnt nothing is right; with 15 of 70 left, one that has learnt from the two rollouts
+// that 3,000 env steps take is right in 90 of 100.
 func TestMasks(t *testing.T) {
 	n := 0
 	for _, x := range []struct {
@@ -103,7 +107,9 @@ func TestMasks(t *testing.T) {
 	}
 }
 
-// TestLearnsCartPole trains with RL-Zoo's settings until the greedy policy balances for Gymnasium's 475 steps, which must be the case within 100,000 env steps. Whoever trains publishes the policy that was best in validation, so the first one that is good enough counts.
+// TestLearnsCartPole trains with RL-Zoo's settings until the greedy policy balances for Gymnasium's
+// 475 steps, which must be the case within 100,000 env steps. Whoever trains publishes the policy
+// that was best in validation, so the first one that is good enough counts.
 func TestLearnsCartPole(t *testing.T) {
 	v := cartpoles(t, 8)
 	a := agentOf(t, zoo(), v, testengines.Fastest(t), 1, func(s *agents.Setup) { s.TotalEnvSteps = 100_000 })

@@ -13,7 +13,8 @@ type offPolicy struct {
 	m              *minibatch
 	logProb, value []float32
 	order          []int
-	// rho are the ratios of the present policy to the one that acted, now the present values, targets and advantages the results; all [samples].
+	// rho are the ratios of the present policy to the one that acted, now the present values,
+	// targets and advantages the results; all [samples].
 	rho, now, next, targets, advantages []float64
 }
 
@@ -26,7 +27,10 @@ func newOffPolicy(m *minibatch, samples int) *offPolicy {
 	return o
 }
 
-// correct replaces advantages and returns by those of V-trace under the present policy. Advantages are not weighed by min(ρ̄, ρ), because the surrogate weighs them by ρ itself. The values that sequences end with, after the rollout and where an episode was cut off, remain those of the rollout.
+// correct replaces advantages and returns by those of V-trace under the present policy. Advantages
+// are not weighed by min(ρ̄, ρ), because the surrogate weighs them by ρ itself. The values that
+// sequences end with, after the rollout and where an episode was cut off, remain those of the
+// rollout.
 func (l *learner) correct(ctx context.Context) error {
 	o, r, n := l.off, l.r, l.r.envs
 	lap := l.profile.Start()

@@ -14,7 +14,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// OpenActor reads a policy from a file and joins it to a factory's environments, for batches of that many rows: inputs that the model scales itself are given unscaled, of a stack of observations that the model keeps itself the newest, and all others as the environment shows them. Errors name both shapes. Close the actor before compiler and factory.
+// OpenActor reads a policy from a file and joins it to a factory's environments, for batches of
+// that many rows: inputs that the model scales itself are given unscaled, of a stack of
+// observations that the model keeps itself the newest, and all others as the environment shows
+// them. Errors name both shapes. Close the actor before compiler and factory.
 func OpenActor(ctx context.Context, path string, f envs.Factory, split envs.Split, c engine.Compiler, rows int) (*served.Actor, error) {
 	p, err := served.Open(ctx, path, c, rows)
 	if err != nil {

@@ -17,12 +17,15 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// around is what stands between an environment and the network in training, and moves into the model when it is published.
+// around is what stands between an environment and the network in training, and moves into the
+// model when it is published.
 type around struct {
 	market
-	// spec is what the environments of the factory show, inner what they show without the wrappers that move.
+	// spec is what the environments of the factory show, inner what they show without the wrappers
+	// that move.
 	spec, inner envs.Spec
-	// zero says that the frames before an episode's first one are 0; stacks are the fields that are stacked, none without a stack.
+	// zero says that the frames before an episode's first one are 0; stacks are the fields that are
+	// stacked, none without a stack.
 	zero   bool
 	stacks map[string]stack
 	// bounds makes the network's actions the environment's; nil where they are.
@@ -56,7 +59,8 @@ func newAround(f envs.Factory, e envs.Env) (a around, err error) {
 			a.inner.Observation[i].Space = field.Space
 		}
 	}
-	// Clipping comes outside of rescaling where there are both, and does the rescaling's bounds then; the environment's own are those of the innermost.
+	// Clipping comes outside of rescaling where there are both, and does the rescaling's bounds
+	// then; the environment's own are those of the innermost.
 	if w, ok := wrap.Find[*wrap.RescaleAction](e); ok {
 		a.bounds, a.inner.Action = boundsOf(w.Unwrap().Spec().Action, true), w.Unwrap().Spec().Action
 	} else if w, ok := wrap.Find[*wrap.ClipAction](e); ok {
@@ -106,7 +110,8 @@ func (a *around) actions() map[string]func(*tensor.Tensor) *tensor.Tensor {
 	return map[string]func(*tensor.Tensor) *tensor.Tensor{a.bounds.Output: a.bounds.Apply}
 }
 
-// options join a model to the environments: it takes single frames and unscaled windows where they show others, and its actions are those of the environment inside.
+// options join a model to the environments: it takes single frames and unscaled windows where they
+// show others, and its actions are those of the environment inside.
 func (a *around) options() served.Options {
 	o := served.Options{Tables: a.tables}
 	for name, s := range a.stacks {
@@ -131,7 +136,8 @@ func statesOf(m *onnx.Model) ([]memory.State, error) {
 	return memory.Named(m, agents.StatePrefix, agents.NextStatePrefix)
 }
 
-// portOf describes an input or output for the manifest: bounds from what the environment shows, meaning from the market.
+// portOf describes an input or output for the manifest: bounds from what the environment shows,
+// meaning from the market.
 func (a *around) portOf(p artifact.Port) artifact.Port {
 	p.Description = a.ports[p.Name]
 	var space envs.Space
@@ -146,7 +152,8 @@ func (a *around) portOf(p artifact.Port) artifact.Port {
 	return p
 }
 
-// openEnv makes the environment that observations are recorded in; data may have no range to validate on.
+// openEnv makes the environment that observations are recorded in; data may have no range to
+// validate on.
 func openEnv(f envs.Factory) (e envs.Env, err error) {
 	var errs []error
 	for _, split := range []envs.Split{envs.Valid, envs.Train} {

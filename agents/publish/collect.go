@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// ErrObservations is wrapped by the error of an environment that fails while observations are recorded that a policy is to be proved on. The policy may be as good as any.
+// ErrObservations is wrapped by the error of an environment that fails while observations are
+// recorded that a policy is to be proved on. The policy may be as good as any.
 var ErrObservations = errors.New("record observations")
 
 // observationError is an ErrObservations.
@@ -23,7 +24,8 @@ func (e *observationError) Unwrap() []error { return []error{ErrObservations, e.
 // patience is how long an environment is waited for once ctx has ended.
 const patience = 5 * time.Second
 
-// errNoAnswer says that an environment does not come back: it and the actor that it acts with cannot be freed.
+// errNoAnswer says that an environment does not come back: it and the actor that it acts with
+// cannot be freed.
 var errNoAnswer = errors.New("the environment does not answer")
 
 // collect records a block, and gives up an environment that does not answer when ctx has ended.

@@ -42,7 +42,8 @@ func (b *broken) Step(a *tensor.Tensor, ts *envs.TimeStep) error {
 	return b.Env.Step(a, ts)
 }
 
-// An environment that fails, or does not answer, while observations are recorded costs the publication and nothing else; the next one has a new environment.
+// An environment that fails, or does not answer, while observations are recorded costs the
+// publication and nothing else; the next one has a new environment.
 func TestEnvironmentsThatFailInTheProof(t *testing.T) {
 	c := document(t, "env: {kind: corridor, cells: 5}")
 	c.Publish.When = experiment.AtEnd

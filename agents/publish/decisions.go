@@ -18,7 +18,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
-// decisions are what an agent observed and decided at the last bars of a tail, D in number, beginning with an account all in cash.
+// decisions are what an agent observed and decided at the last bars of a tail, D in number,
+// beginning with an account all in cash.
 type decisions struct {
 	position, cash []float32 // [D,N] and [D]
 	mask           []bool    // [D,3N]
@@ -27,7 +28,9 @@ type decisions struct {
 	margin []float32
 }
 
-// replay leads a tail through a feed, a portfolio and an agent. With recorded decisions given, the orders are those, whatever the agent decides, so that one difference does not make others. feature is told the unscaled features of every bar.
+// replay leads a tail through a feed, a portfolio and an agent. With recorded decisions given, the
+// orders are those, whatever the agent decides, so that one difference does not make others.
+// feature is told the unscaled features of every bar.
 func replay(t *tail, p live.Pipeline, c trading.Config, one *served.Policy, heads []int, recorded *decisions, feature func(bar int, row []float32)) (*decisions, error) {
 	trader, err := newTrader(p, c, one)
 	if err != nil {
@@ -80,7 +83,9 @@ func fromBars(one *served.Policy) bool {
 	return true
 }
 
-// goldenBars returns the files of golden bars for a policy, none where the market's data do not tell or the policy takes more than bars give. The market keeps what does not depend on the policy.
+// goldenBars returns the files of golden bars for a policy, none where the market's data do not
+// tell or the policy takes more than bars give. The market keeps what does not depend on the
+// policy.
 func (m *market) goldenBars(o trading.Opened, one *served.Policy, heads []int) ([]artifact.NewFile, error) {
 	files, err := m.replayed(o, one, heads)
 	if err != nil {
@@ -153,18 +158,24 @@ func readDecisions(v artifact.Version, assets int) (*decisions, error) {
 
 // BarsReport says what golden bars were compared with.
 type BarsReport struct {
-	// Bars is the number of times, Features that of values computed from them, and Decisions that of the agent's; all 0 where a version has no golden bars.
+	// Bars is the number of times, Features that of values computed from them, and Decisions that
+	// of the agent's; all 0 where a version has no golden bars.
 	Bars, Features, Decisions int
-	// Close decisions are made by a margin that rounding may decide; their actions are not compared.
+	// Close decisions are made by a margin that rounding may decide; their actions are not
+	// compared.
 	Close int
-	// MaxError is the largest |Δ| / (1 + |x|) of features and holdings; 0 on processors that round alike.
+	// MaxError is the largest |Δ| / (1 + |x|) of features and holdings; 0 on processors that round
+	// alike.
 	MaxError float64
 }
 
-// featureTolerance is the largest |Δ| / (1 + |x|) that is taken for the rounding of another processor.
+// featureTolerance is the largest |Δ| / (1 + |x|) that is taken for the rounding of another
+// processor.
 const featureTolerance = 1e-5
 
-// VerifyBars leads the golden bars of a market agent from bars to features to actions again, and compares both with what is recorded. The error is an artifact.ErrGolden where they differ. A version without golden bars has nothing to compare.
+// VerifyBars leads the golden bars of a market agent from bars to features to actions again, and
+// compares both with what is recorded. The error is an artifact.ErrGolden where they differ. A
+// version without golden bars has nothing to compare.
 func VerifyBars(ctx context.Context, v artifact.Version, c engine.Compiler) (r BarsReport, err error) {
 	if r, err = verifyBars(ctx, v, c); err != nil {
 		return r, fmt.Errorf("golden bars of %v: %w", v, err)

@@ -201,7 +201,8 @@ func again(t *testing.T, v artifact.Version, model string, b *tail, d *decisions
 	return w
 }
 
-// A published agent that is given bars as they arrive decides over the whole test range what it decides in the back-test, and its orders are filled alike.
+// A published agent that is given bars as they arrive decides over the whole test range what it
+// decides in the back-test, and its orders are filled alike.
 func TestBarsToOrdersEqualTheBacktest(t *testing.T) {
 	c := demo(t)
 	f := open(t, c)

@@ -14,7 +14,9 @@ import (
 // goldenRows is the number of rows that a version can be verified with.
 const goldenRows = 4
 
-// golden picks the most decided of some rows that are spread over the samples, so that no engine's rounding makes another choice, and keeps what the model gives for them one by one. It is nil where no row is decided.
+// golden picks the most decided of some rows that are spread over the samples, so that no engine's
+// rounding makes another choice, and keeps what the model gives for them one by one. It is nil
+// where no row is decided.
 func golden(p *served.Policy, r *recorder, heads []int) (*artifact.Golden, error) {
 	type candidate struct {
 		row    int

@@ -13,7 +13,10 @@ import (
 // errChanged says that what is read now is not what the market was made of.
 var errChanged = errors.New("the data are not what they were when the market was prepared")
 
-// newHistory prepares the data of a market again, up to where they are scaled: an agent that scales by itself must see in a back-test what bars give it, to the bit, and scaling cannot be undone exactly. It returns nil for markets that were not prepared from a configuration. unscaled is [T,N,F].
+// newHistory prepares the data of a market again, up to where they are scaled: an agent that scales
+// by itself must see in a back-test what bars give it, to the bit, and scaling cannot be undone
+// exactly. It returns nil for markets that were not prepared from a configuration. unscaled is
+// [T,N,F].
 func newHistory(d *trading.Data) (h *prepared.History, unscaled *tensor.Tensor, err error) {
 	c, ok := d.Config.(prepared.Config)
 	if !ok || d.Scales == nil {

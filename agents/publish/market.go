@@ -17,12 +17,14 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// market is what an environment's observations are before they are scaled, and what they mean. The zero market is that of an environment that shows raw observations.
+// market is what an environment's observations are before they are scaled, and what they mean. The
+// zero market is that of an environment that shows raw observations.
 type market struct {
 	scalings []bake.Affine
 	// tables have the unscaled rows of windows, by field.
 	tables map[string]*tensor.Tensor
-	// info describes assets, features and actions, for metadata; pipeline is the same with the statistics, as JSON.
+	// info describes assets, features and actions, for metadata; pipeline is the same with the
+	// statistics, as JSON.
 	info     map[string]string
 	pipeline json.RawMessage
 	// ports describes inputs and outputs by name.
@@ -33,7 +35,8 @@ type market struct {
 	tail *tail
 }
 
-// pipeline is how bars become the model's inputs; the JSON keys are stable. Package live makes features of it, where the data are those of package prepared.
+// pipeline is how bars become the model's inputs; the JSON keys are stable. Package live makes
+// features of it, where the data are those of package prepared.
 type pipeline struct {
 	live.Pipeline
 	Actions []string `json:"actions"`
@@ -99,7 +102,8 @@ func newMarket(f envs.Factory) (market, error) {
 	return m, nil
 }
 
-// scaling is that of the window. Features that are not scaled are passed on, and the listed flag is known even where others are not.
+// scaling is that of the window. Features that are not scaled are passed on, and the listed flag is
+// known even where others are not.
 func scaling(d *trading.Data) bake.Affine {
 	n := len(d.Scales)
 	a := bake.Affine{Input: trading.WindowField, Mean: make([]float64, n), Std: make([]float64, n), Clip: make([]float64, n), Keep: make([]bool, n)}

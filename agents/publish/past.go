@@ -127,7 +127,8 @@ func PastOf(m *onnx.Model) (p Past, err error) {
 // Period is a stretch of bars by their times, both included. The zero Period is none.
 type Period struct{ First, Last time.Time }
 
-// PeriodOf returns the bars of a split of the environment's data; none where there is no such split.
+// PeriodOf returns the bars of a split of the environment's data; none where there is no such
+// split.
 func PeriodOf(o trading.Opened, name envs.Split) Period {
 	bars, ok := o.Data().Splits[name]
 	if !ok {

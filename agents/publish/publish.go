@@ -47,9 +47,11 @@ type Options struct {
 	Engine  engine.Compiler
 	// Dir is the run directory, which must exist.
 	Dir string
-	// Name is what the artefact is called; other letters than those of artefact names become dashes.
+	// Name is what the artefact is called; other letters than those of artefact names become
+	// dashes.
 	Name string
-	// Sources are digests of what the run reads, by name such as data_sha256. They are looked up at each publication, so what is only known once the agent is made may be added until then.
+	// Sources are digests of what the run reads, by name such as data_sha256. They are looked up at
+	// each publication, so what is only known once the agent is made may be added until then.
 	Sources map[string]string
 	// Parents are the digests of the artefacts that the run's parameters began as.
 	Parents []string
@@ -123,7 +125,11 @@ func (p *Publisher) Close() error {
 	return errors.Join(errs...)
 }
 
-// Publish implements train.Publisher. Where the document publishes at the end it keeps the policy as the run's candidate, and nothing is published yet: the reference is empty. So it is where a policy cannot be published at improvements because it is too undecided, the environment fails, or ctx ends: none of it ends a run. A policy of which not even a candidate can be made leaves none, not that of an older one.
+// Publish implements train.Publisher. Where the document publishes at the end it keeps the policy
+// as the run's candidate, and nothing is published yet: the reference is empty. So it is where a
+// policy cannot be published at improvements because it is too undecided, the environment fails, or
+// ctx ends: none of it ends a run. A policy of which not even a candidate can be made leaves none,
+// not that of an older one.
 func (p *Publisher) Publish(ctx context.Context, policy train.Policy) (string, error) {
 	var ref string
 	var err error
@@ -147,7 +153,10 @@ func (p *Publisher) Publish(ctx context.Context, policy train.Policy) (string, e
 	return ref, nil
 }
 
-// Version publishes a policy: it bakes it, proves it on as many observations as the document asks for, replaces BestFile and publishes the same bytes. The reference is that of the version, in the run's store. A policy that is undecided too often is bake.ErrTies unless the document allows it; nothing has changed then.
+// Version publishes a policy: it bakes it, proves it on as many observations as the document asks
+// for, replaces BestFile and publishes the same bytes. The reference is that of the version, in the
+// run's store. A policy that is undecided too often is bake.ErrTies unless the document allows it;
+// nothing has changed then.
 func (p *Publisher) Version(ctx context.Context, policy train.Policy) (ref string, err error) {
 	b, err := p.bake(ctx, policy, p.o.Config.Publish.Observations, p.o.AllowTies || p.o.Config.Publish.AllowTies)
 	if err != nil {
@@ -228,7 +237,8 @@ func Proved(m *onnx.Model, r bake.Report) *onnx.Model {
 	return m
 }
 
-// baked is a policy on its way to a file: the model, which has been proved, acting, and recorded rows.
+// baked is a policy on its way to a file: the model, which has been proved, acting, and recorded
+// rows.
 type baked struct {
 	model  *onnx.Model
 	actor  *served.Actor
@@ -244,7 +254,8 @@ func (b *baked) close() error {
 	return b.actor.Close()
 }
 
-// bake makes the served form of a policy and proves it on at least that many recorded observations. The caller closes the actor.
+// bake makes the served form of a policy and proves it on at least that many recorded observations.
+// The caller closes the actor.
 func (p *Publisher) bake(ctx context.Context, policy train.Policy, rows int, allowTies bool) (b baked, err error) {
 	states, err := statesOf(policy.Network.Model)
 	if err != nil {

@@ -30,7 +30,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// bars writes daily bars of three stocks, of which the last is listed late, and returns the document of a run in them.
+// bars writes daily bars of three stocks, of which the last is listed late, and returns the
+// document of a run in them.
 func bars(t *testing.T) experiment.Config {
 	t.Helper()
 	s := rng.New(1).Stream()
@@ -269,7 +270,8 @@ func TestPublishesMarketAgents(t *testing.T) {
 	}
 }
 
-// TestPublishesOtherAgents publishes one whose environment shows raw observations, in short episodes.
+// TestPublishesOtherAgents publishes one whose environment shows raw observations, in short
+// episodes.
 func TestPublishesOtherAgents(t *testing.T) {
 	c := document(t, "env: {kind: corridor, cells: 5}")
 	f := open(t, c)

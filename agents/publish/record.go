@@ -14,14 +14,17 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// sampled is the number of rows that a candidate is proved on, block the number of those that a publication records at a time, and stretches the number of parts of an episode in which the policy itself acts.
+// sampled is the number of rows that a candidate is proved on, block the number of those that a
+// publication records at a time, and stretches the number of parts of an episode in which the
+// policy itself acts.
 const (
 	sampled   = 256
 	block     = 1024
 	stretches = 4
 )
 
-// recorder keeps observations as a network is given them while it trains, and as the served model takes them. Of a policy that remembers it keeps whole episodes.
+// recorder keeps observations as a network is given them while it trains, and as the served model
+// takes them. Of a policy that remembers it keeps whole episodes.
 type recorder struct {
 	a         *around
 	inputs    []string // of the network, without its states
@@ -30,7 +33,9 @@ type recorder struct {
 	normal    []*wrap.Normalizer // by input
 	newest    []bool             // by input: the served model takes the last observation of a stack
 	remembers bool
-	// samples and unscaled are in the order of inputs; unscaled is nil where the served model takes the sample itself. begins marks the rows that an episode begins with, of a policy that remembers.
+	// samples and unscaled are in the order of inputs; unscaled is nil where the served model takes
+	// the sample itself. begins marks the rows that an episode begins with, of a policy that
+	// remembers.
 	samples, unscaled []*tensor.Tensor
 	begins            []bool
 	rows, size        int // recorded, and wanted
@@ -82,7 +87,8 @@ func newRecorder(a *around, remembers bool, inputs []string, normal []wrap.Norma
 	return r, nil
 }
 
-// add lays out an input: what the network is given, and what the model takes where that is something else.
+// add lays out an input: what the network is given, and what the model takes where that is
+// something else.
 func (r *recorder) add(field int, d tensor.DType, shape, taken []int) {
 	var unscaled *tensor.Tensor
 	if taken != nil {
@@ -123,7 +129,11 @@ func (r *recorder) keep(ts *envs.TimeStep) {
 	r.rows++
 }
 
-// record fills the samples from episodes of one environment: the first half of the rows, spread over the episodes, under random actions; the second half in stretches in which the policy acts, with random actions between them. Of a policy that remembers, whole episodes follow each other, in which chance and the policy act in turns. When ctx ends it returns ctx's error; what the environment is to blame for is an ErrObservations.
+// record fills the samples from episodes of one environment: the first half of the rows, spread
+// over the episodes, under random actions; the second half in stretches in which the policy acts,
+// with random actions between them. Of a policy that remembers, whole episodes follow each other,
+// in which chance and the policy act in turns. When ctx ends it returns ctx's error; what the
+// environment is to blame for is an ErrObservations.
 func (r *recorder) record(ctx context.Context, e envs.Env, a *served.Actor, key rng.Key) error {
 	r.rows = 0
 	if r.remembers {
@@ -141,7 +151,9 @@ func (r *recorder) record(ctx context.Context, e envs.Env, a *served.Actor, key 
 	})
 }
 
-// episodes plays until there are that many rows. at says for the n-th step of an episode whether it is kept and whether the policy decides. An episode too short to reach a step to keep counts with its first one. The last episode may be cut off.
+// episodes plays until there are that many rows. at says for the n-th step of an episode whether it
+// is kept and whether the policy decides. An episode too short to reach a step to keep counts with
+// its first one. The last episode may be cut off.
 func (r *recorder) episodes(ctx context.Context, e envs.Env, a *served.Actor, key rng.Key, rows int, at func(episode, n int) (keep, greedy bool)) error {
 	spec := e.Spec()
 	ts, action := envs.NewTimeStep(spec), tensor.New(spec.Action.DType(), spec.Action.Shape()...)

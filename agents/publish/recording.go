@@ -22,7 +22,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Recording draws blocks of observations from a factory's environments, in which a model and chance act in turns, as a publication does. It is not safe for concurrent use.
+// Recording draws blocks of observations from a factory's environments, in which a model and chance
+// act in turns, as a publication does. It is not safe for concurrent use.
 type Recording struct {
 	around around
 	env    envs.Env
@@ -38,13 +39,16 @@ type Recording struct {
 // Block is some recorded observations, by input. It is valid until the next one is recorded.
 type Block struct {
 	Inputs []string
-	// Shown are the rows as the network in training is given them, and Taken as the model takes them, nil where that is the same.
+	// Shown are the rows as the network in training is given them, and Taken as the model takes
+	// them, nil where that is the same.
 	Shown, Taken []*tensor.Tensor
 	// Begins marks the rows that begin an episode, of a model that remembers; nil of others.
 	Begins []bool
 }
 
-// NewRecording joins a published model to environments; size is the number of rows of a block, at least 8, and more where a model that remembers needs them for an episode. Blocks are the same for the same model, seed and size. Close it before compiler and factory.
+// NewRecording joins a published model to environments; size is the number of rows of a block, at
+// least 8, and more where a model that remembers needs them for an episode. Blocks are the same for
+// the same model, seed and size. Close it before compiler and factory.
 func NewRecording(ctx context.Context, f envs.Factory, m *onnx.Model, c engine.Compiler, seed uint64, size int) (_ *Recording, err error) {
 	r := &Recording{key: rng.New(seed).Split("export")}
 	defer func() {
@@ -94,7 +98,8 @@ func (r *Recording) Normalize(list []wrap.Normalizer) error {
 	return err
 }
 
-// Pair is what a network in training has to be proved equal to m for, but the rows, with choices by outputs.
+// Pair is what a network in training has to be proved equal to m for, but the rows, with choices by
+// outputs.
 func (r *Recording) Pair(net *models.Network, params *models.Params, m *onnx.Model) (bake.Pair, error) {
 	p := bake.Pair{Network: net, Params: params, Baked: m, Actions: r.around.actions(), Choices: choicesOf(r.around.spec, net.Outputs)}
 	var err error
@@ -145,7 +150,8 @@ func (r *Recording) Close() error {
 	return errors.Join(errs...)
 }
 
-// headsKey is the metadata key, below bake.MetaPrefix, with the numbers of alternatives of the action's heads, separated by commas.
+// headsKey is the metadata key, below bake.MetaPrefix, with the numbers of alternatives of the
+// action's heads, separated by commas.
 const headsKey = "heads"
 
 func headsText(h []int) string {
@@ -156,7 +162,8 @@ func headsText(h []int) string {
 	return strings.Join(text, ",")
 }
 
-// Choices says which outputs of a published model are choices, by its metadata; none where they do not tell.
+// Choices says which outputs of a published model are choices, by its metadata; none where they do
+// not tell.
 func Choices(m *onnx.Model) ([]bake.Choice, error) {
 	text, ok := m.Meta(bake.MetaPrefix + headsKey)
 	if !ok {
@@ -180,7 +187,8 @@ func Choices(m *onnx.Model) ([]bake.Choice, error) {
 	return []bake.Choice{c}, nil
 }
 
-// scores is the output by which actions are chosen: their log-probabilities, or their values; empty where the network does not tell.
+// scores is the output by which actions are chosen: their log-probabilities, or their values; empty
+// where the network does not tell.
 func scores(outputs []string) string {
 	for _, name := range []string{agents.LogProbsOutput, dqn.QValuesOutput} {
 		if slices.Contains(outputs, name) {

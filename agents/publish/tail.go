@@ -32,7 +32,8 @@ const goldenDecisions = 8
 // barColumns are the last axis of the array of bars: open, high, low, close, volume.
 const barColumns = 5
 
-// tail is the state of a feed and the bars that follow it: as many as make a window, and one for each further decision.
+// tail is the state of a feed and the bars that follow it: as many as make a window, and one for
+// each further decision.
 type tail struct {
 	state    []byte
 	times    []int64 // microseconds since 1970
@@ -45,7 +46,8 @@ type tail struct {
 	file                   []byte // the tail encoded
 }
 
-// newTail takes the last bars of a range of the market. It is nil where the range is shorter than a window.
+// newTail takes the last bars of a range of the market. It is nil where the range is shorter than a
+// window.
 func newTail(p live.Pipeline, h *prepared.History, r trading.Range) (*tail, error) {
 	decisions := min(goldenDecisions, r.Last+1-(p.Window-1))
 	if decisions < 1 {

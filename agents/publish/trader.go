@@ -18,7 +18,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Trader serves a market agent from bars: a feed, a portfolio that begins all in cash, and the model between them. It is not safe for concurrent use.
+// Trader serves a market agent from bars: a feed, a portfolio that begins all in cash, and the
+// model between them. It is not safe for concurrent use.
 type Trader struct {
 	Feed      *live.Feed
 	Portfolio *live.Portfolio
@@ -36,8 +37,9 @@ type input struct {
 	from func() *tensor.Tensor
 }
 
-// NewTrader makes a trader of a published market agent from what its manifest says. The feed has seen no bar. Edits such as data.source.timezone=UTC or
-// fee_rate=0 change the configuration of data and environment in the manifest, never the features. Close the trader before the compiler.
+// NewTrader makes a trader of a published market agent from what its manifest says. The feed has
+// seen no bar. Edits such as data.source.timezone=UTC or fee_rate=0 change the configuration of
+// data and environment in the manifest, never the features. Close the trader before the compiler.
 func NewTrader(ctx context.Context, v artifact.Version, c engine.Compiler, edits ...string) (*Trader, error) {
 	t, err := openTrader(ctx, v, c, edits)
 	if err != nil {
@@ -136,7 +138,9 @@ func (t *Trader) Append(at time.Time, rows []live.Row) error {
 	return nil
 }
 
-// Decide runs the model on what it observes now and returns its orders, trading.Buy, Sell or Hold for each asset; they are valid until the next call. They are not executed unless they are given to the portfolio. The feed must be ready. It allocates nothing.
+// Decide runs the model on what it observes now and returns its orders, trading.Buy, Sell or Hold
+// for each asset; they are valid until the next call. They are not executed unless they are given
+// to the portfolio. The feed must be ready. It allocates nothing.
 func (t *Trader) Decide() ([]int64, error) {
 	if !t.Feed.Ready() {
 		return nil, errors.New("decide: the feed has no whole window yet")
@@ -159,7 +163,8 @@ func (t *Trader) margin(heads []int) float64 {
 	return 1
 }
 
-// Remembers reports whether the model has states, so that its orders depend on all that it has seen.
+// Remembers reports whether the model has states, so that its orders depend on all that it has
+// seen.
 func (t *Trader) Remembers() bool {
 	return slices.ContainsFunc(t.one.Inputs(), t.one.Remembers)
 }
@@ -178,7 +183,8 @@ func tradingConfig(p live.Pipeline) (trading.Config, error) {
 	return c.Config, err
 }
 
-// WarmState is the state of a feed that a version was published with, from which serving may begin without a history, and the time of the bars that come next; nil where it has none.
+// WarmState is the state of a feed that a version was published with, from which serving may begin
+// without a history, and the time of the bars that come next; nil where it has none.
 func WarmState(v artifact.Version) (state []byte, next time.Time, err error) {
 	f, err := openFile(v, BarsFile)
 	if f == nil || err != nil {

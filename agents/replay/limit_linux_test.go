@@ -16,10 +16,14 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// limitedVariable says that this process is the one that TestFullDiskOfTheKernel has started, whose limit on the size of files may change.
+// limitedVariable says that this process is the one that TestFullDiskOfTheKernel has started, whose
+// limit on the size of files may change.
 const limitedVariable = "REPLAY_TEST_LIMITED"
 
-// TestFullDiskOfTheKernel lets the kernel refuse the rest of a file, as it does when a disk is full, in the middle of a spill and of a checkpoint: what was written before stays readable, nothing in memory is lost, and with room again everything goes on. The limit holds for a whole process, so this is one of its own.
+// TestFullDiskOfTheKernel lets the kernel refuse the rest of a file, as it does when a disk is
+// full, in the middle of a spill and of a checkpoint: what was written before stays readable,
+// nothing in memory is lost, and with room again everything goes on. The limit holds for a whole
+// process, so this is one of its own.
 func TestFullDiskOfTheKernel(t *testing.T) {
 	const done = "all stages are passed"
 	if os.Getenv(limitedVariable) != "" {
@@ -141,7 +145,8 @@ func fullDiskOfTheKernel(t *testing.T) {
 		checkShared(t, r, worlds, b, 1, 0.9)
 	}
 
-	// With room again the store that met the end of it goes on, and so does the one that was restored.
+	// With room again the store that met the end of it goes on, and so does the one that was
+	// restored.
 	limitFiles(t, unix.RLIM_INFINITY)
 	if err := w.rec.Begin(w.v.Batch(), &w.d); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,10 @@ type Priorities struct {
 	Eps float64
 }
 
-// Prioritised samples transitions in proportion to (|error| + eps)^alpha, the proportional variant of prioritised experience replay (Schaul et al. 2016, arXiv 1511.05952, algorithm 1): one sample out of each of as many equal ranges of the sum as the batch has rows. New transitions have the largest priority that there has been. It is not safe for concurrent use.
+// Prioritised samples transitions in proportion to (|error| + eps)^alpha, the proportional variant
+// of prioritised experience replay (Schaul et al. 2016, arXiv 1511.05952, algorithm 1): one sample
+// out of each of as many equal ranges of the sum as the batch has rows. New transitions have the
+// largest priority that there has been. It is not safe for concurrent use.
 type Prioritised struct {
 	*Uniform
 	p    Priorities
@@ -48,7 +51,8 @@ func NewPrioritised(l Layout, c Config, p Priorities) (*Prioritised, error) {
 // SetBeta sets the exponent of importance weights: 0 corrects nothing, 1 all.
 func (r *Prioritised) SetBeta(beta float64) { r.beta = beta }
 
-// Sample implements Buffer. Weight is (Len·P)^−beta divided by the largest of the batch, P being the probability of a sample.
+// Sample implements Buffer. Weight is (Len·P)^−beta divided by the largest of the batch, P being
+// the probability of a sample.
 func (r *Prioritised) Sample(s *rng.Stream, b *Batch) error {
 	n, err := r.prepare(b)
 	if err != nil {
@@ -68,7 +72,8 @@ func (r *Prioritised) Sample(s *rng.Stream, b *Batch) error {
 		for _, row := range r.at {
 			least = min(least, r.tree.weight(row))
 		}
-		// Of (N·p/Σ)^−β over its largest value, which the least likely sample has, only the ratio of the priorities remains.
+		// Of (N·p/Σ)^−β over its largest value, which the least likely sample has, only the ratio
+		// of the priorities remains.
 		for i, row := range r.at {
 			b.Weight[i] = float32(math.Pow(least/r.tree.weight(row), r.beta))
 		}
@@ -77,7 +82,8 @@ func (r *Prioritised) Sample(s *rng.Stream, b *Batch) error {
 	return nil
 }
 
-// Update sets the priorities of samples, by Batch.Index, to those of their errors. An error that is not finite is an error, and changes nothing.
+// Update sets the priorities of samples, by Batch.Index, to those of their errors. An error that is
+// not finite is an error, and changes nothing.
 func (r *Prioritised) Update(index []int64, errors []float32) error {
 	if len(index) != len(errors) {
 		return fmt.Errorf("replay: update: %d priorities for %d samples", len(errors), len(index))

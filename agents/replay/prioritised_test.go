@@ -82,7 +82,8 @@ func prioritised(t *testing.T, p Priorities, n int) (*Prioritised, *world, Layou
 	return r, newWorld(v, NewRecorder(r, nil)), l
 }
 
-// TestPrioritised compares samples with what happened, while priorities change and the ring goes around.
+// TestPrioritised compares samples with what happened, while priorities change and the ring goes
+// around.
 func TestPrioritised(t *testing.T) {
 	r, w, l := prioritised(t, Priorities{Alpha: 0.6, Eps: 1e-3}, 2)
 	b, s := batchOf(l, 16), rng.New(2).Stream()

@@ -11,7 +11,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Recorder fills a replay from batches of environments. What an environment shows that does not follow from what it showed before, because it was reset in the middle of an episode, begins a new stream of transitions; the episode counts as cut off.
+// Recorder fills a replay from batches of environments. What an environment shows that does not
+// follow from what it showed before, because it was reset in the middle of an episode, begins a new
+// stream of transitions; the episode counts as cut off.
 type Recorder struct {
 	b      Buffer
 	u      *Uniform
@@ -25,7 +27,8 @@ var (
 	_ checkpoint.Stater = (*Recorder)(nil)
 )
 
-// NewRecorder returns a recorder that fills b. action returns what is recorded of a decision as its action, [B, …] in the form of the layout's column; nil records Decision.Actions.
+// NewRecorder returns a recorder that fills b. action returns what is recorded of a decision as its
+// action, [B, …] in the form of the layout's column; nil records Decision.Actions.
 func NewRecorder(b Buffer, action func(*agents.Decision) *tensor.Tensor) *Recorder {
 	if action == nil {
 		action = func(d *agents.Decision) *tensor.Tensor { return d.Actions }
@@ -33,7 +36,8 @@ func NewRecorder(b Buffer, action func(*agents.Decision) *tensor.Tensor) *Record
 	return &Recorder{b: b, u: b.ring(), action: action}
 }
 
-// Rounds returns the number of rounds that were recorded since the beginning of the run, env steps of all environments together being Envs times as many.
+// Rounds returns the number of rounds that were recorded since the beginning of the run, env steps
+// of all environments together being Envs times as many.
 func (r *Recorder) Rounds() int64 { return r.rounds }
 
 // Begin implements agents.Recorder.

@@ -22,7 +22,9 @@ type part struct {
 	col  Column
 }
 
-// rows is a table of transitions: what is sampled together lies together, in whole cache lines outside the Go heap. A row holds an observation, its mask, the action that was taken there, and what it led to except the observation that followed, which is the next row's.
+// rows is a table of transitions: what is sampled together lies together, in whole cache lines
+// outside the Go heap. A row holds an observation, its mask, the action that was taken there, and
+// what it led to except the observation that followed, which is the next row's.
 type rows struct {
 	obs                       []part
 	mask, action              part
@@ -155,7 +157,8 @@ func (r *rows) has(b *vector.Batch, n int) error {
 	return nil
 }
 
-// putObs writes the observation of environment e into row i: obs has the bytes of each field's batch, or for a window last its rows.
+// putObs writes the observation of environment e into row i: obs has the bytes of each field's
+// batch, or for a window last its rows.
 func (r *rows) putObs(i, e int, obs []*tensor.Tensor, last [][]int64) {
 	row := r.row(i)
 	for f := range r.obs {
@@ -229,10 +232,14 @@ func (r *rows) accepts(b *Batch) (n int, err error) {
 	return n, err
 }
 
-// block is the number of rows that are gathered together: few enough for the first cache, so that a row is fetched once for all of its columns.
+// block is the number of rows that are gathered together: few enough for the first cache, so that a
+// row is fetched once for all of its columns.
 const block = 64
 
-// gather copies what a batch wants of the rows that begin at these bytes. next are the rows of the following observations. Rewards, and discounts multiplied by gamma, are those of single steps unless gamma is negative; then they are not touched. It returns something that depends on all rows that were fetched ahead, so that no compiler takes the reads for useless.
+// gather copies what a batch wants of the rows that begin at these bytes. next are the rows of the
+// following observations. Rewards, and discounts multiplied by gamma, are those of single steps
+// unless gamma is negative; then they are not touched. It returns something that depends on all
+// rows that were fetched ahead, so that no compiler takes the reads for useless.
 func (r *rows) gather(b *Batch, at, next []int, gamma float32) (touched byte) {
 	for lo := 0; lo < len(at); lo += block {
 		hi := min(lo+block, len(at))
@@ -304,7 +311,8 @@ func (r *rows) column(t *tensor.Tensor, p *part, at []int, first int) {
 	}
 }
 
-// touch reads a byte of every cache line of the first bytes of the rows, in a loop short enough that the processor waits for many at once; the copies then find them in the cache.
+// touch reads a byte of every cache line of the first bytes of the rows, in a loop short enough
+// that the processor waits for many at once; the copies then find them in the cache.
 func (r *rows) touch(at []int, bytes int) (sum byte) {
 	for line := 0; line < bytes; line += tensor.Align {
 		src := r.data[line:]
@@ -315,7 +323,8 @@ func (r *rows) touch(at []int, bytes int) (sum byte) {
 	return sum
 }
 
-// cached is the size of a table that processors keep in their caches, from where nothing need be fetched ahead.
+// cached is the size of a table that processors keep in their caches, from where nothing need be
+// fetched ahead.
 const cached = 4 << 20
 
 // close frees the rows.

@@ -14,13 +14,18 @@ import (
 
 // SamplerConfig says what a [Sampler] draws.
 type SamplerConfig struct {
-	// Mix gives each policy its share of the samples, in any unit; policies that it does not name are not drawn, and those that have recorded nothing give their share to the others. Without a mix all transitions count alike.
+	// Mix gives each policy its share of the samples, in any unit; policies that it does not name
+	// are not drawn, and those that have recorded nothing give their share to the others. Without a
+	// mix all transitions count alike.
 	Mix map[int32]float64
-	// HalfLife is the number of later transitions that make one half as likely; 0 is no preference. All of a chunk count as its middle one.
+	// HalfLife is the number of later transitions that make one half as likely; 0 is no preference.
+	// All of a chunk count as its middle one.
 	HalfLife float64
-	// Beta is the exponent of importance weights, which correct the samples towards all transitions alike.
+	// Beta is the exponent of importance weights, which correct the samples towards all transitions
+	// alike.
 	Beta float64
-	// NSteps is the number of rewards in a sample; 0 means 1. Gamma multiplies the environment's discounts.
+	// NSteps is the number of rewards in a sample; 0 means 1. Gamma multiplies the environment's
+	// discounts.
 	NSteps int
 	Gamma  float64
 }
@@ -28,7 +33,8 @@ type SamplerConfig struct {
 // SharedBatch is where samples of a [Shared] are written.
 type SharedBatch struct {
 	Batch
-	// Policy recorded the transition, and Time is its number among all that were ever recorded, from 0.
+	// Policy recorded the transition, and Time is its number among all that were ever recorded,
+	// from 0.
 	Policy []int32
 	Time   []int64
 	// Logits are float32 [B, SharedConfig.Logits].
@@ -37,7 +43,9 @@ type SharedBatch struct {
 	Ended []bool
 }
 
-// Sampler draws transitions of a [Shared] for one goroutine. It keeps a list of what there is, which it renews when a chunk has been taken away, or as many transitions as there are chunks have been added; newer ones are not drawn until then.
+// Sampler draws transitions of a [Shared] for one goroutine. It keeps a list of what there is,
+// which it renews when a chunk has been taken away, or as many transitions as there are chunks have
+// been added; newer ones are not drawn until then.
 type Sampler struct {
 	s *Shared
 	c SamplerConfig
@@ -47,9 +55,12 @@ type Sampler struct {
 	// policy, filled and count, of transitions, describe every chunk.
 	policy        []int32
 	filled, count []int
-	// total is the number of transitions; used is one more than the last chunk that has some, most the rows of the fullest and longest its transitions.
+	// total is the number of transitions; used is one more than the last chunk that has some, most
+	// the rows of the fullest and longest its transitions.
 	total, used, most, longest int
-	// With a mix or a half-life, drawn are the chunks that can be drawn, by the alias method (Walker 1977): chunk drawn[i] with probability keep[i], else drawn[other[i]]. weight is the importance weight of a chunk's transitions.
+	// With a mix or a half-life, drawn are the chunks that can be drawn, by the alias method
+	// (Walker 1977): chunk drawn[i] with probability keep[i], else drawn[other[i]]. weight is the
+	// importance weight of a chunk's transitions.
 	drawn  []int
 	keep   []float64
 	other  []int
@@ -163,7 +174,8 @@ func (p *Sampler) prefer() error {
 	return nil
 }
 
-// fade makes old chunks less likely. Only ratios matter, to the youngest chunk of all, or with a mix of the same policy; so that one always counts, however long ago it was recorded.
+// fade makes old chunks less likely. Only ratios matter, to the youngest chunk of all, or with a
+// mix of the same policy; so that one always counts, however long ago it was recorded.
 func (p *Sampler) fade() {
 	s := p.s
 	group := func(k int) int32 {
@@ -232,7 +244,8 @@ func (p *Sampler) alias(sum float64) {
 	}
 }
 
-// drawPlain draws transitions, all alike, where at least one chunk is full, so that few rows are drawn in vain.
+// drawPlain draws transitions, all alike, where at least one chunk is full, so that few rows are
+// drawn in vain.
 func (p *Sampler) drawPlain(r *rng.Stream) {
 	s := p.s
 	shift, mask := s.shift, s.c.ChunkRows-1
@@ -298,7 +311,8 @@ func (p *Sampler) prepare(b *SharedBatch) (int, error) {
 	return n, nil
 }
 
-// Sample draws as many transitions as the batch has rows, with replacement, and writes what it wants of them. It allocates nothing once it has been called with a batch of that size.
+// Sample draws as many transitions as the batch has rows, with replacement, and writes what it
+// wants of them. It allocates nothing once it has been called with a batch of that size.
 func (p *Sampler) Sample(r *rng.Stream, b *SharedBatch) error {
 	if _, err := p.prepare(b); err != nil {
 		return fmt.Errorf("replay: sample: %w", err)
@@ -319,7 +333,9 @@ func (p *Sampler) Sample(r *rng.Stream, b *SharedBatch) error {
 	return nil
 }
 
-// SampleSequences draws sequences of length transitions that follow each other in one environment, in the order of [Uniform.SampleSequences]: row t·w + i is transition t of sequence i. They run on from one episode into the next, but not beyond a chunk.
+// SampleSequences draws sequences of length transitions that follow each other in one environment,
+// in the order of [Uniform.SampleSequences]: row t·w + i is transition t of sequence i. They run on
+// from one episode into the next, but not beyond a chunk.
 func (p *Sampler) SampleSequences(r *rng.Stream, b *SharedBatch, length int) error {
 	n, err := p.prepare(b)
 	switch {
@@ -426,7 +442,8 @@ func (p *Sampler) weigh(dst []float32) {
 	}
 }
 
-// returns adds up the rewards of up to NSteps transitions from a row on. It returns the row of the observation after them and the product of their discounts.
+// returns adds up the rewards of up to NSteps transitions from a row on. It returns the row of the
+// observation after them and the product of their discounts.
 func (p *Sampler) returns(row int) (end int, reward, discount float32) {
 	s := p.s
 	k := row >> s.shift

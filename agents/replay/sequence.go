@@ -6,8 +6,13 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// SampleSequences draws sequences of length transitions that follow each other in one environment, for learners that correct for the policies that acted (V-trace). Row t·w + i of the batch is transition t of sequence i, where w is the number of sequences: the batch's rows divided by the length. A sequence may begin anywhere and runs on from one episode into the next;
-// ended [rows] is set where an episode ended, by termination or cut off, and NextObs then is its final observation. The replay must be of one step (Config.NSteps). It allocates nothing once it has been called with a batch of that size.
+// SampleSequences draws sequences of length transitions that follow each other in one environment,
+// for learners that correct for the policies that acted (V-trace). Row t·w + i of the batch is
+// transition t of sequence i, where w is the number of sequences: the batch's rows divided by the
+// length. A sequence may begin anywhere and runs on from one episode into the next; ended [rows] is
+// set where an episode ended, by termination or cut off, and NextObs then is its final observation.
+// The replay must be of one step (Config.NSteps). It allocates nothing once it has been called with
+// a batch of that size.
 func (u *Uniform) SampleSequences(s *rng.Stream, b *Batch, length int, ended []bool) error {
 	n, err := u.prepare(b)
 	switch {
@@ -55,7 +60,8 @@ func (u *Uniform) holds(length int) bool {
 	return false
 }
 
-// skip returns the first row from the given one on that is no final observation; the newest one never is.
+// skip returns the first row from the given one on that is no final observation; the newest one
+// never is.
 func (u *Uniform) skip(e, row int) int {
 	for u.finals.has(row) {
 		row = u.after(e, row)
@@ -63,7 +69,9 @@ func (u *Uniform) skip(e, row int) int {
 	return row
 }
 
-// walk puts the rows of the sequence that begins at a row, which is no final one, into the sample at places i, i + width and so on, and reports whether there are enough. With a width of 0 it puts them all into one place.
+// walk puts the rows of the sequence that begins at a row, which is no final one, into the sample
+// at places i, i + width and so on, and reports whether there are enough. With a width of 0 it puts
+// them all into one place.
 func (u *Uniform) walk(e, row, length, width, i int) bool {
 	last := u.newest(e)
 	for t := range length {

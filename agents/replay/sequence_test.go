@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// TestSampleSequences compares sequences with a plain list of what happened: each transition of one is what followed the one before it in its environment, episodes' ends and resets included.
+// TestSampleSequences compares sequences with a plain list of what happened: each transition of one
+// is what followed the one before it in its environment, episodes' ends and resets included.
 func TestSampleSequences(t *testing.T) {
 	cases, sequences := 0, 0
 	for _, envs := range []int{1, 3} {

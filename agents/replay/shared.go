@@ -15,22 +15,32 @@ import (
 
 // SharedConfig describes a [Shared] store.
 type SharedConfig struct {
-	// Capacity is the number of transitions, rounded up to whole chunks. The final observation of an episode takes the place of one, and so does the end of a chunk.
+	// Capacity is the number of transitions, rounded up to whole chunks. The final observation of
+	// an episode takes the place of one, and so does the end of a chunk.
 	Capacity int
-	// ChunkRows is the number of rows of a chunk, a power of two; 0 means 1024. Samples of several steps, and sequences, do not go beyond a chunk.
+	// ChunkRows is the number of rows of a chunk, a power of two; 0 means 1024. Samples of several
+	// steps, and sequences, do not go beyond a chunk.
 	ChunkRows int
-	// Logits is the number of logits, or log-probabilities, of the behaviour that are kept with each transition; 0 keeps none.
+	// Logits is the number of logits, or log-probabilities, of the behaviour that are kept with
+	// each transition; 0 keeps none.
 	Logits int
-	// Dir is where chunks go, as Arrow files, before they are overwritten; "" drops them. FileChunks is the number of chunks of a file; 0 means 64, or a quarter of all where those are fewer.
+	// Dir is where chunks go, as Arrow files, before they are overwritten; "" drops them.
+	// FileChunks is the number of chunks of a file; 0 means 64, or a quarter of all where those are
+	// fewer.
 	Dir        string
 	FileChunks int
 	// Disk is what Dir lies on; nil is the operating system's.
 	Disk atomicfile.Disk
 }
 
-// Shared is the store of a population: many writers put transitions of their policies into it, and many samplers draw from all of them. It is safe for concurrent use; each [Writer] and each [Sampler] belongs to one goroutine.
+// Shared is the store of a population: many writers put transitions of their policies into it, and
+// many samplers draw from all of them. It is safe for concurrent use; each [Writer] and each
+// [Sampler] belongs to one goroutine.
 //
-// Rows lie in chunks. A chunk belongs to one environment of one writer until it is full, so that writers meet only when they take another one, and the row after a transition has its following observation. Readers see a chunk's rows up to a number that its writer raises when they are complete.
+// Rows lie in chunks. A chunk belongs to one environment of one writer until it is full, so that
+// writers meet only when they take another one, and the row after a transition has its following
+// observation. Readers see a chunk's rows up to a number that its writer raises when they are
+// complete.
 type Shared struct {
 	c SharedConfig
 	l Layout
@@ -43,7 +53,8 @@ type Shared struct {
 	// clock counts the transitions that were ever recorded.
 	clock atomic.Int64
 
-	// mu is held by readers of rows; who locks it may take chunks away from them. It protects what follows.
+	// mu is held by readers of rows; who locks it may take chunks away from them. It protects what
+	// follows.
 	mu sync.RWMutex
 	// free lists the chunks without rows, queue the sealed ones in the order in which they were.
 	free, queue []int
@@ -61,12 +72,14 @@ type Shared struct {
 
 // chunk is a run of rows.
 type chunk struct {
-	// seen has the number of rows that readers may see, and in the lower half how many of them are transitions.
+	// seen has the number of rows that readers may see, and in the lower half how many of them are
+	// transitions.
 	seen atomic.Uint64
 
 	// What follows is protected by Shared.mu.
 	policy int32
-	// used says that it is not free, sealed that nobody writes here any more, and disk that it lies in a file already.
+	// used says that it is not free, sealed that nobody writes here any more, and disk that it lies
+	// in a file already.
 	used, sealed, disk bool
 }
 
@@ -119,10 +132,12 @@ func (s *Shared) Close() error { return s.rows.close() }
 
 func (s *Shared) isFinal(row int) bool { return s.finals[row>>6].Load()>>(row&63)&1 != 0 }
 
-// setFinal marks a row of a chunk that belongs to the caller; chunks do not share words unless they are shorter than one.
+// setFinal marks a row of a chunk that belongs to the caller; chunks do not share words unless they
+// are shorter than one.
 func (s *Shared) setFinal(row int) { s.finals[row>>6].Or(1 << (row & 63)) }
 
-// take gives a chunk to a writer, and makes room if there is none. After an error, which is one of the disk, everything is as it was.
+// take gives a chunk to a writer, and makes room if there is none. After an error, which is one of
+// the disk, everything is as it was.
 func (s *Shared) take(policy int32) (int, error) {
 	for {
 		s.mu.Lock()
@@ -156,7 +171,8 @@ func (s *Shared) sealLocked(k int) {
 
 var errNoChunk = errors.New("all chunks are being written to; a larger capacity, or smaller chunks, would help")
 
-// makeRoom frees the oldest sealed chunks, after they were written to a file if there is a folder for that.
+// makeRoom frees the oldest sealed chunks, after they were written to a file if there is a folder
+// for that.
 func (s *Shared) makeRoom() error {
 	s.evicting.Lock()
 	defer s.evicting.Unlock()
@@ -211,7 +227,8 @@ type SharedStats struct {
 	// Transitions is the number of transitions, Policies that of each policy.
 	Transitions int
 	Policies    map[int32]int
-	// Recorded is the number of transitions that were ever recorded, Bytes the memory of the rows that are in use.
+	// Recorded is the number of transitions that were ever recorded, Bytes the memory of the rows
+	// that are in use.
 	Recorded int64
 	Bytes    int
 	// Chunks is the number of chunks, Free that of those without rows.

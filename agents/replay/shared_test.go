@@ -40,7 +40,8 @@ func sharedWorlds(t testing.TB, c SharedConfig, policies, n int) (*Shared, []*wo
 	return s, list, l
 }
 
-// writerOf returns a writer of a world; its logits, where they are kept, are functions of the action.
+// writerOf returns a writer of a world; its logits, where they are kept, are functions of the
+// action.
 func writerOf(t testing.TB, s *Shared, policy int32, w *world) *Writer {
 	t.Helper()
 	var o WriterOptions
@@ -92,7 +93,8 @@ func find(worlds []*world, obs string) (at spot, ok bool) {
 	return spot{}, false
 }
 
-// checkShared compares a batch with what was written down. Samples of several steps may be shorter, at the end of a chunk.
+// checkShared compares a batch with what was written down. Samples of several steps may be shorter,
+// at the end of a chunk.
 func checkShared(t testing.TB, s *Shared, worlds []*world, b *SharedBatch, n int, gamma float64) {
 	t.Helper()
 	for i := range b.Reward {
@@ -130,7 +132,8 @@ func checkShared(t testing.TB, s *Shared, worlds []*world, b *SharedBatch, n int
 	}
 }
 
-// TestShared compares samples of two policies with what happened, while chunks fill and are replaced, for all kinds of samplers.
+// TestShared compares samples of two policies with what happened, while chunks fill and are
+// replaced, for all kinds of samplers.
 func TestShared(t *testing.T) {
 	cases, samples := 0, 0
 	for _, rows := range []int{8, 64} {
@@ -215,7 +218,8 @@ func TestSharedSequences(t *testing.T) {
 	}
 }
 
-// TestSharedPreferences holds frequencies against chance: uniform, by a mix, and by age; importance weights make them uniform again.
+// TestSharedPreferences holds frequencies against chance: uniform, by a mix, and by age; importance
+// weights make them uniform again.
 func TestSharedPreferences(t *testing.T) {
 	s, worlds, _ := sharedWorlds(t, SharedConfig{Capacity: 1200, ChunkRows: 16}, 3, 1)
 	for k := range 250 {
@@ -300,7 +304,8 @@ func TestSharedPreferences(t *testing.T) {
 	}
 }
 
-// TestSharedConcurrently lets writers and samplers of all kinds go on at once; the race detector is what looks at it. Rows say what they belong to, so that a torn one would be seen.
+// TestSharedConcurrently lets writers and samplers of all kinds go on at once; the race detector is
+// what looks at it. Rows say what they belong to, so that a torn one would be seen.
 func TestSharedConcurrently(t *testing.T) {
 	const writers, readers, rounds = 4, 4, 400
 	spec := envs.Spec{Name: "stamp", Observation: envs.Dict{{Name: "x", Space: envs.Unbounded(17)}}, Action: envs.Discrete{N: 2}, Reward: envs.Range{Low: -1e9, High: 1e9}}

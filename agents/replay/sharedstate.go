@@ -43,7 +43,8 @@ type savedPlace struct {
 
 var errWriting = errors.New("replay: a round is being recorded; state is saved and restored between rounds")
 
-// SaveState implements checkpoint.Stater. Only what is filled is saved. Nobody may write until the checkpoint is complete, because arrays are not copied.
+// SaveState implements checkpoint.Stater. Only what is filled is saved. Nobody may write until the
+// checkpoint is complete, because arrays are not copied.
 func (s *Shared) SaveState(w *checkpoint.Writer) error {
 	s.evicting.Lock()
 	defer s.evicting.Unlock()
@@ -82,7 +83,8 @@ func (s *Shared) SaveState(w *checkpoint.Writer) error {
 	return nil
 }
 
-// LoadState implements checkpoint.Stater. Writers that there are must be those of the checkpoint; those that there are not yet go on where they were when they are asked for, in their order.
+// LoadState implements checkpoint.Stater. Writers that there are must be those of the checkpoint;
+// those that there are not yet go on where they were when they are asked for, in their order.
 func (s *Shared) LoadState(r *checkpoint.Reader) error {
 	var in savedShared
 	if err := r.JSON("shared", &in); err != nil {

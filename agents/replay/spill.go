@@ -20,13 +20,16 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// On disk a chunk is a record batch: a column for every column of the rows, fixed-size lists where there are several elements, a window as the number of its last row, and beside them the policy and the kind of the row. The observation that follows a transition is in the next row.
+// On disk a chunk is a record batch: a column for every column of the rows, fixed-size lists where
+// there are several elements, a window as the number of its last row, and beside them the policy
+// and the kind of the row. The observation that follows a transition is in the next row.
 const (
 	policyColumn = "policy"
 	kindColumn   = "kind"
 
 	kindTransition = 0
-	// kindFinal is an episode's final observation, kindNext the observation after the chunk's last transition.
+	// kindFinal is an episode's final observation, kindNext the observation after the chunk's last
+	// transition.
 	kindFinal = 1
 	kindNext  = 2
 
@@ -97,7 +100,8 @@ func (s *Shared) fields() ([]arrow.Field, error) {
 	return append(list, arrow.Field{Name: policyColumn, Type: arrow.PrimitiveTypes.Int32}, arrow.Field{Name: kindColumn, Type: arrow.PrimitiveTypes.Uint8}), nil
 }
 
-// spill writes chunks that do not change to one file, those that are not in one already. After an error there is no file.
+// spill writes chunks that do not change to one file, those that are not in one already. After an
+// error there is no file.
 func (s *Shared) spill(chunks []int) error {
 	list := slices.DeleteFunc(slices.Clone(chunks), func(k int) bool {
 		_, n := s.chunks[k].rows()
@@ -249,7 +253,10 @@ func (s *Shared) Flush() error {
 	return nil
 }
 
-// Reload reads the chunks of a file into the store, where they take the place of the oldest ones if there is no room, and returns the number of transitions. They keep their policies and times. A file of another layout, or a damaged one, is an error, and nothing of the chunk where it was found is kept.
+// Reload reads the chunks of a file into the store, where they take the place of the oldest ones if
+// there is no room, and returns the number of transitions. They keep their policies and times. A
+// file of another layout, or a damaged one, is an error, and nothing of the chunk where it was
+// found is kept.
 func (s *Shared) Reload(path string) (transitions int, err error) {
 	fail := func(err error) (int, error) {
 		return transitions, fmt.Errorf("replay: reload %s: %w", path, err)
@@ -371,7 +378,8 @@ func (s *Shared) adopt(rec arrow.Record) (transitions int, err error) {
 	return transitions, nil
 }
 
-// sound checks what samples rely on: windows that exist, masks that are true or false, and rewards and discounts that are numbers.
+// sound checks what samples rely on: windows that exist, masks that are true or false, and rewards
+// and discounts that are numbers.
 func (s *Shared) sound(parts []filed, columns [][]byte, kinds []byte) error {
 	for i, p := range parts {
 		for r, kind := range kinds {

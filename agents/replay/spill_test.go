@@ -74,7 +74,8 @@ func TestSpill(t *testing.T) {
 	if len(seen) < 1190 {
 		t.Errorf("%d different transitions were drawn", len(seen))
 	}
-	// The full store takes a file back too, in the place of the oldest chunks, which need not be written again.
+	// The full store takes a file back too, in the place of the oldest chunks, which need not be
+	// written again.
 	before := s.Stats().Spilled
 	n, err := s.Reload(files[0])
 	if err != nil || n == 0 || s.Stats().Spilled != before {
@@ -90,7 +91,8 @@ func TestSpill(t *testing.T) {
 	}
 }
 
-// TestFullDisk lets the disk run full in the middle of a file: the error is clear, every transition stays where it is, and when there is room again the run goes on.
+// TestFullDisk lets the disk run full in the middle of a file: the error is clear, every transition
+// stays where it is, and when there is room again the run goes on.
 func TestFullDisk(t *testing.T) {
 	dir, disk := t.TempDir(), faultdisk.New(atomicfile.OS)
 	s, worlds, _ := sharedWorlds(t, SharedConfig{Capacity: 150, ChunkRows: 16, Dir: dir, FileChunks: 3, Disk: disk}, 1, 2)
@@ -236,7 +238,8 @@ func TestReloadRefuses(t *testing.T) {
 	}
 }
 
-// TestSharedResume saves a store in the middle, restores it, and compares all that follows: with writers made before restoring and after it.
+// TestSharedResume saves a store in the middle, restores it, and compares all that follows: with
+// writers made before restoring and after it.
 func TestSharedResume(t *testing.T) {
 	cases := 0
 	for _, late := range []bool{false, true} {

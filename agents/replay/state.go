@@ -26,7 +26,8 @@ type savedColumn struct {
 	Rows  int    `json:"window_rows,omitempty"`
 }
 
-// columns describes the columns of a table; of a window, the length of its table too, since the rows are numbers into it.
+// columns describes the columns of a table; of a window, the length of its table too, since the
+// rows are numbers into it.
 func (r *rows) columns() []savedColumn {
 	var list []savedColumn
 	add := func(p *part) {
@@ -89,7 +90,8 @@ func (u *Uniform) LoadState(r *checkpoint.Reader) error {
 		if err := r.Scope("rows").BytesInto(strconv.Itoa(e), u.data[e*u.size*u.stride:][:st.n*u.stride], st.n, u.stride); err != nil {
 			return err
 		}
-		// What lay behind the restored rows would come into later checkpoints. Memory that was never used stays untouched.
+		// What lay behind the restored rows would come into later checkpoints. Memory that was
+		// never used stays untouched.
 		if old := u.streams[e].n; old > st.n {
 			clear(u.data[(e*u.size+st.n)*u.stride:][:(old-st.n)*u.stride])
 		}
@@ -123,7 +125,8 @@ type recorded struct {
 	Rounds int64 `json:"rounds"`
 }
 
-// SaveState implements checkpoint.Stater, the replay included. A round that has begun and not ended is left out.
+// SaveState implements checkpoint.Stater, the replay included. A round that has begun and not ended
+// is left out.
 func (r *Recorder) SaveState(w *checkpoint.Writer) error {
 	w.PutJSON("recorder", recorded{r.rounds})
 	return r.b.SaveState(w)

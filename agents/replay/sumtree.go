@@ -1,6 +1,8 @@
 package replay
 
-// sumTree keeps weights and finds the one that a point of their sum falls on. Node 1 is the root, node i has the children 2i and 2i+1, and the weights are the leaves. Every node is the sum of its children as computed, so that nothing drifts however often weights change.
+// sumTree keeps weights and finds the one that a point of their sum falls on. Node 1 is the root,
+// node i has the children 2i and 2i+1, and the weights are the leaves. Every node is the sum of its
+// children as computed, so that nothing drifts however often weights change.
 type sumTree struct {
 	leaves int
 	node   []float64
@@ -33,7 +35,9 @@ func (t *sumTree) sumAll() {
 	}
 }
 
-// find replaces points in [0, total) by the weights that they fall on, into at. All points go down a level together: their reads do not wait for each other. points is overwritten. A weight of 0 is never found, whatever rounding does, unless all are 0.
+// find replaces points in [0, total) by the weights that they fall on, into at. All points go down
+// a level together: their reads do not wait for each other. points is overwritten. A weight of 0 is
+// never found, whatever rounding does, unless all are 0.
 func (t *sumTree) find(points []float64, at []int) {
 	for i := range at {
 		at[i] = 1

@@ -13,7 +13,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// toy counts its steps over all episodes, shows the number, and ends episodes at random. Reset in the middle of an episode it goes on counting.
+// toy counts its steps over all episodes, shows the number, and ends episodes at random. Reset in
+// the middle of an episode it goes on counting.
 type toy struct {
 	spec   envs.Spec
 	random rng.Stream
@@ -111,7 +112,8 @@ type step struct {
 	last, interrupted bool
 }
 
-// world drives environments with random actions, and writes down what happens beside the replay's recorder.
+// world drives environments with random actions, and writes down what happens beside the replay's
+// recorder.
 type world struct {
 	v      vector.Env
 	d      agents.Decision

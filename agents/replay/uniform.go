@@ -10,11 +10,13 @@ import (
 
 // Config describes a [Uniform] or [Prioritised] replay.
 type Config struct {
-	// Capacity is the number of transitions over all environments, each of which has its share, rounded up. The final observation of an episode takes the place of one.
+	// Capacity is the number of transitions over all environments, each of which has its share,
+	// rounded up. The final observation of an episode takes the place of one.
 	Capacity int
 	// Envs is the number of environments of the batches that are recorded.
 	Envs int
-	// NSteps is the number of rewards in a sample; 0 means 1. Near the end of an episode, or of what is recorded, there are fewer.
+	// NSteps is the number of rewards in a sample; 0 means 1. Near the end of an episode, or of
+	// what is recorded, there are fewer.
 	NSteps int
 	// Gamma multiplies the environment's discounts.
 	Gamma float64
@@ -22,7 +24,8 @@ type Config struct {
 
 // Buffer is what a [Recorder] fills.
 type Buffer interface {
-	// Sample draws as many transitions as the batch has rows, with replacement, and writes what it wants of them. It allocates nothing once it has been called with a batch of that size.
+	// Sample draws as many transitions as the batch has rows, with replacement, and writes what it
+	// wants of them. It allocates nothing once it has been called with a batch of that size.
 	Sample(s *rng.Stream, b *Batch) error
 	// Len returns the number of transitions, and Full whether new ones replace old ones.
 	Len() int
@@ -34,7 +37,8 @@ type Buffer interface {
 	ring() *Uniform
 }
 
-// Uniform keeps the newest transitions and samples them uniformly. It is not safe for concurrent use.
+// Uniform keeps the newest transitions and samples them uniformly. It is not safe for concurrent
+// use.
 type Uniform struct {
 	c Config
 	l Layout
@@ -54,11 +58,13 @@ type Uniform struct {
 	at, next []int
 	// touched is where gather leaves its result.
 	touched byte
-	// added and dropped, unless nil, are told of transitions that become complete, and of rows that are overwritten.
+	// added and dropped, unless nil, are told of transitions that become complete, and of rows that
+	// are overwritten.
 	added, dropped func(row int)
 }
 
-// stream are the rows of one environment: n of them, oldest first, beginning at begin. The newest one is the observation that is shown now.
+// stream are the rows of one environment: n of them, oldest first, beginning at begin. The newest
+// one is the observation that is shown now.
 type stream struct{ begin, n int }
 
 var _ Buffer = (*Uniform)(nil)
@@ -74,7 +80,8 @@ func NewUniform(l Layout, c Config) (*Uniform, error) {
 	if c.Capacity < 1 || c.Envs < 1 || c.NSteps < 1 || !(c.Gamma >= 0 && c.Gamma <= 1) {
 		return nil, fmt.Errorf("new replay: capacity %d, %d environments, %d steps and gamma %g; expected at least 1 of each, and gamma between 0 and 1", c.Capacity, c.Envs, c.NSteps, c.Gamma)
 	}
-	// One row more shows the present, and a stream needs room for an episode of one step: its beginning, its end and the present.
+	// One row more shows the present, and a stream needs room for an episode of one step: its
+	// beginning, its end and the present.
 	u := &Uniform{c: c, l: l, size: max((c.Capacity+c.Envs-1)/c.Envs+1, 3), streams: make([]stream, c.Envs)}
 	var err error
 	if u.rows, err = newRows(l, u.size*c.Envs); err != nil {
@@ -152,7 +159,8 @@ func (u *Uniform) add(e int) int {
 	return row
 }
 
-// finish makes a transition of the newest row of environment e. The row that the next observation goes into is added by the caller.
+// finish makes a transition of the newest row of environment e. The row that the next observation
+// goes into is added by the caller.
 func (u *Uniform) finish(e int, reward, discount float64) {
 	i := u.newest(e)
 	u.setFloat(i, u.reward, float32(reward))
@@ -263,7 +271,8 @@ func (u *Uniform) fill(b *Batch) {
 	u.touched += u.gather(b, u.at, u.next, gamma)
 }
 
-// returns adds up the rewards of up to NSteps transitions from a row on. It returns the row of the observation after them and the product of their discounts.
+// returns adds up the rewards of up to NSteps transitions from a row on. It returns the row of the
+// observation after them and the product of their discounts.
 func (u *Uniform) returns(row int) (end int, reward, discount float32) {
 	e := row / u.size
 	last := u.newest(e)

@@ -29,7 +29,8 @@ func nstep(list []step, k, n int, gamma float64) (reward, discount float64, next
 	return
 }
 
-// check compares a batch with what was written down, and counts how often each transition was drawn.
+// check compares a batch with what was written down, and counts how often each transition was
+// drawn.
 func (w *world) check(t testing.TB, b *Batch, n int, gamma float64, drawn map[string]int) {
 	t.Helper()
 	for i := range b.Reward {
@@ -60,7 +61,8 @@ func layoutOfToy(v vector.Env) Layout {
 	return l
 }
 
-// TestUniform compares every sample with a plain list of what happened, while the ring fills and after it has gone around.
+// TestUniform compares every sample with a plain list of what happened, while the ring fills and
+// after it has gone around.
 func TestUniform(t *testing.T) {
 	cases, samples := 0, 0
 	for _, envs := range []int{1, 3} {
@@ -242,7 +244,8 @@ func TestUniformRefuses(t *testing.T) {
 	}
 }
 
-// TestRestoringForgets: of what a replay held before it was restored nothing is left, not even behind its rows, from where it would come into later checkpoints.
+// TestRestoringForgets: of what a replay held before it was restored nothing is left, not even
+// behind its rows, from where it would come into later checkpoints.
 func TestRestoringForgets(t *testing.T) {
 	v, _ := toys(t, 2)
 	l := layoutOfToy(v)

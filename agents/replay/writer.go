@@ -14,13 +14,17 @@ import (
 
 // WriterOptions say what of a decision is recorded.
 type WriterOptions struct {
-	// Action returns the action, [B, …] in the form of the layout's column; nil is Decision.Actions.
+	// Action returns the action, [B, …] in the form of the layout's column; nil is
+	// Decision.Actions.
 	Action func(*agents.Decision) *tensor.Tensor
-	// Logits returns the behaviour's logits, [B, SharedConfig.Logits]; it is needed where the store keeps them.
+	// Logits returns the behaviour's logits, [B, SharedConfig.Logits]; it is needed where the store
+	// keeps them.
 	Logits func(*agents.Decision) []float32
 }
 
-// Writer records what one policy does in a batch of environments. It is an agents.Recorder. After an error of Begin, which a full disk may cause, nothing is recorded and nothing lost, and the round may be begun again.
+// Writer records what one policy does in a batch of environments. It is an agents.Recorder. After
+// an error of Begin, which a full disk may cause, nothing is recorded and nothing lost, and the
+// round may be begun again.
 type Writer struct {
 	s      *Shared
 	policy int32
@@ -29,7 +33,8 @@ type Writer struct {
 	open   bool
 }
 
-// place is where an environment's next transition goes: the row that shows the present, of a chunk; −1 when it has none.
+// place is where an environment's next transition goes: the row that shows the present, of a chunk;
+// −1 when it has none.
 type place struct {
 	chunk, row int
 	// transitions counts those of the chunk.
@@ -38,7 +43,9 @@ type place struct {
 
 var _ agents.Recorder = (*Writer)(nil)
 
-// Writer returns a writer for a policy that acts in a number of environments. Each of these has a chunk, so a store needs at least twice as many. After a checkpoint was restored, writers are asked for in the order in which they were when it was saved.
+// Writer returns a writer for a policy that acts in a number of environments. Each of these has a
+// chunk, so a store needs at least twice as many. After a checkpoint was restored, writers are
+// asked for in the order in which they were when it was saved.
 func (s *Shared) Writer(policy int32, envs int, o WriterOptions) (*Writer, error) {
 	if o.Action == nil {
 		o.Action = func(d *agents.Decision) *tensor.Tensor { return d.Actions }
@@ -147,7 +154,8 @@ func (w *Writer) present(e int, b *vector.Batch) error {
 	return nil
 }
 
-// advance publishes rows up to the next place, some of them transitions, and leaves the chunk when it has no room for another transition and its following observation.
+// advance publishes rows up to the next place, some of them transitions, and leaves the chunk when
+// it has no room for another transition and its following observation.
 func (w *Writer) advance(p *place, rows, transitions int) {
 	s := w.s
 	p.row += rows

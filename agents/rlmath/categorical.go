@@ -2,13 +2,16 @@ package rlmath
 
 import "math"
 
-// Excluded is the logit of an excluded action (Huang & Ontañón 2022, arXiv 2006.14171): low enough for a probability of exactly 0, and finite, so that no difference of two of them is NaN.
+// Excluded is the logit of an excluded action (Huang & Ontañón 2022, arXiv 2006.14171): low enough
+// for a probability of exactly 0, and finite, so that no difference of two of them is NaN.
 const Excluded = -1e8
 
 func exp[F Float](x F) F { return F(math.Exp(float64(x))) }
 
-// LogSoftmax writes the logarithms of the probabilities of a categorical distribution. Actions that mask excludes (nil allows all) get [Excluded] as their logit, so their probability is 0 and the rest is renormalised.
-// When all are excluded the distribution is uniform, which is never what was meant: see envs.CheckMask. dst may be logits.
+// LogSoftmax writes the logarithms of the probabilities of a categorical distribution. Actions that
+// mask excludes (nil allows all) get [Excluded] as their logit, so their probability is 0 and the
+// rest is renormalised. When all are excluded the distribution is uniform, which is never what was
+// meant: see envs.CheckMask. dst may be logits.
 func LogSoftmax[F Float](dst, logits []F, mask []bool) {
 	check("LogSoftmax", len(dst), 1, len(logits))
 	if mask != nil {
@@ -32,7 +35,8 @@ func LogSoftmax[F Float](dst, logits []F, mask []bool) {
 	}
 }
 
-// Entropy returns −Σ p·log p of a categorical distribution given by log-probabilities. Actions of probability 0 contribute exactly 0.
+// Entropy returns −Σ p·log p of a categorical distribution given by log-probabilities. Actions of
+// probability 0 contribute exactly 0.
 func Entropy[F Float](logProbs []F) float64 {
 	h := 0.0
 	for _, l := range logProbs {
@@ -43,7 +47,9 @@ func Entropy[F Float](logProbs []F) float64 {
 	return h
 }
 
-// CategoricalKL returns KL(p‖q) = Σ p·(log p − log q) of two categorical distributions given by log-probabilities. It is what a regulariser should use: estimates from samples have the wrong gradient (see [ApproxKL]).
+// CategoricalKL returns KL(p‖q) = Σ p·(log p − log q) of two categorical distributions given by
+// log-probabilities. It is what a regulariser should use: estimates from samples have the wrong
+// gradient (see [ApproxKL]).
 func CategoricalKL[F Float](logP, logQ []F) float64 {
 	check("CategoricalKL", len(logP), 1, len(logQ))
 	kl := 0.0
@@ -55,7 +61,8 @@ func CategoricalKL[F Float](logP, logQ []F) float64 {
 	return kl
 }
 
-// Argmax returns the index of the largest element, the first of equal ones; -1 for no elements. NaN is never the largest.
+// Argmax returns the index of the largest element, the first of equal ones; -1 for no elements. NaN
+// is never the largest.
 func Argmax[F Float](x []F) int {
 	best := -1
 	for i, v := range x {

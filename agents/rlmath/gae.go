@@ -5,7 +5,9 @@ package rlmath
 //	δₜ = rₜ + γₜ·vₜ − vₜ₋₁
 //	Aₜ = δₜ + γₜ·λ·Aₜ₊₁,  A after the end = 0
 //
-// λ = 0 gives TD errors; λ = 1 gives the discounted return minus the value. The paper's reward has the index of the time before the step; ours, as everywhere in this package, of the time after it. The targets of the value function are A + v_tm1 ([AddTo]).
+// λ = 0 gives TD errors; λ = 1 gives the discounted return minus the value. The paper's reward has
+// the index of the time before the step; ours, as everywhere in this package, of the time after it.
+// The targets of the value function are A + v_tm1 ([AddTo]).
 func GAE[F Float](dst, r_t, discount_t, v_tm1, v_t []F, lambda F, width int) {
 	check("GAE", len(dst), width, len(r_t), len(discount_t), len(v_tm1), len(v_t))
 	if width == 1 {
@@ -28,7 +30,9 @@ func GAE[F Float](dst, r_t, discount_t, v_tm1, v_t []F, lambda F, width int) {
 	}
 }
 
-// gae1 is the recursion of one sequence. The time of a step is that of the dependence of one advantage on the next, so the advantage is kept in a register and all else is computed ahead of it.
+// gae1 is the recursion of one sequence. The time of a step is that of the dependence of one
+// advantage on the next, so the advantage is kept in a register and all else is computed ahead of
+// it.
 func gae1[F Float](dst, r_t, discount_t, v_tm1, v_t []F, lambda F) {
 	n := len(dst)
 	r_t, discount_t, v_tm1, v_t = r_t[:n], discount_t[:n], v_tm1[:n], v_t[:n]

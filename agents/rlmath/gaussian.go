@@ -5,7 +5,8 @@ import "math"
 // halfLog2Pi is ½·log 2π.
 const halfLog2Pi = 0.91893853320467274178
 
-// GaussianLogProb returns the logarithm of the density of a diagonal Gaussian, Σ −½((x−μ)/σ)² − log σ − ½ log 2π. logStd holds log σ for each dimension.
+// GaussianLogProb returns the logarithm of the density of a diagonal Gaussian, Σ −½((x−μ)/σ)² − log
+// σ − ½ log 2π. logStd holds log σ for each dimension.
 func GaussianLogProb[F Float](x, mean, logStd []F) float64 {
 	check("GaussianLogProb", len(x), 1, len(mean), len(logStd))
 	sum := 0.0
@@ -25,7 +26,8 @@ func GaussianEntropy[F Float](logStd []F) float64 {
 	return sum
 }
 
-// GaussianKL returns KL(p‖q) of two diagonal Gaussians, Σ log σq − log σp + (σp² + (μp−μq)²)/(2σq²) − ½.
+// GaussianKL returns KL(p‖q) of two diagonal Gaussians, Σ log σq − log σp + (σp² + (μp−μq)²)/(2σq²)
+// − ½.
 func GaussianKL[F Float](meanP, logStdP, meanQ, logStdQ []F) float64 {
 	check("GaussianKL", len(meanP), 1, len(logStdP), len(meanQ), len(logStdQ))
 	sum := 0.0
@@ -37,11 +39,13 @@ func GaussianKL[F Float](meanP, logStdP, meanQ, logStdQ []F) float64 {
 	return sum
 }
 
-// TanhLogDet returns Σ log(1 − tanh²(u)), what squashing u by tanh subtracts from the logarithm of a density, in the form
+// TanhLogDet returns Σ log(1 − tanh²(u)), what squashing u by tanh subtracts from the logarithm of
+// a density, in the form
 //
 //	2·(log 2 − u − softplus(−2u))
 //
-// which is exact where 1 − tanh² rounds to 0 (Haarnoja et al. 2018, appendix C, gives the density; the form is TensorFlow Probability's).
+// which is exact where 1 − tanh² rounds to 0 (Haarnoja et al. 2018, appendix C, gives the density;
+// the form is TensorFlow Probability's).
 func TanhLogDet[F Float](u []F) float64 {
 	sum := 0.0
 	for _, x := range u {

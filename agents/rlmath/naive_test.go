@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// walk is a random batch of sequences: rewards, discounts with terminations, values, importance weights.
+// walk is a random batch of sequences: rewards, discounts with terminations, values, importance
+// weights.
 type walk struct {
 	steps, width               int
 	r, d, v, v0, v1, rho, logp []float64
@@ -56,7 +57,8 @@ func narrow(x []float64) []float32 {
 	return out
 }
 
-// forms lists the functions of sequences next to their definitions, written as sums over the future and without any recursion backwards.
+// forms lists the functions of sequences next to their definitions, written as sums over the future
+// and without any recursion backwards.
 var forms = []struct {
 	name  string
 	fast  func(w walk) []float64
@@ -230,7 +232,8 @@ func TestProperties(t *testing.T) {
 	rlmath.NStepReturns(b, w.r, w.d, w.v1, 1000, 3)
 	c.all("λ = 1", a, b, 1e-12)
 
-	// V-trace on-policy: targets are λ-returns, for λ = 1 the returns of all remaining steps; advantages are targets minus values.
+	// V-trace on-policy: targets are λ-returns, for λ = 1 the returns of all remaining steps;
+	// advantages are targets minus values.
 	on := w
 	on.rho = repeat(1, n)
 	for _, lambda := range []float64{1, 0.6} {
@@ -255,7 +258,8 @@ func TestProperties(t *testing.T) {
 	c.total(10*n + 1)
 }
 
-// TestTruncation compares a batch in which an episode is cut off with the same episodes computed on their own.
+// TestTruncation compares a batch in which an episode is cut off with the same episodes computed on
+// their own.
 func TestTruncation(t *testing.T) {
 	c := &comparer{t: t}
 	const steps, cut = 9, 4
@@ -263,7 +267,8 @@ func TestTruncation(t *testing.T) {
 	for i := range w.d {
 		w.d[i] = 0.97
 	}
-	// The value of the final observation differs from that of the next episode's first one, which follows in v.
+	// The value of the final observation differs from that of the next episode's first one, which
+	// follows in v.
 	const final = 5.5
 	last, vFinal := make([]bool, steps), make([]float64, steps)
 	last[cut], vFinal[cut] = true, final

@@ -6,11 +6,13 @@ import "math"
 type Surrogate struct {
 	// Loss is to be minimised.
 	Loss float64
-	// ApproxKL is the k3 estimate of KL(old‖new), ClipFrac the fraction of ratios outside [1−ε, 1+ε].
+	// ApproxKL is the k3 estimate of KL(old‖new), ClipFrac the fraction of ratios outside [1−ε,
+	// 1+ε].
 	ApproxKL, ClipFrac float64
 }
 
-// ClippedSurrogate returns the clipped objective of PPO (Schulman et al. 2017, arXiv 1707.06347, equation 7), negated:
+// ClippedSurrogate returns the clipped objective of PPO (Schulman et al. 2017, arXiv 1707.06347,
+// equation 7), negated:
 //
 //	−mean min(ρ·A, clip(ρ, 1−ε, 1+ε)·A),  ρ = exp(logPi − logPiOld)
 //
@@ -38,7 +40,8 @@ func ClippedSurrogate[F Float](logPi, logPiOld, adv []F, eps float64) Surrogate 
 // KLEstimate names an estimate of a Kullback-Leibler divergence from samples.
 type KLEstimate int
 
-// The estimates of KL(p‖q) from x drawn from p, with log r = log q(x) − log p(x) (Schulman 2020, "Approximating KL divergence").
+// The estimates of KL(p‖q) from x drawn from p, with log r = log q(x) − log p(x) (Schulman 2020,
+// "Approximating KL divergence").
 const (
 	// K1 is −log r: unbiased, of high variance, and sometimes negative.
 	K1 KLEstimate = iota + 1
@@ -48,10 +51,13 @@ const (
 	K3
 )
 
-// ApproxKL returns the mean of an estimate of KL(p‖q) over samples of p, given the log-densities of the samples under both.
+// ApproxKL returns the mean of an estimate of KL(p‖q) over samples of p, given the log-densities of
+// the samples under both.
 //
-// These are diagnostics. As losses they mislead (Tang & Munos 2025, arXiv 2506.09477): differentiated with respect to p, the gradient of K1 is 0 on average, that of K2 is right, and that of K3 is the gradient of
-// KL(q‖p). Use [CategoricalKL] or [GaussianKL], or their graphs, for a loss.
+// These are diagnostics. As losses they mislead (Tang & Munos 2025, arXiv 2506.09477):
+// differentiated with respect to p, the gradient of K1 is 0 on average, that of K2 is right, and
+// that of K3 is the gradient of KL(q‖p). Use [CategoricalKL] or [GaussianKL], or their graphs, for
+// a loss.
 func ApproxKL[F Float](k KLEstimate, logP, logQ []F) float64 {
 	check("ApproxKL", len(logP), 1, len(logQ))
 	if len(logP) == 0 {

@@ -21,8 +21,10 @@ func check(what string, n, width int, lengths ...int) {
 //
 //	rₜ ← rₜ + γₜ·vₜ,  γₜ ← 0   where last[t]
 //
-// v_t is the value of the final observation, not of the next episode's first one, and only read where last is set. Steps that terminated have discount 0 and are not changed, so last may mark them too. It changes r_t and
-// discount_t. Stable-Baselines3 adds the same term to the reward (Pardo et al. 2018, arXiv 1712.00378, call it partial-episode bootstrapping).
+// v_t is the value of the final observation, not of the next episode's first one, and only read
+// where last is set. Steps that terminated have discount 0 and are not changed, so last may mark
+// them too. It changes r_t and discount_t. Stable-Baselines3 adds the same term to the reward
+// (Pardo et al. 2018, arXiv 1712.00378, call it partial-episode bootstrapping).
 func FoldTruncation[F Float](r_t, discount_t, v_t []F, last []bool) {
 	check("FoldTruncation", len(r_t), 1, len(discount_t), len(v_t), len(last))
 	for i, l := range last {
@@ -37,7 +39,8 @@ func FoldTruncation[F Float](r_t, discount_t, v_t []F, last []bool) {
 //
 //	Gₜ = rₜ + γₜ·Gₜ₊₁,  G after the end = bootstrap
 //
-// r_t, discount_t and dst are [T, width] with width = len(bootstrap). It is LambdaReturns with λ = 1, and QTMRL's Gₜ.
+// r_t, discount_t and dst are [T, width] with width = len(bootstrap). It is LambdaReturns with λ =
+// 1, and QTMRL's Gₜ.
 func DiscountedReturns[F Float](dst, r_t, discount_t, bootstrap []F) {
 	width := len(bootstrap)
 	check("DiscountedReturns", len(dst), width, len(r_t), len(discount_t))
@@ -64,7 +67,8 @@ func DiscountedReturns[F Float](dst, r_t, discount_t, bootstrap []F) {
 //
 //	Gₜ = rₜ + γₜ·((1−λ)·vₜ + λ·Gₜ₊₁),  G after the end = v of the last step
 //
-// λ = 0 gives one-step targets, λ = 1 the discounted return (Sutton & Barto 2018, equation 12.18). v_t is the value after the step. dst must not overlap v_t.
+// λ = 0 gives one-step targets, λ = 1 the discounted return (Sutton & Barto 2018, equation 12.18).
+// v_t is the value after the step. dst must not overlap v_t.
 func LambdaReturns[F Float](dst, r_t, discount_t, v_t []F, lambda F, width int) {
 	check("LambdaReturns", len(dst), width, len(r_t), len(discount_t), len(v_t))
 	if len(dst) == 0 {
@@ -94,7 +98,9 @@ func LambdaReturns[F Float](dst, r_t, discount_t, v_t []F, lambda F, width int) 
 //
 //	Gₜ = rₜ + γₜ·(rₜ₊₁ + γₜ₊₁·(… rₜ₊ₙ₋₁ + γₜ₊ₙ₋₁·vₜ₊ₙ₋₁))
 //
-// where sequences that end earlier bootstrap from their last value (Sutton & Barto 2018, section 7.1). n = 1 gives one-step targets, n ≥ T the discounted return. It takes O(T·n). dst must not overlap the arguments.
+// where sequences that end earlier bootstrap from their last value (Sutton & Barto 2018, section
+// 7.1). n = 1 gives one-step targets, n ≥ T the discounted return. It takes O(T·n). dst must not
+// overlap the arguments.
 func NStepReturns[F Float](dst, r_t, discount_t, v_t []F, n, width int) {
 	check("NStepReturns", len(dst), width, len(r_t), len(discount_t), len(v_t))
 	if n < 1 {

@@ -18,7 +18,8 @@ func TestTargets(t *testing.T) {
 	c.all("Q-learning", got, []float64{1 + 0.9*5, 2, 3 + 0.5*-2}, 1e-12)
 	rlmath.DoubleQTargets(got, r, d, q, online, nil)
 	c.all("double Q-learning", got, []float64{1 + 0.9*1, 2, 3 + 0.5*-3}, 1e-12)
-	// The best action of the first and third row is excluded, and every one of the second, which is terminal.
+	// The best action of the first and third row is excluded, and every one of the second, which is
+	// terminal.
 	mask := []bool{false, true, true, false, false, false, true, true, false}
 	rlmath.DoubleQTargets(got, r, d, q, online, mask)
 	c.all("with masks", got, []float64{1 + 0.9*3, 2, 3 + 0.5*-2}, 1e-12)

@@ -5,8 +5,9 @@ import "math"
 // NormalizeEpsilon is added to the standard deviation, as in Stable-Baselines3 and CleanRL.
 const NormalizeEpsilon = 1e-8
 
-// Normalize shifts and scales x in place to mean 0 and standard deviation 1. The deviation is that of a sample, divided by n − 1, as in PyTorch's std. Fewer than two elements have none and are left alone, as PPO's
-// implementations do with minibatches of one.
+// Normalize shifts and scales x in place to mean 0 and standard deviation 1. The deviation is that
+// of a sample, divided by n − 1, as in PyTorch's std. Fewer than two elements have none and are
+// left alone, as PPO's implementations do with minibatches of one.
 func Normalize[F Float](x []F) {
 	if len(x) < 2 {
 		return
@@ -31,8 +32,9 @@ func moments[F Float](x []F) (mean, variance float64) {
 	return mean, variance / float64(len(x))
 }
 
-// ExplainedVariance returns 1 − Var(target − predicted)/Var(target): 1 is a perfect prediction, 0 one that is no better than a constant, and negative ones are worse. It is NaN when the targets do not vary, as in
-// Stable-Baselines3.
+// ExplainedVariance returns 1 − Var(target − predicted)/Var(target): 1 is a perfect prediction, 0
+// one that is no better than a constant, and negative ones are worse. It is NaN when the targets do
+// not vary, as in Stable-Baselines3.
 func ExplainedVariance[F Float](predicted, target []F) float64 {
 	check("ExplainedVariance", len(predicted), 1, len(target))
 	if len(target) == 0 {

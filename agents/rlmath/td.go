@@ -2,16 +2,20 @@ package rlmath
 
 import "fmt"
 
-// QTargets writes yₜ = rₜ + γₜ·maxₐ q(sₜ, a), the targets of Q-learning (Mnih et al. 2015). q_t is [B, actions]. Actions that mask excludes do not count; a nil mask allows all. mask has the layout of q_t.
+// QTargets writes yₜ = rₜ + γₜ·maxₐ q(sₜ, a), the targets of Q-learning (Mnih et al. 2015). q_t is
+// [B, actions]. Actions that mask excludes do not count; a nil mask allows all. mask has the layout
+// of q_t.
 func QTargets[F Float](dst, r_t, discount_t, q_t []F, mask []bool) {
 	DoubleQTargets(dst, r_t, discount_t, q_t, q_t, mask)
 }
 
-// DoubleQTargets writes the targets of double Q-learning (van Hasselt et al. 2016, arXiv 1509.06461):
+// DoubleQTargets writes the targets of double Q-learning (van Hasselt et al. 2016, arXiv
+// 1509.06461):
 //
 //	yₜ = rₜ + γₜ·q(sₜ, argmaxₐ q_selector(sₜ, a))
 //
-// The selector is the online network, q_t the target network; both are [B, actions]. The first of equal values is selected. Actions that mask excludes are not selected; a nil mask allows all.
+// The selector is the online network, q_t the target network; both are [B, actions]. The first of
+// equal values is selected. Actions that mask excludes are not selected; a nil mask allows all.
 func DoubleQTargets[F Float](dst, r_t, discount_t, q_t, q_t_selector []F, mask []bool) {
 	check("DoubleQTargets", len(dst), 1, len(r_t), len(discount_t))
 	if len(dst) == 0 {
@@ -37,7 +41,9 @@ func DoubleQTargets[F Float](dst, r_t, discount_t, q_t, q_t_selector []F, mask [
 	}
 }
 
-// TwinTargets writes yₜ = rₜ + γₜ·min(q1ₜ, q2ₜ), the clipped double-Q targets of TD3 (Fujimoto et al. 2018, arXiv 1802.09477, equation 10). The twins are evaluated at the target policy's smoothed action.
+// TwinTargets writes yₜ = rₜ + γₜ·min(q1ₜ, q2ₜ), the clipped double-Q targets of TD3 (Fujimoto et
+// al. 2018, arXiv 1802.09477, equation 10). The twins are evaluated at the target policy's smoothed
+// action.
 func TwinTargets[F Float](dst, r_t, discount_t, q1_t, q2_t []F) {
 	check("TwinTargets", len(dst), 1, len(r_t), len(discount_t), len(q1_t), len(q2_t))
 	for i := range dst {
@@ -45,7 +51,8 @@ func TwinTargets[F Float](dst, r_t, discount_t, q1_t, q2_t []F) {
 	}
 }
 
-// SoftTargets writes the targets of soft actor-critic (Haarnoja et al. 2018, arXiv 1812.05905, equations 3 and 5),
+// SoftTargets writes the targets of soft actor-critic (Haarnoja et al. 2018, arXiv 1812.05905,
+// equations 3 and 5),
 //
 //	yₜ = rₜ + γₜ·(min(q1ₜ, q2ₜ) − α·log π(aₜ|sₜ))
 //
@@ -57,11 +64,13 @@ func SoftTargets[F Float](dst, r_t, discount_t, q1_t, q2_t, logPi_t []F, alpha F
 	}
 }
 
-// DiscreteSoftTargets writes the targets of soft actor-critic for discrete actions (Christodoulou 2019, arXiv 1910.07207, equation 10), an expectation instead of a sample:
+// DiscreteSoftTargets writes the targets of soft actor-critic for discrete actions (Christodoulou
+// 2019, arXiv 1910.07207, equation 10), an expectation instead of a sample:
 //
 //	yₜ = rₜ + γₜ·Σₐ π(a|sₜ)·(min(q1, q2)(sₜ, a) − α·log π(a|sₜ))
 //
-// q1_t, q2_t and logPi_t are [B, actions]. Excluded actions have a log-probability so low that their probability is 0, and do not count.
+// q1_t, q2_t and logPi_t are [B, actions]. Excluded actions have a log-probability so low that
+// their probability is 0, and do not count.
 func DiscreteSoftTargets[F Float](dst, r_t, discount_t, q1_t, q2_t, logPi_t []F, alpha F) {
 	check("DiscreteSoftTargets", len(dst), 1, len(r_t), len(discount_t))
 	if len(dst) == 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// The vectors are those of rlax's own tests (Apache License 2.0), of sb3-contrib's tests (MIT) and of our own arithmetic; each file names its source.
+// The vectors are those of rlax's own tests (Apache License 2.0), of sb3-contrib's tests (MIT) and
+// of our own arithmetic; each file names its source.
 
 func load(t *testing.T, name string, into any) {
 	t.Helper()
@@ -189,7 +190,8 @@ func TestClippedSurrogateAndGaussianOfRlax(t *testing.T) {
 		old[i] = buf[a]
 		neg[i] = -v.PPO.Adv[i]
 	}
-	// rlax's number was computed in float32 with a fast exponential and is compared there with a tolerance of 1e-4; the exact one is −(0.3 + 0.2 + 0.1·e⁻²)/3.
+	// rlax's number was computed in float32 with a fast exponential and is compared there with a
+	// tolerance of 1e-4; the exact one is −(0.3 + 0.2 + 0.1·e⁻²)/3.
 	c.near("loss, positive advantages", rlmath.ClippedSurrogate(pi, old, v.PPO.Adv, v.PPO.Eps).Loss, v.PPO.Pos, 1e-5)
 	c.near("the same, exactly", rlmath.ClippedSurrogate(pi, old, v.PPO.Adv, v.PPO.Eps).Loss, -(0.3+0.2+0.1*math.Exp(-2))/3, 1e-12)
 	s := rlmath.ClippedSurrogate(pi, old, neg, v.PPO.Eps)
@@ -243,7 +245,8 @@ func TestMasks(t *testing.T) {
 	c.total(6 + 14 + 3)
 }
 
-// TestKLGradients differentiates the estimates' expectations by differences: only K2 has the gradient of KL(π‖ref).
+// TestKLGradients differentiates the estimates' expectations by differences: only K2 has the
+// gradient of KL(π‖ref).
 func TestKLGradients(t *testing.T) {
 	var v struct {
 		Theta []float64 `json:"theta"`
@@ -273,7 +276,8 @@ func TestKLGradients(t *testing.T) {
 		up, down := move(h), move(-h)
 		c.near("exact gradient", (rlmath.CategoricalKL(up, ref)-rlmath.CategoricalKL(down, ref))/(2*h), v.Exact[i], 1e-8)
 		for k, want := range sorted.All(map[rlmath.KLEstimate]float64{rlmath.K1: v.K1[i], rlmath.K2: v.K2[i], rlmath.K3: v.K3[i]}) {
-			// The expectation over actions of π of the gradient of the estimate at each action: the weights stay those of π.
+			// The expectation over actions of π of the gradient of the estimate at each action: the
+			// weights stay those of π.
 			g := 0.0
 			for a, l := range pi {
 				one := func(x []float64) float64 { return rlmath.ApproxKL(k, x[a:a+1], ref[a:a+1]) }

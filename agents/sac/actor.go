@@ -19,7 +19,8 @@ type actor struct {
 	f       *network.Frame
 	learner *learner
 
-	// logProbs are the outputs for Discrete actions, [n, actions]; mean and logStd those for a Box, [n, A], before squashing.
+	// logProbs are the outputs for Discrete actions, [n, actions]; mean and logStd those for a Box,
+	// [n, A], before squashing.
 	logProbs, mean, logStd []float32
 	sde                    *matrices
 }
@@ -44,7 +45,8 @@ func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
 	return x, nil
 }
 
-// Act implements agents.Actor. While the learner waits for its first transitions, an exploring actor draws uniformly from all valid actions.
+// Act implements agents.Actor. While the learner waits for its first transitions, an exploring
+// actor draws uniformly from all valid actions.
 func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
 	if err := a.act(key, b); err != nil {
 		return nil, fmt.Errorf("sac: act: %w", err)

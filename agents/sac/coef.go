@@ -10,7 +10,8 @@ import (
 // auto is the word of values that are found automatically.
 const auto = "auto"
 
-// EntCoef is the temperature α, the weight of the entropy: a number, or auto, which is adjusted from an initial value of 1, or auto_0.1 from 0.1, as Stable-Baselines3 writes them.
+// EntCoef is the temperature α, the weight of the entropy: a number, or auto, which is adjusted
+// from an initial value of 1, or auto_0.1 from 0.1, as Stable-Baselines3 writes them.
 type EntCoef struct {
 	Auto bool
 	// Value is the initial value where it is automatic, and else the value.
@@ -50,7 +51,9 @@ func (c EntCoef) MarshalText() ([]byte, error) {
 	return []byte(number), nil
 }
 
-// TargetEntropy is the entropy H̄ that an automatic temperature keeps the policy at: a number, or auto, which is −dim for actions in a Box and 0.89·log of the number of valid actions for Discrete ones.
+// TargetEntropy is the entropy H̄ that an automatic temperature keeps the policy at: a number, or
+// auto, which is −dim for actions in a Box and 0.89·log of the number of valid actions for Discrete
+// ones.
 type TargetEntropy struct {
 	Auto  bool
 	Value float64

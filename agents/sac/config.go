@@ -10,9 +10,11 @@ import (
 	"github.com/onnxrl/onnxrl/models/head"
 )
 
-// Config describes a SAC agent. [Defaults] returns Stable-Baselines3's values; the package comment lists their sources.
+// Config describes a SAC agent. [Defaults] returns Stable-Baselines3's values; the package comment
+// lists their sources.
 type Config struct {
-	// Settings are those of learning from a replay. The learning rate is the temperature's too, whose optimiser is an Adam of its own.
+	// Settings are those of learning from a replay. The learning rate is the temperature's too,
+	// whose optimiser is an Adam of its own.
 	offpolicy.Settings `yaml:",inline"`
 	// Target critics move with each update that TargetUpdateInterval does not leave out.
 	TargetUpdateInterval int `yaml:"target_update_interval"`
@@ -25,12 +27,15 @@ type Config struct {
 	VTrace VTrace `yaml:"vtrace"`
 
 	offpolicy.CriticSettings `yaml:",inline"`
-	// Config is the network: Hidden are the layers of the actor, and of each critic unless CriticHidden names others.
+	// Config is the network: Hidden are the layers of the actor, and of each critic unless
+	// CriticHidden names others.
 	network.Config `yaml:",inline"`
 
 	// LogStd bounds the log standard deviation of actions in a Box; with use_sde it has no bounds.
 	LogStd LogStd `yaml:"log_std"`
-	// Exploration chooses gSDE; LogStdInit is for gSDE's matrix alone. UseSDEAtWarmup acts with gSDE and not uniformly before LearningStarts, and ClipMean bounds the mean before squashing, unless 0, with gSDE.
+	// Exploration chooses gSDE; LogStdInit is for gSDE's matrix alone. UseSDEAtWarmup acts with
+	// gSDE and not uniformly before LearningStarts, and ClipMean bounds the mean before squashing,
+	// unless 0, with gSDE.
 	network.Exploration `yaml:",inline"`
 	UseSDEAtWarmup      bool    `yaml:"use_sde_at_warmup"`
 	ClipMean            float64 `yaml:"clip_mean"`
@@ -48,7 +53,8 @@ type LogStd struct {
 
 // VTrace configures the correction of sequences.
 type VTrace struct {
-	// Length is the number of transitions of a sequence; 0 samples transitions and corrects nothing. The batch is a multiple of it.
+	// Length is the number of transitions of a sequence; 0 samples transitions and corrects
+	// nothing. The batch is a multiple of it.
 	Length int `yaml:"length"`
 	// Lambda, ClipRho and ClipC are those of rlmath.VTraceConfig.
 	Lambda  float64 `yaml:"lambda"`
@@ -68,7 +74,8 @@ func Defaults() Config {
 	}
 }
 
-// Validate reports all problems of the configuration's own fields; whether it fits the environment is found out by New.
+// Validate reports all problems of the configuration's own fields; whether it fits the environment
+// is found out by New.
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.AtLeast("target_update_interval", c.TargetUpdateInterval, 1)

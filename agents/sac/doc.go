@@ -1,8 +1,11 @@
-// Package sac is soft actor-critic (Haarnoja et al. 2018, arXiv 1801.01290 and, with the automatic temperature, 1812.05905), for actions in a Box and, in the variant of Christodoulou (2019, arXiv 1910.07207), for Discrete ones.
+// Package sac is soft actor-critic (Haarnoja et al. 2018, arXiv 1801.01290 and, with the automatic
+// temperature, 1812.05905), for actions in a Box and, in the variant of Christodoulou (2019, arXiv
+// 1910.07207), for Discrete ones.
 //
 // # One update
 //
-// Every train_freq rounds the learner takes gradient_steps updates, each on batch_size transitions that are drawn from the replay:
+// Every train_freq rounds the learner takes gradient_steps updates, each on batch_size transitions
+// that are drawn from the replay:
 //
 //	y  = r + γ·(min q'(obs_t, a') − α·log π(a'|obs_t)),  a' drawn from the present policy, q' the target critics
 //	critics      ½·Σₖ mean (qₖ(obs_tm1, a_tm1) − y)²
@@ -10,26 +13,44 @@
 //	temperature  −log α·mean (log π(a|obs_tm1) + H̄)
 //	targets      q' ← q' + τ·(q − q')
 //
-// in this order, with the α of the beginning throughout. The discount is 0 where an episode terminated; one that was cut off goes on with the value of its final observation. With Discrete actions all expectations over actions are exact: y has Σ π·(min q' − α·log π), and the actor's loss Σ π·(α·log π − min q).
+// in this order, with the α of the beginning throughout. The discount is 0 where an episode
+// terminated; one that was cut off goes on with the value of its final observation. With Discrete
+// actions all expectations over actions are exact: y has Σ π·(min q' − α·log π), and the actor's
+// loss Σ π·(α·log π − min q).
 //
-// Actor, critics and targets are three programs over one set of parameters: what is differentiated by whom is decided by which parameters a program gives gradients of, so nothing has to be stopped, and the critics' weights cost the actor no product. All noise is drawn here and is an input.
+// Actor, critics and targets are three programs over one set of parameters: what is differentiated
+// by whom is decided by which parameters a program gives gradients of, so nothing has to be
+// stopped, and the critics' weights cost the actor no product. All noise is drawn here and is an
+// input.
 //
 // # Actions
 //
-// The policy's actions lie in [−1, 1], and so do those in the replay and in densities; the actor and the exported network map them to the Box's bounds, which must be finite. log π is the Gaussian's density less Σ log(1 − tanh²(u)) in the form 2·(log 2 − u − softplus(−2u)), which is right where tanh rounds to 1. Before learning_starts actions are uniform.
-// The exported policy gives action, and action_mean and action_log_std before squashing, so that what serves it can sample: tanh(mean + σ·noise), rescaled.
+// The policy's actions lie in [−1, 1], and so do those in the replay and in densities; the actor
+// and the exported network map them to the Box's bounds, which must be finite. log π is the
+// Gaussian's density less Σ log(1 − tanh²(u)) in the form 2·(log 2 − u − softplus(−2u)), which is
+// right where tanh rounds to 1. Before learning_starts actions are uniform. The exported policy
+// gives action, and action_mean and action_log_std before squashing, so that what serves it can
+// sample: tanh(mean + σ·noise), rescaled.
 //
-// With use_sde, noise comes from the state (gSDE, Raffin et al. 2021, arXiv 2005.05719): u = μ + z·E with the actor's last features z and a matrix E for each environment, drawn anew after each learner step and, with sde_sample_freq, every so many rounds. log π is the density over the choice of E, and in each update one E serves all rows, as in
-// Stable-Baselines3; gradients flow into the features.
+// With use_sde, noise comes from the state (gSDE, Raffin et al. 2021, arXiv 2005.05719): u = μ +
+// z·E with the actor's last features z and a matrix E for each environment, drawn anew after each
+// learner step and, with sde_sample_freq, every so many rounds. log π is the density over the
+// choice of E, and in each update one E serves all rows, as in Stable-Baselines3; gradients flow
+// into the features.
 //
 // # V-trace
 //
-// With vtrace.length n, batches are sequences of n transitions, sampled with the log-probabilities μ of the behaviour, squashing and masks included, and
+// With vtrace.length n, batches are sequences of n transitions, sampled with the log-probabilities
+// μ of the behaviour, squashing and masks included, and
 //
 //	y = r + γ·(v + λ·(vs − v)),  v = min q'(obs_t, a') − α·log π(a'|obs_t)
 //
-// where vs is V-trace's target (Espeholt et al. 2018, arXiv 1802.01561) for obs_t along the rest of the sequence, with rewards r − α·log π(a_tm1|obs_tm1): soft values contain the entropy of what was done. On-policy, with λ = 1 and thresholds of at least 1, y is the soft return of the rest of the sequence. n_steps above 1 is the uncorrected alternative; its targets, like
-// Stable-Baselines3's, leave out the entropy of the steps in between. The density of gSDE's actions is that over the choice of E, though a matrix stays for several rounds.
+// where vs is V-trace's target (Espeholt et al. 2018, arXiv 1802.01561) for obs_t along the rest of
+// the sequence, with rewards r − α·log π(a_tm1|obs_tm1): soft values contain the entropy of what
+// was done. On-policy, with λ = 1 and thresholds of at least 1, y is the soft return of the rest of
+// the sequence. n_steps above 1 is the uncorrected alternative; its targets, like
+// Stable-Baselines3's, leave out the entropy of the steps in between. The density of gSDE's actions
+// is that over the choice of E, though a matrix stays for several rounds.
 //
 // # Networks
 //
@@ -37,30 +58,50 @@
 //	critic.*        torso, shared by the critics, and the action -> q1.*, q2.*: hidden -> value; for Discrete actions a value for each
 //	target.critic.* what the critics were, frozen
 //
-// The torso is package network's: windows through an encoder, other fields flattened; any of them may be a file's. hidden are the layers after it. For windows of assets, each asset's component of the action comes from the asset's own features, and the critics see the portfolio's. With policy: {kind: file} the actor is a model of one's own, actor.policy.*, that gives logits, means, or means and log standard deviations before squashing; hidden are the critics' then. train and freeze are patterns of these names.
+// The torso is package network's: windows through an encoder, other fields flattened; any of them
+// may be a file's. hidden are the layers after it. For windows of assets, each asset's component of
+// the action comes from the asset's own features, and the critics see the portfolio's. With policy:
+// {kind: file} the actor is a model of one's own, actor.policy.*, that gives logits, means, or
+// means and log standard deviations before squashing; hidden are the critics' then. train and
+// freeze are patterns of these names.
 //
 // # Speed
 //
-// A program that is worth it is split over the batch into one shard per core; all run on one crew, so that no goroutines are woken in between. Optimisers and target networks are one pass each over contiguous memory, shared by the crew. At the defaults on Pendulum a whole update takes 1.1 to 1.2 times as long as the matrix products that it consists of, on one core as
-// on two (BenchmarkUpdateAgainstProducts). Nothing is allocated.
+// A program that is worth it is split over the batch into one shard per core; all run on one crew,
+// so that no goroutines are woken in between. Optimisers and target networks are one pass each over
+// contiguous memory, shared by the crew. At the defaults on Pendulum a whole update takes 1.1 to
+// 1.2 times as long as the matrix products that it consists of, on one core as on two
+// (BenchmarkUpdateAgainstProducts). Nothing is allocated.
 //
 // # State
 //
-// A learner is saved at any time between rounds, with its replay. Continuing from there equals never having stopped, bit for bit, for an equal number of threads.
+// A learner is saved at any time between rounds, with its replay. Continuing from there equals
+// never having stopped, bit for bit, for an equal number of threads.
 //
 // # Defaults, and deviations
 //
-// The defaults are those of Stable-Baselines3 2.9: learning rate 3e-4, buffer 1,000,000, learning_starts 100, batch 256, τ 0.005, γ 0.99, one update per round, ent_coef auto from 1, H̄ = −dim, two layers of 256 with ReLU initialised as PyTorch's (uniform in ±1/√fan_in), log σ cut off at −20 and 2, gSDE's log σ −3 and its mean cut off at ±2. Updates are compared
-// with Stable-Baselines3's, and with CleanRL's for Discrete actions, number by number (sb3_test.go). log_std {bound: tanh, low: -5, high: 2} and critic_learning_rate 1e-3 are CleanRL's.
+// The defaults are those of Stable-Baselines3 2.9: learning rate 3e-4, buffer 1,000,000,
+// learning_starts 100, batch 256, τ 0.005, γ 0.99, one update per round, ent_coef auto from 1, H̄ =
+// −dim, two layers of 256 with ReLU initialised as PyTorch's (uniform in ±1/√fan_in), log σ cut off
+// at −20 and 2, gSDE's log σ −3 and its mean cut off at ±2. Updates are compared with
+// Stable-Baselines3's, and with CleanRL's for Discrete actions, number by number (sb3_test.go).
+// log_std {bound: tanh, low: -5, high: 2} and critic_learning_rate 1e-3 are CleanRL's.
 //
-//   - H̄ for Discrete actions is 0.89·log of the number of actions (CleanRL's sac_atari.py); with masks, of the valid ones, averaged over the batch, because no temperature reaches an entropy that the mask rules out.
-//   - target_update_interval counts updates over the whole run. Stable-Baselines3 counts within a learner step, so with one update in each it has no effect.
+//   - H̄ for Discrete actions is 0.89·log of the number of actions (CleanRL's sac_atari.py); with
+//     masks, of the valid ones, averaged over the batch, because no temperature reaches an entropy
+//     that the mask rules out.
+//   - target_update_interval counts updates over the whole run. Stable-Baselines3 counts within a
+//     learner step, so with one update in each it has no effect.
 //   - Its squashed density has 1e-6 inside of the logarithm; here it is exact.
-//   - Noise for targets and actor is drawn independently with gSDE too, where Stable-Baselines3 uses one matrix for both.
-//   - Actions of MultiDiscrete and MultiBinary spaces are refused: their values would need a critic over all combinations. Use PPO, A2C or DQN. Dropout is refused.
+//   - Noise for targets and actor is drawn independently with gSDE too, where Stable-Baselines3
+//     uses one matrix for both.
+//   - Actions of MultiDiscrete and MultiBinary spaces are refused: their values would need a critic
+//     over all combinations. Use PPO, A2C or DQN. Dropout is refused.
 //   - schedule, grad_clip, n_critics, critic_hidden, vtrace and other optimisers are additions.
 //
 // # How to add a term to the actor's loss
 //
-// Append it to cost in addActor of graph.go, per row; what it needs as data is another input, filled in learner.learn. Add it to cmd/peers/sac_td3_vectors.py, write the fixture anew, and let sb3_test.go compare.
+// Append it to cost in addActor of graph.go, per row; what it needs as data is another input,
+// filled in learner.learn. Add it to cmd/peers/sac_td3_vectors.py, write the fixture anew, and let
+// sb3_test.go compare.
 package sac

@@ -16,11 +16,14 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Inputs and outputs of the graphs that learn, beside package offpolicy's. Noise is standard normal: [batch, A], or gSDE's matrix [latent, A].
+// Inputs and outputs of the graphs that learn, beside package offpolicy's. Noise is standard
+// normal: [batch, A], or gSDE's matrix [latent, A].
 const (
 	// alphaInput [1] is the temperature.
 	alphaInput = "sac.alpha"
-	// logProbOutput is the log-density of the drawn actions, [batch]; for Discrete actions agents.LogProbsOutput in the targets, and the expectation Σ π·log π [batch] in the actor's graph.
+	// logProbOutput is the log-density of the drawn actions, [batch]; for Discrete actions
+	// agents.LogProbsOutput in the targets, and the expectation Σ π·log π [batch] in the actor's
+	// graph.
 	logProbOutput = "log_prob"
 	// behaviourOutput is log π(a_tm1|obs_tm1), [batch], with V-trace.
 	behaviourOutput = "behaviour_log_prob"
@@ -121,7 +124,8 @@ func (d *design) bounded(g *layer.Graph, logStd onnx.Value) onnx.Value {
 	return g.Clip(logStd, b.Low, b.High)
 }
 
-// given appends a policy of one's own: logits, or means with log standard deviations beside them, or without, and then these are parameters.
+// given appends a policy of one's own: logits, or means with log standard deviations beside them,
+// or without, and then these are parameters.
 func (d *design) given(g *layer.Graph, in network.Inputs) (*policy, error) {
 	a, n := g.In(offpolicy.ActorScope), d.Frame.Parameters()
 	if d.c.UseSDE {
@@ -142,7 +146,8 @@ func (d *design) given(g *layer.Graph, in network.Inputs) (*policy, error) {
 	return &policy{g: g, s: head.NewSquashed(a, a.Slice(mean, 1, 0, n), d.bounded(a, a.Slice(mean, 1, n, 2*n)))}, g.Err()
 }
 
-// policy is the distribution over actions: c for Discrete ones, else s, with sde where the noise is gSDE's.
+// policy is the distribution over actions: c for Discrete ones, else s, with sde where the noise is
+// gSDE's.
 type policy struct {
 	g   *layer.Graph
 	c   *head.Categorical
@@ -212,7 +217,8 @@ func (d *design) addPolicy() (err error) {
 	return err
 }
 
-// addAct adds the network of acting: the parameters of the distribution, and what gSDE's noise comes from. Drawing, squashing and rescaling are cheaper in Go.
+// addAct adds the network of acting: the parameters of the distribution, and what gSDE's noise
+// comes from. Drawing, squashing and rescaling are cheaper in Go.
 func (d *design) addAct() (err error) {
 	l := d.Graph("act")
 	p, err := d.policy(l, d.Torso.Inputs(l, ""))
@@ -241,7 +247,9 @@ func (d *design) noise(l *layer.Graph) onnx.Value {
 	return l.Observation(offpolicy.NoiseInput, d.Frame.Dims)
 }
 
-// addTargets adds the network that evaluates obs_t: an action of the present policy, or the probabilities of all, and the least value by the target critics. With V-trace it also gives the recorded actions' log-probabilities by the present policy.
+// addTargets adds the network that evaluates obs_t: an action of the present policy, or the
+// probabilities of all, and the least value by the target critics. With V-trace it also gives the
+// recorded actions' log-probabilities by the present policy.
 func (d *design) addTargets() error {
 	l := d.Graph("targets")
 	in := d.Torso.Inputs(l, offpolicy.NextPrefix)
@@ -303,7 +311,8 @@ func (d *design) addCritic() error {
 	return err
 }
 
-// addActor adds the actor's loss, mean (α·log π(a|obs_tm1) − min q(obs_tm1, a)) for a drawn action a, or its expectation over all Discrete ones.
+// addActor adds the actor's loss, mean (α·log π(a|obs_tm1) − min q(obs_tm1, a)) for a drawn action
+// a, or its expectation over all Discrete ones.
 func (d *design) addActor() error {
 	l := d.Graph("actor")
 	in := d.Torso.Inputs(l, "")

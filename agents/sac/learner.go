@@ -35,7 +35,8 @@ func (l *learner) moment() moment {
 	return m
 }
 
-// Step implements agents.Learner. Before learning_starts, and before there are sequences for V-trace, it updates nothing, and the metrics have no train/loss.
+// Step implements agents.Learner. Before learning_starts, and before there are sequences for
+// V-trace, it updates nothing, and the metrics have no train/loss.
 func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	begun, err := l.Begin()
 	if err != nil {
@@ -117,7 +118,8 @@ func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
 	if err := l.CriticDescent.Step(critic, factor); err != nil {
 		return fmt.Errorf("critics: %w", err)
 	}
-	// Nothing reads the target networks before the next update, so they follow while the critics are in the cache.
+	// Nothing reads the target networks before the next update, so they follow while the critics
+	// are in the cache.
 	if (l.Updates+1)%int64(l.c.TargetUpdateInterval) == 0 {
 		l.Follower.Move()
 	}

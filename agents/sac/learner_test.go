@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 )
 
-// TestDeviation: with gSDE there is Stable-Baselines3's train/std, which begins at exp(log_std_init).
+// TestDeviation: with gSDE there is Stable-Baselines3's train/std, which begins at
+// exp(log_std_init).
 func TestDeviation(t *testing.T) {
 	r, l := training(t, 1, agenttest.Box(), func(c *Config) { c.UseSDE, c.LearningRate = true, 1e-9 })
 	r.Run(t, 20)
@@ -16,7 +17,8 @@ func TestDeviation(t *testing.T) {
 	}
 }
 
-// TestTemperature: α falls while the entropy is above its target and rises while it is below, towards the target.
+// TestTemperature: α falls while the entropy is above its target and rises while it is below,
+// towards the target.
 func TestTemperature(t *testing.T) {
 	temperature, err := newTemperature(EntCoef{Auto: true, Value: 0.1}, -1)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// TestIdentity is Stable-Baselines3's test of learning, with its settings and its thresholds: a box, and for the discrete variant its discrete toy.
+// TestIdentity is Stable-Baselines3's test of learning, with its settings and its thresholds: a
+// box, and for the discrete variant its discrete toy.
 func TestIdentity(t *testing.T) {
 	box := classic.IdentityDefaults()
 	box.Space, box.Dims, box.Eps = classic.SpaceBox, []int{1}, 0.5

@@ -15,14 +15,17 @@ type matrices struct {
 	drawn moment
 }
 
-// moment is a stretch of rounds in which gSDE's matrices stay: part of the rounds between two learner steps.
+// moment is a stretch of rounds in which gSDE's matrices stay: part of the rounds between two
+// learner steps.
 type moment struct{ cycle, part, updates int64 }
 
 func newMatrices(n, width, dims int, latent, logStd []float32) *matrices {
 	return &matrices{width: width, latent: latent, logStd: logStd, e: make([]float32, n*width*dims), drawn: moment{cycle: -1}}
 }
 
-// refresh draws the matrices where a learner step has passed, and every sde_sample_freq rounds since. They follow from the learner's key, its parameters and the number of the round, so they need not be saved.
+// refresh draws the matrices where a learner step has passed, and every sde_sample_freq rounds
+// since. They follow from the learner's key, its parameters and the number of the round, so they
+// need not be saved.
 func (m *matrices) refresh(l *learner) {
 	now := l.moment()
 	if now == m.drawn {

@@ -75,7 +75,8 @@ func TestMisfits(t *testing.T) {
 	suite.Refuse(t, agenttest.Box(), func(c *Config) { c.VTrace.Length, c.BufferSize = 8, 20 }, "buffer_size", "2 environments", "vtrace.length 8")
 }
 
-// TestMisuse: errors for callers that do not keep to the order, and for rewards that are no numbers.
+// TestMisuse: errors for callers that do not keep to the order, and for rewards that are no
+// numbers.
 func TestMisuse(t *testing.T) {
 	agenttest.Misuse(t, "sac", variants(t)["box"])
 	r, l := training(t, 2, agenttest.Box(), nil)

@@ -15,7 +15,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestPolicyIsTheActor also compares the exported Gaussian with what exploring actors draw from: the log-density of the greedy action is that at the mean.
+// TestPolicyIsTheActor also compares the exported Gaussian with what exploring actors draw from:
+// the log-density of the greedy action is that at the mean.
 func TestPolicyIsTheActor(t *testing.T) {
 	n := 0
 	agenttest.PolicyIsTheActor(t, variants(t), func(what string, out map[string]*tensor.Tensor, _ agents.Actor, greedy *agents.Decision) {
@@ -37,7 +38,8 @@ func TestPolicyIsTheActor(t *testing.T) {
 	}
 }
 
-// TestDrawsFollowThePolicy holds mean and deviation of many draws, before squashing, against the policy's outputs, also for gSDE, whose draws of one moment share a matrix.
+// TestDrawsFollowThePolicy holds mean and deviation of many draws, before squashing, against the
+// policy's outputs, also for gSDE, whose draws of one moment share a matrix.
 func TestDrawsFollowThePolicy(t *testing.T) {
 	n := 0
 	for _, sde := range []bool{false, true} {
@@ -71,7 +73,8 @@ func TestDrawsFollowThePolicy(t *testing.T) {
 	}
 }
 
-// TestWholePolicyFromFile trains a user's ONNX policy, whose outputs are logits, means, or means and log standard deviations. Means alone have deviations that are parameters.
+// TestWholePolicyFromFile trains a user's ONNX policy, whose outputs are logits, means, or means
+// and log standard deviations. Means alone have deviations that are parameters.
 func TestWholePolicyFromFile(t *testing.T) {
 	n := 0
 	for _, x := range []struct {

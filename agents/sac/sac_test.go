@@ -91,7 +91,8 @@ func TestEncoderFromFile(t *testing.T) {
 	suite.EncoderFromFile(t, "actor", "critic", "target.critic")
 }
 
-// BenchmarkPendulum measures training at the defaults: two layers of 256, batches of 256, one update for each env step.
+// BenchmarkPendulum measures training at the defaults: two layers of 256, batches of 256, one
+// update for each env step.
 func BenchmarkPendulum(b *testing.B) { agenttest.BenchmarkPendulum(b, benchmarked(b), 110) }
 
 func BenchmarkUpdateAgainstProducts(b *testing.B) {

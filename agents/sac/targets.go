@@ -23,7 +23,8 @@ func (l *learner) bellman(y []float32) {
 type trace struct {
 	c     rlmath.VTraceConfig
 	width int
-	// logPi is the present policy's log-probability of the recorded actions, logMu that of the policy that took them.
+	// logPi is the present policy's log-probability of the recorded actions, logMu that of the
+	// policy that took them.
 	logPi, logMu []float32
 	// ended says that an episode ended with the transition.
 	ended []bool
@@ -39,7 +40,9 @@ func newTrace(c VTrace, batch int) *trace {
 	return t
 }
 
-// targets writes yₜ = rₜ + γₜ·(vₜ + λ·(vsₜ − vₜ)), where vₜ is the soft value min q' − α·log π of the observation after the step, and vs V-trace's estimate of it along the rest of the sequence, whose rewards include the entropy of the policy: rₖ − α·log π(aₖ|sₖ).
+// targets writes yₜ = rₜ + γₜ·(vₜ + λ·(vsₜ − vₜ)), where vₜ is the soft value min q' − α·log π of
+// the observation after the step, and vs V-trace's estimate of it along the rest of the sequence,
+// whose rewards include the entropy of the policy: rₖ − α·log π(aₖ|sₖ).
 func (t *trace) targets(y []float32, l *learner, alpha float32) {
 	b, n := &l.Batch, t.width
 	// With a reward of 0 and a discount of 1 the target is the value itself.
@@ -59,7 +62,9 @@ func (t *trace) targets(y []float32, l *learner, alpha float32) {
 	for i := range t.reward {
 		t.reward[i] -= alpha * t.logPi[i]
 	}
-	// The value before a step is that after the one before it. Where an episode began in between it is another one's, and the discount of 0 keeps it out of what is used; that before the first step is not used.
+	// The value before a step is that after the one before it. Where an episode began in between it
+	// is another one's, and the discount of 0 keeps it out of what is used; that before the first
+	// step is not used.
 	copy(t.before[n:], t.value[:len(t.value)-n])
 	rlmath.Ratios(t.rho, t.logPi, t.logMu)
 	rlmath.VTrace(t.vs, t.pg, t.reward, t.discount, t.before, t.value, t.rho, t.c, n)

@@ -6,7 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
-// temperature is α, the weight of the entropy, and what adjusts it: gradient descent on −log α·(log π + H̄), with log α as the parameter.
+// temperature is α, the weight of the entropy, and what adjusts it: gradient descent on −log α·(log
+// π + H̄), with log α as the parameter.
 type temperature struct {
 	auto  bool
 	fixed float64
@@ -38,7 +39,8 @@ func (t *temperature) alpha() float32 {
 	return float32(math.Exp(float64(t.log[0])))
 }
 
-// step adjusts an automatic temperature, given the mean of log π over a batch and the target entropy of the batch, and returns the loss before.
+// step adjusts an automatic temperature, given the mean of log π over a batch and the target
+// entropy of the batch, and returns the loss before.
 func (t *temperature) step(logProb, target, lr float64) (loss float64, err error) {
 	gap := logProb + target
 	loss = -float64(t.log[0]) * gap

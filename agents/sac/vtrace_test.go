@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// naiveTargets is the definition of V-trace's targets for one sequence, in float64, without any recursion:
+// naiveTargets is the definition of V-trace's targets for one sequence, in float64, without any
+// recursion:
 //
 //	yₜ = rₜ + γₜ·(vₜ + λ·Σₖ (Πⱼ γⱼ·λ·cⱼ)·ρₖ·δₖ),  δₖ = rₖ − α·log π(aₖ|sₖ) + γₖ·vₖ − vₖ₋₁,  k from t+1 to the end of the episode or sequence
 func naiveTargets(r, d, v, logPi, logMu []float64, ended []bool, alpha, lambda, clipRho, clipC float64) []float64 {
@@ -81,7 +82,8 @@ func TestVTraceTargets(t *testing.T) {
 				if !onPolicy || lambda != 1 {
 					continue
 				}
-				// The soft return: rewards, with the entropy of each action but the first, up to the end of the episode or sequence, and the value there.
+				// The soft return: rewards, with the entropy of each action but the first, up to
+				// the end of the episode or sequence, and the value there.
 				for i, got := range column(y) {
 					sum, product := 0.0, 1.0
 					for k := i; k < length; k++ {
@@ -106,7 +108,9 @@ func TestVTraceTargets(t *testing.T) {
 	}
 }
 
-// TestBehaviourIsRecorded: as long as the policy does not change, the log-probabilities that were recorded are those that the targets program finds for the recorded actions, squashing and masks included.
+// TestBehaviourIsRecorded: as long as the policy does not change, the log-probabilities that were
+// recorded are those that the targets program finds for the recorded actions, squashing and masks
+// included.
 func TestBehaviourIsRecorded(t *testing.T) {
 	n := 0
 	for what, x := range sorted.All(variants(t)) {
@@ -115,7 +119,8 @@ func TestBehaviourIsRecorded(t *testing.T) {
 		}
 		r, l := training(t, 2, x.Spec, func(c *Config) {
 			*c = x.Maker.Config().(Config)
-			// Actions that are squashed nearly onto their bounds lose their digits. A learner that is never ready changes nothing.
+			// Actions that are squashed nearly onto their bounds lose their digits. A learner that
+			// is never ready changes nothing.
 			c.LearningStarts, c.VTrace, c.BatchSize, c.NSteps, c.LogStd.High, c.TrainFreq = 0, VTrace{2, 1, 1, 1}, 32, 1, 0, 1000
 		})
 		r.Run(t, 25)

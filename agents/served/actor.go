@@ -14,11 +14,15 @@ import (
 
 // Options say how observations reach the model.
 type Options struct {
-	// Tables have, by the name of a field that is a window, what its windows are taken from instead of the environment's table: the same rows before they were scaled. They must not change any more.
+	// Tables have, by the name of a field that is a window, what its windows are taken from instead
+	// of the environment's table: the same rows before they were scaled. They must not change any
+	// more.
 	Tables map[string]*tensor.Tensor
-	// Newest have, by the name of a field that is a stack of observations, the shape of one: the model is given the last, and remembers the others.
+	// Newest have, by the name of a field that is a stack of observations, the shape of one: the
+	// model is given the last, and remembers the others.
 	Newest map[string][]int
-	// Actions, unless nil, makes the environment's actions of the model's, both float32 and of equal number. It must not allocate.
+	// Actions, unless nil, makes the environment's actions of the model's, both float32 and of
+	// equal number. It must not allocate.
 	Actions func(to, from []float32)
 }
 
@@ -44,7 +48,8 @@ type field struct {
 
 var _ agents.Actor = (*Actor)(nil)
 
-// NewActor checks that a policy and an environment fit and joins them. Errors name both shapes. The actor closes the policy, unless there is an error.
+// NewActor checks that a policy and an environment fit and joins them. Errors name both shapes. The
+// actor closes the policy, unless there is an error.
 func NewActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
 	a, err := newActor(p, spec, o)
 	if err != nil {
@@ -164,7 +169,8 @@ func names(d envs.Dict) []string {
 // Policy returns the policy, whose buffers hold the last decision.
 func (a *Actor) Policy() *Policy { return a.p }
 
-// Act implements agents.Actor. The batch must have the policy's number of rows. The key is not used: the model takes the best action. A model that remembers begins anew where an episode does.
+// Act implements agents.Actor. The batch must have the policy's number of rows. The key is not
+// used: the model takes the best action. A model that remembers begins anew where an episode does.
 func (a *Actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.Decision, error) {
 	for row, t := range b.Type[:min(len(b.Type), a.p.rows)] {
 		// Behind the last step of an episode the batch shows the first of the next.
@@ -195,7 +201,9 @@ func (a *Actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.Deci
 	return a.Decide()
 }
 
-// Observe copies a step's observation and mask into a row of the inputs, for programs that hold environments one by one; Decide then runs the model. A first step begins an episode. It allocates nothing.
+// Observe copies a step's observation and mask into a row of the inputs, for programs that hold
+// environments one by one; Decide then runs the model. A first step begins an episode. It allocates
+// nothing.
 func (a *Actor) Observe(row int, ts *envs.TimeStep) error {
 	if ts.Type == envs.First {
 		a.p.Begin(row)
@@ -221,7 +229,8 @@ func (a *Actor) Observe(row int, ts *envs.TimeStep) error {
 	return nil
 }
 
-// Decide runs the model on the inputs as they are, and keeps what it remembers for the next decision. What it returns is valid until the next call; it allocates nothing.
+// Decide runs the model on the inputs as they are, and keeps what it remembers for the next
+// decision. What it returns is valid until the next call; it allocates nothing.
 func (a *Actor) Decide() (*agents.Decision, error) {
 	if err := a.p.Run(); err != nil {
 		return nil, err

@@ -25,7 +25,8 @@ const (
 // patience is how many decisions of an episode the model below waits.
 const patience = 3
 
-// waiting is a policy that goes left for some decisions of an episode and right afterwards: it counts them. Its memory begins at 10.
+// waiting is a policy that goes left for some decisions of an episode and right afterwards: it
+// counts them. Its memory begins at 10.
 func waiting(t *testing.T) *onnx.Model {
 	t.Helper()
 	b := onnx.NewBuilder("waiting", 13)
@@ -52,7 +53,8 @@ func waiting(t *testing.T) *onnx.Model {
 	return m
 }
 
-// TestMemoryBeginsWithEveryEpisode acts in several environments whose episodes end at different times, and in one by itself.
+// TestMemoryBeginsWithEveryEpisode acts in several environments whose episodes end at different
+// times, and in one by itself.
 func TestMemoryBeginsWithEveryEpisode(t *testing.T) {
 	const rows, rounds = 3, 60
 	m := waiting(t)
@@ -150,7 +152,8 @@ func TestMemoryBeginsWithEveryEpisode(t *testing.T) {
 	}
 }
 
-// TestTheNewestOfAStack gives a model of single observations those of an environment that shows stacks, and takes its actions back by a scale.
+// TestTheNewestOfAStack gives a model of single observations those of an environment that shows
+// stacks, and takes its actions back by a scale.
 func TestTheNewestOfAStack(t *testing.T) {
 	const rows = 2
 	b := onnx.NewBuilder("newest", 13)

@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Policy is a compiled model with buffers for a fixed number of rows. It is not safe for concurrent use; several policies of one model are independent of each other.
+// Policy is a compiled model with buffers for a fixed number of rows. It is not safe for concurrent
+// use; several policies of one model are independent of each other.
 type Policy struct {
 	rows    int
 	meta    map[string]string
@@ -34,7 +35,8 @@ type remembered struct {
 	rows    [][]float32
 }
 
-// Open reads a model and prepares it for batches of that many rows. The compiler must outlive the policy.
+// Open reads a model and prepares it for batches of that many rows. The compiler must outlive the
+// policy.
 func Open(ctx context.Context, path string, c engine.Compiler, rows int) (*Policy, error) {
 	m, err := onnx.Load(path)
 	if err != nil {
@@ -47,7 +49,8 @@ func Open(ctx context.Context, path string, c engine.Compiler, rows int) (*Polic
 	return p, nil
 }
 
-// New prepares a model in memory. It may be dropped afterwards; its weights must not change while the policy is open.
+// New prepares a model in memory. It may be dropped afterwards; its weights must not change while
+// the policy is open.
 func New(ctx context.Context, m *onnx.Model, c engine.Compiler, rows int) (*Policy, error) {
 	p, err := newPolicy(ctx, m, c, engine.Options{}, rows)
 	if err != nil {
@@ -168,10 +171,12 @@ func (p *Policy) Inputs() []string { return p.inputs }
 // Outputs names the output buffers.
 func (p *Policy) Outputs() []string { return p.outputs }
 
-// Input returns the buffer [rows, …] of an input, which keeps its content between runs, or nil when there is none of that name.
+// Input returns the buffer [rows, …] of an input, which keeps its content between runs, or nil when
+// there is none of that name.
 func (p *Policy) Input(name string) *tensor.Tensor { return p.in[name] }
 
-// Output returns the buffer [rows, …] of an output, valid after Run until the next Run, or nil when there is none of that name.
+// Output returns the buffer [rows, …] of an output, valid after Run until the next Run, or nil when
+// there is none of that name.
 func (p *Policy) Output(name string) *tensor.Tensor { return p.out[name] }
 
 // Meta returns a metadata property of the model; ok is false when it has none of that key.
@@ -180,7 +185,8 @@ func (p *Policy) Meta(key string) (value string, ok bool) {
 	return value, ok
 }
 
-// Remembers reports whether an input is one of the model's states, which [Policy.Begin] and [Policy.Advance] fill.
+// Remembers reports whether an input is one of the model's states, which [Policy.Begin] and
+// [Policy.Advance] fill.
 func (p *Policy) Remembers(input string) bool {
 	for i := range p.memory {
 		if p.memory[i].Input == input {
@@ -190,7 +196,8 @@ func (p *Policy) Remembers(input string) bool {
 	return false
 }
 
-// Begin gives a row the states that an episode begins with. A model that does not remember has none. It allocates nothing.
+// Begin gives a row the states that an episode begins with. A model that does not remember has
+// none. It allocates nothing.
 func (p *Policy) Begin(row int) {
 	for i, s := range p.memory {
 		s.Fill(p.states[i].rows[row])

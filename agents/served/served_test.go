@@ -24,7 +24,8 @@ import (
 
 const bars, assets, features, window = 40, 3, 4, 5
 
-// source returns a market whose features are random, and the table that they are as raw values: twice as large.
+// source returns a market whose features are random, and the table that they are as raw values:
+// twice as large.
 func source(t *testing.T) (*trading.Source, *tensor.Tensor) {
 	t.Helper()
 	s := rng.New(2).Stream()
@@ -101,7 +102,9 @@ func actor(t *testing.T, p *served.Policy, spec envs.Spec, o served.Options) *se
 	return a
 }
 
-// TestActs drives three actors through the same market: one batch on scaled windows, one on unscaled ones that the model scales itself, and one that observes step by step. All must decide alike, within the mask, and their values must be the network's.
+// TestActs drives three actors through the same market: one batch on scaled windows, one on
+// unscaled ones that the model scales itself, and one that observes step by step. All must decide
+// alike, within the mask, and their values must be the network's.
 func TestActs(t *testing.T) {
 	src, raw := source(t)
 	for _, c := range testengines.All(t) {

@@ -37,8 +37,11 @@ func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
 	return x, nil
 }
 
-// Act implements agents.Actor. While the learner waits for its first transitions, an exploring actor draws uniformly from all actions; noise is added to those too, as in Stable-Baselines3. Noise of the kind ou depends on the noise before: the first exploring actor for as many environments as the agent learns from uses the one that is
-// saved with the learner and that restarts with each episode; others have their own.
+// Act implements agents.Actor. While the learner waits for its first transitions, an exploring
+// actor draws uniformly from all actions; noise is added to those too, as in Stable-Baselines3.
+// Noise of the kind ou depends on the noise before: the first exploring actor for as many
+// environments as the agent learns from uses the one that is saved with the learner and that
+// restarts with each episode; others have their own.
 func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
 	if err := a.act(key, b); err != nil {
 		return nil, fmt.Errorf("td3: act: %w", err)

@@ -8,21 +8,26 @@ import (
 	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
 )
 
-// Config describes a TD3 agent. [Defaults] returns Stable-Baselines3's values, [DDPGDefaults] those of DDPG; the package comment lists their sources.
+// Config describes a TD3 agent. [Defaults] returns Stable-Baselines3's values, [DDPGDefaults] those
+// of DDPG; the package comment lists their sources.
 type Config struct {
-	// Settings are those of learning from a replay. Target networks move with each update of the actor.
+	// Settings are those of learning from a replay. Target networks move with each update of the
+	// actor.
 	offpolicy.Settings `yaml:",inline"`
 
-	// PolicyDelay is the number of updates of the critics for each one of the actor and of the target networks.
+	// PolicyDelay is the number of updates of the critics for each one of the actor and of the
+	// target networks.
 	PolicyDelay int `yaml:"policy_delay"`
-	// TargetPolicyNoise is the standard deviation of the noise that smooths the target policy's actions, TargetNoiseClip how far it may go; actions lie in [−1, 1].
+	// TargetPolicyNoise is the standard deviation of the noise that smooths the target policy's
+	// actions, TargetNoiseClip how far it may go; actions lie in [−1, 1].
 	TargetPolicyNoise float64 `yaml:"target_policy_noise"`
 	TargetNoiseClip   float64 `yaml:"target_noise_clip"`
 	// ActionNoise is what is added to actions in [−1, 1] for exploration.
 	ActionNoise Noise `yaml:"action_noise"`
 
 	offpolicy.CriticSettings `yaml:",inline"`
-	// Config is the network: Hidden are the layers of the actor, and of each critic unless CriticHidden names others.
+	// Config is the network: Hidden are the layers of the actor, and of each critic unless
+	// CriticHidden names others.
 	network.Config `yaml:",inline"`
 
 	// Options choose by patterns of names which parameters are trained.
@@ -31,7 +36,8 @@ type Config struct {
 
 // Noise is that of exploration.
 type Noise struct {
-	// Kind is none, normal, or ou, which is Ornstein-Uhlenbeck's: noise that pulls back to 0 and depends on the noise before.
+	// Kind is none, normal, or ou, which is Ornstein-Uhlenbeck's: noise that pulls back to 0 and
+	// depends on the noise before.
 	Kind string `yaml:"kind"`
 	// Sigma is the standard deviation, of ou for each √dt.
 	Sigma float64 `yaml:"sigma"`
@@ -57,14 +63,16 @@ func Defaults() Config {
 	}
 }
 
-// DDPGDefaults returns the values with which TD3 is DDPG (Lillicrap et al. 2016, arXiv 1509.02971): one critic, no smoothing of targets and no delay.
+// DDPGDefaults returns the values with which TD3 is DDPG (Lillicrap et al. 2016, arXiv 1509.02971):
+// one critic, no smoothing of targets and no delay.
 func DDPGDefaults() Config {
 	c := Defaults()
 	c.PolicyDelay, c.TargetPolicyNoise, c.TargetNoiseClip, c.Critics = 1, 0, 0, 1
 	return c
 }
 
-// Validate reports all problems of the configuration's own fields; whether it fits the environment is found out by New.
+// Validate reports all problems of the configuration's own fields; whether it fits the environment
+// is found out by New.
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.AtLeast("policy_delay", c.PolicyDelay, 1)

@@ -107,7 +107,8 @@ func (d *design) addAct() (err error) {
 	return err
 }
 
-// addTargets adds the network that evaluates obs_t: the target policy's actions with noise, and the least of their values by the target critics.
+// addTargets adds the network that evaluates obs_t: the target policy's actions with noise, and the
+// least of their values by the target critics.
 func (d *design) addTargets() error {
 	l := d.Graph("targets")
 	in, target := d.Torso.Inputs(l, offpolicy.NextPrefix), l.In(offpolicy.TargetScope)

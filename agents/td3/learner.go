@@ -26,7 +26,8 @@ type learner struct {
 	metrics agents.Metrics
 }
 
-// Step implements agents.Learner. Before learning_starts it updates nothing, and the metrics have no train/loss; they have train/actor_loss once the actor was updated.
+// Step implements agents.Learner. Before learning_starts it updates nothing, and the metrics have
+// no train/loss; they have train/actor_loss once the actor was updated.
 func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	begun, err := l.Begin()
 	if err != nil {
@@ -70,7 +71,8 @@ type losses struct {
 	Actors int     `json:"actors"`
 }
 
-// update takes one step of the critics and, every policy_delay times, of the actor and the target networks.
+// update takes one step of the critics and, every policy_delay times, of the actor and the target
+// networks.
 func (l *learner) update(factor float64, sum *losses) error {
 	lap := l.Setup.Profile.Start()
 	if err := l.draw(); err != nil {

@@ -31,7 +31,8 @@ func TestNoise(t *testing.T) {
 		std, next float64
 	}{
 		{Noise{Kind: Normal, Sigma: 0.1, Dt: 1}, 0.1, 0},
-		// A stationary Ornstein-Uhlenbeck process in steps: variance σ²·dt/(1 − (1 − θ·dt)²), and the correlation of neighbours is 1 − θ·dt.
+		// A stationary Ornstein-Uhlenbeck process in steps: variance σ²·dt/(1 − (1 − θ·dt)²), and
+		// the correlation of neighbours is 1 − θ·dt.
 		{Noise{Kind: OU, Sigma: 0.2, Theta: 0.5, Dt: 0.2}, 0.2 * math.Sqrt(0.2/(1-0.81)), 0.9},
 	} {
 		z := newNoise(c.noise, 1, 1)

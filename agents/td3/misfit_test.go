@@ -57,7 +57,8 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
-// TestMisuse: errors for callers that do not keep to the order, and for rewards that are no numbers.
+// TestMisuse: errors for callers that do not keep to the order, and for rewards that are no
+// numbers.
 func TestMisuse(t *testing.T) {
 	agenttest.Misuse(t, "td3", variants(t)["box"])
 	r, l := training(t, 2, agenttest.Box(), nil)

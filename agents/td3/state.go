@@ -2,7 +2,8 @@ package td3
 
 import "github.com/onnxrl/onnxrl/models/checkpoint"
 
-// lossEntry is the actor's newest loss, which metrics repeat until its next update. Checkpoints of earlier versions do not have it.
+// lossEntry is the actor's newest loss, which metrics repeat until its next update. Checkpoints of
+// earlier versions do not have it.
 const lossEntry = "actor_loss"
 
 // SaveState implements checkpoint.Stater.

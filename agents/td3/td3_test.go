@@ -57,7 +57,8 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 
 func TestResume(t *testing.T) {
 	agenttest.SplitSmall(t)
-	// Between two learner steps, where train_freq leaves room for that, and after an update without the actor's.
+	// Between two learner steps, where train_freq leaves room for that, and after an update without
+	// the actor's.
 	agenttest.Resume(t, variants(t), 18, 32, 10)
 }
 
@@ -97,7 +98,8 @@ func TestWholePolicyFromFile(t *testing.T) {
 	suite.Refuse(t, agenttest.Box(), func(c *Config) { c.Policy = agenttest.File(t, 6, 4) }, "policy: it gives", "toy")
 }
 
-// BenchmarkPendulum measures training at the defaults: layers of 400 and 300, batches of 256, one update for each env step.
+// BenchmarkPendulum measures training at the defaults: layers of 400 and 300, batches of 256, one
+// update for each env step.
 func BenchmarkPendulum(b *testing.B) { agenttest.BenchmarkPendulum(b, benchmarked(b), 110) }
 
 // BenchmarkUpdateAgainstProducts has the actor updated every other time.

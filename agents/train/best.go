@@ -2,7 +2,9 @@ package train
 
 import "context"
 
-// BestPolicy copies the best parameters into the policy, as [Trainer.UseBest] does, and returns it as a [Publisher] is given it: for publishing after the run. In a run that is never validated it is the present policy. The trainer cannot be continued from there.
+// BestPolicy copies the best parameters into the policy, as [Trainer.UseBest] does, and returns it
+// as a [Publisher] is given it: for publishing after the run. In a run that is never validated it
+// is the present policy. The trainer cannot be continued from there.
 func (t *Trainer) BestPolicy(ctx context.Context) (Policy, error) {
 	if err := t.UseBest(ctx); err != nil {
 		return Policy{}, err

@@ -8,7 +8,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// bounds are the fields of the observation that are looked at for elements outside of their Box. Many environments overstep theirs, and learning goes on; but who has written one, or scales by its bounds, is to know. Each field is told of once.
+// bounds are the fields of the observation that are looked at for elements outside of their Box.
+// Many environments overstep theirs, and learning goes on; but who has written one, or scales by
+// its bounds, is to know. Each field is told of once.
 type bounds []field
 
 // field is one of the observation.
@@ -47,7 +49,8 @@ func boundsOf(spec *envs.Spec) (list bounds) {
 	return list
 }
 
-// check tells the log of the first element outside of its bounds of each field, which it does not look at any more.
+// check tells the log of the first element outside of its bounds of each field, which it does not
+// look at any more.
 func (b *bounds) check(batch *vector.Batch, log *slog.Logger) {
 	for i := 0; i < len(*b); i++ {
 		f := &(*b)[i]
@@ -67,7 +70,8 @@ func (b *bounds) check(batch *vector.Batch, log *slog.Logger) {
 	}
 }
 
-// outsideOf returns the position of the first element outside of its bounds in the rows of a batch, or -1.
+// outsideOf returns the position of the first element outside of its bounds in the rows of a batch,
+// or -1.
 func outsideOf[T float32 | float64](f *field, x []T) (int, float64) {
 	n := len(f.low)
 	for from := 0; from < len(x); from += n {

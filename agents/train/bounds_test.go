@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// astray shows what it was told to in place of an element of its observation, from the second step on.
+// astray shows what it was told to in place of an element of its observation, from the second step
+// on.
 type astray struct {
 	envs.Env
 	value float32
@@ -36,7 +37,8 @@ func (f *strays) New(s envs.Split, i int) (envs.Env, error) {
 	return &astray{Env: e, value: f.value}, err
 }
 
-// TestOutsideBoundsIsToldOnce: an observation outside of its Box ends no run, and is told of once however often it comes.
+// TestOutsideBoundsIsToldOnce: an observation outside of its Box ends no run, and is told of once
+// however often it comes.
 func TestOutsideBoundsIsToldOnce(t *testing.T) {
 	for _, c := range []struct {
 		value float32

@@ -9,34 +9,44 @@ import (
 type Config struct {
 	// NumEnvs is the number of environments that step together.
 	NumEnvs int `yaml:"num_envs"`
-	// TotalEnvSteps is how many env steps are taken, over all environments. The last rollout is taken whole: the run ends with the first learner step at or after this number.
+	// TotalEnvSteps is how many env steps are taken, over all environments. The last rollout is
+	// taken whole: the run ends with the first learner step at or after this number.
 	TotalEnvSteps int64 `yaml:"total_env_steps"`
 	// LogIntervalSteps is the number of env steps between records of metrics.
 	LogIntervalSteps int64 `yaml:"log_interval_steps"`
-	// Threads is how many cores the run may keep busy; 0 uses all there are. Results are bit-identical for an equal number, which the effective configuration records.
+	// Threads is how many cores the run may keep busy; 0 uses all there are. Results are
+	// bit-identical for an equal number, which the effective configuration records.
 	Threads    int        `yaml:"threads"`
 	Checkpoint Checkpoint `yaml:"checkpoint"`
 	Validation Validation `yaml:"validation"`
 	Stop       Stop       `yaml:"stop"`
-	// Normalize is how the run normalises observations and rewards. It is no key of this section: a document has it among its wrappers.
+	// Normalize is how the run normalises observations and rewards. It is no key of this section: a
+	// document has it among its wrappers.
 	Normalize wrap.Normalize `yaml:"-"`
 }
 
 // Checkpoint says how often a run's state is saved and what is kept.
 type Checkpoint struct {
-	// EverySteps is the number of env steps between checkpoints: what a crash can cost. 0 saves only at the beginning, at the end and when stopped. A policy that is the best so far is saved in addition when KeepBest is not 0.
+	// EverySteps is the number of env steps between checkpoints: what a crash can cost. 0 saves
+	// only at the beginning, at the end and when stopped. A policy that is the best so far is saved
+	// in addition when KeepBest is not 0.
 	EverySteps int64 `yaml:"every_steps"`
 	KeepLast   int   `yaml:"keep_last"`
 	KeepBest   int   `yaml:"keep_best"`
 }
 
-// Validation says how often the greedy policy is judged on the validation split, and when a run ends early.
+// Validation says how often the greedy policy is judged on the validation split, and when a run
+// ends early.
 type Validation struct {
-	// EverySteps is the number of env steps between evaluations, beside one before and one after training; 0 never evaluates.
+	// EverySteps is the number of env steps between evaluations, beside one before and one after
+	// training; 0 never evaluates.
 	EverySteps int64 `yaml:"every_steps"`
-	// Metric is what the best policy has most of: a name that the program's evaluation offers, such as sharpe or mean_reward. Empty is mean_reward, or what the program has for the environment.
+	// Metric is what the best policy has most of: a name that the program's evaluation offers, such
+	// as sharpe or mean_reward. Empty is mean_reward, or what the program has for the environment.
 	Metric string `yaml:"metric"`
-	// Patience is the number of evaluations without an improvement by more than MinDelta after which the run ends; 0 never does. The first MinEvals evaluations of a trained policy do not count.
+	// Patience is the number of evaluations without an improvement by more than MinDelta after
+	// which the run ends; 0 never does. The first MinEvals evaluations of a trained policy do not
+	// count.
 	Patience int     `yaml:"patience"`
 	MinDelta float64 `yaml:"min_delta"`
 	MinEvals int     `yaml:"min_evals"`
@@ -44,13 +54,17 @@ type Validation struct {
 
 // Stop says when a run ends before its last env step, besides Validation.Patience.
 type Stop struct {
-	// RewardThreshold ends the run once an evaluation's mean_reward is at least this; absent never does.
+	// RewardThreshold ends the run once an evaluation's mean_reward is at least this; absent never
+	// does.
 	RewardThreshold *float64 `yaml:"reward_threshold,omitempty"`
-	// MaxEpisodes ends the run once so many episodes for each environment, that is MaxEpisodes · NumEnvs together, have come to their end, as Stable-Baselines3's StopTrainingOnMaxEpisodes counts; 0 never does.
+	// MaxEpisodes ends the run once so many episodes for each environment, that is MaxEpisodes ·
+	// NumEnvs together, have come to their end, as Stable-Baselines3's StopTrainingOnMaxEpisodes
+	// counts; 0 never does.
 	MaxEpisodes int64 `yaml:"max_episodes"`
 }
 
-// Defaults returns the defaults: the specification's steps and logging, and one evaluation and checkpoint in every 20,000 env steps.
+// Defaults returns the defaults: the specification's steps and logging, and one evaluation and
+// checkpoint in every 20,000 env steps.
 func Defaults() Config {
 	return Config{
 		NumEnvs: 8, TotalEnvSteps: 1_000_000, LogIntervalSteps: 1000,

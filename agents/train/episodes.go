@@ -2,10 +2,12 @@ package train
 
 import "math"
 
-// episodeWindow is the number of episodes that rollout/ep_rew_mean and rollout/ep_len_mean average over, as in Stable-Baselines3.
+// episodeWindow is the number of episodes that rollout/ep_rew_mean and rollout/ep_len_mean average
+// over, as in Stable-Baselines3.
 const episodeWindow = 100
 
-// window holds the returns and lengths of the last episodes, the oldest first, and whether they were successes, for environments that say so.
+// window holds the returns and lengths of the last episodes, the oldest first, and whether they
+// were successes, for environments that say so.
 type window struct{ returns, lengths, successes []float64 }
 
 func newWindow() window {
@@ -35,7 +37,8 @@ func (w *window) successRate() float64 {
 	return sum / float64(len(w.successes))
 }
 
-// means returns NaN before the first episode has ended. The sums run from the oldest to the newest, so a restored window gives the same bits.
+// means returns NaN before the first episode has ended. The sums run from the oldest to the newest,
+// so a restored window gives the same bits.
 func (w *window) means() (ret, length float64) {
 	if len(w.returns) == 0 {
 		return math.NaN(), math.NaN()

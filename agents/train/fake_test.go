@@ -17,7 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// fake learns corridors by REINFORCE on two weights and two biases, in plain Go: small enough to be run thousands of times, with everything that a real agent carries, a stream included.
+// fake learns corridors by REINFORCE on two weights and two biases, in plain Go: small enough to be
+// run thousands of times, with everything that a real agent carries, a stream included.
 type fake struct {
 	setup   agents.Setup
 	net     *models.Network

@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// normalized is an agent that learnt from normalised observations, for environments that show raw ones.
+// normalized is an agent that learnt from normalised observations, for environments that show raw
+// ones.
 type normalized struct {
 	agents.Agent
 	// spec is that of the raw environments.
@@ -49,8 +50,10 @@ func (a *normalizing) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*a
 // Close implements agents.Actor.
 func (a *normalizing) Close() error { return errors.Join(a.Actor.Close(), a.frozen.Close()) }
 
-// Inherit goes on from the running statistics that another run had when its parameters were those that this one begins with: of fields that both normalise, with as many elements, and of returns where both scale rewards and discount them alike. c is the configuration that they were made under. It is for runs that have not begun. taken says what
-// is taken, left what is not, and why.
+// Inherit goes on from the running statistics that another run had when its parameters were those
+// that this one begins with: of fields that both normalise, with as many elements, and of returns
+// where both scale rewards and discount them alike. c is the configuration that they were made
+// under. It is for runs that have not begun. taken says what is taken, left what is not, and why.
 func (t *Trainer) Inherit(s normalize.State, c wrap.Normalize) (taken, left []string, err error) {
 	if t.s.Rounds > 0 {
 		return nil, nil, fmt.Errorf("train: inherit statistics: the run has taken %d env steps already", t.EnvSteps())

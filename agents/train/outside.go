@@ -12,7 +12,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// outside says whether the run is in code that is not ours and need not come back: an environment that hangs. Whoever waits for it may then give it up. Giving up and coming back exclude each other.
+// outside says whether the run is in code that is not ours and need not come back: an environment
+// that hangs. Whoever waits for it may then give it up. Giving up and coming back exclude each
+// other.
 type outside struct{ where atomic.Int32 }
 
 const (
@@ -25,14 +27,16 @@ const (
 // enter says where the run goes.
 func (o *outside) enter(where int32) { o.where.Store(where) }
 
-// leave says that it has come back. A run that was given up meanwhile ends here: its state is somebody else's.
+// leave says that it has come back. A run that was given up meanwhile ends here: its state is
+// somebody else's.
 func (o *outside) leave(where int32) {
 	if !o.where.CompareAndSwap(where, inside) {
 		runtime.Goexit()
 	}
 }
 
-// giveUp gives up what the run is waiting for, and says where that was: inside when it is not waiting.
+// giveUp gives up what the run is waiting for, and says where that was: inside when it is not
+// waiting.
 func (o *outside) giveUp() int32 {
 	for _, where := range []int32{stepping, evaluating} {
 		if o.where.CompareAndSwap(where, givenUp) {
@@ -57,7 +61,9 @@ func (w *watched) Step(actions *tensor.Tensor) error {
 	return err
 }
 
-// watch runs the training and, when ctx has ended and the training waits for environments that do not answer within Hooks.Patience, goes on without it. What was before the round, or the evaluation, is whole.
+// watch runs the training and, when ctx has ended and the training waits for environments that do
+// not answer within Hooks.Patience, goes on without it. What was before the round, or the
+// evaluation, is whole.
 func (t *Trainer) watch(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() {

@@ -20,13 +20,16 @@ type Result struct {
 	EnvSteps, LearnerSteps, Episodes int64
 	// Taken counts the env steps of this call.
 	Taken int64
-	// EpisodeReward and EpisodeLength are means over the last 100 training episodes, of raw rewards; NaN before the first has ended.
+	// EpisodeReward and EpisodeLength are means over the last 100 training episodes, of raw
+	// rewards; NaN before the first has ended.
 	EpisodeReward, EpisodeLength float64
-	// Stopped says why a run ended before its last env step: "" when it did not, or one of the constants.
+	// Stopped says why a run ended before its last env step: "" when it did not, or one of the
+	// constants.
 	Stopped string
 	// Train are the metrics of the last learner step of this call; nil when there was none.
 	Train agents.Metrics
-	// Last is the newest evaluation and Best the one with the highest score; nil when there was none. The evaluation before training counts as the newest but never as the best.
+	// Last is the newest evaluation and Best the one with the highest score; nil when there was
+	// none. The evaluation before training counts as the newest but never as the best.
 	Last, Best *Evaluation
 	// Published is the reference of what was published last.
 	Published string
@@ -41,8 +44,11 @@ const (
 	Interrupted     = "interrupted"
 )
 
-// Run trains until the last env step, an early stop, or the end of ctx. The latter is no error: the run stops between two rounds or two gradient steps, the state is saved, the result says so, and the run can be resumed there. Where an environment fails, the state after the last whole round is saved, without the episodes of
-// the environments. An error names the env step; what was saved before stays good.
+// Run trains until the last env step, an early stop, or the end of ctx. The latter is no error: the
+// run stops between two rounds or two gradient steps, the state is saved, the result says so, and
+// the run can be resumed there. Where an environment fails, the state after the last whole round is
+// saved, without the episodes of the environments. An error names the env step; what was saved
+// before stays good.
 func (t *Trainer) Run(ctx context.Context) (Result, error) {
 	t.first, t.whole = t.EnvSteps(), false
 	if t.hooks.Now != nil {
@@ -71,7 +77,8 @@ func (t *Trainer) Run(ctx context.Context) (Result, error) {
 	return res, err
 }
 
-// run alternates between learner steps and what is due between them. The error of ctx comes only from where the state is whole.
+// run alternates between learner steps and what is due between them. The error of ctx comes only
+// from where the state is whole.
 func (t *Trainer) run(ctx context.Context) error {
 	for {
 		if !t.s.Begun {
@@ -170,7 +177,9 @@ func (t *Trainer) count(b *vector.Batch) error {
 	return nil
 }
 
-// between does what is due at this env step: metrics, an evaluation, callbacks, a checkpoint, in this order. It does nothing twice, so a run that is resumed at this env step goes on where it was stopped.
+// between does what is due at this env step: metrics, an evaluation, callbacks, a checkpoint, in
+// this order. It does nothing twice, so a run that is resumed at this env step goes on where it was
+// stopped.
 func (t *Trainer) between(ctx context.Context) error {
 	at := t.EnvSteps()
 	if due(at, t.s.Logged, t.cfg.LogIntervalSteps) {
@@ -269,7 +278,8 @@ func (t *Trainer) record() {
 	t.hooks.Metrics(at, t.values)
 }
 
-// evaluate judges the policy, and keeps and publishes it when it is the best so far. A policy that was not trained is a yardstick and never the best.
+// evaluate judges the policy, and keeps and publishes it when it is the best so far. A policy that
+// was not trained is a yardstick and never the best.
 func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 	at, want := t.EnvSteps(), t.cfg.Validation
 	began := time.Time{}

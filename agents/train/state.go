@@ -16,7 +16,8 @@ import (
 
 var _ checkpoint.Stater = (*Trainer)(nil)
 
-// state is what a run carries between learner steps, beside what the agent and the environments hold. Positions are counted in env steps.
+// state is what a run carries between learner steps, beside what the agent and the environments
+// hold. Positions are counted in env steps.
 type state struct {
 	Envs         int   `json:"envs"`
 	Rounds       int64 `json:"rounds"`
@@ -25,13 +26,16 @@ type state struct {
 	// RewardSum and RewardSteps are of the env steps since Logged.
 	RewardSum   float64 `json:"reward_sum"`
 	RewardSteps int64   `json:"reward_steps"`
-	// Logged and Evaluated are where metrics were last recorded and the policy last evaluated; Evaluated is -1 before the first time.
+	// Logged and Evaluated are where metrics were last recorded and the policy last evaluated;
+	// Evaluated is -1 before the first time.
 	Logged    int64 `json:"logged"`
 	Evaluated int64 `json:"evaluated"`
-	// Reference is the score that the next one must exceed by MinDelta; Stale counts the evaluations that did not.
+	// Reference is the score that the next one must exceed by MinDelta; Stale counts the
+	// evaluations that did not.
 	Reference *float64 `json:"reference"`
 	Stale     int      `json:"stale"`
-	// Evaluations counts those of a trained policy, and Trained says that the learner has computed a loss: one that only fills its replay has not trained the policy.
+	// Evaluations counts those of a trained policy, and Trained says that the learner has computed
+	// a loss: one that only fills its replay has not trained the policy.
 	Evaluations int  `json:"evaluations"`
 	Trained     bool `json:"trained"`
 	// Done says that the run has stopped early, Stopped why.
@@ -39,12 +43,15 @@ type state struct {
 	Stopped     string `json:"stopped"`
 	Published   string `json:"published"`
 	PublishedAt int64  `json:"published_at"`
-	// Begun says that the run is within a cycle of collecting and learning, which began after Since env steps: it was stopped there.
+	// Begun says that the run is within a cycle of collecting and learning, which began after Since
+	// env steps: it was stopped there.
 	Begun bool  `json:"begun,omitempty"`
 	Since int64 `json:"since,omitempty"`
 }
 
-// SaveState writes everything that the rest of the run depends on: agent, environments, counters, episode statistics and the best parameters. Environments that cannot be saved, or have failed, are left out, which the log says once.
+// SaveState writes everything that the rest of the run depends on: agent, environments, counters,
+// episode statistics and the best parameters. Environments that cannot be saved, or have failed,
+// are left out, which the log says once.
 func (t *Trainer) SaveState(w *checkpoint.Writer) error {
 	var env []byte
 	err := error(errEnvsLost)
@@ -84,7 +91,8 @@ func (t *Trainer) SaveState(w *checkpoint.Writer) error {
 	return t.learner.SaveState(w.Scope("agent"))
 }
 
-// LoadState restores a saved run. Environment, agent and configuration must be the ones it was saved with.
+// LoadState restores a saved run. Environment, agent and configuration must be the ones it was
+// saved with.
 func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 	var s state
 	if err := r.JSON("state", &s); err != nil {
@@ -156,7 +164,8 @@ func loadWindow(r *checkpoint.Reader) (window, error) {
 	return w, nil
 }
 
-// loadEnvs continues the saved episodes. Where they could not be saved, it begins others than those that the run began with.
+// loadEnvs continues the saved episodes. Where they could not be saved, it begins others than those
+// that the run began with.
 func (t *Trainer) loadEnvs(r *checkpoint.Reader, rounds int64) error {
 	restarted := !r.Has("envs")
 	if restarted {
@@ -189,7 +198,8 @@ func (t *Trainer) loadEnvs(r *checkpoint.Reader, rounds int64) error {
 	return nil
 }
 
-// scored is the JSON part of a saved evaluation. Values are arrays, because they need not be finite.
+// scored is the JSON part of a saved evaluation. Values are arrays, because they need not be
+// finite.
 type scored struct {
 	EnvSteps     int64    `json:"env_steps"`
 	LearnerSteps int64    `json:"learner_steps"`
@@ -229,7 +239,8 @@ func loadEvaluation(r *checkpoint.Reader) (*Evaluation, error) {
 	return e, nil
 }
 
-// snapshot is a copy of the parameters that training changes, by role, in the layout of their segments.
+// snapshot is a copy of the parameters that training changes, by role, in the layout of their
+// segments.
 type snapshot map[models.Role][]float32
 
 func (k snapshot) take(p *models.Params) {

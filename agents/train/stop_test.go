@@ -31,7 +31,8 @@ func rewards(list ...float64) train.Evaluator {
 	}
 }
 
-// TestStopOnReward: an untrained policy that is good enough does not end the run, and neither does a NaN.
+// TestStopOnReward: an untrained policy that is good enough does not end the run, and neither does
+// a NaN.
 func TestStopOnReward(t *testing.T) {
 	cfg := small()
 	threshold := 0.6
@@ -52,7 +53,8 @@ func TestStopOnReward(t *testing.T) {
 	}
 }
 
-// TestStopOnEpisodes counts episodes for each environment, evaluates the last policy, and says so again when it is resumed.
+// TestStopOnEpisodes counts episodes for each environment, evaluates the last policy, and says so
+// again when it is resumed.
 func TestStopOnEpisodes(t *testing.T) {
 	cfg := small()
 	cfg.TotalEnvSteps, cfg.Stop.MaxEpisodes = 5000, 3
@@ -85,7 +87,8 @@ func TestMinEvals(t *testing.T) {
 	}
 }
 
-// TestCallbacks are called at their multiples, once each whether or not the run is stopped in between, and may end it.
+// TestCallbacks are called at their multiples, once each whether or not the run is stopped in
+// between, and may end it.
 func TestCallbacks(t *testing.T) {
 	cfg := small()
 	at := func(list *[]int64) train.Hooks {
@@ -119,7 +122,8 @@ func TestCallbacks(t *testing.T) {
 	}
 }
 
-// TestWarmup: a learner that only fills its replay has trained nothing, is saved and stopped all the same, and its policy is no candidate for the best.
+// TestWarmup: a learner that only fills its replay has trained nothing, is saved and stopped all
+// the same, and its policy is no candidate for the best.
 func TestWarmup(t *testing.T) {
 	cfg := small()
 	o := run(t, options{cfg: cfg, maker: &maker{rollout: 20, warmup: 15}, hooks: train.Hooks{Evaluate: scripted(9, 9, 9, 9, 0.5, 0.6, 0.7, 0.8), Publish: &publisher{}}})
@@ -143,7 +147,8 @@ func TestWarmup(t *testing.T) {
 	}
 }
 
-// TestSetup: the length of the run reaches the agent, for its schedules; when a run grows it is the new one.
+// TestSetup: the length of the run reaches the agent, for its schedules; when a run grows it is the
+// new one.
 func TestSetup(t *testing.T) {
 	m := &maker{rollout: 20}
 	run(t, options{cfg: small(), maker: m})
@@ -152,7 +157,8 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// TestProfileOfARun has every phase of the loop, and what the learner does not measure as the rest of its step.
+// TestProfileOfARun has every phase of the loop, and what the learner does not measure as the rest
+// of its step.
 func TestProfileOfARun(t *testing.T) {
 	clock := time.Unix(0, 0)
 	p := agents.NewProfile(func() time.Time { clock = clock.Add(time.Microsecond); return clock })
@@ -238,7 +244,8 @@ func TestSuccessRate(t *testing.T) {
 	}
 }
 
-// TestNormalizedRun resumes bit for bit with statistics, hands them to the publisher, shows actors what the policy was trained on, and reports raw rewards.
+// TestNormalizedRun resumes bit for bit with statistics, hands them to the publisher, shows actors
+// what the policy was trained on, and reports raw rewards.
 func TestNormalizedRun(t *testing.T) {
 	cfg := small()
 	cfg.Normalize = wrap.Defaults().Normalize
@@ -301,7 +308,8 @@ func (f publishes) Publish(_ context.Context, p train.Policy) (string, error) {
 	return "", nil
 }
 
-// TestUnsavable resumes in new episodes where environments cannot be saved, with the statistics that the run had.
+// TestUnsavable resumes in new episodes where environments cannot be saved, with the statistics
+// that the run had.
 func TestUnsavable(t *testing.T) {
 	cfg := small()
 	cfg.Normalize = wrap.Defaults().Normalize

@@ -55,7 +55,8 @@ func factory(t testing.TB) envs.Factory {
 	return f
 }
 
-// small is a run of 30 learner steps of 20 env steps each, in 4 environments; intervals are no multiples of these.
+// small is a run of 30 learner steps of 20 env steps each, in 4 environments; intervals are no
+// multiples of these.
 func small() train.Config {
 	c := train.Defaults()
 	c.NumEnvs, c.TotalEnvSteps, c.LogIntervalSteps, c.Threads = 4, 595, 50, 1
@@ -86,7 +87,8 @@ type options struct {
 	cfg   train.Config
 	maker *maker
 	hooks train.Hooks
-	// dir holds checkpoints, which a run continues from; stop ends the context after this many learner steps of the process.
+	// dir holds checkpoints, which a run continues from; stop ends the context after this many
+	// learner steps of the process.
 	dir  string
 	stop int
 	seed uint64
@@ -203,7 +205,8 @@ func run(t testing.TB, o options) outcome {
 	return out
 }
 
-// sameLines compares metrics as they end up in a file: those of a resumed run after the step it resumed from are its own. NaN equals NaN.
+// sameLines compares metrics as they end up in a file: those of a resumed run after the step it
+// resumed from are its own. NaN equals NaN.
 func sameLines(a, b []line) bool {
 	return slices.EqualFunc(a, b, func(x, y line) bool {
 		return x.step == y.step && maps.EqualFunc(x.values, y.values, func(p, q float64) bool { return math.Float64bits(p) == math.Float64bits(q) })
@@ -243,7 +246,8 @@ func TestRunLearnsAndCounts(t *testing.T) {
 	}
 }
 
-// TestIntervals: what is due happens at the first learner step at or after each multiple of its interval, and at the ends.
+// TestIntervals: what is due happens at the first learner step at or after each multiple of its
+// interval, and at the ends.
 func TestIntervals(t *testing.T) {
 	cfg := small()
 	cfg.Checkpoint.KeepBest = 0
@@ -276,7 +280,8 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// TestResumeEqualsUninterrupted stops a run after every one of its learner steps, and in the middle of every evaluation, and requires the bits of the uninterrupted run.
+// TestResumeEqualsUninterrupted stops a run after every one of its learner steps, and in the middle
+// of every evaluation, and requires the bits of the uninterrupted run.
 func TestResumeEqualsUninterrupted(t *testing.T) {
 	cfg := small()
 	hooks := func() train.Hooks { return train.Hooks{Evaluate: judge(t), Publish: &publisher{}} }
@@ -403,7 +408,8 @@ func TestEarlyStopAndBest(t *testing.T) {
 	cfg := small()
 	cfg.Validation.Patience, cfg.Validation.MinDelta = 2, 0.1
 	dir := t.TempDir()
-	// The first score is of the untrained policy. 0.55 is better than 0.5, but not by enough to reset the patience; NaN and infinity never are.
+	// The first score is of the untrained policy. 0.55 is better than 0.5, but not by enough to
+	// reset the patience; NaN and infinity never are.
 	p := &publisher{}
 	o := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: scripted(9, 0.5, math.Inf(1), 0.7, 0.75, math.NaN(), 1), Publish: p}})
 	if o.err != nil || o.Stopped != train.EarlyStopped || o.EnvSteps != 460 || o.Best.Score != 0.75 || o.Best.EnvSteps != 360 || !math.IsNaN(o.Last.Score) {
@@ -418,7 +424,8 @@ func TestEarlyStopAndBest(t *testing.T) {
 	if o.steps[len(o.steps)-1] != 460 {
 		t.Errorf("checkpoints at %v", o.steps)
 	}
-	// A run that has stopped by itself has nothing left to do, even when it may take more env steps.
+	// A run that has stopped by itself has nothing left to do, even when it may take more env
+	// steps.
 	cfg.TotalEnvSteps = 5000
 	again := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: scripted(), Publish: &publisher{}}})
 	if again.err != nil || again.Taken != 0 || again.Stopped != train.EarlyStopped || !slices.Equal(again.best, o.best) || len(again.lines)+len(again.steps)+len(again.refs) != 0 {
@@ -509,7 +516,8 @@ func TestErrorsSayWhere(t *testing.T) {
 	}
 }
 
-// TestRoundsAllocateNothing compares the allocations of a long run with those of a short one: collecting, counting and learning are the inner loop of every run.
+// TestRoundsAllocateNothing compares the allocations of a long run with those of a short one:
+// collecting, counting and learning are the inner loop of every run.
 func TestRoundsAllocateNothing(t *testing.T) {
 	mallocs := func(steps int64) uint64 {
 		cfg := small()

@@ -17,7 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// Trainer is one run of one seed. It is not safe for concurrent use; several trainers may share a factory and an engine.
+// Trainer is one run of one seed. It is not safe for concurrent use; several trainers may share a
+// factory and an engine.
 type Trainer struct {
 	cfg   Config
 	hooks Hooks
@@ -39,18 +40,21 @@ type Trainer struct {
 
 	s        state
 	episodes window
-	// validation is the newest evaluation, best the one with the highest score, and kept the parameters it was of, with keptNorm the statistics. usesBest says that the policy has them.
+	// validation is the newest evaluation, best the one with the highest score, and kept the
+	// parameters it was of, with keptNorm the statistics. usesBest says that the policy has them.
 	validation, best *Evaluation
 	kept             snapshot
 	keptNorm         []wrap.Normalizer
 	usesBest         bool
 
-	// saved is the env step of the newest checkpoint, -1 before the first; called that of the newest call of each callback.
+	// saved is the env step of the newest checkpoint, -1 before the first; called that of the
+	// newest call of each callback.
 	saved  int64
 	called []int64
 	// warned says that the log has been told that the environments cannot be saved.
 	warned bool
-	// whole says of an error that the state can be saved all the same, and envsLost that it has no environments any more.
+	// whole says of an error that the state can be saved all the same, and envsLost that it has no
+	// environments any more.
 	whole, envsLost bool
 	outside         outside
 	// told is when Hooks.Progress was called last.
@@ -62,7 +66,9 @@ type Trainer struct {
 	first int64
 }
 
-// New makes the environments of the train split and the agent. Of the setup, Engine, Encoders, Init, Log and Key are the caller's; the others are filled in. The factory remains the caller's and must outlive the trainer, which is to be closed after use.
+// New makes the environments of the train split and the agent. Of the setup, Engine, Encoders,
+// Init, Log and Key are the caller's; the others are filled in. The factory remains the caller's
+// and must outlive the trainer, which is to be closed after use.
 func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cfg Config, hooks Hooks) (_ *Trainer, err error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
@@ -140,13 +146,16 @@ func (t *Trainer) openEnvs(f envs.Factory) (err error) {
 	return nil
 }
 
-// successInfo is the diagnostic of Gymnasium's robotics environments whose value in an episode's last step says whether it was a success.
+// successInfo is the diagnostic of Gymnasium's robotics environments whose value in an episode's
+// last step says whether it was a success.
 const successInfo = "is_success"
 
 // Config returns the configuration in force: what was left open in the given one is decided.
 func (t *Trainer) Config() Config { return t.cfg }
 
-// Agent returns the agent, which ends with the trainer, for environments as the factory makes them: where observations are normalised its actors normalise them, by the statistics of the time when an actor is made, or after [Trainer.UseBest] those of the best policy.
+// Agent returns the agent, which ends with the trainer, for environments as the factory makes them:
+// where observations are normalised its actors normalise them, by the statistics of the time when
+// an actor is made, or after [Trainer.UseBest] those of the best policy.
 func (t *Trainer) Agent() agents.Agent {
 	if list := t.Normalizers(); len(list) > 0 {
 		return &normalized{Agent: t.agent, spec: t.base.Spec(), list: list}
@@ -154,7 +163,8 @@ func (t *Trainer) Agent() agents.Agent {
 	return t.agent
 }
 
-// Normalizers returns the present statistics of observations, by field, or after [Trainer.UseBest] those of the best policy; none where observations are not normalised.
+// Normalizers returns the present statistics of observations, by field, or after [Trainer.UseBest]
+// those of the best policy; none where observations are not normalised.
 func (t *Trainer) Normalizers() []wrap.Normalizer {
 	switch {
 	case t.norm == nil:
@@ -171,7 +181,9 @@ func (t *Trainer) Profile() *agents.Profile { return t.profile }
 // EnvSteps returns the env steps taken since the beginning of the run, over all environments.
 func (t *Trainer) EnvSteps() int64 { return t.s.Rounds * int64(t.cfg.NumEnvs) }
 
-// PlannedEnvSteps returns the env steps after which the run ends by itself: Config.TotalEnvSteps, or more where the last learner step takes more rounds. It is the former, too, of a learner that does not say how many it takes.
+// PlannedEnvSteps returns the env steps after which the run ends by itself: Config.TotalEnvSteps,
+// or more where the last learner step takes more rounds. It is the former, too, of a learner that
+// does not say how many it takes.
 func (t *Trainer) PlannedEnvSteps() int64 {
 	per := int64(t.cfg.NumEnvs)
 	if s, ok := t.learner.(agents.Stepper); ok {
@@ -188,7 +200,9 @@ func (t *Trainer) Progress() Progress {
 	}
 }
 
-// Settled returns the env steps after which the newest cycle of collecting and learning had ended: what the hooks are told, other than progress, is of no later ones. A run that is stopped within a cycle has taken more.
+// Settled returns the env steps after which the newest cycle of collecting and learning had ended:
+// what the hooks are told, other than progress, is of no later ones. A run that is stopped within a
+// cycle has taken more.
 func (t *Trainer) Settled() int64 {
 	if t.s.Begun {
 		return t.s.Since
@@ -196,12 +210,14 @@ func (t *Trainer) Settled() int64 {
 	return t.EnvSteps()
 }
 
-// Finished reports whether there is nothing left to do: all env steps are taken and learnt from, or the run has stopped early.
+// Finished reports whether there is nothing left to do: all env steps are taken and learnt from, or
+// the run has stopped early.
 func (t *Trainer) Finished() bool {
 	return t.s.Done || !t.s.Begun && t.EnvSteps() >= t.cfg.TotalEnvSteps
 }
 
-// UseBest copies the best parameters into the policy, for use after the run: the trainer cannot be continued from there. Without an evaluation the last ones remain.
+// UseBest copies the best parameters into the policy, for use after the run: the trainer cannot be
+// continued from there. Without an evaluation the last ones remain.
 func (t *Trainer) UseBest(ctx context.Context) error {
 	if t.best == nil {
 		return nil
@@ -212,7 +228,8 @@ func (t *Trainer) UseBest(ctx context.Context) error {
 	return t.actor.Sync(ctx)
 }
 
-// Close frees the agent and the environments. Where an environment was given up because it does not answer, nothing is freed that it may still use.
+// Close frees the agent and the environments. Where an environment was given up because it does not
+// answer, nothing is freed that it may still use.
 func (t *Trainer) Close() error {
 	if t.outside.abandoned() {
 		return nil

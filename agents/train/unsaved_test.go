@@ -24,7 +24,8 @@ func (f unsaved) New(s envs.Split, i int) (envs.Env, error) {
 	return struct{ envs.Env }{e}, err
 }
 
-// TestUnsavedEnvironments: a run whose environments cannot be saved is saved without them, says so once, and goes on in new episodes.
+// TestUnsavedEnvironments: a run whose environments cannot be saved is saved without them, says so
+// once, and goes on in new episodes.
 func TestUnsavedEnvironments(t *testing.T) {
 	var log bytes.Buffer
 	dir := t.TempDir()

@@ -16,7 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// disturbed are environments of whose first one each step is announced, which may then fail or take its time.
+// disturbed are environments of whose first one each step is announced, which may then fail or take
+// its time.
 type disturbed struct {
 	envs.Factory
 	step func(n int) error
@@ -50,7 +51,8 @@ func (e *disturbedEnv) LoadState(data []byte, ts *envs.TimeStep) error {
 	return envs.LoadState(e.Env, data, ts)
 }
 
-// TestStopAnywhere stops in every round of a run, or in the learner step after it, and goes on: checkpoints, metrics, evaluations and weights are those of a run that never stopped.
+// TestStopAnywhere stops in every round of a run, or in the learner step after it, and goes on:
+// checkpoints, metrics, evaluations and weights are those of a run that never stopped.
 func TestStopAnywhere(t *testing.T) {
 	cfg := small()
 	hooks := train.Hooks{Evaluate: judge(t)}
@@ -84,7 +86,8 @@ func TestStopAnywhere(t *testing.T) {
 	}
 }
 
-// TestEnvironmentFails: where an environment fails there is a checkpoint of the round before, without the episodes, and the run goes on from it with new ones.
+// TestEnvironmentFails: where an environment fails there is a checkpoint of the round before,
+// without the episodes, and the run goes on from it with new ones.
 func TestEnvironmentFails(t *testing.T) {
 	cfg := small()
 	broken := errors.New("the simulator has exploded")
@@ -138,7 +141,8 @@ func TestEvaluationFails(t *testing.T) {
 	}
 }
 
-// TestEnvironmentHangs: a run that is stopped does not wait for an environment, or an evaluation, that does not answer.
+// TestEnvironmentHangs: a run that is stopped does not wait for an environment, or an evaluation,
+// that does not answer.
 func TestEnvironmentHangs(t *testing.T) {
 	cfg := small()
 	whole := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: judge(t)}})
@@ -180,7 +184,8 @@ func TestEnvironmentHangs(t *testing.T) {
 	}
 }
 
-// TestProgressWithin: with a clock, progress is told between rounds and between the gradient steps of an update.
+// TestProgressWithin: with a clock, progress is told between rounds and between the gradient steps
+// of an update.
 func TestProgressWithin(t *testing.T) {
 	cfg := small()
 	clock := time.Unix(0, 0)

@@ -9,18 +9,24 @@ import (
 
 // Config is the section tune of a run's document.
 type Config struct {
-	// Trials is how many sets of parameters are tried, the pruned and the failed included; Parallel how many at once. One at a time is reproducible, several at once are not: what a trial knows of the others depends on who finishes first.
+	// Trials is how many sets of parameters are tried, the pruned and the failed included; Parallel
+	// how many at once. One at a time is reproducible, several at once are not: what a trial knows
+	// of the others depends on who finishes first.
 	Trials   int `yaml:"trials"`
 	Parallel int `yaml:"parallel"`
 	// Sampler is tpe or random. The first StartupTrials are random in any case.
 	Sampler       string `yaml:"sampler"`
 	StartupTrials int    `yaml:"startup_trials"`
-	// Pruner is median or none: median ends a trial whose best evaluation so far is worse than the median of what completed trials had at as many evaluations, once PruneAfter trials are complete.
+	// Pruner is median or none: median ends a trial whose best evaluation so far is worse than the
+	// median of what completed trials had at as many evaluations, once PruneAfter trials are
+	// complete.
 	Pruner     string `yaml:"pruner"`
 	PruneAfter int    `yaml:"prune_after"`
-	// PruneWarmup is the number of evaluations of a trial that do not prune it: a policy that learns late is not given up at once. RL-Zoo's searches have a third of all.
+	// PruneWarmup is the number of evaluations of a trial that do not prune it: a policy that
+	// learns late is not given up at once. RL-Zoo's searches have a third of all.
 	PruneWarmup int `yaml:"prune_warmup"`
-	// Metric is what the last evaluation of a trial is judged by; empty is train.validation.metric. Direction is maximize or minimize.
+	// Metric is what the last evaluation of a trial is judged by; empty is train.validation.metric.
+	// Direction is maximize or minimize.
 	Metric    string `yaml:"metric"`
 	Direction string `yaml:"direction"`
 	// StepsPerTrial is the number of env steps of a trial; 0 is train.total_env_steps.
@@ -41,7 +47,8 @@ const (
 	Minimize = "minimize"
 )
 
-// Defaults returns the defaults, which are Optuna's: ten random trials before TPE, five complete ones before the median prunes, from the first evaluation on.
+// Defaults returns the defaults, which are Optuna's: ten random trials before TPE, five complete
+// ones before the median prunes, from the first evaluation on.
 func Defaults() Config {
 	return Config{Trials: 50, Parallel: 1, Sampler: TPE, StartupTrials: 10, Pruner: Median, PruneAfter: 5, Direction: Maximize}
 }

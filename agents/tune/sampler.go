@@ -6,7 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// sample draws values for every path from a stream, each by itself: by TPE once enough trials have told something, and before that, or without it, by chance.
+// sample draws values for every path from a stream, each by itself: by TPE once enough trials have
+// told something, and before that, or without it, by chance.
 func sample(space Space, c Config, done []Trial, s *rng.Stream) Values {
 	told := observations(done, c.Direction)
 	v := Values{}
@@ -22,7 +23,8 @@ func sample(space Space, c Config, done []Trial, s *rng.Stream) Values {
 	return v
 }
 
-// axis is a parameter as samplers see it: an interval, in which whole numbers stand in the middle of cells of width 1, or a number of choices.
+// axis is a parameter as samplers see it: an interval, in which whole numbers stand in the middle
+// of cells of width 1, or a number of choices.
 type axis struct {
 	low, high float64
 	log       bool

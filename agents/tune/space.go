@@ -23,7 +23,8 @@ const (
 
 // Parameter is what a search may choose for one key of a document.
 type Parameter struct {
-	// Kind is uniform or loguniform, numbers in [Low, High]; int, whole numbers in that range, both ends included; or categorical, one of Choices.
+	// Kind is uniform or loguniform, numbers in [Low, High]; int, whole numbers in that range, both
+	// ends included; or categorical, one of Choices.
 	Kind string  `yaml:"kind"`
 	Low  float64 `yaml:"low,omitempty"`
 	High float64 `yaml:"high,omitempty"`
@@ -62,13 +63,15 @@ type Space map[string]Parameter
 // Paths lists the key paths, sorted: the order in which samplers draw.
 func (s Space) Paths() []string { return slices.Sorted(maps.Keys(s)) }
 
-// Values is what was chosen for each path: a number, or for a categorical parameter the position of the choice.
+// Values is what was chosen for each path: a number, or for a categorical parameter the position of
+// the choice.
 type Values map[string]float64
 
 // Draw returns random values for all paths.
 func (s Space) Draw(from *rng.Stream) Values { return sample(s, Config{Sampler: Random}, nil, from) }
 
-// Examples returns values of the parameter, such as a search may choose: all choices of a categorical one, and of others some within the bounds.
+// Examples returns values of the parameter, such as a search may choose: all choices of a
+// categorical one, and of others some within the bounds.
 func (p *Parameter) Examples() []float64 {
 	var list []float64
 	if p.Kind == Categorical {

@@ -23,10 +23,14 @@ const (
 	lockFile = ".lock"
 )
 
-// ErrPruned is what report returns to an [Objective] whose trial is not worth going on with; the objective returns it, or an error that wraps it.
+// ErrPruned is what report returns to an [Objective] whose trial is not worth going on with; the
+// objective returns it, or an error that wraps it.
 var ErrPruned = errors.New("the trial is pruned")
 
-// Objective tries one set of values. After each evaluation it calls report with the metric and returns what that returns, unless it is nil; the last value that is reported is the trial's. When ctx ends it returns ctx's error. Any other error fails the trial and not the search. Objectives of several trials run at once where Config.Parallel says so.
+// Objective tries one set of values. After each evaluation it calls report with the metric and
+// returns what that returns, unless it is nil; the last value that is reported is the trial's. When
+// ctx ends it returns ctx's error. Any other error fails the trial and not the search. Objectives
+// of several trials run at once where Config.Parallel says so.
 type Objective func(ctx context.Context, t Trial, report func(value float64) error) error
 
 // Options say what is searched for and where.
@@ -35,7 +39,8 @@ type Options struct {
 	Seed   uint64
 	// Dir is where the log is kept; it must exist.
 	Dir string
-	// Changed, unless nil, is called whenever a trial has begun, been evaluated or ended, one call at a time.
+	// Changed, unless nil, is called whenever a trial has begun, been evaluated or ended, one call
+	// at a time.
 	Changed func(t Trial)
 	// Now is the clock behind Trial.Seconds; parallel trials call it side by side.
 	Now func() time.Time
@@ -49,7 +54,9 @@ type Study struct {
 	mu      sync.Mutex
 }
 
-// Open begins a search, or goes on with the one whose log the directory holds: finished trials are kept, and those that were running begin again. A log of more than Config.Trials is an error. A second Open of the directory fails with atomicfile.ErrLocked. Close it after use.
+// Open begins a search, or goes on with the one whose log the directory holds: finished trials are
+// kept, and those that were running begin again. A log of more than Config.Trials is an error. A
+// second Open of the directory fails with atomicfile.ErrLocked. Close it after use.
 func Open(o Options) (_ *Study, err error) {
 	if err := configs.Validate(o.Config); err != nil {
 		return nil, fmt.Errorf("open search: %w", err)
@@ -90,7 +97,9 @@ func (s *Study) Trials() []Trial {
 	return slices.Clone(s.log.trials)
 }
 
-// Run tries until there are Config.Trials finished trials, or ctx ends, which is ctx's error; trials that were running then begin again with the next Run. What trial n tries depends on the seed, on n, and on the trials that had finished when it began.
+// Run tries until there are Config.Trials finished trials, or ctx ends, which is ctx's error;
+// trials that were running then begin again with the next Run. What trial n tries depends on the
+// seed, on n, and on the trials that had finished when it began.
 func (s *Study) Run(ctx context.Context, f Objective) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -199,7 +208,9 @@ func (s *Study) changed(t Trial) {
 	}
 }
 
-// prunes is the median stopping rule (Golovin et al. 2017, "Google Vizier", section 3.2.2): the best value so far is worse than the median of what completed trials had at as many evaluations. A trial whose values are no numbers is worse than any.
+// prunes is the median stopping rule (Golovin et al. 2017, "Google Vizier", section 3.2.2): the
+// best value so far is worse than the median of what completed trials had at as many evaluations. A
+// trial whose values are no numbers is worse than any.
 func prunes(all []Trial, t Trial, c Config) bool {
 	sign := 1.0
 	if c.Direction == Maximize {
@@ -231,7 +242,8 @@ func prunes(all []Trial, t Trial, c Config) bool {
 	return best > median
 }
 
-// Best returns the complete trial with the best value, the first of equals; ok is false when none is complete.
+// Best returns the complete trial with the best value, the first of equals; ok is false when none
+// is complete.
 func (s *Study) Best() (best Trial, ok bool) {
 	for _, t := range Ranked(s.Trials(), s.o.Config.Direction) {
 		if t.State == Complete {
@@ -241,7 +253,8 @@ func (s *Study) Best() (best Trial, ok bool) {
 	return best, false
 }
 
-// Ranked returns trials from the best to the worst: complete ones by their value, pruned ones by how far they came, then failed ones and those that are running.
+// Ranked returns trials from the best to the worst: complete ones by their value, pruned ones by
+// how far they came, then failed ones and those that are running.
 func Ranked(list []Trial, direction string) []Trial {
 	byNumber := map[int]Trial{}
 	for _, t := range list {

@@ -10,20 +10,24 @@ import (
 
 // The constants of TPE, as Optuna has them.
 const (
-	// candidates is how many values are drawn from the good trials' density, of which the most promising is taken.
+	// candidates is how many values are drawn from the good trials' density, of which the most
+	// promising is taken.
 	candidates = 24
 	// goodShare of the trials are the good ones, at most mostGood.
 	goodShare = 0.1
 	mostGood  = 25
-	// recent is how many of the newest trials have full weight; those before have less, down to 1/n.
+	// recent is how many of the newest trials have full weight; those before have less, down to
+	// 1/n.
 	recent = 25
 )
 
-// observation is what a finished trial tells: its values, and how good it was, the smaller the better.
+// observation is what a finished trial tells: its values, and how good it was, the smaller the
+// better.
 type observation struct {
 	number int
 	values Values
-	// pruned trials are worse than completed ones, the sooner pruned the worse, and failed ones, at stage -1, the worst.
+	// pruned trials are worse than completed ones, the sooner pruned the worse, and failed ones, at
+	// stage -1, the worst.
 	pruned bool
 	stage  int
 	loss   float64
@@ -64,7 +68,9 @@ func observations(done []Trial, direction string) []observation {
 	return list
 }
 
-// tpe draws from the density of the good trials and takes the candidate that is likeliest there compared with the others (Bergstra et al. 2011, "Algorithms for Hyper-Parameter Optimization", the tree-structured Parzen estimator, one parameter at a time).
+// tpe draws from the density of the good trials and takes the candidate that is likeliest there
+// compared with the others (Bergstra et al. 2011, "Algorithms for Hyper-Parameter Optimization",
+// the tree-structured Parzen estimator, one parameter at a time).
 func (a axis) tpe(path string, told []observation, s *rng.Stream) float64 {
 	n := min(int(math.Ceil(goodShare*float64(len(told)))), mostGood)
 	good, rest := a.density(path, told[:n]), a.density(path, told[n:])
@@ -81,11 +87,14 @@ func (a axis) tpe(path string, told []observation, s *rng.Stream) float64 {
 // density is how likely a value is among some trials.
 type density struct {
 	a axis
-	// weights, with means and deviations on the axis, are of a mixture of normal distributions that are cut off at the axis' ends; of a categorical parameter they are the choices' probabilities.
+	// weights, with means and deviations on the axis, are of a mixture of normal distributions that
+	// are cut off at the axis' ends; of a categorical parameter they are the choices'
+	// probabilities.
 	weights, means, deviations []float64
 }
 
-// density estimates one from trials and a prior that is as wide as the axis and weighs as much as one trial.
+// density estimates one from trials and a prior that is as wide as the axis and weighs as much as
+// one trial.
 func (a axis) density(path string, told []observation) density {
 	// The newest have full weight.
 	told = slices.Clone(told)
@@ -121,7 +130,8 @@ func (a axis) density(path string, told []observation) density {
 	narrow := wide / min(100, 1+float64(len(list)))
 	seen := false
 	for i, c := range list {
-		// A trial's deviation is the distance to its farther neighbour; the ends of the axis are nobody's neighbour unless there is none on that side but the prior.
+		// A trial's deviation is the distance to its farther neighbour; the ends of the axis are
+		// nobody's neighbour unless there is none on that side but the prior.
 		left, right := 0.0, 0.0
 		if i > 0 {
 			left = c.at - list[i-1].at

@@ -19,12 +19,14 @@ const (
 	Failed   = "failed"
 )
 
-// Trial is one set of values and what came of it; its JSON is a line of the study's log, whose keys are stable.
+// Trial is one set of values and what came of it; its JSON is a line of the study's log, whose keys
+// are stable.
 type Trial struct {
 	Number int    `json:"number"`
 	State  string `json:"state"`
 	Values Values `json:"values"`
-	// Value is the metric of the last evaluation, null where it is not a number or there was none, and Intermediate are those of all, in order.
+	// Value is the metric of the last evaluation, null where it is not a number or there was none,
+	// and Intermediate are those of all, in order.
 	Value        number   `json:"value"`
 	Intermediate []number `json:"intermediate"`
 	// Error says why the trial has failed.

@@ -78,7 +78,8 @@ func simple(_ context.Context, t Trial, report func(float64) error) error {
 	return report(bowl(t.Values))
 }
 
-// TestTPEBeatsChance compares medians of the best of 60 trials over 12 seeds, and holds every value to its parameter.
+// TestTPEBeatsChance compares medians of the best of 60 trials over 12 seeds, and holds every value
+// to its parameter.
 func TestTPEBeatsChance(t *testing.T) {
 	c := section(t, smooth)
 	best := map[string][]float64{}
@@ -106,7 +107,8 @@ func TestTPEBeatsChance(t *testing.T) {
 	}
 }
 
-// TestDensity is a probability: of whole numbers and choices it sums to 1, of numbers it integrates to 1.
+// TestDensity is a probability: of whole numbers and choices it sums to 1, of numbers it integrates
+// to 1.
 func TestDensity(t *testing.T) {
 	s := rng.New(1).Stream()
 	c := section(t, smooth)
@@ -153,7 +155,8 @@ func strip(list []Trial) []Trial {
 	return list
 }
 
-// TestResume stops a search in the middle of every one of its trials and requires the trials of one that never stopped.
+// TestResume stops a search in the middle of every one of its trials and requires the trials of one
+// that never stopped.
 func TestResume(t *testing.T) {
 	c := section(t, smooth)
 	c.Trials = 15
@@ -243,7 +246,8 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestPruning: what is worse than the median of complete trials at as many evaluations goes, and counts as worse than what is complete.
+// TestPruning: what is worse than the median of complete trials at as many evaluations goes, and
+// counts as worse than what is complete.
 func TestPruning(t *testing.T) {
 	c := section(t, smooth)
 	c.Pruner, c.Trials, c.Direction, c.PruneAfter = Median, 10, Maximize, 4
@@ -298,7 +302,8 @@ func TestPruneWarmup(t *testing.T) {
 	}
 }
 
-// TestExamples: they are values of their parameter, and those of numbers within whole bounds are not all whole.
+// TestExamples: they are values of their parameter, and those of numbers within whole bounds are
+// not all whole.
 func TestExamples(t *testing.T) {
 	space := section(t, smooth).Space
 	for path, p := range sorted.All(space) {
@@ -446,7 +451,8 @@ space:
 	if _, err := Open(Options{Config: Defaults(), Dir: t.TempDir(), Now: time.Now}); err == nil || !strings.Contains(err.Error(), "tune.space is empty") {
 		t.Errorf("%v", err)
 	}
-	// Values go into a document in their own form, and are read back from the configuration that is written.
+	// Values go into a document in their own form, and are read back from the configuration that is
+	// written.
 	good := section(t, smooth)
 	target, err := configs.Parse("run.yaml", []byte("agent: {kind: a2c}"))
 	if err != nil {

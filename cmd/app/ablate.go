@@ -165,7 +165,8 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 	return s, s.Open()
 }
 
-// execute trains what is left, shows how far all runs have come together, and returns how many failed.
+// execute trains what is left, shows how far all runs have come together, and returns how many
+// failed.
 func (a *app) execute(ctx context.Context, s *ablate.Study) (failed int) {
 	var total, left int64
 	for _, r := range s.Runs() {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestAblateResumes stops a study by SIGINT, and kills it, at many places; resumed, it gives the tables of one that was never stopped.
+// TestAblateResumes stops a study by SIGINT, and kills it, at many places; resumed, it gives the
+// tables of one that was never stopped.
 func TestAblateResumes(t *testing.T) {
 	study := ablationFiles(t, ablationStudy, strings.Replace(ablationBase, "every_steps: 40", "every_steps: 20", 1))
 	ref := filepath.Join(t.TempDir(), "ref")

@@ -71,7 +71,8 @@ func (r *studyRunner) Train(ctx context.Context, dir string, c experiment.Config
 	return s.EnvSteps, err
 }
 
-// reached returns the env step of the newest checkpoint in a run's directory, 0 where there is none.
+// reached returns the env step of the newest checkpoint in a run's directory, 0 where there is
+// none.
 func reached(dir string) (int64, error) {
 	list, err := checkpoint.List(filepath.Join(dir, checkpointDir))
 	if err != nil || len(list) == 0 {
@@ -80,7 +81,8 @@ func reached(dir string) (int64, error) {
 	return list[len(list)-1].Step, nil
 }
 
-// Judge implements ablate.Runner: the policy is that of the newest checkpoint, the end of training. The best one on the validation range would be judged there with the luck that made it the best.
+// Judge implements ablate.Runner: the policy is that of the newest checkpoint, the end of training.
+// The best one on the validation range would be judged there with the luck that made it the best.
 func (r *studyRunner) Judge(ctx context.Context, dir string, c experiment.Config) (o *ablate.Outcome, err error) {
 	p, err := r.plan(ctx, dir, c)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// ablationBase is an experiment that takes a moment: one asset, 400 bars, a network of a few hundred weights.
+// ablationBase is an experiment that takes a moment: one asset, 400 bars, a network of a few
+// hundred weights.
 const ablationBase = `seed: 1
 env:
   kind: trading
@@ -158,7 +159,8 @@ func TestAblateDryRun(t *testing.T) {
 	}
 }
 
-// TestAblateAFailingCell: a network that cannot be made is told before anything is trained; without the measurement, when its turn comes, and the other cells are trained.
+// TestAblateAFailingCell: a network that cannot be made is told before anything is trained; without
+// the measurement, when its turn comes, and the other cells are trained.
 func TestAblateAFailingCell(t *testing.T) {
 	study := ablationFiles(t, strings.Replace(ablationStudy, "  entropy:", "  encoder:\n    none: {agent.encoder: {kind: file, path: missing.onnx}}\n  entropy:", 1), ablationBase)
 	out := filepath.Join(t.TempDir(), "out")
@@ -237,7 +239,8 @@ func TestShippedStudy(t *testing.T) {
 	}
 }
 
-// TestAblatePlanCanBeRead: the record of a study holds every cell as a document that trains it alone.
+// TestAblatePlanCanBeRead: the record of a study holds every cell as a document that trains it
+// alone.
 func TestAblatePlanCanBeRead(t *testing.T) {
 	study := ablationFiles(t, ablationStudy, ablationBase)
 	out := filepath.Join(t.TempDir(), "out")

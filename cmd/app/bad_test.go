@@ -108,7 +108,8 @@ func TestBadModels(t *testing.T) {
 	}
 }
 
-// Flipped bits and cut files must end in an error or in a result, never in a panic: a panic of run would end this test.
+// Flipped bits and cut files must end in an error or in a result, never in a panic: a panic of run
+// would end this test.
 func TestFlippedBits(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()

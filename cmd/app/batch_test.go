@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestBatchIsOne: compare, grad build and grad trace run on a batch of one where nobody says another number, whatever the batch is called; other extents still need one.
+// TestBatchIsOne: compare, grad build and grad trace run on a batch of one where nobody says
+// another number, whatever the batch is called; other extents still need one.
 func TestBatchIsOne(t *testing.T) {
 	file := func(dims ...onnx.Dim) string {
 		b := onnx.NewBuilder("batch", 18)

@@ -126,7 +126,8 @@ func (b envBench) run(ctx context.Context) (*corebench.Report, error) {
 	return r, nil
 }
 
-// stepper returns a function that steps an environment, or a vector of count of them, per environment steps at once.
+// stepper returns a function that steps an environment, or a vector of count of them, per
+// environment steps at once.
 func (b envBench) stepper(open func() (envs.Env, error), count int, windows bool) (step stepper, per int, done func() error, err error) {
 	key, draws := rng.New(1), rng.New(2).Stream()
 	list := make([]envs.Env, max(count, 1))
@@ -222,7 +223,8 @@ func (b envBench) measure(ctx context.Context, step stepper, per int) (row coreb
 	return corebench.Row{Value: rates[len(rates)/2], Unit: "steps/s", Allocs: &allocs}, nil
 }
 
-// market returns a random market whose prices return to where they began, so that portfolios neither vanish nor explode.
+// market returns a random market whose prices return to where they began, so that portfolios
+// neither vanish nor explode.
 func (b envBench) market() *trading.Market {
 	s, t, n := rng.New(7).Stream(), b.bars, b.assets
 	m := &trading.Market{

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
 )
 
-// TestBenchEnv runs every row for a moment; it looks at the form and at the allocations, never at the speed.
+// TestBenchEnv runs every row for a moment; it looks at the form and at the allocations, never at
+// the speed.
 func TestBenchEnv(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), kinds.All(), []string{"bench", "env", "--json", "--rounds", "2", "--round", "2ms", "--envs", "8"}, nil, &out, &errs); code != 0 {

@@ -32,7 +32,8 @@ type taskReport struct {
 	Source string            `json:"target_source"`
 	Runs   []learning.Result `json:"runs"`
 	learning.Summary
-	// Phases are the seconds that all runs together spent in each part of the work, by name; absent unless --profile asks for them.
+	// Phases are the seconds that all runs together spent in each part of the work, by name; absent
+	// unless --profile asks for them.
 	Phases map[string]float64 `json:"phases,omitempty"`
 }
 
@@ -167,7 +168,8 @@ func (a *app) benchLearn(ctx context.Context, tasks []learning.Task, f learnFlag
 	return report, nil
 }
 
-// runSeeds trains the seeds of a task, some at once, each with the profile at its place. The first error ends all.
+// runSeeds trains the seeds of a task, some at once, each with the profile at its place. The first
+// error ends all.
 func runSeeds(ctx context.Context, t learning.Task, seeds []uint64, parallel int, o learning.Options, profiles []*agents.Profile, bar *progress.Progress) ([]learning.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -244,7 +246,8 @@ func (a *app) printPhases(tasks []taskReport) error {
 	return w.Flush()
 }
 
-// figure shows three digits that matter: returns of hundreds and shares of an optimum stand in one table.
+// figure shows three digits that matter: returns of hundreds and shares of an optimum stand in one
+// table.
 func figure(x float64) string {
 	if x > -10 && x < 10 {
 		return fmt.Sprintf("%.3g", x)

@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/learning"
 )
 
-// TestBenchLearn trains for too short a time to learn anything, on every engine: what is reported, and the exit status of --check, are as they should be.
+// TestBenchLearn trains for too short a time to learn anything, on every engine: what is reported,
+// and the exit status of --check, are as they should be.
 func TestBenchLearn(t *testing.T) {
 	ran := 0
 	for _, engine := range testEngines() {

@@ -231,7 +231,8 @@ func (b replayBench) stores(ctx context.Context, r *corebench.Report, name strin
 	return nil
 }
 
-// chunkOf returns the largest power of two that leaves every environment of a store of n rows several chunks.
+// chunkOf returns the largest power of two that leaves every environment of a store of n rows
+// several chunks.
 func chunkOf(n, envs int) int {
 	k := 4
 	for k*2 <= n/(4*envs) {
@@ -371,7 +372,8 @@ func (b replayBench) pushes(ctx context.Context, p *pusher, target float64) (row
 	return row, nil
 }
 
-// samples measures sampling and the bare loop in turns. micro is the target in microseconds, 0 for none.
+// samples measures sampling and the bare loop in turns. micro is the target in microseconds, 0 for
+// none.
 func (b replayBench) samples(ctx context.Context, sample func() error, g *gatherer, micro float64) (row corebench.Row, err error) {
 	n, err := b.calls(sample)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
 )
 
-// TestBenchReplay runs every row for a moment; it looks at the form and at the allocations, never at the speed.
+// TestBenchReplay runs every row for a moment; it looks at the form and at the allocations, never
+// at the speed.
 func TestBenchReplay(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), kinds.All(), []string{"bench", "replay", "--json", "--rounds", "2", "--round", "1ms", "--large", "20000"}, nil, &out, &errs); code != 0 {

@@ -146,7 +146,8 @@ func (a *app) soak(ctx context.Context, o servebench.Options, d time.Duration) e
 	return err
 }
 
-// serveBench fills in what the library is given: the engine, the network that onnxrl serve has, and a neighbour.
+// serveBench fills in what the library is given: the engine, the network that onnxrl serve has, and
+// a neighbour.
 func (a *app) serveBench(ctx context.Context, o *servebench.Options) (err error) {
 	if o.Compiler, err = a.compiler(ctx); err != nil {
 		return err
@@ -175,7 +176,8 @@ func (a *app) serveBench(ctx context.Context, o *servebench.Options) (err error)
 	return nil
 }
 
-// trainBeside starts the demo's training in another process and returns when it has written its first metrics.
+// trainBeside starts the demo's training in another process and returns when it has written its
+// first metrics.
 func (a *app) trainBeside(ctx context.Context, nice int) (stop func() error, err error) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// TestBenchServe runs every row for a moment, the neighbour that trains included; it looks at the form, never at the speed.
+// TestBenchServe runs every row for a moment, the neighbour that trains included; it looks at the
+// form, never at the speed.
 func TestBenchServe(t *testing.T) {
 	brief := []string{"bench", "serve", "-q", "--json", "--engine", portable.Name, "--rounds", "1", "--round", "20ms", "--concurrency", "1,2", "--requests", "100", "--reloads", "10", "--swap-every", "5ms", "--neighbour-nice", "0"}
 	out := succeed(t, brief...)

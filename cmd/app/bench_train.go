@@ -133,7 +133,8 @@ func (a *app) printSpeed(r *speedReport) error {
 	return w.Flush()
 }
 
-// headPhases writes the columns' names of a profile, and sharePhases one row of it: which share of the seconds went where. What no phase has is validation, and what lies between.
+// headPhases writes the columns' names of a profile, and sharePhases one row of it: which share of
+// the seconds went where. What no phase has is validation, and what lies between.
 func headPhases(w io.Writer) {
 	for _, p := range agents.Phases() {
 		fmt.Fprintf(w, "%s %%\t", p)

@@ -20,7 +20,8 @@ type comparison struct {
 	Tolerance float64            `json:"tolerance"`
 	Absolute  float64            `json:"absolute_tolerance"`
 	Outputs   []trace.Difference `json:"outputs"`
-	// First is the first computed value that differs, looked for only when an output does; Agreed counts the values before it.
+	// First is the first computed value that differs, looked for only when an output does; Agreed
+	// counts the values before it.
 	First  *trace.Difference `json:"first,omitempty"`
 	Agreed int               `json:"agreed,omitempty"`
 	OK     bool              `json:"ok"`

@@ -30,8 +30,9 @@ A configuration is the data section of an experiment, or a file that holds nothi
 	return cmd
 }
 
-// dataConfig reads the data section of a document, a file or a shipped experiment: the mapping under data or env.data, or the whole document where it has
-// neither. The window of env.data is that of env. Edits are made to the document.
+// dataConfig reads the data section of a document, a file or a shipped experiment: the mapping
+// under data or env.data, or the whole document where it has neither. The window of env.data is
+// that of env. Edits are made to the document.
 func dataConfig(path string, sets []string) (prepared.Config, error) {
 	c := prepared.Default()
 	doc, err := experiment.Document(path)
@@ -214,8 +215,8 @@ func (a *app) dataInspect(path string, sets []string) error {
 	return printQuality(a.out, q)
 }
 
-// rawSection are the keys of a data section. Only those that say how rows are read and checked are decoded: a source alone has
-// neither features nor a split.
+// rawSection are the keys of a data section. Only those that say how rows are read and checked are
+// decoded: a source alone has neither features nor a split.
 type rawSection struct {
 	Source        bars.Source     `yaml:"source"`
 	Synthetic     configs.Kinded  `yaml:"synthetic"`
@@ -261,7 +262,8 @@ func rawBars(path string, sets []string) (c prepared.Config, data *bars.Data, er
 	return c, data, err
 }
 
-// dataSection finds the data section of a document; ok is false where the document is one. An experiment without data is an error.
+// dataSection finds the data section of a document; ok is false where the document is one. An
+// experiment without data is an error.
 func dataSection(doc *configs.Document) (section configs.Section, ok bool, err error) {
 	if section, ok = doc.Lookup("data"); ok {
 		return section, true, nil

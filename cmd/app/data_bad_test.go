@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// badBars writes bars of AA and BB over 300 days; edit, unless nil, changes the cells of a row, of which the first is the header.
+// badBars writes bars of AA and BB over 300 days; edit, unless nil, changes the cells of a row, of
+// which the first is the header.
 func badBars(t *testing.T, edit func(row int, cells []string) []string) string {
 	t.Helper()
 	rows := []string{"date,symbol,open,high,low,close,volume"}
@@ -30,7 +31,8 @@ func badBars(t *testing.T, edit func(row int, cells []string) []string) string {
 	return write(t, "bars.csv", strings.Join(rows, "\n")+"\n")
 }
 
-// TestBadData gives data that cannot be used to both commands that read them. Each is one line of error that says what is wrong and where, and leaves nothing behind.
+// TestBadData gives data that cannot be used to both commands that read them. Each is one line of
+// error that says what is wrong and where, and leaves nothing behind.
 func TestBadData(t *testing.T) {
 	parquet, err := os.ReadFile("../../configs/experiments/market/us5_daily.parquet")
 	if err != nil {

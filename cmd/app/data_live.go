@@ -65,7 +65,8 @@ with instead, and bars before are skipped. Bars are adjusted as the run's data w
 	return cmd
 }
 
-// liveLine is a time as JSON; the keys are stable. Assets are named by symbol, and assets without a fill are left out.
+// liveLine is a time as JSON; the keys are stable. Assets are named by symbol, and assets without a
+// fill are left out.
 type liveLine struct {
 	Time      string             `json:"time"`
 	Value     float64            `json:"value"`
@@ -155,7 +156,8 @@ type liveSession struct {
 	in     liveBars
 	out    *json.Encoder
 	held   *holdings // nil begins with the environment's cash
-	// from is the time of the first decision, warm that of the first bars where the feed's state leads up to them.
+	// from is the time of the first decision, warm that of the first bars where the feed's state
+	// leads up to them.
 	from, warm time.Time
 	decided    int
 	filling    bool // orders were decided at the bar before

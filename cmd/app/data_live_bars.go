@@ -15,7 +15,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 )
 
-// liveBars gives the rows of one time after another, in the order of the agent's assets, and io.EOF after the last. Rows are valid until the next call.
+// liveBars gives the rows of one time after another, in the order of the agent's assets, and io.EOF
+// after the last. Rows are valid until the next call.
 type liveBars interface {
 	Next(ctx context.Context) (time.Time, []live.Row, error)
 	// location is the zone that times are in.

@@ -43,7 +43,8 @@ func demoBars(t *testing.T) string {
 	return text
 }
 
-// TestDataLiveFollows trades from stdin, from a file that grows, after a stop, and from given holdings: the lines are always those of the file read whole.
+// TestDataLiveFollows trades from stdin, from a file that grows, after a stop, and from given
+// holdings: the lines are always those of the file read whole.
 func TestDataLiveFollows(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")
 	succeed(t, "train", "demo", "--engine", portable.Name, "--quiet", "--out", run, "--set", "seed=4", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.rollout_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}")
@@ -136,7 +137,8 @@ func TestDataLiveFollows(t *testing.T) {
 		t.Errorf("after SIGTERM: %v\n%s", err, errs.String())
 	}
 
-	// From a line that was written, the rest follows; without its time, its holdings are those of the first bar.
+	// From a line that was written, the rest follows; without its time, its holdings are those of
+	// the first bar.
 	for _, k := range []int{0, 7, len(lines) - 2} {
 		held := write(t, "held.json", lines[k])
 		want := strings.Join(lines[k+1:], "")

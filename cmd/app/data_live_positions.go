@@ -19,12 +19,14 @@ import (
 type holdings struct {
 	positions []float64 // shares, in the order of the agent's assets
 	cash      float64
-	// time and orders are those of a line of onnxrl data live, after which the agent goes on; time is empty where there is none.
+	// time and orders are those of a line of onnxrl data live, after which the agent goes on; time
+	// is empty where there is none.
 	time   string
 	orders []int64
 }
 
-// resumes says whether the holdings are those at the close of a bar, with orders that are not filled yet.
+// resumes says whether the holdings are those at the close of a bar, with orders that are not
+// filled yet.
 func (h *holdings) resumes() bool { return h != nil && h.time != "" }
 
 // readHoldings reads --positions, nil where it is not given.

@@ -16,7 +16,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// TestDataLive trains a little, verifies what was published from bars to actions, and trades the test range from bars as they arrive: values, holdings and orders are those of the environment of the run.
+// TestDataLive trains a little, verifies what was published from bars to actions, and trades the
+// test range from bars as they arrive: values, holdings and orders are those of the environment of
+// the run.
 func TestDataLive(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")
 	succeed(t, "train", "demo", "--engine", portable.Name, "--quiet", "--out", run, "--set", "seed=4", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.rollout_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}")

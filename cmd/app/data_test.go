@@ -16,7 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// marketCSV is a made-up market of two stocks over 300 days; B is listed on day 60 and has a bad row.
+// marketCSV is a made-up market of two stocks over 300 days; B is listed on day 60 and has a bad
+// row.
 func marketCSV(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -100,7 +101,8 @@ func TestDataPrepareAndInspect(t *testing.T) {
 	}
 }
 
-// TestDataInspectSource inspects sources without a split: a section of a document that has nothing else, a document that is one, and a made-up market.
+// TestDataInspectSource inspects sources without a split: a section of a document that has nothing
+// else, a document that is one, and a made-up market.
 func TestDataInspectSource(t *testing.T) {
 	file := marketCSV(t)
 	for name, c := range sorted.All(map[string]struct {

@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// splitBars writes raw prices of two stocks on weekdays, A with three bonus shares on ten in the 300th row, and the factor that undoes it.
+// splitBars writes raw prices of two stocks on weekdays, A with three bonus shares on ten in the
+// 300th row, and the factor that undoes it.
 func splitBars(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -38,7 +39,8 @@ func splitBars(t *testing.T) string {
 	return write(t, "raw.csv", b.String())
 }
 
-// TestAdjustmentIsTold checks that every command that works on bars says what was adjusted, or that nothing was, and lists what looks like bonus shares.
+// TestAdjustmentIsTold checks that every command that works on bars says what was adjusted, or that
+// nothing was, and lists what looks like bonus shares.
 func TestAdjustmentIsTold(t *testing.T) {
 	file := splitBars(t)
 	market := strings.Replace(tinyMarket, "synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}", fmt.Sprintf("source: {path: %q}", file), 1)
@@ -91,7 +93,8 @@ func TestAdjustmentIsTold(t *testing.T) {
 	}
 }
 
-// TestImpossibleOpensAreTold checks the same for opens off the day's range, at which orders are filled.
+// TestImpossibleOpensAreTold checks the same for opens off the day's range, at which orders are
+// filled.
 func TestImpossibleOpensAreTold(t *testing.T) {
 	text, err := os.ReadFile(splitBars(t))
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 // demoExperiment is the shipped experiment that the demonstration runs.
 const demoExperiment = "demo"
 
-// demoPortableSteps is how long the pure-Go engine trains, which is several times slower, and demoPortableRows how many observations it proves the policy on.
+// demoPortableSteps is how long the pure-Go engine trains, which is several times slower, and
+// demoPortableRows how many observations it proves the policy on.
 const (
 	demoPortableSteps = 100_000
 	demoPortableRows  = 1024
@@ -40,7 +41,8 @@ type demoFlags struct {
 type demoResult struct {
 	Dir  string             `json:"dir"`
 	Data *prepared.Manifest `json:"data"`
-	// Engine is what trained, EnvSteps how long; Reduced says that it is fewer than the experiment's, because the engine is slow.
+	// Engine is what trained, EnvSteps how long; Reduced says that it is fewer than the
+	// experiment's, because the engine is slow.
 	Engine   string `json:"engine"`
 	EnvSteps int64  `json:"env_steps"`
 	Reduced  bool   `json:"reduced"`
@@ -57,7 +59,8 @@ type demoModel struct {
 	Ref    string `json:"ref"`
 	Bytes  int64  `json:"bytes"`
 	Inputs int    `json:"inputs"`
-	// Parity is the proof that the file decides as what was trained does. Golden values are those that the store keeps with it: the file gave them again, up to an error of Worst.
+	// Parity is the proof that the file decides as what was trained does. Golden values are those
+	// that the store keeps with it: the file gave them again, up to an error of Worst.
 	Parity string  `json:"parity"`
 	Golden int     `json:"golden_values"`
 	Worst  float64 `json:"golden_max_error"`

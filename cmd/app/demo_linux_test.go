@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
-// TestDemoInterrupted stops the training by a signal: the state is saved, and the message says how to go on.
+// TestDemoInterrupted stops the training by a signal: the state is saved, and the message says how
+// to go on.
 func TestDemoInterrupted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	code, text := interrupt(t, dir, 1, os.Interrupt, "demo", "--engine", "portable", "--out", dir, "-q")

@@ -25,7 +25,8 @@ func demoIn(t *testing.T, dir string, args ...string) (out, errs string) {
 	return stdout.String(), stderr.String()
 }
 
-// TestDemo goes the whole way, from an empty directory, on the pure-Go engine with words and on the best engine there is with JSON. The second demo has a directory of its own.
+// TestDemo goes the whole way, from an empty directory, on the pure-Go engine with words and on the
+// best engine there is with JSON. The second demo has a directory of its own.
 func TestDemo(t *testing.T) {
 	dir, engine := t.TempDir(), testEngines()[0]
 	text, _ := demoIn(t, dir, "--engine", "portable", "--env-steps", "400", "-q")

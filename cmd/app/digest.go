@@ -15,7 +15,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
-// fitSources returns the digests of everything that a run reads. Large data is shown in progress, because all of it is read.
+// fitSources returns the digests of everything that a run reads. Large data is shown in progress,
+// because all of it is read.
 func (a *app) fitSources(cfg fit.Config) (map[string]string, error) {
 	out := map[string]string{}
 	add := func(key string, files []string, err error) error {
@@ -72,7 +73,8 @@ func modelFiles(path string) ([]string, error) {
 	return files, err
 }
 
-// digest returns the SHA-256 of one file in hexadecimal, or of the list of digests and names of several.
+// digest returns the SHA-256 of one file in hexadecimal, or of the list of digests and names of
+// several.
 func (a *app) digest(files []string) (string, error) {
 	total := int64(0)
 	for _, f := range files {

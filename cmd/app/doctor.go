@@ -74,7 +74,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	return cmd
 }
 
-// examine looks at everything; failed is the installation that was asked for and did not succeed, or nil.
+// examine looks at everything; failed is the installation that was asked for and did not succeed,
+// or nil.
 func (a *app) examine(cmd *cobra.Command, failed *library.NotFoundError) doctorReport {
 	r := doctorReport{
 		Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),

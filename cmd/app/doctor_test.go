@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// A library that was named and is not usable is told as what is wrong, nothing takes its place, and the exit status is 1.
+// A library that was named and is not usable is told as what is wrong, nothing takes its place, and
+// the exit status is 1.
 func TestDoctorNamedLibrary(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text.so")
 	if err := os.WriteFile(text, []byte("text"), 0o644); err != nil {

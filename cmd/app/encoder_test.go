@@ -15,7 +15,8 @@ import (
 
 const shippedExperiments = "../../configs/experiments"
 
-// agentYAML is a short run in the market of marketCSV, with the 29 features that the shipped PyTorch encoder takes.
+// agentYAML is a short run in the market of marketCSV, with the 29 features that the shipped
+// PyTorch encoder takes.
 func agentYAML(t *testing.T, encoder string) string {
 	t.Helper()
 	return write(t, "agent.yaml", fmt.Sprintf(`
@@ -51,7 +52,9 @@ func parameters(t *testing.T, run, role string) map[string][]float32 {
 	return out
 }
 
-// TestPretrainedEncoder pretrains the shipped PyTorch encoder on windows of the market, freezes it, and trains an agent on its features: the agent changes and the encoder does not, bit for bit, also in what is published.
+// TestPretrainedEncoder pretrains the shipped PyTorch encoder on windows of the market, freezes it,
+// and trains an agent on its features: the agent changes and the encoder does not, bit for bit,
+// also in what is published.
 func TestPretrainedEncoder(t *testing.T) {
 	dir := t.TempDir()
 	windows, encoder := filepath.Join(dir, "windows.parquet"), filepath.Join(dir, "encoder.onnx")

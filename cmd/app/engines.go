@@ -21,7 +21,8 @@ func (a *app) compiler(ctx context.Context) (engine.Compiler, error) {
 	return a.namedEngine(ctx, a.engine)
 }
 
-// namedEngine opens an engine by name once. For auto, ONNX Runtime is used, installed on first use; where it cannot be had the pure-Go engine takes over, with one warning.
+// namedEngine opens an engine by name once. For auto, ONNX Runtime is used, installed on first use;
+// where it cannot be had the pure-Go engine takes over, with one warning.
 func (a *app) namedEngine(ctx context.Context, name string) (engine.Compiler, error) {
 	if c := a.opened[name]; c != nil {
 		return c, nil

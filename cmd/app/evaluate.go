@@ -99,7 +99,8 @@ func (a *app) judge(ctx context.Context, j *judged, f *evaluateFlags) error {
 	return errors.Join(a.printEvaluation(e, j.cfg.Eval), err)
 }
 
-// judgeTrading assesses the policies and writes the report. Where only that fails, what was found out comes with the error.
+// judgeTrading assesses the policies and writes the report. Where only that fails, what was found
+// out comes with the error.
 func (a *app) judgeTrading(ctx context.Context, j *judged, o trading.Opened, f *evaluateFlags) (*evaluation, error) {
 	if err := assess.CheckMetrics(j.cfg.Eval.Metrics); err != nil {
 		return nil, err
@@ -128,8 +129,8 @@ func (a *app) judgeTrading(ctx context.Context, j *judged, o trading.Opened, f *
 }
 
 // folder returns where the report goes, empty where none is written. A folder that was asked for
-// must be writable; where it is only the usual one, in a run directory of somebody else or on a disk
-// that cannot be written to, the evaluation goes without, and unwritten says why.
+// must be writable; where it is only the usual one, in a run directory of somebody else or on a
+// disk that cannot be written to, the evaluation goes without, and unwritten says why.
 func (j *judged) folder(f *evaluateFlags) (out, unwritten string, err error) {
 	switch {
 	case f.bare:

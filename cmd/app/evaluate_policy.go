@@ -214,8 +214,8 @@ func (j *judged) remember(dir string) error {
 	return nil
 }
 
-// siblings lists the directories of the runs that a run was chosen among, itself included: the seeds
-// of its group, or all runs of its study.
+// siblings lists the directories of the runs that a run was chosen among, itself included: the
+// seeds of its group, or all runs of its study.
 func siblings(dir string) []string {
 	above := filepath.Dir(filepath.Clean(dir))
 	pattern := ""
@@ -291,7 +291,8 @@ func (j *judged) selected(dirs []string) (err error) {
 	return nil
 }
 
-// bestOf returns the best policy of a run: the published model, or the best one in its newest checkpoint.
+// bestOf returns the best policy of a run: the published model, or the best one in its newest
+// checkpoint.
 func (a *app) bestOf(ctx context.Context, j *judged, f *evaluateFlags, dir string, seed uint64) (candidate, error) {
 	if path := filepath.Join(dir, publish.BestFile); j.cfg.Eval.Deterministic && isFile(path) {
 		return j.modelFile(ctx, a, f, path)
@@ -340,7 +341,8 @@ func (j *judged) modelFile(ctx context.Context, a *app, f *evaluateFlags, path s
 	return candidate{from: path, sha256: digest, model: m, actors: assess.ModelFile(ctx, path, j.engine, j.factory, envs.Split(f.split))}, nil
 }
 
-// openModelFile opens a bare model. One that lies in a run directory brings its configuration and the trials it was chosen from.
+// openModelFile opens a bare model. One that lies in a run directory brings its configuration and
+// the trials it was chosen from.
 func (a *app) openModelFile(ctx context.Context, j *judged, path string, f *evaluateFlags) error {
 	config, run := f.config, false
 	if config == "" {

@@ -48,7 +48,8 @@ type evaluation struct {
 	Level    performance.Number `json:"bootstrap_level"`
 	Warnings []string           `json:"warnings"`
 	Notes    []string           `json:"notes"`
-	// Report is the folder that was written, Files what is in it besides this object, as metrics.json.
+	// Report is the folder that was written, Files what is in it besides this object, as
+	// metrics.json.
 	Report string        `json:"report,omitempty"`
 	Files  *report.Files `json:"files,omitempty"`
 	// Unwritten says why there is no report where there usually is one.
@@ -62,7 +63,8 @@ type evaluatedPolicy struct {
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// report computes the numbers and, unless the folder is empty, writes the report; where that fails, the numbers come with the error.
+// report computes the numbers and, unless the folder is empty, writes the report; where that fails,
+// the numbers come with the error.
 func (j *judged) report(ctx context.Context, a *app, r *assess.Assessment, folder string) (*evaluation, error) {
 	about, err := j.about(a, r)
 	if err != nil {
@@ -171,7 +173,8 @@ func decimals(v performance.Number) string {
 	return strconv.FormatFloat(float64(v), 'f', 2, 64)
 }
 
-// episodesEvaluation is what onnxrl evaluate prints of other environments; the JSON keys are stable.
+// episodesEvaluation is what onnxrl evaluate prints of other environments; the JSON keys are
+// stable.
 type episodesEvaluation struct {
 	Split    string            `json:"split"`
 	Policies []evaluatedPolicy `json:"policies"`

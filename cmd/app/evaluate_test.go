@@ -156,7 +156,8 @@ func TestEvaluateUnwritable(t *testing.T) {
 	}
 }
 
-// TestEvaluateRun trains, evaluates, and computes the numbers of the table again from the equity curve.
+// TestEvaluateRun trains, evaluates, and computes the numbers of the table again from the equity
+// curve.
 func TestEvaluateRun(t *testing.T) {
 	dir := trained(t, tinyMarket)
 	text := succeed(t, "evaluate", dir)
@@ -234,7 +235,8 @@ func TestEvaluateRun(t *testing.T) {
 	}
 }
 
-// TestEvaluateModelEqualsRun compares the trades of a run's published model, of the model alone, of its artefact, and of the best policy in the checkpoint.
+// TestEvaluateModelEqualsRun compares the trades of a run's published model, of the model alone, of
+// its artefact, and of the best policy in the checkpoint.
 func TestEvaluateModelEqualsRun(t *testing.T) {
 	dir := trained(t, tinyMarket)
 	model := filepath.Join(t.TempDir(), "moved.onnx")

@@ -94,8 +94,8 @@ func TestEvaluateLookAhead(t *testing.T) {
 	}
 }
 
-// TestEvaluateInherited: data that the parameters had seen which a run began with are not new to it,
-// whatever they were read from.
+// TestEvaluateInherited: data that the parameters had seen which a run began with are not new to
+// it, whatever they were read from.
 func TestEvaluateInherited(t *testing.T) {
 	first, config := trained(t, tinyMarket), write(t, "tiny.yaml", tinyMarket)
 	began := 0

@@ -97,15 +97,18 @@ type exportResult struct {
 	Format string   `json:"format"`
 	Out    string   `json:"out"`
 	Files  []string `json:"files"`
-	// Trained says what the model was compared with: "checkpoint", or "file" for its own parameters.
+	// Trained says what the model was compared with: "checkpoint", or "file" for its own
+	// parameters.
 	Trained string `json:"trained"`
-	// Observations is "recorded", "made up", or "golden and made up" of a published version without its environment; Rows is their number.
+	// Observations is "recorded", "made up", or "golden and made up" of a published version without
+	// its environment; Rows is their number.
 	Observations string      `json:"observations"`
 	Rows         int         `json:"rows"`
 	Parity       bake.Report `json:"parity"`
 	// Loss is that of lower precision, absent without.
 	Loss *bake.Loss `json:"loss,omitempty"`
-	// Models are the published model and the exported one, and the optimised graph where it was asked for.
+	// Models are the published model and the exported one, and the optimised graph where it was
+	// asked for.
 	Models []exportSize `json:"models"`
 	// Ratio is the time of a run of the exported model by that of the published one.
 	Ratio float64 `json:"ratio"`
@@ -187,7 +190,8 @@ func (s *exportSource) mayWrite(form format.Form, f *exportFlags) error {
 	return nil
 }
 
-// variant applies the options to the published model, which stays bit for bit what it is without any.
+// variant applies the options to the published model, which stays bit for bit what it is without
+// any.
 func (s *exportSource) variant(f *exportFlags) (*onnx.Model, error) {
 	m := s.model
 	var err error
@@ -211,7 +215,8 @@ func (s *exportSource) variant(f *exportFlags) (*onnx.Model, error) {
 	return m, err
 }
 
-// sampling lets a model draw actions, by the probabilities of its choices or as its normal distribution has them.
+// sampling lets a model draw actions, by the probabilities of its choices or as its normal
+// distribution has them.
 func (s *exportSource) sampling(m *onnx.Model) (*onnx.Model, error) {
 	if len(s.choices) > 0 && s.choices[0].Scores == agents.LogProbsOutput {
 		return bake.Sample(m, s.choices[0])

@@ -15,10 +15,12 @@ import (
 )
 
 const (
-	// recordedRows is the most rows that are written with a model, and goldenRows those that an artefact keeps to verify it.
+	// recordedRows is the most rows that are written with a model, and goldenRows those that an
+	// artefact keeps to verify it.
 	recordedRows = 64
 	goldenRows   = 4
-	// int8Tolerance is what the outputs of quantised models may differ by between machines, |Δ| / (1 + |y|).
+	// int8Tolerance is what the outputs of quantised models may differ by between machines, |Δ| /
+	// (1 + |y|).
 	int8Tolerance = 0.05
 )
 
@@ -34,10 +36,12 @@ func head(rows map[string]*tensor.Tensor, n int) map[string]*tensor.Tensor {
 	return out
 }
 
-// proveExport compares the published model with the trained one, and the exported one with the published, block by block. It returns decided rows of the first block.
+// proveExport compares the published model with the trained one, and the exported one with the
+// published, block by block. It returns decided rows of the first block.
 func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Model, f *exportFlags, r *exportResult) (_ exportRows, err error) {
 	pair := s.trained.pair
-	// How often a policy is undecided is a question of what its environment shows: made-up observations say nothing of it.
+	// How often a policy is undecided is a question of what its environment shows: made-up
+	// observations say nothing of it.
 	pair.Choices, pair.AllowTies = s.choices, f.allowTies || s.golden != nil
 	proof, err := bake.NewProver(s.engine, pair)
 	if err != nil {
@@ -103,10 +107,12 @@ func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Mode
 	return kept, err
 }
 
-// madeUpEpisode is how many rows in a row a model that remembers is given as an episode where there is no environment.
+// madeUpEpisode is how many rows in a row a model that remembers is given as an episode where there
+// is no environment.
 const madeUpEpisode = 16
 
-// block returns the next observations by input, as the network in training is given them and as the model takes them, and of a model that remembers where episodes begin.
+// block returns the next observations by input, as the network in training is given them and as the
+// model takes them, and of a model that remembers where episodes begin.
 func (s *exportSource) block(ctx context.Context, n int, f *exportFlags) (shown, taken map[string]*tensor.Tensor, begins []bool, err error) {
 	shown, taken = map[string]*tensor.Tensor{}, map[string]*tensor.Tensor{}
 	if s.recording == nil {
@@ -145,7 +151,8 @@ func (s *exportSource) block(ctx context.Context, n int, f *exportFlags) (shown,
 	return shown, taken, b.Begins, nil
 }
 
-// goldenRows is the number of rows that were recorded when the version was published, 0 where it has no rows in common.
+// goldenRows is the number of rows that were recorded when the version was published, 0 where it
+// has no rows in common.
 func (s *exportSource) goldenRows() int {
 	if s.golden == nil {
 		return 0
@@ -153,7 +160,8 @@ func (s *exportSource) goldenRows() int {
 	return s.version.Manifest.Golden.Rows
 }
 
-// madeUp draws inputs: numbers normal, integers 0 or 1, masks without invalid actions, and states as an episode begins.
+// madeUp draws inputs: numbers normal, integers 0 or 1, masks without invalid actions, and states
+// as an episode begins.
 func (s *exportSource) madeUp(into map[string]*tensor.Tensor, seed uint64, rows int, bound *bindFlags) error {
 	bind, err := bound.parse()
 	if err != nil {
@@ -193,7 +201,8 @@ func inOrder(names []string, from map[string]*tensor.Tensor) []*tensor.Tensor {
 	return out
 }
 
-// addRest gives a model what no environment does: no noise, with which one that samples takes the best action, and states as an episode begins.
+// addRest gives a model what no environment does: no noise, with which one that samples takes the
+// best action, and states as an episode begins.
 func addRest(m *onnx.Model, taken map[string]*tensor.Tensor, rows int) error {
 	states, err := memory.Of(m)
 	if err != nil {
@@ -210,7 +219,8 @@ func addRest(m *onnx.Model, taken map[string]*tensor.Tensor, rows int) error {
 	return nil
 }
 
-// keep runs the exported model on a block and returns rows of it that are spread over the block and, where there are any, decided: another machine's rounding must not choose otherwise.
+// keep runs the exported model on a block and returns rows of it that are spread over the block
+// and, where there are any, decided: another machine's rounding must not choose otherwise.
 func (s *exportSource) keep(ctx context.Context, model *onnx.Model, taken map[string]*tensor.Tensor) (_ exportRows, err error) {
 	session, err := s.engine.Compile(model, engine.Options{})
 	if err != nil {

@@ -32,7 +32,8 @@ const (
 	timedRuns  = 50
 )
 
-// sizes measures the published and the exported model, and writes the optimised graph of the exported one where it is asked for.
+// sizes measures the published and the exported model, and writes the optimised graph of the
+// exported one where it is asked for.
 func (a *app) sizes(s *exportSource, model *onnx.Model, f *exportFlags, rows exportRows) (_ []exportSize, ratio float64, err error) {
 	list := []exportSize{{Name: "published"}, {Name: "exported"}}
 	var times [2][]float64
@@ -102,13 +103,15 @@ func bindRow(s engine.Session, rows exportRows) (engine.Binding, error) {
 	return s.Bind(out, in)
 }
 
-// ortFormat is the extension of files in ONNX Runtime's own format, which its minimal builds read, and ortMagic what is in them behind the first four bytes.
+// ortFormat is the extension of files in ONNX Runtime's own format, which its minimal builds read,
+// and ortMagic what is in them behind the first four bytes.
 const (
 	ortFormat = ".ort"
 	ortMagic  = "ORTM"
 )
 
-// optimize writes the graph as the engine has optimised it, but for what depends on the processor: as ONNX, or where the path says so in ONNX Runtime's format.
+// optimize writes the graph as the engine has optimised it, but for what depends on the processor:
+// as ONNX, or where the path says so in ONNX Runtime's format.
 func (a *app) optimize(s *exportSource, model *onnx.Model, path string) (_ exportSize, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return exportSize{}, err

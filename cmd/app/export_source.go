@@ -39,10 +39,12 @@ type exportSource struct {
 	// version is the model's in a store, nil for a file.
 	version *artifact.Version
 	engine  engine.Compiler
-	// recording is nil where there is no environment, and golden then what was recorded when the version was published, nil where nothing was.
+	// recording is nil where there is no environment, and golden then what was recorded when the
+	// version was published, nil where nothing was.
 	recording *publish.Recording
 	golden    *artifact.Golden
-	// trained is what the model is compared with; shown says that its inputs are as the environment shows them and not as the model takes them.
+	// trained is what the model is compared with; shown says that its inputs are as the environment
+	// shows them and not as the model takes them.
 	trained struct {
 		pair  bake.Pair
 		shown bool
@@ -218,7 +220,9 @@ func (s *exportSource) environment(ctx context.Context, kinds experiment.Kinds, 
 	return o, err
 }
 
-// checkpointed makes the best policy of the run's newest checkpoint the trained form, where baking it gives the model's graph again. A run that was stopped after an improvement and before its next checkpoint has none.
+// checkpointed makes the best policy of the run's newest checkpoint the trained form, where baking
+// it gives the model's graph again. A run that was stopped after an improvement and before its next
+// checkpoint has none.
 func (a *app) checkpointed(ctx context.Context, s *exportSource, run string, o experimentOf) error {
 	dir := filepath.Join(run, checkpointDir)
 	list, err := checkpoint.List(dir)

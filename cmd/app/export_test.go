@@ -43,7 +43,8 @@ func TestExportForms(t *testing.T) {
 			if p := r.Parity; p.Rows != 4+28+300 || p.Values != 10*p.Rows || p.Choices != 3*p.Rows || p.MaxError > bake.Tolerance {
 				t.Errorf("%s, %s: parity %+v", e, form, p)
 			}
-			// The class of the Python folder draws actions, so its model does; what both have is the same.
+			// The class of the Python folder draws actions, so its model does; what both have is
+			// the same.
 			draws := form == "python"
 			if len(r.Models) != 2 || (r.Models[0].Bytes != r.Models[1].Bytes) != draws || r.Models[0].Nodes == 0 || *r.Models[0].Micros <= 0 || r.Ratio <= 0 || (r.Loss != nil) != draws || draws && r.Loss.MaxDelta != 0 {
 				t.Errorf("%s, %s: sizes %+v", e, form, r.Models)
@@ -88,7 +89,8 @@ func TestExportForms(t *testing.T) {
 	}
 }
 
-// recordedActions runs the model of a Python folder on what is recorded there with the pure-Go engine: actions are the same, numbers near.
+// recordedActions runs the model of a Python folder on what is recorded there with the pure-Go
+// engine: actions are the same, numbers near.
 func recordedActions(t *testing.T, dir string) {
 	t.Helper()
 	z, err := zip.OpenReader(filepath.Join(dir, "recorded.npz"))
@@ -146,7 +148,8 @@ func recordedActions(t *testing.T, dir string) {
 	}
 }
 
-// TestExportPrecision writes weights in lower precision, and a model that draws actions; each is a version made of the published one.
+// TestExportPrecision writes weights in lower precision, and a model that draws actions; each is a
+// version made of the published one.
 func TestExportPrecision(t *testing.T) {
 	dir := trained(t, wide)
 	e := testEngines()[0]
@@ -220,7 +223,8 @@ func TestExportSources(t *testing.T) {
 	}
 }
 
-// TestExportKeeps refuses to write over what is there before anything is proved, and over the model itself.
+// TestExportKeeps refuses to write over what is there before anything is proved, and over the model
+// itself.
 func TestExportKeeps(t *testing.T) {
 	path, dir := undecided(t), t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -298,7 +302,8 @@ func TestExportSequences(t *testing.T) {
 	}
 }
 
-// TestExportOptimized writes what ONNX Runtime makes of a graph; TestExportRefuses has the engine that writes none.
+// TestExportOptimized writes what ONNX Runtime makes of a graph; TestExportRefuses has the engine
+// that writes none.
 func TestExportOptimized(t *testing.T) {
 	path := undecided(t)
 	for _, e := range testEngines() {

@@ -17,10 +17,12 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// exportVariants are short runs of every kind of policy and everything that may stand between one and its environment.
+// exportVariants are short runs of every kind of policy and everything that may stand between one
+// and its environment.
 var exportVariants = map[string]struct {
 	document string
-	// states are the inputs that remember; noise is that of samples, empty of policies that draw nothing.
+	// states are the inputs that remember; noise is that of samples, empty of policies that draw
+	// nothing.
 	states []string
 	noise  string
 	// bound is the largest action of a continuous policy.
@@ -41,7 +43,9 @@ var exportVariants = map[string]struct {
 	"deterministic": {"env: {kind: pendulum}\nagent: {kind: td3, learning_starts: 50, hidden: [8]}\n", nil, "", 2},
 }
 
-// TestEveryPolicyIsPublishedAndExported trains each for a moment: what is published is proved and verified, exports are proved against the checkpoint, and drawn actions stay within the environment's bounds.
+// TestEveryPolicyIsPublishedAndExported trains each for a moment: what is published is proved and
+// verified, exports are proved against the checkpoint, and drawn actions stay within the
+// environment's bounds.
 func TestEveryPolicyIsPublishedAndExported(t *testing.T) {
 	cases := 0
 	for _, name := range slices.Sorted(maps.Keys(exportVariants)) {
@@ -104,7 +108,8 @@ func TestEveryPolicyIsPublishedAndExported(t *testing.T) {
 	}
 }
 
-// drawActions runs a model that samples on made-up rows with much noise and returns the largest of its samples' absolute values.
+// drawActions runs a model that samples on made-up rows with much noise and returns the largest of
+// its samples' absolute values.
 func drawActions(t *testing.T, m *onnx.Model) (largest float32) {
 	t.Helper()
 	s, err := portable.New().Compile(m, engine.Options{})

@@ -65,7 +65,8 @@ type fitSummary struct {
 	Frozen     int      `json:"frozen_parameters"`
 	Loss       *float64 `json:"loss"`
 	Validation *float64 `json:"validation_loss"`
-	// Metrics are those of the weights that are kept, over the validation rows, by output: accuracy, mae, mse.
+	// Metrics are those of the weights that are kept, over the validation rows, by output:
+	// accuracy, mae, mse.
 	Metrics    map[string]float64 `json:"validation_metrics,omitempty"`
 	BestEpoch  int                `json:"best_epoch,omitempty"`
 	Stopped    string             `json:"stopped,omitempty"`
@@ -167,7 +168,8 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 		}
 	}
 	if f.out != "" {
-		// What has been trained is written even when somebody has become impatient meanwhile; a second signal still ends the program.
+		// What has been trained is written even when somebody has become impatient meanwhile; a
+		// second signal still ends the program.
 		if err := a.writeFit(context.WithoutCancel(cmd.Context()), tr, f.out, sources, res, &sum); err != nil {
 			return err
 		}
@@ -177,7 +179,8 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	return a.printFit(sum)
 }
 
-// compiles refuses, before any time is spent, a model whose trained form the engine could not run and whose parity could therefore not be proved in the end.
+// compiles refuses, before any time is spent, a model whose trained form the engine could not run
+// and whose parity could therefore not be proved in the end.
 func compiles(tr *fit.Trainer, eng engine.Compiler) error {
 	if _, err := tr.Baked(); err != nil {
 		return err
@@ -193,7 +196,8 @@ func compiles(tr *fit.Trainer, eng engine.Compiler) error {
 	return s.Close()
 }
 
-// checkOut refuses, before any time is spent, an output that could not be written or would replace what is being trained.
+// checkOut refuses, before any time is spent, an output that could not be written or would replace
+// what is being trained.
 func checkOut(out, model string) error {
 	if out == "" {
 		return nil
@@ -264,7 +268,8 @@ func fitLevel(cmd *cobra.Command, a *app) slog.Level {
 	return level
 }
 
-// lateWriter forwards to whatever its target is at the time, so that log lines go above the progress bar once there is one.
+// lateWriter forwards to whatever its target is at the time, so that log lines go above the
+// progress bar once there is one.
 type lateWriter struct{ to *io.Writer }
 
 func (w *lateWriter) Write(p []byte) (int, error) { return (*w.to).Write(p) }
@@ -318,7 +323,8 @@ func (a *app) writeFit(ctx context.Context, tr *fit.Trainer, path string, source
 		lineage["validation_loss"] = strconv.FormatFloat(*sum.Validation, 'g', -1, 64)
 		lineage["best_epoch"] = strconv.Itoa(res.BestEpoch)
 	}
-	// The function is proved in float32; what rounding the weights to another type does to it is said beside that.
+	// The function is proved in float32; what rounding the weights to another type does to it is
+	// said beside that.
 	r, err := bake.Prove(ctx, eng, bake.Pair{Network: tr.Network(), Params: tr.Params(), Baked: function, Samples: samples})
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

@@ -129,7 +129,8 @@ func (f *fitFlags) document(cmd *cobra.Command, args []string) (*configs.Documen
 	return doc, doc.Set(f.sets...)
 }
 
-// source opens the document that flags edit: the run's own when it is resumed, the given file, or an empty one.
+// source opens the document that flags edit: the run's own when it is resumed, the given file, or
+// an empty one.
 func (f *fitFlags) source(args []string) (*configs.Document, error) {
 	switch {
 	case f.resume != "" && len(args) > 0:
@@ -192,7 +193,8 @@ func parseLoRA(s string) (lora.Config, error) {
 	return c, nil
 }
 
-// load decodes the document and makes its paths absolute, so that the effective configuration means the same from any folder.
+// load decodes the document and makes its paths absolute, so that the effective configuration means
+// the same from any folder.
 func (f *fitFlags) load(cmd *cobra.Command, args []string) (fit.Config, error) {
 	cfg := fit.Defaults()
 	doc, err := f.document(cmd, args)
@@ -220,7 +222,8 @@ func (f *fitFlags) load(cmd *cobra.Command, args []string) (fit.Config, error) {
 	return cfg, nil
 }
 
-// fitChanges compares a configuration with that of the run in a directory. How often checkpoints are saved may change.
+// fitChanges compares a configuration with that of the run in a directory. How often checkpoints
+// are saved may change.
 func fitChanges(dir string, cfg fit.Config) ([]configs.Change, error) {
 	old := fit.Defaults()
 	if _, err := configs.Load(filepath.Join(dir, configFile), nil, &old); err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
-// envFileSize limits the size of the files that the program may write: the kernel then refuses as a full disk does.
+// envFileSize limits the size of the files that the program may write: the kernel then refuses as a
+// full disk does.
 const envFileSize = "ONNXRL_TEST_FILE_SIZE"
 
 func init() {
@@ -31,14 +32,16 @@ func init() {
 	}
 }
 
-// longRun is a run of 500 optimiser steps with a checkpoint every 10: long enough to be interrupted in many places. Adam's moments, a schedule, a shuffle, validation and the best weights
-// are all part of the state.
+// longRun is a run of 500 optimiser steps with a checkpoint every 10: long enough to be interrupted
+// in many places. Adam's moments, a schedule, a shuffle, validation and the best weights are all
+// part of the state.
 func longRun(t *testing.T) []string {
 	t.Helper()
 	return fitArgs(mlpModel(t), csvFile(t, table(500)), "--epochs", "20", "--batch", "16", "--validation", "0.2", "--set", "checkpoint.every=10", "--set", "schedule={kind: cosine, warmup: 20}")
 }
 
-// sameRun compares a resumed run with an uninterrupted one: the written file byte for byte, and every line of metrics.
+// sameRun compares a resumed run with an uninterrupted one: the written file byte for byte, and
+// every line of metrics.
 func sameRun(t *testing.T, what, out, dir, refOut, refDir string) {
 	t.Helper()
 	got, err := os.ReadFile(out)
@@ -65,7 +68,8 @@ func sameRun(t *testing.T, what, out, dir, refOut, refDir string) {
 	}
 }
 
-// A run that is stopped by SIGINT, or killed again and again, and resumed, ends exactly as one that never stopped.
+// A run that is stopped by SIGINT, or killed again and again, and resumed, ends exactly as one that
+// never stopped.
 func TestFitResumeIsExact(t *testing.T) {
 	args := longRun(t)
 	refDir := filepath.Join(t.TempDir(), "ref")
@@ -118,7 +122,8 @@ func latest(t *testing.T, dir string) int64 {
 	return c.Step
 }
 
-// A disk that is full when a checkpoint or the result is written ends the run with an error that names the file, and everything written before stays good.
+// A disk that is full when a checkpoint or the result is written ends the run with an error that
+// names the file, and everything written before stays good.
 func TestFitFullDisk(t *testing.T) {
 	args := longRun(t)
 	full := func(bytes int, args ...string) (int, string) {
@@ -128,7 +133,8 @@ func TestFitFullDisk(t *testing.T) {
 		out, _ := cmd.CombinedOutput()
 		return cmd.ProcessState.ExitCode(), string(out)
 	}
-	// A run is stopped, goes on while there is no room for checkpoints, and goes on again when there is.
+	// A run is stopped, goes on while there is no room for checkpoints, and goes on again when
+	// there is.
 	refDir, dir := filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
 	_, refOut := fitted(t, append(slices.Clone(args), "--dir", refDir))
 	if code, text := interrupt(t, dir, 15, os.Interrupt, append(slices.Clone(args), "--dir", dir)...); code != exitInterrupted {
@@ -145,7 +151,8 @@ func TestFitFullDisk(t *testing.T) {
 	_, out := fitted(t, []string{"fit", "--resume", dir, "-q"})
 	sameRun(t, "full disk", out, dir, refOut, refDir)
 
-	// Metrics that outgrow the disk do not stop the training, but the program says from where on they are lost.
+	// Metrics that outgrow the disk do not stop the training, but the program says from where on
+	// they are lost.
 	dir = filepath.Join(t.TempDir(), "metrics")
 	code, text = full(16<<10, append(slices.Clone(args), "--dir", dir)...)
 	if code != 1 || !strings.Contains(text, "metrics end before step") || !strings.Contains(text, metricsFile) || latest(t, dir) != 500 {

@@ -49,7 +49,8 @@ func TestFitShippedExperiments(t *testing.T) {
 	}
 }
 
-// Off a terminal, progress is whole lines; the summary goes to the standard output alone, as a table or as JSON with stable keys.
+// Off a terminal, progress is whole lines; the summary goes to the standard output alone, as a
+// table or as JSON with stable keys.
 func TestFitOutput(t *testing.T) {
 	args := fitArgs(mlpModel(t), csvFile(t, table(100)), "--validation", "0.2")
 	r := onnxrl(t, slices.DeleteFunc(slices.Clone(args), func(s string) bool { return s == "-q" })...)
@@ -93,7 +94,8 @@ func TestFitEnginesAgree(t *testing.T) {
 	}
 }
 
-// A model in evaluation form stays in it unless it is asked otherwise, and what happens is said by name.
+// A model in evaluation form stays in it unless it is asked otherwise, and what happens is said by
+// name.
 func TestFitHonestLayers(t *testing.T) {
 	statistics := func(path string) []float32 {
 		m, err := loadModel(path)
@@ -207,7 +209,8 @@ func TestFitLossGraph(t *testing.T) {
 	refuse(t, []string{"fit", "--resume", dir}, "the loss0 has changed since the run was started")
 }
 
-// Weights in external files are trained like others, belong to the model's digest, and are never written to.
+// Weights in external files are trained like others, belong to the model's digest, and are never
+// written to.
 func TestFitExternalData(t *testing.T) {
 	m, err := loadModel(mlpModel(t))
 	if err != nil {

@@ -13,13 +13,15 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// fitRounding says how far the outputs of a model that is written in another floating-point type than float32 are from those of the function that was trained, as the largest
-// |Δ| / (1 + |y|); the JSON keys are stable.
+// fitRounding says how far the outputs of a model that is written in another floating-point type
+// than float32 are from those of the function that was trained, as the largest |Δ| / (1 + |y|); the
+// JSON keys are stable.
 type fitRounding struct {
 	Type string `json:"type"`
 	// Weights is the error of rounded weights alone, with everything computed in float32.
 	Weights float64 `json:"weights_max_error"`
-	// Native is the error when the engine computes the file as it is; null where it cannot, for the reason given.
+	// Native is the error when the engine computes the file as it is; null where it cannot, for the
+	// reason given.
 	Native  *float64 `json:"native_max_error"`
 	Problem string   `json:"problem,omitempty"`
 }
@@ -57,7 +59,8 @@ func rounding(ctx context.Context, eng engine.Compiler, tr *fit.Trainer, functio
 	return r, nil
 }
 
-// outputsInFloat32 runs a model on samples, which are in the order of the network's inputs, and returns the floating-point outputs in float32.
+// outputsInFloat32 runs a model on samples, which are in the order of the network's inputs, and
+// returns the floating-point outputs in float32.
 func outputsInFloat32(ctx context.Context, eng engine.Compiler, tr *fit.Trainer, m *onnx.Model, samples []*tensor.Tensor) (_ [][]float32, err error) {
 	s, err := eng.Compile(m, engine.Options{})
 	if err != nil {

@@ -276,7 +276,8 @@ func close32(t *testing.T, what string, got, want map[string][]float32) {
 }
 
 func TestFitAccumulationIsABigBatch(t *testing.T) {
-	// 100 rows are three steps of 32 and one of 4 per epoch, however the 32 are cut up; the last one is a partial batch of a partial group.
+	// 100 rows are three steps of 32 and one of 4 per epoch, however the 32 are cut up; the last
+	// one is a partial batch of a partial group.
 	model, data := mlpModel(t), csvFile(t, table(100))
 	big := sgdWeights(t, model, data, "--batch", "32")
 	close32(t, "4 batches of 8", sgdWeights(t, model, data, "--batch", "8", "--accumulate", "4"), big)
@@ -287,12 +288,14 @@ func TestFitAccumulationIsABigBatch(t *testing.T) {
 }
 
 func TestFitLastPartialBatch(t *testing.T) {
-	// One epoch of 50 rows in one step is the plain mean gradient; batches of 16, 16, 16 and 2 must weigh rows, not batches, equally.
+	// One epoch of 50 rows in one step is the plain mean gradient; batches of 16, 16, 16 and 2 must
+	// weigh rows, not batches, equally.
 	model, data := mlpModel(t), csvFile(t, table(50))
 	whole := sgdWeights(t, model, data, "--epochs", "1", "--batch", "50")
 	close32(t, "a batch larger than the data", sgdWeights(t, model, data, "--epochs", "1", "--batch", "64"), whole)
 	close32(t, "16, 16, 16 and 2", sgdWeights(t, model, data, "--epochs", "1", "--batch", "16", "--accumulate", "4"), whole)
-	// The reported loss is the mean over rows as well, before any step has moved the weights: with a vanishing step all splits agree.
+	// The reported loss is the mean over rows as well, before any step has moved the weights: with
+	// a vanishing step all splits agree.
 	var losses []float64
 	for _, batch := range []string{"50", "16", "7"} {
 		sum, _ := fitted(t, fitArgs(model, data, "--epochs", "1", "--batch", batch, "--optimizer", "sgd", "--lr", "1e-30"))

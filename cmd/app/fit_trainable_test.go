@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestFitOtherPrecisions: the written file has the type of the file that came in, and the summary says what that type costs.
+// TestFitOtherPrecisions: the written file has the type of the file that came in, and the summary
+// says what that type costs.
 func TestFitOtherPrecisions(t *testing.T) {
 	runs := 0
 	for name, d := range sorted.All(map[string]tensor.DType{"plain_float64": tensor.Float64, "plain_float16": tensor.Float16, "plain_bfloat16": tensor.BFloat16}) {
@@ -21,7 +22,8 @@ func TestFitOtherPrecisions(t *testing.T) {
 			if got.Parity == nil || !(got.Parity.MaxError <= 1e-5) || got.Rounded == nil || got.Rounded.Type != d.String() {
 				t.Fatalf("%s on %s: %+v", name, engine, got)
 			}
-			// float32 weights are float64 ones as they are; half precision has 11 and 8 binary digits.
+			// float32 weights are float64 ones as they are; half precision has 11 and 8 binary
+			// digits.
 			limit := map[tensor.DType]float64{tensor.Float64: 1e-12, tensor.Float16: 1.0 / (1 << 8), tensor.BFloat16: 1.0 / (1 << 5)}[d]
 			if r := got.Rounded; !(r.Weights <= limit) || (r.Weights == 0) != (d == tensor.Float64) {
 				t.Errorf("%s on %s: rounded weights cost %g, want at most %g", name, engine, r.Weights, limit)

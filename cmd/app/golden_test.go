@@ -20,13 +20,15 @@ import (
 	"github.com/onnxrl/onnxrl/models/safetensors"
 )
 
-// goldenFrom records testdata/golden with another build of the program, one whose results this one must reproduce:
+// goldenFrom records testdata/golden with another build of the program, one whose results this one
+// must reproduce:
 //
 //	go test ./cmd/app -run TestGolden -golden-from /path/to/older/onnxrl
 var goldenFrom = flag.String("golden-from", "", "record the golden runs with this program")
 
-// goldenRuns are small trainings of every algorithm and of what changes their course: wrappers, masks,
-// schedules, memory, a market. Each is written by an older program, which stopped at the checkpoint at.
+// goldenRuns are small trainings of every algorithm and of what changes their course: wrappers,
+// masks, schedules, memory, a market. Each is written by an older program, which stopped at the
+// checkpoint at.
 var goldenRuns = []struct {
 	name, document string
 	at             string
@@ -47,8 +49,8 @@ var goldenRuns = []struct {
 // goldenStored is the document whose artefact store is kept as well.
 const goldenStored = "demo"
 
-// goldenResult is what a run comes to, but for times: the bytes of every array of its last checkpoint,
-// and everything that it measured.
+// goldenResult is what a run comes to, but for times: the bytes of every array of its last
+// checkpoint, and everything that it measured.
 type goldenResult struct {
 	Arrays  map[string]string `json:"arrays"`
 	Metrics []map[string]any  `json:"metrics"`
@@ -56,8 +58,8 @@ type goldenResult struct {
 }
 
 // TestGolden resumes runs that an older program wrote, and trains their documents again from the
-// beginning: both reproduce its numbers to the digit, on the pure-Go engine, which rounds alike on all
-// processors of one architecture. Its policies are proved again, and judged as it judged them.
+// beginning: both reproduce its numbers to the digit, on the pure-Go engine, which rounds alike on
+// all processors of one architecture. Its policies are proved again, and judged as it judged them.
 func TestGolden(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the golden runs were recorded on amd64; other architectures fuse multiplications and additions")
@@ -106,8 +108,8 @@ func TestGoldenStore(t *testing.T) {
 	}
 }
 
-// recordGolden trains a document with the older program and keeps what is needed to resume it at one of
-// its checkpoints, and what became of it.
+// recordGolden trains a document with the older program and keeps what is needed to resume it at
+// one of its checkpoints, and what became of it.
 func recordGolden(t *testing.T, document, at, kept string, set []string) {
 	t.Helper()
 	run := filepath.Join(t.TempDir(), document)

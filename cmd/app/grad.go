@@ -69,7 +69,8 @@ func (f *gradFlags) objective(m *onnx.Model, obj *autodiff.Objective) (*onnx.Mod
 			continue
 		}
 		l := autodiff.Loss{Value: s}
-		// Values may have an equals sign in their name; what follows the last one is a weight only if it is a number.
+		// Values may have an equals sign in their name; what follows the last one is a weight only
+		// if it is a number.
 		if i := strings.LastIndexByte(s, '='); i > 0 {
 			if w, err := strconv.ParseFloat(s[i+1:], 64); err == nil {
 				l.Value, l.Weight = s[:i], w

@@ -38,7 +38,8 @@ type gradCheckTensor struct {
 	Kind     string   `json:"kind"`
 	Name     string   `json:"name"`
 	MaxError *float64 `json:"max_error"`
-	// Rounding is the error with rounding noise of a gradient that is zero in theory, which MaxError does not count.
+	// Rounding is the error with rounding noise of a gradient that is zero in theory, which
+	// MaxError does not count.
 	Rounding float64 `json:"rounding,omitempty"`
 	Problem  string  `json:"problem,omitempty"`
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
-// ortLacks lists the differentiable operators of the specification that ONNX Runtime's training, frozen at release 1.20, had no gradient for.
+// ortLacks lists the differentiable operators of the specification that ONNX Runtime's training,
+// frozen at release 1.20, had no gradient for.
 var ortLacks = []string{
 	"Acos", "Acosh", "Asin", "Asinh", "Atanh", "CastLike", "CausalConvWithState", "Celu", "CenterCropPad", "Col2Im", "Compress", "Cosh", "CumProd", "CumSum",
 	"DepthToSpace", "Det", "Einsum", "Elu", "GlobalLpPool", "GridSample", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "InstanceNormalization", "LRN",
@@ -30,7 +31,8 @@ var ortLacks = []string{
 
 // gradOps is what onnxrl grad ops prints; the JSON keys are stable.
 type gradOps struct {
-	// Specified counts the operators that the ONNX specification marks as differentiable; Covered those that have a rule and enough cases, all of which pass if Verified.
+	// Specified counts the operators that the ONNX specification marks as differentiable; Covered
+	// those that have a rule and enough cases, all of which pass if Verified.
 	Specified   int      `json:"specified"`
 	Covered     int      `json:"covered"`
 	ORTTraining int      `json:"ort_training"`

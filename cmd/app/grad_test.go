@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// The fixtures that PyTorch computed: the counts are exact, so that a fixture that is not found cannot pass.
+// The fixtures that PyTorch computed: the counts are exact, so that a fixture that is not found
+// cannot pass.
 const torchModels, torchTensors = 14, 131
 
 func TestGradCheckTorch(t *testing.T) {
@@ -214,8 +215,9 @@ func TestGradBuild(t *testing.T) {
 	}
 }
 
-// TestGradBuildTwice compares Hessian-vector products with PyTorch's, which cmd/peers/second_order.py
-// wrote, and builds third-order gradients: no name clashes with an earlier one.
+// TestGradBuildTwice compares Hessian-vector products with PyTorch's, which
+// cmd/peers/second_order.py wrote, and builds third-order gradients: no name clashes with an
+// earlier one.
 func TestGradBuildTwice(t *testing.T) {
 	dir := t.TempDir()
 	first, second, third := filepath.Join(dir, "model.onnx"), filepath.Join(dir, "second", "model.onnx"), filepath.Join(dir, "second", "third.onnx")

@@ -17,7 +17,8 @@ import (
 type gradTrace struct {
 	Engine string `json:"engine"`
 	trace.Report
-	// ForwardNode is the forward node whose gradient the first value belongs to, when it belongs to one.
+	// ForwardNode is the forward node whose gradient the first value belongs to, when it belongs to
+	// one.
 	ForwardNode string `json:"forward_node,omitempty"`
 	OK          bool   `json:"ok"`
 }
@@ -101,7 +102,8 @@ The exit status is 1 when there is one. Infinite constants, which masks are made
 	return cmd
 }
 
-// withGradient differentiates m at the extents that the feeds have. Inputs that the losses add are drawn.
+// withGradient differentiates m at the extents that the feeds have. Inputs that the losses add are
+// drawn.
 func (f *gradFlags) withGradient(m *onnx.Model, feeds map[string]*tensor.Tensor, in *inputFlags) (*onnx.Model, map[string]*tensor.Tensor, error) {
 	bind, err := trace.Bind(m, feeds)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
 
-// What an environment of Python does wrong ends a run with an error that names environment, step, field and what was expected. Without a Python the program says that.
+// What an environment of Python does wrong ends a run with an error that names environment, step,
+// field and what was expected. Without a Python the program says that.
 func TestTrainBadPythonEnvironments(t *testing.T) {
 	fake, err := filepath.Abs(filepath.Join("..", "..", "envs", "gymnasium", "testdata", "fake"))
 	if err != nil {
@@ -58,7 +59,8 @@ func TestTrainBadPythonEnvironments(t *testing.T) {
 	}
 }
 
-// A published run is exported where its environment is not: without a Python, and without the package that has it.
+// A published run is exported where its environment is not: without a Python, and without the
+// package that has it.
 func TestExportNeedsNoEnvironment(t *testing.T) {
 	fake, err := filepath.Abs(filepath.Join("..", "..", "envs", "gymnasium", "testdata", "fake"))
 	if err != nil {

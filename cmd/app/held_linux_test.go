@@ -16,7 +16,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
-// envHold makes the program tell of the nth of its files or folders with a prefix that is complete, by a byte on descriptor 3, and then go no further than to the next of them until it has a signal: tests that interrupt it come in time, however late they are themselves. Its value is n, a colon, and the prefix of the path.
+// envHold makes the program tell of the nth of its files or folders with a prefix that is complete,
+// by a byte on descriptor 3, and then go no further than to the next of them until it has a signal:
+// tests that interrupt it come in time, however late they are themselves. Its value is n, a colon,
+// and the prefix of the path.
 const envHold = "ONNXRL_TEST_HOLD"
 
 func init() {
@@ -62,7 +65,8 @@ func (d *heldDisk) Rename(from, to string) error {
 	return err
 }
 
-// startHeld starts the program and returns when n of its files or folders with a prefix are complete. It is held then, and ends only by a signal.
+// startHeld starts the program and returns when n of its files or folders with a prefix are
+// complete. It is held then, and ends only by a signal.
 func startHeld(t *testing.T, cmd *exec.Cmd, n int, prefix string) error {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -81,7 +85,8 @@ func startHeld(t *testing.T, cmd *exec.Cmd, n int, prefix string) error {
 	return nil
 }
 
-// signalled runs onnxrl and sends it a signal when n of its files or folders with a prefix are complete. It returns the exit status (-1 for a death by signal) and the standard error.
+// signalled runs onnxrl and sends it a signal when n of its files or folders with a prefix are
+// complete. It returns the exit status (-1 for a death by signal) and the standard error.
 func signalled(t *testing.T, prefix string, n int, sig os.Signal, args ...string) (int, string) {
 	t.Helper()
 	cmd := program(t, args...)
@@ -98,7 +103,8 @@ func signalled(t *testing.T, prefix string, n int, sig os.Signal, args ...string
 	return cmd.ProcessState.ExitCode(), errw.String()
 }
 
-// interrupt runs onnxrl and sends it a signal when n more checkpoints of the run in dir have been written.
+// interrupt runs onnxrl and sends it a signal when n more checkpoints of the run in dir have been
+// written.
 func interrupt(t *testing.T, dir string, n int, sig os.Signal, args ...string) (int, string) {
 	t.Helper()
 	return signalled(t, filepath.Join(dir, checkpointDir, "ckpt-"), n, sig, args...)

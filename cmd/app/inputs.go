@@ -18,7 +18,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
 
-// maxRandom bounds the elements of one random input, so that a mistyped extent is an error and not a full memory.
+// maxRandom bounds the elements of one random input, so that a mistyped extent is an error and not
+// a full memory.
 const maxRandom = 1 << 28
 
 const inputHelp = `Inputs are files or made from the seed: [NAME=]FILE.pb (TensorProto), [NAME=]FILE.npy, a directory with input_0.pb, input_1.pb, …,
@@ -128,7 +129,8 @@ func readInput(m *onnx.Model, spec string, in map[string]*tensor.Tensor, kinds m
 	return nil
 }
 
-// numbered lists dir/input_0.pb, dir/input_1.pb and so on, as ONNX's test cases name them; dir/data is looked into as well.
+// numbered lists dir/input_0.pb, dir/input_1.pb and so on, as ONNX's test cases name them; dir/data
+// is looked into as well.
 func numbered(dir string) []string {
 	for _, d := range []string{dir, filepath.Join(dir, "data")} {
 		var files []string
@@ -174,7 +176,8 @@ func bindFrom(m *onnx.Model, in map[string]*tensor.Tensor, bind map[string]int) 
 	return nil
 }
 
-// makeInput draws an input; each has a stream of its own, so that another input's value does not depend on it.
+// makeInput draws an input; each has a stream of its own, so that another input's value does not
+// depend on it.
 func makeInput(v *onnx.ValueInfo, kind string, seed uint64, bind map[string]int) (*tensor.Tensor, error) {
 	t, ok := v.TensorType()
 	if !ok || !t.Ranked {
@@ -237,7 +240,8 @@ func drawing(kind string, float bool, s *rng.Stream) func() float64 {
 	return s.Normal
 }
 
-// wholeBounds returns the least and the largest number of an element type of whole numbers; for bool they are 0 and 1.
+// wholeBounds returns the least and the largest number of an element type of whole numbers; for
+// bool they are 0 and 1.
 func wholeBounds(d tensor.DType) (low, high float64) {
 	bits := 8 * d.Size()
 	switch d {

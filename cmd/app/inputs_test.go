@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestRangesOfWholeNumbers: numbers of a range are drawn only where the element type has all of them.
+// TestRangesOfWholeNumbers: numbers of a range are drawn only where the element type has all of
+// them.
 func TestRangesOfWholeNumbers(t *testing.T) {
 	cases := 0
 	for _, c := range []struct {

@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// startLog makes the log of the command line, as --log-level and --log-format ask. In JSON every line of standard error is an object with time, level and msg, whoever writes it.
+// startLog makes the log of the command line, as --log-level and --log-format ask. In JSON every
+// line of standard error is an object with time, level and msg, whoever writes it.
 func (a *app) startLog() error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {

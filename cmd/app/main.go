@@ -18,10 +18,11 @@ const (
 	exitInterrupted = 130
 )
 
-// Main runs the command line of the process over the kinds that documents can name, and ends it with
-// the exit status: 0, 1 for what failed and for checks that did not pass, 130 after a signal.
+// Main runs the command line of the process over the kinds that documents can name, and ends it
+// with the exit status: 0, 1 for what failed and for checks that did not pass, 130 after a signal.
 func Main(kinds experiment.Kinds) {
-	// The first signal asks for a clean stop, in which state is saved; a second one ends the program at once.
+	// The first signal asks for a clean stop, in which state is saved; a second one ends the
+	// program at once.
 	signalled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, end := context.WithCancelCause(context.Background())
 	go func() {
@@ -59,7 +60,8 @@ func errorText(err error) string {
 	}
 	text := err.Error()
 	if exitCode(err) == exitInterrupted {
-		// What was being done is said; that its context was cancelled, by whichever signal, is what interrupting means.
+		// What was being done is said; that its context was cancelled, by whichever signal, is what
+		// interrupting means.
 		for _, why := range []string{context.Canceled.Error(), "terminated signal received", "interrupt signal received"} {
 			text = strings.TrimSuffix(strings.ReplaceAll(text, ": "+why, ""), why)
 		}

@@ -22,7 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// envRun makes the test binary behave as the program: the tests run a real process without building it again.
+// envRun makes the test binary behave as the program: the tests run a real process without building
+// it again.
 const envRun = "ONNXRL_TEST_RUN"
 
 const torchFixtures = "../../runtime/autodiff/testdata/torch"
@@ -43,7 +44,8 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), exe, args...)
-	// Work of a low priority, as the environment may want it, would wait for every other package's tests.
+	// Work of a low priority, as the environment may want it, would wait for every other package's
+	// tests.
 	cmd.Env = append(os.Environ(), envRun+"=1", niceVariable+"=0")
 	return cmd
 }
@@ -97,7 +99,8 @@ func succeed(t *testing.T, args ...string) string {
 	return r.out
 }
 
-// refuse runs the program and expects exit status 1 and one line of error that contains every one of says.
+// refuse runs the program and expects exit status 1 and one line of error that contains every one
+// of says.
 func refuse(t *testing.T, args []string, says ...string) {
 	t.Helper()
 	r := onnxrl(t, args...)
@@ -173,7 +176,8 @@ func save(t *testing.T, m *onnx.Model) string {
 	return path
 }
 
-// build makes a model from x float32[batch,4] with the initializer w float32[4,4]; the values that f returns are its outputs.
+// build makes a model from x float32[batch,4] with the initializer w float32[4,4]; the values that
+// f returns are its outputs.
 func build(t *testing.T, f func(b *onnx.Builder, x, w onnx.Value) []onnx.Value) *onnx.Model {
 	t.Helper()
 	b := onnx.NewBuilder("test", 18)

@@ -31,7 +31,8 @@ func group(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s has no command %q; it has %s", cmd.CommandPath(), args[0], strings.Join(names, ", "))
 }
 
-// loadModel reads a model and checks it. The error names the file and the first problem in one line.
+// loadModel reads a model and checks it. The error names the file and the first problem in one
+// line.
 func loadModel(path string) (*onnx.Model, error) {
 	m, err := onnx.Load(path)
 	if err != nil {
@@ -112,8 +113,9 @@ func checkSymbols(m *onnx.Model, bind map[string]int) error {
 // batchName matches what exporters and people call the extent of the batch.
 var batchName = regexp.MustCompile(`(?i)^(n|b|bs|.*batch.*)$`)
 
-// batchOfOne gives the batch the number 1 where bind says nothing else, and returns the names that it added: of every input the symbolic extents that are called like a batch, or else the
-// first extent when it is symbolic.
+// batchOfOne gives the batch the number 1 where bind says nothing else, and returns the names that
+// it added: of every input the symbolic extents that are called like a batch, or else the first
+// extent when it is symbolic.
 func batchOfOne(m *onnx.Model, bind map[string]int) (added []string) {
 	for _, v := range m.GetGraph().Inputs() {
 		t, _ := v.TensorType()
@@ -136,7 +138,8 @@ func batchOfOne(m *onnx.Model, bind map[string]int) (added []string) {
 	return added
 }
 
-// withExtents returns m, or a copy in which extents of inputs that have neither a number nor a name have the number that extent returns; 0 leaves one as it is.
+// withExtents returns m, or a copy in which extents of inputs that have neither a number nor a name
+// have the number that extent returns; 0 leaves one as it is.
 func withExtents(m *onnx.Model, extent func(input string, axis int) int) *onnx.Model {
 	c := m.ShallowClone()
 	changed := false
@@ -173,7 +176,8 @@ func unbound(m *onnx.Model, bind map[string]int) error {
 	return nil
 }
 
-// inferred returns the types of all values. Where they cannot be known, because the model is wrong or an operator foreign, a warning says why and the declared types take over.
+// inferred returns the types of all values. Where they cannot be known, because the model is wrong
+// or an operator foreign, a warning says why and the declared types take over.
 func (a *app) inferred(path string, m *onnx.Model, bind map[string]int) (onnx.Types, error) {
 	if m.GetGraph() == nil {
 		return nil, fmt.Errorf("%s: the model has no graph", path)

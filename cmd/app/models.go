@@ -35,12 +35,14 @@ func (f *storeFlag) add(cmd *cobra.Command) {
 // storeDefault says which store is used where none is named.
 var storeDefault = "$" + storeVariable + ", else " + filepath.Join("runs", publish.StoreDir) + ", to read also that of the only run in runs"
 
-// target is the directory of the store that is written to: the flag, else the environment's, else runs/artifacts.
+// target is the directory of the store that is written to: the flag, else the environment's, else
+// runs/artifacts.
 func (f *storeFlag) target() string {
 	return cmp.Or(f.dir, os.Getenv(storeVariable), filepath.Join("runs", publish.StoreDir))
 }
 
-// path is the directory of the store that is read: target, or the store of the only run below this directory where target is no more than a default that is not there.
+// path is the directory of the store that is read: target, or the store of the only run below this
+// directory where target is no more than a default that is not there.
 func (f *storeFlag) path() string {
 	dir := f.target()
 	if f.dir != "" || os.Getenv(storeVariable) != "" {
@@ -69,7 +71,8 @@ func (f *storeFlag) find(ref string) (*artifact.Store, artifact.Version, error) 
 	return artifact.Find(ref, f.path())
 }
 
-// nameStores makes an error about a store that is not there name those of the runs below this directory.
+// nameStores makes an error about a store that is not there name those of the runs below this
+// directory.
 func nameStores(err error) error {
 	if !errors.Is(err, artifact.ErrNoStore) {
 		return err
@@ -304,7 +307,8 @@ func printVersion(out io.Writer, v artifact.Version) error {
 	return w.Flush()
 }
 
-// portText is a port in the form of the graph commands: name, type, shape with the names of free extents, then bounds and meaning.
+// portText is a port in the form of the graph commands: name, type, shape with the names of free
+// extents, then bounds and meaning.
 func portText(p artifact.Port) string {
 	s := p.Name + " " + p.DType
 	if p.Shape != nil {

@@ -19,7 +19,8 @@ import (
 type collectedDoc struct {
 	Store  string `json:"store"`
 	DryRun bool   `json:"dry_run"`
-	// Removed are the versions that are, or would be, removed; Kept counts those that stay, Recent those of them that stay for their age alone.
+	// Removed are the versions that are, or would be, removed; Kept counts those that stay, Recent
+	// those of them that stay for their age alone.
 	Removed []versionDoc `json:"removed"`
 	Kept    int          `json:"kept"`
 	Recent  int          `json:"recent"`
@@ -139,7 +140,8 @@ func openStores(dirs []string) ([]*artifact.Store, error) {
 	return stores, nil
 }
 
-// expand lists the directories that fit a pattern; what is no pattern, or exists as it is written, stands for itself.
+// expand lists the directories that fit a pattern; what is no pattern, or exists as it is written,
+// stands for itself.
 func expand(pattern string) ([]string, error) {
 	if _, err := os.Stat(pattern); err == nil || !strings.ContainsAny(pattern, "*?[") {
 		return []string{pattern}, nil

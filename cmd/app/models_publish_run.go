@@ -16,7 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// publishRun publishes the best policy of a run's newest checkpoint, as the run does itself when it ends, and copies it into the store where one is given.
+// publishRun publishes the best policy of a run's newest checkpoint, as the run does itself when it
+// ends, and copies it into the store where one is given.
 func (a *app) publishRun(ctx context.Context, dir string, f *publishFlags) (_ artifact.Version, err error) {
 	p, err := a.openPlan(ctx, "", &trainFlags{resume: dir, parallel: 1})
 	if err != nil {
@@ -69,7 +70,8 @@ func (a *app) publishRun(ctx context.Context, dir string, f *publishFlags) (_ ar
 	return to.CopyFrom(ctx, s, ref, artifact.PullOptions{Aliases: append([]string{artifact.Latest, r.sharedAlias()}, f.aliases...)})
 }
 
-// checkpointed loads the run's newest checkpoint and returns its best policy. A candidate that is newer than that policy would be lost, and is an error.
+// checkpointed loads the run's newest checkpoint and returns its best policy. A candidate that is
+// newer than that policy would be lost, and is an error.
 func (r *trainRun) checkpointed(ctx context.Context, a *app) (policy train.Policy, err error) {
 	c, err := checkpoint.Latest(filepath.Join(r.path, checkpointDir))
 	if err != nil {

@@ -41,7 +41,8 @@ func (f *registryFlags) add(cmd *cobra.Command) {
 	fl.BoolVar(&f.password, "password-stdin", false, "read the password or token of --username from standard input")
 }
 
-// open returns the repository of REGISTRY/REPO[:TAG|@digest] and the tag or digest, which is empty where there is none.
+// open returns the repository of REGISTRY/REPO[:TAG|@digest] and the tag or digest, which is empty
+// where there is none.
 func (f *registryFlags) open(cmd *cobra.Command, in io.Reader, s string) (*remote.Repository, string, error) {
 	if scheme, _, ok := strings.Cut(s, "://"); ok {
 		return nil, "", fmt.Errorf("registry reference %q: leave %s:// out, and give --plain-http for a registry without TLS", s, scheme)
@@ -126,7 +127,8 @@ type transferDoc struct {
 	Registry   string `json:"registry"`
 	Repository string `json:"repository"`
 	Tag        string `json:"tag"`
-	// Versions counts those that were transferred or found there, ancestors included. Files and Bytes are what went over the line, Skipped the files that the receiver had.
+	// Versions counts those that were transferred or found there, ancestors included. Files and
+	// Bytes are what went over the line, Skipped the files that the receiver had.
 	Versions int        `json:"versions"`
 	Files    int        `json:"files"`
 	Bytes    int64      `json:"bytes"`

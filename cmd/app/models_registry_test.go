@@ -19,7 +19,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
-// newRegistry is a registry on a loopback port that asks for a user and password where user is not empty. It returns the address.
+// newRegistry is a registry on a loopback port that asks for a user and password where user is not
+// empty. It returns the address.
 func newRegistry(t *testing.T, user, password string) string {
 	t.Helper()
 	under := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -45,7 +46,8 @@ func withInput(t *testing.T, input, docker string, args ...string) (string, erro
 	return string(text), err
 }
 
-// Versions with their ancestors go through a registry into another store, are compared, lose an alias and are collected.
+// Versions with their ancestors go through a registry into another store, are compared, lose an
+// alias and are collected.
 func TestModelsThroughARegistry(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	host := newRegistry(t, "", "")
@@ -217,7 +219,8 @@ func TestModelsRegistryBadInput(t *testing.T) {
 	}
 }
 
-// An image in which model and golden values have changed places is refused under its tag, and the store stays as it was.
+// An image in which model and golden values have changed places is refused under its tag, and the
+// store stays as it was.
 func TestModelsPullRefusesCrossedLayers(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	host, store, other := newRegistry(t, "", ""), filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "other")

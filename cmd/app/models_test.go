@@ -31,7 +31,8 @@ func says(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// A model is published, found, given an alias, published again as the child of itself, verified on both engines, damaged and found damaged.
+// A model is published, found, given an alias, published again as the child of itself, verified on
+// both engines, damaged and found damaged.
 func TestModelsFromPublicationToDamage(t *testing.T) {
 	dir := t.TempDir()
 	store := filepath.Join(dir, "deep", "store")

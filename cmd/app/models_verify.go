@@ -42,7 +42,8 @@ type verifiedDoc struct {
 	Files  int    `json:"files"`
 	Bytes  int64  `json:"bytes"`
 	Golden int    `json:"golden_values"`
-	// Worst is null where nothing was compared, and where a value that is no floating-point number differs.
+	// Worst is null where nothing was compared, and where a value that is no floating-point number
+	// differs.
 	Worst *float64 `json:"golden_max_error"`
 	// Decisions is the number of those that golden bars led to.
 	Decisions int    `json:"golden_decisions"`
@@ -195,7 +196,8 @@ runs that began with each other's policies, each version is looked up in all of 
 	return cmd
 }
 
-// lineageStores opens the stores of a lineage: that of the reference, then those of the flags, else the one that all commands use, where the reference names none.
+// lineageStores opens the stores of a lineage: that of the reference, then those of the flags, else
+// the one that all commands use, where the reference names none.
 func lineageStores(r artifact.Reference, dirs []string) ([]*artifact.Store, error) {
 	if r.Store != "" {
 		dirs = append([]string{r.Store}, dirs...)

@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
-// verified is what was verified of a version: its files and golden outputs, and the golden bars of a market agent.
+// verified is what was verified of a version: its files and golden outputs, and the golden bars of
+// a market agent.
 type verified struct {
 	artifact.Verified
 	bars publish.BarsReport

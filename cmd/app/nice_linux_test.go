@@ -32,7 +32,8 @@ func threadNice(t *testing.T, pid int) map[string]int {
 	return count
 }
 
-// A training run keeps the priority that it was started with, and lowers that of all of its threads where it is told to.
+// A training run keeps the priority that it was started with, and lowers that of all of its threads
+// where it is told to.
 func TestTrainLowersItsPriorityWhenAsked(t *testing.T) {
 	is, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {

@@ -52,7 +52,8 @@ func TestCompare(t *testing.T) {
 	if text := succeed(t, args...); !strings.HasSuffix(text, "ort and portable agree on 9 outputs\n") {
 		t.Errorf("got\n%s", text)
 	}
-	// Random numbers differ between engines: the node that draws them is found, not the ones behind it.
+	// Random numbers differ between engines: the node that draws them is found, not the ones behind
+	// it.
 	drawn := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 		h := b.Op("Relu", []onnx.Value{b.Op("MatMul", []onnx.Value{x, w})})
 		n := b.Op("RandomUniformLike", []onnx.Value{h})

@@ -165,8 +165,8 @@ func fences(t *testing.T, path string) (out []fence) {
 	return out
 }
 
-// TestCommandsInText finds every command and flag that the README names between backquotes, and that
-// of the experiments and their comments.
+// TestCommandsInText finds every command and flag that the README names between backquotes, and
+// that of the experiments and their comments.
 func TestCommandsInText(t *testing.T) {
 	files, err := filepath.Glob(shippedExperiments + "/*.yaml")
 	if err != nil {

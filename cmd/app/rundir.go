@@ -29,21 +29,26 @@ const (
 
 // runOptions say what a run directory is for.
 type runOptions struct {
-	// command is the subcommand that the run belongs to, and flag the one that names a new directory: messages say how to go on.
+	// command is the subcommand that the run belongs to, and flag the one that names a new
+	// directory: messages say how to go on.
 	command, flag string
-	// path is a new directory; resume, unless empty, the one of a run to continue, which again names in a command line when it is part of something larger. Both empty keeps nothing.
+	// path is a new directory; resume, unless empty, the one of a run to continue, which again
+	// names in a command line when it is part of something larger. Both empty keeps nothing.
 	path, resume, again string
-	// from is the checkpoint that the run is to go on from, empty for the newest: what is after it is removed, which notes are told.
+	// from is the checkpoint that the run is to go on from, empty for the newest: what is after it
+	// is removed, which notes are told.
 	from  string
 	notes io.Writer
 	// sources are the digests of what the run reads.
 	sources map[string]string
-	// changes lists what differs from the configuration that the run in a directory was started with, without what may differ.
+	// changes lists what differs from the configuration that the run in a directory was started
+	// with, without what may differ.
 	changes func(dir string) ([]configs.Change, error)
 	keep    checkpoint.Options
 }
 
-// runDir is a run's directory: effective configuration, digests of what is read, metrics and checkpoints. The empty path keeps nothing.
+// runDir is a run's directory: effective configuration, digests of what is read, metrics and
+// checkpoints. The empty path keeps nothing.
 type runDir struct {
 	runOptions
 	resumed bool
@@ -53,8 +58,9 @@ type runDir struct {
 	lost error
 }
 
-// openRun makes a new run directory, or opens the one to resume. A directory that holds a run is refused unless it is resumed, and a resumed run must have the configuration and
-// the sources it was started with. Nothing is written before the directory is locked.
+// openRun makes a new run directory, or opens the one to resume. A directory that holds a run is
+// refused unless it is resumed, and a resumed run must have the configuration and the sources it
+// was started with. Nothing is written before the directory is locked.
 func openRun(o runOptions) (_ *runDir, err error) {
 	r := &runDir{runOptions: o}
 	if o.resume != "" {
@@ -83,7 +89,8 @@ func openRun(o runOptions) (_ *runDir, err error) {
 	return r, nil
 }
 
-// refuseRun returns an error when a directory that is to be new holds a run, or one that is to be resumed does not.
+// refuseRun returns an error when a directory that is to be new holds a run, or one that is to be
+// resumed does not.
 func refuseRun(path string, resumed bool, flag string) error {
 	_, err := os.Stat(filepath.Join(path, configFile))
 	switch {
@@ -139,7 +146,9 @@ func short(digest string) string {
 	return digest[:min(12, len(digest))] + "…"
 }
 
-// Restore loads the newest checkpoint of a resumed run, or that which it goes on from, into s and returns its step. A new run, and one that was stopped before its first checkpoint, begins with whole false.
+// Restore loads the newest checkpoint of a resumed run, or that which it goes on from, into s and
+// returns its step. A new run, and one that was stopped before its first checkpoint, begins with
+// whole false.
 func (r *runDir) Restore(s checkpoint.Stater) (step int64, whole bool, err error) {
 	if !r.resumed {
 		return 0, false, nil
@@ -182,7 +191,8 @@ func (r *runDir) Record(step int64) error {
 	return nil
 }
 
-// Describe writes the digests of the sources and then the effective configuration, whose presence makes the directory a run: running that file again is the recipe.
+// Describe writes the digests of the sources and then the effective configuration, whose presence
+// makes the directory a run: running that file again is the recipe.
 func (r *runDir) Describe(cfg any) error {
 	if r.path == "" {
 		return nil
@@ -227,7 +237,8 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// Scalars records metrics. A run does not end because they cannot be written: the first error is kept and told by Close.
+// Scalars records metrics. A run does not end because they cannot be written: the first error is
+// kept and told by Close.
 func (r *runDir) Scalars(step int64, values map[string]float64) {
 	if r.sink == nil || r.lost != nil {
 		return

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
-// resumePoint splits what --resume names: a run directory, or one of its checkpoints, from which the run is to go on. From is empty for the former.
+// resumePoint splits what --resume names: a run directory, or one of its checkpoints, from which
+// the run is to go on. From is empty for the former.
 func resumePoint(path string) (run, from string, err error) {
 	if isFile(filepath.Join(path, configFile)) {
 		return path, "", nil
@@ -50,7 +51,8 @@ func (r *runDir) later(step int64) (n int, last int64, err error) {
 	return n, last, err
 }
 
-// rewind removes the checkpoints after the one that the run goes on from, which has been loaded. It is said: the run writes them again, but whoever has named the wrong one is to know.
+// rewind removes the checkpoints after the one that the run goes on from, which has been loaded. It
+// is said: the run writes them again, but whoever has named the wrong one is to know.
 func (r *runDir) rewind(step int64) error {
 	n, last, err := r.later(step)
 	if err != nil || n == 0 {

@@ -49,7 +49,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestStoresAreNamed says which stores there are where the one that is asked for is not, and ends quietly where there are none.
+// TestStoresAreNamed says which stores there are where the one that is asked for is not, and ends
+// quietly where there are none.
 func TestStoresAreNamed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	err := fmt.Errorf("ls: %w", artifact.ErrNoStore)
@@ -74,7 +75,8 @@ func TestStoresAreNamed(t *testing.T) {
 	}
 }
 
-// Without --store the store of the only run is read, and nothing is written to it; that of one among several is not guessed.
+// Without --store the store of the only run is read, and nothing is written to it; that of one
+// among several is not guessed.
 func TestStoreOfTheOnlyRun(t *testing.T) {
 	model, err := filepath.Abs(digitsModel)
 	if err != nil {

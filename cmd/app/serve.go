@@ -160,7 +160,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	// Before anything is loaded as well, so that the health endpoints answer while a large model loads.
+	// Before anything is loaded as well, so that the health endpoints answer while a large model
+	// loads.
 	var requests *slog.Logger
 	if c.AccessLog {
 		requests = a.requestLog()
@@ -199,7 +200,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 	return errors.Join(err, a.drain(s, n, c))
 }
 
-// tolerates reports whether an error, or each of several, is about a model of repository or store that neither the configuration nor --load-model names.
+// tolerates reports whether an error, or each of several, is about a model of repository or store
+// that neither the configuration nor --load-model names.
 func (c *serveConfig) tolerates(err error) bool {
 	if list, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range list.Unwrap() {
@@ -230,7 +232,8 @@ func loadModels(ctx context.Context, s *serve.Server, names []string) error {
 	return errors.Join(errs...)
 }
 
-// proveBars has versions that trade from bars prove that bars still become the recorded features and actions.
+// proveBars has versions that trade from bars prove that bars still become the recorded features
+// and actions.
 func proveBars(c engine.Compiler) func(context.Context, *serve.Content) error {
 	return func(ctx context.Context, content *serve.Content) error {
 		if content.Artifact == nil {
@@ -292,7 +295,8 @@ func (t *told) first(text, model string) bool {
 	return !ok
 }
 
-// forget is called when a model serves: if the same goes wrong again, it is news. Without a model everything is forgotten.
+// forget is called when a model serves: if the same goes wrong again, it is news. Without a model
+// everything is forgotten.
 func (t *told) forget(model string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -322,7 +326,8 @@ func (a *app) drain(s *serve.Server, n *network, c *serveConfig) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Drain)
 	defer cancel()
 	err := n.shutdown(ctx)
-	// Requests that did not finish in time are cut off by closing the network; the server then has none.
+	// Requests that did not finish in time are cut off by closing the network; the server then has
+	// none.
 	err = errors.Join(err, s.Close(ctx))
 	if err == nil {
 		a.serveNote("stopped")
@@ -330,7 +335,8 @@ func (a *app) drain(s *serve.Server, n *network, c *serveConfig) error {
 	return err
 }
 
-// reload reads the configuration again. Models and their settings change; addresses and limits of the network stay until the program starts anew.
+// reload reads the configuration again. Models and their settings change; addresses and limits of
+// the network stay until the program starts anew.
 func (k *catalogue) reload(f *serveFlags, changed func(string) bool) error {
 	c, err := f.load(changed)
 	if err != nil {
@@ -354,7 +360,8 @@ func (a *app) serveWarning(format string, args ...any) {
 	fmt.Fprintf(a.err, "onnxrl: warning: "+format+"\n", args...)
 }
 
-// serveLog tells what was loaded and refused, one line each; that everything is unloaded at the end goes without saying.
+// serveLog tells what was loaded and refused, one line each; that everything is unloaded at the end
+// goes without saying.
 func (a *app) serveLog(stopping *atomic.Bool, told *told) func(serve.ModelStatus) {
 	return func(m serve.ModelStatus) {
 		what := fmt.Sprintf("%s: %s", strings.TrimSpace(m.Name+" "+shortVersion(m.Version)), strings.ToLower(string(m.State)))
@@ -387,7 +394,8 @@ func shortVersion(v string) string {
 	return v
 }
 
-// printStarted says where what is served: for scripts one line of JSON, after which requests are answered.
+// printStarted says where what is served: for scripts one line of JSON, after which requests are
+// answered.
 func (a *app) printStarted(c *serveConfig, n *network, s *serve.Server, engine string) error {
 	index := s.Index(false)
 	doc := started{HTTP: n.httpAddress(), GRPC: n.grpcAddress(), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", AdminToken: c.AdminTokenFile != "", Engine: engine, PID: os.Getpid(), Models: []startedStatus{}}

@@ -15,22 +15,29 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve/tracing/otlp"
 )
 
-// serveConfig is the file that onnxrl serve reads. Relative paths in it are relative to the working directory, as those of flags are.
+// serveConfig is the file that onnxrl serve reads. Relative paths in it are relative to the working
+// directory, as those of flags are.
 type serveConfig struct {
-	// HTTP and GRPC are addresses host:port to listen on; empty for not at all. Port 0 takes a free one.
+	// HTTP and GRPC are addresses host:port to listen on; empty for not at all. Port 0 takes a free
+	// one.
 	HTTP string `yaml:"http"`
 	GRPC string `yaml:"grpc"`
-	// TokenFile holds the bearer token that every request must have, but for the files of the page and the health endpoints.
+	// TokenFile holds the bearer token that every request must have, but for the files of the page
+	// and the health endpoints.
 	TokenFile string
-	// AdminTokenFile holds the bearer token of requests that load and unload models; without one, that of TokenFile is theirs. Mode explicit needs one where other machines reach the server.
+	// AdminTokenFile holds the bearer token of requests that load and unload models; without one,
+	// that of TokenFile is theirs. Mode explicit needs one where other machines reach the server.
 	AdminTokenFile string
-	// AllowedHosts are names that the server is known by, besides localhost: those that a proxy on the same machine passes on as Host, and the hosts of pages that may send requests.
+	// AllowedHosts are names that the server is known by, besides localhost: those that a proxy on
+	// the same machine passes on as Host, and the hosts of pages that may send requests.
 	AllowedHosts []string
 	TLS          serveTLS `yaml:"tls"`
-	// Repository is a directory as Triton lays it out, Store an artefact store: all models of both are served. References of models without a store of their own are looked up in Store.
+	// Repository is a directory as Triton lays it out, Store an artefact store: all models of both
+	// are served. References of models without a store of their own are looked up in Store.
 	Repository string
 	Store      string
-	// Mode is fixed, where the sources decide what is served, or explicit, where clients load and unload.
+	// Mode is fixed, where the sources decide what is served, or explicit, where clients load and
+	// unload.
 	Mode string
 	// LoadModels are loaded at the start in mode explicit; "*" stands for all.
 	LoadModels []string
@@ -39,7 +46,8 @@ type serveConfig struct {
 	// Watch looks for new versions every WatchInterval.
 	Watch         bool
 	WatchInterval time.Duration
-	// MaxBody bounds one request, MaxConcurrent all requests at once (0: no limit but the queues), Timeout the time of one (0: none but the client's).
+	// MaxBody bounds one request, MaxConcurrent all requests at once (0: no limit but the queues),
+	// Timeout the time of one (0: none but the client's).
 	MaxBody       configs.Bytes
 	MaxConcurrent int
 	Timeout       time.Duration
@@ -47,7 +55,9 @@ type serveConfig struct {
 	NoProve bool
 	// LoadTimeout bounds the time from reading a version until it is ready.
 	LoadTimeout time.Duration
-	// ShutdownDelay is how long the server goes on answering after it was told to stop, while it says that it is not ready and its connections end: long enough for whoever divides requests among servers to notice.
+	// ShutdownDelay is how long the server goes on answering after it was told to stop, while it
+	// says that it is not ready and its connections end: long enough for whoever divides requests
+	// among servers to notice.
 	ShutdownDelay time.Duration
 	// Drain is how long requests that have begun may take after that.
 	Drain time.Duration
@@ -65,7 +75,8 @@ type serveConfig struct {
 	models []servedModel
 }
 
-// serveTLS are files in PEM: the server's certificate chain and its key, and, for clients that need certificates too (mTLS), those of the authorities that issue them.
+// serveTLS are files in PEM: the server's certificate chain and its key, and, for clients that need
+// certificates too (mTLS), those of the authorities that issue them.
 type serveTLS struct {
 	Cert, Key string
 	ClientCA  string `yaml:"client_ca"`
@@ -116,7 +127,8 @@ type shadowSettings struct {
 	Share   float64
 }
 
-// servedModel is an entry of models. With Path it is one ONNX file, with Ref a name or version of an artefact store; with neither it only has settings.
+// servedModel is an entry of models. With Path it is one ONNX file, with Ref a name or version of
+// an artefact store; with neither it only has settings.
 type servedModel struct {
 	Name          string
 	Path          string
@@ -354,7 +366,8 @@ func (f *serveFlags) addModels(c *serveConfig) error {
 	return nil
 }
 
-// cutNumber splits VERSION:NUMBER; without a number it is 1. Digests have a colon of their own, after which no number in [0, 1000] can follow.
+// cutNumber splits VERSION:NUMBER; without a number it is 1. Digests have a colon of their own,
+// after which no number in [0, 1000] can follow.
 func cutNumber(text string) (version string, number float64, err error) {
 	at := strings.LastIndexByte(text, ':')
 	if at < 0 || strings.HasSuffix(text[:at], "sha256") {

@@ -44,7 +44,8 @@ func send(t *testing.T, method, url, body string, header ...string) int {
 	return resp.StatusCode
 }
 
-// In mode explicit, pages of other sites reach nothing, tokens divide use from administration over both protocols, and SIGHUP reads them again.
+// In mode explicit, pages of other sites reach nothing, tokens divide use from administration over
+// both protocols, and SIGHUP reads them again.
 func TestServeGuard(t *testing.T) {
 	repository := t.TempDir()
 	folder := filepath.Join(repository, "m", "1")

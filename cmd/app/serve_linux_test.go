@@ -146,7 +146,8 @@ const scaledRequest = `{"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","d
 
 func scaledAnswer(factor float32) string { return fmt.Sprintf(`"data":[%g,%g]`, factor, 2*factor) }
 
-// Train, serve the run's store, infer, publish another version: answers change and no request fails, whatever the moment.
+// Train, serve the run's store, infer, publish another version: answers change and no request
+// fails, whatever the moment.
 func TestServeFollowsTheStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	trainRuns(t, trainYAML(t), "--out", dir, "--set", "train.total_env_steps=200")
@@ -269,7 +270,8 @@ func TestServeFollowsTheStore(t *testing.T) {
 			t.Fatalf("the page says\n%s", data)
 		}
 	}
-	// So does one whose golden bars lead to other decisions than are recorded, though its golden values are right.
+	// So does one whose golden bars lead to other decisions than are recorded, though its golden
+	// values are right.
 	good, err := s.Resolve(first.Version)
 	if err != nil {
 		t.Fatal(err)
@@ -320,7 +322,8 @@ func mustGolden(t *testing.T, s *artifact.Store, digest string) (*artifact.Golde
 	return g, err
 }
 
-// Files, on every engine: what the endpoints say, a reload by SIGHUP, and a request that is under way when the server is told to stop.
+// Files, on every engine: what the endpoints say, a reload by SIGHUP, and a request that is under
+// way when the server is told to stop.
 func TestServeFiles(t *testing.T) {
 	served := 0
 	for _, engine := range testEngines() {
@@ -364,7 +367,8 @@ func TestServeFiles(t *testing.T) {
 		r.says("the configuration stays as it was")
 		r.want(200, "/v2/models/two/infer", scaledRequest)
 
-		// The body of this request comes only after the signal; that the server asks for it says that the request has begun.
+		// The body of this request comes only after the signal; that the server asks for it says
+		// that the request has begun.
 		conn, err := net.Dial("tcp", r.first.HTTP)
 		if err != nil {
 			t.Fatal(err)

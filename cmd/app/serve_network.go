@@ -67,7 +67,8 @@ func listen(c *serveConfig) (*network, error) {
 	return n, nil
 }
 
-// family is the network of an address: one of IPv4, 0.0.0.0 among them, does not mean IPv6 too. Without a host, and with [::], both are meant, as far as the system has them.
+// family is the network of an address: one of IPv4, 0.0.0.0 among them, does not mean IPv6 too.
+// Without a host, and with [::], both are meant, as far as the system has them.
 func family(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
@@ -77,7 +78,8 @@ func family(address string) string {
 	return "tcp"
 }
 
-// reload reads the tokens and the certificate that the configuration names. What cannot be read stays as it was.
+// reload reads the tokens and the certificate that the configuration names. What cannot be read
+// stays as it was.
 func (n *network) reload(c *serveConfig) error {
 	return errors.Join(n.reloadTokens(c), n.reloadCertificate(c.TLS))
 }
@@ -151,7 +153,8 @@ func (n *network) tls() *tls.Config {
 	return outer
 }
 
-// serve begins to answer on the addresses. Failures go to log; requests, unless nil, gets a line for each request, tracer a span.
+// serve begins to answer on the addresses. Failures go to log; requests, unless nil, gets a line
+// for each request, tracer a span.
 func (n *network) serve(s serve.Service, engine string, log, requests *slog.Logger, tracer *tracing.Tracer) {
 	c := n.config
 	record := traffic.New(requests)
@@ -186,7 +189,8 @@ func (n *network) serve(s serve.Service, engine string, log, requests *slog.Logg
 	}
 }
 
-// lameDuck has connections end after their next answer; everything is answered, new connections too.
+// lameDuck has connections end after their next answer; everything is answered, new connections
+// too.
 func (n *network) lameDuck() {
 	n.leaving.Store(true)
 	if n.rpc != nil {
@@ -194,7 +198,8 @@ func (n *network) lameDuck() {
 	}
 }
 
-// shutdown refuses new connections and requests and waits for those that have begun, as long as the context allows; then it cuts off what is left.
+// shutdown refuses new connections and requests and waits for those that have begun, as long as the
+// context allows; then it cuts off what is left.
 func (n *network) shutdown(ctx context.Context) error {
 	graceful := make(chan struct{})
 	if n.rpc != nil {

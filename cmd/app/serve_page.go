@@ -20,7 +20,8 @@ type pageSource struct {
 	now     func() time.Time
 }
 
-// pageBounds are the upper ends of the page's latency buckets in microseconds: eight for each factor of ten, from 1 µs to 10 s.
+// pageBounds are the upper ends of the page's latency buckets in microseconds: eight for each
+// factor of ten, from 1 µs to 10 s.
 var pageBounds = func() []float64 {
 	var list []float64
 	for i := range 57 {
@@ -35,7 +36,8 @@ func (p *pageSource) Snapshot() page.Snapshot {
 		Server: "onnxrl", Version: p.version, Engine: p.engine, UptimeSeconds: p.now().Sub(p.began).Seconds(), BoundsUS: pageBounds, Models: []page.Model{},
 	}
 	stats := map[[2]string]serve.Statistics{}
-	// Statistics of everything fail for nothing that the page could say more about than its lines do.
+	// Statistics of everything fail for nothing that the page could say more about than its lines
+	// do.
 	list, _ := p.service.Statistics("", "")
 	for _, st := range list {
 		stats[[2]string{st.Model, st.Version}] = st
@@ -93,7 +95,8 @@ func pagePorts(ports []serve.Port, known map[string]artifact.Port) []page.Port {
 	list := []page.Port{}
 	for _, p := range ports {
 		if p.Implicit {
-			// Requests without a sequence may leave it out only where the server keeps it; the form sends what it must.
+			// Requests without a sequence may leave it out only where the server keeps it; the form
+			// sends what it must.
 			continue
 		}
 		q := known[p.Name]
@@ -123,7 +126,8 @@ func finiteBounds(bounds []artifact.Bound) []*float64 {
 // sampleSize is the most elements of a sample.
 const sampleSize = 1 << 16
 
-// pageSample is the first row of the golden inputs, nil where there is none or where it is not of numbers.
+// pageSample is the first row of the golden inputs, nil where there is none or where it is not of
+// numbers.
 func pageSample(m serve.Metadata, g *artifact.Golden) map[string]page.Tensor {
 	if g == nil || m.MaxBatch == 0 {
 		return nil
@@ -146,7 +150,8 @@ func pageSample(m serve.Metadata, g *artifact.Golden) map[string]page.Tensor {
 	return sample
 }
 
-// pageData is a tensor as JSON writes it, nil where it cannot. Numbers that JSON does not have, such as the NaN of features that are not known, are words.
+// pageData is a tensor as JSON writes it, nil where it cannot. Numbers that JSON does not have,
+// such as the NaN of features that are not known, are words.
 func pageData(t *tensor.Tensor) any {
 	switch t.DType() {
 	case tensor.Float32:

@@ -85,7 +85,8 @@ func (r *running) inferBinary(model string, row []byte) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// NaN and infinities to a policy, over every form of the protocol, with the rule that holds by default and with the one that is asked for.
+// NaN and infinities to a policy, over every form of the protocol, with the rule that holds by
+// default and with the one that is asked for.
 func TestServeRefusesNonFinite(t *testing.T) {
 	cases := 0
 	for _, allowed := range []bool{false, true} {
@@ -139,7 +140,9 @@ func TestServeRefusesNonFinite(t *testing.T) {
 	}
 }
 
-// What Triton's clients compare, on a repository in mode explicit: the server's name, the texts of what is refused, what is loaded at the start; and HTTP/2 without encryption, and a watcher of health whom a server that ends does not wait for.
+// What Triton's clients compare, on a repository in mode explicit: the server's name, the texts of
+// what is refused, what is loaded at the start; and HTTP/2 without encryption, and a watcher of
+// health whom a server that ends does not wait for.
 func TestServeSpeaksTriton(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"one", "two"} {

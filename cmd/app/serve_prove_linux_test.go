@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
-// The process that tries models is the first that the system ends where memory runs out, and does not outlive its server.
+// The process that tries models is the first that the system ends where memory runs out, and does
+// not outlive its server.
 func TestProveProcessIsExpendable(t *testing.T) {
 	self := program(t, proveName, "--engine", portable.Name)
 	// Between the two, so that it can be killed.

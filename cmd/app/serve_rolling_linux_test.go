@@ -27,7 +27,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
-// rollingRequests is how many requests each kind of client in TestServeRollingUpdate sends; $ONNXRL_ROLLING_REQUESTS asks for more.
+// rollingRequests is how many requests each kind of client in TestServeRollingUpdate sends;
+// $ONNXRL_ROLLING_REQUESTS asks for more.
 const rollingRequests = 5000
 
 // pool are the servers of a rolling update, as a load balancer sees them.
@@ -68,7 +69,8 @@ func (p *pool) choose() string {
 	return p.ready[p.next%len(p.ready)]
 }
 
-// keepAlive sends requests one after another on one connection, as HTTP/1.1 has it: it keeps the connection until an answer says that it ends, and repeats nothing.
+// keepAlive sends requests one after another on one connection, as HTTP/1.1 has it: it keeps the
+// connection until an answer says that it ends, and repeats nothing.
 type keepAlive struct {
 	pool *pool
 	conn net.Conn
@@ -110,7 +112,8 @@ func (k *keepAlive) close() {
 	}
 }
 
-// ordinary asks as programs do, with net/http's client: over HTTP/1.1 with a pool of connections, over HTTP/2 with one that all share.
+// ordinary asks as programs do, with net/http's client: over HTTP/1.1 with a pool of connections,
+// over HTTP/2 with one that all share.
 func ordinary(client *http.Client, p *pool) error {
 	resp, err := client.Post("http://"+p.choose()+"/v2/models/m/infer", "application/json", strings.NewReader(scaledRequest))
 	if err != nil {
@@ -124,7 +127,8 @@ func ordinary(client *http.Client, p *pool) error {
 	return err
 }
 
-// One server after another takes over while clients that keep their connections go on sending over HTTP and gRPC: no request is lost.
+// One server after another takes over while clients that keep their connections go on sending over
+// HTTP and gRPC: no request is lost.
 func TestServeRollingUpdate(t *testing.T) {
 	requests := int64(rollingRequests)
 	if text := os.Getenv("ONNXRL_ROLLING_REQUESTS"); text != "" {
@@ -174,8 +178,9 @@ func TestServeRollingUpdate(t *testing.T) {
 		clients.Go(func() {
 			for n := int64(0); n < share || updates.Load() < 3; n++ {
 				if n >= share {
-					// All go on until the updates are over, but leave the processors to the servers and to the pool, which
-					// must see within the delay that one of them is not ready any more.
+					// All go on until the updates are over, but leave the processors to the servers
+					// and to the pool, which must see within the delay that one of them is not
+					// ready any more.
 					time.Sleep(time.Millisecond)
 				}
 				sent.Add(1)
@@ -239,7 +244,8 @@ func TestServeRollingUpdate(t *testing.T) {
 	t.Logf("%d requests during 3 updates, %d lost, %d connections ended after their answer", sent.Load(), lost.Load(), ended.Load())
 }
 
-// After SIGTERM, until the delay is over: readiness says no over both protocols, answers say that their connection ends, idle connections stay, new ones are taken.
+// After SIGTERM, until the delay is over: readiness says no over both protocols, answers say that
+// their connection ends, idle connections stay, new ones are taken.
 func TestServeLameDuck(t *testing.T) {
 	r := startServe(t, "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--shutdown-delay", "5s")
 	conn, err := grpc.NewClient(r.first.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))

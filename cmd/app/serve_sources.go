@@ -17,11 +17,13 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// catalogue is the one source of onnxrl serve: the models of the repository and of the store, and those that the configuration names. The configuration may be replaced while the server runs.
+// catalogue is the one source of onnxrl serve: the models of the repository and of the store, and
+// those that the configuration names. The configuration may be replaced while the server runs.
 type catalogue struct {
 	config     atomic.Pointer[serveConfig]
 	repository serve.Source
-	// stores are those that were opened, by directory; they stay open as long as the program runs, because versions are read from them later.
+	// stores are those that were opened, by directory; they stay open as long as the program runs,
+	// because versions are read from them later.
 	stores map[string]*openStore
 }
 
@@ -131,7 +133,8 @@ func (k *catalogue) Scan(ctx context.Context) ([]serve.Listing, error) {
 	return all, nil
 }
 
-// apply makes the settings those of a listing. Where they do not say which versions are loaded, the listing's own choice stands, and what routes and shadows need is added to it.
+// apply makes the settings those of a listing. Where they do not say which versions are loaded, the
+// listing's own choice stands, and what routes and shadows need is added to it.
 func (s *modelSettings) apply(l *serve.Listing) error {
 	policy, own := l.Config.Policy, l.Config
 	l.Config = s.config()
@@ -168,7 +171,8 @@ func (s *modelSettings) needed() []string {
 	return list
 }
 
-// list is a model of the configuration. What is wrong with it becomes the listing's error: the others are served.
+// list is a model of the configuration. What is wrong with it becomes the listing's error: the
+// others are served.
 func (k *catalogue) list(ctx context.Context, c *serveConfig, m servedModel) serve.Listing {
 	l, err := k.one(ctx, c, m)
 	l.Name = m.Name

@@ -158,7 +158,8 @@ models:
 	}
 }
 
-// The catalogue lists files, folders and a store, says what is wrong with single models, and notices changes.
+// The catalogue lists files, folders and a store, says what is wrong with single models, and
+// notices changes.
 func TestServeCatalogue(t *testing.T) {
 	dir := t.TempDir()
 	store, err := artifact.Open(filepath.Join(dir, "store"), artifact.Options{})
@@ -327,7 +328,8 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	return write(t, "cert.pem", string(text)), write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}))), pool
 }
 
-// With a token, only the files of the page and the health endpoints are open; with TLS, the certificate is read again.
+// With a token, only the files of the page and the health endpoints are open; with TLS, the
+// certificate is read again.
 func TestServeNetwork(t *testing.T) {
 	s, err := serve.New(serve.Options{Compiler: portable.New()})
 	if err != nil {
@@ -425,7 +427,8 @@ func TestServeExposed(t *testing.T) {
 	}
 }
 
-// TestPageSample writes recorded inputs as the page reads them, with the numbers that JSON does not have as words.
+// TestPageSample writes recorded inputs as the page reads them, with the numbers that JSON does not
+// have as words.
 func TestPageSample(t *testing.T) {
 	nan, inf := float32(math.NaN()), math.Inf(1)
 	m := serve.Metadata{MaxBatch: 8, Inputs: []serve.Port{{Name: "x"}, {Name: "y"}, {Name: "mask"}, {Name: "n"}, {Name: "s", Implicit: true}}}

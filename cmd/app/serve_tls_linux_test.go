@@ -71,7 +71,8 @@ func (a *authority) client() []tls.Certificate {
 	return []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
 }
 
-// With an authority of clients, only clients with a certificate of it are let in, over both protocols, and SIGHUP reads the authority again.
+// With an authority of clients, only clients with a certificate of it are let in, over both
+// protocols, and SIGHUP reads the authority again.
 func TestServeClientCertificates(t *testing.T) {
 	cert, key, pool := certificate(t)
 	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
@@ -143,7 +144,8 @@ func jsonLog(t *testing.T, text string) (lines []map[string]any) {
 	return lines
 }
 
-// In JSON every line of the log is an object, whoever writes it: what is loaded, requests of both protocols, warnings, and the error that ends the program. An address of IPv4 is one of IPv4 only.
+// In JSON every line of the log is an object, whoever writes it: what is loaded, requests of both
+// protocols, warnings, and the error that ends the program. An address of IPv4 is one of IPv4 only.
 func TestServeLogsJSON(t *testing.T) {
 	model := scaledFile(t, 2)
 	r := startServe(t, "--engine", portable.Name, "--model", "m="+model, "--log-format", "json", "--access-log", "--http", "0.0.0.0:0", "--grpc", "127.0.0.1:0")

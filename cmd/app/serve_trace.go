@@ -9,7 +9,9 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve/tracing/otlp"
 )
 
-// serveTrace is where a server's spans go: to Endpoint, or where the environment variables of OpenTelemetry say, and else nowhere. Ratio is the share of requests that are traced where their client has not decided it.
+// serveTrace is where a server's spans go: to Endpoint, or where the environment variables of
+// OpenTelemetry say, and else nowhere. Ratio is the share of requests that are traced where their
+// client has not decided it.
 type serveTrace struct {
 	Endpoint string
 	Ratio    float64

@@ -27,7 +27,9 @@ func clientTrace(n int, sampled string) (id, traceparent string) {
 	return id, "00-" + id + "-" + clientSpan + "-" + sampled
 }
 
-// tracedRequests sends an inference over HTTP as part of trace 1, over gRPC as part of 2, in a stream as part of 3, one that its client does not trace as part of 4, and one to no model as part of 5.
+// tracedRequests sends an inference over HTTP as part of trace 1, over gRPC as part of 2, in a
+// stream as part of 3, one that its client does not trace as part of 4, and one to no model as part
+// of 5.
 func tracedRequests(t *testing.T, r *running) {
 	t.Helper()
 	web := func(n int, sampled, model string, want int) {
@@ -84,7 +86,8 @@ func tracedRequests(t *testing.T, r *running) {
 	r.want(200, "/metrics", "")
 }
 
-// Requests become spans of their clients' traces, over HTTP and gRPC, with what took their time, and the request log names them.
+// Requests become spans of their clients' traces, over HTTP and gRPC, with what took their time,
+// and the request log names them.
 func TestServeTraces(t *testing.T) {
 	c := otlptest.New(t)
 	t.Setenv("OTEL_SERVICE_NAME", "policies")
@@ -194,7 +197,8 @@ func TestServeTraceIDsInLogs(t *testing.T) {
 	}
 }
 
-// A collector that cannot be reached costs a warning, and neither requests nor the end of the server.
+// A collector that cannot be reached costs a warning, and neither requests nor the end of the
+// server.
 func TestServeWithoutCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	r := startServe(t, "--log-format", "json", "--engine", portable.Name, "--model", "m="+scaledFile(t, 2))

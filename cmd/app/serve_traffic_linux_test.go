@@ -22,7 +22,8 @@ func scaledMessage() *inference.ModelInferRequest {
 	return &inference.ModelInferRequest{ModelName: "m", Inputs: []*inference.ModelInferRequest_InferInputTensor{{Name: "x", Datatype: "FP32", Shape: []int64{1, 2}, Contents: &inference.InferTensorContents{Fp32Contents: []float32{1, 2}}}}}
 }
 
-// Requests beyond --max-concurrent are refused, and the metrics count each of them, as they do what is wrong.
+// Requests beyond --max-concurrent are refused, and the metrics count each of them, as they do what
+// is wrong.
 func TestServeCountsRefusals(t *testing.T) {
 	r := startServe(t, "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--max-concurrent", "1", "--max-batch", "8", "--max-delay", "300ms", "--access-log")
 	conn, err := grpc.NewClient(r.first.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// How long a command may take to end after the first signal, and one that has something to save. Commands look at their context and end sooner; this is for what does not come back: code of a library, a model with a loop of a million million iterations, a file system that hangs.
+// How long a command may take to end after the first signal, and one that has something to save.
+// Commands look at their context and end sooner; this is for what does not come back: code of a
+// library, a model with a loop of a million million iterations, a file system that hangs.
 const (
 	stopGrace = 5 * time.Second
 	saveGrace = 30 * time.Second
@@ -64,7 +66,9 @@ func (s *stopping) tell() {
 	fmt.Fprintf(s.to, "%sonnxrl: stopping; a second signal ends the program at once\n", clean)
 }
 
-// execute runs the command line. When ctx ends the user is told, and then the command, so that what it says of its end comes last. If it does not end, execute returns all the same: gone is then true, and nothing may be freed.
+// execute runs the command line. When ctx ends the user is told, and then the command, so that what
+// it says of its end comes last. If it does not end, execute returns all the same: gone is then
+// true, and nothing may be freed.
 func (s *stopping) execute(ctx context.Context, root *cobra.Command) (gone bool, err error) {
 	if ctx.Done() == nil {
 		return false, root.ExecuteContext(ctx)

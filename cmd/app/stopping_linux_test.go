@@ -18,7 +18,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// endless is a model that is never done: "run", because of a loop of 2⁶⁰ iterations, or "make", because ONNX Runtime multiplies its constants when a session is made.
+// endless is a model that is never done: "run", because of a loop of 2⁶⁰ iterations, or "make",
+// because ONNX Runtime multiplies its constants when a session is made.
 func endless(t *testing.T, when string) string {
 	t.Helper()
 	b := onnx.NewBuilder("endless", 18)
@@ -52,7 +53,8 @@ func endless(t *testing.T, when string) string {
 	return save(t, m)
 }
 
-// processorTime is what a process and its children that have ended have used, in hundredths of a second, as Linux counts for programs.
+// processorTime is what a process and its children that have ended have used, in hundredths of a
+// second, as Linux counts for programs.
 func processorTime(t *testing.T, pid int) (ticks int) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -71,7 +73,8 @@ func processorTime(t *testing.T, pid int) (ticks int) {
 	return ticks
 }
 
-// Whatever a command is doing, a signal is answered at once and ends it soon after; a second one ends it at once.
+// Whatever a command is doing, a signal is answered at once and ends it soon after; a second one
+// ends it at once.
 func TestSignalsEndWhatDoesNotEnd(t *testing.T) {
 	run, create, data := endless(t, "run"), endless(t, "make"), csvFile(t, table(40))
 	fit := fitArgs(create, data, "--out", filepath.Join(t.TempDir(), "out.onnx"))

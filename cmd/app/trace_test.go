@@ -24,7 +24,8 @@ func rooted(t *testing.T) string {
 	}))
 }
 
-// logged is y = log(x)·0, whose first value that is not finite is an infinity and whose next is NaN.
+// logged is y = log(x)·0, whose first value that is not finite is an infinity and whose next is
+// NaN.
 func logged(t *testing.T) string {
 	return save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 		l := b.Op("Log", []onnx.Value{x})
@@ -47,7 +48,8 @@ func TestGradTrace(t *testing.T) {
 			}
 			return got
 		}
-		// Finite forward, infinite backward: the finding lies in the gradient and is traced to its forward node.
+		// Finite forward, infinite backward: the finding lies in the gradient and is traced to its
+		// forward node.
 		run(0, rooted(t), "x=zeros", "--bind", "batch=2")
 		run(0, rooted(t), "x=ones", "--bind", "batch=2")
 		got := run(1, rooted(t), "x=zeros", "--bind", "batch=2", "--grad")

@@ -98,7 +98,8 @@ func (a *app) train(cmd *cobra.Command, args []string, f *trainFlags) (err error
 	return nil
 }
 
-// stopped says how to go on with a run after a signal, and what to do then; a run that was stopped before it began has no directory.
+// stopped says how to go on with a run after a signal, and what to do then; a run that was stopped
+// before it began has no directory.
 func (a *app) stopped(dir, then string) error {
 	if isFile(filepath.Join(dir, configFile)) {
 		fmt.Fprintf(a.err, "onnxrl: stopped; continue with: onnxrl train --resume %s%s\n", dir, then)

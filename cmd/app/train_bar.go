@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
-// trainBar shows how far all runs of a plan have come together. It is shown from when the first of them begins; without a start it never is.
+// trainBar shows how far all runs of a plan have come together. It is shown from when the first of
+// them begins; without a start it never is.
 type trainBar struct {
 	plan  *trainPlan
 	start func() *progress.Progress
@@ -24,7 +25,8 @@ type trainBar struct {
 	total int64
 	done  map[uint64]int64
 	drawn time.Time
-	// updating is when a seed's present update was first seen, and long says that one has taken so long that updates are shown.
+	// updating is when a seed's present update was first seen, and long says that one has taken so
+	// long that updates are shown.
 	updating map[uint64]time.Time
 	long     bool
 	// watch, unless nil, is told the env steps of a run after every learner step.

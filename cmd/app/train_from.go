@@ -17,7 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// branch makes the plan's new directory a run that has come as far as the checkpoint it goes on from: a copy of what its run had then. The run itself stays as it is.
+// branch makes the plan's new directory a run that has come as far as the checkpoint it goes on
+// from: a copy of what its run had then. The run itself stays as it is.
 func (p *trainPlan) branch(ctx context.Context) (err error) {
 	if p.branches == "" {
 		return nil
@@ -79,7 +80,8 @@ func (p *trainPlan) branch(ctx context.Context) (err error) {
 	return err
 }
 
-// copyPublished copies what a run had published by a step: the newest file and the versions of its store.
+// copyPublished copies what a run had published by a step: the newest file and the versions of its
+// store.
 func copyPublished(ctx context.Context, run, dir string, step int64) (err error) {
 	if at, ok, err := stepsOf(filepath.Join(run, publish.BestFile)); err != nil {
 		return err
@@ -118,7 +120,8 @@ func copyPublished(ctx context.Context, run, dir string, step int64) (err error)
 	return nil
 }
 
-// publishedBy lists the versions of a run's store of up to a step, by step, and says whether there are later ones.
+// publishedBy lists the versions of a run's store of up to a step, by step, and says whether there
+// are later ones.
 func publishedBy(s *artifact.Store, step int64) (versions []artifact.Version, later bool, err error) {
 	all, err := s.List()
 	for _, v := range all {
@@ -132,7 +135,9 @@ func publishedBy(s *artifact.Store, step int64) (versions []artifact.Version, la
 	return versions, later, err
 }
 
-// unpublishAfter makes a run that goes back to a step have as its best policy what it had then: a later file is removed, for the checkpoint has the policy, and the aliases of its store move back. Later versions stay in the store, as versions do.
+// unpublishAfter makes a run that goes back to a step have as its best policy what it had then: a
+// later file is removed, for the checkpoint has the policy, and the aliases of its store move back.
+// Later versions stay in the store, as versions do.
 func unpublishAfter(ctx context.Context, dir string, step int64) (err error) {
 	best := filepath.Join(dir, publish.BestFile)
 	if at, ok, err := stepsOf(best); err != nil {
@@ -172,7 +177,8 @@ func unpublishAfter(ctx context.Context, dir string, step int64) (err error) {
 	return nil
 }
 
-// stepsOf returns the env steps after which a policy was published; ok is false where there is no such file or it does not say.
+// stepsOf returns the env steps after which a policy was published; ok is false where there is no
+// such file or it does not say.
 func stepsOf(path string) (steps int64, ok bool, err error) {
 	if !isFile(path) {
 		return 0, false, nil

@@ -25,7 +25,8 @@ func checkpointPaths(t *testing.T, dir string) (paths []string) {
 	return paths
 }
 
-// A run goes on from any of its checkpoints exactly as it went on then: in a directory of its own, which leaves the run as it is, or by going back.
+// A run goes on from any of its checkpoints exactly as it went on then: in a directory of its own,
+// which leaves the run as it is, or by going back.
 func TestTrainResumesFromACheckpoint(t *testing.T) {
 	for _, when := range []string{"end", "improvements"} {
 		config, ref := trainYAML(t, "seed: 1", "seed: 2", "every_steps: 100}", "every_steps: 100, keep_last: 99}", "publish: {", "publish: {when: "+when+", "), filepath.Join(t.TempDir(), "ref")
@@ -86,7 +87,8 @@ func TestTrainResumesFromACheckpoint(t *testing.T) {
 	}
 }
 
-// What --resume names is found from any folder, and what is no checkpoint is said with those that are.
+// What --resume names is found from any folder, and what is no checkpoint is said with those that
+// are.
 func TestResumePoint(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")
 	for _, name := range []string{"ckpt-000000100", "ckpt-000000200"} {

@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
-// tellGrowth says which values of an agent's configuration follow the length of a run that is resumed with more env steps than it had: they go on where the longer run would have them.
+// tellGrowth says which values of an agent's configuration follow the length of a run that is
+// resumed with more env steps than it had: they go on where the longer run would have them.
 func (p *trainPlan) tellGrowth(out io.Writer) error {
 	_, changes, err := changesSince(p.kinds, p.dir, p.cfg)
 	if err != nil {
@@ -28,7 +29,8 @@ func (p *trainPlan) tellGrowth(out io.Writer) error {
 	return nil
 }
 
-// lengthDependent lists the key paths below a configuration whose values depend on the length of a run: schedules without a length of their own, and DQN's exploration.
+// lengthDependent lists the key paths below a configuration whose values depend on the length of a
+// run: schedules without a length of their own, and DQN's exploration.
 func lengthDependent(v reflect.Value, path string) (list []string) {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		if v.IsNil() {

@@ -48,7 +48,8 @@ publish: {observations: 16, allow_ties: true}
 	for _, l := range trainMetrics(t, dir) {
 		rates[l["step"]] = l["train/learning_rate"]
 	}
-	// As with Stable-Baselines3, the rollout that ends at env step n is learnt from at the rate of env step n.
+	// As with Stable-Baselines3, the rollout that ends at env step n is learnt from at the rate of
+	// env step n.
 	for step, want := range sorted.All(map[string]string{"20": "0.009", "200": "0", "220": "0.0045", "400": "0"}) {
 		if !strings.HasPrefix(rates[step], want) {
 			t.Errorf("the learning rate of env step %s is %s, expected %s", step, rates[step], want)

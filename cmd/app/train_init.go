@@ -25,13 +25,15 @@ type initRecord struct {
 	Ref     string            `json:"ref"`
 	Partial bool              `json:"partial"`
 	Rename  []transfer.Rename `json:"rename,omitempty"`
-	// Source is what the reference meant, Summary how it fitted, and SHA256 is of the parameters that were copied.
+	// Source is what the reference meant, Summary how it fitted, and SHA256 is of the parameters
+	// that were copied.
 	Source  string `json:"source"`
 	Summary string `json:"summary"`
 	SHA256  string `json:"sha256"`
 	// Statistics says of what the running statistics of normalisation were taken, too.
 	Statistics string `json:"statistics,omitempty"`
-	// Parent is the digest of the artefact that the parameters are those of, empty where they were not published.
+	// Parent is the digest of the artefact that the parameters are those of, empty where they were
+	// not published.
 	Parent string `json:"parent,omitempty"`
 	// Past is what the source has seen and knows of the future, as metadata of published models say
 	// it; absent where that is not known.
@@ -106,7 +108,8 @@ func (f *trainFlags) initOf() (initRecord, error) {
 	return r, nil
 }
 
-// apply overwrites freshly drawn parameters. What became of each is shown once. All runs of a plan begin with the same, also those that are begun when it is resumed.
+// apply overwrites freshly drawn parameters. What became of each is shown once. All runs of a plan
+// begin with the same, also those that are begun when it is resumed.
 func (i *initial) apply(out io.Writer, values map[string]*tensor.Tensor) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/transfer"
 )
 
-// statistics are what a run knew of the observations and returns that the parameters of --init were learnt from.
+// statistics are what a run knew of the observations and returns that the parameters of --init were
+// learnt from.
 type statistics struct {
 	state    normalize.State
 	wrappers wrap.Config
@@ -59,7 +60,8 @@ func statisticsOf(s *transfer.Source) (out *statistics, err error) {
 	return out, nil
 }
 
-// inherit gives a run that has not begun the statistics that belong to the parameters it begins with, where both mean the same by an observation, and says once what became of them.
+// inherit gives a run that has not begun the statistics that belong to the parameters it begins
+// with, where both mean the same by an observation, and says once what became of them.
 func (i *initial) inherit(out io.Writer, tr *train.Trainer, wrappers wrap.Config) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
-// A run that begins with the parameters of another one goes on from the statistics of normalisation that belong to them, where both mean the same, and says what it does not take.
+// A run that begins with the parameters of another one goes on from the statistics of normalisation
+// that belong to them, where both mean the same, and says what it does not take.
 func TestTrainInitNormalized(t *testing.T) {
 	config := write(t, "normalized.yaml", `seed: 1
 env: {kind: pendulum}

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A run that takes more env steps than it was asked for says so, once for all seeds; one whose minibatches are larger than its rollouts does not begin, and leaves nothing.
+// A run that takes more env steps than it was asked for says so, once for all seeds; one whose
+// minibatches are larger than its rollouts does not begin, and leaves nothing.
 func TestTrainWholeRollouts(t *testing.T) {
 	config := write(t, "whole.yaml", `env: {kind: corridor, cells: 4}
 agent: {kind: ppo, rollout_steps: 20, batch_size: 20, n_epochs: 1, hidden: [4]}

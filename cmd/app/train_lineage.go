@@ -77,7 +77,8 @@ func (p *trainPlan) lineage(cfg experiment.Config) (lineage, error) {
 	return l, nil
 }
 
-// describe writes the lineage of a new run, or of a group of them; the configuration, whose presence makes it a run, is to follow.
+// describe writes the lineage of a new run, or of a group of them; the configuration, whose
+// presence makes it a run, is to follow.
 func (p *trainPlan) describe(dir string, cfg experiment.Config) error {
 	l, err := p.lineage(cfg)
 	if err != nil {
@@ -86,7 +87,8 @@ func (p *trainPlan) describe(dir string, cfg experiment.Config) error {
 	return writeJSON(filepath.Join(dir, lineageFile), l)
 }
 
-// redescribe updates the configuration of a resumed run to what has changed, which trainChanges has allowed. Everything else stays what it was when the run began.
+// redescribe updates the configuration of a resumed run to what has changed, which trainChanges has
+// allowed. Everything else stays what it was when the run began.
 func redescribe(dir string, cfg experiment.Config) error {
 	var l lineage
 	if err := readJSON(filepath.Join(dir, lineageFile), &l); err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// A run that is stopped by SIGINT, or killed again and again, and resumed, ends exactly as one that never stopped.
+// A run that is stopped by SIGINT, or killed again and again, and resumed, ends exactly as one that
+// never stopped.
 func TestTrainResumeIsExact(t *testing.T) {
 	config, ref := trainYAML(t), filepath.Join(t.TempDir(), "ref")
 	trainRuns(t, config, "--out", ref)
@@ -46,7 +47,8 @@ func TestTrainResumeIsExact(t *testing.T) {
 	sameTraining(t, "kill -9", dir, ref)
 }
 
-// killAtWrite runs onnxrl and kills it when its metrics have been written to n times, or a few times more, wherever it then is: in a rollout, an evaluation, a publication or a checkpoint.
+// killAtWrite runs onnxrl and kills it when its metrics have been written to n times, or a few
+// times more, wherever it then is: in a rollout, an evaluation, a publication or a checkpoint.
 func killAtWrite(t *testing.T, dir string, n int, args ...string) {
 	t.Helper()
 	size := func() int64 {
@@ -84,7 +86,8 @@ func killAtWrite(t *testing.T, dir string, n int, args ...string) {
 	<-done
 }
 
-// A run that is killed at random moments, most of them not after a checkpoint, loses nothing but time.
+// A run that is killed at random moments, most of them not after a checkpoint, loses nothing but
+// time.
 func TestTrainKilledAnywhere(t *testing.T) {
 	config, ref, dir := trainYAML(t), filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
 	trainRuns(t, config, "--out", ref)
@@ -130,7 +133,8 @@ func TestTrainSeedsResume(t *testing.T) {
 	}
 }
 
-// A full disk ends the run with an error that says how to go on, and the checkpoints before stay good.
+// A full disk ends the run with an error that says how to go on, and the checkpoints before stay
+// good.
 func TestTrainFullDisk(t *testing.T) {
 	config, ref, dir := trainYAML(t), filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
 	trainRuns(t, config, "--out", ref)

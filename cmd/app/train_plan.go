@@ -24,7 +24,8 @@ import (
 // lineageFile describes how a run came to be; see lineage.
 const lineageFile = "lineage.json"
 
-// trainPlan is what onnxrl train is going to do: one run, or one for each seed, of an opened document.
+// trainPlan is what onnxrl train is going to do: one run, or one for each seed, of an opened
+// document.
 type trainPlan struct {
 	kinds experiment.Kinds
 	// cfg is the effective document. With several seeds it is that of all runs; see forSeed.
@@ -33,28 +34,35 @@ type trainPlan struct {
 	maker   agents.Maker
 	engine  engine.Compiler
 	sources map[string]string
-	// dir is the run's directory, or the one that the directories of the seeds are in. name is that of the document: artefacts are called by it, and without a directory so is the first free one in runs/; claimed says that this process has made it.
+	// dir is the run's directory, or the one that the directories of the seeds are in. name is that
+	// of the document: artefacts are called by it, and without a directory so is the first free one
+	// in runs/; claimed says that this process has made it.
 	dir     string
 	name    string
 	claimed bool
 	resume  bool
-	// from is the checkpoint that a resumed run goes on from, empty for the newest; branches is the new directory in which it does, empty for its own.
+	// from is the checkpoint that a resumed run goes on from, empty for the newest; branches is the
+	// new directory in which it does, empty for its own.
 	from, branches string
 	parallel       int
-	// init is where parameters begin; nil draws them. publishes keeps the best policies as artefacts.
+	// init is where parameters begin; nil draws them. publishes keeps the best policies as
+	// artefacts.
 	init      *initial
 	publishes bool
 	// shared is the directory of a store that every publication is copied into; empty copies none.
 	shared string
-	// told keeps what is to be said of the data to once, however many seeds begin; nil says nothing.
+	// told keeps what is to be said of the data to once, however many seeds begin; nil says
+	// nothing.
 	told *sync.Once
 
-	// known says that the directory of several seeds describes them. It is guarded by mu while runs go on.
+	// known says that the directory of several seeds describes them. It is guarded by mu while runs
+	// go on.
 	mu    sync.Mutex
 	known bool
 }
 
-// openPlan reads the document and opens what it names. Nothing is written. Close the plan after use.
+// openPlan reads the document and opens what it names. Nothing is written. Close the plan after
+// use.
 func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trainPlan, err error) {
 	p := &trainPlan{kinds: a.kinds, dir: f.out, resume: f.resume != "", parallel: f.parallel, publishes: true, shared: f.store.dir, told: &sync.Once{}}
 	if p.resume {
@@ -123,7 +131,9 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 	return p, p.openInit(ctx, f, a.err)
 }
 
-// openInit opens what runs begin with. When they are resumed the lineage says what they are called and what those seeds begin with that are yet to be begun. What may make the results differ from those of runs that never stopped is told to out.
+// openInit opens what runs begin with. When they are resumed the lineage says what they are called
+// and what those seeds begin with that are yet to be begun. What may make the results differ from
+// those of runs that never stopped is told to out.
 func (p *trainPlan) openInit(ctx context.Context, f *trainFlags, out io.Writer) (err error) {
 	var record initRecord
 	if f.init != "" {
@@ -193,7 +203,8 @@ func (p *trainPlan) dirOf(seed uint64) string {
 	return filepath.Join(p.dir, fmt.Sprintf("seed-%d", seed))
 }
 
-// paths are the keys of a document that name files. They are made absolute, so that the effective configuration means the same from any folder.
+// paths are the keys of a document that name files. They are made absolute, so that the effective
+// configuration means the same from any folder.
 var paths = []string{"env.data.source.path", "agent.encoder.path", "agent.policy.path"}
 
 // shippedPrefix marks paths into what comes with the program.
@@ -248,7 +259,8 @@ func experimentName(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
 
-// claim makes the directory that was given, or the first of runs/NAME-1, runs/NAME-2 … that does not exist.
+// claim makes the directory that was given, or the first of runs/NAME-1, runs/NAME-2 … that does
+// not exist.
 func (p *trainPlan) claim() error {
 	if p.dir != "" {
 		if _, err := os.Stat(p.dir); !errors.Is(err, os.ErrNotExist) {
@@ -285,7 +297,8 @@ func (p *trainPlan) release() error {
 	return os.RemoveAll(p.dir)
 }
 
-// trainChanges lists what differs from the document that a run was started with. What does not change the results may change, and the env steps may grow.
+// trainChanges lists what differs from the document that a run was started with. What does not
+// change the results may change, and the env steps may grow.
 func trainChanges(kinds experiment.Kinds, dir string, cfg experiment.Config) ([]configs.Change, error) {
 	old, changes, err := changesSince(kinds, dir, cfg)
 	return slices.DeleteFunc(changes, func(c configs.Change) bool {

@@ -21,7 +21,10 @@ type versioner interface {
 	Version(ctx context.Context, policy train.Policy) (ref string, err error)
 }
 
-// publishBest proves the best policy of a run that has ended and publishes it, unless that was done when it was found. A policy that is too undecided to be published, and an environment that fails while it is proved, end no run: the summary says why it is not published. When ctx ends, the run counts as interrupted, and publishes when it is resumed.
+// publishBest proves the best policy of a run that has ended and publishes it, unless that was done
+// when it was found. A policy that is too undecided to be published, and an environment that fails
+// while it is proved, end no run: the summary says why it is not published. When ctx ends, the run
+// counts as interrupted, and publishes when it is resumed.
 //
 // It can take minutes, so it tells notes what it does.
 func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logger, notes io.Writer, s *runSummary) error {
@@ -44,7 +47,8 @@ func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logg
 	ref, err := to.Version(ctx, policy)
 	switch {
 	case errors.Is(err, bake.ErrTies):
-		// The candidate was kept when it was found; now its file also counts the validations after that.
+		// The candidate was kept when it was found; now its file also counts the validations after
+		// that.
 		if _, err := to.Publish(ctx, policy); err != nil {
 			return err
 		}
@@ -64,7 +68,8 @@ func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logg
 	return nil
 }
 
-// unpublished says of a finished run why its best policy is not published, and how to publish it all the same.
+// unpublished says of a finished run why its best policy is not published, and how to publish it
+// all the same.
 func (s *runSummary) unpublished() string {
 	return fmt.Sprintf("not published: the best policy of %s: %s\n  %s", s.Dir, s.Unpublished, s.PublishWith)
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// blank writes the policy of a run with all weights 0, which gives all actions the same probability.
+// blank writes the policy of a run with all weights 0, which gives all actions the same
+// probability.
 func blank(t *testing.T, run string) string {
 	t.Helper()
 	m, err := loadModel(filepath.Join(run, publish.BestFile))
@@ -56,7 +57,8 @@ func versionsIn(t *testing.T, dir string) []artifact.Version {
 	return list
 }
 
-// improvements counts the validations of a run, the one before the first step aside, that were better than all before.
+// improvements counts the validations of a run, the one before the first step aside, that were
+// better than all before.
 func improvements(t *testing.T, dir string) (n int) {
 	t.Helper()
 	best, first := math.Inf(-1), true
@@ -77,9 +79,11 @@ func improvements(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// TestOnlyTheProvedIsPublished trains with a candidate at every improvement and one version at the end, and with a version at every improvement: the last of them is the same policy.
+// TestOnlyTheProvedIsPublished trains with a candidate at every improvement and one version at the
+// end, and with a version at every improvement: the last of them is the same policy.
 func TestOnlyTheProvedIsPublished(t *testing.T) {
-	// How often a policy improves depends on the last digits of the machine's arithmetic; of a few seeds one improves twice.
+	// How often a policy improves depends on the last digits of the machine's arithmetic; of a few
+	// seeds one improves twice.
 	var each string
 	var improved runSummary
 	seed := 1
@@ -118,7 +122,8 @@ func TestOnlyTheProvedIsPublished(t *testing.T) {
 	}
 }
 
-// TestUndecidedPoliciesAreNotPublished trains one: the run ends well and says so, its policy can be evaluated and exported, and published with leave, into another store too.
+// TestUndecidedPoliciesAreNotPublished trains one: the run ends well and says so, its policy can be
+// evaluated and exported, and published with leave, into another store too.
 func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
 	dir, shared := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "store")
 	first := filepath.Join(t.TempDir(), "first")
@@ -171,7 +176,8 @@ func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
 	}
 }
 
-// TestPublishingCanBeOff trains by flag and by key: nothing is exported, and everything can be done later.
+// TestPublishingCanBeOff trains by flag and by key: nothing is exported, and everything can be done
+// later.
 func TestPublishingCanBeOff(t *testing.T) {
 	for _, off := range [][]string{{"--no-publish"}, {"--set", "publish.when=never"}} {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -192,7 +198,8 @@ func TestPublishingCanBeOff(t *testing.T) {
 	}
 }
 
-// TestFinishedThoughTheProofFails trains in an environment that fails when observations for the proof are collected, the first two times: for the candidate and for the version.
+// TestFinishedThoughTheProofFails trains in an environment that fails when observations for the
+// proof are collected, the first two times: for the candidate and for the version.
 func TestFinishedThoughTheProofFails(t *testing.T) {
 	fake, err := filepath.Abs(filepath.Join("..", "..", "envs", "gymnasium", "testdata", "fake"))
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// finishedFile is the summary of a finished run. It is written when everything else is, and a run that has it is not continued.
+// finishedFile is the summary of a finished run. It is written when everything else is, and a run
+// that has it is not continued.
 const finishedFile = "finished.json"
 
 // trainRun is one run of a plan.
@@ -81,7 +82,8 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 			if err := p.init.apply(bar.above(a.err), values); err != nil {
 				return err
 			}
-			// The digest and not the path: equal runs from different folders publish equal artefacts.
+			// The digest and not the path: equal runs from different folders publish equal
+			// artefacts.
 			r.published["init_sha256"] = p.init.record().SHA256
 			return nil
 		}
@@ -155,7 +157,8 @@ func (r *trainRun) open() (err error) {
 	return err
 }
 
-// finished returns the summary of a run that has nothing left to do. One that may now take more env steps than it has taken has.
+// finished returns the summary of a run that has nothing left to do. One that may now take more env
+// steps than it has taken has.
 func (r *trainRun) finished() (s runSummary, done bool, err error) {
 	path := filepath.Join(r.path, finishedFile)
 	err = readJSON(path, &s)
@@ -199,7 +202,8 @@ func (r *trainRun) begin(ctx context.Context) error {
 	return r.dir.Record(step)
 }
 
-// clear removes what a start that failed has left; it has not come further than the checkpoint before the first env step.
+// clear removes what a start that failed has left; it has not come further than the checkpoint
+// before the first env step.
 func (r *trainRun) clear() error {
 	dir := filepath.Join(r.path, checkpointDir)
 	list, err := checkpoint.List(dir)
@@ -240,7 +244,8 @@ func (r *trainRun) publisher(log *slog.Logger, allowTies bool) (*publish.Publish
 	})
 }
 
-// save publishes a checkpoint. The first one makes the directory a run: whatever fails before leaves nothing that would have to be continued.
+// save publishes a checkpoint. The first one makes the directory a run: whatever fails before
+// leaves nothing that would have to be continued.
 func (r *trainRun) save(step int64, score *float64) error {
 	if err := r.dir.Save(step, score, r.tr); err != nil || r.known {
 		return err

@@ -15,7 +15,9 @@ import (
 // summaryFile is the summary of several seeds, in the directory that holds theirs.
 const summaryFile = "summary.json"
 
-// runPlan trains every seed of the plan, as many at once as it allows, and summarises. The first error stops the others, whose state is saved. When ctx ends, so does each run, and the summary names the seeds that are left.
+// runPlan trains every seed of the plan, as many at once as it allows, and summarises. The first
+// error stops the others, whose state is saved. When ctx ends, so does each run, and the summary
+// names the seeds that are left.
 func (a *app) runPlan(ctx context.Context, p *trainPlan) (sum trainSummary, err error) {
 	if err := p.branch(ctx); err != nil {
 		return sum, fmt.Errorf("resume %s: %w", p.from, err)

@@ -13,7 +13,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
-// sharedPublisher copies what a run publishes into a store that runs share, where lineage leads from one to the next.
+// sharedPublisher copies what a run publishes into a store that runs share, where lineage leads
+// from one to the next.
 type sharedPublisher struct {
 	*publish.Publisher
 	// run is the directory of the run's own store.
@@ -31,7 +32,9 @@ func (r *trainRun) openShared() (*sharedPublisher, error) {
 	return &sharedPublisher{run: filepath.Join(r.path, publish.StoreDir), to: s, alias: r.sharedAlias()}, nil
 }
 
-// sharedAlias is the run's directory, with that of the group for one of several seeds: the alias best would be that of whichever run published last, and without one of its own nothing keeps a run's policy.
+// sharedAlias is the run's directory, with that of the group for one of several seeds: the alias
+// best would be that of whichever run published last, and without one of its own nothing keeps a
+// run's policy.
 func (r *trainRun) sharedAlias() string {
 	name := filepath.Base(filepath.Clean(r.plan.dir))
 	if r.plan.group() {
@@ -68,7 +71,8 @@ func (p *sharedPublisher) Version(ctx context.Context, policy train.Policy) (str
 	return ref, p.share(ctx, ref)
 }
 
-// share copies a version of the run's store. A run that is killed between the two stores publishes the same version again when it is resumed.
+// share copies a version of the run's store. A run that is killed between the two stores publishes
+// the same version again when it is resumed.
 func (p *sharedPublisher) share(ctx context.Context, ref string) (err error) {
 	from, err := artifact.Open(p.run, artifact.Options{MustExist: true})
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
-// Runs that share a store find each other's policies there, and so does lineage; collecting garbage keeps the last one of each run.
+// Runs that share a store find each other's policies there, and so does lineage; collecting garbage
+// keeps the last one of each run.
 func TestRunsShareAStore(t *testing.T) {
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")

@@ -42,14 +42,16 @@ func (a *app) experimentSources(doc *configs.Document, f envs.Factory) (map[stri
 	return out, nil
 }
 
-// tellData writes what the loader of a market has to say of its data: first how prices are adjusted. It is no progress, so that --quiet does not keep it back.
+// tellData writes what the loader of a market has to say of its data: first how prices are
+// adjusted. It is no progress, so that --quiet does not keep it back.
 func (a *app) tellData(out io.Writer, f envs.Factory) {
 	if o, ok := f.(trading.Opened); ok {
 		tellNotes(out, o.Data().Notes)
 	}
 }
 
-// tellNetwork writes what there is to know of how the files were read that an agent's policy is made of.
+// tellNetwork writes what there is to know of how the files were read that an agent's policy is
+// made of.
 func (a *app) tellNetwork(out io.Writer, agent agents.Agent) {
 	if net, _ := agent.Learner().Policy(); net != nil && !a.quiet {
 		for _, n := range net.Notes {
@@ -71,7 +73,8 @@ func tellNotes(out io.Writer, notes []string) {
 	}
 }
 
-// marketDigest identifies everything that a policy can see or be paid by: names, dates, features, prices, what can be traded, and the splits.
+// marketDigest identifies everything that a policy can see or be paid by: names, dates, features,
+// prices, what can be traded, and the splits.
 func marketDigest(d *trading.Data) string {
 	h, m := sha256.New(), d.Market
 	fmt.Fprintf(h, "%q %q\n", m.Assets, m.Features)

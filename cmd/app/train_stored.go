@@ -12,7 +12,9 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 )
 
-// changesSince compares a document with the one that a directory was started with, which its lineage holds: edits of config.yaml count like those of --set. Where the older one lacks a key, because no such key existed when the run was started, it counts as this program's default.
+// changesSince compares a document with the one that a directory was started with, which its
+// lineage holds: edits of config.yaml count like those of --set. Where the older one lacks a key,
+// because no such key existed when the run was started, it counts as this program's default.
 func changesSince(kinds experiment.Kinds, dir string, cfg experiment.Config) (old experiment.Config, changes []configs.Change, err error) {
 	old = experiment.Defaults()
 	var l lineage
@@ -49,7 +51,9 @@ func changesSince(kinds experiment.Kinds, dir string, cfg experiment.Config) (ol
 	return settled, changes, err
 }
 
-// explainStored adds to an error of the document of a run that is resumed what the run has where this program finds something wrong: a key that it does not know any more, or a value that it does not accept.
+// explainStored adds to an error of the document of a run that is resumed what the run has where
+// this program finds something wrong: a key that it does not know any more, or a value that it does
+// not accept.
 func (p *trainPlan) explainStored(path string, err error) error {
 	if !p.resume {
 		return err
@@ -60,7 +64,8 @@ func (p *trainPlan) explainStored(path string, err error) error {
 	return fmt.Errorf("resume %s: %w", filepath.Clean(p.dir), err)
 }
 
-// valuesOf adds to the problems of a document, which was parsed under a name, the values that it has there.
+// valuesOf adds to the problems of a document, which was parsed under a name, the values that it
+// has there.
 func valuesOf(doc *configs.Document, name string, err error) error {
 	var problems configs.Errors
 	if !errors.As(err, &problems) {

@@ -48,7 +48,8 @@ func cut(t *testing.T, text string, lines ...string) string {
 	return text
 }
 
-// A run whose configuration was stored before some keys existed goes on as if it had today's defaults there.
+// A run whose configuration was stored before some keys existed goes on as if it had today's
+// defaults there.
 func TestTrainResumesOlder(t *testing.T) {
 	config, ref := trainYAML(t), filepath.Join(t.TempDir(), "ref")
 	trainRuns(t, config, "--out", ref)
@@ -76,7 +77,8 @@ func TestTrainResumesOlder(t *testing.T) {
 	// A key that the encoder lacks may be given as what it is by default.
 	trainRuns(t, "--resume", older, "--set", "agent.encoder.padding=valid")
 	refuse(t, []string{"train", "--resume", older, "--set", "agent.encoder.padding=causal"}, "agent.encoder.padding: valid -> causal")
-	// Another value than the default of a key that was not stored is a change, and so is one of a key that was.
+	// Another value than the default of a key that was not stored is a change, and so is one of a
+	// key that was.
 	editStored(t, older, func(text string) string { return cut(t, text, "  gae_lambda:", "  fee_rate:", "wrappers:") })
 	refuse(t, []string{"train", "--resume", older, "--set", "agent.gae_lambda=0.9", "--set", "env.fee_rate=0.1", "--set", "agent.gamma=0.5", "--set", "wrappers.normalize.obs=true"},
 		"agent.gae_lambda: 1.0 -> 0.9", "env.fee_rate: 0.0005 -> 0.1", "agent.gamma: 0.96 -> 0.5", "wrappers.normalize.obs: false -> true")
@@ -111,7 +113,8 @@ func TestTrainResumesOlder(t *testing.T) {
 	told(refused, "agent.share_windows: maybe -> not accepted")
 }
 
-// A group of seeds whose configuration is older goes on, too; with environments that cannot be opened any more, what has changed is still told.
+// A group of seeds whose configuration is older goes on, too; with environments that cannot be
+// opened any more, what has changed is still told.
 func TestTrainResumesOlderSeeds(t *testing.T) {
 	config, dir := trainYAML(t, "1200", "100"), filepath.Join(t.TempDir(), "seeds")
 	trainRuns(t, config, "--out", dir, "--seeds", "1,2")

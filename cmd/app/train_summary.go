@@ -43,28 +43,32 @@ func (v *values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// runSummary is what came of one run; the JSON keys are stable. It is written into the run directory when the run is finished.
+// runSummary is what came of one run; the JSON keys are stable. It is written into the run
+// directory when the run is finished.
 type runSummary struct {
 	Seed         uint64 `json:"seed"`
 	Dir          string `json:"dir"`
 	EnvSteps     int64  `json:"env_steps"`
 	LearnerSteps int64  `json:"learner_steps"`
 	Episodes     int64  `json:"episodes"`
-	// EpisodeReward and EpisodeLength are means over the last 100 training episodes; absent before the first has ended.
+	// EpisodeReward and EpisodeLength are means over the last 100 training episodes; absent before
+	// the first has ended.
 	EpisodeReward *float64 `json:"episode_reward,omitempty"`
 	EpisodeLength *float64 `json:"episode_length,omitempty"`
 	// Stopped says why the run ended before its last env step: early stop or interrupted.
 	Stopped string `json:"stopped,omitempty"`
 	// Train are the metrics of the last learner step.
 	Train values `json:"train"`
-	// Metric chose the best policy, after BestEnvSteps; Validation are its metrics, and Last those of the policy at the end.
+	// Metric chose the best policy, after BestEnvSteps; Validation are its metrics, and Last those
+	// of the policy at the end.
 	Metric       string `json:"metric,omitempty"`
 	BestEnvSteps int64  `json:"best_env_steps,omitempty"`
 	Validation   values `json:"validation,omitempty"`
 	Last         values `json:"validation_last,omitempty"`
 	// Published is the reference of the best policy in the artefact store of the run directory.
 	Published string `json:"published,omitempty"`
-	// Unpublished says why the best policy is not published, and PublishWith is the command that does it.
+	// Unpublished says why the best policy is not published, and PublishWith is the command that
+	// does it.
 	Unpublished string `json:"unpublished,omitempty"`
 	PublishWith string `json:"publish_with,omitempty"`
 	Engine      string `json:"engine"`
@@ -91,7 +95,8 @@ func (p *trainPlan) summarize(seed uint64, res train.Result, seconds float64) ru
 	return s
 }
 
-// spread is a metric over seeds. Std is the sample's standard deviation, with n−1 in the denominator; null for one seed.
+// spread is a metric over seeds. Std is the sample's standard deviation, with n−1 in the
+// denominator; null for one seed.
 type spread struct {
 	Mean *float64 `json:"mean"`
 	Std  *float64 `json:"std"`
@@ -104,7 +109,8 @@ type trainSummary struct {
 	Runs []runSummary `json:"runs"`
 	// Validation has the metrics of the best policies of the finished runs.
 	Validation map[string]spread `json:"validation"`
-	// LookAhead says what in the runs knows the future, one sentence each: their validations flatter.
+	// LookAhead says what in the runs knows the future, one sentence each: their validations
+	// flatter.
 	LookAhead []string `json:"look_ahead,omitempty"`
 	// Unfinished are the seeds that --resume goes on with.
 	Unfinished []uint64 `json:"unfinished,omitempty"`

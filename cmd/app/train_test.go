@@ -19,7 +19,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// trainYAML is a training run on the made-up market that takes a second: 60 learner steps of 20 env steps each, validated six times. Pairs of edits replace parts of it.
+// trainYAML is a training run on the made-up market that takes a second: 60 learner steps of 20 env
+// steps each, validated six times. Pairs of edits replace parts of it.
 func trainYAML(t *testing.T, edits ...string) string {
 	t.Helper()
 	text := fmt.Sprintf(`seed: 1
@@ -61,7 +62,8 @@ func trainRuns(t *testing.T, args ...string) trainSummary {
 	return decode[trainSummary](t, succeed(t, append([]string{"train", "-q", "--json"}, args...)...))
 }
 
-// trainMetrics reads the metrics of a run without what measures time. Numbers are compared as they are written, NaN included.
+// trainMetrics reads the metrics of a run without what measures time. Numbers are compared as they
+// are written, NaN included.
 func trainMetrics(t *testing.T, dir string) []map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, metricsFile))
@@ -85,7 +87,8 @@ func trainMetrics(t *testing.T, dir string) []map[string]string {
 	return lines
 }
 
-// newest returns the arrays of the newest checkpoint of a run: parameters, moments, environments, the best parameters.
+// newest returns the arrays of the newest checkpoint of a run: parameters, moments, environments,
+// the best parameters.
 func newest(t *testing.T, dir string) []byte {
 	t.Helper()
 	c, err := checkpoint.Latest(filepath.Join(dir, checkpointDir))
@@ -105,8 +108,8 @@ func readBytes(t *testing.T, path string) []byte {
 	return text
 }
 
-// unrecorded is a published model without the record of how many runs it is one of, which is another
-// for one seed of several than for that seed alone.
+// unrecorded is a published model without the record of how many runs it is one of, which is
+// another for one seed of several than for that seed alone.
 func unrecorded(t *testing.T, path string) []byte {
 	t.Helper()
 	m, err := onnx.Load(path)
@@ -124,7 +127,8 @@ func unrecorded(t *testing.T, path string) []byte {
 	return text
 }
 
-// sameTraining compares a run with one that was never stopped: all arrays of the state, the published model, and every line of metrics.
+// sameTraining compares a run with one that was never stopped: all arrays of the state, the
+// published model, and every line of metrics.
 func sameTraining(t *testing.T, what, dir, ref string) {
 	t.Helper()
 	if !bytes.Equal(newest(t, dir), newest(t, ref)) {
@@ -156,7 +160,8 @@ func TestTrain(t *testing.T) {
 	if r.Seed != 1 || r.EnvSteps != 1200 || r.LearnerSteps != 60 || r.Episodes != 60 || r.Stopped != "" || r.Threads != 1 || r.Metric != "sharpe" || r.BestEnvSteps == 0 || r.Published == "" {
 		t.Errorf("%+v", r)
 	}
-	// The best of six evaluations is at least as good as the last; the standard deviation of one run is unknown.
+	// The best of six evaluations is at least as good as the last; the standard deviation of one
+	// run is unknown.
 	if !(r.Validation["sharpe"] >= r.Last["sharpe"]) || sum.Validation["sharpe"].N != 1 || sum.Validation["sharpe"].Std != nil || *sum.Validation["sharpe"].Mean != r.Validation["sharpe"] {
 		t.Errorf("validation %+v", sum.Validation)
 	}
@@ -181,7 +186,8 @@ func TestTrain(t *testing.T) {
 	if !slices.Equal(l.Seeds, []uint64{1}) || len(l.ConfigSHA256) != 64 || len(l.Sources["data_sha256"]) != 64 || l.Engine == "" || l.Platform == "" || l.Threads != 1 || l.Program.Version == "" || l.Name != "tiny" {
 		t.Errorf("%+v", l)
 	}
-	// The effective configuration is the recipe, from any folder; without --out a run has the first free number.
+	// The effective configuration is the recipe, from any folder; without --out a run has the first
+	// free number.
 	folder := t.TempDir()
 	for _, want := range []string{"config-1", "config-2"} {
 		cmd := program(t, "train", "-q", filepath.Join(dir, configFile))
@@ -216,7 +222,8 @@ func TestTrainOutput(t *testing.T) {
 	}
 }
 
-// Several seeds: each is what it is alone, at once or one after the other, and the summary is over all of them.
+// Several seeds: each is what it is alone, at once or one after the other, and the summary is over
+// all of them.
 func TestTrainSeeds(t *testing.T) {
 	config := trainYAML(t)
 	one, several, parallel := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "several"), filepath.Join(t.TempDir(), "parallel")
@@ -277,7 +284,8 @@ func TestTrainResumeChanges(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// A run may grow, and be saved and logged at other times; what it has become is then its configuration.
+	// A run may grow, and be saved and logged at other times; what it has become is then its
+	// configuration.
 	sum := trainRuns(t, "--resume", dir, "--set", "train.total_env_steps=1300", "--set", "train.checkpoint.every_steps=30", "--set", "train.log_interval_steps=20")
 	if sum.Runs[0].EnvSteps != 1300 || !strings.Contains(string(readBytes(t, path)), "total_env_steps: 1300") {
 		t.Errorf("%+v", sum.Runs[0])
@@ -389,7 +397,8 @@ func TestTrainEvaluationDisturbsNothing(t *testing.T) {
 	}
 }
 
-// A run can begin with what another one has learnt, or with the file that it published; a part needs to be asked for.
+// A run can begin with what another one has learnt, or with the file that it published; a part
+// needs to be asked for.
 func TestTrainInit(t *testing.T) {
 	config, dir := trainYAML(t), filepath.Join(t.TempDir(), "run")
 	trainRuns(t, config, "--out", dir)
@@ -417,7 +426,8 @@ func TestTrainInit(t *testing.T) {
 	if err := readJSON(filepath.Join(second, lineageFile), &l); err != nil || l.Init == nil || l.Init.Ref != best || len(l.Init.SHA256) != 64 || !strings.Contains(l.Init.Summary, "copied") {
 		t.Errorf("%+v, %v", l.Init, err)
 	}
-	// What a run publishes descends from what it began with: from the file that a run published, and from the run.
+	// What a run publishes descends from what it began with: from the file that a run published,
+	// and from the run.
 	published := versionsIn(t, dir)
 	if v := versionsIn(t, second); len(v) == 0 || len(published) == 0 || !slices.Contains(v[0].Manifest.Parents, l.Init.Parent) || !slices.ContainsFunc(published, func(v artifact.Version) bool { return v.Digest == l.Init.Parent }) {
 		t.Errorf("%d versions descend from %q, of %d", len(v), l.Init.Parent, len(published))

@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// TestNothingLearnt: a run that is over before its learner begins says so, and one that learns does not.
+// TestNothingLearnt: a run that is over before its learner begins says so, and one that learns does
+// not.
 func TestNothingLearnt(t *testing.T) {
 	for starts, want := range sorted.All(map[string]bool{"500": true, "50": false}) {
 		out := succeed(t, "train", "cartpole_dqn", "-q", "--out", filepath.Join(t.TempDir(), "run"), "--set", "agent={kind: dqn, hidden: [8], learning_starts: "+starts+"}",

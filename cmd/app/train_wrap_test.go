@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// Everything that stands between an environment and the network moves into the file that is published: it is judged like the policy in the checkpoint, in the environment as it is.
+// Everything that stands between an environment and the network moves into the file that is
+// published: it is judged like the policy in the checkpoint, in the environment as it is.
 func TestTrainWrapped(t *testing.T) {
 	config := write(t, "wrapped.yaml", `seed: 1
 env: {kind: pendulum}
@@ -64,7 +65,8 @@ publish: {observations: 64}
 	}
 }
 
-// A market's agent may learn from scaled rewards and normalised portfolios; its file takes raw ones.
+// A market's agent may learn from scaled rewards and normalised portfolios; its file takes raw
+// ones.
 func TestTrainNormalizedMarket(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	sum := trainRuns(t, trainYAML(t, "agent:", "wrappers: {normalize: {obs: true, reward: true}}\nagent:"), "--out", dir, "--set", "train.total_env_steps=400")

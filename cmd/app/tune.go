@@ -147,7 +147,8 @@ func refuseSearch(dir string) error {
 	return fmt.Errorf("%s holds a search for hyper-parameters, which goes on with onnxrl tune --resume %s; to train what it has found: onnxrl train %s", dir, dir, filepath.Join(dir, bestConfigFile))
 }
 
-// begin makes the directory of a new search, opens its log and describes it: the configuration comes last, because its presence makes the directory one to resume.
+// begin makes the directory of a new search, opens its log and describes it: the configuration
+// comes last, because its presence makes the directory one to resume.
 func (s *search) begin() (err error) {
 	if !s.resume {
 		if err := s.claim(); err != nil {

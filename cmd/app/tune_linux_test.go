@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// A search that is stopped by SIGINT or killed, again and again, has the trials of one that never stopped.
+// A search that is stopped by SIGINT or killed, again and again, has the trials of one that never
+// stopped.
 func TestTuneResumeIsExact(t *testing.T) {
 	config := tuneYAML(t)
 	want := tunes(t, config, "--out", filepath.Join(t.TempDir(), "ref"))

@@ -25,7 +25,8 @@ import (
 // search is what onnxrl tune is going to do.
 type search struct {
 	kinds experiment.Kinds
-	// doc is the document with absolute paths, cfg the effective configuration and tune its section.
+	// doc is the document with absolute paths, cfg the effective configuration and tune its
+	// section.
 	doc     *configs.Document
 	cfg     experiment.Config
 	tune    tune.Config
@@ -35,7 +36,8 @@ type search struct {
 
 	engine  engine.Compiler
 	factory envs.Factory
-	// apart says that trials have environments of their own, because some of what is tuned makes them.
+	// apart says that trials have environments of their own, because some of what is tuned makes
+	// them.
 	apart bool
 	study *tune.Study
 	// show, unless nil, is told of every change, with the best complete trial so far.
@@ -99,7 +101,8 @@ func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags) (_ *sea
 	return s, nil
 }
 
-// complete decides what the section leaves open, and finds out what does not fit before anything is trained.
+// complete decides what the section leaves open, and finds out what does not fit before anything is
+// trained.
 func (s *search) complete(ctx context.Context) (err error) {
 	if s.tune.Metric == "" {
 		s.tune.Metric = s.cfg.Train.Validation.Metric
@@ -126,7 +129,8 @@ func (s *search) complete(ctx context.Context) (err error) {
 	return err
 }
 
-// probe reports a key that the configuration does not have, a choice that it does not take, and bounds between which it takes nothing.
+// probe reports a key that the configuration does not have, a choice that it does not take, and
+// bounds between which it takes nothing.
 func (s *search) probe(ctx context.Context, path string) error {
 	p := s.tune.Space[path]
 	var first error
@@ -144,7 +148,9 @@ func (s *search) probe(ctx context.Context, path string) error {
 	return first
 }
 
-// takes reports why the configuration does not take a value. What it refuses with the values of other keys that it has now, it may take with some of those that are searched, so a few of these are tried.
+// takes reports why the configuration does not take a value. What it refuses with the values of
+// other keys that it has now, it may take with some of those that are searched, so a few of these
+// are tried.
 func (s *search) takes(ctx context.Context, path string, x float64) error {
 	err := s.fits(ctx, tune.Space{path: s.tune.Space[path]}, tune.Values{path: x})
 	for i := 0; err != nil && i < 16 && !opensEnv(path); i++ {
@@ -231,7 +237,9 @@ func (s *search) describe(a *app, path string) error {
 	return nil
 }
 
-// searchChanges lists what differs from the document that a search was started with, without what may differ. Keys of the section tune that the older document lacks, because there were none when the search was started, count as this program's defaults.
+// searchChanges lists what differs from the document that a search was started with, without what
+// may differ. Keys of the section tune that the older document lacks, because there were none when
+// the search was started, count as this program's defaults.
 func searchChanges(kinds experiment.Kinds, dir string, cfg experiment.Config) ([]configs.Change, error) {
 	old, changes, err := changesSince(kinds, dir, cfg)
 	if err != nil {
@@ -330,7 +338,8 @@ func (s *search) try(ctx context.Context, t tune.Trial, report func(float64) err
 	return err
 }
 
-// tuned returns the effective document with a trial's values, ready to be trained: without the section tune, and as long as the document says.
+// tuned returns the effective document with a trial's values, ready to be trained: without the
+// section tune, and as long as the document says.
 func (s *search) tuned(t tune.Trial) ([]byte, error) {
 	c, maker, err := s.document(s.tune.Space, t.Values)
 	if err != nil {
@@ -343,8 +352,8 @@ func (s *search) tuned(t tune.Trial) ([]byte, error) {
 	return configs.Marshal(c)
 }
 
-// chosenFrom counts the configurations that were evaluated, those of an earlier search that this one
-// goes on from included.
+// chosenFrom counts the configurations that were evaluated, those of an earlier search that this
+// one goes on from included.
 func (s *search) chosenFrom() *experiment.ChosenFrom {
 	f := experiment.ChosenFrom{}
 	var ratios []float64

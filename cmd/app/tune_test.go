@@ -85,7 +85,8 @@ func TestTune(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// The tuned configuration trains as it is, as long as the document says, and has the best values.
+	// The tuned configuration trains as it is, as long as the document says, and has the best
+	// values.
 	best := string(readBytes(t, sum.BestConfig))
 	for _, want := range []string{"total_env_steps: 400\n", "gamma: " + sum.Trials[0].Values["agent.gamma"] + "\n", "rollout_steps: " + sum.Trials[0].Values["agent.rollout_steps"] + "\n", "time_limit: " + sum.Trials[0].Values["wrappers.time_limit"] + "\n", "tune: null"} {
 		if !strings.Contains(best, want) {

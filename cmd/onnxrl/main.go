@@ -1,5 +1,5 @@
-// Command onnxrl trains, inspects and serves agents and models whose networks are ONNX graphs. It is
-// package cmd/app over the environments, algorithms and encoders that come with it.
+// Command onnxrl trains, inspects and serves agents and models whose networks are ONNX graphs. It
+// is package cmd/app over the environments, algorithms and encoders that come with it.
 package main
 
 import (

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds onnxrl and compares it with PyTorch on the work of `onnxrl bench core`, both sides in turns.
-# PYTHON chooses the interpreter; it needs torch. All arguments go to core.py.
+# Builds onnxrl and compares it with PyTorch on the work of `onnxrl bench core`, both sides in
+# turns. PYTHON chooses the interpreter; it needs torch. All arguments go to core.py.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d)

@@ -1,9 +1,14 @@
 #!/bin/sh
-# Exports a model in every precision and runs what was written with Python: example.py in each Python folder, and onnx.checker with onnxruntime on every file. With the name of a Gymnasium environment, the folders act in it in the place of Stable-Baselines3's models.
+# Exports a model in every precision and runs what was written with Python: example.py in each
+# Python folder, and onnx.checker with onnxruntime on every file. With the name of a Gymnasium
+# environment, the folders act in it in the place of Stable-Baselines3's models.
 #
 #     cmd/peers/export_python.sh RUN|REF|MODEL.onnx [ENVIRONMENT [LEAST MEAN RETURN]]
 #
-# PYTHON chooses the interpreter; it needs numpy, onnx and onnxruntime, for an environment also gymnasium and stable-baselines3. ONNXRL names the program; without it, it is built. Ends with another status than 0 when an action differs, a file is refused, or the mean return is less than demanded.
+# PYTHON chooses the interpreter; it needs numpy, onnx and onnxruntime, for an environment also
+# gymnasium and stable-baselines3. ONNXRL names the program; without it, it is built. Ends with
+# another status than 0 when an action differs, a file is refused, or the mean return is less than
+# demanded.
 set -eu
 source=$1 environment=${2:-} least=${3:--inf}
 python=${PYTHON:-python3}

@@ -1,9 +1,14 @@
 #!/bin/sh
-# Carries a published version between our store, a registry and crane (go-containerregistry): crane must find what we push under the same digest, and we what crane pulls and pushes. (crane validate is not asked: it demands the configuration and the compressed layers of a container image, which artefacts do not have.)
+# Carries a published version between our store, a registry and crane (go-containerregistry): crane
+# must find what we push under the same digest, and we what crane pulls and pushes. (crane validate
+# is not asked: it demands the configuration and the compressed layers of a container image, which
+# artefacts do not have.)
 #
 #     cmd/peers/models_crane.sh STORE REF
 #
-# REF is NAME, NAME:ALIAS or NAME@sha256:… in STORE. CRANE names crane, without it v0.20.2 is installed into a temporary folder; ONNXRL names the program, without it, it is built. Ends with another status than 0 when anything differs.
+# REF is NAME, NAME:ALIAS or NAME@sha256:… in STORE. CRANE names crane, without it v0.20.2 is
+# installed into a temporary folder; ONNXRL names the program, without it, it is built. Ends with
+# another status than 0 when anything differs.
 set -eu
 store=$1 ref=$2
 here=$(cd "$(dirname "$0")" && pwd)
@@ -38,7 +43,8 @@ same "a layout that crane pulled and pushed" "$("$crane" digest "$hub/agents/two
 "$onnxrl" models pull "$hub/agents/two:v2" --store "$tmp/store" --as "${ref%%[:@]*}:back" -q
 same "a store that pulled it" "$(digest "${ref%%[:@]*}:back" --store "$tmp/store")"
 "$onnxrl" models verify --store "$tmp/store"
-# An exported layout lists its one version twice, by digest and by name, as oras does; crane pushes such an index as a whole.
+# An exported layout lists its one version twice, by digest and by name, as oras does; crane pushes
+# such an index as a whole.
 "$onnxrl" export "$store//$ref" -q --format oci --out "$tmp/exported" --rows 256 --allow-ties >/dev/null
 "$crane" push --index "$tmp/exported" "$hub/agents/three:v3"
 "$crane" manifest "$hub/agents/three:v3" | grep -q "$want" || { echo "the exported layout does not list $want"; exit 1; }

@@ -3,8 +3,10 @@
 #
 #     cmd/peers/serve_mlserver.sh MODEL.onnx [ROUNDS]
 #
-# PYTHON names an interpreter that has mlserver and onnxruntime (pip install mlserver onnxruntime). Both servers run one model in one process with one ONNX Runtime thread, as processes of their own; the load generator is onnxrl's.
-# The exit status is 1 when onnxrl answers fewer than ten times as many requests.
+# PYTHON names an interpreter that has mlserver and onnxruntime (pip install mlserver onnxruntime).
+# Both servers run one model in one process with one ONNX Runtime thread, as processes of their own;
+# the load generator is onnxrl's. The exit status is 1 when onnxrl answers fewer than ten times as
+# many requests.
 set -eu
 model=$(realpath "$1")
 rounds=${2:-5}

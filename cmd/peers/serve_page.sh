@@ -1,9 +1,12 @@
 #!/bin/sh
-# Opens the server's page in a headless Chromium under load, checks what it draws, and takes the screenshot of the README.
+# Opens the server's page in a headless Chromium under load, checks what it draws, and takes the
+# screenshot of the README.
 #
 #     cmd/peers/serve_page.sh MODEL [SCREENSHOT.png]
 #
-# MODEL is a file or a reference of a model whose inputs the load generator can fill; RUN/artifacts//demo of a demo run shows recorded samples and probabilities. CHROMIUM and PYTHON name the programs.
+# MODEL is a file or a reference of a model whose inputs the load generator can fill;
+# RUN/artifacts//demo of a demo run shows recorded samples and probabilities. CHROMIUM and PYTHON
+# name the programs.
 set -eu
 model=$1
 shot=${2:-.github/serve.png}

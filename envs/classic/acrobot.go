@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// AcrobotConfig describes Acrobot-v1: two links hang from a joint, and a torque of −1 (0), 0 (1) or 1 (2) between them swings the tip up.
+// AcrobotConfig describes Acrobot-v1: two links hang from a joint, and a torque of −1 (0), 0 (1) or
+// 1 (2) between them swings the tip up.
 type AcrobotConfig struct {
 	// MaxSteps is the time limit, 0 for none.
 	MaxSteps int `yaml:"max_steps"`
@@ -34,10 +35,12 @@ const (
 	acrobotSpeed2   = 9 * math.Pi
 )
 
-// acrobot has the angles of the first link from hanging down and of the second link from the first one, and their velocities.
+// acrobot has the angles of the first link from hanging down and of the second link from the first
+// one, and their velocities.
 type acrobot struct{ s [4]float64 }
 
-// NewAcrobot returns Acrobot. An observation is cos and sin of the first angle, those of the second, and both velocities; every step earns −1 but the last one, which earns 0.
+// NewAcrobot returns Acrobot. An observation is cos and sin of the first angle, those of the
+// second, and both velocities; every step earns −1 but the last one, which earns 0.
 func NewAcrobot(c AcrobotConfig) (*Env, error) {
 	if err := valid("acrobot", c); err != nil {
 		return nil, err
@@ -84,7 +87,8 @@ func along(s [4]float64, dt float64, k [4]float64) [4]float64 {
 	return s
 }
 
-// acrobotSlope is the derivative of the state, by the equations of Sutton and Barto's book with masses, lengths and moments of 1.
+// acrobotSlope is the derivative of the state, by the equations of Sutton and Barto's book with
+// masses, lengths and moments of 1.
 func acrobotSlope(s [4]float64, torque float64) [4]float64 {
 	const c = acrobotCentre
 	sin2, cos2 := math.Sincos(s[1])

@@ -33,7 +33,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkVector steps 256 environments of a kind on one core, with random actions; steps/s counts steps of single environments.
+// BenchmarkVector steps 256 environments of a kind on one core, with random actions; steps/s counts
+// steps of single environments.
 func BenchmarkVector(b *testing.B) {
 	for _, k := range Kinds() {
 		b.Run(k.Name, func(b *testing.B) {

@@ -9,13 +9,17 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// CartPoleConfig describes CartPole-v1: a pole on a cart is kept upright by pushing the cart to the left (0) or right (1).
+// CartPoleConfig describes CartPole-v1: a pole on a cart is kept upright by pushing the cart to the
+// left (0) or right (1).
 type CartPoleConfig struct {
 	// MaxSteps is the time limit, 0 for none.
 	MaxSteps int `yaml:"max_steps"`
-	// SuttonBartoReward gives 0 for a step and −1 for the one that ends the episode, in place of 1 for every step.
+	// SuttonBartoReward gives 0 for a step and −1 for the one that ends the episode, in place of 1
+	// for every step.
 	SuttonBartoReward bool `yaml:"sutton_barto_reward"`
-	// Decoys is a number of further actions that the mask excludes always: CartPole for learners that respect masks. Taken all the same, one pushes to the left. CartPole-v1 has none, and no mask.
+	// Decoys is a number of further actions that the mask excludes always: CartPole for learners
+	// that respect masks. Taken all the same, one pushes to the left. CartPole-v1 has none, and no
+	// mask.
 	Decoys int `yaml:"decoys"`
 }
 
@@ -48,7 +52,8 @@ type cartPole struct {
 	reward, end float64
 }
 
-// NewCartPole returns CartPole. An observation is the state: position (m), velocity, angle from the vertical (rad), angular velocity.
+// NewCartPole returns CartPole. An observation is the state: position (m), velocity, angle from the
+// vertical (rad), angular velocity.
 func NewCartPole(c CartPoleConfig) (*Env, error) {
 	if err := valid("cartpole", c); err != nil {
 		return nil, err

@@ -19,7 +19,8 @@ type system interface {
 	step(action *tensor.Tensor, r *rng.Stream) (reward float64, terminated bool)
 	// observe writes the observation, and the mask where there is one.
 	observe(ts *envs.TimeStep)
-	// state returns all numbers that the following steps depend on; the slice is the system's own, and a saved state is copied into it.
+	// state returns all numbers that the following steps depend on; the slice is the system's own,
+	// and a saved state is copied into it.
 	state() []float64
 	// check returns an error when an episode that goes on cannot be in the present state.
 	check() error
@@ -43,7 +44,8 @@ var (
 // ObservationField is the name of the one field of an observation.
 const ObservationField = "observation"
 
-// newEnv completes a description that has a name, an action space and rewards. maxSteps is the time limit, 0 for none.
+// newEnv completes a description that has a name, an action space and rewards. maxSteps is the time
+// limit, 0 for none.
 func newEnv(sys system, spec envs.Spec, observation envs.Space, maxSteps int) *Env {
 	spec.Observation = envs.Dict{{Name: ObservationField, Space: observation}}
 	spec.MaxSteps = maxSteps

@@ -18,13 +18,17 @@ const (
 	SpaceBox           = "box"
 )
 
-// IdentityConfig describes Stable-Baselines3's IdentityEnv, IdentityEnvBox, IdentityEnvMultiDiscrete and IdentityEnvMultiBinary: an action that equals the observation earns 1 and any other 0. Observations are drawn anew at every step.
+// IdentityConfig describes Stable-Baselines3's IdentityEnv, IdentityEnvBox,
+// IdentityEnvMultiDiscrete and IdentityEnvMultiBinary: an action that equals the observation earns
+// 1 and any other 0. Observations are drawn anew at every step.
 type IdentityConfig struct {
 	// MaxSteps is the time limit, 0 for none.
 	MaxSteps int `yaml:"max_steps"`
-	// Space is discrete, multi_discrete, multi_binary or box: of the actions and of the observations.
+	// Space is discrete, multi_discrete, multi_binary or box: of the actions and of the
+	// observations.
 	Space string `yaml:"space"`
-	// Dims are the numbers of choices of the heads, one for discrete; for multi_binary the number of bits, for box that of elements.
+	// Dims are the numbers of choices of the heads, one for discrete; for multi_binary the number
+	// of bits, for box that of elements.
 	Dims []int `yaml:"dims,flow"`
 	// Low and High bound a box, and an action is right when no element is further than Eps away.
 	Low  float64 `yaml:"low"`
@@ -153,7 +157,8 @@ func element(t *tensor.Tensor, i int) float64 {
 	return float64(t.Float32s()[i])
 }
 
-// write writes the element into a tensor of the space. Numbers of a damaged state may become anything.
+// write writes the element into a tensor of the space. Numbers of a damaged state may become
+// anything.
 func (t *target) write(dst *tensor.Tensor) {
 	for i, v := range t.numbers {
 		switch dst.DType() {

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// TestInitialStates compares the first states of many episodes with the uniform distributions of Gymnasium's reset: bounds, mean, variance, quartiles and independence of the elements.
+// TestInitialStates compares the first states of many episodes with the uniform distributions of
+// Gymnasium's reset: bounds, mean, variance, quartiles and independence of the elements.
 func TestInitialStates(t *testing.T) {
 	type interval struct{ low, high float64 }
 	cases := map[string][]interval{

@@ -9,19 +9,24 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// InvalidActionConfig describes SB3-contrib's InvalidActionEnvDiscrete, InvalidActionEnvMultiDiscrete and InvalidActionEnvMultiBinary: the identity toy, where the mask excludes some of the wrong choices at random at every step.
+// InvalidActionConfig describes SB3-contrib's InvalidActionEnvDiscrete,
+// InvalidActionEnvMultiDiscrete and InvalidActionEnvMultiBinary: the identity toy, where the mask
+// excludes some of the wrong choices at random at every step.
 type InvalidActionConfig struct {
 	// MaxSteps is the time limit, 0 for none.
 	MaxSteps int `yaml:"max_steps"`
 	// Space is discrete, multi_discrete or multi_binary.
 	Space string `yaml:"space"`
-	// Dims are the numbers of choices of the heads, one for discrete; for multi_binary the number of bits.
+	// Dims are the numbers of choices of the heads, one for discrete; for multi_binary the number
+	// of bits.
 	Dims []int `yaml:"dims,flow"`
-	// Invalid is the number of choices, over all heads, that the mask excludes. Each head keeps the right one.
+	// Invalid is the number of choices, over all heads, that the mask excludes. Each head keeps the
+	// right one.
 	Invalid int `yaml:"invalid"`
 }
 
-// InvalidActionDefaults returns what the learning test of SB3-contrib uses: 70 choices, 55 of which are excluded.
+// InvalidActionDefaults returns what the learning test of SB3-contrib uses: 70 choices, 55 of which
+// are excluded.
 func InvalidActionDefaults() InvalidActionConfig {
 	return InvalidActionConfig{MaxSteps: 100, Space: SpaceDiscrete, Dims: []int{70}, Invalid: 55}
 }
@@ -60,7 +65,8 @@ type invalidAction struct {
 	target
 	heads   []int
 	invalid int
-	// all has the target's numbers and then an element of the mask for each choice, 1 where it is valid. wrong are the places of the choices that may be excluded.
+	// all has the target's numbers and then an element of the mask for each choice, 1 where it is
+	// valid. wrong are the places of the choices that may be excluded.
 	all   []float64
 	wrong []int
 }
@@ -87,7 +93,8 @@ func (s *invalidAction) step(action *tensor.Tensor, r *rng.Stream) (float64, boo
 	return reward, false
 }
 
-// next draws what is to be repeated, and then which of the other choices are excluded, without replacement.
+// next draws what is to be repeated, and then which of the other choices are excluded, without
+// replacement.
 func (s *invalidAction) next(r *rng.Stream) {
 	s.draw(r)
 	mask := s.all[len(s.numbers):]

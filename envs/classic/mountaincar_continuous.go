@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// MountainCarContinuousConfig describes MountainCarContinuous-v0: the mountain car with a force between −1 and 1, which costs.
+// MountainCarContinuousConfig describes MountainCarContinuous-v0: the mountain car with a force
+// between −1 and 1, which costs.
 type MountainCarContinuousConfig struct {
 	// MaxSteps is the time limit, 0 for none.
 	MaxSteps int `yaml:"max_steps"`
@@ -44,7 +45,8 @@ type mountainCarContinuous struct {
 	goal float64
 }
 
-// NewMountainCarContinuous returns MountainCarContinuous. An observation is position and velocity; a step earns −0.1·a², and 100 more at the goal.
+// NewMountainCarContinuous returns MountainCarContinuous. An observation is position and velocity;
+// a step earns −0.1·a², and 100 more at the goal.
 func NewMountainCarContinuous(c MountainCarContinuousConfig) (*Env, error) {
 	if err := valid("mountaincar_continuous", c); err != nil {
 		return nil, err
@@ -60,7 +62,8 @@ func (s *mountainCarContinuous) reset(r *rng.Stream) {
 func (s *mountainCarContinuous) step(action *tensor.Tensor, _ *rng.Stream) (float64, bool) {
 	x, v := float32(s.s[0]), float32(s.s[1])
 	a := action.Float32s()[0]
-	// Every sum and product is rounded to float32, as NumPy does with a float32 and a Python number; only cos is not.
+	// Every sum and product is rounded to float32, as NumPy does with a float32 and a Python
+	// number; only cos is not.
 	push := float32(a * carPower)
 	pull := float32(hillGravity * math.Cos(float64(3*x)))
 	v += float32(push - pull)

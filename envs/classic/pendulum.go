@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// PendulumConfig describes Pendulum-v1: a pendulum is swung up and held upright by a torque that is too weak to lift it at once.
+// PendulumConfig describes Pendulum-v1: a pendulum is swung up and held upright by a torque that is
+// too weak to lift it at once.
 type PendulumConfig struct {
 	// MaxSteps is the time limit, 0 for none.
 	MaxSteps int `yaml:"max_steps"`
@@ -35,13 +36,15 @@ const (
 	pendulumInterval = 0.05
 )
 
-// pendulum has the angle from the upright position, which counts revolutions, and the angular velocity.
+// pendulum has the angle from the upright position, which counts revolutions, and the angular
+// velocity.
 type pendulum struct {
 	s       [2]float64
 	gravity float64
 }
 
-// NewPendulum returns Pendulum. An observation is cos and sin of the angle and the angular velocity; the reward is −(θ² + 0.1·θ̇² + 0.001·u²) of the state before the step, θ in [−π, π).
+// NewPendulum returns Pendulum. An observation is cos and sin of the angle and the angular
+// velocity; the reward is −(θ² + 0.1·θ̇² + 0.001·u²) of the state before the step, θ in [−π, π).
 func NewPendulum(c PendulumConfig) (*Env, error) {
 	if err := valid("pendulum", c); err != nil {
 		return nil, err

@@ -165,7 +165,9 @@ func TestRecorded(t *testing.T) {
 					if i > 0 && ts.Type == envs.Last {
 						t.Fatalf("%s: the episode ends after %d steps, expected %d", p.Policy, i, len(p.Action))
 					}
-					// Upright poles fall by themselves: a difference in the last bit, as between two libraries' sines, grows by e every 12 steps, so that no episode of 500 steps could be followed from its start.
+					// Upright poles fall by themselves: a difference in the last bit, as between
+					// two libraries' sines, grows by e every 12 steps, so that no episode of 500
+					// steps could be followed from its start.
 					if state := p.Resume[i]; state != nil {
 						copy(e.sys.state(), state)
 					}

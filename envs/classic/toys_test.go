@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// play takes n steps with a policy and returns the mean reward. look sees every step before the action.
+// play takes n steps with a policy and returns the mean reward. look sees every step before the
+// action.
 func play(t *testing.T, yaml string, n int, look func(ts *envs.TimeStep), policy func(s *rng.Stream, ts *envs.TimeStep, a *tensor.Tensor)) float64 {
 	t.Helper()
 	f, err := open(t, yaml)
@@ -48,7 +49,8 @@ func play(t *testing.T, yaml string, n int, look func(ts *envs.TimeStep), policy
 
 func repeat(_ *rng.Stream, ts *envs.TimeStep, a *tensor.Tensor) { copy(a.Bytes(), ts.Obs[0].Bytes()) }
 
-// TestToysPayForRepetition: repeating the observation always earns 1, and guessing what guessing is worth: the product over heads of 1 in the number of valid choices.
+// TestToysPayForRepetition: repeating the observation always earns 1, and guessing what guessing is
+// worth: the product over heads of 1 in the number of valid choices.
 func TestToysPayForRepetition(t *testing.T) {
 	cases := []struct {
 		yaml  string
@@ -93,7 +95,8 @@ func TestToysPayForRepetition(t *testing.T) {
 	}
 }
 
-// TestInvalidActionsAreDrawnEvenly: the mask excludes as many choices as the configuration says, never the right one, and each wrong one equally often.
+// TestInvalidActionsAreDrawnEvenly: the mask excludes as many choices as the configuration says,
+// never the right one, and each wrong one equally often.
 func TestInvalidActionsAreDrawnEvenly(t *testing.T) {
 	const n, steps = 10, 20000
 	counts := make([]int, n)

@@ -1,6 +1,8 @@
-// Package corridor is the smallest useful environment, and the one to copy when you write your own: a row of cells, a step to the left or to the right, and a reward of 1 at the right end.
+// Package corridor is the smallest useful environment, and the one to copy when you write your own:
+// a row of cells, a step to the left or to the right, and a reward of 1 at the right end.
 //
-// The start is random. Going left from the leftmost cell is masked, and does nothing if it is tried. The best policy goes right.
+// The start is random. Going left from the leftmost cell is masked, and does nothing if it is
+// tried. The best policy goes right.
 package corridor
 
 import (

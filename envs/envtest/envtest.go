@@ -26,13 +26,16 @@ type Options struct {
 // Report counts what was done.
 type Report struct {
 	Steps, Episodes int
-	// Values counts the observations, masks and table windows that were compared with the spec; Traces the pairs of whole passes that were compared with each other; Errors the calls that had to fail and did.
+	// Values counts the observations, masks and table windows that were compared with the spec;
+	// Traces the pairs of whole passes that were compared with each other; Errors the calls that
+	// had to fail and did.
 	Values, Traces, Errors int
 	// Saved counts the points at which an episode was saved and continued.
 	Saved int
 }
 
-// Run checks the environments that open makes, which must be equal, and fails t with every part of the contract that is broken.
+// Run checks the environments that open makes, which must be equal, and fails t with every part of
+// the contract that is broken.
 func Run(t testing.TB, open func() (envs.Env, error), o Options) Report {
 	t.Helper()
 	r, err := Check(open, o)
@@ -148,7 +151,8 @@ func (s *suite) checkDeterminism() error {
 	if err != nil {
 		return err
 	}
-	// The second pass alternates between two TimeSteps full of garbage, so that whatever the environment does not write shows.
+	// The second pass alternates between two TimeSteps full of garbage, so that whatever the
+	// environment does not write shows.
 	got, err := s.trace(s.o.Key, func(p *player) { p.swap() })
 	if err != nil {
 		return err
@@ -219,7 +223,8 @@ func (s *suite) checkAllocations() error {
 	defer e.Close()
 	p := s.player(e, s.o.Key)
 	p.script = want.actions
-	// The average over single steps would round a few allocations down to none, so whole stretches are counted; the least of them, since others in the process may allocate too.
+	// The average over single steps would round a few allocations down to none, so whole stretches
+	// are counted; the least of them, since others in the process may allocate too.
 	const stretches = 4
 	steps := s.o.Steps / (2 * stretches)
 	least := math.Inf(1)

@@ -77,7 +77,8 @@ func after(spoil func(h *hooked, ts *envs.TimeStep)) func(*hooked) {
 
 var count int // of all environments; makes them depend on it
 
-// TestBreaches breaks every part of the contract once: each breach is found, by the part of the suite that is responsible.
+// TestBreaches breaks every part of the contract once: each breach is found, by the part of the
+// suite that is responsible.
 func TestBreaches(t *testing.T) {
 	cases := []struct {
 		name, want string

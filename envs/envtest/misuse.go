@@ -44,7 +44,8 @@ func wrongActions(s envs.Space) map[string]*tensor.Tensor {
 	return wrong
 }
 
-// checkActions interrupts a pass with wrong actions and compares it with one that is not interrupted.
+// checkActions interrupts a pass with wrong actions and compares it with one that is not
+// interrupted.
 func (s *suite) checkActions() error {
 	want, err := s.trace(s.o.Key, nil)
 	if err != nil {

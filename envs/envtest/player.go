@@ -79,7 +79,8 @@ func (p *player) draw() {
 	}
 }
 
-// swap chooses the next action, while what the environment wrote last is still there to be seen, and then gives it the other TimeStep to write, full of garbage.
+// swap chooses the next action, while what the environment wrote last is still there to be seen,
+// and then gives it the other TimeStep to write, full of garbage.
 func (p *player) swap() {
 	if p.script == nil {
 		p.script = make([][]byte, p.s.o.Steps)

@@ -9,25 +9,31 @@ import (
 
 // Config describes environments of Python.
 type Config struct {
-	// ID is what gymnasium.make is called with, such as HalfCheetah-v5; "package:ID" imports a package first that registers its environments.
+	// ID is what gymnasium.make is called with, such as HalfCheetah-v5; "package:ID" imports a
+	// package first that registers its environments.
 	ID string `yaml:"id"`
 	// Kwargs are further arguments of gymnasium.make.
 	Kwargs map[string]any `yaml:"kwargs,omitempty"`
-	// Workers is the number of processes of a vector; 0 takes one for each core, and no more than there are environments.
+	// Workers is the number of processes of a vector; 0 takes one for each core, and no more than
+	// there are environments.
 	Workers int `yaml:"workers"`
 	// Python is the interpreter; empty takes $ONNXRL_PYTHON, or else python3 on the path.
 	Python string `yaml:"python,omitempty"`
-	// Info lists keys of Gymnasium's info whose values, which must be numbers, become diagnostics. A step whose info has no such key has 0.
+	// Info lists keys of Gymnasium's info whose values, which must be numbers, become diagnostics.
+	// A step whose info has no such key has 0.
 	Info []string `yaml:"info,omitempty"`
-	// MaskInfo is the key of info that holds the mask of the valid actions; empty asks the environment's method action_masks, where it has one.
+	// MaskInfo is the key of info that holds the mask of the valid actions; empty asks the
+	// environment's method action_masks, where it has one.
 	MaskInfo string `yaml:"mask_info,omitempty"`
-	// Print copies what environments print to this program's standard error; otherwise only errors show the end of it.
+	// Print copies what environments print to this program's standard error; otherwise only errors
+	// show the end of it.
 	Print bool `yaml:"print"`
 	// Timeout is how long a worker may take for one step, or reset, of all its environments.
 	Timeout time.Duration `yaml:"timeout"`
 	// StartTimeout is how long a worker may take to import packages and make its environments.
 	StartTimeout time.Duration `yaml:"start_timeout"`
-	// MaxRestarts is how many workers of a vector may end, or not answer in time, and be replaced before that is an error.
+	// MaxRestarts is how many workers of a vector may end, or not answer in time, and be replaced
+	// before that is an error.
 	MaxRestarts int `yaml:"max_restarts"`
 }
 

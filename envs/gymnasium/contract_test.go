@@ -61,7 +61,8 @@ func play(t *testing.T, v vector.Env, seed uint64, steps int) (said []string, en
 	return said, ended
 }
 
-// TestVectorsAreEqual: any number of workers, and single environments stepped one after the other, answer the same.
+// TestVectorsAreEqual: any number of workers, and single environments stepped one after the other,
+// answer the same.
 func TestVectorsAreEqual(t *testing.T) {
 	c := config("Masked-v0", map[string]any{"end": 3})
 	c.Info = []string{"wind", "calm", "absent"}
@@ -97,7 +98,8 @@ func TestVectorsAreEqual(t *testing.T) {
 	}
 }
 
-// TestFinalMasks: the mask of a final observation is what that very observation allows, though the environment was reset in the same step; after a termination everything counts as valid.
+// TestFinalMasks: the mask of a final observation is what that very observation allows, though the
+// environment was reset in the same step; after a termination everything counts as valid.
 func TestFinalMasks(t *testing.T) {
 	for _, limit := range []int{0, 4} {
 		id, kwargs := "Masked-v0", map[string]any{"end": 3}

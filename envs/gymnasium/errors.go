@@ -6,9 +6,11 @@ import (
 	"strings"
 )
 
-// PythonError is an error that the worker process reports: it is well, but an environment, a package or an id is not.
+// PythonError is an error that the worker process reports: it is well, but an environment, a
+// package or an id is not.
 type PythonError struct {
-	// Kind is "exception" where Text ends with a Python traceback, else what was refused: "package", "id", "open", "space", "answer" or "load".
+	// Kind is "exception" where Text ends with a Python traceback, else what was refused:
+	// "package", "id", "open", "space", "answer" or "load".
 	Kind string `json:"kind"`
 	// Env is the environment in which it happened, counted within the worker; -1 when in none.
 	Env  int    `json:"env"`

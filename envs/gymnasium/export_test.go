@@ -2,7 +2,8 @@ package gymnasium
 
 import "time"
 
-// Watch replaces how long the caller of the workers that are yet to be started looks for messages before it sleeps.
+// Watch replaces how long the caller of the workers that are yet to be started looks for messages
+// before it sleeps.
 func (v *Vector) Watch(d time.Duration) {
 	for w := range v.jobs {
 		v.jobs[w].watch = d

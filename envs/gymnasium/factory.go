@@ -45,7 +45,8 @@ type Factory struct {
 	spec   envs.Spec
 
 	mu sync.Mutex
-	// idle are processes that no vector uses: the one that described the environment, and those that vectors have left. Evaluations, which make a vector each, need not start others.
+	// idle are processes that no vector uses: the one that described the environment, and those
+	// that vectors have left. Evaluations, which make a vector each, need not start others.
 	idle   []*process
 	closed bool
 	// proof says why environments cannot be saved, once that is known.
@@ -58,7 +59,8 @@ var (
 	_ vector.Maker = (*Factory)(nil)
 )
 
-// Open starts a first process, which makes one environment and describes it. The caller closes the factory.
+// Open starts a first process, which makes one environment and describes it. The caller closes the
+// factory.
 func Open(ctx context.Context, c Config) (*Factory, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("gymnasium: %w", err)
@@ -180,7 +182,9 @@ func (f *Factory) retire(w *worker) error {
 	return errors.Join(err, w.close())
 }
 
-// provable finds out, once, whether environments that are saved and continued stay the same: a process of its own saves one in the middle of episodes, continues in another and compares what both answer.
+// provable finds out, once, whether environments that are saved and continued stay the same: a
+// process of its own saves one in the middle of episodes, continues in another and compares what
+// both answer.
 func (f *Factory) provable() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

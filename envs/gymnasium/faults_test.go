@@ -21,7 +21,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestBadAnswers: what an environment does wrong is an error that says which one, when and what; afterwards the vector can be reset and goes on.
+// TestBadAnswers: what an environment does wrong is an error that says which one, when and what;
+// afterwards the vector can be reset and goes on.
 func TestBadAnswers(t *testing.T) {
 	cases := []struct {
 		how  string
@@ -82,7 +83,8 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestBadMasks: a mask that is none is an error that says where and what; an error inside action_masks is the environment's own.
+// TestBadMasks: a mask that is none is an error that says where and what; an error inside
+// action_masks is the environment's own.
 func TestBadMasks(t *testing.T) {
 	cases := 0
 	for how, want := range sorted.All(map[string]string{
@@ -124,7 +126,8 @@ func TestResetOfOldGym(t *testing.T) {
 	}
 }
 
-// TestErrorBesideOthers: where one worker reports an error, the answers of the others are not taken for those of the next step.
+// TestErrorBesideOthers: where one worker reports an error, the answers of the others are not taken
+// for those of the next step.
 func TestErrorBesideOthers(t *testing.T) {
 	v := openVector(t, open(t, config("Rude-v0", map[string]any{"how": "raise", "times": 1, "marks": t.TempDir()})), 3, vector.Options{Workers: 3})
 	reset(t, v, 1)
@@ -140,7 +143,8 @@ func TestErrorBesideOthers(t *testing.T) {
 	}
 }
 
-// TestOutput: what environments print, in Python or beside it, does not disturb, and is shown where that is wanted.
+// TestOutput: what environments print, in Python or beside it, does not disturb, and is shown where
+// that is wanted.
 func TestOutput(t *testing.T) {
 	stderr := os.Stderr
 	defer func() { os.Stderr = stderr }()
@@ -177,7 +181,8 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestWorkersAreReplaced: when a worker ends or hangs, its episodes are truncated where they were last seen, those of others go on, and the log says what happened.
+// TestWorkersAreReplaced: when a worker ends or hangs, its episodes are truncated where they were
+// last seen, those of others go on, and the log says what happened.
 func TestWorkersAreReplaced(t *testing.T) {
 	for how, want := range sorted.All(map[string][]string{
 		"exit": {"exit status 7", "last words of 3"}, "kill": {"signal: killed"}, "hang": {"did not answer in time", "hang_here"},
@@ -237,7 +242,8 @@ func TestWorkersAreReplaced(t *testing.T) {
 	}
 }
 
-// TestSingleEnvironmentIsReplaced: one in a process of its own, behind a wrapper, ends its episode as truncated and goes on after Reset.
+// TestSingleEnvironmentIsReplaced: one in a process of its own, behind a wrapper, ends its episode
+// as truncated and goes on after Reset.
 func TestSingleEnvironmentIsReplaced(t *testing.T) {
 	var log bytes.Buffer
 	f := open(t, config("Rude-v0", map[string]any{"how": "kill", "times": 1, "marks": t.TempDir()}))
@@ -295,7 +301,8 @@ func TestTooManyRestarts(t *testing.T) {
 	}
 }
 
-// TestKilledFromOutside ends workers between steps and between Resets, and the process that waits for work.
+// TestKilledFromOutside ends workers between steps and between Resets, and the process that waits
+// for work.
 func TestKilledFromOutside(t *testing.T) {
 	for _, watch := range []time.Duration{0, time.Minute} {
 		killedFromOutside(t, watch)
@@ -383,7 +390,8 @@ func TestWrongActions(t *testing.T) {
 	}
 }
 
-// TestLongRuns steps for longer than any call to the worker may take: none of the time that was given to starting it and to saving may run out later.
+// TestLongRuns steps for longer than any call to the worker may take: none of the time that was
+// given to starting it and to saving may run out later.
 func TestLongRuns(t *testing.T) {
 	c := config("Walk-v0", nil)
 	c.Timeout, c.MaxRestarts = 4*time.Second, 0

@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// usePackage makes Python find the stand-in for gymnasium below testdata. A Python is needed for these tests: the one of $ONNXRL_PYTHON, or python3.
+// usePackage makes Python find the stand-in for gymnasium below testdata. A Python is needed for
+// these tests: the one of $ONNXRL_PYTHON, or python3.
 func usePackage(t testing.TB) {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("testdata", "fake"))

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryFile returns a file that no folder has, so that nothing is left of it however the processes end.
+// memoryFile returns a file that no folder has, so that nothing is left of it however the processes
+// end.
 func memoryFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("onnxrl-gymnasium", unix.MFD_CLOEXEC)
 	if err != nil {

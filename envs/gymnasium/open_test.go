@@ -90,7 +90,8 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestWithoutPython: the error says what is missing and how it may be named. It is the one test here that needs no Python.
+// TestWithoutPython: the error says what is missing and how it may be named. It is the one test
+// here that needs no Python.
 func TestWithoutPython(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("ONNXRL_PYTHON", "")

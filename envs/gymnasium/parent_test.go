@@ -18,7 +18,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/vector"
 )
 
-// asParent makes the test binary a program that steps environments until it is killed. Its value is how the environments behave.
+// asParent makes the test binary a program that steps environments until it is killed. Its value is
+// how the environments behave.
 const asParent = "ONNXRL_TEST_PARENT"
 
 func TestMain(m *testing.M) {
@@ -34,7 +35,8 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	// What is called python3 may be a script that takes longer to find the interpreter than that takes to start.
+	// What is called python3 may be a script that takes longer to find the interpreter than that
+	// takes to start.
 	if out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output(); err == nil && os.Getenv("ONNXRL_PYTHON") == "" {
 		os.Setenv("ONNXRL_PYTHON", strings.TrimSpace(string(out)))
 	}
@@ -68,7 +70,8 @@ func parent(how string) error {
 	}
 }
 
-// TestKilledParent: workers end with the process that started them, also when that is killed and they are in the middle of a step. A pipe that only workers hold tells when they are gone.
+// TestKilledParent: workers end with the process that started them, also when that is killed and
+// they are in the middle of a step. A pipe that only workers hold tells when they are gone.
 func TestKilledParent(t *testing.T) {
 	for _, how := range []string{"well", "hang"} {
 		t.Run(how, func(t *testing.T) {

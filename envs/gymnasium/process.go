@@ -20,7 +20,8 @@ var savingSource []byte
 //go:embed worker.py
 var workerSource []byte
 
-// bootstrap runs the source that lies in the memory file, so that no file of it has to be installed. With -c, Python finds packages in the working directory too.
+// bootstrap runs the source that lies in the memory file, so that no file of it has to be
+// installed. With -c, Python finds packages in the working directory too.
 const bootstrap = `exec(compile(open(3, encoding="utf-8", closefd=False).read(), "<onnxrl worker>", "exec"))`
 
 // The requests of one byte. Everything else is a call: a name and arguments as JSON.
@@ -30,7 +31,8 @@ const (
 	opCall  = 'C'
 )
 
-// patience is how long a process may take to end after it was asked to, and to say what it is doing.
+// patience is how long a process may take to end after it was asked to, and to say what it is
+// doing.
 const patience = 3 * time.Second
 
 // process is a running worker.py. It is not safe for concurrent use, except kill.
@@ -50,7 +52,8 @@ type process struct {
 
 var errNoPython = errors.New("no Python interpreter")
 
-// findPython returns the interpreter: the configured one, $ONNXRL_PYTHON, or python3 or python of the path.
+// findPython returns the interpreter: the configured one, $ONNXRL_PYTHON, or python3 or python of
+// the path.
 func findPython(configured string) (string, error) {
 	for _, from := range []struct{ name, what string }{{configured, "python"}, {os.Getenv("ONNXRL_PYTHON"), "$ONNXRL_PYTHON"}} {
 		if from.name == "" {
@@ -122,13 +125,15 @@ func startProcess(python string, print bool) (_ *process, err error) {
 		// How it ended is read from ProcessState.
 		_ = p.cmd.Wait()
 		close(p.done)
-		// Something that the process has started may keep the pipe open too, and then there would be no end of file.
+		// Something that the process has started may keep the pipe open too, and then there would
+		// be no end of file.
 		_ = p.replies.SetReadDeadline(time.Unix(1, 0))
 	}()
 	return p, nil
 }
 
-// environment adds what workers should have unless the user says otherwise: one thread for linear algebra each, since there are several of them, and no greeting of pygame's.
+// environment adds what workers should have unless the user says otherwise: one thread for linear
+// algebra each, since there are several of them, and no greeting of pygame's.
 func environment(env []string) []string {
 	out := make([]string, 0, len(env)+4)
 	for _, name := range []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYGAME_HIDE_SUPPORT_PROMPT"} {
@@ -172,7 +177,8 @@ func (p *process) call(timeout time.Duration, name string, args map[string]any, 
 	if _, err := p.requests.Write(message); err != nil {
 		return p.gone(err)
 	}
-	// Requests of one byte fit the pipe and have no deadline: this one would end the process at the first of them after it.
+	// Requests of one byte fit the pipe and have no deadline: this one would end the process at the
+	// first of them after it.
 	if err := p.requests.SetWriteDeadline(time.Time{}); err != nil {
 		return p.gone(err)
 	}
@@ -188,7 +194,8 @@ func (p *process) reply(timeout time.Duration) (byte, error) {
 	if err := p.replies.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return 0, p.gone(err)
 	}
-	// The end of the process sets the deadline too: if that was just overwritten, done is closed by now.
+	// The end of the process sets the deadline too: if that was just overwritten, done is closed by
+	// now.
 	select {
 	case <-p.done:
 		return 0, p.gone(nil)
@@ -233,7 +240,8 @@ func (p *process) body(code byte, out any) error {
 	return nil
 }
 
-// gone ends a process that does not answer, and says why it does not. err is what a read or write has met.
+// gone ends a process that does not answer, and says why it does not. err is what a read or write
+// has met.
 func (p *process) gone(err error) error {
 	e := &WorkerError{Pid: p.cmd.Process.Pid}
 	late := false
@@ -303,7 +311,8 @@ func (p *process) unshare() error {
 	return unmapShared(b)
 }
 
-// close asks the process to close its environments and to end, and ends it when it does not. Nothing may use the shared memory any more.
+// close asks the process to close its environments and to end, and ends it when it does not.
+// Nothing may use the shared memory any more.
 func (p *process) close() error {
 	var err error
 	if !p.wait(0) {

@@ -29,7 +29,10 @@ type held struct {
 	Held  string `json:"held"`
 }
 
-// SaveState implements vector.Saver. Python objects can be saved or not, and some pretend to be; so the first call saves one for trial, in a process of its own, and compares how the copy goes on. Where it differs, and where a worker has just ended, the error wraps envs.ErrCannotSave and says what happened; the vector goes on.
+// SaveState implements vector.Saver. Python objects can be saved or not, and some pretend to be; so
+// the first call saves one for trial, in a process of its own, and compares how the copy goes on.
+// Where it differs, and where a worker has just ended, the error wraps envs.ErrCannotSave and says
+// what happened; the vector goes on.
 func (v *Vector) SaveState() ([]byte, error) {
 	switch {
 	case v.closed:

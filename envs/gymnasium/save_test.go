@@ -17,7 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// TestSaving saves in mid-episode and continues in vectors of their own, with other numbers of workers.
+// TestSaving saves in mid-episode and continues in vectors of their own, with other numbers of
+// workers.
 func TestSaving(t *testing.T) {
 	for _, id := range []string{"Masked-v0", "Endless-v0", "Spaces-v0"} {
 		t.Run(id, func(t *testing.T) {

@@ -52,7 +52,8 @@ func (f *form) size() (int, error) {
 	return n * w, nil
 }
 
-// space returns the space that policies see: starts are subtracted, several dimensions of choices become one, and all numbers but bytes are float32.
+// space returns the space that policies see: starts are subtracted, several dimensions of choices
+// become one, and all numbers but bytes are float32.
 func (f *form) space() (envs.Space, error) {
 	switch f.Type {
 	case "discrete":
@@ -77,7 +78,8 @@ func (f *form) space() (envs.Space, error) {
 	return envs.Box{Of: of, Dims: f.Shape, Low: low, High: high}, nil
 }
 
-// limits reads bounds. The largest numbers that a type has mean that there is no bound, as many environments write it.
+// limits reads bounds. The largest numbers that a type has mean that there is no bound, as many
+// environments write it.
 func limits(text []string, dtype string) ([]float64, error) {
 	most := float64(math.MaxFloat32)
 	if dtype == "float16" {

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Step implements vector.Env. An action outside the space is an *envs.ActionError, and no environment has moved.
+// Step implements vector.Env. An action outside the space is an *envs.ActionError, and no
+// environment has moved.
 func (v *Vector) Step(actions *tensor.Tensor) error {
 	switch {
 	case v.closed:
@@ -200,7 +201,9 @@ func (v *Vector) info(i int) error {
 	return nil
 }
 
-// check looks for what no policy can work with: numbers that are not finite, and choices that there are not. Bounds of boxes, which many environments overstep, are looked at only where Options.Check says so.
+// check looks for what no policy can work with: numbers that are not finite, and choices that there
+// are not. Bounds of boxes, which many environments overstep, are looked at only where
+// Options.Check says so.
 func (v *Vector) check(f int, t *tensor.Tensor) error {
 	space := v.spec.Observation[f].Space
 	if _, box := space.(envs.Box); !box || v.opts.Check {

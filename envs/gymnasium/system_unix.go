@@ -25,7 +25,8 @@ func tryRead(fd uintptr, b []byte) (n int, again bool, err error) {
 	return max(n, 0), again, err
 }
 
-// apart makes cmd the leader of a group of its own: an interrupt from the terminal, on which a run saves where it is, must not reach it, and what it starts can be ended with it.
+// apart makes cmd the leader of a group of its own: an interrupt from the terminal, on which a run
+// saves where it is, must not reach it, and what it starts can be ended with it.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // killGroup ends the process and everything that it started.

@@ -194,7 +194,9 @@ func (v *Vector) seedFrom(key rng.Key) int64 {
 	return int64(v.stream.Uint64() >> 33)
 }
 
-// finish waits for all workers that have begun, and gives up those that have ended. It returns the first error of an environment, which is at its step so many ahead of the last; ends of workers remain in errs.
+// finish waits for all workers that have begun, and gives up those that have ended. It returns the
+// first error of an environment, which is at its step so many ahead of the last; ends of workers
+// remain in errs.
 func (v *Vector) finish(ahead int) error {
 	for w := range v.workers {
 		if v.errs[w] == nil {
@@ -227,7 +229,8 @@ func (v *Vector) named(w, ahead int, err error) error {
 	return fmt.Errorf("worker %d: %w", w, err)
 }
 
-// replace starts another worker in the place of one that has ended for a reason, and resets its environments where that is wanted.
+// replace starts another worker in the place of one that has ended for a reason, and resets its
+// environments where that is wanted.
 func (v *Vector) replace(w int, reason error, reset bool) error {
 	for {
 		if v.restarts >= v.f.c.MaxRestarts {

@@ -7,11 +7,17 @@ import (
 	"time"
 )
 
-// watching is how long a side looks for the other one's message before it sleeps. Waking up a thread takes some 40 µs where its processor has been halted, as much as a step of eight small environments.
+// watching is how long a side looks for the other one's message before it sleeps. Waking up a
+// thread takes some 40 µs where its processor has been halted, as much as a step of eight small
+// environments.
 const watching = 200 * time.Microsecond
 
-// Looks are in vain where answers take longer than watching, and where others want the processors: who looks then keeps the other side from working or has to wait for the others, while sleepers come first, and are woken quickly since no processor is halted. So looking has to pay: a look that was not in vain has saved some time, others have lost what they took, and when more is lost
-// than saved there are none for the next leastRest messages, for four times as many the next time, and so on up to mostRest, until mostSaved is saved.
+// Looks are in vain where answers take longer than watching, and where others want the processors:
+// who looks then keeps the other side from working or has to wait for the others, while sleepers
+// come first, and are woken quickly since no processor is halted. So looking has to pay: a look
+// that was not in vain has saved some time, others have lost what they took, and when more is lost
+// than saved there are none for the next leastRest messages, for four times as many the next time,
+// and so on up to mostRest, until mostSaved is saved.
 const (
 	saved     = 50 * time.Microsecond
 	mostSaved = 5 * time.Millisecond
@@ -19,7 +25,8 @@ const (
 	mostRest  = 6400
 )
 
-// watchingFor returns how long the vector looks that has a number of workers. Where they fill the processors, looking for the first reply takes one from somebody who works.
+// watchingFor returns how long the vector looks that has a number of workers. Where they fill the
+// processors, looking for the first reply takes one from somebody who works.
 func watchingFor(workers int) time.Duration {
 	if workers < runtime.NumCPU() {
 		return watching
@@ -37,7 +44,8 @@ type watch struct {
 	raw  syscall.RawConn
 	try  func(fd uintptr) bool
 	time time.Duration
-	// saved is what looking has saved, resting the number of messages for which there is none, and rest what that will be the next time.
+	// saved is what looking has saved, resting the number of messages for which there is none, and
+	// rest what that will be the next time.
 	saved         time.Duration
 	resting, rest int
 	into          []byte

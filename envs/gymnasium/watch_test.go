@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestLookingHasToPay: looks in vain are followed by longer and longer rests, unless they have been paid for, and looks that save something end that.
+// TestLookingHasToPay: looks in vain are followed by longer and longer rests, unless they have been
+// paid for, and looks that save something end that.
 func TestLookingHasToPay(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

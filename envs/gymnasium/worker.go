@@ -18,7 +18,9 @@ const (
 	truncated
 )
 
-// worker is a process with the environments [from, from+n) of a vector, and the memory it shares with it. Memory is laid out row by row: arrays of n elements, each beginning at a whole cache line.
+// worker is a process with the environments [from, from+n) of a vector, and the memory it shares
+// with it. Memory is laid out row by row: arrays of n elements, each beginning at a whole cache
+// line.
 type worker struct {
 	*process
 	from, n int
@@ -48,7 +50,8 @@ type job struct {
 	d       *description
 	spec    *envs.Spec
 	from, n int
-	// autoreset begins the next episode in the step that ends one; limit truncates episodes, unless it is 0.
+	// autoreset begins the next episode in the step that ends one; limit truncates episodes, unless
+	// it is 0.
 	autoreset bool
 	limit     int
 	// watch is how long this side looks for the other one's messages before it sleeps.
@@ -106,7 +109,8 @@ func attach(p *process, j job) (*worker, error) {
 	return w, err
 }
 
-// open starts a process and makes one environment in it. Where a description is expected, the environment must have that.
+// open starts a process and makes one environment in it. Where a description is expected, the
+// environment must have that.
 func open(ctx context.Context, python string, c Config, expected *description) (*process, *description, error) {
 	p, err := startProcess(python, c.Print)
 	if err != nil {

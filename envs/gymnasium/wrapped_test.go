@@ -83,7 +83,9 @@ func together(t testing.TB, f envs.Factory, n int, o vector.Options) vector.Env 
 	return closing(t, v)
 }
 
-// TestWrappersAroundRows: wrappers around the rows of a vector show what they show around environments of their own, bit for bit, also when saved in the middle of episodes and continued in another vector.
+// TestWrappersAroundRows: wrappers around the rows of a vector show what they show around
+// environments of their own, bit for bit, also when saved in the middle of episodes and continued
+// in another vector.
 func TestWrappersAroundRows(t *testing.T) {
 	const n, steps = 3, 80
 	compared := 0
@@ -181,7 +183,8 @@ func TestWrappedMisuse(t *testing.T) {
 	}
 }
 
-// TestWrappedLost: a worker that ends in the middle of a step is replaced, and its rows' episodes end where they were last seen, with whole stacks.
+// TestWrappedLost: a worker that ends in the middle of a step is replaced, and its rows' episodes
+// end where they were last seen, with whole stacks.
 func TestWrappedLost(t *testing.T) {
 	c := wrapCase{"", "Rude-v0", map[string]any{"how": "kill", "after": 4, "times": 1, "marks": t.TempDir()}, wrap.Config{FrameStack: wrap.Frames{Frames: 2, Initial: wrap.InitialFirst, Flat: true}}}
 	v := together(t, c.open(t), 2, vector.Options{Workers: 1})
@@ -199,7 +202,8 @@ func TestWrappedLost(t *testing.T) {
 	}
 }
 
-// TestWrappedAllocatesNothing counts the worker's processes too: the wrappers need none of their own.
+// TestWrappedAllocatesNothing counts the worker's processes too: the wrappers need none of their
+// own.
 func TestWrappedAllocatesNothing(t *testing.T) {
 	c := wrapCases()[2]
 	v := together(t, c.open(t), 4, vector.Options{Workers: 1})
@@ -208,7 +212,9 @@ func TestWrappedAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkWrapped steps eight environments of the stand-in with normalisation and a stack of four: bare in one worker, with the wrappers around its rows, and around environments with a process each.
+// BenchmarkWrapped steps eight environments of the stand-in with normalisation and a stack of four:
+// bare in one worker, with the wrappers around its rows, and around environments with a process
+// each.
 func BenchmarkWrapped(b *testing.B) {
 	b.ReportAllocs()
 	stacked := wrapCase{id: "Walk-v0", c: wrap.Config{FrameStack: wrap.Frames{Frames: 4, Initial: wrap.InitialFirst, Flat: true}}}

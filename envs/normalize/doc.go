@@ -1,4 +1,5 @@
-// Package normalize scales the observations and rewards of a vector of environments by running statistics, as Stable-Baselines3's VecNormalize does.
+// Package normalize scales the observations and rewards of a vector of environments by running
+// statistics, as Stable-Baselines3's VecNormalize does.
 //
 // # What happens
 //
@@ -9,21 +10,32 @@
 //	rewards       the discounted return R ← γ·R + r of each environment is taken into statistics of its own, and the reward becomes r/√(var(R) + epsilon), limited to ±clip_reward
 //	new episodes  R ← 0 where an episode has ended, in whichever way
 //
-// Known mistakes that a learner does not forgive, each of which a test here holds off: one mean and deviation for all dimensions; dividing by the deviation of rewards instead of that of returns; a mean subtracted from rewards; a truncated episode whose return goes on; recording raw observations where the policy saw normalised ones.
+// Known mistakes that a learner does not forgive, each of which a test here holds off: one mean and
+// deviation for all dimensions; dividing by the deviation of rewards instead of that of returns; a
+// mean subtracted from rewards; a truncated episode whose return goes on; recording raw
+// observations where the policy saw normalised ones.
 //
-// Batch.Earned and the returns of Batch.Ended remain those of the environments: reports tell what was really earned. Actions, masks, windows over tables and all fields that are not normalised are shared with the vector inside and never copied.
+// Batch.Earned and the returns of Batch.Ended remain those of the environments: reports tell what
+// was really earned. Actions, masks, windows over tables and all fields that are not normalised are
+// shared with the vector inside and never copied.
 //
 // # Freezing
 //
-// A policy is judged, exported and served with the statistics of a moment, as [wrap.Normalizer] values, one for each field. [Frozen] shows a batch of raw observations through them, for actors. Nothing of what is judged feeds statistics.
+// A policy is judged, exported and served with the statistics of a moment, as [wrap.Normalizer]
+// values, one for each field. [Frozen] shows a batch of raw observations through them, for actors.
+// Nothing of what is judged feeds statistics.
 //
 // # Deviations from VecNormalize
 //
-//   - Means of a batch are computed in float64 where NumPy computes in the observations' float32; statistics differ from its in the last digits of float32.
+//   - Means of a batch are computed in float64 where NumPy computes in the observations' float32;
+//     statistics differ from its in the last digits of float32.
 //   - Rewards stay float64.
-//   - Off-policy learners keep normalised observations in their replay, as of the time that they were made. Stable-Baselines3 keeps raw ones and normalises at sampling time.
+//   - Off-policy learners keep normalised observations in their replay, as of the time that they
+//     were made. Stable-Baselines3 keeps raw ones and normalises at sampling time.
 //
 // # How to add a way to scale
 //
-// Give wrap.Normalize a field with a default that changes nothing, do it in Env.step, add what it remembers to [State], and what a served policy needs to wrap.Normalizer; then package publish has to put it into graphs.
+// Give wrap.Normalize a field with a default that changes nothing, do it in Env.step, add what it
+// remembers to [State], and what a served policy needs to wrap.Normalizer; then package publish has
+// to put it into graphs.
 package normalize

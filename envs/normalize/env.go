@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Env normalises the observations and rewards of another vector, which it owns, and learns their statistics.
+// Env normalises the observations and rewards of another vector, which it owns, and learns their
+// statistics.
 type Env struct {
 	inner vector.Env
 	c     wrap.Normalize
@@ -23,7 +24,8 @@ type Env struct {
 	view  *vector.View
 	// fields are those that are normalised.
 	fields []field
-	// ret are the statistics of the running discounted returns, of which returns has one for each environment.
+	// ret are the statistics of the running discounted returns, of which returns has one for each
+	// environment.
 	ret     wrap.Running
 	returns []float64
 }
@@ -34,7 +36,8 @@ type field struct {
 	stats wrap.Running
 	// norm has the slices of stats.
 	norm wrap.Normalizer
-	// raw and shown are the elements of the batch, final and shownFinal those of episodes that ended.
+	// raw and shown are the elements of the batch, final and shownFinal those of episodes that
+	// ended.
 	raw, shown, final, shownFinal []float32
 }
 
@@ -141,10 +144,12 @@ func (e *Env) Len() int { return e.inner.Len() }
 // Batch implements vector.Env.
 func (e *Env) Batch() *vector.Batch { return e.view.Batch() }
 
-// Inner returns the vector inside, which shows raw observations and rewards. It must not be stepped.
+// Inner returns the vector inside, which shows raw observations and rewards. It must not be
+// stepped.
 func (e *Env) Inner() vector.Env { return e.inner }
 
-// Reset implements vector.Env. The statistics stay, and take in the first observations; the returns begin at 0.
+// Reset implements vector.Env. The statistics stay, and take in the first observations; the returns
+// begin at 0.
 func (e *Env) Reset(key rng.Key) error {
 	if err := e.inner.Reset(key); err != nil {
 		return err
@@ -205,7 +210,8 @@ func (e *Env) reward(b *vector.Batch) {
 	}
 }
 
-// Normalizers returns copies of the present statistics of observations, in the order of the fields; none where only rewards are normalised.
+// Normalizers returns copies of the present statistics of observations, in the order of the fields;
+// none where only rewards are normalised.
 func (e *Env) Normalizers() []wrap.Normalizer {
 	var list []wrap.Normalizer
 	for i := range e.fields {
@@ -216,7 +222,8 @@ func (e *Env) Normalizers() []wrap.Normalizer {
 	return list
 }
 
-// State is everything that an Env remembers beside the environments. Its JSON form is complete and exact.
+// State is everything that an Env remembers beside the environments. Its JSON form is complete and
+// exact.
 type State struct {
 	// Fields are the names of the normalised fields, Obs their statistics.
 	Fields []string       `json:"fields"`
@@ -235,7 +242,9 @@ func (e *Env) State() State {
 	return s
 }
 
-// SetState goes on from a saved state, once the vector inside has gone back to where it was: its present observations are shown by the saved statistics and not taken into them again. After an error nothing has changed.
+// SetState goes on from a saved state, once the vector inside has gone back to where it was: its
+// present observations are shown by the saved statistics and not taken into them again. After an
+// error nothing has changed.
 func (e *Env) SetState(s State) error {
 	names := []string{}
 	for i := range e.fields {

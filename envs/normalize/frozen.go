@@ -8,14 +8,16 @@ import (
 	"github.com/onnxrl/onnxrl/envs/wrap"
 )
 
-// Frozen shows batches of raw observations as a policy sees them that was trained in an [Env], by statistics that do not change. It is not safe for concurrent use.
+// Frozen shows batches of raw observations as a policy sees them that was trained in an [Env], by
+// statistics that do not change. It is not safe for concurrent use.
 type Frozen struct {
 	view   *vector.View
 	fields []int
 	norm   []wrap.Normalizer
 }
 
-// NewFrozen returns what shows batches of n rows of environments of a spec, which is theirs and not that of the Env. The statistics must not change.
+// NewFrozen returns what shows batches of n rows of environments of a spec, which is theirs and not
+// that of the Env. The statistics must not change.
 func NewFrozen(spec envs.Spec, n int, list []wrap.Normalizer) (*Frozen, error) {
 	f := &Frozen{norm: list}
 	shown := spec
@@ -35,7 +37,8 @@ func NewFrozen(spec envs.Spec, n int, list []wrap.Normalizer) (*Frozen, error) {
 	return f, nil
 }
 
-// Show returns the batch with the present observations of b normalised, and all else of b. It is the same for the life of f; final observations have no meaning in it. It allocates nothing.
+// Show returns the batch with the present observations of b normalised, and all else of b. It is
+// the same for the life of f; final observations have no meaning in it. It allocates nothing.
 func (f *Frozen) Show(b *vector.Batch) *vector.Batch {
 	f.view.Follow(b)
 	out := f.view.Batch()

@@ -114,7 +114,9 @@ func open(t testing.TB, list []envs.Env, c wrap.Normalize) *normalize.Env {
 
 func near(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance*(1+math.Abs(b)) }
 
-// TestEqualsVecNormalize compares every number of 60 steps of 3 environments with what Stable-Baselines3 shows: observations and statistics per dimension, final observations, rewards by the deviation of returns, which begin again after termination and truncation alike.
+// TestEqualsVecNormalize compares every number of 60 steps of 3 environments with what
+// Stable-Baselines3 shows: observations and statistics per dimension, final observations, rewards
+// by the deviation of returns, which begin again after termination and truncation alike.
 func TestEqualsVecNormalize(t *testing.T) {
 	s := load(t)
 	list := make([]envs.Env, 3)

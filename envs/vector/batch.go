@@ -75,7 +75,8 @@ func (b *Batch) accepts(i int, dst *tensor.Tensor) error {
 	return nil
 }
 
-// hasShape compares without allocating: these spaces make their shapes anew whenever they are asked.
+// hasShape compares without allocating: these spaces make their shapes anew whenever they are
+// asked.
 func hasShape(s envs.Space, shape []int) bool {
 	switch s := s.(type) {
 	case envs.MultiDiscrete:
@@ -100,7 +101,9 @@ func (b *Batch) gather(i int, dst *tensor.Tensor, obs []*tensor.Tensor, rows [][
 	return nil
 }
 
-// PutFinalMask writes row i of FinalMask, for implementations of Env: mask, of envs.MaskLen elements, after a truncation, which Discount[i] must say already, and otherwise every action. It is called where actions are masked.
+// PutFinalMask writes row i of FinalMask, for implementations of Env: mask, of envs.MaskLen
+// elements, after a truncation, which Discount[i] must say already, and otherwise every action. It
+// is called where actions are masked.
 func (b *Batch) PutFinalMask(i int, mask []byte) {
 	row := b.FinalMask.Bytes()[i*len(mask) : (i+1)*len(mask)]
 	if b.Discount[i] > 0 {

@@ -23,7 +23,8 @@ func (e *miscounted) Step(a *tensor.Tensor, ts *envs.TimeStep) error {
 	return err
 }
 
-// TestChoicesOutsideAreErrors: what a network takes for an index is checked at every step, whatever the options say.
+// TestChoicesOutsideAreErrors: what a network takes for an index is checked at every step, whatever
+// the options say.
 func TestChoicesOutsideAreErrors(t *testing.T) {
 	ran := 0
 	for _, c := range []struct {

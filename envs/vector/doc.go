@@ -2,32 +2,50 @@
 //
 // # Vocabulary
 //
-// An [Env] holds B environments and one [Batch]: a structure of arrays whose rows belong to the environments, in order. [Open] makes the one that suits a factory; [New] makes one of ordinary environments in this process: each writes its observations straight into its rows, so a
-// step copies nothing. The batch lies outside the Go heap, so a session may be bound to its tensors once and for all.
+// An [Env] holds B environments and one [Batch]: a structure of arrays whose rows belong to the
+// environments, in order. [Open] makes the one that suits a factory; [New] makes one of ordinary
+// environments in this process: each writes its observations straight into its rows, so a step
+// copies nothing. The batch lies outside the Go heap, so a session may be bound to its tensors once
+// and for all.
 //
-// Episodes go on by themselves: an environment whose episode ends is reset within the same step. Then Type, Reward, Discount and Info of its row tell of the step that ended the episode, Final
-// holds its final observation (which a truncated episode's value is bootstrapped from), FinalMask what could be done there, and Obs already holds the first observation of the next episode. No step is wasted and no action ignored.
+// Episodes go on by themselves: an environment whose episode ends is reset within the same step.
+// Then Type, Reward, Discount and Info of its row tell of the step that ended the episode, Final
+// holds its final observation (which a truncated episode's value is bootstrapped from), FinalMask
+// what could be done there, and Obs already holds the first observation of the next episode. No
+// step is wasted and no action ignored.
 //
 // # Windows
 //
-// A field that is a window over a table (envs.Window) is not copied. The batch has the number of the last row for each environment, and [Batch.Gather] copies windows where a learner wants them side by side. With Options.Windows they are
-// copied at every step.
+// A field that is a window over a table (envs.Window) is not copied. The batch has the number of
+// the last row for each environment, and [Batch.Gather] copies windows where a learner wants them
+// side by side. With Options.Windows they are copied at every step.
 //
 // # What is always checked
 //
-// An observation, a reward or a discount that is not finite, a discrete observation outside its choices, a mask without a valid action, and a tensor that the environment put in the place of the one it was given, are errors that name environment, episode, step and field. Options.Check compares all else with the spec too.
+// An observation, a reward or a discount that is not finite, a discrete observation outside its
+// choices, a mask without a valid action, and a tensor that the environment put in the place of the
+// one it was given, are errors that name environment, episode, step and field. Options.Check
+// compares all else with the spec too.
 //
 // # Wrappers
 //
-// Wrappers of single environments (package wrap) go around vectors too: where a factory's environments come as whole vectors, [Open] steps the vector once and then lets the wrappers of each row see its part, so that they cost no round trip to another process. What they show is the same, bit for bit, as around environments that are stepped one by one.
+// Wrappers of single environments (package wrap) go around vectors too: where a factory's
+// environments come as whole vectors, [Open] steps the vector once and then lets the wrappers of
+// each row see its part, so that they cost no round trip to another process. What they show is the
+// same, bit for bit, as around environments that are stepped one by one.
 //
-// A [View] is a batch that shows another one with some observations replaced, and with rewards of its own; Batch.Earned then still has those of the environments. Package normalize is made of it.
+// A [View] is a batch that shows another one with some observations replaced, and with rewards of
+// its own; Batch.Earned then still has those of the environments. Package normalize is made of it.
 //
 // # Determinism
 //
-// Environment i draws its e-th episode from key.Split("episode", i, e). Every result is the same for any number of workers.
+// Environment i draws its e-th episode from key.Split("episode", i, e). Every result is the same
+// for any number of workers.
 //
 // # How to add an implementation
 //
-// Implement Env for what does not fit one environment after the other: worlds with several agents, which fill several rows each, or other processes. Keep to the rules above for episodes that follow each other and for keys: learners rely on them. A [Frame] has the batch to fill. Make the factory a [Maker], so that Open finds it.
+// Implement Env for what does not fit one environment after the other: worlds with several agents,
+// which fill several rows each, or other processes. Keep to the rules above for episodes that
+// follow each other and for keys: learners rely on them. A [Frame] has the batch to fill. Make the
+// factory a [Maker], so that Open finds it.
 package vector

@@ -7,13 +7,16 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Frame is a Batch that its owner fills, for policies that act in environments outside a vector, where no episode is to follow another by itself, and for implementations of Env in other packages.
+// Frame is a Batch that its owner fills, for policies that act in environments outside a vector,
+// where no episode is to follow another by itself, and for implementations of Env in other
+// packages.
 type Frame struct {
 	batch *Batch
 	arena *tensor.Arena
 }
 
-// NewFrame returns a frame of n rows for environments of a spec. With windows they are copied into the batch, as with Options.Windows.
+// NewFrame returns a frame of n rows for environments of a spec. With windows they are copied into
+// the batch, as with Options.Windows.
 func NewFrame(spec envs.Spec, n int, windows bool) (*Frame, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, fmt.Errorf("frame: %w", err)
@@ -28,7 +31,8 @@ func NewFrame(spec envs.Spec, n int, windows bool) (*Frame, error) {
 	return &Frame{batch: b, arena: arena}, nil
 }
 
-// Batch returns the batch, which is the same for the life of the frame. Its Ended is empty, with room for every environment, and stays so unless the owner fills it.
+// Batch returns the batch, which is the same for the life of the frame. Its Ended is empty, with
+// room for every environment, and stays so unless the owner fills it.
 func (f *Frame) Batch() *Batch { return f.batch }
 
 // Put copies a step into row i. The step must fit the spec; it does not allocate.

@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestFrameEqualsVector fills a frame from environments that are stepped by hand and compares it with a vector of the same environments, step by step.
+// TestFrameEqualsVector fills a frame from environments that are stepped by hand and compares it
+// with a vector of the same environments, step by step.
 func TestFrameEqualsVector(t *testing.T) {
 	const bars, n = 40, 3
 	m := &trading.Market{Assets: []string{"A", "B"}, Features: []string{"f"}, X: make([]float32, bars*2), Open: make([]float64, bars*2), Close: make([]float64, bars*2), Tradable: make([]bool, bars*2)}

@@ -8,9 +8,13 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// health is what every step of an environment is checked for, whatever Options.Check says, because a learner that meets it is spoilt without a word: observations that are not finite, that count a choice which there is not, or that were not written where they belong, and masks that leave no action.
+// health is what every step of an environment is checked for, whatever Options.Check says, because
+// a learner that meets it is spoilt without a word: observations that are not finite, that count a
+// choice which there is not, or that were not written where they belong, and masks that leave no
+// action.
 type health struct {
-	// views are the tensors that the environment writes into, by field; nil for windows, whose tables are constant.
+	// views are the tensors that the environment writes into, by field; nil for windows, whose
+	// tables are constant.
 	views []*tensor.Tensor
 	// float32s and float64s are their elements, where they are of these types.
 	float32s [][]float32
@@ -38,7 +42,8 @@ func newHealth(ts *envs.TimeStep) health {
 	return h
 }
 
-// check returns an error that names what is wrong with a step. It does not allocate when nothing is.
+// check returns an error that names what is wrong with a step. It does not allocate when nothing
+// is.
 func (h *health) check(spec *envs.Spec, ts *envs.TimeStep) error {
 	for f, view := range h.views {
 		if view == nil {
@@ -93,7 +98,8 @@ func firstNonFinite(a []float32, b []float64) string {
 	return "it is finite"
 }
 
-// checkReward returns an error for a step after the first whose type, reward or discount no environment may answer with.
+// checkReward returns an error for a step after the first whose type, reward or discount no
+// environment may answer with.
 func checkReward(ts *envs.TimeStep) error {
 	if math.IsNaN(ts.Reward) || math.IsInf(ts.Reward, 0) || !(ts.Discount >= 0 && ts.Discount <= 1) || ts.Type == envs.First {
 		return fmt.Errorf("the environment answers with type %v, reward %g and discount %g", ts.Type, ts.Reward, ts.Discount)

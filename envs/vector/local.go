@@ -13,21 +13,29 @@ import (
 
 // Options change how environments are stepped and when they are cut off, never what they answer.
 type Options struct {
-	// Workers is the number of goroutines that step environments, the caller's included; each keeps a contiguous range of them. 0 starts with one, and uses all processors when the first steps turn out to take long enough for that to pay.
+	// Workers is the number of goroutines that step environments, the caller's included; each keeps
+	// a contiguous range of them. 0 starts with one, and uses all processors when the first steps
+	// turn out to take long enough for that to pay.
 	Workers int
 	// Windows copies windows into the batch at every step.
 	Windows bool
-	// Check compares every step with the spec. Rewards, discounts and observations that are not finite, discrete observations outside their choices, and masks without a valid action, are errors in any case.
+	// Check compares every step with the spec. Rewards, discounts and observations that are not
+	// finite, discrete observations outside their choices, and masks without a valid action, are
+	// errors in any case.
 	Check bool
-	// Limit truncates episodes after so many steps where the environments have no limit of their own; 0 never does.
+	// Limit truncates episodes after so many steps where the environments have no limit of their
+	// own; 0 never does.
 	Limit int
-	// Truncate truncates episodes after so many steps whatever limit the environments have, as wrap.TimeLimit does; 0 never does.
+	// Truncate truncates episodes after so many steps whatever limit the environments have, as
+	// wrap.TimeLimit does; 0 never does.
 	Truncate int
-	// Log, unless nil, is told of what the vector got over by itself, such as the end of a process that environments lived in.
+	// Log, unless nil, is told of what the vector got over by itself, such as the end of a process
+	// that environments lived in.
 	Log *slog.Logger
 }
 
-// Logger is implemented by environments that get over something by themselves; New gives them Options.Log.
+// Logger is implemented by environments that get over something by themselves; New gives them
+// Options.Log.
 type Logger interface{ SetLog(log *slog.Logger) }
 
 // Local steps environments of this process.
@@ -55,7 +63,8 @@ type place struct {
 	step, first envs.TimeStep
 	action      *tensor.Tensor
 	health      health
-	// obs and final are the bytes of the observation's rows, by field; nil for windows that are not copied.
+	// obs and final are the bytes of the observation's rows, by field; nil for windows that are not
+	// copied.
 	obs, final [][]byte
 }
 
@@ -64,7 +73,8 @@ var (
 	_ Saver = (*Local)(nil)
 )
 
-// New returns a vector of environments with equal specs. It owns them from then on; after an error they remain the caller's.
+// New returns a vector of environments with equal specs. It owns them from then on; after an error
+// they remain the caller's.
 func New(list []envs.Env, o Options) (*Local, error) {
 	if len(list) == 0 {
 		return nil, errors.New("vector of environments: none is given")
@@ -134,7 +144,8 @@ func (v *Local) place(i int) place {
 		}
 	}
 	p.health = newHealth(&p.step)
-	// The first step of a following episode writes over the observation and the mask, but not over the diagnostics of the step that ended the last one.
+	// The first step of a following episode writes over the observation and the mask, but not over
+	// the diagnostics of the step that ended the last one.
 	p.first = p.step
 	p.first.Info = make([]float64, len(v.spec.Info))
 	return p

@@ -37,7 +37,8 @@ func corridors(t testing.TB, n int) []envs.Env {
 	return list
 }
 
-// portfolios returns n small portfolios with random episodes over one market, whose observations are windows.
+// portfolios returns n small portfolios with random episodes over one market, whose observations
+// are windows.
 func portfolios(t testing.TB, n int) []envs.Env {
 	t.Helper()
 	const bars, assets, features = 80, 3, 2
@@ -91,7 +92,8 @@ func sample(v *vector.Local, s *rng.Stream) {
 	}
 }
 
-// TestEqualsALoop compares vectors of every width and number of workers with a plain loop over environments that is written out here.
+// TestEqualsALoop compares vectors of every width and number of workers with a plain loop over
+// environments that is written out here.
 func TestEqualsALoop(t *testing.T) {
 	makers := map[string]func(testing.TB, int) []envs.Env{"corridor": corridors, "trading": portfolios}
 	compared, ended, truncated, masked := 0, 0, 0, 0
@@ -189,7 +191,8 @@ func TestEqualsALoop(t *testing.T) {
 
 func row(t *tensor.Tensor, i int) []byte { return t.Rows(i, i+1).Bytes() }
 
-// TestGather compares gathered windows, current and final, with those that are copied at every step.
+// TestGather compares gathered windows, current and final, with those that are copied at every
+// step.
 func TestGather(t *testing.T) {
 	const n = 4
 	a, b := open(t, portfolios(t, n), vector.Options{Workers: 1}), open(t, portfolios(t, n), vector.Options{Workers: 1, Windows: true})
@@ -243,7 +246,8 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// TestSaveAndLoad stops a vector in the middle and continues it in another one with other workers: nothing differs from never having stopped.
+// TestSaveAndLoad stops a vector in the middle and continues it in another one with other workers:
+// nothing differs from never having stopped.
 func TestSaveAndLoad(t *testing.T) {
 	for name, make := range sorted.All(map[string]func(testing.TB, int) []envs.Env{"corridor": corridors, "trading": portfolios}) {
 		const n = 5

@@ -8,13 +8,19 @@ import (
 	"github.com/onnxrl/onnxrl/envs/wrap"
 )
 
-// Maker is implemented by an envs.Factory whose environments come as whole vectors, because stepping them together costs less than stepping one after the other: those of other processes, for instance.
+// Maker is implemented by an envs.Factory whose environments come as whole vectors, because
+// stepping them together costs less than stepping one after the other: those of other processes,
+// for instance.
 type Maker interface {
-	// NewVector returns a vector of n environments, the same ones as those of Factory.New with the indices below n, with Options.Limit and Options.Truncate. It follows the rules of the package comment.
+	// NewVector returns a vector of n environments, the same ones as those of Factory.New with the
+	// indices below n, with Options.Limit and Options.Truncate. It follows the rules of the package
+	// comment.
 	NewVector(split envs.Split, n int, o Options) (Env, error)
 }
 
-// Open returns a vector of n environments of a factory, which must outlive it: the factory's own kind where it is a Maker, also with wrappers around it (wrap.Apply), and else a Local of its environments.
+// Open returns a vector of n environments of a factory, which must outlive it: the factory's own
+// kind where it is a Maker, also with wrappers around it (wrap.Apply), and else a Local of its
+// environments.
 func Open(f envs.Factory, split envs.Split, n int, o Options) (Env, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("open a vector of %d environments: expected at least 1", n)
@@ -52,7 +58,8 @@ func LoadState(v Env, data []byte) error {
 	return fmt.Errorf("load a vector of %s: %w", v.Spec().Name, envs.ErrCannotSave)
 }
 
-// limited returns the environments of a list cut off after limit steps. The list itself stays as it is.
+// limited returns the environments of a list cut off after limit steps. The list itself stays as it
+// is.
 func limited(list []envs.Env, limit int) ([]envs.Env, error) {
 	cut := make([]envs.Env, len(list))
 	for i, e := range list {

@@ -18,7 +18,8 @@ type state struct {
 	Envs   [][]byte  `json:"envs"`
 }
 
-// SaveState returns everything that later steps depend on, or an error that wraps envs.ErrCannotSave.
+// SaveState returns everything that later steps depend on, or an error that wraps
+// envs.ErrCannotSave.
 func (v *Local) SaveState() ([]byte, error) {
 	if !v.running {
 		return nil, fmt.Errorf("save %s: %w", v.spec.Name, envs.ErrNoEpisode)
@@ -33,8 +34,10 @@ func (v *Local) SaveState() ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// LoadState continues where SaveState was called, in a vector of as many equal environments; the number of workers does not matter. Observations, masks and diagnostics of the batch are restored. What
-// the batch said of the step before, which the learner had already taken, is not: its types are envs.First or envs.Mid, its rewards 0, and no episode has ended.
+// LoadState continues where SaveState was called, in a vector of as many equal environments; the
+// number of workers does not matter. Observations, masks and diagnostics of the batch are restored.
+// What the batch said of the step before, which the learner had already taken, is not: its types
+// are envs.First or envs.Mid, its rewards 0, and no episode has ended.
 func (v *Local) LoadState(data []byte) error {
 	if v.closed {
 		return fmt.Errorf("load %s: %w", v.spec.Name, envs.ErrClosed)

@@ -8,7 +8,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// View is a batch that shows another one of as many rows with some fields of the observation replaced, for wrappers around vectors and for actors that see observations scaled. What is not replaced is shared and never copied.
+// View is a batch that shows another one of as many rows with some fields of the observation
+// replaced, for wrappers around vectors and for actors that see observations scaled. What is not
+// replaced is shared and never copied.
 type View struct {
 	batch *Batch
 	own   []int
@@ -17,7 +19,10 @@ type View struct {
 	rewards bool
 }
 
-// NewView returns a view of batches of n rows of environments of a spec, with new buffers for the named fields of the observation, which must not be windows: they have the space that spec gives them, and whoever made the view fills them. With reward, Batch.Reward is a buffer of its own too, and Batch.Earned is what the other batch shows.
+// NewView returns a view of batches of n rows of environments of a spec, with new buffers for the
+// named fields of the observation, which must not be windows: they have the space that spec gives
+// them, and whoever made the view fills them. With reward, Batch.Reward is a buffer of its own too,
+// and Batch.Earned is what the other batch shows.
 func NewView(spec envs.Spec, n int, fields []int, reward bool) (*View, error) {
 	if n < 1 || len(fields) == 0 && !reward {
 		return nil, fmt.Errorf("view: %d rows, %d fields", n, len(fields))
@@ -55,7 +60,8 @@ func NewView(spec envs.Spec, n int, fields []int, reward bool) (*View, error) {
 // Batch returns the batch, which is the same for the life of the view.
 func (v *View) Batch() *Batch { return v.batch }
 
-// Follow shows b from now on. After a step of b's environments it must be called again. It allocates nothing.
+// Follow shows b from now on. After a step of b's environments it must be called again. It
+// allocates nothing.
 func (v *View) Follow(b *Batch) {
 	to := v.batch
 	to.Actions, to.Mask, to.FinalMask, to.Type, to.Discount, to.Info, to.Ended, to.earned = b.Actions, b.Mask, b.FinalMask, b.Type, b.Discount, b.Info, b.Ended, b.Earned()

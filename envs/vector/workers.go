@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// crew runs a function over ranges of environments in goroutines that live as long as the vector. The caller's goroutine takes the first range.
+// crew runs a function over ranges of environments in goroutines that live as long as the vector.
+// The caller's goroutine takes the first range.
 type crew struct {
 	work   func(from, to int) error
 	ranges [][2]int
@@ -34,7 +35,8 @@ func newCrew(work func(from, to int) error, n, workers int) *crew {
 	return c
 }
 
-// run returns the error of the first range that has one, which belongs to the first environment that failed.
+// run returns the error of the first range that has one, which belongs to the first environment
+// that failed.
 func (c *crew) run() error {
 	c.done.Add(len(c.ranges) - 1)
 	for _, start := range c.start[1:] {
@@ -62,7 +64,8 @@ type trial struct {
 	best             time.Duration
 }
 
-// worthwhile is the time of a step beyond which waking other goroutines, a few microseconds each, is small.
+// worthwhile is the time of a step beyond which waking other goroutines, a few microseconds each,
+// is small.
 const worthwhile = 40 * time.Microsecond
 
 func newTrial() trial {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestTrial holds the rule by which further goroutines are hired: only when even the fastest of the first steps took long.
+// TestTrial holds the rule by which further goroutines are hired: only when even the fastest of the
+// first steps took long.
 func TestTrial(t *testing.T) {
 	spin := func(d time.Duration) func() error {
 		return func() error {

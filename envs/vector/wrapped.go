@@ -11,7 +11,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// wrapped is a vector with the same wrappers around each of its rows. The vector inside steps once for all of them; then each row's wrappers see what became of theirs, as if its environment had been stepped alone.
+// wrapped is a vector with the same wrappers around each of its rows. The vector inside steps once
+// for all of them; then each row's wrappers see what became of theirs, as if its environment had
+// been stepped alone.
 type wrapped struct {
 	inner Env
 	// rows steps the wrappers.
@@ -23,7 +25,8 @@ var (
 	_ Saver = (*wrapped)(nil)
 )
 
-// maker returns what makes whole vectors of a factory's environments, which may have wrappers around them.
+// maker returns what makes whole vectors of a factory's environments, which may have wrappers
+// around them.
 func maker(f envs.Factory) (Maker, bool) {
 	if m, ok := f.(Maker); ok {
 		return m, true
@@ -42,7 +45,8 @@ type around struct {
 	by wrap.Around
 }
 
-// NewVector implements Maker. Time limits are the vector's own, because it has to begin the next episode; all other wrappers are around its rows.
+// NewVector implements Maker. Time limits are the vector's own, because it has to begin the next
+// episode; all other wrappers are around its rows.
 func (a *around) NewVector(split envs.Split, n int, o Options) (Env, error) {
 	inner := o
 	if limit := a.by.TimeLimit(); limit > 0 && (o.Truncate == 0 || limit < o.Truncate) {
@@ -162,7 +166,8 @@ func (w *wrapped) LoadState(data []byte) error {
 // Close implements Env.
 func (w *wrapped) Close() error { return errors.Join(w.rows.Close(), w.inner.Close()) }
 
-// seen is row i of a vector as the innermost environment of wrappers: what it is asked for has happened already, and it tells of it.
+// seen is row i of a vector as the innermost environment of wrappers: what it is asked for has
+// happened already, and it tells of it.
 type seen struct {
 	v    Env
 	i    int

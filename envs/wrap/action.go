@@ -7,13 +7,15 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// RescaleAction lets the agent act in [-1, 1], which is stretched to the bounds of the environment's actions, component by component, as Gymnasium's RescaleAction does.
+// RescaleAction lets the agent act in [-1, 1], which is stretched to the bounds of the
+// environment's actions, component by component, as Gymnasium's RescaleAction does.
 type RescaleAction struct {
 	envs.Env
 	action
 }
 
-// ClipAction lets the agent choose any numbers and clips them to the bounds of the environment's actions, component by component, as Gymnasium's ClipAction does.
+// ClipAction lets the agent choose any numbers and clips them to the bounds of the environment's
+// actions, component by component, as Gymnasium's ClipAction does.
 type ClipAction struct {
 	envs.Env
 	action
@@ -44,7 +46,8 @@ func newAction(e envs.Env, low, high float64) (action, error) {
 	return a, nil
 }
 
-// NewRescaleAction returns e with actions in [-1, 1]. An error says that its actions have no bounds.
+// NewRescaleAction returns e with actions in [-1, 1]. An error says that its actions have no
+// bounds.
 func NewRescaleAction(e envs.Env) (*RescaleAction, error) {
 	a, err := newAction(e, -1, 1)
 	if err != nil {
@@ -53,7 +56,8 @@ func NewRescaleAction(e envs.Env) (*RescaleAction, error) {
 	return &RescaleAction{e, a}, nil
 }
 
-// NewClipAction returns e with actions without bounds. An error says that its own have none to clip to.
+// NewClipAction returns e with actions without bounds. An error says that its own have none to clip
+// to.
 func NewClipAction(e envs.Env) (*ClipAction, error) {
 	a, err := newAction(e, unbounded.Low, unbounded.High)
 	if err != nil {
@@ -102,7 +106,8 @@ func (w *ClipAction) inward(a *tensor.Tensor) (*tensor.Tensor, error) {
 	return w.convert(a, func(x float64, _ envs.Range) float64 { return x })
 }
 
-// convert returns the environment's action for one of the outer space. Rounding never leaves the bounds.
+// convert returns the environment's action for one of the outer space. Rounding never leaves the
+// bounds.
 func (w *action) convert(a *tensor.Tensor, f func(x float64, r envs.Range) float64) (*tensor.Tensor, error) {
 	if err := envs.CheckAction(&w.spec, a); err != nil {
 		return nil, err

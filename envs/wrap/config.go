@@ -4,7 +4,8 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 )
 
-// Config is the wrappers section of a run: what stands between an environment and the agent. The zero Config changes nothing.
+// Config is the wrappers section of a run: what stands between an environment and the agent. The
+// zero Config changes nothing.
 type Config struct {
 	// TimeLimit truncates episodes after so many steps; 0 does not.
 	TimeLimit  int    `yaml:"time_limit"`
@@ -21,9 +22,12 @@ type Config struct {
 type Frames struct {
 	// Frames is how many observations a stack has; 0 and 1 stack nothing.
 	Frames int `yaml:"frames"`
-	// Initial is what stands for the observations before an episode's first one: first, that one itself, as Gymnasium's FrameStackObservation has it by default, or zero, as Stable-Baselines3's VecFrameStack has it.
+	// Initial is what stands for the observations before an episode's first one: first, that one
+	// itself, as Gymnasium's FrameStackObservation has it by default, or zero, as
+	// Stable-Baselines3's VecFrameStack has it.
 	Initial string `yaml:"initial"`
-	// Flat makes one vector of the observations of the stack, the oldest first. Otherwise the stack is a new first axis, which networks take for the time axis of a window.
+	// Flat makes one vector of the observations of the stack, the oldest first. Otherwise the stack
+	// is a new first axis, which networks take for the time axis of a window.
 	Flat bool `yaml:"flat"`
 }
 
@@ -36,15 +40,20 @@ const (
 // On reports whether anything is stacked.
 func (f Frames) On() bool { return f.Frames > 1 }
 
-// Normalize says what is normalised, with the meaning and the defaults of Stable-Baselines3's VecNormalize. Package normalize does it, for whole vectors: the statistics are over all environments.
+// Normalize says what is normalised, with the meaning and the defaults of Stable-Baselines3's
+// VecNormalize. Package normalize does it, for whole vectors: the statistics are over all
+// environments.
 type Normalize struct {
 	// Obs scales observations to mean 0 and deviation 1, dimension by dimension.
 	Obs bool `yaml:"obs"`
-	// Fields are the parts of the observation that are scaled; empty are all in float32 that are no windows over a table.
+	// Fields are the parts of the observation that are scaled; empty are all in float32 that are no
+	// windows over a table.
 	Fields []string `yaml:"fields,flow"`
-	// Reward divides rewards by the standard deviation of the running discounted return. The mean is not subtracted.
+	// Reward divides rewards by the standard deviation of the running discounted return. The mean
+	// is not subtracted.
 	Reward bool `yaml:"reward"`
-	// Gamma discounts that return. Where it is left open, a run takes the agent's, as RL-Zoo does; [Normalize.Discount] is 0.99 then.
+	// Gamma discounts that return. Where it is left open, a run takes the agent's, as RL-Zoo does;
+	// [Normalize.Discount] is 0.99 then.
 	Gamma *float64 `yaml:"gamma"`
 	// ClipObs and ClipReward limit what is scaled, in absolute value.
 	ClipObs    float64 `yaml:"clip_obs"`
@@ -64,12 +73,14 @@ func (n Normalize) Discount() float64 {
 // On reports whether anything is normalised.
 func (n Normalize) On() bool { return n.Obs || n.Reward }
 
-// Defaults returns a configuration that changes nothing, with what holds as soon as something is asked for.
+// Defaults returns a configuration that changes nothing, with what holds as soon as something is
+// asked for.
 func Defaults() Config {
 	return Config{FrameStack: Frames{Initial: InitialFirst, Flat: true}, Normalize: Normalize{ClipObs: 10, ClipReward: 10, Epsilon: 1e-8}}
 }
 
-// Validate reports all problems of the section; whether it fits an environment is found out by [Apply].
+// Validate reports all problems of the section; whether it fits an environment is found out by
+// [Apply].
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.NonNegative("time_limit", c.TimeLimit)

@@ -8,7 +8,10 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 )
 
-// Apply returns f with the wrappers of a section around every environment, from the inside: time limit, frame stack, rescaled actions, clipped actions. Without any it returns f itself. Normalize is not among them: it is for whole vectors, see package normalize. A factory that stays f's is closed by closing the returned one.
+// Apply returns f with the wrappers of a section around every environment, from the inside: time
+// limit, frame stack, rescaled actions, clipped actions. Without any it returns f itself. Normalize
+// is not among them: it is for whole vectors, see package normalize. A factory that stays f's is
+// closed by closing the returned one.
 //
 // Errors name the key of the section that does not fit, and the environment's side of it.
 func Apply(f envs.Factory, c Config) (envs.Factory, error) {
@@ -50,7 +53,8 @@ func (f *factory) New(split envs.Split, index int) (envs.Env, error) {
 	return out, nil
 }
 
-// wrap puts all wrappers around e. The error begins with the key that asks for the one that does not fit.
+// wrap puts all wrappers around e. The error begins with the key that asks for the one that does
+// not fit.
 func wrap(e envs.Env, c Config) (_ envs.Env, err error) {
 	layer := func(key string, on bool, put func() (envs.Env, error)) {
 		if !on || err != nil {

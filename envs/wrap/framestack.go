@@ -11,13 +11,15 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// FrameStack shows the last observations at once, the oldest first. Fields that are windows over a table are left as they are, for a window is a stack already, and so are fields that are no Box.
+// FrameStack shows the last observations at once, the oldest first. Fields that are windows over a
+// table are left as they are, for a window is a stack already, and so are fields that are no Box.
 type FrameStack struct {
 	envs.Env
 	spec  envs.Spec
 	zero  bool
 	inner *envs.TimeStep
-	// stack has the bytes of the frames of each field, the oldest first; nil for fields that are not stacked.
+	// stack has the bytes of the frames of each field, the oldest first; nil for fields that are
+	// not stacked.
 	stack [][]byte
 	// frame is the number of bytes of one.
 	frame   []int

@@ -8,14 +8,16 @@ import (
 // Unwrap returns the factory inside.
 func (f *factory) Unwrap() envs.Factory { return f.Factory }
 
-// Around is what [Apply] returns where there are wrappers: a factory whose wrappers can be put around other environments of the same kind, such as the rows of a vector.
+// Around is what [Apply] returns where there are wrappers: a factory whose wrappers can be put
+// around other environments of the same kind, such as the rows of a vector.
 type Around interface {
 	envs.Factory
 	// Unwrap returns the factory inside.
 	Unwrap() envs.Factory
 	// TimeLimit is the number of steps after which episodes are truncated, 0 for none.
 	TimeLimit() int
-	// Rows reports whether there are wrappers beside the time limit, and Wrap puts them around an environment, which they own from then on. After an error it remains the caller's.
+	// Rows reports whether there are wrappers beside the time limit, and Wrap puts them around an
+	// environment, which they own from then on. After an error it remains the caller's.
 	Rows() bool
 	Wrap(e envs.Env) (envs.Env, error)
 }
@@ -38,7 +40,10 @@ func (f *factory) rows() Config {
 	return c
 }
 
-// Inward returns the action that the innermost environment of e takes when e takes a: what the wrappers make of it. No environment is stepped. The action belongs to a wrapper, which overwrites it with the next one, or is a itself. An *envs.ActionError says that a does not lie in e's space, where a wrapper looks.
+// Inward returns the action that the innermost environment of e takes when e takes a: what the
+// wrappers make of it. No environment is stepped. The action belongs to a wrapper, which overwrites
+// it with the next one, or is a itself. An *envs.ActionError says that a does not lie in e's space,
+// where a wrapper looks.
 func Inward(e envs.Env, a *tensor.Tensor) (*tensor.Tensor, error) {
 	for {
 		if c, ok := e.(interface {
@@ -72,5 +77,6 @@ func FindFactory[T any](f envs.Factory) (T, bool) {
 	}
 }
 
-// StartsWithZeros reports whether zeros stand for the observations before an episode's first one, and not that one itself.
+// StartsWithZeros reports whether zeros stand for the observations before an episode's first one,
+// and not that one itself.
 func (w *FrameStack) StartsWithZeros() bool { return w.zero }

@@ -5,7 +5,9 @@ import (
 	"math"
 )
 
-// Running are the mean and the variance of a stream of vectors, dimension by dimension, in float64, by the parallel algorithm of Chan et al. as Stable-Baselines3's RunningMeanStd has it: Count begins at 1e-4 and not at 0, with mean 0 and variance 1. The JSON form is complete and exact.
+// Running are the mean and the variance of a stream of vectors, dimension by dimension, in float64,
+// by the parallel algorithm of Chan et al. as Stable-Baselines3's RunningMeanStd has it: Count
+// begins at 1e-4 and not at 0, with mean 0 and variance 1. The JSON form is complete and exact.
 type Running struct {
 	Mean  []float64 `json:"mean"`
 	Var   []float64 `json:"var"`
@@ -21,7 +23,8 @@ func NewRunning(n int) Running {
 	return r
 }
 
-// Update adds a batch of rows of len(Mean) elements, row after row. An empty batch adds nothing. It allocates nothing.
+// Update adds a batch of rows of len(Mean) elements, row after row. An empty batch adds nothing. It
+// allocates nothing.
 func Update[T float32 | float64](r *Running, batch []T) {
 	d := len(r.Mean)
 	rows := len(batch) / d
@@ -41,7 +44,8 @@ func Update[T float32 | float64](r *Running, batch []T) {
 			squares += float64(x * x)
 		}
 		delta := mean - r.Mean[k]
-		// The conversions keep compilers from fusing products and sums, which would change the last bit between processors.
+		// The conversions keep compilers from fusing products and sums, which would change the last
+		// bit between processors.
 		m2 := float64(r.Var[k]*r.Count) + squares + float64(float64(delta*delta)*r.Count*n/total)
 		r.Mean[k] += float64(delta * n / total)
 		r.Var[k] = m2 / total
@@ -67,7 +71,8 @@ func (r Running) Check(what string, n int) error {
 	return nil
 }
 
-// Normalizer is how one field of the observation reaches a policy, by statistics that do not change any more: z = (x − Mean)/√(Var + Epsilon), limited to ±Clip.
+// Normalizer is how one field of the observation reaches a policy, by statistics that do not change
+// any more: z = (x − Mean)/√(Var + Epsilon), limited to ±Clip.
 type Normalizer struct {
 	// Field names the field of the observation, and with it the input of the policy's network.
 	Field string
@@ -76,7 +81,8 @@ type Normalizer struct {
 	Epsilon, Clip float64
 }
 
-// Apply writes the normalised elements of rows of x, each of len(Mean) elements, to z, which may be x. It computes in float64 and allocates nothing.
+// Apply writes the normalised elements of rows of x, each of len(Mean) elements, to z, which may be
+// x. It computes in float64 and allocates nothing.
 func (n *Normalizer) Apply(z, x []float32) {
 	for k, mean := range n.Mean {
 		std := math.Sqrt(n.Var[k] + n.Epsilon)

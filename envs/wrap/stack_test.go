@@ -20,7 +20,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// slider is moved by two numbers and observes its place, bounds that differ by component, and the count of its steps; it falls off the edge or is stopped.
+// slider is moved by two numbers and observes its place, bounds that differ by component, and the
+// count of its steps; it falls off the edge or is stopped.
 type slider struct {
 	x       [2]float64
 	n       int64
@@ -110,7 +111,8 @@ func (sliders) Config() any                           { return nil }
 func (sliders) New(envs.Split, int) (envs.Env, error) { return &slider{}, nil }
 func (sliders) Close() error                          { return nil }
 
-// TestWrappedContract runs the suite over every wrapper that a document can ask for, and over all together.
+// TestWrappedContract runs the suite over every wrapper that a document can ask for, and over all
+// together.
 func TestWrappedContract(t *testing.T) {
 	base := wrap.Defaults()
 	stack := func(n int, initial string, flat bool) wrap.Config {
@@ -151,7 +153,8 @@ func TestWrappedContract(t *testing.T) {
 	}
 }
 
-// TestStackOrder compares stacks with the frames that they are made of, the oldest first, in the first episode and after it.
+// TestStackOrder compares stacks with the frames that they are made of, the oldest first, in the
+// first episode and after it.
 func TestStackOrder(t *testing.T) {
 	compared := 0
 	for _, c := range []wrap.Frames{{Frames: 3, Initial: wrap.InitialFirst, Flat: true}, {Frames: 3, Initial: wrap.InitialZero}} {

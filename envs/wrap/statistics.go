@@ -18,7 +18,8 @@ const (
 	Length = "episode/length"
 )
 
-// Statistics adds the return and the length of the running episode to the diagnostics, after those of the environment. In a last step they are the episode's.
+// Statistics adds the return and the length of the running episode to the diagnostics, after those
+// of the environment. In a last step they are the episode's.
 type Statistics struct {
 	envs.Env
 	spec   envs.Spec

@@ -9,9 +9,12 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TimeLimit truncates episodes after a number of steps. The last step keeps its observation and its discount, so that a learner bootstraps from it; an episode that comes to its end in that very step is terminated.
+// TimeLimit truncates episodes after a number of steps. The last step keeps its observation and its
+// discount, so that a learner bootstraps from it; an episode that comes to its end in that very
+// step is terminated.
 //
-// It also keeps order, so that an environment inside that only has dynamics needs no more: Step without an episode is envs.ErrNoEpisode, and after Close everything is envs.ErrClosed.
+// It also keeps order, so that an environment inside that only has dynamics needs no more: Step
+// without an episode is envs.ErrNoEpisode, and after Close everything is envs.ErrClosed.
 type TimeLimit struct {
 	envs.Env
 	limit int

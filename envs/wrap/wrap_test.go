@@ -62,7 +62,8 @@ func walk(t *testing.T, e envs.Env, key rng.Key) (*envs.TimeStep, int) {
 	}
 }
 
-// TestTimeLimit holds that an episode is truncated with its final observation, and terminated when it comes to its end in the very step of the limit.
+// TestTimeLimit holds that an episode is truncated with its final observation, and terminated when
+// it comes to its end in the very step of the limit.
 func TestTimeLimit(t *testing.T) {
 	truncated, terminated, both := 0, 0, 0
 	for k := range 200 {

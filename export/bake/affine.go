@@ -10,10 +10,14 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Affine scales the last axis, of F features, of one float32 input of a network: z = (x − Mean)/Std, limited to ±Clip. It belongs into the graph, because a served model is given x by people who do not have the statistics.
+// Affine scales the last axis, of F features, of one float32 input of a network: z = (x −
+// Mean)/Std, limited to ±Clip. It belongs into the graph, because a served model is given x by
+// people who do not have the statistics.
 //
-// The F values at one place of the other axes are one record, such as one asset on one day. A record with a feature that is not known — NaN or infinite — becomes all zero, except for the features in Keep: that is how the data it was
-// trained on present an asset that is not listed yet, or whose indicators are still warming up.
+// The F values at one place of the other axes are one record, such as one asset on one day. A
+// record with a feature that is not known — NaN or infinite — becomes all zero, except for the
+// features in Keep: that is how the data it was trained on present an asset that is not listed yet,
+// or whose indicators are still warming up.
 type Affine struct {
 	// Input names the network's input.
 	Input string
@@ -21,7 +25,8 @@ type Affine struct {
 	Mean, Std []float64
 	// Clip [F] limits what is scaled; 0 does not. nil limits nothing.
 	Clip []float64
-	// Keep [F] marks features that are known even where others are not, such as a flag that says whether an asset is listed. nil keeps none.
+	// Keep [F] marks features that are known even where others are not, such as a flag that says
+	// whether an asset is listed. nil keeps none.
 	Keep []bool
 }
 
@@ -50,7 +55,9 @@ func (a *Affine) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Unscale returns the record's features as they were before scaling, x = z·Std + Mean in float64 and then rounded, for z [..., F]. A record that is all zero except for what is kept comes from values that were not known, and gets NaN.
+// Unscale returns the record's features as they were before scaling, x = z·Std + Mean in float64
+// and then rounded, for z [..., F]. A record that is all zero except for what is kept comes from
+// values that were not known, and gets NaN.
 func (a *Affine) Unscale(z *tensor.Tensor) (*tensor.Tensor, error) {
 	f := len(a.Mean)
 	if z.DType() != tensor.Float32 || z.Rank() == 0 || z.Shape()[z.Rank()-1] != f {
@@ -98,8 +105,9 @@ func (a *Affine) wrap(m *onnx.Model) (*onnx.Model, error) {
 	return m, nil
 }
 
-// nodes appends the scaling of x, in operators that opset 13 has. The mean is subtracted in two parts, its float32 and what that rounds off: where x is near the mean the first difference is exact, and z is as good as the float32 x itself allows.
-// x/Std − Mean/Std would cancel.
+// nodes appends the scaling of x, in operators that opset 13 has. The mean is subtracted in two
+// parts, its float32 and what that rounds off: where x is near the mean the first difference is
+// exact, and z is as good as the float32 x itself allows. x/Std − Mean/Std would cancel.
 func (a *Affine) nodes(b *onnx.Builder, x, scaled onnx.Value) {
 	op := func(op string, in ...onnx.Value) onnx.Value { return b.Op(op, in) }
 

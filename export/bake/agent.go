@@ -13,13 +13,16 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// MetaScales is the metadata key under which [Agent] lists the inputs that have an [Affine], separated by commas: those that environments show scaled and the model scales itself.
+// MetaScales is the metadata key under which [Agent] lists the inputs that have an [Affine],
+// separated by commas: those that environments show scaled and the model scales itself.
 const MetaScales = MetaPrefix + "scales"
 
-// oldestOpset is the first that [Agent] tries: the one at which the axes of sums became inputs, as scalings use them.
+// oldestOpset is the first that [Agent] tries: the one at which the axes of sums became inputs, as
+// scalings use them.
 const oldestOpset = 13
 
-// format is a version of the file format and the newest opset that was released with it, by the table of the ONNX specification.
+// format is a version of the file format and the newest opset that was released with it, by the
+// table of the ONNX specification.
 type format struct {
 	opset int
 	ir    int64
@@ -27,14 +30,19 @@ type format struct {
 
 var formats = []format{{14, 7}, {18, 8}, {20, 9}, {22, 10}, {23, 11}}
 
-// Wrapper is something that a served model does with one of its inputs before the network is given it, [Affine], [Normal] or [Frames], or with an output, [Bounds].
+// Wrapper is something that a served model does with one of its inputs before the network is given
+// it, [Affine], [Normal] or [Frames], or with an output, [Bounds].
 type Wrapper interface {
 	// wrap puts it between the model and its input or output, which keeps its name and its place.
 	wrap(m *onnx.Model) (*onnx.Model, error)
 }
 
-// Agent returns a policy as one model from observations as they come to actions: the network with the given parameter values as initializers, adapters merged, and wrappers around it, each outside of those that are listed before it. states are those of the network, to which wrappers may add theirs. The
-// model imports the oldest opset that expresses it and has the format version of that opset, because runtimes refuse by number what they could run. Values are shared with what value returns.
+// Agent returns a policy as one model from observations as they come to actions: the network with
+// the given parameter values as initializers, adapters merged, and wrappers around it, each outside
+// of those that are listed before it. states are those of the network, to which wrappers may add
+// theirs. The model imports the oldest opset that expresses it and has the format version of that
+// opset, because runtimes refuse by number what they could run. Values are shared with what value
+// returns.
 //
 // [Sample] and [SampleGaussian] let it draw actions as well.
 func Agent(net *models.Network, value func(name string) *tensor.Tensor, states []memory.State, wrappers ...Wrapper) (*onnx.Model, error) {
@@ -93,7 +101,9 @@ func agent(net *models.Network, value func(name string) *tensor.Tensor, states [
 	return m, nil
 }
 
-// widest returns m with the oldest opset that expresses it, and the format version of that opset. Functions, and element types younger than the formats in question, keep the version that they came with.
+// widest returns m with the oldest opset that expresses it, and the format version of that opset.
+// Functions, and element types younger than the formats in question, keep the version that they
+// came with.
 func widest(m *onnx.Model) *onnx.Model {
 	have := m.Opset(onnx.DomainStandard)
 	for v := oldestOpset; v < have; v++ {

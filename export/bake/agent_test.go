@@ -24,7 +24,8 @@ const (
 	alternatives             = 3
 )
 
-// scaling has the difficulties of real features: volumes, prices far from 0 with a small spread, limits, a feature that is passed on and a flag that is always known.
+// scaling has the difficulties of real features: volumes, prices far from 0 with a small spread,
+// limits, a feature that is passed on and a flag that is always known.
 func scaling() Affine {
 	return Affine{
 		Input: "window",
@@ -115,7 +116,8 @@ func TestAgentTakesUnscaledObservations(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.Name(), err)
 		}
-		// 4 batches of 1 and of 7 rows, and one of all; 9 log-probabilities and a value per row, and 3 choices.
+		// 4 batches of 1 and of 7 rows, and one of all; 9 log-probabilities and a value per row,
+		// and 3 choices.
 		if rows := 4 + 28 + 300; r.Rows != rows || r.Values != 10*rows || r.Choices != 3*rows || r.Changed > r.Ties || r.MaxError > 1e-5 || r.MaxError == 0 {
 			t.Errorf("%s: report %+v, want %d rows", c.Name(), r, rows)
 		}

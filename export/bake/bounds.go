@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Bounds makes an output of a network an action of an environment: stretched from [−1, 1] to the bounds where Rescale is set, and limited to them.
+// Bounds makes an output of a network an action of an environment: stretched from [−1, 1] to the
+// bounds where Rescale is set, and limited to them.
 type Bounds struct {
 	// Output is float32 [batch, …].
 	Output string

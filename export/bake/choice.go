@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Margin is how far apart the two best scores of a choice must be for the baked model to have to make the same one: rounding may turn a closer choice either way.
+// Margin is how far apart the two best scores of a choice must be for the baked model to have to
+// make the same one: rounding may turn a closer choice either way.
 const Margin = 1e-4
 
 // MaxTies is the largest accepted share of closer choices.
@@ -18,11 +19,13 @@ const MaxTies = 0.01
 // ErrTies is wrapped by the error for a network that is undecided in more choices than MaxTies.
 var ErrTies = errors.New("too many choices are nearly tied")
 
-// Choice says that an output is, for each of several heads, the index of the best of the head's scores, which are another output.
+// Choice says that an output is, for each of several heads, the index of the best of the head's
+// scores, which are another output.
 type Choice struct {
 	// Output is int64, int32 or bool, [batch, heads], or [batch] for one head.
 	Output string
-	// Scores is float32 [batch, Σ Heads], such as log-probabilities: those of the heads one after the other.
+	// Scores is float32 [batch, Σ Heads], such as log-probabilities: those of the heads one after
+	// the other.
 	Scores string
 	// Heads are the numbers of alternatives.
 	Heads []int
@@ -93,7 +96,8 @@ func (r *Report) choices(c choice, want, got *tensor.Tensor, scores []float32, e
 	return nil
 }
 
-// margin returns how much the best score exceeds the second best; a single score has no rival and no margin to fall short of.
+// margin returns how much the best score exceeds the second best; a single score has no rival and
+// no margin to fall short of.
 func margin(scores []float32) float64 {
 	if len(scores) == 1 {
 		return 1
@@ -133,7 +137,8 @@ func (r *Report) checkTies(allow bool) error {
 	return fmt.Errorf("prove parity: %w: in %d of %d the two best scores are less than %g apart, and %d were made differently; more than %g %% must be allowed explicitly", ErrTies, r.Ties, r.Choices, Margin, r.Changed, 100*MaxTies)
 }
 
-// LeastMargin returns the smallest margin among the heads of one row of scores: how decided the row is.
+// LeastMargin returns the smallest margin among the heads of one row of scores: how decided the row
+// is.
 func LeastMargin(scores []float32, heads []int) float64 {
 	least, at := 1.0, 0
 	for _, n := range heads {

@@ -27,7 +27,8 @@ func (v *Prover) batch(ctx context.Context, from, n int, trained, served []*tens
 	return err
 }
 
-// compare runs both forms on n rows with their states, and compares what they give. It returns both forms' outputs. place says which row of the samples a row is.
+// compare runs both forms on n rows with their states, and compares what they give. It returns both
+// forms' outputs. place says which row of the samples a row is.
 func (v *Prover) compare(ctx context.Context, samples, raw, trained, served []*tensor.Tensor, n int, place func(row int) int) (want, got []*tensor.Tensor, err error) {
 	if want, err = v.run(ctx, v.trained, samples, trained); err != nil {
 		return nil, nil, fmt.Errorf("trained model: %w", err)
@@ -72,7 +73,8 @@ func firstDifference(x, y []byte) int {
 	return len(x)
 }
 
-// run gives a form its inputs, by name: samples, states, and the parameters where it has them as inputs.
+// run gives a form its inputs, by name: samples, states, and the parameters where it has them as
+// inputs.
 func (v *Prover) run(ctx context.Context, s side, samples, states []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	in := make([]*tensor.Tensor, len(s.Inputs()))
 	for k, port := range s.Inputs() {

@@ -9,16 +9,23 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Gaussian says that an output is an action that a normal distribution is made into, by squashing, rescaling or clipping.
+// Gaussian says that an output is an action that a normal distribution is made into, by squashing,
+// rescaling or clipping.
 type Gaussian struct {
 	// Output is float32 [batch, …], what the graph makes of the mean.
 	Output string
-	// Mean and LogStd are float32 outputs of equal shape [batch, n], of the distribution before it is made an action.
+	// Mean and LogStd are float32 outputs of equal shape [batch, n], of the distribution before it
+	// is made an action.
 	Mean, LogStd string
 }
 
-// SampleGaussian returns m with a way to draw actions: another input, NoiseInput, of the form of the mean, and another output, SampleOutput, of the form of the action, as last. The noise is drawn from the standard normal distribution; with zeros the sample is the action. What lies between the mean and the action in the graph is there twice, the second time behind
-// mean + exp(log_std)·noise, so it may be anything that depends on the distribution through its mean alone. A policy with gSDE keeps its noise for several steps; here every row has its own, with the same deviation.
+// SampleGaussian returns m with a way to draw actions: another input, NoiseInput, of the form of
+// the mean, and another output, SampleOutput, of the form of the action, as last. The noise is
+// drawn from the standard normal distribution; with zeros the sample is the action. What lies
+// between the mean and the action in the graph is there twice, the second time behind mean +
+// exp(log_std)·noise, so it may be anything that depends on the distribution through its mean
+// alone. A policy with gSDE keeps its noise for several steps; here every row has its own, with the
+// same deviation.
 func SampleGaussian(m *onnx.Model, g Gaussian) (*onnx.Model, error) {
 	out, err := g.sample(m)
 	if err != nil {

@@ -9,16 +9,24 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// weightLevels is the largest quantised weight. It leaves one bit of eight unused: without it, the sum of two products overflows the 16 bits that processors without VNNI add them in, and a model would give different answers on different machines.
+// weightLevels is the largest quantised weight. It leaves one bit of eight unused: without it, the
+// sum of two products overflows the 16 bits that processors without VNNI add them in, and a model
+// would give different answers on different machines.
 const weightLevels = 63
 
 // activationZero is the quantised 0 of activations, which take 1 to 255.
 const activationZero = 128
 
-// Int8 returns m with the larger constant weights of MatMul, Gemm and Conv as int8, and the number of quantised weights.
+// Int8 returns m with the larger constant weights of MatMul, Gemm and Conv as int8, and the number
+// of quantised weights.
 //
-// A weight that a Split takes apart is quantised in its parts. MatMul and Gemm compute in int8: weights have one scale for each output channel, fixed here; activations have one for each row, which the graph computes (dynamic quantisation). ONNX Runtime's own quantize_dynamic has one for the whole tensor instead, so what a row gives depends on the other rows of
-// its batch, and a server that joins requests would give different answers from one time to the next. Weights of Conv are stored as int8 with one scale per output channel and computed with in float32. Activations must be finite.
+// A weight that a Split takes apart is quantised in its parts. MatMul and Gemm compute in int8:
+// weights have one scale for each output channel, fixed here; activations have one for each row,
+// which the graph computes (dynamic quantisation). ONNX Runtime's own quantize_dynamic has one for
+// the whole tensor instead, so what a row gives depends on the other rows of its batch, and a
+// server that joins requests would give different answers from one time to the next. Weights of
+// Conv are stored as int8 with one scale per output channel and computed with in float32.
+// Activations must be finite.
 func Int8(m *onnx.Model) (*onnx.Model, int, error) {
 	m, err := parted(m)
 	if err != nil {
@@ -171,7 +179,8 @@ func (q *quantizer) product(n *onnx.Node, w *tensor.Tensor) {
 	scale := channels(w, 1)
 	zero := tensor.Scalar(uint8(activationZero))
 	sum := op("MatMulInteger", x.values, q.b.Const(levels(w, scale, 1)), q.b.Const(zero))
-	// One scale after the other: ONNX Runtime 1.27 takes a product of both for that of a whole tensor, fuses it with a bias behind it, and computes something else.
+	// One scale after the other: ONNX Runtime 1.27 takes a product of both for that of a whole
+	// tensor, fuses it with a bias behind it, and computes something else.
 	y := op("Mul", op("Mul", q.b.Op("Cast", []onnx.Value{sum}, onnx.AttrInt("to", int(tensor.Float32))), q.b.Const(scale)), x.scale)
 	last := &onnx.Node{Name: n.Name, OpType: "Identity", Input: []string{string(y)}, Output: n.Output[:1]}
 	if len(n.Input) > 2 && n.Input[2] != "" {
@@ -180,7 +189,8 @@ func (q *quantizer) product(n *onnx.Node, w *tensor.Tensor) {
 	q.b.Append(last)
 }
 
-// quantize appends the quantisation of an activation's rows, once: x ≈ scale·(values − 128), where scale is the largest |x| of the row over 127.
+// quantize appends the quantisation of an activation's rows, once: x ≈ scale·(values − 128), where
+// scale is the largest |x| of the row over 127.
 func (q *quantizer) quantize(x string) quantized {
 	if have, ok := q.rows[x]; ok {
 		return have

@@ -20,7 +20,8 @@ type Loss struct {
 	// MaxDelta and MeanDelta are of |Δ| over all values, NaN differing from numbers by infinity.
 	MaxDelta  float64 `json:"max_delta"`
 	MeanDelta float64 `json:"mean_delta"`
-	// Choices counts the elements of all other outputs, such as actions, and Changed those that are not the same.
+	// Choices counts the elements of all other outputs, such as actions, and Changed those that are
+	// not the same.
 	Choices int `json:"choices"`
 	Changed int `json:"changed"`
 }
@@ -32,7 +33,8 @@ type Losses struct {
 	sum           float64
 }
 
-// NewLosses compiles both models. The reduced one may have further outputs behind those of the full one.
+// NewLosses compiles both models. The reduced one may have further outputs behind those of the full
+// one.
 func NewLosses(c engine.Compiler, full, reduced *onnx.Model) (_ *Losses, err error) {
 	l := &Losses{}
 	defer func() {

@@ -10,7 +10,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Normal shifts and scales every element of one float32 input of a network, z = (x − Mean)/Std, and limits z to ±Clip: the running statistics of a training run, as they were when the policy was taken.
+// Normal shifts and scales every element of one float32 input of a network, z = (x − Mean)/Std, and
+// limits z to ±Clip: the running statistics of a training run, as they were when the policy was
+// taken.
 type Normal struct {
 	// Input names the network's input.
 	Input string
@@ -104,7 +106,8 @@ func (n *Normal) normalize(m *onnx.Model) (*onnx.Model, error) {
 	})
 }
 
-// inFront renames an input's value and lets nodes make it of a new input of the old name, type and place.
+// inFront renames an input's value and lets nodes make it of a new input of the old name, type and
+// place.
 func inFront(m *onnx.Model, input string, t onnx.TensorType, nodes func(b *onnx.Builder, x, z onnx.Value)) (*onnx.Model, error) {
 	at := slices.IndexFunc(m.Graph.Input, func(v *onnx.ValueInfo) bool { return v.Name == input })
 	z := onnx.Extend(m).Fresh(input + "/scaled")

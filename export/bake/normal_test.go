@@ -32,7 +32,8 @@ func outputs(t *testing.T, c engine.Compiler, m *onnx.Model, given map[string]*t
 	return out, nil
 }
 
-// TestNormalizationIsInside proves a policy that was trained on normalised frames, behind a stack too.
+// TestNormalizationIsInside proves a policy that was trained on normalised frames, behind a stack
+// too.
 func TestNormalizationIsInside(t *testing.T) {
 	const rows = 200
 	s := rng.New(6).Stream()
@@ -65,7 +66,8 @@ func TestNormalizationIsInside(t *testing.T) {
 				}
 				wrappers, samples := []Wrapper{n}, []*tensor.Tensor{z}
 				if frames {
-					// The network is given frames that are normalised before they are stacked; those before an episode are 0.
+					// The network is given frames that are normalised before they are stacked;
+					// those before an episode are 0.
 					wrappers = []Wrapper{Frames{Input: "x"}, n}
 					stacks := tensor.New(tensor.Float32, rows, depth, seen)
 					for row := range rows {
@@ -123,7 +125,8 @@ func TestNormalizationsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestActionsReachTheirBounds proves a policy that was trained to act in [−1, 1], or without bounds, and draws actions within them.
+// TestActionsReachTheirBounds proves a policy that was trained to act in [−1, 1], or without
+// bounds, and draws actions within them.
 func TestActionsReachTheirBounds(t *testing.T) {
 	x, begins, _ := episodes(100)
 	proved := 0

@@ -13,30 +13,40 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Tolerance is the largest accepted error: |Δ| ≤ Tolerance · (1 + |y|). Engines fold and fuse constant weights, which changes the rounding but not the function.
+// Tolerance is the largest accepted error: |Δ| ≤ Tolerance · (1 + |y|). Engines fold and fuse
+// constant weights, which changes the rounding but not the function.
 const Tolerance = 1e-5
 
-// Batches are the batch sizes at which parity is proved. Where there are fewer rows than the largest, one batch has all of them.
+// Batches are the batch sizes at which parity is proved. Where there are fewer rows than the
+// largest, one batch has all of them.
 var Batches = []int{1, 7, 1024}
 
-// Observations is how many recorded rows an exported model is proved on where an environment gives them.
+// Observations is how many recorded rows an exported model is proved on where an environment gives
+// them.
 const Observations = 10_000
 
-// smallRuns is how many batches prove a size with each block of rows; only the largest size covers all rows, because small batches of a large model take long.
+// smallRuns is how many batches prove a size with each block of rows; only the largest size covers
+// all rows, because small batches of a large model take long.
 const smallRuns = 4
 
-// Pair is what parity is about: a network with its parameters, the model that was made of it, and the rows to compare them on.
+// Pair is what parity is about: a network with its parameters, the model that was made of it, and
+// the rows to compare them on.
 type Pair struct {
 	Network *models.Network
 	Params  *models.Params
 	Baked   *onnx.Model
-	// Memory are the states of the network, by the names of its inputs and outputs. Those of the baked model are listed in its metadata; they may be others, such as the frames of a stack that the network is given whole.
+	// Memory are the states of the network, by the names of its inputs and outputs. Those of the
+	// baked model are listed in its metadata; they may be others, such as the frames of a stack
+	// that the network is given whole.
 	Memory []memory.State
-	// Samples are what the network is given: one tensor per data input that is no state, each with the same number of rows.
+	// Samples are what the network is given: one tensor per data input that is no state, each with
+	// the same number of rows.
 	Samples []*tensor.Tensor
-	// Raw are the same rows as the baked model is given them, where that differs; nil, or nil for an input, is Samples.
+	// Raw are the same rows as the baked model is given them, where that differs; nil, or nil for
+	// an input, is Samples.
 	Raw []*tensor.Tensor
-	// Actions make of an output of the network what the baked model gives in its place, such as an action in the environment's bounds; nil for none.
+	// Actions make of an output of the network what the baked model gives in its place, such as an
+	// action in the environment's bounds; nil for none.
 	Actions map[string]func(*tensor.Tensor) *tensor.Tensor
 	// Choices name the outputs that may differ where the network itself is undecided.
 	Choices []Choice
@@ -46,12 +56,15 @@ type Pair struct {
 
 // Report says what [Prove] compared.
 type Report struct {
-	// Rows and Values count compared rows and output elements; MaxError is the largest |Δ| / (1 + |y|). Episodes counts those that were gone through from beginning to end by a model that remembers.
+	// Rows and Values count compared rows and output elements; MaxError is the largest |Δ| / (1 +
+	// |y|). Episodes counts those that were gone through from beginning to end by a model that
+	// remembers.
 	Rows     int     `json:"rows"`
 	Values   int     `json:"values"`
 	MaxError float64 `json:"max_error"`
 	Episodes int     `json:"episodes,omitempty"`
-	// Choices counts the compared choices. In Ties of them the network's two best scores are at most Margin apart, and in Changed of these the baked model chose differently.
+	// Choices counts the compared choices. In Ties of them the network's two best scores are at
+	// most Margin apart, and in Changed of these the baked model chose differently.
 	Choices int `json:"choices"`
 	Ties    int `json:"ties"`
 	Changed int `json:"changed"`
@@ -68,8 +81,11 @@ func (e *ParityError) Error() string {
 	return fmt.Sprintf("parity: output %q, batch %d, row %d: the trained model gives %g, the baked one %g", e.Output, e.Batch, e.Row, e.Want, e.Got)
 }
 
-// Prove compares the baked model with the network. Every row is used at the largest size of Batches, and some at the others. Numbers must agree within Tolerance, choices wherever the network is not undecided, and everything else bit for bit; the first
-// difference is a *ParityError, and too many undecided choices are ErrTies. More rows than fit into memory are for a [Prover].
+// Prove compares the baked model with the network. Every row is used at the largest size of
+// Batches, and some at the others. Numbers must agree within Tolerance, choices wherever the
+// network is not undecided, and everything else bit for bit; the first difference is a
+// *ParityError, and too many undecided choices are ErrTies. More rows than fit into memory are for
+// a [Prover].
 func Prove(ctx context.Context, c engine.Compiler, p Pair) (r Report, err error) {
 	v, err := NewProver(c, p)
 	if err != nil {
@@ -82,7 +98,8 @@ func Prove(ctx context.Context, c engine.Compiler, p Pair) (r Report, err error)
 	return v.Report()
 }
 
-// Prover compares both forms of a pair block by block, compiled once. It is not safe for concurrent use.
+// Prover compares both forms of a pair block by block, compiled once. It is not safe for concurrent
+// use.
 type Prover struct {
 	p               Pair
 	inputs          []string // of the network, without its states
@@ -149,9 +166,14 @@ func (v *Prover) Close() error {
 	return errors.Join(errs...)
 }
 
-// Add compares a block of rows, laid out as Pair.Samples and Pair.Raw are: some of them at the small sizes of Batches and all at the largest. begins [rows] says of a model that remembers which rows begin an episode, which goes on to the row before the next; without it each row is one, and the first always is. After an error the proof has failed.
+// Add compares a block of rows, laid out as Pair.Samples and Pair.Raw are: some of them at the
+// small sizes of Batches and all at the largest. begins [rows] says of a model that remembers which
+// rows begin an episode, which goes on to the row before the next; without it each row is one, and
+// the first always is. After an error the proof has failed.
 //
-// A model that remembers goes through every episode with its own memory, several of them side by side as rows of the middle one of Batches, and the first alone; then all rows are compared at the largest size, with the memory that they were met with.
+// A model that remembers goes through every episode with its own memory, several of them side by
+// side as rows of the middle one of Batches, and the first alone; then all rows are compared at the
+// largest size, with the memory that they were met with.
 func (v *Prover) Add(ctx context.Context, samples, raw []*tensor.Tensor, begins []bool) error {
 	v.p.Samples, v.p.Raw = samples, raw
 	if err := v.check(); err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// parted returns m with constant weights that a Split takes apart, as convolutions over shared windows do, in their parts: each is then the constant weight of a product.
+// parted returns m with constant weights that a Split takes apart, as convolutions over shared
+// windows do, in their parts: each is then the constant weight of a product.
 func parted(m *onnx.Model) (*onnx.Model, error) {
 	m, _, err := onnx.Fold(m, evalSplit, onnx.FoldLimits{})
 	if err != nil {

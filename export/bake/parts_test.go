@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestInt8TakesWeightsApart quantises products by the parts of one weight, split in equal and in given sizes along both axes.
+// TestInt8TakesWeightsApart quantises products by the parts of one weight, split in equal and in
+// given sizes along both axes.
 func TestInt8TakesWeightsApart(t *testing.T) {
 	s := rng.New(9).Stream()
 	cases := 0

@@ -9,13 +9,17 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// MetaWeights is the metadata key that says in which precision a model keeps its weights, where that is not float32.
+// MetaWeights is the metadata key that says in which precision a model keeps its weights, where
+// that is not float32.
 const MetaWeights = MetaPrefix + "weights"
 
-// smallestWeight is the number of elements below which a weight stays float32: it would save little, and int8 costs nodes.
+// smallestWeight is the number of elements below which a weight stays float32: it would save
+// little, and int8 costs nodes.
 const smallestWeight = 1024
 
-// Float16 returns m with its larger float32 weights, those of rank 2 or more, as float16, and their number. They are cast back once, when a runtime prepares the model, so the file is half as large and runs are as fast as before. Weights that float16 cannot hold stay as they are.
+// Float16 returns m with its larger float32 weights, those of rank 2 or more, as float16, and their
+// number. They are cast back once, when a runtime prepares the model, so the file is half as large
+// and runs are as fast as before. Weights that float16 cannot hold stay as they are.
 func Float16(m *onnx.Model) (*onnx.Model, int, error) {
 	m = m.ShallowClone()
 	var casts []*onnx.Node

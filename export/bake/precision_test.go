@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// products is a model with the forms of weights that are quantised: MatMul, Gemm with and without transposition and bias, and Conv; and a vector that is not.
+// products is a model with the forms of weights that are quantised: MatMul, Gemm with and without
+// transposition and bias, and Conv; and a vector that is not.
 func products(t *testing.T, opset int) *onnx.Model {
 	t.Helper()
 	b := onnx.NewBuilder("products", opset)
@@ -116,7 +117,8 @@ func TestLowerPrecisionIsCloseAndSmall(t *testing.T) {
 	}
 }
 
-// rowsAreIndependent compares rows one by one with all at once, where one row is much larger than the others: a server may join any requests into a batch.
+// rowsAreIndependent compares rows one by one with all at once, where one row is much larger than
+// the others: a server may join any requests into a batch.
 func rowsAreIndependent(t *testing.T, c engine.Compiler, m *onnx.Model, x *tensor.Tensor) {
 	t.Helper()
 	s, err := c.Compile(m, engine.Options{})

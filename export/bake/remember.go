@@ -74,7 +74,8 @@ func (w *walk) end(start int) int {
 	return w.rows
 }
 
-// episodes goes through the episodes that begin at some rows, a number of them side by side. One that has ended makes room for the next.
+// episodes goes through the episodes that begin at some rows, a number of them side by side. One
+// that has ended makes room for the next.
 func (w *walk) episodes(ctx context.Context, starts []int, side int) error {
 	type lane struct{ row, end int }
 	var lanes []lane

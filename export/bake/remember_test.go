@@ -24,7 +24,8 @@ const (
 	depth = 3 // frames of a stack
 )
 
-// recurrent is a policy of two continuous actions that remembers: h' = tanh(x·W + h·U), or one of the last frames.
+// recurrent is a policy of two continuous actions that remembers: h' = tanh(x·W + h·U), or one of
+// the last frames.
 func recurrent(t *testing.T, frames bool) (*models.Network, *models.Params, []memory.State) {
 	t.Helper()
 	g := layer.New("recurrent", rng.New(3), layer.Options{})
@@ -75,7 +76,8 @@ func episodes(rows int) (x *tensor.Tensor, begins []bool, count int) {
 	return x, begins, count
 }
 
-// TestMemoryIsProvedOverWholeEpisodes proves a network with a state, and one that is given the frames that the baked model keeps itself.
+// TestMemoryIsProvedOverWholeEpisodes proves a network with a state, and one that is given the
+// frames that the baked model keeps itself.
 func TestMemoryIsProvedOverWholeEpisodes(t *testing.T) {
 	const rows = 300
 	x, begins, count := episodes(rows)
@@ -146,7 +148,8 @@ func TestMemoryIsProvedOverWholeEpisodes(t *testing.T) {
 	}
 }
 
-// TestAMemoryThatDiffersIsFound bakes a network with one state whose feedback differs in the second step of an episode only.
+// TestAMemoryThatDiffersIsFound bakes a network with one state whose feedback differs in the second
+// step of an episode only.
 func TestAMemoryThatDiffersIsFound(t *testing.T) {
 	x, begins, _ := episodes(60)
 	net, params, states := recurrent(t, false)
@@ -184,7 +187,8 @@ func TestAMemoryThatDiffersIsFound(t *testing.T) {
 	}
 }
 
-// TestStatesOfAgentsAreListed reads the metadata of a written file, and refuses networks whose states do not come back.
+// TestStatesOfAgentsAreListed reads the metadata of a written file, and refuses networks whose
+// states do not come back.
 func TestStatesOfAgentsAreListed(t *testing.T) {
 	net, params, states := recurrent(t, false)
 	m, err := Agent(net, params.View, states)
@@ -213,7 +217,8 @@ func TestStatesOfAgentsAreListed(t *testing.T) {
 	}
 }
 
-// TestGaussianSamples draws actions: without noise they are the best, with it they have the mean and the deviation that the outputs tell, clipped as the action is.
+// TestGaussianSamples draws actions: without noise they are the best, with it they have the mean
+// and the deviation that the outputs tell, clipped as the action is.
 func TestGaussianSamples(t *testing.T) {
 	const rows = 20_000
 	net, params, states := recurrent(t, false)

@@ -14,11 +14,16 @@ const (
 	SampleOutput = "sample"
 )
 
-// MetaNoise is the metadata key that says of which standard distribution the noise is drawn: gumbel or normal.
+// MetaNoise is the metadata key that says of which standard distribution the noise is drawn: gumbel
+// or normal.
 const MetaNoise = MetaPrefix + "noise"
 
-// Sample returns m with a way to draw actions: another input, NoiseInput, of the form of the scores, and another output, SampleOutput, of the form of the choice, as last. With independent draws of the standard Gumbel distribution, −log(−log u) for uniform u, as noise the heads' choices are drawn with
-// the probabilities of which the scores are the logarithms (Maddison et al. 2014, arXiv 1411.0030); with zeros they are the best ones. Randomness stays outside of the graph, so a caller can reproduce it.
+// Sample returns m with a way to draw actions: another input, NoiseInput, of the form of the
+// scores, and another output, SampleOutput, of the form of the choice, as last. With independent
+// draws of the standard Gumbel distribution, −log(−log u) for uniform u, as noise the heads'
+// choices are drawn with the probabilities of which the scores are the logarithms (Maddison et al.
+// 2014, arXiv 1411.0030); with zeros they are the best ones. Randomness stays outside of the graph,
+// so a caller can reproduce it.
 func Sample(m *onnx.Model, c Choice) (*onnx.Model, error) {
 	out, err := sample(m, c)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestSamplesAreTheBestWithoutNoiseAndFollowTheProbabilitiesWithIt draws many actions for one observation.
+// TestSamplesAreTheBestWithoutNoiseAndFollowTheProbabilitiesWithIt draws many actions for one
+// observation.
 func TestSamplesAreTheBestWithoutNoiseAndFollowTheProbabilitiesWithIt(t *testing.T) {
 	net, params := policy(t, 1)
 	m, err := Agent(net, params.View, nil, scaled())

@@ -9,19 +9,26 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Frames makes a model that takes the last k observations, oldest first, one that takes an observation at a time and remembers the others.
+// Frames makes a model that takes the last k observations, oldest first, one that takes an
+// observation at a time and remembers the others.
 type Frames struct {
 	// Input is float32 [batch, k, …]; the model that is made takes [batch, …] under the same name.
 	Input string
-	// Shape is that of a frame where the input is [batch, k·n], the frames one after the other; nil otherwise.
+	// Shape is that of a frame where the input is [batch, k·n], the frames one after the other; nil
+	// otherwise.
 	Shape []int
-	// Initial is what the elements of the k−1 observations before an episode's first one are. It must be finite, for metadata have it as JSON.
+	// Initial is what the elements of the k−1 observations before an episode's first one are. It
+	// must be finite, for metadata have it as JSON.
 	Initial float32
-	// Repeat lets the first observation stand for those before it, as Gymnasium's FrameStackObservation does by default, instead of Initial.
+	// Repeat lets the first observation stand for those before it, as Gymnasium's
+	// FrameStackObservation does by default, instead of Initial.
 	Repeat bool
 }
 
-// Stack returns m with a stack of frames inside. It has another input and output, INPUT_state_in and INPUT_state_out [batch, k−1, …], and with Repeat also INPUT_seen_in and INPUT_seen_out [batch, 1], which say whether an episode has begun; all are listed under [memory.Key]. Where k is 1 nothing is remembered.
+// Stack returns m with a stack of frames inside. It has another input and output, INPUT_state_in
+// and INPUT_state_out [batch, k−1, …], and with Repeat also INPUT_seen_in and INPUT_seen_out
+// [batch, 1], which say whether an episode has begun; all are listed under [memory.Key]. Where k is
+// 1 nothing is remembered.
 func Stack(m *onnx.Model, f Frames) (*onnx.Model, error) {
 	return f.wrap(m)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// stacked is a model of the last k observations of 2·3 features: their sum and, to tell them apart, their product with weights.
+// stacked is a model of the last k observations of 2·3 features: their sum and, to tell them apart,
+// their product with weights.
 func stacked(t *testing.T, k int) *onnx.Model {
 	t.Helper()
 	b := onnx.NewBuilder("stacked", 13)
@@ -35,7 +36,9 @@ func stacked(t *testing.T, k int) *onnx.Model {
 	return m
 }
 
-// TestStackEqualsWindowsOverWholeEpisodes plays episodes of different lengths side by side, so that rows of one batch begin at different times, and compares each step with the model of whole windows.
+// TestStackEqualsWindowsOverWholeEpisodes plays episodes of different lengths side by side, so that
+// rows of one batch begin at different times, and compares each step with the model of whole
+// windows.
 func TestStackEqualsWindowsOverWholeEpisodes(t *testing.T) {
 	const rows, steps, features = 5, 40, 6
 	compared := 0
@@ -59,7 +62,8 @@ func TestStackEqualsWindowsOverWholeEpisodes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// What the server does: the outputs of one step are the inputs of the next, and rows that begin get what is initial.
+				// What the server does: the outputs of one step are the inputs of the next, and
+				// rows that begin get what is initial.
 				given := map[string]*tensor.Tensor{}
 				for _, s := range states {
 					given[s.Input] = s.Tensor(rows)

@@ -13,7 +13,8 @@ import (
 // MetaPrefix begins the metadata keys that describe where a baked model comes from.
 const MetaPrefix = "onnxrl."
 
-// Write proves parity and writes the baked model to path, atomically, with lineage as metadata properties below MetaPrefix. When parity fails nothing is written.
+// Write proves parity and writes the baked model to path, atomically, with lineage as metadata
+// properties below MetaPrefix. When parity fails nothing is written.
 func Write(ctx context.Context, path string, c engine.Compiler, p Pair, lineage map[string]string) (Report, error) {
 	r, err := Prove(ctx, c, p)
 	if err != nil {
@@ -25,7 +26,8 @@ func Write(ctx context.Context, path string, c engine.Compiler, p Pair, lineage 
 	return r, nil
 }
 
-// Describe returns the model with the lineage and the result of the comparison as metadata properties below MetaPrefix. Weights are shared.
+// Describe returns the model with the lineage and the result of the comparison as metadata
+// properties below MetaPrefix. Weights are shared.
 func Describe(baked *onnx.Model, r Report, lineage map[string]string) *onnx.Model {
 	m := baked.ShallowClone()
 	for _, k := range slices.Sorted(maps.Keys(lineage)) {

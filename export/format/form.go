@@ -22,7 +22,8 @@ type Package struct {
 	// Name is what the model is called, by the rules of artefact names.
 	Name  string
 	Model *onnx.Model
-	// Inputs are recorded rows of every input, and Outputs what the model gives for them, by name; states are given as an episode begins. The forms triton and python need at least one row.
+	// Inputs are recorded rows of every input, and Outputs what the model gives for them, by name;
+	// states are given as an episode begins. The forms triton and python need at least one row.
 	Inputs, Outputs map[string]*tensor.Tensor
 	// Manifest describes the version for the form oci; its Name and Kind may be empty.
 	Manifest artifact.Manifest
@@ -37,7 +38,8 @@ type Form struct {
 	Name string
 	// About says in one line what is written.
 	About string
-	// Free reports why nothing of that name can be written to out, as far as that can be told before there is a package.
+	// Free reports why nothing of that name can be written to out, as far as that can be told
+	// before there is a package.
 	Free func(out, name string) error
 	// Write writes p to out and returns the paths of the files, sorted.
 	Write func(ctx context.Context, out string, p *Package) ([]string, error)
@@ -134,7 +136,8 @@ func (p *Package) rows() (int, error) {
 	return rows, nil
 }
 
-// writeFolder makes the files by slash-separated path in a new folder, which appears as a whole. A folder of that name must not be there, unless it is empty.
+// writeFolder makes the files by slash-separated path in a new folder, which appears as a whole. A
+// folder of that name must not be there, unless it is empty.
 func writeFolder(dir string, files map[string][]byte) (list []string, err error) {
 	if err := freeFolder(dir, ""); err != nil {
 		return nil, err

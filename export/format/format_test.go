@@ -22,7 +22,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
 
-// modelOf is a policy of frames [batch, 2, 3] and a mask, with an action, scores, and a value without an extent beside the batch.
+// modelOf is a policy of frames [batch, 2, 3] and a mask, with an action, scores, and a value
+// without an extent beside the batch.
 func modelOf(t *testing.T) *onnx.Model {
 	t.Helper()
 	b := onnx.NewBuilder("policy", 13)
@@ -110,7 +111,8 @@ func read(t *testing.T, path ...string) string {
 	return string(b)
 }
 
-// TestEveryFormKeepsTheModel writes each form and reads the model back, and the list of files is what is there.
+// TestEveryFormKeepsTheModel writes each form and reads the model back, and the list of files is
+// what is there.
 func TestEveryFormKeepsTheModel(t *testing.T) {
 	p := packageOf(t, modelOf(t))
 	forms := Forms()
@@ -174,7 +176,8 @@ func TestOCIKeepsTheDigest(t *testing.T) {
 	s2.Close()
 }
 
-// TestPythonIsComplete compares the recorded arrays with what the engine gives for them; the example itself is run by cmd/peers/export_python.sh.
+// TestPythonIsComplete compares the recorded arrays with what the engine gives for them; the
+// example itself is run by cmd/peers/export_python.sh.
 func TestPythonIsComplete(t *testing.T) {
 	p := packageOf(t, modelOf(t))
 	out := filepath.Join(t.TempDir(), "policy")

@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// writeOCI publishes the package into an artefact store of its own. A version that is exported with its own manifest, golden values and files keeps its digest.
+// writeOCI publishes the package into an artefact store of its own. A version that is exported with
+// its own manifest, golden values and files keeps its digest.
 func writeOCI(ctx context.Context, out string, p *Package) (list []string, err error) {
 	defer func() {
 		if err != nil {

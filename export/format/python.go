@@ -57,7 +57,8 @@ func writePython(_ context.Context, out string, p *Package) (list []string, err 
 	return writeFolder(out, map[string][]byte{"model.onnx": model, "agent.py": agentPy, "example.py": examplePy, "recorded.npz": recorded, "README.md": readme})
 }
 
-// recorded is the rows as numpy.savez would keep them, inputs and outputs in the model's order and without dates.
+// recorded is the rows as numpy.savez would keep them, inputs and outputs in the model's order and
+// without dates.
 func (p *Package) recorded() ([]byte, error) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)

@@ -16,10 +16,12 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// MaxBatch is the largest batch that an exported Triton model is offered for: the largest that parity is proved at.
+// MaxBatch is the largest batch that an exported Triton model is offered for: the largest that
+// parity is proved at.
 var MaxBatch = bake.Batches[len(bake.Batches)-1]
 
-// maxDelay is how long Triton's batcher waits for more rows, in microseconds: about one run of a small policy, so that an idle server answers at once.
+// maxDelay is how long Triton's batcher waits for more rows, in microseconds: about one run of a
+// small policy, so that an idle server answers at once.
 const maxDelay = 100
 
 // tritonTypes are the names of Triton's model configuration for element types.
@@ -29,7 +31,9 @@ var tritonTypes = map[tensor.DType]string{
 	tensor.Float16: "TYPE_FP16", tensor.BFloat16: "TYPE_BF16", tensor.Float32: "TYPE_FP32", tensor.Float64: "TYPE_FP64",
 }
 
-// writeTriton writes OUT/NAME with config.pbtxt, version 1 and the files of warm-up and initial states. Where OUT/NAME is there with the same configuration and files, the model becomes its next version.
+// writeTriton writes OUT/NAME with config.pbtxt, version 1 and the files of warm-up and initial
+// states. Where OUT/NAME is there with the same configuration and files, the model becomes its next
+// version.
 func writeTriton(_ context.Context, out string, p *Package) (list []string, err error) {
 	defer func() {
 		if err != nil {

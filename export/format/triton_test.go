@@ -18,7 +18,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// configType is the part of Triton's ModelConfig that is written, with the names of model_config.proto; text does not depend on the numbers.
+// configType is the part of Triton's ModelConfig that is written, with the names of
+// model_config.proto; text does not depend on the numbers.
 func configType(t *testing.T) protoreflect.MessageDescriptor {
 	t.Helper()
 	enum := func(name string, values ...string) *descriptorpb.EnumDescriptorProto {

@@ -115,7 +115,8 @@ func weekly(dates []time.Time, value []float64) (r []float64) {
 // fewest is how many returns a line of quantiles needs.
 const fewest = 4
 
-// quantileFigures draws how returns of the agent and of the benchmark are spread over days to years.
+// quantileFigures draws how returns of the agent and of the benchmark are spread over days to
+// years.
 func (d *Document) quantileFigures(alt func(string, ...any) string) ([]figure, error) {
 	var dots []plots.Dot
 	for _, p := range parts {

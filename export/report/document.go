@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
-// Document is what a report is about. T is the number of decisions and N that of assets. Nothing in it is changed.
+// Document is what a report is about. T is the number of decisions and N that of assets. Nothing in
+// it is changed.
 type Document struct {
 	Title          string
 	Assets         []string // [N]

@@ -24,7 +24,8 @@ func weekdays(first string, n int) []time.Time {
 	return all
 }
 
-// record is a strategy that holds random weights of assets with a common market, mean and deviation per day.
+// record is a strategy that holds random weights of assets with a common market, mean and deviation
+// per day.
 func record(key rng.Key, name string, role report.Role, assets int, market []float64, beta, mean, deviation float64) report.Strategy {
 	s := key.Split(name).Stream()
 	t := len(market)
@@ -62,7 +63,8 @@ func record(key rng.Key, name string, role report.Role, assets int, market []flo
 	return r
 }
 
-// sample is a document with the given numbers of assets, returns and strategies; drift is what the agent earns a day above the market.
+// sample is a document with the given numbers of assets, returns and strategies; drift is what the
+// agent earns a day above the market.
 func sample(assets, returns, strategies int, drift float64) report.Document {
 	key := rng.New(7)
 	s := key.Split("market").Stream()

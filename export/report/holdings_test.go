@@ -20,8 +20,8 @@ func workdays(first string, n int) (all []time.Time) {
 	return all
 }
 
-// TestHoldingsAndContributions follows two assets by hand: 10 shares of A at 10 that are sold at 12,
-// then 5 shares of B at 20 that stay, worth 18 at the end; fees are 1 a trade.
+// TestHoldingsAndContributions follows two assets by hand: 10 shares of A at 10 that are sold at
+// 12, then 5 shares of B at 20 that stay, worth 18 at the end; fees are 1 a trade.
 func TestHoldingsAndContributions(t *testing.T) {
 	dates := workdays("2020-01-01", 6)
 	value := []float64{1000, 1009, 1019, 1018, 1012, 1007}

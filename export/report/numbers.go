@@ -29,7 +29,8 @@ func percent0(x float64) string {
 	return fixed(100*x, 0) + "%"
 }
 
-// Chance shows a probability with one decimal, rounded down so that it never reaches a limit that it is below.
+// Chance shows a probability with one decimal, rounded down so that it never reaches a limit that
+// it is below.
 func Chance(p float64) string { return percent(math.Floor(1000*p) / 1000) }
 
 // number shows a ratio with two decimals.

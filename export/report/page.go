@@ -54,7 +54,8 @@ type pageFigure struct {
 	SVG                  template.HTML
 }
 
-// pageGroup is a part of the table of all metrics: a row for each metric, a column for each strategy.
+// pageGroup is a part of the table of all metrics: a row for each metric, a column for each
+// strategy.
 type pageGroup struct {
 	Name performance.Group
 	Rows []pageRow

@@ -50,7 +50,8 @@ func (s *Summary) Print(w io.Writer) error {
 	return p.err
 }
 
-// mainTable has a row for each strategy and a column for each headline metric, after a line of names.
+// mainTable has a row for each strategy and a column for each headline metric, after a line of
+// names.
 func (s *Summary) mainTable() [][]string {
 	rows := [][]string{{"strategy"}}
 	for _, key := range headline {
@@ -145,7 +146,8 @@ func (p *printer) wrap(s string, width int) {
 	p.line(line)
 }
 
-// table aligns the first column to the left and the others to the right. Widths count characters, not bytes.
+// table aligns the first column to the left and the others to the right. Widths count characters,
+// not bytes.
 func (p *printer) table(rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

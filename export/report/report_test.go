@@ -28,7 +28,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// duel is a document with an agent and a benchmark whose daily returns are normal with the given means and deviations; part of the noise is common.
+// duel is a document with an agent and a benchmark whose daily returns are normal with the given
+// means and deviations; part of the noise is common.
 func duel(seed uint64, returns int, agentMean, benchMean float64) report.Document {
 	s := rng.New(seed).Split("duel").Stream()
 	d := report.Document{Title: "duel", Split: report.Split{Name: "test"}, Dates: weekdays("2019-01-02", returns+1), Benchmark: 1, Bootstrap: report.Bootstrap{Resamples: 400}, Trials: report.Trials{Count: 1}}
@@ -115,7 +116,8 @@ func lever(value []float64, by float64) {
 	}
 }
 
-// On noise a report never finds much: of 100 agents that follow a market with noise of their own, at most 5 are said to show skill, and those behind say so.
+// On noise a report never finds much: of 100 agents that follow a market with noise of their own,
+// at most 5 are said to show skill, and those behind say so.
 func TestNoise(t *testing.T) {
 	claims, ahead := 0, 0
 	for seed := range uint64(100) {
@@ -360,7 +362,8 @@ func wellFormed(t *testing.T, name string, data []byte) {
 	}
 }
 
-// checkPage looks for what a page must not have, which is anything from elsewhere, and for its parts.
+// checkPage looks for what a page must not have, which is anything from elsewhere, and for its
+// parts.
 func checkPage(t *testing.T, page string, s *report.Summary) {
 	t.Helper()
 	for _, bad := range []string{"<script", "<link", "<img", "<iframe", "@import", "url(", "src=", "xlink:href", "<b>bold"} {

@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/atomicfile/faultdisk"
 )
 
-// Whatever fails while a report replaces another, every file is one of the old or the new ones, and the page is new only when all the others are.
+// Whatever fails while a report replaces another, every file is one of the old or the new ones, and
+// the page is new only when all the others are.
 func TestFailuresKeepWholeFiles(t *testing.T) {
 	old := []file{{"equity.csv", []byte("old table")}, {filepath.Join(PlotFolder, "lag.svg"), []byte("old lag")}, {filepath.Join(PlotFolder, "equity.svg"), []byte("old plot")}, {SummaryName, []byte("old summary")}, {PageName, []byte("old page")}}
 	next := []file{{"equity.csv", []byte("new table")}, {filepath.Join(PlotFolder, "equity.svg"), []byte("new plot")}, {SummaryName, []byte("new summary")}, {PageName, []byte("new page")}}

@@ -13,13 +13,15 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// Format and Version identify the JSON form of a Summary. Keys are only ever added within a version.
+// Format and Version identify the JSON form of a Summary. Keys are only ever added within a
+// version.
 const (
 	Format  = "onnxrl/report"
 	Version = 1
 )
 
-// Summary is every number of a report. Its JSON form has stable keys; a number that does not exist is null.
+// Summary is every number of a report. Its JSON form has stable keys; a number that does not exist
+// is null.
 type Summary struct {
 	Format         string                   `json:"format"`
 	Version        int                      `json:"version"`
@@ -66,7 +68,8 @@ type Result struct {
 	Holdings  *HoldingTimes       `json:"holdings"` // nil where weights are unknown
 }
 
-// Fall is a drawdown with dates. Recovery is empty where there was none; Days are calendar days from the peak to it, or to the end.
+// Fall is a drawdown with dates. Recovery is empty where there was none; Days are calendar days
+// from the peak to it, or to the end.
 type Fall struct {
 	Depth    performance.Number `json:"depth"`
 	Peak     string             `json:"peak"`
@@ -97,7 +100,8 @@ type Intervals struct {
 	Rows      []IntervalRow      `json:"rows"` // one for each strategy
 }
 
-// IntervalRow holds the intervals of a strategy and of its differences from the benchmark in the same resamples.
+// IntervalRow holds the intervals of a strategy and of its differences from the benchmark in the
+// same resamples.
 type IntervalRow struct {
 	Strategy         string               `json:"strategy"`
 	Sharpe           performance.Interval `json:"sharpe"`

@@ -94,7 +94,8 @@ func (d *Document) tradeTable() table {
 	return t
 }
 
-// positionTable has the agent's weights: a row for each date and a column for cash and for each asset.
+// positionTable has the agent's weights: a row for each date and a column for cash and for each
+// asset.
 func (d *Document) positionTable() table {
 	t := table{name: "positions", rows: len(d.Dates), columns: []column{{name: "date", times: d.Dates}}}
 	layers := d.weights(&d.Strategies[0])
@@ -142,7 +143,8 @@ func moment(t time.Time) string {
 	return t.Format(time.RFC3339Nano)
 }
 
-// parquet encodes times as microseconds in UTC; a date without a time of day is the midnight of that date.
+// parquet encodes times as microseconds in UTC; a date without a time of day is the midnight of
+// that date.
 func (t *table) parquet() ([]byte, error) {
 	fields := make([]arrow.Field, len(t.columns))
 	options := []parquet.WriterProperty{parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithCreatedBy("onnxrl")}

@@ -34,7 +34,9 @@ type AssetTrade struct {
 	Contribution performance.Number `json:"contribution"`
 }
 
-// trades adds up what a strategy did. The cost of a sale is the average of what the position has cost, fees included; shares that were there at the start have no known cost and their sale is no gain or loss.
+// trades adds up what a strategy did. The cost of a sale is the average of what the position has
+// cost, fees included; shares that were there at the start have no known cost and their sale is no
+// gain or loss.
 func (d *Document) trades(s *Strategy) *TradeSummary {
 	if s.Trades == nil {
 		return nil

@@ -34,8 +34,10 @@ type Files struct {
 // dpi is the resolution of PNG files: twice that of a screen of 72 points to an inch.
 const dpi = 144
 
-// Write computes the report of a document and writes it into a folder, which is made where needed. Everything is computed before the first byte is written; every file is replaced as a whole, and report.html, which needs none of the
-// others, is the last. Plots and tables of an earlier report that this one does not have are removed. The same document gives the same bytes.
+// Write computes the report of a document and writes it into a folder, which is made where needed.
+// Everything is computed before the first byte is written; every file is replaced as a whole, and
+// report.html, which needs none of the others, is the last. Plots and tables of an earlier report
+// that this one does not have are removed. The same document gives the same bytes.
 func Write(ctx context.Context, dir string, doc Document) (*Files, error) {
 	return WriteOn(ctx, atomicfile.OS, dir, doc)
 }

@@ -12,7 +12,10 @@ import (
 	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
-// Artifacts are the versions of an artefact store: their names are digests, and their aliases the store's. Without a policy the version of [artifact.Latest] answers who names none (of a name without that alias, the newest version that has one, and of a name without any, the newest), and those of all other aliases are loaded too; all of them are followed.
+// Artifacts are the versions of an artefact store: their names are digests, and their aliases the
+// store's. Without a policy the version of [artifact.Latest] answers who names none (of a name
+// without that alias, the newest version that has one, and of a name without any, the newest), and
+// those of all other aliases are loaded too; all of them are followed.
 type Artifacts struct {
 	store  *artifact.Store
 	models map[string]Config
@@ -22,12 +25,14 @@ type Artifacts struct {
 	list  []Listing
 }
 
-// NewArtifacts makes a source of a store. models says which artefacts are served and how; nil means all of them, as they are.
+// NewArtifacts makes a source of a store. models says which artefacts are served and how; nil means
+// all of them, as they are.
 func NewArtifacts(store *artifact.Store, models map[string]Config) *Artifacts {
 	return &Artifacts{store: store, models: models}
 }
 
-// Scan implements [Source]. It reads the store when its index has been replaced since the last time.
+// Scan implements [Source]. It reads the store when its index has been replaced since the last
+// time.
 func (a *Artifacts) Scan(context.Context) ([]Listing, error) {
 	index, err := os.Stat(filepath.Join(a.store.Dir(), "index.json"))
 	if err != nil {
@@ -75,7 +80,9 @@ func (a *Artifacts) Scan(context.Context) ([]Listing, error) {
 	return slices.Clone(a.list), nil
 }
 
-// followed are the aliases of a listing, the one that answers who names no version first: latest, otherwise, as after pulling a tag, one of the newest version that has any. Without aliases it is the newest version.
+// followed are the aliases of a listing, the one that answers who names no version first: latest,
+// otherwise, as after pulling a tag, one of the newest version that has any. Without aliases it is
+// the newest version.
 func followed(l *Listing) []string {
 	if len(l.Versions) == 0 {
 		return nil

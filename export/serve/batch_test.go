@@ -60,7 +60,8 @@ func (s *Server) waiting(model string) int {
 	return v.queue.waiting
 }
 
-// unbounded makes the server believe that runs of a model may hang, as those of a model with loops may.
+// unbounded makes the server believe that runs of a model may hang, as those of a model with loops
+// may.
 func (s *Server) unbounded(model string) { s.model(model).table.Load().fallback.bounded = false }
 
 // send infers in a goroutine; requests sent one after another queue in this order.
@@ -204,7 +205,8 @@ func TestDelayAndPreferredSizes(t *testing.T) {
 	if got := h.seen(); !slices.Equal(got, []int{4, 2}) {
 		t.Errorf("runs of %v rows", got)
 	}
-	// One that must be answered in a moment does not wait for company as long: half its time is left for the run.
+	// One that must be answered in a moment does not wait for company as long: half its time is
+	// left for the run.
 	ctx := due{context.Background(), clock.Now().Add(500 * time.Millisecond)}
 	s2 := s.model("m").table.Load().fallback
 	c := &call{ctx: ctx, begin: clock.Now(), done: make(chan error, 1), resp: &Response{}}

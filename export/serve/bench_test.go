@@ -29,7 +29,8 @@ func policy(widths ...int) *onnx.Model {
 	return built(b)
 }
 
-// BenchmarkPaths compares the ways to one row of the 2×64 policy: the bound run itself, a caller, a request whose caller cannot leave, and one whose caller can.
+// BenchmarkPaths compares the ways to one row of the 2×64 policy: the bound run itself, a caller, a
+// request whose caller cannot leave, and one whose caller can.
 func BenchmarkPaths(b *testing.B) {
 	for _, e := range testengines.All(b) {
 		model := policy(64, 64)
@@ -86,7 +87,8 @@ func BenchmarkPaths(b *testing.B) {
 	}
 }
 
-// BenchmarkConcurrent is the throughput of 64 clients with and without batching, for a model that is all overhead and one that is all run.
+// BenchmarkConcurrent is the throughput of 64 clients with and without batching, for a model that
+// is all overhead and one that is all run.
 func BenchmarkConcurrent(b *testing.B) {
 	for _, e := range testengines.All(b) {
 		for _, m := range []struct {

@@ -27,11 +27,13 @@ type call struct {
 	begin      time.Time
 	latest     time.Time // when a batch must have been formed, zero if that does not matter
 
-	// prev and next link the queue; where says whether the call is in it. Guarded by the queue's mutex.
+	// prev and next link the queue; where says whether the call is in it. Guarded by the queue's
+	// mutex.
 	prev, next *call
 	where      place
 
-	// mu guards the tensors of request and response against a caller that leaves: after gone is set nobody touches them, after delivered the caller stays for the answer.
+	// mu guards the tensors of request and response against a caller that leaves: after gone is set
+	// nobody touches them, after delivered the caller stays for the answer.
 	mu        sync.Mutex
 	gone      bool
 	delivered bool
@@ -73,7 +75,8 @@ func (c *call) recycle() {
 	calls.Put(c)
 }
 
-// take checks a request against the plan and puts its tensors in order. sequence says that the server holds the state.
+// take checks a request against the plan and puts its tensors in order. sequence says that the
+// server holds the state.
 func (p *plan) take(c *call, req *Request, sequence bool) error {
 	if len(req.Inputs) > len(p.in) {
 		return invalid("%d inputs, expected %s", len(req.Inputs), portNames(p.in))
@@ -211,7 +214,8 @@ func (p *plan) fits(a, b *call) bool {
 	return true
 }
 
-// value is what a call has for an input: its own, or the state of its sequence, which nothing else changes while the call is queued or runs.
+// value is what a call has for an input: its own, or the state of its sequence, which nothing else
+// changes while the call is queued or runs.
 func (p *plan) value(c *call, i int) *tensor.Tensor {
 	if t := c.in[i]; t != nil {
 		return t
@@ -222,7 +226,8 @@ func (p *plan) value(c *call, i int) *tensor.Tensor {
 	return c.seq.state[p.inState[i]]
 }
 
-// put gives the response's k-th tensor the type of a value and a shape, with the given rows, reusing what is there.
+// put gives the response's k-th tensor the type of a value and a shape, with the given rows,
+// reusing what is there.
 func put(to *Tensor, d tensor.DType, shape []int, rows int, batch bool) *tensor.Tensor {
 	if t := to.Value; t != nil && t.DType() == d && t.Rank() == len(shape) {
 		same := true
@@ -244,7 +249,8 @@ func put(to *Tensor, d tensor.DType, shape []int, rows int, batch bool) *tensor.
 	return to.Value
 }
 
-// maxDelta is the largest |Δ| of two tensors of one floating-point type; equal infinities and two NaN differ by 0, a NaN and a number by +Inf.
+// maxDelta is the largest |Δ| of two tensors of one floating-point type; equal infinities and two
+// NaN differ by 0, a NaN and a number by +Inf.
 func maxDelta[T float32 | float64](a, b []T) float64 {
 	worst := 0.0
 	for i := range a {

@@ -20,9 +20,13 @@ func (c *Client) Infer(ctx context.Context, req *Request, resp *Response) error 
 	return c.s.Infer(ctx, req, resp)
 }
 
-// Caller runs one model on buffers of its own, without queue, batching or allocation: the path for the one that decides in a loop. It follows its model: when what it was made for means another version, the next run is that version's, on the same buffers. It is not safe for concurrent use.
+// Caller runs one model on buffers of its own, without queue, batching or allocation: the path for
+// the one that decides in a loop. It follows its model: when what it was made for means another
+// version, the next run is that version's, on the same buffers. It is not safe for concurrent use.
 //
-// State is the caller's: state inputs and outputs are ordinary buffers, to be copied from one to the other between runs. A caller counts as one request to the model's routes, and is not shadowed.
+// State is the caller's: state inputs and outputs are ordinary buffers, to be copied from one to
+// the other between runs. A caller counts as one request to the model's routes, and is not
+// shadowed.
 type Caller struct {
 	s              *Server
 	model, version string
@@ -41,7 +45,8 @@ type Caller struct {
 	binding engine.Binding
 }
 
-// Caller binds a model for runs of a fixed number of rows, which is 1 for models without a batch axis. All other extents must be known from the model.
+// Caller binds a model for runs of a fixed number of rows, which is 1 for models without a batch
+// axis. All other extents must be known from the model.
 func (c *Client) Caller(name, version string, rows int) (*Caller, error) {
 	r := &Caller{s: c.s, model: name, version: version, rows: rows}
 	if err := c.s.enter(); err != nil {
@@ -168,7 +173,8 @@ func (c *Caller) follow() error {
 	}
 }
 
-// bind leaves the version that was bound and binds another one. It does not where that has just been retired: there is a newer table then.
+// bind leaves the version that was bound and binds another one. It does not where that has just
+// been retired: there is a newer table then.
 func (c *Caller) bind(v *version) (bool, error) {
 	p := v.plan
 	switch {

@@ -10,16 +10,23 @@ import (
 	"time"
 )
 
-// Config says how a model is served. The zero value is a model that runs one request at a time on one instance, with everything the model file says taken as it is.
+// Config says how a model is served. The zero value is a model that runs one request at a time on
+// one instance, with everything the model file says taken as it is.
 type Config struct {
-	// MaxBatch is the most rows of one run and of one request, as Triton's max_batch_size. 0 lets the server decide: models all of whose inputs and outputs have the same free first extent are combined up to Options.MaxBatch rows and larger requests run by themselves; others have no batch axis.
+	// MaxBatch is the most rows of one run and of one request, as Triton's max_batch_size. 0 lets
+	// the server decide: models all of whose inputs and outputs have the same free first extent are
+	// combined up to Options.MaxBatch rows and larger requests run by themselves; others have no
+	// batch axis.
 	MaxBatch int
-	// NoBatchAxis says that the first axis is no batch, whatever it looks like: requests are never combined.
+	// NoBatchAxis says that the first axis is no batch, whatever it looks like: requests are never
+	// combined.
 	NoBatchAxis bool
 	Batching    Batching
-	// Instances is the number of sessions, and so of runs at once; 0 means 1. Threads is the number of threads within a run; 0 means 1.
+	// Instances is the number of sessions, and so of runs at once; 0 means 1. Threads is the number
+	// of threads within a run; 0 means 1.
 	Instances, Threads int
-	// MaxQueue is the most requests that may wait; 0 means 1024. QueueTimeout is how long one may wait at most; 0 means as long as its context allows.
+	// MaxQueue is the most requests that may wait; 0 means 1024. QueueTimeout is how long one may
+	// wait at most; 0 means as long as its context allows.
 	MaxQueue     int
 	QueueTimeout time.Duration
 	// NonFinite says what happens to NaN and infinities.
@@ -33,7 +40,8 @@ type Config struct {
 	State     []StatePort
 	// Controls are inputs that the server fills with what it knows of a request's sequence.
 	Controls []ControlInput
-	// Ports are what requests give and get, where that is not as the model has it; everything said here must fit the model.
+	// Ports are what requests give and get, where that is not as the model has it; everything said
+	// here must fit the model.
 	Ports []PortConfig
 	// WarmUps are run before a version becomes ready.
 	WarmUps []WarmUp
@@ -49,28 +57,34 @@ type Config struct {
 type Batching struct {
 	// Off runs every request by itself.
 	Off bool
-	// MaxDelay is how long a request may wait for others while an instance is free; 0 takes what is there.
+	// MaxDelay is how long a request may wait for others while an instance is free; 0 takes what is
+	// there.
 	MaxDelay time.Duration
-	// Preferred are numbers of rows that need no further waiting. Without them only a full batch does not wait for MaxDelay.
+	// Preferred are numbers of rows that need no further waiting. Without them only a full batch
+	// does not wait for MaxDelay.
 	Preferred []int
 }
 
-// VersionPolicy says which versions of a model are loaded. Exactly one field is set; the zero value is Latest 1.
+// VersionPolicy says which versions of a model are loaded. Exactly one field is set; the zero value
+// is Latest 1.
 type VersionPolicy struct {
 	// Latest loads the newest n.
 	Latest int
 	// All loads all.
 	All bool
-	// Specific loads those: numbers, digests, prefixes of digests, or aliases, which are followed when they move.
+	// Specific loads those: numbers, digests, prefixes of digests, or aliases, which are followed
+	// when they move.
 	Specific []string
 }
 
 // Sequences bounds the sequences of a model.
 type Sequences struct {
-	// Max is the most at once; 0 means 1024. Idle is how long one may rest before its state is dropped; 0 means a minute.
+	// Max is the most at once; 0 means 1024. Idle is how long one may rest before its state is
+	// dropped; 0 means a minute.
 	Max  int
 	Idle time.Duration
-	// Direct says that the configuration asks for Triton's strategy of that name. State lies beside the sequence here, so any instance takes any step whatever it says.
+	// Direct says that the configuration asks for Triton's strategy of that name. State lies beside
+	// the sequence here, so any instance takes any step whatever it says.
 	Direct bool
 }
 
@@ -78,11 +92,14 @@ type Sequences struct {
 type StatePort struct {
 	Input  string `json:"input"`
 	Output string `json:"output"`
-	// Shape is that of the state of one sequence, without the batch axis; it may be left out where the input declares it.
+	// Shape is that of the state of one sequence, without the batch axis; it may be left out where
+	// the input declares it.
 	Shape []int `json:"shape"`
-	// Initial is the state at the start: one value for all elements, one for each, or none for zeros.
+	// Initial is the state at the start: one value for all elements, one for each, or none for
+	// zeros.
 	Initial Values `json:"initial"`
-	// File takes the place of Initial: below the folder "initial_state" of the model, little-endian.
+	// File takes the place of Initial: below the folder "initial_state" of the model,
+	// little-endian.
 	File string `json:"-"`
 }
 
@@ -182,7 +199,8 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// modelFile is the name of the model in the folder of a version: a file, or a folder with the file and its external data.
+// modelFile is the name of the model in the folder of a version: a file, or a folder with the file
+// and its external data.
 func (c *Config) modelFile() string { return cmp.Or(c.ModelFile, DefaultModelFile) }
 
 // withDefaults fills in what 0 stands for.

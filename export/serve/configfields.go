@@ -16,7 +16,8 @@ var tritonTypes = map[string]tensor.DType{
 	"TYPE_FP16": tensor.Float16, "TYPE_BF16": tensor.BFloat16, "TYPE_FP32": tensor.Float32, "TYPE_FP64": tensor.Float64, "TYPE_STRING": tensor.String,
 }
 
-// treatment is what becomes of a field: it is read, it makes no difference to answers and is passed over with a note, it makes none at all, or it is refused because answers would be others.
+// treatment is what becomes of a field: it is read, it makes no difference to answers and is passed
+// over with a note, it makes none at all, or it is refused because answers would be others.
 type treatment struct {
 	refused, noted bool
 	why            string
@@ -30,7 +31,8 @@ var (
 func noted(why string) treatment   { return treatment{noted: true, why: why} }
 func refused(why string) treatment { return treatment{refused: true, why: why} }
 
-// treatments are the fields of Triton's ModelConfig, by path. Fields of a message that is not listed here are not looked at.
+// treatments are the fields of Triton's ModelConfig, by path. Fields of a message that is not
+// listed here are not looked at.
 var treatments = map[string]map[string]treatment{
 	"": {
 		"name": read, "platform": read, "backend": read, "runtime": silent, "version_policy": read, "max_batch_size": read, "input": read, "output": read,
@@ -97,7 +99,8 @@ var treatments = map[string]map[string]treatment{
 	"model_warmup":             {"name": read, "batch_size": read, "inputs": read, "count": read},
 }
 
-// look reports fields that change what a model answers and that this server does not do; what changes nothing but speed is collected in ignored.
+// look reports fields that change what a model answers and that this server does not do; what
+// changes nothing but speed is collected in ignored.
 func (f *fields) look(m message, at string) {
 	table, ok := treatments[at]
 	if !ok {

@@ -18,21 +18,25 @@ type PortConfig struct {
 	Output bool
 	// DType is Undefined where it is left to the model.
 	DType tensor.DType
-	// Dims are what requests give and get, -1 for free extents. The batch is left out where Config.MaxBatch is set.
+	// Dims are what requests give and get, -1 for free extents. The batch is left out where
+	// Config.MaxBatch is set.
 	Dims []int
-	// Reshape, unless nil, is what the model has in place of Dims: as many elements in another shape.
+	// Reshape, unless nil, is what the model has in place of Dims: as many elements in another
+	// shape.
 	Reshape []int
 }
 
 // WarmUp is a run before a version becomes ready.
 type WarmUp struct {
 	Name string
-	// Batch is the number of rows, 0 for inputs without that axis; Count is how often it is run, 0 for once.
+	// Batch is the number of rows, 0 for inputs without that axis; Count is how often it is run, 0
+	// for once.
 	Batch, Count int
 	Inputs       []WarmUpInput
 }
 
-// WarmUpInput is an input of a run before a version becomes ready. Its elements are drawn, read from File, or zero.
+// WarmUpInput is an input of a run before a version becomes ready. Its elements are drawn, read
+// from File, or zero.
 type WarmUpInput struct {
 	Name   string
 	DType  tensor.DType
@@ -50,7 +54,8 @@ const (
 // maxWarmUps bounds the runs of a warm-up.
 const maxWarmUps = 1 << 16
 
-// declare checks the ports against what the configuration says of them, and gives requests the shapes that it says.
+// declare checks the ports against what the configuration says of them, and gives requests the
+// shapes that it says.
 func (p *plan) declare(c Config) error {
 	p.given, p.answers = slices.Clone(p.in), slices.Clone(p.out)
 	p.inner, p.outer = make([][]int, len(p.in)), make([][]int, len(p.out))
@@ -155,7 +160,8 @@ func (f files) read(folder, name string, d tensor.DType, shape []int) (*tensor.T
 	return t, nil
 }
 
-// inputs makes the tensors of a warm-up, in the order of the session. Inputs that carry state, and are not given, begin as sequences do.
+// inputs makes the tensors of a warm-up, in the order of the session. Inputs that carry state, and
+// are not given, begin as sequences do.
 func (p *plan) inputs(w WarmUp, f files) ([]*tensor.Tensor, error) {
 	in := make([]*tensor.Tensor, len(p.in))
 	random := rng.New(0).Split("warm-up").Stream()

@@ -15,7 +15,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// summed is recurrent and has a port without extents behind the batch: y [batch] = s' [batch, 1] = s + x for x [batch].
+// summed is recurrent and has a port without extents behind the batch: y [batch] = s' [batch, 1] =
+// s + x for x [batch].
 func summed() *onnx.Model {
 	b := onnx.NewBuilder("summed", onnx.DefaultOpset)
 	one := batchOf(tensor.Float32, onnx.Known(1))
@@ -35,7 +36,8 @@ func floatBytes(x ...float32) []byte {
 	return b
 }
 
-// A repository in all that Triton's exports use: ports in other shapes, an initial state and a warm-up in files.
+// A repository in all that Triton's exports use: ports in other shapes, an initial state and a
+// warm-up in files.
 func TestTritonConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	save(t, filepath.Join(dir, "m/1/model.onnx"), summed())

@@ -13,10 +13,13 @@ import (
 // maxConfigDepth bounds the nesting of configurations.
 const maxConfigDepth = 32
 
-// message is a parsed configuration: fields by name, each with its values in order, which are scalars as text or messages.
+// message is a parsed configuration: fields by name, each with its values in order, which are
+// scalars as text or messages.
 type message map[string][]any
 
-// ParseConfigJSON reads Triton's model configuration as JSON. Fields that change nothing but speed, and that this server does not have, are in Ignored; where they change what is answered, they are errors.
+// ParseConfigJSON reads Triton's model configuration as JSON. Fields that change nothing but speed,
+// and that this server does not have, are in Ignored; where they change what is answered, they are
+// errors.
 func ParseConfigJSON(name string, text []byte) (Config, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -269,7 +272,8 @@ func (f *fields) sequences(m message, c *Config) {
 	}
 }
 
-// parameters are free text by key: those of Triton's ONNX backend, and ours, which begin with "onnxrl.".
+// parameters are free text by key: those of Triton's ONNX backend, and ours, which begin with
+// "onnxrl.".
 func (f *fields) parameters(m message, c *Config) {
 	values := map[string]string{}
 	for key, v := range f.entries(m, "parameters") {

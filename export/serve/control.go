@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Control is what an input says of a request's place in its sequence, as Triton's control inputs do.
+// Control is what an input says of a request's place in its sequence, as Triton's control inputs
+// do.
 type Control int
 
 // The controls, by Triton's numbers.
@@ -105,7 +106,8 @@ func (f *fields) controlValue(input, key, text string) float64 {
 	return v
 }
 
-// controlSlot is an input that the server fills, with the row for either value; of an identifier, the rows are empty.
+// controlSlot is an input that the server fills, with the row for either value; of an identifier,
+// the rows are empty.
 type controlSlot struct {
 	in     int
 	kind   Control
@@ -178,7 +180,8 @@ func (p *plan) takeControls(c *call, sequence bool) error {
 	return nil
 }
 
-// identifiers are what a sequence's identifier is in the inputs that take it, by control; nil where none does.
+// identifiers are what a sequence's identifier is in the inputs that take it, by control; nil where
+// none does.
 func (p *plan) identifiers(id string) ([]*tensor.Tensor, error) {
 	var list []*tensor.Tensor
 	for k, slot := range p.control {

@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// told adds up x [batch, 1] behind its state "s", which the input "start" forgets, and gives what its other control inputs say: ready, end, and the identifier, whose type is given.
+// told adds up x [batch, 1] behind its state "s", which the input "start" forgets, and gives what
+// its other control inputs say: ready, end, and the identifier, whose type is given.
 func told(id tensor.DType) *onnx.Model {
 	b := onnx.NewBuilder("told", onnx.DefaultOpset)
 	one := func(d tensor.DType) onnx.TensorType { return batchOf(d, onnx.Known(1)) }
@@ -35,7 +36,8 @@ func toldConfig(id tensor.DType) Config {
 	}
 }
 
-// What the server says of a sequence is right in every step, also where steps of several sequences share a run.
+// What the server says of a sequence is right in every step, also where steps of several sequences
+// share a run.
 func TestControlInputs(t *testing.T) {
 	n := 0
 	for _, id := range idTypes {
@@ -84,7 +86,8 @@ func TestControlInputs(t *testing.T) {
 	}
 }
 
-// Nothing of what the server fills or keeps is listed, and requests that give it, or belong to no sequence, are refused.
+// Nothing of what the server fills or keeps is listed, and requests that give it, or belong to no
+// sequence, are refused.
 func TestImplicitPorts(t *testing.T) {
 	s, _, _ := start(t, Options{}, one("m", toldConfig(tensor.Uint64), told(tensor.Uint64)), one("c", Config{}, counter(1)))
 	for model, want := range sorted.All(map[string]string{"m": "x y end_was ready_was corrid_was", "c": "x y"}) {

@@ -18,7 +18,8 @@ const (
 	InvalidArgument
 	// NotFound: there is no such model or version.
 	NotFound
-	// NotReady: the model or version is known and does not serve: it loads, failed to load, or the server is closing.
+	// NotReady: the model or version is known and does not serve: it loads, failed to load, or the
+	// server is closing.
 	NotReady
 	// Overloaded: a queue or a limit is full; try again later.
 	Overloaded
@@ -27,7 +28,8 @@ const (
 	Canceled
 	// Unsupported: the server was started in a mode that does not do this.
 	Unsupported
-	// Unauthenticated: a token is needed and was not given, or is not right. PermissionDenied: who asks is known, or need not be, and may not do this.
+	// Unauthenticated: a token is needed and was not given, or is not right. PermissionDenied: who
+	// asks is known, or need not be, and may not do this.
 	Unauthenticated
 	PermissionDenied
 )
@@ -62,7 +64,8 @@ func (c Code) HTTPStatus() int { return codes[c].http }
 // GRPCCode is the number of google.golang.org/grpc/codes.
 func (c Code) GRPCCode() uint32 { return codes[c].grpc }
 
-// Reason is the label that Triton's nv_inference_request_failure has for it: REJECTED, CANCELED, BACKEND or OTHER.
+// Reason is the label that Triton's nv_inference_request_failure has for it: REJECTED, CANCELED,
+// BACKEND or OTHER.
 func (c Code) Reason() string { return codes[c].reason }
 
 // Error is what every method of this package returns when it fails.
@@ -88,14 +91,16 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// UnknownModel is the name of a model that there is not. It says so as Triton does, because clients compare the beginning of the text.
+// UnknownModel is the name of a model that there is not. It says so as Triton does, because clients
+// compare the beginning of the text.
 type UnknownModel string
 
 func (m UnknownModel) Error() string {
 	return "Request for unknown model: '" + string(m) + "' is not found"
 }
 
-// loadError says which model Load could not load, in the words that Triton's clients look for; polling says that it is not known what to load.
+// loadError says which model Load could not load, in the words that Triton's clients look for;
+// polling says that it is not known what to load.
 func loadError(model string, polling bool, err error) error {
 	code := CodeOf(err)
 	if own := new(*Error); errors.As(err, own) && (*own).Version == "" {
@@ -108,7 +113,9 @@ func loadError(model string, polling bool, err error) error {
 	return &Error{Code: code, Model: model, Err: fmt.Errorf("failed to load '%s'%s: %w", model, what, err)}
 }
 
-// CodeOf classes any error: that of an [Error] in its chain, that of a context, InvalidArgument where an engine says that the shapes or the numbers of the request do not fit the model, Internal otherwise.
+// CodeOf classes any error: that of an [Error] in its chain, that of a context, InvalidArgument
+// where an engine says that the shapes or the numbers of the request do not fit the model, Internal
+// otherwise.
 func CodeOf(err error) Code {
 	c, ok := ClassOf(err)
 	switch {
@@ -144,7 +151,8 @@ func fail(c Code, format string, args ...any) *Error {
 	return &Error{Code: c, Err: fmt.Errorf(format, args...)}
 }
 
-// at adds where an error happened; errors of other packages become Internal, or the class of the context that they stand for.
+// at adds where an error happened; errors of other packages become Internal, or the class of the
+// context that they stand for.
 func at(err error, model, version string) error {
 	if err == nil {
 		return nil

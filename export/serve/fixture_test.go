@@ -32,7 +32,8 @@ func built(b *onnx.Builder) *onnx.Model {
 	return m
 }
 
-// scale gives y = k·x for x [batch, 2], and tag = k in every row, so that a mixture of two versions shows.
+// scale gives y = k·x for x [batch, 2], and tag = k in every row, so that a mixture of two versions
+// shows.
 func scale(k float32) *onnx.Model {
 	b := onnx.NewBuilder("scale", onnx.DefaultOpset)
 	x := b.Input("x", batchOf(tensor.Float32, onnx.Known(2)))
@@ -120,7 +121,8 @@ func candidate(name string, m *onnx.Model, g *artifact.Golden) Candidate {
 type probe struct {
 	engine.Compiler
 	sessions, bindings, runs atomic.Int64
-	// before is called at the begin of every run with the number of rows; the run fails with its error.
+	// before is called at the begin of every run with the number of rows; the run fails with its
+	// error.
 	before atomic.Pointer[func(ctx context.Context, in []*tensor.Tensor) error]
 }
 
@@ -193,7 +195,8 @@ func (b *probedBinding) Close() error {
 	return err
 }
 
-// start serves what a shelf lists with the portable engine; at the end of the test everything must be closed again.
+// start serves what a shelf lists with the portable engine; at the end of the test everything must
+// be closed again.
 func start(t testing.TB, o Options, listings ...Listing) (*Server, *shelf, *probe) {
 	t.Helper()
 	p := &probe{Compiler: portable.New()}
@@ -301,7 +304,8 @@ func (h *hand) move(d time.Duration) {
 	}
 }
 
-// patience is how long tests wait for what should come at once, on a machine that is busy with other things.
+// patience is how long tests wait for what should come at once, on a machine that is busy with
+// other things.
 const patience = 2 * time.Minute
 
 // until waits for a condition that other goroutines bring about.

@@ -45,7 +45,8 @@ func replay(ctx context.Context, s engine.Session, g *artifact.Golden) error {
 	return nil
 }
 
-// agree compares float32 and float64 within a tolerance of |Δ| / (1 + |y|) and everything else exactly.
+// agree compares float32 and float64 within a tolerance of |Δ| / (1 + |y|) and everything else
+// exactly.
 func agree(got, want *tensor.Tensor, tolerance float64) error {
 	if got.DType() != want.DType() || !slices.Equal(got.Shape(), want.Shape()) {
 		return fmt.Errorf("got %v, expected %v", got, want)

@@ -13,7 +13,8 @@ import (
 // maxViews bounds the numbers of rows that an instance keeps a binding for.
 const maxViews = 64
 
-// instance is one session of a version, with the buffers of its runs. One goroutine at a time uses it: the queue hands it out.
+// instance is one session of a version, with the buffers of its runs. One goroutine at a time uses
+// it: the queue hands it out.
 type instance struct {
 	v       *version
 	session engine.Session
@@ -21,7 +22,8 @@ type instance struct {
 	work  chan struct{}
 	batch []*call
 	errs  []error
-	// ask says that the batch is one request that found the instance free, and that others may join it.
+	// ask says that the batch is one request that found the instance free, and that others may join
+	// it.
 	ask bool
 
 	// in and out hold capacity rows; views are their first rows, bound.
@@ -49,7 +51,9 @@ func (i *instance) loop() {
 	}
 }
 
-// company lets goroutines that are ready to run go first: where many callers come at once, as they do when the last batch has been answered, those that are about to ask share the run with the one that was a little faster. Where nobody is ready it takes no time.
+// company lets goroutines that are ready to run go first: where many callers come at once, as they
+// do when the last batch has been answered, those that are about to ask share the run with the one
+// that was a little faster. Where nobody is ready it takes no time.
 func (i *instance) company() {
 	if !i.ask {
 		return
@@ -139,7 +143,8 @@ func (i *instance) unbind() error {
 	return nil
 }
 
-// run executes the batch and answers its calls. When a run of several calls fails each is run by itself, so that one bad request fails alone.
+// run executes the batch and answers its calls. When a run of several calls fails each is run by
+// itself, so that one bad request fails alone.
 func (i *instance) run() {
 	batch := i.batch
 	err := i.execute(batch)
@@ -159,7 +164,8 @@ func (i *instance) run() {
 	i.v.release()
 }
 
-// execute runs calls as one and answers them unless it returns an error, in which case none was answered.
+// execute runs calls as one and answers them unless it returns an error, in which case none was
+// answered.
 func (i *instance) execute(batch []*call) error {
 	p, clock := i.v.plan, i.v.model.server.clock
 	start := clock.Now()
@@ -215,7 +221,8 @@ func (i *instance) execute(batch []*call) error {
 	return nil
 }
 
-// flightOf makes the context of a run that ends when all of its callers have left; nil where one of them cannot.
+// flightOf makes the context of a run that ends when all of its callers have left; nil where one of
+// them cannot.
 func flightOf(batch []*call) (context.Context, context.CancelFunc) {
 	for _, c := range batch {
 		if c.ctx.Done() == nil {
@@ -235,7 +242,8 @@ func flightOf(batch []*call) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// fresh makes the buffers of a run whose shapes are not known in advance; outputs that the engine has to size are nil.
+// fresh makes the buffers of a run whose shapes are not known in advance; outputs that the engine
+// has to size are nil.
 func (i *instance) fresh(batch []*call, rows int) (in, out []*tensor.Tensor) {
 	p := i.v.plan
 	in, out = make([]*tensor.Tensor, len(p.in)), make([]*tensor.Tensor, len(p.out))

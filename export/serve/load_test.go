@@ -390,7 +390,8 @@ func TestArtifacts(t *testing.T) {
 	}
 }
 
-// TestAliasesOfAStore: without a policy every alias is served and followed, and who names no version gets the latest.
+// TestAliasesOfAStore: without a policy every alias is served and followed, and who names no
+// version gets the latest.
 func TestAliasesOfAStore(t *testing.T) {
 	store, err := artifact.Open(t.TempDir(), artifact.Options{})
 	if err != nil {
@@ -446,7 +447,8 @@ func TestAliasesOfAStore(t *testing.T) {
 	serves(map[string]artifact.Version{"": three, "prod": three, "best": two})
 	// What no alias names any more is no longer held.
 	wantCode(t, s.ModelReady("m", one.Digest), NotFound)
-	// Without latest, as after pulling a tag: the newest version that has an alias; without any, the newest.
+	// Without latest, as after pulling a tag: the newest version that has an alias; without any,
+	// the newest.
 	remove := func(aliases ...string) {
 		t.Helper()
 		for _, alias := range aliases {
@@ -468,7 +470,8 @@ func TestAliasesOfAStore(t *testing.T) {
 	}
 }
 
-// What was found and cannot be served leaves the server ready as long as another model serves; what was asked for by name does not.
+// What was found and cannot be served leaves the server ready as long as another model serves; what
+// was asked for by name does not.
 func TestReadyWithoutWhatWasFound(t *testing.T) {
 	broken := func(name string, found bool) Listing {
 		return Listing{Name: name, Err: errors.New("it is damaged"), Found: found}

@@ -35,7 +35,9 @@ func (s *Server) slot(ctx context.Context) (free func(), err error) {
 // errGivenUp refuses to load anything while too much that was given up has not ended.
 var errGivenUp = errors.New("nothing more is loaded")
 
-// room is nil as long as there may be another load. One that was given up keeps a thread and memory, because nothing can end an engine's call: what hangs for ever would otherwise take the process down with it, one attempt after the other.
+// room is nil as long as there may be another load. One that was given up keeps a thread and
+// memory, because nothing can end an engine's call: what hangs for ever would otherwise take the
+// process down with it, one attempt after the other.
 func (s *Server) room() error {
 	if n := s.GivenUp(); n >= s.options.MaxGivenUp {
 		return &Error{Code: Overloaded, Err: fmt.Errorf("%w: %d loads that were given up have not come to their end, which is the most that may; what serves goes on, a new process has none", errGivenUp, n)}
@@ -46,7 +48,9 @@ func (s *Server) room() error {
 // GivenUp implements [Service].
 func (s *Server) GivenUp() int { return int(s.givenUp.Load()) }
 
-// loadInTime loads a version and gives up when that takes longer than it may or ctx ends: a file system that does not answer, a compiler or a golden run that never ends keep nobody waiting. What was given up is closed when it comes to its end.
+// loadInTime loads a version and gives up when that takes longer than it may or ctx ends: a file
+// system that does not answer, a compiler or a golden run that never ends keep nobody waiting. What
+// was given up is closed when it comes to its end.
 func (m *model) loadInTime(ctx context.Context, c Candidate, config Config, stamp string) (*version, error) {
 	s := m.server
 	free, err := s.slot(ctx)

@@ -189,7 +189,8 @@ func TestCloseWaitsForWhatWasGivenUp(t *testing.T) {
 	}
 }
 
-// What was given up keeps a thread, so with too much of it nothing more is loaded until some has ended; what serves goes on, and what waited is loaded without being asked for again.
+// What was given up keeps a thread, so with too much of it nothing more is loaded until some has
+// ended; what serves goes on, and what waited is loaded without being asked for again.
 func TestTooMuchWasGivenUp(t *testing.T) {
 	s, src, p := start(t, Options{MaxGivenUp: 2}, one("m", Config{}, scale(2)))
 	begun, let := hang(p, true)

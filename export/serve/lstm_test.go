@@ -20,7 +20,8 @@ const (
 	lstmState          = `[{"input":"h","output":"h_next","shape":[5],"initial":[0]},{"input":"c","output":"c_next","shape":[5],"initial":[0.25]}]`
 )
 
-// lstm is a recurrent policy: y [batch, 2] of x [batch, 3], with an LSTM's hidden and cell state beside it, drawn from a seed.
+// lstm is a recurrent policy: y [batch, 2] of x [batch, 3], with an LSTM's hidden and cell state
+// beside it, drawn from a seed.
 func lstm(seed uint64) *onnx.Model {
 	b, s := onnx.NewBuilder("lstm", onnx.DefaultOpset), rng.New(seed).Stream()
 	drawn := func(shape ...int) onnx.Value {
@@ -66,7 +67,8 @@ func alone(t *testing.T, e engine.Compiler, m *onnx.Model, xs [][]float32) (ys [
 	return ys
 }
 
-// Whole episodes of a recurrent policy, many at once, over swaps of the version, give what each of them gives by itself.
+// Whole episodes of a recurrent policy, many at once, over swaps of the version, give what each of
+// them gives by itself.
 func TestEpisodesOfARecurrentPolicy(t *testing.T) {
 	const episodes, length = 16, 25
 	for _, e := range testengines.All(t) {

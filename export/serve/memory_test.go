@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestStatesAreReadAsTheyAreWritten lists states in a model's metadata as exports do and reads them as the server does.
+// TestStatesAreReadAsTheyAreWritten lists states in a model's metadata as exports do and reads them
+// as the server does.
 func TestStatesAreReadAsTheyAreWritten(t *testing.T) {
 	list := []memory.State{
 		{Input: "state/h", Output: "next_state/h", Shape: []int{3}, Initial: []float32{0}},

@@ -139,7 +139,9 @@ func (m *model) closed(v *version, err error) {
 	}
 }
 
-// reconcile makes the table what a listing says, unless something later was acted on before its turn came. It returns what could not be loaded; the versions that serve then go on. explicit is for Load: everything is loaded again, and Poll leaves it alone where it was overridden.
+// reconcile makes the table what a listing says, unless something later was acted on before its
+// turn came. It returns what could not be loaded; the versions that serve then go on. explicit is
+// for Load: everything is loaded again, and Poll leaves it alone where it was overridden.
 func (m *model) reconcile(ctx context.Context, j job, explicit, override bool) error {
 	m.change.Lock()
 	defer m.change.Unlock()
@@ -163,7 +165,8 @@ func (m *model) reconcile(ctx context.Context, j job, explicit, override bool) e
 	return err
 }
 
-// begin says that a look is acted on, which unload can give up by cancelling the context. The caller holds change.
+// begin says that a look is acted on, which unload can give up by cancelling the context. The
+// caller holds change.
 func (m *model) begin(ctx context.Context, look uint64) (_ context.Context, over func(), ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -393,7 +396,8 @@ func (m *model) install(old, next *table, why string) {
 	m.shadow.follow(next)
 }
 
-// unload stops serving the model. What loads is given up, and what was looked at before does not count any more.
+// unload stops serving the model. What loads is given up, and what was looked at before does not
+// count any more.
 func (m *model) unload(look uint64, why string) {
 	m.mu.Lock()
 	m.look = look

@@ -14,8 +14,8 @@ type NonFinite int
 
 // The rules; Reject… answer InvalidArgument for inputs and Internal for outputs.
 const (
-	// AutoNonFinite rejects them in the inputs of policies and allows everything else. A policy is a
-	// version of kind "agent", a model whose metadata says so, or one with an output "action".
+	// AutoNonFinite rejects them in the inputs of policies and allows everything else. A policy is
+	// a version of kind "agent", a model whose metadata says so, or one with an output "action".
 	// Inputs of which the model itself knows what is missing, listed in its metadata under
 	// [MissingKey], are never rejected by this rule.
 	AutoNonFinite NonFinite = iota
@@ -25,8 +25,8 @@ const (
 	RejectNonFinite
 )
 
-// MissingKey is the entry of a model's metadata that lists, separated by commas, the inputs in which
-// NaN and infinities stand for values that are not known and are replaced by the model.
+// MissingKey is the entry of a model's metadata that lists, separated by commas, the inputs in
+// which NaN and infinities stand for values that are not known and are replaced by the model.
 const MissingKey = "onnxrl.scales"
 
 // rules are the words for NonFinite.
@@ -57,7 +57,8 @@ func (e *NonFiniteError) Error() string {
 	return fmt.Sprintf("input %q: element %v is %v, expected finite numbers (the server's --allow-nonfinite, or the model's setting non_finite, allows others)", e.Input, e.Index, e.Value)
 }
 
-// checkFinite decides which inputs and outputs are looked through. c is what the plan's model comes from.
+// checkFinite decides which inputs and outputs are looked through. c is what the plan's model comes
+// from.
 func (p *plan) checkFinite(rule NonFinite, c *Content) {
 	policy := c.Manifest != nil && c.Manifest.Kind == "agent"
 	var missing []string
@@ -116,7 +117,8 @@ func numbers(t *tensor.Tensor) []float64 {
 	return list
 }
 
-// finite reports whether no element is NaN or an infinity; tensors without such elements are finite.
+// finite reports whether no element is NaN or an infinity; tensors without such elements are
+// finite.
 func finite(t *tensor.Tensor) bool {
 	switch t.DType() {
 	case tensor.Float32:
@@ -142,7 +144,8 @@ func finite(t *tensor.Tensor) bool {
 }
 
 // finite32 adds one to the exponents of four elements at a time: those that are all ones, which are
-// the exponents of NaN and infinities, carry into the sign, so there is one branch for many elements.
+// the exponents of NaN and infinities, carry into the sign, so there is one branch for many
+// elements.
 func finite32(v []float32) bool {
 	const ones, one, carry = 0x7f800000, 0x00800000, 0x80000000
 	for len(v) >= 4 {

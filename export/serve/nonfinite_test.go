@@ -13,7 +13,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// acting is scale with the input "obs" and the output "action", and an input "features" of which the model knows what is missing.
+// acting is scale with the input "obs" and the output "action", and an input "features" of which
+// the model knows what is missing.
 func acting() *onnx.Model {
 	b := onnx.NewBuilder("acting", onnx.DefaultOpset)
 	x, f := b.Input("obs", batchOf(tensor.Float32, onnx.Known(2))), b.Input("features", batchOf(tensor.Float32, onnx.Known(2)))

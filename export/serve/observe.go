@@ -2,7 +2,8 @@ package serve
 
 import "time"
 
-// Observer is told of every request that was answered, from the goroutine that answers it: it must be quick, allocate nothing and be safe for concurrent use.
+// Observer is told of every request that was answered, from the goroutine that answers it: it must
+// be quick, allocate nothing and be safe for concurrent use.
 type Observer interface {
 	Observe(o Observation)
 }
@@ -58,11 +59,13 @@ type BatchStatistics struct {
 	Input, Infer, Output Durations
 }
 
-// Latency is a histogram with buckets that widen by an eighth of an octave at most, so that quantiles are within 12.5 %.
+// Latency is a histogram with buckets that widen by an eighth of an octave at most, so that
+// quantiles are within 12.5 %.
 type Latency struct {
 	Count uint64
 	Max   time.Duration
-	// Bounds are the upper bounds of the buckets that are not empty, ascending, and Counts how many lie in each.
+	// Bounds are the upper bounds of the buckets that are not empty, ascending, and Counts how many
+	// lie in each.
 	Bounds []time.Duration
 	Counts []uint64
 }
@@ -71,17 +74,20 @@ type Latency struct {
 type Comparison struct {
 	// Shadow is the version that ran in the shadow.
 	Shadow string
-	// Compared requests, Dropped ones because the shadow's queue was full, and Failed ones that it did not answer.
+	// Compared requests, Dropped ones because the shadow's queue was full, and Failed ones that it
+	// did not answer.
 	Compared, Dropped, Failed uint64
 	// MaxDelta is the largest |Δ| over all floating-point outputs.
 	MaxDelta float64
-	// Rows were compared; in DifferentActions of them an integer or boolean output, or the output "action", was not the same.
+	// Rows were compared; in DifferentActions of them an integer or boolean output, or the output
+	// "action", was not the same.
 	Rows, DifferentActions uint64
 	// PrimaryInfer and ShadowInfer are the times of the runs.
 	PrimaryInfer, ShadowInfer time.Duration
 }
 
-// Quantile returns the latency that a share q in [0, 1] of the requests do not exceed, 0 without requests.
+// Quantile returns the latency that a share q in [0, 1] of the requests do not exceed, 0 without
+// requests.
 func (l Latency) Quantile(q float64) time.Duration {
 	want := uint64(q*float64(l.Count) + 0.9999999)
 	for i, n := range l.Counts {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// ParseConfig reads config.pbtxt, Triton's model configuration in protobuf's text format. See [ParseConfigJSON] for what becomes of fields that this server does not have.
+// ParseConfig reads config.pbtxt, Triton's model configuration in protobuf's text format. See
+// [ParseConfigJSON] for what becomes of fields that this server does not have.
 func ParseConfig(name string, text []byte) (Config, error) {
 	p := &pbtxt{text: string(text), line: 1}
 	m, err := p.message("", 0)

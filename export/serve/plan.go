@@ -32,9 +32,11 @@ type plan struct {
 	batch bool
 	// maxBatch is the most rows that are combined, limit the most of one request.
 	maxBatch, limit int
-	// fixed says that all extents but the batch are known, so that buffers can be made before a request comes.
+	// fixed says that all extents but the batch are known, so that buffers can be made before a
+	// request comes.
 	fixed bool
-	// checkIn and checkOut say where NaN and infinities are refused: in which inputs, and whether in outputs.
+	// checkIn and checkOut say where NaN and infinities are refused: in which inputs, and whether
+	// in outputs.
 	checkIn       []bool
 	checkOut      bool
 	inRow, outRow []int // bytes of a row, where fixed
@@ -80,7 +82,8 @@ func newPlan(s engine.Session, content *Content, c Config, maxBatch int) (*plan,
 	return p, p.addControls(c.Controls)
 }
 
-// hasBatchAxis reports whether the first extents of all ports are free and, as far as the model names them, the same.
+// hasBatchAxis reports whether the first extents of all ports are free and, as far as the model
+// names them, the same.
 func hasBatchAxis(p *plan, m *onnx.Model) bool {
 	for _, port := range slices.Concat(p.in, p.out) {
 		if len(port.Shape) == 0 || port.Shape[0] >= 0 {
@@ -124,7 +127,8 @@ func (p *plan) fix() {
 	p.inRow, p.outRow = rowBytes(p.in), rowBytes(p.out)
 }
 
-// row is the shape of one row of a port, the batch axis with extent 1; all of it where there is no batch. ok is false where an extent is free.
+// row is the shape of one row of a port, the batch axis with extent 1; all of it where there is no
+// batch. ok is false where an extent is free.
 func (p *plan) row(port engine.Port) (shape []int, ok bool) {
 	if port.Shape == nil {
 		return nil, false

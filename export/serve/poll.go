@@ -18,8 +18,10 @@ type job struct {
 	look uint64
 }
 
-// Poll makes what is served equal to what the sources list, all models at once. Its error joins what could not be loaded; what served before in its place goes on. In Explicit mode only models that are loaded are looked at. Several Polls may run at a time: a model that takes long to load does not
-// keep others from being looked at again.
+// Poll makes what is served equal to what the sources list, all models at once. Its error joins
+// what could not be loaded; what served before in its place goes on. In Explicit mode only models
+// that are loaded are looked at. Several Polls may run at a time: a model that takes long to load
+// does not keep others from being looked at again.
 func (s *Server) Poll(ctx context.Context) error {
 	jobs, err := s.survey(ctx)
 	errs := make([]error, len(jobs))
@@ -31,7 +33,8 @@ func (s *Server) Poll(ctx context.Context) error {
 	return errors.Join(append([]error{err}, errs...)...)
 }
 
-// survey scans the sources, adds the models that are new, removes those that are gone, and returns the others.
+// survey scans the sources, adds the models that are new, removes those that are gone, and returns
+// the others.
 func (s *Server) survey(ctx context.Context) ([]job, error) {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -64,7 +67,8 @@ func (s *Server) survey(ctx context.Context) ([]job, error) {
 	return jobs, err
 }
 
-// scan lists all sources. Of models that several sources list the first is meant. complete is false where a source could not be read, so that what is missing may be its.
+// scan lists all sources. Of models that several sources list the first is meant. complete is false
+// where a source could not be read, so that what is missing may be its.
 func (s *Server) scan(ctx context.Context) (listings []Listing, complete bool, err error) {
 	var errs []error
 	seen := map[string]bool{}
@@ -105,7 +109,9 @@ func (s *Server) remove(name, why string) {
 	m.unload(s.looks, why)
 }
 
-// Watch calls Poll at every tick until ctx ends or ticks is closed, and gives each error to report, which may be nil; report is called by one goroutine at a time. While models of an earlier tick load, the others are looked at.
+// Watch calls Poll at every tick until ctx ends or ticks is closed, and gives each error to report,
+// which may be nil; report is called by one goroutine at a time. While models of an earlier tick
+// load, the others are looked at.
 func (s *Server) Watch(ctx context.Context, ticks <-chan time.Time, report func(error)) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -144,7 +150,8 @@ func (s *Server) Watch(ctx context.Context, ticks <-chan time.Time, report func(
 	}
 }
 
-// Load implements [Service]. The model's versions are compiled again even when nothing about them has changed. Requests that are under way finish on what they began with.
+// Load implements [Service]. The model's versions are compiled again even when nothing about them
+// has changed. Requests that are under way finish on what they began with.
 func (s *Server) Load(ctx context.Context, name string, o LoadOptions) error {
 	if s.options.Mode != Explicit {
 		return at(fail(Unsupported, "models are loaded by the server itself; explicit loading is off"), name, "")

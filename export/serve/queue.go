@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// queue hands instances to calls: at once when nobody waits and one is free, in the order of arrival otherwise.
+// queue hands instances to calls: at once when nobody waits and one is free, in the order of
+// arrival otherwise.
 type queue struct {
 	v *version
 
@@ -61,7 +62,8 @@ func (v *version) do(c *call) error {
 	if delay > 0 {
 		c.latest = c.begin.Add(delay)
 		if d, ok := c.ctx.Deadline(); ok {
-			// A request that must be answered soon does not wait for company: half of its time is left for the run.
+			// A request that must be answered soon does not wait for company: half of its time is
+			// left for the run.
 			if soon := c.begin.Add(d.Sub(c.begin) / 2); soon.Before(c.latest) {
 				c.latest = soon
 			}
@@ -72,7 +74,8 @@ func (v *version) do(c *call) error {
 	return v.await(c)
 }
 
-// fly runs the batch of an instance that holds c alone: here, where the caller cannot leave or would not be kept long, and otherwise on the instance's goroutine.
+// fly runs the batch of an instance that holds c alone: here, where the caller cannot leave or
+// would not be kept long, and otherwise on the instance's goroutine.
 func (v *version) fly(i *instance, c *call) error {
 	v.refs.Add(1)
 	if i.ask = v.shared(c.rows); c.ctx.Done() != nil && !v.brief(c.rows) {
@@ -241,7 +244,9 @@ func (q *queue) arm(wait time.Duration) {
 	})
 }
 
-// form moves what runs next from the queue to the instance's batch and returns -1; otherwise it returns how long to wait, 0 where there is nothing to wait for. The oldest call runs with as many directly behind it as fit, so calls start in the order of arrival.
+// form moves what runs next from the queue to the instance's batch and returns -1; otherwise it
+// returns how long to wait, 0 where there is nothing to wait for. The oldest call runs with as many
+// directly behind it as fit, so calls start in the order of arrival.
 func (q *queue) form(i *instance) time.Duration {
 	v := q.v
 	i.batch = i.batch[:0]

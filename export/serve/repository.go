@@ -21,7 +21,9 @@ const configFile = "config.pbtxt"
 // maxConfigBytes bounds the configuration of a model.
 const maxConfigBytes = 1 << 20
 
-// Repository is a folder of models as Triton lays it out: NAME/[config.pbtxt], NAME/VERSION/model.onnx, where versions are numbers that do not begin with 0. Folders of other names are ignored.
+// Repository is a folder of models as Triton lays it out: NAME/[config.pbtxt],
+// NAME/VERSION/model.onnx, where versions are numbers that do not begin with 0. Folders of other
+// names are ignored.
 type Repository struct{ dir string }
 
 // NewRepository makes a source of a folder, which must be there when it is scanned.
@@ -125,7 +127,8 @@ func stampOf(dir string) string {
 	return b.String()
 }
 
-// openFolder reads a version's model. home is the folder of all versions, name the model's; a folder of that name has a file of the same name, or model.onnx.
+// openFolder reads a version's model. home is the folder of all versions, name the model's; a
+// folder of that name has a file of the same name, or model.onnx.
 func openFolder(home, dir, name string) (*Content, error) {
 	file := filepath.Join(dir, name)
 	if info, err := os.Stat(file); err == nil && info.IsDir() {

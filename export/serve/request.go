@@ -16,24 +16,30 @@ type Tensor struct {
 type Sequence struct {
 	// ID identifies the sequence; clients that number them use the decimal number.
 	ID string
-	// Start begins the sequence with the model's initial state, End drops its state after this request.
+	// Start begins the sequence with the model's initial state, End drops its state after this
+	// request.
 	Start, End bool
 }
 
-// Request asks for one run of a model. It is only read, and neither it nor its tensors are touched after Infer returns.
+// Request asks for one run of a model. It is only read, and neither it nor its tensors are touched
+// after Infer returns.
 type Request struct {
-	// ID is the client's; it is echoed and, where a model has routes, decides which version answers.
+	// ID is the client's; it is echoed and, where a model has routes, decides which version
+	// answers.
 	ID    string
 	Model string
-	// Version is a number, a digest or a prefix of it, or an alias; empty means what the model's routes say, otherwise the newest.
+	// Version is a number, a digest or a prefix of it, or an alias; empty means what the model's
+	// routes say, otherwise the newest.
 	Version string
 	Inputs  []Tensor
-	// Outputs are the names of the wanted outputs in the wanted order; none means all that are not state.
+	// Outputs are the names of the wanted outputs in the wanted order; none means all that are not
+	// state.
 	Outputs  []string
 	Sequence Sequence
 }
 
-// Response is what a run gave. A response that is passed again is reused: its Outputs' tensors are overwritten where type and shape fit, and replaced where they do not.
+// Response is what a run gave. A response that is passed again is reused: its Outputs' tensors are
+// overwritten where type and shape fit, and replaced where they do not.
 type Response struct {
 	ID      string
 	Model   string
@@ -44,7 +50,8 @@ type Response struct {
 
 // Timing says where the time of a request went.
 type Timing struct {
-	// Queue is the wait for an instance, Input the gathering of a batch, Infer the run, Output the splitting of it; Input and Infer are those of the whole batch.
+	// Queue is the wait for an instance, Input the gathering of a batch, Infer the run, Output the
+	// splitting of it; Input and Infer are those of the whole batch.
 	Queue, Input, Infer, Output time.Duration
 	// Rows is the number of rows in the run that the request was part of.
 	Rows int

@@ -42,7 +42,8 @@ func TestRoutes(t *testing.T) {
 			t.Errorf("%s: %v, expected a quarter on version 2", with, counts)
 		}
 	}
-	// A version that is named is not routed; a route to a version that is not there is reported and left out.
+	// A version that is named is not routed; a route to a version that is not there is reported and
+	// left out.
 	req := ask("m", 1, 1)
 	req.Version = "3"
 	var resp Response

@@ -7,7 +7,8 @@ import (
 	"math"
 )
 
-// route is a share of the requests: those whose place in [0, 1) is below upTo and not below the route before it.
+// route is a share of the requests: those whose place in [0, 1) is below upTo and not below the
+// route before it.
 type route struct {
 	upTo float64
 	v    *version
@@ -19,7 +20,8 @@ type target struct {
 	share float64
 }
 
-// direct resolves routes and shadows. Those whose version does not serve are left out, and reported.
+// direct resolves routes and shadows. Those whose version does not serve are left out, and
+// reported.
 func (t *table) direct(c Config) []error {
 	var errs []error
 	sum := 0.0
@@ -52,7 +54,8 @@ func (t *table) direct(c Config) []error {
 	return errs
 }
 
-// route chooses by the identifier of the sequence, or of the request, so that the same one gets the same version in every process; without either, requests are spread evenly in their order.
+// route chooses by the identifier of the sequence, or of the request, so that the same one gets the
+// same version in every process; without either, requests are spread evenly in their order.
 func (t *table) route(m *model, req *Request) *version {
 	place := placeOf(cmp.Or(req.Sequence.ID, req.ID), "route")
 	if req.Sequence.ID == "" && req.ID == "" {
@@ -66,7 +69,8 @@ func (t *table) route(m *model, req *Request) *version {
 	return t.routes[len(t.routes)-1].v
 }
 
-// placeOf is where an identifier lies in [0, 1): FNV-1a, finished as splitmix64 does because FNV leaves the high bits of short texts alike.
+// placeOf is where an identifier lies in [0, 1): FNV-1a, finished as splitmix64 does because FNV
+// leaves the high bits of short texts alike.
 func placeOf(id, purpose string) float64 {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, purpose) // a hash takes everything
@@ -81,7 +85,8 @@ func placeOf(id, purpose string) float64 {
 	return float64(x>>11) / (1 << 53)
 }
 
-// spread is the n-th point of the sequence n·φ mod 1, whose points are as even as can be for every number of them.
+// spread is the n-th point of the sequence n·φ mod 1, whose points are as even as can be for every
+// number of them.
 func spread(n uint64) float64 {
 	return math.Ldexp(float64(n*0x9e3779b97f4a7c15>>11), -53)
 }

@@ -12,32 +12,38 @@ import (
 type sequences struct {
 	mu   sync.Mutex
 	open map[sequenceKey]*sequence
-	// stop ends the timer that looks for idle ones at the time look; nil where none runs, which is so while none is open.
+	// stop ends the timer that looks for idle ones at the time look; nil where none runs, which is
+	// so while none is open.
 	stop func() bool
 	look time.Time
 }
 
-// sequenceKey tells sequences apart: by their identifier, and by the version where requests name one.
+// sequenceKey tells sequences apart: by their identifier, and by the version where requests name
+// one.
 type sequenceKey struct{ id, version string }
 
 // sequence is the state between the requests of one client. It holds its version until it ends.
 type sequence struct {
 	key sequenceKey
 	v   *version
-	// users counts requests in the server, last is when the latest of them was answered. Guarded by sequences.mu.
+	// users counts requests in the server, last is when the latest of them was answered. Guarded by
+	// sequences.mu.
 	users int
 	last  time.Time
-	// busy says that a step is queued or runs, waiting are those behind it. Guarded by the mutex of the version's queue.
+	// busy says that a step is queued or runs, waiting are those behind it. Guarded by the mutex of
+	// the version's queue.
 	busy    bool
 	waiting []*call
 	// ids are what control inputs are given as its identifier, by control.
 	ids []*tensor.Tensor
-	// state is nil before the first step has been answered; ended says that the last step was an end. Touched by the step that runs only.
+	// state is nil before the first step has been answered; ended says that the last step was an
+	// end. Touched by the step that runs only.
 	state []*tensor.Tensor
 	ended bool
 }
 
-// enterSequence finds or begins a request's sequence. It returns with a reference to the version that the sequence lives on; the sequence is nil where that has no state.
+// enterSequence finds or begins a request's sequence. It returns with a reference to the version
+// that the sequence lives on; the sequence is nil where that has no state.
 func (m *model) enterSequence(req *Request, now time.Time) (*sequence, *version, *table, error) {
 	key := sequenceKey{req.Sequence.ID, req.Version}
 	s := &m.sequences
@@ -86,7 +92,8 @@ func (m *model) enterSequence(req *Request, now time.Time) (*sequence, *version,
 	return q, v, t, nil
 }
 
-// leaveSequence ends a request's use of its sequence, and the sequence if it has ended or never began.
+// leaveSequence ends a request's use of its sequence, and the sequence if it has ended or never
+// began.
 func (m *model) leaveSequence(q *sequence, now time.Time) {
 	m.sequences.mu.Lock()
 	defer m.sequences.mu.Unlock()
@@ -112,7 +119,8 @@ func (m *model) drop(q *sequence) {
 	}
 }
 
-// expire is called by the timer: it drops the sequences that were idle for too long, and looks again when the next one may be.
+// expire is called by the timer: it drops the sequences that were idle for too long, and looks
+// again when the next one may be.
 func (m *model) expire() {
 	s := &m.sequences
 	s.mu.Lock()
@@ -124,7 +132,8 @@ func (m *model) expire() {
 	}
 }
 
-// lookIn has the timer look for idle sequences after d at the latest. The caller holds sequences.mu.
+// lookIn has the timer look for idle sequences after d at the latest. The caller holds
+// sequences.mu.
 func (m *model) lookIn(d time.Duration, now time.Time) {
 	s := &m.sequences
 	if s.stop != nil && !now.Add(d).Before(s.look) {
@@ -136,7 +145,9 @@ func (m *model) lookIn(d time.Duration, now time.Time) {
 	s.look, s.stop = now.Add(d), m.server.clock.AfterFunc(d, m.expire)
 }
 
-// expireLocked drops what was idle for too long, and returns when to look again: at least a sixteenth of the time that sequences may be idle later, so that many that end one after another are not a timer each.
+// expireLocked drops what was idle for too long, and returns when to look again: at least a
+// sixteenth of the time that sequences may be idle later, so that many that end one after another
+// are not a timer each.
 func (m *model) expireLocked(now time.Time) (next time.Duration) {
 	for _, q := range m.sequences.open {
 		idle := q.v.config.Sequences.Idle
@@ -170,7 +181,8 @@ func (m *model) end() {
 	}
 }
 
-// advance keeps the state that a step has given. A step that fails or whose caller has left does not get here and leaves the state as it was.
+// advance keeps the state that a step has given. A step that fails or whose caller has left does
+// not get here and leaves the state as it was.
 func (q *sequence) advance(p *plan, out []*tensor.Tensor, row int, end bool) error {
 	next := q.state
 	if next == nil {

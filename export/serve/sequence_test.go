@@ -112,7 +112,8 @@ func open(t *testing.T, s *Server, model string) int {
 	return st[0].Sequences
 }
 
-// A sequence that was in use while its model was unloaded ends when it is idle: nothing of the model stays.
+// A sequence that was in use while its model was unloaded ends when it is idle: nothing of the
+// model stays.
 func TestSequencesOfUnloadedModelsExpire(t *testing.T) {
 	clock := newHand()
 	s, _, p := start(t, Options{Clock: clock, Mode: Explicit}, one("c", Config{Sequences: Sequences{Idle: time.Minute}}, counter(1)))

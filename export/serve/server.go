@@ -19,7 +19,8 @@ type Server struct {
 
 	models atomic.Pointer[map[string]*model] // replaced as a whole
 
-	// change is held while sources are scanned and models are added or removed. looks counts these occasions.
+	// change is held while sources are scanned and models are added or removed. looks counts these
+	// occasions.
 	change  sync.Mutex
 	looks   uint64
 	started atomic.Bool // the sources were scanned
@@ -32,7 +33,8 @@ type Server struct {
 	logMu   sync.Mutex
 	// leaving says that requests are still answered, but should go elsewhere.
 	leaving atomic.Bool
-	// inflight counts requests; stopping refuses more, drained is closed when the last one is answered after that.
+	// inflight counts requests; stopping refuses more, drained is closed when the last one is
+	// answered after that.
 	inflight atomic.Int64
 	stopping atomic.Bool
 	drained  chan struct{}
@@ -42,7 +44,8 @@ type Server struct {
 
 var _ Service = (*Server)(nil)
 
-// New makes a server that serves nothing yet: call Poll, or Load. Close frees what it holds; the compiler and the sources are the caller's.
+// New makes a server that serves nothing yet: call Poll, or Load. Close frees what it holds; the
+// compiler and the sources are the caller's.
 func New(o Options, sources ...Source) (*Server, error) {
 	if o.Compiler == nil {
 		return nil, fail(InvalidArgument, "new server: no compiler")
@@ -75,7 +78,8 @@ func (s *Server) log(status ModelStatus) {
 	}
 }
 
-// Infer implements [Service]: it answers a request, or says why not. The request's and response's tensors are not touched after it returns.
+// Infer implements [Service]: it answers a request, or says why not. The request's and response's
+// tensors are not touched after it returns.
 func (s *Server) Infer(ctx context.Context, req *Request, resp *Response) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -191,7 +195,8 @@ func (s *Server) ModelReady(name, version string) error {
 	return err
 }
 
-// LameDuck has Ready and ModelReady say no from now on, so that those who divide requests send them elsewhere; what comes is still answered, until Close.
+// LameDuck has Ready and ModelReady say no from now on, so that those who divide requests send them
+// elsewhere; what comes is still answered, until Close.
 func (s *Server) LameDuck() { s.leaving.Store(true) }
 
 // look finds a version without holding it: good for descriptions, which outlive it.
@@ -302,7 +307,8 @@ func (m *model) statistics() []Statistics {
 	return list
 }
 
-// Close refuses new requests, waits for those under way and frees all versions. When ctx ends first, it returns an error that says what is left; that goes on in the background.
+// Close refuses new requests, waits for those under way and frees all versions. When ctx ends
+// first, it returns an error that says what is left; that goes on in the background.
 func (s *Server) Close(ctx context.Context) error {
 	s.stopping.Store(true)
 	s.inflight.Add(1)

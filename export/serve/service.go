@@ -7,31 +7,43 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Service is what the wire formats need of a server; [Server] is the one that there is. All methods are safe for concurrent use, and their errors are [Error]s.
+// Service is what the wire formats need of a server; [Server] is the one that there is. All methods
+// are safe for concurrent use, and their errors are [Error]s.
 type Service interface {
 	// Infer answers a request.
 	Infer(ctx context.Context, req *Request, resp *Response) error
-	// Live reports whether the process works, Ready whether it takes requests: it is not closing, and no model that it was told to serve is without a version that does; of models that were found and not asked for, one that serves is enough once all have been tried.
+	// Live reports whether the process works, Ready whether it takes requests: it is not closing,
+	// and no model that it was told to serve is without a version that does; of models that were
+	// found and not asked for, one that serves is enough once all have been tried.
 	Live() bool
 	Ready() bool
-	// ModelReady is nil when the model, or the version of it where one is named, takes requests; otherwise it says why not.
+	// ModelReady is nil when the model, or the version of it where one is named, takes requests;
+	// otherwise it says why not.
 	ModelReady(model, version string) error
-	// Metadata describes a version, the one that a request without a version gets where none is named.
+	// Metadata describes a version, the one that a request without a version gets where none is
+	// named.
 	Metadata(model, version string) (Metadata, error)
 	// Config returns the configuration that a model is served with.
 	Config(model, version string) (Config, error)
-	// Index lists every version that is known, by model name and then as versions are ordered; with ready only those that take requests.
+	// Index lists every version that is known, by model name and then as versions are ordered; with
+	// ready only those that take requests.
 	Index(ready bool) []ModelStatus
-	// Statistics returns those of one version, of all versions of a model, or, without a name, of everything, in the order of Index.
+	// Statistics returns those of one version, of all versions of a model, or, without a name, of
+	// everything, in the order of Index.
 	Statistics(model, version string) ([]Statistics, error)
-	// GivenUp is the number of loads that took too long, or that nobody wanted any more, and have not come to their end.
+	// GivenUp is the number of loads that took too long, or that nobody wanted any more, and have
+	// not come to their end.
 	GivenUp() int
-	// Crashes is the number of versions that were refused because trying them ended the process that tried them; see Options.Prove.
+	// Crashes is the number of versions that were refused because trying them ended the process
+	// that tried them; see Options.Prove.
 	Crashes() int
-	// Load loads or reloads a model from its source, Unload stops serving it. Load returns when the model serves, Unload when no new request gets it. They are Unsupported unless the server's mode is Explicit.
+	// Load loads or reloads a model from its source, Unload stops serving it. Load returns when the
+	// model serves, Unload when no new request gets it. They are Unsupported unless the server's
+	// mode is Explicit.
 	Load(ctx context.Context, model string, o LoadOptions) error
 	Unload(ctx context.Context, model string) error
-	// Golden returns inputs that the version is known to answer, and its answers; nil where it has none.
+	// Golden returns inputs that the version is known to answer, and its answers; nil where it has
+	// none.
 	Golden(model, version string) (*artifact.Golden, error)
 }
 
@@ -39,7 +51,8 @@ type Service interface {
 type LoadOptions struct {
 	// Config, JSON in the form of Triton's model configuration, takes the place of the model's own.
 	Config []byte
-	// Files are a model by path within its folder, such as "1/model.onnx", and take the place of the source's versions. Config is then required.
+	// Files are a model by path within its folder, such as "1/model.onnx", and take the place of
+	// the source's versions. Config is then required.
 	Files map[string][]byte
 }
 
@@ -49,14 +62,16 @@ type Port struct {
 	DType tensor.DType
 	// Shape has -1 for free extents, the batch included; nil where the rank is not known.
 	Shape []int
-	// Implicit marks ports that requests in a sequence leave out and descriptions do not list: those that carry state, and inputs that the server fills.
+	// Implicit marks ports that requests in a sequence leave out and descriptions do not list:
+	// those that carry state, and inputs that the server fills.
 	Implicit bool
 }
 
 // Metadata describes a version.
 type Metadata struct {
 	Name string
-	// Version is the one described, Versions all that are ready, Aliases the names that stand for this one.
+	// Version is the one described, Versions all that are ready, Aliases the names that stand for
+	// this one.
 	Version           string
 	Versions, Aliases []string
 	Inputs, Outputs   []Port

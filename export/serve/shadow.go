@@ -9,16 +9,19 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// maxShadowJobs bounds the copies that wait to be run in the shadow; those beyond are dropped and counted.
+// maxShadowJobs bounds the copies that wait to be run in the shadow; those beyond are dropped and
+// counted.
 const maxShadowJobs = 64
 
-// shadower runs copies of a model's requests on other versions, one at a time, in a goroutine that exists while there are shadows.
+// shadower runs copies of a model's requests on other versions, one at a time, in a goroutine that
+// exists while there are shadows.
 type shadower struct {
 	mu   sync.Mutex
 	jobs chan shadowJob
 }
 
-// shadowJob is an answered request. It holds a reference to the version that is to answer it as well.
+// shadowJob is an answered request. It holds a reference to the version that is to answer it as
+// well.
 type shadowJob struct {
 	on    *version
 	in    []Tensor
@@ -59,7 +62,8 @@ func (s *counters) against(version string) *comparison {
 	return c
 }
 
-// follow starts or stops the goroutine as the table has shadows or not. What has been copied is still run; it holds its version.
+// follow starts or stops the goroutine as the table has shadows or not. What has been copied is
+// still run; it holds its version.
 func (s *shadower) follow(t *table) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +83,8 @@ func runAll(jobs <-chan shadowJob) {
 	}
 }
 
-// copyTo sends an answered request to the shadows of its version. Requests in a sequence with state are not shadowed: the shadow would need a state of its own from the first step on.
+// copyTo sends an answered request to the shadows of its version. Requests in a sequence with state
+// are not shadowed: the shadow would need a state of its own from the first step on.
 func (m *model) copyTo(t *table, v *version, c *call, req *Request) {
 	if c.seq != nil {
 		return

@@ -12,7 +12,9 @@ import (
 
 // Source says which models and versions there are.
 type Source interface {
-	// Scan lists them, by name. It is called again and again, from one goroutine at a time. A model that cannot be described is listed with its Err; the error of Scan is for what concerns all models, and leaves everything as it was.
+	// Scan lists them, by name. It is called again and again, from one goroutine at a time. A model
+	// that cannot be described is listed with its Err; the error of Scan is for what concerns all
+	// models, and leaves everything as it was.
 	Scan(ctx context.Context) ([]Listing, error)
 }
 
@@ -28,7 +30,8 @@ type Listing struct {
 	Aliases map[string]string
 	// Err says why the model cannot be served.
 	Err error
-	// Found says that nobody has asked for the model by its name: the server is ready without it where it cannot be served, as long as another one can.
+	// Found says that nobody has asked for the model by its name: the server is ready without it
+	// where it cannot be served, as long as another one can.
 	Found bool
 }
 
@@ -47,11 +50,13 @@ type Content struct {
 	Model *onnx.Model
 	// BaseDir is the folder of external data, empty where the model holds everything.
 	BaseDir string
-	// Files has the files that the configuration names: those of warm-ups and initial states; nil for none.
+	// Files has the files that the configuration names: those of warm-ups and initial states; nil
+	// for none.
 	Files fs.FS
 	// Golden is replayed before the version takes requests; nil for none.
 	Golden *artifact.Golden
-	// Artifact is the version of an artefact store that this was read from, Manifest its description; nil for others.
+	// Artifact is the version of an artefact store that this was read from, Manifest its
+	// description; nil for others.
 	Artifact *artifact.Version
 	Manifest *artifact.Manifest
 	// Release frees what Open took, after the last run; nil for nothing.
@@ -77,16 +82,25 @@ type Options struct {
 	Mode   Mode
 	// MaxBatch is the largest batch of models that leave it open; 0 means DefaultMaxBatch.
 	MaxBatch int
-	// LoadTimeout is how long a version may take from the begin of reading until it is ready; 0 means DefaultLoadTimeout. A version that takes longer is given up, and what served before goes on.
+	// LoadTimeout is how long a version may take from the begin of reading until it is ready; 0
+	// means DefaultLoadTimeout. A version that takes longer is given up, and what served before
+	// goes on.
 	LoadTimeout time.Duration
-	// MaxGivenUp is how many versions that were given up may still be loading, because an engine cannot be told to stop; 0 means DefaultMaxGivenUp. With that many nothing more is loaded until one of them ends, and what serves goes on.
+	// MaxGivenUp is how many versions that were given up may still be loading, because an engine
+	// cannot be told to stop; 0 means DefaultMaxGivenUp. With that many nothing more is loaded
+	// until one of them ends, and what serves goes on.
 	MaxGivenUp int
-	// Prove, unless nil, is called with each version before it is compiled here; where it returns an error the version is refused. It is for trying the version where a crash of the
-	// engine takes nothing with it: package prove does that in another process. It must return soon after its context has ended.
+	// Prove, unless nil, is called with each version before it is compiled here; where it returns
+	// an error the version is refused. It is for trying the version where a crash of the engine
+	// takes nothing with it: package prove does that in another process. It must return soon after
+	// its context has ended.
 	Prove func(ctx context.Context, t Trial) error
-	// Verify, unless nil, is called with each version after its golden inputs were replayed; where it returns an error the version does not become ready. It must return soon after its context has ended.
+	// Verify, unless nil, is called with each version after its golden inputs were replayed; where
+	// it returns an error the version does not become ready. It must return soon after its context
+	// has ended.
 	Verify func(ctx context.Context, c *Content) error
-	// MaxConcurrent is the most requests in the server at once, waiting ones included; 0 means no limit but those of the models.
+	// MaxConcurrent is the most requests in the server at once, waiting ones included; 0 means no
+	// limit but those of the models.
 	MaxConcurrent int
 	// Observer is told of every request; nil for none.
 	Observer Observer
@@ -100,7 +114,8 @@ type Options struct {
 type Clock interface {
 	// Now is used for differences and for the time of the last request.
 	Now() time.Time
-	// AfterFunc calls f once, in a goroutine of its own, after d, unless stop is called before; stop reports whether it was in time.
+	// AfterFunc calls f once, in a goroutine of its own, after d, unless stop is called before;
+	// stop reports whether it was in time.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 

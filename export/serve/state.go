@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// StateKey is the entry of a model's metadata that describes its state: a JSON list of [StatePort]s.
+// StateKey is the entry of a model's metadata that describes its state: a JSON list of
+// [StatePort]s.
 const StateKey = "onnxrl.state"
 
 // Values are numbers, in JSON one number or a list of numbers, nested or not.

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// duration counts events and their time. Both parts only grow; a reader may see one event more in one than in the other.
+// duration counts events and their time. Both parts only grow; a reader may see one event more in
+// one than in the other.
 type duration struct{ n, ns atomic.Uint64 }
 
 func (d *duration) add(t time.Duration) {
@@ -111,7 +112,8 @@ func (s *counters) snapshot(model, version string) Statistics {
 	return out
 }
 
-// histogram counts durations in eight buckets per octave of nanoseconds, those below 8 ns in one each.
+// histogram counts durations in eight buckets per octave of nanoseconds, those below 8 ns in one
+// each.
 type histogram struct {
 	buckets [8 * 62]atomic.Uint64
 	max     atomic.Int64

@@ -16,7 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// version is a compiled version of a model. It is closed when its last reference is released: the table of versions holds one, and so does each request, run, sequence and shadow job.
+// version is a compiled version of a model. It is closed when its last reference is released: the
+// table of versions holds one, and so does each request, run, sequence and shadow job.
 type version struct {
 	model  *model
 	name   string
@@ -33,7 +34,9 @@ type version struct {
 
 	refs atomic.Int64
 
-	// bounded says that no run can take forever: nothing in the graph repeats until the data says so. times are moving averages of what runs take, in nanoseconds, by the bits of their number of rows; 0 before the first.
+	// bounded says that no run can take forever: nothing in the graph repeats until the data says
+	// so. times are moving averages of what runs take, in nanoseconds, by the bits of their number
+	// of rows; 0 before the first.
 	bounded bool
 	times   [maxRowBits]atomic.Int64
 
@@ -44,7 +47,8 @@ type version struct {
 }
 
 const (
-	// briefRun is what a caller that could leave puts up with: below it, watching the run would take longer than what it saves.
+	// briefRun is what a caller that could leave puts up with: below it, watching the run would
+	// take longer than what it saves.
 	briefRun = 200 * time.Microsecond
 	// sharedRun is the least run that is worth asking around for others to share it with.
 	sharedRun = 50 * time.Microsecond
@@ -58,13 +62,16 @@ func (v *version) brief(rows int) bool {
 	return v.bounded && t > 0 && t < briefRun
 }
 
-// shared reports whether a run of so many rows takes so long that requests which arrive just now should be part of it.
+// shared reports whether a run of so many rows takes so long that requests which arrive just now
+// should be part of it.
 func (v *version) shared(rows int) bool {
 	t := v.estimate(rows)
 	return v.plan.batch && rows < v.plan.maxBatch && (t == 0 || t >= sharedRun)
 }
 
-// estimate is about how long a run of so many rows takes, 0 where nothing is known. A row of many costs less than one alone, so runs of other sizes are asked only where there was none of this one.
+// estimate is about how long a run of so many rows takes, 0 where nothing is known. A row of many
+// costs less than one alone, so runs of other sizes are asked only where there was none of this
+// one.
 func (v *version) estimate(rows int) time.Duration {
 	at := min(bits.Len(uint(rows)), maxRowBits-1)
 	for k := at; k < maxRowBits; k++ {
@@ -108,7 +115,8 @@ func repeats(m *onnx.Model) bool {
 	return found || err != nil
 }
 
-// warm runs what the configuration says on every instance and binds the buffers of a single row, so that the first request does not.
+// warm runs what the configuration says on every instance and binds the buffers of a single row, so
+// that the first request does not.
 func (v *version) warm(ctx context.Context) error {
 	for _, w := range v.config.WarmUps {
 		in, err := v.plan.inputs(w, files{v.content.Files})
@@ -147,7 +155,8 @@ func (v *version) acquire() bool {
 	}
 }
 
-// release gives a reference back; the last one closes the version, in the background because sessions take their time.
+// release gives a reference back; the last one closes the version, in the background because
+// sessions take their time.
 func (v *version) release() {
 	if v.refs.Add(-1) != 0 {
 		return
@@ -159,7 +168,8 @@ func (v *version) release() {
 	}()
 }
 
-// retire is called when the version has left the table: its callers let go of it, each when its run is over, and then the table does.
+// retire is called when the version has left the table: its callers let go of it, each when its run
+// is over, and then the table does.
 func (v *version) retire() {
 	v.callersMu.Lock()
 	v.retired = true

@@ -17,7 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// model is y = x·w + k with a weight of the given number of rows, so that different k and rows give different files.
+// model is y = x·w + k with a weight of the given number of rows, so that different k and rows give
+// different files.
 func model(rows int, k float32) *onnx.Model {
 	b := onnx.NewBuilder("net", 18)
 	batch := func(dims ...int) onnx.TensorType {

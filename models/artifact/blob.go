@@ -18,7 +18,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
-// ErrDamaged marks everything of a store that is not what its digest says, and what should be there and is not.
+// ErrDamaged marks everything of a store that is not what its digest says, and what should be there
+// and is not.
 var ErrDamaged = errors.New("the artefact store is damaged")
 
 // DamageError says which blob is not what the store says it is.
@@ -48,7 +49,8 @@ func (s *Store) blobDir() string {
 // blobPath is where a blob lies. The digest is valid and SHA-256.
 func (s *Store) blobPath(d digest.Digest) string { return filepath.Join(s.blobDir(), d.Encoded()) }
 
-// checkDescriptor refuses what this package cannot read: descriptors come from foreign bytes, and a digest becomes a file name.
+// checkDescriptor refuses what this package cannot read: descriptors come from foreign bytes, and a
+// digest becomes a file name.
 func checkDescriptor(d ocispec.Descriptor) error {
 	if err := d.Digest.Validate(); err != nil {
 		return fmt.Errorf("digest %q: %w", d.Digest, err)
@@ -214,7 +216,8 @@ func describe(mediaType, title string, d digest.Digest, size int64) ocispec.Desc
 	return desc
 }
 
-// staged is a blob that has been written and synced under a temporary name. It stays open until it is renamed: the lock on an open file tells others that it is not stale.
+// staged is a blob that has been written and synced under a temporary name. It stays open until it
+// is renamed: the lock on an open file tells others that it is not stale.
 type staged struct {
 	temp string
 	file atomicfile.File
@@ -266,7 +269,8 @@ func (s *Store) unstage(st *staged) error {
 	return errors.Join(err, s.disk.RemoveAll(st.temp))
 }
 
-// settle gives a staged blob its name. The caller holds the lock, under which nobody removes a file that is closed but not renamed yet; some systems rename no open file.
+// settle gives a staged blob its name. The caller holds the lock, under which nobody removes a file
+// that is closed but not renamed yet; some systems rename no open file.
 func (s *Store) settle(st *staged) error {
 	err := st.file.Close()
 	st.file = nil

@@ -22,10 +22,13 @@ import (
 type CollectOptions struct {
 	// KeepLast keeps the versions of each name that were published last, this many of them.
 	KeepLast int
-	// Before keeps what was published, and blobs that were written, at this time or later; the zero time keeps none of them. Programs that write into the layout without its lock name a blob in the index after they have written it, so a
-	// store that they write into needs a time that lies before they began.
+	// Before keeps what was published, and blobs that were written, at this time or later; the zero
+	// time keeps none of them. Programs that write into the layout without its lock name a blob in
+	// the index after they have written it, so a store that they write into needs a time that lies
+	// before they began.
 	Before time.Time
-	// Keep are full digests of versions that are needed elsewhere, for instance as parents of versions in another store; what the store does not have is ignored.
+	// Keep are full digests of versions that are needed elsewhere, for instance as parents of
+	// versions in another store; what the store does not have is ignored.
 	Keep []string
 	// DryRun changes nothing.
 	DryRun bool
@@ -33,17 +36,24 @@ type CollectOptions struct {
 
 // Collected says what a collection has removed, or would remove.
 type Collected struct {
-	// Removed are the versions, in the order of the index, and Kept is the number of those that stay; Recent of them stay for nothing but CollectOptions.Before.
+	// Removed are the versions, in the order of the index, and Kept is the number of those that
+	// stay; Recent of them stay for nothing but CollectOptions.Before.
 	Removed      []Version
 	Kept, Recent int
-	// Blobs and Bytes count the files: those of removed versions that no other needs, and what killed processes have left.
+	// Blobs and Bytes count the files: those of removed versions that no other needs, and what
+	// killed processes have left.
 	Blobs int
 	Bytes int64
 }
 
-// Collect removes versions that nothing needs, and then blobs that belong to nothing. A version is needed that has an alias, that the options keep, or that a needed version was made from; artefacts of other programs and what they refer to
-// stay. The index is replaced before the first blob is removed, and all happens under the lock: a publication that goes on at the same time writes again what it had counted on, and after a kill -9 the next collection removes the rest.
-// Where a version that is listed cannot be read, what it needs is not known, so nothing is removed and the error names it. A [Version] that was looked up before its removal cannot be read any more.
+// Collect removes versions that nothing needs, and then blobs that belong to nothing. A version is
+// needed that has an alias, that the options keep, or that a needed version was made from;
+// artefacts of other programs and what they refer to stay. The index is replaced before the first
+// blob is removed, and all happens under the lock: a publication that goes on at the same time
+// writes again what it had counted on, and after a kill -9 the next collection removes the rest.
+// Where a version that is listed cannot be read, what it needs is not known, so nothing is removed
+// and the error names it. A [Version] that was looked up before its removal cannot be read any
+// more.
 func (s *Store) Collect(ctx context.Context, o CollectOptions) (Collected, error) {
 	c, err := s.collect(ctx, o)
 	if err != nil {
@@ -110,7 +120,8 @@ func (s *Store) collect(ctx context.Context, o CollectOptions) (c Collected, err
 type keepPlan struct {
 	// versions are all that are listed, of this program.
 	versions []Version
-	// keep are the digests of versions that stay; recent is the part of them that stays for its date alone.
+	// keep are the digests of versions that stay; recent is the part of them that stays for its
+	// date alone.
 	keep, recent map[string]bool
 	// blobs are the digests of files that stay.
 	blobs map[digest.Digest]bool
@@ -194,7 +205,8 @@ func mark(at map[string]Version, todo []string, keep map[string]bool) {
 	}
 }
 
-// last returns the n versions of each name that were published last; of those without a date or with the same one, the index has the later ones later.
+// last returns the n versions of each name that were published last; of those without a date or
+// with the same one, the index has the later ones later.
 func last(versions []Version, n int) []string {
 	byName := map[string][]Version{}
 	for _, v := range versions {
@@ -210,7 +222,8 @@ func last(versions []Version, n int) []string {
 	return list
 }
 
-// reach adds the blobs that an artefact of another program consists of, as far as the store has them.
+// reach adds the blobs that an artefact of another program consists of, as far as the store has
+// them.
 func (s *Store) reach(ctx context.Context, root ocispec.Descriptor, seen map[digest.Digest]bool) error {
 	todo := []ocispec.Descriptor{root}
 	for len(todo) > 0 {

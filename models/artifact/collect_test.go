@@ -28,7 +28,8 @@ func from(name string, k float32, parents ...Version) Draft {
 	return d
 }
 
-// generations publishes a chain: three versions of base, and a tip that was made from the second, which was made from the first. Two versions of other end with no need for the first of them.
+// generations publishes a chain: three versions of base, and a tip that was made from the second,
+// which was made from the first. Two versions of other end with no need for the first of them.
 func generations(t *testing.T, s *Store) map[string]Version {
 	t.Helper()
 	v := map[string]Version{}
@@ -168,7 +169,8 @@ func foreignTag(t *testing.T, s *Store, v Version, name string) {
 	}
 }
 
-// Artefacts of other programs stay with all they consist of, and so do versions that they refer to; blobs without an entry go.
+// Artefacts of other programs stay with all they consist of, and so do versions that they refer to;
+// blobs without an entry go.
 func TestCollectAndOtherPrograms(t *testing.T) {
 	s := open(t, t.TempDir(), Options{Disk: volatile{atomicfile.OS}, Now: clock()})
 	signed := publish(t, s, draft("a", 1))
@@ -239,7 +241,8 @@ func TestCollectRefuses(t *testing.T) {
 	}
 }
 
-// Every disk operation of a collection fails once; what is kept is whole, and the next collection ends the work.
+// Every disk operation of a collection fails once; what is kept is whole, and the next collection
+// ends the work.
 func TestCollectMayFailAnywhere(t *testing.T) {
 	fault := errors.New("fault")
 	failures := 0
@@ -266,13 +269,15 @@ func TestCollectMayFailAnywhere(t *testing.T) {
 		}
 		failures++
 	}
-	// Seven of replacing the index and making the names of the folder durable, and the files of two versions that no other has.
+	// Seven of replacing the index and making the names of the folder durable, and the files of two
+	// versions that no other has.
 	if failures != 7+2*4 {
 		t.Errorf("only %d operations failed", failures)
 	}
 }
 
-// volatile is a disk that makes nothing durable, which only a power failure would tell, and is fast.
+// volatile is a disk that makes nothing durable, which only a power failure would tell, and is
+// fast.
 type volatile struct{ atomicfile.Disk }
 
 func (d volatile) Create(path string) (atomicfile.File, error) {
@@ -322,7 +327,8 @@ func wholeBlobs(t *testing.T, s *Store) int {
 	return len(all)
 }
 
-// A publication counts on blobs that are there, and a collection removes them before it commits: the version is whole all the same. The two go on at once a few hundred times.
+// A publication counts on blobs that are there, and a collection removes them before it commits:
+// the version is whole all the same. The two go on at once a few hundred times.
 func TestCollectBesidePublishers(t *testing.T) {
 	s := open(t, t.TempDir(), Options{Disk: volatile{atomicfile.OS}, Now: clock()})
 	// The same files as those of a version that goes: only the manifest differs.

@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// ErrCrossed says that a file of a version is not what the version's manifest says of the file of that title: the layers of its image are exchanged, or come from another version.
+// ErrCrossed says that a file of a version is not what the version's manifest says of the file of
+// that title: the layers of its image are exchanged, or come from another version.
 var ErrCrossed = errors.New("the image's layers are not those of its manifest")
 
 // checkTitles compares what each file is called with what kind it is said to be.
@@ -23,7 +24,8 @@ func checkTitles(files []File) error {
 	return nil
 }
 
-// checkFiles compares the files of an image with those that its manifest lists. Manifests of older programs list none.
+// checkFiles compares the files of an image with those that its manifest lists. Manifests of older
+// programs list none.
 func (m *Manifest) checkFiles(files []File) error {
 	if err := checkTitles(files); err != nil {
 		return err
@@ -53,7 +55,8 @@ func (m *Manifest) checkFiles(files []File) error {
 	return nil
 }
 
-// checkContent compares the model and the golden values, which lie in the store, with what the manifest says of them.
+// checkContent compares the model and the golden values, which lie in the store, with what the
+// manifest says of them.
 func (v Version) checkContent() error {
 	crossed := func(title string, err error) error {
 		return fmt.Errorf("%w: file %q: %w", ErrCrossed, title, err)

@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
-// Images whose layers are good blobs in the wrong places, of this program and of one that listed no files, are not taken, and leave nothing that is listed.
+// Images whose layers are good blobs in the wrong places, of this program and of one that listed no
+// files, are not taken, and leave nothing that is listed.
 func TestCrossedLayersAreRefused(t *testing.T) {
 	type edit = func(image *ocispec.Manifest)
 	swap := func(of func(a, b *ocispec.Descriptor)) edit {

@@ -15,26 +15,30 @@ import (
 
 // Difference is what differs between two versions; its JSON keys are stable.
 type Difference struct {
-	// Fields are those of the manifests but inputs, outputs and metrics, by key, and Files the digests of further files by title. Ports are inputs and outputs.
+	// Fields are those of the manifests but inputs, outputs and metrics, by key, and Files the
+	// digests of further files by title. Ports are inputs and outputs.
 	Fields []FieldChange  `json:"fields"`
 	Ports  []FieldChange  `json:"ports"`
 	Files  []FieldChange  `json:"files"`
 	Metric []MetricChange `json:"metrics"`
-	// Parameters are the initializers that differ, in the order of the first model; Equal is the number of those that do not.
+	// Parameters are the initializers that differ, in the order of the first model; Equal is the
+	// number of those that do not.
 	Parameters []ParameterChange `json:"parameters"`
 	Equal      int               `json:"equal_parameters"`
 	// Graph is what else differs between the models.
 	Graph *onnx.ModelDiff `json:"graph"`
 }
 
-// FieldChange is something that the two say differently. One side is empty where only the other has it.
+// FieldChange is something that the two say differently. One side is empty where only the other has
+// it.
 type FieldChange struct {
 	Field string `json:"field"`
 	A     string `json:"a"`
 	B     string `json:"b"`
 }
 
-// MetricChange is a metric of which the versions have different values, nil where a version does not have it.
+// MetricChange is a metric of which the versions have different values, nil where a version does
+// not have it.
 type MetricChange struct {
 	Name string   `json:"name"`
 	A    *float64 `json:"a"`
@@ -47,7 +51,9 @@ type ParameterChange struct {
 	// A and B are dtype and shape, such as "float32[64 2]"; empty where a model does not have it.
 	A string `json:"a"`
 	B string `json:"b"`
-	// MaxAbs is the largest |Δ| of elements, and Changed the number of those that differ, where both have numbers of the same shape; nil otherwise, and where a number stands against one that is not finite.
+	// MaxAbs is the largest |Δ| of elements, and Changed the number of those that differ, where
+	// both have numbers of the same shape; nil otherwise, and where a number stands against one
+	// that is not finite.
 	MaxAbs  *float64 `json:"max_abs"`
 	Changed int      `json:"changed"`
 }
@@ -57,7 +63,8 @@ func (d *Difference) Empty() bool {
 	return len(d.Fields)+len(d.Ports)+len(d.Files)+len(d.Metric)+len(d.Parameters) == 0 && d.Graph.Empty()
 }
 
-// Diff compares two versions, of one store or of two: what their manifests say, and the models by content.
+// Diff compares two versions, of one store or of two: what their manifests say, and the models by
+// content.
 func Diff(a, b Version) (*Difference, error) {
 	d := &Difference{Fields: []FieldChange{}, Ports: []FieldChange{}, Files: []FieldChange{}, Metric: []MetricChange{}, Parameters: []ParameterChange{}}
 	for _, part := range []struct {
@@ -108,7 +115,8 @@ func Diff(a, b Version) (*Difference, error) {
 	return d, nil
 }
 
-// fieldTexts are the keys of a manifest as JSON has them, so that a field that is added later is compared too.
+// fieldTexts are the keys of a manifest as JSON has them, so that a field that is added later is
+// compared too.
 func fieldTexts(m Manifest) (map[string]string, error) {
 	m.Inputs, m.Outputs, m.Metrics, m.Files = nil, nil, nil, nil
 	info := m.Info
@@ -223,7 +231,8 @@ func (d *Difference) parameters(a, b *onnx.Model) error {
 
 func typeText(t *tensor.Tensor) string { return fmt.Sprintf("%v%v", t.DType(), t.Shape()) }
 
-// compareParameters counts the elements that differ, bit for bit where they are no floating-point numbers.
+// compareParameters counts the elements that differ, bit for bit where they are no floating-point
+// numbers.
 func compareParameters(x, y *tensor.Tensor) ParameterChange {
 	p := ParameterChange{A: typeText(x), B: typeText(y)}
 	if p.A != p.B {

@@ -19,14 +19,18 @@ import (
 
 // Draft is a version to be published.
 type Draft struct {
-	// Manifest has Name, Kind and whatever is known of the version. What Publish takes from the model may be left empty.
+	// Manifest has Name, Kind and whatever is known of the version. What Publish takes from the
+	// model may be left empty.
 	Manifest Manifest
-	// Model is the path of an ONNX file; files of external data beside it are published with it. ModelBytes is the file itself instead; its external data must be among Files.
+	// Model is the path of an ONNX file; files of external data beside it are published with it.
+	// ModelBytes is the file itself instead; its external data must be among Files.
 	Model      string
 	ModelBytes []byte
 	// Files are further files.
 	Files []NewFile
-	// Golden are inputs and the outputs that the model must give for them; nil for none. Publish checks names, types and shapes; whether the model gives the outputs is for the caller to have proved.
+	// Golden are inputs and the outputs that the model must give for them; nil for none. Publish
+	// checks names, types and shapes; whether the model gives the outputs is for the caller to have
+	// proved.
 	Golden *Golden
 	// Aliases are moved to the version beside [Latest].
 	Aliases []string
@@ -43,7 +47,8 @@ type NewFile struct {
 	Data []byte
 }
 
-// compose turns a draft into blobs. The last one is the image manifest, whose digest is the version.
+// compose turns a draft into blobs. The last one is the image manifest, whose digest is the
+// version.
 func (d Draft) compose(ctx context.Context) ([]blob, error) {
 	for _, a := range d.Aliases {
 		if err := CheckAlias(a); err != nil {
@@ -108,7 +113,8 @@ func (d Draft) compose(ctx context.Context) ([]blob, error) {
 	return append(append(layers, config), manifest), nil
 }
 
-// readModel reads the ONNX file and checks it by the rules of the specification. External data stays outside.
+// readModel reads the ONNX file and checks it by the rules of the specification. External data
+// stays outside.
 func (d Draft) readModel() ([]byte, *onnx.Model, error) {
 	text := d.ModelBytes
 	switch {
@@ -182,7 +188,8 @@ func (d Draft) files(ctx context.Context, model *onnx.Model) ([]blob, error) {
 	return blobs, nil
 }
 
-// resolve reads the external data of the model, so that a version whose data does not fit is refused when it is published and not when it is served.
+// resolve reads the external data of the model, so that a version whose data does not fit is
+// refused when it is published and not when it is served.
 func (d Draft) resolve(model *onnx.Model, locations []string) error {
 	if len(locations) == 0 {
 		return nil

@@ -164,7 +164,8 @@ func TestManifestSurvivesJSON(t *testing.T) {
 	}
 }
 
-// FuzzDecode gives foreign bytes to everything that decodes them: the index, an image manifest with its layers, and a manifest. Nothing panics, and what is accepted leads nowhere outside the store.
+// FuzzDecode gives foreign bytes to everything that decodes them: the index, an image manifest with
+// its layers, and a manifest. Nothing panics, and what is accepted leads nowhere outside the store.
 func FuzzDecode(f *testing.F) {
 	s, err := Open(f.TempDir(), Options{Now: clock()})
 	if err != nil {

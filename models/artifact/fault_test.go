@@ -18,7 +18,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
-// Every disk operation of making a store and publishing fails once. Afterwards the store holds what it held, whole, and the same publication succeeds.
+// Every disk operation of making a store and publishing fails once. Afterwards the store holds what
+// it held, whole, and the same publication succeeds.
 func TestEveryDiskOperationMayFail(t *testing.T) {
 	t.Parallel()
 	fault := errors.New("fault")
@@ -90,7 +91,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// Every file of a version is damaged in every way; each time the damage is found, the error names the blob with both digests, other versions are found, and publishing again repairs it.
+// Every file of a version is damaged in every way; each time the damage is found, the error names
+// the blob with both digests, other versions are found, and publishing again repairs it.
 func TestDamageIsFoundAndNamed(t *testing.T) {
 	t.Parallel()
 	ways := []struct {

@@ -28,7 +28,8 @@ const (
 // Golden holds inputs and the outputs that the model must give for them, by name.
 type Golden struct {
 	Inputs, Outputs map[string]*tensor.Tensor
-	// Tolerance is the largest accepted |Δ| / (1 + |y|) of floating-point outputs, [DefaultTolerance] when 0. All other outputs must be equal.
+	// Tolerance is the largest accepted |Δ| / (1 + |y|) of floating-point outputs,
+	// [DefaultTolerance] when 0. All other outputs must be equal.
 	Tolerance float64
 }
 
@@ -147,8 +148,9 @@ func (v Version) Golden() (*Golden, error) {
 	return g, nil
 }
 
-// CheckGolden runs the model on the golden inputs and compares what it gives. It returns how many values were compared and the largest |Δ| / (1 + |y|); the error is an [ErrGolden] where they differ.
-// A version without golden values has nothing to compare.
+// CheckGolden runs the model on the golden inputs and compares what it gives. It returns how many
+// values were compared and the largest |Δ| / (1 + |y|); the error is an [ErrGolden] where they
+// differ. A version without golden values has nothing to compare.
 func (v Version) CheckGolden(ctx context.Context, c engine.Compiler) (values int, worst float64, err error) {
 	g, err := v.Golden()
 	if g == nil || err != nil {
@@ -199,7 +201,8 @@ func (g *Golden) check(ctx context.Context, c engine.Compiler, m *onnx.Model) (v
 	return values, worst, nil
 }
 
-// distance is the largest |Δ| / (1 + |y|) of two tensors, infinite where a value that is not a floating-point number differs or one is NaN and the other is not.
+// distance is the largest |Δ| / (1 + |y|) of two tensors, infinite where a value that is not a
+// floating-point number differs or one is NaN and the other is not.
 func distance(want, got *tensor.Tensor) (float64, error) {
 	if want.DType() != got.DType() || !slices.Equal(want.Shape(), got.Shape()) {
 		return 0, fmt.Errorf("%w: %v, expected %v", ErrGolden, got, want)

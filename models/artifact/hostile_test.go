@@ -103,7 +103,8 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// Whatever a registry says of a version, a pull either gives a whole version or an error, and writes nothing outside the store's blobs and no more than it was told.
+// Whatever a registry says of a version, a pull either gives a whole version or an error, and
+// writes nothing outside the store's blobs and no more than it was told.
 func TestHostileRegistries(t *testing.T) {
 	type edit = func(image *ocispec.Manifest, m map[string]any)
 	cases := []struct {
@@ -231,7 +232,8 @@ func (s texts) Fetch(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, er
 	return io.NopCloser(bytes.NewReader(b)), nil
 }
 
-// A stranger has put versions into the layout whose digests are right and whose descriptions are hostile: they are named, nothing is written for them, and the others keep working.
+// A stranger has put versions into the layout whose digests are right and whose descriptions are
+// hostile: they are named, nothing is written for them, and the others keep working.
 func TestHostileEntries(t *testing.T) {
 	edits := map[string]func(*ocispec.Manifest, map[string]any){
 		"file title": title("../../../escaped"),

@@ -110,7 +110,8 @@ type entry struct {
 	published time.Time
 }
 
-// entries gathers the index by digest, in order of first mention. What cannot be a version of this package is left out.
+// entries gathers the index by digest, in order of first mention. What cannot be a version of this
+// package is left out.
 func entries(index *ocispec.Index) []entry {
 	var list []entry
 	at := map[digest.Digest]int{}
@@ -143,7 +144,8 @@ func hasEntry(index *ocispec.Index, d digest.Digest) bool {
 	return slices.ContainsFunc(index.Manifests, func(e ocispec.Descriptor) bool { return e.Digest == d })
 }
 
-// setTag lets a tag stand for the version of an entry. The version that it stood for stays in the index.
+// setTag lets a tag stand for the version of an entry. The version that it stood for stays in the
+// index.
 func setTag(index *ocispec.Index, name string, desc ocispec.Descriptor) {
 	at := slices.IndexFunc(index.Manifests, func(d ocispec.Descriptor) bool { return d.Annotations[ocispec.AnnotationRefName] == name })
 	if at >= 0 && index.Manifests[at].Digest == desc.Digest {
@@ -155,7 +157,8 @@ func setTag(index *ocispec.Index, name string, desc ocispec.Descriptor) {
 	index.Manifests = append(index.Manifests, tagged)
 }
 
-// removeTag lets a tag stand for nothing and reports whether it stood for something, which stays in the index.
+// removeTag lets a tag stand for nothing and reports whether it stood for something, which stays in
+// the index.
 func removeTag(index *ocispec.Index, name string) bool {
 	found := false
 	for i := 0; i < len(index.Manifests); i++ {
@@ -164,7 +167,8 @@ func removeTag(index *ocispec.Index, name string) bool {
 			continue
 		}
 		found = true
-		// The entry of the version itself stays. Programs that write one entry for a version and its tag leave no other.
+		// The entry of the version itself stays. Programs that write one entry for a version and
+		// its tag leave no other.
 		if index.Manifests = slices.Delete(index.Manifests, i, i+1); !hasEntry(index, d.Digest) {
 			index.Manifests = slices.Insert(index.Manifests, i, untagged(d))
 		} else {

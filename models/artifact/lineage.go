@@ -10,13 +10,15 @@ type Ancestor struct {
 	// Digest identifies it, Depth is the least number of steps to it, 0 for the version itself.
 	Digest string
 	Depth  int
-	// Version is nil where no store has it: it was made elsewhere or has been removed. Store is the directory of the store that has it.
+	// Version is nil where no store has it: it was made elsewhere or has been removed. Store is the
+	// directory of the store that has it.
 	Version *Version
 	Store   string
 }
 
-// Lineage follows the parents of a version: the version itself first, then its parents in order, then theirs, each once. Parents that the store does not have are looked up in the others, in order, such as the stores of the training runs that
-// a run began with.
+// Lineage follows the parents of a version: the version itself first, then its parents in order,
+// then theirs, each once. Parents that the store does not have are looked up in the others, in
+// order, such as the stores of the training runs that a run began with.
 func (s *Store) Lineage(ref string, others ...*Store) ([]Ancestor, error) {
 	v, err := s.Resolve(ref)
 	if err != nil {

@@ -14,13 +14,15 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Schema is the version of the manifest's layout that is written, and the highest that is read. Keys that are not known are ignored, so a key that is safe to ignore needs no new version.
+// Schema is the version of the manifest's layout that is written, and the highest that is read.
+// Keys that are not known are ignored, so a key that is safe to ignore needs no new version.
 const Schema = 1
 
 // maxConfig bounds the manifest's JSON.
 const maxConfig = 32 << 20
 
-// Manifest says what a version computes and where it comes from. Everything in it is part of the version's digest, so it holds no times, hosts or paths.
+// Manifest says what a version computes and where it comes from. Everything in it is part of the
+// version's digest, so it holds no times, hosts or paths.
 type Manifest struct {
 	// Schema is set by Publish.
 	Schema int `json:"schema"`
@@ -31,30 +33,38 @@ type Manifest struct {
 	// Description is free text.
 	Description string `json:"description,omitempty"`
 
-	// Inputs and Outputs are the model's, in graph order. Publish takes them from the model; what the draft says of them in addition, bounds and descriptions, is kept, and what contradicts the model is refused.
+	// Inputs and Outputs are the model's, in graph order. Publish takes them from the model; what
+	// the draft says of them in addition, bounds and descriptions, is kept, and what contradicts
+	// the model is refused.
 	Inputs  []Port `json:"inputs"`
 	Outputs []Port `json:"outputs"`
-	// Opsets are the versions of operator sets by domain, the standard one as "ai.onnx"; IR is the version of the file format. Both are set by Publish.
+	// Opsets are the versions of operator sets by domain, the standard one as "ai.onnx"; IR is the
+	// version of the file format. Both are set by Publish.
 	Opsets map[string]int `json:"opsets"`
 	IR     int            `json:"ir"`
 
 	// Metrics are what the model was measured at, such as "validation/sharpe"; finite.
 	Metrics map[string]float64 `json:"metrics,omitempty"`
-	// Parents are the digests of the versions that this one was made from, the most important first.
+	// Parents are the digests of the versions that this one was made from, the most important
+	// first.
 	Parents []string `json:"parents,omitempty"`
 	// Seed is what the run's randomness descended from.
 	Seed *uint64 `json:"seed,omitempty"`
-	// EnvStep is the number of environment steps that it was trained for, LearnerStep that of optimiser steps.
+	// EnvStep is the number of environment steps that it was trained for, LearnerStep that of
+	// optimiser steps.
 	EnvStep     int64 `json:"env_step,omitempty"`
 	LearnerStep int64 `json:"learner_step,omitempty"`
-	// ConfigDigest and DataDigest are "sha256:…" of the run's effective configuration and of the data it saw.
+	// ConfigDigest and DataDigest are "sha256:…" of the run's effective configuration and of the
+	// data it saw.
 	ConfigDigest string `json:"config_digest,omitempty"`
 	DataDigest   string `json:"data_digest,omitempty"`
 	// CodeVersion is the version of the program that trained.
 	CodeVersion string `json:"code_version,omitempty"`
-	// Features is the pipeline from raw data to the model's inputs: configuration, version, fitted statistics, order and warm-up, as JSON of the pipeline's own.
+	// Features is the pipeline from raw data to the model's inputs: configuration, version, fitted
+	// statistics, order and warm-up, as JSON of the pipeline's own.
 	Features json.RawMessage `json:"features,omitempty"`
-	// Files are the digests of the version's files by title, so that no file can take another's place; set by Publish, and missing from versions of older programs.
+	// Files are the digests of the version's files by title, so that no file can take another's
+	// place; set by Publish, and missing from versions of older programs.
 	Files map[string]string `json:"files,omitempty"`
 	// Golden describes the golden values; set by Publish.
 	Golden *GoldenInfo `json:"golden,omitempty"`
@@ -69,7 +79,8 @@ type Port struct {
 	DType string `json:"dtype,omitempty"`
 	// Shape has -1 for extents that are free; nil where the rank is not known.
 	Shape []int `json:"shape"`
-	// Axes are the names of the extents, as the graph's symbols have them, "" for those without; nil where none has one.
+	// Axes are the names of the extents, as the graph's symbols have them, "" for those without;
+	// nil where none has one.
 	Axes []string `json:"axes,omitempty"`
 	// Bounds are what the values lie between, nil where that is not known.
 	Bounds *Bounds `json:"bounds,omitempty"`
@@ -77,7 +88,8 @@ type Port struct {
 	Description string `json:"description,omitempty"`
 }
 
-// Bounds are lowest and highest values, both included: one for all elements, or one for each element of a row.
+// Bounds are lowest and highest values, both included: one for all elements, or one for each
+// element of a row.
 type Bounds struct {
 	Low  []Bound `json:"low"`
 	High []Bound `json:"high"`
@@ -121,7 +133,8 @@ func (b *Bound) UnmarshalJSON(text []byte) error {
 type GoldenInfo struct {
 	// Rows is the extent of the inputs' first axis, 0 where they have none in common.
 	Rows int `json:"rows"`
-	// Tolerance is the largest accepted |Δ| / (1 + |y|) of floating-point outputs; all others must be equal.
+	// Tolerance is the largest accepted |Δ| / (1 + |y|) of floating-point outputs; all others must
+	// be equal.
 	Tolerance float64 `json:"tolerance"`
 }
 

@@ -16,7 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// Another program's implementation of the image layout, oras-go, finds every version by tag and digest, reads every blob, and copies a version with all that belongs to it.
+// Another program's implementation of the image layout, oras-go, finds every version by tag and
+// digest, reads every blob, and copies a version with all that belongs to it.
 func TestOrasReadsTheStore(t *testing.T) {
 	s := open(t, t.TempDir(), Options{Now: clock()})
 	first := publish(t, s, draft("team/a", 1))
@@ -66,7 +67,9 @@ func TestOrasReadsTheStore(t *testing.T) {
 	}
 }
 
-// The index's names of aliases are in the grammar of image-spec's annotations.md, but for names with a double underscore or more than two dashes, which no program that reads the annotation as a whole minds.
+// The index's names of aliases are in the grammar of image-spec's annotations.md, but for names
+// with a double underscore or more than two dashes, which no program that reads the annotation as a
+// whole minds.
 func TestNamesInTheIndex(t *testing.T) {
 	ref := regexp.MustCompile(`^[A-Za-z0-9]+((--|[-._:@+])[A-Za-z0-9]+)*(/[A-Za-z0-9]+((--|[-._:@+])[A-Za-z0-9]+)*)*$`)
 	for name, want := range sorted.All(map[string]bool{tag("qtmrl", "best"): true, tag("team/qtmrl-us16", "v1.2"): true, tag("a_b.c--d", Latest): true, tag("a__b", Latest): false}) {
@@ -76,7 +79,8 @@ func TestNamesInTheIndex(t *testing.T) {
 	}
 }
 
-// What oras-go writes into a store, aliases, versions of ours and artefacts of others, is read, kept and not taken for something else.
+// What oras-go writes into a store, aliases, versions of ours and artefacts of others, is read,
+// kept and not taken for something else.
 func TestOrasWritesIntoTheStore(t *testing.T) {
 	ctx := t.Context()
 	from := open(t, t.TempDir(), Options{Now: clock()})

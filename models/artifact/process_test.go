@@ -23,8 +23,9 @@ import (
 // kills is how many processes are killed, the first fifth of each chain while they make a store.
 const kills = 204
 
-// What a child process is asked for: a store's directory, and how many versions of which name it publishes. Without a number it publishes, moves and removes aliases, pulls from a registry and collects garbage until it is killed, beginning with
-// the operation of that number.
+// What a child process is asked for: a store's directory, and how many versions of which name it
+// publishes. Without a number it publishes, moves and removes aliases, pulls from a registry and
+// collects garbage until it is killed, beginning with the operation of that number.
 const (
 	childDir   = "ARTIFACT_TEST_DIR"
 	childName  = "ARTIFACT_TEST_NAME"
@@ -70,10 +71,12 @@ func publishInChild(dir, name, count string) error {
 	return nil
 }
 
-// Operations of churnInChild. Each letter is written to standard output when the operation begins, and as a capital when it has returned.
+// Operations of churnInChild. Each letter is written to standard output when the operation begins,
+// and as a capital when it has returned.
 const operations = "pargalr" // publish, move aliases, remove aliases, collect garbage, pull
 
-// hubVersions is the number of versions that can be pulled, by the tags v0, v1 …; each has another one as its parent.
+// hubVersions is the number of versions that can be pulled, by the tags v0, v1 …; each has another
+// one as its parent.
 const hubVersions = 6
 
 // chain is the number of versions after which lineage begins anew, so that there is garbage.
@@ -143,7 +146,8 @@ func churnInChild(dir, name, _ string) error {
 	}
 }
 
-// tickingDisk reports every operation on standard output, so that the parent can kill in the middle of any of them without looking at a clock.
+// tickingDisk reports every operation on standard output, so that the parent can kill in the middle
+// of any of them without looking at a clock.
 type tickingDisk struct{ atomicfile.Disk }
 
 func tick() { os.Stdout.Write([]byte{'.'}) }
@@ -172,7 +176,8 @@ func child(t *testing.T, dir, name, count string) *exec.Cmd {
 	return cmd
 }
 
-// chains is how many stores are worked on side by side: a kill is mostly waiting, for a process to start and for what it wrote.
+// chains is how many stores are worked on side by side: a kill is mostly waiting, for a process to
+// start and for what it wrote.
 const chains = 4
 
 // tally counts what kills have hit.
@@ -182,8 +187,9 @@ type tally struct {
 	hit                             map[byte]int
 }
 
-// A process is killed at random moments of making a store, publishing, moving and removing aliases, pulling and collecting garbage. Each time every version that the index lists is whole, what had returned has been done, and what aliases stand
-// for has all its ancestors.
+// A process is killed at random moments of making a store, publishing, moving and removing aliases,
+// pulling and collecting garbage. Each time every version that the index lists is whole, what had
+// returned has been done, and what aliases stand for has all its ancestors.
 func TestKillAnywhere(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -225,7 +231,8 @@ func TestKillAnywhere(t *testing.T) {
 	t.Logf("%d kills: %d versions published; %d left temporary files, %d blobs without a version, %d no store; by operation %v", sum.kills, sum.steps, sum.partial, sum.garbage, sum.unmade, sum.hit)
 }
 
-// killChain kills the processes of one chain, each of which goes on with the store of the one before.
+// killChain kills the processes of one chain, each of which goes on with the store of the one
+// before.
 func killChain(t *testing.T, h *hub, chain int) tally {
 	var dir string
 	r := rand.New(rand.NewPCG(3, 3+uint64(chain)))
@@ -305,7 +312,9 @@ func killChain(t *testing.T, h *hub, chain int) tally {
 	return sum
 }
 
-// killed starts a process, lets it say so many bytes, after it has begun an operation unless until is 0, and kills it. It returns what it had said and the operation that it was in, 0 before the first.
+// killed starts a process, lets it say so many bytes, after it has begun an operation unless until
+// is 0, and kills it. It returns what it had said and the operation that it was in, 0 before the
+// first.
 func killed(t *testing.T, dir, hub string, start int, until byte, after int64) (said string, last byte) {
 	t.Helper()
 	cmd := child(t, dir, "killed", "")
@@ -387,7 +396,8 @@ func TestConcurrentProcesses(t *testing.T) {
 	}
 }
 
-// Goroutines with one store and with stores of their own publish the same and different content and move one alias at the same time.
+// Goroutines with one store and with stores of their own publish the same and different content and
+// move one alias at the same time.
 func TestConcurrentGoroutines(t *testing.T) {
 	t.Parallel()
 	const workers, each = 6, 5

@@ -13,8 +13,11 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
-// Publish makes a draft a version and moves latest and the draft's other aliases to it, all at once. Content that was published before gives the version that is there. When Publish returns without an error the version is durable. After
-// an error the store lists what it listed before or, where only making its last change durable has failed, the whole version; publishing again is safe in both cases.
+// Publish makes a draft a version and moves latest and the draft's other aliases to it, all at
+// once. Content that was published before gives the version that is there. When Publish returns
+// without an error the version is durable. After an error the store lists what it listed before or,
+// where only making its last change durable has failed, the whole version; publishing again is safe
+// in both cases.
 func (s *Store) Publish(ctx context.Context, d Draft) (Version, error) {
 	v, err := s.publish(ctx, d)
 	if err != nil {
@@ -48,7 +51,8 @@ func (s *Store) publishBlobs(ctx context.Context, blobs []blob, list func(*ocisp
 		}
 	}()
 	for {
-		// Large writes happen outside the lock. What is there already must be intact; it may still be removed until the lock is held.
+		// Large writes happen outside the lock. What is there already must be intact; it may still
+		// be removed until the lock is held.
 		if err := s.stageMissing(ctx, blobs, staged); err != nil {
 			return err
 		}
@@ -81,7 +85,8 @@ func (s *Store) stageMissing(ctx context.Context, blobs []blob, done map[string]
 	return nil
 }
 
-// commit names the staged blobs, makes the names durable and then replaces the index. It reports false, having changed nothing, when a blob that was there is gone.
+// commit names the staged blobs, makes the names durable and then replaces the index. It reports
+// false, having changed nothing, when a blob that was there is gone.
 func (s *Store) commit(ctx context.Context, blobs []blob, staged map[string]*staged, list func(*ocispec.Index)) (done bool, err error) {
 	release, err := s.lock(ctx)
 	if err != nil {
@@ -106,7 +111,8 @@ func (s *Store) commit(ctx context.Context, blobs []blob, staged map[string]*sta
 			}
 		}
 	}
-	// Also when nothing was renamed: whoever wrote a blob may have been killed before its name was durable.
+	// Also when nothing was renamed: whoever wrote a blob may have been killed before its name was
+	// durable.
 	if err := s.disk.SyncDir(s.blobDir()); err != nil {
 		return false, err
 	}
@@ -118,7 +124,8 @@ func (s *Store) commit(ctx context.Context, blobs []blob, staged map[string]*sta
 	return true, s.writeIndex(index)
 }
 
-// clean removes what killed processes have left, once for each store that is opened. The caller holds the lock.
+// clean removes what killed processes have left, once for each store that is opened. The caller
+// holds the lock.
 func (s *Store) clean() error {
 	if s.cleaned.Load() {
 		return nil

@@ -96,7 +96,8 @@ func remoteRepository(url, name string) (*remote.Repository, error) {
 	return repo, nil
 }
 
-// A version with its ancestors goes to a registry and from there into another store, where it has the same digest and gives the same golden outputs. What is there is not sent again.
+// A version with its ancestors goes to a registry and from there into another store, where it has
+// the same digest and gives the same golden outputs. What is there is not sent again.
 func TestPushAndPull(t *testing.T) {
 	h := newHub(t)
 	repo := h.repository(t, "team/models")
@@ -233,7 +234,8 @@ func TestInterruptedTransfersGoOn(t *testing.T) {
 	if _, _, err := s.Push(t.Context(), "a", repo, PushOptions{Tags: []string{"x"}}); err != nil {
 		t.Fatal(err)
 	}
-	// Transfers run side by side: one that was let through may still be cut off by the failure of another.
+	// Transfers run side by side: one that was let through may still be cut off by the failure of
+	// another.
 	if up, _ := h.counts(); up < len(v.Files)+1-3 || up > len(v.Files) {
 		t.Errorf("%d uploads in the second attempt", up)
 	}

@@ -10,7 +10,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Resolve finds the version that a reference means. The reference names no store. The error is an [ErrNotFound] that says what there is instead.
+// Resolve finds the version that a reference means. The reference names no store. The error is an
+// [ErrNotFound] that says what there is instead.
 func (s *Store) Resolve(ref string) (Version, error) {
 	r, err := ParseReference(ref)
 	if err != nil {
@@ -32,7 +33,8 @@ func (s *Store) ResolveReference(r Reference) (Version, error) {
 	return v, nil
 }
 
-// Find opens the store of a reference, which is the one given where the reference names none, and resolves it there.
+// Find opens the store of a reference, which is the one given where the reference names none, and
+// resolves it there.
 func Find(ref, store string) (*Store, Version, error) {
 	r, err := ParseReference(ref)
 	if err != nil {
@@ -135,7 +137,8 @@ func notFound(list []entry, r Reference) error {
 	return fmt.Errorf("%w: the store has %s", ErrNotFound, strings.Join(names, ", "))
 }
 
-// List returns all versions by name and, of one name, in the order of publication. Versions that cannot be read are left out, and the error names them.
+// List returns all versions by name and, of one name, in the order of publication. Versions that
+// cannot be read are left out, and the error names them.
 func (s *Store) List() ([]Version, error) {
 	list, err := s.versions()
 	if err != nil {
@@ -173,7 +176,8 @@ func (s *Store) versions() ([]Version, error) {
 	return list, errors.Join(errs...)
 }
 
-// Alias moves an alias to the version that a reference means; the alias is one of that version's artefact.
+// Alias moves an alias to the version that a reference means; the alias is one of that version's
+// artefact.
 func (s *Store) Alias(ctx context.Context, ref, alias string) (Version, error) {
 	if err := CheckAlias(alias); err != nil {
 		return Version{}, err
@@ -198,7 +202,8 @@ func (s *Store) Alias(ctx context.Context, ref, alias string) (Version, error) {
 	return s.Resolve(v.Digest)
 }
 
-// RemoveAlias lets an alias of an artefact stand for nothing; the version that it stood for stays. An alias that is not there is an [ErrNotFound].
+// RemoveAlias lets an alias of an artefact stand for nothing; the version that it stood for stays.
+// An alias that is not there is an [ErrNotFound].
 func (s *Store) RemoveAlias(ctx context.Context, name, alias string) error {
 	err := errors.Join(CheckName(name), CheckAlias(alias), s.alive())
 	if err == nil {

@@ -39,18 +39,22 @@ type Options struct {
 	MustExist bool
 }
 
-// Store is a directory of versions. It is safe for concurrent use, also by several processes at once.
+// Store is a directory of versions. It is safe for concurrent use, also by several processes at
+// once.
 type Store struct {
 	dir     string
 	disk    atomicfile.Disk
 	now     func() time.Time
 	cleaned atomic.Bool
 	closed  atomic.Bool
-	// turn is held, by whoever has taken its element, beside the lock on disk, so that publishers of one process take turns without asking the disk again and again.
+	// turn is held, by whoever has taken its element, beside the lock on disk, so that publishers
+	// of one process take turns without asking the disk again and again.
 	turn chan struct{}
 }
 
-// Open opens the store in dir. Where there is none it is made, folders above it included, unless the directory holds other files. An existing store is only read, so that one on a read-only disk can be used.
+// Open opens the store in dir. Where there is none it is made, folders above it included, unless
+// the directory holds other files. An existing store is only read, so that one on a read-only disk
+// can be used.
 func Open(dir string, o Options) (*Store, error) {
 	if o.Disk == nil {
 		o.Disk = atomicfile.OS
@@ -89,7 +93,8 @@ func checkLayout(text []byte) error {
 	return nil
 }
 
-// create makes an empty store. The layout file, which makes a directory a store, comes last; what a process left that was killed before is finished.
+// create makes an empty store. The layout file, which makes a directory a store, comes last; what a
+// process left that was killed before is finished.
 func (s *Store) create() error {
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return err
@@ -152,7 +157,8 @@ func (s *Store) alive() error {
 	return nil
 }
 
-// Waits between two attempts at a lock that another process holds, which it does for as long as it takes to sync a directory and an index.
+// Waits between two attempts at a lock that another process holds, which it does for as long as it
+// takes to sync a directory and an index.
 const (
 	firstWait = time.Millisecond
 	longWait  = 20 * time.Millisecond

@@ -21,7 +21,8 @@ const DefaultMaxBytes = 64 << 30
 
 // Progress is how far a file of a version has come.
 type Progress struct {
-	// Version is the digest of the version, Title the file's, "manifest" and "image manifest" for the two descriptions.
+	// Version is the digest of the version, Title the file's, "manifest" and "image manifest" for
+	// the two descriptions.
 	Version, Title string
 	// Done of Size bytes have been transferred. Skipped says that the receiver had the file.
 	Done, Size int64
@@ -32,13 +33,16 @@ type Progress struct {
 type PushOptions struct {
 	// Tags are moved to the version once it is there as a whole.
 	Tags []string
-	// Lineage sends the versions that this one was made from first, as far as the store has them, so that it never arrives without them. They have no tags.
+	// Lineage sends the versions that this one was made from first, as far as the store has them,
+	// so that it never arrives without them. They have no tags.
 	Lineage bool
 	// Progress is called as bytes go; never by two goroutines at once. It may be nil.
 	Progress func(Progress)
 }
 
-// Push copies a version to a registry or another image layout, without what is there already, so one that was interrupted goes on with the next file. What arrives has the same digest. It returns how many versions were sent or found there.
+// Push copies a version to a registry or another image layout, without what is there already, so
+// one that was interrupted goes on with the next file. What arrives has the same digest. It returns
+// how many versions were sent or found there.
 func (s *Store) Push(ctx context.Context, ref string, to oras.Target, o PushOptions) (Version, int, error) {
 	v, n, err := s.push(ctx, ref, to, o)
 	switch {
@@ -114,7 +118,8 @@ type PullOptions struct {
 	Name string
 	// Aliases are moved to the version.
 	Aliases []string
-	// Lineage fetches the versions that this one was made from as well, as far as the source has them.
+	// Lineage fetches the versions that this one was made from as well, as far as the source has
+	// them.
 	Lineage bool
 	// MaxBytes is the largest accepted sum of a version's files, DefaultMaxBytes when 0.
 	MaxBytes int64
@@ -122,8 +127,10 @@ type PullOptions struct {
 	Progress func(Progress)
 }
 
-// Pull copies a version, by tag or digest, from a registry or another image layout. Every file is compared with its digest before the version is listed, and each that has arrived is kept, so a pull that was interrupted goes on with the next
-// file. The version has the digest that it has there. It returns the number of versions that were received or found here.
+// Pull copies a version, by tag or digest, from a registry or another image layout. Every file is
+// compared with its digest before the version is listed, and each that has arrived is kept, so a
+// pull that was interrupted goes on with the next file. The version has the digest that it has
+// there. It returns the number of versions that were received or found here.
 func (s *Store) Pull(ctx context.Context, from oras.ReadOnlyTarget, ref string, o PullOptions) (Version, int, error) {
 	v, n, err := s.pull(ctx, from, ref, o)
 	if err != nil {
@@ -203,7 +210,8 @@ type remoteVersion struct {
 	files                 []File
 }
 
-// describeRemote reads the two descriptions of a version. Sizes and titles come from strangers: nothing is allocated or written for a number that is merely claimed.
+// describeRemote reads the two descriptions of a version. Sizes and titles come from strangers:
+// nothing is allocated or written for a number that is merely claimed.
 func describeRemote(ctx context.Context, from content.Fetcher, desc ocispec.Descriptor, o PullOptions) (*remoteVersion, error) {
 	if err := checkDescriptor(desc); err != nil {
 		return nil, err
@@ -269,7 +277,8 @@ func (s *Store) receive(ctx context.Context, from content.Fetcher, r *remoteVers
 	}
 	config, image := blobOf(ConfigType, "", r.configText), blobOf(ocispec.MediaTypeImageManifest, "", r.imageText)
 	image.desc.ArtifactType = ArtifactType
-	// Each file gets its name when it is whole, so that it need not be fetched again after an interruption.
+	// Each file gets its name when it is whole, so that it need not be fetched again after an
+	// interruption.
 	for _, b := range blobs {
 		if err := s.keep(ctx, b, m); err != nil {
 			return err

@@ -12,18 +12,21 @@ import (
 type Verified struct {
 	// Version is what could be read of it: at least the digest.
 	Version Version
-	// Files and Bytes count what was compared with its digest, image manifest and manifest included.
+	// Files and Bytes count what was compared with its digest, image manifest and manifest
+	// included.
 	Files int
 	Bytes int64
-	// Golden counts the values of outputs that were compared with the golden ones, 0 where there are none or no engine was given; Worst is the largest |Δ| / (1 + |y|).
+	// Golden counts the values of outputs that were compared with the golden ones, 0 where there
+	// are none or no engine was given; Worst is the largest |Δ| / (1 + |y|).
 	Golden int
 	Worst  float64
 	// Err is what is wrong with it.
 	Err error
 }
 
-// Verify compares every file of the versions with its digest and, with an engine, what the models give with the golden outputs. Without references it verifies everything that the store lists. It goes on after an error; the error
-// joins those of all versions.
+// Verify compares every file of the versions with its digest and, with an engine, what the models
+// give with the golden outputs. Without references it verifies everything that the store lists. It
+// goes on after an error; the error joins those of all versions.
 func (s *Store) Verify(ctx context.Context, c engine.Compiler, refs ...string) ([]Verified, error) {
 	list, err := s.verify(ctx, c, refs)
 	errs := []error{err}

@@ -166,7 +166,8 @@ func checkTitle(title string) error {
 	return nil
 }
 
-// Open opens a file of the version by title. What is read is not compared with the digest; see [Version.Extract], [Version.Model] and [Store.Verify].
+// Open opens a file of the version by title. What is read is not compared with the digest; see
+// [Version.Extract], [Version.Model] and [Store.Verify].
 func (v Version) Open(title string) (io.ReadCloser, error) {
 	i := slices.IndexFunc(v.Files, func(f File) bool { return f.Title == title })
 	if i < 0 {
@@ -235,14 +236,16 @@ func (v Version) model() (*onnx.Model, error) {
 	return m, nil
 }
 
-// ModelFile is the path of the ONNX file in the store, for reading only. A model with external data cannot be loaded from there; see [Version.Extract].
+// ModelFile is the path of the ONNX file in the store, for reading only. A model with external data
+// cannot be loaded from there; see [Version.Extract].
 func (v Version) ModelFile() string {
 	f, _ := v.file(ModelType)
 	return v.store.blobPath(f.desc.Digest)
 }
 
-// Extract writes the version's files into a folder, which is made where it is missing, under their titles, and returns the path of the model. Files that are there are replaced, each atomically; none is left with content that
-// does not have its digest.
+// Extract writes the version's files into a folder, which is made where it is missing, under their
+// titles, and returns the path of the model. Files that are there are replaced, each atomically;
+// none is left with content that does not have its digest.
 func (v Version) Extract(ctx context.Context, dir string) (model string, err error) {
 	for _, f := range v.Files {
 		path := filepath.Join(dir, filepath.FromSlash(f.Title))

@@ -17,7 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
-// counters is a small component whose whole state follows from its step, so that a restored one can be checked.
+// counters is a small component whose whole state follows from its step, so that a restored one can
+// be checked.
 type counters struct {
 	Step    int64
 	weights []float32

@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// trainer is a component whose next step depends on its weights, its counter and its random streams.
+// trainer is a component whose next step depends on its weights, its counter and its random
+// streams.
 type trainer struct {
 	weights []float32
 	step    int64

@@ -64,8 +64,8 @@ func TestDamageIsFoundAndNamed(t *testing.T) {
 	}
 }
 
-// Every disk operation of a save with pruning fails once; afterwards the latest checkpoint is whole, and the failed attempt
-// leaves nothing that reopening does not remove.
+// Every disk operation of a save with pruning fails once; afterwards the latest checkpoint is
+// whole, and the failed attempt leaves nothing that reopening does not remove.
 func TestEveryDiskOperationMayFail(t *testing.T) {
 	fault := errors.New("fault")
 	failures := 0

@@ -38,8 +38,8 @@ func writeSum(t *testing.T, dir string, manifest []byte) {
 	}
 }
 
-// tickingDisk reports every operation on standard output, so that the parent can kill in the middle of any of them without
-// looking at a clock.
+// tickingDisk reports every operation on standard output, so that the parent can kill in the middle
+// of any of them without looking at a clock.
 type tickingDisk struct{ atomicfile.Disk }
 
 func tick() { os.Stdout.Write([]byte{'.'}) }
@@ -60,7 +60,8 @@ func (f tickingFile) Write(p []byte) (int, error) { tick(); return f.File.Write(
 func (f tickingFile) Sync() error                 { tick(); return f.File.Sync() }
 func (f tickingFile) Close() error                { tick(); return f.File.Close() }
 
-// saveForever is the child process: it resumes from the latest checkpoint and saves every step, until it is killed.
+// saveForever is the child process: it resumes from the latest checkpoint and saves every step,
+// until it is killed.
 func saveForever(dir string) error {
 	s, err := OpenStore(dir, Options{KeepLast: 2, Disk: tickingDisk{atomicfile.OS}})
 	if err != nil {
@@ -82,8 +83,8 @@ func saveForever(dir string) error {
 	}
 }
 
-// A process is killed at random moments of saving and pruning; each time the latest checkpoint is whole, never older than
-// one that was published before, and the next process resumes from it.
+// A process is killed at random moments of saving and pruning; each time the latest checkpoint is
+// whole, never older than one that was published before, and the next process resumes from it.
 func TestKillDuringCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	s, err := OpenStore(dir, Options{})

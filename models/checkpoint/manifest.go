@@ -29,9 +29,11 @@ var ErrCorrupt = errors.New("checkpoint is damaged")
 // Manifest describes a checkpoint.
 type Manifest struct {
 	Schema int `json:"schema"`
-	// Kind says what was saved, such as "fit" or "ppo". Loading another kind than expected is the caller's decision.
+	// Kind says what was saved, such as "fit" or "ppo". Loading another kind than expected is the
+	// caller's decision.
 	Kind string `json:"kind"`
-	// Step is what the checkpoint is named by: the learner's or the environment's step, as the kind decides.
+	// Step is what the checkpoint is named by: the learner's or the environment's step, as the kind
+	// decides.
 	Step int64 `json:"step"`
 	// Score is what the checkpoint was worth, higher is better; nil where it was not evaluated.
 	Score *float64 `json:"score"`

@@ -7,7 +7,8 @@ import (
 
 type document = map[string]json.RawMessage
 
-// migrations lead from the version that is the key to the next. A committed checkpoint of every version is loaded by a test.
+// migrations lead from the version that is the key to the next. A committed checkpoint of every
+// version is loaded by a test.
 var migrations = map[int]func(document) error{
 	1: fileSums,
 }
@@ -37,8 +38,9 @@ func migrate(text []byte, schema int) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// fileSums turns version 1 into 2: "hashes" (name -> SHA-256) becomes "files", which also knows sizes; "state" is renamed
-// to "sections"; "created" moves into "info"; "score" is new. Version 1 had no hash of the manifest itself.
+// fileSums turns version 1 into 2: "hashes" (name -> SHA-256) becomes "files", which also knows
+// sizes; "state" is renamed to "sections"; "created" moves into "info"; "score" is new. Version 1
+// had no hash of the manifest itself.
 func fileSums(doc document) error {
 	var hashes map[string]string
 	if err := json.Unmarshal(doc["hashes"], &hashes); err != nil {

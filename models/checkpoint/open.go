@@ -15,8 +15,8 @@ type Checkpoint struct {
 	reader *Reader
 }
 
-// Open opens the checkpoint in the directory at path and verifies the hash of every file. Damage is an [ErrCorrupt] that
-// names the file.
+// Open opens the checkpoint in the directory at path and verifies the hash of every file. Damage is
+// an [ErrCorrupt] that names the file.
 func Open(path string) (*Checkpoint, error) {
 	c, err := open(path)
 	if err != nil {
@@ -55,8 +55,8 @@ func (c *Checkpoint) Close() error { return c.reader.all.arrays.Close() }
 // Reader gives access to the entries without the check that all are read.
 func (c *Checkpoint) Reader() *Reader { return c.reader }
 
-// Load restores a component and requires that it reads every entry. The error lists everything that is missing, different or
-// left over.
+// Load restores a component and requires that it reads every entry. The error lists everything that
+// is missing, different or left over.
 func (c *Checkpoint) Load(s Stater) error {
 	err := s.LoadState(c.reader)
 	kept := c.reader.Err()

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
-// DropAfter removes the checkpoints of later steps, for a run that resumes from an older one and will write them again.
+// DropAfter removes the checkpoints of later steps, for a run that resumes from an older one and
+// will write them again.
 func (s *Store) DropAfter(step int64) error {
 	list, err := List(s.dir)
 	if err != nil {
@@ -49,8 +50,8 @@ func (s *Store) prune() error {
 	return errors.Join(errs...)
 }
 
-// withoutBest returns old without those that are among the KeepBest of all. Of equal scores the newest is better. A
-// checkpoint whose manifest cannot be read has no score.
+// withoutBest returns old without those that are among the KeepBest of all. Of equal scores the
+// newest is better. A checkpoint whose manifest cannot be read has no score.
 func (s *Store) withoutBest(old, all []Entry) []Entry {
 	if s.options.KeepBest <= 0 {
 		return old

@@ -12,8 +12,9 @@ import (
 	"github.com/onnxrl/onnxrl/models/safetensors"
 )
 
-// Reader gives back the entries of a checkpoint. Every method returns its own error, and the reader also keeps it, so that
-// [Checkpoint.Load] reports everything that does not fit, not just the first thing.
+// Reader gives back the entries of a checkpoint. Every method returns its own error, and the reader
+// also keeps it, so that [Checkpoint.Load] reports everything that does not fit, not just the first
+// thing.
 type Reader struct {
 	all    *opened
 	prefix string
@@ -71,13 +72,15 @@ func (r *Reader) Skip() {
 // Err returns the errors of all reads so far, also those of other scopes.
 func (r *Reader) Err() error { return errors.Join(r.all.errs...) }
 
-// Shape returns the dimensions of an array; ok is false where there is none of this name. It does not count as reading.
+// Shape returns the dimensions of an array; ok is false where there is none of this name. It does
+// not count as reading.
 func (r *Reader) Shape(name string) (shape []int, ok bool) {
 	info, ok := r.all.arrays.Lookup(r.prefix + name)
 	return slices.Clone(info.Shape), ok
 }
 
-// Float32sInto fills dst with an array that has exactly this shape; without a shape, len(dst) elements in one dimension.
+// Float32sInto fills dst with an array that has exactly this shape; without a shape, len(dst)
+// elements in one dimension.
 func (r *Reader) Float32sInto(name string, dst []float32, shape ...int) error {
 	return into(r, name, dst, shape)
 }
@@ -112,7 +115,8 @@ func (r *Reader) BoolsInto(name string, dst []bool, shape ...int) error {
 	return into(r, name, dst, shape)
 }
 
-// TensorInto fills t.Data, whose name is not used, from an array that has exactly its element type and shape.
+// TensorInto fills t.Data, whose name is not used, from an array that has exactly its element type
+// and shape.
 func (r *Reader) TensorInto(name string, t safetensors.Tensor) error {
 	return r.read(name, t.DType, t.Shape, func(full string) error { return r.all.arrays.ReadBytes(t.Data, full) })
 }

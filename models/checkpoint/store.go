@@ -26,7 +26,8 @@ var ErrNone = errors.New("no checkpoint")
 type Options struct {
 	// KeepLast is how many of the newest checkpoints survive a save; 0 keeps all.
 	KeepLast int
-	// KeepBest is how many of those with the highest score survive in addition. It has no effect while KeepLast is 0.
+	// KeepBest is how many of those with the highest score survive in addition. It has no effect
+	// while KeepLast is 0.
 	KeepBest int
 	// Disk is what is written to; nil is the operating system's.
 	Disk atomicfile.Disk
@@ -47,9 +48,10 @@ type Entry struct {
 	generation int // tells checkpoints of the same step apart; the highest is the newest
 }
 
-// OpenStore opens the directory, which is created where it is missing, removes what a killed process has left behind and
-// locks the store: a second OpenStore, in this process or another, fails with [atomicfile.ErrLocked]. Close it after use.
-// Reading needs no store, see [Latest] and [Open].
+// OpenStore opens the directory, which is created where it is missing, removes what a killed
+// process has left behind and locks the store: a second OpenStore, in this process or another,
+// fails with [atomicfile.ErrLocked]. Close it after use. Reading needs no store, see [Latest] and
+// [Open].
 func OpenStore(dir string, o Options) (*Store, error) {
 	if o.Disk == nil {
 		o.Disk = atomicfile.OS
@@ -96,10 +98,11 @@ type Meta struct {
 	Info  map[string]string
 }
 
-// Save publishes the state of a component as a checkpoint and then removes the old ones that Options do not keep. A second
-// checkpoint of the same step replaces the first, which stays until the new one is published. It returns the directory.
-// If only the removal fails, the directory and the error are both returned. A store that holds a later step refuses: Latest
-// would not see the new checkpoint. See DropAfter.
+// Save publishes the state of a component as a checkpoint and then removes the old ones that
+// Options do not keep. A second checkpoint of the same step replaces the first, which stays until
+// the new one is published. It returns the directory. If only the removal fails, the directory and
+// the error are both returned. A store that holds a later step refuses: Latest would not see the
+// new checkpoint. See DropAfter.
 func (s *Store) Save(m Meta, state Stater) (path string, err error) {
 	if path, err = s.save(m, state); err != nil {
 		return "", fmt.Errorf("save checkpoint of step %d: %w", m.Step, err)
@@ -212,8 +215,8 @@ func entryName(step int64, generation int) string {
 	return name
 }
 
-// List returns the published checkpoints of the store in dir, the newest last: by step, and of one step by age. It looks
-// at names only. A directory that does not exist has none.
+// List returns the published checkpoints of the store in dir, the newest last: by step, and of one
+// step by age. It looks at names only. A directory that does not exist has none.
 func List(dir string) ([]Entry, error) {
 	names, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -238,8 +241,8 @@ func List(dir string) ([]Entry, error) {
 	return list, nil
 }
 
-// Latest opens the newest checkpoint of the store in dir. If it is damaged, the error names the next older one; choosing
-// that one is left to people. [ErrNone] says that there is none.
+// Latest opens the newest checkpoint of the store in dir. If it is damaged, the error names the
+// next older one; choosing that one is left to people. [ErrNone] says that there is none.
 func Latest(dir string) (*Checkpoint, error) {
 	list, err := List(dir)
 	if err != nil {

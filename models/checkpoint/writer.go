@@ -9,15 +9,17 @@ import (
 	"github.com/onnxrl/onnxrl/models/safetensors"
 )
 
-// Stater is a component whose state is part of a checkpoint. LoadState restores what SaveState saved into a component that
-// was built from the same configuration; after an error its state is undefined.
+// Stater is a component whose state is part of a checkpoint. LoadState restores what SaveState
+// saved into a component that was built from the same configuration; after an error its state is
+// undefined.
 type Stater interface {
 	SaveState(w *Writer) error
 	LoadState(r *Reader) error
 }
 
-// Writer collects the entries of a checkpoint. Arrays are not copied: they must not change until [Store.Save] returns.
-// Errors are kept and reported by Err and by Store.Save, so the Put methods return none.
+// Writer collects the entries of a checkpoint. Arrays are not copied: they must not change until
+// [Store.Save] returns. Errors are kept and reported by Err and by Store.Save, so the Put methods
+// return none.
 type Writer struct {
 	all    *collected
 	prefix string
@@ -64,7 +66,8 @@ func (w *Writer) PutBytes(name string, data []byte, shape ...int) { put(w, name,
 // PutBools adds an array. Without a shape it has one dimension.
 func (w *Writer) PutBools(name string, data []bool, shape ...int) { put(w, name, data, shape) }
 
-// PutTensor adds an array of any element type, for instance half precision; the name of t is not used.
+// PutTensor adds an array of any element type, for instance half precision; the name of t is not
+// used.
 func (w *Writer) PutTensor(name string, t safetensors.Tensor) {
 	if name, ok := w.claim(name); ok {
 		t.Name = name
@@ -72,8 +75,9 @@ func (w *Writer) PutTensor(name string, t safetensors.Tensor) {
 	}
 }
 
-// PutJSON adds a section: counters, random streams, a configuration. It is encoded at once, so v may change afterwards.
-// Floating-point numbers survive exactly; NaN and infinities are an error, put those into an array.
+// PutJSON adds a section: counters, random streams, a configuration. It is encoded at once, so v
+// may change afterwards. Floating-point numbers survive exactly; NaN and infinities are an error,
+// put those into an array.
 func (w *Writer) PutJSON(name string, v any) {
 	full, ok := w.claim(name)
 	if !ok {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A damaged file is an error, whatever is damaged; it must never end the program or ask for memory that the file cannot fill.
+// A damaged file is an error, whatever is damaged; it must never end the program or ask for memory
+// that the file cannot fill.
 func TestDamagedTablesAreErrors(t *testing.T) {
 	tried := 0
 	for _, format := range []string{"parquet", "arrow"} {
@@ -34,7 +35,8 @@ func TestDamagedTablesAreErrors(t *testing.T) {
 				}
 				for b := range min(len(table.Blocks()), 20) {
 					for c := range table.Columns() {
-						// Flipped bits in values read as other values; what matters is that reading ends.
+						// Flipped bits in values read as other values; what matters is that reading
+						// ends.
 						_, _ = table.Read(b, []int{c})
 					}
 				}

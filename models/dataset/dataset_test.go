@@ -21,8 +21,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// record makes rows [from, from+n) of a table whose columns are a = i, b = 2i (int64), v = [i, −i] and flag = i is even. Arrow files hold v as a fixed-size list, Parquet as a list,
-// the only kind it has.
+// record makes rows [from, from+n) of a table whose columns are a = i, b = 2i (int64), v = [i, −i]
+// and flag = i is even. Arrow files hold v as a fixed-size list, Parquet as a list, the only kind
+// it has.
 func record(from, n int, list arrow.DataType) arrow.Record {
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "a", Type: arrow.PrimitiveTypes.Float64}, {Name: "b", Type: arrow.PrimitiveTypes.Int64},

@@ -25,7 +25,8 @@ const (
 type Split struct {
 	// Fraction of the rows that belong to the validation part, in [0, 1).
 	Fraction float64
-	// Tail takes the last rows; otherwise rows are drawn by a hash of seed and row number, which is the same in every epoch and needs no memory.
+	// Tail takes the last rows; otherwise rows are drawn by a hash of seed and row number, which is
+	// the same in every epoch and needs no memory.
 	Tail bool
 	Seed uint64
 }
@@ -55,8 +56,9 @@ type LoaderOptions struct {
 	// Shuffle permutes the rows anew in every epoch, from Seed.
 	Shuffle bool
 	Seed    uint64
-	// Window is the number of rows that are in memory and shuffled together; a block that is larger counts as one window. 0 means DefaultWindow. A table that fits into the
-	// window is read once and kept.
+	// Window is the number of rows that are in memory and shuffled together; a block that is larger
+	// counts as one window. 0 means DefaultWindow. A table that fits into the window is read once
+	// and kept.
 	Window int
 }
 
@@ -79,11 +81,13 @@ type Loader struct {
 	// order lists the blocks of the epoch, of which the first next have been read.
 	order []int
 	next  int
-	// window holds the blocks being handed out and queue the rows of them in the order in which they are taken, the first at of them taken.
+	// window holds the blocks being handed out and queue the rows of them in the order in which
+	// they are taken, the first at of them taken.
 	window []*block
 	queue  []rowRef
 	at     int
-	// dst and src are the memory of the tensors being filled and, per field, of every block of the window.
+	// dst and src are the memory of the tensors being filled and, per field, of every block of the
+	// window.
 	dst [][]byte
 	src [][][]byte
 }
@@ -158,7 +162,8 @@ func (l *Loader) drop() {
 	l.window, l.queue, l.at = l.window[:0], l.queue[:0], 0
 }
 
-// stream derives the randomness of one decision from seed, epoch and name, so that a position can be reached without its past.
+// stream derives the randomness of one decision from seed, epoch and name, so that a position can
+// be reached without its past.
 func (l *Loader) stream(name string, i int) *rng.Stream {
 	return rng.New(l.o.Seed).Split("epoch", l.epoch).Split(name, i).Stream()
 }
@@ -189,7 +194,8 @@ func (l *Loader) Seek(s State) error {
 	return nil
 }
 
-// fill reads the next window and orders its rows. Rows that are not shuffled need one block at a time.
+// fill reads the next window and orders its rows. Rows that are not shuffled need one block at a
+// time.
 func (l *Loader) fill() error {
 	if l.next == len(l.order) {
 		return io.EOF
@@ -223,8 +229,9 @@ func (l *Loader) fill() error {
 	return nil
 }
 
-// Next fills the first rows of the given tensors, one per field of the mapping, of the field's type and each with at least n rows, and returns how many rows were filled: n,
-// or fewer at the end of the epoch, where it returns 0 and io.EOF. It allocates only where it reads a window.
+// Next fills the first rows of the given tensors, one per field of the mapping, of the field's type
+// and each with at least n rows, and returns how many rows were filled: n, or fewer at the end of
+// the epoch, where it returns 0 and io.EOF. It allocates only where it reads a window.
 func (l *Loader) Next(n int, dst []*tensor.Tensor) (int, error) {
 	if len(dst) != len(l.m.fields) {
 		return 0, fmt.Errorf("next rows: %d tensors for %d fields", len(dst), len(l.m.fields))

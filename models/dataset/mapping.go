@@ -12,19 +12,24 @@ import (
 
 // Field is one tensor filled from columns: a model input, a target, or the sample weights.
 type Field struct {
-	// Name of the tensor; Columns are column names or globs (* matches any run of characters), concatenated in the order given, a glob in file order.
+	// Name of the tensor; Columns are column names or globs (* matches any run of characters),
+	// concatenated in the order given, a glob in file order.
 	Name    string
 	Columns []string
-	// DType and Shape of one row; the columns' widths must add up to the shape's elements. A nil shape accepts any width.
+	// DType and Shape of one row; the columns' widths must add up to the shape's elements. A nil
+	// shape accepts any width.
 	DType tensor.DType
 	Shape []int
-	// Limits bound the elements of a row, in row-major order, where they are indices: class labels, token ids. An element without a limit is nil, and so is Limits without any.
+	// Limits bound the elements of a row, in row-major order, where they are indices: class labels,
+	// token ids. An element without a limit is nil, and so is Limits without any.
 	Limits []*Limit
 }
 
-// Limit is what an element that serves as an index may be. A fraction counts as the whole number that a cast makes of it.
+// Limit is what an element that serves as an index may be. A fraction counts as the whole number
+// that a cast makes of it.
 type Limit struct {
-	// Min and Max are the smallest and the largest index; Also is one more number that is allowed, if not nil.
+	// Min and Max are the smallest and the largest index; Also is one more number that is allowed,
+	// if not nil.
 	Min, Max int64
 	Also     *int64
 	// Of says what is indexed, for errors: "a class of output \"y\"".
@@ -66,18 +71,21 @@ type fieldPlan struct {
 // rowBytes is the size of one row.
 func (p *fieldPlan) rowBytes() int { return p.DType.ByteLen(p.width) }
 
-// Mapping is a table with its fields resolved to columns. It is safe for concurrent use; loaders of several parts share one, and with it the blocks that are kept in memory.
+// Mapping is a table with its fields resolved to columns. It is safe for concurrent use; loaders of
+// several parts share one, and with it the blocks that are kept in memory.
 type Mapping struct {
 	table   Table
 	fields  []fieldPlan
 	columns []int
 	missing Missing
-	// first is the number of rows before each block, with the total at the end; kept holds blocks of tables that stay in memory.
+	// first is the number of rows before each block, with the total at the end; kept holds blocks
+	// of tables that stay in memory.
 	first []int
 	kept  []atomic.Pointer[block]
 }
 
-// Map resolves fields against a table. Errors name the field, what was asked for and the columns there are.
+// Map resolves fields against a table. Errors name the field, what was asked for and the columns
+// there are.
 func Map(t Table, fields []Field, missing Missing) (*Mapping, error) {
 	if missing == "" {
 		missing = Fail
@@ -149,7 +157,8 @@ func columnList(t Table) string {
 // Rows returns the rows of the table, missing values or not.
 func (m *Mapping) Rows() int { return m.first[len(m.first)-1] }
 
-// block is one block in memory: per field the rows' values in the field's type, and which rows are whole.
+// block is one block in memory: per field the rows' values in the field's type, and which rows are
+// whole.
 type block struct {
 	fields []*tensor.Tensor
 	valid  []bool

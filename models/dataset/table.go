@@ -15,14 +15,16 @@ type Table interface {
 	Columns() []Column
 	// Blocks returns the number of rows of each block.
 	Blocks() []int
-	// Read returns the given columns of one block, each as rows × width float64 values, row-major. A missing value is NaN.
+	// Read returns the given columns of one block, each as rows × width float64 values, row-major.
+	// A missing value is NaN.
 	Read(block int, columns []int) ([][]float64, error)
 	// Name is the file's name, for messages.
 	Name() string
 	Close() error
 }
 
-// Column describes one column: Width values per row (1 for plain columns, more for fixed-size lists).
+// Column describes one column: Width values per row (1 for plain columns, more for fixed-size
+// lists).
 type Column struct {
 	Name  string
 	Width int
@@ -30,8 +32,9 @@ type Column struct {
 	Err error
 }
 
-// Open opens a table: a .parquet, .arrow, .feather, .csv or .csv.gz file, or a folder or glob pattern of such files, which are then read as one table in name order and
-// must have the same columns.
+// Open opens a table: a .parquet, .arrow, .feather, .csv or .csv.gz file, or a folder or glob
+// pattern of such files, which are then read as one table in name order and must have the same
+// columns.
 func Open(path string) (Table, error) {
 	files, err := Files(path)
 	if err != nil {

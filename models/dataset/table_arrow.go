@@ -21,7 +21,8 @@ func columnOf(f arrow.Field) Column {
 	case *arrow.FixedSizeListType:
 		c.Width, t = int(l.Len()), l.Elem()
 	case *arrow.ListType:
-		// Parquet stores every list as one of variable length; the first row tells the width and every other must agree.
+		// Parquet stores every list as one of variable length; the first row tells the width and
+		// every other must agree.
 		c.Width, t = listWidthUnknown, l.Elem()
 	}
 	switch t.ID() {

@@ -16,7 +16,8 @@ import (
 // csvBlockRows is the number of lines of a CSV block.
 const csvBlockRows = 8192
 
-// csvTable reads runs of lines. Opening scans the file once and notes where each run starts, so that any block can be read without the ones before it.
+// csvTable reads runs of lines. Opening scans the file once and notes where each run starts, so
+// that any block can be read without the ones before it.
 type csvTable struct {
 	path   string
 	r      io.ReaderAt

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// bigTable makes blocks of numbers when they are read and measures, at each read, what is still reachable from earlier ones.
+// bigTable makes blocks of numbers when they are read and measures, at each read, what is still
+// reachable from earlier ones.
 type bigTable struct {
 	blocks []int
 	reads  int
@@ -50,7 +51,8 @@ func TestNoMoreThanTheWindowIsInMemory(t *testing.T) {
 	const rowBytes = 4 * wideWidth
 	for _, c := range []struct {
 		shuffle bool
-		// held is what may be in memory when a block is read: the rest of the window and its queue of rows.
+		// held is what may be in memory when a block is read: the rest of the window and its queue
+		// of rows.
 		held uint64
 	}{{true, window * (rowBytes + 16)}, {false, perBlock * (rowBytes + 16)}} {
 		l, err := NewLoader(m, LoaderOptions{Shuffle: c.shuffle, Window: window})

@@ -1,4 +1,5 @@
-// Package encoder says what an encoder is: a part of a network that turns what is observed into a vector of features.
+// Package encoder says what an encoder is: a part of a network that turns what is observed into a
+// vector of features.
 //
 // # Shapes
 //
@@ -8,21 +9,27 @@
 //	[batch, W, F]     a window of W steps  -> [batch, D]
 //	[batch, W, N, F]  a window of N assets -> [batch, N, D]
 //
-// Time comes before assets because a window of a market's table lies in memory that way. The N assets share all weights and do not see each other; package crossasset mixes them.
+// Time comes before assets because a window of a market's table lies in memory that way. The N
+// assets share all weights and do not see each other; package crossasset mixes them.
 //
 // # Kinds
 //
-// A [Kind] is one row of the list of encoders: a name, and how a section of a configuration becomes an [Encoder]. Package kinds holds the list. Building is separate from configuring, because the same encoder is built several times: with a batch of one
-// for acting, with a batch for training, shared over a rollout.
+// A [Kind] is one row of the list of encoders: a name, and how a section of a configuration becomes
+// an [Encoder]. Package kinds holds the list. Building is separate from configuring, because the
+// same encoder is built several times: with a batch of one for acting, with a batch for training,
+// shared over a rollout.
 //
 // # What an encoder may promise
 //
-// A [Sequencer] has features for every step and says whether they are causal. A [Sharer] can compute the features of each bar once per rollout instead of once per window. Both promises are tested, not believed: see package encodertest.
+// A [Sequencer] has features for every step and says whether they are causal. A [Sharer] can
+// compute the features of each bar once per rollout instead of once per window. Both promises are
+// tested, not believed: see package encodertest.
 //
 // # How to add an encoder
 //
 //  1. Write a package below this one with a Config, Defaults, Validate, a New, and Kind.
-//  2. Build it from package layer. Document the initialisation and name the source of the architecture, with every deviation.
+//  2. Build it from package layer. Document the initialisation and name the source of the
+//     architecture, with every deviation.
 //  3. Call encodertest.Run from a test.
 //  4. Add a line to package kinds.
 package encoder

@@ -13,36 +13,45 @@ import (
 type Encoder interface {
 	// Config returns the effective parameters, defaults included, for the record of the run.
 	Config() any
-	// Build appends the encoder to a graph, below its scope, and returns the features: [batch, D] for x of rank 2 or 3, [batch, N, D] for rank 4. Shapes that do not fit are errors that name both sides.
+	// Build appends the encoder to a graph, below its scope, and returns the features: [batch, D]
+	// for x of rank 2 or 3, [batch, N, D] for rank 4. Shapes that do not fit are errors that name
+	// both sides.
 	Build(g *layer.Graph, x onnx.Value) (onnx.Value, error)
 }
 
 // Sequencer is implemented by encoders that have features for every step of a window.
 type Sequencer interface {
 	Encoder
-	// BuildSequence appends the part of the encoder before pooling and returns its features [batch, W', …, D]. Where W' is less than the window, the last features belong to the last step.
+	// BuildSequence appends the part of the encoder before pooling and returns its features [batch,
+	// W', …, D]. Where W' is less than the window, the last features belong to the last step.
 	BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, error)
 	// Causal reports whether the features of a step depend on no later step.
 	Causal() bool
 }
 
-// Sharer is implemented by encoders that can compute what a bar contributes once, for all windows that it lies in.
+// Sharer is implemented by encoders that can compute what a bar contributes once, for all windows
+// that it lies in.
 type Sharer interface {
 	Encoder
-	// Shares returns nil when BuildShared gives, for windows of that length, what Build gives for each window alone, or an error that says why it cannot.
+	// Shares returns nil when BuildShared gives, for windows of that length, what Build gives for
+	// each window alone, or an error that says why it cannot.
 	Shares(window int) error
-	// BuildShared appends the encoder over rows [batch, L, …, F] that are in sequence and returns the features of each of their L − window + 1 windows, [batch, L − window + 1, …, D], equal to Build's up to rounding. The parameters are Build's, by name and shape.
+	// BuildShared appends the encoder over rows [batch, L, …, F] that are in sequence and returns
+	// the features of each of their L − window + 1 windows, [batch, L − window + 1, …, D], equal to
+	// Build's up to rounding. The parameters are Build's, by name and shape.
 	BuildShared(g *layer.Graph, rows onnx.Value, window int) (onnx.Value, error)
 }
 
-// Kind is one row of a list of encoders: the name that a configuration gives as kind, and how the other keys become an encoder.
+// Kind is one row of a list of encoders: the name that a configuration gives as kind, and how the
+// other keys become an encoder.
 type Kind struct {
 	Name string
 	// New decodes the parameters strictly, over the kind's defaults.
 	New func(params configs.Section) (Encoder, error)
 }
 
-// New finds the kind that a configuration names and makes the encoder. The error for an unknown name is placed at the name.
+// New finds the kind that a configuration names and makes the encoder. The error for an unknown
+// name is placed at the name.
 func New(kinds []Kind, c configs.Kinded) (Encoder, error) {
 	names := make([]string, len(kinds))
 	for i, k := range kinds {
@@ -68,7 +77,8 @@ func CheckInput(g *layer.Graph, x onnx.Value, ranks ...int) error {
 	return fmt.Errorf("the encoder takes float32 values of rank %v, the observation is %v", ranks, t)
 }
 
-// PerAsset calls f for x of rank 2 or 3. For rank 4 it makes rows of the assets first and gives them back their axis afterwards, so f sees [batch·N, W, F] and returns [batch·N, D].
+// PerAsset calls f for x of rank 2 or 3. For rank 4 it makes rows of the assets first and gives
+// them back their axis afterwards, so f sees [batch·N, W, F] and returns [batch·N, D].
 func PerAsset(g *layer.Graph, x onnx.Value, f func(x onnx.Value) (onnx.Value, error)) (onnx.Value, error) {
 	if len(g.Dims(x)) != 4 {
 		return f(x)

@@ -16,7 +16,8 @@ import (
 type batch struct {
 	*program.Program
 	rows int
-	// fields are filled by the loader, in its order; weight is the sample weights, which the loader fills when weighted is set.
+	// fields are filled by the loader, in its order; weight is the sample weights, which the loader
+	// fills when weighted is set.
 	fields   []*tensor.Tensor
 	weight   []float32
 	weighted bool
@@ -54,7 +55,8 @@ func newBatch(p *program.Program, rows int, fields []string, metrics []string, m
 	return b
 }
 
-// load takes the next rows and weighs them so that the losses of all batches that make up total rows add up to a mean over them.
+// load takes the next rows and weighs them so that the losses of all batches that make up total
+// rows add up to a mean over them.
 func (b *batch) load(l *dataset.Loader, total int) error {
 	n, err := l.Next(b.rows, b.fields)
 	if err == nil && n != b.rows {
@@ -74,7 +76,8 @@ func (b *batch) load(l *dataset.Loader, total int) error {
 	return nil
 }
 
-// drawMasks fills the dropout masks for the run of the given number, from a stream of their own each.
+// drawMasks fills the dropout masks for the run of the given number, from a stream of their own
+// each.
 func (b *batch) drawMasks(run uint64) {
 	var s rng.Stream
 	for _, m := range b.masks {
@@ -89,7 +92,8 @@ func (b *batch) drawMasks(run uint64) {
 	}
 }
 
-// programs are the batches of a part of the data: of the configured size, and of what is left at the end of an epoch. Either may be nil.
+// programs are the batches of a part of the data: of the configured size, and of what is left at
+// the end of an epoch. Either may be nil.
 type programs struct{ full, tail *batch }
 
 // of returns the batch for the next rows.

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// BenchmarkStep measures a whole optimiser step — rows, forward, backward, clipping, Adam — of networks of 4 inputs and two hidden layers, on a table in memory.
+// BenchmarkStep measures a whole optimiser step — rows, forward, backward, clipping, Adam — of
+// networks of 4 inputs and two hidden layers, on a table in memory.
 func BenchmarkStep(b *testing.B) {
 	path := table(b, 20000)
 	for _, k := range []struct {

@@ -17,18 +17,22 @@ type Config struct {
 	// Bind gives numbers to symbolic extents of the model other than the batch.
 	Bind map[string]int `yaml:"bind,omitempty"`
 	Data Data           `yaml:"data"`
-	// Loss lists the terms of the loss. A single term may leave its output out when the model has one output, or the data targets of one.
+	// Loss lists the terms of the loss. A single term may leave its output out when the model has
+	// one output, or the data targets of one.
 	Loss []loss.Term `yaml:"loss"`
 
-	// Train and Freeze are patterns of parameter names (* matches any run of characters). With LoRA, only adapters and what Train matches are trained.
+	// Train and Freeze are patterns of parameter names (* matches any run of characters). With
+	// LoRA, only adapters and what Train matches are trained.
 	Train  []string     `yaml:"train,omitempty"`
 	Freeze []string     `yaml:"freeze,omitempty"`
 	LoRA   *lora.Config `yaml:"lora,omitempty"`
-	// Parameters of different layers that the exporter merged because they began equal are cut apart, by the rule of models.SplitMerged. Tie keeps those that match as the file has them,
+	// Parameters of different layers that the exporter merged because they began equal are cut
+	// apart, by the rule of models.SplitMerged. Tie keeps those that match as the file has them,
 	// and Untie gives every use of those that match a copy of its own.
 	Tie   []string `yaml:"tie,omitempty"`
 	Untie []string `yaml:"untie,omitempty"`
-	// TrainMode puts BatchNormalization and Dropout into their training form; otherwise they keep their evaluation form.
+	// TrainMode puts BatchNormalization and Dropout into their training form; otherwise they keep
+	// their evaluation form.
 	TrainMode bool `yaml:"train_mode,omitempty"`
 
 	Optimizer optim.Config   `yaml:"optimizer"`
@@ -40,8 +44,9 @@ type Config struct {
 	Batch      int `yaml:"batch"`
 	Accumulate int `yaml:"accumulate"`
 	Epochs     int `yaml:"epochs"`
-	// Shards splits every batch over cores; 0 decides from the graph's arithmetic and the cores there are. Results depend on it in the last bits, so the effective
-	// configuration records what was decided.
+	// Shards splits every batch over cores; 0 decides from the graph's arithmetic and the cores
+	// there are. Results depend on it in the last bits, so the effective configuration records what
+	// was decided.
 	Shards int    `yaml:"shards,omitempty"`
 	Seed   uint64 `yaml:"seed"`
 
@@ -55,14 +60,17 @@ type Config struct {
 type Data struct {
 	// Path of a Parquet, Arrow or CSV file, a folder, or a glob pattern.
 	Path string `yaml:"path"`
-	// Inputs maps model inputs to columns (names or globs); Targets maps model outputs to the columns of their targets.
+	// Inputs maps model inputs to columns (names or globs); Targets maps model outputs to the
+	// columns of their targets.
 	Inputs  map[string][]string `yaml:"inputs"`
 	Targets map[string][]string `yaml:"targets"`
-	// Weight is the column of sample weights, if any. The loss is the weighted sum divided by the number of rows.
+	// Weight is the column of sample weights, if any. The loss is the weighted sum divided by the
+	// number of rows.
 	Weight string `yaml:"weight,omitempty"`
 	// Missing is "error" or "drop": what happens to rows with a missing or non-finite value.
 	Missing dataset.Missing `yaml:"missing"`
-	// Shuffle permutes the rows anew in every epoch. Window is the number of rows in memory that are shuffled together.
+	// Shuffle permutes the rows anew in every epoch. Window is the number of rows in memory that
+	// are shuffled together.
 	Shuffle    bool       `yaml:"shuffle"`
 	Window     int        `yaml:"window,omitempty"`
 	Validation Validation `yaml:"validation,omitempty"`
@@ -76,7 +84,8 @@ type Validation struct {
 	Path string `yaml:"path,omitempty"`
 }
 
-// EarlyStop ends a run when the validation loss has not improved by MinDelta for Patience epochs. Patience 0 never does.
+// EarlyStop ends a run when the validation loss has not improved by MinDelta for Patience epochs.
+// Patience 0 never does.
 type EarlyStop struct {
 	Patience int     `yaml:"patience,omitempty"`
 	MinDelta float64 `yaml:"min_delta,omitempty"`
@@ -84,7 +93,8 @@ type EarlyStop struct {
 
 // Checkpoint says how often state is saved and how many checkpoints are kept.
 type Checkpoint struct {
-	// Every is the number of optimiser steps between checkpoints; one is also saved at the end of each epoch and when the run is stopped.
+	// Every is the number of optimiser steps between checkpoints; one is also saved at the end of
+	// each epoch and when the run is stopped.
 	Every int `yaml:"every"`
 	Keep  int `yaml:"keep"`
 }
@@ -97,7 +107,8 @@ func Defaults() Config {
 	}
 }
 
-// Validate reports all problems of the configuration's own fields; configs.Validate visits the parts.
+// Validate reports all problems of the configuration's own fields; configs.Validate visits the
+// parts.
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.AtLeast("batch", c.Batch, 1)
@@ -130,7 +141,8 @@ func (d Data) Validate() error {
 	return p.Err()
 }
 
-// effective returns a copy with defaults in place of what is left open, as far as that does not need the model.
+// effective returns a copy with defaults in place of what is left open, as far as that does not
+// need the model.
 func (c Config) effective() Config {
 	c.Optimizer = c.Optimizer.WithDefaults()
 	if c.Data.Window == 0 {

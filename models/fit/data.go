@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// openData opens the tables and puts loaders on their parts. A validation part of the same table shares what is kept of it in memory.
+// openData opens the tables and puts loaders on their parts. A validation part of the same table
+// shares what is kept of it in memory.
 func (t *Trainer) openData() error {
 	fields, err := t.g.fields(&t.cfg)
 	if err != nil {

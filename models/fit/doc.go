@@ -1,23 +1,30 @@
 // Package fit trains any ONNX model on a table: the library behind onnxrl fit.
 //
-// [New] puts a model together with losses, roles of parameters, adapters and data; [Trainer.Run] trains, validates, checkpoints and stops; [Trainer.Baked] returns the file's own
-// graph with the trained weights. A run is a pure function of model, data and configuration: it can be stopped after any optimiser step and resumed with bit-identical
-// results, because every random choice is derived from the seed and the position.
+// [New] puts a model together with losses, roles of parameters, adapters and data; [Trainer.Run]
+// trains, validates, checkpoints and stops; [Trainer.Baked] returns the file's own graph with the
+// trained weights. A run is a pure function of model, data and configuration: it can be stopped
+// after any optimiser step and resumed with bit-identical results, because every random choice is
+// derived from the seed and the position.
 //
 // # One step
 //
-// Forward, loss and gradient are one compiled program per batch size: one for the configured size and one for what is left at the end of an epoch. The loss is Σ weight · loss
-// per sample with weights of 1/rows, where rows counts all rows of the step, so the last partial batch, accumulated batches and shards add up to exactly the mean that
-// one large batch has. The optimiser then updates the trainable segment in place.
+// Forward, loss and gradient are one compiled program per batch size: one for the configured size
+// and one for what is left at the end of an epoch. The loss is Σ weight · loss per sample with
+// weights of 1/rows, where rows counts all rows of the step, so the last partial batch, accumulated
+// batches and shards add up to exactly the mean that one large batch has. The optimiser then
+// updates the trainable segment in place.
 //
 // # The model
 //
-// What is trained is a rewritten model: functions inlined, opset raised to what autodiff understands, the batch a symbol. What is written is the file that came in with other weights.
-// Layers keep their evaluation form, in which exporters write them, unless TrainMode is set; see package trainmode. Which tensors are weights is decided by package models,
-// and whatever was decided is logged.
+// What is trained is a rewritten model: functions inlined, opset raised to what autodiff
+// understands, the batch a symbol. What is written is the file that came in with other weights.
+// Layers keep their evaluation form, in which exporters write them, unless TrainMode is set; see
+// package trainmode. Which tensors are weights is decided by package models, and whatever was
+// decided is logged.
 //
 // # How to add
 //
-// A loss: package loss. An optimiser or a schedule: package optim. A file format: package dataset. A setting: a field of [Config] with its check in Validate, and a flag
-// in cmd/app if it is used often.
+// A loss: package loss. An optimiser or a schedule: package optim. A file format: package dataset.
+// A setting: a field of [Config] with its check in Validate, and a flag in cmd/app if it is used
+// often.
 package fit

@@ -93,7 +93,8 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 }
 
-// TestInfiniteGradientIsNamed: √x has an infinite slope at 0, where the loss itself is finite. Nothing is updated.
+// TestInfiniteGradientIsNamed: √x has an infinite slope at 0, where the loss itself is finite.
+// Nothing is updated.
 func TestInfiniteGradientIsNamed(t *testing.T) {
 	m := model(t, func(b *onnx.Builder) {
 		x := b.Input("x", batchOf(tensor.Float32, 4))

@@ -13,7 +13,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
-// Example trains a PyTorch export on a CSV file and writes the result. Package export/bake also proves that the file computes what was trained.
+// Example trains a PyTorch export on a CSV file and writes the result. Package export/bake also
+// proves that the file computes what was trained.
 func Example() {
 	model, err := onnx.Load("testdata/torch/mlp/model.onnx")
 	check(err)

@@ -11,13 +11,16 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Baked returns the trained model: the file's own graph — opset, functions, names, element types and metadata as they were — with the present parameters as initializers and adapters
-// merged into their weights. Layers that were exported in training form are in evaluation form, parameters that were merged are apart, and a batch that was a number is a symbol.
-// Contents of float32 share the trainer's memory; those of other types are rounded, and a weight that its type cannot hold is an error.
+// Baked returns the trained model: the file's own graph — opset, functions, names, element types
+// and metadata as they were — with the present parameters as initializers and adapters merged into
+// their weights. Layers that were exported in training form are in evaluation form, parameters that
+// were merged are apart, and a batch that was a number is a symbol. Contents of float32 share the
+// trainer's memory; those of other types are rounded, and a weight that its type cannot hold is an
+// error.
 func (t *Trainer) Baked() (*onnx.Model, error) { return t.bake(t.g.origin) }
 
-// BakedFloat32 returns the trained model in float32, which is what Baked returns but for models of another floating-point type: the function that was trained, without the rounding of
-// weights.
+// BakedFloat32 returns the trained model in float32, which is what Baked returns but for models of
+// another floating-point type: the function that was trained, without the rounding of weights.
 func (t *Trainer) BakedFloat32() (*onnx.Model, error) {
 	m, _, err := models.InFloat32(t.g.origin)
 	if err != nil {
@@ -70,7 +73,8 @@ func (t *Trainer) bake(m *onnx.Model) (*onnx.Model, error) {
 	return m, nil
 }
 
-// release gives a graph that was exported with a fixed batch the extents of the network that was trained. Declared types of inner values no longer hold.
+// release gives a graph that was exported with a fixed batch the extents of the network that was
+// trained. Declared types of inner values no longer hold.
 func release(g *onnx.Graph, net *models.Network) {
 	types := map[string]*onnx.ValueInfo{}
 	for _, v := range slices.Concat(net.Model.Graph.Input, net.Model.Graph.Output) {
@@ -85,7 +89,8 @@ func release(g *onnx.Graph, net *models.Network) {
 	g.ValueInfo = nil
 }
 
-// Samples reads the first rows of the training table, at most n, as one tensor per input of the network: what parity is proved on.
+// Samples reads the first rows of the training table, at most n, as one tensor per input of the
+// network: what parity is proved on.
 func (t *Trainer) Samples(n int) ([]*tensor.Tensor, error) {
 	l, err := dataset.NewLoader(t.rows, dataset.LoaderOptions{Window: t.cfg.Data.Window})
 	if err != nil {

@@ -67,7 +67,8 @@ func mlp(t testing.TB) *onnx.Model {
 	})
 }
 
-// table writes a CSV file with columns x0…x3, y0, y1, c (0, 1 or 2) and w, where y is a smooth function of x.
+// table writes a CSV file with columns x0…x3, y0, y1, c (0, 1 or 2) and w, where y is a smooth
+// function of x.
 func table(t testing.TB, rows int) string {
 	t.Helper()
 	lines := [][]string{{"x0", "x1", "x2", "x3", "y0", "y1", "c", "w"}}
@@ -124,7 +125,8 @@ type runOptions struct {
 	store string
 }
 
-// run trains to the end or to the given step, from the newest checkpoint of the store if there is one.
+// run trains to the end or to the given step, from the newest checkpoint of the store if there is
+// one.
 func run(t testing.TB, c engine.Compiler, m *onnx.Model, cfg Config, o runOptions) outcome {
 	t.Helper()
 	out, err := tryRun(t, c, m, cfg, o)

@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// oneStep is plain gradient descent on the whole table in file order: the weights it ends with show the gradient.
+// oneStep is plain gradient descent on the whole table in file order: the weights it ends with show
+// the gradient.
 func oneStep(path string, rows int) Config {
 	cfg := regression(path)
 	cfg.Data.Shuffle = false
@@ -23,7 +24,8 @@ func oneStep(path string, rows int) Config {
 	return cfg
 }
 
-// TestHowABatchIsCutDoesNotMatter compares ways of taking one step on 23 rows with the step on one batch of 23.
+// TestHowABatchIsCutDoesNotMatter compares ways of taking one step on 23 rows with the step on one
+// batch of 23.
 func TestHowABatchIsCutDoesNotMatter(t *testing.T) {
 	const rows = 23
 	path := table(t, rows)
@@ -66,7 +68,8 @@ func TestHowABatchIsCutDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestEveryEpochWeighsItsRowsEqually: three steps of 5, 5 and 3 rows equal hand-made steps on the means over 5, 5 and 3 rows.
+// TestEveryEpochWeighsItsRowsEqually: three steps of 5, 5 and 3 rows equal hand-made steps on the
+// means over 5, 5 and 3 rows.
 func TestEveryEpochWeighsItsRowsEqually(t *testing.T) {
 	e := testengines.Fastest(t)
 	lines := rowsOf(t, 13)
@@ -119,7 +122,8 @@ func rowsOf(t *testing.T, rows int) [][]string {
 	return lines
 }
 
-// TestSampleWeightsCountRows: weights 2 and 0 on alternate rows are the same as only every other row.
+// TestSampleWeightsCountRows: weights 2 and 0 on alternate rows are the same as only every other
+// row.
 func TestSampleWeightsCountRows(t *testing.T) {
 	e := testengines.Fastest(t)
 	lines := rowsOf(t, 20)
@@ -154,7 +158,8 @@ func TestShardsAreDeterministic(t *testing.T) {
 	}
 }
 
-// TestParametersWithoutGradientKeepTheirBits: a head that no loss depends on is named and does not decay.
+// TestParametersWithoutGradientKeepTheirBits: a head that no loss depends on is named and does not
+// decay.
 func TestParametersWithoutGradientKeepTheirBits(t *testing.T) {
 	m := model(t, func(b *onnx.Builder) {
 		x := b.Input("x", batchOf(tensor.Float32, 4))
@@ -192,7 +197,8 @@ func TestStepsAllocateNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// The first step of the run reads the table and allocates the optimiser's state, the first of an epoch permutes its rows.
+		// The first step of the run reads the table and allocates the optimiser's state, the first
+		// of an epoch permutes its rows.
 		step()
 		if tr.train.Left() < 21*8 {
 			t.Fatalf("%d rows left", tr.train.Left())

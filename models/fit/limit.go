@@ -14,8 +14,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// limit bounds the elements of the fields that reach an operator as indices. Engines count a negative index from the end, so that a class label or token id of −1 would silently be
-// the last one.
+// limit bounds the elements of the fields that reach an operator as indices. Engines count a
+// negative index from the end, so that a class label or token id of −1 would silently be the last
+// one.
 func (t *Trainer) limit(fields []dataset.Field) error {
 	l := &limiter{eng: t.eng, fields: fields, parameter: map[onnx.Value]bool{}}
 	for _, term := range t.cfg.Loss {
@@ -45,7 +46,8 @@ func (t *Trainer) limit(fields []dataset.Field) error {
 		err = l.follow()
 	}
 	if err != nil {
-		// One row at a time is not what every graph can do; engines still refuse what is beyond the end.
+		// One row at a time is not what every graph can do; engines still refuse what is beyond the
+		// end.
 		t.hooks.Log.Warn("whether indices in the data are negative cannot be checked", "reason", err)
 	}
 	return nil
@@ -86,7 +88,8 @@ func (l *limiter) follow() error {
 	})
 }
 
-// indexing is one use of a value as indices. extents are those of the axes that its last axis indexes one after the other, or the one extent for all elements.
+// indexing is one use of a value as indices. extents are those of the axes that its last axis
+// indexes one after the other, or the one extent for all elements.
 type indexing struct {
 	indices onnx.Value
 	extents []int
@@ -152,7 +155,8 @@ func (l *limiter) along(n *onnx.Node, index, data, axis int) []indexing {
 
 func (l *limiter) isParameter(v onnx.Value) bool { return l.parameter[v] || l.x.IsInitializer(v) }
 
-// moving are the operators whose first input's elements arrive unchanged, in whatever order. Casts count the same: a fraction becomes a whole number where it is checked.
+// moving are the operators whose first input's elements arrive unchanged, in whatever order. Casts
+// count the same: a fraction becomes a whole number where it is checked.
 var moving = map[string]bool{
 	"Identity": true, "Cast": true, "Reshape": true, "Flatten": true, "Squeeze": true, "Unsqueeze": true, "Transpose": true, "Slice": true, "Split": true, "Expand": true, "Tile": true,
 	"Gather": true, "GatherElements": true, "GatherND": true,
@@ -161,7 +165,8 @@ var moving = map[string]bool{
 // numbers are the types that hold the numbers of elements.
 var numbers = map[tensor.DType]bool{tensor.Float32: true, tensor.Float64: true, tensor.Int64: true, tensor.Int32: true}
 
-// firstNumber is the number of the first element of the data; smaller ones that arrive somewhere are constants of the graph. Float32 holds all numbers up to twice as many.
+// firstNumber is the number of the first element of the data; smaller ones that arrive somewhere
+// are constants of the graph. Float32 holds all numbers up to twice as many.
 const firstNumber = 1 << 23
 
 func (l *limiter) field(v onnx.Value) int {
@@ -182,7 +187,8 @@ func width(f dataset.Field) int {
 	return n
 }
 
-// sources lists the data inputs that a value's elements come from unchanged; ok is false when something is computed on the way.
+// sources lists the data inputs that a value's elements come from unchanged; ok is false when
+// something is computed on the way.
 func (l *limiter) sources(v onnx.Value, seen map[onnx.Value]bool) (list []onnx.Value, ok bool) {
 	if seen[v] {
 		return nil, true
@@ -221,7 +227,8 @@ func (l *limiter) sources(v onnx.Value, seen map[onnx.Value]bool) (list []onnx.V
 	return list, true
 }
 
-// apply limits the elements that arrive at a use. Which they are is seen by sending their numbers through the nodes on the way, those of all fields counted on.
+// apply limits the elements that arrive at a use. Which they are is seen by sending their numbers
+// through the nodes on the way, those of all fields counted on.
 func (l *limiter) apply(u indexing) error {
 	from, ok := l.sources(u.indices, map[onnx.Value]bool{})
 	if !ok || len(from) == 0 {
@@ -316,7 +323,8 @@ func (l *limiter) run(from []onnx.Value, in []*tensor.Tensor, v onnx.Value) ([]i
 	return arrived, nil
 }
 
-// set limits one element of a field; of several limits the narrowest in each direction counts, and its words are the later one's.
+// set limits one element of a field; of several limits the narrowest in each direction counts, and
+// its words are the later one's.
 func (l *limiter) set(field, element int, limit *dataset.Limit) {
 	f := &l.fields[field]
 	if f.Limits == nil {

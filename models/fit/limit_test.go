@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// indexed is a table of 40 good rows with columns x (a number), t0…t3 (0 to 4) and c (0 to 2), in which one cell is something else.
+// indexed is a table of 40 good rows with columns x (a number), t0…t3 (0 to 4) and c (0 to 2), in
+// which one cell is something else.
 func indexed(t testing.TB, row int, column, value string) string {
 	t.Helper()
 	names := []string{"x", "t0", "t1", "t2", "t3", "c"}
@@ -43,7 +44,8 @@ func indexed(t testing.TB, row int, column, value string) string {
 	return path
 }
 
-// tokens is a model on input t of four token ids: their embeddings, from a table of five rows, averaged and projected onto three classes. ids makes the indices of the input.
+// tokens is a model on input t of four token ids: their embeddings, from a table of five rows,
+// averaged and projected onto three classes. ids makes the indices of the input.
 func tokens(t testing.TB, d tensor.DType, ids func(b *onnx.Builder, x onnx.Value) onnx.Value) *onnx.Model {
 	return model(t, func(b *onnx.Builder) {
 		x := b.Input("t", batchOf(d, 4))
@@ -66,7 +68,8 @@ func lossGraph(t testing.TB, ignore bool) *onnx.Model {
 	})
 }
 
-// TestIndicesOutsideAreRefused: engines count negative indices from the end, so that a label of −1 would train the last class. Each case has one such cell.
+// TestIndicesOutsideAreRefused: engines count negative indices from the end, so that a label of −1
+// would train the last class. Each case has one such cell.
 func TestIndicesOutsideAreRefused(t *testing.T) {
 	plain := func(_ *onnx.Builder, x onnx.Value) onnx.Value { return x }
 	minus := -7
@@ -142,7 +145,8 @@ func TestIndicesOutsideAreRefused(t *testing.T) {
 	}
 }
 
-// TestActivationsMayBeIndexedFromTheEnd: x[i] in a network takes −1 for the last, as PyTorch does; only tables of parameters have no such rows.
+// TestActivationsMayBeIndexedFromTheEnd: x[i] in a network takes −1 for the last, as PyTorch does;
+// only tables of parameters have no such rows.
 func TestActivationsMayBeIndexedFromTheEnd(t *testing.T) {
 	m := model(t, func(b *onnx.Builder) {
 		x, i := b.Input("x", batchOf(tensor.Float32, 4)), b.Input("i", batchOf(tensor.Int64, 1))

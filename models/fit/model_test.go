@@ -210,7 +210,8 @@ func TestFixedBatchesAreFreed(t *testing.T) {
 	}
 }
 
-// squares is a loss graph: the mean over the batch, or the loss of every sample, of Σ k·(p − t)² over the outputs, with a constant k of its own.
+// squares is a loss graph: the mean over the batch, or the loss of every sample, of Σ k·(p − t)²
+// over the outputs, with a constant k of its own.
 func squares(t *testing.T, opset int, mean bool) *onnx.Model {
 	b := onnx.NewBuilder("loss", opset)
 	p, y := b.Input("prediction", batchOf(tensor.Float32, 2)), b.Input("target", batchOf(tensor.Float32, 2))
@@ -234,7 +235,8 @@ func squares(t *testing.T, opset int, mean bool) *onnx.Model {
 	return m
 }
 
-// TestLossGraphs compares loss graphs of the user's own with the built-in mean squared error, to which they are equal.
+// TestLossGraphs compares loss graphs of the user's own with the built-in mean squared error, to
+// which they are equal.
 func TestLossGraphs(t *testing.T) {
 	cfg := regression(table(t, 48))
 	for _, c := range testengines.All(t) {
@@ -265,7 +267,8 @@ func TestSeveralLosses(t *testing.T) {
 	}
 }
 
-// tied is a network in which two normalisation layers share a scale, a folded constant scales the output, and an additive mask hides nothing.
+// tied is a network in which two normalisation layers share a scale, a folded constant scales the
+// output, and an additive mask hides nothing.
 func tied(t *testing.T) *onnx.Model {
 	return model(t, func(b *onnx.Builder) {
 		x := b.Input("x", batchOf(tensor.Float32, 4))
@@ -331,7 +334,8 @@ func TestConstantsAreNotTrainedAndTiesCanBeCut(t *testing.T) {
 	}
 }
 
-// TestBatchesBehindShapeArithmetic: the batch of the output goes through floating-point numbers, where no symbol can follow it.
+// TestBatchesBehindShapeArithmetic: the batch of the output goes through floating-point numbers,
+// where no symbol can follow it.
 func TestBatchesBehindShapeArithmetic(t *testing.T) {
 	m := model(t, func(b *onnx.Builder) {
 		x := b.Input("x", batchOf(tensor.Float32, 4))

@@ -29,8 +29,9 @@ func mlpOf(t testing.TB, d tensor.DType) *onnx.Model {
 	})
 }
 
-// TestOtherPrecisions trains the same network in every floating-point type: in float32, from the weights as the type holds them, and written back in the type, with and without
-// adapters. float32 master weights collect updates that half precision would round away.
+// TestOtherPrecisions trains the same network in every floating-point type: in float32, from the
+// weights as the type holds them, and written back in the type, with and without adapters. float32
+// master weights collect updates that half precision would round away.
 func TestOtherPrecisions(t *testing.T) {
 	runs := 0
 	for _, d := range []tensor.DType{tensor.Float64, tensor.Float16, tensor.BFloat16} {
@@ -132,7 +133,8 @@ func TestHalfPrecisionResumes(t *testing.T) {
 	}
 }
 
-// TestScalarParameters: a temperature and a gate are trained, saved, restored and written like the other weights.
+// TestScalarParameters: a temperature and a gate are trained, saved, restored and written like the
+// other weights.
 func TestScalarParameters(t *testing.T) {
 	net := func() *onnx.Model {
 		return model(t, func(b *onnx.Builder) {

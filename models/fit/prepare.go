@@ -22,14 +22,17 @@ const batchSymbol = "batch"
 
 // graphs are the forms of the model over one set of parameters.
 type graphs struct {
-	// origin is the model in the form in which it came and goes, but in evaluation form and with merged parameters cut apart.
+	// origin is the model in the form in which it came and goes, but in evaluation form and with
+	// merged parameters cut apart.
 	origin *onnx.Model
-	// served is what is trained, without losses: functions inlined, opset raised, batch symbolic, adapters beside their weights. eval adds the losses and metrics; train
-	// computes nothing but the loss, with layers in training form where that is asked for.
+	// served is what is trained, without losses: functions inlined, opset raised, batch symbolic,
+	// adapters beside their weights. eval adds the losses and metrics; train computes nothing but
+	// the loss, with layers in training form where that is asked for.
 	served, eval, train *models.Network
 	values              map[string]*tensor.Tensor
 	metrics             []string
-	// layers are the BatchNormalization and Dropout nodes as the file had them, settled those put into evaluation form, and mode what training form changed.
+	// layers are the BatchNormalization and Dropout nodes as the file had them, settled those put
+	// into evaluation form, and mode what training form changed.
 	layers, settled []trainmode.Layer
 	mode            trainmode.Result
 	adapters        []lora.Adapter
@@ -41,7 +44,8 @@ type graphs struct {
 	fixed []string
 }
 
-// prepare rewrites the model according to the configuration, in which it fills in the output of a single loss.
+// prepare rewrites the model according to the configuration, in which it fills in the output of a
+// single loss.
 func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 	g := &graphs{layers: trainmode.Find(m)}
 	m, err := models.UntieStatistics(m)
@@ -110,7 +114,8 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 	return g, g.attach(m, cfg)
 }
 
-// precisionOf returns the floating-point type other than float32 that most elements of a model's initializers have, or else the type of its outputs.
+// precisionOf returns the floating-point type other than float32 that most elements of a model's
+// initializers have, or else the type of its outputs.
 func precisionOf(m *onnx.Model) tensor.DType {
 	counts := map[tensor.DType]int{}
 	add := func(d tensor.DType, n int) {
@@ -175,8 +180,9 @@ func (g *graphs) attach(m *onnx.Model, cfg *Config) error {
 	return nil
 }
 
-// freeBatch makes the first extent of every input the symbol "batch", gives the other symbols numbers, and infers the outputs anew. It also returns the inputs whose batch
-// was a number; a graph that depends on that number is refused.
+// freeBatch makes the first extent of every input the symbol "batch", gives the other symbols
+// numbers, and infers the outputs anew. It also returns the inputs whose batch was a number; a
+// graph that depends on that number is refused.
 func freeBatch(m *onnx.Model, bind map[string]int) (_ *onnx.Model, fixed []string, err error) {
 	m = m.ShallowClone()
 	// Types of inner values hold for the old batch; what is declared of initializers stays.
@@ -225,7 +231,8 @@ func freeBatch(m *onnx.Model, bind map[string]int) (_ *onnx.Model, fixed []strin
 	return m, fixed, nil
 }
 
-// followsBatch reports whether the first extent of a value is the batch, by trying two. Symbolic arithmetic does not always find that out.
+// followsBatch reports whether the first extent of a value is the batch, by trying two. Symbolic
+// arithmetic does not always find that out.
 func followsBatch(m *onnx.Model, v onnx.Value) bool {
 	for _, n := range []int{5, 7} {
 		env, err := shape.Infer(m, map[string]int{batchSymbol: n})

@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// noisy is a network with everything that has state: BatchNormalization and Dropout between two layers.
+// noisy is a network with everything that has state: BatchNormalization and Dropout between two
+// layers.
 func noisy(t testing.TB) *onnx.Model {
 	return model(t, func(b *onnx.Builder) {
 		x := b.Input("x", batchOf(tensor.Float32, 4))
@@ -50,7 +51,8 @@ func stateful(path string) Config {
 	return cfg
 }
 
-// TestResumeEqualsUninterrupted stops a run after every one of its steps and requires the bits of the uninterrupted run after resuming.
+// TestResumeEqualsUninterrupted stops a run after every one of its steps and requires the bits of
+// the uninterrupted run after resuming.
 func TestResumeEqualsUninterrupted(t *testing.T) {
 	c, m, cfg := testengines.Fastest(t), noisy(t), stateful(table(t, 50))
 	whole := run(t, c, m, cfg, runOptions{})
@@ -97,7 +99,8 @@ func TestResumeInChains(t *testing.T) {
 	}
 }
 
-// TestEarlyStopKeepsTheBestWeights also resumes a run that has stopped by itself: it has nothing left to do and holds the same weights.
+// TestEarlyStopKeepsTheBestWeights also resumes a run that has stopped by itself: it has nothing
+// left to do and holds the same weights.
 func TestEarlyStopKeepsTheBestWeights(t *testing.T) {
 	c, m := testengines.Fastest(t), mlp(t)
 	cfg := regression(table(t, 60))

@@ -30,12 +30,15 @@ type Result struct {
 	Epochs int
 	// Rows counts the rows that this call has trained on.
 	Rows int64
-	// Loss is the mean training loss of the last finished epoch; Validation the newest validation loss. NaN when there is none.
+	// Loss is the mean training loss of the last finished epoch; Validation the newest validation
+	// loss. NaN when there is none.
 	Loss, Validation float64
-	// BestEpoch is the epoch, counted from 1, with the lowest validation loss so far, whose weights the trainer holds after a complete run; 0 when there is no validation data
-	// and the last weights are kept.
+	// BestEpoch is the epoch, counted from 1, with the lowest validation loss so far, whose weights
+	// the trainer holds after a complete run; 0 when there is no validation data and the last
+	// weights are kept.
 	BestEpoch int
-	// Stopped says why a run ended before its last epoch: "" when it did not, or one of the constants.
+	// Stopped says why a run ended before its last epoch: "" when it did not, or one of the
+	// constants.
 	Stopped string
 }
 
@@ -45,8 +48,9 @@ const (
 	Interrupted  = "interrupted"
 )
 
-// Run trains until the last epoch, an early stop, or the end of ctx, which is no error: the state is saved, the result says so, and the run can be resumed. After a
-// complete run with validation data, the trainer holds the parameters of the best epoch. An error names the step.
+// Run trains until the last epoch, an early stop, or the end of ctx, which is no error: the state
+// is saved, the result says so, and the run can be resumed. After a complete run with validation
+// data, the trainer holds the parameters of the best epoch. An error names the step.
 func (t *Trainer) Run(ctx context.Context) (Result, error) {
 	before := t.rowsDone()
 	err := t.run(ctx)
@@ -83,7 +87,8 @@ func (t *Trainer) rowsDone() int64 {
 	return int64(at.Epoch)*int64(t.train.Rows()) + int64(at.Row)
 }
 
-// run trains until the run is done. The error of ctx comes only from between steps, where the state is whole.
+// run trains until the run is done. The error of ctx comes only from between steps, where the state
+// is whole.
 func (t *Trainer) run(ctx context.Context) error {
 	for !t.s.Done && t.train.State().Epoch < t.cfg.Epochs {
 		for t.train.Left() > 0 {
@@ -167,7 +172,8 @@ func (t *Trainer) accumulate(first bool) {
 	}
 }
 
-// endEpoch validates, notes the best weights, moves on and saves. When ctx ends during validation the epoch stays open, and resuming validates again.
+// endEpoch validates, notes the best weights, moves on and saves. When ctx ends during validation
+// the epoch stays open, and resuming validates again.
 func (t *Trainer) endEpoch(ctx context.Context) error {
 	epoch := t.train.State().Epoch + 1
 	if err := t.checkWeights(); err != nil {

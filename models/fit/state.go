@@ -29,7 +29,8 @@ type state struct {
 	Done bool `json:"done"`
 }
 
-// SaveState writes everything that the next step depends on: changing parameters, the best ones so far, optimiser moments, the position in the data and counters.
+// SaveState writes everything that the next step depends on: changing parameters, the best ones so
+// far, optimiser moments, the position in the data and counters.
 func (t *Trainer) SaveState(w *checkpoint.Writer) error {
 	w.PutJSON("state", t.s)
 	w.PutJSON("position", t.train.State())

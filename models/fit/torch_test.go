@@ -12,8 +12,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// TestEnginesAndPyTorchAgree trains PyTorch exports on the batches that PyTorch trained them on and compares the loss of every step. cmd/peers/fit_torch.py has made the
-// fixtures and tries more networks.
+// TestEnginesAndPyTorchAgree trains PyTorch exports on the batches that PyTorch trained them on and
+// compares the loss of every step. cmd/peers/fit_torch.py has made the fixtures and tries more
+// networks.
 func TestEnginesAndPyTorchAgree(t *testing.T) {
 	cases, err := filepath.Glob("testdata/torch/*/losses.json")
 	if err != nil || len(cases) != 12 {

@@ -23,14 +23,16 @@ import (
 
 // Hooks connect a run to the outside. All are optional.
 type Hooks struct {
-	// Log receives events worth a line: layers kept in evaluation form, folded layers, tied parameters.
+	// Log receives events worth a line: layers kept in evaluation form, folded layers, tied
+	// parameters.
 	Log *slog.Logger
 	// Step is called after every optimiser step.
 	Step func(Progress)
-	// Metrics is called with values under TensorBoard-style tags at the given optimiser step. The map is used again and must not be kept.
+	// Metrics is called with values under TensorBoard-style tags at the given optimiser step. The
+	// map is used again and must not be kept.
 	Metrics func(step int64, values map[string]float64)
-	// Save is called when the state should be saved; the trainer is a checkpoint.Stater. score is the negated validation loss at the end of an epoch, else nil. An error ends
-	// the run.
+	// Save is called when the state should be saved; the trainer is a checkpoint.Stater. score is
+	// the negated validation loss at the end of an epoch, else nil. An error ends the run.
 	Save func(step int64, score *float64) error
 }
 
@@ -46,7 +48,8 @@ type Trainer struct {
 	train  *dataset.Loader
 	valid  *dataset.Loader
 
-	// training and validation are the compiled programs. Every training program writes its gradients to grads; sum accumulates them where several batches make a step.
+	// training and validation are the compiled programs. Every training program writes its
+	// gradients to grads; sum accumulates them where several batches make a step.
 	training, validation programs
 	grads, sum           *models.Segment
 	unreached            []string
@@ -62,7 +65,8 @@ type Trainer struct {
 	values map[string]float64
 }
 
-// New prepares a run of model m on the data of the configuration. m is not changed and must not be while the trainer is used. Close the trainer after use.
+// New prepares a run of model m on the data of the configuration. m is not changed and must not be
+// while the trainer is used. Close the trainer after use.
 func New(m *onnx.Model, cfg Config, eng engine.Compiler, hooks Hooks) (_ *Trainer, err error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, fmt.Errorf("fit: %w", err)
@@ -163,10 +167,12 @@ func (t *Trainer) compile() (err error) {
 	return err
 }
 
-// shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs on one core.
+// shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs on
+// one core.
 const shardFLOPs = 30e6
 
-// chooseShards decides from the graph's arithmetic and the number of cores. Layers that use the statistics of the batch need it whole.
+// chooseShards decides from the graph's arithmetic and the number of cores. Layers that use the
+// statistics of the batch need it whole.
 func (t *Trainer) chooseShards() int {
 	n := runtime.GOMAXPROCS(0)
 	for n > 1 && t.cfg.Batch%n != 0 {
@@ -179,7 +185,8 @@ func (t *Trainer) chooseShards() int {
 	return n
 }
 
-// buildOptimizer ties the optimiser's groups to the parameters that a loss depends on. The others keep their values, also under weight decay.
+// buildOptimizer ties the optimiser's groups to the parameters that a loss depends on. The others
+// keep their values, also under weight decay.
 func (t *Trainer) buildOptimizer() error {
 	trainable := t.params.Segment(models.Trainable)
 	list := paramsOf(trainable)
@@ -252,7 +259,8 @@ func (t *Trainer) report() {
 	}
 }
 
-// Network returns the model in the form that is trained, with parameters as inputs and without losses; adapters are still separate.
+// Network returns the model in the form that is trained, with parameters as inputs and without
+// losses; adapters are still separate.
 func (t *Trainer) Network() *models.Network { return t.g.served }
 
 // Params returns the parameters. They are the trainer's and end with it.

@@ -22,7 +22,8 @@ func Mean(g *layer.Graph, z onnx.Value, init layer.Init, a int) onnx.Value {
 	return g.Linear("mean", z, a, init)
 }
 
-// SharedLogStd returns log σ as a parameter [A] that is the same in every state, as PPO and A2C use it.
+// SharedLogStd returns log σ as a parameter [A] that is the same in every state, as PPO and A2C use
+// it.
 func SharedLogStd(g *layer.Graph, initial float64, a int) onnx.Value {
 	return g.Param("log_std", layer.Constant(initial), a)
 }
@@ -30,7 +31,8 @@ func SharedLogStd(g *layer.Graph, initial float64, a int) onnx.Value {
 // Bound is how a network's output becomes a log σ within bounds.
 type Bound string
 
-// The bounds: BoundTanh squashes smoothly between them (CleanRL's SAC, from −5 to 2), BoundClip cuts off, with gradient 0 outside (Stable-Baselines3's SAC, from −20 to 2).
+// The bounds: BoundTanh squashes smoothly between them (CleanRL's SAC, from −5 to 2), BoundClip
+// cuts off, with gradient 0 outside (Stable-Baselines3's SAC, from −20 to 2).
 const (
 	BoundTanh Bound = "tanh"
 	BoundClip Bound = "clip"
@@ -49,7 +51,8 @@ func StateLogStd(g *layer.Graph, z onnx.Value, init layer.Init, a int, b Bound, 
 	return x
 }
 
-// NewDiagGaussian appends the distribution with mean [batch, A] and logStd [batch, A], or [A] for all rows.
+// NewDiagGaussian appends the distribution with mean [batch, A] and logStd [batch, A], or [A] for
+// all rows.
 func NewDiagGaussian(g *layer.Graph, mean, logStd onnx.Value) *DiagGaussian {
 	d := &DiagGaussian{Mean: mean, LogStd: logStd, g: g}
 	m, s := g.Dims(mean), g.Dims(logStd)
@@ -69,7 +72,8 @@ func NewDiagGaussian(g *layer.Graph, mean, logStd onnx.Value) *DiagGaussian {
 // constant is A·x, summed over the components.
 func (d *DiagGaussian) constant(x float64) float64 { return x * float64(d.g.Extent(d.Mean, 1)) }
 
-// LogProb appends the log-density of actions [batch, A]: Σ −½((a−μ)/σ)² − log σ − ½ log 2π, [batch].
+// LogProb appends the log-density of actions [batch, A]: Σ −½((a−μ)/σ)² − log σ − ½ log 2π,
+// [batch].
 func (d *DiagGaussian) LogProb(actions onnx.Value) onnx.Value {
 	return d.logProbOf(d.g.Mul(d.g.Sub(actions, d.Mean), d.g.Exp(d.g.Neg(d.LogStd))))
 }
@@ -95,7 +99,8 @@ func (d *DiagGaussian) KL(q *DiagGaussian) onnx.Value {
 	return g.Sum(g.Sub(half, log), 1)
 }
 
-// Sample appends actions μ + σ·noise [batch, A], through which gradients flow, and their log-density [batch]. noise [batch, A] is standard normal.
+// Sample appends actions μ + σ·noise [batch, A], through which gradients flow, and their
+// log-density [batch]. noise [batch, A] is standard normal.
 func (d *DiagGaussian) Sample(noise onnx.Value) (actions, logProb onnx.Value) {
 	g := d.g
 	return g.Add(d.Mean, g.Mul(g.Exp(d.LogStd), noise)), d.logProbOf(noise)
@@ -104,7 +109,8 @@ func (d *DiagGaussian) Sample(noise onnx.Value) (actions, logProb onnx.Value) {
 // Mode returns the mean.
 func (d *DiagGaussian) Mode() onnx.Value { return d.Mean }
 
-// Squashed is tanh of a DiagGaussian: actions lie in (−1, 1), and densities are those of actions in that range, whatever range the environment has. See [Rescale].
+// Squashed is tanh of a DiagGaussian: actions lie in (−1, 1), and densities are those of actions in
+// that range, whatever range the environment has. See [Rescale].
 type Squashed struct {
 	Gaussian *DiagGaussian
 	g        *layer.Graph
@@ -115,13 +121,15 @@ func NewSquashed(g *layer.Graph, mean, logStd onnx.Value) *Squashed {
 	return Squash(NewDiagGaussian(g, mean, logStd))
 }
 
-// Sample appends actions tanh(μ + σ·noise) [batch, A], through which gradients flow, and their log-density [batch].
+// Sample appends actions tanh(μ + σ·noise) [batch, A], through which gradients flow, and their
+// log-density [batch].
 func (s *Squashed) Sample(noise onnx.Value) (actions, logProb onnx.Value) {
 	u, l := s.Gaussian.Sample(noise)
 	return s.g.Activate("tanh", u), s.g.Sub(l, s.logDet(u))
 }
 
-// LogProbOf appends the log-density of the actions tanh(u), given u [batch, A]. Whoever records u instead of the action loses nothing to rounding.
+// LogProbOf appends the log-density of the actions tanh(u), given u [batch, A]. Whoever records u
+// instead of the action loses nothing to rounding.
 func (s *Squashed) LogProbOf(u onnx.Value) onnx.Value {
 	return s.g.Sub(s.Gaussian.LogProb(u), s.logDet(u))
 }
@@ -129,7 +137,8 @@ func (s *Squashed) LogProbOf(u onnx.Value) onnx.Value {
 // EdgeEpsilon is how near to ±1 an action may lie for LogProb.
 const EdgeEpsilon = 1e-6
 
-// LogProb appends the log-density of actions [batch, A] in [−1, 1]. They are first moved EdgeEpsilon away from the edges, where tanh has no inverse.
+// LogProb appends the log-density of actions [batch, A] in [−1, 1]. They are first moved
+// EdgeEpsilon away from the edges, where tanh has no inverse.
 func (s *Squashed) LogProb(actions onnx.Value) onnx.Value {
 	g := s.g
 	a := g.Clip(actions, -1+EdgeEpsilon, 1-EdgeEpsilon)
@@ -137,7 +146,8 @@ func (s *Squashed) LogProb(actions onnx.Value) onnx.Value {
 	return s.LogProbOf(u)
 }
 
-// logDet is Σ log(1 − tanh²(u)) as 2(log 2 − u − softplus(−2u)), which is right where 1 − tanh² rounds to 0.
+// logDet is Σ log(1 − tanh²(u)) as 2(log 2 − u − softplus(−2u)), which is right where 1 − tanh²
+// rounds to 0.
 func (s *Squashed) logDet(u onnx.Value) onnx.Value {
 	g := s.g
 	inner := g.Add(u, g.Activate("softplus", g.Scale(u, -2)))

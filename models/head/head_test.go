@@ -191,7 +191,8 @@ func build(t *testing.T, c torchCase) (*onnx.Model, []string) {
 	return m, wrt
 }
 
-// compare returns the number of elements that were compared. The tolerance is relative to the largest one: the graphs compute in float32.
+// compare returns the number of elements that were compared. The tolerance is relative to the
+// largest one: the graphs compute in float32.
 func compare(t *testing.T, what string, got *tensor.Tensor, want []float64) int {
 	t.Helper()
 	if got.Len() != len(want) {

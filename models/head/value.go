@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Value appends a linear layer to one number per row, [batch]. PPO's implementations use layer.Orthogonal(1).
+// Value appends a linear layer to one number per row, [batch]. PPO's implementations use
+// layer.Orthogonal(1).
 func Value(g *layer.Graph, z onnx.Value, init layer.Init) onnx.Value {
 	return g.Squeeze(ValueColumn(g, z, init), 1)
 }
@@ -46,7 +47,8 @@ func Rescale(g *layer.Graph, actions onnx.Value, low, high []float64) onnx.Value
 type Perceptron struct {
 	Hidden     []int
 	Activation string
-	// Init is for the hidden weights and Out for those of the last layer. With Default, all weights and biases are those of PyTorch's layers and neither counts.
+	// Init is for the hidden weights and Out for those of the last layer. With Default, all weights
+	// and biases are those of PyTorch's layers and neither counts.
 	Init, Out layer.Init
 	Default   bool
 }
@@ -71,7 +73,9 @@ func (p Perceptron) Build(g *layer.Graph, x onnx.Value, n int) onnx.Value {
 	return x
 }
 
-// TwinQ appends two critics of state and action, each with parameters of its own (scopes q1 and q2): z [batch, D] and actions [batch, A] to two values [batch]. With g.Again() the same critics judge other actions.
+// TwinQ appends two critics of state and action, each with parameters of its own (scopes q1 and
+// q2): z [batch, D] and actions [batch, A] to two values [batch]. With g.Again() the same critics
+// judge other actions.
 func TwinQ(g *layer.Graph, z, actions onnx.Value, p Perceptron) (q1, q2 onnx.Value) {
 	x := g.Concat(-1, z, actions)
 	q := [2]onnx.Value{}
@@ -87,14 +91,16 @@ func QValues(g *layer.Graph, z onnx.Value, init layer.Init, n int) onnx.Value {
 	return g.Linear("q", z, n, init)
 }
 
-// Duelling appends a value for each of n actions as V + A − mean A (Wang et al. 2016, arXiv 1511.06581, equation 9), [batch, n].
+// Duelling appends a value for each of n actions as V + A − mean A (Wang et al. 2016, arXiv
+// 1511.06581, equation 9), [batch, n].
 func Duelling(g *layer.Graph, z onnx.Value, init layer.Init, n int) onnx.Value {
 	v, a := g.Linear("value", z, 1, init), g.Linear("advantage", z, n, init)
 	mean := g.Op("ReduceMean", []onnx.Value{a, g.Ints(1)}, onnx.AttrInt("keepdims", 1))
 	return g.Add(v, g.Sub(a, mean))
 }
 
-// Pick appends the value of the action taken, [batch], of values [batch, n] and actions int64 [batch].
+// Pick appends the value of the action taken, [batch], of values [batch, n] and actions int64
+// [batch].
 func Pick(g *layer.Graph, values, actions onnx.Value) onnx.Value {
 	if t := g.Type(actions); g.Err() == nil && (t.DType != tensor.Int64 || len(t.Dims) != 1) {
 		g.Failf("the actions are %v, expected int64[batch]", t)

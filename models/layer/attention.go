@@ -15,11 +15,15 @@ func maskOf(input string, rate float64) trainmode.Mask {
 	return trainmode.Mask{Input: input, Ratio: rate}
 }
 
-// Masked is what is added to the scores of keys that must not be attended to: e to its power is 0 in float32, and a row without any key left is uniform and not NaN.
+// Masked is what is added to the scores of keys that must not be attended to: e to its power is 0
+// in float32, and a row without any key left is uniform and not NaN.
 const Masked = -1e8
 
-// SelfAttention appends multi-head scaled dot-product attention of x [rows, steps, width] with itself (Vaswani et al. 2017, arXiv 1706.03762), output projection included. bias, which may be absent, is added to the scores
-// [rows, heads, steps, steps] and broadcast to them: see [Graph.CausalBias] and [Graph.KeyBias]. The parameters are qkv (queries, keys and values in one product) and out.
+// SelfAttention appends multi-head scaled dot-product attention of x [rows, steps, width] with
+// itself (Vaswani et al. 2017, arXiv 1706.03762), output projection included. bias, which may be
+// absent, is added to the scores [rows, heads, steps, steps] and broadcast to them: see
+// [Graph.CausalBias] and [Graph.KeyBias]. The parameters are qkv (queries, keys and values in one
+// product) and out.
 func (g *Graph) SelfAttention(name string, x onnx.Value, heads int, bias onnx.Value, init Init) onnx.Value {
 	l := g.In(name)
 	steps, width := l.Extent(x, 1), l.Extent(x, 2)
@@ -32,7 +36,8 @@ func (g *Graph) SelfAttention(name string, x onnx.Value, heads int, bias onnx.Va
 	}
 	size := width / heads
 	qkv := l.Linear("qkv", x, 3*width, init)
-	// [rows, steps, 3·heads, size] -> [rows, 3·heads, steps, size]: one transposition for all three.
+	// [rows, steps, 3·heads, size] -> [rows, 3·heads, steps, size]: one transposition for all
+	// three.
 	parts := l.Split(l.Transpose(l.Reshape(qkv, -1, steps, 3*heads, size), 0, 2, 1, 3), 1, heads, heads, heads)
 	scores := l.MatMul(l.Scale(parts[0], 1/math.Sqrt(float64(size))), l.Transpose(parts[1], 0, 1, 3, 2))
 	if bias != "" {
@@ -53,7 +58,8 @@ func (g *Graph) CausalBias(steps int) onnx.Value {
 	return g.Const(t)
 }
 
-// KeyBias turns a bool mask [rows, steps] of steps that may be attended to into a bias [rows, 1, 1, steps].
+// KeyBias turns a bool mask [rows, steps] of steps that may be attended to into a bias [rows, 1, 1,
+// steps].
 func (g *Graph) KeyBias(valid onnx.Value) onnx.Value {
 	return g.Unsqueeze(g.Where(valid, g.Float(0), g.Float(Masked)), 1, 2)
 }
@@ -68,7 +74,9 @@ type Block struct {
 	Dropout    float64
 }
 
-// TransformerBlock appends x + attention(norm(x)), then x + feed-forward(norm(x)): the normalisation comes first, which trains without warm-up (Xiong et al. 2020, arXiv 2002.04745). Weights are drawn by Xavier's rule.
+// TransformerBlock appends x + attention(norm(x)), then x + feed-forward(norm(x)): the
+// normalisation comes first, which trains without warm-up (Xiong et al. 2020, arXiv 2002.04745).
+// Weights are drawn by Xavier's rule.
 func (g *Graph) TransformerBlock(name string, x onnx.Value, bias onnx.Value, b Block) onnx.Value {
 	l := g.In(name)
 	width := l.Extent(x, -1)
@@ -78,7 +86,8 @@ func (g *Graph) TransformerBlock(name string, x onnx.Value, bias onnx.Value, b B
 	return l.Add(x, l.Dropout("drop2", l.Linear("ff2", h, width, Xavier(1)), b.Dropout))
 }
 
-// Sinusoids returns the positions [steps, width] of Vaswani et al. 2017, section 3.5, as a constant: sine at even columns, cosine at odd ones.
+// Sinusoids returns the positions [steps, width] of Vaswani et al. 2017, section 3.5, as a
+// constant: sine at even columns, cosine at odd ones.
 func (g *Graph) Sinusoids(steps, width int) onnx.Value {
 	t := tensor.New(tensor.Float32, steps, width)
 	for i := range steps {

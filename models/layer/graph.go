@@ -19,14 +19,17 @@ const Batch = "batch"
 
 // Options change how a Graph is built.
 type Options struct {
-	// Opset of the standard domain; 0 means onnx.DefaultOpset. A graph is raised to a later one when a foreign model asks for it.
+	// Opset of the standard domain; 0 means onnx.DefaultOpset. A graph is raised to a later one
+	// when a foreign model asks for it.
 	Opset int
 	// Training makes Dropout multiply by masks, which become inputs. Without it Dropout is nothing.
 	Training bool
 }
 
-// Graph is a network under construction, seen from one scope. Scopes made by [Graph.In] append to the same network. Errors are sticky: the first one is kept, later calls do nothing of use, and [Graph.Err], [Graph.Model]
-// and [Graph.Network] return it, so layers need no check after each operator.
+// Graph is a network under construction, seen from one scope. Scopes made by [Graph.In] append to
+// the same network. Errors are sticky: the first one is kept, later calls do nothing of use, and
+// [Graph.Err], [Graph.Model] and [Graph.Network] return it, so layers need no check after each
+// operator.
 type Graph struct {
 	s     *state
 	path  []string
@@ -47,7 +50,8 @@ type state struct {
 	notes    []string
 }
 
-// New starts an empty network. All initial values descend from key, each from a stream of the parameter's own name, so what else a network has does not change them.
+// New starts an empty network. All initial values descend from key, each from a stream of the
+// parameter's own name, so what else a network has does not change them.
 func New(name string, key rng.Key, o Options) *Graph {
 	if o.Opset == 0 {
 		o.Opset = onnx.DefaultOpset
@@ -73,12 +77,15 @@ func (s *state) follow(g *Graph) {
 	env.Track(s.b)
 }
 
-// In returns the scope below this one. Parameters made there are called after it ("encoder.conv1.weight"), and so are nodes ("encoder/conv1/Gemm").
+// In returns the scope below this one. Parameters made there are called after it
+// ("encoder.conv1.weight"), and so are nodes ("encoder/conv1/Gemm").
 func (g *Graph) In(name string) *Graph {
 	return &Graph{s: g.s, path: append(slices.Clip(g.path), name), reuse: g.reuse}
 }
 
-// Again returns this scope for a second use of its parameters, as a critic needs that judges both recorded and new actions: parameters are then those that were made before, and one that was not is an error.
+// Again returns this scope for a second use of its parameters, as a critic needs that judges both
+// recorded and new actions: parameters are then those that were made before, and one that was not
+// is an error.
 func (g *Graph) Again() *Graph { return &Graph{s: g.s, path: g.path, reuse: true} }
 
 // Name returns the full name of a parameter of this scope.
@@ -132,7 +139,8 @@ func (g *Graph) Output(name string, v onnx.Value) {
 	g.s.b.Output(g.s.b.Rename(v, name), t)
 }
 
-// Param returns a trainable parameter of this scope. Its initial value is drawn from the stream of its name. Parameters have at least one axis.
+// Param returns a trainable parameter of this scope. Its initial value is drawn from the stream of
+// its name. Parameters have at least one axis.
 func (g *Graph) Param(name string, init Init, shape ...int) onnx.Value {
 	full := g.Name(name)
 	if g.Err() != nil {
@@ -196,7 +204,8 @@ func (g *Graph) OpN(op string, n int, in []onnx.Value, attrs ...*onnx.Attribute)
 	return g.s.b.OpN(op, "", n, in, attrs...)
 }
 
-// Builder returns the builder below, for what Graph has no method for. It must not be kept: [Graph.Splice] may replace it.
+// Builder returns the builder below, for what Graph has no method for. It must not be kept:
+// [Graph.Splice] may replace it.
 func (g *Graph) Builder() *onnx.Builder { return g.s.b }
 
 // Type returns what is known of a value.
@@ -216,7 +225,8 @@ func (g *Graph) Dims(v onnx.Value) []onnx.Dim {
 	return t.Dims
 }
 
-// Extent returns an extent of a value; negative axes count from the end. It records an error when the extent is not a number, and then returns 1.
+// Extent returns an extent of a value; negative axes count from the end. It records an error when
+// the extent is not a number, and then returns 1.
 func (g *Graph) Extent(v onnx.Value, axis int) int {
 	dims := g.Dims(v)
 	i := axis
@@ -236,7 +246,8 @@ func (g *Graph) Extent(v onnx.Value, axis int) int {
 // Model returns the network with its parameters as initializers: the form of a file.
 func (g *Graph) Model() (*onnx.Model, error) { return g.s.b.Model() }
 
-// Network returns the network with its parameters as inputs, and their initial values. The options choose which parameters are trained.
+// Network returns the network with its parameters as inputs, and their initial values. The options
+// choose which parameters are trained.
 func (g *Graph) Network(o models.Options) (*models.Network, map[string]*tensor.Tensor, error) {
 	m, err := g.s.b.Model()
 	if err != nil {
@@ -267,7 +278,8 @@ func (g *Graph) Network(o models.Options) (*models.Network, map[string]*tensor.T
 	return net, g.s.values, nil
 }
 
-// Note keeps a sentence about how the network was made for whoever trains it; see models.Network.Notes. It is kept once.
+// Note keeps a sentence about how the network was made for whoever trains it; see
+// models.Network.Notes. It is kept once.
 func (g *Graph) Note(format string, v ...any) {
 	if note := fmt.Sprintf(format, v...); !slices.Contains(g.s.notes, note) {
 		g.s.notes = append(g.s.notes, note)
@@ -277,11 +289,13 @@ func (g *Graph) Note(format string, v ...any) {
 // Params lists the parameters in the order in which they were made.
 func (g *Graph) Params() []models.Spec { return slices.Clone(g.s.params) }
 
-// InitOf returns how a parameter was initialised; ok is false for parameters that came with their values.
+// InitOf returns how a parameter was initialised; ok is false for parameters that came with their
+// values.
 func (g *Graph) InitOf(name string) (init Init, ok bool) {
 	init, ok = g.s.inits[name]
 	return init, ok
 }
 
-// Masks lists the dropout masks that the network has as inputs. Whoever trains fills them before each run: each element 0 with probability Ratio and else 1/(1−Ratio).
+// Masks lists the dropout masks that the network has as inputs. Whoever trains fills them before
+// each run: each element 0 with probability Ratio and else 1/(1−Ratio).
 func (g *Graph) Masks() []trainmode.Mask { return slices.Clone(g.s.masks) }

@@ -8,10 +8,13 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Init says how a parameter is initialised. For the fans of a parameter, the first axis counts the outputs and the others together the inputs, as in PyTorch; of a vector, each element is an output with one input.
+// Init says how a parameter is initialised. For the fans of a parameter, the first axis counts the
+// outputs and the others together the inputs, as in PyTorch; of a vector, each element is an output
+// with one input.
 type Init struct {
 	kind initKind
-	// scale is the gain of the matrix forms, the standard deviation of normal, half the width of uniform, and the value of constant.
+	// scale is the gain of the matrix forms, the standard deviation of normal, half the width of
+	// uniform, and the value of constant.
 	scale float64
 }
 
@@ -42,14 +45,16 @@ func Zeros() Init { return Init{constant, 0} }
 // Ones fills with 1, the usual scale of a normalisation.
 func Ones() Init { return Init{constant, 1} }
 
-// Orthogonal makes the rows of the weight, or its columns where they are fewer, orthogonal with length gain (Saxe et al. 2014, arXiv 1312.6120). It is what PPO and A2C use: √2 for hidden layers, 0.01 for the policy's output and
-// 1 for the value's.
+// Orthogonal makes the rows of the weight, or its columns where they are fewer, orthogonal with
+// length gain (Saxe et al. 2014, arXiv 1312.6120). It is what PPO and A2C use: √2 for hidden
+// layers, 0.01 for the policy's output and 1 for the value's.
 func Orthogonal(gain float64) Init { return Init{orthogonal, gain} }
 
 // Xavier draws uniformly from ±gain·√(6/(fan_in + fan_out)) (Glorot & Bengio 2010).
 func Xavier(gain float64) Init { return Init{xavier, gain} }
 
-// Kaiming draws from a normal distribution of standard deviation gain/√fan_in (He et al. 2015, arXiv 1502.01852); a gain of √2 is for ReLU.
+// Kaiming draws from a normal distribution of standard deviation gain/√fan_in (He et al. 2015,
+// arXiv 1502.01852); a gain of √2 is for ReLU.
 func Kaiming(gain float64) Init { return Init{kaiming, gain} }
 
 // Normal draws from a normal distribution with mean 0.
@@ -58,10 +63,12 @@ func Normal(std float64) Init { return Init{normal, std} }
 // Uniform draws uniformly from ±bound.
 func Uniform(bound float64) Init { return Init{uniform, bound} }
 
-// FanIn draws uniformly from ±1/√fanIn, which is the default of PyTorch's linear and convolutional layers, weights and biases alike, and so what Stable-Baselines3's SAC and TD3 begin with.
+// FanIn draws uniformly from ±1/√fanIn, which is the default of PyTorch's linear and convolutional
+// layers, weights and biases alike, and so what Stable-Baselines3's SAC and TD3 begin with.
 func FanIn(fanIn int) Init { return Uniform(1 / math.Sqrt(float64(fanIn))) }
 
-// LinearDefault is FanIn of whatever inputs a linear layer has: [Graph.Linear] begins the weight with it, and the bias too, as PyTorch does where nothing else is asked for.
+// LinearDefault is FanIn of whatever inputs a linear layer has: [Graph.Linear] begins the weight
+// with it, and the bias too, as PyTorch does where nothing else is asked for.
 func LinearDefault() Init { return Init{kind: fanIn, scale: 1} }
 
 // bias returns how the bias of a linear layer of so many inputs begins whose weight begins with i.
@@ -72,7 +79,8 @@ func (i Init) bias(in int) Init {
 	return Zeros()
 }
 
-// Moments returns the mean and the standard deviation of the elements of a parameter of a shape, for tests of initialisation.
+// Moments returns the mean and the standard deviation of the elements of a parameter of a shape,
+// for tests of initialisation.
 func (i Init) Moments(shape []int) (mean, std float64) {
 	in, out := fans(shape)
 	switch i.kind {
@@ -134,8 +142,10 @@ func (i Init) fill(s *rng.Stream, t *tensor.Tensor) {
 	}
 }
 
-// fillOrthogonal writes a random matrix [out, in] whose rows, or columns where they are fewer, are orthogonal and of the given length, uniformly distributed over all of them: a Gaussian matrix, orthogonalised by Gram and Schmidt, twice,
-// which leaves errors of the order of float64's rounding.
+// fillOrthogonal writes a random matrix [out, in] whose rows, or columns where they are fewer, are
+// orthogonal and of the given length, uniformly distributed over all of them: a Gaussian matrix,
+// orthogonalised by Gram and Schmidt, twice, which leaves errors of the order of float64's
+// rounding.
 func fillOrthogonal(s *rng.Stream, x []float32, in, out int, gain float64) {
 	n, length := out, in
 	if in < out {
@@ -156,7 +166,8 @@ func fillOrthogonal(s *rng.Stream, x []float32, in, out int, gain float64) {
 					}
 				}
 			}
-			// Of many random vectors, the last may have next to nothing left after its projection; then another one is drawn.
+			// Of many random vectors, the last may have next to nothing left after its projection;
+			// then another one is drawn.
 			if norm := math.Sqrt(dot(v[i], v[i])); norm > 1e-6 {
 				for j := range v[i] {
 					v[i][j] /= norm

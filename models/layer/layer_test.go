@@ -370,7 +370,8 @@ func TestParameters(t *testing.T) {
 	if _, _, err := g.Network(models.Options{Train: []string{"actor.*"}}); err == nil || !strings.Contains(err.Error(), `"actor.*"`) || !strings.Contains(err.Error(), "critic.fc0.bias") {
 		t.Errorf("a pattern without a match: %v", err)
 	}
-	// A file of the network has the same parameters and no others: constants are known by their names.
+	// A file of the network has the same parameters and no others: constants are known by their
+	// names.
 	m, err := g.Model()
 	if err != nil {
 		t.Fatal(err)

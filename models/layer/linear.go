@@ -8,7 +8,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// Linear appends x·Wᵀ + b over the last axis of x, whose inner extents must be known. The parameters are weight [out, in] and bias [out], as in PyTorch; the bias begins at 0, except with [LinearDefault].
+// Linear appends x·Wᵀ + b over the last axis of x, whose inner extents must be known. The
+// parameters are weight [out, in] and bias [out], as in PyTorch; the bias begins at 0, except with
+// [LinearDefault].
 func (g *Graph) Linear(name string, x onnx.Value, out int, init Init) onnx.Value {
 	return g.In(name).linear(x, out, init, init.bias(g.Extent(x, -1)))
 }
@@ -21,7 +23,9 @@ func (g *Graph) LinearBias(name string, x onnx.Value, out int, weight, bias Init
 func (g *Graph) linear(x onnx.Value, out int, weight, bias Init) onnx.Value {
 	in := g.Extent(x, -1)
 	return g.rows(x, func(x onnx.Value) onnx.Value {
-		// A weight stored as [out, in] costs the product nothing: with a weight of 256 × 256 as an input, ONNX Runtime takes 14.5 µs at batch 1 and 15.1 µs the other way round, 217 and 207 µs at batch 64.
+		// A weight stored as [out, in] costs the product nothing: with a weight of 256 × 256 as an
+		// input, ONNX Runtime takes 14.5 µs at batch 1 and 15.1 µs the other way round, 217 and 207
+		// µs at batch 64.
 		return g.Op("Gemm", []onnx.Value{x, g.Param("weight", weight, out, in), g.Param("bias", bias, out)}, onnx.AttrInt("transB", 1))
 	})
 }
@@ -43,7 +47,8 @@ func (g *Graph) rows(x onnx.Value, f func(onnx.Value) onnx.Value) onnx.Value {
 	return g.Reshape(y, append(shape, g.Extent(y, -1))...)
 }
 
-// MLP appends hidden layers, each a Linear called by its number followed by the activation. init is that of the weights, see Linear.
+// MLP appends hidden layers, each a Linear called by its number followed by the activation. init is
+// that of the weights, see Linear.
 func (g *Graph) MLP(x onnx.Value, hidden []int, activation string, init Init) onnx.Value {
 	for i, width := range hidden {
 		x = g.Activate(activation, g.Linear(numbered("fc", i), x, width, init))
@@ -51,14 +56,16 @@ func (g *Graph) MLP(x onnx.Value, hidden []int, activation string, init Init) on
 	return x
 }
 
-// LayerNorm appends a normalisation of the last axis with scale and offset (Ba et al. 2016, arXiv 1607.06450), epsilon 1e-5.
+// LayerNorm appends a normalisation of the last axis with scale and offset (Ba et al. 2016, arXiv
+// 1607.06450), epsilon 1e-5.
 func (g *Graph) LayerNorm(name string, x onnx.Value) onnx.Value {
 	l := g.In(name)
 	n := l.Extent(x, -1)
 	return l.Op("LayerNormalization", []onnx.Value{x, l.Param("weight", Ones(), n), l.Param("bias", Zeros(), n)}, onnx.AttrInt("axis", -1), onnx.AttrFloat("epsilon", 1e-5))
 }
 
-// GLU appends a·σ(b), where a and b are the halves of the last axis (Dauphin et al. 2017, arXiv 1612.08083).
+// GLU appends a·σ(b), where a and b are the halves of the last axis (Dauphin et al. 2017, arXiv
+// 1612.08083).
 func (g *Graph) GLU(x onnx.Value) onnx.Value {
 	n := g.Extent(x, -1)
 	if n%2 != 0 {
@@ -69,7 +76,8 @@ func (g *Graph) GLU(x onnx.Value) onnx.Value {
 	return g.Mul(half[0], g.Op("Sigmoid", []onnx.Value{half[1]}))
 }
 
-// Dropout multiplies x by a mask that is an input of the graph while training (design decision D5), called "<scope>.<name>.mask", and is nothing otherwise or when the rate is 0.
+// Dropout multiplies x by a mask that is an input of the graph while training (design decision D5),
+// called "<scope>.<name>.mask", and is nothing otherwise or when the rate is 0.
 func (g *Graph) Dropout(name string, x onnx.Value, rate float64) onnx.Value {
 	if rate == 0 || !g.s.training || g.Err() != nil {
 		return x
@@ -82,7 +90,8 @@ func (g *Graph) Dropout(name string, x onnx.Value, rate float64) onnx.Value {
 	l := g.In(name)
 	full := l.Name("mask")
 	dims, folded := slices.Clone(t.Dims), false
-	// Rows that are assets of a batch (FoldAxis) have a mask [batch, N, …], so that a batch can be bound and split by its own extent.
+	// Rows that are assets of a batch (FoldAxis) have a mask [batch, N, …], so that a batch can be
+	// bound and split by its own extent.
 	if n, ok := strings.CutPrefix(dims[0].Param, Batch+"*"); ok {
 		if n, err := strconv.Atoi(n); err == nil {
 			dims, folded = append([]onnx.Dim{onnx.Symbol(Batch), onnx.Known(n)}, dims[1:]...), true

@@ -120,7 +120,8 @@ func (g *Graph) Mean(x onnx.Value, axes ...int) onnx.Value {
 	return g.Op("ReduceMean", []onnx.Value{x, g.Ints(axes...)}, onnx.AttrInt("keepdims", 0))
 }
 
-// Dot appends Σ a·b over all elements, a scalar. With one weight per sample it is the loss of a batch.
+// Dot appends Σ a·b over all elements, a scalar. With one weight per sample it is the loss of a
+// batch.
 func (g *Graph) Dot(a, b onnx.Value) onnx.Value {
 	return g.Op("ReduceSum", []onnx.Value{g.Mul(a, b)}, onnx.AttrInt("keepdims", 0))
 }
@@ -149,7 +150,8 @@ func unary(op string) func(*Graph, onnx.Value) onnx.Value {
 	return func(g *Graph, x onnx.Value) onnx.Value { return g.Op(op, []onnx.Value{x}) }
 }
 
-// gelu is ½·x·(1 + erf(x/√2)), written out because the operator exists from opset 20 on; ONNX Runtime fuses it.
+// gelu is ½·x·(1 + erf(x/√2)), written out because the operator exists from opset 20 on; ONNX
+// Runtime fuses it.
 func gelu(g *Graph, x onnx.Value) onnx.Value {
 	e := g.Op("Erf", []onnx.Value{g.Div(x, g.Float(1.4142135623730951))})
 	return g.Scale(g.Mul(x, g.Shift(e, 1)), 0.5)
@@ -165,7 +167,9 @@ func Activations() []string {
 	return names
 }
 
-// Gain returns the gain that keeps the size of activations through layers with this function: √2 for relu and its kind, 5/3 for tanh, 1 otherwise. PPO's implementations use √2 for tanh too, and say so where they do.
+// Gain returns the gain that keeps the size of activations through layers with this function: √2
+// for relu and its kind, 5/3 for tanh, 1 otherwise. PPO's implementations use √2 for tanh too, and
+// say so where they do.
 func Gain(activation string) float64 { return activations[activation].gain }
 
 // Activate appends an activation by name.

@@ -25,7 +25,8 @@ func (g *Graph) PoolTime(x onnx.Value, p Pool) onnx.Value {
 	return g.Squeeze(g.PoolWindows(x, g.Extent(x, 1), p), 1)
 }
 
-// PoolWindows pools every window of n consecutive steps of axis 1: from [batch, time, …] to [batch, time − n + 1, …].
+// PoolWindows pools every window of n consecutive steps of axis 1: from [batch, time, …] to [batch,
+// time − n + 1, …].
 func (g *Graph) PoolWindows(x onnx.Value, n int, p Pool) onnx.Value {
 	steps := g.Extent(x, 1)
 	if g.Err() != nil {
@@ -51,7 +52,8 @@ func (g *Graph) PoolWindows(x onnx.Value, n int, p Pool) onnx.Value {
 	return x
 }
 
-// averageWindows is a product with a matrix that has 1/n in a band: a few adjacent rows of a small matrix cost less than sums that ONNX Runtime computes element by element.
+// averageWindows is a product with a matrix that has 1/n in a band: a few adjacent rows of a small
+// matrix cost less than sums that ONNX Runtime computes element by element.
 func (g *Graph) averageWindows(x onnx.Value, n, out int) onnx.Value {
 	steps := n + out - 1
 	band := tensor.New(tensor.Float32, out, steps)
@@ -69,7 +71,8 @@ func (g *Graph) averageWindows(x onnx.Value, n, out int) onnx.Value {
 	return g.Reshape(g.MatMul(g.Const(band), g.Reshape(x, -1, steps, width)), inner...)
 }
 
-// largestWindows doubles the length of the windows until it would exceed n, and joins two overlapping ones.
+// largestWindows doubles the length of the windows until it would exceed n, and joins two
+// overlapping ones.
 func (g *Graph) largestWindows(x onnx.Value, n, out int) onnx.Value {
 	have, length := 1, g.Extent(x, 1)
 	for have < n {
@@ -80,7 +83,9 @@ func (g *Graph) largestWindows(x onnx.Value, n, out int) onnx.Value {
 	return x
 }
 
-// FoldAxis makes rows of the axis of x [batch, …, n, …]: it moves there as if every one of its elements were a batch of its own, and [Graph.UnfoldAxis] brings it back. The other inner extents must be known.
+// FoldAxis makes rows of the axis of x [batch, …, n, …]: it moves there as if every one of its
+// elements were a batch of its own, and [Graph.UnfoldAxis] brings it back. The other inner extents
+// must be known.
 func (g *Graph) FoldAxis(x onnx.Value, axis int) onnx.Value {
 	rank := len(g.Dims(x))
 	if g.Err() != nil {

@@ -10,13 +10,18 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// Splice appends a foreign model to the network: its input becomes x, its nodes and weights are called after the scope, and the value of its output is returned; other outputs are dropped. The model's parameters, as models.FromModel finds
-// them, become parameters with the roles that the options give. m, which is not changed and whose weights are shared, must have the one input. Its symbolic extents become those of x. Where the two use different opsets, the older one is upgraded.
+// Splice appends a foreign model to the network: its input becomes x, its nodes and weights are
+// called after the scope, and the value of its output is returned; other outputs are dropped. The
+// model's parameters, as models.FromModel finds them, become parameters with the roles that the
+// options give. m, which is not changed and whose weights are shared, must have the one input. Its
+// symbolic extents become those of x. Where the two use different opsets, the older one is
+// upgraded.
 func (g *Graph) Splice(m *onnx.Model, input, output, x onnx.Value, o models.Options) onnx.Value {
 	return g.SpliceAll(m, map[onnx.Value]onnx.Value{input: x}, []onnx.Value{output}, o)[0]
 }
 
-// SpliceAll is Splice of a model with several inputs, which become the given values, and several outputs, whose values are returned. The model must need no other inputs for them.
+// SpliceAll is Splice of a model with several inputs, which become the given values, and several
+// outputs, whose values are returned. The model must need no other inputs for them.
 func (g *Graph) SpliceAll(m *onnx.Model, inputs map[onnx.Value]onnx.Value, outputs []onnx.Value, o models.Options) []onnx.Value {
 	none := make([]onnx.Value, len(outputs))
 	if g.Err() != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// MetaKey is the model metadata property in which [Apply] records the adapters, so that [Merge] needs nothing but the model.
+// MetaKey is the model metadata property in which [Apply] records the adapters, so that [Merge]
+// needs nothing but the model.
 const MetaKey = "onnxrl.lora"
 
 // Pattern matches the names of all adapter parameters; training patterns use it.
@@ -25,7 +26,8 @@ type Config struct {
 	Rank int `yaml:"rank"`
 	// Alpha scales the adapter by Alpha/Rank. 0 means Alpha = Rank, a scale of 1.
 	Alpha float64 `yaml:"alpha"`
-	// Target lists patterns (globs in which * matches any run of characters) of weight or node names. Empty means every layer that can be adapted.
+	// Target lists patterns (globs in which * matches any run of characters) of weight or node
+	// names. Empty means every layer that can be adapted.
 	Target []string `yaml:"target"`
 	// Seed draws the initial A matrices. Package fit takes the run's seed for 0.
 	Seed uint64 `yaml:"seed"`
@@ -53,7 +55,9 @@ type Adapter struct {
 	Weight string `json:"weight"`
 	A      string `json:"a"`
 	B      string `json:"b"`
-	// Kind is "right" for x·W with W [in, out], "right_t" for the same with a transposed W [out, in], "left" for W·x with W [out, in], "gemm_t" for x·Wᵀ with W [out, in], "conv" for a convolution.
+	// Kind is "right" for x·W with W [in, out], "right_t" for the same with a transposed W [out,
+	// in], "left" for W·x with W [out, in], "gemm_t" for x·Wᵀ with W [out, in], "conv" for a
+	// convolution.
 	Kind  string  `json:"kind"`
 	Scale float64 `json:"scale"`
 	Group int     `json:"group,omitempty"`
@@ -63,8 +67,9 @@ type Adapter struct {
 	Rank int `json:"rank"`
 }
 
-// Apply returns a copy of m with adapters and the list of adapters, in graph order. Weights are shared with m. It is an error when a target pattern matches no layer that can be
-// adapted, or when m has adapters already.
+// Apply returns a copy of m with adapters and the list of adapters, in graph order. Weights are
+// shared with m. It is an error when a target pattern matches no layer that can be adapted, or when
+// m has adapters already.
 func Apply(m *onnx.Model, cfg Config) (*onnx.Model, []Adapter, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("apply lora: %w", err)
@@ -204,7 +209,8 @@ func (r *rewriter) node(n *onnx.Node) error {
 	return nil
 }
 
-// adapter returns the adapter of a weight, made on first use: a weight shared by several nodes has one adapter.
+// adapter returns the adapter of a weight, made on first use: a weight shared by several nodes has
+// one adapter.
 func (r *rewriter) adapter(n *onnx.Node, w weight) (*Adapter, error) {
 	kind, group, weight := "right", 0, w.name
 	switch {

@@ -15,7 +15,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
-// model holds one node of every kind that can be adapted: a grouped convolution, MatMul with the weight on either side, and Gemm with and without transB.
+// model holds one node of every kind that can be adapted: a grouped convolution, MatMul with the
+// weight on either side, and Gemm with and without transB.
 func model(t *testing.T) *onnx.Model {
 	b := onnx.NewBuilder("net", 18)
 	s := rng.New(7).Split("weights").Stream()
@@ -178,8 +179,8 @@ func TestSharedWeightHasOneAdapter(t *testing.T) {
 	}
 }
 
-// exported is what PyTorch's exporters write for linear layers on sequences: a Transpose between weight and MatMul, and an Identity for the second of two layers whose
-// weights were equal.
+// exported is what PyTorch's exporters write for linear layers on sequences: a Transpose between
+// weight and MatMul, and an Identity for the second of two layers whose weights were equal.
 func exported(t *testing.T, own bool) *onnx.Model {
 	b := onnx.NewBuilder("exported", 18)
 	s := rng.New(7).Split("weights").Stream()

@@ -26,8 +26,9 @@ func Adapters(m *onnx.Model) ([]Adapter, error) {
 	return ads, nil
 }
 
-// Merge folds every adapter of m into its weight and returns a model of the original structure. Adapted weights are new; everything else is shared with m. A model without
-// adapters is returned as it is.
+// Merge folds every adapter of m into its weight and returns a model of the original structure.
+// Adapted weights are new; everything else is shared with m. A model without adapters is returned
+// as it is.
 func Merge(m *onnx.Model) (*onnx.Model, error) {
 	ads, err := Adapters(m)
 	if err != nil || ads == nil {
@@ -95,7 +96,8 @@ func restore(g *onnx.Graph, y string) error {
 	return nil
 }
 
-// merge computes W + scale·(A·B) in the layout of the weight. Gemm's own α multiplies weight and adapter alike and so does not appear.
+// merge computes W + scale·(A·B) in the layout of the weight. Gemm's own α multiplies weight and
+// adapter alike and so does not appear.
 func merge(ad Adapter, wp, ap, bp *onnx.TensorProto) (*tensor.Tensor, error) {
 	w, err := onnx.TensorOf(wp)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 type weight struct {
 	// input is the operand's position in the node.
 	input int
-	// name is the initializer's name, aliases are those of the values on the way from it: exporters put a Transpose between a layer's weight and its MatMul, and an Identity where
-	// they merged weights of equal content.
+	// name is the initializer's name, aliases are those of the values on the way from it: exporters
+	// put a Transpose between a layer's weight and its MatMul, and an Identity where they merged
+	// weights of equal content.
 	name    string
 	aliases []string
 	// transposed says that the node sees the initializer's transpose.
@@ -86,7 +87,8 @@ func (w weight) matches(pattern string, n *onnx.Node) bool {
 	return slices.ContainsFunc(w.aliases, func(a string) bool { return glob.Match(pattern, a) })
 }
 
-// checkUses refuses a weight that something else than its adapter's nodes reads: merging would change that too.
+// checkUses refuses a weight that something else than its adapter's nodes reads: merging would
+// change that too.
 func (r *rewriter) checkUses(ad *Adapter, value onnx.Value) error {
 	if r.captured[string(value)] || r.x.Output(value) != nil {
 		return fmt.Errorf("weight %q is also used by a sub-graph or an output; exclude it from the targets", ad.Weight)

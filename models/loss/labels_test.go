@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestLabelsOutsideFail: neither a loss nor its gradient takes a negative label for a class counted from the end, on any engine and whichever way the loss is written.
+// TestLabelsOutsideFail: neither a loss nor its gradient takes a negative label for a class counted
+// from the end, on any engine and whichever way the loss is written.
 func TestLabelsOutsideFail(t *testing.T) {
 	own := func(op string) *onnx.Model {
 		b := onnx.NewBuilder("own", 18)

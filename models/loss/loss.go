@@ -23,7 +23,8 @@ const (
 // TargetInput returns the name of the input that carries the targets of an output.
 func TargetInput(output string) string { return targetPrefix + output }
 
-// MetricOutput returns the name of the output that holds a metric of an output, summed with the sample weights.
+// MetricOutput returns the name of the output that holds a metric of an output, summed with the
+// sample weights.
 func MetricOutput(metric, output string) string { return metricPrefix + metric + "/" + output }
 
 // Term is one loss on one output of the model.
@@ -38,16 +39,21 @@ type Term struct {
 	Delta float64 `yaml:"delta"`
 	// LabelSmoothing of "cross_entropy" mixes the targets with the uniform distribution; in [0, 1).
 	LabelSmoothing float64 `yaml:"label_smoothing"`
-	// Axis of "cross_entropy" is the axis of the classes; -1 is the last, as language models have it. 0 means 1, PyTorch's.
+	// Axis of "cross_entropy" is the axis of the classes; -1 is the last, as language models have
+	// it. 0 means 1, PyTorch's.
 	Axis int `yaml:"axis"`
-	// IgnoreIndex of "cross_entropy" is a label whose elements have no loss: a sample's loss is the mean over its other elements, and a sample that has no others counts with 0. Every
-	// other label outside 0…classes−1 is refused. Leaving it out ignores none. (PyTorch ignores −100 by default, and divides by the elements that count in the whole batch.)
+	// IgnoreIndex of "cross_entropy" is a label whose elements have no loss: a sample's loss is the
+	// mean over its other elements, and a sample that has no others counts with 0. Every other
+	// label outside 0…classes−1 is refused. Leaving it out ignores none. (PyTorch ignores −100 by
+	// default, and divides by the elements that count in the whole batch.)
 	IgnoreIndex *int `yaml:"ignore_index,omitempty"`
-	// Path of a model file for kind "onnx": its inputs are called "prediction" and "target", its one output is the loss per sample, float32[batch], or a scalar mean.
+	// Path of a model file for kind "onnx": its inputs are called "prediction" and "target", its
+	// one output is the loss per sample, float32[batch], or a scalar mean.
 	Path string `yaml:"path"`
 	// Model is the loss graph of kind "onnx" when it is built in memory; Path is then ignored.
 	Model *onnx.Model `yaml:"-"`
-	// TargetShape is the shape of the targets without the batch extent; nil derives it from the prediction. Loss graphs of the user's own may need it.
+	// TargetShape is the shape of the targets without the batch extent; nil derives it from the
+	// prediction. Loss graphs of the user's own may need it.
 	TargetShape []int `yaml:"target_shape"`
 }
 
@@ -61,12 +67,14 @@ type builder struct {
 	batch onnx.Dim
 	// graph is the loss graph of kind "onnx", at the opset of the model.
 	graph *onnx.Model
-	// target is the targets' input, declared by the kind; targets holds those of all terms, because terms on one output share theirs.
+	// target is the targets' input, declared by the kind; targets holds those of all terms, because
+	// terms on one output share theirs.
 	target  onnx.Value
 	targets map[string]onnx.TensorType
 }
 
-// kind makes the per-sample loss, float32[batch], and optional metrics of the same shape. It declares its target input.
+// kind makes the per-sample loss, float32[batch], and optional metrics of the same shape. It
+// declares its target input.
 type kind func(b *builder) (perSample onnx.Value, metrics map[string]onnx.Value, err error)
 
 var kinds = map[string]kind{
@@ -111,8 +119,10 @@ func (t Term) Validate() error {
 	return p.Err()
 }
 
-// Attach returns a copy of m, which must use opset 13 or later, with the losses appended. The batch is the first extent of each prediction. Its own outputs stay. Where a loss graph
-// uses a newer opset than m, the copy is upgraded to it. It also returns the metric outputs that were added. Terms on one output share its targets, which must then have one type.
+// Attach returns a copy of m, which must use opset 13 or later, with the losses appended. The batch
+// is the first extent of each prediction. Its own outputs stay. Where a loss graph uses a newer
+// opset than m, the copy is upgraded to it. It also returns the metric outputs that were added.
+// Terms on one output share its targets, which must then have one type.
 func Attach(m *onnx.Model, terms []Term) (*onnx.Model, []string, error) {
 	if len(terms) == 0 {
 		return nil, nil, fmt.Errorf("attach loss: no term is given")
@@ -191,7 +201,8 @@ func Attach(m *onnx.Model, terms []Term) (*onnx.Model, []string, error) {
 	return out, metrics, nil
 }
 
-// weighted sums a value per sample with the sample weights. A scalar, the mean over the batch that some loss graphs give, counts with the sum of the weights.
+// weighted sums a value per sample with the sample weights. A scalar, the mean over the batch that
+// some loss graphs give, counts with the sum of the weights.
 func (b *builder) weighted(l, w onnx.Value) onnx.Value {
 	keep := onnx.AttrInt("keepdims", 0)
 	if t := b.env.Type(l); t.Ranked && len(t.Dims) == 0 {
@@ -206,7 +217,8 @@ func (b *builder) perSample(v onnx.Value) onnx.Value {
 	if rank == 1 {
 		return v
 	}
-	// A sum scaled by a constant is faster to differentiate than a mean, and its axes have one form in every opset from 13 on.
+	// A sum scaled by a constant is faster to differentiate than a mean, and its axes have one form
+	// in every opset from 13 on.
 	axes, n := make([]int, rank-1), 1
 	for i := range axes {
 		axes[i] = i + 1
@@ -224,7 +236,8 @@ func (b *builder) perSample(v onnx.Value) onnx.Value {
 	return b.Op("Mul", []onnx.Value{s, b.Float(1 / float32(max(n, 1)))})
 }
 
-// declare adds the target input, or finds the one that an earlier term on the same output has added.
+// declare adds the target input, or finds the one that an earlier term on the same output has
+// added.
 func (b *builder) declare(t onnx.TensorType) onnx.Value {
 	name := TargetInput(b.term.Output)
 	b.target = onnx.Value(name)

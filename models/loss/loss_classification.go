@@ -8,8 +8,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Classes tells which labels a term of kind "cross_entropy" takes for a prediction of the given type: 0 to classes−1, and IgnoreIndex. ok is false for the other kinds, whose targets
-// are no labels, and for a type that the kind does not take.
+// Classes tells which labels a term of kind "cross_entropy" takes for a prediction of the given
+// type: 0 to classes−1, and IgnoreIndex. ok is false for the other kinds, whose targets are no
+// labels, and for a type that the kind does not take.
 func (t Term) Classes(prediction onnx.TensorType) (classes int, ok bool) {
 	axis, ok := t.classAxis(prediction)
 	if !ok {
@@ -28,8 +29,9 @@ func (t Term) classAxis(prediction onnx.TensorType) (axis int, ok bool) {
 	return axis, t.Kind == "cross_entropy" && axis >= 1 && axis < len(prediction.Dims) && prediction.Dims[axis].IsKnown()
 }
 
-// crossEntropy takes logits [batch, classes, …], or with the classes on another axis, and int64 class indices of the same shape without that axis. Labels outside 0…classes−1 fail on
-// every engine. It also reports the accuracy.
+// crossEntropy takes logits [batch, classes, …], or with the classes on another axis, and int64
+// class indices of the same shape without that axis. Labels outside 0…classes−1 fail on every
+// engine. It also reports the accuracy.
 func crossEntropy(b *builder) (onnx.Value, map[string]onnx.Value, error) {
 	t := b.env.Type(b.y)
 	axis, ok := b.term.classAxis(t)
@@ -60,7 +62,8 @@ func crossEntropy(b *builder) (onnx.Value, map[string]onnx.Value, error) {
 	return b.perCounted(nll, ignored), map[string]onnx.Value{"accuracy": b.perCounted(hit, ignored)}, nil
 }
 
-// perCounted averages over the elements of each sample that are not ignored; a sample without any has 0. Without a mask it averages over all.
+// perCounted averages over the elements of each sample that are not ignored; a sample without any
+// has 0. Without a mask it averages over all.
 func (b *builder) perCounted(v, ignored onnx.Value) onnx.Value {
 	if ignored == "" {
 		return b.perSample(v)
@@ -85,7 +88,8 @@ func bceLogits(b *builder) (onnx.Value, map[string]onnx.Value, error) {
 	return b.perSample(l), b.binaryAccuracy(t, 0), nil
 }
 
-// bce is −t·log p − (1−t)·log(1−p) on probabilities, with logarithms clamped at −100 as PyTorch does.
+// bce is −t·log p − (1−t)·log(1−p) on probabilities, with logarithms clamped at −100 as PyTorch
+// does.
 func bce(b *builder) (onnx.Value, map[string]onnx.Value, error) {
 	t := b.likePrediction()
 	one := b.Float(1)

@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// align returns a copy of m and the loss graphs of the terms, by index, all at the newest opset among them and with functions inlined.
+// align returns a copy of m and the loss graphs of the terms, by index, all at the newest opset
+// among them and with functions inlined.
 func align(m *onnx.Model, terms []Term) (*onnx.Model, []*onnx.Model, error) {
 	graphs := make([]*onnx.Model, len(terms))
 	opset := m.Opset(onnx.DomainStandard)
@@ -56,8 +57,9 @@ func align(m *onnx.Model, terms []Term) (*onnx.Model, []*onnx.Model, error) {
 	return out, graphs, nil
 }
 
-// custom splices a loss graph of the user's own behind the prediction. Its inputs are "prediction" and "target"; its one output is float32[batch] or a scalar. Its initializers
-// are constants: they are not trained.
+// custom splices a loss graph of the user's own behind the prediction. Its inputs are "prediction"
+// and "target"; its one output is float32[batch] or a scalar. Its initializers are constants: they
+// are not trained.
 func custom(b *builder) (onnx.Value, map[string]onnx.Value, error) {
 	m := b.graph
 	bind := map[string]onnx.Value{"prediction": b.y}

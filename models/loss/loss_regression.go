@@ -14,7 +14,8 @@ func mae(b *builder) (onnx.Value, map[string]onnx.Value, error) {
 	return b.perSample(b.un("Abs", d)), map[string]onnx.Value{"mse": b.perSample(b.bin("Mul", d, d))}, nil
 }
 
-// huber is 0.5·d² for |d| ≤ δ and δ·(|d| − 0.5·δ) beyond. With c = min(|d|, δ) it is c·(|d| − 0.5·c), which needs no branch.
+// huber is 0.5·d² for |d| ≤ δ and δ·(|d| − 0.5·δ) beyond. With c = min(|d|, δ) it is c·(|d| −
+// 0.5·c), which needs no branch.
 func huber(b *builder) (onnx.Value, map[string]onnx.Value, error) {
 	a := b.un("Abs", b.bin("Sub", b.y, b.likePrediction()))
 	c := b.bin("Min", a, b.Float(float32(b.term.Delta)))

@@ -64,7 +64,8 @@ func evaluate(t *testing.T, m *onnx.Model, feed map[string]*tensor.Tensor) map[s
 	return res
 }
 
-// The expected values were computed with PyTorch 2 (mse_loss, l1_loss, huber_loss, cross_entropy, binary_cross_entropy and its with-logits form, all with reduction mean).
+// The expected values were computed with PyTorch 2 (mse_loss, l1_loss, huber_loss, cross_entropy,
+// binary_cross_entropy and its with-logits form, all with reduction mean).
 func TestLossesEqualPyTorch(t *testing.T) {
 	x2 := tensor.Of([]float32{0.5, -1.25, 2, 0.1, -3, 0.75}, 3, 2)
 	y2 := tensor.Of([]float32{0, 1, 2.5, -0.4, -0.5, 0.7}, 3, 2)

@@ -1,10 +1,15 @@
-// Package memory says what a model remembers from one step of an episode to the next, such as the state of an LSTM or the last frames of a stack.
+// Package memory says what a model remembers from one step of an episode to the next, such as the
+// state of an LSTM or the last frames of a stack.
 //
-// Every state is an input and an output of the graph. A served model lists them with their initial values in its metadata, under [Key]; [Of] reads the list and [Set] writes it. A policy network in training has none of that: its states are recognised by their names and begin with 0, which [Named] finds.
+// Every state is an input and an output of the graph. A served model lists them with their initial
+// values in its metadata, under [Key]; [Of] reads the list and [Set] writes it. A policy network in
+// training has none of that: its states are recognised by their names and begin with 0, which
+// [Named] finds.
 //
 // # How to add what a state can be
 //
-// Add a field to [State] that old lists may lack, and teach it to whoever feeds states: agents/served, export/bake, export/serve and the class of export/format/python.
+// Add a field to [State] that old lists may lack, and teach it to whoever feeds states:
+// agents/served, export/bake, export/serve and the class of export/format/python.
 package memory
 
 import (
@@ -20,17 +25,21 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Key is the metadata key under which a model that remembers lists its states, as JSON: [{"input","output","shape","initial"}].
+// Key is the metadata key under which a model that remembers lists its states, as JSON:
+// [{"input","output","shape","initial"}].
 const Key = "onnxrl.state"
 
-// State is something that a model remembers from one step of an episode to the next. It is given as an input and comes back, changed, as an output: whoever runs the model feeds the output of one step to the next, and Initial to the first.
+// State is something that a model remembers from one step of an episode to the next. It is given as
+// an input and comes back, changed, as an output: whoever runs the model feeds the output of one
+// step to the next, and Initial to the first.
 type State struct {
 	// Input and Output name the pair; both are float32 [batch, Shape…].
 	Input  string `json:"input"`
 	Output string `json:"output"`
 	// Shape is that of one row, without the batch.
 	Shape []int `json:"shape"`
-	// Initial is what an episode begins with: one number for all elements, or one for each in row-major order.
+	// Initial is what an episode begins with: one number for all elements, or one for each in
+	// row-major order.
 	Initial []float32 `json:"initial"`
 }
 
@@ -64,7 +73,8 @@ func (s State) Tensor(n int) *tensor.Tensor {
 	return t
 }
 
-// Of returns the states of a model in the order of its metadata, none where it does not remember. Metadata that contradict the graph are an error.
+// Of returns the states of a model in the order of its metadata, none where it does not remember.
+// Metadata that contradict the graph are an error.
 func Of(m *onnx.Model) ([]State, error) {
 	text, ok := m.Meta(Key)
 	if !ok {
@@ -146,7 +156,9 @@ func Set(m *onnx.Model, add []State) error {
 	return nil
 }
 
-// Named finds the states of a network by their names: an input that begins with in, and the output that has out in its place. They begin with 0. An input without such an output, and one that is not float32 with a symbolic batch in front and nothing else symbolic, are errors.
+// Named finds the states of a network by their names: an input that begins with in, and the output
+// that has out in its place. They begin with 0. An input without such an output, and one that is
+// not float32 with a symbolic batch in front and nothing else symbolic, are errors.
 func Named(m *onnx.Model, in, out string) ([]State, error) {
 	var list []State
 	for _, v := range m.Graph.Input {

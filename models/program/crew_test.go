@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestSharedCrewAndPartOfTheGradient runs two programs on one crew, each differentiated by some parameters only, with gradients in one segment. Neither touches what is the other's.
+// TestSharedCrewAndPartOfTheGradient runs two programs on one crew, each differentiated by some
+// parameters only, with gradients in one segment. Neither touches what is the other's.
 func TestSharedCrewAndPartOfTheGradient(t *testing.T) {
 	compared := 0
 	engines(t, func(t *testing.T, c engine.Compiler) {

@@ -5,7 +5,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 )
 
-// FLOPs estimates the floating-point operations of the matrix products and convolutions of one forward run, two per multiply-add. It returns 0 when shapes cannot be known.
+// FLOPs estimates the floating-point operations of the matrix products and convolutions of one
+// forward run, two per multiply-add. It returns 0 when shapes cannot be known.
 func FLOPs(m *onnx.Model, bind map[string]int) float64 {
 	env, err := shape.Infer(m, bind)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
-// TestGradientsOfInputs asks for the gradient of a batched input beside those of the parameters: every shard fills its rows.
+// TestGradientsOfInputs asks for the gradient of a batched input beside those of the parameters:
+// every shard fills its rows.
 func TestGradientsOfInputs(t *testing.T) {
 	n := 0
 	engines(t, func(t *testing.T, c engine.Compiler) {

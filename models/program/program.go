@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// ErrNotSeparable is returned when a graph cannot be split over the batch, because its rows depend on each other.
+// ErrNotSeparable is returned when a graph cannot be split over the batch, because its rows depend
+// on each other.
 var ErrNotSeparable = errors.New("the graph's result depends on rows of the batch together")
 
 // Config describes a program.
@@ -22,24 +23,31 @@ type Config struct {
 	// Engine compiles the graphs; Options are passed to it.
 	Engine  engine.Compiler
 	Options engine.Options
-	// Objectives are differentiated with respect to every trainable parameter unless an objective says otherwise. None makes a program that only runs forward.
+	// Objectives are differentiated with respect to every trainable parameter unless an objective
+	// says otherwise. None makes a program that only runs forward.
 	Objectives []autodiff.Objective
-	// Batch is the number of rows. BatchSymbol names the symbolic extent that stands for it; inputs and outputs whose first extent it is are split over shards.
+	// Batch is the number of rows. BatchSymbol names the symbolic extent that stands for it; inputs
+	// and outputs whose first extent it is are split over shards.
 	Batch       int
 	BatchSymbol string
 	// Bind gives numbers to the model's other symbolic extents.
 	Bind map[string]int
 	// Shards is the number of parallel parts. 0 means 1. Batch must be a multiple of it.
 	Shards int
-	// Gradients receive the gradients, one segment per objective in the layout of the trainable parameters; nil makes new ones. Programs of several batch sizes share them so
-	// that one optimiser reads the gradients of whichever ran last.
+	// Gradients receive the gradients, one segment per objective in the layout of the trainable
+	// parameters; nil makes new ones. Programs of several batch sizes share them so that one
+	// optimiser reads the gradients of whichever ran last.
 	Gradients []*models.Segment
-	// Inputs are buffers to use for data inputs of these names instead of new ones, for instance those of another program that reads the same batch. They must outlive the program.
+	// Inputs are buffers to use for data inputs of these names instead of new ones, for instance
+	// those of another program that reads the same batch. They must outlive the program.
 	Inputs map[string]*tensor.Tensor
-	// Crew are the goroutines that the shards run on, at least as many; the caller closes it after the program. Programs that run one after the other share one, so that the goroutines of a program that has
-	// run do not look for work while another one runs. nil makes a crew of the program's own.
+	// Crew are the goroutines that the shards run on, at least as many; the caller closes it after
+	// the program. Programs that run one after the other share one, so that the goroutines of a
+	// program that has run do not look for work while another one runs. nil makes a crew of the
+	// program's own.
 	Crew *crew.Crew
-	// Updates maps buffers (running statistics) to the outputs that hold their new values. They are copied after a successful run.
+	// Updates maps buffers (running statistics) to the outputs that hold their new values. They are
+	// copied after a successful run.
 	Updates map[string]string
 }
 
@@ -54,7 +62,8 @@ type Program struct {
 	shards    []*shard
 	grads     []*models.Segment
 	unreached []string
-	// spans are where the gradients of each objective lie in the trainable parameters' layout: pairs of the first element and one past the last.
+	// spans are where the gradients of each objective lie in the trainable parameters' layout:
+	// pairs of the first element and one past the last.
 	spans   [][][2]int
 	updates [][2]*tensor.Tensor
 	crew    *crew.Crew
@@ -72,7 +81,8 @@ type shard struct {
 	err  error
 }
 
-// New differentiates, compiles and binds. params stay the caller's and must outlive the program. net's graph is not changed.
+// New differentiates, compiles and binds. params stay the caller's and must outlive the program.
+// net's graph is not changed.
 func New(net *models.Network, params *models.Params, cfg Config) (*Program, error) {
 	if cfg.Shards == 0 {
 		cfg.Shards = 1
@@ -199,9 +209,9 @@ func (p *Program) differentiate(net *models.Network) (*onnx.Model, error) {
 	return g.Model, nil
 }
 
-// separableShapes refuses graphs with shapes that depend on the data: the rows of a batch choose them
-// together, such as the periods of a spectrum, and other batches than the random one of the proof may
-// choose otherwise.
+// separableShapes refuses graphs with shapes that depend on the data: the rows of a batch choose
+// them together, such as the periods of a spectrum, and other batches than the random one of the
+// proof may choose otherwise.
 func separableShapes(m *onnx.Model, env *shape.Env) error {
 	for _, n := range m.Graph.Node {
 		for _, o := range n.Output {
@@ -233,7 +243,8 @@ func (p *Program) compile(m *onnx.Model) (*shard, error) {
 	return &shard{session: s}, nil
 }
 
-// isBatched reports whether the network declares the batch symbol as the first extent of an input or output.
+// isBatched reports whether the network declares the batch symbol as the first extent of an input
+// or output.
 func (p *Program) isBatched(list []*onnx.ValueInfo, name string) bool {
 	for _, v := range list {
 		if v.Name == name {
@@ -258,7 +269,8 @@ func (p *Program) arenaTensor(d tensor.DType, shape []int) (*tensor.Tensor, erro
 	return a.Tensor(d, 0, shape...)
 }
 
-// allocate makes the batch and output buffers of the whole batch, from the ports of the first shard.
+// allocate makes the batch and output buffers of the whole batch, from the ports of the first
+// shard.
 func (p *Program) allocate(s engine.Session, net *models.Network) error {
 	gradNames := p.gradientNames()
 	for _, port := range s.Inputs() {
@@ -376,7 +388,8 @@ func (p *Program) bind(s *shard, k int, net *models.Network) error {
 	return err
 }
 
-// gradientSegment returns where shard k puts the gradients of objective i: the first shard where the caller wants them, the others into segments of their own.
+// gradientSegment returns where shard k puts the gradients of objective i: the first shard where
+// the caller wants them, the others into segments of their own.
 func (p *Program) gradientSegment(trainable *models.Segment, k, i int) (*models.Segment, error) {
 	if k > 0 || p.cfg.Gradients == nil {
 		return trainable.Like()
@@ -387,7 +400,8 @@ func (p *Program) gradientSegment(trainable *models.Segment, k, i int) (*models.
 	return p.cfg.Gradients[i].Share(), nil
 }
 
-// gradientView returns where a gradient output of shard k goes: into the shard's gradient segment when it belongs to a parameter, else into an output buffer, of which each shard fills its rows.
+// gradientView returns where a gradient output of shard k goes: into the shard's gradient segment
+// when it belongs to a parameter, else into an output buffer, of which each shard fills its rows.
 func (p *Program) gradientView(s *shard, k int, g gradientOf, port engine.Port, batched bool) (*tensor.Tensor, error) {
 	if tr := p.params.Segment(models.Trainable); tr != nil {
 		for i, spec := range tr.Specs() {
@@ -418,7 +432,8 @@ func (p *Program) gradientView(s *shard, k int, g gradientOf, port engine.Port, 
 	return t, nil
 }
 
-// Input returns the batch buffer of a data input, or nil when there is none of that name. Fill it before Run; it keeps its content between runs.
+// Input returns the batch buffer of a data input, or nil when there is none of that name. Fill it
+// before Run; it keeps its content between runs.
 func (p *Program) Input(name string) *tensor.Tensor { return p.inputs[name] }
 
 // Inputs returns the names of all batch buffers, sorted.
@@ -431,16 +446,19 @@ func (p *Program) Inputs() []string {
 	return names
 }
 
-// Output returns the buffer of an output, or nil when there is none of that name. Its content is valid after Run until the next Run.
+// Output returns the buffer of an output, or nil when there is none of that name. Its content is
+// valid after Run until the next Run.
 func (p *Program) Output(name string) *tensor.Tensor { return p.outputs[name] }
 
-// Gradients returns the gradients of objective i in the layout of the trainable parameters. They are valid after Run until the next Run.
+// Gradients returns the gradients of objective i in the layout of the trainable parameters. They
+// are valid after Run until the next Run.
 func (p *Program) Gradients(i int) *models.Segment { return p.grads[i] }
 
 // Graph returns the differentiated graph of one shard, or nil for a program without objectives.
 func (p *Program) Graph() *autodiff.Gradient { return p.gradient }
 
-// Crew returns the goroutines that the shards run on, for other work on the same loop such as the optimiser's. It is nil for a program of one shard.
+// Crew returns the goroutines that the shards run on, for other work on the same loop such as the
+// optimiser's. It is nil for a program of one shard.
 func (p *Program) Crew() *crew.Crew {
 	if len(p.shards) == 1 {
 		return nil

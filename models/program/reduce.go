@@ -14,7 +14,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// reduce adds the shards' gradients and unbatched float outputs to those of the first shard, in shard order. Share k of the gradients is added by member k of the crew. Parameters that an objective is not differentiated by are left alone.
+// reduce adds the shards' gradients and unbatched float outputs to those of the first shard, in
+// shard order. Share k of the gradients is added by member k of the crew. Parameters that an
+// objective is not differentiated by are left alone.
 func (p *Program) reduce(k int) {
 	for _, s := range p.shards[1:] {
 		for i, g := range s.grads {
@@ -33,7 +35,8 @@ func (p *Program) reduce(k int) {
 	}
 }
 
-// spansOf returns where the gradients of each objective lie in the layout of the trainable parameters. Neighbours are one span, together with the padding between them.
+// spansOf returns where the gradients of each objective lie in the layout of the trainable
+// parameters. Neighbours are one span, together with the padding between them.
 func spansOf(trainable *models.Segment, outputs [][]autodiff.Output) [][][2]int {
 	spans := make([][][2]int, len(outputs))
 	for k, outs := range outputs {
@@ -62,8 +65,9 @@ func spansOf(trainable *models.Segment, outputs [][]autodiff.Output) [][][2]int 
 // Add adds src to dst, element by element. It panics when the lengths differ.
 func Add(dst, src []float32) { kernel.Axpy(dst, src, 1) }
 
-// batches are the random batches on which separability is proved, in the order in which they are tried until one gives finite results: the first uses the widest
-// range of values, the others suit graphs that take logarithms and look rows up in tables of one row.
+// batches are the random batches on which separability is proved, in the order in which they are
+// tried until one gives finite results: the first uses the widest range of values, the others suit
+// graphs that take logarithms and look rows up in tables of one row.
 var batches = []struct {
 	float func(*rng.Stream) float64
 	ints  int
@@ -117,7 +121,8 @@ func (p *Program) proveSeparable(ref *Program) error {
 	return nil
 }
 
-// fillRandom draws the content of every input buffer: floats by float, integers below ints and booleans.
+// fillRandom draws the content of every input buffer: floats by float, integers below ints and
+// booleans.
 func (p *Program) fillRandom(s *rng.Stream, float func(*rng.Stream) float64, ints int) {
 	for _, name := range p.Inputs() {
 		switch t := p.inputs[name]; t.DType() {
@@ -176,7 +181,8 @@ func (p *Program) saveBuffers() func() {
 	return func() { copy(seg.Floats(), old) }
 }
 
-// differs compares with a tolerance relative to the largest magnitude, far above rounding and far below what a wrong sum would show.
+// differs compares with a tolerance relative to the largest magnitude, far above rounding and far
+// below what a wrong sum would show.
 func differs(want, got []float32) (int, bool) {
 	var scale float64
 	for _, v := range want {

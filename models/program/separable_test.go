@@ -83,7 +83,8 @@ func TestRowsThatDependOnEachOtherAreFoundAmongIntegers(t *testing.T) {
 	})
 }
 
-// TestLogarithmsCanBeProved: on negative numbers the graph gives NaN, on which nothing can be compared.
+// TestLogarithmsCanBeProved: on negative numbers the graph gives NaN, on which nothing can be
+// compared.
 func TestLogarithmsCanBeProved(t *testing.T) {
 	build := func(op string) *onnx.Model {
 		b := onnx.NewBuilder("log", 18)
@@ -153,8 +154,8 @@ func TestProgramsShareGradientSegments(t *testing.T) {
 	})
 }
 
-// TestShapesFromDataAreNotSeparable: how many elements there are may depend on the batch as a whole,
-// which a random batch need not show.
+// TestShapesFromDataAreNotSeparable: how many elements there are may depend on the batch as a
+// whole, which a random batch need not show.
 func TestShapesFromDataAreNotSeparable(t *testing.T) {
 	engines(t, func(t *testing.T, c engine.Compiler) {
 		m := lookup(t, func(b *onnx.Builder, h onnx.Value) onnx.Value {

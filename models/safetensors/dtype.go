@@ -8,7 +8,8 @@ import (
 // DType is the element type of an array as the format spells it.
 type DType string
 
-// The element types that are understood. F16 and BF16 have no Go type; their arrays are read and written as uint16 or bytes.
+// The element types that are understood. F16 and BF16 have no Go type; their arrays are read and
+// written as uint16 or bytes.
 const (
 	Bool   DType = "BOOL"
 	U8     DType = "U8"

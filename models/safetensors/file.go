@@ -119,8 +119,8 @@ func (f *File) ReadBytes(dst []byte, name string) error {
 	return nil
 }
 
-// Read fills dst with an array of the same dtype and number of elements. Arrays of F16 and BF16 are read into uint16.
-// After an error dst may be partly filled.
+// Read fills dst with an array of the same dtype and number of elements. Arrays of F16 and BF16 are
+// read into uint16. After an error dst may be partly filled.
 func Read[T Element](f *File, dst []T, name string) error {
 	info, ok := f.infos[name]
 	if !ok {

@@ -65,7 +65,8 @@ func parseHeader(text []byte, dataSize int) (infos []Info, metadata map[string]s
 	return infos, metadata, checkRanges(infos, dataSize)
 }
 
-// checkRanges requires that the ranges cover the data exactly. Empty arrays may lie at any boundary.
+// checkRanges requires that the ranges cover the data exactly. Empty arrays may lie at any
+// boundary.
 func checkRanges(infos []Info, dataSize int) error {
 	ordered := slices.Clone(infos)
 	slices.SortFunc(ordered, func(a, b Info) int {

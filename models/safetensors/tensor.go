@@ -17,7 +17,8 @@ var dtypes = []struct {
 	{F8E4M3, tensor.Float8E4M3FN}, {F8E5M2, tensor.Float8E5M2},
 }
 
-// Of returns a host tensor under a name, to be written; it views the tensor's memory. Strings, complex and packed elements have no form in a file.
+// Of returns a host tensor under a name, to be written; it views the tensor's memory. Strings,
+// complex and packed elements have no form in a file.
 func Of(name string, t *tensor.Tensor) (Tensor, error) {
 	for _, d := range dtypes {
 		if d.host == t.DType() {

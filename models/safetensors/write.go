@@ -28,8 +28,8 @@ func New[T Element](name string, shape []int, data []T) Tensor {
 	return Tensor{Name: name, DType: dtypeOf[T](), Shape: shape, Data: bytesOf(data)}
 }
 
-// Write writes a file with these tensors. The bytes depend on nothing but the arguments: names and metadata are written in
-// a fixed order (tensors by falling element size, then as given).
+// Write writes a file with these tensors. The bytes depend on nothing but the arguments: names and
+// metadata are written in a fixed order (tensors by falling element size, then as given).
 func Write(w io.Writer, metadata map[string]string, tensors []Tensor) error {
 	if err := checkHost(); err != nil {
 		return err
@@ -139,7 +139,8 @@ func writeString(b *bytes.Buffer, s string) error {
 	return nil
 }
 
-// byteSize is the number of bytes of an array, or an error for unknown dtypes, negative dimensions and overflow.
+// byteSize is the number of bytes of an array, or an error for unknown dtypes, negative dimensions
+// and overflow.
 func byteSize(d DType, shape []int) (int, error) {
 	size := d.Size()
 	if size == 0 {

@@ -10,12 +10,14 @@ import (
 
 // Layer is a BatchNormalization or Dropout node of a model.
 type Layer struct {
-	// Node is the node's name or first output; Op its operator; Training whether it is in training form.
+	// Node is the node's name or first output; Op its operator; Training whether it is in training
+	// form.
 	Node, Op string
 	Training bool
 }
 
-// Mask is an input that carries a dropout mask: each element is 0 with probability Ratio and 1/(1−Ratio) otherwise.
+// Mask is an input that carries a dropout mask: each element is 0 with probability Ratio and
+// 1/(1−Ratio) otherwise.
 type Mask struct {
 	Input string
 	Ratio float64
@@ -30,7 +32,8 @@ type Result struct {
 	Masks   []Mask
 }
 
-// Find lists the BatchNormalization and Dropout nodes of a model, those of sub-graphs and functions included.
+// Find lists the BatchNormalization and Dropout nodes of a model, those of sub-graphs and functions
+// included.
 func Find(m *onnx.Model) []Layer {
 	var out []Layer
 	walk := func(nodes []*onnx.Node) {
@@ -62,8 +65,9 @@ func nameOf(n *onnx.Node) string {
 	return string(n.Out(0))
 }
 
-// isTraining reports whether a layer is in training form. BatchNormalization before opset 14 said so by having more than one output; Dropout from opset 12 on by its third
-// input, which counts as training unless it is known to be false.
+// isTraining reports whether a layer is in training form. BatchNormalization before opset 14 said
+// so by having more than one output; Dropout from opset 12 on by its third input, which counts as
+// training unless it is known to be false.
 func isTraining(m *onnx.Model, n *onnx.Node) bool {
 	if n.OpType == "BatchNormalization" {
 		return n.Int("training_mode", 0) != 0 || m.Opset(onnx.DomainStandard) < 14 && len(n.Output) > 1
@@ -89,8 +93,9 @@ func constant(m *onnx.Model, v onnx.Value) (*tensor.Tensor, error) {
 	return nil, nil
 }
 
-// Evaluation returns a copy of m with the layers of its main graph that were exported in training form put into evaluation form, and the list of them. Weights are shared
-// with m; a model without such layers is returned as it is.
+// Evaluation returns a copy of m with the layers of its main graph that were exported in training
+// form put into evaluation form, and the list of them. Weights are shared with m; a model without
+// such layers is returned as it is.
 func Evaluation(m *onnx.Model) (*onnx.Model, []Layer, error) {
 	var changed []Layer
 	out := m.ShallowClone()
@@ -121,7 +126,8 @@ func used(x *onnx.Index, v onnx.Value) bool {
 	return v != "" && (len(x.Consumers(v)) > 0 || x.Output(v) != nil)
 }
 
-// Apply returns a copy of m, which must use opset 14 or later, with the BatchNormalization and Dropout nodes of its main graph in training form. Weights are shared with m.
+// Apply returns a copy of m, which must use opset 14 or later, with the BatchNormalization and
+// Dropout nodes of its main graph in training form. Weights are shared with m.
 func Apply(m *onnx.Model) (*onnx.Model, Result, error) {
 	res := Result{Updates: map[string]string{}}
 	if v := m.Opset(onnx.DomainStandard); v < 14 {

@@ -19,7 +19,8 @@ var (
 	ErrNothing = errors.New("no parameter of the network is matched")
 )
 
-// Rename replaces the prefix From of a source's names by To. An empty From puts To before every name.
+// Rename replaces the prefix From of a source's names by To. An empty From puts To before every
+// name.
 type Rename struct {
 	From string `json:"from" yaml:"from"`
 	To   string `json:"to" yaml:"to"`
@@ -29,11 +30,14 @@ type Rename struct {
 type Options struct {
 	// Partial accepts that parameters of the network stay as they are.
 	Partial bool
-	// Rename lists changes of names; of several that fit a name the first counts. One that fits no name is an error. Without any, a prefix may be found; see the package comment.
+	// Rename lists changes of names; of several that fit a name the first counts. One that fits no
+	// name is an error. Without any, a prefix may be found; see the package comment.
 	Rename []Rename
 }
 
-// Apply copies the source into the parameters of a network: tensors of float32 by name, of which only the content is changed. The report is there also when there is an error, as long as names could be compared.
+// Apply copies the source into the parameters of a network: tensors of float32 by name, of which
+// only the content is changed. The report is there also when there is an error, as long as names
+// could be compared.
 func (s *Source) Apply(values map[string]*tensor.Tensor, o Options) (*Report, error) {
 	r, err := s.apply(values, o)
 	if err != nil {
@@ -142,7 +146,8 @@ func (r *Report) copy(byName map[string]array, values map[string]*tensor.Tensor)
 	return nil
 }
 
-// single returns the tensor in float32. Values that are no numbers are refused: nothing can be trained from them.
+// single returns the tensor in float32. Values that are no numbers are refused: nothing can be
+// trained from them.
 func single(t *tensor.Tensor) (*tensor.Tensor, error) {
 	out, err := tensor.ToFloat32(t)
 	if err != nil {

@@ -48,7 +48,8 @@ func loadDir(dir string) (*Source, error) {
 	return nil, fmt.Errorf("the directory holds several runs: choose one of %s", strings.Join(runs, ", "))
 }
 
-// choose returns the checkpoint of a store with the highest score or, where none has a score, the newest; empty where there is none. Of equal scores the newest counts.
+// choose returns the checkpoint of a store with the highest score or, where none has a score, the
+// newest; empty where there is none. Of equal scores the newest counts.
 func choose(store string) (string, error) {
 	list, err := checkpoint.List(store)
 	if err != nil || len(list) == 0 {
@@ -74,7 +75,8 @@ func choose(store string) (string, error) {
 // parameter matches the name of a parameter's array: scope, role and name.
 var parameter = regexp.MustCompile(`^((?:.*?/)?)params/(?:trainable|frozen|buffer)/(.+)$`)
 
-// loadCheckpoint reads the parameters of a checkpoint into memory. Where several parts of it have parameters, those of the part that is least deep are meant.
+// loadCheckpoint reads the parameters of a checkpoint into memory. Where several parts of it have
+// parameters, those of the part that is least deep are meant.
 func loadCheckpoint(path string) (_ *Source, err error) {
 	c, err := checkpoint.Open(path)
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// guess looks for the prefix by which the source's names and the network's differ. It returns nil where names agree already, where there is no prefix that makes all names of one side agree, and where there are several; the hint then
-// says what was found.
+// guess looks for the prefix by which the source's names and the network's differ. It returns nil
+// where names agree already, where there is no prefix that makes all names of one side agree, and
+// where there are several; the hint then says what was found.
 func (s *Source) guess(values map[string]*tensor.Tensor) (*Rename, string) {
 	source := map[string][]int{}
 	for _, a := range s.arrays {
@@ -51,7 +52,9 @@ type candidate struct {
 	n      int
 }
 
-// prefixes lists, sorted, the prefixes under which all parts are in the whole: by name and shape or, where there are none, by name alone. most is the prefix, not counting these, under which most parts are by name.
+// prefixes lists, sorted, the prefixes under which all parts are in the whole: by name and shape
+// or, where there are none, by name alone. most is the prefix, not counting these, under which most
+// parts are by name.
 func prefixes(part, whole map[string][]int) (fit []string, most candidate) {
 	count := map[string]int{}
 	shaped := map[string]int{}

@@ -15,7 +15,8 @@ type Report struct {
 	// Renamed are the changes of names; Automatic says that they were found and not asked for.
 	Renamed   []Rename `json:"renamed"`
 	Automatic bool     `json:"automatic"`
-	// Matched are the parameters that were copied, New those of the network that the source does not have, LeftOver those of the source that the network does not have.
+	// Matched are the parameters that were copied, New those of the network that the source does
+	// not have, LeftOver those of the source that the network does not have.
 	Matched  []Match `json:"matched"`
 	New      []Param `json:"new"`
 	LeftOver []Param `json:"left_over"`

@@ -17,13 +17,15 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Source is a set of named arrays that a network can start from. It is safe for concurrent use, except Close.
+// Source is a set of named arrays that a network can start from. It is safe for concurrent use,
+// except Close.
 type Source struct {
 	// Kind is "onnx", "safetensors", "checkpoint" or "artefact".
 	Kind string
 	// Name says what was read, for people: a path or a reference that stays valid.
 	Name string
-	// Digest identifies an artefact, as its descendants name it among their parents; empty for other kinds.
+	// Digest identifies an artefact, as its descendants name it among their parents; empty for
+	// other kinds.
 	Digest string
 
 	// arrays are sorted by name.
@@ -35,12 +37,15 @@ type Source struct {
 type array struct {
 	name  string
 	shape []int
-	// spare arrays are copied where the network asks for their name, but nobody misses them: an exporter's constants and integers.
+	// spare arrays are copied where the network asks for their name, but nobody misses them: an
+	// exporter's constants and integers.
 	spare bool
 	read  func() (*tensor.Tensor, error)
 }
 
-// Load reads the names and shapes of a source; see the package comment for what ref may be. References to artefacts without a store are looked up in the store given. Close the source after use.
+// Load reads the names and shapes of a source; see the package comment for what ref may be.
+// References to artefacts without a store are looked up in the store given. Close the source after
+// use.
 func Load(ctx context.Context, ref, store string) (*Source, error) {
 	s, err := load(ctx, ref, store)
 	if err != nil {
@@ -79,7 +84,8 @@ func load(ctx context.Context, ref, store string) (*Source, error) {
 	return s, aerr
 }
 
-// namesStore reports whether ref begins with the directory of an artefact store. As a path, "store//name" would mean the folder name.
+// namesStore reports whether ref begins with the directory of an artefact store. As a path,
+// "store//name" would mean the folder name.
 func namesStore(ref string) bool {
 	i := strings.LastIndex(ref, "//")
 	if i <= 0 || i+2 == len(ref) {

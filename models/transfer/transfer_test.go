@@ -53,7 +53,8 @@ func join(lists ...map[string]*tensor.Tensor) map[string]*tensor.Tensor {
 	return all
 }
 
-// graph is an encoder with these weights: y = (x·conv1ᵀ + bias)·fc, with a constant that is no weight.
+// graph is an encoder with these weights: y = (x·conv1ᵀ + bias)·fc, with a constant that is no
+// weight.
 func graph(t *testing.T, w map[string]*tensor.Tensor) *onnx.Model {
 	t.Helper()
 	b := onnx.NewBuilder("encoder", 18)
@@ -85,7 +86,8 @@ func saveTensors(t *testing.T, path string, values map[string]*tensor.Tensor) st
 	return path
 }
 
-// run is a component as agents and fit save them: parameters below scopes, beside state that is none.
+// run is a component as agents and fit save them: parameters below scopes, beside state that is
+// none.
 type run struct {
 	scopes []string
 	values map[string]*tensor.Tensor

@@ -14,8 +14,9 @@ import (
 // ErrLocked says that another process holds a lock.
 var ErrLocked = errors.New("another process holds the lock")
 
-// WriteFile replaces the file at path by what write writes. The directory must exist. New files are readable by all, as
-// far as the process's umask allows. On an error, of write or of the disk, the old file is unchanged.
+// WriteFile replaces the file at path by what write writes. The directory must exist. New files are
+// readable by all, as far as the process's umask allows. On an error, of write or of the disk, the
+// old file is unchanged.
 func WriteFile(path string, write func(w io.Writer) error) error {
 	return WriteFileOn(OS, path, write)
 }
@@ -55,7 +56,8 @@ func replace(d Disk, path string, write func(w io.Writer) error) (err error) {
 	if err := d.Rename(temp, path); err != nil {
 		return err
 	}
-	// The new content is in place now. What fails after this is reported, but there is nothing to undo.
+	// The new content is in place now. What fails after this is reported, but there is nothing to
+	// undo.
 	return d.SyncDir(filepath.Dir(path))
 }
 
@@ -71,8 +73,9 @@ func fill(f File, write func(w io.Writer) error) error {
 	return f.Sync()
 }
 
-// CreateFileOn writes a new file at path, which must not exist, and makes its content durable but not its name. It is for
-// files in a directory that is itself temporary and becomes visible by a rename.
+// CreateFileOn writes a new file at path, which must not exist, and makes its content durable but
+// not its name. It is for files in a directory that is itself temporary and becomes visible by a
+// rename.
 func CreateFileOn(d Disk, path string, write func(w io.Writer) error) (err error) {
 	f, err := d.Create(path)
 	if err != nil {
@@ -95,7 +98,8 @@ func IsTemp(name string) bool {
 	return strings.HasPrefix(name, ".") && strings.Contains(name, ".tmp-")
 }
 
-// Clean removes the temporary files that killed processes have left in dir. Files that a live process is writing stay.
+// Clean removes the temporary files that killed processes have left in dir. Files that a live
+// process is writing stay.
 func Clean(dir string) error {
 	names, err := os.ReadDir(dir)
 	if err != nil {

@@ -219,8 +219,8 @@ func generation(n uint64) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 
-// rewriteForever is the child process: it replaces the file again and again and reports every chunk, so that the parent
-// can kill it in the middle of anything without looking at a clock.
+// rewriteForever is the child process: it replaces the file again and again and reports every
+// chunk, so that the parent can kill it in the middle of anything without looking at a clock.
 func rewriteForever(path string) {
 	for n := uint64(1); ; n++ {
 		content := generation(n)
@@ -289,8 +289,8 @@ func TestKillInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestCleanBetweenCreationAndLock: others clean all the time, and no file is removed between the moment
-// that it is created and that it has its name.
+// TestCleanBetweenCreationAndLock: others clean all the time, and no file is removed between the
+// moment that it is created and that it has its name.
 func TestCleanBetweenCreationAndLock(t *testing.T) {
 	dir := t.TempDir()
 	const writers, each = 4, 2000

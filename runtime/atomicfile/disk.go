@@ -8,7 +8,8 @@ import (
 	"os"
 )
 
-// Disk is what writing atomically needs of a file system. Implementations are safe for concurrent use.
+// Disk is what writing atomically needs of a file system. Implementations are safe for concurrent
+// use.
 type Disk interface {
 	// Create makes a file that must not exist yet.
 	Create(path string) (File, error)
@@ -16,7 +17,8 @@ type Disk interface {
 	Mkdir(path string) error
 	// Rename moves a file over another, or a directory to a name that is not taken.
 	Rename(from, to string) error
-	// RemoveAll removes a file or a directory with everything in it; a path that does not exist is no error.
+	// RemoveAll removes a file or a directory with everything in it; a path that does not exist is
+	// no error.
 	RemoveAll(path string) error
 	// SyncDir makes the names in a directory durable.
 	SyncDir(path string) error

@@ -10,14 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock takes the advisory lock that says that a process is writing the file. Closing the file releases
-// it. It waits for a Clean that has found the new file before it was locked, and is removing it.
+// lock takes the advisory lock that says that a process is writing the file. Closing the file
+// releases it. It waits for a Clean that has found the new file before it was locked, and is
+// removing it.
 func lock(f *os.File) error {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
 		switch {
 		case err == nil || unsupported(err):
-			// Some network file systems have no locks; the file is then indistinguishable from a stale one.
+			// Some network file systems have no locks; the file is then indistinguishable from a
+			// stale one.
 			return nil
 		case !errors.Is(err, unix.EINTR):
 			return err
@@ -25,8 +27,8 @@ func lock(f *os.File) error {
 	}
 }
 
-// removeStale removes the file unless a process is writing it. It holds the lock until the file is gone:
-// a process that has just created it finds out that it is, see osDisk.Create.
+// removeStale removes the file unless a process is writing it. It holds the lock until the file is
+// gone: a process that has just created it finds out that it is, see osDisk.Create.
 func removeStale(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -39,9 +41,9 @@ func removeStale(path string) error {
 	return os.Remove(path)
 }
 
-// Lock takes an exclusive advisory lock on path, a file that is created where it is missing, and returns the function that
-// releases it. The kernel releases it as well when the process ends in any way. It does not wait: ErrLocked says that
-// another process holds the lock.
+// Lock takes an exclusive advisory lock on path, a file that is created where it is missing, and
+// returns the function that releases it. The kernel releases it as well when the process ends in
+// any way. It does not wait: ErrLocked says that another process holds the lock.
 func Lock(path string) (release func() error, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {

@@ -17,9 +17,9 @@ func removeStale(path string) error {
 	return nil
 }
 
-// Lock takes an exclusive lock on path, a file that is created where it is missing, and returns the function that releases
-// it. The kernel releases it as well when the process ends in any way. It does not wait: ErrLocked says that another
-// process holds the lock.
+// Lock takes an exclusive lock on path, a file that is created where it is missing, and returns the
+// function that releases it. The kernel releases it as well when the process ends in any way. It
+// does not wait: ErrLocked says that another process holds the lock.
 func Lock(path string) (release func() error, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -37,7 +37,8 @@ func Lock(path string) (release func() error, err error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// syncDir does nothing: NTFS journals its names, and a directory cannot be flushed by an ordinary process.
+// syncDir does nothing: NTFS journals its names, and a directory cannot be flushed by an ordinary
+// process.
 func syncDir(string) error { return nil }
 
 // closeBeforeRename is true where an open file cannot be renamed.

@@ -5,7 +5,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// entry is one non-zero coefficient of a linear map along one axis: output element to receives weight times input element from.
+// entry is one non-zero coefficient of a linear map along one axis: output element to receives
+// weight times input element from.
 type entry struct {
 	from, to int
 	weight   float64
@@ -23,12 +24,13 @@ func adjoint(m []entry) []entry {
 // maxDense bounds the elements of the constant matrix that a map along an axis is stored as.
 const maxDense = 1 << 20
 
-// along applies a linear map to one axis of v, which then has the given extent. It is how interpolation, average pooling and sums over neighbours are emitted, and
-// their gradients.
+// along applies a linear map to one axis of v, which then has the given extent. It is how
+// interpolation, average pooling and sums over neighbours are emitted, and their gradients.
 //
-// The map is a constant matrix: for the gradient of a 3×3 average pool of 8×32×32×32 two products with banded matrices take 0.28 ms on ONNX Runtime 1.27,
-// ConvTranspose takes 1.3 ms; for 2×2 windows with stride 2 they take 0.13 ms, ConvTranspose 0.22 ms and Expand 1.6 ms. Where the matrix would be too large, every
-// coefficient of an input element is one scatter.
+// The map is a constant matrix: for the gradient of a 3×3 average pool of 8×32×32×32 two products
+// with banded matrices take 0.28 ms on ONNX Runtime 1.27, ConvTranspose takes 1.3 ms; for 2×2
+// windows with stride 2 they take 0.13 ms, ConvTranspose 0.22 ms and Expand 1.6 ms. Where the
+// matrix would be too large, every coefficient of an input element is one scatter.
 func (c *Context) along(v onnx.Value, axis, extent int, m []entry) onnx.Value {
 	s := c.Shape(v)
 	if s == nil {
@@ -56,7 +58,8 @@ func (c *Context) along(v onnx.Value, axis, extent int, m []entry) onnx.Value {
 	return c.Reshape(c.MatMul(c.matrix(v, extent, in, w), x), out...)
 }
 
-// alongSparse splits the map into layers in which every input element has at most one coefficient, and adds each layer by one scatter of rows.
+// alongSparse splits the map into layers in which every input element has at most one coefficient,
+// and adds each layer by one scatter of rows.
 func (c *Context) alongSparse(v onnx.Value, axis, extent int, m []entry) onnx.Value {
 	s := c.Shape(v)
 	in := s[axis]

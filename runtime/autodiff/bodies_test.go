@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
 )
 
-// TestBodiesHaveRules makes sure that no operator which the ONNX standard defines by other operators is without a rule: it could be expanded.
+// TestBodiesHaveRules makes sure that no operator which the ONNX standard defines by other
+// operators is without a rule: it could be expanded.
 func TestBodiesHaveRules(t *testing.T) {
 	bodies := 0
 	for _, domain := range schema.Domains() {

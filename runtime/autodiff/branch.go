@@ -9,7 +9,8 @@ import (
 // branch is one side of an If while its gradient is built.
 type branch struct {
 	name string
-	// forward computes outs, the branch's outputs, again; backward the gradients of the outer values.
+	// forward computes outs, the branch's outputs, again; backward the gradients of the outer
+	// values.
 	forward, backward []*onnx.Node
 	outs, gradients   []onnx.Value
 	// packed holds the gradients that are handed over together, whole ones and pieces of packs that
@@ -17,10 +18,10 @@ type branch struct {
 	packed []packed
 }
 
-// branchGradient computes a branch of n again and from it the gradients of the captured values wrt, in
-// order; values that the branch does not use get zeros. g holds the gradients of the branch's outputs.
-// The nodes are made at the end of the main graph, where the builder and inference work, and taken
-// from there.
+// branchGradient computes a branch of n again and from it the gradients of the captured values wrt,
+// in order; values that the branch does not use get zeros. g holds the gradients of the branch's
+// outputs. The nodes are made at the end of the main graph, where the builder and inference work,
+// and taken from there.
 func (p *pass) branchGradient(n *onnx.Node, name string, g, wrt []onnx.Value) (*branch, error) {
 	b := &branch{name: name}
 	main := p.c.b.Graph()
@@ -96,7 +97,8 @@ func (b *branch) graph(c *Context) *onnx.Graph {
 	return g
 }
 
-// emitted calls f and returns the nodes that it appended to the main graph, from where they are taken.
+// emitted calls f and returns the nodes that it appended to the main graph, from where they are
+// taken.
 func (c *Context) emitted(f func()) []*onnx.Node {
 	main := c.b.Graph()
 	mark := len(main.Node)

@@ -9,8 +9,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Context is what a rule builds with. Its methods append nodes to the gradient model and know the type of every value. Errors are sticky: the first one ends
-// the differentiation, so rules need not check after each operator.
+// Context is what a rule builds with. Its methods append nodes to the gradient model and know the
+// type of every value. Errors are sticky: the first one ends the differentiation, so rules need not
+// check after each operator.
 type Context struct {
 	b        *onnx.Builder
 	env      *shape.Env
@@ -35,7 +36,8 @@ func (c *Context) Env() *shape.Env { return c.env }
 // Opset returns the version of the standard domain that nodes are emitted for: 18 or later.
 func (c *Context) Opset() int { return c.opset }
 
-// Wants reports whether the gradient of input i of the node being differentiated is needed. Rules use it to leave out work.
+// Wants reports whether the gradient of input i of the node being differentiated is needed. Rules
+// use it to leave out work.
 func (c *Context) Wants(i int) bool { return i < len(c.wants) && c.wants[i] }
 
 // Captures lists the outer values that the sub-graphs of the node being differentiated use.
@@ -51,7 +53,8 @@ func (c *Context) Type(v onnx.Value) onnx.TensorType { return c.env.Type(v) }
 func (c *Context) DType(v onnx.Value) tensor.DType { return c.env.Type(v).DType }
 
 // Shape returns the static shape of a value, for rules that need numbers; others use
-// [Context.Extents]. It records an error naming the value when its shape is not static, and then returns nil.
+// [Context.Extents]. It records an error naming the value when its shape is not static, and then
+// returns nil.
 func (c *Context) Shape(v onnx.Value) []int {
 	s, ok := c.env.Type(v).Static()
 	if !ok {
@@ -76,7 +79,8 @@ func (c *Context) Known(v onnx.Value) *tensor.Tensor {
 	return f.Const
 }
 
-// KnownInts returns the content of a constant integer value as ints. ok is false when it is absent or not constant.
+// KnownInts returns the content of a constant integer value as ints. ok is false when it is absent
+// or not constant.
 func (c *Context) KnownInts(v onnx.Value) (vals []int, ok bool) {
 	if v == "" {
 		return nil, false
@@ -100,8 +104,8 @@ func (c *Context) KnownInts(v onnx.Value) (vals []int, ok bool) {
 	return vals, true
 }
 
-// ExtraOutput returns output i of a forward node, asking the node for it when it was left out. Rules use it for values that the forward kernel can provide,
-// such as the indices of a maximum.
+// ExtraOutput returns output i of a forward node, asking the node for it when it was left out.
+// Rules use it for values that the forward kernel can provide, such as the indices of a maximum.
 func (c *Context) ExtraOutput(n *onnx.Node, i int) onnx.Value {
 	for len(n.Output) <= i {
 		n.Output = append(n.Output, "")
@@ -133,7 +137,8 @@ func (c *Context) Scalar(like onnx.Value, x float64) onnx.Value {
 	return c.b.Const(scalarOf(c.DType(like), x))
 }
 
-// Fill returns a constant of the given type and shape with every element x. Zero extents are allowed.
+// Fill returns a constant of the given type and shape with every element x. Zero extents are
+// allowed.
 func (c *Context) Fill(d tensor.DType, x float64, shape ...int) onnx.Value {
 	if c.b.Err() != nil {
 		return ""
@@ -143,7 +148,8 @@ func (c *Context) Fill(d tensor.DType, x float64, shape ...int) onnx.Value {
 		n *= s
 	}
 	if n > 64 {
-		// A large constant would be stored in the model; ConstantOfShape is folded by engines or filled at run time.
+		// A large constant would be stored in the model; ConstantOfShape is folded by engines or
+		// filled at run time.
 		return c.Op("ConstantOfShape", []onnx.Value{c.b.Ints(shape...)}, onnx.AttrTensor("value", scalarOf(d, x).Reshape(1)))
 	}
 	t := tensor.New(d, shape...)
@@ -231,8 +237,8 @@ func (c *Context) Where(cond, a, b onnx.Value) onnx.Value {
 	return c.Op("Where", []onnx.Value{cond, a, b})
 }
 
-// Mask emits g · cast(cond): the gradient where cond holds, zero elsewhere. It is faster than Where and, unlike it, needs no zero operand; g must be finite
-// where cond is false.
+// Mask emits g · cast(cond): the gradient where cond holds, zero elsewhere. It is faster than Where
+// and, unlike it, needs no zero operand; g must be finite where cond is false.
 func (c *Context) Mask(g, cond onnx.Value) onnx.Value { return c.Mul(g, c.Cast(cond, c.DType(g))) }
 
 // Reshape emits a reshape to a static shape; nothing is emitted when v has it already.

@@ -6,7 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// specOps lists the operators whose inputs the ONNX specification, version 1.22, marks as differentiable (docs/Operators.md).
+// specOps lists the operators whose inputs the ONNX specification, version 1.22, marks as
+// differentiable (docs/Operators.md).
 var specOps = []string{
 	"Abs", "Acos", "Acosh", "Add", "Asin", "Asinh", "Atan", "Atanh", "AveragePool", "BatchNormalization", "Cast", "CastLike", "CausalConvWithState", "Celu",
 	"CenterCropPad", "Clip", "Col2Im", "Compress", "Concat", "Conv", "ConvTranspose", "Cos", "Cosh", "CumProd", "CumSum", "DepthToSpace", "Det", "Div", "Dropout",
@@ -49,13 +50,15 @@ func (k RuleKind) String() string {
 // OpCoverage is one line of the coverage table.
 type OpCoverage struct {
 	Op string
-	// Kind is that of the newest rule; Since the oldest opset version that any rule serves, 0 without one.
+	// Kind is that of the newest rule; Since the oldest opset version that any rule serves, 0
+	// without one.
 	Kind  RuleKind
 	Since int
 }
 
-// Coverage lists the operators that the ONNX specification marks as differentiable, in alphabetical order, with what this package does about each. Whether a rule is
-// right is another matter: package opcases checks it.
+// Coverage lists the operators that the ONNX specification marks as differentiable, in alphabetical
+// order, with what this package does about each. Whether a rule is right is another matter: package
+// opcases checks it.
 func Coverage() []OpCoverage {
 	out := make([]OpCoverage, len(specOps))
 	for i, op := range specOps {
@@ -87,7 +90,8 @@ func coverageOf(domain, op string) OpCoverage {
 	return c
 }
 
-// Operators lists every operator of a domain that is in a table, zero rules included, in no particular order.
+// Operators lists every operator of a domain that is in a table, zero rules included, in no
+// particular order.
 func Operators(domain string) []string {
 	var out []string
 	for k := range rules() {

@@ -6,10 +6,12 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// maxExpansion bounds the nodes that expanding one model may add, so that a hostile trip count cannot fill the memory.
+// maxExpansion bounds the nodes that expanding one model may add, so that a hostile trip count
+// cannot fill the memory.
 const maxExpansion = 200_000
 
-// normalize copies the model's structure and removes what rules should not have to know: model-local functions and old opsets.
+// normalize copies the model's structure and removes what rules should not have to know:
+// model-local functions and old opsets.
 func normalize(m *onnx.Model) (*onnx.Model, error) {
 	if m.Opset("") < MinOpset {
 		return onnx.Upgrade(m, MinOpset)
@@ -17,7 +19,8 @@ func normalize(m *onnx.Model) (*onnx.Model, error) {
 	return onnx.InlineFunctions(m)
 }
 
-// expand replaces the composite operators that lie on a path of any objective by operators that have rules.
+// expand replaces the composite operators that lie on a path of any objective by operators that
+// have rules.
 func (p *pass) expand() error {
 	old := p.model.Graph.Node
 	on := map[*onnx.Node]bool{}
@@ -32,7 +35,8 @@ func (p *pass) expand() error {
 	p.model.Graph.Node = make([]*onnx.Node, 0, len(old))
 	for _, n := range old {
 		if p.c.grown {
-			// What an expansion made may be known more precisely than what it replaces, such as the extent of an unrolled loop's output.
+			// What an expansion made may be known more precisely than what it replaces, such as the
+			// extent of an unrolled loop's output.
 			if err := p.c.env.Apply(n); err != nil {
 				return err
 			}
@@ -48,7 +52,8 @@ func (p *pass) expand() error {
 	return nil
 }
 
-// expandNode appends n, or what n expands to, to the graph. Expansions may contain further composite operators.
+// expandNode appends n, or what n expands to, to the graph. Expansions may contain further
+// composite operators.
 func (p *pass) expandNode(n *onnx.Node, depth int) error {
 	r := p.ruleOf(n)
 	if r == nil || r.Expand == nil {
@@ -94,7 +99,8 @@ func (p *pass) expandNode(n *onnx.Node, depth int) error {
 	return nil
 }
 
-// alias gives the value v, made by the nodes since mark, the name that the expanded node's output had.
+// alias gives the value v, made by the nodes since mark, the name that the expanded node's output
+// had.
 func (p *pass) alias(mark int, v onnx.Value, want string) {
 	made := p.model.Graph.Node[mark:]
 	for _, m := range made {

@@ -185,8 +185,8 @@ func (c *Context) assume(v, like onnx.Value) onnx.Value {
 	return v
 }
 
-// declarable returns a type as inputs and outputs declare it: extents that depend on the data have no
-// name there.
+// declarable returns a type as inputs and outputs declare it: extents that depend on the data have
+// no name there.
 func (c *Context) declarable(t onnx.TensorType) onnx.TensorType {
 	t.Dims = slices.Clone(t.Dims)
 	for i, d := range t.Dims {

@@ -12,9 +12,11 @@ type fused struct {
 	vjp      VJP
 }
 
-// Fuse gives the value v, which the running expansion has made, a gradient rule of its own: v counts as a function of the operands, and the nodes in between are passed
-// over. It is for composites whose gradient is shorter than that of their parts, such as normalisation. The rule receives the node that makes v; values that
-// it needs besides that node's inputs and output must not be outputs of the expansion, which are renamed.
+// Fuse gives the value v, which the running expansion has made, a gradient rule of its own: v
+// counts as a function of the operands, and the nodes in between are passed over. It is for
+// composites whose gradient is shorter than that of their parts, such as normalisation. The rule
+// receives the node that makes v; values that it needs besides that node's inputs and output must
+// not be outputs of the expansion, which are renamed.
 func (c *Context) Fuse(v onnx.Value, operands []onnx.Value, vjp VJP) {
 	nodes := c.b.Graph().Node
 	for i := len(nodes) - 1; i >= 0; i-- {
@@ -36,7 +38,8 @@ func (c *Context) Fuse(v onnx.Value, operands []onnx.Value, vjp VJP) {
 	}
 }
 
-// operands lists the values that a node's gradients are for: see operands, unless an expansion has fused the node.
+// operands lists the values that a node's gradients are for: see operands, unless an expansion has
+// fused the node.
 func (p *pass) operands(n *onnx.Node) []string {
 	if f, ok := p.c.fused[n]; ok {
 		return f.operands

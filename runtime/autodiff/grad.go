@@ -9,14 +9,17 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 )
 
-// MinOpset is the oldest opset of the standard domain that gradients are emitted for. Older models are raised to it with onnx.Upgrade first.
+// MinOpset is the oldest opset of the standard domain that gradients are emitted for. Older models
+// are raised to it with onnx.Upgrade first.
 const MinOpset = 18
 
-// Loss is one term of an objective: the sum of the elements of a value, each weighted by its cotangent.
+// Loss is one term of an objective: the sum of the elements of a value, each weighted by its
+// cotangent.
 type Loss struct {
 	// Value names a floating-point value of the graph, usually an output.
 	Value string
-	// Cotangent, when set, is the name of a graph input to add: it has the value's type and carries ∂L/∂Value. When empty, every element counts with Weight.
+	// Cotangent, when set, is the name of a graph input to add: it has the value's type and carries
+	// ∂L/∂Value. When empty, every element counts with Weight.
 	Cotangent string
 	// Weight scales the term; 0 means 1.
 	Weight float64
@@ -29,8 +32,9 @@ type Objective struct {
 	// with grad2/, grad3/, …
 	Name   string
 	Losses []Loss
-	// Wrt lists patterns of initializers and graph inputs (globs in which * matches any run of characters), or exact names of inner values. A pattern that matches
-	// nothing floating-point is an error. Patterns leave out the constants of a model's gradients.
+	// Wrt lists patterns of initializers and graph inputs (globs in which * matches any run of
+	// characters), or exact names of inner values. A pattern that matches nothing floating-point is
+	// an error. Patterns leave out the constants of a model's gradients.
 	Wrt []string
 	// Freeze lists patterns of values that are not differentiated even when Wrt matches them.
 	Freeze []string
@@ -41,19 +45,22 @@ type Objective struct {
 // Options select what [Grad] builds.
 type Options struct {
 	Objectives []Objective
-	// Bind gives numbers to symbolic extents of the model's inputs. Gradients of static shapes are the
-	// fastest; extents without a number, and those that depend on the data, are read at run time by
-	// the rules that can.
+	// Bind gives numbers to symbolic extents of the model's inputs. Gradients of static shapes are
+	// the fastest; extents without a number, and those that depend on the data, are read at run
+	// time by the rules that can.
 	Bind map[string]int
-	// DropOutputs leaves the model's own outputs out of the result, keeping only the losses and gradients.
+	// DropOutputs leaves the model's own outputs out of the result, keeping only the losses and
+	// gradients.
 	DropOutputs bool
 }
 
 // Gradient is the result of [Grad].
 type Gradient struct {
-	// Model is the forward model with gradient outputs added. It shares initializer contents with the model it was made from.
+	// Model is the forward model with gradient outputs added. It shares initializer contents with
+	// the model it was made from.
 	Model *onnx.Model
-	// Outputs lists, per objective in order, the gradient outputs in the order that Wrt resolved to.
+	// Outputs lists, per objective in order, the gradient outputs in the order that Wrt resolved
+	// to.
 	Outputs [][]Output
 	// Env knows the type of every value of Model.
 	Env *shape.Env
@@ -61,13 +68,15 @@ type Gradient struct {
 
 // Output ties a gradient output to the value it belongs to.
 type Output struct {
-	// Wrt is the differentiated value; Name the graph output that holds its gradient, of the same type and shape.
+	// Wrt is the differentiated value; Name the graph output that holds its gradient, of the same
+	// type and shape.
 	Wrt, Name string
 	// Unreached marks a value that no loss depends on; its gradient is zeros.
 	Unreached bool
 }
 
-// UnsupportedError names a node between a differentiated value and a loss whose operator has no rule.
+// UnsupportedError names a node between a differentiated value and a loss whose operator has no
+// rule.
 type UnsupportedError struct {
 	Node, Op, Domain string
 	Opset            int
@@ -81,11 +90,12 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("%s: operator %s has no gradient rule in opset %d; stop the gradient before it or express it with other operators", e.Node, op, e.Opset)
 }
 
-// Grad returns a model that computes m's outputs and the gradients asked for. m is not changed. Initializers are not copied.
+// Grad returns a model that computes m's outputs and the gradients asked for. m is not changed.
+// Initializers are not copied.
 //
-// Errors name the node and value: an operator without a rule is an [*UnsupportedError]; a shape that a
-// rule needs before a run and that is not known then, a loss that is not floating-point or does not
-// exist, and a pattern that matches nothing are errors too.
+// Errors name the node and value: an operator without a rule is an [*UnsupportedError]; a shape
+// that a rule needs before a run and that is not known then, a loss that is not floating-point or
+// does not exist, and a pattern that matches nothing are errors too.
 func Grad(m *onnx.Model, o Options) (*Gradient, error) {
 	g, err := grad(m, o)
 	if err != nil {
@@ -142,13 +152,15 @@ type pass struct {
 	c          *Context
 	objectives []objective
 	rules      ruleTable
-	// reserved holds the gradient outputs published so far; base is the number of forward nodes, which gradient nodes follow.
+	// reserved holds the gradient outputs published so far; base is the number of forward nodes,
+	// which gradient nodes follow.
 	reserved map[string]bool
 	base     int
-	// prefix begins the names of all that is made, scope those of the objective being differentiated.
+	// prefix begins the names of all that is made, scope those of the objective being
+	// differentiated.
 	prefix, scope string
-	// outer holds the values that the gradient of the branch being built is for; pieces says where in
-	// packed gradients those lie that have not been taken out yet.
+	// outer holds the values that the gradient of the branch being built is for; pieces says where
+	// in packed gradients those lie that have not been taken out yet.
 	outer  map[onnx.Value]bool
 	pieces map[onnx.Value][]piece
 }
@@ -218,7 +230,8 @@ func (p *pass) resolve(o *Objective) error {
 	return nil
 }
 
-// matchWrt resolves Wrt and Freeze patterns against the graph's inputs and initializers, in graph order.
+// matchWrt resolves Wrt and Freeze patterns against the graph's inputs and initializers, in graph
+// order.
 func (p *pass) matchWrt(o *Objective) ([]string, error) {
 	var names []string
 	seen := map[string]bool{}
@@ -270,7 +283,8 @@ func anyMatch(seen map[string]bool, pat string) bool {
 	return false
 }
 
-// finish renames gradient values to their output names, declares outputs, removes dead nodes and checks the result.
+// finish renames gradient values to their output names, declares outputs, removes dead nodes and
+// checks the result.
 func (p *pass) finish(o Options, res *Gradient) error {
 	if err := p.c.b.Err(); err != nil {
 		return err

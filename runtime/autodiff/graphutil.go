@@ -5,7 +5,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 )
 
-// nodeName is how gradient values refer to a forward node: its name, or its first output when it has none.
+// nodeName is how gradient values refer to a forward node: its name, or its first output when it
+// has none.
 func nodeName(n *onnx.Node) string {
 	if n.Name != "" {
 		return n.Name

@@ -36,7 +36,8 @@ func random(seed uint64, shape ...int) *tensor.Tensor {
 	return t
 }
 
-// mlp is x [batch,3] → fc1 (4, tanh) → fc2 (2) → y, and loss = Σ y²/batch, the mean over the batch of the squared outputs.
+// mlp is x [batch,3] → fc1 (4, tanh) → fc2 (2) → y, and loss = Σ y²/batch, the mean over the batch
+// of the squared outputs.
 func mlp(t *testing.T, batch int) *onnx.Model {
 	t.Helper()
 	b := onnx.NewBuilder("mlp", autodiff.MinOpset)
@@ -115,7 +116,8 @@ func TestMLP(t *testing.T) {
 	}
 }
 
-// TestHessianVector differentiates a gradient: the gradient of ⟨∂loss, v⟩ is the Hessian times v, compared with differences of the gradient.
+// TestHessianVector differentiates a gradient: the gradient of ⟨∂loss, v⟩ is the Hessian times v,
+// compared with differences of the gradient.
 func TestHessianVector(t *testing.T) {
 	g, err := autodiff.Grad(mlp(t, 5), wrt("loss", params...))
 	if err != nil {
@@ -137,8 +139,9 @@ func TestHessianVector(t *testing.T) {
 	}
 }
 
-// TestMetamorphic checks properties that need no reference: permuting the batch permutes input gradients and leaves parameter gradients, a weight of the loss scales
-// all gradients, and the gradients of the parts of a batch add up to that of the whole.
+// TestMetamorphic checks properties that need no reference: permuting the batch permutes input
+// gradients and leaves parameter gradients, a weight of the loss scales all gradients, and the
+// gradients of the parts of a batch add up to that of the whole.
 func TestMetamorphic(t *testing.T) {
 	const batch = 6
 	x := random(11, batch, 3)

@@ -81,8 +81,8 @@ func (s nest) model(t *testing.T, depth int) *onnx.Model {
 	return m
 }
 
-// TestNestedIf compares gradients of nested conditions with those of the same graph without any, for
-// every path through them, and of two objectives that share the forward pass.
+// TestNestedIf compares gradients of nested conditions with those of the same graph without any,
+// for every path through them, and of two objectives that share the forward pass.
 func TestNestedIf(t *testing.T) {
 	const depth = 3
 	o := autodiff.Options{Objectives: []autodiff.Objective{

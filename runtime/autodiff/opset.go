@@ -5,8 +5,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
 )
 
-// lowerOpset makes a model import the oldest opset of the standard domain, from MinOpset on, under which every node means what it means now. Expansion removes the
-// newest operators; what is left then runs on engines that do not know the opset of the model it was made from.
+// lowerOpset makes a model import the oldest opset of the standard domain, from MinOpset on, under
+// which every node means what it means now. Expansion removes the newest operators; what is left
+// then runs on engines that do not know the opset of the model it was made from.
 func lowerOpset(m *onnx.Model) error {
 	have := m.Opset("")
 	need := MinOpset

@@ -7,8 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// Order returns how often a model has been differentiated: 0 when none of its outputs is named like a
-// gradient.
+// Order returns how often a model has been differentiated: 0 when none of its outputs is named like
+// a gradient.
 func Order(m *onnx.Model) int {
 	most := 0
 	for _, v := range m.GetGraph().GetOutput() {

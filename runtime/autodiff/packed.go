@@ -17,8 +17,8 @@ type packed struct {
 	pieces   []piece
 }
 
-// packs reports whether the gradient of a value is handed over in a pack: inside another branch, which
-// hands it on, so that it costs one output at every level and not one for each value.
+// packs reports whether the gradient of a value is handed over in a pack: inside another branch,
+// which hands it on, so that it costs one output at every level and not one for each value.
 func (p *pass) packs(w onnx.Value) bool {
 	_, static := p.c.Type(w).Static()
 	return p.outer[w] && static && p.c.DType(w) == tensor.Float32
@@ -36,9 +36,9 @@ func (p *pass) packedOf(grads map[string][]onnx.Value, w onnx.Value) packed {
 	return packed{w: w, pieces: all}
 }
 
-// packGradients gives both branches one more output that holds what they hand over, the first branch's
-// in front of the second's, with zeros for what the other one has. It returns where the terms of each
-// gradient lie in it, and its length.
+// packGradients gives both branches one more output that holds what they hand over, the first
+// branch's in front of the second's, with zeros for what the other one has. It returns where the
+// terms of each gradient lie in it, and its length.
 func (p *pass) packGradients(sides []*branch) (places map[onnx.Value][]piece, length int) {
 	c := p.c
 	places = map[onnx.Value][]piece{}

@@ -4,11 +4,14 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// recurrence is what LSTM, GRU and RNN have in common. They are expanded by unrolling over the static number of time steps: the products with the input weights
-// of all steps are one matrix product, each step adds the product with the recurrent weights. For 32 steps, batch 32, 128 hidden units the unrolled LSTM runs forward in
-// 2.5 ms on ONNX Runtime 1.27, the fused kernel in 2.1 ms, which keeps nothing that a gradient could use.
+// recurrence is what LSTM, GRU and RNN have in common. They are expanded by unrolling over the
+// static number of time steps: the products with the input weights of all steps are one matrix
+// product, each step adds the product with the recurrent weights. For 32 steps, batch 32, 128
+// hidden units the unrolled LSTM runs forward in 2.5 ms on ONNX Runtime 1.27, the fused kernel in
+// 2.1 ms, which keeps nothing that a gradient could use.
 //
-// The forms of LSTM and GRU that frameworks export have a hand-written backward pass, see rnn_fused.go; all others are differentiated operator by operator.
+// The forms of LSTM and GRU that frameworks export have a hand-written backward pass, see
+// rnn_fused.go; all others are differentiated operator by operator.
 type recurrence struct {
 	c *Context
 	n *onnx.Node
@@ -16,7 +19,8 @@ type recurrence struct {
 	steps, batch, hidden int
 	// x is the input as [T·B, features].
 	x onnx.Value
-	// alive holds per step a [B, 1] condition that the sequence has not ended; nil when all sequences are full.
+	// alive holds per step a [B, 1] condition that the sequence has not ended; nil when all
+	// sequences are full.
 	alive []onnx.Value
 	// states is the number of recurrent states: two for LSTM, else one.
 	states     int
@@ -29,12 +33,14 @@ type direction struct {
 	*recurrence
 	index   int
 	reverse bool
-	// w is [gates·H, features], r [gates·H, H]; wb and rb, the halves of B, are [1, gates·H] or absent.
+	// w is [gates·H, features], r [gates·H, H]; wb and rb, the halves of B, are [1, gates·H] or
+	// absent.
 	w, r, wb, rb onnx.Value
 	acts         []activation
 }
 
-// cell advances the states by one step: t indexes the step, state holds H (and C) of the step before, absent where it is all zeros.
+// cell advances the states by one step: t indexes the step, state holds H (and C) of the step
+// before, absent where it is all zeros.
 type cell func(d *direction, t int, state []onnx.Value) []onnx.Value
 
 // activation is one entry of the activations attribute with its parameters.
@@ -43,10 +49,12 @@ type activation struct {
 	alpha, beta float64
 }
 
-// sweep runs one direction over all steps from the initial states, absent where they are zero. It returns the outputs of all steps as [T·B, H] and the last states.
+// sweep runs one direction over all steps from the initial states, absent where they are zero. It
+// returns the outputs of all steps as [T·B, H] and the last states.
 type sweep func(d *direction, state []onnx.Value) (y onnx.Value, last []onnx.Value)
 
-// expandRecurrence unrolls a node. defaults names the activations of one direction; initial lists the inputs that hold the initial states.
+// expandRecurrence unrolls a node. defaults names the activations of one direction; initial lists
+// the inputs that hold the initial states.
 func expandRecurrence(c *Context, n *onnx.Node, defaults []string, initial []int, run sweep) ([]onnx.Value, error) {
 	xs, rs := c.Shape(n.In(0)), c.Shape(n.In(2))
 	if c.b.Err() != nil {
@@ -180,7 +188,8 @@ func (d *direction) time(i int) int {
 	return i
 }
 
-// usual reports whether the node is one that deep-learning frameworks export: all sequences of full length, default activations, no clipping.
+// usual reports whether the node is one that deep-learning frameworks export: all sequences of full
+// length, default activations, no clipping.
 func (d *direction) usual(defaults ...string) bool {
 	for i, a := range d.acts {
 		if a.name != defaults[i] {
@@ -242,7 +251,8 @@ func (k *recurrence) outputs(ys []onnx.Value, finals [][]onnx.Value) []onnx.Valu
 	return out
 }
 
-// activations reads the functions and their parameters. Parameters are consumed in order by the functions that take them.
+// activations reads the functions and their parameters. Parameters are consumed in order by the
+// functions that take them.
 func (k *recurrence) activations(defaults []string) ([]activation, bool) {
 	names := k.n.Strs("activations")
 	if len(names) == 0 {

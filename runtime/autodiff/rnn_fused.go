@@ -2,15 +2,20 @@ package autodiff
 
 import "github.com/onnxrl/onnxrl/runtime/onnx"
 
-// The usual LSTM and GRU have backward passes of their own. What does not depend on the recursion is computed for all steps at once, before and after it; a step is
-// left with one matrix product and a handful of element-wise operators, and the gradients of the weights are one product each instead of one per step.
+// The usual LSTM and GRU have backward passes of their own. What does not depend on the recursion
+// is computed for all steps at once, before and after it; a step is left with one matrix product
+// and a handful of element-wise operators, and the gradients of the weights are one product each
+// instead of one per step.
 
-// tape is what one direction's forward pass leaves for its backward pass: values by step, in the order in which the steps ran.
+// tape is what one direction's forward pass leaves for its backward pass: values by step, in the
+// order in which the steps ran.
 type tape struct {
 	*direction
-	// operands are those of the fused gradient: input, w, r, wb, rb and the initial states, absent ones left out.
+	// operands are those of the fused gradient: input, w, r, wb, rb and the initial states, absent
+	// ones left out.
 	operands []onnx.Value
-	// before holds the hidden state that each step started from; the first is absent when it is zero.
+	// before holds the hidden state that each step started from; the first is absent when it is
+	// zero.
 	before []onnx.Value
 }
 
@@ -25,8 +30,10 @@ func newTape(d *direction, state []onnx.Value) *tape {
 	return k
 }
 
-// finish joins the hidden states of all steps, in order of time, with the other last states to one value, gives it the backward pass, and cuts the outputs from it.
-// backward receives the gradient of each step's hidden state in the order in which the steps ran, and of the other last states; it returns the gradients by operand.
+// finish joins the hidden states of all steps, in order of time, with the other last states to one
+// value, gives it the backward pass, and cuts the outputs from it. backward receives the gradient
+// of each step's hidden state in the order in which the steps ran, and of the other last states; it
+// returns the gradients by operand.
 func (k *tape) finish(hidden []onnx.Value, others []onnx.Value, backward func(c *Context, g, last []onnx.Value) map[onnx.Value]onnx.Value) (y onnx.Value, last []onnx.Value) {
 	c, b := k.c, k.batch
 	rows := make([]onnx.Value, k.steps)
@@ -87,8 +94,9 @@ func (k *tape) timed(vs []onnx.Value) []onnx.Value {
 	return out
 }
 
-// weights adds the gradients of the input, the weights and the biases, given those of the pre-activations through the input (dx) and through the state (dh), both
-// [T·B, gates·H] in order of time. The input's absent bias has no gradient.
+// weights adds the gradients of the input, the weights and the biases, given those of the
+// pre-activations through the input (dx) and through the state (dh), both [T·B, gates·H] in order
+// of time. The input's absent bias has no gradient.
 func (k *tape) weights(c *Context, d map[onnx.Value]onnx.Value, dx, dh onnx.Value) {
 	want := map[onnx.Value]bool{}
 	for i, v := range k.operands {
@@ -117,7 +125,8 @@ func (k *tape) weights(c *Context, d map[onnx.Value]onnx.Value, dx, dh onnx.Valu
 // slope emits v·(1 − v), the derivative of the logistic function in terms of its value.
 func (c *Context) slope(v onnx.Value) onnx.Value { return c.Sub(v, c.Square(v)) }
 
-// fusedLSTM: with z the pre-activations of i, o, f, c̃ and dH the gradient of a step's H, the backward step is
+// fusedLSTM: with z the pre-activations of i, o, f, c̃ and dH the gradient of a step's H, the
+// backward step is
 //
 //	dC = dH·o·(1 − tanh²C) + dC′·f′,  dz = (dC, dH, dC, dC) ∘ (c̃·i(1−i), tanhC·o(1−o), C₋·f(1−f), i·(1−c̃²)),  dH₋ = g₋ + dz·R
 //
@@ -174,7 +183,8 @@ func (d *direction) fusedLSTM(state []onnx.Value) (y onnx.Value, last []onnx.Val
 	})
 }
 
-// fusedGRU is the form that applies the reset gate after the linear map: with q = H₋·Rhᵀ + b and n = tanh(x + r∘q), H = n + z∘(H₋ − n), the backward step is
+// fusedGRU is the form that applies the reset gate after the linear map: with q = H₋·Rhᵀ + b and n
+// = tanh(x + r∘q), H = n + z∘(H₋ − n), the backward step is
 //
 //	dn = dH·(1 − z)(1 − n²),  dq = (dH, dn, dn) ∘ ((H₋ − n)·z(1−z), q·r(1−r), r),  dH₋ = g₋ + dH·z + dq·R
 func (d *direction) fusedGRU(state []onnx.Value) (y onnx.Value, last []onnx.Value) {

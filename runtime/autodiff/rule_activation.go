@@ -34,8 +34,10 @@ func vjpRelu(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	return []onnx.Value{c.Mul(g[0], c.Step(n.Out(0)))}, nil
 }
 
-// Step emits 1 where x > 0 and 0 elsewhere, in x's type. In float32 that is one node: a HardSigmoid so steep that every positive normal number gives 1. With the product
-// that uses it, 65,536 elements take 21 µs on ONNX Runtime 1.27; with Cast to bool and back 27 µs, with Greater and Cast 32 µs, with Greater and Where 41 µs.
+// Step emits 1 where x > 0 and 0 elsewhere, in x's type. In float32 that is one node: a HardSigmoid
+// so steep that every positive normal number gives 1. With the product that uses it, 65,536
+// elements take 21 µs on ONNX Runtime 1.27; with Cast to bool and back 27 µs, with Greater and Cast
+// 32 µs, with Greater and Where 41 µs.
 func (c *Context) Step(x onnx.Value) onnx.Value { return c.step(x, math.MaxFloat32) }
 
 func (c *Context) step(x onnx.Value, slope float32) onnx.Value {
@@ -48,8 +50,9 @@ func (c *Context) step(x onnx.Value, slope float32) onnx.Value {
 	return c.Cast(c.positive(x), c.DType(x))
 }
 
-// Sign emits the sign of x, 0 at 0. For many float32 elements the difference of two steps is faster than the operator, which ONNX Runtime has not vectorised: with the
-// product that uses it, 46 µs for 65,536 elements instead of 110 µs. For 256 elements the operator wins.
+// Sign emits the sign of x, 0 at 0. For many float32 elements the difference of two steps is faster
+// than the operator, which ONNX Runtime has not vectorised: with the product that uses it, 46 µs
+// for 65,536 elements instead of 110 µs. For 256 elements the operator wins.
 func (c *Context) Sign(x onnx.Value) onnx.Value {
 	s, static := c.Type(x).Static()
 	if !static || prod(s) < 1024 || c.DType(x) != tensor.Float32 {
@@ -66,7 +69,8 @@ func (c *Context) above(x onnx.Value, bound float64) onnx.Value {
 	return c.Op("Greater", two(x, c.Scalar(x, bound)))
 }
 
-// vjpLeakyRelu multiplies by 1 or α. For α between 0 and 1 that factor is the step clipped to [α, 1]: 31 µs for 65,536 elements where Where takes 49 µs.
+// vjpLeakyRelu multiplies by 1 or α. For α between 0 and 1 that factor is the step clipped to [α,
+// 1]: 31 µs for 65,536 elements where Where takes 49 µs.
 func vjpLeakyRelu(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	x, alpha := n.In(0), float64(n.Float("alpha", 0.01))
 	if alpha < 0 || alpha > 1 {
@@ -98,7 +102,8 @@ func vjpShrink(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	return []onnx.Value{c.Mask(g[0], c.above(c.Unary("Abs", n.In(0)), float64(n.Float("lambd", 0.5))))}, nil
 }
 
-// bend is the shared form of the exponential units: slope where x > 0, and below that the output plus an offset, because there y = a·eˣ − a has derivative y + a.
+// bend is the shared form of the exponential units: slope where x > 0, and below that the output
+// plus an offset, because there y = a·eˣ − a has derivative y + a.
 func bend(c *Context, n *onnx.Node, g onnx.Value, slope, scale, offset float64) ([]onnx.Value, error) {
 	y := n.Out(0)
 	below := c.Mul(g, c.Shift(c.Scale(y, scale), offset))
@@ -128,11 +133,13 @@ func dSigmoid(c *Context, _, y onnx.Value) onnx.Value {
 func vjpHardSigmoid(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	y := n.Out(0)
 	in := c.Op("And", two(c.positive(y), c.Op("Less", two(y, c.Scalar(y, 1)))))
-	// Masked before it is scaled: a steep unit, such as the steps that rules emit, would turn a masked gradient into ∞·0.
+	// Masked before it is scaled: a steep unit, such as the steps that rules emit, would turn a
+	// masked gradient into ∞·0.
 	return []onnx.Value{c.Scale(c.Mask(g[0], in), float64(n.Float("alpha", 0.2)))}, nil
 }
 
-// dHardSwish: y = x·clip(x/6 + ½, 0, 1) has derivative x/3 + ½ between −3 and 3, and 0 or 1 outside and at the bounds.
+// dHardSwish: y = x·clip(x/6 + ½, 0, 1) has derivative x/3 + ½ between −3 and 3, and 0 or 1 outside
+// and at the bounds.
 func dHardSwish(c *Context, x, _ onnx.Value) onnx.Value {
 	inside := c.Op("Less", two(c.Unary("Abs", x), c.Scalar(x, 3)))
 	return c.Where(inside, c.Shift(c.Scale(x, 1.0/3), 0.5), c.Cast(c.positive(x), c.DType(x)))
@@ -170,7 +177,8 @@ func (c *Context) dGelu(x onnx.Value) onnx.Value {
 	return c.Add(cdf, c.Mul(x, pdf))
 }
 
-// The tanh approximation of GELU: y = ½x(1 + tanh(k·(x + q·x³))) (Hendrycks and Gimpel 2016, section 2).
+// The tanh approximation of GELU: y = ½x(1 + tanh(k·(x + q·x³))) (Hendrycks and Gimpel 2016,
+// section 2).
 const geluCubic = 0.044715
 
 var geluScale = math.Sqrt(2 / math.Pi)
@@ -185,7 +193,8 @@ func (c *Context) dGeluTanh(x onnx.Value) onnx.Value {
 	return c.Add(c.Shift(c.Scale(t, 0.5), 0.5), rest)
 }
 
-// vjpSoftmax: ∂x = y·(g − Σ(y·g)), the sum over the softmax's axis. The form y·g − y·Σ(y·g) takes 5 % longer for 256 rows of 96.
+// vjpSoftmax: ∂x = y·(g − Σ(y·g)), the sum over the softmax's axis. The form y·g − y·Σ(y·g) takes 5
+// % longer for 256 rows of 96.
 func vjpSoftmax(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	y := n.Out(0)
 	sum := c.Sum(c.Mul(y, g[0]), []int{Axis(n.Int("axis", -1), c.Rank(y))}, true)

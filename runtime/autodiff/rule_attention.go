@@ -19,13 +19,15 @@ var attentionRules = []Rule{
 type attention struct {
 	c *Context
 	n *onnx.Node
-	// batch, heads, groups are the numbers of samples, query heads and key heads; rows and cols the lengths of the query and of all keys; past those keys that came first.
+	// batch, heads, groups are the numbers of samples, query heads and key heads; rows and cols the
+	// lengths of the query and of all keys; past those keys that came first.
 	batch, heads, groups, rows, cols, past int
 	dtype                                  tensor.DType
 }
 
-// expandAttention follows the function body of the specification: softmax(softcap(scale·Q·Kᵀ) + bias)·V. The query heads that share a key head are one longer
-// query, so that grouped attention needs no copies of keys and values.
+// expandAttention follows the function body of the specification: softmax(softcap(scale·Q·Kᵀ) +
+// bias)·V. The query heads that share a key head are one longer query, so that grouped attention
+// needs no copies of keys and values.
 func expandAttention(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	q, k, v := n.In(0), n.In(1), n.In(2)
 	flat := c.Rank(q) == 3
@@ -88,7 +90,8 @@ func expandAttention(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	return out, nil
 }
 
-// headsFirst brings [batch, length, heads·size] to [batch, heads, length, size]; a value of rank 4 is that already.
+// headsFirst brings [batch, length, heads·size] to [batch, heads, length, size]; a value of rank 4
+// is that already.
 func (c *Context) headsFirst(v onnx.Value, heads int) onnx.Value {
 	s := c.Shape(v)
 	if len(s) != 3 {
@@ -101,7 +104,8 @@ func (c *Context) headsFirst(v onnx.Value, heads int) onnx.Value {
 	return c.Transpose(c.Reshape(v, s[0], s[1], heads, s[2]/heads), 0, 2, 1, 3)
 }
 
-// bias returns the additive mask, absent when there is none. A mask shorter than the keys is filled up with −∞.
+// bias returns the additive mask, absent when there is none. A mask shorter than the keys is filled
+// up with −∞.
 func (a *attention) bias() onnx.Value {
 	c, mask := a.c, a.n.In(3)
 	if mask == "" || c.DType(mask) == tensor.Bool {
@@ -118,8 +122,9 @@ func (a *attention) bias() onnx.Value {
 	return c.Concat(last, mask, c.Fill(a.dtype, math.Inf(-1), join(s[:last], []int{a.cols - s[last]})...))
 }
 
-// allowed returns the condition under which a query sees a key, absent when it always does: the boolean mask, the causal order, the window and the filled part of the
-// cache together. Without a cache of unknown filling the last three are constants.
+// allowed returns the condition under which a query sees a key, absent when it always does: the
+// boolean mask, the causal order, the window and the filled part of the cache together. Without a
+// cache of unknown filling the last three are constants.
 func (a *attention) allowed() onnx.Value {
 	c := a.c
 	var out onnx.Value
@@ -184,7 +189,8 @@ func (a *attention) allowed() onnx.Value {
 	return out
 }
 
-// softmax turns scores into probabilities; a query that sees no key gets zeros. Only then must −∞ be kept from the softmax, which would make NaN of a row of it.
+// softmax turns scores into probabilities; a query that sees no key gets zeros. Only then must −∞
+// be kept from the softmax, which would make NaN of a row of it.
 func (a *attention) softmax(scores, bias, allowed onnx.Value) onnx.Value {
 	c := a.c
 	precision := tensor.DType(a.n.Int("softmax_precision", int(a.dtype)))
@@ -202,7 +208,8 @@ func (a *attention) softmax(scores, bias, allowed onnx.Value) onnx.Value {
 	return p
 }
 
-// mayBlank reports whether some query may see no key at all: not when the only condition is a constant that leaves every row something.
+// mayBlank reports whether some query may see no key at all: not when the only condition is a
+// constant that leaves every row something.
 func (a *attention) mayBlank(bias, allowed onnx.Value) bool {
 	if bias != "" {
 		return true
@@ -226,7 +233,8 @@ func (a *attention) mayBlank(bias, allowed onnx.Value) bool {
 	return false
 }
 
-// expandRotary rotates pairs of elements by position-dependent angles: (x₁·cos − x₂·sin, x₁·sin + x₂·cos).
+// expandRotary rotates pairs of elements by position-dependent angles: (x₁·cos − x₂·sin, x₁·sin +
+// x₂·cos).
 func expandRotary(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	x := n.In(0)
 	xs := c.Shape(x)
@@ -238,7 +246,8 @@ func expandRotary(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 		c.Fail("a width of %d does not divide into %d heads", xs[2], heads)
 		return nil, c.b.Err()
 	}
-	// Rows are [batch, length, heads, size] for packed heads and [batch, heads, length, size] otherwise; the angles broadcast over the heads.
+	// Rows are [batch, length, heads, size] for packed heads and [batch, heads, length, size]
+	// otherwise; the angles broadcast over the heads.
 	rows, headAxis := x, 1
 	if len(xs) == 3 {
 		rows, headAxis = c.Reshape(x, xs[0], xs[1], heads, xs[2]/heads), 2
@@ -284,8 +293,8 @@ func expandRotary(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	return []onnx.Value{c.Reshape(c.Concat(3, parts...), xs...)}, nil
 }
 
-// expandLinearAttention unrolls the recurrence of the specification over the tokens. The state is [batch, heads, d_k, d_v]; the query heads that share a state are rows
-// of one product.
+// expandLinearAttention unrolls the recurrence of the specification over the tokens. The state is
+// [batch, heads, d_k, d_v]; the query heads that share a state are rows of one product.
 func expandLinearAttention(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	hq, h := n.Int("q_num_heads", 0), n.Int("kv_num_heads", 0)
 	qs, vs := c.Shape(n.In(0)), c.Shape(n.In(2))

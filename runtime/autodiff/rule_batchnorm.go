@@ -2,8 +2,10 @@ package autodiff
 
 import "github.com/onnxrl/onnxrl/runtime/onnx"
 
-// expandBatchNormTraining replaces a BatchNormalization in training mode by primitives, so that the batch statistics are computed once for both directions. The running
-// statistics stay outputs: momentum·old + (1 − momentum)·batch, with the population variance, as the specification says. In inference mode the node stays.
+// expandBatchNormTraining replaces a BatchNormalization in training mode by primitives, so that the
+// batch statistics are computed once for both directions. The running statistics stay outputs:
+// momentum·old + (1 − momentum)·batch, with the population variance, as the specification says. In
+// inference mode the node stays.
 func expandBatchNormTraining(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	if n.Int("training_mode", 0) == 0 {
 		return nil, nil
@@ -32,7 +34,8 @@ func expandBatchNormTraining(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	return out, nil
 }
 
-// vjpBatchNormInference: y = (x − mean)·a + bias with a = scale/√(var + ε), differentiated towards all five inputs.
+// vjpBatchNormInference: y = (x − mean)·a + bias with a = scale/√(var + ε), differentiated towards
+// all five inputs.
 func vjpBatchNormInference(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	x, scale, mean, variance := n.In(0), n.In(1), n.In(3), n.In(4)
 	rank := c.Rank(x)

@@ -6,7 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// contribRules serve operators of com.microsoft that ONNX Runtime's optimiser writes into models it saves. Each is replaced by standard operators.
+// contribRules serve operators of com.microsoft that ONNX Runtime's optimiser writes into models it
+// saves. Each is replaced by standard operators.
 var contribRules = []Rule{
 	{Op: "FusedMatMul", Domain: onnx.DomainMS, Since: 1, Expand: expandFusedMatMul},
 	{Op: "Gelu", Domain: onnx.DomainMS, Since: 1, Expand: expandMSGelu},
@@ -15,7 +16,8 @@ var contribRules = []Rule{
 	{Op: "QuickGelu", Domain: onnx.DomainMS, Since: 1, Expand: expandQuickGelu},
 }
 
-// expandFusedMatMul: alpha · A'·B', the last two axes transposed where asked. Swapped batch axes, which its relatives for attention have, are refused.
+// expandFusedMatMul: alpha · A'·B', the last two axes transposed where asked. Swapped batch axes,
+// which its relatives for attention have, are refused.
 func expandFusedMatMul(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	if n.Int("transBatchA", 0) != 0 || n.Int("transBatchB", 0) != 0 {
 		c.Fail("transposed batch axes are not supported")

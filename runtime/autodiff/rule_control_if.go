@@ -26,10 +26,10 @@ func expandIf(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	return outs, c.b.Err()
 }
 
-// vjpIf is an If on the same condition, whose branches compute the gradients of the outer values that
-// either branch uses. What they need of the forward pass they compute again, unless a branch holds
-// further conditions: computed again at every level, these would make the gradient grow with the
-// square of their depth. Then the forward node keeps the values on a tape.
+// vjpIf is an If on the same condition, whose branches compute the gradients of the outer values
+// that either branch uses. What they need of the forward pass they compute again, unless a branch
+// holds further conditions: computed again at every level, these would make the gradient grow with
+// the square of their depth. Then the forward node keeps the values on a tape.
 func vjpIf(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	captures := c.Captures()
 	d := make([]onnx.Value, 1+len(captures))

@@ -5,8 +5,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// expandLoop unrolls a loop: while the condition is known, exactly as often as it runs; when it is not but the trip count is, that often, keeping the carried values as
-// they were once the condition has failed.
+// expandLoop unrolls a loop: while the condition is known, exactly as often as it runs; when it is
+// not but the trip count is, that often, keeping the carried values as they were once the condition
+// has failed.
 func expandLoop(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	body := n.Body("body")
 	carried := append([]onnx.Value(nil), values(n.Input)[min(2, len(n.Input)):]...)
@@ -89,7 +90,8 @@ func values(names []string) []onnx.Value {
 	return out
 }
 
-// stack joins the elements of a scan output along a new axis. Without any the output's own type says what is empty.
+// stack joins the elements of a scan output along a new axis. Without any the output's own type
+// says what is empty.
 func (c *Context) stack(out onnx.Value, rows []onnx.Value, axis int) onnx.Value {
 	if len(rows) == 0 {
 		s := c.Shape(out)

@@ -14,12 +14,14 @@ var convRules = []Rule{
 // maxTaps bounds the kernel size up to which the weight gradient is one product per tap.
 const maxTaps = 256
 
-// maxGathered bounds the elements that the taps of a convolution's weight gradient read in all, up to which they are gathered for one product: a run takes as long either way,
-// but the graph has two nodes per tap instead of four.
+// maxGathered bounds the elements that the taps of a convolution's weight gradient read in all, up
+// to which they are gathered for one product: a run takes as long either way, but the graph has two
+// nodes per tap instead of four.
 const maxGathered = 1 << 16
 
-// vjpConv: the gradient of the input is a convolution of g with the flipped weights, the gradient of the weights the correlation of input and g, and the gradient of the
-// bias the sum over all but the channels.
+// vjpConv: the gradient of the input is a convolution of g with the flipped weights, the gradient
+// of the weights the correlation of input and g, and the gradient of the bias the sum over all but
+// the channels.
 func vjpConv(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	x, w := n.In(0), n.In(1)
 	if !c.allStatic(x, w, g[0]) {
@@ -41,7 +43,8 @@ func vjpConv(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	return d, nil
 }
 
-// vjpConvTranspose: Y is the input gradient of a convolution from Y's extents to X's, so ∂X is that convolution and ∂W its weight gradient with X and g exchanged.
+// vjpConvTranspose: Y is the input gradient of a convolution from Y's extents to X's, so ∂X is that
+// convolution and ∂W its weight gradient with X and g exchanged.
 func vjpConvTranspose(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	x, w := n.In(0), n.In(1)
 	if !c.allStatic(x, w, g[0]) {
@@ -67,8 +70,9 @@ func vjpConvTranspose(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, e
 	return d, nil
 }
 
-// transposedPads resolves the padding of a ConvTranspose, whose automatic modes and output_shape distribute what the natural output has too much (ONNX
-// specification of ConvTranspose: the odd element goes to the end for SAME_UPPER and to the start otherwise).
+// transposedPads resolves the padding of a ConvTranspose, whose automatic modes and output_shape
+// distribute what the natural output has too much (ONNX specification of ConvTranspose: the odd
+// element goes to the end for SAME_UPPER and to the start otherwise).
 func transposedPads(n *onnx.Node, w *window) {
 	pad := n.Str("auto_pad", "NOTSET")
 	if pad == "VALID" || pad == "NOTSET" && !n.Has("output_shape") {
@@ -89,11 +93,14 @@ func transposedPads(n *onnx.Node, w *window) {
 	}
 }
 
-// convInputGrad applies the adjoint of a convolution to g of shape [N, M, out…] with weights [M, C/group, kernel…]; the result is [N, C, in…].
+// convInputGrad applies the adjoint of a convolution to g of shape [N, M, out…] with weights [M,
+// C/group, kernel…]; the result is [N, C, in…].
 //
-// With stride 1 it is a convolution with flipped weights: for 32×64×96, kernel 3, it takes 0.70 ms on ONNX Runtime 1.27 where ConvTranspose takes 2.8 ms (0.87 ms
-// when written as a 2-D one); for 8×32×32×32, kernel 3×3, 1.95 against 2.04 ms. With larger strides it is ConvTranspose: for 8×32×32×32 to 64 channels, kernel 3×3,
-// stride 2, 0.89 ms where a convolution of the zero-filled gradient takes 5.8 ms and one convolution per phase 1.5 ms. One-dimensional ones are written as
+// With stride 1 it is a convolution with flipped weights: for 32×64×96, kernel 3, it takes 0.70 ms
+// on ONNX Runtime 1.27 where ConvTranspose takes 2.8 ms (0.87 ms when written as a 2-D one); for
+// 8×32×32×32, kernel 3×3, 1.95 against 2.04 ms. With larger strides it is ConvTranspose: for
+// 8×32×32×32 to 64 channels, kernel 3×3, stride 2, 0.89 ms where a convolution of the zero-filled
+// gradient takes 5.8 ms and one convolution per phase 1.5 ms. One-dimensional ones are written as
 // two-dimensional, which takes 0.53 instead of 1.96 ms.
 func (c *Context) convInputGrad(g, w onnx.Value, win window, group int) onnx.Value {
 	if !win.strided() {
@@ -125,7 +132,8 @@ func (c *Context) convInputGrad(g, w onnx.Value, win window, group int) onnx.Val
 	return d
 }
 
-// convFlipped is the adjoint of a convolution of stride 1: a convolution with flipped weights whose input and output channels have changed places.
+// convFlipped is the adjoint of a convolution of stride 1: a convolution with flipped weights whose
+// input and output channels have changed places.
 func (c *Context) convFlipped(g, w onnx.Value, win window, group int) onnx.Value {
 	before, after := make([]int, len(win.in)), make([]int, len(win.in))
 	for i := range win.in {
@@ -168,11 +176,14 @@ func (c *Context) reverse(v onnx.Value, axes ...int) onnx.Value {
 	return c.Slice(v, filled(-1, n), filled(-1<<31, n), axes, filled(-1, n))
 }
 
-// convWeightGrad correlates the input x [N, C, in…] with g [N, M, out…] of a convolution; the result is [M, C/group, kernel…].
+// convWeightGrad correlates the input x [N, C, in…] with g [N, M, out…] of a convolution; the
+// result is [M, C/group, kernel…].
 //
-// Each tap of the kernel is one matrix product of g with the elements of x that the tap reads, both with channels in front. For 32×64×96, kernel 3, this takes 0.87 ms on
-// ONNX Runtime 1.27 where the convolution of the two takes 4.1 ms and a product with all taps gathered 1.04 ms; for 8×32×32×32, kernel 3×3, 2.5, 6.3 and 3.1 ms; for
-// 4×32×24×24, kernel 11×11, 8.4, 9.7 and 13 ms. Larger kernels use the convolution, whose graph does not grow.
+// Each tap of the kernel is one matrix product of g with the elements of x that the tap reads, both
+// with channels in front. For 32×64×96, kernel 3, this takes 0.87 ms on ONNX Runtime 1.27 where the
+// convolution of the two takes 4.1 ms and a product with all taps gathered 1.04 ms; for 8×32×32×32,
+// kernel 3×3, 2.5, 6.3 and 3.1 ms; for 4×32×24×24, kernel 11×11, 8.4, 9.7 and 13 ms. Larger kernels
+// use the convolution, whose graph does not grow.
 func (c *Context) convWeightGrad(x, g onnx.Value, win window, group int) onnx.Value {
 	xs, gs := c.Shape(x), c.Shape(g)
 	if c.b.Err() != nil {
@@ -200,7 +211,8 @@ func (c *Context) convWeightGrad(x, g onnx.Value, win window, group int) onnx.Va
 		case group == 1:
 			p = c.Gemm(gt, c.Reshape(t, in, batch*points), false, true)
 		case in == 1 && out == 1:
-			// Products of vectors: for 64 channels and 2048 points this takes 34 µs, a batched matrix product 180 µs.
+			// Products of vectors: for 64 channels and 2048 points this takes 34 µs, a batched
+			// matrix product 180 µs.
 			p = c.Sum(c.Mul(gt, c.Reshape(t, group, 1, batch*points)), []int{2}, false)
 		default:
 			p = c.MatMul(gt, c.Transpose(c.Reshape(t, group, in, batch*points), 0, 2, 1))
@@ -210,7 +222,8 @@ func (c *Context) convWeightGrad(x, g onnx.Value, win window, group int) onnx.Va
 	return c.Reshape(c.Concat(2, parts...), join([]int{group * out, in}, win.kernel)...)
 }
 
-// convWeightGradGathered is one product of g [M, N·out] with what all taps read of x [C, N, in…], the taps one above the other.
+// convWeightGradGathered is one product of g [M, N·out] with what all taps read of x [C, N, in…],
+// the taps one above the other.
 func (c *Context) convWeightGradGathered(x, g onnx.Value, win window) onnx.Value {
 	var parts []onnx.Value
 	win.taps(func(tap []int) { parts = append(parts, c.tapSlice(x, win, tap)) })
@@ -224,7 +237,8 @@ func (c *Context) convWeightGradGathered(x, g onnx.Value, win window) onnx.Value
 	return c.Reshape(d, join([]int{gs[0], in}, win.kernel)...)
 }
 
-// convWeightGradByConv is the convolution of x with g as its kernel, batch and channels exchanged, strides and dilations exchanged. x is padded to the windows' span.
+// convWeightGradByConv is the convolution of x with g as its kernel, batch and channels exchanged,
+// strides and dilations exchanged. x is padded to the windows' span.
 func (c *Context) convWeightGradByConv(x, g onnx.Value, win window, group int) onnx.Value {
 	xs := c.Shape(x)
 	if xs == nil {
@@ -239,8 +253,9 @@ func (c *Context) convWeightGradByConv(x, g onnx.Value, win window, group int) o
 	return c.Transpose(w, swap...)
 }
 
-// channelSum sums [N, M, …] over all axes but the channels. Summing the spatial axes first and the batch by a product with ones takes 18, 23 and 38 µs for 32×64×96,
-// 8×32×32×32 and 32×128×96 on ONNX Runtime 1.27; one ReduceSum over all takes 22, 23 and 54 µs.
+// channelSum sums [N, M, …] over all axes but the channels. Summing the spatial axes first and the
+// batch by a product with ones takes 18, 23 and 38 µs for 32×64×96, 8×32×32×32 and 32×128×96 on
+// ONNX Runtime 1.27; one ReduceSum over all takes 22, 23 and 54 µs.
 func (c *Context) channelSum(g onnx.Value) onnx.Value {
 	s, ok := c.Type(g).Static()
 	if !ok {

@@ -5,9 +5,9 @@ import (
 )
 
 // maxOpenTaps bounds the kernel size up to which the weight gradient of a convolution of unknown
-// extents is one product per tap. A TimesNet of the published size, whose kernels go up to 11×11, has
-// 24,800 gradient nodes with products for all and 3,000 so; compiling it and six steps of 32 rows
-// take 38 s and 8 s of one core on ONNX Runtime 1.27.
+// extents is one product per tap. A TimesNet of the published size, whose kernels go up to 11×11,
+// has 24,800 gradient nodes with products for all and 3,000 so; compiling it and six steps of 32
+// rows take 38 s and 8 s of one core on ONNX Runtime 1.27.
 const maxOpenTaps = 9
 
 // openWindow is the geometry of a convolution whose spatial extents only a run can tell: what the

@@ -9,8 +9,10 @@ var determinantRules = []Rule{
 	{Op: "Det", Since: 11, VJP: vjpDet},
 }
 
-// vjpDet: ∂A = g·adj(A)ᵀ, which is finite for singular matrices too, unlike g·det(A)·A⁻ᵀ. The adjugate is a polynomial of A by the recursion of Faddeev and LeVerrier:
-// M₁ = I, Mₖ₊₁ = A·Mₖ − tr(A·Mₖ)/k·I, adj(A) = ±Mₙ. Its terms cancel, so it is computed in float64; the sizes that networks use stay far from trouble.
+// vjpDet: ∂A = g·adj(A)ᵀ, which is finite for singular matrices too, unlike g·det(A)·A⁻ᵀ. The
+// adjugate is a polynomial of A by the recursion of Faddeev and LeVerrier: M₁ = I, Mₖ₊₁ = A·Mₖ −
+// tr(A·Mₖ)/k·I, adj(A) = ±Mₙ. Its terms cancel, so it is computed in float64; the sizes that
+// networks use stay far from trouble.
 func vjpDet(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	a := n.In(0)
 	s := c.Shape(a)

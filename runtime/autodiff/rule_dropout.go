@@ -6,7 +6,8 @@ var dropoutRules = []Rule{
 	{Op: "Dropout", Since: 7, VJP: vjpDropout},
 }
 
-// vjpDropout: in training the gradient is g·mask/(1 − ratio) with the mask that the forward node drew, which it is asked for; in inference it is g.
+// vjpDropout: in training the gradient is g·mask/(1 − ratio) with the mask that the forward node
+// drew, which it is asked for; in inference it is g.
 func vjpDropout(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	if g[0] == "" {
 		return nil, nil

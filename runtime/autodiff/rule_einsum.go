@@ -9,8 +9,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// vjpEinsum: the gradient of an operand is an Einsum of the other operands and the upstream gradient whose result carries the operand's labels. Labels that only this
-// operand has were summed over, so the gradient is constant along them; a label that the operand repeats selects a diagonal, so the gradient is zero off it.
+// vjpEinsum: the gradient of an operand is an Einsum of the other operands and the upstream
+// gradient whose result carries the operand's labels. Labels that only this operand has were summed
+// over, so the gradient is constant along them; a label that the operand repeats selects a
+// diagonal, so the gradient is zero off it.
 func vjpEinsum(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	var ranks []int
 	for _, in := range n.Input {
@@ -57,7 +59,8 @@ func (c *Context) einsumOperand(n *onnx.Node, g onnx.Value, terms []string, out 
 	if len(ins) > 1 || have != out {
 		d = c.Op("Einsum", ins, onnx.AttrStr("equation", strings.Join(from, ",")+"->"+have))
 	}
-	// Labels that the operand alone has, or has with an extent that was broadcast, are brought to the operand's extents.
+	// Labels that the operand alone has, or has with an extent that was broadcast, are brought to
+	// the operand's extents.
 	if _, ok := c.Type(d).Static(); (!ok || !static) && len(want) == len(terms[i]) {
 		var missing []int
 		for a, l := range want {
@@ -103,7 +106,8 @@ func (c *Context) einsumOperand(n *onnx.Node, g onnx.Value, terms []string, out 
 	return c.diagonal(d, want, terms[i], shape)
 }
 
-// diagonal spreads a value with the labels want over a shape whose axes carry labels, some of them twice or more: zero where axes of equal label differ in position.
+// diagonal spreads a value with the labels want over a shape whose axes carry labels, some of them
+// twice or more: zero where axes of equal label differ in position.
 func (c *Context) diagonal(d onnx.Value, want, labels string, shape []int) onnx.Value {
 	// The value broadcasts along the repeated axes; a constant mask keeps the diagonal.
 	perm, view := make([]int, 0, len(want)), make([]int, len(labels))
@@ -118,7 +122,8 @@ func (c *Context) diagonal(d onnx.Value, want, labels string, shape []int) onnx.
 	for _, l := range want {
 		perm = append(perm, first[l])
 	}
-	// want lists labels in the order in which the operand first has them, so no transposition is needed.
+	// want lists labels in the order in which the operand first has them, so no transposition is
+	// needed.
 	if !slices.IsSorted(perm) {
 		c.Fail("labels %q are not in the order of %q", want, labels)
 		return ""
@@ -140,8 +145,9 @@ func (c *Context) diagonal(d onnx.Value, want, labels string, shape []int) onnx.
 	return d
 }
 
-// parseEinsum splits an equation into one label per axis of each operand and of the result. An ellipsis becomes labels of its own, aligned at the right; a result that
-// is not written holds the ellipsis and then, in alphabetical order, the labels that occur once.
+// parseEinsum splits an equation into one label per axis of each operand and of the result. An
+// ellipsis becomes labels of its own, aligned at the right; a result that is not written holds the
+// ellipsis and then, in alphabetical order, the labels that occur once.
 func parseEinsum(equation string, ranks []int) (terms []string, out string, err error) {
 	eq := strings.ReplaceAll(equation, " ", "")
 	left, right, explicit := strings.Cut(eq, "->")

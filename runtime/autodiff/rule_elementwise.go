@@ -27,7 +27,8 @@ var elementwiseRules = []Rule{
 	{Op: "Atanh", Since: 9, VJP: over(func(c *Context, x, _ onnx.Value) onnx.Value { return c.oneMinusSquare(x) })},
 }
 
-// local makes the rule of a function of one input, element by element, from its derivative: ∂x = g · d(x, y).
+// local makes the rule of a function of one input, element by element, from its derivative: ∂x = g
+// · d(x, y).
 func local(d func(c *Context, x, y onnx.Value) onnx.Value) VJP {
 	return func(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 		return []onnx.Value{c.Mul(g[0], d(c, n.In(0), n.Out(0)))}, nil
@@ -55,7 +56,8 @@ func dErf(c *Context, x, _ onnx.Value) onnx.Value {
 	return c.Scale(c.Unary("Exp", c.Neg(c.Square(x))), 2/math.Sqrt(math.Pi))
 }
 
-// dAcosh is 1 over the derivative of acosh, √(x−1)·√(x+1): near 1 this keeps the digits that x²−1 loses.
+// dAcosh is 1 over the derivative of acosh, √(x−1)·√(x+1): near 1 this keeps the digits that x²−1
+// loses.
 func dAcosh(c *Context, x, _ onnx.Value) onnx.Value {
 	return c.Unary("Sqrt", c.Mul(c.Shift(x, -1), c.Shift(x, 1)))
 }

@@ -10,11 +10,13 @@ var gridRules = []Rule{
 	{Op: "AffineGrid", Since: 20, Expand: expandAffineGrid},
 }
 
-// gridTap is one of the input elements that a sample reads along one axis: its index and its weight, both [N·points]; the weight is absent when it is 1.
+// gridTap is one of the input elements that a sample reads along one axis: its index and its
+// weight, both [N·points]; the weight is absent when it is 1.
 type gridTap struct{ index, weight onnx.Value }
 
-// expandGridSample reads, for every sample point, the rows of channels around it and adds them up by their weights. All rows are one Gather, so that the gradient of
-// the input is one scatter. The weights are functions of the grid; the indices are not differentiated.
+// expandGridSample reads, for every sample point, the rows of channels around it and adds them up
+// by their weights. All rows are one Gather, so that the gradient of the input is one scatter. The
+// weights are functions of the grid; the indices are not differentiated.
 func expandGridSample(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	x, grid := n.In(0), n.In(1)
 	xs, gs := c.Shape(x), c.Shape(grid)
@@ -71,7 +73,8 @@ func (c *Context) product(a, b onnx.Value) onnx.Value {
 	return c.Mul(a, b)
 }
 
-// gridTaps returns the elements along an axis of the given extent that samples at the normalised coordinates u read.
+// gridTaps returns the elements along an axis of the given extent that samples at the normalised
+// coordinates u read.
 func (c *Context) gridTaps(n *onnx.Node, u onnx.Value, extent int) []gridTap {
 	corners := n.Int("align_corners", 0) != 0
 	length := float64(extent)
@@ -105,7 +108,8 @@ func (c *Context) gridTaps(n *onnx.Node, u onnx.Value, extent int) []gridTap {
 	return taps
 }
 
-// gridTap turns the whole number low + offset into an index as padding_mode says: what lies outside counts as zero, as the edge, or is reflected.
+// gridTap turns the whole number low + offset into an index as padding_mode says: what lies outside
+// counts as zero, as the edge, or is reflected.
 func (c *Context) gridTap(n *onnx.Node, low onnx.Value, offset int, weight onnx.Value, extent int) gridTap {
 	last := float64(extent - 1)
 	at := c.Shift(low, float64(offset))
@@ -114,7 +118,8 @@ func (c *Context) gridTap(n *onnx.Node, low onnx.Value, offset int, weight onnx.
 	case "border":
 		return gridTap{c.Cast(clamped(at), tensor.Int64), weight}
 	case "reflection":
-		// Whole numbers are reflected about the outer elements or, without align_corners, about the edges half an element beyond.
+		// Whole numbers are reflected about the outer elements or, without align_corners, about the
+		// edges half an element beyond.
 		period, turn := 2*extent, 2*extent-1
 		if n.Int("align_corners", 0) != 0 {
 			period, turn = max(1, 2*(extent-1)), 2*(extent-1)

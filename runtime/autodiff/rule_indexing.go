@@ -16,8 +16,10 @@ var indexingRules = []Rule{
 	{Op: "ReverseSequence", Since: 10, VJP: vjpReverseSequence},
 }
 
-// vjpGather adds each row of the gradient to the row of zeros it was taken from. ScatterND with addition takes 59 µs for 4096 rows of 64 where ScatterElements over all
-// elements takes 2,022 µs; it works on the first axis, so another axis is moved there and back. One constant index is padding.
+// vjpGather adds each row of the gradient to the row of zeros it was taken from. ScatterND with
+// addition takes 59 µs for 4096 rows of 64 where ScatterElements over all elements takes 2,022 µs;
+// it works on the first axis, so another axis is moved there and back. One constant index is
+// padding.
 func vjpGather(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	shape, index := c.Extents(n.In(0)), n.In(1)
 	rank := len(shape)
@@ -33,7 +35,8 @@ func vjpGather(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	if c.b.Err() != nil {
 		return nil, c.b.Err()
 	}
-	// g has the axes before, the index axes, and the axes after; the index axes are brought to the front.
+	// g has the axes before, the index axes, and the axes after; the index axes are brought to the
+	// front.
 	perm := make([]int, 0, rank-1+q)
 	for i := range q {
 		perm = append(perm, axis+i)
@@ -59,14 +62,16 @@ func vjpGather(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	return two(c.Transpose(d, back...), ""), nil
 }
 
-// scatterRows adds rows, one per index, to zeros of a shape whose first axis is indexed. Negative indices count from the end.
+// scatterRows adds rows, one per index, to zeros of a shape whose first axis is indexed. Negative
+// indices count from the end.
 func (c *Context) scatterRows(rows, index onnx.Value, shape []Extent) onnx.Value {
 	at := c.Op("Unsqueeze", two(c.Cast(index, tensor.Int64), c.b.Ints(-1)))
 	return c.Op("ScatterND", []onnx.Value{c.FillTo(c.DType(rows), 0, shape...), at, rows}, onnx.AttrStr("reduction", "add"))
 }
 
-// vjpGatherElements adds the elements to zeros at the same places. Picking one element of each of 256 rows, as the log-probability of an action does, takes 4 µs for 4
-// columns and 11 µs for 256; comparing the index with every position, or a one-hot product, takes 9 to 160 µs.
+// vjpGatherElements adds the elements to zeros at the same places. Picking one element of each of
+// 256 rows, as the log-probability of an action does, takes 4 µs for 4 columns and 11 µs for 256;
+// comparing the index with every position, or a one-hot product, takes 9 to 160 µs.
 func vjpGatherElements(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	axis := Axis(n.Int("axis", 0), c.Rank(n.In(0)))
 	return two(c.scatterElements(c.ZerosLike(n.In(0)), n.In(1), g[0], axis, "add"), ""), nil
@@ -80,7 +85,8 @@ func (c *Context) scatterElements(base, index, updates onnx.Value, axis int, red
 	return c.Op("ScatterElements", []onnx.Value{base, index, updates}, at...)
 }
 
-// vjpGatherND adds the gathered slices to zeros at their indices. Batch axes become leading components of the index.
+// vjpGatherND adds the gathered slices to zeros at their indices. Batch axes become leading
+// components of the index.
 func vjpGatherND(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	index := n.In(1)
 	if batch := n.Int("batch_dims", 0); batch > 0 {
@@ -94,7 +100,8 @@ func vjpGatherND(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error)
 	return two(d, ""), nil
 }
 
-// gridOf returns, for every index tuple of a shape [b₁ … k], its position along the first batch axes.
+// gridOf returns, for every index tuple of a shape [b₁ … k], its position along the first batch
+// axes.
 func gridOf(shape []int, batch int) *tensor.Tensor {
 	lead := shape[:len(shape)-1]
 	t := tensor.New(tensor.Int64, append(slices.Clone(lead), batch)...)
@@ -111,8 +118,9 @@ func gridOf(shape []int, batch int) *tensor.Tensor {
 	return t
 }
 
-// vjpTopK puts the gradients of the values back at the indices that the forward node returns; they are distinct, so that nothing needs to be added. For 8 of 64 in 256
-// rows that takes 10 µs, comparing and multiplying 114 µs.
+// vjpTopK puts the gradients of the values back at the indices that the forward node returns; they
+// are distinct, so that nothing needs to be added. For 8 of 64 in 256 rows that takes 10 µs,
+// comparing and multiplying 114 µs.
 func vjpTopK(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	if g[0] == "" {
 		return nil, nil

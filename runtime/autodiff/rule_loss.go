@@ -12,7 +12,8 @@ var lossRules = []Rule{
 	{Op: "NegativeLogLikelihoodLoss", Since: 12, Expand: expandNegativeLogLikelihood},
 }
 
-// expandSoftmaxCrossEntropy: loss = −Σ w[t]·log softmax(x)[t], with the gradient softmax − onehot taken at once instead of through the logarithm.
+// expandSoftmaxCrossEntropy: loss = −Σ w[t]·log softmax(x)[t], with the gradient softmax − onehot
+// taken at once instead of through the logarithm.
 func expandSoftmaxCrossEntropy(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	x := n.In(0)
 	logp := c.Unary("LogSoftmax", x, onnx.AttrInt("axis", 1))
@@ -39,7 +40,8 @@ func expandNegativeLogLikelihood(c *Context, n *onnx.Node) ([]onnx.Value, error)
 	return []onnx.Value{loss}, c.b.Err()
 }
 
-// classMask is 1 where axis 1 of logp is the class in index, which has one class per point, and 0 elsewhere.
+// classMask is 1 where axis 1 of logp is the class in index, which has one class per point, and 0
+// elsewhere.
 func (c *Context) classMask(logp, index onnx.Value) onnx.Value {
 	e := c.Extents(logp)
 	if c.b.Err() != nil {
@@ -56,7 +58,8 @@ func (c *Context) classMask(logp, index onnx.Value) onnx.Value {
 	return c.Cast(c.Op("Equal", two(index, c.b.Const(classes))), c.DType(logp))
 }
 
-// likelihoodLoss emits the weighted and reduced −logp[target]. fuse is called with the picked log-probabilities [N, 1, d…] and the classes they were picked by.
+// likelihoodLoss emits the weighted and reduced −logp[target]. fuse is called with the picked
+// log-probabilities [N, 1, d…] and the classes they were picked by.
 func (c *Context) likelihoodLoss(n *onnx.Node, logp onnx.Value, fuse func(picked, index onnx.Value)) onnx.Value {
 	target, weights := n.In(1), n.In(2)
 	e := c.Extents(target)

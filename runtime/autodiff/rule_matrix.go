@@ -12,7 +12,8 @@ var matrixRules = []Rule{
 	{Op: "Einsum", Since: 12, VJP: vjpEinsum},
 }
 
-// vjpGemm: Y = α·A'·B' + β·C. The four transpose cases follow from ∂A' = α·g·B'ᵀ and ∂B' = α·A'ᵀ·g; each is one Gemm, with α folded in. C is un-broadcast centrally.
+// vjpGemm: Y = α·A'·B' + β·C. The four transpose cases follow from ∂A' = α·g·B'ᵀ and ∂B' = α·A'ᵀ·g;
+// each is one Gemm, with α folded in. C is un-broadcast centrally.
 func vjpGemm(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	a, b, dy := n.In(0), n.In(1), g[0]
 	ta, tb := n.Int("transA", 0) != 0, n.Int("transB", 0) != 0
@@ -51,8 +52,10 @@ func vjpGemm(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	return d, nil
 }
 
-// vjpMatMul: ∂A = g·Bᵀ and ∂B = Aᵀ·g over the last two axes, batch axes un-broadcast centrally. One-dimensional operands are given the axis that the operator gives
-// them. A second operand that is one matrix, the weight of a layer, is used with all rows of the first at once: two Gemm, and no sum over the batch.
+// vjpMatMul: ∂A = g·Bᵀ and ∂B = Aᵀ·g over the last two axes, batch axes un-broadcast centrally.
+// One-dimensional operands are given the axis that the operator gives them. A second operand that
+// is one matrix, the weight of a layer, is used with all rows of the first at once: two Gemm, and
+// no sum over the batch.
 func vjpMatMul(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	a, b, dy := n.In(0), n.In(1), g[0]
 	am, bm, gs := c.Extents(a), c.Extents(b), c.Extents(dy)
@@ -86,8 +89,9 @@ func vjpMatMul(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	return d, nil
 }
 
-// oneMatrix returns the operands and the gradient of a product as matrices when the second operand is
-// one matrix of known extents. am, bm and gs are their extents with the axes that vectors are given.
+// oneMatrix returns the operands and the gradient of a product as matrices when the second operand
+// is one matrix of known extents. am, bm and gs are their extents with the axes that vectors are
+// given.
 func (c *Context) oneMatrix(a, b, g onnx.Value, am, bm, gs []Extent) (a2, b2, g2 onnx.Value, ok bool) {
 	bn, ok := numbers(bm)
 	inner, cols := am[len(am)-1].N, bm[len(bm)-1].N

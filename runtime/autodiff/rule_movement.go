@@ -46,7 +46,8 @@ func vjpExpand(_ *Context, _ *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	return two(g[0], ""), nil
 }
 
-// vjpTile splits every repeated axis in two, repetition and position, and sums over the repetitions. The repetitions follow from the shapes.
+// vjpTile splits every repeated axis in two, repetition and position, and sums over the
+// repetitions. The repetitions follow from the shapes.
 func vjpTile(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	in, ok := c.Type(n.In(0)).Static()
 	out, ok2 := c.Type(n.Out(0)).Static()
@@ -80,7 +81,8 @@ func (c *Context) untile(n *onnx.Node, g onnx.Value) ([]onnx.Value, error) {
 	return two(c.assume(c.Sum(view, axes, false), x), ""), c.b.Err()
 }
 
-// vjpConcat takes the pieces apart again: by one Split when most are wanted, else by a Slice for each.
+// vjpConcat takes the pieces apart again: by one Split when most are wanted, else by a Slice for
+// each.
 func vjpConcat(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	axis := Axis(n.Int("axis", 0), c.Rank(n.Out(0)))
 	extents := make([]Extent, len(n.Input))
@@ -169,8 +171,10 @@ func (c *Context) padZero(v onnx.Value, before, after []int) onnx.Value {
 	return c.Op("Pad", two(v, c.b.Ints(pads...)))
 }
 
-// vjpSlice puts the gradient back where its elements came from. With constant bounds that is padding with zeros, after spreading the elements apart for a step and
-// reversing them for a negative one. Otherwise the same slice is taken of the elements' positions, which says where to scatter the gradient.
+// vjpSlice puts the gradient back where its elements came from. With constant bounds that is
+// padding with zeros, after spreading the elements apart for a step and reversing them for a
+// negative one. Otherwise the same slice is taken of the elements' positions, which says where to
+// scatter the gradient.
 func vjpSlice(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	x := n.In(0)
 	shape, static := c.Type(x).Static()
@@ -225,8 +229,9 @@ func vjpSlice(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	return []onnx.Value{c.padZero(d, before, after)}, nil
 }
 
-// dilate puts step−1 zeros between neighbours along an axis: each element gets an axis of its own, which is filled up and merged. For 32×64×48 elements and step 2
-// joining with constant zeros takes 107 µs; padding takes 1,186 µs, a product with a matrix 112 µs, scattering 170 µs.
+// dilate puts step−1 zeros between neighbours along an axis: each element gets an axis of its own,
+// which is filled up and merged. For 32×64×48 elements and step 2 joining with constant zeros takes
+// 107 µs; padding takes 1,186 µs, a product with a matrix 112 µs, scattering 170 µs.
 func (c *Context) dilate(v onnx.Value, axis, step int) onnx.Value {
 	s := c.Shape(v)
 	if s == nil {
@@ -251,8 +256,9 @@ func (c *Context) unslice(n *onnx.Node, g onnx.Value) onnx.Value {
 	return c.scatterFlat(g, c.Op("Slice", in), n.In(0))
 }
 
-// unsliceOpen is the gradient of a slice of a value whose shape only a run can tell: padding by what
-// lies before the start and behind the end, or a scatter where elements are left out in between.
+// unsliceOpen is the gradient of a slice of a value whose shape only a run can tell: padding by
+// what lies before the start and behind the end, or a scatter where elements are left out in
+// between.
 func (c *Context) unsliceOpen(n *onnx.Node, g onnx.Value) onnx.Value {
 	x, y, starts, axes := n.In(0), n.Out(0), n.In(1), n.In(3)
 	if n.In(4) != "" {
@@ -314,7 +320,8 @@ func vjpTrilu(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	return two(c.Op("Trilu", two(g[0], n.In(1)), onnx.AttrInt("upper", n.Int("upper", 1))), ""), nil
 }
 
-// expandCenterCropPad cuts or pads each axis around its centre; an odd difference leaves the extra element at the end.
+// expandCenterCropPad cuts or pads each axis around its centre; an odd difference leaves the extra
+// element at the end.
 func expandCenterCropPad(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	in, out := c.Shape(n.In(0)), c.Shape(n.Out(0))
 	if c.b.Err() != nil {

@@ -18,7 +18,8 @@ var normRules = []Rule{
 	{Op: "BatchNormalization", Since: 15, Expand: expandBatchNormTraining, VJP: vjpBatchNormInference},
 }
 
-// mean emits the mean over axes, which stay as extents of 1. Like a sum, a mean over the rows of a matrix is the product of a constant vector and the matrix.
+// mean emits the mean over axes, which stay as extents of 1. Like a sum, a mean over the rows of a
+// matrix is the product of a constant vector and the matrix.
 func (c *Context) mean(x onnx.Value, axes []int) onnx.Value {
 	s, static := c.Type(x).Static()
 	rows := 1
@@ -40,11 +41,13 @@ func (c *Context) mean(x onnx.Value, axes []int) onnx.Value {
 	return c.Op("ReduceMean", two(x, c.b.Ints(axes...)), onnx.AttrInt("keepdims", 1))
 }
 
-// standardize emits x̂ = (x − mean)/√(var + ε) over the given axes, with the statistics that it used, which keep the axes as extents of 1.
+// standardize emits x̂ = (x − mean)/√(var + ε) over the given axes, with the statistics that it
+// used, which keep the axes as extents of 1.
 //
-// The gradient is that of the whole, ∂x = (g − mean(g) − x̂·mean(g·x̂))/√(var + ε). For 3072×128 on ONNX Runtime 1.27 the LayerNormalization kernel takes 2.4 ms
-// forward, these primitives 0.68 ms; forward and backward take 3.8 ms with the kernel, 1.9 ms in this form, and 2.6 ms when the primitives are differentiated
-// one by one. For 256×64 it is 144, 70 and 105 µs.
+// The gradient is that of the whole, ∂x = (g − mean(g) − x̂·mean(g·x̂))/√(var + ε). For 3072×128 on
+// ONNX Runtime 1.27 the LayerNormalization kernel takes 2.4 ms forward, these primitives 0.68 ms;
+// forward and backward take 3.8 ms with the kernel, 1.9 ms in this form, and 2.6 ms when the
+// primitives are differentiated one by one. For 256×64 it is 144, 70 and 105 µs.
 func (c *Context) standardize(x onnx.Value, axes []int, epsilon float64) standard {
 	mean := c.mean(x, axes)
 	centred := c.Sub(x, mean)
@@ -61,7 +64,8 @@ func (c *Context) standardize(x onnx.Value, axes []int, epsilon float64) standar
 // standard is a standardised value with the statistics that were used.
 type standard struct{ xhat, mean, variance, inv onnx.Value }
 
-// rootMeanSquare emits x̂ = x/√(mean x² + ε) over the given axes, and 1/√(mean x² + ε). ∂x = (g − x̂·mean(g·x̂))/√(mean x² + ε).
+// rootMeanSquare emits x̂ = x/√(mean x² + ε) over the given axes, and 1/√(mean x² + ε). ∂x = (g −
+// x̂·mean(g·x̂))/√(mean x² + ε).
 func (c *Context) rootMeanSquare(x onnx.Value, axes []int, epsilon float64) (xhat, inv onnx.Value) {
 	inv = c.Unary("Reciprocal", c.Unary("Sqrt", c.Shift(c.mean(c.Square(x), axes), epsilon)))
 	xhat = c.Mul(x, inv)
@@ -72,7 +76,8 @@ func (c *Context) rootMeanSquare(x onnx.Value, axes []int, epsilon float64) (xha
 	return xhat, inv
 }
 
-// computeType is the element type that a normalisation computes in: its stash type for half precision, else that of the input.
+// computeType is the element type that a normalisation computes in: its stash type for half
+// precision, else that of the input.
 func computeType(n *onnx.Node, in tensor.DType) tensor.DType {
 	if (in == tensor.Float16 || in == tensor.BFloat16) && n.Int("stash_type", 1) == 1 {
 		return tensor.Float32
@@ -80,7 +85,8 @@ func computeType(n *onnx.Node, in tensor.DType) tensor.DType {
 	return in
 }
 
-// expandLayerNorm follows the function body of the specification: standardise over the axes from axis on, in the stash type, then scale and shift.
+// expandLayerNorm follows the function body of the specification: standardise over the axes from
+// axis on, in the stash type, then scale and shift.
 func expandLayerNorm(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	x := n.In(0)
 	rank := c.Rank(x)
@@ -93,7 +99,8 @@ func expandLayerNorm(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	}
 	out := []onnx.Value{y}
 	for i, v := range two(z.mean, z.inv) {
-		// Copies get the outputs' names, so that the gradient's references to the statistics stay valid.
+		// Copies get the outputs' names, so that the gradient's references to the statistics stay
+		// valid.
 		if n.Out(1+i) != "" {
 			v = c.Unary("Identity", v)
 		}
@@ -111,7 +118,8 @@ func expandRMSNorm(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	return []onnx.Value{c.Mul(c.Cast(y, c.DType(scale)), scale)}, nil
 }
 
-// perChannel reshapes a vector of one element per channel so that it broadcasts along axis 1 of a value of the given rank.
+// perChannel reshapes a vector of one element per channel so that it broadcasts along axis 1 of a
+// value of the given rank.
 func (c *Context) perChannel(v onnx.Value, rank int) onnx.Value {
 	return c.ReshapeTo(v, append(c.Extents(v), Number(filled(1, rank-2)...)...)...)
 }
@@ -166,8 +174,9 @@ func expandGroupNorm21(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	return []onnx.Value{c.Add(c.Mul(y, c.perChannel(n.In(1), rank)), c.perChannel(n.In(2), rank))}, nil
 }
 
-// expandMeanVarianceNorm divides by the standard deviation plus 1e-9, as the function body of the specification does. The square root is taken a little above 0, so
-// that a constant input has a finite gradient.
+// expandMeanVarianceNorm divides by the standard deviation plus 1e-9, as the function body of the
+// specification does. The square root is taken a little above 0, so that a constant input has a
+// finite gradient.
 func expandMeanVarianceNorm(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	x := n.In(0)
 	axes := n.Ints("axes")
@@ -180,7 +189,8 @@ func expandMeanVarianceNorm(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	return []onnx.Value{c.standardize(x, axes, 1e-18).xhat}, nil
 }
 
-// expandLRN: y = x·(bias + α/size·Σx²)^−β, the sum running over neighbouring channels: a banded matrix along the channel axis.
+// expandLRN: y = x·(bias + α/size·Σx²)^−β, the sum running over neighbouring channels: a banded
+// matrix along the channel axis.
 func expandLRN(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	x := n.In(0)
 	s := c.Shape(x)

@@ -6,8 +6,8 @@ var padRules = []Rule{
 	{Op: "Pad", Since: 11, VJP: vjpPad},
 }
 
-// vjpPad: the gradient of the data is the inner part of the gradient, plus, for the modes that copy data into the border, the border folded back. The constant's
-// gradient is the sum over the border.
+// vjpPad: the gradient of the data is the inner part of the gradient, plus, for the modes that copy
+// data into the border, the border folded back. The constant's gradient is the sum over the border.
 func vjpPad(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	rank := c.Rank(n.In(0))
 	if c.b.Err() != nil {
@@ -94,8 +94,9 @@ func (c *Context) crop(v onnx.Value, before, after []int) onnx.Value {
 	return c.padZero(v, addBefore, addAfter)
 }
 
-// fold is the adjoint of padding one axis of extent size by copies of its elements. Every position of the padded axis has one source among the elements; runs of
-// positions whose sources follow each other, forwards, backwards or staying the same, are taken back together.
+// fold is the adjoint of padding one axis of extent size by copies of its elements. Every position
+// of the padded axis has one source among the elements; runs of positions whose sources follow each
+// other, forwards, backwards or staying the same, are taken back together.
 func (c *Context) fold(g onnx.Value, mode string, axis, size, before, after int) onnx.Value {
 	if before == 0 && after == 0 {
 		return g

@@ -15,8 +15,10 @@ var poolRules = []Rule{
 	{Op: "MaxUnpool", Since: 9, VJP: vjpMaxUnpool},
 }
 
-// vjpMaxPool adds each window's gradient to the element whose index the forward node reports, which is the first of equal ones. When no element is in two windows
-// the sum is an assignment, which MaxUnpool does in 66 µs for 8×32×32×32 and 2×2 windows on ONNX Runtime 1.27 where ScatterElements takes 300 µs and ScatterND 370 µs.
+// vjpMaxPool adds each window's gradient to the element whose index the forward node reports, which
+// is the first of equal ones. When no element is in two windows the sum is an assignment, which
+// MaxUnpool does in 66 µs for 8×32×32×32 and 2×2 windows on ONNX Runtime 1.27 where ScatterElements
+// takes 300 µs and ScatterND 370 µs.
 func vjpMaxPool(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	x, y := n.In(0), n.Out(0)
 	if g[0] == "" {
@@ -56,8 +58,9 @@ func isOnes(v []int) bool {
 	return true
 }
 
-// expandAveragePool replaces only pools that count padding and, in ceil mode, have windows beyond it: the specification divides by the elements within the declared
-// padding, ONNX Runtime 1.27 by the whole kernel. The linear map gives the specified result on every engine.
+// expandAveragePool replaces only pools that count padding and, in ceil mode, have windows beyond
+// it: the specification divides by the elements within the declared padding, ONNX Runtime 1.27 by
+// the whole kernel. The linear map gives the specified result on every engine.
 func expandAveragePool(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	if n.Int("count_include_pad", 0) == 0 || n.Int("ceil_mode", 0) == 0 {
 		return nil, nil
@@ -80,7 +83,8 @@ func expandAveragePool(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	return []onnx.Value{y}, nil
 }
 
-// vjpAveragePool: averaging is one linear map per axis, because the number of elements in a window is the product of the numbers along the axes.
+// vjpAveragePool: averaging is one linear map per axis, because the number of elements in a window
+// is the product of the numbers along the axes.
 func vjpAveragePool(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	win, ok := c.poolWindow(n)
 	if !ok {
@@ -106,7 +110,8 @@ func (w window) sums(axis int) []entry {
 	return m
 }
 
-// averages is the map from the elements along an axis to their averages over windows, with or without counting the declared padding.
+// averages is the map from the elements along an axis to their averages over windows, with or
+// without counting the declared padding.
 func (w window) averages(axis int, padded bool) []entry {
 	m := w.sums(axis)
 	count := make([]float64, w.out[axis])
@@ -133,7 +138,8 @@ func (c *Context) poolWindow(n *onnx.Node) (window, bool) {
 	return newWindow(n, n.Ints("kernel_shape"), xs[2:], ys[2:]), true
 }
 
-// vjpLpPool: y = (Σ|x|ᵖ)^(1/p), so ∂x = sign(x)·|x|ᵖ⁻¹ · Σ g/yᵖ⁻¹ over the windows that x is in. A window of zeros has no gradient.
+// vjpLpPool: y = (Σ|x|ᵖ)^(1/p), so ∂x = sign(x)·|x|ᵖ⁻¹ · Σ g/yᵖ⁻¹ over the windows that x is in. A
+// window of zeros has no gradient.
 func vjpLpPool(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	win, ok := c.poolWindow(n)
 	if !ok {
@@ -198,7 +204,8 @@ func vjpMaxUnpool(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error
 		return nil, c.b.Err()
 	}
 	if n.In(2) != "" {
-		// Engines disagree on what an index means when output_shape differs from the natural extents.
+		// Engines disagree on what an index means when output_shape differs from the natural
+		// extents.
 		win := newWindow(n, n.Ints("kernel_shape"), ys[2:], xs[2:])
 		for i, t := range win.tail() {
 			if t != win.after[i] {

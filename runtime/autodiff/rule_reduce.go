@@ -29,9 +29,10 @@ var reduceRules = []Rule{
 	{Op: "CumProd", Since: 26, Expand: expandCumProd},
 }
 
-// reduction is what the rules of the Reduce operators work with. g and y, the gradient and the result, have the reduced axes as extents of 1, so that they broadcast
-// against x. share divides by the number of elements that each result was made of; sum and product
-// reduce a value of the shape of x as the node does, keeping the axes.
+// reduction is what the rules of the Reduce operators work with. g and y, the gradient and the
+// result, have the reduced axes as extents of 1, so that they broadcast against x. share divides by
+// the number of elements that each result was made of; sum and product reduce a value of the shape
+// of x as the node does, keeping the axes.
 type reduction struct {
 	x, y, g             onnx.Value
 	share, sum, product func(v onnx.Value) onnx.Value
@@ -106,7 +107,8 @@ func (c *Context) reduceOpen(n *onnx.Node, g onnx.Value, r *reduction) {
 	r.sum, r.product = again("ReduceSum"), again("ReduceProd")
 }
 
-// reducedAxes returns the axes that a Reduce node reduces, non-negative and sorted. No axes means all, or none where the node says so.
+// reducedAxes returns the axes that a Reduce node reduces, non-negative and sorted. No axes means
+// all, or none where the node says so.
 func (c *Context) reducedAxes(n *onnx.Node, rank int) []int {
 	axes := n.Ints("axes")
 	if in := n.In(1); in != "" {
@@ -146,8 +148,9 @@ func dReduceExtremum(c *Context, r reduction) onnx.Value {
 	return c.Mul(hit, c.Div(r.g, r.sum(hit)))
 }
 
-// dReduceProd is the product of all other elements. With one zero among them only that element has a gradient, with more none has: the product is taken over the
-// elements that are not zero, and counts as one element's share where the zeros are exactly the element itself.
+// dReduceProd is the product of all other elements. With one zero among them only that element has
+// a gradient, with more none has: the product is taken over the elements that are not zero, and
+// counts as one element's share where the zeros are exactly the element itself.
 func dReduceProd(c *Context, r reduction) onnx.Value {
 	zero := c.Op("Equal", two(r.x, c.Scalar(r.x, 0)))
 	isZero := c.Cast(zero, c.DType(r.x))
@@ -157,7 +160,8 @@ func dReduceProd(c *Context, r reduction) onnx.Value {
 	return c.Mask(c.Div(c.Mul(r.g, product), x), counts)
 }
 
-// vjpLpNormalization: y = x/‖x‖ₚ along an axis. ∂x = (g − s·Σ(g·y))/‖x‖ₚ with s = y for p = 2 and sign x for p = 1; 0 where the norm is 0.
+// vjpLpNormalization: y = x/‖x‖ₚ along an axis. ∂x = (g − s·Σ(g·y))/‖x‖ₚ with s = y for p = 2 and
+// sign x for p = 1; 0 where the norm is 0.
 func vjpLpNormalization(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	x, y := n.In(0), n.Out(0)
 	axis := []int{Axis(n.Int("axis", -1), c.Rank(x))}
@@ -181,8 +185,9 @@ func vjpCumSum(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	return []onnx.Value{d, ""}, nil
 }
 
-// expandCumProd builds the running product by doubling (Hillis and Steele 1986): after step k every element is the product of the 2ᵏ elements that end with it. That
-// takes log₂ n products and, unlike y/x, has a correct gradient where elements are zero.
+// expandCumProd builds the running product by doubling (Hillis and Steele 1986): after step k every
+// element is the product of the 2ᵏ elements that end with it. That takes log₂ n products and,
+// unlike y/x, has a correct gradient where elements are zero.
 func expandCumProd(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	x := n.In(0)
 	shape := c.Shape(x)
@@ -195,7 +200,8 @@ func expandCumProd(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	}
 	axis := Axis(axes[0], len(shape))
 	reverse := n.Int("reverse", 0) != 0
-	// shift moves the elements by d along the axis, against the direction of the product, and fills with ones.
+	// shift moves the elements by d along the axis, against the direction of the product, and fills
+	// with ones.
 	shift := func(v onnx.Value, d int) onnx.Value {
 		ones := slices.Clone(shape)
 		ones[axis] = d

@@ -11,7 +11,8 @@ var resizeRules = []Rule{
 	{Op: "Resize", Since: 11, VJP: vjpResize},
 }
 
-// vjpResize: interpolation is one linear map per axis in every mode, so the gradient is the adjoint map along each axis.
+// vjpResize: interpolation is one linear map per axis in every mode, so the gradient is the adjoint
+// map along each axis.
 func vjpResize(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	in, out := c.Shape(n.In(0)), c.Shape(n.Out(0))
 	if c.b.Err() != nil {
@@ -149,7 +150,8 @@ func cubicKernel(a, d float64) float64 {
 	return 0
 }
 
-// original maps an output coordinate to an input coordinate, in float32 as kernels do, because the nearest element depends on the last bit.
+// original maps an output coordinate to an input coordinate, in float32 as kernels do, because the
+// nearest element depends on the last bit.
 func (r resizeAxis) original(o int) float32 {
 	x, in, out := float32(o), float32(r.in), float32(r.out)
 	switch r.n.Str("coordinate_transformation_mode", "half_pixel") {
@@ -194,8 +196,9 @@ func (r resizeAxis) nearest(x float32) int {
 	return int(math.Ceil(v - 0.5))
 }
 
-// filter appends the coefficients of output o, which samples a kernel of the given support around x. With antialiasing the kernel is stretched when the axis shrinks.
-// Elements outside the axis count for the one at its edge, or not at all with exclude_outside.
+// filter appends the coefficients of output o, which samples a kernel of the given support around
+// x. With antialiasing the kernel is stretched when the axis shrinks. Elements outside the axis
+// count for the one at its edge, or not at all with exclude_outside.
 func (r resizeAxis) filter(m []entry, o int, x, support float64, kernel func(d float64) float64) []entry {
 	shrink := 1.0
 	if r.n.Int("antialias", 0) != 0 && r.scale < 1 {

@@ -29,7 +29,8 @@ func expandRNN(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	})
 }
 
-// expandGRU: z, r = f(X·Wᵀ + H·Rᵀ + b); h = g(X·Whᵀ + (r∘H)·Rhᵀ + b), or with linear_before_reset h = g(X·Whᵀ + Wbh + r∘(H·Rhᵀ + Rbh)); H = (1 − z)∘h + z∘H.
+// expandGRU: z, r = f(X·Wᵀ + H·Rᵀ + b); h = g(X·Whᵀ + (r∘H)·Rhᵀ + b), or with linear_before_reset h
+// = g(X·Whᵀ + Wbh + r∘(H·Rhᵀ + Rbh)); H = (1 − z)∘h + z∘H.
 func expandGRU(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	linear := n.Int("linear_before_reset", 0) != 0
 	return expandRecurrence(c, n, []string{"Sigmoid", "Tanh"}, []int{5}, func(d *direction, state []onnx.Value) (onnx.Value, []onnx.Value) {
@@ -76,7 +77,8 @@ func expandGRU(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	})
 }
 
-// expandLSTM: i, o, f = f(X·Wᵀ + H·Rᵀ + b + P∘C), c = g(X·Wcᵀ + H·Rcᵀ + b), C = f∘C + i∘c, H = o∘h(C); the output gate's peephole sees the new C.
+// expandLSTM: i, o, f = f(X·Wᵀ + H·Rᵀ + b + P∘C), c = g(X·Wcᵀ + H·Rcᵀ + b), C = f∘C + i∘c, H =
+// o∘h(C); the output gate's peephole sees the new C.
 func expandLSTM(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	coupled := n.Int("input_forget", 0) != 0
 	return expandRecurrence(c, n, []string{"Sigmoid", "Tanh", "Tanh"}, []int{5, 6}, func(d *direction, state []onnx.Value) (onnx.Value, []onnx.Value) {

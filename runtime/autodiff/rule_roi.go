@@ -10,8 +10,9 @@ var roiRules = []Rule{
 	{Op: "RoiAlign", Since: 16, Expand: expandRoiAlign},
 }
 
-// vjpMaxRoiPool shares each bin's gradient among the elements of the bin that attain its maximum. The bins' borders are computed as kernels do; they are whole
-// numbers, so the regions have no gradient.
+// vjpMaxRoiPool shares each bin's gradient among the elements of the bin that attain its maximum.
+// The bins' borders are computed as kernels do; they are whole numbers, so the regions have no
+// gradient.
 func vjpMaxRoiPool(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	x, rois, y := n.In(0), n.In(1), n.Out(0)
 	xs, ys := c.Shape(x), c.Shape(y)
@@ -43,7 +44,8 @@ func vjpMaxRoiPool(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, erro
 	return []onnx.Value{c.Op("ScatterND", []onnx.Value{zeros, batch, d}, onnx.AttrStr("reduction", "add"))}, nil
 }
 
-// roiBins returns per bin the condition [regions, extent] that an element lies in it. first and last are the rounded ends of the regions, both included.
+// roiBins returns per bin the condition [regions, extent] that an element lies in it. first and
+// last are the rounded ends of the regions, both included.
 func (c *Context) roiBins(first, last onnx.Value, scale float64, bins, extent int) []onnx.Value {
 	round := func(v onnx.Value) onnx.Value { return c.Unary("Floor", c.Shift(c.Scale(v, scale), 0.5)) }
 	start := round(first)
@@ -63,8 +65,8 @@ func (c *Context) roiBins(first, last onnx.Value, scale float64, bins, extent in
 	return out
 }
 
-// expandRoiAlign: bilinear samples averaged over a bin are a product with one matrix per axis and region, whose coefficients are functions of the region. So the
-// regions are differentiated too.
+// expandRoiAlign: bilinear samples averaged over a bin are a product with one matrix per axis and
+// region, whose coefficients are functions of the region. So the regions are differentiated too.
 func expandRoiAlign(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	x, rois := n.In(0), n.In(1)
 	xs, ys := c.Shape(x), c.Shape(n.Out(0))

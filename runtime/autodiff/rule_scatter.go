@@ -13,8 +13,8 @@ var scatterRules = []Rule{
 	{Op: "TensorScatter", Since: 24, Expand: expandTensorScatter},
 }
 
-// scattering is what the two scatter operators share: y is x with updates u combined into places given by indices. scatter combines into a base, gather reads the same
-// places.
+// scattering is what the two scatter operators share: y is x with updates u combined into places
+// given by indices. scatter combines into a base, gather reads the same places.
 type scattering struct {
 	reduction string
 	x, u, y   onnx.Value
@@ -47,7 +47,8 @@ func vjpScatterND(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error
 	})
 }
 
-// unscatter returns the gradients of data, indices and updates. Indices that meet are undefined for the reduction none, as in the specification.
+// unscatter returns the gradients of data, indices and updates. Indices that meet are undefined for
+// the reduction none, as in the specification.
 func (c *Context) unscatter(g onnx.Value, s scattering) ([]onnx.Value, error) {
 	d := make([]onnx.Value, 3)
 	switch s.reduction {
@@ -83,8 +84,8 @@ func (c *Context) unscatter(g onnx.Value, s scattering) ([]onnx.Value, error) {
 	return d, c.b.Err()
 }
 
-// unscatterProduct: the gradient of each factor is the product of the others. As for ReduceProd, zeros among the updates are counted, and the product is taken over
-// the updates that are not zero.
+// unscatterProduct: the gradient of each factor is the product of the others. As for ReduceProd,
+// zeros among the updates are counted, and the product is taken over the updates that are not zero.
 func (c *Context) unscatterProduct(g onnx.Value, s scattering, d []onnx.Value) {
 	ones := c.FillLike(s.x, 1)
 	if c.Wants(0) {
@@ -101,7 +102,8 @@ func (c *Context) unscatterProduct(g onnx.Value, s scattering, d []onnx.Value) {
 	d[2] = c.Mask(c.Div(s.gather(product), u), c.Op("Equal", two(isZero, zeros)))
 }
 
-// expandTensorScatter writes the update behind each batch's own position along the sequence axis: ScatterND with indices (batch, position).
+// expandTensorScatter writes the update behind each batch's own position along the sequence axis:
+// ScatterND with indices (batch, position).
 func expandTensorScatter(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	cache, update, at := n.In(0), n.In(1), n.In(2)
 	shape, part := c.Shape(cache), c.Shape(update)

@@ -8,7 +8,8 @@ var spaceRules = []Rule{
 	{Op: "Col2Im", Since: 18, VJP: vjpCol2Im},
 }
 
-// vjpDepthToSpace moves the blocks back: SpaceToDepth for the mode DCR, whose channels are ordered block first, and a permutation for CRD.
+// vjpDepthToSpace moves the blocks back: SpaceToDepth for the mode DCR, whose channels are ordered
+// block first, and a permutation for CRD.
 func vjpDepthToSpace(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	b := n.Int("blocksize", 1)
 	if n.Str("mode", "DCR") == "DCR" {

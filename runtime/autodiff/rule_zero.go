@@ -1,6 +1,7 @@
 package autodiff
 
-// zeroOps lists the operators through which no gradient flows by definition. Nothing gets here by omission: an operator that is in no list is an error.
+// zeroOps lists the operators through which no gradient flows by definition. Nothing gets here by
+// omission: an operator that is in no list is an error.
 var zeroOps = []string{
 	// Comparisons, logic and bits: the results are not floating-point.
 	"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Xor", "Not", "IsNaN", "IsInf",

@@ -7,8 +7,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 )
 
-// sequences replaces operators on sequences by operators on tensors where the sequence's elements are known: exporters write torch.split and torch.stack that way.
-// What it cannot replace stays as it is; a gradient that would have to pass through it is then an error of the usual kind.
+// sequences replaces operators on sequences by operators on tensors where the sequence's elements
+// are known: exporters write torch.split and torch.stack that way. What it cannot replace stays as
+// it is; a gradient that would have to pass through it is then an error of the usual kind.
 type sequences struct {
 	c *Context
 	// elements holds the members of the sequences known so far.
@@ -77,7 +78,8 @@ func (s *sequences) lower(n *onnx.Node) {
 			}
 		}
 	case "TopK":
-		// PyTorch computes the count of a sort from shapes, which ONNX Runtime's strict inference refuses.
+		// PyTorch computes the count of a sort from shapes, which ONNX Runtime's strict inference
+		// refuses.
 		if k, ok := s.c.KnownInts(n.In(1)); ok && len(k) == 1 {
 			n.Input[1] = string(s.c.b.Ints(k[0]))
 		}
@@ -87,7 +89,8 @@ func (s *sequences) lower(n *onnx.Node) {
 			return
 		}
 	}
-	// A replaced sequence is kept for those who need the sequence itself; if nobody does, it is pruned in the end.
+	// A replaced sequence is kept for those who need the sequence itself; if nobody does, it is
+	// pruned in the end.
 	s.c.b.Append(n)
 }
 
@@ -147,7 +150,8 @@ func (s *sequences) join(n *onnx.Node, e []onnx.Value) {
 	s.c.b.Append(node)
 }
 
-// infer appends the model's nodes again, one by one, so that their types are known, and lowers sequences on the way.
+// infer appends the model's nodes again, one by one, so that their types are known, and lowers
+// sequences on the way.
 func (p *pass) infer(env *shape.Env) error {
 	nodes := p.model.Graph.Node
 	p.model.Graph.Node = make([]*onnx.Node, 0, len(nodes))

@@ -10,9 +10,11 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// simplify removes work from the gradient nodes that rules cannot see, because each knows only its own node: products with ones that seeds and broadcasts bring, values
-// that are computed twice, reshapes of reshapes, chains of constant factors. Each node costs a quarter of a microsecond per run on ONNX Runtime 1.27 and about 60 µs
-// when a session is created, whatever it does. Forward nodes stay as they are. What is left without a reader is pruned later.
+// simplify removes work from the gradient nodes that rules cannot see, because each knows only its
+// own node: products with ones that seeds and broadcasts bring, values that are computed twice,
+// reshapes of reshapes, chains of constant factors. Each node costs a quarter of a microsecond per
+// run on ONNX Runtime 1.27 and about 60 µs when a session is created, whatever it does. Forward
+// nodes stay as they are. What is left without a reader is pruned later.
 func (p *pass) simplify() {
 	s := &simplifier{c: p.c, alias: map[string]string{}, made: map[string]*onnx.Node{}, uniform: map[string]float64{}, seen: map[string]string{}, kept: map[string]bool{}}
 	for _, v := range p.model.Graph.Output {
@@ -109,7 +111,8 @@ func (s *simplifier) uniformOf(v onnx.Value) (float64, bool) {
 	return 0, false
 }
 
-// constant returns the content of a floating-point constant that a builder has made, or nil. Other initializers may be parameters.
+// constant returns the content of a floating-point constant that a builder has made, or nil. Other
+// initializers may be parameters.
 func (s *simplifier) constant(v onnx.Value) *tensor.Tensor {
 	if !strings.HasPrefix(string(v), "const/") || s.made[string(v)] != nil || !s.c.DType(v).IsFloat() {
 		return nil
@@ -201,7 +204,8 @@ func (s *simplifier) fold(n *onnx.Node) bool {
 	return true
 }
 
-// replace makes later nodes read v instead of n's output. It does nothing when the types differ, which is how operators tell a factor that broadcasts.
+// replace makes later nodes read v instead of n's output. It does nothing when the types differ,
+// which is how operators tell a factor that broadcasts.
 func (s *simplifier) replace(n *onnx.Node, v onnx.Value) bool {
 	if s.kept[n.Output[0]] || !s.c.Type(n.Out(0)).Equal(s.c.Type(v)) {
 		return false
@@ -235,8 +239,9 @@ func (s *simplifier) add(n *onnx.Node) {
 	}
 }
 
-// narrow reads an operand before it was expanded, when the operator broadcasts it just the same. Expand is slow: 193 µs for 64×64×1 to 64×64×60 on ONNX Runtime 1.27,
-// where the sum with it takes 70 µs either way.
+// narrow reads an operand before it was expanded, when the operator broadcasts it just the same.
+// Expand is slow: 193 µs for 64×64×1 to 64×64×60 on ONNX Runtime 1.27, where the sum with it takes
+// 70 µs either way.
 func (s *simplifier) narrow(n *onnx.Node) {
 	if !broadcasts(n) {
 		return
@@ -250,13 +255,14 @@ func (s *simplifier) narrow(n *onnx.Node) {
 	}
 }
 
-// broadcasts reports whether n combines two operands element by element into a result of their type.
+// broadcasts reports whether n combines two operands element by element into a result of their
+// type.
 func broadcasts(n *onnx.Node) bool {
 	return n.Domain == "" && len(n.Input) == 2 && slices.Contains([]string{"Add", "Sub", "Mul", "Div"}, n.OpType)
 }
 
-// align gives a number the rank of the tensor that it is combined with, when that one's last extent is 1. ONNX Runtime 1.27 then treats both as vectors: 1,024×1 takes 1.3 µs
-// instead of 12.
+// align gives a number the rank of the tensor that it is combined with, when that one's last extent
+// is 1. ONNX Runtime 1.27 then treats both as vectors: 1,024×1 takes 1.3 µs instead of 12.
 func (s *simplifier) align(n *onnx.Node) {
 	if !broadcasts(n) {
 		return
@@ -290,7 +296,8 @@ func (s *simplifier) multiply(n *onnx.Node) {
 	n.Input = []string{string(x), string(s.c.Scalar(x, u))}
 }
 
-// scaled reads a product as x · u with a number u. ok is false when it is none, or when the number's shape matters to the result's.
+// scaled reads a product as x · u with a number u. ok is false when it is none, or when the
+// number's shape matters to the result's.
 func (s *simplifier) scaled(n *onnx.Node) (x onnx.Value, u float64, ok bool) {
 	for i := range 2 {
 		if u, ok := s.uniformOf(n.In(1 - i)); ok && s.c.Type(n.Out(0)).Equal(s.c.Type(n.In(i))) {

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestGradientsHoldNoSuperfluousNodes lists, for small losses of h = exp x [4,3], the operators that the gradient of x may consist of. The last is always the product with h.
+// TestGradientsHoldNoSuperfluousNodes lists, for small losses of h = exp x [4,3], the operators
+// that the gradient of x may consist of. The last is always the product with h.
 func TestGradientsHoldNoSuperfluousNodes(t *testing.T) {
 	sum := func(b *onnx.Builder, v onnx.Value) onnx.Value {
 		return b.Op("ReduceSum", []onnx.Value{v}, onnx.AttrInt("keepdims", 0))
@@ -74,7 +75,8 @@ func TestGradientsHoldNoSuperfluousNodes(t *testing.T) {
 	}
 }
 
-// TestParametersAreNotConstants differentiates with respect to an initializer that happens to hold ones: its place in the graph must stay.
+// TestParametersAreNotConstants differentiates with respect to an initializer that happens to hold
+// ones: its place in the graph must stay.
 func TestParametersAreNotConstants(t *testing.T) {
 	b := onnx.NewBuilder("m", autodiff.MinOpset)
 	x := b.Input("x", onnx.TypeOf(tensor.Float32, 4, 1))

@@ -5,8 +5,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 )
 
-// inline appends a copy of a sub-graph's nodes, args standing for its inputs, and returns its outputs. Outer values that the sub-graph captures keep their names, all
-// others get fresh ones, so that a body can be inlined many times. Initializers are shared by all copies.
+// inline appends a copy of a sub-graph's nodes, args standing for its inputs, and returns its
+// outputs. Outer values that the sub-graph captures keep their names, all others get fresh ones, so
+// that a body can be inlined many times. Initializers are shared by all copies.
 func (c *Context) inline(g *onnx.Graph, args []onnx.Value) []onnx.Value {
 	if len(args) != len(g.Input) {
 		c.Fail("sub-graph %q has %d inputs, %d are given", g.Name, len(g.Input), len(args))
@@ -82,7 +83,8 @@ func rename(names map[string]string, name string) string {
 	return name
 }
 
-// renamed copies a node with fresh names for its outputs, which it adds to names, and for all that its own sub-graphs define.
+// renamed copies a node with fresh names for its outputs, which it adds to names, and for all that
+// its own sub-graphs define.
 func (c *Context) renamed(n *onnx.Node, names map[string]string) *onnx.Node {
 	m := n.ShallowClone()
 	for i, v := range m.Input {

@@ -7,12 +7,14 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// maxOnesRows bounds the rows that a sum over leading axes is done as a product with a vector of ones. Measured on ONNX Runtime 1.27: for 256 × 256 the product takes
-// 4 µs and ReduceSum over axis 0 takes 77 µs; from about 24,000 rows on they are equal.
+// maxOnesRows bounds the rows that a sum over leading axes is done as a product with a vector of
+// ones. Measured on ONNX Runtime 1.27: for 256 × 256 the product takes 4 µs and ReduceSum over axis
+// 0 takes 77 µs; from about 24,000 rows on they are equal.
 const maxOnesRows = 16384
 
-// Sum emits the sum of v over the given axes (non-negative, any order), kept as extents of 1 when keep is set. Sums over leading axes of float matrices are emitted
-// as the product of a vector of ones and v, which is the fastest standard form.
+// Sum emits the sum of v over the given axes (non-negative, any order), kept as extents of 1 when
+// keep is set. Sums over leading axes of float matrices are emitted as the product of a vector of
+// ones and v, which is the fastest standard form.
 func (c *Context) Sum(v onnx.Value, axes []int, keep bool) onnx.Value {
 	if len(axes) == 0 {
 		return v
@@ -65,7 +67,8 @@ func (c *Context) leadingAxes(shape, axes []int) bool {
 	return true
 }
 
-// ones returns a constant float32 vector of n ones. It is stored, because a constant operand lets the engine plan the product.
+// ones returns a constant float32 vector of n ones. It is stored, because a constant operand lets
+// the engine plan the product.
 func (c *Context) ones(n int) onnx.Value {
 	t := tensor.New(tensor.Float32, n)
 	for i := range t.Float32s() {
@@ -74,8 +77,8 @@ func (c *Context) ones(n int) onnx.Value {
 	return c.b.Const(t)
 }
 
-// Unbroadcast sums g, whose shape is static, down to the shape want, undoing ONNX's multidirectional
-// broadcasting.
+// Unbroadcast sums g, whose shape is static, down to the shape want, undoing ONNX's
+// multidirectional broadcasting.
 func (c *Context) Unbroadcast(g onnx.Value, want []int) onnx.Value {
 	have := c.Shape(g)
 	if c.b.Err() != nil || slices.Equal(have, want) {

@@ -25,9 +25,9 @@ func tapeOf(d tensor.DType) (tensor.DType, bool) {
 }
 
 // keepValues makes the forward node n hand over the values that the gradients of its branches need:
-// flattened, one behind the other, on one output for each kind of element. The shorter of two tapes is
-// filled up, so that the extent is known whichever branch runs. Nothing is done where no branch is
-// nested, and where a value has a shape that only a run can tell.
+// flattened, one behind the other, on one output for each kind of element. The shorter of two tapes
+// is filled up, so that the extent is known whichever branch runs. Nothing is done where no branch
+// is nested, and where a value has a shape that only a run can tell.
 func (p *pass) keepValues(n *onnx.Node, sides []*branch) error {
 	if !slices.ContainsFunc(sides, (*branch).nested) {
 		return nil

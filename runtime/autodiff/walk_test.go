@@ -40,7 +40,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestObjectives differentiates two objectives in one graph; each equals the graph with that objective alone.
+// TestObjectives differentiates two objectives in one graph; each equals the graph with that
+// objective alone.
 func TestObjectives(t *testing.T) {
 	in := map[string]*tensor.Tensor{"x": random(5, 4, 3)}
 	first := autodiff.Objective{Name: "a", Losses: []autodiff.Loss{{Value: "loss"}}, Wrt: []string{"fc1.*"}}
@@ -108,7 +109,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestFanOut adds up the gradients of a value that many nodes use, and of one node that uses a value twice.
+// TestFanOut adds up the gradients of a value that many nodes use, and of one node that uses a
+// value twice.
 func TestFanOut(t *testing.T) {
 	m := build(t, f32(2), func(b *onnx.Builder, x onnx.Value) []onnx.Value {
 		sum := b.Op("Mul", []onnx.Value{x, x})
@@ -123,7 +125,8 @@ func TestFanOut(t *testing.T) {
 	}
 }
 
-// TestInnerValue differentiates with respect to a value in the middle, which does not end the path to values before it.
+// TestInnerValue differentiates with respect to a value in the middle, which does not end the path
+// to values before it.
 func TestInnerValue(t *testing.T) {
 	m := build(t, f32(2), func(b *onnx.Builder, x onnx.Value) []onnx.Value {
 		h := b.Rename(b.Op("Mul", []onnx.Value{x, x}), "h")

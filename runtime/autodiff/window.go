@@ -2,8 +2,9 @@ package autodiff
 
 import "github.com/onnxrl/onnxrl/runtime/onnx"
 
-// window is the geometry of an operator that slides a kernel over spatial axes. Each field has one entry per spatial axis. Tap t of window o reads element
-// o·stride + t·dilation − before of the input.
+// window is the geometry of an operator that slides a kernel over spatial axes. Each field has one
+// entry per spatial axis. Tap t of window o reads element o·stride + t·dilation − before of the
+// input.
 type window struct {
 	kernel, stride, dilation []int
 	// before and after are the padding that the node declares, after resolving auto_pad.
@@ -12,7 +13,8 @@ type window struct {
 	in, out []int
 }
 
-// newWindow reads a node's attributes. in and out are the spatial extents of the convolution's input and output.
+// newWindow reads a node's attributes. in and out are the spatial extents of the convolution's
+// input and output.
 func newWindow(n *onnx.Node, kernel, in, out []int) window {
 	r := len(kernel)
 	w := window{kernel: kernel, in: in, out: out, stride: n.Ints("strides"), dilation: n.Ints("dilations"), before: make([]int, r), after: make([]int, r)}
@@ -42,10 +44,12 @@ func newWindow(n *onnx.Node, kernel, in, out []int) window {
 	return w
 }
 
-// span is the number of padded elements along axis i from the first to the last that a window reads.
+// span is the number of padded elements along axis i from the first to the last that a window
+// reads.
 func (w window) span(i int) int { return (w.out[i]-1)*w.stride[i] + (w.kernel[i]-1)*w.dilation[i] + 1 }
 
-// tail is the padding after axis i that the windows really reach: more than declared in ceil mode, negative where trailing elements belong to no window.
+// tail is the padding after axis i that the windows really reach: more than declared in ceil mode,
+// negative where trailing elements belong to no window.
 func (w window) tail() []int {
 	t := make([]int, len(w.in))
 	for i := range t {
@@ -114,7 +118,8 @@ func join(lists ...[]int) []int {
 	return s
 }
 
-// padSpatial pads the trailing axes of v with zeros before and after; negative amounts remove elements. It emits nothing when there is nothing to do.
+// padSpatial pads the trailing axes of v with zeros before and after; negative amounts remove
+// elements. It emits nothing when there is nothing to do.
 func (c *Context) padSpatial(v onnx.Value, before, after []int) onnx.Value {
 	if isZero(before) && isZero(after) {
 		return v
@@ -141,7 +146,8 @@ func isZero(v []int) bool {
 	return true
 }
 
-// tapSlice takes from v, whose trailing axes hold exactly the span of the windows, the element that one tap of every window reads.
+// tapSlice takes from v, whose trailing axes hold exactly the span of the windows, the element that
+// one tap of every window reads.
 func (c *Context) tapSlice(v onnx.Value, w window, tap []int) onnx.Value {
 	r := len(tap)
 	lead := c.Rank(v) - r

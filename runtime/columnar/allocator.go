@@ -6,8 +6,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// boundedAllocator refuses buffers that a file of the given size cannot fill: a damaged Arrow file states any size, and asking for it would end the program. Compressed buffers may be
-// a thousand times larger than their bytes in the file. The refusal is a panic, as the interface has no error; the guards of this package turn it into one.
+// boundedAllocator refuses buffers that a file of the given size cannot fill: a damaged Arrow file
+// states any size, and asking for it would end the program. Compressed buffers may be a thousand
+// times larger than their bytes in the file. The refusal is a panic, as the interface has no error;
+// the guards of this package turn it into one.
 type boundedAllocator struct {
 	memory.Allocator
 	file int64

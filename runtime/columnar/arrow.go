@@ -10,7 +10,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// ArrowFile is an open Arrow IPC file, also called Feather version 2. It is not safe for concurrent use.
+// ArrowFile is an open Arrow IPC file, also called Feather version 2. It is not safe for concurrent
+// use.
 type ArrowFile struct{ reader *ipc.FileReader }
 
 // OpenArrow reads the description of an Arrow file of the given size. r stays the caller's.
@@ -51,7 +52,8 @@ type ArrowStream struct {
 	read   int
 }
 
-// OpenArrowStream checks the lengths in a stream of the given size and reads its schema. r stays the caller's.
+// OpenArrowStream checks the lengths in a stream of the given size and reads its schema. r stays
+// the caller's.
 func OpenArrowStream(r io.ReaderAt, size int64) (_ *ArrowStream, err error) {
 	defer guard(&err)
 	if err := checkStream(r, size); err != nil {
@@ -67,7 +69,8 @@ func OpenArrowStream(r io.ReaderAt, size int64) (_ *ArrowStream, err error) {
 // Fields lists the columns with their types.
 func (s *ArrowStream) Fields() []arrow.Field { return s.reader.Schema().Fields() }
 
-// Next reads the next record batch, which is valid until the call after it. After the last one the error is io.EOF.
+// Next reads the next record batch, which is valid until the call after it. After the last one the
+// error is io.EOF.
 func (s *ArrowStream) Next() (arrow.Record, error) {
 	rec, err := s.next()
 	if err == nil && rec == nil {

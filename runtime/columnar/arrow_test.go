@@ -115,7 +115,8 @@ func TestArrow(t *testing.T) {
 				}
 			}
 		}
-		// A length that the file cannot hold is refused before memory is asked for, wherever it stands.
+		// A length that the file cannot hold is refused before memory is asked for, wherever it
+		// stands.
 		for at := 0; at+4 <= len(data); at += 4 {
 			bad := bytes.Clone(data)
 			binary.LittleEndian.PutUint32(bad[at:], 0x7fff_fff0)

@@ -1,13 +1,16 @@
 // Package columnar reads Parquet and Arrow files that may be damaged.
 //
-// The Parquet library reads tables in goroutines of its own, and there a damaged page ends the whole program with a panic
-// that nobody can recover. This package reads one column of one row group at a time in the caller's goroutine and turns
-// panics into errors. Lists of plain values are read too; other nested columns are listed but cannot be read.
+// The Parquet library reads tables in goroutines of its own, and there a damaged page ends the
+// whole program with a panic that nobody can recover. This package reads one column of one row
+// group at a time in the caller's goroutine and turns panics into errors. Lists of plain values are
+// read too; other nested columns are listed but cannot be read.
 //
-// The Arrow library allocates whatever length a file states, which ends the program as well. [OpenArrow] and
-// [OpenArrowStream] check the lengths beforehand and bound what is allocated by the size of the file.
+// The Arrow library allocates whatever length a file states, which ends the program as well.
+// [OpenArrow] and [OpenArrowStream] check the lengths beforehand and bound what is allocated by the
+// size of the file.
 //
-// How to add a way of reading: build it on [File.Column], [ArrowFile.Batch] or [ArrowStream.Next], which hold the guards.
+// How to add a way of reading: build it on [File.Column], [ArrowFile.Batch] or [ArrowStream.Next],
+// which hold the guards.
 package columnar
 
 import (
@@ -40,8 +43,9 @@ func Open(r parquet.ReaderAtSeeker) (_ *File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Writers of Arrow data embed a second schema, whose decoder believes any size that a damaged one states. The Parquet
-	// schema says all that is needed, except for the name of a timestamp's time zone.
+	// Writers of Arrow data embed a second schema, whose decoder believes any size that a damaged
+	// one states. The Parquet schema says all that is needed, except for the name of a timestamp's
+	// time zone.
 	f.MetaData().FileMetaData.KeyValueMetadata = nil
 	pr, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
 	if err != nil {
@@ -85,8 +89,8 @@ func (f *File) Rows(group int) int { return int(f.file.RowGroup(group).NumRows()
 // Close releases the file.
 func (f *File) Close() error { return f.file.Close() }
 
-// Column reads a column, given by its position in Names, of one row group. The caller releases the array, which has exactly
-// the rows of the group.
+// Column reads a column, given by its position in Names, of one row group. The caller releases the
+// array, which has exactly the rows of the group.
 func (f *File) Column(group, column int) (_ arrow.Array, err error) {
 	defer guard(&err)
 	field := f.reader.Manifest.Fields[column]

@@ -7,13 +7,17 @@ import (
 	"io"
 )
 
-// The Arrow library believes every length in a file's footer, or in a stream's messages, and allocates it before looking at the data, so a flipped bit there ends the program for lack of memory. What follows walks
-// the FlatBuffers tables beforehand and makes sure that every string, vector and block lies inside. The slots are those of Arrow's format/File.fbs, format/Schema.fbs and format/Message.fbs.
+// The Arrow library believes every length in a file's footer, or in a stream's messages, and
+// allocates it before looking at the data, so a flipped bit there ends the program for lack of
+// memory. What follows walks the FlatBuffers tables beforehand and makes sure that every string,
+// vector and block lies inside. The slots are those of Arrow's format/File.fbs, format/Schema.fbs
+// and format/Message.fbs.
 
 // fbTable lists the slots of a table that hold lengths.
 type fbTable []fbSlot
 
-// fbSlot is a string or vector of elem bytes each; of tables, when of is set; or one table, when elem is 0.
+// fbSlot is a string or vector of elem bytes each; of tables, when of is set; or one table, when
+// elem is 0.
 type fbSlot struct {
 	slot, elem int
 	of         *fbTable
@@ -67,7 +71,8 @@ func checkFooter(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// checkStream walks the messages of an Arrow stream of the given size: none is longer than what is left, and the schema's lengths lie inside of it.
+// checkStream walks the messages of an Arrow stream of the given size: none is longer than what is
+// left, and the schema's lengths lie inside of it.
 func checkStream(r io.ReaderAt, size int64) error {
 	const longHeader, schema = 0xffffffff, 1
 	for pos := int64(0); pos < size; {
@@ -114,7 +119,8 @@ func checkStream(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// fbWalk reads with bounds; bad is set by the first read outside. left bounds the tables visited, since several offsets may lead to the same one.
+// fbWalk reads with bounds; bad is set by the first read outside. left bounds the tables visited,
+// since several offsets may lead to the same one.
 type fbWalk struct {
 	buf  []byte
 	left int
@@ -146,7 +152,8 @@ func (w *fbWalk) slot(pos, slot int) int {
 	return 0
 }
 
-// blocks checks a vector of places in the file: offset, length of the metadata and length of the body.
+// blocks checks a vector of places in the file: offset, length of the metadata and length of the
+// body.
 func (w *fbWalk) blocks(pos, slot int, size int64) {
 	const block = 24
 	at := w.slot(pos, slot)

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// spin is how long a goroutine looks for its turn before it sleeps. Waking a sleeping one takes from 5 to 50 µs, much of what a second core can save on a run of some
-// hundred; a step's work between two runs, clipping and the optimiser, fits into this time.
+// spin is how long a goroutine looks for its turn before it sleeps. Waking a sleeping one takes
+// from 5 to 50 µs, much of what a second core can save on a run of some hundred; a step's work
+// between two runs, clipping and the optimiser, fits into this time.
 const spin = 100 * time.Microsecond
 
 // baton hands turns from one goroutine to another. The zero value is not ready: use newBaton.
@@ -38,12 +39,14 @@ func (b *baton) await(seen uint32) uint32 {
 			}
 		}
 		b.asleep.Store(true)
-		// The turn may have come before the other side could see the sleeper. Whoever takes the mark back first decides whether a wake-up is sent.
+		// The turn may have come before the other side could see the sleeper. Whoever takes the
+		// mark back first decides whether a wake-up is sent.
 		if t := b.turns.Load(); t != seen && b.asleep.Swap(false) {
 			return t
 		}
 		<-b.wake
-		// A pass that is held up between its two steps wakes whoever waits for the turn after; that one looks again.
+		// A pass that is held up between its two steps wakes whoever waits for the turn after; that
+		// one looks again.
 		if t := b.turns.Load(); t != seen {
 			return t
 		}

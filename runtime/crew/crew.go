@@ -1,14 +1,18 @@
 // Package crew runs short pieces of work on several cores in step with their caller.
 //
-// Starting goroutines and waiting for them takes from 5 to 50 µs when their threads have gone to sleep, which is too much for pieces of a few hundred. The goroutines of a
-// [Crew] stay, and look for their next piece for a moment before they sleep; a loop of such pieces then pays less than a microsecond for each.
+// Starting goroutines and waiting for them takes from 5 to 50 µs when their threads have gone to
+// sleep, which is too much for pieces of a few hundred. The goroutines of a [Crew] stay, and look
+// for their next piece for a moment before they sleep; a loop of such pieces then pays less than a
+// microsecond for each.
 //
-// To use it in another kind of work: make one crew per loop, make the function once, and give each member a share of its own that it can find by its number.
+// To use it in another kind of work: make one crew per loop, make the function once, and give each
+// member a share of its own that it can find by its number.
 package crew
 
 import "fmt"
 
-// Crew is a fixed number of goroutines, the caller's included. Only one goroutine may use it at a time.
+// Crew is a fixed number of goroutines, the caller's included. Only one goroutine may use it at a
+// time.
 type Crew struct {
 	members []*member
 	job     func(k int)
@@ -42,7 +46,8 @@ func (c *Crew) Size() int {
 	return len(c.members) + 1
 }
 
-// Run calls job(0) on the caller's goroutine and job(1) … job(Size−1) on the others, and returns when all have returned. It allocates nothing. job must not panic.
+// Run calls job(0) on the caller's goroutine and job(1) … job(Size−1) on the others, and returns
+// when all have returned. It allocates nothing. job must not panic.
 func (c *Crew) Run(job func(k int)) {
 	if c == nil {
 		job(0)
@@ -86,7 +91,8 @@ func (c *Crew) Close() {
 	c.members = nil
 }
 
-// Share returns which of n elements member k of a crew of the given size works on: consecutive shares, of equal size up to a cache line of float32.
+// Share returns which of n elements member k of a crew of the given size works on: consecutive
+// shares, of equal size up to a cache line of float32.
 func Share(n, k, size int) (lo, hi int) {
 	const line = 16
 	lines := (n + line - 1) / line

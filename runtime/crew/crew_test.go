@@ -46,7 +46,8 @@ func TestNilCrewIsTheCaller(t *testing.T) {
 	}
 }
 
-// TestSleepersWake lets members and caller outlast the time of spinning, in turn, so that both ways of waiting meet both ways of passing.
+// TestSleepersWake lets members and caller outlast the time of spinning, in turn, so that both ways
+// of waiting meet both ways of passing.
 func TestSleepersWake(t *testing.T) {
 	c := New(3)
 	defer c.Close()

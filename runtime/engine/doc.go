@@ -1,8 +1,11 @@
 // Package engine is the seam between the graphs and whatever executes them.
 //
-// A [Compiler] turns a model into a [Session]. A session runs on tensors given per call ([Session.Run], safe for concurrent use) or on buffers fixed once
-// ([Session.Bind], the hot path: nothing is allocated or copied, and updates of the buffers' contents are seen by the next run).
+// A [Compiler] turns a model into a [Session]. A session runs on tensors given per call
+// ([Session.Run], safe for concurrent use) or on buffers fixed once ([Session.Bind], the hot path:
+// nothing is allocated or copied, and updates of the buffers' contents are seen by the next run).
 //
-// Two engines implement it: runtime/ort (ONNX Runtime) and runtime/portable (pure Go). The sub-package enginetest is the suite that both pass. To add an
-// engine: implement Compiler, Session and Binding in a package of its own, call enginetest.Run from its test, and add one line where cmd/app lists engines.
+// Two engines implement it: runtime/ort (ONNX Runtime) and runtime/portable (pure Go). The
+// sub-package enginetest is the suite that both pass. To add an engine: implement Compiler, Session
+// and Binding in a package of its own, call enginetest.Run from its test, and add one line where
+// cmd/app lists engines.
 package engine

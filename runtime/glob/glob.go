@@ -1,8 +1,10 @@
-// Package glob matches names of parameters, columns and nodes against patterns, in one way everywhere: * stands for any run of characters, dots and slashes included, and ? for any one character, so
-// that "*.bias" matches "layers.0.bias".
+// Package glob matches names of parameters, columns and nodes against patterns, in one way
+// everywhere: * stands for any run of characters, dots and slashes included, and ? for any one
+// character, so that "*.bias" matches "layers.0.bias".
 package glob
 
-// Match reports whether name matches pattern. It takes linear time in practice and never more than the product of both lengths.
+// Match reports whether name matches pattern. It takes linear time in practice and never more than
+// the product of both lengths.
 func Match(pattern, name string) bool {
 	p, n := []rune(pattern), []rune(name)
 	// On a mismatch, the latest star takes one more character.

@@ -24,7 +24,8 @@ type Problem struct {
 	Outputs []string
 	// Stop is passed to the differentiation.
 	Stop []string
-	// Name is that of the objective. It is needed when the model has gradients of its own, so that second derivatives get names that are free.
+	// Name is that of the objective. It is needed when the model has gradients of its own, so that
+	// second derivatives get names that are free.
 	Name string
 }
 
@@ -34,7 +35,8 @@ type Options struct {
 	Seed uint64
 	// Products is the number of inner products; 0 means 2.
 	Products int
-	// Full is the largest total number of elements that are also checked one by one; 0 means 32, negative means never.
+	// Full is the largest total number of elements that are also checked one by one; 0 means 32,
+	// negative means never.
 	Full int
 	// Loose multiplies the tolerances; 0 means 1. For functions of extreme curvature.
 	Loose float64
@@ -42,8 +44,9 @@ type Options struct {
 	Zero bool
 	// SingleOnly leaves out float64, for models whose meaning depends on the type.
 	SingleOnly bool
-	// OwnForward takes the differences of the forward pass that the gradient model contains, not of the model itself: for operators that the engine
-	// executes otherwise than the specification says and that the differentiation expands.
+	// OwnForward takes the differences of the forward pass that the gradient model contains, not of
+	// the model itself: for operators that the engine executes otherwise than the specification
+	// says and that the differentiation expands.
 	OwnForward bool
 	// Compile is passed to the engine.
 	Compile engine.Options
@@ -51,7 +54,8 @@ type Options struct {
 
 // Result tells what was compared.
 type Result struct {
-	// Comparisons counts scalar comparisons; MaxError is the largest relative error among them, Level the precision reached.
+	// Comparisons counts scalar comparisons; MaxError is the largest relative error among them,
+	// Level the precision reached.
 	Comparisons int
 	MaxError    float64
 	Level       Level
@@ -70,7 +74,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: gradient gives %.9g, differences give %.9g: relative error %.2g exceeds %.2g", e.What, e.Got, e.Want, e.Rel, e.Tol)
 }
 
-// Check differentiates the model and compares. A disagreement is an [*Error]; the Result is valid then too. Other errors say that the problem cannot be built or run.
+// Check differentiates the model and compares. A disagreement is an [*Error]; the Result is valid
+// then too. Other errors say that the problem cannot be built or run.
 func Check(ctx context.Context, c engine.Compiler, p Problem, o Options) (Result, error) {
 	if o.Products == 0 {
 		o.Products = 2
@@ -94,7 +99,8 @@ type checker struct {
 	ctx context.Context
 	o   Options
 	rng *rand.Rand
-	// f evaluates the model for differences; g32 and g64 the gradient. g64 is nil unless the level is double.
+	// f evaluates the model for differences; g32 and g64 the gradient. g64 is nil unless the level
+	// is double.
 	f, g32, g64 *program
 	point       map[string]*tensor.Tensor
 	wrt, outs   []string
@@ -133,7 +139,8 @@ func (k *checker) run() error {
 	return errors.Join(errs...)
 }
 
-// oneByOne differentiates with respect to each value alone, where rules leave out what is not asked for, and compares with the gradient of all together.
+// oneByOne differentiates with respect to each value alone, where rules leave out what is not asked
+// for, and compares with the gradient of all together.
 func (k *checker) oneByOne() error {
 	in := k.withOnes()
 	all, err := k.read(k.g32, in, k.wrt...)
@@ -163,7 +170,8 @@ func (k *checker) oneByOne() error {
 	return nil
 }
 
-// grads runs the gradient at the point for one cotangent, in the best precision and in float32, and compares the two.
+// grads runs the gradient at the point for one cotangent, in the best precision and in float32, and
+// compares the two.
 func (k *checker) grads(c map[string][]float64) (map[string][]float64, error) {
 	in := map[string]*tensor.Tensor{}
 	for name, t := range k.point {
@@ -181,7 +189,8 @@ func (k *checker) grads(c map[string][]float64) (map[string][]float64, error) {
 		return nil, err
 	}
 	for _, w := range k.wrt {
-		// Points and cotangents are of order 1, so that a gradient far below is what is left of terms that cancel.
+		// Points and cotangents are of order 1, so that a gradient far below is what is left of
+		// terms that cancel.
 		most := 1e-2
 		for _, v := range g64[w] {
 			most = max(most, math.Abs(v))
@@ -219,7 +228,8 @@ func (k *checker) read(p *program, in map[string]*tensor.Tensor, wrt ...string) 
 	return g, nil
 }
 
-// like makes a float32 cotangent for an output of the forward model; programs widen it as they need.
+// like makes a float32 cotangent for an output of the forward model; programs widen it as they
+// need.
 func (k *checker) like(out string, v []float64) *tensor.Tensor {
 	t := tensor.New(tensor.Float32, k.f.shapes[out]...)
 	for i, x := range v {
@@ -314,7 +324,8 @@ func (k *checker) judge(what string, got, want, scale, tol float64) error {
 	return nil
 }
 
-// direction draws elements from ±[0.5, 1]: no element is neglected, and none moves further than the step.
+// direction draws elements from ±[0.5, 1]: no element is neglected, and none moves further than the
+// step.
 func (k *checker) direction(n int) []float64 {
 	v := make([]float64, n)
 	for i := range v {
@@ -328,7 +339,8 @@ func (k *checker) direction(n int) []float64 {
 	return v
 }
 
-// derivative returns ⟨c, J·t⟩ by central differences at two steps, extrapolated, and the root of the sum of squares of its terms.
+// derivative returns ⟨c, J·t⟩ by central differences at two steps, extrapolated, and the root of
+// the sum of squares of its terms.
 func (k *checker) derivative(t, c map[string][]float64) (d, rough float64, err error) {
 	h := k.res.Level.Step
 	d1, r, err := k.difference(t, c, h)

@@ -37,7 +37,8 @@ func TestLevels(t *testing.T) {
 	if err != nil || r.Level != gradcheck.DoubleLevel || r.MaxError > 1e-6 {
 		t.Errorf("double: %+v, %v", r, err)
 	}
-	// Two products and three elements against differences, and three float32 elements against float64 for each cotangent.
+	// Two products and three elements against differences, and three float32 elements against
+	// float64 for each cotangent.
 	if want := 2 + 3 + 3*3; r.Comparisons != want {
 		t.Errorf("%d comparisons, expected %d", r.Comparisons, want)
 	}
@@ -47,7 +48,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestDetects makes sure that wrong gradients are found: at a kink the gradient follows a convention that differences do not, and a stopped path lacks a part.
+// TestDetects makes sure that wrong gradients are found: at a kink the gradient follows a
+// convention that differences do not, and a stopped path lacks a part.
 func TestDetects(t *testing.T) {
 	c := portable.New()
 	defer c.Close()

@@ -7,11 +7,13 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// float32Only lists the inputs that the operator's specification fixes to float32 whatever type it computes in.
+// float32Only lists the inputs that the operator's specification fixes to float32 whatever type it
+// computes in.
 var float32Only = map[string]int{"Resize": 2, "Upsample": 1}
 
-// Double returns a copy of m that computes in float64 where m computes in float32: inputs, outputs, initializers, constants and conversions are changed. The
-// result need not be executable: an engine may lack the kernels.
+// Double returns a copy of m that computes in float64 where m computes in float32: inputs, outputs,
+// initializers, constants and conversions are changed. The result need not be executable: an engine
+// may lack the kernels.
 func Double(m *onnx.Model) (*onnx.Model, error) {
 	d := m.ShallowClone()
 	fixed := map[string]bool{}

@@ -89,8 +89,9 @@ func length(shape []int) int {
 	return n
 }
 
-// moved runs the model at point + h·t and returns the outputs that enter the loss. In float32 the point that is really reached differs from the wanted one by
-// rounding, which is far below the step.
+// moved runs the model at point + h·t and returns the outputs that enter the loss. In float32 the
+// point that is really reached differs from the wanted one by rounding, which is far below the
+// step.
 func (k *checker) moved(t map[string][]float64, h float64) (map[string][]float64, error) {
 	at := map[string]*tensor.Tensor{}
 	for name, v := range k.point {
@@ -130,7 +131,8 @@ func (k *checker) moved(t map[string][]float64, h float64) (map[string][]float64
 	return res, nil
 }
 
-// Run compiles a model, runs it once on named inputs and returns the outputs by name. float32 inputs are widened where the model asks for float64.
+// Run compiles a model, runs it once on named inputs and returns the outputs by name. float32
+// inputs are widened where the model asks for float64.
 func Run(ctx context.Context, c engine.Compiler, m *onnx.Model, in map[string]*tensor.Tensor) (map[string]*tensor.Tensor, error) {
 	out, err := RunAll(ctx, c, m, []map[string]*tensor.Tensor{in})
 	if err != nil {

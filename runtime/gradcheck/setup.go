@@ -48,7 +48,8 @@ func newChecker(ctx context.Context, c engine.Compiler, p Problem, o Options) (*
 		return nil, err
 	}
 	if !o.SingleOnly {
-		// An engine that lacks a float64 kernel refuses to compile or to run, and inference may refuse operators that are float32 only; the check then falls back.
+		// An engine that lacks a float64 kernel refuses to compile or to run, and inference may
+		// refuse operators that are float32 only; the check then falls back.
 		k.double(c, m, p)
 	}
 	if k.f == nil {
@@ -114,8 +115,9 @@ func (k *checker) withOnes() map[string]*tensor.Tensor {
 	return in
 }
 
-// forward compiles the model that differences are taken of and runs it once, which tells the shapes of its outputs. An engine that does not have an operator can still
-// run the model as the differentiation expanded it; then the gradient is compared with that.
+// forward compiles the model that differences are taken of and runs it once, which tells the shapes
+// of its outputs. An engine that does not have an operator can still run the model as the
+// differentiation expanded it; then the gradient is compared with that.
 func (k *checker) forward(c engine.Compiler, m, grad *onnx.Model) error {
 	p, err := compile(c, m, k.o.Compile)
 	unsupported := (*engine.UnsupportedError)(nil)

@@ -1,12 +1,14 @@
-// Package metrics records the numbers of a run over its steps, for people to plot and for programs to read. Metrics are not
-// logs: a log line says what happened, a metric is a value of a tag at a step.
+// Package metrics records the numbers of a run over its steps, for people to plot and for programs
+// to read. Metrics are not logs: a log line says what happened, a metric is a value of a tag at a
+// step.
 //
 // # Vocabulary
 //
-// A tag is a name such as train/loss or rollout/ep_rew_mean; the part before the slash groups. We use the tags of
-// Stable-Baselines3 where it has them. A step is what the run counts on its x axis, environment steps in reinforcement
-// learning and optimiser steps in fit, one kind per run. A [Sink] takes the values: [JSONLines] for programs, [TensorBoard]
-// for its web interface, [Tee] for both.
+// A tag is a name such as train/loss or rollout/ep_rew_mean; the part before the slash groups. We
+// use the tags of Stable-Baselines3 where it has them. A step is what the run counts on its x axis,
+// environment steps in reinforcement learning and optimiser steps in fit, one kind per run. A
+// [Sink] takes the values: [JSONLines] for programs, [TensorBoard] for its web interface, [Tee] for
+// both.
 //
 // # JSON lines
 //
@@ -14,17 +16,20 @@
 //
 //	{"step":2048,"time":1700000000.25,"rollout/ep_rew_mean":21.5,"train/loss":0.125}
 //
-// JSON has no NaN and no infinities; they are written as the strings "NaN", "Infinity" and "-Infinity". Every line is
-// written by one call as soon as it is recorded, so a run that is killed loses nothing but a line that it was writing.
+// JSON has no NaN and no infinities; they are written as the strings "NaN", "Infinity" and
+// "-Infinity". Every line is written by one call as soon as it is recorded, so a run that is killed
+// loses nothing but a line that it was writing.
 //
 // # Resuming
 //
-// A run that resumes from step n has forgotten what came after n. ResumeJSONLines removes the lines after n, and the event
-// file of a resumed TensorBoard tells its readers to drop the points after n.
+// A run that resumes from step n has forgotten what came after n. ResumeJSONLines removes the lines
+// after n, and the event file of a resumed TensorBoard tells its readers to drop the points after
+// n.
 //
 // Sinks are safe for concurrent use. They read no clock: the caller injects one.
 //
 // # How to add a sink
 //
-// Implement Sink in a file of its own, and add it to the table of the conformance test in sink_test.go.
+// Implement Sink in a file of its own, and add it to the table of the conformance test in
+// sink_test.go.
 package metrics

@@ -31,8 +31,8 @@ func CreateJSONLines(path string, now func() time.Time) (*JSONLines, error) {
 	return openJSONLines(path, os.O_EXCL, now)
 }
 
-// ResumeJSONLines appends to the file of a run that resumes from a step: lines of later steps, and a last line that was cut
-// off, are removed first, atomically. A file that does not exist is made.
+// ResumeJSONLines appends to the file of a run that resumes from a step: lines of later steps, and
+// a last line that was cut off, are removed first, atomically. A file that does not exist is made.
 func ResumeJSONLines(path string, step int64, now func() time.Time) (*JSONLines, error) {
 	if err := truncateAfter(path, step); err != nil {
 		return nil, fmt.Errorf("resume metrics: %w", err)
@@ -99,8 +99,9 @@ type Record struct {
 	Values map[string]float64
 }
 
-// ReadJSONLines reads the records of a file in order. A last line without its end, as a killed process leaves it, is not
-// part of the result; any other line that cannot be read is an error that names its number.
+// ReadJSONLines reads the records of a file in order. A last line without its end, as a killed
+// process leaves it, is not part of the result; any other line that cannot be read is an error that
+// names its number.
 func ReadJSONLines(path string) ([]Record, error) {
 	var records []Record
 	err := eachLine(path, func(_ []byte, r Record) error {

@@ -18,7 +18,8 @@ type Sink interface {
 
 type tee []Sink
 
-// Tee returns a sink that passes everything to all of them. An error of one does not keep the others from recording.
+// Tee returns a sink that passes everything to all of them. An error of one does not keep the
+// others from recording.
 func Tee(sinks ...Sink) Sink { return tee(slices.Clone(sinks)) }
 
 func (t tee) Scalars(step int64, values map[string]float64) error {

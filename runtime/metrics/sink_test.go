@@ -229,7 +229,8 @@ func writeEvents(t *testing.T, dir string) {
 	}
 }
 
-// The golden bytes were read by TensorBoard 2.21 with cmd/peers/tensorboard_read.py, which found the values of writeEvents.
+// The golden bytes were read by TensorBoard 2.21 with cmd/peers/tensorboard_read.py, which found
+// the values of writeEvents.
 func TestTensorBoardGolden(t *testing.T) {
 	dir := t.TempDir()
 	writeEvents(t, dir)

@@ -14,8 +14,9 @@ import (
 
 var _ Sink = (*TensorBoard)(nil)
 
-// TensorBoard writes an event file as TensorBoard reads it: TFRecords of tensorflow.Event messages (tensorflow/core/util/
-// event.proto and tensorflow/core/framework/summary.proto; the field numbers below are theirs).
+// TensorBoard writes an event file as TensorBoard reads it: TFRecords of tensorflow.Event messages
+// (tensorflow/core/util/ event.proto and tensorflow/core/framework/summary.proto; the field numbers
+// below are theirs).
 type TensorBoard struct {
 	mu   sync.Mutex
 	file *os.File
@@ -32,8 +33,8 @@ func CreateTensorBoard(dir string, now func() time.Time) (*TensorBoard, error) {
 	return t, nil
 }
 
-// ResumeTensorBoard makes a further event file in dir for a run that resumes from a step. TensorBoard then ignores the
-// points of earlier files that are of later steps.
+// ResumeTensorBoard makes a further event file in dir for a run that resumes from a step.
+// TensorBoard then ignores the points of earlier files that are of later steps.
 func ResumeTensorBoard(dir string, step int64, now func() time.Time) (*TensorBoard, error) {
 	t, err := newTensorBoard(dir, now)
 	if err == nil {
@@ -74,7 +75,8 @@ func newTensorBoard(dir string, now func() time.Time) (*TensorBoard, error) {
 	return nil, fmt.Errorf("%s has a thousand event files of this second", dir)
 }
 
-// sessionStart writes SessionLog.START, at which readers drop what they have of this step and later ones.
+// sessionStart writes SessionLog.START, at which readers drop what they have of this step and later
+// ones.
 func (t *TensorBoard) sessionStart(step int64) error {
 	log := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 1)
 	return t.event(step, message(7, log))
@@ -98,7 +100,8 @@ func (t *TensorBoard) Scalars(step int64, values map[string]float64) error {
 	return t.event(step, message(5, summary))
 }
 
-// Text writes text, read as Markdown, which TensorBoard shows on its text page: the configuration of a run, for instance.
+// Text writes text, read as Markdown, which TensorBoard shows on its text page: the configuration
+// of a run, for instance.
 func (t *TensorBoard) Text(step int64, tag, text string) error {
 	if err := checkTag(tag); err != nil {
 		return fmt.Errorf("write event: %w", err)
@@ -115,8 +118,8 @@ func (t *TensorBoard) Text(step int64, tag, text string) error {
 	return t.event(step, message(5, message(1, value)))
 }
 
-// Histogram writes the distribution of values, in 30 buckets of equal width. Values that are not finite are left out; if
-// none is left, nothing is written. Data is not kept.
+// Histogram writes the distribution of values, in 30 buckets of equal width. Values that are not
+// finite are left out; if none is left, nothing is written. Data is not kept.
 func (t *TensorBoard) Histogram(step int64, tag string, data []float32) error {
 	if err := checkTag(tag); err != nil {
 		return fmt.Errorf("write event: %w", err)

@@ -81,7 +81,8 @@ func (n *NodeProto) Body(name string) *Graph {
 	return nil
 }
 
-// SetAttr replaces the attribute of a's name or appends a. The attribute list is copied first, because clones share it.
+// SetAttr replaces the attribute of a's name or appends a. The attribute list is copied first,
+// because clones share it.
 func (n *NodeProto) SetAttr(a *Attribute) {
 	list := make([]*Attribute, 0, len(n.Attribute)+1)
 	done := false

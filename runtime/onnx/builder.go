@@ -8,16 +8,19 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// DefaultOpset and DefaultIR are what new models import: old enough for every ONNX Runtime since 1.14, new enough for LayerNormalization and for axes as inputs.
+// DefaultOpset and DefaultIR are what new models import: old enough for every ONNX Runtime since
+// 1.14, new enough for LayerNormalization and for axes as inputs.
 const (
 	DefaultOpset = 18
 	DefaultIR    = 8
 )
 
-// Builder appends nodes to a graph. Errors are sticky: the first one is kept, later calls do nothing, and [Builder.Model] or [Builder.Err] returns it, so
-// that building code needs no check per operator.
+// Builder appends nodes to a graph. Errors are sticky: the first one is kept, later calls do
+// nothing, and [Builder.Model] or [Builder.Err] returns it, so that building code needs no check
+// per operator.
 //
-// New values are named prefix + hint + counter, never twice the same. Constants of equal content share one initializer.
+// New values are named prefix + hint + counter, never twice the same. Constants of equal content
+// share one initializer.
 type Builder struct {
 	model  *Model
 	graph  *Graph
@@ -64,10 +67,12 @@ func (b *Builder) collect(g *Graph) {
 	}
 }
 
-// OnNode sets a function called for each node that is appended; its error becomes the builder's. It is how types are tracked while a graph grows.
+// OnNode sets a function called for each node that is appended; its error becomes the builder's. It
+// is how types are tracked while a graph grows.
 func (b *Builder) OnNode(f func(*Node) error) { b.onNode = f }
 
-// OnType sets a function called for each input, initializer and constant that is declared, with its type and, for constants and initializers, its content.
+// OnType sets a function called for each input, initializer and constant that is declared, with its
+// type and, for constants and initializers, its content.
 func (b *Builder) OnType(f func(v Value, t TensorType, content *tensor.Tensor)) { b.onType = f }
 
 func (b *Builder) typed(v Value, t TensorType, content *tensor.Tensor) {
@@ -86,14 +91,16 @@ func (b *Builder) Fail(err error) {
 	}
 }
 
-// SetScope sets the prefix of the names that follow, for instance "grad/fc1/". It returns the earlier prefix.
+// SetScope sets the prefix of the names that follow, for instance "grad/fc1/". It returns the
+// earlier prefix.
 func (b *Builder) SetScope(s string) string {
 	old := b.scope
 	b.scope = s
 	return old
 }
 
-// Fresh returns a value name that is not taken: scope + hint, with a counter when needed, and takes it.
+// Fresh returns a value name that is not taken: scope + hint, with a counter when needed, and takes
+// it.
 func (b *Builder) Fresh(hint string) Value {
 	name := b.scope + hint
 	for b.used[name] || name == "" {
@@ -128,7 +135,8 @@ func (b *Builder) Initializer(name string, t *tensor.Tensor) Value {
 	return Value(name)
 }
 
-// Output makes v a graph output of the given type. To give the output another name, pass v through [Builder.Rename] first.
+// Output makes v a graph output of the given type. To give the output another name, pass v through
+// [Builder.Rename] first.
 func (b *Builder) Output(v Value, t TensorType) {
 	b.graph.Output = append(b.graph.Output, NewValueInfo(v, t))
 }
@@ -193,7 +201,8 @@ func (b *Builder) Append(n *Node) {
 // maxConstKey is how many bytes of a constant are compared as they are.
 const maxConstKey = 256
 
-// Const adds a constant as an initializer, shared with an earlier constant of the same type, shape and bytes.
+// Const adds a constant as an initializer, shared with an earlier constant of the same type, shape
+// and bytes.
 func (b *Builder) Const(t *tensor.Tensor) Value {
 	key := t.String() + "\x00"
 	if len(t.Bytes()) <= maxConstKey {
@@ -266,7 +275,8 @@ func (b *Builder) Model() (*Model, error) {
 // Free reports whether nothing has a name yet.
 func (b *Builder) Free(name string) bool { return !b.used[name] }
 
-// Claim takes a name for a value that the caller renames to it. It records an error and returns false when the name is taken.
+// Claim takes a name for a value that the caller renames to it. It records an error and returns
+// false when the name is taken.
 func (b *Builder) Claim(name string) bool {
 	if b.used[name] {
 		b.Fail(fmt.Errorf("build graph %q: value %q is declared twice", b.graph.Name, name))

@@ -11,13 +11,15 @@ import (
 
 // CheckOptions say what is checked beyond the standard's rules.
 type CheckOptions struct {
-	// Strict makes operators of domains without a schema, such as com.microsoft, problems. Otherwise they are listed as unchecked.
+	// Strict makes operators of domains without a schema, such as com.microsoft, problems.
+	// Otherwise they are listed as unchecked.
 	Strict bool
 	// Deprecated lets operators pass that the standard has withdrawn; engines still execute them.
 	Deprecated bool
 	// Finite looks for NaN and infinite numbers in initializers, which reads all weights.
 	Finite bool
-	// Types gives the types of values; nil uses the types that the model declares. Operators are checked only where the types of their inputs are known.
+	// Types gives the types of values; nil uses the types that the model declares. Operators are
+	// checked only where the types of their inputs are known.
 	Types Types
 }
 
@@ -65,15 +67,18 @@ func (r *Report) Err() error {
 	return fmt.Errorf("%w: %s", ErrInvalidModel, b.String())
 }
 
-// Check verifies a model by the rules of the ONNX specification and returns all problems in one error, nil when there are none. See [CheckOptions.Check].
+// Check verifies a model by the rules of the ONNX specification and returns all problems in one
+// error, nil when there are none. See [CheckOptions.Check].
 func Check(m *Model) error { return CheckOptions{}.Check(m).Err() }
 
 // Check verifies a model:
 //
-//   - every value is defined once, before it is used, and no sub-graph hides an outer name; cycles are listed node by node
+//   - every value is defined once, before it is used, and no sub-graph hides an outer name; cycles
+//     are listed node by node
 //   - inputs and outputs of the main graph have types
 //   - opsets are imported and known; operators exist at the imported version and are not deprecated
-//   - numbers of inputs and outputs, names and types of attributes, required attributes, and, where types are known, element types
+//   - numbers of inputs and outputs, names and types of attributes, required attributes, and, where
+//     types are known, element types
 //   - initializers hold as much data as their shapes ask for
 //   - functions: the same, and that none calls itself
 //

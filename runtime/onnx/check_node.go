@@ -166,7 +166,8 @@ func (c *graphCheck) bounds(n *Node) {
 	}
 }
 
-// elementTypes checks inputs whose types are known against the operator's constraints, and that inputs sharing a type parameter agree.
+// elementTypes checks inputs whose types are known against the operator's constraints, and that
+// inputs sharing a type parameter agree.
 func (c *graphCheck) elementTypes(n *Node, op *schema.Operator) {
 	bound := map[string]string{}
 	by := map[string]string{}
@@ -184,7 +185,8 @@ func (c *graphCheck) elementTypes(n *Node, op *schema.Operator) {
 			continue
 		}
 		allowed := op.Types[p.Type]
-		// The constraint of a parameter that is not a plain tensor is for the engine to judge: the element type says too little.
+		// The constraint of a parameter that is not a plain tensor is for the engine to judge: the
+		// element type says too little.
 		if !slices.ContainsFunc(allowed, func(s string) bool { return strings.HasPrefix(s, "tensor(") }) {
 			continue
 		}

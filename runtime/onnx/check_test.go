@@ -176,7 +176,8 @@ func TestCheckListsAllProblemsAndUncheckedOperators(t *testing.T) {
 	if err := r.Err(); !strings.Contains(err.Error(), "more") {
 		t.Error("the error does not say that problems were dropped")
 	}
-	// An opset without a schema version is not the end: unknown element types and external data are left alone.
+	// An opset without a schema version is not the end: unknown element types and external data are
+	// left alone.
 	m = model("x", "w", "y", node("Add", "x,w", "y"))
 	m.Graph.Initializer[0].RawData, m.Graph.Initializer[0].DataLocation = nil, TensorProto_EXTERNAL
 	if err := (CheckOptions{Finite: true}).Check(m).Err(); err != nil {

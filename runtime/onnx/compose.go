@@ -10,18 +10,22 @@ import (
 
 // ComposeOptions say how two models are joined.
 type ComposeOptions struct {
-	// PrefixA and PrefixB are put before every value and node name of the two models first; see [Prefix]. Wires are given in the names before that.
+	// PrefixA and PrefixB are put before every value and node name of the two models first; see
+	// [Prefix]. Wires are given in the names before that.
 	PrefixA, PrefixB string
-	// KeepOutputs lists outputs of the first model that stay outputs although they feed the second. Outputs that feed nothing always stay.
+	// KeepOutputs lists outputs of the first model that stay outputs although they feed the second.
+	// Outputs that feed nothing always stay.
 	KeepOutputs []Value
 	// Name is the new graph's name; empty means <a>+<b>.
 	Name string
 }
 
-// Compose joins two models into one that runs a and then b. wires maps each input of b that a feeds to the output of a that feeds it; several inputs may take one
-// output. The new inputs are a's, then b's others; the new outputs are a's that feed nothing, then b's. It is an error when a wire's ends do not exist or cannot
-// have one type, when a name is used by both, when both import a domain at different versions (see [Upgrade]), and when a metadata key or a function
-// has two contents. Weights are shared with a and b.
+// Compose joins two models into one that runs a and then b. wires maps each input of b that a feeds
+// to the output of a that feeds it; several inputs may take one output. The new inputs are a's,
+// then b's others; the new outputs are a's that feed nothing, then b's. It is an error when a
+// wire's ends do not exist or cannot have one type, when a name is used by both, when both import a
+// domain at different versions (see [Upgrade]), and when a metadata key or a function has two
+// contents. Weights are shared with a and b.
 func Compose(a, b *Model, wires map[Value]Value, o ComposeOptions) (*Model, error) {
 	m, err := compose(a, b, wires, o)
 	if err != nil {
@@ -45,8 +49,9 @@ func compose(a, b *Model, wires map[Value]Value, o ComposeOptions) (*Model, erro
 	if err != nil {
 		return nil, err
 	}
-	// Wired inputs of b take their sources' names in the same pass as the prefix. Two inputs fed by one output become one value, which Rename would refuse as a
-	// collision, so only the first is renamed so and the rest are connected by Identity nodes.
+	// Wired inputs of b take their sources' names in the same pass as the prefix. Two inputs fed by
+	// one output become one value, which Rename would refuse as a collision, so only the first is
+	// renamed so and the rest are connected by Identity nodes.
 	target := map[Value]Value{}
 	taken := map[Value]bool{}
 	var doubled []Value
@@ -159,7 +164,8 @@ func checkWires(a, b *Model, wires map[Value]Value) error {
 	return nil
 }
 
-// compatible reports whether a value can have both types: extents that are known on both sides must be equal.
+// compatible reports whether a value can have both types: extents that are known on both sides must
+// be equal.
 func compatible(x, y TensorType) bool {
 	if x.DType != y.DType {
 		return false
@@ -170,7 +176,8 @@ func compatible(x, y TensorType) bool {
 	return slices.EqualFunc(x.Dims, y.Dims, func(d, e Dim) bool { return !d.IsKnown() || !e.IsKnown() || d == e })
 }
 
-// checkDisjoint refuses names that both graphs define. Names of sub-graphs count: shadowing is an error in ONNX.
+// checkDisjoint refuses names that both graphs define. Names of sub-graphs count: shadowing is an
+// error in ONNX.
 func checkDisjoint(left, right *Model, wires map[Value]Value, prefixA string) error {
 	fed := map[string]bool{}
 	for _, src := range wires {

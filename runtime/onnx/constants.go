@@ -6,7 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// ConstantOf returns the value of a Constant node, in any of the forms the operator has. A sparse value's dense form may take at most 1 GiB.
+// ConstantOf returns the value of a Constant node, in any of the forms the operator has. A sparse
+// value's dense form may take at most 1 GiB.
 func ConstantOf(n *Node) (*tensor.Tensor, error) {
 	t, err := constantOf(n)
 	if err != nil {
@@ -54,8 +55,10 @@ func constantOf(n *Node) (*tensor.Tensor, error) {
 	return nil, fmt.Errorf("attribute %q is not one of a constant's", a.Name)
 }
 
-// ConstantsToInitializers returns a copy of m in which the values of Constant nodes are initializers of the graph, or sub-graph, that the node stood in. A constant
-// that is itself an output of its graph stays a node: not every engine returns an initializer. The tensors' memory is shared with m where it was raw data.
+// ConstantsToInitializers returns a copy of m in which the values of Constant nodes are
+// initializers of the graph, or sub-graph, that the node stood in. A constant that is itself an
+// output of its graph stays a node: not every engine returns an initializer. The tensors' memory is
+// shared with m where it was raw data.
 func ConstantsToInitializers(m *Model) (*Model, error) {
 	c := m.ShallowClone()
 	err := eachGraph(c.Graph, func(g *Graph) error {
@@ -69,7 +72,8 @@ func ConstantsToInitializers(m *Model) (*Model, error) {
 				nodes = append(nodes, n)
 				continue
 			}
-			// The message is kept as it is where it can be, so that types this program cannot compute with survive.
+			// The message is kept as it is where it can be, so that types this program cannot
+			// compute with survive.
 			if a := n.Attr("value"); a != nil && a.T != nil && len(n.Attribute) == 1 && a.RefAttrName == "" {
 				g.Initializer = append(g.Initializer, renamedTensor(a.T, n.Output[0]))
 				continue

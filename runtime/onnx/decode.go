@@ -10,20 +10,24 @@ import (
 
 // Bounds on what [Unmarshal] accepts.
 const (
-	// MaxModelBytes is protobuf's own limit on one message. Larger models keep their weights in external files; see [Save].
+	// MaxModelBytes is protobuf's own limit on one message. Larger models keep their weights in
+	// external files; see [Save].
 	MaxModelBytes = 1<<31 - 1
 	// MaxGraphDepth is how many graphs may be nested in each other through node attributes.
 	MaxGraphDepth = 32
-	// maxMessageDepth bounds nesting of every other kind (types inside types). One nested graph takes three messages: graph, node, attribute.
+	// maxMessageDepth bounds nesting of every other kind (types inside types). One nested graph
+	// takes three messages: graph, node, attribute.
 	maxMessageDepth = 3*MaxGraphDepth + 32
 )
 
-// ErrTooDeep is wrapped by the error of a model whose graphs or types are nested deeper than [MaxGraphDepth].
+// ErrTooDeep is wrapped by the error of a model whose graphs or types are nested deeper than
+// [MaxGraphDepth].
 var ErrTooDeep = errors.New("nested too deeply")
 
-// Unmarshal decodes a model. The raw data of its tensors is not copied: it aliases b, which must stay unchanged for as long as the model is used. Unknown
-// fields are kept. External data is not touched; see [Load] and [Model.ResolveExternal]. Memory beyond b is bounded by a small multiple of what b holds besides
-// raw data, whatever b says.
+// Unmarshal decodes a model. The raw data of its tensors is not copied: it aliases b, which must
+// stay unchanged for as long as the model is used. Unknown fields are kept. External data is not
+// touched; see [Load] and [Model.ResolveExternal]. Memory beyond b is bounded by a small multiple
+// of what b holds besides raw data, whatever b says.
 func Unmarshal(b []byte) (*Model, error) {
 	if len(b) > MaxModelBytes {
 		return nil, fmt.Errorf("decode model: %d bytes are more than the %d that one protobuf message may have", len(b), MaxModelBytes)
@@ -41,7 +45,8 @@ func Unmarshal(b []byte) (*Model, error) {
 	return m, nil
 }
 
-// UnmarshalTensor decodes one TensorProto, such as the .pb files of ONNX's test cases. Its raw data aliases b.
+// UnmarshalTensor decodes one TensorProto, such as the .pb files of ONNX's test cases. Its raw data
+// aliases b.
 func UnmarshalTensor(b []byte) (*TensorProto, error) {
 	if len(b) > MaxModelBytes {
 		return nil, fmt.Errorf("decode tensor: %d bytes are more than the %d that one protobuf message may have", len(b), MaxModelBytes)
@@ -66,8 +71,9 @@ const (
 	fieldTensorRawData    = 9
 )
 
-// The generated decoder copies every bytes field, which would double the memory of a model. So the messages on the way to raw data are split by hand into the
-// fields that lead there and the rest, which the generated decoder reads.
+// The generated decoder copies every bytes field, which would double the memory of a model. So the
+// messages on the way to raw data are split by hand into the fields that lead there and the rest,
+// which the generated decoder reads.
 func split(b []byte, take func(num protowire.Number, body []byte) (bool, error)) (rest []byte, err error) {
 	whole := b
 	start := 0 // of the run of fields in whole that is not yet copied to rest
@@ -117,7 +123,8 @@ func merge(m proto.Message, b []byte, depth int) error {
 	return err
 }
 
-// tooDeep looks for a chain of length-delimited fields longer than depth. It is asked only after decoding failed, to word the error.
+// tooDeep looks for a chain of length-delimited fields longer than depth. It is asked only after
+// decoding failed, to word the error.
 func tooDeep(b []byte, depth int) bool {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
@@ -246,7 +253,8 @@ func decodeTensor(t *TensorProto, b []byte, depth int) error {
 		if num != fieldTensorRawData {
 			return false, nil
 		}
-		// The capacity is cut so that an append to raw data can never write into the file's next field.
+		// The capacity is cut so that an append to raw data can never write into the file's next
+		// field.
 		t.RawData = body[:len(body):len(body)]
 		return true, nil
 	})

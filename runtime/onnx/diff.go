@@ -18,7 +18,8 @@ const (
 	Changed ChangeKind = "changed"
 )
 
-// Change is one difference. Before and After are the printed forms; one is empty for what was added or removed.
+// Change is one difference. Before and After are the printed forms; one is empty for what was added
+// or removed.
 type Change struct {
 	Kind   ChangeKind `json:"kind"`
 	Name   string     `json:"name"`
@@ -26,7 +27,8 @@ type Change struct {
 	After  string     `json:"after,omitempty"`
 }
 
-// ModelDiff lists the differences of two models by what differs. Names of things inside sub-graphs start with the path to the sub-graph.
+// ModelDiff lists the differences of two models by what differs. Names of things inside sub-graphs
+// start with the path to the sub-graph.
 type ModelDiff struct {
 	Model        []Change `json:"model,omitempty"` // versions, opsets, producer, metadata
 	Inputs       []Change `json:"inputs,omitempty"`
@@ -36,8 +38,9 @@ type ModelDiff struct {
 	Functions    []Change `json:"functions,omitempty"`
 }
 
-// Diff compares two models. Nodes are matched by their first output's name; what remains on both sides is matched when it has the same operator and stands at the
-// same place among the remaining. The order of nodes and names of nodes are not compared. Weights are compared by content.
+// Diff compares two models. Nodes are matched by their first output's name; what remains on both
+// sides is matched when it has the same operator and stands at the same place among the remaining.
+// The order of nodes and names of nodes are not compared. Weights are compared by content.
 func Diff(a, b *Model) *ModelDiff {
 	d := &ModelDiff{}
 	d.Model = compare(modelFields(a), modelFields(b))
@@ -71,7 +74,8 @@ func (d *ModelDiff) sections() []diffSection {
 	return []diffSection{{"model", d.Model}, {"inputs", d.Inputs}, {"outputs", d.Outputs}, {"initializers", d.Initializers}, {"nodes", d.Nodes}, {"functions", d.Functions}}
 }
 
-// Fprint writes the differences as text: "+" what was added, "-" what was removed, both for what changed.
+// Fprint writes the differences as text: "+" what was added, "-" what was removed, both for what
+// changed.
 func (d *ModelDiff) Fprint(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	mark := func(sign, text string) {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Symbols returns the names of the symbolic extents that a model's inputs and outputs use, inputs first, each once.
+// Symbols returns the names of the symbolic extents that a model's inputs and outputs use, inputs
+// first, each once.
 func Symbols(m *Model) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -24,9 +25,10 @@ func Symbols(m *Model) []string {
 	return out
 }
 
-// BindDims returns a copy of m in which symbolic extents are numbers, wherever a type is declared: inputs, outputs, intermediate values, sub-graphs. A name that no
-// input or output uses is an error, because it is a spelling mistake. Weights are shared with m. Nodes stay as they are: a model whose constants were computed
-// for another extent will fail when its shapes are inferred.
+// BindDims returns a copy of m in which symbolic extents are numbers, wherever a type is declared:
+// inputs, outputs, intermediate values, sub-graphs. A name that no input or output uses is an
+// error, because it is a spelling mistake. Weights are shared with m. Nodes stay as they are: a
+// model whose constants were computed for another extent will fail when its shapes are inferred.
 func BindDims(m *Model, bind map[string]int) (*Model, error) {
 	known := Symbols(m)
 	used := map[string]bool{}

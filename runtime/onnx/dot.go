@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Dot writes the main graph in Graphviz's language: inputs, outputs and nodes as boxes, one edge per value read, labelled with the value's type where types knows
-// it (nil: what the model declares). Initializers are not drawn; a node's box lists those it reads.
+// Dot writes the main graph in Graphviz's language: inputs, outputs and nodes as boxes, one edge
+// per value read, labelled with the value's type where types knows it (nil: what the model
+// declares). Initializers are not drawn; a node's box lists those it reads.
 func Dot(w io.Writer, m *Model, types Types) error {
 	d := newDrawing(m, types)
 	b := bufio.NewWriter(w)
@@ -98,7 +99,8 @@ func newDrawing(m *Model, types Types) *drawing {
 	}
 	boxOf := map[*Node]int{}
 	for _, n := range g.GetNode() {
-		// Exporters make a node of every number. Drawn as boxes they would hide the network, so they are listed like initializers.
+		// Exporters make a node of every number. Drawn as boxes they would hide the network, so
+		// they are listed like initializers.
 		if n.OpType == "Constant" && n.Domain == "" && len(n.Output) == 1 && len(n.Attribute) == 1 && !isOutput[n.Output[0]] {
 			constants[n.Output[0]] = attributeText(n.Attribute[0], 4)
 			continue

@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// ErrExternalPath is wrapped by the error for external data that lies, or pretends to lie, outside the model's folder.
+// ErrExternalPath is wrapped by the error for external data that lies, or pretends to lie, outside
+// the model's folder.
 var ErrExternalPath = errors.New("external data must lie in the model's folder")
 
 // externalRef is the parsed form of TensorProto.external_data.
@@ -64,13 +65,16 @@ func externalSize(t *TensorProto) (int64, error) {
 	return int64(d.ByteLen(n)), nil
 }
 
-// reader gives the bytes [off, off+n) of one of the files of a model's folder. The name is local and slash-separated.
+// reader gives the bytes [off, off+n) of one of the files of a model's folder. The name is local
+// and slash-separated.
 type externalReader interface {
 	bytes(location string, off, n int64) ([]byte, error)
 }
 
-// ResolveExternal reads the data of every external tensor from dir into memory and makes the tensors ordinary ones. Files outside dir are refused, also through
-// symbolic links ([ErrExternalPath]). Offsets, lengths and checksums (SHA-1, where given) are verified. Errors name tensor and file.
+// ResolveExternal reads the data of every external tensor from dir into memory and makes the
+// tensors ordinary ones. Files outside dir are refused, also through symbolic links
+// ([ErrExternalPath]). Offsets, lengths and checksums (SHA-1, where given) are verified. Errors
+// name tensor and file.
 func (m *ModelProto) ResolveExternal(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -98,7 +102,8 @@ func resolveTensor(t *TensorProto, r externalReader) error {
 	if err != nil {
 		return err
 	}
-	// filepath.IsLocal knows this system's separators only, and a model travels: what is absolute or climbs on any system is refused on all.
+	// filepath.IsLocal knows this system's separators only, and a model travels: what is absolute
+	// or climbs on any system is refused on all.
 	if !filepath.IsLocal(filepath.FromSlash(ref.location)) || strings.Contains(ref.location, `\`) || strings.Contains(ref.location, ":") {
 		return fmt.Errorf("file %q: %w", ref.location, ErrExternalPath)
 	}
@@ -125,7 +130,8 @@ func resolveTensor(t *TensorProto, r externalReader) error {
 	return nil
 }
 
-// folder opens the files of a model's folder once each, never one outside it: os.Root refuses paths and symbolic links that leave.
+// folder opens the files of a model's folder once each, never one outside it: os.Root refuses paths
+// and symbolic links that leave.
 type folder struct {
 	root  *os.Root
 	files map[string]*dataFile

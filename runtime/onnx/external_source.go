@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// ExternalLocations lists the files that the model's external data lies in, as the tensors name them, in order of first use.
+// ExternalLocations lists the files that the model's external data lies in, as the tensors name
+// them, in order of first use.
 func (m *ModelProto) ExternalLocations() ([]string, error) {
 	var list []string
 	seen := map[string]bool{}
@@ -28,7 +29,8 @@ func (m *ModelProto) ExternalLocations() ([]string, error) {
 	return list, err
 }
 
-// ResolveExternalFrom is [Model.ResolveExternal] for files that lie in no folder under their names: open returns the content and the size in bytes of a location. It is called for every tensor.
+// ResolveExternalFrom is [Model.ResolveExternal] for files that lie in no folder under their names:
+// open returns the content and the size in bytes of a location. It is called for every tensor.
 func (m *ModelProto) ResolveExternalFrom(open func(location string) (io.ReaderAt, int64, error)) error {
 	return m.resolve(sourceReader(open))
 }

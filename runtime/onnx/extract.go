@@ -5,10 +5,12 @@ import (
 	"slices"
 )
 
-// Types tells the type of a value, and whether it is known. A shape.Env's Type method with a check for the zero type makes one.
+// Types tells the type of a value, and whether it is known. A shape.Env's Type method with a check
+// for the zero type makes one.
 type Types func(Value) (TensorType, bool)
 
-// DeclaredTypes returns the types that a graph itself declares: of inputs, outputs, initializers and the values listed in value_info.
+// DeclaredTypes returns the types that a graph itself declares: of inputs, outputs, initializers
+// and the values listed in value_info.
 func DeclaredTypes(g *Graph) Types {
 	m := map[Value]TensorType{}
 	for _, list := range [][]*ValueInfo{g.GetInput(), g.GetOutput(), g.GetValueInfo()} {
@@ -29,9 +31,11 @@ func DeclaredTypes(g *Graph) Types {
 	}
 }
 
-// Extract returns the part of m that computes out from in: the nodes between, and the initializers they use. Every path back from out must end at in, at
-// initializers or at constants; one that ends at another input of m is an error naming it. A value of in that m computes becomes an input with the type that
-// types gives, or, when types is nil, that m declares; where neither knows it, that is an error. Weights are shared with m.
+// Extract returns the part of m that computes out from in: the nodes between, and the initializers
+// they use. Every path back from out must end at in, at initializers or at constants; one that ends
+// at another input of m is an error naming it. A value of in that m computes becomes an input with
+// the type that types gives, or, when types is nil, that m declares; where neither knows it, that
+// is an error. Weights are shared with m.
 func Extract(m *Model, in, out []Value, types Types) (*Model, error) {
 	c, err := extract(m, in, out, types)
 	if err != nil {
@@ -93,7 +97,8 @@ func extract(m *Model, in, out []Value, types Types) (*Model, error) {
 		old[v.Name] = true
 	}
 	g.Input, g.Output = inputs, outputs
-	// What is an input now is no longer computed: its producer stays only for its other outputs, which then need another name for this one.
+	// What is an input now is no longer computed: its producer stays only for its other outputs,
+	// which then need another name for this one.
 	names := newNamer(c)
 	for _, n := range g.Node {
 		for i, o := range n.Output {

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Load reads a model and its external data into memory: about one time its size. Nothing stays open. See [Open] for models that should not be read at once.
+// Load reads a model and its external data into memory: about one time its size. Nothing stays
+// open. See [Open] for models that should not be read at once.
 func Load(path string) (*Model, error) {
 	b, err := readBounded(path)
 	if err != nil {
@@ -57,16 +58,18 @@ func (m *ModelProto) hasExternal() bool {
 	}) != nil
 }
 
-// File is a model whose bytes, and those of its external data, are mapped from disk: pages are read when they are touched and can be dropped again, so a model of
-// any size takes little memory until its weights are used, and then about one time their size. The weights are read-only.
+// File is a model whose bytes, and those of its external data, are mapped from disk: pages are read
+// when they are touched and can be dropped again, so a model of any size takes little memory until
+// its weights are used, and then about one time their size. The weights are read-only.
 type File struct {
 	// Model is the decoded model. Its raw data points into the mapping.
 	Model *Model
 	maps  [][]byte
 }
 
-// Open maps a model and its external data. The files must not be truncated while the File is open: the operating system would end the program at the first touch
-// of a missing page. Replacing them by renaming, as [Save] does, is safe.
+// Open maps a model and its external data. The files must not be truncated while the File is open:
+// the operating system would end the program at the first touch of a missing page. Replacing them
+// by renaming, as [Save] does, is safe.
 func Open(path string) (*File, error) {
 	f := &File{}
 	if err := f.open(path); err != nil {
@@ -107,7 +110,8 @@ func (f *File) open(path string) error {
 	return errors.Join(f.Model.resolve(r), r.files.close())
 }
 
-// Close unmaps the files. The model's tensors must not be touched afterwards; Model is set to nil. Closing twice is no error.
+// Close unmaps the files. The model's tensors must not be touched afterwards; Model is set to nil.
+// Closing twice is no error.
 func (f *File) Close() error {
 	var errs []error
 	for _, b := range f.maps {

@@ -283,7 +283,8 @@ func TestExternalDataIsValidated(t *testing.T) {
 	}
 }
 
-// TestBigModelsAreNotCopied counts what loading a large sparse file allocates: at most the weights themselves, and nothing like them when they are mapped.
+// TestBigModelsAreNotCopied counts what loading a large sparse file allocates: at most the weights
+// themselves, and nothing like them when they are mapped.
 func TestBigModelsAreNotCopied(t *testing.T) {
 	const size = 256 << 20
 	dir := t.TempDir()

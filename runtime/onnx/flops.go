@@ -4,9 +4,11 @@ import (
 	"strings"
 )
 
-// FLOPs returns the floating-point operations of one run of a node, a multiplication and an addition counting as two, and whether it is known: types must be static.
-// Products and convolutions are counted exactly, without what padding saves; element-wise operators, reductions and normalisations per element, with functions
-// such as Exp counting as one; operators that move data cost nothing. Control flow and operators without a formula are not known.
+// FLOPs returns the floating-point operations of one run of a node, a multiplication and an
+// addition counting as two, and whether it is known: types must be static. Products and
+// convolutions are counted exactly, without what padding saves; element-wise operators, reductions
+// and normalisations per element, with functions such as Exp counting as one; operators that move
+// data cost nothing. Control flow and operators without a formula are not known.
 func FLOPs(n *Node, types Types) (int64, bool) {
 	if NormalizeDomain(n.Domain) != DomainStandard {
 		return 0, false
@@ -100,7 +102,8 @@ func (f *flopper) count() (int64, bool) {
 		if len(x) != 3 || len(w) != 3 || len(r) != 3 {
 			return 0, false
 		}
-		// Both weight tensors are [directions, gates*hidden, in]; every step multiplies them once per row of the batch and adds and squashes each gate.
+		// Both weight tensors are [directions, gates*hidden, in]; every step multiplies them once
+		// per row of the batch and adds and squashes each gate.
 		steps := x[0] * x[1]
 		return steps * (2*product(w) + 2*product(r) + 4*w[0]*w[1]), true
 	case "Einsum":
@@ -117,7 +120,8 @@ func (f *flopper) count() (int64, bool) {
 	return 0, false
 }
 
-// einsum counts one multiplication per further operand and one addition for every point of the space that all labels span.
+// einsum counts one multiplication per further operand and one addition for every point of the
+// space that all labels span.
 func (f *flopper) einsum() (int64, bool) {
 	eq := strings.ReplaceAll(f.n.Str("equation", ""), " ", "")
 	left, _, _ := strings.Cut(eq, "->")

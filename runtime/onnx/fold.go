@@ -10,25 +10,29 @@ import (
 
 // FoldLimits bound constant folding. The zero value means the defaults.
 type FoldLimits struct {
-	// MaxBytes is the most that the outputs of one node may take together; larger ones stay computed, because a model should not grow by what a node can make
-	// again. 0 means 1 MiB.
+	// MaxBytes is the most that the outputs of one node may take together; larger ones stay
+	// computed, because a model should not grow by what a node can make again. 0 means 1 MiB.
 	MaxBytes int
 	// MaxInputBytes is the most that the inputs of one node may take together. 0 means 64 MiB.
 	MaxInputBytes int
-	// Keep lists initializers that are not constants, such as parameters that will be trained. What depends on them is not folded.
+	// Keep lists initializers that are not constants, such as parameters that will be trained. What
+	// depends on them is not folded.
 	Keep func(Value) bool
-	// Types, when given, is asked before evaluating whether the outputs of a node are small enough, so that a large one is never computed.
+	// Types, when given, is asked before evaluating whether the outputs of a node are small enough,
+	// so that a large one is never computed.
 	Types Types
 }
 
-// Evaluator computes one node from the values of its inputs; absent inputs are nil. It returns one tensor for each of the node's outputs, nil for absent ones. An error
-// leaves the node as it is.
+// Evaluator computes one node from the values of its inputs; absent inputs are nil. It returns one
+// tensor for each of the node's outputs, nil for absent ones. An error leaves the node as it is.
 type Evaluator func(n *Node, opset int, in []*tensor.Tensor) ([]*tensor.Tensor, error)
 
-// Fold returns a copy of m in which every node that depends on initializers and constants alone is replaced by initializers of the same names, and the number of nodes
-// replaced. Initializers that nothing reads any more are dropped. Nodes that are not deterministic or hold sub-graphs, and those whose results exceed the
-// limits or are graph outputs, stay; so does what eval cannot compute. Sub-graphs are folded too, also over constants of the graphs around them. Initializers that
-// inputs of the same name can override are not constants. Weights are shared with m.
+// Fold returns a copy of m in which every node that depends on initializers and constants alone is
+// replaced by initializers of the same names, and the number of nodes replaced. Initializers that
+// nothing reads any more are dropped. Nodes that are not deterministic or hold sub-graphs, and
+// those whose results exceed the limits or are graph outputs, stay; so does what eval cannot
+// compute. Sub-graphs are folded too, also over constants of the graphs around them. Initializers
+// that inputs of the same name can override are not constants. Weights are shared with m.
 func Fold(m *Model, eval Evaluator, limits FoldLimits) (*Model, int, error) {
 	if limits.MaxBytes == 0 {
 		limits.MaxBytes = 1 << 20
@@ -51,7 +55,8 @@ type constantFolder struct {
 	folded int
 }
 
-// constScope holds the constants of one graph, decoded when first needed, and sees those of the graphs around it.
+// constScope holds the constants of one graph, decoded when first needed, and sees those of the
+// graphs around it.
 type constScope struct {
 	parent *constScope
 	protos map[string]*TensorProto
@@ -191,7 +196,8 @@ func (f *constantFolder) node(n *Node, s *constScope, output map[string]bool) ([
 	}
 	out, err := f.eval(n, opset, in)
 	if err != nil {
-		// What the evaluator cannot do is not the model's fault: the engine that runs it will judge.
+		// What the evaluator cannot do is not the model's fault: the engine that runs it will
+		// judge.
 		return nil, nil
 	}
 	if len(out) != len(n.Output) {
@@ -252,8 +258,8 @@ func dropUnread(g *Graph) {
 	g.Initializer = slices.DeleteFunc(g.Initializer, func(t *TensorProto) bool { return !read[Value(t.Name)] })
 }
 
-// EvalConstant evaluates the operators whose results need no arithmetic: Constant, Identity and Shape-like queries of constants. It is the [Evaluator] for callers
-// without an engine.
+// EvalConstant evaluates the operators whose results need no arithmetic: Constant, Identity and
+// Shape-like queries of constants. It is the [Evaluator] for callers without an engine.
 func EvalConstant(n *Node, _ int, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	if n.OpType == "Constant" {
 		t, err := ConstantOf(n)

@@ -15,8 +15,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// exercise decodes foreign bytes and, when that succeeds, does with the model what every program does first. Nothing may panic, and encoding what was decoded must
-// reach a fixed point. It reports whether the bytes were a model.
+// exercise decodes foreign bytes and, when that succeeds, does with the model what every program
+// does first. Nothing may panic, and encoding what was decoded must reach a fixed point. It reports
+// whether the bytes were a model.
 func exercise(t testing.TB, b []byte) bool {
 	m, err := Unmarshal(b)
 	if err != nil {
@@ -47,7 +48,8 @@ func exercise(t testing.TB, b []byte) bool {
 	}
 	NewStats(m, nil)
 	NewTopology(m.Graph).Cycle()
-	// What the checker passes must survive every rewriting; what it refuses may be refused again, but not panic.
+	// What the checker passes must survive every rewriting; what it refuses may be refused again,
+	// but not panic.
 	rewrites := map[string]func() error{
 		"inline":    func() error { return second(InlineFunctions(m)) },
 		"constants": func() error { return second(ConstantsToInitializers(m)) },

@@ -1,6 +1,7 @@
 package onnx
 
-// Index answers who produces and who consumes the values of one graph. It is a snapshot: it does not follow later changes of the graph.
+// Index answers who produces and who consumes the values of one graph. It is a snapshot: it does
+// not follow later changes of the graph.
 type Index struct {
 	graph     *Graph
 	position  map[*Node]int
@@ -12,7 +13,8 @@ type Index struct {
 	sparse    map[Value]*SparseTensorProto
 }
 
-// NewIndex reads a graph once. A node counts as a consumer of what it names as inputs and of what its sub-graphs capture, once for each value.
+// NewIndex reads a graph once. A node counts as a consumer of what it names as inputs and of what
+// its sub-graphs capture, once for each value.
 func NewIndex(g *Graph) *Index {
 	x := &Index{graph: g, position: map[*Node]int{}, producer: map[Value]*Node{}, consumers: map[Value][]*Node{},
 		inputs: map[Value]*ValueInfo{}, outputs: map[Value]*ValueInfo{}, init: map[Value]*TensorProto{}, sparse: map[Value]*SparseTensorProto{}}
@@ -45,7 +47,8 @@ func NewIndex(g *Graph) *Index {
 // Producer returns the node that computes v, or nil when v is an input, an initializer or unknown.
 func (x *Index) Producer(v Value) *Node { return x.producer[v] }
 
-// Consumers returns the nodes that read v, in the graph's order. The list is shared and must not be changed.
+// Consumers returns the nodes that read v, in the graph's order. The list is shared and must not be
+// changed.
 func (x *Index) Consumers(v Value) []*Node { return x.consumers[v] }
 
 // Position returns the place of a node of the graph in its node list, or -1.
@@ -68,12 +71,14 @@ func (x *Index) Initializer(v Value) *TensorProto { return x.init[v] }
 // IsInitializer reports whether v is a dense or sparse initializer.
 func (x *Index) IsInitializer(v Value) bool { return x.init[v] != nil || x.sparse[v] != nil }
 
-// Defined reports whether the graph itself defines v, as an input, an initializer or the output of a node.
+// Defined reports whether the graph itself defines v, as an input, an initializer or the output of
+// a node.
 func (x *Index) Defined(v Value) bool {
 	return x.producer[v] != nil || x.inputs[v] != nil || x.IsInitializer(v)
 }
 
-// Reads returns every value of the enclosing graph that a node needs: its inputs that are present, then what its sub-graphs capture, each value once.
+// Reads returns every value of the enclosing graph that a node needs: its inputs that are present,
+// then what its sub-graphs capture, each value once.
 func Reads(n *Node) []Value {
 	var out []Value
 	seen := make(map[Value]bool, len(n.GetInput()))
@@ -92,8 +97,9 @@ func Reads(n *Node) []Value {
 	return out
 }
 
-// Captures returns the values of enclosing graphs that a node's sub-graphs use, in order of first use, each once. It is nil for nodes without sub-graphs.
-// Values that a sub-graph returns directly without computing them count as used.
+// Captures returns the values of enclosing graphs that a node's sub-graphs use, in order of first
+// use, each once. It is nil for nodes without sub-graphs. Values that a sub-graph returns directly
+// without computing them count as used.
 func Captures(n *Node) []Value {
 	subs := n.Subgraphs()
 	if len(subs) == 0 {
@@ -126,7 +132,8 @@ func (s *scope) has(name string) bool {
 	return false
 }
 
-// enter returns the scope of g's own names: all of them, because names are unique in a graph wherever they are defined.
+// enter returns the scope of g's own names: all of them, because names are unique in a graph
+// wherever they are defined.
 func (s *scope) enter(g *Graph) *scope {
 	in := &scope{parent: s, names: map[string]bool{}}
 	for _, v := range g.Input {

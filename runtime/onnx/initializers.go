@@ -8,8 +8,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// InitializersToInputs returns a copy of m in which the named initializers are graph inputs without a default, appended after the present inputs in the order of
-// names. It is how parameters are fed while training (design decision D2). Weights of the other initializers are shared with m.
+// InitializersToInputs returns a copy of m in which the named initializers are graph inputs without
+// a default, appended after the present inputs in the order of names. It is how parameters are fed
+// while training (design decision D2). Weights of the other initializers are shared with m.
 func InitializersToInputs(m *Model, names []Value) (*Model, error) {
 	c := m.ShallowClone()
 	g := c.Graph
@@ -37,8 +38,10 @@ func InitializersToInputs(m *Model, names []Value) (*Model, error) {
 	return c, nil
 }
 
-// InputsToInitializers returns a copy of m in which the given inputs are initializers, in the order of the graph's inputs. It is how trained weights are baked in
-// for serving. The tensors' memory is shared, so it must not change while the new model is used. Type and extents must be those that the input declares.
+// InputsToInitializers returns a copy of m in which the given inputs are initializers, in the order
+// of the graph's inputs. It is how trained weights are baked in for serving. The tensors' memory is
+// shared, so it must not change while the new model is used. Type and extents must be those that
+// the input declares.
 func InputsToInitializers(m *Model, values map[Value]*tensor.Tensor) (*Model, error) {
 	c := m.ShallowClone()
 	g := c.Graph
@@ -66,7 +69,8 @@ func InputsToInitializers(m *Model, values map[Value]*tensor.Tensor) (*Model, er
 	return c, nil
 }
 
-// Admits reports whether a tensor of that element type and shape fits the type: extents that are not known fit any, and one symbol must not stand for two numbers.
+// Admits reports whether a tensor of that element type and shape fits the type: extents that are
+// not known fit any, and one symbol must not stand for two numbers.
 func (t TensorType) Admits(d tensor.DType, shape []int) bool {
 	if t.DType != tensor.Undefined && t.DType != d {
 		return false

@@ -9,9 +9,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// InlineFunctions returns a copy of m in which every call of a model-local function, in sub-graphs and in other functions too, is replaced by the function's body,
-// and which has no functions left. New values and nodes are called <call>/<name in the body>, where <call> is the calling node's name. References to the caller's
-// attributes take the caller's value, else the function's default, else vanish. A function that calls itself, directly or not, and one written for another opset
+// InlineFunctions returns a copy of m in which every call of a model-local function, in sub-graphs
+// and in other functions too, is replaced by the function's body, and which has no functions left.
+// New values and nodes are called <call>/<name in the body>, where <call> is the calling node's
+// name. References to the caller's attributes take the caller's value, else the function's default,
+// else vanish. A function that calls itself, directly or not, and one written for another opset
 // under which one of its operators means something else, are errors naming the call.
 func InlineFunctions(m *Model) (*Model, error) {
 	if len(m.GetFunctions()) == 0 {
@@ -30,7 +32,8 @@ func InlineFunctions(m *Model) (*Model, error) {
 		return nil, fmt.Errorf("inline functions: %w", err)
 	}
 	c.Functions = nil
-	// Imports of domains that existed only for the functions would make the model look as if it needed them.
+	// Imports of domains that existed only for the functions would make the model look as if it
+	// needed them.
 	used := map[string]bool{DomainStandard: true}
 	if err := c.EachGraph(func(g *Graph) error {
 		for _, n := range g.Node {
@@ -44,8 +47,9 @@ func InlineFunctions(m *Model) (*Model, error) {
 	return c, nil
 }
 
-// InlineBody returns a copy of m in which one node, of the main graph or of a sub-graph, is replaced by a function's body, for instance the one the ONNX standard
-// gives for the operator; see [SchemaBody].
+// InlineBody returns a copy of m in which one node, of the main graph or of a sub-graph, is
+// replaced by a function's body, for instance the one the ONNX standard gives for the operator; see
+// [SchemaBody].
 func InlineBody(m *Model, n *Node, body *Function) (*Model, error) {
 	at, found := 0, -1
 	if err := eachGraph(m.GetGraph(), func(g *Graph) error {
@@ -88,15 +92,18 @@ func InlineBody(m *Model, n *Node, body *Function) (*Model, error) {
 	return c, nil
 }
 
-// maxInlined bounds the nodes that expansion may create: functions that call each other twice grow exponentially with their number.
-// maxCallDepth catches bodies that keep producing their own operator through fresh Function values.
+// maxInlined bounds the nodes that expansion may create: functions that call each other twice grow
+// exponentially with their number. maxCallDepth catches bodies that keep producing their own
+// operator through fresh Function values.
 const (
 	maxInlined   = 1 << 18
 	maxCallDepth = 256
 )
 
-// Expand returns a copy of m in which every node that f gives a body for is replaced by it. f is asked again for the nodes of the bodies, and is given the opset
-// version that the model imports of the node's domain. The model's own functions are kept and not expanded. Nodes that f returns nil for stay.
+// Expand returns a copy of m in which every node that f gives a body for is replaced by it. f is
+// asked again for the nodes of the bodies, and is given the opset version that the model imports of
+// the node's domain. The model's own functions are kept and not expanded. Nodes that f returns nil
+// for stay.
 func Expand(m *Model, f func(n *Node, opset int) (*Function, error)) (*Model, error) {
 	c := m.ShallowClone()
 	return c, expand(c, f)
@@ -114,7 +121,8 @@ type expander struct {
 	left  int
 }
 
-// graph expands the nodes of one graph in place. stack holds the functions being expanded around it.
+// graph expands the nodes of one graph in place. stack holds the functions being expanded around
+// it.
 func (e *expander) graph(g *Graph, stack []*Function) error {
 	nodes, infos, err := e.nodes(g.Node, stack)
 	if err != nil {
@@ -202,7 +210,8 @@ func (e *expander) call(n *Node, f *Function) ([]*Node, []*ValueInfo, error) {
 	for i, v := range f.Input {
 		b.values[v] = string(n.In(i))
 	}
-	// An output that is an input passed through, or one value returned twice, needs a node of its own to carry the caller's name.
+	// An output that is an input passed through, or one value returned twice, needs a node of its
+	// own to carry the caller's name.
 	var copies []*Node
 	for i, v := range f.Output {
 		o := string(n.Out(i))
@@ -220,7 +229,8 @@ func (e *expander) call(n *Node, f *Function) ([]*Node, []*ValueInfo, error) {
 	}
 	nodes := make([]*Node, 0, len(f.Node)+len(copies))
 	for _, d := range f.Node {
-		// Everything a body defines is named before anything is renamed: sub-graphs may come before the names they would collide with.
+		// Everything a body defines is named before anything is renamed: sub-graphs may come before
+		// the names they would collide with.
 		b.define(d.Output)
 	}
 	for _, d := range f.Node {
@@ -228,7 +238,8 @@ func (e *expander) call(n *Node, f *Function) ([]*Node, []*ValueInfo, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		// The call site's metadata says where in the user's program this came from; the body's own entries win.
+		// The call site's metadata says where in the user's program this came from; the body's own
+		// entries win.
 		for _, p := range n.MetadataProps {
 			if !slices.ContainsFunc(c.MetadataProps, func(q *MetadataProp) bool { return q.Key == p.Key }) {
 				c.MetadataProps = append(c.MetadataProps, p)
@@ -325,7 +336,8 @@ func (b *binding) node(n *Node) (*Node, error) {
 	return c, nil
 }
 
-// attribute resolves a reference to the caller's attribute, nil when the caller and the function leave it out, and renames inside sub-graphs.
+// attribute resolves a reference to the caller's attribute, nil when the caller and the function
+// leave it out, and renames inside sub-graphs.
 func (b *binding) attribute(a *Attribute) (*Attribute, error) {
 	if ref := a.RefAttrName; ref != "" {
 		given, declared := b.attrs[ref]

@@ -5,8 +5,10 @@ import (
 	"slices"
 )
 
-// The layout follows Sugiyama, Tagawa and Toda (1981): boxes are put on layers by their longest path from a source, edges that cross layers get a bend on each, the
-// order inside the layers is improved by barycentres to reduce crossings, and then boxes are pulled towards their neighbours without overlapping.
+// The layout follows Sugiyama, Tagawa and Toda (1981): boxes are put on layers by their longest
+// path from a source, edges that cross layers get a bend on each, the order inside the layers is
+// improved by barycentres to reduce crossings, and then boxes are pulled towards their neighbours
+// without overlapping.
 
 // spot is a box, or a bend of an edge, with its place in the picture. x and y are its centre.
 type spot struct {
@@ -67,7 +69,8 @@ func arrange(d *drawing, size func(int) (w, h float64)) *layout {
 	return l
 }
 
-// ranks returns a layer for each box: the longest path from a source, with sources moved down to just above what they feed.
+// ranks returns a layer for each box: the longest path from a source, with sources moved down to
+// just above what they feed.
 func ranks(d *drawing) []int {
 	n := len(d.boxes)
 	next := make([][]int, n)
@@ -86,7 +89,8 @@ func ranks(d *drawing) []int {
 	}
 	for finished := 0; finished < n; {
 		if len(queue) == 0 {
-			// What is left lies on cycles: the first box left is taken as if its other inputs were there.
+			// What is left lies on cycles: the first box left is taken as if its other inputs were
+			// there.
 			queue = append(queue, slices.Index(done, false))
 		}
 		u := queue[0]
@@ -198,7 +202,8 @@ func (l *layout) place() {
 	l.width, l.height = right-left, max(y-gapY, 0)
 }
 
-// pull moves the spots of a layer to where they want to be. Where they would overlap, the touching ones form a block that goes to the mean of its members' wishes.
+// pull moves the spots of a layer to where they want to be. Where they would overlap, the touching
+// ones form a block that goes to the mean of its members' wishes.
 func (l *layout) pull(layer []int) {
 	type block struct {
 		from, to int // of the layer

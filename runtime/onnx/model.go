@@ -19,10 +19,12 @@ type (
 	MetadataProp = StringStringEntryProto
 )
 
-// Value names one value (an edge) of a graph. The empty Value is an absent optional input or output.
+// Value names one value (an edge) of a graph. The empty Value is an absent optional input or
+// output.
 type Value string
 
-// Domains of operators. The standard domain is written as the empty string; "ai.onnx" in a file means the same.
+// Domains of operators. The standard domain is written as the empty string; "ai.onnx" in a file
+// means the same.
 const (
 	DomainStandard = ""
 	DomainML       = "ai.onnx.ml"
@@ -82,11 +84,14 @@ func (m *ModelProto) SetMeta(key, value string) {
 	m.MetadataProps = append(m.MetadataProps, &MetadataProp{Key: key, Value: value})
 }
 
-// Clone returns a deep copy of the model, initializer bytes included. Use [Model.ShallowClone] where only the graph's structure changes.
+// Clone returns a deep copy of the model, initializer bytes included. Use [Model.ShallowClone]
+// where only the graph's structure changes.
 func (m *ModelProto) Clone() *Model { return proto.Clone(m).(*Model) }
 
-// ShallowClone returns a copy whose graph, node list, value lists and nodes are new, and whose initializers' contents, attributes holding tensors and
-// functions are shared with m. It is what graph rewrites start from: weights are never copied. Neither model's tensors may be changed in place afterwards.
+// ShallowClone returns a copy whose graph, node list, value lists and nodes are new, and whose
+// initializers' contents, attributes holding tensors and functions are shared with m. It is what
+// graph rewrites start from: weights are never copied. Neither model's tensors may be changed in
+// place afterwards.
 func (m *ModelProto) ShallowClone() *Model {
 	c := &Model{
 		IrVersion: m.IrVersion, ProducerName: m.ProducerName, ProducerVersion: m.ProducerVersion, Domain: m.Domain,
@@ -123,7 +128,8 @@ func (g *GraphProto) ShallowClone() *Graph {
 	return c
 }
 
-// ShallowClone copies a node; attributes that hold sub-graphs are copied in the same way, all others are shared.
+// ShallowClone copies a node; attributes that hold sub-graphs are copied in the same way, all
+// others are shared.
 func (n *NodeProto) ShallowClone() *Node {
 	c := &Node{
 		Name: n.Name, OpType: n.OpType, Domain: n.Domain, Overload: n.Overload, DocString: n.DocString,
@@ -153,7 +159,8 @@ func cloneInfos(vs []*ValueInfo) []*ValueInfo {
 	return out
 }
 
-// FindInitializer returns the initializer of that name, or nil. It scans; build a map where many are looked up.
+// FindInitializer returns the initializer of that name, or nil. It scans; build a map where many
+// are looked up.
 func (g *GraphProto) FindInitializer(name string) *TensorProto {
 	for _, t := range g.GetInitializer() {
 		if t.Name == name {
@@ -163,7 +170,8 @@ func (g *GraphProto) FindInitializer(name string) *TensorProto {
 	return nil
 }
 
-// Inputs returns the graph's true inputs: those that no initializer gives a default to. Old files (IR 3) list every initializer among the inputs.
+// Inputs returns the graph's true inputs: those that no initializer gives a default to. Old files
+// (IR 3) list every initializer among the inputs.
 func (g *GraphProto) Inputs() []*ValueInfo {
 	init := make(map[string]bool, len(g.Initializer))
 	for _, t := range g.Initializer {
@@ -209,7 +217,8 @@ func (n *NodeProto) Out(i int) Value {
 	return ""
 }
 
-// Describe names the node for an error message: its name when it has one, its operator, and its first output.
+// Describe names the node for an error message: its name when it has one, its operator, and its
+// first output.
 func (n *NodeProto) Describe() string {
 	op := n.GetOpType()
 	if d := NormalizeDomain(n.GetDomain()); d != "" {

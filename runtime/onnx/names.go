@@ -2,7 +2,8 @@ package onnx
 
 import "strconv"
 
-// namer hands out names that nothing in a model uses: values, nodes and symbolic extents share one set, which costs nothing and avoids confusion.
+// namer hands out names that nothing in a model uses: values, nodes and symbolic extents share one
+// set, which costs nothing and avoids confusion.
 type namer struct {
 	used map[string]bool
 	next map[string]int
@@ -29,7 +30,8 @@ func (n *namer) graph(g *Graph) {
 	}
 	for _, d := range g.GetNode() {
 		n.used[d.Name] = true
-		// Inputs too: a name that is only read is an error elsewhere, but must not become right by accident here.
+		// Inputs too: a name that is only read is an error elsewhere, but must not become right by
+		// accident here.
 		for _, v := range d.Input {
 			n.used[v] = true
 		}

@@ -13,7 +13,8 @@ import (
 type PrintOptions struct {
 	// Types gives the types printed behind values; nil prints those that the model declares.
 	Types Types
-	// MaxElements is how many elements of a tensor are printed before a digest takes their place. 0 means 8, a negative number none.
+	// MaxElements is how many elements of a tensor are printed before a digest takes their place. 0
+	// means 8, a negative number none.
 	MaxElements int
 	// Names prints the names of nodes, which most exporters make up.
 	Names bool
@@ -21,7 +22,8 @@ type PrintOptions struct {
 	Docs bool
 }
 
-// Fprint writes a model as text, one node to a line, in the order of the file. The text is a function of the model alone, so it serves golden files and diffs:
+// Fprint writes a model as text, one node to a line, in the order of the file. The text is a
+// function of the model alone, so it serves golden files and diffs:
 //
 //	graph "policy" {
 //	  input %obs: float32[batch,17]
@@ -30,7 +32,8 @@ type PrintOptions struct {
 //	  output %logits: float32[batch,4]
 //	}
 //
-// "_" is an absent input or output. Large tensors show the first digits of the SHA-256 of their bytes.
+// "_" is an absent input or output. Large tensors show the first digits of the SHA-256 of their
+// bytes.
 func Fprint(w io.Writer, m *Model, o PrintOptions) error {
 	b := bufio.NewWriter(w)
 	p := newPrinter(b, o)

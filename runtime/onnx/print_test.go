@@ -191,7 +191,8 @@ func TestStatsAndFLOPs(t *testing.T) {
 	m.Graph.ValueInfo = []*ValueInfo{NewValueInfo("MatMul", TypeOf(tensor.Float32, 10, 3)), NewValueInfo("Add", TypeOf(tensor.Float32, 10, 3))}
 	m.Graph.Initializer = append(m.Graph.Initializer, ProtoOf("steps", tensor.Of([]int64{1, 2}, 2)))
 	s := NewStats(m, nil)
-	// x (160 bytes) and the product are alive together; then the product and the sum, the sum and its renamed copy.
+	// x (160 bytes) and the product are alive together; then the product and the sum, the sum and
+	// its renamed copy.
 	if s.Nodes != 3 || s.Ops["MatMul"] != 1 || s.Parameters != 15 || s.ParameterBytes != 76 || s.FLOPs != 240+30 || s.PeakActivationBytes != 280 || !strings.Contains(s.PeakAt, "MatMul") {
 		t.Errorf("stats are %+v", s)
 	}

@@ -134,7 +134,8 @@ func tensorText(t *TensorProto, most int) string {
 	return typ + " #" + Digest(x)
 }
 
-// Digest returns the first ten hexadecimal digits of the SHA-256 of a tensor's elements. Type and shape are not part of it.
+// Digest returns the first ten hexadecimal digits of the SHA-256 of a tensor's elements. Type and
+// shape are not part of it.
 func Digest(x *tensor.Tensor) string {
 	b := x.Bytes()
 	if x.DType() == tensor.String {

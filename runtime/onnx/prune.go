@@ -2,9 +2,11 @@ package onnx
 
 import "fmt"
 
-// Prune returns a copy of m without what does not contribute to the values in keep: nodes, initializers, declared types of vanished values, and functions that
-// are no longer called, in sub-graphs too. keep must be outputs of the graph, and the other outputs are dropped; no keep means all outputs. Inputs stay, used or
-// not, because they are the model's interface. Weights are shared with m.
+// Prune returns a copy of m without what does not contribute to the values in keep: nodes,
+// initializers, declared types of vanished values, and functions that are no longer called, in
+// sub-graphs too. keep must be outputs of the graph, and the other outputs are dropped; no keep
+// means all outputs. Inputs stay, used or not, because they are the model's interface. Weights are
+// shared with m.
 func Prune(m *Model, keep ...Value) (*Model, error) {
 	c := m.ShallowClone()
 	if len(keep) > 0 {
@@ -48,7 +50,8 @@ func pruneGraph(g *Graph) {
 			continue
 		}
 		live[n] = true
-		// A sub-graph is pruned before its captures are read: what only its dead nodes use is not needed.
+		// A sub-graph is pruned before its captures are read: what only its dead nodes use is not
+		// needed.
 		for _, s := range n.Subgraphs() {
 			pruneGraph(s)
 		}

@@ -7,9 +7,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Rename returns a copy of m with every value renamed by f: inputs, outputs, initializers, what nodes read and write, in sub-graphs too. Node names, operators and
-// symbolic extents stay. The absent value is never given to f. It is an error when f maps two values of a graph to one name, or a value to the empty name.
-// Weights are shared with m.
+// Rename returns a copy of m with every value renamed by f: inputs, outputs, initializers, what
+// nodes read and write, in sub-graphs too. Node names, operators and symbolic extents stay. The
+// absent value is never given to f. It is an error when f maps two values of a graph to one name,
+// or a value to the empty name. Weights are shared with m.
 func Rename(m *Model, f func(Value) Value) (*Model, error) {
 	c := m.ShallowClone()
 	r := renamer{f: f, to: map[string]string{}, from: map[string]string{}}
@@ -52,7 +53,8 @@ type renamer struct {
 	err      error
 }
 
-// name maps one name. The mapping is kept in both directions: one to be asked only once, the other to notice collisions.
+// name maps one name. The mapping is kept in both directions: one to be asked only once, the other
+// to notice collisions.
 func (r *renamer) name(s string) string {
 	if s == "" {
 		return ""
@@ -77,7 +79,8 @@ func (r *renamer) names(list []string) {
 	}
 }
 
-// graph renames in a shallow clone: value infos, nodes and their name lists are its own, tensors are shared and so replaced by copies that share their data.
+// graph renames in a shallow clone: value infos, nodes and their name lists are its own, tensors
+// are shared and so replaced by copies that share their data.
 func (r *renamer) graph(g *Graph) {
 	if g == nil {
 		return

@@ -14,21 +14,26 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
-// externalAlign is the alignment of tensors in external files that the ONNX specification advises, so that each can be mapped by itself.
+// externalAlign is the alignment of tensors in external files that the ONNX specification advises,
+// so that each can be mapped by itself.
 const externalAlign = 4096
 
-// SaveOptions say where the weights go. The zero value keeps them in the model's file as long as it stays below protobuf's 2 GiB, and otherwise moves those of at
-// least 1 KiB out.
+// SaveOptions say where the weights go. The zero value keeps them in the model's file as long as it
+// stays below protobuf's 2 GiB, and otherwise moves those of at least 1 KiB out.
 type SaveOptions struct {
-	// ExternalThreshold moves initializers of at least so many bytes into the external file. 0 decides by the model's size, a negative value keeps all inside.
+	// ExternalThreshold moves initializers of at least so many bytes into the external file. 0
+	// decides by the model's size, a negative value keeps all inside.
 	ExternalThreshold int
-	// ExternalFile is the name of the external file, relative to the model's folder; empty means the model's file name + ".data".
+	// ExternalFile is the name of the external file, relative to the model's folder; empty means
+	// the model's file name + ".data".
 	ExternalFile string
 }
 
-// Save writes a model so that a reader sees the old file or the new one, never a part: a temporary file in the same folder is written, flushed to the disk and
-// renamed. With external data two files are replaced, the data first; each tensor carries a checksum, so a pair left mixed by a crash between the two
-// renames is refused by [Load] and not silently used. The model itself is not changed. Weights are streamed to the external file and not copied.
+// Save writes a model so that a reader sees the old file or the new one, never a part: a temporary
+// file in the same folder is written, flushed to the disk and renamed. With external data two files
+// are replaced, the data first; each tensor carries a checksum, so a pair left mixed by a crash
+// between the two renames is refused by [Load] and not silently used. The model itself is not
+// changed. Weights are streamed to the external file and not copied.
 func Save(path string, m *Model, o SaveOptions) error {
 	if err := save(path, m, o); err != nil {
 		return fmt.Errorf("save model: %w", err)
@@ -40,7 +45,8 @@ func save(path string, m *Model, o SaveOptions) error {
 	threshold := o.ExternalThreshold
 	if threshold == 0 {
 		threshold = -1
-		// The margin leaves room for readers that add to the message, as ONNX Runtime does to a loaded model.
+		// The margin leaves room for readers that add to the message, as ONNX Runtime does to a
+		// loaded model.
 		if proto.Size(m) > MaxModelBytes-1<<24 {
 			threshold = 1024
 		}
@@ -85,7 +91,8 @@ type moved struct {
 	off  int64
 }
 
-// externalize returns a copy of m whose large initializers are references to the file of that name, and the list of what to write there, in order.
+// externalize returns a copy of m whose large initializers are references to the file of that name,
+// and the list of what to write there, in order.
 func externalize(m *Model, name string, threshold int) (*Model, []moved, error) {
 	c := m.ShallowClone()
 	var list []moved

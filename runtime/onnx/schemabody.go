@@ -14,8 +14,9 @@ type bodyKey struct {
 	opset      int
 }
 
-// SchemaBody returns the function by which the ONNX standard defines a composite operator at an opset version, or nil when it gives none that holds for every
-// node. The result is shared and must not be changed. [InlineBody] and [Expand] instantiate it.
+// SchemaBody returns the function by which the ONNX standard defines a composite operator at an
+// opset version, or nil when it gives none that holds for every node. The result is shared and must
+// not be changed. [InlineBody] and [Expand] instantiate it.
 func SchemaBody(domain, op string, opset int) *Function {
 	k := bodyKey{NormalizeDomain(domain), op, opset}
 	if f, ok := schemaBodies.Load(k); ok {
@@ -34,7 +35,8 @@ func SchemaBody(domain, op string, opset int) *Function {
 	return got.(*Function)
 }
 
-// giveDefaults writes the defaults of the operator's attributes into its body, where the standard leaves them to the schema.
+// giveDefaults writes the defaults of the operator's attributes into its body, where the standard
+// leaves them to the schema.
 func giveDefaults(f *Function, k bodyKey) {
 	op, _ := schema.Lookup(k.domain, k.op, k.opset)
 	var without []string

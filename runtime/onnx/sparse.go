@@ -6,8 +6,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TensorOfSparse returns the dense form of a sparse tensor. Indices may be linear (shape [nnz]) or coordinates (shape [nnz, rank]), as the format allows. A dense
-// size above maxBytes is refused: a few bytes of sparse data can describe any shape.
+// TensorOfSparse returns the dense form of a sparse tensor. Indices may be linear (shape [nnz]) or
+// coordinates (shape [nnz, rank]), as the format allows. A dense size above maxBytes is refused: a
+// few bytes of sparse data can describe any shape.
 func TensorOfSparse(s *SparseTensorProto, maxBytes int) (*tensor.Tensor, error) {
 	t, err := tensorOfSparse(s, maxBytes)
 	if err != nil {
@@ -67,7 +68,8 @@ func tensorOfSparse(s *SparseTensorProto, maxBytes int) (*tensor.Tensor, error) 
 	return out, nil
 }
 
-// Densify returns a model whose sparse initializers are dense ones, which every engine reads. Each dense form may take at most maxBytes.
+// Densify returns a model whose sparse initializers are dense ones, which every engine reads. Each
+// dense form may take at most maxBytes.
 func Densify(m *Model, maxBytes int) (*Model, error) {
 	c := m.ShallowClone()
 	err := eachGraph(c.Graph, func(g *Graph) error {

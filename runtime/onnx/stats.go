@@ -12,17 +12,21 @@ type Stats struct {
 	Nodes int `json:"nodes"`
 	// Ops counts nodes per operator, domains other than the standard one in front.
 	Ops map[string]int `json:"ops"`
-	// Parameters counts the elements of initializers of floating-point type; ParameterBytes is the size of all initializers.
+	// Parameters counts the elements of initializers of floating-point type; ParameterBytes is the
+	// size of all initializers.
 	Parameters     int64 `json:"parameters"`
 	ParameterBytes int64 `json:"parameter_bytes"`
-	// FLOPs is the sum over the nodes whose cost is known, a multiplication and an addition counting as two.
+	// FLOPs is the sum over the nodes whose cost is known, a multiplication and an addition
+	// counting as two.
 	FLOPs int64 `json:"flops"`
-	// PeakActivationBytes is the most memory that inputs and computed values of the main graph take at once when each is kept from where it is made to where it is
-	// last used and nothing is computed in place.
+	// PeakActivationBytes is the most memory that inputs and computed values of the main graph take
+	// at once when each is kept from where it is made to where it is last used and nothing is
+	// computed in place.
 	PeakActivationBytes int64 `json:"peak_activation_bytes"`
 	// PeakAt is the node at which that happens.
 	PeakAt string `json:"peak_at"`
-	// UnknownFLOPs and UnknownBytes list nodes and values whose cost or size is not known, because a type is not static or there is no formula.
+	// UnknownFLOPs and UnknownBytes list nodes and values whose cost or size is not known, because
+	// a type is not static or there is no formula.
 	UnknownFLOPs []string    `json:"unknown_flops,omitempty"`
 	UnknownBytes []string    `json:"unknown_bytes,omitempty"`
 	PerNode      []NodeStats `json:"per_node"`
@@ -56,7 +60,8 @@ type OpCount struct {
 	Count int    `json:"count"`
 }
 
-// NewStats measures a model. types gives the types of values, nil means those the model declares; costs are known only where types are static.
+// NewStats measures a model. types gives the types of values, nil means those the model declares;
+// costs are known only where types are static.
 func NewStats(m *Model, types Types) *Stats {
 	if types == nil {
 		types = DeclaredTypes(m.GetGraph())

@@ -86,7 +86,8 @@ func initNames(g *Graph) string {
 	return strings.Join(s, ",")
 }
 
-// nested has an If whose branches capture x, w and h, one of them from inside a Loop inside the branch.
+// nested has an If whose branches capture x, w and h, one of them from inside a Loop inside the
+// branch.
 func nested() *Model {
 	loop := node("Loop", "trip,-,h", "l", AttrGraph("body", subgraph("i,c,s", "c,t", node("Add", "s,w", "t"))))
 	return model("x,cond,trip", "w,unused", "y,z",

@@ -32,9 +32,11 @@ const svgStyle = `
   }
 `
 
-// SVG writes a picture of the main graph that needs nothing else to be looked at: layers from the inputs down to the outputs, one box per node with the initializers it
-// reads, edges with the value and its type as a tooltip and, where there is room, the type as a label. Colours follow the viewer's light or dark setting. It
-// stays readable up to some 300 nodes; [Extract] gives parts of larger graphs.
+// SVG writes a picture of the main graph that needs nothing else to be looked at: layers from the
+// inputs down to the outputs, one box per node with the initializers it reads, edges with the value
+// and its type as a tooltip and, where there is room, the type as a label. Colours follow the
+// viewer's light or dark setting. It stays readable up to some 300 nodes; [Extract] gives parts of
+// larger graphs.
 func SVG(w io.Writer, m *Model, types Types) error {
 	d := newDrawing(m, types)
 	const lineHeight, padX, padY, margin = 14.0, 10.0, 6.0, 20.0
@@ -97,7 +99,8 @@ func drawEdge(b *bufio.Writer, l *layout, path []int, e edge) {
 	b.WriteString("</g>\n")
 }
 
-// textWidth estimates the width of a line in pixels: what the fonts of browsers need on average, with some to spare.
+// textWidth estimates the width of a line in pixels: what the fonts of browsers need on average,
+// with some to spare.
 func textWidth(s string, bold bool) float64 {
 	per := 5.7
 	if bold {

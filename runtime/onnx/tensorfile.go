@@ -8,8 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// ReadTensor reads one TensorProto from a file, as ONNX's test cases and exporters' fixtures store inputs and outputs. It returns the name inside the message,
-// which may be empty, and the tensor.
+// ReadTensor reads one TensorProto from a file, as ONNX's test cases and exporters' fixtures store
+// inputs and outputs. It returns the name inside the message, which may be empty, and the tensor.
 func ReadTensor(path string) (name string, t *tensor.Tensor, err error) {
 	b, err := readBounded(path)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TensorOf decodes a TensorProto whose data is inside the message. Raw data is shared where its alignment allows, and must then not be changed; typed fields
-// (float_data, int64_data, …) are converted. External data must have been resolved first; see [Load] and
-// [Model.ResolveExternal].
+// TensorOf decodes a TensorProto whose data is inside the message. Raw data is shared where its
+// alignment allows, and must then not be changed; typed fields (float_data, int64_data, …) are
+// converted. External data must have been resolved first; see [Load] and [Model.ResolveExternal].
 func TensorOf(p *TensorProto) (*tensor.Tensor, error) {
 	t, err := tensorOf(p)
 	if err != nil {
@@ -82,7 +82,8 @@ func tensorOf(p *TensorProto) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// CheckTensor reports whether a tensor's data, when it lies in the message, is what its type and shape ask for. It allocates nothing to speak of.
+// CheckTensor reports whether a tensor's data, when it lies in the message, is what its type and
+// shape ask for. It allocates nothing to speak of.
 func CheckTensor(p *TensorProto) error {
 	_, n, err := protoShape(p)
 	if err == nil && !(p.GetDataLocation() == TensorProto_EXTERNAL && p.RawData == nil) {
@@ -95,8 +96,8 @@ func CheckTensor(p *TensorProto) error {
 	return nil
 }
 
-// checkData compares the data a message holds with what n elements of type d need, before anything of that size is allocated: a lying shape in a small file must
-// not be able to ask for much memory.
+// checkData compares the data a message holds with what n elements of type d need, before anything
+// of that size is allocated: a lying shape in a small file must not be able to ask for much memory.
 func checkData(p *TensorProto, d tensor.DType, shape []int, n int) error {
 	if p.GetSegment() != nil {
 		return fmt.Errorf("segmented tensors are not supported")
@@ -149,7 +150,8 @@ func checkData(p *TensorProto, d tensor.DType, shape []int, n int) error {
 	return nil
 }
 
-// protoShape returns a tensor's shape and number of elements. It refuses counts whose size in bytes could overflow.
+// protoShape returns a tensor's shape and number of elements. It refuses counts whose size in bytes
+// could overflow.
 func protoShape(p *TensorProto) ([]int, int, error) {
 	shape := make([]int, len(p.GetDims()))
 	for i, v := range p.GetDims() {
@@ -171,7 +173,8 @@ func protoShape(p *TensorProto) ([]int, int, error) {
 // maxElements keeps the size in bits of the widest element type, 128, inside an int64.
 const maxElements = 1 << 48
 
-// ProtoOf encodes a tensor as a TensorProto with raw data that shares the tensor's memory; strings are copied.
+// ProtoOf encodes a tensor as a TensorProto with raw data that shares the tensor's memory; strings
+// are copied.
 func ProtoOf(name string, t *tensor.Tensor) *TensorProto {
 	p := &TensorProto{Name: name, DataType: int32(t.DType()), Dims: Int64s(t.Shape())}
 	if t.DType() == tensor.String {

@@ -16,8 +16,9 @@ import (
 // ErrCycle is wrapped by the errors for graphs whose nodes depend on each other in a circle.
 var ErrCycle = errors.New("nodes form a cycle")
 
-// Topology is a graph's nodes as a directed graph of gonum: an edge leads from the producer of a value to each node that reads it, also through a sub-graph. Node
-// identifiers are positions in the node list. It is a snapshot and implements graph.Directed, so gonum's graph algorithms apply.
+// Topology is a graph's nodes as a directed graph of gonum: an edge leads from the producer of a
+// value to each node that reads it, also through a sub-graph. Node identifiers are positions in the
+// node list. It is a snapshot and implements graph.Directed, so gonum's graph algorithms apply.
 type Topology struct {
 	graph *Graph
 	from  [][]int // successors, ascending, each once
@@ -122,7 +123,8 @@ func (e topologyEdge) From() graph.Node         { return e.from }
 func (e topologyEdge) To() graph.Node           { return e.to }
 func (e topologyEdge) ReversedEdge() graph.Edge { return topologyEdge{e.to, e.from} }
 
-// Cycle returns the nodes of one cycle in the order of the data's flow, nil when there is none. Of several, it is the one that contains the earliest node.
+// Cycle returns the nodes of one cycle in the order of the data's flow, nil when there is none. Of
+// several, it is the one that contains the earliest node.
 func (t *Topology) Cycle() []*Node {
 	var first []graph.Node
 	for _, c := range topo.TarjanSCC(t) {
@@ -180,8 +182,9 @@ func cycleError(cycle []*Node) error {
 	return fmt.Errorf("%w: %s -> %s", ErrCycle, strings.Join(names, " -> "), cycle[0].Describe())
 }
 
-// Sort orders a graph's nodes, and those of its sub-graphs, in place so that every value is produced before it is read. Nodes that are in order already keep their
-// places relative to each other. A cycle is an error listing its nodes ([ErrCycle]), and then the graph is unchanged.
+// Sort orders a graph's nodes, and those of its sub-graphs, in place so that every value is
+// produced before it is read. Nodes that are in order already keep their places relative to each
+// other. A cycle is an error listing its nodes ([ErrCycle]), and then the graph is unchanged.
 func Sort(g *Graph) error {
 	for _, n := range g.Node {
 		for _, s := range n.Subgraphs() {

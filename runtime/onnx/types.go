@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Dim is one extent of a shape: known (Value ≥ 0), symbolic (Value < 0 and a Param naming it) or unknown (Value < 0, no Param).
+// Dim is one extent of a shape: known (Value ≥ 0), symbolic (Value < 0 and a Param naming it) or
+// unknown (Value < 0, no Param).
 type Dim struct {
 	Value int
 	Param string
@@ -35,7 +36,8 @@ func (d Dim) String() string {
 	return "?"
 }
 
-// TensorType is what is known of a value: element type, and shape when Ranked. DType Undefined means the element type is not known.
+// TensorType is what is known of a value: element type, and shape when Ranked. DType Undefined
+// means the element type is not known.
 type TensorType struct {
 	DType  tensor.DType
 	Ranked bool
@@ -85,7 +87,8 @@ func (t TensorType) String() string {
 	return t.DType.String() + "[" + strings.Join(parts, ",") + "]"
 }
 
-// TensorType returns the tensor type that a value declares, and whether it declares one: sequences, maps, optionals and sparse tensors do not.
+// TensorType returns the tensor type that a value declares, and whether it declares one: sequences,
+// maps, optionals and sparse tensors do not.
 func (v *ValueInfoProto) TensorType() (TensorType, bool) {
 	tt := v.GetType().GetTensorType()
 	if tt == nil {
@@ -130,7 +133,8 @@ func NewValueInfo(name Value, t TensorType) *ValueInfo {
 	return &ValueInfo{Name: string(name), Type: &TypeProto{Value: &TypeProto_TensorType{TensorType: tt}}}
 }
 
-// Bind returns the type with every symbol found in env replaced by its number. It is how a batch size is fixed before differentiation.
+// Bind returns the type with every symbol found in env replaced by its number. It is how a batch
+// size is fixed before differentiation.
 func (t TensorType) Bind(env map[string]int) TensorType {
 	t.Dims = slices.Clone(t.Dims)
 	for i, d := range t.Dims {

@@ -7,13 +7,16 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// MinUpgrade is the oldest opset of the standard domain that [Upgrade] starts from: the one that gave binary operators their present broadcasting.
+// MinUpgrade is the oldest opset of the standard domain that [Upgrade] starts from: the one that
+// gave binary operators their present broadcasting.
 const MinUpgrade = 7
 
-// Upgrade returns a copy of m that imports a newer opset of the standard domain and computes the same. Each node is taken through every version at which its operator
-// changed: versions that agree in what the node uses are passed over, known changes are rewritten (attributes that became inputs, Softmax's axes before 13,
-// Upsample, Scatter, …), anything else is an error naming the node and the version. Functions are inlined first. Files of IR 3 no longer list
-// initializers among the inputs afterwards. An older opset than m's is an error. Weights are shared with m.
+// Upgrade returns a copy of m that imports a newer opset of the standard domain and computes the
+// same. Each node is taken through every version at which its operator changed: versions that agree
+// in what the node uses are passed over, known changes are rewritten (attributes that became
+// inputs, Softmax's axes before 13, Upsample, Scatter, …), anything else is an error naming the
+// node and the version. Functions are inlined first. Files of IR 3 no longer list initializers
+// among the inputs afterwards. An older opset than m's is an error. Weights are shared with m.
 func Upgrade(m *Model, opset int) (*Model, error) {
 	c, err := upgrade(m, opset)
 	if err != nil {
@@ -146,7 +149,8 @@ func setInput(n *Node, i int, v string) {
 	n.Input[i] = v
 }
 
-// moveInts turns an integer-list attribute into input i; an absent attribute leaves the input absent.
+// moveInts turns an integer-list attribute into input i; an absent attribute leaves the input
+// absent.
 func (u *upgrader) moveInts(n *Node, attr string, i int) {
 	if !n.Has(attr) {
 		return

@@ -15,7 +15,8 @@ type upgradeKey struct {
 	at int
 }
 
-// upgradeRule rewrites a node in place for a new version. It may append nodes in front through the upgrader, and returns nodes to put behind.
+// upgradeRule rewrites a node in place for a new version. It may append nodes in front through the
+// upgrader, and returns nodes to put behind.
 type upgradeRule func(u *upgrader, n *Node) ([]*Node, error)
 
 // upgradeRules is every change that can be rewritten.
@@ -39,7 +40,8 @@ func axesToInput(u *upgrader, n *Node) ([]*Node, error) {
 	return nil, nil
 }
 
-// flattening: before 13, these operators treated their input as a matrix of the axes before axis (default 1) and those from it on.
+// flattening: before 13, these operators treated their input as a matrix of the axes before axis
+// (default 1) and those from it on.
 func flattening(u *upgrader, n *Node) ([]*Node, error) {
 	axis := n.Int("axis", 1)
 	t, ok := u.types(n.In(0))
@@ -88,7 +90,8 @@ func clipToInputs(u *upgrader, n *Node) ([]*Node, error) {
 		}
 		v := n.Float(name, 0)
 		n.DelAttr(name)
-		// The defaults were the largest floats, which exporters write out; an absent bound means the same to every engine and is cheaper.
+		// The defaults were the largest floats, which exporters write out; an absent bound means
+		// the same to every engine and is cheaper.
 		if v == -math.MaxFloat32 && i == 0 || v == math.MaxFloat32 && i == 1 {
 			continue
 		}
@@ -122,7 +125,8 @@ func dropoutMask(_ *upgrader, n *Node) ([]*Node, error) {
 	return nil, nil
 }
 
-// dropoutToInputs: the node stays what it was, an inference-time identity, because training_mode is absent.
+// dropoutToInputs: the node stays what it was, an inference-time identity, because training_mode is
+// absent.
 func dropoutToInputs(u *upgrader, n *Node) ([]*Node, error) {
 	if n.Has("ratio") {
 		r := n.Float("ratio", 0.5)
@@ -140,8 +144,9 @@ func batchNormSpatial(_ *upgrader, n *Node) ([]*Node, error) {
 	return nil, nil
 }
 
-// batchNormForm: outputs beyond the first used to ask for the training form, in the order running mean, running variance, mean and variance of the batch; from 14 on an
-// attribute does, and those of the batch are gone.
+// batchNormForm: outputs beyond the first used to ask for the training form, in the order running
+// mean, running variance, mean and variance of the batch; from 14 on an attribute does, and those
+// of the batch are gone.
 func batchNormForm(u *upgrader, n *Node) ([]*Node, error) {
 	last := len(n.Output)
 	for last > 1 && (n.Output[last-1] == "" || last > 3 && !readIn(u.home, n.Output[last-1])) {
@@ -159,7 +164,8 @@ func batchNormForm(u *upgrader, n *Node) ([]*Node, error) {
 	return nil, nil
 }
 
-// readIn reports whether a node of the graph or of its sub-graphs reads the value, or an output is it.
+// readIn reports whether a node of the graph or of its sub-graphs reads the value, or an output is
+// it.
 func readIn(g *Graph, v string) bool {
 	for _, o := range g.Output {
 		if o.Name == v {
@@ -191,7 +197,8 @@ func upsampleToResize(_ *upgrader, n *Node) ([]*Node, error) {
 	return nil, nil
 }
 
-// resizeCoordinates: opset 11 put roi before scales and made the rule by which coordinates are mapped a choice, with another default.
+// resizeCoordinates: opset 11 put roi before scales and made the rule by which coordinates are
+// mapped a choice, with another default.
 func resizeCoordinates(_ *upgrader, n *Node) ([]*Node, error) {
 	if len(n.Input) != 2 {
 		return nil, errors.New("two inputs expected")

@@ -140,8 +140,9 @@ func TestExportedModelsUpgrade(t *testing.T) {
 	}
 }
 
-// TestEveryChangeIsDecided lists, for every operator and every version after MinUpgrade, whether a bare node passes, is rewritten or is refused, so that a new table of
-// schemas cannot bring a change unseen.
+// TestEveryChangeIsDecided lists, for every operator and every version after MinUpgrade, whether a
+// bare node passes, is rewritten or is refused, so that a new table of schemas cannot bring a
+// change unseen.
 func TestEveryChangeIsDecided(t *testing.T) {
 	var b strings.Builder
 	for _, name := range schema.Names("") {

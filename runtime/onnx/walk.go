@@ -1,7 +1,8 @@
 package onnx
 
-// EachGraph calls f for the main graph and every graph nested in node attributes, outer graphs first, then for the graphs inside functions and training
-// information. It stops at the first error.
+// EachGraph calls f for the main graph and every graph nested in node attributes, outer graphs
+// first, then for the graphs inside functions and training information. It stops at the first
+// error.
 func (m *ModelProto) EachGraph(f func(*Graph) error) error {
 	if err := eachGraph(m.GetGraph(), f); err != nil {
 		return err
@@ -43,8 +44,8 @@ func eachGraphOf(nodes []*Node, f func(*Graph) error) error {
 	return nil
 }
 
-// EachTensor calls f for every dense tensor the model holds: initializers, the parts of sparse initializers, and attributes, in sub-graphs and functions too.
-// It stops at the first error.
+// EachTensor calls f for every dense tensor the model holds: initializers, the parts of sparse
+// initializers, and attributes, in sub-graphs and functions too. It stops at the first error.
 func (m *ModelProto) EachTensor(f func(*TensorProto) error) error {
 	err := m.EachGraph(func(g *Graph) error {
 		for _, t := range g.Initializer {

@@ -18,9 +18,9 @@ import (
 // checkData makes ONNX Runtime report, as errors of the run, what the data of a run may bring and
 // what it would end the process with, sub-graphs included. It puts nodes before others:
 //
-//   - Before integer divisions by what may hold zeros. ONNX Runtime 1.27 lets the processor trap. The
-//     smallest number divided by −1, whose quotient in two's complement is that number again, traps
-//     as well and is divided by 1 instead. Constants without zeros and −1 need no check.
+//   - Before integer divisions by what may hold zeros. ONNX Runtime 1.27 lets the processor trap.
+//     The smallest number divided by −1, whose quotient in two's complement is that number again,
+//     traps as well and is divided by 1 instead. Constants without zeros and −1 need no check.
 //   - Before operators that divide by an extent or read a first element, where the extent follows
 //     from data, as those behind NonZero do. What follows from the shapes of inputs is checked
 //     before the run; see extents.
@@ -54,8 +54,8 @@ func checkData(m *onnx.Model, env *shape.Env) (checked *onnx.Model, found []find
 	return c, d.found, nil
 }
 
-// dataChecks puts checks into a model. What they find is listed in the order of their indices, which
-// begin with checkIndex.
+// dataChecks puts checks into a model. What they find is listed in the order of their indices,
+// which begin with checkIndex.
 type dataChecks struct {
 	opset int
 	count int
@@ -176,8 +176,8 @@ func (d *dataChecks) needed(g *onnx.Graph, env *shape.Env) bool {
 	return false
 }
 
-// graph puts checks before the nodes of a graph, and of those below it. from is the graph whose types
-// env has, of which g is a copy.
+// graph puts checks before the nodes of a graph, and of those below it. from is the graph whose
+// types env has, of which g is a copy.
 func (d *dataChecks) graph(g, from *onnx.Graph, env *shape.Env) {
 	var nodes []*onnx.Node
 	for i, n := range g.Node {

@@ -43,11 +43,12 @@ var (
 	reRunNode  = regexp.MustCompile(`(?s)while running (\S+) node\. Name:'([^']*)' Status Message: (.*)`)
 )
 
-// checkIndex is the index that the first check of a model's data gathers from a list of one element where it
-// finds something; those of further checks follow.
+// checkIndex is the index that the first check of a model's data gathers from a list of one element
+// where it finds something; those of further checks follow.
 const checkIndex = 7_046_029_254_386_353_131
 
-// finding is what a check of data finds: the description of the node that it stands before, and the error.
+// finding is what a check of data finds: the description of the node that it stands before, and the
+// error.
 type finding struct {
 	node string
 	err  error
@@ -60,7 +61,8 @@ var reIndex = regexp.MustCompile(`idx=(\d+) must be within`)
 var reData = regexp.MustCompile(`indices element out of data bounds|Out of range value in index tensor|invalid (?:index|indice) found|Index value out of bounds|Invalid sequence index|` +
 	`batch_indices value|Invalid value/s in sequence_lens|exceeds max_sequence_length`)
 
-// reWhere is the place in ONNX Runtime's own source, with the signature of the function, that some messages start with.
+// reWhere is the place in ONNX Runtime's own source, with the signature of the function, that some
+// messages start with.
 var reWhere = regexp.MustCompile(`/onnxruntime_src/\S+:\d+ [^\n()]*\([^\n()]*\)(?: const)? `)
 
 // compileError gives ONNX Runtime's refusal of m its type.

@@ -72,8 +72,8 @@ func newExtents(m *onnx.Model, env *shape.Env, in []engine.Port) *extents {
 	return e
 }
 
-// undeclared returns a model with the nodes of m, other inputs and initializers, and nothing declared
-// of the shapes of computed values.
+// undeclared returns a model with the nodes of m, other inputs and initializers, and nothing
+// declared of the shapes of computed values.
 func undeclared(m *onnx.Model, inputs []*onnx.ValueInfo, initializers []*onnx.TensorProto) *onnx.Model {
 	g := &onnx.Graph{Name: m.Graph.Name, Node: m.Graph.Node, Initializer: initializers, SparseInitializer: m.Graph.SparseInitializer, Input: inputs}
 	for _, v := range m.Graph.Output {

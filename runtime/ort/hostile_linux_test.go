@@ -62,7 +62,8 @@ func openBases(t testing.TB) *bases {
 	return b
 }
 
-// len counts each base four times: as it is, of both wide integers, and with its constants as inputs.
+// len counts each base four times: as it is, of both wide integers, and with its constants as
+// inputs.
 func (b *bases) len() int { return 4 * (len(b.cases) + len(b.gradient)) }
 
 // of lists the variants of a base; none where its inputs are no tensors.
@@ -140,9 +141,9 @@ func caseInputs(m *onnx.Model, set nodecases.Set) ([]*tensor.Tensor, error) {
 // pick is a variant of a base.
 type pick struct{ base, variant int }
 
-// chosen lists the variants to try: with -sweep all, up to a few for each operator, place and value,
-// and one more of each form of the operator; else a part that is the same every time, and what
-// testdata/hostile.txt lists, in each form.
+// chosen lists the variants to try: with -sweep all, up to a few for each operator, place and
+// value, and one more of each form of the operator; else a part that is the same every time, and
+// what testdata/hostile.txt lists, in each form.
 func chosen(t testing.TB, b *bases) []pick {
 	listed := map[string]bool{}
 	for _, l := range golden(t) {
@@ -328,7 +329,8 @@ func large(m *onnx.Model, in []*tensor.Tensor) bool {
 	}
 	for _, n := range known.Graph.Node {
 		if n.OpType == "Range" {
-			// ONNX Runtime takes the limit minus the start in their own type, which wraps: a range of nothing becomes a long one.
+			// ONNX Runtime takes the limit minus the start in their own type, which wraps: a range
+			// of nothing becomes a long one.
 			start, _ := env.Fact(onnx.Value(n.In(0)))
 			limit, _ := env.Fact(onnx.Value(n.In(1)))
 			if a, b := start.Const, limit.Const; a != nil && b != nil && a.Len() == 1 && b.Len() == 1 && a.DType() == tensor.Int32 {
@@ -437,7 +439,8 @@ func (o *outcomes) shard(t *testing.T, list []pick, next, end int) {
 		}
 		next = begun + 1
 		if strings.Contains(how, "out of memory") {
-			// The limit of the child, not a fault: an output as large as it was asked for, which large could not foresee.
+			// The limit of the child, not a fault: an output as large as it was asked for, which
+			// large could not foresee.
 			o.mu.Lock()
 			o.counts["large"]++
 			o.mu.Unlock()

@@ -18,7 +18,8 @@ type holder struct {
 	guards guards
 }
 
-// hold returns the address of a tensor's memory for C, nil if it has none. C writes to outputs only.
+// hold returns the address of a tensor's memory for C, nil if it has none. C writes to outputs
+// only.
 func (h *holder) hold(port engine.Port, t *tensor.Tensor, output bool) (unsafe.Pointer, error) {
 	if a := t.Arena(); a != nil {
 		if err := a.Retain(); err != nil {

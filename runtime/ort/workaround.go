@@ -11,11 +11,13 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// oldestIR is a version of the file format that every ONNX Runtime from 1.18 on reads and that can say everything a runtime needs.
+// oldestIR is a version of the file format that every ONNX Runtime from 1.18 on reads and that can
+// say everything a runtime needs.
 const oldestIR = 10
 
-// lowerIR returns m with a version of the file format that ONNX Runtime does not refuse: it looks at the number alone, onnx's own builders write the newest one, and what the versions since
-// have added are annotations for tools. The model is copied when something has to change.
+// lowerIR returns m with a version of the file format that ONNX Runtime does not refuse: it looks
+// at the number alone, onnx's own builders write the newest one, and what the versions since have
+// added are annotations for tools. The model is copied when something has to change.
 func lowerIR(m *onnx.Model) *onnx.Model {
 	if m.IrVersion <= oldestIR {
 		return m
@@ -28,7 +30,8 @@ func lowerIR(m *onnx.Model) *onnx.Model {
 // newestOpset is the newest opset that ONNX Runtime 1.27 calls released.
 const newestOpset = 26
 
-// nameSplits gives every absent output of a Split a name, in sub-graphs too: ONNX Runtime 1.27 crashes the process on a Split whose first output is absent. The model is copied when something
+// nameSplits gives every absent output of a Split a name, in sub-graphs too: ONNX Runtime 1.27
+// crashes the process on a Split whose first output is absent. The model is copied when something
 // has to change.
 func nameSplits(m *onnx.Model) *onnx.Model {
 	unnamed := func(n *onnx.Node) bool {

@@ -10,8 +10,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// levelFor returns the level at which a model is optimised: the last of them, layouts, is left out for models that compute in half precision, because ONNX Runtime 1.27 crashes in it on
-// some, such as the attention of testdata/float16_attention.onnx, which 1.31 compiles. Their arithmetic has no kernels of its own on a processor, so nothing is lost.
+// levelFor returns the level at which a model is optimised: the last of them, layouts, is left out
+// for models that compute in half precision, because ONNX Runtime 1.27 crashes in it on some, such
+// as the attention of testdata/float16_attention.onnx, which 1.31 compiles. Their arithmetic has no
+// kernels of its own on a processor, so nothing is lost.
 func levelFor(m *onnx.Model, level engine.OptLevel) engine.OptLevel {
 	if level == engine.OptAll && computesInHalf(m) {
 		return engine.OptExtended
@@ -21,7 +23,8 @@ func levelFor(m *onnx.Model, level engine.OptLevel) engine.OptLevel {
 
 func isHalf(d tensor.DType) bool { return d == tensor.Float16 || d == tensor.BFloat16 }
 
-// computesInHalf reports whether a node gets or gives values of half precision, other than a Cast that widens weights.
+// computesInHalf reports whether a node gets or gives values of half precision, other than a Cast
+// that widens weights.
 func computesInHalf(m *onnx.Model) bool {
 	found := false
 	halves := map[string]bool{}

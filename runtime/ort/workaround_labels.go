@@ -10,9 +10,11 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// guardLabels makes ONNX Runtime refuse negative labels, sub-graphs included: ONNX allows no label outside 0…C−1 but ignore_index, while ONNX Runtime 1.27 computes
-// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss by GatherElements, for which −1 is the last class. It does refuse labels from C on, so the guard makes negative ones
-// huge. The model is copied when something has to change.
+// guardLabels makes ONNX Runtime refuse negative labels, sub-graphs included: ONNX allows no label
+// outside 0…C−1 but ignore_index, while ONNX Runtime 1.27 computes SoftmaxCrossEntropyLoss and
+// NegativeLogLikelihoodLoss by GatherElements, for which −1 is the last class. It does refuse
+// labels from C on, so the guard makes negative ones huge. The model is copied when something has
+// to change.
 func guardLabels(m *onnx.Model) *onnx.Model {
 	return insertBefore(m, "onnxrl/labels/", takesLabels, labelGuard)
 }
@@ -21,7 +23,8 @@ func takesLabels(n *onnx.Node) bool {
 	return onnx.NormalizeDomain(n.Domain) == onnx.DomainStandard && (n.OpType == "SoftmaxCrossEntropyLoss" || n.OpType == "NegativeLogLikelihoodLoss") && len(n.Input) > 1
 }
 
-// labelGuard returns the nodes of a loss's guard and gives the loss its result. Names begin with prefix.
+// labelGuard returns the nodes of a loss's guard and gives the loss its result. Names begin with
+// prefix.
 func labelGuard(n *onnx.Node, prefix string) []*onnx.Node {
 	var nodes []*onnx.Node
 	op := func(kind string, in []string, attrs ...*onnx.Attribute) string {

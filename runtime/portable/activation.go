@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Activations: functions of one value whose shape depends on attributes. All are computed in float64 and rounded once.
+// Activations: functions of one value whose shape depends on attributes. All are computed in
+// float64 and rounded once.
 var activationOperators = []operator{
 	{name: "Sigmoid", since: 6, minIn: 1, maxIn: 1, build: floats(sigmoid)},
 	{name: "Softplus", since: 1, minIn: 1, maxIn: 1, build: floats(softplus)},

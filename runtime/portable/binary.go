@@ -58,7 +58,8 @@ func add[T number](a, b T) T { return a + b }
 func sub[T number](a, b T) T { return a - b }
 func mul[T number](a, b T) T { return a * b }
 
-// div divides integers towards zero. Dividing by zero leaves the kernel through Go's own panic, which names the node.
+// div divides integers towards zero. Dividing by zero leaves the kernel through Go's own panic,
+// which names the node.
 func div[T number](a, b T) T { return a / b }
 
 func less[T number](a, b T) bool   { return a < b }
@@ -230,7 +231,8 @@ func buildMod(n *node) (kernel, error) {
 		return binaryKernel(append(onIntegers(modTrunc[int8], modTrunc[int16], modTrunc[int32], modTrunc[int64], modTrunc[uint8], modTrunc[uint16],
 			modTrunc[uint32], modTrunc[uint64]), pair(loopsOf(modFloat[float32])), pair(loopsOf(modFloat[float64])))...), nil
 	}
-	// The specification asks for fmod=1 with floats; Python's meaning is what files without it expect.
+	// The specification asks for fmod=1 with floats; Python's meaning is what files without it
+	// expect.
 	return binaryKernel(append(onIntegers(modFloor[int8], modFloor[int16], modFloor[int32], modFloor[int64], modUnsigned[uint8], modUnsigned[uint16],
 		modUnsigned[uint32], modUnsigned[uint64]), pair(loopsOf(modFloatFloor[float32])), pair(loopsOf(modFloatFloor[float64])))...), nil
 }

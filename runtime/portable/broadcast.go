@@ -6,7 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// loops computes runs of an element-wise function of two values: vector with vector, vector with scalar, scalar with vector.
+// loops computes runs of an element-wise function of two values: vector with vector, vector with
+// scalar, scalar with vector.
 type loops[T, R any] struct {
 	vv func(dst []R, a, b []T)
 	vs func(dst []R, a []T, b T)
@@ -70,7 +71,8 @@ func binaryKernel(list ...binaryLoop) kernel {
 
 func binary(list ...binaryLoop) builder { return plain(binaryKernel(list...)) }
 
-// broadcastPlan is the loop nest of one broadcast: axes of extent above 1, neighbours merged where both operands allow it, with each operand's stride.
+// broadcastPlan is the loop nest of one broadcast: axes of extent above 1, neighbours merged where
+// both operands allow it, with each operand's stride.
 type broadcastPlan struct {
 	out    []int
 	n      []int

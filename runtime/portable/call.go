@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// call is one step of one frame: what a kernel sees when it runs. Everything it hands out is kept for the next run.
+// call is one step of one frame: what a kernel sees when it runs. Everything it hands out is kept
+// for the next run.
 type call struct {
 	*step
 	f    *frame
@@ -20,7 +21,8 @@ type call struct {
 	half  *halves
 }
 
-// header is the tensor last made for an output, good for the next run while element type, shape and memory stay.
+// header is the tensor last made for an output, good for the next run while element type, shape and
+// memory stay.
 type header struct {
 	t   *tensor.Tensor
 	gen int
@@ -69,8 +71,9 @@ func (c *call) seq(i int) *sequence {
 // wants reports whether anything reads output i.
 func (c *call) wants(i int) bool { return i < len(c.out) && c.out[i] >= 0 }
 
-// make returns the tensor that output i is to be written to: the caller's, a register, or a new one. Its content is undefined. The shape is copied.
-// It leaves the kernel with an error when the shape is impossible or differs from that of the caller's tensor.
+// make returns the tensor that output i is to be written to: the caller's, a register, or a new
+// one. Its content is undefined. The shape is copied. It leaves the kernel with an error when the
+// shape is impossible or differs from that of the caller's tensor.
 func (c *call) make(i int, d tensor.DType, shape ...int) *tensor.Tensor {
 	if c.half != nil && d == tensor.Float32 {
 		return c.half.output(c, i, slices.Clone(shape))
@@ -78,10 +81,12 @@ func (c *call) make(i int, d tensor.DType, shape ...int) *tensor.Tensor {
 	return c.place(i, d, shape)
 }
 
-// place is make without the detour for half-precision floats. Shapes are cloned wherever they could escape, so that the caller's stay on the stack.
+// place is make without the detour for half-precision floats. Shapes are cloned wherever they could
+// escape, so that the caller's stay on the stack.
 func (c *call) place(i int, d tensor.DType, shape []int) *tensor.Tensor {
 	if !c.wants(i) {
-		// Optional outputs that nobody reads are still computed by kernels that make several at once.
+		// Optional outputs that nobody reads are still computed by kernels that make several at
+		// once.
 		return newTensor(d, slices.Clone(shape))
 	}
 	id := c.out[i]
@@ -153,7 +158,8 @@ func checkedShape(d tensor.DType, shape []int) []int {
 	return shape
 }
 
-// view makes output i share src's memory under another shape of as many elements. Where the output is the caller's, or leaves the graph, it is copied.
+// view makes output i share src's memory under another shape of as many elements. Where the output
+// is the caller's, or leaves the graph, it is copied.
 func (c *call) view(i int, src *tensor.Tensor, shape ...int) {
 	if !c.wants(i) {
 		return
@@ -176,7 +182,8 @@ func (c *call) view(i int, src *tensor.Tensor, shape ...int) {
 	c.f.vals[id] = h.t
 }
 
-// give makes t, which is the frame's own and will not change, the value of output i. Where the output leaves the graph it is copied.
+// give makes t, which is the frame's own and will not change, the value of output i. Where the
+// output leaves the graph it is copied.
 func (c *call) give(i int, t *tensor.Tensor) {
 	if !c.wants(i) {
 		return
@@ -226,7 +233,8 @@ func keep[T any](c *call) *T {
 // scratchBuffers is the number of scratch slices that one kernel can hold at a time.
 const scratchBuffers = 8
 
-// scratch returns n elements of undefined content, good until the kernel returns. k tells several apart.
+// scratch returns n elements of undefined content, good until the kernel returns. k tells several
+// apart.
 func scratch[T any](c *call, k, n int) []T {
 	var z T
 	size := n * int(unsafe.Sizeof(z))

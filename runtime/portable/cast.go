@@ -57,7 +57,8 @@ func convert(t *tensor.Tensor, to tensor.DType) (*tensor.Tensor, error) {
 	return r, convertInto(r, t)
 }
 
-// convertInto converts src's elements to dst's type: floats to integers towards zero, anything to bool by comparing with zero, bool to 0 and 1.
+// convertInto converts src's elements to dst's type: floats to integers towards zero, anything to
+// bool by comparing with zero, bool to 0 and 1.
 func convertInto(dst, src *tensor.Tensor) error {
 	if dst.DType() == src.DType() {
 		copyTensor(dst, src)

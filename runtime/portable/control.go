@@ -8,8 +8,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Operators that run sub-graphs. A body is a program of its own; its frame hangs off the call and takes what it needs of the values around it. Values that leave a
-// body are newly made in every run, so that one iteration's state is never overwritten while the next one reads it.
+// Operators that run sub-graphs. A body is a program of its own; its frame hangs off the call and
+// takes what it needs of the values around it. Values that leave a body are newly made in every
+// run, so that one iteration's state is never overwritten while the next one reads it.
 var controlOperators = []operator{
 	{name: "If", since: 1, minIn: 1, maxIn: 1, exact: true, build: buildIf},
 	{name: "Loop", since: 1, minIn: 0, maxIn: -1, exact: true, build: buildLoop},
@@ -325,7 +326,8 @@ func takeAt(x *tensor.Tensor, axis, at int) (*tensor.Tensor, error) {
 	return s, nil
 }
 
-// emptyScan makes the output of a loop without iterations from the type that the body declares for one.
+// emptyScan makes the output of a loop without iterations from the type that the body declares for
+// one.
 func emptyScan(v *onnx.ValueInfo) (*tensor.Tensor, error) {
 	t, ok := v.TensorType()
 	if !ok || t.DType == tensor.Undefined {

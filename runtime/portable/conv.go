@@ -100,7 +100,8 @@ func addBias[T float](dst []T, bias *tensor.Tensor, channels, inner int) {
 	}
 }
 
-// im2row writes, for every output position, the elements under the window as one row: channel by channel, tap by tap, zero outside.
+// im2row writes, for every output position, the elements under the window as one row: channel by
+// channel, tap by tap, zero outside.
 func im2row[T float](rows, x []T, w *window, in, out [3]int, channels int) {
 	at := 0
 	for o0 := range out[0] {
@@ -138,7 +139,8 @@ func im2row[T float](rows, x []T, w *window, in, out [3]int, channels int) {
 	}
 }
 
-// col2im adds columns back: cols is (channels·taps)×positions, and every element goes to the place of image that its window position covers.
+// col2im adds columns back: cols is (channels·taps)×positions, and every element goes to the place
+// of image that its window position covers.
 func col2im[T float](image, cols []T, w *window, in, out [3]int, channels int) {
 	positions := volume(out)
 	r := 0
@@ -188,7 +190,8 @@ type transposed struct {
 	extra, shape []int
 }
 
-// output inverts the window's arithmetic: the extents whose convolution gives in. Where output_shape or automatic padding fixes the extents, the padding follows.
+// output inverts the window's arithmetic: the extents whose convolution gives in. Where
+// output_shape or automatic padding fixes the extents, the padding follows.
 func (t *transposed) output(in [3]int) ([3]int, error) {
 	out := [3]int{1, 1, 1}
 	if t.extra != nil && len(t.extra) != t.rank {

@@ -150,7 +150,8 @@ func buildTopK(n *node) (kernel, error) {
 	}, nil
 }
 
-// topK always returns sorted elements, which is allowed where sorted is 0. Of equal elements the one of lower index comes first.
+// topK always returns sorted elements, which is allowed where sorted is 0. Of equal elements the
+// one of lower index comes first.
 func topK[T number](c *call, values []T, idx []int64, src []T, d, inner, k int, largest bool) {
 	if k == 0 || len(src) == 0 {
 		return

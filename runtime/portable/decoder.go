@@ -12,8 +12,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// vertex is one value of the decoded graph. It carries a name and, on purpose, no tensor: a node that is not an onnx-go DataCarrier makes the decoder skip
-// element types, shapes and weights, which it would narrow or refuse.
+// vertex is one value of the decoded graph. It carries a name and, on purpose, no tensor: a node
+// that is not an onnx-go DataCarrier makes the decoder skip element types, shapes and weights,
+// which it would narrow or refuse.
 type vertex struct {
 	id   int64
 	name string
@@ -23,7 +24,8 @@ func (v *vertex) ID() int64        { return v.id }
 func (v *vertex) SetName(s string) { v.name = s }
 func (v *vertex) GetName() string  { return v.name }
 
-// arc is the edge from an operation's result to one of its operands; the weight is the operand's position.
+// arc is the edge from an operation's result to one of its operands; the weight is the operand's
+// position.
 type arc struct {
 	from, to *vertex
 	weight   float64
@@ -34,9 +36,10 @@ func (a arc) To() graph.Node           { return a.to }
 func (a arc) ReversedEdge() graph.Edge { return arc{a.to, a.from, a.weight} }
 func (a arc) Weight() float64          { return a.weight }
 
-// recorder is the backend that onnx-go decodes into. It keeps every edge in the order of arrival, repeated ones included, and turns each ApplyOperation into a
-// node again. That order is the contract it relies on: the decoder sets the edges of one operation, for each result in turn and for each operand in turn,
-// directly before it applies the operation.
+// recorder is the backend that onnx-go decodes into. It keeps every edge in the order of arrival,
+// repeated ones included, and turns each ApplyOperation into a node again. That order is the
+// contract it relies on: the decoder sets the edges of one operation, for each result in turn and
+// for each operand in turn, directly before it applies the operation.
 type recorder struct {
 	vertices []*vertex
 	arcs     []arc
@@ -47,7 +50,8 @@ type recorder struct {
 
 var _ onnxgo.Backend = (*recorder)(nil)
 
-// decodeStructure sends a lowered graph through onnx-go and returns what arrived: the nodes in order, and the names of the inputs and outputs.
+// decodeStructure sends a lowered graph through onnx-go and returns what arrived: the nodes in
+// order, and the names of the inputs and outputs.
 func decodeStructure(l *lowered) (nodes []*onnx.Node, in, out []string, err error) {
 	b, err := proto.Marshal(l.proto)
 	if err != nil {
@@ -88,8 +92,9 @@ func (r *recorder) ApplyOperation(op onnxgo.Operation, results ...graph.Node) er
 	if len(results) == 0 {
 		return fmt.Errorf("operation %s has no result", op.Name)
 	}
-	// Every result repeats the same operands, so the first result's run of edges is the operand list. Counting is what tells the runs apart, since several
-	// results may share the empty name and therefore one vertex.
+	// Every result repeats the same operands, so the first result's run of edges is the operand
+	// list. Counting is what tells the runs apart, since several results may share the empty name
+	// and therefore one vertex.
 	if len(arcs)%len(results) != 0 {
 		return fmt.Errorf("operation %s: %d edges for %d results", op.Name, len(arcs), len(results))
 	}
@@ -148,7 +153,8 @@ func (r *recorder) NewWeightedEdge(from, to graph.Node, w float64) graph.Weighte
 	return arc{from.(*vertex), to.(*vertex), w}
 }
 
-// SetWeightedEdge implements graph.WeightedEdgeAdder. Unlike a simple graph it keeps repeated edges and loops.
+// SetWeightedEdge implements graph.WeightedEdgeAdder. Unlike a simple graph it keeps repeated edges
+// and loops.
 func (r *recorder) SetWeightedEdge(e graph.WeightedEdge) { r.arcs = append(r.arcs, e.(arc)) }
 
 // Node implements graph.Graph.

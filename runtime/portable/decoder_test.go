@@ -103,7 +103,8 @@ func TestDecoderLosesNothing(t *testing.T) {
 		{"a loop whose state rotates", model(&onnx.Graph{Initializer: []*onnx.TensorProto{weight("n", tensor.Scalar(int64(3))), weight("on", tensor.Scalar(true))},
 			Node: []*onnx.Node{node("Neg", "x", "nx"), node("Loop", "n on x nx", "p q all", onnx.AttrGraph("body", &onnx.Graph{Name: "body",
 				Input: []*onnx.ValueInfo{info("i", scalarType(tensor.Int64)), info("c", scalarType(tensor.Bool)), info("a", vec2), info("b", vec2)},
-				// The new a is the old b, the new b their sum: memory of one turn must survive the next.
+				// The new a is the old b, the new b their sum: memory of one turn must survive the
+				// next.
 				Node:   []*onnx.Node{node("Identity", "c", "co"), node("Add", "a b", "sum"), node("Mul", "sum x", "scan"), node("Identity", "b", "an")},
 				Output: []*onnx.ValueInfo{info("co", scalarType(tensor.Bool)), info("an", vec2), info("sum", vec2), info("scan", vec2)}}))},
 			Output: outputs("p", "q", "all")}), [][]float32{{-1, 2}, {-1, 2}, {0, 0, -1, -4, -1, -4}}},

@@ -15,7 +15,8 @@ var einsumOperators = []operator{
 
 func byFloatOp(f32, f64 kernel) builder { return plain(byFloat(f32, f64)) }
 
-// einsum is a parsed equation. Letters are lower and upper case and differ; '.' stands for the ellipsis.
+// einsum is a parsed equation. Letters are lower and upper case and differ; '.' stands for the
+// ellipsis.
 type einsum struct {
 	in     []string
 	out    string
@@ -80,7 +81,8 @@ func buildEinsum(n *node) (kernel, error) {
 	}, nil
 }
 
-// einsumPlan numbers the indices. Ellipsis axes are numbered from 1000 by their distance from the right, so that they broadcast.
+// einsumPlan numbers the indices. Ellipsis axes are numbered from 1000 by their distance from the
+// right, so that they broadcast.
 type einsumPlan struct {
 	terms [][]int // per operand: the index of each axis
 	out   []int
@@ -156,8 +158,9 @@ func runEinsum[T float](c *call, e *einsum) error {
 		return err
 	}
 	a, b := p.terms[0], p.terms[1]
-	// The indices are those of the batch (in both and in the output), of the sum (in both only) and free ones. Repeats, sums over one operand's own index and
-	// broadcasting extents go the slow way.
+	// The indices are those of the batch (in both and in the output), of the sum (in both only) and
+	// free ones. Repeats, sums over one operand's own index and broadcasting extents go the slow
+	// way.
 	var batch, sum, left, right []int
 	for i, term := range p.terms {
 		for k, x := range term {
@@ -242,7 +245,8 @@ func einsumLoop[T number](c *call, e *einsum) error {
 			}
 		}
 	}
-	// strides[i][k] is how far operand i moves when index order[k] does; the last row is the output's.
+	// strides[i][k] is how far operand i moves when index order[k] does; the last row is the
+	// output's.
 	strides := make([][]int, c.n()+1)
 	src := make([][]T, c.n())
 	total := 1

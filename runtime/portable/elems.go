@@ -37,7 +37,8 @@ func byFloat(f32, f64 kernel) kernel {
 	}
 }
 
-// elements is a tensor's memory for operators that only move elements: strings, or bytes with the size of an element.
+// elements is a tensor's memory for operators that only move elements: strings, or bytes with the
+// size of an element.
 type elements struct {
 	bytes []byte
 	strs  []string
@@ -85,8 +86,9 @@ func wordsOf[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }
 
-// strided is a copy between two arrays seen through strides: for every index of shape, dst[do + i·ds] = src[so + i·ss]. A stride of 0 repeats, a negative one
-// reverses. It is what transposing, slicing, expanding, padding, joining and splitting all come down to.
+// strided is a copy between two arrays seen through strides: for every index of shape, dst[do +
+// i·ds] = src[so + i·ss]. A stride of 0 repeats, a negative one reverses. It is what transposing,
+// slicing, expanding, padding, joining and splitting all come down to.
 type strided struct {
 	shape, ds, ss []int
 	do, so        int
@@ -96,7 +98,8 @@ type strided struct {
 // reset empties s, keeping its memory.
 func (s *strided) reset() { s.shape, s.ds, s.ss, s.do, s.so = s.shape[:0], s.ds[:0], s.ss[:0], 0, 0 }
 
-// axis appends an axis, which becomes the innermost so far. Axes that continue the one before in both arrays are merged with it.
+// axis appends an axis, which becomes the innermost so far. Axes that continue the one before in
+// both arrays are merged with it.
 func (s *strided) axis(n, ds, ss int) {
 	if k := len(s.shape) - 1; k >= 0 && n != 1 {
 		if s.shape[k] == 1 {

@@ -99,7 +99,8 @@ func dft[T float](c *call, axis int, inverse, onesided bool) error {
 				t.buf[i] = v
 			}
 			if inverse && onesided {
-				// The half that is not given is the conjugate of the one that is; the parts that must be real count as real.
+				// The half that is not given is the conjugate of the one that is; the parts that
+				// must be real count as real.
 				t.buf[0] = complex(real(t.buf[0]), 0)
 				for i := n/2 + 1; i < n; i++ {
 					t.buf[i] = complex(real(t.buf[n-i]), -imag(t.buf[n-i]))

@@ -12,8 +12,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// frame is the memory of one run of a program: the value of each slot, the registers behind them, and what kernels keep between runs. A frame is used by one
-// run at a time and reused by the next, which is why repeated runs of equal shapes allocate nothing.
+// frame is the memory of one run of a program: the value of each slot, the registers behind them,
+// and what kernels keep between runs. A frame is used by one run at a time and reused by the next,
+// which is why repeated runs of equal shapes allocate nothing.
 type frame struct {
 	prog   *program
 	rt     *shared
@@ -41,7 +42,8 @@ type register struct {
 	gen int // counts reallocations, so that headers over the old block are noticed
 }
 
-// maxValueBytes bounds one value, so that a shape computed from bad data is an error instead of the end of the process.
+// maxValueBytes bounds one value, so that a shape computed from bad data is an error instead of the
+// end of the process.
 const maxValueBytes = 1 << 31
 
 func newFrame(p *program, rt *shared, outer *frame) *frame {

@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Operators that move elements to or from positions given by an index tensor. Negative indices count from the end; one out of range is an error.
+// Operators that move elements to or from positions given by an index tensor. Negative indices
+// count from the end; one out of range is an error.
 var gatherOperators = []operator{
 	{name: "Gather", since: 1, minIn: 2, maxIn: 2, exact: true, build: buildGather},
 	{name: "GatherElements", since: 11, minIn: 2, maxIn: 2, exact: true, build: buildGatherElements},
@@ -77,8 +78,9 @@ func buildGather(n *node) (kernel, error) {
 	}, nil
 }
 
-// elementwiseIndex walks an index tensor that has the rank of the data and, on every other axis, at most its extent. It calls f with the position in the index
-// tensor and the position in the data that it names.
+// elementwiseIndex walks an index tensor that has the rank of the data and, on every other axis, at
+// most its extent. It calls f with the position in the index tensor and the position in the data
+// that it names.
 func elementwiseIndex(shape, idxShape []int, axis int, idx []int64, f func(i, at int)) error {
 	if len(shape) != len(idxShape) {
 		return fmt.Errorf("indices of rank %d for data of rank %d", len(idxShape), len(shape))
@@ -135,7 +137,8 @@ func buildGatherElements(n *node) (kernel, error) {
 	}, nil
 }
 
-// tupleIndex reads the index tuple number i, width long, into the axes shape[from:] and returns the offset in slices of what follows them.
+// tupleIndex reads the index tuple number i, width long, into the axes shape[from:] and returns the
+// offset in slices of what follows them.
 func tupleIndex(idx []int64, i, width int, shape []int) (int, error) {
 	at := 0
 	for k, v := range idx[i*width : (i+1)*width] {
@@ -265,7 +268,8 @@ func pick[T any](c *call, shape []int, dst []T, cond *tensor.Tensor, x, y []T, x
 	}
 }
 
-// broadcastStrides gives each axis of to the stride it has in a row-major array of shape from, 0 where from lacks it or has extent 1.
+// broadcastStrides gives each axis of to the stride it has in a row-major array of shape from, 0
+// where from lacks it or has extent 1.
 func broadcastStrides(dst, from, to []int) []int {
 	dst = resize(dst, len(to))
 	n := 1

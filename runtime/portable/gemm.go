@@ -8,8 +8,10 @@ import (
 	"gonum.org/v1/gonum/blas/gonum"
 )
 
-// gonum's Gemm runs in parallel, on goroutines of its own, from four blocks of 64×64 on. Tiles below that stay serial: they allocate nothing, obey the session's
-// number of threads, and add every element's products in the order of k, so that results do not depend on how rows are shared out.
+// gonum's Gemm runs in parallel, on goroutines of its own, from four blocks of 64×64 on. Tiles
+// below that stay serial: they allocate nothing, obey the session's number of threads, and add
+// every element's products in the order of k, so that results do not depend on how rows are shared
+// out.
 const (
 	tileRows = 64
 	tileCols = 192
@@ -19,7 +21,8 @@ const (
 
 var impl = gonum.Implementation{}
 
-// gemmTask is C = alpha·op(A)·op(B) + beta·C on row-major matrices; op transposes where ta or tb say so. With beta 0, C is not read.
+// gemmTask is C = alpha·op(A)·op(B) + beta·C on row-major matrices; op transposes where ta or tb
+// say so. With beta 0, C is not read.
 type gemmTask struct {
 	ta, tb        bool
 	m, n, k       int
@@ -58,7 +61,8 @@ func gemm[T float](c *call, ta, tb bool, m, n, k int, alpha T, a []T, lda int, b
 		}
 		return
 	}
-	// Rows of dot products are twice as fast as sums of scaled rows, and do not skip a zero times an infinity. Transposing B pays from a few rows on.
+	// Rows of dot products are twice as fast as sums of scaled rows, and do not skip a zero times
+	// an infinity. Transposing B pays from a few rows on.
 	if !tb && m >= 8 {
 		bt := stateBuf[T](&s.bt, n*k)
 		transposeInto(bt, b, k, n, ldb)
@@ -128,7 +132,8 @@ func (t *gemmTask) rows(lo, hi int) {
 	}
 }
 
-// transposeInto writes the rows×cols matrix src as a cols×rows matrix, in blocks that fit the cache.
+// transposeInto writes the rows×cols matrix src as a cols×rows matrix, in blocks that fit the
+// cache.
 func transposeInto[T any](dst, src []T, rows, cols, ld int) {
 	const block = 16
 	for i0 := 0; i0 < rows; i0 += block {

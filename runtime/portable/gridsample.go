@@ -168,8 +168,8 @@ func buildAffineGrid(n *node) (kernel, error) {
 	return byFloat(func(c *call) error { return affineGrid[float32](c, corners) }, func(c *call) error { return affineGrid[float64](c, corners) }), nil
 }
 
-// affineGrid maps the points of an even grid over [-1, 1] by one affine map per batch element. The standard also defines the operator by others, but that
-// definition is wrong for a batch of one.
+// affineGrid maps the points of an even grid over [-1, 1] by one affine map per batch element. The
+// standard also defines the operator by others, but that definition is wrong for a batch of one.
 func affineGrid[T float](c *call, corners bool) error {
 	theta := c.arg(0)
 	size, err := intsOf(c.shapeBuf(0), c.arg(1))
@@ -328,8 +328,8 @@ type plane2[T float] struct {
 	h, w int
 }
 
-// sample interpolates with coordinates clamped to the image, unless they are off by more than a pixel. The second result is the largest weighted corner, which
-// is what the max mode takes.
+// sample interpolates with coordinates clamped to the image, unless they are off by more than a
+// pixel. The second result is the largest weighted corner, which is what the max mode takes.
 func (r *roiAlign) sample(p interface {
 	corner(i, j int) float64
 	size() (h, w int)

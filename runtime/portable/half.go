@@ -4,7 +4,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// halves is how a step with float16 or bfloat16 inputs runs a kernel written for float32: inputs are widened before it, float32 outputs narrowed after it.
+// halves is how a step with float16 or bfloat16 inputs runs a kernel written for float32: inputs
+// are widened before it, float32 outputs narrowed after it.
 type halves struct {
 	to      tensor.DType
 	wide    []*tensor.Tensor

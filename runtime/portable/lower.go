@@ -8,8 +8,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// Attributes that lowering adds to a node, because the decoder passes on neither of the fields they stand for, and the prefix of attributes whose value is
-// an index into the table carried beside the encoded graph.
+// Attributes that lowering adds to a node, because the decoder passes on neither of the fields they
+// stand for, and the prefix of attributes whose value is an index into the table carried beside the
+// encoded graph.
 const (
 	attrDomain    = "onnxrl.domain"
 	attrName      = "onnxrl.name"
@@ -23,13 +24,15 @@ func carriedName(attr string) (string, bool) { return strings.CutPrefix(attr, ca
 type lowered struct {
 	proto   *onnx.Model
 	carried []*onnx.Attribute
-	// inputs and outputs are the true ports of the graph, in order. outputs[i] is produced under the lowered name lowOut[i].
+	// inputs and outputs are the true ports of the graph, in order. outputs[i] is produced under
+	// the lowered name lowOut[i].
 	inputs, outputs []*onnx.ValueInfo
 	weights         []*onnx.TensorProto
 	sparse          []*onnx.SparseTensorProto
 }
 
-// lowerGraph rewrites a graph of a model for the decoder. body says that it is a sub-graph of a node.
+// lowerGraph rewrites a graph of a model for the decoder. body says that it is a sub-graph of a
+// node.
 func lowerGraph(g *onnx.Graph, model *onnx.Model, body bool) (*lowered, error) {
 	l := &lowered{outputs: g.Output, weights: g.Initializer, sparse: g.SparseInitializer}
 	low := &onnx.Graph{Name: "lowered"}
@@ -49,7 +52,8 @@ func lowerGraph(g *onnx.Graph, model *onnx.Model, body bool) (*lowered, error) {
 		low.Initializer = append(low.Initializer, &onnx.TensorProto{Name: name, DataType: 1, Dims: []int64{0}})
 	}
 	for _, in := range g.Input {
-		// A value that is input and initializer has a default, which is what this engine uses. Inside a body all inputs are given by the node.
+		// A value that is input and initializer has a default, which is what this engine uses.
+		// Inside a body all inputs are given by the node.
 		if weight[in.Name] && !body {
 			continue
 		}
@@ -70,8 +74,8 @@ func lowerGraph(g *onnx.Graph, model *onnx.Model, body bool) (*lowered, error) {
 			made[o] = true
 		}
 	}
-	// An output that no node makes, or that is listed twice, is passed through an Identity: the decoder gives each output one value of its own and refuses
-	// graphs without nodes.
+	// An output that no node makes, or that is listed twice, is passed through an Identity: the
+	// decoder gives each output one value of its own and refuses graphs without nodes.
 	seen := map[string]bool{}
 	for i, out := range g.Output {
 		name := out.Name
@@ -94,7 +98,8 @@ func (l *lowered) lowerNode(n *onnx.Node, model *onnx.Model) (*onnx.Node, error)
 	}
 	m := &onnx.Node{OpType: n.OpType, Input: n.Input, Output: n.Output}
 	if len(m.Input) == 0 {
-		// The decoder would invent a named input; an absent one says the same and is its own inverse below.
+		// The decoder would invent a named input; an absent one says the same and is its own
+		// inverse below.
 		m.Input = []string{""}
 	}
 	seen := map[string]bool{}
@@ -128,7 +133,8 @@ func (l *lowered) lowerNode(n *onnx.Node, model *onnx.Model) (*onnx.Node, error)
 	return m, nil
 }
 
-// raise undoes lowerNode on a decoded node: domain and name return to their fields, absent trailing inputs go.
+// raise undoes lowerNode on a decoded node: domain and name return to their fields, absent trailing
+// inputs go.
 func raise(n *onnx.Node) (opset int) {
 	opset = n.Int(attrOpset, 0)
 	n.Domain = n.Str(attrDomain, "")

@@ -12,7 +12,8 @@ var matmulOperators = []operator{
 	{domain: "com.microsoft", name: "FusedMatMul", since: 1, minIn: 2, maxIn: 2, build: buildFusedMatMul},
 }
 
-// packed is the transpose of a constant right factor, made when the model is compiled: rows of dot products are the faster form for any number of rows.
+// packed is the transpose of a constant right factor, made when the model is compiled: rows of dot
+// products are the faster form for any number of rows.
 type packed struct{ from, turned *tensor.Tensor }
 
 // maxPacked bounds the constants that are kept twice.
@@ -86,7 +87,8 @@ func buildFusedMatMul(n *node) (kernel, error) {
 	return func(c *call) error { return matmulWith(c, ta, tb, alpha) }, nil
 }
 
-// matmulPlan is NumPy's rule for the shapes of a product: vectors become matrices, leading axes broadcast.
+// matmulPlan is NumPy's rule for the shapes of a product: vectors become matrices, leading axes
+// broadcast.
 type matmulPlan struct {
 	m, n, k int
 	out     []int

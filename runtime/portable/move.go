@@ -328,7 +328,8 @@ func slice(c *call, starts, ends, axes, steps []int) error {
 	return m.copy.moved(c.make(0, x.DType(), m.shape...), x)
 }
 
-// sliceRange clamps as ONNX says: a negative bound counts from the end, then everything is cut to the axis. It returns the first index and how many follow.
+// sliceRange clamps as ONNX says: a negative bound counts from the end, then everything is cut to
+// the axis. It returns the first index and how many follow.
 func sliceRange(lo, hi, step, d int) (first, n int) {
 	if lo < 0 {
 		lo += d
@@ -353,7 +354,8 @@ func sliceRange(lo, hi, step, d int) (first, n int) {
 	return lo, (lo-hi-1)/-step + 1
 }
 
-// blocks splits H and W of an NCHW tensor into block × block pieces or joins them again; order gives the axes of the six-axis form.
+// blocks splits H and W of an NCHW tensor into block × block pieces or joins them again; order
+// gives the axes of the six-axis form.
 func blocks(c *call, six, order, out []int) error {
 	x := c.arg(0)
 	m := keep[moveState](c)

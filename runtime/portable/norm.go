@@ -159,7 +159,8 @@ func buildGroupNorm(n *node) (kernel, error) {
 	return byFloat(k32, k64), nil
 }
 
-// groupNorm normalises each group of channels of each batch element; groups 0 means one group per channel.
+// groupNorm normalises each group of channels of each batch element; groups 0 means one group per
+// channel.
 func groupNorm[T float](c *call, eps float64, groups int, perGroup bool) error {
 	x := c.arg(0)
 	if x.Rank() < 2 || x.Shape()[1] == 0 {

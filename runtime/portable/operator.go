@@ -12,22 +12,28 @@ import (
 type operator struct {
 	name   string
 	domain string
-	// since and until bound the opsets served, until 0 meaning "and all later ones". An operator whose meaning changed has several lines.
+	// since and until bound the opsets served, until 0 meaning "and all later ones". An operator
+	// whose meaning changed has several lines.
 	since, until int
-	// minIn and maxIn bound the number of inputs; the first minIn must be present. maxIn -1 is variadic.
+	// minIn and maxIn bound the number of inputs; the first minIn must be present. maxIn -1 is
+	// variadic.
 	minIn, maxIn int
 	build        builder
-	// alias says that output 0 may share input 0's memory, so that the input's memory must outlive the output.
+	// alias says that output 0 may share input 0's memory, so that the input's memory must outlive
+	// the output.
 	alias bool
-	// exact says that the kernel handles float16 and bfloat16 itself or does not care about element types. All others get such inputs widened to float32 and
-	// their float32 outputs narrowed again.
+	// exact says that the kernel handles float16 and bfloat16 itself or does not care about element
+	// types. All others get such inputs widened to float32 and their float32 outputs narrowed
+	// again.
 	exact bool
 }
 
-// builder reads a node's attributes once, when the model is compiled, and returns the function that every run calls.
+// builder reads a node's attributes once, when the model is compiled, and returns the function that
+// every run calls.
 type builder func(n *node) (kernel, error)
 
-// kernel computes one node: it reads its inputs from the call and makes its outputs through it. It must check everything that depends on data.
+// kernel computes one node: it reads its inputs from the call and makes its outputs through it. It
+// must check everything that depends on data.
 type kernel func(c *call) error
 
 // node is what a builder sees.
@@ -37,7 +43,8 @@ type node struct {
 	bodies []*program
 	// constant returns the value of input i where it is known when the model is compiled, or nil.
 	constant func(i int) *tensor.Tensor
-	// compile compiles a sub-graph in the node's scope. It is a field, because the table of operators may not refer to itself.
+	// compile compiles a sub-graph in the node's scope. It is a field, because the table of
+	// operators may not refer to itself.
 	compile func(*onnx.Graph) (*program, error)
 }
 
@@ -94,7 +101,8 @@ func findOperator(n *onnx.Node, opset int) (*operator, string) {
 	return nil, fmt.Sprintf("operator %s is not implemented for opset %d", opName(n), opset)
 }
 
-// Operators lists the operators that the engine has kernels for, with the opsets served, in the table's order: "Add 7-", "ai.onnx.ml.…".
+// Operators lists the operators that the engine has kernels for, with the opsets served, in the
+// table's order: "Add 7-", "ai.onnx.ml.…".
 func Operators() []Operator {
 	out := make([]Operator, len(operators))
 	for i, o := range operators {

@@ -23,7 +23,8 @@ type cell struct {
 	at     [3]int // the input coordinate of tap 0, possibly negative
 }
 
-// pool fills c and calls f for every channel plane and output position. plane is the index of the plane, o the output position.
+// pool fills c and calls f for every channel plane and output position. plane is the index of the
+// plane, o the output position.
 func pool(c *cell, w *window, in, out [3]int, planes int, f func(plane, o int, c *cell)) {
 	for p := range planes {
 		o := 0
@@ -53,7 +54,8 @@ func (w *window) clip(c *cell, i, o int, in [3]int) {
 	c.at[i], c.lo[i], c.hi[i] = at, lo, hi
 }
 
-// paddedTaps counts the taps of an axis that lie in the input or its declared padding; those that only rounding up adds do not count.
+// paddedTaps counts the taps of an axis that lie in the input or its declared padding; those that
+// only rounding up adds do not count.
 func (w *window) paddedTaps(c *cell, i int, in [3]int) int {
 	n := 0
 	for k := range w.kernel[i] {
@@ -297,7 +299,8 @@ func buildMaxUnpool(n *node) (kernel, error) {
 		src, _ := elementsOf(x)
 		strides := rowMajor(nil, shape)
 		for i, v := range idx.Int64s() {
-			// Indices count in the tensor that was pooled, which may be smaller than the one asked for.
+			// Indices count in the tensor that was pooled, which may be smaller than the one asked
+			// for.
 			at, rest := 0, int(v)
 			for a := len(natural) - 1; a >= 0; a-- {
 				at += rest % max(1, natural[a]) * strides[a]

@@ -33,8 +33,8 @@ func (c *Compiler) Close() error {
 	return nil
 }
 
-// Compile implements engine.Compiler. Of the options it honours Threads; the others name things that this engine does not have. A node without a kernel is an
-// [engine.UnsupportedError].
+// Compile implements engine.Compiler. Of the options it honours Threads; the others name things
+// that this engine does not have. A node without a kernel is an [engine.UnsupportedError].
 func (c *Compiler) Compile(m *onnx.Model, o engine.Options) (engine.Session, error) {
 	if c.closed.Load() {
 		return nil, fmt.Errorf("compile: %w", engine.ErrClosed)
@@ -77,8 +77,8 @@ func compile(m *onnx.Model, o engine.Options) (*session, error) {
 	return s, nil
 }
 
-// inlined returns the model with its own functions inlined, and every operator that has no kernel but is defined by the standard in terms of others replaced by
-// that definition.
+// inlined returns the model with its own functions inlined, and every operator that has no kernel
+// but is defined by the standard in terms of others replaced by that definition.
 func inlined(m *onnx.Model) (*onnx.Model, error) {
 	m, err := onnx.InlineFunctions(m)
 	if err != nil {
@@ -92,7 +92,8 @@ func inlined(m *onnx.Model) (*onnx.Model, error) {
 	})
 }
 
-// sizesOf infers shapes as far as they are known, symbols counting as 1. A model whose shapes cannot be inferred runs as well without.
+// sizesOf infers shapes as far as they are known, symbols counting as 1. A model whose shapes
+// cannot be inferred runs as well without.
 func sizesOf(m *onnx.Model) sizeHint {
 	if len(m.Graph.Node) < minHinted {
 		return nil
@@ -137,8 +138,9 @@ func portOf(v *onnx.ValueInfo) (engine.Port, error) {
 	return p, nil
 }
 
-// Eval computes one node of the given opset. in follows the node's inputs, nil for absent ones; the result follows its outputs, nil where the node has none.
-// It serves constant folding and tests; models run faster through [New].
+// Eval computes one node of the given opset. in follows the node's inputs, nil for absent ones; the
+// result follows its outputs, nil where the node has none. It serves constant folding and tests;
+// models run faster through [New].
 func Eval(n *onnx.Node, opset int, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	m := &onnx.Model{IrVersion: onnx.DefaultIR, Graph: &onnx.Graph{Name: n.OpType}, OpsetImport: []*onnx.OperatorSet{{Domain: n.Domain, Version: int64(opset)}}}
 	e := &onnx.Node{Name: n.Name, OpType: n.OpType, Domain: n.Domain, Overload: n.Overload, Attribute: n.Attribute}

@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// program is a compiled graph: steps in execution order over numbered slots. It is immutable and shared by all frames that run it.
+// program is a compiled graph: steps in execution order over numbered slots. It is immutable and
+// shared by all frames that run it.
 type program struct {
 	steps    []step
 	slots    int
@@ -39,7 +40,8 @@ type constant struct {
 
 type capture struct{ inner, outer int }
 
-// scope resolves names to slots while a graph is compiled. Sub-graphs see their parent's names, and taking one records a capture.
+// scope resolves names to slots while a graph is compiled. Sub-graphs see their parent's names, and
+// taking one records a capture.
 type scope struct {
 	parent *scope
 	slot   map[string]int
@@ -72,8 +74,8 @@ func (s *scope) lookup(name string) (int, bool) {
 	return inner, true
 }
 
-// compileGraph lowers g, sends it through the decoder and turns what comes back into a program. parent is nil for a model's own graph.
-// hint may be nil.
+// compileGraph lowers g, sends it through the decoder and turns what comes back into a program.
+// parent is nil for a model's own graph. hint may be nil.
 func compileGraph(g *onnx.Graph, m *onnx.Model, parent *scope, hint sizeHint) (*program, error) {
 	l, err := lowerGraph(g, m, parent != nil)
 	if err != nil {
@@ -188,7 +190,8 @@ func (p *program) addNode(n *onnx.Node, m *onnx.Model, s *scope) error {
 		return describe(n, err)
 	}
 	st.kernel = k
-	// Bodies were compiled by build. What they take from here is an input of the step, so that its memory outlives the step.
+	// Bodies were compiled by build. What they take from here is an input of the step, so that its
+	// memory outlives the step.
 	for _, b := range ctx.bodies {
 		for _, c := range b.captures {
 			st.in = append(st.in, c.outer)
@@ -207,7 +210,8 @@ func (p *program) addNode(n *onnx.Node, m *onnx.Model, s *scope) error {
 	return nil
 }
 
-// build calls an operator's builder. Attributes of the wrong kind must not end the process, whatever a builder does with them.
+// build calls an operator's builder. Attributes of the wrong kind must not end the process,
+// whatever a builder does with them.
 func build(op *operator, n *node) (k kernel, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -249,8 +253,10 @@ func opName(n *onnx.Node) string {
 // sizeHint guesses how many elements a value has, from what is known before any run.
 type sizeHint func(name string) int
 
-// planRegisters gives each intermediate value a register, reusing those of values that no later step reads. A register grows to the largest value it ever holds,
-// so the plan is right for every shape and stops allocating once the shapes repeat; hints only decide which of several free registers fits best.
+// planRegisters gives each intermediate value a register, reusing those of values that no later
+// step reads. A register grows to the largest value it ever holds, so the plan is right for every
+// shape and stops allocating once the shapes repeat; hints only decide which of several free
+// registers fits best.
 func (p *program) planRegisters(s *scope, hint sizeHint) {
 	want := make([]int, p.slots)
 	if hint != nil {
@@ -317,7 +323,8 @@ func (p *program) planRegisters(s *scope, hint sizeHint) {
 	}
 }
 
-// bestFit returns the position in free of the smallest register that is large enough, else of the largest, or -1 where none is free.
+// bestFit returns the position in free of the smallest register that is large enough, else of the
+// largest, or -1 where none is free.
 func bestFit(free, held []int, want int) int {
 	best := -1
 	for i, r := range free {

@@ -12,8 +12,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// randomGraph grows a graph of square matrices with views, repeated operands, several outputs per node and values that live long. It returns the model and its
-// nodes' values in order, all of shape 4×4.
+// randomGraph grows a graph of square matrices with views, repeated operands, several outputs per
+// node and values that live long. It returns the model and its nodes' values in order, all of shape
+// 4×4.
 func randomGraph(r *rand.Rand, nodes int) (*onnx.Model, []onnx.Value) {
 	b := onnx.NewBuilder("random", onnx.DefaultOpset)
 	square := onnx.TypeOf(tensor.Float32, 4, 4)
@@ -60,7 +61,8 @@ func randomGraph(r *rand.Rand, nodes int) (*onnx.Model, []onnx.Value) {
 	return m, vals
 }
 
-// TestRegistersDoNotCollide compares a graph with few outputs, whose intermediate values share registers, with the same graph with every value as an output.
+// TestRegistersDoNotCollide compares a graph with few outputs, whose intermediate values share
+// registers, with the same graph with every value as an output.
 func TestRegistersDoNotCollide(t *testing.T) {
 	compared := 0
 	for seed := range uint64(60) {

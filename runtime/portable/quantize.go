@@ -32,7 +32,8 @@ func limits(d tensor.DType) (lo, hi float64, ok bool) {
 	return 0, 0, false
 }
 
-// granularity says which scale belongs to an element: one for all, one per position of an axis, or one per block along it.
+// granularity says which scale belongs to an element: one for all, one per position of an axis, or
+// one per block along it.
 type granularity struct {
 	x           []int
 	axis, block int
@@ -194,7 +195,8 @@ func dynamicQuantize(c *call) error {
 	return nil
 }
 
-// shifted returns x - zero as int32 values in float64, which holds every product and sum of 8-bit integers exactly. per maps an element to its zero point.
+// shifted returns x - zero as int32 values in float64, which holds every product and sum of 8-bit
+// integers exactly. per maps an element to its zero point.
 func shifted(x, zero *tensor.Tensor, per func(i int) int) ([]float64, error) {
 	if d := x.DType(); d != tensor.Int8 && d != tensor.Uint8 {
 		return nil, unsupported("element type %v", d)
@@ -220,7 +222,8 @@ func shifted(x, zero *tensor.Tensor, per func(i int) int) ([]float64, error) {
 	return v, nil
 }
 
-// wholeProduct multiplies matrices of integers held as float64, with MatMul's shapes. Zero points are per row of a and per column of b.
+// wholeProduct multiplies matrices of integers held as float64, with MatMul's shapes. Zero points
+// are per row of a and per column of b.
 func wholeProduct(c *call, a, za, b, zb *tensor.Tensor) ([]float64, []int, error) {
 	p := keep[matmulPlan](c)
 	if err := p.shapes(a.Shape(), b.Shape(), false, false); err != nil {
@@ -300,7 +303,8 @@ func qLinearMatMul(c *call) error {
 	return requantize(c, v, shape, y, func(i int) float64 { return sa(i/p.n%p.m) * sb(i%p.n) / sy[0] })
 }
 
-// requantize writes v times a factor, rounded and shifted by the zero point, in the zero point's type.
+// requantize writes v times a factor, rounded and shifted by the zero point, in the zero point's
+// type.
 func requantize(c *call, v []float64, shape []int, zero *tensor.Tensor, factor func(i int) float64) error {
 	lo, hi, ok := limits(zero.DType())
 	if !ok || zero.Len() != 1 {

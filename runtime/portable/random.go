@@ -8,8 +8,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Dropout and the random generators. A generator's stream depends on its seed attribute and, without one, on the node alone: equal models give equal numbers.
-// Every run of a frame continues its stream.
+// Dropout and the random generators. A generator's stream depends on its seed attribute and,
+// without one, on the node alone: equal models give equal numbers. Every run of a frame continues
+// its stream.
 var randomOperators = []operator{
 	{name: "Dropout", since: 7, until: 11, minIn: 1, maxIn: 1, alias: true, exact: true, build: buildDropout},
 	{name: "Dropout", since: 12, minIn: 1, maxIn: 3, alias: true, exact: true, build: buildDropout},
@@ -21,7 +22,8 @@ var randomOperators = []operator{
 	{name: "Multinomial", since: 7, minIn: 1, maxIn: 1, build: buildMultinomial},
 }
 
-// source is a small counter-based generator (SplitMix64): good enough for these operators, and its whole state is one number.
+// source is a small counter-based generator (SplitMix64): good enough for these operators, and its
+// whole state is one number.
 type source struct {
 	state  uint64
 	seeded bool

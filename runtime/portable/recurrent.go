@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Recurrent layers, as the operators' sections of the ONNX specification define them: gates in the order iofc (LSTM) and zrh (GRU).
+// Recurrent layers, as the operators' sections of the ONNX specification define them: gates in the
+// order iofc (LSTM) and zrh (GRU).
 var recurrentOperators = []operator{
 	{name: "RNN", since: 7, minIn: 3, maxIn: 6, build: buildRecurrent(1, []string{"Tanh"})},
 	{name: "GRU", since: 7, minIn: 3, maxIn: 6, build: buildRecurrent(3, []string{"Sigmoid", "Tanh"})},
@@ -113,7 +114,8 @@ func activation(name string, alpha, beta *[]float32) (func(float64) float64, err
 	return nil, fmt.Errorf("activation %q is not known", name)
 }
 
-// cellStep is one direction of a layer during a run. All matrices are batch-major; h and cell are the state, updated in place.
+// cellStep is one direction of a layer during a run. All matrices are batch-major; h and cell are
+// the state, updated in place.
 type cellStep[T float] struct {
 	r            *recurrent
 	f            []func(float64) float64
@@ -168,7 +170,8 @@ func (s *cellStep[T]) lstm(b int) {
 	}
 }
 
-// gru needs the product of the reset state with the last recurrent weights first, unless linear_before_reset is set.
+// gru needs the product of the reset state with the last recurrent weights first, unless
+// linear_before_reset is set.
 func (s *cellStep[T]) gruGates(b int, z, rh []T) {
 	n := s.r.hidden
 	for j := range n {

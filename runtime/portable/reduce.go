@@ -37,7 +37,8 @@ type fold struct {
 	u8  func([]uint8) uint8
 }
 
-// reduceOp lists an operator whose axes are an attribute below opset axesInput and an input from it on.
+// reduceOp lists an operator whose axes are an attribute below opset axesInput and an input from it
+// on.
 func reduceOp(name string, axesInput int, f fold) []operator {
 	b := buildReduce(f)
 	return []operator{
@@ -187,7 +188,8 @@ func prodInt[T integer](v []T) T {
 	return p
 }
 
-// reduceState is the plan of a reduction: the axes reduced, moved to the end where they are not there already.
+// reduceState is the plan of a reduction: the axes reduced, moved to the end where they are not
+// there already.
 type reduceState struct {
 	gone  []bool
 	out   []int

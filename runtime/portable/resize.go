@@ -13,7 +13,8 @@ var resizeOperators = []operator{
 	{name: "Upsample", since: 9, until: 9, minIn: 2, maxIn: 2, build: buildResize10},
 }
 
-// resizer holds Resize's attributes. Each axis is resampled on its own, which is exact for all modes: their kernels are products over the axes.
+// resizer holds Resize's attributes. Each axis is resampled on its own, which is exact for all
+// modes: their kernels are products over the axes.
 type resizer struct {
 	mode, coord, nearest, policy string
 	cubic                        float64
@@ -68,7 +69,8 @@ func resizeTyped(c *call, r *resizer, scales, sizes, roi *tensor.Tensor) error {
 	}
 }
 
-// source maps an output coordinate to an input coordinate, in float32 as ONNX Runtime does: the scales are float32, and results at ties depend on it.
+// source maps an output coordinate to an input coordinate, in float32 as ONNX Runtime does: the
+// scales are float32, and results at ties depend on it.
 func (r *resizer) source(x, scale, in, out, lo, hi float32) (float32, error) {
 	switch r.coord {
 	case "half_pixel":
@@ -113,7 +115,8 @@ func (r *resizer) round(x float64) (int, error) {
 	return 0, fmt.Errorf("nearest_mode %q is not known", r.nearest)
 }
 
-// taps are the input positions and weights of one output position; outside says that it has the extrapolation value instead.
+// taps are the input positions and weights of one output position; outside says that it has the
+// extrapolation value instead.
 type taps struct {
 	at      []int
 	weight  []float64

@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Operators that write into a copy of their data at positions given by an index tensor. Updates are applied in order.
+// Operators that write into a copy of their data at positions given by an index tensor. Updates are
+// applied in order.
 var scatterOperators = []operator{
 	{name: "ScatterElements", since: 11, minIn: 3, maxIn: 3, exact: true, build: buildScatterElements},
 	{name: "Scatter", since: 9, minIn: 3, maxIn: 3, exact: true, build: buildScatterElements},
@@ -90,7 +91,8 @@ func combineNumbers[T number](reduction string, dst, src []T) (combiner, error) 
 	return nil, fmt.Errorf("reduction %q is not known", reduction)
 }
 
-// halved runs a scatter on float32 copies where the reduction computes and the data is half precision.
+// halved runs a scatter on float32 copies where the reduction computes and the data is half
+// precision.
 func halved(c *call, reduction string, k kernel) error {
 	if d := c.arg(0).DType(); reduction != "none" && (d == tensor.Float16 || d == tensor.BFloat16) {
 		return c.viaFloat32(k)
@@ -160,7 +162,8 @@ func buildScatterND(n *node) (kernel, error) {
 	return func(c *call) error { return halved(c, reduction, k) }, nil
 }
 
-// buildTensorScatter writes a block of new rows into each batch element of a cache, at a position of its own.
+// buildTensorScatter writes a block of new rows into each batch element of a cache, at a position
+// of its own.
 func buildTensorScatter(n *node) (kernel, error) {
 	axis, mode := n.Int("axis", -2), n.Str("mode", "linear")
 	if mode != "linear" && mode != "circular" {

@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Sequences and optionals inside a graph. They cannot enter or leave one, because the engines' ports are tensors.
+// Sequences and optionals inside a graph. They cannot enter or leave one, because the engines'
+// ports are tensors.
 var sequenceOperators = []operator{
 	{name: "SequenceEmpty", since: 11, maxIn: 0, exact: true, build: buildSequenceEmpty},
 	{name: "SequenceConstruct", since: 11, minIn: 1, maxIn: -1, exact: true, build: plain(sequenceConstruct)},
@@ -23,7 +24,8 @@ var sequenceOperators = []operator{
 	{name: "OptionalHasElement", since: 15, minIn: 0, maxIn: 1, exact: true, build: plain(optionalHas)},
 }
 
-// sequence is a list of tensors. It is immutable: operators that change one make another, and its tensors are never in a frame's registers.
+// sequence is a list of tensors. It is immutable: operators that change one make another, and its
+// tensors are never in a frame's registers.
 type sequence struct {
 	elem  tensor.DType
 	items []*tensor.Tensor
@@ -58,7 +60,8 @@ func sequenceConstruct(c *call) error {
 	return nil
 }
 
-// position reads an optional index input; def where it is absent. Positions may equal the length where an element is inserted.
+// position reads an optional index input; def where it is absent. Positions may equal the length
+// where an element is inserted.
 func (c *call) position(i, n, def int) (int, error) {
 	t := c.arg(i)
 	if t == nil {

@@ -22,7 +22,8 @@ type session struct {
 	closed   bool
 }
 
-// maxFreeFrames bounds the frames kept for later runs; their registers are as large as the model's intermediate values.
+// maxFreeFrames bounds the frames kept for later runs; their registers are as large as the model's
+// intermediate values.
 const maxFreeFrames = 8
 
 // Inputs implements engine.Session.
@@ -122,7 +123,8 @@ func (s *session) Run(ctx context.Context, out, in []*tensor.Tensor) error {
 	return nil
 }
 
-// Bind implements engine.Session. The first run sizes the intermediate buffers; later ones allocate nothing.
+// Bind implements engine.Session. The first run sizes the intermediate buffers; later ones allocate
+// nothing.
 func (s *session) Bind(out, in []*tensor.Tensor) (engine.Binding, error) {
 	f, err := s.acquire()
 	if err != nil {

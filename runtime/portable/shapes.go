@@ -85,7 +85,8 @@ func buildFlatten(n *node) (kernel, error) {
 	}, nil
 }
 
-// axesArg reads axes from input i where the opset has them there, otherwise from the attribute, normalised for rank. ok is false when none are given.
+// axesArg reads axes from input i where the opset has them there, otherwise from the attribute,
+// normalised for rank. ok is false when none are given.
 func (c *call) axesArg(buf, i int, attr []int, rank int) (axes []int, ok bool, err error) {
 	axes = append(c.shapeBuf(buf), attr...)
 	ok = attr != nil

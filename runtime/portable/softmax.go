@@ -4,7 +4,8 @@ import (
 	"math"
 )
 
-// Operators that normalise along one axis. Before opset 13 the input counted as a matrix whose columns start at the axis.
+// Operators that normalise along one axis. Before opset 13 the input counted as a matrix whose
+// columns start at the axis.
 var softmaxOperators = []operator{
 	{name: "Softmax", since: 1, minIn: 1, maxIn: 1, build: alongAxis(softmaxRow[float32], softmaxRow[float64])},
 	{name: "LogSoftmax", since: 1, minIn: 1, maxIn: 1, build: alongAxis(logSoftmaxRow[float32], logSoftmaxRow[float64])},

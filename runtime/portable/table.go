@@ -2,7 +2,8 @@ package portable
 
 import "slices"
 
-// operators is everything the engine executes. Each family's lines stand at the top of the file that holds its kernels.
+// operators is everything the engine executes. Each family's lines stand at the top of the file
+// that holds its kernels.
 var operators = slices.Concat(
 	unaryOperators,
 	activationOperators,

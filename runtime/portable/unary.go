@@ -44,7 +44,8 @@ func each[T, R any](f func(T) R) func(dst []R, src []T) {
 	}
 }
 
-// floats builds an operator on floats from a function of float64; float32 is computed through it and rounded once.
+// floats builds an operator on floats from a function of float64; float32 is computed through it
+// and rounded once.
 func floats(f func(float64) float64) builder {
 	return unary(on(func(dst, src []float32) {
 		for i, v := range src {
@@ -167,8 +168,8 @@ func buildIsInf(n *node) (kernel, error) {
 		on(each(func(v float64) bool { return pos && math.IsInf(v, 1) || neg && math.IsInf(v, -1) }))), nil
 }
 
-// tanh32 is math.Tanh to within a unit in the last place of float32, several times faster. Near zero, where 1 - 2/(e²ˣ+1) would cancel, it is the odd polynomial
-// of Cephes' tanhf.
+// tanh32 is math.Tanh to within a unit in the last place of float32, several times faster. Near
+// zero, where 1 - 2/(e²ˣ+1) would cancel, it is the odd polynomial of Cephes' tanhf.
 func tanh32(dst, src []float32) {
 	for i, v := range src {
 		x := float64(v)

@@ -6,7 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Element-wise operators of any number of inputs: the second input is combined with the first, the third with that result, and so on.
+// Element-wise operators of any number of inputs: the second input is combined with the first, the
+// third with that result, and so on.
 var variadicOperators = []operator{
 	{name: "Sum", since: 6, minIn: 1, maxIn: -1, build: plain(variadic(foldLoops(pair(addLoops[float32]()), pair(addLoops[float64]())), false))},
 	{name: "Mean", since: 6, minIn: 1, maxIn: -1, build: plain(variadic(foldLoops(pair(addLoops[float32]()), pair(addLoops[float64]())), true))},
@@ -73,7 +74,8 @@ func variadic(list []binaryLoop, mean bool) kernel {
 			if _, err := p.shapes(s.shape, c.arg(i).Shape()); err != nil {
 				return err
 			}
-			// The result has the common shape already, so it may be operand and destination at once.
+			// The result has the common shape already, so it may be operand and destination at
+			// once.
 			list[loop].run(p, out, out, c.arg(i))
 		}
 		if mean {

@@ -4,7 +4,8 @@ import (
 	"fmt"
 )
 
-// window is a sliding window over up to three spatial axes. Inputs of one or two are padded with leading axes of extent 1, so that kernels are written once.
+// window is a sliding window over up to three spatial axes. Inputs of one or two are padded with
+// leading axes of extent 1, so that kernels are written once.
 type window struct {
 	rank                     int
 	kernel, stride, dilation [3]int
@@ -13,7 +14,8 @@ type window struct {
 	ceil                     bool
 }
 
-// buildWindow reads the attributes common to convolutions and pools. Without kernel_shape, rank stays 0 and setKernel must be called.
+// buildWindow reads the attributes common to convolutions and pools. Without kernel_shape, rank
+// stays 0 and setKernel must be called.
 func buildWindow(n *node) (window, error) {
 	w := window{auto: n.Str("auto_pad", "NOTSET"), ceil: n.Int("ceil_mode", 0) != 0}
 	switch w.auto {

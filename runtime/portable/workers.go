@@ -2,7 +2,8 @@ package portable
 
 import "sync"
 
-// workers runs the parts of one job on several goroutines. A job with one part runs on the caller alone; they are then never started.
+// workers runs the parts of one job on several goroutines. A job with one part runs on the caller
+// alone; they are then never started.
 type workers struct {
 	threads int
 	once    sync.Once
@@ -10,7 +11,8 @@ type workers struct {
 	stop    chan struct{}
 }
 
-// part is one share of a job. It lives in the frame that submits it, so that submitting allocates nothing.
+// part is one share of a job. It lives in the frame that submits it, so that submitting allocates
+// nothing.
 type part struct {
 	run  func(*part)
 	gemm gemmTask
@@ -57,7 +59,8 @@ func (p *workers) do(parts []part, wg *sync.WaitGroup) {
 		}
 	}
 	parts[0].safely()
-	// Whatever no worker has taken yet, this run's or another's, is done here instead of being waited for.
+	// Whatever no worker has taken yet, this run's or another's, is done here instead of being
+	// waited for.
 	for waiting := true; waiting; {
 		select {
 		case j := <-p.jobs:

@@ -12,7 +12,8 @@ import (
 )
 
 func lower(nice int) error {
-	// A thread that is being made while its maker is lowered may have the old niceness and be listed only afterwards, so one pass without a find is not enough.
+	// A thread that is being made while its maker is lowered may have the old niceness and be
+	// listed only afterwards, so one pass without a find is not enough.
 	for clean := 0; clean < 2; clean++ {
 		found, err := lowerThreads(nice)
 		if err != nil {
@@ -53,8 +54,11 @@ func lowerThreads(nice int) (found bool, err error) {
 	return found, nil
 }
 
-// idle makes a thread one that only runs when nothing else does, and reports whether it was another before. Niceness alone is about shares: a thread that wakes up may still wait for the next tick of the scheduler, some milliseconds, while one of niceness 19 goes on; threads of this class give way at once, and processors on which they run count as free. Where
-// the system does not let it be, niceness has to do.
+// idle makes a thread one that only runs when nothing else does, and reports whether it was another
+// before. Niceness alone is about shares: a thread that wakes up may still wait for the next tick
+// of the scheduler, some milliseconds, while one of niceness 19 goes on; threads of this class give
+// way at once, and processors on which they run count as free. Where the system does not let it be,
+// niceness has to do.
 func idle(thread int) bool {
 	a, err := unix.SchedGetAttr(thread, 0)
 	if err != nil || a.Policy != unix.SCHED_NORMAL && a.Policy != unix.SCHED_BATCH {
@@ -91,7 +95,8 @@ func lowerSession(nice int) error {
 	}
 	for try := 0; ; try++ {
 		err := os.WriteFile(autogroup, strconv.AppendInt(nil, int64(nice), 10), 0)
-		// Without privileges the kernel allows one change in a tenth of a second, for the whole system.
+		// Without privileges the kernel allows one change in a tenth of a second, for the whole
+		// system.
 		if !errors.Is(err, unix.EAGAIN) || try == 10 {
 			return err
 		}

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child lowers itself while threads are made, and prints the niceness of every thread it then has, and that of its session before and after.
+// child lowers itself while threads are made, and prints the niceness of every thread it then has,
+// and that of its session before and after.
 func child(nice string) {
 	before := ownSession()
 	n, err := strconv.Atoi(nice)
@@ -74,7 +75,8 @@ func child(nice string) {
 	os.Exit(0)
 }
 
-// ungrouped is what ownSession returns where sessions have no group: the kernel has none (no file), or did not make one for this session (an empty file).
+// ungrouped is what ownSession returns where sessions have no group: the kernel has none (no file),
+// or did not make one for this session (an empty file).
 const ungrouped = "ungrouped"
 
 // ownSession returns the niceness of the session's group.
@@ -98,7 +100,8 @@ func command(t *testing.T, nice int, leads bool) *exec.Cmd {
 	return cmd
 }
 
-// lowered runs a child and returns the niceness of its threads, their scheduling classes, and the niceness of its session before and after.
+// lowered runs a child and returns the niceness of its threads, their scheduling classes, and the
+// niceness of its session before and after.
 func lowered(t *testing.T, nice int, leads bool) (threads, classes map[string]int, before, after string) {
 	t.Helper()
 	out, err := command(t, nice, leads).CombinedOutput()
@@ -128,7 +131,8 @@ func own(t *testing.T) int {
 	return 20 - is
 }
 
-// refused reports whether the system lets no thread lower its priority, as filters of system calls do, and checks that Lower says so then.
+// refused reports whether the system lets no thread lower its priority, as filters of system calls
+// do, and checks that Lower says so then.
 func refused(t *testing.T, nice int) bool {
 	t.Helper()
 	is := own(t)
@@ -152,7 +156,8 @@ func refused(t *testing.T, nice int) bool {
 	return true
 }
 
-// mayIdle reports whether the system lets threads into the class SCHED_IDLE; some containers do not.
+// mayIdle reports whether the system lets threads into the class SCHED_IDLE; some containers do
+// not.
 func mayIdle(t *testing.T) bool {
 	t.Helper()
 	may := make(chan bool)
@@ -164,7 +169,8 @@ func mayIdle(t *testing.T) bool {
 	return <-may
 }
 
-// Every thread is lowered, also those that are made meanwhile and afterwards; a priority that is lower already stays.
+// Every thread is lowered, also those that are made meanwhile and afterwards; a priority that is
+// lower already stays.
 func TestLowerReachesEveryThread(t *testing.T) {
 	before := own(t)
 	for _, nice := range []int{1, 10, Least} {

@@ -5,7 +5,9 @@ import "fmt"
 // Least is the niceness of the least priority.
 const Least = 19
 
-// Lower gives all threads of the process, and those that they will make, at least this niceness, from 1 to Least. What has a lower priority already keeps it. After an error some threads may have been lowered. It is meant for the start of a program.
+// Lower gives all threads of the process, and those that they will make, at least this niceness,
+// from 1 to Least. What has a lower priority already keeps it. After an error some threads may have
+// been lowered. It is meant for the start of a program.
 func Lower(nice int) error {
 	if nice < 1 || nice > Least {
 		return fmt.Errorf("priority: niceness %d: expected 1 to %d", nice, Least)

@@ -49,7 +49,8 @@ func (p *Progress) head() string {
 	return join(p.o.Label, fmt.Sprintf("%3.0f%%", percent))
 }
 
-// tail is the count, the rate, the time and the fields; short makes numbers round and leaves the unit out, so that the fields find room.
+// tail is the count, the rate, the time and the fields; short makes numbers round and leaves the
+// unit out, so that the fields find room.
 func (p *Progress) tail(now time.Time, short bool) string {
 	count := p.count
 	if short {
@@ -154,7 +155,8 @@ func join(a, b string) string {
 	return a + " " + b
 }
 
-// cut shortens text to a number of columns, taking every rune for one, and keeps control characters out of the line.
+// cut shortens text to a number of columns, taking every rune for one, and keeps control characters
+// out of the line.
 func cut(text string, width int) string {
 	runes := []rune(text)
 	for i, r := range runes {

@@ -25,7 +25,8 @@ type Options struct {
 	Quiet bool
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Width returns the columns of the terminal, 0 for an output that is none; nil asks the writer, if that is an *os.File.
+	// Width returns the columns of the terminal, 0 for an output that is none; nil asks the writer,
+	// if that is an *os.File.
 	Width func() int
 	// Every is the time between plain lines; 0 is 30 s.
 	Every time.Duration
@@ -56,7 +57,8 @@ type Progress struct {
 // field is a live value; short is what a narrow terminal shows of it.
 type field struct{ key, value, short string }
 
-// Start begins a display on out. A terminal shows it at once; other outputs show the first line after Options.Every.
+// Start begins a display on out. A terminal shows it at once; other outputs show the first line
+// after Options.Every.
 func Start(out io.Writer, o Options) *Progress {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -80,7 +82,8 @@ func Start(out io.Writer, o Options) *Progress {
 	return p
 }
 
-// terminalWidth returns 0 where out is not a terminal, and also where the terminal cannot move its cursor.
+// terminalWidth returns 0 where out is not a terminal, and also where the terminal cannot move its
+// cursor.
 func terminalWidth(out io.Writer) int {
 	f, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -125,7 +128,8 @@ func (p *Progress) SetTotal(total int64) {
 	p.o.Total = total
 }
 
-// Field sets a live value behind the bar, with four significant digits, and three on a terminal that is too narrow for all. Fields stay in the order of their first use.
+// Field sets a live value behind the bar, with four significant digits, and three on a terminal
+// that is too narrow for all. Fields stay in the order of their first use.
 func (p *Progress) Field(key string, value float64) {
 	p.set(field{key, fmt.Sprintf("%.4g", value), fmt.Sprintf("%.3g", value)})
 }
@@ -148,8 +152,8 @@ func (p *Progress) set(f field) {
 	p.fields = append(p.fields, f)
 }
 
-// Finish shows the final state and ends the display; later calls do nothing. Call it also when the operation failed, so that
-// the error begins on a line of its own.
+// Finish shows the final state and ends the display; later calls do nothing. Call it also when the
+// operation failed, so that the error begins on a line of its own.
 func (p *Progress) Finish() {
 	if p == nil {
 		return
@@ -185,8 +189,9 @@ func (p *Progress) update() {
 	}
 }
 
-// Lines returns a writer for log lines to the same place as the display: each write is shown above the bar, which is drawn
-// again below it. Writes are whole lines, as slog's handlers make them. It may be used after Finish.
+// Lines returns a writer for log lines to the same place as the display: each write is shown above
+// the bar, which is drawn again below it. Writes are whole lines, as slog's handlers make them. It
+// may be used after Finish.
 func (p *Progress) Lines(to io.Writer) io.Writer {
 	if p == nil {
 		return to

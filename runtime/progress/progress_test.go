@@ -19,7 +19,8 @@ type manual struct{ t time.Time }
 func (m *manual) now() time.Time          { return m.t }
 func (m *manual) advance(d time.Duration) { m.t = m.t.Add(d) }
 
-// screen interprets what a terminal would show: carriage return, erase to the end of the line and line feeds.
+// screen interprets what a terminal would show: carriage return, erase to the end of the line and
+// line feeds.
 type screen struct {
 	lines  []string
 	line   []rune

@@ -2,10 +2,11 @@ package rng
 
 import "math"
 
-// Categorical returns an index drawn with probability proportional to exp(logits[i]), by inversion of the distribution
-// function in float64. Logits need no normalisation; -Inf excludes an index, and so in effect does a logit that lies 700
-// below the largest. One uniform is consumed whatever the logits are. It returns -1 when no index can be drawn, because
-// there are no logits, all are -Inf, or one is NaN or +Inf.
+// Categorical returns an index drawn with probability proportional to exp(logits[i]), by inversion
+// of the distribution function in float64. Logits need no normalisation; -Inf excludes an index,
+// and so in effect does a logit that lies 700 below the largest. One uniform is consumed whatever
+// the logits are. It returns -1 when no index can be drawn, because there are no logits, all are
+// -Inf, or one is NaN or +Inf.
 func (s *Stream) Categorical(logits []float32) int {
 	u := s.Float64()
 	largest := math.Inf(-1)
@@ -37,9 +38,11 @@ func (s *Stream) Categorical(logits []float32) int {
 	return last
 }
 
-// exp is e^x for x <= 0 with a relative error below 4e-16, and 0 below -700. It exists for the reason that log does.
+// exp is e^x for x <= 0 with a relative error below 4e-16, and 0 below -700. It exists for the
+// reason that log does.
 //
-// x = k·ln 2 + r with |r| <= ln 2 / 2, and e^r by its Taylor series to r^13, which leaves less than 2^-57.
+// x = k·ln 2 + r with |r| <= ln 2 / 2, and e^r by its Taylor series to r^13, which leaves less than
+// 2^-57.
 func exp(x float64) float64 {
 	if x < -700 {
 		return 0

@@ -5,12 +5,12 @@ import "math"
 // Exp returns a value of the exponential distribution with mean 1, by inversion.
 func (s *Stream) Exp() float64 { return -log(s.open()) }
 
-// log is the natural logarithm of a positive, finite, normal x with a relative error below 4e-16. math.Log is not used
-// because its last bit depends on the processor: there, compilers may fuse multiplications and additions, which the
-// explicit conversions here rule out.
+// log is the natural logarithm of a positive, finite, normal x with a relative error below 4e-16.
+// math.Log is not used because its last bit depends on the processor: there, compilers may fuse
+// multiplications and additions, which the explicit conversions here rule out.
 //
-// x = m·2^e with m in [√½, √2), and log m = 2 artanh t with t = (m-1)/(m+1), |t| <= 0.1716: eleven terms of the series
-// leave less than 2^-58.
+// x = m·2^e with m in [√½, √2), and log m = 2 artanh t with t = (m-1)/(m+1), |t| <= 0.1716: eleven
+// terms of the series leave less than 2^-58.
 func log(x float64) float64 {
 	m, e := math.Frexp(x)
 	if m < math.Sqrt2/2 {

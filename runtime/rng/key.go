@@ -7,7 +7,8 @@ import (
 	"fmt"
 )
 
-// Key names a stream of randomness. Keys are comparable values without state; the zero Key is valid but belongs to no seed.
+// Key names a stream of randomness. Keys are comparable values without state; the zero Key is valid
+// but belongs to no seed.
 type Key struct {
 	hi, lo uint64
 }
@@ -17,8 +18,8 @@ func New(seed uint64) Key {
 	return derive(Key{0, seed}, "seed", nil)
 }
 
-// Split returns the key of a child. Name and indices are both part of the child's identity: Split("env", 1, 2),
-// Split("env", 12) and Split("env1", 2) are unrelated.
+// Split returns the key of a child. Name and indices are both part of the child's identity:
+// Split("env", 1, 2), Split("env", 12) and Split("env1", 2) are unrelated.
 func (k Key) Split(name string, index ...int) Key {
 	return derive(k, name, index)
 }
@@ -30,7 +31,8 @@ func (k Key) Stream() *Stream {
 	return s
 }
 
-// derive is SHA-256 over a version tag, the parent, the length-prefixed name and the indices, cut to 128 bits.
+// derive is SHA-256 over a version tag, the parent, the length-prefixed name and the indices, cut
+// to 128 bits.
 func derive(k Key, name string, index []int) Key {
 	var stack [160]byte
 	b := append(stack[:0], "onnxrl/rng/1"...)

@@ -2,10 +2,11 @@ package rng
 
 import "math"
 
-// The normal distribution by the ziggurat method: the area under exp(-x²/2), x >= 0, is covered by 256 layers of equal
-// area, and a point of a layer that lies below the next layer's edge needs no further test (Marsaglia and Tsang 2000,
-// "The Ziggurat Method for Generating Random Variables"; the layer and the abscissa are taken from separate bits, as
-// Doornik 2005, "An Improved Ziggurat Method to Generate Normal Random Samples", requires).
+// The normal distribution by the ziggurat method: the area under exp(-x²/2), x >= 0, is covered by
+// 256 layers of equal area, and a point of a layer that lies below the next layer's edge needs no
+// further test (Marsaglia and Tsang 2000, "The Ziggurat Method for Generating Random Variables";
+// the layer and the abscissa are taken from separate bits, as Doornik 2005, "An Improved Ziggurat
+// Method to Generate Normal Random Samples", requires).
 const (
 	zigguratR = 3.654152885361008771645429720399515762975 // where the tail begins: layers are 256
 	zigguratV = 0.004928673233974655347361775402336028069 // area of each layer
@@ -15,8 +16,9 @@ const (
 
 var zigguratX, zigguratY = zigguratTables()
 
-// zigguratTables returns the right edge of each layer and the density there. They are computed and not listed: only
-// correctly rounded operations and log below are involved, so they are the same everywhere.
+// zigguratTables returns the right edge of each layer and the density there. They are computed and
+// not listed: only correctly rounded operations and log below are involved, so they are the same
+// everywhere.
 func zigguratTables() (x, y [257]float64) {
 	x[0], x[1] = zigguratW, zigguratR
 	y[0], y[1] = 0, zigguratF
@@ -52,7 +54,8 @@ func (s *Stream) Normal() float64 {
 	}
 }
 
-// normalTail returns a value beyond R (Marsaglia 1964, "Generating a Variable from the Tail of the Normal Distribution").
+// normalTail returns a value beyond R (Marsaglia 1964, "Generating a Variable from the Tail of the
+// Normal Distribution").
 func (s *Stream) normalTail() float64 {
 	for {
 		x := float64(-log(s.open()) / zigguratR)

@@ -17,7 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// The golden file fixes every sequence. It changes only when somebody decides that old runs need not be reproduced.
+// The golden file fixes every sequence. It changes only when somebody decides that old runs need
+// not be reproduced.
 func TestGolden(t *testing.T) {
 	var b strings.Builder
 	root := New(42)
@@ -148,7 +149,8 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// Kolmogorov-Smirnov distance of a million normals from the distribution function, and the weight of the tail branch.
+// Kolmogorov-Smirnov distance of a million normals from the distribution function, and the weight
+// of the tail branch.
 func TestNormalDistribution(t *testing.T) {
 	const n = 1_000_000
 	s := New(5).Split("ks").Stream()

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// Set holds the streams of a component by name. A stream is made on first use from the set's key and is the same object
-// for the life of the set, also across a restore. Stream may be called concurrently; a Stream itself may not.
+// Set holds the streams of a component by name. A stream is made on first use from the set's key
+// and is the same object for the life of the set, also across a restore. Stream may be called
+// concurrently; a Stream itself may not.
 type Set struct {
 	key     Key
 	mu      sync.Mutex
@@ -44,8 +45,9 @@ func (s *Set) MarshalJSON() ([]byte, error) {
 	return json.Marshal(setState{&s.key, s.streams})
 }
 
-// UnmarshalJSON restores what MarshalJSON wrote. Streams handed out before keep their identity and continue from the saved
-// state; those the saved set had not used yet go back to their start. On an error the set is unchanged.
+// UnmarshalJSON restores what MarshalJSON wrote. Streams handed out before keep their identity and
+// continue from the saved state; those the saved set had not used yet go back to their start. On an
+// error the set is unchanged.
 func (s *Set) UnmarshalJSON(data []byte) error {
 	var state setState
 	if err := json.Unmarshal(data, &state); err != nil {

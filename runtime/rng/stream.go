@@ -10,8 +10,9 @@ import (
 
 var _ rand.Source = (*Stream)(nil)
 
-// Stream is a sequence of random numbers. It implements math/rand/v2.Source, for use with gonum and the standard library;
-// the sequences drawn through those are theirs to change. The zero Stream is valid and starts at the zero Key.
+// Stream is a sequence of random numbers. It implements math/rand/v2.Source, for use with gonum and
+// the standard library; the sequences drawn through those are theirs to change. The zero Stream is
+// valid and starts at the zero Key.
 type Stream struct {
 	pcg rand.PCG
 }
@@ -34,8 +35,8 @@ func (s *Stream) open() float64 { return (float64(s.pcg.Uint64()>>12) + 0.5) * 0
 // Bernoulli returns true with probability p; p <= 0 is never and p >= 1 always.
 func (s *Stream) Bernoulli(p float64) bool { return s.Float64() < p }
 
-// IntN returns a uniform integer in [0, n) without bias (Lemire 2019, "Fast Random Integer Generation in an Interval").
-// It panics if n <= 0.
+// IntN returns a uniform integer in [0, n) without bias (Lemire 2019, "Fast Random Integer
+// Generation in an Interval"). It panics if n <= 0.
 func (s *Stream) IntN(n int) int {
 	if n <= 0 {
 		panic("rng: IntN of a number that is not positive")
@@ -75,7 +76,8 @@ func (s *Stream) Perm(dst []int) {
 func (s *Stream) FillUniform32(dst []float32, low, high float32) {
 	span := high - low
 	for i := range dst {
-		// The conversion keeps compilers from fusing the product and the sum, which would change the last bit.
+		// The conversion keeps compilers from fusing the product and the sum, which would change
+		// the last bit.
 		dst[i] = low + float32(span*s.Float32())
 	}
 }
@@ -92,7 +94,8 @@ func (s *Stream) UnmarshalBinary(data []byte) error {
 	return s.pcg.UnmarshalBinary(data)
 }
 
-// MarshalText returns the state as "pcg:" and 32 hexadecimal digits, which is how it appears in JSON.
+// MarshalText returns the state as "pcg:" and 32 hexadecimal digits, which is how it appears in
+// JSON.
 func (s *Stream) MarshalText() ([]byte, error) {
 	raw, err := s.pcg.MarshalBinary()
 	if err != nil {

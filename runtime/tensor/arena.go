@@ -7,18 +7,21 @@ import (
 	"unsafe"
 )
 
-// Align is the alignment in bytes of every view carved from an [Arena]: one cache line and the widest vector register.
+// Align is the alignment in bytes of every view carved from an [Arena]: one cache line and the
+// widest vector register.
 const Align = 64
 
 // ErrArenaBusy is returned by [Arena.Close] while bindings still hold the memory.
 var ErrArenaBusy = errors.New("arena is still bound")
 
-// Arena is one contiguous block of zeroed memory outside the Go heap. Its addresses never change, so C code may keep them while the arena is open
-// (design decision D1). Views are handed out by [Arena.Tensor] and [Arena.Float32s]; the arena itself has no allocator, because the layout of a
+// Arena is one contiguous block of zeroed memory outside the Go heap. Its addresses never change,
+// so C code may keep them while the arena is open (design decision D1). Views are handed out by
+// [Arena.Tensor] and [Arena.Float32s]; the arena itself has no allocator, because the layout of a
 // network's parameters is decided once, by the caller.
 //
-// Close returns the memory to the system. Touching a view afterwards panics with a clear message when it goes through a Tensor's accessors; a Go
-// slice taken earlier would fault. Code that lets C keep addresses calls Retain and Release, and Close refuses while any are held.
+// Close returns the memory to the system. Touching a view afterwards panics with a clear message
+// when it goes through a Tensor's accessors; a Go slice taken earlier would fault. Code that lets C
+// keep addresses calls Retain and Release, and Close refuses while any are held.
 type Arena struct {
 	mem    []byte
 	refs   atomic.Int64
@@ -40,7 +43,8 @@ func NewArena(n int) (*Arena, error) {
 // Size returns the usable bytes.
 func (a *Arena) Size() int { return len(a.mem) }
 
-// Retain keeps the memory mapped until the matching Release. It returns an error when the arena is closed.
+// Retain keeps the memory mapped until the matching Release. It returns an error when the arena is
+// closed.
 func (a *Arena) Retain() error {
 	a.refs.Add(1)
 	if a.closed.Load() {
@@ -57,9 +61,11 @@ func (a *Arena) Release() {
 	}
 }
 
-// Close unmaps the memory. It returns [ErrArenaBusy], and changes nothing, while the arena is retained. Closing twice is no error.
+// Close unmaps the memory. It returns [ErrArenaBusy], and changes nothing, while the arena is
+// retained. Closing twice is no error.
 func (a *Arena) Close() error {
-	// Closed is set before the holders are counted, and Retain counts before it looks at closed, so that one of two racing calls sees the other.
+	// Closed is set before the holders are counted, and Retain counts before it looks at closed, so
+	// that one of two racing calls sees the other.
 	if a.closed.Swap(true) {
 		return nil
 	}
@@ -78,7 +84,8 @@ func (a *Arena) check() {
 	}
 }
 
-// Tensor returns a view of the arena at byte offset off, which must be a multiple of [Align] unless the view is empty.
+// Tensor returns a view of the arena at byte offset off, which must be a multiple of [Align] unless
+// the view is empty.
 func (a *Arena) Tensor(d DType, off int, shape ...int) (*Tensor, error) {
 	a.check()
 	n, err := Len(shape)
@@ -100,7 +107,8 @@ func (a *Arena) Tensor(d DType, off int, shape ...int) (*Tensor, error) {
 	return t, nil
 }
 
-// Float32s returns n floats at byte offset off as a slice over the arena. It panics when they do not lie inside.
+// Float32s returns n floats at byte offset off as a slice over the arena. It panics when they do
+// not lie inside.
 func (a *Arena) Float32s(off, n int) []float32 {
 	a.check()
 	if off < 0 || n < 0 || off%4 != 0 || off+4*n > len(a.mem) {

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// ToFloat32 returns a floating-point tensor in float32, rounded to the nearest: t itself when it is of that type already.
+// ToFloat32 returns a floating-point tensor in float32, rounded to the nearest: t itself when it is
+// of that type already.
 func ToFloat32(t *Tensor) (*Tensor, error) {
 	if t.DType() == Float32 {
 		return t, nil
@@ -31,8 +32,9 @@ func ToFloat32(t *Tensor) (*Tensor, error) {
 	return out, nil
 }
 
-// FromFloat32 returns a float32 tensor in another floating-point type, rounded to the nearest: t itself for float32. A finite number that the type can only hold as an infinity is an
-// error that names the element.
+// FromFloat32 returns a float32 tensor in another floating-point type, rounded to the nearest: t
+// itself for float32. A finite number that the type can only hold as an infinity is an error that
+// names the element.
 func FromFloat32(t *Tensor, d DType) (*Tensor, error) {
 	if t.DType() != Float32 {
 		return nil, fmt.Errorf("it is %v, expected float32", t)

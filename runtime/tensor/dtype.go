@@ -2,7 +2,8 @@ package tensor
 
 import "fmt"
 
-// DType is an element type. The numbers are those of ONNX's TensorProto.DataType, so that no table stands between the two.
+// DType is an element type. The numbers are those of ONNX's TensorProto.DataType, so that no table
+// stands between the two.
 type DType int32
 
 // The element types of ONNX up to IR version 13.
@@ -55,10 +56,12 @@ func (d DType) String() string {
 	return fmt.Sprintf("dtype(%d)", int32(d))
 }
 
-// Bits returns the width of one element, or 0 for strings and unknown types. Types below 8 bits are packed, the first element in the low bits.
+// Bits returns the width of one element, or 0 for strings and unknown types. Types below 8 bits are
+// packed, the first element in the low bits.
 func (d DType) Bits() int { return dtypeInfo[d].bits }
 
-// Size returns the bytes of one element, or 0 where an element has no whole number of bytes (strings, packed and unknown types).
+// Size returns the bytes of one element, or 0 where an element has no whole number of bytes
+// (strings, packed and unknown types).
 func (d DType) Size() int {
 	b := d.Bits()
 	if b%8 != 0 {

@@ -11,7 +11,8 @@ func mapMemory(n int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The block lies outside the Go heap and never moves, so the address may be turned into a pointer once, here.
+	// The block lies outside the Go heap and never moves, so the address may be turned into a
+	// pointer once, here.
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n), nil
 }
 

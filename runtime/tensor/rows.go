@@ -2,7 +2,8 @@ package tensor
 
 import "fmt"
 
-// Rows returns a view of rows [from, to) along the first axis, sharing memory and arena. It panics for rank 0, packed types and rows out of range.
+// Rows returns a view of rows [from, to) along the first axis, sharing memory and arena. It panics
+// for rank 0, packed types and rows out of range.
 func (t *Tensor) Rows(from, to int) *Tensor {
 	if len(t.shape) == 0 || from < 0 || to < from || to > t.shape[0] {
 		panic(fmt.Sprintf("tensor: rows [%d, %d) of %v", from, to, t))

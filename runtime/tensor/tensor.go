@@ -7,13 +7,14 @@ import (
 	"unsafe"
 )
 
-// Element lists the Go types that elements are read and written as. Half-precision floats are their bits (uint16) and are not listed: use
-// [Tensor.Bytes] and the conversions of half.go.
+// Element lists the Go types that elements are read and written as. Half-precision floats are their
+// bits (uint16) and are not listed: use [Tensor.Bytes] and the conversions of half.go.
 type Element interface {
 	~float32 | ~float64 | ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~bool | ~complex64 | ~complex128
 }
 
-// Tensor is a dense, row-major, contiguous array. The zero value is not usable. A Tensor is not safe for concurrent writes.
+// Tensor is a dense, row-major, contiguous array. The zero value is not usable. A Tensor is not
+// safe for concurrent writes.
 type Tensor struct {
 	dtype DType
 	shape []int
@@ -22,8 +23,9 @@ type Tensor struct {
 	arena *Arena
 }
 
-// Len returns the number of elements of a shape: the product of its extents, 1 for rank 0. It returns an error when an extent is negative or the
-// product does not fit an int; with an extent of 0 it is 0, whatever the others are.
+// Len returns the number of elements of a shape: the product of its extents, 1 for rank 0. It
+// returns an error when an extent is negative or the product does not fit an int; with an extent of
+// 0 it is 0, whatever the others are.
 func Len(shape []int) (int, error) {
 	n := 1
 	if slices.Contains(shape, 0) {
@@ -57,7 +59,8 @@ func alignedBytes(n int) []byte {
 	return buf[off : off+n : off+n]
 }
 
-// New returns a zeroed tensor in Go memory. It panics when the shape is not valid or the element type unknown.
+// New returns a zeroed tensor in Go memory. It panics when the shape is not valid or the element
+// type unknown.
 func New(d DType, shape ...int) *Tensor {
 	n := mustLen(shape)
 	t := &Tensor{dtype: d, shape: slices.Clone(shape)}
@@ -72,7 +75,8 @@ func New(d DType, shape ...int) *Tensor {
 	return t
 }
 
-// Of returns a tensor over data, shared and not copied. It panics when the shape does not hold len(data) elements.
+// Of returns a tensor over data, shared and not copied. It panics when the shape does not hold
+// len(data) elements.
 func Of[T Element](data []T, shape ...int) *Tensor {
 	if n := mustLen(shape); n != len(data) {
 		panic(fmt.Sprintf("tensor: shape %v holds %d elements, data has %d", shape, n, len(data)))
@@ -91,7 +95,8 @@ func OfStrings(data []string, shape ...int) *Tensor {
 	return &Tensor{dtype: String, shape: slices.Clone(shape), strs: data}
 }
 
-// OfBytes returns a tensor of any non-string type over little-endian row-major bytes, shared and not copied.
+// OfBytes returns a tensor of any non-string type over little-endian row-major bytes, shared and
+// not copied.
 func OfBytes(d DType, b []byte, shape ...int) (*Tensor, error) {
 	n, err := Len(shape)
 	if err != nil {
@@ -124,7 +129,8 @@ func (t *Tensor) Len() int {
 	return n
 }
 
-// Bytes returns the tensor's memory. It is shared. It is nil for string tensors. It panics when the arena behind the tensor is closed.
+// Bytes returns the tensor's memory. It is shared. It is nil for string tensors. It panics when the
+// arena behind the tensor is closed.
 func (t *Tensor) Bytes() []byte {
 	if t.arena != nil {
 		t.arena.check()
@@ -143,7 +149,8 @@ func (t *Tensor) Strings() []string {
 // Arena returns the arena that the tensor is a view of, or nil when it owns Go memory.
 func (t *Tensor) Arena() *Arena { return t.arena }
 
-// Data returns the elements as a shared slice. It panics when T is not the tensor's element type; uint16 also reads float16 and bfloat16 bits.
+// Data returns the elements as a shared slice. It panics when T is not the tensor's element type;
+// uint16 also reads float16 and bfloat16 bits.
 func Data[T Element](t *Tensor) []T {
 	want := dtypeOf[T]()
 	if t.dtype != want && !(want == Uint16 && (t.dtype == Float16 || t.dtype == BFloat16)) {
@@ -172,7 +179,8 @@ func (t *Tensor) Int32s() []int32 { return Data[int32](t) }
 // Bools is Data[bool].
 func (t *Tensor) Bools() []bool { return Data[bool](t) }
 
-// Reshape returns a view of the same memory under another shape. It panics when the number of elements differs.
+// Reshape returns a view of the same memory under another shape. It panics when the number of
+// elements differs.
 func (t *Tensor) Reshape(shape ...int) *Tensor {
 	if n := mustLen(shape); n != t.Len() {
 		panic(fmt.Sprintf("tensor: reshape %v to %v", t.shape, shape))

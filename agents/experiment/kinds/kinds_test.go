@@ -18,7 +18,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// TestShippedExperiments decodes every shipped document of a training run, and makes environments and agent of those whose data are shipped, too. Written out, the effective document decodes to the same one.
+// TestShippedExperiments decodes every shipped document of a training run, and makes environments
+// and agent of those whose data are shipped, too. Written out, the effective document decodes to
+// the same one.
 func TestShippedExperiments(t *testing.T) {
 	names, err := fs.Glob(configs.Shipped(), "*.yaml")
 	if err != nil {
@@ -73,7 +75,8 @@ func TestShippedExperiments(t *testing.T) {
 	}
 }
 
-// needsData checks that a document without data says which file is missing, and that its agent is one.
+// needsData checks that a document without data says which file is missing, and that its agent is
+// one.
 func needsData(t *testing.T, name, path string) {
 	cfg, _, err := experiment.Load(name, nil)
 	if err != nil {
@@ -87,7 +90,8 @@ func needsData(t *testing.T, name, path string) {
 	}
 }
 
-// needsPython checks that a document whose environment lives in Python says that there is none, and that its agent is one.
+// needsPython checks that a document whose environment lives in Python says that there is none, and
+// that its agent is one.
 func needsPython(t *testing.T, cfg experiment.Config) {
 	t.Setenv("ONNXRL_PYTHON", "/no/such/python")
 	if _, _, _, err := kinds.All().Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "/no/such/python") {

@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 )
 
-// TestRewardsAreDiscountedAsTheAgentDoes: the running return by which rewards are scaled takes the agent's discount unless the document says otherwise.
+// TestRewardsAreDiscountedAsTheAgentDoes: the running return by which rewards are scaled takes the
+// agent's discount unless the document says otherwise.
 func TestRewardsAreDiscountedAsTheAgentDoes(t *testing.T) {
 	cases := []struct {
 		sets []string

@@ -12,7 +12,8 @@ import (
 
 // Options of a run. The zero value, with an engine, measures everything as the targets are stated.
 type Options struct {
-	// Engine must be ONNX Runtime: its floor and its bare products are what the rows are compared with.
+	// Engine must be ONNX Runtime: its floor and its bare products are what the rows are compared
+	// with.
 	Engine engine.Compiler
 	// Rows are patterns (as of path.Match) of the rows to measure; none means all.
 	Rows []string
@@ -69,7 +70,8 @@ func Names() []string {
 	return names
 }
 
-// Run measures. An error means that something could not be measured; missed targets are counted in the report.
+// Run measures. An error means that something could not be measured; missed targets are counted in
+// the report.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Rounds == 0 {
 		o.Rounds = 15

@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
-// TestFloorNeedsItsEngine says what happens when the engine is not the one whose floor is measured, as in builds without cgo.
+// TestFloorNeedsItsEngine says what happens when the engine is not the one whose floor is measured,
+// as in builds without cgo.
 func TestFloorNeedsItsEngine(t *testing.T) {
 	_, err := Run(t.Context(), Options{Engine: portable.New(), Rows: []string{"policy/2x64"}, Rounds: 1, Round: time.Millisecond})
 	if !errors.Is(err, floor.ErrForeign) || !strings.Contains(err.Error(), "policy/2x64") {
@@ -46,7 +47,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestAlternate gives both sides scripted durations: the ratio is the median over rounds, and who begins changes.
+// TestAlternate gives both sides scripted durations: the ratio is the median over rounds, and who
+// begins changes.
 func TestAlternate(t *testing.T) {
 	var order strings.Builder
 	side := func(name string, scale float64) sampler {

@@ -20,7 +20,8 @@ type Machine struct {
 	Go      string `json:"go"`
 	ORT     string `json:"onnxruntime"`
 	Kernels string `json:"kernels"`
-	// Load is the system's load average over one minute when the run began, where the system tells. Above zero, figures are disturbed.
+	// Load is the system's load average over one minute when the run began, where the system tells.
+	// Above zero, figures are disturbed.
 	Load string `json:"load,omitempty"`
 }
 
@@ -59,7 +60,8 @@ func cpuModel() string {
 	return runtime.GOARCH
 }
 
-// residentBytes returns the resident set size of this process, or false where the system does not tell.
+// residentBytes returns the resident set size of this process, or false where the system does not
+// tell.
 func residentBytes() (int64, bool) {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -45,15 +45,18 @@ func quantile(x []float64, q float64) float64 {
 	return x[i] + (at-float64(i))*(x[i+1]-x[i])
 }
 
-// duel is the outcome of alternate: medians and raw figures of both sides, in nanoseconds per call, and the median of the rounds' ratios a/b.
+// duel is the outcome of alternate: medians and raw figures of both sides, in nanoseconds per call,
+// and the median of the rounds' ratios a/b.
 type duel struct {
 	a, b, ratio *Summary
 }
 
-// sampler executes n calls and appends what each took, or what they took on average, in nanoseconds.
+// sampler executes n calls and appends what each took, or what they took on average, in
+// nanoseconds.
 type sampler func(n int, ns []float64) ([]float64, error)
 
-// mean measures calls that are too short for a clock around each, or whose single durations do not matter: one sample, the average of the n calls.
+// mean measures calls that are too short for a clock around each, or whose single durations do not
+// matter: one sample, the average of the n calls.
 func mean(call func() error) sampler {
 	return func(n int, ns []float64) ([]float64, error) {
 		start := time.Now()
@@ -106,7 +109,8 @@ func (p pace) alone(ctx context.Context, a sampler, n int) (*duel, error) {
 	return &duel{a: summarize(as)}, nil
 }
 
-// alternate lets a and b take turns for the paced number of rounds. Who begins changes from round to round. With solo, only a is measured.
+// alternate lets a and b take turns for the paced number of rounds. Who begins changes from round
+// to round. With solo, only a is measured.
 func (p pace) alternate(ctx context.Context, a, b sampler) (*duel, error) {
 	na, err := p.calls(a)
 	if err != nil {
@@ -162,7 +166,8 @@ func median(x []float64) float64 {
 	return quantile(x, 0.5)
 }
 
-// allocations returns the Go heap allocations per call, rounded down, so that what the run time itself allocates now and then does not count.
+// allocations returns the Go heap allocations per call, rounded down, so that what the run time
+// itself allocates now and then does not count.
 func allocations(call func() error) (float64, error) {
 	start := time.Now()
 	if err := call(); err != nil {

@@ -30,8 +30,8 @@ func fixture(name string) func() (*onnx.Model, error) {
 	}
 }
 
-// net builds networks in the form that PyTorch's exporter gives them, with the symbolic batch "batch", input "x" and output "y". Weights are uniform in
-// ±1/√fan-in, drawn from a fixed seed.
+// net builds networks in the form that PyTorch's exporter gives them, with the symbolic batch
+// "batch", input "x" and output "y". Weights are uniform in ±1/√fan-in, drawn from a fixed seed.
 type net struct {
 	*onnx.Builder
 	stream *rng.Stream
@@ -97,7 +97,8 @@ func mlp(name, activation string, sizes ...int) func() (*onnx.Model, error) {
 	}
 }
 
-// timeCNN is the architecture of the fixture timecnn_glu at the size of a market window: 8 features over 60 bars, 32 channels after each gate.
+// timeCNN is the architecture of the fixture timecnn_glu at the size of a market window: 8 features
+// over 60 bars, 32 channels after each gate.
 func timeCNN() (*onnx.Model, error) {
 	const features, bars, ch = 8, 60, 32
 	n := newNet("timecnn")
@@ -113,7 +114,8 @@ func timeCNN() (*onnx.Model, error) {
 	return n.finish(n.linear("o", pooled, 4*ch, 3), 3)
 }
 
-// encoder is one pre-norm transformer block, as the fixture encoder_attention has it, over windows of 32 bars: width 64, four heads, read out at the last bar.
+// encoder is one pre-norm transformer block, as the fixture encoder_attention has it, over windows
+// of 32 bars: width 64, four heads, read out at the last bar.
 func encoder() (*onnx.Model, error) {
 	const features, bars, width, heads, hidden = 16, 32, 64, 4, 128
 	n := newNet("encoder")

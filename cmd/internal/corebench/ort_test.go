@@ -23,7 +23,8 @@ func openEngine(t *testing.T) engine.Compiler {
 	return c
 }
 
-// TestEveryRow runs the whole benchmark with next to no rounds: the figures mean nothing then, but every row must come with its reference, ratio and target.
+// TestEveryRow runs the whole benchmark with next to no rounds: the figures mean nothing then, but
+// every row must come with its reference, ratio and target.
 func TestEveryRow(t *testing.T) {
 	var began []string
 	r, err := Run(t.Context(), Options{Engine: openEngine(t), Rounds: 2, Round: time.Millisecond, Steps: 200, Began: func(n string) { began = append(began, n) }})

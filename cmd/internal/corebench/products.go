@@ -22,12 +22,16 @@ type Product struct {
 	attr []*onnx.Attribute
 }
 
-// Products lists the matrix products that one training step of a model cannot do without: of every Gemm, MatMul and Conv of the forward graph the product itself, the product
-// for the gradient of the weights, and, where the input depends on parameters, the product for the gradient of the input.
+// Products lists the matrix products that one training step of a model cannot do without: of every
+// Gemm, MatMul and Conv of the forward graph the product itself, the product for the gradient of
+// the weights, and, where the input depends on parameters, the product for the gradient of the
+// input.
 //
-// Products with a matrix are single Gemm nodes, transposed as the gradients need them and without bias; products of two batched operands are MatMul nodes; convolutions and their
-// input gradients are Conv nodes. The weight gradient of a convolution is one Gemm of the size that it would have if the windows lay unfolded in memory, which is the
-// least that any method does. bind gives numbers to symbolic extents.
+// Products with a matrix are single Gemm nodes, transposed as the gradients need them and without
+// bias; products of two batched operands are MatMul nodes; convolutions and their input gradients
+// are Conv nodes. The weight gradient of a convolution is one Gemm of the size that it would have
+// if the windows lay unfolded in memory, which is the least that any method does. bind gives
+// numbers to symbolic extents.
 func Products(m *onnx.Model, bind map[string]int) ([]Product, error) {
 	env, err := shape.Infer(m, bind)
 	if err != nil {

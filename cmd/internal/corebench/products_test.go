@@ -45,7 +45,8 @@ func TestProductsOfNetworks(t *testing.T) {
 	}
 }
 
-// TestEncoderProducts counts: six layers with a gradient of the input, one without, and two products of activations, of three products each.
+// TestEncoderProducts counts: six layers with a gradient of the input, one without, and two
+// products of activations, of three products each.
 func TestEncoderProducts(t *testing.T) {
 	m, err := encoder()
 	if err != nil {

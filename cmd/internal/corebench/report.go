@@ -24,13 +24,15 @@ type Row struct {
 	Against   string  `json:"against,omitempty"`
 	Reference float64 `json:"reference,omitempty"`
 	Unit      string  `json:"unit"`
-	// Ratio is what the target is about: Value/Reference, or Reference/Value for a speed-up, as a median over rounds where there were any.
+	// Ratio is what the target is about: Value/Reference, or Reference/Value for a speed-up, as a
+	// median over rounds where there were any.
 	Ratio  float64 `json:"ratio,omitempty"`
 	Target *Target `json:"target,omitempty"`
 	Pass   bool    `json:"pass"`
 	// Note adds what the row's numbers do not say, such as allocations.
 	Note string `json:"note,omitempty"`
-	// Raw figures: the durations of single calls on both sides in nanoseconds, and the ratios of the rounds.
+	// Raw figures: the durations of single calls on both sides in nanoseconds, and the ratios of
+	// the rounds.
 	Samples          *Summary `json:"samples_ns,omitempty"`
 	ReferenceSamples *Summary `json:"reference_samples_ns,omitempty"`
 	Ratios           *Summary `json:"round_ratios,omitempty"`

@@ -17,7 +17,8 @@ const compileFixture = "timesblock_fixed_periods"
 
 const compileLimit = 100 * time.Millisecond
 
-// compile measures the time from the bytes of a file to a session that computes gradients of every parameter.
+// compile measures the time from the bytes of a file to a session that computes gradients of every
+// parameter.
 func compile(ctx context.Context, b *bench) ([]Row, error) {
 	file, err := fixtureBytes(compileFixture)
 	if err != nil {

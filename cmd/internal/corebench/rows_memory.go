@@ -12,11 +12,13 @@ import (
 // memoryNet is trained for the memory row: small, because only the number of steps counts.
 var memoryNet = workload{name: "critic-2x16-b8", model: mlp("small", "Relu", 23, 16, 16, 1), batch: 8}
 
-// memoryGrowth is what still counts as flat: a thousandth of a byte per step would already be more in ten million steps, but the system counts whole pages and the
-// run time's own bookkeeping moves by some of them.
+// memoryGrowth is what still counts as flat: a thousandth of a byte per step would already be more
+// in ten million steps, but the system counts whole pages and the run time's own bookkeeping moves
+// by some of them.
 const memoryGrowth = 1.02
 
-// memory watches the resident set over many training steps: after a tenth of them everything that is allocated once has been.
+// memory watches the resident set over many training steps: after a tenth of them everything that
+// is allocated once has been.
 func memory(ctx context.Context, b *bench) ([]Row, error) {
 	if _, ok := residentBytes(); !ok {
 		return []Row{{Name: "memory", Measures: "not known on " + runtime.GOOS, Pass: true}}, nil

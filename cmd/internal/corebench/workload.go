@@ -18,7 +18,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// workload is a network that is trained on batches of one size towards random targets by the mean of squared differences.
+// workload is a network that is trained on batches of one size towards random targets by the mean
+// of squared differences.
 type workload struct {
 	name  string
 	model func() (*onnx.Model, error)
@@ -26,12 +27,14 @@ type workload struct {
 	batch int
 	// target bounds the step's time in bare products, where one is stated.
 	target *Target
-	// parallel adds a row for the step split over two cores; speedup bounds it, where a target is stated.
+	// parallel adds a row for the step split over two cores; speedup bounds it, where a target is
+	// stated.
 	parallel bool
 	speedup  *Target
 }
 
-// workloads are the networks of the benchmark, at the sizes it states, with the two fixtures also at sizes that a market encoder has.
+// workloads are the networks of the benchmark, at the sizes it states, with the two
+// fixtures also at sizes that a market encoder has.
 var workloads = []workload{
 	{name: "critic-2x256-b256", model: mlp("critic", "Relu", 23, 256, 256, 1), batch: 256, target: atMost(1.35), parallel: true, speedup: atLeast(1.7)},
 	{name: "critic-2x64-b64", model: mlp("critic", "Relu", 23, 64, 64, 1), batch: 64},
@@ -97,7 +100,8 @@ func (w workload) newTrainer(c engine.Compiler, shards int) (_ *trainer, err err
 	return t, t.optimizer()
 }
 
-// attachLoss appends the loss on the output "y". The outputs that only inform are dropped: a step that nobody watches does not compute them.
+// attachLoss appends the loss on the output "y". The outputs that only inform are dropped: a step
+// that nobody watches does not compute them.
 func attachLoss(m *onnx.Model) (*onnx.Model, error) {
 	out, _, err := loss.Attach(m, []loss.Term{{Output: "y", Kind: "mse"}})
 	if err != nil {

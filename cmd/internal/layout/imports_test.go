@@ -12,13 +12,15 @@ import (
 
 var floor = []string{"agents", "envs", "models", "export", "configs", "runtime"}
 
-// rule says which packages of the module a package may import: those below one of the prefixes in may. The first rule whose prefix matches a package decides.
+// rule says which packages of the module a package may import: those below one of the prefixes in
+// may. The first rule whose prefix matches a package decides.
 type rule struct {
 	of  string
 	may []string
 }
 
-// The direction of imports: configs and runtime carry envs and models, these carry agents, and cmd wires everything. Within runtime, tensors and messages carry inference, differentiation and
+// The direction of imports: configs and runtime carry envs and models, these carry agents, and cmd
+// wires everything. Within runtime, tensors and messages carry inference, differentiation and
 // engines; engines never import each other or differentiation.
 var rules = []rule{
 	{"runtime/tensor", nil},
@@ -44,7 +46,8 @@ var rules = []rule{
 	{"envs", []string{"envs", "configs", "runtime"}},
 	{"models", []string{"models", "configs", "runtime"}},
 	{"export", []string{"export", "models", "configs", "runtime"}},
-	// What stands under the commands joins agents with what leaves the program: judgement, proof and reports.
+	// What stands under the commands joins agents with what leaves the program: judgement, proof
+	// and reports.
 	{"agents/experiment", floor},
 	{"agents/tune", floor},
 	{"agents/ablate", floor},

@@ -23,13 +23,15 @@ import (
 type Share struct {
 	// Bars is the number of decisions on the test split.
 	Bars int `json:"bars"`
-	// Agent, Optimum and Hold are mean rewards per bar: of the greedy agent, of the best policy that there is, and of buying at every bar.
+	// Agent, Optimum and Hold are mean rewards per bar: of the greedy agent, of the best policy
+	// that there is, and of buying at every bar.
 	Agent   float64 `json:"agent"`
 	Optimum float64 `json:"optimum"`
 	Hold    float64 `json:"hold"`
 }
 
-// leading trains the agent of a document whose market is a LeadingIndicator with one asset. Scores are shares of the optimum.
+// leading trains the agent of a document whose market is a LeadingIndicator with one asset. Scores
+// are shares of the optimum.
 func leading(ctx context.Context, cfg experiment.Config, o Options) (r Result, err error) {
 	// Errors point at the document as it was written.
 	written := cfg.Env.Section
@@ -95,7 +97,8 @@ func share(ctx context.Context, seed uint64, t *train.Trainer, opened trading.Op
 	return s, nil
 }
 
-// informed is the best policy. It sees the signal as the agent does, among the features of the present bar.
+// informed is the best policy. It sees the signal as the agent does, among the features of the
+// present bar.
 type informed struct {
 	*synthetic.Optimum
 	market *trading.Market

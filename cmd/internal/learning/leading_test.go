@@ -13,7 +13,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// TestA2CLearnsTheLeadingIndicator trains the shipped experiment as it is. Four fifths of the optimum is what is demanded.
+// TestA2CLearnsTheLeadingIndicator trains the shipped experiment as it is. Four fifths of the
+// optimum is what is demanded.
 func TestA2CLearnsTheLeadingIndicator(t *testing.T) {
 	tasks, err := Select([]string{"synthetic_leading"})
 	if err != nil || len(tasks) != 1 {

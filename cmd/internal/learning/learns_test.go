@@ -23,7 +23,8 @@ func fastest(t *testing.T) engine.Compiler {
 	return c
 }
 
-// TestLearns trains the tasks that take seconds, with one seed, as "onnxrl bench learn" does. CartPole ends once validation is almost perfect.
+// TestLearns trains the tasks that take seconds, with one seed, as "onnxrl bench learn" does.
+// CartPole ends once validation is almost perfect.
 func TestLearns(t *testing.T) {
 	e, tried := fastest(t), 0
 	sets := map[string][]string{

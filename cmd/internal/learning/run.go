@@ -29,7 +29,8 @@ var documents embed.FS
 type Result struct {
 	Seed     uint64 `json:"seed"`
 	EnvSteps int64  `json:"env_steps"`
-	// Score is that of the policy that was best in validation, Final that of the policy at the end of training; see Task.
+	// Score is that of the policy that was best in validation, Final that of the policy at the end
+	// of training; see Task.
 	Score float64 `json:"score"`
 	Final float64 `json:"final"`
 	// Reached says that the score reaches the target.

@@ -11,11 +11,14 @@ import (
 
 // Summary is what the seeds of a task come to; the JSON keys are stable.
 type Summary struct {
-	// IQM is the interquartile mean of the scores (Agarwal et al. 2021, arXiv 2108.13264): of 5 seeds the mean of the middle 3. Low and High bound it with 95 % confidence, by 10,000 bootstrap samples of the seeds.
+	// IQM is the interquartile mean of the scores (Agarwal et al. 2021, arXiv 2108.13264): of 5
+	// seeds the mean of the middle 3. Low and High bound it with 95 % confidence, by 10,000
+	// bootstrap samples of the seeds.
 	IQM  float64 `json:"iqm"`
 	Low  float64 `json:"ci95_low"`
 	High float64 `json:"ci95_high"`
-	// Reached is the number of seeds whose score reaches the target, and Passed the verdict of the rule at Task.
+	// Reached is the number of seeds whose score reaches the target, and Passed the verdict of the
+	// rule at Task.
 	Reached int  `json:"reached"`
 	Passed  bool `json:"passed"`
 }
@@ -44,7 +47,8 @@ func Summarize(scores []float64, target float64) Summary {
 	return s
 }
 
-// iqm is the mean without the lowest and the highest quarter, whose sizes are rounded down, as in SciPy's trim_mean.
+// iqm is the mean without the lowest and the highest quarter, whose sizes are rounded down, as in
+// SciPy's trim_mean.
 func iqm(scores []float64) float64 {
 	x := slices.Sorted(slices.Values(scores))
 	cut := int(math.Floor(0.25 * float64(len(x))))

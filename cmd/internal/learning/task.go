@@ -1,14 +1,19 @@
 package learning
 
-// Task is a problem, an agent, and what the agent must reach. The rule is the same for all, and was written before any run: with the seeds given, the interquartile mean of the scores must reach the target, and so must the scores of all seeds but one in five.
-// A score is the mean return of 100 greedy episodes that neither training nor validation has seen, by the policy that was best in validation, which is the one that a run publishes; the policy at the end of training is reported beside it.
+// Task is a problem, an agent, and what the agent must reach. The rule is the same for all, and was
+// written before any run: with the seeds given, the interquartile mean of the scores must reach the
+// target, and so must the scores of all seeds but one in five. A score is the mean return of 100
+// greedy episodes that neither training nor validation has seen, by the policy that was best in
+// validation, which is the one that a run publishes; the policy at the end of training is reported
+// beside it.
 type Task struct {
 	// Name is also that of the run document: one of this package, or a shipped experiment.
 	Name string
 	// Target is the smallest score that counts as learnt, and Source where it comes from.
 	Target float64
 	Source string
-	// Optimum says that scores are shares of what the best policy earns, in a market of which it is known.
+	// Optimum says that scores are shares of what the best policy earns, in a market of which it is
+	// known.
 	Optimum bool
 }
 
@@ -47,7 +52,8 @@ func Tasks() []Task {
 	}
 }
 
-// Select returns the tasks whose names match one of the patterns of package path; all without a pattern. A pattern that matches none is an error.
+// Select returns the tasks whose names match one of the patterns of package path; all without a
+// pattern. A pattern that matches none is an error.
 func Select(patterns []string) ([]Task, error) {
 	return selected(Tasks(), patterns, func(t Task) string { return t.Name })
 }

@@ -35,7 +35,8 @@ func Rows() []Row {
 	}
 }
 
-// SelectRows returns the rows whose names match one of the patterns of package path; all without a pattern. A pattern that matches none is an error.
+// SelectRows returns the rows whose names match one of the patterns of package path; all without a
+// pattern. A pattern that matches none is an error.
 func SelectRows(patterns []string) ([]Row, error) {
 	return selected(Rows(), patterns, func(r Row) string { return r.Name })
 }
@@ -76,7 +77,8 @@ type Speed struct {
 	// Seconds are of the run alone, without making environments and networks.
 	Seconds           float64 `json:"seconds"`
 	EnvStepsPerSecond float64 `json:"env_steps_per_second"`
-	// Phases are the seconds of each part of the work, by name; empty unless a profile was asked for.
+	// Phases are the seconds of each part of the work, by name; empty unless a profile was asked
+	// for.
 	Phases map[string]float64 `json:"phases,omitempty"`
 }
 

@@ -21,7 +21,8 @@ import (
 // somebodys writes a policy as somebody's ONNX file: two layers from in numbers to out.
 func somebodys(t *testing.T, in, out int) string { return remembers(t, in, out, false, false) }
 
-// remembers is somebodys with a memory, which is what the layer before the last was in the step before, or with the features of the last layer beside its numbers.
+// remembers is somebodys with a memory, which is what the layer before the last was in the step
+// before, or with the features of the last layer beside its numbers.
 func remembers(t *testing.T, in, out int, memory, features bool) string {
 	t.Helper()
 	f := newFile(t, "somebodys")
@@ -41,7 +42,8 @@ func remembers(t *testing.T, in, out int, memory, features bool) string {
 	return f.save(fmt.Sprintf("policy%d.onnx", out))
 }
 
-// trades is somebody's policy for a market: three choices for each asset from all bars of its window and what is held of it, and from the cash.
+// trades is somebody's policy for a market: three choices for each asset from all bars of its
+// window and what is held of it, and from the cash.
 func trades(t *testing.T, window, assets, features int) string {
 	t.Helper()
 	f := newFile(t, "trades")
@@ -117,7 +119,8 @@ func whole(t *testing.T, e engine.Compiler, name, path string, sets ...string) (
 	return train.New(t.Context(), factory, maker, agents.Setup{Engine: e, Encoders: kinds.All().Encoders, Key: rng.New(1)}, cfg.Train, train.Hooks{})
 }
 
-// TestWholePolicies: a policy that is one ONNX file is trained by every algorithm. It begins as the file has it, all of its parameters learn, and it has no layers beside them.
+// TestWholePolicies: a policy that is one ONNX file is trained by every algorithm. It begins as the
+// file has it, all of its parameters learn, and it has no layers beside them.
 func TestWholePolicies(t *testing.T) {
 	e, tried := fastest(t), 0
 	for _, c := range []struct {

@@ -44,9 +44,11 @@ type Options struct {
 	Requests, Reloads int
 	// SwapEvery is the time between two versions.
 	SwapEvery time.Duration
-	// SpareProcessor makes the server one that shares its machine with a training run, until undo is called.
+	// SpareProcessor makes the server one that shares its machine with a training run, until undo
+	// is called.
 	SpareProcessor func() (undo func())
-	// Neighbour starts a training run of this niceness in another process and returns, when it trains, what stops it.
+	// Neighbour starts a training run of this niceness in another process and returns, when it
+	// trains, what stops it.
 	Neighbour     func(ctx context.Context, nice int) (stop func() error, err error)
 	NeighbourNice int
 	// Began, if set, is called with the name of each benchmark before it runs.
@@ -80,7 +82,8 @@ func Names() []string {
 	return names
 }
 
-// Run measures. An error means that something could not be measured or that a request failed; missed targets are counted in the report.
+// Run measures. An error means that something could not be measured or that a request failed;
+// missed targets are counted in the report.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	if len(o.Callers) == 0 || o.Rounds < 1 || o.Round <= 0 || o.Requests < 1 || o.Reloads < 1 || o.SwapEvery <= 0 {
 		return nil, errors.New("expected at least one number of callers, and rounds, round, requests, reloads and the time between swaps above 0")
@@ -206,7 +209,8 @@ func (l *lab) dial(transport, model string, width int) (dialer, error) {
 	return (&remote{base: l.base, model: model, inputs: inputs}).dialer(transport)
 }
 
-// side keeps callers of a model connected until done is called. The first round, in which everything warms up, is not returned.
+// side keeps callers of a model connected until done is called. The first round, in which
+// everything warms up, is not returned.
 func (l *lab) side(ctx context.Context, transport, model string, width, callers int) (s side, done func() error, err error) {
 	dial, err := l.dial(transport, model, width)
 	if err != nil {

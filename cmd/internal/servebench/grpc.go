@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 )
 
-// grpcCaller goes through grpc-go's client, as any Go program would; its allocations are counted with the server's.
+// grpcCaller goes through grpc-go's client, as any Go program would; its allocations are counted
+// with the server's.
 type grpcCaller struct {
 	conn    *grpc.ClientConn
 	client  inference.GRPCInferenceServiceClient

@@ -13,13 +13,15 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// hostile is one kind of bad traffic. run sends one piece of it; an error says that the server's answer was wrong.
+// hostile is one kind of bad traffic. run sends one piece of it; an error says that the server's
+// answer was wrong.
 type hostile struct {
 	name string
 	run  func(ctx context.Context, s *rng.Stream) error
 }
 
-// exchange sends bytes on a connection of its own and returns the status of the answer, 0 where the server only closed the connection.
+// exchange sends bytes on a connection of its own and returns the status of the answer, 0 where the
+// server only closed the connection.
 func exchange(ctx context.Context, host string, request []byte) (int, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", host)
 	if err != nil {

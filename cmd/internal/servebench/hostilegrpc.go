@@ -22,7 +22,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// plain sends messages as they are, each a list of parts, whatever the protocol's are, and reads none.
+// plain sends messages as they are, each a list of parts, whatever the protocol's are, and reads
+// none.
 type plain struct{}
 
 func (plain) Name() string { return "proto" }
@@ -52,7 +53,8 @@ func (h *rpcHostiles) close() error {
 	return errors.Join(errs...)
 }
 
-// add adds a kind whose calls must end with one of the codes. Only what the kind does by itself ends a call: the end of the soak does not.
+// add adds a kind whose calls must end with one of the codes. Only what the kind does by itself
+// ends a call: the end of the soak does not.
 func (h *rpcHostiles) add(name string, call func(ctx context.Context, conn *grpc.ClientConn, s *rng.Stream) error, want ...codes.Code) error {
 	conn, err := grpc.NewClient(h.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -140,14 +142,16 @@ func hostilesGRPC(address string) (_ *rpcHostiles, err error) {
 		}
 	}, codes.InvalidArgument)
 	errs = append(errs, h.add("noise", func(ctx context.Context, conn *grpc.ClientConn, s *rng.Stream) error {
-		// A field that says it is longer than the message, and whatever. What is no message fails as gRPC says it must, with INTERNAL.
+		// A field that says it is longer than the message, and whatever. What is no message fails
+		// as gRPC says it must, with INTERNAL.
 		noise := binary.AppendUvarint([]byte{5<<3 | 2}, 1<<20)
 		for range s.IntN(4096) {
 			noise = append(noise, byte(s.IntN(256)))
 		}
 		return conn.Invoke(ctx, inference.GRPCInferenceService_ModelInfer_FullMethodName, [][]byte{noise}, nil, grpc.ForceCodecV2(plain{}))
 	}, codes.Internal))
-	// One part many times over: the message needs no memory, so that none of it is taken for the server's.
+	// One part many times over: the message needs no memory, so that none of it is taken for the
+	// server's.
 	part := make([]byte, 1<<20)
 	large := [][]byte{{0}}
 	for range grpcapi.DefaultMaxMessage / len(part) {
@@ -209,7 +213,8 @@ func (h *rpcHostiles) addEnding(errs *[]error) {
 	)
 }
 
-// badStream asks for nonsense and then for something good on one stream: the first must be refused by a message, and the second answered.
+// badStream asks for nonsense and then for something good on one stream: the first must be refused
+// by a message, and the second answered.
 func badStream(ctx context.Context, conn *grpc.ClientConn, _ *rng.Stream) error {
 	stream, err := inference.NewGRPCInferenceServiceClient(conn).ModelStreamInfer(ctx)
 	if err != nil {
@@ -239,7 +244,8 @@ func badStream(ctx context.Context, conn *grpc.ClientConn, _ *rng.Stream) error 
 // preface is what a connection of HTTP/2 begins with.
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-// refusal is how long the server may take to end a connection on which nothing good comes; it is more than it gives a handshake.
+// refusal is how long the server may take to end a connection on which nothing good comes; it is
+// more than it gives a handshake.
 const refusal = 20 * time.Second
 
 // addRaw adds what speaks no gRPC at all.
@@ -283,7 +289,8 @@ func (h *rpcHostiles) addRaw() {
 			}
 		}},
 		hostile{"grpc broken frames", func(ctx context.Context, s *rng.Stream) error {
-			// Good settings, then a frame larger than was agreed, headers that no table has, data of a stream that is not there, or an update of the window by nothing.
+			// Good settings, then a frame larger than was agreed, headers that no table has, data
+			// of a stream that is not there, or an update of the window by nothing.
 			settings := []byte{0, 0, 0, 4, 0, 0, 0, 0, 0}
 			frame := [][]byte{
 				{0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1},

@@ -19,7 +19,8 @@ import (
 // patience is how long a request may take before it counts as failed.
 const patience = 30 * time.Second
 
-// httpCaller sends the same bytes over one kept connection. It parses no more of an answer than where it ends, so that on a small machine the time goes to the server and not to the client.
+// httpCaller sends the same bytes over one kept connection. It parses no more of an answer than
+// where it ends, so that on a small machine the time goes to the server and not to the client.
 type httpCaller struct {
 	conn    net.Conn
 	in      *bufio.Reader

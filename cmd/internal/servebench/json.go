@@ -13,7 +13,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// jsonRows is the batch whose numbers are read and written: enough of them that the numbers are the work.
+// jsonRows is the batch whose numbers are read and written: enough of them that the numbers are the
+// work.
 const jsonRows = 64
 
 // callFunc makes a caller of a function.
@@ -49,7 +50,8 @@ type stdResponse struct {
 	Outputs      []stdTensor `json:"outputs"`
 }
 
-// json reads a request and writes an answer of the same numbers, by the codec of the server and by encoding/json.
+// json reads a request and writes an answer of the same numbers, by the codec of the server and by
+// encoding/json.
 func (l *lab) json(ctx context.Context, r *Report) error {
 	const width = wideInputs
 	in := floats(jsonRows, width)

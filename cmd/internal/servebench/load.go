@@ -21,7 +21,8 @@ type caller interface {
 // dialer makes callers, each with a connection of its own.
 type dialer func(ctx context.Context) (caller, error)
 
-// Load is what a closed loop gave: each of Concurrency callers sends its next request when it has the answer to the last. The JSON keys are stable.
+// Load is what a closed loop gave: each of Concurrency callers sends its next request when it has
+// the answer to the last. The JSON keys are stable.
 type Load struct {
 	Transport   string `json:"transport"`
 	Concurrency int    `json:"concurrency"`
@@ -35,7 +36,8 @@ type Load struct {
 	P99  float64 `json:"p99_us"`
 	P999 float64 `json:"p99_9_us"`
 	Max  float64 `json:"max_us"`
-	// Allocs is the number of Go allocations of the whole process per request, that is of the server and of the load generator; nil where the server is another process.
+	// Allocs is the number of Go allocations of the whole process per request, that is of the
+	// server and of the load generator; nil where the server is another process.
 	Allocs *float64 `json:"allocs_per_request,omitempty"`
 	// FirstFailure is the error of one of the failures.
 	FirstFailure string `json:"first_failure,omitempty"`

@@ -9,13 +9,15 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// The networks that are served: a policy whose run takes microseconds, and a network whose run dominates whatever is around it.
+// The networks that are served: a policy whose run takes microseconds, and a network whose run
+// dominates whatever is around it.
 const (
 	policyName, policyInputs = "policy-2x64", 17
 	wideName, wideInputs     = "mlp-4x1024", 64
 )
 
-// mlp is a network with a symbolic batch, input "x" and output "y". Weights are uniform in ±1/√fan-in, drawn from the seed.
+// mlp is a network with a symbolic batch, input "x" and output "y". Weights are uniform in
+// ±1/√fan-in, drawn from the seed.
 func mlp(name string, seed uint64, sizes ...int) (*onnx.Model, error) {
 	batched := func(n int) onnx.TensorType {
 		return onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("batch"), onnx.Known(n)}}

@@ -16,7 +16,8 @@ import (
 
 // Remote is a load on servers in other processes.
 type Remote struct {
-	// URL is the server to be measured. Against, where it is not empty, is one to compare it with, in turns.
+	// URL is the server to be measured. Against, where it is not empty, is one to compare it with,
+	// in turns.
 	URL, Against string
 	// Model is the name that is asked for; empty is the only one of each server.
 	Model string

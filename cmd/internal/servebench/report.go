@@ -54,7 +54,8 @@ type duel struct {
 	turns  int
 }
 
-// turns is how often two loads that need no time to begin take turns within a round: what else the machine does is then the same for both.
+// turns is how often two loads that need no time to begin take turns within a round: what else the
+// machine does is then the same for both.
 const turns = 4
 
 // contest is two loads that are compared.
@@ -65,7 +66,9 @@ type contest struct {
 	whole bool
 }
 
-// attempts is how many times the rounds of a contest are run at most: as long as a target is missed, more are, and all of them count. On a machine that others use as well a few rounds say little.
+// attempts is how many times the rounds of a contest are run at most: as long as a target is
+// missed, more are, and all of them count. On a machine that others use as well a few rounds say
+// little.
 const attempts = 3
 
 // contest lets two loads take turns, closes both, and returns the rows that judge makes of it.

@@ -28,7 +28,8 @@ type port struct {
 	raw []byte
 }
 
-// filled gives a port values of its type: free extents become rows, floats are standard normal, truth values and masks are true, integers 0.
+// filled gives a port values of its type: free extents become rows, floats are standard normal,
+// truth values and masks are true, integers 0.
 func (p port) filled(rows int) (port, error) {
 	n := 1
 	shape := make([]int, len(p.Shape))
@@ -91,7 +92,8 @@ func jsonBody(inputs []port) ([]byte, error) {
 
 const jsonHeader = "Content-Type: application/json\r\n"
 
-// binaryBody is an inference request with the binary tensor extension, and the header lines that say how long its JSON is.
+// binaryBody is an inference request with the binary tensor extension, and the header lines that
+// say how long its JSON is.
 func binaryBody(inputs []port) (header string, body []byte, err error) {
 	list := make([]port, len(inputs))
 	var raw []byte

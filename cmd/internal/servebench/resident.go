@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// residentBytes returns the resident set size of this process after what is garbage was given back, or false where the system does not tell.
+// residentBytes returns the resident set size of this process after what is garbage was given back,
+// or false where the system does not tell.
 func residentBytes() (int64, bool) {
 	runtime.GC()
 	debug.FreeOSMemory()
@@ -24,7 +25,8 @@ func residentBytes() (int64, bool) {
 	return pages * int64(os.Getpagesize()), err == nil
 }
 
-// openFiles counts the file descriptors of this process, or returns false where the system does not tell.
+// openFiles counts the file descriptors of this process, or returns false where the system does not
+// tell.
 func openFiles() (int, bool) {
 	d, err := os.Open("/proc/self/fd")
 	if err != nil {

@@ -126,7 +126,8 @@ func (l *lab) overheadInProcess(ctx context.Context, r *Report) error {
 // crowded is the number of callers with which batching is measured.
 const crowded = 64
 
-// slack is the part that a ratio may fall short of "never worse": two measurements of the same thing differ by that much.
+// slack is the part that a ratio may fall short of "never worse": two measurements of the same
+// thing differ by that much.
 const slack = 0.05
 
 // batching compares requests that are combined with requests that are not.

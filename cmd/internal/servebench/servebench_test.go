@@ -112,7 +112,8 @@ func TestRunSelects(t *testing.T) {
 	}
 }
 
-// TestSoak sends every kind of traffic for a moment; what was sent must have been judged right and nothing may be left.
+// TestSoak sends every kind of traffic for a moment; what was sent must have been judged right and
+// nothing may be left.
 func TestSoak(t *testing.T) {
 	r, err := Soak(t.Context(), brief(), 800*time.Millisecond)
 	if err != nil {

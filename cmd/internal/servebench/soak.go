@@ -24,10 +24,12 @@ import (
 type SoakReport struct {
 	Machine corebench.Machine `json:"machine"`
 	Seconds float64           `json:"seconds"`
-	// Good counts requests that must be answered, by transport; Failed those that were not, or not with one version's answer.
+	// Good counts requests that must be answered, by transport; Failed those that were not, or not
+	// with one version's answer.
 	Good   map[string]int `json:"good"`
 	Failed int            `json:"failed"`
-	// Bad counts what must be refused or survived, by kind; Wrong those of it that got a good answer or an error of the server's.
+	// Bad counts what must be refused or survived, by kind; Wrong those of it that got a good
+	// answer or an error of the server's.
 	Bad   map[string]int `json:"bad"`
 	Wrong int            `json:"wrong"`
 	Swaps int            `json:"swaps"`
@@ -167,7 +169,8 @@ func (r *SoakReport) judge(good, bad map[string]*tally) {
 	}
 }
 
-// settle waits until a condition holds, for as long as the server's limits on slow clients and a little more.
+// settle waits until a condition holds, for as long as the server's limits on slow clients and a
+// little more.
 func settle(ctx context.Context, ok func() bool) bool {
 	deadline := time.Now().Add(time.Minute)
 	for !ok() {
@@ -248,7 +251,8 @@ func (l *lab) traffic(ctx context.Context, s *swapper, answers [2][]byte, d time
 		}
 		return nil
 	}
-	// The server in the process has no client that could be cut off: its context is that of the soak.
+	// The server in the process has no client that could be cut off: its context is that of the
+	// soak.
 	for _, transport := range l.transports() {
 		dial, err := l.dial(transport, policyName, policyInputs)
 		if err != nil {
@@ -274,7 +278,8 @@ func (l *lab) traffic(ctx context.Context, s *swapper, answers [2][]byte, d time
 			}
 			var pause time.Duration
 			if transport == inProcess {
-				// Nothing of it waits for the network, and it would leave the others little of a small machine.
+				// Nothing of it waits for the network, and it would leave the others little of a
+				// small machine.
 				pause = 200 * time.Microsecond
 			}
 			again(good[transport], pause, one.call)

@@ -73,7 +73,9 @@ func (s *swapper) during(ctx context.Context, every time.Duration, f func() (*Lo
 	return load, nil
 }
 
-// A round whose slowest hundredth is looked at has that many requests, unless it would take that many times as long as it should: the median of rounds is then over quantiles that each stand on twenty requests or more.
+// A round whose slowest hundredth is looked at has that many requests, unless it would take that
+// many times as long as it should: the median of rounds is then over quantiles that each stand on
+// twenty requests or more.
 const (
 	longRequests = 2000
 	longTimes    = 10
@@ -125,7 +127,8 @@ func (l *lab) swap(ctx context.Context, r *Report) error {
 
 func nothing() error { return nil }
 
-// neighbour is what a training run in another process does to the slowest requests of a server that is told to share its machine.
+// neighbour is what a training run in another process does to the slowest requests of a server that
+// is told to share its machine.
 func (l *lab) neighbour(ctx context.Context, r *Report) error {
 	defer l.SpareProcessor()()
 	a, done, err := l.side(ctx, httpBinary, policyName, policyInputs, strained)
@@ -156,7 +159,8 @@ func (l *lab) neighbour(ctx context.Context, r *Report) error {
 // growth is the most that memory may grow over all requests or reloads.
 const growth = 1.05
 
-// memory is what is resident after many requests and many reloads, compared with what was after the first tenth of them.
+// memory is what is resident after many requests and many reloads, compared with what was after the
+// first tenth of them.
 func (l *lab) memory(ctx context.Context, r *Report) error {
 	dial, err := l.dial(httpBinary, policyName, policyInputs)
 	if err != nil {

@@ -1,4 +1,6 @@
-// Command gymnasium steps environments of Python through envs/gymnasium, for gymnasium_compare.py and gymnasium_speed.py, which start it and write to its standard input. Each line is a command, each line of output its answer as JSON:
+// Command gymnasium steps environments of Python through envs/gymnasium, for gymnasium_compare.py
+// and gymnasium_speed.py, which start it and write to its standard input. Each line is a command,
+// each line of output its answer as JSON:
 //
 //	trace STEPS      steps with random actions and answers with everything that went in and came out
 //	step STEPS       the nanoseconds that a step of all environments takes
@@ -114,7 +116,8 @@ type trace struct {
 	Obs     []byte      `json:"obs"`
 	Final   []byte      `json:"final"`
 	Rewards [][]float64 `json:"rewards"`
-	// Ends has 0 where an episode goes on, 1 where it has come to its end and 2 where it was cut off.
+	// Ends has 0 where an episode goes on, 1 where it has come to its end and 2 where it was cut
+	// off.
 	Ends [][]int `json:"ends"`
 }
 

@@ -13,8 +13,8 @@ type Adjustment struct {
 	// By is none, adj_close (the factor is adj_close/close) or factor; Column is the column's name.
 	By     string `json:"by"`
 	Column string `json:"column,omitempty"`
-	// Symbols is the number of symbols that have factors, Changing that of those whose factor changes by
-	// more than 0.1 %, Of that of all symbols. Without names symbols that have none.
+	// Symbols is the number of symbols that have factors, Changing that of those whose factor
+	// changes by more than 0.1 %, Of that of all symbols. Without names symbols that have none.
 	Symbols  int      `json:"symbols"`
 	Changing int      `json:"changing"`
 	Of       int      `json:"of"`
@@ -60,8 +60,8 @@ func (a Adjustment) String() string {
 	return text
 }
 
-// OtherAdjustment warns that prices are not adjusted as those were that someone learned from; both are an
-// Adjustment's By.
+// OtherAdjustment warns that prices are not adjusted as those were that someone learned from; both
+// are an Adjustment's By.
 func OtherAdjustment(learned, now string) string {
 	in := map[string]string{"none": "as given", "adj_close": "adjusted by adj_close", "factor": "adjusted by a factor"}
 	return fmt.Sprintf("WARNING: the agent's data had prices %s, and these are %s: what it sees here is not what it learned from", in[learned], in[now])
@@ -110,8 +110,8 @@ func (d *Data) adjustment(auto bool) error {
 	return nil
 }
 
-// steps counts the changes of the factor by 20 % and more that a jump of the price overnight explains, and
-// those at which the price stays where it was. Others are neither.
+// steps counts the changes of the factor by 20 % and more that a jump of the price overnight
+// explains, and those at which the price stays where it was. Others are neither.
 func steps(records []Record) (explained, unexplained int) {
 	rows := make([]*Record, 0, len(records))
 	for i := range records {

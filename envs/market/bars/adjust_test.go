@@ -9,8 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// splitFile is a stock whose price halves on day 50 and doubles again on day 80, with columns of numbers
-// made from the day and the raw close.
+// splitFile is a stock whose price halves on day 50 and doubles again on day 80, with columns of
+// numbers made from the day and the raw close.
 func splitFile(t *testing.T, columns string, more func(day int, close float64) string) string {
 	t.Helper()
 	var b strings.Builder

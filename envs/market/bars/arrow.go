@@ -18,7 +18,8 @@ import (
 type arrowTable struct {
 	header   []string
 	selected []int
-	// load reads a block, io.EOF after the last one; a block without rows may be given as no columns.
+	// load reads a block, io.EOF after the last one; a block without rows may be given as no
+	// columns.
 	load  func(block int, columns []int) ([]arrow.Array, error)
 	close func() error
 
@@ -210,7 +211,8 @@ func openParquet(path string) (table, error) {
 	return t, nil
 }
 
-// openArrow opens an IPC file (Feather version 2) or, where the file does not begin like one, an IPC stream.
+// openArrow opens an IPC file (Feather version 2) or, where the file does not begin like one, an
+// IPC stream.
 func openArrow(path string) (_ table, err error) {
 	f, err := open(path)
 	if err != nil {

@@ -2,8 +2,8 @@ package bars
 
 import "time"
 
-// Bar is what is known of one asset at the close of one interval. Prices are in the asset's currency, volume in shares
-// or contracts.
+// Bar is what is known of one asset at the close of one interval. Prices are in the asset's
+// currency, volume in shares or contracts.
 type Bar struct {
 	// Time is what the data call the bar: midnight in the data's time zone for daily bars.
 	Time                           time.Time
@@ -19,18 +19,21 @@ type Record struct {
 	Extra []float64
 	// Factor multiplies prices into adjusted ones; 1 where nothing is adjusted.
 	Factor float64
-	// File and Line say where the row was read: the line of a text file, else the number of the row.
+	// File and Line say where the row was read: the line of a text file, else the number of the
+	// row.
 	File string
 	Line int
 }
 
-// Series is one symbol's rows in the order of the file, as read or, after [Clean], in the order of time.
+// Series is one symbol's rows in the order of the file, as read or, after [Clean], in the order of
+// time.
 type Series struct {
 	Symbol  string
 	Records []Record
 }
 
-// Until returns the series without the rows later than t, sharing memory. It needs the order of time.
+// Until returns the series without the rows later than t, sharing memory. It needs the order of
+// time.
 func (s Series) Until(t time.Time) Series {
 	n := len(s.Records)
 	for n > 0 && s.Records[n-1].Time.After(t) {

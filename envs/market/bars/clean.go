@@ -8,26 +8,30 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 )
 
-// Rules say what happens to rows that are not as they should be. Whatever is chosen, the report counts them.
+// Rules say what happens to rows that are not as they should be. Whatever is chosen, the report
+// counts them.
 type Rules struct {
-	// Duplicates are rows of one symbol and time that differ: error, first or last. Equal rows are dropped.
+	// Duplicates are rows of one symbol and time that differ: error, first or last. Equal rows are
+	// dropped.
 	Duplicates string `yaml:"duplicates"`
 	// Unsorted rows: sort or error.
 	Unsorted string `yaml:"unsorted"`
-	// BadPrices are prices that are not positive numbers: missing (the row is left out and the last close carried forward)
-	// or error. A row whose prices are all blank is always missing.
+	// BadPrices are prices that are not positive numbers: missing (the row is left out and the last
+	// close carried forward) or error. A row whose prices are all blank is always missing.
 	BadPrices string `yaml:"bad_prices"`
-	// Inconsistent rows have a high below or a low above another price: widen (the range is made to hold all), missing or
-	// error.
+	// Inconsistent rows have a high below or a low above another price: widen (the range is made to
+	// hold all), missing or error.
 	Inconsistent string `yaml:"inconsistent"`
 	// NegativeVolume: zero or error.
 	NegativeVolume string `yaml:"negative_volume"`
 	// ZeroVolume says what a row with a volume of 0 is: suspended (it cannot be traded) or traded.
 	ZeroVolume string `yaml:"zero_volume"`
-	// Clock says what daily bars of one day at different clock times, bars of which some are named by their beginning and
-	// others by their end, and dates that the time zone has moved are: error or note.
+	// Clock says what daily bars of one day at different clock times, bars of which some are named
+	// by their beginning and others by their end, and dates that the time zone has moved are: error
+	// or note.
 	Clock string `yaml:"clock"`
-	// Jump is the overnight change that is reported, 0.4 for a price that rises by 40 % or falls to 1/1.4.
+	// Jump is the overnight change that is reported, 0.4 for a price that rises by 40 % or falls to
+	// 1/1.4.
 	Jump float64 `yaml:"jump"`
 }
 
@@ -58,7 +62,8 @@ type SymbolReport struct {
 	First  string `json:"first"`
 	Last   string `json:"last"`
 	Rows   int    `json:"rows"` // that are left
-	// Duplicates are equal rows, Conflicts different ones of the same time, Unsorted rows earlier than the one before.
+	// Duplicates are equal rows, Conflicts different ones of the same time, Unsorted rows earlier
+	// than the one before.
 	Duplicates int `json:"duplicates"`
 	Conflicts  int `json:"conflicts"`
 	Unsorted   int `json:"unsorted"`
@@ -66,7 +71,8 @@ type SymbolReport struct {
 	Blank        int `json:"blank"`
 	BadPrices    int `json:"bad_prices"`
 	Inconsistent int `json:"inconsistent"`
-	// OpenOffRange are those of the inconsistent rows whose open is above the high or below the low.
+	// OpenOffRange are those of the inconsistent rows whose open is above the high or below the
+	// low.
 	OpenOffRange int `json:"open_off_range"`
 	// Volumes as found: blank, negative, zero.
 	MissingVolume  int `json:"missing_volume"`
@@ -76,8 +82,8 @@ type SymbolReport struct {
 	// MissingFactor counts rows without an adjustment, which have that of the row before.
 	MissingFactor int    `json:"missing_factor"`
 	Jumps         []Jump `json:"jumps,omitempty"`
-	// Filled counts times between rows at which there is none, LongestGap the most in a row, and Absent those from the last row
-	// to the end of the panel. Align sets them.
+	// Filled counts times between rows at which there is none, LongestGap the most in a row, and
+	// Absent those from the last row to the end of the panel. Align sets them.
 	Filled     int `json:"filled"`
 	LongestGap int `json:"longest_gap"`
 	Absent     int `json:"absent"`
@@ -105,9 +111,9 @@ func (r *SymbolReport) SplitLike() int {
 	return n
 }
 
-// Clean checks the rows of one symbol and returns them in the order of time, adjusted, with finite positive prices and
-// volumes that are not negative. The given series is not changed. With adjustVolume as in Source. The error names the symbol and
-// the row.
+// Clean checks the rows of one symbol and returns them in the order of time, adjusted, with finite
+// positive prices and volumes that are not negative. The given series is not changed. With
+// adjustVolume as in Source. The error names the symbol and the row.
 func Clean(s Series, rules Rules, adjustVolume string) (Series, SymbolReport, error) {
 	c := cleaner{rules: rules, report: SymbolReport{Symbol: s.Symbol}, records: slices.Clone(s.Records)}
 	for _, step := range []func() error{c.sort, c.unique, func() error { return c.adjust(adjustVolume) }, c.check} {
@@ -129,14 +135,15 @@ type cleaner struct {
 	rules   Rules
 	report  SymbolReport
 	records []Record
-	// factor is that of the last row, 0 before the first; splits is what the steps of the factor that look
-	// like splits have multiplied it by.
+	// factor is that of the last row, 0 before the first; splits is what the steps of the factor
+	// that look like splits have multiplied it by.
 	factor, splits float64
 	// say, unless nil, is told every finding, not only the first of a kind.
 	say func(string)
 }
 
-// found counts a finding, keeps the place of the first, and turns it into an error where the rule says so.
+// found counts a finding, keeps the place of the first, and turns it into an error where the rule
+// says so.
 func (c *cleaner) found(count *int, rec *Record, rule, what string) error {
 	*count++
 	place := fmt.Sprintf("%s (%s, line %d): %s", formatTime(rec.Time), rec.File, rec.Line, what)
@@ -211,8 +218,8 @@ func (c *cleaner) adjust(volume string) error {
 	return nil
 }
 
-// adjustRow multiplies prices by the factor of the row, or of the row before where it has none. Rows are
-// given in the order of time.
+// adjustRow multiplies prices by the factor of the row, or of the row before where it has none.
+// Rows are given in the order of time.
 func (c *cleaner) adjustRow(rec *Record, volume string) error {
 	first := c.factor == 0
 	if f := rec.Factor; !(f > 0) || math.IsInf(f, 0) {

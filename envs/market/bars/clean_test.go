@@ -90,7 +90,8 @@ func TestCleanFinds(t *testing.T) {
 }
 
 func TestAdjust(t *testing.T) {
-	// A 2:1 split before the third row, a dividend before the last one; the vendor's volume is not adjusted.
+	// A 2:1 split before the third row, a dividend before the last one; the vendor's volume is not
+	// adjusted.
 	rows := []Record{flat(0, 100), flat(1, 102), flat(2, 51), flat(3, 50)}
 	for i, f := range []float64{0.49, 0.49, 0.98, 1} {
 		rows[i].Factor = f

@@ -19,8 +19,8 @@ type clock struct {
 	seen clockCounts
 }
 
-// clockCounts count the instants among the times of a source: how many were midnights of UTC, and how many the
-// zone has given another date.
+// clockCounts count the instants among the times of a source: how many were midnights of UTC, and
+// how many the zone has given another date.
 type clockCounts struct{ instants, midnights, moved int }
 
 func (c *clockCounts) add(o clockCounts) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Columns names columns of the files. An empty name leaves the choice to the preset. A name may serve several fields, for
-// instance open, high, low and close of data that have one price only.
+// Columns names columns of the files. An empty name leaves the choice to the preset. A name may
+// serve several fields, for instance open, high, low and close of data that have one price only.
 type Columns struct {
 	Time      string `yaml:"time"`
 	Symbol    string `yaml:"symbol"`
@@ -59,7 +59,8 @@ var presets = map[string]preset{
 
 func presetNames() []string { return slices.Sorted(maps.Keys(presets)) }
 
-// aliases are the names that auto recognises, in lower case without spaces, underscores and brackets; earlier ones win.
+// aliases are the names that auto recognises, in lower case without spaces, underscores and
+// brackets; earlier ones win.
 var aliases = map[string][]string{
 	"time":      {"date", "datetime", "timestamp", "time", "tradedate", "opentime", "day"},
 	"symbol":    {"symbol", "ticker", "tic", "code", "tscode", "instrument", "asset", "series", "contract"},

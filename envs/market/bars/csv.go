@@ -22,8 +22,8 @@ type csvTable struct {
 	row    []string
 }
 
-// openCSV opens a file; header stands for the header line of files without one. The delimiter is the one of comma,
-// semicolon and tab that is most frequent in the first line.
+// openCSV opens a file; header stands for the header line of files without one. The delimiter is
+// the one of comma, semicolon and tab that is most frequent in the first line.
 func openCSV(path string, header []string) (_ table, err error) {
 	f, err := open(path)
 	if err != nil {
@@ -81,8 +81,8 @@ func delimiter(line string) rune {
 	return best
 }
 
-// columnNames checks the names of a header line. Columns without a name are numbered, such as the index
-// that pandas writes.
+// columnNames checks the names of a header line. Columns without a name are numbered, such as the
+// index that pandas writes.
 func columnNames(row []string) ([]string, error) {
 	var header []string
 	for i, name := range row {

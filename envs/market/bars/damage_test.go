@@ -10,8 +10,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// Whatever byte of a Parquet or Arrow file or of an Arrow stream is damaged, reading ends with rows or an error and never with a panic, which in a goroutine of a library would end the program, nor by asking for more memory than
-// there is.
+// Whatever byte of a Parquet or Arrow file or of an Arrow stream is damaged, reading ends with rows
+// or an error and never with a panic, which in a goroutine of a library would end the program, nor
+// by asking for more memory than there is.
 func TestDamagedFiles(t *testing.T) {
 	for name, file := range sorted.All(map[string]string{"parquet": parquetTwo(t, false), "arrow file": arrowTwo(t, false), "arrow stream": arrowTwo(t, true)}) {
 		t.Run(name, func(t *testing.T) { damage(t, file) })

@@ -12,9 +12,10 @@ import (
 // enough rows tell what the clock times and volumes of a symbol are like.
 const enough = 20
 
-// Examine looks at all rows of the data together for what no single row shows: clock times that differ
-// between symbols, dates that a time zone has moved, volumes that are all zero. What makes the data useless
-// is an error that says how to set the rules where it is meant; the rest are notes, one sentence each.
+// Examine looks at all rows of the data together for what no single row shows: clock times that
+// differ between symbols, dates that a time zone has moved, volumes that are all zero. What makes
+// the data useless is an error that says how to set the rules where it is meant; the rest are
+// notes, one sentence each.
 func (d *Data) Examine(rules Rules) (notes []string, err error) {
 	var errs []error
 	report := func(rule, format string, args ...any) {
@@ -78,8 +79,8 @@ func (d *Data) Examine(rules Rules) (notes []string, err error) {
 	return notes, errors.Join(errs...)
 }
 
-// hole tells of the longest time in which no symbol has a bar, if it is much longer than usual: a part of
-// the data is missing, or a date is wrong.
+// hole tells of the longest time in which no symbol has a bar, if it is much longer than usual: a
+// part of the data is missing, or a date is wrong.
 func (d *Data) hole() string {
 	seen := map[int64]time.Time{}
 	for _, s := range d.Series {
@@ -106,8 +107,8 @@ func (d *Data) hole() string {
 	return fmt.Sprintf("no symbol has a bar between %s and %s, %.0f days: a part of the data is missing, or a date is wrong", formatTime(times[longest]), formatTime(times[longest+1]), gap.Hours()/24)
 }
 
-// volumes says what those of a symbol have in common: zero, none, constant or nothing. Rows that the file
-// itself calls suspended do not count.
+// volumes says what those of a symbol have in common: zero, none, constant or nothing. Rows that
+// the file itself calls suspended do not count.
 func volumes(s Series) string {
 	var first float64
 	seen, blank, same := 0, 0, true
@@ -253,8 +254,8 @@ func (d *Data) clocks() []string {
 
 func hhmm(d time.Duration) string { return time.Time{}.Add(d).Format("15:04:05") }
 
-// moved says that dates are not those of the trading days. It is sure where the file gives instants, which
-// the zone has turned into dates.
+// moved says that dates are not those of the trading days. It is sure where the file gives
+// instants, which the zone has turned into dates.
 func (d *Data) moved() (text string, sure bool) {
 	if c := d.clock; c.instants > 0 && c.midnights == c.instants && c.moved > 0 {
 		return fmt.Sprintf("the times are midnights of UTC, which stand for dates; in the time zone of source.timezone %d of them fall on another date: leave source.timezone out", c.moved), true

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// bars of symbols on weekdays in the format of a source: the text of a time by symbol and bar, and a volume.
+// bars of symbols on weekdays in the format of a source: the text of a time by symbol and bar, and
+// a volume.
 func examined(t *testing.T, s Source, rules Rules, header string, symbols []string, n int, row func(symbol string, day time.Time, i int) []string) ([]string, error) {
 	t.Helper()
 	var b strings.Builder

@@ -15,10 +15,11 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 )
 
-// Follower reads rows in the order of time while they are written, and gives the rows of one time together
-// once they are complete: when every symbol has its row, when a row of a later time is there, or at an empty
-// line. Incomplete rows at the end of a stream are not given. What it gives depends on the rows alone and not on when, or in what pieces, they arrive. It is not
-// safe for concurrent use.
+// Follower reads rows in the order of time while they are written, and gives the rows of one time
+// together once they are complete: when every symbol has its row, when a row of a later time is
+// there, or at an empty line. Incomplete rows at the end of a stream are not given. What it gives
+// depends on the rows alone and not on when, or in what pieces, they arrive. It is not safe for
+// concurrent use.
 type Follower struct {
 	source  Source
 	rules   Rules
@@ -58,10 +59,11 @@ type Follower struct {
 	unknown map[string]bool
 }
 
-// Follow returns a follower of the CSV file source.Path, which may grow; of in where that is not nil, up to
-// its end. symbols are given in their order, others are left out, and so are rows before from. What prices
-// are adjusted by is told to say, with a warning where that is not adjusted (an Adjustment's By, or empty), and so is what is
-// skipped or mended, with the number of the line. Close the follower after use.
+// Follow returns a follower of the CSV file source.Path, which may grow; of in where that is not
+// nil, up to its end. symbols are given in their order, others are left out, and so are rows before
+// from. What prices are adjusted by is told to say, with a warning where that is not adjusted (an
+// Adjustment's By, or empty), and so is what is skipped or mended, with the number of the line.
+// Close the follower after use.
 func Follow(s Source, in io.Reader, rules Rules, from Date, symbols []string, adjusted string, say func(string)) (*Follower, error) {
 	if err := errors.Join(configs.Validate(s), configs.Validate(rules)); err != nil {
 		return nil, fmt.Errorf("follow: %w", err)
@@ -95,9 +97,9 @@ func Follow(s Source, in io.Reader, rules Rules, from Date, symbols []string, ad
 // Close closes the file.
 func (f *Follower) Close() error { return f.lines.close() }
 
-// Next waits for the rows of the next time, [N] with valid saying which symbols have one. They are checked
-// and adjusted as [Clean] does it, and valid until the next call. It returns io.EOF after the end of a
-// stream, and the error of the context.
+// Next waits for the rows of the next time, [N] with valid saying which symbols have one. They are
+// checked and adjusted as [Clean] does it, and valid until the next call. It returns io.EOF after
+// the end of a stream, and the error of the context.
 func (f *Follower) Next(ctx context.Context) (at time.Time, records []Record, valid []bool, err error) {
 	for {
 		complete, err := f.collect(ctx)
@@ -323,7 +325,8 @@ func (f *Follower) symbol(i int) string {
 	return ""
 }
 
-// tellAbsent says which symbols have no row from the present time on. One that had none before may not be listed yet.
+// tellAbsent says which symbols have no row from the present time on. One that had none before may
+// not be listed yet.
 func (f *Follower) tellAbsent() {
 	for i, there := range f.arrived {
 		if !there && f.present[i] {

@@ -17,8 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// followText has a time without B, an empty line after one, a duplicate, a row too late, a bad price, a bad
-// number and an asset that nobody asked for.
+// followText has a time without B, an empty line after one, a duplicate, a row too late, a bad
+// price, a bad number and an asset that nobody asked for.
 const followText = `date,symbol,open,high,low,close,volume,adj_factor
 2020-01-02,B,10,11,9,10.5,100,1
 2020-01-02,A,20,22,19,21,200,1
@@ -134,8 +134,8 @@ func TestFollowIsRead(t *testing.T) {
 	}
 }
 
-// In whatever pieces the bytes come, the rows are the same; and after every byte, what was given is the
-// beginning of what the whole text gives.
+// In whatever pieces the bytes come, the rows are the same; and after every byte, what was given is
+// the beginning of what the whole text gives.
 func TestFollowEveryByte(t *testing.T) {
 	whole, _, err := followed(t, strings.NewReader(followText))
 	if err != nil {
@@ -323,7 +323,8 @@ func TestFollowRefuses(t *testing.T) {
 	}
 }
 
-// A jump like that of a split is told when its row comes, and neither one that is adjusted for nor a crash.
+// A jump like that of a split is told when its row comes, and neither one that is adjusted for nor
+// a crash.
 func TestFollowTellsJumps(t *testing.T) {
 	const head = "date,symbol,open,high,low,close,volume,adj_factor\n2020-01-02,A,20,20.2,19.8,20,7,1\n2020-01-02,B,20,20.2,19.8,20,7,1\n2020-01-03,B,20,20.2,19.8,20,7,1\n"
 	for name, c := range sorted.All(map[string]struct{ row, says string }{

@@ -19,8 +19,8 @@ type Quality struct {
 	To     string   `json:"to"`
 }
 
-// Inspect checks the rows of every symbol and reports on all of them: one that the rules refuse is reported as a problem
-// and does not take part in the calendar.
+// Inspect checks the rows of every symbol and reports on all of them: one that the rules refuse is
+// reported as a problem and does not take part in the calendar.
 func Inspect(d *Data, rules Rules, c Calendar, adjustVolume string) (*Quality, error) {
 	q := &Quality{Files: d.Files, Adjusted: d.Adjustment.By, Adjustment: d.Adjustment, Symbols: make([]SymbolReport, len(d.Series))}
 	cleaned := make([]Series, len(d.Series))

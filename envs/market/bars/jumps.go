@@ -9,8 +9,8 @@ import (
 type Jump struct {
 	Date  string  `json:"date"`
 	Ratio float64 `json:"ratio"` // open over the close before
-	// Like is the split that the jump looks like, such as "2:1", or "13:10" for three bonus shares on ten,
-	// empty where it looks like none.
+	// Like is the split that the jump looks like, such as "2:1", or "13:10" for three bonus shares
+	// on ten, empty where it looks like none.
 	Like string `json:"like,omitempty"`
 }
 
@@ -27,7 +27,8 @@ const (
 	bonusTolerance = 0.015
 )
 
-// likeSplit names the split that multiplies a price, or an adjustment factor, by about ratio, and gives its exact ratio.
+// likeSplit names the split that multiplies a price, or an adjustment factor, by about ratio, and
+// gives its exact ratio.
 func likeSplit(ratio float64) (name string, exact float64) {
 	best := splitTolerance
 	for _, r := range splitRatios {
@@ -53,8 +54,9 @@ func likeBonus(ratio float64) (name string) {
 	return name
 }
 
-// findJumps lists changes overnight by more than the threshold, and smaller ones that look like bonus shares. A split happens
-// between two bars, so the open shows it and not the moves of the day.
+// findJumps lists changes overnight by more than the threshold, and smaller ones that look like
+// bonus shares. A split happens between two bars, so the open shows it and not the moves of the
+// day.
 func findJumps(records []Record, threshold float64) []Jump {
 	var list []Jump
 	limit := math.Log(1 + threshold)
@@ -65,7 +67,8 @@ func findJumps(records []Record, threshold float64) []Jump {
 		if size >= limit {
 			like, _ = likeSplit(ratio)
 		}
-		// On the day of a crash the price also moves a lot within the day; on that of a split it does not.
+		// On the day of a crash the price also moves a lot within the day; on that of a split it
+		// does not.
 		if math.Log(records[i].High/records[i].Low) > size/3 {
 			like = ""
 		}

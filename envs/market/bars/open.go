@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 )
 
-// shippedPrefix marks a path of the data that come with the program: shipped:market/us5_daily.parquet.
+// shippedPrefix marks a path of the data that come with the program:
+// shipped:market/us5_daily.parquet.
 const shippedPrefix = "shipped:"
 
 // input is an open file.

@@ -6,7 +6,9 @@ import (
 	"testing"
 )
 
-// TestShippedData reads the data that come with the program as the demo does, from whatever directory, and checks their adjustment: AAPL was split 2:1 twice and MSFT once, prices have no gap there, and volumes count the shares of the first day.
+// TestShippedData reads the data that come with the program as the demo does, from whatever
+// directory, and checks their adjustment: AAPL was split 2:1 twice and MSFT once, prices have no
+// gap there, and volumes count the shares of the first day.
 func TestShippedData(t *testing.T) {
 	s := DefaultSource()
 	s.Path, s.Adjust, s.AdjustVolume = "shipped:market/us5_daily.parquet", "adj_close", "splits"

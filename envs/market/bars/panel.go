@@ -36,10 +36,12 @@ func (s Status) Listed() bool { return s == Traded || s == Suspended || s == Mis
 
 // Calendar says how series are aligned.
 type Calendar struct {
-	// From and To limit the panel, both included; empty means all there is. Rows before From are left out for good.
+	// From and To limit the panel, both included; empty means all there is. Rows before From are
+	// left out for good.
 	From Date `yaml:"from"`
 	To   Date `yaml:"to"`
-	// GoneAfter is the number of times without a row after which a symbol counts as delisted, until a row appears again.
+	// GoneAfter is the number of times without a row after which a symbol counts as delisted, until
+	// a row appears again.
 	GoneAfter int `yaml:"gone_after"`
 }
 
@@ -60,8 +62,8 @@ type Panel struct {
 	Times   []time.Time
 	Bars    []Bar
 	Status  []Status
-	// Extra are the names of further columns, ExtraValues their values at (t·N+n)·E+e: those of the row, carried forward where
-	// there is none, and NaN before.
+	// Extra are the names of further columns, ExtraValues their values at (t·N+n)·E+e: those of the
+	// row, carried forward where there is none, and NaN before.
 	Extra       []string
 	ExtraValues []float64
 }
@@ -76,8 +78,8 @@ func (p *Panel) ExtraAt(t, n int) []float64 {
 	return p.ExtraValues[i : i+e]
 }
 
-// Align puts cleaned series on the union of their times. Reports, where given, are completed with gaps; they have the
-// order of the series.
+// Align puts cleaned series on the union of their times. Reports, where given, are completed with
+// gaps; they have the order of the series.
 func Align(series []Series, extra []string, c Calendar, reports []SymbolReport) (*Panel, error) {
 	if len(series) == 0 {
 		return nil, errors.New("align: there are no series")

@@ -121,7 +121,8 @@ func TestReadFormatsAgree(t *testing.T) {
 	}
 }
 
-// recordTwo holds the values of the text above; typed with a dictionary of symbols and dates instead of strings.
+// recordTwo holds the values of the text above; typed with a dictionary of symbols and dates
+// instead of strings.
 func recordTwo(t testing.TB, typed bool) arrow.Record {
 	t.Helper()
 	mem := memory.DefaultAllocator

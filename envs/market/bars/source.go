@@ -19,25 +19,29 @@ import (
 
 // Source says where bars are and how to read them.
 type Source struct {
-	// Path is a file, a folder (every readable file directly in it) or a glob. CSV files may end in .gz. What begins with
-	// shipped: is a file that comes with the program, such as shipped:market/us5_daily.parquet.
+	// Path is a file, a folder (every readable file directly in it) or a glob. CSV files may end in
+	// .gz. What begins with shipped: is a file that comes with the program, such as
+	// shipped:market/us5_daily.parquet.
 	Path string `yaml:"path"`
 	// Preset names a vendor's columns; auto recognises the usual names.
 	Preset string `yaml:"preset"`
 	// Columns overrides single columns of the preset.
 	Columns Columns `yaml:"columns"`
-	// Symbol says where symbols come from: column, file (the name without extensions) or auto, the column if there is one.
+	// Symbol says where symbols come from: column, file (the name without extensions) or auto, the
+	// column if there is one.
 	Symbol string `yaml:"symbol"`
-	// TimeFormat is auto, a Go layout (2006-01-02), a strftime format (%Y-%m-%d), or unix, unix_ms, unix_us, unix_ns.
+	// TimeFormat is auto, a Go layout (2006-01-02), a strftime format (%Y-%m-%d), or unix, unix_ms,
+	// unix_us, unix_ns.
 	TimeFormat string `yaml:"time_format"`
-	// Timezone is the zone of times that carry none, such as America/New_York, and the one all times are brought into.
-	// Empty takes times as they are written.
+	// Timezone is the zone of times that carry none, such as America/New_York, and the one all
+	// times are brought into. Empty takes times as they are written.
 	Timezone string `yaml:"timezone"`
-	// Adjust is auto (adj_close if there is such a column, else adj_factor), none, adj_close (prices times
-	// adj_close/close) or factor (prices times the factor column).
+	// Adjust is auto (adj_close if there is such a column, else adj_factor), none, adj_close
+	// (prices times adj_close/close) or factor (prices times the factor column).
 	Adjust string `yaml:"adjust"`
-	// AdjustVolume is keep, inverse (volume divided by the factor) or splits (divided only by the steps of the factor that
-	// look like splits, for volumes that are not adjusted for them; the result is in shares of the first row).
+	// AdjustVolume is keep, inverse (volume divided by the factor) or splits (divided only by the
+	// steps of the factor that look like splits, for volumes that are not adjusted for them; the
+	// result is in shares of the first row).
 	AdjustVolume string `yaml:"adjust_volume"`
 	// Extra are further numeric columns to carry along, such as limit_up.
 	Extra []string `yaml:"extra"`
@@ -48,7 +52,8 @@ func DefaultSource() Source {
 	return Source{Preset: "auto", Symbol: "auto", TimeFormat: "auto", Adjust: "auto", AdjustVolume: "keep"}
 }
 
-// Validate reports what is wrong with the fields. That there is a path is for the reader to check: the data may come from elsewhere.
+// Validate reports what is wrong with the fields. That there is a path is for the reader to check:
+// the data may come from elsewhere.
 func (s Source) Validate() error {
 	var p configs.Problems
 	p.OneOf("preset", s.Preset, presetNames()...)
@@ -100,8 +105,8 @@ type Data struct {
 	clock clockCounts
 }
 
-// Read reads every row of the source. With symbols given only theirs are kept, in that order, and one that has no rows is
-// an error. Errors name file, line and column.
+// Read reads every row of the source. With symbols given only theirs are kept, in that order, and
+// one that has no rows is an error. Errors name file, line and column.
 func Read(s Source, symbols []string) (*Data, error) {
 	if err := configs.Validate(s); err != nil {
 		return nil, fmt.Errorf("read bars: %w", err)
@@ -152,7 +157,8 @@ func Read(s Source, symbols []string) (*Data, error) {
 	return d, nil
 }
 
-// Pick keeps the series of the given symbols, in that order; none given keeps all. A symbol without a series is an error.
+// Pick keeps the series of the given symbols, in that order; none given keeps all. A symbol without
+// a series is an error.
 func (d *Data) Pick(symbols []string) (*Data, error) {
 	if len(symbols) == 0 {
 		return d, nil

@@ -16,11 +16,11 @@ const poll = 100 * time.Millisecond
 // errRestarted says that a file begins anew: it was cut off, or another one has taken its name.
 var errRestarted = errors.New("the file begins anew")
 
-// lines gives the lines of a text that may grow. A line is what ends in a line feed: what follows the last
-// one is not given until the rest of it is there.
+// lines gives the lines of a text that may grow. A line is what ends in a line feed: what follows
+// the last one is not given until the rest of it is there.
 type lines struct {
-	// more reads what follows into p. It waits where the text may grow, and returns io.EOF where it cannot,
-	// or errRestarted.
+	// more reads what follows into p. It waits where the text may grow, and returns io.EOF where it
+	// cannot, or errRestarted.
 	more  func(ctx context.Context, p []byte) (int, error)
 	close func() error
 	buf   []byte
@@ -32,8 +32,8 @@ func newLines(more func(context.Context, []byte) (int, error), close func() erro
 	return &lines{more: more, close: close, chunk: make([]byte, 1<<16)}
 }
 
-// next returns the next line without its end, and its number. After io.EOF or errRestarted, rest has what
-// was left of an unfinished line.
+// next returns the next line without its end, and its number. After io.EOF or errRestarted, rest
+// has what was left of an unfinished line.
 func (l *lines) next(ctx context.Context) (line []byte, n int, err error) {
 	for {
 		if i := bytes.IndexByte(l.buf, '\n'); i >= 0 {
@@ -90,8 +90,9 @@ func readerLines(in io.Reader) *lines {
 	return newLines(more, func() error { close(done); return nil })
 }
 
-// fileLines gives the lines of a file and waits for those that are appended, until its context ends. A file
-// that is cut off is read again from its beginning, and one that takes its name is read after it.
+// fileLines gives the lines of a file and waits for those that are appended, until its context
+// ends. A file that is cut off is read again from its beginning, and one that takes its name is
+// read after it.
 func fileLines(path string) (*lines, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -16,14 +16,16 @@ type Config struct {
 	Indicators indicator.Set `yaml:"indicators"`
 	// Extra are columns of source.extra to use as features.
 	Extra []string `yaml:"extra"`
-	// Calendar are parts of the bar's time, each as sine and cosine: time_of_day, weekday, month_day, year_day.
+	// Calendar are parts of the bar's time, each as sine and cosine: time_of_day, weekday,
+	// month_day, year_day.
 	Calendar []string `yaml:"calendar"`
 	// Listed adds the flag that is 1 from a stock's first bar on.
 	Listed bool `yaml:"listed"`
-	// Prices says how prices are expressed: level, or relative (to the close before for open, high, low and close; to the
-	// close for indicators), which is comparable between stocks and decades.
+	// Prices says how prices are expressed: level, or relative (to the close before for open, high,
+	// low and close; to the close for indicators), which is comparable between stocks and decades.
 	Prices string `yaml:"prices"`
-	// Volume says how volumes are expressed: level, or log (the logarithm of 1 + volume, with the sign of the volume).
+	// Volume says how volumes are expressed: level, or log (the logarithm of 1 + volume, with the
+	// sign of the volume).
 	Volume string `yaml:"volume"`
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// market is a random panel: symbol n is listed on day 30·n, the last symbol has gaps and ends early.
+// market is a random panel: symbol n is listed on day 30·n, the last symbol has gaps and ends
+// early.
 func market(t testing.TB, seed uint64, days, symbols int) *bars.Panel {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 2))

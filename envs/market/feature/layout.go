@@ -57,7 +57,8 @@ const (
 	logarithm      // sign(x)·log(1+|x|)
 )
 
-// New lays out the features. available are the extra columns of the panels, and hasVolume says whether they have volumes.
+// New lays out the features. available are the extra columns of the panels, and hasVolume says
+// whether they have volumes.
 func New(cfg Config, available []string, hasVolume bool) (*Features, error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, fmt.Errorf("features: %w", err)

@@ -13,7 +13,8 @@ import (
 type Normalization struct {
 	// Method is zscore or none.
 	Method string `yaml:"method" json:"method"`
-	// FitOn is train, or all, which looks ahead: the statistics then contain validation and test data.
+	// FitOn is train, or all, which looks ahead: the statistics then contain validation and test
+	// data.
 	FitOn string `yaml:"fit_on" json:"fit_on"`
 	// Include are the groups that are scaled: OHLCV, indicators, extra.
 	Include []string `yaml:"include" json:"include"`
@@ -96,9 +97,9 @@ func (m *moments) merge(o moments) {
 	m.n, m.min, m.max = n, min(m.min, o.min), max(m.max, o.max)
 }
 
-// Fit computes the statistics of every column over the defined rows of the times lo..hi-1, hi not included, of all assets.
-// The deviation is that of the population. A range without any defined row is an error that names the columns that keep
-// it so.
+// Fit computes the statistics of every column over the defined rows of the times lo..hi-1, hi not
+// included, of all assets. The deviation is that of the population. A range without any defined row
+// is an error that names the columns that keep it so.
 func Fit(f *Features, p *bars.Panel, c Normalization, lo, hi int) ([]Statistic, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("normalise: %w", err)

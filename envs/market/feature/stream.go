@@ -24,9 +24,9 @@ func (f *Features) Stream() *Stream {
 	return s
 }
 
-// Next takes the asset's next bar, from its listing on, with the panel's extra columns, and writes the row, one value per
-// column, into row. Values are not normalised. It returns false, and a row of zeros except for the listed flag, where the
-// row is not defined.
+// Next takes the asset's next bar, from its listing on, with the panel's extra columns, and writes
+// the row, one value per column, into row. Values are not normalised. It returns false, and a row
+// of zeros except for the listed flag, where the row is not defined.
 func (s *Stream) Next(b *bars.Bar, extra []float64, status bars.Status, row []float64) bool {
 	listed := status.Listed()
 	n := s.Raw(b, extra, row)
@@ -42,8 +42,8 @@ func (s *Stream) Next(b *bars.Bar, extra []float64, status bars.Status, row []fl
 	return defined
 }
 
-// Raw takes the next bar like Next and writes the values of all columns but the listed flag, NaN where there is none. It
-// returns how many.
+// Raw takes the next bar like Next and writes the values of all columns but the listed flag, NaN
+// where there is none. It returns how many.
 func (s *Stream) Raw(b *bars.Bar, extra, row []float64) int {
 	f, at := s.f, 0
 	if f.cfg.OHLCV {
@@ -125,8 +125,8 @@ func fraction(name string, t time.Time) float64 {
 	return float64(t.YearDay()-1) / 366
 }
 
-// Rows runs asset n of a panel through a fresh stream and calls visit with every row from the listing on. The row is
-// reused. Rows before the listing are those of [Features.Blank].
+// Rows runs asset n of a panel through a fresh stream and calls visit with every row from the
+// listing on. The row is reused. Rows before the listing are those of [Features.Blank].
 func (f *Features) Rows(p *bars.Panel, n int, visit func(t int, row []float64, defined bool)) {
 	s, row := f.Stream(), make([]float64, len(f.columns))
 	for t := range p.Times {

@@ -6,8 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
-// adx is Wilder's average directional index with the two directional indicators, each 0..100. The sums start with n-1
-// changes, as in TA-Lib.
+// adx is Wilder's average directional index with the two directional indicators, each 0..100. The
+// sums start with n-1 changes, as in TA-Lib.
 var adx = Kind{
 	Name: "adx", Title: "average directional index", Params: period(14, 2), Each: true,
 	Outputs: []Output{{"", Percent}, {"plus_di", Percent}, {"minus_di", Percent}},
@@ -52,7 +52,8 @@ func (s *adxState) Next(b *bars.Bar, out []float64) {
 	if !isZero(s.sum) {
 		plus, minus = 100*(s.plus/s.sum), 100*(s.minus/s.sum)
 	}
-	// Without any movement dx has no value: nothing is added to the first sum, and later the average stays.
+	// Without any movement dx has no value: nothing is added to the first sum, and later the
+	// average stays.
 	dx := 0.0
 	if total := plus + minus; !isZero(total) {
 		dx = 100 * (math.Abs(minus-plus) / total)

@@ -2,7 +2,8 @@ package indicator
 
 import "github.com/onnxrl/onnxrl/envs/market/bars"
 
-// bbands are Bollinger's bands: mean and mean ± k population standard deviations of the last n closes.
+// bbands are Bollinger's bands: mean and mean ± k population standard deviations of the last n
+// closes.
 var bbands = Kind{
 	Name: "bbands", Title: "Bollinger bands",
 	Params:  []Param{{Name: "period", Default: 20, Min: 2}, {Name: "deviations", Default: 2, Min: 0, Real: true}},

@@ -6,8 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
-// cci is the commodity channel index: how far the typical price is from its mean of n bars, in units of 0.015 mean
-// absolute deviations; 0 where there is no deviation.
+// cci is the commodity channel index: how far the typical price is from its mean of n bars, in
+// units of 0.015 mean absolute deviations; 0 where there is no deviation.
 var cci = Kind{
 	Name: "cci", Title: "commodity channel index", Params: period(14, 2), Each: true,
 	Outputs: []Output{{"", Number}},
@@ -30,7 +30,8 @@ func (s *cciState) Next(b *bars.Bar, out []float64) {
 		spread += math.Abs(s.at(i) - m)
 	}
 	out[0] = 0
-	// The mean of equal numbers may differ from them in the last bit, which would come out as a large quotient.
+	// The mean of equal numbers may differ from them in the last bit, which would come out as a
+	// large quotient.
 	if d := tp - m; s.min() != s.max() && !isZero(d) && !isZero(spread) {
 		out[0] = d / (0.015 * (spread / float64(len(s.data))))
 	}

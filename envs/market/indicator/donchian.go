@@ -2,7 +2,8 @@ package indicator
 
 import "github.com/onnxrl/onnxrl/envs/market/bars"
 
-// donchian is the channel of the highest high and the lowest low of the last n bars, this one included.
+// donchian is the channel of the highest high and the lowest low of the last n bars, this one
+// included.
 var donchian = Kind{
 	Name: "donchian", Title: "Donchian channel", Params: period(20, 1), Each: true,
 	Outputs: []Output{{"upper", Price}, {"middle", Price}, {"lower", Price}},

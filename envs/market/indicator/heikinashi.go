@@ -2,7 +2,8 @@ package indicator
 
 import "github.com/onnxrl/onnxrl/envs/market/bars"
 
-// heikinAshi are averaged candles: the close is the mean of the four prices, the open the mean of the candle before.
+// heikinAshi are averaged candles: the close is the mean of the four prices, the open the mean of
+// the candle before.
 var heikinAshi = Kind{
 	Name: "heikin_ashi", Title: "Heikin-Ashi candles",
 	Outputs: []Output{{"open", Price}, {"high", Price}, {"low", Price}, {"close", Price}},

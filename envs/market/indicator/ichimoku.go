@@ -2,9 +2,10 @@ package indicator
 
 import "github.com/onnxrl/onnxrl/envs/market/bars"
 
-// ichimoku is the cloud: tenkan and kijun are the middles of the ranges of the last 9 and 26 bars; the spans are what was
-// computed 26 bars (the kijun period) ago and drawn at this bar: the mean of tenkan and kijun, and the middle of the range
-// of 52 bars. The chikou span is left out because it is a future close.
+// ichimoku is the cloud: tenkan and kijun are the middles of the ranges of the last 9 and 26 bars;
+// the spans are what was computed 26 bars (the kijun period) ago and drawn at this bar: the mean of
+// tenkan and kijun, and the middle of the range of 52 bars. The chikou span is left out because it
+// is a future close.
 var ichimoku = Kind{
 	Name: "ichimoku", Title: "Ichimoku cloud, without the span that looks ahead",
 	Params:  []Param{{Name: "tenkan", Default: 9, Min: 1}, {Name: "kijun", Default: 26, Min: 1}, {Name: "senkou", Default: 52, Min: 1}},

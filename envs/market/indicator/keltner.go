@@ -6,8 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
-// keltner is the EMA of the typical price ± k average true ranges. Both averages are seeded so that their first values
-// fall on the same bar, as in TA-Lib.
+// keltner is the EMA of the typical price ± k average true ranges. Both averages are seeded so that
+// their first values fall on the same bar, as in TA-Lib.
 var keltner = Kind{
 	Name: "keltner", Title: "Keltner channel",
 	Params: []Param{

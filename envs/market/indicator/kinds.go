@@ -13,11 +13,12 @@ import (
 
 // Indicator is the state of one indicator on one asset. It is not safe for concurrent use.
 type Indicator interface {
-	// Next takes the bar that follows those given before and writes one value per output of its kind into out, which
-	// must be long enough. Values are NaN until the kind's warm-up is over. The bar's prices must be finite and its
-	// volume finite and not negative.
+	// Next takes the bar that follows those given before and writes one value per output of its
+	// kind into out, which must be long enough. Values are NaN until the kind's warm-up is over.
+	// The bar's prices must be finite and its volume finite and not negative.
 	Next(b *bars.Bar, out []float64)
-	// State saves what changes from bar to bar, or restores it into an indicator of the same kind and parameters that has been given no bar.
+	// State saves what changes from bar to bar, or restores it into an indicator of the same kind
+	// and parameters that has been given no bar.
 	State(c *state.Codec)
 }
 
@@ -43,7 +44,8 @@ type Param struct {
 	Real bool
 }
 
-// Output is one value of an indicator. The name is empty for the main output, which is called like the indicator.
+// Output is one value of an indicator. The name is empty for the main output, which is called like
+// the indicator.
 type Output struct {
 	Name string
 	Unit Unit
@@ -54,7 +56,8 @@ type Kind struct {
 	Name   string
 	Title  string
 	Params []Param
-	// Each says that a list of numbers in the configuration means several indicators, one for each number.
+	// Each says that a list of numbers in the configuration means several indicators, one for each
+	// number.
 	Each    bool
 	Outputs []Output
 	// Volume says that the indicator makes no sense without volumes.
@@ -63,7 +66,8 @@ type Kind struct {
 	Warmup func(p []float64) int
 	// New returns the state before the first bar. The parameters have been checked.
 	New func(p []float64) Indicator
-	// check looks at parameters together, after each has passed on its own; nil where there is nothing to check.
+	// check looks at parameters together, after each has passed on its own; nil where there is
+	// nothing to check.
 	check func(p []float64) error
 }
 
@@ -96,7 +100,8 @@ func Find(name string) *Kind {
 // maxPeriod bounds numbers of bars, so that a slip in a configuration does not reserve gigabytes.
 const maxPeriod = 100_000
 
-// Complete returns p followed by the defaults of the parameters it leaves out, or an error that names the parameter.
+// Complete returns p followed by the defaults of the parameters it leaves out, or an error that
+// names the parameter.
 func (k *Kind) Complete(p []float64) ([]float64, error) {
 	if len(p) > len(k.Params) {
 		return nil, fmt.Errorf("%s takes %d parameters%s, found %d", k.Name, len(k.Params), k.paramNames(), len(p))

@@ -7,9 +7,9 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
-// macd is the difference of a fast and a slow EMA, its own EMA (signal) and the difference of these two. The fast EMA is
-// seeded by the mean of the bars that end where the slow one is seeded, as in TA-Lib; seeding it at its own start gives
-// other values for the first hundred bars.
+// macd is the difference of a fast and a slow EMA, its own EMA (signal) and the difference of these
+// two. The fast EMA is seeded by the mean of the bars that end where the slow one is seeded, as in
+// TA-Lib; seeding it at its own start gives other values for the first hundred bars.
 var macd = Kind{
 	Name: "macd", Title: "moving average convergence/divergence",
 	Params:  []Param{{Name: "fast", Default: 12, Min: 2}, {Name: "slow", Default: 26, Min: 2}, {Name: "signal", Default: 9, Min: 1}},

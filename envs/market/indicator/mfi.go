@@ -6,8 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
-// mfi is the money flow index, 0..100: the share of typical price times volume on rising bars among the last n changes;
-// 0 where hardly any money flowed, as in TA-Lib.
+// mfi is the money flow index, 0..100: the share of typical price times volume on rising bars among
+// the last n changes; 0 where hardly any money flowed, as in TA-Lib.
 var mfi = Kind{
 	Name: "mfi", Title: "money flow index", Params: period(14, 2), Each: true,
 	Outputs: []Output{{"", Percent}},

@@ -32,7 +32,8 @@ func walk(seed uint64, n int) []bars.Bar {
 	return s
 }
 
-// variants are the parameter sets under which every kind is tested: the defaults and a small and an odd one.
+// variants are the parameter sets under which every kind is tested: the defaults and a small and an
+// odd one.
 func variants(k *Kind) [][]float64 {
 	def, err := k.Complete(nil)
 	if err != nil {
@@ -100,7 +101,8 @@ func TestPrefixInvariance(t *testing.T) {
 	})
 }
 
-// Values long after the start must not depend on the start: to the bit where the window is finite, else to a tolerance.
+// Values long after the start must not depend on the start: to the bit where the window is finite,
+// else to a tolerance.
 func TestWarmupInvariance(t *testing.T) {
 	series := walk(4, 2600)
 	finite := map[string]bool{

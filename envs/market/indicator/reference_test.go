@@ -49,7 +49,8 @@ func mustRun(t *testing.T, kind string, p []float64, series []bars.Bar) [][]floa
 	return Run(k.New(full), len(k.Outputs), series)
 }
 
-// The reference holds what TA-Lib itself computes on two series, one of which has flat prices and bars without volume.
+// The reference holds what TA-Lib itself computes on two series, one of which has flat prices and
+// bars without volume.
 func TestEqualsTALib(t *testing.T) {
 	var ref struct {
 		Series []struct {

@@ -6,7 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
-// rsi is Wilder's relative strength index, 0..100; 0 where prices have not moved at all, as in TA-Lib.
+// rsi is Wilder's relative strength index, 0..100; 0 where prices have not moved at all, as in
+// TA-Lib.
 var rsi = Kind{
 	Name: "rsi", Title: "relative strength index", Params: period(14, 2), Each: true,
 	Outputs: []Output{{"", Percent}},

@@ -19,8 +19,8 @@ func (c Configured) Label() string { return c.Kind.Label(c.Params) }
 // New returns the state before the first bar.
 func (c Configured) New() Indicator { return c.Kind.New(c.Params) }
 
-// Set is a list of configured indicators in the order of [Kinds] and, within a kind, of the document. In a document it is a
-// mapping from kinds to parameters:
+// Set is a list of configured indicators in the order of [Kinds] and, within a kind, of the
+// document. In a document it is a mapping from kinds to parameters:
 //
 //	sma: [10, 20, 50]       # of a kind with one parameter: three indicators
 //	macd: [12, 26, 9]       # of another kind: its parameters; the ones left out have their defaults

@@ -6,7 +6,9 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/state"
 )
 
-// The methods of this file move what changes in the states of all indicators, parts first to last as they are declared. Counters that count up are limited by what they count to, and those that count down by where they begin, which is where they are in a fresh indicator.
+// The methods of this file move what changes in the states of all indicators, parts first to last
+// as they are declared. Counters that count up are limited by what they count to, and those that
+// count down by where they begin, which is where they are in a fresh indicator.
 
 // State implements Indicator for those that have one window.
 func (w *window) State(c *state.Codec) {

@@ -2,8 +2,8 @@ package indicator
 
 import "github.com/onnxrl/onnxrl/envs/market/bars"
 
-// stoch is the slow stochastic oscillator, 0..100: where the close lies in the range of the last bars, averaged (k) and
-// averaged again (d). A range of zero counts as 0, as in TA-Lib.
+// stoch is the slow stochastic oscillator, 0..100: where the close lies in the range of the last
+// bars, averaged (k) and averaged again (d). A range of zero counts as 0, as in TA-Lib.
 var stoch = Kind{
 	Name: "stoch", Title: "stochastic oscillator",
 	Params:  []Param{{Name: "fast_k", Default: 5, Min: 1}, {Name: "slow_k", Default: 3, Min: 1}, {Name: "slow_d", Default: 3, Min: 1}},

@@ -6,8 +6,9 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
-// supertrend is a stop line k average true ranges from the middle of the bar, which only moves in the direction of the
-// trend and changes sides when the close crosses it. direction is 1 in a rising and -1 in a falling trend.
+// supertrend is a stop line k average true ranges from the middle of the bar, which only moves in
+// the direction of the trend and changes sides when the close crosses it. direction is 1 in a
+// rising and -1 in a falling trend.
 var supertrend = Kind{
 	Name: "supertrend", Title: "SuperTrend",
 	Params:  []Param{{Name: "period", Default: 10, Min: 1}, {Name: "multiplier", Default: 3, Min: 0, Real: true}},

@@ -6,8 +6,9 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
-// vwap is the typical price weighted by volume: over the last n bars, or with period 0 since the first bar of the day,
-// which is meant for intraday bars. Where nothing was traded it is the typical price of the bar.
+// vwap is the typical price weighted by volume: over the last n bars, or with period 0 since the
+// first bar of the day, which is meant for intraday bars. Where nothing was traded it is the
+// typical price of the bar.
 var vwap = Kind{
 	Name: "vwap", Title: "volume-weighted average price", Params: period(20, 0), Each: true,
 	Outputs: []Output{{"", Price}},

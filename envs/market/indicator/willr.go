@@ -6,7 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
-// willr is Williams' %R, -100..0: how far the close is below the highest high of n bars, in percent of the range.
+// willr is Williams' %R, -100..0: how far the close is below the highest high of n bars, in percent
+// of the range.
 var willr = Kind{
 	Name: "willr", Title: "Williams %R", Params: period(14, 2), Each: true,
 	Outputs: []Output{{"", Percent}},

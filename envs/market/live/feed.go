@@ -13,9 +13,11 @@ import (
 
 // Row is what arrived for one asset at one time.
 type Row struct {
-	// Bar is read where Status says that there is one. Its time may be left zero; another time than the row's is an error. A volume that is not known is NaN and counts as 0.
+	// Bar is read where Status says that there is one. Its time may be left zero; another time than
+	// the row's is an error. A volume that is not known is NaN and counts as 0.
 	bars.Bar
-	// Status is bars.Traded or bars.Suspended for a bar; everything else says that there is none, and the feed finds out what that means.
+	// Status is bars.Traded or bars.Suspended for a bar; everything else says that there is none,
+	// and the feed finds out what that means.
 	Status bars.Status
 	// Extra are the further columns of the pipeline, NaN where unknown.
 	Extra []float64
@@ -72,7 +74,8 @@ func newFeed(p Pipeline, l *layout) *Feed {
 // Pipeline returns the pipeline. The caller must not change it.
 func (f *Feed) Pipeline() Pipeline { return f.p }
 
-// Append takes the bars of all assets, in the order of the pipeline, at the time that follows those before. It allocates nothing; after an error the feed is as it was.
+// Append takes the bars of all assets, in the order of the pipeline, at the time that follows those
+// before. It allocates nothing; after an error the feed is as it was.
 func (f *Feed) Append(at time.Time, rows []Row) error {
 	at = f.wall(at)
 	if err := f.checkRows(at, rows); err != nil {
@@ -131,7 +134,8 @@ func (a *asset) next(at time.Time, r *Row, f *Feed) (defined bool) {
 
 func hasBar(r *Row) bool { return r.Status == bars.Traded || r.Status == bars.Suspended }
 
-// wall brings a time into the pipeline's zone, or takes calendar and clock as they are written where there is none.
+// wall brings a time into the pipeline's zone, or takes calendar and clock as they are written
+// where there is none.
 func (f *Feed) wall(t time.Time) time.Time {
 	if f.zone != nil {
 		return t.In(f.zone)
@@ -185,13 +189,17 @@ func (f *Feed) checkBar(at time.Time, r *Row) error {
 	return nil
 }
 
-// Ready says whether there are as many rows as a window has. Like in a prepared set, rows count from the first at which some asset has all its features, if the pipeline drops those before.
+// Ready says whether there are as many rows as a window has. Like in a prepared set, rows count
+// from the first at which some asset has all its features, if the pipeline drops those before.
 func (f *Feed) Ready() bool { return f.held == f.p.Window }
 
-// Raw returns the features of the last W rows, [W,N,F], as the indicators give them, NaN for an asset that is not defined. It is a view of the feed's memory, valid until the next Append; nil until the feed is ready.
+// Raw returns the features of the last W rows, [W,N,F], as the indicators give them, NaN for an
+// asset that is not defined. It is a view of the feed's memory, valid until the next Append; nil
+// until the feed is ready.
 func (f *Feed) Raw() *tensor.Tensor { return f.view(&f.raw) }
 
-// Scaled is Raw with the statistics applied, and 0 for an asset that is not defined: the rows of the prepared set.
+// Scaled is Raw with the statistics applied, and 0 for an asset that is not defined: the rows of
+// the prepared set.
 func (f *Feed) Scaled() *tensor.Tensor { return f.view(&f.scaled) }
 
 func (f *Feed) view(r *ring) *tensor.Tensor {
@@ -216,10 +224,12 @@ func (f *Feed) Rows() int { return f.rows }
 // Status is what is known of an asset at the last bar.
 func (f *Feed) Status(asset int) bars.Status { return f.assets[asset].status }
 
-// Tradable says of each asset [N] whether it can be bought and sold at the last bar. The slice changes with the next Append.
+// Tradable says of each asset [N] whether it can be bought and sold at the last bar. The slice
+// changes with the next Append.
 func (f *Feed) Tradable() []bool { return f.tradable }
 
-// Open and Close are the prices [N] of the last bar, carried forward where an asset has none and 0 before its first. The slices change with the next Append.
+// Open and Close are the prices [N] of the last bar, carried forward where an asset has none and 0
+// before its first. The slices change with the next Append.
 func (f *Feed) Open() []float64 { return f.open }
 
 // Close is documented at Open.

@@ -120,7 +120,8 @@ func TestFeedEqualsTheSet(t *testing.T) {
 	}
 }
 
-// The stocks that come with the program, from the first bar to the last, as an experiment prepares them.
+// The stocks that come with the program, from the first bar to the last, as an experiment prepares
+// them.
 func TestFeedEqualsTheDemo(t *testing.T) {
 	c := demo(t)
 	d, err := prepared.Read(c)
@@ -168,7 +169,8 @@ func TestPipelineTravelsAsJSON(t *testing.T) {
 		if err != nil || string(again) != string(text) {
 			t.Fatalf("error %v, %s became %s", err, text, again)
 		}
-		// An environment's document has the configuration under data, and then the state of one feed fits the other.
+		// An environment's document has the configuration under data, and then the state of one
+		// feed fits the other.
 		back.Config = "kind: trading\nwindow: 7\ndata:\n  " + strings.ReplaceAll(strings.TrimSpace(back.Config), "\n", "\n  ") + "\n"
 		a, err := live.New(p)
 		if err != nil {
@@ -226,7 +228,8 @@ func TestPipelinesThatDoNotFit(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What cannot follow changes nothing: after each refusal the feed is the same to the bit, and the right row follows.
+// What cannot follow changes nothing: after each refusal the feed is the same to the bit, and the
+// right row follows.
 func TestRowsThatCannotFollow(t *testing.T) {
 	forVariants(t, func(t *testing.T, seed uint64, v variant) {
 		c, d := market(t, seed, v)

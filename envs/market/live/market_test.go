@@ -38,7 +38,8 @@ var variants = []variant{
 
 const times = 320
 
-// market is a random one: A is there throughout but for single days, B is listed late, C ends early, D ends and comes back, E is suspended at times, and all have gaps. F has no row at all.
+// market is a random one: A is there throughout but for single days, B is listed late, C ends
+// early, D ends and comes back, E is suspended at times, and all have gaps. F has no row at all.
 func market(t testing.TB, seed uint64, v variant) (prepared.Config, *bars.Data) {
 	t.Helper()
 	doc, err := configs.Parse("test.yaml", []byte(v.document))

@@ -18,7 +18,8 @@ import (
 // Version is that of the pipeline's JSON and of what its features mean. A feed refuses others.
 const Version = 1
 
-// Pipeline is how bars become the rows of an agent's window. The JSON keys are stable; keys that are not known are ignored.
+// Pipeline is how bars become the rows of an agent's window. The JSON keys are stable; keys that
+// are not known are ignored.
 type Pipeline struct {
 	Version int `json:"version"`
 	// Window is the number of rows of a window, W.
@@ -31,13 +32,16 @@ type Pipeline struct {
 	Extra []string `json:"extra,omitempty"`
 	// Warmup is the number of bars of an asset before its first defined row.
 	Warmup int `json:"warmup"`
-	// Adjusted says what the prices of the agent's data were multiplied by: none, adj_close or factor; empty where it is not known.
+	// Adjusted says what the prices of the agent's data were multiplied by: none, adj_close or
+	// factor; empty where it is not known.
 	Adjusted string `json:"adjusted,omitempty"`
-	// Config is the effective configuration as YAML: that of the data (prepared.Config), or one that has it under the key data.
+	// Config is the effective configuration as YAML: that of the data (prepared.Config), or one
+	// that has it under the key data.
 	Config string `json:"config"`
 }
 
-// Feature is a column and what it is scaled by: z = (x − Mean)/Std, limited to ±Clip where Clip is not 0, if it is Scaled.
+// Feature is a column and what it is scaled by: z = (x − Mean)/Std, limited to ±Clip where Clip is
+// not 0, if it is Scaled.
 type Feature struct {
 	Name   string  `json:"name"`
 	Unit   string  `json:"unit,omitempty"`
@@ -68,8 +72,9 @@ func ParsePipeline(text []byte) (Pipeline, error) {
 	return p, err
 }
 
-// Edit returns the pipeline with edits such as data.quality.unsorted=error made to its configuration, in the form of --set;
-// the paths may begin with env, as those of an experiment do. Edits that change features or the window are errors.
+// Edit returns the pipeline with edits such as data.quality.unsorted=error made to its
+// configuration, in the form of --set; the paths may begin with env, as those of an experiment do.
+// Edits that change features or the window are errors.
 func (p Pipeline) Edit(edits ...string) (Pipeline, error) {
 	if len(edits) == 0 {
 		return p, nil
@@ -133,7 +138,8 @@ func (p *Pipeline) check() (*layout, error) {
 		return nil, err
 	}
 	l := &layout{goneAfter: c.Calendar.GoneAfter, drop: c.DropUndefined}
-	// Where prices are features, a column tells whether the data had volumes; elsewhere only indicators ask.
+	// Where prices are features, a column tells whether the data had volumes; elsewhere only
+	// indicators ask.
 	volume := !c.Features.OHLCV || slices.ContainsFunc(p.Features, func(f Feature) bool { return f.Name == "volume" })
 	if l.features, err = feature.New(c.Features, p.Extra, volume); err != nil {
 		return nil, err

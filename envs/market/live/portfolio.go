@@ -11,7 +11,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Portfolio is what an agent observes beside the window: position, cash and mask, to the bit those of the trading environment over the same bars, and the account that executes its orders by the same rules. At each time: [Feed.Append], [Portfolio.Update], the agent's decision, [Portfolio.Decide]. It is not safe for concurrent use.
+// Portfolio is what an agent observes beside the window: position, cash and mask, to the bit those
+// of the trading environment over the same bars, and the account that executes its orders by the
+// same rules. At each time: [Feed.Append], [Portfolio.Update], the agent's decision,
+// [Portfolio.Decide]. It is not safe for concurrent use.
 type Portfolio struct {
 	feed    *Feed
 	config  trading.Config
@@ -28,7 +31,8 @@ type Portfolio struct {
 	mask     *tensor.Tensor
 }
 
-// NewPortfolio returns a portfolio over the bars of a feed, all in cash. The configuration is that of the agent's environment; its window is the feed's.
+// NewPortfolio returns a portfolio over the bars of a feed, all in cash. The configuration is that
+// of the agent's environment; its window is the feed's.
 func NewPortfolio(c trading.Config, f *Feed) (*Portfolio, error) {
 	if c.Window != f.p.Window {
 		return nil, fmt.Errorf("portfolio: windows of %d bars, the feed has %d", c.Window, f.p.Window)
@@ -59,7 +63,8 @@ func (p *Portfolio) Update() {
 	p.observe()
 }
 
-// Decide takes the agent's orders, trading.Buy, Sell or Hold for each asset. They are executed at the next bar, or at once where the configuration fills at the same close.
+// Decide takes the agent's orders, trading.Buy, Sell or Hold for each asset. They are executed at
+// the next bar, or at once where the configuration fills at the same close.
 func (p *Portfolio) Decide(orders []int64) error {
 	if len(orders) != len(p.orders) {
 		return fmt.Errorf("decide: %d orders for %d assets", len(orders), len(p.orders))
@@ -93,7 +98,8 @@ func (p *Portfolio) observe() {
 	trading.WriteMask(p.mask.Bools(), p.feed.tradable)
 }
 
-// Position [N], Cash [1] and Mask [3·N] are the inputs of an agent beside the window, as of the last Update, which writes the next into the same memory.
+// Position [N], Cash [1] and Mask [3·N] are the inputs of an agent beside the window, as of the
+// last Update, which writes the next into the same memory.
 func (p *Portfolio) Position() *tensor.Tensor { return p.position }
 
 // Cash is documented at Position.
@@ -108,7 +114,8 @@ func (p *Portfolio) Value() float64 { return p.value }
 // Account returns what was traded. Change it through the portfolio only.
 func (p *Portfolio) Account() *trading.Account { return p.account }
 
-// Hold replaces the holdings, such as by those that a broker reports, forgets orders that are not executed yet, and shows the present bar.
+// Hold replaces the holdings, such as by those that a broker reports, forgets orders that are not
+// executed yet, and shows the present bar.
 func (p *Portfolio) Hold(positions []float64, cash float64) error {
 	if err := p.account.Hold(positions, cash); err != nil {
 		return err
@@ -128,12 +135,14 @@ type portfolioState struct {
 	At        time.Time `json:"at"`
 }
 
-// SaveState returns the holdings and what is not executed yet, as JSON. The feed is saved by itself.
+// SaveState returns the holdings and what is not executed yet, as JSON. The feed is saved by
+// itself.
 func (p *Portfolio) SaveState() ([]byte, error) {
 	return json.Marshal(portfolioState{Cash: p.account.Cash(), Positions: p.account.Positions(), Pending: p.pending, Orders: p.orders, Decided: p.decided, At: p.at})
 }
 
-// LoadState makes the portfolio what it was, over the present bar of its feed. What cannot be is an error that changes nothing.
+// LoadState makes the portfolio what it was, over the present bar of its feed. What cannot be is an
+// error that changes nothing.
 func (p *Portfolio) LoadState(text []byte) error {
 	var s portfolioState
 	if err := json.Unmarshal(text, &s); err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// decide makes orders of every bit of an observation, so that one that differs anywhere is traded differently.
+// decide makes orders of every bit of an observation, so that one that differs anywhere is traded
+// differently.
 func decide(observed []*tensor.Tensor, orders []int64) {
 	h := fnv.New64a()
 	for _, x := range observed {
@@ -45,7 +46,9 @@ func rules(window int) []trading.Config {
 	return list
 }
 
-// replay trades a range of a set twice, in the environment and from bars as they arrive, and compares every input of the agent, every fill and every value. It returns the number of decisions and of fills.
+// replay trades a range of a set twice, in the environment and from bars as they arrive, and
+// compares every input of the agent, every fill and every value. It returns the number of decisions
+// and of fills.
 func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r trading.Range, c trading.Config) (decisions, fills int) {
 	t.Helper()
 	source, err := trading.NewSource(feed.FromSet(set).Market, c)

@@ -15,7 +15,8 @@ func RowsAt(p *bars.Panel, t int, dst []Row) {
 	}
 }
 
-// Prime appends the times lo..hi-1, hi not included, of a history. After an error the feed is as it was before.
+// Prime appends the times lo..hi-1, hi not included, of a history. After an error the feed is as it
+// was before.
 func (f *Feed) Prime(p *bars.Panel, lo, hi int) error {
 	if !slices.Equal(p.Symbols, f.p.Assets) || !slices.Equal(p.Extra, f.p.Extra) {
 		return fmt.Errorf("prime: a history of %v with the columns %v, expected %v with %v", p.Symbols, p.Extra, f.p.Assets, f.p.Extra)

@@ -2,7 +2,8 @@ package live
 
 import "github.com/onnxrl/onnxrl/runtime/tensor"
 
-// ring keeps the last W rows as one block: every row is in it twice, W places apart, so that W rows in a row end at the newest one wherever that is.
+// ring keeps the last W rows as one block: every row is in it twice, W places apart, so that W rows
+// in a row end at the newest one wherever that is.
 type ring struct {
 	data   []float32 // 2·W rows
 	width  int       // of a row, N·F

@@ -12,17 +12,20 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/state"
 )
 
-// A state is stateMagic, stateVersion as a byte, the digest of the pipeline, the fields, and the SHA-256 of all that.
+// A state is stateMagic, stateVersion as a byte, the digest of the pipeline, the fields, and the
+// SHA-256 of all that.
 const (
 	stateMagic   = "onnxrl feed "
 	stateVersion = 1
 	stateHeader  = len(stateMagic) + 1 + sha256.Size
 )
 
-// SaveState returns all that the feed knows. A feed of the same pipeline that loads it goes on with the same bits.
+// SaveState returns all that the feed knows. A feed of the same pipeline that loads it goes on with
+// the same bits.
 func (f *Feed) SaveState() []byte { return f.save(f.held) }
 
-// SaveWarm is SaveState without the rows of the window: the feed that loads it has the same features, and is ready after W more bars.
+// SaveWarm is SaveState without the rows of the window: the feed that loads it has the same
+// features, and is ready after W more bars.
 func (f *Feed) SaveWarm() []byte { return f.save(0) }
 
 func (f *Feed) save(held int) []byte {
@@ -36,7 +39,9 @@ func (f *Feed) save(held int) []byte {
 	return append(c.Bytes(), sum[:]...)
 }
 
-// LoadState makes the feed what it was when the state was saved. A state that is damaged, or of another pipeline, is an error that changes nothing. Views that were taken before do not show the feed any more.
+// LoadState makes the feed what it was when the state was saved. A state that is damaged, or of
+// another pipeline, is an error that changes nothing. Views that were taken before do not show the
+// feed any more.
 func (f *Feed) LoadState(block []byte) error {
 	fresh := newFeed(f.p, f.layout)
 	if err := fresh.load(block); err != nil {

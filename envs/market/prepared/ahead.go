@@ -33,7 +33,8 @@ func lookAhead(c Config, data *bars.Data, columns []feature.Column, stats []feat
 		out = append(out, fmt.Sprintf("Features in units of price (%s) are of prices that %s adjusts from the end of the file backwards, so that their levels contain later splits and dividends (%s); features.prices: relative has no levels.",
 			first(names, 3), data.Adjustment.By, which))
 	}
-	// Divided by steps of the factor (splits) a volume is in shares of the first row, which looks back.
+	// Divided by steps of the factor (splits) a volume is in shares of the first row, which looks
+	// back.
 	if names := named(columns, indicator.Volume, feature.Log); len(names) > 0 && c.Source.AdjustVolume == "inverse" {
 		out = append(out, fmt.Sprintf("Features of volume (%s) are divided by a factor that is adjusted from the end of the file backwards (source.adjust_volume: inverse), so that their levels contain later splits (%s).",
 			first(names, 3), which))

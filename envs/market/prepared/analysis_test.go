@@ -69,8 +69,9 @@ func TestLookaheadNamesNormalisation(t *testing.T) {
 	}
 }
 
-// A leaking feature is named with the first place where it shows. The leak is put into a copy of the prepared values,
-// because an indicator of this project is not given bars that it could leak from.
+// A leaking feature is named with the first place where it shows. The leak is put into a copy of
+// the prepared values, because an indicator of this project is not given bars that it could leak
+// from.
 func TestLookaheadNamesTheFeature(t *testing.T) {
 	c := config(t, csvText(12))
 	data, err := Read(c)

@@ -13,14 +13,16 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Format and Version identify manifests. Version is raised when the manifest or what its digest covers changes.
+// Format and Version identify manifests. Version is raised when the manifest or what its digest
+// covers changes.
 const (
 	Format  = "onnxrl market data"
 	Version = 1
 )
 
-// Read reads the rows of the configured source, or makes them, and examines them: data that are useless as they are, such as
-// daily bars with different clock times, are an error (see [bars.Data.Examine]).
+// Read reads the rows of the configured source, or makes them, and examines them: data that are
+// useless as they are, such as daily bars with different clock times, are an error (see
+// [bars.Data.Examine]).
 func Read(c Config) (*bars.Data, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
@@ -35,7 +37,8 @@ func Read(c Config) (*bars.Data, error) {
 	return data, nil
 }
 
-// Rows reads the rows of the configured source, or makes them, as they are. Only Source, Synthetic and Assets are used.
+// Rows reads the rows of the configured source, or makes them, as they are. Only Source, Synthetic
+// and Assets are used.
 func Rows(c Config) (*bars.Data, error) {
 	if c.Synthetic.Kind == "" {
 		return bars.Read(c.Source, c.Assets)
@@ -54,7 +57,8 @@ type aligned struct {
 	reports  []bars.SymbolReport
 }
 
-// align cleans and aligns the rows and lays out the features. A symbol without rows has an empty column.
+// align cleans and aligns the rows and lays out the features. A symbol without rows has an empty
+// column.
 func align(c Config, data *bars.Data) (*aligned, error) {
 	f, err := feature.New(c.Features, data.Extra, data.HasVolume)
 	if err != nil {
@@ -77,7 +81,8 @@ func align(c Config, data *bars.Data) (*aligned, error) {
 	return a, nil
 }
 
-// firstDefined is the first time at which some stock has all its features, or the number of times where there is none.
+// firstDefined is the first time at which some stock has all its features, or the number of times
+// where there is none.
 func (a *aligned) firstDefined() int {
 	first := len(a.panel.Times)
 	for n := range a.panel.Symbols {

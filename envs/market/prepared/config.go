@@ -19,7 +19,8 @@ type Config struct {
 	Calendar  bars.Calendar  `yaml:"calendar"`
 	// Assets are the symbols in the order of the tensor; empty means all there are, sorted.
 	Assets []string `yaml:"assets"`
-	// Window is the number of bars of an observation, W. 0 leaves it to whoever builds the set: in an experiment it is the environment's.
+	// Window is the number of bars of an observation, W. 0 leaves it to whoever builds the set: in
+	// an experiment it is the environment's.
 	Window        int                   `yaml:"window"`
 	Features      feature.Config        `yaml:"features"`
 	Normalization feature.Normalization `yaml:"normalization"`
@@ -28,7 +29,8 @@ type Config struct {
 	DropUndefined bool `yaml:"drop_undefined"`
 }
 
-// Default returns the defaults, which are those of the QTMRL specification; a source and Split must be set.
+// Default returns the defaults, which are those of the QTMRL specification; a source and Split must
+// be set.
 func Default() Config {
 	return Config{
 		Source: bars.DefaultSource(), Quality: bars.DefaultRules(), Calendar: bars.DefaultCalendar(), Window: 20, Features: feature.Default(),

@@ -2,23 +2,27 @@
 //
 // # Concepts
 //
-// A [Config] names the source, or a made-up market in its place (package synthetic), the rules for its faults, the features, their normalisation and the split. [Build] turns the
-// rows of a source into a [Set]: the feature tensor X of shape [T,N,F], float32, in one contiguous block, so that the window
-// of W bars that ends at t is a view ([Set.Window]); the prices it is traded at, not normalised; a status and a defined flag
-// for every time and symbol; the split as positions; and a [Manifest] with everything that a reader needs to know: symbols,
-// feature order with units and statistics, what the quality checks found, and hashes of all inputs.
+// A [Config] names the source, or a made-up market in its place (package synthetic), the rules for
+// its faults, the features, their normalisation and the split. [Build] turns the rows of a source
+// into a [Set]: the feature tensor X of shape [T,N,F], float32, in one contiguous block, so that
+// the window of W bars that ends at t is a view ([Set.Window]); the prices it is traded at, not
+// normalised; a status and a defined flag for every time and symbol; the split as positions; and a
+// [Manifest] with everything that a reader needs to know: symbols, feature order with units and
+// statistics, what the quality checks found, and hashes of all inputs.
 //
-// The first rows, at which no stock has all its features, are dropped for all stocks together, so that the tensor stays
-// aligned. A stock that is listed later is not tradable until all its features are defined ([Set.Tradable]).
+// The first rows, at which no stock has all its features, are dropped for all stocks together, so
+// that the tensor stays aligned. A stock that is listed later is not tradable until all its
+// features are defined ([Set.Tradable]).
 //
-// [Set.Save] writes the set as two Parquet files and the manifest, which any other program can read; [Open] loads it again
-// with equal bits and refuses files that do not have the manifest's hashes. Equal inputs give equal files.
+// [Set.Save] writes the set as two Parquet files and the manifest, which any other program can
+// read; [Open] loads it again with equal bits and refuses files that do not have the manifest's
+// hashes. Equal inputs give equal files.
 //
-// [Lookahead] and [Warmup] run the whole preparation again on shortened data and name every feature that depends on later
-// rows, or on how early the data begin.
+// [Lookahead] and [Warmup] run the whole preparation again on shortened data and name every feature
+// that depends on later rows, or on how early the data begin.
 //
 // # How to add something to a set
 //
-// A value per time and symbol: a field of Set, a column in tables.go in both directions, and a line in the test that loads
-// what was saved. Something that describes the set: a field of Manifest.
+// A value per time and symbol: a field of Set, a column in tables.go in both directions, and a line
+// in the test that loads what was saved. Something that describes the set: a field of Manifest.
 package prepared

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// History is what [Build] makes a set of: all bars, those that the set drops included, and the layout of its features. Whoever computes features bar by bar replays it to arrive at the set's.
+// History is what [Build] makes a set of: all bars, those that the set drops included, and the
+// layout of its features. Whoever computes features bar by bar replays it to arrive at the set's.
 type History struct {
 	Panel    *bars.Panel
 	Features *feature.Features
@@ -19,7 +20,8 @@ type History struct {
 	First int
 }
 
-// NewHistory cleans and aligns rows that Read has returned as Build does. The window and the split of the configuration are not used.
+// NewHistory cleans and aligns rows that Read has returned as Build does. The window and the split
+// of the configuration are not used.
 func NewHistory(c Config, data *bars.Data) (*History, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
@@ -38,7 +40,8 @@ func NewHistory(c Config, data *bars.Data) (*History, error) {
 	return h, nil
 }
 
-// Unscaled computes the rows of the set before scaling, [T,N,F], as [feature.Features.Unscaled] writes them.
+// Unscaled computes the rows of the set before scaling, [T,N,F], as [feature.Features.Unscaled]
+// writes them.
 func (h *History) Unscaled() *tensor.Tensor {
 	p, f := h.Panel, h.Features
 	n, width := len(p.Symbols), len(f.Columns())

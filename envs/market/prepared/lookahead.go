@@ -16,8 +16,8 @@ type Leak struct {
 	Feature string `json:"feature"`
 	// Cause is value, or normalisation where only the statistics depend on later rows.
 	Cause string `json:"cause"`
-	// Symbol, Time, Full and Prefix are the first difference: the value with all rows and the one with the rows up to Cut. For
-	// normalisation they are the means.
+	// Symbol, Time, Full and Prefix are the first difference: the value with all rows and the one
+	// with the rows up to Cut. For normalisation they are the means.
 	Symbol string  `json:"symbol,omitempty"`
 	Time   string  `json:"time,omitempty"`
 	Cut    string  `json:"cut"`
@@ -35,10 +35,11 @@ type LookaheadReport struct {
 	Leaks    []Leak   `json:"leaks"`
 }
 
-// Lookahead prepares the data up to each of several times as if nothing later existed and compares every feature, mask and
-// price up to then, to the bit, with the preparation of all rows. cuts is the number of times, spread evenly; the ends of the
-// ranges are added. The statistics of the normalisation are compared for cuts after the end of training, from which on they
-// must not change any more.
+// Lookahead prepares the data up to each of several times as if nothing later existed and compares
+// every feature, mask and price up to then, to the bit, with the preparation of all rows. cuts is
+// the number of times, spread evenly; the ends of the ranges are added. The statistics of the
+// normalisation are compared for cuts after the end of training, from which on they must not change
+// any more.
 func Lookahead(ctx context.Context, c Config, data *bars.Data, cuts int) (*LookaheadReport, error) {
 	a, err := align(c, data)
 	if err != nil {
@@ -101,7 +102,8 @@ func until(data *bars.Data, t time.Time) *bars.Data {
 	return &cut
 }
 
-// cutPoints are positions of the panel: evenly spread ones, the last of every range, and the one before the last of all.
+// cutPoints are positions of the panel: evenly spread ones, the last of every range, and the one
+// before the last of all.
 func (p *placed) cutPoints(n int) []int {
 	last := len(p.panel.Times) - 1
 	var list []int
@@ -124,8 +126,8 @@ func columnNames(f *feature.Features) []string {
 	return names
 }
 
-// snap holds every value of an aligned panel that an agent or an environment could see: per time and symbol the features
-// before scaling, then defined, status and the bar.
+// snap holds every value of an aligned panel that an agent or an environment could see: per time
+// and symbol the features before scaling, then defined, status and the bar.
 type snap struct {
 	a      *aligned
 	width  int

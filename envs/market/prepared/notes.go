@@ -9,8 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/split"
 )
 
-// notes says in words what a user should know: first how prices are adjusted, then what was found in the rows, one sentence for
-// each kind of finding over all symbols.
+// notes says in words what a user should know: first how prices are adjusted, then what was found
+// in the rows, one sentence for each kind of finding over all symbols.
 func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
 	notes := []string{}
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }

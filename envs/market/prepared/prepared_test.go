@@ -23,8 +23,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// csvText is a market of four stocks over 400 weekdays from 2015-01-01: ALL trades throughout, LATE is listed on day 150, GONE
-// ends on day 250, and HALT has a row without volume on day 300 and none on days 301 to 303.
+// csvText is a market of four stocks over 400 weekdays from 2015-01-01: ALL trades throughout, LATE
+// is listed on day 150, GONE ends on day 250, and HALT has a row without volume on day 300 and none
+// on days 301 to 303.
 func csvText(seed uint64) string {
 	var b strings.Builder
 	b.WriteString("date,symbol,open,high,low,close,adj_close,volume,limit\n")
@@ -53,7 +54,8 @@ func csvText(seed uint64) string {
 	return b.String()
 }
 
-// config prepares the market above: 260 days of training, 70 of validation and 69 of test, before the first ones are dropped.
+// config prepares the market above: 260 days of training, 70 of validation and 69 of test, before
+// the first ones are dropped.
 func config(t testing.TB, text string) Config {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bars.csv")

@@ -9,20 +9,22 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Set is a prepared data set of T times, N symbols and F features. It is not changed by its methods and may be shared by
-// many environments.
+// Set is a prepared data set of T times, N symbols and F features. It is not changed by its methods
+// and may be shared by many environments.
 type Set struct {
 	Manifest Manifest
 	Times    []time.Time // T, ascending
-	// X holds the features, [T,N,F]: rows of stocks that are not listed or not defined are zero but for the listed flag.
+	// X holds the features, [T,N,F]: rows of stocks that are not listed or not defined are zero but
+	// for the listed flag.
 	X *tensor.Tensor
-	// Prices in the asset's currency and volumes, at t·N+n, adjusted as Manifest.Adjusted says, not normalised. They are 0
-	// before a stock is listed and carried forward where it has no bar.
+	// Prices in the asset's currency and volumes, at t·N+n, adjusted as Manifest.Adjusted says, not
+	// normalised. They are 0 before a stock is listed and carried forward where it has no bar.
 	Open, High, Low, Close, Volume []float64
 	// Status and Defined are at t·N+n; Defined says that all features have a value.
 	Status  []bars.Status
 	Defined []bool
-	// Extra are the further columns of the source, at (t·N+n)·E+e, in the order of Manifest.Extra; NaN where unknown.
+	// Extra are the further columns of the source, at (t·N+n)·E+e, in the order of Manifest.Extra;
+	// NaN where unknown.
 	Extra []float64
 
 	x []float32
@@ -37,19 +39,22 @@ type Manifest struct {
 	N int `json:"n"`
 	F int `json:"f"`
 	W int `json:"w"`
-	// From and To are the first and last time; Timezone is empty where times are as written in the files.
+	// From and To are the first and last time; Timezone is empty where times are as written in the
+	// files.
 	From     string   `json:"from"`
 	To       string   `json:"to"`
 	Timezone string   `json:"timezone"`
 	Symbols  []string `json:"symbols"`
-	// DroppedRows is the number of first times that were left out because no stock had all its features.
+	// DroppedRows is the number of first times that were left out because no stock had all its
+	// features.
 	DroppedRows   int                   `json:"dropped_rows"`
 	Features      []Feature             `json:"features"`
 	Normalization feature.Normalization `json:"normalization"`
 	Extra         []string              `json:"extra,omitempty"`
 	Split         split.Splits          `json:"split"`
 	Ranges        []RangeInfo           `json:"ranges"`
-	// Adjusted says what prices were multiplied by: none, adj_close or factor. It is the By of Adjustment.
+	// Adjusted says what prices were multiplied by: none, adj_close or factor. It is the By of
+	// Adjustment.
 	Adjusted   string              `json:"adjusted"`
 	Adjustment bars.Adjustment     `json:"price_adjustment"`
 	Inputs     []bars.File         `json:"inputs"`
@@ -96,8 +101,8 @@ type FileInfo struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Window returns the features of the W bars that end at position t, [W,N,F] in one block that shares the set's memory. t
-// must be at least W−1.
+// Window returns the features of the W bars that end at position t, [W,N,F] in one block that
+// shares the set's memory. t must be at least W−1.
 func (s *Set) Window(t int) []float32 {
 	row := s.Manifest.N * s.Manifest.F
 	return s.x[(t-s.Manifest.W+1)*row : (t+1)*row : (t+1)*row]
@@ -110,8 +115,8 @@ func (s *Set) Row(t, n int) []float32 {
 	return s.x[i*f : (i+1)*f : (i+1)*f]
 }
 
-// Tradable says whether symbol n can be bought and sold at position t: it has a bar with trading and all its features are
-// defined.
+// Tradable says whether symbol n can be bought and sold at position t: it has a bar with trading
+// and all its features are defined.
 func (s *Set) Tradable(t, n int) bool {
 	i := t*s.Manifest.N + n
 	return s.Status[i] == bars.Traded && s.Defined[i]

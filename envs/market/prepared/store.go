@@ -21,8 +21,9 @@ import (
 // ManifestName is the file that makes a folder a prepared set.
 const ManifestName = "manifest.json"
 
-// Save writes the set into a folder, which is made where needed, and completes the manifest with the files' hashes. The
-// manifest is written last and the files of another set are removed after it, so that the folder always holds a whole set.
+// Save writes the set into a folder, which is made where needed, and completes the manifest with
+// the files' hashes. The manifest is written last and the files of another set are removed after
+// it, so that the folder always holds a whole set.
 func (s *Set) Save(dir string) error { return s.SaveOn(atomicfile.OS, dir) }
 
 // SaveOn is Save on a given disk.
@@ -90,7 +91,8 @@ func (m *Manifest) removeOthers(dir string) error {
 	return nil
 }
 
-// digest identifies the content of the set: tables, layout, statistics and split, but not where they came from.
+// digest identifies the content of the set: tables, layout, statistics and split, but not where
+// they came from.
 func (m *Manifest) digest() (string, error) {
 	text, err := json.Marshal(struct {
 		Features, Prices string
@@ -156,8 +158,8 @@ func (m *Manifest) check() error {
 	return err
 }
 
-// Open loads the set that Save has written into a folder, with equal bits. A table that does not have the hash of the
-// manifest, or is damaged, is an error that names it.
+// Open loads the set that Save has written into a folder, with equal bits. A table that does not
+// have the hash of the manifest, or is damaged, is an error that names it.
 func Open(dir string) (*Set, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {

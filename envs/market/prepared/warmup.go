@@ -26,14 +26,17 @@ type WarmupFeature struct {
 	Name string `json:"name"`
 	// Warmup is the number of bars before the first value.
 	Warmup int `json:"warmup"`
-	// Difference is, for each of Starts, the largest difference between the value computed from so many bars and the one
-	// computed from all, in standard deviations of the feature. It is negative where no stock has enough bars.
+	// Difference is, for each of Starts, the largest difference between the value computed from so
+	// many bars and the one computed from all, in standard deviations of the feature. It is
+	// negative where no stock has enough bars.
 	Difference []float64 `json:"difference"`
-	// Needs is the least of Starts from which on the difference is within the tolerance; 0 where it never is.
+	// Needs is the least of Starts from which on the difference is within the tolerance; 0 where it
+	// never is.
 	Needs int `json:"needs"`
 }
 
-// Unsettled names the features that still depend on the beginning of the data at the longest history.
+// Unsettled names the features that still depend on the beginning of the data at the longest
+// history.
 func (r *WarmupReport) Unsettled() []string {
 	var names []string
 	for _, f := range r.Features {
@@ -47,8 +50,9 @@ func (r *WarmupReport) Unsettled() []string {
 // warmupEnds is the number of times per symbol at which values are compared.
 const warmupEnds = 5
 
-// Warmup computes every feature from the last bars only and compares it with its value from all bars. starts are the numbers
-// of bars, ascending; tolerance is in standard deviations of the feature.
+// Warmup computes every feature from the last bars only and compares it with its value from all
+// bars. starts are the numbers of bars, ascending; tolerance is in standard deviations of the
+// feature.
 func Warmup(ctx context.Context, c Config, data *bars.Data, starts []int, tolerance float64) (*WarmupReport, error) {
 	if len(starts) == 0 || !slices.IsSorted(starts) || starts[0] < 1 || !(tolerance > 0) {
 		return nil, fmt.Errorf("warmup: starts %v must be positive and ascending, and the tolerance, %v, positive", starts, tolerance)

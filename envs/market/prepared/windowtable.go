@@ -23,7 +23,8 @@ const (
 
 // WindowOptions say which windows a table has.
 type WindowOptions struct {
-	// Range names a range of the split. Windows end in it, and so do the bars that targets are made of.
+	// Range names a range of the split. Windows end in it, and so do the bars that targets are made
+	// of.
 	Range string
 	// Horizon is the number of bars after a window that its targets look at, at least 2.
 	Horizon int
@@ -34,8 +35,13 @@ type WindowOptions struct {
 // windowGroup is the number of windows that are compressed together; a window has W·F numbers.
 const windowGroup = 2048
 
-// WriteWindows writes a Parquet table to train an encoder on, a row for each window of one asset, in the order of time: time and symbol of its last bar; window, the W·F features as the environment shows them, bar by bar; and two targets, of the log returns from close to close of the Horizon bars that follow:
-// next_volatility, the logarithm of their root mean square, and next_return, their sum. There is a row where all features of all W bars are defined and the asset is traded in all bars of the horizon with some movement. It returns the number of rows; none is an error.
+// WriteWindows writes a Parquet table to train an encoder on, a row for each window of one asset,
+// in the order of time: time and symbol of its last bar; window, the W·F features as the
+// environment shows them, bar by bar; and two targets, of the log returns from close to close of
+// the Horizon bars that follow: next_volatility, the logarithm of their root mean square, and
+// next_return, their sum. There is a row where all features of all W bars are defined and the asset
+// is traded in all bars of the horizon with some movement. It returns the number of rows; none is
+// an error.
 func (s *Set) WriteWindows(w io.Writer, o WindowOptions) (rows int, err error) {
 	if o.Horizon < 2 || o.Stride < 1 {
 		return 0, fmt.Errorf("windows: horizon %d and stride %d, expected at least 2 and 1", o.Horizon, o.Stride)
@@ -110,7 +116,9 @@ func (s *Set) WriteWindows(w io.Writer, o WindowOptions) (rows int, err error) {
 	return rows, nil
 }
 
-// sticky keeps the first error of a writer and takes whatever comes after it: the Parquet writer panics when its first bytes cannot be written. It has no Close, so that the caller's file stays open.
+// sticky keeps the first error of a writer and takes whatever comes after it: the Parquet writer
+// panics when its first bytes cannot be written. It has no Close, so that the caller's file stays
+// open.
 type sticky struct {
 	w   io.Writer
 	err error

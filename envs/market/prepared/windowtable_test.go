@@ -16,7 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// TestWindowTable compares every row with the set and with targets computed from the prices, and counts the rows that must be there.
+// TestWindowTable compares every row with the set and with targets computed from the prices, and
+// counts the rows that must be there.
 func TestWindowTable(t *testing.T) {
 	s := mustBuild(t, config(t, csvText(1)))
 	m := &s.Manifest

@@ -23,7 +23,8 @@ type WalkForward struct {
 	Expand bool
 }
 
-// Folds returns the folds of n positions. The last test stretch is left out where it would be shorter than TestSize.
+// Folds returns the folds of n positions. The last test stretch is left out where it would be
+// shorter than TestSize.
 func (w WalkForward) Folds(n int) ([]Fold, error) {
 	if w.TrainSize < 1 || w.TestSize < 1 || w.Purge < 0 {
 		return nil, fmt.Errorf("walk forward: sizes %d and %d must be positive and purge %d not negative", w.TrainSize, w.TestSize, w.Purge)
@@ -50,12 +51,13 @@ func count(lo, hi int) []int {
 	return list
 }
 
-// CombinatorialPurged cuts the positions into blocks and tests on every choice of a number of blocks (López de Prado,
-// Advances in Financial Machine Learning, chapter 12).
+// CombinatorialPurged cuts the positions into blocks and tests on every choice of a number of
+// blocks (López de Prado, Advances in Financial Machine Learning, chapter 12).
 type CombinatorialPurged struct {
 	// Blocks is the number of blocks, TestBlocks how many of them are tested on at a time.
 	Blocks, TestBlocks int
-	// Purge positions on both sides of a test block are left out of training, Embargo further ones after it.
+	// Purge positions on both sides of a test block are left out of training, Embargo further ones
+	// after it.
 	Purge, Embargo int
 }
 
@@ -108,7 +110,8 @@ func (c CombinatorialPurged) Folds(n int) ([]Fold, error) {
 	return folds, nil
 }
 
-// Paths is the number of complete test histories that the folds can be joined into: every block is tested equally often.
+// Paths is the number of complete test histories that the folds can be joined into: every block is
+// tested equally often.
 func (c CombinatorialPurged) Paths() int {
 	return combin.Binomial(c.Blocks, c.TestBlocks) * c.TestBlocks / c.Blocks
 }

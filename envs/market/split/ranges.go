@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
-// Range is a pair of dates, both included, written [2000-01-03, 2010-12-31]. The zero Range is none.
+// Range is a pair of dates, both included, written [2000-01-03, 2010-12-31]. The zero Range is
+// none.
 type Range struct{ From, To bars.Date }
 
 // IsZero reports whether the range is not given.
@@ -48,14 +49,16 @@ type Config struct {
 	// Valid and Test may be left out.
 	Valid Range `yaml:"valid"`
 	Test  Range `yaml:"test"`
-	// Purge is the number of bars at the end of a range that are left out where the next range follows: at least the number
-	// of bars between a decision and the last price that its reward depends on.
+	// Purge is the number of bars at the end of a range that are left out where the next range
+	// follows: at least the number of bars between a decision and the last price that its reward
+	// depends on.
 	Purge int `yaml:"purge"`
 	// Embargo is the number of bars left out at the beginning of a range that follows another.
 	Embargo int `yaml:"embargo"`
 }
 
-// Default returns a configuration whose ranges must be set. One bar is purged: a decision is filled at the next open.
+// Default returns a configuration whose ranges must be set. One bar is purged: a decision is filled
+// at the next open.
 func Default() Config { return Config{Purge: 1} }
 
 type named struct {
@@ -123,8 +126,8 @@ func (s Splits) Named() []struct {
 	return list
 }
 
-// Resolve finds the positions of the ranges in times, which must be ascending, and purges them. A configured range without
-// positions, or with none left after purging, is an error.
+// Resolve finds the positions of the ranges in times, which must be ascending, and purges them. A
+// configured range without positions, or with none left after purging, is an error.
 func (c Config) Resolve(times []time.Time) (Splits, error) {
 	var s Splits
 	if err := configs.Validate(c); err != nil {

@@ -46,7 +46,8 @@ func TestResolve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two bars before validation are purged and its first is under embargo; two days lie between validation and test already.
+	// Two bars before validation are purged and its first is under embargo; two days lie between
+	// validation and test already.
 	if want := (Splits{Train: Span{0, 8}, Valid: Span{11, 15}, Test: Span{18, 25}}); s != want {
 		t.Errorf("%+v, expected %+v", s, want)
 	}

@@ -75,7 +75,8 @@ func (c *Codec) Float32s(x []float32) {
 	}
 }
 
-// Int moves an integer that lies between lo and hi, both included. Another one that was read is a fault.
+// Int moves an integer that lies between lo and hi, both included. Another one that was read is a
+// fault.
 func (c *Codec) Int(x *int, lo, hi int) {
 	v := int64(*x)
 	c.Int64(&v, int64(lo), int64(hi))

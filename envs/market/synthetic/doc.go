@@ -2,21 +2,27 @@
 //
 // # Concepts
 //
-// A Market is a recipe; Generate makes daily bars of it that go through the same preparation as real ones: quality checks, indicators, normalisation, splits. A configuration names it in the data section, in place of a source:
+// A Market is a recipe; Generate makes daily bars of it that go through the same preparation as
+// real ones: quality checks, indicators, normalisation, splits. A configuration names it in the
+// data section, in place of a source:
 //
 //	data:
 //	  synthetic: {kind: leading_indicator, seed: 1, bars: 3000, move: 0.01, accuracy: 0.9}
 //	  features: {extra: [signal]}
 //
-// LeadingIndicator has a column, signal, that tells the next move with a known accuracy; whoever trades by it earns, and Optimum computes how much the best policy does. Noise has prices that are martingales: no policy has an
-// expected return, and before fees every one earns 0. The first shows that an algorithm learns, the second that a report does not find skill where there is none.
+// LeadingIndicator has a column, signal, that tells the next move with a known accuracy; whoever
+// trades by it earns, and Optimum computes how much the best policy does. Noise has prices that are
+// martingales: no policy has an expected return, and before fees every one earns 0. The first shows
+// that an algorithm learns, the second that a report does not find skill where there is none.
 //
 // # Reproducibility
 //
-// A recipe gives the same bits on every processor: the generator is runtime/rng, and what is computed from it uses no fused multiply-add and no function of package math that differs between processors. File.SHA256 of the data is
-// the digest of the rows.
+// A recipe gives the same bits on every processor: the generator is runtime/rng, and what is
+// computed from it uses no fused multiply-add and no function of package math that differs between
+// processors. File.SHA256 of the data is the digest of the rows.
 //
 // # How to add a market
 //
-// A file with its configuration, DefaultNAME, Validate and Generate, a row in kinds, and a test of what is known about it.
+// A file with its configuration, DefaultNAME, Validate and Generate, a row in kinds, and a test of
+// what is known about it.
 package synthetic

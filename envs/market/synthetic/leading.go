@@ -11,14 +11,19 @@ import (
 // Signal is the column of a LeadingIndicator that tells the next move: 1 up, -1 down.
 const Signal = "signal"
 
-// LeadingIndicator is a market whose moves are announced. A day opens where the day before closed and closes Move higher or lower, each with probability 1/2 and independently of everything before. The signal of a day is the
-// direction of the next day's move with probability Accuracy, else the other one. A decision taken at a day's close and filled at the next open therefore still earns the whole move that the signal tells; one that is filled at the
-// next close earns nothing of it.
+// LeadingIndicator is a market whose moves are announced. A day opens where the day before closed
+// and closes Move higher or lower, each with probability 1/2 and independently of everything
+// before. The signal of a day is the direction of the next day's move with probability Accuracy,
+// else the other one. A decision taken at a day's close and filled at the next open therefore still
+// earns the whole move that the signal tells; one that is filled at the next close earns nothing of
+// it.
 //
-// Prices are martingales for whoever does not look at the signal: all that can be earned is earned by it.
+// Prices are martingales for whoever does not look at the signal: all that can be earned is earned
+// by it.
 type LeadingIndicator struct {
 	Seed uint64 `yaml:"seed"`
-	// Bars is the number of days, Assets the number of assets, each with its own moves and signal. Start is the first day; days are weekdays.
+	// Bars is the number of days, Assets the number of assets, each with its own moves and signal.
+	// Start is the first day; days are weekdays.
 	Bars   int       `yaml:"bars"`
 	Assets int       `yaml:"assets"`
 	Start  bars.Date `yaml:"start"`

@@ -78,7 +78,8 @@ func days(start bars.Date, n int) []time.Time {
 // symbol names asset i: S01, S02, …
 func symbol(i int) string { return fmt.Sprintf("S%02d", i+1) }
 
-// bar makes the bar of a day that opens and closes at the given prices: high and low go beyond them by up to half of width, and the volume is between 100,000 and a million. It uses three draws.
+// bar makes the bar of a day that opens and closes at the given prices: high and low go beyond them
+// by up to half of width, and the volume is between 100,000 and a million. It uses three draws.
 func bar(s *rng.Stream, at time.Time, open, closing, width float64) bars.Bar {
 	up, down := 1+float64(width/2*s.Float64()), 1-float64(width/2*s.Float64())
 	return bars.Bar{

@@ -63,7 +63,8 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-// TestSignalTellsTheNextMove counts how often it does, and that it says nothing of the move of its own day.
+// TestSignalTellsTheNextMove counts how often it does, and that it says nothing of the move of its
+// own day.
 func TestSignalTellsTheNextMove(t *testing.T) {
 	d := generate(t, "{kind: leading_indicator, bars: 40000, assets: 2, accuracy: 0.8, move: 0.001, start: 1980-01-01}")
 	if !slices.Equal(d.Extra, []string{"signal"}) || len(d.Series) != 2 {
@@ -100,7 +101,8 @@ func TestSignalTellsTheNextMove(t *testing.T) {
 	}
 }
 
-// TestNoiseIsAMartingale compares the mean of returns with 0, overnight and by day, alone and weighted with the return before.
+// TestNoiseIsAMartingale compares the mean of returns with 0, overnight and by day, alone and
+// weighted with the return before.
 func TestNoiseIsAMartingale(t *testing.T) {
 	d := generate(t, "{kind: noise, bars: 40000, assets: 3, volatility: 0.002, start: 1980-01-01}")
 	checked := 0
@@ -154,7 +156,9 @@ data:
   split: {train: [2000-01-03, 2006-12-31], test: [2007-01-01, 2009-12-31]}
 `
 
-// TestOptimumInTheEnvironment lets the best policy trade the prepared market. The environment pays exactly what the optimum counts with, the mean reward is the gain that was computed, and no simpler policy does better.
+// TestOptimumInTheEnvironment lets the best policy trade the prepared market. The environment pays
+// exactly what the optimum counts with, the mean reward is the gain that was computed, and no
+// simpler policy does better.
 func TestOptimumInTheEnvironment(t *testing.T) {
 	if [3]int{synthetic.Buy, synthetic.Sell, synthetic.Hold} != [3]int{trading.Buy, trading.Sell, trading.Hold} {
 		t.Fatal("actions are numbered differently")

@@ -8,13 +8,16 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// Noise is a market in which nothing can be earned: the expected return is 0 overnight and during the day, whatever came before, for every asset. Returns are normal, limited to five standard deviations on either side.
+// Noise is a market in which nothing can be earned: the expected return is 0 overnight and during
+// the day, whatever came before, for every asset. Returns are normal, limited to five standard
+// deviations on either side.
 type Noise struct {
 	Seed   uint64    `yaml:"seed"`
 	Bars   int       `yaml:"bars"`
 	Assets int       `yaml:"assets"`
 	Start  bars.Date `yaml:"start"`
-	// Volatility is the standard deviation of a day's return; a quarter of the variance is made overnight.
+	// Volatility is the standard deviation of a day's return; a quarter of the variance is made
+	// overnight.
 	Volatility float64 `yaml:"volatility"`
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 )
 
-// Terms are what trading costs and how much a decision trades, as in package trading with fills at the next open.
+// Terms are what trading costs and how much a decision trades, as in package trading with fills at
+// the next open.
 type Terms struct {
 	FeeRate, BuyPct, SellPct float64
 	// Log counts rewards as log returns, otherwise as simple ones.
@@ -31,11 +32,14 @@ const (
 	actions
 )
 
-// Optimum is the best policy for one asset of a LeadingIndicator: the one with the highest mean reward per bar in the long run.
+// Optimum is the best policy for one asset of a LeadingIndicator: the one with the highest mean
+// reward per bar in the long run.
 type Optimum struct {
 	// Gain is that mean reward.
 	Gain float64
-	// value[s][i] is the advantage of beginning with the share i/(points-1) of the portfolio in the asset and the signal s (0 down, 1 up), over beginning with nothing and a signal drawn by chance.
+	// value[s][i] is the advantage of beginning with the share i/(points-1) of the portfolio in the
+	// asset and the signal s (0 down, 1 up), over beginning with nothing and a signal drawn by
+	// chance.
 	value  [2][]float64
 	market LeadingIndicator
 	terms  Terms
@@ -44,8 +48,10 @@ type Optimum struct {
 // points is the number of shares at which values are computed; between them they are interpolated.
 const points = 1001
 
-// Optimum computes the best policy by relative value iteration (White 1963; Puterman, Markov Decision Processes, 8.5.5) over the share of the portfolio in the asset and the signal, which together are all that the future depends
-// on: moves are independent of each other, and rewards and rules are relative to the portfolio's value.
+// Optimum computes the best policy by relative value iteration (White 1963; Puterman, Markov
+// Decision Processes, 8.5.5) over the share of the portfolio in the asset and the signal, which
+// together are all that the future depends on: moves are independent of each other, and rewards and
+// rules are relative to the portfolio's value.
 func (m LeadingIndicator) Optimum(terms Terms) (*Optimum, error) {
 	if err := errors.Join(configs.Validate(m), configs.Validate(terms)); err != nil {
 		return nil, err
@@ -59,7 +65,8 @@ func (m LeadingIndicator) Optimum(terms Terms) (*Optimum, error) {
 	return nil, errors.New("optimum: value iteration does not converge")
 }
 
-// sweep improves the values once and returns by how much the gains of different states still differ.
+// sweep improves the values once and returns by how much the gains of different states still
+// differ.
 func (o *Optimum) sweep() float64 {
 	var next [2][]float64
 	low, high := math.Inf(1), math.Inf(-1)
@@ -104,7 +111,8 @@ func (o *Optimum) expected(share float64) float64 {
 	return ((1-f)*(o.value[0][i]+o.value[1][i]) + f*(o.value[0][i+1]+o.value[1][i+1])) / 2
 }
 
-// Outcome is the reward of an action when the price then changes by the fraction move, and the share of the portfolio that is in the asset after it; share is the one before.
+// Outcome is the reward of an action when the price then changes by the fraction move, and the
+// share of the portfolio that is in the asset after it; share is the one before.
 func (c Terms) Outcome(share float64, action int, move float64) (reward, after float64) {
 	worth := 1.0
 	switch action {
@@ -123,7 +131,8 @@ func (c Terms) Outcome(share float64, action int, move float64) (reward, after f
 	return worth - 1, after
 }
 
-// Decide returns the best action for a share of the portfolio in the asset and a signal, positive or negative.
+// Decide returns the best action for a share of the portfolio in the asset and a signal, positive
+// or negative.
 func (o *Optimum) Decide(share, signal float64) int {
 	s := 0
 	if signal > 0 {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// exhaustive is the value of the best policy over a number of bars by looking at everything that can happen.
+// exhaustive is the value of the best policy over a number of bars by looking at everything that
+// can happen.
 func (o *Optimum) exhaustive(share float64, signal, bars int) float64 {
 	if bars == 0 {
 		return 0
@@ -29,7 +30,8 @@ func (o *Optimum) exhaustive(share float64, signal, bars int) float64 {
 	return best
 }
 
-// TestOptimumAgainstExhaustiveSearch compares the values after a few sweeps with those of a search through all decisions and moves.
+// TestOptimumAgainstExhaustiveSearch compares the values after a few sweeps with those of a search
+// through all decisions and moves.
 func TestOptimumAgainstExhaustiveSearch(t *testing.T) {
 	compared := 0
 	for _, c := range []struct {
@@ -68,7 +70,8 @@ func TestOptimumAgainstExhaustiveSearch(t *testing.T) {
 	}
 }
 
-// TestOptimumOfCases whose answer is known: without a fee the signal is always followed, and a fee that no move pays for keeps everything in cash.
+// TestOptimumOfCases whose answer is known: without a fee the signal is always followed, and a fee
+// that no move pays for keeps everything in cash.
 func TestOptimumOfCases(t *testing.T) {
 	m := DefaultLeadingIndicator()
 	m.Accuracy = 1

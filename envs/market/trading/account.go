@@ -5,7 +5,9 @@ import (
 	"math"
 )
 
-// Account is cash and positions that are traded by the rules of a configuration. The environment has one over its market; whoever serves an agent has one over the bars that arrive. It is not safe for concurrent use.
+// Account is cash and positions that are traded by the rules of a configuration. The environment
+// has one over its market; whoever serves an agent has one over the bars that arrive. It is not
+// safe for concurrent use.
 type Account struct {
 	config *Config
 	cash   float64
@@ -51,7 +53,8 @@ func (a *Account) Reset() {
 	a.cash, a.fills, a.step = a.config.InitialCash, a.fills[:0], tally{}
 }
 
-// Hold replaces positions [N] and cash. Numbers that are negative or not finite are an error that changes nothing.
+// Hold replaces positions [N] and cash. Numbers that are negative or not finite are an error that
+// changes nothing.
 func (a *Account) Hold(positions []float64, cash float64) error {
 	if len(positions) != len(a.pos) {
 		return fmt.Errorf("hold: %d positions for %d assets", len(positions), len(a.pos))
@@ -72,10 +75,12 @@ func (a *Account) Hold(positions []float64, cash float64) error {
 // Cash returns the cash.
 func (a *Account) Cash() float64 { return a.cash }
 
-// Positions returns the number of shares of each asset. The slice is the account's own: read it, and copy it to keep it.
+// Positions returns the number of shares of each asset. The slice is the account's own: read it,
+// and copy it to keep it.
 func (a *Account) Positions() []float64 { return a.pos }
 
-// Fills returns what the last Trade executed, sells first, each side in the order of the assets. The slice is overwritten by the next one.
+// Fills returns what the last Trade executed, sells first, each side in the order of the assets.
+// The slice is overwritten by the next one.
 func (a *Account) Fills() []Fill { return a.fills }
 
 // Value is cash + Σ position · close.
@@ -90,7 +95,8 @@ func (a *Account) Value(close []float64) float64 {
 	return v
 }
 
-// ObservePosition writes what an agent observes of the positions [N]: shares of the account's value, or the plain numbers, as the configuration says.
+// ObservePosition writes what an agent observes of the positions [N]: shares of the account's
+// value, or the plain numbers, as the configuration says.
 func (a *Account) ObservePosition(dst []float32, close []float64, value float64) {
 	weight := a.config.State.Scale == Weight
 	for i, q := range a.pos {
@@ -109,7 +115,8 @@ func (a *Account) ObserveCash(value float64) float32 {
 	return float32(a.cash)
 }
 
-// WriteMask writes which of its actions each asset has: holding always, trading where it is tradable.
+// WriteMask writes which of its actions each asset has: holding always, trading where it is
+// tradable.
 func WriteMask(mask, tradable []bool) {
 	for _, ok := range tradable {
 		mask[Buy], mask[Sell], mask[Hold] = ok, ok, true

@@ -12,7 +12,8 @@ type Config struct {
 	InitialCash float64 `yaml:"initial_cash"`
 	// FeeRate is the fee of a trade as a fraction of its amount, for buys and sells alike.
 	FeeRate float64 `yaml:"fee_rate"`
-	// BuyPct is the fraction of the cash that a buy spends, SellPct the fraction of the position that a sell gives.
+	// BuyPct is the fraction of the cash that a buy spends, SellPct the fraction of the position
+	// that a sell gives.
 	BuyPct  float64 `yaml:"buy_pct"`
 	SellPct float64 `yaml:"sell_pct"`
 
@@ -37,13 +38,15 @@ type Execution struct {
 type State struct {
 	IncludePos  bool `yaml:"include_pos"`
 	IncludeCash bool `yaml:"include_cash"`
-	// Scale is weight, each position and the cash as a share of the portfolio's value, or raw, numbers of shares and currency.
+	// Scale is weight, each position and the cash as a share of the portfolio's value, or raw,
+	// numbers of shares and currency.
 	Scale string `yaml:"scale"`
 }
 
 // Episode says what part of the range an episode runs through.
 type Episode struct {
-	// Kind is full, the whole range, or random, Length steps from a bar drawn from the episode's key.
+	// Kind is full, the whole range, or random, Length steps from a bar drawn from the episode's
+	// key.
 	Kind   string `yaml:"kind"`
 	Length int    `yaml:"length,omitempty"`
 	// End is truncate or terminate: whether the value of the last state counts.
@@ -84,10 +87,12 @@ func Defaults() Config {
 	}
 }
 
-// LookAhead reports whether trades are filled at a price that the decision has already seen. Results must then be marked.
+// LookAhead reports whether trades are filled at a price that the decision has already seen.
+// Results must then be marked.
 func (c Config) LookAhead() bool { return c.Execution.Fill == SameClose }
 
-// Validate reports all problems of the configuration; whether it fits the data is found out by [NewSource].
+// Validate reports all problems of the configuration; whether it fits the data is found out by
+// [NewSource].
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.AtLeast("window", c.Window, 1)

@@ -1,34 +1,51 @@
-// Package trading is the portfolio of QTMRL (Liu et al. 2025, arXiv 2508.20467): several assets, one pool of cash, and for each asset the decision to buy, to sell or to hold, once per bar.
+// Package trading is the portfolio of QTMRL (Liu et al. 2025, arXiv 2508.20467): several assets,
+// one pool of cash, and for each asset the decision to buy, to sell or to hold, once per bar.
 //
 // # Data
 //
-// A [Market] holds T bars of N assets in flat slices: features [T,N,F], open and close prices [T,N], and which asset can be traded at which bar. It is shared and never copied; a window of features is a
-// view. A [Source] prepares a market for a [Config] once, and makes any number of environments over ranges of its bars.
+// A [Market] holds T bars of N assets in flat slices: features [T,N,F], open and close prices
+// [T,N], and which asset can be traded at which bar. It is shared and never copied; a window of
+// features is a view. A [Source] prepares a market for a [Config] once, and makes any number of
+// environments over ranges of its bars.
 //
 // # One step
 //
-// The decision at bar t is taken with everything known at its close. It is filled at a price that is only known afterwards ([NextOpen], the default, or [NextClose]); [SameClose] fills at the close that the
-// decision has seen, which nobody can do, and its results must be marked as such. Sells come first, then buys:
+// The decision at bar t is taken with everything known at its close. It is filled at a price that
+// is only known afterwards ([NextOpen], the default, or [NextClose]); [SameClose] fills at the
+// close that the decision has seen, which nobody can do, and its results must be marked as such.
+// Sells come first, then buys:
 //
 //   - SELL gives sell_pct of the position;
-//   - BUY spends buy_pct of the cash. With [Fair], every buyer spends, fee included, min(buy_pct, 1/n) of the cash after the sells, where n is the number of buyers, so that the order of the assets does
-//     not matter (a deviation from the original, where the assets listed first get more). With [Owner], each buys in turn for buy_pct of what is then left, its fee on top, and is skipped when the cash is short;
+//   - BUY spends buy_pct of the cash. With [Fair], every buyer spends, fee included, min(buy_pct,
+//     1/n) of the cash after the sells, where n is the number of buyers, so that the order of the
+//     assets does not matter (a deviation from the original, where the assets listed first get
+//     more). With [Owner], each buys in turn for buy_pct of what is then left, its fee on top, and
+//     is skipped when the cash is short;
 //   - the fee is fee_rate of the amount, on either side.
 //
-// What cannot be done is not done: an asset that cannot be traded at the bar of the decision (the mask says so) or at the bar of the fill, a sale of nothing, a purchase for less than [Dust]. Positions and cash are
-// never negative. A sale that would leave less than Dust of value sells all, so that halved positions do not live on as denormal numbers. With a lot, orders are rounded down to whole lots, but a sale is at least one.
+// What cannot be done is not done: an asset that cannot be traded at the bar of the decision (the
+// mask says so) or at the bar of the fill, a sale of nothing, a purchase for less than [Dust].
+// Positions and cash are never negative. A sale that would leave less than Dust of value sells all,
+// so that halved positions do not live on as denormal numbers. With a lot, orders are rounded down
+// to whole lots, but a sale is at least one.
 //
-// The portfolio is worth P = cash + Σ position · close, and the reward is P(t+1)/P(t) − 1 or its logarithm. An asset that has ceased to trade keeps its last price.
+// The portfolio is worth P = cash + Σ position · close, and the reward is P(t+1)/P(t) − 1 or its
+// logarithm. An asset that has ceased to trade keeps its last price.
 //
 // # Observation
 //
-// window [W,N,F] is the view of the features of the last W bars; position [N] and cash [1] are shares of the portfolio's value, or the plain numbers on request. The original passes plain numbers; shares do not depend on the price level.
+// window [W,N,F] is the view of the features of the last W bars; position [N] and cash [1] are
+// shares of the portfolio's value, or the plain numbers on request. The original passes plain
+// numbers; shares do not depend on the price level.
 //
 // # Episodes
 //
-// An episode runs through the whole range of bars, or through a random part of it of fixed length. Its end is no end of the world: it is truncated, so that the value of the last state counts, unless the configuration says terminate.
+// An episode runs through the whole range of bars, or through a random part of it of fixed length.
+// Its end is no end of the world: it is truncated, so that the value of the last state counts,
+// unless the configuration says terminate.
 //
 // # How to add an order type
 //
-// Add it to [Execution], and a file beside fill.go that implements it; the conservation of value in property_test.go must hold for it without change.
+// Add it to [Execution], and a file beside fill.go that implements it; the conservation of value in
+// property_test.go must hold for it without change.
 package trading

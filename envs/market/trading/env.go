@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Env is a portfolio that trades one range of a market. Besides the interface it gives a back-test what diagnostics cannot hold: [Env.Positions] and [Env.Fills].
+// Env is a portfolio that trades one range of a market. Besides the interface it gives a back-test
+// what diagnostics cannot hold: [Env.Positions] and [Env.Fills].
 type Env struct {
 	source *Source
 	market *Market
@@ -138,10 +139,12 @@ func (e *Env) Value() float64 { return e.value }
 // Cash returns the cash.
 func (e *Env) Cash() float64 { return e.account.cash }
 
-// Positions returns the number of shares of each asset. The slice is the environment's own: read it, and copy it to keep it.
+// Positions returns the number of shares of each asset. The slice is the environment's own: read
+// it, and copy it to keep it.
 func (e *Env) Positions() []float64 { return e.account.pos }
 
-// Fills returns the trades of the last step, sells first, each side in the order of the assets. The slice is overwritten by the next step.
+// Fills returns the trades of the last step, sells first, each side in the order of the assets. The
+// slice is overwritten by the next step.
 func (e *Env) Fills() []Fill { return e.account.fills }
 
 // Source returns what the environment was made from.

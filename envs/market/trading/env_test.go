@@ -103,7 +103,8 @@ func TestEpisodeEnds(t *testing.T) {
 	}
 }
 
-// TestRandomStarts checks that random episodes begin at every possible bar and stay inside the range.
+// TestRandomStarts checks that random episodes begin at every possible bar and stay inside the
+// range.
 func TestRandomStarts(t *testing.T) {
 	m := randomMarket(4, 40, 2, 1)
 	e := open(t, m, config(func(c *trading.Config) {

@@ -5,7 +5,8 @@ import "math"
 // Dust is the amount, in the market's currency, below which nothing is traded.
 const Dust = 1e-6
 
-// Bar is what an account must know of one bar to trade at it. The slices have one value for each asset.
+// Bar is what an account must know of one bar to trade at it. The slices have one value for each
+// asset.
 type Bar struct {
 	// Number is what fills call the bar, such as the row of a market.
 	Number int
@@ -15,7 +16,8 @@ type Bar struct {
 	Decided, Tradable []bool
 }
 
-// Trade executes orders, Buy, Sell or Hold for each asset: all sells, then all buys. Fills are overwritten by the next Trade.
+// Trade executes orders, Buy, Sell or Hold for each asset: all sells, then all buys. Fills are
+// overwritten by the next Trade.
 func (a *Account) Trade(orders []int64, b Bar) {
 	a.fills, a.step = a.fills[:0], tally{}
 	n, c := len(a.pos), a.config
@@ -82,7 +84,8 @@ func (a *Account) buy(i, bar int, price, amount float64) {
 	fee := amount * a.config.FeeRate
 	left := a.cash - amount - fee
 	if a.config.Execution.CashSplit == Fair {
-		// Fair buyers never spend more than there is, but together they may miss zero by a rounding error.
+		// Fair buyers never spend more than there is, but together they may miss zero by a rounding
+		// error.
 		left = max(left, 0)
 	}
 	if amount < Dust || left < 0 {

@@ -12,25 +12,30 @@ import (
 type Data struct {
 	Market *Market
 	Splits map[envs.Split]Range
-	// Scales [F] say how the features of Market.X were scaled, so that an exported agent can take unscaled ones; nil when they are as they came.
+	// Scales [F] say how the features of Market.X were scaled, so that an exported agent can take
+	// unscaled ones; nil when they are as they came.
 	Scales []Scale
-	// LookAhead says what of the market's features knows the future, one sentence each. Results must
-	// then be marked.
+	// LookAhead says what of the market's features knows the future, one sentence each. Results
+	// must then be marked.
 	LookAhead []string
-	// Config is the effective data section, defaults included, for the record of the run; nil keeps the section as it was written.
+	// Config is the effective data section, defaults included, for the record of the run; nil keeps
+	// the section as it was written.
 	Config any
-	// Digests identify what the data were made of, by name such as data_sha256, for the record of a run.
+	// Digests identify what the data were made of, by name such as data_sha256, for the record of a
+	// run.
 	Digests map[string]string
-	// Adjusted says what prices were multiplied by: none, adj_close or factor; empty where it is not known.
+	// Adjusted says what prices were multiplied by: none, adj_close or factor; empty where it is
+	// not known.
 	Adjusted string
-	// Notes are what whoever judges a result must know of the data, one sentence each; the first says how
-	// prices are adjusted.
+	// Notes are what whoever judges a result must know of the data, one sentence each; the first
+	// says how prices are adjusted.
 	Notes []string
 	// Close, unless nil, frees the market's memory.
 	Close func() error
 }
 
-// Scale is the affine map of one feature, z = (x − Mean)/Std, limited to ±Clip where Clip is not 0. A feature that is not Scaled is passed on. A value that is not known (NaN) becomes 0 in any case.
+// Scale is the affine map of one feature, z = (x − Mean)/Std, limited to ±Clip where Clip is not 0.
+// A feature that is not Scaled is passed on. A value that is not known (NaN) becomes 0 in any case.
 type Scale struct {
 	Mean, Std, Clip float64
 	Scaled          bool
@@ -41,13 +46,15 @@ type Scale struct {
 // Loader turns the data section of a configuration into a market for windows of that many bars.
 type Loader func(ctx context.Context, window int, data configs.Section) (*Data, error)
 
-// Params is the configuration of the kind: the keys of Config, and data, which belongs to the loader.
+// Params is the configuration of the kind: the keys of Config, and data, which belongs to the
+// loader.
 type Params struct {
 	Config `yaml:",inline"`
 	Data   configs.Section `yaml:"data"`
 }
 
-// Kind returns the kind "trading", with data from load. Evaluation has no random episodes: for splits other than envs.Train, environments run through the whole range.
+// Kind returns the kind "trading", with data from load. Evaluation has no random episodes: for
+// splits other than envs.Train, environments run through the whole range.
 func Kind(load Loader) envs.Kind {
 	return envs.Kind{Name: "trading", Open: func(ctx context.Context, params configs.Section) (envs.Factory, error) {
 		p := Params{Config: Defaults()}

@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// Market is T bars of N assets with F features. The slices belong to whoever made them and must not change any more. Prices are in one currency.
+// Market is T bars of N assets with F features. The slices belong to whoever made them and must not
+// change any more. Prices are in one currency.
 type Market struct {
 	Assets   []string    // [N]
 	Features []string    // [F] names
 	Dates    []time.Time // [T], ascending
 	// X [T,N,F] holds the features, 0 where an asset is not listed.
 	X []float32
-	// Open and Close [T,N] are prices, carried forward over bars without trading. Before an asset can be traded for the first time they are not read and may be NaN.
+	// Open and Close [T,N] are prices, carried forward over bars without trading. Before an asset
+	// can be traded for the first time they are not read and may be NaN.
 	Open, Close []float64
 	// Tradable [T,N] says at which bars an asset can be bought and sold.
 	Tradable []bool
@@ -23,7 +25,8 @@ type Market struct {
 // Len returns the number of bars.
 func (m *Market) Len() int { return len(m.Dates) }
 
-// Validate reports slices that do not fit together, features that are not finite, dates out of order, and prices that are not positive from the first bar at which an asset can be traded.
+// Validate reports slices that do not fit together, features that are not finite, dates out of
+// order, and prices that are not positive from the first bar at which an asset can be traded.
 func (m *Market) Validate() error {
 	t, n, f := len(m.Dates), len(m.Assets), len(m.Features)
 	if t < 2 || n < 1 || f < 1 {
@@ -70,7 +73,8 @@ func (m *Market) Validate() error {
 	return nil
 }
 
-// Range is a run of bars, both ends included: the first decision is taken at First, and the last one at Last-1.
+// Range is a run of bars, both ends included: the first decision is taken at First, and the last
+// one at Last-1.
 type Range struct{ First, Last int }
 
 // Between returns the bars from the first one not before from to the last one not after to.

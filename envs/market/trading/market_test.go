@@ -14,7 +14,9 @@ import (
 
 var day0 = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// randomMarket has prices that wander around 50, so that portfolios neither vanish nor explode. Asset 1 is listed at bar 10, NaN before; asset 2 ceases to trade for good at four fifths; others pause now and then.
+// randomMarket has prices that wander around 50, so that portfolios neither vanish nor explode.
+// Asset 1 is listed at bar 10, NaN before; asset 2 ceases to trade for good at four fifths; others
+// pause now and then.
 func randomMarket(seed uint64, bars, assets, features int) *trading.Market {
 	s := rng.New(seed).Split("market").Stream()
 	m := &trading.Market{

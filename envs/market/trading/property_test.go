@@ -24,8 +24,9 @@ var executions = map[string]func(*trading.Config){
 	"expensive lots":   func(c *trading.Config) { c.FeeRate, c.Execution.Lot, c.Execution.CashSplit = 0.03, 5, trading.Owner },
 }
 
-// TestConservationAndSigns takes a million random steps. In each, the change of the value is what prices did to the positions before and after the trades, minus the fees; the trades explain the change of positions
-// and cash; and neither is ever negative.
+// TestConservationAndSigns takes a million random steps. In each, the change of the value is what
+// prices did to the positions before and after the trades, minus the fees; the trades explain the
+// change of positions and cash; and neither is ever negative.
 func TestConservationAndSigns(t *testing.T) {
 	const assets, bars = 6, 500
 	m := randomMarket(7, bars, assets, 1)
@@ -56,7 +57,8 @@ func TestConservationAndSigns(t *testing.T) {
 				before[f.Asset] += f.Shares
 				fills++
 			}
-			// What was held through the bar: positions before the trades gained from close to close.
+			// What was held through the bar: positions before the trades gained from close to
+			// close.
 			for i, q := range g.Positions() {
 				if q < 0 || !near(q, before[i], 1e-9) {
 					t.Fatalf("%s: bar %d: position %d is %g, its trades say %g", name, bar, i, q, before[i])
@@ -106,7 +108,8 @@ func permuted(m *trading.Market, order []int) *trading.Market {
 	return p
 }
 
-// TestAssetOrderDoesNotMatter permutes the assets: with the fair split, everything is permuted with them. With the owner's split it is not, which shows that the test can tell.
+// TestAssetOrderDoesNotMatter permutes the assets: with the fair split, everything is permuted with
+// them. With the owner's split it is not, which shows that the test can tell.
 func TestAssetOrderDoesNotMatter(t *testing.T) {
 	const assets, bars = 6, 300
 	m := randomMarket(8, bars, assets, 2)
@@ -146,7 +149,8 @@ func TestAssetOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestFutureBarsDoNotMatter replaces everything after bar t by bars in another order: all that has happened up to t, the observation at t included, stays the same to the last bit.
+// TestFutureBarsDoNotMatter replaces everything after bar t by bars in another order: all that has
+// happened up to t, the observation at t included, stays the same to the last bit.
 func TestFutureBarsDoNotMatter(t *testing.T) {
 	const assets, bars, features = 5, 120, 3
 	m := randomMarket(9, bars, assets, features)
@@ -202,7 +206,8 @@ func perm(s *rng.Stream, n int) []int {
 	return p
 }
 
-// TestZeroFeeRoundTrip buys and sells everything at constant prices: without a fee the value never changes.
+// TestZeroFeeRoundTrip buys and sells everything at constant prices: without a fee the value never
+// changes.
 func TestZeroFeeRoundTrip(t *testing.T) {
 	constant := slices.Repeat([][]float64{{12.5, 0.37, 811}}, 40)
 	g := start(t, open(t, table(constant, constant), config(func(c *trading.Config) { c.FeeRate, c.BuyPct, c.SellPct = 0, 1, 1 })), rng.New(1))
@@ -253,7 +258,8 @@ func TestBuyAndHold(t *testing.T) {
 	}
 }
 
-// TestLogRewardsAddUp compares the sum of log rewards, and the product of simple ones, with the change of the value.
+// TestLogRewardsAddUp compares the sum of log rewards, and the product of simple ones, with the
+// change of the value.
 func TestLogRewardsAddUp(t *testing.T) {
 	m := randomMarket(11, 200, 4, 1)
 	for _, reward := range []string{trading.Simple, trading.Log} {
@@ -273,7 +279,8 @@ func TestLogRewardsAddUp(t *testing.T) {
 	}
 }
 
-// TestUntradableAssets holds that masks follow the table, that orders against them do nothing, and that an order is dropped when trading stops at the bar of the fill.
+// TestUntradableAssets holds that masks follow the table, that orders against them do nothing, and
+// that an order is dropped when trading stops at the bar of the fill.
 func TestUntradableAssets(t *testing.T) {
 	prices := slices.Repeat([][]float64{{10, 10}}, 6)
 	m := table(prices, prices)
@@ -304,7 +311,8 @@ func TestUntradableAssets(t *testing.T) {
 // Market is a short cut for tests.
 func (g *game) Market() *trading.Market { return g.Source().Market() }
 
-// TestHalvedPositionsEnd sells half again and again: the position ends as nothing and not as a denormal number.
+// TestHalvedPositionsEnd sells half again and again: the position ends as nothing and not as a
+// denormal number.
 func TestHalvedPositionsEnd(t *testing.T) {
 	const bars = 300
 	prices := slices.Repeat([][]float64{{10}}, bars)

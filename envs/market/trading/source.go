@@ -46,7 +46,8 @@ type Source struct {
 	window *envs.Window
 }
 
-// NewSource checks the market and the configuration and prepares the windows, without copying the features.
+// NewSource checks the market and the configuration and prepares the windows, without copying the
+// features.
 func NewSource(m *Market, c Config) (*Source, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("trading: %w", err)
@@ -89,7 +90,8 @@ func NewSource(m *Market, c Config) (*Source, error) {
 	return s, nil
 }
 
-// with returns a source for the same market and windows, and a configuration that differs in its episodes only.
+// with returns a source for the same market and windows, and a configuration that differs in its
+// episodes only.
 func (s *Source) with(c Config) *Source {
 	o := *s
 	o.config = c
@@ -102,7 +104,9 @@ func (s *Source) Market() *Market { return s.market }
 // Config returns the configuration.
 func (s *Source) Config() Config { return s.config }
 
-// Env returns an environment over a range of bars. The first decision is taken at the range's first bar, or at the first bar that has a whole window behind it; windows may reach back before the range.
+// Env returns an environment over a range of bars. The first decision is taken at the range's first
+// bar, or at the first bar that has a whole window behind it; windows may reach back before the
+// range.
 func (s *Source) Env(r Range) (*Env, error) {
 	if r.First < 0 || r.Last >= s.market.Len() || r.First >= r.Last {
 		return nil, fmt.Errorf("trading: bars %d to %d of %d", r.First, r.Last, s.market.Len())

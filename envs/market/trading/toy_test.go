@@ -7,9 +7,11 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// TestTwoAssetToy compares orders on a market of two assets with tables worked out by hand. Initial cash 1000, fee 1 %, buys of 20 % of the cash and sells of 50 % of the position.
+// TestTwoAssetToy compares orders on a market of two assets with tables worked out by hand. Initial
+// cash 1000, fee 1 %, buys of 20 % of the cash and sells of 50 % of the position.
 func TestTwoAssetToy(t *testing.T) {
-	// Bars 0 to 3: at the open A costs 10, 10, 20, 20 and B costs 5, 5, 4, 8; at the close A costs 10, 12, 20, 10 and B costs 5, 4, 8, 8.
+	// Bars 0 to 3: at the open A costs 10, 10, 20, 20 and B costs 5, 5, 4, 8; at the close A costs
+	// 10, 12, 20, 10 and B costs 5, 4, 8, 8.
 	m := table([][]float64{{10, 5}, {10, 5}, {20, 4}, {20, 8}}, [][]float64{{10, 5}, {12, 4}, {20, 8}, {10, 8}})
 	const b, s, h = trading.Buy, trading.Sell, trading.Hold
 	type row struct {
@@ -23,9 +25,11 @@ func TestTwoAssetToy(t *testing.T) {
 		rows   []row
 	}{
 		{"fair, next open", nil, []row{
-			// Both buy: each spends 0.2·1000 = 200 with the fee, amount 200/1.01 = 198.0198…; A 19.80198… shares at 10, B 39.60396… at 5.
+			// Both buy: each spends 0.2·1000 = 200 with the fee, amount 200/1.01 = 198.0198…; A
+			// 19.80198… shares at 10, B 39.60396… at 5.
 			{[2]int64{b, b}, 600, 200 / 10.1, 200 / 5.05, 400 - 400/1.01, 600 + 200/10.1*12 + 200/5.05*4, 0},
-			// A sells half at 20: amount 9.90099…·20 = 198.0198…, fee 1.980198…; then B buys 0.2 of the new cash, 0.2·796.0396… = 159.2079…, at 4.
+			// A sells half at 20: amount 9.90099…·20 = 198.0198…, fee 1.980198…; then B buys 0.2 of
+			// the new cash, 0.2·796.0396… = 159.2079…, at 4.
 			{[2]int64{s, b}, 0.8 * (600 + 100/10.1*20*0.99), 100 / 10.1, 200/5.05 + 0.2*(600+100/10.1*20*0.99)/1.01/4,
 				100/10.1*20*0.01 + 0.2*(600+100/10.1*20*0.99)*(1-1/1.01),
 				0.8*(600+100/10.1*20*0.99) + 100/10.1*20 + (200/5.05+0.2*(600+100/10.1*20*0.99)/1.01/4)*8, 0},

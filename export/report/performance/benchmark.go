@@ -20,7 +20,8 @@ func paired(r, b []float64) (x, y []float64) {
 	return x, y
 }
 
-// Beta is the slope of excess returns over those of the benchmark. It is NaN where the benchmark does not vary.
+// Beta is the slope of excess returns over those of the benchmark. It is NaN where the benchmark
+// does not vary.
 func Beta(r, b []float64) float64 {
 	x, y := paired(r, b)
 	if math.IsNaN(spread(y)) {
@@ -29,7 +30,8 @@ func Beta(r, b []float64) float64 {
 	return stat.Covariance(x, y, nil) / stat.Variance(y, nil)
 }
 
-// Alpha is what excess returns have above beta times those of the benchmark (Jensen 1968), compounded over a year: (1+mean)^periods − 1.
+// Alpha is what excess returns have above beta times those of the benchmark (Jensen 1968),
+// compounded over a year: (1+mean)^periods − 1.
 func Alpha(r, b []float64, periods float64) float64 {
 	x, y := paired(r, b)
 	return math.Pow(1+mean(x)-Beta(r, b)*mean(y), periods) - 1
@@ -47,13 +49,15 @@ func Active(r, b []float64) []float64 {
 	return x
 }
 
-// InformationRatio is the mean of active returns over their standard deviation (n−1), per period; times √periods it is annual.
+// InformationRatio is the mean of active returns over their standard deviation (n−1), per period;
+// times √periods it is annual.
 func InformationRatio(r, b []float64) float64 {
 	a := Active(r, b)
 	return ratio(mean(a), spread(a))
 }
 
-// Capture is the compound return per period over those periods in which the benchmark's return has the given sign, over that of the benchmark. It is NaN where there are none.
+// Capture is the compound return per period over those periods in which the benchmark's return has
+// the given sign, over that of the benchmark. It is NaN where there are none.
 func Capture(r, b []float64, sign float64) float64 {
 	x, y := paired(r, b)
 	own, other, n := 1.0, 1.0, 0

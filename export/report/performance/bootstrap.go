@@ -9,8 +9,11 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// BlockLength is the mean block length that estimates the variance of a mean best under the stationary bootstrap (Politis & White 2004, "Automatic Block-Length Selection for the Dependent Bootstrap", with the correction of Patton,
-// Politis & White 2009). It is between 1 and min(3√n, n/3); white noise gives values near 1. A record that is constant or shorter than 9 returns gives 1.
+// BlockLength is the mean block length that estimates the variance of a mean best under the
+// stationary bootstrap (Politis & White 2004, "Automatic Block-Length Selection for the Dependent
+// Bootstrap", with the correction of Patton, Politis & White 2009). It is between 1 and min(3√n,
+// n/3); white noise gives values near 1. A record that is constant or shorter than 9 returns
+// gives 1.
 func BlockLength(r []float64) float64 {
 	r = Present(r)
 	n := len(r)
@@ -33,7 +36,8 @@ func BlockLength(r []float64) float64 {
 	}
 	limit := 2 * math.Sqrt(math.Log10(float64(n))/float64(n)) * covariance[0]
 
-	// The last lag before a run without significance, and where there is no such run the last significant lag.
+	// The last lag before a run without significance, and where there is no such run the last
+	// significant lag.
 	last := 0
 	for k, quiet := 1, 0; k <= lags && quiet < run; k++ {
 		if quiet++; math.Abs(covariance[k]) > limit {
@@ -62,15 +66,17 @@ type Plan struct {
 	Key       rng.Key
 }
 
-// Draws are statistics of resampled records. Row i of each belongs to record i; column b of all rows to the same resample.
+// Draws are statistics of resampled records. Row i of each belongs to record i; column b of all
+// rows to the same resample.
 type Draws struct {
 	Block       float64     // mean block length
 	Sharpe      [][]float64 // per period, of excess returns; NaN where a resample does not vary
 	TotalReturn [][]float64
 }
 
-// Resample draws records of equal length with the stationary bootstrap (Politis & Romano 1994): blocks of geometric length start anywhere, run around the end, and are the same for all records. Rate is the risk-free rate per period.
-// Returns must not be missing.
+// Resample draws records of equal length with the stationary bootstrap (Politis & Romano 1994):
+// blocks of geometric length start anywhere, run around the end, and are the same for all records.
+// Rate is the risk-free rate per period. Returns must not be missing.
 func Resample(records [][]float64, rate float64, plan Plan) (*Draws, error) {
 	if len(records) == 0 || len(records[0]) < 2 || plan.Resamples < 1 {
 		return nil, errors.New("bootstrap: expected at least one record, two returns and one resample")
@@ -194,7 +200,8 @@ type Interval struct {
 	Positive Number `json:"positive"` // share of resamples in which it is above 0
 }
 
-// IntervalOf takes the percentile interval of the draws at a level such as 0.95. Draws that are NaN are left out.
+// IntervalOf takes the percentile interval of the draws at a level such as 0.95. Draws that are NaN
+// are left out.
 func IntervalOf(point float64, draws []float64, level float64) Interval {
 	x := slices.Sorted(slices.Values(Present(draws)))
 	iv := Interval{Number(point), Number(sortedQuantile(x, (1-level)/2)), Number(sortedQuantile(x, (1+level)/2)), Number(math.NaN())}

@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// autoregressive is a series of uniform noise with the given dependence on the value before, from a generator that takes one line in any language.
+// autoregressive is a series of uniform noise with the given dependence on the value before, from a
+// generator that takes one line in any language.
 func autoregressive(n int, phi float64, seed uint64) []float64 {
 	r, x := make([]float64, n), 0.0
 	for i := range r {
@@ -23,7 +24,9 @@ func autoregressive(n int, phi float64, seed uint64) []float64 {
 }
 
 func TestBlockLength(t *testing.T) {
-	// The first rows are what arch (optimal_block_length, stationary) gives. With dependence it takes twice one lag more than the paper does, so that only the order of magnitude is comparable.
+	// The first rows are what arch (optimal_block_length, stationary) gives. With dependence it
+	// takes twice one lag more than the paper does, so that only the order of magnitude is
+	// comparable.
 	cases := 0
 	for _, c := range []struct {
 		n         int
@@ -53,7 +56,8 @@ func TestBlockLength(t *testing.T) {
 	}
 }
 
-// The variance of a resampled sum is known exactly: n (C₀ + 2 Σ (1−i/n)(1−1/L)^i Cᵢ) with the circular autocovariances C (Politis & Romano 1994, lemma 1).
+// The variance of a resampled sum is known exactly: n (C₀ + 2 Σ (1−i/n)(1−1/L)^i Cᵢ) with the
+// circular autocovariances C (Politis & Romano 1994, lemma 1).
 func TestResampledVariance(t *testing.T) {
 	r := autoregressive(200, 0.6, 11)
 	n := float64(len(r))

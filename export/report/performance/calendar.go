@@ -5,13 +5,15 @@ import (
 	"time"
 )
 
-// Span is the compound return of a part of the calendar. A part at either end of a record may be incomplete.
+// Span is the compound return of a part of the calendar. A part at either end of a record may be
+// incomplete.
 type Span struct {
 	Year, Number int // Number counts the parts of a year from 1
 	Return       float64
 }
 
-// Spans compounds the returns of a record by parts of the calendar, months per part: 1, 3 or 12. A return belongs to the date of the value it leads to. It has len(value) dates.
+// Spans compounds the returns of a record by parts of the calendar, months per part: 1, 3 or 12. A
+// return belongs to the date of the value it leads to. It has len(value) dates.
 func Spans(dates []time.Time, value []float64, months int) []Span {
 	var all []Span
 	first := 0
@@ -35,7 +37,8 @@ func spanReturns(s []Span) []float64 {
 	return r
 }
 
-// Since is the return from the last value dated before a time, and NaN where the record starts at it or later.
+// Since is the return from the last value dated before a time, and NaN where the record starts at
+// it or later.
 func Since(dates []time.Time, value []float64, from time.Time) float64 {
 	at := -1
 	for t, d := range dates {

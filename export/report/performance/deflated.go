@@ -7,12 +7,14 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Moments are those of a distribution of returns, of the population: Skew = m₃/m₂^1.5, and Kurtosis = m₄/m₂², which is 3 for a normal one.
+// Moments are those of a distribution of returns, of the population: Skew = m₃/m₂^1.5, and Kurtosis
+// = m₄/m₂², which is 3 for a normal one.
 type Moments struct {
 	Skew, Kurtosis float64
 }
 
-// MomentsOf estimates them from a sample, without correction for its size. They are NaN for a constant.
+// MomentsOf estimates them from a sample, without correction for its size. They are NaN for a
+// constant.
 func MomentsOf(r []float64) Moments {
 	r = Present(r)
 	if len(r) < 2 || math.IsNaN(spread(r)) {
@@ -23,7 +25,9 @@ func MomentsOf(r []float64) Moments {
 	return Moments{m3 / math.Pow(m2, 1.5), m4 / (m2 * m2)}
 }
 
-// ProbabilisticSharpe is the probability that the true Sharpe ratio is above the threshold, given the one seen in n returns with these moments, all per period (Bailey & López de Prado 2012, "The Sharpe Ratio Efficient Frontier"):
+// ProbabilisticSharpe is the probability that the true Sharpe ratio is above the threshold, given
+// the one seen in n returns with these moments, all per period (Bailey & López de Prado 2012, "The
+// Sharpe Ratio Efficient Frontier"):
 //
 //	Φ( (sharpe − threshold) √(n−1) / √(1 − skew·sharpe + (kurtosis−1)/4·sharpe²) )
 //
@@ -44,7 +48,9 @@ func sharpeVariance(sharpe float64, n int, m Moments) float64 {
 	return (1 - m.Skew*sharpe + (m.Kurtosis-1)/4*sharpe*sharpe) / float64(n-1)
 }
 
-// ExpectedMaxSharpe is the Sharpe ratio that the best of some trials is expected to show when none has skill and the ratios of the trials have this variance (Bailey & López de Prado 2014, "The Deflated Sharpe Ratio"):
+// ExpectedMaxSharpe is the Sharpe ratio that the best of some trials is expected to show when none
+// has skill and the ratios of the trials have this variance (Bailey & López de Prado 2014, "The
+// Deflated Sharpe Ratio"):
 //
 //	√variance · ((1−γ) Φ⁻¹(1−1/N) + γ Φ⁻¹(1−1/(N·e))),  γ = 0.5772… (Euler–Mascheroni)
 //
@@ -71,8 +77,11 @@ type Deflated struct {
 	Assumed     bool   `json:"assumed"`  // the variance was not measured: it is that of estimating one ratio of 0
 }
 
-// DeflatedSharpe judges the excess returns of the trial that was chosen. Trials counts every independent one that was run, the chosen one included, and not the stages of one of them, which resemble each other; variance is that of their Sharpe ratios per period. A variance that is not positive is unknown: then
-// that of a ratio of 0 estimated from n returns is used, 1/(n−1), which is what trials that differ in nothing but luck would show.
+// DeflatedSharpe judges the excess returns of the trial that was chosen. Trials counts every
+// independent one that was run, the chosen one included, and not the stages of one of them, which
+// resemble each other; variance is that of their Sharpe ratios per period. A variance that is not
+// positive is unknown: then that of a ratio of 0 estimated from n returns is used, 1/(n−1), which
+// is what trials that differ in nothing but luck would show.
 func DeflatedSharpe(excess []float64, trials int, variance float64) Deflated {
 	r := Present(excess)
 	d := Deflated{Sharpe: Number(Sharpe(r)), Returns: len(r), Trials: max(trials, 1), Variance: Number(variance)}

@@ -19,7 +19,8 @@ func Underwater(value []float64) []float64 {
 	return d
 }
 
-// MaxDrawdown is the largest loss from a peak to a later value, as a fraction ≤ 0. The value at the start counts as a peak.
+// MaxDrawdown is the largest loss from a peak to a later value, as a fraction ≤ 0. The value at the
+// start counts as a peak.
 func MaxDrawdown(value []float64) float64 {
 	peak, worst := math.Inf(-1), 0.0
 	for _, v := range value {
@@ -76,7 +77,8 @@ func Worst(all []Drawdown, k int) []Drawdown {
 	return sorted[:min(k, len(sorted))]
 }
 
-// Days is the number of calendar days from the peak to the recovery, or to the last date where there was none.
+// Days is the number of calendar days from the peak to the recovery, or to the last date where
+// there was none.
 func (d Drawdown) Days(dates []time.Time) int {
 	end := d.End
 	if end < 0 {
@@ -93,7 +95,8 @@ func days(from, to time.Time) int {
 	return int(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Sub(a).Hours() / 24)
 }
 
-// UlcerIndex is the root of the mean of squared drawdowns over the T+1 values (Martin & McCann 1989), as a fraction.
+// UlcerIndex is the root of the mean of squared drawdowns over the T+1 values (Martin & McCann
+// 1989), as a fraction.
 func UlcerIndex(value []float64) float64 {
 	if len(value) == 0 {
 		return math.NaN()

@@ -146,7 +146,8 @@ func TestProperties(t *testing.T) {
 			}
 			checks++
 		}
-		// The worst drawdown is the deepest of the list, and the curve below the peak has that depth.
+		// The worst drawdown is the deepest of the list, and the curve below the peak has that
+		// depth.
 		falls := p.Drawdowns(value)
 		if worst := p.Worst(falls, 1); len(worst) == 1 {
 			if d := worst[0]; math.Abs(d.Depth-p.MaxDrawdown(value)) > 1e-12 || math.Abs(slices.Min(p.Underwater(value))-d.Depth) > 1e-12 || !(d.Peak < d.Trough) || d.End >= 0 && d.End <= d.Trough {
@@ -197,7 +198,8 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// luck is the best of a number of trials of independent normal returns without a mean, judged with the variance of the trials' ratios.
+// luck is the best of a number of trials of independent normal returns without a mean, judged with
+// the variance of the trials' ratios.
 func luck(seed, trials, returns int) float64 {
 	s := rng.New(2025).Split("noise", trials, seed).Stream()
 	var best []float64
@@ -218,7 +220,9 @@ func luck(seed, trials, returns int) float64 {
 	return float64(p.DeflatedSharpe(best, trials, variance).Probability)
 }
 
-// Of 100 agents without any skill, each the best of several trials, at most 5 have a deflated Sharpe probability above 95%. With a single trial it is a test at the level of 5%, so that 100 of 2000 are expected.
+// Of 100 agents without any skill, each the best of several trials, at most 5 have a deflated
+// Sharpe probability above 95%. With a single trial it is a test at the level of 5%, so that 100 of
+// 2000 are expected.
 func TestNoiseShowsNoSkill(t *testing.T) {
 	count := func(runs, trials int) (claims int) {
 		for seed := range runs {
@@ -263,7 +267,8 @@ func TestMetricsJSON(t *testing.T) {
 	}
 }
 
-// Three months before 31 May is the end of February, and a return since then needs a value at that date or before.
+// Three months before 31 May is the end of February, and a return since then needs a value at that
+// date or before.
 func TestTrailing(t *testing.T) {
 	date := func(s string) time.Time { d, _ := time.Parse(time.DateOnly, s); return d }
 	m := measure(t, p.Input{Dates: []time.Time{date("2019-05-31"), date("2019-12-31"), date("2020-02-29"), date("2020-03-01"), date("2020-04-30"), date("2020-05-31")}, Value: []float64{1, 2, 4, 5, 6, 8}})

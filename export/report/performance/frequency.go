@@ -10,8 +10,8 @@ import (
 // Frequency is how many returns a year has, by the dates of a record.
 type Frequency struct {
 	PeriodsPerYear float64
-	// PerDay are the returns of a trading day and DaysPerYear the trading days of a year. Both are 0
-	// where bars are longer than a day.
+	// PerDay are the returns of a trading day and DaysPerYear the trading days of a year. Both are
+	// 0 where bars are longer than a day.
 	PerDay, DaysPerYear float64
 }
 
@@ -34,12 +34,13 @@ func Years(dates []time.Time) float64 {
 	return dates[len(dates)-1].Sub(dates[0]).Hours() / 24 / daysOfYear
 }
 
-// FrequencyOf recognises how many returns a year has from dates, which ascend; the more of them, the
-// better: those of all bars rather than of one split. Bars of 4 days and more are counted by their
-// length (52 weeks, 12 months). Others are the returns of a trading day, in the mean over whole days,
-// times the trading days of a year: 365 where weekends are traded, else those seen. A record shorter
-// than a year, or within 4 days of the convention, has the convention: 252, or 243 where the market
-// closes for a week at least once a year or has the lunch of the Chinese sessions, 11:30 to 13:00; one that has every weekday of some months has 261.
+// FrequencyOf recognises how many returns a year has from dates, which ascend; the more of them,
+// the better: those of all bars rather than of one split. Bars of 4 days and more are counted by
+// their length (52 weeks, 12 months). Others are the returns of a trading day, in the mean over
+// whole days, times the trading days of a year: 365 where weekends are traded, else those seen. A
+// record shorter than a year, or within 4 days of the convention, has the convention: 252, or 243
+// where the market closes for a week at least once a year or has the lunch of the Chinese sessions,
+// 11:30 to 13:00; one that has every weekday of some months has 261.
 func FrequencyOf(dates []time.Time) Frequency {
 	if len(dates) < 2 {
 		return Frequency{PeriodsPerYear: weekdayYear, PerDay: 1, DaysPerYear: weekdayYear}
@@ -114,8 +115,8 @@ func daysPerYear(dates []time.Time, ends []int) float64 {
 	return usual
 }
 
-// chineseLunch reports whether there are bars until 11:30 and from 13:00 on, none between them, and none
-// that begin between 15:00 and the night session.
+// chineseLunch reports whether there are bars until 11:30 and from 13:00 on, none between them, and
+// none that begin between 15:00 and the night session.
 func chineseLunch(dates []time.Time) bool {
 	before, after := false, false
 	for _, d := range dates {
@@ -188,8 +189,8 @@ func lastOfEach(dates []time.Time, day func(time.Time) time.Time) []int {
 }
 
 // DailyReturns gives the returns of trading days, from the values at their ends, where bars are
-// shorter than a day, else the returns between the values. Where the first date is not the last of its
-// day, the rest of that day is a return, too.
+// shorter than a day, else the returns between the values. Where the first date is not the last of
+// its day, the rest of that day is a return, too.
 func DailyReturns(dates []time.Time, value []float64) []float64 {
 	ends := DayEnds(dates)
 	if len(ends)*3 >= len(dates)*2 {

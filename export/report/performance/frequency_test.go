@@ -31,7 +31,8 @@ func american(t time.Time) bool {
 	return weekday(t) && !(t.Day() <= 7 && t.Weekday() == time.Monday && (t.Month() == 1 || t.Month() == 2 || t.Month() == 5 || t.Month() == 9)) && d%74 != 1
 }
 
-// chinese is closed in the first week of October and for a week in February, and on nine other weekdays.
+// chinese is closed in the first week of October and for a week in February, and on nine other
+// weekdays.
 func chinese(t time.Time) bool {
 	d := t.Day()
 	return weekday(t) && !(t.Month() == 10 && d <= 8) && !(t.Month() == 2 && d >= 10 && d <= 17) && !((t.Month() == 4 || t.Month() == 5 || t.Month() == 6) && d >= 2 && d <= 4)
@@ -102,8 +103,8 @@ func TestFrequency(t *testing.T) {
 	}
 }
 
-// Bars of a quarter of an hour and the days that they compound to have the same daily risk and the same
-// CAGR, and volatilities and Sharpe ratios of a year that agree up to noise.
+// Bars of a quarter of an hour and the days that they compound to have the same daily risk and the
+// same CAGR, and volatilities and Sharpe ratios of a year that agree up to noise.
 func TestIntradayIsMeasuredInDays(t *testing.T) {
 	dates := calendar("2025-09-02", "2025-12-31", chinese, append(every(9*60+45, 11*60+30, 15), every(13*60+15, 15*60, 15)...)...)
 	r := autoregressive(len(dates)-1, 0, 7)

@@ -61,7 +61,8 @@ type Metric struct {
 	Value Number
 }
 
-// Metrics are all metrics of a record, in the order of the table. Their JSON form is an object of values by key, in that order.
+// Metrics are all metrics of a record, in the order of the table. Their JSON form is an object of
+// values by key, in that order.
 type Metrics []Metric
 
 // Get returns the value with a key, and NaN where there is none.
@@ -92,7 +93,8 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler. Keys that have no definition are left out, and definitions that have no key.
+// UnmarshalJSON implements json.Unmarshaler. Keys that have no definition are left out, and
+// definitions that have no key.
 func (m *Metrics) UnmarshalJSON(text []byte) error {
 	var values map[string]Number
 	if err := json.Unmarshal(text, &values); err != nil {
@@ -217,7 +219,8 @@ func against(f func(s *sample) float64) func(s *sample) float64 {
 	}
 }
 
-// trailing is the return since the date some months before the last one, per year where that is more than 12.
+// trailing is the return since the date some months before the last one, per year where that is
+// more than 12.
 func trailing(months int) func(s *sample) float64 {
 	return func(s *sample) float64 {
 		last := s.Dates[len(s.Dates)-1]

@@ -113,7 +113,8 @@ func TestEmpyrical(t *testing.T) {
 	near("tail ratio", p.TailRatio(mixed), v.TailRatio["mixed"], 0.05) // the library's own test compares one decimal
 	near("total return", p.TotalReturn(mixed), v.Total["mixed"], tight)
 
-	// Series that begin at their second return are aligned by date: the missing one meets a missing one.
+	// Series that begin at their second return are aligned by date: the missing one meets a missing
+	// one.
 	for _, c := range []struct {
 		name string
 		b    []float64

@@ -6,13 +6,16 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Sharpe is the mean of excess returns over their standard deviation (n−1), per period; times √periods it is annual (Sharpe 1994, "The Sharpe Ratio"). It is NaN for fewer than two returns and for equal ones.
+// Sharpe is the mean of excess returns over their standard deviation (n−1), per period; times
+// √periods it is annual (Sharpe 1994, "The Sharpe Ratio"). It is NaN for fewer than two returns and
+// for equal ones.
 func Sharpe(excess []float64) float64 {
 	e := Present(excess)
 	return ratio(mean(e), spread(e))
 }
 
-// DownsideRisk is the root of the mean of squared negative excess returns, √(Σ min(e,0)²/n), per period.
+// DownsideRisk is the root of the mean of squared negative excess returns, √(Σ min(e,0)²/n), per
+// period.
 func DownsideRisk(excess []float64) float64 {
 	e := Present(excess)
 	if len(e) == 0 {
@@ -26,15 +29,18 @@ func DownsideRisk(excess []float64) float64 {
 	return math.Sqrt(sum / float64(len(e)))
 }
 
-// Sortino is the mean of excess returns over the downside risk, per period; times √periods it is annual (Sortino & Price 1994). It is NaN when no return is negative.
+// Sortino is the mean of excess returns over the downside risk, per period; times √periods it is
+// annual (Sortino & Price 1994). It is NaN when no return is negative.
 func Sortino(excess []float64) float64 { return ratio(mean(Present(excess)), DownsideRisk(excess)) }
 
-// Calmar is the CAGR over the depth of the largest drawdown (Young 1991). It is NaN without a drawdown.
+// Calmar is the CAGR over the depth of the largest drawdown (Young 1991). It is NaN without a
+// drawdown.
 func Calmar(r []float64, years float64) float64 {
 	return ratio(CAGR(r, years), -MaxDrawdown(Growth(r)))
 }
 
-// Omega is the sum of what excess returns are above a threshold over the sum of what they are below it (Keating & Shadwick 2002). It is NaN when none is below.
+// Omega is the sum of what excess returns are above a threshold over the sum of what they are below
+// it (Keating & Shadwick 2002). It is NaN when none is below.
 func Omega(excess []float64, threshold float64) float64 {
 	var up, down float64
 	for _, x := range Present(excess) {
@@ -44,7 +50,8 @@ func Omega(excess []float64, threshold float64) float64 {
 	return ratio(up, down)
 }
 
-// Stability is the R² of a straight line through the cumulated log returns. It is NaN below three returns, after a total loss, and for returns of 0.
+// Stability is the R² of a straight line through the cumulated log returns. It is NaN below three
+// returns, after a total loss, and for returns of 0.
 func Stability(r []float64) float64 {
 	r = Present(r)
 	if len(r) < 3 {
@@ -72,8 +79,9 @@ func GainToPain(r []float64) float64 {
 	return ratio(gain-loss, loss)
 }
 
-// AutocorrelationPenalty is the factor by which the volatility of a year exceeds what independent returns would have, √(1 + 2 Σ (n−k)/n · |ρ|^k), k = 1..n−1, with ρ the correlation of a return with the one before: the divisor of
-// the "smart" ratios of QuantStats.
+// AutocorrelationPenalty is the factor by which the volatility of a year exceeds what independent
+// returns would have, √(1 + 2 Σ (n−k)/n · |ρ|^k), k = 1..n−1, with ρ the correlation of a return
+// with the one before: the divisor of the "smart" ratios of QuantStats.
 func AutocorrelationPenalty(r []float64) float64 {
 	r = Present(r)
 	n := len(r)

@@ -7,7 +7,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Returns gives the T simple returns between T+1 values. After a value of 0 nothing can be earned, and returns are 0.
+// Returns gives the T simple returns between T+1 values. After a value of 0 nothing can be earned,
+// and returns are 0.
 func Returns(value []float64) []float64 {
 	r := make([]float64, max(len(value)-1, 0))
 	for t := range r {
@@ -18,7 +19,8 @@ func Returns(value []float64) []float64 {
 	return r
 }
 
-// Growth gives the T+1 values of 1 invested at the start. A missing return leaves the value as it was.
+// Growth gives the T+1 values of 1 invested at the start. A missing return leaves the value as it
+// was.
 func Growth(r []float64) []float64 {
 	v := make([]float64, len(r)+1)
 	v[0] = 1
@@ -55,7 +57,8 @@ func TotalReturn(r []float64) float64 {
 	return v - 1
 }
 
-// CAGR is the compound return per year of the calendar, Π(1+r)^(1/years) − 1. It is NaN for no return and for no time.
+// CAGR is the compound return per year of the calendar, Π(1+r)^(1/years) − 1. It is NaN for no
+// return and for no time.
 func CAGR(r []float64, years float64) float64 {
 	if len(r) == 0 || !(years > 0) {
 		return math.NaN()
@@ -75,7 +78,8 @@ func Excess(r []float64, rate float64) []float64 {
 // PerPeriod is the rate per period that compounds to a rate per year.
 func PerPeriod(annual, periods float64) float64 { return math.Pow(1+annual, 1/periods) - 1 }
 
-// Volatility is the standard deviation of a return, with n−1 degrees of freedom; times √periods it is annual. It is NaN below two returns.
+// Volatility is the standard deviation of a return, with n−1 degrees of freedom; times √periods it
+// is annual. It is NaN below two returns.
 func Volatility(r []float64) float64 {
 	r = Present(r)
 	if len(r) < 2 {
@@ -84,7 +88,8 @@ func Volatility(r []float64) float64 {
 	return stat.StdDev(r, nil)
 }
 
-// spread is the standard deviation, and NaN where it is nothing but rounding: a division by it would make an arbitrary number.
+// spread is the standard deviation, and NaN where it is nothing but rounding: a division by it
+// would make an arbitrary number.
 func spread(r []float64) float64 {
 	sd := Volatility(r)
 	if !(sd > 1e-12*floats.Norm(r, math.Inf(1))) {

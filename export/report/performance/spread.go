@@ -5,7 +5,9 @@ import (
 	"slices"
 )
 
-// InterquartileMean is the mean of the middle half of a sample, with the parts of values that lie across its ends (Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"). It is NaN for an empty sample.
+// InterquartileMean is the mean of the middle half of a sample, with the parts of values that lie
+// across its ends (Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical
+// Precipice"). It is NaN for an empty sample.
 func InterquartileMean(x []float64) float64 {
 	x = slices.Sorted(slices.Values(Present(x)))
 	n := float64(len(x))

@@ -25,10 +25,12 @@ func AverageWin(r []float64) float64 { return meanWhere(r, func(x float64) bool 
 // AverageLoss is the mean of returns below 0.
 func AverageLoss(r []float64) float64 { return meanWhere(r, func(x float64) bool { return x < 0 }) }
 
-// Payoff is the average win over the size of the average loss. It is NaN where there is only one of them.
+// Payoff is the average win over the size of the average loss. It is NaN where there is only one of
+// them.
 func Payoff(r []float64) float64 { return ratio(AverageWin(r), -AverageLoss(r)) }
 
-// Kelly is the fraction of capital to bet on outcomes with this win rate and payoff, w − (1−w)/payoff (Kelly 1956).
+// Kelly is the fraction of capital to bet on outcomes with this win rate and payoff, w −
+// (1−w)/payoff (Kelly 1956).
 func Kelly(r []float64) float64 {
 	w := WinRate(r)
 	return w - ratio(1-w, Payoff(r))
@@ -40,7 +42,8 @@ func RiskOfRuin(r []float64) float64 {
 	return math.Pow((1-w)/(1+w), float64(len(Present(r))))
 }
 
-// LongestRun is the largest number of returns in a row that are above 0 (sign 1) or below 0 (sign −1).
+// LongestRun is the largest number of returns in a row that are above 0 (sign 1) or below 0 (sign
+// −1).
 func LongestRun(r []float64, sign float64) int {
 	longest, run := 0, 0
 	for _, x := range r {

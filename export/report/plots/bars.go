@@ -7,8 +7,9 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Bars draws a group of bars for each category, one bar for each line, up or down from 0. Y of a line
-// has a value for each category; NaN leaves its bar out. Values stand at the bars where they fit.
+// Bars draws a group of bars for each category, one bar for each line, up or down from 0. Y of a
+// line has a value for each category; NaN leaves its bar out. Values stand at the bars where they
+// fit.
 func Bars(name, alt, title string, unit Unit, categories []string, all []Line) (*Figure, error) {
 	if len(categories) == 0 || len(all) == 0 {
 		return nil, fmt.Errorf("draw %s: expected a category and a line", name)

@@ -16,7 +16,8 @@ type Month struct {
 	Return      float64
 }
 
-// Months draws returns by month and year as a heat map. Colour is full at the ninth decile of the sizes of monthly returns; the column of years has a scale of its own.
+// Months draws returns by month and year as a heat map. Colour is full at the ninth decile of the
+// sizes of monthly returns; the column of years has a scale of its own.
 func Months(name, alt string, all []Month) (*Figure, error) {
 	if len(all) == 0 {
 		return nil, errors.New("draw " + name + ": expected at least one month")

@@ -7,22 +7,24 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Dot is one line of a dot plot: a name with a value, a range around it, and the values that it is the mean of.
+// Dot is one line of a dot plot: a name with a value, a range around it, and the values that it is
+// the mean of.
 type Dot struct {
 	Name string
-	// Kind is Agent for a value of interest and Benchmark for the one that the others are compared with.
+	// Kind is Agent for a value of interest and Benchmark for the one that the others are compared
+	// with.
 	Kind Kind
 	// Value, and Low to High around it; NaN where there is none.
 	Value, Low, High float64
 	// Each are drawn small; NaN is left out.
 	Each []float64
-	// Judge colours the range as a gain where it does not reach below 0, as a loss where it does not
-	// reach above, and as neither where 0 is inside of it.
+	// Judge colours the range as a gain where it does not reach below 0, as a loss where it does
+	// not reach above, and as neither where 0 is inside of it.
 	Judge bool
 }
 
-// Dots draws values one below the other over a common horizontal axis in the unit u, and marks on it;
-// unit is what stands below the axis.
+// Dots draws values one below the other over a common horizontal axis in the unit u, and marks on
+// it; unit is what stands below the axis.
 func Dots(name, alt, title, unit string, u Unit, all []Dot, marks []Mark) (*Figure, error) {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	see := func(list ...float64) {

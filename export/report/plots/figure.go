@@ -35,7 +35,8 @@ type canvas struct {
 	fonts text.Handler
 }
 
-// collection holds the two faces in use. A cache grows while text is measured, so that every drawing has one of its own.
+// collection holds the two faces in use. A cache grows while text is measured, so that every
+// drawing has one of its own.
 var collection = sync.OnceValue(func() font.Collection {
 	var all font.Collection
 	for _, f := range []struct {
@@ -55,10 +56,12 @@ func (f *Figure) render(c vg.Canvas, p paint) {
 	f.draw(&canvas{draw.NewCanvas(c, f.Width, f.Height), p, text.Plain{Fonts: font.NewCache(collection())}})
 }
 
-// fallback is what a browser uses where the measured font is not installed; the first two have the same widths.
+// fallback is what a browser uses where the measured font is not installed; the first two have the
+// same widths.
 const fallback = "'Liberation Sans',Arimo,Arial,Helvetica,sans-serif"
 
-// svg returns the drawing with marks for colours, from <svg to </svg>, with extra content at its start.
+// svg returns the drawing with marks for colours, from <svg to </svg>, with extra content at its
+// start.
 func (f *Figure) svg(head string) (string, error) {
 	c := vgsvg.New(f.Width, f.Height)
 	f.render(c, paint{tokens: true})

@@ -87,7 +87,8 @@ func (f *frame) curve(c *canvas, p pen, x, y []float64) {
 	flush()
 }
 
-// thin keeps the first, lowest, highest and last point of each half point of width, which is all that can be seen of a long line.
+// thin keeps the first, lowest, highest and last point of each half point of width, which is all
+// that can be seen of a long line.
 func thin(points []vg.Point) []vg.Point {
 	const column = 0.5
 	width := points[len(points)-1].X - points[0].X
@@ -124,7 +125,8 @@ type label struct {
 	y    vg.Length // where the line ends
 }
 
-// labels writes names to the right of a panel, apart from each other and in the order of their lines, with a leader where one had to move.
+// labels writes names to the right of a panel, apart from each other and in the order of their
+// lines, with a leader where one had to move.
 func (c *canvas) labels(all []label, x, bottom, top vg.Length) {
 	const gap = small + 3
 	slices.SortStableFunc(all, func(a, b label) int {
@@ -147,8 +149,9 @@ func (c *canvas) labels(all []label, x, bottom, top vg.Length) {
 	}
 }
 
-// apart gives ascending labels places with at least a gap between them, as near to their lines as that allows: labels that would collide form a run that is centred on the mean of their lines. All stay between bottom and top
-// while there is room.
+// apart gives ascending labels places with at least a gap between them, as near to their lines as
+// that allows: labels that would collide form a run that is centred on the mean of their lines. All
+// stay between bottom and top while there is room.
 func apart(all []label, gap, bottom, top vg.Length) []vg.Length {
 	type run struct {
 		first, n int
@@ -177,7 +180,8 @@ func apart(all []label, gap, bottom, top vg.Length) []vg.Length {
 	return places
 }
 
-// room is the space that names need to the right of a panel, with some to spare for readers whose font is wider.
+// room is the space that names need to the right of a panel, with some to spare for readers whose
+// font is wider.
 func (c *canvas) room(names []string) vg.Length {
 	var w vg.Length
 	for _, n := range names {

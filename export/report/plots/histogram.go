@@ -14,7 +14,8 @@ type Mark struct {
 	At   float64
 }
 
-// Histogram draws how often values fall into equal bins, as filled steps for the first line and outlines for the others, and marks. Values outside of lo..hi are counted in the outer bins.
+// Histogram draws how often values fall into equal bins, as filled steps for the first line and
+// outlines for the others, and marks. Values outside of lo..hi are counted in the outer bins.
 func Histogram(name, alt, title, unit string, all []Line, lo, hi float64, marks []Mark) (*Figure, error) {
 	const bins = 60
 	if len(all) == 0 || !(hi > lo) {

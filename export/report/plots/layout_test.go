@@ -99,7 +99,8 @@ func ascending(ticks []tick) bool {
 	})
 }
 
-// Labels keep their order and their distance, stay within the panel while there is room, and do not move without need.
+// Labels keep their order and their distance, stay within the panel while there is room, and do not
+// move without need.
 func TestLabelsAreApart(t *testing.T) {
 	s := rng.New(4).Stream()
 	const gap, bottom, top = 14, 30, 310

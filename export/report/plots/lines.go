@@ -181,7 +181,8 @@ func last(y []float64, log bool) (float64, bool) {
 	return 0, false
 }
 
-// pensOf gives every line its pen. Baselines differ in colour, and beyond the palette in dashes too.
+// pensOf gives every line its pen. Baselines differ in colour, and beyond the palette in dashes
+// too.
 func pensOf(all []Line) []pen {
 	pens := make([]pen, len(all))
 	others := 0

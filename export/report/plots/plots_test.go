@@ -86,7 +86,8 @@ func figures(t *testing.T) []*Figure {
 	return all
 }
 
-// Every figure is well-formed, has the same bytes each time, names no colour but through its role, and has the size it says.
+// Every figure is well-formed, has the same bytes each time, names no colour but through its role,
+// and has the size it says.
 func TestFigures(t *testing.T) {
 	seen := 0
 	again := figures(t)
@@ -188,7 +189,8 @@ func contrast(a, b role, s Scheme) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// Text, and lines whose colour their names have, have a contrast of 4.5 to the background (WCAG 2); light colours are unique, as the style of files needs.
+// Text, and lines whose colour their names have, have a contrast of 4.5 to the background (WCAG 2);
+// light colours are unique, as the style of files needs.
 func TestContrast(t *testing.T) {
 	checked := 0
 	for _, s := range []Scheme{Light, Dark} {

@@ -17,10 +17,12 @@ type Layer struct {
 	Y    []float64
 }
 
-// columns is the number of stretches of time that a stack of shares shows; more values are averaged.
+// columns is the number of stretches of time that a stack of shares shows; more values are
+// averaged.
 const columns = 240
 
-// Weights draws parts of a whole over dates, stacked, each a share in [0, 1]. Beyond 17 parts the smallest are drawn as one.
+// Weights draws parts of a whole over dates, stacked, each a share in [0, 1]. Beyond 17 parts the
+// smallest are drawn as one.
 func Weights(name, alt string, days []time.Time, all []Layer) (*Figure, error) {
 	if len(days) < 2 || len(all) == 0 {
 		return nil, fmt.Errorf("draw %s: expected two dates and a layer", name)
@@ -121,7 +123,8 @@ func gather(all []Layer, limit int) []Layer {
 	return append(append(bottom, bySize[:limit-1]...), small)
 }
 
-// Actions draws how often each action was taken, by day, month, quarter or year. Counts holds a row for each date and a column for each name.
+// Actions draws how often each action was taken, by day, month, quarter or year. Counts holds a row
+// for each date and a column for each name.
 func Actions(name, alt string, days []time.Time, names []string, counts [][]int) (*Figure, error) {
 	if len(days) == 0 || len(counts) != len(days) || len(names) == 0 {
 		return nil, fmt.Errorf("draw %s: %d rows of counts for %d dates", name, len(counts), len(days))

@@ -16,7 +16,8 @@ type Panel struct {
 	Lines []Line // values at the X of the sweep, NaN where there is none
 }
 
-// Sweep draws measures against an assumption, in panels side by side with the same horizontal axis. X ascends; xUnit names it. Lines are those of the first panel, in all panels.
+// Sweep draws measures against an assumption, in panels side by side with the same horizontal axis.
+// X ascends; xUnit names it. Lines are those of the first panel, in all panels.
 func Sweep(name, alt, xUnit string, x []float64, panels []Panel) (*Figure, error) {
 	if len(x) < 2 || !slices.IsSorted(x) || x[0] == x[len(x)-1] || len(panels) == 0 {
 		return nil, fmt.Errorf("draw %s: expected ascending values of %s and a panel", name, xUnit)

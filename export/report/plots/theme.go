@@ -45,7 +45,9 @@ const (
 	layers = 18
 )
 
-// palette has a light and a dark colour for each role: text and lines have a contrast of at least 4.5 to their background. Layers are evenly spaced hues of equal chroma in three lightnesses (OKLCH).
+// palette has a light and a dark colour for each role: text and lines have a contrast of at least
+// 4.5 to their background. Layers are evenly spaced hues of equal chroma in three lightnesses
+// (OKLCH).
 var palette = func() [int(layer0) + layers][2]color.NRGBA {
 	names := strings.Fields(`
 		#FFFFFF/#14171C #1C2128/#E6E9EE #5A6472/#9FA8B5 #E6E9EE/#282D36 #AAB2BD/#4D5665 #1F5FD6/#6EA8FF #31373F/#D3D8E0 #0F7D71/#3CC7B3 #C9452E/#FF8267 #CBD1D9/#3D4551
@@ -87,7 +89,8 @@ func (p paint) faint(r role, opacity float64) color.Color {
 	return c
 }
 
-// token stands for a role in the text of an SVG. The canvas writes its opacity separately and divides it out of the colour, rounding down; the 1 keeps what comes out exact.
+// token stands for a role in the text of an SVG. The canvas writes its opacity separately and
+// divides it out of the colour, rounding down; the 1 keeps what comes out exact.
 type token struct {
 	role  role
 	alpha uint8
@@ -118,7 +121,8 @@ var inlineColours, fileColours = func() (*strings.Replacer, *strings.Replacer) {
 	return strings.NewReplacer(inline...), strings.NewReplacer(file...)
 }()
 
-// Style is the CSS that inline figures need: a variable for each role, with other values where the reader prefers dark.
+// Style is the CSS that inline figures need: a variable for each role, with other values where the
+// reader prefers dark.
 func Style() string {
 	var b strings.Builder
 	for s, open := range []string{":root{", "@media(prefers-color-scheme:dark){:root{"} {
@@ -132,7 +136,8 @@ func Style() string {
 	return b.String()
 }
 
-// fileStyle overrides the light colours of a file where the reader prefers dark. Light colours are unique.
+// fileStyle overrides the light colours of a file where the reader prefers dark. Light colours are
+// unique.
 var fileStyle = func() string {
 	var b strings.Builder
 	b.WriteString("@media(prefers-color-scheme:dark){")

@@ -8,13 +8,15 @@ import (
 	"time"
 )
 
-// tick is a place on an axis with its label; a tick without one has a shorter mark and no grid line.
+// tick is a place on an axis with its label; a tick without one has a shorter mark and no grid
+// line.
 type tick struct {
 	at    float64
 	label string
 }
 
-// step is the smallest of 1, 2, 2.5 and 5 times a power of ten that covers a span in at most n parts.
+// step is the smallest of 1, 2, 2.5 and 5 times a power of ten that covers a span in at most n
+// parts.
 func step(span float64, n int) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(span/float64(n))))
 	for _, m := range []float64{1, 2, 2.5, 5, 10} {
@@ -25,7 +27,8 @@ func step(span float64, n int) float64 {
 	return 10 * unit
 }
 
-// linear widens a range to whole steps and puts a tick on each. format writes the label with enough decimals for the step.
+// linear widens a range to whole steps and puts a tick on each. format writes the label with enough
+// decimals for the step.
 func linear(lo, hi float64, n int, format func(v, step float64) string) (float64, float64, []tick) {
 	if !(hi-lo > 1e-12*math.Max(math.Abs(lo), math.Abs(hi))) {
 		pad := math.Max(math.Abs(lo)*0.05, 0.01)
@@ -40,7 +43,8 @@ func linear(lo, hi float64, n int, format func(v, step float64) string) (float64
 	return first * s, last * s, ticks
 }
 
-// logarithmic places ticks between two positive ends: on whole steps where the ends are close, else on 1, 2 and 5 times powers of ten, or on powers of ten alone.
+// logarithmic places ticks between two positive ends: on whole steps where the ends are close, else
+// on 1, 2 and 5 times powers of ten, or on powers of ten alone.
 func logarithmic(lo, hi float64, n int, format func(v, step float64) string) (float64, float64, []tick) {
 	if hi/lo < 5 {
 		a, b, ticks := linear(lo, hi, n, format)

@@ -20,7 +20,8 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve/traffic"
 )
 
-// gate is what every call passes: it refuses those that may not be answered before their message is read, turns panics into INTERNAL, and records what became of them.
+// gate is what every call passes: it refuses those that may not be answered before their message is
+// read, turns panics into INTERNAL, and records what became of them.
 type gate struct {
 	guard   *guard.Guard
 	traffic *traffic.Recorder
@@ -28,7 +29,9 @@ type gate struct {
 	log     *slog.Logger
 }
 
-// registrar puts all services behind a gate. It registers calls of one message as streams of one message: grpc reads the message of a call before it asks anybody, and refuses those that are too large without telling.
+// registrar puts all services behind a gate. It registers calls of one message as streams of one
+// message: grpc reads the message of a call before it asks anybody, and refuses those that are too
+// large without telling.
 type registrar struct {
 	*grpc.Server
 	gate *gate

@@ -439,7 +439,9 @@ func (l *locked) String() string {
 	return l.text.String()
 }
 
-// Every answer is counted once by its code, those included that no method has seen: too large, of a compression or a method that nobody knows, without a token. Messages of a stream count one by one.
+// Every answer is counted once by its code, those included that no method has seen: too large, of a
+// compression or a method that nobody knows, without a token. Messages of a stream count one by
+// one.
 func TestEveryAnswerIsCounted(t *testing.T) {
 	text := &locked{}
 	record := traffic.New(slog.New(slog.NewTextHandler(text, nil)))

@@ -17,7 +17,8 @@ import (
 type health struct {
 	healthpb.UnimplementedHealthServer
 	service serve.Service
-	// interval is how often Watch looks; done ends it, because a server that stops gracefully waits for whoever watches.
+	// interval is how often Watch looks; done ends it, because a server that stops gracefully waits
+	// for whoever watches.
 	interval time.Duration
 	done     <-chan struct{}
 }
@@ -25,7 +26,8 @@ type health struct {
 // watchInterval is how soon a watcher is told of a change.
 const watchInterval = 100 * time.Millisecond
 
-// status says SERVING for the whole server ("" or the service's name) when it is ready, and for a model when it takes requests; the error is about a model that there is not.
+// status says SERVING for the whole server ("" or the service's name) when it is ready, and for a
+// model when it takes requests; the error is about a model that there is not.
 func (h *health) status(name string) (healthpb.HealthCheckResponse_ServingStatus, error) {
 	ok := false
 	switch name {
@@ -53,7 +55,8 @@ func (h *health) Check(_ context.Context, r *healthpb.HealthCheckRequest) (*heal
 	return &healthpb.HealthCheckResponse{Status: s}, nil
 }
 
-// Watch answers at once and again whenever the status changes; a model that there is not is SERVICE_UNKNOWN, and may come. When the server ends, the last word is NOT_SERVING.
+// Watch answers at once and again whenever the status changes; a model that there is not is
+// SERVICE_UNKNOWN, and may come. When the server ends, the last word is NOT_SERVING.
 func (h *health) Watch(r *healthpb.HealthCheckRequest, stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
 	tick := time.NewTicker(h.interval)
 	defer tick.Stop()

@@ -28,7 +28,8 @@ func (s *service) ModelInfer(ctx context.Context, m *inference.ModelInferRequest
 	return resp, toStatus(err)
 }
 
-// ModelStreamInfer answers requests one after another, so that the steps of a sequence keep their order.
+// ModelStreamInfer answers requests one after another, so that the steps of a sequence keep their
+// order.
 func (s *service) ModelStreamInfer(stream inference.GRPCInferenceService_ModelStreamInferServer) error {
 	for {
 		m, err := stream.Recv()
@@ -79,7 +80,8 @@ func (s *service) infer(ctx context.Context, m *inference.ModelInferRequest) (*i
 	return encode(&resp), nil
 }
 
-// decode turns a message into a request; tensors are views of the message's bytes where their alignment allows.
+// decode turns a message into a request; tensors are views of the message's bytes where their
+// alignment allows.
 func decode(m *inference.ModelInferRequest) (*serve.Request, time.Duration, error) {
 	req := &serve.Request{ID: m.GetId(), Model: m.GetModelName(), Version: m.GetModelVersion(), Inputs: make([]serve.Tensor, 0, len(m.GetInputs()))}
 	if err := oip.CheckModel(req.Model); err != nil {
@@ -140,7 +142,8 @@ func decode(m *inference.ModelInferRequest) (*serve.Request, time.Duration, erro
 	return req, timeout, nil
 }
 
-// parameters takes what the request's parameters say; what is not known is left to others, as the protocol asks.
+// parameters takes what the request's parameters say; what is not known is left to others, as the
+// protocol asks.
 func parameters(req *serve.Request, p map[string]*inference.InferParameter) (timeout time.Duration, err error) {
 	flag := func(name string) bool {
 		v, ok := p[name]

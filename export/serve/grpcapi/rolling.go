@@ -8,7 +8,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Server answers over gRPC. Beyond what a grpc.Server does, it can send its clients elsewhere while it still takes connections: a grpc.Server that says GOAWAY takes no more, so another one of the same services takes its place.
+// Server answers over gRPC. Beyond what a grpc.Server does, it can send its clients elsewhere while
+// it still takes connections: a grpc.Server that says GOAWAY takes no more, so another one of the
+// same services takes its place.
 type Server struct {
 	build func() *grpc.Server
 
@@ -32,7 +34,8 @@ type accepted struct {
 	err  error
 }
 
-// share is a listener of the connections that are accepted while it is open; closing it leaves the address as it is.
+// share is a listener of the connections that are accepted while it is open; closing it leaves the
+// address as it is.
 type share struct {
 	net.Listener
 	from   <-chan accepted
@@ -113,7 +116,8 @@ func (s *Server) accept(l net.Listener, to chan<- accepted) {
 	}
 }
 
-// LameDuck has all connections end after the calls that have begun, as clients expect it of GOAWAY; new connections are taken as before.
+// LameDuck has all connections end after the calls that have begun, as clients expect it of GOAWAY;
+// new connections are taken as before.
 func (s *Server) LameDuck() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

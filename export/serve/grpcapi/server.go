@@ -32,11 +32,13 @@ const (
 type Options struct {
 	// Name and Version are what the server calls itself.
 	Name, Version string
-	// MaxMessage is the most bytes of a message, after decompression; MaxConcurrent the most inferences at once. 0 stands for the defaults.
+	// MaxMessage is the most bytes of a message, after decompression; MaxConcurrent the most
+	// inferences at once. 0 stands for the defaults.
 	MaxMessage, MaxConcurrent int
 	// Timeout bounds every inference; 0 means none.
 	Timeout time.Duration
-	// Guard says which calls are answered; nil is one without tokens, which keeps other sites' pages out.
+	// Guard says which calls are answered; nil is one without tokens, which keeps other sites'
+	// pages out.
 	Guard *guard.Guard
 	// Traffic records answers; nil is a recorder that nobody reads.
 	Traffic *traffic.Recorder
@@ -113,7 +115,8 @@ func (f failure) GRPCStatus() *status.Status {
 // Unwrap returns the error of package serve.
 func (f failure) Unwrap() error { return f.error }
 
-// loadFailure goes out as INTERNAL, which Triton's clients expect of loads that fail for what they bring.
+// loadFailure goes out as INTERNAL, which Triton's clients expect of loads that fail for what they
+// bring.
 type loadFailure struct{ failure }
 
 // GRPCStatus is what goes out.

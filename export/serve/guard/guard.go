@@ -23,7 +23,8 @@ const (
 	Administer
 )
 
-// Tokens are the bearer tokens of a server; an empty one is not asked for. Without one of its own, administration takes that of use.
+// Tokens are the bearer tokens of a server; an empty one is not asked for. Without one of its own,
+// administration takes that of use.
 type Tokens struct{ Use, Admin string }
 
 // Guard says which requests are answered. It is safe for concurrent use.
@@ -38,7 +39,8 @@ type digests struct {
 	use, admin [sha256.Size]byte
 }
 
-// New returns the guard of a server that is known by the given host names, besides those that stand for the machine itself.
+// New returns the guard of a server that is known by the given host names, besides those that stand
+// for the machine itself.
 func New(t Tokens, names ...string) *Guard {
 	g := &Guard{}
 	for _, n := range names {
@@ -58,7 +60,9 @@ var (
 	errNoAdmin = errors.New("loading and unloading models needs the token of administration, which is another one than that of use")
 )
 
-// Authorize checks the value of the header Authorization against what the right needs; the token of administration is good for everything. Errors are [serve.Error]s with Unauthenticated or PermissionDenied.
+// Authorize checks the value of the header Authorization against what the right needs; the token of
+// administration is good for everything. Errors are [serve.Error]s with Unauthenticated or
+// PermissionDenied.
 func (g *Guard) Authorize(right Right, authorization string) error {
 	d := g.tokens.Load()
 	admin := right == Administer && d.tokens.Admin != ""

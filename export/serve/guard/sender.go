@@ -21,7 +21,8 @@ type Sender struct {
 // Browser reports whether a browser has sent the request.
 func (s Sender) Browser() bool { return s.Origin != "" || s.Site != "" }
 
-// Sender refuses requests that another site's page may have sent. Errors are [serve.Error]s with PermissionDenied.
+// Sender refuses requests that another site's page may have sent. Errors are [serve.Error]s with
+// PermissionDenied.
 func (g *Guard) Sender(s Sender) error {
 	if t, ok := s.Local.(*net.TCPAddr); ok && t.IP.IsLoopback() && !g.own(s.Host) {
 		return denied("the server is not known as %.255q, and the connection comes from its own machine; a proxy that keeps the name needs --allow-host", s.Host)
@@ -45,14 +46,16 @@ func (g *Guard) Sender(s Sender) error {
 	return denied("requests of other sites' pages are refused (Origin %.255q, Sec-Fetch-Site %.20q); if the page is the server's own behind a proxy, its name needs --allow-host", s.Origin, s.Site)
 }
 
-// own reports whether a name stands for the machine itself, is one that the server is known by, or is an address.
+// own reports whether a name stands for the machine itself, is one that the server is known by, or
+// is an address.
 func (g *Guard) own(host string) bool {
 	name := hostname(host)
 	switch {
 	case name == "", strings.EqualFold(name, "localhost"), len(name) > 10 && strings.EqualFold(name[len(name)-10:], ".localhost"), g.known(name):
 		return true
 	}
-	// No name service can have an address point elsewhere; what is forwarded to this machine may call it by any.
+	// No name service can have an address point elsewhere; what is forwarded to this machine may
+	// call it by any.
 	_, err := netip.ParseAddr(name)
 	return err == nil
 }
@@ -66,7 +69,8 @@ func (g *Guard) known(name string) bool {
 	return false
 }
 
-// sameOrigin reports whether the page is the server's own: its host is what the request calls the server, or a name that the server is known by.
+// sameOrigin reports whether the page is the server's own: its host is what the request calls the
+// server, or a name that the server is known by.
 func (g *Guard) sameOrigin(s Sender) bool {
 	_, host, ok := strings.Cut(s.Origin, "://")
 	if !ok {

@@ -15,7 +15,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// The race detector makes pools forget, so allocations are counted without it only. Guarding and recording a request allocates nothing: an inference costs the 12 allocations of its headers and of what net/http needs.
+// The race detector makes pools forget, so allocations are counted without it only. Guarding and
+// recording a request allocates nothing: an inference costs the 12 allocations of its headers and
+// of what net/http needs.
 func TestHandlerAllocations(t *testing.T) {
 	h := New(&oiptest.Service{}, Options{})
 	body, jsonLen, err := oip.AppendRequest(nil, &serve.Request{Inputs: []serve.Tensor{{Name: "x", Value: tensor.New(tensor.Float32, 1, 17)}}}, oip.Options{Binary: true, BinaryOutput: true})

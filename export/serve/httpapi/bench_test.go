@@ -16,7 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// BenchmarkRoundTrip sends one binary request after another over loopback, to the protocol with a model that copies, and to a handler that echoes the body; p50-ns is the median.
+// BenchmarkRoundTrip sends one binary request after another over loopback, to the protocol with a
+// model that copies, and to a handler that echoes the body; p50-ns is the median.
 func BenchmarkRoundTrip(b *testing.B) {
 	x := tensor.New(tensor.Float32, 1, 17)
 	body, jsonLen, err := oip.AppendRequest(nil, &serve.Request{Inputs: []serve.Tensor{{Name: "x", Value: x}}}, oip.Options{Binary: true, BinaryOutput: true})

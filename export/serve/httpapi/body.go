@@ -27,7 +27,8 @@ type call struct {
 }
 
 const (
-	// firstBuffer is what a body gets before any of it has arrived; pooledBuffer is the largest that is kept for another request.
+	// firstBuffer is what a body gets before any of it has arrived; pooledBuffer is the largest
+	// that is kept for another request.
 	firstBuffer  = 32 << 10
 	pooledBuffer = 1 << 20
 )
@@ -50,7 +51,8 @@ func (h *handler) forget(c *call) {
 	c.held = 0
 }
 
-// read reads and decompresses the body so that it begins offset bytes after a 64-byte boundary. What it returns belongs to the call.
+// read reads and decompresses the body so that it begins offset bytes after a 64-byte boundary.
+// What it returns belongs to the call.
 func (h *handler) read(c *call, r *http.Request, offset int) ([]byte, error) {
 	if r.ContentLength > h.MaxBody {
 		return nil, h.tooLarge()
@@ -142,7 +144,8 @@ func readError(err error) error {
 // compressed is the least answer worth compressing.
 const compressed = 1024
 
-// compress returns the answer in an encoding that the client takes, and which that is; "" where it stays as it is.
+// compress returns the answer in an encoding that the client takes, and which that is; "" where it
+// stays as it is.
 func compress(r *http.Request, body []byte) ([]byte, string) {
 	accept := r.Header.Get("Accept-Encoding")
 	if len(body) < compressed || accept == "" {

@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// What a page of another site can send reaches nothing that changes or tells something; the server's own page, curl and Triton's clients are answered.
+// What a page of another site can send reaches nothing that changes or tells something; the
+// server's own page, curl and Triton's clients are answered.
 func TestBrowsers(t *testing.T) {
 	s := &oiptest.Service{}
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("page")) })
@@ -28,7 +29,8 @@ func TestBrowsers(t *testing.T) {
 		header             []string
 		status             int
 	}{
-		// Another site's page: by fetch without a preflight, by a form, by a preflight, and by what only reads.
+		// Another site's page: by fetch without a preflight, by a form, by a preflight, and by what
+		// only reads.
 		{"POST", load, "{}", from("https://evil.example", "cross-site", "no-cors", text...), 403},
 		{"POST", load, "{}", from("https://evil.example", "cross-site", "no-cors"), 403},
 		{"POST", load, "a=b", from("https://evil.example", "cross-site", "navigate", form...), 403},
@@ -58,7 +60,8 @@ func TestBrowsers(t *testing.T) {
 		// The page behind a proxy.
 		{"POST", infer, step, []string{"Origin", "https://models.example", "Content-Type", "application/json"}, 200},
 		{"POST", infer, step, from("https://models.example", "same-origin", "cors", "Content-Type", "application/json", "Host", "models.example"), 200},
-		// curl -X POST, curl -d for what changes nothing, curl -H; Triton's clients give no media type.
+		// curl -X POST, curl -d for what changes nothing, curl -H; Triton's clients give no media
+		// type.
 		{"POST", load, "", nil, 200}, {"POST", "/v2/models/one/infer", one, form, 200}, {"POST", load, "{}", json, 200}, {"POST", unload, `{"parameters":{"unload_dependents":false}}`, nil, 200}, {"POST", infer, step, nil, 200},
 		{"POST", infer, step, []string{"Content-Type", "application/octet-stream", oip.HeaderLength, itoa(len(step))}, 200},
 	}

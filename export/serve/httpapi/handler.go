@@ -35,18 +35,21 @@ const (
 type Options struct {
 	// Name and Version are what the server calls itself.
 	Name, Version string
-	// MaxBody is the most bytes of a body, compressed or not; MaxBuffered the most of all bodies at once; MaxConcurrent the most inferences at once. 0 stands for the defaults.
+	// MaxBody is the most bytes of a body, compressed or not; MaxBuffered the most of all bodies at
+	// once; MaxConcurrent the most inferences at once. 0 stands for the defaults.
 	MaxBody, MaxBuffered int64
 	MaxConcurrent        int
 	// Timeout bounds every inference; a request's own timeout can only be shorter. 0 means none.
 	Timeout time.Duration
-	// Guard says which requests are answered; nil is one without tokens, which keeps other sites' pages out.
+	// Guard says which requests are answered; nil is one without tokens, which keeps other sites'
+	// pages out.
 	Guard *guard.Guard
 	// Metrics answers /metrics, Page everything outside the protocol; either may be nil.
 	Metrics, Page http.Handler
 	// Open reports whether a path of Page needs no token; nil for none.
 	Open func(path string) bool
-	// Leaving reports whether connections are to end after their next answer, so that clients make their next ones elsewhere; nil for never.
+	// Leaving reports whether connections are to end after their next answer, so that clients make
+	// their next ones elsewhere; nil for never.
 	Leaving func() bool
 	// Traffic records answers; nil is a recorder that nobody reads.
 	Traffic *traffic.Recorder
@@ -270,7 +273,8 @@ func (h *handler) admit(r *http.Request, t target) error {
 	return h.Guard.Authorize(right, r.Header.Get("Authorization"))
 }
 
-// deliberate refuses a request that changes something unless its media type is one that a page cannot send without asking first. Programs may leave it out, as Triton's clients do.
+// deliberate refuses a request that changes something unless its media type is one that a page
+// cannot send without asking first. Programs may leave it out, as Triton's clients do.
 func deliberate(r *http.Request, types ...string) error {
 	media := r.Header.Get("Content-Type")
 	if media == "" && !sender(r).Browser() {

@@ -118,7 +118,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// While one inference runs that may run alone, the next is refused at once, and everything else is answered.
+// While one inference runs that may run alone, the next is refused at once, and everything else is
+// answered.
 func TestConcurrency(t *testing.T) {
 	s := &oiptest.Service{Slow: make(chan struct{})}
 	ts := start(t, s, Options{MaxConcurrent: 1})
@@ -166,7 +167,8 @@ func TestBuffered(t *testing.T) {
 	}
 }
 
-// Clients that send half a header, half a body, or less than they announce are cut off; others are answered meanwhile.
+// Clients that send half a header, half a body, or less than they announce are cut off; others are
+// answered meanwhile.
 func TestSlowClients(t *testing.T) {
 	// Limits that a busy machine keeps, for the request that is not slow.
 	ts := httptest.NewUnstartedServer(nil)

@@ -22,7 +22,8 @@ func total(r *traffic.Recorder, code string) (n uint64) {
 	return n
 }
 
-// Every answer is counted once by its code, whoever gave it: refusals before a model is asked, models, the page and the metrics.
+// Every answer is counted once by its code, whoever gave it: refusals before a model is asked,
+// models, the page and the metrics.
 func TestEveryAnswerIsCounted(t *testing.T) {
 	record := traffic.New(nil)
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "teapot", http.StatusTeapot) })

@@ -50,7 +50,8 @@ func allowed(allow, method string) bool {
 	return false
 }
 
-// route finds the target of a path. Its segments are split before they are unescaped, so an escaped separator stays part of a name, and is refused there.
+// route finds the target of a path. Its segments are split before they are unescaped, so an escaped
+// separator stays part of a name, and is refused there.
 func route(r *http.Request) (target, error) {
 	path := r.URL.Path
 	if r.URL.RawPath != "" {
@@ -128,7 +129,8 @@ func find(seg []string) (target, error) {
 	return target{endpoint: none}, nil
 }
 
-// pattern is the path with names in place of what differs among requests; empty for one that nobody knows.
+// pattern is the path with names in place of what differs among requests; empty for one that nobody
+// knows.
 func (t target) pattern() string {
 	of := "/v2/models/{model}"
 	switch {

@@ -9,7 +9,9 @@ import (
 
 // ServerOptions are the limits of connections. 0 stands for the defaults in parentheses.
 type ServerOptions struct {
-	// ReadHeader (5 s) and Read (30 s) bound how long a request may take to arrive, Write (2 min) how long it may take altogether from the end of its header, Idle (2 min) how long a connection may rest.
+	// ReadHeader (5 s) and Read (30 s) bound how long a request may take to arrive, Write (2 min)
+	// how long it may take altogether from the end of its header, Idle (2 min) how long a
+	// connection may rest.
 	ReadHeader, Read, Write, Idle time.Duration
 	// MaxHeader is the most bytes of a header (64 KiB).
 	MaxHeader int
@@ -17,7 +19,9 @@ type ServerOptions struct {
 	TLS *tls.Config
 }
 
-// NewServer returns a server with every limit set, so that no client keeps a connection by sending slowly. It speaks HTTP/1.1 and HTTP/2, the latter without encryption too, to clients that know it from the start (h2c).
+// NewServer returns a server with every limit set, so that no client keeps a connection by sending
+// slowly. It speaks HTTP/1.1 and HTTP/2, the latter without encryption too, to clients that know it
+// from the start (h2c).
 func NewServer(h http.Handler, o ServerOptions) *http.Server {
 	or := func(d, otherwise time.Duration) time.Duration {
 		if d > 0 {
@@ -39,7 +43,8 @@ func NewServer(h http.Handler, o ServerOptions) *http.Server {
 	}
 }
 
-// TLS returns a configuration with the certificate of two PEM files, from version 1.2 on; it serves HTTP and gRPC.
+// TLS returns a configuration with the certificate of two PEM files, from version 1.2 on; it serves
+// HTTP and gRPC.
 func TLS(certFile, keyFile string) (*tls.Config, error) {
 	c, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {

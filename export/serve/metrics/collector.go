@@ -19,7 +19,8 @@ type Collector struct {
 	traffic *traffic.Recorder
 }
 
-// New returns the collector of a service, and of the answers that a recorder has counted, unless it is nil; it belongs into one registry.
+// New returns the collector of a service, and of the answers that a recorder has counted, unless it
+// is nil; it belongs into one registry.
 func New(s serve.Service, t *traffic.Recorder) *Collector {
 	return &Collector{service: s, traffic: t}
 }
@@ -155,7 +156,8 @@ func collect(ch chan<- prometheus.Metric, s *serve.Statistics) {
 	}
 }
 
-// latencies puts the server's fine buckets into those of latencyBuckets; a fine one that a bound divides counts to the next.
+// latencies puts the server's fine buckets into those of latencyBuckets; a fine one that a bound
+// divides counts to the next.
 func latencies(s *serve.Statistics) prometheus.Metric {
 	cumulative := make(map[float64]uint64, len(latencyBuckets))
 	i, n := 0, uint64(0)

@@ -33,7 +33,8 @@ type jsonRequest struct {
 	Outputs []jsonTensor `json:"outputs,omitempty"`
 }
 
-// BenchmarkParse reads a request of 10,000 floats; "float32" as this package writes them, "float64" as Python prints float32 that were widened.
+// BenchmarkParse reads a request of 10,000 floats; "float32" as this package writes them, "float64"
+// as Python prints float32 that were widened.
 func BenchmarkParse(b *testing.B) {
 	v := numbers(10000)
 	short, _, err := AppendRequest(nil, &serve.Request{Inputs: []serve.Tensor{{Name: "x", Value: tensor.Of(v, 100, 100)}}}, Options{})
@@ -100,7 +101,8 @@ func BenchmarkWrite(b *testing.B) {
 	})
 }
 
-// BenchmarkBinary reads a request and writes its answer in the binary form, at the size of one observation and of a large batch.
+// BenchmarkBinary reads a request and writes its answer in the binary form, at the size of one
+// observation and of a large batch.
 func BenchmarkBinary(b *testing.B) {
 	for _, rows := range []int{1, 1024} {
 		b.Run(fmt.Sprint(rows), func(b *testing.B) {

@@ -8,10 +8,12 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// HeaderLength is the HTTP header that carries the length of the JSON in a body that has tensors after it.
+// HeaderLength is the HTTP header that carries the length of the JSON in a body that has tensors
+// after it.
 const HeaderLength = "Inference-Header-Content-Length"
 
-// Offset returns how far into a 64-byte-aligned buffer a body should begin so that what follows its JSON is aligned; jsonLen is negative for a body that is JSON only.
+// Offset returns how far into a 64-byte-aligned buffer a body should begin so that what follows its
+// JSON is aligned; jsonLen is negative for a body that is JSON only.
 func Offset(jsonLen int) int {
 	if jsonLen < 0 {
 		return 0
@@ -19,7 +21,8 @@ func Offset(jsonLen int) int {
 	return -jsonLen & 63
 }
 
-// FromBytes makes a tensor of the binary form: little-endian and row-major, or for strings a uint32 length before each. The tensor is a view of b where the alignment allows, otherwise a copy.
+// FromBytes makes a tensor of the binary form: little-endian and row-major, or for strings a uint32
+// length before each. The tensor is a view of b where the alignment allows, otherwise a copy.
 func FromBytes(dtype tensor.DType, shape []int, b []byte) (*tensor.Tensor, error) {
 	n, err := tensor.Len(shape)
 	if err != nil {

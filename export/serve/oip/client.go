@@ -13,7 +13,8 @@ type Options struct {
 	Binary, BinaryOutput bool
 }
 
-// AppendRequest appends the body of a request; model and version belong into the URL. jsonLen is the length of the JSON, -1 when nothing follows it.
+// AppendRequest appends the body of a request; model and version belong into the URL. jsonLen is
+// the length of the JSON, -1 when nothing follows it.
 func AppendRequest(dst []byte, req *serve.Request, o Options) (body []byte, jsonLen int, err error) {
 	start := len(dst)
 	dst = append(dst, '{')

@@ -300,7 +300,8 @@ func unsigned[T uint8 | uint16 | uint32 | uint64](bits int, datatype string) fun
 	}
 }
 
-// nesting checks that lists are regular: numbers lie at one depth, and lists of one depth have one length.
+// nesting checks that lists are regular: numbers lie at one depth, and lists of one depth have one
+// length.
 type nesting struct {
 	leaf  int // the depth of numbers, 0 before the first
 	width []int

@@ -15,7 +15,8 @@ const (
 	Backend  = "onnxruntime"
 )
 
-// Extensions are those of Triton that the servers of this module have, by the names of its protocol.
+// Extensions are those of Triton that the servers of this module have, by the names of its
+// protocol.
 var Extensions = []string{"binary_tensor_data", "model_configuration", "model_repository", "model_repository(unload_dependents)", "parameters", "sequence", "statistics"}
 
 // ServerMetadata describes a server.
@@ -246,7 +247,9 @@ func NewIndex(list []serve.ModelStatus) []IndexEntry {
 	return out
 }
 
-// CheckModel refuses names of models that could be more than a name where names become paths. As in artefact stores and registries a name may have parts, such as team/policy; in the path of a URL its separators are escaped.
+// CheckModel refuses names of models that could be more than a name where names become paths. As in
+// artefact stores and registries a name may have parts, such as team/policy; in the path of a URL
+// its separators are escaped.
 func CheckModel(name string) error {
 	ok := len(name) <= 255
 	for part := range strings.SplitSeq(name, "/") {

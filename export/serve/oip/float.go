@@ -9,7 +9,8 @@ import (
 	"strconv"
 )
 
-// The powers of ten that float32 needs, as g · 2^e with g in [2^63, 2^64) rounded up; powers[i] is that of 10^(i+minPower).
+// The powers of ten that float32 needs, as g · 2^e with g in [2^63, 2^64) rounded up; powers[i] is
+// that of 10^(i+minPower).
 const (
 	minPower = -31
 	maxPower = 46
@@ -32,7 +33,8 @@ var powers = func() (g [maxPower - minPower + 1]uint64) {
 	return g
 }()
 
-// shortest returns the digits and the exponent of the shortest decimal that reads back as the positive, finite float32, the closest one where there are several. Trailing zeros are left in.
+// shortest returns the digits and the exponent of the shortest decimal that reads back as the
+// positive, finite float32, the closest one where there are several. Trailing zeros are left in.
 func shortest(b uint32) (digits uint64, exp int) {
 	fraction, e := uint64(b&(1<<23-1)), int(b>>23)
 	c, q := fraction, -149
@@ -42,7 +44,8 @@ func shortest(b uint32) (digits uint64, exp int) {
 			return c >> -q, 0
 		}
 	}
-	// The interval that rounds to the number, times 4: its lower half is half as wide below a power of two. Its ends belong to it when the mantissa is even.
+	// The interval that rounds to the number, times 4: its lower half is half as wide below a power
+	// of two. Its ends belong to it when the mantissa is even.
 	closer, even := fraction == 0 && e > 1, c&1 == 0
 	left, right := 4*c-2, 4*c+2
 	k := q * 1262611 >> 22 // floor(log10(2^q))
@@ -82,7 +85,8 @@ func one(b bool) uint64 {
 	return v
 }
 
-// scale is floor(g·c / 2^64), the last bit set when anything but the next bit is left over: rounding to odd keeps every comparison right.
+// scale is floor(g·c / 2^64), the last bit set when anything but the next bit is left over:
+// rounding to odd keeps every comparison right.
 func scale(g, c uint64) uint64 {
 	hi, lo := bits.Mul64(g, c)
 	if lo>>32 > 1 {
@@ -91,10 +95,12 @@ func scale(g, c uint64) uint64 {
 	return hi
 }
 
-// room is what putFloat32 needs: the longest text has 22 bytes, and digits are copied 16 bytes at a time.
+// room is what putFloat32 needs: the longest text has 22 bytes, and digits are copied 16 bytes at a
+// time.
 const room = 40
 
-// AppendFloat32 appends a finite number in the notation of encoding/json: without exponent from 1e-6 up to 1e21.
+// AppendFloat32 appends a finite number in the notation of encoding/json: without exponent from
+// 1e-6 up to 1e21.
 func AppendFloat32(dst []byte, f float32) []byte {
 	n := len(dst)
 	dst = slices.Grow(dst, room)
@@ -170,7 +176,8 @@ func digits(m uint32) int {
 
 var tens = [...]uint32{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}
 
-// putTen writes m with ten digits. There is no branch in it: the number of digits is not predictable.
+// putTen writes m with ten digits. There is no branch in it: the number of digits is not
+// predictable.
 func putTen(dst *[26]byte, m uint32) {
 	high, low := m/10000, m%10000
 	top, mid := high/10000, high%10000

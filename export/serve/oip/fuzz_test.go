@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// FuzzRequest decodes foreign bodies. What decodes must encode, in every form, to something that decodes to the same.
+// FuzzRequest decodes foreign bodies. What decodes must encode, in every form, to something that
+// decodes to the same.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"id":"1","inputs":[{"name":"x","shape":[2,1],"datatype":"FP32","data":[[1],[2.5e0]]}],"outputs":[{"name":"y","parameters":{"binary_data":true}}]}`), -1)
 	f.Add([]byte(`{"inputs":[{"name":"x","shape":[1],"datatype":"BYTES","data":["a\u00e9"]}],"parameters":{"sequence_id":1,"sequence_end":true,"timeout":10}}`), -1)
@@ -96,7 +97,8 @@ func depth(b []byte) int {
 	return deepest
 }
 
-// FuzzBinary reads foreign bytes as tensors of every datatype; what is taken must be written back as it was.
+// FuzzBinary reads foreign bytes as tensors of every datatype; what is taken must be written back
+// as it was.
 func FuzzBinary(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x00a\x00\x00\x00\x00"), byte(12), 2, 1)
 	f.Add([]byte("\x01\x00\x00\x00\xff\xff\xff\xff"), byte(10), 2, 1)

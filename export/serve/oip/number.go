@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// decimal is a number as it was written: ±mant · 10^exp, unless inexact says that mant is not the whole of it.
+// decimal is a number as it was written: ±mant · 10^exp, unless inexact says that mant is not the
+// whole of it.
 type decimal struct {
 	mant    uint64
 	exp     int
@@ -140,8 +141,9 @@ func (d *decimal) float64() (float64, error) {
 	return f, nil
 }
 
-// float32 rounds to nearest even. The quotient or product in float64 is off by less than 2 of its units in the last place (one rounding of the mantissa and one of the result); unless it lies that close to the middle
-// between two float32, it rounds to the same float32 as the exact number does.
+// float32 rounds to nearest even. The quotient or product in float64 is off by less than 2 of its
+// units in the last place (one rounding of the mantissa and one of the result); unless it lies that
+// close to the middle between two float32, it rounds to the same float32 as the exact number does.
 func (d *decimal) float32() (float32, error) {
 	if d.exp >= -22 && d.exp <= 22 && !d.inexact {
 		f := float64(d.mant)

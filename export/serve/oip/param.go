@@ -10,7 +10,8 @@ type param struct {
 	text string
 }
 
-// params reads an object of parameters; each is given to set, which returns an error for a value it cannot take.
+// params reads an object of parameters; each is given to set, which returns an error for a value it
+// cannot take.
 func (s *scanner) params(set func(name []byte, p param) error) error {
 	if err := s.open('{'); err != nil {
 		return err

@@ -8,14 +8,16 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Request is a decoded body. It may be used again for the next one; tensors are views of the body, which must not change before the request is answered.
+// Request is a decoded body. It may be used again for the next one; tensors are views of the body,
+// which must not change before the request is answered.
 type Request struct {
 	// Request is what the body asks for; model and version are not in it.
 	serve.Request
 	// Timeout is the parameter "timeout", 0 without.
 	Timeout time.Duration
 
-	// binary is how outputs are written that do not say; forms belong to the outputs that are named.
+	// binary is how outputs are written that do not say; forms belong to the outputs that are
+	// named.
 	binary bool
 	forms  []form
 	parts  []part
@@ -32,7 +34,8 @@ func (r *Request) reset() {
 	}
 }
 
-// Decode reads a body whose first jsonLen bytes are JSON, all of it when jsonLen is negative. Every error is an InvalidArgument that names the input, where it is about one.
+// Decode reads a body whose first jsonLen bytes are JSON, all of it when jsonLen is negative. Every
+// error is an InvalidArgument that names the input, where it is about one.
 func (r *Request) Decode(body []byte, jsonLen int) error {
 	r.reset()
 	text, rest := body, []byte(nil)
@@ -58,8 +61,9 @@ func (r *Request) Decode(body []byte, jsonLen int) error {
 	return nil
 }
 
-// DecodeRaw reads a body that is the bytes of a model's only input. Extents of the port that are free are found from the number of bytes, which works when there is one, or when all but the first are 1.
-// The answer is asked for in binary.
+// DecodeRaw reads a body that is the bytes of a model's only input. Extents of the port that are
+// free are found from the number of bytes, which works when there is one, or when all but the first
+// are 1. The answer is asked for in binary.
 func (r *Request) DecodeRaw(body []byte, port serve.Port) error {
 	r.reset()
 	r.binary = true
@@ -153,7 +157,8 @@ func (r *Request) object(s *scanner) error {
 	return nil
 }
 
-// param takes a parameter of the request; what is not known is left to others, as the protocol asks.
+// param takes a parameter of the request; what is not known is left to others, as the protocol
+// asks.
 func (r *Request) param(name []byte, p param) (err error) {
 	switch string(name) {
 	case "binary_data_output":
@@ -195,7 +200,8 @@ func (r *Request) outputs(s *scanner) error {
 	return nil
 }
 
-// split gives the bytes after the JSON to the tensors that announced them and checks that every tensor has a value.
+// split gives the bytes after the JSON to the tensors that announced them and checks that every
+// tensor has a value.
 func split(parts []part, what string, rest []byte, binary bool) error {
 	left := len(rest)
 	for i := range parts {

@@ -15,7 +15,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// sample is a tensor of any datatype with extremes and random elements; all of them have a JSON form.
+// sample is a tensor of any datatype with extremes and random elements; all of them have a JSON
+// form.
 func sample(r *rand.Rand, d tensor.DType, shape ...int) *tensor.Tensor {
 	t := tensor.New(d, shape...)
 	for i := range t.Len() {

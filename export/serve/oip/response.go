@@ -10,8 +10,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// AppendResponse appends the answer in the form that the request asked for: JSON, and after it the tensors that were asked for in binary. jsonLen is the length of the JSON, -1 when nothing follows it. A NaN or an infinity that was
-// asked for in JSON is an InvalidArgument: JSON has no such numbers.
+// AppendResponse appends the answer in the form that the request asked for: JSON, and after it the
+// tensors that were asked for in binary. jsonLen is the length of the JSON, -1 when nothing follows
+// it. A NaN or an infinity that was asked for in JSON is an InvalidArgument: JSON has no such
+// numbers.
 func (r *Request) AppendResponse(dst []byte, resp *serve.Response) (body []byte, jsonLen int, err error) {
 	start, binary := len(dst), false
 	dst = appendHead(append(dst, `{"model_name":`...), resp)

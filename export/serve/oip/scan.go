@@ -9,7 +9,8 @@ import (
 // MaxDepth is how deep lists and objects may lie within each other.
 const MaxDepth = 64
 
-// scanner walks over strict JSON (RFC 8259, UTF-8) without building values. Every method first skips white space; errors carry the byte they happened at.
+// scanner walks over strict JSON (RFC 8259, UTF-8) without building values. Every method first
+// skips white space; errors carry the byte they happened at.
 type scanner struct {
 	b     []byte
 	i     int
@@ -57,7 +58,8 @@ func (s *scanner) open(c byte) error {
 	return nil
 }
 
-// more reports whether another member follows, and leaves the object or list when none does. n counts members and begins at 0.
+// more reports whether another member follows, and leaves the object or list when none does. n
+// counts members and begins at 0.
 func (s *scanner) more(end byte, n *int) (bool, error) {
 	c := s.peek()
 	if c == end {

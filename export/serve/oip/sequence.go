@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// SequenceBatching says what a model keeps of a sequence and what it is told of it. It has one of Direct and Oldest.
+// SequenceBatching says what a model keeps of a sequence and what it is told of it. It has one of
+// Direct and Oldest.
 type SequenceBatching struct {
 	MaxSequenceIdleMicroseconds int64          `json:"max_sequence_idle_microseconds"`
 	ControlInput                []ControlInput `json:"control_input"`
@@ -45,7 +46,8 @@ type State struct {
 	InitialState []InitialState `json:"initial_state,omitempty"`
 }
 
-// InitialState is zeros or a file. Other values, which the metadata of a model may give, have no form here.
+// InitialState is zeros or a file. Other values, which the metadata of a model may give, have no
+// form here.
 type InitialState struct {
 	Name     string `json:"name"`
 	DataType string `json:"data_type"`

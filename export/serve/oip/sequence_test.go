@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// The configuration of a model with sequences names what its description leaves out, in Triton's form.
+// The configuration of a model with sequences names what its description leaves out, in Triton's
+// form.
 func TestSequenceConfiguration(t *testing.T) {
 	m := serve.Metadata{Name: "m", MaxBatch: 4,
 		Inputs:  []serve.Port{{Name: "x", DType: tensor.Float32, Shape: []int{-1, 3}}, {Name: "h", DType: tensor.Float32, Shape: []int{-1, 5}, Implicit: true}, {Name: "start", DType: tensor.Bool, Shape: []int{-1, 1}, Implicit: true}},

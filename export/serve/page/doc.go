@@ -1,4 +1,5 @@
-// Package page is the server's page for people: models, versions, aliases and states, live charts of throughput and latency, and a form that sends a request and draws the answer.
+// Package page is the server's page for people: models, versions, aliases and states, live charts
+// of throughput and latency, and a form that sends a request and draws the answer.
 //
 // # What it serves
 //
@@ -7,16 +8,22 @@
 //	GET /page/data   a [Snapshot]: counters that only grow, polled once a second
 //	GET /page/model  a [Description] of one version, ?name=…&version=…
 //
-// The page computes rates and quantiles from the differences between two snapshots, so that the server keeps no history and every reader sees the same figures. The form is built from the description and posts to the Open Inference Protocol's
-// own endpoint, v2/models/…/infer; all addresses are relative, so the page works below a prefix of a proxy.
+// The page computes rates and quantiles from the differences between two snapshots, so that the
+// server keeps no history and every reader sees the same figures. The form is built from the
+// description and posts to the Open Inference Protocol's own endpoint, v2/models/…/infer; all
+// addresses are relative, so the page works below a prefix of a proxy.
 //
-// The [Files] hold nothing secret and are served without a token; the [Data] belongs behind whatever protects the other endpoints. The page asks for a token when it is refused and keeps it for the tab's session.
+// The [Files] hold nothing secret and are served without a token; the [Data] belongs behind
+// whatever protects the other endpoints. The page asks for a token when it is refused and keeps it
+// for the tab's session.
 //
 // # Content security
 //
-// Scripts and styles come from the page's own files alone: [Policy] is sent with the page, there are no inline handlers and styles, and whatever comes from the server is set as text.
+// Scripts and styles come from the page's own files alone: [Policy] is sent with the page, there
+// are no inline handlers and styles, and whatever comes from the server is set as text.
 //
 // # How to add a figure to the page
 //
-// Add a counter, never a rate, to [Stats] or a fact to [Description], fill it in the [Source], and draw it in assets/page.js. cmd/peers/serve_page.sh shows the result in a headless Chromium.
+// Add a counter, never a rate, to [Stats] or a fact to [Description], fill it in the [Source], and
+// draw it in assets/page.js. cmd/peers/serve_page.sh shows the result in a headless Chromium.
 package page

@@ -49,7 +49,8 @@ func Files() http.Handler {
 		mux.HandleFunc("GET "+f.path, func(w http.ResponseWriter, _ *http.Request) {
 			secure(w.Header())
 			w.Header().Set("Content-Type", f.media)
-			// The files change only with the program, but there is no name that says which program: the reader asks again.
+			// The files change only with the program, but there is no name that says which program:
+			// the reader asks again.
 			w.Header().Set("Cache-Control", "no-cache")
 			w.Write(text)
 		})

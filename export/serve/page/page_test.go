@@ -27,7 +27,8 @@ func get(t *testing.T, h http.Handler, path string) (*http.Response, string) {
 	return w.Result(), w.Body.String()
 }
 
-// The markup is well formed, has each id once, no inline script or style, and refers to nothing but what the page serves.
+// The markup is well formed, has each id once, no inline script or style, and refers to nothing but
+// what the page serves.
 func TestMarkup(t *testing.T) {
 	h := page.Files()
 	r, text := get(t, h, "/")
@@ -171,7 +172,9 @@ func TestData(t *testing.T) {
 	}
 }
 
-// What a browser is not needed for: that long names and reasons cannot take the columns' room, and that nothing counts the columns by itself. cmd/peers/serve_page.sh looks at the page with ten models in a browser.
+// What a browser is not needed for: that long names and reasons cannot take the columns' room, and
+// that nothing counts the columns by itself. cmd/peers/serve_page.sh looks at the page with ten
+// models in a browser.
 func TestTableKeepsItsColumns(t *testing.T) {
 	h := page.Files()
 	_, markup := get(t, h, "/")

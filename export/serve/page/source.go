@@ -44,12 +44,14 @@ type Stats struct {
 	// Requests counts answers, Failures those among them that were errors.
 	Requests uint64 `json:"requests"`
 	Failures uint64 `json:"failures"`
-	// Rows counts rows that were computed, Executions runs of the model; their ratio is the mean batch.
+	// Rows counts rows that were computed, Executions runs of the model; their ratio is the mean
+	// batch.
 	Rows       uint64 `json:"rows"`
 	Executions uint64 `json:"executions"`
 	// Pending is how many requests wait or run now.
 	Pending int `json:"pending"`
-	// Latency counts answers by the time they took in the server: one bucket for each of BoundsUS, and one for what took longer.
+	// Latency counts answers by the time they took in the server: one bucket for each of BoundsUS,
+	// and one for what took longer.
 	Latency []uint64 `json:"latency"`
 }
 
@@ -62,19 +64,22 @@ type Description struct {
 	Sample map[string]Tensor `json:"sample,omitempty"`
 }
 
-// Port is an input or output. Datatype is the protocol's, such as FP32; Shape has -1 for free extents, which Axes name, "" where they have no name.
+// Port is an input or output. Datatype is the protocol's, such as FP32; Shape has -1 for free
+// extents, which Axes name, "" where they have no name.
 type Port struct {
 	Name        string   `json:"name"`
 	Datatype    string   `json:"datatype"`
 	Shape       []int    `json:"shape"`
 	Axes        []string `json:"axes,omitempty"`
 	Description string   `json:"description,omitempty"`
-	// Low and High bound the values, one for all elements or one for each of a row; nil where no finite bound is known. An infinite bound among finite ones is null.
+	// Low and High bound the values, one for all elements or one for each of a row; nil where no
+	// finite bound is known. An infinite bound among finite ones is null.
 	Low  []*float64 `json:"low,omitempty"`
 	High []*float64 `json:"high,omitempty"`
 }
 
-// Tensor is a tensor in JSON: Data is a flat list of numbers or truth values, and of the words "NaN", "Infinity" and "-Infinity".
+// Tensor is a tensor in JSON: Data is a flat list of numbers or truth values, and of the words
+// "NaN", "Infinity" and "-Infinity".
 type Tensor struct {
 	Shape []int `json:"shape"`
 	Data  any   `json:"data"`

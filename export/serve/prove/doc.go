@@ -6,7 +6,7 @@
 // It compiles the model and runs it on zeros and on ones.
 //
 // Weights stay behind: what a kernel computes with cannot crash it, so floating-point weights that
-// are only computed with are replaced by one number. That makes trying a large model cheap to begin,
-// and versions that differ in such weights alone, as those of a training do, are tried once. All
-// weights come along where what they give may decide sizes, divisors or how long a run takes.
+// are only computed with are replaced by one number. That makes trying a large model cheap to
+// begin, and versions that differ in such weights alone, as those of a training do, are tried once.
+// All weights come along where what they give may decide sizes, divisors or how long a run takes.
 package prove

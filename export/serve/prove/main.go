@@ -12,8 +12,8 @@ import (
 )
 
 // Main is the other process: it reads a model from in, compiles it, runs it on zeros and on ones in
-// batches of all sizes that it was told, and reports on out what it is doing. An engine that refuses
-// the model or a run is no error; the error is about in and out alone.
+// batches of all sizes that it was told, and reports on out what it is doing. An engine that
+// refuses the model or a run is no error; the error is about in and out alone.
 func Main(ctx context.Context, c engine.Compiler, in io.Reader, out io.Writer) error {
 	say := json.NewEncoder(out)
 	h, m, err := decode(in)
@@ -34,7 +34,8 @@ func Main(ctx context.Context, c engine.Compiler, in io.Reader, out io.Writer) e
 			break
 		}
 		for _, what := range []string{"zeros", "ones"} {
-			// The first run has its time; whoever waits for the version has none for many long ones.
+			// The first run has its time; whoever waits for the version has none for many long
+			// ones.
 			if time.Since(began) > maxRunning {
 				break
 			}

@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fragile is an engine that crashes, hangs or ends the process where it is told to, with models whose
-// graph is called bad.
+// fragile is an engine that crashes, hangs or ends the process where it is told to, with models
+// whose graph is called bad.
 type fragile struct {
 	engine.Compiler
 	how string
@@ -176,7 +176,8 @@ func TestWeightsDoNotCount(t *testing.T) {
 			t.Errorf("after model %d: %d processes, expected %d", i, p.Tried(), c.tried)
 		}
 	}
-	// Where an integer is made of what weights give, and computed with, versions that differ in weights are tried each.
+	// Where an integer is made of what weights give, and computed with, versions that differ in
+	// weights are tried each.
 	q := process(t, "none")
 	for i, last := range []float32{4, 5, 5} {
 		if err := q.Try(t.Context(), serve.Trial{Model: divided(t, last), Rows: []int{1}}); err != nil {

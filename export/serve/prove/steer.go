@@ -15,11 +15,13 @@ var integral = map[string]bool{
 	"ArgMax": true, "ArgMin": true, "Bernoulli": true, "CastLike": true, "DynamicQuantizeLinear": true, "Multinomial": true, "QuantizeLinear": true, "TopK": true,
 }
 
-// passes lists the operators that only hand on integers, on the way to an output, which are their first input.
+// passes lists the operators that only hand on integers, on the way to an output, which are their
+// first input.
 var passes = map[string]bool{"Cast": true, "Flatten": true, "Identity": true, "Reshape": true, "Squeeze": true, "Transpose": true, "Unsqueeze": true}
 
-// steers reports whether what the given values hold may decide sizes, divisors or how long a run takes: where they reach an operator that takes sizes from
-// numbers, or integers that are computed with, or where there is control flow.
+// steers reports whether what the given values hold may decide sizes, divisors or how long a run
+// takes: where they reach an operator that takes sizes from numbers, or integers that are computed
+// with, or where there is control flow.
 func steers(g *onnx.Graph, values map[string]bool) bool {
 	const number, whole = 1, 2
 	reached := map[string]int{}

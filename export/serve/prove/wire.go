@@ -85,8 +85,8 @@ var computedWith = map[string]bool{
 }
 
 // hollow returns a copy of a model without the contents of the main graph's weights that are only
-// computed with, unless what is computed decides more than numbers, and without what no engine looks
-// at.
+// computed with, unless what is computed decides more than numbers, and without what no engine
+// looks at.
 func hollow(m *onnx.Model) *onnx.Model {
 	c := m.ShallowClone()
 	c.MetadataProps, c.DocString, c.ProducerName, c.ProducerVersion, c.ModelVersion = nil, "", "", "", 0

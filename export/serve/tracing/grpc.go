@@ -13,7 +13,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// GRPC begins the span of a call; method is such as /inference.GRPCInferenceService/ModelInfer, and empty for methods that nobody knows. The context that is returned carries the span. Without tracer and without a client's trace it is the same one, and the span nil.
+// GRPC begins the span of a call; method is such as /inference.GRPCInferenceService/ModelInfer, and
+// empty for methods that nobody knows. The context that is returned carries the span. Without
+// tracer and without a client's trace it is the same one, and the span nil.
 func (t *Tracer) GRPC(ctx context.Context, method string) (context.Context, trace.Span) {
 	p := parentOf(metadata.ValueFromIncomingContext(ctx, "traceparent"), metadata.ValueFromIncomingContext(ctx, "tracestate"))
 	if t == nil {

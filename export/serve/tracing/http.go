@@ -12,7 +12,10 @@ import (
 // methods are those that semantic conventions know.
 var methods = []string{"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"}
 
-// HTTP begins the span of a request; route is its path with names in place of what differs, such as /v2/models/{model}/infer, and empty for paths that nobody knows. The request that is returned carries the span. Without tracer and without a client's trace it is the same one, and the span nil.
+// HTTP begins the span of a request; route is its path with names in place of what differs, such as
+// /v2/models/{model}/infer, and empty for paths that nobody knows. The request that is returned
+// carries the span. Without tracer and without a client's trace it is the same one, and the span
+// nil.
 func (t *Tracer) HTTP(r *http.Request, route string) (*http.Request, trace.Span) {
 	p := parentOf(r.Header["Traceparent"], r.Header["Tracestate"])
 	if t == nil {
@@ -39,7 +42,8 @@ func (t *Tracer) HTTP(r *http.Request, route string) (*http.Request, trace.Span)
 	return r.WithContext(ctx), span
 }
 
-// EndHTTP ends the span of a request that was answered with a status, and with an error where it has one.
+// EndHTTP ends the span of a request that was answered with a status, and with an error where it
+// has one.
 func EndHTTP(span trace.Span, status int, err error) {
 	if span == nil || !span.IsRecording() {
 		return

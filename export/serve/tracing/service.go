@@ -17,7 +17,8 @@ type service struct {
 	tracer trace.Tracer
 }
 
-// Service returns a service whose inferences are spans within those of their requests. Of a nil tracer it is the same one.
+// Service returns a service whose inferences are spans within those of their requests. Of a nil
+// tracer it is the same one.
 func (t *Tracer) Service(s serve.Service) serve.Service {
 	if t == nil {
 		return s

@@ -10,7 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Tracer makes the spans of requests. A nil one makes none, but tells the traces that clients name, so that logs have them; what comes without costs it no allocation. It is safe for concurrent use.
+// Tracer makes the spans of requests. A nil one makes none, but tells the traces that clients name,
+// so that logs have them; what comes without costs it no allocation. It is safe for concurrent use.
 type Tracer struct{ tracer trace.Tracer }
 
 // New returns a tracer whose spans the provider takes.
@@ -18,7 +19,8 @@ func New(p trace.TracerProvider) *Tracer {
 	return &Tracer{p.Tracer("github.com/onnxrl/onnxrl/export/serve")}
 }
 
-// parent is the client's trace as the two headers have it. It implements propagation.TextMapCarrier.
+// parent is the client's trace as the two headers have it. It implements
+// propagation.TextMapCarrier.
 type parent struct{ traceparent, tracestate string }
 
 func (p parent) Get(key string) string {
@@ -34,7 +36,8 @@ func (p parent) Get(key string) string {
 func (parent) Set(string, string) {}
 func (parent) Keys() []string     { return []string{"traceparent", "tracestate"} }
 
-// parentOf takes the values of the two headers. A traceparent that is there twice is none, as W3C has it.
+// parentOf takes the values of the two headers. A traceparent that is there twice is none, as W3C
+// has it.
 func parentOf(traceparent, tracestate []string) parent {
 	if len(traceparent) != 1 {
 		return parent{}
@@ -42,7 +45,8 @@ func parentOf(traceparent, tracestate []string) parent {
 	return parent{traceparent[0], strings.Join(tracestate, ",")}
 }
 
-// start begins the span of a request. With nothing to tell the context is what it was and the span nil.
+// start begins the span of a request. With nothing to tell the context is what it was and the span
+// nil.
 func (t *Tracer) start(ctx context.Context, p parent, name string, attrs trace.SpanStartOption) (context.Context, trace.Span) {
 	if p.traceparent != "" {
 		ctx = propagation.TraceContext{}.Extract(ctx, p)
@@ -56,7 +60,8 @@ func (t *Tracer) start(ctx context.Context, p parent, name string, attrs trace.S
 	return ctx, nil
 }
 
-// text makes what clients sent fit for a span: one text that is not UTF-8 would keep all spans of its message from being sent.
+// text makes what clients sent fit for a span: one text that is not UTF-8 would keep all spans of
+// its message from being sent.
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // failed marks a span.

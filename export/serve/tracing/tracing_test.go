@@ -60,7 +60,8 @@ func check(t *testing.T, s sdk.ReadOnlySpan, name string, kind trace.SpanKind, s
 	}
 }
 
-// A request's span belongs to the trace that its client names, and is described by the semantic conventions.
+// A request's span belongs to the trace that its client names, and is described by the semantic
+// conventions.
 func TestHTTP(t *testing.T) {
 	tracer, spans := recorder()
 	r := httptest.NewRequest("POST", "/v2/models/m/infer", nil)
@@ -125,7 +126,8 @@ func TestGRPC(t *testing.T) {
 	check(t, list[3], "_OTHER", trace.SpanKindServer, codes.Unset, map[string]string{"rpc.response.status_code": "UNKNOWN"})
 }
 
-// Without a tracer a client's trace is told for logs, a wrong or doubled one is none, and a request without one costs nothing.
+// Without a tracer a client's trace is told for logs, a wrong or doubled one is none, and a request
+// without one costs nothing.
 func TestNoTracer(t *testing.T) {
 	var tracer *tracing.Tracer
 	r := httptest.NewRequest("POST", "/v2", nil)

@@ -12,7 +12,8 @@ import (
 
 // Entry is a line of the request log; fields that are empty are left out.
 type Entry struct {
-	// Protocol is http or grpc, Remote the client's address, Method that of HTTP, Path the path or the name of the call.
+	// Protocol is http or grpc, Remote the client's address, Method that of HTTP, Path the path or
+	// the name of the call.
 	Protocol, Remote, Method, Path string
 	// Status is HTTP's, Code the name of gRPC's.
 	Status int
@@ -28,7 +29,8 @@ type Entry struct {
 	Err error
 }
 
-// Log writes a line of the request log. Texts of clients are quoted by the logger, so that they cannot write lines of their own.
+// Log writes a line of the request log. Texts of clients are quoted by the logger, so that they
+// cannot write lines of their own.
 func (r *Recorder) Log(ctx context.Context, e Entry) {
 	attrs := make([]slog.Attr, 0, 16)
 	attrs = append(attrs, slog.String("protocol", e.Protocol), slog.String("remote", e.Remote))

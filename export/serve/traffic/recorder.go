@@ -13,10 +13,12 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve"
 )
 
-// Recorder counts answers, and logs requests where it was given a log. It is safe for concurrent use.
+// Recorder counts answers, and logs requests where it was given a log. It is safe for concurrent
+// use.
 type Recorder struct {
 	log *slog.Logger
-	// http is by status; grpc by code, and within it by the class of the error, for codes that stand for several.
+	// http is by status; grpc by code, and within it by the class of the error, for codes that
+	// stand for several.
 	http [600]atomic.Uint64
 	grpc [codes.Unauthenticated + 1][serve.Codes + 1]atomic.Uint64
 }
@@ -53,12 +55,14 @@ func (r *Recorder) GRPC(err error) {
 type Count struct {
 	// Protocol is http or grpc. Code is a status such as "429", or a name such as "Unavailable".
 	Protocol, Code string
-	// Reason says what the code stands for in the words of [serve.Code], or of HTTP; ok for successes.
+	// Reason says what the code stands for in the words of [serve.Code], or of HTTP; ok for
+	// successes.
 	Reason string
 	N      uint64
 }
 
-// Counts are those of all codes that were answered, and of those that every server may answer from the beginning, so that a first refusal is an increase.
+// Counts are those of all codes that were answered, and of those that every server may answer from
+// the beginning, so that a first refusal is an increase.
 func (r *Recorder) Counts() []Count {
 	expected := map[[2]string]bool{{"http", "200"}: true, {"grpc", "OK"}: true}
 	for c := range serve.Code(serve.Codes) {

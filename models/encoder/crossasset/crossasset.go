@@ -1,9 +1,13 @@
-// Package crossasset lets the assets of a portfolio see each other: it joins each asset's features with its position and the cash, mixes the assets, and sums them up.
+// Package crossasset lets the assets of a portfolio see each other: it joins each asset's features
+// with its position and the cash, mixes the assets, and sums them up.
 //
 //	features [batch, N, D], position [batch, N], cash [batch, 1]  ->  assets [batch, N, D'], portfolio [batch, D']
 //
-// The per-asset features feed the heads of an actor, the portfolio's feed a critic. Mixing by attention is one or more transformer blocks over the assets; mixing by mlp adds to each asset what a layer makes of the mean of all (deep sets, Zaheer et al. 2017, arXiv 1703.06114). Neither
-// knows an order of the assets: permuting them permutes the features. Assets that are not valid, because they are not listed yet, are seen by nobody and do not count in the portfolio.
+// The per-asset features feed the heads of an actor, the portfolio's feed a critic. Mixing by
+// attention is one or more transformer blocks over the assets; mixing by mlp adds to each asset
+// what a layer makes of the mean of all (deep sets, Zaheer et al. 2017, arXiv 1703.06114). Neither
+// knows an order of the assets: permuting them permutes the features. Assets that are not valid,
+// because they are not listed yet, are seen by nobody and do not count in the portfolio.
 package crossasset
 
 import (
@@ -54,7 +58,8 @@ type Inputs struct {
 	Features onnx.Value
 	// Position is float32 [batch, N], Cash float32 [batch, 1]; either may be absent.
 	Position, Cash onnx.Value
-	// Valid is bool [batch, N] and says which assets exist; absent means all. Features of other assets must be finite all the same.
+	// Valid is bool [batch, N] and says which assets exist; absent means all. Features of other
+	// assets must be finite all the same.
 	Valid onnx.Value
 }
 
@@ -116,7 +121,8 @@ func Build(g *layer.Graph, c Config, in Inputs) (Outputs, error) {
 	return Outputs{Assets: x, Portfolio: mean(x)}, g.Err()
 }
 
-// meanOf returns a function that averages [batch, N, D] over the valid assets; over none, it gives 0.
+// meanOf returns a function that averages [batch, N, D] over the valid assets; over none, it
+// gives 0.
 func meanOf(g *layer.Graph, valid onnx.Value) func(onnx.Value) onnx.Value {
 	if valid == "" {
 		return func(x onnx.Value) onnx.Value { return g.Mean(x, 1) }

@@ -36,7 +36,8 @@ func build(t *testing.T, c crossasset.Config, o layer.Options) (*layer.Graph, *o
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The sum of normalised features is always 0, and its gradient nothing but rounding; a weighted sum is not.
+	// The sum of normalised features is always 0, and its gradient nothing but rounding; a weighted
+	// sum is not.
 	weights := tensor.New(tensor.Float32, g.Extent(out.Portfolio, -1))
 	rng.New(4).Stream().FillNormal32(weights.Float32s(), 0, 1)
 	g.Output("weighted", g.Mul(out.Portfolio, g.Const(weights)))

@@ -25,7 +25,8 @@ type Suite struct {
 	Shapes [][]int
 	// Tol bounds relative differences between engines and between forms; 0 means 2e-5.
 	Tol float64
-	// Point selects the observation at which gradients are checked. An encoder with kinks, such as a maximum, needs a point that is not next to one.
+	// Point selects the observation at which gradients are checked. An encoder with kinks, such as
+	// a maximum, needs a point that is not next to one.
 	Point uint64
 }
 
@@ -184,7 +185,8 @@ func (r *runner) features(obs []int) {
 	}
 }
 
-// assets compares each asset of a batch with the same asset alone, whose parameters have the same names and so the same values.
+// assets compares each asset of a batch with the same asset alone, whose parameters have the same
+// names and so the same values.
 func (r *runner) assets(e engine.Compiler, obs []int, x, z *tensor.Tensor) {
 	w, n, f := obs[0], obs[1], obs[2]
 	_, single := r.build([]int{w, f}, rng.New(seed), layer.Options{})
@@ -209,7 +211,8 @@ func (r *runner) gradients(obs []int) {
 		if err != nil {
 			return "", err
 		}
-		// The sum of normalised features is always 0, and its gradient nothing but rounding; a weighted sum is not.
+		// The sum of normalised features is always 0, and its gradient nothing but rounding; a
+		// weighted sum is not.
 		weights := tensor.New(tensor.Float32, g.Extent(z, -1))
 		rng.New(8).Stream().FillNormal32(weights.Float32s(), 0, 1)
 		return g.Mul(z, g.Const(weights)), nil

@@ -52,7 +52,8 @@ func (r *runner) initial(obs []int) {
 	}
 }
 
-// moments compares the elements of a parameter with the moments of its initialisation, within five standard errors, which a right one exceeds less than once in a million parameters.
+// moments compares the elements of a parameter with the moments of its initialisation, within five
+// standard errors, which a right one exceeds less than once in a million parameters.
 func (r *runner) moments(name string, init layer.Init, v *tensor.Tensor) {
 	mean, std := init.Moments(v.Shape())
 	x := v.Float32s()

@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// causal changes the later steps of a window and looks for a trace of it in the features of earlier ones.
+// causal changes the later steps of a window and looks for a trace of it in the features of earlier
+// ones.
 func (r *runner) causal(obs []int) {
 	s, ok := r.Encoder.(encoder.Sequencer)
 	if !ok {
@@ -66,7 +67,8 @@ func (r *runner) causal(obs []int) {
 	}
 }
 
-// shared compares the features and the gradients of windows that share their rows with those of the same windows alone.
+// shared compares the features and the gradients of windows that share their rows with those of the
+// same windows alone.
 func (r *runner) shared(obs []int) {
 	s, ok := r.Encoder.(encoder.Sharer)
 	if !ok {
@@ -111,7 +113,8 @@ func (r *runner) shared(obs []int) {
 		names = append(names, p.Name)
 	}
 	for _, e := range r.Engines {
-		// A cotangent of random numbers makes the comparison of gradients one of the whole Jacobian's product with it.
+		// A cotangent of random numbers makes the comparison of gradients one of the whole
+		// Jacobian's product with it.
 		gs := r.differentiated(e, shared, batch, names, table)
 		ge := r.differentiated(e, each, batch*(extra+1), names, windows)
 		for _, name := range append([]string{"features"}, names...) {
@@ -120,7 +123,8 @@ func (r *runner) shared(obs []int) {
 	}
 }
 
-// differentiated returns the features and the gradients, by parameter, of their product with fixed random numbers.
+// differentiated returns the features and the gradients, by parameter, of their product with fixed
+// random numbers.
 func (r *runner) differentiated(e engine.Compiler, m *onnx.Model, batch int, names []string, x *tensor.Tensor) map[string]*tensor.Tensor {
 	r.Helper()
 	grad, err := autodiff.Grad(m, autodiff.Options{

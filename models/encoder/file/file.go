@@ -1,18 +1,27 @@
-// Package file makes an encoder of any ONNX model: exported from PyTorch, trained by onnxrl fit, or written by hand.
+// Package file makes an encoder of any ONNX model: exported from PyTorch, trained by onnxrl fit, or
+// written by hand.
 //
 //	encoder: {kind: file, path: my.onnx}
 //
 // # What the model must be
 //
-// One float32 input of the observation's form, [batch, F] or [batch, W, F], and an output [batch, D] of float32; of several, the configuration names one, which may be any value inside, such as the features before the last layer. Its batch must be a symbolic extent (in PyTorch, dynamic_axes or dynamic_shapes); other symbolic extents take the
-// observation's. With layout: channels_first the model gets [batch, F, W], as PyTorch's convolutions want it. An output [batch, W', D] is pooled over time when pool says how. Older opsets are upgraded; a newer one upgrades the network.
+// One float32 input of the observation's form, [batch, F] or [batch, W, F], and an output [batch,
+// D] of float32; of several, the configuration names one, which may be any value inside, such as
+// the features before the last layer. Its batch must be a symbolic extent (in PyTorch, dynamic_axes
+// or dynamic_shapes); other symbolic extents take the observation's. With layout: channels_first
+// the model gets [batch, F, W], as PyTorch's convolutions want it. An output [batch, W', D] is
+// pooled over time when pool says how. Older opsets are upgraded; a newer one upgrades the network.
 //
-// A float64, float16 or bfloat16 model is taken in float32, in which everything is trained and the whole agent is written. Weights become parameters called after the scope ("encoder.fc1.weight"), by the rules of models.FromModel, and are trained together with the rest unless freeze or train say otherwise. BatchNormalization and Dropout are put into evaluation form: statistics of the batch would make the
-// same observation look different while acting and while learning.
+// A float64, float16 or bfloat16 model is taken in float32, in which everything is trained and the
+// whole agent is written. Weights become parameters called after the scope ("encoder.fc1.weight"),
+// by the rules of models.FromModel, and are trained together with the rest unless freeze or train
+// say otherwise. BatchNormalization and Dropout are put into evaluation form: statistics of the
+// batch would make the same observation look different while acting and while learning.
 //
 // # Several inputs and outputs
 //
-// A model that is more than an encoder, such as a whole policy with a memory, has them. [Ports] splices it by the names of its inputs and outputs; what these mean is said where it is used.
+// A model that is more than an encoder, such as a whole policy with a memory, has them. [Ports]
+// splices it by the names of its inputs and outputs; what these mean is said where it is used.
 package file
 
 import (
@@ -35,16 +44,19 @@ import (
 type Config struct {
 	// Path of the ONNX file.
 	Path string `yaml:"path"`
-	// Input and Output name the model's values; empty is the only one there is. Output may be any value that a node computes.
+	// Input and Output name the model's values; empty is the only one there is. Output may be any
+	// value that a node computes.
 	Input  string `yaml:"input"`
 	Output string `yaml:"output"`
 	// Layout of windows is channels_last, [batch, W, F], or channels_first, [batch, F, W].
 	Layout string `yaml:"layout"`
-	// Pool is how an output [batch, W, D] loses its time: last, mean or max; empty expects [batch, D].
+	// Pool is how an output [batch, W, D] loses its time: last, mean or max; empty expects [batch,
+	// D].
 	Pool string `yaml:"pool"`
 	// Options choose which of the model's parameters are trained, by their names in the file.
 	models.Options `yaml:",inline"`
-	// Parameters of different layers that the exporter merged because they began equal are cut apart, by the rule of models.SplitMerged. Tie keeps those that match as the file has them.
+	// Parameters of different layers that the exporter merged because they began equal are cut
+	// apart, by the rule of models.SplitMerged. Tie keeps those that match as the file has them.
 	Tie []string `yaml:"tie,omitempty"`
 }
 
@@ -84,7 +96,8 @@ func New(c Config) (*File, error) {
 	return FromModel(m, c)
 }
 
-// FromModel makes an encoder of a model in memory, which must not be changed any more; the configuration's path only names it in errors.
+// FromModel makes an encoder of a model in memory, which must not be changed any more; the
+// configuration's path only names it in errors.
 func FromModel(m *onnx.Model, c Config) (*File, error) {
 	e, err := fromModel(m, c)
 	if err != nil {
@@ -93,7 +106,8 @@ func FromModel(m *onnx.Model, c Config) (*File, error) {
 	return e, nil
 }
 
-// prepare returns a model without functions, in evaluation form, in float32 and with merged parameters cut apart, and says what people should know of that.
+// prepare returns a model without functions, in evaluation form, in float32 and with merged
+// parameters cut apart, and says what people should know of that.
 func prepare(m *onnx.Model, c Config) (_ *onnx.Model, notes []string, err error) {
 	if m.GetGraph() == nil {
 		return nil, nil, fmt.Errorf("the model has no graph")
@@ -140,7 +154,8 @@ func fromModel(m *onnx.Model, c Config) (*File, error) {
 	return e, nil
 }
 
-// through returns the model up to a value inside that a node computes and that is no output, or all of it.
+// through returns the model up to a value inside that a node computes and that is no output, or all
+// of it.
 func through(m *onnx.Model, input *onnx.ValueInfo, value string) (*onnx.Model, error) {
 	named := func(v *onnx.ValueInfo) bool { return v.Name == value }
 	computes := func(n *onnx.Node) bool { return slices.Contains(n.Output, value) }

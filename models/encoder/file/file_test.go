@@ -17,7 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// user is a network as somebody might write it: a convolution over [batch, features, time], a batch normalisation, pooling and a linear layer.
+// user is a network as somebody might write it: a convolution over [batch, features, time], a batch
+// normalisation, pooling and a linear layer.
 func user(opset int, batch onnx.Dim) *onnx.Model {
 	s := rng.New(3).Stream()
 	random := func(shape ...int) *tensor.Tensor {

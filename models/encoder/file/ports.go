@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// Ports is a model with several inputs and outputs, which are known by their names. It is immutable.
+// Ports is a model with several inputs and outputs, which are known by their names. It is
+// immutable.
 type Ports struct {
 	c     Config
 	model *onnx.Model
@@ -42,7 +43,9 @@ func (p *Ports) Config() Config { return p.c }
 // Model returns the model, which is not to be changed.
 func (p *Ports) Model() *onnx.Model { return p.model }
 
-// Build appends the model below the graph's scope with the given values as its inputs, all that the outputs need, and returns the values of outputs, each one of the model's or any value that a node computes. Values that do not fit to what an input declares are errors that name both sides.
+// Build appends the model below the graph's scope with the given values as its inputs, all that the
+// outputs need, and returns the values of outputs, each one of the model's or any value that a node
+// computes. Values that do not fit to what an input declares are errors that name both sides.
 func (p *Ports) Build(g *layer.Graph, in map[string]onnx.Value, outputs ...string) ([]onnx.Value, error) {
 	for _, note := range p.notes {
 		g.Note("%s: %s", p.Name(), note)

@@ -15,7 +15,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// fresh is a float16 network as an exporter writes it: two linear layers with one zero bias, and a scalar gate.
+// fresh is a float16 network as an exporter writes it: two linear layers with one zero bias, and a
+// scalar gate.
 func fresh(t *testing.T) *onnx.Model {
 	s := rng.New(3).Stream()
 	half := func(x *tensor.Tensor) *tensor.Tensor {
@@ -49,7 +50,8 @@ func fresh(t *testing.T) *onnx.Model {
 	return m
 }
 
-// TestFreshExports: scalars are parameters, merged biases are apart unless tie says otherwise, and half precision becomes float32.
+// TestFreshExports: scalars are parameters, merged biases are apart unless tie says otherwise, and
+// half precision becomes float32.
 func TestFreshExports(t *testing.T) {
 	path := write(t, fresh(t))
 	for _, c := range []struct {

@@ -1,4 +1,5 @@
-// Package kinds lists the encoders that come with the program. To add one, write its package and add its Kind here.
+// Package kinds lists the encoders that come with the program. To add one, write its package and
+// add its Kind here.
 package kinds
 
 import (

@@ -1,7 +1,10 @@
-// Package mlp is the multi-layer perceptron as an encoder: what is observed, flattened, through fully connected layers.
+// Package mlp is the multi-layer perceptron as an encoder: what is observed, flattened, through
+// fully connected layers.
 //
-// Weights are orthogonal with gain √2 and biases 0, whatever the activation, as in the implementations of PPO (Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization", detail 2). Two layers of 64 with tanh are Stable-Baselines3's
-// default for PPO and A2C, and ours.
+// Weights are orthogonal with gain √2 and biases 0, whatever the activation, as in the
+// implementations of PPO (Huang et al. 2022, "The 37 Implementation Details of Proximal Policy
+// Optimization", detail 2). Two layers of 64 with tanh are Stable-Baselines3's default for PPO and
+// A2C, and ours.
 package mlp
 
 import (
@@ -20,7 +23,8 @@ type Config struct {
 	Hidden []int `yaml:"hidden"`
 	// Activation follows every layer; see layer.Activations.
 	Activation string `yaml:"activation"`
-	// Init is orthogonal, kaiming, xavier or fan_in; the last is PyTorch's default, which biases have too.
+	// Init is orthogonal, kaiming, xavier or fan_in; the last is PyTorch's default, which biases
+	// have too.
 	Init string `yaml:"init"`
 	// LayerNorm normalises the result of every layer before its activation.
 	LayerNorm bool    `yaml:"layer_norm"`

@@ -14,7 +14,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// BenchmarkRollout measures one forward and backward pass over a rollout of 50 steps, windows of 20 bars, 16 assets and 30 features, with the default encoder, on one core: each window alone, and with shared rows.
+// BenchmarkRollout measures one forward and backward pass over a rollout of 50 steps, windows of 20
+// bars, 16 assets and 30 features, with the default encoder, on one core: each window alone, and
+// with shared rows.
 func BenchmarkRollout(b *testing.B) {
 	const rollout, window, assets, features = 50, 20, 16, 30
 	engine, err := ort.New(b.Context(), ort.Options{})

@@ -1,12 +1,20 @@
-// Package timecnn is QTMRL's TimeCNN (Liu et al. 2025, arXiv 2508.20467; specs of the owner): convolutions along time, gated, then pooled over time.
+// Package timecnn is QTMRL's TimeCNN (Liu et al. 2025, arXiv 2508.20467; specs of the owner):
+// convolutions along time, gated, then pooled over time.
 //
-// Each layer is a convolution to twice the width followed by a gated linear unit (Dauphin et al. 2017, arXiv 1612.08083), plus its own input where the widths agree. Weights are drawn by Kaiming's rule with gain 1, because the gate halves what the linear
-// part passes on and the residual carries the rest; biases are 0. The paper gives no sizes: kernel 3, no dilation, valid padding and mean pooling are ours.
+// Each layer is a convolution to twice the width followed by a gated linear unit (Dauphin et al.
+// 2017, arXiv 1612.08083), plus its own input where the widths agree. Weights are drawn by
+// Kaiming's rule with gain 1, because the gate halves what the linear part passes on and the
+// residual carries the rest; biases are 0. The paper gives no sizes: kernel 3, no dilation, valid
+// padding and mean pooling are ours.
 //
 // # Windows in common
 //
-// With valid padding the features of a bar depend on the bars before it and not on where the window begins, so consecutive windows share them: see encoder.Sharer. A rollout of 50 steps with windows of 20 then computes 69 bars instead of 1,000: forward and backward for 16 assets of 30 features take 14 ms instead of 213 ms on one core (BenchmarkRollout). With causal padding only the
-// last step of a window can be shared, and only when no padding reaches it; with same padding nothing can.
+// With valid padding the features of a bar depend on the bars before it and not on where the window
+// begins, so consecutive windows share them: see encoder.Sharer. A rollout of 50 steps with windows
+// of 20 then computes 69 bars instead of 1,000: forward and backward for 16 assets of 30 features
+// take 14 ms instead of 213 ms on one core (BenchmarkRollout). With causal padding only the last
+// step of a window can be shared, and only when no padding reaches it; with same padding nothing
+// can.
 package timecnn
 
 import (
@@ -91,7 +99,8 @@ func (e *TimeCNN) Receptive() int { return e.c.reach() + 1 }
 // Causal implements encoder.Sequencer.
 func (e *TimeCNN) Causal() bool { return e.c.Padding != string(layer.Same) }
 
-// BuildSequence implements encoder.Sequencer. With valid padding there are Receptive − 1 steps fewer than in x.
+// BuildSequence implements encoder.Sequencer. With valid padding there are Receptive − 1 steps
+// fewer than in x.
 func (e *TimeCNN) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	if err := encoder.CheckInput(g, x, 3, 4); err != nil {
 		return "", err
@@ -143,7 +152,8 @@ func (e *TimeCNN) Shares(window int) error {
 	return nil
 }
 
-// BuildShared implements encoder.Sharer: the convolutions run once over all rows, and what is per window is the pooling.
+// BuildShared implements encoder.Sharer: the convolutions run once over all rows, and what is per
+// window is the pooling.
 func (e *TimeCNN) BuildShared(g *layer.Graph, rows onnx.Value, window int) (onnx.Value, error) {
 	if err := encoder.CheckInput(g, rows, 3, 4); err != nil {
 		return "", err

@@ -1,9 +1,14 @@
-// Package transformer is a transformer encoder over the steps of a window (Vaswani et al. 2017, arXiv 1706.03762).
+// Package transformer is a transformer encoder over the steps of a window (Vaswani et al. 2017,
+// arXiv 1706.03762).
 //
-// A linear layer to the model's width, positions added, blocks of attention and feed-forward with the normalisation first (Xiong et al. 2020, arXiv 2002.04745), a last normalisation, and pooling over time. With causal: true a step attends to itself
-// and to earlier ones only. Weights are drawn by Xavier's rule, biases are 0, learned positions normal with deviation 0.02, and normalisations begin as the identity.
+// A linear layer to the model's width, positions added, blocks of attention and feed-forward with
+// the normalisation first (Xiong et al. 2020, arXiv 2002.04745), a last normalisation, and pooling
+// over time. With causal: true a step attends to itself and to earlier ones only. Weights are drawn
+// by Xavier's rule, biases are 0, learned positions normal with deviation 0.02, and normalisations
+// begin as the identity.
 //
-// Windows cannot share features: the position of a bar, and what it attends to, depend on where the window begins.
+// Windows cannot share features: the position of a bar, and what it attends to, depend on where the
+// window begins.
 package transformer
 
 import (
@@ -97,7 +102,8 @@ func (e *Transformer) blocks(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	case "learned":
 		x = g.Add(x, g.Param("positions", layer.Normal(0.02), steps, e.c.DModel))
 	case "sinusoidal":
-		// The features are scaled up so that the positions, which are of size 1, do not drown them (section 3.4 of the paper).
+		// The features are scaled up so that the positions, which are of size 1, do not drown them
+		// (section 3.4 of the paper).
 		x = g.Add(g.Scale(x, math.Sqrt(float64(e.c.DModel))), g.Sinusoids(steps, e.c.DModel))
 	}
 	x = g.Dropout("drop", x, e.c.Dropout)

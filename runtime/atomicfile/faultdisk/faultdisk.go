@@ -1,6 +1,6 @@
-// Package faultdisk wraps an atomicfile.Disk so that tests can make it fail: full after a number of bytes, or with an
-// error at the n-th operation. A test that lets every operation fail once, one run after the other, proves that no failure
-// damages what was there:
+// Package faultdisk wraps an atomicfile.Disk so that tests can make it fail: full after a number of
+// bytes, or with an error at the n-th operation. A test that lets every operation fail once, one
+// run after the other, proves that no failure damages what was there:
 //
 //	for n := 1; ; n++ {
 //		disk := faultdisk.New(atomicfile.OS)
@@ -22,8 +22,8 @@ import (
 
 var _ atomicfile.Disk = (*Disk)(nil)
 
-// Disk is a disk with faults. Writes, syncs, closes and every method of the interface count as operations; RemoveAll does
-// not fail, so that cleaning up can be observed.
+// Disk is a disk with faults. Writes, syncs, closes and every method of the interface count as
+// operations; RemoveAll does not fail, so that cleaning up can be observed.
 type Disk struct {
 	under atomicfile.Disk
 
@@ -38,7 +38,8 @@ type Disk struct {
 // New returns a disk that does not fail yet.
 func New(under atomicfile.Disk) *Disk { return &Disk{under: under, room: -1} }
 
-// SetRoom lets writes fail with ENOSPC once this many more bytes are written; the write that crosses the limit is cut.
+// SetRoom lets writes fail with ENOSPC once this many more bytes are written; the write that
+// crosses the limit is cut.
 func (d *Disk) SetRoom(bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,7 +1,10 @@
 // Package explain tells which forward node produced which nodes of a gradient model.
 //
-// autodiff.Grad names every node that it makes after the forward node that it belongs to: grad/<node>/…, or grad/<objective>/<node>/… for objectives with a name; nodes that a composite operator was
-// expanded into are called <node>/…. [New] reads these names back, so it works on gradient models from files too. Nothing but names is used: a model whose nodes were renamed explains nothing.
+// autodiff.Grad names every node that it makes after the forward node that it belongs to:
+// grad/<node>/…, or grad/<objective>/<node>/… for objectives with a name; nodes that a composite
+// operator was expanded into are called <node>/…. [New] reads these names back, so it works on
+// gradient models from files too. Nothing but names is used: a model whose nodes were renamed
+// explains nothing.
 //
 // To add a role, extend [Role] and the end of (*Explanation).origin.
 package explain
@@ -20,7 +23,8 @@ type Role string
 const (
 	// Gradient is the gradient of a forward node.
 	Gradient Role = "gradient"
-	// Seed starts the backward pass: the gradient of a loss with respect to itself, or the cotangent scaled.
+	// Seed starts the backward pass: the gradient of a loss with respect to itself, or the
+	// cotangent scaled.
 	Seed Role = "seed"
 	// Sum adds up, or publishes under its name, the gradient of a differentiated value.
 	Sum Role = "sum"
@@ -39,7 +43,8 @@ type Origin struct {
 
 // Line is one forward node with the gradient nodes it produced. The JSON keys are stable.
 type Line struct {
-	// Node and Op are those of the original model's node where that model was given, else those of the gradient model's forward node.
+	// Node and Op are those of the original model's node where that model was given, else those of
+	// the gradient model's forward node.
 	Node string `json:"node"`
 	Op   string `json:"op"`
 	// Expanded counts the forward nodes that the node was expanded into; 0 when it stayed as it is.
@@ -64,15 +69,16 @@ type Explanation struct {
 	Objectives []string `json:"objectives,omitempty"`
 
 	// prefix starts the name of every node that differentiation adds, with the exception of
-	// expansions of forward nodes. Of a model that was differentiated twice, the first gradient is part of what was
-	// differentiated.
+	// expansions of forward nodes. Of a model that was differentiated twice, the first gradient is
+	// part of what was differentiated.
 	prefix     string
 	names      map[string]bool
 	objectives map[string]bool
 }
 
-// New explains a gradient model. original, which may be nil, is the model it was made from; with it, the nodes that an operator was expanded into count for that operator. types may be nil;
-// where it knows a type, costs are counted.
+// New explains a gradient model. original, which may be nil, is the model it was made from; with
+// it, the nodes that an operator was expanded into count for that operator. types may be nil; where
+// it knows a type, costs are counted.
 func New(m, original *onnx.Model, types onnx.Types) *Explanation {
 	e := &Explanation{prefix: autodiff.Prefix(autodiff.Order(m)), names: map[string]bool{}, objectives: map[string]bool{}, Seeds: []string{}, Sums: []string{}}
 	if types == nil {
@@ -105,7 +111,8 @@ func New(m, original *onnx.Model, types onnx.Types) *Explanation {
 		}
 		return name
 	}
-	// The names of objectives are learnt from the gradients of known nodes and used for the other nodes.
+	// The names of objectives are learnt from the gradients of known nodes and used for the other
+	// nodes.
 	for _, n := range m.GetGraph().GetNode() {
 		if o, _ := e.Origin(nameOf(n)); o.Role == Gradient && o.Objective != "" && !e.objectives[o.Objective] {
 			e.objectives[o.Objective] = true
@@ -143,13 +150,15 @@ func New(m, original *onnx.Model, types onnx.Types) *Explanation {
 	return e
 }
 
-// Origin returns what a node of the gradient model belongs to; false for forward nodes. It takes the node's name (its first output's name where it has none).
+// Origin returns what a node of the gradient model belongs to; false for forward nodes. It takes
+// the node's name (its first output's name where it has none).
 func (e *Explanation) Origin(name string) (Origin, bool) {
 	rest, ok := strings.CutPrefix(name, e.prefix)
 	if !ok {
 		return Origin{}, false
 	}
-	// An objective's name and a node's name may both hold slashes; the reading that explains most of the name is the right one.
+	// An objective's name and a node's name may both hold slashes; the reading that explains most
+	// of the name is the right one.
 	best, length := Origin{}, 0
 	if f := longest(e.names, rest); f != "" {
 		best, length = Origin{Role: Gradient, Forward: f}, len(f)

@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// net is a two-layer model with a composite operator (Mish) between; objective names and node names both hold slashes.
+// net is a two-layer model with a composite operator (Mish) between; objective names and node names
+// both hold slashes.
 func net(t *testing.T) *onnx.Model {
 	t.Helper()
 	b := onnx.NewBuilder("net", 18)

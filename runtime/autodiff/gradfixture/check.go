@@ -20,9 +20,11 @@ const Tolerance = 1e-4
 // Result is what checking one fixture gave.
 type Result struct {
 	Dir string
-	// Tensors lists what was compared: outputs, then gradients of parameters and inputs, each in order of the files.
+	// Tensors lists what was compared: outputs, then gradients of parameters and inputs, each in
+	// order of the files.
 	Tensors []Compared
-	// MaxError is the largest relative error, infinite where values are missing, of another shape, or not numbers.
+	// MaxError is the largest relative error, infinite where values are missing, of another shape,
+	// or not numbers.
 	MaxError float64
 	// Err says why the fixture could not be checked at all; then Tensors is empty.
 	Err error
@@ -34,7 +36,8 @@ type Compared struct {
 	// value the tensor, or its gradient, belongs to.
 	Point, Kind, Name string
 	Error             float64
-	// Rounding is the relative error as it stands where it exceeds [Tolerance] through nothing but rounding noise; Error does not count that noise. 0 elsewhere.
+	// Rounding is the relative error as it stands where it exceeds [Tolerance] through nothing but
+	// rounding noise; Error does not count that noise. 0 elsewhere.
 	Rounding float64
 	// Problem says what is wrong where the error is infinite.
 	Problem string
@@ -122,7 +125,8 @@ func (f *Fixture) check(ctx context.Context, c engine.Compiler) ([]Compared, err
 	return all, nil
 }
 
-// compare compares all that a point expects with what a run gave; names holds the gradients' outputs.
+// compare compares all that a point expects with what a run gave; names holds the gradients'
+// outputs.
 func (p *Point) compare(m *onnx.Model, got map[string]*tensor.Tensor, names map[string]string) []Compared {
 	floor := p.floor()
 	var all []Compared
@@ -166,8 +170,10 @@ func (f *Fixture) bound() (*onnx.Model, error) {
 	return m, nil
 }
 
-// floor is the absolute difference of gradients that rounding explains: four units in the last place of the largest gradient of the point. Gradients that are zero in
-// theory, such as that of the bias of attention keys, are rounding noise of that kind on both sides, and no two ways of summing agree on noise.
+// floor is the absolute difference of gradients that rounding explains: four units in the last
+// place of the largest gradient of the point. Gradients that are zero in theory, such as that of
+// the bias of attention keys, are rounding noise of that kind on both sides, and no two ways of
+// summing agree on noise.
 func (p *Point) floor() float64 {
 	most := 0.0
 	for _, list := range []map[string]*tensor.Tensor{p.Params, p.InputGrads} {

@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// run checks every fixture below dir on both engines and requires exact counts, so that a fixture that is not found cannot pass.
+// run checks every fixture below dir on both engines and requires exact counts, so that a fixture
+// that is not found cannot pass.
 func run(t *testing.T, dir string, models, tensors int) {
 	dirs, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
@@ -50,7 +51,8 @@ func run(t *testing.T, dir string, models, tensors int) {
 
 func TestTorch(t *testing.T) { run(t, "../testdata/torch", 14, 131) }
 
-// TestRounding: only the gradient of the keys' bias, zero in theory, is excused, and what was excused is told.
+// TestRounding: only the gradient of the keys' bias, zero in theory, is excused, and what was
+// excused is told.
 func TestRounding(t *testing.T) {
 	c := portable.New()
 	defer c.Close()
@@ -69,15 +71,16 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-// TestLayers checks layers exported by both of PyTorch's exporters; cmd/peers/torch_fixtures.py wrote them, and many more.
+// TestLayers checks layers exported by both of PyTorch's exporters; cmd/peers/torch_fixtures.py
+// wrote them, and many more.
 func TestLayers(t *testing.T) { run(t, "../testdata/layers", 81, 393) }
 
 // TestTimesNet checks networks whose shapes depend on the data: periods are chosen by the spectrum.
 // cmd/peers/timesnet_fixtures.py wrote them, with PyTorch's gradients at three points.
 func TestTimesNet(t *testing.T) { run(t, "../testdata/timesnet", 2, 192) }
 
-// TestTimesNetPeriods makes sure that the points give one compiled program different shapes, some of
-// which need padding.
+// TestTimesNetPeriods makes sure that the points give one compiled program different shapes, some
+// of which need padding.
 func TestTimesNetPeriods(t *testing.T) {
 	f, err := gradfixture.Read("../testdata/timesnet/written")
 	if err != nil {

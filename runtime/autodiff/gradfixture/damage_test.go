@@ -12,7 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestDamage changes one thing at a time in a fixture that passes; each change must be noticed and named.
+// TestDamage changes one thing at a time in a fixture that passes; each change must be noticed and
+// named.
 func TestDamage(t *testing.T) {
 	rewrite := func(name string, f func(name string, x *tensor.Tensor) (string, *tensor.Tensor)) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {

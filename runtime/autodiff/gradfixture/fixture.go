@@ -26,7 +26,8 @@ type Point struct {
 	Name string
 	// Inputs and Outputs go by the graph's names; Cotangents by the name of the output.
 	Inputs, Outputs, Cotangents map[string]*tensor.Tensor
-	// Params and InputGrads are the expected gradients, by the name of the initializer or input; the names in order of the files are in ParamNames and InputNames.
+	// Params and InputGrads are the expected gradients, by the name of the initializer or input;
+	// the names in order of the files are in ParamNames and InputNames.
 	Params, InputGrads     map[string]*tensor.Tensor
 	ParamNames, InputNames []string
 }
@@ -159,8 +160,8 @@ func (p *Point) like(first *Point) error {
 	return nil
 }
 
-// readNamed reads data/<prefix><number>.pb in order of the numbers. A file goes by the name inside it when that is one of names, or when names is nil; else by the name
-// at its number.
+// readNamed reads data/<prefix><number>.pb in order of the numbers. A file goes by the name inside
+// it when that is one of names, or when names is nil; else by the name at its number.
 func readNamed(dir, prefix string, names []string) (map[string]*tensor.Tensor, []string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

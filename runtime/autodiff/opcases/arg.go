@@ -10,8 +10,8 @@ import (
 
 // Arg is one input of a case's node: how its value is made and how it reaches the node.
 type Arg struct {
-	// diff marks values that are differentiated: graph inputs of type float32. Others are initializers, which inference and rules know, unless dynamic makes them
-	// graph inputs.
+	// diff marks values that are differentiated: graph inputs of type float32. Others are
+	// initializers, which inference and rules know, unless dynamic makes them graph inputs.
 	diff, dynamic bool
 	gen           func(r *rand.Rand) *tensor.Tensor
 }
@@ -63,10 +63,12 @@ func Away(lo, hi float64, kinks []float64, shape ...int) Arg {
 	})
 }
 
-// Distinct draws a random order of numbers 0.1 apart around 0, none of them 0: no two are close enough to change places.
+// Distinct draws a random order of numbers 0.1 apart around 0, none of them 0: no two are close
+// enough to change places.
 func Distinct(shape ...int) Arg { return distinctFrom(0, shape) }
 
-// DistinctOther is Distinct shifted by half a distance, for a second operand that must not meet the first.
+// DistinctOther is Distinct shifted by half a distance, for a second operand that must not meet the
+// first.
 func DistinctOther(shape ...int) Arg { return distinctFrom(0.5, shape) }
 
 func distinctFrom(offset float64, shape []int) Arg {
@@ -90,7 +92,8 @@ func (a Arg) Const() Arg {
 	return a
 }
 
-// Fixed makes the value a graph input that is not differentiated and whose content is not known when the gradient is built.
+// Fixed makes the value a graph input that is not differentiated and whose content is not known
+// when the gradient is built.
 func (a Arg) Fixed() Arg {
 	a.diff, a.dynamic = false, true
 	return a

@@ -15,25 +15,30 @@ import (
 type Case struct {
 	// Op and Domain name the operator that the case counts for; Name tells its cases apart.
 	Op, Domain, Name string
-	// Opset is the version of the standard domain the model imports; 0 means 18. Version 0 of another domain means 1.
+	// Opset is the version of the standard domain the model imports; 0 means 18. Version 0 of
+	// another domain means 1.
 	Opset, DomainVersion int
 	Args                 []Arg
 	Attrs                []*onnx.Attribute
-	// Outs is the number of the node's outputs; 0 means 1. An output that is not floating-point is left out of the loss.
+	// Outs is the number of the node's outputs; 0 means 1. An output that is not floating-point is
+	// left out of the loss.
 	Outs int
 	// OutSet, when not nil, lists which outputs enter the loss.
 	OutSet []int
 	// Skip lists outputs that the node leaves out (empty names).
 	Skip []int
-	// Graph builds something other than one node; it returns the outputs. in holds one value per argument.
+	// Graph builds something other than one node; it returns the outputs. in holds one value per
+	// argument.
 	Graph func(b *onnx.Builder, in []onnx.Value) []onnx.Value
-	// Want, when not nil, is the expected gradient of each differentiated argument for the cotangent Cot (ones when nil), compared instead of differences.
+	// Want, when not nil, is the expected gradient of each differentiated argument for the
+	// cotangent Cot (ones when nil), compared instead of differences.
 	Want [][]float64
 	// Cot is the cotangent of output 0.
 	Cot []float64
 	// Check tunes the comparison with differences.
 	Check gradcheck.Options
-	// Deviating names the engines that execute the operator otherwise than the specification says; there the differences are those of its expansion.
+	// Deviating names the engines that execute the operator otherwise than the specification says;
+	// there the differences are those of its expansion.
 	Deviating []string
 }
 
@@ -57,7 +62,8 @@ func (c Case) deviating(engine string) Case {
 }
 func (c Case) single() Case { c.Check.SingleOnly = true; return c }
 
-// want states the gradient of each differentiated argument for a cotangent of ones, at points where differences mean nothing.
+// want states the gradient of each differentiated argument for a cotangent of ones, at points where
+// differences mean nothing.
 func (c Case) want(grads ...[]float64) Case { c.Want = grads; return c }
 
 // cot sets the cotangent that want is stated for.
@@ -144,7 +150,8 @@ func (c Case) Problem() (gradcheck.Problem, error) {
 	return p, nil
 }
 
-// node adds the case's single node. Outputs of other types than float are converted by a Cast, so that piecewise constant operators can be checked too.
+// node adds the case's single node. Outputs of other types than float are converted by a Cast, so
+// that piecewise constant operators can be checked too.
 func (c Case) node(b *onnx.Builder, in []onnx.Value) []onnx.Value {
 	n := &onnx.Node{Name: "n", OpType: c.Op, Domain: c.Domain, Attribute: c.Attrs}
 	for len(in) > 0 && in[len(in)-1] == "" {

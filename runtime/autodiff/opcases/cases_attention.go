@@ -63,7 +63,8 @@ func attentionCases() []Case {
 	for i := range cases {
 		switch cases[i].Name {
 		case "blank row", "cache filled in part, causal", "window", "window, past":
-			// ONNX Runtime 1.27 follows an earlier text of the specification: NaN for a blank row, the causal order counted from the first key, no windows.
+			// ONNX Runtime 1.27 follows an earlier text of the specification: NaN for a blank row,
+			// the causal order counted from the first key, no windows.
 			cases[i] = cases[i].deviating("ort")
 		}
 		if cases[i].Op == "Attention" && cases[i].Opset == 0 {

@@ -5,7 +5,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// sub builds a sub-graph with a builder of its own. Its values are called prefix/…; inputs are declared with the given types, and what make returns are its outputs.
+// sub builds a sub-graph with a builder of its own. Its values are called prefix/…; inputs are
+// declared with the given types, and what make returns are its outputs.
 func sub(prefix string, inputs []onnx.TensorType, make func(b *onnx.Builder, in []onnx.Value) []onnx.Value) *onnx.Graph {
 	b := onnx.NewBuilder(prefix, 18)
 	b.SetScope(prefix + "/")
@@ -77,7 +78,8 @@ func controlCases() []Case {
 			}))...)
 		return y
 	}
-	// norm holds operators in its branches that are expanded, have fused gradients, or are asked for another output.
+	// norm holds operators in its branches that are expanded, have fused gradients, or are asked
+	// for another output.
 	norm := func(b *onnx.Builder, in []onnx.Value) []onnx.Value {
 		then := sub("then", nil, func(b *onnx.Builder, _ []onnx.Value) []onnx.Value {
 			return []onnx.Value{b.Op("LayerNormalization", in[1:3])}

@@ -56,7 +56,8 @@ func indexingCases() []Case {
 		op("TensorScatter", "circular", Any(2, 4, 3), Any(2, 3, 3), Ints(2, 3)).attr(onnx.AttrStr("mode", "circular")).opset(24),
 		op("TensorScatter", "last axis", Any(2, 3, 4), Any(2, 3, 2), Ints(1, 0)).attr(axis(-1)).opset(24),
 	}
-	// The places of the scatter cases differ from each other for the reduction none, and meet for the others.
+	// The places of the scatter cases differ from each other for the reduction none, and meet for
+	// the others.
 	apart, meet := IntsOf([]int{2, 2}, 0, 3, 2, 1), IntsOf([]int{2, 2}, 1, 1, -1, 3)
 	apartND, meetND := IntsOf([]int{3, 1}, 3, 0, 1), IntsOf([]int{3, 1}, 1, 1, -1)
 	return append(cases,

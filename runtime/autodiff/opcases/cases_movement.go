@@ -69,7 +69,8 @@ func movementCases() []Case {
 	}
 }
 
-// sequenceCases go through sequences of tensors, as exporters write torch.split, torch.unbind and torch.stack.
+// sequenceCases go through sequences of tensors, as exporters write torch.split, torch.unbind and
+// torch.stack.
 func sequenceCases() []Case {
 	at := func(b *onnx.Builder, seq onnx.Value, i int) onnx.Value {
 		return b.Op("SequenceAt", []onnx.Value{seq, b.Int(i)})

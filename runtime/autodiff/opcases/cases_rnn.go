@@ -11,7 +11,8 @@ func recurrentCases() []Case {
 	acts := func(v ...string) *onnx.Attribute { return onnx.AttrStrs("activations", v...) }
 	lens := func(v ...int32) Arg { return Tensor(tensor.Of(v, len(v))) }
 	linear, first := onnx.AttrInt("linear_before_reset", 1), onnx.AttrInt("layout", 1)
-	// T steps, batch B, I features, H hidden units, D directions: X, W, R, B, sequence_lens, initial_h.
+	// T steps, batch B, I features, H hidden units, D directions: X, W, R, B, sequence_lens,
+	// initial_h.
 	args := func(gates, d, t, b, i, h int, more ...Arg) []Arg {
 		return append([]Arg{Any(t, b, i), Any(d, gates*h, i), Any(d, gates*h, h), Any(d, 2*gates*h)}, more...)
 	}

@@ -72,7 +72,8 @@ func visionCases() []Case {
 	}
 }
 
-// dropoutOverItself is the difference of a dropped out value and what its mask makes of the input: it is zero and so must be its gradient, whatever the mask.
+// dropoutOverItself is the difference of a dropped out value and what its mask makes of the input:
+// it is zero and so must be its gradient, whatever the mask.
 func dropoutOverItself(b *onnx.Builder, in []onnx.Value) []onnx.Value {
 	out := b.OpN("Dropout", "", 2, []onnx.Value{in[0], b.Float(0.75), b.Const(tensor.Scalar(true))})
 	mask := b.Op("Cast", []onnx.Value{out[1]}, onnx.AttrInt("to", int(tensor.Float32)))
@@ -80,7 +81,8 @@ func dropoutOverItself(b *onnx.Builder, in []onnx.Value) []onnx.Value {
 	return []onnx.Value{b.Op("Sub", []onnx.Value{out[0], kept})}
 }
 
-// gridKinks lists the normalised coordinates at which interpolation on axes of 2, 3, 4 or 5 elements changes its element.
+// gridKinks lists the normalised coordinates at which interpolation on axes of 2, 3, 4 or 5
+// elements changes its element.
 func gridKinks() []float64 {
 	return []float64{-1.5, -1.25, -1, -0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75, 1, 1.25, 1.5}
 }

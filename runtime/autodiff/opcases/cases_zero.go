@@ -4,8 +4,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// zeroCases cover operators without gradient: the model does not move and the gradient is zero. Those that the specification does not tag as differentiable have one
-// case as well, so that their place in the list is tested.
+// zeroCases cover operators without gradient: the model does not move and the gradient is zero.
+// Those that the specification does not tag as differentiable have one case as well, so that their
+// place in the list is tested.
 func zeroCases() []Case {
 	whole := []float64{-3, -2, -1, 0, 1, 2, 3}
 	half := []float64{-2.5, -1.5, -0.5, 0.5, 1.5, 2.5}
@@ -48,7 +49,8 @@ func zeroCases() []Case {
 	return cases
 }
 
-// contribCases cover operators of com.microsoft. Only ONNX Runtime executes the originals; elsewhere what they expand to is checked against itself.
+// contribCases cover operators of com.microsoft. Only ONNX Runtime executes the originals;
+// elsewhere what they expand to is checked against itself.
 func contribCases() []Case {
 	ms := func(name, variant string, args ...Arg) Case { return op(name, variant, args...).domain(onnx.DomainMS) }
 	return []Case{

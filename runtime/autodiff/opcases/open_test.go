@@ -38,7 +38,8 @@ var openings = []opening{
 			"ReduceMean": 2, "ReduceMin": 2, "ReduceProd": 2, "ReduceSum": 2, "ReduceSumSquare": 2, "Scan": 4, "SoftmaxCrossEntropyLoss": 10, "SplitToSequence": 3})},
 }
 
-// numeric returns the cases of the operators whose rules need the numbers of whole shapes, and others.
+// numeric returns the cases of the operators whose rules need the numbers of whole shapes, and
+// others.
 func numeric(others map[string]int) map[string]int {
 	m := map[string]int{"Attention": 13, "AveragePool": 10, "CausalConvWithState": 3, "CenterCropPad": 4, "Col2Im": 4, "Conv": 2,
 		"ConvTranspose": 4, "CumProd": 5, "Det": 5, "Einsum": 3, "GRU": 10, "GridSample": 13, "LRN": 3, "LSTM": 14,

@@ -14,7 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestSecondOrder differentiates the gradients of all cases again and compares with differences of the gradients.
+// TestSecondOrder differentiates the gradients of all cases again and compares with differences of
+// the gradients.
 func TestSecondOrder(t *testing.T) {
 	c := portable.New()
 	defer c.Close()
@@ -23,7 +24,8 @@ func TestSecondOrder(t *testing.T) {
 	limit := make(chan struct{}, 2)
 	ran, comparisons := 0, 0
 	for _, k := range opcases.All() {
-		// Stated gradients lie at kinks, and a gradient that is zero by definition has no derivative to compare.
+		// Stated gradients lie at kinks, and a gradient that is zero by definition has no
+		// derivative to compare.
 		if k.Want != nil || k.Check.Zero || *onlyOp != "" && k.Op != *onlyOp {
 			continue
 		}

@@ -27,7 +27,8 @@ type Result struct {
 	Cases, Passed, Comparisons int
 	// MaxError is the largest relative error among the comparisons.
 	MaxError float64
-	// Levels counts the cases by the name of the precision reached; cases with stated gradients count as "stated".
+	// Levels counts the cases by the name of the precision reached; cases with stated gradients
+	// count as "stated".
 	Levels map[string]int
 	// Err joins the failures of all cases; each names its case.
 	Err error
@@ -36,8 +37,9 @@ type Result struct {
 // Covered reports whether the operator counts: enough cases and none failed.
 func (r Result) Covered() bool { return r.Err == nil && r.Passed >= MinCases }
 
-// Verify runs the cases that filter accepts (all when nil) on an engine, on all cores, and returns one result per operator in the order of [All]. The error is that of
-// ctx; failures of cases are in the results.
+// Verify runs the cases that filter accepts (all when nil) on an engine, on all cores, and returns
+// one result per operator in the order of [All]. The error is that of ctx; failures of cases are in
+// the results.
 func Verify(ctx context.Context, c engine.Compiler, filter func(Case) bool) ([]Result, error) {
 	var cases []Case
 	for _, k := range All() {

@@ -14,8 +14,9 @@ import (
 
 var onlyOp = flag.String("op", "", "run the cases of this operator only")
 
-// verify runs all cases and requires that all pass, that every operator which the specification marks as differentiable is covered, and a least number of comparisons, so
-// that cases which silently compare nothing are noticed.
+// verify runs all cases and requires that all pass, that every operator which the specification
+// marks as differentiable is covered, and a least number of comparisons, so that cases which
+// silently compare nothing are noticed.
 func verify(t *testing.T, c engine.Compiler, least int) {
 	t.Helper()
 	defer c.Close()

@@ -61,7 +61,8 @@ func windowCase(r *rand.Rand, name string) opcases.Case {
 	return c
 }
 
-// TestWindows checks convolutions and pools of random geometry. Windows that do not fit the input are drawn again.
+// TestWindows checks convolutions and pools of random geometry. Windows that do not fit the input
+// are drawn again.
 func TestWindows(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 11))
 	checked := map[string]int{}

@@ -15,8 +15,8 @@ import (
 )
 
 // extremes checks numbers among the inputs of a run that kernels divide by or count with: those
-// below 1 are errors of the run that name the node, where 1 is the least, as are indices beyond what
-// there is, and a diagonal outside of the matrix is one, however far.
+// below 1 are errors of the run that name the node, where 1 is the least, as are indices beyond
+// what there is, and a diagonal outside of the matrix is one, however far.
 func (s *suite) extremes(t *testing.T) {
 	e := s.open(t)
 	// open compiles a node named hot that reads x and the integer n.

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// wiring runs what a decoder easily loses: absent inputs and outputs, one value as several inputs, outputs that are inputs or weights.
+// wiring runs what a decoder easily loses: absent inputs and outputs, one value as several inputs,
+// outputs that are inputs or weights.
 func (s *suite) wiring(t *testing.T) {
 	e := s.open(t)
 	vec := onnx.TypeOf(tensor.Float32, 3)
@@ -18,7 +19,8 @@ func (s *suite) wiring(t *testing.T) {
 	w := b.Initializer("w", tensor.Of([]float32{5, 6, 7}, 3))
 	b.Output(b.Rename(b.Op("Clip", []onnx.Value{x, "", b.Float(2)}), "clipped"), vec)
 	b.Output(b.Rename(b.Op("Concat", []onnx.Value{x, x}, onnx.AttrInt("axis", 0)), "twice"), onnx.TypeOf(tensor.Float32, 6))
-	// Unique's second output is optional and absent, its third is the position of each element among the distinct ones.
+	// Unique's second output is optional and absent, its third is the position of each element
+	// among the distinct ones.
 	distinct := b.OpN("Unique", "", 3, []onnx.Value{b.Op("Neg", []onnx.Value{x})})
 	b.Graph().Node[len(b.Graph().Node)-1].Output[1] = ""
 	b.Output(b.Rename(b.Op("Cast", distinct[2:], onnx.AttrInt("to", int(tensor.Float32))), "ranks"), symbolic(tensor.Float32, onnx.Symbol("n")))
@@ -35,7 +37,8 @@ func (s *suite) wiring(t *testing.T) {
 	}
 }
 
-// subgraphs runs branches and a loop whose bodies read values from outside, with fixed buffers and changing inputs.
+// subgraphs runs branches and a loop whose bodies read values from outside, with fixed buffers and
+// changing inputs.
 func (s *suite) subgraphs(t *testing.T) {
 	e := s.open(t)
 	vec := onnx.TypeOf(tensor.Float32, 2)

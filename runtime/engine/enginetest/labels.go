@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// labels: a loss takes the classes 0…C−1 and ignore_index, and refuses every other label; none is counted from the end.
+// labels: a loss takes the classes 0…C−1 and ignore_index, and refuses every other label; none is
+// counted from the end.
 func (s *suite) labels(t *testing.T) {
 	e := s.open(t)
 	scores := tensor.Of([]float32{1, 2, 3, 4, 5, 6}, 2, 3)

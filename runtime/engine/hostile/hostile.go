@@ -203,8 +203,8 @@ func repeated(t *tensor.Tensor, shape []int) *tensor.Tensor {
 	return out
 }
 
-// Open returns the base with its initializers and the values of its Constant nodes as inputs, so that
-// they are tried as contents too; ok is false where it has none.
+// Open returns the base with its initializers and the values of its Constant nodes as inputs, so
+// that they are tried as contents too; ok is false where it has none.
 func Open(b Base) (out Base, ok bool) {
 	m := b.Model.ShallowClone()
 	g := m.Graph

@@ -9,14 +9,17 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Tolerance is how far a float may lie from the expected one: |got − want| ≤ Abs + Rel·|want|, the rule of NumPy's allclose.
+// Tolerance is how far a float may lie from the expected one: |got − want| ≤ Abs + Rel·|want|, the
+// rule of NumPy's allclose.
 type Tolerance struct{ Rel, Abs float64 }
 
-// DefaultTolerance is the relative tolerance of ONNX's own backend test runner. Its absolute one, 1e-7, is below the float32 noise of a transform of a hundred
-// elements, which some expected outputs carry.
+// DefaultTolerance is the relative tolerance of ONNX's own backend test runner. Its absolute one,
+// 1e-7, is below the float32 noise of a transform of a hundred elements, which some expected
+// outputs carry.
 var DefaultTolerance = Tolerance{Rel: 1e-3, Abs: 1e-6}
 
-// Compare reports how got differs from want: type, shape, or the first element out of tolerance. NaN equals NaN; everything but floats must be equal.
+// Compare reports how got differs from want: type, shape, or the first element out of tolerance.
+// NaN equals NaN; everything but floats must be equal.
 func Compare(got, want *tensor.Tensor, tol Tolerance) error {
 	if got == nil {
 		return fmt.Errorf("no tensor, expected %v", want)

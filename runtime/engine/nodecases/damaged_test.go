@@ -56,8 +56,9 @@ func damage(r *rand.Rand, t *tensor.Tensor) *tensor.Tensor {
 	return c
 }
 
-// TestDamagedInputs gives every operator of our own cases inputs of wrong types, shapes and contents, in graphs that declare no shapes. A run may succeed or fail,
-// but a failure names the node, and a session still works after it.
+// TestDamagedInputs gives every operator of our own cases inputs of wrong types, shapes and
+// contents, in graphs that declare no shapes. A run may succeed or fail, but a failure names the
+// node, and a session still works after it.
 func TestDamagedInputs(t *testing.T) {
 	cases, err := nodecases.Open(filepath.Join("testdata", "own.tar.gz"))
 	if err != nil {
@@ -126,7 +127,8 @@ func TestDamagedInputs(t *testing.T) {
 	}
 }
 
-// TestDamagedModels compiles models with flipped bits. A model may be refused or compile; nothing may panic, and no message may be about the engine's inside.
+// TestDamagedModels compiles models with flipped bits. A model may be refused or compile; nothing
+// may panic, and no message may be about the engine's inside.
 func TestDamagedModels(t *testing.T) {
 	cases, err := nodecases.Open(filepath.Join("testdata", "own.tar.gz"))
 	if err != nil {

@@ -89,7 +89,8 @@ func own(t *testing.T, e engine.Compiler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Their expected values are one float32 implementation's, so sums of a hundred terms differ in their last digits.
+	// Their expected values are one float32 implementation's, so sums of a hundred terms differ in
+	// their last digits.
 	rs, err := nodecases.Run(t.Context(), cases, e, nodecases.Options{Tolerance: nodecases.Tolerance{Rel: 1e-4, Abs: 2e-5}})
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,8 @@ func Count(rs []Result, o Outcome) int {
 	return n
 }
 
-// WriteTable prints results as the golden file has them: a heading with the counts, then one line per case: outcome, name, reason.
+// WriteTable prints results as the golden file has them: a heading with the counts, then one line
+// per case: outcome, name, reason.
 func WriteTable(w io.Writer, engine string, rs []Result) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "# %s: %s\n", engine, Summary(rs))
@@ -56,7 +57,8 @@ func ReadTable(r io.Reader) (map[string]Outcome, error) {
 	return out, s.Err()
 }
 
-// Changes lists the cases whose outcome differs from the recorded one: those that passed and do not any more apart from the others.
+// Changes lists the cases whose outcome differs from the recorded one: those that passed and do not
+// any more apart from the others.
 func Changes(rs []Result, recorded map[string]Outcome) (worse, other []string) {
 	for _, r := range rs {
 		was, ok := recorded[r.Name]

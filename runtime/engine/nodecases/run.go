@@ -14,7 +14,8 @@ import (
 // Outcome is how a case ended.
 type Outcome string
 
-// The outcomes. Skipped cases ask for something outside the engines' contract: sequences and optionals entering or leaving the graph, or results that are random.
+// The outcomes. Skipped cases ask for something outside the engines' contract: sequences and
+// optionals entering or leaving the graph, or results that are random.
 const (
 	Pass        Outcome = "pass"
 	Skip        Outcome = "skip"
@@ -36,7 +37,8 @@ type Options struct {
 	SkipRoundTrip bool
 }
 
-// Run runs every case on an engine. It returns one result per case, in order; ctx ends it early with ctx's error.
+// Run runs every case on an engine. It returns one result per case, in order; ctx ends it early
+// with ctx's error.
 func Run(ctx context.Context, cases []Case, e engine.Compiler, o Options) ([]Result, error) {
 	if o.Tolerance == (Tolerance{}) {
 		o.Tolerance = DefaultTolerance
@@ -146,7 +148,8 @@ func random(n *onnx.Node) bool {
 	return false
 }
 
-// drops reports whether a Dropout is told to train; with a ratio of zero its result is determined all the same.
+// drops reports whether a Dropout is told to train; with a ratio of zero its result is determined
+// all the same.
 func drops(g *onnx.Graph) bool {
 	for _, n := range g.GetNode() {
 		if n.OpType == "Dropout" && n.In(2) != "" {

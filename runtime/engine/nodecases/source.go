@@ -25,7 +25,8 @@ type Case struct {
 	Sets  []Set
 }
 
-// Set is one set of inputs and expected outputs: encoded TensorProtos, or protos of other kinds where the model says so.
+// Set is one set of inputs and expected outputs: encoded TensorProtos, or protos of other kinds
+// where the model says so.
 type Set struct {
 	Inputs, Outputs [][]byte
 }

@@ -1,4 +1,5 @@
-// Package testengines gives tests every engine that there is where they run. Packages other than programs do not choose engines, so only tests import it.
+// Package testengines gives tests every engine that there is where they run. Packages other than
+// programs do not choose engines, so only tests import it.
 //
 // # How to add an engine
 //
@@ -15,7 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
-// All returns the portable engine and, where it can be had, ONNX Runtime, found or installed as the program does it. They end with the process. A library that is there and unusable fails the test.
+// All returns the portable engine and, where it can be had, ONNX Runtime, found or installed as the
+// program does it. They end with the process. A library that is there and unusable fails the test.
 func All(t testing.TB) []engine.Compiler {
 	t.Helper()
 	list := []engine.Compiler{portable.New()}
@@ -38,7 +40,9 @@ func Fastest(t testing.TB) engine.Compiler {
 	return list[len(list)-1]
 }
 
-// Allocations is how many allocations a test of a training step's steady state must put up with: none on ONNX Runtime, and a few on the portable engine, which keeps buffers in pools that the garbage collector empties now and then, and whose larger products start goroutines.
+// Allocations is how many allocations a test of a training step's steady state must put up with:
+// none on ONNX Runtime, and a few on the portable engine, which keeps buffers in pools that the
+// garbage collector empties now and then, and whose larger products start goroutines.
 func Allocations(c engine.Compiler) float64 {
 	if c.Name() == portable.Name {
 		return 20

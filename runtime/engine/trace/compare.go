@@ -14,16 +14,20 @@ import (
 // Difference compares one value of two engines. The JSON keys are stable.
 type Difference struct {
 	Value onnx.Value `json:"value"`
-	// Node describes the node that made the value and Op is its operator; empty for outputs compared as such.
+	// Node describes the node that made the value and Op is its operator; empty for outputs
+	// compared as such.
 	Node string `json:"node,omitempty"`
 	Op   string `json:"op,omitempty"`
-	// AbsError is max|a−b|, Scale is max|a| over the finite elements of a, the first engine's value, and Error their quotient, AbsError / (1e-6 + Scale). Problem, when not empty, says what cannot be measured so: another type or shape, a NaN or infinity
-	// on one side only, another integer or text. The errors are then 0.
+	// AbsError is max|a−b|, Scale is max|a| over the finite elements of a, the first engine's
+	// value, and Error their quotient, AbsError / (1e-6 + Scale). Problem, when not empty, says
+	// what cannot be measured so: another type or shape, a NaN or infinity on one side only,
+	// another integer or text. The errors are then 0.
 	Error    float64 `json:"max_error"`
 	AbsError float64 `json:"max_abs_error"`
 	Scale    float64 `json:"scale"`
 	Problem  string  `json:"problem,omitempty"`
-	// Index is the row-major place of the largest difference, A and B what the two engines have there.
+	// Index is the row-major place of the largest difference, A and B what the two engines have
+	// there.
 	Index int    `json:"index"`
 	A     string `json:"a,omitempty"`
 	B     string `json:"b,omitempty"`
@@ -31,7 +35,8 @@ type Difference struct {
 	Inputs []Operand `json:"inputs,omitempty"`
 }
 
-// Tolerance says what is no difference: max|a−b| ≤ Abs + Rel·max|a|. The absolute part is for values that are the rest of a cancellation, such as the gradient of something that the loss does
+// Tolerance says what is no difference: max|a−b| ≤ Abs + Rel·max|a|. The absolute part is for
+// values that are the rest of a cancellation, such as the gradient of something that the loss does
 // not depend on; there nothing but rounding is left to compare.
 type Tolerance struct{ Rel, Abs float64 }
 
@@ -102,8 +107,9 @@ func diffOpaque(a, b *tensor.Tensor) Difference {
 	return Difference{}
 }
 
-// Compare runs the model on two engines and returns the first computed value on which they differ by more than tol, nil when there is none, and how many values agreed before it. Since every
-// value before it agrees, its node is where the engines part.
+// Compare runs the model on two engines and returns the first computed value on which they differ
+// by more than tol, nil when there is none, and how many values agreed before it. Since every value
+// before it agrees, its node is where the engines part.
 func Compare(ctx context.Context, a, b engine.Compiler, m *onnx.Model, in map[string]*tensor.Tensor, tol Tolerance, o Options) (first *Difference, agreed int, err error) {
 	seen := map[onnx.Value]Range{}
 	err = Values(ctx, []engine.Compiler{a, b}, m, in, o, func(v Visit) error {
@@ -126,7 +132,8 @@ func Compare(ctx context.Context, a, b engine.Compiler, m *onnx.Model, in map[st
 	return first, agreed, err
 }
 
-// Outputs runs the model on two engines as it is and compares its outputs, one difference per output in graph order.
+// Outputs runs the model on two engines as it is and compares its outputs, one difference per
+// output in graph order.
 func Outputs(ctx context.Context, a, b engine.Compiler, m *onnx.Model, in map[string]*tensor.Tensor, o Options) ([]Difference, error) {
 	p := &plan{model: m, in: in, opts: o}
 	if _, err := Bind(m, in); err != nil {

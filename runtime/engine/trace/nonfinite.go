@@ -8,11 +8,13 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Finding is a value with elements that are NaN or infinite, and what it was made from. The JSON keys are stable.
+// Finding is a value with elements that are NaN or infinite, and what it was made from. The JSON
+// keys are stable.
 type Finding struct {
 	Value  onnx.Value `json:"value"`
 	Source Source     `json:"source"`
-	// Node describes the node that made the value, Op is its operator; both are empty for inputs and initializers. Position is the node's place in execution order.
+	// Node describes the node that made the value, Op is its operator; both are empty for inputs
+	// and initializers. Position is the node's place in execution order.
 	Node     string `json:"node,omitempty"`
 	Op       string `json:"op,omitempty"`
 	Position int    `json:"position"`
@@ -32,17 +34,21 @@ type Operand struct {
 type Report struct {
 	// Values counts the values looked at.
 	Values int `json:"values"`
-	// First is the first value that is not finite, in execution order; nil when all are finite. Masks do not count; see [FirstNonFinite].
+	// First is the first value that is not finite, in execution order; nil when all are finite.
+	// Masks do not count; see [FirstNonFinite].
 	First *Finding `json:"first"`
 	// FirstNaN is the first value with a NaN, when that is not First.
 	FirstNaN *Finding `json:"first_nan,omitempty"`
-	// InfiniteConstants lists initializers and constants that hold infinities, Masks the computed values that have theirs from these.
+	// InfiniteConstants lists initializers and constants that hold infinities, Masks the computed
+	// values that have theirs from these.
 	InfiniteConstants []onnx.Value `json:"infinite_constants,omitempty"`
 	Masks             []onnx.Value `json:"masks,omitempty"`
 }
 
-// FirstNonFinite runs the model and finds the first value that is not finite. Infinite constants, with which attention is masked, do not count, and neither do infinities of the same sign in a value
-// that is computed from them, one node after the other; a NaN always counts. each, when it is not nil, sees every value's range. The run ends early once a NaN is found and each is nil.
+// FirstNonFinite runs the model and finds the first value that is not finite. Infinite constants,
+// with which attention is masked, do not count, and neither do infinities of the same sign in a
+// value that is computed from them, one node after the other; a NaN always counts. each, when it is
+// not nil, sees every value's range. The run ends early once a NaN is found and each is nil.
 func FirstNonFinite(ctx context.Context, c engine.Compiler, m *onnx.Model, in map[string]*tensor.Tensor, o Options, each func(Visit, Range)) (Report, error) {
 	var rep Report
 	seen := map[onnx.Value]Range{}

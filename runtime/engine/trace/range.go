@@ -16,7 +16,8 @@ type Range struct {
 	Min  float64 `json:"min"`
 	Max  float64 `json:"max"`
 	Mean float64 `json:"mean"`
-	// NaN, PosInf and NegInf count elements; First is the row-major index of the first of them, -1 without any.
+	// NaN, PosInf and NegInf count elements; First is the row-major index of the first of them, -1
+	// without any.
 	NaN    int `json:"nan"`
 	PosInf int `json:"pos_inf"`
 	NegInf int `json:"neg_inf"`
@@ -54,7 +55,8 @@ func (r Range) String() string {
 	return b.String()
 }
 
-// RangeOf looks at every element of a tensor of real numbers or booleans; other types are described by type and shape alone.
+// RangeOf looks at every element of a tensor of real numbers or booleans; other types are described
+// by type and shape alone.
 func RangeOf(t *tensor.Tensor) Range {
 	r := Range{DType: t.DType().String(), Shape: append([]int{}, t.Shape()...), First: -1, Min: math.Inf(1), Max: math.Inf(-1)}
 	at := reader(t)
@@ -85,7 +87,8 @@ func RangeOf(t *tensor.Tensor) Range {
 	return r
 }
 
-// reader returns a function that reads an element as float64, or nil for types that are not real numbers.
+// reader returns a function that reads an element as float64, or nil for types that are not real
+// numbers.
 func reader(t *tensor.Tensor) func(int) float64 {
 	switch t.DType() {
 	case tensor.Float32:

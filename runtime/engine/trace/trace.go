@@ -17,7 +17,8 @@ const DefaultBudget = 256 << 20
 
 // Options tune a run.
 type Options struct {
-	// Budget is the most bytes of values that are kept at once; 0 means [DefaultBudget]. A single larger value is still visited.
+	// Budget is the most bytes of values that are kept at once; 0 means [DefaultBudget]. A single
+	// larger value is still visited.
 	Budget int64
 	// Compile is passed to the engine.
 	Compile engine.Options
@@ -38,7 +39,8 @@ const (
 type Visit struct {
 	Value  onnx.Value
 	Source Source
-	// Node made the value; nil for inputs and initializers. Position is its place in the graph, in execution order.
+	// Node made the value; nil for inputs and initializers. Position is its place in the graph, in
+	// execution order.
 	Node     *onnx.Node
 	Position int
 	// Got is the value, one tensor per engine. It must not be changed or kept.
@@ -48,8 +50,10 @@ type Visit struct {
 // ErrStop ends a run from within a visit without being an error.
 var ErrStop = errors.New("stop")
 
-// Values runs m on each engine and visits inputs, initializers and constants first, then every computed value in execution order. The model must be valid (onnx.Check); symbolic extents take the
-// numbers that the inputs have. Nothing is changed. Errors are those of binding, of the engines and of visit.
+// Values runs m on each engine and visits inputs, initializers and constants first, then every
+// computed value in execution order. The model must be valid (onnx.Check); symbolic extents take
+// the numbers that the inputs have. Nothing is changed. Errors are those of binding, of the engines
+// and of visit.
 func Values(ctx context.Context, engines []engine.Compiler, m *onnx.Model, in map[string]*tensor.Tensor, o Options, visit func(Visit) error) error {
 	p, err := newPlan(m, in, o)
 	if err != nil {
@@ -103,7 +107,8 @@ func newPlan(m *onnx.Model, in map[string]*tensor.Tensor, o Options) (*plan, err
 	declared := onnx.DeclaredTypes(m.Graph)
 	p := &plan{model: m, in: in, opts: o}
 	for i, n := range m.Graph.Node {
-		// A node that inference does not know leaves its values to what the model declares; whether it can be executed is for the engine to say.
+		// A node that inference does not know leaves its values to what the model declares; whether
+		// it can be executed is for the engine to say.
 		_ = env.Apply(n)
 		if n.OpType == "Constant" && onnx.NormalizeDomain(n.Domain) == onnx.DomainStandard {
 			continue
@@ -129,7 +134,8 @@ func newPlan(m *onnx.Model, in map[string]*tensor.Tensor, o Options) (*plan, err
 	return p, nil
 }
 
-// Bind returns the numbers of the symbolic extents of m that the inputs give, after checking that every input is given with its element type, rank and extents.
+// Bind returns the numbers of the symbolic extents of m that the inputs give, after checking that
+// every input is given with its element type, rank and extents.
 func Bind(m *onnx.Model, in map[string]*tensor.Tensor) (map[string]int, error) {
 	bind, from := map[string]int{}, map[string]string{}
 	known := map[string]bool{}
@@ -223,7 +229,8 @@ func (p *plan) part(ctx context.Context, engines []engine.Compiler, values []wat
 	m := p.model.ShallowClone()
 	m.Graph.Output = nil
 	for _, w := range values {
-		// Without a shape, so that an extent that inference and engine see differently is found by looking at the values.
+		// Without a shape, so that an extent that inference and engine see differently is found by
+		// looking at the values.
 		m.Graph.Output = append(m.Graph.Output, onnx.NewValueInfo(w.value, onnx.TensorType{DType: w.dtype}))
 	}
 	m, err := onnx.Prune(m)

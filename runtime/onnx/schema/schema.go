@@ -21,14 +21,16 @@ type Param struct {
 	// Heterogeneous variadic parameters may have a type each.
 	Heterogeneous bool
 	MinArity      int
-	// Differentiable says whether the standard marks it as such: 1 yes, -1 no, 0 not said (most versions before opset 13).
+	// Differentiable says whether the standard marks it as such: 1 yes, -1 no, 0 not said (most
+	// versions before opset 13).
 	Differentiable int
 }
 
 // Attr is one formal attribute.
 type Attr struct {
 	Name string
-	// Type is the attribute type as the format names it: FLOAT, INT, STRING, TENSOR, GRAPH, SPARSE_TENSOR, TYPE_PROTO or a plural.
+	// Type is the attribute type as the format names it: FLOAT, INT, STRING, TENSOR, GRAPH,
+	// SPARSE_TENSOR, TYPE_PROTO or a plural.
 	Type     string
 	Required bool
 	// Default is nil, or a float64 (FLOAT and INT), string, or []any of those.
@@ -50,9 +52,11 @@ type Operator struct {
 	// Types maps each type parameter to the types it may stand for, such as "tensor(float)".
 	Types      map[string][]string
 	Attributes []Attr
-	// BodyOpsets lists the opset versions for which the standard gives a body that needs nothing but the node's attributes; see [Body].
+	// BodyOpsets lists the opset versions for which the standard gives a body that needs nothing
+	// but the node's attributes; see [Body].
 	BodyOpsets []int
-	// ContextBody is set when the standard gives a body that depends on the node's types or on which inputs are present; it is not in this table.
+	// ContextBody is set when the standard gives a body that depends on the node's types or on
+	// which inputs are present; it is not in this table.
 	ContextBody bool
 }
 
@@ -65,7 +69,8 @@ func (o *Operator) Attr(name string) (Attr, bool) {
 	return o.Attributes[i], true
 }
 
-// Input returns the formal parameter of input i: the last one also stands for every further input when it is variadic. ok is false beyond the last.
+// Input returns the formal parameter of input i: the last one also stands for every further input
+// when it is variadic. ok is false beyond the last.
 func (o *Operator) Input(i int) (p Param, ok bool) { return paramAt(o.Inputs, i) }
 
 // Output is [Operator.Input] for outputs.

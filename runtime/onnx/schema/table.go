@@ -20,8 +20,9 @@ var schemasFile []byte
 //go:embed bodies.txt.gz
 var bodiesFile []byte
 
-// MinUnderstood and MaxUnderstood bound the opset versions of the standard domain that this program differentiates and executes. Models of any version are read,
-// printed and, as far as the table reaches, checked.
+// MinUnderstood and MaxUnderstood bound the opset versions of the standard domain that this program
+// differentiates and executes. Models of any version are read, printed and, as far as the table
+// reaches, checked.
 const (
 	MinUnderstood = 13
 	MaxUnderstood = 27
@@ -68,7 +69,8 @@ var load = sync.OnceValue(func() *table {
 	return t
 })
 
-// The embedded files are written by our own generator and covered by a test, so damage is a bug of the build and panics.
+// The embedded files are written by our own generator and covered by a test, so damage is a bug of
+// the build and panics.
 func unzip(b []byte) []byte {
 	r, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
@@ -101,7 +103,8 @@ func Domains() []string {
 	return out
 }
 
-// Latest returns the newest opset version of a domain that the table knows an operator of, or 0 when it does not cover the domain.
+// Latest returns the newest opset version of a domain that the table knows an operator of, or 0
+// when it does not cover the domain.
 func Latest(domain string) int { return load().domains[domainOf(domain)] }
 
 // Names returns the operators of a domain in alphabetical order, also those deprecated since.
@@ -116,8 +119,8 @@ func Names(domain string) []string {
 	return out
 }
 
-// Lookup returns the version of an operator that is in force at an opset version: the newest not newer than it. ok is false when the table has none. The result
-// is shared and must not be changed.
+// Lookup returns the version of an operator that is in force at an opset version: the newest not
+// newer than it. ok is false when the table has none. The result is shared and must not be changed.
 func Lookup(domain, op string, opset int) (o *Operator, ok bool) {
 	k := key{domainOf(domain), op}
 	list := load().ops[k]
@@ -129,7 +132,8 @@ func Lookup(domain, op string, opset int) (o *Operator, ok bool) {
 	return nil, false
 }
 
-// Versions returns the opset versions at which an operator was introduced or changed, ascending, or nil when the table does not know it.
+// Versions returns the opset versions at which an operator was introduced or changed, ascending, or
+// nil when the table does not know it.
 func Versions(domain, op string) []int {
 	var out []int
 	for _, e := range load().ops[key{domainOf(domain), op}] {
@@ -215,9 +219,10 @@ var loadBodies = sync.OnceValue(func() map[bodyKey]string {
 	return out
 })
 
-// Body returns the encoded FunctionProto by which the standard defines an operator at an opset version, nil when it gives none that holds for every node. The body is
-// the newest one written for an opset not above the given one; when all are newer, the oldest, whose own opset import then says which version it needs.
-// onnx.SchemaBody decodes it.
+// Body returns the encoded FunctionProto by which the standard defines an operator at an opset
+// version, nil when it gives none that holds for every node. The body is the newest one written for
+// an opset not above the given one; when all are newer, the oldest, whose own opset import then
+// says which version it needs. onnx.SchemaBody decodes it.
 func Body(domain, op string, opset int) []byte {
 	o, ok := Lookup(domain, op, opset)
 	if !ok || len(o.BodyOpsets) == 0 {

@@ -7,8 +7,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// call is one application of a rule: the node, the facts of its inputs, and the outputs to fill. Attribute accessors check the attribute's type and keep the
-// first error, so that rules read attributes without checking each.
+// call is one application of a rule: the node, the facts of its inputs, and the outputs to fill.
+// Attribute accessors check the attribute's type and keep the first error, so that rules read
+// attributes without checking each.
 type call struct {
 	env  *Env
 	node *onnx.Node
@@ -210,7 +211,8 @@ func (c *call) str(name, def string) string {
 // hasAttr reports whether an attribute is present.
 func (c *call) hasAttr(name string) bool { return c.node.Attr(name) != nil }
 
-// ranked returns the extents of input i, and an error when it has a known rank below least. ok is false when the rank is not known.
+// ranked returns the extents of input i, and an error when it has a known rank below least. ok is
+// false when the rank is not known.
 func (c *call) ranked(i, least int) (dims []onnx.Dim, ok bool, err error) {
 	t := c.typ(i)
 	if t.Ranked && len(t.Dims) < least {
@@ -282,7 +284,8 @@ func broadcastDim(x, y onnx.Dim) (d onnx.Dim, ok bool) {
 	return onnx.Symbol(""), true
 }
 
-// sameDims reports whether the lists are equal and free of unknown extents, two of which may differ.
+// sameDims reports whether the lists are equal and free of unknown extents, two of which may
+// differ.
 func sameDims(a, b []onnx.Dim) bool {
 	if len(a) != len(b) {
 		return false

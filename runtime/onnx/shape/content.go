@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// content is the value of a small tensor: integers and booleans as values that may be symbolic, floats as float64 (every float32 is one exactly).
+// content is the value of a small tensor: integers and booleans as values that may be symbolic,
+// floats as float64 (every float32 is one exactly).
 type content struct {
 	dtype tensor.DType
 	shape []int
@@ -45,7 +46,8 @@ func (t *content) copyFrom(i int, o *content, j int) {
 	}
 }
 
-// foldable reports, cheaply, whether every given input has content that folding can read and whether the first output is small enough to be worth it.
+// foldable reports, cheaply, whether every given input has content that folding can read and
+// whether the first output is small enough to be worth it.
 func (c *call) foldable() bool {
 	if len(c.ins) == 0 {
 		return false
@@ -68,7 +70,8 @@ func (c *call) foldable() bool {
 	return true
 }
 
-// content returns the content of input i, nil when it is not known or of a type that is not followed.
+// content returns the content of input i, nil when it is not known or of a type that is not
+// followed.
 func (c *call) content(i int) *content {
 	f := c.loaded(i)
 	if f == nil || f.Kind != Tensor {
@@ -180,8 +183,9 @@ func intRange(d tensor.DType) (lo, hi int64) {
 	return math.MinInt64, math.MaxInt64
 }
 
-// give sets the content of output i. Its type must be set already; content that does not fit the type is an inconsistency of the rule and is dropped, so that
-// a wrong fold can never contradict a right type.
+// give sets the content of output i. Its type must be set already; content that does not fit the
+// type is an inconsistency of the rule and is dropped, so that a wrong fold can never contradict a
+// right type.
 func (c *call) give(i int, t *content) {
 	if t == nil || i >= len(c.out) || t.len() > MaxConst || len(t.shape) > maxRank {
 		return
@@ -278,7 +282,8 @@ func narrow[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64](v
 	return d
 }
 
-// values returns the content of an integer input of any rank, flattened. ok is false when nothing is known of it.
+// values returns the content of an integer input of any rank, flattened. ok is false when nothing
+// is known of it.
 func (c *call) values(i int) ([]val, bool) {
 	if !c.hasContent(i) {
 		return nil, false

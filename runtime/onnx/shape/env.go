@@ -10,7 +10,8 @@ import (
 // MaxConst is the largest number of elements whose content is followed.
 const MaxConst = 4096
 
-// Limits that keep work and memory bounded on hostile models. They are far above what any real model needs.
+// Limits that keep work and memory bounded on hostile models. They are far above what any real
+// model needs.
 const (
 	maxRank      = 64      // axes of one value
 	maxDepth     = 64      // sub-graphs and function calls inside each other
@@ -22,13 +23,15 @@ const (
 
 // Fact is what is known of one value.
 type Fact struct {
-	// Type is the tensor type. For values that are not dense tensors (sequences, maps, optionals) Kind says so and Type is that of the elements.
+	// Type is the tensor type. For values that are not dense tensors (sequences, maps, optionals)
+	// Kind says so and Type is that of the elements.
 	Type onnx.TensorType
 	Kind Kind
-	// Const is the content when it is known, shared with the model: that of initializers and of computed values up to MaxConst elements, and whatever Set records.
-	// It must not be changed.
+	// Const is the content when it is known, shared with the model: that of initializers and of
+	// computed values up to MaxConst elements, and whatever Set records. It must not be changed.
 	Const *tensor.Tensor
-	// Ints is the content of an integer tensor as extents in row-major order, known or symbolic, where Const is nil but the elements are traceable to shapes.
+	// Ints is the content of an integer tensor as extents in row-major order, known or symbolic,
+	// where Const is nil but the elements are traceable to shapes.
 	Ints []onnx.Dim
 
 	// vals is Ints with negative numbers kept, which extents cannot hold.
@@ -62,7 +65,8 @@ func (k Kind) String() string {
 	return "map"
 }
 
-// Env maps values to facts. Sub-graphs get a child Env that sees its parent's values. It is not safe for concurrent use.
+// Env maps values to facts. Sub-graphs get a child Env that sees its parent's values. It is not
+// safe for concurrent use.
 type Env struct {
 	*state
 	parent   *Env
@@ -96,8 +100,9 @@ type state struct {
 
 type fnKey struct{ domain, name, overload string }
 
-// NewEnv returns an Env that knows the model's inputs and initializers. Symbols found in bind are replaced by their numbers. Inputs and initializers that are
-// added to the graph later are found when they are first used.
+// NewEnv returns an Env that knows the model's inputs and initializers. Symbols found in bind are
+// replaced by their numbers. Inputs and initializers that are added to the graph later are found
+// when they are first used.
 func NewEnv(m *onnx.Model, bind map[string]int) (*Env, error) {
 	if m.GetGraph() == nil {
 		return nil, fmt.Errorf("infer shapes: the model has no graph")
@@ -151,7 +156,8 @@ func (e *Env) declare() error {
 		if old := e.facts[v.GetName()]; old == nil {
 			e.facts[v.GetName()] = &f
 		} else if e.init[v.GetName()] != nil {
-			// An input added after its initializer makes the initializer a default, whose content may change.
+			// An input added after its initializer makes the initializer a default, whose content
+			// may change.
 			delete(e.init, v.GetName())
 		}
 	}
@@ -171,7 +177,8 @@ func (e *Env) declare() error {
 				return fmt.Errorf("initializer %q: %w", t.GetName(), err)
 			}
 		}
-		// From IR version 4 on a value that is both input and initializer is only a default: its content may change.
+		// From IR version 4 on a value that is both input and initializer is only a default: its
+		// content may change.
 		if !isInput || e.model.IrVersion < 4 {
 			e.init[t.GetName()] = t
 		}
@@ -280,6 +287,6 @@ func (e *Env) Set(v onnx.Value, f Fact) {
 	e.facts[string(v)] = &f
 }
 
-// Body returns the Env of a sub-graph of a node that was applied, as its last inference left it, or nil. Types of values that a loop carries are joined over
-// all iterations.
+// Body returns the Env of a sub-graph of a node that was applied, as its last inference left it, or
+// nil. Types of values that a loop carries are joined over all iterations.
 func (e *Env) Body(g *onnx.Graph) *Env { return e.bodies[g] }

@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// exporterChain is how exporters flatten and split heads: extents are taken from shapes, combined and used again.
+// exporterChain is how exporters flatten and split heads: extents are taken from shapes, combined
+// and used again.
 func exporterChain(tb testing.TB) *onnx.Model {
 	i64 := func(name string, shape []int, v ...int64) *onnx.TensorProto {
 		return onnx.ProtoOf(name, tensor.Of(v, shape...))
@@ -73,7 +74,8 @@ func TestDeclaredTypesAreMerged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is inferred wins over another name for it; what is not inferred is taken from the declaration.
+	// What is inferred wins over another name for it; what is not inferred is taken from the
+	// declaration.
 	wantTypes(t, e, "y float32[rows,8]", "z float32[rows,8]", "w float32[n,4]")
 	for _, bad := range []string{"w float32[n,5]", "w float64[n,4]", "w float32[n,4,1]"} {
 		g.Output = infos(t, bad)
@@ -97,7 +99,8 @@ func TestInitializersAndInputs(t *testing.T) {
 	shape := onnx.ProtoOf("s", tensor.Of([]int64{2, -1}, 2))
 	g := &onnx.Graph{Input: infos(t, "x float32[4,3]", "s int64[2]"), Initializer: []*onnx.TensorProto{shape}, Node: []*onnx.Node{node("Reshape(x, s) -> y")}}
 	m := model(13, g)
-	// Since IR 4 an initializer that is also an input may be overridden, so its content says nothing.
+	// Since IR 4 an initializer that is also an input may be overridden, so its content says
+	// nothing.
 	e, err := Infer(m, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +129,8 @@ func TestInitializersAndInputs(t *testing.T) {
 }
 
 func TestLargeConstantsAreNotRead(t *testing.T) {
-	// The declared extents are far larger than the bytes behind them: whoever read the content would fail.
+	// The declared extents are far larger than the bytes behind them: whoever read the content
+	// would fail.
 	big := &onnx.TensorProto{Name: "w", DataType: 1, Dims: []int64{1 << 20, 1 << 10}, RawData: []byte{1}}
 	g := &onnx.Graph{Input: infos(t, "x float32[b,1048576]"), Initializer: []*onnx.TensorProto{big}, Node: []*onnx.Node{node("MatMul(x, w) -> y")}}
 	e, err := Infer(model(13, g), nil)

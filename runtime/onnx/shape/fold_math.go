@@ -40,7 +40,8 @@ func (s *state) divTrunc(a, b val) val {
 	}
 	switch {
 	case up && b.known:
-		// Something like len-1: not negative for any axis that the model can mean, so rounding down is rounding towards zero.
+		// Something like len-1: not negative for any axis that the model can mean, so rounding down
+		// is rounding towards zero.
 		return s.divFloor(a, b.n)
 	case down && b.known:
 		return negVal(s, s.divFloor(negVal(s, a), b.n))
@@ -85,7 +86,8 @@ func (s *state) modulo(a, b val, fmod bool) val {
 	return val{}
 }
 
-// compare answers a relation by the sign of a - b: 1 true, 0 false, unknown where it is not decided.
+// compare answers a relation by the sign of a - b: 1 true, 0 false, unknown where it is not
+// decided.
 func (s *state) compare(op string, a, b val) val {
 	if a.unknown() || b.unknown() {
 		return val{}
@@ -134,11 +136,13 @@ func compareFloats(op string, a, b float64) bool {
 	return a >= b
 }
 
-// pair returns the contents of two inputs, the static shape they broadcast to and their strides; nil when the output is not small and static.
+// pair returns the contents of two inputs, the static shape they broadcast to and their strides;
+// nil when the output is not small and static.
 func (c *call) pair() (a, b *content, shape []int) {
 	n, ok := elements(c.out[0].Type)
 	if !ok || n > MaxConst || c.opset() < 7 {
-		// Before opset 7 operators broadcast by attributes, which shape arithmetic of that age does not use.
+		// Before opset 7 operators broadcast by attributes, which shape arithmetic of that age does
+		// not use.
 		return nil, nil, nil
 	}
 	a, b = c.content(0), c.content(1)
@@ -148,8 +152,9 @@ func (c *call) pair() (a, b *content, shape []int) {
 	return a, b, c.out[0].Type.MustStatic()
 }
 
-// rounded narrows a result computed in float64. For one addition, subtraction, multiplication, division or square root of float32 numbers, rounding twice
-// equals rounding once, because float64 carries more than twice the bits.
+// rounded narrows a result computed in float64. For one addition, subtraction, multiplication,
+// division or square root of float32 numbers, rounding twice equals rounding once, because float64
+// carries more than twice the bits.
 func rounded(d tensor.DType, x float64) float64 {
 	if d == tensor.Float32 {
 		return float64(float32(x))
@@ -373,12 +378,14 @@ func foldWhere(c *call) error {
 	return nil
 }
 
-// foldReduce folds a reduction over the axes that the rule has resolved, by combining elements in order from a start value.
+// foldReduce folds a reduction over the axes that the rule has resolved, by combining elements in
+// order from a start value.
 func foldReduce(op arith, start *float64) rule {
 	return func(c *call) error {
 		src, shape := c.movable(0)
 		if src == nil || src.flts != nil {
-			// Sums of floats depend on the order of the engine's additions, and shapes do not need them.
+			// Sums of floats depend on the order of the engine's additions, and shapes do not need
+			// them.
 			return nil
 		}
 		axes, ok, err := c.reduceAxes(len(src.shape))

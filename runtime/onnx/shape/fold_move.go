@@ -13,7 +13,8 @@ func strides(shape []int) []int {
 	return s
 }
 
-// walk calls f for every index of a shape in row-major order, with its flat position. The slice is used again.
+// walk calls f for every index of a shape in row-major order, with its flat position. The slice is
+// used again.
 func walk(shape []int, f func(pos int, at []int)) {
 	n := 1
 	for _, d := range shape {
@@ -43,7 +44,8 @@ func (c *call) movable(o int) (src *content, shape []int) {
 	return c.content(0), c.out[o].Type.MustStatic()
 }
 
-// foldSame gives the output the elements of the first input in the same order, under the output's own shape.
+// foldSame gives the output the elements of the first input in the same order, under the output's
+// own shape.
 func foldSame(c *call) error {
 	if f := c.loaded(0); f.Const != nil && f.Kind == Tensor {
 		// Sharing covers every element type and copies nothing.
@@ -87,7 +89,8 @@ func foldTranspose(c *call) error {
 	return nil
 }
 
-// broadcastIndex returns the flat position in a tensor of the given shape that a broadcast index reads.
+// broadcastIndex returns the flat position in a tensor of the given shape that a broadcast index
+// reads.
 func broadcastIndex(at, shape, str []int) int {
 	j := 0
 	off := len(at) - len(shape)

@@ -6,7 +6,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// function returns the model-local function that a node calls, or nil. Such functions go before built-in operators of the same name.
+// function returns the model-local function that a node calls, or nil. Such functions go before
+// built-in operators of the same name.
 func (e *Env) function(n *onnx.Node) *onnx.Function {
 	if len(e.fns) == 0 {
 		return nil
@@ -14,7 +15,8 @@ func (e *Env) function(n *onnx.Node) *onnx.Function {
 	return e.fns[fnKey{onnx.NormalizeDomain(n.GetDomain()), n.GetOpType(), n.GetOverload()}]
 }
 
-// inferFunction infers a call of a model-local function through its body. The body sees the call's inputs and nothing else of the caller.
+// inferFunction infers a call of a model-local function through its body. The body sees the call's
+// inputs and nothing else of the caller.
 func (c *call) inferFunction(f *onnx.Function) error {
 	if c.env.depth >= maxDepth {
 		return fmt.Errorf("more than %d sub-graphs and functions inside each other; does function %q call itself?", maxDepth, f.GetName())
@@ -72,8 +74,9 @@ func (e *Env) absent(name string) {
 	e.gone[name] = true
 }
 
-// resolve returns the node with references to attributes of the enclosing function replaced by the call's, and with inputs that the call leaves out left out.
-// Nodes outside functions are returned as they are.
+// resolve returns the node with references to attributes of the enclosing function replaced by the
+// call's, and with inputs that the call leaves out left out. Nodes outside functions are returned
+// as they are.
 func (e *Env) resolve(n *onnx.Node) (*onnx.Node, error) {
 	f := e
 	for f.parent != nil {
@@ -104,7 +107,8 @@ func (e *Env) resolve(n *onnx.Node) (*onnx.Node, error) {
 			c.Attribute = append(c.Attribute, a)
 			continue
 		}
-		// A reference to an attribute that the call does not give, and that has no default, leaves the attribute out.
+		// A reference to an attribute that the call does not give, and that has no default, leaves
+		// the attribute out.
 		if v := f.attrs[a.GetRefAttrName()]; v != nil {
 			if a.GetType() != v.GetType() && a.GetType() != onnx.AttributeProto_UNDEFINED && v.GetType() != onnx.AttributeProto_UNDEFINED {
 				return nil, fmt.Errorf("attribute %q is declared %v, the call of the function gives %v", a.GetName(), a.GetType(), v.GetType())

@@ -9,7 +9,8 @@ import (
 
 // Error says that a node's types do not fit or that its result cannot be known.
 type Error struct {
-	// Node describes the node; for nodes inside sub-graphs and functions the enclosing nodes come first, separated by " > ".
+	// Node describes the node; for nodes inside sub-graphs and functions the enclosing nodes come
+	// first, separated by " > ".
 	Node string
 	Err  error
 }
@@ -27,8 +28,9 @@ func nodeError(n *onnx.Node, err error) error {
 	return &Error{Node: n.Describe(), Err: err}
 }
 
-// Apply infers the outputs of one node from the facts of its inputs, recursing into sub-graphs and function bodies, and records them. Types that the graph
-// declares for the outputs are merged in. The error is an [*Error].
+// Apply infers the outputs of one node from the facts of its inputs, recursing into sub-graphs and
+// function bodies, and records them. Types that the graph declares for the outputs are merged in.
+// The error is an [*Error].
 func (e *Env) Apply(n *onnx.Node) error {
 	if err := e.apply(n); err != nil {
 		return nodeError(n, err)

@@ -59,7 +59,8 @@ func factOfType(t *onnx.TypeProto) (Fact, error) {
 	return Fact{Type: tt, Kind: kind}, nil
 }
 
-// mergeDeclared fills what was not inferred from a declared type; it returns an error where the two contradict each other.
+// mergeDeclared fills what was not inferred from a declared type; it returns an error where the two
+// contradict each other.
 func (e *Env) mergeDeclared(f *Fact, v *onnx.ValueInfo) error {
 	if v.GetType().GetValue() == nil {
 		return nil
@@ -79,7 +80,8 @@ func (e *Env) mergeDeclared(f *Fact, v *onnx.ValueInfo) error {
 	return nil
 }
 
-// merge combines two descriptions of one value. Known extents win over symbols, symbols over the unknown, and a's symbols over b's.
+// merge combines two descriptions of one value. Known extents win over symbols, symbols over the
+// unknown, and a's symbols over b's.
 func merge(a, b onnx.TensorType) (onnx.TensorType, error) {
 	if a.DType == tensor.Undefined {
 		a.DType = b.DType

@@ -23,8 +23,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// ONNX's own node cases are read where ONNXRL_NODE_CASES points: a directory or a tar.gz laid out as in the onnx repository.
-// foreignCases is how many the archive of v1.22.0 holds; all of them are inferred and compared.
+// ONNX's own node cases are read where ONNXRL_NODE_CASES points: a directory or a tar.gz laid out
+// as in the onnx repository. foreignCases is how many the archive of v1.22.0 holds; all of them are
+// inferred and compared.
 const foreignCases = 1463
 
 // nodeCases reads the files of all cases, by case name and path inside it.
@@ -100,8 +101,9 @@ func decodeTensor(b []byte) (*onnx.TensorProto, *tensor.Tensor, error) {
 	return p, t, err
 }
 
-// TestNodeCases infers each case from the types of its input files, without and with their contents, and compares with the types, and where they were folded the
-// contents, of its output files.
+// TestNodeCases infers each case from the types of its input files, without and with their
+// contents, and compares with the types, and where they were folded the contents, of its output
+// files.
 func TestNodeCases(t *testing.T) {
 	cases := nodeCases(t)
 	if len(cases) == 0 {
@@ -199,7 +201,8 @@ func runNodeCase(files map[string][]byte) (static, folded int, err error) {
 	return static, folded, nil
 }
 
-// TestNodeCasesSymbolically gives every input symbols for its extents and evaluates what is inferred with the true extents.
+// TestNodeCasesSymbolically gives every input symbols for its extents and evaluates what is
+// inferred with the true extents.
 func TestNodeCasesSymbolically(t *testing.T) {
 	cases := nodeCases(t)
 	compared, unknown, done := 0, 0, 0

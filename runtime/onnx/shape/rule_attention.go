@@ -32,7 +32,8 @@ func (c *call) headsOf(i int, numAttr string) (h heads, packed, ok bool, err err
 	return h, false, false, fmt.Errorf("input %d is %v, want rank 3 or 4", i, t)
 }
 
-// attention is the operator of the standard domain: inputs Q, K, V, mask, past key, past value, lengths; outputs Y, present key, present value, scores.
+// attention is the operator of the standard domain: inputs Q, K, V, mask, past key, past value,
+// lengths; outputs Y, present key, present value, scores.
 func attention(c *call) error {
 	q, packed, ok, err := c.headsOf(0, "q_num_heads")
 	if err != nil {
@@ -98,7 +99,8 @@ func attention(c *call) error {
 	return nil
 }
 
-// linearAttention has inputs packed as [batch, time, heads·size] and a state [batch, heads, key size, value size].
+// linearAttention has inputs packed as [batch, time, heads·size] and a state [batch, heads, key
+// size, value size].
 func linearAttention(c *call) error {
 	for i := range 3 {
 		if err := c.rankIs(i, 3); err != nil {

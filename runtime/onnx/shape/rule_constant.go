@@ -111,7 +111,8 @@ func constantOfShape(c *call) error {
 	return nil
 }
 
-// shapeInput reads an integer input that lists extents. Where its content is not known its length still gives the rank; ok is false when that is not known.
+// shapeInput reads an integer input that lists extents. Where its content is not known its length
+// still gives the rank; ok is false when that is not known.
 func (c *call) shapeInput(i int) (dims []onnx.Dim, ok bool, err error) {
 	vs, known := c.values(i)
 	if !known {
@@ -206,7 +207,8 @@ func rangeOf(c *call) error {
 	return nil
 }
 
-// rangeLen counts start, start+step, … before limit; ok is false when the count cannot be an extent.
+// rangeLen counts start, start+step, … before limit; ok is false when the count cannot be an
+// extent.
 func rangeLen(start, limit, step int64) (int, bool) {
 	if step > 0 && start >= limit || step < 0 && start <= limit {
 		return 0, true

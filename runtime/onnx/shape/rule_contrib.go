@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// microsoftOps are the operators of ONNX Runtime's own domain that its optimiser or our rewrites emit.
+// microsoftOps are the operators of ONNX Runtime's own domain that its optimiser or our rewrites
+// emit.
 var microsoftOps = []entry{
 	{"BiasGelu", "f 0", 1, biased, nil},
 	{"BiasSoftmax", "f 0", 1, elementwise, nil},
@@ -53,7 +54,8 @@ func inverse(c *call) error {
 	return same(c)
 }
 
-// skipLayerNormalization normalises the sum of two inputs; its outputs are the result, mean, inverse deviation and the sum.
+// skipLayerNormalization normalises the sum of two inputs; its outputs are the result, mean,
+// inverse deviation and the sum.
 func skipLayerNormalization(c *call) error {
 	t, err := merge(c.typ(0), c.typ(1))
 	if err != nil {
@@ -98,7 +100,8 @@ func unfold(c *call) error {
 	return nil
 }
 
-// multiHeadAttention has the shape of the query, [batch, length, heads·size], with the value's width where that is given apart.
+// multiHeadAttention has the shape of the query, [batch, length, heads·size], with the value's
+// width where that is given apart.
 func multiHeadAttention(c *call) error {
 	if c.int("num_heads", 0) < 1 {
 		return fmt.Errorf("num_heads is %d", c.int("num_heads", 0))

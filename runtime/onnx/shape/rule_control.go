@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// runBody infers a sub-graph whose inputs have the given facts, merged with what the sub-graph declares for them. It returns the facts of its outputs.
+// runBody infers a sub-graph whose inputs have the given facts, merged with what the sub-graph
+// declares for them. It returns the facts of its outputs.
 func (c *call) runBody(name string, g *onnx.Graph, in []Fact) ([]Fact, error) {
 	b, err := c.env.child(g)
 	if err != nil {
@@ -52,7 +53,8 @@ func (c *call) body(name string) (*onnx.Graph, error) {
 	return a.G, nil
 }
 
-// ifElse joins the types of both branches; where the condition is known, only the branch that is taken counts.
+// ifElse joins the types of both branches; where the condition is known, only the branch that is
+// taken counts.
 func ifElse(c *call) error {
 	var facts [2][]Fact
 	names := [2]string{"else_branch", "then_branch"}
@@ -93,14 +95,16 @@ func ifElse(c *call) error {
 // plain forgets content: a value that a loop carries changes from one iteration to the next.
 func plain(f Fact) Fact { return Fact{Type: f.Type, Kind: f.Kind} }
 
-// carry infers a loop body until the types of carried values no longer change. carried are the initial types, replaced by the final ones; run infers the body
-// for given types and returns all its outputs, of which those from first on are the carried ones. Values that must keep their type over all iterations are
-// combined with merge, others with join.
+// carry infers a loop body until the types of carried values no longer change. carried are the
+// initial types, replaced by the final ones; run infers the body for given types and returns all
+// its outputs, of which those from first on are the carried ones. Values that must keep their type
+// over all iterations are combined with merge, others with join.
 func (c *call) carry(carried []Fact, first int, combine func(a, b Fact) (Fact, error), run func([]Fact) ([]Fact, error)) (out []Fact, err error) {
 	for i := range carried {
 		carried[i] = plain(carried[i])
 	}
-	// Each round can only forget: an extent, a rank, an element type never becomes more precise. Two rounds settle nearly all loops.
+	// Each round can only forget: an extent, a rank, an element type never becomes more precise.
+	// Two rounds settle nearly all loops.
 	for round := range 2*maxRank + 4 {
 		if out, err = run(carried); err != nil {
 			return nil, err
@@ -151,7 +155,8 @@ func sameFact(a, b Fact) bool {
 	return true
 }
 
-// loop has the inputs trip count, condition and carried values; its body gives condition, carried values and one element of each scan output.
+// loop has the inputs trip count, condition and carried values; its body gives condition, carried
+// values and one element of each scan output.
 func loop(c *call) error {
 	g, err := c.body("body")
 	if err != nil {
@@ -213,7 +218,8 @@ func loop(c *call) error {
 	return nil
 }
 
-// scan walks along axes of its last inputs; opset 8 has sequence lengths first and a batch axis everywhere.
+// scan walks along axes of its last inputs; opset 8 has sequence lengths first and a batch axis
+// everywhere.
 func scan(c *call) error {
 	g, err := c.body("body")
 	if err != nil {

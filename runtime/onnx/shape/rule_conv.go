@@ -17,7 +17,8 @@ type window struct {
 	ceil      bool
 }
 
-// window reads strides, pads, dilations and auto_pad for n spatial axes; a missing list means ones or zeros.
+// window reads strides, pads, dilations and auto_pad for n spatial axes; a missing list means ones
+// or zeros.
 func (c *call) window(n int) (*window, error) {
 	w := &window{strides: c.ints("strides"), dilations: c.ints("dilations"), pads: c.ints("pads"), auto: c.str("auto_pad", "NOTSET"), ceil: c.int("ceil_mode", 0) != 0}
 	fill := func(name string, list []int, n, def, least int) ([]int, error) {
@@ -205,7 +206,8 @@ func convInteger(c *call) error {
 	return err
 }
 
-// qLinearConv has the inputs x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, bias.
+// qLinearConv has the inputs x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale,
+// y_zero_point, bias.
 func qLinearConv(c *call) error {
 	out, err := c.convDims(c.typ(0), c.typ(3))
 	c.set(0, withDType(out, c.dtype(7)))
@@ -274,7 +276,8 @@ func convTranspose(c *call) error {
 			if outShape[i] < 0 {
 				return fmt.Errorf("output_shape is %v", outShape)
 			}
-			// Without padding, and with the most that output_padding may add: stride·in + dilation·(k-1)
+			// Without padding, and with the most that output_padding may add: stride·in +
+			// dilation·(k-1)
 			last := s.mul(s.add(ofDim(win.kernel[i]), num(-1)), num(int64(win.dilations[i])))
 			most := s.add(s.mul(ofDim(d), num(int64(win.strides[i]))), last)
 			if most.known && int64(outShape[i]) > most.n {
@@ -307,7 +310,8 @@ func deformConv(c *call) error {
 	return err
 }
 
-// causalConv keeps the length of [batch, channels, length]; its state is the last kernel-1 positions.
+// causalConv keeps the length of [batch, channels, length]; its state is the last kernel-1
+// positions.
 func causalConv(c *call) error {
 	x, w := c.typ(0), c.typ(1)
 	if err := c.rankIs(0, 3); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// einsum follows numpy.einsum's notation: letters name axes, "..." stands for broadcast axes, and without "->" the output holds the letters that occur once,
-// sorted, after the broadcast axes.
+// einsum follows numpy.einsum's notation: letters name axes, "..." stands for broadcast axes, and
+// without "->" the output holds the letters that occur once, sorted, after the broadcast axes.
 func einsum(c *call) error {
 	eq := strings.ReplaceAll(c.str("equation", ""), " ", "")
 	left, right, explicit := strings.Cut(eq, "->")

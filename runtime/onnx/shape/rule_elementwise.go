@@ -35,7 +35,8 @@ func elementwise(c *call) error {
 // broadcastAll broadcasts the inputs from number first on.
 func (c *call) broadcastAll(first int) (onnx.TensorType, error) {
 	if c.opset() < 7 && c.node.OpType != "Sum" && c.node.OpType != "Where" {
-		// Before opset 7 the second input was stretched to the first by the attributes broadcast and axis; the output is the first input's shape.
+		// Before opset 7 the second input was stretched to the first by the attributes broadcast
+		// and axis; the output is the first input's shape.
 		return c.typ(first), nil
 	}
 	t := c.typ(first)

@@ -52,7 +52,8 @@ func gatherElements(c *call) error {
 	return nil
 }
 
-// alongAxis checks an index tensor that has the rank of the data and is not longer than it on other axes than the attribute's.
+// alongAxis checks an index tensor that has the rank of the data and is not longer than it on other
+// axes than the attribute's.
 func (c *call) alongAxis(t, idx onnx.TensorType) error {
 	if !t.Ranked {
 		return nil
@@ -82,7 +83,8 @@ func gatherND(c *call) error {
 	return err
 }
 
-// tailOf is the shape of what index tuples in the last axis of idx point at: idx without that axis, then the axes of t that the tuples leave.
+// tailOf is the shape of what index tuples in the last axis of idx point at: idx without that axis,
+// then the axes of t that the tuples leave.
 func (c *call) tailOf(t, idx onnx.TensorType, batch int) (onnx.TensorType, error) {
 	if !t.Ranked || !idx.Ranked {
 		return onnx.TensorType{}, nil

@@ -13,7 +13,8 @@ func matMul(c *call) error {
 	return err
 }
 
-// product is numpy.matmul: rank-1 operands are promoted and their axis removed, leading axes broadcast.
+// product is numpy.matmul: rank-1 operands are promoted and their axis removed, leading axes
+// broadcast.
 func product(a, b onnx.TensorType) (onnx.TensorType, error) {
 	out := onnx.TensorType{DType: a.DType}
 	if !a.Ranked || !b.Ranked {
@@ -53,7 +54,8 @@ func matMulInteger(c *call) error {
 	return err
 }
 
-// qLinearMatMul has the inputs a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point.
+// qLinearMatMul has the inputs a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale,
+// y_zero_point.
 func qLinearMatMul(c *call) error {
 	t, err := product(c.typ(0), c.typ(3))
 	c.set(0, withDType(t, c.dtype(7)))
@@ -70,7 +72,8 @@ func fusedMatMul(c *call) error {
 	return err
 }
 
-// swapped exchanges the last two axes, or moves the first axis before the last for a batch transpose.
+// swapped exchanges the last two axes, or moves the first axis before the last for a batch
+// transpose.
 func swapped(t onnx.TensorType, last, batch bool) onnx.TensorType {
 	n := len(t.Dims)
 	if n < 2 {

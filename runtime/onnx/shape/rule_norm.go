@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// normalised is for operators that keep the shape and work along an axis: Softmax and its relatives.
+// normalised is for operators that keep the shape and work along an axis: Softmax and its
+// relatives.
 func normalised(c *call) error {
 	def := -1
 	if c.opset() < 13 && c.node.OpType != "LpNormalization" {
@@ -16,7 +17,8 @@ func normalised(c *call) error {
 	}
 	if t := c.typ(0); t.Ranked {
 		a, n := c.int("axis", def), len(t.Dims)
-		// Before opset 13 the axis only splits the shape in two, so it may equal the rank; a scalar has no axis to name.
+		// Before opset 13 the axis only splits the shape in two, so it may equal the rank; a scalar
+		// has no axis to name.
 		if _, err := axisOf(a, n); err != nil && n > 0 && !(c.opset() < 13 && a == n) {
 			return fmt.Errorf("normalise %v: %w", t, err)
 		}
@@ -40,8 +42,8 @@ func (c *call) perChannel(i int, ch onnx.Dim) (onnx.Dim, error) {
 	return m, nil
 }
 
-// batchNormalization has one output when it normalises with given statistics. In training it also gives the running statistics, and in opsets 7 to 13 up to four
-// outputs of the training form.
+// batchNormalization has one output when it normalises with given statistics. In training it also
+// gives the running statistics, and in opsets 7 to 13 up to four outputs of the training form.
 func batchNormalization(c *call) error {
 	x := c.typ(0)
 	ch := onnx.Symbol("")
@@ -117,7 +119,8 @@ func groupNormalization(c *call) error {
 	return same(c)
 }
 
-// layerNormalization gives mean and inverse deviation with the normalised axes kept as 1, in float32 or wider.
+// layerNormalization gives mean and inverse deviation with the normalised axes kept as 1, in
+// float32 or wider.
 func layerNormalization(c *call) error {
 	t := c.typ(0)
 	stats := tensor.Float32

@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// reduceAxes says for each of n axes whether a reduction removes it. ok is false when the axes are not constant.
+// reduceAxes says for each of n axes whether a reduction removes it. ok is false when the axes are
+// not constant.
 func (c *call) reduceAxes(n int) (in []bool, ok bool, err error) {
 	axes, _, known := c.axesInput(1)
 	if !known {

@@ -77,10 +77,12 @@ func (c *call) reshapeTo(d tensor.DType, want []val) error {
 	return nil
 }
 
-// resolveFree finds the one extent that the number of elements leaves open: the -1, or else a single unknown extent. Copied axes cancel, whatever they are.
+// resolveFree finds the one extent that the number of elements leaves open: the -1, or else a
+// single unknown extent. Copied axes cancel, whatever they are.
 func (c *call) resolveFree(in onnx.TensorType, out []onnx.Dim, copied []bool, free, unknown int) {
 	if free < 0 && unknown == 1 {
-		// A shape element that is not known at all may itself be -1 or 0, yet the count of elements decides it.
+		// A shape element that is not known at all may itself be -1 or 0, yet the count of elements
+		// decides it.
 		for i, d := range out {
 			if !d.IsKnown() && d.Param == "" && !copied[i] {
 				free = i
@@ -125,7 +127,8 @@ func (c *call) resolveFree(in onnx.TensorType, out []onnx.Dim, copied []bool, fr
 	}
 }
 
-// cancel removes symbols that occur in both lists, so that quotients of sums such as (seq+1)*4 / (seq+1) resolve too.
+// cancel removes symbols that occur in both lists, so that quotients of sums such as (seq+1)*4 /
+// (seq+1) resolve too.
 func cancel(a, b []onnx.Dim) (top, bottom []onnx.Dim) {
 	used := make([]bool, len(b))
 next:
@@ -187,8 +190,9 @@ func flatten(c *call) error {
 	return nil
 }
 
-// axesInput returns the axes of Squeeze, Unsqueeze and the reductions: an attribute in old opsets, an input in new ones. given is false when there are
-// none at all, known is false when they are given but not constant.
+// axesInput returns the axes of Squeeze, Unsqueeze and the reductions: an attribute in old opsets,
+// an input in new ones. given is false when there are none at all, known is false when they are
+// given but not constant.
 func (c *call) axesInput(input int) (axes []int, given, known bool) {
 	if c.hasAttr("axes") {
 		return c.ints("axes"), true, true

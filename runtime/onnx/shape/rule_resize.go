@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// resize has the inputs X, roi, scales, sizes; in opset 10 it has X and scales. Since opset 18 both may be given for some axes only.
+// resize has the inputs X, roi, scales, sizes; in opset 10 it has X and scales. Since opset 18 both
+// may be given for some axes only.
 func resize(c *call) error {
 	t := c.typ(0)
 	scalesIn, sizesIn := 2, 3
@@ -80,7 +81,8 @@ func resize(c *call) error {
 	return nil
 }
 
-// scaleDims multiplies extents, rounding down. With a region of interest the extent is that of the region, times the scale.
+// scaleDims multiplies extents, rounding down. With a region of interest the extent is that of the
+// region, times the scale.
 func (c *call) scaleDims(out []onnx.Dim, axes []int, scales []float64, crop bool) error {
 	var roi []float64
 	if crop {
@@ -120,7 +122,8 @@ func (c *call) scaleDims(out []onnx.Dim, axes []int, scales []float64, crop bool
 	return nil
 }
 
-// sizeDims sets extents, or, when the aspect ratio is kept, scales all axes by the least or greatest ratio.
+// sizeDims sets extents, or, when the aspect ratio is kept, scales all axes by the least or
+// greatest ratio.
 func (c *call) sizeDims(out []onnx.Dim, axes []int, sizes []val) error {
 	for i, a := range axes {
 		if sizes[i].known && sizes[i].n < 0 {

@@ -6,8 +6,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// rnn, gru and lstm differ in how many gates their weights stack: X [time, batch, input], W [directions, gates·hidden, input], R [directions, gates·hidden,
-// hidden]. With layout 1 the batch comes first in X, Y and the states.
+// rnn, gru and lstm differ in how many gates their weights stack: X [time, batch, input], W
+// [directions, gates·hidden, input], R [directions, gates·hidden, hidden]. With layout 1 the batch
+// comes first in X, Y and the states.
 func rnn(c *call) error { return c.recurrent(1) }
 
 func gru(c *call) error { return c.recurrent(3) }

@@ -132,7 +132,8 @@ func splitToSequence(c *call) error {
 	return nil
 }
 
-// sequenceMap runs its body for each element of the first input; further inputs are sequences of the same length or given to each run.
+// sequenceMap runs its body for each element of the first input; further inputs are sequences of
+// the same length or given to each run.
 func sequenceMap(c *call) error {
 	g, err := c.body("body")
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// dft transforms one axis of [batch, signal…, 1 or 2]; the axis is an attribute before opset 20 and an input since.
+// dft transforms one axis of [batch, signal…, 1 or 2]; the axis is an attribute before opset 20 and
+// an input since.
 func dft(c *call) error {
 	t := c.typ(0)
 	if !t.Ranked {

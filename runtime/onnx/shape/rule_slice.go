@@ -7,8 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// sliceBounds returns the bounds of a Slice: attributes before opset 10, inputs since. ok is false when axes or steps are not known; starts and ends may hold
-// unknown elements.
+// sliceBounds returns the bounds of a Slice: attributes before opset 10, inputs since. ok is false
+// when axes or steps are not known; starts and ends may hold unknown elements.
 func (c *call) sliceBounds() (starts, ends []val, axes, steps []int, ok bool) {
 	if c.opset() < 10 {
 		list := func(name string) (out []val) {
@@ -90,7 +90,8 @@ func sliceLen(start, end int64, step, n int) int {
 	return stepCount(first-int(min(max(end, -1), int64(n))), -max(step, -math.MaxInt))
 }
 
-// stepCount is the number of steps that fit into a span: its quotient rounded up, 0 for an empty span.
+// stepCount is the number of steps that fit into a span: its quotient rounded up, 0 for an empty
+// span.
 func stepCount(span, step int) int {
 	if span <= 0 {
 		return 0
@@ -122,7 +123,8 @@ func slice(c *call) error {
 	return nil
 }
 
-// sliced returns the extent of one sliced axis. Symbolic extents are resolved for step 1 where the bounds lie inside any axis that the model can mean.
+// sliced returns the extent of one sliced axis. Symbolic extents are resolved for step 1 where the
+// bounds lie inside any axis that the model can mean.
 func (s *state) sliced(d onnx.Dim, start, end val, step int) onnx.Dim {
 	if d.IsKnown() && start.known && end.known {
 		return onnx.Known(sliceLen(start.n, end.n, step, d.Value))
@@ -150,7 +152,8 @@ func (s *state) sliced(d onnx.Dim, start, end val, step int) onnx.Dim {
 	if low, _ := s.sign(s.sub(end, start)); start.known && start.n == 0 && low >= 0 {
 		return end.dim()
 	}
-	// Bounds such as 1 and n, or 0 and n-1, assume an axis long enough for them, as the model's author did.
+	// Bounds such as 1 and n, or 0 and n-1, assume an axis long enough for them, as the model's
+	// author did.
 	l := s.sub(end, start)
 	if l.unknown() || l.known && l.n < 0 {
 		return onnx.Symbol("")

@@ -63,7 +63,8 @@ func tfIdf(c *call) error {
 	return nil
 }
 
-// ngrams checks that the pool, cut into n-grams of 1, 2, … items where ngram_counts says, holds as many as there are indexes.
+// ngrams checks that the pool, cut into n-grams of 1, 2, … items where ngram_counts says, holds as
+// many as there are indexes.
 func (c *call) ngrams(indexes int) error {
 	counts := c.ints("ngram_counts")
 	pool := len(c.ints("pool_int64s")) + len(c.node.Strs("pool_strings"))

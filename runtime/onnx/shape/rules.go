@@ -2,7 +2,8 @@ package shape
 
 import "github.com/onnxrl/onnxrl/runtime/onnx"
 
-// entry is one line of a family's table: inputs as a signature, the first opset that has the operator, the rule, and the fold function if any.
+// entry is one line of a family's table: inputs as a signature, the first opset that has the
+// operator, the rule, and the fold function if any.
 type entry struct {
 	op    string
 	sig   string
@@ -17,7 +18,8 @@ type family struct {
 	list   []entry
 }
 
-// operators is the whole list of operators whose types are known. It is filled in init, because rules with sub-graphs refer back to it.
+// operators is the whole list of operators whose types are known. It is filled in init, because
+// rules with sub-graphs refer back to it.
 var operators map[opKey]*operator
 
 func init() {

@@ -9,7 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// differentiable lists the operators whose inputs the ONNX specification (v1.22, docs/Operators.md) tags as differentiable.
+// differentiable lists the operators whose inputs the ONNX specification (v1.22, docs/Operators.md)
+// tags as differentiable.
 const differentiable = `Abs Acos Acosh Add Asin Asinh Atan Atanh AveragePool BatchNormalization Cast CastLike CausalConvWithState Celu CenterCropPad Clip Col2Im
 	Compress Concat Conv ConvTranspose Cos Cosh CumProd CumSum DepthToSpace Det Div Dropout Einsum Elu Erf Exp Expand Flatten GRU Gather GatherElements GatherND Gelu
 	Gemm GlobalAveragePool GlobalLpPool GlobalMaxPool GridSample GroupNormalization HardSigmoid HardSwish Hardmax Identity InstanceNormalization LRN LSTM LeakyRelu
@@ -43,7 +44,8 @@ func TestTableIsComplete(t *testing.T) {
 	}
 }
 
-// BenchmarkApply is what a builder pays per emitted node: the types are static and nothing is constant.
+// BenchmarkApply is what a builder pays per emitted node: the types are static and nothing is
+// constant.
 func BenchmarkApply(b *testing.B) {
 	e, err := NewEnv(model(18, &onnx.Graph{
 		Input:       infos(b, "x float32[256,64]", "w float32[64,64]", "v float32[64]"),

@@ -8,15 +8,17 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// A signature lists an operator's inputs, one word each, so that arity, kinds and element types are checked before a rule runs. A word is one or more class
-// letters, or the number of an earlier input whose element type this one must have, and a suffix: "?" for an input that may be absent, "*" for any number of
-// further inputs, "+" for at least one.
+// A signature lists an operator's inputs, one word each, so that arity, kinds and element types are
+// checked before a rule runs. A word is one or more class letters, or the number of an earlier
+// input whose element type this one must have, and a suffix: "?" for an input that may be absent,
+// "*" for any number of further inputs, "+" for at least one.
 //
 //	f float   r float32   n numeric   i integer   j int32 or int64   l int64   b bool   s string   q quantised   a any tensor
 //	S sequence   O optional   V a value of any kind
 //
-// "f f ?" is written "f 0 0?": a float, a second one of the same element type, and an optional third. The classes are the union over all opsets: whether a kernel
-// exists for a type is the engine's business.
+// "f f ?" is written "f 0 0?": a float, a second one of the same element type, and an optional
+// third. The classes are the union over all opsets: whether a kernel exists for a type is the
+// engine's business.
 type signature struct {
 	in  []param
 	min int  // inputs that must be given
@@ -148,7 +150,8 @@ func axisOf(axis, n int) (int, error) {
 	return axis, nil
 }
 
-// axesOf normalises a list of axes and refuses repeated ones. The result says for each axis whether it is listed.
+// axesOf normalises a list of axes and refuses repeated ones. The result says for each axis whether
+// it is listed.
 func axesOf(axes []int, n int) ([]bool, error) {
 	in := make([]bool, n)
 	for _, a := range axes {

@@ -38,7 +38,8 @@ func (v val) dim() onnx.Dim {
 
 func (v val) unknown() bool { return !v.known && v.sym == "" }
 
-// poly is a sum of monomials, sorted by their factors; no two have the same factors and no coefficient is 0.
+// poly is a sum of monomials, sorted by their factors; no two have the same factors and no
+// coefficient is 0.
 type poly []mono
 
 type mono struct {
@@ -46,7 +47,8 @@ type mono struct {
 	f []string // sorted symbols
 }
 
-// Expressions beyond these sizes become unknown: they would say nothing to a reader, and hostile models must not grow them.
+// Expressions beyond these sizes become unknown: they would say nothing to a reader, and hostile
+// models must not grow them.
 const (
 	maxTerms  = 6
 	maxDegree = 6
@@ -238,7 +240,8 @@ func (s *state) mul(a, b val) val {
 	return s.valOf(p)
 }
 
-// operand puts what is more than one name or product into parentheses, so that a text reads as the expression it stands for. Models bring texts of their own.
+// operand puts what is more than one name or product into parentheses, so that a text reads as the
+// expression it stands for. Models bring texts of their own.
 func operand(text string, also string) string {
 	depth := 0
 	for i := range len(text) {
@@ -254,7 +257,8 @@ func operand(text string, also string) string {
 	return text
 }
 
-// divFloor returns floor(a / n) for n > 0: exactly where every coefficient divides, else as a symbol of its own.
+// divFloor returns floor(a / n) for n > 0: exactly where every coefficient divides, else as a
+// symbol of its own.
 func (s *state) divFloor(a val, n int64) val {
 	if n <= 0 || a.unknown() {
 		return val{}
@@ -279,7 +283,8 @@ func (s *state) divFloor(a val, n int64) val {
 	return val{sym: text}
 }
 
-// fraction is what a symbol made by an exact division stands for, so that multiplying it again gives the dividend back.
+// fraction is what a symbol made by an exact division stands for, so that multiplying it again
+// gives the dividend back.
 type fraction struct {
 	of val
 	by int64
@@ -346,7 +351,8 @@ func dividePoly(p poly, d mono) (poly, bool) {
 	return normal(out)
 }
 
-// sign bounds a value, given that extents are never negative: low and high are the least and greatest sign it can have (-1, 0 or 1).
+// sign bounds a value, given that extents are never negative: low and high are the least and
+// greatest sign it can have (-1, 0 or 1).
 func (s *state) sign(v val) (low, high int) {
 	low, high = -1, 1
 	if v.known {

@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// evaluate computes the text of a symbolic extent for given symbols; tests use it to compare symbolic with static inference.
+// evaluate computes the text of a symbolic extent for given symbols; tests use it to compare
+// symbolic with static inference.
 func evaluate(text string, env map[string]int) (int, error) {
 	p := &evaluator{rest: text, env: env}
 	n, err := p.sum()
@@ -139,7 +140,8 @@ func TestSymbolArithmetic(t *testing.T) {
 			case 5:
 				v, n = s.extreme(pool[i], pool[j], 1), max(nums[i], nums[j])
 				if n < 0 && !v.known {
-					// Expressions that can be negative are no extents; their order is not decided by signs of symbols.
+					// Expressions that can be negative are no extents; their order is not decided
+					// by signs of symbols.
 					continue
 				}
 			}
@@ -194,8 +196,8 @@ func TestEqualExpressionsHaveEqualText(t *testing.T) {
 	}
 }
 
-// checkSymbolic compares inferred types with the shapes that the same values have for given symbols. It returns how many extents were compared and how many of
-// them were unknown.
+// checkSymbolic compares inferred types with the shapes that the same values have for given
+// symbols. It returns how many extents were compared and how many of them were unknown.
 func checkSymbolic(e *Env, bound map[string]int, name string, want onnx.TensorType) (compared, unknown int, err error) {
 	got := e.Type(onnx.Value(name))
 	if !got.Ranked {

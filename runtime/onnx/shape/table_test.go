@@ -10,8 +10,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// opCase is one node: inputs written as "float32[2,n]", with the content of small constants after "=" ("int64[2]=0,-1"), "" for an absent input, "seq " or
-// "opt " before a type for other kinds. want lists the outputs in the same notation, contents included where they are to be known; err is part of the error.
+// opCase is one node: inputs written as "float32[2,n]", with the content of small constants after
+// "=" ("int64[2]=0,-1"), "" for an absent input, "seq " or "opt " before a type for other kinds.
+// want lists the outputs in the same notation, contents included where they are to be known; err is
+// part of the error.
 type opCase struct {
 	op    string
 	opset int

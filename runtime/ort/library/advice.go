@@ -15,7 +15,8 @@ func (r Report) Named() (Candidate, bool) {
 	return Candidate{}, false
 }
 
-// Advice says, a sentence each, what a person can do where [Report.Chosen] chooses nothing; nil where it does.
+// Advice says, a sentence each, what a person can do where [Report.Chosen] chooses nothing; nil
+// where it does.
 func (r Report) Advice() []string {
 	if _, ok := r.Chosen(); ok {
 		return nil
@@ -43,7 +44,8 @@ func (r Report) Advice() []string {
 	}
 }
 
-// byHand lists, for each package of a platform, the command that downloads it and the file to take out of its archive.
+// byHand lists, for each package of a platform, the command that downloads it and the file to take
+// out of its archive.
 func byHand(sources []source) []string {
 	var ways []string
 	for _, s := range sources {

@@ -1,6 +1,8 @@
-// Package npy reads the array files of NumPy (numpy.lib.format, versions 1 to 3): little-endian numbers and booleans, in C or Fortran order.
+// Package npy reads the array files of NumPy (numpy.lib.format, versions 1 to 3): little-endian
+// numbers and booleans, in C or Fortran order.
 //
-// Structured, object and text arrays, and big-endian numbers, are errors that say so. Foreign bytes are safe to read: nothing larger than the data itself is allocated.
+// Structured, object and text arrays, and big-endian numbers, are errors that say so. Foreign bytes
+// are safe to read: nothing larger than the data itself is allocated.
 package npy
 
 import (
@@ -100,7 +102,8 @@ func split(b []byte) (header, []byte, error) {
 	return h, b[at+size:], nil
 }
 
-// parseHeader reads the Python dictionary literal {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
+// parseHeader reads the Python dictionary literal {'descr': '<f4', 'fortran_order': False, 'shape':
+// (2, 3), }.
 func parseHeader(s string) (header, error) {
 	var h header
 	descr, err := field(s, "descr")

@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Encode returns t as an array file of version 1: little-endian, in C order, the data aligned to 64 bytes as NumPy writes it. Texts, and types that NumPy does not have, are errors.
+// Encode returns t as an array file of version 1: little-endian, in C order, the data aligned to 64
+// bytes as NumPy writes it. Texts, and types that NumPy does not have, are errors.
 func Encode(t *tensor.Tensor) ([]byte, error) {
 	descr := ""
 	for name, d := range dtypes {

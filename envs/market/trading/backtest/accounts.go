@@ -12,18 +12,23 @@ import (
 type Rule interface {
 	// Name is what tables call it.
 	Name() string
-	// Long reports whether to be in an asset, with everything known at the close of a bar. It is asked for every bar in order, and within it for every asset.
+	// Long reports whether to be in an asset, with everything known at the close of a bar. It is
+	// asked for every bar in order, and within it for every asset.
 	Long(m *trading.Market, bar, asset int) bool
 }
 
 // sharer is a rule that divides the cash between the accounts itself.
 type sharer interface {
-	// shares returns the parts [N] of the initial cash, which add up to 1, with what is known at the first bar.
+	// shares returns the parts [N] of the initial cash, which add up to 1, with what is known at
+	// the first bar.
 	shares(m *trading.Market, first int) []float64
 }
 
-// Accounts simulates a rule over the bars of Run: an account for each asset, with an equal share of the initial cash, is in the asset with all it has when the rule says so and the asset can be traded at the bars of the decision and of the fill.
-// Prices, fills, lots and fees are those of the source's configuration; arithmetic is in float64. Orders that cannot be executed are repeated at the next bar, if the rule still says so.
+// Accounts simulates a rule over the bars of Run: an account for each asset, with an equal share of
+// the initial cash, is in the asset with all it has when the rule says so and the asset can be
+// traded at the bars of the decision and of the fill. Prices, fills, lots and fees are those of the
+// source's configuration; arithmetic is in float64. Orders that cannot be executed are repeated at
+// the next bar, if the rule still says so.
 func Accounts(ctx context.Context, s *trading.Source, bars trading.Range, rule Rule) (*Record, error) {
 	e, err := s.Env(bars)
 	if err != nil {
@@ -123,7 +128,8 @@ func (a *accounts) step(r *Record, rule Rule, bar int) {
 	r.Fees, r.Turnover, r.Skipped = append(r.Fees, fees), append(r.Turnover, turnover), append(r.Skipped, skipped)
 }
 
-// execute moves an account into its asset, or out of it, as a whole. It reports false where there is not enough for one lot.
+// execute moves an account into its asset, or out of it, as a whole. It reports false where there
+// is not enough for one lot.
 func (a *accounts) execute(i, at int, order int64, price float64) bool {
 	if order == trading.Sell {
 		amount := a.pos[i] * price

@@ -17,7 +17,8 @@ type buyAndHold struct{}
 func (buyAndHold) Name() string                        { return "equal-weight buy-and-hold" }
 func (buyAndHold) Long(*trading.Market, int, int) bool { return true }
 
-// BuyListed returns the rule to be in every asset that can be traded at the first bar, with all of the cash, and never in one that is listed later.
+// BuyListed returns the rule to be in every asset that can be traded at the first bar, with all of
+// the cash, and never in one that is listed later.
 func BuyListed() Rule { return &buyListed{} }
 
 type buyListed struct{ in []bool }
@@ -47,7 +48,8 @@ func (r *buyListed) shares(m *trading.Market, first int) []float64 {
 	return out
 }
 
-// MovingAverage returns the rule to be in an asset whose close lies above the mean of its last n closes, at least 2.
+// MovingAverage returns the rule to be in an asset whose close lies above the mean of its last n
+// closes, at least 2.
 func MovingAverage(n int) (Rule, error) {
 	if n < 2 {
 		return nil, fmt.Errorf("back-test: a moving average of %d closes, expected at least 2", n)
@@ -65,7 +67,8 @@ func (r movingAverage) Long(m *trading.Market, bar, asset int) bool {
 		return false
 	}
 	n, total, close := len(m.Assets), 0.0, m.Close[bar*len(m.Assets)+asset]
-	// The asset must have been tradable at the oldest bar or before it: prices in front of its listing are not real.
+	// The asset must have been tradable at the oldest bar or before it: prices in front of its
+	// listing are not real.
 	if !listed(m, bar-r.n+1, asset) {
 		return false
 	}
@@ -85,7 +88,8 @@ func listed(m *trading.Market, bar, asset int) bool {
 	return false
 }
 
-// Index returns the record of holding a series of prices, one for each date, with all of the cash and without costs.
+// Index returns the record of holding a series of prices, one for each date, with all of the cash
+// and without costs.
 func Index(name string, dates []time.Time, prices []float64, cash float64) (*Record, error) {
 	if len(dates) != len(prices) || len(dates) < 2 || !(cash > 0) {
 		return nil, fmt.Errorf("back-test index %s: %d dates, %d prices and %g in cash", name, len(dates), len(prices), cash)
@@ -113,5 +117,6 @@ func Index(name string, dates []time.Time, prices []float64, cash float64) (*Rec
 	return r, nil
 }
 
-// IsIndex reports whether the record is of a series of prices, whose one asset is not among those that were traded.
+// IsIndex reports whether the record is of a series of prices, whose one asset is not among those
+// that were traded.
 func (r *Record) IsIndex() bool { return r.index }

@@ -11,7 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
 )
 
-// TestBuyAndHold compares the values with their formula, an asset that is listed later included: its share is cash until then.
+// TestBuyAndHold compares the values with their formula, an asset that is listed later included:
+// its share is cash until then.
 func TestBuyAndHold(t *testing.T) {
 	const assets, bars = 4, 120
 	m := randomMarket(5, bars, assets)
@@ -111,7 +112,8 @@ func TestMovingAverage(t *testing.T) {
 	}
 }
 
-// TestRandom holds the frequencies of the random policy and that it does not depend on the run's key.
+// TestRandom holds the frequencies of the random policy and that it does not depend on the run's
+// key.
 func TestRandom(t *testing.T) {
 	const assets, bars = 8, 3000
 	s := source(t, randomMarket(7, bars, assets), nil)

@@ -9,7 +9,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// Lagged returns a policy whose decisions are executed a number of bars, at least one, after p has taken them; until the first is due, nothing is done. p sees the environment as it then is: the positions that its late orders have led to.
+// Lagged returns a policy whose decisions are executed a number of bars, at least one, after p has
+// taken them; until the first is due, nothing is done. p sees the environment as it then is: the
+// positions that its late orders have led to.
 func Lagged(p Policy, bars int) (Policy, error) {
 	if bars < 1 {
 		return nil, fmt.Errorf("back-test: a lag of %d bars, expected at least 1", bars)

@@ -19,7 +19,8 @@ var (
 	day0 = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// randomMarket returns a random walk. The second asset is listed at bar 30, and the third is now and then suspended.
+// randomMarket returns a random walk. The second asset is listed at bar 30, and the third is now
+// and then suspended.
 func randomMarket(seed uint64, bars, assets int) *trading.Market {
 	s := rng.New(seed).Split("market").Stream()
 	m := &trading.Market{
@@ -77,7 +78,8 @@ var executions = map[string]func(*trading.Config){
 	"free":       func(c *trading.Config) { c.FeeRate = 0 },
 }
 
-// momentum buys what the feature calls good and sells what it calls bad, but nothing whose weight it finds too high: it depends on features and on the portfolio.
+// momentum buys what the feature calls good and sells what it calls bad, but nothing whose weight
+// it finds too high: it depends on features and on the portfolio.
 type momentum struct{ fixed bool }
 
 func (momentum) Name() string                      { return "momentum" }

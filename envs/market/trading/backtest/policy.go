@@ -13,9 +13,11 @@ import (
 type Policy interface {
 	// Name is what tables call it.
 	Name() string
-	// Begin is called once before the decisions of a run, with the environment reset. All randomness of the run comes from key.
+	// Begin is called once before the decisions of a run, with the environment reset. All
+	// randomness of the run comes from key.
 	Begin(e *trading.Env, key rng.Key) error
-	// Decide writes trading.Buy, Sell or Hold for each asset into orders [N], which hold Hold. The step is the environment's present one. It allocates nothing.
+	// Decide writes trading.Buy, Sell or Hold for each asset into orders [N], which hold Hold. The
+	// step is the environment's present one. It allocates nothing.
 	Decide(ctx context.Context, e *trading.Env, ts *envs.TimeStep, orders []int64) error
 }
 
@@ -31,7 +33,9 @@ func (holdCash) Decide(context.Context, *trading.Env, *envs.TimeStep, []int64) e
 // RandomSeeds are the seeds of the specification's random baseline.
 var RandomSeeds = []uint64{42, 43, 44, 45, 46}
 
-// Random returns the policy that buys each asset with probability 0.2, sells it with 0.2 and else holds. It draws from its own seed, so that it is the same baseline in every report, and not from the key of the run.
+// Random returns the policy that buys each asset with probability 0.2, sells it with 0.2 and else
+// holds. It draws from its own seed, so that it is the same baseline in every report, and not from
+// the key of the run.
 func Random(seed uint64) Policy { return &random{seed: seed} }
 
 type random struct {
@@ -46,7 +50,8 @@ func (r *random) Begin(*trading.Env, rng.Key) error {
 	return nil
 }
 
-// Decide draws once per asset, tradable or not: orders for an asset that cannot be traded are skipped by the environment.
+// Decide draws once per asset, tradable or not: orders for an asset that cannot be traded are
+// skipped by the environment.
 func (r *random) Decide(_ context.Context, _ *trading.Env, _ *envs.TimeStep, orders []int64) error {
 	for i := range orders {
 		switch u := r.stream.Float64(); {

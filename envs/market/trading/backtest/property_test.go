@@ -11,8 +11,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// TestValueIsConserved checks, for everything under every execution, that a record agrees with itself: the value is cash plus positions at the close, trades explain the change of cash and positions, fees and turnover are the trades', and
-// the value changes by what prices did to the positions, minus fees.
+// TestValueIsConserved checks, for everything under every execution, that a record agrees with
+// itself: the value is cash plus positions at the close, trades explain the change of cash and
+// positions, fees and turnover are the trades', and the value changes by what prices did to the
+// positions, minus fees.
 func TestValueIsConserved(t *testing.T) {
 	const assets, bars = 5, 200
 	m := randomMarket(1, bars, assets)
@@ -89,7 +91,8 @@ func TestValueIsConserved(t *testing.T) {
 	}
 }
 
-// TestFutureBarsDoNotMatter puts all bars after t into another order: orders up to the one at t, and values up to t, stay the same to the last bit.
+// TestFutureBarsDoNotMatter puts all bars after t into another order: orders up to the one at t,
+// and values up to t, stay the same to the last bit.
 func TestFutureBarsDoNotMatter(t *testing.T) {
 	const assets, bars = 5, 150
 	m := randomMarket(2, bars, assets)
@@ -156,7 +159,8 @@ func TestLagShiftsOrders(t *testing.T) {
 	}
 }
 
-// TestCostsAreMonotone runs fixed orders at rising fees: at no bar is anything gained by paying more.
+// TestCostsAreMonotone runs fixed orders at rising fees: at no bar is anything gained by paying
+// more.
 func TestCostsAreMonotone(t *testing.T) {
 	const assets, bars = 4, 250
 	rates := []float64{0, 0.0005, 0.001, 0.002, 0.005, 0.05}

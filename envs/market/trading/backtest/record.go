@@ -9,7 +9,9 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
-// Record is what happened in a run of T decisions about N assets. Row 0 of what has T+1 rows is the close at which the first decision is taken, when all is cash; row t of what has T rows is the decision at row t and what it led to at row t+1.
+// Record is what happened in a run of T decisions about N assets. Row 0 of what has T+1 rows is the
+// close at which the first decision is taken, when all is cash; row t of what has T rows is the
+// decision at row t and what it led to at row t+1.
 type Record struct {
 	Name   string
 	Assets []string    // [N]
@@ -18,17 +20,22 @@ type Record struct {
 	Value, Cash []float64
 	// Positions [T+1,N] are shares, Weights [T+1,N] their part of the value.
 	Positions, Weights []float64
-	// Actions [T,N] are the orders: trading.Buy, Sell and Hold. They include those that were not executed.
+	// Actions [T,N] are the orders: trading.Buy, Sell and Hold. They include those that were not
+	// executed.
 	Actions []int64
-	// Tradable [T,N] says which assets could be traded at the bar of the decision: orders for others are none.
+	// Tradable [T,N] says which assets could be traded at the bar of the decision: orders for
+	// others are none.
 	Tradable []bool
 	Trades   []Trade
-	// Fees and Turnover [T] are the fees paid and the amounts bought and sold, Skipped [T] the orders that could not be executed.
+	// Fees and Turnover [T] are the fees paid and the amounts bought and sold, Skipped [T] the
+	// orders that could not be executed.
 	Fees, Turnover []float64
 	Skipped        []int
-	// Rewards [T] are the environment's, simple or logarithmic; those of a simulated rule are P(t+1)/P(t) − 1.
+	// Rewards [T] are the environment's, simple or logarithmic; those of a simulated rule are
+	// P(t+1)/P(t) − 1.
 	Rewards []float64
-	// LookAhead says that fills were at prices which the decisions had seen: nobody can trade like this.
+	// LookAhead says that fills were at prices which the decisions had seen: nobody can trade like
+	// this.
 	LookAhead bool
 
 	// gains [T,N] are the returns of the capital employed in each asset.
@@ -72,8 +79,11 @@ func (r *Record) Returns() []float64 {
 	return out
 }
 
-// AssetReturns [T,N] are the returns of the capital employed in each asset: with the position worth a at the close before, purchases for b and their fees added, and sales for c, their fees taken off, that leave a position worth d
-// at the close, (c + d)/(a + b) − 1. They are 0 where nothing is held. For accounts that are in or out with all they have, these are the accounts' own returns. The result belongs to the record.
+// AssetReturns [T,N] are the returns of the capital employed in each asset: with the position worth
+// a at the close before, purchases for b and their fees added, and sales for c, their fees taken
+// off, that leave a position worth d at the close, (c + d)/(a + b) − 1. They are 0 where nothing is
+// held. For accounts that are in or out with all they have, these are the accounts' own returns.
+// The result belongs to the record.
 func (r *Record) AssetReturns() []float64 { return r.gains }
 
 // AssetReturn returns the column [T] of AssetReturns for asset i.
@@ -99,7 +109,8 @@ func (r *Record) TotalSkipped() (n int) {
 	return n
 }
 
-// ActionMix returns the shares of buys, sells and holds among the orders for assets that could be traded.
+// ActionMix returns the shares of buys, sells and holds among the orders for assets that could be
+// traded.
 func (r *Record) ActionMix() (mix [3]float64) {
 	n := 0
 	for i, a := range r.Actions {
@@ -138,7 +149,8 @@ func (r *Record) close(m *trading.Market, bar int, value, cash float64, position
 	return nil
 }
 
-// settle appends the returns of the capital employed from one close to the next, when positions are known for both; fills are those of the step.
+// settle appends the returns of the capital employed from one close to the next, when positions are
+// known for both; fills are those of the step.
 func (r *Record) settle(m *trading.Market, bar int, fills []trading.Fill, in, out []float64) {
 	n := len(in)
 	last := len(r.Positions) - n

@@ -11,7 +11,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Run lets a policy trade a range of bars, from all cash to the last bar, and records it. The range begins where the environment does: at its first bar with a whole window behind it. The source must have whole-range episodes.
+// Run lets a policy trade a range of bars, from all cash to the last bar, and records it. The range
+// begins where the environment does: at its first bar with a whole window behind it. The source
+// must have whole-range episodes.
 func Run(ctx context.Context, s *trading.Source, bars trading.Range, p Policy, key rng.Key) (*Record, error) {
 	r, err := run(ctx, s, bars, p, key)
 	if err != nil {
@@ -69,7 +71,9 @@ func run(ctx context.Context, s *trading.Source, bars trading.Range, p Policy, k
 	return r, nil
 }
 
-// Costs runs a policy once for each fee rate, a fraction of the amount of a trade. The policy decides anew each time: fees change the portfolio that it sees. Each record's name tells the rate in basis points.
+// Costs runs a policy once for each fee rate, a fraction of the amount of a trade. The policy
+// decides anew each time: fees change the portfolio that it sees. Each record's name tells the rate
+// in basis points.
 func Costs(ctx context.Context, s *trading.Source, bars trading.Range, p Policy, key rng.Key, rates []float64) ([]*Record, error) {
 	out := make([]*Record, len(rates))
 	for i, rate := range rates {

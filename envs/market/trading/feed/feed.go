@@ -7,7 +7,9 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
-// FromSet returns the set as a market with its splits. Features and prices are shared with the set, which must not change any more; only the tradable flags are new memory. A split of a single bar, which leaves no step, is left out.
+// FromSet returns the set as a market with its splits. Features and prices are shared with the set,
+// which must not change any more; only the tradable flags are new memory. A split of a single bar,
+// which leaves no step, is left out.
 func FromSet(s *prepared.Set) *trading.Data {
 	m := &s.Manifest
 	market := &trading.Market{

@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
-// Load is a trading.Loader: it reads and prepares the data that a section of the form of prepared.Config describes. The window is the environment's.
+// Load is a trading.Loader: it reads and prepares the data that a section of the form of
+// prepared.Config describes. The window is the environment's.
 func Load(ctx context.Context, window int, data configs.Section) (*trading.Data, error) {
 	c := prepared.Default()
 	c.Window = window
@@ -33,7 +34,8 @@ func Load(ctx context.Context, window int, data configs.Section) (*trading.Data,
 		return nil, err
 	}
 	d := FromSet(set)
-	// The window stays the environment's: a document that is edited and run again has it in one place.
+	// The window stays the environment's: a document that is edited and run again has it in one
+	// place.
 	c.Window = 0
 	d.Config = c
 	return d, nil

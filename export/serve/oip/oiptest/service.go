@@ -1,4 +1,5 @@
-// Package oiptest has a service that needs no engine, for tests of wire formats and of clients: what it answers is known from the request, and every class of error has a model that gives it.
+// Package oiptest has a service that needs no engine, for tests of wire formats and of clients:
+// what it answers is known from the request, and every class of error has a model that gives it.
 //
 // # How to add a model
 //

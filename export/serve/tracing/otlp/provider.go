@@ -15,18 +15,24 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 )
 
-// maxText bounds the texts of spans, some of which are the clients', unless OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT says otherwise.
+// maxText bounds the texts of spans, some of which are the clients', unless
+// OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT says otherwise.
 const maxText = 1024
 
 // Options of a provider. What they leave open is as OpenTelemetry's environment variables have it.
 type Options struct {
-	// Endpoint is the collector's URL, such as http://localhost:4318; where it has no path, spans go to /v1/traces below it. Empty is what OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_TRACES_ENDPOINT say.
+	// Endpoint is the collector's URL, such as http://localhost:4318; where it has no path, spans
+	// go to /v1/traces below it. Empty is what OTEL_EXPORTER_OTLP_ENDPOINT and
+	// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT say.
 	Endpoint string
-	// Ratio in [0, 1] is the share of requests that are traced where the client has not decided it in its traceparent. 1 is what OTEL_TRACES_SAMPLER says, all without it.
+	// Ratio in [0, 1] is the share of requests that are traced where the client has not decided it
+	// in its traceparent. 1 is what OTEL_TRACES_SAMPLER says, all without it.
 	Ratio float64
-	// Name and Version are service.name and service.version, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES say otherwise.
+	// Name and Version are service.name and service.version, unless OTEL_SERVICE_NAME or
+	// OTEL_RESOURCE_ATTRIBUTES say otherwise.
 	Name, Version string
-	// Failed is told what could not be sent and what is wrong with the environment, in the order that it happens, from any goroutine.
+	// Failed is told what could not be sent and what is wrong with the environment, in the order
+	// that it happens, from any goroutine.
 	Failed func(error)
 }
 
@@ -48,7 +54,9 @@ func CheckEndpoint(endpoint string) error {
 	return nil
 }
 
-// New returns a provider that sends spans in batches, in the background; what a collector does not take in time is dropped. Shutdown sends what is left. It replaces what package otel does with its errors in the whole process.
+// New returns a provider that sends spans in batches, in the background; what a collector does not
+// take in time is dropped. Shutdown sends what is left. It replaces what package otel does with its
+// errors in the whole process.
 func New(ctx context.Context, o Options) (*trace.TracerProvider, error) {
 	var to []otlptracehttp.Option
 	if o.Endpoint != "" {

@@ -56,7 +56,8 @@ func send(t *testing.T, o otlp.Options, paths ...string) (failures []string) {
 	return slices.Clone(failures)
 }
 
-// Spans arrive, whatever clients have sent: texts that are not UTF-8, or very long, do not keep a batch back.
+// Spans arrive, whatever clients have sent: texts that are not UTF-8, or very long, do not keep a
+// batch back.
 func TestSend(t *testing.T) {
 	environment(t)
 	c := otlptest.New(t)
