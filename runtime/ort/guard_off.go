@@ -4,9 +4,6 @@ package ort
 
 import "unsafe"
 
-// Guarded tells that the program was built with the tag ortguard.
-const Guarded = false
-
 // guards is the empty half of guard_on.go.
 type guards struct{}
 

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,22 +13,15 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Guarded tells that the program was built with the tag ortguard: ONNX Runtime gets copies of all
-// tensors, each between two pages that nobody may touch. A kernel that reads or writes further
-// than a few bytes beyond a tensor ends the process at the instruction that does it; one that
-// writes those few bytes, or that writes to an input, is found after the run, with a panic that
-// names the value. What lies in the tensors themselves is copied in before a run and out after.
-const Guarded = true
-
 // canary fills what a page holds besides the tensor.
 const canary = 0xa5
 
-var guardedRuns atomic.Int64
-
-// GuardedRuns returns the number of runs whose memory was checked.
-func GuardedRuns() int64 { return guardedRuns.Load() }
-
-// guards is the memory of one run or binding.
+// guards is the memory of one run or binding in a program built with the tag ortguard: ONNX Runtime
+// gets copies of all tensors, each between two pages that nobody may touch. A kernel that reads or
+// writes further than a few bytes beyond a tensor ends the process at the instruction that does it;
+// one that writes those few bytes, or that writes to an input, is found after the run, with a panic
+// that names the value. What lies in the tensors themselves is copied in before a run and out
+// after.
 type guards struct {
 	list []guard
 }
@@ -80,7 +72,6 @@ func (g *guards) enter() {
 
 // leave copies the outputs of a run back, and panics when memory was written that is not an output.
 func (g *guards) leave() {
-	guardedRuns.Add(1)
 	for _, k := range g.list {
 		off := len(k.inside) - tensor.AlignUp(len(k.copied))
 		for i, c := range k.inside {

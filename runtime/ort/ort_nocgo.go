@@ -12,7 +12,7 @@ import (
 func errNoCgo() error { return fmt.Errorf("%w: this program was built without cgo", ErrUnavailable) }
 
 // New returns an error matching [ErrUnavailable].
-func New(context.Context, Options) (engine.Compiler, error) { return nil, errNoCgo() }
+func New(ctx context.Context, o Options) (engine.Compiler, error) { return nil, errNoCgo() }
 
 // Info returns an error matching [ErrUnavailable].
 func Info() (Runtime, error) { return Runtime{}, errNoCgo() }

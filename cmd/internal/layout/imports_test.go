@@ -12,6 +12,9 @@ import (
 
 var floor = []string{"agents", "envs", "models", "export", "configs", "runtime"}
 
+// modulePrefix begins the import paths of the module.
+const modulePrefix = "github.com/onnxrl/onnxrl/"
+
 // rule says which packages of the module a package may import: those below one of the prefixes in
 // may. The first rule whose prefix matches a package decides.
 type rule struct {
@@ -68,7 +71,7 @@ var forTests = []string{testEngines, "agents/agenttest"}
 
 func list(t *testing.T) []map[string]any {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,GoFiles,CgoFiles,Dir", "github.com/onnxrl/onnxrl/...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,GoFiles,CgoFiles,Dir", modulePrefix+"...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
@@ -92,7 +95,7 @@ func below(pkg, prefix string) bool {
 func TestImportsFollowTheDesign(t *testing.T) {
 	edges := 0
 	for _, p := range list(t) {
-		pkg := strings.TrimPrefix(p["ImportPath"].(string), "github.com/onnxrl/onnxrl/")
+		pkg := strings.TrimPrefix(p["ImportPath"].(string), modulePrefix)
 		i := slices.IndexFunc(rules, func(r rule) bool { return below(pkg, r.of) })
 		if i < 0 {
 			t.Errorf("%s: no rule covers this package", pkg)
@@ -107,7 +110,7 @@ func TestImportsFollowTheDesign(t *testing.T) {
 			if path == "github.com/owulveryck/onnx-go" && !below(pkg, "runtime/portable") {
 				t.Errorf("%s imports onnx-go; only runtime/portable may", pkg)
 			}
-			dep, ok := strings.CutPrefix(path, "github.com/onnxrl/onnxrl/")
+			dep, ok := strings.CutPrefix(path, modulePrefix)
 			if !ok {
 				continue
 			}

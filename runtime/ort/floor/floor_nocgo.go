@@ -9,4 +9,4 @@ import (
 )
 
 // Runs returns [ErrForeign]: without cgo there are no bindings of that engine.
-func Runs(engine.Binding, []int64) error { return fmt.Errorf("measure floor: %w", ErrForeign) }
+func Runs(b engine.Binding, ns []int64) error { return fmt.Errorf("measure floor: %w", ErrForeign) }
