@@ -21,8 +21,7 @@ type thermostat struct {
 	random  rng.Stream
 }
 
-// room says what the environment is. It is made once, because Step reads it and is to allocate
-// nothing.
+// room says what the environment is. It is made once: Step reads it, and allocates nothing.
 var room = envs.Spec{
 	Name:        "thermostat",
 	Observation: envs.Dict{{Name: "degrees", Space: envs.NewBox(-1, 1, 1)}},
@@ -34,8 +33,7 @@ var room = envs.Spec{
 func (e *thermostat) Spec() envs.Spec { return room }
 func (e *thermostat) Close() error    { return nil }
 
-// Reset begins somewhere between 10 and 30 degrees. All randomness of the episode comes from the
-// key.
+// Reset begins between 10 and 30 degrees. All randomness of the episode comes from the key.
 func (e *thermostat) Reset(key rng.Key, ts *envs.TimeStep) error {
 	e.random.Seed(key)
 	e.degrees = 10 + 20*e.random.Float64()
@@ -58,21 +56,18 @@ func (e *thermostat) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 // observe writes into the tensor that it finds, scaled to what networks like.
 func (e *thermostat) observe(ts *envs.TimeStep) { ts.Obs[0].Float32s()[0] = float32(e.degrees/20 - 1) }
 
-// thermostats makes them. With a row in the program's list, documents can name it: env: {kind:
-// thermostat}.
+// thermostats makes them. An envs.Kind in the program's list lets documents name it.
 type thermostats struct{}
 
 func (thermostats) Config() any  { return struct{}{} }
 func (thermostats) Close() error { return nil }
 
-// New puts a time limit around the room, which goes on to exist: episodes are cut off and have not
-// come to their end, so a learner counts what would have followed.
+// New puts a time limit around the room: its episodes are truncated, they do not terminate.
 func (thermostats) New(envs.Split, int) (envs.Env, error) {
 	return wrap.NewTimeLimit(&thermostat{}, 50)
 }
 
-// A new environment is a type with four methods and a factory. Run package envtest over it, as
-// TestExampleEnvironment does; then any algorithm learns in it.
+// A new environment is a type with four methods and a factory. Package envtest tests it.
 func Example_environment() {
 	ctx := context.Background()
 	maker := must(ppo.NewMaker(ppo.Defaults()))

@@ -12,8 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// The gradient of a graph is a graph: the model's own outputs, and ∂loss/∂weight beside them. Here the
-// loss is the sum of (x·w)², so that its gradient is 2·xᵀ·(x·w).
+// The gradient of a graph is a graph: the model's own outputs, and ∂loss/∂weight beside them. Here
+// the loss is the sum of (x·w)², so that its gradient is 2·xᵀ·(x·w).
 func ExampleGrad() {
 	b := onnx.NewBuilder("squares", onnx.DefaultOpset)
 	x := b.Input("x", onnx.TypeOf(tensor.Float32, 2, 2))

@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "rewrite the listing of the public inter
 // apiFile lists everything that programs may use of this module, one line for each name.
 const apiFile = "testdata/api.txt"
 
-// TestPublicInterface shows what changes for those who import the module: the listing is part of every
-// change that adds, removes or alters an exported name.
+// TestPublicInterface shows what changes for those who import the module: the listing is part of
+// every change that adds, removes or alters an exported name.
 func TestPublicInterface(t *testing.T) {
 	pkgs, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports, Dir: root}, "./...")
 	if err != nil {
