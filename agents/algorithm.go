@@ -19,8 +19,8 @@ type Algorithm[C any] struct {
 
 // Kind returns a row of a list of algorithms, whose parameters are decoded over the defaults. One
 // algorithm may have several, which differ in name and defaults.
-func (a Algorithm[C]) Kind(name string, defaults func() C) Kind {
-	return Kind{Name: name, Parse: func(params configs.Section) (Maker, error) {
+func (a Algorithm[C]) Kind(name, summary string, defaults func() C) Kind {
+	return Kind{Name: name, Summary: summary, Defaults: func() any { return defaults() }, Parse: func(params configs.Section) (Maker, error) {
 		c := defaults()
 		if err := params.Decode(&c); err != nil {
 			return nil, err

@@ -51,7 +51,7 @@ type reinforceMaker struct {
 
 // reinforceKind makes it known to a program, by a row in its list of kinds: agent: {kind:
 // reinforce, rounds: 20}.
-var reinforceKind = agents.Kind{Name: "reinforce", Parse: func(params configs.Section) (agents.Maker, error) {
+var reinforceKind = agents.Kind{Name: "reinforce", Summary: "Monte-Carlo policy gradients", Parse: func(params configs.Section) (agents.Maker, error) {
 	m := reinforceMaker{Rounds: 20}
 	err := params.Decode(&m)
 	return m, err

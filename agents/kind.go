@@ -71,6 +71,10 @@ func (s *Setup) Validate() error {
 // other keys become an agent.
 type Kind struct {
 	Name string
+	// Summary says in one line what the algorithm is, and for which actions.
+	Summary string
+	// Defaults returns the parameters that Parse decodes over, a struct whose fields are the keys.
+	Defaults func() any
 	// Parse decodes the parameters strictly, over the kind's defaults, and returns what makes
 	// agents of them.
 	Parse func(params configs.Section) (Maker, error)

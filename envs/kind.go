@@ -23,6 +23,13 @@ const (
 // the other keys become environments.
 type Kind struct {
 	Name string
+	// Summary says in one line what the environment is.
+	Summary string
+	// Needs says what Open needs beyond the parameters, such as files of data; empty where the
+	// parameters are all.
+	Needs string
+	// Defaults returns the parameters that Open decodes over, a struct whose fields are the keys.
+	Defaults func() any
 	// Open decodes the parameters strictly, over the kind's defaults, and loads what all of its
 	// environments share.
 	Open func(ctx context.Context, params configs.Section) (Factory, error)

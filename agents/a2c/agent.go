@@ -15,7 +15,7 @@ var algorithm = agents.Algorithm[Config]{Name: "a2c", New: func(c Config, s agen
 }}
 
 // Kind makes A2C agents from a configuration.
-var Kind = algorithm.Kind("a2c", Defaults)
+var Kind = algorithm.Kind("a2c", "advantage actor-critic, on-policy: discrete, multi-discrete, multi-binary and continuous actions, masks", Defaults)
 
 // NewMaker returns a maker for a configuration made in code.
 func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }

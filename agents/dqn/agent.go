@@ -15,7 +15,7 @@ var algorithm = agents.Algorithm[Config]{Name: "dqn", New: func(c Config, s agen
 }}
 
 // Kind makes DQN agents from a configuration.
-var Kind = algorithm.Kind("dqn", Defaults)
+var Kind = algorithm.Kind("dqn", "deep Q-learning, off-policy: discrete actions", Defaults)
 
 // NewMaker returns a maker for a configuration made in code.
 func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }

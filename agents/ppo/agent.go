@@ -15,8 +15,8 @@ import (
 // Kind makes PPO agents from a configuration, and MaskableKind those of environments that mask
 // their actions, which it insists on.
 var (
-	Kind         = algorithm(false).Kind("ppo", Defaults)
-	MaskableKind = algorithm(true).Kind("maskable_ppo", Defaults)
+	Kind         = algorithm(false).Kind("ppo", "proximal policy optimisation, on-policy, with or without memory: discrete, multi-discrete, multi-binary and continuous actions, masks", Defaults)
+	MaskableKind = algorithm(true).Kind("maskable_ppo", "ppo for environments that mask their actions, which it insists on", Defaults)
 )
 
 // Kinds lists the kinds of this package.

@@ -12,8 +12,8 @@ var algorithm = agents.Algorithm[Config]{Name: "td3", New: newAgent}
 
 // Kind makes TD3 agents from a configuration, DDPGKind the same ones with the defaults of DDPG.
 var (
-	Kind     = algorithm.Kind("td3", Defaults)
-	DDPGKind = algorithm.Kind("ddpg", DDPGDefaults)
+	Kind     = algorithm.Kind("td3", "twin delayed deterministic policy gradients, off-policy: continuous actions", Defaults)
+	DDPGKind = algorithm.Kind("ddpg", "deep deterministic policy gradients, off-policy: td3 with one critic, without delay and smoothing", DDPGDefaults)
 )
 
 // NewMaker returns a maker for a configuration made in code.

@@ -83,7 +83,7 @@ func (a *app) command() *cobra.Command {
 	f.StringVar(&a.engine, "engine", "auto", "auto (ONNX Runtime, else pure Go), "+strings.Join(engineNames(), " or "))
 	f.StringVar(&a.library, "ort-library", "", "ONNX Runtime's shared library, or a folder that holds it")
 	f.BoolVar(&a.offline, "no-install", false, "never install ONNX Runtime")
-	root.AddCommand(a.commands()...)
+	root.AddCommand(append(a.commands(), a.kindsCommands()...)...)
 	sayUsage(root)
 	return root
 }

@@ -11,19 +11,19 @@ import (
 // Kinds lists the environments of this package under the names that configurations give.
 func Kinds() []envs.Kind {
 	return []envs.Kind{
-		kind("cartpole", CartPoleDefaults, NewCartPole),
-		kind("pendulum", PendulumDefaults, NewPendulum),
-		kind("mountaincar", MountainCarDefaults, NewMountainCar),
-		kind("mountaincar_continuous", MountainCarContinuousDefaults, NewMountainCarContinuous),
-		kind("acrobot", AcrobotDefaults, NewAcrobot),
-		kind("identity", IdentityDefaults, NewIdentity),
-		kind("invalid_action", InvalidActionDefaults, NewInvalidAction),
+		kind("cartpole", "balance a pole on a cart (Gymnasium's CartPole-v1)", CartPoleDefaults, NewCartPole),
+		kind("pendulum", "swing a pendulum up and hold it (Gymnasium's Pendulum-v1)", PendulumDefaults, NewPendulum),
+		kind("mountaincar", "rock an underpowered car out of a valley (Gymnasium's MountainCar-v0)", MountainCarDefaults, NewMountainCar),
+		kind("mountaincar_continuous", "the same with a continuous force (Gymnasium's MountainCarContinuous-v0)", MountainCarContinuousDefaults, NewMountainCarContinuous),
+		kind("acrobot", "swing the tip of two links above a line (Gymnasium's Acrobot-v1)", AcrobotDefaults, NewAcrobot),
+		kind("identity", "answer with what was observed (a toy of Stable-Baselines3's tests)", IdentityDefaults, NewIdentity),
+		kind("invalid_action", "the same with masked actions (a toy of sb3-contrib's tests)", InvalidActionDefaults, NewInvalidAction),
 	}
 }
 
 // kind is a row of Kinds for a configuration C.
-func kind[C configs.Validator](name string, defaults func() C, open func(C) (*Env, error)) envs.Kind {
-	return envs.Kind{Name: name, Open: func(_ context.Context, params configs.Section) (envs.Factory, error) {
+func kind[C configs.Validator](name, summary string, defaults func() C, open func(C) (*Env, error)) envs.Kind {
+	return envs.Kind{Name: name, Summary: summary, Defaults: func() any { return defaults() }, Open: func(_ context.Context, params configs.Section) (envs.Factory, error) {
 		c := defaults()
 		if err := params.Decode(&c); err != nil {
 			return nil, err

@@ -155,7 +155,7 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 }
 
 // Kind makes corridors from a configuration.
-var Kind = envs.Kind{Name: "corridor", Open: func(_ context.Context, params configs.Section) (envs.Factory, error) {
+var Kind = envs.Kind{Name: "corridor", Summary: "walk to the right end of a row of cells: the smallest environment, to copy", Defaults: func() any { return Defaults() }, Open: func(_ context.Context, params configs.Section) (envs.Factory, error) {
 	c := Defaults()
 	if err := params.Decode(&c); err != nil {
 		return nil, err

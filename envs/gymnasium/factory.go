@@ -14,7 +14,7 @@ import (
 )
 
 // Kind makes environments of Python from a configuration.
-var Kind = envs.Kind{Name: "gymnasium", Open: func(ctx context.Context, params configs.Section) (envs.Factory, error) {
+var Kind = envs.Kind{Name: "gymnasium", Summary: "any environment of Python's Gymnasium, by its id", Needs: "Python with gymnasium", Defaults: func() any { return Defaults() }, Open: func(ctx context.Context, params configs.Section) (envs.Factory, error) {
 	c := Defaults()
 	if err := params.Decode(&c); err != nil {
 		return nil, err

@@ -46,6 +46,10 @@ type Sharer interface {
 // other keys become an encoder.
 type Kind struct {
 	Name string
+	// Summary says in one line what the encoder is.
+	Summary string
+	// Defaults returns the parameters that New decodes over, a struct whose fields are the keys.
+	Defaults func() any
 	// New decodes the parameters strictly, over the kind's defaults.
 	New func(params configs.Section) (Encoder, error)
 }

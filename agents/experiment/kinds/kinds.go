@@ -18,7 +18,6 @@ import (
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/corridor"
 	"github.com/onnxrl/onnxrl/envs/gymnasium"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	encoders "github.com/onnxrl/onnxrl/models/encoder/kinds"
 )
@@ -26,7 +25,7 @@ import (
 // All returns what comes with the program. The lists are the caller's.
 func All() experiment.Kinds {
 	return experiment.Kinds{
-		Envs:     append([]envs.Kind{corridor.Kind, trading.Kind(feed.Load), gymnasium.Kind}, classic.Kinds()...),
+		Envs:     append([]envs.Kind{corridor.Kind, feed.Kind(), gymnasium.Kind}, classic.Kinds()...),
 		Agents:   append([]agents.Kind{a2c.Kind, dqn.Kind, sac.Kind, td3.Kind, td3.DDPGKind}, ppo.Kinds()...),
 		Encoders: encoders.All(),
 	}

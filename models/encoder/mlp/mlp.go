@@ -99,7 +99,7 @@ func (e *MLP) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 }
 
 // Kind makes perceptrons from a configuration.
-var Kind = encoder.Kind{Name: "mlp", New: func(params configs.Section) (encoder.Encoder, error) {
+var Kind = encoder.Kind{Name: "mlp", Summary: "fully connected layers over what is observed, flattened", Defaults: func() any { return Defaults() }, New: func(params configs.Section) (encoder.Encoder, error) {
 	c := Defaults()
 	if err := params.Decode(&c); err != nil {
 		return nil, err

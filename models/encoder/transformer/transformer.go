@@ -133,7 +133,7 @@ func (e *Transformer) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 }
 
 // Kind makes transformers from a configuration.
-var Kind = encoder.Kind{Name: "transformer", New: func(params configs.Section) (encoder.Encoder, error) {
+var Kind = encoder.Kind{Name: "transformer", Summary: "attention over the steps of a window", Defaults: func() any { return Defaults() }, New: func(params configs.Section) (encoder.Encoder, error) {
 	c := Defaults()
 	if err := params.Decode(&c); err != nil {
 		return nil, err

@@ -4,9 +4,28 @@ import (
 	"context"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
+
+// Params is the configuration of Kind.
+type Params struct {
+	trading.Config `yaml:",inline"`
+	// Data says what market the environments trade in.
+	Data prepared.Config `yaml:"data"`
+}
+
+// Kind returns the kind "trading" over markets that Load makes.
+func Kind() envs.Kind {
+	k := trading.Kind(Load)
+	k.Defaults = func() any {
+		p := Params{Config: trading.Defaults(), Data: prepared.Default()}
+		p.Data.Window = 0 // the environment's
+		return p
+	}
+	return k
+}
 
 // Load is a trading.Loader: it reads and prepares the data that a section of the form of
 // prepared.Config describes. The window is the environment's.
