@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/corridor"
@@ -31,8 +31,7 @@ type envBench struct {
 
 func (a *app) benchEnvCommand() *cobra.Command {
 	b := envBench{bars: 2768, features: 30}
-	var file string
-	var check bool
+	var out benchmark.Output
 	cmd := &cobra.Command{
 		Use:   "env",
 		Short: "Steps per second of the environments, alone and in vectors, with random actions",
@@ -47,25 +46,14 @@ The figure is the median of several rounds. The targets are for one core, so a v
 			if err != nil {
 				return fmt.Errorf("bench env: %w", err)
 			}
-			if file != "" {
-				if err := writeReport(file, r); err != nil {
-					return err
-				}
+			if err := out.Save(r); err != nil {
+				return err
 			}
-			if a.json {
-				err = a.printJSON(r)
-			} else {
-				err = r.Print(a.out)
-			}
-			if err == nil && check && r.Missed > 0 {
-				return quietError{errors.New("targets are missed")}
-			}
-			return err
+			return a.printTable(r, out.Verdict(r.Missed))
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&check, "check", false, "exit with status 1 when a target is missed")
-	f.StringVar(&file, "out", "", "also write the raw figures to this JSON file")
+	out.AddFlags(f)
 	f.IntVar(&b.assets, "assets", 16, "assets of the market")
 	f.IntVar(&b.count, "envs", 64, "environments in a vector")
 	f.IntVar(&b.workers, "workers", 1, "goroutines that step a vector")
@@ -77,8 +65,8 @@ The figure is the median of several rounds. The targets are for one core, so a v
 // stepper takes n steps.
 type stepper func(n int) error
 
-func (b envBench) run(ctx context.Context) (*corebench.Report, error) {
-	r := &corebench.Report{Machine: corebench.ThisMachine()}
+func (b envBench) run(ctx context.Context) (*benchmark.Report, error) {
+	r := &benchmark.Report{Machine: benchmark.ThisMachine()}
 	r.Machine.ORT = "not used"
 	market, err := trading.NewSource(b.market(), trading.Defaults())
 	if err != nil {
@@ -114,7 +102,7 @@ func (b envBench) run(ctx context.Context) (*corebench.Report, error) {
 		}
 		row.Name, row.Measures, row.Note = w.name, w.measures, w.note
 		if w.target > 0 {
-			row.Against, row.Reference, row.Target = "target", w.target, &corebench.Target{AtLeast: 1}
+			row.Against, row.Reference, row.Target = "target", w.target, &benchmark.Target{AtLeast: 1}
 			row.Ratio = row.Value / w.target
 		}
 		row.Pass = *row.Allocs == 0 && (row.Target == nil || row.Ratio >= row.Target.AtLeast)
@@ -190,7 +178,7 @@ func (b envBench) stepper(open func() (envs.Env, error), count int, windows bool
 }
 
 // measure returns a row with the median rate of the rounds and the allocations per call.
-func (b envBench) measure(ctx context.Context, step stepper, per int) (row corebench.Row, err error) {
+func (b envBench) measure(ctx context.Context, step stepper, per int) (row benchmark.Row, err error) {
 	calls := 1
 	for {
 		start := time.Now()
@@ -220,7 +208,7 @@ func (b envBench) measure(ctx context.Context, step stepper, per int) (row coreb
 	slices.Sort(rates)
 	// Allocations of the runtime's own, a handful in all the rounds, are not the steps'.
 	allocs := math.Floor(float64(after.Mallocs-before.Mallocs) / float64(calls*b.rounds))
-	return corebench.Row{Value: rates[len(rates)/2], Unit: "steps/s", Allocs: &allocs}, nil
+	return benchmark.Row{Value: rates[len(rates)/2], Unit: "steps/s", Allocs: &allocs}, nil
 }
 
 // market returns a random market whose prices return to where they began, so that portfolios

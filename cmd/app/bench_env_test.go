@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 )
 
 // TestBenchEnv runs every row for a moment; it looks at the form and at the allocations, never at
@@ -16,7 +16,7 @@ func TestBenchEnv(t *testing.T) {
 	if code := run(t.Context(), kinds.All(), []string{"bench", "env", "--json", "--rounds", "2", "--round", "2ms", "--envs", "8"}, nil, &out, &errs); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
-	var r corebench.Report
+	var r benchmark.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}

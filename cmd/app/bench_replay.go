@@ -14,7 +14,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/replay"
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -30,8 +30,7 @@ type replayBench struct {
 
 func (a *app) benchReplayCommand() *cobra.Command {
 	b := replayBench{features: 17, actions: 6}
-	var file string
-	var check bool
+	var out benchmark.Output
 	cmd := &cobra.Command{
 		Use:   "replay",
 		Short: "Transitions per second into the replays, and the time of a sample against a bare loop of copies",
@@ -46,25 +45,14 @@ A sample is compared, in turns, with a bare loop that copies the same bytes of a
 			if err != nil {
 				return fmt.Errorf("bench replay: %w", err)
 			}
-			if file != "" {
-				if err := writeReport(file, r); err != nil {
-					return err
-				}
+			if err := out.Save(r); err != nil {
+				return err
 			}
-			if a.json {
-				err = a.printJSON(r)
-			} else {
-				err = r.Print(a.out)
-			}
-			if err == nil && check && r.Missed > 0 {
-				return quietError{errors.New("targets are missed")}
-			}
-			return err
+			return a.printTable(r, out.Verdict(r.Missed))
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&check, "check", false, "exit with status 1 when a target is missed")
-	f.StringVar(&file, "out", "", "also write the raw figures to this JSON file")
+	out.AddFlags(f)
 	f.IntVar(&b.batch, "batch", 256, "transitions of a sample")
 	f.IntVar(&b.large, "large", 2_000_000, "transitions of the large replays")
 	f.IntVar(&b.envs, "envs", 8, "environments of a writer")
@@ -127,8 +115,8 @@ func (p *pusher) push(n int) error {
 }
 
 // run measures all rows.
-func (b replayBench) run(ctx context.Context) (*corebench.Report, error) {
-	r := &corebench.Report{Machine: corebench.ThisMachine()}
+func (b replayBench) run(ctx context.Context) (*benchmark.Report, error) {
+	r := &benchmark.Report{Machine: benchmark.ThisMachine()}
 	r.Machine.ORT = "not used"
 	for _, size := range []struct {
 		name  string
@@ -148,7 +136,7 @@ func (b replayBench) run(ctx context.Context) (*corebench.Report, error) {
 }
 
 // stores measures every replay of a size.
-func (b replayBench) stores(ctx context.Context, r *corebench.Report, name string, n int, micro float64) (err error) {
+func (b replayBench) stores(ctx context.Context, r *benchmark.Report, name string, n int, micro float64) (err error) {
 	layout := replay.LayoutOf(b.spec(), replay.Column{Name: "action", DType: tensor.Float32, Shape: []int{b.actions}})
 	shared, err := replay.NewShared(layout, replay.SharedConfig{Capacity: n, ChunkRows: min(1024, chunkOf(n, b.envs))})
 	if err != nil {
@@ -343,13 +331,8 @@ func mallocs() uint64 {
 	return m.Mallocs
 }
 
-func median(list []float64) float64 {
-	slices.Sort(list)
-	return list[len(list)/2]
-}
-
 // pushes measures recording.
-func (b replayBench) pushes(ctx context.Context, p *pusher, target float64) (row corebench.Row, err error) {
+func (b replayBench) pushes(ctx context.Context, p *pusher, target float64) (row benchmark.Row, err error) {
 	n, err := b.calls(func() error { return p.push(1) })
 	if err != nil {
 		return row, err
@@ -364,9 +347,9 @@ func (b replayBench) pushes(ctx context.Context, p *pusher, target float64) (row
 		rates = append(rates, float64(n*b.envs)/ns*1e9)
 	}
 	allocs := math.Floor(float64(mallocs()-before) / float64(n*b.rounds))
-	row = corebench.Row{Measures: fmt.Sprintf("one writer of %d environments", b.envs), Value: median(rates), Unit: "transitions/s", Allocs: &allocs, Pass: allocs == 0}
+	row = benchmark.Row{Measures: fmt.Sprintf("one writer of %d environments", b.envs), Value: benchmark.Median(rates), Unit: "transitions/s", Allocs: &allocs, Pass: allocs == 0}
 	if target > 0 {
-		row.Against, row.Reference, row.Target, row.Ratio = "target", target, &corebench.Target{AtLeast: 1}, row.Value/target
+		row.Against, row.Reference, row.Target, row.Ratio = "target", target, &benchmark.Target{AtLeast: 1}, row.Value/target
 		row.Pass = row.Pass && row.Ratio >= 1
 	}
 	return row, nil
@@ -374,7 +357,7 @@ func (b replayBench) pushes(ctx context.Context, p *pusher, target float64) (row
 
 // samples measures sampling and the bare loop in turns. micro is the target in microseconds, 0 for
 // none.
-func (b replayBench) samples(ctx context.Context, sample func() error, g *gatherer, micro float64) (row corebench.Row, err error) {
+func (b replayBench) samples(ctx context.Context, sample func() error, g *gatherer, micro float64) (row benchmark.Row, err error) {
 	n, err := b.calls(sample)
 	if err != nil {
 		return row, err
@@ -393,11 +376,11 @@ func (b replayBench) samples(ctx context.Context, sample func() error, g *gather
 		own, bare, ratios = append(own, x/1e3), append(bare, y/1e3), append(ratios, x/y)
 	}
 	allocs := math.Floor(float64(mallocs()-before) / float64(2*n*b.rounds))
-	row = corebench.Row{
-		Measures: fmt.Sprintf("%d transitions of %d floats", b.batch, b.features), Value: median(own), Unit: "µs", Against: "bare loop", Reference: median(bare), Ratio: median(ratios), Allocs: &allocs, Pass: allocs == 0,
+	row = benchmark.Row{
+		Measures: fmt.Sprintf("%d transitions of %d floats", b.batch, b.features), Value: benchmark.Median(own), Unit: "µs", Against: "bare loop", Reference: benchmark.Median(bare), Ratio: benchmark.Median(ratios), Allocs: &allocs, Pass: allocs == 0,
 	}
 	if micro > 0 {
-		row.Target = &corebench.Target{AtMost: 1.2}
+		row.Target = &benchmark.Target{AtMost: 1.2}
 		row.Note = fmt.Sprintf("or at most %g µs", micro)
 		row.Pass = row.Pass && (row.Ratio <= 1.2 || row.Value <= micro)
 	}
@@ -405,7 +388,7 @@ func (b replayBench) samples(ctx context.Context, sample func() error, g *gather
 }
 
 // many lets four writers and two samplers go on at once.
-func (b replayBench) many(ctx context.Context, l replay.Layout, n int) (row corebench.Row, err error) {
+func (b replayBench) many(ctx context.Context, l replay.Layout, n int) (row benchmark.Row, err error) {
 	s, err := replay.NewShared(l, replay.SharedConfig{Capacity: n, ChunkRows: min(1024, chunkOf(n, 4*b.envs))})
 	if err != nil {
 		return row, err
@@ -464,8 +447,8 @@ func (b replayBench) many(ctx context.Context, l replay.Layout, n int) (row core
 		}
 		rates, drawn = append(rates, sum/took), append(drawn, (counts[writers]+counts[writers+1])/took)
 	}
-	return corebench.Row{
-		Name: "push/shared-concurrent", Measures: fmt.Sprintf("%d writers beside %d samplers", writers, samplers), Value: median(rates), Unit: "transitions/s", Pass: true,
-		Note: fmt.Sprintf("beside %.0f samples/s", median(drawn)),
+	return benchmark.Row{
+		Name: "push/shared-concurrent", Measures: fmt.Sprintf("%d writers beside %d samplers", writers, samplers), Value: benchmark.Median(rates), Unit: "transitions/s", Pass: true,
+		Note: fmt.Sprintf("beside %.0f samples/s", benchmark.Median(drawn)),
 	}, nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 )
 
 // TestBenchReplay runs every row for a moment; it looks at the form and at the allocations, never
@@ -17,7 +17,7 @@ func TestBenchReplay(t *testing.T) {
 	if code := run(t.Context(), kinds.All(), []string{"bench", "replay", "--json", "--rounds", "2", "--round", "1ms", "--large", "20000"}, nil, &out, &errs); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
-	var r corebench.Report
+	var r benchmark.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}

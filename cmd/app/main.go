@@ -21,6 +21,11 @@ const (
 // Main runs the command line of the process over the kinds that documents can name, and ends it
 // with the exit status: 0, 1 for what failed and for checks that did not pass, 130 after a signal.
 func Main(kinds experiment.Kinds) {
+	os.Exit(run(untilSignalled(), kinds, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// untilSignalled is a context that ends with the first signal.
+func untilSignalled() context.Context {
 	// The first signal asks for a clean stop, in which state is saved; a second one ends the
 	// program at once.
 	signalled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -30,7 +35,7 @@ func Main(kinds experiment.Kinds) {
 		stop() // Before anybody is told that a second signal would do that.
 		end(context.Cause(signalled))
 	}()
-	os.Exit(run(ctx, kinds, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	return ctx
 }
 
 // errInterrupted says that work was stopped by a signal after its state was saved.

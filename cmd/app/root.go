@@ -38,11 +38,20 @@ type app struct {
 
 // run executes one command line and returns the exit status.
 func run(ctx context.Context, kinds experiment.Kinds, args []string, in io.Reader, out, errw io.Writer) int {
-	a := &app{kinds: kinds, in: in, out: out, err: errw, opened: map[string]engine.Compiler{}, stop: &stopping{}}
-	root := a.command()
+	a := newApp(in, out, errw)
+	a.kinds = kinds
+	return a.run(ctx, a.command(), args)
+}
+
+func newApp(in io.Reader, out, errw io.Writer) *app {
+	return &app{in: in, out: out, err: errw, opened: map[string]engine.Compiler{}, stop: &stopping{}}
+}
+
+func (a *app) run(ctx context.Context, root *cobra.Command, args []string) int {
+	errw := a.err // Before --log-format changes it.
 	root.SetArgs(args)
-	root.SetIn(in)
-	root.SetOut(out)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
 	root.SetErr(errw)
 	a.stop.tellOn(errw)
 	gone, err := a.stop.execute(ctx, root)
@@ -67,10 +76,16 @@ func asksJSON(args []string) bool {
 	return strings.Contains(" "+strings.Join(args, " ")+" ", " --log-format json ") || slices.Contains(args, "--log-format=json")
 }
 
+// command is onnxrl.
 func (a *app) command() *cobra.Command {
+	return a.root("onnxrl", "Train, inspect and export networks that are ONNX graphs", append(a.commands(), a.kindsCommands()...)...)
+}
+
+// root is the command of a program, with the flags that all its subcommands have.
+func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
-		Use:               "onnxrl",
-		Short:             "Train, inspect and export networks that are ONNX graphs",
+		Use:               name,
+		Short:             short,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.startLog() },
@@ -83,7 +98,7 @@ func (a *app) command() *cobra.Command {
 	f.StringVar(&a.engine, "engine", "auto", "auto (ONNX Runtime, else pure Go), "+strings.Join(engineNames(), " or "))
 	f.StringVar(&a.library, "ort-library", "", "ONNX Runtime's shared library, or a folder that holds it")
 	f.BoolVar(&a.offline, "no-install", false, "never install ONNX Runtime")
-	root.AddCommand(append(a.commands(), a.kindsCommands()...)...)
+	root.AddCommand(commands...)
 	sayUsage(root)
 	return root
 }
@@ -114,6 +129,19 @@ func (a *app) printJSON(v any) error {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
+}
+
+// printTable writes a report as a table, or with --json as JSON. What the report fails by, unless
+// nil, sets the exit status.
+func (a *app) printTable(report interface{ Print(io.Writer) error }, failed error) error {
+	print := func() error { return report.Print(a.out) }
+	if a.json {
+		print = func() error { return a.printJSON(report) }
+	}
+	if err := print(); err != nil || failed == nil {
+		return err
+	}
+	return quietError{failed}
 }
 
 // isTerminal reports whether w is a terminal.

@@ -22,6 +22,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/priority"
 )
 
 func (a *app) serveCommand() *cobra.Command {
@@ -121,7 +122,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 		return err
 	}
 	if c.SpareProcessor {
-		defer spareProcessor()()
+		defer priority.SpareProcessor()()
 	}
 	with, err := a.compiler(ctx)
 	if err != nil {

@@ -65,7 +65,7 @@ type serveConfig struct {
 	AccessLog bool
 	// Trace is where spans of requests go.
 	Trace serveTrace
-	// SpareProcessor is for servers beside a training run; see spareProcessor.
+	// SpareProcessor is for servers beside a training run; see priority.SpareProcessor.
 	SpareProcessor bool
 	// Defaults are the settings of models that say nothing else.
 	Defaults modelSettings

@@ -402,10 +402,3 @@ func TestServeFiles(t *testing.T) {
 		t.Errorf("%d engines", served)
 	}
 }
-
-// startBenchServer serves a model for the load generator until the test ends.
-func startBenchServer(t *testing.T) string {
-	t.Helper()
-	r := startServe(t, "--model", "m="+scaledFile(t, 2))
-	return r.url("/")
-}

@@ -1,4 +1,4 @@
-"""Runs `onnxrl bench core` and PyTorch on the same work in turns, and prints how many times faster onnxrl is.
+"""Runs `onnxrl-bench core` and PyTorch on the same work in turns, and prints how many times faster onnxrl is.
 
     cmd/peers/core.sh [--rounds 5] [--seconds 0.5] [--rows PATTERN…] [--out FILE] [--check]
 
@@ -59,7 +59,7 @@ class Ours:
 
     def measure(self, row, seconds):
         rounds = max(1, round(seconds / 0.02))
-        command = [self.binary, "bench", "core", "--solo", "--json", "--quiet", "--rounds", str(rounds), self.row]
+        command = [self.binary, "core", "--solo", "--json", "--quiet", "--rounds", str(rounds), self.row]
         report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
         (found,) = report["rows"]
         return found["value"]
@@ -92,7 +92,7 @@ def compare(row, contenders, rounds, seconds):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--onnxrl", required=True, help="the binary; core.sh builds it")
+    p.add_argument("--onnxrl-bench", required=True, help="the binary; core.sh builds it")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=0.5, help="time of one measurement")
     p.add_argument("--rows", nargs="*", default=["*"])
@@ -100,7 +100,7 @@ def main():
     p.add_argument("--check", action="store_true", help="exit with status 1 when a target is missed")
     a = p.parse_args()
     rows = [r for r in ROWS if any(fnmatch.fnmatch(r, pattern) for pattern in a.rows)]
-    contenders = [Ours(a.onnxrl, 1), Ours(a.onnxrl, 2)] + [Torch(mode, n) for mode in ("eager", "compiled") for n in (1, 2)]
+    contenders = [Ours(a.onnxrl_bench, 1), Ours(a.onnxrl_bench, 2)] + [Torch(mode, n) for mode in ("eager", "compiled") for n in (1, 2)]
     results, missed = [], 0
     line = "{:24} {:>12} {:>14} {:>7} {:>7} {:5} {:>14} {:>7} {:>7} {:5}  {}"
     print(line.format("row", "onnxrl µs", "eager µs", "ratio", "target", "", "compiled µs", "ratio", "target", "", "best of each side"), flush=True)

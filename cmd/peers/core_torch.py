@@ -1,4 +1,4 @@
-"""The work of `onnxrl bench core` in PyTorch: the same networks, batches, loss, clipping and Adam, in float32 on the CPU.
+"""The work of `onnxrl-bench core` in PyTorch: the same networks, batches, loss, clipping and Adam, in float32 on the CPU.
 
     python cmd/peers/core_torch.py eager|compiled THREADS
 

@@ -5,7 +5,7 @@
 #
 # PYTHON names an interpreter that has mlserver and onnxruntime (pip install mlserver onnxruntime).
 # Both servers run one model in one process with one ONNX Runtime thread, as processes of their own;
-# the load generator is onnxrl's. The exit status is 1 when onnxrl answers fewer than ten times as
+# the load generator is onnxrl-bench's. The exit status is 1 when onnxrl answers fewer than ten times as
 # many requests.
 set -eu
 model=$(realpath "$1")
@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 ours= theirs=
 trap '[ -z "$ours" ] || kill "$ours" 2>/dev/null || true; [ -z "$theirs" ] || kill "$theirs" 2>/dev/null || true; rm -rf "$work"' EXIT
-(cd "$here/../.." && go build -o "$work/onnxrl" ./cmd/onnxrl)
+(cd "$here/../.." && go build -o "$work" ./cmd/onnxrl ./cmd/onnxrl-bench)
 
 mkdir "$work/repository"
 cp "$here/serve_mlserver.py" "$work/repository/runtime.py"
@@ -40,4 +40,4 @@ until curl -sf "http://127.0.0.1:$port/v2/models/model/ready" >"$work/ready" && 
 done
 url=http://$("${PYTHON:-python3}" -c 'import json, sys; print(json.loads(sys.stdin.readline())["http"])' <"$work/started")
 # Both read JSON; MLServer's answer to the binary form depends on its version.
-"$work/onnxrl" bench serve --url "$url" --against "http://127.0.0.1:$port" --model model --transports http-json --concurrency 1,8,64 --rounds "$rounds" --round 2s --at-least 10 --check
+"$work/onnxrl-bench" serve --url "$url" --against "http://127.0.0.1:$port" --model model --transports http-json --concurrency 1,8,64 --rounds "$rounds" --round 2s --at-least 10 --check

@@ -14,7 +14,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 server= load= crowded=
 trap '[ -z "$crowded" ] || kill "$crowded" 2>/dev/null || true; [ -z "$load" ] || kill "$load" 2>/dev/null || true; [ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
-(cd "$root" && go build -o "$work/onnxrl" ./cmd/onnxrl)
+(cd "$root" && go build -o "$work" ./cmd/onnxrl ./cmd/onnxrl-bench)
 
 "$work/onnxrl" serve --json --http 127.0.0.1:0 --grpc '' --model "$model" >"$work/started" &
 server=$!
@@ -25,7 +25,7 @@ done
 url=http://$("${PYTHON:-python3}" -c 'import json, sys; print(json.loads(sys.stdin.readline())["http"])' <"$work/started")/
 
 # What the charts show.
-"$work/onnxrl" bench serve --url "$url" --transports http-binary --concurrency 2 --rounds 1 --round 120s --json >"$work/load" &
+"$work/onnxrl-bench" serve --url "$url" --transports http-binary --concurrency 2 --rounds 1 --round 120s --json >"$work/load" &
 load=$!
 "${PYTHON:-python3}" "$root/cmd/peers/serve_page.py" "${CHROMIUM:-chromium}" "$url" "$shot"
 

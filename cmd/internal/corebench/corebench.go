@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
@@ -29,10 +30,10 @@ type Options struct {
 	Began func(name string)
 }
 
-// benchmark makes one or more rows whose names begin with its own.
-type benchmark struct {
+// measurement makes one or more rows whose names begin with its own.
+type measurement struct {
 	name string
-	run  func(ctx context.Context, b *bench) ([]Row, error)
+	run  func(ctx context.Context, b *bench) ([]benchmark.Row, error)
 }
 
 // bench is what benchmarks work with.
@@ -42,23 +43,23 @@ type bench struct {
 }
 
 // benchmarks is the table of everything that is measured, in the order of the report.
-func benchmarks() []benchmark {
-	var list []benchmark
+func benchmarks() []measurement {
+	var list []measurement
 	for _, p := range policies {
-		list = append(list, benchmark{"policy/" + p.name, p.measure})
+		list = append(list, measurement{"policy/" + p.name, p.measure})
 	}
 	for _, w := range workloads {
-		list = append(list, benchmark{"step/" + w.name, w.measure})
+		list = append(list, measurement{"step/" + w.name, w.measure})
 	}
 	for _, w := range workloads {
 		if w.parallel {
-			list = append(list, benchmark{"parallel/" + w.name, w.measureParallel})
+			list = append(list, measurement{"parallel/" + w.name, w.measureParallel})
 		}
 	}
 	for _, n := range adamSizes {
-		list = append(list, benchmark{fmt.Sprintf("adam/%d", n), adam(n)})
+		list = append(list, measurement{fmt.Sprintf("adam/%d", n), adam(n)})
 	}
-	return append(list, benchmark{"compile", compile}, benchmark{"memory", memory})
+	return append(list, measurement{"compile", compile}, measurement{"memory", memory})
 }
 
 // Names lists the benchmarks.
@@ -72,7 +73,7 @@ func Names() []string {
 
 // Run measures. An error means that something could not be measured; missed targets are counted in
 // the report.
-func Run(ctx context.Context, o Options) (*Report, error) {
+func Run(ctx context.Context, o Options) (*benchmark.Report, error) {
 	if o.Rounds == 0 {
 		o.Rounds = 15
 	}
@@ -83,10 +84,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		o.Steps = 1_000_000
 	}
 	if err := o.validate(); err != nil {
-		return nil, fmt.Errorf("bench core: %w", err)
+		return nil, fmt.Errorf("core: %w", err)
 	}
 	b := &bench{Options: o, pace: pace{rounds: o.Rounds, each: o.Round, solo: o.Solo}}
-	r := &Report{Machine: machine()}
+	r := &benchmark.Report{Machine: benchmark.ThisMachine()}
 	for _, bm := range benchmarks() {
 		if !o.selected(bm.name) {
 			continue
@@ -96,10 +97,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 		rows, err := bm.run(ctx, b)
 		if err != nil {
-			return nil, fmt.Errorf("bench core: %s: %w", bm.name, err)
+			return nil, fmt.Errorf("core: %s: %w", bm.name, err)
 		}
 		for _, row := range rows {
-			row.judge()
+			row.Judge()
 			if !row.Pass {
 				r.Missed++
 			}

@@ -1,6 +1,6 @@
 // Package corebench measures what everything else stands on: how fast a policy answers, how fast a
 // network learns, and how far both are from what the hardware and ONNX Runtime allow. It is the
-// library of `onnxrl bench core`.
+// library of `onnxrl-bench core`.
 //
 // # Rows
 //

@@ -7,48 +7,14 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 )
-
-// Summary describes a set of samples.
-type Summary struct {
-	N    int     `json:"n"`
-	Min  float64 `json:"min"`
-	P10  float64 `json:"p10"`
-	P50  float64 `json:"p50"`
-	P90  float64 `json:"p90"`
-	P99  float64 `json:"p99"`
-	P999 float64 `json:"p99_9"`
-	Max  float64 `json:"max"`
-	Mean float64 `json:"mean"`
-}
-
-// summarize sorts x.
-func summarize(x []float64) *Summary {
-	slices.Sort(x)
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return &Summary{
-		N: len(x), Min: x[0], P10: quantile(x, 0.1), P50: quantile(x, 0.5), P90: quantile(x, 0.9), P99: quantile(x, 0.99), P999: quantile(x, 0.999),
-		Max: x[len(x)-1], Mean: sum / float64(len(x)),
-	}
-}
-
-// quantile of sorted, non-empty samples, interpolated between neighbours.
-func quantile(x []float64, q float64) float64 {
-	at := q * float64(len(x)-1)
-	i := int(at)
-	if i+1 >= len(x) {
-		return x[len(x)-1]
-	}
-	return x[i] + (at-float64(i))*(x[i+1]-x[i])
-}
 
 // duel is the outcome of alternate: medians and raw figures of both sides, in nanoseconds per call,
 // and the median of the rounds' ratios a/b.
 type duel struct {
-	a, b, ratio *Summary
+	a, b, ratio *benchmark.Summary
 }
 
 // sampler executes n calls and appends what each took, or what they took on average, in
@@ -106,7 +72,7 @@ func (p pace) alone(ctx context.Context, a sampler, n int) (*duel, error) {
 			return nil, err
 		}
 	}
-	return &duel{a: summarize(as)}, nil
+	return &duel{a: benchmark.Summarize(as)}, nil
 }
 
 // alternate lets a and b take turns for the paced number of rounds. Who begins changes from round
@@ -139,9 +105,9 @@ func (p pace) alternate(ctx context.Context, a, b sampler) (*duel, error) {
 		if err := second(); err != nil {
 			return nil, err
 		}
-		ratios = append(ratios, median(as[ia:])/median(bs[ib:]))
+		ratios = append(ratios, benchmark.Median(as[ia:])/benchmark.Median(bs[ib:]))
 	}
-	return &duel{a: summarize(as), b: summarize(bs), ratio: summarize(ratios)}, nil
+	return &duel{a: benchmark.Summarize(as), b: benchmark.Summarize(bs), ratio: benchmark.Summarize(ratios)}, nil
 }
 
 // calls warms s up and returns how many calls fill a round.
@@ -158,12 +124,6 @@ func (p pace) calls(s sampler) (int, error) {
 		}
 		n = max(2*n, int(math.Min(float64(n)*float64(p.each)/float64(took+1), 100*float64(n))))
 	}
-}
-
-func median(x []float64) float64 {
-	x = slices.Clone(x)
-	slices.Sort(x)
-	return quantile(x, 0.5)
 }
 
 // allocations returns the Go heap allocations per call, rounded down, so that what the run time
@@ -186,8 +146,8 @@ func allocations(call func() error) (float64, error) {
 }
 
 // duelRow makes a row of times per call in microseconds.
-func duelRow(name, measures, against string, d *duel, t *Target) Row {
-	r := Row{Name: name, Measures: measures, Unit: "µs", Value: d.a.P50 / 1e3, Samples: d.a}
+func duelRow(name, measures, against string, d *duel, t *benchmark.Target) benchmark.Row {
+	r := benchmark.Row{Name: name, Measures: measures, Unit: "µs", Value: d.a.P50 / 1e3, Samples: d.a}
 	if d.b != nil {
 		r.Against, r.Reference, r.Ratio, r.Target = against, d.b.P50/1e3, d.ratio.P50, t
 		r.ReferenceSamples, r.Ratios = d.b, d.ratio

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/runtime/optim/optimbench"
 )
 
@@ -13,15 +14,15 @@ var adamSizes = optimbench.Sizes
 const adamRounds = 100
 
 // adam compares Adam over n parameters with copying as many bytes as it must move.
-func adam(n int) func(context.Context, *bench) ([]Row, error) {
-	return func(_ context.Context, b *bench) ([]Row, error) {
+func adam(n int) func(context.Context, *bench) ([]benchmark.Row, error) {
+	return func(_ context.Context, b *bench) ([]benchmark.Row, error) {
 		m, err := optimbench.Adam(n, min(adamRounds, 10*b.Rounds))
 		if err != nil {
 			return nil, err
 		}
-		return []Row{{
+		return []benchmark.Row{{
 			Name: fmt.Sprintf("adam/%d", n), Measures: "Adam step on one core", Value: m.AdamNs / 1e3, Against: fmt.Sprintf("memcpy of %d bytes", 14*n),
-			Reference: m.MemcpyNs / 1e3, Unit: "µs", Ratio: m.Ratio, Target: atMost(m.Target), Note: m.Level,
+			Reference: m.MemcpyNs / 1e3, Unit: "µs", Ratio: m.Ratio, Target: benchmark.AtMost(m.Target), Note: m.Level,
 		}}, nil
 	}
 }

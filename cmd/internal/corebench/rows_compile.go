@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -19,7 +20,7 @@ const compileLimit = 100 * time.Millisecond
 
 // compile measures the time from the bytes of a file to a session that computes gradients of every
 // parameter.
-func compile(ctx context.Context, b *bench) ([]Row, error) {
+func compile(ctx context.Context, b *bench) ([]benchmark.Row, error) {
 	file, err := fixtureBytes(compileFixture)
 	if err != nil {
 		return nil, err
@@ -42,11 +43,11 @@ func compile(ctx context.Context, b *bench) ([]Row, error) {
 			return nil, err
 		}
 	}
-	sum := summarize(ms)
+	sum := benchmark.Summarize(ms)
 	limit := float64(compileLimit.Milliseconds())
-	return []Row{{
+	return []benchmark.Row{{
 		Name: "compile/" + compileFixture, Measures: "import, differentiate, compile", Value: sum.P50 / 1e6, Against: "limit", Reference: limit, Unit: "ms",
-		Ratio: sum.P50 / 1e6 / limit, Target: atMost(1), Samples: sum, Note: fmt.Sprintf("%d nodes; the first time %.1f ms", nodes, sum.Max/1e6),
+		Ratio: sum.P50 / 1e6 / limit, Target: benchmark.AtMost(1), Samples: sum, Note: fmt.Sprintf("%d nodes; the first time %.1f ms", nodes, sum.Max/1e6),
 	}}, nil
 }
 

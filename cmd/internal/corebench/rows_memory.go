@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -19,9 +20,9 @@ const memoryGrowth = 1.02
 
 // memory watches the resident set over many training steps: after a tenth of them everything that
 // is allocated once has been.
-func memory(ctx context.Context, b *bench) ([]Row, error) {
-	if _, ok := residentBytes(); !ok {
-		return []Row{{Name: "memory", Measures: "not known on " + runtime.GOOS, Pass: true}}, nil
+func memory(ctx context.Context, b *bench) ([]benchmark.Row, error) {
+	if _, ok := benchmark.ResidentBytes(); !ok {
+		return []benchmark.Row{{Name: "memory", Measures: "not known on " + runtime.GOOS, Pass: true}}, nil
 	}
 	t, err := memoryNet.newTrainer(b.Engine, 1)
 	if err != nil {
@@ -44,14 +45,14 @@ func memory(ctx context.Context, b *bench) ([]Row, error) {
 		}
 		switch i + 1 {
 		case b.Steps / 10:
-			early, _ = residentBytes()
+			early, _ = benchmark.ResidentBytes()
 		case b.Steps:
-			late, _ = residentBytes()
+			late, _ = benchmark.ResidentBytes()
 		}
 	}
 	const mib = 1 << 20
-	return []Row{{
+	return []benchmark.Row{{
 		Name: "memory", Measures: fmt.Sprintf("resident after %d training steps", b.Steps), Value: float64(late) / mib, Against: "after a tenth of them", Reference: float64(early) / mib,
-		Unit: "MiB", Ratio: float64(late) / float64(early), Target: atMost(memoryGrowth), Note: memoryNet.name + fmt.Sprintf(", %+d KiB", (late-early)/1024),
+		Unit: "MiB", Ratio: float64(late) / float64(early), Target: benchmark.AtMost(memoryGrowth), Note: memoryNet.name + fmt.Sprintf(", %+d KiB", (late-early)/1024),
 	}}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/ort/floor"
@@ -23,7 +24,7 @@ var policies = []policyNet{
 }
 
 // measure compares single calls from Go with single calls from C, both on the same binding.
-func (p policyNet) measure(ctx context.Context, b *bench) (_ []Row, err error) {
+func (p policyNet) measure(ctx context.Context, b *bench) (_ []benchmark.Row, err error) {
 	m, err := p.model()
 	if err != nil {
 		return nil, err
@@ -53,17 +54,17 @@ func (p policyNet) measure(ctx context.Context, b *bench) (_ []Row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	row := duelRow("policy/"+p.name, "latency of one observation", "C loop", d, atMost(1.15))
+	row := duelRow("policy/"+p.name, "latency of one observation", "C loop", d, benchmark.AtMost(1.15))
 	row.Allocs = &allocs
 	row.Note = "p99, p99.9: " + tails(d.a)
 	if d.b != nil {
 		row.Note += " against " + tails(d.b)
 	}
 	row.Note += fmt.Sprintf(" µs; %g allocations", allocs)
-	return []Row{row}, nil
+	return []benchmark.Row{row}, nil
 }
 
-func tails(s *Summary) string { return fmt.Sprintf("%.2f, %.2f", s.P99/1e3, s.P999/1e3) }
+func tails(s *benchmark.Summary) string { return fmt.Sprintf("%.2f, %.2f", s.P99/1e3, s.P999/1e3) }
 
 // inC samples runs of the binding in a C loop.
 func inC(binding engine.Binding) sampler {

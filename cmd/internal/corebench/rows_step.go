@@ -3,10 +3,12 @@ package corebench
 import (
 	"context"
 	"fmt"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 )
 
 // measure compares a training step with its bare products.
-func (w workload) measure(ctx context.Context, b *bench) ([]Row, error) {
+func (w workload) measure(ctx context.Context, b *bench) ([]benchmark.Row, error) {
 	t, err := w.newTrainer(b.Engine, 1)
 	if err != nil {
 		return nil, err
@@ -35,7 +37,7 @@ func (w workload) measure(ctx context.Context, b *bench) ([]Row, error) {
 	row := duelRow("step/"+w.name, "gradient step with Adam", fmt.Sprintf("%d bare products", len(products)), d, w.target)
 	row.Allocs = &allocs
 	row.Note = rate(row.Value) + ", " + t.nodes()
-	return []Row{row}, nil
+	return []benchmark.Row{row}, nil
 }
 
 func (w workload) products(t *trainer) ([]Product, error) {
@@ -47,7 +49,7 @@ func (w workload) products(t *trainer) ([]Product, error) {
 }
 
 // measureParallel compares the step on one core with the same step split over two.
-func (w workload) measureParallel(ctx context.Context, b *bench) ([]Row, error) {
+func (w workload) measureParallel(ctx context.Context, b *bench) ([]benchmark.Row, error) {
 	one, err := w.newTrainer(b.Engine, 1)
 	if err != nil {
 		return nil, err
@@ -76,5 +78,5 @@ func (w workload) measureParallel(ctx context.Context, b *bench) ([]Row, error) 
 	}
 	row.Allocs = &allocs
 	row.Note = rate(row.Value)
-	return []Row{row}, nil
+	return []benchmark.Row{row}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/loss"
 	"github.com/onnxrl/onnxrl/models/program"
@@ -26,17 +27,17 @@ type workload struct {
 	// batch is the number of rows; 0 for a model whose batch is fixed.
 	batch int
 	// target bounds the step's time in bare products, where one is stated.
-	target *Target
+	target *benchmark.Target
 	// parallel adds a row for the step split over two cores; speedup bounds it, where a target is
 	// stated.
 	parallel bool
-	speedup  *Target
+	speedup  *benchmark.Target
 }
 
 // workloads are the networks of the benchmark, at the sizes it states, with the two
 // fixtures also at sizes that a market encoder has.
 var workloads = []workload{
-	{name: "critic-2x256-b256", model: mlp("critic", "Relu", 23, 256, 256, 1), batch: 256, target: atMost(1.35), parallel: true, speedup: atLeast(1.7)},
+	{name: "critic-2x256-b256", model: mlp("critic", "Relu", 23, 256, 256, 1), batch: 256, target: benchmark.AtMost(1.35), parallel: true, speedup: benchmark.AtLeast(1.7)},
 	{name: "critic-2x64-b64", model: mlp("critic", "Relu", 23, 64, 64, 1), batch: 64},
 	{name: "timecnn-b64", model: timeCNN, batch: 64, parallel: true},
 	{name: "timecnn-fixture", model: fixture("timecnn_glu")},

@@ -8,7 +8,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
@@ -44,9 +44,6 @@ type Options struct {
 	Requests, Reloads int
 	// SwapEvery is the time between two versions.
 	SwapEvery time.Duration
-	// SpareProcessor makes the server one that shares its machine with a training run, until undo
-	// is called.
-	SpareProcessor func() (undo func())
 	// Neighbour starts a training run of this niceness in another process and returns, when it
 	// trains, what stops it.
 	Neighbour     func(ctx context.Context, nice int) (stop func() error, err error)
@@ -55,14 +52,14 @@ type Options struct {
 	Began func(name string)
 }
 
-// benchmark measures rows whose names begin with its own.
-type benchmark struct {
+// measurement measures rows whose names begin with its own.
+type measurement struct {
 	name string
 	run  func(*lab, context.Context, *Report) error
 }
 
-func benchmarks() []benchmark {
-	return []benchmark{
+func benchmarks() []measurement {
+	return []measurement{
 		{"loads", (*lab).loads},
 		{"overhead", (*lab).overhead},
 		{"batching", (*lab).batching},
@@ -106,7 +103,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	r := &Report{Machine: corebench.ThisMachine(), Loads: []*Load{}, Rows: []corebench.Row{}}
+	r := &Report{Machine: benchmark.ThisMachine(), Loads: []*Load{}, Rows: []benchmark.Row{}}
 	for _, b := range benchmarks() {
 		if !o.selected(b.name) {
 			continue
@@ -134,7 +131,7 @@ func (o *Options) selected(name string) bool {
 }
 
 // add counts what is missed.
-func (r *Report) add(rows ...corebench.Row) {
+func (r *Report) add(rows ...benchmark.Row) {
 	for _, row := range rows {
 		if !row.Pass {
 			r.Missed++

@@ -1,6 +1,6 @@
 // Package servebench measures the server: latency, throughput and allocations over every transport,
 // what batching gains, what swaps and a busy neighbour cost, and whether memory grows. It is the
-// library of `onnxrl bench serve`.
+// library of `onnxrl-bench serve`.
 //
 // # The closed loop
 //

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/oip"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -96,10 +96,10 @@ func (l *lab) json(ctx context.Context, r *Report) error {
 	if err != nil {
 		return errors.Join(err, doneA())
 	}
-	rows, err := l.contest(contest{a: a, doneA: doneA, b: b, doneB: doneB}, func(d *duel) []corebench.Row {
-		row := d.row("json/codec", fmt.Sprintf("read and write %d float32", jsonRows*width), "encoding/json", "documents/s", perSec, corebench.Target{AtLeast: 3})
+	rows, err := l.contest(contest{a: a, doneA: doneA, b: b, doneB: doneB}, func(d *duel) []benchmark.Row {
+		row := d.row("json/codec", fmt.Sprintf("read and write %d float32", jsonRows*width), "encoding/json", "documents/s", perSec, benchmark.Target{AtLeast: 3})
 		row.Note = fmt.Sprintf("%.1f against %.1f allocations", *d.a.Allocs, *d.b.Allocs)
-		return []corebench.Row{row}
+		return []benchmark.Row{row}
 	})
 	if err != nil {
 		return err

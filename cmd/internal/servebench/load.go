@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 )
 
 // caller sends one request and waits for its answer, again and again. It belongs to one goroutine.
@@ -126,7 +126,7 @@ func (c *crowd) run(ctx context.Context, d time.Duration) *Load {
 func (l *Load) finish() {
 	slices.Sort(l.ns)
 	if len(l.ns) > 0 {
-		l.P50, l.P99, l.P999, l.Max = quantile(l.ns, 0.5)/1e3, quantile(l.ns, 0.99)/1e3, quantile(l.ns, 0.999)/1e3, l.ns[len(l.ns)-1]/1e3
+		l.P50, l.P99, l.P999, l.Max = benchmark.Quantile(l.ns, 0.5)/1e3, benchmark.Quantile(l.ns, 0.99)/1e3, benchmark.Quantile(l.ns, 0.999)/1e3, l.ns[len(l.ns)-1]/1e3
 	}
 	l.PerSec = float64(len(l.ns)) / l.Seconds
 }
@@ -160,27 +160,4 @@ func (l *Load) failed() error {
 		return fmt.Errorf("%s: no request was answered in %.2f s", l.Transport, l.Seconds)
 	}
 	return nil
-}
-
-// quantile of sorted, non-empty samples, interpolated between neighbours.
-func quantile(x []float64, q float64) float64 {
-	at := q * float64(len(x)-1)
-	i := int(at)
-	if i+1 >= len(x) {
-		return x[len(x)-1]
-	}
-	return x[i] + (at-float64(i))*(x[i+1]-x[i])
-}
-
-func summarize(x []float64) *corebench.Summary {
-	x = slices.Clone(x)
-	slices.Sort(x)
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return &corebench.Summary{
-		N: len(x), Min: x[0], P10: quantile(x, 0.1), P50: quantile(x, 0.5), P90: quantile(x, 0.9), P99: quantile(x, 0.99), P999: quantile(x, 0.999), Max: x[len(x)-1],
-		Mean: sum / float64(len(x)),
-	}
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 )
 
 // Remote is a load on servers in other processes.
@@ -51,7 +51,7 @@ func RunRemote(ctx context.Context, o Remote) (*Report, error) {
 			return nil, err
 		}
 	}
-	r := &Report{Machine: corebench.ThisMachine(), Loads: []*Load{}, Rows: []corebench.Row{}}
+	r := &Report{Machine: benchmark.ThisMachine(), Loads: []*Load{}, Rows: []benchmark.Row{}}
 	l := &lab{Options: Options{Rounds: o.Rounds, Round: o.Round}}
 	for _, transport := range o.Transports {
 		for _, callers := range o.Callers {
@@ -79,14 +79,14 @@ func RunRemote(ctx context.Context, o Remote) (*Report, error) {
 				return nil, errors.Join(err, done())
 			}
 			var loads []*Load
-			rows, err := l.contest(contest{a: a, doneA: done, b: b, doneB: undo}, func(d *duel) []corebench.Row {
+			rows, err := l.contest(contest{a: a, doneA: done, b: b, doneB: undo}, func(d *duel) []benchmark.Row {
 				loads = []*Load{d.a, d.b}
-				row := d.row(fmt.Sprintf("against/%s-c%d", transport, callers), "requests/s of "+o.URL, o.Against, "requests/s", perSec, corebench.Target{AtLeast: o.AtLeast})
+				row := d.row(fmt.Sprintf("against/%s-c%d", transport, callers), "requests/s of "+o.URL, o.Against, "requests/s", perSec, benchmark.Target{AtLeast: o.AtLeast})
 				if o.AtLeast == 0 {
 					row.Target, row.Pass = nil, true
 				}
 				row.Note = fmt.Sprintf("p50 %.0f against %.0f µs, p99 %.0f against %.0f µs", d.a.P50, d.b.P50, d.a.P99, d.b.P99)
-				return []corebench.Row{row}
+				return []benchmark.Row{row}
 			})
 			if err != nil {
 				return nil, err

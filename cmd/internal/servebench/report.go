@@ -8,16 +8,16 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 )
 
 // Report is the outcome of a run. The JSON keys are stable.
 type Report struct {
-	Machine corebench.Machine `json:"machine"`
+	Machine benchmark.Machine `json:"machine"`
 	// Loads are the closed loops on the 2×64 policy by transport and number of callers.
 	Loads []*Load `json:"loads"`
 	// Rows are what has a target.
-	Rows []corebench.Row `json:"rows"`
+	Rows []benchmark.Row `json:"rows"`
 	// Missed counts the rows that miss their target.
 	Missed int `json:"missed"`
 }
@@ -41,7 +41,7 @@ func (r *Report) Print(w io.Writer) error {
 			return err
 		}
 	}
-	return (&corebench.Report{Machine: r.Machine, Rows: r.Rows, Missed: r.Missed}).Print(w)
+	return (&benchmark.Report{Machine: r.Machine, Rows: r.Rows, Missed: r.Missed}).Print(w)
 }
 
 // side is one of the two loads of a row; it runs for as long as it is told.
@@ -72,7 +72,7 @@ type contest struct {
 const attempts = 3
 
 // contest lets two loads take turns, closes both, and returns the rows that judge makes of it.
-func (l *lab) contest(c contest, judge func(*duel) []corebench.Row) (rows []corebench.Row, err error) {
+func (l *lab) contest(c contest, judge func(*duel) []benchmark.Row) (rows []benchmark.Row, err error) {
 	defer func() { err = errors.Join(err, c.doneA(), c.doneB()) }()
 	d := &duel{}
 	for range attempts {
@@ -80,7 +80,7 @@ func (l *lab) contest(c contest, judge func(*duel) []corebench.Row) (rows []core
 			return nil, err
 		}
 		rows = judge(d)
-		if !slices.ContainsFunc(rows, func(r corebench.Row) bool { return !r.Pass }) {
+		if !slices.ContainsFunc(rows, func(r benchmark.Row) bool { return !r.Pass }) {
 			break
 		}
 	}
@@ -125,25 +125,25 @@ func p99(l *Load) float64    { return l.P99 }
 func perSec(l *Load) float64 { return l.PerSec }
 
 // row is a duel with its target; the ratio is the median of the rounds'.
-func (d *duel) row(name, measures, against, unit string, figure func(*Load) float64, t corebench.Target) corebench.Row {
+func (d *duel) row(name, measures, against, unit string, figure func(*Load) float64, t benchmark.Target) benchmark.Row {
 	return d.rowBeyond(name, measures, against, unit, figure, 0, t)
 }
 
 // rowBeyond is row with something added to every figure of the reference.
-func (d *duel) rowBeyond(name, measures, against, unit string, figure func(*Load) float64, more float64, t corebench.Target) corebench.Row {
+func (d *duel) rowBeyond(name, measures, against, unit string, figure func(*Load) float64, more float64, t benchmark.Target) benchmark.Row {
 	ratios := make([]float64, len(d.rounds))
 	for i := range d.rounds {
 		ratios[i] = figure(&d.rounds[i][0]) / (figure(&d.rounds[i][1]) + more)
 	}
-	s := summarize(ratios)
-	row := corebench.Row{
+	s := benchmark.Summarize(ratios)
+	row := benchmark.Row{
 		Name: name, Measures: measures, Value: figure(d.a), Against: against, Reference: figure(d.b) + more, Unit: unit, Ratio: s.P50, Target: &t, Ratios: s,
-		Samples: summarize(d.a.ns), ReferenceSamples: summarize(d.b.ns),
+		Samples: benchmark.Summarize(d.a.ns), ReferenceSamples: benchmark.Summarize(d.b.ns),
 	}
 	row.Pass = met(t, row.Ratio)
 	return row
 }
 
-func met(t corebench.Target, ratio float64) bool {
+func met(t benchmark.Target, ratio float64) bool {
 	return (t.AtMost == 0 || ratio <= t.AtMost) && (t.AtLeast == 0 || ratio >= t.AtLeast)
 }

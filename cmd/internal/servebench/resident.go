@@ -4,8 +4,8 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 )
 
 // residentBytes returns the resident set size of this process after what is garbage was given back,
@@ -13,16 +13,7 @@ import (
 func residentBytes() (int64, bool) {
 	runtime.GC()
 	debug.FreeOSMemory()
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0, false
-	}
-	fields := strings.Fields(string(b))
-	if len(fields) < 2 {
-		return 0, false
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize()), err == nil
+	return benchmark.ResidentBytes()
 }
 
 // openFiles counts the file descriptors of this process, or returns false where the system does not

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -26,10 +26,10 @@ func (l *lab) overhead(ctx context.Context, r *Report) error {
 	if err != nil {
 		return errors.Join(err, doneA())
 	}
-	rows, err := l.contest(contest{a: a, doneA: doneA, b: b, doneB: doneB}, func(d *duel) []corebench.Row {
-		row := d.row("overhead/http-binary", "p50 of the 2×64 policy, 1 caller", "bare net/http echo", "µs", p50, corebench.Target{AtMost: 1.5})
+	rows, err := l.contest(contest{a: a, doneA: doneA, b: b, doneB: doneB}, func(d *duel) []benchmark.Row {
+		row := d.row("overhead/http-binary", "p50 of the 2×64 policy, 1 caller", "bare net/http echo", "µs", p50, benchmark.Target{AtMost: 1.5})
 		row.Note = fmt.Sprintf("p99 %.0f against %.0f µs; %.1f allocations", d.a.P99, d.b.P99, *d.a.Allocs)
-		return []corebench.Row{row}
+		return []benchmark.Row{row}
 	})
 	if err != nil {
 		return err
@@ -108,13 +108,13 @@ func (l *lab) overheadInProcess(ctx context.Context, r *Report) error {
 	if err != nil {
 		return errors.Join(err, doneA())
 	}
-	rows, err := l.contest(contest{a: a, doneA: doneA, b: b, doneB: doneB}, func(d *duel) []corebench.Row {
+	rows, err := l.contest(contest{a: a, doneA: doneA, b: b, doneB: doneB}, func(d *duel) []benchmark.Row {
 		// The target is a difference: the bound run and a microsecond.
-		row := d.rowBeyond("overhead/in-process", "p50 of the 2×64 policy by serve.Caller", "bound run + 1 µs", "µs", p50, 1, corebench.Target{AtMost: 1})
+		row := d.rowBeyond("overhead/in-process", "p50 of the 2×64 policy by serve.Caller", "bound run + 1 µs", "µs", p50, 1, benchmark.Target{AtMost: 1})
 		allocs := math.Floor(*d.a.Allocs)
 		row.Allocs, row.Pass = &allocs, row.Pass && allocs == 0
 		row.Note = fmt.Sprintf("%.2f µs more than the bound run; %g allocations", d.a.P50-d.b.P50, allocs)
-		return []corebench.Row{row}
+		return []benchmark.Row{row}
 	})
 	if err != nil {
 		return err
@@ -145,11 +145,11 @@ func (l *lab) batching(ctx context.Context, r *Report) error {
 		if err != nil {
 			return errors.Join(err, doneA())
 		}
-		rows, err := l.contest(contest{a: a, doneA: doneA, b: b, doneB: doneB}, func(d *duel) []corebench.Row {
+		rows, err := l.contest(contest{a: a, doneA: doneA, b: b, doneB: doneB}, func(d *duel) []benchmark.Row {
 			measures := fmt.Sprintf("of %s, %d callers, batching", n.what, crowded)
-			return []corebench.Row{
-				d.row("batching/throughput-"+n.what, "requests/s "+measures, "without", "requests/s", perSec, corebench.Target{AtLeast: n.target}),
-				d.row("batching/p50-"+n.what, "p50 "+measures, "without", "µs", p50, corebench.Target{AtMost: 1 + slack}),
+			return []benchmark.Row{
+				d.row("batching/throughput-"+n.what, "requests/s "+measures, "without", "requests/s", perSec, benchmark.Target{AtLeast: n.target}),
+				d.row("batching/p50-"+n.what, "p50 "+measures, "without", "µs", p50, benchmark.Target{AtMost: 1 + slack}),
 			}
 		})
 		if err != nil {

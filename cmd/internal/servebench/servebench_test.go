@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi"
 	"github.com/onnxrl/onnxrl/export/serve/httpapi"
@@ -46,8 +46,7 @@ func front(s *serve.Server) (*Front, error) {
 func brief() Options {
 	return Options{
 		Compiler: portable.New(), Listen: front, Callers: []int{1, 3}, Rounds: 2, Round: 20 * time.Millisecond, Requests: 200, Reloads: 20, SwapEvery: 5 * time.Millisecond,
-		Neighbour:      func(context.Context, int) (func() error, error) { return func() error { return nil }, nil },
-		SpareProcessor: func() func() { return func() {} },
+		Neighbour: func(context.Context, int) (func() error, error) { return func() error { return nil }, nil },
 	}
 }
 
@@ -247,10 +246,10 @@ func TestFigures(t *testing.T) {
 		t.Error("a load without requests is accepted")
 	}
 	for _, c := range []struct {
-		t     corebench.Target
+		t     benchmark.Target
 		ratio float64
 		ok    bool
-	}{{corebench.Target{AtMost: 2}, 2, true}, {corebench.Target{AtMost: 2}, 2.1, false}, {corebench.Target{AtLeast: 3}, 3, true}, {corebench.Target{AtLeast: 3}, 2.9, false}} {
+	}{{benchmark.Target{AtMost: 2}, 2, true}, {benchmark.Target{AtMost: 2}, 2.1, false}, {benchmark.Target{AtLeast: 3}, 3, true}, {benchmark.Target{AtLeast: 3}, 2.9, false}} {
 		if met(c.t, c.ratio) != c.ok {
 			t.Errorf("%+v at %v", c.t, c.ratio)
 		}

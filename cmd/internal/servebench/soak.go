@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -22,7 +22,7 @@ import (
 
 // SoakReport is what a soak saw. The JSON keys are stable.
 type SoakReport struct {
-	Machine corebench.Machine `json:"machine"`
+	Machine benchmark.Machine `json:"machine"`
 	Seconds float64           `json:"seconds"`
 	// Good counts requests that must be answered, by transport; Failed those that were not, or not
 	// with one version's answer.
@@ -112,7 +112,7 @@ func Soak(ctx context.Context, o Options, d time.Duration) (_ *SoakReport, err e
 		return nil, errors.New("the server still has requests after the traffic of the warm-up")
 	}
 	good, bad = map[string]*tally{}, map[string]*tally{}
-	r := &SoakReport{Machine: corebench.ThisMachine(), Good: map[string]int{}, Bad: map[string]int{}, Problems: []string{}}
+	r := &SoakReport{Machine: benchmark.ThisMachine(), Good: map[string]int{}, Bad: map[string]int{}, Problems: []string{}}
 	r.ResidentBefore, _ = residentBytes()
 	r.HeapBefore, r.GoroutinesBefore = heapBytes(), runtime.NumGoroutine()
 	r.FilesBefore, _ = openFiles()

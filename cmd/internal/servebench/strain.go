@@ -8,9 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/priority"
 )
 
 // strained is the number of callers with which swaps and neighbours are measured.
@@ -113,10 +114,10 @@ func (l *lab) swap(ctx context.Context, r *Report) error {
 	swapping := func(round time.Duration) (*Load, error) {
 		return s.during(ctx, l.SwapEvery, func() (*Load, error) { return a(round) })
 	}
-	rows, err := l.contest(contest{a: swapping, doneA: done, b: a, doneB: nothing, whole: true}, func(d *duel) []corebench.Row {
-		row := d.row("swap/p99", fmt.Sprintf("p99 of 2×64, %d callers, a swap every %v", strained, l.SwapEvery), "without", "µs", p99, corebench.Target{AtMost: 2})
+	rows, err := l.contest(contest{a: swapping, doneA: done, b: a, doneB: nothing, whole: true}, func(d *duel) []benchmark.Row {
+		row := d.row("swap/p99", fmt.Sprintf("p99 of 2×64, %d callers, a swap every %v", strained, l.SwapEvery), "without", "µs", p99, benchmark.Target{AtMost: 2})
 		row.Note = fmt.Sprintf("%d swaps, %d requests, none failed", s.version-before, d.a.Requests)
-		return []corebench.Row{row}
+		return []benchmark.Row{row}
 	})
 	if err != nil {
 		return err
@@ -130,7 +131,7 @@ func nothing() error { return nil }
 // neighbour is what a training run in another process does to the slowest requests of a server that
 // is told to share its machine.
 func (l *lab) neighbour(ctx context.Context, r *Report) error {
-	defer l.SpareProcessor()()
+	defer priority.SpareProcessor()()
 	a, done, err := l.side(ctx, httpBinary, policyName, policyInputs, strained)
 	if err != nil {
 		return err
@@ -144,10 +145,10 @@ func (l *lab) neighbour(ctx context.Context, r *Report) error {
 		load, err := a(round)
 		return load, errors.Join(err, stop())
 	}
-	rows, err := l.contest(contest{a: beside, doneA: done, b: a, doneB: nothing, whole: true}, func(d *duel) []corebench.Row {
-		row := d.row("neighbour/p99", fmt.Sprintf("p99 of 2×64, %d callers, beside a training run of niceness %d", strained, l.NeighbourNice), "without", "µs", p99, corebench.Target{AtMost: 2})
+	rows, err := l.contest(contest{a: beside, doneA: done, b: a, doneB: nothing, whole: true}, func(d *duel) []benchmark.Row {
+		row := d.row("neighbour/p99", fmt.Sprintf("p99 of 2×64, %d callers, beside a training run of niceness %d", strained, l.NeighbourNice), "without", "µs", p99, benchmark.Target{AtMost: 2})
 		row.Note = fmt.Sprintf("%d requests against %d, %.0f/s against %.0f/s", d.a.Requests, d.b.Requests, d.a.PerSec, d.b.PerSec)
-		return []corebench.Row{row}
+		return []benchmark.Row{row}
 	})
 	if err != nil {
 		return err
@@ -205,10 +206,10 @@ func (l *lab) memory(ctx context.Context, r *Report) error {
 }
 
 // resident compares what is resident after n times something with what was after a tenth of it.
-func (l *lab) resident(name, what string, n int, f func(n int) error) (corebench.Row, error) {
+func (l *lab) resident(name, what string, n int, f func(n int) error) (benchmark.Row, error) {
 	first := max(1, n/10)
 	if err := f(first); err != nil {
-		return corebench.Row{}, err
+		return benchmark.Row{}, err
 	}
 	before, ok := residentBytes()
 	if !ok {
@@ -216,15 +217,15 @@ func (l *lab) resident(name, what string, n int, f func(n int) error) (corebench
 		before = int64(heapBytes())
 	}
 	if err := f(max(1, n-first)); err != nil {
-		return corebench.Row{}, err
+		return benchmark.Row{}, err
 	}
 	after, ok := residentBytes()
 	if !ok {
 		after = int64(heapBytes())
 	}
-	row := corebench.Row{
+	row := benchmark.Row{
 		Name: name, Measures: fmt.Sprintf("resident after %d %s", n, what), Value: float64(after) / 1e6, Against: fmt.Sprintf("after %d", first), Reference: float64(before) / 1e6, Unit: "MB",
-		Ratio: float64(after) / float64(before), Target: &corebench.Target{AtMost: growth},
+		Ratio: float64(after) / float64(before), Target: &benchmark.Target{AtMost: growth},
 	}
 	row.Pass = met(*row.Target, row.Ratio)
 	return row, nil

@@ -1,5 +1,5 @@
 // Package optimbench measures the Adam step against copying memory, for
-// `onnxrl bench core` and for the benchmarks of package optim.
+// `onnxrl-bench core` and for the benchmarks of package optim.
 //
 // One Adam step reads 16 bytes per parameter (parameter, gradient, two moments)
 // and writes 12; copying 14 bytes per parameter moves the same 28. The copy is

@@ -1,4 +1,4 @@
-package corebench
+package benchmark
 
 import (
 	"bufio"
@@ -34,7 +34,8 @@ func (m Machine) String() string {
 	return s
 }
 
-func machine() Machine {
+// ThisMachine describes the machine and what of it the program uses.
+func ThisMachine() Machine {
 	m := Machine{CPU: cpuModel(), Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), ORT: "unknown", Kernels: kernel.Active().String()}
 	if info, err := ort.Info(); err == nil {
 		m.ORT = info.Version
@@ -60,9 +61,9 @@ func cpuModel() string {
 	return runtime.GOARCH
 }
 
-// residentBytes returns the resident set size of this process, or false where the system does not
+// ResidentBytes returns the resident set size of this process, or false where the system does not
 // tell.
-func residentBytes() (int64, bool) {
+func ResidentBytes() (int64, bool) {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return 0, false

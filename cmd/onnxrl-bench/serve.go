@@ -1,12 +1,9 @@
-package app
+package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,9 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/cmd/app"
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/cmd/internal/servebench"
 	"github.com/onnxrl/onnxrl/export/serve"
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/priority"
 )
 
@@ -30,12 +28,12 @@ type remoteFlags struct {
 	atLeast             float64
 }
 
-func (a *app) benchServeCommand() *cobra.Command {
+func serveCommand(p *app.Program) *cobra.Command {
 	var o servebench.Options
 	var r remoteFlags
 	var soak time.Duration
-	var file string
-	var check, list bool
+	var out benchmark.Output
+	var list bool
 	cmd := &cobra.Command{
 		Use:   "serve [ROW…]",
 		Short: "Latency, throughput and memory of the server, each with its ratio to a reference",
@@ -51,26 +49,25 @@ With --soak, good and hostile traffic over HTTP and gRPC are mixed for that long
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
-				fmt.Fprintln(a.out, strings.Join(servebench.Names(), "\n"))
+				fmt.Fprintln(cmd.OutOrStdout(), strings.Join(servebench.Names(), "\n"))
 				return nil
 			}
 			o.Rows = args
 			var err error
 			if soak > 0 {
-				err = a.soak(cmd.Context(), o, soak)
+				err = runSoak(cmd.Context(), p, o, soak)
 			} else {
-				err = a.benchServe(cmd.Context(), o, r, file, check)
+				err = runServe(cmd.Context(), p, o, r, out)
 			}
-			if err != nil && !errors.As(err, new(quietError)) {
-				return fmt.Errorf("bench serve: %w", err)
+			if err != nil {
+				return fmt.Errorf("serve: %w", err)
 			}
-			return err
+			return nil
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&check, "check", false, "exit with status 1 when a target is missed")
+	out.AddFlags(f)
 	f.BoolVar(&list, "list", false, "list the rows and measure nothing")
-	f.StringVar(&file, "out", "", "also write the raw figures to this JSON file")
 	f.IntSliceVar(&o.Callers, "concurrency", []int{1, 8, 64}, "numbers of callers")
 	f.IntVar(&o.Rounds, "rounds", 7, "how often the two sides of a row take turns")
 	f.DurationVar(&o.Round, "round", 500*time.Millisecond, "time of one side in one round")
@@ -88,7 +85,7 @@ With --soak, good and hostile traffic over HTTP and gRPC are mixed for that long
 	return cmd
 }
 
-func (a *app) benchServe(ctx context.Context, o servebench.Options, r remoteFlags, file string, check bool) error {
+func runServe(ctx context.Context, p *app.Program, o servebench.Options, r remoteFlags, out benchmark.Output) error {
 	var report *servebench.Report
 	var err error
 	switch {
@@ -99,86 +96,56 @@ func (a *app) benchServe(ctx context.Context, o servebench.Options, r remoteFlag
 	case r.against != "":
 		return errors.New("--against needs --url: the server that is compared with it")
 	default:
-		if err = a.serveBench(ctx, &o); err == nil {
+		if err = equip(ctx, p, &o); err == nil {
 			report, err = servebench.Run(ctx, o)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if file != "" {
-		err := atomicfile.WriteFile(file, func(w io.Writer) error {
-			enc := json.NewEncoder(w)
-			enc.SetIndent("", "  ")
-			return enc.Encode(report)
-		})
-		if err != nil {
-			return fmt.Errorf("write the figures: %w", err)
-		}
+	if err := out.Save(report); err != nil {
+		return err
 	}
-	if a.json {
-		err = a.printJSON(report)
-	} else {
-		err = report.Print(a.out)
-	}
-	if err == nil && check && report.Missed > 0 {
-		return quietError{errors.New("targets are missed")}
-	}
-	return err
+	return p.Print(report, out.Verdict(report.Missed))
 }
 
-func (a *app) soak(ctx context.Context, o servebench.Options, d time.Duration) error {
-	if err := a.serveBench(ctx, &o); err != nil {
+func runSoak(ctx context.Context, p *app.Program, o servebench.Options, d time.Duration) error {
+	if err := equip(ctx, p, &o); err != nil {
 		return err
 	}
 	report, err := servebench.Soak(ctx, o, d)
 	if err != nil {
 		return err
 	}
-	if a.json {
-		err = a.printJSON(report)
-	} else {
-		err = report.Print(a.out)
+	var failed error
+	if len(report.Problems) > 0 {
+		failed = errors.New("the soak is not passed")
 	}
-	if err == nil && len(report.Problems) > 0 {
-		return quietError{errors.New("the soak is not passed")}
-	}
-	return err
+	return p.Print(report, failed)
 }
 
-// serveBench fills in what the library is given: the engine, the network that onnxrl serve has, and
-// a neighbour.
-func (a *app) serveBench(ctx context.Context, o *servebench.Options) (err error) {
-	if o.Compiler, err = a.compiler(ctx); err != nil {
+// equip fills in the engine, the network that onnxrl serve has, and a neighbour.
+func equip(ctx context.Context, p *app.Program, o *servebench.Options) (err error) {
+	if o.Compiler, err = p.Engine(ctx, ""); err != nil {
 		return err
 	}
-	engine := o.Compiler.Name()
 	o.Listen = func(s *serve.Server) (*servebench.Front, error) {
-		c := serveDefaults()
-		c.HTTP, c.GRPC = "127.0.0.1:0", "127.0.0.1:0"
-		n, err := listen(&c)
+		l, err := p.Listen(s, o.Compiler.Name())
 		if err != nil {
 			return nil, err
 		}
-		n.serve(s, engine, a.log, nil, nil)
-		return &servebench.Front{URL: (&url.URL{Scheme: "http", Host: n.httpAddress()}).String(), GRPC: n.grpcAddress(), Close: func() error {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			// Connections of hostile clients may be open still.
-			_ = n.shutdown(ctx)
-			return n.close()
-		}}, nil
+		return &servebench.Front{URL: l.URL(), GRPC: l.GRPC(), Close: l.Close}, nil
 	}
-	o.Neighbour, o.SpareProcessor = a.trainBeside, spareProcessor
-	if !a.quiet && isTerminal(a.err) {
-		o.Began = func(name string) { fmt.Fprintf(a.err, "onnxrl: measuring %s\n", name) }
+	o.Neighbour = func(ctx context.Context, nice int) (func() error, error) {
+		return trainBeside(ctx, p.EngineFlag(), nice)
 	}
+	o.Began = func(name string) { p.Progress("measuring %s", name) }
 	return nil
 }
 
 // trainBeside starts the demo's training in another process and returns when it has written its
 // first metrics.
-func (a *app) trainBeside(ctx context.Context, nice int) (stop func() error, err error) {
+func trainBeside(ctx context.Context, engine string, nice int) (stop func() error, err error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -189,7 +156,7 @@ func (a *app) trainBeside(ctx context.Context, nice int) (stop func() error, err
 	}
 	out := filepath.Join(dir, "run")
 	var text strings.Builder
-	cmd := exec.CommandContext(ctx, exe, "train", "demo", "-q", "--engine", a.engine, "--set", "train.total_env_steps=100000000", "--nice", strconv.Itoa(nice), "--out", out)
+	cmd := exec.CommandContext(ctx, exe, "train", "demo", "-q", "--engine", engine, "--set", "train.total_env_steps=100000000", "--nice", strconv.Itoa(nice), "--out", out)
 	cmd.Stdout, cmd.Stderr = &text, &text
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -209,7 +176,7 @@ func (a *app) trainBeside(ctx context.Context, nice int) (stop func() error, err
 		case err := <-ended:
 			return nil, errors.Join(fmt.Errorf("it ended: %w\n%s", err, text.String()), os.RemoveAll(dir))
 		case <-tick.C:
-			if info, err := os.Stat(filepath.Join(out, metricsFile)); err == nil && info.Size() > 0 {
+			if info, err := os.Stat(filepath.Join(out, "metrics.jsonl")); err == nil && info.Size() > 0 {
 				return stop, nil
 			}
 		}

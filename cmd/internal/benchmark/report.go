@@ -1,4 +1,4 @@
-package corebench
+package benchmark
 
 import (
 	"fmt"
@@ -46,8 +46,11 @@ type Target struct {
 	AtLeast float64 `json:"at_least,omitempty"`
 }
 
-func atMost(x float64) *Target  { return &Target{AtMost: x} }
-func atLeast(x float64) *Target { return &Target{AtLeast: x} }
+// AtMost is a target that bounds a ratio from above.
+func AtMost(x float64) *Target { return &Target{AtMost: x} }
+
+// AtLeast is a target that bounds a ratio from below.
+func AtLeast(x float64) *Target { return &Target{AtLeast: x} }
 
 // String prints for instance "≤ 1.15".
 func (t *Target) String() string {
@@ -64,8 +67,8 @@ func (t *Target) met(ratio float64) bool {
 	return t == nil || (t.AtMost == 0 || ratio <= t.AtMost) && (t.AtLeast == 0 || ratio >= t.AtLeast)
 }
 
-// judge sets Pass. A row whose calls must not allocate fails when they do.
-func (r *Row) judge() {
+// Judge sets Pass. A row whose calls must not allocate fails when they do.
+func (r *Row) Judge() {
 	r.Pass = r.Target.met(r.Ratio) && (r.Allocs == nil || *r.Allocs == 0)
 }
 
