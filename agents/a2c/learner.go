@@ -135,7 +135,7 @@ func (l *learner) newOptimizer() error {
 		l.groups = append(l.groups, groups...)
 	}
 	var err error
-	l.opt, err = optim.New(l.c.Optimizer, optim.WithCrew(l.train.prog.Crew()))
+	l.opt, err = optim.New(l.c.Optimizer, optim.WithPool(l.train.prog.Pool()))
 	return err
 }
 

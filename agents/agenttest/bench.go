@@ -140,7 +140,7 @@ func BenchmarkUpdatesAgainstProducts(b *testing.B, m agents.Maker, rounds, updat
 				whole = append(whole, time.Since(start).Seconds())
 				start = time.Now()
 				for _, now = range list {
-					l.Hands.Run(job)
+					l.Workers.Run(job)
 				}
 				alone = append(alone, time.Since(start).Seconds())
 				if err := errors.Join(fail...); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
-	"github.com/onnxrl/onnxrl/runtime/crew"
 	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/pool"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -50,7 +50,7 @@ type learner struct {
 	between        func(ctx context.Context, done, of int) error
 	params, target *models.Params
 	grads          *models.Segment
-	crew           *crew.Crew
+	pool           *pool.Pool
 	// train gives loss and gradients of one batch. judge gives the target network's values of the
 	// following observations of ahead batches, and selects, which double Q-learning has, the online
 	// network's; it reads the same inputs.
@@ -160,11 +160,11 @@ func (l *learner) compile(s agents.Setup) (err error) {
 		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}, Wrt: wrt, Stop: []string{l.g.constant}}}, Gradients: []*models.Segment{l.grads},
 	}
 	if n := max(forward.Shards, learn.Shards); n > 1 {
-		l.crew = crew.New(n)
+		l.pool = pool.New(n, pool.Spin)
 	}
 	for _, c := range []*program.Config{&forward, &learn} {
 		if c.Shards > 1 {
-			c.Crew = l.crew
+			c.Pool = l.pool
 		}
 	}
 	if l.judge, err = program.New(l.g.judge, l.target, forward); err != nil {
@@ -221,7 +221,7 @@ func (l *learner) lay(layout replay.Layout) {
 func (l *learner) descend() error {
 	var list []optim.Param
 	var err error
-	if l.descent, list, err = offpolicy.NewDescent(&l.c.Settings, l.c.LearningRate, l.params, l.grads, l.train, "", l.train.Crew()); err != nil {
+	if l.descent, list, err = offpolicy.NewDescent(&l.c.Settings, l.c.LearningRate, l.params, l.grads, l.train, "", l.train.Pool()); err != nil {
 		return err
 	}
 	if l.descent.Clip == 0 {
@@ -384,7 +384,7 @@ func (l *learner) close() error {
 			errs = append(errs, p.Close())
 		}
 	}
-	l.crew.Close()
+	l.pool.Close()
 	if l.grads != nil {
 		errs = append(errs, l.grads.Close())
 	}

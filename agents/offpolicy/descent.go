@@ -8,8 +8,8 @@ import (
 
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/program"
-	"github.com/onnxrl/onnxrl/runtime/crew"
 	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/pool"
 )
 
 // Descent moves parameters down their gradient.
@@ -23,8 +23,8 @@ type Descent struct {
 
 // NewDescent returns the descent of the trainable parameters in a scope, all with "", as far as the
 // loss of p depends on them, and lists them for [Unmatched]. With a scope the optimiser's state
-// begins where the scope does. hands may be nil.
-func NewDescent(s *Settings, rate float64, params *models.Params, grads *models.Segment, p *program.Program, scope string, hands *crew.Crew) (*Descent, []optim.Param, error) {
+// begins where the scope does. workers may be nil.
+func NewDescent(s *Settings, rate float64, params *models.Params, grads *models.Segment, p *program.Program, scope string, workers *pool.Pool) (*Descent, []optim.Param, error) {
 	seg := params.Segment(models.Trainable)
 	var list []optim.Param
 	for i, spec := range seg.Specs() {
@@ -48,7 +48,7 @@ func NewDescent(s *Settings, rate float64, params *models.Params, grads *models.
 	if err != nil {
 		return nil, nil, fmt.Errorf("optimizer: %w", err)
 	}
-	o, err := optim.New(c, optim.WithCrew(hands))
+	o, err := optim.New(c, optim.WithPool(workers))
 	return &Descent{Optimizer: o, Groups: groups, Rate: rate, Clip: s.GradClip}, list, err
 }
 

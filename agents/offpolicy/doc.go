@@ -24,7 +24,7 @@
 // decided by which parameters a program gives gradients of, so nothing has to be stopped, and the
 // other side's weights cost no product. Optimisers and target networks ([Follower]) are one pass
 // each over contiguous memory. A program that is worth it is split over the batch into one shard
-// per core; all run on one crew. The learner is saved between rounds, with the replay; what goes on
+// per core; all run on one pool. The learner is saved between rounds, with the replay; what goes on
 // from there equals never having stopped, bit for bit, for an equal number of threads. An [Actor]
 // runs the acting network and maps actions from [−1, 1] to the environment's bounds.
 //

@@ -2,8 +2,8 @@ package offpolicy
 
 import (
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/runtime/crew"
 	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/pool"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -16,13 +16,13 @@ type Follower struct {
 	// Pairs are what moves and what it moves to. Neighbours are one: usually there is one pair.
 	Pairs [][2][]float32
 	// movers do that together; nil is the caller alone.
-	movers *crew.Crew
+	movers *pool.Pool
 	moves  func(k int)
 }
 
 // NewFollower finds the target networks among the frozen parameters: those below [TargetScope]
-// follow those of the same name without it, by tau of the way. hands may be nil.
-func NewFollower(params *models.Params, tau float64, hands *crew.Crew) *Follower {
+// follow those of the same name without it, by tau of the way. workers may be nil.
+func NewFollower(params *models.Params, tau float64, workers *pool.Pool) *Follower {
 	f := &Follower{}
 	from, to := params.Segment(models.Trainable), params.Segment(models.Frozen)
 	place := map[string]int{}
@@ -51,11 +51,11 @@ func NewFollower(params *models.Params, tau float64, hands *crew.Crew) *Follower
 		total += len(p[0])
 	}
 	if total >= shareElems {
-		f.movers = hands
+		f.movers = workers
 	}
 	f.moves = func(k int) {
 		for _, p := range f.Pairs {
-			lo, hi := crew.Share(len(p[0]), k, f.movers.Size())
+			lo, hi := pool.Share(len(p[0]), k, f.movers.Size())
 			optim.Polyak(p[0][lo:hi], p[1][lo:hi], float32(tau))
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
-	"github.com/onnxrl/onnxrl/runtime/crew"
 	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/pool"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -48,8 +48,8 @@ type Learner struct {
 	Grads    *models.Segment
 	Buffer   *replay.Uniform
 	Recorder *replay.Recorder
-	// Hands run the programs' shards.
-	Hands *crew.Crew
+	// Workers run the programs' shards.
+	Workers *pool.Pool
 	// Key is what the learner's randomness descends from; Sample draws batches, Noise what actions
 	// are made of.
 	Key           rng.Key
@@ -96,7 +96,7 @@ func (l *Learner) Build(setup agents.Setup, s *Settings, k *CriticSettings, n *N
 	}
 	l.Recorder = replay.NewRecorder(l.Buffer, network.StoredOf)
 	l.Clock = NewClock(s, &setup, l.Recorder)
-	l.Hands = crew.New(max(setup.Threads, 1))
+	l.Workers = pool.New(max(setup.Threads, 1), pool.Spin)
 	l.Key = setup.Key.Split("learner")
 	l.streams = rng.NewSet(l.Key)
 	l.Sample, l.Noise = l.streams.Stream("sample"), l.streams.Stream("noise")
@@ -107,7 +107,7 @@ func (l *Learner) Build(setup agents.Setup, s *Settings, k *CriticSettings, n *N
 	if err := l.descend(s, k); err != nil {
 		return err
 	}
-	l.Follower = NewFollower(l.Params, s.Tau, l.Hands)
+	l.Follower = NewFollower(l.Params, s.Tau, l.Workers)
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (l *Learner) Build(setup agents.Setup, s *Settings, k *CriticSettings, n *N
 func (l *Learner) compile(batch int) error {
 	n, shared := l.Networks, map[string]*tensor.Tensor{}
 	compile := func(what string, net *models.Network, scope string, cost float64) (*program.Program, error) {
-		c := program.Config{Engine: l.Setup.Engine, Batch: batch, BatchSymbol: layer.Batch, Shards: split(net, batch, l.Setup.Threads, cost), Crew: l.Hands, Inputs: shared}
+		c := program.Config{Engine: l.Setup.Engine, Batch: batch, BatchSymbol: layer.Batch, Shards: split(net, batch, l.Setup.Threads, cost), Pool: l.Workers, Inputs: shared}
 		if scope != "" {
 			// The other side's parameters are inputs like any other: nothing flows into them.
 			c.Objectives, c.Gradients = []autodiff.Objective{{Losses: []autodiff.Loss{{Value: LossOutput}}, Wrt: trainable(net.Specs, scope)}}, []*models.Segment{l.Grads}
@@ -168,11 +168,11 @@ func (l *Learner) descend(s *Settings, k *CriticSettings) error {
 	if k.CriticLearningRate > 0 {
 		rate = k.CriticLearningRate
 	}
-	actor, a, err := NewDescent(s, s.LearningRate, l.Params, l.Grads, l.Actor, ActorScope, l.Hands)
+	actor, a, err := NewDescent(s, s.LearningRate, l.Params, l.Grads, l.Actor, ActorScope, l.Workers)
 	if err != nil {
 		return err
 	}
-	critic, c, err := NewDescent(s, rate, l.Params, l.Grads, l.Critic, CriticScope, l.Hands)
+	critic, c, err := NewDescent(s, rate, l.Params, l.Grads, l.Critic, CriticScope, l.Workers)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (l *Learner) Close() error {
 	if l.Params != nil {
 		errs = append(errs, l.Params.Close())
 	}
-	l.Hands.Close()
-	l.Targets, l.Critic, l.Actor, l.Buffer, l.Grads, l.Params, l.Hands = nil, nil, nil, nil, nil, nil, nil
+	l.Workers.Close()
+	l.Targets, l.Critic, l.Actor, l.Buffer, l.Grads, l.Params, l.Workers = nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }

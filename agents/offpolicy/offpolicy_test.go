@@ -12,8 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/runtime/crew"
 	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/pool"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -71,7 +71,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestFollower: target networks move by tau, alone and by a crew, and nothing else does; neighbours
+// TestFollower: target networks move by tau, alone and by a pool, and nothing else does; neighbours
 // in both segments are one range.
 func TestFollower(t *testing.T) {
 	specs := []models.Spec{
@@ -84,9 +84,9 @@ func TestFollower(t *testing.T) {
 	for _, i := range []int{1, 2, 4} {
 		frozen = append(frozen, models.Spec{Name: "target." + specs[i].Name, Shape: specs[i].Shape, Role: models.Frozen})
 	}
-	hands, compared := crew.New(3), 0
-	defer hands.Close()
-	for _, by := range []*crew.Crew{nil, hands} {
+	workers, compared := pool.New(3, pool.Spin), 0
+	defer workers.Close()
+	for _, by := range []*pool.Pool{nil, workers} {
 		p, err := models.NewParams(&models.Network{Specs: append(slices.Clone(specs), frozen...)}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -99,7 +99,7 @@ func (l *learner) newOptimizer() error {
 	if l.groups, err = optim.Groups(c, seg.Floats(), l.grads.Floats(), list); err != nil {
 		return fmt.Errorf("optimizer: %w", err)
 	}
-	l.opt, err = optim.New(l.c.Optimizer, optim.WithCrew(l.learn.prog.Crew()))
+	l.opt, err = optim.New(l.c.Optimizer, optim.WithPool(l.learn.prog.Pool()))
 	return err
 }
 

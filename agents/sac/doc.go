@@ -67,9 +67,9 @@
 //
 // # Speed
 //
-// A program that is worth it is split over the batch into one shard per core; all run on one crew,
+// A program that is worth it is split over the batch into one shard per core; all run on one pool,
 // so that no goroutines are woken in between. Optimisers and target networks are one pass each over
-// contiguous memory, shared by the crew. At the defaults on Pendulum a whole update takes 1.1 to
+// contiguous memory, shared by the pool. At the defaults on Pendulum a whole update takes 1.1 to
 // 1.2 times as long as the matrix products that it consists of, on one core as on two
 // (BenchmarkUpdateAgainstProducts). Nothing is allocated.
 //

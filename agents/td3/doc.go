@@ -57,9 +57,9 @@
 //
 // # Speed
 //
-// A program that is worth it is split over the batch into one shard per core; all run on one crew,
+// A program that is worth it is split over the batch into one shard per core; all run on one pool,
 // so that no goroutines are woken in between. Optimisers and target networks are one pass each over
-// contiguous memory, shared by the crew. At the defaults on Pendulum two updates take 1.1 to 1.25
+// contiguous memory, shared by the pool. At the defaults on Pendulum two updates take 1.1 to 1.25
 // times as long as the matrix products that they consist of (BenchmarkUpdateAgainstProducts).
 // Nothing is allocated.
 //

@@ -50,8 +50,9 @@ type Local struct {
 	closed  bool
 
 	rows  []place
-	crew  *crew
 	trial trial
+	// workers is nil as long as the caller steps alone.
+	workers *workers
 	// began is the number of episodes each environment has begun since Reset.
 	began  []int
 	ret    []float64
@@ -119,7 +120,7 @@ func New(list []envs.Env, o Options) (*Local, error) {
 	}
 	switch {
 	case o.Workers > 1:
-		v.crew = newCrew(v.advance, len(list), o.Workers)
+		v.workers = newWorkers(v.advance, len(list), o.Workers)
 	case o.Workers == 0:
 		v.trial = newTrial()
 	}
@@ -241,15 +242,15 @@ func (v *Local) Step(actions *tensor.Tensor) error {
 
 // all advances every environment.
 func (v *Local) all() error {
-	if v.crew != nil {
-		return v.crew.run()
+	if v.workers != nil {
+		return v.workers.run()
 	}
 	if !v.trial.running() {
 		return v.advance(0, len(v.envs))
 	}
 	pays, err := v.trial.time(func() error { return v.advance(0, len(v.envs)) })
 	if pays {
-		v.crew = newCrew(v.advance, len(v.envs), v.trial.processors)
+		v.workers = newWorkers(v.advance, len(v.envs), v.trial.processors)
 	}
 	return err
 }
@@ -321,8 +322,8 @@ func (v *Local) follow(i int) error {
 func (v *Local) Close() error {
 	if !v.closed {
 		v.closed, v.running = true, false
-		if v.crew != nil {
-			v.crew.close()
+		if v.workers != nil {
+			v.workers.pool.Close()
 		}
 		var errs []error
 		for i, e := range v.envs {

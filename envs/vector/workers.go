@@ -3,59 +3,36 @@ package vector
 import (
 	"math"
 	"runtime"
-	"sync"
 	"time"
+
+	"github.com/onnxrl/onnxrl/runtime/pool"
 )
 
-// crew runs a function over ranges of environments in goroutines that live as long as the vector.
-// The caller's goroutine takes the first range.
-type crew struct {
-	work   func(from, to int) error
-	ranges [][2]int
-	errs   []error
-	start  []chan struct{}
-	done   sync.WaitGroup
+// workers run a function over ranges of environments, on goroutines that live as long as the vector
+// and sleep between steps: the cores are the policy's then.
+type workers struct {
+	pool *pool.Pool
+	job  func(k int)
+	errs []error
 }
 
-func newCrew(work func(from, to int) error, n, workers int) *crew {
-	workers = min(workers, n)
-	c := &crew{work: work, errs: make([]error, workers), start: make([]chan struct{}, workers)}
-	for w := range workers {
-		c.ranges = append(c.ranges, [2]int{w * n / workers, (w + 1) * n / workers})
-	}
-	for w := 1; w < workers; w++ {
-		c.start[w] = make(chan struct{}, 1)
-		go func() {
-			for range c.start[w] {
-				c.errs[w] = work(c.ranges[w][0], c.ranges[w][1])
-				c.done.Done()
-			}
-		}()
-	}
-	return c
+func newWorkers(work func(from, to int) error, n, size int) *workers {
+	size = min(size, n)
+	w := &workers{pool: pool.New(size, 0), errs: make([]error, size)}
+	w.job = func(k int) { w.errs[k] = work(k*n/size, (k+1)*n/size) }
+	return w
 }
 
 // run returns the error of the first range that has one, which belongs to the first environment
 // that failed.
-func (c *crew) run() error {
-	c.done.Add(len(c.ranges) - 1)
-	for _, start := range c.start[1:] {
-		start <- struct{}{}
-	}
-	c.errs[0] = c.work(c.ranges[0][0], c.ranges[0][1])
-	c.done.Wait()
-	for _, err := range c.errs {
+func (w *workers) run() error {
+	w.pool.Run(w.job)
+	for _, err := range w.errs {
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (c *crew) close() {
-	for _, start := range c.start[1:] {
-		close(start)
-	}
 }
 
 // trial decides from the first steps whether further goroutines pay.

@@ -45,27 +45,28 @@ func TestTrial(t *testing.T) {
 	}
 }
 
-// TestCrewCoversEverything holds that ranges are disjoint and complete for every number of workers.
-func TestCrewCoversEverything(t *testing.T) {
+// TestWorkersCoverEverything holds that ranges are disjoint and complete for every number of
+// workers.
+func TestWorkersCoverEverything(t *testing.T) {
 	checked := 0
 	for n := 1; n <= 9; n++ {
-		for workers := 1; workers <= 12; workers++ {
+		for size := 1; size <= 12; size++ {
 			seen := make([]int, n)
-			c := newCrew(func(from, to int) error {
+			c := newWorkers(func(from, to int) error {
 				for i := from; i < to; i++ {
 					seen[i]++
 				}
 				return nil
-			}, n, workers)
+			}, n, size)
 			for range 3 {
 				if err := c.run(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			c.close()
+			c.pool.Close()
 			for i, k := range seen {
 				if k != 3 {
-					t.Errorf("%d environments, %d workers: environment %d is stepped %d times", n, workers, i, k)
+					t.Errorf("%d environments, %d workers: environment %d is stepped %d times", n, size, i, k)
 				}
 				checked++
 			}

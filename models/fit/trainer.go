@@ -215,7 +215,7 @@ func (t *Trainer) buildOptimizer() error {
 		}
 		t.moments = append(t.moments, a)
 		return a.Float32s(0, n), nil
-	}), optim.WithCrew(t.training.of(t.train.Rows()).Crew()))
+	}), optim.WithPool(t.training.of(t.train.Rows()).Pool()))
 	return err
 }
 

@@ -7,10 +7,10 @@ import (
 
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
-	"github.com/onnxrl/onnxrl/runtime/crew"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/pool"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -41,11 +41,11 @@ type Config struct {
 	// Inputs are buffers to use for data inputs of these names instead of new ones, for instance
 	// those of another program that reads the same batch. They must outlive the program.
 	Inputs map[string]*tensor.Tensor
-	// Crew are the goroutines that the shards run on, at least as many; the caller closes it after
+	// Pool are the goroutines that the shards run on, at least as many; the caller closes it after
 	// the program. Programs that run one after the other share one, so that the goroutines of a
-	// program that has run do not look for work while another one runs. nil makes a crew of the
+	// program that has run do not look for work while another one runs. nil makes a pool of the
 	// program's own.
-	Crew *crew.Crew
+	Pool *pool.Pool
 	// Updates maps buffers (running statistics) to the outputs that hold their new values. They are
 	// copied after a successful run.
 	Updates map[string]string
@@ -66,8 +66,8 @@ type Program struct {
 	// pairs of the first element and one past the last.
 	spans   [][][2]int
 	updates [][2]*tensor.Tensor
-	crew    *crew.Crew
-	// What the crew does, made once so that a run allocates nothing.
+	pool    *pool.Pool
+	// What the pool does, made once so that a run allocates nothing.
 	runShard, reduceShare func(k int)
 }
 
@@ -90,8 +90,8 @@ func New(net *models.Network, params *models.Params, cfg Config) (*Program, erro
 	if cfg.Batch <= 0 || cfg.Shards < 1 || cfg.Batch%cfg.Shards != 0 {
 		return nil, fmt.Errorf("new program: batch %d with %d shards: the batch must be a positive multiple of the shards", cfg.Batch, cfg.Shards)
 	}
-	if cfg.Crew != nil && cfg.Crew.Size() < cfg.Shards {
-		return nil, fmt.Errorf("new program: a crew of %d for %d shards", cfg.Crew.Size(), cfg.Shards)
+	if cfg.Pool != nil && cfg.Pool.Size() < cfg.Shards {
+		return nil, fmt.Errorf("new program: a pool of %d workers for %d shards", cfg.Pool.Size(), cfg.Shards)
 	}
 	p, err := build(net, params, cfg)
 	if err != nil {
@@ -99,7 +99,7 @@ func New(net *models.Network, params *models.Params, cfg Config) (*Program, erro
 	}
 	if cfg.Shards > 1 {
 		one := cfg
-		one.Shards, one.Gradients, one.Crew, one.Inputs = 1, nil, nil, nil
+		one.Shards, one.Gradients, one.Pool, one.Inputs = 1, nil, nil, nil
 		ref, err := build(net, params, one)
 		if err == nil {
 			err = p.proveSeparable(ref)
@@ -139,8 +139,8 @@ func build(net *models.Network, params *models.Params, cfg Config) (_ *Program, 
 			return nil, err
 		}
 	}
-	if p.crew = cfg.Crew; p.crew == nil {
-		p.crew = crew.New(cfg.Shards)
+	if p.pool = cfg.Pool; p.pool == nil {
+		p.pool = pool.New(cfg.Shards, pool.Spin)
 	}
 	p.runShard = func(k int) {
 		if k < len(p.shards) {
@@ -457,13 +457,13 @@ func (p *Program) Gradients(i int) *models.Segment { return p.grads[i] }
 // Graph returns the differentiated graph of one shard, or nil for a program without objectives.
 func (p *Program) Graph() *autodiff.Gradient { return p.gradient }
 
-// Crew returns the goroutines that the shards run on, for other work on the same loop such as the
+// Pool returns the goroutines that the shards run on, for other work on the same loop such as the
 // optimiser's. It is nil for a program of one shard.
-func (p *Program) Crew() *crew.Crew {
+func (p *Program) Pool() *pool.Pool {
 	if len(p.shards) == 1 {
 		return nil
 	}
-	return p.crew
+	return p.pool
 }
 
 // Unreached names the trainable parameters that no loss depends on; their gradients are zero.
@@ -474,7 +474,7 @@ func (p *Program) Run() error {
 	if len(p.shards) == 1 {
 		p.runShard(0)
 	} else {
-		p.crew.Run(p.runShard)
+		p.pool.Run(p.runShard)
 	}
 	for _, s := range p.shards {
 		if s.err != nil {
@@ -482,7 +482,7 @@ func (p *Program) Run() error {
 		}
 	}
 	if len(p.shards) > 1 && len(p.shards[1].grads)+len(p.shards[1].sums) > 0 {
-		p.crew.Run(p.reduceShare)
+		p.pool.Run(p.reduceShare)
 	}
 	for _, u := range p.updates {
 		copy(u[0].Bytes(), u[1].Bytes())
@@ -493,8 +493,8 @@ func (p *Program) Run() error {
 // Close frees sessions and buffers. The parameters stay.
 func (p *Program) Close() error {
 	var errs []error
-	if p.cfg.Crew == nil {
-		p.crew.Close()
+	if p.cfg.Pool == nil {
+		p.pool.Close()
 	}
 	for _, s := range p.shards {
 		if s.binding != nil {

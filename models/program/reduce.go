@@ -8,21 +8,21 @@ import (
 
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
-	"github.com/onnxrl/onnxrl/runtime/crew"
 	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
+	"github.com/onnxrl/onnxrl/runtime/pool"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // reduce adds the shards' gradients and unbatched float outputs to those of the first shard, in
-// shard order. Share k of the gradients is added by member k of the crew. Parameters that an
+// shard order. Share k of the gradients is added by worker k of the pool. Parameters that an
 // objective is not differentiated by are left alone.
 func (p *Program) reduce(k int) {
 	for _, s := range p.shards[1:] {
 		for i, g := range s.grads {
 			dst, src := p.grads[i].Floats(), g.Floats()
 			for _, span := range p.spans[i] {
-				lo, hi := crew.Share(span[1]-span[0], k, p.crew.Size())
+				lo, hi := pool.Share(span[1]-span[0], k, p.pool.Size())
 				Add(dst[span[0]+lo:span[0]+hi], src[span[0]+lo:span[0]+hi])
 			}
 		}

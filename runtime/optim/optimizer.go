@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/onnxrl/onnxrl/runtime/crew"
+	"github.com/onnxrl/onnxrl/runtime/pool"
 )
 
 // Optimizer updates parameters in place. It is not safe for concurrent use.
@@ -46,10 +46,10 @@ func WithAllocator(a Allocator) Option { return func(s *stepper) { s.alloc = a }
 // are split, and the results do not depend on it.
 func WithWorkers(n int) Option { return func(s *stepper) { s.workers = n } }
 
-// WithCrew lets the goroutines of c share the steps over 16,384 parameters and
+// WithPool lets the workers of p share the steps over 16,384 parameters and
 // more; WithWorkers has no effect then. The results do not depend on it. The
-// optimiser must not be stepped while the crew does other work.
-func WithCrew(c *crew.Crew) Option { return func(s *stepper) { s.par.crew = c } }
+// optimiser must not be stepped while the pool does other work.
+func WithPool(p *pool.Pool) Option { return func(s *stepper) { s.par.pool = p } }
 
 const (
 	maxSlots = 3
@@ -136,7 +136,7 @@ func newStepper(kind string, r rule, opts []Option) *stepper {
 	for _, o := range opts {
 		o(s)
 	}
-	s.par.init(s)
+	s.par.owner, s.par.part = s, s.par.share
 	return s
 }
 

@@ -203,7 +203,7 @@ func TestLevelsAgree(t *testing.T) {
 
 // TestParallel checks that splitting a step changes nothing and allocates nothing.
 func TestParallel(t *testing.T) {
-	const n = parallelMin + 3*chunkElems/2 + 5
+	const n = ownMin + 3*workerMin/2 + 5
 	for _, c := range []Config{{Kind: "adam", LR: 0.01}, {Kind: "lamb", LR: 0.01}} {
 		var want []float32
 		for _, workers := range []int{1, 2, 5} {

@@ -124,7 +124,7 @@ func (t *trainer) optimizer() error {
 	if t.groups, err = optim.Groups(cfg, seg.Floats(), t.program.Gradients(0).Floats(), list); err != nil {
 		return err
 	}
-	t.opt, err = optim.New(cfg, optim.WithCrew(t.program.Crew()))
+	t.opt, err = optim.New(cfg, optim.WithPool(t.program.Pool()))
 	return err
 }
 

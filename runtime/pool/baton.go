@@ -1,4 +1,4 @@
-package crew
+package pool
 
 import (
 	"runtime"
@@ -6,19 +6,16 @@ import (
 	"time"
 )
 
-// spin is how long a goroutine looks for its turn before it sleeps. Waking a sleeping one takes
-// from 5 to 50 µs, much of what a second core can save on a run of some hundred; a step's work
-// between two runs, clipping and the optimiser, fits into this time.
-const spin = 100 * time.Microsecond
-
 // baton hands turns from one goroutine to another. The zero value is not ready: use newBaton.
 type baton struct {
 	turns  atomic.Uint32
 	asleep atomic.Bool
 	wake   chan struct{}
+	// spin is how long the waiting side looks for its turn before it sleeps.
+	spin time.Duration
 }
 
-func newBaton() *baton { return &baton{wake: make(chan struct{}, 1)} }
+func newBaton(spin time.Duration) *baton { return &baton{wake: make(chan struct{}, 1), spin: spin} }
 
 // pass gives the waiting side one more turn. What the caller has written before is visible to it.
 func (b *baton) pass() {
@@ -31,7 +28,7 @@ func (b *baton) pass() {
 // await returns the number of turns passed once it is not seen any more.
 func (b *baton) await(seen uint32) uint32 {
 	for {
-		for start := time.Now(); time.Since(start) < spin; runtime.Gosched() {
+		for start := time.Now(); time.Since(start) < b.spin; runtime.Gosched() {
 			for range 100 {
 				if t := b.turns.Load(); t != seen {
 					return t

@@ -1,4 +1,4 @@
-package crew
+package pool
 
 import (
 	"runtime"
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-func TestEveryMemberRunsOnce(t *testing.T) {
+func TestEveryWorkerRunsOnce(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
-		c := New(n)
+		c := New(n, Spin)
 		if c.Size() != n {
 			t.Errorf("size %d, want %d", c.Size(), n)
 		}
@@ -21,23 +21,23 @@ func TestEveryMemberRunsOnce(t *testing.T) {
 		}
 		for k, got := range counts {
 			if got != rounds {
-				t.Errorf("crew of %d: member %d ran %d times, want %d", n, k, got, rounds)
+				t.Errorf("pool of %d: worker %d ran %d times, want %d", n, k, got, rounds)
 			}
 		}
 		if allocs := testing.AllocsPerRun(100, func() { c.Run(job) }); allocs != 0 {
-			t.Errorf("crew of %d: %v allocations per run", n, allocs)
+			t.Errorf("pool of %d: %v allocations per run", n, allocs)
 		}
 		c.Close()
 		c.Close()
 		c.Run(job)
 		if counts[0] != rounds+102 {
-			t.Errorf("a closed crew is not the caller alone: %d", counts[0])
+			t.Errorf("a closed pool is not the caller alone: %d", counts[0])
 		}
 	}
 }
 
-func TestNilCrewIsTheCaller(t *testing.T) {
-	var c *Crew
+func TestNilPoolIsTheCaller(t *testing.T) {
+	var c *Pool
 	n := 0
 	c.Run(func(k int) { n += k + 1 })
 	c.Close()
@@ -46,10 +46,10 @@ func TestNilCrewIsTheCaller(t *testing.T) {
 	}
 }
 
-// TestSleepersWake lets members and caller outlast the time of spinning, in turn, so that both ways
+// TestSleepersWake lets workers and caller outlast the time of spinning, in turn, so that both ways
 // of waiting meet both ways of passing.
 func TestSleepersWake(t *testing.T) {
-	c := New(3)
+	c := New(3, Spin)
 	defer c.Close()
 	var sum atomic.Int64
 	busy := func(d time.Duration) {
@@ -58,9 +58,9 @@ func TestSleepersWake(t *testing.T) {
 		}
 	}
 	for i := range 40 {
-		wait := time.Duration(i%4) * spin
+		wait := time.Duration(i%4) * Spin
 		c.Run(func(k int) {
-			busy(time.Duration((i+k)%3) * spin)
+			busy(time.Duration((i+k)%3) * Spin)
 			sum.Add(1)
 		})
 		busy(wait)
@@ -73,7 +73,7 @@ func TestSleepersWake(t *testing.T) {
 func TestCloseEndsGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 20 {
-		c := New(4)
+		c := New(4, Spin)
 		c.Run(func(int) {})
 		c.Close()
 	}
@@ -105,7 +105,7 @@ func TestShare(t *testing.T) {
 }
 
 func BenchmarkRun(b *testing.B) {
-	c := New(2)
+	c := New(2, Spin)
 	defer c.Close()
 	job := func(int) {}
 	b.ReportAllocs()

@@ -7,14 +7,14 @@ import (
 
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
-	"github.com/onnxrl/onnxrl/runtime/crew"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/pool"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestSharedCrewAndPartOfTheGradient runs two programs on one crew, each differentiated by some
+// TestSharedPoolAndPartOfTheGradient runs two programs on one pool, each differentiated by some
 // parameters only, with gradients in one segment. Neither touches what is the other's.
-func TestSharedCrewAndPartOfTheGradient(t *testing.T) {
+func TestSharedPoolAndPartOfTheGradient(t *testing.T) {
 	compared := 0
 	engines(t, func(t *testing.T, c engine.Compiler) {
 		whole, params, err := newMLP(t, c, false, 1)
@@ -35,13 +35,13 @@ func TestSharedCrewAndPartOfTheGradient(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer grads.Close()
-		hands := crew.New(4)
-		defer hands.Close()
+		workers := pool.New(4, pool.Spin)
+		defer workers.Close()
 		var parts []*Program
 		inputs := map[string]*tensor.Tensor{}
 		for _, wrt := range [][]string{{"fc1.weight", "fc2.bias"}, {"fc1.bias", "fc2.weight"}} {
 			p, err := New(net, params, Config{
-				Engine: c, Batch: 12, BatchSymbol: "batch", Shards: 3, Crew: hands, Gradients: []*models.Segment{grads}, Inputs: inputs,
+				Engine: c, Batch: 12, BatchSymbol: "batch", Shards: 3, Pool: workers, Gradients: []*models.Segment{grads}, Inputs: inputs,
 				Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: "loss"}}, Wrt: wrt}},
 			})
 			if err != nil {
@@ -77,8 +77,8 @@ func TestSharedCrewAndPartOfTheGradient(t *testing.T) {
 		if !slices.Equal(before, grads.Floats()) {
 			t.Error("a repeated run gives other bits")
 		}
-		if _, err := New(net, params, Config{Engine: c, Batch: 12, BatchSymbol: "batch", Shards: 6, Crew: hands}); err == nil || !strings.Contains(err.Error(), "crew of 4 for 6 shards") {
-			t.Errorf("a crew that is too small: %v", err)
+		if _, err := New(net, params, Config{Engine: c, Batch: 12, BatchSymbol: "batch", Shards: 6, Pool: workers}); err == nil || !strings.Contains(err.Error(), "pool of 4 workers for 6 shards") {
+			t.Errorf("a pool that is too small: %v", err)
 		}
 		if _, err := New(net, params, Config{Engine: c, Batch: 4, BatchSymbol: "batch", Inputs: inputs}); err == nil || !strings.Contains(err.Error(), "the buffer given is") {
 			t.Errorf("a buffer that does not fit: %v", err)
