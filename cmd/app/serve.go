@@ -26,8 +26,7 @@ import (
 )
 
 func (a *app) serveCommand() *cobra.Command {
-	d := serveDefaults()
-	f := serveFlags{maxBody: d.MaxBody}
+	var f *serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve [CONFIG.yaml]",
 		Short: "Serve models over HTTP and gRPC by the Open Inference Protocol, version 2",
@@ -48,49 +47,13 @@ SIGTERM and SIGINT let the requests that have begun finish; with --shutdown-dela
 			if len(args) > 0 {
 				f.file = args[0]
 			}
-			if err := a.serve(cmd.Context(), &f, cmd.Flags().Changed); err != nil {
+			if err := a.serve(cmd.Context(), f); err != nil {
 				return fmt.Errorf("serve: %w", err)
 			}
 			return nil
 		},
 	}
-	fs := cmd.Flags()
-	fs.StringArrayVar(&f.models, "model", nil, "serve NAME=FILE.onnx or NAME=REFERENCE; may be repeated")
-	fs.StringVar(&f.repository, "repository", "", "serve all models of this directory, laid out as Triton wants it")
-	fs.StringVar(&f.store, "store", "", "serve all models of this artefact store; references are looked up in it")
-	fs.StringVar(&f.mode, "mode", d.Mode, "fixed, or explicit: clients load and unload models")
-	fs.StringArrayVar(&f.loadModels, "load-model", nil, "in mode explicit, load this model at the start, * for all; may be repeated")
-	fs.StringVar(&f.serverName, "server-name", d.ServerName, "name in the server's metadata, which Triton's clients compare")
-	fs.BoolVar(&f.watch, "watch", false, "look for new versions all the time")
-	fs.DurationVar(&f.interval, "watch-interval", d.WatchInterval, "how often --watch looks")
-	fs.StringVar(&f.http, "http", d.HTTP, "address for HTTP, empty for none; port 0 takes a free one")
-	fs.StringVar(&f.grpc, "grpc", d.GRPC, "address for gRPC, empty for none")
-	fs.StringVar(&f.tokenFile, "token-file", "", "file with the bearer token that requests must have")
-	fs.StringVar(&f.adminTokenFile, "admin-token-file", "", "file with the bearer token that loading and unloading models needs; --mode explicit needs one unless only this machine reaches the server")
-	fs.StringArrayVar(&f.allowHosts, "allow-host", nil, "further name of the server: what a proxy on this machine passes on as Host, or the host of a page that may send requests; may be repeated")
-	fs.StringVar(&f.cert, "tls-cert", "", "certificate chain in PEM; makes HTTP and gRPC encrypted")
-	fs.StringVar(&f.key, "tls-key", "", "key of the certificate in PEM")
-	fs.StringVar(&f.clientCA, "tls-client-ca", "", "certificates in PEM of the authorities whose clients are let in: every client, over HTTP and gRPC, has to show a certificate of theirs (mTLS)")
-	fs.TextVar(&f.maxBody, "max-body", d.MaxBody, "largest request, such as 64MiB")
-	fs.IntVar(&f.maxConcurrent, "max-concurrent", 0, "most requests at once, waiting ones included; 0 for no limit but the queues")
-	fs.DurationVar(&f.timeout, "timeout", 0, "longest time for a request; 0 for what clients ask")
-	fs.BoolVar(&f.noProve, "no-prove", false, "load versions without trying them in a process of their own first, for models that you trust where memory or processes are scarce: a model that crashes ONNX Runtime then ends the server")
-	fs.DurationVar(&f.loadTimeout, "load-timeout", d.LoadTimeout, "how long a version may take to load and to prove itself; what served before goes on")
-	fs.DurationVar(&f.delay, "shutdown-delay", 0, "after a signal to stop: how long to go on answering, not ready and with connections that end, until requests go elsewhere (as long as a load balancer takes to notice)")
-	fs.DurationVar(&f.drain, "drain", d.Drain, "how long requests that have begun may take after that")
-	fs.BoolVar(&f.accessLog, "access-log", false, "write a line for every request, over HTTP and over gRPC")
-	fs.StringVar(&f.traceEndpoint, "trace-endpoint", "", "URL of an OpenTelemetry collector that spans of requests are sent to, such as http://localhost:4318 (OTLP over HTTP); without it as OTEL_EXPORTER_OTLP_ENDPOINT says")
-	fs.Float64Var(&f.traceRatio, "trace-ratio", d.Trace.Ratio, "share of the requests that are traced, where the client's traceparent does not decide it")
-	fs.BoolVar(&f.spare, "spare-processor", false, "for a machine that trains too: keep requests from waiting for a thread that training keeps off its processor ($GOMAXPROCS one higher)")
-	fs.IntVar(&f.maxBatch, "max-batch", 0, "most rows in one run of a model; 0 for what the model says")
-	fs.DurationVar(&f.maxDelay, "max-delay", 0, "how long a request may wait for others to share a run with")
-	fs.BoolVar(&f.noBatching, "no-batching", false, "run every request by itself")
-	fs.IntVar(&f.maxQueue, "max-queue", 0, "most requests that wait for a model; 0 for 1024")
-	fs.IntVar(&f.instance, "instances", 0, "runs of a model at once; 0 for 1")
-	fs.BoolVar(&f.allowNonFinite, "allow-nonfinite", false, "take NaN and infinities in the inputs of policies, which are refused otherwise")
-	fs.StringArrayVar(&f.ab, "ab", nil, "divide requests without a version: MODEL=VERSION:WEIGHT,VERSION:WEIGHT")
-	fs.StringArrayVar(&f.shadow, "shadow", nil, "run MODEL=VERSION or MODEL=VERSION:SHARE on copies of requests and compare")
-	fs.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set defaults.threads=2")
+	f = newServeFlags(cmd.Flags())
 	return cmd
 }
 
@@ -116,8 +79,8 @@ type startedStatus struct {
 }
 
 // serve runs until the context ends.
-func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) bool) (err error) {
-	c, err := f.load(changed)
+func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
+	c, err := f.load()
 	if err != nil {
 		return err
 	}
@@ -187,7 +150,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags, changed func(string) boo
 	}
 	// Clients are given their time.
 	defer a.stop.hold(c.ShutdownDelay + c.Drain + stopGrace)()
-	err = a.serveUntil(ctx, s, k, n, f, changed, hangup, told)
+	err = a.serveUntil(ctx, s, k, n, f, hangup, told)
 	stopping.Store(true)
 	if c.ShutdownDelay > 0 && err == nil {
 		s.LameDuck()
@@ -246,7 +209,7 @@ func proveBars(c engine.Compiler) func(context.Context, *serve.Content) error {
 }
 
 // serveUntil watches and reloads until the context ends or the network fails.
-func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *network, f *serveFlags, changed func(string) bool, hangup <-chan os.Signal, told *told) error {
+func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *network, f *serveFlags, hangup <-chan os.Signal, told *told) error {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	ctx, stop := context.WithCancel(ctx)
@@ -263,7 +226,7 @@ func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *
 		case err := <-n.failed:
 			return err
 		case <-hangup:
-			if err := k.reload(f, changed); err != nil {
+			if err := k.reload(f); err != nil {
 				a.serveWarning("the configuration stays as it was: %v", err)
 			}
 			if err := n.reload(k.config.Load()); err != nil {
@@ -338,8 +301,8 @@ func (a *app) drain(s *serve.Server, n *network, c *serveConfig) error {
 
 // reload reads the configuration again. Models and their settings change; addresses and limits of
 // the network stay until the program starts anew.
-func (k *catalogue) reload(f *serveFlags, changed func(string) bool) error {
-	c, err := f.load(changed)
+func (k *catalogue) reload(f *serveFlags) error {
+	c, err := f.load()
 	if err != nil {
 		return err
 	}

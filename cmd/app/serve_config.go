@@ -1,13 +1,10 @@
 package app
 
 import (
-	"cmp"
 	"fmt"
 	"net"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
@@ -16,57 +13,33 @@ import (
 )
 
 // serveConfig is the file that onnxrl serve reads. Relative paths in it are relative to the working
-// directory, as those of flags are.
+// directory, as those of flags are. What its keys mean is said in settings, their defaults in
+// serveDefaults.
 type serveConfig struct {
-	// HTTP and GRPC are addresses host:port to listen on; empty for not at all. Port 0 takes a free
-	// one.
-	HTTP string `yaml:"http"`
-	GRPC string `yaml:"grpc"`
-	// TokenFile holds the bearer token that every request must have, but for the files of the page
-	// and the health endpoints.
-	TokenFile string
-	// AdminTokenFile holds the bearer token of requests that load and unload models; without one,
-	// that of TokenFile is theirs. Mode explicit needs one where other machines reach the server.
+	HTTP           string `yaml:"http"`
+	GRPC           string `yaml:"grpc"`
+	TokenFile      string
 	AdminTokenFile string
-	// AllowedHosts are names that the server is known by, besides localhost: those that a proxy on
-	// the same machine passes on as Host, and the hosts of pages that may send requests.
-	AllowedHosts []string
-	TLS          serveTLS `yaml:"tls"`
-	// Repository is a directory as Triton lays it out, Store an artefact store: all models of both
-	// are served. References of models without a store of their own are looked up in Store.
-	Repository string
-	Store      string
-	// Mode is fixed, where the sources decide what is served, or explicit, where clients load and
-	// unload.
-	Mode string
-	// LoadModels are loaded at the start in mode explicit; "*" stands for all.
-	LoadModels []string
-	// ServerName is what the server calls itself in its metadata. Triton's clients expect triton.
-	ServerName string
-	// Watch looks for new versions every WatchInterval.
-	Watch         bool
-	WatchInterval time.Duration
-	// MaxBody bounds one request, MaxConcurrent all requests at once (0: no limit but the queues),
-	// Timeout the time of one (0: none but the client's).
-	MaxBody       configs.Bytes
-	MaxConcurrent int
-	Timeout       time.Duration
-	// NoProve loads versions without trying them in a process of their own first.
-	NoProve bool
-	// LoadTimeout bounds the time from reading a version until it is ready.
-	LoadTimeout time.Duration
-	// ShutdownDelay is how long the server goes on answering after it was told to stop, while it
-	// says that it is not ready and its connections end: long enough for whoever divides requests
-	// among servers to notice.
-	ShutdownDelay time.Duration
-	// Drain is how long requests that have begun may take after that.
-	Drain time.Duration
-	// AccessLog writes a line for each request, over HTTP and over gRPC.
-	AccessLog bool
-	// Trace is where spans of requests go.
-	Trace serveTrace
-	// SpareProcessor is for servers beside a training run; see priority.SpareProcessor.
-	SpareProcessor bool
+	AllowedHosts   []string
+	TLS            serveTLS `yaml:"tls"`
+	// References of models without a store of their own are looked up in Store.
+	Repository     string
+	Store          string
+	Mode           string
+	LoadModels     []string
+	ServerName     string
+	Watch          bool
+	WatchInterval  time.Duration
+	MaxBody        configs.Bytes
+	MaxConcurrent  int
+	Timeout        time.Duration
+	NoProve        bool
+	LoadTimeout    time.Duration
+	ShutdownDelay  time.Duration
+	Drain          time.Duration
+	AccessLog      bool
+	Trace          serveTrace
+	SpareProcessor bool // see priority.SpareProcessor
 	// Defaults are the settings of models that say nothing else.
 	Defaults modelSettings
 	// Models are further models, and the settings of those of repository and store.
@@ -231,156 +204,8 @@ func (s *modelSettings) config() serve.Config {
 	return c
 }
 
-// serveFlags are edits of the configuration.
-type serveFlags struct {
-	file, repository, store, mode, http, grpc   string
-	tokenFile, adminTokenFile                   string
-	cert, key, clientCA                         string
-	allowHosts                                  []string
-	watch, accessLog, noBatching, spare         bool
-	models, ab, shadow, sets                    []string
-	maxBatch, maxQueue, maxConcurrent, instance int
-	maxDelay, interval, timeout, drain, delay   time.Duration
-	loadTimeout                                 time.Duration
-	noProve                                     bool
-	allowNonFinite                              bool
-	loadModels                                  []string
-	serverName, traceEndpoint                   string
-	traceRatio                                  float64
-	maxBody                                     configs.Bytes
-}
-
-// edit is a flag and the key that it sets.
-type edit struct {
-	flag, key string
-	value     any
-}
-
-func (f *serveFlags) edits() []edit {
-	nonFinite := "auto"
-	if f.allowNonFinite {
-		nonFinite = "allow"
-	}
-	return []edit{
-		{"http", "http", f.http}, {"grpc", "grpc", f.grpc}, {"token-file", "token_file", f.tokenFile}, {"admin-token-file", "admin_token_file", f.adminTokenFile}, {"allow-host", "allowed_hosts", f.allowHosts},
-		{"tls-cert", "tls.cert", f.cert}, {"tls-key", "tls.key", f.key}, {"tls-client-ca", "tls.client_ca", f.clientCA},
-		{"repository", "repository", f.repository}, {"store", "store", f.store}, {"mode", "mode", f.mode}, {"load-model", "load_models", f.loadModels}, {"server-name", "server_name", f.serverName}, {"watch", "watch", f.watch}, {"watch-interval", "watch_interval", f.interval},
-		{"max-body", "max_body", f.maxBody}, {"max-concurrent", "max_concurrent", f.maxConcurrent}, {"timeout", "timeout", f.timeout}, {"load-timeout", "load_timeout", f.loadTimeout}, {"no-prove", "no_prove", f.noProve}, {"shutdown-delay", "shutdown_delay", f.delay}, {"drain", "drain", f.drain}, {"access-log", "access_log", f.accessLog}, {"spare-processor", "spare_processor", f.spare},
-		{"trace-endpoint", "trace.endpoint", f.traceEndpoint}, {"trace-ratio", "trace.ratio", f.traceRatio},
-		{"max-batch", "defaults.max_batch", f.maxBatch}, {"max-delay", "defaults.batching.max_delay", f.maxDelay}, {"no-batching", "defaults.batching.off", f.noBatching},
-		{"max-queue", "defaults.max_queue", f.maxQueue}, {"instances", "defaults.instances", f.instance}, {"allow-nonfinite", "defaults.non_finite", nonFinite},
-	}
-}
-
-// load reads the file, if there is one, and applies the flags that were given.
-func (f *serveFlags) load(changed func(flag string) bool) (*serveConfig, error) {
-	doc, err := configs.Parse("no file", nil)
-	if f.file != "" {
-		doc, err = configs.Open(f.file)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := doc.Set(f.sets...); err != nil {
-		return nil, err
-	}
-	for _, e := range f.edits() {
-		if !changed(e.flag) {
-			continue
-		}
-		if err := doc.SetValue(e.key, e.value); err != nil {
-			return nil, fmt.Errorf("--%s: %w", e.flag, err)
-		}
-	}
-	c := serveDefaults()
-	if err := doc.Decode(&c); err != nil {
-		return nil, err
-	}
-	var problems configs.Errors
-	for _, s := range c.Models {
-		m := servedModel{modelSettings: c.Defaults}
-		if err := s.Decode(&m); err != nil {
-			if list, ok := err.(configs.Errors); ok {
-				problems = append(problems, list...)
-				continue
-			}
-			return nil, err
-		}
-		c.models = append(c.models, m)
-	}
-	if len(problems) > 0 {
-		return nil, problems
-	}
-	if err := f.addModels(&c); err != nil {
-		return nil, err
-	}
-	return &c, c.checkModels()
-}
-
-func (f *serveFlags) addModels(c *serveConfig) error {
-	for _, text := range f.models {
-		name, what, ok := strings.Cut(text, "=")
-		if !ok {
-			// A path or reference alone names itself.
-			name, what = "", text
-		}
-		m := servedModel{Name: name, modelSettings: c.Defaults}
-		if strings.EqualFold(filepath.Ext(what), ".onnx") {
-			m.Path = what
-			m.Name = cmp.Or(name, strings.TrimSuffix(filepath.Base(what), filepath.Ext(what)))
-		} else {
-			m.Ref = what
-			m.Name = cmp.Or(name, nameOfReference(what))
-		}
-		if m.Name == "" || what == "" || ok && name == "" {
-			return fmt.Errorf("--model %q: expected NAME=FILE.onnx or NAME=REFERENCE", text)
-		}
-		c.models = append(c.models, m)
-	}
-	for _, text := range f.ab {
-		name, list, ok := strings.Cut(text, "=")
-		if !ok || list == "" {
-			return fmt.Errorf("--ab %q: expected MODEL=VERSION:WEIGHT,VERSION:WEIGHT", text)
-		}
-		m := c.settings(name)
-		for part := range strings.SplitSeq(list, ",") {
-			version, weight, err := cutNumber(part)
-			if err != nil {
-				return fmt.Errorf("--ab %q: %w", text, err)
-			}
-			m.Routes = append(m.Routes, routeSettings{Version: version, Weight: weight})
-		}
-	}
-	for _, text := range f.shadow {
-		name, rest, ok := strings.Cut(text, "=")
-		if !ok || rest == "" {
-			return fmt.Errorf("--shadow %q: expected MODEL=VERSION or MODEL=VERSION:SHARE", text)
-		}
-		version, share, err := cutNumber(rest)
-		if err != nil {
-			return fmt.Errorf("--shadow %q: %w", text, err)
-		}
-		m := c.settings(name)
-		m.Shadows = append(m.Shadows, shadowSettings{Version: version, Share: share})
-	}
-	return nil
-}
-
-// cutNumber splits VERSION:NUMBER; without a number it is 1. Digests have a colon of their own,
-// after which no number in [0, 1000] can follow.
-func cutNumber(text string) (version string, number float64, err error) {
-	at := strings.LastIndexByte(text, ':')
-	if at < 0 || strings.HasSuffix(text[:at], "sha256") {
-		return text, 1, nil
-	}
-	if number, err = strconv.ParseFloat(text[at+1:], 64); err != nil {
-		return "", 0, fmt.Errorf("%q is no number", text[at+1:])
-	}
-	return text[:at], number, nil
-}
-
-// settings returns the entry of a model, which is made where there is none.
-func (c *serveConfig) settings(name string) *modelSettings {
+// model returns the settings of a model, whose entry is made where there is none.
+func (c *serveConfig) model(name string) *modelSettings {
 	for i := range c.models {
 		if c.models[i].Name == name {
 			return &c.models[i].modelSettings

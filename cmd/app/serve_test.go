@@ -29,6 +29,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
+	"github.com/spf13/pflag"
 )
 
 // scaledModel is y = factor · x of x float32[batch,2].
@@ -106,14 +107,57 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-// loaded is what the flags and a file give.
-func loaded(t *testing.T, f serveFlags, changed ...string) *serveConfig {
+// serveArgs reads a command line of serve.
+func serveArgs(t *testing.T, file string, args ...string) *serveFlags {
 	t.Helper()
-	c, err := f.load(func(flag string) bool { return slices.Contains(changed, flag) })
+	set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	f := newServeFlags(set)
+	f.file = file
+	if err := set.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// loaded is what the flags and a file give.
+func loaded(t *testing.T, f *serveFlags) *serveConfig {
+	t.Helper()
+	c, err := f.load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// Every flag sets its key, and nothing else has to be changed where a setting is added.
+func TestServeSettings(t *testing.T) {
+	texts := map[string]string{"mode": "explicit", "trace-endpoint": "http://collector:4318", "max-body": "3MiB", "trace-ratio": "0.5", "http": "127.0.0.1:1", "grpc": "127.0.0.1:2", "tls-client-ca": "ca"}
+	for _, s := range serveArgs(t, "").settings {
+		text := texts[s.flag]
+		if text == "" {
+			switch s.field.(type) {
+			case *bool, *allowNonFinite:
+				text = "true"
+			case *time.Duration:
+				text = "3s"
+			default:
+				text = "3"
+			}
+		}
+		args := []string{"--model", "m=m.onnx", "--" + s.flag + "=" + text}
+		switch s.flag {
+		case "load-model":
+			args = append(args, "--mode", "explicit")
+		case "tls-cert", "tls-key", "tls-client-ca":
+			args = append(args, "--set", "tls={cert: a, key: b}")
+		}
+		f := serveArgs(t, "", args...)
+		c := loaded(t, f)
+		i := slices.IndexFunc(f.settings, func(o serveSetting) bool { return o.flag == s.flag })
+		if got, given := c.settings()[i].field, f.settings[i].field; !reflect.DeepEqual(got, given) || reflect.DeepEqual(got, s.field) {
+			t.Errorf("--%s=%s sets %s to %v, expected %v", s.flag, text, s.key, reflect.ValueOf(got).Elem(), reflect.ValueOf(given).Elem())
+		}
+	}
 }
 
 // Flags edit the file, and models take the defaults that they do not set themselves.
@@ -126,7 +170,7 @@ models:
   - {name: b, ref: "qtmrl:best", max_batch: 4, non_finite: both, batching: {preferred: [2, 4]}}
   - {name: c, ref: "runs/x//qtmrl@sha256:0123456789", routes: [{version: prod, weight: 3}], shadows: [{version: next, share: 0.5}], sequences: {max: 9, idle: 1m}}
 `)
-	c := loaded(t, serveFlags{file: file, grpc: "", maxQueue: 7, models: []string{"d=x/d.onnx", "y/e.onnx", "qtmrl"}, ab: []string{"a=1:9,2:1"}, shadow: []string{"b=sha256:0123456789", "b=best:0.25"}, sets: []string{"watch=true"}}, "grpc", "max-queue")
+	c := loaded(t, serveArgs(t, file, "--grpc", "", "--max-queue", "7", "--model", "d=x/d.onnx", "--model", "y/e.onnx", "--model", "qtmrl", "--ab", "a=1:9,2:1", "--shadow", "b=sha256:0123456789", "--shadow", "b=best:0.25", "--set", "watch=true"))
 	if c.HTTP != "127.0.0.1:9000" || c.GRPC != "" || c.MaxBody != 1<<20 || !c.Watch || c.Drain != 30*time.Second {
 		t.Errorf("got %+v", c)
 	}
@@ -185,12 +229,12 @@ func TestServeCatalogue(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := save(t, scaledModel(t, 4))
-	f := serveFlags{
-		store: store.Dir(), repository: filepath.Join(dir, "folders"), maxBatch: 16,
-		models: []string{"file=" + file, "pinned=stored:best", "exact=" + first, "gone=stored:none", "nobody=nobody", "missing=missing.onnx"},
-		ab:     []string{"stored=best:1,latest:1"}, shadow: []string{"pinned=latest"},
+	flags := []string{
+		"--store", store.Dir(), "--repository", filepath.Join(dir, "folders"), "--max-batch", "16",
+		"--model", "file=" + file, "--model", "pinned=stored:best", "--model", "exact=" + first, "--model", "gone=stored:none", "--model", "nobody=nobody", "--model", "missing=missing.onnx",
+		"--ab", "stored=best:1,latest:1", "--shadow", "pinned=latest",
 	}
-	c := loaded(t, f, "store", "repository", "max-batch")
+	c := loaded(t, serveArgs(t, "", flags...))
 	k, err := newCatalogue(c)
 	if err != nil {
 		t.Fatal(err)
@@ -285,22 +329,22 @@ func TestServeCatalogue(t *testing.T) {
 		t.Error("another content has the same stamp")
 	}
 	// Settings that change are noticed, and so is a name that is there twice.
-	f.maxBatch = 2
+	flags = append(flags, "--max-batch", "2")
 	stamp := scan()["stored"].Stamp
-	if err := k.reload(&f, func(flag string) bool { return slices.Contains([]string{"store", "repository", "max-batch"}, flag) }); err != nil {
+	if err := k.reload(serveArgs(t, "", flags...)); err != nil {
 		t.Fatal(err)
 	}
 	if scan()["stored"].Stamp == stamp {
 		t.Error("other settings have the same stamp")
 	}
-	f.models = append(f.models, "folder="+file)
-	if err := k.reload(&f, func(flag string) bool { return slices.Contains([]string{"store", "repository"}, flag) }); err != nil {
+	flags = append(flags, "--model", "folder="+file)
+	if err := k.reload(serveArgs(t, "", flags...)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.Scan(t.Context()); err == nil || !strings.Contains(err.Error(), `"folder" is there twice`) {
 		t.Errorf("got %v", err)
 	}
-	if err := k.reload(&f, func(flag string) bool { return flag == "store" }); err == nil {
+	if err := k.reload(serveArgs(t, "", append(flags, "--repository", "")...)); err == nil {
 		t.Error("another repository is accepted while running")
 	}
 }
