@@ -58,7 +58,18 @@ func (l *lines) String() string {
 // startServe runs onnxrl serve on free ports until it answers.
 func startServe(t *testing.T, args ...string) *running {
 	t.Helper()
-	r := &running{t: t, cmd: program(t, append([]string{"serve", "--json", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"}, args...)...), errs: newLines()}
+	return startServer(t, program(t, serveArgs(args...)...))
+}
+
+// serveArgs is a command line of a server on free ports.
+func serveArgs(more ...string) []string {
+	return append([]string{"serve", "--json", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"}, more...)
+}
+
+// startServer runs a server until it answers.
+func startServer(t *testing.T, cmd *exec.Cmd) *running {
+	t.Helper()
+	r := &running{t: t, cmd: cmd, errs: newLines()}
 	r.cmd.Stderr = r.errs
 	out, err := r.cmd.StdoutPipe()
 	if err != nil {
