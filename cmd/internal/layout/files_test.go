@@ -74,7 +74,9 @@ func TestFilesStayReadable(t *testing.T) {
 			}
 			switch d.Name() {
 			case "util", "common", "base", "core", "types":
-				t.Errorf("%s: the name says nothing", path)
+				if !strings.Contains(filepath.ToSlash(path), "/testdata/") {
+					t.Errorf("%s: the name says nothing", path)
+				}
 			}
 			return nil
 		}
