@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -24,6 +25,9 @@ type Setup struct {
 	// Engine compiles the graphs; Threads is how many cores the agent may keep busy.
 	Engine  engine.Compiler
 	Threads int
+	// SplitFLOPs, unless 0, is the arithmetic of a run from which the agent splits it over cores,
+	// instead of what its algorithm has; see [program.Split].
+	SplitFLOPs float64
 	// Encoders lists the encoders that a configuration can name.
 	Encoders []encoder.Kind
 	// Init, unless nil, may overwrite the freshly drawn parameters, by name, before anything is
@@ -38,6 +42,14 @@ type Setup struct {
 	Updating func(done, of int)
 	// Log may be nil.
 	Log *slog.Logger
+}
+
+// Split returns the rule by which batches are split over Threads, from so much arithmetic on.
+func (s *Setup) Split(flops float64) program.Split {
+	if s.SplitFLOPs > 0 {
+		flops = s.SplitFLOPs
+	}
+	return program.Split{Threads: s.Threads, FLOPs: flops}
 }
 
 // Between is what a learner calls before each gradient step of one Step, of which so many are done.

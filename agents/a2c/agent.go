@@ -83,18 +83,18 @@ func (a *Agent) build(c Config) error {
 		return err
 	}
 	if g.encode != nil {
-		if a.bank, err = newBank(g, a.params, s.Engine, s.Threads, s.Envs); err != nil {
+		if a.bank, err = newBank(g, a.params, s, s.Envs); err != nil {
 			return err
 		}
 		if trainable(g.encode) {
-			if a.back, err = newBackward(g, a.params, a.grads, s.Engine, s.Threads, c.RolloutSteps*s.Envs); err != nil {
+			if a.back, err = newBackward(g, a.params, a.grads, s, c.RolloutSteps*s.Envs); err != nil {
 				return err
 			}
 		}
 	}
 	// What the programs left there while they were tried out.
 	clear(a.grads.Floats())
-	if a.forward, err = newForward(g, a.params, s.Engine, s.Threads, s.Envs, a.bank); err != nil {
+	if a.forward, err = newForward(g, a.params, s, s.Envs, a.bank); err != nil {
 		return err
 	}
 	if g.evaluate != nil {
@@ -115,12 +115,12 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 	k, own := a.bank, (*bank)(nil)
 	if k != nil && (m == agents.Greedy || n != a.setup.Envs || a.lent) {
 		var err error
-		if own, err = newBank(a.graphs, a.params, a.setup.Engine, a.setup.Threads, n); err != nil {
+		if own, err = newBank(a.graphs, a.params, &a.setup, n); err != nil {
 			return nil, fmt.Errorf("a2c: %w", err)
 		}
 		k = own
 	}
-	f, err := newForward(a.graphs, a.params, a.setup.Engine, a.setup.Threads, n, k)
+	f, err := newForward(a.graphs, a.params, &a.setup, n, k)
 	if err != nil {
 		if own != nil {
 			err = errors.Join(err, own.close())

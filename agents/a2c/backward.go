@@ -3,18 +3,18 @@ package a2c
 import (
 	"fmt"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
-	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // backward carries the gradient of features back into the encoder, a few chunks at a time.
 type backward struct {
 	rows *rows
 	prog *program.Program
-	// dz are the cotangents of the features of chunks at once, [padded, chunk, width] for each
+	// dz are the cotangents of the features of chunks at once, [chunks·series, chunk, width] for each
 	// encoder.
 	dz     [][]float32
 	chunks int
@@ -28,17 +28,17 @@ type backward struct {
 }
 
 // newBackward compiles the encoder's gradient. grads receives the sum over the chunks.
-func newBackward(g *graphs, params *models.Params, grads *models.Segment, eng engine.Compiler, threads, samples int) (*backward, error) {
+func newBackward(g *graphs, params *models.Params, grads *models.Segment, s *agents.Setup, samples int) (*backward, error) {
 	series, _ := columns(g.frame)
 	// A chunk of many windows is enough for one run; windows by themselves are run several at a
 	// time.
 	chunks := 1
 	if g.chunk == 1 {
-		_, chunks = runs(samples, max(threads, 1), arithmetic(g.encode, series))
+		_, chunks = runs(samples, max(s.Threads, 1), arithmetic(g.encode, series))
 	}
-	r := newRows(g, chunks, threads)
+	r := newRows(g, chunks, s)
 	p, err := program.New(g.encodeGrad, params, program.Config{
-		Engine: eng, Batch: r.padded, BatchSymbol: layer.Batch, Shards: r.shards,
+		Engine: s.Engine, Batch: chunks * r.series, BatchSymbol: layer.Batch, Shards: r.shards, Weights: g.features,
 		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}}},
 	})
 	if err != nil {

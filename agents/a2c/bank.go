@@ -3,10 +3,10 @@ package a2c
 import (
 	"fmt"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
-	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -44,9 +44,9 @@ type stamp struct{ updates, replaced int64 }
 const bankBytes = 64 << 20
 
 // newBank compiles the encoder. envs is the number of environments that will ask at the same time.
-func newBank(g *graphs, params *models.Params, eng engine.Compiler, threads, envs int) (*bank, error) {
-	r := newRows(g, 1, threads)
-	p, err := program.New(g.encode, params, program.Config{Engine: eng, Batch: r.padded, BatchSymbol: layer.Batch, Shards: r.shards})
+func newBank(g *graphs, params *models.Params, s *agents.Setup, envs int) (*bank, error) {
+	r := newRows(g, 1, s)
+	p, err := program.New(g.encode, params, program.Config{Engine: s.Engine, Batch: r.series, BatchSymbol: layer.Batch, Shards: r.shards})
 	if err != nil {
 		return nil, err
 	}
@@ -193,23 +193,22 @@ func (k *bank) copyTo(dst [][]float32, i int, p *page, row int) {
 
 func (k *bank) close() error { return k.prog.Close() }
 
-// rows copies chunks of consecutive rows of a table into an encoder's input [padded, L, F]: the
-// series of the first chunk, then those of the next.
+// rows copies chunks of consecutive rows of a table into an encoder's input [n·series, L, F]:
+// the series of the first chunk, then those of the next.
 type rows struct {
 	table *tensor.Tensor
 	x     *tensor.Tensor
 	// window is W, chunk the number of windows in L rows, series and features those of a row of the
-	// table; padded is the series of all chunks rounded up to whole shards.
-	window, chunk, series, features, padded, shards int
+	// table; shards is how many the encoder's program has.
+	window, chunk, series, features, shards int
 }
 
 // newRows returns the rows of n chunks.
-func newRows(g *graphs, n, threads int) *rows {
+func newRows(g *graphs, n int, s *agents.Setup) *rows {
 	w := g.frame.Window()
 	r := &rows{table: w.Table(), window: w.Len(), chunk: g.chunk}
 	r.series, r.features = columns(g.frame)
-	r.shards = shards(g.encode, n*r.series, threads, 1)
-	r.padded = roundUp(n*r.series, r.shards)
+	r.shards = s.Split(program.SplitFLOPs).Shards(g.encode, layer.Batch, n*r.series, 1)
 	return r
 }
 

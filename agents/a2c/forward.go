@@ -9,7 +9,6 @@ import (
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
-	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -29,29 +28,19 @@ type forward struct {
 }
 
 // newForward compiles the acting network. bank may be nil.
-func newForward(g *graphs, params *models.Params, eng engine.Compiler, threads, n int, k *bank) (*forward, error) {
-	parts := shards(g.act, n, threads, 1)
-	p, err := program.New(g.act, params, program.Config{Engine: eng, Batch: roundUp(n, parts), BatchSymbol: layer.Batch, Shards: parts})
+func newForward(g *graphs, params *models.Params, s *agents.Setup, n int, k *bank) (*forward, error) {
+	p, err := program.New(g.act, params, program.Config{Engine: s.Engine, Batch: n, BatchSymbol: layer.Batch, Shards: s.Split(program.SplitFLOPs).Shards(g.act, layer.Batch, n, 1)})
 	if err != nil {
 		return nil, err
 	}
-	f := &forward{n: n, prog: p, series: g.frame.Series, bank: k, obs: make([]*tensor.Tensor, len(g.frame.Spec.Observation))}
-	for i, field := range g.frame.Spec.Observation {
-		if t := p.Input(field.Name); t != nil {
-			f.obs[i] = t.Rows(0, n)
-		}
-	}
-	if t := p.Input(agents.MaskInput); t != nil {
-		// Rows that only fill up a shard have every action.
-		for i := range t.Bools() {
-			t.Bools()[i] = true
-		}
-		f.mask = t.Rows(0, n)
+	f := &forward{n: n, prog: p, series: g.frame.Series, bank: k, mask: p.Input(agents.MaskInput)}
+	for _, field := range g.frame.Spec.Observation {
+		f.obs = append(f.obs, p.Input(field.Name))
 	}
 	for _, name := range g.features {
 		f.z = append(f.z, p.Input(name).Float32s())
 	}
-	f.value = p.Output(agents.ValueOutput).Float32s()[:n]
+	f.value = p.Output(agents.ValueOutput).Float32s()
 	return f, nil
 }
 

@@ -40,9 +40,10 @@ func small(t testing.TB, change func(c *timecnn.Config)) Config {
 
 // splitSmall makes the package split even small work, so that tests see shards and several runs.
 func splitSmall(t testing.TB) {
-	flops, run := shardFLOPs, runFLOPs
-	shardFLOPs, runFLOPs = 1, 2e5
-	t.Cleanup(func() { shardFLOPs, runFLOPs = flops, run })
+	agenttest.SplitSmall(t)
+	run := runFLOPs
+	runFLOPs = 2e5
+	t.Cleanup(func() { runFLOPs = run })
 }
 
 // watched is an actor whose decisions are kept.

@@ -12,33 +12,15 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// How work is split; variables so that tests can split small work.
-var (
-	// shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs
-	// on one core.
-	shardFLOPs = 30e6
-	// runFLOPs is the forward arithmetic that one core is given at a time while learning. More, and
-	// what the gradient needs again has left the cache: windows of TimeCNN cost 3.5 ms of one
-	// core's time each in runs of 1 to 4, and 5 ms in runs of 48.
-	runFLOPs = 6e8
-)
+// runFLOPs is the forward arithmetic that one core is given at a time while learning. More, and what
+// the gradient needs again has left the cache: windows of TimeCNN cost 3.5 ms of one core's time
+// each in runs of 1 to 4, and 5 ms in runs of 48. A variable so that tests can split small work.
+var runFLOPs = 6e8
 
 // arithmetic is the forward arithmetic of a network on a batch.
 func arithmetic(n *models.Network, batch int) float64 {
 	return program.FLOPs(n.Model, map[string]int{layer.Batch: batch})
 }
-
-// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic
-// of a run as a multiple of a forward one.
-func shards(n *models.Network, batch, threads int, cost float64) int {
-	if threads < 2 || batch < 2 || cost*arithmetic(n, batch) < shardFLOPs {
-		return 1
-	}
-	return min(threads, batch)
-}
-
-// roundUp returns the smallest multiple of k that is not below n.
-func roundUp(n, k int) int { return (n + k - 1) / k * k }
 
 // runs returns into how many runs, of how many units each, work on so many units is cut; unit is
 // the arithmetic of one.
@@ -65,11 +47,14 @@ type minibatches struct {
 // newMinibatches compiles a network for a number of samples. results are the names of the outputs
 // that are wanted. loss, unless nil, is differentiated, and grads receives the gradient.
 func newMinibatches(net *models.Network, params *models.Params, grads *models.Segment, s agents.Setup, samples int, loss *autodiff.Objective, results []string) (*minibatches, error) {
-	parts := shards(net, samples, s.Threads, 3)
+	parts := s.Split(program.SplitFLOPs).Shards(net, layer.Batch, samples, 3)
 	m := &minibatches{in: map[string]*tensor.Tensor{}, out: map[string]*tensor.Tensor{}, grads: grads}
 	m.n, m.size = runs(samples, parts, arithmetic(net, samples)/float64(samples))
-	m.size = roundUp(m.size, parts)
-	c := program.Config{Engine: s.Engine, Batch: m.size, BatchSymbol: layer.Batch, Shards: parts}
+	if m.n > 1 {
+		// Only the last run is filled up.
+		m.size = (m.size + parts - 1) / parts * parts
+	}
+	c := program.Config{Engine: s.Engine, Batch: m.size, BatchSymbol: layer.Batch, Shards: parts, Weights: []string{policyWeight, valueWeight, entropyWeight}}
 	if loss != nil {
 		c.Objectives = []autodiff.Objective{*loss}
 		if m.n == 1 {
@@ -93,7 +78,7 @@ func newMinibatches(net *models.Network, params *models.Params, grads *models.Se
 		m.in[name] = whole(t)
 		m.fill = append(m.fill, [2]*tensor.Tensor{m.in[name], t})
 		if t.DType() == tensor.Bool {
-			// Rows that only fill up the last run have every action, and weights of 0.
+			// Rows that fill up the last run have every action, and weights of 0.
 			for i := range m.in[name].Bools() {
 				m.in[name].Bools()[i] = true
 			}

@@ -35,13 +35,6 @@ type Parts struct {
 	*models.Options
 }
 
-// SplitSmall lets a test split small work over cores.
-func SplitSmall(t testing.TB) {
-	old := offpolicy.ShardFLOPs
-	offpolicy.ShardFLOPs = 0
-	t.Cleanup(func() { offpolicy.ShardFLOPs = old })
-}
-
 // Training begins a run of a small configuration with changes in n environments.
 func (x ActorCritic[C]) Training(t testing.TB, n int, spec envs.Spec, change func(c *C), setup ...func(*agents.Setup)) (*Training, *offpolicy.Learner) {
 	t.Helper()

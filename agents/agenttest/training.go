@@ -13,6 +13,15 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
+// splitFLOPs is the Setup.SplitFLOPs of the agents of a test.
+var splitFLOPs float64
+
+// SplitSmall lets the agents of a test split small work over cores.
+func SplitSmall(t testing.TB) {
+	splitFLOPs = 1
+	t.Cleanup(func() { splitFLOPs = 0 })
+}
+
 // Closing closes at the end of a test.
 func Closing(t testing.TB, c interface{ Close() error }) {
 	t.Cleanup(func() {
@@ -59,7 +68,7 @@ func TinyEncoder(t testing.TB, dropout float64) configs.Kinded {
 // Agent makes an agent for environments. changes edit its setup.
 func Agent(t testing.TB, m agents.Maker, v vector.Env, e engine.Compiler, threads int, changes ...func(*agents.Setup)) agents.Agent {
 	t.Helper()
-	s := agents.Setup{Spec: v.Spec(), Envs: v.Len(), Engine: e, Threads: threads, Encoders: kinds.All(), Key: rng.New(5)}
+	s := agents.Setup{Spec: v.Spec(), Envs: v.Len(), Engine: e, Threads: threads, SplitFLOPs: splitFLOPs, Encoders: kinds.All(), Key: rng.New(5)}
 	for _, change := range changes {
 		change(&s)
 	}

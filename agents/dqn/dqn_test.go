@@ -80,17 +80,10 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 	return list
 }
 
-// splitSmall makes small work count as worth splitting over cores.
-func splitSmall(t testing.TB) {
-	before := shardFLOPs
-	shardFLOPs = 0
-	t.Cleanup(func() { shardFLOPs = before })
-}
-
 // TestResume stops where the replay is full already, and in the middle of the rounds between two
 // learner steps.
 func TestResume(t *testing.T) {
-	splitSmall(t)
+	agenttest.SplitSmall(t)
 	agenttest.Resume(t, variants(t), 46, 90, 40)
 }
 

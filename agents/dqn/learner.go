@@ -20,10 +20,6 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// shardFLOPs is the arithmetic of one run from which splitting it over cores pays; a variable so
-// that tests can split small work.
-var shardFLOPs = 20e6
-
 // ahead limits the transitions whose targets are computed in one run: their activations stay in the
 // cache.
 const (
@@ -31,13 +27,14 @@ const (
 	aheadBytes = 16 << 20
 )
 
-// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic
-// of a run as a multiple of a forward one.
-func shards(n *models.Network, batch, threads int, cost float64) int {
-	if threads < 2 || batch%threads != 0 || cost*program.FLOPs(n.Model, map[string]int{layer.Batch: batch}) < shardFLOPs {
-		return 1
+// shards returns in how many shards a network runs on a batch: in one where the threads do not
+// divide it. Splitting pays from two thirds of [program.SplitFLOPs] on.
+func shards(s *agents.Setup, n *models.Network, batch int, cost float64) int {
+	rule := s.Split(program.SplitFLOPs * 2 / 3)
+	if batch%max(1, s.Threads) != 0 {
+		rule.Threads = 1
 	}
-	return threads
+	return rule.Shards(n, layer.Batch, batch, cost)
 }
 
 // learner takes gradient steps on sampled transitions.
@@ -148,7 +145,7 @@ func (l *learner) lookahead(layout replay.Layout, envs int) int {
 // compile makes the programs.
 func (l *learner) compile(s agents.Setup) (err error) {
 	rows := l.ahead * l.c.BatchSize
-	forward := program.Config{Engine: s.Engine, Batch: rows, BatchSymbol: layer.Batch, Shards: shards(l.g.judge, rows, s.Threads, 1)}
+	forward := program.Config{Engine: s.Engine, Batch: rows, BatchSymbol: layer.Batch, Shards: shards(&s, l.g.judge, rows, 1)}
 	var wrt []string
 	for _, p := range l.g.train.Specs {
 		if p.Role == models.Trainable {
@@ -156,7 +153,7 @@ func (l *learner) compile(s agents.Setup) (err error) {
 		}
 	}
 	learn := program.Config{
-		Engine: s.Engine, Batch: l.c.BatchSize, BatchSymbol: layer.Batch, Shards: shards(l.g.train, l.c.BatchSize, s.Threads, 3),
+		Engine: s.Engine, Batch: l.c.BatchSize, BatchSymbol: layer.Batch, Shards: shards(&s, l.g.train, l.c.BatchSize, 3),
 		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}, Wrt: wrt, Stop: []string{l.g.constant}}}, Gradients: []*models.Segment{l.grads},
 	}
 	if n := max(forward.Shards, learn.Shards); n > 1 {

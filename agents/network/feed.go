@@ -18,19 +18,12 @@ type Feed struct {
 	heads []int
 }
 
-// NewFeed returns a feed of the first n rows of the inputs that [Torso.Inputs] declared with a
-// prefix; in returns them by name. Further rows, which only fill up a program's batch, have every
-// action.
+// NewFeed returns a feed of the inputs, of n rows each, that [Torso.Inputs] declared with a prefix;
+// in returns them by name.
 func NewFeed(f *Frame, n int, prefix string, in func(name string) *tensor.Tensor) *Feed {
-	x := &Feed{n: n, heads: f.Heads}
+	x := &Feed{n: n, heads: f.Heads, mask: in(prefix + agents.MaskInput)}
 	for _, field := range f.Spec.Observation {
-		x.obs = append(x.obs, in(prefix+field.Name).Rows(0, n))
-	}
-	if t := in(prefix + agents.MaskInput); t != nil {
-		for i := range t.Bools() {
-			t.Bools()[i] = true
-		}
-		x.mask = t.Rows(0, n)
+		x.obs = append(x.obs, in(prefix+field.Name))
 	}
 	return x
 }

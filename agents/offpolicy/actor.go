@@ -38,7 +38,7 @@ func NewActor(l *Learner, m agents.Mode, n int) (*Actor, error) {
 		return nil, fmt.Errorf("an actor for %d environments", n)
 	}
 	act, f := l.Networks.Act, l.Networks.Frame
-	p, err := program.New(act, l.Params, program.Config{Engine: l.Setup.Engine, Batch: n, BatchSymbol: layer.Batch, Shards: split(act, n, l.Setup.Threads, 1)})
+	p, err := program.New(act, l.Params, program.Config{Engine: l.Setup.Engine, Batch: n, BatchSymbol: layer.Batch, Shards: shards(&l.Setup, act, n, 1)})
 	if err != nil {
 		return nil, err
 	}

@@ -17,22 +17,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// ShardFLOPs is the arithmetic of a run from which splitting it over cores pays: about 150 µs on
-// one core. A variable so that tests can split small work.
-var ShardFLOPs = 15e6
-
-// split returns the number of parts in which a network is run on a batch. cost is the arithmetic of
-// a run as a multiple of a forward one.
-func split(n *models.Network, batch, threads int, cost float64) int {
-	if threads < 2 || cost*program.FLOPs(n.Model, map[string]int{layer.Batch: batch}) < ShardFLOPs {
-		return 1
-	}
-	for k := min(threads, batch); k > 1; k-- {
-		if batch%k == 0 {
-			return k
-		}
-	}
-	return 1
+// shards returns in how many shards a network runs on a batch, which programs share. Splitting pays
+// from half of [program.SplitFLOPs] on: the workers of one program go on with the next at once.
+func shards(s *agents.Setup, n *models.Network, batch int, cost float64) int {
+	return s.Split(program.SplitFLOPs/2).Dividing(batch).Shards(n, layer.Batch, batch, cost)
 }
 
 // Learner is what the learners of actor-critics have in common: all of an agents.Learner but Step.
@@ -116,7 +104,7 @@ func (l *Learner) Build(setup agents.Setup, s *Settings, k *CriticSettings, n *N
 func (l *Learner) compile(batch int) error {
 	n, shared := l.Networks, map[string]*tensor.Tensor{}
 	compile := func(what string, net *models.Network, scope string, cost float64) (*program.Program, error) {
-		c := program.Config{Engine: l.Setup.Engine, Batch: batch, BatchSymbol: layer.Batch, Shards: split(net, batch, l.Setup.Threads, cost), Pool: l.Workers, Inputs: shared}
+		c := program.Config{Engine: l.Setup.Engine, Batch: batch, BatchSymbol: layer.Batch, Shards: shards(&l.Setup, net, batch, cost), Pool: l.Workers, Inputs: shared}
 		if scope != "" {
 			// The other side's parameters are inputs like any other: nothing flows into them.
 			c.Objectives, c.Gradients = []autodiff.Objective{{Losses: []autodiff.Loss{{Value: LossOutput}}, Wrt: trainable(net.Specs, scope)}}, []*models.Segment{l.Grads}

@@ -11,7 +11,6 @@ import (
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
-	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -57,17 +56,14 @@ type forward struct {
 }
 
 // newForward compiles the acting network.
-func newForward(g *graphs, params *models.Params, eng engine.Compiler, threads, n int) (*forward, error) {
-	parts := shards(g.act, n, threads, 1)
-	p, err := program.New(g.act, params, program.Config{Engine: eng, Batch: roundUp(n, parts), BatchSymbol: layer.Batch, Shards: parts})
+func newForward(g *graphs, params *models.Params, s *agents.Setup, n int) (*forward, error) {
+	p, err := program.New(g.act, params, program.Config{Engine: s.Engine, Batch: n, BatchSymbol: layer.Batch, Shards: s.Split(program.SplitFLOPs).Shards(g.act, layer.Batch, n, 1)})
 	if err != nil {
 		return nil, err
 	}
-	f := &forward{prog: p, feed: network.NewFeed(g.frame, n, "", p.Input), value: p.Output(agents.ValueOutput).Float32s()[:n]}
+	f := &forward{prog: p, feed: network.NewFeed(g.frame, n, "", p.Input), value: p.Output(agents.ValueOutput).Float32s()}
 	for _, name := range g.states {
-		x := p.Input(agents.StatePrefix + name)
-		size := n * x.Len() / x.Shape()[0]
-		f.in, f.out = append(f.in, x.Float32s()[:size]), append(f.out, p.Output(agents.NextStatePrefix + name).Float32s()[:size])
+		f.in, f.out = append(f.in, p.Input(agents.StatePrefix+name).Float32s()), append(f.out, p.Output(agents.NextStatePrefix+name).Float32s())
 	}
 	return f, nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -74,21 +73,20 @@ func (a *Agent) build() error {
 		return err
 	}
 	g.values = nil
-	if a.forward, err = newForward(g, a.params, s.Engine, s.Threads, s.Envs); err != nil {
+	if a.forward, err = newForward(g, a.params, s, s.Envs); err != nil {
 		return err
 	}
 	a.states, a.learner = newStates(g, s.Envs), &learner{}
 	r := newRollout(g, c, s.Envs, a.forward, a.states, a.learner)
 	units := min(max(1, c.BatchSize/max(1, g.length)), r.units())
-	cfg := program.Config{Engine: s.Engine}
-	if a.learn, err = newMinibatch(g, g.learn, a.params, a.grads, cfg, s.Threads, units, r); err != nil {
+	if a.learn, err = newMinibatch(g, g.learn, a.params, a.grads, s, units, r); err != nil {
 		return err
 	}
 	// What the programs left there while they were tried out.
 	clear(a.grads.Floats())
 	var off *offPolicy
 	if g.evaluate != nil {
-		if a.check, err = newMinibatch(g, g.evaluate, a.params, nil, cfg, s.Threads, units, r); err != nil {
+		if a.check, err = newMinibatch(g, g.evaluate, a.params, nil, s, units, r); err != nil {
 			return err
 		}
 		off = newOffPolicy(a.check, len(r.reward))
@@ -121,7 +119,7 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("ppo: an actor for %d environments", n)
 	}
-	f, err := newForward(a.graphs, a.params, a.setup.Engine, a.setup.Threads, n)
+	f, err := newForward(a.graphs, a.params, &a.setup, n)
 	if err != nil {
 		return nil, fmt.Errorf("ppo: %w", err)
 	}

@@ -24,9 +24,7 @@ func lone() Config {
 // differences: over spaces, masks, memory, clipped values, minibatches that do not fill the program
 // up, terminations and truncations.
 func TestGradientEqualsTheDefinition(t *testing.T) {
-	old := shardFLOPs
-	shardFLOPs = 0
-	t.Cleanup(func() { shardFLOPs = old })
+	agenttest.SplitSmall(t)
 	box := envs.NewBox(-0.5, 0.5, 2)
 	cases := []struct {
 		name   string

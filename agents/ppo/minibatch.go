@@ -9,27 +9,11 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs on
-// one core. Tests lower it to split small work.
-var shardFLOPs = 30e6
-
-// shards returns the number of parts in which a network is run on a batch. cost is the arithmetic
-// of a run as a multiple of a forward one.
-func shards(n *models.Network, batch, threads int, cost float64) int {
-	if threads < 2 || batch < 2 || cost*program.FLOPs(n.Model, map[string]int{layer.Batch: batch}) < shardFLOPs {
-		return 1
-	}
-	return min(threads, batch)
-}
-
-// roundUp returns the smallest multiple of k that is not below n.
-func roundUp(n, k int) int { return (n + k - 1) / k * k }
-
 // minibatch is a program over a fixed number of units with the samples of a rollout as its rows.
 type minibatch struct {
 	prog *program.Program
 	r    *rollout
-	// units is how many of them fit; the program has further rows where it is split.
+	// units is how many of them fit.
 	units int
 	// columns and states go into the program; keep is its input of that name, nil without a memory.
 	columns []place
@@ -54,20 +38,19 @@ type state struct{ from, to []float32 }
 
 // newMinibatch compiles a network for so many units of a rollout. objectives may be nil; grads then
 // is, too.
-func newMinibatch(g *graphs, net *models.Network, params *models.Params, grads *models.Segment, cfg program.Config, threads, units int, r *rollout) (*minibatch, error) {
-	cost := 1.0
+func newMinibatch(g *graphs, net *models.Network, params *models.Params, grads *models.Segment, s *agents.Setup, units int, r *rollout) (*minibatch, error) {
+	cfg, cost := program.Config{Engine: s.Engine, Batch: units, BatchSymbol: layer.Batch, Weights: []string{policyWeight, floorInput, valueWeight, entropyWeight}}, 1.0
 	if grads != nil {
 		cost = 3
 		cfg.Objectives = []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}, Stop: g.stops}}
 		cfg.Gradients = []*models.Segment{grads}
 	}
-	cfg.Shards = shards(net, units, threads, cost)
-	cfg.Batch, cfg.BatchSymbol = roundUp(units, cfg.Shards), layer.Batch
+	cfg.Shards = s.Split(program.SplitFLOPs).Shards(net, layer.Batch, units, cost)
 	p, err := program.New(net, params, cfg)
 	if err != nil {
 		return nil, err
 	}
-	rows := cfg.Batch * max(1, g.length)
+	rows := units * max(1, g.length)
 	m := &minibatch{prog: p, r: r, units: units, samples: make([]int, rows), valid: make([]bool, rows)}
 	for _, c := range r.columns() {
 		if t := p.Input(c.name); t != nil {

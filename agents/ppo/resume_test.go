@@ -125,9 +125,7 @@ func TestCutOff(t *testing.T) {
 // TestResume saves after some updates, loads into a fresh agent, and compares with never having
 // stopped, bit by bit. Between, policies are evaluated. It also compares two runs of one seed.
 func TestResume(t *testing.T) {
-	old := shardFLOPs
-	shardFLOPs = 0
-	t.Cleanup(func() { shardFLOPs = old })
+	agenttest.SplitSmall(t)
 	n, within := 0, 0
 	engines := testengines.All(t)
 	for _, e := range engines {

@@ -167,22 +167,15 @@ func (t *Trainer) compile() (err error) {
 	return err
 }
 
-// shardFLOPs is the arithmetic of one run from which splitting it over cores pays: about 300 µs on
-// one core.
-const shardFLOPs = 30e6
-
 // chooseShards decides from the graph's arithmetic and the number of cores. Layers that use the
 // statistics of the batch need it whole.
 func (t *Trainer) chooseShards() int {
-	n := runtime.GOMAXPROCS(0)
-	for n > 1 && t.cfg.Batch%n != 0 {
-		n--
-	}
-	// Forward and backward together cost about three times forward.
-	if n == 1 || len(t.g.mode.Updates) > 0 || 3*program.FLOPs(t.g.train.Model, map[string]int{batchSymbol: t.cfg.Batch}) < shardFLOPs {
+	if len(t.g.mode.Updates) > 0 {
 		return 1
 	}
-	return n
+	rule := program.Split{Threads: runtime.GOMAXPROCS(0), FLOPs: program.SplitFLOPs}
+	// Forward and backward together cost about three times forward.
+	return rule.Dividing(t.cfg.Batch).Shards(t.g.train, batchSymbol, t.cfg.Batch, 3)
 }
 
 // buildOptimizer ties the optimiser's groups to the parameters that a loss depends on. The others

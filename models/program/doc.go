@@ -15,5 +15,6 @@
 // mean) rather than taking a mean. Whether it holds is not taken on trust: before a program of more
 // than one shard is returned, it is compared with the unsharded program on a random batch, and
 // graphs whose rows depend on each other (batch statistics, reductions over the batch, shapes that
-// depend on the data) are refused with [ErrNotSeparable].
+// depend on the data) are refused with [ErrNotSeparable]. [Split] is the rule by which all programs
+// are split, and a batch that the shards do not divide is filled up.
 package program

@@ -32,8 +32,11 @@ type Config struct {
 	BatchSymbol string
 	// Bind gives numbers to the model's other symbolic extents.
 	Bind map[string]int
-	// Shards is the number of parallel parts. 0 means 1. Batch must be a multiple of it.
-	Shards int
+	// Shards is the number of parallel parts, see [Split]; 0 means 1. Where they do not divide Batch,
+	// the last one is filled up with rows that no buffer shows: copies of the first, but 0 in the
+	// inputs that Weights names, those by which samples are weighed.
+	Shards  int
+	Weights []string
 	// Gradients receive the gradients, one segment per objective in the layout of the trainable
 	// parameters; nil makes new ones. Programs of several batch sizes share them so that one
 	// optimiser reads the gradients of whichever ran last.
@@ -53,11 +56,16 @@ type Config struct {
 
 // Program is a compiled, bound training or evaluation graph. It is not safe for concurrent use.
 type Program struct {
-	cfg       Config
-	params    *models.Params
-	gradient  *autodiff.Gradient
-	inputs    map[string]*tensor.Tensor
-	outputs   map[string]*tensor.Tensor
+	cfg      Config
+	params   *models.Params
+	gradient *autodiff.Gradient
+	inputs   map[string]*tensor.Tensor
+	outputs  map[string]*tensor.Tensor
+	// rows are those of a shard. padded has the whole of each buffer that shows fewer rows than the
+	// shards have, and padding are the rows that fill up inputs, each with the first row.
+	rows      int
+	padded    map[*tensor.Tensor]*tensor.Tensor
+	padding   [][2][]byte
 	arenas    []*tensor.Arena
 	shards    []*shard
 	grads     []*models.Segment
@@ -87,8 +95,8 @@ func New(net *models.Network, params *models.Params, cfg Config) (*Program, erro
 	if cfg.Shards == 0 {
 		cfg.Shards = 1
 	}
-	if cfg.Batch <= 0 || cfg.Shards < 1 || cfg.Batch%cfg.Shards != 0 {
-		return nil, fmt.Errorf("new program: batch %d with %d shards: the batch must be a positive multiple of the shards", cfg.Batch, cfg.Shards)
+	if cfg.Shards < 1 || cfg.Batch < cfg.Shards {
+		return nil, fmt.Errorf("new program: a batch of %d rows in %d shards, expected a row for each at least", cfg.Batch, cfg.Shards)
 	}
 	if cfg.Pool != nil && cfg.Pool.Size() < cfg.Shards {
 		return nil, fmt.Errorf("new program: a pool of %d workers for %d shards", cfg.Pool.Size(), cfg.Shards)
@@ -114,7 +122,10 @@ func New(net *models.Network, params *models.Params, cfg Config) (*Program, erro
 }
 
 func build(net *models.Network, params *models.Params, cfg Config) (_ *Program, err error) {
-	p := &Program{cfg: cfg, params: params, inputs: map[string]*tensor.Tensor{}, outputs: map[string]*tensor.Tensor{}}
+	p := &Program{
+		cfg: cfg, params: params, inputs: map[string]*tensor.Tensor{}, outputs: map[string]*tensor.Tensor{},
+		rows: (cfg.Batch + cfg.Shards - 1) / cfg.Shards, padded: map[*tensor.Tensor]*tensor.Tensor{},
+	}
 	defer func() {
 		if err != nil {
 			p.Close()
@@ -165,7 +176,7 @@ func (p *Program) differentiate(net *models.Network) (*onnx.Model, error) {
 		bind[k] = v
 	}
 	if p.cfg.BatchSymbol != "" {
-		bind[p.cfg.BatchSymbol] = p.cfg.Batch / p.cfg.Shards
+		bind[p.cfg.BatchSymbol] = p.rows
 	}
 	if len(p.cfg.Objectives) == 0 {
 		m := net.Model.ShallowClone()
@@ -269,6 +280,33 @@ func (p *Program) arenaTensor(d tensor.DType, shape []int) (*tensor.Tensor, erro
 	return a.Tensor(d, 0, shape...)
 }
 
+// buffer makes an input or output for all rows of the batch; shape is one shard's.
+func (p *Program) buffer(d tensor.DType, shape []int, batched bool) (*tensor.Tensor, error) {
+	if !batched {
+		return p.arenaTensor(d, shape)
+	}
+	shape = slices.Clone(shape)
+	shape[0] = p.rows * p.cfg.Shards
+	t, err := p.arenaTensor(d, shape)
+	if err != nil || shape[0] == p.cfg.Batch {
+		return t, err
+	}
+	shown := t.Rows(0, p.cfg.Batch)
+	p.padded[shown] = t
+	return shown, nil
+}
+
+// part returns the rows of shard k in a buffer.
+func (p *Program) part(t *tensor.Tensor, k int, batched bool) *tensor.Tensor {
+	if !batched {
+		return t
+	}
+	if whole := p.padded[t]; whole != nil {
+		t = whole
+	}
+	return t.Rows(k*p.rows, (k+1)*p.rows)
+}
+
 // allocate makes the batch and output buffers of the whole batch, from the ports of the first
 // shard.
 func (p *Program) allocate(s engine.Session, net *models.Network) error {
@@ -277,32 +315,35 @@ func (p *Program) allocate(s engine.Session, net *models.Network) error {
 		if p.params.View(port.Name) != nil {
 			continue
 		}
-		shape := slices.Clone(port.Shape)
-		if p.isBatched(net.Model.Graph.Input, port.Name) {
-			shape[0] = p.cfg.Batch
-		}
+		batched := p.isBatched(net.Model.Graph.Input, port.Name)
 		if t := p.cfg.Inputs[port.Name]; t != nil {
+			shape := slices.Clone(port.Shape)
+			if batched {
+				shape[0] = p.rows * p.cfg.Shards
+			}
 			if t.DType() != port.DType || !slices.Equal(t.Shape(), shape) {
 				return fmt.Errorf("input %q: the buffer given is %v, expected %v%v", port.Name, t, port.DType, shape)
 			}
 			p.inputs[port.Name] = t
 			continue
 		}
-		t, err := p.arenaTensor(port.DType, shape)
+		t, err := p.buffer(port.DType, port.Shape, batched)
 		if err != nil {
 			return fmt.Errorf("input %q: %w (bind its symbolic extents)", port.Name, err)
 		}
 		p.inputs[port.Name] = t
+		if whole := p.padded[t]; whole != nil && !slices.Contains(p.cfg.Weights, port.Name) {
+			b, n := whole.Bytes(), len(t.Bytes())
+			for row := b[:n/p.cfg.Batch]; n < len(b); n += len(row) {
+				p.padding = append(p.padding, [2][]byte{b[n:], row})
+			}
+		}
 	}
 	for _, port := range s.Outputs() {
 		if _, ok := gradNames[port.Name]; ok {
 			continue
 		}
-		shape := slices.Clone(port.Shape)
-		if p.isBatched(net.Model.Graph.Output, port.Name) {
-			shape[0] = p.cfg.Batch
-		}
-		t, err := p.arenaTensor(port.DType, shape)
+		t, err := p.buffer(port.DType, port.Shape, p.isBatched(net.Model.Graph.Output, port.Name))
 		if err != nil {
 			return fmt.Errorf("output %q: %w (its shape is not static)", port.Name, err)
 		}
@@ -345,19 +386,12 @@ func (p *Program) bind(s *shard, k int, net *models.Network) error {
 			p.spans = spansOf(tr, p.gradient.Outputs)
 		}
 	}
-	rows := p.cfg.Batch / p.cfg.Shards
-	part := func(t *tensor.Tensor, list []*onnx.ValueInfo, name string) *tensor.Tensor {
-		if p.isBatched(list, name) {
-			return t.Rows(k*rows, (k+1)*rows)
-		}
-		return t
-	}
 	var in, out []*tensor.Tensor
 	for _, port := range s.session.Inputs() {
 		if v := p.params.View(port.Name); v != nil {
 			in = append(in, v)
 		} else {
-			in = append(in, part(p.inputs[port.Name], net.Model.Graph.Input, port.Name))
+			in = append(in, p.part(p.inputs[port.Name], k, p.isBatched(net.Model.Graph.Input, port.Name)))
 		}
 	}
 	gradNames := p.gradientNames()
@@ -370,8 +404,8 @@ func (p *Program) bind(s *shard, k int, net *models.Network) error {
 			out = append(out, v)
 			continue
 		}
-		t := p.outputs[port.Name]
-		if k > 0 && !p.isBatched(net.Model.Graph.Output, port.Name) {
+		t, batched := p.outputs[port.Name], p.isBatched(net.Model.Graph.Output, port.Name)
+		if k > 0 && !batched {
 			own, err := p.arenaTensor(t.DType(), t.Shape())
 			if err != nil {
 				return err
@@ -381,7 +415,7 @@ func (p *Program) bind(s *shard, k int, net *models.Network) error {
 			}
 			t = own
 		}
-		out = append(out, part(t, net.Model.Graph.Output, port.Name))
+		out = append(out, p.part(t, k, batched))
 	}
 	var err error
 	s.binding, err = s.session.Bind(out, in)
@@ -413,23 +447,14 @@ func (p *Program) gradientView(s *shard, k int, g gradientOf, port engine.Port, 
 	if p.cfg.Shards > 1 && !batched {
 		return nil, fmt.Errorf("gradient of %q: gradients of values without the batch as their first extent need a program of one shard", g.param)
 	}
-	rows := p.cfg.Batch / p.cfg.Shards
 	if k == 0 {
-		shape := slices.Clone(port.Shape)
-		if batched {
-			shape[0] = p.cfg.Batch
-		}
-		t, err := p.arenaTensor(port.DType, shape)
+		t, err := p.buffer(port.DType, port.Shape, batched)
 		if err != nil {
 			return nil, err
 		}
 		p.outputs[port.Name] = t
 	}
-	t := p.outputs[port.Name]
-	if batched {
-		t = t.Rows(k*rows, (k+1)*rows)
-	}
-	return t, nil
+	return p.part(p.outputs[port.Name], k, batched), nil
 }
 
 // Input returns the batch buffer of a data input, or nil when there is none of that name. Fill it
@@ -471,6 +496,9 @@ func (p *Program) Unreached() []string { return p.unreached }
 
 // Run executes the program once on the buffers' contents. It allocates nothing.
 func (p *Program) Run() error {
+	for _, row := range p.padding {
+		copy(row[0], row[1])
+	}
 	if len(p.shards) == 1 {
 		p.runShard(0)
 	} else {

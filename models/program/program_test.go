@@ -66,7 +66,7 @@ func newMLP(t testing.TB, c engine.Compiler, mean bool, shards int) (*Program, *
 	}
 	t.Cleanup(func() { params.Close() })
 	p, err := New(net, params, Config{
-		Engine: c, Batch: 12, BatchSymbol: "batch", Shards: shards,
+		Engine: c, Batch: 12, BatchSymbol: "batch", Shards: shards, Weights: []string{"w"},
 		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: "loss"}}}},
 	})
 	return p, params, err
@@ -129,7 +129,7 @@ func TestShardsAddUpToTheWhole(t *testing.T) {
 	engines(t, func(t *testing.T, c engine.Compiler) {
 		var want []float32
 		var loss float32
-		for _, shards := range []int{1, 2, 3} {
+		for _, shards := range []int{1, 2, 3, 5, 8} {
 			p, _, err := newMLP(t, c, false, shards)
 			if err != nil {
 				t.Fatal(err)
