@@ -58,27 +58,27 @@ func (p *Profile) Collect(ctx context.Context, env vector.Env, a Actor, r Record
 }
 
 func (p *Profile) round(ctx context.Context, env vector.Env, b *vector.Batch, a Actor, r Recorder, key rng.Key) error {
-	lap := p.Start()
+	watch := p.Start()
 	d, err := a.Act(ctx, key, b)
 	if err != nil {
 		return fmt.Errorf("act: %w", err)
 	}
-	lap = lap.Spent(Acting)
+	watch = watch.Lap(Acting)
 	if r != nil {
 		if err := r.Begin(b, d); err != nil {
 			return fmt.Errorf("record: %w", err)
 		}
-		lap = lap.Spent(Recording)
+		watch = watch.Lap(Recording)
 	}
 	if err := env.Step(d.Actions); err != nil {
 		return &EnvError{err}
 	}
-	lap = lap.Spent(Stepping)
+	watch = watch.Lap(Stepping)
 	if r != nil {
 		if err := r.End(b); err != nil {
 			return fmt.Errorf("record: %w", err)
 		}
-		lap.Spent(Recording)
+		watch.Lap(Recording)
 	}
 	return nil
 }

@@ -47,11 +47,11 @@ func Phases() []Phase {
 // measures nothing, and reads no clock: code that is measured calls it unconditionally. It is not
 // safe for concurrent use; of what goes on at once, one goroutine measures.
 //
-//	lap := l.profile.Start()
+//	watch := l.profile.Start()
 //	… // gather a batch
-//	lap = lap.Spent(agents.Sampling)
+//	watch = watch.Lap(agents.Sampling)
 //	… // run the program
-//	lap = lap.Spent(agents.Gradient)
+//	watch = watch.Lap(agents.Gradient)
 type Profile struct {
 	now   func() time.Time
 	spent [phases]time.Duration
@@ -62,40 +62,41 @@ type Profile struct {
 func NewProfile(now func() time.Time) *Profile { return &Profile{now: now} }
 
 // Start begins to measure. It allocates nothing.
-func (p *Profile) Start() Lap {
+func (p *Profile) Start() Stopwatch {
 	if p == nil {
-		return Lap{}
+		return Stopwatch{}
 	}
-	return Lap{p, p.now()}
+	return Stopwatch{p, p.now()}
 }
 
-// Lap is a measurement that is going on.
-type Lap struct {
+// Stopwatch is a measurement that is going on.
+type Stopwatch struct {
 	p     *Profile
 	since time.Time
 }
 
-// Spent counts the time since the lap began for a phase, and returns the lap that begins now.
-func (l Lap) Spent(phase Phase) Lap {
-	if l.p == nil {
-		return l
+// Lap counts the time since the lap began for a phase, and returns the stopwatch at the beginning
+// of the next lap.
+func (w Stopwatch) Lap(phase Phase) Stopwatch {
+	if w.p == nil {
+		return w
 	}
-	now := l.p.now()
-	l.p.spent[phase] += now.Sub(l.since)
-	l.p.calls[phase]++
-	return Lap{l.p, now}
+	now := w.p.now()
+	w.p.spent[phase] += now.Sub(w.since)
+	w.p.calls[phase]++
+	return Stopwatch{w.p, now}
 }
 
-// SpentRest counts for a phase what the time since the lap began has beyond what was meanwhile
+// LapRest counts for a phase what the time since the lap began has beyond what was meanwhile
 // counted for others: before is [Profile.Total] as of the beginning.
-func (l Lap) SpentRest(phase Phase, before time.Duration) Lap {
-	if l.p == nil {
-		return l
+func (w Stopwatch) LapRest(phase Phase, before time.Duration) Stopwatch {
+	if w.p == nil {
+		return w
 	}
-	now := l.p.now()
-	l.p.spent[phase] += max(0, now.Sub(l.since)-(l.p.Total()-before))
-	l.p.calls[phase]++
-	return Lap{l.p, now}
+	now := w.p.now()
+	w.p.spent[phase] += max(0, now.Sub(w.since)-(w.p.Total()-before))
+	w.p.calls[phase]++
+	return Stopwatch{w.p, now}
 }
 
 // Total returns the sum over all phases; 0 for nil.

@@ -13,10 +13,10 @@ func TestProfile(t *testing.T) {
 	var read int64
 	p := agents.NewProfile(func() time.Time { read++; return time.Unix(read, 0) })
 	before := p.Total()
-	whole := p.Start()                                               // 1
-	inner := p.Start().Spent(agents.Sampling).Spent(agents.Gradient) // 2, 3, 4
-	inner.Spent(agents.Gradient)                                     // 5
-	whole.SpentRest(agents.Learning, before).Spent(agents.Syncing)   // 6, 7
+	whole := p.Start()                                           // 1
+	inner := p.Start().Lap(agents.Sampling).Lap(agents.Gradient) // 2, 3, 4
+	inner.Lap(agents.Gradient)                                   // 5
+	whole.LapRest(agents.Learning, before).Lap(agents.Syncing)   // 6, 7
 	want := map[string]time.Duration{"sample": time.Second, "gradient": 2 * time.Second, "learner rest": 2 * time.Second, "sync": time.Second}
 	got := p.ByName()
 	for name, d := range sorted.All(want) {
@@ -36,8 +36,8 @@ func TestProfile(t *testing.T) {
 	}
 	var off *agents.Profile
 	if n := testing.AllocsPerRun(100, func() {
-		off.Start().Spent(agents.Gradient).SpentRest(agents.Learning, off.Total())
-		p.Start().Spent(agents.Gradient)
+		off.Start().Lap(agents.Gradient).LapRest(agents.Learning, off.Total())
+		p.Start().Lap(agents.Gradient)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -34,9 +34,9 @@ type Agent struct {
 	back     *backward
 	learner  *learner
 	c        Config
-	// lent says that an exploring actor uses the bank of the learner, so that what it computes is
+	// inUse says that an exploring actor uses the bank of the learner, so that what it computes is
 	// not computed again.
-	lent bool
+	inUse bool
 }
 
 // build makes networks, parameters and programs.
@@ -113,7 +113,7 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 		return nil, fmt.Errorf("a2c: an actor for %d environments", n)
 	}
 	k, own := a.bank, (*bank)(nil)
-	if k != nil && (m == agents.Greedy || n != a.setup.Envs || a.lent) {
+	if k != nil && (m == agents.Greedy || n != a.setup.Envs || a.inUse) {
 		var err error
 		if own, err = newBank(a.graphs, a.params, &a.setup, n); err != nil {
 			return nil, fmt.Errorf("a2c: %w", err)
@@ -129,8 +129,8 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 	}
 	x := newActor(m, f, own, a)
 	if k != nil && own == nil {
-		a.lent = true
-		x.release = func() { a.lent = false }
+		a.inUse = true
+		x.release = func() { a.inUse = false }
 	}
 	return x, nil
 }

@@ -14,8 +14,8 @@ import (
 type backward struct {
 	rows *rows
 	prog *program.Program
-	// dz are the cotangents of the features of chunks at once, [chunks·series, chunk, width] for each
-	// encoder.
+	// dz are the cotangents of the features of chunks at once, [chunks·series, chunk, width] for
+	// each encoder.
 	dz     [][]float32
 	chunks int
 	width  int

@@ -59,7 +59,7 @@ func (f *forward) current(b *vector.Batch, now stamp) error {
 	}
 	if f.bank != nil {
 		for e, row := range b.Rows[f.series] {
-			if err := f.look(e, int(row), now); err != nil {
+			if err := f.fetch(e, int(row), now); err != nil {
 				return err
 			}
 		}
@@ -86,7 +86,7 @@ func (f *forward) final(b *vector.Batch, now stamp) error {
 	}
 	if f.bank != nil {
 		for _, e := range b.Ended {
-			if err := f.look(e.Env, int(b.FinalRows[f.series][e.Env]), now); err != nil {
+			if err := f.fetch(e.Env, int(b.FinalRows[f.series][e.Env]), now); err != nil {
 				return err
 			}
 		}
@@ -99,8 +99,8 @@ func (f *forward) final(b *vector.Batch, now stamp) error {
 	return f.prog.Run()
 }
 
-// look fetches the features of environment e's window.
-func (f *forward) look(e, row int, now stamp) error {
+// fetch copies the features of environment e's window.
+func (f *forward) fetch(e, row int, now stamp) error {
 	p, err := f.bank.find(row, now)
 	if err != nil {
 		return err

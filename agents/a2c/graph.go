@@ -164,7 +164,7 @@ func (d *design) sharer() (encoder.Sharer, error) {
 func (d *design) graph(name string) *layer.Graph { return layer.New(name, d.key, layer.Options{}) }
 
 // branches returns the scopes of encoders and what follows: the graph's own when actor and critic
-// share them, else one for each; the critic's alone where the policy is one's own.
+// share them, else one for each; the critic's alone where the policy is user-supplied.
 func (d *design) branches(g *layer.Graph) []*layer.Graph {
 	if d.torso.HasPolicy() {
 		return []*layer.Graph{g.In(critic)}
@@ -189,7 +189,7 @@ func (d *design) featureNames() []string {
 func (d *design) heads(g *layer.Graph, features []int) (network.Distribution, onnx.Value, error) {
 	in := network.Inputs{Obs: make([]onnx.Value, len(d.f.Spec.Observation))}
 	for i, field := range d.f.Spec.Observation {
-		// A policy of one's own reads windows themselves.
+		// A user-supplied policy reads windows themselves.
 		if i != d.f.Series || features == nil || d.torso.PolicyReads(i) {
 			in.Obs[i] = g.Batched(field.Name, field.Space.DType(), field.Space.Shape()...)
 		}

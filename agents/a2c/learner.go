@@ -156,17 +156,17 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	if !l.Ready() {
 		return nil, fmt.Errorf("a2c: learn: %d of %d rounds are recorded", l.rec.t, l.rec.rounds)
 	}
-	lap := l.profile.Start()
+	watch := l.profile.Start()
 	// Nothing is changed before the optimiser's step: an update that is stopped begins again.
 	if err := l.correct(ctx); err != nil {
 		return nil, fmt.Errorf("a2c: learn: %w", err)
 	}
 	l.targets()
-	lap = lap.Spent(agents.Sampling)
+	watch = watch.Lap(agents.Sampling)
 	if err := l.gradient(ctx); err != nil {
 		return nil, fmt.Errorf("a2c: learn: %w", err)
 	}
-	lap = lap.Spent(agents.Gradient)
+	watch = watch.Lap(agents.Gradient)
 	factor := l.factor()
 	optim.SetLR(l.groups, factor)
 	limit := l.c.GradClip
@@ -180,7 +180,7 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	if err := l.opt.Step(l.groups); err != nil {
 		return nil, fmt.Errorf("a2c: learn: %w", err)
 	}
-	lap.Spent(agents.Optimising)
+	watch.Lap(agents.Optimising)
 	l.updates++
 	l.measure(norm, factor)
 	l.rec.clear()

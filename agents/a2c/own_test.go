@@ -16,7 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// ownMarket is a policy of one's own for windows of features beside positions: one layer over the
+// ownMarket is a user-supplied policy for windows of features beside positions: one layer over the
 // last bar of each asset and its position, logits [batch, assets, 3].
 func ownMarket(t testing.TB, features int) configs.Kinded {
 	t.Helper()
@@ -41,8 +41,8 @@ func ownMarket(t testing.TB, features int) configs.Kinded {
 	return agenttest.Own(t, m)
 }
 
-// TestOwnMarketPolicyIsTheBuiltIn trains a policy for a market, and what that exports as a policy
-// of one's own, which reads windows, positions, cash and the mask: the same up to rounding,
+// TestOwnMarketPolicyIsTheBuiltIn trains a policy for a market, and what that exports as a
+// user-supplied policy, which reads windows, positions, cash and the mask: the same up to rounding,
 // although the one has the features of windows from a bank and the other reads them.
 func TestOwnMarketPolicyIsTheBuiltIn(t *testing.T) {
 	n := 0

@@ -12,9 +12,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// runFLOPs is the forward arithmetic that one core is given at a time while learning. More, and what
-// the gradient needs again has left the cache: windows of TimeCNN cost 3.5 ms of one core's time
-// each in runs of 1 to 4, and 5 ms in runs of 48. A variable so that tests can split small work.
+// runFLOPs is the forward arithmetic that one core is given at a time while learning. More, and
+// what the gradient needs again has left the cache: windows of TimeCNN cost 3.5 ms of one core's
+// time each in runs of 1 to 4, and 5 ms in runs of 48. A variable so that tests can split small
+// work.
 var runFLOPs = 6e8
 
 // arithmetic is the forward arithmetic of a network on a batch.

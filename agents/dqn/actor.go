@@ -30,7 +30,7 @@ type actor struct {
 // newActor compiles the network for a batch of n rows.
 func newActor(a *Agent, m agents.Mode, n int) (*actor, error) {
 	g := a.graphs
-	p, err := program.New(g.judge, a.params, program.Config{Engine: a.setup.Engine, Batch: n, BatchSymbol: layer.Batch, Shards: shards(&a.setup, g.judge, n, 1)})
+	p, err := program.New(g.q, a.params, program.Config{Engine: a.setup.Engine, Batch: n, BatchSymbol: layer.Batch, Shards: shards(&a.setup, g.q, n, 1)})
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@
 // # Networks
 //
 // Observations are what package network takes: vectors, discrete fields, windows of a series, with
-// an encoder if one is named, such as a model of one's own (encoder: {kind: file}). Hidden layers
+// an encoder if one is named, such as a user-supplied model (encoder: {kind: file}). Hidden layers
 // follow, with PyTorch's initialisation of weights and biases, and a linear layer to one value per
 // action or, duelling, V + A − mean A. The policy network outputs the best valid action and, as
 // q_values, all values.
@@ -62,6 +62,6 @@
 //
 // # How to add another kind of target
 //
-// Compute it in learner.sample from what learner.judge outputs, or give the graph of addTrain in
+// Compute it in learner.sample from what learner.targetQ outputs, or give the graph of addTrain in
 // graph.go another loss; compare it with a formula in learner_test.go.
 package dqn

@@ -35,8 +35,8 @@ type graphs struct {
 	// its initial parameters.
 	policy *models.Network
 	values map[string]*tensor.Tensor
-	// judge gives the values of all actions, train the loss.
-	judge, train *models.Network
+	// q gives the values of all actions, train the loss.
+	q, train *models.Network
 	// constant is the value of train that no gradient flows through.
 	constant string
 }
@@ -75,13 +75,13 @@ func newGraphs(c Config, spec envs.Spec, kinds []encoder.Kind, key rng.Key) (*gr
 	if err := d.refuseDropout(); err != nil {
 		return nil, err
 	}
-	j := d.graph("judge")
+	j := d.graph("q")
 	q, err := d.values(j)
 	if err != nil {
 		return nil, err
 	}
 	j.Output(QValuesOutput, q)
-	if g.judge, err = network.Over(g.policy.Specs, j); err != nil {
+	if g.q, err = network.Over(g.policy.Specs, j); err != nil {
 		return nil, err
 	}
 	return g, d.addTrain(g)

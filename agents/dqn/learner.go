@@ -48,11 +48,11 @@ type learner struct {
 	params, target *models.Params
 	grads          *models.Segment
 	pool           *pool.Pool
-	// train gives loss and gradients of one batch. judge gives the target network's values of the
-	// following observations of ahead batches, and selects, which double Q-learning has, the online
+	// train gives loss and gradients of one batch. targetQ gives the target network's values of the
+	// following observations of ahead batches, and onlineQ, which double Q-learning has, the online
 	// network's; it reads the same inputs.
-	train, judge, selects *program.Program
-	ahead                 int
+	train, targetQ, onlineQ *program.Program
+	ahead                   int
 
 	buffer replay.Buffer
 	// prioritised is the buffer when it is that.
@@ -145,7 +145,7 @@ func (l *learner) lookahead(layout replay.Layout, envs int) int {
 // compile makes the programs.
 func (l *learner) compile(s agents.Setup) (err error) {
 	rows := l.ahead * l.c.BatchSize
-	forward := program.Config{Engine: s.Engine, Batch: rows, BatchSymbol: layer.Batch, Shards: shards(&s, l.g.judge, rows, 1)}
+	forward := program.Config{Engine: s.Engine, Batch: rows, BatchSymbol: layer.Batch, Shards: shards(&s, l.g.q, rows, 1)}
 	var wrt []string
 	for _, p := range l.g.train.Specs {
 		if p.Role == models.Trainable {
@@ -164,15 +164,15 @@ func (l *learner) compile(s agents.Setup) (err error) {
 			c.Pool = l.pool
 		}
 	}
-	if l.judge, err = program.New(l.g.judge, l.target, forward); err != nil {
+	if l.targetQ, err = program.New(l.g.q, l.target, forward); err != nil {
 		return err
 	}
 	if l.c.Double {
 		forward.Inputs = map[string]*tensor.Tensor{}
-		for _, name := range l.judge.Inputs() {
-			forward.Inputs[name] = l.judge.Input(name)
+		for _, name := range l.targetQ.Inputs() {
+			forward.Inputs[name] = l.targetQ.Input(name)
 		}
-		if l.selects, err = program.New(l.g.judge, l.params, forward); err != nil {
+		if l.onlineQ, err = program.New(l.g.q, l.params, forward); err != nil {
 			return err
 		}
 	}
@@ -193,7 +193,7 @@ func (l *learner) lay(layout replay.Layout) {
 	}
 	b := replay.Batch{Action: room(l.train.Input(actionsInput)), Reward: make([]float32, n), Discount: make([]float32, n)}
 	for _, o := range layout.Obs {
-		b.Obs, b.NextObs = append(b.Obs, room(l.train.Input(o.Name))), append(b.NextObs, l.judge.Input(o.Name))
+		b.Obs, b.NextObs = append(b.Obs, room(l.train.Input(o.Name))), append(b.NextObs, l.targetQ.Input(o.Name))
 	}
 	if layout.Mask > 0 {
 		b.NextMask = tensor.New(tensor.Bool, n, layout.Mask)
@@ -208,9 +208,9 @@ func (l *learner) lay(layout replay.Layout) {
 		l.weights[i] = 1 / float32(l.c.BatchSize)
 	}
 	l.loss, l.errors = l.train.Output(lossOutput).Float32s(), l.train.Output(errorOutput).Float32s()
-	l.qTarget = l.judge.Output(QValuesOutput).Float32s()
-	if l.qOnline = l.qTarget; l.selects != nil {
-		l.qOnline = l.selects.Output(QValuesOutput).Float32s()
+	l.qTarget = l.targetQ.Output(QValuesOutput).Float32s()
+	if l.qOnline = l.qTarget; l.onlineQ != nil {
+		l.qOnline = l.onlineQ.Output(QValuesOutput).Float32s()
 	}
 }
 
@@ -286,7 +286,7 @@ func (l *learner) follow(from, to int64) {
 		// Copying again changes nothing.
 		times = min(times, 1)
 	}
-	lap := l.profile.Start()
+	watch := l.profile.Start()
 	for range times {
 		for i, s := range l.target.Segments() {
 			switch src := l.params.Segments()[i]; s.Role {
@@ -297,7 +297,7 @@ func (l *learner) follow(from, to int64) {
 			}
 		}
 	}
-	lap.Spent(agents.Optimising)
+	watch.Lap(agents.Optimising)
 }
 
 // learn takes the gradient steps that are owed, and adds up their losses. When ctx ends it stops
@@ -318,23 +318,23 @@ func (l *learner) learn(ctx context.Context, factor float64) error {
 				return err
 			}
 		}
-		lap := l.profile.Start()
+		watch := l.profile.Start()
 		l.load(part)
 		if err := l.train.Run(); err != nil {
 			return err
 		}
 		l.sum += float64(l.loss[0])
-		lap = lap.Spent(agents.Gradient)
+		watch = watch.Lap(agents.Gradient)
 		if err := l.descent.Step(float64(l.loss[0]), factor); err != nil {
 			return err
 		}
 		l.Updates++
-		lap = lap.Spent(agents.Optimising)
+		watch = watch.Lap(agents.Optimising)
 		if l.prioritised != nil {
 			if err := l.prioritised.Update(l.samples.Index, l.errors); err != nil {
 				return err
 			}
-			lap.Spent(agents.Sampling)
+			watch.Lap(agents.Sampling)
 		}
 	}
 	return nil
@@ -342,22 +342,22 @@ func (l *learner) learn(ctx context.Context, factor float64) error {
 
 // sample draws the next batches and computes their targets.
 func (l *learner) sample() error {
-	lap := l.profile.Start()
+	watch := l.profile.Start()
 	if err := l.buffer.Sample(&l.stream, &l.samples); err != nil {
 		return err
 	}
-	lap = lap.Spent(agents.Sampling)
-	if err := l.judge.Run(); err != nil {
+	watch = watch.Lap(agents.Sampling)
+	if err := l.targetQ.Run(); err != nil {
 		return err
 	}
-	if l.selects != nil {
-		if err := l.selects.Run(); err != nil {
+	if l.onlineQ != nil {
+		if err := l.onlineQ.Run(); err != nil {
 			return err
 		}
 	}
-	lap = lap.Spent(agents.Gradient)
+	watch = watch.Lap(agents.Gradient)
 	rlmath.DoubleQTargets(l.y, l.samples.Reward, l.samples.Discount, l.qTarget, l.qOnline, l.nextMask)
-	lap.Spent(agents.Sampling)
+	watch.Lap(agents.Sampling)
 	return nil
 }
 
@@ -376,7 +376,7 @@ func (l *learner) load(part int) {
 // close frees programs and replay.
 func (l *learner) close() error {
 	var errs []error
-	for _, p := range []*program.Program{l.train, l.selects, l.judge} {
+	for _, p := range []*program.Program{l.train, l.onlineQ, l.targetQ} {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}

@@ -32,7 +32,7 @@ type Distribution interface {
 // is for actions in a Box; init is that of the last layer's weights.
 func NewDistribution(g *layer.Graph, f *Frame, z Features, mask onnx.Value, e Exploration, init layer.Init) Distribution {
 	if e.UseSDE && z.Given != "" && z.Whole == "" {
-		g.Failf("use_sde needs the features that a policy's last layer reads, and the policy of one's own has no output %s [%s, L]", FeaturesOutput, layer.Batch)
+		g.Failf("use_sde needs the features that a policy's last layer reads, and the user-supplied policy has no output %s [%s, L]", FeaturesOutput, layer.Batch)
 		e.UseSDE = false
 	}
 	if f.Continuous() {

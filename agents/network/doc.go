@@ -21,7 +21,7 @@
 // between encoder and hidden layers, such as a memory, appends Encode, Join and Hidden itself, over
 // sequences if need be ([Torso.InputSequences]).
 //
-// # A policy of one's own
+// # A user-supplied policy
 //
 //	agent: {kind: ppo, policy: {kind: file, path: my.onnx}}
 //
@@ -46,7 +46,7 @@
 // A memory is trained by PPO, which puts the graph in a row recurrent.length times; the others
 // refuse it. recurrent.kind: lstm gives the value a memory of its own beside it, none leaves it
 // without. A2C, where the window lies in a table, encodes it once for the critic (share_windows),
-// but a policy of one's own reads each window by itself, at the cost of as many runs.
+// but a user-supplied policy reads each window by itself, at the cost of as many runs.
 //
 // # A policy from PyTorch
 //
@@ -115,10 +115,10 @@
 // are drawn where a rollout begins and every sde_sample_freq rounds of it, from the key of the
 // round. A learner is saved between rollouts only, so nothing of this has to be saved. The
 // deviations' gradient stops before the features, as in Stable-Baselines3, whose use_expln,
-// full_std: False and squash_output for on-policy algorithms are not offered. A policy of one's own
-// gives the features as an output; SAC does not read them and refuses gSDE there. With windows of
-// assets every asset has a mean of its own by a shared layer, and the noise comes from the
-// portfolio's features.
+// full_std: False and squash_output for on-policy algorithms are not offered. A user-supplied
+// policy gives the features as an output; SAC does not read them and refuses gSDE there. With
+// windows of assets every asset has a mean of its own by a shared layer, and the noise comes from
+// the portfolio's features.
 //
 // # How to add an action space
 //

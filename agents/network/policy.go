@@ -15,7 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// FeaturesOutput is the output of a policy of one's own that gSDE's noise comes from, float32
+// FeaturesOutput is the output of a user-supplied policy that gSDE's noise comes from, float32
 // [batch, L].
 const FeaturesOutput = "features"
 

@@ -115,7 +115,7 @@ type Features struct {
 	// Whole is [batch, D].
 	Whole onnx.Value
 	// Given are the parameters of the distribution, [batch, Frame.Parameters]: logits or means of a
-	// policy of one's own, which needs no last layer, and Whole are then absent unless gSDE needs
+	// user-supplied policy, which needs no last layer, and Whole are then absent unless gSDE needs
 	// them; otherwise Given is absent.
 	Given onnx.Value
 }

@@ -46,8 +46,8 @@ type Agent struct {
 	forward *forward
 	states  *states
 	learner *learner
-	// lent says that an exploring actor has the states.
-	lent bool
+	// inUse says that an exploring actor has the states.
+	inUse bool
 }
 
 // build makes networks, parameters and programs.
@@ -126,10 +126,10 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 	x := &actor{f: f, learner: a.learner, sampler: network.NewSampler(a.graphs.frame, a.c.Exploration, m, n, f.prog.Output, a.params.View(a.graphs.logStd))}
 	switch {
 	case a.states == nil:
-	case m == agents.Explore && n == a.setup.Envs && !a.lent:
-		a.lent, x.states = true, a.states
+	case m == agents.Explore && n == a.setup.Envs && !a.inUse:
+		a.inUse, x.states = true, a.states
 		a.states.before = f.in
-		x.release = func() { a.lent, a.states.before = false, nil }
+		x.release = func() { a.inUse, a.states.before = false, nil }
 	default:
 		x.states = newStates(a.graphs, n)
 	}

@@ -53,7 +53,7 @@
 // later epochs. The exploring actor's are saved with the learner. The published network has inputs
 // state/… and outputs next_state/… for them.
 //
-// A policy of one's own (package network) may have a memory, too, whose one step is put in a row
+// A user-supplied policy (package network) may have a memory, too, whose one step is put in a row
 // for each round of a sequence. recurrent.kind then says what memory the value has: lstm, one of
 // its own, or none.
 //
@@ -124,6 +124,6 @@
 // # How to add a term to the loss
 //
 // Add it to addLearn in graph.go as a sum over samples with a weight per sample that is an input,
-// set the weight in learner.fill, measure it in learner.look, and add its derivative to the
+// set the weight in learner.fill, measure it in learner.diagnose, and add its derivative to the
 // formulas of gradient_test.go.
 package ppo

@@ -98,7 +98,7 @@ func TestGradientEqualsTheDefinition(t *testing.T) {
 				if err := l.learn.prog.Run(); err != nil {
 					t.Fatal(err)
 				}
-				kl := l.look(now)
+				kl := l.diagnose(now)
 				after := newNaive(c, x.spec, a.params)
 				after.fixed = newNaive(c, x.spec, a.params)
 				loss := func() terms { return after.minibatch(l.r, d.samples, units, now) }
@@ -150,14 +150,14 @@ func sum(x []float32) (s float64) {
 func (n *naive) minibatch(r *rollout, all []*sample, units []int, now coefficients) terms {
 	var samples []*sample
 	var logProbs, entropies, values []float64
-	judge := func(s *sample, m memory64) {
+	term := func(s *sample, m memory64) {
 		samples = append(samples, s)
-		l, h := n.judge(s, m)
+		l, h := n.evaluate(s, m)
 		logProbs, entropies, values = append(logProbs, l), append(entropies, h), append(values, n.value(s.x, m))
 	}
 	for _, u := range units {
 		if r.length == 0 {
-			judge(all[u], nil)
+			term(all[u], nil)
 			continue
 		}
 		m := memory64{}
@@ -179,7 +179,7 @@ func (n *naive) minibatch(r *rollout, all []*sample, units []int, now coefficien
 			if all[i].begins {
 				m = memory64{"actor": {make([]float64, width), make([]float64, width)}, "critic": {make([]float64, width), make([]float64, width)}}
 			}
-			judge(all[i], m)
+			term(all[i], m)
 		}
 	}
 	advantages := normalised(samples)

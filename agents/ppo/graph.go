@@ -157,7 +157,7 @@ func (d *design) features(g *layer.Graph, in network.Inputs, m *memory, owner st
 	return d.torso.Hidden(g, remembered), remembered, g.Err()
 }
 
-// given appends a policy of one's own, for each round of a sequence where it has a memory.
+// given appends a user-supplied policy, for each round of a sequence where it has a memory.
 func (d *design) given(g *layer.Graph, in network.Inputs, m *memory) (network.Features, error) {
 	n := d.torso.Frame().Parameters()
 	if len(d.torso.PolicyStates()) == 0 {
@@ -166,7 +166,7 @@ func (d *design) given(g *layer.Graph, in network.Inputs, m *memory) (network.Fe
 	return m.policy(g, d.torso, in, d.c.UseSDE, n)
 }
 
-// remembers reports whether a memory is in force: LSTM layers, or that of a policy of one's own.
+// remembers reports whether a memory is in force: LSTM layers, or that of a user-supplied policy.
 func (d *design) remembers() bool {
 	return d.c.Recurrent.Kind != None || len(d.torso.PolicyStates()) > 0
 }

@@ -155,12 +155,12 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 
 // begin begins an update.
 func (l *learner) begin() {
-	lap := l.profile.Start()
+	watch := l.profile.Start()
 	l.envSteps += int64(len(l.advantage))
 	l.sums = sums{}
 	l.estimate()
 	l.at = position{Begun: true}
-	lap.Spent(agents.Sampling)
+	watch.Lap(agents.Sampling)
 }
 
 // coefficients are the values of the schedules in an update.
@@ -199,7 +199,7 @@ func (l *learner) epoch(ctx context.Context, now coefficients) (bool, error) {
 		}
 		l.sums.kl, l.sums.klBatches = 0, 0
 	}
-	lap := l.profile.Start()
+	watch := l.profile.Start()
 	l.shuffle.Seed(l.key.Split("epoch", int(l.updates), l.at.Epoch))
 	l.shuffle.Perm(l.order)
 	optim.SetLR(l.groups, now.learningRate)
@@ -212,22 +212,22 @@ func (l *learner) epoch(ctx context.Context, now coefficients) (bool, error) {
 			return false, err
 		}
 		l.fill(l.order[l.at.Next:min(l.at.Next+l.learn.units, len(l.order))], now)
-		lap = lap.Spent(agents.Sampling)
+		watch = watch.Lap(agents.Sampling)
 		if err := l.learn.prog.Run(); err != nil {
 			return false, err
 		}
-		lap = lap.Spent(agents.Gradient)
-		if kl := l.look(now); now.targetKL > 0 && kl > 1.5*now.targetKL {
+		watch = watch.Lap(agents.Gradient)
+		if kl := l.diagnose(now); now.targetKL > 0 && kl > 1.5*now.targetKL {
 			return false, nil
 		}
-		lap = lap.Spent(agents.Sampling)
+		watch = watch.Lap(agents.Sampling)
 		if _, _, err := optim.ClipGlobalNorm(l.groups, limit); err != nil {
 			return false, err
 		}
 		if err := l.opt.Step(l.groups); err != nil {
 			return false, err
 		}
-		lap = lap.Spent(agents.Optimising)
+		watch = watch.Lap(agents.Optimising)
 	}
 	return true, nil
 }

@@ -23,9 +23,9 @@ func (s *sums) set(v []float64) {
 	*s = sums{policy: v[0], value: v[1], entropy: v[2], clipped: v[3], kl: v[4], batches: v[5], klBatches: v[6], loss: v[7]}
 }
 
-// look computes the diagnostics of a minibatch from what its program gave, and returns its
+// diagnose computes the statistics of a minibatch from what its program gave, and returns its
 // approx_kl: the k3 estimate, mean (ρ − 1) − log ρ.
-func (l *learner) look(now coefficients) float64 {
+func (l *learner) diagnose(now coefficients) float64 {
 	m := l.learn
 	var policy, value, entropy, clipped, kl float64
 	for row := range m.samples {

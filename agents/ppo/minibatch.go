@@ -16,7 +16,7 @@ type minibatch struct {
 	// units is how many of them fit.
 	units int
 	// columns and states go into the program; keep is its input of that name, nil without a memory.
-	columns []place
+	columns []inputColumn
 	states  []state
 	keep    []float32
 	// samples has the sample of each row. Those that valid marks, n of them, are different ones;
@@ -26,8 +26,8 @@ type minibatch struct {
 	n       int
 }
 
-// place is where a column goes in the program.
-type place struct {
+// inputColumn is a column and where it goes in the program.
+type inputColumn struct {
 	*column
 	to []byte
 }
@@ -54,7 +54,7 @@ func newMinibatch(g *graphs, net *models.Network, params *models.Params, grads *
 	m := &minibatch{prog: p, r: r, units: units, samples: make([]int, rows), valid: make([]bool, rows)}
 	for _, c := range r.columns() {
 		if t := p.Input(c.name); t != nil {
-			m.columns = append(m.columns, place{c, t.Bytes()})
+			m.columns = append(m.columns, inputColumn{c, t.Bytes()})
 		}
 	}
 	for i, name := range g.states {

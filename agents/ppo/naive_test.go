@@ -170,8 +170,8 @@ func (n *naive) value(x []float64, m memory64) float64 {
 	return n.linear("critic.value", n.tower("critic", x, m))[0]
 }
 
-// judge returns log-probability and entropy of a sample's action.
-func (n *naive) judge(s *sample, m memory64) (logProb, entropy float64) {
+// evaluate returns log-probability and entropy of a sample's action.
+func (n *naive) evaluate(s *sample, m memory64) (logProb, entropy float64) {
 	z := n.tower("actor", s.x, m)
 	sizes := headsOf(n.spec.Action)
 	if sizes == nil {

@@ -110,7 +110,7 @@ func TestOwnMemoryIsTheBuiltIn(t *testing.T) {
 	}
 }
 
-// TestOwnMemoryLearns trains policies of one's own on recall, which nobody solves who forgets.
+// TestOwnMemoryLearns trains user-supplied policies on recall, which nobody solves who forgets.
 func TestOwnMemoryLearns(t *testing.T) {
 	c := Defaults()
 	c.RolloutSteps, c.BatchSize, c.NEpochs, c.LearningRate, c.Gamma, c.EntropyCoef, c.Hidden = 8, 64, 5, 5e-3, 0.9, 0.01, []int{16}
@@ -135,7 +135,7 @@ func TestOwnMemoryLearns(t *testing.T) {
 	}
 }
 
-// TestOwnGSDE trains a policy of one's own whose noise comes from its features.
+// TestOwnGSDE trains a user-supplied policy whose noise comes from its features.
 func TestOwnGSDE(t *testing.T) {
 	c := identityConfig()
 	c.LearningRate, c.NEpochs, c.UseSDE, c.SDESampleFreq, c.LogStdInit, c.Recurrent.Length = 1e-3, 10, true, 4, -2, 1

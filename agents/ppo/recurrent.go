@@ -96,7 +96,7 @@ func (m *memory) state(g *layer.Graph, name string, shape ...int) onnx.Value {
 	return g.Observation(agents.StatePrefix+name, shape...)
 }
 
-// policy appends a policy of one's own that has a memory: the model for one step, or once for each
+// policy appends a user-supplied policy that has a memory: the model for one step, or once for each
 // of a sequence, with the states that it gave the step before.
 func (m *memory) policy(g *layer.Graph, t *network.Torso, in network.Inputs, sde bool, width int) (network.Features, error) {
 	var states []onnx.Value
@@ -175,9 +175,9 @@ func (c Config) refuseMemory(t *network.Torso) error {
 	case r.Kind == None && len(own) == 0:
 		return nil
 	case r.Kind != None && t.HasPolicy() && len(own) == 0:
-		return fmt.Errorf("recurrent.kind: %s, but the policy of one's own has no memory: no inputs %s…", r.Kind, agents.StatePrefix)
+		return fmt.Errorf("recurrent.kind: %s, but the user-supplied policy has no memory: no inputs %s…", r.Kind, agents.StatePrefix)
 	case r.Kind != None && t.HasPolicy() && r.Critic == Shared:
-		return fmt.Errorf("recurrent.critic: %s, but what the policy of one's own remembers cannot be read by the value: %s gives the value %s layers of its own, and recurrent.kind: %s none", Shared, Separate, r.Kind, None)
+		return fmt.Errorf("recurrent.critic: %s, but what the user-supplied policy remembers cannot be read by the value: %s gives the value %s layers of its own, and recurrent.kind: %s none", Shared, Separate, r.Kind, None)
 	case r.Kind != None && f.Assets > 0:
 		return fmt.Errorf("recurrent: %s is for observations that are not windows of assets, and %q of %s is one of %d", r.Kind, f.Spec.Observation[f.Series].Name, f.Spec.Name, f.Assets)
 	case r.Length > c.RolloutSteps:

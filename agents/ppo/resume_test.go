@@ -55,7 +55,7 @@ func savable(t testing.TB) []saved {
 			c.Recurrent.Critic = Shared
 		}},
 		{"lstm, masks", masked, func(c *Config) { c.Recurrent = memory }},
-		{"a policy of one's own with a memory", carts, func(c *Config) { c.Policy, c.Recurrent.Length = cart, 4 }},
+		{"a user-supplied policy with a memory", carts, func(c *Config) { c.Policy, c.Recurrent.Length = cart, 4 }},
 		{"such a one, lstm for the value, gSDE, V-trace", pendulums, func(c *Config) { c.Policy, c.Recurrent, c.UseSDE, c.Correction = pendulum, memory, true, VTrace }},
 	}
 }

@@ -33,17 +33,17 @@ func newOffPolicy(m *minibatch, samples int) *offPolicy {
 // rollout.
 func (l *learner) correct(ctx context.Context) error {
 	o, r, n := l.off, l.r, l.r.envs
-	lap := l.profile.Start()
+	watch := l.profile.Start()
 	for from := 0; from < len(o.order); from += o.m.units {
 		if err := l.between(ctx, l.at.Epoch*len(o.order), l.c.NEpochs*len(o.order)); err != nil {
 			return err
 		}
 		o.m.gather(o.order[from:min(from+o.m.units, len(o.order))])
-		lap = lap.Spent(agents.Sampling)
+		watch = watch.Lap(agents.Sampling)
 		if err := o.m.prog.Run(); err != nil {
 			return err
 		}
-		lap = lap.Spent(agents.Gradient)
+		watch = watch.Lap(agents.Gradient)
 		for row, i := range o.m.samples {
 			if o.m.valid[row] {
 				o.rho[i], o.now[i] = math.Exp(float64(o.logProb[row])-float64(r.logProb[i])), float64(o.value[row])
@@ -62,6 +62,6 @@ func (l *learner) correct(ctx context.Context) error {
 		}
 		l.advantage[i] = r.reward[i] + r.discount[i]*(o.next[i]+l.c.GAELambda*e) - o.now[i]
 	}
-	lap.Spent(agents.Sampling)
+	watch.Lap(agents.Sampling)
 	return nil
 }

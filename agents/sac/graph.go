@@ -68,7 +68,7 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 // fits reports actions that the algorithm cannot choose, and options that do not suit them.
 func fits(c Config, f *network.Frame) error {
 	if c.UseSDE && c.Policy.Kind != "" {
-		return errors.New("use_sde needs the features of a policy that is made here; with a policy of one's own there are none")
+		return errors.New("use_sde needs the features of a policy that is made here; with a user-supplied policy there are none")
 	}
 	switch a := f.Spec.Action.(type) {
 	case envs.Discrete:
@@ -124,12 +124,12 @@ func (d *design) bounded(g *layer.Graph, logStd onnx.Value) onnx.Value {
 	return g.Clip(logStd, b.Low, b.High)
 }
 
-// given appends a policy of one's own: logits, or means with log standard deviations beside them,
+// given appends a user-supplied policy: logits, or means with log standard deviations beside them,
 // or without, and then these are parameters.
 func (d *design) given(g *layer.Graph, in network.Inputs) (*policy, error) {
 	a, n := g.In(offpolicy.ActorScope), d.Frame.Parameters()
 	if d.c.UseSDE {
-		return nil, fmt.Errorf("use_sde needs the features of a policy, and one of one's own gives none")
+		return nil, fmt.Errorf("use_sde needs the features of a policy that is made here; a user-supplied one gives none")
 	}
 	if !d.Frame.Continuous() {
 		logits, err := d.Torso.Policy(a, in, n)

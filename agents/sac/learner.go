@@ -97,15 +97,15 @@ type losses struct {
 
 // update takes one step of everything.
 func (l *learner) update(factor float64, sum *losses) error {
-	lap := l.Setup.Profile.Start()
+	watch := l.Setup.Profile.Start()
 	if err := l.draw(); err != nil {
 		return err
 	}
-	return l.learn(factor, sum, lap.Spent(agents.Sampling))
+	return l.learn(factor, sum, watch.Lap(agents.Sampling))
 }
 
 // learn takes one step of everything on the batch and the noise that were drawn.
-func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
+func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) error {
 	if err := l.Targets.Run(); err != nil {
 		return fmt.Errorf("targets: %w", err)
 	}
@@ -113,7 +113,7 @@ func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
 	if err := l.Critic.Run(); err != nil {
 		return fmt.Errorf("critics: %w", err)
 	}
-	lap = lap.Spent(agents.Gradient)
+	watch = watch.Lap(agents.Gradient)
 	critic := float64(l.CriticLoss[0])
 	if err := l.CriticDescent.Step(critic, factor); err != nil {
 		return fmt.Errorf("critics: %w", err)
@@ -123,13 +123,13 @@ func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
 	if (l.Updates+1)%int64(l.c.TargetUpdateInterval) == 0 {
 		l.Follower.Move()
 	}
-	lap = lap.Spent(agents.Optimising)
+	watch = watch.Lap(agents.Optimising)
 	alpha := l.temperature.alpha()
 	l.alpha[0] = alpha
 	if err := l.Actor.Run(); err != nil {
 		return fmt.Errorf("actor: %w", err)
 	}
-	lap = lap.Spent(agents.Gradient)
+	watch = watch.Lap(agents.Gradient)
 	actor := float64(l.ActorLoss[0])
 	if err := l.ActorDescent.Step(actor, factor); err != nil {
 		return fmt.Errorf("actor: %w", err)
@@ -148,7 +148,7 @@ func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
 	}
 	l.Updates++
 	sum.Actor, sum.Critic, sum.Alpha, sum.Entropy = sum.Actor+actor, sum.Critic+critic, sum.Alpha+float64(alpha), sum.Entropy-logProb
-	lap.Spent(agents.Optimising)
+	watch.Lap(agents.Optimising)
 	return nil
 }
 

@@ -92,5 +92,5 @@ func TestWholePolicyFromFile(t *testing.T) {
 		t.Errorf("%d cases", n)
 	}
 	suite.Refuse(t, agenttest.Box(), func(c *Config) { c.Policy = agenttest.File(t, 6, 3) }, "policy: it gives", "toy")
-	suite.Refuse(t, agenttest.Box(), func(c *Config) { c.UseSDE, c.Policy = true, configs.Kinded{Kind: "file"} }, "use_sde", "policy of one's own")
+	suite.Refuse(t, agenttest.Box(), func(c *Config) { c.UseSDE, c.Policy = true, configs.Kinded{Kind: "file"} }, "use_sde", "user-supplied policy")
 }

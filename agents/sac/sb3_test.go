@@ -23,7 +23,7 @@ func TestUpdatesOfStableBaselines3(t *testing.T) {
 		l := a.(*Agent).learner
 		return agenttest.Updates{Learner: &l.Learner, Noises: l.noises, LogEntCoef: l.temperature.log, Learn: func() (agents.Metrics, error) {
 			var sum losses
-			err := l.learn(1, &sum, agents.Lap{})
+			err := l.learn(1, &sum, agents.Stopwatch{})
 			return agents.Metrics{"train/critic_loss": sum.Critic, "train/actor_loss": sum.Actor, "train/ent_coef": sum.Alpha, "train/ent_coef_loss": sum.Temperature}, err
 		}}
 	})

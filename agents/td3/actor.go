@@ -28,9 +28,9 @@ func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
 	x := &actor{Actor: base, squashed: base.Program.Output(squashedOutput).Float32s()}
 	switch {
 	case m == agents.Greedy:
-	case n == l.Setup.Envs && !l.lent:
-		l.lent = true
-		x.noise, x.release = l.rec.noise, func() { l.lent = false }
+	case n == l.Setup.Envs && !l.inUse:
+		l.inUse = true
+		x.noise, x.release = l.rec.noise, func() { l.inUse = false }
 	default:
 		x.noise = newNoise(l.c.ActionNoise, n, l.Networks.Frame.Dims)
 	}

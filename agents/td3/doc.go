@@ -52,7 +52,7 @@
 // The torso is package network's: windows through an encoder, other fields flattened; any of them
 // may be a file's. hidden are the layers after it. For windows of assets, each asset's component of
 // the action comes from the asset's own features, and the critics see the portfolio's. With policy:
-// {kind: file} the actor is a model of one's own, actor.policy.*, that gives actions before
+// {kind: file} the actor is a user-supplied model, actor.policy.*, that gives actions before
 // squashing; hidden are the critics' then. train and freeze are patterns of these names.
 //
 // # Speed

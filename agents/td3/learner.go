@@ -15,8 +15,8 @@ type learner struct {
 	c Config
 	// rec records for the replay and restarts noise.
 	rec *recorder
-	// lent says that an exploring actor uses the noise that is saved with the learner.
-	lent bool
+	// inUse says that an exploring actor uses the noise that is saved with the learner.
+	inUse bool
 	// noise is what is added to the actions of targets; nil without smoothing.
 	noise []float32
 	// loss is the actor's newest.
@@ -74,11 +74,11 @@ type losses struct {
 // update takes one step of the critics and, every policy_delay times, of the actor and the target
 // networks.
 func (l *learner) update(factor float64, sum *losses) error {
-	lap := l.Setup.Profile.Start()
+	watch := l.Setup.Profile.Start()
 	if err := l.draw(); err != nil {
 		return err
 	}
-	return l.learn(factor, sum, lap.Spent(agents.Sampling))
+	return l.learn(factor, sum, watch.Lap(agents.Sampling))
 }
 
 // draw samples a batch and the noise of the target policy.
@@ -97,7 +97,7 @@ func (l *learner) draw() error {
 }
 
 // learn takes a step on the batch and the noise that were drawn.
-func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
+func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) error {
 	if err := l.Targets.Run(); err != nil {
 		return fmt.Errorf("targets: %w", err)
 	}
@@ -105,13 +105,13 @@ func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
 	if err := l.Critic.Run(); err != nil {
 		return fmt.Errorf("critics: %w", err)
 	}
-	lap = lap.Spent(agents.Gradient)
+	watch = watch.Lap(agents.Gradient)
 	critic := float64(l.CriticLoss[0])
 	if err := l.CriticDescent.Step(critic, factor); err != nil {
 		return fmt.Errorf("critics: %w", err)
 	}
 	sum.Critic += critic
-	lap = lap.Spent(agents.Optimising)
+	watch = watch.Lap(agents.Optimising)
 	l.Updates++
 	if l.Updates%int64(l.c.PolicyDelay) != 0 {
 		return nil
@@ -119,13 +119,13 @@ func (l *learner) learn(factor float64, sum *losses, lap agents.Lap) error {
 	if err := l.Actor.Run(); err != nil {
 		return fmt.Errorf("actor: %w", err)
 	}
-	lap = lap.Spent(agents.Gradient)
+	watch = watch.Lap(agents.Gradient)
 	actor := float64(l.ActorLoss[0])
 	if err := l.ActorDescent.Step(actor, factor); err != nil {
 		return fmt.Errorf("actor: %w", err)
 	}
 	l.Follower.Move()
 	sum.Actor, sum.Actors = sum.Actor+actor, sum.Actors+1
-	lap.Spent(agents.Optimising)
+	watch.Lap(agents.Optimising)
 	return nil
 }

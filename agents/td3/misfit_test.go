@@ -63,5 +63,5 @@ func TestMisuse(t *testing.T) {
 	agenttest.Misuse(t, "td3", variants(t)["box"])
 	r, l := training(t, 2, agenttest.Box(), nil)
 	r.Run(t, 20)
-	agenttest.NoNumbers(t, &l.Learner, func() error { return l.learn(1, &losses{}, agents.Lap{}) })
+	agenttest.NoNumbers(t, &l.Learner, func() error { return l.learn(1, &losses{}, agents.Stopwatch{}) })
 }

@@ -26,7 +26,7 @@ func TestUpdatesOfStableBaselines3(t *testing.T) {
 		l := a.(*Agent).learner
 		u := agenttest.Updates{Learner: &l.Learner, Learn: func() (agents.Metrics, error) {
 			var sum losses
-			err := l.learn(1, &sum, agents.Lap{})
+			err := l.learn(1, &sum, agents.Stopwatch{})
 			m := agents.Metrics{"train/critic_loss": sum.Critic}
 			if sum.Actors > 0 {
 				m["train/actor_loss"] = sum.Actor

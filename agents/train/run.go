@@ -112,12 +112,12 @@ func (t *Trainer) learn(ctx context.Context) error {
 			return err
 		}
 	}
-	lap, before := t.profile.Start(), t.profile.Total()
+	watch, before := t.profile.Start(), t.profile.Total()
 	m, err := t.learner.Step(ctx)
 	if err != nil {
 		return fmt.Errorf("learner step %d: %w", t.s.LearnerSteps+1, err)
 	}
-	lap = lap.SpentRest(agents.Learning, before)
+	watch = watch.LapRest(agents.Learning, before)
 	t.last = m
 	for tag, v := range m {
 		if !strings.Contains(tag, "loss") {
@@ -132,7 +132,7 @@ func (t *Trainer) learn(ctx context.Context) error {
 	if err := t.actor.Sync(ctx); err != nil {
 		return fmt.Errorf("actor: %w", err)
 	}
-	lap.Spent(agents.Syncing)
+	watch.Lap(agents.Syncing)
 	t.tell(0)
 	return nil
 }

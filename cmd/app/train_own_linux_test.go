@@ -9,7 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// Policies of one's own, which PyTorch exported by the recipe of package agents/network: one for a
+// User-supplied policies, which PyTorch exported by the recipe of package agents/network: one for a
 // market, and one with a memory. They are trained, stopped, continued bit for bit, published with
 // proof, and judged.
 func TestTrainOwnPolicies(t *testing.T) {

@@ -32,9 +32,9 @@ type Config struct {
 	BatchSymbol string
 	// Bind gives numbers to the model's other symbolic extents.
 	Bind map[string]int
-	// Shards is the number of parallel parts, see [Split]; 0 means 1. Where they do not divide Batch,
-	// the last one is filled up with rows that no buffer shows: copies of the first, but 0 in the
-	// inputs that Weights names, those by which samples are weighed.
+	// Shards is the number of parallel parts, see [Split]; 0 means 1. Where they do not divide
+	// Batch, the last ones are filled up with rows that no buffer shows: copies of the first, but 0
+	// in the inputs that Weights names, those by which samples are weighed.
 	Shards  int
 	Weights []string
 	// Gradients receive the gradients, one segment per objective in the layout of the trainable

@@ -218,7 +218,7 @@ func TestWholePolicyMisfits(t *testing.T) {
 		{"cartpole_ppo", 3, 2, nil, "float32[n,3]", ""},
 		{"pendulum_td3", 3, 2, nil, "expected 1, one for each component", ""},
 		{"pendulum_sac", 3, 3, nil, "expected 1 means, or these and as many log standard deviations", ""},
-		{"cartpole_ppo", 4, 2, []string{"agent.recurrent.kind=lstm"}, "recurrent.kind: lstm, but the policy of one's own has no memory: no inputs state/", ""},
+		{"cartpole_ppo", 4, 2, []string{"agent.recurrent.kind=lstm"}, "recurrent.kind: lstm, but the user-supplied policy has no memory: no inputs state/", ""},
 		{"pendulum_ppo", 3, 1, nil, "has no output features [batch, L]", ""},
 		{"pendulum_sac", 3, 1, []string{"agent.use_sde=true"}, "use_sde needs the features", ""},
 		{"synthetic_leading", 4, 3, nil, `policy3.onnx has an input "x", and the observations of trading are window [4 1 11], position [1], cash [1]; expected inputs that are called as the fields they read`, ""},
