@@ -11,7 +11,7 @@ import (
 func TestGoldenServe(t *testing.T) {
 	goldenOnly(t)
 	kept := filepath.Join("testdata", "golden", "a2c_market")
-	args := serveArgs("--store", filepath.Join(kept, "artifacts"), "--engine", "portable")
+	args := serverLine("--store", filepath.Join(kept, "artifacts"), "--engine", "portable")
 	outputs := func(s *running) string {
 		var answer struct {
 			Outputs json.RawMessage `json:"outputs"`

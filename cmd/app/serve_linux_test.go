@@ -58,11 +58,11 @@ func (l *lines) String() string {
 // startServe runs onnxrl serve on free ports until it answers.
 func startServe(t *testing.T, args ...string) *running {
 	t.Helper()
-	return startServer(t, program(t, serveArgs(args...)...))
+	return startServer(t, program(t, serverLine(args...)...))
 }
 
-// serveArgs is a command line of a server on free ports.
-func serveArgs(more ...string) []string {
+// serverLine is a command line of a server on free ports.
+func serverLine(more ...string) []string {
 	return append([]string{"serve", "--json", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"}, more...)
 }
 
