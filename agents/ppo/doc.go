@@ -123,7 +123,7 @@
 //
 // # How to add a term to the loss
 //
-// Add it to addLearn in graph.go as a sum over samples with a weight per sample that is an input,
-// set the weight in learner.fill, measure it in learner.diagnose, and add its derivative to the
-// formulas of gradient_test.go.
+// All of it is in loss.go: add the term to design.loss as a sum over samples with a weight per
+// sample that is an input, set the weight in learner.fill, and measure it in learner.diagnose. Then
+// add its derivative to the formulas of gradient_test.go.
 package ppo

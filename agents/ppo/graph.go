@@ -15,26 +15,6 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Inputs and outputs of the graph that learns, beside observations, mask and states. All are
-// float32 with a number per sample, except the actions.
-const (
-	actionsInput = "ppo.actions"
-	oldInput     = "ppo.old_log_prob"
-	returnsInput = "ppo.returns"
-	// What the surrogate is at least, and the bounds of the value; see addLearn.
-	floorInput = "ppo.floor"
-	valueLow   = "ppo.value_low"
-	valueHigh  = "ppo.value_high"
-	// The weights of a sample in the three terms of the loss, signs and coefficients included.
-	policyWeight  = "ppo.policy_weight"
-	valueWeight   = "ppo.value_weight"
-	entropyWeight = "ppo.entropy_weight"
-
-	lossOutput    = "loss"
-	logProbOutput = "log_prob"
-	entropyOutput = "entropy"
-)
-
 // graphs are the networks of an agent, all over the parameters of policy.
 type graphs struct {
 	frame *network.Frame
@@ -213,70 +193,50 @@ func (d *design) addPolicy(g *graphs) error {
 	return err
 }
 
-// addLearn adds the network of learning. Its loss is
-//
-//	Σ max(policy_weight·ρ, floor) − floor + value_weight·(V' − G)² + entropy_weight·H(π(·|s)),   ρ = π(a|s)/π_old(a|s)
-//
-// With policy_weight = −A/n, and floor = policy_weight·(1 + ε·sign A), the maximum is PPO's term,
-// −min(ρ·A, clip(ρ, 1−ε, 1+ε)·A)/n: of the clipped ratio only one bound can ever count. What is
-// taken off it does not depend on the parameters. V' is V, or V clipped to its own bounds.
-// Advantages, returns and bounds are inputs, so no gradient flows through them.
-//
-// A minibatch of 64 spends as much time on starting nodes as on arithmetic, so columns [rows, 1]
-// stay columns, and the maximum is a Relu, whose gradient takes two cheap nodes; that of Max shares
-// among equals and takes seven, and Where is slow.
-func (d *design) addLearn(g *graphs) error {
-	for _, learn := range []bool{true, false} {
-		t := d.graph("learn")
-		n, err := d.build(t, g.length)
-		if err != nil {
-			return err
-		}
-		input := func(name string, like onnx.Value) onnx.Value {
-			return network.Sequence(t, name, g.length, tensor.Float32, ones(len(t.Dims(like))-1)...)
-		}
-		dtype, shape := g.frame.Stored()
-		actions := network.Sequence(t, actionsInput, g.length, dtype, shape...)
-		var logProb onnx.Value
-		if c, ok := n.dist.(*network.Categorical); ok && g.frame.Discrete() {
-			logProb = c.Chosen(actions)
-		} else {
-			logProb = n.dist.LogProb(actions)
-		}
-		output := func(name string, v onnx.Value) {
-			if g.length > 0 {
-				v = t.Reshape(v, -1, g.length)
-			}
-			t.Output(name, v)
-		}
-		if !learn {
-			if d.c.Correction == VTrace {
-				output(logProbOutput, logProb)
-				output(agents.ValueOutput, n.value)
-				g.evaluate, err = network.Over(g.policy.Specs, t)
-			}
-			return err
-		}
-		surrogate := t.Mul(input(policyWeight, logProb), t.Exp(t.Sub(logProb, input(oldInput, logProb))))
-		floor := input(floorInput, logProb)
-		loss := t.Op("ReduceSum", []onnx.Value{t.Activate("relu", t.Sub(surrogate, floor))}, onnx.AttrInt("keepdims", 0))
-		value := n.value
-		if d.c.ClipRangeVF > 0 {
-			value = t.Min(t.Max(value, input(valueLow, value)), input(valueHigh, value))
-		}
-		loss = t.Add(loss, t.Dot(input(valueWeight, value), t.Square(t.Sub(value, input(returnsInput, value)))))
-		entropy := n.dist.Entropy()
-		if d.c.EntropyCoef > 0 {
-			loss = t.Add(loss, t.Dot(input(entropyWeight, entropy), entropy))
-		}
-		t.Output(lossOutput, loss)
-		output(logProbOutput, logProb)
-		output(entropyOutput, entropy)
-		output(agents.ValueOutput, n.value)
-		g.stops = n.stops
-		if g.learn, err = network.Over(g.policy.Specs, t); err != nil {
-			return err
-		}
+// addLearn adds the networks of learning: the loss and, for V-trace, the evaluation of a rollout.
+func (d *design) addLearn(g *graphs) (err error) {
+	t := d.graph("learn")
+	n, logProb, err := d.evaluate(t, g)
+	if err != nil {
+		return err
 	}
-	return nil
+	loss, entropy := d.loss(t, n, logProb, g.length)
+	t.Output(lossOutput, loss)
+	output(t, logProbOutput, logProb, g.length)
+	output(t, entropyOutput, entropy, g.length)
+	output(t, agents.ValueOutput, n.value, g.length)
+	g.stops = n.stops
+	if g.learn, err = network.Over(g.policy.Specs, t); err != nil || d.c.Correction != VTrace {
+		return err
+	}
+	t = d.graph("learn")
+	if n, logProb, err = d.evaluate(t, g); err != nil {
+		return err
+	}
+	output(t, logProbOutput, logProb, g.length)
+	output(t, agents.ValueOutput, n.value, g.length)
+	g.evaluate, err = network.Over(g.policy.Specs, t)
+	return err
+}
+
+// evaluate appends the network and the log-probabilities of recorded actions.
+func (d *design) evaluate(t *layer.Graph, g *graphs) (*parts, onnx.Value, error) {
+	n, err := d.build(t, g.length)
+	if err != nil {
+		return nil, "", err
+	}
+	dtype, shape := g.frame.Stored()
+	actions := network.Sequence(t, actionsInput, g.length, dtype, shape...)
+	if c, ok := n.dist.(*network.Categorical); ok && g.frame.Discrete() {
+		return n, c.Chosen(actions), nil
+	}
+	return n, n.dist.LogProb(actions), nil
+}
+
+// output declares an output with a number per sample.
+func output(t *layer.Graph, name string, v onnx.Value, length int) {
+	if length > 0 {
+		v = t.Reshape(v, -1, length)
+	}
+	t.Output(name, v)
 }

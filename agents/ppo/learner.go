@@ -51,14 +51,6 @@ type learner struct {
 	metrics                      agents.Metrics
 }
 
-// inputs and outputs are those of the learning program, a number for each row; those that the
-// configuration does not need are nil.
-type inputs struct {
-	old, returns, floor, valueLow, valueHigh, policy, value, entropy []float32
-}
-
-type outputs struct{ logProb, entropy, value []float32 }
-
 // init makes the learner, which its rollout already knows.
 func (l *learner) init(c Config, g *graphs, s agents.Setup, params *models.Params, grads *models.Segment, r *rollout, learn *minibatch, off *offPolicy) error {
 	samples := len(r.reward)
@@ -230,44 +222,4 @@ func (l *learner) epoch(ctx context.Context, now coefficients) (bool, error) {
 		watch = watch.Lap(agents.Optimising)
 	}
 	return true, nil
-}
-
-// fill writes a minibatch and the weights of its loss.
-func (l *learner) fill(units []int, now coefficients) {
-	m, in := l.learn, &l.in
-	m.gather(units)
-	l.normal = l.normal[:0]
-	for row, i := range m.samples {
-		if m.valid[row] {
-			l.normal = append(l.normal, l.advantage[i])
-		}
-	}
-	if l.c.NormalizeAdvantage {
-		rlmath.Normalize(l.normal)
-	}
-	w := 1 / float64(m.n)
-	k := 0
-	for row, i := range m.samples {
-		in.old[row], in.returns[row] = l.r.logProb[i], float32(l.target[i])
-		if in.valueLow != nil {
-			in.valueLow[row], in.valueHigh[row] = float32(l.r.value[i]-now.clipVF), float32(l.r.value[i]+now.clipVF)
-		}
-		if !m.valid[row] {
-			in.policy[row], in.floor[row], in.value[row] = 0, 0, 0
-			if in.entropy != nil {
-				in.entropy[row] = 0
-			}
-			continue
-		}
-		a := l.normal[k]
-		k++
-		bound := 1 + now.clip
-		if a < 0 {
-			bound = 1 - now.clip
-		}
-		in.policy[row], in.floor[row], in.value[row] = float32(-w*a), float32(-w*a*bound), float32(w*l.c.ValueCoef)
-		if in.entropy != nil {
-			in.entropy[row] = float32(-w * l.c.EntropyCoef)
-		}
-	}
 }
