@@ -65,8 +65,8 @@ func (c Config) Validate() error {
 	return p.Err()
 }
 
-// Load reads a document with the edits of --set. A path that does not exist but is the name of a
-// shipped experiment ("qtmrl" or "qtmrl.yaml") opens that.
+// Load reads a document with edits, such as agent.gamma=0.9, and makes its paths absolute. A path
+// that does not exist but is the name of a shipped experiment ("qtmrl" or "qtmrl.yaml") opens that.
 func Load(path string, sets []string) (Config, *configs.Document, error) {
 	c := Defaults()
 	doc, err := Document(path)
@@ -74,6 +74,9 @@ func Load(path string, sets []string) (Config, *configs.Document, error) {
 		return c, nil, err
 	}
 	if err := doc.Set(sets...); err != nil {
+		return c, nil, err
+	}
+	if err := Absolute(doc); err != nil {
 		return c, nil, err
 	}
 	return c, doc, doc.Decode(&c)

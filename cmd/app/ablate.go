@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/ablate"
+	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
@@ -147,7 +148,7 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 			return nil, fmt.Errorf("--seeds: %w", err)
 		}
 	}
-	p, err := ablate.NewPlan(ctx, c, base, ablate.Options{Sets: f.sets, Full: f.full, Edit: absolutePaths, Effective: ablate.Opened(a.kinds)})
+	p, err := ablate.NewPlan(ctx, c, base, ablate.Options{Sets: f.sets, Full: f.full, Edit: experiment.Absolute, Effective: ablate.Opened(a.kinds)})
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +158,7 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 	}
 	s := &ablate.Study{Plan: p, Dir: f.out, Runner: &studyRunner{app: a, engine: eng}, Parallel: f.parallel, Now: time.Now}
 	if s.Dir == "" {
-		s.Dir = filepath.Join("runs", experimentName(path))
+		s.Dir = filepath.Join("runs", experiment.Name(path))
 	}
 	if s.Parallel == 0 {
 		s.Parallel = max(1, runtime.GOMAXPROCS(0)/p.Cells[0].Config.Train.Threads)
@@ -256,25 +257,4 @@ func roughly(seconds float64) string {
 		return d.Round(time.Second).String()
 	}
 	return d.Round(100 * time.Millisecond).String()
-}
-
-// absolutePaths makes a document mean the same from any folder.
-func absolutePaths(doc *configs.Document) error {
-	for _, key := range paths {
-		old, ok := docPath(doc, key)
-		if !ok {
-			continue
-		}
-		file, err := filepath.Abs(old)
-		if err != nil {
-			return err
-		}
-		if file == old {
-			continue
-		}
-		if err := doc.SetValue(key, file); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
-	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
@@ -31,50 +31,50 @@ type studyRunner struct {
 }
 
 // plan opens an experiment for a directory. The caller closes it.
-func (r *studyRunner) plan(ctx context.Context, dir string, c experiment.Config) (_ *trainPlan, err error) {
-	p := &trainPlan{kinds: r.app.kinds, engine: r.engine, dir: dir, parallel: 1, resume: refuseRun(dir, true, "") == nil}
-	if p.cfg, p.factory, p.maker, err = p.kinds.Open(ctx, c); err != nil {
-		return nil, err
+func (r *studyRunner) plan(ctx context.Context, dir string, c experiment.Config, h run.Hooks) (*run.Plan, error) {
+	o := run.Options{Engine: r.engine, NoPublish: true, Program: "onnxrl " + version(), Digest: r.app.digest, Hooks: h}
+	if run.Holds(dir) {
+		o.Resume = dir
+	} else {
+		o.Dir = dir
 	}
-	r.told.Do(func() { r.app.tellData(r.app.err, p.factory) })
-	text, err := configs.Marshal(p.cfg)
-	if err != nil {
-		return nil, errors.Join(err, p.Close())
+	p, err := run.New(ctx, r.app.kinds, "", c, o)
+	if err == nil {
+		r.told.Do(func() { r.app.tellData(r.app.err, p.Factory()) })
 	}
-	doc, err := configs.Parse(configFile, text)
-	if err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	if p.sources, err = r.app.experimentSources(doc, p.factory); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	return p, nil
+	return p, err
 }
 
 // Train implements ablate.Runner.
 func (r *studyRunner) Train(ctx context.Context, dir string, c experiment.Config, progress func(int64)) (steps int64, err error) {
-	p, err := r.plan(ctx, dir, c)
+	p, err := r.plan(ctx, dir, c, run.Hooks{Log: r.app.logTo(r.app.err), Progress: func(_ *run.Run, p train.Progress) { progress(p.EnvSteps) }})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	bar := &trainBar{plan: p, done: map[uint64]int64{}, updating: map[uint64]time.Time{}, watch: progress}
 	from, err := reached(dir)
 	if err != nil {
 		return 0, err
 	}
 	progress(from)
-	s, err := r.app.runSeed(ctx, p, c.Seed, bar)
-	if err == nil && s.Stopped == train.Interrupted {
+	defer r.app.stop.hold(saveGrace)()
+	s, err := p.Train(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if len(s.Unfinished) > 0 {
 		err = ctx.Err()
 	}
-	return s.EnvSteps, err
+	for _, one := range s.Runs {
+		steps = one.EnvSteps
+	}
+	return steps, err
 }
 
 // reached returns the env step of the newest checkpoint in a run's directory, 0 where there is
 // none.
 func reached(dir string) (int64, error) {
-	list, err := checkpoint.List(filepath.Join(dir, checkpointDir))
+	list, err := checkpoint.List(filepath.Join(dir, run.CheckpointDir))
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
@@ -84,32 +84,24 @@ func reached(dir string) (int64, error) {
 // Judge implements ablate.Runner: the policy is that of the newest checkpoint, the end of training.
 // The best one on the validation range would be judged there with the luck that made it the best.
 func (r *studyRunner) Judge(ctx context.Context, dir string, c experiment.Config) (o *ablate.Outcome, err error) {
-	p, err := r.plan(ctx, dir, c)
+	p, err := r.plan(ctx, dir, c, run.Hooks{})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	setup := agents.Setup{Engine: r.engine, Encoders: r.app.kinds.Encoders, Key: rng.New(c.Seed)}
-	tr, err := train.New(ctx, p.factory, p.maker, setup, c.Train, train.Hooks{})
+	tr, step, err := p.Restore(ctx, c.Seed)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, tr.Close()) }()
-	saved, err := checkpoint.Latest(filepath.Join(dir, checkpointDir))
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(saved.Load(tr), saved.Close()); err != nil {
-		return nil, err
-	}
-	if o, ok := p.factory.(trading.Opened); ok {
+	if o, ok := p.Factory().(trading.Opened); ok {
 		return judgeTrading(ctx, o, tr.Agent(), c.Eval)
 	}
-	validate, err := assess.Validator(p.factory, c.Eval)
+	validate, err := assess.Validator(p.Factory(), c.Eval)
 	if err != nil {
 		return nil, err
 	}
-	m, err := validate(ctx, tr.Agent(), saved.Step)
+	m, err := validate(ctx, tr.Agent(), step)
 	if err != nil {
 		return nil, err
 	}

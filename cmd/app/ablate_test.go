@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/ablate"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -92,7 +93,7 @@ func TestAblate(t *testing.T) {
 	// Every run is one that onnxrl train would have made, with the documents it came from.
 	for _, dir := range []string{"base", "window=8", "entropy=0"} {
 		for _, seed := range []string{"seed-1", "seed-2"} {
-			for _, f := range []string{configFile, finishedFile, metricsFile, "outcome.json"} {
+			for _, f := range []string{run.ConfigFile, run.FinishedFile, run.MetricsFile, "outcome.json"} {
 				if _, err := os.Stat(filepath.Join(out, dir, seed, f)); err != nil {
 					t.Error(err)
 				}
@@ -265,7 +266,7 @@ func TestAblatePlanCanBeRead(t *testing.T) {
 	succeed(t, "train", alone, "--engine", portable.Name, "--quiet", "--out", dir)
 	var a, b map[string]any
 	for dir, into := range sorted.All(map[string]*map[string]any{dir: &a, filepath.Join(out, "window=8", "seed-3"): &b}) {
-		if err := json.Unmarshal([]byte(readFile(t, dir, finishedFile)), into); err != nil {
+		if err := json.Unmarshal([]byte(readFile(t, dir, run.FinishedFile)), into); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -138,7 +138,7 @@ func TestFlippedBits(t *testing.T) {
 				{"grad", "build", path, "-o", out}, {"grad", "trace", path, "--engine", "portable"},
 			} {
 				var text bytes.Buffer
-				code := run(t.Context(), experiment.Kinds{}, args, strings.NewReader(""), io.Discard, &text)
+				code := execute(t.Context(), experiment.Kinds{}, args, strings.NewReader(""), io.Discard, &text)
 				if codes[code]++; code != 0 && code != 1 {
 					t.Errorf("%v: exit status %d: %s", args, code, text.String())
 				}

@@ -13,7 +13,7 @@ import (
 // the speed.
 func TestBenchEnv(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), kinds.All(), []string{"bench", "env", "--json", "--rounds", "2", "--round", "2ms", "--envs", "8"}, nil, &out, &errs); code != 0 {
+	if code := execute(t.Context(), kinds.All(), []string{"bench", "env", "--json", "--rounds", "2", "--round", "2ms", "--envs", "8"}, nil, &out, &errs); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	var r benchmark.Report
@@ -28,7 +28,7 @@ func TestBenchEnv(t *testing.T) {
 			t.Errorf("row %+v", row)
 		}
 	}
-	if code := run(t.Context(), kinds.All(), []string{"bench", "env", "--envs", "0"}, nil, &out, &errs); code == 0 {
+	if code := execute(t.Context(), kinds.All(), []string{"bench", "env", "--envs", "0"}, nil, &out, &errs); code == 0 {
 		t.Error("a vector of no environments is accepted")
 	}
 }

@@ -14,7 +14,7 @@ import (
 // at the speed.
 func TestBenchReplay(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), kinds.All(), []string{"bench", "replay", "--json", "--rounds", "2", "--round", "1ms", "--large", "20000"}, nil, &out, &errs); code != 0 {
+	if code := execute(t.Context(), kinds.All(), []string{"bench", "replay", "--json", "--rounds", "2", "--round", "1ms", "--large", "20000"}, nil, &out, &errs); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	var r benchmark.Report
@@ -40,7 +40,7 @@ func TestBenchReplay(t *testing.T) {
 	if pushes != 7 || samples != 8 {
 		t.Errorf("%d rows of recording and %d of sampling", pushes, samples)
 	}
-	if code := run(t.Context(), kinds.All(), []string{"bench", "replay", "--batch", "0"}, nil, &out, &errs); code == 0 {
+	if code := execute(t.Context(), kinds.All(), []string{"bench", "replay", "--batch", "0"}, nil, &out, &errs); code == 0 {
 		t.Error("a batch of nothing is accepted")
 	}
 }

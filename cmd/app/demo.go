@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
@@ -47,10 +48,10 @@ type demoResult struct {
 	EnvSteps int64  `json:"env_steps"`
 	Reduced  bool   `json:"reduced"`
 
-	Train      trainSummary `json:"train"`
-	Evaluation *evaluation  `json:"evaluation"`
-	Model      demoModel    `json:"model"`
-	Next       []demoStep   `json:"next"`
+	Train      run.Summary `json:"train"`
+	Evaluation *evaluation `json:"evaluation"`
+	Model      demoModel   `json:"model"`
+	Next       []demoStep  `json:"next"`
 }
 
 // demoModel is the exported agent.
@@ -112,15 +113,15 @@ func (a *app) demo(ctx context.Context, f *demoFlags) (_ *demoResult, err error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	if r.Train, err = a.runPlan(ctx, p); err != nil {
+	if r.Train, err = p.train(ctx); err != nil {
 		return nil, err
 	}
-	r.Dir = p.dir
+	r.Dir = p.Dir()
 	if len(r.Train.Unfinished) > 0 {
-		return nil, a.stopped(p.dir, ", and then: onnxrl evaluate "+p.dir)
+		return nil, a.stopped(r.Dir, ", and then: onnxrl evaluate "+r.Dir)
 	}
 	if !a.json {
-		if err := r.Train.table(a.out); err != nil {
+		if err := printSummary(a.out, r.Train); err != nil {
 			return nil, err
 		}
 	}
@@ -205,8 +206,8 @@ func (a *app) demoPlan(ctx context.Context, r *demoResult, f *demoFlags) (*train
 	if err != nil {
 		return nil, err
 	}
-	r.EnvSteps = p.cfg.Train.TotalEnvSteps
-	a.demoHeading("2. Training", fmt.Sprintf("QTMRL (A2C) for %s env steps with %s on %s", grouped(r.EnvSteps), engineTitle(r.Engine), plural(p.cfg.Train.Threads, "thread")))
+	r.EnvSteps = p.Config().Train.TotalEnvSteps
+	a.demoHeading("2. Training", fmt.Sprintf("QTMRL (A2C) for %s env steps with %s on %s", grouped(r.EnvSteps), engineTitle(r.Engine), plural(p.Config().Train.Threads, "thread")))
 	if r.Reduced {
 		fmt.Fprintf(a.err, "onnxrl: the pure-Go engine is slower than ONNX Runtime, so the demo trains for %s env steps only and learns less\n", grouped(r.EnvSteps))
 	}

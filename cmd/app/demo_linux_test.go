@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
@@ -17,7 +18,7 @@ func TestDemoInterrupted(t *testing.T) {
 	if code != exitInterrupted || !strings.Contains(text, "onnxrl train --resume "+dir) || !strings.Contains(text, "onnxrl evaluate "+dir) {
 		t.Fatalf("exit status %d\n%s", code, text)
 	}
-	list, err := checkpoint.List(filepath.Join(dir, checkpointDir))
+	list, err := checkpoint.List(filepath.Join(dir, run.CheckpointDir))
 	if err != nil || len(list) == 0 {
 		t.Fatalf("checkpoints %+v, %v", list, err)
 	}

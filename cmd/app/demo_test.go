@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/agents/run"
 )
 
 // demoIn runs the demo in a directory.
@@ -78,7 +79,7 @@ func TestDemoRefuses(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, configFile), []byte("seed: 1\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, run.ConfigFile), []byte("seed: 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	refuse(t, []string{"demo", "--out", dir, "-q", "--json"}, "holds a run already", "--resume")

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/ort/library"
@@ -153,19 +153,5 @@ func (a *app) printDoctor(r doctorReport) {
 	}
 }
 
-// version is the module version of the program, or the commit it was built from.
-func version() string {
-	b, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range b.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return s.Value[:12]
-		}
-	}
-	if b.Main.Version != "" {
-		return b.Main.Version
-	}
-	return "devel"
-}
+// version is the version of the program.
+var version = run.Version

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -34,9 +35,9 @@ train: {num_envs: 1, total_env_steps: 80, threads: 1, validation: {every_steps: 
 }
 
 // parameters reads the parameters of a role from the newest checkpoint of a run.
-func parameters(t *testing.T, run, role string) map[string][]float32 {
+func parameters(t *testing.T, dir, role string) map[string][]float32 {
 	t.Helper()
-	c, err := checkpoint.Latest(filepath.Join(run, checkpointDir))
+	c, err := checkpoint.Latest(filepath.Join(dir, run.CheckpointDir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func TestEncodersThatDoNotFit(t *testing.T) {
 				t.Errorf("%s: the error does not say %q:\n%s", k.encoder, s, r.err)
 			}
 		}
-		if err := refuseRun(out, false, "--out"); err != nil {
+		if err := run.Free(out); err != nil {
 			t.Errorf("%s: %v", k.encoder, err)
 		}
 	}

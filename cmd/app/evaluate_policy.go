@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -81,7 +82,7 @@ func (a *app) openJudged(ctx context.Context, target string, f *evaluateFlags) (
 		}
 	}()
 	switch {
-	case isDir(target) && isFile(filepath.Join(target, configFile)):
+	case isDir(target) && isFile(filepath.Join(target, run.ConfigFile)):
 		if f.config != "" {
 			return nil, errors.New("a run directory has its own configuration; edit it with --set and leave --config out")
 		}
@@ -91,7 +92,7 @@ func (a *app) openJudged(ctx context.Context, target string, f *evaluateFlags) (
 		j.dir = target
 		return j, a.openRunDir(ctx, j, f)
 	case isDir(target):
-		return nil, fmt.Errorf("the directory holds no run: there is no %s", configFile)
+		return nil, fmt.Errorf("the directory holds no run: there is no %s", run.ConfigFile)
 	case isFile(target):
 		return j, a.openModelFile(ctx, j, target, f)
 	case strings.HasSuffix(target, ".onnx"):
@@ -102,7 +103,7 @@ func (a *app) openJudged(ctx context.Context, target string, f *evaluateFlags) (
 
 // open reads the document and opens what it names.
 func (j *judged) open(ctx context.Context, a *app, path string, sets []string) (err error) {
-	if j.doc, err = loadExperiment(path, sets, &j.cfg); err != nil {
+	if j.cfg, j.doc, err = experiment.Load(path, sets); err != nil {
 		return err
 	}
 	if j.engine, err = a.compiler(ctx); err != nil {
@@ -137,7 +138,7 @@ func (j *judged) add(f *evaluateFlags, c candidate) error {
 
 // openRunDir opens a run, or all seeds of a group of them.
 func (a *app) openRunDir(ctx context.Context, j *judged, f *evaluateFlags) error {
-	if err := j.open(ctx, a, filepath.Join(j.dir, configFile), f.sets); err != nil {
+	if err := j.open(ctx, a, filepath.Join(j.dir, run.ConfigFile), f.sets); err != nil {
 		return err
 	}
 	seeds, dirs := []uint64{j.cfg.Seed}, []string{j.dir}
@@ -145,7 +146,7 @@ func (a *app) openRunDir(ctx context.Context, j *judged, f *evaluateFlags) error
 		seeds, dirs = nil, nil
 		for _, s := range j.cfg.Seeds {
 			dir := filepath.Join(j.dir, "seed-"+strconv.FormatUint(s, 10))
-			if !isFile(filepath.Join(dir, configFile)) {
+			if !isFile(filepath.Join(dir, run.ConfigFile)) {
 				j.notes = append(j.notes, fmt.Sprintf("Seed %d has no run and is left out.", s))
 				continue
 			}
@@ -206,7 +207,7 @@ func (j *judged) remember(dir string) error {
 	if dir == "" || j.past.Trials != nil {
 		return nil
 	}
-	c, _, err := experiment.Load(filepath.Join(dir, configFile), nil)
+	c, _, err := experiment.Load(filepath.Join(dir, run.ConfigFile), nil)
 	if err != nil {
 		return err
 	}
@@ -221,10 +222,10 @@ func siblings(dir string) []string {
 	pattern := ""
 	switch {
 	case !strings.HasPrefix(filepath.Base(dir), "seed-"):
-	case isFile(filepath.Join(above, configFile)):
-		pattern = filepath.Join(above, "seed-*", metricsFile)
+	case isFile(filepath.Join(above, run.ConfigFile)):
+		pattern = filepath.Join(above, "seed-*", run.MetricsFile)
 	case isFile(filepath.Join(filepath.Dir(above), ablate.PlanFile)):
-		pattern = filepath.Join(filepath.Dir(above), "*", "seed-*", metricsFile)
+		pattern = filepath.Join(filepath.Dir(above), "*", "seed-*", run.MetricsFile)
 	}
 	var out []string
 	// The only error is a bad pattern: a folder's name with brackets, which then stands alone.
@@ -240,21 +241,21 @@ func siblings(dir string) []string {
 
 // runNotes says which runs were not finished, and what has changed since they were started.
 func (a *app) runNotes(j *judged, dirs []string) error {
-	now, err := a.experimentSources(j.doc, j.factory)
+	now, err := run.Sources(j.doc, j.factory, a.digest)
 	if err != nil {
 		return err
 	}
 	for _, d := range dirs {
-		if !isFile(filepath.Join(d, finishedFile)) {
+		if !isFile(filepath.Join(d, run.FinishedFile)) {
 			j.notes = append(j.notes, fmt.Sprintf("The run in %s was not finished.", d))
 		}
 		var was map[string]string
-		if err := readJSON(filepath.Join(d, sourcesFile), &was); err != nil {
+		if err := run.ReadJSON(filepath.Join(d, run.SourcesFile), &was); err != nil {
 			return err
 		}
 		for _, k := range slices.Sorted(maps.Keys(was)) {
 			if now[k] != was[k] {
-				j.notes = append(j.notes, fmt.Sprintf("The run in %s was trained on other inputs: %s was %s and is %s.", d, k, short(was[k]), short(now[k])))
+				j.notes = append(j.notes, fmt.Sprintf("The run in %s was trained on other inputs: %s was %s and is %s.", d, k, run.Short(was[k]), run.Short(now[k])))
 			}
 		}
 	}
@@ -276,7 +277,7 @@ func better(x, y float64) int {
 func (j *judged) selected(dirs []string) (err error) {
 	var files []string
 	for _, d := range dirs {
-		files = append(files, filepath.Join(d, metricsFile))
+		files = append(files, filepath.Join(d, run.MetricsFile))
 	}
 	source := files[0]
 	if len(files) > 1 {
@@ -297,14 +298,14 @@ func (a *app) bestOf(ctx context.Context, j *judged, f *evaluateFlags, dir strin
 	if path := filepath.Join(dir, publish.BestFile); j.cfg.Eval.Deterministic && isFile(path) {
 		return j.modelFile(ctx, a, f, path)
 	}
-	list, err := checkpoint.List(filepath.Join(dir, checkpointDir))
+	list, err := checkpoint.List(filepath.Join(dir, run.CheckpointDir))
 	if err != nil {
 		return candidate{}, err
 	}
 	if len(list) == 0 {
 		return candidate{}, fmt.Errorf("it has neither a published policy (%s) nor a checkpoint", publish.BestFile)
 	}
-	c, err := checkpoint.Latest(filepath.Join(dir, checkpointDir))
+	c, err := checkpoint.Latest(filepath.Join(dir, run.CheckpointDir))
 	if err != nil {
 		return candidate{}, err
 	}
@@ -326,7 +327,7 @@ func (a *app) bestOf(ctx context.Context, j *judged, f *evaluateFlags, dir strin
 
 // modelFile returns the policy of an ONNX file.
 func (j *judged) modelFile(ctx context.Context, a *app, f *evaluateFlags, path string) (candidate, error) {
-	files, err := modelFiles(path)
+	files, err := run.ModelFiles(path)
 	if err != nil {
 		return candidate{}, err
 	}
@@ -344,12 +345,12 @@ func (j *judged) modelFile(ctx context.Context, a *app, f *evaluateFlags, path s
 // openModelFile opens a bare model. One that lies in a run directory brings its configuration and
 // the trials it was chosen from.
 func (a *app) openModelFile(ctx context.Context, j *judged, path string, f *evaluateFlags) error {
-	config, run := f.config, false
+	config, inRun := f.config, false
 	if config == "" {
-		if config = filepath.Join(filepath.Dir(path), configFile); !isFile(config) {
+		if config = filepath.Join(filepath.Dir(path), run.ConfigFile); !isFile(config) {
 			return fmt.Errorf("a bare model needs the configuration of its environment: --config FILE")
 		}
-		run = isFile(filepath.Join(filepath.Dir(path), metricsFile))
+		inRun = isFile(filepath.Join(filepath.Dir(path), run.MetricsFile))
 	}
 	if err := j.open(ctx, a, config, f.sets); err != nil {
 		return err
@@ -363,7 +364,7 @@ func (a *app) openModelFile(ctx context.Context, j *judged, path string, f *eval
 		return err
 	}
 	dir := ""
-	if run {
+	if inRun {
 		dir = filepath.Dir(path)
 		if err := j.selected(siblings(dir)); err != nil {
 			return err
@@ -406,7 +407,7 @@ func (a *app) openArtifact(ctx context.Context, j *judged, ref string, f *evalua
 	j.closers = append(j.closers, store)
 	config := f.config
 	if config == "" {
-		if config = filepath.Join(filepath.Dir(store.Dir()), configFile); !isFile(config) {
+		if config = filepath.Join(filepath.Dir(store.Dir()), run.ConfigFile); !isFile(config) {
 			return errors.New("an artefact outside of a run directory needs the configuration of its environment: --config FILE")
 		}
 	}

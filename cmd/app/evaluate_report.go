@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/export/report"
@@ -91,7 +92,7 @@ func (j *judged) report(ctx context.Context, a *app, r *assess.Assessment, folde
 		return e, err
 	}
 	e.Report, e.Files = folder, files
-	return e, writeJSON(filepath.Join(folder, metricsJSON), e)
+	return e, run.WriteJSON(filepath.Join(folder, metricsJSON), e)
 }
 
 func (j *judged) policies() (out []evaluatedPolicy) {
@@ -122,7 +123,7 @@ func (j *judged) about(a *app, r *assess.Assessment) (assess.About, error) {
 		add("policy "+c.name, v)
 	}
 	add("config_sha256", digest)
-	sources, err := a.experimentSources(j.doc, j.factory)
+	sources, err := run.Sources(j.doc, j.factory, a.digest)
 	if err != nil {
 		return b, err
 	}

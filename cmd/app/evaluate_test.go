@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -247,15 +248,15 @@ func TestEvaluateModelEqualsRun(t *testing.T) {
 	if err := os.WriteFile(model, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	run := judge(t, dir, "--no-report")
-	if run.Policies[0].From != filepath.Join(dir, "best.onnx") || len(run.Policies[0].SHA256) != 64 || run.Report != "" {
-		t.Errorf("the run's policy is %+v, its report %q", run.Policies[0], run.Report)
+	own := judge(t, dir, "--no-report")
+	if own.Policies[0].From != filepath.Join(dir, "best.onnx") || len(own.Policies[0].SHA256) != 64 || own.Report != "" {
+		t.Errorf("the run's policy is %+v, its report %q", own.Policies[0], own.Report)
 	}
 	// Equal orders give equal numbers to the last bit, and others hardly ever do.
 	same := func(e evaluated) {
 		t.Helper()
 		compared := 0
-		for i, r := range run.Rows {
+		for i, r := range own.Rows {
 			for k, v := range sorted.All(r.Metrics) {
 				w := e.Rows[i].Metrics[k]
 				if (v == nil) != (w == nil) || v != nil && *v != *w {
@@ -273,7 +274,7 @@ func TestEvaluateModelEqualsRun(t *testing.T) {
 		args []string
 	}{
 		{"the model's own record", []string{model, "--config", filepath.Join(dir, "config.yaml")}},
-		{metricsFile, []string{filepath.Join(dir, "best.onnx")}},
+		{run.MetricsFile, []string{filepath.Join(dir, "best.onnx")}},
 		{"the model's own record", []string{filepath.Join(dir, "artifacts") + "//tiny:best"}},
 	} {
 		e := judge(t, append(c.args, "--no-report")...)
@@ -291,8 +292,8 @@ func TestEvaluateModelEqualsRun(t *testing.T) {
 		t.Errorf("the policy is from %s", e.Policies[0].From)
 	}
 	// And the validation that chose the policy comes out again.
-	var finished runSummary
-	if err := readJSON(filepath.Join(dir, finishedFile), &finished); err != nil {
+	var finished run.RunSummary
+	if err := run.ReadJSON(filepath.Join(dir, run.FinishedFile), &finished); err != nil {
 		t.Fatal(err)
 	}
 	e = judge(t, dir, "--split", "valid", "--no-report")
@@ -309,8 +310,8 @@ func TestEvaluateSeeds(t *testing.T) {
 	e := judge(t, dir, "--no-report")
 	best, seeds := "", map[string]float64{}
 	for _, seed := range []string{"1", "2", "3"} {
-		var s runSummary
-		if err := readJSON(filepath.Join(dir, "seed-"+seed, finishedFile), &s); err != nil {
+		var s run.RunSummary
+		if err := run.ReadJSON(filepath.Join(dir, "seed-"+seed, run.FinishedFile), &s); err != nil {
 			t.Fatal(err)
 		}
 		if seeds["A2C seed "+seed] = s.Validation["sharpe"]; best == "" || s.Validation["sharpe"] > seeds[best] {
@@ -331,7 +332,7 @@ func TestEvaluateSeeds(t *testing.T) {
 		t.Errorf("%+v, %+v", e.Rows[3], e.Deflated)
 	}
 	// A seed that is not there, or not finished, is told.
-	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "seed-1")), os.Remove(filepath.Join(dir, "seed-3", finishedFile))); err != nil {
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "seed-1")), os.Remove(filepath.Join(dir, "seed-3", run.FinishedFile))); err != nil {
 		t.Fatal(err)
 	}
 	less := judge(t, dir, "--no-report")
@@ -416,10 +417,10 @@ func TestEvaluateErrors(t *testing.T) {
 		t.Errorf("exit status %d: %s%s", r.code, r.out, r.err)
 	}
 	// So is a run whose metrics are lost.
-	if err := os.Remove(filepath.Join(dir, metricsFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, run.MetricsFile)); err != nil {
 		t.Fatal(err)
 	}
-	refuse(t, []string{"evaluate", dir}, metricsFile)
+	refuse(t, []string{"evaluate", dir}, run.MetricsFile)
 	if _, err := os.Stat(filepath.Join(dir, "report")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a report was begun: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
@@ -17,8 +18,8 @@ func TestUndefinedSharpe(t *testing.T) {
 	if !strings.Contains(text, "seed 7 has no best policy: no validation had a defined sharpe") || !strings.Contains(text, "published ") {
 		t.Errorf("trained:\n%s", text)
 	}
-	var s runSummary
-	if err := readJSON(filepath.Join(dir, finishedFile), &s); err != nil || s.BestEnvSteps != 0 || s.Validation != nil || !math.IsNaN(s.Last["sharpe"]) {
+	var s run.RunSummary
+	if err := run.ReadJSON(filepath.Join(dir, run.FinishedFile), &s); err != nil || s.BestEnvSteps != 0 || s.Validation != nil || !math.IsNaN(s.Last["sharpe"]) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if text = succeed(t, "evaluate", dir, "--no-report"); strings.Contains(text, "NaN") || !strings.Contains(text, "It has no Sharpe ratio") || !strings.Contains(text, "Sharpe –, volatility") {

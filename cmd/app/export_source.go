@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -73,12 +74,12 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 		return nil, err
 	}
 	config := f.config
-	run, err := s.find(target, f)
+	dir, err := s.find(target, f)
 	if err != nil {
 		return nil, err
 	}
-	if config == "" && run != "" && isFile(filepath.Join(run, configFile)) {
-		config = filepath.Join(run, configFile)
+	if config == "" && dir != "" && isFile(filepath.Join(dir, run.ConfigFile)) {
+		config = filepath.Join(dir, run.ConfigFile)
 	}
 	if f.name != "" {
 		s.name = f.name
@@ -107,7 +108,7 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 		return nil, err
 	}
 	if opened.factory != nil && f.config == "" {
-		if err := a.checkpointed(ctx, s, run, opened); err != nil {
+		if err := a.checkpointed(ctx, s, dir, opened); err != nil {
 			return nil, err
 		}
 	}
@@ -130,7 +131,7 @@ func (s *exportSource) proved(ctx context.Context) (err error) {
 }
 
 // find reads the model and returns the run directory that it belongs to, empty where there is none.
-func (s *exportSource) find(target string, f *exportFlags) (run string, err error) {
+func (s *exportSource) find(target string, f *exportFlags) (dir string, err error) {
 	switch {
 	case isDir(target):
 		path := filepath.Join(target, publish.BestFile)
@@ -139,8 +140,8 @@ func (s *exportSource) find(target string, f *exportFlags) (run string, err erro
 		}
 		return target, s.file(path, target)
 	case isFile(target):
-		run = filepath.Dir(target)
-		return run, s.file(target, run)
+		dir = filepath.Dir(target)
+		return dir, s.file(target, dir)
 	}
 	store, v, err := artifact.Find(target, f.store.path())
 	if err != nil {
@@ -156,7 +157,7 @@ func (s *exportSource) find(target string, f *exportFlags) (run string, err erro
 }
 
 // file reads a model and looks for it in the store of its run, where it has a manifest.
-func (s *exportSource) file(path, run string) (err error) {
+func (s *exportSource) file(path, dir string) (err error) {
 	s.from, s.path = path, path
 	if s.model, err = loadModel(path); err != nil {
 		return err
@@ -165,7 +166,7 @@ func (s *exportSource) file(path, run string) (err error) {
 	if name, ok := s.model.Meta(bake.MetaPrefix + "name"); ok {
 		s.name = name
 	}
-	store, err := artifact.Open(filepath.Join(run, publish.StoreDir), artifact.Options{MustExist: true})
+	store, err := artifact.Open(filepath.Join(dir, publish.StoreDir), artifact.Options{MustExist: true})
 	if errors.Is(err, artifact.ErrNoStore) {
 		return nil
 	}
@@ -177,24 +178,11 @@ func (s *exportSource) file(path, run string) (err error) {
 	if err != nil {
 		return nil // A file beside a store of others.
 	}
-	same, err := sameModel(s.model, v)
+	same, err := v.Is(s.model)
 	if same {
 		s.version, s.from = &v, path+" ("+v.String()+")"
 	}
 	return err
-}
-
-func sameModel(m *onnx.Model, v artifact.Version) (bool, error) {
-	other, err := v.Model()
-	if err != nil {
-		return false, err
-	}
-	x, err := onnx.Marshal(m)
-	if err != nil {
-		return false, err
-	}
-	y, err := onnx.Marshal(other)
-	return string(x) == string(y), err
 }
 
 // experimentOf is an opened configuration.
@@ -206,7 +194,7 @@ type experimentOf struct {
 
 // environment opens the one that observations are recorded in.
 func (s *exportSource) environment(ctx context.Context, kinds experiment.Kinds, config string, f *exportFlags) (o experimentOf, err error) {
-	if _, err = loadExperiment(config, nil, &o.cfg); err != nil {
+	if o.cfg, _, err = experiment.Load(config, nil); err != nil {
 		return o, err
 	}
 	if o.cfg, o.factory, o.maker, err = kinds.Open(ctx, o.cfg); err != nil {
@@ -223,13 +211,13 @@ func (s *exportSource) environment(ctx context.Context, kinds experiment.Kinds, 
 // checkpointed makes the best policy of the run's newest checkpoint the trained form, where baking
 // it gives the model's graph again. A run that was stopped after an improvement and before its next
 // checkpoint has none.
-func (a *app) checkpointed(ctx context.Context, s *exportSource, run string, o experimentOf) error {
-	dir := filepath.Join(run, checkpointDir)
-	list, err := checkpoint.List(dir)
+func (a *app) checkpointed(ctx context.Context, s *exportSource, dir string, o experimentOf) error {
+	saved := filepath.Join(dir, run.CheckpointDir)
+	list, err := checkpoint.List(saved)
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	c, err := checkpoint.Latest(dir)
+	c, err := checkpoint.Latest(saved)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -195,7 +196,7 @@ func TestExportPrecision(t *testing.T) {
 // TestExportSources exports versions of stores, files in runs and files without any environment.
 func TestExportSources(t *testing.T) {
 	dir := trained(t, tinyMarket)
-	config := filepath.Join(dir, configFile)
+	config := filepath.Join(dir, run.ConfigFile)
 	lone := filepath.Join(t.TempDir(), "lone.onnx")
 	if err := os.WriteFile(lone, []byte(readFile(t, filepath.Join(dir, "best.onnx"))), 0o600); err != nil {
 		t.Fatal(err)

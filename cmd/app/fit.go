@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
@@ -105,12 +106,12 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	dir, err := openRun(runOptions{
-		command: "fit", flag: "--dir", path: f.dir, resume: f.resume, from: f.from, notes: a.err, sources: sources, keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
-		changes: func(dir string) ([]configs.Change, error) { return fitChanges(dir, cfg) },
+	dir, err := run.OpenDir(run.DirOptions{
+		Kind: "fit", Program: "onnxrl " + version(), Path: f.dir, Resume: f.resume, From: f.from, Note: noteTo(a.err), Sources: sources, Keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
+		Changes: func(dir string) ([]configs.Change, error) { return fitChanges(dir, cfg) },
 	})
 	if err != nil {
-		return err
+		return advise(err, "fit", "--dir", f.dir)
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 
@@ -124,7 +125,7 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if !dir.resumed {
+	if !dir.Resumed() {
 		if err := dir.Describe(tr.Config()); err != nil {
 			return err
 		}
@@ -147,16 +148,16 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	r.bar.Finish()
 	r.logs = a.err
 	if err != nil {
-		return dir.explain(err)
+		return advise(dir.Explain(err), "fit", "--dir", dir.Path())
 	}
 	sum := summarize(tr, res, eng.Name(), time.Since(start).Seconds())
-	sum.Dir = dir.path
+	sum.Dir = dir.Path()
 	if res.Stopped == fit.Interrupted {
 		if err := a.printFit(sum); err != nil {
 			return err
 		}
-		if dir.path != "" {
-			fmt.Fprintf(a.err, "onnxrl: stopped after step %d; continue with: onnxrl fit --resume %s\n", res.Steps, dir.path)
+		if dir.Path() != "" {
+			fmt.Fprintf(a.err, "onnxrl: stopped after step %d; continue with: onnxrl fit --resume %s\n", res.Steps, dir.Path())
 		} else {
 			fmt.Fprintln(a.err, "onnxrl: stopped; without --dir nothing was saved")
 		}
@@ -173,7 +174,7 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 		if err := a.writeFit(context.WithoutCancel(cmd.Context()), tr, f.out, sources, res, &sum); err != nil {
 			return err
 		}
-	} else if dir.path == "" {
+	} else if dir.Path() == "" {
 		fmt.Fprintln(a.err, "onnxrl: warning: neither --out nor --dir was given, so nothing was kept")
 	}
 	return a.printFit(sum)
@@ -218,7 +219,7 @@ func checkOut(out, model string) error {
 // fitRun connects a trainer to progress, log and run directory.
 type fitRun struct {
 	app   *app
-	dir   *runDir
+	dir   *run.Dir
 	tr    *fit.Trainer
 	bar   *progress.Progress
 	logs  io.Writer

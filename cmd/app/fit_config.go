@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/models/lora"
@@ -138,12 +139,12 @@ func (f *fitFlags) source(args []string) (*configs.Document, error) {
 	case f.resume != "" && f.dir != "":
 		return nil, errors.New("--resume continues in its run directory; leave --dir out")
 	case f.resume != "":
-		run, from, err := resumePoint(f.resume)
+		dir, from, err := run.Point(f.resume)
 		if err != nil {
 			return nil, err
 		}
-		f.resume, f.from = run, from
-		return configs.Open(filepath.Join(f.resume, configFile))
+		f.resume, f.from = dir, from
+		return configs.Open(filepath.Join(f.resume, run.ConfigFile))
 	case len(args) > 0:
 		return configs.Open(args[0])
 	}
@@ -226,7 +227,7 @@ func (f *fitFlags) load(cmd *cobra.Command, args []string) (fit.Config, error) {
 // are saved may change.
 func fitChanges(dir string, cfg fit.Config) ([]configs.Change, error) {
 	old := fit.Defaults()
-	if _, err := configs.Load(filepath.Join(dir, configFile), nil, &old); err != nil {
+	if _, err := configs.Load(filepath.Join(dir, run.ConfigFile), nil, &old); err != nil {
 		return nil, err
 	}
 	changes, err := configs.Diff(old, cfg)

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
@@ -114,7 +115,7 @@ func TestFitResumeIsExact(t *testing.T) {
 // latest is the step of the newest whole checkpoint of a run.
 func latest(t *testing.T, dir string) int64 {
 	t.Helper()
-	c, err := checkpoint.Latest(filepath.Join(dir, checkpointDir))
+	c, err := checkpoint.Latest(filepath.Join(dir, run.CheckpointDir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func TestFitFullDisk(t *testing.T) {
 	// they are lost.
 	dir = filepath.Join(t.TempDir(), "metrics")
 	code, text = full(16<<10, append(slices.Clone(args), "--dir", dir)...)
-	if code != 1 || !strings.Contains(text, "metrics end before step") || !strings.Contains(text, metricsFile) || latest(t, dir) != 500 {
+	if code != 1 || !strings.Contains(text, "metrics end before step") || !strings.Contains(text, run.MetricsFile) || latest(t, dir) != 500 {
 		t.Errorf("no room for metrics: exit status %d, last checkpoint of step %d\n%s", code, latest(t, dir), text)
 	}
 

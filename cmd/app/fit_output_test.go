@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -158,7 +159,7 @@ func TestFitFlags(t *testing.T) {
 		"--accumulate", "2", "--shards", "2", "--shuffle=false", "--window", "50", "--validation", "0.25", "--patience", "7", "--checkpoint-every", "3", "--seed", "9",
 		"--set", "log_every=2", "--dir", dir)...)
 	var got fit.Config
-	if _, err := configs.Load(filepath.Join(dir, configFile), nil, &got); err != nil {
+	if _, err := configs.Load(filepath.Join(dir, run.ConfigFile), nil, &got); err != nil {
 		t.Fatal(err)
 	}
 	for what, pair := range sorted.All(map[string][2]any{

@@ -18,6 +18,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -161,7 +162,7 @@ func weights(t *testing.T, path string) map[string][]float32 {
 // metricsOf reads metrics.jsonl: one map of values per line, without the wall clock.
 func metricsOf(t *testing.T, dir string) []map[string]float64 {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, metricsFile))
+	data, err := os.ReadFile(filepath.Join(dir, run.MetricsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,13 +208,13 @@ func TestFitLearns(t *testing.T) {
 				t.Errorf("%s: the model's metadata does not tell %s: %v", name, want, m.MetadataProps)
 			}
 		}
-		events, err := filepath.Glob(filepath.Join(dir, tensorBoardDir, "events.out.tfevents.*"))
+		events, err := filepath.Glob(filepath.Join(dir, run.TensorBoardDir, "events.out.tfevents.*"))
 		if err != nil || len(events) != 1 {
 			t.Errorf("%s: TensorBoard files %v, %v", name, events, err)
 		}
 		succeed(t, "compare", out, "--bind", "batch=7", "--engines", enginePair())
 		// The effective configuration is the recipe: running it again gives the same weights.
-		_, again := fitted(t, []string{"fit", filepath.Join(dir, configFile), "-q"})
+		_, again := fitted(t, []string{"fit", filepath.Join(dir, run.ConfigFile), "-q"})
 		trained = append(trained, weights(t, out), weights(t, again))
 	}
 	for i, w := range trained[1:] {

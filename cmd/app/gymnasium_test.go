@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
@@ -69,7 +70,7 @@ func TestExportNeedsNoEnvironment(t *testing.T) {
 	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 	const short = "seed: 1\ntrain: {num_envs: 2, total_env_steps: 256, threads: 1, validation: {every_steps: 128}}\neval: {episodes: 2}\npublish: {observations: 100, allow_ties: true}\n"
 	own := trained(t, exportVariants["masked choices"].document+short)
-	replaceIn(t, filepath.Join(own, configFile), "kind: invalid_action", "kind: elsewhere")
+	replaceIn(t, filepath.Join(own, run.ConfigFile), "kind: invalid_action", "kind: elsewhere")
 	type machine struct{ what, dir, python, path, says string }
 	machines := []machine{{"no such environment", own, "", "", "elsewhere"}}
 	if _, err := exec.LookPath("python3"); err == nil || os.Getenv("ONNXRL_PYTHON") != "" {
@@ -102,7 +103,7 @@ func TestExportNeedsNoEnvironment(t *testing.T) {
 		}
 		// What is asked for by name has to be there.
 		out := filepath.Join(t.TempDir(), "x.onnx")
-		if r := onnxrl(t, "export", dir, "--config", filepath.Join(dir, configFile), "--out", out); r.code != 1 || !strings.Contains(r.err, on.says) || isFile(out) {
+		if r := onnxrl(t, "export", dir, "--config", filepath.Join(dir, run.ConfigFile), "--out", out); r.code != 1 || !strings.Contains(r.err, on.says) || isFile(out) {
 			t.Errorf("%s: status %d\n%s", what, r.code, r.err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
@@ -107,5 +108,5 @@ func signalled(t *testing.T, prefix string, n int, sig os.Signal, args ...string
 // written.
 func interrupt(t *testing.T, dir string, n int, sig os.Signal, args ...string) (int, string) {
 	t.Helper()
-	return signalled(t, filepath.Join(dir, checkpointDir, "ckpt-"), n, sig, args...)
+	return signalled(t, filepath.Join(dir, run.CheckpointDir, "ckpt-"), n, sig, args...)
 }

@@ -21,7 +21,7 @@ const (
 // Main runs the command line of the process over the kinds that documents can name, and ends it
 // with the exit status: 0, 1 for what failed and for checks that did not pass, 130 after a signal.
 func Main(kinds experiment.Kinds) {
-	os.Exit(run(untilSignalled(), kinds, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(execute(untilSignalled(), kinds, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // untilSignalled is a context that ends with the first signal.

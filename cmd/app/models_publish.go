@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -70,6 +71,9 @@ func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) e
 			return errors.New("the run says itself what its policy is: of the flags only --alias, --allow-ties and --store can be given")
 		}
 		v, err := a.publishRun(ctx, path, f)
+		if errors.Is(err, bake.ErrTies) {
+			err = fmt.Errorf("%w: --allow-ties accepts them", err)
+		}
 		if err != nil {
 			return fmt.Errorf("publish %s: %w", path, err)
 		}
@@ -209,4 +213,14 @@ func finiteGolden(m *onnx.Model, g *artifact.Golden) error {
 		}
 	}
 	return nil
+}
+
+// publishRun publishes the best policy of a run, as the run does itself when it ends.
+func (a *app) publishRun(ctx context.Context, dir string, f *publishFlags) (_ artifact.Version, err error) {
+	p, err := a.openPlan(ctx, "", &trainFlags{resume: dir, store: f.store})
+	if err != nil {
+		return artifact.Version{}, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	return p.Publish(ctx, run.PublishOptions{AllowTies: f.allowTies, Aliases: f.aliases})
 }

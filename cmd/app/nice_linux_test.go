@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"golang.org/x/sys/unix"
 )
 
@@ -60,7 +61,7 @@ func TestTrainLowersItsPriorityWhenAsked(t *testing.T) {
 		var text strings.Builder
 		cmd.Stdout, cmd.Stderr = &text, &text
 		// By the second checkpoint there are all threads that training needs.
-		if err := startHeld(t, cmd, 2, filepath.Join(dir, checkpointDir, "ckpt-")); err != nil {
+		if err := startHeld(t, cmd, 2, filepath.Join(dir, run.CheckpointDir, "ckpt-")); err != nil {
 			t.Fatalf("$%s=%q %q: %v\n%s", niceVariable, c.variable, c.args, err, &text)
 		}
 		got := threadNice(t, cmd.Process.Pid)

@@ -36,8 +36,8 @@ type app struct {
 	stop      *stopping
 }
 
-// run executes one command line and returns the exit status.
-func run(ctx context.Context, kinds experiment.Kinds, args []string, in io.Reader, out, errw io.Writer) int {
+// execute runs one command line and returns the exit status.
+func execute(ctx context.Context, kinds experiment.Kinds, args []string, in io.Reader, out, errw io.Writer) int {
 	a := newApp(in, out, errw)
 	a.kinds = kinds
 	return a.run(ctx, a.command(), args)

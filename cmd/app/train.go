@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/spf13/cobra"
 )
 
@@ -85,7 +86,7 @@ func (a *app) train(cmd *cobra.Command, args []string, f *trainFlags) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	sum, err := a.runPlan(cmd.Context(), p)
+	sum, err := p.train(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (a *app) train(cmd *cobra.Command, args []string, f *trainFlags) (err error
 		return err
 	}
 	if len(sum.Unfinished) > 0 {
-		return a.stopped(p.dir, "")
+		return a.stopped(p.Dir(), "")
 	}
 	return nil
 }
@@ -101,7 +102,7 @@ func (a *app) train(cmd *cobra.Command, args []string, f *trainFlags) (err error
 // stopped says how to go on with a run after a signal, and what to do then; a run that was stopped
 // before it began has no directory.
 func (a *app) stopped(dir, then string) error {
-	if isFile(filepath.Join(dir, configFile)) {
+	if isFile(filepath.Join(dir, run.ConfigFile)) {
 		fmt.Fprintf(a.err, "onnxrl: stopped; continue with: onnxrl train --resume %s%s\n", dir, then)
 	} else {
 		fmt.Fprintln(a.err, "onnxrl: stopped before the training began; nothing was written")
@@ -142,9 +143,9 @@ func parseSeeds(s string) ([]uint64, error) {
 }
 
 // printTrain shows what came of the runs.
-func (a *app) printTrain(s trainSummary) error {
+func (a *app) printTrain(s run.Summary) error {
 	if a.json {
 		return a.printJSON(s)
 	}
-	return s.table(a.out)
+	return printSummary(a.out, s)
 }

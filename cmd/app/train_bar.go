@@ -5,20 +5,24 @@ import (
 	"io"
 	"math"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
 // trainBar shows how far all runs of a plan have come together. It is shown from when the first of
-// them begins; without a start it never is.
+// them begins.
 type trainBar struct {
-	plan  *trainPlan
-	start func() *progress.Progress
+	start func(total, initial int64) *progress.Progress
+	// hold gives the program time to save from when the first run begins until release.
+	hold    func() (release func())
+	release func()
+	// told keeps what is to be said of the data to once, however many seeds begin.
+	told sync.Once
 
 	mu    sync.Mutex
 	shown *progress.Progress
@@ -29,36 +33,37 @@ type trainBar struct {
 	// long that updates are shown.
 	updating map[uint64]time.Time
 	long     bool
-	// watch, unless nil, is told the env steps of a run after every learner step.
-	watch func(envSteps int64)
 }
 
-func (a *app) newBar(p *trainPlan) *trainBar {
-	b := &trainBar{plan: p, done: map[uint64]int64{}, updating: map[uint64]time.Time{}}
-	var initial int64
-	for _, seed := range p.seeds() {
-		b.total += p.cfg.Train.TotalEnvSteps
-		if list, err := checkpoint.List(filepath.Join(p.dirOf(seed), checkpointDir)); err == nil && len(list) > 0 {
-			b.done[seed] = list[len(list)-1].Step
-			if i := slices.IndexFunc(list, func(e checkpoint.Entry) bool { return e.Path == p.from }); i >= 0 {
-				b.done[seed] = list[i].Step
-			}
-			initial += b.done[seed]
-		}
+func (a *app) newBar() *trainBar {
+	return &trainBar{
+		done: map[uint64]int64{}, updating: map[uint64]time.Time{},
+		start: func(total, initial int64) *progress.Progress {
+			return progress.Start(a.err, progress.Options{Label: "train", Unit: "env steps", Total: total, Initial: initial, Quiet: a.quiet})
+		},
+		hold: func() func() { return a.stop.hold(saveGrace) },
 	}
-	b.start = func() *progress.Progress {
-		return progress.Start(a.err, progress.Options{Label: "train", Unit: "env steps", Total: b.total, Initial: initial, Quiet: a.quiet})
-	}
-	return b
 }
 
-// begin shows the bar.
-func (b *trainBar) begin() {
+// begin shows the bar, and counts what a run will do beyond what it was asked for.
+func (b *trainBar) begin(r *run.Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.shown == nil && b.start != nil {
-		b.shown = b.start()
+	if b.shown == nil {
+		b.release = b.hold()
+		p := r.Plan()
+		var initial int64
+		for _, seed := range p.Seeds() {
+			b.total += p.Config().Train.TotalEnvSteps
+			if list, err := checkpoint.List(filepath.Join(p.DirOf(seed), run.CheckpointDir)); err == nil && len(list) > 0 {
+				b.done[seed] = list[len(list)-1].Step
+				initial += b.done[seed]
+			}
+		}
+		b.shown = b.start(b.total, initial)
 	}
+	b.total += r.Trainer().PlannedEnvSteps() - r.Config().Train.TotalEnvSteps
+	b.shown.SetTotal(b.total)
 }
 
 // end shows the final state.
@@ -66,6 +71,9 @@ func (b *trainBar) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shown.Finish()
+	if b.release != nil {
+		b.release()
+	}
 }
 
 // above returns a writer for lines, which are shown above the bar once there is one.
@@ -83,7 +91,7 @@ func (w barWriter) Write(line []byte) (int, error) {
 }
 
 // step shows where a run is. Texts are made only as often as they can be seen.
-func (b *trainBar) step(r *trainRun, p train.Progress) {
+func (b *trainBar) step(r *run.Run, p train.Progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := time.Now(); now.Sub(b.drawn) >= 100*time.Millisecond || p.EnvSteps >= p.TotalEnvSteps {
@@ -95,46 +103,51 @@ func (b *trainBar) step(r *trainRun, p train.Progress) {
 }
 
 // update shows how far an update has come that takes longer than an eye does.
-func (b *trainBar) update(now time.Time, r *trainRun, p train.Progress) {
-	began, ok := b.updating[r.seed]
+func (b *trainBar) update(now time.Time, r *run.Run, p train.Progress) {
+	began, ok := b.updating[r.Seed()]
 	switch {
 	case p.Update == 0:
-		delete(b.updating, r.seed)
+		delete(b.updating, r.Seed())
 		if b.long {
 			b.shown.FieldText("update", "-")
 		}
 	case !ok:
-		b.updating[r.seed] = now
+		b.updating[r.Seed()] = now
 	case b.long || now.Sub(began) > time.Second:
 		b.long = true
 		b.shown.FieldText("update", fmt.Sprintf("%.1f%%", 100*p.Update))
 	}
 }
 
-// settle shows where a run has ended, as its summary says it.
-func (b *trainBar) settle(r *trainRun) {
+// settle shows where a run has ended, as its summary says it, and takes off what one that has
+// stopped early will not do.
+func (b *trainBar) settle(r *run.Run, res train.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := r.tr.Progress()
+	p := r.Trainer().Progress()
 	b.fields(r, p)
 	b.update(time.Now(), r, p)
 	b.count(r, p)
+	if res.Stopped != train.Interrupted {
+		b.total += res.EnvSteps - r.Trainer().PlannedEnvSteps()
+		b.shown.SetTotal(b.total)
+	}
 }
 
 // fields shows what a run is known by.
-func (b *trainBar) fields(r *trainRun, p train.Progress) {
-	if r.plan.group() {
-		b.shown.FieldText("seed", fmt.Sprint(r.seed))
+func (b *trainBar) fields(r *run.Run, p train.Progress) {
+	if r.Plan().Group() {
+		b.shown.FieldText("seed", fmt.Sprint(r.Seed()))
 	}
 	for _, f := range []struct{ key, tag string }{{"loss", "train/loss"}, {"entropy", "train/entropy"}} {
 		if v, ok := p.Metrics[f.tag]; ok {
 			b.shown.Field(f.key, v)
 		}
 	}
-	switch key := "val " + r.cfg.Train.Validation.Metric; {
+	switch key := "val " + r.Config().Train.Validation.Metric; {
 	case p.Validation != nil:
 		b.shown.Field(key, p.Validation.Score)
-	case r.cfg.Train.Validation.EverySteps > 0:
+	case r.Config().Train.Validation.EverySteps > 0:
 		b.shown.FieldText(key, "-") // A resumed run has none at first; what it is known by keeps its place.
 	}
 	if !math.IsNaN(p.EpisodeReward) {
@@ -143,26 +156,7 @@ func (b *trainBar) fields(r *trainRun, p train.Progress) {
 }
 
 // count shows the env steps of all runs.
-func (b *trainBar) count(r *trainRun, p train.Progress) {
-	b.shown.Add(p.EnvSteps - b.done[r.seed])
-	b.done[r.seed] = p.EnvSteps
-	if b.watch != nil {
-		b.watch(p.EnvSteps)
-	}
-}
-
-// planned counts what a run will do beyond what it was asked for.
-func (b *trainBar) planned(r *trainRun) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.total += r.tr.PlannedEnvSteps() - r.cfg.Train.TotalEnvSteps
-	b.shown.SetTotal(b.total)
-}
-
-// finished takes off what a run that has stopped early will not do.
-func (b *trainBar) finished(r *trainRun) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.total += r.tr.EnvSteps() - r.tr.PlannedEnvSteps()
-	b.shown.SetTotal(b.total)
+func (b *trainBar) count(r *run.Run, p train.Progress) {
+	b.shown.Add(p.EnvSteps - b.done[r.Seed()])
+	b.done[r.Seed()] = p.EnvSteps
 }

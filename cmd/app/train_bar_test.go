@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
@@ -13,7 +14,7 @@ import (
 func TestTrainBarShowsLongUpdates(t *testing.T) {
 	var text strings.Builder
 	b := &trainBar{done: map[uint64]int64{}, updating: map[uint64]time.Time{}, shown: progress.Start(&text, progress.Options{Label: "train"})}
-	r := &trainRun{plan: &trainPlan{}}
+	r := &run.Run{}
 	now := time.Unix(0, 0)
 	line := func(after time.Duration, update float64) string {
 		now = now.Add(after)

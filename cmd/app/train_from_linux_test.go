@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 // checkpointPaths lists the checkpoints of a run, the newest last.
 func checkpointPaths(t *testing.T, dir string) (paths []string) {
 	t.Helper()
-	list, err := checkpoint.List(filepath.Join(dir, checkpointDir))
+	list, err := checkpoint.List(filepath.Join(dir, run.CheckpointDir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestTrainResumesFromACheckpoint(t *testing.T) {
 	for _, when := range []string{"end", "improvements"} {
 		config, ref := trainYAML(t, "seed: 1", "seed: 2", "every_steps: 100}", "every_steps: 100, keep_last: 99}", "publish: {", "publish: {when: "+when+", "), filepath.Join(t.TempDir(), "ref")
 		trainRuns(t, config, "--out", ref)
-		was, metrics, versions := checkpointPaths(t, ref), readBytes(t, filepath.Join(ref, metricsFile)), versionsIn(t, ref)
+		was, metrics, versions := checkpointPaths(t, ref), readBytes(t, filepath.Join(ref, run.MetricsFile)), versionsIn(t, ref)
 		at := was[len(was)/2]
 
 		other := filepath.Join(t.TempDir(), "other")
@@ -40,7 +41,7 @@ func TestTrainResumesFromACheckpoint(t *testing.T) {
 			t.Errorf("%s: %+v", when, sum)
 		}
 		sameTraining(t, when+", another directory", other, ref)
-		if !slices.Equal(checkpointPaths(t, ref), was) || !bytes.Equal(readBytes(t, filepath.Join(ref, metricsFile)), metrics) {
+		if !slices.Equal(checkpointPaths(t, ref), was) || !bytes.Equal(readBytes(t, filepath.Join(ref, run.MetricsFile)), metrics) {
 			t.Errorf("%s: the run itself has changed", when)
 		}
 		if got := checkpointPaths(t, other); filepath.Base(got[0]) != filepath.Base(at) || len(got) != len(was)-len(was)/2 {
@@ -51,8 +52,8 @@ func TestTrainResumesFromACheckpoint(t *testing.T) {
 		} else if when == "improvements" && len(versions) < 2 {
 			t.Errorf("only %d versions were published on the way", len(versions))
 		}
-		var l lineage
-		if err := readJSON(filepath.Join(other, lineageFile), &l); err != nil || l.Continues != at {
+		var l run.Lineage
+		if err := run.ReadJSON(filepath.Join(other, run.LineageFile), &l); err != nil || l.Continues != at {
 			t.Errorf("%s: it continues %q, %v", when, l.Continues, err)
 		}
 
@@ -79,39 +80,10 @@ func TestTrainResumesFromACheckpoint(t *testing.T) {
 		if got := checkpointPaths(t, dir); len(got) >= len(list) || !slices.Equal(got[:3], list[:3]) {
 			t.Errorf("%s: checkpoints %q, expected fewer than %q", when, got, list)
 		}
-		if steps, ok, err := stepsOf(filepath.Join(dir, publish.BestFile)); err != nil || ok && steps > latest(t, dir) {
+		if steps, ok, err := run.StepsOf(filepath.Join(dir, publish.BestFile)); err != nil || ok && steps > latest(t, dir) {
 			t.Errorf("%s: the best policy is that of env step %d, after the newest checkpoint, %v", when, steps, err)
 		}
 		trainRuns(t, "--resume", dir)
 		sameTraining(t, when+", gone back", dir, ref)
-	}
-}
-
-// What --resume names is found from any folder, and what is no checkpoint is said with those that
-// are.
-func TestResumePoint(t *testing.T) {
-	run := filepath.Join(t.TempDir(), "run")
-	for _, name := range []string{"ckpt-000000100", "ckpt-000000200"} {
-		if err := os.MkdirAll(filepath.Join(run, checkpointDir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(run, configFile), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	at := filepath.Join(run, checkpointDir, "ckpt-000000100")
-	for _, c := range []struct{ in, path, run, from string }{
-		{"/", run, run, ""}, {"/", run + "/", run + "/", ""}, {"/", at, run, at}, {"/", at + "/", run, at}, {at, ".", "../..", "../../checkpoints/ckpt-000000100"},
-		{run, "checkpoints/ckpt-000000200", ".", "checkpoints/ckpt-000000200"}, {run, ".", ".", ""}, {"/", "/none", "/none", ""},
-	} {
-		t.Chdir(c.in)
-		if got, from, err := resumePoint(c.path); err != nil || got != c.run || from != c.from {
-			t.Errorf("%s in %s: run %q, checkpoint %q, %v", c.path, c.in, got, from, err)
-		}
-	}
-	for _, path := range []string{filepath.Join(run, checkpointDir), filepath.Join(run, checkpointDir, "ckpt-000000300")} {
-		if _, _, err := resumePoint(path); err == nil || !strings.Contains(err.Error(), "ckpt-000000100, ckpt-000000200") {
-			t.Errorf("%s: error %v", path, err)
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/envs/normalize"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
@@ -20,7 +21,7 @@ train: {num_envs: 4, total_env_steps: 2048, log_interval_steps: 256, threads: 1,
 publish: {observations: 64}
 `)
 	statistics := func(dir string) (s normalize.State) {
-		c, err := checkpoint.Latest(filepath.Join(dir, checkpointDir))
+		c, err := checkpoint.Latest(filepath.Join(dir, run.CheckpointDir))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +47,8 @@ publish: {observations: 64}
 	if !(was.Obs[0].Count > 2000) || now.Obs[0].Count < was.Obs[0].Count+256 || now.Obs[0].Count > was.Obs[0].Count+264 || !(now.Return.Count >= was.Return.Count+256) {
 		t.Errorf("%v observations and %v returns, after %v and %v", now.Obs[0].Count, now.Return.Count, was.Obs[0].Count, was.Return.Count)
 	}
-	var l lineage
-	if err := readJSON(filepath.Join(second, lineageFile), &l); err != nil || l.Init == nil || !strings.Contains(l.Init.Statistics, "observation (3 elements") || !strings.Contains(l.Init.Statistics, "returns") {
+	var l run.Lineage
+	if err := run.ReadJSON(filepath.Join(second, run.LineageFile), &l); err != nil || l.Init == nil || !strings.Contains(l.Init.Statistics, "observation (3 elements") || !strings.Contains(l.Init.Statistics, "returns") {
 		t.Errorf("%+v, %v", l.Init, err)
 	}
 	n := 0

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -52,7 +53,7 @@ func TestTrainResumeIsExact(t *testing.T) {
 func killAtWrite(t *testing.T, dir string, n int, args ...string) {
 	t.Helper()
 	size := func() int64 {
-		info, err := os.Stat(filepath.Join(dir, metricsFile))
+		info, err := os.Stat(filepath.Join(dir, run.MetricsFile))
 		if err != nil {
 			return 0
 		}
@@ -94,7 +95,7 @@ func TestTrainKilledAnywhere(t *testing.T) {
 	s := rng.New(3).Split("kills").Stream()
 	begun := 0
 	for range 8 {
-		if refuseRun(dir, true, "") == nil {
+		if run.Holds(dir) {
 			begun++
 			killAtWrite(t, dir, 1+s.IntN(12), "train", "-q", "--resume", dir)
 		} else {

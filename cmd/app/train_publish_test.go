@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -85,7 +86,7 @@ func TestOnlyTheProvedIsPublished(t *testing.T) {
 	// How often a policy improves depends on the last digits of the machine's arithmetic; of a few
 	// seeds one improves twice.
 	var each string
-	var improved runSummary
+	var improved run.RunSummary
 	seed := 1
 	for ; ; seed++ {
 		if seed > 12 {
@@ -224,7 +225,7 @@ publish: {observations: 200, allow_ties: true}
 	if r.code != 0 || !strings.Contains(r.err, "the wheel has come off") || !strings.Contains(r.out, "not published") || !strings.Contains(r.out, "onnxrl models publish "+dir) {
 		t.Fatalf("exit status %d\n%s%s", r.code, r.out, r.err)
 	}
-	if n := len(versionsIn(t, dir)); n != 0 || !isFile(filepath.Join(dir, finishedFile)) {
+	if n := len(versionsIn(t, dir)); n != 0 || !isFile(filepath.Join(dir, run.FinishedFile)) {
 		t.Errorf("%d versions of a finished run", n)
 	}
 	succeed(t, "models", "publish", "--engine", "portable", dir)

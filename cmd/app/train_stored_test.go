@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/run"
 )
 
 // editStored changes the configuration of a run in both places where it is stored.
@@ -17,9 +19,9 @@ func editStored(t *testing.T, dir string, edit func(text string) string) {
 			t.Fatal(err)
 		}
 	}
-	put(configFile, []byte(edit(string(readBytes(t, filepath.Join(dir, configFile))))))
+	put(run.ConfigFile, []byte(edit(string(readBytes(t, filepath.Join(dir, run.ConfigFile))))))
 	var l map[string]json.RawMessage
-	if err := readJSON(filepath.Join(dir, lineageFile), &l); err != nil {
+	if err := run.ReadJSON(filepath.Join(dir, run.LineageFile), &l); err != nil {
 		t.Fatal(err)
 	}
 	var text string
@@ -31,7 +33,7 @@ func editStored(t *testing.T, dir string, edit func(text string) string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(lineageFile, out)
+	put(run.LineageFile, out)
 }
 
 // cut removes lines of a document by their beginnings, with what is indented below them.
@@ -68,7 +70,7 @@ func TestTrainResumesOlder(t *testing.T) {
 	trainRuns(t, "--resume", older, "--set", grown)
 	trainRuns(t, "--resume", ref, "--set", grown)
 	sameTraining(t, "a run of an older program", older, ref)
-	text := string(readBytes(t, filepath.Join(older, configFile)))
+	text := string(readBytes(t, filepath.Join(older, run.ConfigFile)))
 	for _, key := range []string{"gae_lambda: 1.0", "fee_rate: 0.0005", "drop_undefined: true", "keep_last: 3"} {
 		if !strings.Contains(text, key) {
 			t.Errorf("the configuration of a run that went on has no %q", key)
@@ -97,11 +99,11 @@ func TestTrainResumesOlder(t *testing.T) {
 		text = strings.Replace(text, "  gamma: 0.96\n", "  gamma: 0.96\n  temperature: 0.3\n", 1)
 		return strings.Replace(text, "  num_envs: 4\n", "  num_envs: 4\n  queue: {length: 7, kind: ring}\n", 1)
 	})
-	told(gone, "resume "+gone, "train.queue: {length: 7, kind: ring} -> absent", `unknown key "queue"`, configFile+":")
+	told(gone, "resume "+gone, "train.queue: {length: 7, kind: ring} -> absent", `unknown key "queue"`, run.ConfigFile+":")
 	editStored(t, gone, func(text string) string { return cut(t, text, "  queue:") })
 	told(gone, "agent.temperature: 0.3 -> absent", `unknown key "temperature"`)
 	// The file alone can be edited; what the run was started with is known all the same.
-	path := filepath.Join(gone, configFile)
+	path := filepath.Join(gone, run.ConfigFile)
 	if err := os.WriteFile(path, []byte(cut(t, string(readBytes(t, path)), "  temperature:")), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +128,7 @@ func TestTrainResumesOlderSeeds(t *testing.T) {
 	if len(sum.Runs) != 2 || sum.Runs[0].EnvSteps != 200 || sum.Runs[1].EnvSteps != 200 {
 		t.Errorf("%+v", sum)
 	}
-	bars, err := valueIn(t, filepath.Join(dir, configFile), "env.data.source.path")
+	bars, err := valueIn(t, filepath.Join(dir, run.ConfigFile), "env.data.source.path")
 	if err != nil {
 		t.Fatal(err)
 	}

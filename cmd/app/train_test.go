@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -57,16 +58,16 @@ publish: {observations: 64, allow_ties: true}
 }
 
 // trainRuns runs onnxrl train to its end.
-func trainRuns(t *testing.T, args ...string) trainSummary {
+func trainRuns(t *testing.T, args ...string) run.Summary {
 	t.Helper()
-	return decode[trainSummary](t, succeed(t, append([]string{"train", "-q", "--json"}, args...)...))
+	return decode[run.Summary](t, succeed(t, append([]string{"train", "-q", "--json"}, args...)...))
 }
 
 // trainMetrics reads the metrics of a run without what measures time. Numbers are compared as they
 // are written, NaN included.
 func trainMetrics(t *testing.T, dir string) []map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, metricsFile))
+	text, err := os.ReadFile(filepath.Join(dir, run.MetricsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func trainMetrics(t *testing.T, dir string) []map[string]string {
 // the best parameters.
 func newest(t *testing.T, dir string) []byte {
 	t.Helper()
-	c, err := checkpoint.Latest(filepath.Join(dir, checkpointDir))
+	c, err := checkpoint.Latest(filepath.Join(dir, run.CheckpointDir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,13 +175,13 @@ func TestTrain(t *testing.T) {
 	if lines[0]["step"] != "0" || lines[0]["eval/sharpe"] == "" || lines[1]["step"] != "60" {
 		t.Errorf("the metrics begin with %v and %v", lines[0], lines[1])
 	}
-	for _, name := range []string{configFile, sourcesFile, lineageFile, finishedFile, publish.BestFile, publish.StoreDir, tensorBoardDir} {
+	for _, name := range []string{run.ConfigFile, run.SourcesFile, run.LineageFile, run.FinishedFile, publish.BestFile, publish.StoreDir, run.TensorBoardDir} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}
 	}
-	var l lineage
-	if err := readJSON(filepath.Join(dir, lineageFile), &l); err != nil {
+	var l run.Lineage
+	if err := run.ReadJSON(filepath.Join(dir, run.LineageFile), &l); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(l.Seeds, []uint64{1}) || len(l.ConfigSHA256) != 64 || len(l.Sources["data_sha256"]) != 64 || l.Engine == "" || l.Platform == "" || l.Threads != 1 || l.Program.Version == "" || l.Name != "tiny" {
@@ -190,7 +191,7 @@ func TestTrain(t *testing.T) {
 	// free number.
 	folder := t.TempDir()
 	for _, want := range []string{"config-1", "config-2"} {
-		cmd := program(t, "train", "-q", filepath.Join(dir, configFile))
+		cmd := program(t, "train", "-q", filepath.Join(dir, run.ConfigFile))
 		cmd.Dir = folder
 		if text, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(text), "run directory "+filepath.Join("runs", want)) {
 			t.Fatalf("%v\n%s", err, text)
@@ -248,9 +249,9 @@ func TestTrainSeeds(t *testing.T) {
 	if got.N != 3 || math.Abs(*got.Mean-mean) > 1e-12 || math.Abs(*got.Std-math.Sqrt(squares/2)) > 1e-12 {
 		t.Errorf("mean and deviation %g, %g of %v", *got.Mean, *got.Std, sharpe)
 	}
-	var written trainSummary
-	if err := readJSON(filepath.Join(several, summaryFile), &written); err != nil || len(written.Runs) != 3 || *written.Validation["sharpe"].Mean != *got.Mean {
-		t.Errorf("%s: %+v, %v", summaryFile, written, err)
+	var written run.Summary
+	if err := run.ReadJSON(filepath.Join(several, run.SummaryFile), &written); err != nil || len(written.Runs) != 3 || *written.Validation["sharpe"].Mean != *got.Mean {
+		t.Errorf("%s: %+v, %v", run.SummaryFile, written, err)
 	}
 	again := trainRuns(t, "--resume", several)
 	if len(again.Runs) != 3 || again.Runs[2].Seconds != sum.Runs[2].Seconds {
@@ -275,7 +276,7 @@ func TestTrainResumeChanges(t *testing.T) {
 	refuse(t, []string{"train", "--resume", dir, "--set", "agent.gamma=0.5", "--set", "train.num_envs=2", "--set", "env.fee_rate=0.1", "--set", "train.total_env_steps=600"},
 		"configuration has changed", "agent.gamma: 0.96 -> 0.5", "train.num_envs: 4 -> 2", "env.fee_rate: 0.0005 -> 0.1", "train.total_env_steps: 1200 -> 600")
 	// An edit of the file counts like one of the command line.
-	path := filepath.Join(dir, configFile)
+	path := filepath.Join(dir, run.ConfigFile)
 	text := string(readBytes(t, path))
 	if err := os.WriteFile(path, []byte(strings.Replace(text, "entropy_coef: 0.05", "entropy_coef: 0.07", 1)), 0o644); err != nil {
 		t.Fatal(err)
@@ -305,8 +306,8 @@ func TestTrainResumeChanges(t *testing.T) {
 // valueIn reads a text of a document.
 func valueIn(t *testing.T, path, key string) (string, error) {
 	t.Helper()
-	var l lineage
-	if err := readJSON(filepath.Join(filepath.Dir(path), lineageFile), &l); err != nil {
+	var l run.Lineage
+	if err := run.ReadJSON(filepath.Join(filepath.Dir(path), run.LineageFile), &l); err != nil {
 		return "", err
 	}
 	for line := range strings.Lines(l.Config) {
@@ -336,7 +337,7 @@ func TestTrainBadInput(t *testing.T) {
 		{"seeds that are none", []string{trainYAML(t), "--seeds", "1,x"}, []string{"--seeds", "1,x", "42,43,44"}},
 		{"a seed given twice", []string{trainYAML(t), "--seeds", "1,1"}, []string{"--seeds", "1 is given twice"}},
 		{"nothing", nil, []string{"a configuration is needed"}},
-		{"nothing to resume", []string{"--resume", t.TempDir()}, []string{"it holds no run", configFile}},
+		{"nothing to resume", []string{"--resume", t.TempDir()}, []string{"it holds no run", run.ConfigFile}},
 		{"no runs at once", []string{trainYAML(t), "--parallel", "0"}, []string{"--parallel 0"}},
 		{"--partial alone", []string{trainYAML(t), "--partial"}, []string{"--init"}},
 		{"parameters that are not there", []string{trainYAML(t), "--init", filepath.Join(t.TempDir(), "none.onnx")}, []string{"--init", "none.onnx"}},
@@ -356,7 +357,7 @@ func TestTrainBadInput(t *testing.T) {
 				t.Errorf("%s: the error does not say %q:\n%s", c.what, s, r.err)
 			}
 		}
-		if _, err := os.Stat(filepath.Join(out, configFile)); err == nil {
+		if _, err := os.Stat(filepath.Join(out, run.ConfigFile)); err == nil {
 			t.Errorf("%s: there is a run", c.what)
 		}
 	}
@@ -373,7 +374,7 @@ func TestTrainEvaluationDisturbsNothing(t *testing.T) {
 	agent := func(args ...string) map[string][]float32 {
 		dir := filepath.Join(t.TempDir(), "run")
 		trainRuns(t, append([]string{config, "--out", dir}, args...)...)
-		c, err := checkpoint.Latest(filepath.Join(dir, checkpointDir))
+		c, err := checkpoint.Latest(filepath.Join(dir, run.CheckpointDir))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -422,8 +423,8 @@ func TestTrainInit(t *testing.T) {
 	if same < 100 {
 		t.Errorf("%d weights were compared", same)
 	}
-	var l lineage
-	if err := readJSON(filepath.Join(second, lineageFile), &l); err != nil || l.Init == nil || l.Init.Ref != best || len(l.Init.SHA256) != 64 || !strings.Contains(l.Init.Summary, "copied") {
+	var l run.Lineage
+	if err := run.ReadJSON(filepath.Join(second, run.LineageFile), &l); err != nil || l.Init == nil || l.Init.Ref != best || len(l.Init.SHA256) != 64 || !strings.Contains(l.Init.Summary, "copied") {
 		t.Errorf("%+v, %v", l.Init, err)
 	}
 	// What a run publishes descends from what it began with: from the file that a run published,
@@ -434,8 +435,8 @@ func TestTrainInit(t *testing.T) {
 	}
 	fourth := filepath.Join(t.TempDir(), "fourth")
 	trainRuns(t, config, "--out", fourth, "--init", dir, "--set", "train.total_env_steps=20")
-	var from lineage
-	if err := readJSON(filepath.Join(fourth, lineageFile), &from); err != nil || from.Init == nil || from.Init.Parent != l.Init.Parent {
+	var from run.Lineage
+	if err := run.ReadJSON(filepath.Join(fourth, run.LineageFile), &from); err != nil || from.Init == nil || from.Init.Parent != l.Init.Parent {
 		t.Errorf("%+v descends from something else than %q, %v", from.Init, l.Init.Parent, err)
 	}
 	// Another network shares some of the parameters.

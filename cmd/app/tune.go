@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/progress"
@@ -117,10 +117,10 @@ func (a *app) tune(ctx context.Context, args []string, f *tuneFlags) (err error)
 			bar.Add(1)
 		}
 	}
-	run := s.study.Run(ctx, s.try)
+	ended := s.study.Run(ctx, s.try)
 	bar.Finish()
-	if run != nil && !errors.Is(run, context.Canceled) && !errors.Is(run, context.DeadlineExceeded) {
-		return run
+	if ended != nil && !errors.Is(ended, context.Canceled) && !errors.Is(ended, context.DeadlineExceeded) {
+		return ended
 	}
 	sum, err := s.finish()
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *app) tune(ctx context.Context, args []string, f *tuneFlags) (err error)
 	} else {
 		err = sum.table(a.out)
 	}
-	if err == nil && run != nil {
+	if err == nil && ended != nil {
 		fmt.Fprintf(a.err, "onnxrl: stopped; continue with: onnxrl tune --resume %s\n", s.dir)
 		return quietError{errInterrupted}
 	}
@@ -140,8 +140,8 @@ func (a *app) tune(ctx context.Context, args []string, f *tuneFlags) (err error)
 
 // refuseSearch returns an error for a directory that holds a search and no run.
 func refuseSearch(dir string) error {
-	var l lineage
-	if err := readJSON(filepath.Join(dir, lineageFile), &l); err != nil || l.Command != "tune" {
+	var l run.Lineage
+	if err := run.ReadJSON(filepath.Join(dir, run.LineageFile), &l); err != nil || l.Command != "tune" {
 		return nil
 	}
 	return fmt.Errorf("%s holds a search for hyper-parameters, which goes on with onnxrl tune --resume %s; to train what it has found: onnxrl train %s", dir, dir, filepath.Join(dir, bestConfigFile))
@@ -158,23 +158,17 @@ func (s *search) begin() (err error) {
 	if s.study, err = tune.Open(tune.Options{Config: s.tune, Seed: s.cfg.Seed, Dir: s.dir, Changed: s.changed, Now: time.Now}); err != nil {
 		return err
 	}
-	if err := writeJSON(filepath.Join(s.dir, lineageFile), s.lineage); err != nil {
+	if err := run.WriteJSON(filepath.Join(s.dir, run.LineageFile), s.lineage); err != nil {
 		return err
 	}
-	return writeConfig(s.dir, s.cfg)
+	return run.WriteConfig(s.dir, s.cfg)
 }
 
 // claim makes a directory for a new search, which must not hold anything to resume.
 func (s *search) claim() error {
-	p := trainPlan{dir: s.dir, name: s.lineage.Name}
-	if err := p.claim(); err != nil {
-		return err
-	}
-	s.dir = p.dir
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
-		return fmt.Errorf("directory of the search: %w", err)
-	}
-	return nil
+	dir, _, err := run.Claim(s.dir, s.lineage.Name)
+	s.dir = dir
+	return err
 }
 
 // finish writes the table of trials and the tuned configuration, and summarises.

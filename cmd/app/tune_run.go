@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/configs"
@@ -30,7 +31,7 @@ type search struct {
 	doc     *configs.Document
 	cfg     experiment.Config
 	tune    tune.Config
-	lineage lineage
+	lineage run.Lineage
 	dir     string
 	resume  bool
 
@@ -58,16 +59,16 @@ func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags) (_ *sea
 	}
 	switch {
 	case s.resume:
-		s.dir, path = f.resume, filepath.Join(f.resume, configFile)
-		if err := refuseRun(s.dir, true, "--out"); err != nil {
+		s.dir, path = f.resume, filepath.Join(f.resume, run.ConfigFile)
+		if err := run.Existing(s.dir); err != nil {
 			return nil, err
 		}
 	case s.dir != "":
-		if err := refuseRun(s.dir, false, "--out"); err != nil {
-			return nil, err
+		if err := run.Free(s.dir); err != nil {
+			return nil, advise(err, "tune", "--out", s.dir)
 		}
 	}
-	if s.doc, err = loadExperiment(path, sets, &s.cfg); err != nil {
+	if s.cfg, s.doc, err = experiment.Load(path, sets); err != nil {
 		return nil, err
 	}
 	if len(s.cfg.Seeds) > 0 {
@@ -206,26 +207,24 @@ func (s *search) describe(a *app, path string) error {
 	if s.resume {
 		changes, err := searchChanges(s.kinds, s.dir, s.cfg)
 		if err == nil {
-			err = refuseChanges(changes)
+			err = run.RefuseChanges(changes)
 		}
 		if err != nil {
 			return fmt.Errorf("resume %s: %w", s.dir, err)
 		}
 	}
-	sources, err := a.experimentSources(s.doc, s.factory)
+	sources, err := run.Sources(s.doc, s.factory, a.digest)
 	if err != nil {
 		return err
 	}
-	p := trainPlan{kinds: a.kinds, name: experimentName(path), sources: sources, engine: s.engine}
-	if s.lineage, err = p.lineage(s.cfg); err != nil {
+	if s.lineage, err = run.NewLineage("tune", experiment.Name(path), s.cfg, sources, s.engine.Name()); err != nil {
 		return err
 	}
-	s.lineage.Command = "tune"
 	if !s.resume {
 		return nil
 	}
-	var was lineage
-	if err := readJSON(filepath.Join(s.dir, lineageFile), &was); err != nil {
+	var was run.Lineage
+	if err := run.ReadJSON(filepath.Join(s.dir, run.LineageFile), &was); err != nil {
 		return fmt.Errorf("resume %s: %w", s.dir, err)
 	}
 	s.lineage.Name = was.Name
@@ -241,7 +240,7 @@ func (s *search) describe(a *app, path string) error {
 // may differ. Keys of the section tune that the older document lacks, because there were none when
 // the search was started, count as this program's defaults.
 func searchChanges(kinds experiment.Kinds, dir string, cfg experiment.Config) ([]configs.Change, error) {
-	old, changes, err := changesSince(kinds, dir, cfg)
+	old, changes, err := run.ChangesSince(kinds, dir, cfg)
 	if err != nil {
 		return nil, err
 	}

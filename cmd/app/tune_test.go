@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/tune"
 )
 
@@ -80,7 +81,7 @@ func TestTune(t *testing.T) {
 	if other := tunes(t, config, "--out", filepath.Join(t.TempDir(), "other"), "--set", "seed=2"); reflect.DeepEqual(other.Trials[0].Values, sum.Trials[0].Values) {
 		t.Error("another seed tries the same")
 	}
-	for _, name := range []string{tune.LogFile, tune.CSVFile, bestConfigFile, configFile, lineageFile} {
+	for _, name := range []string{tune.LogFile, tune.CSVFile, bestConfigFile, run.ConfigFile, run.LineageFile} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}
@@ -93,9 +94,9 @@ func TestTune(t *testing.T) {
 			t.Errorf("the tuned configuration does not say %q:\n%s", want, best)
 		}
 	}
-	run := trainRuns(t, sum.BestConfig, "--out", filepath.Join(t.TempDir(), "run"), "--set", "publish={observations: 64, allow_ties: true}")
-	if run.Runs[0].EnvSteps < 400 {
-		t.Errorf("%+v", run.Runs[0])
+	tuned := trainRuns(t, sum.BestConfig, "--out", filepath.Join(t.TempDir(), "run"), "--set", "publish={observations: 64, allow_ties: true}")
+	if tuned.Runs[0].EnvSteps < 400 {
+		t.Errorf("%+v", tuned.Runs[0])
 	}
 	// A finished search says what it said, and may grow; nothing else may change.
 	again := tunes(t, "--resume", dir)
@@ -106,7 +107,7 @@ func TestTune(t *testing.T) {
 	refuse(t, []string{"tune", "--resume", dir, "--set", "agent.value_coef=0.7", "--set", "tune.metric=mean_reward"}, "configuration has changed", "agent.value_coef", "tune.metric: mean_length -> mean_reward")
 	refuse(t, []string{"tune", config, "--out", dir}, "holds a run already", "--resume")
 	// A search of a time before there was one of its keys goes on, too.
-	for _, name := range []string{configFile, lineageFile} {
+	for _, name := range []string{run.ConfigFile, run.LineageFile} {
 		text := string(readBytes(t, filepath.Join(dir, name)))
 		older := strings.NewReplacer("  prune_warmup: 0\n", "", `  prune_warmup: 0\n`, "").Replace(text)
 		if older == text {

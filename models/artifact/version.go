@@ -1,6 +1,7 @@
 package artifact
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -187,6 +188,20 @@ func (v Version) Model() (*onnx.Model, error) {
 		return nil, fmt.Errorf("model of %s: %w", v, err)
 	}
 	return m, nil
+}
+
+// Is reports whether a model is, byte for byte, the one of the version.
+func (v Version) Is(m *onnx.Model) (bool, error) {
+	own, err := v.Model()
+	if err != nil {
+		return false, err
+	}
+	x, err := onnx.Marshal(m)
+	if err != nil {
+		return false, err
+	}
+	y, err := onnx.Marshal(own)
+	return bytes.Equal(x, y), err
 }
 
 func (v Version) model() (*onnx.Model, error) {

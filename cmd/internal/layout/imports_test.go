@@ -52,6 +52,7 @@ var rules = []rule{
 	// What stands under the commands joins agents with what leaves the program: judgement, proof
 	// and reports.
 	{"agents/experiment", floor},
+	{"agents/run", floor},
 	{"agents/tune", floor},
 	{"agents/ablate", floor},
 	{"agents/assess", floor},

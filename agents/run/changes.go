@@ -1,4 +1,4 @@
-package app
+package run
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 )
 
-// changesSince compares a document with the one that a directory was started with, which its
+// ChangesSince compares a document with the one that a directory was started with, which its
 // lineage holds: edits of config.yaml count like those of --set. Where the older one lacks a key,
 // because no such key existed when the run was started, it counts as this program's default.
-func changesSince(kinds experiment.Kinds, dir string, cfg experiment.Config) (old experiment.Config, changes []configs.Change, err error) {
+func ChangesSince(kinds experiment.Kinds, dir string, cfg experiment.Config) (old experiment.Config, changes []configs.Change, err error) {
 	old = experiment.Defaults()
-	var l lineage
-	path := filepath.Join(dir, lineageFile)
-	if err := readJSON(path, &l); err != nil {
+	var l Lineage
+	path := filepath.Join(dir, LineageFile)
+	if err := ReadJSON(path, &l); err != nil {
 		return old, nil, err
 	}
 	name := path + " (config)"
@@ -54,7 +54,7 @@ func changesSince(kinds experiment.Kinds, dir string, cfg experiment.Config) (ol
 // explainStored adds to an error of the document of a run that is resumed what the run has where
 // this program finds something wrong: a key that it does not know any more, or a value that it does
 // not accept.
-func (p *trainPlan) explainStored(path string, err error) error {
+func (p *Plan) explainStored(path string, err error) error {
 	if !p.resume {
 		return err
 	}

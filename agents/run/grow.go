@@ -1,8 +1,7 @@
-package app
+package run
 
 import (
 	"fmt"
-	"io"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -12,10 +11,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
-// tellGrowth says which values of an agent's configuration follow the length of a run that is
+// noteGrowth says which values of an agent's configuration follow the length of a run that is
 // resumed with more env steps than it had: they go on where the longer run would have them.
-func (p *trainPlan) tellGrowth(out io.Writer) error {
-	_, changes, err := changesSince(p.kinds, p.dir, p.cfg)
+func (p *Plan) noteGrowth() error {
+	_, changes, err := ChangesSince(p.kinds, p.dir, p.cfg)
 	if err != nil {
 		return fmt.Errorf("resume %s: %w", filepath.Clean(p.dir), err)
 	}
@@ -24,7 +23,7 @@ func (p *trainPlan) tellGrowth(out io.Writer) error {
 		return nil
 	}
 	if list := lengthDependent(reflect.ValueOf(p.maker.Config()), "agent"); len(list) > 0 {
-		fmt.Fprintf(out, "onnxrl: note: the run grows from %s to %s env steps; what is relative to its length is now relative to the new one: %s\n", changes[i].Old, changes[i].New, strings.Join(list, ", "))
+		p.note("note: the run grows from %s to %s env steps; what is relative to its length is now relative to the new one: %s", changes[i].Old, changes[i].New, strings.Join(list, ", "))
 	}
 	return nil
 }

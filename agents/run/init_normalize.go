@@ -1,9 +1,8 @@
-package app
+package run
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
@@ -15,7 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/transfer"
 )
 
-// statistics are what a run knew of the observations and returns that the parameters of --init were
+// statistics are what a run knew of the observations and returns that the parameters of Options.Init were
 // learnt from.
 type statistics struct {
 	state    normalize.State
@@ -45,10 +44,10 @@ func statisticsOf(s *transfer.Source) (out *statistics, err error) {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
 	out.wrappers = wrap.Defaults()
-	path := filepath.Join(filepath.Dir(filepath.Dir(s.Name)), configFile)
+	path := filepath.Join(filepath.Dir(filepath.Dir(s.Name)), ConfigFile)
 	doc, err := configs.Open(path)
 	if err != nil {
-		out.missing = fmt.Sprintf("the checkpoint lies in no run directory, whose %s would say what they are of", configFile)
+		out.missing = fmt.Sprintf("the checkpoint lies in no run directory, whose %s would say what they are of", ConfigFile)
 		return out, nil
 	}
 	if section, ok := doc.Lookup("wrappers"); ok {
@@ -62,7 +61,7 @@ func statisticsOf(s *transfer.Source) (out *statistics, err error) {
 
 // inherit gives a run that has not begun the statistics that belong to the parameters it begins
 // with, where both mean the same by an observation, and says once what became of them.
-func (i *initial) inherit(out io.Writer, tr *train.Trainer, wrappers wrap.Config) error {
+func (i *initial) inherit(note func(format string, args ...any), tr *train.Trainer, wrappers wrap.Config) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s, on := i.statistics, wrappers.Normalize.On()
@@ -77,7 +76,7 @@ func (i *initial) inherit(out io.Writer, tr *train.Trainer, wrappers wrap.Config
 	default:
 		var err error
 		if taken, left, err = tr.Inherit(s.state, s.wrappers.Normalize); err != nil {
-			return fmt.Errorf("--init %s: %w", i.Ref, err)
+			return fmt.Errorf("init %s: %w", i.Ref, err)
 		}
 	}
 	i.Statistics = strings.Join(taken, ", ")
@@ -85,12 +84,11 @@ func (i *initial) inherit(out io.Writer, tr *train.Trainer, wrappers wrap.Config
 		return nil
 	}
 	i.told = true
-	// Notes that cannot be written end no run.
 	if len(taken) > 0 {
-		fmt.Fprintf(out, "onnxrl: --init: normalisation goes on from the statistics of %s\n", i.Statistics)
+		note("init: normalisation goes on from the statistics of %s", i.Statistics)
 	}
 	if len(left) > 0 {
-		fmt.Fprintf(out, "onnxrl: --init: statistics of normalisation that are not taken: %s\n", strings.Join(left, "; "))
+		note("init: statistics of normalisation that are not taken: %s", strings.Join(left, "; "))
 	}
 	return nil
 }

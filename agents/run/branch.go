@@ -1,4 +1,4 @@
-package app
+package run
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 
 // branch makes the plan's new directory a run that has come as far as the checkpoint it goes on
 // from: a copy of what its run had then. The run itself stays as it is.
-func (p *trainPlan) branch(ctx context.Context) (err error) {
+func (p *Plan) branch(ctx context.Context) (err error) {
 	if p.branches == "" {
 		return nil
 	}
@@ -42,14 +42,14 @@ func (p *trainPlan) branch(ctx context.Context) (err error) {
 			err = fmt.Errorf("run directory %s: %w", dir, err)
 		}
 	}()
-	from := filepath.Join(dir, checkpointDir, filepath.Base(p.from))
+	from := filepath.Join(dir, CheckpointDir, filepath.Base(p.from))
 	if err := os.CopyFS(from, os.DirFS(p.from)); err != nil {
 		return err
 	}
-	if err := os.CopyFS(filepath.Join(dir, tensorBoardDir), os.DirFS(filepath.Join(run, tensorBoardDir))); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, TensorBoardDir), os.DirFS(filepath.Join(run, TensorBoardDir))); err != nil {
 		return err
 	}
-	for _, name := range []string{sourcesFile, metricsFile} {
+	for _, name := range []string{SourcesFile, MetricsFile} {
 		text, err := os.ReadFile(filepath.Join(run, name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
@@ -61,20 +61,20 @@ func (p *trainPlan) branch(ctx context.Context) (err error) {
 	if err := copyPublished(ctx, run, dir, step); err != nil {
 		return err
 	}
-	var l lineage
-	if err := readJSON(filepath.Join(run, lineageFile), &l); err != nil {
+	var l Lineage
+	if err := ReadJSON(filepath.Join(run, LineageFile), &l); err != nil {
 		return err
 	}
 	if l.Continues, err = filepath.Abs(p.from); err != nil {
 		return err
 	}
-	if err := writeJSON(filepath.Join(dir, lineageFile), l); err != nil {
+	if err := WriteJSON(filepath.Join(dir, LineageFile), l); err != nil {
 		return err
 	}
 	// Last, because it makes the directory a run.
-	text, err := os.ReadFile(filepath.Join(run, configFile))
+	text, err := os.ReadFile(filepath.Join(run, ConfigFile))
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, configFile), text, 0o644)
+		err = os.WriteFile(filepath.Join(dir, ConfigFile), text, 0o644)
 	}
 	p.dir, p.from = dir, from
 	return err
@@ -83,7 +83,7 @@ func (p *trainPlan) branch(ctx context.Context) (err error) {
 // copyPublished copies what a run had published by a step: the newest file and the versions of its
 // store.
 func copyPublished(ctx context.Context, run, dir string, step int64) (err error) {
-	if at, ok, err := stepsOf(filepath.Join(run, publish.BestFile)); err != nil {
+	if at, ok, err := StepsOf(filepath.Join(run, publish.BestFile)); err != nil {
 		return err
 	} else if ok && at <= step {
 		text, err := os.ReadFile(filepath.Join(run, publish.BestFile))
@@ -140,7 +140,7 @@ func publishedBy(s *artifact.Store, step int64) (versions []artifact.Version, la
 // Later versions stay in the store, as versions do.
 func unpublishAfter(ctx context.Context, dir string, step int64) (err error) {
 	best := filepath.Join(dir, publish.BestFile)
-	if at, ok, err := stepsOf(best); err != nil {
+	if at, ok, err := StepsOf(best); err != nil {
 		return err
 	} else if ok && at > step {
 		if err := os.Remove(best); err != nil {
@@ -177,9 +177,9 @@ func unpublishAfter(ctx context.Context, dir string, step int64) (err error) {
 	return nil
 }
 
-// stepsOf returns the env steps after which a policy was published; ok is false where there is no
+// StepsOf returns the env steps after which a policy was published; ok is false where there is no
 // such file or it does not say.
-func stepsOf(path string) (steps int64, ok bool, err error) {
+func StepsOf(path string) (steps int64, ok bool, err error) {
 	if !isFile(path) {
 		return 0, false, nil
 	}

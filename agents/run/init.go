@@ -1,4 +1,4 @@
-package app
+package run
 
 import (
 	"context"
@@ -6,11 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
@@ -20,8 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// initRecord says what the runs of a plan begin with; the JSON keys are stable.
-type initRecord struct {
+// Init says what the runs of a plan begin with; the JSON keys are stable.
+type Init struct {
 	Ref     string            `json:"ref"`
 	Partial bool              `json:"partial"`
 	Rename  []transfer.Rename `json:"rename,omitempty"`
@@ -42,7 +38,7 @@ type initRecord struct {
 
 // initial is where the parameters of a plan's runs come from.
 type initial struct {
-	initRecord
+	Init
 	source     *transfer.Source
 	statistics *statistics
 
@@ -52,30 +48,30 @@ type initial struct {
 }
 
 // openInitial reads the names and shapes of a source.
-func openInitial(ctx context.Context, r initRecord, store string) (*initial, error) {
+func openInitial(ctx context.Context, r Init, store string) (*initial, error) {
 	s, err := transfer.Load(ctx, r.Ref, store)
 	if err != nil {
-		return nil, fmt.Errorf("--init %s: %w", r.Ref, err)
+		return nil, fmt.Errorf("init %s: %w", r.Ref, err)
 	}
 	r.Source = s.Name
 	// A run that is resumed has found it when it began.
 	if r.Parent == "" {
 		if r.Parent, err = publishedAs(s); err != nil {
-			return nil, fmt.Errorf("--init %s: look for it among what its run published: %w", r.Ref, errors.Join(err, s.Close()))
+			return nil, fmt.Errorf("init %s: look for it among what its run published: %w", r.Ref, errors.Join(err, s.Close()))
 		}
 	}
 	if r.Past == nil {
 		past, err := pastOf(s, r.Ref, store)
 		if err != nil {
-			return nil, fmt.Errorf("--init %s: %w", r.Ref, errors.Join(err, s.Close()))
+			return nil, fmt.Errorf("init %s: %w", r.Ref, errors.Join(err, s.Close()))
 		}
 		r.Past = past.Info()
 	}
 	stats, err := statisticsOf(s)
 	if err != nil {
-		return nil, fmt.Errorf("--init %s: %w", r.Ref, errors.Join(err, s.Close()))
+		return nil, fmt.Errorf("init %s: %w", r.Ref, errors.Join(err, s.Close()))
 	}
-	return &initial{initRecord: r, source: s, statistics: stats}, nil
+	return &initial{Init: r, source: s, statistics: stats}, nil
 }
 
 // past reads the record of what the source has seen; none without a source.
@@ -90,40 +86,20 @@ func (i *initial) past() (publish.Past, error) {
 	return publish.PastOf(m)
 }
 
-// initOf is the record of the flags. Files are meant from any folder.
-func (f *trainFlags) initOf() (initRecord, error) {
-	r := initRecord{Ref: f.init, Partial: f.partial}
-	if _, err := os.Stat(r.Ref); err == nil {
-		if r.Ref, err = filepath.Abs(r.Ref); err != nil {
-			return r, err
-		}
-	}
-	for _, m := range f.initMap {
-		from, to, ok := strings.Cut(m, "=")
-		if !ok || from == to {
-			return r, fmt.Errorf("--init-map %q: expected FROM=TO, the beginnings of names", m)
-		}
-		r.Rename = append(r.Rename, transfer.Rename{From: from, To: to})
-	}
-	return r, nil
-}
-
 // apply overwrites freshly drawn parameters. What became of each is shown once. All runs of a plan
 // begin with the same, also those that are begun when it is resumed.
-func (i *initial) apply(out io.Writer, values map[string]*tensor.Tensor) error {
+func (i *initial) apply(transferred func(*transfer.Report), values map[string]*tensor.Tensor) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	report, err := i.source.Apply(values, transfer.Options{Partial: i.Partial, Rename: i.Rename})
 	if report != nil && !i.shown {
 		i.shown = true
-		// A note that cannot be written ends no run.
-		_ = report.Print(out)
+		if transferred != nil {
+			transferred(report)
+		}
 	}
 	if err != nil {
-		if errors.Is(err, transfer.ErrPartial) {
-			err = fmt.Errorf("%w; --partial accepts that, and --init-map changes the beginnings of names", err)
-		}
-		return fmt.Errorf("--init: %w", err)
+		return fmt.Errorf("init: %w", err)
 	}
 	h := sha256.New()
 	for _, m := range report.Matched {
@@ -132,17 +108,17 @@ func (i *initial) apply(out io.Writer, values map[string]*tensor.Tensor) error {
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
 	if i.SHA256 != "" && i.SHA256 != sum {
-		return fmt.Errorf("--init %s: it has changed since the first run of the group began with it: SHA-256 %s, was %s", i.Ref, short(sum), short(i.SHA256))
+		return fmt.Errorf("init %s: it has changed since the first run of the group began with it: SHA-256 %s, was %s", i.Ref, Short(sum), Short(i.SHA256))
 	}
 	i.Summary, i.SHA256 = report.Summary(), sum
 	return nil
 }
 
 // record returns what is known by now.
-func (i *initial) record() *initRecord {
+func (i *initial) record() *Init {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	r := i.initRecord
+	r := i.Init
 	r.Rename = slices.Clone(r.Rename)
 	return &r
 }

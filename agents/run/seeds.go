@@ -1,4 +1,4 @@
-package app
+package run
 
 import (
 	"context"
@@ -12,13 +12,10 @@ import (
 	"github.com/onnxrl/onnxrl/agents/train"
 )
 
-// summaryFile is the summary of several seeds, in the directory that holds theirs.
-const summaryFile = "summary.json"
-
-// runPlan trains every seed of the plan, as many at once as it allows, and summarises. The first
+// Train trains every seed of the plan, as many at once as it allows, and summarises. The first
 // error stops the others, whose state is saved. When ctx ends, so does each run, and the summary
 // names the seeds that are left.
-func (a *app) runPlan(ctx context.Context, p *trainPlan) (sum trainSummary, err error) {
+func (p *Plan) Train(ctx context.Context) (sum Summary, err error) {
 	if err := p.branch(ctx); err != nil {
 		return sum, fmt.Errorf("resume %s: %w", p.from, err)
 	}
@@ -26,10 +23,10 @@ func (a *app) runPlan(ctx context.Context, p *trainPlan) (sum trainSummary, err 
 		return sum, err
 	}
 	defer func() { err = errors.Join(err, p.release()) }()
-	if p.group() && p.resume {
+	if p.Group() && p.resume {
 		changes, err := trainChanges(p.kinds, p.dir, p.cfg)
 		if err == nil {
-			err = refuseChanges(changes)
+			err = RefuseChanges(changes)
 		}
 		if err == nil {
 			err = redescribe(p.dir, p.cfg)
@@ -39,34 +36,32 @@ func (a *app) runPlan(ctx context.Context, p *trainPlan) (sum trainSummary, err 
 		}
 		p.known = true
 	}
-	bar := a.newBar(p)
-	runs, err := a.runSeeds(ctx, p, bar)
-	bar.end()
+	runs, err := p.trainSeeds(ctx)
 	if err != nil {
 		return sum, err
 	}
-	sum = trainSummary{Dir: p.dir, Runs: []runSummary{}, LookAhead: assess.LookAhead(p.factory)}
+	sum = Summary{Dir: p.dir, Runs: []RunSummary{}, LookAhead: assess.LookAhead(p.factory)}
 	for i, r := range runs {
 		if r != nil {
 			sum.Runs = append(sum.Runs, *r)
 		}
 		if r == nil || r.Stopped == train.Interrupted {
-			sum.Unfinished = append(sum.Unfinished, p.seeds()[i])
+			sum.Unfinished = append(sum.Unfinished, p.Seeds()[i])
 		}
 	}
 	sum.combine()
-	if !p.group() || len(sum.Unfinished) > 0 {
+	if !p.Group() || len(sum.Unfinished) > 0 {
 		return sum, nil
 	}
-	return sum, writeJSON(filepath.Join(p.dir, summaryFile), sum)
+	return sum, WriteJSON(filepath.Join(p.dir, SummaryFile), sum)
 }
 
-// runSeeds returns what came of each seed, nil for those that were not begun.
-func (a *app) runSeeds(ctx context.Context, p *trainPlan, bar *trainBar) ([]*runSummary, error) {
+// trainSeeds returns what came of each seed, nil for those that were not begun.
+func (p *Plan) trainSeeds(ctx context.Context) ([]*RunSummary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seeds := p.seeds()
-	runs, errs := make([]*runSummary, len(seeds)), make([]error, len(seeds))
+	seeds := p.Seeds()
+	runs, errs := make([]*RunSummary, len(seeds)), make([]error, len(seeds))
 	var next sync.Mutex
 	at := 0
 	take := func() (int, bool) {
@@ -79,16 +74,16 @@ func (a *app) runSeeds(ctx context.Context, p *trainPlan, bar *trainBar) ([]*run
 		return at - 1, true
 	}
 	var workers sync.WaitGroup
-	for range min(p.parallel, len(seeds)) {
+	for range min(p.o.Parallel, len(seeds)) {
 		workers.Go(func() {
 			for {
 				i, ok := take()
 				if !ok {
 					return
 				}
-				s, err := a.runSeed(ctx, p, seeds[i], bar)
+				s, err := p.trainSeed(ctx, seeds[i])
 				if err != nil {
-					if errs[i] = err; p.group() {
+					if errs[i] = err; p.Group() {
 						errs[i] = fmt.Errorf("seed %d: %w", seeds[i], err)
 					}
 					cancel()
@@ -103,8 +98,8 @@ func (a *app) runSeeds(ctx context.Context, p *trainPlan, bar *trainBar) ([]*run
 }
 
 // describeGroup makes the directory of several seeds something to resume, once one of them is.
-func (p *trainPlan) describeGroup() error {
-	if !p.group() {
+func (p *Plan) describeGroup() error {
+	if !p.Group() {
 		return nil
 	}
 	p.mu.Lock()
@@ -115,7 +110,7 @@ func (p *trainPlan) describeGroup() error {
 	if err := p.describe(p.dir, p.cfg); err != nil {
 		return err
 	}
-	if err := writeConfig(p.dir, p.cfg); err != nil {
+	if err := WriteConfig(p.dir, p.cfg); err != nil {
 		return err
 	}
 	p.known = true

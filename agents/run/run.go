@@ -1,10 +1,9 @@
-package app
+package run
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -21,29 +20,42 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// finishedFile is the summary of a finished run. It is written when everything else is, and a run
-// that has it is not continued.
-const finishedFile = "finished.json"
+// command is what checkpoints and lineage of training runs are called by.
+const command = "train"
 
-// trainRun is one run of a plan.
-type trainRun struct {
-	plan  *trainPlan
-	seed  uint64
-	cfg   experiment.Config
-	path  string
-	dir   *runDir
-	tr    *train.Trainer
-	bar   *trainBar
-	notes io.Writer
+// Run is one run of a plan: that of one seed.
+type Run struct {
+	plan *Plan
+	seed uint64
+	cfg  experiment.Config
+	path string
+	dir  *Dir
+	tr   *train.Trainer
 	// known says that the directory describes the run.
 	known bool
 	// published are the digests that published policies name.
 	published map[string]string
 }
 
-// runSeed trains one seed to its end, or until ctx ends. A finished run is only summarised.
-func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *trainBar) (s runSummary, err error) {
-	r := &trainRun{plan: p, seed: seed, cfg: p.forSeed(seed), path: p.dirOf(seed), bar: bar, notes: bar.above(a.err), published: maps.Clone(p.sources)}
+func (p *Plan) run(seed uint64) *Run {
+	return &Run{plan: p, seed: seed, cfg: p.forSeed(seed), path: p.DirOf(seed), published: maps.Clone(p.sources)}
+}
+
+// Plan is what the run is part of.
+func (r *Run) Plan() *Plan { return r.plan }
+
+// Seed is the run's.
+func (r *Run) Seed() uint64 { return r.seed }
+
+// Config is the run's effective document; running it alone gives the same.
+func (r *Run) Config() experiment.Config { return r.cfg }
+
+// Trainer trains the run. It is the run's, and hooks may look at it.
+func (r *Run) Trainer() *train.Trainer { return r.tr }
+
+// trainSeed trains one seed to its end, or until ctx ends. A finished run is only summarised.
+func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err error) {
+	r := p.run(seed)
 	if err := r.open(); err != nil {
 		return s, err
 	}
@@ -51,15 +63,15 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 	if s, done, err := r.finished(); done || err != nil {
 		return s, err
 	}
-	hooks, err := r.hooks(a)
+	hooks, err := r.hooks()
 	if err != nil {
 		return s, err
 	}
 	var versions versioner
-	if p.publishes && r.cfg.Publish.When != experiment.Never {
+	if !p.o.NoPublish && r.cfg.Publish.When != experiment.Never {
 		// The shared store comes first: a run that cannot publish does not begin.
 		var shared *sharedPublisher
-		if p.shared != "" {
+		if p.o.Share != "" {
 			if shared, err = r.openShared(); err != nil {
 				return s, err
 			}
@@ -76,10 +88,11 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 			hooks.Publish, versions = shared, shared
 		}
 	}
-	setup := agents.Setup{Engine: p.engine, Encoders: p.kinds.Encoders, Log: hooks.Log, Key: rng.New(seed)}
+	setup := r.setup()
+	setup.Log = hooks.Log
 	if p.init != nil {
 		setup.Init = func(values map[string]*tensor.Tensor) error {
-			if err := p.init.apply(bar.above(a.err), values); err != nil {
+			if err := p.init.apply(p.o.Hooks.Transferred, values); err != nil {
 				return err
 			}
 			// The digest and not the path: equal runs from different folders publish equal
@@ -93,82 +106,77 @@ func (a *app) runSeed(ctx context.Context, p *trainPlan, seed uint64, bar *train
 	}
 	defer func() { err = errors.Join(err, r.tr.Close()) }()
 	if p.init != nil {
-		if err := p.init.inherit(bar.above(a.err), r.tr, r.cfg.Wrappers); err != nil {
+		if err := p.init.inherit(p.note, r.tr, r.cfg.Wrappers); err != nil {
 			return s, err
 		}
 	}
 	if err := r.begin(ctx); err != nil {
 		return s, err
 	}
-	if p.told != nil {
-		p.told.Do(func() {
-			a.tellData(bar.above(a.err), p.factory)
-			a.tellNetwork(bar.above(a.err), r.tr.Agent())
-			a.tellLength(bar.above(a.err), r.tr)
-		})
+	if p.o.Hooks.Begin != nil {
+		p.o.Hooks.Begin(r)
 	}
-	bar.planned(r)
-	bar.begin()
-	// It saves where it stops.
-	defer a.stop.hold(saveGrace)()
 	start := time.Now()
 	res, err := r.tr.Run(ctx)
 	if err != nil {
-		return s, r.dir.explain(err)
+		return s, r.dir.Explain(err)
 	}
-	bar.settle(r)
-	s = p.summarize(seed, res, time.Since(start).Seconds())
+	s = r.summarize(res, time.Since(start).Seconds())
+	if p.o.Hooks.End != nil {
+		p.o.Hooks.End(r, res)
+	}
 	if res.Stopped == train.Interrupted {
 		return s, nil
 	}
-	bar.finished(r)
-	if p.publishes && versions == nil {
-		s.Unpublished, s.PublishWith = "publish.when is "+experiment.Never, "onnxrl models publish "+s.Dir
+	if !p.o.NoPublish && versions == nil {
+		s.Unpublished, s.PublishWith = "publish.when is "+experiment.Never, r.publishWith(false)
 	}
 	if versions != nil {
-		notes := bar.above(a.err)
-		if a.quiet {
-			notes = io.Discard
-		}
-		if err := r.publishBest(ctx, versions, hooks.Log, notes, &s); err != nil || s.Stopped == train.Interrupted {
+		if err := r.publishBest(ctx, versions, hooks.Log, &s); err != nil || s.Stopped == train.Interrupted {
 			return s, err
 		}
 	}
-	if err := writeJSON(filepath.Join(r.path, finishedFile), s); err != nil {
-		return s, r.dir.explain(err)
+	if err := WriteJSON(filepath.Join(r.path, FinishedFile), s); err != nil {
+		return s, r.dir.Explain(err)
 	}
 	return s, nil
 }
 
+// setup is what the run's agent is made from.
+func (r *Run) setup() agents.Setup {
+	return agents.Setup{Engine: r.plan.o.Engine, Encoders: r.plan.kinds.Encoders, Key: rng.New(r.seed)}
+}
+
 // open opens the run's directory: an existing one when the plan resumes and there is one.
-func (r *trainRun) open() (err error) {
-	o := runOptions{
-		command: "train", flag: "--out", path: r.path, again: r.plan.dir, sources: r.plan.sources,
-		keep:    checkpoint.Options{KeepLast: r.cfg.Train.Checkpoint.KeepLast, KeepBest: r.cfg.Train.Checkpoint.KeepBest},
-		changes: func(dir string) ([]configs.Change, error) { return trainChanges(r.plan.kinds, dir, r.cfg) },
+func (r *Run) open() (err error) {
+	p := r.plan
+	o := DirOptions{
+		Kind: command, Program: p.o.Program, Path: r.path, Sources: p.sources, From: p.from, Note: p.o.Hooks.Note,
+		Keep:    checkpoint.Options{KeepLast: r.cfg.Train.Checkpoint.KeepLast, KeepBest: r.cfg.Train.Checkpoint.KeepBest},
+		Changes: func(dir string) ([]configs.Change, error) { return trainChanges(p.kinds, dir, r.cfg) },
 	}
-	if p := r.plan; p.from != "" {
-		o.from, o.notes = p.from, r.notes
+	if p.resume && (!p.Group() || Holds(r.path)) {
+		o.Resume = r.path
 	}
-	if r.plan.resume && (!r.plan.group() || refuseRun(r.path, true, "") == nil) {
-		o.resume = r.path
-	}
-	r.dir, err = openRun(o)
+	r.dir, err = OpenDir(o)
 	return err
 }
 
+// ErrFinished says that a run which was to go back to a checkpoint has ended.
+var ErrFinished = errors.New("the run is finished, and to go back to a checkpoint would remove its end")
+
 // finished returns the summary of a run that has nothing left to do. One that may now take more env
 // steps than it has taken has.
-func (r *trainRun) finished() (s runSummary, done bool, err error) {
-	path := filepath.Join(r.path, finishedFile)
-	err = readJSON(path, &s)
+func (r *Run) finished() (s RunSummary, done bool, err error) {
+	path := filepath.Join(r.path, FinishedFile)
+	err = ReadJSON(path, &s)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return s, false, nil
 	case err != nil:
 		return s, false, err
 	case r.plan.from != "":
-		return s, false, fmt.Errorf("resume %s: the run is finished, and to go back to a checkpoint would remove its end: go on in another directory with --out", r.plan.from)
+		return s, false, fmt.Errorf("resume %s: %w: go on in another directory", r.plan.from, ErrFinished)
 	case s.Stopped == "" && s.EnvSteps < r.cfg.Train.TotalEnvSteps:
 		return s, false, os.Remove(path)
 	}
@@ -177,7 +185,7 @@ func (r *trainRun) finished() (s runSummary, done bool, err error) {
 }
 
 // begin restores the checkpoint of a resumed run, and opens the metrics behind it.
-func (r *trainRun) begin(ctx context.Context) error {
+func (r *Run) begin(ctx context.Context) error {
 	step, whole, err := r.dir.Restore(r.tr)
 	if err != nil {
 		return err
@@ -204,33 +212,33 @@ func (r *trainRun) begin(ctx context.Context) error {
 
 // clear removes what a start that failed has left; it has not come further than the checkpoint
 // before the first env step.
-func (r *trainRun) clear() error {
-	dir := filepath.Join(r.path, checkpointDir)
+func (r *Run) clear() error {
+	dir := filepath.Join(r.path, CheckpointDir)
 	list, err := checkpoint.List(dir)
 	if err != nil {
 		return err
 	}
 	if len(list) > 0 && list[len(list)-1].Step > 0 {
-		return fmt.Errorf("%s holds checkpoints up to step %d, but no %s: choose another --out", dir, list[len(list)-1].Step, configFile)
+		return fmt.Errorf("%s holds checkpoints up to step %d, but no %s: choose another directory", dir, list[len(list)-1].Step, ConfigFile)
 	}
 	return r.dir.store.DropAfter(-1)
 }
 
-func (r *trainRun) hooks(a *app) (train.Hooks, error) {
-	h := train.Hooks{
-		Log: a.logTo(r.bar.above(a.err)), Metrics: r.dir.Scalars, Save: r.save, Now: time.Now,
-		Progress: func(p train.Progress) { r.bar.step(r, p) },
+func (r *Run) hooks() (h train.Hooks, err error) {
+	own := r.plan.o.Hooks
+	h = train.Hooks{Log: own.Log, Metrics: r.dir.Scalars, Save: r.save, Now: time.Now}
+	if own.Progress != nil {
+		h.Progress = func(p train.Progress) { own.Progress(r, p) }
 	}
-	if r.plan.group() {
+	if r.plan.Group() {
 		h.Log = h.Log.With("seed", r.seed)
 	}
-	var err error
 	h.Evaluate, err = r.plan.validator()
 	return h, err
 }
 
 // publisher keeps the run's policies beside it.
-func (r *trainRun) publisher(log *slog.Logger, allowTies bool) (*publish.Publisher, error) {
+func (r *Run) publisher(log *slog.Logger, allowTies bool) (*publish.Publisher, error) {
 	var parents []string
 	if i := r.plan.init; i != nil && i.Parent != "" {
 		parents = []string{i.Parent}
@@ -240,13 +248,13 @@ func (r *trainRun) publisher(log *slog.Logger, allowTies bool) (*publish.Publish
 		return nil, err
 	}
 	return publish.New(publish.Options{
-		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.engine, Dir: r.path, Name: r.plan.name, Sources: r.published, Parents: parents, Program: "onnxrl " + version(), Now: time.Now, Log: log, AllowTies: allowTies, Runs: len(r.plan.seeds()), Inherited: inherited,
+		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.o.Engine, Dir: r.path, Name: r.plan.name, Sources: r.published, Parents: parents, Program: r.plan.o.Program, Now: time.Now, Log: log, AllowTies: allowTies, Runs: len(r.plan.Seeds()), Inherited: inherited,
 	})
 }
 
 // save publishes a checkpoint. The first one makes the directory a run: whatever fails before
 // leaves nothing that would have to be continued.
-func (r *trainRun) save(step int64, score *float64) error {
+func (r *Run) save(step int64, score *float64) error {
 	if err := r.dir.Save(step, score, r.tr); err != nil || r.known {
 		return err
 	}
@@ -258,12 +266,4 @@ func (r *trainRun) save(step int64, score *float64) error {
 		return err
 	}
 	return r.plan.describeGroup()
-}
-
-// logTo returns a logger of the level that was asked for.
-func (a *app) logTo(w io.Writer) *slog.Logger {
-	var level slog.Level
-	// The flag was checked before the command began.
-	_ = level.UnmarshalText([]byte(a.logLevel))
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: dropTime}))
 }

@@ -1,4 +1,4 @@
-package app
+package run
 
 import (
 	"errors"
@@ -38,11 +38,11 @@ func publishedAs(s *transfer.Source) (digest string, err error) {
 			return v.Manifest.Kind == "agent" && v.Manifest.EnvStep == step, nil
 		}
 	case "onnx":
-		m, err := loadModel(s.Name)
+		m, err := onnx.Load(s.Name)
 		if err != nil {
 			return "", err
 		}
-		same = func(v artifact.Version) (bool, error) { return sameModel(m, v) }
+		same = func(v artifact.Version) (bool, error) { return v.Is(m) }
 	default:
 		return "", nil
 	}
@@ -87,7 +87,7 @@ func pastOf(s *transfer.Source, ref, storeDir string) (past publish.Past, err er
 		}
 		return publish.PastOf(m)
 	case "checkpoint":
-		path := filepath.Join(filepath.Dir(filepath.Dir(s.Name)), configFile)
+		path := filepath.Join(filepath.Dir(filepath.Dir(s.Name)), ConfigFile)
 		if !isFile(path) {
 			return past, nil
 		}

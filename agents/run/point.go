@@ -1,4 +1,4 @@
-package app
+package run
 
 import (
 	"errors"
@@ -9,21 +9,21 @@ import (
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
-// resumePoint splits what --resume names: a run directory, or one of its checkpoints, from which
+// Point splits what is to be resumed: a run directory, or one of its checkpoints, from which
 // the run is to go on. From is empty for the former.
-func resumePoint(path string) (run, from string, err error) {
-	if isFile(filepath.Join(path, configFile)) {
+func Point(path string) (run, from string, err error) {
+	if isFile(filepath.Join(path, ConfigFile)) {
 		return path, "", nil
 	}
 	// Parents by name: the path may be relative and short.
 	run = filepath.Join(path, "..", "..")
 	switch {
-	case filepath.Base(path) == checkpointDir && isFile(filepath.Join(path, "..", configFile)):
+	case filepath.Base(path) == CheckpointDir && isFile(filepath.Join(path, "..", ConfigFile)):
 		run, err = filepath.Join(path, ".."), errors.New("it holds the checkpoints of a run")
-	case !isFile(filepath.Join(run, configFile)):
+	case !isFile(filepath.Join(run, ConfigFile)):
 		return path, "", nil // What it lacks to be a run is said where it is opened.
 	}
-	list, lerr := checkpoint.List(filepath.Join(run, checkpointDir))
+	list, lerr := checkpoint.List(filepath.Join(run, CheckpointDir))
 	if lerr != nil {
 		return "", "", lerr
 	}
@@ -37,12 +37,12 @@ func resumePoint(path string) (run, from string, err error) {
 	if err == nil {
 		err = errors.New("there is no such checkpoint")
 	}
-	return "", "", fmt.Errorf("resume %s: %w; --resume takes %s or one of its checkpoints: %s", path, err, run, strings.Join(names, ", "))
+	return "", "", fmt.Errorf("resume %s: %w; expected %s or one of its checkpoints: %s", path, err, run, strings.Join(names, ", "))
 }
 
 // later counts the checkpoints after a step, and says of which step the last one is.
-func (r *runDir) later(step int64) (n int, last int64, err error) {
-	list, err := checkpoint.List(filepath.Join(r.path, checkpointDir))
+func (d *Dir) later(step int64) (n int, last int64, err error) {
+	list, err := checkpoint.List(filepath.Join(d.path, CheckpointDir))
 	for _, e := range list {
 		if e.Step > step {
 			n, last = n+1, e.Step
@@ -53,16 +53,15 @@ func (r *runDir) later(step int64) (n int, last int64, err error) {
 
 // rewind removes the checkpoints after the one that the run goes on from, which has been loaded. It
 // is said: the run writes them again, but whoever has named the wrong one is to know.
-func (r *runDir) rewind(step int64) error {
-	n, last, err := r.later(step)
+func (d *Dir) rewind(step int64) error {
+	n, last, err := d.later(step)
 	if err != nil || n == 0 {
 		return err
 	}
-	if r.notes != nil {
-		// A note that cannot be written ends no run.
-		_, _ = fmt.Fprintf(r.notes, "onnxrl: note: the run goes back to step %d: its metrics from there on and %s, up to step %d, are removed and made again\n", step, checkpoints(n), last)
+	if d.o.Note != nil {
+		d.o.Note(fmt.Sprintf("note: the run goes back to step %d: its metrics from there on and %s, up to step %d, are removed and made again", step, checkpoints(n), last))
 	}
-	return r.store.DropAfter(step)
+	return d.store.DropAfter(step)
 }
 
 func checkpoints(n int) string {

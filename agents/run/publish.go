@@ -1,10 +1,9 @@
-package app
+package run
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"path/filepath"
 
@@ -25,9 +24,7 @@ type versioner interface {
 // when it was found. A policy that is too undecided to be published, and an environment that fails
 // while it is proved, end no run: the summary says why it is not published. When ctx ends, the run
 // counts as interrupted, and publishes when it is resumed.
-//
-// It can take minutes, so it tells notes what it does.
-func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logger, notes io.Writer, s *runSummary) error {
+func (r *Run) publishBest(ctx context.Context, to versioner, log *slog.Logger, s *RunSummary) error {
 	policy, err := r.tr.BestPolicy(context.WithoutCancel(ctx))
 	if err != nil {
 		return err
@@ -38,12 +35,9 @@ func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logg
 			return err
 		}
 	}
-	which := ""
-	if r.plan.group() {
-		which = fmt.Sprintf("seed %d: ", r.seed)
+	if r.plan.o.Hooks.Prove != nil {
+		r.plan.o.Hooks.Prove(r, policy)
 	}
-	// A note that cannot be written ends no run.
-	_, _ = fmt.Fprintf(notes, "%sproving the policy of env step %d on %d observations, to publish it\n", which, policy.EnvSteps, r.cfg.Publish.Observations)
 	ref, err := to.Version(ctx, policy)
 	switch {
 	case errors.Is(err, bake.ErrTies):
@@ -53,11 +47,11 @@ func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logg
 			return err
 		}
 		s.Unpublished = err.Error()
-		s.PublishWith = "onnxrl models publish --allow-ties " + s.Dir
+		s.PublishWith = r.publishWith(true)
 		log.Warn("the best policy is not published", "reason", err)
 	case errors.Is(err, publish.ErrObservations):
 		s.Unpublished = err.Error()
-		s.PublishWith = "onnxrl models publish " + s.Dir
+		s.PublishWith = r.publishWith(false)
 		log.Warn("the best policy is not published", "reason", err)
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		s.Stopped = train.Interrupted
@@ -68,15 +62,17 @@ func (r *trainRun) publishBest(ctx context.Context, to versioner, log *slog.Logg
 	return nil
 }
 
-// unpublished says of a finished run why its best policy is not published, and how to publish it
-// all the same.
-func (s *runSummary) unpublished() string {
-	return fmt.Sprintf("not published: the best policy of %s: %s\n  %s", s.Dir, s.Unpublished, s.PublishWith)
+// publishWith is the command line that publishes the best policy later.
+func (r *Run) publishWith(ties bool) string {
+	if r.plan.o.Hooks.PublishWith == nil {
+		return ""
+	}
+	return r.plan.o.Hooks.PublishWith(r.path, ties)
 }
 
 // publishedFile reports whether a file is the published policy of an env step.
 func publishedFile(path string, envSteps int64) (bool, error) {
-	at, ok, err := stepsOf(path)
+	at, ok, err := StepsOf(path)
 	if err != nil || !ok || at != envSteps {
 		return false, err
 	}

@@ -1,4 +1,4 @@
-package app
+package run
 
 import (
 	"context"
@@ -24,10 +24,10 @@ type sharedPublisher struct {
 }
 
 // openShared opens the plan's shared store; the run's own publisher is still to be set.
-func (r *trainRun) openShared() (*sharedPublisher, error) {
-	s, err := artifact.Open(r.plan.shared, artifact.Options{Now: time.Now})
+func (r *Run) openShared() (*sharedPublisher, error) {
+	s, err := artifact.Open(r.plan.o.Share, artifact.Options{Now: time.Now})
 	if err != nil {
-		return nil, fmt.Errorf("--store: %w", err)
+		return nil, fmt.Errorf("share in %s: %w", r.plan.o.Share, err)
 	}
 	return &sharedPublisher{run: filepath.Join(r.path, publish.StoreDir), to: s, alias: r.sharedAlias()}, nil
 }
@@ -35,9 +35,9 @@ func (r *trainRun) openShared() (*sharedPublisher, error) {
 // sharedAlias is the run's directory, with that of the group for one of several seeds: the alias
 // best would be that of whichever run published last, and without one of its own nothing keeps a
 // run's policy.
-func (r *trainRun) sharedAlias() string {
+func (r *Run) sharedAlias() string {
 	name := filepath.Base(filepath.Clean(r.plan.dir))
-	if r.plan.group() {
+	if r.plan.Group() {
 		name += "-" + filepath.Base(r.path)
 	}
 	name = strings.Map(func(c rune) rune {

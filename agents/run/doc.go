@@ -1,0 +1,23 @@
+// Package run trains what an experiment document describes, in a run directory that keeps
+// everything: it can be interrupted, killed, resumed bit for bit, trained with several seeds, begun
+// with the parameters of another run, and its best policy is proved and published.
+//
+//	p, err := run.Open(ctx, kinds.All(), "config.yaml", run.Options{Engine: engine, Dir: "runs/first"})
+//	…
+//	defer p.Close()
+//	summary, err := p.Train(ctx)
+//
+// # A run directory
+//
+//	config.yaml      the effective document; training it again is the recipe
+//	lineage.json     how the run came to be: see [Lineage]
+//	sources.json     the digests of its data and files
+//	metrics.jsonl    metrics, one object a line; tensorboard/ has the same
+//	checkpoints/     complete states; the directory is locked through it
+//	best.onnx        the best policy so far, and artifacts/ what was published
+//	finished.json    the summary of a run that has ended
+//	seed-N/          all of it for each of several seeds, beside summary.json
+//
+// The first checkpoint makes a directory a run. [Dir] is the part that other programs than those
+// that train agents have in common with them.
+package run

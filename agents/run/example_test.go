@@ -1,0 +1,79 @@
+package run_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+)
+
+// A whole experiment: its document is trained in a run directory, which is then resumed to go on
+// for longer. Environments, algorithms and encoders of one's own are appended to what kinds.All
+// returns.
+func Example() {
+	if err := trainTwice(); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// 400 env steps of seed 7 with portable
+	// has config.yaml, lineage.json, metrics.jsonl, best.onnx, finished.json
+	// 600 env steps of seed 7 with portable
+}
+
+func trainTwice() error {
+	dir, err := os.MkdirTemp("", "run")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	document := filepath.Join(dir, "corridor.yaml")
+	err = os.WriteFile(document, []byte(`
+seed: 7
+env: {kind: corridor, cells: 5}
+agent: {kind: ppo, rollout_steps: 50, batch_size: 50, n_epochs: 2, hidden: [8]}
+train: {num_envs: 2, total_env_steps: 400, threads: 1, validation: {every_steps: 200}}
+eval: {episodes: 2}
+publish: {observations: 32, allow_ties: true}
+`), 0o644)
+	if err != nil {
+		return err
+	}
+	engine := portable.New()
+	defer engine.Close()
+
+	runDir := filepath.Join(dir, "first")
+	train := func(path string, o run.Options) error {
+		o.Engine = engine
+		plan, err := run.Open(context.Background(), kinds.All(), path, o)
+		if err != nil {
+			return err
+		}
+		defer plan.Close()
+		summary, err := plan.Train(context.Background())
+		if err != nil {
+			return err
+		}
+		r := summary.Runs[0]
+		fmt.Printf("%d env steps of seed %d with %s\n", r.EnvSteps, r.Seed, r.Engine)
+		return nil
+	}
+	if err := train(document, run.Options{Dir: runDir}); err != nil {
+		return err
+	}
+	fmt.Print("has ")
+	for i, name := range []string{run.ConfigFile, run.LineageFile, run.MetricsFile, "best.onnx", run.FinishedFile} {
+		if _, err := os.Stat(filepath.Join(runDir, name)); err != nil {
+			return err
+		}
+		if i > 0 {
+			fmt.Print(", ")
+		}
+		fmt.Print(name)
+	}
+	fmt.Println()
+	return train("", run.Options{Resume: runDir, Sets: []string{"train.total_env_steps=600"}})
+}

@@ -1,0 +1,81 @@
+package run
+
+import (
+	"path/filepath"
+
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/configs"
+)
+
+// Lineage is how a run came to be; the JSON keys are stable.
+type Lineage struct {
+	Command string `json:"command"`
+	// Name is what artefacts are called.
+	Name  string   `json:"name"`
+	Seeds []uint64 `json:"seeds"`
+	// ConfigSHA256 is of the effective document, Config its text.
+	ConfigSHA256 string            `json:"config_sha256"`
+	Sources      map[string]string `json:"sources"`
+	Init         *Init             `json:"init,omitempty"`
+	// Continues is the checkpoint of another run that this one goes on from.
+	Continues string `json:"continues,omitempty"`
+	Engine    string `json:"engine"`
+	Threads   int    `json:"threads"`
+	Platform  string `json:"platform"`
+	Program   Build  `json:"program"`
+	Config    string `json:"config"`
+}
+
+// lineage returns that of a document of the plan.
+func NewLineage(command, name string, cfg experiment.Config, sources map[string]string, engine string) (Lineage, error) {
+	text, err := configs.Marshal(cfg)
+	if err != nil {
+		return Lineage{}, err
+	}
+	digest, err := configs.Digest(cfg)
+	if err != nil {
+		return Lineage{}, err
+	}
+	l := Lineage{
+		Command: command, Name: name, Seeds: cfg.Seeds, ConfigSHA256: digest, Sources: sources, Engine: engine, Threads: cfg.Train.Threads,
+		Platform: Platform(), Program: ThisBuild(), Config: string(text),
+	}
+	if len(l.Seeds) == 0 {
+		l.Seeds = []uint64{cfg.Seed}
+	}
+	return l, nil
+}
+
+// describe writes the lineage of a new run, or of a group of them; the configuration, whose
+// presence makes it a run, is to follow.
+func (p *Plan) describe(dir string, cfg experiment.Config) error {
+	l, err := NewLineage(command, p.name, cfg, p.sources, p.o.Engine.Name())
+	if err != nil {
+		return err
+	}
+	if p.init != nil {
+		l.Init = p.init.record()
+	}
+	return WriteJSON(filepath.Join(dir, LineageFile), l)
+}
+
+// redescribe updates the configuration of a resumed run to what has changed, which trainChanges has
+// allowed. Everything else stays what it was when the run began.
+func redescribe(dir string, cfg experiment.Config) error {
+	var l Lineage
+	if err := ReadJSON(filepath.Join(dir, LineageFile), &l); err != nil {
+		return err
+	}
+	text, err := configs.Marshal(cfg)
+	if err != nil || string(text) == l.Config {
+		return err
+	}
+	l.Config = string(text)
+	if l.ConfigSHA256, err = configs.Digest(cfg); err != nil {
+		return err
+	}
+	if err := WriteJSON(filepath.Join(dir, LineageFile), l); err != nil {
+		return err
+	}
+	return WriteConfig(dir, cfg)
+}

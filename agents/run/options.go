@@ -1,0 +1,68 @@
+package run
+
+import (
+	"log/slog"
+
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/models/transfer"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+)
+
+// Options say where and how a document is trained. Only Engine is required.
+type Options struct {
+	// Engine runs the networks; it stays the caller's.
+	Engine engine.Compiler
+	// Dir is a new run directory; without one it is the first of runs/NAME-1, runs/NAME-2 … that
+	// does not exist.
+	Dir string
+	// Resume is the directory of a run, or of several seeds, to continue bit for bit, or a
+	// checkpoint of a run to go on from. With Dir the latter goes on in a new directory; without,
+	// the run goes back, and what came after the checkpoint is removed.
+	Resume string
+	// Sets edit the document, such as agent.gamma=0.9. In a run that is resumed only what does not
+	// change its results may differ, and train.total_env_steps may grow.
+	Sets []string
+	// Seeds replace those of the document: one run for each, in seed-N. Parallel is how many of
+	// them go on at once; 0 is one.
+	Seeds    []uint64
+	Parallel int
+	// Init is what parameters begin with, where its Ref is set: the directory of a run, a
+	// checkpoint, an ONNX file, or an artefact of the store in the directory InitStore. Of it Ref,
+	// Partial and Rename are read.
+	Init      Init
+	InitStore string
+	// NoPublish publishes nothing, whatever the document says.
+	NoPublish bool
+	// Share is the directory of an artefact store that publications are copied into; empty copies
+	// none.
+	Share string
+	// Program is the name and the version that checkpoints, artefacts and lineage give for what has
+	// made them; empty for those of the main module.
+	Program string
+	// Digest reads the files of networks for their SHA-256; nil for [Digest].
+	Digest func(files []string) (string, error)
+	Hooks  Hooks
+}
+
+// Hooks tell a program what goes on. All are optional. Runs of several seeds call them from
+// goroutines of their own.
+type Hooks struct {
+	// Log is where trainers and publishers log.
+	Log *slog.Logger
+	// Note is told, in one line, what somebody should know who has started the runs: that one goes
+	// back to a checkpoint, that results may differ.
+	Note func(text string)
+	// Transferred is called once with how Options.Init has fitted.
+	Transferred func(r *transfer.Report)
+	// Begin is called before a run takes its first env step in this process, Progress as
+	// train.Hooks says, and End when it has ended or was interrupted, before its policy is
+	// published.
+	Begin    func(r *Run)
+	Progress func(r *Run, p train.Progress)
+	End      func(r *Run, res train.Result)
+	// Prove is called before a policy is proved to be published, which can take minutes.
+	Prove func(r *Run, p train.Policy)
+	// PublishWith returns the command line that publishes the best policy of a run's directory
+	// later, for RunSummary.PublishWith; ties accepts nearly undecided choices.
+	PublishWith func(dir string, ties bool) string
+}

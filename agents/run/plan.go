@@ -1,0 +1,322 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+)
+
+// Plan is a document that is going to be trained, opened: one run, or one for each seed.
+type Plan struct {
+	o     Options
+	kinds experiment.Kinds
+	// cfg is the effective document. With several seeds it is that of all runs; see forSeed.
+	cfg     experiment.Config
+	factory envs.Factory
+	maker   agents.Maker
+	sources map[string]string
+	// dir is the run's directory, or the one that the directories of the seeds are in. name is that
+	// of the document: artefacts are called by it; claimed says that this process has made it.
+	dir     string
+	name    string
+	claimed bool
+	resume  bool
+	// from is the checkpoint that a resumed run goes on from, empty for the newest; branches is the
+	// new directory in which it does, empty for its own.
+	from, branches string
+	// init is where parameters begin; nil draws them.
+	init *initial
+
+	// known says that the directory of several seeds describes them. It is guarded by mu while runs
+	// go on.
+	mu    sync.Mutex
+	known bool
+}
+
+// Open reads the document in a file, or the shipped one of that name, and opens what it names. A
+// run that is resumed has its document in its directory, and takes no path. Nothing is written
+// before [Plan.Train]. Close the plan after use.
+func Open(ctx context.Context, kinds experiment.Kinds, path string, o Options) (*Plan, error) {
+	p, err := place(kinds, o)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.resume && path != "":
+		return nil, fmt.Errorf("resume %s: it has a document of its own, and takes no %s", p.dir, path)
+	case p.resume:
+		path = filepath.Join(p.dir, ConfigFile)
+	case path == "":
+		return nil, errors.New("a document is needed, or a run to resume")
+	}
+	p.name = experiment.Name(path)
+	cfg, doc, err := experiment.Load(path, o.Sets)
+	if err != nil {
+		return nil, p.explainStored(path, err)
+	}
+	if err := p.open(ctx, cfg, doc, path); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// New opens what a document names that is not in a file. Artefacts are called by the name. See
+// [Open].
+func New(ctx context.Context, kinds experiment.Kinds, name string, cfg experiment.Config, o Options) (*Plan, error) {
+	p, err := place(kinds, o)
+	if err != nil {
+		return nil, err
+	}
+	p.name = name
+	name = cmp.Or(name, ConfigFile)
+	text, err := configs.Marshal(cfg)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := configs.Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(doc.Set(o.Sets...), experiment.Absolute(doc)); err != nil {
+		return nil, err
+	}
+	cfg = experiment.Defaults()
+	if err := doc.Decode(&cfg); err != nil {
+		return nil, err
+	}
+	if err := p.open(ctx, cfg, doc, name); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// place finds out where the runs of a plan are to be.
+func place(kinds experiment.Kinds, o Options) (_ *Plan, err error) {
+	if o.Engine == nil {
+		return nil, errors.New("run: Options.Engine is missing: what is to run the networks?")
+	}
+	o.Parallel = max(1, o.Parallel)
+	if o.Program == "" {
+		o.Program = program()
+	}
+	if o.Hooks.Log == nil {
+		o.Hooks.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Plan{o: o, kinds: kinds, dir: o.Dir, resume: o.Resume != ""}
+	if !p.resume {
+		if p.dir == "" {
+			return p, nil
+		}
+		return p, Free(p.dir)
+	}
+	if o.Init.Ref != "" || len(o.Seeds) > 0 {
+		return nil, fmt.Errorf("resume %s: seeds and what parameters begin with are those that it was started with", o.Resume)
+	}
+	if p.dir, p.from, err = Point(o.Resume); err != nil {
+		return nil, err
+	}
+	if o.Dir != "" {
+		if p.from == "" {
+			return nil, fmt.Errorf("resume %s: a run continues in its own directory; only from one of its checkpoints does it go on in another, such as %s", p.dir, o.Dir)
+		}
+		if err := Free(o.Dir); err != nil {
+			return nil, err
+		}
+		p.branches = o.Dir
+	}
+	return p, Existing(p.dir)
+}
+
+// open opens what the document names; path is what it is called in errors. A plan that cannot be
+// opened is closed.
+func (p *Plan) open(ctx context.Context, cfg experiment.Config, doc *configs.Document, path string) (err error) {
+	p.cfg = cfg
+	if len(p.o.Seeds) > 0 {
+		p.cfg.Seeds = p.o.Seeds
+		if err := configs.Validate(p.cfg); err != nil {
+			return err
+		}
+	}
+	if p.cfg.Train.Threads == 0 {
+		p.cfg.Train.Threads = max(1, runtime.GOMAXPROCS(0)/min(p.o.Parallel, max(1, len(p.cfg.Seeds))))
+	}
+	if p.cfg, p.factory, p.maker, err = p.kinds.Open(ctx, p.cfg); err != nil {
+		return p.explainStored(path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	// Before there is a directory.
+	if _, err := p.validator(); err != nil {
+		return err
+	}
+	if p.sources, err = Sources(doc, p.factory, p.o.Digest); err != nil {
+		return err
+	}
+	return p.openInit(ctx)
+}
+
+// openInit opens what runs begin with. When they are resumed the lineage says what they are called
+// and what those seeds begin with that are yet to be begun. What may make the results differ from
+// those of runs that never stopped is noted.
+func (p *Plan) openInit(ctx context.Context) (err error) {
+	record := p.o.Init
+	if p.resume {
+		var l Lineage
+		if err := ReadJSON(filepath.Join(p.dir, LineageFile), &l); err != nil {
+			return fmt.Errorf("resume %s: %w", p.dir, err)
+		}
+		if l.Command != command {
+			return fmt.Errorf("resume %s: it holds what %s has written, and no training run", p.dir, l.Command)
+		}
+		p.name = l.Name
+		if err := p.noteGrowth(); err != nil {
+			return err
+		}
+		if l.Init != nil && p.Group() {
+			record = *l.Init
+		}
+		for _, c := range [][3]string{{"engine", l.Engine, p.o.Engine.Name()}, {"platform", l.Platform, Platform()}, {"program", l.Program.Version, Version()}} {
+			if c[1] != c[2] {
+				p.note("warning: the run was started with %s %s and goes on with %s: results may differ in the last bits", c[0], c[1], c[2])
+			}
+		}
+	}
+	if record.Ref != "" {
+		p.init, err = openInitial(ctx, record, p.o.InitStore)
+	}
+	return err
+}
+
+// note tells the program a sentence.
+func (p *Plan) note(format string, args ...any) {
+	if p.o.Hooks.Note != nil {
+		p.o.Hooks.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+// Config is the effective document: written out, it is the recipe of the runs.
+func (p *Plan) Config() experiment.Config { return p.cfg }
+
+// Factory makes the environments. It is the plan's.
+func (p *Plan) Factory() envs.Factory { return p.factory }
+
+// Dir is the run directory, or the one that the directories of several seeds are in. Until
+// [Plan.Train] has found a free one it may be empty.
+func (p *Plan) Dir() string { return p.dir }
+
+// Close frees what the plan has opened.
+func (p *Plan) Close() error {
+	var errs []error
+	if p.init != nil {
+		errs = append(errs, p.init.source.Close())
+	}
+	if p.factory != nil {
+		errs = append(errs, p.factory.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Group reports whether the plan has a directory for each seed.
+func (p *Plan) Group() bool { return len(p.cfg.Seeds) > 0 }
+
+// Seeds lists the seeds of the runs.
+func (p *Plan) Seeds() []uint64 {
+	if p.Group() {
+		return p.cfg.Seeds
+	}
+	return []uint64{p.cfg.Seed}
+}
+
+// forSeed returns the document of one run: running it alone gives the same.
+func (p *Plan) forSeed(seed uint64) experiment.Config {
+	c := p.cfg
+	c.Seed, c.Seeds = seed, nil
+	return c
+}
+
+// DirOf returns the run directory of a seed.
+func (p *Plan) DirOf(seed uint64) string {
+	if !p.Group() {
+		return p.dir
+	}
+	return filepath.Join(p.dir, fmt.Sprintf("seed-%d", seed))
+}
+
+// claim makes the directory of a plan.
+func (p *Plan) claim() (err error) {
+	p.dir, p.claimed, err = Claim(p.dir, p.name)
+	return err
+}
+
+// release removes a directory that was claimed and has not become a run.
+func (p *Plan) release() error {
+	if !p.claimed || Holds(p.dir) {
+		return nil
+	}
+	return os.RemoveAll(p.dir)
+}
+
+// Claim makes a directory unless it exists, or where it is empty the first of runs/NAME-1,
+// runs/NAME-2 … that does not. Made says that there was none.
+func Claim(dir, name string) (_ string, made bool, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("run directory: %w", err)
+		}
+	}()
+	if dir != "" {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			return dir, false, nil // What is wrong with it is said where it is opened.
+		}
+		return dir, true, os.MkdirAll(dir, 0o755)
+	}
+	if err := os.MkdirAll("runs", 0o755); err != nil {
+		return "", false, err
+	}
+	for n := 1; ; n++ {
+		dir := filepath.Join("runs", fmt.Sprintf("%s-%d", name, n))
+		if err := os.Mkdir(dir, 0o755); !errors.Is(err, os.ErrExist) {
+			return dir, err == nil, err
+		}
+	}
+}
+
+// trainChanges lists what differs from the document that a run was started with. What does not
+// change the results may change, and the env steps may grow.
+func trainChanges(kinds experiment.Kinds, dir string, cfg experiment.Config) ([]configs.Change, error) {
+	old, changes, err := ChangesSince(kinds, dir, cfg)
+	return slices.DeleteFunc(changes, func(c configs.Change) bool {
+		return strings.HasPrefix(c.Path, "train.checkpoint.") || strings.HasPrefix(c.Path, "publish.") || c.Path == "tune" || strings.HasPrefix(c.Path, "tune.") ||
+			c.Path == "train.log_interval_steps" || c.Path == "train.total_env_steps" && cfg.Train.TotalEnvSteps > old.Train.TotalEnvSteps
+	}), err
+}
+
+// validator returns what judges policies during training, nil where nothing does.
+func (p *Plan) validator() (train.Evaluator, error) {
+	if p.cfg.Train.Validation.EverySteps == 0 {
+		return nil, nil
+	}
+	judge, err := assess.Validator(p.factory, p.cfg.Eval)
+	if err != nil {
+		return nil, fmt.Errorf("%w; train.validation.every_steps: 0 trains without", err)
+	}
+	return judge, nil
+}

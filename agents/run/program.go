@@ -1,0 +1,63 @@
+package run
+
+import (
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+)
+
+// Build says which code ran; the JSON keys are stable. Revision is empty in a build without version
+// control.
+type Build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	// Modified says that the sources were not those of the revision.
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+}
+
+// ThisBuild describes the running program.
+func ThisBuild() Build {
+	v := Build{Version: Version(), Go: runtime.Version()}
+	if b, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range b.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				v.Revision = s.Value
+			case "vcs.modified":
+				v.Modified = s.Value == "true"
+			}
+		}
+	}
+	return v
+}
+
+// Version is the version of the running program: the first twelve digits of its revision, else its
+// module's version.
+func Version() string {
+	b, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range b.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return s.Value[:12]
+		}
+	}
+	if b.Main.Version != "" {
+		return b.Main.Version
+	}
+	return "devel"
+}
+
+// Platform is the operating system and the processor's architecture, such as linux/amd64.
+func Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
+
+// program is the name and the version of the running program.
+func program() string {
+	name := "program"
+	if b, ok := debug.ReadBuildInfo(); ok && b.Path != "" {
+		name = filepath.Base(b.Path)
+	}
+	return name + " " + Version()
+}

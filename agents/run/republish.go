@@ -1,0 +1,113 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+)
+
+// PublishOptions say how a policy is published after its run.
+type PublishOptions struct {
+	// AllowTies publishes a policy that is nearly undecided in more of its choices than exports
+	// accept.
+	AllowTies bool
+	// Aliases are what the version is called besides.
+	Aliases []string
+}
+
+// Publish publishes the best policy of the newest checkpoint of a run that is resumed, as the run
+// does itself when it ends, and copies it into the store of Options.Share where there is one.
+func (p *Plan) Publish(ctx context.Context, o PublishOptions) (_ artifact.Version, err error) {
+	if p.Group() {
+		return artifact.Version{}, errors.New("it is a group of seeds: publish one of its seed-N")
+	}
+	r := p.run(p.cfg.Seed)
+	if p.init != nil {
+		r.published["init_sha256"] = p.init.record().SHA256
+	}
+	policy, err := r.checkpointed(ctx)
+	if err != nil {
+		return artifact.Version{}, err
+	}
+	defer func() { err = errors.Join(err, r.tr.Close()) }()
+	pub, err := r.publisher(p.o.Hooks.Log, o.AllowTies)
+	if err != nil {
+		return artifact.Version{}, err
+	}
+	defer func() { err = errors.Join(err, pub.Close()) }()
+	ref, err := pub.Version(ctx, policy)
+	if err != nil {
+		return artifact.Version{}, err
+	}
+	s, err := artifact.Open(filepath.Join(r.path, publish.StoreDir), artifact.Options{Now: time.Now})
+	if err != nil {
+		return artifact.Version{}, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	for _, alias := range o.Aliases {
+		if _, err := s.Alias(ctx, ref, alias); err != nil {
+			return artifact.Version{}, err
+		}
+	}
+	if p.o.Share == "" {
+		return s.Resolve(ref)
+	}
+	to, err := artifact.Open(p.o.Share, artifact.Options{Now: time.Now})
+	if err != nil {
+		return artifact.Version{}, err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	return to.CopyFrom(ctx, s, ref, artifact.PullOptions{Aliases: append([]string{artifact.Latest, r.sharedAlias()}, o.Aliases...)})
+}
+
+// Restore makes the trainer of a seed as the newest checkpoint of its run has it, and returns the
+// env step of that. It is for looking at: nothing that it does is kept. The caller closes it.
+func (p *Plan) Restore(ctx context.Context, seed uint64) (_ *train.Trainer, step int64, err error) {
+	r := p.run(seed)
+	c, err := checkpoint.Latest(filepath.Join(r.path, CheckpointDir))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	tr, err := train.New(ctx, p.factory, p.maker, r.setup(), r.cfg.Train, train.Hooks{Log: p.o.Hooks.Log})
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := c.Load(tr); err != nil {
+		return nil, 0, errors.Join(err, tr.Close())
+	}
+	return tr, c.Step, nil
+}
+
+// checkpointed loads the run's newest checkpoint and returns its best policy. A candidate that is
+// newer than that policy would be lost, and is an error.
+func (r *Run) checkpointed(ctx context.Context) (policy train.Policy, err error) {
+	if r.tr, _, err = r.plan.Restore(ctx, r.seed); err != nil {
+		return policy, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.tr.Close())
+		}
+	}()
+	if policy, err = r.tr.BestPolicy(ctx); err != nil {
+		return policy, err
+	}
+	if policy.LearnerSteps == 0 {
+		return policy, errors.New("its newest checkpoint is of before the first learner step")
+	}
+	best := filepath.Join(r.path, publish.BestFile)
+	if at, ok, err := StepsOf(best); err != nil {
+		return policy, err
+	} else if ok && at > policy.EnvSteps {
+		return policy, fmt.Errorf("%s is the policy of env step %d, and the best in the newest checkpoint that of %d: resume the run, which makes it again", best, at, policy.EnvSteps)
+	}
+	return policy, nil
+}

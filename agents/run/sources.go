@@ -1,0 +1,64 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+)
+
+// Sources returns the SHA-256 of what an experiment is made from beside its document, in
+// hexadecimal: its data, and the files of its networks. Files are read by digest, nil for [Digest].
+func Sources(doc *configs.Document, f envs.Factory, digest func(files []string) (string, error)) (map[string]string, error) {
+	if digest == nil {
+		digest = func(files []string) (string, error) { return Digest(files, nil) }
+	}
+	out := map[string]string{}
+	if o, ok := f.(trading.Opened); ok {
+		maps.Copy(out, o.Data().Digests)
+		if out["data_sha256"] == "" {
+			out["data_sha256"] = marketDigest(o.Data())
+		}
+	}
+	for _, part := range []string{"encoder", "policy"} {
+		path, ok := experiment.Path(doc, "agent."+part+".path")
+		if !ok {
+			continue
+		}
+		files, err := ModelFiles(path)
+		if err != nil {
+			return nil, fmt.Errorf("agent.%s.path: %w", part, err)
+		}
+		if out[part+"_sha256"], err = digest(files); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// marketDigest identifies everything that a policy can see or be paid by: names, dates, features,
+// prices, what can be traded, and the splits.
+func marketDigest(d *trading.Data) string {
+	h, m := sha256.New(), d.Market
+	fmt.Fprintf(h, "%q %q\n", m.Assets, m.Features)
+	for _, name := range slices.Sorted(maps.Keys(d.Splits)) {
+		fmt.Fprintf(h, "%q %v\n", name, d.Splits[name])
+	}
+	for _, t := range m.Dates {
+		fmt.Fprintln(h, t.Unix())
+	}
+	h.Write(tensor.Of(m.X, len(m.X)).Bytes())
+	// Writing to a hash gives no error.
+	_ = binary.Write(h, binary.LittleEndian, m.Open)
+	_ = binary.Write(h, binary.LittleEndian, m.Close)
+	_ = binary.Write(h, binary.LittleEndian, m.Tradable)
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,138 @@
+package run
+
+import (
+	"encoding/json"
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/onnxrl/onnxrl/agents/train"
+)
+
+// Values are metrics by name. In JSON, those that are not finite are null.
+type Values map[string]float64
+
+func (v Values) MarshalJSON() ([]byte, error) {
+	m := map[string]*float64{}
+	for k, x := range v {
+		m[k] = finite(x)
+	}
+	return json.Marshal(m)
+}
+
+func (v *Values) UnmarshalJSON(text []byte) error {
+	var m map[string]*float64
+	if err := json.Unmarshal(text, &m); err != nil {
+		return err
+	}
+	*v = Values{}
+	for k, x := range m {
+		(*v)[k] = math.NaN()
+		if x != nil {
+			(*v)[k] = *x
+		}
+	}
+	return nil
+}
+
+// RunSummary is what came of one run; the JSON keys are stable. It is written into the run
+// directory when the run is finished.
+type RunSummary struct {
+	Seed         uint64 `json:"seed"`
+	Dir          string `json:"dir"`
+	EnvSteps     int64  `json:"env_steps"`
+	LearnerSteps int64  `json:"learner_steps"`
+	Episodes     int64  `json:"episodes"`
+	// EpisodeReward and EpisodeLength are means over the last 100 training episodes; absent before
+	// the first has ended.
+	EpisodeReward *float64 `json:"episode_reward,omitempty"`
+	EpisodeLength *float64 `json:"episode_length,omitempty"`
+	// Stopped says why the run ended before its last env step: early stop or interrupted.
+	Stopped string `json:"stopped,omitempty"`
+	// Train are the metrics of the last learner step.
+	Train Values `json:"train"`
+	// Metric chose the best policy, after BestEnvSteps; Validation are its metrics, and Last those
+	// of the policy at the end.
+	Metric       string `json:"metric,omitempty"`
+	BestEnvSteps int64  `json:"best_env_steps,omitempty"`
+	Validation   Values `json:"validation,omitempty"`
+	Last         Values `json:"validation_last,omitempty"`
+	// Published is the reference of the best policy in the artefact store of the run directory.
+	Published string `json:"published,omitempty"`
+	// Unpublished says why the best policy is not published, and PublishWith is the command line
+	// that does it; see Hooks.
+	Unpublished string `json:"unpublished,omitempty"`
+	PublishWith string `json:"publish_with,omitempty"`
+	Engine      string `json:"engine"`
+	Threads     int    `json:"threads"`
+	// Seconds and StepsPerSec are of the last process that worked on the run.
+	Seconds     float64 `json:"seconds"`
+	StepsPerSec float64 `json:"env_steps_per_second"`
+}
+
+func (r *Run) summarize(res train.Result, seconds float64) RunSummary {
+	s := RunSummary{
+		Seed: r.seed, Dir: r.path, EnvSteps: res.EnvSteps, LearnerSteps: res.LearnerSteps, Episodes: res.Episodes, Stopped: res.Stopped, Train: Values(res.Train), Published: res.Published,
+		EpisodeReward: finite(res.EpisodeReward), EpisodeLength: finite(res.EpisodeLength), Engine: r.plan.o.Engine.Name(), Threads: r.cfg.Train.Threads, Seconds: seconds, StepsPerSec: float64(res.Taken) / max(seconds, 1e-9),
+	}
+	if s.Train == nil {
+		s.Train = Values{}
+	}
+	if res.Last != nil {
+		s.Metric, s.Last = r.cfg.Train.Validation.Metric, res.Last.Metrics
+	}
+	if res.Best != nil {
+		s.Validation, s.BestEnvSteps = res.Best.Metrics, res.Best.EnvSteps
+	}
+	return s
+}
+
+// Spread is a metric over seeds. Std is the sample's standard deviation, with n−1 in the
+// denominator; null for one seed.
+type Spread struct {
+	Mean *float64 `json:"mean"`
+	Std  *float64 `json:"std"`
+	N    int      `json:"n"`
+}
+
+// Summary is what came of the runs of a plan; the JSON keys are stable.
+type Summary struct {
+	Dir  string       `json:"dir"`
+	Runs []RunSummary `json:"runs"`
+	// Validation has the metrics of the best policies of the finished runs.
+	Validation map[string]Spread `json:"validation"`
+	// LookAhead says what in the runs knows the future, one sentence each: their validations
+	// flatter.
+	LookAhead []string `json:"look_ahead,omitempty"`
+	// Unfinished are the seeds that go on when the plan is resumed.
+	Unfinished []uint64 `json:"unfinished,omitempty"`
+}
+
+// combine fills in what is over all runs.
+func (s *Summary) combine() {
+	all := map[string][]float64{}
+	for _, r := range s.Runs {
+		if r.Stopped == train.Interrupted {
+			continue
+		}
+		for k, v := range r.Validation {
+			all[k] = append(all[k], v)
+		}
+	}
+	s.Validation = map[string]Spread{}
+	for k, v := range all {
+		one := Spread{Mean: finite(stat.Mean(v, nil)), N: len(v)}
+		if len(v) > 1 {
+			one.Std = finite(stat.StdDev(v, nil))
+		}
+		s.Validation[k] = one
+	}
+}
+
+// finite is nil for what is no number that JSON knows.
+func finite(v float64) *float64 {
+	if v-v != 0 {
+		return nil
+	}
+	return &v
+}
