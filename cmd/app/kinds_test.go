@@ -20,7 +20,7 @@ func TestKindsAreListed(t *testing.T) {
 	ls := func(args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), own, args, nil, &out, &errs); code != 0 || errs.Len() > 0 {
+		if code := execute(t.Context(), own, args, nil, &out, &errs); code != 0 || errs.Len() > 0 {
 			t.Fatalf("%v: exit status %d\n%s", args, code, errs.String())
 		}
 		return out.String()
