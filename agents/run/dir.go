@@ -91,7 +91,7 @@ func OpenDir(o DirOptions) (*Dir, error) {
 }
 
 // ErrExists says that a directory that was to be new holds a run.
-var ErrExists = errors.New("it holds a run already")
+var ErrExists = errors.New("holds a run already")
 
 // Holds reports whether a directory holds a run.
 func Holds(path string) bool { return Existing(path) == nil }
@@ -107,9 +107,18 @@ func Existing(path string) error {
 // Free is the error of a directory that is to be new and holds a run: ErrExists.
 func Free(path string) error {
 	if Holds(path) {
-		return fmt.Errorf("run directory %s: %w", path, ErrExists)
+		return fmt.Errorf("run directory %s %w", path, ErrExists)
 	}
 	return nil
+}
+
+// Reached returns the step of the newest checkpoint in a run's directory, 0 where there is none.
+func Reached(path string) (int64, error) {
+	list, err := checkpoint.List(filepath.Join(path, CheckpointDir))
+	if err != nil || len(list) == 0 {
+		return 0, err
+	}
+	return list[len(list)-1].Step, nil
 }
 
 // Path is the directory; empty keeps nothing.

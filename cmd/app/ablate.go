@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/ablate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
@@ -156,7 +159,7 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 	if err != nil {
 		return nil, err
 	}
-	s := &ablate.Study{Plan: p, Dir: f.out, Runner: &studyRunner{app: a, engine: eng}, Parallel: f.parallel, Now: time.Now}
+	s := &ablate.Study{Plan: p, Dir: f.out, Runner: ablate.Experiments{Kinds: a.kinds, Options: a.studyRuns(eng)}, Parallel: f.parallel, Now: time.Now}
 	if s.Dir == "" {
 		s.Dir = filepath.Join("runs", experiment.Name(path))
 	}
@@ -164,6 +167,15 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 		s.Parallel = max(1, runtime.GOMAXPROCS(0)/p.Cells[0].Config.Train.Threads)
 	}
 	return s, s.Open()
+}
+
+// studyRuns is how the runs of a study are trained.
+func (a *app) studyRuns(eng engine.Compiler) run.Options {
+	var told sync.Once
+	return run.Options{
+		Engine: eng, Program: "onnxrl " + version(), Digest: a.digest,
+		Hooks: run.Hooks{Log: a.logTo(a.err), Begin: func(r *run.Run) { told.Do(func() { a.tellData(a.err, r.Plan().Factory()) }) }},
+	}
 }
 
 // execute trains what is left, shows how far all runs have come together, and returns how many
@@ -201,6 +213,8 @@ func (a *app) execute(ctx context.Context, s *ablate.Study) (failed int) {
 		}
 		bar.FieldText("runs", fmt.Sprintf("%d/%d", done, len(s.Runs())))
 	}
+	// Runs save where they stop.
+	defer a.stop.hold(saveGrace)()
 	// The context's error is looked at by the caller, when what is finished has been written.
 	_ = s.Execute(ctx)
 	bar.Finish()

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
-	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
@@ -55,10 +53,9 @@ func (b *trainBar) begin(r *run.Run) {
 		var initial int64
 		for _, seed := range p.Seeds() {
 			b.total += p.Config().Train.TotalEnvSteps
-			if list, err := checkpoint.List(filepath.Join(p.DirOf(seed), run.CheckpointDir)); err == nil && len(list) > 0 {
-				b.done[seed] = list[len(list)-1].Step
-				initial += b.done[seed]
-			}
+			// What cannot be read is said when the run is opened.
+			b.done[seed], _ = run.Reached(p.DirOf(seed))
+			initial += b.done[seed]
 		}
 		b.shown = b.start(b.total, initial)
 	}

@@ -1,15 +1,12 @@
-package app
+package ablate
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/ablate"
 	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
@@ -18,46 +15,43 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
-	"github.com/onnxrl/onnxrl/models/checkpoint"
-	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// studyRunner carries out the runs of a study as onnxrl train does.
-type studyRunner struct {
-	app    *app
-	engine engine.Compiler
-	told   sync.Once // what is to be said of the data
+// Experiments is the [Runner] that trains each run of a study as package run trains a document, and
+// publishes nothing.
+type Experiments struct {
+	Kinds experiment.Kinds
+	// Options are those of all runs: engine, program and hooks. Where a run is, it is told.
+	Options run.Options
 }
 
 // plan opens an experiment for a directory. The caller closes it.
-func (r *studyRunner) plan(ctx context.Context, dir string, c experiment.Config, h run.Hooks) (*run.Plan, error) {
-	o := run.Options{Engine: r.engine, NoPublish: true, Program: "onnxrl " + version(), Digest: r.app.digest, Hooks: h}
+func (e Experiments) plan(ctx context.Context, dir string, c experiment.Config, h run.Hooks) (*run.Plan, error) {
+	o := e.Options
+	o.NoPublish, o.Hooks = true, h
 	if run.Holds(dir) {
 		o.Resume = dir
 	} else {
 		o.Dir = dir
 	}
-	p, err := run.New(ctx, r.app.kinds, "", c, o)
-	if err == nil {
-		r.told.Do(func() { r.app.tellData(r.app.err, p.Factory()) })
-	}
-	return p, err
+	return run.New(ctx, e.Kinds, "", c, o)
 }
 
-// Train implements ablate.Runner.
-func (r *studyRunner) Train(ctx context.Context, dir string, c experiment.Config, progress func(int64)) (steps int64, err error) {
-	p, err := r.plan(ctx, dir, c, run.Hooks{Log: r.app.logTo(r.app.err), Progress: func(_ *run.Run, p train.Progress) { progress(p.EnvSteps) }})
+// Train implements [Runner].
+func (e Experiments) Train(ctx context.Context, dir string, c experiment.Config, progress func(int64)) (steps int64, err error) {
+	h := e.Options.Hooks
+	h.Progress = func(_ *run.Run, p train.Progress) { progress(p.EnvSteps) }
+	p, err := e.plan(ctx, dir, c, h)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	from, err := reached(dir)
+	from, err := run.Reached(dir)
 	if err != nil {
 		return 0, err
 	}
 	progress(from)
-	defer r.app.stop.hold(saveGrace)()
 	s, err := p.Train(ctx)
 	if err != nil {
 		return 0, err
@@ -71,20 +65,10 @@ func (r *studyRunner) Train(ctx context.Context, dir string, c experiment.Config
 	return steps, err
 }
 
-// reached returns the env step of the newest checkpoint in a run's directory, 0 where there is
-// none.
-func reached(dir string) (int64, error) {
-	list, err := checkpoint.List(filepath.Join(dir, run.CheckpointDir))
-	if err != nil || len(list) == 0 {
-		return 0, err
-	}
-	return list[len(list)-1].Step, nil
-}
-
-// Judge implements ablate.Runner: the policy is that of the newest checkpoint, the end of training.
-// The best one on the validation range would be judged there with the luck that made it the best.
-func (r *studyRunner) Judge(ctx context.Context, dir string, c experiment.Config) (o *ablate.Outcome, err error) {
-	p, err := r.plan(ctx, dir, c, run.Hooks{})
+// Judge implements [Runner]: the policy is that of the newest checkpoint, the end of training. The
+// best one on the validation range would be judged there with the luck that made it the best.
+func (e Experiments) Judge(ctx context.Context, dir string, c experiment.Config) (o *Outcome, err error) {
+	p, err := e.plan(ctx, dir, c, run.Hooks{})
 	if err != nil {
 		return nil, err
 	}
@@ -105,15 +89,15 @@ func (r *studyRunner) Judge(ctx context.Context, dir string, c experiment.Config
 	if err != nil {
 		return nil, err
 	}
-	o = &ablate.Outcome{Metrics: map[string]ablate.Number{}}
+	o = &Outcome{Metrics: map[string]Number{}}
 	for k, v := range m {
-		o.Metrics[k] = ablate.Number(v)
+		o.Metrics[k] = Number(v)
 	}
 	return o, nil
 }
 
 // judgeTrading judges a policy next to buy-and-hold.
-func judgeTrading(ctx context.Context, env trading.Opened, agent agents.Agent, c evaluate.Config) (_ *ablate.Outcome, err error) {
+func judgeTrading(ctx context.Context, env trading.Opened, agent agents.Agent, c evaluate.Config) (_ *Outcome, err error) {
 	mode := agents.Explore
 	if c.Deterministic {
 		mode = agents.Greedy
@@ -142,11 +126,11 @@ func judgeTrading(ctx context.Context, env trading.Opened, agent agents.Agent, c
 		return nil, err
 	}
 	dates := a.Benchmark.Dates
-	o := &ablate.Outcome{From: dates[0].Format(time.DateOnly), To: dates[len(dates)-1].Format(time.DateOnly), Bars: len(dates), LookAhead: a.LookAhead}
+	o := &Outcome{From: dates[0].Format(time.DateOnly), To: dates[len(dates)-1].Format(time.DateOnly), Bars: len(dates), LookAhead: a.LookAhead}
 	for _, row := range rows {
-		m := map[string]ablate.Number{}
+		m := map[string]Number{}
 		for _, v := range row.Metrics {
-			m[v.Key] = ablate.Number(v.Value)
+			m[v.Key] = Number(v.Value)
 		}
 		switch row.Role {
 		case assess.RoleAgent:
