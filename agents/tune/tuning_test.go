@@ -64,7 +64,7 @@ func open(t testing.TB, c Config, dir string, changed func(Trial)) *Study {
 	return s
 }
 
-func run(t testing.TB, c Config, dir string, f Objective) (*Study, error) {
+func runs(t testing.TB, c Config, dir string, f Objective) (*Study, error) {
 	t.Helper()
 	s := open(t, c, dir, nil)
 	err := s.Run(t.Context(), f)
@@ -160,11 +160,11 @@ func strip(list []Trial) []Trial {
 func TestResume(t *testing.T) {
 	c := section(t, smooth)
 	c.Trials = 15
-	whole, err := run(t, c, t.TempDir(), simple)
+	whole, err := runs(t, c, t.TempDir(), simple)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := run(t, c, t.TempDir(), simple)
+	again, err := runs(t, c, t.TempDir(), simple)
 	if err != nil || !reflect.DeepEqual(strip(again.Trials()), strip(whole.Trials())) {
 		t.Fatalf("the same search twice: %v", err)
 	}
@@ -192,14 +192,14 @@ func TestResume(t *testing.T) {
 		if err != nil || strings.Count(string(text), "\n") != stop+2 || !strings.Contains(string(text), `"running"`) {
 			t.Fatalf("stopped in trial %d: %v\n%s", stop, err, text)
 		}
-		s, err = run(t, c, dir, simple)
+		s, err = runs(t, c, dir, simple)
 		if err != nil || !reflect.DeepEqual(strip(s.Trials()), strip(whole.Trials())) {
 			t.Errorf("stopped in trial %d: other trials, %v", stop, err)
 		}
 	}
 	// A finished search may grow.
 	dir := t.TempDir()
-	if _, err := run(t, c, dir, simple); err != nil {
+	if _, err := runs(t, c, dir, simple); err != nil {
 		t.Fatal(err)
 	}
 	c.Trials = 14
@@ -207,7 +207,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("fewer trials than there are: %v", err)
 	}
 	c.Trials = 18
-	grown, err := run(t, c, dir, simple)
+	grown, err := runs(t, c, dir, simple)
 	if err != nil || len(grown.Trials()) != 18 || !reflect.DeepEqual(strip(grown.Trials())[:15], strip(whole.Trials())) {
 		t.Errorf("%d trials, %v", len(grown.Trials()), err)
 	}
@@ -219,7 +219,7 @@ func TestParallel(t *testing.T) {
 	c.Trials, c.Parallel = 40, 4
 	var at, most atomic.Int64
 	gate := make(chan struct{}, 4)
-	s, err := run(t, c, t.TempDir(), func(ctx context.Context, tr Trial, report func(float64) error) error {
+	s, err := runs(t, c, t.TempDir(), func(ctx context.Context, tr Trial, report func(float64) error) error {
 		n := at.Add(1)
 		defer at.Add(-1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
@@ -252,7 +252,7 @@ func TestPruning(t *testing.T) {
 	c := section(t, smooth)
 	c.Pruner, c.Trials, c.Direction, c.PruneAfter = Median, 10, Maximize, 4
 	curves := [][]float64{{1, 2, 3}, {1, 2, 5}, {2, 3, 4}, {0, 1, 2}, {1, 1.4, 9}, {0.5, 9, 9}, {9, 0, 0}, {math.NaN(), math.Inf(-1), 9}, {1, 2, 2.9}, {1, 2, 3.6}}
-	s, err := run(t, c, t.TempDir(), func(_ context.Context, tr Trial, report func(float64) error) error {
+	s, err := runs(t, c, t.TempDir(), func(_ context.Context, tr Trial, report func(float64) error) error {
 		for _, x := range curves[tr.Number] {
 			if err := report(x); err != nil {
 				return fmt.Errorf("evaluate: %w", err)
@@ -284,7 +284,7 @@ func TestPruneWarmup(t *testing.T) {
 	c := section(t, smooth)
 	c.Pruner, c.Trials, c.Direction, c.PruneAfter, c.PruneWarmup = Median, 5, Maximize, 3, 2
 	curves := [][]float64{{5, 5, 5, 5}, {5, 5, 5, 5}, {5, 5, 5, 5}, {0, 1, 9, 9}, {0, 1, 2, 9}}
-	s, err := run(t, c, t.TempDir(), func(_ context.Context, tr Trial, report func(float64) error) error {
+	s, err := runs(t, c, t.TempDir(), func(_ context.Context, tr Trial, report func(float64) error) error {
 		for _, x := range curves[tr.Number] {
 			if err := report(x); err != nil {
 				return err
@@ -337,7 +337,7 @@ func TestFailures(t *testing.T) {
 	c := section(t, smooth)
 	c.Trials = 6
 	dir := t.TempDir()
-	s, err := run(t, c, dir, func(ctx context.Context, tr Trial, report func(float64) error) error {
+	s, err := runs(t, c, dir, func(ctx context.Context, tr Trial, report func(float64) error) error {
 		switch tr.Number {
 		case 1:
 			return errors.New("the loss is NaN")
@@ -364,7 +364,7 @@ func TestFailures(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(text), "number,state,value,evaluations,seconds,agent.gamma,agent.kind2,agent.layers,agent.lr,agent.width,error\n0,complete,") || strings.Count(string(text), "\n") != 7 || !strings.Contains(string(text), "the loss is NaN") {
 		t.Errorf("%s, %v", text, err)
 	}
-	if _, err := run(t, c, t.TempDir(), func(context.Context, Trial, func(float64) error) error { return errors.New("no disk") }); err == nil || !strings.Contains(err.Error(), "all 6 trials failed; the first one: no disk") {
+	if _, err := runs(t, c, t.TempDir(), func(context.Context, Trial, func(float64) error) error { return errors.New("no disk") }); err == nil || !strings.Contains(err.Error(), "all 6 trials failed; the first one: no disk") {
 		t.Errorf("%v", err)
 	}
 }
@@ -373,7 +373,7 @@ func TestBadLogs(t *testing.T) {
 	c := section(t, smooth)
 	c.Trials = 3
 	dir := t.TempDir()
-	s, err := run(t, c, dir, simple)
+	s, err := runs(t, c, dir, simple)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
@@ -33,7 +34,7 @@ func TestEvaluateTuned(t *testing.T) {
 	dir, search := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "search")
 	space := tinyMarket + "tune:\n  trials: 4\n  steps_per_trial: 100\n  pruner: none\n  space:\n    agent.lr_actor: {kind: loguniform, low: 0.001, high: 0.05}\n"
 	succeed(t, "tune", "-q", write(t, "tiny.yaml", space), "--out", search)
-	succeed(t, "train", "-q", filepath.Join(search, bestConfigFile), "--out", dir, "--seeds", "1,2")
+	succeed(t, "train", "-q", filepath.Join(search, tune.BestFile), "--out", dir, "--seeds", "1,2")
 	e := judge(t, dir, "--no-report")
 	if e.Deflated.Trials != 6 || *e.Deflated.Variance <= 0 || !strings.Contains(e.Counted, "2 runs of this configuration and 4 configurations of the search") {
 		t.Errorf("%d trials, %s", e.Deflated.Trials, e.Counted)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -136,6 +137,9 @@ func parseSeeds(s string) ([]uint64, error) {
 		v, err := strconv.ParseUint(strings.TrimSpace(part), 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("--seeds %q: expected numbers with commas between them, as 42,43,44", s)
+		}
+		if slices.Contains(list, v) {
+			return nil, fmt.Errorf("--seeds %q: %d is given twice", s, v)
 		}
 		list = append(list, v)
 	}

@@ -4,20 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
-	"time"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/tune"
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
-
-// bestConfigFile is the tuned document in the directory of a search.
-const bestConfigFile = "best.yaml"
 
 // tuneFlags are the command line of tune.
 type tuneFlags struct {
@@ -99,43 +95,73 @@ func (a *app) tune(ctx context.Context, args []string, f *tuneFlags) (err error)
 	if len(args) > 0 {
 		path = args[0]
 	}
-	s, err := a.openSearch(ctx, path, f)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.begin(); err != nil {
-		return err
-	}
-	bar := progress.Start(a.err, progress.Options{Label: "tune", Unit: "trials", Total: int64(s.tune.Trials), Initial: s.finished(), Quiet: a.quiet})
-	s.show = func(t tune.Trial, best tune.Trial, ok bool) {
+	var bar *progress.Progress
+	metric := ""
+	s, err := a.openSearch(ctx, path, f, func(t tune.Trial, best *tune.Trial) {
 		bar.FieldText("trial", fmt.Sprintf("%d %s", t.Number, t.State))
-		if ok {
-			bar.Field("best "+s.tune.Metric, float64(best.Value))
+		if best != nil {
+			bar.Field("best "+metric, float64(best.Value))
 		}
 		if t.State != tune.Running {
 			bar.Add(1)
 		}
+	})
+	if err != nil {
+		return err
 	}
-	ended := s.study.Run(ctx, s.try)
+	defer func() { err = errors.Join(err, s.Close()) }()
+	finished, err := s.Begin()
+	if err != nil {
+		return err
+	}
+	metric = s.Config().Metric
+	bar = progress.Start(a.err, progress.Options{Label: "tune", Unit: "trials", Total: int64(s.Config().Trials), Initial: int64(finished), Quiet: a.quiet})
+	ended := s.Run(ctx)
 	bar.Finish()
 	if ended != nil && !errors.Is(ended, context.Canceled) && !errors.Is(ended, context.DeadlineExceeded) {
 		return ended
 	}
-	sum, err := s.finish()
+	sum, err := s.Finish()
 	if err != nil {
 		return err
 	}
 	if a.json {
 		err = a.printJSON(sum)
 	} else {
-		err = sum.table(a.out)
+		err = printTuned(a.out, &sum, s.Config().Space)
 	}
 	if err == nil && ended != nil {
-		fmt.Fprintf(a.err, "onnxrl: stopped; continue with: onnxrl tune --resume %s\n", s.dir)
+		fmt.Fprintf(a.err, "onnxrl: stopped; continue with: onnxrl tune --resume %s\n", s.Dir())
 		return quietError{errInterrupted}
 	}
 	return err
+}
+
+// openSearch opens the search that the flags describe.
+func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags, changed func(t tune.Trial, best *tune.Trial)) (*tune.Search, error) {
+	o := tune.SearchOptions{Dir: f.out, Resume: f.resume, Sets: slices.Clone(f.sets), Digest: a.digest, Changed: changed}
+	if f.trials > 0 {
+		o.Sets = append(o.Sets, fmt.Sprintf("tune.trials=%d", f.trials))
+	}
+	if f.parallel > 0 {
+		o.Sets = append(o.Sets, fmt.Sprintf("tune.parallel=%d", f.parallel))
+	}
+	if f.resume == "" {
+		// What is wrong with it is said before an engine is installed.
+		if _, _, err := experiment.Load(path, o.Sets); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if o.Engine, err = a.compiler(ctx); err != nil {
+		return nil, err
+	}
+	s, err := tune.OpenSearch(ctx, a.kinds, path, o)
+	if err != nil {
+		return nil, advise(err, "tune", "--out", f.out)
+	}
+	a.tellData(a.err, s.Factory())
+	return s, nil
 }
 
 // refuseSearch returns an error for a directory that holds a search and no run.
@@ -144,50 +170,5 @@ func refuseSearch(dir string) error {
 	if err := run.ReadJSON(filepath.Join(dir, run.LineageFile), &l); err != nil || l.Command != "tune" {
 		return nil
 	}
-	return fmt.Errorf("%s holds a search for hyper-parameters, which goes on with onnxrl tune --resume %s; to train what it has found: onnxrl train %s", dir, dir, filepath.Join(dir, bestConfigFile))
-}
-
-// begin makes the directory of a new search, opens its log and describes it: the configuration
-// comes last, because its presence makes the directory one to resume.
-func (s *search) begin() (err error) {
-	if !s.resume {
-		if err := s.claim(); err != nil {
-			return err
-		}
-	}
-	if s.study, err = tune.Open(tune.Options{Config: s.tune, Seed: s.cfg.Seed, Dir: s.dir, Changed: s.changed, Now: time.Now}); err != nil {
-		return err
-	}
-	if err := run.WriteJSON(filepath.Join(s.dir, run.LineageFile), s.lineage); err != nil {
-		return err
-	}
-	return run.WriteConfig(s.dir, s.cfg)
-}
-
-// claim makes a directory for a new search, which must not hold anything to resume.
-func (s *search) claim() error {
-	dir, _, err := run.Claim(s.dir, s.lineage.Name)
-	s.dir = dir
-	return err
-}
-
-// finish writes the table of trials and the tuned configuration, and summarises.
-func (s *search) finish() (tuneSummary, error) {
-	sum := s.summarize()
-	if err := s.study.WriteCSV(); err != nil {
-		return sum, err
-	}
-	best, ok := s.study.Best()
-	if !ok {
-		return sum, nil
-	}
-	text, err := s.tuned(best)
-	if err != nil {
-		return sum, err
-	}
-	sum.BestConfig = filepath.Join(s.dir, bestConfigFile)
-	return sum, atomicfile.WriteFile(sum.BestConfig, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return fmt.Errorf("%s holds a search for hyper-parameters, which goes on with onnxrl tune --resume %s; to train what it has found: onnxrl train %s", dir, dir, filepath.Join(dir, tune.BestFile))
 }

@@ -43,15 +43,15 @@ tune:
 	return write(t, "search.yaml", text)
 }
 
-func tunes(t *testing.T, args ...string) tuneSummary {
+func tunes(t *testing.T, args ...string) tune.Summary {
 	t.Helper()
-	return decode[tuneSummary](t, succeed(t, append([]string{"tune", "-q", "--json"}, args...)...))
+	return decode[tune.Summary](t, succeed(t, append([]string{"tune", "-q", "--json"}, args...)...))
 }
 
 // sameTrials compares what was tried and what came of it, but not how long it took.
-func sameTrials(t *testing.T, what string, got, want []tunedTrial) {
+func sameTrials(t *testing.T, what string, got, want []tune.TrialSummary) {
 	t.Helper()
-	strip := func(list []tunedTrial) []tunedTrial {
+	strip := func(list []tune.TrialSummary) []tune.TrialSummary {
 		list = slices.Clone(list)
 		for i := range list {
 			list[i].Seconds = 0
@@ -66,7 +66,7 @@ func sameTrials(t *testing.T, what string, got, want []tunedTrial) {
 func TestTune(t *testing.T) {
 	config, dir := tuneYAML(t), filepath.Join(t.TempDir(), "search")
 	sum := tunes(t, config, "--out", dir)
-	if sum.Complete+sum.Pruned != 8 || sum.Complete < 2 || sum.Failed+sum.Unfinished != 0 || len(sum.Trials) != 8 || sum.Dir != dir || sum.Metric != "mean_length" || sum.StepsPerTrial != 300 || sum.BestConfig != filepath.Join(dir, bestConfigFile) {
+	if sum.Complete+sum.Pruned != 8 || sum.Complete < 2 || sum.Failed+sum.Unfinished != 0 || len(sum.Trials) != 8 || sum.Dir != dir || sum.Metric != "mean_length" || sum.StepsPerTrial != 300 || sum.BestConfig != filepath.Join(dir, tune.BestFile) {
 		t.Fatalf("%+v", sum)
 	}
 	for i, r := range sum.Trials[1:sum.Complete] {
@@ -81,7 +81,7 @@ func TestTune(t *testing.T) {
 	if other := tunes(t, config, "--out", filepath.Join(t.TempDir(), "other"), "--set", "seed=2"); reflect.DeepEqual(other.Trials[0].Values, sum.Trials[0].Values) {
 		t.Error("another seed tries the same")
 	}
-	for _, name := range []string{tune.LogFile, tune.CSVFile, bestConfigFile, run.ConfigFile, run.LineageFile} {
+	for _, name := range []string{tune.LogFile, tune.CSVFile, tune.BestFile, run.ConfigFile, run.LineageFile} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}

@@ -1,13 +1,15 @@
-package app
+package tune
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -16,72 +18,81 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
-	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// search is what onnxrl tune is going to do.
-type search struct {
+// Files of the directory of a search, beside its log and what describes a run.
+const (
+	// BestFile is the tuned document, ready to be trained.
+	BestFile = "best.yaml"
+)
+
+// SearchOptions say where and how a document is tuned.
+type SearchOptions struct {
+	// Engine runs the networks; it stays the caller's.
+	Engine engine.Compiler
+	// Dir is a new directory; without one it is the first of runs/NAME-1, runs/NAME-2 … that does
+	// not exist. Resume is the directory of a search to go on with, instead.
+	Dir, Resume string
+	// Sets edit the document, such as tune.trials=100.
+	Sets []string
+	// Digest reads the files of networks for their SHA-256; nil for run.Digest.
+	Digest func(files []string) (string, error)
+	// Changed, unless nil, is told of every change of a trial, one at a time, and of the best
+	// complete one so far, nil before the first.
+	Changed func(t Trial, best *Trial)
+}
+
+// Search tunes an experiment document: its trials are training runs that leave nothing but their
+// evaluations.
+type Search struct {
+	o     SearchOptions
 	kinds experiment.Kinds
 	// doc is the document with absolute paths, cfg the effective configuration and tune its
 	// section.
 	doc     *configs.Document
 	cfg     experiment.Config
-	tune    tune.Config
+	tune    Config
 	lineage run.Lineage
 	dir     string
-	resume  bool
-
-	engine  engine.Compiler
 	factory envs.Factory
 	// apart says that trials have environments of their own, because some of what is tuned makes
 	// them.
 	apart bool
-	study *tune.Study
-	// show, unless nil, is told of every change, with the best complete trial so far.
-	show func(t, best tune.Trial, ok bool)
-	best tune.Trial
-	seen bool
+	study *Study
+	best  *Trial
 }
 
-// openSearch reads the document and opens what it names. Nothing is written.
-func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags) (_ *search, err error) {
-	s := &search{kinds: a.kinds, dir: f.out, resume: f.resume != ""}
-	sets := slices.Clone(f.sets)
-	if f.trials > 0 {
-		sets = append(sets, fmt.Sprintf("tune.trials=%d", f.trials))
-	}
-	if f.parallel > 0 {
-		sets = append(sets, fmt.Sprintf("tune.parallel=%d", f.parallel))
-	}
+// OpenSearch reads the document in a file, or the shipped one of that name, and opens what it
+// names. A search that is resumed has its document in its directory, and takes no path. Nothing is
+// written before [Search.Begin]. Close the search after use.
+func OpenSearch(ctx context.Context, kinds experiment.Kinds, path string, o SearchOptions) (_ *Search, err error) {
+	s := &Search{o: o, kinds: kinds, dir: o.Dir}
 	switch {
-	case s.resume:
-		s.dir, path = f.resume, filepath.Join(f.resume, run.ConfigFile)
-		if err := run.Existing(s.dir); err != nil {
-			return nil, err
-		}
+	case o.Resume != "":
+		s.dir, path = o.Resume, filepath.Join(o.Resume, run.ConfigFile)
+		err = run.Existing(s.dir)
 	case s.dir != "":
-		if err := run.Free(s.dir); err != nil {
-			return nil, advise(err, "tune", "--out", s.dir)
-		}
+		err = run.Free(s.dir)
 	}
-	if s.cfg, s.doc, err = experiment.Load(path, sets); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	if s.cfg, s.doc, err = experiment.Load(path, o.Sets); err != nil {
 		return nil, err
 	}
 	if len(s.cfg.Seeds) > 0 {
 		return nil, errors.New("seeds: a search has the one seed that its trials share; give seed, and train the tuned configuration with several")
 	}
-	s.tune = tune.Defaults()
+	s.tune = Defaults()
 	if s.cfg.Tune.IsZero() {
-		return nil, fmt.Errorf("%s has no section tune, which says what to search for; see onnxrl tune --help", path)
+		return nil, fmt.Errorf("%s has no section tune, which says what to search for: trials, and the keys in space", path)
 	}
 	if err := s.cfg.Tune.Decode(&s.tune); err != nil {
-		return nil, err
-	}
-	if s.engine, err = a.compiler(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -95,16 +106,74 @@ func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags) (_ *sea
 	if err := s.complete(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.describe(a, path); err != nil {
+	if err := s.describe(path); err != nil {
 		return nil, err
 	}
-	a.tellData(a.err, s.factory)
 	return s, nil
+}
+
+// Config is the search's section of the document, with what it leaves open decided.
+func (s *Search) Config() Config { return s.tune }
+
+// Factory makes the environments. It is the search's.
+func (s *Search) Factory() envs.Factory { return s.factory }
+
+// Dir is the directory. Until [Search.Begin] has found a free one it may be empty.
+func (s *Search) Dir() string { return s.dir }
+
+// Begin makes the directory of a new search, or opens the log of a resumed one, and describes it.
+// It returns how many trials are finished.
+func (s *Search) Begin() (finished int, err error) {
+	if s.o.Resume == "" {
+		if s.dir, _, err = run.Claim(s.dir, s.lineage.Name); err != nil {
+			return 0, err
+		}
+	}
+	if s.study, err = Open(Options{Config: s.tune, Seed: s.cfg.Seed, Dir: s.dir, Changed: s.changed, Now: time.Now}); err != nil {
+		return 0, err
+	}
+	for _, t := range s.study.Trials() {
+		if t.State != Running {
+			finished++
+		}
+	}
+	if best, ok := s.study.Best(); ok {
+		s.best = &best
+	}
+	if err := run.WriteJSON(filepath.Join(s.dir, run.LineageFile), s.lineage); err != nil {
+		return 0, err
+	}
+	// Last, because its presence makes the directory one to resume.
+	return finished, run.WriteConfig(s.dir, s.cfg)
+}
+
+// Run tries what is left, as [Study.Run] does.
+func (s *Search) Run(ctx context.Context) error { return s.study.Run(ctx, s.try) }
+
+// Finish writes the table of trials and the tuned document, and summarises.
+func (s *Search) Finish() (Summary, error) {
+	sum := s.summarize()
+	if err := s.study.WriteCSV(); err != nil {
+		return sum, err
+	}
+	best, ok := s.study.Best()
+	if !ok {
+		return sum, nil
+	}
+	text, err := s.tuned(best)
+	if err != nil {
+		return sum, err
+	}
+	sum.BestConfig = filepath.Join(s.dir, BestFile)
+	return sum, atomicfile.WriteFile(sum.BestConfig, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
 }
 
 // complete decides what the section leaves open, and finds out what does not fit before anything is
 // trained.
-func (s *search) complete(ctx context.Context) (err error) {
+func (s *Search) complete(ctx context.Context) (err error) {
 	if s.tune.Metric == "" {
 		s.tune.Metric = s.cfg.Train.Validation.Metric
 	}
@@ -132,15 +201,15 @@ func (s *search) complete(ctx context.Context) (err error) {
 
 // probe reports a key that the configuration does not have, a choice that it does not take, and
 // bounds between which it takes nothing.
-func (s *search) probe(ctx context.Context, path string) error {
+func (s *Search) probe(ctx context.Context, path string) error {
 	p := s.tune.Space[path]
 	var first error
 	for _, x := range p.Examples() {
 		err := s.takes(ctx, path, x)
 		switch {
-		case p.Kind == tune.Categorical && err != nil:
+		case p.Kind == Categorical && err != nil:
 			return err
-		case p.Kind != tune.Categorical && err == nil:
+		case p.Kind != Categorical && err == nil:
 			return nil
 		case first == nil:
 			first = err
@@ -152,8 +221,8 @@ func (s *search) probe(ctx context.Context, path string) error {
 // takes reports why the configuration does not take a value. What it refuses with the values of
 // other keys that it has now, it may take with some of those that are searched, so a few of these
 // are tried.
-func (s *search) takes(ctx context.Context, path string, x float64) error {
-	err := s.fits(ctx, tune.Space{path: s.tune.Space[path]}, tune.Values{path: x})
+func (s *Search) takes(ctx context.Context, path string, x float64) error {
+	err := s.fits(ctx, Space{path: s.tune.Space[path]}, Values{path: x})
 	for i := 0; err != nil && i < 16 && !opensEnv(path); i++ {
 		v := s.tune.Space.Draw(rng.New(uint64(i)).Stream())
 		v[path] = x
@@ -165,7 +234,7 @@ func (s *search) takes(ctx context.Context, path string, x float64) error {
 }
 
 // fits reports what does not fit together in the configuration with values in it.
-func (s *search) fits(ctx context.Context, space tune.Space, v tune.Values) error {
+func (s *Search) fits(ctx context.Context, space Space, v Values) error {
 	c, _, err := s.document(space, v)
 	if err != nil || !opensEnv(space.Paths()...) {
 		return err
@@ -183,7 +252,7 @@ func opensEnv(paths ...string) bool {
 }
 
 // document returns the configuration with values in it, and what makes its agents.
-func (s *search) document(space tune.Space, v tune.Values) (experiment.Config, agents.Maker, error) {
+func (s *Search) document(space Space, v Values) (experiment.Config, agents.Maker, error) {
 	c := experiment.Defaults()
 	doc := s.doc.Clone()
 	if err := space.Apply(doc, v); err != nil {
@@ -203,8 +272,8 @@ func (s *search) document(space tune.Space, v tune.Values) (experiment.Config, a
 }
 
 // describe says how the search came to be, or that a resumed one is not what it was.
-func (s *search) describe(a *app, path string) error {
-	if s.resume {
+func (s *Search) describe(path string) error {
+	if s.o.Resume != "" {
 		changes, err := searchChanges(s.kinds, s.dir, s.cfg)
 		if err == nil {
 			err = run.RefuseChanges(changes)
@@ -213,14 +282,14 @@ func (s *search) describe(a *app, path string) error {
 			return fmt.Errorf("resume %s: %w", s.dir, err)
 		}
 	}
-	sources, err := run.Sources(s.doc, s.factory, a.digest)
+	sources, err := run.Sources(s.doc, s.factory, s.o.Digest)
 	if err != nil {
 		return err
 	}
-	if s.lineage, err = run.NewLineage("tune", experiment.Name(path), s.cfg, sources, s.engine.Name()); err != nil {
+	if s.lineage, err = run.NewLineage("tune", experiment.Name(path), s.cfg, sources, s.o.Engine.Name()); err != nil {
 		return err
 	}
-	if !s.resume {
+	if s.o.Resume == "" {
 		return nil
 	}
 	var was run.Lineage
@@ -245,21 +314,21 @@ func searchChanges(kinds experiment.Kinds, dir string, cfg experiment.Config) ([
 		return nil, err
 	}
 	type section struct {
-		Tune tune.Config `yaml:"tune"`
+		Tune Config `yaml:"tune"`
 	}
-	was, is := section{tune.Defaults()}, section{tune.Defaults()}
+	was, is := section{Defaults()}, section{Defaults()}
 	if err := errors.Join(old.Tune.Decode(&was.Tune), cfg.Tune.Decode(&is.Tune)); err != nil {
 		return nil, err
 	}
 	is.Tune.Trials, is.Tune.Parallel = was.Tune.Trials, was.Tune.Parallel
-	tune, err := configs.Diff(was, is)
+	own, err := configs.Diff(was, is)
 	return append(slices.DeleteFunc(changes, func(c configs.Change) bool {
 		return strings.HasPrefix(c.Path, "tune") || c.Path == "train.threads"
-	}), tune...), err
+	}), own...), err
 }
 
 // Close frees what the search has opened.
-func (s *search) Close() error {
+func (s *Search) Close() error {
 	var errs []error
 	if s.study != nil {
 		errs = append(errs, s.study.Close())
@@ -271,34 +340,25 @@ func (s *search) Close() error {
 }
 
 // changed is told of every change of a trial, one at a time.
-func (s *search) changed(t tune.Trial) {
-	worse := func(a, b tune.Trial) bool {
-		if s.tune.Direction == tune.Minimize {
-			return a.Value >= b.Value
-		}
-		return a.Value <= b.Value
+func (s *Search) changed(t Trial) {
+	if t.State == Complete && (s.best == nil || better(s.tune.Direction, t, *s.best)) {
+		s.best = &t
 	}
-	if t.State == tune.Complete && !(s.seen && worse(t, s.best)) {
-		s.best, s.seen = t, true
-	}
-	if s.show != nil {
-		s.show(t, s.best, s.seen)
+	if s.o.Changed != nil {
+		s.o.Changed(t, s.best)
 	}
 }
 
-// finished counts the trials that a resumed search has already, and finds the best of them.
-func (s *search) finished() (n int64) {
-	for _, t := range s.study.Trials() {
-		if t.State != tune.Running {
-			n++
-		}
+// better reports whether a trial's value is.
+func better(direction string, a, b Trial) bool {
+	if direction == Minimize {
+		return a.Value < b.Value
 	}
-	s.best, s.seen = s.study.Best()
-	return n
+	return a.Value > b.Value
 }
 
 // try trains one trial; it is the objective of the study.
-func (s *search) try(ctx context.Context, t tune.Trial, report func(float64) error) (err error) {
+func (s *Search) try(ctx context.Context, t Trial, report func(float64) error) (err error) {
 	c, maker, err := s.document(s.tune.Space, t.Values)
 	if err != nil {
 		return err
@@ -325,7 +385,7 @@ func (s *search) try(ctx context.Context, t tune.Trial, report func(float64) err
 		}
 		return m, report(m[s.tune.Metric])
 	}}
-	tr, err := train.New(ctx, factory, maker, agents.Setup{Engine: s.engine, Encoders: s.kinds.Encoders, Key: rng.New(c.Seed)}, c.Train, hooks)
+	tr, err := train.New(ctx, factory, maker, agents.Setup{Engine: s.o.Engine, Encoders: s.kinds.Encoders, Key: rng.New(c.Seed)}, c.Train, hooks)
 	if err != nil {
 		return err
 	}
@@ -339,7 +399,7 @@ func (s *search) try(ctx context.Context, t tune.Trial, report func(float64) err
 
 // tuned returns the effective document with a trial's values, ready to be trained: without the
 // section tune, and as long as the document says.
-func (s *search) tuned(t tune.Trial) ([]byte, error) {
+func (s *Search) tuned(t Trial) ([]byte, error) {
 	c, maker, err := s.document(s.tune.Space, t.Values)
 	if err != nil {
 		return nil, err
@@ -353,7 +413,7 @@ func (s *search) tuned(t tune.Trial) ([]byte, error) {
 
 // chosenFrom counts the configurations that were evaluated, those of an earlier search that this
 // one goes on from included.
-func (s *search) chosenFrom() *experiment.ChosenFrom {
+func (s *Search) chosenFrom() *experiment.ChosenFrom {
 	f := experiment.ChosenFrom{}
 	var ratios []float64
 	for _, t := range s.study.Trials() {
