@@ -14,8 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/transfer"
 )
 
-// statistics are what a run knew of the observations and returns that the parameters of Options.Init were
-// learnt from.
+// statistics are what a run knew of the observations and returns that the parameters of
+// Options.Init were learnt from.
 type statistics struct {
 	state    normalize.State
 	wrappers wrap.Config

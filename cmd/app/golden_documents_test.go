@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/ablate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/fit"
@@ -106,7 +107,7 @@ func TestGoldenDocuments(t *testing.T) {
 // recordGoldenDocument keeps the effective configuration that the older program trains with.
 func recordGoldenDocument(t *testing.T, command, name string, set []string, kept string) {
 	t.Helper()
-	dir, file := filepath.Join(t.TempDir(), name), configFile
+	dir, file := filepath.Join(t.TempDir(), name), run.ConfigFile
 	args := []string{command, name, "--engine", "portable", "-q"}
 	switch command {
 	case "fit":
@@ -196,7 +197,7 @@ func settledPlan(t *testing.T, name string, set []string) *ablate.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := ablate.NewPlan(t.Context(), c, base, ablate.Options{Sets: set, Edit: absolutePaths, Effective: ablate.Opened(kinds.All())})
+	p, err := ablate.NewPlan(t.Context(), c, base, ablate.Options{Sets: set, Edit: experiment.Absolute, Effective: ablate.Opened(kinds.All())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/tune"
 )
 
@@ -38,7 +39,7 @@ func TestGoldenTune(t *testing.T) {
 	if *goldenFrom != "" {
 		recordGoldenTune(t, config)
 	}
-	want := decode[tuneSummary](t, readText(t, filepath.Join(goldenTune, "want.json")))
+	want := decode[tune.Summary](t, readText(t, filepath.Join(goldenTune, "want.json")))
 	if len(want.Trials) != 12 {
 		t.Fatalf("%d trials to compare with", len(want.Trials))
 	}
@@ -53,8 +54,8 @@ func TestGoldenTune(t *testing.T) {
 	sameTrials(t, "resumed", resumed.Trials, want.Trials)
 	begun := tunes(t, config, "--engine", "portable", "--out", filepath.Join(t.TempDir(), "begun"))
 	sameTrials(t, "begun again", begun.Trials, want.Trials)
-	for _, sum := range []tuneSummary{resumed, begun} {
-		sameSettings(t, sum.BestConfig, settled(t, sum.BestConfig), openDocument(t, filepath.Join(goldenTune, bestConfigFile)))
+	for _, sum := range []tune.Summary{resumed, begun} {
+		sameSettings(t, sum.BestConfig, settled(t, sum.BestConfig), openDocument(t, filepath.Join(goldenTune, tune.BestFile)))
 	}
 }
 
@@ -63,12 +64,12 @@ func recordGoldenTune(t *testing.T, config string) {
 	args := []string{"tune", config, "--engine", "portable", "-q", "--json", "--out"}
 	whole, stopped := filepath.Join(t.TempDir(), "search"), filepath.Join(t.TempDir(), "search")
 	writeGolden(t, filepath.Join(goldenTune, "want.json"), bytes.ReplaceAll(older(t, append(args, whole)...), []byte(filepath.Dir(whole)), []byte("runs")))
-	copyGolden(t, filepath.Join(whole, bestConfigFile), filepath.Join(goldenTune, bestConfigFile))
+	copyGolden(t, filepath.Join(whole, tune.BestFile), filepath.Join(goldenTune, tune.BestFile))
 	stopOlder(t, func() bool {
 		log, err := os.ReadFile(filepath.Join(stopped, tune.LogFile))
 		return err == nil && strings.Count(string(log), `"state":"complete"`) >= 4
 	}, append(args, stopped)...)
-	keepGolden(t, stopped, filepath.Join(goldenTune, "stopped"), configFile, lineageFile, tune.LogFile)
+	keepGolden(t, stopped, filepath.Join(goldenTune, "stopped"), run.ConfigFile, run.LineageFile, tune.LogFile)
 }
 
 // TestGoldenAblate goes on with a study that an older program was stopped in, in the middle of a
@@ -108,26 +109,26 @@ func recordGoldenAblate(t *testing.T) {
 		_, err := os.Stat(filepath.Join(stopped, "base", "seed-2", "checkpoints", "ckpt-000000300"))
 		return err == nil
 	}, goldenAblation(stopped)...)
-	if _, err := os.Stat(filepath.Join(stopped, "base", "seed-2", finishedFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(stopped, "base", "seed-2", run.FinishedFile)); err == nil {
 		t.Fatal("the run was not stopped in the middle: record it again")
 	}
 	kept := filepath.Join(goldenAblate, "stopped")
 	keepGolden(t, stopped, kept, "plan.yaml")
 	for _, seed := range []string{"seed-1", "seed-2"} {
-		run := filepath.Join("base", seed)
-		names := []string{configFile, lineageFile, "sources.json", metricsFile}
+		of := filepath.Join("base", seed)
+		names := []string{run.ConfigFile, run.LineageFile, "sources.json", run.MetricsFile}
 		if seed == "seed-1" {
-			names = append(names, finishedFile, "outcome.json")
+			names = append(names, run.FinishedFile, "outcome.json")
 		} else {
-			newest, err := filepath.Glob(filepath.Join(stopped, run, "checkpoints", "ckpt-*"))
+			newest, err := filepath.Glob(filepath.Join(stopped, of, "checkpoints", "ckpt-*"))
 			if err != nil || len(newest) == 0 {
 				t.Fatalf("no checkpoint: %v", err)
 			}
 			names = append(names, filepath.Join("checkpoints", filepath.Base(newest[len(newest)-1])))
 		}
-		keepGolden(t, filepath.Join(stopped, run), filepath.Join(kept, run), names...)
+		keepGolden(t, filepath.Join(stopped, of), filepath.Join(kept, of), names...)
 	}
-	summary := filepath.Join(kept, "base", "seed-1", finishedFile)
+	summary := filepath.Join(kept, "base", "seed-1", run.FinishedFile)
 	writeGolden(t, summary, []byte(strings.ReplaceAll(readText(t, summary), filepath.Dir(stopped), "runs")))
 }
 
@@ -152,10 +153,10 @@ func TestGoldenFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	document := filepath.Join(resumed, configFile)
+	document := filepath.Join(resumed, run.ConfigFile)
 	writeGolden(t, document, []byte(strings.ReplaceAll(readText(t, document), goldenFit, filepath.ToSlash(there))))
 	sameGolden(t, "resumed", fitResult(t, resumed, succeed(t, "fit", "--resume", resumed, "--engine", "portable", "-q", "--json")), want)
-	sameGolden(t, "begun again", fitResult(t, begun, succeed(t, "fit", filepath.Join(goldenFit, "run", configFile), "--dir", begun, "--engine", "portable", "-q", "--json")), want)
+	sameGolden(t, "begun again", fitResult(t, begun, succeed(t, "fit", filepath.Join(goldenFit, "run", run.ConfigFile), "--dir", begun, "--engine", "portable", "-q", "--json")), want)
 }
 
 // fitResult is what a fit came to, with the summary that it printed.
@@ -183,12 +184,12 @@ func recordGoldenFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeGolden(t, filepath.Join(goldenFit, "want.json"), append(text, '\n'))
-	keepGolden(t, dir, filepath.Join(goldenFit, "run"), configFile, "sources.json", metricsFile, filepath.Join("checkpoints", "ckpt-000000008"))
+	keepGolden(t, dir, filepath.Join(goldenFit, "run"), run.ConfigFile, "sources.json", run.MetricsFile, filepath.Join("checkpoints", "ckpt-000000008"))
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	document := filepath.Join(goldenFit, "run", configFile)
+	document := filepath.Join(goldenFit, "run", run.ConfigFile)
 	writeGolden(t, document, []byte(strings.ReplaceAll(readText(t, document), here+"/", "")))
 }
 
