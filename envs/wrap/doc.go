@@ -5,7 +5,6 @@
 //	FrameStack     shows the last observations at once, the oldest first
 //	RescaleAction  lets the agent act in [-1, 1]
 //	ClipAction     lets the agent choose any numbers
-//	Statistics     adds return and length of the episode to the diagnostics
 //
 // [Config] is the section wrappers of a run's document, and [Apply] puts what it asks for around
 // every environment of a factory, in the order of the table from the inside. Normalize, the last
@@ -16,8 +15,8 @@
 // vector.Open puts the wrappers around the rows of the vector ([Around]), and a time limit is the
 // vector's own.
 //
-// The sources are Gymnasium's wrappers TimeLimit, FrameStackObservation, RescaleAction, ClipAction
-// and RecordEpisodeStatistics, and Stable-Baselines3's VecFrameStack. Deviations: a stack leaves
+// The sources are Gymnasium's wrappers TimeLimit, FrameStackObservation, RescaleAction and
+// ClipAction, and Stable-Baselines3's VecFrameStack. Deviations: a stack leaves
 // windows over a table and discrete fields as they are; Gymnasium asserts where RescaleAction is
 // given an action beyond [-1, 1], and here that is an envs.ActionError.
 //

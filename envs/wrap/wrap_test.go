@@ -29,12 +29,6 @@ func TestContract(t *testing.T) {
 	makers := map[string]func() (envs.Env, error){
 		"time limit": func() (envs.Env, error) { return wrap.NewTimeLimit(open(t, 9), 6) },
 		"one step":   func() (envs.Env, error) { return wrap.NewTimeLimit(open(t, 3), 1) },
-		"statistics": func() (envs.Env, error) { return wrap.NewStatistics(open(t, 9)), nil },
-		"both":       func() (envs.Env, error) { return wrap.NewTimeLimit(wrap.NewStatistics(open(t, 9)), 6) },
-		"both turned": func() (envs.Env, error) {
-			e, err := wrap.NewTimeLimit(open(t, 9), 6)
-			return wrap.NewStatistics(e), err
-		},
 	}
 	for name, open := range sorted.All(makers) {
 		t.Run(name, func(t *testing.T) {
@@ -119,21 +113,9 @@ func TestTimeLimitInSpec(t *testing.T) {
 	}
 }
 
-func TestStatistics(t *testing.T) {
-	e := wrap.NewStatistics(open(t, 8))
-	spec := e.Spec()
-	r, l := spec.InfoIndex(wrap.Return), spec.InfoIndex(wrap.Length)
-	for k := range 50 {
-		ts, n := walk(t, e, rng.New(2).Split("k", k))
-		if ts.Info[r] != 1 || ts.Info[l] != float64(n) {
-			t.Errorf("episode %d: return %g and length %g, expected 1 and %d", k, ts.Info[r], ts.Info[l], n)
-		}
-	}
-}
-
 func TestFind(t *testing.T) {
 	inner := open(t, 8)
-	limited, err := wrap.NewTimeLimit(wrap.NewStatistics(inner), 5)
+	limited, err := wrap.NewTimeLimit(inner, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,16 +135,14 @@ func TestSavingNeedsASaver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, e := range sorted.All(map[string]envs.Env{"time limit": limited, "statistics": wrap.NewStatistics(opaque{open(t, 8)})}) {
-		ts := envs.NewTimeStep(e.Spec())
-		if err := e.Reset(rng.New(1), ts); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := envs.SaveState(e); !errors.Is(err, envs.ErrCannotSave) {
-			t.Errorf("%s: saving gives %v", name, err)
-		}
-		if err := envs.LoadState(e, []byte(`{"env":""}`), ts); !errors.Is(err, envs.ErrCannotSave) {
-			t.Errorf("%s: loading gives %v", name, err)
-		}
+	ts := envs.NewTimeStep(limited.Spec())
+	if err := limited.Reset(rng.New(1), ts); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envs.SaveState(limited); !errors.Is(err, envs.ErrCannotSave) {
+		t.Errorf("saving gives %v", err)
+	}
+	if err := envs.LoadState(limited, []byte(`{"env":""}`), ts); !errors.Is(err, envs.ErrCannotSave) {
+		t.Errorf("loading gives %v", err)
 	}
 }

@@ -27,15 +27,6 @@ type Context struct {
 	grown bool
 }
 
-// Builder returns the underlying builder, for sub-graphs and other rare needs.
-func (c *Context) Builder() *onnx.Builder { return c.b }
-
-// Env returns the types of all values.
-func (c *Context) Env() *shape.Env { return c.env }
-
-// Opset returns the version of the standard domain that nodes are emitted for: 18 or later.
-func (c *Context) Opset() int { return c.opset }
-
 // Wants reports whether the gradient of input i of the node being differentiated is needed. Rules
 // use it to leave out work.
 func (c *Context) Wants(i int) bool { return i < len(c.wants) && c.wants[i] }

@@ -89,15 +89,3 @@ func coverageOf(domain, op string) OpCoverage {
 	}
 	return c
 }
-
-// Operators lists every operator of a domain that is in a table, zero rules included, in no
-// particular order.
-func Operators(domain string) []string {
-	var out []string
-	for k := range rules() {
-		if k[0] == onnx.NormalizeDomain(domain) {
-			out = append(out, k[1])
-		}
-	}
-	return out
-}

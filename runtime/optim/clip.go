@@ -40,14 +40,3 @@ func ClipGlobalNorm(groups []Group, maxNorm float64) (norm, scale float64, err e
 	}
 	return norm, scale, nil
 }
-
-// ClipValue limits every gradient to [-limit, limit] in place. NaN stays.
-func ClipValue(groups []Group, limit float32) {
-	for i := range groups {
-		kernel.Clamp(groups[i].Grads, -limit, limit)
-	}
-}
-
-// Norm returns the Euclidean norm of x, in the fixed order of
-// kernel.SumSquares. It is finite exactly if every element is.
-func Norm(x []float32) float64 { return math.Sqrt(kernel.SumSquares(x)) }

@@ -30,17 +30,6 @@ func FindNonFinite(what string, x []float32, list []Param) error {
 	return nil
 }
 
-// CheckParams returns a *NonFiniteError for the first infinite or NaN parameter
-// of groups, or nil.
-func CheckParams(groups []Group) error {
-	for i := range groups {
-		if kernel.FirstNonFinite(groups[i].Params) >= 0 {
-			return groups[i].nonFinite("parameter", groups[i].Params)
-		}
-	}
-	return nil
-}
-
 // nonFinite describes the first non-finite element of x, which has the extent
 // of g and holds at least one.
 func (g *Group) nonFinite(what string, x []float32) error {

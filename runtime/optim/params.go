@@ -2,8 +2,9 @@ package optim
 
 import (
 	"fmt"
-	"github.com/onnxrl/onnxrl/runtime/glob"
 	"slices"
+
+	"github.com/onnxrl/onnxrl/runtime/glob"
 )
 
 // Param is a named parameter: Len elements from Offset of an arena.

@@ -99,12 +99,6 @@ func TestClipAndNonFinite(t *testing.T) {
 		t.Error("clipping within the step differs from scaling before it")
 	}
 
-	ClipValue(g, 0.25)
-	for _, x := range g[0].Grads {
-		if x < -0.25 || x > 0.25 {
-			t.Fatalf("gradient %g beyond the limit", x)
-		}
-	}
 	g[0].GradScale = 0.5
 	f.grads[99] = float32(math.Inf(-1))
 	_, _, err = ClipGlobalNorm(g, 1)
@@ -118,11 +112,6 @@ func TestClipAndNonFinite(t *testing.T) {
 	if err := FindNonFinite("gradient", f.grads, f.list); err == nil || err.Error() != nf.Error() {
 		t.Errorf("FindNonFinite: %v", err)
 	}
-	if err := CheckParams(g); err != nil {
-		t.Errorf("finite parameters: %v", err)
-	}
-	f.params[160] = float32(math.NaN())
-	mustErr(t, "parameter of l1.weight is NaN at element 0", func() error { return CheckParams(g) })
 	mustErr(t, "gradient of an unnamed group is NaN at element 1", func() error {
 		_, _, err := ClipGlobalNorm([]Group{{Grads: []float32{0, float32(math.NaN())}}}, 1)
 		return err

@@ -79,54 +79,7 @@ func TestValidateSchedule(t *testing.T) {
 	}
 }
 
-func TestEMA(t *testing.T) {
-	p := []float32{1, 2, 3}
-	avg := make([]float32, 3)
-	e, err := NewEMA(avg, 0.75, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.Update(p)
-	if !sameBits(avg, p) {
-		t.Fatalf("the first update gives %v", avg)
-	}
-	copy(p, []float32{5, 2, -1})
-	e.Update(p)
-	if want := []float32{2, 2, 2}; !sameBits(avg, want) {
-		t.Fatalf("average %v, want %v", avg, want)
-	}
-	state := cloneState(e.State())
-	e.Swap(p)
-	if p[0] != 2 || avg[0] != 5 {
-		t.Errorf("swapped to %v and %v", p, avg)
-	}
-	e.Swap(p)
-	again, err := NewEMA(make([]float32, 3), 0.75, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.SetState(state); err != nil {
-		t.Fatal(err)
-	}
-	e.Update(p)
-	again.Update(p)
-	if !sameBits(e.Average(), again.Average()) {
-		t.Error("the resumed average differs")
-	}
-	mustErr(t, "2 elements, want 3", func() error {
-		return again.SetState(map[string][]float32{"step": {1, 0}, "average": {1, 2}})
-	})
-	mustErr(t, "decay 1 is not in", func() error { _, err := NewEMA(nil, 1, false); return err })
-
-	warm, err := NewEMA(make([]float32, 1), 0.999, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	warm.Update([]float32{0})
-	warm.Update([]float32{1}) // decay 2/11
-	if got := warm.Average()[0]; math.Abs(float64(got)-9.0/11) > 1e-7 {
-		t.Errorf("warm average %v, want 9/11", got)
-	}
+func TestPolyakCopies(t *testing.T) {
 	dst := []float32{1, 1e30, 3}
 	Polyak(dst, []float32{0.1, 1, 7}, 1)
 	if want := []float32{0.1, 1, 7}; !sameBits(dst, want) {

@@ -44,8 +44,7 @@ func TestContract(t *testing.T) {
 	t.Run("wrapped", func(t *testing.T) {
 		ran++
 		envtest.Run(t, func() (envs.Env, error) {
-			e, err := wrap.NewTimeLimit(open(t, m, config(nil)), 70)
-			return wrap.NewStatistics(e), err
+			return wrap.NewTimeLimit(open(t, m, config(nil)), 70)
 		}, envtest.Options{Steps: 800})
 	})
 	if ran != 13 {

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"crypto/tls"
-	"fmt"
 	"net/http"
 	"time"
 )
@@ -41,14 +40,4 @@ func NewServer(h http.Handler, o ServerOptions) *http.Server {
 		Handler: h, TLSConfig: o.TLS, MaxHeaderBytes: o.MaxHeader,
 		ReadHeaderTimeout: or(o.ReadHeader, 5*time.Second), ReadTimeout: or(o.Read, 30*time.Second), WriteTimeout: or(o.Write, 2*time.Minute), IdleTimeout: or(o.Idle, 2*time.Minute),
 	}
-}
-
-// TLS returns a configuration with the certificate of two PEM files, from version 1.2 on; it serves
-// HTTP and gRPC.
-func TLS(certFile, keyFile string) (*tls.Config, error) {
-	c, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		return nil, fmt.Errorf("load certificate %s with key %s: %w", certFile, keyFile, err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{c}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }

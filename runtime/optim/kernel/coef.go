@@ -67,8 +67,5 @@ type LionCoef struct {
 	Keep      float32 // decoupled decay: 1 - lr*decay
 }
 
-// ScalarCoef is the factor of Polyak, Axpy and Scale.
+// ScalarCoef is the factor of Polyak and Axpy.
 type ScalarCoef struct{ A float32 }
-
-// ClampCoef bounds Clamp.
-type ClampCoef struct{ Lo, Hi float32 }

@@ -8,7 +8,7 @@ import (
 
 // golden is the hash of every kernel's results on fixed finite inputs. It holds
 // on every CPU and architecture: a change means that resumed runs diverge.
-const golden uint64 = 0x5b65e7e4d07c22b1
+const golden uint64 = 0x3b2a236ad69876da
 
 // TestGolden pins the bits across machines; TestTwin only compares the kernels
 // of one machine with each other.
@@ -26,8 +26,8 @@ func TestGolden(t *testing.T) {
 				}
 			}
 			cases := kernelCases()
-			if len(cases) != 15 {
-				t.Fatalf("%d kernels, want 15", len(cases))
+			if len(cases) != 13 {
+				t.Fatalf("%d kernels, want 13", len(cases))
 			}
 			seed := uint32(1)
 			for _, k := range cases {

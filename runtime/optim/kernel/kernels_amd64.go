@@ -265,46 +265,6 @@ func axpyVector(dst, src []float32, c *ScalarCoef) (n int) {
 }
 
 //go:noescape
-func scaleAVX512(dst *float32, n int, c *ScalarCoef)
-
-//go:noescape
-func scaleAVX2(dst *float32, n int, c *ScalarCoef)
-
-func scaleVector(dst []float32, c *ScalarCoef) (n int) {
-	if level >= AVX512 && len(dst)-n >= 16 {
-		k := (len(dst) - n) &^ 15
-		scaleAVX512(&dst[n], k, c)
-		n += k
-	}
-	if level >= AVX2 && len(dst)-n >= 8 {
-		k := (len(dst) - n) &^ 7
-		scaleAVX2(&dst[n], k, c)
-		n += k
-	}
-	return n
-}
-
-//go:noescape
-func clampAVX512(dst *float32, n int, c *ClampCoef)
-
-//go:noescape
-func clampAVX2(dst *float32, n int, c *ClampCoef)
-
-func clampVector(dst []float32, c *ClampCoef) (n int) {
-	if level >= AVX512 && len(dst)-n >= 16 {
-		k := (len(dst) - n) &^ 15
-		clampAVX512(&dst[n], k, c)
-		n += k
-	}
-	if level >= AVX2 && len(dst)-n >= 8 {
-		k := (len(dst) - n) &^ 7
-		clampAVX2(&dst[n], k, c)
-		n += k
-	}
-	return n
-}
-
-//go:noescape
 func sumSquaresAVX512(x *float32, n int, lanes *[32]float64)
 
 //go:noescape

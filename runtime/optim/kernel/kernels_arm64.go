@@ -161,30 +161,6 @@ func axpyVector(dst, src []float32, c *ScalarCoef) (n int) {
 }
 
 //go:noescape
-func scaleNEON(dst *float32, n int, c *ScalarCoef)
-
-func scaleVector(dst []float32, c *ScalarCoef) (n int) {
-	if level >= NEON && len(dst)-n >= 4 {
-		k := (len(dst) - n) &^ 3
-		scaleNEON(&dst[n], k, c)
-		n += k
-	}
-	return n
-}
-
-//go:noescape
-func clampNEON(dst *float32, n int, c *ClampCoef)
-
-func clampVector(dst []float32, c *ClampCoef) (n int) {
-	if level >= NEON && len(dst)-n >= 4 {
-		k := (len(dst) - n) &^ 3
-		clampNEON(&dst[n], k, c)
-		n += k
-	}
-	return n
-}
-
-//go:noescape
 func sumSquaresNEON(x *float32, n int, lanes *[32]float64)
 
 //go:noescape

@@ -697,47 +697,6 @@ loop:
 	BNE  loop
 	RET
 
-// func scaleNEON(dst *float32, n int, c *ScalarCoef)
-TEXT ·scaleNEON(SB), NOSPLIT, $0-24
-	MOVD dst+0(FP), R0
-	MOVD n+8(FP), R6
-	MOVD c+16(FP), R7
-	ADD $0, R7, R8
-	VLD1R (R8), [V1.S4]
-
-	PCALIGN $16
-loop:
-	VLD1 (R0), [V0.S4]
-	WORD $0x6E21DC00 // FMUL.4s v0, v0, v1
-	VST1.P [V0.S4], 16(R0)
-	SUBS $4, R6, R6
-	BNE  loop
-	RET
-
-// func clampNEON(dst *float32, n int, c *ClampCoef)
-TEXT ·clampNEON(SB), NOSPLIT, $0-24
-	MOVD dst+0(FP), R0
-	MOVD n+8(FP), R6
-	MOVD c+16(FP), R7
-	ADD $4, R7, R8
-	VLD1R (R8), [V1.S4]
-	ADD $0, R7, R8
-	VLD1R (R8), [V2.S4]
-
-	PCALIGN $16
-loop:
-	VLD1 (R0), [V0.S4]
-	WORD $0x6EA0E45F // FCMGT.4s v31, v2, v0
-	WORD $0x6E601C5F // BSL.16b v31, v2, v0
-	WORD $0x4EBF1FE0 // ORR.16b v0, v31, v31
-	WORD $0x6EA1E41F // FCMGT.4s v31, v0, v1
-	WORD $0x6E601C3F // BSL.16b v31, v1, v0
-	WORD $0x4EBF1FE0 // ORR.16b v0, v31, v31
-	VST1.P [V0.S4], 16(R0)
-	SUBS $4, R6, R6
-	BNE  loop
-	RET
-
 // func sumSquaresNEON(x *float32, n int, lanes *[32]float64)
 // The square of a float32 is exact in float64, so fusing changes nothing.
 TEXT ·sumSquaresNEON(SB), NOSPLIT, $0-24

@@ -56,14 +56,6 @@ func axpyVector(dst, src []float32, c *ScalarCoef) (n int) {
 	return n
 }
 
-func scaleVector(dst []float32, c *ScalarCoef) (n int) {
-	return n
-}
-
-func clampVector(dst []float32, c *ClampCoef) (n int) {
-	return n
-}
-
 func sumSquaresVector(x []float32, lanes *[32]float64) int {
 	return 0
 }

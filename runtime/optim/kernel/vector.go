@@ -41,35 +41,3 @@ func axpyTwin(dst, src []float32, c *ScalarCoef) {
 		dst[i] = d + float32(src[i]*c.A)
 	}
 }
-
-// Scale multiplies dst by a in place.
-func Scale(dst []float32, a float32) {
-	c := ScalarCoef{a}
-	k := scaleVector(dst, &c)
-	scaleTwin(dst[k:], &c)
-}
-
-func scaleTwin(dst []float32, c *ScalarCoef) {
-	for i, d := range dst {
-		dst[i] = d * c.A
-	}
-}
-
-// Clamp limits dst to [lo, hi] in place; NaN stays NaN.
-func Clamp(dst []float32, lo, hi float32) {
-	c := ClampCoef{lo, hi}
-	k := clampVector(dst, &c)
-	clampTwin(dst[k:], &c)
-}
-
-func clampTwin(dst []float32, c *ClampCoef) {
-	for i, d := range dst {
-		if c.Lo > d {
-			d = c.Lo
-		}
-		if c.Hi < d {
-			d = c.Hi
-		}
-		dst[i] = d
-	}
-}

@@ -161,8 +161,6 @@ func (s isa) instruction(out *bytes.Buffer, i instr, a, b string, dst, mask, zer
 		three("VDIVPS")
 	case opMax:
 		three("VMAXPS")
-	case opMin:
-		three("VMINPS")
 	case opSqrt:
 		fmt.Fprintf(out, "\tVSQRTPS %s, %s\n", a, d)
 	case opAnd:

@@ -116,13 +116,9 @@ func arm64Print(out *bytes.Buffer, p *program) error {
 			word(out, "FDIV", d, a, b)
 		case opSqrt:
 			word(out, "FSQRT", d, a, 0)
-		case opMax, opMin:
+		case opMax:
 			// FMAX would return a NaN of either operand; select as x86 does.
-			if i.op == opMax {
-				word(out, "FCMGT", arm64Scratch, a, b)
-			} else {
-				word(out, "FCMGT", arm64Scratch, b, a)
-			}
+			word(out, "FCMGT", arm64Scratch, a, b)
 			word(out, "BSL", arm64Scratch, a, b)
 			word(out, "ORR", d, arm64Scratch, arm64Scratch)
 		case opAnd:

@@ -15,7 +15,6 @@ const (
 	opDiv             // a / b
 	opSqrt            // the correctly rounded root of a
 	opMax             // a > b ? a : b, so b when either is NaN
-	opMin             // a < b ? a : b, so b when either is NaN
 	opAnd             // bitwise
 	opOr              // bitwise
 	opTest            // a mask: (bits of a & bits of b) != 0 per lane
@@ -101,7 +100,6 @@ func (p *program) sub(a, b value) value     { return p.bin(opSub, a, b) }
 func (p *program) mul(a, b value) value     { return p.bin(opMul, a, b) }
 func (p *program) div(a, b value) value     { return p.bin(opDiv, a, b) }
 func (p *program) max(a, b value) value     { return p.bin(opMax, a, b) }
-func (p *program) min(a, b value) value     { return p.bin(opMin, a, b) }
 func (p *program) and(a, b value) value     { return p.bin(opAnd, a, b) }
 func (p *program) or(a, b value) value      { return p.bin(opOr, a, b) }
 func (p *program) sqrt(a value) value       { return p.bin(opSqrt, a, -1) }

@@ -16,7 +16,7 @@ func programs() []*program {
 	list := []*program{
 		adam(), amsgrad(), lamb(), sgd(), momentum(false), momentum(true),
 		rmsprop(false, false), rmsprop(false, true), rmsprop(true, false), rmsprop(true, true),
-		lion(), polyak(), axpy(), scale(), clamp(),
+		lion(), polyak(), axpy(),
 	}
 	for _, p := range list {
 		p.finish()
@@ -171,17 +171,5 @@ func polyak() *program {
 func axpy() *program {
 	p := newProgram("axpy", "ScalarCoef", []string{"dst", "src"}, []string{"A"})
 	p.store("dst", p.add(p.load("dst"), p.mul(p.load("src"), p.c("A"))))
-	return p
-}
-
-func scale() *program {
-	p := newProgram("scale", "ScalarCoef", []string{"dst"}, []string{"A"})
-	p.store("dst", p.mul(p.load("dst"), p.c("A")))
-	return p
-}
-
-func clamp() *program {
-	p := newProgram("clamp", "ClampCoef", []string{"dst"}, []string{"Lo", "Hi"})
-	p.store("dst", p.min(p.c("Hi"), p.max(p.c("Lo"), p.load("dst"))))
 	return p
 }
