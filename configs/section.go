@@ -20,6 +20,9 @@ func NewSection(v any) (Section, error) {
 	return Section{node: n}, nil
 }
 
+// Section is the whole document as a section.
+func (d *Document) Section() Section { return Section{node: d.root} }
+
 // IsZero reports whether the section is absent.
 func (s Section) IsZero() bool { return s.node == nil }
 

@@ -45,10 +45,10 @@ type Config struct {
 
 	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations
 	// without a window have none unless one is named.
-	Encoder configs.Kinded `yaml:"encoder,omitempty"`
+	Encoder configs.Kinded `yaml:"encoder,omitempty" kinds:"encoder"`
 	// Policy is the whole policy, see network.Config; encoder and hidden layers are then the
 	// critic's alone.
-	Policy configs.Kinded `yaml:"policy,omitempty"`
+	Policy configs.Kinded `yaml:"policy,omitempty" kinds:"encoder"`
 	// Encoders is shared, one for actor and critic, or separate.
 	Encoders string `yaml:"encoders"`
 	// CrossAsset mixes the assets of a window [W,N,F].

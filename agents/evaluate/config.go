@@ -53,7 +53,7 @@ type Index struct {
 	Symbol string `yaml:"symbol"`
 	// Source says where the rows of the symbol are, as the source of a data section does; absent,
 	// they are in that of the run.
-	Source configs.Section `yaml:"source,omitempty"`
+	Source configs.Section `yaml:"source,omitempty" section:"source"`
 }
 
 // Bootstrap says how intervals are made: from resampled blocks of consecutive returns.

@@ -19,10 +19,10 @@ type Config struct {
 	// each, instead.
 	Seed  uint64         `yaml:"seed"`
 	Seeds []uint64       `yaml:"seeds,omitempty"`
-	Env   configs.Kinded `yaml:"env"`
+	Env   configs.Kinded `yaml:"env" kinds:"env"`
 	// Wrappers stand between the environment and the agent.
 	Wrappers wrap.Config     `yaml:"wrappers"`
-	Agent    configs.Kinded  `yaml:"agent"`
+	Agent    configs.Kinded  `yaml:"agent" kinds:"algo"`
 	Train    train.Config    `yaml:"train"`
 	Eval     evaluate.Config `yaml:"eval"`
 	// Publish says when the policy is published, and what is proved before.
@@ -30,7 +30,7 @@ type Config struct {
 	// ChosenFrom says what the document was chosen from; nil where nobody has searched for it.
 	ChosenFrom *ChosenFrom `yaml:"chosen_from,omitempty"`
 	// Tune is the section of package tuning, which only a search for hyper-parameters reads.
-	Tune configs.Section `yaml:"tune,omitempty"`
+	Tune configs.Section `yaml:"tune,omitempty" section:"tune"`
 }
 
 // ChosenFrom is what a search for hyper-parameters writes into the document that it has found, so

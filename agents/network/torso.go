@@ -19,13 +19,13 @@ import (
 type Config struct {
 	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations
 	// without a window have none unless one is named.
-	Encoder configs.Kinded `yaml:"encoder,omitempty"`
+	Encoder configs.Kinded `yaml:"encoder,omitempty" kinds:"encoder"`
 	// CrossAsset mixes the assets of a window [W,N,F].
 	CrossAsset crossasset.Config `yaml:"cross_asset"`
 	// Policy is the whole policy, from the observation to logits, means or values of actions, as
 	// {kind: file, path: …}; absent is one made of encoder, hidden layers and a last one, which
 	// with a Policy are the critic's alone.
-	Policy configs.Kinded `yaml:"policy,omitempty"`
+	Policy configs.Kinded `yaml:"policy,omitempty" kinds:"encoder"`
 	// Hidden and Activation are the layers of observations that are not windows of assets.
 	Hidden     []int  `yaml:"hidden,flow"`
 	Activation string `yaml:"activation"`

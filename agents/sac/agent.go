@@ -11,7 +11,7 @@ import (
 var algorithm = agents.Algorithm[Config]{Name: "sac", New: newAgent}
 
 // Kind makes SAC agents from a configuration.
-var Kind = algorithm.Kind("sac", "soft actor-critic, off-policy: continuous actions", Defaults)
+var Kind = algorithm.Kind("sac", "soft actor-critic, off-policy: continuous actions, or discrete ones", Defaults)
 
 // NewMaker returns a maker for a configuration made in code.
 func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }

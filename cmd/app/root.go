@@ -78,7 +78,7 @@ func asksJSON(args []string) bool {
 
 // command is onnxrl.
 func (a *app) command() *cobra.Command {
-	return a.root("onnxrl", "Train, inspect and export networks that are ONNX graphs", append(a.commands(), a.kindsCommands()...)...)
+	return a.root("onnxrl", "Train, inspect and export networks that are ONNX graphs", append(a.commands(), append(a.kindsCommands(), a.configCommand())...)...)
 }
 
 // root is the command of a program, with the flags that all its subcommands have.

@@ -43,7 +43,7 @@ type serveConfig struct {
 	// Defaults are the settings of models that say nothing else.
 	Defaults modelSettings
 	// Models are further models, and the settings of those of repository and store.
-	Models []configs.Section
+	Models []configs.Section `section:"model"`
 
 	models []servedModel
 }

@@ -14,7 +14,7 @@ import (
 type Config struct {
 	Source bars.Source `yaml:"source"`
 	// Synthetic, unless absent, makes the bars instead of a source: see package synthetic.
-	Synthetic configs.Kinded `yaml:"synthetic"`
+	Synthetic configs.Kinded `yaml:"synthetic" kinds:"market"`
 	Quality   bars.Rules     `yaml:"quality"`
 	Calendar  bars.Calendar  `yaml:"calendar"`
 	// Assets are the symbols in the order of the tensor; empty means all there are, sorted.

@@ -21,31 +21,40 @@ type Market interface {
 	Validate() error
 }
 
-// kinds lists the markets by the name that a configuration gives as kind, with their defaults.
-var kinds = []struct {
-	name  string
-	parse func(configs.Section) (Market, error)
-}{
-	{"leading_indicator", func(s configs.Section) (Market, error) {
-		m := DefaultLeadingIndicator()
+// Kind is a row of the list of markets: the name that a configuration gives as kind.
+type Kind struct {
+	Name string
+	// Summary says in one line what the market is.
+	Summary string
+	// Defaults returns the recipe whose fields are the keys.
+	Defaults func() any
+	parse    func(configs.Section) (Market, error)
+}
+
+// Kinds lists the markets.
+func Kinds() []Kind {
+	return []Kind{
+		kind("leading_indicator", "prices that an indicator of the bar before tells something of", DefaultLeadingIndicator),
+		kind("noise", "random walks, of which nothing can be known", DefaultNoise),
+	}
+}
+
+func kind[M Market](name, summary string, defaults func() M) Kind {
+	return Kind{Name: name, Summary: summary, Defaults: func() any { return defaults() }, parse: func(s configs.Section) (Market, error) {
+		m := defaults()
 		err := s.Decode(&m)
 		return m, err
-	}},
-	{"noise", func(s configs.Section) (Market, error) {
-		m := DefaultNoise()
-		err := s.Decode(&m)
-		return m, err
-	}},
+	}}
 }
 
 // New finds the kind that a configuration names and decodes its recipe.
 func New(c configs.Kinded) (Market, error) {
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		if k.name == c.Kind {
+	var names []string
+	for _, k := range Kinds() {
+		if k.Name == c.Kind {
 			return k.parse(c.Section)
 		}
-		names[i] = k.name
+		names = append(names, k.Name)
 	}
 	return nil, c.Unknown(names)
 }

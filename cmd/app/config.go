@@ -1,0 +1,326 @@
+package app
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/agents/ablate"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/tune"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs/reference"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/synthetic"
+	"github.com/onnxrl/onnxrl/models/fit"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+)
+
+// keyComments is what the source says of the keys; TestKeyComments keeps it so.
+//
+//go:generate go test -run TestKeyComments -update .
+//go:embed key_comments.json
+var keyComments []byte
+
+// documents are the forms of documents, with the command that reads them.
+var documents = []struct {
+	name, use string
+	defaults  func() any
+}{
+	{"train", "onnxrl train", func() any { return experiment.Defaults() }},
+	{"tune", "onnxrl tune", func() any { return experiment.Defaults() }},
+	{"ablate", "onnxrl ablate", func() any { return ablate.Defaults() }},
+	{"fit", "onnxrl fit --config", func() any { return fit.Defaults() }},
+	{"serve", "onnxrl serve --config", func() any { return serveDefaults() }},
+}
+
+// addHelp gives keys that nothing is said of the help of their flags, by key path.
+func addHelp(b *reference.Book, keys []configs.Key, help map[string]string) {
+	for _, k := range keys {
+		name := reference.TypeName(k.Owner) + "." + k.Field.Name
+		if text := help[k.Path]; text != "" && b.Comments[name] == "" {
+			b.Comments[name] = text
+		}
+		addHelp(b, k.Keys, help)
+	}
+}
+
+// documentNames lists the documents.
+func documentNames() (names []string) {
+	for _, d := range documents {
+		names = append(names, d.name)
+	}
+	return names
+}
+
+// documentDefaults returns the defaults of a document, and the command that reads it.
+func documentDefaults(name string) (defaults any, use string, err error) {
+	for _, d := range documents {
+		if d.name == name {
+			return d.defaults(), d.use, nil
+		}
+	}
+	return nil, "", fmt.Errorf("%q is no document: expected %s", name, strings.Join(documentNames(), ", "))
+}
+
+// book has the kinds of this program and what the source says of the keys.
+func (a *app) book() *reference.Book {
+	b := &reference.Book{Lists: map[string][]reference.Kind{}, Comments: map[string]string{}}
+	add := func(list, name, summary string, defaults func() any) {
+		b.Lists[list] = append(b.Lists[list], reference.Kind{Name: name, Summary: summary, Defaults: defaults})
+	}
+	for _, k := range a.kinds.Envs {
+		add("env", k.Name, k.Summary, k.Defaults)
+	}
+	for _, k := range a.kinds.Agents {
+		add("algo", k.Name, k.Summary, k.Defaults)
+	}
+	for _, k := range a.kinds.Encoders {
+		add("encoder", k.Name, k.Summary, k.Defaults)
+	}
+	for _, k := range synthetic.Kinds() {
+		add("market", k.Name, k.Summary, k.Defaults)
+	}
+	add("source", "", "", func() any { return bars.DefaultSource() })
+	add("tune", "", "", func() any { return tune.Defaults() })
+	add("model", "", "", func() any { return servedModel{modelSettings: serveDefaults().Defaults} })
+	// The file is made by a test, which reads it, too.
+	_ = json.Unmarshal(keyComments, &b.Comments)
+	help := map[string]string{}
+	for _, s := range new(serveConfig).settings() {
+		help[s.key] = s.help
+	}
+	addHelp(b, configs.Keys(serveDefaults()), help)
+	return b
+}
+
+func (a *app) configCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Write, check and explain configuration documents", Args: cobra.NoArgs}
+	cmd.AddCommand(a.configNewCommand(), a.configCheckCommand(), a.configReferenceCommand(), a.configSchemaCommand())
+	return cmd
+}
+
+// write writes to a file, or to standard output where out is empty.
+func (a *app) write(out string, text []byte) error {
+	if out == "" {
+		_, err := a.out.Write(text)
+		return err
+	}
+	return atomicfile.WriteFile(out, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+func (a *app) configSchemaCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "schema [" + strings.Join(documentNames(), "|") + "]",
+		Short: "Write the JSON Schema of a document",
+		Long: `Writes the JSON Schema (draft 2020-12) of a document, from which editors complete keys and show what they mean. With the YAML extensions of
+most editors, this line at the top of a document names it:
+
+  # yaml-language-server: $schema=onnxrl.schema.json`,
+		Example:   "  onnxrl config schema train -o onnxrl.schema.json",
+		Args:      cobra.MaximumNArgs(1),
+		ValidArgs: documentNames(),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name := append(args, "train")[0]
+			defaults, use, err := documentDefaults(name)
+			if err != nil {
+				return err
+			}
+			text, err := json.MarshalIndent(a.book().Schema("Document of "+use, defaults), "", "  ")
+			if err != nil {
+				return err
+			}
+			return a.write(out, append(text, '\n'))
+		},
+	}
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write to this file (default: standard output)")
+	return cmd
+}
+
+func (a *app) configReferenceCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "reference [SECTION | env KIND | algo KIND | encoder KIND | market KIND]",
+		Short: "Explain every key, with type and default",
+		Long: `Explains the keys of documents: those of an experiment, of one of its sections (` + strings.Join(a.sections(), ", ") + `), of another
+document (ablate, fit, serve), or of a kind. Everything is read from the program itself.`,
+		Example: `  onnxrl config reference
+  onnxrl config reference train
+  onnxrl config reference algo ppo
+  onnxrl config reference env cartpole --json`,
+		Args:      cobra.MaximumNArgs(2),
+		ValidArgs: append(a.sections(), "env", "algo", "encoder", "market", "ablate", "fit", "serve"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			b := a.book()
+			defaults, err := a.described(b, args)
+			if err != nil {
+				return err
+			}
+			keys := b.Keys(defaults)
+			var text strings.Builder
+			if a.json {
+				enc := json.NewEncoder(&text)
+				enc.SetIndent("", "  ")
+				enc.SetEscapeHTML(false)
+				if err := enc.Encode(keys); err != nil {
+					return err
+				}
+			} else {
+				printKeys(&text, keys)
+			}
+			return a.write(out, []byte(text.String()))
+		},
+	}
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write to this file (default: standard output)")
+	return cmd
+}
+
+// sections lists the sections of an experiment that have keys of their own.
+func (a *app) sections() (names []string) {
+	for _, k := range configs.Keys(experiment.Defaults()) {
+		if len(k.Keys) > 0 || k.Field.Tag.Get("section") != "" {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
+
+// described returns the defaults of what config reference is asked for.
+func (a *app) described(b *reference.Book, args []string) (any, error) {
+	if len(args) == 0 {
+		return experiment.Defaults(), nil
+	}
+	if kinds := b.Lists[args[0]]; len(kinds) > 0 && kinds[0].Name != "" {
+		var names []string
+		for _, k := range kinds {
+			if names = append(names, k.Name); len(args) == 2 && k.Name == args[1] {
+				if k.Defaults == nil {
+					return nil, fmt.Errorf("%s %s does not say which keys it has", args[0], k.Name)
+				}
+				return k.Defaults(), nil
+			}
+		}
+		return nil, fmt.Errorf("which %s? There are %s", args[0], strings.Join(names, ", "))
+	}
+	if len(args) == 2 {
+		return nil, fmt.Errorf("%s has no kinds: expected env, algo, encoder or market", args[0])
+	}
+	for _, k := range configs.Keys(experiment.Defaults()) {
+		if k.Name != args[0] {
+			continue
+		}
+		if kinds := b.Lists[k.Field.Tag.Get("section")]; len(kinds) == 1 {
+			return kinds[0].Defaults(), nil
+		}
+		if len(k.Keys) > 0 {
+			return k.Default.Interface(), nil
+		}
+	}
+	defaults, _, err := documentDefaults(args[0])
+	if err != nil {
+		err = fmt.Errorf("%q is no section: expected %s, or env, algo, encoder or market with a kind, or ablate, fit or serve", args[0], strings.Join(a.sections(), ", "))
+	}
+	return defaults, err
+}
+
+// printKeys writes a paragraph for each key.
+func printKeys(out io.Writer, keys []reference.Key) {
+	last := ""
+	for _, k := range keys {
+		fmt.Fprintf(out, "%s (%s", k.Path, k.Type)
+		switch {
+		case k.Required != "":
+			fmt.Fprint(out, ", required")
+		case k.Default != "":
+			fmt.Fprintf(out, ", default %s", k.Default)
+		}
+		fmt.Fprintln(out, ")")
+		if k.Comment != last && k.Comment != "" {
+			for _, l := range reference.Wrap(k.Comment, 96) {
+				fmt.Fprintln(out, "    "+l)
+			}
+		}
+		last = k.Comment
+		if k.Required != "" {
+			fmt.Fprintln(out, "    Required: "+k.Required)
+		}
+		if len(k.Kinds) > 0 {
+			fmt.Fprintln(out, "    Kinds: "+strings.Join(k.Kinds, ", "))
+		}
+	}
+}
+
+// newFlags are the command line of config new.
+type newFlags struct {
+	env, algo, encoder, out string
+}
+
+func (a *app) configNewCommand() *cobra.Command {
+	var f newFlags
+	cmd := &cobra.Command{
+		Use:   "new " + strings.Join(documentNames(), "|"),
+		Short: "Write a document with every key, its default and what it means",
+		Long: `Writes a document with every key, its default and what it means. Keys that may be left out, and are, stand behind "#"; what has to be
+given is marked REQUIRED. For train and tune, --env and --algo choose an environment and an algorithm, which must fit.`,
+		Example: `  onnxrl config new train --env cartpole --algo ppo -o cartpole.yaml && onnxrl train cartpole.yaml
+  onnxrl config new train --env gymnasium --algo ppo -o lander.yaml && onnxrl train lander.yaml --set env.id=LunarLander-v3
+  onnxrl config new serve`,
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: documentNames(),
+		RunE:      func(cmd *cobra.Command, args []string) error { return a.configNew(cmd, args[0], &f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.env, "env", "", "environment of train and tune; onnxrl env ls lists them")
+	fl.StringVar(&f.algo, "algo", "", "algorithm of train and tune; onnxrl algo ls lists them")
+	fl.StringVar(&f.encoder, "encoder", "", "encoder of the agent; onnxrl encoder ls lists them (default: the algorithm's)")
+	fl.StringVarP(&f.out, "out", "o", "", "write to this file (default: standard output)")
+	return cmd
+}
+
+func (a *app) configNew(cmd *cobra.Command, name string, f *newFlags) error {
+	defaults, use, err := documentDefaults(name)
+	if err != nil {
+		return fmt.Errorf("config new: %w", err)
+	}
+	chosen := map[string]string{}
+	b := a.book()
+	for _, c := range []struct{ flag, list, path, value string }{{"env", "env", "env", f.env}, {"algo", "algo", "agent", f.algo}, {"encoder", "encoder", "agent.encoder", f.encoder}} {
+		if c.value == "" {
+			continue
+		}
+		if name != "train" && name != "tune" {
+			return fmt.Errorf("config new %s: --%s belongs to train and tune", name, c.flag)
+		}
+		var names []string
+		for _, k := range b.Lists[c.list] {
+			names = append(names, k.Name)
+		}
+		if !slices.Contains(names, c.value) {
+			return fmt.Errorf("config new: --%s %s: there are %s", c.flag, c.value, strings.Join(names, ", "))
+		}
+		chosen[c.path] = c.value
+	}
+	if name == "tune" {
+		chosen["tune"] = ""
+	}
+	text := b.Template(defaults, chosen)
+	if f.env != "" && f.algo != "" {
+		if err := a.fitsKinds(cmd.Context(), text); err != nil {
+			return fmt.Errorf("config new: %w", err)
+		}
+	}
+	file := f.out
+	if file == "" {
+		file = "FILE"
+	}
+	return a.write(f.out, []byte("# Read by: "+use+" "+file+"\n# Written by: onnxrl "+strings.TrimPrefix(cmd.CommandPath(), "onnxrl ")+" "+name+"; onnxrl config check says what is wrong with it.\n\n"+text))
+}

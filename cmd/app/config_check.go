@@ -1,0 +1,220 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/ablate"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+)
+
+// configReport is what config check prints; the JSON keys are stable.
+type configReport struct {
+	File string `json:"file"`
+	// Document is train, tune, ablate, fit or serve.
+	Document string          `json:"document"`
+	OK       bool            `json:"ok"`
+	Problems []configProblem `json:"problems"`
+	// Unchecked says what could not be found out without data.
+	Unchecked []string `json:"unchecked,omitempty"`
+}
+
+type configProblem struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Message string `json:"message"`
+
+	text string
+}
+
+func (a *app) configCheckCommand() *cobra.Command {
+	var sets []string
+	var as string
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Report all problems of a document, without starting anything",
+		Long: `Reports all problems of a document, or of a shipped experiment, without starting anything, and ends with status 1 if there are any. Environments
+that need neither data nor Python are opened, and the agent is made for them, so that it is known whether they fit.`,
+		Example: `  onnxrl config check experiment.yaml --set agent.gamma=0.98
+  onnxrl config check qtmrl --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := a.configCheck(cmd.Context(), args[0], as, sets)
+			if err != nil {
+				return err
+			}
+			return a.printCheck(r)
+		},
+	}
+	cmd.Flags().StringArrayVar(&sets, "set", nil, "edit the configuration, for instance --set agent.gamma=0.98")
+	cmd.Flags().StringVar(&as, "as", "", strings.Join(documentNames(), ", ")+" (default: the document that has its keys)")
+	return cmd
+}
+
+func (a *app) configCheck(ctx context.Context, path, as string, sets []string) (configReport, error) {
+	r := configReport{File: path, Document: as, Problems: []configProblem{}}
+	doc, err := experiment.Document(path)
+	if err == nil {
+		err = doc.Set(sets...)
+	}
+	if err != nil {
+		var list configs.Errors
+		if !errors.As(err, &list) {
+			return r, fmt.Errorf("config check: %w", err)
+		}
+		r.add(list)
+		return r, nil
+	}
+	if as == "" {
+		r.Document = documentOf(doc)
+	}
+	defaults, _, err := documentDefaults(r.Document)
+	if err != nil {
+		return r, fmt.Errorf("config check: --as %w", err)
+	}
+	r.add(a.book().Check(doc.Section(), defaults))
+	if len(r.Problems) == 0 {
+		switch r.Document {
+		case "train", "tune":
+			err = a.fits(ctx, doc, &r)
+		case "ablate":
+			err = a.checkStudy(ctx, path, sets)
+		}
+		r.add(err)
+	}
+	r.OK = len(r.Problems) == 0
+	return r, nil
+}
+
+// add adds the problems of an error, if it is one.
+func (r *configReport) add(err error) {
+	var list configs.Errors
+	switch {
+	case errors.As(err, &list):
+		for _, e := range list {
+			r.Problems = append(r.Problems, configProblem{File: e.File, Line: e.Line, Column: e.Column, Path: e.Path, Message: e.Message, text: e.Error()})
+		}
+	case err != nil:
+		r.Problems = append(r.Problems, configProblem{File: r.File, Message: err.Error(), text: r.File + ": " + err.Error()})
+	}
+}
+
+// documentOf returns the document that has most of the keys, train where none has.
+func documentOf(doc *configs.Document) string {
+	best, most := "train", 0
+	for _, d := range documents {
+		if d.name == "tune" {
+			continue // an experiment, as train's
+		}
+		n := 0
+		for _, k := range configs.Keys(d.defaults()) {
+			if _, ok := doc.Lookup(k.Name); ok {
+				n++
+			}
+		}
+		if n > most {
+			best, most = d.name, n
+		}
+	}
+	return best
+}
+
+// fits finds out whether the agent can be made for the environment, where that needs nothing
+// beyond the document.
+func (a *app) fits(ctx context.Context, doc *configs.Document, r *configReport) (err error) {
+	c := experiment.Defaults()
+	if err := doc.Decode(&c); err != nil {
+		return err
+	}
+	for _, k := range a.kinds.Envs {
+		if k.Name == c.Env.Kind && k.Needs != "" {
+			r.Unchecked = append(r.Unchecked, fmt.Sprintf("whether %s and %s fit: the environment needs %s", c.Env.Kind, c.Agent.Kind, k.Needs))
+			return nil
+		}
+	}
+	c, factory, maker, err := a.kinds.Open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, factory.Close()) }()
+	e, err := factory.New(envs.Train, 0)
+	if err != nil {
+		return err
+	}
+	spec := e.Spec()
+	if err := e.Close(); err != nil {
+		return err
+	}
+	// The engine of pure Go is part of every program and looks at the graph only.
+	agent, err := maker.New(ctx, agents.Setup{Spec: spec, Envs: c.Train.NumEnvs, TotalEnvSteps: c.Train.TotalEnvSteps, Engine: portable.New(), Threads: 1, Encoders: a.kinds.Encoders, Key: rng.New(c.Seed)})
+	if err != nil {
+		return fmt.Errorf("%s does not fit %s: %w", c.Agent.Kind, c.Env.Kind, err)
+	}
+	return agent.Close()
+}
+
+// fitsKinds is fits for the text of a document; what it leaves to be given is no problem.
+func (a *app) fitsKinds(ctx context.Context, text string) error {
+	doc, err := configs.Parse("the new document", []byte(text))
+	if err != nil {
+		return err
+	}
+	return a.fits(ctx, doc, &configReport{})
+}
+
+// checkStudy decodes the experiments of all levels.
+func (a *app) checkStudy(ctx context.Context, path string, sets []string) error {
+	c, base, err := ablate.Open(path)
+	if err != nil {
+		return err
+	}
+	b := a.book()
+	_, err = ablate.NewPlan(ctx, c, base, ablate.Options{Sets: sets, Effective: func(_ context.Context, c experiment.Config) (experiment.Config, string, error) {
+		text, err := configs.Marshal(c)
+		if err != nil {
+			return c, "", err
+		}
+		doc, err := configs.Parse(path, text)
+		if err != nil {
+			return c, "", err
+		}
+		if problems := b.Check(doc.Section(), experiment.Defaults()); len(problems) > 0 {
+			err = problems
+		}
+		return c, "", err
+	}})
+	return err
+}
+
+func (a *app) printCheck(r configReport) error {
+	if a.json {
+		if err := a.printJSON(r); err != nil {
+			return err
+		}
+	} else {
+		for _, p := range r.Problems {
+			fmt.Fprintln(a.out, p.text)
+		}
+		for _, u := range r.Unchecked {
+			fmt.Fprintln(a.out, "not checked: "+u)
+		}
+		if r.OK {
+			fmt.Fprintf(a.out, "%s: nothing is wrong with it\n", r.File)
+		}
+	}
+	if !r.OK {
+		return quietError{fmt.Errorf("%d problems", len(r.Problems))}
+	}
+	return nil
+}

@@ -1,0 +1,347 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/configs"
+)
+
+// inside runs a command line in this process.
+func inside(t *testing.T, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := run(t.Context(), kinds.All(), args, nil, &out, &errs)
+	return result{code, out.String(), errs.String()}
+}
+
+// TestConfigNewTrain: for every environment and algorithm there is a document, or they do not fit.
+// What is wrong with it is what is marked as required, and decoding it gives the defaults.
+func TestConfigNewTrain(t *testing.T) {
+	a := &app{kinds: kinds.All()}
+	continuous := []string{"pendulum", "mountaincar_continuous"}
+	masked := []string{"corridor", "invalid_action"}
+	written := 0
+	for _, e := range a.kinds.Envs {
+		for _, g := range a.kinds.Agents {
+			r := inside(t, "config", "new", "train", "--env", e.Name, "--algo", g.Name)
+			fit := true
+			switch box := slices.Contains(continuous, e.Name); {
+			case e.Needs != "":
+			case g.Name == "dqn":
+				fit = !box
+			case g.Name == "td3" || g.Name == "ddpg":
+				fit = box
+			case g.Name == "maskable_ppo":
+				fit = slices.Contains(masked, e.Name)
+			}
+			if (r.code == 0) != fit {
+				t.Errorf("%s with %s: exit status %d, fit: %t\n%s", e.Name, g.Name, r.code, fit, r.err)
+			}
+			if r.code != 0 {
+				if !strings.Contains(r.err, g.Name+" does not fit "+e.Name) {
+					t.Errorf("%s with %s: %s", e.Name, g.Name, r.err)
+				}
+				continue
+			}
+			written++
+			doc, err := configs.Parse("new.yaml", []byte(r.out))
+			if err != nil {
+				t.Fatal(err)
+			}
+			problems := a.book().Check(doc.Section(), experiment.Defaults())
+			if n := strings.Count(r.out, "# REQUIRED: "); n != len(problems) || (n > 0) != (e.Needs != "") {
+				t.Errorf("%s with %s: %d keys are required, but there are %d problems\n%v", e.Name, g.Name, n, len(problems), problems)
+			}
+			for _, section := range []struct {
+				name string
+				want any
+			}{{"env", e.Defaults()}, {"agent", g.Defaults()}} {
+				var have map[string]any
+				s, _ := doc.Lookup(section.name)
+				if err := s.Decode(&have); err != nil {
+					t.Fatal(err)
+				}
+				delete(have, "kind")
+				for _, k := range configs.Keys(section.want) {
+					if _, there := have[k.Name]; !there && !strings.Contains(r.out, "#"+k.Name+": ") {
+						t.Errorf("%s with %s: %s.%s is not written", e.Name, g.Name, section.name, k.Name)
+					}
+				}
+			}
+			c := experiment.Defaults()
+			if err := doc.Decode(&c); err != nil {
+				t.Error(err)
+			}
+			maker, err := g.Parse(c.Agent.Section)
+			if err != nil {
+				t.Errorf("%s: %v", g.Name, err)
+			} else if changes, err := configs.Diff(g.Defaults(), maker.Config()); err != nil || len(changes) > 0 {
+				t.Errorf("%s: the document changes the defaults: %v %v", g.Name, changes, err)
+			}
+		}
+	}
+	if written < 40 {
+		t.Errorf("%d documents", written)
+	}
+}
+
+// TestConfigNew: a new document trains, and what the others lack is marked.
+func TestConfigNew(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "new.yaml")
+	if r := inside(t, "config", "new", "train", "--env", "cartpole", "--algo", "ppo", "--encoder", "mlp", "-o", file); r.code != 0 || r.out != "" {
+		t.Fatalf("%+v", r)
+	}
+	if r := onnxrl(t, "train", file, "--quiet", "--out", filepath.Join(dir, "run"), "--set", "train.total_env_steps=256", "--set", "train.validation.every_steps=0", "--no-publish", "--engine", "portable"); r.code != 0 {
+		t.Errorf("train: %s", r.err)
+	}
+	for _, name := range documentNames() {
+		r := inside(t, "config", "new", name, "-o", file)
+		if r.code != 0 {
+			t.Errorf("%s: %s", name, r.err)
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		as := name
+		var report configReport
+		r = inside(t, "config", "check", file, "--as", as, "--json")
+		if err := json.Unmarshal([]byte(r.out), &report); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), "# REQUIRED: "); n != len(report.Problems) || (r.code == 0) != (n == 0) {
+			t.Errorf("%s: %d keys are required, exit status %d\n%s", name, n, r.code, r.out)
+		}
+		if name == "tune" && !strings.Contains(string(text), "  trials: 50\n") {
+			t.Errorf("tune has no section tune:\n%s", text)
+		}
+	}
+	for _, args := range [][]string{{"nothing"}, {"train", "--env", "cartpol"}, {"fit", "--algo", "ppo"}} {
+		if r := inside(t, append([]string{"config", "new"}, args...)...); r.code != 1 || r.err == "" {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+}
+
+// TestConfigCheck: the problems of all sections are reported at once, those that lie in kinds
+// included, and that an algorithm does not fit.
+func TestConfigCheck(t *testing.T) {
+	dir := t.TempDir()
+	check := func(text string, args ...string) (report configReport, code int) {
+		t.Helper()
+		file := filepath.Join(dir, "c.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r := inside(t, append([]string{"config", "check", file, "--json"}, args...)...)
+		if err := json.Unmarshal([]byte(r.out), &report); err != nil {
+			t.Fatalf("%v\n%s%s", err, r.out, r.err)
+		}
+		return report, r.code
+	}
+	bad := `env: {kind: cartpole, max_step: 3}
+agent:
+  kind: ppo
+  gamma: 2
+  encoder: {kind: mlp, hidden: none}
+train: {num_envs: many}
+tune: {trials: 0}
+eval: {episodes: 5}
+`
+	r, code := check(bad)
+	var paths []string
+	for _, p := range r.Problems {
+		paths = append(paths, p.Path)
+	}
+	for _, want := range []string{"env.max_step", "agent.gamma", "agent.encoder.hidden", "train.num_envs", "tune.trials"} {
+		if !slices.Contains(paths, want) {
+			t.Errorf("%s is not reported: %v", want, paths)
+		}
+	}
+	if code != 1 || r.OK || len(r.Problems) != 5 || r.Problems[0].Line == 0 {
+		t.Errorf("exit status %d, %+v", code, r)
+	}
+	r, code = check("env: {kind: pendulum}\nagent: {kind: ppo}\n", "--set", "agent.kind=dqn")
+	if code != 1 || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Message, "dqn does not fit pendulum") {
+		t.Errorf("dqn with pendulum: exit status %d, %+v", code, r)
+	}
+	r, code = check("http: 127.0.0.1:0\nmodels: [{name: a, path: a.onnx, max_batsh: 3}]\n")
+	if code != 1 || r.Document != "serve" || len(r.Problems) != 1 || r.Problems[0].Path != "models[0].max_batsh" {
+		t.Errorf("serve: exit status %d, %+v", code, r)
+	}
+	if r := inside(t, "config", "check", "qtmrl"); r.code != 0 || !strings.Contains(r.out, "not checked: whether trading and a2c fit") {
+		t.Errorf("qtmrl: %+v", r)
+	}
+	if r := inside(t, "config", "check", "demo_ablation"); r.code != 0 {
+		t.Errorf("demo_ablation: %+v", r)
+	}
+}
+
+// TestConfigReference: what is asked for is explained, and what there is not is an error.
+func TestConfigReference(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "env (mapping, required)"},
+		{[]string{"train"}, "num_envs (integer, default 8)"},
+		{[]string{"tune"}, "space[].kind (string)"},
+		{[]string{"env", "gymnasium"}, "id (string, required)"},
+		{[]string{"env", "trading"}, "data.source.path (string, required)"},
+		{[]string{"algo", "ppo"}, "Kinds: file, mlp, timecnn, transformer"},
+		{[]string{"market", "noise"}, "integer"},
+		{[]string{"serve"}, "drain (duration, default \"30s\")\n    how long requests"},
+	} {
+		r := inside(t, append([]string{"config", "reference"}, c.args...)...)
+		if r.code != 0 || !strings.Contains(r.out, c.want) {
+			t.Errorf("%v: expected %q\n%s%s", c.args, c.want, r.out, r.err)
+		}
+	}
+	for _, args := range [][]string{{"env"}, {"env", "x"}, {"nothing"}, {"train", "x"}} {
+		if r := inside(t, append([]string{"config", "reference"}, args...)...); r.code != 1 {
+			t.Errorf("%v: exit status %d", args, r.code)
+		}
+	}
+}
+
+// TestConfigSchema: the shipped experiments and new documents are of the schema, and a mistake is
+// not.
+func TestConfigSchema(t *testing.T) {
+	r := inside(t, "config", "schema")
+	var schema map[string]any
+	if err := json.Unmarshal([]byte(r.out), &schema); err != nil {
+		t.Fatal(err)
+	}
+	violations := func(text string) string {
+		t.Helper()
+		doc, err := configs.Parse("c.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v map[string]any
+		if err := doc.Decode(&v); err != nil {
+			t.Fatal(err)
+		}
+		return violation(schema, schema, v, "")
+	}
+	names, err := fs.Glob(configs.Shipped(), "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, name := range names {
+		text, err := fs.ReadFile(configs.Shipped(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "\nagent:") {
+			continue
+		}
+		checked++
+		if why := violations(string(text)); why != "" {
+			t.Errorf("%s: %s", name, why)
+		}
+	}
+	if checked < 10 {
+		t.Errorf("%d experiments", checked)
+	}
+	if why := violations(inside(t, "config", "new", "train", "--env", "cartpole", "--algo", "sac").out); why != "" {
+		t.Error(why)
+	}
+	for _, bad := range []string{"env: {kind: cartpole, decoy: 1}", "env: {kind: cartpol}", "agent: {kind: ppo, n_epochs: many}", "sed: 3", "agent: {kind: dqn, encoder: {kind: mlp, x: 1}}"} {
+		if violations(bad) == "" {
+			t.Errorf("the schema accepts %s", bad)
+		}
+	}
+}
+
+// violation says where a value is not of a schema, as far as schemas of documents go.
+func violation(root, s map[string]any, v any, path string) string {
+	if ref, ok := s["$ref"].(string); ok {
+		defs := root["$defs"].(map[string]any)
+		return violation(root, defs[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any), v, path)
+	}
+	if forms, ok := s["oneOf"].([]any); ok {
+		var why []string
+		for _, f := range forms {
+			why = append(why, violation(root, f.(map[string]any), v, path))
+		}
+		if n := len(slices.DeleteFunc(slices.Clone(why), func(w string) bool { return w != "" })); n != 1 {
+			return fmt.Sprintf("%s is of %d of the forms: %s", path, n, strings.Join(why, "; "))
+		}
+	}
+	if want, ok := s["const"]; ok && v != want {
+		return fmt.Sprintf("%s: expected %v", path, want)
+	}
+	if types := s["type"]; types != nil {
+		kind := map[bool]string{v == nil: "null"}[true]
+		switch n := v.(type) {
+		case map[string]any:
+			kind = "object"
+		case []any:
+			kind = "array"
+		case string:
+			kind = "string"
+		case bool:
+			kind = "boolean"
+		case float64:
+			if kind = "number"; n == float64(int64(n)) {
+				kind = "integer"
+			}
+		case int, int64, uint64:
+			kind = "integer"
+		}
+		list, _ := types.([]any)
+		if one, ok := types.(string); ok {
+			list = []any{one}
+		}
+		if !slices.Contains(list, any(kind)) && !(kind == "integer" && slices.Contains(list, any("number"))) {
+			return fmt.Sprintf("%s: %v (%T), expected %v", path, v, v, list)
+		}
+	}
+	if m, ok := v.(map[string]any); ok {
+		properties, _ := s["properties"].(map[string]any)
+		required, _ := s["required"].([]any)
+		for _, k := range required {
+			if _, there := m[k.(string)]; !there {
+				return fmt.Sprintf("%s.%v is missing", path, k)
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			inner, ok := properties[key].(map[string]any)
+			if !ok {
+				if inner, ok = s["additionalProperties"].(map[string]any); !ok {
+					if s["additionalProperties"] == false {
+						return fmt.Sprintf("%s.%s is no key", path, key)
+					}
+					continue
+				}
+			}
+			if why := violation(root, inner, m[key], path+"."+key); why != "" {
+				return why
+			}
+		}
+	}
+	if list, ok := v.([]any); ok {
+		items, _ := s["items"].(map[string]any)
+		for i, item := range list {
+			if why := violation(root, items, item, fmt.Sprintf("%s[%d]", path, i)); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,196 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/doc/comment"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs/reference"
+)
+
+// describedTypes returns the keys of every struct that documents are decoded into, by type.
+func describedTypes() map[reflect.Type][]configs.Key {
+	types := map[reflect.Type][]configs.Key{}
+	var walk func(keys []configs.Key)
+	walk = func(keys []configs.Key) {
+		for _, k := range keys {
+			types[k.Owner] = append(types[k.Owner], k)
+			if t := k.Field.Type; t.Kind() == reflect.Struct && len(k.Keys) > 0 && types[t] == nil {
+				types[t] = []configs.Key{}
+			}
+			walk(k.Keys)
+			walk(k.Items)
+		}
+	}
+	for _, d := range documents {
+		walk(configs.Keys(d.defaults()))
+	}
+	a := &app{kinds: kinds.All()}
+	for _, list := range a.book().Lists {
+		for _, k := range list {
+			walk(configs.Keys(k.Defaults()))
+		}
+	}
+	return types
+}
+
+// TestKeyComments demands that what onnxrl config says of the keys is what the source says: run it
+// with -update, as go generate does, when it is not.
+func TestKeyComments(t *testing.T) {
+	types := describedTypes()
+	all := fieldNames(types)
+	table := map[string]string{}
+	folders := map[string][]*ast.File{}
+	for typ, keys := range types {
+		name := reference.TypeName(typ)
+		folder, decl, _ := strings.Cut(name, ".")
+		if folders[folder] == nil {
+			folders[folder] = sources(t, filepath.Join("../..", folder))
+		}
+		describe(table, name, findStruct(t, folders[folder], decl), keys, all)
+	}
+	var want bytes.Buffer
+	enc := json.NewEncoder(&want)
+	enc.SetIndent("", " ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(table); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("key_comments.json", want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !bytes.Equal(want.Bytes(), keyComments) {
+		t.Error("key_comments.json is not what the source says: run go generate ./cmd/app")
+	}
+	if len(table) < 150 {
+		t.Errorf("only %d keys are explained", len(table))
+	}
+}
+
+// sources parses the files of a package without its tests.
+func sources(t *testing.T, folder string) (files []*ast.File) {
+	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%s: no source: %v", folder, err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// structDecl is a declaration of a struct and its comment.
+type structDecl struct {
+	doc    string
+	fields []*ast.Field
+}
+
+func findStruct(t *testing.T, files []*ast.File, name string) structDecl {
+	for _, f := range files {
+		for _, d := range f.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, s := range g.Specs {
+				spec, ok := s.(*ast.TypeSpec)
+				if !ok || spec.Name.Name != name {
+					continue
+				}
+				if st, ok := spec.Type.(*ast.StructType); ok {
+					doc := spec.Doc.Text()
+					if doc == "" {
+						doc = g.Doc.Text()
+					}
+					return structDecl{doc, st.Fields.List}
+				}
+			}
+		}
+	}
+	t.Fatalf("no struct %s in the source", name)
+	return structDecl{}
+}
+
+// fieldNames are the keys of fields whose names are no words, such as NumEnvs, unless structs call
+// them differently: comments speak of the fields of other structs, too.
+func fieldNames(types map[reflect.Type][]configs.Key) map[string]string {
+	named := map[string]string{}
+	for _, keys := range types {
+		for _, k := range keys {
+			if n := k.Field.Name; regexp.MustCompile(`^[A-Z][a-z0-9]+[A-Z]|^[A-Z]+[A-Z][a-z]`).MatchString(n) {
+				if old, there := named[n]; there && old != k.Name {
+					named[n] = n
+				} else if !there {
+					named[n] = k.Name
+				}
+			}
+		}
+	}
+	return named
+}
+
+// describe adds what the source says of a struct's keys. A field without a comment has that of the
+// fields before it, if it is mentioned there.
+func describe(table map[string]string, name string, s structDecl, keys []configs.Key, all map[string]string) {
+	named, words := map[string]string{}, maps.Clone(all)
+	for _, k := range keys {
+		named[k.Field.Name], words[k.Field.Name] = k.Name, k.Name
+	}
+	add := func(key, text string) {
+		if text = plain(text, words); text != "" {
+			table[key] = text
+		}
+	}
+	add(name, s.doc)
+	last := ""
+	for _, f := range s.fields {
+		text := f.Doc.Text() + f.Comment.Text()
+		for _, n := range f.Names {
+			if named[n.Name] == "" {
+				continue
+			}
+			switch {
+			case text != "":
+				last = text
+				add(name+"."+n.Name, text)
+			case regexp.MustCompile(`\b` + n.Name + `\b`).MatchString(last):
+				add(name+"."+n.Name, last)
+			}
+		}
+	}
+}
+
+// plain is the text of a comment with a line for each paragraph and with keys for the names of
+// fields.
+func plain(text string, named map[string]string) string {
+	p := &comment.Printer{TextWidth: -1}
+	text = strings.TrimSpace(string(p.Text(new(comment.Parser).Parse(text))))
+	for _, field := range slices.Sorted(maps.Keys(named)) {
+		text = regexp.MustCompile(`\b`+field+`\b`).ReplaceAllString(text, named[field])
+	}
+	// Links to other symbols are none here.
+	return regexp.MustCompile(`\[([A-Z][a-z]\w*(\.\w+)*)\]`).ReplaceAllString(text, "$1")
+}

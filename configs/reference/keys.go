@@ -1,0 +1,113 @@
+package reference
+
+import (
+	"encoding"
+	"errors"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/onnxrl/onnxrl/configs"
+)
+
+// Key is a row of a reference; the JSON keys are stable.
+type Key struct {
+	Path string `json:"path"`
+	// Type is what is expected, such as integer or list of strings.
+	Type string `json:"type"`
+	// Default is the value in YAML, on one line; empty for mappings whose keys have rows of their
+	// own.
+	Default string `json:"default"`
+	// Required says what has to be given; empty where there is a default.
+	Required string `json:"required,omitempty"`
+	// Comment says what the key does.
+	Comment string `json:"comment,omitempty"`
+	// Kinds are the names that the key kind of this mapping can have.
+	Kinds []string `json:"kinds,omitempty"`
+}
+
+// Keys lists the keys of a document with these defaults, those of nested mappings with their whole
+// path. Those of kinds are apart.
+func (b *Book) Keys(defaults any) []Key {
+	missing := required(defaults)
+	return b.rows(configs.Keys(defaults), "", missing)
+}
+
+func (b *Book) rows(keys []configs.Key, prefix string, missing map[string]string) (list []Key) {
+	for _, k := range keys {
+		row := Key{Path: prefix + k.Path, Type: typeName(k.Field.Type), Comment: b.comment(k), Required: missing[k.Path], Kinds: b.names(k.Field.Tag.Get("kinds"))}
+		if len(k.Keys) == 0 && k.Default.IsValid() {
+			row.Default = flow(k.Default)
+		}
+		list = append(list, row)
+		list = append(list, b.rows(k.Keys, prefix, missing)...)
+		list = append(list, b.rows(k.Items, prefix+k.Path+"[].", nil)...)
+	}
+	return list
+}
+
+// required returns what the defaults do not have, by key path.
+func required(defaults any) map[string]string {
+	missing := map[string]string{}
+	var invalid configs.Invalid
+	if errors.As(configs.Validate(defaults), &invalid) {
+		for _, p := range invalid {
+			missing[strings.TrimSuffix(p.Path, ".kind")] = strings.TrimPrefix(p.Message, "required: ")
+		}
+	}
+	return missing
+}
+
+// flow writes a value on one line.
+func flow(v reflect.Value) string {
+	// A list of one is written as one line of brackets.
+	text, err := configs.Marshal(map[string]any{"v": v.Interface()})
+	if err != nil {
+		return ""
+	}
+	line := strings.TrimSuffix(strings.TrimPrefix(string(text), "v: "), "\n")
+	if strings.Contains(line, "\n") {
+		return ""
+	}
+	return line
+}
+
+var (
+	textType    = reflect.TypeFor[encoding.TextUnmarshaler]()
+	decoderType = reflect.TypeFor[configs.Decoder]()
+)
+
+// typeName says what a value of the type looks like in a document.
+func typeName(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		return "duration"
+	case t == reflect.TypeFor[configs.Bytes]():
+		return "number of bytes"
+	case t == reflect.TypeFor[configs.Section]():
+		return "any"
+	case reflect.PointerTo(t).Implements(textType):
+		return "string"
+	case t == reflect.TypeFor[configs.Kinded]() || reflect.PointerTo(t).Implements(decoderType):
+		return "mapping"
+	}
+	switch k := t.Kind(); {
+	case k == reflect.Pointer:
+		return typeName(t.Elem())
+	case k == reflect.Slice || k == reflect.Array:
+		return "list of " + typeName(t.Elem())
+	case k == reflect.Map:
+		return "mapping to " + typeName(t.Elem())
+	case k == reflect.Struct:
+		return "mapping"
+	case k == reflect.Bool:
+		return "bool"
+	case k == reflect.String:
+		return "string"
+	case k == reflect.Float32 || k == reflect.Float64:
+		return "number"
+	case k == reflect.Interface:
+		return "any"
+	}
+	return "integer"
+}

@@ -1,0 +1,80 @@
+// Package reference says what a document can contain: every key, its type, its default and what it
+// means, from the structs that documents are decoded into.
+//
+// # Vocabulary
+//
+// A [Book] has the kinds that documents can name, in lists such as env or encoder, and what the
+// comments in the source say of the fields. A field of type configs.Kinded has the tag
+// kinds:"LIST"; one of type configs.Section, which has one form whatever the document says, the tag
+// section:"LIST", whose only kind it is. From them and a struct that holds defaults come
+//
+//   - [Book.Keys], the keys with their meaning, for tables,
+//   - [Book.Template], a commented document with every key and its default,
+//   - [Book.Schema], the JSON Schema from which editors complete, and
+//   - [Book.Check], all problems of a document, those of its kinds included.
+//
+// Nothing lists keys: a field that is added or renamed is described at once.
+package reference
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/onnxrl/onnxrl/configs"
+)
+
+// Kind is what a document can name.
+type Kind struct {
+	Name, Summary string
+	// Defaults returns the struct that its keys are decoded into; nil where that is not known.
+	Defaults func() any
+}
+
+// Book is what references are made from.
+type Book struct {
+	// Lists has the kinds by the name that tags give.
+	Lists map[string][]Kind
+	// Comments says what a type means and, with its field's name after a dot, what a field does:
+	// see [TypeName]. A field's tag doc:"…" is used where there is none.
+	Comments map[string]string
+}
+
+// TypeName is what a type is called among the comments: the import path, without that of the
+// module that this package is in, and the name.
+func TypeName(t reflect.Type) string {
+	module := strings.TrimSuffix(reflect.TypeFor[Book]().PkgPath(), "configs/reference")
+	return strings.TrimPrefix(t.PkgPath(), module) + "." + t.Name()
+}
+
+// comment returns what is said of a key, or of its type where nothing is said of the key.
+func (b *Book) comment(k configs.Key) string {
+	if text := b.Comments[TypeName(k.Owner)+"."+k.Field.Name]; text != "" {
+		return text
+	}
+	if text := k.Field.Tag.Get("doc"); text != "" {
+		return text
+	}
+	t := k.Field.Type
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return b.Comments[TypeName(t)]
+}
+
+// names lists the kinds of a list.
+func (b *Book) names(list string) (names []string) {
+	for _, k := range b.Lists[list] {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// find returns a kind of a list, nil where there is none.
+func (b *Book) find(list, name string) *Kind {
+	for i := range b.Lists[list] {
+		if k := &b.Lists[list][i]; k.Name == name {
+			return k
+		}
+	}
+	return nil
+}
