@@ -42,15 +42,16 @@ func isLeaf(t reflect.Type) bool {
 // validates the result as [Validate] does. Every problem is reported; the error is an [Errors].
 // After an error the struct is partly filled.
 func (d *Document) Decode(into any) error {
-	return decodeNode(d.root, "", into)
+	return decodeNode(d.root, "", d.notes, into)
 }
 
-func decodeNode(n *node, path string, into any) error {
+func decodeNode(n *node, path string, t *notes, into any) error {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		panic(fmt.Sprintf("configs: Decode into %T, want a pointer", into))
 	}
-	var dec decoding
+	dec := decoding{notes: t}
+	n = dec.rename(n, path, v.Type())
 	dec.value(n, path, v.Elem())
 	if len(dec.errs) > 0 {
 		return dec.errs
@@ -59,7 +60,8 @@ func decodeNode(n *node, path string, into any) error {
 }
 
 type decoding struct {
-	errs Errors
+	errs  Errors
+	notes *notes
 }
 
 func (d *decoding) fail(n *node, path, format string, args ...any) {
@@ -101,7 +103,7 @@ func (d *decoding) value(n *node, path string, v reflect.Value) {
 	if t.Kind() != reflect.Pointer && v.CanAddr() {
 		switch into := v.Addr().Interface().(type) {
 		case Decoder:
-			d.adopt(n, path, into.DecodeConfig(Section{node: n, path: path}))
+			d.adopt(n, path, into.DecodeConfig(Section{node: n, path: path, notes: d.notes}))
 			return
 		case encoding.TextUnmarshaler:
 			d.text(n, path, into)

@@ -41,6 +41,8 @@ func (s *source) line(number int) string {
 type position struct {
 	src          *source
 	line, column int
+	// edit counts the assignments to the document up to the one that set the value; 0 is the file.
+	edit int
 }
 
 func (p position) String() string {

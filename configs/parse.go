@@ -29,7 +29,9 @@ const (
 // Document is a parsed YAML file whose top is a mapping. It is edited by Set and SetValue and is
 // not safe for concurrent use while it is edited.
 type Document struct {
-	root *node
+	root  *node
+	edits int
+	notes *notes
 }
 
 // Open reads and parses the file at path.
@@ -57,7 +59,7 @@ func Parse(name string, text []byte) (*Document, error) {
 	if root.kind != kindMapping {
 		return nil, Errors{newError(root.at, "", "expected a mapping at the top of the file, found %s", root.kind)}
 	}
-	return &Document{root: root}, nil
+	return &Document{root: root, notes: &notes{}}, nil
 }
 
 // parse returns nil without errors for a text that holds no value.

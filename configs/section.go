@@ -6,8 +6,9 @@ import "strings"
 // as strictly as for the document itself and with the same positions in errors. Use it as the type
 // of a field. The zero Section is an absent one.
 type Section struct {
-	node *node
-	path string
+	node  *node
+	path  string
+	notes *notes
 }
 
 // NewSection returns the section that [Marshal] would write for v, for building a document in code
@@ -59,7 +60,7 @@ func (s Section) Lookup(path string) (inner Section, ok bool) {
 	if !ok {
 		return Section{}, false
 	}
-	return Section{node: n, path: joinPath(s.path, path)}, true
+	return Section{node: n, path: joinPath(s.path, path), notes: s.notes}, true
 }
 
 // IsScalar reports whether the section is a single value and neither a list, a mapping nor absent.
@@ -72,7 +73,7 @@ func (s Section) Decode(into any) error {
 	if s.node == nil {
 		return locate(&node{}, s.path, Validate(into))
 	}
-	return decodeNode(s.node, s.path, into)
+	return decodeNode(s.node, s.path, s.notes, into)
 }
 
 // Errorf returns an error placed at the section, or at the value under key where key is not empty.
@@ -145,7 +146,7 @@ func (k *Kinded) DecodeConfig(raw Section) error {
 			rest.entries = append(rest.entries, e)
 		}
 	}
-	*k = Kinded{Kind: name.text, Section: Section{node: rest, path: raw.path}, at: name.at}
+	*k = Kinded{Kind: name.text, Section: Section{node: rest, path: raw.path, notes: raw.notes}, at: name.at}
 	return nil
 }
 

@@ -81,7 +81,8 @@ func parseBracket(text string) (step, string, error) {
 func (d *Document) Set(assignments ...string) error {
 	var errs Errors
 	for _, a := range assignments {
-		at := position{src: &source{name: "--set " + a}}
+		d.edits++
+		at := position{src: &source{name: "--set " + a}, edit: d.edits}
 		path, text, ok := strings.Cut(a, "=")
 		if path = strings.TrimSpace(path); !ok || path == "" {
 			errs = append(errs, newError(at, "", "expected path=value"))
@@ -114,7 +115,8 @@ func (d *Document) SetValue(path string, v any) error {
 	if err != nil {
 		return fmt.Errorf("set %s: %w", path, err)
 	}
-	at := position{src: &source{name: "value of " + path}}
+	d.edits++
+	at := position{src: &source{name: "value of " + path}, edit: d.edits}
 	value = value.clone()
 	value.relocate(at)
 	if err := d.assign(path, value, at); err != nil {
@@ -125,11 +127,13 @@ func (d *Document) SetValue(path string, v any) error {
 
 // Lookup returns the section at path; ok is false where the document does not have it.
 func (d *Document) Lookup(path string) (s Section, ok bool) {
-	return Section{node: d.root}.Lookup(path)
+	return Section{node: d.root, notes: d.notes}.Lookup(path)
 }
 
 // Clone returns a copy that can be edited independently.
-func (d *Document) Clone() *Document { return &Document{root: d.root.clone()} }
+func (d *Document) Clone() *Document {
+	return &Document{root: d.root.clone(), edits: d.edits, notes: d.notes}
+}
 
 // relocate gives a tree a new origin: the place of a value that was set is the assignment, not the
 // file.

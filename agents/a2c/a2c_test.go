@@ -15,8 +15,8 @@ import (
 // quick is a configuration that learns small things fast.
 func quick() Config {
 	c := Defaults()
-	c.RolloutSteps, c.Reduction, c.LRActor, c.LRCritic, c.EntropyCoef, c.Hidden = 16, Mean, 3e-3, 1e-2, 0.01, []int{32}
-	c.GradClip = 0.5
+	c.NSteps, c.Reduction, c.LearningRate, c.CriticLearningRate, c.EntCoef, c.Hidden = 16, Mean, 3e-3, 1e-2, 0.01, []int{32}
+	c.MaxGradNorm = 0.5
 	return c
 }
 
@@ -66,7 +66,7 @@ func TestLearnsTheCorridor(t *testing.T) {
 // Whoever follows it earns about 1.5 % a bar, whoever does not nothing.
 func TestLearnsASignal(t *testing.T) {
 	c := small(t, func(c *timecnn.Config) { c.Pool = "last" })
-	c.Optimizer.Kind, c.LRActor, c.LRCritic, c.Gamma, c.EntropyCoef, c.RolloutSteps, c.NormalizeAdvantage = "adam", 3e-3, 3e-3, 0, 0.001, 20, true
+	c.Optimizer.Kind, c.LearningRate, c.CriticLearningRate, c.Gamma, c.EntCoef, c.NSteps, c.NormalizeAdvantage = "adam", 3e-3, 3e-3, 0, 0.001, 20, true
 	m := market(400, 2, 3, true)
 	for i := range m.Tradable {
 		m.Tradable[i] = true

@@ -79,7 +79,7 @@ func (a *Agent) build(c Config) error {
 	if a.grads, err = a.params.Segment(models.Trainable).Like(); err != nil {
 		return err
 	}
-	if a.train, err = newTraining(g, a.params, a.grads, *s, c.RolloutSteps*s.Envs); err != nil {
+	if a.train, err = newTraining(g, a.params, a.grads, *s, c.NSteps*s.Envs); err != nil {
 		return err
 	}
 	if g.encode != nil {
@@ -87,7 +87,7 @@ func (a *Agent) build(c Config) error {
 			return err
 		}
 		if trainable(g.encode) {
-			if a.back, err = newBackward(g, a.params, a.grads, s, c.RolloutSteps*s.Envs); err != nil {
+			if a.back, err = newBackward(g, a.params, a.grads, s, c.NSteps*s.Envs); err != nil {
 				return err
 			}
 		}
@@ -98,7 +98,7 @@ func (a *Agent) build(c Config) error {
 		return err
 	}
 	if g.evaluate != nil {
-		if a.evaluate, err = newMinibatches(g.evaluate, a.params, nil, *s, c.RolloutSteps*s.Envs, nil, []string{logProbOutput, agents.ValueOutput}); err != nil {
+		if a.evaluate, err = newMinibatches(g.evaluate, a.params, nil, *s, c.NSteps*s.Envs, nil, []string{logProbOutput, agents.ValueOutput}); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ func BenchmarkTraining(b *testing.B) {
 					for b.Loop() {
 						update()
 					}
-					b.ReportMetric(float64(b.N*n*c.RolloutSteps)/b.Elapsed().Seconds(), "env-steps/s")
+					b.ReportMetric(float64(b.N*n*c.NSteps)/b.Elapsed().Seconds(), "env-steps/s")
 				})
 			}
 		}
@@ -42,8 +42,8 @@ func BenchmarkTraining(b *testing.B) {
 // sb3 is Stable-Baselines3's A2C with its defaults: two towers of 64 and 64 under tanh.
 func sb3() Config {
 	c := Defaults()
-	c.Gamma, c.EntropyCoef, c.ValueCoef, c.RolloutSteps, c.Reduction = 0.99, 0, 0.5, 5, Mean
-	c.LRActor, c.LRCritic, c.GradClip = 7e-4, 7e-4, 0.5
+	c.Gamma, c.EntCoef, c.VFCoef, c.NSteps, c.Reduction = 0.99, 0, 0.5, 5, Mean
+	c.LearningRate, c.CriticLearningRate, c.MaxGradNorm = 7e-4, 7e-4, 0.5
 	c.Optimizer.Kind, c.Optimizer.Eps = "rmsprop", 1e-5
 	c.Encoders, c.Hidden, c.Activation, c.HiddenGain = Separate, []int{64, 64}, "tanh", math.Sqrt2
 	return c
@@ -64,7 +64,7 @@ func BenchmarkCartPole(b *testing.B) {
 			for b.Loop() {
 				update()
 			}
-			b.ReportMetric(float64(b.N*n*c.RolloutSteps)/b.Elapsed().Seconds(), "env-steps/s")
+			b.ReportMetric(float64(b.N*n*c.NSteps)/b.Elapsed().Seconds(), "env-steps/s")
 		})
 	}
 }

@@ -13,9 +13,9 @@ import (
 
 // Config describes an A2C agent. [Defaults] returns the specification's values.
 type Config struct {
-	Gamma       float64 `yaml:"gamma"`
-	EntropyCoef float64 `yaml:"entropy_coef"`
-	ValueCoef   float64 `yaml:"value_coef"`
+	Gamma   float64 `yaml:"gamma"`
+	EntCoef float64 `yaml:"ent_coef"`
+	VFCoef  float64 `yaml:"vf_coef"`
 	// GAELambda mixes the returns with shorter ones; 1 is the plain return of the rollout.
 	GAELambda float64 `yaml:"gae_lambda"`
 	// NormalizeAdvantage shifts and scales the advantages of a rollout to mean 0 and deviation 1.
@@ -25,22 +25,23 @@ type Config struct {
 	// 2018, arXiv 1802.01561).
 	Correction string       `yaml:"correction"`
 	VTrace     VTraceConfig `yaml:"vtrace"`
-	// RolloutSteps is the number of rounds between updates.
-	RolloutSteps int `yaml:"rollout_steps"`
+	// NSteps is the number of rounds between updates.
+	NSteps int `yaml:"n_steps"`
 	// Reduction is sum, the specification's Σ over the rollout, or mean, which divides it by the
 	// number of samples. It matters to the clipping, and to optimisers that are not indifferent to
 	// scale.
 	Reduction string `yaml:"reduction"`
 
-	// LRActor and LRCritic are the learning rates; see the package comment for which parameters are
-	// whose. Schedule multiplies both by a factor that begins at 1; its steps are updates, and
-	// linear and cosine without steps take as long as the run.
-	LRActor  float64        `yaml:"lr_actor"`
-	LRCritic float64        `yaml:"lr_critic"`
-	Schedule optim.Schedule `yaml:"schedule,omitempty"`
-	// GradClip limits the norm of the whole gradient, actor and critic together; 0 does not.
-	GradClip float64 `yaml:"grad_clip"`
-	// Optimizer is any of package optim; its learning rate is lr_actor or lr_critic.
+	// LearningRate is that of all parameters, unless CriticLearningRate is not 0, which is then the
+	// critic's; see the package comment for which are whose. Schedule multiplies both by a factor
+	// that begins at 1; its steps are updates, and linear and cosine without steps take as long as
+	// the run.
+	LearningRate       float64        `yaml:"learning_rate"`
+	CriticLearningRate float64        `yaml:"critic_learning_rate,omitempty"`
+	Schedule           optim.Schedule `yaml:"schedule,omitempty"`
+	// MaxGradNorm limits the norm of the whole gradient, actor and critic together; 0 does not.
+	MaxGradNorm float64 `yaml:"max_grad_norm"`
+	// Optimizer is any of package optim; its learning rate is given above.
 	Optimizer optim.Config `yaml:"optimizer"`
 
 	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations
@@ -110,10 +111,26 @@ const (
 // comment.
 func Defaults() Config {
 	return Config{
-		Gamma: 0.96, EntropyCoef: 0.05, ValueCoef: 1, GAELambda: 1, Correction: NoCorrection, VTrace: VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1}, RolloutSteps: 50, Reduction: Sum,
-		LRActor: 1e-5, LRCritic: 1e-5, GradClip: 1, Optimizer: optim.Config{Kind: "adam"},
+		Gamma: 0.96, EntCoef: 0.05, VFCoef: 1, GAELambda: 1, Correction: NoCorrection, VTrace: VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1}, NSteps: 50, Reduction: Sum,
+		LearningRate: 1e-5, CriticLearningRate: 1e-5, MaxGradNorm: 1, Optimizer: optim.Config{Kind: "adam"},
 		Encoders: Shared, CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh", OrthoInit: true, Exploration: network.DefaultExploration(), ShareWindows: Auto,
 	}
+}
+
+// Renamed implements configs.Renamer.
+func (Config) Renamed() map[string]string {
+	return map[string]string{
+		"rollout_steps": "n_steps", "entropy_coef": "ent_coef", "value_coef": "vf_coef", "grad_clip": "max_grad_norm",
+		"lr_actor": "learning_rate", "lr_critic": "critic_learning_rate",
+	}
+}
+
+// criticLearningRate is the learning rate of the critic's parameters.
+func (c Config) criticLearningRate() float64 {
+	if c.CriticLearningRate > 0 {
+		return c.CriticLearningRate
+	}
+	return c.LearningRate
 }
 
 // orthogonal returns how weights begin that are orthogonal, of a gain, unless that is turned off.
@@ -129,15 +146,15 @@ func (c Config) orthogonal(gain float64) layer.Init {
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.InRange("gamma", c.Gamma, 0, 1)
-	p.NonNegative("entropy_coef", c.EntropyCoef)
-	p.NonNegative("value_coef", c.ValueCoef)
+	p.NonNegative("ent_coef", c.EntCoef)
+	p.NonNegative("vf_coef", c.VFCoef)
 	p.InRange("gae_lambda", c.GAELambda, 0, 1)
-	p.AtLeast("rollout_steps", c.RolloutSteps, 1)
+	p.AtLeast("n_steps", c.NSteps, 1)
 	p.OneOf("reduction", c.Reduction, Sum, Mean)
-	p.Positive("lr_actor", c.LRActor)
-	p.Positive("lr_critic", c.LRCritic)
-	p.NonNegative("grad_clip", c.GradClip)
-	p.Check(c.Optimizer.LR == 0, "optimizer.lr", "is %g, but the learning rates are lr_actor and lr_critic", c.Optimizer.LR)
+	p.Positive("learning_rate", c.LearningRate)
+	p.NonNegative("critic_learning_rate", c.CriticLearningRate)
+	p.NonNegative("max_grad_norm", c.MaxGradNorm)
+	p.Check(c.Optimizer.LR == 0, "optimizer.lr", "is %g, but the learning rate is learning_rate", c.Optimizer.LR)
 	p.Check(c.Schedule.Initial == 0 || c.Schedule.Initial == 1, "schedule.initial", "is %g, but the schedule is a factor that begins at 1", c.Schedule.Initial)
 	p.OneOf("correction", c.Correction, NoCorrection, VTrace)
 	p.NonNegative("hidden_gain", c.HiddenGain)

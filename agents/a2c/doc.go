@@ -4,10 +4,10 @@
 //
 // # One update
 //
-// Every rollout_steps rounds the learner computes returns and advantages of all samples and takes
+// Every n_steps rounds the learner computes returns and advantages of all samples and takes
 // one step down the gradient of
 //
-//	L = −Σ log π(a|s)·A + value_coef·Σ (V(s) − G)² − entropy_coef·Σ H(π(·|s))
+//	L = −Σ log π(a|s)·A + vf_coef·Σ (V(s) − G)² − ent_coef·Σ H(π(·|s))
 //	Gₜ = rₜ + γ·Gₜ₊₁,  A = G − V(s),  log π(a|s) = Σᵢ log πᵢ(aᵢ|s),  H = Σᵢ Hᵢ
 //
 // over the samples of the rollout, where i are the heads, one for each asset, or the components of
@@ -60,15 +60,15 @@
 //	encoders: separate   actor.encoder.* actor.cross.* actor.hidden.* actor.logits.*  critic.encoder.* … critic.value.*
 //	in a Box             actor.mean.* actor.log_std instead of actor.logits.*
 //
-// Parameters below critic have lr_critic and all others lr_actor: a shared encoder is the actor's.
-// The gradient is clipped once, by its norm over all parameters together. train and freeze are
-// patterns of these names.
+// Parameters below critic have critic_learning_rate, if that is given, and all others
+// learning_rate: a shared encoder is the actor's. The gradient is clipped once, by its norm over
+// all parameters together. train and freeze are patterns of these names.
 //
 // # Windows in common
 //
 // Two consecutive windows have all bars but one in common. Where an encoder computes from a bar
 // something that does not depend on the window (encoder.Sharer), the features of all windows of a
-// rollout are computed at once: rollout_steps + 1 windows, a chunk, from the W + rollout_steps rows
+// rollout are computed at once: n_steps + 1 windows, a chunk, from the W + n_steps rows
 // that they lie in. The agent does that when an actor first asks for a window, keeps the features
 // of the chunk, and every further round costs only the layers after the encoder. No look-ahead is
 // in that: the features of a window depend on its own rows and on nothing else, which the tests
@@ -112,7 +112,7 @@
 //
 // configs/experiments/cartpole_a2c.yaml has its defaults: optimizer {kind: rmsprop, eps: 1e-5} (its
 // RMSpropTFLike has eps_inside: true and ones: true in addition), learning rates 7e-4,
-// rollout_steps 5, gamma 0.99, entropy_coef 0, value_coef 0.5, grad_clip 0.5, reduction mean, and
+// n_steps 5, gamma 0.99, ent_coef 0, vf_coef 0.5, max_grad_norm 0.5, reduction mean, and
 // two towers: encoders separate, hidden [64, 64] under tanh, hidden_gain √2. What remains
 // different:
 //

@@ -129,7 +129,7 @@ func (l linear) gradients(d *diary, c Config, heads []int, n int) (w, b, v []flo
 	for i, x := range d.x {
 		value := l.value(x)
 		advantage := returns[i] - value
-		dv := 2 * c.ValueCoef * (value - returns[i])
+		dv := 2 * c.VFCoef * (value - returns[i])
 		vb += dv
 		for k := range v {
 			v[k] += dv * x[k]
@@ -151,7 +151,7 @@ func (l linear) gradients(d *diary, c Config, heads []int, n int) (w, b, v []flo
 				dz := -advantage * (chosen - q)
 				if q > 0 {
 					// dH/dz = −p·(log p + H)
-					dz += c.EntropyCoef * q * (math.Log(q) + entropy)
+					dz += c.EntCoef * q * (math.Log(q) + entropy)
 				}
 				b[from+a] += dz
 				for k := range x {
@@ -172,7 +172,7 @@ func TestGradientEqualsTheFormula(t *testing.T) {
 	for _, e := range testengines.All(t) {
 		for _, threads := range []int{1, 2} {
 			c := quick()
-			c.Hidden, c.Reduction, c.EntropyCoef, c.ValueCoef, c.RolloutSteps, c.GradClip = nil, Sum, 0.3, 0.7, 13, 0
+			c.Hidden, c.Reduction, c.EntCoef, c.VFCoef, c.NSteps, c.MaxGradNorm = nil, Sum, 0.3, 0.7, 13, 0
 			const n2 = 3
 			v := agenttest.Toys(t, n2, flatToy())
 			a := agent(t, c, v, e, threads)
@@ -180,7 +180,7 @@ func TestGradientEqualsTheFormula(t *testing.T) {
 				rng.New(9).Stream().FillNormal32(s.Floats(), 0, 0.5)
 			}
 			d := &diary{Recorder: a.Recorder()}
-			if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Explore, n2), d, rng.New(4), 0, c.RolloutSteps, nil); err != nil {
+			if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Explore, n2), d, rng.New(4), 0, c.NSteps, nil); err != nil {
 				t.Fatal(err)
 			}
 			l := newLinear(a.params)
@@ -237,7 +237,7 @@ func TestGradientEqualsTheFormula(t *testing.T) {
 			samples := float64(len(d.x))
 			for tag, want := range sorted.All(map[string]float64{
 				"train/policy_loss": policy / samples, "train/value_loss": value / samples, "train/entropy": entropy / samples, "train/entropy_loss": -entropy / samples, "train/mean_reward": reward / samples,
-				"train/loss": (policy + c.ValueCoef*value - c.EntropyCoef*entropy) / samples, "train/learning_rate": c.LRActor, "train/n_updates": 1,
+				"train/loss": (policy + c.VFCoef*value - c.EntCoef*entropy) / samples, "train/learning_rate": c.LearningRate, "train/n_updates": 1,
 			}) {
 				if n++; math.Abs(m[tag]-want) > 1e-5*(1+math.Abs(want)) {
 					t.Errorf("%s is %g, expected %g", tag, m[tag], want)
@@ -281,7 +281,7 @@ func TestMasks(t *testing.T) {
 						t.Fatalf("%s: round %d: a masked action is taken", e.Name(), i)
 					}
 				}
-				if x != explore || i >= c.RolloutSteps {
+				if x != explore || i >= c.NSteps {
 					continue
 				}
 				if err := a.Recorder().Begin(v.Batch(), d); err != nil {
@@ -291,7 +291,7 @@ func TestMasks(t *testing.T) {
 			if err := v.Step(explore.(*actor).d.Actions); err != nil {
 				t.Fatal(err)
 			}
-			if i < c.RolloutSteps {
+			if i < c.NSteps {
 				if err := a.Recorder().End(v.Batch()); err != nil {
 					t.Fatal(err)
 				}
@@ -321,7 +321,7 @@ func TestMasks(t *testing.T) {
 // must become more even. The paper's algorithm has the sign the other way round.
 func TestEntropyIsMaximised(t *testing.T) {
 	c := quick()
-	c.Hidden, c.ValueCoef, c.EntropyCoef, c.LRActor, c.Gamma = nil, 0, 1000, 0.02, 0
+	c.Hidden, c.VFCoef, c.EntCoef, c.LearningRate, c.Gamma = nil, 0, 1000, 0.02, 0
 	v := agenttest.Toys(t, 4, flatToy())
 	a := agent(t, c, v, testengines.Fastest(t), 1)
 	copy(a.params.View("actor.logits.bias").Float32s(), []float32{1, -1, 1, 0, -1})
@@ -344,7 +344,7 @@ func TestOwners(t *testing.T) {
 	n := 0
 	for _, encoders := range []string{Shared, Separate} {
 		c := small(t, nil)
-		c.Encoders, c.LRActor, c.LRCritic, c.GradClip = encoders, 0.5, 0.125, 0
+		c.Encoders, c.LearningRate, c.CriticLearningRate, c.MaxGradNorm = encoders, 0.5, 0.125, 0
 		c.Schedule.Kind, c.Schedule.Gamma = "exponential", 0.5
 		c.Freeze = []string{"*conv1.weight"}
 		v := agenttest.Toys(t, 2, windowToy(t))

@@ -36,7 +36,7 @@ const (
 	featuresName = "a2c.features"
 )
 
-// The scopes of parameters; lr_critic belongs to those of critic.
+// The scopes of parameters; critic_learning_rate belongs to those of critic.
 const (
 	actorScope = "actor"
 	critic     = "critic"
@@ -290,7 +290,7 @@ func (d *design) addEncoder(g *graphs, s encoder.Sharer) error {
 	_, features := columns(d.f)
 	if g.chunk = 1; s != nil {
 		// A rollout and the observation after it, or all windows there are.
-		g.chunk = min(d.c.RolloutSteps+1, w.Table().Shape()[0]-w.Len()+1)
+		g.chunk = min(d.c.NSteps+1, w.Table().Shape()[0]-w.Len()+1)
 	}
 	g.features = d.featureNames()
 	for _, grad := range []bool{false, true} {

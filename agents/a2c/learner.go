@@ -121,7 +121,7 @@ func (l *learner) newOptimizer() error {
 	if bad := l.c.Optimizer.Unmatched(slices.Concat(list[:]...)); len(bad) > 0 {
 		return fmt.Errorf("optimizer: patterns %q match no trainable parameter", bad)
 	}
-	for i, lr := range []float64{l.c.LRActor, l.c.LRCritic} {
+	for i, lr := range []float64{l.c.LearningRate, l.c.criticLearningRate()} {
 		c := l.c.Optimizer
 		c.LR = lr
 		groups, err := optim.Groups(c, seg.Floats(), l.grads.Floats(), list[i])
@@ -169,7 +169,7 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	watch = watch.Lap(agents.Gradient)
 	factor := l.factor()
 	optim.SetLR(l.groups, factor)
-	limit := l.c.GradClip
+	limit := l.c.MaxGradNorm
 	if limit == 0 {
 		limit = math.Inf(1)
 	}
@@ -241,8 +241,8 @@ func (l *learner) targets() {
 	}
 	for i, a := range l.advantage {
 		l.policyWeight[i] = float32(-w * a)
-		l.valueWeight[i] = float32(w * l.c.ValueCoef)
-		l.entropyWeight[i] = float32(-w * l.c.EntropyCoef)
+		l.valueWeight[i] = float32(w * l.c.VFCoef)
+		l.entropyWeight[i] = float32(-w * l.c.EntCoef)
 		l.returns[i] = float32(l.target[i])
 	}
 }
@@ -271,10 +271,10 @@ func (l *learner) measure(norm, factor float64) {
 	}
 	policy, value, entropy, reward = policy/n, value/n, entropy/n, reward/n
 	m := l.metrics
-	m["train/loss"] = policy + l.c.ValueCoef*value - l.c.EntropyCoef*entropy
+	m["train/loss"] = policy + l.c.VFCoef*value - l.c.EntCoef*entropy
 	m["train/policy_loss"], m["train/value_loss"], m["train/entropy_loss"] = policy, value, -entropy
 	m["train/entropy"], m["train/mean_reward"], m["train/grad_norm"] = entropy, reward, norm
-	m["train/learning_rate"], m["train/learning_rate_critic"] = factor*l.c.LRActor, factor*l.c.LRCritic
+	m["train/learning_rate"], m["train/learning_rate_critic"] = factor*l.c.LearningRate, factor*l.c.criticLearningRate()
 	m["train/n_updates"] = float64(l.updates)
 	if l.logStd != nil {
 		m["train/std"] = meanExp(l.logStd)

@@ -29,7 +29,7 @@ func TestIdentityAsStableBaselines3(t *testing.T) {
 		{"box", 2000, 1e-3, func(c *classic.IdentityConfig) { c.Space, c.Dims, c.Eps = classic.SpaceBox, []int{1}, 0.5 }},
 	} {
 		config := sb3()
-		config.Gamma, config.LRActor, config.LRCritic, config.LogStdInit = 0.4, c.lr, c.lr, -0.5
+		config.Gamma, config.LearningRate, config.CriticLearningRate, config.LogStdInit = 0.4, c.lr, c.lr, -0.5
 		v := identities(t, 1, c.change)
 		a := agent(t, config, v, testengines.Fastest(t), 1)
 		r := agenttest.NewTraining(t, a, v)
@@ -60,7 +60,7 @@ func TestScheduleOfARun(t *testing.T) {
 			if total > 0 {
 				left = max(0, 1-float64(i)/float64((total+31)/32))
 			}
-			if n++; math.Abs(m["train/learning_rate"]-left*c.LRActor) > 1e-12 || math.Abs(m["train/learning_rate_critic"]-left*c.LRCritic) > 1e-12 {
+			if n++; math.Abs(m["train/learning_rate"]-left*c.LearningRate) > 1e-12 || math.Abs(m["train/learning_rate_critic"]-left*c.CriticLearningRate) > 1e-12 {
 				t.Errorf("of %d env steps: learning rates %g and %g, expected %g of the first ones", total, m["train/learning_rate"], m["train/learning_rate_critic"], left)
 			}
 		}

@@ -25,19 +25,19 @@ func refuse(t *testing.T, c Config, spec envs.Spec, words ...string) {
 func TestBadConfigs(t *testing.T) {
 	agenttest.BadConfigs(t, Kind, map[string][]string{
 		"gama: 0.9": {"gama"},
-		"gamma: 1.5\nrollout_steps: 0\nlr_actor: -1":                          {"agent.gamma", "agent.rollout_steps", "agent.lr_actor"},
-		"entropy_coef: -0.1\nvalue_coef: -1\ngrad_clip: -1\nlr_critic: 0":     {"entropy_coef", "value_coef", "grad_clip", "lr_critic"},
-		"gae_lambda: 2\nreduction: median\nencoders: both":                    {"gae_lambda", "reduction", "encoders"},
-		"share_windows: perhaps\nactivation: loud\nhidden: [0]":               {"share_windows", "activation", "hidden"},
-		"optimizer: {kind: adam, lr: 0.1}":                                    {"optimizer.lr", "lr_actor"},
-		"optimizer: {kind: adamant}":                                          {"optimizer", "adamant"},
-		"schedule: {kind: liner}":                                             {"schedule", "liner"},
-		"correction: some\nvtrace: {clip_rho: 0, clip_c: -1, clip_pg_rho: 0}": {"correction", "vtrace.clip_rho", "vtrace.clip_c", "vtrace.clip_pg_rho"},
-		"hidden_gain: -1\nlog_std_init: 99\nsde_sample_freq: 0":               {"hidden_gain", "log_std_init", "sde_sample_freq"},
-		"schedule: {initial: 3}":                                              {"schedule.initial"},
-		"hidden_gain: 2\northo_init: false":                                   {"hidden_gain", "ortho_init"},
-		"cross_asset: {mix: blender}":                                         {"cross_asset.mix"},
-		"rollout_steps: 2.5":                                                  {"rollout_steps"},
+		"gamma: 1.5\nn_steps: 0\nlearning_rate: -1":                                {"agent.gamma", "agent.n_steps", "agent.learning_rate"},
+		"ent_coef: -0.1\nvf_coef: -1\nmax_grad_norm: -1\ncritic_learning_rate: -1": {"ent_coef", "vf_coef", "max_grad_norm", "critic_learning_rate"},
+		"gae_lambda: 2\nreduction: median\nencoders: both":                         {"gae_lambda", "reduction", "encoders"},
+		"share_windows: perhaps\nactivation: loud\nhidden: [0]":                    {"share_windows", "activation", "hidden"},
+		"optimizer: {kind: adam, lr: 0.1}":                                         {"optimizer.lr", "learning_rate"},
+		"optimizer: {kind: adamant}":                                               {"optimizer", "adamant"},
+		"schedule: {kind: liner}":                                                  {"schedule", "liner"},
+		"correction: some\nvtrace: {clip_rho: 0, clip_c: -1, clip_pg_rho: 0}":      {"correction", "vtrace.clip_rho", "vtrace.clip_c", "vtrace.clip_pg_rho"},
+		"hidden_gain: -1\nlog_std_init: 99\nsde_sample_freq: 0":                    {"hidden_gain", "log_std_init", "sde_sample_freq"},
+		"schedule: {initial: 3}":                                                   {"schedule.initial"},
+		"hidden_gain: 2\northo_init: false":                                        {"hidden_gain", "ortho_init"},
+		"cross_asset: {mix: blender}":                                              {"cross_asset.mix"},
+		"n_steps: 2.5":                                                             {"n_steps"},
 	})
 	if m, err := agents.Parse([]agents.Kind{Kind}, configs.Kinded{Kind: "a2c"}); err != nil || m.Config().(Config).Gamma != 0.96 {
 		t.Errorf("the defaults: %v, %v", m, err)

@@ -37,7 +37,7 @@ func TestPolicyIsTheActor(t *testing.T) {
 				if what == "corridor" || what == "flat" {
 					c = quick()
 				}
-				c.RolloutSteps = 5
+				c.NSteps = 5
 				a := agent(t, c, world, e, 1)
 				r := agenttest.NewTraining(t, a, world)
 				for range 2 {

@@ -48,10 +48,10 @@ type recorder struct {
 }
 
 func newRecorder(g *graphs, c Config, n int, train *minibatches, f *forward, k *bank, l *learner) *recorder {
-	samples := c.RolloutSteps * n
+	samples := c.NSteps * n
 	floats := func() []float64 { return make([]float64, samples) }
 	r := &recorder{
-		frame: g.frame, rounds: c.RolloutSteps, envs: n, gamma: c.Gamma, learner: l, f: f, bank: k,
+		frame: g.frame, rounds: c.NSteps, envs: n, gamma: c.Gamma, learner: l, f: f, bank: k,
 		reward: floats(), earned: floats(), discount: floats(), value: floats(), final: floats(), ended: make([]bool, samples), bootstrap: make([]float64, n),
 	}
 	if c.Correction == VTrace {

@@ -65,10 +65,10 @@ func TestResume(t *testing.T) {
 			within += agenttest.Stops(t, e.Name()+", "+what, func() *agenttest.Training {
 				v := world()
 				return agenttest.NewTraining(t, agent(t, c, v, e, 2), v)
-			}, 4*c.RolloutSteps+3)
+			}, 4*c.NSteps+3)
 			v := world()
 			r := agenttest.NewTraining(t, agent(t, c, v, e, 2), v)
-			r.Run(t, 3*c.RolloutSteps)
+			r.Run(t, 3*c.NSteps)
 			path := agenttest.Save(t, r.Agent)
 			world1, err := v.(*vector.Local).SaveState()
 			if err != nil {
@@ -78,7 +78,7 @@ func TestResume(t *testing.T) {
 			if err := agents.Collect(t.Context(), world(), agenttest.Actor(t, r.Agent, agents.Greedy, 2), nil, rng.New(1), 0, 15, nil); err != nil {
 				t.Fatal(err)
 			}
-			r.Run(t, 4*c.RolloutSteps)
+			r.Run(t, 4*c.NSteps)
 
 			v2 := world()
 			if err := v2.(*vector.Local).LoadState(world1); err != nil {
@@ -92,7 +92,7 @@ func TestResume(t *testing.T) {
 				t.Fatal(err)
 			}
 			fresh.Done = 30
-			fresh.Run(t, 4*c.RolloutSteps)
+			fresh.Run(t, 4*c.NSteps)
 			n += neverStopped(t, e.Name()+", "+what, r, fresh)
 			if updates := fresh.Agent.(*Agent).learner.updates; updates != 7 {
 				t.Errorf("%d updates", updates)
@@ -169,7 +169,7 @@ func TestMisuse(t *testing.T) {
 func TestOutOfTurn(t *testing.T) {
 	v := corridors(t, 2)
 	c := quick()
-	c.RolloutSteps = 2
+	c.NSteps = 2
 	a := agent(t, c, v, testengines.Fastest(t), 1)
 	x := agenttest.Actor(t, a, agents.Explore, 2)
 	d, err := x.Act(t.Context(), rng.New(1), v.Batch())

@@ -33,7 +33,7 @@ func small(t testing.TB, change func(c *timecnn.Config)) Config {
 		t.Fatal(err)
 	}
 	c.CrossAsset.NHeads = 2
-	c.RolloutSteps, c.Reduction, c.LRActor, c.LRCritic = 10, Mean, 0.05, 0.1
+	c.NSteps, c.Reduction, c.LearningRate, c.CriticLearningRate = 10, Mean, 0.05, 0.1
 	c.Optimizer.Kind = "sgd"
 	return c
 }

@@ -73,7 +73,7 @@ func cartpoles(t testing.TB, n int) vector.Env {
 // config returns a small configuration for a space.
 func (s space) config() Config {
 	c := sb3()
-	c.Hidden, c.RolloutSteps, c.LogStdInit = []int{8}, 7, -0.5
+	c.Hidden, c.NSteps, c.LogStdInit = []int{8}, 7, -0.5
 	c.UseSDE, c.SDESampleFreq = s.sde != 0, max(s.sde, -1)
 	if s.sde == 0 {
 		c.SDESampleFreq = -1
@@ -170,13 +170,13 @@ func TestResumeInEverySpace(t *testing.T) {
 			}
 			v := s.world(2)
 			r := agenttest.NewTraining(t, agent(t, c, v, e, 1), v)
-			r.Run(t, 3*c.RolloutSteps)
+			r.Run(t, 3*c.NSteps)
 			path := agenttest.Save(t, r.Agent)
 			state, err := v.(*vector.Local).SaveState()
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Run(t, 4*c.RolloutSteps)
+			r.Run(t, 4*c.NSteps)
 			v2 := s.world(2)
 			if err := v2.(*vector.Local).LoadState(state); err != nil {
 				t.Fatal(err)
@@ -189,8 +189,8 @@ func TestResumeInEverySpace(t *testing.T) {
 			if err := agenttest.Load(t, path, fresh.Agent); err != nil {
 				t.Fatal(err)
 			}
-			fresh.Done = r.Done - 4*c.RolloutSteps
-			fresh.Run(t, 4*c.RolloutSteps)
+			fresh.Done = r.Done - 4*c.NSteps
+			fresh.Run(t, 4*c.NSteps)
 			n += neverStopped(t, e.Name()+", "+s.name, r, fresh)
 		}
 	}
@@ -234,7 +234,7 @@ func TestGaussianGradientEqualsTheFormula(t *testing.T) {
 	for _, e := range testengines.All(t) {
 		const envCount, dims = 3, 2
 		c := sb3()
-		c.Hidden, c.Reduction, c.EntropyCoef, c.ValueCoef, c.RolloutSteps, c.GradClip, c.LogStdInit = nil, Sum, 0.3, 0.7, 6, 0, -0.3
+		c.Hidden, c.Reduction, c.EntCoef, c.VFCoef, c.NSteps, c.MaxGradNorm, c.LogStdInit = nil, Sum, 0.3, 0.7, 6, 0, -0.3
 		// Episodes are longer than the rollout, so that returns are those of the rollout's end.
 		v := identities(t, envCount, func(c *classic.IdentityConfig) {
 			c.Space, c.Dims, c.Eps = classic.SpaceBox, []int{dims}, 0.8
@@ -242,7 +242,7 @@ func TestGaussianGradientEqualsTheFormula(t *testing.T) {
 		a := agent(t, c, v, e, 1)
 		rng.New(9).Stream().FillNormal32(a.params.Segment(models.Trainable).Floats(), 0, 0.4)
 		d := &drawn{Recorder: a.Recorder()}
-		if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Explore, envCount), d, rng.New(4), 0, c.RolloutSteps, nil); err != nil {
+		if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Explore, envCount), d, rng.New(4), 0, c.NSteps, nil); err != nil {
 			t.Fatal(err)
 		}
 		get := func(name string) []float64 {
@@ -263,9 +263,9 @@ func TestGaussianGradientEqualsTheFormula(t *testing.T) {
 				g = d.rewards[i] + c.Gamma*g
 				diff := value(x) - g
 				for k, u := range x {
-					want["critic.value.weight"][k] += 2 * c.ValueCoef * diff * u
+					want["critic.value.weight"][k] += 2 * c.VFCoef * diff * u
 				}
-				want["critic.value.bias"][0] += 2 * c.ValueCoef * diff
+				want["critic.value.bias"][0] += 2 * c.VFCoef * diff
 				for k := range dims {
 					z := (d.actions[i][k] - b[k] - w[k*dims]*x[0] - w[k*dims+1]*x[1]) / math.Exp(logStd[k])
 					// diff is minus the advantage.
@@ -274,7 +274,7 @@ func TestGaussianGradientEqualsTheFormula(t *testing.T) {
 					for j, u := range x {
 						want["actor.mean.weight"][k*dims+j] += dm * u
 					}
-					want[logStdParam][k] += diff*(z*z-1) - c.EntropyCoef
+					want[logStdParam][k] += diff*(z*z-1) - c.EntCoef
 				}
 			}
 		}

@@ -92,7 +92,7 @@ func TestVTraceCorrects(t *testing.T) {
 	for _, e := range testengines.All(t) {
 		for _, shift := range []float32{0, float32(math.Ln2), -float32(math.Ln2)} {
 			c := quick()
-			c.Correction, c.RolloutSteps, c.VTrace.ClipPGRho = VTrace, 6, 1.5
+			c.Correction, c.NSteps, c.VTrace.ClipPGRho = VTrace, 6, 1.5
 			v := agenttest.Toys(t, 3, flatToy())
 			a := agent(t, c, v, e, 1)
 			x := agenttest.Actor(t, a, agents.Explore, 3)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -32,11 +31,8 @@ type opened struct {
 }
 
 func (o *opener) open(ctx context.Context, c experiment.Config) (experiment.Config, string, error) {
-	maker, err := agents.Parse(o.kinds.Agents, c.Agent)
-	if err != nil {
-		return c, "", err
-	}
-	if c.Agent, err = configs.NewKinded(c.Agent.Kind, maker.Config()); err != nil {
+	var err error
+	if _, c.Agent, err = o.kinds.Agent(c.Agent); err != nil {
 		return c, "", err
 	}
 	env, err := o.env(ctx, c)

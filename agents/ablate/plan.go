@@ -22,6 +22,8 @@ type Plan struct {
 	// Cells begin with the base.
 	Cells []Cell
 	Full  bool
+
+	effective Effective
 }
 
 // PlanFactor is a factor with the level that the base has.
@@ -136,7 +138,7 @@ func (b *planner) plan(full bool) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("base: %w", err)
 	}
-	p := &Plan{Study: b.study, Full: full, Seeds: b.study.Seeds}
+	p := &Plan{Study: b.study, Full: full, Seeds: b.study.Seeds, effective: b.o.Effective}
 	if len(p.Seeds) == 0 {
 		p.Seeds = b.seeds
 	}

@@ -2,6 +2,7 @@ package ablate
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -107,7 +108,7 @@ func (s *Study) Open() error {
 			}
 			if o != nil {
 				digest, err := s.digest(r)
-				if err == nil && digest != o.ConfigSHA256 {
+				if err == nil && digest != o.ConfigSHA256 && !s.isOlder(r, o) {
 					err = fmt.Errorf("%s: the outcome is of another experiment (SHA-256 %.12s…, now %.12s…): remove the run, or choose another folder", r.Dir, o.ConfigSHA256, digest)
 				}
 				if err != nil {
@@ -134,11 +135,7 @@ func (s *Study) compare(old record) error {
 			if o.Name != c.Name {
 				continue
 			}
-			now, err := configs.NewSection(c.Config)
-			if err != nil {
-				return err
-			}
-			changes, err := configs.Diff(o.Run, now)
+			changes, err := s.changes(o.Run, c.Config)
 			if err != nil {
 				return err
 			}
@@ -155,6 +152,48 @@ func (s *Study) compare(old record) error {
 		errs = append(errs, errors.New("choose another folder, or take back the change"))
 	}
 	return errors.Join(errs...)
+}
+
+// changes lists what differs between an experiment that is stored and that of now. One that was
+// written when keys had other names means what this program reads in it.
+func (s *Study) changes(stored configs.Section, now experiment.Config) ([]configs.Change, error) {
+	changes, err := configs.Diff(stored, now)
+	if err != nil || len(changes) == 0 {
+		return nil, err
+	}
+	// One that comes from no file is read without notes: nobody edits what is stored.
+	if stored, err = configs.NewSection(stored); err != nil {
+		return nil, err
+	}
+	old := experiment.Defaults()
+	if err := stored.Decode(&old); err != nil {
+		return changes, nil
+	}
+	if old, _, err = s.Plan.effective(context.Background(), old); err != nil {
+		return changes, nil
+	}
+	return configs.Diff(old, now)
+}
+
+// isOlder reports whether the experiment of a run's outcome, which its directory describes, is the
+// run's, although it is written otherwise now.
+func (s *Study) isOlder(r *Run, o *Outcome) bool {
+	text, err := os.ReadFile(filepath.Join(r.Dir, "config.yaml"))
+	if err != nil || fmt.Sprintf("%x", sha256.Sum256(text)) != o.ConfigSHA256 {
+		return false
+	}
+	doc, err := configs.Parse(r.Dir, text)
+	if err != nil {
+		return false
+	}
+	stored, err := configs.NewSection(doc)
+	if err != nil {
+		return false
+	}
+	c := s.Plan.Cells[r.cell].Config
+	c.Seed = r.Seed
+	changes, err := s.changes(stored, c)
+	return err == nil && len(changes) == 0
 }
 
 // Begin makes the folder, takes its lock and records the plan.

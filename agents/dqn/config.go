@@ -51,7 +51,7 @@ type Prioritised struct {
 // Defaults returns the defaults of stable_baselines3.DQN; what it does not have is off.
 func Defaults() Config {
 	s := offpolicy.Defaults()
-	s.LearningRate, s.BatchSize, s.TrainFreq, s.Tau, s.GradClip = 1e-4, 32, 4, 1, 10
+	s.LearningRate, s.BatchSize, s.TrainFreq, s.Tau, s.MaxGradNorm = 1e-4, 32, 4, 1, 10
 	return Config{
 		Settings: s, TargetUpdateInterval: 10_000, ExplorationFraction: 0.1, ExplorationInitial: 1, ExplorationFinal: 0.05,
 		Prioritised: Prioritised{Alpha: 0.6, Eps: 1e-6, Beta: 0.4, BetaFinal: 1},

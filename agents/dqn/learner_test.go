@@ -80,7 +80,7 @@ func TestStepByFormula(t *testing.T) {
 	for _, e := range testengines.All(t) {
 		for k := range 8 {
 			c := Defaults()
-			c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts, c.TrainFreq, c.TargetUpdateInterval, c.GradClip = []int{7}, 12, 200, 20, 4, 24, 0
+			c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts, c.TrainFreq, c.TargetUpdateInterval, c.MaxGradNorm = []int{7}, 12, 200, 20, 4, 24, 0
 			c.Optimizer, c.LearningRate = optim.Config{Kind: "sgd"}, 0.05
 			c.Double, c.Duelling, c.Prioritised.Enabled = k&1 > 0, k&2 > 0, k&4 > 0
 			if k > 4 {

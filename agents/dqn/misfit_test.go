@@ -18,12 +18,12 @@ func TestBadConfigs(t *testing.T) {
 		"gama: 0.9": {"gama"},
 		"gamma: 1.5\nlearning_rate: 0\ntau: 0\ntrain_freq: 0\ngradient_steps: -2": {"agent.gamma", "agent.learning_rate", "agent.tau", "agent.train_freq", "agent.gradient_steps"},
 		"buffer_size: 20": {"agent.batch_size", "is 32, more than the buffer_size of 20"},
-		"batch_size: 0\nlearning_starts: -1\ntarget_update_interval: 0\nn_steps: 0\ngrad_clip: -1": {"batch_size", "learning_starts", "target_update_interval", "n_steps", "grad_clip"},
-		"exploration_fraction: 2\nexploration_initial_eps: -1\nexploration_final_eps: 7":           {"exploration_fraction", "exploration_initial_eps", "exploration_final_eps"},
-		"prioritised: {enabled: true, alpha: -1, eps: 0, beta: 2, beta_final: -1}":                 {"prioritised.alpha", "prioritised.eps", "prioritised.beta", "prioritised.beta_final"},
-		"optimizer: {kind: adam, lr: 0.1}":                                                         {"optimizer.lr"},
-		"schedule: {kind: linear, initial: 0.1}":                                                   {"schedule.initial"},
-		"hidden: [0]\nactivation: loud":                                                            {"hidden", "activation"},
+		"batch_size: 0\nlearning_starts: -1\ntarget_update_interval: 0\nn_steps: 0\nmax_grad_norm: -1": {"batch_size", "learning_starts", "target_update_interval", "n_steps", "max_grad_norm"},
+		"exploration_fraction: 2\nexploration_initial_eps: -1\nexploration_final_eps: 7":               {"exploration_fraction", "exploration_initial_eps", "exploration_final_eps"},
+		"prioritised: {enabled: true, alpha: -1, eps: 0, beta: 2, beta_final: -1}":                     {"prioritised.alpha", "prioritised.eps", "prioritised.beta", "prioritised.beta_final"},
+		"optimizer: {kind: adam, lr: 0.1}":                                                             {"optimizer.lr"},
+		"schedule: {kind: linear, initial: 0.1}":                                                       {"schedule.initial"},
+		"hidden: [0]\nactivation: loud":                                                                {"hidden", "activation"},
 	})
 	if m, err := agents.Parse([]agents.Kind{Kind}, configs.Kinded{Kind: "dqn"}); err != nil || m.Config().(Config).BufferSize != 1_000_000 {
 		t.Errorf("%v, %v", m, err)

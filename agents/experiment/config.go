@@ -86,13 +86,11 @@ func Load(path string, sets []string) (Config, *configs.Document, error) {
 // has the effective parameters of environment and agent, defaults included: written out, it is the
 // recipe of the run.
 func (k Kinds) Open(ctx context.Context, c Config) (Config, envs.Factory, agents.Maker, error) {
-	maker, err := agents.Parse(k.Agents, c.Agent)
+	maker, agent, err := k.Agent(c.Agent)
 	if err != nil {
 		return c, nil, nil, err
 	}
-	if c.Agent, err = configs.NewKinded(c.Agent.Kind, maker.Config()); err != nil {
-		return c, nil, nil, err
-	}
+	c.Agent = agent
 	factory, err := envs.Open(ctx, k.Envs, c.Env)
 	if err != nil {
 		return c, nil, nil, err

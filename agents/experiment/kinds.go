@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/encoder"
 )
@@ -12,4 +13,22 @@ type Kinds struct {
 	Envs     []envs.Kind
 	Agents   []agents.Kind
 	Encoders []encoder.Kind
+	// Note, unless nil, is told what is worth knowing of documents that are opened: keys that are
+	// called otherwise now.
+	Note func(text string)
+}
+
+// Agent returns what makes the agents that a section describes, and the section with its effective
+// parameters, defaults included.
+func (k Kinds) Agent(c configs.Kinded) (agents.Maker, configs.Kinded, error) {
+	maker, err := agents.Parse(k.Agents, c)
+	if k.Note != nil {
+		for _, note := range c.Notes() {
+			k.Note(note)
+		}
+	}
+	if err == nil {
+		c, err = configs.NewKinded(c.Kind, maker.Config())
+	}
+	return maker, c, err
 }

@@ -13,8 +13,8 @@ type Settings struct {
 	Schedule     optim.Schedule `yaml:"schedule,omitempty"`
 	// Optimizer is any of package optim; its learning rate is given above.
 	Optimizer optim.Config `yaml:"optimizer"`
-	// GradClip limits the norm of the gradient, of actor and critics each by itself; 0 does not.
-	GradClip float64 `yaml:"grad_clip"`
+	// MaxGradNorm limits the norm of the gradient, of actor and critics each by itself; 0 does not.
+	MaxGradNorm float64 `yaml:"max_grad_norm"`
 
 	// BufferSize is the number of transitions that are kept, over all environments.
 	BufferSize int `yaml:"buffer_size"`
@@ -34,6 +34,9 @@ type Settings struct {
 	GradientSteps int `yaml:"gradient_steps"`
 }
 
+// Renamed implements configs.Renamer.
+func (Settings) Renamed() map[string]string { return map[string]string{"grad_clip": "max_grad_norm"} }
+
 // Defaults returns what Stable-Baselines3 has for SAC and TD3 alike; it leaves LearningRate to the
 // algorithm.
 func Defaults() Settings {
@@ -46,7 +49,7 @@ func (c Settings) Validate() error {
 	p.Positive("learning_rate", c.LearningRate)
 	p.Check(c.Schedule.Initial == 0 || c.Schedule.Initial == 1, "schedule.initial", "is %g, but the schedule is a factor that begins at 1", c.Schedule.Initial)
 	p.Check(c.Optimizer.LR == 0, "optimizer.lr", "is %g, but the learning rate is learning_rate", c.Optimizer.LR)
-	p.NonNegative("grad_clip", c.GradClip)
+	p.NonNegative("max_grad_norm", c.MaxGradNorm)
 	p.AtLeast("buffer_size", c.BufferSize, 1)
 	p.AtLeast("learning_starts", c.LearningStarts, 0)
 	p.AtLeast("batch_size", c.BatchSize, 1)

@@ -49,7 +49,7 @@ func NewDescent(s *Settings, rate float64, params *models.Params, grads *models.
 		return nil, nil, fmt.Errorf("optimizer: %w", err)
 	}
 	o, err := optim.New(c, optim.WithPool(workers))
-	return &Descent{Optimizer: o, Groups: groups, Rate: rate, Clip: s.GradClip}, list, err
+	return &Descent{Optimizer: o, Groups: groups, Rate: rate, Clip: s.MaxGradNorm}, list, err
 }
 
 // Unmatched reports patterns of an optimiser's configuration that match none of the parameters that

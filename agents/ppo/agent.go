@@ -63,8 +63,8 @@ func (a *Agent) build() error {
 	g := a.graphs
 	// Sequences are filled up.
 	length := max(1, g.length)
-	if n := (c.RolloutSteps + length - 1) / length * length * s.Envs; c.BatchSize > n {
-		return fmt.Errorf("agent.batch_size is %d, more than the %d samples of a rollout: agent.rollout_steps is %d and train.num_envs %d", c.BatchSize, n, c.RolloutSteps, s.Envs)
+	if n := (c.NSteps + length - 1) / length * length * s.Envs; c.BatchSize > n {
+		return fmt.Errorf("agent.batch_size is %d, more than the %d samples of a rollout: agent.n_steps is %d and train.num_envs %d", c.BatchSize, n, c.NSteps, s.Envs)
 	}
 	if !slices.ContainsFunc(g.policy.Specs, func(s models.Spec) bool { return s.Role == models.Trainable }) {
 		return errors.New("train and freeze leave no parameter to train")

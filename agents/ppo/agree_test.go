@@ -126,7 +126,7 @@ func TestVTraceFollowsThePolicy(t *testing.T) {
 	n, below := 0, 0
 	for _, e := range testengines.All(t) {
 		c := lone()
-		c.Correction, c.RhoBar, c.CBar, c.GAELambda = VTrace, 1, 0.8, 0.9
+		c.Correction, c.VTrace.ClipC, c.GAELambda = VTrace, 0.8, 0.9
 		const envs = 3
 		v := agenttest.Toys(t, envs, spec(discrete(3), false))
 		r := agenttest.NewTraining(t, agentOf(t, c, v, e, 1), v)

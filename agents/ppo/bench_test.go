@@ -16,7 +16,7 @@ import (
 // zoo returns RL-Zoo's settings for CartPole.
 func zoo() Config {
 	c := Defaults()
-	c.RolloutSteps, c.BatchSize, c.GAELambda, c.Gamma, c.NEpochs, c.LearningRate, c.ClipRange = 32, 256, 0.8, 0.98, 20, 1e-3, 0.2
+	c.NSteps, c.BatchSize, c.GAELambda, c.Gamma, c.NEpochs, c.LearningRate, c.ClipRange = 32, 256, 0.8, 0.98, 20, 1e-3, 0.2
 	c.LearningRateSchedule, c.ClipRangeSchedule = optim.Schedule{Kind: "linear"}, optim.Schedule{Kind: "linear"}
 	return c
 }
@@ -38,7 +38,7 @@ func BenchmarkCartPole(b *testing.B) {
 				r.Update(b)
 			}
 			b.ReportAllocs()
-			b.ReportMetric(float64(b.N*x.envs*x.c.RolloutSteps)/b.Elapsed().Seconds(), "env-steps/s")
+			b.ReportMetric(float64(b.N*x.envs*x.c.NSteps)/b.Elapsed().Seconds(), "env-steps/s")
 			for phase, d := range sorted.All(profile.ByName()) {
 				b.ReportMetric(d.Seconds()/profile.Total().Seconds(), phase+"/learner")
 			}

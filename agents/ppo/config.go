@@ -13,18 +13,17 @@ import (
 
 // Config describes a PPO agent. [Defaults] returns Stable-Baselines3's values.
 type Config struct {
-	// RolloutSteps is the number of rounds between updates (n_steps), BatchSize the samples of a
+	// NSteps is the number of rounds between updates, BatchSize the samples of a
 	// minibatch, and NEpochs how often all samples are learnt from.
-	RolloutSteps int     `yaml:"rollout_steps"`
-	BatchSize    int     `yaml:"batch_size"`
-	NEpochs      int     `yaml:"n_epochs"`
-	Gamma        float64 `yaml:"gamma"`
-	GAELambda    float64 `yaml:"gae_lambda"`
+	NSteps    int     `yaml:"n_steps"`
+	BatchSize int     `yaml:"batch_size"`
+	NEpochs   int     `yaml:"n_epochs"`
+	Gamma     float64 `yaml:"gamma"`
+	GAELambda float64 `yaml:"gae_lambda"`
 	// Correction is gae, or vtrace: advantages and targets from the values and probabilities of the
-	// present policy, anew for each epoch. RhoBar and CBar are V-trace's thresholds.
-	Correction string  `yaml:"correction"`
-	RhoBar     float64 `yaml:"rho_bar"`
-	CBar       float64 `yaml:"c_bar"`
+	// present policy, anew for each epoch.
+	Correction string       `yaml:"correction"`
+	VTrace     VTraceConfig `yaml:"vtrace"`
 	// NormalizeAdvantage shifts and scales the advantages of each minibatch to mean 0 and
 	// deviation 1.
 	NormalizeAdvantage bool `yaml:"normalize_advantage"`
@@ -43,10 +42,10 @@ type Config struct {
 	// never does.
 	TargetKL         float64        `yaml:"target_kl"`
 	TargetKLSchedule optim.Schedule `yaml:"target_kl_schedule,omitempty"`
-	EntropyCoef      float64        `yaml:"entropy_coef"`
-	ValueCoef        float64        `yaml:"value_coef"`
-	// GradClip limits the norm of the whole gradient; 0 does not.
-	GradClip float64 `yaml:"grad_clip"`
+	EntCoef          float64        `yaml:"ent_coef"`
+	VFCoef           float64        `yaml:"vf_coef"`
+	// MaxGradNorm limits the norm of the whole gradient; 0 does not.
+	MaxGradNorm float64 `yaml:"max_grad_norm"`
 	// Optimizer is any of package optim; its learning rate is LearningRate.
 	Optimizer optim.Config `yaml:"optimizer"`
 
@@ -62,6 +61,26 @@ type Config struct {
 
 	// Options choose by patterns of names which parameters are trained.
 	models.Options `yaml:",inline"`
+}
+
+// Renamed implements configs.Renamer.
+func (Config) Renamed() map[string]string {
+	return map[string]string{"rollout_steps": "n_steps", "entropy_coef": "ent_coef", "value_coef": "vf_coef", "grad_clip": "max_grad_norm", "rho_bar": "vtrace.clip_rho", "c_bar": "vtrace.clip_c"}
+}
+
+// VTraceConfig holds the thresholds of the importance weights; see rlmath.VTraceConfig. λ is
+// gae_lambda.
+type VTraceConfig struct {
+	ClipRho float64 `yaml:"clip_rho"`
+	ClipC   float64 `yaml:"clip_c"`
+}
+
+// Validate implements configs.Validator.
+func (c VTraceConfig) Validate() error {
+	var p configs.Problems
+	p.Positive("clip_rho", c.ClipRho)
+	p.Positive("clip_c", c.ClipC)
+	return p.Err()
 }
 
 // Recurrent describes the memory of a policy.
@@ -97,8 +116,8 @@ const (
 // policy with memory.
 func Defaults() Config {
 	return Config{
-		RolloutSteps: 2048, BatchSize: 64, NEpochs: 10, Gamma: 0.99, GAELambda: 0.95, Correction: GAE, RhoBar: 1, CBar: 1, NormalizeAdvantage: true,
-		LearningRate: 3e-4, ClipRange: 0.2, ValueCoef: 0.5, GradClip: 0.5, Optimizer: optim.Config{Kind: "adam", Eps: 1e-5},
+		NSteps: 2048, BatchSize: 64, NEpochs: 10, Gamma: 0.99, GAELambda: 0.95, Correction: GAE, VTrace: VTraceConfig{ClipRho: 1, ClipC: 1}, NormalizeAdvantage: true,
+		LearningRate: 3e-4, ClipRange: 0.2, VFCoef: 0.5, MaxGradNorm: 0.5, Optimizer: optim.Config{Kind: "adam", Eps: 1e-5},
 		Encoders: Separate, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh"}, OrthoInit: true,
 		Exploration: network.DefaultExploration(), Recurrent: Recurrent{Kind: None, Hidden: 256, Layers: 1, Critic: Separate, Length: 16},
 	}
@@ -116,22 +135,20 @@ func (c Config) orthogonal(gain float64) layer.Init {
 // is found out by New.
 func (c Config) Validate() error {
 	var p configs.Problems
-	p.AtLeast("rollout_steps", c.RolloutSteps, 1)
+	p.AtLeast("n_steps", c.NSteps, 1)
 	p.AtLeast("batch_size", c.BatchSize, 1)
 	p.AtLeast("n_epochs", c.NEpochs, 1)
 	p.InRange("gamma", c.Gamma, 0, 1)
 	p.InRange("gae_lambda", c.GAELambda, 0, 1)
 	p.OneOf("correction", c.Correction, GAE, VTrace)
-	p.Positive("rho_bar", c.RhoBar)
-	p.Positive("c_bar", c.CBar)
 	p.Positive("learning_rate", c.LearningRate)
 	p.Positive("clip_range", c.ClipRange)
 	p.NonNegative("clip_range_vf", c.ClipRangeVF)
 	p.NonNegative("target_kl", c.TargetKL)
 	p.Check(c.TargetKL > 0 || isZero(c.TargetKLSchedule), "target_kl_schedule", "is given without a target_kl to begin with")
-	p.NonNegative("entropy_coef", c.EntropyCoef)
-	p.NonNegative("value_coef", c.ValueCoef)
-	p.NonNegative("grad_clip", c.GradClip)
+	p.NonNegative("ent_coef", c.EntCoef)
+	p.NonNegative("vf_coef", c.VFCoef)
+	p.NonNegative("max_grad_norm", c.MaxGradNorm)
 	p.Check(c.Optimizer.LR == 0, "optimizer.lr", "is %g, but the learning rate is learning_rate", c.Optimizer.LR)
 	for _, s := range []struct {
 		key string

@@ -4,11 +4,11 @@
 //
 // # One update
 //
-// Every rollout_steps rounds the learner computes advantages A by GAE and returns G = A + V of all
+// Every n_steps rounds the learner computes advantages A by GAE and returns G = A + V of all
 // samples, and then goes n_epochs times through them, in minibatches of batch_size in another
 // random order each time. A minibatch is one step of the optimiser down the gradient of
 //
-//	L = −mean min(ρ·A, clip(ρ, 1−ε, 1+ε)·A) + value_coef·mean (V(s) − G)² − entropy_coef·mean H(π(·|s)),   ρ = π(a|s)/π_old(a|s)
+//	L = −mean min(ρ·A, clip(ρ, 1−ε, 1+ε)·A) + vf_coef·mean (V(s) − G)² − ent_coef·mean H(π(·|s)),   ρ = π(a|s)/π_old(a|s)
 //
 // where A is shifted and scaled to mean 0 and deviation 1 within the minibatch (not for a single
 // sample), V may be clipped to within clip_range_vf of the value that the actor saw, and the whole
@@ -95,15 +95,14 @@
 //
 // # Defaults
 //
-// Those of Stable-Baselines3's PPO: rollout_steps 2048 (n_steps), batch_size 64, n_epochs 10, gamma
-// 0.99, gae_lambda 0.95, clip_range 0.2, clip_range_vf none, normalize_advantage, entropy_coef 0
-// (ent_coef), value_coef 0.5 (vf_coef), grad_clip 0.5 (max_grad_norm), learning_rate 3e-4, Adam
-// with ε 1e-5, two hidden layers of 64 with tanh for policy and value each, log_std_init 0,
-// sde_sample_freq −1. MaskablePPO's are the same. Those of memory are sb3-contrib's RecurrentPPO:
-// an LSTM of 256, one layer, one for each of policy and value; its rollout_steps and batch_size of
-// 128 are not taken over, because one configuration has one default: set them. A length of 16 is
-// this package's; what a policy remembers is longer than that, but it learns to from shorter
-// stretches. The thresholds of V-trace are the paper's, 1 and 1.
+// Those of Stable-Baselines3's PPO: n_steps 2048, batch_size 64, n_epochs 10, gamma 0.99,
+// gae_lambda 0.95, clip_range 0.2, clip_range_vf none, normalize_advantage, ent_coef 0, vf_coef
+// 0.5, max_grad_norm 0.5, learning_rate 3e-4, Adam with ε 1e-5, two hidden layers of 64 with tanh
+// for policy and value each, log_std_init 0, sde_sample_freq −1. MaskablePPO's are the same. Those
+// of memory are sb3-contrib's RecurrentPPO: an LSTM of 256, one layer, one for each of policy and
+// value; its n_steps and batch_size of 128 are not taken over, because one configuration has one
+// default: set them. A length of 16 is this package's; what a policy remembers is longer than that,
+// but it learns to from shorter stretches. The thresholds of V-trace are the paper's, 1 and 1.
 //
 // # Deviations
 //

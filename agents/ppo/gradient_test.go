@@ -15,7 +15,7 @@ import (
 // lone is a configuration of small networks and few rounds.
 func lone() Config {
 	c := Defaults()
-	c.RolloutSteps, c.BatchSize, c.NEpochs, c.Hidden, c.EntropyCoef, c.LearningRate = 11, 8, 2, []int{4}, 0.1, 1e-2
+	c.NSteps, c.BatchSize, c.NEpochs, c.Hidden, c.EntCoef, c.LearningRate = 11, 8, 2, []int{4}, 0.1, 1e-2
 	return c
 }
 
@@ -37,7 +37,7 @@ func TestGradientEqualsTheDefinition(t *testing.T) {
 		{"bits, clipped values, a minibatch of 5", spec(envs.MultiBinary{N: 3}, false), func(c *Config) { c.ClipRangeVF = 0.05 }, 5},
 		{"Gaussian", spec(box, false), func(c *Config) { c.LogStdInit = -0.4 }, 8},
 		{"gSDE", spec(box, false), func(c *Config) { c.UseSDE, c.LogStdInit = true, -0.5 }, 8},
-		{"one sample, no entropy, plain advantages", spec(envs.Discrete{N: 3}, false), func(c *Config) { c.EntropyCoef, c.NormalizeAdvantage = 0, false }, 1},
+		{"one sample, no entropy, plain advantages", spec(envs.Discrete{N: 3}, false), func(c *Config) { c.EntCoef, c.NormalizeAdvantage = 0, false }, 1},
 		{"one sample, which is not normalised", spec(envs.Discrete{N: 3}, false), nil, 1},
 		{"two samples", spec(envs.Discrete{N: 3}, false), nil, 2},
 		{"lstm", spec(envs.Discrete{N: 3}, true), func(c *Config) { c.Recurrent = Recurrent{LSTM, 3, 1, Separate, 4}; c.BatchSize = 12 }, 3},
@@ -60,7 +60,7 @@ func TestGradientEqualsTheDefinition(t *testing.T) {
 					rng.New(9).Stream().FillNormal32(s.Floats(), 0, 0.4)
 				}
 				d := &diary{Recorder: a.Recorder(), spec: x.spec}
-				if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Explore, envs), d, rng.New(4), 0, c.RolloutSteps, nil); err != nil {
+				if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Explore, envs), d, rng.New(4), 0, c.NSteps, nil); err != nil {
 					t.Fatal(err)
 				}
 				before := newNaive(c, x.spec, a.params)

@@ -55,7 +55,7 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	}
 	d, g := &design{c: c, torso: torso, key: key}, &graphs{frame: f}
 	if d.remembers() {
-		g.length = c.Recurrent.rounds(c.RolloutSteps)
+		g.length = c.Recurrent.rounds(c.NSteps)
 	}
 	if f.Continuous() {
 		g.logStd = "actor." + network.LogStdParam

@@ -195,7 +195,7 @@ func (l *learner) epoch(ctx context.Context, now coefficients) (bool, error) {
 	l.shuffle.Seed(l.key.Split("epoch", int(l.updates), l.at.Epoch))
 	l.shuffle.Perm(l.order)
 	optim.SetLR(l.groups, now.learningRate)
-	limit := l.c.GradClip
+	limit := l.c.MaxGradNorm
 	if limit == 0 {
 		limit = math.Inf(1)
 	}

@@ -59,7 +59,7 @@ func TestEveryEpochHasEverySample(t *testing.T) {
 				}
 			}
 			batches := math.Ceil(float64(len(l.order)) / float64(l.learn.units))
-			if math.Abs(weight-c.ValueCoef*batches) > 1e-5 {
+			if math.Abs(weight-c.VFCoef*batches) > 1e-5 {
 				t.Errorf("the weights of %g minibatches are %g together", batches, weight)
 			}
 		}

@@ -67,7 +67,7 @@ func (d *design) loss(t *layer.Graph, n *parts, logProb onnx.Value, length int) 
 	loss = t.Add(loss, t.Dot(input(valueWeight, value), t.Square(t.Sub(value, input(returnsInput, value)))))
 
 	entropy = n.dist.Entropy()
-	if d.c.EntropyCoef > 0 {
+	if d.c.EntCoef > 0 {
 		loss = t.Add(loss, t.Dot(input(entropyWeight, entropy), entropy))
 	}
 	return loss, entropy
@@ -96,12 +96,12 @@ func (l *learner) fill(units []int, now coefficients) {
 		}
 		bound := 1 + math.Copysign(now.clip, a)
 		in.old[row], in.policy[row], in.floor[row] = l.r.logProb[i], float32(-w*a), float32(-w*a*bound)
-		in.returns[row], in.value[row] = float32(l.target[i]), float32(w*l.c.ValueCoef)
+		in.returns[row], in.value[row] = float32(l.target[i]), float32(w*l.c.VFCoef)
 		if in.valueLow != nil {
 			in.valueLow[row], in.valueHigh[row] = float32(l.r.value[i]-now.clipVF), float32(l.r.value[i]+now.clipVF)
 		}
 		if in.entropy != nil {
-			in.entropy[row] = float32(-w * l.c.EntropyCoef)
+			in.entropy[row] = float32(-w * l.c.EntCoef)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (l *learner) diagnose(now coefficients) float64 {
 	s.policy, s.value, s.entropy, s.clipped = s.policy+policy, s.value+value, s.entropy+entropy, s.clipped+clipped/n
 	s.batches++
 	s.kl, s.klBatches = s.kl+kl, s.klBatches+1
-	s.loss = policy - l.c.EntropyCoef*entropy + l.c.ValueCoef*value
+	s.loss = policy - l.c.EntCoef*entropy + l.c.VFCoef*value
 	return kl
 }
 

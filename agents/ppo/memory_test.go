@@ -70,7 +70,7 @@ func recalls(t testing.TB, n int) *vector.Local {
 // TestMemoryIsLearnt trains on recall with and without a memory.
 func TestMemoryIsLearnt(t *testing.T) {
 	c := Defaults()
-	c.RolloutSteps, c.BatchSize, c.NEpochs, c.LearningRate, c.Gamma, c.EntropyCoef, c.Hidden = 8, 64, 5, 5e-3, 0.9, 0.01, []int{16}
+	c.NSteps, c.BatchSize, c.NEpochs, c.LearningRate, c.Gamma, c.EntCoef, c.Hidden = 8, 64, 5, 5e-3, 0.9, 0.01, []int{16}
 	n := 0
 	for _, x := range []struct {
 		name   string
@@ -149,7 +149,7 @@ func TestBootstrapsRemember(t *testing.T) {
 		v := agenttest.Toys(t, rows, spec(envs.Discrete{N: 3}, false))
 		r := agenttest.NewTraining(t, agentOf(t, c, v, e, 1), v)
 		d := &diary{Recorder: r.Agent.Recorder(), spec: v.Spec()}
-		if err := agents.Collect(t.Context(), v, r.Actor, d, rng.New(4), 0, c.RolloutSteps, nil); err != nil {
+		if err := agents.Collect(t.Context(), v, r.Actor, d, rng.New(4), 0, c.NSteps, nil); err != nil {
 			t.Fatal(err)
 		}
 		policy, l := newNaive(c, v.Spec(), r.Agent.(*Agent).params), r.Agent.(*Agent).learner

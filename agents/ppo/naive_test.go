@@ -265,7 +265,7 @@ func (n *naive) loss(samples []*sample, advantages, logProbs, entropies, values 
 			t.clipped += 1 / k
 		}
 	}
-	t.loss = t.policy + n.c.ValueCoef*t.value - n.c.EntropyCoef*t.entropy
+	t.loss = t.policy + n.c.VFCoef*t.value - n.c.EntCoef*t.entropy
 	return t
 }
 

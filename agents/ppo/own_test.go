@@ -113,7 +113,7 @@ func TestOwnMemoryIsTheBuiltIn(t *testing.T) {
 // TestOwnMemoryLearns trains user-supplied policies on recall, which nobody solves who forgets.
 func TestOwnMemoryLearns(t *testing.T) {
 	c := Defaults()
-	c.RolloutSteps, c.BatchSize, c.NEpochs, c.LearningRate, c.Gamma, c.EntropyCoef, c.Hidden = 8, 64, 5, 5e-3, 0.9, 0.01, []int{16}
+	c.NSteps, c.BatchSize, c.NEpochs, c.LearningRate, c.Gamma, c.EntCoef, c.Hidden = 8, 64, 5, 5e-3, 0.9, 0.01, []int{16}
 	n := 0
 	for name, r := range sorted.All(map[string]Recurrent{
 		"without a memory of the value": {None, 12, 1, Separate, 8},
@@ -160,7 +160,7 @@ func TestOwnMemoryMisfits(t *testing.T) {
 		words  []string
 	}{
 		{func(c *Config) { c.Recurrent = Recurrent{LSTM, 4, 1, Shared, 4} }, []string{"recurrent.critic: shared", "separate"}},
-		{func(c *Config) { c.Recurrent.Length = c.RolloutSteps + 1 }, []string{"recurrent.length"}},
+		{func(c *Config) { c.Recurrent.Length = c.NSteps + 1 }, []string{"recurrent.length"}},
 		{func(c *Config) { c.Policy = own(t, 2, 5) }, []string{"gives 5 numbers", "discrete(2)"}},
 		{func(c *Config) { c.Policy = own(t, 3, 2) }, []string{`own.onnx: its input "x" is float32[n,3]`, "float32[batch,2]"}},
 	} {

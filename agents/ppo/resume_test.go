@@ -77,7 +77,7 @@ func TestStops(t *testing.T) {
 			c := x.config()
 			v := agenttest.Toys(t, 3, x.spec)
 			return agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1), v)
-		}, 3*lone().RolloutSteps+2)
+		}, 3*lone().NSteps+2)
 		if n++; within == 0 {
 			t.Errorf("%s: never stopped within an update", x.name)
 		}
@@ -130,7 +130,7 @@ func TestResume(t *testing.T) {
 	engines := testengines.All(t)
 	for _, e := range engines {
 		for _, x := range savable(t) {
-			within += agenttest.Stops(t, e.Name()+", "+x.name, func() *agenttest.Training { return x.start(t, e) }, 4*lone().RolloutSteps+2)
+			within += agenttest.Stops(t, e.Name()+", "+x.name, func() *agenttest.Training { return x.start(t, e) }, 4*lone().NSteps+2)
 			r, twin := x.start(t, e), x.start(t, e)
 			updates(t, r, 3)
 			path := agenttest.Save(t, r.Agent)
@@ -154,7 +154,7 @@ func TestResume(t *testing.T) {
 			if err := agenttest.Load(t, path, fresh.Agent); err != nil {
 				t.Fatal(err)
 			}
-			fresh.Done = 3 * lone().RolloutSteps
+			fresh.Done = 3 * lone().NSteps
 			for what, other := range sorted.All(map[string]*agenttest.Training{"resumed": fresh, "of the same seed": twin}) {
 				k := 4
 				if other == twin {
@@ -197,7 +197,7 @@ func TestMisuse(t *testing.T) {
 func TestOutOfTurn(t *testing.T) {
 	v := cartpoles(t, 2)
 	c := lone()
-	c.RolloutSteps, c.BatchSize, c.Recurrent = 2, 4, Recurrent{LSTM, 4, 1, Separate, 0}
+	c.NSteps, c.BatchSize, c.Recurrent = 2, 4, Recurrent{LSTM, 4, 1, Separate, 0}
 	a := agentOf(t, c, v, testengines.Fastest(t), 1)
 	n := 0
 	fails := func(what string, err error) {

@@ -70,11 +70,11 @@ type rollout struct {
 }
 
 func newRollout(g *graphs, c Config, n int, f *forward, m *states, l *learner) *rollout {
-	samples := c.RolloutSteps * n
+	samples := c.NSteps * n
 	floats := func() []float64 { return make([]float64, samples) }
 	dtype, shape := g.frame.Stored()
 	r := &rollout{
-		frame: g.frame, rounds: c.RolloutSteps, envs: n, gamma: c.Gamma, learner: l, f: f, memory: m, length: g.length,
+		frame: g.frame, rounds: c.NSteps, envs: n, gamma: c.Gamma, learner: l, f: f, memory: m, length: g.length,
 		actions: newColumn(actionsInput, samples, dtype, shape), logProb: make([]float32, samples), begins: make([]bool, samples),
 		reward: floats(), discount: floats(), value: floats(), final: floats(), ended: make([]bool, samples), bootstrap: make([]float64, n),
 	}

@@ -13,7 +13,7 @@ import (
 // identityConfig is that of Stable-Baselines3's test_identity.py.
 func identityConfig() Config {
 	c := Defaults()
-	c.Gamma, c.LearningRate, c.RolloutSteps, c.NEpochs = 0.4, 2e-3, 256, 4
+	c.Gamma, c.LearningRate, c.NSteps, c.NEpochs = 0.4, 2e-3, 256, 4
 	return c
 }
 

@@ -52,7 +52,7 @@ func (l *learner) correct(ctx context.Context) error {
 	}
 	copy(o.next, o.now[n:])
 	copy(o.next[len(o.next)-n:], r.bootstrap)
-	c := rlmath.VTraceConfig{Lambda: l.c.GAELambda, ClipRho: l.c.RhoBar, ClipC: l.c.CBar, ClipPGRho: 1}
+	c := rlmath.VTraceConfig{Lambda: l.c.GAELambda, ClipRho: l.c.VTrace.ClipRho, ClipC: l.c.VTrace.ClipC, ClipPGRho: 1}
 	rlmath.VTrace(l.target, l.advantage, r.reward, r.discount, o.now, o.next, o.rho, c, n)
 	for i := range l.advantage {
 		// What the targets say of the step after.

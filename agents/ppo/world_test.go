@@ -34,11 +34,11 @@ func TestBatchesFitIntoRollouts(t *testing.T) {
 		length int
 		want   string
 	}{
-		{20, 0, ""}, {21, 0, "agent.batch_size is 21, more than the 20 samples of a rollout: agent.rollout_steps is 10 and train.num_envs 2"},
+		{20, 0, ""}, {21, 0, "agent.batch_size is 21, more than the 20 samples of a rollout: agent.n_steps is 10 and train.num_envs 2"},
 		{24, 4, ""}, {25, 4, "more than the 24 samples"},
 	} {
 		config := Defaults()
-		config.RolloutSteps, config.BatchSize = 10, c.batch
+		config.NSteps, config.BatchSize = 10, c.batch
 		if c.length > 0 {
 			config.Recurrent = Recurrent{LSTM, 4, 1, Separate, c.length}
 		}

@@ -17,6 +17,7 @@ import (
 // because no such key existed when the run was started, it counts as this program's default.
 func ChangesSince(kinds experiment.Kinds, dir string, cfg experiment.Config) (old experiment.Config, changes []configs.Change, err error) {
 	old = experiment.Defaults()
+	kinds.Note = nil // Nobody edits what is stored.
 	var l Lineage
 	path := filepath.Join(dir, LineageFile)
 	if err := ReadJSON(path, &l); err != nil {

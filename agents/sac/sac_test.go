@@ -40,7 +40,7 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		change func(c *Config)
 	}{
 		"box":                 {agenttest.Box(), func(*Config) {}},
-		"float64":             {agenttest.Wide(), func(c *Config) { c.EntCoef, c.GradClip, c.LogStd = EntCoef{Value: 0.1}, 0.5, LogStd{"tanh", -5, 2} }},
+		"float64":             {agenttest.Wide(), func(c *Config) { c.EntCoef, c.MaxGradNorm, c.LogStd = EntCoef{Value: 0.1}, 0.5, LogStd{"tanh", -5, 2} }},
 		"gsde":                {agenttest.Box(), func(c *Config) { c.UseSDE, c.SDESampleFreq, c.TrainFreq, c.GradientSteps = true, 3, 5, -1 }},
 		"gsde from the start": {agenttest.Box(), func(c *Config) { c.UseSDE, c.UseSDEAtWarmup, c.ClipMean = true, true, 0 }},
 		"v-trace":             {agenttest.Box(), func(c *Config) { c.VTrace.Length = 4 }},

@@ -82,7 +82,7 @@
 //   - The policy delay counts updates over the whole run, as there.
 //   - train/actor_loss is the mean over the newest learner step with an update of the actor.
 //     Dropout is refused.
-//   - schedule, grad_clip, n_critics, critic_hidden and other optimisers are additions.
+//   - schedule, max_grad_norm, n_critics, critic_hidden and other optimisers are additions.
 //
 // # How to add a noise
 //

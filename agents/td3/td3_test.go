@@ -41,7 +41,7 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		change func(c *Config)
 	}{
 		"box":     {agenttest.Box(), func(*Config) {}},
-		"float64": {agenttest.Wide(), func(c *Config) { c.GradClip, c.NSteps, c.ActionNoise.Kind = 0.5, 3, Normal }},
+		"float64": {agenttest.Wide(), func(c *Config) { c.MaxGradNorm, c.NSteps, c.ActionNoise.Kind = 0.5, 3, Normal }},
 		"ou":      {agenttest.Box(), func(c *Config) { c.ActionNoise.Kind, c.TrainFreq, c.GradientSteps = OU, 5, -1 }},
 		"ddpg":    {agenttest.Box(), func(c *Config) { c.PolicyDelay, c.TargetPolicyNoise, c.Critics, c.CriticHidden = 1, 0, 1, []int{8} }},
 		"series":  {agenttest.Series(t), func(c *Config) { c.Schedule.Kind, c.Schedule.Steps, c.Encoder = "linear", 100, tiny }},

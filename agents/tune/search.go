@@ -261,13 +261,11 @@ func (s *Search) document(space Space, v Values) (experiment.Config, agents.Make
 	if err := doc.Decode(&c); err != nil {
 		return c, nil, err
 	}
-	maker, err := agents.Parse(s.kinds.Agents, c.Agent)
+	maker, agent, err := s.kinds.Agent(c.Agent)
 	if err != nil {
 		return c, nil, err
 	}
-	if c.Agent, err = configs.NewKinded(c.Agent.Kind, maker.Config()); err != nil {
-		return c, nil, err
-	}
+	c.Agent = agent
 	return c.Complete(), maker, nil
 }
 

@@ -29,9 +29,8 @@ env:
 agent:
   kind: a2c
   encoder: {kind: timecnn, d_model: 8, n_layers: 1, pool: last}
-  lr_actor: 0.001
-  lr_critic: 0.001
-  rollout_steps: 10
+  learning_rate: 0.001
+  n_steps: 10
 train:
   num_envs: 2
   total_env_steps: 400
@@ -47,8 +46,8 @@ factors:
     "4": {env.window: 4}
     "8": {env.window: 8}
   entropy:
-    "0.01": {agent.entropy_coef: 0.01}
-    "0": {agent.entropy_coef: 0}
+    "0.01": {agent.ent_coef: 0.01}
+    "0": {agent.ent_coef: 0}
 `
 
 // ablationFiles writes a study and its base and returns the study's path.
@@ -65,7 +64,7 @@ func ablationFiles(t *testing.T, study, base string) string {
 
 // ablateArgs is a command line on the engine that every build has.
 func ablateArgs(study, out string, more ...string) []string {
-	return append([]string{"ablate", study, "--engine", portable.Name, "--quiet", "--set", "agent.entropy_coef=0.01", "--out", out}, more...)
+	return append([]string{"ablate", study, "--engine", portable.Name, "--quiet", "--set", "agent.ent_coef=0.01", "--out", out}, more...)
 }
 
 func readFile(t *testing.T, path ...string) string {
@@ -155,7 +154,7 @@ func TestAblateDryRun(t *testing.T) {
 		t.Error("a dry run made the folder")
 	}
 	screen := succeed(t, ablateArgs(study, out, "--dry-run", "--calibrate", "0")...)
-	if !strings.Contains(screen, "agent.entropy_coef=0 ") || !strings.Contains(screen, "the time was not estimated") {
+	if !strings.Contains(screen, "agent.ent_coef=0 ") || !strings.Contains(screen, "the time was not estimated") {
 		t.Error(screen)
 	}
 }
@@ -210,7 +209,7 @@ func TestBadAblations(t *testing.T) {
 		}
 	}
 	// Problems of levels stand at the study's lines, all of them.
-	bad := strings.NewReplacer(`"8": {env.window: 8}`, `"8": {env.windw: 8}`, `"0": {agent.entropy_coef: 0}`, `"0": {agent.entropy_coef: none}`).Replace(ablationStudy)
+	bad := strings.NewReplacer(`"8": {env.window: 8}`, `"8": {env.windw: 8}`, `"0": {agent.ent_coef: 0}`, `"0": {agent.ent_coef: none}`).Replace(ablationStudy)
 	r := onnxrl(t, ablateArgs(ablationFiles(t, bad, ablationBase), out)...)
 	if r.code != 1 || !strings.Contains(r.err, "study.yaml:7:") || !strings.Contains(r.err, "study.yaml:10:") {
 		t.Errorf("exit status %d\n%s", r.code, r.err)

@@ -21,7 +21,7 @@ import (
 // the run.
 func TestDataLive(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")
-	succeed(t, "train", "demo", "--engine", portable.Name, "--quiet", "--out", run, "--set", "seed=4", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.rollout_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}")
+	succeed(t, "train", "demo", "--engine", portable.Name, "--quiet", "--out", run, "--set", "seed=4", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.n_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}")
 	store := filepath.Join(run, publish.StoreDir)
 	says(t, succeed(t, "models", "verify", "--store", store, "--engine", portable.Name), "8 decisions", "ok")
 	got := decoded[struct{ Versions []verifiedDoc }](t, succeed(t, "models", "verify", "--store", store, "--engine", portable.Name, "--json")).Versions

@@ -32,7 +32,7 @@ func TestUndefinedSharpe(t *testing.T) {
 // all of its trials, and so are their files.
 func TestEvaluateTuned(t *testing.T) {
 	dir, search := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "search")
-	space := tinyMarket + "tune:\n  trials: 4\n  steps_per_trial: 100\n  pruner: none\n  space:\n    agent.lr_actor: {kind: loguniform, low: 0.001, high: 0.05}\n"
+	space := tinyMarket + "tune:\n  trials: 4\n  steps_per_trial: 100\n  pruner: none\n  space:\n    agent.learning_rate: {kind: loguniform, low: 0.001, high: 0.05}\n"
 	succeed(t, "tune", "-q", write(t, "tiny.yaml", space), "--out", search)
 	succeed(t, "train", "-q", filepath.Join(search, tune.BestFile), "--out", dir, "--seeds", "1,2")
 	e := judge(t, dir, "--no-report")

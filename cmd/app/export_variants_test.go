@@ -28,17 +28,17 @@ var exportVariants = map[string]struct {
 	// bound is the largest action of a continuous policy.
 	bound float32
 }{
-	"masked choices": {"env: {kind: invalid_action}\nagent: {kind: ppo, rollout_steps: 50, batch_size: 50, n_epochs: 1}\n", nil, "gumbel", 0},
+	"masked choices": {"env: {kind: invalid_action}\nagent: {kind: ppo, n_steps: 50, batch_size: 50, n_epochs: 1}\n", nil, "gumbel", 0},
 	"values":         {"env: {kind: cartpole}\nagent: {kind: dqn, learning_starts: 50}\n", nil, "", 0},
-	"stacked and normalised": {"env: {kind: cartpole}\nwrappers: {normalize: {obs: true}, frame_stack: {frames: 4, initial: zero}}\nagent: {kind: a2c, rollout_steps: 10}\n",
+	"stacked and normalised": {"env: {kind: cartpole}\nwrappers: {normalize: {obs: true}, frame_stack: {frames: 4, initial: zero}}\nagent: {kind: a2c, n_steps: 10}\n",
 		[]string{"observation_state_in"}, "gumbel", 0},
-	"recurrent, stacked and normalised": {"env: {kind: cartpole}\nwrappers: {normalize: {obs: true}, frame_stack: {frames: 2}}\nagent: {kind: ppo, rollout_steps: 50, batch_size: 50, n_epochs: 1, recurrent: {kind: lstm, hidden: 4}}\n",
+	"recurrent, stacked and normalised": {"env: {kind: cartpole}\nwrappers: {normalize: {obs: true}, frame_stack: {frames: 2}}\nagent: {kind: ppo, n_steps: 50, batch_size: 50, n_epochs: 1, recurrent: {kind: lstm, hidden: 4}}\n",
 		[]string{"state/actor_h0", "state/actor_c0", "state/critic_h0", "state/critic_c0", "observation_seen_in", "observation_state_in"}, "gumbel", 0},
-	"normal and rescaled": {"env: {kind: pendulum}\nwrappers: {normalize: {obs: true, reward: true}, rescale_action: true}\nagent: {kind: ppo, rollout_steps: 50, batch_size: 50, n_epochs: 1}\n",
+	"normal and rescaled": {"env: {kind: pendulum}\nwrappers: {normalize: {obs: true, reward: true}, rescale_action: true}\nagent: {kind: ppo, n_steps: 50, batch_size: 50, n_epochs: 1}\n",
 		nil, "normal", 2},
-	"normal, clipped and stacked": {"env: {kind: pendulum}\nwrappers: {clip_action: true, frame_stack: {frames: 3, flat: false}}\nagent: {kind: ppo, rollout_steps: 50, batch_size: 50, n_epochs: 1, encoder: {kind: mlp}}\n",
+	"normal, clipped and stacked": {"env: {kind: pendulum}\nwrappers: {clip_action: true, frame_stack: {frames: 3, flat: false}}\nagent: {kind: ppo, n_steps: 50, batch_size: 50, n_epochs: 1, encoder: {kind: mlp}}\n",
 		[]string{"observation_seen_in", "observation_state_in"}, "normal", 2},
-	"gSDE":          {"env: {kind: pendulum}\nagent: {kind: ppo, rollout_steps: 50, batch_size: 50, n_epochs: 1, use_sde: true}\n", nil, "normal", 2},
+	"gSDE":          {"env: {kind: pendulum}\nagent: {kind: ppo, n_steps: 50, batch_size: 50, n_epochs: 1, use_sde: true}\n", nil, "normal", 2},
 	"squashed":      {"env: {kind: pendulum}\nagent: {kind: sac, learning_starts: 50, hidden: [8]}\n", nil, "normal", 2},
 	"deterministic": {"env: {kind: pendulum}\nagent: {kind: td3, learning_starts: 50, hidden: [8]}\n", nil, "", 2},
 }

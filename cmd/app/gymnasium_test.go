@@ -26,7 +26,7 @@ func TestTrainBadPythonEnvironments(t *testing.T) {
 	dir := t.TempDir()
 	train := func(env string) []string {
 		path := filepath.Join(dir, "run.yaml")
-		text := "seed: 1\nenv: " + env + "\nagent: {kind: ppo, rollout_steps: 8, batch_size: 8, hidden: [4]}\ntrain: {num_envs: 2, total_env_steps: 64, threads: 1, validation: {every_steps: 0}}\n"
+		text := "seed: 1\nenv: " + env + "\nagent: {kind: ppo, n_steps: 8, batch_size: 8, hidden: [4]}\ntrain: {num_envs: 2, total_env_steps: 64, threads: 1, validation: {every_steps: 0}}\n"
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestExportNeedsNoEnvironment(t *testing.T) {
 	machines := []machine{{"no such environment", own, "", "", "elsewhere"}}
 	if _, err := exec.LookPath("python3"); err == nil || os.Getenv("ONNXRL_PYTHON") != "" {
 		t.Setenv("PYTHONPATH", fake)
-		dir := trained(t, "env: {kind: gymnasium, id: Walk-v0, workers: 1}\nagent: {kind: ppo, rollout_steps: 16, batch_size: 16, n_epochs: 1, hidden: [4]}\n"+short)
+		dir := trained(t, "env: {kind: gymnasium, id: Walk-v0, workers: 1}\nagent: {kind: ppo, n_steps: 16, batch_size: 16, n_epochs: 1, hidden: [4]}\n"+short)
 		machines = append(machines, machine{"no Python", dir, filepath.Join(t.TempDir(), "python"), fake, "env.python: gymnasium"}, machine{"no package", dir, os.Getenv("ONNXRL_PYTHON"), t.TempDir(), "env.python: gymnasium"})
 	}
 	cases := 0

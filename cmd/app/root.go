@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -40,6 +41,7 @@ type app struct {
 func execute(ctx context.Context, kinds experiment.Kinds, args []string, in io.Reader, out, errw io.Writer) int {
 	a := newApp(in, out, errw)
 	a.kinds = kinds
+	a.kinds.Note = a.noteOnce()
 	return a.run(ctx, a.command(), args)
 }
 
@@ -69,6 +71,16 @@ func (a *app) run(ctx context.Context, root *cobra.Command, args []string) int {
 		}
 	}
 	return exitCode(err)
+}
+
+// noteOnce returns what writes notes to standard error, each once. It may be called at any time.
+func (a *app) noteOnce() func(text string) {
+	var said sync.Map
+	return func(text string) {
+		if _, again := said.LoadOrStore(text, true); !again {
+			fmt.Fprintf(a.err, "onnxrl: note: %s\n", text)
+		}
+	}
 }
 
 // asksJSON reports whether a command line that could not be read asks for a log in JSON.

@@ -59,7 +59,7 @@ train.threads are those of one run; 0 divides the processors among the runs that
 		RunE: func(cmd *cobra.Command, args []string) error { return a.train(cmd, args, &f) },
 	}
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set agent.entropy_coef=0.01")
+	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set agent.ent_coef=0.01")
 	fl.StringVarP(&f.out, "out", "o", "", "run directory (default: runs/ and the name of the configuration with the first free number)")
 	fl.StringVar(&f.resume, "resume", "", "continue the run, or all unfinished runs, in this directory, or go on from this checkpoint of a run (RUN/checkpoints/NAME)")
 	fl.StringVar(&f.seeds, "seeds", "", "one run for each of these seeds, for instance 42,43,44")

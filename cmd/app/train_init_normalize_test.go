@@ -16,7 +16,7 @@ func TestTrainInitNormalized(t *testing.T) {
 	config := write(t, "normalized.yaml", `seed: 1
 env: {kind: pendulum}
 wrappers: {normalize: {obs: true, reward: true}}
-agent: {kind: ppo, rollout_steps: 32, batch_size: 64, n_epochs: 1, hidden: [4]}
+agent: {kind: ppo, n_steps: 32, batch_size: 64, n_epochs: 1, hidden: [4]}
 train: {num_envs: 4, total_env_steps: 2048, log_interval_steps: 256, threads: 1, validation: {every_steps: 0}}
 publish: {observations: 64}
 `)

@@ -11,7 +11,7 @@ import (
 // minibatches are larger than its rollouts does not begin, and leaves nothing.
 func TestTrainWholeRollouts(t *testing.T) {
 	config := write(t, "whole.yaml", `env: {kind: corridor, cells: 4}
-agent: {kind: ppo, rollout_steps: 20, batch_size: 20, n_epochs: 1, hidden: [4]}
+agent: {kind: ppo, n_steps: 20, batch_size: 20, n_epochs: 1, hidden: [4]}
 train: {num_envs: 2, total_env_steps: 100, threads: 1, validation: {every_steps: 0}}
 publish: {observations: 16, allow_ties: true}
 `)
@@ -36,7 +36,7 @@ publish: {observations: 16, allow_ties: true}
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	refuse(t, []string{"train", "-q", config, "--out", dir, "--set", "agent.batch_size=41"}, "agent.batch_size is 41, more than the 40 samples of a rollout: agent.rollout_steps is 20 and train.num_envs 2")
+	refuse(t, []string{"train", "-q", config, "--out", dir, "--set", "agent.batch_size=41"}, "agent.batch_size is 41, more than the 40 samples of a rollout: agent.n_steps is 20 and train.num_envs 2")
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("a run that did not begin has left its directory")
 	}

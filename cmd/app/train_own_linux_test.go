@@ -22,10 +22,10 @@ func TestTrainOwnPolicies(t *testing.T) {
 	}
 	n := 0
 	for name, config := range sorted.All(map[string]string{
-		"a market": trainYAML(t, "  lr_actor", "  "+own("policy_trader.onnx")+"\n  lr_actor"),
+		"a market": trainYAML(t, "  learning_rate", "  "+own("policy_trader.onnx")+"\n  learning_rate"),
 		"a memory": write(t, "gru.yaml", `seed: 1
 env: {kind: cartpole}
-agent: {kind: ppo, rollout_steps: 16, batch_size: 32, n_epochs: 2, hidden: [8], recurrent: {length: 8}, `+own("policy_gru.onnx")+`}
+agent: {kind: ppo, n_steps: 16, batch_size: 32, n_epochs: 2, hidden: [8], recurrent: {length: 8}, `+own("policy_gru.onnx")+`}
 train: {num_envs: 4, total_env_steps: 2048, log_interval_steps: 64, threads: 1, checkpoint: {every_steps: 128}, validation: {every_steps: 512}}
 eval: {episodes: 5}
 publish: {observations: 64, allow_ties: true}
@@ -47,7 +47,7 @@ publish: {observations: 64, allow_ties: true}
 		t.Errorf("%d policies", n)
 	}
 	// One that was made for something else names both sides.
-	r := onnxrl(t, "train", "-q", trainYAML(t, "  lr_actor", "  "+own("policy_gru.onnx")+"\n  lr_actor"), "--out", filepath.Join(t.TempDir(), "misfit"))
+	r := onnxrl(t, "train", "-q", trainYAML(t, "  learning_rate", "  "+own("policy_gru.onnx")+"\n  learning_rate"), "--out", filepath.Join(t.TempDir(), "misfit"))
 	if r.code != 1 || !strings.Contains(r.err, `policy_gru.onnx has an input "obs"`) || !strings.Contains(r.err, "window [4 2 7]") {
 		t.Errorf("exit status %d\n%s", r.code, r.err)
 	}

@@ -130,7 +130,7 @@ func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
 	first := filepath.Join(t.TempDir(), "first")
 	trainRuns(t, trainYAML(t, "total_env_steps: 1200", "total_env_steps: 200"), "--out", first)
 	// Rates as small as these teach nothing.
-	config := trainYAML(t, "lr_actor: 0.003", "lr_actor: 1.0e-12", "lr_critic: 0.003", "lr_critic: 1.0e-12", "total_env_steps: 1200", "total_env_steps: 200", "every_steps: 200", "every_steps: 40", "publish: {observations: 64, allow_ties: true}", "publish: {observations: 100}")
+	config := trainYAML(t, "learning_rate: 0.003", "learning_rate: 1.0e-12", "total_env_steps: 1200", "total_env_steps: 200", "every_steps: 200", "every_steps: 40", "publish: {observations: 64, allow_ties: true}", "publish: {observations: 100}")
 	r := onnxrl(t, "train", "-q", config, "--out", dir, "--store", shared, "--init", blank(t, first))
 	if r.code != 0 || !strings.Contains(r.out, "not published: ") || !strings.Contains(r.out, "onnxrl models publish --allow-ties "+dir) || !strings.Contains(r.err, "too many choices are nearly tied") {
 		t.Fatalf("status %d\n%s%s", r.code, r.out, r.err)
@@ -211,7 +211,7 @@ func TestFinishedThoughTheProofFails(t *testing.T) {
 	marks, dir := t.TempDir(), filepath.Join(t.TempDir(), "run")
 	// No episode of training comes that far.
 	config := write(t, "late.yaml", fmt.Sprintf(`env: {kind: gymnasium, id: Rude-v0, workers: 1, kwargs: {how: raise, after: 60, times: 2, marks: %q}}
-agent: {kind: ppo, rollout_steps: 8, batch_size: 8, hidden: [4]}
+agent: {kind: ppo, n_steps: 8, batch_size: 8, hidden: [4]}
 train: {num_envs: 2, total_env_steps: 64, threads: 1, validation: {every_steps: 0}}
 publish: {observations: 200, allow_ties: true}
 `, marks))

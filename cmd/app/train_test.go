@@ -36,9 +36,8 @@ env:
 agent:
   kind: a2c
   encoder: {kind: timecnn, d_model: 4, n_layers: 1}
-  lr_actor: 0.003
-  lr_critic: 0.003
-  rollout_steps: 5
+  learning_rate: 0.003
+  n_steps: 5
 train:
   num_envs: 4
   total_env_steps: 1200
@@ -278,10 +277,10 @@ func TestTrainResumeChanges(t *testing.T) {
 	// An edit of the file counts like one of the command line.
 	path := filepath.Join(dir, run.ConfigFile)
 	text := string(readBytes(t, path))
-	if err := os.WriteFile(path, []byte(strings.Replace(text, "entropy_coef: 0.05", "entropy_coef: 0.07", 1)), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Replace(text, "ent_coef: 0.05", "ent_coef: 0.07", 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	refuse(t, []string{"train", "--resume", dir}, "agent.entropy_coef: 0.05 -> 0.07")
+	refuse(t, []string{"train", "--resume", dir}, "agent.ent_coef: 0.05 -> 0.07")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -325,8 +324,8 @@ func TestTrainBadInput(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{"a misspelt key", []string{trainYAML(t, "rollout_steps:", "rollout_step:")}, []string{"tiny.yaml:15", "rollout_step", "rollout_steps"}},
-		{"a misspelt key of train", []string{trainYAML(t, "num_envs:", "envs:")}, []string{"tiny.yaml:17", "train", "envs"}},
+		{"a misspelt key", []string{trainYAML(t, "n_steps:", "n_step:")}, []string{"tiny.yaml:14", "n_step", "n_steps"}},
+		{"a misspelt key of train", []string{trainYAML(t, "num_envs:", "envs:")}, []string{"tiny.yaml:16", "train", "envs"}},
 		{"a missing part", []string{trainYAML(t, "kind: a2c", "gamma: 0.9")}, []string{"tiny.yaml:11", "kind"}},
 		{"an unknown algorithm", []string{trainYAML(t, "kind: a2c", "kind: a3c")}, []string{"tiny.yaml:11", "a3c", "a2c"}},
 		{"an unknown environment", []string{trainYAML(t, "kind: trading", "kind: tradng")}, []string{"tiny.yaml:3", "tradng", "trading"}},
@@ -405,7 +404,7 @@ func TestTrainInit(t *testing.T) {
 	trainRuns(t, config, "--out", dir)
 	best := filepath.Join(dir, publish.BestFile)
 	second := filepath.Join(t.TempDir(), "second")
-	r := onnxrl(t, "train", "-q", config, "--out", second, "--init", best, "--set", "train.total_env_steps=20", "--set", "agent.lr_actor=1e-12", "--set", "agent.lr_critic=1e-12")
+	r := onnxrl(t, "train", "-q", config, "--out", second, "--init", best, "--set", "train.total_env_steps=20", "--set", "agent.learning_rate=1e-12")
 	if r.code != 0 || !strings.Contains(r.err, "copied") || !strings.Contains(r.err, " 0 new") {
 		t.Fatalf("exit status %d\n%s", r.code, r.err)
 	}

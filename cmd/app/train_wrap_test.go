@@ -18,7 +18,7 @@ func TestTrainWrapped(t *testing.T) {
 	config := write(t, "wrapped.yaml", `seed: 1
 env: {kind: pendulum}
 wrappers: {time_limit: 50, frame_stack: {frames: 3, initial: zero}, rescale_action: true, clip_action: true, normalize: {obs: true, reward: true}}
-agent: {kind: ppo, rollout_steps: 32, batch_size: 64, n_epochs: 2, hidden: [8]}
+agent: {kind: ppo, n_steps: 32, batch_size: 64, n_epochs: 2, hidden: [8]}
 train: {num_envs: 4, total_env_steps: 4000, log_interval_steps: 256, threads: 1, validation: {every_steps: 256}, stop: {max_episodes: 6}}
 eval: {episodes: 8}
 publish: {observations: 64}

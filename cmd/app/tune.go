@@ -38,7 +38,7 @@ func (a *app) tuneCommand() *cobra.Command {
     space:
       agent.gamma: {kind: uniform, low: 0.9, high: 0.9999}
       agent.learning_rate: {kind: loguniform, low: 1e-5, high: 1e-2}
-      agent.rollout_steps: {kind: int, low: 8, high: 256, log: true}
+      agent.n_steps: {kind: int, low: 8, high: 256, log: true}
       agent.activation: {kind: categorical, choices: [tanh, relu]}
 
 A trial is judged by the last evaluation of its policy, on the validation split; evaluations before it, every train.validation.every_steps, are what it is pruned by. All trials have the seed of the configuration. One trial at a time gives the same trials every time; several at once do not, because what a trial

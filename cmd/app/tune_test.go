@@ -17,7 +17,7 @@ func tuneYAML(t *testing.T, edits ...string) string {
 	t.Helper()
 	text := `seed: 1
 env: {kind: corridor, cells: 6}
-agent: {kind: a2c, rollout_steps: 5, hidden: [8]}
+agent: {kind: a2c, n_steps: 5, hidden: [8]}
 train: {num_envs: 2, total_env_steps: 400, threads: 1, validation: {every_steps: 100}}
 eval: {episodes: 4, max_episode_steps: 30}
 tune:
@@ -28,10 +28,10 @@ tune:
   direction: minimize
   steps_per_trial: 300
   space:
-    agent.lr_actor: {kind: loguniform, low: 1e-7, high: 0.1}
+    agent.learning_rate: {kind: loguniform, low: 1e-7, high: 0.1}
     agent.gamma: {kind: uniform, low: 0.8, high: 0.99}
     agent.hidden: {kind: categorical, choices: [[4], [8, 8]]}
-    agent.rollout_steps: {kind: int, low: 2, high: 16, log: true}
+    agent.n_steps: {kind: int, low: 2, high: 16, log: true}
     wrappers.time_limit: {kind: int, low: 20, high: 40}
 `
 	for i := 0; i < len(edits); i += 2 {
@@ -89,7 +89,7 @@ func TestTune(t *testing.T) {
 	// The tuned configuration trains as it is, as long as the document says, and has the best
 	// values.
 	best := string(readBytes(t, sum.BestConfig))
-	for _, want := range []string{"total_env_steps: 400\n", "gamma: " + sum.Trials[0].Values["agent.gamma"] + "\n", "rollout_steps: " + sum.Trials[0].Values["agent.rollout_steps"] + "\n", "time_limit: " + sum.Trials[0].Values["wrappers.time_limit"] + "\n", "tune: null"} {
+	for _, want := range []string{"total_env_steps: 400\n", "gamma: " + sum.Trials[0].Values["agent.gamma"] + "\n", "n_steps: " + sum.Trials[0].Values["agent.n_steps"] + "\n", "time_limit: " + sum.Trials[0].Values["wrappers.time_limit"] + "\n", "tune: null"} {
 		if !strings.Contains(best, want) {
 			t.Errorf("the tuned configuration does not say %q:\n%s", want, best)
 		}
@@ -104,7 +104,7 @@ func TestTune(t *testing.T) {
 	if grown := tunes(t, "--resume", dir, "--trials", "10"); grown.Complete+grown.Pruned != 10 {
 		t.Errorf("%+v", grown)
 	}
-	refuse(t, []string{"tune", "--resume", dir, "--set", "agent.value_coef=0.7", "--set", "tune.metric=mean_reward"}, "configuration has changed", "agent.value_coef", "tune.metric: mean_length -> mean_reward")
+	refuse(t, []string{"tune", "--resume", dir, "--set", "agent.vf_coef=0.7", "--set", "tune.metric=mean_reward"}, "configuration has changed", "agent.vf_coef", "tune.metric: mean_length -> mean_reward")
 	refuse(t, []string{"tune", config, "--out", dir}, "holds a run already", "--resume")
 	// A search of a time before there was one of its keys goes on, too.
 	for _, name := range []string{run.ConfigFile, run.LineageFile} {
@@ -148,13 +148,13 @@ func TestTuneOutput(t *testing.T) {
 	if r.code != 0 || strings.ContainsAny(r.err, "\r\x1b") || !strings.Contains(r.err, "tune 100% 8/8 trials") || !strings.Contains(r.err, "best mean_length=") {
 		t.Errorf("exit status %d, standard error\n%s", r.code, r.err)
 	}
-	for _, want := range []string{"trial  mean_length  state", "agent.lr_actor", "complete", "0 failed, 0 left", "tuned configuration ", "directory "} {
+	for _, want := range []string{"trial  mean_length  state", "agent.learning_rate", "complete", "0 failed, 0 left", "tuned configuration ", "directory "} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("the table does not say %q:\n%s", want, r.out)
 		}
 	}
 	// A trial that cannot be trained does not end the search, and says why.
-	r = onnxrl(t, "tune", "-q", tuneYAML(t, "agent.hidden: {kind: categorical, choices: [[4], [8, 8]]}", "agent.value_coef: {kind: categorical, choices: [1.0, 1e300]}"), "--out", filepath.Join(t.TempDir(), "failing"))
+	r = onnxrl(t, "tune", "-q", tuneYAML(t, "agent.hidden: {kind: categorical, choices: [[4], [8, 8]]}", "agent.vf_coef: {kind: categorical, choices: [1.0, 1e300]}"), "--out", filepath.Join(t.TempDir(), "failing"))
 	if r.code != 0 || !strings.Contains(r.out, "failed: train: env step ") || strings.Contains(r.out, ", 0 failed") {
 		t.Errorf("exit status %d\n%s%s", r.code, r.out, r.err)
 	}
@@ -170,7 +170,7 @@ func TestTuneBadInput(t *testing.T) {
 		{"a key that the agent does not have", []string{tuneYAML(t, "agent.gamma:", "agent.gama:")}, []string{"tune.space: ", "agent.gama", "gamma"}},
 		{"bounds that the agent does not take", []string{tuneYAML(t, "low: 0.8, high: 0.99", "low: 1.8, high: 2.99")}, []string{"tune.space: ", "agent.gamma", "between 0 and 1"}},
 		{"a choice that the agent does not take", []string{tuneYAML(t, "[[4], [8, 8]]", "[[4], [-8]]")}, []string{"tune.space: ", "agent.hidden", "must be at least 1, is -8"}},
-		{"numbers for a whole number", []string{tuneYAML(t, "{kind: int, low: 2, high: 16, log: true}", "{kind: uniform, low: 2, high: 16}")}, []string{"tune.space: ", "agent.rollout_steps", "not an integer"}},
+		{"numbers for a whole number", []string{tuneYAML(t, "{kind: int, low: 2, high: 16, log: true}", "{kind: uniform, low: 2, high: 16}")}, []string{"tune.space: ", "agent.n_steps", "not an integer"}},
 		{"a key that the environment does not have", []string{tuneYAML(t, "wrappers.time_limit:", "env.cels:")}, []string{"tune.space: ", "env.cels", "cells"}},
 		{"the seed", []string{tuneYAML(t, "agent.gamma: {kind: uniform, low: 0.8, high: 0.99}", "seed: {kind: int, low: 1, high: 9}")}, []string{"tune.space.seed: cannot be tuned"}},
 		{"a misspelt kind", []string{tuneYAML(t, "kind: uniform", "kind: unifrom")}, []string{"search.yaml:15", "unifrom", "uniform"}},

@@ -21,7 +21,7 @@ import stable_baselines3
 from sb3_contrib.common.envs import InvalidActionEnvDiscrete
 from stable_baselines3.common.evaluation import evaluate_policy
 
-PPO = "agent: {kind: ppo, rollout_steps: 50, batch_size: 50, n_epochs: 1%s}"
+PPO = "agent: {kind: ppo, n_steps: 50, batch_size: 50, n_epochs: 1%s}"
 KINDS = {
     "discrete": ("cartpole", PPO % "", "CartPole-v1", stable_baselines3.PPO, "MlpPolicy", {"n_steps": 50, "batch_size": 50}),
     "box": ("pendulum", PPO % "", "Pendulum-v1", stable_baselines3.PPO, "MlpPolicy", {"n_steps": 50, "batch_size": 50}),

@@ -143,7 +143,7 @@ func TestWholePolicies(t *testing.T) {
 		{"identity_box_sac", 3, 3, []string{"env={kind: identity, space: discrete, dims: [3]}", "agent.learning_starts=20", "train.total_env_steps=30"}, "actor.policy.", 0, ""},
 		{"pendulum_td3", 3, 1, []string{"agent.learning_starts=20", "train.total_env_steps=30"}, "actor.policy.", 0, ""},
 		{"synthetic_leading", 0, 3, []string{"train.total_env_steps=40"}, "actor.policy.", 0, trades(t, 4, 1, 11)},
-		{"synthetic_leading", 0, 3, []string{"agent={kind: ppo, rollout_steps: 16, batch_size: 8, encoder: {kind: timecnn, d_model: 4, n_layers: 1}, cross_asset: {n_heads: 2}}", "train.total_env_steps=32"}, "actor.policy.", 0, trades(t, 4, 1, 11)},
+		{"synthetic_leading", 0, 3, []string{"agent={kind: ppo, n_steps: 16, batch_size: 8, encoder: {kind: timecnn, d_model: 4, n_layers: 1}, cross_asset: {n_heads: 2}}", "train.total_env_steps=32"}, "actor.policy.", 0, trades(t, 4, 1, 11)},
 		{"cartpole_ppo", 4, 2, []string{"train.total_env_steps=64", "agent.batch_size=32"}, "actor.policy.", 1, remembers(t, 4, 2, true, false)},
 		{"pendulum_ppo", 3, 1, []string{"wrappers={}", "train.total_env_steps=2048"}, "actor.policy.", 1, remembers(t, 3, 1, false, true)},
 	} {
