@@ -9,12 +9,21 @@ import (
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/optim"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
+// qtmrl has the values of QTMRL.
+func qtmrl() Config {
+	c := Defaults()
+	c.LearningRate, c.CriticLearningRate, c.Optimizer, c.NSteps, c.Gamma, c.EntCoef = 1e-5, 1e-5, Optimizer{optim.Config{Kind: "adam"}}, 50, 0.96, 0.05
+	c.VFCoef, c.MaxGradNorm, c.Reduction, c.Encoders, c.HiddenGain = 1, 1, Sum, Shared, 0
+	return c
+}
+
 // quick is a configuration that learns small things fast.
 func quick() Config {
-	c := Defaults()
+	c := qtmrl()
 	c.NSteps, c.Reduction, c.LearningRate, c.CriticLearningRate, c.EntCoef, c.Hidden = 16, Mean, 3e-3, 1e-2, 0.01, []int{32}
 	c.MaxGradNorm = 0.5
 	return c

@@ -2,7 +2,6 @@ package a2c
 
 import (
 	"fmt"
-	"math"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/agenttest"
@@ -19,7 +18,7 @@ func BenchmarkTraining(b *testing.B) {
 		for _, n := range []int{1, 8} {
 			for _, threads := range []int{1, 2} {
 				b.Run(fmt.Sprintf("share=%s/envs=%d/threads=%d", share, n, threads), func(b *testing.B) {
-					c := Defaults()
+					c := qtmrl()
 					c.ShareWindows = share
 					v := markets(b, market(2700, 16, 30, false), n, nil)
 					r := agenttest.NewTraining(b, agent(b, c, v, testengines.Fastest(b), threads), v)
@@ -39,21 +38,11 @@ func BenchmarkTraining(b *testing.B) {
 	}
 }
 
-// sb3 is Stable-Baselines3's A2C with its defaults: two towers of 64 and 64 under tanh.
-func sb3() Config {
-	c := Defaults()
-	c.Gamma, c.EntCoef, c.VFCoef, c.NSteps, c.Reduction = 0.99, 0, 0.5, 5, Mean
-	c.LearningRate, c.CriticLearningRate, c.MaxGradNorm = 7e-4, 7e-4, 0.5
-	c.Optimizer.Kind, c.Optimizer.Eps = "rmsprop", 1e-5
-	c.Encoders, c.Hidden, c.Activation, c.HiddenGain = Separate, []int{64, 64}, "tanh", math.Sqrt2
-	return c
-}
-
 // BenchmarkCartPole measures complete training with Stable-Baselines3's defaults.
 func BenchmarkCartPole(b *testing.B) {
 	for _, n := range []int{1, 8} {
 		b.Run(fmt.Sprintf("envs=%d", n), func(b *testing.B) {
-			c := sb3()
+			c := Defaults()
 			v := agenttest.Vector(b, n, func() (envs.Env, error) { return classic.NewCartPole(classic.CartPoleDefaults()) })
 			r := agenttest.NewTraining(b, agent(b, c, v, testengines.Fastest(b), 1), v)
 			update := func() { r.Update(b) }

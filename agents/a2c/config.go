@@ -1,6 +1,7 @@
 package a2c
 
 import (
+	"math"
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents/network"
@@ -11,7 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
-// Config describes an A2C agent. [Defaults] returns the specification's values.
+// Config describes an A2C agent. [Defaults] returns Stable-Baselines3's values.
 type Config struct {
 	Gamma   float64 `yaml:"gamma"`
 	EntCoef float64 `yaml:"ent_coef"`
@@ -27,8 +28,8 @@ type Config struct {
 	VTrace     VTraceConfig `yaml:"vtrace"`
 	// NSteps is the number of rounds between updates.
 	NSteps int `yaml:"n_steps"`
-	// Reduction is sum, the specification's Σ over the rollout, or mean, which divides it by the
-	// number of samples. It matters to the clipping, and to optimisers that are not indifferent to
+	// Reduction is mean, or sum, QTMRL's Σ over the rollout, which is not divided by the number of
+	// samples. It matters to the clipping, and to optimisers that are not indifferent to
 	// scale.
 	Reduction string `yaml:"reduction"`
 
@@ -41,8 +42,8 @@ type Config struct {
 	Schedule           optim.Schedule `yaml:"schedule,omitempty"`
 	// MaxGradNorm limits the norm of the whole gradient, actor and critic together; 0 does not.
 	MaxGradNorm float64 `yaml:"max_grad_norm"`
-	// Optimizer is any of package optim; its learning rate is given above.
-	Optimizer optim.Config `yaml:"optimizer"`
+	// Optimizer's learning rate is given above.
+	Optimizer Optimizer `yaml:"optimizer"`
 
 	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations
 	// without a window have none unless one is named.
@@ -58,7 +59,6 @@ type Config struct {
 	Hidden     []int  `yaml:"hidden,flow"`
 	Activation string `yaml:"activation"`
 	// HiddenGain is that of these layers' orthogonal weights; 0 is the activation's own.
-	// Stable-Baselines3 has √2 for every activation.
 	HiddenGain float64 `yaml:"hidden_gain,omitempty"`
 	// OrthoInit begins the weights of hidden layers and heads orthogonal, and biases at 0; without
 	// it they begin uniformly in ±1/√inputs, as PyTorch's do. Encoders begin as they do by
@@ -107,14 +107,37 @@ const (
 	Off  = "off"
 )
 
-// Defaults returns the specification's values; what it leaves open is listed in the package
-// comment.
+// sb3Gain is the gain of hidden layers that Stable-Baselines3 takes for every activation.
+const sb3Gain = math.Sqrt2
+
+// Defaults returns the defaults of Stable-Baselines3's A2C; what it does not have is off.
 func Defaults() Config {
 	return Config{
-		Gamma: 0.96, EntCoef: 0.05, VFCoef: 1, GAELambda: 1, Correction: NoCorrection, VTrace: VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1}, NSteps: 50, Reduction: Sum,
-		LearningRate: 1e-5, CriticLearningRate: 1e-5, MaxGradNorm: 1, Optimizer: optim.Config{Kind: "adam"},
-		Encoders: Shared, CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh", OrthoInit: true, Exploration: network.DefaultExploration(), ShareWindows: Auto,
+		NSteps: 5, Gamma: 0.99, GAELambda: 1, VFCoef: 0.5, Reduction: Mean, Correction: NoCorrection, VTrace: VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1},
+		LearningRate: 7e-4, MaxGradNorm: 0.5, Optimizer: Optimizer{optim.Config{Kind: "rmsprop", Alpha: 0.99, Eps: 1e-5}},
+		Encoders: Separate, CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh", HiddenGain: sb3Gain, OrthoInit: true,
+		Exploration: network.DefaultExploration(), ShareWindows: Auto,
 	}
+}
+
+// Optimizer is any of package optim. A document that names another kind than the default's does not
+// inherit the default's other values, which are for that kind.
+type Optimizer struct {
+	optim.Config `yaml:",inline"`
+}
+
+// DecodeConfig implements configs.Decoder.
+func (o *Optimizer) DecodeConfig(s configs.Section) error {
+	c := o.Config
+	if named, ok := s.Lookup("kind"); ok {
+		var kind string
+		if named.Decode(&kind) == nil && kind != c.Kind {
+			c = optim.Config{}
+		}
+	}
+	err := s.Decode(&c)
+	o.Config = c
+	return err
 }
 
 // Renamed implements configs.Renamer.
@@ -158,7 +181,7 @@ func (c Config) Validate() error {
 	p.Check(c.Schedule.Initial == 0 || c.Schedule.Initial == 1, "schedule.initial", "is %g, but the schedule is a factor that begins at 1", c.Schedule.Initial)
 	p.OneOf("correction", c.Correction, NoCorrection, VTrace)
 	p.NonNegative("hidden_gain", c.HiddenGain)
-	p.Check(c.OrthoInit || c.HiddenGain == 0, "hidden_gain", "is %g, the gain of orthogonal weights, but ortho_init is false", c.HiddenGain)
+	p.Check(c.OrthoInit || c.HiddenGain == 0 || c.HiddenGain == sb3Gain, "hidden_gain", "is %g, the gain of orthogonal weights, but ortho_init is false", c.HiddenGain)
 	p.OneOf("encoders", c.Encoders, Shared, Separate)
 	for _, width := range c.Hidden {
 		p.AtLeast("hidden", width, 1)

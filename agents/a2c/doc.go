@@ -100,27 +100,27 @@
 // A learner is saved between rollouts only. Continuing from there equals never having stopped, bit
 // for bit.
 //
-// # Defaults, and deviations from the specification
+// # Defaults
 //
-// Every value that the specification gives is the default. reduction: sum is its Σ; with mean the
-// loss is divided by the number of samples, as in Stable-Baselines3. It leaves open the kernel of
-// the convolutions (3), how assets are mixed (one block of attention with four heads), and the
-// initialisation. gae_lambda below 1, normalize_advantage and schedule are additions. Dropout is
-// refused: the policy that learns must be the one that acted.
-//
-// # Stable-Baselines3's A2C
-//
-// configs/experiments/cartpole_a2c.yaml has its defaults: optimizer {kind: rmsprop, eps: 1e-5} (its
-// RMSpropTFLike has eps_inside: true and ones: true in addition), learning rates 7e-4,
-// n_steps 5, gamma 0.99, ent_coef 0, vf_coef 0.5, max_grad_norm 0.5, reduction mean, and
-// two towers: encoders separate, hidden [64, 64] under tanh, hidden_gain √2. What remains
-// different:
+// Those of Stable-Baselines3's A2C: learning_rate 7e-4, n_steps 5, gamma 0.99, gae_lambda 1,
+// ent_coef 0, vf_coef 0.5, max_grad_norm 0.5, RMSProp with α 0.99 and ε 1e-5 (its RMSpropTFLike has
+// eps_inside: true and ones: true in addition), reduction mean, and two towers: encoders separate,
+// hidden [64, 64] under tanh, hidden_gain √2. What remains different:
 //
 //   - a linear schedule without steps begins at its first value and would reach its last one after
 //     the last update; Stable-Baselines3 is one update ahead;
 //   - a bit of a MultiBinary action is a choice between two logits, as in SB3-contrib's masked
 //     policies; Stable-Baselines3 has one logit, so that the same learning rate moves the log-odds
 //     half as far there.
+//
+// # QTMRL
+//
+// Its values stand in configs/experiments/qtmrl.yaml: learning_rate 1e-5 under Adam, n_steps 50,
+// gamma 0.96, ent_coef 0.05, vf_coef 1, max_grad_norm 1, one encoder for both, reduction sum, which
+// is its Σ, and hidden_gain 0, the activation's own. It leaves open the kernel of the convolutions
+// (3), how assets are mixed (one block of attention with four heads), and the initialisation.
+// gae_lambda below 1, normalize_advantage and schedule are additions. Dropout is refused: the
+// policy that learns must be the one that acted.
 //
 // # How to add a term to the loss
 //

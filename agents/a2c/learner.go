@@ -122,7 +122,7 @@ func (l *learner) newOptimizer() error {
 		return fmt.Errorf("optimizer: patterns %q match no trainable parameter", bad)
 	}
 	for i, lr := range []float64{l.c.LearningRate, l.c.criticLearningRate()} {
-		c := l.c.Optimizer
+		c := l.c.Optimizer.Config
 		c.LR = lr
 		groups, err := optim.Groups(c, seg.Floats(), l.grads.Floats(), list[i])
 		if err != nil {
@@ -135,7 +135,7 @@ func (l *learner) newOptimizer() error {
 		l.groups = append(l.groups, groups...)
 	}
 	var err error
-	l.opt, err = optim.New(l.c.Optimizer, optim.WithPool(l.train.prog.Pool()))
+	l.opt, err = optim.New(l.c.Optimizer.Config, optim.WithPool(l.train.prog.Pool()))
 	return err
 }
 

@@ -28,7 +28,7 @@ func TestIdentityAsStableBaselines3(t *testing.T) {
 		{"multi-binary", 3000, 7e-4, func(c *classic.IdentityConfig) { c.Space, c.Dims = classic.SpaceMultiBinary, []int{4} }},
 		{"box", 2000, 1e-3, func(c *classic.IdentityConfig) { c.Space, c.Dims, c.Eps = classic.SpaceBox, []int{1}, 0.5 }},
 	} {
-		config := sb3()
+		config := Defaults()
 		config.Gamma, config.LearningRate, config.CriticLearningRate, config.LogStdInit = 0.4, c.lr, c.lr, -0.5
 		v := identities(t, 1, c.change)
 		a := agent(t, config, v, testengines.Fastest(t), 1)

@@ -39,7 +39,7 @@ func TestBadConfigs(t *testing.T) {
 		"cross_asset: {mix: blender}":                                              {"cross_asset.mix"},
 		"n_steps: 2.5":                                                             {"n_steps"},
 	})
-	if m, err := agents.Parse([]agents.Kind{Kind}, configs.Kinded{Kind: "a2c"}); err != nil || m.Config().(Config).Gamma != 0.96 {
+	if m, err := agents.Parse([]agents.Kind{Kind}, configs.Kinded{Kind: "a2c"}); err != nil || m.Config().(Config).LearningRate != 7e-4 {
 		t.Errorf("the defaults: %v, %v", m, err)
 	}
 }

@@ -27,7 +27,7 @@ func small(t testing.TB, change func(c *timecnn.Config)) Config {
 	if change != nil {
 		change(&e)
 	}
-	c := Defaults()
+	c := qtmrl()
 	var err error
 	if c.Encoder, err = configs.NewKinded("timecnn", e); err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func cartpoles(t testing.TB, n int) vector.Env {
 
 // config returns a small configuration for a space.
 func (s space) config() Config {
-	c := sb3()
+	c := Defaults()
 	c.Hidden, c.NSteps, c.LogStdInit = []int{8}, 7, -0.5
 	c.UseSDE, c.SDESampleFreq = s.sde != 0, max(s.sde, -1)
 	if s.sde == 0 {
@@ -233,7 +233,7 @@ func TestGaussianGradientEqualsTheFormula(t *testing.T) {
 	n := 0
 	for _, e := range testengines.All(t) {
 		const envCount, dims = 3, 2
-		c := sb3()
+		c := Defaults()
 		c.Hidden, c.Reduction, c.EntCoef, c.VFCoef, c.NSteps, c.MaxGradNorm, c.LogStdInit = nil, Sum, 0.3, 0.7, 6, 0, -0.3
 		// Episodes are longer than the rollout, so that returns are those of the rollout's end.
 		v := identities(t, envCount, func(c *classic.IdentityConfig) {
