@@ -40,7 +40,7 @@ type outputs struct{ logProb, entropy, value []float32 }
 
 // loss appends the loss of a minibatch of n samples and returns it with the entropies,
 //
-//	L = −1/n Σ min(ρ·A, clip(ρ, 1−ε, 1+ε)·A) + value_coef/n Σ (V' − G)² − ent_coef/n Σ H(π(·|s)),   ρ = π(a|s)/π_old(a|s)
+//	L = −1/n Σ min(ρ·A, clip(ρ, 1−ε, 1+ε)·A) + vf_coef/n Σ (V' − G)² − ent_coef/n Σ H(π(·|s)),   ρ = π(a|s)/π_old(a|s)
 //
 // as Σ max(policy_weight·ρ, floor) − floor + value_weight·(V' − G)² + entropy_weight·H. With
 // policy_weight = −A/n and floor = policy_weight·(1 + ε·sign A) the maximum is the paper's term: of

@@ -38,6 +38,13 @@ agent:
   encoder: {kind: timecnn, d_model: 4, n_layers: 1}
   learning_rate: 0.003
   n_steps: 5
+  gamma: 0.96
+  ent_coef: 0.05
+  vf_coef: 1.0
+  max_grad_norm: 1.0
+  optimizer: {kind: adam}
+  reduction: sum
+  encoders: shared
 train:
   num_envs: 4
   total_env_steps: 1200
@@ -325,8 +332,8 @@ func TestTrainBadInput(t *testing.T) {
 		says []string
 	}{
 		{"a misspelt key", []string{trainYAML(t, "n_steps:", "n_step:")}, []string{"tiny.yaml:14", "n_step", "n_steps"}},
-		{"a misspelt key of train", []string{trainYAML(t, "num_envs:", "envs:")}, []string{"tiny.yaml:16", "train", "envs"}},
-		{"a missing part", []string{trainYAML(t, "kind: a2c", "gamma: 0.9")}, []string{"tiny.yaml:11", "kind"}},
+		{"a misspelt key of train", []string{trainYAML(t, "num_envs:", "envs:")}, []string{"tiny.yaml:23", "train", "envs"}},
+		{"a missing part", []string{trainYAML(t, "kind: a2c", "gae_lambda: 0.9")}, []string{"tiny.yaml:11", "kind"}},
 		{"an unknown algorithm", []string{trainYAML(t, "kind: a2c", "kind: a3c")}, []string{"tiny.yaml:11", "a3c", "a2c"}},
 		{"an unknown environment", []string{trainYAML(t, "kind: trading", "kind: tradng")}, []string{"tiny.yaml:3", "tradng", "trading"}},
 		{"a misspelt edit", []string{trainYAML(t), "--set", "train.totl=3"}, []string{"--set train.totl=3", "totl"}},
