@@ -44,5 +44,5 @@
 // # How to add a column
 //
 // Everything that [Outcome.Metrics] has can be named under metrics of a study; the name's owner is
-// the [Runner].
+// the [Runner]: [Experiments], unless a program brings its own.
 package ablate

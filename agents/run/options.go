@@ -36,8 +36,8 @@ type Options struct {
 	// Share is the directory of an artefact store that publications are copied into; empty copies
 	// none.
 	Share string
-	// Program is the name and the version that checkpoints, artefacts and lineage give for what has
-	// made them; empty for those of the main module.
+	// Program is the name and the version that checkpoints and artefacts give for what has made
+	// them; empty for those of the main package.
 	Program string
 	// Digest reads the files of networks for their SHA-256; nil for [Digest].
 	Digest func(files []string) (string, error)

@@ -9,6 +9,9 @@
 // anew, at once, whenever a trial begins or ends, so after a crash it is whole: finished trials are
 // kept, and those that were running begin again with the values that they had.
 //
+// A [Search] is a study of an experiment document: its trials are training runs, and it writes the
+// document with the best values.
+//
 // # Samplers
 //
 // The first Config.StartupTrials are random. Then TPE (Bergstra et al. 2011) draws, one parameter

@@ -25,11 +25,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// Files of the directory of a search, beside its log and what describes a run.
-const (
-	// BestFile is the tuned document, ready to be trained.
-	BestFile = "best.yaml"
-)
+// BestFile is the tuned document in the directory of a search, ready to be trained.
+const BestFile = "best.yaml"
 
 // SearchOptions say where and how a document is tuned.
 type SearchOptions struct {
@@ -67,10 +64,13 @@ type Search struct {
 	best  *Trial
 }
 
-// OpenSearch reads the document in a file, or the shipped one of that name, and opens what it
-// names. A search that is resumed has its document in its directory, and takes no path. Nothing is
+// OpenSearch reads the document in a file, or the shipped one of that name, which has a section
+// tune, and opens what it names. A search that is resumed has its document in its directory, and takes no path. Nothing is
 // written before [Search.Begin]. Close the search after use.
 func OpenSearch(ctx context.Context, kinds experiment.Kinds, path string, o SearchOptions) (_ *Search, err error) {
+	if o.Engine == nil {
+		return nil, errors.New("tune: SearchOptions.Engine is missing: what is to run the networks?")
+	}
 	s := &Search{o: o, kinds: kinds, dir: o.Dir}
 	switch {
 	case o.Resume != "":
