@@ -21,7 +21,7 @@ import (
 func inside(t *testing.T, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := run(t.Context(), kinds.All(), args, nil, &out, &errs)
+	code := execute(t.Context(), kinds.All(), args, nil, &out, &errs)
 	return result{code, out.String(), errs.String()}
 }
 
