@@ -77,7 +77,7 @@ func (a *app) ablate(ctx context.Context, path string, f *ablateFlags) (err erro
 	var e *ablate.Estimate
 	if f.calibrate > 0 {
 		if !a.quiet {
-			fmt.Fprintln(a.err, "onnxrl: measuring what a run of each network costs")
+			a.say("measuring what a run of each network costs")
 		}
 		if e, err = s.Estimate(ctx, ablate.Calibration{Budget: f.calibrate, Now: time.Now}); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (a *app) ablate(ctx context.Context, path string, f *ablateFlags) (err erro
 	case err != nil:
 		return err
 	case ctx.Err() != nil:
-		fmt.Fprintf(a.err, "onnxrl: stopped with %d of %d runs finished; the same command goes on\n", r.Summary.Done, len(s.Runs()))
+		a.say("stopped with %d of %d runs finished; the same command goes on", r.Summary.Done, len(s.Runs()))
 		return quietError{errInterrupted}
 	case failed > 0:
 		return fmt.Errorf("%s failed; the same command tries again", plural(failed, "run"))
@@ -173,7 +173,7 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 func (a *app) studyRuns(eng engine.Compiler) run.Options {
 	var told sync.Once
 	return run.Options{
-		Engine: eng, Program: "onnxrl " + version(), Digest: a.digest,
+		Engine: eng, Program: a.program(), Digest: a.digest,
 		Hooks: run.Hooks{Log: a.logTo(a.err), Begin: func(r *run.Run) { told.Do(func() { a.tellData(a.err, r.Plan().Factory()) }) }},
 	}
 }
@@ -209,7 +209,7 @@ func (a *app) execute(ctx context.Context, s *ablate.Study) (failed int) {
 			fmt.Fprintf(logs, "%s, seed %d: %s %.4g\n", r.Cell, r.Seed, first, float64(r.Outcome.Metrics[first]))
 		case ablate.Failed:
 			failed++
-			fmt.Fprintf(logs, "onnxrl: %s, seed %d: %v\n", r.Cell, r.Seed, r.Err)
+			fmt.Fprintf(logs, "%s: %s, seed %d: %v\n", a.name, r.Cell, r.Seed, r.Err)
 		}
 		bar.FieldText("runs", fmt.Sprintf("%d/%d", done, len(s.Runs())))
 	}

@@ -31,7 +31,7 @@ func (a *app) openLiveBars(p live.Pipeline, f *liveFlags) (liveBars, error) {
 		return nil, err
 	}
 	if f.follow || f.bars == "-" {
-		say := func(text string) { fmt.Fprintf(a.err, "onnxrl: %s\n", text) }
+		say := func(text string) { a.say("%s", text) }
 		in := a.in
 		if f.follow {
 			in = nil

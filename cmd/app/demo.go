@@ -209,7 +209,7 @@ func (a *app) demoPlan(ctx context.Context, r *demoResult, f *demoFlags) (*train
 	r.EnvSteps = p.Config().Train.TotalEnvSteps
 	a.demoHeading("2. Training", fmt.Sprintf("QTMRL (A2C) for %s env steps with %s on %s", grouped(r.EnvSteps), engineTitle(r.Engine), plural(p.Config().Train.Threads, "thread")))
 	if r.Reduced {
-		fmt.Fprintf(a.err, "onnxrl: the pure-Go engine is slower than ONNX Runtime, so the demo trains for %s env steps only and learns less\n", grouped(r.EnvSteps))
+		a.say("the pure-Go engine is slower than ONNX Runtime, so the demo trains for %s env steps only and learns less", grouped(r.EnvSteps))
 	}
 	return p, nil
 }
@@ -285,6 +285,9 @@ func (a *app) demoNext(r *demoResult) {
 		{"onnxrl data inspect demo", "the quality of the raw data"},
 		{"onnxrl train qtmrl --set env.data.source.path=YOUR_FILE", "the paper's configuration on your own bars"},
 		{"onnxrl bench learn synthetic_leading", "a market whose best policy is known, and how close the agent gets"},
+	}
+	for i := range r.Next {
+		r.Next[i].Command = a.named(r.Next[i].Command)
 	}
 	if a.json {
 		return

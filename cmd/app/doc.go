@@ -10,7 +10,7 @@
 //	func main() {
 //		k := kinds.All()
 //		k.Envs = append(k.Envs, mine.Kind)
-//		app.Main(k)
+//		app.Main(k, app.Name("mine"))
 //	}
 //
 // with package agents/experiment/kinds. Nothing has to be registered.

@@ -78,7 +78,7 @@ func (a *app) doctorCommand() *cobra.Command {
 // or nil.
 func (a *app) examine(cmd *cobra.Command, failed *library.NotFoundError) doctorReport {
 	r := doctorReport{
-		Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
+		Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
 		CPUFeatures: cpuFeatures(), Kernels: kernel.Active().String(), Cgo: ort.Cgo, Engine: "portable",
 	}
 	s := library.Status(a.library)
@@ -133,7 +133,7 @@ func (a *app) examine(cmd *cobra.Command, failed *library.NotFoundError) doctorR
 func (a *app) printDoctor(r doctorReport) {
 	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
 	row := func(k, v string) { fmt.Fprintf(w, "%s\t%s\n", k, v) }
-	row("onnxrl", r.Version+", "+r.Go+", "+r.Platform)
+	row(a.name, r.Version+", "+r.Go+", "+r.Platform)
 	row("cpu", fmt.Sprintf("%d cores, %s", r.CPUs, strings.Join(r.CPUFeatures, " ")))
 	row("optimiser kernels", r.Kernels)
 	row("engine", r.Engine)

@@ -46,7 +46,7 @@ func (a *app) openEngine(ctx context.Context, name string) (engine.Compiler, err
 		if err == nil || name == ort.Name || !errors.Is(err, ort.ErrUnavailable) {
 			return c, err
 		}
-		fmt.Fprintf(a.err, "onnxrl: warning: ONNX Runtime is not available, so the slower pure-Go engine is used; 'onnxrl doctor' says what to do (%v)\n", firstLine(err))
+		a.say("warning: ONNX Runtime is not available, so the slower pure-Go engine is used; 'onnxrl doctor' says what to do (%v)", firstLine(err))
 		return a.namedEngine(ctx, "portable")
 	}
 	return nil, fmt.Errorf("--engine %q: expected auto, %s", name, strings.Join(engineNames(), " or "))
@@ -72,7 +72,7 @@ func (a *app) installProgress() func(library.Progress) {
 		if p.Client != "" {
 			with = " (" + p.Client + ")"
 		}
-		fmt.Fprintf(a.err, "onnxrl: ONNX Runtime %s: %s%s\n", library.Version, p.Phase, with)
+		a.say("ONNX Runtime %s: %s%s", library.Version, p.Phase, with)
 	}
 }
 

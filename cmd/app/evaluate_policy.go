@@ -34,6 +34,8 @@ import (
 
 // judged is what onnxrl evaluate works on: an opened document and the policies to judge in it.
 type judged struct {
+	// program is what has judged.
+	program string
 	cfg     experiment.Config
 	doc     *configs.Document
 	factory envs.Factory
@@ -75,7 +77,7 @@ func (j *judged) Close() error {
 
 // openJudged finds out what a target is and opens it. After an error nothing remains open.
 func (a *app) openJudged(ctx context.Context, target string, f *evaluateFlags) (_ *judged, err error) {
-	j := &judged{}
+	j := &judged{program: a.program()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, j.Close())

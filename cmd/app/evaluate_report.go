@@ -132,7 +132,7 @@ func (j *judged) about(a *app, r *assess.Assessment) (assess.About, error) {
 	}
 	add("seed", strconv.FormatUint(j.cfg.Seed, 10))
 	add("engine", j.engine.Name())
-	add("program", "onnxrl "+version())
+	add("program", j.program)
 	return b, nil
 }
 

@@ -98,7 +98,7 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 			}
 			// What was published was proved in its environment then.
 			opened, s.recording = experimentOf{}, nil
-			fmt.Fprintf(a.err, "onnxrl: warning: without the environment, the model is proved on what was recorded of it when it was published: %s\n", firstLine(err))
+			a.say("warning: without the environment, the model is proved on what was recorded of it when it was published: %s", firstLine(err))
 		}
 	}
 	if err := s.proved(ctx); err != nil {

@@ -107,7 +107,7 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 		return err
 	}
 	dir, err := run.OpenDir(run.DirOptions{
-		Kind: "fit", Program: "onnxrl " + version(), Path: f.dir, Resume: f.resume, From: f.from, Note: noteTo(a.err), Sources: sources, Keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
+		Kind: "fit", Program: a.program(), Path: f.dir, Resume: f.resume, From: f.from, Note: a.noteTo(a.err), Sources: sources, Keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
 		Changes: func(dir string) ([]configs.Change, error) { return fitChanges(dir, cfg) },
 	})
 	if err != nil {
@@ -157,9 +157,9 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 			return err
 		}
 		if dir.Path() != "" {
-			fmt.Fprintf(a.err, "onnxrl: stopped after step %d; continue with: onnxrl fit --resume %s\n", res.Steps, dir.Path())
+			a.say("stopped after step %d; continue with: onnxrl fit --resume %s", res.Steps, dir.Path())
 		} else {
-			fmt.Fprintln(a.err, "onnxrl: stopped; without --dir nothing was saved")
+			a.say("stopped; without --dir nothing was saved")
 		}
 		return quietError{errInterrupted}
 	}
@@ -175,7 +175,7 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 			return err
 		}
 	} else if dir.Path() == "" {
-		fmt.Fprintln(a.err, "onnxrl: warning: neither --out nor --dir was given, so nothing was kept")
+		a.say("warning: neither --out nor --dir was given, so nothing was kept")
 	}
 	return a.printFit(sum)
 }
@@ -315,7 +315,7 @@ func (a *app) writeFit(ctx context.Context, tr *fit.Trainer, path string, source
 	}
 	lineage := map[string]string{
 		"task": "fit", "config_sha256": digest, "seed": strconv.FormatUint(tr.Config().Seed, 10), "steps": strconv.FormatInt(res.Steps, 10), "epochs": strconv.Itoa(res.Epochs),
-		"engine": eng.Name(), "program": "onnxrl " + version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+		"engine": eng.Name(), "program": a.program(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
 	}
 	for k, v := range sources {
 		lineage[k] = v

@@ -175,7 +175,7 @@ A MODEL that holds gradients gives those of the second order, in outputs called 
 			}
 			for _, name := range batchOfOne(m, numbers) {
 				if !a.quiet {
-					fmt.Fprintf(a.err, "onnxrl: %s is 1: --bind %s=NUMBER makes it another number\n", name, name)
+					a.say("%s is 1: --bind %s=NUMBER makes it another number", name, name)
 				}
 			}
 			m = withExtents(m, func(_ string, axis int) int { return max(0, 1-axis) })

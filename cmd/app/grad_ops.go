@@ -170,7 +170,7 @@ func (a *app) verifyOps(cmd *cobra.Command, t *gradOps, only []string) error {
 		c, err := a.namedEngine(cmd.Context(), name)
 		if err != nil && errors.Is(err, ort.ErrUnavailable) {
 			t.Missing = name
-			fmt.Fprintf(a.err, "onnxrl: ONNX Runtime is not available, so the rules are not verified on it; 'onnxrl doctor' says what to do (%s)\n", firstLine(err))
+			a.say("ONNX Runtime is not available, so the rules are not verified on it; 'onnxrl doctor' says what to do (%s)", firstLine(err))
 			continue
 		}
 		if err != nil {

@@ -21,13 +21,13 @@ func (a *app) startLog() error {
 	case "text":
 		a.log = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level, ReplaceAttr: dropTime}))
 	case "json":
-		a.lines = newLogLines(a.err)
+		a.lines = newLogLines(a.err, a.name)
 		a.log = slog.New(slog.NewJSONHandler(a.err, &slog.HandlerOptions{Level: level}))
 		a.err = a.lines
 	default:
 		return fmt.Errorf("--log-format %q: expected text or json", a.logFormat)
 	}
-	a.stop.tellOn(a.err)
+	a.stop.tellOn(a.err, a.name)
 	return nil
 }
 
@@ -48,14 +48,15 @@ func dropTime(_ []string, attr slog.Attr) slog.Attr {
 
 // logLines makes each line of text that is written to it a line of a log in JSON.
 type logLines struct {
-	log *slog.Logger
+	log  *slog.Logger
+	name string
 
 	mu   sync.Mutex
 	rest []byte // a line that has not ended
 }
 
-func newLogLines(w io.Writer) *logLines {
-	return &logLines{log: slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+func newLogLines(w io.Writer, name string) *logLines {
+	return &logLines{name: name, log: slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 }
 
 // Write implements io.Writer. What marks a line as a warning of this program becomes its level.
@@ -68,7 +69,7 @@ func (l *logLines) Write(p []byte) (int, error) {
 		if i < 0 {
 			return len(p), nil
 		}
-		text := strings.TrimPrefix(strings.TrimSpace(string(l.rest[:i])), "onnxrl: ")
+		text := strings.TrimPrefix(strings.TrimSpace(string(l.rest[:i])), l.name+": ")
 		l.rest = l.rest[i+1:]
 		level := slog.LevelInfo
 		if rest, ok := strings.CutPrefix(text, "warning: "); ok {

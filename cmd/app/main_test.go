@@ -31,7 +31,7 @@ const torchFixtures = "../../runtime/autodiff/testdata/torch"
 func TestMain(m *testing.M) {
 	// Commands that run inside the tests start this program as they would onnxrl.
 	if os.Getenv(envRun) != "" || len(os.Args) > 1 && os.Args[1] == proveName {
-		Main(kinds.All())
+		Main(kinds.All(), Name("onnxrl"))
 	}
 	os.Exit(m.Run())
 }

@@ -188,7 +188,7 @@ func (a *app) inferred(path string, m *onnx.Model, bind map[string]int) (onnx.Ty
 	declared := onnx.DeclaredTypes(m.Graph)
 	env, err := shape.NewEnv(m, bind)
 	if err != nil {
-		fmt.Fprintf(a.err, "onnxrl: warning: %s: %s; types are those that the model declares\n", path, firstLine(err))
+		a.say("warning: %s: %s; types are those that the model declares", path, firstLine(err))
 		return declared, nil
 	}
 	failed := 0
@@ -200,7 +200,7 @@ func (a *app) inferred(path string, m *onnx.Model, bind map[string]int) (onnx.Ty
 		}
 	}
 	if failed > 0 {
-		fmt.Fprintf(a.err, "onnxrl: warning: %s: the types of %d nodes are not known; the first: %s\n", path, failed, firstLine(err))
+		a.say("warning: %s: the types of %d nodes are not known; the first: %s", path, failed, firstLine(err))
 	}
 	return func(v onnx.Value) (onnx.TensorType, bool) {
 		if f, ok := env.Fact(v); ok && f.Kind == shape.Tensor && f.Type.DType != tensor.Undefined {

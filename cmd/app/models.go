@@ -152,7 +152,7 @@ func (a *app) modelsLsCommand() *cobra.Command {
 			}
 			defer s.Close()
 			if store.path() != store.target() && !a.quiet {
-				fmt.Fprintf(a.err, "onnxrl: store %s, of the only run here\n", store.path())
+				a.say("store %s, of the only run here", store.path())
 			}
 			// What cannot be read is told after what can.
 			list, damage := s.List()

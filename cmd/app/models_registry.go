@@ -43,7 +43,7 @@ func (f *registryFlags) add(cmd *cobra.Command) {
 
 // open returns the repository of REGISTRY/REPO[:TAG|@digest] and the tag or digest, which is empty
 // where there is none.
-func (f *registryFlags) open(cmd *cobra.Command, in io.Reader, s string) (*remote.Repository, string, error) {
+func (f *registryFlags) open(cmd *cobra.Command, a *app, s string) (*remote.Repository, string, error) {
 	if scheme, _, ok := strings.Cut(s, "://"); ok {
 		return nil, "", fmt.Errorf("registry reference %q: leave %s:// out, and give --plain-http for a registry without TLS", s, scheme)
 	}
@@ -57,14 +57,14 @@ func (f *registryFlags) open(cmd *cobra.Command, in io.Reader, s string) (*remot
 	}
 	repo.PlainHTTP = f.plain || !cmd.Flags().Changed("plain-http") && isLoopback(ref.Registry)
 	client := &auth.Client{Client: retry.DefaultClient, Cache: auth.NewCache()}
-	client.SetUserAgent("onnxrl/" + version())
+	client.SetUserAgent(a.name + "/" + a.version)
 	switch {
 	case f.password && f.username == "":
 		return nil, "", errors.New("--password-stdin belongs to --username")
 	case f.username != "" && !f.password:
 		return nil, "", errors.New("--username needs the password or token on standard input: give --password-stdin")
 	case f.username != "":
-		text, err := io.ReadAll(io.LimitReader(in, 64<<10))
+		text, err := io.ReadAll(io.LimitReader(a.in, 64<<10))
 		if err != nil {
 			return nil, "", fmt.Errorf("read the password from standard input: %w", err)
 		}
@@ -201,7 +201,7 @@ goes on where it was.
 		Example: `  onnxrl models push qtmrl:best registry.example.com/team/qtmrl:v1 --lineage`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			repo, tag, err := reg.open(cmd, a.in, args[1])
+			repo, tag, err := reg.open(cmd, a, args[1])
 			if err != nil {
 				return err
 			}
@@ -269,7 +269,7 @@ name is expected: --as qtmrl:prod. What is pulled by digest gets no alias withou
 		Example: `  onnxrl models pull registry.example.com/team/qtmrl:v1 --as qtmrl:prod --lineage`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			repo, ref, err := reg.open(cmd, a.in, args[0])
+			repo, ref, err := reg.open(cmd, a, args[0])
 			if err != nil {
 				return err
 			}

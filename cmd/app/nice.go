@@ -40,7 +40,7 @@ func (a *app) addNice(cmd *cobra.Command) {
 			return nil
 		}
 		if err := priority.Lower(nice); err != nil {
-			fmt.Fprintf(a.err, "onnxrl: warning: the priority stays as it was: %v\n", err)
+			a.say("warning: the priority stays as it was: %v", err)
 		}
 		return nil
 	}

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -21,7 +20,7 @@ type Program struct{ app *app }
 // Run runs the command line of the process over other subcommands than onnxrl's and ends it with
 // the exit status, as [Main] does.
 func Run(name, short string, commands ...func(*Program) *cobra.Command) {
-	a := newApp(os.Stdin, os.Stdout, os.Stderr)
+	a := newApp(name, os.Stdin, os.Stdout, os.Stderr)
 	var list []*cobra.Command
 	for _, c := range commands {
 		list = append(list, c(&Program{a}))
@@ -50,7 +49,7 @@ func (p *Program) Print(report interface{ Print(io.Writer) error }, failed error
 // Progress says on a terminal what is being done, unless --quiet.
 func (p *Program) Progress(format string, args ...any) {
 	if !p.app.quiet && isTerminal(p.app.err) {
-		fmt.Fprintf(p.app.err, "onnxrl: "+format+"\n", args...)
+		p.app.say(format, args...)
 	}
 }
 

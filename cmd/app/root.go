@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,9 @@ import (
 
 // app is what subcommands share: streams, global flags and the engine, opened on first use.
 type app struct {
+	name, version string
+	// advice finds command lines of onnxrl in texts.
+	advice   *regexp.Regexp
 	kinds    experiment.Kinds
 	in       io.Reader
 	out, err io.Writer
@@ -39,14 +43,14 @@ type app struct {
 
 // execute runs one command line and returns the exit status.
 func execute(ctx context.Context, kinds experiment.Kinds, args []string, in io.Reader, out, errw io.Writer) int {
-	a := newApp(in, out, errw)
+	a := newApp("onnxrl", in, out, errw)
 	a.kinds = kinds
 	a.kinds.Note = a.noteOnce()
 	return a.run(ctx, a.command(), args)
 }
 
-func newApp(in io.Reader, out, errw io.Writer) *app {
-	return &app{in: in, out: out, err: errw, opened: map[string]engine.Compiler{}, stop: &stopping{}}
+func newApp(name string, in io.Reader, out, errw io.Writer) *app {
+	return &app{name: name, version: version(), in: in, out: out, err: errw, opened: map[string]engine.Compiler{}, stop: &stopping{}}
 }
 
 func (a *app) run(ctx context.Context, root *cobra.Command, args []string) int {
@@ -55,19 +59,19 @@ func (a *app) run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(errw)
-	a.stop.tellOn(errw)
+	a.stop.tellOn(errw, a.name)
 	gone, err := a.stop.execute(ctx, root)
 	if !gone {
 		a.close()
 	}
-	if text := errorText(err); text != "" {
+	if text := a.named(errorText(err)); text != "" {
 		if a.log == nil && asksJSON(args) { // the command line itself was refused
-			a.lines = newLogLines(errw)
+			a.lines = newLogLines(errw, a.name)
 		}
 		if a.lines != nil {
 			a.lines.log.Error(text)
 		} else {
-			fmt.Fprintf(errw, "onnxrl: %s\n", text)
+			fmt.Fprintf(errw, "%s: %s\n", a.name, text)
 		}
 	}
 	return exitCode(err)
@@ -88,9 +92,9 @@ func asksJSON(args []string) bool {
 	return strings.Contains(" "+strings.Join(args, " ")+" ", " --log-format json ") || slices.Contains(args, "--log-format=json")
 }
 
-// command is onnxrl.
+// command is the whole program.
 func (a *app) command() *cobra.Command {
-	return a.root("onnxrl", "Train, inspect and export networks that are ONNX graphs", append(a.commands(), append(a.kindsCommands(), a.configCommand())...)...)
+	return a.root(a.name, "Train, inspect and export networks that are ONNX graphs", append(a.commands(), append(a.kindsCommands(), a.configCommand())...)...)
 }
 
 // root is the command of a program, with the flags that all its subcommands have.
@@ -112,6 +116,7 @@ func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Comman
 	f.BoolVar(&a.offline, "no-install", false, "never install ONNX Runtime")
 	root.AddCommand(commands...)
 	sayUsage(root)
+	a.nameCommands(root)
 	return root
 }
 

@@ -316,12 +316,12 @@ func (k *catalogue) reload(f *serveFlags) error {
 
 func (a *app) serveNote(format string, args ...any) {
 	if !a.quiet {
-		fmt.Fprintf(a.err, "onnxrl: "+format+"\n", args...)
+		a.say(format, args...)
 	}
 }
 
 func (a *app) serveWarning(format string, args ...any) {
-	fmt.Fprintf(a.err, "onnxrl: warning: "+format+"\n", args...)
+	a.say("warning: "+format, args...)
 }
 
 // serveLog tells what was loaded and refused, one line each; that everything is unloaded at the end

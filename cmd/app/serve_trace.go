@@ -26,7 +26,7 @@ func (a *app) tracer(ctx context.Context, c *serveConfig, told *told) (t *tracin
 		return nil, func() {}, nil
 	}
 	p, err := otlp.New(ctx, otlp.Options{
-		Endpoint: c.Trace.Endpoint, Ratio: c.Trace.Ratio, Name: "onnxrl", Version: version(),
+		Endpoint: c.Trace.Endpoint, Ratio: c.Trace.Ratio, Name: a.name, Version: a.version,
 		Failed: func(err error) { a.serveWarn(told, fmt.Errorf("traces: %w", err)) },
 	})
 	if err != nil {

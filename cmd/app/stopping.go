@@ -22,15 +22,16 @@ const (
 type stopping struct {
 	mu    sync.Mutex
 	to    io.Writer
+	name  string
 	holds int
 	grace time.Duration
 }
 
-// tellOn says where the user is told that the command stops.
-func (s *stopping) tellOn(w io.Writer) {
+// tellOn says where the user is told that the command stops, and by which program.
+func (s *stopping) tellOn(w io.Writer, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.to = w
+	s.to, s.name = w, name
 }
 
 // hold gives the command that long to end after a signal, until what it returns is called.
@@ -63,7 +64,7 @@ func (s *stopping) tell() {
 	if isTerminal(s.to) {
 		clean = "\r\x1b[K" // What shows progress has not ended its line.
 	}
-	fmt.Fprintf(s.to, "%sonnxrl: stopping; a second signal ends the program at once\n", clean)
+	fmt.Fprintf(s.to, "%s%s: stopping; a second signal ends the program at once\n", clean, s.name)
 }
 
 // execute runs the command line. When ctx ends the user is told, and then the command, so that what

@@ -104,9 +104,9 @@ func (a *app) train(cmd *cobra.Command, args []string, f *trainFlags) (err error
 // before it began has no directory.
 func (a *app) stopped(dir, then string) error {
 	if isFile(filepath.Join(dir, run.ConfigFile)) {
-		fmt.Fprintf(a.err, "onnxrl: stopped; continue with: onnxrl train --resume %s%s\n", dir, then)
+		a.say("stopped; continue with: onnxrl train --resume %s%s", dir, then)
 	} else {
-		fmt.Fprintln(a.err, "onnxrl: stopped before the training began; nothing was written")
+		a.say("stopped before the training began; nothing was written")
 	}
 	return quietError{errInterrupted}
 }

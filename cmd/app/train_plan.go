@@ -27,7 +27,7 @@ type trainPlan struct {
 func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trainPlan, err error) {
 	bar := a.newBar()
 	o := run.Options{
-		Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel, InitStore: f.store.path(), Share: f.store.dir, Program: "onnxrl " + version(), Digest: a.digest, Hooks: a.trainHooks(bar),
+		Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel, InitStore: f.store.path(), Share: f.store.dir, Program: a.program(), Digest: a.digest, Hooks: a.trainHooks(bar),
 	}
 	if f.noPublish {
 		o.Sets = append(slices.Clone(o.Sets), "publish.when="+experiment.Never)
@@ -90,7 +90,7 @@ func (f *trainFlags) initOf() (run.Init, error) {
 func (a *app) trainHooks(bar *trainBar) run.Hooks {
 	out := bar.above(a.err)
 	return run.Hooks{
-		Log: a.logTo(out), Note: noteTo(out), Progress: bar.step, End: bar.settle,
+		Log: a.logTo(out), Note: a.noteTo(out), Progress: bar.step, End: bar.settle,
 		// What cannot be written ends no run.
 		Transferred: func(r *transfer.Report) { _ = r.Print(out) },
 		Begin: func(r *run.Run) {
@@ -112,16 +112,16 @@ func (a *app) trainHooks(bar *trainBar) run.Hooks {
 		},
 		PublishWith: func(dir string, ties bool) string {
 			if ties {
-				return "onnxrl models publish --allow-ties " + dir
+				return a.name + " models publish --allow-ties " + dir
 			}
-			return "onnxrl models publish " + dir
+			return a.name + " models publish " + dir
 		},
 	}
 }
 
 // noteTo writes what a run has to say.
-func noteTo(w io.Writer) func(text string) {
-	return func(text string) { fmt.Fprintf(w, "onnxrl: %s\n", text) }
+func (a *app) noteTo(w io.Writer) func(text string) {
+	return func(text string) { fmt.Fprintf(w, "%s: %s\n", a.name, a.named(text)) }
 }
 
 // advise adds to an error of a run in a directory how to go on: which flag of the command changes

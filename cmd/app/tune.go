@@ -131,7 +131,7 @@ func (a *app) tune(ctx context.Context, args []string, f *tuneFlags) (err error)
 		err = printTuned(a.out, &sum, s.Config().Space)
 	}
 	if err == nil && ended != nil {
-		fmt.Fprintf(a.err, "onnxrl: stopped; continue with: onnxrl tune --resume %s\n", s.Dir())
+		a.say("stopped; continue with: onnxrl tune --resume %s", s.Dir())
 		return quietError{errInterrupted}
 	}
 	return err

@@ -12,7 +12,7 @@ import (
 func main() {
 	// The training that the server is measured beside is a process of its own.
 	if len(os.Args) > 1 && os.Args[1] == "train" {
-		app.Main(kinds.All())
+		app.Main(kinds.All(), app.Name("onnxrl"))
 	}
 	app.Run("onnxrl-bench", "Measure the speed and the memory of onnxrl against stated targets", coreCommand, serveCommand)
 }

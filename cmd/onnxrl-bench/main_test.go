@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	switch {
 	// onnxrl serve tries new versions in a process of its own.
 	case os.Getenv(envRun) == asOnnxrl:
-		app.Main(kinds.All())
+		app.Main(kinds.All(), app.Name(asOnnxrl))
 	case os.Getenv(envRun) == asBench:
 		main()
 	}
@@ -71,7 +71,7 @@ func succeed(t *testing.T, args ...string) string {
 // refuse runs the program and expects exit status 1 and an error that contains what it says.
 func refuse(t *testing.T, args []string, says string) {
 	t.Helper()
-	if _, errs, code := execute(t, args...); code != 1 || !strings.HasPrefix(errs, "onnxrl: ") || !strings.Contains(errs, says) {
+	if _, errs, code := execute(t, args...); code != 1 || !strings.HasPrefix(errs, "onnxrl-bench: ") || !strings.Contains(errs, says) {
 		t.Errorf("%q: exit status %d, expected 1 and an error with %q\n%s", args, code, says, errs)
 	}
 }

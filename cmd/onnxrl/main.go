@@ -7,4 +7,4 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/app"
 )
 
-func main() { app.Main(kinds.All()) }
+func main() { app.Main(kinds.All(), app.Name("onnxrl")) }
