@@ -65,8 +65,8 @@ type Search struct {
 }
 
 // OpenSearch reads the document in a file, or the shipped one of that name, which has a section
-// tune, and opens what it names. A search that is resumed has its document in its directory, and takes no path. Nothing is
-// written before [Search.Begin]. Close the search after use.
+// tune, and opens what it names. A search that is resumed has its document in its directory, and
+// takes no path. Nothing is written before [Search.Begin]. Close the search after use.
 func OpenSearch(ctx context.Context, kinds experiment.Kinds, path string, o SearchOptions) (_ *Search, err error) {
 	if o.Engine == nil {
 		return nil, errors.New("tune: SearchOptions.Engine is missing: what is to run the networks?")

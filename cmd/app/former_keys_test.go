@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/run"
+
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -43,7 +45,7 @@ func TestFormerKeys(t *testing.T) {
 	if r.code != 0 || said(r, "tiny.yaml:5:3: agent.rollout_steps is called agent.n_steps now") != 1 || said(r, "--set agent.value_coef=0.7: agent.value_coef is called agent.vf_coef now") != 1 || said(r, "") != 5 {
 		t.Errorf("status %d:\n%s", r.code, r.err)
 	}
-	text := readText(t, filepath.Join(dir, configFile))
+	text := readText(t, filepath.Join(dir, run.ConfigFile))
 	for _, want := range []string{"\n  n_steps: 5\n", "\n  ent_coef: 0.03\n", "\n  vf_coef: 0.7\n", "\n  learning_rate: 0.001\n", "\n  critic_learning_rate: 0.002\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
@@ -69,7 +71,7 @@ func TestFormerKeys(t *testing.T) {
 		t.Fatalf("status %d:\n%s%s", r.code, r.out, r.err)
 	}
 	for cell, want := range sorted.All(map[string]string{"base": "0.01", "entropy=high": "0.5"}) {
-		text, err := os.ReadFile(filepath.Join(dir, cell, "seed-1", configFile))
+		text, err := os.ReadFile(filepath.Join(dir, cell, "seed-1", run.ConfigFile))
 		if err != nil || !strings.Contains(string(text), "\n  ent_coef: "+want+"\n") {
 			t.Errorf("%s: %v\n%s", cell, err, text)
 		}

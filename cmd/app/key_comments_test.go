@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/configs/reference"
@@ -54,7 +56,7 @@ func TestKeyComments(t *testing.T) {
 	all := fieldNames(types)
 	table := map[string]string{}
 	folders := map[string][]*ast.File{}
-	for typ, keys := range types {
+	for typ, keys := range sorted.Func(types, byTypeName) {
 		name := reference.TypeName(typ)
 		folder, decl, _ := strings.Cut(name, ".")
 		if folders[folder] == nil {
@@ -138,7 +140,7 @@ func findStruct(t *testing.T, files []*ast.File, name string) structDecl {
 // them differently: comments speak of the fields of other structs, too.
 func fieldNames(types map[reflect.Type][]configs.Key) map[string]string {
 	named := map[string]string{}
-	for _, keys := range types {
+	for _, keys := range sorted.Func(types, byTypeName) {
 		for _, k := range keys {
 			if n := k.Field.Name; regexp.MustCompile(`^[A-Z][a-z0-9]+[A-Z]|^[A-Z]+[A-Z][a-z]`).MatchString(n) {
 				if old, there := named[n]; there && old != k.Name {
@@ -193,4 +195,8 @@ func plain(text string, named map[string]string) string {
 	}
 	// Links to other symbols are none here.
 	return regexp.MustCompile(`\[([A-Z][a-z]\w*(\.\w+)*)\]`).ReplaceAllString(text, "$1")
+}
+
+func byTypeName(a, b reflect.Type) int {
+	return strings.Compare(reference.TypeName(a), reference.TypeName(b))
 }

@@ -2,9 +2,11 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -13,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/ort"
@@ -48,6 +51,13 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	// tests.
 	cmd.Env = append(os.Environ(), envRun+"=1", niceVariable+"=0")
 	return cmd
+}
+
+// execute runs one command line and returns the exit status.
+func execute(ctx context.Context, kinds experiment.Kinds, args []string, in io.Reader, out, errw io.Writer) int {
+	a := newApp("onnxrl", in, out, errw)
+	a.kinds = kinds
+	return a.run(ctx, a.command(), args)
 }
 
 // testEngines are the engines that this build has: without cgo there is no ONNX Runtime.

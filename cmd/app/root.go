@@ -41,20 +41,13 @@ type app struct {
 	stop      *stopping
 }
 
-// execute runs one command line and returns the exit status.
-func execute(ctx context.Context, kinds experiment.Kinds, args []string, in io.Reader, out, errw io.Writer) int {
-	a := newApp("onnxrl", in, out, errw)
-	a.kinds = kinds
-	a.kinds.Note = a.noteOnce()
-	return a.run(ctx, a.command(), args)
-}
-
 func newApp(name string, in io.Reader, out, errw io.Writer) *app {
 	return &app{name: name, version: version(), in: in, out: out, err: errw, opened: map[string]engine.Compiler{}, stop: &stopping{}}
 }
 
 func (a *app) run(ctx context.Context, root *cobra.Command, args []string) int {
 	errw := a.err // Before --log-format changes it.
+	a.kinds.Note = a.noteOnce()
 	root.SetArgs(args)
 	root.SetIn(a.in)
 	root.SetOut(a.out)
@@ -82,7 +75,7 @@ func (a *app) noteOnce() func(text string) {
 	var said sync.Map
 	return func(text string) {
 		if _, again := said.LoadOrStore(text, true); !again {
-			fmt.Fprintf(a.err, "onnxrl: note: %s\n", text)
+			a.say("note: %s", text)
 		}
 	}
 }
