@@ -18,7 +18,7 @@ func TestRewardsAreDiscountedAsTheAgentDoes(t *testing.T) {
 	}{
 		{nil, 0.99, true}, // Nothing is scaled.
 		{[]string{"wrappers.normalize.obs=true"}, 0.99, true},
-		{[]string{"wrappers.normalize.reward=true"}, 0.96, false}, // A2C's default here.
+		{[]string{"wrappers.normalize.reward=true"}, 0.99, false}, // A2C's default here.
 		{[]string{"wrappers.normalize.reward=true", "agent.gamma=0.9"}, 0.9, false},
 		{[]string{"wrappers.normalize.reward=true", "agent.gamma=0.9", "wrappers.normalize.gamma=0.95"}, 0.95, false},
 	}
