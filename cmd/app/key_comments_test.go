@@ -41,7 +41,7 @@ func describedTypes() map[reflect.Type][]configs.Key {
 		walk(configs.Keys(d.defaults()))
 	}
 	a := &app{kinds: kinds.All()}
-	for _, list := range a.book().Lists {
+	for _, list := range sorted.All(a.book().Lists) {
 		for _, k := range list {
 			walk(configs.Keys(k.Defaults()))
 		}
