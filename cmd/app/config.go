@@ -35,8 +35,8 @@ var documents = []struct {
 	{"train", "onnxrl train", func() any { return experiment.Defaults() }},
 	{"tune", "onnxrl tune", func() any { return experiment.Defaults() }},
 	{"ablate", "onnxrl ablate", func() any { return ablate.Defaults() }},
-	{"fit", "onnxrl fit --config", func() any { return fit.Defaults() }},
-	{"serve", "onnxrl serve --config", func() any { return serveDefaults() }},
+	{"fit", "onnxrl fit", func() any { return fit.Defaults() }},
+	{"serve", "onnxrl serve", func() any { return serveDefaults() }},
 }
 
 // addHelp gives keys that nothing is said of the help of their flags, by key path.

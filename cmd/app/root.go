@@ -110,6 +110,7 @@ func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Comman
 	root.AddCommand(commands...)
 	sayUsage(root)
 	a.nameCommands(root)
+	a.complete(root)
 	return root
 }
 
