@@ -35,7 +35,7 @@ func TestBenchLearn(t *testing.T) {
 		t.Errorf("%d engines", ran)
 	}
 	refuse(t, []string{"bench", "learn", "--seeds", "x"}, `--seeds "x"`)
-	refuse(t, []string{"bench", "learn", "--seeds", "4,5,4"}, "--seeds 4,5,4: one is given twice")
+	refuse(t, []string{"bench", "learn", "--seeds", "4,5,4"}, `--seeds "4,5,4": 4 is given twice`)
 	refuse(t, []string{"bench", "learn", "demo"}, `nothing matches "demo"`)
 	refuse(t, []string{"bench", "learn", "--parallel", "0"}, "--parallel 0")
 	profiled := []string{"bench", "learn", "identity_ppo", "--seeds", "1", "--set", "train.total_env_steps=256", "--profile", "-q"}

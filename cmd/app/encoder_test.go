@@ -29,7 +29,7 @@ env:
   data:
     source: {path: %q}
     split: {train: [2020-01-01, 2020-06-30], valid: [2020-07-01, 2020-08-31], test: [2020-09-01, 2020-12-31]}
-agent: {kind: a2c, n_steps: 20, learning_rate: 1.0e-2, encoder: %s}
+agent: {kind: a2c, n_steps: 20, learning_rate: 1.0e-2, optimizer: {kind: adam}, encoders: shared, encoder: %s}
 train: {num_envs: 1, total_env_steps: 80, threads: 1, validation: {every_steps: 40}}
 `, marketCSV(t), encoder))
 }

@@ -20,7 +20,8 @@ import (
 )
 
 // wide makes a policy whose weights are large enough to quantise.
-var wide = strings.Replace(tinyMarket, "d_model: 8", "d_model: 48", 1)
+var wide = strings.NewReplacer("d_model: 8", "d_model: 48",
+	"n_steps: 10", "n_steps: 10\n  gamma: 0.96\n  ent_coef: 0.05\n  vf_coef: 1\n  max_grad_norm: 1\n  reduction: sum\n  optimizer: {kind: adam}\n  encoders: shared\n  hidden_gain: 0").Replace(tinyMarket)
 
 // exported exports with JSON and decodes it.
 func exported(t *testing.T, args ...string) exportResult {

@@ -43,7 +43,7 @@ func TestRunsShareAStore(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	refuse(t, []string{"train", run, "--out", filepath.Join(dir, "third"), "--store", file, "-q"}, "--store: open artefact store "+file)
+	refuse(t, []string{"train", run, "--out", filepath.Join(dir, "third"), "--store", file, "-q"}, "share in "+file+": open artefact store "+file)
 	if _, err := artifact.Open(filepath.Join(dir, "third", publish.StoreDir), artifact.Options{MustExist: true}); err == nil {
 		t.Error("a run began that cannot publish")
 	}
