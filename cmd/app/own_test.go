@@ -60,9 +60,13 @@ func TestOwnProgram(t *testing.T) {
 	says(command(0, "env", "ls"), "thermostat", "a room that loses heat", "cartpole")
 	says(command(0, "train", "--help"), "own train ", "--resume")
 	says(command(1, "train", "thermostat.yaml", "--set", "env.traget=21"), "own: ", "env.traget", "target")
-	says(command(0, "doctor", "--engine", "portable"), "own ", "1.2.3")
 	says(command(0, "train", "thermostat.yaml", "--engine", "portable", "-q", "--out", "run"), "run")
 	says(command(1, "train", "thermostat.yaml", "--engine", "portable", "-q", "--out", "run"), "own: ", "--resume")
+	manifests, err := filepath.Glob(filepath.Join(own, "run", "checkpoints", "*", "manifest.json"))
+	if err != nil || len(manifests) == 0 {
+		t.Fatalf("no checkpoint: %v", err)
+	}
+	says(readText(t, manifests[0]), `"program": "own 1.2.3"`)
 	command(0, "train", "--resume", "run", "--engine", "portable", "-q", "--set", "train.total_env_steps=512")
 	if got := goldenArrays(t, filepath.Join(own, "run")); len(got.Arrays) == 0 || len(got.Metrics) < 4 {
 		t.Errorf("the run was not gone on with: %+v", got)
