@@ -12,9 +12,13 @@ import (
 )
 
 func lower(nice int) error {
-	// A thread that is being made while its maker is lowered may have the old niceness and be
-	// listed only afterwards, so one pass without a find is not enough.
-	for clean := 0; clean < 2; clean++ {
+	// A thread that is being made while its maker is lowered may have the old niceness or class and
+	// be listed only afterwards, later where its maker waits for a processor: passes without a find
+	// are repeated for some milliseconds.
+	for clean := 0; clean < 5; clean++ {
+		if clean > 0 {
+			time.Sleep(time.Millisecond)
+		}
 		found, err := lowerThreads(nice)
 		if err != nil {
 			return err
