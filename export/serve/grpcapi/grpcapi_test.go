@@ -163,7 +163,7 @@ func TestErrors(t *testing.T) {
 		want string
 	}{
 		{model(""), codes.InvalidArgument, `model ""`}, {model("../x"), codes.InvalidArgument, `model "../x"`}, {model("none"), codes.NotFound, `Request for unknown model: 'none' is not found`},
-		{model("broken"), codes.Internal, "it is broken"}, {model("full"), codes.Unavailable, "1024 requests wait"}, {model("loading"), codes.Unavailable, "it is loading"}, {model("panic"), codes.Internal, "internal error"},
+		{model("broken"), codes.Internal, "it is broken"}, {model("full"), codes.Unavailable, "the queue is full: 1024 requests wait"}, {model("loading"), codes.Unavailable, "it is loading"}, {model("panic"), codes.Internal, "internal error"},
 		{func(m *message) { m.ModelName = "slow"; param("timeout", number(1))(m) }, codes.DeadlineExceeded, "deadline"},
 		{func(m *message) { m.ModelVersion = "9" }, codes.NotFound, `unknown version "9"`},
 		{func(m *message) { m.RawInputContents = m.RawInputContents[:1] }, codes.InvalidArgument, "raw_input_contents has 1 entries for 2 inputs"},
@@ -520,7 +520,7 @@ func TestEveryAnswerIsCounted(t *testing.T) {
 	}
 	for _, line := range []string{
 		"protocol=grpc remote=", "path=/inference.GRPCInferenceService/ModelInfer code=OK took=", "request_id=q7", "path=/none.Service/Method code=Unimplemented", "path=/inference.GRPCInferenceService/ModelStreamInfer code=OK",
-		"code=ResourceExhausted", "code=Unauthenticated", `code=Unavailable took=`, `error="model \"full\": 1024 requests wait`,
+		"code=ResourceExhausted", "code=Unauthenticated", `code=Unavailable took=`, `error="model \"full\": the queue is full: 1024 requests wait`,
 	} {
 		if !strings.Contains(text.String(), line) {
 			t.Errorf("no line has %s:\n%s", line, text.String())

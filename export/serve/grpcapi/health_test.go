@@ -5,10 +5,12 @@ import (
 	"io"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
@@ -116,5 +118,37 @@ func TestHealthWatchersMayLeave(t *testing.T) {
 	cancel()
 	if _, err := s.Recv(); status.Code(err) != codes.Canceled {
 		t.Error(err)
+	}
+}
+
+// lingering is a listener whose Close returns a while after Accept has.
+type lingering struct{ *bufconn.Listener }
+
+func (l lingering) Close() error {
+	err := l.Listener.Close()
+	time.Sleep(2 * time.Millisecond)
+	return err
+}
+
+// However a listener says that it was closed, a server that was stopped has not failed.
+func TestStopIsNoFailure(t *testing.T) {
+	for i := range 50 {
+		server := NewServer(&oiptest.Service{}, Options{})
+		l := lingering{bufconn.Listen(1 << 10)}
+		done := make(chan error, 1)
+		go func() { done <- server.Serve(l) }()
+		c, err := l.Dial() // the server accepts
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if i%2 == 0 {
+			server.Stop()
+		} else {
+			server.GracefulStop()
+		}
+		if err := <-done; err != nil {
+			t.Fatalf("stop %d: %v", i, err)
+		}
 	}
 }

@@ -103,6 +103,15 @@ func (s *Server) accept(l net.Listener, to chan<- accepted) {
 	for {
 		c, err := l.Accept()
 		select {
+		case <-s.quit:
+			// The listener's own word for having been closed may be any error.
+			if err == nil {
+				c.Close()
+			}
+			return
+		default:
+		}
+		select {
 		case to <- accepted{c, err}:
 		case <-s.quit:
 			if err == nil {
