@@ -26,6 +26,12 @@ type Decision struct {
 	LogProb []float32
 	// Value [B] are the critic's estimates for the observations; nil when the actor has none.
 	Value []float32
+	// Logits [B, envs.MaskLen] are the masked log-probabilities of every action of every head, of
+	// the policy that really acted; nil where it does not draw from a table of them.
+	Logits *tensor.Tensor
+	// Skill [B] or [B, k] is what the policy was conditioned on beside the observation; nil
+	// without.
+	Skill *tensor.Tensor
 	// Version counts the updates of the parameters that decided, as of the actor's last Sync.
 	Version int64
 }
@@ -71,11 +77,6 @@ const (
 	// before squashing and rescaling.
 	MeanOutput   = "action_mean"
 	LogStdOutput = "action_log_std"
-	// StatePrefix and NextStatePrefix precede the names of a recurrent policy's states, float32
-	// [batch, …]: input state/x is 0 in the first step of an episode and afterwards what output
-	// next_state/x was.
-	StatePrefix     = "state/"
-	NextStatePrefix = "next_state/"
 )
 
 // Learner changes a policy. It is not safe for concurrent use.

@@ -13,6 +13,8 @@ import (
 type Algorithm[C any] struct {
 	// Name stands in front of errors.
 	Name string
+	// Replay says that its learners can be given a replay.
+	Replay bool
 	// New makes an agent for a setup that is complete. An agent beside an error is closed.
 	New func(c C, s Setup) (Agent, error)
 }
@@ -49,6 +51,9 @@ func (m maker[C]) Config() any { return m.c }
 func (m maker[C]) New(_ context.Context, s Setup) (Agent, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.a.Name, err)
+	}
+	if s.Replay != nil && !m.a.Replay {
+		return nil, fmt.Errorf("%s: the algorithm is on-policy and takes no replay, but %q is given", m.a.Name, s.Replay.Identity())
 	}
 	a, err := m.a.New(m.c, s)
 	if err != nil {

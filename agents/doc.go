@@ -26,6 +26,14 @@
 // resumes with nothing but the number of its round. A learner keeps its streams (shuffling, sampled
 // batches, noise) and saves them with its state.
 //
+// # What several agents share
+//
+// An off-policy learner can be given a store of transitions ([Setup].Replay, package replay), which
+// others record into and sample too; its checkpoints have the store's identity. A [Decision] has
+// the logits of the policy that acted, and its skill, so that a store can keep them. Costs of steps
+// are in every batch, and a store's rows have them. Critics may read fields of the observation that
+// the policy does not (network.Config).
+//
 // # Where time goes
 //
 // A [Profile] in the setup of an agent adds up the time of each [Phase]: loops that drive agents

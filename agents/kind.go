@@ -33,6 +33,9 @@ type Setup struct {
 	// Init, unless nil, may overwrite the freshly drawn parameters, by name, before anything is
 	// made of them such as target networks. The agent calls it once.
 	Init func(values map[string]*tensor.Tensor) error
+	// Replay, unless nil, is what an off-policy learner records into and samples, instead of a
+	// replay of its own that it makes, saves and closes.
+	Replay Replay
 	// Key is where initial parameters and all of the learner's randomness descend from.
 	Key rng.Key
 	// Profile, unless nil, is told by the learner where the time of its steps goes.
@@ -42,6 +45,14 @@ type Setup struct {
 	Updating func(done, of int)
 	// Log may be nil.
 	Log *slog.Logger
+}
+
+// Replay is a store of transitions that outlives a learner and that others may use: a replay.Store,
+// whose package imports this one.
+type Replay interface {
+	// Identity names the store. It is what the learner's checkpoints have in the place of
+	// transitions, and must be the same where they are restored.
+	Identity() string
 }
 
 // Split returns the rule by which batches are split over Threads, from so much arithmetic on.

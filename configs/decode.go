@@ -2,6 +2,7 @@ package configs
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -53,10 +54,29 @@ func decodeNode(n *node, path string, t *notes, into any) error {
 	dec := decoding{notes: t}
 	n = dec.rename(n, path, v.Type())
 	dec.value(n, path, v.Elem())
-	if len(dec.errs) > 0 {
-		return dec.errs
+	err := Validate(into)
+	if len(dec.errs) == 0 {
+		return locate(n, path, err)
 	}
-	return locate(n, path, Validate(into))
+	// Nothing is said of defaults, which may stand for what could not be read or has a wrong name.
+	var invalid Invalid
+	errors.As(err, &invalid)
+	invalid = slices.DeleteFunc(invalid, func(p Problem) bool {
+		at := joinPath(path, p.Path)
+		_, there := n.find(p.Path)
+		return !there || slices.ContainsFunc(dec.errs, func(d *Error) bool { return within(d.Path, at) || within(at, d.Path) })
+	})
+	var located Errors
+	errors.As(locate(n, path, invalid), &located)
+	errs := append(dec.errs, located...)
+	errs.Sort()
+	return errs
+}
+
+// within reports whether a path is another or below it.
+func within(path, above string) bool {
+	rest, ok := strings.CutPrefix(path, above)
+	return ok && (rest == "" || above == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 type decoding struct {

@@ -1,7 +1,9 @@
 package configs
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -58,6 +60,13 @@ func (e Errors) Unwrap() []error {
 		list[i] = err
 	}
 	return list
+}
+
+// Sort puts the problems in the order of a document's lines, edits first as they were made.
+func (e Errors) Sort() {
+	slices.SortStableFunc(e, func(x, y *Error) int {
+		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column))
+	})
 }
 
 func (e Errors) orNil() error {

@@ -63,4 +63,5 @@ func Example() {
 	//   learning_rate: 0.001
 	//   clip_range: 0.3
 	// --set agent.learnin_rate=1: agent.learnin_rate: unknown key "learnin_rate"; did you mean "learning_rate"?
+	// --set agent.clip_range=3: agent.clip_range: must be between 0 and 1, is 3
 }

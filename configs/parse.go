@@ -221,8 +221,7 @@ func (c *converter) convert(n ast.Node, path string, depth int) *node {
 		}
 		return c.copy(target, at, path, depth)
 	case *ast.TagNode:
-		c.fail(at, path, "tag %s is not supported; write the value plainly, quoted if it is a string", t.GetToken().Value)
-		return null
+		return c.tagged(t, at, path, depth)
 	case *ast.LiteralNode:
 		return &node{kind: kindString, text: t.Value.Value, at: at}
 	case *ast.NullNode:
@@ -232,6 +231,25 @@ func (c *converter) convert(n ast.Node, path string, depth int) *node {
 	}
 	c.fail(at, path, "%s is not supported in a configuration", strings.ToLower(n.Type().String()))
 	return null
+}
+
+// tagged reads a scalar with one of the tags of YAML's core schema.
+func (c *converter) tagged(t *ast.TagNode, at position, path string, depth int) *node {
+	tag := t.GetToken().Value
+	want, ok := map[string]kind{"!!float": kindFloat, "!!int": kindInt, "!!bool": kindBool, "!!str": kindString}[tag]
+	if !ok || t.Value == nil {
+		c.fail(at, path, "tag %s is not supported; write the value plainly, quoted if it is a string", tag)
+		return &node{at: at}
+	}
+	n := c.convert(t.Value, path, depth+1)
+	switch {
+	case n.kind == want, n.kind == kindInt && want == kindFloat:
+	case n.kind < kindSequence && want == kindString:
+		n.kind = kindString
+	default:
+		c.fail(at, path, "expected %s after %s, found %s", want, tag, describe(n))
+	}
+	return n
 }
 
 // copy expands an alias. Copies count towards maxNodes, so that nested aliases cannot multiply

@@ -33,8 +33,11 @@ func (t *notes) add(note string) {
 	}
 }
 
+// Note adds to what is worth telling of the document, see [Section.Notes].
+func (d *Document) Note(text string) { d.notes.add(text) }
+
 // Notes lists what decoding the document, or sections of it, has found worth telling so far: the
-// uses of former names of keys.
+// uses of former names of keys, and what was noted of the document.
 func (s Section) Notes() []string {
 	if s.notes == nil {
 		return nil

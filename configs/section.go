@@ -22,7 +22,7 @@ func NewSection(v any) (Section, error) {
 }
 
 // Section is the whole document as a section.
-func (d *Document) Section() Section { return Section{node: d.root} }
+func (d *Document) Section() Section { return Section{node: d.root, notes: d.notes} }
 
 // IsZero reports whether the section is absent.
 func (s Section) IsZero() bool { return s.node == nil }

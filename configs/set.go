@@ -111,12 +111,25 @@ func (d *Document) Set(assignments ...string) error {
 
 // SetValue puts the encoding of v at path, with the rules of Set.
 func (d *Document) SetValue(path string, v any) error {
+	d.edits++
+	return d.setAt(path, v, position{src: &source{name: "value of " + path}, edit: d.edits})
+}
+
+// SetFrom is SetValue for a value that follows from a section of another document, where its
+// problems are placed.
+func (d *Document) SetFrom(path string, v any, from Section) error {
+	at := position{}
+	if from.node != nil {
+		at = from.node.at
+	}
+	return d.setAt(path, v, at)
+}
+
+func (d *Document) setAt(path string, v any, at position) error {
 	value, err := encodeValue(v)
 	if err != nil {
 		return fmt.Errorf("set %s: %w", path, err)
 	}
-	d.edits++
-	at := position{src: &source{name: "value of " + path}, edit: d.edits}
 	value = value.clone()
 	value.relocate(at)
 	if err := d.assign(path, value, at); err != nil {

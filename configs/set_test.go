@@ -119,7 +119,8 @@ func TestSetErrorsNameTheFlag(t *testing.T) {
 	e := defaults()
 	err = doc.Decode(&e)
 	want := `--set gamma=high: gamma: expected a number, found the string "high"
---set gama=0.8: gama: unknown key "gama"; did you mean "gamma"?`
+--set gama=0.8: gama: unknown key "gama"; did you mean "gamma"?
+--set layers[0].width=-3: layers[0].width: must be positive, is -3`
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

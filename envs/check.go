@@ -26,6 +26,13 @@ func CheckStep(s *Spec, prev StepType, ts *TimeStep) error {
 		return fmt.Errorf("%s: %d observations and %d rows, expected %d", s.Name, len(ts.Obs), len(ts.Rows), len(s.Observation))
 	case len(ts.Info) != len(s.Info):
 		return fmt.Errorf("%s: %d diagnostics, expected %d", s.Name, len(ts.Info), len(s.Info))
+	case len(ts.Costs) != len(s.Costs):
+		return fmt.Errorf("%s: %d costs, expected %d", s.Name, len(ts.Costs), len(s.Costs))
+	}
+	for i, c := range ts.Costs {
+		if math.IsNaN(c) || math.IsInf(c, 0) || ts.Type == First && c != 0 {
+			return fmt.Errorf("%s: cost %q is %g, expected a finite number, and 0 in a first step", s.Name, s.Costs[i], c)
+		}
 	}
 	for i := range s.Observation {
 		f := &s.Observation[i]

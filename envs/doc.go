@@ -12,6 +12,9 @@
 //   - truncated: the last step, discount above 0. The episode was cut off (a time limit, the end of
 //     the data), and the value of its final observation counts.
 //
+// Beside the reward a step may have costs, which are to be kept below limits and not traded against
+// the reward; the spec names them.
+//
 // A [Spec] describes observations, actions, masks and diagnostics before the first step: names,
 // shapes, element types and bounds, each a [Space]. Spaces are [Discrete], [MultiDiscrete],
 // [MultiBinary] and [Box]. Observations are a [Dict], an ordered list of named spaces; a nested

@@ -35,7 +35,8 @@ type Saver interface {
 	SaveState() ([]byte, error)
 	// LoadState continues, in an environment made with the same configuration and data, where
 	// SaveState was called, and writes the current observation, mask and diagnostics into ts, as a
-	// step of type First when no action had been taken and else Mid, with reward 0 and discount 1.
+	// step of type First when no action had been taken and else Mid, with reward 0, costs of 0 and
+	// discount 1.
 	// After an error the environment needs a Reset.
 	LoadState(state []byte, ts *TimeStep) error
 }

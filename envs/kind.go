@@ -8,7 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 )
 
-// Split names a part of the data or a purpose: what a policy is trained on, chosen on, or judged
+// Split names a part of the data or a purpose: what a policy is trained on, chosen on, or evaluated
 // on. Environments without data give the same dynamics for all of them.
 type Split string
 

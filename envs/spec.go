@@ -19,6 +19,9 @@ type Spec struct {
 	// Reward bounds the rewards; use infinities where there is no bound. The zero value means that
 	// rewards are always 0.
 	Reward Range
+	// Costs names what a step costs beside the reward, for constraints on the expected sum of each
+	// (constrained Markov decision processes; Altman 1999): Safety-Gymnasium has one, "cost".
+	Costs []string
 	// Info names the diagnostics of a step. They are not observations: no policy may depend on
 	// them.
 	Info []string
@@ -92,13 +95,17 @@ func (s *Spec) Validate() error {
 	if !(s.Reward.Low <= s.Reward.High) {
 		fail("rewards between %g and %g", s.Reward.Low, s.Reward.High)
 	}
-	clear(seen)
-	for i, name := range s.Info {
-		if name == "" || seen[name] {
-			fail("info %d: name %q is empty or taken", i, name)
+	names := func(what string, list []string) {
+		clear(seen)
+		for i, name := range list {
+			if name == "" || seen[name] {
+				fail("%s %d: name %q is empty or taken", what, i, name)
+			}
+			seen[name] = true
 		}
-		seen[name] = true
 	}
+	names("cost", s.Costs)
+	names("info", s.Info)
 	if s.MaxSteps < 0 {
 		fail("max steps is %d", s.MaxSteps)
 	}
@@ -108,7 +115,7 @@ func (s *Spec) Validate() error {
 // Equal reports whether two environments can share a batch and a policy: everything agrees, and
 // windows are over the same table.
 func (s *Spec) Equal(o *Spec) bool {
-	return s.Name == o.Name && sameSpace(s.Action, o.Action) && s.Masked == o.Masked && s.Reward == o.Reward && slices.Equal(s.Info, o.Info) && s.MaxSteps == o.MaxSteps && s.Random == o.Random &&
+	return s.Name == o.Name && sameSpace(s.Action, o.Action) && s.Masked == o.Masked && s.Reward == o.Reward && slices.Equal(s.Costs, o.Costs) && slices.Equal(s.Info, o.Info) && s.MaxSteps == o.MaxSteps && s.Random == o.Random &&
 		slices.EqualFunc(s.Observation, o.Observation, func(a, b Field) bool {
 			return a.Name == b.Name && sameSpace(a.Space, b.Space) && (a.Window == b.Window || a.Window != nil && b.Window != nil && a.Window.n == b.Window.n && a.Window.rows == b.Window.rows)
 		})

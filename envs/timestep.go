@@ -48,13 +48,16 @@ type TimeStep struct {
 	// In a last step it says which ones would be if the episode was truncated, for the value of
 	// what could follow, and nothing where it has terminated.
 	Mask *tensor.Tensor
+	// Costs has a value for each name of Spec.Costs: what the action that led here cost, a finite
+	// number, which is 0 in a first step.
+	Costs []float64
 	// Info has a value for each name of Spec.Info.
 	Info []float64
 }
 
 // NewTimeStep returns a TimeStep with new tensors for everything the spec describes.
 func NewTimeStep(s Spec) *TimeStep {
-	ts := &TimeStep{Obs: make([]*tensor.Tensor, len(s.Observation)), Rows: make([]int64, len(s.Observation)), Info: make([]float64, len(s.Info))}
+	ts := &TimeStep{Obs: make([]*tensor.Tensor, len(s.Observation)), Rows: make([]int64, len(s.Observation)), Costs: make([]float64, len(s.Costs)), Info: make([]float64, len(s.Info))}
 	for i, f := range s.Observation {
 		if f.Window == nil {
 			ts.Obs[i] = tensor.New(f.Space.DType(), f.Space.Shape()...)
@@ -67,9 +70,13 @@ func NewTimeStep(s Spec) *TimeStep {
 }
 
 // Restart makes ts the first step of an episode.
-func (ts *TimeStep) Restart() { ts.Type, ts.Reward, ts.Discount = First, 0, 1 }
+func (ts *TimeStep) Restart() {
+	ts.Type, ts.Reward, ts.Discount = First, 0, 1
+	clear(ts.Costs)
+}
 
-// Continue makes ts a step after which the episode goes on.
+// Continue makes ts a step after which the episode goes on. It leaves the costs to the environment,
+// as Terminate and Truncate do.
 func (ts *TimeStep) Continue(reward float64) { ts.Type, ts.Reward, ts.Discount = Mid, reward, 1 }
 
 // Terminate makes ts the last step of an episode that has come to its end.

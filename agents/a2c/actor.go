@@ -3,61 +3,75 @@ package a2c
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/envs/vector"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// actor draws actions, or takes the best ones, with the parameters where they are learnt.
+// actor may have a bank of its own, which is closed with it.
 type actor struct {
-	f       *forward
-	sampler *network.Sampler
-	bank    *bank // closed with the actor; nil when it is the agent's, which release then gives back
+	*onpolicy.Actor
+	bank    *bank // nil without windows of a table
+	own     bool
 	release func()
-	learner *learner
-	d       agents.Decision
-}
-
-func newActor(m agents.Mode, f *forward, own *bank, a *Agent) *actor {
-	return &actor{
-		f: f, bank: own, learner: a.learner, d: agents.Decision{Value: f.value},
-		sampler: network.NewSampler(a.graphs.frame, a.c.Exploration, m, f.n, f.prog.Output, a.params.View(logStdParam)),
-	}
-}
-
-// Act implements agents.Actor.
-func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
-	a.d.Version = a.learner.updates
-	if err := a.f.current(b, a.learner.stamp()); err != nil {
-		return nil, fmt.Errorf("a2c: act: %w", err)
-	}
-	l := a.learner
-	if err := a.sampler.Decide(&a.d, key, network.Moment{Key: l.sdeKey, Rollout: l.updates, Replaced: l.replaced, Round: l.rec.t}); err != nil {
-		return nil, fmt.Errorf("a2c: act: %w", err)
-	}
-	return &a.d, nil
 }
 
 // Sync implements agents.Actor. The actor reads parameters where they are learnt; what it has
 // computed from them is dropped, in case that something else than the learner has changed them.
 func (a *actor) Sync(context.Context) error {
-	if k := a.f.bank; k != nil && !k.still {
-		k.forget()
+	if a.bank != nil && !a.bank.still {
+		a.bank.forget()
 	}
 	return nil
 }
 
 // Close implements agents.Actor.
 func (a *actor) Close() error {
-	err := a.f.close()
-	if a.bank != nil {
-		err = errors.Join(err, a.bank.close())
+	err := a.Actor.Close()
+	if a.own {
+		err = errors.Join(err, a.bank.Close())
 	}
 	if a.release != nil {
 		a.release()
 	}
 	return err
+}
+
+// features are the inputs of a program that have the features of windows of a table.
+type features struct {
+	bank   *bank
+	series int
+	// z are the inputs, one for each encoder.
+	z       [][]float32
+	learner *learner
+}
+
+// Current implements onpolicy.Inputs.
+func (f *features) Current(b *vector.Batch) error {
+	for e, row := range b.Rows[f.series] {
+		if err := f.fetch(e, int(row)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Final implements onpolicy.Inputs.
+func (f *features) Final(b *vector.Batch) error {
+	for _, e := range b.Ended {
+		if err := f.fetch(e.Env, int(b.FinalRows[f.series][e.Env])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch copies the features of environment e's window.
+func (f *features) fetch(e, row int) error {
+	p, err := f.bank.find(row, f.learner.stamp())
+	if err != nil {
+		return err
+	}
+	f.bank.copyTo(f.z, e, p, row)
+	return nil
 }

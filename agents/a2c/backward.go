@@ -3,7 +3,7 @@ package a2c
 import (
 	"fmt"
 
-	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
@@ -27,19 +27,21 @@ type backward struct {
 	grads  *models.Segment
 }
 
-// newBackward compiles the encoder's gradient. grads receives the sum over the chunks.
-func newBackward(g *graphs, params *models.Params, grads *models.Segment, s *agents.Setup, samples int) (*backward, error) {
-	series, _ := columns(g.frame)
+// newBackward compiles the encoder's gradient. The learner's gradients receive the sum over the
+// chunks.
+func newBackward(l *learner, samples int) (*backward, error) {
+	g, s, grads := l.g, &l.Setup, l.Grads
+	series, _ := columns(g.Frame)
 	// A chunk of many windows is enough for one run; windows by themselves are run several at a
 	// time.
 	chunks := 1
 	if g.chunk == 1 {
 		_, chunks = runs(samples, max(s.Threads, 1), arithmetic(g.encode, series))
 	}
-	r := newRows(g, chunks, s)
-	p, err := program.New(g.encodeGrad, params, program.Config{
+	r := newRows(l, chunks)
+	p, err := program.New(g.encodeGrad, l.Params, program.Config{
 		Engine: s.Engine, Batch: chunks * r.series, BatchSymbol: layer.Batch, Shards: r.shards, Weights: g.features,
-		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}}},
+		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: onpolicy.LossOutput}}}},
 	})
 	if err != nil {
 		return nil, err
@@ -121,5 +123,3 @@ func (b *backward) scatter(dz, d []float32, k, window int) {
 		program.Add(dz[((k*b.rows.series+i)*b.rows.chunk+window)*b.width:][:b.width], d[i*b.width:][:b.width])
 	}
 }
-
-func (b *backward) close() error { return b.prog.Close() }

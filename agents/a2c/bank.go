@@ -3,8 +3,7 @@ package a2c
 import (
 	"fmt"
 
-	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -44,14 +43,14 @@ type stamp struct{ updates, replaced int64 }
 const bankBytes = 64 << 20
 
 // newBank compiles the encoder. envs is the number of environments that will ask at the same time.
-func newBank(g *graphs, params *models.Params, s *agents.Setup, envs int) (*bank, error) {
-	r := newRows(g, 1, s)
-	p, err := program.New(g.encode, params, program.Config{Engine: s.Engine, Batch: r.series, BatchSymbol: layer.Batch, Shards: r.shards})
+func newBank(l *learner, envs int) (*bank, error) {
+	g, r := l.g, newRows(l, 1)
+	p, err := program.New(g.encode, l.Params, program.Config{Engine: l.Setup.Engine, Batch: r.series, BatchSymbol: layer.Batch, Shards: r.shards})
 	if err != nil {
 		return nil, err
 	}
 	r.x = p.Input(rowsInput)
-	k := &bank{rows: r, prog: p, width: g.width, still: !trainable(g.encode)}
+	k := &bank{rows: r, prog: p, width: g.width, still: !onpolicy.Trainable(g.encode)}
 	for _, name := range g.features {
 		k.out = append(k.out, p.Output(name).Float32s())
 	}
@@ -191,7 +190,8 @@ func (k *bank) copyTo(dst [][]float32, i int, p *page, row int) {
 	}
 }
 
-func (k *bank) close() error { return k.prog.Close() }
+// Close frees the encoder's program.
+func (k *bank) Close() error { return k.prog.Close() }
 
 // rows copies chunks of consecutive rows of a table into an encoder's input [n·series, L, F]:
 // the series of the first chunk, then those of the next.
@@ -204,11 +204,12 @@ type rows struct {
 }
 
 // newRows returns the rows of n chunks.
-func newRows(g *graphs, n int, s *agents.Setup) *rows {
-	w := g.frame.Window()
+func newRows(l *learner, n int) *rows {
+	g := l.g
+	w := g.Frame.Window()
 	r := &rows{table: w.Table(), window: w.Len(), chunk: g.chunk}
-	r.series, r.features = columns(g.frame)
-	r.shards = s.Split(program.SplitFLOPs).Shards(g.encode, layer.Batch, n*r.series, 1)
+	r.series, r.features = columns(g.Frame)
+	r.shards = l.Setup.Split(program.SplitFLOPs).Shards(g.encode, layer.Batch, n*r.series, 1)
 	return r
 }
 

@@ -2,7 +2,6 @@ package a2c
 
 import (
 	"math"
-	"slices"
 
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/configs"
@@ -14,9 +13,12 @@ import (
 
 // Config describes an A2C agent. [Defaults] returns Stable-Baselines3's values.
 type Config struct {
-	Gamma   float64 `yaml:"gamma"`
+	// Gamma discounts what comes later, by as much for each step.
+	Gamma float64 `yaml:"gamma"`
+	// EntCoef is the weight of the policy's entropy, which is maximised.
 	EntCoef float64 `yaml:"ent_coef"`
-	VFCoef  float64 `yaml:"vf_coef"`
+	// VFCoef is the weight of the value's loss.
+	VFCoef float64 `yaml:"vf_coef"`
 	// GAELambda mixes the returns with shorter ones; 1 is the plain return of the rollout.
 	GAELambda float64 `yaml:"gae_lambda"`
 	// NormalizeAdvantage shifts and scales the advantages of a rollout to mean 0 and deviation 1.
@@ -34,12 +36,12 @@ type Config struct {
 	Reduction string `yaml:"reduction"`
 
 	// LearningRate is that of all parameters, unless CriticLearningRate is not 0, which is then the
-	// critic's; see the package comment for which are whose. Schedule multiplies both by a factor
-	// that begins at 1; its steps are updates, and linear and cosine without steps take as long as
-	// the run.
-	LearningRate       float64        `yaml:"learning_rate"`
-	CriticLearningRate float64        `yaml:"critic_learning_rate,omitempty"`
-	Schedule           optim.Schedule `yaml:"schedule,omitempty"`
+	// critic's; see the package comment for which are whose. The steps of LearningRateSchedule are
+	// updates, and linear and cosine without steps take as long as the run. The critic's rate
+	// changes in proportion.
+	LearningRate         float64        `yaml:"learning_rate"`
+	CriticLearningRate   float64        `yaml:"critic_learning_rate,omitempty"`
+	LearningRateSchedule optim.Schedule `yaml:"learning_rate_schedule,omitempty"`
 	// MaxGradNorm limits the norm of the whole gradient, actor and critic together; 0 does not.
 	MaxGradNorm float64 `yaml:"max_grad_norm"`
 	// Optimizer's learning rate is given above.
@@ -77,6 +79,8 @@ type Config struct {
 // VTraceConfig holds the thresholds of the importance weights; see rlmath.VTraceConfig. λ is
 // gae_lambda.
 type VTraceConfig struct {
+	// ClipRho limits the ratios of probabilities in the errors of the values, ClipC those that
+	// carry them back, and ClipPGRho those of the policy's gradient.
 	ClipRho   float64 `yaml:"clip_rho"`
 	ClipC     float64 `yaml:"clip_c"`
 	ClipPGRho float64 `yaml:"clip_pg_rho"`
@@ -114,7 +118,7 @@ const sb3Gain = math.Sqrt2
 func Defaults() Config {
 	return Config{
 		NSteps: 5, Gamma: 0.99, GAELambda: 1, VFCoef: 0.5, Reduction: Mean, Correction: NoCorrection, VTrace: VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1},
-		LearningRate: 7e-4, MaxGradNorm: 0.5, Optimizer: Optimizer{optim.Config{Kind: "rmsprop", Alpha: 0.99, Eps: 1e-5}},
+		LearningRate: 7e-4, LearningRateSchedule: optim.Schedule{Relative: true}, MaxGradNorm: 0.5, Optimizer: Optimizer{optim.Config{Kind: "rmsprop", Alpha: 0.99, Eps: 1e-5}},
 		Encoders: Separate, CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh", HiddenGain: sb3Gain, OrthoInit: true,
 		Exploration: network.DefaultExploration(), ShareWindows: Auto,
 	}
@@ -144,7 +148,7 @@ func (o *Optimizer) DecodeConfig(s configs.Section) error {
 func (Config) Renamed() map[string]string {
 	return map[string]string{
 		"rollout_steps": "n_steps", "entropy_coef": "ent_coef", "value_coef": "vf_coef", "grad_clip": "max_grad_norm",
-		"lr_actor": "learning_rate", "lr_critic": "critic_learning_rate",
+		"schedule": "learning_rate_schedule", "lr_actor": "learning_rate", "lr_critic": "critic_learning_rate",
 	}
 }
 
@@ -154,14 +158,6 @@ func (c Config) criticLearningRate() float64 {
 		return c.CriticLearningRate
 	}
 	return c.LearningRate
-}
-
-// orthogonal returns how weights begin that are orthogonal, of a gain, unless that is turned off.
-func (c Config) orthogonal(gain float64) layer.Init {
-	if !c.OrthoInit {
-		return layer.LinearDefault()
-	}
-	return layer.Orthogonal(gain)
 }
 
 // Validate reports all problems of the configuration's own fields; whether it fits the environment
@@ -178,7 +174,7 @@ func (c Config) Validate() error {
 	p.NonNegative("critic_learning_rate", c.CriticLearningRate)
 	p.NonNegative("max_grad_norm", c.MaxGradNorm)
 	p.Check(c.Optimizer.LR == 0, "optimizer.lr", "is %g, but the learning rate is learning_rate", c.Optimizer.LR)
-	p.Check(c.Schedule.Initial == 0 || c.Schedule.Initial == 1, "schedule.initial", "is %g, but the schedule is a factor that begins at 1", c.Schedule.Initial)
+	p.Check(c.LearningRateSchedule.Follows(), "learning_rate_schedule.initial", "is %g, but the schedule begins with learning_rate", c.LearningRateSchedule.Initial)
 	p.OneOf("correction", c.Correction, NoCorrection, VTrace)
 	p.NonNegative("hidden_gain", c.HiddenGain)
 	p.Check(c.OrthoInit || c.HiddenGain == 0 || c.HiddenGain == sb3Gain, "hidden_gain", "is %g, the gain of orthogonal weights, but ortho_init is false", c.HiddenGain)
@@ -189,11 +185,6 @@ func (c Config) Validate() error {
 	p.OneOf("activation", c.Activation, layer.Activations()...)
 	p.OneOf("share_windows", c.ShareWindows, Auto, On, Off)
 	return p.Err()
-}
-
-// relative reports whether the schedule takes as long as the run.
-func (c Config) relative() bool {
-	return c.Schedule.Steps == 0 && slices.Contains([]string{"linear", "cosine"}, c.Schedule.Kind)
 }
 
 // network returns the part of the configuration that lies between inputs and heads.

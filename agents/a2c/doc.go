@@ -67,45 +67,30 @@
 // # Windows in common
 //
 // Two consecutive windows have all bars but one in common. Where an encoder computes from a bar
-// something that does not depend on the window (encoder.Sharer), the features of all windows of a
-// rollout are computed at once: n_steps + 1 windows, a chunk, from the W + n_steps rows
-// that they lie in. The agent does that when an actor first asks for a window, keeps the features
-// of the chunk, and every further round costs only the layers after the encoder. No look-ahead is
-// in that: the features of a window depend on its own rows and on nothing else, which the tests
-// check against each window alone; the rows of the table do not depend on actions; and a policy
-// that is served has no such shortcut, see Learner.Policy.
+// something that does not depend on the window (encoder.Sharer: timecnn with padding: valid, or
+// causal and pool: last), the features of n_steps + 1 consecutive windows, a chunk, are computed at
+// once and kept until the parameters change; each round then costs only the layers after the
+// encoder. A window's features depend on its own rows only, which the tests check against each
+// window alone. Other encoders, and share_windows: off, have chunks of one window. A published
+// policy reads single windows.
 //
-//   - timecnn qualifies with padding: valid and any pooling, and with padding: causal and pool:
-//     last when no padding reaches the last step. With padding: same, or causal and another
-//     pooling, zeros at the window's edge enter the features.
-//   - transformer does not: positions, and what a step attends to, begin with the window.
-//   - mlp does not: every weight belongs to a place in the window.
-//   - file does not: the package knows nothing about the model. Windows are encoded one by one,
-//     which is always right.
-//
-// The learner divides the gradient at the features. Its first program computes loss and gradients
-// of heads and cross-asset layer from the recorded features, and the features' gradient; a second
-// one carries that through the encoder, one chunk after the other, whatever samples lie in it. So a
-// rollout may have any number of chunks: an environment that begins a new episode at other rows
-// opens another one, environments at the same bar share theirs, chunks near the end of the table
-// begin earlier, and windows that are not consecutive at all just cost more. Shapes are static
-// throughout. With share_windows: off a chunk is one window.
+// The learner divides the gradient at the features: its first program computes the loss and the
+// gradients of heads and features, a second one carries the latter through the encoder, chunk after
+// chunk. A rollout may have any number of chunks: environments at the same bar share one, and one
+// that begins an episode elsewhere opens another.
 //
 // Work is split over cores where it is independent: the encoder over assets, the heads over
-// samples. Sums over cores and runs have a fixed order, so results have the same bits for the same
-// number of threads.
+// samples. Sums have a fixed order, so results have the same bits for the same number of shards.
 //
 // # State
 //
-// A learner is saved between rollouts only. Continuing from there equals never having stopped, bit
-// for bit.
+// A learner is saved after any round, with the rollout as far as it is recorded. Continuing from
+// there equals never having stopped, bit for bit.
 //
 // # Defaults
 //
-// Those of Stable-Baselines3's A2C: learning_rate 7e-4, n_steps 5, gamma 0.99, gae_lambda 1,
-// ent_coef 0, vf_coef 0.5, max_grad_norm 0.5, RMSProp with α 0.99 and ε 1e-5 (its RMSpropTFLike has
-// eps_inside: true and ones: true in addition), reduction mean, and two towers: encoders separate,
-// hidden [64, 64] under tanh, hidden_gain √2. What remains different:
+// [Defaults] are those of Stable-Baselines3's A2C; its RMSpropTFLike is optimizer: {eps_inside:
+// true, ones: true} in addition. What remains different:
 //
 //   - a linear schedule without steps begins at its first value and would reach its last one after
 //     the last update; Stable-Baselines3 is one update ahead;
@@ -115,12 +100,9 @@
 //
 // # QTMRL
 //
-// Its values stand in configs/experiments/qtmrl.yaml: learning_rate 1e-5 under Adam, n_steps 50,
-// gamma 0.96, ent_coef 0.05, vf_coef 1, max_grad_norm 1, one encoder for both, reduction sum, which
-// is its Σ, and hidden_gain 0, the activation's own. It leaves open the kernel of the convolutions
-// (3), how assets are mixed (one block of attention with four heads), and the initialisation.
-// gae_lambda below 1, normalize_advantage and schedule are additions. Dropout is refused: the
-// policy that learns must be the one that acted.
+// Its values are in configs/experiments/qtmrl.yaml. The paper leaves open the kernel of the
+// convolutions (3), how assets are mixed (one block of attention with four heads), and the
+// initialisation. Dropout is refused: the policy that learns must be the one that acted.
 //
 // # How to add a term to the loss
 //

@@ -176,26 +176,26 @@ func TestGradientEqualsTheFormula(t *testing.T) {
 			const n2 = 3
 			v := agenttest.Toys(t, n2, flatToy())
 			a := agent(t, c, v, e, threads)
-			for _, s := range a.params.Segments() {
+			for _, s := range a.learner.Params.Segments() {
 				rng.New(9).Stream().FillNormal32(s.Floats(), 0, 0.5)
 			}
 			d := &diary{Recorder: a.Recorder()}
 			if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Explore, n2), d, rng.New(4), 0, c.NSteps, nil); err != nil {
 				t.Fatal(err)
 			}
-			l := newLinear(a.params)
+			l := newLinear(a.learner.Params)
 			w, b, dv, vb, returns := l.gradients(d, c, []int{2, 3}, n2)
 			m, err := a.Learner().Step(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			compare := func(name string, want []float64) {
-				for i, s := range a.grads.Specs() {
+				for i, s := range a.learner.Grads.Specs() {
 					if s.Name != name {
 						continue
 					}
-					off, size := a.grads.Range(i)
-					for k, got := range a.grads.Floats()[off : off+size] {
+					off, size := a.learner.Grads.Range(i)
+					for k, got := range a.learner.Grads.Floats()[off : off+size] {
 						if n++; math.Abs(float64(got)-want[k]) > 1e-4*(1+math.Abs(want[k])) {
 							t.Errorf("%s, %d threads: gradient of %s[%d] is %g, expected %g", e.Name(), threads, name, k, got, want[k])
 						}
@@ -288,7 +288,7 @@ func TestMasks(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := v.Step(explore.(*actor).d.Actions); err != nil {
+			if err := v.Step(explore.(*actor).Decision.Actions); err != nil {
 				t.Fatal(err)
 			}
 			if i < c.NSteps {
@@ -300,12 +300,12 @@ func TestMasks(t *testing.T) {
 		if _, err := a.Learner().Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for i, s := range a.grads.Specs() {
+		for i, s := range a.learner.Grads.Specs() {
 			if s.Name != "actor.logits.bias" {
 				continue
 			}
-			off, size := a.grads.Range(i)
-			for k, g := range a.grads.Floats()[off : off+size] {
+			off, size := a.learner.Grads.Range(i)
+			for k, g := range a.learner.Grads.Floats()[off : off+size] {
 				if n++; (g == 0) != (k == 3) {
 					t.Errorf("%s: the gradient of logit %d is %g", e.Name(), k, g)
 				}
@@ -324,10 +324,10 @@ func TestEntropyIsMaximised(t *testing.T) {
 	c.Hidden, c.VFCoef, c.EntCoef, c.LearningRate, c.Gamma = nil, 0, 1000, 0.02, 0
 	v := agenttest.Toys(t, 4, flatToy())
 	a := agent(t, c, v, testengines.Fastest(t), 1)
-	copy(a.params.View("actor.logits.bias").Float32s(), []float32{1, -1, 1, 0, -1})
+	copy(a.learner.Params.View("actor.logits.bias").Float32s(), []float32{1, -1, 1, 0, -1})
 	r := agenttest.NewTraining(t, a, v)
 	spread := func() float64 {
-		b := a.params.View("actor.logits.bias").Float32s()
+		b := a.learner.Params.View("actor.logits.bias").Float32s()
 		return math.Abs(float64(b[0]-b[1])) + math.Abs(float64(b[2]-b[3])) + math.Abs(float64(b[3]-b[4]))
 	}
 	before := spread()
@@ -345,7 +345,7 @@ func TestOwners(t *testing.T) {
 	for _, encoders := range []string{Shared, Separate} {
 		c := small(t, nil)
 		c.Encoders, c.LearningRate, c.CriticLearningRate, c.MaxGradNorm = encoders, 0.5, 0.125, 0
-		c.Schedule.Kind, c.Schedule.Gamma = "exponential", 0.5
+		c.LearningRateSchedule.Kind, c.LearningRateSchedule.Gamma = "exponential", 0.5
 		c.Freeze = []string{"*conv1.weight"}
 		v := agenttest.Toys(t, 2, windowToy(t))
 		a := agent(t, c, v, testengines.Fastest(t), 1)
@@ -357,22 +357,22 @@ func TestOwners(t *testing.T) {
 			if m["train/learning_rate"] != 0.5*factor || m["train/learning_rate_critic"] != 0.125*factor {
 				t.Errorf("learning rates %g and %g", m["train/learning_rate"], m["train/learning_rate_critic"])
 			}
-			for i, s := range a.grads.Specs() {
+			for i, s := range a.learner.Grads.Specs() {
 				lr := 0.5 * factor
 				if len(s.Name) > 7 && s.Name[:7] == "critic." {
 					lr = 0.125 * factor
 				}
-				off, _ := a.grads.Range(i)
-				for k, now := range a.params.View(s.Name).Float32s() {
-					want := float64(before[s.Name][k]) - lr*float64(a.grads.Floats()[off+k])
+				off, _ := a.learner.Grads.Range(i)
+				for k, now := range a.learner.Params.View(s.Name).Float32s() {
+					want := float64(before[s.Name][k]) - lr*float64(a.learner.Grads.Floats()[off+k])
 					if n++; math.Abs(float64(now)-want) > 1e-6*(1+math.Abs(want)) {
 						t.Fatalf("%s[%d] is %g, expected %g", s.Name, k, now, want)
 					}
 				}
 			}
-			frozen := a.params.Segment(models.Frozen)
+			frozen := a.learner.Params.Segment(models.Frozen)
 			for _, s := range frozen.Specs() {
-				if n++; !slices.Equal(a.params.View(s.Name).Float32s(), before[s.Name]) {
+				if n++; !slices.Equal(a.learner.Params.View(s.Name).Float32s(), before[s.Name]) {
 					t.Errorf("%s has changed", s.Name)
 				}
 			}
@@ -387,7 +387,7 @@ func TestOwners(t *testing.T) {
 // snapshot copies all parameters.
 func snapshot(a *Agent) map[string][]float32 {
 	out := map[string][]float32{}
-	for _, s := range a.params.Segments() {
+	for _, s := range a.learner.Params.Segments() {
 		for i, p := range s.Specs() {
 			out[p.Name] = slices.Clone(s.View(i).Float32s())
 		}

@@ -3,10 +3,10 @@ package a2c
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/head"
@@ -26,40 +26,16 @@ const (
 	valueWeight   = "a2c.value_weight"
 	entropyWeight = "a2c.entropy_weight"
 
-	lossOutput    = "loss"
-	logProbOutput = "log_prob"
-	entropyOutput = "entropy"
-
 	// rowsInput and featuresName are the values of the encoder alone: rows [series, L, F] and the
 	// features of windows, one name for each encoder.
 	rowsInput    = "a2c.rows"
 	featuresName = "a2c.features"
 )
 
-// The scopes of parameters; critic_learning_rate belongs to those of critic.
-const (
-	actorScope = "actor"
-	critic     = "critic"
-)
-
-// logStdParam is the deviation of a Gaussian policy.
-const logStdParam = actorScope + "." + network.LogStdParam
-
-// graphs are the networks of an agent, all over the parameters of policy.
+// graphs are the networks of an agent. Act, Learn and Evaluate read observations or, where these
+// have windows of a table, the features of each window.
 type graphs struct {
-	frame *network.Frame
-	// policy is complete: observations to actions, log-probabilities and value. values are its
-	// initial parameters.
-	policy *models.Network
-	values map[string]*tensor.Tensor
-	// act gives log-probabilities and value, train the loss: of observations or, where these have
-	// windows of a table, of the features of each window.
-	act, train *models.Network
-	// evaluate gives log-probabilities of recorded actions and values, of the same inputs as train;
-	// nil without a correction.
-	evaluate *models.Network
-	// stops are the values of train that the loss is not differentiated through.
-	stops []string
+	onpolicy.Networks
 	// encode computes the features of chunk consecutive windows, and encodeGrad is the same with
 	// the features' cotangents as inputs; nil without windows of a table. chunk is 1 unless
 	// overlapping windows are encoded together.
@@ -76,25 +52,24 @@ type graphs struct {
 type design struct {
 	c       Config
 	f       *network.Frame
-	key     rng.Key
 	torso   *network.Torso
 	encoder encoder.Encoder
 }
 
 // newGraphs builds every network of an agent.
 func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*graphs, error) {
-	d := &design{c: c, f: f, key: key}
+	g := &graphs{Networks: onpolicy.NewNetworks(f, key)}
+	d := &design{c: c, f: f}
 	gain := c.HiddenGain
 	if gain == 0 {
 		gain = layer.Gain(c.Activation)
 	}
 	var err error
-	if d.torso, err = network.NewTorso(c.network(), f, kinds, c.orthogonal(gain)); err != nil {
+	if d.torso, err = network.NewTorso(c.network(), f, kinds, onpolicy.Orthogonal(c.OrthoInit, gain)); err != nil {
 		return nil, err
 	}
 	d.encoder = d.torso.Encoder()
-	g := &graphs{frame: f}
-	p := d.graph("policy")
+	p := g.Graph("policy")
 	dist, value, err := d.heads(p, nil)
 	if err != nil {
 		return nil, err
@@ -102,10 +77,7 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	p.Output(agents.ActionOutput, dist.Mode())
 	dist.Output()
 	p.Output(agents.ValueOutput, value)
-	if g.policy, g.values, err = p.Network(c.Options); err != nil {
-		return nil, err
-	}
-	if err := d.refuseDropout(); err != nil {
+	if err := g.Complete("A2C", p, c.Options, func(l *layer.Graph) error { _, _, err := d.heads(l, nil); return err }); err != nil {
 		return nil, err
 	}
 	var sharer encoder.Sharer
@@ -132,18 +104,6 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	return g, d.addTrain(g, features)
 }
 
-// refuseDropout looks for dropout, which the graphs of acting do not have.
-func (d *design) refuseDropout() error {
-	g := layer.New("dropout", d.key, layer.Options{Training: true})
-	if _, _, err := d.heads(g, nil); err != nil {
-		return err
-	}
-	if masks := g.Masks(); len(masks) > 0 {
-		return fmt.Errorf("dropout of %g is asked for, but A2C is on-policy: the policy that learns must be the one that acted; set it to 0", masks[0].Ratio)
-	}
-	return nil
-}
-
 // sharer returns the encoder when it can encode overlapping windows together, or an error that says
 // why it cannot.
 func (d *design) sharer() (encoder.Sharer, error) {
@@ -161,16 +121,14 @@ func (d *design) sharer() (encoder.Sharer, error) {
 	return s, nil
 }
 
-func (d *design) graph(name string) *layer.Graph { return layer.New(name, d.key, layer.Options{}) }
-
 // branches returns the scopes of encoders and what follows: the graph's own when actor and critic
 // share them, else one for each; the critic's alone where the policy is user-supplied.
 func (d *design) branches(g *layer.Graph) []*layer.Graph {
 	if d.torso.HasPolicy() {
-		return []*layer.Graph{g.In(critic)}
+		return []*layer.Graph{g.In(onpolicy.CriticScope)}
 	}
 	if d.c.Encoders == Separate {
-		return []*layer.Graph{g.In(actorScope), g.In(critic)}
+		return []*layer.Graph{g.In(onpolicy.ActorScope), g.In(onpolicy.CriticScope)}
 	}
 	return []*layer.Graph{g}
 }
@@ -222,25 +180,25 @@ func (d *design) heads(g *layer.Graph, features []int) (network.Distribution, on
 	}
 	if d.torso.HasPolicy() {
 		var err error
-		if forActor, err = d.torso.PolicyFeatures(g.In(actorScope), in, d.c.UseSDE, d.f.Parameters()); err != nil {
+		if forActor, err = d.torso.PolicyFeatures(g.In(onpolicy.ActorScope), in, d.c.UseSDE, d.f.Parameters()); err != nil {
 			return nil, "", err
 		}
 	}
-	dist := network.NewDistribution(g.In(actorScope), d.f, forActor, in.Mask, d.c.Exploration, d.c.orthogonal(0.01))
-	value := head.Value(g.In(critic), forCritic.Whole, d.c.orthogonal(1))
+	dist := network.NewDistribution(g.In(onpolicy.ActorScope), d.f, forActor, in.Mask, d.c.Exploration, onpolicy.Orthogonal(d.c.OrthoInit, 0.01))
+	value := head.Value(g.In(onpolicy.CriticScope), forCritic.Whole, onpolicy.Orthogonal(d.c.OrthoInit, 1))
 	return dist, value, g.Err()
 }
 
 // addAct adds the network of acting.
 func (d *design) addAct(g *graphs, features []int) error {
-	a := d.graph("act")
+	a := g.Graph("act")
 	dist, value, err := d.heads(a, features)
 	if err != nil {
 		return err
 	}
 	dist.Acting()
 	a.Output(agents.ValueOutput, value)
-	g.act, err = network.Over(g.policy.Specs, a)
+	g.Act, err = g.Over(a)
 	return err
 }
 
@@ -251,7 +209,7 @@ func (d *design) addAct(g *graphs, features []int) error {
 // where log π and H are sums over the heads. Advantages are in the weights and G is an input, so no
 // gradient flows through them.
 func (d *design) addTrain(g *graphs, features []int) error {
-	t := d.graph("train")
+	t := g.Graph("train")
 	dist, value, err := d.heads(t, features)
 	if err != nil {
 		return err
@@ -260,26 +218,26 @@ func (d *design) addTrain(g *graphs, features []int) error {
 	logProb, entropy := dist.LogProb(t.Batched(actionsInput, dtype, shape...)), dist.Entropy()
 	square := t.Square(t.Sub(value, t.Observation(returnsInput)))
 	loss := t.Add(t.Add(t.Dot(t.Observation(policyWeight), logProb), t.Dot(t.Observation(valueWeight), square)), t.Dot(t.Observation(entropyWeight), entropy))
-	t.Output(lossOutput, loss)
-	t.Output(logProbOutput, logProb)
-	t.Output(entropyOutput, entropy)
+	t.Output(onpolicy.LossOutput, loss)
+	t.Output(onpolicy.LogProbOutput, logProb)
+	t.Output(onpolicy.EntropyOutput, entropy)
 	t.Output(agents.ValueOutput, value)
-	g.stops = dist.Stops()
-	g.train, err = network.Over(g.policy.Specs, t)
+	g.Stops = dist.Stops()
+	g.Learn, err = g.Over(t)
 	return err
 }
 
 // addEvaluate adds the network that a correction needs.
 func (d *design) addEvaluate(g *graphs, features []int) error {
-	e := d.graph("evaluate")
+	e := g.Graph("evaluate")
 	dist, value, err := d.heads(e, features)
 	if err != nil {
 		return err
 	}
 	dtype, shape := d.f.Stored()
-	e.Output(logProbOutput, dist.LogProb(e.Batched(actionsInput, dtype, shape...)))
+	e.Output(onpolicy.LogProbOutput, dist.LogProb(e.Batched(actionsInput, dtype, shape...)))
 	e.Output(agents.ValueOutput, value)
-	g.evaluate, err = network.Over(g.policy.Specs, e)
+	g.Evaluate, err = g.Over(e)
 	return err
 }
 
@@ -294,7 +252,7 @@ func (d *design) addEncoder(g *graphs, s encoder.Sharer) error {
 	}
 	g.features = d.featureNames()
 	for _, grad := range []bool{false, true} {
-		e := d.graph("encode")
+		e := g.Graph("encode")
 		rows := e.Observation(rowsInput, g.chunk+w.Len()-1, features)
 		var loss onnx.Value
 		for i, b := range d.branches(e) {
@@ -315,11 +273,11 @@ func (d *design) addEncoder(g *graphs, s encoder.Sharer) error {
 		}
 		dst := &g.encode
 		if grad {
-			e.Output(lossOutput, loss)
+			e.Output(onpolicy.LossOutput, loss)
 			dst = &g.encodeGrad
 		}
 		var err error
-		if *dst, err = network.Over(g.policy.Specs, e); err != nil {
+		if *dst, err = g.Over(e); err != nil {
 			return err
 		}
 	}
@@ -337,11 +295,6 @@ func (d *design) encode(g *layer.Graph, s encoder.Sharer, rows onnx.Value, windo
 		return "", err
 	}
 	return g.Unsqueeze(z, 1), g.Err()
-}
-
-// trainable reports whether a network has a parameter that is trained.
-func trainable(n *models.Network) bool {
-	return slices.ContainsFunc(n.Specs, func(s models.Spec) bool { return s.Role == models.Trainable })
 }
 
 // columns returns the number of independent series in a row of the table of windows, and of

@@ -51,7 +51,7 @@ func TestScheduleOfARun(t *testing.T) {
 	// The last rollout is taken whole.
 	for _, total := range []int64{0, 4 * 2 * 16, 5*2*16 - 1} {
 		c := quick()
-		c.Schedule.Kind = "linear"
+		c.LearningRateSchedule.Kind = "linear"
 		v := corridors(t, 2)
 		r := agenttest.NewTraining(t, agent(t, c, v, testengines.Fastest(t), 1, func(s *agents.Setup) { s.TotalEnvSteps = total }), v)
 		for i := range 5 {

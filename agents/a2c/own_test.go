@@ -57,7 +57,7 @@ func TestOwnMarketPolicyIsTheBuiltIn(t *testing.T) {
 			}
 			v, w := world(), world()
 			a := agent(t, c, v, e, 1)
-			baked, err := a.graphs.policy.Bake(a.params.View)
+			baked, err := a.learner.g.Policy.Bake(a.learner.Params.View)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,18 +79,18 @@ func TestOwnMarketPolicyIsTheBuiltIn(t *testing.T) {
 				}
 			}
 			fresh, moved := agent(t, c, world(), e, 1), 0
-			for _, s := range a.graphs.policy.Specs {
+			for _, s := range a.learner.g.Policy.Specs {
 				name := s.Name
 				if strings.HasPrefix(name, "actor.") {
 					name = "actor.policy." + name
 				}
-				p, q := a.params.View(s.Name), b.params.View(name)
+				p, q := a.learner.Params.View(s.Name), b.learner.Params.View(name)
 				if p == nil || q == nil || apart(p.Float32s(), q.Float32s()) > 2e-3 {
 					t.Errorf("%s, share %s: %s is %v after three updates, and the built-in one's %v", e.Name(), share, name, q, p)
 					continue
 				}
 				n++
-				if !slices.Equal(p.Float32s(), fresh.params.View(s.Name).Float32s()) {
+				if !slices.Equal(p.Float32s(), fresh.learner.Params.View(s.Name).Float32s()) {
 					moved++
 				}
 			}

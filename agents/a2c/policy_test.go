@@ -57,12 +57,12 @@ func TestPolicyIsTheActor(t *testing.T) {
 				if n++; !slices.Equal(value.Shape(), []int{rows}) || apart(value.Float32s(), d.Value) > 1e-5 {
 					t.Errorf("%s, %s: values %v, the actor's are %v", e.Name(), what, value.Float32s(), d.Value)
 				}
-				if n++; apart(out[agents.LogProbsOutput].Float32s(), x.f.prog.Output(agents.LogProbsOutput).Float32s()) > 1e-5 {
+				if n++; apart(out[agents.LogProbsOutput].Float32s(), x.Forward.Program.Output(agents.LogProbsOutput).Float32s()) > 1e-5 {
 					t.Errorf("%s, %s: log-probabilities differ", e.Name(), what)
 				}
 				sum := 0.0
 				at, k := 0, 0
-				for _, size := range a.graphs.frame.Heads {
+				for _, size := range a.learner.g.Frame.Heads {
 					sum += float64(out[agents.LogProbsOutput].Float32s()[at+int(d.Actions.Int64s()[k])])
 					at, k = at+size, k+1
 				}

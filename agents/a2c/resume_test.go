@@ -52,7 +52,11 @@ func TestResume(t *testing.T) {
 			"separate":    func(c *Config) { c.Encoders = Separate },
 			"own policy":  func(c *Config) { c.Policy = ownMarket(t, 4) },
 			"own, single": func(c *Config) { c.Policy, c.ShareWindows, c.Encoders = ownMarket(t, 4), Off, Separate },
-			"rms, factor": func(c *Config) { c.Optimizer.Kind = "rmsprop"; c.Schedule.Kind = "cosine"; c.Schedule.Steps = 7 },
+			"rms, factor": func(c *Config) {
+				c.Optimizer.Kind = "rmsprop"
+				c.LearningRateSchedule.Kind = "cosine"
+				c.LearningRateSchedule.Steps = 7
+			},
 		}) {
 			c := small(t, nil)
 			c.Optimizer.Kind = "adam"
@@ -85,7 +89,7 @@ func TestResume(t *testing.T) {
 				t.Fatal(err)
 			}
 			fresh := agenttest.NewTraining(t, agent(t, c, v2, e, 2), v2)
-			for _, s := range fresh.Agent.(*Agent).params.Segments() {
+			for _, s := range fresh.Agent.(*Agent).learner.Params.Segments() {
 				clear(s.Floats())
 			}
 			if err := agenttest.Load(t, path, fresh.Agent); err != nil {
@@ -94,7 +98,7 @@ func TestResume(t *testing.T) {
 			fresh.Done = 30
 			fresh.Run(t, 4*c.NSteps)
 			n += neverStopped(t, e.Name()+", "+what, r, fresh)
-			if updates := fresh.Agent.(*Agent).learner.updates; updates != 7 {
+			if updates := fresh.Agent.(*Agent).learner.Updates; updates != 7 {
 				t.Errorf("%d updates", updates)
 			}
 		}
@@ -110,8 +114,8 @@ func TestResume(t *testing.T) {
 // neverStopped compares a run with a resumed one and returns the number of comparisons.
 func neverStopped(t testing.TB, what string, whole, resumed *agenttest.Training) (n int) {
 	t.Helper()
-	other := resumed.Agent.(*Agent).params.Segments()
-	for i, s := range whole.Agent.(*Agent).params.Segments() {
+	other := resumed.Agent.(*Agent).learner.Params.Segments()
+	for i, s := range whole.Agent.(*Agent).learner.Params.Segments() {
 		if n++; !slices.Equal(s.Floats(), other[i].Floats()) {
 			t.Errorf("%s: the %v parameters differ from those of a run that never stopped", what, s.Role)
 		}
@@ -137,7 +141,7 @@ func TestReplacedParametersAreSeen(t *testing.T) {
 		}
 		path := agenttest.Save(t, a)
 		first := value()
-		other := a.params.View("encoder.conv0.weight").Float32s()
+		other := a.learner.Params.View("encoder.conv0.weight").Float32s()
 		rng.New(2).Stream().FillNormal32(other, 0, 1)
 		if freeze == nil {
 			if err := x.Sync(t.Context()); err != nil {
@@ -211,7 +215,7 @@ func TestOutOfTurn(t *testing.T) {
 	}
 	fails("a round after the last", r.Begin(v.Batch(), d))
 	// A parameter that is not a number any more.
-	a.params.Segment(models.Trainable).View(0).Float32s()[0] = float32(nan())
+	a.learner.Params.Segment(models.Trainable).View(0).Float32s()[0] = float32(nan())
 	_, err = l.Step(t.Context())
 	fails("a gradient that is not finite", err)
 	if n != 7 {

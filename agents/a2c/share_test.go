@@ -87,14 +87,14 @@ func learn(t testing.TB, c Config, v vector.Env, e engine.Compiler, threads, upd
 	for range updates {
 		m := r.Update(t)
 		out.loss = append(out.loss, m["train/loss"], m["train/grad_norm"])
-		for _, ended := range a.learner.rec.ended {
+		for _, ended := range a.learner.Rollout.Ended {
 			if ended {
 				out.episodes++
 			}
 		}
 	}
 	out.actions, out.numbers = w.actions, w.numbers
-	out.params, out.grads = slices.Clone(a.params.Segment(models.Trainable).Floats()), slices.Clone(a.grads.Floats())
+	out.params, out.grads = slices.Clone(a.learner.Params.Segment(models.Trainable).Floats()), slices.Clone(a.learner.Grads.Floats())
 	return out
 }
 
@@ -178,10 +178,10 @@ func TestSharingIsExplained(t *testing.T) {
 	// Left to itself the agent encodes each window alone.
 	c = small(t, func(c *timecnn.Config) { c.Padding = "same" })
 	v := markets(t, market(70, 3, 4, false), 1, func(c *trading.Config) { c.Window = 6 })
-	if a := agent(t, c, v, testengines.Fastest(t), 1); a.graphs.chunk != 1 {
-		t.Errorf("chunks of %d windows", a.graphs.chunk)
+	if a := agent(t, c, v, testengines.Fastest(t), 1); a.learner.g.chunk != 1 {
+		t.Errorf("chunks of %d windows", a.learner.g.chunk)
 	}
-	if a := agent(t, small(t, nil), v, testengines.Fastest(t), 1); a.graphs.chunk != 11 {
-		t.Errorf("chunks of %d windows", a.graphs.chunk)
+	if a := agent(t, small(t, nil), v, testengines.Fastest(t), 1); a.learner.g.chunk != 11 {
+		t.Errorf("chunks of %d windows", a.learner.g.chunk)
 	}
 }

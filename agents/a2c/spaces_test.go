@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/vector"
@@ -100,7 +101,7 @@ func TestDecisionsAreWhatIsLearnt(t *testing.T) {
 						t.Errorf("%s, %s: %s: the actor has %v, the learner %v", e.Name(), s.name, what, pair[0], pair[1])
 					}
 				}
-				if std, ok := m["train/std"]; ok != a.graphs.frame.Continuous() || ok && math.Abs(std-math.Exp(-0.5)) > 0.05 {
+				if std, ok := m["train/std"]; ok != a.learner.g.Frame.Continuous() || ok && math.Abs(std-math.Exp(-0.5)) > 0.05 {
 					t.Errorf("%s: the deviation is %g", s.name, std)
 				}
 			}
@@ -240,22 +241,22 @@ func TestGaussianGradientEqualsTheFormula(t *testing.T) {
 			c.Space, c.Dims, c.Eps = classic.SpaceBox, []int{dims}, 0.8
 		})
 		a := agent(t, c, v, e, 1)
-		rng.New(9).Stream().FillNormal32(a.params.Segment(models.Trainable).Floats(), 0, 0.4)
+		rng.New(9).Stream().FillNormal32(a.learner.Params.Segment(models.Trainable).Floats(), 0, 0.4)
 		d := &drawn{Recorder: a.Recorder()}
 		if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Explore, envCount), d, rng.New(4), 0, c.NSteps, nil); err != nil {
 			t.Fatal(err)
 		}
 		get := func(name string) []float64 {
 			var out []float64
-			for _, x := range a.params.View(name).Float32s() {
+			for _, x := range a.learner.Params.View(name).Float32s() {
 				out = append(out, float64(x))
 			}
 			return out
 		}
-		w, b, logStd := get("actor.mean.weight"), get("actor.mean.bias"), get(logStdParam)
+		w, b, logStd := get("actor.mean.weight"), get("actor.mean.bias"), get(onpolicy.LogStdParam)
 		vw, vb := get("critic.value.weight"), get("critic.value.bias")
 		value := func(x []float64) float64 { return vb[0] + vw[0]*x[0] + vw[1]*x[1] }
-		want := map[string][]float64{"actor.mean.weight": make([]float64, 4), "actor.mean.bias": make([]float64, 2), logStdParam: make([]float64, 2), "critic.value.weight": make([]float64, 2), "critic.value.bias": make([]float64, 1)}
+		want := map[string][]float64{"actor.mean.weight": make([]float64, 4), "actor.mean.bias": make([]float64, 2), onpolicy.LogStdParam: make([]float64, 2), "critic.value.weight": make([]float64, 2), "critic.value.bias": make([]float64, 1)}
 		for env := range envCount {
 			g := value(row64(v.Batch(), v.Batch().Obs, env))
 			for i := len(d.x) - envCount + env; i >= 0; i -= envCount {
@@ -274,18 +275,18 @@ func TestGaussianGradientEqualsTheFormula(t *testing.T) {
 					for j, u := range x {
 						want["actor.mean.weight"][k*dims+j] += dm * u
 					}
-					want[logStdParam][k] += diff*(z*z-1) - c.EntCoef
+					want[onpolicy.LogStdParam][k] += diff*(z*z-1) - c.EntCoef
 				}
 			}
 		}
 		if _, err := a.Learner().Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for i, s := range a.grads.Specs() {
-			off, _ := a.grads.Range(i)
+		for i, s := range a.learner.Grads.Specs() {
+			off, _ := a.learner.Grads.Range(i)
 			for k, x := range want[s.Name] {
-				if n++; math.Abs(float64(a.grads.Floats()[off+k])-x) > 1e-4*(1+math.Abs(x)) {
-					t.Errorf("%s: the gradient of %s[%d] is %g, expected %g", e.Name(), s.Name, k, a.grads.Floats()[off+k], x)
+				if n++; math.Abs(float64(a.learner.Grads.Floats()[off+k])-x) > 1e-4*(1+math.Abs(x)) {
+					t.Errorf("%s: the gradient of %s[%d] is %g, expected %g", e.Name(), s.Name, k, a.learner.Grads.Floats()[off+k], x)
 				}
 			}
 		}

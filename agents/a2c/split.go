@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
@@ -46,10 +45,11 @@ type minibatches struct {
 }
 
 // newMinibatches compiles a network for a number of samples. results are the names of the outputs
-// that are wanted. loss, unless nil, is differentiated, and grads receives the gradient.
-func newMinibatches(net *models.Network, params *models.Params, grads *models.Segment, s agents.Setup, samples int, loss *autodiff.Objective, results []string) (*minibatches, error) {
+// that are wanted. loss, unless nil, is differentiated into the learner's gradients.
+func (l *learner) newMinibatches(net *models.Network, samples int, loss *autodiff.Objective, results []string) (*minibatches, error) {
+	s := &l.Setup
 	parts := s.Split(program.SplitFLOPs).Shards(net, layer.Batch, samples, 3)
-	m := &minibatches{in: map[string]*tensor.Tensor{}, out: map[string]*tensor.Tensor{}, grads: grads}
+	m := &minibatches{in: map[string]*tensor.Tensor{}, out: map[string]*tensor.Tensor{}}
 	m.n, m.size = runs(samples, parts, arithmetic(net, samples)/float64(samples))
 	if m.n > 1 {
 		// Only the last run is filled up.
@@ -57,15 +57,16 @@ func newMinibatches(net *models.Network, params *models.Params, grads *models.Se
 	}
 	c := program.Config{Engine: s.Engine, Batch: m.size, BatchSymbol: layer.Batch, Shards: parts, Weights: []string{policyWeight, valueWeight, entropyWeight}}
 	if loss != nil {
-		c.Objectives = []autodiff.Objective{*loss}
+		m.grads, c.Objectives = l.Grads, []autodiff.Objective{*loss}
 		if m.n == 1 {
-			c.Gradients = []*models.Segment{grads}
+			c.Gradients = []*models.Segment{m.grads}
 		}
 	}
 	var err error
-	if m.prog, err = program.New(net, params, c); err != nil {
+	if m.prog, err = program.New(net, l.Params, c); err != nil {
 		return nil, err
 	}
+	l.Programs = append(l.Programs, m.prog)
 	whole := func(t *tensor.Tensor) *tensor.Tensor {
 		if m.n == 1 {
 			return t
@@ -137,5 +138,3 @@ func (m *minibatches) run(between func(done, of int) error) error {
 	}
 	return nil
 }
-
-func (m *minibatches) close() error { return m.prog.Close() }

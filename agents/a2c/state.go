@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
@@ -14,25 +15,54 @@ type state struct {
 	Updates int64 `json:"updates"`
 }
 
-// unfinished is a rollout that is not learnt from yet. There is none between an update and the
-// round after it. Pages are the bank's: features in other chunks would have other last bits.
+// unfinished is a rollout that is not learnt from yet. Pages are the bank's: features in other
+// chunks would have other last bits.
 type unfinished struct {
-	Rounds int         `json:"rounds"`
-	Pages  []savedPage `json:"pages,omitempty"`
+	onpolicy.Recorded
+	Pages []savedPage `json:"pages,omitempty"`
+}
+
+// arrays lists what is recorded of a rollout.
+func (l *learner) arrays() network.Arrays {
+	r := l.Rollout
+	list := r.Arrays()
+	n := r.T * r.Envs
+	list["earned"] = r.Earned[:n]
+	columns := map[string]*onpolicy.Column{"mask": r.Mask, "actions": r.Actions}
+	for i, c := range r.Fields {
+		columns[fmt.Sprintf("obs/%d", i)] = c
+	}
+	for name, c := range columns {
+		if c == nil {
+			continue
+		}
+		for t := range r.T {
+			list[fmt.Sprintf("%s/%d", name, t)] = c.Data[t*r.Envs*c.Size : (t+1)*r.Envs*c.Size]
+		}
+	}
+	if l.bank != nil {
+		list["last"] = l.last[:n]
+		list["start"] = l.start[:n]
+		for i, z := range l.z {
+			list[fmt.Sprintf("features/%d", i)] = z[:n*l.bank.rows.series*l.bank.width]
+		}
+	}
+	if l.logMu != nil {
+		list["log_mu"] = l.logMu[:n]
+	}
+	return list
 }
 
 // SaveState implements checkpoint.Stater.
 func (l *learner) SaveState(w *checkpoint.Writer) error {
-	w.PutJSON("state", state{Updates: l.updates})
-	network.SaveParams(w.Scope("params"), l.params.Segments()...)
-	network.SaveOptimizer(w.Scope("optim"), l.opt)
-	if l.rec.t > 0 {
-		u := unfinished{Rounds: l.rec.t}
-		if l.rec.bank != nil {
-			u.Pages = l.rec.bank.saved(l.stamp())
+	l.Save(w, state{l.Updates})
+	if l.Rollout.T > 0 {
+		u := unfinished{Recorded: onpolicy.Recorded{Rounds: l.Rollout.T}}
+		if l.bank != nil {
+			u.Pages = l.bank.saved(l.stamp())
 		}
 		w.PutJSON("rollout", u)
-		l.rec.arrays().Save(w.Scope("rollout"))
+		l.arrays().Save(w.Scope("rollout"))
 	}
 	return nil
 }
@@ -40,35 +70,16 @@ func (l *learner) SaveState(w *checkpoint.Writer) error {
 // LoadState implements checkpoint.Stater.
 func (l *learner) LoadState(r *checkpoint.Reader) error {
 	var s state
-	if err := r.JSON("state", &s); err != nil {
-		return err
-	}
-	if err := network.LoadParams(r.Scope("params"), l.params.Segments()...); err != nil {
-		return err
-	}
-	if err := network.LoadOptimizer(r.Scope("optim"), l.opt); err != nil {
+	if err := l.Load(r, &s); err != nil {
 		return err
 	}
 	var u unfinished
-	if r.Has("rollout") {
-		if err := r.JSON("rollout", &u); err != nil {
-			return err
-		}
-		if u.Rounds < 1 || u.Rounds > l.rec.rounds {
-			return fmt.Errorf("a2c: restore: %d rounds of a rollout of %d", u.Rounds, l.rec.rounds)
-		}
+	if err := l.LoadRollout(r, &u, &u.Recorded, l.arrays); err != nil {
+		return err
 	}
-	l.rec.clear()
-	l.rec.t = u.Rounds
-	if u.Rounds > 0 {
-		if err := l.rec.arrays().Load(r.Scope("rollout")); err != nil {
-			return err
-		}
-	}
-	l.updates = s.Updates
-	l.replaced++
-	if l.rec.bank != nil {
-		return l.rec.bank.restore(u.Pages, l.stamp())
+	l.Updates = s.Updates
+	if l.bank != nil {
+		return l.bank.restore(u.Pages, l.stamp())
 	}
 	return nil
 }

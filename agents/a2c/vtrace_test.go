@@ -99,8 +99,8 @@ func TestVTraceCorrects(t *testing.T) {
 			if err := agents.Collect(t.Context(), v, stranger{x, shift}, a.Recorder(), rng.New(4), 0, 6, nil); err != nil {
 				t.Fatal(err)
 			}
-			r := a.learner.rec
-			reward, discount := slices.Clone(r.reward), slices.Clone(r.discount)
+			r := a.learner.Rollout
+			reward, discount := slices.Clone(r.Reward), slices.Clone(r.Discount)
 			m, err := a.Learner().Step(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -110,13 +110,13 @@ func TestVTraceCorrects(t *testing.T) {
 				t.Errorf("shift %g: the weights are %g on average, expected %g", shift, m["train/mean_rho"], rho)
 			}
 			// The same with weights that are known.
-			rlmath.FoldTruncation(reward, discount, r.final, r.ended)
+			rlmath.FoldTruncation(reward, discount, r.Final, r.Ended)
 			vs, pg, weights := make([]float64, 18), make([]float64, 18), slices.Repeat([]float64{rho}, 18)
-			next := slices.Concat(r.value[3:], r.bootstrap)
-			rlmath.VTrace(vs, pg, reward, discount, r.value, next, weights, rlmath.VTraceConfig{Lambda: 1, ClipRho: 1, ClipC: 1, ClipPGRho: 1.5}, 3)
+			next := slices.Concat(r.Value[3:], r.Bootstrap)
+			rlmath.VTrace(vs, pg, reward, discount, r.Value, next, weights, rlmath.VTraceConfig{Lambda: 1, ClipRho: 1, ClipC: 1, ClipPGRho: 1.5}, 3)
 			for i := range vs {
-				if n++; math.Abs(a.learner.target[i]-vs[i]) > 1e-4*(1+math.Abs(vs[i])) || math.Abs(a.learner.advantage[i]-pg[i]) > 1e-4*(1+math.Abs(pg[i])) {
-					t.Errorf("shift %g, sample %d: target %g and advantage %g, expected %g and %g", shift, i, a.learner.target[i], a.learner.advantage[i], vs[i], pg[i])
+				if n++; math.Abs(a.learner.Target[i]-vs[i]) > 1e-4*(1+math.Abs(vs[i])) || math.Abs(a.learner.Advantage[i]-pg[i]) > 1e-4*(1+math.Abs(pg[i])) {
+					t.Errorf("shift %g, sample %d: target %g and advantage %g, expected %g and %g", shift, i, a.learner.Target[i], a.learner.Advantage[i], vs[i], pg[i])
 				}
 			}
 		}

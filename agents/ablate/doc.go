@@ -26,12 +26,12 @@
 //
 // # Judging
 //
-// Every run is judged on the validation split, never on the test split, with the policy at the end
-// of its training: the one that was best on validation would be judged with the luck that made it
-// the best. A cell's difference to the base is paired by seed; its interval is Student's t of the
-// paired differences at 95 %, for each comparison by itself. Cells must therefore be trained on one
-// machine with equal train.threads: a study whose base leaves them open trains every run on one
-// core, so that the number of runs at a time, which a study does not fix, changes nothing.
+// Every run is evaluated on the validation split, never on the test split, with the policy at the
+// end of its training: the one that was best on validation would be evaluated with the luck that
+// made it the best. A cell's difference to the base is paired by seed; its interval is Student's t
+// of the paired differences at 95 %, for each comparison by itself. Cells must therefore be trained
+// on one machine with equal train.threads: a study whose base leaves them open trains every run on
+// one core, so that the number of runs at a time, which a study does not fix, changes nothing.
 //
 // # Files
 //

@@ -18,8 +18,8 @@ type Runner interface {
 	// number at the start and as it grows. When ctx ends it saves its state and returns ctx's
 	// error. Training a run that has reached its end does nothing.
 	Train(ctx context.Context, dir string, c experiment.Config, progress func(envSteps int64)) (envSteps int64, err error)
-	// Judge evaluates the policy that dir holds on the validation split.
-	Judge(ctx context.Context, dir string, c experiment.Config) (*Outcome, error)
+	// Evaluate measures the policy that dir holds on the validation split.
+	Evaluate(ctx context.Context, dir string, c experiment.Config) (*Outcome, error)
 }
 
 // Estimate is how long a study will take. The JSON keys are stable.
@@ -40,8 +40,8 @@ type Cost struct {
 	Basis          string  `json:"basis"`
 	SetupSeconds   float64 `json:"setup_seconds"`
 	StepsPerSecond float64 `json:"env_steps_per_second"`
-	// JudgeSeconds is what one evaluation takes.
-	JudgeSeconds float64 `json:"evaluation_seconds"`
+	// EvaluationSeconds is what one evaluation takes.
+	EvaluationSeconds float64 `json:"evaluation_seconds"`
 	// Seconds is the whole run.
 	Seconds float64 `json:"seconds"`
 }
@@ -195,15 +195,15 @@ func (s *Study) measure(ctx context.Context, cal Calibration, c *Cell, dir strin
 		// It was over before a second look at it.
 		cost.StepsPerSecond = float64(total) / took
 	}
-	if _, err := s.judge(ctx, dir, config); err != nil {
+	if _, err := s.outcome(ctx, dir, config); err != nil {
 		return Cost{}, err
 	}
-	cost.JudgeSeconds = cal.Now().Sub(end).Seconds()
+	cost.EvaluationSeconds = cal.Now().Sub(end).Seconds()
 	evaluations := int64(1)
 	if every > 0 {
 		evaluations += total / every
 	}
-	cost.Seconds = cost.SetupSeconds + float64(evaluations)*cost.JudgeSeconds
+	cost.Seconds = cost.SetupSeconds + float64(evaluations)*cost.EvaluationSeconds
 	if cost.StepsPerSecond > 0 {
 		cost.Seconds += float64(total) / cost.StepsPerSecond
 	}

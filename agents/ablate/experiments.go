@@ -65,9 +65,10 @@ func (e Experiments) Train(ctx context.Context, dir string, c experiment.Config,
 	return steps, err
 }
 
-// Judge implements [Runner]: the policy is that of the newest checkpoint, the end of training. The
-// best one on the validation range would be judged there with the luck that made it the best.
-func (e Experiments) Judge(ctx context.Context, dir string, c experiment.Config) (o *Outcome, err error) {
+// Evaluate implements [Runner]: the policy is that of the newest checkpoint, the end of training.
+// The best one on the validation range would be evaluated there with the luck that made it the
+// best.
+func (e Experiments) Evaluate(ctx context.Context, dir string, c experiment.Config) (o *Outcome, err error) {
 	p, err := e.plan(ctx, dir, c, run.Hooks{})
 	if err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func (e Experiments) Judge(ctx context.Context, dir string, c experiment.Config)
 	}
 	defer func() { err = errors.Join(err, tr.Close()) }()
 	if o, ok := p.Factory().(trading.Opened); ok {
-		return judgeTrading(ctx, o, tr.Agent(), c.Eval)
+		return evaluateTrading(ctx, o, tr.Agent(), c.Eval)
 	}
 	validate, err := assess.Validator(p.Factory(), c.Eval)
 	if err != nil {
@@ -96,8 +97,8 @@ func (e Experiments) Judge(ctx context.Context, dir string, c experiment.Config)
 	return o, nil
 }
 
-// judgeTrading judges a policy next to buy-and-hold.
-func judgeTrading(ctx context.Context, env trading.Opened, agent agents.Agent, c evaluate.Config) (_ *Outcome, err error) {
+// evaluateTrading evaluates a policy next to buy-and-hold.
+func evaluateTrading(ctx context.Context, env trading.Opened, agent agents.Agent, c evaluate.Config) (_ *Outcome, err error) {
 	mode := agents.Explore
 	if c.Deterministic {
 		mode = agents.Greedy
@@ -115,7 +116,7 @@ func judgeTrading(ctx context.Context, env trading.Opened, agent agents.Agent, c
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, policy.Close()) }()
-	// Only the two rows are needed; other baselines and doubts are for reports.
+	// Only the two rows are needed; other baselines and sensitivity analyses are for reports.
 	c.Lag, c.CostSweepBP, c.Baselines, c.Bootstrap.Samples = nil, nil, evaluate.Baselines{}, 0
 	a, err := assess.Run(ctx, assess.Request{Env: env, Split: envs.Valid, Config: c, Agents: []backtest.Policy{policy}, Key: rng.New(0).Split("validation")})
 	if err != nil {

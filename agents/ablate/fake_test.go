@@ -185,8 +185,8 @@ func (r *runner) Train(ctx context.Context, dir string, c experiment.Config, pro
 	return done, ctx.Err()
 }
 
-// Judge makes up metrics from the configuration: every factor has an effect, seeds add noise.
-func (r *runner) Judge(_ context.Context, dir string, c experiment.Config) (*Outcome, error) {
+// Evaluate makes up metrics from the configuration: every factor has an effect, seeds add noise.
+func (r *runner) Evaluate(_ context.Context, dir string, c experiment.Config) (*Outcome, error) {
 	if _, err := os.Stat(filepath.Join(dir, "steps")); err != nil {
 		return nil, errors.New("nothing was trained")
 	}

@@ -67,7 +67,7 @@ func (s *Summary) figures() ([]file, error) {
 			continue
 		}
 		v := e.Stats[0]
-		dots = append(dots, plots.Dot{Name: e.Factor + ": " + e.Level, Value: float64(v.Diff), Low: float64(v.Low), High: float64(v.High), Judge: !slices.Contains(neutral, metric)})
+		dots = append(dots, plots.Dot{Name: e.Factor + ": " + e.Level, Value: float64(v.Diff), Low: float64(v.Low), High: float64(v.High), Signed: !slices.Contains(neutral, metric)})
 	}
 	title := metric + ": difference to the base"
 	err := add(plots.Dots("differences", title+" on the validation range", title, fmt.Sprintf("paired by seed, with %.0f %% intervals", 100*Confidence), plots.Plain, dots, []plots.Mark{{Name: "no difference", At: 0}}))

@@ -98,7 +98,10 @@ type Options struct {
 	// Full plans all combinations.
 	Full bool
 	// Edit, unless nil, changes every document before it is decoded.
-	Edit      func(doc *configs.Document) error
+	Edit func(doc *configs.Document) error
+	// Decode, unless nil, decodes documents, such as [experiment.Kinds.Decode], which reports the
+	// problems of all their kinds.
+	Decode    func(doc *configs.Document) (experiment.Config, error)
 	Effective Effective
 }
 
@@ -113,6 +116,12 @@ func NewPlan(ctx context.Context, c Config, base string, o Options) (*Plan, erro
 	}
 	if err := errors.Join(c.Set.apply(doc), doc.Set(o.Sets...)); err != nil {
 		return nil, err
+	}
+	if o.Decode == nil {
+		o.Decode = func(doc *configs.Document) (experiment.Config, error) {
+			c := experiment.Defaults()
+			return c, doc.Decode(&c)
+		}
 	}
 	b := &planner{ctx: ctx, study: c, doc: doc, o: o}
 	return b.plan(o.Full)
@@ -269,8 +278,8 @@ func (b *planner) decode(sets Assignments) (meaning, error) {
 			return meaning{}, sets.place(err)
 		}
 	}
-	c := experiment.Defaults()
-	if err := doc.Decode(&c); err != nil {
+	c, err := b.o.Decode(doc)
+	if err != nil {
 		return meaning{}, sets.place(err)
 	}
 	if b.seeds == nil {

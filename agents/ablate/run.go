@@ -305,7 +305,7 @@ func (s *Study) execute(ctx context.Context, r *Run) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.judge(ctx, r.Dir, c)
+	o, err := s.outcome(ctx, r.Dir, c)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate: %w", err)
 	}
@@ -319,9 +319,9 @@ func (s *Study) execute(ctx context.Context, r *Run) (*Outcome, error) {
 	return o, writeOutcome(r.Dir, o)
 }
 
-// judge evaluates a run and checks that all columns of the tables are there.
-func (s *Study) judge(ctx context.Context, dir string, c experiment.Config) (*Outcome, error) {
-	o, err := s.Runner.Judge(ctx, dir, c)
+// outcome evaluates a run and checks that all columns of the tables are there.
+func (s *Study) outcome(ctx context.Context, dir string, c experiment.Config) (*Outcome, error) {
+	o, err := s.Runner.Evaluate(ctx, dir, c)
 	if err != nil {
 		return nil, err
 	}

@@ -248,7 +248,7 @@ func TestEstimate(t *testing.T) {
 		t.Errorf("%+v, %d trained", e, len(r.trained))
 	}
 	for _, c := range e.Costs {
-		if c.Basis != Calibrated || c.StepsPerSecond != 1 || c.JudgeSeconds != 2 || c.Seconds != 102 {
+		if c.Basis != Calibrated || c.StepsPerSecond != 1 || c.EvaluationSeconds != 2 || c.Seconds != 102 {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -362,7 +362,7 @@ func TestDifferentRangesAreTold(t *testing.T) {
 	tables(t, s)
 	s.runs[3].Outcome.Bars--
 	sum := s.Summarize()
-	if !sum.Varies || !strings.Contains(strings.Join(sum.Notes(), "\n"), "WARNING: the cells were judged on different ranges") {
+	if !sum.Varies || !strings.Contains(strings.Join(sum.Notes(), "\n"), "WARNING: the cells were evaluated on different ranges") {
 		t.Error(sum.Notes())
 	}
 }

@@ -23,7 +23,8 @@ type Config struct {
 	// Metrics are the columns of the tables. The first one is plotted, and the one that cells are
 	// compared by on screen.
 	Metrics []string `yaml:"metrics"`
-	Factors Factors  `yaml:"factors"`
+	// Factors have levels by name, which are assignments to keys of the base.
+	Factors Factors `yaml:"factors"`
 }
 
 // Defaults returns the four metrics of the specification, and turnover.

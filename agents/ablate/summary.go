@@ -72,7 +72,7 @@ type Summary struct {
 	Seeds    []uint64 `json:"seeds"`
 	Metrics  []string `json:"metrics"`
 	// From to To is the validation range, in Bars bars, where the environment has dates, and Varies
-	// says that cells were judged on different ones, which makes them incomparable.
+	// says that cells were evaluated on different ones, which makes them incomparable.
 	From   string `json:"from"`
 	To     string `json:"to"`
 	Bars   int    `json:"bars"`
@@ -119,7 +119,7 @@ func (s *Study) Summarize() *Summary {
 			}
 			values[r.cell][m][r.seed] = float64(v)
 		}
-		sum.judged(r.Outcome, r.cell == 0)
+		sum.ranges(r.Outcome, r.cell == 0)
 	}
 	for _, f := range p.Factors {
 		sum.Factors = append(sum.Factors, f.Name)
@@ -144,8 +144,8 @@ func (s *Study) Summarize() *Summary {
 	return sum
 }
 
-// judged takes over on what range a run was judged, and the reference of the base.
-func (sum *Summary) judged(o *Outcome, base bool) {
+// ranges takes over on what range a run was evaluated, and the reference of the base.
+func (sum *Summary) ranges(o *Outcome, base bool) {
 	switch {
 	case sum.Done == 1:
 		sum.From, sum.To, sum.Bars = o.From, o.To, o.Bars

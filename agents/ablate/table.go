@@ -247,7 +247,7 @@ func (s *Summary) Notes() []string {
 		}
 	}
 	if s.Varies {
-		list = append(list, "WARNING: the cells were judged on different ranges, so their figures cannot be compared.")
+		list = append(list, "WARNING: the cells were evaluated on different ranges, so their figures cannot be compared.")
 	}
 	if !s.Complete {
 		list = append(list, "Not all runs are finished.")

@@ -134,7 +134,7 @@ func (x ActorCritic[C]) Metrics(t *testing.T, tags ...string) {
 	t.Helper()
 	rate := 0.0
 	linear := func(c *C) {
-		x.Parts(c).Schedule.Kind = "linear"
+		x.Parts(c).LearningRateSchedule.Kind = "linear"
 		rate = x.Parts(c).LearningRate
 	}
 	now := time.Time{}
@@ -226,7 +226,7 @@ func (x ActorCritic[C]) SaturatedActions(t *testing.T, weight string) {
 			}
 			for range 40 {
 				r.Run(t, 1)
-				l.Stepped = l.Recorder.Rounds() + 1000
+				l.Stepped = l.Buffer.Rounds() + 1000
 				action := Exported(t, r, e)[agents.ActionOutput]
 				for i := range 3 {
 					if err := space.Check(row(t, action, i)); err != nil {

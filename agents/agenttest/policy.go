@@ -30,6 +30,10 @@ func Exported(t testing.TB, r *Training, e engine.Compiler) map[string]*tensor.T
 		in[agents.MaskInput] = b.Mask
 	}
 	for i, f := range r.Env.Spec().Observation {
+		if !slices.ContainsFunc(m.Graph.Input, func(v *onnx.ValueInfo) bool { return v.Name == f.Name }) {
+			// Only a critic reads it.
+			continue
+		}
 		x := tensor.New(f.Space.DType(), append([]int{r.Env.Len()}, f.Space.Shape()...)...)
 		if err := b.Gather(i, x); err != nil {
 			t.Fatal(err)
@@ -69,6 +73,7 @@ func PolicyIsTheActor(t *testing.T, variants map[string]Variant, also func(what 
 				}
 				n++
 			}
+			sameLogits(t, e.Name()+", "+what, greedy.Logits, out[agents.LogProbsOutput])
 			if also != nil {
 				also(e.Name()+", "+what, out, actor, greedy)
 			}
@@ -76,6 +81,23 @@ func PolicyIsTheActor(t *testing.T, variants map[string]Variant, also func(what 
 	}
 	if n < 3*len(variants) || n == 0 {
 		t.Errorf("%d actions of %d variants", n, len(variants))
+	}
+}
+
+// sameLogits compares those of a decision with what the network gives, nil where it does not.
+// Excluded actions have any number that is small enough.
+func sameLogits(t testing.TB, what string, got, want *tensor.Tensor) {
+	t.Helper()
+	if got == nil {
+		return
+	}
+	if !slices.Equal(got.Shape(), want.Shape()) {
+		t.Fatalf("%s: logits %v, expected %v", what, got, want)
+	}
+	for i, x := range want.Float32s() {
+		if y := got.Float32s()[i]; x > -1e3 && math.Abs(float64(x-y)) > 1e-4 || x <= -1e3 && y > -1e3 {
+			t.Errorf("%s: logit %d is %g, expected %g", what, i, y, x)
+		}
 	}
 }
 

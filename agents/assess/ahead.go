@@ -15,13 +15,12 @@ import (
 )
 
 // sameClose says what is wrong with fills at prices that decisions have seen.
-const sameClose = "Trades are filled at the close that their decision has already seen (execution.fill: same_close), which nobody can do."
+const sameClose = "Trades are filled at the close that their decision has already seen (execution.fill: same_close), which is not possible in a market."
 
 // LookAhead says what in an environment knows the future, as far as it can be known, one sentence
 // each: fills at prices that decisions have seen, and what the data say of themselves (see package
-// prepared). What it cannot know is said by the doubts of an assessment: assets that were chosen
-// with hindsight, and columns that were computed elsewhere. Environments without a market have
-// none.
+// prepared). What it cannot know is in the caveats of a report: assets that were chosen with
+// hindsight, and columns that were computed elsewhere. Environments without a market have none.
 func LookAhead(f envs.Factory) []string {
 	o, ok := wrap.FindFactory[trading.Opened](f)
 	if !ok {
@@ -44,10 +43,10 @@ func (r *Request) lookAhead() []string {
 	return out
 }
 
-// seen says what of the judged bars the policies learnt from or were chosen by.
+// seen says what of the evaluated bars the policies learnt from or were chosen by.
 func (r *Request) seen(bars trading.Range) (out []string, chosen bool) {
 	dates := r.Env.Data().Market.Dates
-	judged := publish.Period{First: dates[bars.First], Last: dates[bars.Last]}
+	evaluated := publish.Period{First: dates[bars.First], Last: dates[bars.Last]}
 	for _, c := range []struct {
 		period publish.Period
 		split  envs.Split
@@ -56,10 +55,10 @@ func (r *Request) seen(bars trading.Range) (out []string, chosen bool) {
 		if c.period == (publish.Period{}) {
 			c.period = publish.PeriodOf(r.Env, c.split)
 		}
-		both, ok := judged.Overlap(c.period)
+		both, ok := evaluated.Overlap(c.period)
 		chosen = ok && c.split == envs.Valid
 		switch {
-		case ok && both == judged:
+		case ok && both == evaluated:
 			out = append(out, fmt.Sprintf("The agent %s these data.", c.what))
 		case ok:
 			out = append(out, fmt.Sprintf("The agent %s a part of these data, %s to %s.", c.what, both.First.Format(time.DateOnly), both.Last.Format(time.DateOnly)))

@@ -18,8 +18,8 @@ type Request struct {
 	Env    trading.Opened
 	Split  envs.Split
 	Config evaluate.Config
-	// Agents are the policies to judge: the one that the report is about and, where it was trained
-	// with several seeds, those of the other seeds. Their names differ.
+	// Agents are the policies to evaluate: the one that the report is about and, where it was
+	// trained with several seeds, those of the other seeds. Their names differ.
 	Agents []backtest.Policy
 	// Index is the record of an index over at least the split's dates, or nil.
 	Index *Series
@@ -57,9 +57,9 @@ type Assessment struct {
 	FeeRate float64
 	// LookAhead says what in the run knows the future, one sentence each.
 	LookAhead []string
-	// Seen says what of the judged bars the agent has learnt from or was chosen by.
+	// Seen says what of the evaluated bars the agent has learnt from or was chosen by.
 	Seen []string
-	// ChosenHere says that the agent was chosen by its results on some of the judged bars.
+	// ChosenHere says that the agent was chosen by its results on some of the evaluated bars.
 	ChosenHere bool
 }
 
@@ -77,7 +77,8 @@ type Variant struct {
 	Record *backtest.Record
 }
 
-// Run judges agents on one split, next to the baselines and under the doubts of the configuration.
+// Run evaluates agents on one split, next to the baselines, with the sensitivity analyses of the
+// configuration.
 func Run(ctx context.Context, r Request) (*Assessment, error) {
 	a, err := r.run(ctx)
 	if err != nil {
@@ -114,7 +115,7 @@ func (r *Request) run(ctx context.Context) (*Assessment, error) {
 	if err := r.baselines(ctx, a, s, bars); err != nil {
 		return nil, err
 	}
-	return a, r.doubts(ctx, a, s, bars)
+	return a, r.sensitivity(ctx, a, s, bars)
 }
 
 // baselines adds what the configuration names.
@@ -168,8 +169,8 @@ func (r *Request) baselines(ctx context.Context, a *Assessment, s *trading.Sourc
 	return add(note, "", rec, err)
 }
 
-// doubts adds the agent's records with a lag and at other fees.
-func (r *Request) doubts(ctx context.Context, a *Assessment, s *trading.Source, bars trading.Range) error {
+// sensitivity adds the agent's records with a lag and at other fees.
+func (r *Request) sensitivity(ctx context.Context, a *Assessment, s *trading.Source, bars trading.Range) error {
 	for _, k := range r.Config.Lag {
 		p, err := backtest.Lagged(r.Agents[0], k)
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package assess judges agents: quickly on the validation split while they train, and in full, next
-// to baselines and doubts, for a report.
+// Package assess evaluates agents: quickly on the validation split while they train, and in full,
+// next to baselines and with sensitivity analyses, for a report.
 //
 // It is where records of agents and baselines (packages evaluate and backtest), the arithmetic of
 // track records (export/report/performance) and the report meet, which do not know each other.

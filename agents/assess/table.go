@@ -63,7 +63,7 @@ func CheckMetrics(names []string) error {
 }
 
 // Rows returns the table: the agent, its seeds and their mean, buy-and-hold, the other baselines,
-// and the doubts.
+// and the sensitivity analyses.
 func (a *Assessment) Rows() ([]Row, error) {
 	var rows []Row
 	add := func(r *backtest.Record, role string, x *float64) error {

@@ -88,20 +88,20 @@ func SelectedBy(t publish.Trials) *Selection {
 // Ratio": N independent trials, and the variance across them).
 //
 // Trials are runs, and the configurations of a search. Judged are the Sharpe ratios per period of
-// the runs on the judged data, where all of them were judged; their variance is the one that is
-// asked for. Otherwise it is that of the runs' chosen policies on the validation split. Where a
+// the runs on the evaluated data, where all of them were evaluated; their variance is the one that
+// is asked for. Otherwise it is that of the runs' chosen policies on the validation split. Where a
 // search has varied more, its variance is taken.
 //
 // The checkpoints of one learning curve are no trials on data that they were not chosen by: they
 // resemble one another, and choosing the best of them on other data cannot flatter it here. Where
-// the policy was chosen by the judged data themselves, it does, and every validation counts. They
-// are dependent, for which the paper's appendix has N = ρ + (1−ρ)M of M trials with the mean
+// the policy was chosen by the evaluated data themselves, it does, and every validation counts.
+// They are dependent, for which the paper's appendix has N = ρ + (1−ρ)M of M trials with the mean
 // correlation ρ; the correlation of returns is not recorded, so it is taken as 0: more trials than
 // there were, which errs against the agent.
-func (s *Selection) Trials(judged []float64, here bool, periodsPerYear float64) report.Trials {
+func (s *Selection) Trials(evaluated []float64, here bool, periodsPerYear float64) report.Trials {
 	t := report.Trials{Count: max(s.Runs, 1) + s.Searched}
-	ratios, where := judged, "on these data"
-	if len(judged) != s.Runs || s.Runs < 2 {
+	ratios, where := evaluated, "on these data"
+	if len(evaluated) != s.Runs || s.Runs < 2 {
 		ratios, where = nil, "on the validation split"
 		for _, x := range s.chosen {
 			ratios = append(ratios, x/math.Sqrt(periodsPerYear))

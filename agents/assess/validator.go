@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -31,7 +32,7 @@ func Metrics(f envs.Factory) []string {
 	return slices.Clone(episodeMetrics)
 }
 
-// Validator returns a function that judges an agent's present policy on the validation split, as
+// Validator returns a function that evaluates an agent's present policy on the validation split, as
 // the configuration of evaluation says. All of its calls face the same episodes and, where actions
 // are drawn, draw from the same stream, so that two policies differ by what they do and not by
 // their luck.
@@ -40,9 +41,9 @@ func Metrics(f envs.Factory) []string {
 // and max_drawdown (fractions), sharpe and volatility (annual; Sharpe is NaN for a portfolio that
 // never changes, so that doing nothing wins no validation), turnover (per year, in portfolio
 // values), fees (of the initial cash), and mean_reward, the sum of the episode's rewards. Elsewhere
-// mean_reward is the mean return of episodes, std_reward their standard deviation, and mean_length
-// their mean length; success_rate is there too where the environments say which episodes were
-// successes.
+// mean_reward is the mean return of episodes, std_reward their standard deviation, mean_length
+// their mean length, and mean_cost that of the sum of a cost (mean_cost/NAME where there are
+// several); success_rate is there too where the environments say which episodes were successes.
 func Validator(f envs.Factory, c evaluate.Config) (func(ctx context.Context, a agents.Agent, envSteps int64) (map[string]float64, error), error) {
 	mode, key := mode(c), rng.New(0).Split("validation")
 	o, ok := f.(trading.Opened)
@@ -55,6 +56,9 @@ func Validator(f envs.Factory, c evaluate.Config) (func(ctx context.Context, a a
 			m := map[string]float64{"mean_reward": r.Return, "std_reward": r.ReturnStd, "mean_length": r.Length}
 			if !math.IsNaN(r.Success) {
 				m["success_rate"] = r.Success
+			}
+			for name, x := range r.Costs {
+				m[vector.CostTag("mean_cost", name, len(r.Costs))] = x
 			}
 			return m, nil
 		}, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/models"
 )
 
-var algorithm = agents.Algorithm[Config]{Name: "dqn", New: func(c Config, s agents.Setup) (agents.Agent, error) {
+var algorithm = agents.Algorithm[Config]{Name: "dqn", Replay: true, New: func(c Config, s agents.Setup) (agents.Agent, error) {
 	a := &Agent{setup: s}
 	return a, a.build(c)
 }}
@@ -24,7 +24,7 @@ func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
 type Agent struct {
 	setup  agents.Setup
 	graphs *graphs
-	// params is the online network, target the one that following states are judged by. Frozen
+	// params is the online network, target the one that following states are evaluated by. Frozen
 	// parameters are common to both.
 	params, target *models.Params
 	learner        *learner
@@ -76,7 +76,7 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 }
 
 // Recorder implements agents.Agent.
-func (a *Agent) Recorder() agents.Recorder { return a.learner.rec }
+func (a *Agent) Recorder() agents.Recorder { return a.learner.buffer }
 
 // Learner implements agents.Agent.
 func (a *Agent) Learner() agents.Learner { return a.learner }

@@ -21,7 +21,7 @@ type Config struct {
 	ExplorationInitial  float64 `yaml:"exploration_initial_eps"`
 	ExplorationFinal    float64 `yaml:"exploration_final_eps"`
 
-	// Double selects the following action by the online network and judges it by the target
+	// Double selects the following action by the online network and evaluates it by the target
 	// network.
 	Double bool `yaml:"double"`
 	// Duelling makes the action values of a state's value and advantages.
@@ -38,6 +38,7 @@ type Config struct {
 // Prioritised describes prioritised replay (Schaul et al. 2016); the defaults are the paper's of
 // the proportional variant.
 type Prioritised struct {
+	// Enabled draws transitions by priority, and not all alike.
 	Enabled bool `yaml:"enabled"`
 	// Alpha is the exponent of priorities, Eps is added to errors.
 	Alpha float64 `yaml:"alpha"`
@@ -63,6 +64,7 @@ func Defaults() Config {
 // is found out by New.
 func (c Config) Validate() error {
 	var p configs.Problems
+	p.Check(len(c.Privileged) == 0, "privileged", "is for critics beside a policy, and DQN's values are the policy")
 	p.Check(c.Tau > 0, "tau", "must be above 0, is %g", c.Tau)
 	p.AtLeast("target_update_interval", c.TargetUpdateInterval, 1)
 	p.InRange("exploration_fraction", c.ExplorationFraction, 0, 1)

@@ -54,11 +54,13 @@ type learner struct {
 	train, targetQ, onlineQ *program.Program
 	ahead                   int
 
+	layout replay.Layout
 	buffer replay.Buffer
 	// prioritised is the buffer when it is that.
-	prioritised *replay.Prioritised
-	rec         *replay.Recorder
-	stream      rng.Stream
+	prioritised replay.Updater
+	// weighted says that samples have importance weights.
+	weighted bool
+	stream   rng.Stream
 	// samples are ahead batches; where there is one, its tensors are the programs' inputs. y are
 	// their targets.
 	samples  replay.Batch
@@ -87,23 +89,28 @@ func newLearner(c Config, g *graphs, params, target *models.Params, s agents.Set
 }
 
 func (l *learner) build(s agents.Setup) (err error) {
-	layout := replay.LayoutOf(l.g.spec, replay.Column{Name: "action", DType: tensor.Int64})
+	l.layout = replay.LayoutOf(l.g.spec, replay.Column{Name: "action", DType: tensor.Int64})
+	layout := l.layout
 	c := replay.Config{Capacity: l.c.BufferSize, Envs: s.Envs, NSteps: l.c.NSteps, Gamma: l.c.Gamma}
-	if p := l.c.Prioritised; p.Enabled {
-		if l.prioritised, err = replay.NewPrioritised(layout, c, replay.Priorities{Alpha: p.Alpha, Eps: p.Eps}); err != nil {
-			return err
-		}
-		l.buffer = l.prioritised
-	} else {
-		u, err := replay.NewUniform(layout, c)
+	given := s.Replay
+	if p := l.c.Prioritised; p.Enabled && given == nil {
+		own, err := replay.NewPrioritised(layout, c, replay.Priorities{Alpha: p.Alpha, Eps: p.Eps})
 		if err != nil {
 			return err
 		}
-		l.buffer = u
+		l.buffer = own
+	} else if l.buffer, err = replay.Open(given, layout, c); err != nil {
+		return err
 	}
-	l.rec = replay.NewRecorder(l.buffer, nil)
-	l.Clock = offpolicy.NewClock(&l.c.Settings, &s, l.rec)
-	l.ahead = l.lookahead(layout, s.Envs)
+	if l.c.Prioritised.Enabled {
+		var ok bool
+		if l.prioritised, ok = l.buffer.(replay.Updater); !ok {
+			return fmt.Errorf("prioritised.enabled: the replay %q has no priorities", given.Identity())
+		}
+	}
+	l.Clock = offpolicy.NewClock(&l.c.Settings, &s, l.buffer)
+	l.weighted = l.prioritised != nil || given != nil
+	l.ahead = l.lookahead(l.c, layout, s.Envs)
 	if l.grads, err = l.params.Segment(models.Trainable).Like(); err != nil {
 		return err
 	}
@@ -113,19 +120,19 @@ func (l *learner) build(s agents.Setup) (err error) {
 	// What the program left there while it was tried out.
 	clear(l.grads.Floats())
 	l.lay(layout)
-	return l.descend()
+	return l.descend(&l.c.Settings)
 }
 
 // lookahead returns for how many batches targets are computed at once. The target network does not
 // change during a learner step, so that does not change them; but the network that selects actions
 // does, and so do priorities.
-func (l *learner) lookahead(layout replay.Layout, envs int) int {
-	if l.c.Double || l.c.Prioritised.Enabled {
+func (l *learner) lookahead(c Config, layout replay.Layout, envs int) int {
+	if c.Double || l.weighted {
 		return 1
 	}
-	steps := l.c.GradientSteps
+	steps := c.GradientSteps
 	if steps < 0 {
-		steps = l.c.TrainFreq * envs
+		steps = c.TrainFreq * envs
 	}
 	row := 1
 	for _, o := range layout.Obs {
@@ -135,7 +142,7 @@ func (l *learner) lookahead(layout replay.Layout, envs int) int {
 		}
 		row += n
 	}
-	n := min(steps, aheadRows/l.c.BatchSize, aheadBytes/(row*l.c.BatchSize), l.c.BufferSize/l.c.BatchSize)
+	n := min(steps, aheadRows/c.BatchSize, aheadBytes/(row*c.BatchSize), c.BufferSize/c.BatchSize)
 	for n > 1 && steps%n != 0 {
 		n--
 	}
@@ -199,8 +206,11 @@ func (l *learner) lay(layout replay.Layout) {
 		b.NextMask = tensor.New(tensor.Bool, n, layout.Mask)
 		l.nextMask = b.NextMask.Bools()
 	}
+	if l.weighted {
+		b.Weight = make([]float32, n)
+	}
 	if l.prioritised != nil {
-		b.Weight, b.Index = make([]float32, n), make([]int64, n)
+		b.Index = make([]int64, n)
 	}
 	l.samples, l.y = b, make([]float32, n)
 	l.targets, l.weights = l.train.Input(targetsInput).Float32s(), l.train.Input(weightsInput).Float32s()
@@ -214,18 +224,22 @@ func (l *learner) lay(layout replay.Layout) {
 	}
 }
 
-// descend makes the optimiser of the parameters that the loss depends on.
-func (l *learner) descend() error {
-	var list []optim.Param
-	var err error
-	if l.descent, list, err = offpolicy.NewDescent(&l.c.Settings, l.c.LearningRate, l.params, l.grads, l.train, "", l.train.Pool()); err != nil {
+// descend makes the optimiser of the parameters that the loss depends on, in the state of the one
+// before, if there was one.
+func (l *learner) descend(s *offpolicy.Settings) error {
+	d, list, err := offpolicy.NewDescent(s, s.LearningRate, l.params, l.grads, l.train, "", l.train.Pool())
+	if err == nil {
+		err = errors.Join(d.Follow(l.descent), offpolicy.Unmatched(s.Optimizer, list))
+	}
+	if err != nil {
 		return err
 	}
-	if l.descent.Clip == 0 {
+	if d.Clip == 0 {
 		// A gradient that is no number is an error all the same.
-		l.descent.Clip = math.Inf(1)
+		d.Clip = math.Inf(1)
 	}
-	return offpolicy.Unmatched(l.c.Optimizer, list)
+	l.descent = d
+	return nil
 }
 
 // epsilon returns the exploration rate of the schedule.
@@ -371,6 +385,31 @@ func (l *learner) load(part int) {
 	for i, w := range l.samples.Weight {
 		l.weights[i] = w / float32(l.c.BatchSize)
 	}
+}
+
+// Edit implements agents.Editor.
+func (l *learner) Edit(config any, totalEnvSteps int64) error {
+	own := []string{"target_update_interval", "exploration_fraction", "exploration_initial_eps", "exploration_final_eps", "prioritised.alpha", "prioritised.eps", "prioritised.beta", "prioritised.beta_final"}
+	if err := agents.Editable(l.c, config, append(own, offpolicy.Editable...)...); err != nil {
+		return err
+	}
+	c := config.(Config)
+	if l.lookahead(c, l.layout, int(l.Envs())) != l.ahead {
+		// So many batches the programs are for.
+		return &agents.RebuildError{Path: "gradient_steps"}
+	}
+	if err := l.descend(&c.Settings); err != nil {
+		return fmt.Errorf("dqn: %w", err)
+	}
+	l.c = c
+	l.SetTotal(totalEnvSteps)
+	clear(l.metrics)
+	if l.prioritised != nil {
+		if err := l.prioritised.SetPriorities(replay.Priorities{Alpha: c.Prioritised.Alpha, Eps: c.Prioritised.Eps}); err != nil {
+			return err
+		}
+	}
+	return l.buffer.SetReturns(c.NSteps, c.Gamma)
 }
 
 // close frees programs and replay.

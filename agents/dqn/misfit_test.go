@@ -22,7 +22,7 @@ func TestBadConfigs(t *testing.T) {
 		"exploration_fraction: 2\nexploration_initial_eps: -1\nexploration_final_eps: 7":               {"exploration_fraction", "exploration_initial_eps", "exploration_final_eps"},
 		"prioritised: {enabled: true, alpha: -1, eps: 0, beta: 2, beta_final: -1}":                     {"prioritised.alpha", "prioritised.eps", "prioritised.beta", "prioritised.beta_final"},
 		"optimizer: {kind: adam, lr: 0.1}":                                                             {"optimizer.lr"},
-		"schedule: {kind: linear, initial: 0.1}":                                                       {"schedule.initial"},
+		"learning_rate_schedule: {kind: linear, initial: 0.1}":                                         {"learning_rate_schedule.initial"},
 		"hidden: [0]\nactivation: loud":                                                                {"hidden", "activation"},
 	})
 	if m, err := agents.Parse([]agents.Kind{Kind}, configs.Kinded{Kind: "dqn"}); err != nil || m.Config().(Config).BufferSize != 1_000_000 {

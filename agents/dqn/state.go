@@ -25,7 +25,7 @@ func (l *learner) SaveState(w *checkpoint.Writer) error {
 	network.SaveParams(w.Scope("params"), l.params.Segments()...)
 	network.SaveParams(w.Scope("target"), l.ownTarget()...)
 	network.SaveOptimizer(w.Scope("optim"), l.descent.Optimizer)
-	return l.rec.SaveState(w.Scope("replay"))
+	return l.buffer.SaveState(w.Scope("replay"))
 }
 
 // LoadState implements checkpoint.Stater.
@@ -46,10 +46,11 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 	if err := network.LoadOptimizer(r.Scope("optim"), l.descent.Optimizer); err != nil {
 		return err
 	}
-	if err := l.rec.LoadState(r.Scope("replay")); err != nil {
+	if err := l.buffer.LoadState(r.Scope("replay")); err != nil {
 		return err
 	}
 	l.Stepped, l.Updates, l.stream = s.Rounds, s.Updates, *s.Stream
+	clear(l.metrics)
 	return nil
 }
 

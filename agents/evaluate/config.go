@@ -66,7 +66,8 @@ type Bootstrap struct {
 	Confidence float64 `yaml:"confidence"`
 }
 
-// Defaults returns the specification's values and what every report should doubt.
+// Defaults returns the specification's values, with the sensitivity analyses that every report
+// should have.
 func Defaults() Config {
 	return Config{
 		Deterministic: true, UseFee: true, Metrics: []string{"total_return", "sharpe", "volatility", "max_drawdown"},

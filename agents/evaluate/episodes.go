@@ -30,6 +30,8 @@ type Result struct {
 	// Success is the share of episodes whose last step says in the diagnostic is_success that they
 	// were one; NaN where environments have no such diagnostic.
 	Success float64
+	// Costs are the means of the sums over an episode of each cost of the spec, by name.
+	Costs map[string]float64
 	// Steps is the number of env steps in the episodes.
 	Steps int64
 }
@@ -76,15 +78,21 @@ func episodes(ctx context.Context, v vector.Env, actor agents.Actor, n int, key 
 	b, r := v.Len(), Result{Episodes: make([]vector.Episode, n)}
 	spec := v.Spec()
 	success, successes := spec.InfoIndex(successInfo), 0.0
+	costs := vector.NewCostSum(spec, b)
+	r.Costs = make(map[string]float64, len(spec.Costs))
 	for round, left := 0, n; left > 0; round++ {
 		err := agents.Collect(ctx, v, actor, nil, key.Split("policy"), round, 1, nil)
 		if err != nil {
 			return Result{}, fmt.Errorf("evaluate: %w", err)
 		}
+		costs.Add(v.Batch())
 		for _, e := range v.Batch().Ended {
 			if at := e.Number*b + e.Env; at < n {
 				r.Episodes[at] = e
 				left--
+				for k, x := range costs.Episode(e.Env) {
+					r.Costs[spec.Costs[k]] += x / float64(n)
+				}
 				if success >= 0 {
 					successes += v.Batch().Info[e.Env][success]
 				}

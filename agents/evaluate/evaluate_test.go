@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/envtest"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
 	"github.com/onnxrl/onnxrl/envs/vector"
@@ -229,7 +230,7 @@ func (*corridors) Config() any { return nil }
 func (f *corridors) New(envs.Split, int) (envs.Env, error) {
 	f.made++
 	e, err := corridor.New(corridor.Config{Cells: 8})
-	return counted{e, f}, err
+	return envtest.Priced{Env: counted{e, f}}, err
 }
 func (*corridors) Close() error { return nil }
 
@@ -262,7 +263,8 @@ func TestEpisodes(t *testing.T) {
 		mean += float64(e.Length) / 50
 		square += float64(e.Length) * float64(e.Length) / 50
 	}
-	if len(r.Episodes) != 50 || r.Steps != steps || math.Abs(r.Length-mean) > 1e-9 || math.Abs(r.LengthStd-math.Sqrt(square-mean*mean)) > 1e-9 || r.LengthStd == 0 || r.Return != 1 || r.ReturnStd != 0 {
+	if len(r.Episodes) != 50 || r.Steps != steps || math.Abs(r.Length-mean) > 1e-9 || math.Abs(r.LengthStd-math.Sqrt(square-mean*mean)) > 1e-9 || r.LengthStd == 0 || r.Return != 1 || r.ReturnStd != 0 ||
+		math.Abs(r.Costs[envtest.StepCost]-mean) > 1e-9 || math.Abs(r.Costs[envtest.RewardCost]-(2+0.5*mean)) > 1e-9 || len(r.Costs) != 2 {
 		t.Errorf("%+v", r)
 	}
 	again, err := evaluate.Episodes(t.Context(), f, envs.Valid, walker{0.7}, agents.Explore, 50, 1000, rng.New(1))

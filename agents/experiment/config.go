@@ -17,14 +17,16 @@ import (
 type Config struct {
 	// Seed is where all randomness descends from. Seeds, where given, makes several runs, one for
 	// each, instead.
-	Seed  uint64         `yaml:"seed"`
-	Seeds []uint64       `yaml:"seeds,omitempty"`
-	Env   configs.Kinded `yaml:"env" kinds:"env"`
+	Seed  uint64   `yaml:"seed"`
+	Seeds []uint64 `yaml:"seeds,omitempty"`
+	// Env is the environment.
+	Env configs.Kinded `yaml:"env" kinds:"env"`
 	// Wrappers stand between the environment and the agent.
-	Wrappers wrap.Config     `yaml:"wrappers"`
-	Agent    configs.Kinded  `yaml:"agent" kinds:"algo"`
-	Train    train.Config    `yaml:"train"`
-	Eval     evaluate.Config `yaml:"eval"`
+	Wrappers wrap.Config `yaml:"wrappers"`
+	// Agent is the algorithm, with its networks.
+	Agent configs.Kinded  `yaml:"agent" kinds:"algo"`
+	Train train.Config    `yaml:"train"`
+	Eval  evaluate.Config `yaml:"eval"`
 	// Publish says when the policy is published, and what is proved before.
 	Publish Publish `yaml:"publish"`
 	// ChosenFrom says what the document was chosen from; nil where nobody has searched for it.
@@ -34,7 +36,8 @@ type Config struct {
 }
 
 // ChosenFrom is what a search for hyper-parameters writes into the document that it has found, so
-// that its runs are judged as the best of that many trials. Nothing is computed from it but that.
+// that its runs are evaluated as the best of that many trials. Nothing is computed from it but
+// that.
 type ChosenFrom struct {
 	// Trials is the number of configurations that were evaluated.
 	Trials int `yaml:"trials"`
@@ -67,6 +70,7 @@ func (c Config) Validate() error {
 
 // Load reads a document with edits, such as agent.gamma=0.9, and makes its paths absolute. A path
 // that does not exist but is the name of a shipped experiment ("qtmrl" or "qtmrl.yaml") opens that.
+// What the document's kinds can be told is not looked at; see [Kinds.Load].
 func Load(path string, sets []string) (Config, *configs.Document, error) {
 	c := Defaults()
 	doc, err := Document(path)
@@ -96,7 +100,7 @@ func (k Kinds) Open(ctx context.Context, c Config) (Config, envs.Factory, agents
 		return c, nil, nil, err
 	}
 	config := factory.Config()
-	wrapped, err := around(factory, c.Wrappers)
+	wrapped, err := preprocess(factory, c.Wrappers)
 	if err == nil {
 		c.Env, err = configs.NewKinded(c.Env.Kind, config)
 	}

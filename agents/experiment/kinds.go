@@ -5,6 +5,8 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Kinds lists what documents can name: package kinds has those that come with onnxrl, to which a
@@ -18,15 +20,16 @@ type Kinds struct {
 	Note func(text string)
 }
 
+// Setup is what the agent of a document is made with, by an engine: everything that trains one, or
+// restores it, begins so.
+func (k Kinds) Setup(c Config, e engine.Compiler) agents.Setup {
+	return agents.Setup{Engine: e, Encoders: k.Encoders, Key: rng.New(c.Seed)}
+}
+
 // Agent returns what makes the agents that a section describes, and the section with its effective
 // parameters, defaults included.
 func (k Kinds) Agent(c configs.Kinded) (agents.Maker, configs.Kinded, error) {
 	maker, err := agents.Parse(k.Agents, c)
-	if k.Note != nil {
-		for _, note := range c.Notes() {
-			k.Note(note)
-		}
-	}
 	if err == nil {
 		c, err = configs.NewKinded(c.Kind, maker.Config())
 	}

@@ -7,20 +7,25 @@ import (
 	"os"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/agents/experiment/convert"
 	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Document reads a document from a file, or from the shipped experiments ("demo" or "demo.yaml")
-// when there is no such file. A folder of that name is none.
+// when there is no such file; a folder of that name is none. Documents of other programs are
+// translated, see [convert.Known].
 func Document(path string) (*configs.Document, error) {
 	if text, name, ok := shipped(path); ok {
 		return configs.Parse(name, text)
 	}
 	doc, err := configs.Open(path)
+	if err == nil {
+		return convert.Known(doc)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w, and no experiment of that name is shipped: there are %s", err, strings.Join(names(), ", "))
 	}
-	return doc, err
+	return nil, err
 }
 
 // names lists the shipped documents without their extension.

@@ -8,7 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/wrap"
 )
 
-// tradingKind is the kind of environment that back-tests judge.
+// tradingKind is the kind of environment that back-tests evaluate.
 const tradingKind = "trading"
 
 // Complete returns the document with what follows from the rest of it: what policies are chosen by
@@ -35,10 +35,10 @@ func (c Config) Complete() Config {
 	return c
 }
 
-// around puts the wrappers of a document around a factory's environments. The trading environment
-// is judged by back-tests that know no wrappers; normalisation is no wrapper of one environment and
-// fits.
-func around(f envs.Factory, c wrap.Config) (envs.Factory, error) {
+// preprocess puts the wrappers of a document around a factory's environments. The trading
+// environment is evaluated by back-tests that know no wrappers; normalisation is no wrapper of one
+// environment and fits.
+func preprocess(f envs.Factory, c wrap.Config) (envs.Factory, error) {
 	if _, ok := f.(trading.Opened); ok && (c.TimeLimit > 0 || c.FrameStack.On() || c.RescaleAction || c.ClipAction) {
 		return nil, errors.New("wrappers: the trading environment takes none but normalize, because back-tests know no others; its episodes, windows and orders are set in env")
 	}

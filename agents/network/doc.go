@@ -106,19 +106,18 @@
 // recorded actions ([Frame.Stored]) and Entropy. A [Feed] copies observations and masks of a batch
 // into the inputs of a program.
 //
-// Actions in a Box are recorded and judged as they were drawn (agents.Decision.Drawn); the
+// Actions in a Box are recorded and evaluated as they were drawn (agents.Decision.Drawn); the
 // environment receives them clipped to its bounds, in its shape and element type.
 //
 // # gSDE
 //
 // The noise is a product of the torso's last features and a matrix for each environment. Matrices
-// are drawn where a rollout begins and every sde_sample_freq rounds of it, from the key of the
-// round. A learner is saved between rollouts only, so nothing of this has to be saved. The
-// deviations' gradient stops before the features, as in Stable-Baselines3, whose use_expln,
-// full_std: False and squash_output for on-policy algorithms are not offered. A user-supplied
-// policy gives the features as an output; SAC does not read them and refuses gSDE there. With
-// windows of assets every asset has a mean of its own by a shared layer, and the noise comes from
-// the portfolio's features.
+// are drawn where a rollout begins and every sde_sample_freq rounds of it, from the learner's key
+// and the moment ([Moment]), so nothing of this has to be saved. The deviations' gradient stops
+// before the features, as in Stable-Baselines3, whose use_expln, full_std: False and squash_output
+// for on-policy algorithms are not offered. A user-supplied policy gives the features as an output;
+// SAC does not read them and refuses gSDE there. With windows of assets every asset has a mean of
+// its own by a shared layer, and the noise comes from the portfolio's features.
 //
 // # How to add an action space
 //

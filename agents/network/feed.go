@@ -19,7 +19,7 @@ type Feed struct {
 }
 
 // NewFeed returns a feed of the inputs, of n rows each, that [Torso.Inputs] declared with a prefix;
-// in returns them by name.
+// in returns them by name, or nil for fields that the program does not read.
 func NewFeed(f *Frame, n int, prefix string, in func(name string) *tensor.Tensor) *Feed {
 	x := &Feed{n: n, heads: f.Heads, mask: in(prefix + agents.MaskInput)}
 	for _, field := range f.Spec.Observation {
@@ -35,6 +35,9 @@ func (x *Feed) Current(b *vector.Batch) error {
 		return fmt.Errorf("a batch of %d environments, expected %d", len(b.Type), x.n)
 	}
 	for i, t := range x.obs {
+		if t == nil {
+			continue
+		}
 		// What lies in the batch already needs none of Gather's checks, which cost more than the
 		// copy.
 		if o := b.Obs[i]; o != nil && len(o.Bytes()) == len(t.Bytes()) {
@@ -71,6 +74,9 @@ func (x *Feed) check() error {
 // others keep what they have.
 func (x *Feed) Final(b *vector.Batch) error {
 	for i, t := range x.obs {
+		if t == nil {
+			continue
+		}
 		if err := b.GatherFinal(i, t); err != nil {
 			return err
 		}

@@ -29,6 +29,35 @@ type Frame struct {
 	// flattened otherwise.
 	Position, Cash int
 	Flat           []int
+	// hidden are fields that are not read.
+	hidden []int
+}
+
+// without returns the frame of who does not read some fields.
+func (f *Frame) without(fields []string) (*Frame, error) {
+	own := *f
+	own.Flat = slices.Clone(f.Flat)
+	for _, name := range fields {
+		i := f.Spec.Observation.Index(name)
+		switch {
+		case i < 0 || slices.Contains(own.hidden, i):
+			return nil, fmt.Errorf("%q is given twice, or no field of the observation: %s", name, f.observations())
+		case i == f.Series && f.Assets > 0:
+			return nil, fmt.Errorf("%q is the window of assets, which the policy chooses by", name)
+		case i == f.Series:
+			own.Series = -1
+		case i == f.Position:
+			own.Position = -1
+		case i == f.Cash:
+			own.Cash = -1
+		}
+		own.hidden = append(own.hidden, i)
+		own.Flat = slices.DeleteFunc(own.Flat, func(k int) bool { return k == i })
+	}
+	if own.Series < 0 && len(own.Flat) == 0 {
+		return nil, fmt.Errorf("nothing is left for the policy of %s", f.observations())
+	}
+	return &own, nil
 }
 
 // NewFrame finds out what the fields of an observation are, or says which does not fit to what.

@@ -207,6 +207,9 @@ func explore(t *testing.T, w *world, spec envs.Spec) (decisions int) {
 			if math.Abs(float64(got-want[i])) > 1e-4*(1+math.Abs(float64(want[i]))) {
 				t.Fatalf("round %d: the log-probability of row %d is %v, and while learning %v", round, i, got, want[i])
 			}
+			if n := w.frame.MaskLen(); (d.Logits == nil) != w.frame.Continuous() || d.Logits != nil && !slices.Equal(d.Logits.Shape(), []int{rows, n}) {
+				t.Fatalf("logits %v", d.Logits)
+			}
 			for _, x := range []*agents.Decision{&d, &best} {
 				if err := spec.Action.Check(x.Actions.Rows(i, i+1).Reshape(spec.Action.Shape()...)); err != nil {
 					t.Fatalf("round %d: %v", round, err)

@@ -12,15 +12,14 @@ import (
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
-	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // FeaturesOutput is the output of a user-supplied policy that gSDE's noise comes from, float32
 // [batch, L].
 const FeaturesOutput = "features"
 
-// whole is a policy that the configuration brings.
-type whole struct {
+// userPolicy is a policy that the configuration brings.
+type userPolicy struct {
 	// plain reads one vector or window; nil where the model is known by the names of its inputs and
 	// outputs.
 	plain encoder.Encoder
@@ -37,11 +36,11 @@ type whole struct {
 }
 
 // openPolicy reads the policy that a configuration names, if any.
-func openPolicy(c Config, f *Frame, kinds []encoder.Kind) (*whole, error) {
+func openPolicy(c Config, f *Frame, kinds []encoder.Kind) (*userPolicy, error) {
 	if c.Policy.Kind == "" {
 		return nil, nil
 	}
-	p := &whole{}
+	p := &userPolicy{}
 	var err error
 	if c.Policy.Kind == file.Kind.Name {
 		if p.ports, err = file.OpenPorts(c.Policy.Section); err == nil {
@@ -75,13 +74,13 @@ func (f *Frame) observations() string {
 // connect finds out what the inputs and outputs of the file are. One that has an input and an
 // output only, and needs nothing but one value, is left to its package's encoder, which has more
 // ways to read it.
-func (p *whole) connect(f *Frame) error {
+func (p *userPolicy) connect(f *Frame) error {
 	g, c := p.ports.Model().Graph, p.ports.Config()
 	p.fields = make([]string, len(f.Spec.Observation))
 	var rest []string
 	for _, v := range g.Inputs() {
 		switch {
-		case strings.HasPrefix(v.Name, agents.StatePrefix):
+		case strings.HasPrefix(v.Name, memory.Prefix):
 		case v.Name == agents.MaskInput && f.Spec.Masked:
 			p.mask = true
 		case v.Name == agents.MaskInput:
@@ -90,7 +89,8 @@ func (p *whole) connect(f *Frame) error {
 			rest = append(rest, v.Name)
 		}
 	}
-	if err := p.remember(g); err != nil {
+	var err error
+	if p.states, err = memory.Named(g); err != nil {
 		return fmt.Errorf("%s: %w", p.ports.Name(), err)
 	}
 	if err := p.read(f, rest); err != nil {
@@ -101,7 +101,7 @@ func (p *whole) connect(f *Frame) error {
 		switch {
 		case v.Name == FeaturesOutput && c.Output != FeaturesOutput:
 			p.features = true
-		case !strings.HasPrefix(v.Name, agents.NextStatePrefix):
+		case !strings.HasPrefix(v.Name, memory.NextPrefix):
 			outputs = append(outputs, v.Name)
 		}
 	}
@@ -115,51 +115,16 @@ func (p *whole) connect(f *Frame) error {
 			return fmt.Errorf("%s computes no %q; its outputs are %s", p.ports.Name(), p.output, strings.Join(outputs, ", "))
 		}
 	case len(outputs) != 1:
-		return fmt.Errorf("%s has %d outputs (%s) beside %s and %s…: name the policy's with output: …", p.ports.Name(), len(outputs), strings.Join(outputs, ", "), FeaturesOutput, agents.NextStatePrefix)
+		return fmt.Errorf("%s has %d outputs (%s) beside %s and %s…: name the policy's with output: …", p.ports.Name(), len(outputs), strings.Join(outputs, ", "), FeaturesOutput, memory.NextPrefix)
 	default:
 		p.output = outputs[0]
 	}
 	return nil
 }
 
-// remember finds the states. Exporters often leave the extents of outputs open; those of inputs are
-// what counts, and build compares what comes back.
-func (p *whole) remember(g *onnx.Graph) error {
-	named := func(list []*onnx.ValueInfo, name string) bool {
-		return slices.ContainsFunc(list, func(v *onnx.ValueInfo) bool { return v.Name == name })
-	}
-	for _, v := range g.Inputs() {
-		name, ok := strings.CutPrefix(v.Name, agents.StatePrefix)
-		if !ok {
-			continue
-		}
-		t, _ := v.TensorType()
-		s := memory.State{Input: v.Name, Output: agents.NextStatePrefix + name, Initial: []float32{0}}
-		fits := t.DType == tensor.Float32 && len(t.Dims) > 1 && !t.Dims[0].IsKnown()
-		for _, d := range t.Dims[min(1, len(t.Dims)):] {
-			fits = fits && d.IsKnown()
-			s.Shape = append(s.Shape, d.Value)
-		}
-		switch {
-		case !fits:
-			return fmt.Errorf("its input %q is %v, expected float32[%s,…] with a symbolic batch and known extents", v.Name, t, layer.Batch)
-		case !named(g.Output, s.Output):
-			return fmt.Errorf("it has an input %q and no output %q", v.Name, s.Output)
-		}
-		p.states = append(p.states, s)
-	}
-	for _, v := range g.Output {
-		name, ok := strings.CutPrefix(v.Name, agents.NextStatePrefix)
-		if ok && !named(g.Inputs(), agents.StatePrefix+name) {
-			return fmt.Errorf("it has an output %q and no input %q", v.Name, agents.StatePrefix+name)
-		}
-	}
-	return nil
-}
-
 // read finds the fields that inputs read: by their names, or all at once where there is one input
 // and the observation can be had as one value.
-func (p *whole) read(f *Frame, inputs []string) error {
+func (p *userPolicy) read(f *Frame, inputs []string) error {
 	index := func(name string) int {
 		return slices.IndexFunc(f.Spec.Observation, func(field envs.Field) bool { return field.Name == name })
 	}
@@ -243,7 +208,7 @@ func (t *Torso) PolicyStep(g *layer.Graph, in Inputs, states []onnx.Value, sde b
 }
 
 // build appends the model by the names of its inputs and outputs.
-func (p *whole) build(t *Torso, g *layer.Graph, in Inputs, states []onnx.Value, features bool) (z Features, next []onnx.Value, err error) {
+func (p *userPolicy) build(t *Torso, g *layer.Graph, in Inputs, states []onnx.Value, features bool) (z Features, next []onnx.Value, err error) {
 	given := map[string]onnx.Value{}
 	for i, name := range p.fields {
 		if name != "" {

@@ -17,6 +17,7 @@ type Sampler struct {
 	n    int
 
 	logProbs []float32
+	logits   *tensor.Tensor
 	// mean is [n, Dims]; logStd the same with gSDE, and otherwise the parameter [Dims].
 	mean, logStd []float32
 	sde          *matrices
@@ -59,7 +60,8 @@ func NewSampler(f *Frame, e Exploration, m agents.Mode, n int, out func(name str
 	space := f.Spec.Action
 	s.actions = tensor.New(space.DType(), append([]int{n}, space.Shape()...)...)
 	if !f.Continuous() {
-		s.logProbs = out(agents.LogProbsOutput).Float32s()[:n*f.MaskLen()]
+		s.logits = out(agents.LogProbsOutput).Rows(0, n)
+		s.logProbs = s.logits.Float32s()
 		return s
 	}
 	s.mean = out(agents.MeanOutput).Float32s()[:n*f.Dims]
@@ -76,11 +78,11 @@ func NewSampler(f *Frame, e Exploration, m agents.Mode, n int, out func(name str
 	return s
 }
 
-// Decide fills in actions, drawn actions and log-probabilities of a decision, at a moment of the
-// training. All randomness but that of gSDE's matrices comes from the key. Decide allocates
+// Decide fills in actions, drawn actions, log-probabilities and logits of a decision, at a moment
+// of the training. All randomness but that of gSDE's matrices comes from the key. Decide allocates
 // nothing.
 func (s *Sampler) Decide(d *agents.Decision, key rng.Key, at Moment) error {
-	d.Actions, d.Drawn, d.LogProb = s.actions, s.drawn, s.logProb
+	d.Actions, d.Drawn, d.LogProb, d.Logits = s.actions, s.drawn, s.logProb, s.logits
 	if s.f.Continuous() {
 		if s.sde != nil && s.mode == agents.Explore {
 			s.sde.refresh(at)

@@ -29,6 +29,9 @@ type Config struct {
 	// Hidden and Activation are the layers of observations that are not windows of assets.
 	Hidden     []int  `yaml:"hidden,flow"`
 	Activation string `yaml:"activation"`
+	// Privileged are fields of the observation that critics read and the policy does not, which is
+	// exported without them (asymmetric actor-critic, Pinto et al. 2018, arXiv 1710.06542).
+	Privileged []string `yaml:"privileged,flow,omitempty"`
 }
 
 // Validate reports the problems of the configuration's own fields.
@@ -38,6 +41,7 @@ func (c Config) Validate() error {
 		p.AtLeast("hidden", width, 1)
 	}
 	p.OneOf("activation", c.Activation, layer.Activations()...)
+	p.Check(len(c.Privileged) == 0 || c.Policy.Kind == "", "privileged", "is for policies that are made here; a user-supplied one has the inputs that it has")
 	return p.Err()
 }
 
@@ -46,7 +50,7 @@ type Torso struct {
 	c       Config
 	f       *Frame
 	encoder encoder.Encoder
-	policy  *whole
+	policy  *userPolicy
 	init    layer.Init
 }
 
@@ -67,6 +71,21 @@ func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso
 	return t, err
 }
 
+// Acting returns the torso of the policy: t itself, or one that does not read the privileged
+// fields, for which it declares no inputs. It builds from the inputs of t as well.
+func (t *Torso) Acting() (*Torso, error) {
+	if len(t.c.Privileged) == 0 {
+		return t, nil
+	}
+	f, err := t.f.without(t.c.Privileged)
+	if err != nil {
+		return nil, fmt.Errorf("privileged: %w", err)
+	}
+	own := *t
+	own.f = f
+	return &own, nil
+}
+
 // Frame returns what the torso was made for.
 func (t *Torso) Frame() *Frame { return t.f }
 
@@ -75,7 +94,7 @@ func (t *Torso) Encoder() encoder.Encoder { return t.encoder }
 
 // Inputs are the values of an observation in a graph.
 type Inputs struct {
-	// Obs has an input for each field of the spec, in order.
+	// Obs has an input for each field of the spec, in order; those that are not read are absent.
 	Obs []onnx.Value
 	// Mask is bool [batch, MaskLen]; absent unless the environment has one.
 	Mask onnx.Value
@@ -90,7 +109,11 @@ func (t *Torso) Inputs(g *layer.Graph, prefix string) Inputs { return t.InputSeq
 // next. Without a length they are the inputs of single observations.
 func (t *Torso) InputSequences(g *layer.Graph, prefix string, length int) Inputs {
 	var in Inputs
-	for _, field := range t.f.Spec.Observation {
+	for i, field := range t.f.Spec.Observation {
+		if slices.Contains(t.f.hidden, i) {
+			in.Obs = append(in.Obs, "")
+			continue
+		}
 		in.Obs = append(in.Obs, Sequence(g, prefix+field.Name, length, field.Space.DType(), field.Space.Shape()...))
 	}
 	if t.f.Spec.Masked {

@@ -9,7 +9,7 @@ import (
 )
 
 // Clock says when a learner takes its steps, and of how many updates they are. Rounds are counted
-// by the replay's recorder.
+// by the replay.
 type Clock struct {
 	// Updates counts the updates, Stepped the rounds that had been recorded at the last learner
 	// step.
@@ -19,14 +19,17 @@ type Clock struct {
 	Owed, Of int
 
 	s           *Settings
-	rec         *replay.Recorder
+	rec         replay.Buffer
 	envs, total int64
 }
 
 // NewClock returns the clock of a run at its beginning, or before its state is loaded.
-func NewClock(s *Settings, setup *agents.Setup, rec *replay.Recorder) Clock {
+func NewClock(s *Settings, setup *agents.Setup, rec replay.Buffer) Clock {
 	return Clock{s: s, rec: rec, envs: int64(setup.Envs), total: max(setup.TotalEnvSteps, 0)}
 }
+
+// SetTotal sets the env steps of the run, as Setup.TotalEnvSteps.
+func (k *Clock) SetTotal(envSteps int64) { k.total = max(envSteps, 0) }
 
 // Envs is the number of environments.
 func (k *Clock) Envs() int64 { return k.envs }
@@ -102,14 +105,9 @@ func (k *Clock) LoadPending(r *checkpoint.Reader, sums any) error {
 	return nil
 }
 
-// Factor is the schedule's. One that lasts as long as the run holds its first value where the run's
-// length is not known.
+// Factor is the schedule's of the learning rates.
 func (k *Clock) Factor() float64 {
-	s := k.s.Schedule.WithInitial(1)
-	if k.total == 0 && s.Steps == 0 && (s.Kind == "linear" || s.Kind == "cosine") {
-		return 1
-	}
-	return s.At(uint64(k.EnvSteps()), uint64(k.total))
+	return k.s.LearningRateSchedule.Factor(k.s.LearningRate, k.EnvSteps(), k.total)
 }
 
 // Progress returns the part of the run that is done; known is false where its length is not known.

@@ -7,10 +7,10 @@ import (
 
 // Settings are those of every algorithm that learns from a replay.
 type Settings struct {
-	// LearningRate is multiplied with Schedule, a factor that begins at 1 and counts env steps;
-	// without steps of its own it lasts as long as the run.
-	LearningRate float64        `yaml:"learning_rate"`
-	Schedule     optim.Schedule `yaml:"schedule,omitempty"`
+	// LearningRate is what LearningRateSchedule begins with, which counts env steps; without steps
+	// of its own it lasts as long as the run. A critic's own rate changes in proportion.
+	LearningRate         float64        `yaml:"learning_rate"`
+	LearningRateSchedule optim.Schedule `yaml:"learning_rate_schedule,omitempty"`
 	// Optimizer is any of package optim; its learning rate is given above.
 	Optimizer optim.Config `yaml:"optimizer"`
 	// MaxGradNorm limits the norm of the gradient, of actor and critics each by itself; 0 does not.
@@ -23,8 +23,9 @@ type Settings struct {
 	// BatchSize is the number of transitions of an update.
 	BatchSize int `yaml:"batch_size"`
 	// NSteps is the number of rewards in a target before the value of what follows.
-	NSteps int     `yaml:"n_steps"`
-	Gamma  float64 `yaml:"gamma"`
+	NSteps int `yaml:"n_steps"`
+	// Gamma discounts what comes later, by as much for each step.
+	Gamma float64 `yaml:"gamma"`
 	// Tau is how far the target networks move, of the way to the networks that they follow; 1 is a
 	// copy.
 	Tau float64 `yaml:"tau"`
@@ -35,19 +36,21 @@ type Settings struct {
 }
 
 // Renamed implements configs.Renamer.
-func (Settings) Renamed() map[string]string { return map[string]string{"grad_clip": "max_grad_norm"} }
+func (Settings) Renamed() map[string]string {
+	return map[string]string{"grad_clip": "max_grad_norm", "schedule": "learning_rate_schedule"}
+}
 
 // Defaults returns what Stable-Baselines3 has for SAC and TD3 alike; it leaves LearningRate to the
 // algorithm.
 func Defaults() Settings {
-	return Settings{Optimizer: optim.Config{Kind: "adam"}, BufferSize: 1_000_000, LearningStarts: 100, BatchSize: 256, NSteps: 1, Gamma: 0.99, Tau: 0.005, TrainFreq: 1, GradientSteps: 1}
+	return Settings{LearningRateSchedule: optim.Schedule{Relative: true}, Optimizer: optim.Config{Kind: "adam"}, BufferSize: 1_000_000, LearningStarts: 100, BatchSize: 256, NSteps: 1, Gamma: 0.99, Tau: 0.005, TrainFreq: 1, GradientSteps: 1}
 }
 
 // Validate reports all problems of the settings.
 func (c Settings) Validate() error {
 	var p configs.Problems
 	p.Positive("learning_rate", c.LearningRate)
-	p.Check(c.Schedule.Initial == 0 || c.Schedule.Initial == 1, "schedule.initial", "is %g, but the schedule is a factor that begins at 1", c.Schedule.Initial)
+	p.Check(c.LearningRateSchedule.Follows(), "learning_rate_schedule.initial", "is %g, but the schedule begins with learning_rate", c.LearningRateSchedule.Initial)
 	p.Check(c.Optimizer.LR == 0, "optimizer.lr", "is %g, but the learning rate is learning_rate", c.Optimizer.LR)
 	p.NonNegative("max_grad_norm", c.MaxGradNorm)
 	p.AtLeast("buffer_size", c.BufferSize, 1)

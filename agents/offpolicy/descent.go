@@ -52,6 +52,18 @@ func NewDescent(s *Settings, rate float64, params *models.Params, grads *models.
 	return &Descent{Optimizer: o, Groups: groups, Rate: rate, Clip: s.MaxGradNorm}, list, err
 }
 
+// Follow takes over the state of the optimiser of another descent of the same parameters, unless
+// that is nil.
+func (d *Descent) Follow(o *Descent) error {
+	if o == nil {
+		return nil
+	}
+	if err := d.Optimizer.SetState(o.Optimizer.State()); err != nil {
+		return fmt.Errorf("optimizer: %w", err)
+	}
+	return nil
+}
+
 // Unmatched reports patterns of an optimiser's configuration that match none of the parameters that
 // have gradients.
 func Unmatched(c optim.Config, list []optim.Param) error {

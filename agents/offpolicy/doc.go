@@ -20,6 +20,9 @@
 //	critic    the critics' loss
 //	actor     the actor's loss
 //
+// Fields that are privileged (network.Config) are read by critics alone: policy and act have no
+// inputs for them.
+//
 // A [Learner] makes programs of the last three over one batch. What is differentiated by whom is
 // decided by which parameters a program gives gradients of, so nothing has to be stopped, and the
 // other side's weights cost no product. Optimisers and target networks ([Follower]) are one pass

@@ -15,6 +15,8 @@ const shareElems = 16384
 type Follower struct {
 	// Pairs are what moves and what it moves to. Neighbours are one: usually there is one pair.
 	Pairs [][2][]float32
+	// Tau is how far of the way a move goes.
+	Tau float64
 	// movers do that together; nil is the caller alone.
 	movers *pool.Pool
 	moves  func(k int)
@@ -23,7 +25,7 @@ type Follower struct {
 // NewFollower finds the target networks among the frozen parameters: those below [TargetScope]
 // follow those of the same name without it, by tau of the way. workers may be nil.
 func NewFollower(params *models.Params, tau float64, workers *pool.Pool) *Follower {
-	f := &Follower{}
+	f := &Follower{Tau: tau}
 	from, to := params.Segment(models.Trainable), params.Segment(models.Frozen)
 	place := map[string]int{}
 	for i, s := range to.Specs() {
@@ -56,7 +58,7 @@ func NewFollower(params *models.Params, tau float64, workers *pool.Pool) *Follow
 	f.moves = func(k int) {
 		for _, p := range f.Pairs {
 			lo, hi := pool.Share(len(p[0]), k, f.movers.Size())
-			optim.Polyak(p[0][lo:hi], p[1][lo:hi], float32(tau))
+			optim.Polyak(p[0][lo:hi], p[1][lo:hi], float32(f.Tau))
 		}
 	}
 	return f

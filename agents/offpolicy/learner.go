@@ -11,7 +11,6 @@ import (
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
-	"github.com/onnxrl/onnxrl/runtime/optim"
 	"github.com/onnxrl/onnxrl/runtime/pool"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -33,9 +32,9 @@ type Learner struct {
 	Params   *models.Params
 	// Grads are the gradients of the trainable parameters: each program writes those of its own
 	// side.
-	Grads    *models.Segment
-	Buffer   *replay.Uniform
-	Recorder *replay.Recorder
+	Grads *models.Segment
+	// Buffer is the learner's own replay, or its place in the setup's.
+	Buffer replay.Buffer
 	// Workers run the programs' shards.
 	Workers *pool.Pool
 	// Key is what the learner's randomness descends from; Sample draws batches, Noise what actions
@@ -50,13 +49,11 @@ type Learner struct {
 	Y                      []float32
 	// NextQ is QOutput of the targets; the losses are LossOutput of the others, [1].
 	NextQ, CriticLoss, ActorLoss []float32
+	// weights are WeightInput of actor and critics.
+	weights []float32
 
 	ActorDescent, CriticDescent *Descent
 	Follower                    *Follower
-	// Arrays and Optimizers are saved by name. Build puts the optimisers of actor and critics
-	// there, and algorithms what they have besides.
-	Arrays     map[string][]float32
-	Optimizers map[string]optim.Optimizer
 	// Sums points to what the algorithm adds up over the updates of a learner step. It is saved as
 	// JSON, where the step was stopped.
 	Sums any
@@ -79,11 +76,10 @@ func (l *Learner) Build(setup agents.Setup, s *Settings, k *CriticSettings, n *N
 	dtype, shape := n.stored()
 	layout := replay.LayoutOf(setup.Spec, replay.Column{Name: "action", DType: dtype, Shape: shape})
 	layout.LogProb = logProb
-	if l.Buffer, err = replay.NewUniform(layout, replay.Config{Capacity: s.BufferSize, Envs: setup.Envs, NSteps: s.NSteps, Gamma: s.Gamma}); err != nil {
+	if l.Buffer, err = replay.Open(setup.Replay, layout, replay.Config{Capacity: s.BufferSize, Envs: setup.Envs, NSteps: s.NSteps, Gamma: s.Gamma, Action: network.StoredOf}); err != nil {
 		return err
 	}
-	l.Recorder = replay.NewRecorder(l.Buffer, network.StoredOf)
-	l.Clock = NewClock(s, &setup, l.Recorder)
+	l.Clock = NewClock(s, &setup, l.Buffer)
 	l.Workers = pool.New(max(setup.Threads, 1), pool.Spin)
 	l.Key = setup.Key.Split("learner")
 	l.streams = rng.NewSet(l.Key)
@@ -144,13 +140,32 @@ func (l *Learner) bind(n int) {
 	l.Y, l.NextQ = l.Critic.Input(TargetInput).Float32s(), l.Targets.Output(QOutput).Float32s()
 	l.CriticLoss, l.ActorLoss = l.Critic.Output(LossOutput).Float32s(), l.Actor.Output(LossOutput).Float32s()
 	// The weights are the same tensor in both programs.
-	w := l.Actor.Input(WeightInput).Float32s()
-	for i := range w {
-		w[i] = 1 / float32(n)
+	l.weights = l.Actor.Input(WeightInput).Float32s()
+	for i := range l.weights {
+		l.weights[i] = 1 / float32(n)
+	}
+	if l.Setup.Replay != nil {
+		// The learner's own replay draws all transitions alike.
+		l.Batch.Weight = make([]float32, n)
 	}
 }
 
-// descend gives actor and critics an optimiser each.
+// Draw samples the next batch: sequences of a length unless that is 0.
+func (l *Learner) Draw(length int) error {
+	var err error
+	if length > 0 {
+		err = l.Buffer.SampleSequences(l.Sample, &l.Batch, length)
+	} else {
+		err = l.Buffer.Sample(l.Sample, &l.Batch)
+	}
+	for i, w := range l.Batch.Weight {
+		l.weights[i] = w / float32(len(l.weights))
+	}
+	return err
+}
+
+// descend gives actor and critics an optimiser each, in the state of the one before, if there was
+// one.
 func (l *Learner) descend(s *Settings, k *CriticSettings) error {
 	rate := s.LearningRate
 	if k.CriticLearningRate > 0 {
@@ -164,9 +179,27 @@ func (l *Learner) descend(s *Settings, k *CriticSettings) error {
 	if err != nil {
 		return err
 	}
+	if err := errors.Join(actor.Follow(l.ActorDescent), critic.Follow(l.CriticDescent), Unmatched(s.Optimizer, append(a, c...))); err != nil {
+		return err
+	}
 	l.ActorDescent, l.CriticDescent = actor, critic
-	l.Arrays, l.Optimizers = map[string][]float32{}, map[string]optim.Optimizer{"actor": actor.Optimizer, "critic": critic.Optimizer}
-	return Unmatched(s.Optimizer, append(a, c...))
+	return nil
+}
+
+// Editable are the keys of [Settings] and [CriticSettings] that learners take while they live.
+var Editable = []string{
+	"learning_rate", "critic_learning_rate", "learning_rate_schedule", "optimizer", "max_grad_norm", "learning_starts", "n_steps", "gamma", "tau", "train_freq", "gradient_steps",
+}
+
+// Edit takes other values of the keys of [Editable], for what Build got. The settings that the
+// clock reads are the caller's to change. After an error nothing has changed.
+func (l *Learner) Edit(s *Settings, k *CriticSettings, totalEnvSteps int64) error {
+	if err := l.descend(s, k); err != nil {
+		return err
+	}
+	l.Follower.Tau, l.Setup.TotalEnvSteps = s.Tau, totalEnvSteps
+	l.SetTotal(totalEnvSteps)
+	return l.Buffer.SetReturns(s.NSteps, s.Gamma)
 }
 
 // Policy implements agents.Learner.

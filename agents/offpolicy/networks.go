@@ -51,7 +51,8 @@ func Below(name, scope string) bool { return strings.HasPrefix(name, scope+".") 
 // Networks are the networks of an actor-critic, all over the same parameters.
 type Networks struct {
 	Frame *network.Frame
-	Torso *network.Torso
+	// Torso is the critics', Acting the actor's, which reads no privileged fields.
+	Torso, Acting *network.Torso
 	// Specs are all parameters, those of target networks last.
 	Specs []models.Spec
 	// Policy is complete and exported; Act is what actors need of it.
@@ -69,7 +70,11 @@ type Networks struct {
 func NewNetworks(c network.Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*Networks, error) {
 	c.Hidden = nil
 	torso, err := network.NewTorso(c, f, kinds, layer.Zeros())
-	return &Networks{Frame: f, Torso: torso, key: key}, err
+	if err != nil {
+		return nil, err
+	}
+	acting, err := torso.Acting()
+	return &Networks{Frame: f, Torso: torso, Acting: acting, key: key}, err
 }
 
 // Graph returns an empty graph.
@@ -103,7 +108,7 @@ func (n *Networks) Declare(name string, o models.Options, followed []string, dra
 		return err
 	}
 	if masks := l.Masks(); len(masks) > 0 {
-		return fmt.Errorf("dropout of %g is asked for, which %s has no use for; set it to 0", masks[0].Ratio, name)
+		return fmt.Errorf("dropout of %g is not supported by %s; set it to 0", masks[0].Ratio, name)
 	}
 	return nil
 }

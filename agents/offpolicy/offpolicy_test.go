@@ -28,9 +28,9 @@ func TestClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		agenttest.Closing(t, b)
-		v, rec := agenttest.Toys(t, 2, spec), replay.NewRecorder(b, nil)
+		v, rec := agenttest.Toys(t, 2, spec), b
 		s := offpolicy.Defaults()
-		s.LearningStarts, s.TrainFreq, s.GradientSteps, s.Schedule.Kind = c.starts, c.freq, c.steps, "linear"
+		s.LearningStarts, s.TrainFreq, s.GradientSteps, s.LearningRateSchedule.Kind = c.starts, c.freq, c.steps, "linear"
 		k, endless := offpolicy.NewClock(&s, &agents.Setup{Envs: 2, TotalEnvSteps: 40}, rec), offpolicy.NewClock(&s, &agents.Setup{Envs: 2}, rec)
 		for done := range c.rounds {
 			if _, err := k.Begin(); (err == nil) != (done >= c.freq) || (err == nil) != (k.Stepped > 0) {

@@ -1,9 +1,6 @@
 package offpolicy
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -18,19 +15,15 @@ type state struct {
 	Streams *rng.Set `json:"streams"`
 }
 
-// SaveState implements checkpoint.Stater: parameters, target networks, optimisers, the algorithm's
-// arrays, streams, the replay, and how far a learner step has come that was stopped.
+// SaveState implements checkpoint.Stater: parameters, target networks, the optimisers of actor and
+// critics, streams, the replay, and how far a learner step has come that was stopped.
 func (l *Learner) SaveState(w *checkpoint.Writer) error {
 	w.PutJSON("state", state{l.Updates, l.Stepped, l.streams})
 	l.SavePending(w, l.Sums)
 	network.SaveParams(w.Scope("params"), l.Params.Segments()...)
-	for _, name := range slices.Sorted(maps.Keys(l.Arrays)) {
-		w.PutFloat32s(name, l.Arrays[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(l.Optimizers)) {
-		network.SaveOptimizer(w.Scope("optim").Scope(name), l.Optimizers[name])
-	}
-	return l.Recorder.SaveState(w.Scope("replay"))
+	network.SaveOptimizer(w.Scope("optim").Scope("actor"), l.ActorDescent.Optimizer)
+	network.SaveOptimizer(w.Scope("optim").Scope("critic"), l.CriticDescent.Optimizer)
+	return l.Buffer.SaveState(w.Scope("replay"))
 }
 
 // LoadState implements checkpoint.Stater.
@@ -45,17 +38,13 @@ func (l *Learner) LoadState(r *checkpoint.Reader) error {
 	if err := network.LoadParams(r.Scope("params"), l.Params.Segments()...); err != nil {
 		return err
 	}
-	for name, x := range l.Arrays {
-		if err := r.Float32sInto(name, x, len(x)); err != nil {
-			return err
-		}
+	if err := network.LoadOptimizer(r.Scope("optim").Scope("actor"), l.ActorDescent.Optimizer); err != nil {
+		return err
 	}
-	for name, o := range l.Optimizers {
-		if err := network.LoadOptimizer(r.Scope("optim").Scope(name), o); err != nil {
-			return err
-		}
+	if err := network.LoadOptimizer(r.Scope("optim").Scope("critic"), l.CriticDescent.Optimizer); err != nil {
+		return err
 	}
-	if err := l.Recorder.LoadState(r.Scope("replay")); err != nil {
+	if err := l.Buffer.LoadState(r.Scope("replay")); err != nil {
 		return err
 	}
 	l.Updates, l.Stepped = s.Updates, s.Stepped

@@ -80,9 +80,9 @@ func TestRatioIsOneBeforeLearning(t *testing.T) {
 				r.Rollout(t)
 				l := r.Agent.(*Agent).learner
 				now := l.schedules()
-				l.estimate()
-				advantage, target := slices.Clone(l.advantage), slices.Clone(l.target)
-				all := make([]int, l.r.units())
+				l.Estimate(c.GAELambda)
+				advantage, target := slices.Clone(l.Advantage), slices.Clone(l.Target)
+				all := make([]int, l.units())
 				for i := range all {
 					all[i] = i
 				}
@@ -95,8 +95,8 @@ func TestRatioIsOneBeforeLearning(t *testing.T) {
 						if !l.learn.valid[row] {
 							continue
 						}
-						if n++; math.Abs(float64(l.out.logProb[row]-l.r.logProb[i])) > 2e-5*(1+math.Abs(float64(l.r.logProb[i]))) || math.Abs(float64(l.out.value[row])-l.r.value[i]) > 2e-5 {
-							t.Fatalf("%s, %s: sample %d has log-probability %v and value %v, the actor's were %v and %v", e.Name(), x.name, i, l.out.logProb[row], l.out.value[row], l.r.logProb[i], l.r.value[i])
+						if n++; math.Abs(float64(l.out.logProb[row]-l.logProb[i])) > 2e-5*(1+math.Abs(float64(l.logProb[i]))) || math.Abs(float64(l.out.value[row])-l.Rollout.Value[i]) > 2e-5 {
+							t.Fatalf("%s, %s: sample %d has log-probability %v and value %v, the actor's were %v and %v", e.Name(), x.name, i, l.out.logProb[row], l.out.value[row], l.logProb[i], l.Rollout.Value[i])
 						}
 					}
 				}
@@ -105,8 +105,8 @@ func TestRatioIsOneBeforeLearning(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i := range advantage {
-					if n++; math.Abs(l.advantage[i]-advantage[i]) > 1e-4 || math.Abs(l.target[i]-target[i]) > 1e-4 {
-						t.Fatalf("%s, %s: V-trace gives sample %d advantage %v and target %v, GAE %v and %v", e.Name(), x.name, i, l.advantage[i], l.target[i], advantage[i], target[i])
+					if n++; math.Abs(l.Advantage[i]-advantage[i]) > 1e-4 || math.Abs(l.Target[i]-target[i]) > 1e-4 {
+						t.Fatalf("%s, %s: V-trace gives sample %d advantage %v and target %v, GAE %v and %v", e.Name(), x.name, i, l.Advantage[i], l.Target[i], advantage[i], target[i])
 					}
 				}
 				if _, err := l.Step(t.Context()); err != nil {
@@ -132,8 +132,8 @@ func TestVTraceFollowsThePolicy(t *testing.T) {
 		r := agenttest.NewTraining(t, agentOf(t, c, v, e, 1), v)
 		r.Rollout(t)
 		l := r.Agent.(*Agent).learner
-		l.estimate()
-		for _, s := range r.Agent.(*Agent).params.Segments() {
+		l.Estimate(c.GAELambda)
+		for _, s := range r.Agent.(*Agent).learner.Params.Segments() {
 			rng.New(9).Stream().FillNormal32(s.Floats(), 0, 0.5)
 		}
 		if err := l.correct(t.Context()); err != nil {
@@ -141,20 +141,20 @@ func TestVTraceFollowsThePolicy(t *testing.T) {
 		}
 		for e := range envs {
 			carry := 0.0
-			for i := len(l.target) - envs + e; i >= 0; i -= envs {
-				rho, d := l.off.rho[i], l.r.discount[i]
-				next, after := l.r.bootstrap[e], 0.0
-				if i+envs < len(l.target) {
+			for i := len(l.Target) - envs + e; i >= 0; i -= envs {
+				rho, d := l.off.rho[i], l.Rollout.Discount[i]
+				next, after := l.Rollout.Bootstrap[e], 0.0
+				if i+envs < len(l.Target) {
 					next, after = l.off.now[i+envs], carry
 				}
-				delta := min(1, rho) * (l.r.reward[i] + d*next - l.off.now[i])
+				delta := min(1, rho) * (l.Rollout.Reward[i] + d*next - l.off.now[i])
 				carry = delta + d*0.9*min(0.8, rho)*after
-				advantage := l.r.reward[i] + d*(next+0.9*after) - l.off.now[i]
+				advantage := l.Rollout.Reward[i] + d*(next+0.9*after) - l.off.now[i]
 				if rho < 1 {
 					below++
 				}
-				if n++; math.Abs(l.target[i]-l.off.now[i]-carry) > 1e-9 || math.Abs(l.advantage[i]-advantage) > 1e-9 {
-					t.Errorf("sample %d: target %v and advantage %v, expected %v and %v", i, l.target[i], l.advantage[i], l.off.now[i]+carry, advantage)
+				if n++; math.Abs(l.Target[i]-l.off.now[i]-carry) > 1e-9 || math.Abs(l.Advantage[i]-advantage) > 1e-9 {
+					t.Errorf("sample %d: target %v and advantage %v, expected %v and %v", i, l.Target[i], l.Advantage[i], l.off.now[i]+carry, advantage)
 				}
 			}
 		}
@@ -187,8 +187,8 @@ func TestPolicyIsTheActor(t *testing.T) {
 				world := agenttest.Toys(t, rows, x.spec)
 				b, greedy := world.Batch(), agenttest.Actor(t, a, agents.Greedy, rows)
 				in := map[string]*tensor.Tensor{}
-				for _, name := range a.graphs.states {
-					in[agents.StatePrefix+name] = tensor.New(tensor.Float32, rows, c.Recurrent.Hidden)
+				for _, s := range a.learner.g.states {
+					in[s.Input] = tensor.New(tensor.Float32, rows, c.Recurrent.Hidden)
 				}
 				for range 5 {
 					for i, f := range x.spec.Observation {
@@ -231,14 +231,14 @@ func TestPolicyIsTheActor(t *testing.T) {
 					if err := world.Step(d.Actions); err != nil {
 						t.Fatal(err)
 					}
-					for _, name := range a.graphs.states {
-						s := out[agents.NextStatePrefix+name]
+					for _, state := range a.learner.g.states {
+						s := out[state.Output]
 						for i, kind := range b.Type {
 							if kind == envs.Last {
 								clear(s.Float32s()[i*c.Recurrent.Hidden:][:c.Recurrent.Hidden])
 							}
 						}
-						in[agents.StatePrefix+name] = s
+						in[state.Input] = s
 					}
 				}
 			}

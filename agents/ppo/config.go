@@ -1,13 +1,12 @@
 package ppo
 
 import (
-	"slices"
+	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
-	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
@@ -15,10 +14,12 @@ import (
 type Config struct {
 	// NSteps is the number of rounds between updates, BatchSize the samples of a
 	// minibatch, and NEpochs how often all samples are learnt from.
-	NSteps    int     `yaml:"n_steps"`
-	BatchSize int     `yaml:"batch_size"`
-	NEpochs   int     `yaml:"n_epochs"`
-	Gamma     float64 `yaml:"gamma"`
+	NSteps    int `yaml:"n_steps"`
+	BatchSize int `yaml:"batch_size"`
+	NEpochs   int `yaml:"n_epochs"`
+	// Gamma discounts what comes later, by as much for each step.
+	Gamma float64 `yaml:"gamma"`
+	// GAELambda weighs the returns over more and more steps in advantages; 1 takes the whole ones.
 	GAELambda float64 `yaml:"gae_lambda"`
 	// Correction is gae, or vtrace: advantages and targets from the values and probabilities of the
 	// present policy, anew for each epoch.
@@ -42,8 +43,10 @@ type Config struct {
 	// never does.
 	TargetKL         float64        `yaml:"target_kl"`
 	TargetKLSchedule optim.Schedule `yaml:"target_kl_schedule,omitempty"`
-	EntCoef          float64        `yaml:"ent_coef"`
-	VFCoef           float64        `yaml:"vf_coef"`
+	// EntCoef is the weight of the policy's entropy, which is maximised, and VFCoef that of the
+	// value's loss.
+	EntCoef float64 `yaml:"ent_coef"`
+	VFCoef  float64 `yaml:"vf_coef"`
 	// MaxGradNorm limits the norm of the whole gradient; 0 does not.
 	MaxGradNorm float64 `yaml:"max_grad_norm"`
 	// Optimizer is any of package optim; its learning rate is LearningRate.
@@ -71,6 +74,8 @@ func (Config) Renamed() map[string]string {
 // VTraceConfig holds the thresholds of the importance weights; see rlmath.VTraceConfig. λ is
 // gae_lambda.
 type VTraceConfig struct {
+	// ClipRho limits the ratios of probabilities in the errors of the values, and ClipC those that
+	// carry them back.
 	ClipRho float64 `yaml:"clip_rho"`
 	ClipC   float64 `yaml:"clip_c"`
 }
@@ -123,14 +128,6 @@ func Defaults() Config {
 	}
 }
 
-// orthogonal returns how weights begin that are orthogonal, of a gain, unless that is turned off.
-func (c Config) orthogonal(gain float64) layer.Init {
-	if !c.OrthoInit {
-		return layer.LinearDefault()
-	}
-	return layer.Orthogonal(gain)
-}
-
 // Validate reports all problems of the configuration's own fields; whether it fits the environment
 // is found out by New.
 func (c Config) Validate() error {
@@ -154,9 +151,10 @@ func (c Config) Validate() error {
 		key string
 		optim.Schedule
 	}{{"learning_rate_schedule", c.LearningRateSchedule}, {"clip_range_schedule", c.ClipRangeSchedule}, {"target_kl_schedule", c.TargetKLSchedule}} {
-		p.Check(s.Initial == 0, s.key+".initial", "is %g, but the schedule begins with %s", s.Initial, s.key[:len(s.key)-len("_schedule")])
+		p.Check(s.Follows(), s.key+".initial", "is %g, but the schedule begins with %s", s.Initial, strings.TrimSuffix(s.key, "_schedule"))
 	}
 	p.OneOf("encoders", c.Encoders, Shared, Separate)
+	p.Check(len(c.Privileged) == 0 || c.Encoders == Separate && c.Recurrent.Kind == None, "privileged", "needs encoders: %s, so that the policy's layers read none of it, and no recurrent network", Separate)
 	return p.Err()
 }
 
@@ -174,13 +172,4 @@ func (r Recurrent) Validate() error {
 	p.OneOf("critic", r.Critic, Separate, Shared)
 	p.NonNegative("length", r.Length)
 	return p.Err()
-}
-
-// at returns the value of a schedule that begins with initial, after some env steps of a run; one
-// that lasts as long as the run holds where its length is not known.
-func at(s optim.Schedule, initial float64, step, total int64) float64 {
-	if total == 0 && s.Steps == 0 && slices.Contains([]string{"linear", "cosine"}, s.Kind) {
-		return initial
-	}
-	return s.WithInitial(initial).At(uint64(step), uint64(total))
 }

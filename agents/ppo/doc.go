@@ -33,8 +33,8 @@
 //     rate and clip range that follow schedules over the run;
 //   - networks of their own for policy and value; heads that are independent of each other, so that
 //     log-probabilities and entropies are summed;
-//   - Gaussian actions with a deviation that does not depend on the state, recorded and judged as
-//     drawn, and clipped for the environment only;
+//   - Gaussian actions with a deviation that does not depend on the state, recorded and evaluated
+//     as drawn, and clipped for the environment only;
 //   - masks: logits of invalid actions are replaced by −1e8 and the rest renormalised; the mask is
 //     recorded, and applied again in every epoch; evaluation applies it, too;
 //   - memory: states begin at 0 with each episode, minibatches are whole sequences, and these begin
@@ -82,27 +82,14 @@
 //
 // # State
 //
-// A learner is saved between rollouts only. Continuing from there equals never having stopped, bit
-// for bit.
-//
-// # Speed
-//
-// With Stable-Baselines3's networks for CartPole, on one core of a 2-core EPYC with ONNX Runtime: a
-// decision for one environment takes 5.3 µs, a minibatch of 64 samples 82 µs and one of 256 samples
-// 250 µs, of which about half is in matrix products and a quarter in the derivative of tanh;
-// filling a minibatch and measuring it takes 5 % on top, clipping and Adam 2 to 4 %. Nothing is
-// allocated. A minibatch whose arithmetic takes more than about 300 µs is split over cores.
+// A learner is saved after any round or minibatch, with the rollout as far as it is recorded and
+// learnt from. Continuing from there equals never having stopped, bit for bit.
 //
 // # Defaults
 //
-// Those of Stable-Baselines3's PPO: n_steps 2048, batch_size 64, n_epochs 10, gamma 0.99,
-// gae_lambda 0.95, clip_range 0.2, clip_range_vf none, normalize_advantage, ent_coef 0, vf_coef
-// 0.5, max_grad_norm 0.5, learning_rate 3e-4, Adam with ε 1e-5, two hidden layers of 64 with tanh
-// for policy and value each, log_std_init 0, sde_sample_freq −1. MaskablePPO's are the same. Those
-// of memory are sb3-contrib's RecurrentPPO: an LSTM of 256, one layer, one for each of policy and
-// value; its n_steps and batch_size of 128 are not taken over, because one configuration has one
-// default: set them. A length of 16 is this package's; what a policy remembers is longer than that,
-// but it learns to from shorter stretches. The thresholds of V-trace are the paper's, 1 and 1.
+// [Defaults] are those of Stable-Baselines3's PPO and of sb3-contrib's MaskablePPO and
+// RecurrentPPO, but for the latter's n_steps and batch_size of 128. A length of 16 is this
+// package's: an LSTM remembers longer than that, but learns to from shorter sequences.
 //
 // # Deviations
 //

@@ -7,6 +7,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -56,33 +57,33 @@ func TestGradientEqualsTheDefinition(t *testing.T) {
 				const envs = 3
 				v := agenttest.Toys(t, envs, x.spec)
 				a := agentOf(t, c, v, e, threads)
-				for _, s := range a.params.Segments() {
+				for _, s := range a.learner.Params.Segments() {
 					rng.New(9).Stream().FillNormal32(s.Floats(), 0, 0.4)
 				}
 				d := &diary{Recorder: a.Recorder(), spec: x.spec}
 				if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Explore, envs), d, rng.New(4), 0, c.NSteps, nil); err != nil {
 					t.Fatal(err)
 				}
-				before := newNaive(c, x.spec, a.params)
+				before := newNaive(c, x.spec, a.learner.Params)
 				l := a.learner
-				l.estimate()
+				l.Estimate(c.GAELambda)
 				if g := l.g.length; g == 0 {
 					before.estimate(d.samples, envs)
 				} else {
 					// The values that end sequences need the memory; see TestMemory.
 					for i, s := range d.samples {
-						s.advantage, s.target = l.advantage[i], l.target[i]
+						s.advantage, s.target = l.Advantage[i], l.Target[i]
 					}
 				}
 				for i, s := range d.samples {
 					if s.last {
 						ends++
 					}
-					if n++; math.Abs(l.advantage[i]-s.advantage) > 1e-4*(1+math.Abs(s.advantage)) || math.Abs(l.target[i]-s.target) > 1e-4*(1+math.Abs(s.target)) {
-						t.Fatalf("%s: sample %d has advantage %g and target %g, expected %g and %g", x.name, i, l.advantage[i], l.target[i], s.advantage, s.target)
+					if n++; math.Abs(l.Advantage[i]-s.advantage) > 1e-4*(1+math.Abs(s.advantage)) || math.Abs(l.Target[i]-s.target) > 1e-4*(1+math.Abs(s.target)) {
+						t.Fatalf("%s: sample %d has advantage %g and target %g, expected %g and %g", x.name, i, l.Advantage[i], l.Target[i], s.advantage, s.target)
 					}
 				}
-				for _, s := range a.params.Segments() {
+				for _, s := range a.learner.Params.Segments() {
 					noise := make([]float32, len(s.Floats()))
 					rng.New(10).Stream().FillNormal32(noise, 0, 0.1)
 					for i := range noise {
@@ -92,30 +93,30 @@ func TestGradientEqualsTheDefinition(t *testing.T) {
 				now := coefficients{clip: 0.1, clipVF: c.ClipRangeVF}
 				units := make([]int, x.units)
 				for i := range units {
-					units[i] = (i*7 + 2) % l.r.units()
+					units[i] = (i*7 + 2) % l.units()
 				}
 				l.fill(units, now)
 				if err := l.learn.prog.Run(); err != nil {
 					t.Fatal(err)
 				}
 				kl := l.diagnose(now)
-				after := newNaive(c, x.spec, a.params)
-				after.fixed = newNaive(c, x.spec, a.params)
-				loss := func() terms { return after.minibatch(l.r, d.samples, units, now) }
+				after := newNaive(c, x.spec, a.learner.Params)
+				after.fixed = newNaive(c, x.spec, a.learner.Params)
+				loss := func() terms { return after.minibatch(l, d.samples, units, now) }
 				want := loss()
 				clips += want.clipped
 				for _, got := range []struct {
 					what      string
 					got, want float64
 				}{
-					{"loss", l.sums.loss, want.loss}, {"loss of the graph", float64(l.learn.prog.Output(lossOutput).Float32s()[0]) + sum(l.in.floor), want.loss}, {"policy", l.sums.policy, want.policy}, {"value", l.sums.value, want.value}, {"entropy", l.sums.entropy, want.entropy}, {"approx_kl", kl, want.kl}, {"clip_fraction", l.sums.clipped, want.clipped},
+					{"loss", l.sums.loss, want.loss}, {"loss of the graph", float64(l.learn.prog.Output(onpolicy.LossOutput).Float32s()[0]) + sum(l.in.floor), want.loss}, {"policy", l.sums.policy, want.policy}, {"value", l.sums.value, want.value}, {"entropy", l.sums.entropy, want.entropy}, {"approx_kl", kl, want.kl}, {"clip_fraction", l.sums.clipped, want.clipped},
 				} {
 					if n++; math.Abs(got.got-got.want) > 1e-4*(1+math.Abs(got.want)) {
 						t.Errorf("%s, %s, %d threads: %s is %g, expected %g", e.Name(), x.name, threads, got.what, got.got, got.want)
 					}
 				}
-				for i, s := range a.grads.Specs() {
-					off, _ := a.grads.Range(i)
+				for i, s := range a.learner.Grads.Specs() {
+					off, _ := a.learner.Grads.Range(i)
 					p := after.p[s.Name]
 					for k := range p {
 						const h = 1e-5
@@ -125,7 +126,7 @@ func TestGradientEqualsTheDefinition(t *testing.T) {
 						p[k] = x0 - h
 						down := loss().loss
 						p[k] = x0
-						want, got := (up-down)/(2*h), float64(a.grads.Floats()[off+k])
+						want, got := (up-down)/(2*h), float64(a.learner.Grads.Floats()[off+k])
 						if n++; math.Abs(got-want) > 2e-4*(1+math.Abs(want)) {
 							t.Errorf("%s, %s, %d threads: the gradient of %s[%d] is %g, expected %g", e.Name(), x.name, threads, s.Name, k, got, want)
 						}
@@ -147,7 +148,7 @@ func sum(x []float32) (s float64) {
 }
 
 // minibatch is the loss of units of a rollout.
-func (n *naive) minibatch(r *rollout, all []*sample, units []int, now coefficients) terms {
+func (n *naive) minibatch(l *learner, all []*sample, units []int, now coefficients) terms {
 	var samples []*sample
 	var logProbs, entropies, values []float64
 	term := func(s *sample, m memory64) {
@@ -156,23 +157,23 @@ func (n *naive) minibatch(r *rollout, all []*sample, units []int, now coefficien
 		logProbs, entropies, values = append(logProbs, l), append(entropies, h), append(values, n.value(s.x, m))
 	}
 	for _, u := range units {
-		if r.length == 0 {
+		if l.g.length == 0 {
 			term(all[u], nil)
 			continue
 		}
 		m := memory64{}
-		width := len(r.initial[0]) / r.units()
+		width := len(l.initial[0]) / l.units()
 		for i, owner := range []string{"actor", "critic"} {
 			var s [2][]float64
 			for k := range s {
-				for _, x := range r.initial[(2*i+k)%len(r.initial)][u*width:][:width] {
+				for _, x := range l.initial[(2*i+k)%len(l.initial)][u*width:][:width] {
 					s[k] = append(s[k], float64(x))
 				}
 			}
 			m[owner] = s
 		}
-		for t := range r.length {
-			i := (u/r.envs*r.length+t)*r.envs + u%r.envs
+		for t := range l.g.length {
+			i := (u/l.Rollout.Envs*l.g.length+t)*l.Rollout.Envs + u%l.Rollout.Envs
 			if i >= len(all) {
 				break
 			}

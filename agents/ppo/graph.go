@@ -1,67 +1,51 @@
 package ppo
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
-	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/head"
 	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
-	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// graphs are the networks of an agent, all over the parameters of policy.
+// graphs are the networks of an agent.
 type graphs struct {
-	frame *network.Frame
-	// policy is complete: observations to actions, the distribution's parameters and value. values
-	// are its initial parameters.
-	policy *models.Network
-	values map[string]*tensor.Tensor
-	// act is what the sampler needs and the value, learn the loss, evaluate log-probabilities and
-	// values only.
-	act, learn, evaluate *models.Network
-	// stops are the values that the loss's gradient does not pass.
-	stops []string
-	// states are the names of the states of a memory and sizes their numbers for one environment;
-	// length is the rounds of a sequence, 0 without a memory.
-	states []string
-	sizes  []int
+	onpolicy.Networks
+	// states are those of a recurrent policy; length is the rounds of a sequence, 0 without.
+	states []memory.State
 	length int
-	// logStd is the name of the parameter of a Gaussian's deviations; "" for other policies.
-	logStd string
 }
 
 // design builds graphs.
 type design struct {
-	c     Config
-	torso *network.Torso
-	key   rng.Key
+	c Config
+	// torso is the critic's, acting the actor's, which reads no privileged fields.
+	torso, acting *network.Torso
 }
 
 // newGraphs builds every network of an agent.
 func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*graphs, error) {
 	// Hidden layers have the gain √2 with tanh too, as in Stable-Baselines3 and CleanRL.
-	torso, err := network.NewTorso(c.Config, f, kinds, c.orthogonal(math.Sqrt2))
+	torso, err := network.NewTorso(c.Config, f, kinds, onpolicy.Orthogonal(c.OrthoInit, math.Sqrt2))
 	if err != nil {
 		return nil, err
 	}
 	if err := c.refuseMemory(torso); err != nil {
 		return nil, err
 	}
-	d, g := &design{c: c, torso: torso, key: key}, &graphs{frame: f}
+	acting, err := torso.Acting()
+	if err != nil {
+		return nil, err
+	}
+	d, g := &design{c: c, torso: torso, acting: acting}, &graphs{Networks: onpolicy.NewNetworks(f, key)}
 	if d.remembers() {
 		g.length = c.Recurrent.rounds(c.NSteps)
-	}
-	if f.Continuous() {
-		g.logStd = "actor." + network.LogStdParam
-	}
-	if err := d.refuseDropout(); err != nil {
-		return nil, err
 	}
 	if err := d.addPolicy(g); err != nil {
 		return nil, err
@@ -69,13 +53,11 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	return g, d.addLearn(g)
 }
 
-func (d *design) graph(name string) *layer.Graph { return layer.New(name, d.key, layer.Options{}) }
-
 // parts is a graph from its inputs to the policy's distribution and the value [rows, 1].
 type parts struct {
 	dist   network.Distribution
 	value  onnx.Value
-	memory *memory
+	memory *recurrence
 	stops  []string
 }
 
@@ -83,62 +65,66 @@ type parts struct {
 func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 	in, p := d.torso.InputSequences(g, "", length), &parts{}
 	if d.remembers() {
-		p.memory = newMemory(g, d.c.Recurrent, length)
+		p.memory = newRecurrence(g, d.c.Recurrent, length)
 	}
-	actor, critic := g.In("actor"), g.In("critic")
+	actor, critic := g.In(onpolicy.ActorScope), g.In(onpolicy.CriticScope)
 	var forActor, forCritic network.Features
 	var err error
 	switch {
 	case d.torso.HasPolicy():
 		if forActor, err = d.given(actor, in, p.memory); err == nil {
-			forCritic, _, err = d.features(critic, in, p.memory, "critic", "")
+			forCritic, _, err = d.features(d.torso, critic, in, p.memory, "critic", "")
 		}
 	case d.c.Encoders == Shared:
-		forActor, _, err = d.features(g, in, p.memory, "shared", "")
+		forActor, _, err = d.features(d.torso, g, in, p.memory, "shared", "")
 		forCritic = forActor
 	default:
 		var remembered onnx.Value
-		if forActor, remembered, err = d.features(actor, in, p.memory, "actor", ""); err == nil {
+		if forActor, remembered, err = d.features(d.acting, actor, in, p.memory, "actor", ""); err == nil {
 			if d.c.Recurrent.Critic == Separate {
 				remembered = ""
 			} else if remembered != "" {
 				remembered = g.Op("Identity", []onnx.Value{remembered})
 				p.stops = append(p.stops, string(remembered))
 			}
-			forCritic, _, err = d.features(critic, in, p.memory, "critic", remembered)
+			forCritic, _, err = d.features(d.torso, critic, in, p.memory, "critic", remembered)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	p.dist = network.NewDistribution(actor, d.torso.Frame(), forActor, in.Mask, d.c.Exploration, d.c.orthogonal(0.01))
-	p.value = head.ValueColumn(critic, forCritic.Whole, d.c.orthogonal(1))
+	p.dist = d.distribution(actor, in, forActor)
+	p.value = head.ValueColumn(critic, forCritic.Whole, onpolicy.Orthogonal(d.c.OrthoInit, 1))
 	p.stops = append(p.stops, p.dist.Stops()...)
 	return p, g.Err()
 }
 
+func (d *design) distribution(actor *layer.Graph, in network.Inputs, z network.Features) network.Distribution {
+	return network.NewDistribution(actor, d.torso.Frame(), z, in.Mask, d.c.Exploration, onpolicy.Orthogonal(d.c.OrthoInit, 0.01))
+}
+
 // features appends a torso, with the memory between its encoder and its hidden layers. remembered,
 // unless absent, stands for everything up to there; what it is otherwise is returned.
-func (d *design) features(g *layer.Graph, in network.Inputs, m *memory, owner string, remembered onnx.Value) (network.Features, onnx.Value, error) {
+func (d *design) features(torso *network.Torso, g *layer.Graph, in network.Inputs, m *recurrence, owner string, remembered onnx.Value) (network.Features, onnx.Value, error) {
 	if d.c.Recurrent.Kind == None {
-		z, err := d.torso.Build(g, in)
+		z, err := torso.Build(g, in)
 		return z, "", err
 	}
 	if remembered == "" {
-		z, err := d.torso.Encode(g, in)
+		z, err := torso.Encode(g, in)
 		if err != nil {
 			return network.Features{}, "", err
 		}
-		if z, err = d.torso.Join(g, in, z); err != nil {
+		if z, err = torso.Join(g, in, z); err != nil {
 			return network.Features{}, "", err
 		}
 		remembered = m.layers(g, owner, z)
 	}
-	return d.torso.Hidden(g, remembered), remembered, g.Err()
+	return torso.Hidden(g, remembered), remembered, g.Err()
 }
 
 // given appends a user-supplied policy, for each round of a sequence where it has a memory.
-func (d *design) given(g *layer.Graph, in network.Inputs, m *memory) (network.Features, error) {
+func (d *design) given(g *layer.Graph, in network.Inputs, m *recurrence) (network.Features, error) {
 	n := d.torso.Frame().Parameters()
 	if len(d.torso.PolicyStates()) == 0 {
 		return d.torso.PolicyFeatures(g, in, d.c.UseSDE, n)
@@ -151,21 +137,9 @@ func (d *design) remembers() bool {
 	return d.c.Recurrent.Kind != None || len(d.torso.PolicyStates()) > 0
 }
 
-// refuseDropout looks for dropout, which the graphs of acting do not have.
-func (d *design) refuseDropout() error {
-	g := layer.New("dropout", d.key, layer.Options{Training: true})
-	if _, err := d.build(g, 0); err != nil {
-		return err
-	}
-	if masks := g.Masks(); len(masks) > 0 {
-		return fmt.Errorf("dropout of %g is asked for, but PPO is on-policy: the policy that learns must be the one that acted; set it to 0", masks[0].Ratio)
-	}
-	return nil
-}
-
 // addPolicy adds the network that is published and the one that acts.
 func (d *design) addPolicy(g *graphs) error {
-	p := d.graph("policy")
+	p := g.Graph("policy")
 	n, err := d.build(p, 0)
 	if err != nil {
 		return err
@@ -174,13 +148,18 @@ func (d *design) addPolicy(g *graphs) error {
 	n.dist.Output()
 	p.Output(agents.ValueOutput, p.Squeeze(n.value, 1))
 	if n.memory != nil {
-		g.states, g.sizes = n.memory.names, n.memory.sizes
+		g.states = n.memory.states
 		n.memory.outputs(p)
 	}
-	if g.policy, g.values, err = p.Network(d.c.Options); err != nil {
+	if err := g.Complete("PPO", p, d.c.Options, func(l *layer.Graph) error { _, err := d.build(l, 0); return err }); err != nil {
 		return err
 	}
-	a := d.graph("act")
+	if len(d.c.Privileged) > 0 {
+		if err := d.addExported(g); err != nil {
+			return err
+		}
+	}
+	a := g.Graph("act")
 	if n, err = d.build(a, 0); err != nil {
 		return err
 	}
@@ -189,33 +168,49 @@ func (d *design) addPolicy(g *graphs) error {
 	if n.memory != nil {
 		n.memory.outputs(a)
 	}
-	g.act, err = network.Over(g.policy.Specs, a)
+	g.Act, err = g.Over(a)
+	return err
+}
+
+// addExported adds the network that is published where the critic reads what the policy does not:
+// the policy alone.
+func (d *design) addExported(g *graphs) error {
+	p := g.Graph("policy")
+	in, actor := d.acting.Inputs(p, ""), p.In(onpolicy.ActorScope)
+	z, err := d.acting.Build(actor, in)
+	if err != nil {
+		return err
+	}
+	dist := d.distribution(actor, in, z)
+	p.Output(agents.ActionOutput, dist.Mode())
+	dist.Output()
+	g.Exported, err = g.Over(p)
 	return err
 }
 
 // addLearn adds the networks of learning: the loss and, for V-trace, the evaluation of a rollout.
 func (d *design) addLearn(g *graphs) (err error) {
-	t := d.graph("learn")
+	t := g.Graph("learn")
 	n, logProb, err := d.evaluate(t, g)
 	if err != nil {
 		return err
 	}
 	loss, entropy := d.loss(t, n, logProb, g.length)
-	t.Output(lossOutput, loss)
-	output(t, logProbOutput, logProb, g.length)
-	output(t, entropyOutput, entropy, g.length)
+	t.Output(onpolicy.LossOutput, loss)
+	output(t, onpolicy.LogProbOutput, logProb, g.length)
+	output(t, onpolicy.EntropyOutput, entropy, g.length)
 	output(t, agents.ValueOutput, n.value, g.length)
-	g.stops = n.stops
-	if g.learn, err = network.Over(g.policy.Specs, t); err != nil || d.c.Correction != VTrace {
+	g.Stops = n.stops
+	if g.Learn, err = g.Over(t); err != nil || d.c.Correction != VTrace {
 		return err
 	}
-	t = d.graph("learn")
+	t = g.Graph("learn")
 	if n, logProb, err = d.evaluate(t, g); err != nil {
 		return err
 	}
-	output(t, logProbOutput, logProb, g.length)
+	output(t, onpolicy.LogProbOutput, logProb, g.length)
 	output(t, agents.ValueOutput, n.value, g.length)
-	g.evaluate, err = network.Over(g.policy.Specs, t)
+	g.Evaluate, err = g.Over(t)
 	return err
 }
 
@@ -225,9 +220,9 @@ func (d *design) evaluate(t *layer.Graph, g *graphs) (*parts, onnx.Value, error)
 	if err != nil {
 		return nil, "", err
 	}
-	dtype, shape := g.frame.Stored()
+	dtype, shape := g.Frame.Stored()
 	actions := network.Sequence(t, actionsInput, g.length, dtype, shape...)
-	if c, ok := n.dist.(*network.Categorical); ok && g.frame.Discrete() {
+	if c, ok := n.dist.(*network.Categorical); ok && g.Frame.Discrete() {
 		return n, c.Chosen(actions), nil
 	}
 	return n, n.dist.LogProb(actions), nil

@@ -2,112 +2,115 @@ package ppo
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/network"
-	"github.com/onnxrl/onnxrl/agents/rlmath"
-	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // learner updates the parameters from one rollout in several epochs of minibatches.
 type learner struct {
-	c       Config
-	g       *graphs
-	params  *models.Params
-	grads   *models.Segment
-	r       *rollout
-	learn   *minibatch
-	profile *agents.Profile
-	// between is the setup's Between.
-	between func(ctx context.Context, done, of int) error
-	// key is what the order of samples descends from, sdeKey gSDE's matrices.
-	key, sdeKey rng.Key
-	// total is the number of env steps of the run, 0 when it is not known.
-	total int64
+	onpolicy.Learner
+	c     Config
+	g     *graphs
+	learn *minibatch
+	// key is what the order of samples descends from.
+	key rng.Key
+	// epochs counts those of all updates, and envSteps the env steps learnt from.
+	epochs, envSteps int64
 
-	opt    optim.Optimizer
-	groups []optim.Group
-	// updates counts the learner steps, which are also the versions of the policy; epochs those of
-	// all of them, and envSteps the env steps learnt from.
-	updates, epochs, envSteps int64
-	// replaced counts how often the parameters were replaced by saved ones.
-	replaced int64
+	// logProb are the actions' log-probabilities and begins says that an episode begins with a
+	// sample, [samples]. Of a memory, initial has the states before every length-th round,
+	// [sequences, width] for each state.
+	logProb []float32
+	begins  []bool
+	initial [][]float32
+	states  *states
 
 	in  inputs
 	out outputs
 	// at is where in an update the learner is.
 	at position
-	// order are the units of an epoch. advantage, target and nextValue are [samples].
-	order                        []int
-	advantage, target, nextValue []float64
-	normal                       []float64
-	off                          *offPolicy
-	shuffle                      rng.Stream
-	sums                         sums
-	metrics                      agents.Metrics
+	// order are the units of an epoch.
+	order   []int
+	normal  []float64
+	off     *offPolicy
+	shuffle rng.Stream
+	sums    sums
 }
 
-// init makes the learner, which its rollout already knows.
-func (l *learner) init(c Config, g *graphs, s agents.Setup, params *models.Params, grads *models.Segment, r *rollout, learn *minibatch, off *offPolicy) error {
-	samples := len(r.reward)
-	in := func(name string) []float32 { return learn.floats(learn.prog.Input, name) }
-	out := func(name string) []float32 { return learn.floats(learn.prog.Output, name) }
-	*l = learner{
-		c: c, g: g, params: params, grads: grads, r: r, learn: learn, off: off, profile: s.Profile, between: s.Between, key: s.Key.Split("shuffle"), sdeKey: s.Key.Split("sde"), total: s.TotalEnvSteps,
-		in: inputs{
-			old: in(oldInput), returns: in(returnsInput), floor: in(floorInput), valueLow: in(valueLow), valueHigh: in(valueHigh),
-			policy: in(policyWeight), value: in(valueWeight), entropy: in(entropyWeight),
-		},
-		out:   outputs{out(logProbOutput), out(entropyOutput), out(agents.ValueOutput)},
-		order: make([]int, r.units()), advantage: make([]float64, samples), target: make([]float64, samples), nextValue: make([]float64, samples),
-		normal: make([]float64, 0, len(learn.samples)), metrics: agents.Metrics{},
-	}
-	return l.newOptimizer()
-}
-
-// newOptimizer groups every parameter that the loss depends on.
-func (l *learner) newOptimizer() error {
-	seg := l.params.Segment(models.Trainable)
-	unreached := map[string]bool{}
-	for _, name := range l.learn.prog.Unreached() {
-		unreached[name] = true
-	}
-	var list []optim.Param
-	for i, s := range seg.Specs() {
-		if off, n := seg.Range(i); !unreached[s.Name] {
-			list = append(list, optim.Param{Name: s.Name, Offset: off, Len: n})
+// record makes the rollout. f evaluates what returns end with.
+func (l *learner) record(f *onpolicy.Forward) {
+	samples, frame := l.c.NSteps*l.Setup.Envs, l.g.Frame
+	r := onpolicy.NewRollout(&l.Learner, l.c.NSteps, l.c.Gamma, f, actionsInput, func(name string, f *envs.Field) *onpolicy.Column {
+		dtype, shape := tensor.Bool, []int{frame.MaskLen()}
+		switch {
+		case name == actionsInput:
+			dtype, shape = frame.Stored()
+		case f != nil && f.Window != nil:
+			return &onpolicy.Column{Name: name, Window: f.Window, Rows: make([]int64, samples)}
+		case f != nil:
+			dtype, shape = f.Space.DType(), f.Space.Shape()
 		}
+		return onpolicy.NewColumn(name, tensor.New(dtype, append([]int{samples}, shape...)...))
+	})
+	l.logProb, l.begins = make([]float32, samples), make([]bool, samples)
+	for _, s := range l.g.states {
+		l.initial = append(l.initial, make([]float32, l.units()*s.Len()))
 	}
-	if bad := l.c.Optimizer.Unmatched(list); len(bad) > 0 {
-		return fmt.Errorf("optimizer: patterns %q match no trainable parameter", bad)
+	r.Check = func(*agents.Decision) error {
+		if l.states != nil && l.states.before == nil {
+			return errors.New("no exploring actor for all environments has decided; a recurrent policy records its states")
+		}
+		return nil
 	}
-	c := l.c.Optimizer
-	c.LR = l.c.LearningRate
-	var err error
-	if l.groups, err = optim.Groups(c, seg.Floats(), l.grads.Floats(), list); err != nil {
-		return fmt.Errorf("optimizer: %w", err)
+	r.Record = func(b *vector.Batch, d *agents.Decision, at int) error {
+		copy(l.logProb[at:], d.LogProb)
+		for e, t := range b.Type {
+			l.begins[at+e] = t != envs.Mid
+		}
+		if l.states != nil && r.T%l.g.length == 0 {
+			for i, before := range l.states.before {
+				copy(l.initial[i][r.T/l.g.length*len(before):], before)
+			}
+		}
+		return nil
 	}
-	l.opt, err = optim.New(l.c.Optimizer, optim.WithPool(l.learn.prog.Pool()))
-	return err
 }
 
-// moment is where in training the next decision is taken.
-func (l *learner) moment() network.Moment {
-	return network.Moment{Key: l.sdeKey, Rollout: l.updates, Replaced: l.replaced, Round: l.r.t}
+// units is the number of pieces that minibatches are made of: samples, or sequences of length
+// rounds, of which the last of an environment may be shorter.
+func (l *learner) units() int {
+	r, length := l.Rollout, max(1, l.g.length)
+	return (r.Rounds + length - 1) / length * r.Envs
 }
 
-// Ready implements agents.Learner: a rollout is complete.
-// StepRounds implements agents.Stepper.
-func (l *learner) StepRounds() int { return l.r.rounds }
+// bind finds the buffers of the learning program.
+func (l *learner) bind() {
+	p := l.learn.prog
+	in := func(name string) []float32 { return floats(p.Input(name)) }
+	out := func(name string) []float32 { return floats(p.Output(name)) }
+	l.in = inputs{
+		old: in(oldInput), returns: in(returnsInput), floor: in(floorInput), valueLow: in(valueLow), valueHigh: in(valueHigh),
+		policy: in(policyWeight), value: in(valueWeight), entropy: in(entropyWeight),
+	}
+	l.out = outputs{out(onpolicy.LogProbOutput), out(onpolicy.EntropyOutput), out(agents.ValueOutput)}
+	l.key, l.order, l.normal = l.Setup.Key.Split("shuffle"), make([]int, l.units()), make([]float64, 0, len(l.learn.samples))
+}
 
-func (l *learner) Ready() bool { return l.r.full() }
-
-// Policy implements agents.Learner.
-func (l *learner) Policy() (*models.Network, *models.Params) { return l.g.policy, l.params }
+// floats returns the numbers of an input or output, nil when the network has none.
+func floats(t *tensor.Tensor) []float32 {
+	if t == nil {
+		return nil
+	}
+	return t.Float32s()
+}
 
 // position is where an update stands between two minibatches.
 type position struct {
@@ -121,8 +124,8 @@ type position struct {
 
 // Step implements agents.Learner.
 func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
-	if !l.Ready() {
-		return nil, fmt.Errorf("ppo: learn: %d of %d rounds are recorded", l.r.t, l.r.rounds)
+	if err := l.Complete(); err != nil {
+		return nil, err
 	}
 	if !l.at.Begun {
 		l.begin()
@@ -131,26 +134,26 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	for ; l.at.Epoch < l.c.NEpochs; l.at.Epoch, l.at.Next = l.at.Epoch+1, 0 {
 		goOn, err := l.epoch(ctx, now)
 		if err != nil {
-			return nil, fmt.Errorf("ppo: learn: update %d, epoch %d: %w", l.updates, l.at.Epoch, err)
+			return nil, fmt.Errorf("ppo: learn: update %d, epoch %d: %w", l.Updates, l.at.Epoch, err)
 		}
 		l.epochs++
 		if !goOn {
 			break
 		}
 	}
-	l.updates++
+	l.Updates++
 	l.at = position{}
 	l.measure(now)
-	l.r.clear()
-	return l.metrics, nil
+	l.Rollout.Clear()
+	return l.Metrics, nil
 }
 
 // begin begins an update.
 func (l *learner) begin() {
-	watch := l.profile.Start()
-	l.envSteps += int64(len(l.advantage))
+	watch := l.Setup.Profile.Start()
+	l.envSteps += int64(len(l.Advantage))
 	l.sums = sums{}
-	l.estimate()
+	l.Estimate(l.c.GAELambda)
 	l.at = position{Begun: true}
 	watch.Lap(agents.Sampling)
 }
@@ -162,22 +165,12 @@ type coefficients struct{ learningRate, clip, clipVF, targetKL float64 }
 // those of the rollout to be learnt from count.
 func (l *learner) schedules() coefficients {
 	c := coefficients{
-		learningRate: at(l.c.LearningRateSchedule, l.c.LearningRate, l.envSteps, l.total),
-		clip:         at(l.c.ClipRangeSchedule, l.c.ClipRange, l.envSteps, l.total),
-		targetKL:     at(l.c.TargetKLSchedule, l.c.TargetKL, l.envSteps, l.total),
+		learningRate: l.c.LearningRateSchedule.Of(l.c.LearningRate, l.envSteps, l.Setup.TotalEnvSteps),
+		clip:         l.c.ClipRangeSchedule.Of(l.c.ClipRange, l.envSteps, l.Setup.TotalEnvSteps),
+		targetKL:     l.c.TargetKLSchedule.Of(l.c.TargetKL, l.envSteps, l.Setup.TotalEnvSteps),
 	}
 	c.clipVF = l.c.ClipRangeVF * c.clip / l.c.ClipRange
 	return c
-}
-
-// estimate computes advantages and returns of the rollout from the values that the actor had.
-func (l *learner) estimate() {
-	r, n := l.r, l.r.envs
-	rlmath.FoldTruncation(r.reward, r.discount, r.final, r.ended)
-	copy(l.nextValue, r.value[n:])
-	copy(l.nextValue[len(l.nextValue)-n:], r.bootstrap)
-	rlmath.GAE(l.advantage, r.reward, r.discount, r.value, l.nextValue, l.c.GAELambda, n)
-	rlmath.AddTo(l.target, l.advantage, r.value)
 }
 
 // epoch learns once from every sample that the epoch has left, in an order of its own. It returns
@@ -191,16 +184,12 @@ func (l *learner) epoch(ctx context.Context, now coefficients) (bool, error) {
 		}
 		l.sums.kl, l.sums.klBatches = 0, 0
 	}
-	watch := l.profile.Start()
-	l.shuffle.Seed(l.key.Split("epoch", int(l.updates), l.at.Epoch))
+	watch := l.Setup.Profile.Start()
+	l.shuffle.Seed(l.key.Split("epoch", int(l.Updates), l.at.Epoch))
 	l.shuffle.Perm(l.order)
-	optim.SetLR(l.groups, now.learningRate)
-	limit := l.c.MaxGradNorm
-	if limit == 0 {
-		limit = math.Inf(1)
-	}
+	optim.SetLR(l.Groups, now.learningRate)
 	for ; l.at.Next < len(l.order); l.at.Next += l.learn.units {
-		if err := l.between(ctx, l.at.Epoch*len(l.order)+l.at.Next, l.c.NEpochs*len(l.order)); err != nil {
+		if err := l.Setup.Between(ctx, l.at.Epoch*len(l.order)+l.at.Next, l.c.NEpochs*len(l.order)); err != nil {
 			return false, err
 		}
 		l.fill(l.order[l.at.Next:min(l.at.Next+l.learn.units, len(l.order))], now)
@@ -213,10 +202,7 @@ func (l *learner) epoch(ctx context.Context, now coefficients) (bool, error) {
 			return false, nil
 		}
 		watch = watch.Lap(agents.Sampling)
-		if _, _, err := optim.ClipGlobalNorm(l.groups, limit); err != nil {
-			return false, err
-		}
-		if err := l.opt.Step(l.groups); err != nil {
+		if _, err := l.Descend(l.c.MaxGradNorm); err != nil {
 			return false, err
 		}
 		watch = watch.Lap(agents.Optimising)

@@ -28,7 +28,7 @@ func TestEveryEpochHasEverySample(t *testing.T) {
 		r := agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1), v)
 		r.Rollout(t)
 		l := r.Agent.(*Agent).learner
-		l.estimate()
+		l.Estimate(c.GAELambda)
 		var before []int
 		for k := range 3 {
 			l.at = position{Begun: true, Epoch: k}
@@ -105,7 +105,7 @@ func TestDivergenceEndsAnUpdate(t *testing.T) {
 	r := agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1), v)
 	m := r.Update(t)
 	l := r.Agent.(*Agent).learner
-	if steps := l.opt.Steps(); steps == 0 || float64(steps) != l.sums.batches-1 {
+	if steps := l.Optimizer.Steps(); steps == 0 || float64(steps) != l.sums.batches-1 {
 		t.Errorf("%d optimiser steps in %g minibatches", steps, l.sums.batches)
 	}
 	if m["train/n_updates"] != 1 || m["train/approx_kl"] <= 0 {
@@ -131,7 +131,7 @@ func TestMetrics(t *testing.T) {
 	if want := strings.Fields("train/approx_kl train/clip_fraction train/clip_range train/entropy_loss train/explained_variance train/learning_rate train/loss train/n_updates train/policy_gradient_loss train/std train/value_loss"); !slices.Equal(tags, want) {
 		t.Errorf("tags %q", tags)
 	}
-	logStd := a.params.View("actor.log_std").Float32s()
+	logStd := a.learner.Params.View("actor.log_std").Float32s()
 	if want := (math.Exp(float64(logStd[0])) + math.Exp(float64(logStd[1]))) / 2; math.Abs(m["train/std"]-want) > 1e-12 || m["train/n_updates"] != 6 {
 		t.Errorf("std %g, expected %g; n_updates %g", m["train/std"], want, m["train/n_updates"])
 	}

@@ -24,10 +24,6 @@ const (
 	policyWeight  = "ppo.policy_weight"
 	valueWeight   = "ppo.value_weight"
 	entropyWeight = "ppo.entropy_weight"
-
-	lossOutput    = "loss"
-	logProbOutput = "log_prob"
-	entropyOutput = "entropy"
 )
 
 // inputs and outputs are those of the learning program, a number for each row; those that the
@@ -80,7 +76,7 @@ func (l *learner) fill(units []int, now coefficients) {
 	l.normal = l.normal[:0]
 	for row, i := range m.samples {
 		if m.valid[row] {
-			l.normal = append(l.normal, l.advantage[i])
+			l.normal = append(l.normal, l.Advantage[i])
 		}
 	}
 	if l.c.NormalizeAdvantage {
@@ -95,10 +91,10 @@ func (l *learner) fill(units []int, now coefficients) {
 			k++
 		}
 		bound := 1 + math.Copysign(now.clip, a)
-		in.old[row], in.policy[row], in.floor[row] = l.r.logProb[i], float32(-w*a), float32(-w*a*bound)
-		in.returns[row], in.value[row] = float32(l.target[i]), float32(w*l.c.VFCoef)
+		in.old[row], in.policy[row], in.floor[row] = l.logProb[i], float32(-w*a), float32(-w*a*bound)
+		in.returns[row], in.value[row] = float32(l.Target[i]), float32(w*l.c.VFCoef)
 		if in.valueLow != nil {
-			in.valueLow[row], in.valueHigh[row] = float32(l.r.value[i]-now.clipVF), float32(l.r.value[i]+now.clipVF)
+			in.valueLow[row], in.valueHigh[row] = float32(l.Rollout.Value[i]-now.clipVF), float32(l.Rollout.Value[i]+now.clipVF)
 		}
 		if in.entropy != nil {
 			in.entropy[row] = float32(-w * l.c.EntCoef)
@@ -159,7 +155,7 @@ func (l *learner) diagnose(now coefficients) float64 {
 
 // measure computes the metrics of the update.
 func (l *learner) measure(now coefficients) {
-	s, m := &l.sums, l.metrics
+	s, m := &l.sums, l.Metrics
 	m["train/loss"], m["train/policy_gradient_loss"], m["train/value_loss"] = s.loss, s.policy/s.batches, s.value/s.batches
 	m["train/entropy_loss"], m["train/clip_fraction"] = -s.entropy/s.batches, s.clipped/s.batches
 	m["train/approx_kl"] = s.kl / s.klBatches
@@ -168,16 +164,5 @@ func (l *learner) measure(now coefficients) {
 		m["train/clip_range_vf"] = now.clipVF
 	}
 	m["train/n_updates"] = float64(l.epochs)
-	if t := l.params.View(l.g.logStd); t != nil {
-		sum := 0.0
-		for _, x := range t.Float32s() {
-			sum += math.Exp(float64(x))
-		}
-		m["train/std"] = sum / float64(t.Len())
-	}
-	// It is not defined when all returns are equal.
-	delete(m, "train/explained_variance")
-	if v := rlmath.ExplainedVariance(l.r.value, l.target); !math.IsNaN(v) && !math.IsInf(v, 0) {
-		m["train/explained_variance"] = v
-	}
+	l.Measure()
 }

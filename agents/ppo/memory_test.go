@@ -128,7 +128,7 @@ func TestMemoryIsForgotten(t *testing.T) {
 			if math.Abs(float64(x-other)) > 1e-6 {
 				carried++
 			}
-			if err := v.Step(long.(*actor).d.Actions); err != nil {
+			if err := v.Step(long.(*actor).Decision.Actions); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -152,7 +152,7 @@ func TestBootstrapsRemember(t *testing.T) {
 		if err := agents.Collect(t.Context(), v, r.Actor, d, rng.New(4), 0, c.NSteps, nil); err != nil {
 			t.Fatal(err)
 		}
-		policy, l := newNaive(c, v.Spec(), r.Agent.(*Agent).params), r.Agent.(*Agent).learner
+		policy, l := newNaive(c, v.Spec(), r.Agent.(*Agent).learner.Params), r.Agent.(*Agent).learner
 		zero := func() memory64 {
 			return memory64{"actor": {make([]float64, 4), make([]float64, 4)}, "critic": {make([]float64, 4), make([]float64, 4)}}
 		}
@@ -168,15 +168,15 @@ func TestBootstrapsRemember(t *testing.T) {
 					at := memory64{"critic": m["critic"]}
 					if s.discount > 0 {
 						cut++
-						if n++; math.Abs(policy.value(s.final, at)-l.r.final[i]) > 1e-5 {
-							t.Errorf("the last observation of sample %d is worth %v, expected %v", i, l.r.final[i], policy.value(s.final, memory64{"critic": m["critic"]}))
+						if n++; math.Abs(policy.value(s.final, at)-l.Rollout.Final[i]) > 1e-5 {
+							t.Errorf("the last observation of sample %d is worth %v, expected %v", i, l.Rollout.Final[i], policy.value(s.final, memory64{"critic": m["critic"]}))
 						}
 					}
 					m = zero()
 				}
 			}
-			if n++; math.Abs(policy.value(d.samples[len(d.samples)-rows+e].next, m)-l.r.bootstrap[e]) > 1e-5 {
-				t.Errorf("after the rollout environment %d is worth %v", e, l.r.bootstrap[e])
+			if n++; math.Abs(policy.value(d.samples[len(d.samples)-rows+e].next, m)-l.Rollout.Bootstrap[e]) > 1e-5 {
+				t.Errorf("after the rollout environment %d is worth %v", e, l.Rollout.Bootstrap[e])
 			}
 		}
 	}

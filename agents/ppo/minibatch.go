@@ -1,18 +1,17 @@
 package ppo
 
 import (
-	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
-	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // minibatch is a program over a fixed number of units with the samples of a rollout as its rows.
 type minibatch struct {
 	prog *program.Program
-	r    *rollout
+	l    *learner
 	// units is how many of them fit.
 	units int
 	// columns and states go into the program; keep is its input of that name, nil without a memory.
@@ -28,7 +27,7 @@ type minibatch struct {
 
 // inputColumn is a column and where it goes in the program.
 type inputColumn struct {
-	*column
+	*onpolicy.Column
 	to []byte
 }
 
@@ -36,43 +35,39 @@ type inputColumn struct {
 // minibatch.
 type state struct{ from, to []float32 }
 
-// newMinibatch compiles a network for so many units of a rollout. objectives may be nil; grads then
-// is, too.
-func newMinibatch(g *graphs, net *models.Network, params *models.Params, grads *models.Segment, s *agents.Setup, units int, r *rollout) (*minibatch, error) {
+// newMinibatch compiles a network for so many units of the rollout, with the gradient of its loss
+// where it learns.
+func (l *learner) newMinibatch(net *models.Network, units int, learns bool) (*minibatch, error) {
+	g, s, r := l.g, &l.Setup, l.Rollout
 	cfg, cost := program.Config{Engine: s.Engine, Batch: units, BatchSymbol: layer.Batch, Weights: []string{policyWeight, floorInput, valueWeight, entropyWeight}}, 1.0
-	if grads != nil {
+	if learns {
 		cost = 3
-		cfg.Objectives = []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}, Stop: g.stops}}
-		cfg.Gradients = []*models.Segment{grads}
+		cfg.Objectives = []autodiff.Objective{{Losses: []autodiff.Loss{{Value: onpolicy.LossOutput}}, Stop: g.Stops}}
+		cfg.Gradients = []*models.Segment{l.Grads}
 	}
 	cfg.Shards = s.Split(program.SplitFLOPs).Shards(net, layer.Batch, units, cost)
-	p, err := program.New(net, params, cfg)
+	p, err := program.New(net, l.Params, cfg)
 	if err != nil {
 		return nil, err
 	}
+	l.Programs = append(l.Programs, p)
 	rows := units * max(1, g.length)
-	m := &minibatch{prog: p, r: r, units: units, samples: make([]int, rows), valid: make([]bool, rows)}
-	for _, c := range r.columns() {
-		if t := p.Input(c.name); t != nil {
+	m := &minibatch{prog: p, l: l, units: units, samples: make([]int, rows), valid: make([]bool, rows)}
+	for _, c := range append([]*onpolicy.Column{r.Actions, r.Mask}, r.Fields...) {
+		if c == nil {
+			continue
+		}
+		if t := p.Input(c.Name); t != nil {
 			m.columns = append(m.columns, inputColumn{c, t.Bytes()})
 		}
 	}
-	for i, name := range g.states {
-		m.states = append(m.states, state{r.initial[i], p.Input(agents.StatePrefix + name).Float32s()})
+	for i, x := range g.states {
+		m.states = append(m.states, state{l.initial[i], p.Input(x.Input).Float32s()})
 	}
 	if g.length > 0 {
 		m.keep = p.Input(keepInput).Float32s()
 	}
 	return m, nil
-}
-
-// floats returns the numbers of the rows of an input or output, nil when the network has none of
-// that name.
-func (m *minibatch) floats(get func(name string) *tensor.Tensor, name string) []float32 {
-	if t := get(name); t != nil {
-		return t.Float32s()
-	}
-	return nil
 }
 
 // gather copies the samples of units into the program.
@@ -81,7 +76,7 @@ func (m *minibatch) gather(units []int) {
 	for _, c := range m.columns {
 		to := c.to
 		for _, i := range m.samples {
-			to = to[copy(to, c.at(i)):]
+			to = to[copy(to, c.At(i)):]
 		}
 	}
 	if m.keep == nil {
@@ -89,12 +84,12 @@ func (m *minibatch) gather(units []int) {
 	}
 	for row, i := range m.samples {
 		m.keep[row] = 1
-		if m.r.begins[i] {
+		if m.l.begins[i] {
 			m.keep[row] = 0
 		}
 	}
 	for _, s := range m.states {
-		width := len(s.from) / m.r.units()
+		width := len(s.from) / m.l.units()
 		for k := range len(s.to) / width {
 			u := units[0]
 			if k < len(units) {
@@ -107,7 +102,8 @@ func (m *minibatch) gather(units []int) {
 
 // choose finds out the sample of each row.
 func (m *minibatch) choose(units []int) {
-	if m.r.length == 0 {
+	r, length := m.l.Rollout, m.l.g.length
+	if length == 0 {
 		m.n = copy(m.samples, units)
 		for row := range m.samples {
 			m.valid[row] = row < m.n
@@ -119,17 +115,17 @@ func (m *minibatch) choose(units []int) {
 	}
 	m.n = 0
 	for row := range m.samples {
-		u, t := units[0], row%m.r.length
-		k := row / m.r.length
+		u, t := units[0], row%length
+		k := row / length
 		if k < len(units) {
 			u = units[k]
 		}
 		// Unit u is chunk u/envs of environment u%envs.
-		t += u / m.r.envs * m.r.length
-		m.valid[row] = k < len(units) && t < m.r.rounds
+		t += u / r.Envs * length
+		m.valid[row] = k < len(units) && t < r.Rounds
 		if m.valid[row] {
 			m.n++
 		}
-		m.samples[row] = min(t, m.r.rounds-1)*m.r.envs + u%m.r.envs
+		m.samples[row] = min(t, r.Rounds-1)*r.Envs + u%r.Envs
 	}
 }

@@ -57,14 +57,14 @@ func TestOwnMemoryIsTheBuiltIn(t *testing.T) {
 		world := func() *vector.Local { return recalls(t, 3) }
 		v := world()
 		a := agentOf(t, c, v, e, 1)
-		baked, err := a.graphs.policy.Bake(a.params.View)
+		baked, err := a.learner.g.Policy.Bake(a.learner.Params.View)
 		if err != nil {
 			t.Fatal(err)
 		}
 		in, out := []onnx.Value{"x"}, []onnx.Value{agents.LogProbsOutput}
-		for _, name := range a.graphs.states {
-			if strings.HasPrefix(name, "actor_") {
-				in, out = append(in, onnx.Value(agents.StatePrefix+name)), append(out, onnx.Value(agents.NextStatePrefix+name))
+		for _, s := range a.learner.g.states {
+			if strings.HasPrefix(s.Name(), "actor_") {
+				in, out = append(in, onnx.Value(s.Input)), append(out, onnx.Value(s.Output))
 			}
 		}
 		m, err := onnx.Extract(baked, in, out, nil)
@@ -79,12 +79,12 @@ func TestOwnMemoryIsTheBuiltIn(t *testing.T) {
 		updates(t, x, 3)
 		updates(t, y, 3)
 		moved := false
-		for _, s := range a.graphs.policy.Specs {
+		for _, s := range a.learner.g.Policy.Specs {
 			name := s.Name
 			if strings.HasPrefix(name, "actor.") {
 				name = "actor.policy." + name
 			}
-			p, q := a.params.View(s.Name), b.params.View(name)
+			p, q := a.learner.Params.View(s.Name), b.learner.Params.View(name)
 			if p == nil || q == nil || !slices.Equal(p.Shape(), q.Shape()) {
 				t.Fatalf("%s: %s is %v, and %s %v", e.Name(), s.Name, p, name, q)
 			}
@@ -95,10 +95,10 @@ func TestOwnMemoryIsTheBuiltIn(t *testing.T) {
 				}
 			}
 		}
-		for _, s := range a.graphs.policy.Specs {
+		for _, s := range a.learner.g.Policy.Specs {
 			if strings.HasPrefix(s.Name, "actor.lstm1.recurrent") {
 				fresh := agentOf(t, c, world(), e, 1)
-				moved = !slices.Equal(fresh.params.View(s.Name).Float32s(), a.params.View(s.Name).Float32s())
+				moved = !slices.Equal(fresh.learner.Params.View(s.Name).Float32s(), a.learner.Params.View(s.Name).Float32s())
 			}
 		}
 		if !moved {
@@ -143,7 +143,7 @@ func TestOwnGSDE(t *testing.T) {
 	box := func(c *classic.IdentityConfig) { c.Space, c.Dims, c.Eps = classic.SpaceBox, []int{1}, 0.5 }
 	v := identities(t, 1, box)
 	a := agentOf(t, c, v, testengines.Fastest(t), 1)
-	if s := a.params.View("actor.log_std"); s == nil || !slices.Equal(s.Shape(), []int{6, 1}) {
+	if s := a.learner.Params.View("actor.log_std"); s == nil || !slices.Equal(s.Shape(), []int{6, 1}) {
 		t.Fatalf("the matrix of the noise is %v, expected one row for each feature", s)
 	}
 	updates(t, agenttest.NewTraining(t, a, v), 40)

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -17,23 +16,21 @@ import (
 // [batch, length].
 const keepInput = "ppo.keep"
 
-// memory appends the LSTM layers of a graph: one step of them, whose states are inputs and outputs,
-// or so many that gradients go back through.
-type memory struct {
+// recurrence appends the LSTM layers of a graph: one step of them, whose states are inputs and
+// outputs, or so many that gradients go back through.
+type recurrence struct {
 	c Recurrent
 	// length is 0 for one step.
 	length int
 	keep   []onnx.Value
-	// names and next are the states and their new values, in the order of the graph, and sizes the
-	// numbers of one row.
-	names []string
-	sizes []int
-	next  []onnx.Value
+	// states and next are the states and their new values, in the order of the graph.
+	states []memory.State
+	next   []onnx.Value
 }
 
-// newMemory declares the inputs that all states have in common.
-func newMemory(g *layer.Graph, c Recurrent, length int) *memory {
-	m := &memory{c: c, length: length}
+// newRecurrence declares the inputs that all states have in common.
+func newRecurrence(g *layer.Graph, c Recurrent, length int) *recurrence {
+	m := &recurrence{c: c, length: length}
 	if length > 0 {
 		m.keep = g.Split(g.Batched(keepInput, tensor.Float32, length), 1, ones(length)...)
 	}
@@ -49,7 +46,7 @@ func ones(n int) []int {
 }
 
 // layers appends all layers over x [rows, D]. owner precedes the names of the states.
-func (m *memory) layers(g *layer.Graph, owner string, x onnx.Value) onnx.Value {
+func (m *recurrence) layers(g *layer.Graph, owner string, x onnx.Value) onnx.Value {
 	for i := range m.c.Layers {
 		x = m.layer(g.In(fmt.Sprintf("lstm%d", i)), fmt.Sprintf("%s_%%s%d", owner, i), x)
 	}
@@ -59,11 +56,11 @@ func (m *memory) layers(g *layer.Graph, owner string, x onnx.Value) onnx.Value {
 // layer appends one layer (Hochreiter & Schmidhuber 1997, with a forget gate): i, f, o = σ(·), c =
 // f∘c + i∘tanh(·), h = o∘tanh(c). What x contributes to the gates is computed for all steps at
 // once.
-func (m *memory) layer(g *layer.Graph, name string, x onnx.Value) onnx.Value {
+func (m *recurrence) layer(g *layer.Graph, name string, x onnx.Value) onnx.Value {
 	n := m.c.Hidden
 	// PyTorch's initialisation of its LSTM.
 	init := layer.Uniform(1 / math.Sqrt(float64(n)))
-	h, c := m.state(g, fmt.Sprintf(name, "h"), n), m.state(g, fmt.Sprintf(name, "c"), n)
+	h, c := m.state(g, memory.Zero(fmt.Sprintf(name, "h"), n)), m.state(g, memory.Zero(fmt.Sprintf(name, "c"), n))
 	pre := g.LinearBias("input", x, 4*n, init, init)
 	recurrent := g.In("recurrent").Param("weight", init, 4*n, n)
 	step := func(pre, h, c onnx.Value) (onnx.Value, onnx.Value) {
@@ -87,21 +84,17 @@ func (m *memory) layer(g *layer.Graph, name string, x onnx.Value) onnx.Value {
 }
 
 // state declares the input of a state, [batch, shape…].
-func (m *memory) state(g *layer.Graph, name string, shape ...int) onnx.Value {
-	size := 1
-	for _, n := range shape {
-		size *= n
-	}
-	m.names, m.sizes = append(m.names, name), append(m.sizes, size)
-	return g.Observation(agents.StatePrefix+name, shape...)
+func (m *recurrence) state(g *layer.Graph, s memory.State) onnx.Value {
+	m.states = append(m.states, s)
+	return g.Observation(s.Input, s.Shape...)
 }
 
 // policy appends a user-supplied policy that has a memory: the model for one step, or once for each
 // of a sequence, with the states that it gave the step before.
-func (m *memory) policy(g *layer.Graph, t *network.Torso, in network.Inputs, sde bool, width int) (network.Features, error) {
+func (m *recurrence) policy(g *layer.Graph, t *network.Torso, in network.Inputs, sde bool, width int) (network.Features, error) {
 	var states []onnx.Value
 	for _, s := range t.PolicyStates() {
-		states = append(states, m.state(g, strings.TrimPrefix(s.Input, agents.StatePrefix), s.Shape...))
+		states = append(states, m.state(g, s))
 	}
 	if m.length == 0 {
 		z, next, err := t.PolicyStep(g, in, states, sde, width)
@@ -149,7 +142,7 @@ func (m *memory) policy(g *layer.Graph, t *network.Torso, in network.Inputs, sde
 }
 
 // steps returns the rows [batch·length, …] of a sequence as one value [batch, …] for each step.
-func (m *memory) steps(g *layer.Graph, x onnx.Value) []onnx.Value {
+func (m *recurrence) steps(g *layer.Graph, x onnx.Value) []onnx.Value {
 	shape := []int{-1, m.length}
 	for i := range g.Dims(x)[1:] {
 		shape = append(shape, g.Extent(x, 1+i))
@@ -162,9 +155,9 @@ func (m *memory) steps(g *layer.Graph, x onnx.Value) []onnx.Value {
 }
 
 // outputs makes the new values of all states outputs of the graph.
-func (m *memory) outputs(g *layer.Graph) {
+func (m *recurrence) outputs(g *layer.Graph) {
 	for i, v := range m.next {
-		g.Output(agents.NextStatePrefix+m.names[i], g.Op("Identity", []onnx.Value{v}))
+		g.Output(m.states[i].Output, g.Op("Identity", []onnx.Value{v}))
 	}
 }
 
@@ -175,7 +168,7 @@ func (c Config) refuseMemory(t *network.Torso) error {
 	case r.Kind == None && len(own) == 0:
 		return nil
 	case r.Kind != None && t.HasPolicy() && len(own) == 0:
-		return fmt.Errorf("recurrent.kind: %s, but the user-supplied policy has no memory: no inputs %s…", r.Kind, agents.StatePrefix)
+		return fmt.Errorf("recurrent.kind: %s, but the user-supplied policy has no memory: no inputs %s…", r.Kind, memory.Prefix)
 	case r.Kind != None && t.HasPolicy() && r.Critic == Shared:
 		return fmt.Errorf("recurrent.critic: %s, but what the user-supplied policy remembers cannot be read by the value: %s gives the value %s layers of its own, and recurrent.kind: %s none", Shared, Separate, r.Kind, None)
 	case r.Kind != None && f.Assets > 0:

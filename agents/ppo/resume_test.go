@@ -95,16 +95,16 @@ func TestCutOff(t *testing.T) {
 	r := agenttest.NewTraining(t, agentOf(t, lone(), v, testengines.Fastest(t), 1), v)
 	r.Run(t, 5)
 	l := r.Agent.(*Agent).learner
-	if slices.Contains(l.r.ended[:5*3], true) {
+	if slices.Contains(l.Rollout.Ended[:5*3], true) {
 		t.Fatal("an episode has ended")
 	}
-	want := slices.Clone(l.r.value[4*3 : 5*3])
+	want := slices.Clone(l.Rollout.Value[4*3 : 5*3])
 	if err := v.Reset(rng.New(12)); err != nil {
 		t.Fatal(err)
 	}
 	r.Round(t)
-	if ended := l.r.ended[3*3 : 4*3]; l.r.t != 5 || slices.Contains(ended, false) || slices.Contains(l.r.ended[:3*3], true) || !slices.Equal(l.r.final[3*3:4*3], want) || slices.Contains(l.r.begins[4*3:5*3], false) {
-		t.Errorf("%d rounds, ended %v with %v, expected %v", l.r.t, l.r.ended[:5*3], l.r.final[:5*3], want)
+	if ended := l.Rollout.Ended[3*3 : 4*3]; l.Rollout.T != 5 || slices.Contains(ended, false) || slices.Contains(l.Rollout.Ended[:3*3], true) || !slices.Equal(l.Rollout.Final[3*3:4*3], want) || slices.Contains(l.begins[4*3:5*3], false) {
+		t.Errorf("%d rounds, ended %v with %v, expected %v", l.Rollout.T, l.Rollout.Ended[:5*3], l.Rollout.Final[:5*3], want)
 	}
 	// Nothing is lost where the environments go on.
 	world, err := v.SaveState()
@@ -114,8 +114,8 @@ func TestCutOff(t *testing.T) {
 	if err := v.LoadState(world); err != nil {
 		t.Fatal(err)
 	}
-	if r.Round(t); l.r.t != 6 {
-		t.Errorf("%d rounds", l.r.t)
+	if r.Round(t); l.Rollout.T != 6 {
+		t.Errorf("%d rounds", l.Rollout.T)
 	}
 	if m := r.Update(t); m["train/n_updates"] == 0 {
 		t.Errorf("%v", m)
@@ -163,14 +163,14 @@ func TestResume(t *testing.T) {
 				if m := updates(t, other, k); !maps.Equal(m, last) {
 					t.Errorf("%s, %s: the metrics of a run %s are %v, expected %v", e.Name(), x.name, what, m, last)
 				}
-				for i, s := range r.Agent.(*Agent).params.Segments() {
-					if n++; !slices.Equal(s.Floats(), other.Agent.(*Agent).params.Segments()[i].Floats()) {
+				for i, s := range r.Agent.(*Agent).learner.Params.Segments() {
+					if n++; !slices.Equal(s.Floats(), other.Agent.(*Agent).learner.Params.Segments()[i].Floats()) {
 						t.Errorf("%s, %s: the %v parameters differ from those of a run %s", e.Name(), x.name, s.Role, what)
 					}
 				}
 				l := other.Agent.(*Agent).learner
-				if l.updates != 7 || l.envSteps != 7*33 {
-					t.Errorf("%d updates, %d env steps", l.updates, l.envSteps)
+				if l.Updates != 7 || l.envSteps != 7*33 {
+					t.Errorf("%d updates, %d env steps", l.Updates, l.envSteps)
 				}
 			}
 		}
@@ -243,7 +243,7 @@ func TestOutOfTurn(t *testing.T) {
 	}
 	fails("a round after the last", r.Begin(v.Batch(), d))
 	// A reward that is not a number.
-	a.learner.r.reward[0] = nan
+	a.learner.Rollout.Reward[0] = nan
 	_, err = l.Step(t.Context())
 	fails("a gradient that is not finite", err)
 	if n != 8 {

@@ -1,9 +1,8 @@
 package ppo
 
 import (
-	"fmt"
-
 	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
@@ -17,49 +16,46 @@ type counters struct {
 }
 
 // unfinished is a rollout that is not learnt from yet, and how far an update has come that was
-// stopped. There is none between an update and the round after it.
+// stopped.
 type unfinished struct {
-	Rounds   int      `json:"rounds"`
-	Position position `json:"position"`
+	onpolicy.Recorded
+	Position *position `json:"position"`
 }
 
 // arrays lists what a rollout holds of the rounds that are recorded, and what an update holds that
 // has begun.
 func (l *learner) arrays() network.Arrays {
-	r := l.r
-	n := r.t * r.envs
-	list := network.Arrays{
-		"log_prob": r.logProb[:n], "begins": r.begins[:n], "reward": r.reward[:n], "discount": r.discount[:n], "value": r.value[:n], "final": r.final[:n], "ended": r.ended[:n],
-	}
-	for _, c := range r.columns() {
-		if c.window != nil {
-			list["column/"+c.name] = c.rows[:n]
-		} else {
-			list["column/"+c.name] = c.data[:n*c.size]
+	r := l.Rollout
+	list := r.Arrays()
+	n := r.T * r.Envs
+	list["log_prob"], list["begins"] = l.logProb[:n], l.begins[:n]
+	for _, c := range append([]*onpolicy.Column{r.Actions, r.Mask}, r.Fields...) {
+		switch {
+		case c == nil:
+		case c.Window != nil:
+			list["column/"+c.Name] = c.Rows[:n]
+		default:
+			list["column/"+c.Name] = c.Data[:n*c.Size]
 		}
 	}
-	for i, x := range r.initial {
-		list["initial/"+l.g.states[i]] = x[:(r.t+r.length-1)/r.length*r.envs*l.g.sizes[i]]
-	}
-	if r.full() {
-		list["bootstrap"] = r.bootstrap
+	for i, x := range l.initial {
+		s := l.g.states[i]
+		list["initial/"+s.Name()] = x[:(r.T+l.g.length-1)/l.g.length*r.Envs*s.Len()]
 	}
 	if l.at.Begun {
-		list["advantage"], list["target"] = l.advantage, l.target
+		list["advantage"], list["target"] = l.Advantage, l.Target
 	}
 	return list
 }
 
 // SaveState implements checkpoint.Stater. A memory's states are those of the exploring actor.
 func (l *learner) SaveState(w *checkpoint.Writer) error {
-	w.PutJSON("state", counters{Updates: l.updates, Epochs: l.epochs, EnvSteps: l.envSteps})
-	network.SaveParams(w.Scope("params"), l.params.Segments()...)
-	network.SaveOptimizer(w.Scope("optim"), l.opt)
-	for i, name := range l.g.states {
-		w.Scope("memory").PutFloat32s(name, l.r.memory.now[i])
+	l.Save(w, counters{Updates: l.Updates, Epochs: l.epochs, EnvSteps: l.envSteps})
+	for i, s := range l.g.states {
+		w.Scope("memory").PutFloat32s(s.Name(), l.states.now[i])
 	}
-	if l.r.t > 0 {
-		w.PutJSON("rollout", unfinished{l.r.t, l.at})
+	if l.Rollout.T > 0 {
+		w.PutJSON("rollout", unfinished{onpolicy.Recorded{Rounds: l.Rollout.T}, &l.at})
 		l.arrays().Save(w.Scope("rollout"))
 		if l.at.Begun {
 			w.PutFloat64s("sums", l.sums.values())
@@ -71,36 +67,19 @@ func (l *learner) SaveState(w *checkpoint.Writer) error {
 // LoadState implements checkpoint.Stater.
 func (l *learner) LoadState(r *checkpoint.Reader) error {
 	var s counters
-	if err := r.JSON("state", &s); err != nil {
+	if err := l.Load(r, &s); err != nil {
 		return err
 	}
-	if err := network.LoadParams(r.Scope("params"), l.params.Segments()...); err != nil {
-		return err
-	}
-	if err := network.LoadOptimizer(r.Scope("optim"), l.opt); err != nil {
-		return err
-	}
-	for i, name := range l.g.states {
-		now := l.r.memory.now[i]
-		if err := r.Scope("memory").Float32sInto(name, now, len(now)); err != nil {
+	for i, x := range l.g.states {
+		now := l.states.now[i]
+		if err := r.Scope("memory").Float32sInto(x.Name(), now, len(now)); err != nil {
 			return err
 		}
 	}
-	var u unfinished
-	if r.Has("rollout") {
-		if err := r.JSON("rollout", &u); err != nil {
-			return err
-		}
-		if u.Rounds < 1 || u.Rounds > l.r.rounds {
-			return fmt.Errorf("ppo: restore: %d rounds of a rollout of %d", u.Rounds, l.r.rounds)
-		}
-	}
-	l.r.clear()
-	l.r.t, l.at = u.Rounds, u.Position
-	if u.Rounds > 0 {
-		if err := l.arrays().Load(r.Scope("rollout")); err != nil {
-			return err
-		}
+	l.at = position{}
+	u := unfinished{Position: &l.at}
+	if err := l.LoadRollout(r, &u, &u.Recorded, l.arrays); err != nil {
+		return err
 	}
 	if l.at.Begun {
 		values := l.sums.values()
@@ -109,7 +88,6 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 		}
 		l.sums.set(values)
 	}
-	l.updates, l.epochs, l.envSteps = s.Updates, s.Epochs, s.EnvSteps
-	l.replaced++
+	l.Updates, l.epochs, l.envSteps = s.Updates, s.Epochs, s.EnvSteps
 	return nil
 }

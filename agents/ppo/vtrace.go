@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/agents/rlmath"
 )
 
@@ -18,9 +19,9 @@ type offPolicy struct {
 	rho, now, next, targets, advantages []float64
 }
 
-func newOffPolicy(m *minibatch, samples int) *offPolicy {
+func newOffPolicy(m *minibatch, samples, units int) *offPolicy {
 	floats := func() []float64 { return make([]float64, samples) }
-	o := &offPolicy{m: m, logProb: m.prog.Output(logProbOutput).Float32s(), value: m.prog.Output(agents.ValueOutput).Float32s(), order: make([]int, m.r.units()), rho: floats(), now: floats(), next: floats(), targets: floats(), advantages: floats()}
+	o := &offPolicy{m: m, logProb: m.prog.Output(onpolicy.LogProbOutput).Float32s(), value: m.prog.Output(agents.ValueOutput).Float32s(), order: make([]int, units), rho: floats(), now: floats(), next: floats(), targets: floats(), advantages: floats()}
 	for i := range o.order {
 		o.order[i] = i
 	}
@@ -32,10 +33,10 @@ func newOffPolicy(m *minibatch, samples int) *offPolicy {
 // sequences end with, after the rollout and where an episode was cut off, remain those of the
 // rollout.
 func (l *learner) correct(ctx context.Context) error {
-	o, r, n := l.off, l.r, l.r.envs
-	watch := l.profile.Start()
+	o, r, n := l.off, l.Rollout, l.Rollout.Envs
+	watch := l.Setup.Profile.Start()
 	for from := 0; from < len(o.order); from += o.m.units {
-		if err := l.between(ctx, l.at.Epoch*len(o.order), l.c.NEpochs*len(o.order)); err != nil {
+		if err := l.Setup.Between(ctx, l.at.Epoch*len(o.order), l.c.NEpochs*len(o.order)); err != nil {
 			return err
 		}
 		o.m.gather(o.order[from:min(from+o.m.units, len(o.order))])
@@ -46,21 +47,20 @@ func (l *learner) correct(ctx context.Context) error {
 		watch = watch.Lap(agents.Gradient)
 		for row, i := range o.m.samples {
 			if o.m.valid[row] {
-				o.rho[i], o.now[i] = math.Exp(float64(o.logProb[row])-float64(r.logProb[i])), float64(o.value[row])
+				o.rho[i], o.now[i] = math.Exp(float64(o.logProb[row])-float64(l.logProb[i])), float64(o.value[row])
 			}
 		}
 	}
-	copy(o.next, o.now[n:])
-	copy(o.next[len(o.next)-n:], r.bootstrap)
+	r.After(o.next, o.now)
 	c := rlmath.VTraceConfig{Lambda: l.c.GAELambda, ClipRho: l.c.VTrace.ClipRho, ClipC: l.c.VTrace.ClipC, ClipPGRho: 1}
-	rlmath.VTrace(l.target, l.advantage, r.reward, r.discount, o.now, o.next, o.rho, c, n)
-	for i := range l.advantage {
+	rlmath.VTrace(l.Target, l.Advantage, r.Reward, r.Discount, o.now, o.next, o.rho, c, n)
+	for i := range l.Advantage {
 		// What the targets say of the step after.
 		e := 0.0
-		if i+n < len(l.target) {
-			e = l.target[i+n] - o.now[i+n]
+		if i+n < len(l.Target) {
+			e = l.Target[i+n] - o.now[i+n]
 		}
-		l.advantage[i] = r.reward[i] + r.discount[i]*(o.next[i]+l.c.GAELambda*e) - o.now[i]
+		l.Advantage[i] = r.Reward[i] + r.Discount[i]*(o.next[i]+l.c.GAELambda*e) - o.now[i]
 	}
 	watch.Lap(agents.Sampling)
 	return nil

@@ -48,7 +48,7 @@ func join(p *served.Policy, f envs.Factory, split envs.Split) (*served.Actor, er
 	if err != nil {
 		return nil, err
 	}
-	a, err := newAround(f, e)
+	a, err := newPreprocessing(f, e)
 	if err := errors.Join(err, e.Close()); err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
-// decisions are what an agent observed and decided at the last bars of a tail, D in number,
+// decisions are what an agent observed and decided at the last of golden bars, D in number,
 // beginning with an account all in cash.
 type decisions struct {
 	position, cash []float32 // [D,N] and [D]
@@ -28,10 +28,10 @@ type decisions struct {
 	margin []float32
 }
 
-// replay leads a tail through a feed, a portfolio and an agent. With recorded decisions given, the
-// orders are those, whatever the agent decides, so that one difference does not make others.
+// replay leads golden bars through a feed, a portfolio and an agent. With recorded decisions given,
+// the orders are those, whatever the agent decides, so that one difference does not make others.
 // feature is told the unscaled features of every bar.
-func replay(t *tail, p live.Pipeline, c trading.Config, one *served.Policy, heads []int, recorded *decisions, feature func(bar int, row []float32)) (*decisions, error) {
+func replay(t *goldenBars, p live.Pipeline, c trading.Config, one *served.Policy, heads []int, recorded *decisions, feature func(bar int, row []float32)) (*decisions, error) {
 	trader, err := newTrader(p, c, one)
 	if err != nil {
 		return nil, err
@@ -102,22 +102,22 @@ func (m *market) replayed(o trading.Opened, one *served.Policy, heads []int) ([]
 	if err != nil {
 		return nil, err
 	}
-	if m.tail == nil {
+	if m.golden == nil {
 		d := o.Data()
 		r, ok := d.Splits[envs.Valid]
 		if !ok {
 			r = d.Splits[envs.Train]
 		}
-		if m.tail, err = newTail(p, m.history, r); m.tail == nil || err != nil {
+		if m.golden, err = newGoldenBars(p, m.history, r); m.golden == nil || err != nil {
 			return nil, err
 		}
 	}
-	d, err := replay(m.tail, p, o.Source().Config(), one, heads, nil, func(int, []float32) {})
+	d, err := replay(m.golden, p, o.Source().Config(), one, heads, nil, func(int, []float32) {})
 	if err != nil {
 		return nil, err
 	}
-	text, err := d.encode(m.tail.assets)
-	return []artifact.NewFile{{Title: BarsFile, MediaType: BarsType, Data: m.tail.file}, {Title: DecisionsFile, MediaType: DecisionsType, Data: text}}, err
+	text, err := d.encode(m.golden.assets)
+	return []artifact.NewFile{{Title: BarsFile, MediaType: BarsType, Data: m.golden.file}, {Title: DecisionsFile, MediaType: DecisionsType, Data: text}}, err
 }
 
 func (d *decisions) encode(assets int) ([]byte, error) {
@@ -191,7 +191,7 @@ func verifyBars(ctx context.Context, v artifact.Version, c engine.Compiler) (r B
 	if err != nil {
 		return r, err
 	}
-	t, err := readTail(v, p)
+	t, err := readGoldenBars(v, p)
 	if err != nil {
 		return r, err
 	}

@@ -94,19 +94,19 @@ func TestGoldenBarsThatDiffer(t *testing.T) {
 	for _, k := range []struct {
 		want   string
 		golden bool
-		edit   func(b *tail, d *decisions)
+		edit   func(b *goldenBars, d *decisions)
 	}{
-		{"value 30 of the features of bar 0 is", true, func(b *tail, _ *decisions) { b.features[30] += 1e-2 }},
-		{"of the features of bar 3 is", true, func(b *tail, _ *decisions) { b.bars[3*3*5+3] *= 0.99 }},
-		{"of the positions is", true, func(_ *tail, d *decisions) { d.position[0]++ }},
-		{"of the cash is", true, func(_ *tail, d *decisions) { d.cash[1] = 0 }},
-		{"decision 2 for BB is", true, func(_ *tail, d *decisions) {
+		{"value 30 of the features of bar 0 is", true, func(b *goldenBars, _ *decisions) { b.features[30] += 1e-2 }},
+		{"of the features of bar 3 is", true, func(b *goldenBars, _ *decisions) { b.bars[3*3*5+3] *= 0.99 }},
+		{"of the positions is", true, func(_ *goldenBars, d *decisions) { d.position[0]++ }},
+		{"of the cash is", true, func(_ *goldenBars, d *decisions) { d.cash[1] = 0 }},
+		{"decision 2 for BB is", true, func(_ *goldenBars, d *decisions) {
 			d.action[2*3+1] = (d.action[2*3+1] + 1) % 3
 			d.margin[2] = 1
 		}},
-		{"element 0 of the masks", true, func(_ *tail, d *decisions) { d.mask[0] = !d.mask[0] }},
-		{"decisions are recorded for", true, func(_ *tail, d *decisions) { d.truncate(3) }},
-		{"8 decisions are recorded, and bar 8 leads to another", true, func(b *tail, d *decisions) {
+		{"element 0 of the masks", true, func(_ *goldenBars, d *decisions) { d.mask[0] = !d.mask[0] }},
+		{"decisions are recorded for", true, func(_ *goldenBars, d *decisions) { d.truncate(3) }},
+		{"8 decisions are recorded, and bar 8 leads to another", true, func(b *goldenBars, d *decisions) {
 			// A state that has a window already.
 			g, _, err := newHistory(f.(trading.Opened).Data())
 			if err != nil {
@@ -122,13 +122,13 @@ func TestGoldenBarsThatDiffer(t *testing.T) {
 			}
 			b.state = whole.SaveState()
 		}},
-		{"the digest differs", false, func(b *tail, _ *decisions) { b.state[50] ^= 1 }},
-		{"are there already", false, func(b *tail, _ *decisions) { b.times[2] = b.times[1] }},
-		{"expected positive prices", false, func(b *tail, _ *decisions) { b.bars[0] = -1 }},
-		{`"bars" is float64[17 3 5], expected float64[16 3 5]`, false, func(b *tail, _ *decisions) { b.times = b.times[:16] }},
+		{"the digest differs", false, func(b *goldenBars, _ *decisions) { b.state[50] ^= 1 }},
+		{"are there already", false, func(b *goldenBars, _ *decisions) { b.times[2] = b.times[1] }},
+		{"expected positive prices", false, func(b *goldenBars, _ *decisions) { b.bars[0] = -1 }},
+		{`"bars" is float64[17 3 5], expected float64[16 3 5]`, false, func(b *goldenBars, _ *decisions) { b.times = b.times[:16] }},
 	} {
 		n++
-		b, err := readTail(v, p)
+		b, err := readGoldenBars(v, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestGoldenBarsThatDiffer(t *testing.T) {
 	if r, err := VerifyBars(t.Context(), again(t, v, path, nil, nil), e); err != nil || r != (BarsReport{}) {
 		t.Errorf("%+v, %v", r, err)
 	}
-	b, err := readTail(v, p)
+	b, err := readGoldenBars(v, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func (d *decisions) truncate(n int) {
 }
 
 // again publishes a version with other golden bars.
-func again(t *testing.T, v artifact.Version, model string, b *tail, d *decisions) artifact.Version {
+func again(t *testing.T, v artifact.Version, model string, b *goldenBars, d *decisions) artifact.Version {
 	t.Helper()
 	s, err := artifact.Open(t.TempDir(), artifact.Options{})
 	if err != nil {

@@ -87,7 +87,7 @@
 //
 // # How to add a wrapper that moves into the model
 //
-// Write its form as a bake.Wrapper, find it in newAround, and add to around.options what joins a
-// model that has it to environments that have it too. The variants of package main's export tests
-// train, publish and export one of each kind.
+// Write its form as a bake.Wrapper, find it in newPreprocessing, and add to preprocessing.options
+// what joins a model that has it to environments that have it too. The variants of package main's
+// export tests train, publish and export one of each kind.
 package publish

@@ -31,8 +31,8 @@ type market struct {
 	ports map[string]string
 	// history is what the market was prepared from, nil where the data do not tell.
 	history *prepared.History
-	// tail are golden bars, made when first wanted.
-	tail *tail
+	// golden are made when first wanted.
+	golden *goldenBars
 }
 
 // pipeline is how bars become the model's inputs; the JSON keys are stable. Package live makes

@@ -2,8 +2,12 @@ package publish
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,8 +19,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// Past is what the file of a policy says of how it came about, so that whoever judges it elsewhere
-// knows which data are new to it and how often fortune was tried.
+// Past is what the file of a policy says of how it came about, so that whoever evaluates it
+// elsewhere knows which data are new to it and how often fortune was tried.
 type Past struct {
 	// Trained and Chosen are the market's bars that the policy learnt from and was chosen by; none
 	// outside of trading, and Chosen where there was no validation.
@@ -122,6 +126,21 @@ func PastOf(m *onnx.Model) (p Past, err error) {
 		}
 	}
 	return p, nil
+}
+
+// StepsOf returns the env steps after which the policy in a file was published; ok is false where
+// there is no such file or it does not say.
+func StepsOf(path string) (steps int64, ok bool, err error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return 0, false, nil
+	}
+	m, err := onnx.Load(path)
+	if err != nil {
+		return 0, false, err
+	}
+	text, _ := m.Meta(bake.MetaPrefix + "env_steps")
+	steps, err = strconv.ParseInt(text, 10, 64)
+	return steps, err == nil, nil
 }
 
 // Period is a stretch of bars by their times, both included. The zero Period is none.

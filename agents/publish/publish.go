@@ -72,12 +72,12 @@ type Options struct {
 
 // Publisher implements train.Publisher for one run. It is not safe for concurrent use.
 type Publisher struct {
-	o      Options
-	digest string // of the document
-	name   string
-	around around
-	store  *artifact.Store
-	env    envs.Env
+	o             Options
+	digest        string // of the document
+	name          string
+	preprocessing preprocessing
+	store         *artifact.Store
+	env           envs.Env
 }
 
 var _ train.Publisher = (*Publisher)(nil)
@@ -107,7 +107,7 @@ func newPublisher(o Options) (_ *Publisher, err error) {
 	if p.env, err = openEnv(o.Factory); err != nil {
 		return nil, err
 	}
-	if p.around, err = newAround(o.Factory, p.env); err != nil {
+	if p.preprocessing, err = newPreprocessing(o.Factory, p.env); err != nil {
 		return nil, errors.Join(err, p.env.Close())
 	}
 	if p.store, err = artifact.Open(filepath.Join(o.Dir, StoreDir), artifact.Options{Now: o.Now}); err != nil {
@@ -168,12 +168,12 @@ func (p *Publisher) Version(ctx context.Context, policy train.Policy) (ref strin
 		return "", err
 	}
 	draft := artifact.Draft{Manifest: p.manifest(policy, b.model), Model: path, Aliases: []string{BestAlias}}
-	heads := heads(p.around.spec.Action)
+	heads := heads(p.preprocessing.spec.Action)
 	if draft.Golden, err = golden(b.actor.Policy(), b.rows, heads); err != nil {
 		return "", err
 	}
 	if t, ok := wrap.FindFactory[trading.Opened](p.o.Factory); ok {
-		if draft.Files, err = p.around.goldenBars(t, b.actor.Policy(), heads); err != nil {
+		if draft.Files, err = p.preprocessing.goldenBars(t, b.actor.Policy(), heads); err != nil {
 			return "", err
 		}
 	}
@@ -257,18 +257,18 @@ func (b *baked) close() error {
 // bake makes the served form of a policy and proves it on at least that many recorded observations.
 // The caller closes the actor.
 func (p *Publisher) bake(ctx context.Context, policy train.Policy, rows int, allowTies bool) (b baked, err error) {
-	states, err := statesOf(policy.Network.Model)
+	states, err := memory.Named(policy.Network.Model.Graph)
 	if err != nil {
 		return b, err
 	}
-	if b.model, err = bake.Agent(policy.Network, policy.Params.View, states, p.around.wrappers(policy.Normalizers)...); err != nil {
+	if b.model, err = bake.Agent(policy.Network, policy.Params.View, states, p.preprocessing.wrappers(policy.Normalizers)...); err != nil {
 		return b, err
 	}
 	one, err := served.New(ctx, b.model, p.o.Engine, 1)
 	if err != nil {
 		return b, err
 	}
-	if b.actor, err = served.NewActor(one, p.around.spec, p.around.options()); err != nil {
+	if b.actor, err = served.NewActor(one, p.preprocessing.spec, p.preprocessing.options()); err != nil {
 		return b, errors.Join(err, one.Close())
 	}
 	if err := p.prove(ctx, &b, policy, states, rows, allowTies); err != nil {
@@ -288,11 +288,11 @@ func (p *Publisher) prove(ctx context.Context, b *baked, policy train.Policy, st
 			inputs = append(inputs, name)
 		}
 	}
-	if b.rows, err = newRecorder(&p.around, len(remembered) > 0, inputs, policy.Normalizers, max(2*stretches, min(block, rows))); err != nil {
+	if b.rows, err = newRecorder(&p.preprocessing, len(remembered) > 0, inputs, policy.Normalizers, max(2*stretches, min(block, rows))); err != nil {
 		return err
 	}
 	v, err := bake.NewProver(p.o.Engine, bake.Pair{
-		Network: policy.Network, Params: policy.Params, Memory: states, Baked: b.model, Actions: p.around.actions(), AllowTies: allowTies, Choices: choicesOf(p.around.spec, policy.Network.Outputs),
+		Network: policy.Network, Params: policy.Params, Memory: states, Baked: b.model, Actions: p.preprocessing.actions(), AllowTies: allowTies, Choices: choicesOf(p.preprocessing.spec, policy.Network.Outputs),
 	})
 	if err != nil {
 		return err
@@ -337,7 +337,7 @@ func (p *Publisher) lineage(policy train.Policy) map[string]string {
 		"task": "agent", "name": p.name, "agent": p.o.Config.Agent.Kind, "env": p.o.Config.Env.Kind, "config_sha256": p.digest, "seed": strconv.FormatUint(p.o.Config.Seed, 10),
 		"env_steps": strconv.FormatInt(policy.EnvSteps, 10), "learner_steps": strconv.FormatInt(policy.LearnerSteps, 10), "engine": p.o.Engine.Name(),
 	}
-	if h := heads(p.around.spec.Action); h != nil {
+	if h := heads(p.preprocessing.spec.Action); h != nil {
 		out[headsKey] = headsText(h)
 	}
 	if p.o.Program != "" {
@@ -349,7 +349,7 @@ func (p *Publisher) lineage(policy train.Policy) map[string]string {
 	if policy.Metric != "" {
 		out["metric"], out["score"] = policy.Metric, strconv.FormatFloat(policy.Score, 'g', -1, 64)
 	}
-	maps.Copy(out, p.around.info)
+	maps.Copy(out, p.preprocessing.info)
 	maps.Copy(out, p.past(policy).Info())
 	maps.Copy(out, p.o.Sources)
 	return out
@@ -360,7 +360,7 @@ func (p *Publisher) manifest(policy train.Policy, m *onnx.Model) artifact.Manife
 	seed := p.o.Config.Seed
 	out := artifact.Manifest{
 		Name: p.name, Kind: "agent", Seed: &seed, EnvStep: policy.EnvSteps, LearnerStep: policy.LearnerSteps, ConfigDigest: "sha256:" + p.digest, Parents: p.o.Parents,
-		CodeVersion: p.o.Program, Features: p.around.pipeline, Metrics: map[string]float64{}, Info: maps.Clone(p.o.Sources),
+		CodeVersion: p.o.Program, Features: p.preprocessing.pipeline, Metrics: map[string]float64{}, Info: maps.Clone(p.o.Sources),
 		Description: fmt.Sprintf("%s agent for %s, unscaled observations to actions", p.o.Config.Agent.Kind, p.o.Config.Env.Kind),
 	}
 	if d := p.o.Sources["data_sha256"]; d != "" {
@@ -373,10 +373,10 @@ func (p *Publisher) manifest(policy train.Policy, m *onnx.Model) artifact.Manife
 	}
 	in, outs := artifact.PortsOf(m)
 	for _, port := range in {
-		out.Inputs = append(out.Inputs, p.around.portOf(port))
+		out.Inputs = append(out.Inputs, p.preprocessing.portOf(port))
 	}
 	for _, port := range outs {
-		out.Outputs = append(out.Outputs, p.around.portOf(port))
+		out.Outputs = append(out.Outputs, p.preprocessing.portOf(port))
 	}
 	return out
 }

@@ -26,7 +26,7 @@ const (
 // recorder keeps observations as a network is given them while it trains, and as the served model
 // takes them. Of a policy that remembers it keeps whole episodes.
 type recorder struct {
-	a         *around
+	a         *preprocessing
 	inputs    []string // of the network, without its states
 	fields    []int    // in the observation by input; -1 is the mask
 	raw       []*envs.Window
@@ -42,7 +42,7 @@ type recorder struct {
 }
 
 // newRecorder lays out size samples for the inputs of a network but its states.
-func newRecorder(a *around, remembers bool, inputs []string, normal []wrap.Normalizer, size int) (*recorder, error) {
+func newRecorder(a *preprocessing, remembers bool, inputs []string, normal []wrap.Normalizer, size int) (*recorder, error) {
 	r := &recorder{a: a, remembers: remembers, size: size}
 	if remembers {
 		// At least one episode should be whole.

@@ -25,13 +25,13 @@ import (
 // Recording draws blocks of observations from a factory's environments, in which a model and chance
 // act in turns, as a publication does. It is not safe for concurrent use.
 type Recording struct {
-	around around
-	env    envs.Env
-	actor  *served.Actor
-	normal []wrap.Normalizer
-	rows   *recorder
-	key    rng.Key
-	block  int
+	preprocessing preprocessing
+	env           envs.Env
+	actor         *served.Actor
+	normal        []wrap.Normalizer
+	rows          *recorder
+	key           rng.Key
+	block         int
 	// lost says that the environment does not answer: it and the actor are not freed.
 	lost bool
 }
@@ -62,7 +62,7 @@ func NewRecording(ctx context.Context, f envs.Factory, m *onnx.Model, c engine.C
 	if r.env, err = openEnv(f); err != nil {
 		return nil, err
 	}
-	if r.around, err = newAround(f, r.env); err != nil {
+	if r.preprocessing, err = newPreprocessing(f, r.env); err != nil {
 		return nil, err
 	}
 	policy, err := served.New(ctx, m, c, 1)
@@ -70,7 +70,7 @@ func NewRecording(ctx context.Context, f envs.Factory, m *onnx.Model, c engine.C
 		return nil, err
 	}
 	if _, scales := m.Meta(bake.MetaScales); !scales {
-		r.around.tables, r.around.scalings = nil, nil
+		r.preprocessing.tables, r.preprocessing.scalings = nil, nil
 	}
 	var inputs []string
 	for _, name := range policy.Inputs() {
@@ -78,20 +78,20 @@ func NewRecording(ctx context.Context, f envs.Factory, m *onnx.Model, c engine.C
 			inputs = append(inputs, name)
 		}
 	}
-	if r.actor, err = served.NewActor(policy, r.around.spec, r.around.options()); err != nil {
+	if r.actor, err = served.NewActor(policy, r.preprocessing.spec, r.preprocessing.options()); err != nil {
 		return nil, errors.Join(err, policy.Close())
 	}
 	states, err := memory.Of(m)
 	if err != nil {
 		return nil, err
 	}
-	r.rows, err = newRecorder(&r.around, len(states) > 0, inputs, nil, size)
+	r.rows, err = newRecorder(&r.preprocessing, len(states) > 0, inputs, nil, size)
 	return r, err
 }
 
 // Normalize says how observations reach the network in training, from the next block on.
 func (r *Recording) Normalize(list []wrap.Normalizer) error {
-	rows, err := newRecorder(&r.around, r.rows.remembers, r.rows.inputs, list, r.rows.size)
+	rows, err := newRecorder(&r.preprocessing, r.rows.remembers, r.rows.inputs, list, r.rows.size)
 	if err == nil {
 		r.normal, r.rows = list, rows
 	}
@@ -101,19 +101,19 @@ func (r *Recording) Normalize(list []wrap.Normalizer) error {
 // Pair is what a network in training has to be proved equal to m for, but the rows, with choices by
 // outputs.
 func (r *Recording) Pair(net *models.Network, params *models.Params, m *onnx.Model) (bake.Pair, error) {
-	p := bake.Pair{Network: net, Params: params, Baked: m, Actions: r.around.actions(), Choices: choicesOf(r.around.spec, net.Outputs)}
+	p := bake.Pair{Network: net, Params: params, Baked: m, Actions: r.preprocessing.actions(), Choices: choicesOf(r.preprocessing.spec, net.Outputs)}
 	var err error
-	p.Memory, err = statesOf(net.Model)
+	p.Memory, err = memory.Named(net.Model.Graph)
 	return p, err
 }
 
 // Bake returns the policy that a network in training becomes in the recording's environments.
 func (r *Recording) Bake(net *models.Network, params *models.Params) (*onnx.Model, error) {
-	states, err := statesOf(net.Model)
+	states, err := memory.Named(net.Model.Graph)
 	if err != nil {
 		return nil, err
 	}
-	return bake.Agent(net, params.View, states, r.around.wrappers(r.normal)...)
+	return bake.Agent(net, params.View, states, r.preprocessing.wrappers(r.normal)...)
 }
 
 // Inputs names what a block consists of, in order.
@@ -121,7 +121,7 @@ func (r *Recording) Inputs() []string { return r.rows.inputs }
 
 // Choices says which of the outputs are choices, with scores.
 func (r *Recording) Choices(outputs []string) []bake.Choice {
-	return choicesOf(r.around.spec, outputs)
+	return choicesOf(r.preprocessing.spec, outputs)
 }
 
 // Next records a block.

@@ -9,9 +9,14 @@
 // kept once: obs_t is a view of the following row, except at an episode's end, whose final
 // observation has a row of its own.
 //
-// [Recorder] fills a buffer from the batches of an environment; it is an agents.Recorder, and so is
-// the [Writer] of a shared store. Samples are written straight into the inputs of a learner's
-// programs ([Batch]).
+// # What learners see
+//
+// A learner has a [Buffer], which records rounds (it is an agents.Recorder) and is sampled straight
+// into the inputs of the learner's programs ([Batch]). [Open] makes one: a Uniform, or what the
+// agents.Setup was given as a [Store]: the place of a policy in a Shared ([Shared.Member]), a
+// replay that the caller keeps ([Uniform.Lend]), or a client of a store elsewhere, which is another
+// implementation of Store and Buffer that embeds [Reference]. A store that was given is neither
+// closed nor saved with the learner, whose checkpoint has the store's identity.
 //
 // # Rows
 //
@@ -45,6 +50,7 @@
 //	mix        each policy has its share of the samples
 //	recency    a half-life in transitions, by chunk
 //	weights    (N·P)^−β, divided by the largest of the batch, which correct both towards all transitions alike
+//	names      a writer has a name, by which it goes on in a restored store, whoever opens first
 //	spill      the oldest chunks go to an Arrow IPC file before they are overwritten, a record batch for each; reload brings them back
 //
 // A file is written to a temporary name, synced and renamed. If that fails, the chunks stay where
@@ -61,6 +67,8 @@
 //
 // # How to add a column
 //
-// Place it in newRows (rows.go), copy it in gather, put it into the batch, describe it in columns
-// (state.go) and, for files, in Shared.parts (spill.go); compare it in toy_test.go's diary.
+// Place it last in newRows (rows.go), because checkpoints hold whole rows; copy it in gather, put
+// it into the batch, describe it in columns (state.go) and, for files, last in Shared.parts
+// (spill.go); compare it in toy_test.go's diary. One that only some layouts ask for leaves all
+// others as they were, so that older checkpoints and files are read.
 package replay

@@ -34,20 +34,19 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer buffer.Close()
-	recorder := replay.NewRecorder(buffer, nil)
 	b := env.Batch()
 	decision := agents.Decision{Actions: b.Actions}
 	for range 100 {
 		for i := range b.Actions.Int64s() {
 			b.Actions.Int64s()[i] = corridor.Right // A policy would decide here.
 		}
-		if err := recorder.Begin(b, &decision); err != nil {
+		if err := buffer.Begin(b, &decision); err != nil {
 			log.Fatal(err)
 		}
 		if err := env.Step(b.Actions); err != nil {
 			log.Fatal(err)
 		}
-		if err := recorder.End(b); err != nil {
+		if err := buffer.End(b); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -35,8 +35,8 @@ var _ Buffer = (*Prioritised)(nil)
 
 // NewPrioritised returns an empty replay.
 func NewPrioritised(l Layout, c Config, p Priorities) (*Prioritised, error) {
-	if !(p.Alpha >= 0 && p.Eps > 0) || math.IsInf(p.Alpha, 0) || math.IsInf(p.Eps, 0) {
-		return nil, fmt.Errorf("new replay: priorities with alpha %g and eps %g; expected at least 0, and more than 0", p.Alpha, p.Eps)
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("new replay: %w", err)
 	}
 	u, err := NewUniform(l, c)
 	if err != nil {
@@ -46,6 +46,38 @@ func NewPrioritised(l Layout, c Config, p Priorities) (*Prioritised, error) {
 	u.added = func(row int) { r.tree.set(row, math.Pow(r.highest, r.p.Alpha)) }
 	u.dropped = func(row int) { r.tree.set(row, 0) }
 	return r, nil
+}
+
+func (p Priorities) check() error {
+	if !(p.Alpha >= 0 && p.Eps > 0) || math.IsInf(p.Alpha, 0) || math.IsInf(p.Eps, 0) {
+		return fmt.Errorf("priorities with alpha %g and eps %g; expected at least 0, and more than 0", p.Alpha, p.Eps)
+	}
+	return nil
+}
+
+// SetPriorities sets the exponent, also of the transitions that there are, and what is added to
+// errors from now on. With an exponent of 0 all priorities are alike: those of before become the
+// highest.
+func (r *Prioritised) SetPriorities(p Priorities) error {
+	if err := p.check(); err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	if p.Alpha != r.p.Alpha {
+		for e := range r.streams {
+			for k, w := range r.weights(e) {
+				switch {
+				case w == 0:
+				case r.p.Alpha == 0:
+					r.weights(e)[k] = math.Pow(r.highest, p.Alpha)
+				default:
+					r.weights(e)[k] = math.Pow(w, p.Alpha/r.p.Alpha)
+				}
+			}
+		}
+		r.tree.sumAll()
+	}
+	r.p = p
+	return nil
 }
 
 // SetBeta sets the exponent of importance weights: 0 corrects nothing, 1 all.
@@ -141,9 +173,6 @@ func (r *Prioritised) LoadState(from *checkpoint.Reader) error {
 	if err := from.JSON("priorities", &s); err != nil {
 		return err
 	}
-	if s.Alpha != r.p.Alpha || s.Eps != r.p.Eps {
-		return fmt.Errorf("replay: restore: the checkpoint has alpha %g and eps %g, expected %g and %g", s.Alpha, s.Eps, r.p.Alpha, r.p.Eps)
-	}
 	if err := r.Uniform.LoadState(from); err != nil {
 		return err
 	}
@@ -155,5 +184,8 @@ func (r *Prioritised) LoadState(from *checkpoint.Reader) error {
 	}
 	r.tree.sumAll()
 	r.highest, r.beta = s.Highest, s.Beta
-	return nil
+	// The priorities that were saved have another exponent where that was edited.
+	own := r.p
+	r.p = Priorities{Alpha: s.Alpha, Eps: s.Eps}
+	return r.SetPriorities(own)
 }

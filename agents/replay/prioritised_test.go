@@ -79,7 +79,7 @@ func prioritised(t *testing.T, p Priorities, n int) (*Prioritised, *world, Layou
 		t.Fatal(err)
 	}
 	closing(t, r)
-	return r, newWorld(v, NewRecorder(r, nil)), l
+	return r, newWorld(v, r), l
 }
 
 // TestPrioritised compares samples with what happened, while priorities change and the ring goes
@@ -244,7 +244,7 @@ func TestResume(t *testing.T) {
 			}
 			c := Config{Capacity: 60, Envs: 2, NSteps: 2, Gamma: 0.9}
 			one, two := open(c), open(c)
-			rec, again := NewRecorder(one, nil), NewRecorder(two, nil)
+			rec, again := one, two
 			w := newWorld(v, rec)
 			for range rounds {
 				w.round(t)
@@ -261,7 +261,7 @@ func TestResume(t *testing.T) {
 			if err := load(again); err != nil {
 				t.Fatal(err)
 			}
-			if again.Rounds() != int64(rounds) || two.Len() != one.Len() || two.Full() != one.Full() {
+			if again.Rounds() != int64(rounds) || two.Len() != one.Len() {
 				t.Errorf("%d rounds and %d transitions, expected %d and %d", again.Rounds(), two.Len(), rounds, one.Len())
 			}
 			// Both record what follows.
@@ -283,7 +283,7 @@ func TestResume(t *testing.T) {
 			}
 			other := c
 			other.Capacity = 70
-			if err := load(NewRecorder(open(other), nil)); err == nil || !strings.Contains(err.Error(), "rows") {
+			if err := load(open(other)); err == nil || !strings.Contains(err.Error(), "rows") {
 				t.Errorf("another capacity: %v", err)
 			}
 			cases++

@@ -7,99 +7,83 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
-	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Recorder fills a replay from batches of environments. What an environment shows that does not
-// follow from what it showed before, because it was reset in the middle of an episode, begins a new
-// stream of transitions; the episode counts as cut off.
-type Recorder struct {
-	b      Buffer
-	u      *Uniform
-	action func(*agents.Decision) *tensor.Tensor
-	rounds int64
-	open   bool
-}
+// Rounds implements Buffer.
+func (u *Uniform) Rounds() int64 { return u.rounds }
 
-var (
-	_ agents.Recorder   = (*Recorder)(nil)
-	_ checkpoint.Stater = (*Recorder)(nil)
-)
-
-// NewRecorder returns a recorder that fills b. action returns what is recorded of a decision as its
-// action, [B, …] in the form of the layout's column; nil records Decision.Actions.
-func NewRecorder(b Buffer, action func(*agents.Decision) *tensor.Tensor) *Recorder {
-	if action == nil {
-		action = func(d *agents.Decision) *tensor.Tensor { return d.Actions }
+// Begin implements agents.Recorder. What an environment shows that does not follow from what it
+// showed before, because it was reset in the middle of an episode, begins a new stream of
+// transitions; the episode counts as cut off.
+func (u *Uniform) Begin(b *vector.Batch, d *agents.Decision) error {
+	a, err := u.decided(b, d, u.open, u.c.Envs, u.c.Action)
+	if err != nil {
+		return err
 	}
-	return &Recorder{b: b, u: b.ring(), action: action}
-}
-
-// Rounds returns the number of rounds that were recorded since the beginning of the run, env steps
-// of all environments together being Envs times as many.
-func (r *Recorder) Rounds() int64 { return r.rounds }
-
-// Begin implements agents.Recorder.
-func (r *Recorder) Begin(b *vector.Batch, d *agents.Decision) error {
-	u, n := r.u, r.u.c.Envs
-	a := r.action(d)
-	switch {
-	case r.open:
-		return errors.New("replay: record: begun twice without an end")
-	case len(b.Type) != n:
-		return fmt.Errorf("replay: record: a batch of %d environments, expected %d", len(b.Type), n)
-	case a == nil || a.DType() != u.rows.action.col.DType || len(a.Bytes()) != n*u.rows.action.size:
-		return fmt.Errorf("replay: record: actions %v, expected %v[%d %v]", a, u.rows.action.col.DType, n, u.rows.action.col.Shape)
-	case u.logProb.size > 0 && len(d.LogProb) != n:
-		return fmt.Errorf("replay: record: %d log-probabilities of %d actions; they are to be recorded", len(d.LogProb), n)
-	}
-	if err := u.has(b, n); err != nil {
-		return fmt.Errorf("replay: record: %w", err)
-	}
-	p := u.rows.action
-	for e := range n {
+	for e := range u.streams {
 		switch {
 		case u.streams[e].n == 0:
-			r.show(e, b)
+			u.show(e, b)
 		case !u.shows(u.newest(e), e, b.Obs, b.Rows):
 			u.finals.set(u.newest(e))
-			r.show(e, b)
+			u.show(e, b)
 		}
-		i := u.newest(e)
-		copy(u.row(i)[p.off:p.off+p.size], a.Bytes()[e*p.size:])
-		if u.logProb.size > 0 {
-			u.setFloat(i, u.logProb, d.LogProb[e])
-		}
+		u.putDecision(u.newest(e), e, d, a)
 	}
-	r.open = true
+	u.open = true
 	return nil
 }
 
+// decided checks what begins a round of n environments, unless one is open, and returns the actions
+// to be recorded.
+func (r *rows) decided(b *vector.Batch, d *agents.Decision, open bool, n int, action func(*agents.Decision) *tensor.Tensor) (*tensor.Tensor, error) {
+	a := d.Actions
+	if action != nil {
+		a = action(d)
+	}
+	var err error
+	switch {
+	case open:
+		err = errors.New("begun twice without an end")
+	case len(b.Type) != n:
+		err = fmt.Errorf("a batch of %d environments, expected %d", len(b.Type), n)
+	default:
+		if err = r.takes(d, a, n); err == nil {
+			err = r.has(b, n)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("replay: record: %w", err)
+	}
+	return a, nil
+}
+
 // show adds a row with what environment e shows.
-func (r *Recorder) show(e int, b *vector.Batch) {
-	i := r.u.add(e)
-	r.u.putObs(i, e, b.Obs, b.Rows)
-	r.u.putMask(i, e, b.Mask)
+func (u *Uniform) show(e int, b *vector.Batch) {
+	i := u.add(e)
+	u.putObs(i, e, b.Obs, b.Rows)
+	u.putMask(i, e, b.Mask)
 }
 
 // End implements agents.Recorder.
-func (r *Recorder) End(b *vector.Batch) error {
-	if !r.open {
-		return errors.New("replay: record: ended without a beginning")
+func (u *Uniform) End(b *vector.Batch) error {
+	if !u.open {
+		return errEnd
 	}
-	u := r.u
 	for e, t := range b.Type {
-		u.finish(e, b.Reward[e], b.Discount[e])
+		u.finish(e, b)
 		if t == envs.Last {
 			i := u.add(e)
 			u.putObs(i, e, b.Final, b.FinalRows)
 			u.putMask(i, e, b.FinalMask)
 			u.finals.set(i)
 		}
-		r.show(e, b)
+		u.show(e, b)
 	}
-	r.rounds++
-	r.open = false
+	u.rounds++
+	u.open = false
 	return nil
 }
+
+var errEnd = errors.New("replay: record: ended without a beginning")

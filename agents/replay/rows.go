@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -29,8 +30,9 @@ type rows struct {
 	obs                       []part
 	mask, action              part
 	reward, discount, logProb part
-	// extras are columns of the owner's.
-	extras []part
+	// time is the shared store's; logits and skill are those of a layout that asks for them.
+	time, logits, skill part
+	cost                part
 	// head is the number of bytes of observation and mask, with which a row begins.
 	head, stride int
 
@@ -39,8 +41,9 @@ type rows struct {
 	data  []byte
 }
 
-// newRows maps n rows.
-func newRows(l Layout, n int, extras ...Column) (*rows, error) {
+// newRows maps n rows, with the time of each where that is asked for. Checkpoints hold whole rows,
+// so a new column is placed behind all others.
+func newRows(l Layout, n int, timed bool) (*rows, error) {
 	if err := l.validate(); err != nil {
 		return nil, err
 	}
@@ -71,8 +74,17 @@ func newRows(l Layout, n int, extras ...Column) (*rows, error) {
 		r.logProb = number("log_prob")
 	}
 	r.action = place(l.Action, nil)
-	for _, c := range extras {
-		r.extras = append(r.extras, place(c, nil))
+	if timed {
+		r.time = place(Column{Name: "time", DType: tensor.Int64}, nil)
+	}
+	if l.Logits > 0 {
+		r.logits = place(Column{"logits", tensor.Float32, []int{l.Logits}}, nil)
+	}
+	if l.Skill != nil {
+		r.skill = place(Column{"skill", l.Skill.DType, l.Skill.Shape}, nil)
+	}
+	if l.Costs > 0 {
+		r.cost = place(Column{"cost", tensor.Float32, []int{l.Costs}}, nil)
 	}
 	r.stride = tensor.AlignUp(r.stride)
 	// Rows are drawn as numbers of 32 bits.
@@ -97,7 +109,11 @@ func (l *Layout) validate() error {
 	if len(l.Obs) == 0 {
 		return errors.New("a layout without observations")
 	}
-	for _, c := range append(slices.Clone(l.Obs), l.Action) {
+	list := append(slices.Clone(l.Obs), l.Action)
+	if l.Skill != nil {
+		list = append(list, *l.Skill)
+	}
+	for _, c := range list {
 		if c.DType.Size() == 0 {
 			return fmt.Errorf("column %q: elements of type %v have no fixed size", c.Name, c.DType)
 		}
@@ -117,8 +133,8 @@ func (l *Layout) validate() error {
 			return fmt.Errorf("column %q: windows of a table of %d rows, expected at most %d", c.Name, t.Shape()[0], math.MaxInt32)
 		}
 	}
-	if l.Mask < 0 || len(l.Windows) > len(l.Obs) {
-		return fmt.Errorf("a mask of %d actions and %d windows for %d observations", l.Mask, len(l.Windows), len(l.Obs))
+	if l.Mask < 0 || l.Logits < 0 || l.Costs < 0 || len(l.Windows) > len(l.Obs) {
+		return fmt.Errorf("a mask of %d actions, %d logits, %d costs and %d windows for %d observations", l.Mask, l.Logits, l.Costs, len(l.Windows), len(l.Obs))
 	}
 	return nil
 }
@@ -154,7 +170,64 @@ func (r *rows) has(b *vector.Batch, n int) error {
 	if k := r.mask.size; k > 0 && (b.Mask == nil || b.FinalMask == nil || len(b.Mask.Bytes()) != k*n || len(b.FinalMask.Bytes()) != k*n) {
 		return fmt.Errorf("the batch has no mask, or no final mask, of %d actions", k)
 	}
+	if k := r.cost.size / 4; k > 0 && (len(b.Costs) != n || len(b.Costs[0]) != k) {
+		return fmt.Errorf("the batch has no %d costs for each of %d environments", k, n)
+	}
 	return nil
+}
+
+// takes checks that a decision on n environments has what is recorded of it; a are its actions.
+func (r *rows) takes(d *agents.Decision, a *tensor.Tensor, n int) error {
+	if err := errors.Join(r.takesColumn("actions", &r.action, a, n), r.takesColumn("logits", &r.logits, d.Logits, n), r.takesColumn("skills", &r.skill, d.Skill, n)); err != nil {
+		return err
+	}
+	if r.logProb.size > 0 && len(d.LogProb) != n {
+		return fmt.Errorf("%d log-probabilities of %d actions; they are to be recorded", len(d.LogProb), n)
+	}
+	return nil
+}
+
+func (r *rows) takesColumn(what string, p *part, t *tensor.Tensor, n int) error {
+	if p.size > 0 && (t == nil || t.DType() != p.col.DType || len(t.Bytes()) != n*p.size) {
+		return fmt.Errorf("%s %v, expected %v[%d %v]", what, t, p.col.DType, n, p.col.Shape)
+	}
+	return nil
+}
+
+// putDecision writes what was decided in environment e into row i; a are the actions.
+func (r *rows) putDecision(i, e int, d *agents.Decision, a *tensor.Tensor) {
+	row := r.row(i)
+	put := func(p *part, t *tensor.Tensor) {
+		if p.size > 0 {
+			copy(row[p.off:p.off+p.size], t.Bytes()[e*p.size:])
+		}
+	}
+	put(&r.action, a)
+	put(&r.logits, d.Logits)
+	put(&r.skill, d.Skill)
+	if r.logProb.size > 0 {
+		r.setFloat(i, r.logProb, d.LogProb[e])
+	}
+}
+
+// putStep writes what the step of environment e has led to, besides observations, into row i.
+func (r *rows) putStep(i, e int, b *vector.Batch) {
+	r.setFloat(i, r.reward, float32(b.Reward[e]))
+	r.setFloat(i, r.discount, float32(b.Discount[e]))
+	for k := range r.cost.size / 4 {
+		binary.LittleEndian.PutUint32(r.data[i*r.stride+r.cost.off+4*k:], math.Float32bits(float32(b.Costs[e][k])))
+	}
+}
+
+// addCosts adds the costs of row i, multiplied by a product of discounts, to row at of a batch's.
+func (r *rows) addCosts(t *tensor.Tensor, at, i int, product float64) {
+	if t == nil {
+		return
+	}
+	n := r.cost.size / 4
+	for k, to := 0, t.Float32s()[at*n:][:n]; k < n; k++ {
+		to[k] += float32(product * float64(float32At(r.data, i*r.stride+r.cost.off+4*k)))
+	}
 }
 
 // putObs writes the observation of environment e into row i: obs has the bytes of each field's
@@ -215,16 +288,27 @@ func (r *rows) accepts(b *Batch) (n int, err error) {
 			fits(t, &r.obs[f], "observation")
 		}
 	}
-	if (b.Mask != nil || b.NextMask != nil) && r.mask.size == 0 {
-		return 0, errors.New("masks are asked for and not recorded")
+	switch missing := " are asked for and not recorded"; {
+	case (b.Mask != nil || b.NextMask != nil) && r.mask.size == 0:
+		err = errors.New("masks" + missing)
+	case b.LogProb != nil && r.logProb.size == 0:
+		err = errors.New("log-probabilities" + missing)
+	case b.Logits != nil && r.logits.size == 0:
+		err = errors.New("logits" + missing)
+	case b.Skill != nil && r.skill.size == 0:
+		err = errors.New("skills" + missing)
+	case b.Cost != nil && r.cost.size == 0:
+		err = errors.New("costs" + missing)
+	case (b.Policy != nil || b.Time != nil) && r.time.size == 0:
+		err = errors.New("policies and times" + missing)
 	}
 	fits(b.Mask, &r.mask, "column")
 	fits(b.NextMask, &r.mask, "column")
 	fits(b.Action, &r.action, "column")
-	if b.LogProb != nil && r.logProb.size == 0 {
-		return 0, errors.New("log-probabilities are asked for and not recorded")
-	}
-	for _, k := range [3]int{len(b.LogProb), len(b.Weight), len(b.Index)} {
+	fits(b.Logits, &r.logits, "column")
+	fits(b.Skill, &r.skill, "column")
+	fits(b.Cost, &r.cost, "column")
+	for _, k := range [6]int{len(b.LogProb), len(b.Weight), len(b.Index), len(b.Policy), len(b.Time), len(b.Ended)} {
 		if k != 0 && k != n && err == nil {
 			err = fmt.Errorf("columns of %d and of %d samples in one batch", n, k)
 		}
@@ -237,9 +321,9 @@ func (r *rows) accepts(b *Batch) (n int, err error) {
 const block = 64
 
 // gather copies what a batch wants of the rows that begin at these bytes. next are the rows of the
-// following observations. Rewards, and discounts multiplied by gamma, are those of single steps
-// unless gamma is negative; then they are not touched. It returns something that depends on all
-// rows that were fetched ahead, so that no compiler takes the reads for useless.
+// following observations. Rewards, costs, and discounts multiplied by gamma, are those of single
+// steps unless gamma is negative; then they are not touched. It returns something that depends on
+// all rows that were fetched ahead, so that no compiler takes the reads for useless.
 func (r *rows) gather(b *Batch, at, next []int, gamma float32) (touched byte) {
 	for lo := 0; lo < len(at); lo += block {
 		hi := min(lo+block, len(at))
@@ -256,7 +340,10 @@ func (r *rows) gather(b *Batch, at, next []int, gamma float32) (touched byte) {
 		r.column(b.Mask, &r.mask, at, lo)
 		r.column(b.NextMask, &r.mask, next, lo)
 		r.column(b.Action, &r.action, at, lo)
+		r.column(b.Logits, &r.logits, at, lo)
+		r.column(b.Skill, &r.skill, at, lo)
 		if gamma >= 0 {
+			r.column(b.Cost, &r.cost, at, lo)
 			reward, discount := b.Reward[lo:hi], b.Discount[lo:hi]
 			src := r.data[r.reward.off:]
 			for i, k := range at {
@@ -268,6 +355,11 @@ func (r *rows) gather(b *Batch, at, next []int, gamma float32) (touched byte) {
 		if b.LogProb != nil {
 			for i, k := range at {
 				b.LogProb[lo+i] = float32At(r.data, k+r.logProb.off)
+			}
+		}
+		if b.Time != nil {
+			for i, k := range at {
+				b.Time[lo+i] = int64(binary.LittleEndian.Uint64(r.data[k+r.time.off:]))
 			}
 		}
 	}

@@ -22,5 +22,3 @@ func (b rowSet) clear(i int)    { b[i>>6] &^= 1 << (i & 63) }
 func float32At(b []byte, off int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(b[off:]))
 }
-
-func putFloat32(b []byte, x float32) { binary.LittleEndian.PutUint32(b, math.Float32bits(x)) }

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,19 +27,6 @@ type SamplerConfig struct {
 	// discounts.
 	NSteps int
 	Gamma  float64
-}
-
-// SharedBatch is where samples of a [Shared] are written.
-type SharedBatch struct {
-	Batch
-	// Policy recorded the transition, and Time is its number among all that were ever recorded,
-	// from 0.
-	Policy []int32
-	Time   []int64
-	// Logits are float32 [B, SharedConfig.Logits].
-	Logits *tensor.Tensor
-	// Ended is set where the episode ended with the transition, or the last one of its n steps.
-	Ended []bool
 }
 
 // Sampler draws transitions of a [Shared] for one goroutine. It keeps a list of what there is,
@@ -95,6 +81,15 @@ func (s *Shared) NewSampler(c SamplerConfig) (*Sampler, error) {
 		s: s, c: c, policy: make([]int32, n), filled: make([]int, n), count: make([]int, n),
 		drawn: make([]int, 0, n), keep: make([]float64, 0, n), other: make([]int, 0, n), weight: make([]float64, n), chance: make([]float64, n), stack: make([]int, n), youngest: map[int32]int64{},
 	}, nil
+}
+
+// SetReturns sets SamplerConfig.NSteps and Gamma of what is sampled from now on.
+func (p *Sampler) SetReturns(nSteps int, gamma float64) error {
+	if err := checkReturns(nSteps, gamma); err != nil {
+		return err
+	}
+	p.c.NSteps, p.c.Gamma = nSteps, gamma
+	return nil
 }
 
 // plain reports whether all transitions are alike.
@@ -287,19 +282,11 @@ func (p *Sampler) draw(r *rng.Stream) int {
 }
 
 // prepare checks a batch and makes room for its rows.
-func (p *Sampler) prepare(b *SharedBatch) (int, error) {
+func (p *Sampler) prepare(b *Batch) (int, error) {
 	s := p.s
-	n, err := s.accepts(&b.Batch)
+	n, err := s.accepts(b)
 	if err != nil {
 		return 0, err
-	}
-	for _, k := range [3]int{len(b.Policy), len(b.Time), len(b.Ended)} {
-		if k != 0 && k != n {
-			return 0, fmt.Errorf("columns of %d and of %d samples in one batch", n, k)
-		}
-	}
-	if t := b.Logits; t != nil && (t.DType() != tensor.Float32 || len(t.Bytes()) != n*s.logits.size || s.logits.size == 0) {
-		return 0, fmt.Errorf("logits into %v, expected float32[%d %d]", t, n, s.c.Logits)
 	}
 	if n > s.c.Capacity {
 		return 0, fmt.Errorf("a batch of %d transitions out of a replay of %d", n, s.c.Capacity)
@@ -313,7 +300,7 @@ func (p *Sampler) prepare(b *SharedBatch) (int, error) {
 
 // Sample draws as many transitions as the batch has rows, with replacement, and writes what it
 // wants of them. It allocates nothing once it has been called with a batch of that size.
-func (p *Sampler) Sample(r *rng.Stream, b *SharedBatch) error {
+func (p *Sampler) Sample(r *rng.Stream, b *Batch) error {
 	if _, err := p.prepare(b); err != nil {
 		return fmt.Errorf("replay: sample: %w", err)
 	}
@@ -336,7 +323,7 @@ func (p *Sampler) Sample(r *rng.Stream, b *SharedBatch) error {
 // SampleSequences draws sequences of length transitions that follow each other in one environment,
 // in the order of [Uniform.SampleSequences]: row t·w + i is transition t of sequence i. They run on
 // from one episode into the next, but not beyond a chunk.
-func (p *Sampler) SampleSequences(r *rng.Stream, b *SharedBatch, length int) error {
+func (p *Sampler) SampleSequences(r *rng.Stream, b *Batch, length int) error {
 	n, err := p.prepare(b)
 	switch {
 	case err != nil:
@@ -352,6 +339,13 @@ func (p *Sampler) SampleSequences(r *rng.Stream, b *SharedBatch, length int) err
 	defer p.s.mu.RUnlock()
 	if err := p.renew(); err != nil {
 		return fmt.Errorf("replay: sample sequences: %w", err)
+	}
+	if p.longest < length {
+		// The list may be as old as there are chunks.
+		p.total = 0
+		if err := p.renew(); err != nil {
+			return fmt.Errorf("replay: sample sequences: %w", err)
+		}
 	}
 	if p.longest < length {
 		return fmt.Errorf("replay: sample sequences: %w: the longest run of transitions in a chunk is %d, expected %d", ErrEmpty, p.longest, length)
@@ -384,7 +378,7 @@ func (p *Sampler) walk(row, length, width, i int) bool {
 }
 
 // fill writes the transitions at the rows of p.at into a batch.
-func (p *Sampler) fill(b *SharedBatch) {
+func (p *Sampler) fill(b *Batch) {
 	s := p.s
 	if b.Index != nil {
 		for i, row := range p.at {
@@ -406,20 +400,17 @@ func (p *Sampler) fill(b *SharedBatch) {
 			p.next[i] = p.at[i] + s.stride
 		}
 	} else {
+		if b.Cost != nil {
+			clear(b.Cost.Float32s())
+		}
 		for i, row := range p.at {
 			var end int
-			end, b.Reward[i], b.Discount[i] = p.returns(row)
+			end, b.Reward[i], b.Discount[i] = p.returns(row, b.Cost, i)
 			p.at[i], p.next[i] = row*s.stride, end*s.stride
 		}
 		gamma = -1
 	}
-	p.touched += s.gather(&b.Batch, p.at, p.next, gamma)
-	if b.Time != nil {
-		for i, k := range p.at {
-			b.Time[i] = int64(binary.LittleEndian.Uint64(s.data[k+s.time.off:]))
-		}
-	}
-	s.column(b.Logits, &s.logits, p.at, 0)
+	p.touched += s.gather(b, p.at, p.next, gamma)
 	for i := range b.Ended {
 		b.Ended[i] = s.isFinal(p.next[i] / s.stride)
 	}
@@ -442,15 +433,17 @@ func (p *Sampler) weigh(dst []float32) {
 	}
 }
 
-// returns adds up the rewards of up to NSteps transitions from a row on. It returns the row of the
-// observation after them and the product of their discounts.
-func (p *Sampler) returns(row int) (end int, reward, discount float32) {
+// returns adds up the rewards of up to NSteps transitions from a row on, and their costs into row
+// at of a batch's. It returns the row of the observation after them and the product of their
+// discounts.
+func (p *Sampler) returns(row int, cost *tensor.Tensor, at int) (end int, reward, discount float32) {
 	s := p.s
 	k := row >> s.shift
 	last := k<<s.shift + p.filled[k]
 	sum, product := 0.0, 1.0
 	for range p.c.NSteps {
 		sum += float64(product * float64(s.float(row, s.reward)))
+		s.addCosts(cost, at, row, product)
 		product *= p.c.Gamma * float64(s.float(row, s.discount))
 		if row++; row == last || s.isFinal(row) {
 			break

@@ -9,16 +9,15 @@ import (
 // SampleSequences draws sequences of length transitions that follow each other in one environment,
 // for learners that correct for the policies that acted (V-trace). Row t·w + i of the batch is
 // transition t of sequence i, where w is the number of sequences: the batch's rows divided by the
-// length. A sequence may begin anywhere and runs on from one episode into the next; ended [rows] is
-// set where an episode ended, by termination or cut off, and NextObs then is its final observation.
-// The replay must be of one step (Config.NSteps). It allocates nothing once it has been called with
-// a batch of that size.
-func (u *Uniform) SampleSequences(s *rng.Stream, b *Batch, length int, ended []bool) error {
+// length. A sequence may begin anywhere and runs on from one episode into the next; where an
+// episode ended NextObs is its final observation. The replay must be of one step (Config.NSteps).
+// It allocates nothing once it has been called with a batch of that size.
+func (u *Uniform) SampleSequences(s *rng.Stream, b *Batch, length int) error {
 	n, err := u.prepare(b)
 	switch {
 	case err != nil:
-	case length < 1 || n%length != 0 || len(ended) != n:
-		err = fmt.Errorf("sequences of %d transitions in a batch of %d with %d marks of ends", length, n, len(ended))
+	case length < 1 || n%length != 0:
+		err = fmt.Errorf("sequences of %d transitions in a batch of %d", length, n)
 	case u.c.NSteps != 1:
 		err = fmt.Errorf("sequences of a replay of %d steps", u.c.NSteps)
 	case !u.holds(length):
@@ -39,9 +38,6 @@ func (u *Uniform) SampleSequences(s *rng.Stream, b *Batch, length int, ended []b
 		if k := s.IntN(span); k < u.streams[e].n-1 && !u.finals.has(u.at1(e, k)) && u.walk(e, u.at1(e, k), length, width, i) {
 			i++
 		}
-	}
-	for i, row := range u.at {
-		ended[i] = u.finals.has(u.after(row/u.size, row))
 	}
 	u.fill(b)
 	for i := range b.Weight {

@@ -22,9 +22,9 @@ func TestSampleSequences(t *testing.T) {
 				t.Fatal(err)
 			}
 			closing(t, u)
-			w := newWorld(v, NewRecorder(u, nil))
+			w := newWorld(v, u)
 			const n = 32
-			b, s, ended := batchOf(l, n), rng.New(1).Stream(), make([]bool, n)
+			b, s := batchOf(l, n), rng.New(1).Stream()
 			for k := range 250 {
 				if k == 60 || k == 61 || k == 150 {
 					if err := v.Reset(rng.New(uint64(k))); err != nil {
@@ -32,7 +32,7 @@ func TestSampleSequences(t *testing.T) {
 					}
 				}
 				if k < length {
-					if err := u.SampleSequences(s, b, length, ended); !errors.Is(err, ErrEmpty) {
+					if err := u.SampleSequences(s, b, length); !errors.Is(err, ErrEmpty) {
 						t.Fatalf("a sequence of %d out of %d transitions: %v", length, k, err)
 					}
 				}
@@ -40,7 +40,7 @@ func TestSampleSequences(t *testing.T) {
 				if k+1 < length {
 					continue
 				}
-				if err := u.SampleSequences(s, b, length, ended); err != nil {
+				if err := u.SampleSequences(s, b, length); err != nil {
 					t.Fatal(err)
 				}
 				w.check(t, b, 1, 0.9, map[string]int{})
@@ -52,8 +52,8 @@ func TestSampleSequences(t *testing.T) {
 				}
 				for i := range n {
 					here := at[sampled(b.Obs, i)]
-					if want := w.diary[here[0]][here[1]].last; want != ended[i] {
-						t.Fatalf("transition %v ended an episode: %v, marked %v", here, want, ended[i])
+					if want := w.diary[here[0]][here[1]].last; want != b.Ended[i] {
+						t.Fatalf("transition %v ended an episode: %v, marked %v", here, want, b.Ended[i])
 					}
 					if next := i + n/length; next < n {
 						if there := at[sampled(b.Obs, next)]; there != [2]int{here[0], here[1] + 1} {
@@ -65,7 +65,7 @@ func TestSampleSequences(t *testing.T) {
 				}
 			}
 			if a := testing.AllocsPerRun(50, func() {
-				if err := u.SampleSequences(s, b, length, ended); err != nil {
+				if err := u.SampleSequences(s, b, length); err != nil {
 					t.Fatal(err)
 				}
 			}); a != 0 {
@@ -74,8 +74,10 @@ func TestSampleSequences(t *testing.T) {
 			for what, c := range sorted.All(map[string]struct {
 				length int
 				ended  []bool
-			}{"in a batch of 32": {5, ended}, "marks of ends": {4, ended[1:]}}) {
-				if err := u.SampleSequences(s, b, c.length, c.ended); err == nil || !strings.Contains(err.Error(), what) {
+			}{"in a batch of 32": {5, b.Ended}, "columns of 32 and of 31": {4, b.Ended[1:]}}) {
+				d := *b
+				d.Ended = c.ended
+				if err := u.SampleSequences(s, &d, c.length); err == nil || !strings.Contains(err.Error(), what) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}

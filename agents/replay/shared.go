@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
-	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // SharedConfig describes a [Shared] store.
@@ -21,9 +20,8 @@ type SharedConfig struct {
 	// ChunkRows is the number of rows of a chunk, a power of two; 0 means 1024. Samples of several
 	// steps, and sequences, do not go beyond a chunk.
 	ChunkRows int
-	// Logits is the number of logits, or log-probabilities, of the behaviour that are kept with
-	// each transition; 0 keeps none.
-	Logits int
+	// Name is the store's identity, which learners' checkpoints have in the place of transitions.
+	Name string
 	// Dir is where chunks go, as Arrow files, before they are overwritten; "" drops them.
 	// FileChunks is the number of chunks of a file; 0 means 64, or a quarter of all where those are
 	// fewer.
@@ -45,8 +43,7 @@ type Shared struct {
 	c SharedConfig
 	l Layout
 	*rows
-	time, logits part
-	shift        int
+	shift int
 	// finals has a bit for each row that is a final observation.
 	finals []atomic.Uint64
 	chunks []chunk
@@ -61,7 +58,7 @@ type Shared struct {
 	version     int64
 	streams     int
 	writers     []*Writer
-	// restored are writers of a checkpoint that nobody has asked for yet.
+	// restored are writers of a checkpoint that nobody has opened yet.
 	restored []savedWriter
 
 	// evicting is held while chunks are taken away; it protects what follows.
@@ -100,24 +97,17 @@ func NewShared(l Layout, c SharedConfig) (*Shared, error) {
 	if c.Disk == nil {
 		c.Disk = atomicfile.OS
 	}
-	if c.Capacity < 1 || c.ChunkRows < 4 || c.ChunkRows&(c.ChunkRows-1) != 0 || c.ChunkRows > math.MaxInt32 || c.Logits < 0 || c.FileChunks < 0 {
-		return nil, fmt.Errorf("new shared replay: capacity %d, chunks of %d rows, %d logits, files of %d chunks; expected a capacity of at least 1, and a power of two from 4 on", c.Capacity, c.ChunkRows, c.Logits, c.FileChunks)
+	if c.Capacity < 1 || c.ChunkRows < 4 || c.ChunkRows&(c.ChunkRows-1) != 0 || c.ChunkRows > math.MaxInt32 || c.FileChunks < 0 {
+		return nil, fmt.Errorf("new shared replay: capacity %d, chunks of %d rows, files of %d chunks; expected a capacity of at least 1, and a power of two from 4 on", c.Capacity, c.ChunkRows, c.FileChunks)
 	}
 	n := max(2, (c.Capacity+c.ChunkRows-2)/(c.ChunkRows-1))
 	if c.FileChunks == 0 {
 		c.FileChunks = max(1, min(64, n/4))
 	}
 	s := &Shared{c: c, l: l, shift: bits.TrailingZeros(uint(c.ChunkRows)), chunks: make([]chunk, n), version: 1}
-	extras := []Column{{"time", tensor.Int64, nil}}
-	if c.Logits > 0 {
-		extras = append(extras, Column{"logits", tensor.Float32, []int{c.Logits}})
-	}
 	var err error
-	if s.rows, err = newRows(l, n*c.ChunkRows, extras...); err != nil {
+	if s.rows, err = newRows(l, n*c.ChunkRows, true); err != nil {
 		return nil, fmt.Errorf("new shared replay: %w", err)
-	}
-	if s.time = s.extras[0]; c.Logits > 0 {
-		s.logits = s.extras[1]
 	}
 	s.finals = make([]atomic.Uint64, (s.rows.n+63)/64)
 	s.free, s.queue, s.oldest = make([]int, 0, n), make([]int, 0, n), make([]int, 0, n)

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -40,34 +41,20 @@ func sharedWorlds(t testing.TB, c SharedConfig, policies, n int) (*Shared, []*wo
 	return s, list, l
 }
 
-// writerOf returns a writer of a world; its logits, where they are kept, are functions of the
-// action.
+// writerOf returns a writer of a world, named after its policy. Logits and skills, where they are
+// kept, are functions of the action.
 func writerOf(t testing.TB, s *Shared, policy int32, w *world) *Writer {
 	t.Helper()
-	var o WriterOptions
-	if n := s.c.Logits; n > 0 {
-		logits := make([]float32, n*w.v.Len())
-		o.Logits = func(d *agents.Decision) []float32 {
-			for e, a := range d.Actions.Int64s() {
-				for i := range n {
-					logits[e*n+i] = float32(a) + float32(i)/8
-				}
-			}
-			return logits
-		}
-	}
-	x, err := s.Writer(policy, w.v.Len(), o)
+	x, err := s.Writer(fmt.Sprintf("policy %d", policy), policy, w.v.Len(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return x
 }
 
-func sharedBatch(s *Shared, n int) *SharedBatch {
-	b := &SharedBatch{Batch: *batchOf(s.l, n), Policy: make([]int32, n), Time: make([]int64, n), Ended: make([]bool, n)}
-	if s.c.Logits > 0 {
-		b.Logits = tensor.New(tensor.Float32, n, s.c.Logits)
-	}
+func sharedBatch(s *Shared, n int) *Batch {
+	b := batchOf(s.l, n)
+	b.Policy, b.Time = make([]int32, n), make([]int64, n)
 	return b
 }
 
@@ -95,7 +82,7 @@ func find(worlds []*world, obs string) (at spot, ok bool) {
 
 // checkShared compares a batch with what was written down. Samples of several steps may be shorter,
 // at the end of a chunk.
-func checkShared(t testing.TB, s *Shared, worlds []*world, b *SharedBatch, n int, gamma float64) {
+func checkShared(t testing.TB, s *Shared, worlds []*world, b *Batch, n int, gamma float64) {
 	t.Helper()
 	for i := range b.Reward {
 		at, ok := find(worlds, sampled(b.Obs, i))
@@ -110,7 +97,7 @@ func checkShared(t testing.TB, s *Shared, worlds []*world, b *SharedBatch, n int
 		found, ended := false, false
 		for j := 1; j <= n && !found; j++ {
 			reward, discount, next, nextMask := nstep(list, at.k, j, gamma)
-			found = math.Abs(reward-float64(b.Reward[i])) < 1e-5 && math.Abs(discount-float64(b.Discount[i])) < 1e-6 && next == sampled(b.NextObs, i) && nextMask == maskOf(b.NextMask, i)
+			found = math.Abs(reward-float64(b.Reward[i])) < 1e-5 && math.Abs(discount-float64(b.Discount[i])) < 1e-6 && costly(b.Cost.Float32s()[2*i:], list, at.k, j, gamma) && next == sampled(b.NextObs, i) && nextMask == maskOf(b.NextMask, i)
 			for k := at.k; k < min(at.k+j, len(list)) && !ended; k++ {
 				ended = list[k].last
 			}
@@ -122,13 +109,7 @@ func checkShared(t testing.TB, s *Shared, worlds []*world, b *SharedBatch, n int
 		if n == 1 && ended != b.Ended[i] && !x.interrupted {
 			t.Fatalf("sample %d: ended %t, expected %t", i, b.Ended[i], ended)
 		}
-		if s.c.Logits > 0 {
-			for k, v := range b.Logits.Float32s()[i*s.c.Logits : (i+1)*s.c.Logits] {
-				if v != float32(x.action)+float32(k)/8 {
-					t.Fatalf("sample %d: logit %d is %g", i, k, v)
-				}
-			}
-		}
+		checkDecided(t, b, i)
 	}
 }
 
@@ -137,7 +118,7 @@ func checkShared(t testing.TB, s *Shared, worlds []*world, b *SharedBatch, n int
 func TestShared(t *testing.T) {
 	cases, samples := 0, 0
 	for _, rows := range []int{8, 64} {
-		s, worlds, _ := sharedWorlds(t, SharedConfig{Capacity: 1000, ChunkRows: rows, Logits: 3}, 2, 3)
+		s, worlds, _ := sharedWorlds(t, SharedConfig{Capacity: 1000, ChunkRows: rows}, 2, 3)
 		draws := rng.New(7).Stream()
 		b := sharedBatch(s, 24)
 		if err := sampler(t, s, SamplerConfig{Gamma: 1}).Sample(draws, b); !errors.Is(err, ErrEmpty) {
@@ -326,7 +307,7 @@ func TestSharedConcurrently(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := s.Writer(int32(k), 2, WriterOptions{})
+		w, err := s.Writer(fmt.Sprint(k), int32(k), 2, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -420,13 +401,13 @@ func TestSharedAllocatesNothing(t *testing.T) {
 
 func TestSharedRefuses(t *testing.T) {
 	n := 0
-	for _, c := range []SharedConfig{{}, {Capacity: 10, ChunkRows: 12}, {Capacity: 10, ChunkRows: 2}, {Capacity: 10, Logits: -1}, {Capacity: 10, FileChunks: -1}} {
+	for _, c := range []SharedConfig{{}, {Capacity: 10, ChunkRows: 12}, {Capacity: 10, ChunkRows: 2}, {Capacity: 10, FileChunks: -1}} {
 		if s, err := NewShared(layoutOfToyStatic, c); err == nil || s != nil {
 			t.Errorf("%+v is accepted", c)
 		}
 		n++
 	}
-	s, worlds, _ := sharedWorlds(t, SharedConfig{Capacity: 300, ChunkRows: 16, Logits: 2}, 1, 2)
+	s, worlds, _ := sharedWorlds(t, SharedConfig{Capacity: 300, ChunkRows: 16}, 1, 2)
 	worlds[0].round(t)
 	for _, c := range []SamplerConfig{{Gamma: 2}, {Mix: map[int32]float64{0: -1}}, {Mix: map[int32]float64{0: 0}}, {HalfLife: -1}, {Beta: math.NaN()}, {NSteps: -1}} {
 		if p, err := s.NewSampler(c); err == nil || p != nil {
@@ -436,17 +417,22 @@ func TestSharedRefuses(t *testing.T) {
 	}
 	for want, f := range sorted.All(map[string]func() error{
 		"needs two": func() error {
-			_, err := s.Writer(1, 20, WriterOptions{Logits: func(*agents.Decision) []float32 { return nil }})
+			_, err := s.Writer("big", 1, 20, nil)
 			return err
 		},
-		"0 environments":      func() error { _, err := s.Writer(1, 0, WriterOptions{}); return err },
-		"keeps 2":             func() error { _, err := s.Writer(1, 1, WriterOptions{}); return err },
+		"0 environments":      func() error { _, err := s.Writer("none", 1, 0, nil); return err },
+		"is open already":     func() error { _, err := s.Writer("policy 0", 1, 1, nil); return err },
 		"without a beginning": func() error { return worlds[0].rec.End(worlds[0].v.Batch()) },
 		"int64[3], expected": func() error {
 			return worlds[0].rec.Begin(worlds[0].v.Batch(), &agents.Decision{Actions: tensor.New(tensor.Int64, 3)})
 		},
-		"0 log-probabilities": func() error {
+		"logits <nil>, expected float32[2 [2]]": func() error {
 			return worlds[0].rec.Begin(worlds[0].v.Batch(), &agents.Decision{Actions: worlds[0].d.Actions})
+		},
+		"0 log-probabilities": func() error {
+			d := worlds[0].d
+			d.LogProb = nil
+			return worlds[0].rec.Begin(worlds[0].v.Batch(), &d)
 		},
 		"the store has no folder": func() error { return s.Flush() },
 		"columns of 4 and of 2": func() error {
@@ -454,7 +440,7 @@ func TestSharedRefuses(t *testing.T) {
 			b.Time = b.Time[:2]
 			return sampler(t, s, SamplerConfig{}).Sample(rng.New(1).Stream(), b)
 		},
-		"logits into float32[4 3]": func() error {
+		`"logits" into float32[4 3]`: func() error {
 			b := sharedBatch(s, 4)
 			b.Logits = tensor.New(tensor.Float32, 4, 3)
 			return sampler(t, s, SamplerConfig{}).Sample(rng.New(1).Stream(), b)

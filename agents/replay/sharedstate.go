@@ -32,6 +32,8 @@ type savedChunk struct {
 }
 
 type savedWriter struct {
+	// Name is empty in checkpoints of programs whose writers had none.
+	Name   string       `json:"name,omitempty"`
 	Policy int32        `json:"policy"`
 	Places []savedPlace `json:"places"`
 }
@@ -55,7 +57,7 @@ func (s *Shared) SaveState(w *checkpoint.Writer) error {
 		if x.open {
 			return errWriting
 		}
-		v := savedWriter{Policy: x.policy}
+		v := savedWriter{Name: x.name, Policy: x.policy}
 		for _, p := range x.at {
 			v.Places = append(v.Places, savedPlace{p.chunk, p.row})
 		}
@@ -83,8 +85,8 @@ func (s *Shared) SaveState(w *checkpoint.Writer) error {
 	return nil
 }
 
-// LoadState implements checkpoint.Stater. Writers that there are must be those of the checkpoint;
-// those that there are not yet go on where they were when they are asked for, in their order.
+// LoadState implements checkpoint.Stater. Writers that are open, and those that will be, go on
+// where the checkpoint's of their name were; one that it does not have begins.
 func (s *Shared) LoadState(r *checkpoint.Reader) error {
 	var in savedShared
 	if err := r.JSON("shared", &in); err != nil {
@@ -144,36 +146,82 @@ func (s *Shared) LoadState(r *checkpoint.Reader) error {
 		if w.open {
 			return errWriting
 		}
-		if len(s.restored) == 0 {
-			return errors.New("replay: restore: there are more writers than in the checkpoint")
+		for e := range w.at {
+			w.at[e] = place{chunk: -1}
 		}
-		if err := w.resume(s.restored[0]); err != nil {
+		if err := w.resume(); err != nil {
 			return err
 		}
-		s.restored = s.restored[1:]
 	}
 	return nil
 }
 
-// resume continues where a saved writer was. The caller has locked the store's mu.
-func (w *Writer) resume(v savedWriter) error {
+// Missing lists the writers of the restored checkpoint that nobody has opened yet, by name. Their
+// chunks wait for them, and are saved again; Drop gives them up.
+func (s *Shared) Missing() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []string
+	for _, v := range s.restored {
+		list = append(list, v.Name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Drop gives up the chunks of writers that are missing, as closing them would have done; their
+// transitions stay. A name that is not missing is an error, and changes nothing.
+func (s *Shared) Drop(names ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if !slices.ContainsFunc(s.restored, func(v savedWriter) bool { return v.Name == name }) {
+			return fmt.Errorf("replay: drop: no writer %q of the checkpoint is missing", name)
+		}
+	}
+	s.restored = slices.DeleteFunc(s.restored, func(v savedWriter) bool {
+		if !slices.Contains(names, v.Name) {
+			return false
+		}
+		for _, p := range v.Places {
+			if p.Chunk >= 0 && p.Chunk < len(s.chunks) && s.chunks[p.Chunk].used && !s.chunks[p.Chunk].sealed {
+				s.sealLocked(p.Chunk)
+			}
+		}
+		return true
+	})
+	return nil
+}
+
+// resume continues where the saved writer of the same name was, if there is one. In checkpoints
+// whose writers have no names, it is the first of the policy and the number of environments. The
+// caller has locked the store's mu.
+func (w *Writer) resume() error {
 	s := w.s
+	i := slices.IndexFunc(s.restored, func(v savedWriter) bool { return v.Name == w.name })
+	if i < 0 {
+		i = slices.IndexFunc(s.restored, func(v savedWriter) bool { return v.Name == "" && v.Policy == w.policy && len(v.Places) == len(w.at) })
+	}
+	if i < 0 {
+		return nil
+	}
+	v := s.restored[i]
 	if v.Policy != w.policy || len(v.Places) != len(w.at) {
-		return fmt.Errorf("replay: restore: the checkpoint's next writer is of policy %d in %d environments, expected %d in %d", v.Policy, len(v.Places), w.policy, len(w.at))
+		return fmt.Errorf("replay: restore: the checkpoint's writer %q is of policy %d in %d environments, expected %d in %d", w.name, v.Policy, len(v.Places), w.policy, len(w.at))
 	}
 	for e, p := range v.Places {
-		w.at[e] = place{chunk: -1}
 		if p.Chunk < 0 {
 			continue
 		}
 		if p.Chunk >= len(s.chunks) || s.chunks[p.Chunk].sealed {
-			return fmt.Errorf("replay: restore: environment %d writes to chunk %d, which is not open", e, p.Chunk)
+			return fmt.Errorf("replay: restore: environment %d of writer %q writes to chunk %d, which is not open", e, w.name, p.Chunk)
 		}
 		filled, n := s.chunks[p.Chunk].rows()
 		if p.Row != p.Chunk<<s.shift+filled {
-			return fmt.Errorf("replay: restore: environment %d writes to row %d of chunk %d, which has %d", e, p.Row, p.Chunk, filled)
+			return fmt.Errorf("replay: restore: environment %d of writer %q writes to row %d of chunk %d, which has %d", e, w.name, p.Row, p.Chunk, filled)
 		}
 		w.at[e] = place{p.Chunk, p.Row, n}
 	}
+	s.restored = slices.Delete(s.restored, i, i+1)
 	return nil
 }

@@ -63,8 +63,11 @@ func (s *Shared) parts() []filed {
 	if s.logProb.size > 0 {
 		list = append(list, filed{&s.logProb, "log_prob"})
 	}
-	for i := range s.extras {
-		list = append(list, filed{&s.extras[i], s.extras[i].col.Name})
+	list = append(list, filed{&s.time, s.time.col.Name})
+	for _, p := range []*part{&s.logits, &s.skill, &s.cost} {
+		if p.size > 0 {
+			list = append(list, filed{p, p.col.Name})
+		}
 	}
 	return list
 }
@@ -307,7 +310,8 @@ func bytesOf(a arrow.Array, size int) ([]byte, error) {
 			return nil, errors.New("a list that begins within its values")
 		}
 	}
-	if a.NullN() > 0 || len(d.Buffers()) < 2 || d.Buffers()[1] == nil && a.Len()*size > 0 {
+	// NullN of the array itself would count, in a bitmap that a damaged file does not have.
+	if a.Data().NullN() != 0 || len(d.Buffers()) < 2 || d.Buffers()[1] == nil && a.Len()*size > 0 {
 		return nil, errors.New("values are missing")
 	}
 	if a.Len()*size == 0 {
@@ -402,15 +406,17 @@ func (s *Shared) soundRow(p filed, b []byte, transition bool) error {
 			return fmt.Errorf("element %d is %d, neither true nor false", i, b[i])
 		}
 	case !transition:
-	case p.part == &s.reward:
-		if x := float64(float32At(b, 0)); math.IsNaN(x) || math.IsInf(x, 0) {
-			return fmt.Errorf("the reward is %g", x)
+	case p.part == &s.reward || p.part == &s.cost:
+		for off := 0; off < len(b); off += 4 {
+			if x := float32At(b, off); x-x != 0 {
+				return fmt.Errorf("it is %g, expected a finite number", x)
+			}
 		}
 	case p.part == &s.discount:
 		if x := float32At(b, 0); !(x >= 0 && x <= 1) {
 			return fmt.Errorf("the discount is %g", x)
 		}
-	case p.part == &s.extras[0]:
+	case p.part == &s.time:
 		if t := int64(binary.LittleEndian.Uint64(b)); t < 0 || t == math.MaxInt64 {
 			return fmt.Errorf("the time is %d", t)
 		}

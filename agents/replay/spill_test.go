@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,7 +20,7 @@ import (
 // TestSpill records more than fits, and reads all of it back from the files.
 func TestSpill(t *testing.T) {
 	dir := t.TempDir()
-	s, worlds, _ := sharedWorlds(t, SharedConfig{Capacity: 300, ChunkRows: 16, Logits: 2, Dir: dir, FileChunks: 4}, 2, 2)
+	s, worlds, _ := sharedWorlds(t, SharedConfig{Capacity: 300, ChunkRows: 16, Dir: dir, FileChunks: 4}, 2, 2)
 	for range 300 {
 		for _, w := range worlds {
 			w.round(t)
@@ -45,7 +46,7 @@ func TestSpill(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Everything lies on disk now: another store has it all, with the same columns.
-	big, err := NewShared(s.l, SharedConfig{Capacity: 3000, ChunkRows: 16, Logits: 2})
+	big, err := NewShared(s.l, SharedConfig{Capacity: 3000, ChunkRows: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +186,7 @@ func TestReloadRefuses(t *testing.T) {
 	n := 0
 	for what, change := range sorted.All(map[string]func(l *Layout, c *SharedConfig){
 		"action": func(l *Layout, _ *SharedConfig) { l.Action.DType = tensor.Int32 }, "log-probability": func(l *Layout, _ *SharedConfig) { l.LogProb = false },
-		"logits": func(_ *Layout, c *SharedConfig) { c.Logits = 3 }, "mask": func(l *Layout, _ *SharedConfig) { l.Mask = 5 },
+		"logits": func(l *Layout, _ *SharedConfig) { l.Logits = 3 }, "mask": func(l *Layout, _ *SharedConfig) { l.Mask = 5 },
 		"chunks": func(_ *Layout, c *SharedConfig) { c.ChunkRows = 8 },
 	}) {
 		m, c := l, SharedConfig{Capacity: 200, ChunkRows: 16}
@@ -243,7 +244,7 @@ func TestReloadRefuses(t *testing.T) {
 func TestSharedResume(t *testing.T) {
 	cases := 0
 	for _, late := range []bool{false, true} {
-		config := SharedConfig{Capacity: 250, ChunkRows: 16, Logits: 2}
+		config := SharedConfig{Capacity: 250, ChunkRows: 16}
 		s, worlds, l := sharedWorlds(t, config, 2, 2)
 		mixed := SamplerConfig{Gamma: 0.9, Mix: map[int32]float64{0: 1, 1: 2}, HalfLife: 90, Beta: 0.7}
 		one := []*Sampler{sampler(t, s, SamplerConfig{Gamma: 0.9}), sampler(t, s, mixed)}
@@ -297,7 +298,7 @@ func TestSharedResume(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for i, w := range worlds {
+		for i, w := range slices.Backward(worlds) {
 			w.rec = both{w.rec, writerOf(t, r, int32(i), w)}
 		}
 		if !late {
@@ -329,8 +330,10 @@ func TestSharedResume(t *testing.T) {
 			t.Errorf("another capacity: %v", err)
 		}
 		odd := open(config)
-		writerOf(t, odd, 7, worlds[0])
-		if err := load(odd); err == nil || !strings.Contains(err.Error(), "policy 0 in 2 environments, expected 7 in 2") {
+		if _, err := odd.Writer("policy 0", 7, 2, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := load(odd); err == nil || !strings.Contains(err.Error(), `"policy 0" is of policy 0 in 2 environments, expected 7 in 2`) {
 			t.Errorf("another policy: %v", err)
 		}
 		if err := worlds[0].rec.(both)[0].Begin(worlds[0].v.Batch(), &worlds[0].d); err != nil {

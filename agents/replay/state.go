@@ -13,10 +13,11 @@ type saved struct {
 	Columns []savedColumn `json:"columns"`
 	Stride  int           `json:"stride"`
 	Size    int           `json:"size"`
-	NSteps  int           `json:"n_steps"`
-	Gamma   float64       `json:"gamma"`
-	Begin   []int         `json:"begin"`
-	N       []int         `json:"n"`
+	// NSteps and Gamma say how it was sampled from; what is recorded does not depend on them.
+	NSteps int     `json:"n_steps"`
+	Gamma  float64 `json:"gamma"`
+	Begin  []int   `json:"begin"`
+	N      []int   `json:"n"`
 }
 
 type savedColumn struct {
@@ -43,11 +44,8 @@ func (r *rows) columns() []savedColumn {
 	for f := range r.obs {
 		add(&r.obs[f])
 	}
-	for _, p := range []*part{&r.mask, &r.reward, &r.discount, &r.logProb, &r.action} {
+	for _, p := range []*part{&r.mask, &r.reward, &r.discount, &r.logProb, &r.action, &r.time, &r.logits, &r.skill, &r.cost} {
 		add(p)
-	}
-	for i := range r.extras {
-		add(&r.extras[i])
 	}
 	return list
 }
@@ -59,8 +57,17 @@ func same(a, b []savedColumn) bool {
 	})
 }
 
-// SaveState implements checkpoint.Stater. Only what is filled is saved.
+// recorded is what is saved of recording.
+type recorded struct {
+	Rounds int64 `json:"rounds"`
+	// Store is the identity of a store that is not the learner's own.
+	Store string `json:"store,omitempty"`
+}
+
+// SaveState implements checkpoint.Stater. Only what is filled is saved. A round that has begun and
+// not ended is left out.
 func (u *Uniform) SaveState(w *checkpoint.Writer) error {
+	w.PutJSON("recorder", recorded{Rounds: u.rounds})
 	s := saved{Columns: u.columns(), Stride: u.stride, Size: u.size, NSteps: u.c.NSteps, Gamma: u.c.Gamma}
 	for e, st := range u.streams {
 		s.Begin, s.N = append(s.Begin, st.begin), append(s.N, st.n)
@@ -74,13 +81,20 @@ func (u *Uniform) SaveState(w *checkpoint.Writer) error {
 
 // LoadState implements checkpoint.Stater.
 func (u *Uniform) LoadState(r *checkpoint.Reader) error {
+	var rec recorded
+	if err := r.JSON("recorder", &rec); err != nil {
+		return err
+	}
+	if rec.Store != "" {
+		return fmt.Errorf("replay: restore: the checkpoint's transitions are in the store %q, which the learner was not given", rec.Store)
+	}
 	var s saved
 	if err := r.JSON("replay", &s); err != nil {
 		return err
 	}
-	if s.Stride != u.stride || s.Size != u.size || len(s.N) != len(u.streams) || len(s.Begin) != len(u.streams) || s.NSteps != u.c.NSteps || s.Gamma != u.c.Gamma || !same(s.Columns, u.columns()) {
-		return fmt.Errorf("replay: restore: the checkpoint has %d environments of %d rows with columns %v, %d steps, gamma %g; expected %d of %d with %v, %d, %g",
-			len(s.N), s.Size, s.Columns, s.NSteps, s.Gamma, len(u.streams), u.size, u.columns(), u.c.NSteps, u.c.Gamma)
+	if s.Stride != u.stride || s.Size != u.size || len(s.N) != len(u.streams) || len(s.Begin) != len(u.streams) || !same(s.Columns, u.columns()) {
+		return fmt.Errorf("replay: restore: the checkpoint has %d environments of %d rows with columns %v; expected %d of %d with %v",
+			len(s.N), s.Size, s.Columns, len(u.streams), u.size, u.columns())
 	}
 	for e := range u.streams {
 		st := stream{s.Begin[e], s.N[e]}
@@ -101,6 +115,7 @@ func (u *Uniform) LoadState(r *checkpoint.Reader) error {
 		return err
 	}
 	u.count()
+	u.rounds, u.open = rec.Rounds, false
 	return nil
 }
 
@@ -118,26 +133,4 @@ func (u *Uniform) count() {
 			}
 		}
 	}
-}
-
-// recorded is what a recorder carries beside the replay.
-type recorded struct {
-	Rounds int64 `json:"rounds"`
-}
-
-// SaveState implements checkpoint.Stater, the replay included. A round that has begun and not ended
-// is left out.
-func (r *Recorder) SaveState(w *checkpoint.Writer) error {
-	w.PutJSON("recorder", recorded{r.rounds})
-	return r.b.SaveState(w)
-}
-
-// LoadState implements checkpoint.Stater, the replay included.
-func (r *Recorder) LoadState(from *checkpoint.Reader) error {
-	var s recorded
-	if err := from.JSON("recorder", &s); err != nil {
-		return err
-	}
-	r.rounds, r.open = s.Rounds, false
-	return r.b.LoadState(from)
 }

@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -35,7 +36,7 @@ func toySpec(t testing.TB) envs.Spec {
 	}
 	return envs.Spec{
 		Name: "toy", Observation: envs.Dict{{Name: "x", Space: envs.Unbounded(5)}, {Name: "window", Space: envs.Unbounded(toyWindow, 2), Window: w}, {Name: "kind", Space: envs.Discrete{N: 3}}},
-		Action: envs.Discrete{N: 4}, Masked: true, Reward: envs.Range{Low: -1e9, High: 1e9}, Random: true,
+		Action: envs.Discrete{N: 4}, Masked: true, Reward: envs.Range{Low: -1e9, High: 1e9}, Costs: []string{"square", "double"}, Random: true,
 	}
 }
 
@@ -67,6 +68,7 @@ func (e *toy) show(ts *envs.TimeStep) {
 func (e *toy) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 	reward := float64(action.Int64s()[0]) + e.random.Normal()
 	e.show(ts)
+	ts.Costs[0], ts.Costs[1] = costs(reward)
 	switch e.random.IntN(8) {
 	case 0:
 		ts.Terminate(reward)
@@ -77,6 +79,9 @@ func (e *toy) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 	}
 	return nil
 }
+
+// costs are functions of a reward.
+func costs(reward float64) (square, double float64) { return reward * reward, 2 * reward }
 
 func toys(t testing.TB, n int) (vector.Env, envs.Spec) { return toysFrom(t, n, 0) }
 
@@ -126,7 +131,9 @@ type world struct {
 
 func newWorld(v vector.Env, rec agents.Recorder) *world {
 	n := v.Len()
-	return &world{v: v, rec: rec, d: agents.Decision{Actions: tensor.New(tensor.Int64, n), LogProb: make([]float32, n)}, diary: make([][]step, n), index: map[string][2]int{}}
+	return &world{v: v, rec: rec, d: agents.Decision{
+		Actions: tensor.New(tensor.Int64, n), LogProb: make([]float32, n), Logits: tensor.New(tensor.Float32, n, toyLogits), Skill: tensor.New(tensor.Float32, n, 3),
+	}, diary: make([][]step, n), index: map[string][2]int{}}
 }
 
 // shown describes the observation of environment e in tensors of a batch.
@@ -153,6 +160,29 @@ func sampled(obs []*tensor.Tensor, i int) string {
 	return out
 }
 
+// toyLogits is the number of logits that are kept with a transition.
+const toyLogits = 2
+
+// decide makes logits and a skill of an action.
+func decide(action int64, logits, skill []float32) {
+	for i := range logits {
+		logits[i] = float32(action) + float32(i)/8
+	}
+	for i := range skill {
+		skill[i] = float32(10*action) - float32(i)
+	}
+}
+
+// checkDecided compares logits and skill of sample i with its action's.
+func checkDecided(t testing.TB, b *Batch, i int) {
+	t.Helper()
+	logits, skill := make([]float32, toyLogits), make([]float32, 3)
+	decide(b.Action.Int64s()[i], logits, skill)
+	if got, z := b.Logits.Float32s()[i*toyLogits:][:toyLogits], b.Skill.Float32s()[3*i:][:3]; !slices.Equal(got, logits) || !slices.Equal(z, skill) {
+		t.Fatalf("sample %d: logits %v and skill %v, expected %v and %v", i, got, z, logits, skill)
+	}
+}
+
 func maskOf(t *tensor.Tensor, e int) string {
 	n := t.Shape()[1]
 	return fmt.Sprint(t.Bools()[e*n : (e+1)*n])
@@ -165,6 +195,7 @@ func (w *world) round(t testing.TB) {
 	for e := range now {
 		w.d.Actions.Int64s()[e] = int64(w.stream.IntN(4))
 		w.d.LogProb[e] = -w.stream.Float32()
+		decide(w.d.Actions.Int64s()[e], w.d.Logits.Float32s()[e*toyLogits:][:toyLogits], w.d.Skill.Float32s()[3*e:][:3])
 		now[e] = step{obs: shown(spec, b.Obs, b.Rows, e), mask: maskOf(b.Mask, e), action: w.d.Actions.Int64s()[e], logProb: float64(w.d.LogProb[e])}
 		if list := w.diary[e]; len(list) > 0 && !list[len(list)-1].last && list[len(list)-1].next != now[e].obs {
 			list[len(list)-1].last, list[len(list)-1].interrupted = true, true
@@ -197,7 +228,7 @@ func batchOf(l Layout, n int) *Batch {
 	of := func(c Column) *tensor.Tensor {
 		return tensor.New(c.DType, append([]int{n}, c.Shape...)...)
 	}
-	b := &Batch{Reward: make([]float32, n), Discount: make([]float32, n), Weight: make([]float32, n), Index: make([]int64, n), Action: of(l.Action)}
+	b := &Batch{Reward: make([]float32, n), Discount: make([]float32, n), Weight: make([]float32, n), Index: make([]int64, n), Ended: make([]bool, n), Action: of(l.Action)}
 	for _, c := range l.Obs {
 		b.Obs, b.NextObs = append(b.Obs, of(c)), append(b.NextObs, of(c))
 	}
@@ -206,6 +237,15 @@ func batchOf(l Layout, n int) *Batch {
 	}
 	if l.LogProb {
 		b.LogProb = make([]float32, n)
+	}
+	if l.Logits > 0 {
+		b.Logits = tensor.New(tensor.Float32, n, l.Logits)
+	}
+	if l.Skill != nil {
+		b.Skill = of(*l.Skill)
+	}
+	if l.Costs > 0 {
+		b.Cost = tensor.New(tensor.Float32, n, l.Costs)
 	}
 	return b
 }

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Config describes a [Uniform] or [Prioritised] replay.
@@ -20,21 +22,9 @@ type Config struct {
 	NSteps int
 	// Gamma multiplies the environment's discounts.
 	Gamma float64
-}
-
-// Buffer is what a [Recorder] fills.
-type Buffer interface {
-	// Sample draws as many transitions as the batch has rows, with replacement, and writes what it
-	// wants of them. It allocates nothing once it has been called with a batch of that size.
-	Sample(s *rng.Stream, b *Batch) error
-	// Len returns the number of transitions, and Full whether new ones replace old ones.
-	Len() int
-	Full() bool
-	// Close frees the rows.
-	Close() error
-	checkpoint.Stater
-
-	ring() *Uniform
+	// Action returns what is recorded of a decision as its action, [B, …] in the form of the
+	// layout's column; nil is Decision.Actions.
+	Action func(*agents.Decision) *tensor.Tensor
 }
 
 // Uniform keeps the newest transitions and samples them uniformly. It is not safe for concurrent
@@ -53,6 +43,9 @@ type Uniform struct {
 	// lasts has the last row of each environment's ring.
 	lasts rowSet
 	len   int
+	// rounds counts those that were recorded; open says that one has begun.
+	rounds int64
+	open   bool
 
 	// at and next are the rows of a sample, as offsets in bytes.
 	at, next []int
@@ -84,7 +77,7 @@ func NewUniform(l Layout, c Config) (*Uniform, error) {
 	// beginning, its end and the present.
 	u := &Uniform{c: c, l: l, size: max((c.Capacity+c.Envs-1)/c.Envs+1, 3), streams: make([]stream, c.Envs)}
 	var err error
-	if u.rows, err = newRows(l, u.size*c.Envs); err != nil {
+	if u.rows, err = newRows(l, u.size*c.Envs, false); err != nil {
 		return nil, fmt.Errorf("new replay: %w", err)
 	}
 	u.finals, u.shown, u.lasts = newRowSet(u.rows.n), newRowSet(u.rows.n), newRowSet(u.rows.n)
@@ -94,12 +87,26 @@ func NewUniform(l Layout, c Config) (*Uniform, error) {
 	return u, nil
 }
 
-func (u *Uniform) ring() *Uniform { return u }
+// SetReturns implements Buffer.
+func (u *Uniform) SetReturns(nSteps int, gamma float64) error {
+	if err := checkReturns(nSteps, gamma); err != nil {
+		return err
+	}
+	u.c.NSteps, u.c.Gamma = nSteps, gamma
+	return nil
+}
+
+func checkReturns(nSteps int, gamma float64) error {
+	if nSteps < 1 || !(gamma >= 0 && gamma <= 1) {
+		return fmt.Errorf("replay: returns of %d steps and gamma %g; expected at least 1, and gamma between 0 and 1", nSteps, gamma)
+	}
+	return nil
+}
 
 // Len implements Buffer.
 func (u *Uniform) Len() int { return u.len }
 
-// Full implements Buffer.
+// Full reports whether new transitions replace old ones.
 func (u *Uniform) Full() bool {
 	for _, s := range u.streams {
 		if s.n < u.size {
@@ -161,10 +168,9 @@ func (u *Uniform) add(e int) int {
 
 // finish makes a transition of the newest row of environment e. The row that the next observation
 // goes into is added by the caller.
-func (u *Uniform) finish(e int, reward, discount float64) {
+func (u *Uniform) finish(e int, b *vector.Batch) {
 	i := u.newest(e)
-	u.setFloat(i, u.reward, float32(reward))
-	u.setFloat(i, u.discount, float32(discount))
+	u.putStep(i, e, b)
 	u.len++
 	if u.added != nil {
 		u.added(i)
@@ -261,24 +267,32 @@ func (u *Uniform) fill(b *Batch) {
 			u.at[i], u.next[i] = row*u.stride, next*u.stride
 		}
 	} else {
+		if b.Cost != nil {
+			clear(b.Cost.Float32s())
+		}
 		for i, row := range u.at {
 			var end int
-			end, b.Reward[i], b.Discount[i] = u.returns(row)
+			end, b.Reward[i], b.Discount[i] = u.returns(row, b.Cost, i)
 			u.at[i], u.next[i] = row*u.stride, end*u.stride
 		}
 		gamma = -1
 	}
+	for i := range b.Ended {
+		b.Ended[i] = u.finals.has(u.next[i] / u.stride)
+	}
 	u.touched += u.gather(b, u.at, u.next, gamma)
 }
 
-// returns adds up the rewards of up to NSteps transitions from a row on. It returns the row of the
-// observation after them and the product of their discounts.
-func (u *Uniform) returns(row int) (end int, reward, discount float32) {
+// returns adds up the rewards of up to NSteps transitions from a row on, and their costs into row
+// at of a batch's. It returns the row of the observation after them and the product of their
+// discounts.
+func (u *Uniform) returns(row int, cost *tensor.Tensor, at int) (end int, reward, discount float32) {
 	e := row / u.size
 	last := u.newest(e)
 	sum, product := 0.0, 1.0
 	for range u.c.NSteps {
 		sum += float64(product * float64(u.float(row, u.reward)))
+		u.addCosts(cost, at, row, product)
 		product *= u.c.Gamma * float64(u.float(row, u.discount))
 		row = u.after(e, row)
 		if row == last || u.finals.has(row) {

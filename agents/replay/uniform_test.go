@@ -29,6 +29,21 @@ func nstep(list []step, k, n int, gamma float64) (reward, discount float64, next
 	return
 }
 
+// costly reports whether a row of costs is the sum over n steps from step k of a list on.
+func costly(got []float32, list []step, k, n int, gamma float64) bool {
+	var square, double float64
+	discount := 1.0
+	for i := k; i < min(k+n, len(list)); i++ {
+		s, d := costs(list[i].reward)
+		square, double = square+discount*s, double+discount*d
+		discount *= gamma * list[i].discount
+		if list[i].last {
+			break
+		}
+	}
+	return math.Abs(square-float64(got[0])) < 1e-3 && math.Abs(double-float64(got[1])) < 1e-4
+}
+
 // check compares a batch with what was written down, and counts how often each transition was
 // drawn.
 func (w *world) check(t testing.TB, b *Batch, n int, gamma float64, drawn map[string]int) {
@@ -41,12 +56,16 @@ func (w *world) check(t testing.TB, b *Batch, n int, gamma float64, drawn map[st
 		}
 		list := w.diary[p[0]]
 		s := list[p[1]]
+		checkDecided(t, b, i)
 		reward, discount, next, nextMask := nstep(list, p[1], n, gamma)
 		if s.action != b.Action.Int64s()[i] || float32(s.logProb) != b.LogProb[i] || s.mask != maskOf(b.Mask, i) {
 			t.Fatalf("sample %d: action %d, log-probability %g, mask %s; recorded %+v", i, b.Action.Int64s()[i], b.LogProb[i], maskOf(b.Mask, i), s)
 		}
 		if math.Abs(reward-float64(b.Reward[i])) > 1e-5 || math.Abs(discount-float64(b.Discount[i])) > 1e-6 {
 			t.Fatalf("sample %d: reward %g and discount %g, expected %g and %g", i, b.Reward[i], b.Discount[i], reward, discount)
+		}
+		if !costly(b.Cost.Float32s()[2*i:], list, p[1], n, gamma) {
+			t.Fatalf("sample %d: costs %v", i, b.Cost.Float32s()[2*i:][:2])
 		}
 		if next != sampled(b.NextObs, i) || nextMask != maskOf(b.NextMask, i) {
 			t.Fatalf("sample %d: another following observation, or mask", i)
@@ -57,7 +76,7 @@ func (w *world) check(t testing.TB, b *Batch, n int, gamma float64, drawn map[st
 
 func layoutOfToy(v vector.Env) Layout {
 	l := LayoutOf(v.Spec(), Column{"action", tensor.Int64, nil})
-	l.LogProb = true
+	l.LogProb, l.Logits, l.Skill = true, toyLogits, &Column{DType: tensor.Float32, Shape: []int{3}}
 	return l
 }
 
@@ -74,7 +93,7 @@ func TestUniform(t *testing.T) {
 				t.Fatal(err)
 			}
 			closing(t, u)
-			w := newWorld(v, NewRecorder(u, nil))
+			w := newWorld(v, u)
 			b, s := batchOf(l, 32), rng.New(1).Stream()
 			if err := u.Sample(s, b); !errors.Is(err, ErrEmpty) {
 				t.Errorf("sample of nothing: %v", err)
@@ -144,7 +163,7 @@ func TestUniformIsUniform(t *testing.T) {
 		t.Fatal(err)
 	}
 	closing(t, u)
-	w := newWorld(v, NewRecorder(u, nil))
+	w := newWorld(v, u)
 	for range 100 {
 		w.round(t)
 	}
@@ -182,7 +201,7 @@ func TestUniformRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	closing(t, u)
-	rec := NewRecorder(u, nil)
+	rec := u
 	w := newWorld(v, rec)
 	w.round(t)
 	s := rng.New(1).Stream()
@@ -249,13 +268,13 @@ func TestUniformRefuses(t *testing.T) {
 func TestRestoringForgets(t *testing.T) {
 	v, _ := toys(t, 2)
 	l := layoutOfToy(v)
-	open := func() (*Uniform, *Recorder) {
+	open := func() (*Uniform, *Uniform) {
 		u, err := NewUniform(l, Config{Capacity: 60, Envs: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
 		closing(t, u)
-		return u, NewRecorder(u, nil)
+		return u, u
 	}
 	used, rec := open()
 	fresh, again := open()
@@ -270,7 +289,7 @@ func TestRestoringForgets(t *testing.T) {
 	if bytes.Equal(used.data, fresh.data) {
 		t.Fatal("nothing was recorded")
 	}
-	for _, r := range []*Recorder{rec, again} {
+	for _, r := range []*Uniform{rec, again} {
 		saved, err := checkpoint.Open(path)
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,23 +11,14 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// WriterOptions say what of a decision is recorded.
-type WriterOptions struct {
-	// Action returns the action, [B, …] in the form of the layout's column; nil is
-	// Decision.Actions.
-	Action func(*agents.Decision) *tensor.Tensor
-	// Logits returns the behaviour's logits, [B, SharedConfig.Logits]; it is needed where the store
-	// keeps them.
-	Logits func(*agents.Decision) []float32
-}
-
 // Writer records what one policy does in a batch of environments. It is an agents.Recorder. After
 // an error of Begin, which a full disk may cause, nothing is recorded and nothing lost, and the
 // round may be begun again.
 type Writer struct {
 	s      *Shared
+	name   string
 	policy int32
-	o      WriterOptions
+	action func(*agents.Decision) *tensor.Tensor
 	at     []place
 	open   bool
 }
@@ -43,27 +33,26 @@ type place struct {
 
 var _ agents.Recorder = (*Writer)(nil)
 
-// Writer returns a writer for a policy that acts in a number of environments. Each of these has a
-// chunk, so a store needs at least twice as many. After a checkpoint was restored, writers are
-// asked for in the order in which they were when it was saved.
-func (s *Shared) Writer(policy int32, envs int, o WriterOptions) (*Writer, error) {
-	if o.Action == nil {
-		o.Action = func(d *agents.Decision) *tensor.Tensor { return d.Actions }
-	}
-	if envs < 1 || (s.c.Logits > 0) != (o.Logits != nil) {
-		return nil, fmt.Errorf("replay: a writer for %d environments with logits %t; the store keeps %d of them", envs, o.Logits != nil, s.c.Logits)
+// Writer returns the writer of a name, which no other that is open has, for a policy that acts in a
+// number of environments. Each of these has a chunk, so a store needs at least twice as many. A
+// writer that a restored checkpoint has goes on where it was, whichever order writers are opened
+// in; see [Shared.Missing] for those that are not. action returns what is recorded of a decision as
+// its action, [B, …] in the form of the layout's column; nil is Decision.Actions.
+func (s *Shared) Writer(name string, policy int32, envs int, action func(*agents.Decision) *tensor.Tensor) (*Writer, error) {
+	if envs < 1 || name == "" {
+		return nil, fmt.Errorf("replay: a writer %q for %d environments; expected a name and at least one", name, envs)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.writers, func(w *Writer) bool { return w.name == name }) {
+		return nil, fmt.Errorf("replay: a writer %q is open already", name)
+	}
 	if s.streams+envs > len(s.chunks)/2 {
 		return nil, fmt.Errorf("replay: a writer for %d environments beside %d in a store of %d chunks; each needs two: raise the capacity, or make chunks smaller than %d rows", envs, s.streams, len(s.chunks), s.c.ChunkRows)
 	}
-	w := &Writer{s: s, policy: policy, o: o, at: slices.Repeat([]place{{chunk: -1}}, envs)}
-	if len(s.restored) > 0 {
-		if err := w.resume(s.restored[0]); err != nil {
-			return nil, err
-		}
-		s.restored = s.restored[1:]
+	w := &Writer{s: s, name: name, policy: policy, action: action, at: slices.Repeat([]place{{chunk: -1}}, envs)}
+	if err := w.resume(); err != nil {
+		return nil, err
 	}
 	s.streams += envs
 	s.writers = append(s.writers, w)
@@ -75,10 +64,12 @@ func (w *Writer) Close() error {
 	s := w.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(s.writers, w); i >= 0 {
-		s.writers = slices.Delete(s.writers, i, i+1)
-		s.streams -= len(w.at)
+	i := slices.Index(s.writers, w)
+	if i < 0 {
+		return nil
 	}
+	s.writers = slices.Delete(s.writers, i, i+1)
+	s.streams -= len(w.at)
 	for e := range w.at {
 		if k := w.at[e].chunk; k >= 0 {
 			s.sealLocked(k)
@@ -90,27 +81,10 @@ func (w *Writer) Close() error {
 
 // Begin implements agents.Recorder.
 func (w *Writer) Begin(b *vector.Batch, d *agents.Decision) error {
-	s, n := w.s, len(w.at)
-	a := w.o.Action(d)
-	p := s.rows.action
-	switch {
-	case w.open:
-		return errors.New("replay: record: begun twice without an end")
-	case len(b.Type) != n:
-		return fmt.Errorf("replay: record: a batch of %d environments, expected %d", len(b.Type), n)
-	case a == nil || a.DType() != p.col.DType || len(a.Bytes()) != n*p.size:
-		return fmt.Errorf("replay: record: actions %v, expected %v[%d %v]", a, p.col.DType, n, p.col.Shape)
-	case s.logProb.size > 0 && len(d.LogProb) != n:
-		return fmt.Errorf("replay: record: %d log-probabilities of %d actions; they are to be recorded", len(d.LogProb), n)
-	}
-	if err := s.has(b, n); err != nil {
-		return fmt.Errorf("replay: record: %w", err)
-	}
-	var logits []float32
-	if s.c.Logits > 0 {
-		if logits = w.o.Logits(d); len(logits) != n*s.c.Logits {
-			return fmt.Errorf("replay: record: %d logits of %d actions, expected %d of each", len(logits), n, s.c.Logits)
-		}
+	s := w.s
+	a, err := s.decided(b, d, w.open, len(w.at), w.action)
+	if err != nil {
+		return err
 	}
 	for e := range w.at {
 		if err := w.present(e, b); err != nil {
@@ -118,14 +92,7 @@ func (w *Writer) Begin(b *vector.Batch, d *agents.Decision) error {
 		}
 	}
 	for e := range w.at {
-		row := w.at[e].row
-		copy(s.row(row)[p.off:p.off+p.size], a.Bytes()[e*p.size:])
-		if s.logProb.size > 0 {
-			s.setFloat(row, s.logProb, d.LogProb[e])
-		}
-		for i := range s.c.Logits {
-			putFloat32(s.row(row)[s.logits.off+4*i:], logits[e*s.c.Logits+i])
-		}
+		s.putDecision(w.at[e].row, e, d, a)
 	}
 	w.open = true
 	return nil
@@ -171,15 +138,14 @@ func (w *Writer) advance(p *place, rows, transitions int) {
 // End implements agents.Recorder.
 func (w *Writer) End(b *vector.Batch) error {
 	if !w.open {
-		return errors.New("replay: record: ended without a beginning")
+		return errEnd
 	}
 	s := w.s
 	now := s.clock.Add(int64(len(w.at))) - int64(len(w.at))
 	for e, t := range b.Type {
 		p := &w.at[e]
 		row := p.row
-		s.setFloat(row, s.reward, float32(b.Reward[e]))
-		s.setFloat(row, s.discount, float32(b.Discount[e]))
+		s.putStep(row, e, b)
 		binary.LittleEndian.PutUint64(s.row(row)[s.time.off:], uint64(now)+uint64(e))
 		next := row + 1
 		if t == envs.Last {

@@ -7,14 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
-	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/artifact"
-	"github.com/onnxrl/onnxrl/models/checkpoint"
-	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // branch makes the plan's new directory a run that has come as far as the checkpoint it goes on
@@ -24,12 +20,8 @@ func (p *Plan) branch(ctx context.Context) (err error) {
 		return nil
 	}
 	run, dir := p.dir, p.branches
-	c, err := checkpoint.Open(p.from)
+	step, _, err := stepOf(p.from)
 	if err != nil {
-		return err
-	}
-	step := c.Step
-	if err := c.Close(); err != nil {
 		return err
 	}
 	_, serr := os.Stat(dir)
@@ -65,9 +57,10 @@ func (p *Plan) branch(ctx context.Context) (err error) {
 	if err := ReadJSON(filepath.Join(run, LineageFile), &l); err != nil {
 		return err
 	}
-	if l.Continues, err = filepath.Abs(p.from); err != nil {
+	if err := p.continues(&l, p.from); err != nil {
 		return err
 	}
+	p.changes = l.Changes
 	if err := WriteJSON(filepath.Join(dir, LineageFile), l); err != nil {
 		return err
 	}
@@ -76,14 +69,14 @@ func (p *Plan) branch(ctx context.Context) (err error) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, ConfigFile), text, 0o644)
 	}
-	p.dir, p.from = dir, from
+	p.dir, p.from, p.claimed = dir, from, fresh
 	return err
 }
 
 // copyPublished copies what a run had published by a step: the newest file and the versions of its
 // store.
 func copyPublished(ctx context.Context, run, dir string, step int64) (err error) {
-	if at, ok, err := StepsOf(filepath.Join(run, publish.BestFile)); err != nil {
+	if at, ok, err := publish.StepsOf(filepath.Join(run, publish.BestFile)); err != nil {
 		return err
 	} else if ok && at <= step {
 		text, err := os.ReadFile(filepath.Join(run, publish.BestFile))
@@ -140,7 +133,7 @@ func publishedBy(s *artifact.Store, step int64) (versions []artifact.Version, la
 // Later versions stay in the store, as versions do.
 func unpublishAfter(ctx context.Context, dir string, step int64) (err error) {
 	best := filepath.Join(dir, publish.BestFile)
-	if at, ok, err := StepsOf(best); err != nil {
+	if at, ok, err := publish.StepsOf(best); err != nil {
 		return err
 	} else if ok && at > step {
 		if err := os.Remove(best); err != nil {
@@ -148,7 +141,7 @@ func unpublishAfter(ctx context.Context, dir string, step int64) (err error) {
 		}
 	}
 	s, err := artifact.Open(filepath.Join(dir, publish.StoreDir), artifact.Options{MustExist: true})
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, artifact.ErrNoStore) {
 		return nil
 	}
 	if err != nil {
@@ -175,19 +168,4 @@ func unpublishAfter(ctx context.Context, dir string, step int64) (err error) {
 		}
 	}
 	return nil
-}
-
-// StepsOf returns the env steps after which a policy was published; ok is false where there is no
-// such file or it does not say.
-func StepsOf(path string) (steps int64, ok bool, err error) {
-	if !isFile(path) {
-		return 0, false, nil
-	}
-	m, err := onnx.Load(path)
-	if err != nil {
-		return 0, false, err
-	}
-	text, _ := m.Meta(bake.MetaPrefix + "env_steps")
-	steps, err = strconv.ParseInt(text, 10, 64)
-	return steps, err == nil, nil
 }

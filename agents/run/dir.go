@@ -297,20 +297,21 @@ func (d *Dir) Save(step int64, score *float64, s checkpoint.Stater) error {
 	return err
 }
 
-// KeptError is what ended a run of which there is a checkpoint to continue from.
-type KeptError struct {
+// ResumableError is what ended a run of which there is a checkpoint to continue from.
+type ResumableError struct {
 	Err error
 	// Step is that of the newest checkpoint.
 	Step int64
 }
 
-func (e *KeptError) Error() string {
+func (e *ResumableError) Error() string {
 	return fmt.Sprintf("%v\nthe checkpoint of step %d is kept", e.Err, e.Step)
 }
 
-func (e *KeptError) Unwrap() error { return e.Err }
+func (e *ResumableError) Unwrap() error { return e.Err }
 
-// Explain adds to an error from which step the run can be continued, as a [KeptError] where it can.
+// Explain adds to an error from which step the run can be continued, as a [ResumableError] where it
+// can.
 func (d *Dir) Explain(err error) error {
 	if d.path == "" || !Holds(d.path) {
 		return err
@@ -319,7 +320,7 @@ func (d *Dir) Explain(err error) error {
 	if lerr != nil || len(list) == 0 {
 		return err
 	}
-	return &KeptError{Err: err, Step: list[len(list)-1].Step}
+	return &ResumableError{Err: err, Step: list[len(list)-1].Step}
 }
 
 // Close ends metrics and unlocks the checkpoints.

@@ -18,6 +18,15 @@
 //	finished.json    the summary of a run that has ended
 //	seed-N/          all of it for each of several seeds, beside summary.json
 //
+// # Intervals
+//
+// [Interval] is the unit that searches, populations and other machines train in: (document,
+// checkpoint, seed, env steps) -> (checkpoint, metrics, artefact). Each has a run directory of its
+// own, with interval.json. It is trained as any run is, so intervals that follow each other have
+// the bits of one run, and one whose document was edited those of train.Trainer.Edit.
+//
+// # What makes a run
+//
 // The first checkpoint makes a directory a run. [Dir] is the part that other programs than those
 // that train agents have in common with them.
 package run

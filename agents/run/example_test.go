@@ -12,7 +12,7 @@ import (
 )
 
 // A whole experiment: its document is trained in a run directory, which is then resumed to go on
-// for longer. Environments, algorithms and encoders of one's own are appended to what kinds.All
+// for longer. Environments, algorithms and encoders of a user are appended to what kinds.All
 // returns.
 func Example() {
 	if err := trainTwice(); err != nil {
@@ -34,7 +34,7 @@ func trainTwice() error {
 	err = os.WriteFile(document, []byte(`
 seed: 7
 env: {kind: corridor, cells: 5}
-agent: {kind: ppo, rollout_steps: 50, batch_size: 50, n_epochs: 2, hidden: [8]}
+agent: {kind: ppo, n_steps: 50, batch_size: 50, n_epochs: 2, hidden: [8]}
 train: {num_envs: 2, total_env_steps: 400, threads: 1, validation: {every_steps: 200}}
 eval: {episodes: 2}
 publish: {observations: 32, allow_ties: true}
@@ -76,4 +76,59 @@ publish: {observations: 32, allow_ties: true}
 	}
 	fmt.Println()
 	return train("", run.Options{Resume: runDir, Sets: []string{"train.total_env_steps=600"}})
+}
+
+// A run in two intervals, of which the second has another entropy coefficient: what a member of a
+// population does. Each has a directory of its own, and training it again returns what it gave.
+func ExampleInterval() {
+	if err := trainIntervals(); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// paused after 200 env steps, with checkpoints/ckpt-000000200
+	// ended after 400 env steps, with checkpoints/ckpt-000000400
+	// agent.ent_coef: 0.0 -> 0.01
+}
+
+func trainIntervals() error {
+	dir, err := os.MkdirTemp("", "intervals")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	document := filepath.Join(dir, "corridor.yaml")
+	err = os.WriteFile(document, []byte(`
+env: {kind: corridor, cells: 5}
+agent: {kind: ppo, n_steps: 50, batch_size: 50, n_epochs: 2, hidden: [8]}
+train: {num_envs: 2, total_env_steps: 400, threads: 1, validation: {every_steps: 0}}
+publish: {when: never}
+`), 0o644)
+	if err != nil {
+		return err
+	}
+	config, _, err := kinds.All().Load(document, nil)
+	if err != nil {
+		return err
+	}
+	engine := portable.New()
+	defer engine.Close()
+	ctx, options := context.Background(), run.Options{Engine: engine}
+
+	first := run.Interval{Config: config, Dir: filepath.Join(dir, "first"), EnvSteps: 200}
+	r, err := first.Train(ctx, kinds.All(), options)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s after %d env steps, with %s\n", r.Stopped, r.EnvSteps, r.Checkpoint)
+	second := run.Interval{Config: config, Sets: []string{"agent.ent_coef=0.01"}, Checkpoint: filepath.Join(first.Dir, r.Checkpoint), Dir: filepath.Join(dir, "second")}
+	if r, err = second.Train(ctx, kinds.All(), options); err != nil {
+		return err
+	}
+	fmt.Printf("ended after %d env steps, with %s\n", r.EnvSteps, r.Checkpoint)
+	var l run.Lineage
+	if err := run.ReadJSON(filepath.Join(second.Dir, run.LineageFile), &l); err != nil {
+		return err
+	}
+	fmt.Println(l.Changes[0])
+	return nil
 }

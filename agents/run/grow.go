@@ -41,7 +41,7 @@ func lengthDependent(v reflect.Value, path string) (list []string) {
 		return nil
 	}
 	if s, ok := v.Interface().(optim.Schedule); ok {
-		if (s.Kind == "linear" || s.Kind == "cosine") && s.Steps == 0 {
+		if s.Lasting() {
 			return []string{path}
 		}
 		return nil

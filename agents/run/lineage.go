@@ -5,6 +5,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 // Lineage is how a run came to be; the JSON keys are stable.
@@ -17,13 +18,17 @@ type Lineage struct {
 	ConfigSHA256 string            `json:"config_sha256"`
 	Sources      map[string]string `json:"sources"`
 	Init         *Init             `json:"init,omitempty"`
-	// Continues is the checkpoint of another run that this one goes on from.
-	Continues string `json:"continues,omitempty"`
-	Engine    string `json:"engine"`
-	Threads   int    `json:"threads"`
-	Platform  string `json:"platform"`
-	Program   Build  `json:"program"`
-	Config    string `json:"config"`
+	// Continues is the checkpoint of another run that this one goes on from, ContinuesSHA256 that
+	// of its manifest, and Changes what differs from the document of that run, as far as it is
+	// there.
+	Continues       string   `json:"continues,omitempty"`
+	ContinuesSHA256 string   `json:"continues_sha256,omitempty"`
+	Changes         []string `json:"changes,omitempty"`
+	Engine          string   `json:"engine"`
+	Threads         int      `json:"threads"`
+	Platform        string   `json:"platform"`
+	Program         Build    `json:"program"`
+	Config          string   `json:"config"`
 }
 
 // lineage returns that of a document of the plan.
@@ -56,7 +61,43 @@ func (p *Plan) describe(dir string, cfg experiment.Config) error {
 	if p.init != nil {
 		l.Init = p.init.record()
 	}
+	if p.o.start != "" {
+		if err := p.continues(&l, p.o.start); err != nil {
+			return err
+		}
+	}
 	return WriteJSON(filepath.Join(dir, LineageFile), l)
+}
+
+// continues notes in a lineage from which checkpoint a run goes on, and with which changes.
+func (p *Plan) continues(l *Lineage, path string) (err error) {
+	if l.Continues, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	if _, l.ContinuesSHA256, err = stepOf(path); err != nil {
+		return err
+	}
+	run, from, err := Point(path)
+	if err != nil || from == "" {
+		return err
+	}
+	changes, err := trainChanges(p.kinds, run, p.cfg)
+	for _, c := range changes {
+		l.Changes = append(l.Changes, c.String())
+	}
+	return err
+}
+
+// stepOf returns the step of a checkpoint, and what identifies it; 0 where path is empty.
+func stepOf(path string) (step int64, sum string, err error) {
+	if path == "" {
+		return 0, "", nil
+	}
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		return 0, "", err
+	}
+	return c.Step, c.SHA256, c.Close()
 }
 
 // redescribe updates the configuration of a resumed run to what has changed, which trainChanges has

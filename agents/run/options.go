@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/transfer"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
@@ -17,7 +18,8 @@ type Options struct {
 	Dir string
 	// Resume is the directory of a run, or of several seeds, to continue bit for bit, or a
 	// checkpoint of a run to go on from. With Dir the latter goes on in a new directory; without,
-	// the run goes back, and what came after the checkpoint is removed.
+	// the run goes back, and what came after the checkpoint is removed. In a new directory the
+	// document may change as far as train.Trainer.Edit goes.
 	Resume string
 	// Sets edit the document, such as agent.gamma=0.9. In a run that is resumed only what does not
 	// change its results may differ, and train.total_env_steps may grow.
@@ -36,12 +38,21 @@ type Options struct {
 	// Share is the directory of an artefact store that publications are copied into; empty copies
 	// none.
 	Share string
+	// Factory makes the environments that the document names, where they are open already, as
+	// experiment.Kinds.Open returns them; it stays the caller's. nil opens them.
+	Factory envs.Factory
 	// Program is the name and the version that checkpoints and artefacts give for what has made
 	// them; empty for those of the main package.
 	Program string
 	// Digest reads the files of networks for their SHA-256; nil for [Digest].
 	Digest func(files []string) (string, error)
 	Hooks  Hooks
+
+	// start is the checkpoint that a new run goes on from, until the env steps at which a run
+	// pauses, unless 0, and unkept says that there is no directory: all of an [Interval].
+	start  string
+	until  int64
+	unkept bool
 }
 
 // Hooks tell a program what goes on. All are optional. Runs of several seeds call them from
@@ -60,6 +71,8 @@ type Hooks struct {
 	Begin    func(r *Run)
 	Progress func(r *Run, p train.Progress)
 	End      func(r *Run, res train.Result)
+	// Evaluated is called with what a validation has found; its error ends the run.
+	Evaluated func(r *Run, envSteps int64, metrics map[string]float64) error
 	// Prove is called before a policy is proved to be published, which can take minutes.
 	Prove func(r *Run, p train.Policy)
 	// PublishWith returns the command line that publishes the best policy of a run's directory

@@ -35,6 +35,10 @@ type Plan struct {
 	dir     string
 	name    string
 	claimed bool
+	// begun says that a run which goes on from a checkpoint in a new directory has loaded it, with
+	// changes of its document.
+	begun   bool
+	changes []string
 	resume  bool
 	// from is the checkpoint that a resumed run goes on from, empty for the newest; branches is the
 	// new directory in which it does, empty for its own.
@@ -65,7 +69,7 @@ func Open(ctx context.Context, kinds experiment.Kinds, path string, o Options) (
 		return nil, errors.New("a document is needed, or a run to resume")
 	}
 	p.name = experiment.Name(path)
-	cfg, doc, err := experiment.Load(path, o.Sets)
+	cfg, doc, err := kinds.Load(path, o.Sets)
 	if err != nil {
 		return nil, p.explainStored(path, err)
 	}
@@ -95,8 +99,7 @@ func New(ctx context.Context, kinds experiment.Kinds, name string, cfg experimen
 	if err := errors.Join(doc.Set(o.Sets...), experiment.Absolute(doc)); err != nil {
 		return nil, err
 	}
-	cfg = experiment.Defaults()
-	if err := doc.Decode(&cfg); err != nil {
+	if cfg, err = kinds.Decode(doc); err != nil {
 		return nil, err
 	}
 	if err := p.open(ctx, cfg, doc, name); err != nil {
@@ -155,7 +158,13 @@ func (p *Plan) open(ctx context.Context, cfg experiment.Config, doc *configs.Doc
 	if p.cfg.Train.Threads == 0 {
 		p.cfg.Train.Threads = max(1, runtime.GOMAXPROCS(0)/min(p.o.Parallel, max(1, len(p.cfg.Seeds))))
 	}
-	if p.cfg, p.factory, p.maker, err = p.kinds.Open(ctx, p.cfg); err != nil {
+	if p.factory = p.o.Factory; p.factory == nil {
+		p.cfg, p.factory, p.maker, err = p.kinds.Open(ctx, p.cfg)
+	} else if p.maker, p.cfg.Agent, err = p.kinds.Agent(p.cfg.Agent); err == nil {
+		p.cfg = p.cfg.Complete()
+		p.cfg.Env, err = configs.NewKinded(p.cfg.Env.Kind, p.factory.Config())
+	}
+	if err != nil {
 		return p.explainStored(path, err)
 	}
 	defer func() {
@@ -166,6 +175,9 @@ func (p *Plan) open(ctx context.Context, cfg experiment.Config, doc *configs.Doc
 	// Before there is a directory.
 	if _, err := p.validator(); err != nil {
 		return err
+	}
+	if p.o.unkept {
+		return nil
 	}
 	if p.sources, err = Sources(doc, p.factory, p.o.Digest); err != nil {
 		return err
@@ -228,7 +240,7 @@ func (p *Plan) Close() error {
 	if p.init != nil {
 		errs = append(errs, p.init.source.Close())
 	}
-	if p.factory != nil {
+	if p.factory != nil && p.o.Factory == nil {
 		errs = append(errs, p.factory.Close())
 	}
 	return errors.Join(errs...)
@@ -262,13 +274,15 @@ func (p *Plan) DirOf(seed uint64) string {
 
 // claim makes the directory of a plan.
 func (p *Plan) claim() (err error) {
-	p.dir, p.claimed, err = Claim(p.dir, p.name)
+	if p.branches == "" && !p.o.unkept {
+		p.dir, p.claimed, err = Claim(p.dir, p.name)
+	}
 	return err
 }
 
 // release removes a directory that was claimed and has not become a run.
 func (p *Plan) release() error {
-	if !p.claimed || Holds(p.dir) {
+	if !p.claimed || p.begun || p.branches == "" && Holds(p.dir) {
 		return nil
 	}
 	return os.RemoveAll(p.dir)
@@ -299,6 +313,27 @@ func Claim(dir, name string) (_ string, made bool, err error) {
 	}
 }
 
+// unchanged is the error of a document that is not that of the run which is resumed, or of a
+// checkpoint that it does not go on from.
+func (p *Plan) unchanged(checkpoint string) error {
+	var l Lineage
+	if err := ReadJSON(filepath.Join(p.dir, LineageFile), &l); err != nil {
+		return err
+	}
+	changes, err := trainChanges(p.kinds, p.dir, p.cfg)
+	if err == nil {
+		err = RefuseChanges(changes)
+	}
+	if err != nil {
+		return err
+	}
+	_, sum, err := stepOf(checkpoint)
+	if err == nil && sum != l.ContinuesSHA256 {
+		err = fmt.Errorf("it goes on from the checkpoint %s of SHA-256 %s, and not from one of %s", l.Continues, Short(l.ContinuesSHA256), Short(sum))
+	}
+	return err
+}
+
 // trainChanges lists what differs from the document that a run was started with. What does not
 // change the results may change, and the env steps may grow.
 func trainChanges(kinds experiment.Kinds, dir string, cfg experiment.Config) ([]configs.Change, error) {
@@ -309,14 +344,14 @@ func trainChanges(kinds experiment.Kinds, dir string, cfg experiment.Config) ([]
 	}), err
 }
 
-// validator returns what judges policies during training, nil where nothing does.
+// validator returns what evaluates policies during training, nil where nothing does.
 func (p *Plan) validator() (train.Evaluator, error) {
 	if p.cfg.Train.Validation.EverySteps == 0 {
 		return nil, nil
 	}
-	judge, err := assess.Validator(p.factory, p.cfg.Eval)
+	evaluate, err := assess.Validator(p.factory, p.cfg.Eval)
 	if err != nil {
 		return nil, fmt.Errorf("%w; train.validation.every_steps: 0 trains without", err)
 	}
-	return judge, nil
+	return evaluate, nil
 }

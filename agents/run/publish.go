@@ -72,7 +72,7 @@ func (r *Run) publishWith(ties bool) string {
 
 // publishedFile reports whether a file is the published policy of an env step.
 func publishedFile(path string, envSteps int64) (bool, error) {
-	at, ok, err := StepsOf(path)
+	at, ok, err := publish.StepsOf(path)
 	if err != nil || !ok || at != envSteps {
 		return false, err
 	}

@@ -104,7 +104,7 @@ func (r *Run) checkpointed(ctx context.Context) (policy train.Policy, err error)
 		return policy, errors.New("its newest checkpoint is of before the first learner step")
 	}
 	best := filepath.Join(r.path, publish.BestFile)
-	if at, ok, err := StepsOf(best); err != nil {
+	if at, ok, err := publish.StepsOf(best); err != nil {
 		return policy, err
 	} else if ok && at > policy.EnvSteps {
 		return policy, fmt.Errorf("%s is the policy of env step %d, and the best in the newest checkpoint that of %d: resume the run, which makes it again", best, at, policy.EnvSteps)

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -16,7 +18,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -117,7 +118,11 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 		p.o.Hooks.Begin(r)
 	}
 	start := time.Now()
-	res, err := r.tr.Run(ctx)
+	until := int64(math.MaxInt64)
+	if p.o.until > 0 {
+		until = p.o.until
+	}
+	res, err := r.tr.RunTo(ctx, until)
 	if err != nil {
 		return s, r.dir.Explain(err)
 	}
@@ -125,7 +130,7 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 	if p.o.Hooks.End != nil {
 		p.o.Hooks.End(r, res)
 	}
-	if res.Stopped == train.Interrupted {
+	if res.Stopped == train.Interrupted || res.Stopped == train.Paused {
 		return s, nil
 	}
 	if !p.o.NoPublish && versions == nil {
@@ -136,6 +141,9 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 			return s, err
 		}
 	}
+	if p.o.unkept {
+		return s, nil
+	}
 	if err := WriteJSON(filepath.Join(r.path, FinishedFile), s); err != nil {
 		return s, r.dir.Explain(err)
 	}
@@ -144,7 +152,7 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 
 // setup is what the run's agent is made from.
 func (r *Run) setup() agents.Setup {
-	return agents.Setup{Engine: r.plan.o.Engine, Encoders: r.plan.kinds.Encoders, Key: rng.New(r.seed)}
+	return r.plan.kinds.Setup(r.cfg, r.plan.o.Engine)
 }
 
 // open opens the run's directory: an existing one when the plan resumes and there is one.
@@ -152,8 +160,13 @@ func (r *Run) open() (err error) {
 	p := r.plan
 	o := DirOptions{
 		Kind: command, Program: p.o.Program, Path: r.path, Sources: p.sources, From: p.from, Note: p.o.Hooks.Note,
-		Keep:    checkpoint.Options{KeepLast: r.cfg.Train.Checkpoint.KeepLast, KeepBest: r.cfg.Train.Checkpoint.KeepBest},
-		Changes: func(dir string) ([]configs.Change, error) { return trainChanges(p.kinds, dir, r.cfg) },
+		Keep: checkpoint.Options{KeepLast: r.cfg.Train.Checkpoint.KeepLast, KeepBest: r.cfg.Train.Checkpoint.KeepBest},
+		Changes: func(dir string) ([]configs.Change, error) {
+			if p.branches != "" {
+				return nil, nil // Its lineage names them.
+			}
+			return trainChanges(p.kinds, dir, r.cfg)
+		},
 	}
 	if p.resume && (!p.Group() || Holds(r.path)) {
 		o.Resume = r.path
@@ -168,6 +181,9 @@ var ErrFinished = errors.New("the run is finished, and to go back to a checkpoin
 // finished returns the summary of a run that has nothing left to do. One that may now take more env
 // steps than it has taken has.
 func (r *Run) finished() (s RunSummary, done bool, err error) {
+	if r.plan.o.unkept {
+		return s, false, nil
+	}
 	path := filepath.Join(r.path, FinishedFile)
 	err = ReadJSON(path, &s)
 	switch {
@@ -195,6 +211,12 @@ func (r *Run) begin(ctx context.Context) error {
 			return err
 		}
 	}
+	if r.plan.branches != "" {
+		r.plan.begun = true
+		if len(r.plan.changes) > 0 {
+			r.plan.note("note: the run goes on from step %d with other values: %s", step, strings.Join(r.plan.changes, "; "))
+		}
+	}
 	if r.dir.resumed {
 		r.known = true
 		if err := redescribe(r.path, r.cfg); err != nil {
@@ -205,14 +227,35 @@ func (r *Run) begin(ctx context.Context) error {
 		if err := r.clear(); err != nil {
 			return err
 		}
+		if r.plan.o.start != "" {
+			return r.start()
+		}
 		step = -1
 	}
 	return r.dir.Record(step)
 }
 
+// start makes a new run go on from a checkpoint of another one.
+func (r *Run) start() error {
+	c, err := checkpoint.Open(r.plan.o.start)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(c.Load(r.tr), c.Close()); err != nil {
+		return err
+	}
+	if err := r.dir.Record(c.Step); err != nil {
+		return err
+	}
+	return r.save(c.Step, c.Score)
+}
+
 // clear removes what a start that failed has left; it has not come further than the checkpoint
 // before the first env step.
 func (r *Run) clear() error {
+	if r.plan.o.unkept {
+		return nil
+	}
 	dir := filepath.Join(r.path, CheckpointDir)
 	list, err := checkpoint.List(dir)
 	if err != nil {
@@ -233,7 +276,16 @@ func (r *Run) hooks() (h train.Hooks, err error) {
 	if r.plan.Group() {
 		h.Log = h.Log.With("seed", r.seed)
 	}
-	h.Evaluate, err = r.plan.validator()
+	judge, err := r.plan.validator()
+	if h.Evaluate = judge; judge != nil && own.Evaluated != nil {
+		h.Evaluate = func(ctx context.Context, a agents.Agent, at int64) (map[string]float64, error) {
+			m, err := judge(ctx, a, at)
+			if err == nil {
+				err = own.Evaluated(r, at, m)
+			}
+			return m, err
+		}
+	}
 	return h, err
 }
 
@@ -255,7 +307,7 @@ func (r *Run) publisher(log *slog.Logger, allowTies bool) (*publish.Publisher, e
 // save publishes a checkpoint. The first one makes the directory a run: whatever fails before
 // leaves nothing that would have to be continued.
 func (r *Run) save(step int64, score *float64) error {
-	if err := r.dir.Save(step, score, r.tr); err != nil || r.known {
+	if err := r.dir.Save(step, score, r.tr); err != nil || r.known || r.plan.o.unkept {
 		return err
 	}
 	r.known = true

@@ -45,7 +45,7 @@ func (p *Plan) Train(ctx context.Context) (sum Summary, err error) {
 		if r != nil {
 			sum.Runs = append(sum.Runs, *r)
 		}
-		if r == nil || r.Stopped == train.Interrupted {
+		if r == nil || r.Stopped == train.Interrupted || r.Stopped == train.Paused {
 			sum.Unfinished = append(sum.Unfinished, p.Seeds()[i])
 		}
 	}

@@ -34,7 +34,8 @@ func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
 	x := &actor{Actor: base, f: f, learner: l}
 	x.Decision.LogProb = make([]float32, n)
 	if !f.Continuous() {
-		x.logProbs = p.Output(agents.LogProbsOutput).Float32s()
+		x.Decision.Logits = p.Output(agents.LogProbsOutput)
+		x.logProbs = x.Decision.Logits.Float32s()
 		return x, nil
 	}
 	x.mean, x.logStd = p.Output(agents.MeanOutput).Float32s(), p.Output(agents.LogStdOutput).Float32s()

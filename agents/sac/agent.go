@@ -8,7 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 )
 
-var algorithm = agents.Algorithm[Config]{Name: "sac", New: newAgent}
+var algorithm = agents.Algorithm[Config]{Name: "sac", Replay: true, New: newAgent}
 
 // Kind makes SAC agents from a configuration.
 var Kind = algorithm.Kind("sac", "soft actor-critic, off-policy: continuous actions, or discrete ones", Defaults)
@@ -36,25 +36,16 @@ func (l *learner) build(s agents.Setup) error {
 	}
 	l.latent = d.latent
 	// Final observations take rooms too, at most one for each transition.
-	if n := l.c.VTrace.Length; n > 0 && l.c.BufferSize/s.Envs < 2*n {
+	if n := l.c.VTrace.Length; n > 0 && s.Replay == nil && l.c.BufferSize/s.Envs < 2*n {
 		return fmt.Errorf("buffer_size: %d transitions of %d environments have no room for sequences of vtrace.length %d", l.c.BufferSize, s.Envs, n)
 	}
 	if err := l.Build(s, &l.c.Settings, &l.c.CriticSettings, d.Networks, l.c.VTrace.Length > 0); err != nil {
 		return err
 	}
 	l.bind()
-	target := l.c.TargetEntropy.Value
-	if l.c.TargetEntropy.Auto {
-		target = autoTarget(f)
-	}
-	if l.temperature, err = newTemperature(l.c.EntCoef, target); err != nil {
-		return err
-	}
-	l.Arrays["log_ent_coef"], l.Sums = l.temperature.log, &l.sum
-	if l.temperature.auto {
-		l.Optimizers["ent_coef"] = l.temperature.opt
-	}
-	return nil
+	l.Sums = &l.sum
+	l.temperature, err = newTemperature(l.c, f)
+	return err
 }
 
 // bind finds the buffers of the programs that are SAC's own.
@@ -68,7 +59,7 @@ func (l *learner) bind() {
 	}
 	if l.c.VTrace.Length > 0 {
 		l.trace = newTrace(l.c.VTrace, l.c.BatchSize)
-		l.trace.logPi, l.Batch.LogProb = l.Targets.Output(behaviourOutput).Float32s(), l.trace.logMu
+		l.trace.logPi, l.Batch.LogProb, l.Batch.Ended = l.Targets.Output(behaviourOutput).Float32s(), l.trace.logMu, l.trace.ended
 	}
 }
 
@@ -82,7 +73,7 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 }
 
 // Recorder implements agents.Agent.
-func (a *Agent) Recorder() agents.Recorder { return a.learner.Recorder }
+func (a *Agent) Recorder() agents.Recorder { return a.learner.Buffer }
 
 // Learner implements agents.Agent.
 func (a *Agent) Learner() agents.Learner { return a.learner }

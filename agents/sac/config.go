@@ -33,12 +33,12 @@ type Config struct {
 
 	// LogStd bounds the log standard deviation of actions in a Box; with use_sde it has no bounds.
 	LogStd LogStd `yaml:"log_std"`
-	// Exploration chooses gSDE; LogStdInit is for gSDE's matrix alone. UseSDEAtWarmup acts with
-	// gSDE and not uniformly before LearningStarts, and ClipMean bounds the mean before squashing,
-	// unless 0, with gSDE.
+	// Exploration chooses gSDE; LogStdInit is for gSDE's matrix alone.
 	network.Exploration `yaml:",inline"`
-	UseSDEAtWarmup      bool    `yaml:"use_sde_at_warmup"`
-	ClipMean            float64 `yaml:"clip_mean"`
+	// UseSDEAtWarmup acts with gSDE and not uniformly before LearningStarts.
+	UseSDEAtWarmup bool `yaml:"use_sde_at_warmup"`
+	// ClipMean bounds the mean before squashing, with gSDE; 0 does not.
+	ClipMean float64 `yaml:"clip_mean"`
 
 	// Options choose by patterns of names which parameters are trained.
 	models.Options `yaml:",inline"`
@@ -46,6 +46,7 @@ type Config struct {
 
 // LogStd says how the network's output becomes a log standard deviation.
 type LogStd struct {
+	// Bound is clip, or tanh, which squashes the output between Low and High.
 	Bound head.Bound `yaml:"bound"`
 	Low   float64    `yaml:"low"`
 	High  float64    `yaml:"high"`

@@ -97,7 +97,8 @@
 //     uses one matrix for both.
 //   - Actions of MultiDiscrete and MultiBinary spaces are refused: their values would need a critic
 //     over all combinations. Use PPO, A2C or DQN. Dropout is refused.
-//   - schedule, max_grad_norm, n_critics, critic_hidden, vtrace and other optimisers are additions.
+//   - learning_rate_schedule, max_grad_norm, n_critics, critic_hidden, vtrace and other optimisers
+//     are additions.
 //
 // # How to add a term to the actor's loss
 //

@@ -88,10 +88,10 @@ func fits(c Config, f *network.Frame) error {
 // policy appends the actor's network and distribution.
 func (d *design) policy(g *layer.Graph, in network.Inputs) (*policy, error) {
 	a := g.In(offpolicy.ActorScope)
-	if d.Torso.HasPolicy() {
+	if d.Acting.HasPolicy() {
 		return d.given(g, in)
 	}
-	z, err := d.Torso.Build(a, in)
+	z, err := d.Acting.Build(a, in)
 	if err != nil {
 		return nil, err
 	}
@@ -132,10 +132,10 @@ func (d *design) given(g *layer.Graph, in network.Inputs) (*policy, error) {
 		return nil, fmt.Errorf("use_sde needs the features of a policy that is made here; a user-supplied one gives none")
 	}
 	if !d.Frame.Continuous() {
-		logits, err := d.Torso.Policy(a, in, n)
+		logits, err := d.Acting.Policy(a, in, n)
 		return &policy{g: g, c: head.NewCategorical(a, logits, in.Mask, d.Frame.Heads...)}, err
 	}
-	mean, err := d.Torso.Policy(a, in, n, 2*n)
+	mean, err := d.Acting.Policy(a, in, n, 2*n)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func least(g *layer.Graph, q []onnx.Value) onnx.Value {
 // addPolicy adds the network that is exported.
 func (d *design) addPolicy() (err error) {
 	l := d.Graph("policy")
-	p, err := d.policy(l, d.Torso.Inputs(l, ""))
+	p, err := d.policy(l, d.Acting.Inputs(l, ""))
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (d *design) addPolicy() (err error) {
 // comes from. Drawing, squashing and rescaling are cheaper in Go.
 func (d *design) addAct() (err error) {
 	l := d.Graph("act")
-	p, err := d.policy(l, d.Torso.Inputs(l, ""))
+	p, err := d.policy(l, d.Acting.Inputs(l, ""))
 	if err != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func (d *design) addTargets() error {
 	}
 	l.Output(offpolicy.QOutput, least(l, q))
 	if d.c.VTrace.Length > 0 {
-		before, err := d.policy(l.Again(), d.Torso.Inputs(l, ""))
+		before, err := d.policy(l.Again(), d.Acting.Inputs(l, ""))
 		if err != nil {
 			return err
 		}

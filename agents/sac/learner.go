@@ -30,7 +30,7 @@ type learner struct {
 func (l *learner) moment() moment {
 	m := moment{cycle: l.Stepped, updates: l.Updates}
 	if f := int64(l.c.SDESampleFreq); f > 0 {
-		m.part = (l.Recorder.Rounds() - l.Stepped) / f
+		m.part = (l.Buffer.Rounds() - l.Stepped) / f
 	}
 	return m
 }
@@ -44,7 +44,7 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	}
 	if begun {
 		l.sum = losses{}
-		if l.Recorder.Rounds() < int64(l.c.VTrace.Length) {
+		if l.Buffer.Rounds() < int64(l.c.VTrace.Length) {
 			l.Owed, l.Of = 0, 0
 		}
 	}
@@ -154,12 +154,7 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 
 // draw samples a batch and all noise.
 func (l *learner) draw() error {
-	var err error
-	if l.trace != nil {
-		err = l.Buffer.SampleSequences(l.Sample, &l.Batch, l.c.VTrace.Length, l.trace.ended)
-	} else {
-		err = l.Buffer.Sample(l.Sample, &l.Batch)
-	}
+	err := l.Draw(l.c.VTrace.Length)
 	for _, x := range l.noises {
 		l.Noise.FillNormal32(x, 0, 1)
 	}
@@ -193,4 +188,30 @@ func autoTarget(f *network.Frame) float64 {
 		return -float64(f.Dims)
 	}
 	return discreteEntropy * math.Log(float64(f.Heads[0]))
+}
+
+// Edit implements agents.Editor. A temperature that becomes automatic begins with its initial
+// value.
+func (l *learner) Edit(config any, totalEnvSteps int64) error {
+	own := []string{"target_update_interval", "ent_coef", "target_entropy", "vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "use_sde_at_warmup", "sde_sample_freq"}
+	if err := agents.Editable(l.c, config, append(own, offpolicy.Editable...)...); err != nil {
+		return err
+	}
+	c := config.(Config)
+	t, err := newTemperature(c, l.Networks.Frame)
+	if err == nil {
+		err = t.follow(l.temperature)
+	}
+	if err == nil {
+		err = l.Learner.Edit(&c.Settings, &c.CriticSettings, totalEnvSteps)
+	}
+	if err != nil {
+		return fmt.Errorf("sac: %w", err)
+	}
+	l.c, l.temperature = c, t
+	if l.trace != nil {
+		l.trace.c = c.VTrace.config()
+	}
+	clear(l.metrics)
+	return nil
 }

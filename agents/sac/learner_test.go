@@ -20,7 +20,7 @@ func TestDeviation(t *testing.T) {
 // TestTemperature: α falls while the entropy is above its target and rises while it is below,
 // towards the target.
 func TestTemperature(t *testing.T) {
-	temperature, err := newTemperature(EntCoef{Auto: true, Value: 0.1}, -1)
+	temperature, err := newTemperature(Config{EntCoef: EntCoef{Auto: true, Value: 0.1}, TargetEntropy: TargetEntropy{Value: -1}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

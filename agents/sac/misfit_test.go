@@ -21,12 +21,12 @@ func TestBadConfigs(t *testing.T) {
 		"ent_coef: -0.5":      {"ent_coef", "not negative"},
 		"target_entropy: low": {"target_entropy", `"low"`},
 		"vtrace: {length: 5}": {"vtrace.length", "256"},
-		"vtrace: {length: 4, lambda: 2, clip_rho: 0, clip_c: 0}\nn_steps: 3":                                   {"vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "n_steps"},
-		"log_std: {bound: none, low: 3, high: 2}":                                                              {"log_std.bound", "log_std"},
-		"use_sde_at_warmup: true\nclip_mean: -1\nsde_sample_freq: 0":                                           {"use_sde_at_warmup", "clip_mean", "sde_sample_freq"},
-		"n_critics: 0\ncritic_hidden: [0]\nhidden: [0]\nactivation: loud":                                      {"n_critics", "critic_hidden", "hidden", "activation"},
-		"optimizer: {kind: adam, lr: 0.1}":                                                                     {"optimizer.lr", "learning_rate"},
-		"schedule: {initial: 3}\nmax_grad_norm: -1\ncritic_learning_rate: -1\nlearning_starts: -1\nn_steps: 0": {"schedule.initial", "max_grad_norm", "critic_learning_rate", "learning_starts", "n_steps"},
+		"vtrace: {length: 4, lambda: 2, clip_rho: 0, clip_c: 0}\nn_steps: 3":                                                 {"vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "n_steps"},
+		"log_std: {bound: none, low: 3, high: 2}":                                                                            {"log_std.bound", "log_std"},
+		"use_sde_at_warmup: true\nclip_mean: -1\nsde_sample_freq: 0":                                                         {"use_sde_at_warmup", "clip_mean", "sde_sample_freq"},
+		"n_critics: 0\ncritic_hidden: [0]\nhidden: [0]\nactivation: loud":                                                    {"n_critics", "critic_hidden", "hidden", "activation"},
+		"optimizer: {kind: adam, lr: 0.1}":                                                                                   {"optimizer.lr", "learning_rate"},
+		"learning_rate_schedule: {initial: 3}\nmax_grad_norm: -1\ncritic_learning_rate: -1\nlearning_starts: -1\nn_steps: 0": {"learning_rate_schedule.initial", "max_grad_norm", "critic_learning_rate", "learning_starts", "n_steps"},
 	})
 }
 

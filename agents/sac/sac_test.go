@@ -44,10 +44,11 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		"gsde":                {agenttest.Box(), func(c *Config) { c.UseSDE, c.SDESampleFreq, c.TrainFreq, c.GradientSteps = true, 3, 5, -1 }},
 		"gsde from the start": {agenttest.Box(), func(c *Config) { c.UseSDE, c.UseSDEAtWarmup, c.ClipMean = true, true, 0 }},
 		"v-trace":             {agenttest.Box(), func(c *Config) { c.VTrace.Length = 4 }},
+		"privileged":          {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
 		"discrete":            {agenttest.Choice(), func(c *Config) { c.NSteps, c.TargetUpdateInterval = 3, 2 }},
 		"discrete, v-trace":   {agenttest.Choice(), func(c *Config) { c.VTrace.Length, c.Critics, c.TargetEntropy = 2, 3, TargetEntropy{Value: 0.5} }},
 		"series": {agenttest.Series(t), func(c *Config) {
-			c.CriticHidden, c.Schedule.Kind, c.Schedule.Steps = []int{8}, "linear", 100
+			c.CriticHidden, c.LearningRateSchedule.Kind, c.LearningRateSchedule.Steps = []int{8}, "linear", 100
 			c.Encoder = tiny
 		}},
 		"assets":          {agenttest.Assets(t), func(c *Config) { c.Critics, c.Optimizer.Kind, c.Encoder, c.CrossAsset.NHeads = 1, "rmsprop", tiny, 2 }},

@@ -33,11 +33,15 @@ type trace struct {
 }
 
 func newTrace(c VTrace, batch int) *trace {
-	t := &trace{c: rlmath.VTraceConfig{Lambda: c.Lambda, ClipRho: c.ClipRho, ClipC: c.ClipC, ClipPGRho: c.ClipRho}, width: batch / c.Length, ended: make([]bool, batch), logMu: make([]float32, batch)}
+	t := &trace{c: c.config(), width: batch / c.Length, ended: make([]bool, batch), logMu: make([]float32, batch)}
 	for _, x := range []*[]float32{&t.zero, &t.value, &t.before, &t.reward, &t.discount, &t.rho, &t.vs, &t.pg} {
 		*x = make([]float32, batch)
 	}
 	return t
+}
+
+func (c VTrace) config() rlmath.VTraceConfig {
+	return rlmath.VTraceConfig{Lambda: c.Lambda, ClipRho: c.ClipRho, ClipC: c.ClipC, ClipPGRho: c.ClipRho}
 }
 
 // targets writes yₜ = rₜ + γₜ·(vₜ + λ·(vsₜ − vₜ)), where vₜ is the soft value min q' − α·log π of

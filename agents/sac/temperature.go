@@ -3,6 +3,8 @@ package sac
 import (
 	"math"
 
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
@@ -19,16 +21,52 @@ type temperature struct {
 	opt    optim.Optimizer
 }
 
-func newTemperature(c EntCoef, target float64) (*temperature, error) {
-	t := &temperature{auto: c.Auto, fixed: c.Value, target: target, log: make([]float32, 1), grad: make([]float32, 1)}
-	if !c.Auto {
+func newTemperature(c Config, f *network.Frame) (*temperature, error) {
+	t := &temperature{auto: c.EntCoef.Auto, fixed: c.EntCoef.Value, target: c.TargetEntropy.Value, log: make([]float32, 1), grad: make([]float32, 1)}
+	if c.TargetEntropy.Auto {
+		t.target = autoTarget(f)
+	}
+	if !t.auto {
 		return t, nil
 	}
-	t.log[0] = float32(math.Log(c.Value))
+	t.log[0] = float32(math.Log(t.fixed))
 	t.groups = []optim.Group{{Name: "log_ent_coef", Params: t.log, Grads: t.grad, LRScale: 1}}
 	var err error
 	t.opt, err = optim.New(optim.Config{Kind: "adam"})
 	return t, err
+}
+
+// follow takes over what another one has adjusted, where both are automatic.
+func (t *temperature) follow(o *temperature) error {
+	if !t.auto || !o.auto {
+		return nil
+	}
+	copy(t.log, o.log)
+	return t.opt.SetState(o.opt.State())
+}
+
+// The entries of checkpoints: the logarithm, 0 unless it is automatic, and then its optimiser's.
+const logEntry = "log_ent_coef"
+
+func (t *temperature) save(w *checkpoint.Writer) {
+	w.PutFloat32s(logEntry, t.log)
+	if t.auto {
+		network.SaveOptimizer(w.Scope("optim").Scope("ent_coef"), t.opt)
+	}
+}
+
+// load goes on from what was adjusted, where it was and is to be. t is as it was made otherwise.
+func (t *temperature) load(r *checkpoint.Reader) error {
+	log, o := make([]float32, 1), r.Scope("optim").Scope("ent_coef")
+	if err := r.Float32sInto(logEntry, log, 1); err != nil {
+		return err
+	}
+	if !t.auto || len(o.Names()) == 0 {
+		o.Skip()
+		return nil
+	}
+	copy(t.log, log)
+	return network.LoadOptimizer(o, t.opt)
 }
 
 // alpha returns the present value.

@@ -133,7 +133,7 @@ func TestBehaviourIsRecorded(t *testing.T) {
 			}
 		}
 	}
-	if n != 7*32 {
+	if n != 8*32 {
 		t.Errorf("%d comparisons", n)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 )
 
-var algorithm = agents.Algorithm[Config]{Name: "td3", New: newAgent}
+var algorithm = agents.Algorithm[Config]{Name: "td3", Replay: true, New: newAgent}
 
 // Kind makes TD3 agents from a configuration, DDPGKind the same ones with the defaults of DDPG.
 var (
@@ -43,8 +43,8 @@ func (l *learner) build(s agents.Setup) error {
 	if t := l.Targets.Input(offpolicy.NoiseInput); t != nil {
 		l.noise = t.Float32s()
 	}
-	l.rec = &recorder{Recorder: l.Recorder, noise: newNoise(l.c.ActionNoise, s.Envs, f.Dims)}
-	l.Arrays["action_noise"], l.Sums = l.rec.noise.x, &l.sum
+	l.rec = &recorder{Recorder: l.Buffer, noise: newNoise(l.c.ActionNoise, s.Envs, f.Dims)}
+	l.Sums = &l.sum
 	return nil
 }
 

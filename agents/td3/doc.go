@@ -82,7 +82,8 @@
 //   - The policy delay counts updates over the whole run, as there.
 //   - train/actor_loss is the mean over the newest learner step with an update of the actor.
 //     Dropout is refused.
-//   - schedule, max_grad_norm, n_critics, critic_hidden and other optimisers are additions.
+//   - learning_rate_schedule, max_grad_norm, n_critics, critic_hidden and other optimisers are
+//     additions.
 //
 // # How to add a noise
 //

@@ -55,11 +55,11 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 // policy appends the actor's network: actions in [−1, 1], [batch, A].
 func (d *design) policy(g *layer.Graph, in network.Inputs) (onnx.Value, error) {
 	a := g.In(offpolicy.ActorScope)
-	if d.Torso.HasPolicy() {
-		h, err := d.Torso.Policy(a, in, d.Frame.Dims)
+	if d.Acting.HasPolicy() {
+		h, err := d.Acting.Policy(a, in, d.Frame.Dims)
 		return a.Activate("tanh", h), err
 	}
-	z, err := d.Torso.Build(a, in)
+	z, err := d.Acting.Build(a, in)
 	if err != nil {
 		return "", err
 	}
@@ -86,7 +86,7 @@ func (d *design) critics(g *layer.Graph, in network.Inputs, actions onnx.Value, 
 // addPolicy adds the network that is exported.
 func (d *design) addPolicy() (err error) {
 	l := d.Graph("policy")
-	squashed, err := d.policy(l, d.Torso.Inputs(l, ""))
+	squashed, err := d.policy(l, d.Acting.Inputs(l, ""))
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (d *design) addPolicy() (err error) {
 // addAct adds the network of acting. Noise and rescaling are cheaper in Go.
 func (d *design) addAct() (err error) {
 	l := d.Graph("act")
-	squashed, err := d.policy(l, d.Torso.Inputs(l, ""))
+	squashed, err := d.policy(l, d.Acting.Inputs(l, ""))
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (l *learner) update(factor float64, sum *losses) error {
 
 // draw samples a batch and the noise of the target policy.
 func (l *learner) draw() error {
-	if err := l.Buffer.Sample(l.Sample, &l.Batch); err != nil {
+	if err := l.Draw(0); err != nil {
 		return err
 	}
 	if l.noise != nil {
@@ -127,5 +127,23 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 	l.Follower.Move()
 	sum.Actor, sum.Actors = sum.Actor+actor, sum.Actors+1
 	watch.Lap(agents.Optimising)
+	return nil
+}
+
+// Edit implements agents.Editor.
+func (l *learner) Edit(config any, totalEnvSteps int64) error {
+	if err := agents.Editable(l.c, config, append([]string{"policy_delay", "target_policy_noise", "target_noise_clip", "action_noise"}, offpolicy.Editable...)...); err != nil {
+		return err
+	}
+	c := config.(Config)
+	if (c.TargetPolicyNoise > 0) != (l.noise != nil) {
+		return &agents.RebuildError{Path: "target_policy_noise"}
+	}
+	if err := l.Learner.Edit(&c.Settings, &c.CriticSettings, totalEnvSteps); err != nil {
+		return fmt.Errorf("td3: %w", err)
+	}
+	l.c = c
+	l.rec.noise.edit(c.ActionNoise)
+	clear(l.metrics)
 	return nil
 }

@@ -14,14 +14,14 @@ import (
 func TestBadConfigs(t *testing.T) {
 	agenttest.BadConfigs(t, Kind, map[string][]string{
 		"gama: 0.9": {"gama"},
-		"learning_rate: 0\ngamma: 1.5\ntau: -1\nbatch_size: 0":                                                 {"agent.learning_rate", "agent.gamma", "agent.tau", "agent.batch_size"},
-		"buffer_size: 100\nbatch_size: 256":                                                                    {"batch_size", "buffer_size of 100"},
-		"train_freq: 0\ngradient_steps: 0":                                                                     {"train_freq", "gradient_steps"},
-		"policy_delay: 0\ntarget_policy_noise: -1\ntarget_noise_clip: -1":                                      {"policy_delay", "target_policy_noise", "target_noise_clip"},
-		"action_noise: {kind: pink, sigma: -1, theta: -1, dt: 0}":                                              {"action_noise.kind", "action_noise.sigma", "action_noise.theta", "action_noise.dt"},
-		"n_critics: 0\ncritic_hidden: [0]\nhidden: [0]\nactivation: loud":                                      {"n_critics", "critic_hidden", "hidden", "activation"},
-		"optimizer: {kind: adam, lr: 0.1}":                                                                     {"optimizer.lr", "learning_rate"},
-		"schedule: {initial: 3}\nmax_grad_norm: -1\ncritic_learning_rate: -1\nlearning_starts: -1\nn_steps: 0": {"schedule.initial", "max_grad_norm", "critic_learning_rate", "learning_starts", "n_steps"},
+		"learning_rate: 0\ngamma: 1.5\ntau: -1\nbatch_size: 0":                                                               {"agent.learning_rate", "agent.gamma", "agent.tau", "agent.batch_size"},
+		"buffer_size: 100\nbatch_size: 256":                                                                                  {"batch_size", "buffer_size of 100"},
+		"train_freq: 0\ngradient_steps: 0":                                                                                   {"train_freq", "gradient_steps"},
+		"policy_delay: 0\ntarget_policy_noise: -1\ntarget_noise_clip: -1":                                                    {"policy_delay", "target_policy_noise", "target_noise_clip"},
+		"action_noise: {kind: pink, sigma: -1, theta: -1, dt: 0}":                                                            {"action_noise.kind", "action_noise.sigma", "action_noise.theta", "action_noise.dt"},
+		"n_critics: 0\ncritic_hidden: [0]\nhidden: [0]\nactivation: loud":                                                    {"n_critics", "critic_hidden", "hidden", "activation"},
+		"optimizer: {kind: adam, lr: 0.1}":                                                                                   {"optimizer.lr", "learning_rate"},
+		"learning_rate_schedule: {initial: 3}\nmax_grad_norm: -1\ncritic_learning_rate: -1\nlearning_starts: -1\nn_steps: 0": {"learning_rate_schedule.initial", "max_grad_norm", "critic_learning_rate", "learning_starts", "n_steps"},
 	})
 }
 

@@ -3,25 +3,32 @@ package td3
 import (
 	"math"
 
-	"github.com/onnxrl/onnxrl/agents/replay"
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // noise is added to the actions of n environments for exploration.
 type noise struct {
-	c    Noise
-	dims int
+	c       Noise
+	n, dims int
 	// x is the state of ou, [n, A]; the others have none.
 	x []float32
 }
 
 func newNoise(c Noise, n, dims int) *noise {
-	z := &noise{c: c, dims: dims}
-	if c.Kind == OU {
-		z.x = make([]float32, n*dims)
-	}
+	z := &noise{n: n, dims: dims}
+	z.edit(c)
 	return z
+}
+
+// edit takes other values. Noise that becomes ou begins at 0.
+func (z *noise) edit(c Noise) {
+	if z.c = c; c.Kind != OU {
+		z.x = nil
+	} else if z.x == nil {
+		z.x = make([]float32, z.n*z.dims)
+	}
 }
 
 // add adds noise to actions [n, A] in [−1, 1], and clips them. Every element takes one draw.
@@ -51,7 +58,7 @@ func (z *noise) restart(env int) {
 
 // recorder fills the replay, and restarts the noise of environments whose episodes end.
 type recorder struct {
-	*replay.Recorder
+	agents.Recorder
 	noise *noise
 }
 

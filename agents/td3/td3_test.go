@@ -40,11 +40,14 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		spec   envs.Spec
 		change func(c *Config)
 	}{
-		"box":     {agenttest.Box(), func(*Config) {}},
-		"float64": {agenttest.Wide(), func(c *Config) { c.MaxGradNorm, c.NSteps, c.ActionNoise.Kind = 0.5, 3, Normal }},
-		"ou":      {agenttest.Box(), func(c *Config) { c.ActionNoise.Kind, c.TrainFreq, c.GradientSteps = OU, 5, -1 }},
-		"ddpg":    {agenttest.Box(), func(c *Config) { c.PolicyDelay, c.TargetPolicyNoise, c.Critics, c.CriticHidden = 1, 0, 1, []int{8} }},
-		"series":  {agenttest.Series(t), func(c *Config) { c.Schedule.Kind, c.Schedule.Steps, c.Encoder = "linear", 100, tiny }},
+		"box":        {agenttest.Box(), func(*Config) {}},
+		"float64":    {agenttest.Wide(), func(c *Config) { c.MaxGradNorm, c.NSteps, c.ActionNoise.Kind = 0.5, 3, Normal }},
+		"privileged": {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
+		"ou":         {agenttest.Box(), func(c *Config) { c.ActionNoise.Kind, c.TrainFreq, c.GradientSteps = OU, 5, -1 }},
+		"ddpg":       {agenttest.Box(), func(c *Config) { c.PolicyDelay, c.TargetPolicyNoise, c.Critics, c.CriticHidden = 1, 0, 1, []int{8} }},
+		"series": {agenttest.Series(t), func(c *Config) {
+			c.LearningRateSchedule.Kind, c.LearningRateSchedule.Steps, c.Encoder = "linear", 100, tiny
+		}},
 		"assets": {agenttest.Assets(t), func(c *Config) {
 			c.PolicyDelay, c.Optimizer.Kind, c.Encoder, c.CrossAsset.NHeads, c.ActionNoise.Kind = 3, "rmsprop", tiny, 2, OU
 		}},

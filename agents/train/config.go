@@ -14,8 +14,9 @@ type Config struct {
 	TotalEnvSteps int64 `yaml:"total_env_steps"`
 	// LogIntervalSteps is the number of env steps between records of metrics.
 	LogIntervalSteps int64 `yaml:"log_interval_steps"`
-	// Threads is how many cores the run may keep busy; 0 uses all there are. Results are
-	// bit-identical for an equal number, which the effective configuration records.
+	// Threads is how many cores the run may keep busy, and in how many shards it splits batches; 0
+	// decides once for all the cores there are. Results depend on it in the last bits, so the
+	// effective configuration, from which a run is resumed anywhere, records what was decided.
 	Threads    int        `yaml:"threads"`
 	Checkpoint Checkpoint `yaml:"checkpoint"`
 	Validation Validation `yaml:"validation"`
@@ -31,11 +32,13 @@ type Checkpoint struct {
 	// only at the beginning, at the end and when stopped. A policy that is the best so far is saved
 	// in addition when KeepBest is not 0.
 	EverySteps int64 `yaml:"every_steps"`
-	KeepLast   int   `yaml:"keep_last"`
-	KeepBest   int   `yaml:"keep_best"`
+	// KeepLast is the number of checkpoints that are kept, the last ones, and KeepBest that of
+	// those of the best policies.
+	KeepLast int `yaml:"keep_last"`
+	KeepBest int `yaml:"keep_best"`
 }
 
-// Validation says how often the greedy policy is judged on the validation split, and when a run
+// Validation says how often the greedy policy is evaluated on the validation split, and when a run
 // ends early.
 type Validation struct {
 	// EverySteps is the number of env steps between evaluations, beside one before and one after

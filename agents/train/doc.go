@@ -47,6 +47,14 @@
 // Environments that cannot be saved, such as those of other processes, begin new episodes when a
 // run is resumed. Everything else goes on.
 //
+// # Intervals
+//
+// A run can be trained in intervals ([Trainer.RunTo]). Between two of them it can be given other
+// hyper-parameters ([Trainer.Edit]), and everything of another run: LoadState of a trainer that has
+// run leaves nothing of what it was, so checkpoint.Copy from a trainer to another is population
+// based training's exploit. The rule for both: what follows has the bits of a cold start, of a
+// trainer that was made of the edited configuration and has loaded that state.
+//
 // # Normalisation
 //
 // With Config.Normalize the agent learns in a normalize.Env. Statistics are part of the state and

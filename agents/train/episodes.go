@@ -6,13 +6,21 @@ import "math"
 // over, as in Stable-Baselines3.
 const episodeWindow = 100
 
-// window holds the returns and lengths of the last episodes, the oldest first, and whether they
-// were successes, for environments that say so.
-type window struct{ returns, lengths, successes []float64 }
+// window holds the returns, lengths and costs of the last episodes, the oldest first, and whether
+// they were successes, for environments that say so.
+type window struct {
+	returns, lengths, successes []float64
+	// costs are those of the spec.
+	costs [][]float64
+}
 
-func newWindow() window {
+func newWindow(costs int) window {
 	room := func() []float64 { return make([]float64, 0, episodeWindow) }
-	return window{room(), room(), room()}
+	w := window{returns: room(), lengths: room(), successes: room()}
+	for range costs {
+		w.costs = append(w.costs, room())
+	}
+	return w
 }
 
 func (w *window) add(ret, length float64) {
@@ -28,13 +36,13 @@ func slide(list []float64, x float64) []float64 {
 	return append(list, x)
 }
 
-// successRate is the share of successes; NaN where no episode has said.
-func (w *window) successRate() float64 {
+// mean returns that of a list, which is not empty.
+func mean(list []float64) float64 {
 	sum := 0.0
-	for _, s := range w.successes {
-		sum += s
+	for _, x := range list {
+		sum += x
 	}
-	return sum / float64(len(w.successes))
+	return sum / float64(len(list))
 }
 
 // means returns NaN before the first episode has ended. The sums run from the oldest to the newest,

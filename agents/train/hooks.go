@@ -11,10 +11,10 @@ import (
 	"github.com/onnxrl/onnxrl/models"
 )
 
-// Evaluator judges the agent's present policy on the validation split and returns metrics by name,
-// such as sharpe or mean_reward; higher is better for the one that Config.Validation.Metric names.
-// It has environments and randomness of its own, makes its own greedy actor from the agent, and
-// closes it; it changes nothing that training depends on. When ctx ends it returns ctx's error.
+// Evaluator evaluates the agent's present policy on the validation split and returns metrics by
+// name, such as sharpe or mean_reward; higher is better for the one that Config.Validation.Metric
+// names. It has environments and randomness of its own, makes its own greedy actor from the agent,
+// and closes it; it changes nothing that training depends on. When ctx ends it returns ctx's error.
 type Evaluator func(ctx context.Context, a agents.Agent, envSteps int64) (map[string]float64, error)
 
 // Publisher keeps a policy for use outside the run. Publishing the same policy again, as a run does
@@ -65,7 +65,7 @@ type Hooks struct {
 	// Save is called when the state should be saved; the trainer is a checkpoint.Stater. score is
 	// set when the policy was evaluated at this very step. An error ends the run.
 	Save func(envSteps int64, score *float64) error
-	// Evaluate judges the policy; without it the run is never validated.
+	// Evaluate measures the policy; without it the run is never validated.
 	Evaluate Evaluator
 	// Publish keeps the best policy.
 	Publish Publisher

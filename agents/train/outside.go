@@ -21,7 +21,7 @@ const (
 	inside int32 = iota
 	stepping
 	evaluating
-	givenUp
+	abandoned
 )
 
 // enter says where the run goes.
@@ -39,14 +39,14 @@ func (o *outside) leave(where int32) {
 // waiting.
 func (o *outside) giveUp() int32 {
 	for _, where := range []int32{stepping, evaluating} {
-		if o.where.CompareAndSwap(where, givenUp) {
+		if o.where.CompareAndSwap(where, abandoned) {
 			return where
 		}
 	}
 	return inside
 }
 
-func (o *outside) abandoned() bool { return o.where.Load() == givenUp }
+func (o *outside) abandoned() bool { return o.where.Load() == abandoned }
 
 // watched steps environments outside.
 type watched struct {

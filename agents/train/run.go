@@ -42,7 +42,21 @@ const (
 	EpisodesReached = "max episodes"
 	CallbackStopped = "callback"
 	Interrupted     = "interrupted"
+	// Paused is that of RunTo: the run goes on with the next call.
+	Paused = "paused"
 )
+
+// errPaused ends a call of RunTo.
+var errPaused = errors.New("the run pauses")
+
+// RunTo is Run, but pauses with the first learner step at or after so many env steps of the run: a
+// training interval. What is due there is done, the state is saved, and the next call of Run or
+// RunTo goes on as if there had been none.
+func (t *Trainer) RunTo(ctx context.Context, envSteps int64) (Result, error) {
+	t.until = envSteps
+	defer func() { t.until = math.MaxInt64 }()
+	return t.Run(ctx)
+}
 
 // Run trains until the last env step, an early stop, or the end of ctx. The latter is no error: the
 // run stops between two rounds or two gradient steps, the state is saved, the result says so, and
@@ -68,6 +82,9 @@ func (t *Trainer) Run(ctx context.Context) (Result, error) {
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		res.Stopped = Interrupted
 		err = t.saveUnsaved()
+	case errors.Is(err, errPaused):
+		res.Stopped = Paused
+		err = t.saveUnsaved()
 	case err != nil && t.whole:
 		err = errors.Join(err, t.saveUnsaved())
 	}
@@ -87,6 +104,9 @@ func (t *Trainer) run(ctx context.Context) error {
 			}
 			if t.Finished() {
 				return nil
+			}
+			if t.EnvSteps() >= t.until {
+				return errPaused
 			}
 			if err := ctx.Err(); err != nil {
 				return err
@@ -165,8 +185,12 @@ func (t *Trainer) count(b *vector.Batch) error {
 		t.s.RewardSum += r
 	}
 	t.s.RewardSteps += int64(len(b.Type))
+	t.costs.Add(b)
 	for _, e := range b.Ended {
 		t.s.Episodes++
+		for k, x := range t.costs.Episode(e.Env) {
+			t.episodes.costs[k] = slide(t.episodes.costs[k], x)
+		}
 		t.episodes.add(e.Return, float64(e.Length))
 		if t.success >= 0 {
 			t.episodes.successes = slide(t.episodes.successes, b.Info[e.Env][t.success])
@@ -266,8 +290,13 @@ func (t *Trainer) record() {
 	if reward, length := t.episodes.means(); !math.IsNaN(reward) {
 		t.values["rollout/ep_rew_mean"], t.values["rollout/ep_len_mean"] = reward, length
 	}
+	for k, list := range t.episodes.costs {
+		if len(list) > 0 {
+			t.values[vector.CostTag("rollout/ep_cost_mean", t.setup.Spec.Costs[k], len(t.episodes.costs))] = mean(list)
+		}
+	}
 	if len(t.episodes.successes) > 0 {
-		t.values["rollout/success_rate"] = t.episodes.successRate()
+		t.values["rollout/success_rate"] = mean(t.episodes.successes)
 	}
 	t.values["time/total_timesteps"], t.values["time/iterations"], t.values["time/episodes"] = float64(at), float64(t.s.LearnerSteps), float64(t.s.Episodes)
 	if t.hooks.Now != nil {
@@ -278,8 +307,8 @@ func (t *Trainer) record() {
 	t.hooks.Metrics(at, t.values)
 }
 
-// evaluate judges the policy, and keeps and publishes it when it is the best so far. A policy that
-// was not trained is a yardstick and never the best.
+// evaluate measures the policy, and keeps and publishes it when it is the best so far. A policy
+// that was not trained is a yardstick and never the best.
 func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 	at, want := t.EnvSteps(), t.cfg.Validation
 	began := time.Time{}

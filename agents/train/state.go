@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/normalize"
@@ -76,6 +77,13 @@ func (t *Trainer) SaveState(w *checkpoint.Writer) error {
 	w.Scope("episodes").PutFloat64s("returns", t.episodes.returns)
 	w.Scope("episodes").PutFloat64s("lengths", t.episodes.lengths)
 	w.Scope("episodes").PutFloat64s("successes", t.episodes.successes)
+	if len(t.episodes.costs) > 0 {
+		t.costs.Settle()
+		w.Scope("episodes").PutFloat64s("cost_sums", t.costs.Values)
+		for k, list := range t.episodes.costs {
+			w.Scope("episodes").Scope("costs").PutFloat64s(strconv.Itoa(k), list)
+		}
+	}
 	if t.norm != nil {
 		w.PutJSON("normalize", t.norm.State())
 	}
@@ -91,8 +99,9 @@ func (t *Trainer) SaveState(w *checkpoint.Writer) error {
 	return t.learner.SaveState(w.Scope("agent"))
 }
 
-// LoadState restores a saved run. Environment, agent and configuration must be the ones it was
-// saved with.
+// LoadState restores a saved run, whatever this one has done before: nothing of that remains.
+// Environment, agent and configuration must be the ones it was saved with, but for what
+// [Trainer.Edit] may change.
 func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 	var s state
 	if err := r.JSON("state", &s); err != nil {
@@ -104,9 +113,15 @@ func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 	if err := t.loadEnvs(r, s.Rounds); err != nil {
 		return err
 	}
-	w, err := loadWindow(r.Scope("episodes"))
+	w, err := loadWindow(r.Scope("episodes"), len(t.episodes.costs))
 	if err != nil {
 		return err
+	}
+	t.costs.Restart()
+	if len(w.costs) > 0 && r.Has("envs") {
+		if err := r.Scope("episodes").Float64sInto("cost_sums", t.costs.Values, len(t.costs.Values)); err != nil {
+			return err
+		}
 	}
 	validation, err := loadEvaluation(r.Scope("validation"))
 	if err != nil {
@@ -136,15 +151,16 @@ func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 	for i := range t.called {
 		t.called[i] = t.saved
 	}
-	return nil
+	t.last, t.usesBest, t.whole, t.envsLost = nil, false, false, false
+	return t.newActor()
 }
 
 // errEnvsLost says why environments are not saved that have failed.
 var errEnvsLost = fmt.Errorf("they have failed: %w", envs.ErrCannotSave)
 
 // loadWindow reads the last episodes. Runs that were saved before successes were counted have none.
-func loadWindow(r *checkpoint.Reader) (window, error) {
-	w := newWindow()
+func loadWindow(r *checkpoint.Reader, costs int) (window, error) {
+	w := newWindow(costs)
 	for _, a := range []struct {
 		name string
 		to   *[]float64
@@ -157,6 +173,16 @@ func loadWindow(r *checkpoint.Reader) (window, error) {
 			return w, err
 		}
 		*a.to = append(*a.to, v...)
+	}
+	for k := range w.costs {
+		v, _, err := r.Scope("costs").Float64s(strconv.Itoa(k))
+		if err != nil {
+			return w, err
+		}
+		if len(v) != len(w.returns) {
+			return w, fmt.Errorf("%d returns and %d costs of episodes", len(w.returns), len(v))
+		}
+		w.costs[k] = append(w.costs[k], v...)
 	}
 	if len(w.returns) != len(w.lengths) || max(len(w.returns), len(w.successes)) > episodeWindow {
 		return w, fmt.Errorf("%d returns, %d lengths and %d successes of episodes", len(w.returns), len(w.lengths), len(w.successes))

@@ -91,7 +91,10 @@ type options struct {
 	// learner steps of the process.
 	dir  string
 	stop int
-	seed uint64
+	// pauses are env steps at which the run pauses, and edit is done at each.
+	pauses []int64
+	edit   func(tr *train.Trainer) error
+	seed   uint64
 	// factory, unless nil, makes other environments than corridors.
 	factory envs.Factory
 	// ctx, unless nil, ends the run; progress is told where it is.
@@ -188,6 +191,17 @@ func run(t testing.TB, o options) outcome {
 			from = c.Step
 		} else if !errors.Is(err, checkpoint.ErrNone) {
 			t.Fatal(err)
+		}
+	}
+	for _, at := range o.pauses {
+		res, err := tr.RunTo(ctx, at)
+		if err != nil || res.Stopped != train.Paused || tr.Finished() || res.EnvSteps != (at+19)/20*20 || len(out.steps) == 0 || out.steps[len(out.steps)-1] != res.EnvSteps {
+			t.Errorf("paused at %d with %+v, %v; saved at %v", at, res, err, out.steps)
+		}
+		if o.edit != nil {
+			if err := o.edit(tr); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	out.Result, out.err = tr.Run(ctx)

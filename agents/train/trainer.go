@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
 	"time"
 
@@ -31,8 +32,10 @@ type Trainer struct {
 	agent     agents.Agent
 	actor     agents.Actor
 	learner   agents.Learner
-	profile   *agents.Profile
-	each      func(*vector.Batch) error
+	// setup is what the agent was made with.
+	setup   agents.Setup
+	profile *agents.Profile
+	each    func(*vector.Batch) error
 	// bounds looks for observations outside of their bounds.
 	bounds bounds
 	// success is the position of the diagnostic that says whether an episode was a success, or -1.
@@ -40,6 +43,8 @@ type Trainer struct {
 
 	s        state
 	episodes window
+	// costs are sums over the episodes that go on.
+	costs *vector.CostSum
 	// validation is the newest evaluation, best the one with the highest score, and kept the
 	// parameters it was of, with keptNorm the statistics. usesBest says that the policy has them.
 	validation, best *Evaluation
@@ -47,6 +52,8 @@ type Trainer struct {
 	keptNorm         []wrap.Normalizer
 	usesBest         bool
 
+	// until is where the present call pauses.
+	until int64
 	// saved is the env step of the newest checkpoint, -1 before the first; called that of the
 	// newest call of each callback.
 	saved  int64
@@ -76,19 +83,14 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	if hooks.Log == nil {
 		hooks.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Threads == 0 {
-		cfg.Threads = runtime.GOMAXPROCS(0)
-	}
-	if cfg.Validation.Metric == "" {
-		cfg.Validation.Metric = meanReward
-	}
+	cfg = cfg.settle(runtime.GOMAXPROCS(0))
 	for i, c := range hooks.Every {
 		if c.Steps < 1 || c.Do == nil {
 			return nil, fmt.Errorf("train: callback %d: every %d env steps, expected at least 1 and something to do", i, c.Steps)
 		}
 	}
 	t := &Trainer{
-		cfg: cfg, hooks: hooks, key: s.Key.Split("act"), worlds: s.Key.Split("envs"), episodes: newWindow(), kept: snapshot{}, saved: -1, values: map[string]float64{}, profile: s.Profile, called: make([]int64, len(hooks.Every)),
+		cfg: cfg, hooks: hooks, key: s.Key.Split("act"), worlds: s.Key.Split("envs"), kept: snapshot{}, until: math.MaxInt64, saved: -1, values: map[string]float64{}, profile: s.Profile, called: make([]int64, len(hooks.Every)),
 	}
 	t.s.Evaluated = -1
 	if t.hooks.Patience == 0 {
@@ -103,20 +105,45 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	if err := t.openEnvs(f); err != nil {
 		return nil, err
 	}
+	spec := t.env.Spec()
+	t.episodes, t.costs = newWindow(len(spec.Costs)), vector.NewCostSum(spec, cfg.NumEnvs)
 	s.Updating = func(done, of int) { t.progress(float64(done) / float64(of)) }
-	s.Spec, s.Envs, s.Threads, s.TotalEnvSteps, s.Key = t.env.Spec(), cfg.NumEnvs, cfg.Threads, cfg.TotalEnvSteps, s.Key.Split("agent")
+	s.Spec, s.Envs, s.Threads, s.TotalEnvSteps, s.Key = spec, cfg.NumEnvs, cfg.Threads, cfg.TotalEnvSteps, s.Key.Split("agent")
 	if s.Log == nil {
 		s.Log = hooks.Log
 	}
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
+	t.setup = s
 	if t.agent, err = m.New(ctx, s); err != nil {
 		return nil, err
 	}
 	t.learner = t.agent.Learner()
-	t.actor, err = t.agent.NewActor(agents.Explore, cfg.NumEnvs)
-	return t, err
+	return t, t.newActor()
+}
+
+// newActor makes the actor that explores, in place of the one that there was.
+func (t *Trainer) newActor() (err error) {
+	if t.actor != nil {
+		// What only one actor has is free then, such as the states of a memory.
+		err, t.actor = t.actor.Close(), nil
+	}
+	if err == nil {
+		t.actor, err = t.agent.NewActor(agents.Explore, t.cfg.NumEnvs)
+	}
+	return err
+}
+
+// settle decides what is left open.
+func (c Config) settle(threads int) Config {
+	if c.Threads == 0 {
+		c.Threads = threads
+	}
+	if c.Validation.Metric == "" {
+		c.Validation.Metric = meanReward
+	}
+	return c
 }
 
 // openEnvs makes the vector and begins its episodes.

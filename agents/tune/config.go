@@ -25,8 +25,8 @@ type Config struct {
 	// PruneWarmup is the number of evaluations of a trial that do not prune it: a policy that
 	// learns late is not given up at once. RL-Zoo's searches have a third of all.
 	PruneWarmup int `yaml:"prune_warmup"`
-	// Metric is what the last evaluation of a trial is judged by; empty is train.validation.metric.
-	// Direction is maximize or minimize.
+	// Metric is what the last evaluation of a trial is compared by; empty is
+	// train.validation.metric. Direction is maximize or minimize.
 	Metric    string `yaml:"metric"`
 	Direction string `yaml:"direction"`
 	// StepsPerTrial is the number of env steps of a trial; 0 is train.total_env_steps.

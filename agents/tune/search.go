@@ -17,7 +17,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
@@ -60,8 +59,22 @@ type Search struct {
 	// apart says that trials have environments of their own, because some of what is tuned makes
 	// them.
 	apart bool
-	study *Study
-	best  *Trial
+	// threads are those that the document gives; those of trials are decided once.
+	threads int
+	study   *Study
+	best    *Trial
+}
+
+// Load is the method of that name of [experiment.Kinds] for documents that have a section tune:
+// problems in it are reported with the others.
+func Load(kinds experiment.Kinds, path string, sets []string) (experiment.Config, *configs.Document, Config, error) {
+	c, doc, err := kinds.Load(path, sets)
+	t := Defaults()
+	if doc != nil {
+		section, _ := doc.Lookup("tune")
+		err = errors.Join(err, section.Decode(&t))
+	}
+	return c, doc, t, err
 }
 
 // OpenSearch reads the document in a file, or the shipped one of that name, which has a section
@@ -82,18 +95,14 @@ func OpenSearch(ctx context.Context, kinds experiment.Kinds, path string, o Sear
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg, s.doc, err = experiment.Load(path, o.Sets); err != nil {
+	if s.cfg, s.doc, s.tune, err = Load(kinds, path, o.Sets); err != nil {
 		return nil, err
 	}
 	if len(s.cfg.Seeds) > 0 {
 		return nil, errors.New("seeds: a search has the one seed that its trials share; give seed, and train the tuned configuration with several")
 	}
-	s.tune = Defaults()
 	if s.cfg.Tune.IsZero() {
 		return nil, fmt.Errorf("%s has no section tune, which says what to search for: trials, and the keys in space", path)
-	}
-	if err := s.cfg.Tune.Decode(&s.tune); err != nil {
-		return nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -181,7 +190,7 @@ func (s *Search) complete(ctx context.Context) (err error) {
 		s.tune.StepsPerTrial = s.cfg.Train.TotalEnvSteps
 	}
 	if s.cfg.Train.Validation.EverySteps == 0 {
-		return errors.New("train.validation.every_steps is 0, and a search judges trials by their evaluations")
+		return errors.New("train.validation.every_steps is 0, and a search compares trials by their evaluations")
 	}
 	if known := assess.Metrics(s.factory); !slices.Contains(known, s.tune.Metric) {
 		return fmt.Errorf("tune.metric: unknown metric %q; the environment has %s", s.tune.Metric, strings.Join(known, ", "))
@@ -193,6 +202,12 @@ func (s *Search) complete(ctx context.Context) (err error) {
 		s.apart = s.apart || opensEnv(path)
 		if err := s.probe(ctx, path); err != nil {
 			return fmt.Errorf("tune.space: %w", err)
+		}
+	}
+	if s.threads = s.cfg.Train.Threads; s.threads == 0 {
+		s.cfg.Train.Threads = max(1, runtime.GOMAXPROCS(0)/s.tune.Parallel)
+		if err := s.doc.SetValue("train.threads", s.cfg.Train.Threads); err != nil {
+			return err
 		}
 	}
 	s.cfg.Tune, err = configs.NewSection(s.tune)
@@ -253,12 +268,12 @@ func opensEnv(paths ...string) bool {
 
 // document returns the configuration with values in it, and what makes its agents.
 func (s *Search) document(space Space, v Values) (experiment.Config, agents.Maker, error) {
-	c := experiment.Defaults()
 	doc := s.doc.Clone()
 	if err := space.Apply(doc, v); err != nil {
-		return c, nil, err
+		return experiment.Config{}, nil, err
 	}
-	if err := doc.Decode(&c); err != nil {
+	c, err := s.kinds.Decode(doc)
+	if err != nil {
 		return c, nil, err
 	}
 	maker, agent, err := s.kinds.Agent(c.Agent)
@@ -356,42 +371,22 @@ func better(direction string, a, b Trial) bool {
 }
 
 // try trains one trial; it is the objective of the study.
-func (s *Search) try(ctx context.Context, t Trial, report func(float64) error) (err error) {
-	c, maker, err := s.document(s.tune.Space, t.Values)
+func (s *Search) try(ctx context.Context, t Trial, report func(float64) error) error {
+	c, _, err := s.document(s.tune.Space, t.Values)
 	if err != nil {
 		return err
-	}
-	factory := s.factory
-	if s.apart {
-		if _, factory, _, err = s.kinds.Open(ctx, c); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, factory.Close()) }()
 	}
 	c.Train.TotalEnvSteps = s.tune.StepsPerTrial
-	if c.Train.Threads == 0 {
-		c.Train.Threads = max(1, runtime.GOMAXPROCS(0)/s.tune.Parallel)
-	}
-	judge, err := assess.Validator(factory, c.Eval)
-	if err != nil {
-		return err
-	}
-	hooks := train.Hooks{Evaluate: func(ctx context.Context, a agents.Agent, at int64) (map[string]float64, error) {
-		m, err := judge(ctx, a, at)
-		if err != nil || at == 0 {
-			return m, err
+	o := run.Options{Engine: s.o.Engine, Hooks: run.Hooks{Evaluated: func(_ *run.Run, at int64, m map[string]float64) error {
+		if at == 0 {
+			return nil
 		}
-		return m, report(m[s.tune.Metric])
-	}}
-	tr, err := train.New(ctx, factory, maker, agents.Setup{Engine: s.o.Engine, Encoders: s.kinds.Encoders, Key: rng.New(c.Seed)}, c.Train, hooks)
-	if err != nil {
-		return err
+		return report(m[s.tune.Metric])
+	}}}
+	if !s.apart {
+		o.Factory = s.factory
 	}
-	defer func() { err = errors.Join(err, tr.Close()) }()
-	res, err := tr.Run(ctx)
-	if err == nil && res.Stopped == train.Interrupted {
-		return ctx.Err()
-	}
+	_, err = run.Interval{Config: c}.Train(ctx, s.kinds, o)
 	return err
 }
 
@@ -405,7 +400,7 @@ func (s *Search) tuned(t Trial) ([]byte, error) {
 	if c.Agent, err = configs.NewKinded(c.Agent.Kind, maker.Config()); err != nil {
 		return nil, err
 	}
-	c.Tune, c.ChosenFrom = configs.Section{}, s.chosenFrom()
+	c.Tune, c.ChosenFrom, c.Train.Threads = configs.Section{}, s.chosenFrom(), s.threads
 	return configs.Marshal(c)
 }
 

@@ -36,7 +36,7 @@ func (a *app) ablateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ablate STUDY.yaml",
 		Short: "Find out what matters: vary an experiment one factor at a time",
-		Long: `Trains a base experiment and what it becomes when one of its factors is set otherwise, each over several seeds, judges all of them on the validation range next to
+		Long: `Trains a base experiment and what it becomes when one of its factors is set otherwise, each over several seeds, evaluates all of them on the validation range next to
 equal-weight buy-and-hold, and writes tables and plots. A study file names the base, the seeds and the factors; --full trains every combination of their levels.
 
 The time that it will take is measured first, by training each network for a moment, and --dry-run stops there. Ctrl-C saves and stops; the same command goes on
@@ -151,7 +151,7 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 			return nil, fmt.Errorf("--seeds: %w", err)
 		}
 	}
-	p, err := ablate.NewPlan(ctx, c, base, ablate.Options{Sets: f.sets, Full: f.full, Edit: experiment.Absolute, Effective: ablate.Opened(a.kinds)})
+	p, err := ablate.NewPlan(ctx, c, base, ablate.Options{Sets: f.sets, Full: f.full, Edit: experiment.Absolute, Decode: a.kinds.Decode, Effective: ablate.Opened(a.kinds)})
 	if err != nil {
 		return nil, err
 	}

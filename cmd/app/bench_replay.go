@@ -143,7 +143,7 @@ func (b replayBench) stores(ctx context.Context, r *benchmark.Report, name strin
 		return err
 	}
 	defer func() { err = errors.Join(err, shared.Close()) }()
-	writer, err := shared.Writer(0, b.envs, replay.WriterOptions{})
+	writer, err := shared.Writer("bench", 0, b.envs, nil)
 	if err != nil {
 		return err
 	}
@@ -179,8 +179,8 @@ func (b replayBench) stores(ctx context.Context, r *benchmark.Report, name strin
 		sample map[string]func() error
 	}{
 		{"shared", writer, 3e6, map[string]func() error{"": func() error { return sampler.Sample(draws, batch) }, "-recent": func() error { return recent.Sample(draws, batch) }}},
-		{"uniform", replay.NewRecorder(uniform, nil), 3e6, map[string]func() error{"": func() error { return uniform.Sample(draws, &batch.Batch) }}},
-		{"prioritised", replay.NewRecorder(prioritised, nil), 0, map[string]func() error{"": func() error { return prioritised.Sample(draws, &batch.Batch) }}},
+		{"uniform", uniform, 3e6, map[string]func() error{"": func() error { return uniform.Sample(draws, batch) }}},
+		{"prioritised", prioritised, 0, map[string]func() error{"": func() error { return prioritised.Sample(draws, batch) }}},
 	} {
 		p, err := b.pusher(s.rec)
 		if err != nil {
@@ -240,11 +240,11 @@ func mapKeys[V any](m map[string]V) func(yield func(string) bool) {
 }
 
 // batchOf makes room for a sample, outside the Go heap as a program's inputs are.
-func (b replayBench) batchOf() *replay.SharedBatch {
+func (b replayBench) batchOf() *replay.Batch {
 	of := func(k int) *tensor.Tensor { return tensor.New(tensor.Float32, b.batch, k) }
-	return &replay.SharedBatch{Batch: replay.Batch{
+	return &replay.Batch{
 		Obs: []*tensor.Tensor{of(b.features)}, NextObs: []*tensor.Tensor{of(b.features)}, Action: of(b.actions), Reward: make([]float32, b.batch), Discount: make([]float32, b.batch),
-	}}
+	}
 }
 
 // gatherer is the bare loop: a table of rows like the replays', and rows to copy.
@@ -397,7 +397,7 @@ func (b replayBench) many(ctx context.Context, l replay.Layout, n int) (row benc
 	const writers, samplers = 4, 2
 	var list []*pusher
 	for k := range writers {
-		w, err := s.Writer(int32(k), b.envs, replay.WriterOptions{})
+		w, err := s.Writer(fmt.Sprint(k), int32(k), b.envs, nil)
 		if err != nil {
 			return row, err
 		}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,11 +14,10 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/ablate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/experiment/convert"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/configs/reference"
-	"github.com/onnxrl/onnxrl/envs/market/bars"
-	"github.com/onnxrl/onnxrl/envs/market/synthetic"
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
@@ -70,25 +71,9 @@ func documentDefaults(name string) (defaults any, use string, err error) {
 
 // book has the kinds of this program and what the source says of the keys.
 func (a *app) book() *reference.Book {
-	b := &reference.Book{Lists: map[string][]reference.Kind{}, Comments: map[string]string{}}
-	add := func(list, name, summary string, defaults func() any) {
-		b.Lists[list] = append(b.Lists[list], reference.Kind{Name: name, Summary: summary, Defaults: defaults})
-	}
-	for _, k := range a.kinds.Envs {
-		add("env", k.Name, k.Summary, k.Defaults)
-	}
-	for _, k := range a.kinds.Agents {
-		add("algo", k.Name, k.Summary, k.Defaults)
-	}
-	for _, k := range a.kinds.Encoders {
-		add("encoder", k.Name, k.Summary, k.Defaults)
-	}
-	for _, k := range synthetic.Kinds() {
-		add("market", k.Name, k.Summary, k.Defaults)
-	}
-	add("source", "", "", func() any { return bars.DefaultSource() })
-	add("tune", "", "", func() any { return tune.Defaults() })
-	add("model", "", "", func() any { return servedModel{modelSettings: serveDefaults().Defaults} })
+	b := a.kinds.Book()
+	b.Lists["tune"] = []reference.Kind{{Defaults: func() any { return tune.Defaults() }}}
+	b.Lists["model"] = servedModels
 	// The file is made by a test, which reads it, too.
 	_ = json.Unmarshal(keyComments, &b.Comments)
 	help := map[string]string{}
@@ -100,8 +85,8 @@ func (a *app) book() *reference.Book {
 }
 
 func (a *app) configCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Write, check and explain configuration documents", Args: cobra.NoArgs}
-	cmd.AddCommand(a.configNewCommand(), a.configCheckCommand(), a.configReferenceCommand(), a.configSchemaCommand())
+	cmd := &cobra.Command{Use: "config", Short: "Write, check, convert and explain configuration documents", Args: cobra.NoArgs}
+	cmd.AddCommand(a.configNewCommand(), a.configCheckCommand(), a.configConvertCommand(), a.configReferenceCommand(), a.configSchemaCommand())
 	return cmd
 }
 
@@ -272,14 +257,15 @@ func (a *app) configNewCommand() *cobra.Command {
 		Long: `Writes a document with every key, its default and what it means. Keys that may be left out, and are, stand behind "#"; what has to be
 given is marked REQUIRED. For train and tune, --env and --algo choose an environment and an algorithm, which must fit.`,
 		Example: `  onnxrl config new train --env cartpole --algo ppo -o cartpole.yaml && onnxrl train cartpole.yaml
-  onnxrl config new train --env gymnasium --algo ppo -o lander.yaml && onnxrl train lander.yaml --set env.id=LunarLander-v3
+  onnxrl config new train --env LunarLander-v3 --algo ppo -o lander.yaml && onnxrl train lander.yaml
   onnxrl config new serve`,
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: documentNames(),
 		RunE:      func(cmd *cobra.Command, args []string) error { return a.configNew(cmd, args[0], &f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.env, "env", "", "environment of train and tune; onnxrl env ls lists them")
+	cmd.Annotations = map[string]string{printsText: "a YAML document"}
+	fl.StringVar(&f.env, "env", "", "environment of train and tune: a kind, which onnxrl env ls lists, or an id of Gymnasium's")
 	fl.StringVar(&f.algo, "algo", "", "algorithm of train and tune; onnxrl algo ls lists them")
 	fl.StringVar(&f.encoder, "encoder", "", "encoder of the agent; onnxrl encoder ls lists them (default: the algorithm's)")
 	fl.StringVarP(&f.out, "out", "o", "", "write to this file (default: standard output)")
@@ -293,7 +279,11 @@ func (a *app) configNew(cmd *cobra.Command, name string, f *newFlags) error {
 	}
 	chosen := map[string]string{}
 	b := a.book()
-	for _, c := range []struct{ flag, list, path, value string }{{"env", "env", "env", f.env}, {"algo", "algo", "agent", f.algo}, {"encoder", "encoder", "agent.encoder", f.encoder}} {
+	env, err := gymnasiumID(b, f.env)
+	if err != nil {
+		return fmt.Errorf("config new: %w", err)
+	}
+	for _, c := range []struct{ flag, list, path, value string }{{"env", "env", "env", env}, {"algo", "algo", "agent", f.algo}, {"encoder", "encoder", "agent.encoder", f.encoder}} {
 		if c.value == "" {
 			continue
 		}
@@ -305,7 +295,11 @@ func (a *app) configNew(cmd *cobra.Command, name string, f *newFlags) error {
 			names = append(names, k.Name)
 		}
 		if !slices.Contains(names, c.value) {
-			return fmt.Errorf("config new: --%s %s: there are %s", c.flag, c.value, strings.Join(names, ", "))
+			hint := ""
+			if c.flag == "env" {
+				hint = ", or an id of Gymnasium's such as LunarLander-v3"
+			}
+			return fmt.Errorf("config new: --%s %s: there are %s%s", c.flag, c.value, strings.Join(names, ", "), hint)
 		}
 		chosen[c.path] = c.value
 	}
@@ -323,4 +317,28 @@ func (a *app) configNew(cmd *cobra.Command, name string, f *newFlags) error {
 		file = "FILE"
 	}
 	return a.write(f.out, []byte("# Read by: "+use+" "+file+"\n# Written by: onnxrl "+strings.TrimPrefix(cmd.CommandPath(), "onnxrl ")+" "+name+"; onnxrl config check says what is wrong with it.\n\n"+text))
+}
+
+// gymnasiumID returns the kind of environment that has an id of Gymnasium's, whose keys then have
+// the id as their default. A kind is returned as it is.
+func gymnasiumID(b *reference.Book, id string) (string, error) {
+	if !regexp.MustCompile(`-v\d+$`).MatchString(id) {
+		return id, nil
+	}
+	keys := convert.Environment(id)
+	kind := keys["kind"].(string)
+	delete(keys, "kind")
+	section, err := configs.NewSection(keys)
+	if err != nil {
+		return "", err
+	}
+	for i := range b.Lists["env"] {
+		if k := &b.Lists["env"][i]; k.Name == kind {
+			into := reflect.New(reflect.TypeOf(k.Defaults()))
+			into.Elem().Set(reflect.ValueOf(k.Defaults()))
+			err = section.Decode(into.Interface())
+			k.Defaults = func() any { return into.Elem().Interface() }
+		}
+	}
+	return kind, err
 }

@@ -44,10 +44,11 @@ func (a *app) configCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Report all problems of a document, without starting anything",
-		Long: `Reports all problems of a document, or of a shipped experiment, without starting anything, and ends with status 1 if there are any. Environments
+		Long: `Reports all problems of a document (- reads it from standard input), or of a shipped experiment, without starting anything, and ends with status 1 if there are any. Environments
 that need neither data nor Python are opened, and the agent is made for them, so that it is known whether they fit.`,
 		Example: `  onnxrl config check experiment.yaml --set agent.gamma=0.98
-  onnxrl config check qtmrl --json`,
+  onnxrl config check qtmrl --json
+  onnxrl config new serve | onnxrl config check -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := a.configCheck(cmd.Context(), args[0], as, sets)
@@ -64,7 +65,7 @@ that need neither data nor Python are opened, and the agent is made for them, so
 
 func (a *app) configCheck(ctx context.Context, path, as string, sets []string) (configReport, error) {
 	r := configReport{File: path, Document: as, Problems: []configProblem{}}
-	doc, err := experiment.Document(path)
+	doc, err := a.document(path)
 	if err == nil {
 		err = doc.Set(sets...)
 	}
@@ -179,20 +180,8 @@ func (a *app) checkStudy(ctx context.Context, path string, sets []string) error 
 	if err != nil {
 		return err
 	}
-	b := a.book()
-	_, err = ablate.NewPlan(ctx, c, base, ablate.Options{Sets: sets, Effective: func(_ context.Context, c experiment.Config) (experiment.Config, string, error) {
-		text, err := configs.Marshal(c)
-		if err != nil {
-			return c, "", err
-		}
-		doc, err := configs.Parse(path, text)
-		if err != nil {
-			return c, "", err
-		}
-		if problems := b.Check(doc.Section(), experiment.Defaults()); len(problems) > 0 {
-			err = problems
-		}
-		return c, "", err
+	_, err = ablate.NewPlan(ctx, c, base, ablate.Options{Sets: sets, Decode: a.kinds.Decode, Effective: func(_ context.Context, c experiment.Config) (experiment.Config, string, error) {
+		return c, "", nil
 	}})
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // inside runs a command line in this process.
@@ -127,6 +128,12 @@ func TestConfigNew(t *testing.T) {
 		}
 		if name == "tune" && !strings.Contains(string(text), "  trials: 50\n") {
 			t.Errorf("tune has no section tune:\n%s", text)
+		}
+	}
+	for id, want := range sorted.All(map[string]string{"LunarLander-v3": "\n  kind: gymnasium\n", "CartPole-v0": "\n  max_steps: 200\n", "Acrobot-v1": "\n  kind: acrobot\n"}) {
+		r := inside(t, "config", "new", "train", "--env", id, "--algo", "ppo")
+		if r.code != 0 || !strings.Contains(r.out, want) || strings.Contains(r.out, "# REQUIRED: ") || strings.Contains(r.out, "\n  id: ") != (id == "LunarLander-v3") {
+			t.Errorf("%s: %+v", id, r)
 		}
 	}
 	for _, args := range [][]string{{"nothing"}, {"train", "--env", "cartpol"}, {"fit", "--algo", "ppo"}} {

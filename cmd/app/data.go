@@ -305,8 +305,8 @@ func (a *app) inspectPrepared(dir string) error {
 // printQuality shows one line per symbol and the details below.
 func printQuality(out io.Writer, q *bars.Quality) error {
 	fmt.Fprintf(out, "%s, %s from %s to %s, %s\n%s\n\n", plural(len(q.Symbols), "symbol"), plural(q.Times, "time"), q.From, q.To, plural(len(q.Files), "file"), q.Adjustment)
-	for _, doubt := range q.Doubts {
-		fmt.Fprintf(out, "DOUBT: %s\n\n", doubt)
+	for _, text := range q.Warnings {
+		fmt.Fprintf(out, "WARNING: %s\n\n", text)
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "symbol\tfirst\tlast\trows\tduplicate\tconflict\tunsorted\tblank\tbad price\tinconsistent\topen off\tno volume\tneg. volume\tzero volume\tsuspended\tfilled\tlongest gap\tabsent at end\tjumps\tsplit-like\t")

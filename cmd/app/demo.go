@@ -77,8 +77,8 @@ func (a *app) demoCommand() *cobra.Command {
 	var f demoFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Train, judge and export a trading agent on data that come with the program",
-		Long: `Shows the whole way in about two minutes on two cores: prepares daily bars of five US stocks that come with the program, trains QTMRL, an A2C agent, on them, judges
+		Short: "Train, evaluate and export a trading agent on data that come with the program",
+		Long: `Shows the whole way in about two minutes on two cores: prepares daily bars of five US stocks that come with the program, trains QTMRL, an A2C agent, on them, evaluates
 it on years that it has not seen, next to buy-and-hold and other baselines, writes a report, and leaves the agent behind as one ONNX file.
 
 It is what these commands do, one after the other: onnxrl data prepare demo, onnxrl train demo, onnxrl evaluate, onnxrl models verify. Everything is kept in a run
@@ -214,11 +214,11 @@ func (a *app) demoPlan(ctx context.Context, r *demoResult, f *demoFlags) (*train
 	return p, nil
 }
 
-// demoEvaluation judges the exported agent and writes the report.
+// demoEvaluation evaluates the exported agent and writes the report.
 func (a *app) demoEvaluation(ctx context.Context, r *demoResult) (err error) {
 	a.demoHeading("3. Evaluation", "the exported agent on years that neither training nor the choice of the policy has seen")
 	f := evaluateFlags{split: string(envs.Test)}
-	j, err := a.openJudged(ctx, r.Dir, &f)
+	j, err := a.openEvalTarget(ctx, r.Dir, &f)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (a *app) demoEvaluation(ctx context.Context, r *demoResult) (err error) {
 	if !ok {
 		return errors.New("the experiment is none of trading")
 	}
-	if r.Evaluation, err = a.judgeTrading(ctx, j, o, &f); err != nil || a.json {
+	if r.Evaluation, err = a.evaluateTrading(ctx, j, o, &f); err != nil || a.json {
 		return err
 	}
 	if err := a.printEvaluation(r.Evaluation, j.cfg.Eval); err != nil {
@@ -237,7 +237,7 @@ func (a *app) demoEvaluation(ctx context.Context, r *demoResult) (err error) {
 	return err
 }
 
-// demoModel looks at what was exported: the file that was just judged.
+// demoModel looks at what was exported: the file that was just evaluated.
 func (a *app) demoModel(ctx context.Context, r *demoResult) (err error) {
 	a.demoHeading("4. Export", "the whole agent, from raw features to orders, as one ONNX file")
 	m := &r.Model

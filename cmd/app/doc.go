@@ -1,4 +1,4 @@
-// Package app is the program onnxrl over any lists of kinds: what trains, inspects, judges and
+// Package app is the program onnxrl over any lists of kinds: what trains, inspects, evaluates and
 // serves agents and models whose networks are ONNX graphs. Each file is one subcommand, or a part
 // of one: its flags, what it wires together and what it prints. What a subcommand does is in
 // packages below agents, models, envs and export, where other programs find it too.

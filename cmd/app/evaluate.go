@@ -37,12 +37,12 @@ RUN is the directory of onnxrl train; one that holds seed-* directories has all 
 one (best.onnx), and where there is none, or eval.deterministic is false, the best one in the newest checkpoint. A model, or an artefact such as runs/artifacts//qtmrl:best, needs the
 configuration of its environment: --config, or the config.yaml beside it.
 
-Before anything else, that line says what would make the numbers worthless: features, statistics or fills that know the future; judged data that the policy was trained on or chosen by,
+Before anything else, that line says what would make the numbers worthless: features, statistics or fills that know the future; evaluated data that the policy was trained on or chosen by,
 whatever the splits are called now; and whether one bar of delay destroys the result by more than chance (LAG-FRAGILE: a lead over buy-and-hold is gone, or the Sharpe ratio falls below
 half, and the bootstrap interval of the loss lies above 0).
 
 The trials of the deflated Sharpe ratio are runs (the seeds of the run directory, or all runs of a study) and the configurations of a search (chosen_from), and its variance is the one
-between them (Bailey & López de Prado 2014). The checkpoints of a learning curve count where the policy was chosen by the judged data themselves (--split valid). A model keeps the
+between them (Bailey & López de Prado 2014). The checkpoints of a learning curve count where the policy was chosen by the evaluated data themselves (--split valid). A model keeps the
 record of its run in its metadata, wherever it lies.
 
 In other environments than trading the policy acts through --episodes whole episodes (or eval.episodes), and the table has the mean, the standard deviation and the range of their returns and lengths. These are raw rewards, whatever was normalised in training; actions are the best ones unless eval.deterministic is false.`,
@@ -72,36 +72,36 @@ func (a *app) evaluate(ctx context.Context, target string, f *evaluateFlags) err
 	if f.bare && f.out != "" {
 		return errors.New("evaluate: --out names the folder of a report, and --no-report writes none")
 	}
-	j, err := a.openJudged(ctx, target, f)
+	j, err := a.openEvalTarget(ctx, target, f)
 	if err != nil {
 		return fmt.Errorf("evaluate %s: %w", target, err)
 	}
-	err = a.judge(ctx, j, f)
+	err = a.evaluateTarget(ctx, j, f)
 	if err = errors.Join(err, j.Close()); err != nil {
 		return fmt.Errorf("evaluate %s: %w", target, err)
 	}
 	return nil
 }
 
-// judge evaluates what was opened and prints the table.
-func (a *app) judge(ctx context.Context, j *judged, f *evaluateFlags) error {
+// evaluateTarget evaluates what was opened and prints the table.
+func (a *app) evaluateTarget(ctx context.Context, j *evalTarget, f *evaluateFlags) error {
 	o, ok := j.factory.(trading.Opened)
 	if !ok {
-		return a.judgeEpisodes(ctx, j, f)
+		return a.evaluateEpisodes(ctx, j, f)
 	}
 	if f.episodes != 0 {
-		return errors.New("--episodes: the trading environment is judged by one run through the split")
+		return errors.New("--episodes: the trading environment is evaluated by one run through the split")
 	}
-	e, err := a.judgeTrading(ctx, j, o, f)
+	e, err := a.evaluateTrading(ctx, j, o, f)
 	if e == nil {
 		return err
 	}
 	return errors.Join(a.printEvaluation(e, j.cfg.Eval), err)
 }
 
-// judgeTrading assesses the policies and writes the report. Where only that fails, what was found
-// out comes with the error.
-func (a *app) judgeTrading(ctx context.Context, j *judged, o trading.Opened, f *evaluateFlags) (*evaluation, error) {
+// evaluateTrading assesses the policies and writes the report. Where only that fails, what was
+// found out comes with the error.
+func (a *app) evaluateTrading(ctx context.Context, j *evalTarget, o trading.Opened, f *evaluateFlags) (*evaluation, error) {
 	if err := assess.CheckMetrics(j.cfg.Eval.Metrics); err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (a *app) judgeTrading(ctx context.Context, j *judged, o trading.Opened, f *
 // folder returns where the report goes, empty where none is written. A folder that was asked for
 // must be writable; where it is only the usual one, in a run directory of somebody else or on a
 // disk that cannot be written to, the evaluation goes without, and unwritten says why.
-func (j *judged) folder(f *evaluateFlags) (out, unwritten string, err error) {
+func (j *evalTarget) folder(f *evaluateFlags) (out, unwritten string, err error) {
 	switch {
 	case f.bare:
 		return "", "", nil

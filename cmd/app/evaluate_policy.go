@@ -32,9 +32,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// judged is what onnxrl evaluate works on: an opened document and the policies to judge in it.
-type judged struct {
-	// program is what has judged.
+// evalTarget is what onnxrl evaluate works on: an opened document and the policies to evaluate in
+// it.
+type evalTarget struct {
+	// program is what has evaluated.
 	program string
 	cfg     experiment.Config
 	doc     *configs.Document
@@ -67,7 +68,7 @@ type candidate struct {
 }
 
 // Close frees policies, agents and the environment, the last one opened first.
-func (j *judged) Close() error {
+func (j *evalTarget) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(j.closers) {
 		errs = append(errs, c.Close())
@@ -75,9 +76,9 @@ func (j *judged) Close() error {
 	return errors.Join(errs...)
 }
 
-// openJudged finds out what a target is and opens it. After an error nothing remains open.
-func (a *app) openJudged(ctx context.Context, target string, f *evaluateFlags) (_ *judged, err error) {
-	j := &judged{program: a.program()}
+// openEvalTarget finds out what a target is and opens it. After an error nothing remains open.
+func (a *app) openEvalTarget(ctx context.Context, target string, f *evaluateFlags) (_ *evalTarget, err error) {
+	j := &evalTarget{program: a.program()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, j.Close())
@@ -104,8 +105,8 @@ func (a *app) openJudged(ctx context.Context, target string, f *evaluateFlags) (
 }
 
 // open reads the document and opens what it names.
-func (j *judged) open(ctx context.Context, a *app, path string, sets []string) (err error) {
-	if j.cfg, j.doc, err = experiment.Load(path, sets); err != nil {
+func (j *evalTarget) open(ctx context.Context, a *app, path string, sets []string) (err error) {
+	if j.cfg, j.doc, err = a.kinds.Load(path, sets); err != nil {
 		return err
 	}
 	if j.engine, err = a.compiler(ctx); err != nil {
@@ -119,7 +120,7 @@ func (j *judged) open(ctx context.Context, a *app, path string, sets []string) (
 }
 
 // add makes a policy of actors a candidate.
-func (j *judged) add(f *evaluateFlags, c candidate) error {
+func (j *evalTarget) add(f *evaluateFlags, c candidate) error {
 	mode := agents.Greedy
 	if !j.cfg.Eval.Deterministic {
 		mode = agents.Explore
@@ -139,7 +140,7 @@ func (j *judged) add(f *evaluateFlags, c candidate) error {
 }
 
 // openRunDir opens a run, or all seeds of a group of them.
-func (a *app) openRunDir(ctx context.Context, j *judged, f *evaluateFlags) error {
+func (a *app) openRunDir(ctx context.Context, j *evalTarget, f *evaluateFlags) error {
 	if err := j.open(ctx, a, filepath.Join(j.dir, run.ConfigFile), f.sets); err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (a *app) openRunDir(ctx context.Context, j *judged, f *evaluateFlags) error
 	}
 	best := j.selection.Best
 	if len(dirs) == 1 {
-		// Other runs count as trials, whether or not they are judged here.
+		// Other runs count as trials, whether or not they are evaluated here.
 		if err := j.selected(siblings(dirs[0])); err != nil {
 			return err
 		}
@@ -196,7 +197,7 @@ func (a *app) openRunDir(ctx context.Context, j *judged, f *evaluateFlags) error
 
 // remember finds out what the reported policy has seen: as its file says, and where that says
 // nothing as the configuration does that its run was started with, whatever was edited since.
-func (j *judged) remember(dir string) error {
+func (j *evalTarget) remember(dir string) error {
 	if m := j.candidates[0].model; m != nil {
 		var err error
 		if j.past, err = publish.PastOf(m); err != nil {
@@ -242,7 +243,7 @@ func siblings(dir string) []string {
 }
 
 // runNotes says which runs were not finished, and what has changed since they were started.
-func (a *app) runNotes(j *judged, dirs []string) error {
+func (a *app) runNotes(j *evalTarget, dirs []string) error {
 	now, err := run.Sources(j.doc, j.factory, a.digest)
 	if err != nil {
 		return err
@@ -276,7 +277,7 @@ func better(x, y float64) int {
 }
 
 // selected reads what the policies of run directories were chosen from.
-func (j *judged) selected(dirs []string) (err error) {
+func (j *evalTarget) selected(dirs []string) (err error) {
 	var files []string
 	for _, d := range dirs {
 		files = append(files, filepath.Join(d, run.MetricsFile))
@@ -296,7 +297,7 @@ func (j *judged) selected(dirs []string) (err error) {
 
 // bestOf returns the best policy of a run: the published model, or the best one in its newest
 // checkpoint.
-func (a *app) bestOf(ctx context.Context, j *judged, f *evaluateFlags, dir string, seed uint64) (candidate, error) {
+func (a *app) bestOf(ctx context.Context, j *evalTarget, f *evaluateFlags, dir string, seed uint64) (candidate, error) {
 	if path := filepath.Join(dir, publish.BestFile); j.cfg.Eval.Deterministic && isFile(path) {
 		return j.modelFile(ctx, a, f, path)
 	}
@@ -328,7 +329,7 @@ func (a *app) bestOf(ctx context.Context, j *judged, f *evaluateFlags, dir strin
 }
 
 // modelFile returns the policy of an ONNX file.
-func (j *judged) modelFile(ctx context.Context, a *app, f *evaluateFlags, path string) (candidate, error) {
+func (j *evalTarget) modelFile(ctx context.Context, a *app, f *evaluateFlags, path string) (candidate, error) {
 	files, err := run.ModelFiles(path)
 	if err != nil {
 		return candidate{}, err
@@ -346,7 +347,7 @@ func (j *judged) modelFile(ctx context.Context, a *app, f *evaluateFlags, path s
 
 // openModelFile opens a bare model. One that lies in a run directory brings its configuration and
 // the trials it was chosen from.
-func (a *app) openModelFile(ctx context.Context, j *judged, path string, f *evaluateFlags) error {
+func (a *app) openModelFile(ctx context.Context, j *evalTarget, path string, f *evaluateFlags) error {
 	config, inRun := f.config, false
 	if config == "" {
 		if config = filepath.Join(filepath.Dir(path), run.ConfigFile); !isFile(config) {
@@ -376,7 +377,7 @@ func (a *app) openModelFile(ctx context.Context, j *judged, path string, f *eval
 }
 
 // recorded takes over the record of the only candidate's file.
-func (j *judged) recorded(dir string) error {
+func (j *evalTarget) recorded(dir string) error {
 	if err := j.remember(dir); err != nil {
 		return err
 	}
@@ -401,7 +402,7 @@ func policyName(m *onnx.Model, otherwise string) string {
 }
 
 // openArtifact opens a version of an artefact store.
-func (a *app) openArtifact(ctx context.Context, j *judged, ref string, f *evaluateFlags) error {
+func (a *app) openArtifact(ctx context.Context, j *evalTarget, ref string, f *evaluateFlags) error {
 	store, v, err := artifact.Find(ref, (&storeFlag{}).path())
 	if err != nil {
 		return fmt.Errorf("it is no run directory and no file, and as an artefact: %w", err)

@@ -33,7 +33,7 @@ type evaluation struct {
 	First     string         `json:"first"`
 	Last      string         `json:"last"`
 	LookAhead bool           `json:"look_ahead"`
-	// Knows says what in the run knows the future, Seen what of the judged data the policy was
+	// Knows says what in the run knows the future, Seen what of the evaluated data the policy was
 	// trained on or chosen by.
 	Knows []string `json:"look_ahead_reasons"`
 	Seen  []string `json:"seen"`
@@ -57,7 +57,7 @@ type evaluation struct {
 	Unwritten string `json:"unwritten,omitempty"`
 }
 
-// evaluatedPolicy says which policy was judged.
+// evaluatedPolicy says which policy was evaluated.
 type evaluatedPolicy struct {
 	Name   string `json:"name"`
 	From   string `json:"from"`
@@ -66,7 +66,7 @@ type evaluatedPolicy struct {
 
 // report computes the numbers and, unless the folder is empty, writes the report; where that fails,
 // the numbers come with the error.
-func (j *judged) report(ctx context.Context, a *app, r *assess.Assessment, folder string) (*evaluation, error) {
+func (j *evalTarget) report(ctx context.Context, a *app, r *assess.Assessment, folder string) (*evaluation, error) {
 	about, err := j.about(a, r)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (j *judged) report(ctx context.Context, a *app, r *assess.Assessment, folde
 	return e, run.WriteJSON(filepath.Join(folder, metricsJSON), e)
 }
 
-func (j *judged) policies() (out []evaluatedPolicy) {
+func (j *evalTarget) policies() (out []evaluatedPolicy) {
 	for _, c := range j.candidates {
 		out = append(out, evaluatedPolicy{c.name, c.from, c.sha256})
 	}
@@ -103,7 +103,7 @@ func (j *judged) policies() (out []evaluatedPolicy) {
 }
 
 // about says where policies, data and code come from.
-func (j *judged) about(a *app, r *assess.Assessment) (assess.About, error) {
+func (j *evalTarget) about(a *app, r *assess.Assessment) (assess.About, error) {
 	digest, err := configs.Digest(j.cfg)
 	if err != nil {
 		return assess.About{}, err
@@ -193,10 +193,12 @@ type episodesRow struct {
 	StdLength  float64 `json:"std_length"`
 	// SuccessRate is there where the environment says which episodes were successes.
 	SuccessRate *float64 `json:"success_rate,omitempty"`
+	// MeanCosts are those of the sums of each cost over an episode.
+	MeanCosts map[string]float64 `json:"mean_costs,omitempty"`
 }
 
-// judgeEpisodes counts returns and lengths of episodes.
-func (a *app) judgeEpisodes(ctx context.Context, j *judged, f *evaluateFlags) error {
+// evaluateEpisodes counts returns and lengths of episodes.
+func (a *app) evaluateEpisodes(ctx context.Context, j *evalTarget, f *evaluateFlags) error {
 	if f.out != "" {
 		return errors.New("--out: reports are written for trading environments only")
 	}
@@ -211,7 +213,7 @@ func (a *app) judgeEpisodes(ctx context.Context, j *judged, f *evaluateFlags) er
 			return err
 		}
 		e.Rows = append(e.Rows, episodesRow{
-			Name: c.name, Episodes: len(r.Episodes), MeanReward: r.Return, StdReward: r.ReturnStd, MinReward: r.Low, MaxReward: r.High, MeanLength: r.Length, StdLength: r.LengthStd, SuccessRate: finite(r.Success),
+			Name: c.name, Episodes: len(r.Episodes), MeanReward: r.Return, StdReward: r.ReturnStd, MinReward: r.Low, MaxReward: r.High, MeanLength: r.Length, StdLength: r.LengthStd, SuccessRate: finite(r.Success), MeanCosts: r.Costs,
 		})
 	}
 	if a.json {
@@ -224,6 +226,13 @@ func (e episodesEvaluation) table(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	successes := slices.ContainsFunc(e.Rows, func(r episodesRow) bool { return r.SuccessRate != nil })
 	head := []string{"policy", "episodes", "mean reward", "std", "min", "max", "mean length", "std"}
+	var costs []string
+	if len(e.Rows) > 0 {
+		costs = slices.Sorted(maps.Keys(e.Rows[0].MeanCosts))
+	}
+	for _, name := range costs {
+		head = append(head, "mean "+name)
+	}
 	if successes {
 		head = append(head, "success rate")
 	}
@@ -232,6 +241,9 @@ func (e episodesEvaluation) table(out io.Writer) error {
 		cells := []string{r.Name, strconv.Itoa(r.Episodes)}
 		for _, x := range []float64{r.MeanReward, r.StdReward, r.MinReward, r.MaxReward, r.MeanLength, r.StdLength} {
 			cells = append(cells, short4(x))
+		}
+		for _, name := range costs {
+			cells = append(cells, short4(r.MeanCosts[name]))
 		}
 		if successes {
 			cells = append(cells, orDash(r.SuccessRate))

@@ -88,7 +88,7 @@ type evaluated struct {
 	} `json:"files"`
 }
 
-func judge(t *testing.T, args ...string) evaluated {
+func evaluates(t *testing.T, args ...string) evaluated {
 	t.Helper()
 	var e evaluated
 	if err := json.Unmarshal([]byte(succeed(t, append([]string{"evaluate", "--json"}, args...)...)), &e); err != nil {
@@ -247,7 +247,7 @@ func TestEvaluateModelEqualsRun(t *testing.T) {
 	if err := os.WriteFile(model, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	own := judge(t, dir, "--no-report")
+	own := evaluates(t, dir, "--no-report")
 	if own.Policies[0].From != filepath.Join(dir, "best.onnx") || len(own.Policies[0].SHA256) != 64 || own.Report != "" {
 		t.Errorf("the run's policy is %+v, its report %q", own.Policies[0], own.Report)
 	}
@@ -276,7 +276,7 @@ func TestEvaluateModelEqualsRun(t *testing.T) {
 		{run.MetricsFile, []string{filepath.Join(dir, "best.onnx")}},
 		{"the model's own record", []string{filepath.Join(dir, "artifacts") + "//tiny:best"}},
 	} {
-		e := judge(t, append(c.args, "--no-report")...)
+		e := evaluates(t, append(c.args, "--no-report")...)
 		same(e)
 		if e.Deflated.Trials != 1 || e.Policies[0].Name != "A2C tiny seed 7" || !strings.Contains(e.Counted, "2 validations") || !strings.Contains(e.Counted, c.from) || !strings.HasPrefix(e.Verdict.Line, "A2C tiny seed 7 ") {
 			t.Errorf("%q: %d trials, %s %s", c.args, e.Deflated.Trials, e.Counted, e.Verdict.Line)
@@ -286,7 +286,7 @@ func TestEvaluateModelEqualsRun(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "best.onnx")); err != nil {
 		t.Fatal(err)
 	}
-	e := judge(t, dir, "--no-report")
+	e := evaluates(t, dir, "--no-report")
 	if same(e); !strings.Contains(e.Policies[0].From, "ckpt-") {
 		t.Errorf("the policy is from %s", e.Policies[0].From)
 	}
@@ -295,7 +295,7 @@ func TestEvaluateModelEqualsRun(t *testing.T) {
 	if err := run.ReadJSON(filepath.Join(dir, run.FinishedFile), &finished); err != nil {
 		t.Fatal(err)
 	}
-	e = judge(t, dir, "--split", "valid", "--no-report")
+	e = evaluates(t, dir, "--split", "valid", "--no-report")
 	if e.Deflated.Trials != 2 || !e.Verdict.InSample || !strings.HasPrefix(e.Verdict.Line, "These are not results on new data: The agent was chosen by its results on these data.") {
 		t.Errorf("%d trials, %s", e.Deflated.Trials, e.Verdict.Line)
 	}
@@ -306,7 +306,7 @@ func TestEvaluateModelEqualsRun(t *testing.T) {
 
 func TestEvaluateSeeds(t *testing.T) {
 	dir := trained(t, tinyMarket, "--seeds", "1,2,3")
-	e := judge(t, dir, "--no-report")
+	e := evaluates(t, dir, "--no-report")
 	best, seeds := "", map[string]float64{}
 	for _, seed := range []string{"1", "2", "3"} {
 		var s run.RunSummary
@@ -334,7 +334,7 @@ func TestEvaluateSeeds(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "seed-1")), os.Remove(filepath.Join(dir, "seed-3", run.FinishedFile))); err != nil {
 		t.Fatal(err)
 	}
-	less := judge(t, dir, "--no-report")
+	less := evaluates(t, dir, "--no-report")
 	if text := strings.Join(less.Notes, "\n"); less.Rows[2].Of != 2 || less.Deflated.Trials != 3 || !strings.Contains(text, "Seed 1 has no run") || !strings.Contains(text, "seed-3 was not finished") || strings.Contains(text, "other inputs") {
 		t.Errorf("%d trials, %s", less.Deflated.Trials, text)
 	}
@@ -344,7 +344,7 @@ func TestEvaluateSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{filepath.Join(dir, "seed-2")}, {filepath.Join(dir, "seed-2", "best.onnx")}, {file, "--config", filepath.Join(dir, "seed-2", "config.yaml")}, {filepath.Join(dir, "seed-2", "artifacts") + "//tiny:best"}} {
-		if one := judge(t, append(args, "--no-report")...); one.Deflated.Trials != 3 {
+		if one := evaluates(t, append(args, "--no-report")...); one.Deflated.Trials != 3 {
 			t.Errorf("%s: %d trials of one seed, %s", args[0], one.Deflated.Trials, one.Counted)
 		}
 	}
@@ -356,7 +356,7 @@ func TestEvaluateSettings(t *testing.T) {
 	if !strings.Contains(ahead, "LOOK-AHEAD") || !strings.Contains(strings.SplitN(ahead, "\n", 2)[0], "same_close") {
 		t.Errorf("a look-ahead is not said:\n%s", ahead)
 	}
-	e := judge(t, dir, "--no-report", "--set", "eval.use_fee=false", "--set", "eval.lag=[1,3]", "--set", "eval.cost_sweep_bp=[5]", "--set", "eval.baselines={moving_average: [], random: [], cash: false}")
+	e := evaluates(t, dir, "--no-report", "--set", "eval.use_fee=false", "--set", "eval.lag=[1,3]", "--set", "eval.cost_sweep_bp=[5]", "--set", "eval.baselines={moving_average: [], random: [], cash: false}")
 	var roles []string
 	for _, r := range e.Rows {
 		roles = append(roles, r.Role)
@@ -364,12 +364,12 @@ func TestEvaluateSettings(t *testing.T) {
 	if !slices.Equal(roles, []string{"agent", "baseline", "lag", "lag", "cost", "cost"}) || *e.Rows[0].Metrics["fees"] != 0 || *e.Rows[4].Metrics["fees"] == 0 || e.LookAhead {
 		t.Errorf("%q, fees %g", roles, *e.Rows[0].Metrics["fees"])
 	}
-	if other := judge(t, dir, "--no-report", "--set", "env.data.synthetic.seed=4"); !strings.Contains(strings.Join(other.Notes, "\n"), "was trained on other inputs: data_sha256 was ") {
+	if other := evaluates(t, dir, "--no-report", "--set", "env.data.synthetic.seed=4"); !strings.Contains(strings.Join(other.Notes, "\n"), "was trained on other inputs: data_sha256 was ") {
 		t.Errorf("other data are not told: %q", other.Notes)
 	}
 	// Drawing actions needs the agent itself.
-	drawn := judge(t, dir, "--no-report", "--set", "eval.deterministic=false")
-	again := judge(t, dir, "--no-report", "--set", "eval.deterministic=false")
+	drawn := evaluates(t, dir, "--no-report", "--set", "eval.deterministic=false")
+	again := evaluates(t, dir, "--no-report", "--set", "eval.deterministic=false")
 	if !strings.Contains(drawn.Policies[0].From, "ckpt-") || *drawn.Rows[0].Metrics["sharpe"] != *again.Rows[0].Metrics["sharpe"] || *drawn.Rows[0].Metrics["sharpe"] == *e.Rows[0].Metrics["sharpe"] {
 		t.Errorf("drawn actions: %+v", drawn.Policies)
 	}

@@ -28,30 +28,30 @@ func TestUndefinedSharpe(t *testing.T) {
 	}
 }
 
-// TestEvaluateTuned: the runs of a configuration that a search has found are judged as the best of
-// all of its trials, and so are their files.
+// TestEvaluateTuned: the runs of a configuration that a search has found are evaluated as the best
+// of all of its trials, and so are their files.
 func TestEvaluateTuned(t *testing.T) {
 	dir, search := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "search")
 	space := tinyMarket + "tune:\n  trials: 4\n  steps_per_trial: 100\n  pruner: none\n  space:\n    agent.learning_rate: {kind: loguniform, low: 0.001, high: 0.05}\n"
 	succeed(t, "tune", "-q", write(t, "tiny.yaml", space), "--out", search)
 	succeed(t, "train", "-q", filepath.Join(search, tune.BestFile), "--out", dir, "--seeds", "1,2")
-	e := judge(t, dir, "--no-report")
+	e := evaluates(t, dir, "--no-report")
 	if e.Deflated.Trials != 6 || *e.Deflated.Variance <= 0 || !strings.Contains(e.Counted, "2 runs of this configuration and 4 configurations of the search") {
 		t.Errorf("%d trials, %s", e.Deflated.Trials, e.Counted)
 	}
-	if one := judge(t, filepath.Join(dir, "seed-1", "artifacts")+"//best:best", "--no-report"); one.Deflated.Trials != 6 || *one.Deflated.Variance <= 0 {
+	if one := evaluates(t, filepath.Join(dir, "seed-1", "artifacts")+"//best:best", "--no-report"); one.Deflated.Trials != 6 || *one.Deflated.Variance <= 0 {
 		t.Errorf("%d trials, %s", one.Deflated.Trials, one.Counted)
 	}
 }
 
 // TestEvaluateSeenData: a range that the policy learnt from stays one, whatever the splits are
-// called when it is judged.
+// called when it is evaluated.
 func TestEvaluateSeenData(t *testing.T) {
 	dir := trained(t, tinyMarket)
 	moved := []string{"--no-report", "--set", "env.data.split.train=[2000-01-03, 2000-03-31]", "--set", "env.data.split.valid=[2000-04-03, 2000-05-31]", "--set", "env.data.split.test=[2000-06-01, 2000-12-29]"}
 	check := func(target string) {
 		t.Helper()
-		e := judge(t, append([]string{target}, moved...)...)
+		e := evaluates(t, append([]string{target}, moved...)...)
 		if len(e.Seen) != 2 || !strings.Contains(e.Seen[0], "was trained on a part of these data, 2000-06-01 to 2000-10-") || !strings.Contains(e.Seen[1], "chosen by its results on a part of these data, 2000-11-01 to 2000-12-29") || !e.Verdict.InSample {
 			t.Errorf("%s: %q", target, e.Seen)
 		}
@@ -76,7 +76,7 @@ func TestEvaluateSeenData(t *testing.T) {
 }
 
 // TestEvaluateLookAhead: statistics of all rows mark verdict, table, JSON and report; a model that
-// scales by them is marked even where the configuration that it is judged with has others.
+// scales by them is marked even where the configuration that it is evaluated with has others.
 func TestEvaluateLookAhead(t *testing.T) {
 	dir, config := filepath.Join(t.TempDir(), "run"), write(t, "tiny.yaml", tinyMarket)
 	text := succeed(t, "train", "-q", config, "--out", dir, "--set", "env.data.normalization.fit_on=all")
@@ -90,7 +90,7 @@ func TestEvaluateLookAhead(t *testing.T) {
 	if page := string(readBytes(t, filepath.Join(dir, "report", "test", "report.html"))); strings.Count(page, "fit_on: all") < 2 {
 		t.Error("the report does not say it")
 	}
-	e := judge(t, filepath.Join(dir, "best.onnx"), "--no-report", "--set", "env.data.normalization.fit_on=train")
+	e := evaluates(t, filepath.Join(dir, "best.onnx"), "--no-report", "--set", "env.data.normalization.fit_on=train")
 	if !e.LookAhead || !e.Verdict.LookAhead || len(e.Knows) != 1 {
 		t.Errorf("%q", e.Knows)
 	}
@@ -104,7 +104,7 @@ func TestEvaluateInherited(t *testing.T) {
 	for _, init := range []string{filepath.Join(first, "best.onnx"), filepath.Join(first, "artifacts") + "//tiny:best", first} {
 		dir := filepath.Join(t.TempDir(), "run")
 		succeed(t, "train", "-q", config, "--out", dir, "--init", init, "--set", "env.data.split.train=[2000-01-03, 2000-03-31]", "--set", "env.data.split.valid=[2000-04-03, 2000-05-31]", "--set", "env.data.split.test=[2000-06-01, 2000-12-29]")
-		e := judge(t, dir, "--no-report")
+		e := evaluates(t, dir, "--no-report")
 		if len(e.Seen) != 2 || !strings.Contains(e.Seen[0], "was trained on a part of these data, 2000-06-01 to 2000-10-") || !strings.Contains(e.Seen[1], "chosen by its results on") || !e.Verdict.InSample {
 			t.Errorf("%s: %q", init, e.Seen)
 		}

@@ -73,7 +73,7 @@ What an unfinished run holds as its best policy so far is exported too, with thi
 	f.store.add(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.format, "format", "onnx", strings.Join(names, ", "))
-	fl.StringVar(&f.out, "out", "", "file or folder that is written (required)")
+	fl.StringVarP(&f.out, "out", "o", "", "file or folder that is written (required)")
 	fl.StringVar(&f.name, "name", "", "name of the model (default: the artefact's, else the file's)")
 	fl.StringVar(&f.config, "config", "", "configuration of the environment that observations are recorded in (default: that of the run)")
 	fl.StringVar(&f.optimized, "optimized", "", "also write the graph to this file as ONNX Runtime optimises it, without what belongs to one kind of processor; in ONNX Runtime's own format where the name ends in .ort")

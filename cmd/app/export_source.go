@@ -24,7 +24,6 @@ import (
 	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // exportBlock is the number of observations that are recorded and proved at a time.
@@ -194,7 +193,7 @@ type experimentOf struct {
 
 // environment opens the one that observations are recorded in.
 func (s *exportSource) environment(ctx context.Context, kinds experiment.Kinds, config string, f *exportFlags) (o experimentOf, err error) {
-	if o.cfg, _, err = experiment.Load(config, nil); err != nil {
+	if o.cfg, _, err = kinds.Load(config, nil); err != nil {
 		return o, err
 	}
 	if o.cfg, o.factory, o.maker, err = kinds.Open(ctx, o.cfg); err != nil {
@@ -226,7 +225,7 @@ func (a *app) checkpointed(ctx context.Context, s *exportSource, dir string, o e
 	if n, err := strconv.ParseUint(seed, 10, 64); ok && err == nil {
 		o.cfg.Seed = n
 	}
-	tr, err := train.New(ctx, o.factory, o.maker, agents.Setup{Engine: s.engine, Encoders: a.kinds.Encoders, Key: rng.New(o.cfg.Seed)}, o.cfg.Train, train.Hooks{Log: a.log})
+	tr, err := train.New(ctx, o.factory, o.maker, a.kinds.Setup(o.cfg, s.engine), o.cfg.Train, train.Hooks{Log: a.log})
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (f *fitFlags) document(cmd *cobra.Command, args []string) (*configs.Documen
 	}{
 		{"model", "model", f.model}, {"data", "data.path", f.data}, {"sample-weight", "data.weight", f.weight}, {"train", "train", f.train}, {"freeze", "freeze", f.freeze}, {"tie", "tie", f.tie}, {"untie", "untie", f.untie},
 		{"train-mode", "train_mode", f.trainMode}, {"optimizer", "optimizer.kind", f.opt}, {"lr", "optimizer.lr", f.lr}, {"weight-decay", "optimizer.decay", f.decay},
-		{"schedule", "schedule.kind", f.schedule}, {"warmup", "schedule.warmup", f.warmup}, {"clip-norm", "clip_norm", f.clip}, {"epochs", "epochs", f.epochs},
+		{"schedule", "learning_rate_schedule.kind", f.schedule}, {"warmup", "learning_rate_schedule.warmup", f.warmup}, {"clip-norm", "clip_norm", f.clip}, {"epochs", "epochs", f.epochs},
 		{"batch", "batch", f.batch}, {"accumulate", "accumulate", f.accumulate}, {"shards", "shards", f.shards}, {"shuffle", "data.shuffle", f.shuffle},
 		{"window", "data.window", f.window}, {"validation", "data.validation.fraction", f.validation}, {"patience", "early_stop.patience", f.patience},
 		{"checkpoint-every", "checkpoint.every", f.checkpointEvery}, {"seed", "seed", f.seed},

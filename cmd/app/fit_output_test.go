@@ -165,7 +165,7 @@ func TestFitFlags(t *testing.T) {
 	for what, pair := range sorted.All(map[string][2]any{
 		"sample-weight": {got.Data.Weight, "f.a"}, "train": {got.Train, []string{"fc1.*"}}, "freeze": {got.Freeze, []string{"*.bias"}}, "train-mode": {got.TrainMode, true},
 		"lora": {fmt.Sprintf("%+v", *got.LoRA), "{Rank:2 Alpha:3 Target:[fc2.*] Seed:9}"}, "optimizer": {got.Optimizer.Kind, "adamw"}, "lr": {got.Optimizer.LR, 0.02},
-		"weight-decay": {got.Optimizer.Decay, 0.1}, "schedule": {got.Schedule.Kind, "cosine"}, "warmup": {got.Schedule.Warmup, 2}, "clip-norm": {got.ClipNorm, 0.5},
+		"weight-decay": {got.Optimizer.Decay, 0.1}, "schedule": {got.LearningRateSchedule.Kind, "cosine"}, "warmup": {got.LearningRateSchedule.Warmup, 2}, "clip-norm": {got.ClipNorm, 0.5},
 		"epochs": {got.Epochs, 2}, "batch": {got.Batch, 20}, "accumulate": {got.Accumulate, 2}, "shards": {got.Shards, 2}, "shuffle": {got.Data.Shuffle, false},
 		"window": {got.Data.Window, 50}, "validation": {got.Data.Validation.Fraction, 0.25}, "patience": {got.EarlyStop.Patience, 7},
 		"checkpoint-every": {got.Checkpoint.Every, 3}, "seed": {got.Seed, 9}, "set": {got.LogEvery, 2}, "loss": {got.Loss[0].Kind, "mse"},

@@ -58,7 +58,8 @@ type goldenResult struct {
 
 // TestGolden resumes runs that an older program wrote, and trains their documents again from the
 // beginning: both reproduce its numbers to the digit, on the pure-Go engine, which rounds alike on
-// all processors of one architecture. Its policies are proved again, and judged as it judged them.
+// all processors of one architecture. Its policies are proved again, and evaluated as it evaluated
+// them.
 func TestGolden(t *testing.T) {
 	goldenOnly(t)
 	compared := 0
@@ -88,7 +89,7 @@ func TestGolden(t *testing.T) {
 
 			got := succeed(t, "evaluate", filepath.Join(kept, "best.onnx"), "--config", filepath.Join(kept, "run", "config.yaml"), "--engine", "portable", "-q", "--json")
 			if want := readText(t, filepath.Join(kept, "evaluated.json")); untimed(t, got) != untimed(t, want) {
-				t.Errorf("judged as\n%s\nexpected\n%s", untimed(t, got), untimed(t, want))
+				t.Errorf("evaluated as\n%s\nexpected\n%s", untimed(t, got), untimed(t, want))
 			}
 		})
 	}
@@ -132,8 +133,8 @@ func recordGolden(t *testing.T, document, at, kept string, set []string) {
 	if err := os.WriteFile(filepath.Join(kept, "want.json"), append(text, '\n'), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	judged := older(t, "evaluate", filepath.Join(kept, "best.onnx"), "--config", filepath.Join(kept, "run", "config.yaml"), "--engine", "portable", "-q", "--json")
-	if err := os.WriteFile(filepath.Join(kept, "evaluated.json"), judged, 0o644); err != nil {
+	evaluated := older(t, "evaluate", filepath.Join(kept, "best.onnx"), "--config", filepath.Join(kept, "run", "config.yaml"), "--engine", "portable", "-q", "--json")
+	if err := os.WriteFile(filepath.Join(kept, "evaluated.json"), evaluated, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -105,10 +105,11 @@ func (a *app) pictureCommand(use, short string, draw func(io.Writer, *onnx.Model
 	var out string
 	var from, to []string
 	cmd := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Long:  short + ". --from and --to cut a part out of a large one.",
-		Args:  cobra.ExactArgs(1),
+		Use:         use,
+		Annotations: map[string]string{printsText: "a picture"},
+		Short:       short,
+		Long:        short + ". --from and --to cut a part out of a large one.",
+		Args:        cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, types, err := a.loadTyped(args[0], &bind)
 			if err != nil {

@@ -15,7 +15,7 @@ import (
 func TestKindsAreListed(t *testing.T) {
 	own := kinds.All()
 	mine := corridor.Kind
-	mine.Name, mine.Summary = "mine", "an environment of one's own"
+	mine.Name, mine.Summary = "mine", "a user-defined environment"
 	own.Envs = append(own.Envs, mine)
 	ls := func(args ...string) string {
 		t.Helper()

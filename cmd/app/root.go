@@ -93,11 +93,16 @@ func (a *app) command() *cobra.Command {
 // root is the command of a program, with the flags that all its subcommands have.
 func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
-		Use:               name,
-		Short:             short,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.startLog() },
+		Use:           name,
+		Short:         short,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if what := cmd.Annotations[printsText]; a.json && what != "" {
+				return fmt.Errorf("%s prints %s, and no table that --json could stand for", cmd.CommandPath(), what)
+			}
+			return a.startLog()
+		},
 	}
 	f := root.PersistentFlags()
 	f.BoolVar(&a.json, "json", false, "print JSON with stable keys instead of tables")
@@ -113,6 +118,10 @@ func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Comman
 	a.complete(root)
 	return root
 }
+
+// printsText is the annotation of commands without a report; it says what they print instead. All
+// others print JSON with --json.
+const printsText = "prints"
 
 // sayUsage makes errors about the number of arguments say which ones a command takes.
 func sayUsage(cmd *cobra.Command) {

@@ -101,15 +101,15 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
 	var stopping atomic.Bool
-	told := &told{texts: map[string]string{}}
-	o := serve.Options{Compiler: with, MaxConcurrent: c.MaxConcurrent, LoadTimeout: c.LoadTimeout, Verify: proveBars(with), Log: a.serveLog(&stopping, told)}
+	warned := &warnings{texts: map[string]string{}}
+	o := serve.Options{Compiler: with, MaxConcurrent: c.MaxConcurrent, LoadTimeout: c.LoadTimeout, Verify: proveBars(with), Log: a.serveLog(&stopping, warned)}
 	if !c.NoProve {
 		o.Prove = a.prover(with)
 	}
 	if c.Mode == "explicit" {
 		o.Mode = serve.Explicit
 	}
-	tracer, flush, err := a.tracer(ctx, c, told)
+	tracer, flush, err := a.tracer(ctx, c, warned)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	// Before anything is loaded, so that an address that is taken is told at once.
+	// Before anything is loaded, so that an address that is taken is an error at once.
 	n, err := listen(c)
 	if err != nil {
 		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
@@ -134,7 +134,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	err = errors.Join(s.Poll(ctx), loadModels(ctx, s, c.LoadModels))
 	if err != nil && ctx.Err() == nil && (c.Watch || c.tolerates(err)) {
 		// What is watched may be repaired, and what was not asked for by name stops nobody.
-		a.serveWarn(told, err)
+		a.serveWarn(warned, err)
 		err = nil
 	}
 	if err == nil {
@@ -144,13 +144,13 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		stopping.Store(true)
 		now, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		cancel()
-		// Nobody was told yet that there is a server.
+		// Nothing has been printed yet.
 		_ = n.shutdown(now)
 		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
 	// Clients are given their time.
 	defer a.stop.hold(c.ShutdownDelay + c.Drain + stopGrace)()
-	err = a.serveUntil(ctx, s, k, n, f, hangup, told)
+	err = a.serveUntil(ctx, s, k, n, f, hangup, warned)
 	stopping.Store(true)
 	if c.ShutdownDelay > 0 && err == nil {
 		s.LameDuck()
@@ -209,7 +209,7 @@ func proveBars(c engine.Compiler) func(context.Context, *serve.Content) error {
 }
 
 // serveUntil watches and reloads until the context ends or the network fails.
-func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *network, f *serveFlags, hangup <-chan os.Signal, told *told) error {
+func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *network, f *serveFlags, hangup <-chan os.Signal, warned *warnings) error {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	ctx, stop := context.WithCancel(ctx)
@@ -217,7 +217,7 @@ func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *
 	if c := k.config.Load(); c.Watch {
 		t := time.NewTicker(c.WatchInterval)
 		defer t.Stop()
-		watch.Go(func() { s.Watch(ctx, t.C, func(err error) { a.serveWarn(told, err) }) })
+		watch.Go(func() { s.Watch(ctx, t.C, func(err error) { a.serveWarn(warned, err) }) })
 	}
 	for {
 		select {
@@ -232,46 +232,46 @@ func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *
 			if err := n.reload(k.config.Load()); err != nil {
 				a.serveWarning("tokens or certificate stay as they were: %v", err)
 			}
-			told.forget("")
+			warned.forget("")
 			if err := s.Poll(ctx); err != nil && ctx.Err() == nil {
-				a.serveWarn(told, err)
+				a.serveWarn(warned, err)
 			}
 			a.serveNote("reloaded")
 		}
 	}
 }
 
-// told are the warnings that were given, with their models: what stays wrong is told once.
-type told struct {
+// warnings are those that were written, with their models: one that persists is written once.
+type warnings struct {
 	mu    sync.Mutex
 	texts map[string]string
 }
 
 // first reports whether a text is new.
-func (t *told) first(text, model string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_, ok := t.texts[text]
-	if len(t.texts) >= 1000 {
-		clear(t.texts)
+func (w *warnings) first(text, model string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.texts[text]
+	if len(w.texts) >= 1000 {
+		clear(w.texts)
 	}
-	t.texts[text] = model
+	w.texts[text] = model
 	return !ok
 }
 
 // forget is called when a model serves: if the same goes wrong again, it is news. Without a model
 // everything is forgotten.
-func (t *told) forget(model string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	maps.DeleteFunc(t.texts, func(_, of string) bool { return model == "" || of == model })
+func (w *warnings) forget(model string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.texts, func(_, of string) bool { return model == "" || of == model })
 }
 
-// serveWarn tells an error of the server, or each of several, once.
-func (a *app) serveWarn(t *told, err error) {
+// serveWarn writes an error of the server, or each of several, once.
+func (a *app) serveWarn(w *warnings, err error) {
 	if list, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range list.Unwrap() {
-			a.serveWarn(t, e)
+			a.serveWarn(w, e)
 		}
 		return
 	}
@@ -279,7 +279,7 @@ func (a *app) serveWarn(t *told, err error) {
 	if e := new(serve.Error); errors.As(err, &e) {
 		model = e.Model
 	}
-	if t.first(err.Error(), model) {
+	if w.first(err.Error(), model) {
 		a.serveWarning("%v", err)
 	}
 }
@@ -326,16 +326,16 @@ func (a *app) serveWarning(format string, args ...any) {
 
 // serveLog tells what was loaded and refused, one line each; that everything is unloaded at the end
 // goes without saying.
-func (a *app) serveLog(stopping *atomic.Bool, told *told) func(serve.ModelStatus) {
+func (a *app) serveLog(stopping *atomic.Bool, warned *warnings) func(serve.ModelStatus) {
 	return func(m serve.ModelStatus) {
 		what := fmt.Sprintf("%s: %s", strings.TrimSpace(m.Name+" "+shortVersion(m.Version)), strings.ToLower(string(m.State)))
 		if m.State == serve.Ready {
-			told.forget(m.Name)
+			warned.forget(m.Name)
 		}
 		switch {
 		case stopping.Load():
 		case m.State == serve.Unavailable && m.Reason != "":
-			told.first((&serve.Error{Model: m.Name, Version: m.Version, Err: errors.New(m.Reason)}).Error(), m.Name)
+			warned.first((&serve.Error{Model: m.Name, Version: m.Version, Err: errors.New(m.Reason)}).Error(), m.Name)
 			a.serveWarning("%s: %s", what, m.Reason)
 		case m.State == serve.Loading && m.Reason != "":
 			a.serveWarning("%s: %s", m.Name, m.Reason)

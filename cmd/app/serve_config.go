@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/tracing/otlp"
 )
@@ -57,45 +58,59 @@ type serveTLS struct {
 
 // modelSettings are serve.Config in a file's words; see there.
 type modelSettings struct {
-	MaxBatch     int
-	NoBatchAxis  bool
-	Batching     batchingSettings
-	Instances    int
-	Threads      int
-	MaxQueue     int
+	MaxBatch int
+	// NoBatchAxis takes the first axis of inputs for what it is, and batches nothing.
+	NoBatchAxis bool
+	// Batching shares runs between requests.
+	Batching  batchingSettings
+	Instances int
+	// Threads are those of a run; 0 means 1.
+	Threads  int
+	MaxQueue int
+	// QueueTimeout is how long a request may wait for its run; 0 is as long as it asks.
 	QueueTimeout time.Duration
 	// NonFinite says where NaN and infinities are refused: auto (in the inputs of policies), allow
 	// (nowhere), inputs, outputs or both.
 	NonFinite string
-	Versions  versionSettings
+	// Versions says which versions are served.
+	Versions versionSettings
+	// Sequences limits the memories of recurrent models, one for each sequence of requests.
 	Sequences sequenceSettings
-	Routes    []routeSettings
-	Shadows   []shadowSettings
+	// Routes divide requests without a version.
+	Routes []routeSettings
+	// Shadows are run on copies of requests, and compared.
+	Shadows []shadowSettings
 }
 
 type batchingSettings struct {
-	Off       bool
-	MaxDelay  time.Duration
+	Off      bool
+	MaxDelay time.Duration
+	// Preferred are sizes of batches that are run without waiting.
 	Preferred []int
 }
 
 type versionSettings struct {
+	// Latest serves so many of the newest versions, All every one, and Specific those that it
+	// names.
 	Latest   int
 	All      bool
 	Specific []string
 }
 
 type sequenceSettings struct {
+	// Max is the most at once, Idle how long one may be silent before it is dropped.
 	Max  int
 	Idle time.Duration
 }
 
 type routeSettings struct {
+	// Version is the one that requests go to, Weight its share among the weights of all routes.
 	Version string
 	Weight  float64
 }
 
 type shadowSettings struct {
+	// Version is the one that is run, Share the share of requests that are copied.
 	Version string
 	Share   float64
 }
@@ -103,11 +118,17 @@ type shadowSettings struct {
 // servedModel is an entry of models. With Path it is one ONNX file, with Ref a name or version of
 // an artefact store; with neither it only has settings.
 type servedModel struct {
-	Name          string
+	// Name is what clients call the model.
+	Name string
+	// Path is one ONNX file; Ref is a name or a version of an artefact store. With neither the
+	// entry has settings only.
 	Path          string
 	Ref           string
 	modelSettings `yaml:",inline"`
 }
+
+// servedModels is what an entry of models can be told.
+var servedModels = []reference.Kind{{Defaults: func() any { return servedModel{modelSettings: serveDefaults().Defaults} }}}
 
 func serveDefaults() serveConfig {
 	return serveConfig{

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/spf13/pflag"
 )
 
@@ -136,23 +137,19 @@ func (f *serveFlags) load() (*serveConfig, error) {
 		}
 	}
 	c := serveDefaults()
+	b := reference.Book{Lists: map[string][]reference.Kind{"model": servedModels}}
+	if problems := b.Check(doc.Section(), c); len(problems) > 0 {
+		return nil, problems
+	}
 	if err := doc.Decode(&c); err != nil {
 		return nil, err
 	}
-	var problems configs.Errors
 	for _, s := range c.Models {
 		m := servedModel{modelSettings: c.Defaults}
 		if err := s.Decode(&m); err != nil {
-			if list, ok := err.(configs.Errors); ok {
-				problems = append(problems, list...)
-				continue
-			}
 			return nil, err
 		}
 		c.models = append(c.models, m)
-	}
-	if len(problems) > 0 {
-		return nil, problems
 	}
 	if err := f.addModels(&c); err != nil {
 		return nil, err

@@ -21,13 +21,13 @@ type serveTrace struct {
 const traceFlush = 5 * time.Second
 
 // tracer is nil where nobody wants traces. flush sends what is left.
-func (a *app) tracer(ctx context.Context, c *serveConfig, told *told) (t *tracing.Tracer, flush func(), err error) {
+func (a *app) tracer(ctx context.Context, c *serveConfig, warned *warnings) (t *tracing.Tracer, flush func(), err error) {
 	if c.Trace.Endpoint == "" && !otlp.Enabled() {
 		return nil, func() {}, nil
 	}
 	p, err := otlp.New(ctx, otlp.Options{
 		Endpoint: c.Trace.Endpoint, Ratio: c.Trace.Ratio, Name: a.name, Version: a.version,
-		Failed: func(err error) { a.serveWarn(told, fmt.Errorf("traces: %w", err)) },
+		Failed: func(err error) { a.serveWarn(warned, fmt.Errorf("traces: %w", err)) },
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)
@@ -36,7 +36,7 @@ func (a *app) tracer(ctx context.Context, c *serveConfig, told *told) (t *tracin
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceFlush)
 		defer cancel()
 		if err := p.Shutdown(ctx); err != nil {
-			a.serveWarn(told, fmt.Errorf("traces: %w", err))
+			a.serveWarn(warned, fmt.Errorf("traces: %w", err))
 		}
 	}, nil
 }

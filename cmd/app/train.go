@@ -23,14 +23,15 @@ type trainFlags struct {
 	noPublish   bool
 	initMap     []string
 	store       storeFlag
+	zoo         zooFlags
 }
 
 func (a *app) trainCommand() *cobra.Command {
 	var f trainFlags
 	cmd := &cobra.Command{
-		Use:   "train CONFIG.yaml",
+		Use:   "train {CONFIG.yaml | - | --zoo FILE --env-id ID}",
 		Short: "Train an agent in an environment",
-		Long: `Trains the agent that a configuration describes, or that a shipped experiment of that name does, and keeps everything in a run directory: the effective
+		Long: `Trains the agent that a configuration describes (- reads it from standard input), or that a shipped experiment of that name does, and keeps everything in a run directory: the effective
 configuration, digests of the data, metrics (JSON lines and TensorBoard), checkpoints, and the policy that was best on the validation split.
 
 The best policy becomes a version of the run's artefact store when the run has ended and its exported form has been proved equal on publish.observations
@@ -45,7 +46,10 @@ train.total_env_steps may be raised and train.log_interval_steps, train.checkpoi
 without a length of their own, and DQN's exploration, are then relative to the new length.
 
 --resume RUN/checkpoints/NAME goes on from that checkpoint instead of the newest, bit for bit as the run did. With --out it does so in a new run directory, and the
-run stays as it is. Without, the run itself goes back: its later checkpoints and metrics are removed, and made again; a run that is finished is not touched.
+run stays as it is; hyper-parameters may change there by --set, an entropy coefficient that was 0 included, and lineage.json says which have. Without, the run itself goes back: its later checkpoints and metrics are removed, and made again; a run that is finished is not touched.
+
+With --zoo FILE --env-id ID the configuration is that of RL-Zoo (rl-baselines3-zoo) for an environment, out of a file such as its hyperparams/ppo.yml.
+QTMRL's default.yaml is taken as it is. What becomes of each key is said; onnxrl config convert writes the configuration.
 
 With --seeds, or seeds in the configuration, each seed has a complete run directory of its own in seed-N, and the summary shows mean and standard deviation.
 train.threads are those of one run; 0 divides the processors among the runs that --parallel lets go on at once.`,
@@ -53,8 +57,9 @@ train.threads are those of one run; 0 divides the processors among the runs that
   onnxrl train qtmrl --seeds 42,43,44 --parallel 2
   onnxrl train config.yaml --init runs/encoder.onnx --init-map =encoder. --partial
   onnxrl train qtmrl --store runs/artifacts --init qtmrl:first
+  onnxrl train --zoo ppo.yml --env-id CartPole-v1
   onnxrl train --resume runs/first
-  onnxrl train --resume runs/first/checkpoints/ckpt-000100000 --out runs/second`,
+  onnxrl train --resume runs/first/checkpoints/ckpt-000100000 --out runs/second --set agent.ent_coef=0.01`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.train(cmd, args, &f) },
 	}
@@ -68,6 +73,7 @@ train.threads are those of one run; 0 divides the processors among the runs that
 	fl.BoolVar(&f.partial, "partial", false, "with --init, leave parameters that it does not have as they are drawn")
 	fl.BoolVar(&f.noPublish, "no-publish", false, "publish nothing: --set publish.when=never")
 	fl.StringArrayVar(&f.initMap, "init-map", nil, "with --init, names that begin with FROM there begin with TO here: FROM=TO")
+	f.zoo.add(cmd, "zoo")
 	f.store.add(cmd)
 	fl.Lookup("store").Usage = "artefact store that --init refers to; given here, published policies are copied into it, with the run directory's name as an alias (default for --init " + storeDefault + ")"
 	a.addNice(cmd)
@@ -114,8 +120,12 @@ func (a *app) stopped(dir, then string) error {
 // check refuses flags that contradict each other.
 func (f *trainFlags) check(args []string) error {
 	switch {
-	case f.resume == "" && len(args) == 0:
+	case f.resume == "" && f.zoo.file == "" && len(args) == 0:
 		return errors.New("a configuration is needed, or --resume with a run directory")
+	case f.zoo.file != "" && (len(args) > 0 || f.resume != ""):
+		return errors.New("--zoo has the configuration; give no file, and no --resume")
+	case f.zoo.file == "" && (f.zoo.env != "" || f.zoo.algo != ""):
+		return errors.New("--env-id and --algo belong to --zoo")
 	case f.resume != "" && len(args) > 0:
 		return errors.New("--resume takes the configuration of its run directory; give no file")
 	case f.resume != "" && f.seeds != "":

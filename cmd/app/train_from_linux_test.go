@@ -57,6 +57,19 @@ func TestTrainResumesFromACheckpoint(t *testing.T) {
 			t.Errorf("%s: it continues %q, %v", when, l.Continues, err)
 		}
 
+		if when == "end" {
+			edited := filepath.Join(t.TempDir(), "edited")
+			refuse(t, []string{"train", "--resume", at, "--out", edited, "--set", "agent.ent_koef=0.5"}, "agent.ent_koef")
+			refuse(t, []string{"train", "--resume", at, "--out", edited, "--set", "train.num_envs=3"}, "expected 3")
+			trainRuns(t, "--resume", at, "--out", edited, "--set", "agent.ent_coef=0.5")
+			if err := run.ReadJSON(filepath.Join(edited, run.LineageFile), &l); err != nil || len(l.Changes) != 1 || !strings.HasPrefix(l.Changes[0], "agent.ent_coef: ") || !strings.HasSuffix(l.Changes[0], " -> 0.5") {
+				t.Errorf("it continues with %q, %v", l.Changes, err)
+			}
+			if !strings.Contains(string(readBytes(t, filepath.Join(edited, run.ConfigFile))), "ent_coef: 0.5\n") || bytes.Equal(readBytes(t, filepath.Join(edited, run.MetricsFile)), metrics) {
+				t.Error("the edited run is the one before")
+			}
+		}
+
 		refuse(t, []string{"train", "--resume", at}, "the run is finished", "--out")
 		refuse(t, []string{"train", "--resume", at, "--out", other}, other+" holds a run already")
 		if !slices.Equal(checkpointPaths(t, ref), was) {
@@ -80,7 +93,7 @@ func TestTrainResumesFromACheckpoint(t *testing.T) {
 		if got := checkpointPaths(t, dir); len(got) >= len(list) || !slices.Equal(got[:3], list[:3]) {
 			t.Errorf("%s: checkpoints %q, expected fewer than %q", when, got, list)
 		}
-		if steps, ok, err := run.StepsOf(filepath.Join(dir, publish.BestFile)); err != nil || ok && steps > latest(t, dir) {
+		if steps, ok, err := publish.StepsOf(filepath.Join(dir, publish.BestFile)); err != nil || ok && steps > latest(t, dir) {
 			t.Errorf("%s: the best policy is that of env step %d, after the newest checkpoint, %v", when, steps, err)
 		}
 		trainRuns(t, "--resume", dir)

@@ -11,7 +11,7 @@ import (
 
 // User-supplied policies, which PyTorch exported by the recipe of package agents/network: one for a
 // market, and one with a memory. They are trained, stopped, continued bit for bit, published with
-// proof, and judged.
+// proof, and evaluated.
 func TestTrainOwnPolicies(t *testing.T) {
 	own := func(name string) string {
 		path, err := filepath.Abs(filepath.Join("testdata", name))

@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/transfer"
 )
 
@@ -42,11 +43,17 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 			return nil, err
 		}
 	}
-	if f.resume != "" {
+	var cfg experiment.Config
+	name := ""
+	// What is wrong with it is said before an engine is installed.
+	switch {
+	case f.resume != "":
 		err = refuseSearch(f.resume)
-	} else {
-		// What is wrong with it is said before an engine is installed.
-		_, _, err = experiment.Load(path, o.Sets)
+	case f.zoo.file != "" || path == standardInput:
+		cfg, name, err = a.unnamed(f, o.Sets)
+		o.Sets = nil // which cfg has
+	default:
+		_, _, err = a.kinds.Load(path, o.Sets)
 	}
 	if err != nil {
 		return nil, err
@@ -54,11 +61,38 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 	if o.Engine, err = a.compiler(ctx); err != nil {
 		return nil, err
 	}
-	p, err := run.Open(ctx, a.kinds, path, o)
+	var p *run.Plan
+	if name != "" {
+		p, err = run.New(ctx, a.kinds, name, cfg, o)
+	} else {
+		p, err = run.Open(ctx, a.kinds, path, o)
+	}
 	if err != nil {
 		return nil, advise(err, "train", "--out", f.out)
 	}
 	return &trainPlan{p, bar}, nil
+}
+
+// unnamed reads the document that is no configuration in a file: RL-Zoo's, or standard input. It
+// returns what its run is called.
+func (a *app) unnamed(f *trainFlags, sets []string) (c experiment.Config, name string, err error) {
+	var doc *configs.Document
+	if f.zoo.file != "" {
+		doc, name, err = f.zoo.open()
+	} else {
+		doc, err = a.document(standardInput)
+		name = "stdin"
+	}
+	if err == nil {
+		err = doc.Set(sets...)
+	}
+	if err == nil {
+		err = experiment.Absolute(doc)
+	}
+	if err == nil {
+		c, err = a.kinds.Decode(doc)
+	}
+	return c, name, err
 }
 
 // train trains all runs of the plan.
@@ -127,9 +161,9 @@ func (a *app) noteTo(w io.Writer) func(text string) {
 // advise adds to an error of a run in a directory how to go on: which flag of the command changes
 // it.
 func advise(err error, command, flag, dir string) error {
-	var kept *run.KeptError
+	var resumable *run.ResumableError
 	switch {
-	case errors.As(err, &kept):
+	case errors.As(err, &resumable):
 		return fmt.Errorf("%w; continue from it with: onnxrl %s --resume %s", err, command, dir)
 	case errors.Is(err, run.ErrExists):
 		return fmt.Errorf("%w: continue it with --resume %s, or choose another %s", err, dir, flag)

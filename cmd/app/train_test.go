@@ -229,6 +229,21 @@ func TestTrainOutput(t *testing.T) {
 	}
 }
 
+// TestTrainLearnsFromDefaults: A2C's defaults solve CartPole, whose episodes end after 500 steps;
+// those of random actions last for 22.
+func TestTrainLearnsFromDefaults(t *testing.T) {
+	config := write(t, "cartpole.yaml", `seed: 1
+env: {kind: cartpole}
+agent: {kind: a2c}
+train: {total_env_steps: 100000}
+publish: {observations: 16, allow_ties: true}
+`)
+	sum := trainRuns(t, config, "--engine", "portable", "--out", filepath.Join(t.TempDir(), "run"))
+	if got := sum.Validation["mean_reward"]; got.N != 1 || got.Mean == nil || *got.Mean < 450 {
+		t.Errorf("the best policy has a mean return of %+v, expected nearly 500", got)
+	}
+}
+
 // Several seeds: each is what it is alone, at once or one after the other, and the summary is over
 // all of them.
 func TestTrainSeeds(t *testing.T) {

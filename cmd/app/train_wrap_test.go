@@ -13,7 +13,7 @@ import (
 )
 
 // Everything that stands between an environment and the network moves into the file that is
-// published: it is judged like the policy in the checkpoint, in the environment as it is.
+// published: it is evaluated like the policy in the checkpoint, in the environment as it is.
 func TestTrainWrapped(t *testing.T) {
 	config := write(t, "wrapped.yaml", `seed: 1
 env: {kind: pendulum}
@@ -37,14 +37,14 @@ publish: {observations: 64}
 	if err := json.Unmarshal([]byte(`{"rollout/ep_rew_mean":`+line["rollout/ep_rew_mean"]+`}`), &rewards); err != nil || !(rewards.Mean < -100) {
 		t.Errorf("%v, %v", line, err)
 	}
-	judge := func(args ...string) episodesRow {
+	evaluate := func(args ...string) episodesRow {
 		return decode[episodesEvaluation](t, succeed(t, append([]string{"evaluate", "--json", "--episodes", "10"}, args...)...)).Rows[0]
 	}
-	file := judge(dir)
+	file := evaluate(dir)
 	if err := os.Rename(filepath.Join(dir, publish.BestFile), filepath.Join(dir, "other.onnx")); err != nil {
 		t.Fatal(err)
 	}
-	inside := judge(dir)
+	inside := evaluate(dir)
 	if file.Episodes != 10 || inside.Episodes != 10 || math.Abs(file.MeanReward-inside.MeanReward) > 0.02*math.Abs(inside.MeanReward) || file.MinReward > file.MeanReward || file.MaxReward < file.MeanReward || file.MeanLength != 50 {
 		t.Errorf("published %+v, in the checkpoint %+v", file, inside)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/runtime/progress"
@@ -41,7 +40,7 @@ func (a *app) tuneCommand() *cobra.Command {
       agent.n_steps: {kind: int, low: 8, high: 256, log: true}
       agent.activation: {kind: categorical, choices: [tanh, relu]}
 
-A trial is judged by the last evaluation of its policy, on the validation split; evaluations before it, every train.validation.every_steps, are what it is pruned by. All trials have the seed of the configuration. One trial at a time gives the same trials every time; several at once do not, because what a trial
+A trial counts by the last evaluation of its policy, on the validation split; evaluations before it, every train.validation.every_steps, are what it is pruned by. All trials have the seed of the configuration. One trial at a time gives the same trials every time; several at once do not, because what a trial
 learns from the others depends on who finishes first.
 
 The directory has trials.jsonl (the log), trials.csv, best.yaml (the tuned configuration, ready for onnxrl train; its key chosen_from says out of how many it was chosen, which the deflated Sharpe ratio of its runs counts) and config.yaml. Ctrl-C stops; --resume goes on, also after a crash: finished trials are kept, and those that were running begin again with the same values. When it is resumed, --trials may be raised and
@@ -148,7 +147,7 @@ func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags, changed
 	}
 	if f.resume == "" {
 		// What is wrong with it is said before an engine is installed.
-		if _, _, err := experiment.Load(path, o.Sets); err != nil {
+		if _, _, _, err := tune.Load(a.kinds, path, o.Sets); err != nil {
 			return nil, err
 		}
 	}

@@ -78,8 +78,16 @@ func TestTune(t *testing.T) {
 		t.Errorf("%+v", sum.Trials[0])
 	}
 	sameTrials(t, "the same search again", tunes(t, config, "--out", filepath.Join(t.TempDir(), "again")).Trials, sum.Trials)
-	if other := tunes(t, config, "--out", filepath.Join(t.TempDir(), "other"), "--set", "seed=2"); reflect.DeepEqual(other.Trials[0].Values, sum.Trials[0].Values) {
+	other := tunes(t, config, "--out", filepath.Join(t.TempDir(), "other"), "--set", "seed=2", "--set", "train.threads=0")
+	if reflect.DeepEqual(other.Trials[0].Values, sum.Trials[0].Values) {
 		t.Error("another seed tries the same")
+	}
+	// What is left open is decided once for all trials, and again where the best is trained.
+	if text := string(readBytes(t, filepath.Join(other.Dir, run.ConfigFile))); strings.Contains(text, "threads: 0\n") {
+		t.Errorf("the search does not say with how many threads it tries:\n%s", text)
+	}
+	if text := string(readBytes(t, other.BestConfig)); !strings.Contains(text, "threads: 0\n") {
+		t.Errorf("the tuned configuration has threads of the search:\n%s", text)
 	}
 	for _, name := range []string{tune.LogFile, tune.CSVFile, tune.BestFile, run.ConfigFile, run.LineageFile} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {

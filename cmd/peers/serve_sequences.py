@@ -121,7 +121,7 @@ def main():
             check(np.allclose(answer.as_numpy("y"), by_hand(second, xs)[0], atol=1e-5), "a new sequence is on the new version")
             for name in (8, 9):
                 step(httpclient, http, xs[0], sequence_id=name, sequence_start=True)
-            check(refused("3 sequences are open", httpclient, http, xs[0], sequence_id=10, sequence_start=True), "no fourth sequence")
+            check(refused("the limit of 3 open sequences is reached", httpclient, http, xs[0], sequence_id=10, sequence_start=True), "no fourth sequence")
             time.sleep(2.5)
             check(refused("idle for too long", grpcclient, grpc, xs[1], sequence_id=8), "an idle sequence is dropped")
             step(grpcclient, grpc, xs[0], sequence_id=11, sequence_start=True, sequence_end=True)

@@ -8,12 +8,14 @@ import (
 )
 
 // Check reports all problems of a document or section that is decoded over these defaults, those of
-// the kinds that it names included. Nothing is opened.
+// the kinds that it names included, in the order of lines. Nothing is opened.
 func (b *Book) Check(s configs.Section, defaults any) configs.Errors {
 	into := reflect.New(reflect.TypeOf(defaults))
 	into.Elem().Set(reflect.ValueOf(defaults))
 	errs := asErrors(s, s.Decode(into.Interface()))
-	return append(errs, b.checkKinds(s, configs.Keys(defaults))...)
+	errs = append(errs, b.checkKinds(s, configs.Keys(defaults))...)
+	errs.Sort()
+	return errs
 }
 
 func (b *Book) checkKinds(s configs.Section, keys []configs.Key) (errs configs.Errors) {

@@ -35,7 +35,7 @@ func (b *Book) Keys(defaults any) []Key {
 
 func (b *Book) rows(keys []configs.Key, prefix string, missing map[string]string) (list []Key) {
 	for _, k := range keys {
-		row := Key{Path: prefix + k.Path, Type: typeName(k.Field.Type), Comment: b.comment(k), Required: missing[k.Path], Kinds: b.names(k.Field.Tag.Get("kinds"))}
+		row := Key{Path: prefix + k.Path, Type: typeName(k.Field.Type), Comment: b.Comment(k), Required: missing[k.Path], Kinds: b.names(k.Field.Tag.Get("kinds"))}
 		if len(k.Keys) == 0 && k.Default.IsValid() {
 			row.Default = flow(k.Default)
 		}

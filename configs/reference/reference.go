@@ -46,8 +46,8 @@ func TypeName(t reflect.Type) string {
 	return strings.TrimPrefix(t.PkgPath(), module) + "." + t.Name()
 }
 
-// comment returns what is said of a key, or of its type where nothing is said of the key.
-func (b *Book) comment(k configs.Key) string {
+// Comment returns what is said of a key, or of its type where nothing is said of the key.
+func (b *Book) Comment(k configs.Key) string {
 	if text := b.Comments[TypeName(k.Owner)+"."+k.Field.Name]; text != "" {
 		return text
 	}

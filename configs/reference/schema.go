@@ -28,7 +28,7 @@ func (s *schema) object(keys []configs.Key, missing map[string]string) map[strin
 	properties := map[string]any{}
 	for _, k := range keys {
 		p := s.key(k, missing)
-		text := s.comment(k)
+		text := s.Comment(k)
 		if m := missing[k.Path]; m != "" {
 			text = "Required: " + m + "\n" + text
 		}

@@ -32,7 +32,7 @@ func (w *writer) keys(keys []configs.Key, prefix, base string) {
 	said := map[string]bool{"": true}
 	for _, k := range keys {
 		path := base + k.Path
-		if text := w.comment(k); !said[text] {
+		if text := w.Comment(k); !said[text] {
 			said[text] = true // once for all the keys of a mapping that it explains
 			w.say(prefix, text)
 		}

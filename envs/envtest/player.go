@@ -106,6 +106,9 @@ func (p *player) garble() {
 	if p.ts.Mask != nil {
 		fill(p.ts.Mask.Bytes(), 0)
 	}
+	for i := range p.ts.Costs {
+		p.ts.Costs[i] = math.NaN()
+	}
 	for i := range p.ts.Info {
 		p.ts.Info[i] = math.NaN()
 	}
@@ -183,6 +186,9 @@ func (s *suite) digest(ts *envs.TimeStep) uint64 {
 	}
 	if ts.Mask != nil {
 		h.Write(ts.Mask.Bytes())
+	}
+	for _, v := range ts.Costs {
+		word(math.Float64bits(v))
 	}
 	for _, v := range ts.Info {
 		word(math.Float64bits(v))

@@ -3,6 +3,7 @@ package envtest
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/envs"
 )
@@ -73,8 +74,11 @@ func (s *suite) resume(state []byte, at *player, want trace) error {
 	if p.ts.Type != expected || p.ts.Reward != 0 || p.ts.Discount != 1 {
 		return fmt.Errorf("it continues with type %v, reward %g and discount %g, expected %v, 0 and 1", p.ts.Type, p.ts.Reward, p.ts.Discount, expected)
 	}
+	if i := slices.IndexFunc(p.ts.Costs, func(c float64) bool { return c != 0 }); i >= 0 {
+		return fmt.Errorf("it continues with cost %q of %g, expected 0", s.spec.Costs[i], p.ts.Costs[i])
+	}
 	same := *p.ts
-	same.Type, same.Reward, same.Discount = at.ts.Type, at.ts.Reward, at.ts.Discount
+	same.Type, same.Reward, same.Discount, same.Costs = at.ts.Type, at.ts.Reward, at.ts.Discount, at.ts.Costs
 	if s.digest(&same) != s.digest(at.ts) {
 		return errors.New("it continues with another observation, mask or diagnostic")
 	}

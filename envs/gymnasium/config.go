@@ -22,6 +22,9 @@ type Config struct {
 	// Info lists keys of Gymnasium's info whose values, which must be numbers, become diagnostics.
 	// A step whose info has no such key has 0.
 	Info []string `yaml:"info,omitempty"`
+	// Costs lists keys of info whose values are costs in the same way, as "cost" of
+	// Safety-Gymnasium, whose steps may also return the cost behind the reward.
+	Costs []string `yaml:"costs,omitempty"`
 	// MaskInfo is the key of info that holds the mask of the valid actions; empty asks the
 	// environment's method action_masks, where it has one.
 	MaskInfo string `yaml:"mask_info,omitempty"`
@@ -50,11 +53,15 @@ func (c Config) Validate() error {
 	p.NonNegative("max_restarts", c.MaxRestarts)
 	p.Check(c.Timeout > 0, "timeout", "must be positive, is %v", c.Timeout)
 	p.Check(c.StartTimeout > 0, "start_timeout", "must be positive, is %v", c.StartTimeout)
-	seen := map[string]bool{}
-	for _, k := range c.Info {
-		p.Check(k != "" && !seen[k], "info", "%q is empty or given twice", k)
-		seen[k] = true
+	names := func(key string, list []string) {
+		seen := map[string]bool{}
+		for _, k := range list {
+			p.Check(k != "" && !seen[k], key, "%q is empty or given twice", k)
+			seen[k] = true
+		}
 	}
+	names("info", c.Info)
+	names("costs", c.Costs)
 	if _, err := json.Marshal(c.Kwargs); err != nil {
 		p.Addf("kwargs", "cannot be passed to Python: %v", err)
 	}
@@ -63,12 +70,9 @@ func (c Config) Validate() error {
 
 // opening are the arguments of the worker's call open.
 func (c Config) opening() map[string]any {
-	kwargs, info := c.Kwargs, c.Info
+	kwargs, info := c.Kwargs, append(append([]string{}, c.Info...), c.Costs...)
 	if kwargs == nil {
 		kwargs = map[string]any{}
-	}
-	if info == nil {
-		info = []string{}
 	}
 	return map[string]any{"args": map[string]any{"id": c.ID, "kwargs": kwargs, "info": info, "mask_info": c.MaskInfo}}
 }

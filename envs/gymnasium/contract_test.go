@@ -3,6 +3,7 @@ package gymnasium_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func photo(b *vector.Batch) string {
 	if b.Mask != nil {
 		fmt.Fprint(&out, b.Mask.Bools())
 	}
-	fmt.Fprint(&out, b.Type, b.Reward, b.Discount, b.Info, b.Ended)
+	fmt.Fprint(&out, b.Type, b.Reward, b.Discount, b.Costs, b.Info, b.Ended)
 	return out.String()
 }
 
@@ -65,7 +66,7 @@ func play(t *testing.T, v vector.Env, seed uint64, steps int) (said []string, en
 // answer the same.
 func TestVectorsAreEqual(t *testing.T) {
 	c := config("Masked-v0", map[string]any{"end": 3})
-	c.Info = []string{"wind", "calm", "absent"}
+	c.Info, c.Costs = []string{"wind", "calm", "absent"}, []string{"calm", "wind"}
 	f := open(t, c)
 	list, err := envs.Make(f, envs.Train, 5)
 	if err != nil {
@@ -95,6 +96,45 @@ func TestVectorsAreEqual(t *testing.T) {
 		if n := len(v.Pids()); n != min(workers, 5) {
 			t.Errorf("%d processes, expected %d", n, min(workers, 5))
 		}
+	}
+}
+
+// TestCosts: numbers of info, and the value behind the reward of a step of six, are costs, which
+// are 0 in a first step.
+func TestCosts(t *testing.T) {
+	n := 0
+	for id, costs := range sorted.All(map[string][]string{"Walk-v0": {"absent", "wind"}, "Costly-v0": {"cost", "wind"}}) {
+		c := config(id, nil)
+		c.Costs, c.Info = costs, []string{"wind"}
+		f := open(t, c)
+		if s := f.Spec(); !slices.Equal(s.Costs, costs) {
+			t.Errorf("%s: costs %q, expected %q", id, s.Costs, costs)
+		}
+		v := openVector(t, f, 3, vector.Options{Workers: 2, Check: true})
+		reset(t, v, 3)
+		b := v.Batch()
+		if sum := b.Costs[0][1] + b.Costs[1][0] + b.Costs[2][1]; sum != 0 {
+			t.Errorf("%s: a first step costs %v", id, b.Costs)
+		}
+		for _, a := range script(v, 40) {
+			if err := v.Step(a); err != nil {
+				t.Fatal(err)
+			}
+			for i, x := range b.Costs {
+				wind := b.Info[i][0]
+				want := []float64{0, wind}
+				if id == "Costly-v0" {
+					want[0] = math.Abs(wind)
+				}
+				if !slices.Equal(x, want) || wind == 0 {
+					t.Fatalf("%s: costs %v of a wind of %g, expected %v", id, x, wind, want)
+				}
+				n++
+			}
+		}
+	}
+	if n != 2*40*3 {
+		t.Errorf("%d steps", n)
 	}
 }
 

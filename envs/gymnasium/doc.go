@@ -32,7 +32,8 @@
 //
 // An environment with a method action_masks, as sb3-contrib asks for it, is masked; Config.MaskInfo
 // names a key of info instead, such as Taxi's action_mask. Masks are as envs.MaskLen describes.
-// Config.Info makes numbers of info diagnostics.
+// Config.Info makes numbers of info diagnostics, and Config.Costs costs; a step that returns six
+// values, as Safety-Gymnasium's do, has its cost behind the reward, under the name "cost".
 //
 // # Episodes and randomness
 //

@@ -77,6 +77,7 @@ func (e *Env) write(ts *envs.TimeStep, obs []*tensor.Tensor, mask *tensor.Tensor
 	if mask != nil {
 		copy(ts.Mask.Bytes(), mask.Bytes())
 	}
+	copy(ts.Costs, b.Costs[0])
 	copy(ts.Info, b.Info[0])
 }
 

@@ -36,7 +36,7 @@ func TestOpenErrors(t *testing.T) {
 	}{
 		{"no id", func(c *gymnasium.Config) { c.ID = "" }, []string{"id: required"}},
 		{"an id that is nearly one", func(c *gymnasium.Config) { c.ID = "Wolk-v0" }, []string{"Wolk-v0", "doesn't exist", "close ids are Walk-v0"}},
-		{"an id like no other", func(c *gymnasium.Config) { c.ID = "Zzz" }, []string{"8 ids are registered", "PACKAGE:ID"}},
+		{"an id like no other", func(c *gymnasium.Config) { c.ID = "Zzz" }, []string{"9 ids are registered", "PACKAGE:ID"}},
 		{"a package that there is not", func(c *gymnasium.Config) { c.ID = "no_such_package:Walk-v0" }, []string{"No module named 'no_such_package'"}},
 		{"arguments that it does not take", func(c *gymnasium.Config) { c.Kwargs = map[string]any{"height": 2} }, []string{"TypeError", "height"}},
 		{"an environment that cannot be made", func(c *gymnasium.Config) { c.ID, c.Kwargs = "Rude-v0", map[string]any{"how": "unmade"} }, []string{"toys.py", "RuntimeError: cannot be made", "for two reasons"}},

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/onnxrl/onnxrl/runtime/tail"
 )
 
 //go:embed saving.py
@@ -42,7 +44,7 @@ type process struct {
 	shared   []byte
 	requests *os.File
 	replies  *os.File
-	output   *tail
+	output   *tail.Writer
 	// done is closed when the process has ended.
 	done  chan struct{}
 	byte  [1]byte
@@ -75,9 +77,9 @@ func findPython(configured string) (string, error) {
 
 // startProcess runs the worker with an interpreter.
 func startProcess(python string, print bool) (_ *process, err error) {
-	p := &process{output: &tail{}, done: make(chan struct{})}
+	p := &process{output: &tail.Writer{Limit: 4096}, done: make(chan struct{})}
 	if print {
-		p.output.copy = os.Stderr
+		p.output.Copy = os.Stderr
 	}
 	if p.memory, err = memoryFile(); err != nil {
 		return nil, fmt.Errorf("shared memory: %w", err)

@@ -93,6 +93,7 @@ func (v *Vector) LoadState(data []byte) error {
 		copy(b.Mask.Bytes(), s.Mask)
 	}
 	for i := range v.rows {
+		clear(b.Costs[i])
 		copy(b.Info[i], s.Info[i])
 		b.Type[i], b.Reward[i], b.Discount[i] = envs.First, 0, 1
 		if s.Length[i] > 0 {

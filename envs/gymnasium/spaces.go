@@ -104,7 +104,7 @@ const Observation = "observation"
 // spec returns the description of one environment.
 func (d *description) spec(c Config) (envs.Spec, error) {
 	s := envs.Spec{
-		Name: c.ID, Masked: d.Masked, Reward: envs.Range{Low: math.Inf(-1), High: math.Inf(1)}, Info: slices.Clone(c.Info), MaxSteps: d.MaxSteps, Random: true,
+		Name: c.ID, Masked: d.Masked, Reward: envs.Range{Low: math.Inf(-1), High: math.Inf(1)}, Costs: slices.Clone(c.Costs), Info: slices.Clone(c.Info), MaxSteps: d.MaxSteps, Random: true,
 	}
 	for i := range d.Observation {
 		f := &d.Observation[i]

@@ -128,6 +128,7 @@ func (v *Vector) lost(w int) error {
 		if b.Mask != nil {
 			b.PutFinalMask(i, v.rows[i].mask.Bytes())
 		}
+		clear(b.Costs[i])
 		clear(b.Info[i])
 		if j.autoreset {
 			if err := v.first(i); err != nil {
@@ -189,10 +190,17 @@ func (v *Vector) finalMask(i int) error {
 	return nil
 }
 
-// info reads the diagnostics of environment i.
+// info reads diagnostics and costs of environment i.
 func (v *Vector) info(i int) error {
-	at := &v.rows[i]
-	copy(v.batch.Info[i], v.workers[at.worker].info[at.index*len(v.spec.Info):])
+	at, diagnostics, costs := &v.rows[i], len(v.spec.Info), v.batch.Costs[i]
+	from := v.workers[at.worker].info[at.index*(diagnostics+len(costs)):]
+	copy(v.batch.Info[i], from)
+	copy(costs, from[diagnostics:])
+	for k, x := range costs {
+		if x-x != 0 {
+			return fmt.Errorf("cost %q is %g, expected a finite number", v.spec.Costs[k], x)
+		}
+	}
 	for k, x := range v.batch.Info[i] {
 		if x-x != 0 {
 			return fmt.Errorf("diagnostic %q is %g, expected a finite number", v.spec.Info[k], x)

@@ -18,7 +18,7 @@ type Vector struct {
 	opts  vector.Options
 	frame *vector.Frame
 	batch *vector.Batch
-	rows  []place
+	rows  []envRow
 	jobs  []job
 	// workers belong to the jobs; nil where there is none (yet, or any more).
 	workers []*worker
@@ -37,8 +37,8 @@ type Vector struct {
 	length []int
 }
 
-// place is where one environment is and writes to.
-type place struct {
+// envRow is where one environment is and writes to.
+type envRow struct {
 	worker, index int
 	action        *tensor.Tensor
 	obs, final    []*tensor.Tensor
@@ -72,16 +72,16 @@ func newVector(f *Factory, n int, o vector.Options, autoreset bool) (*Vector, er
 		from := w * n / workers
 		v.jobs = append(v.jobs, job{c: f.c, d: f.d, spec: &v.spec, from: from, n: (w+1)*n/workers - from, autoreset: autoreset, limit: limit, watch: watchingFor(workers)})
 		for i := range v.jobs[w].n {
-			v.rows = append(v.rows, v.place(w, i, from+i))
+			v.rows = append(v.rows, v.row(w, i, from+i))
 		}
 	}
 	v.workers, v.errs = make([]*worker, workers), make([]error, workers)
 	return v, nil
 }
 
-func (v *Vector) place(w, index, i int) place {
+func (v *Vector) row(w, index, i int) envRow {
 	row := func(t *tensor.Tensor) *tensor.Tensor { return t.Rows(i, i+1).Reshape(t.Shape()[1:]...) }
-	p := place{worker: w, index: index, action: row(v.batch.Actions)}
+	p := envRow{worker: w, index: index, action: row(v.batch.Actions)}
 	for f := range v.batch.Obs {
 		p.obs, p.final = append(p.obs, row(v.batch.Obs[f])), append(p.final, row(v.batch.Final[f]))
 	}
@@ -142,6 +142,7 @@ func (v *Vector) reset() error {
 		if err := errors.Join(v.first(i), v.info(i)); err != nil {
 			return err
 		}
+		clear(v.batch.Costs[i])
 	}
 	v.next()
 	v.running = true

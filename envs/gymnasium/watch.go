@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// watching is how long a side looks for the other one's message before it sleeps. Waking up a
+// watching is how long a side spins for the other one's message before it sleeps. Waking up a
 // thread takes some 40 µs where its processor has been halted, as much as a step of eight small
 // environments.
 const watching = 200 * time.Microsecond
 
-// Looks are in vain where answers take longer than watching, and where others want the processors:
-// who looks then keeps the other side from working or has to wait for the others, while sleepers
-// come first, and are woken quickly since no processor is halted. So looking has to pay: a look
-// that was not in vain has saved some time, others have lost what they took, and when more is lost
-// than saved there are none for the next leastRest messages, for four times as many the next time,
-// and so on up to mostRest, until mostSaved is saved.
+// Spinning is adaptive, with back-off. It is in vain where answers take longer than watching, and
+// where other processes want the processors: a side that spins then delays the other one, while a
+// sleeping one is woken quickly since no processor is halted. So a message that came while spinning
+// credits saved, up to mostSaved, and one that did not debits the time spent. When the credit is
+// used up there is no spinning for the next leastRest messages, for four times as many the next
+// time, and so on up to mostRest, until mostSaved is reached again.
 const (
 	saved     = 50 * time.Microsecond
 	mostSaved = 5 * time.Millisecond
@@ -25,8 +25,8 @@ const (
 	mostRest  = 6400
 )
 
-// watchingFor returns how long the vector looks that has a number of workers. Where they fill the
-// processors, looking for the first reply takes one from somebody who works.
+// watchingFor returns how long a vector of so many workers spins. Where they fill the processors,
+// spinning for the first reply takes one from a worker.
 func watchingFor(workers int) time.Duration {
 	if workers < runtime.NumCPU() {
 		return watching
@@ -34,18 +34,18 @@ func watchingFor(workers int) time.Duration {
 	return 0
 }
 
-// workersWatch is how workers look for requests, as worker.py unpacks it; times are in seconds.
+// workersWatch is how workers spin for requests, as worker.py unpacks it; times are in seconds.
 func workersWatch() []float64 {
 	return []float64{watching.Seconds(), saved.Seconds(), mostSaved.Seconds(), leastRest, mostRest}
 }
 
-// watch reads replies, looking for some time before it sleeps.
+// watch reads replies, spinning for some time before it sleeps.
 type watch struct {
 	raw  syscall.RawConn
 	try  func(fd uintptr) bool
 	time time.Duration
-	// saved is what looking has saved, resting the number of messages for which there is none, and
-	// rest what that will be the next time.
+	// saved is the credit, resting the number of messages without spinning that are left, and rest
+	// what that will be the next time.
 	saved         time.Duration
 	resting, rest int
 	into          []byte
@@ -60,7 +60,7 @@ func newWatch(c syscall.Conn, into []byte) (*watch, error) {
 		return nil, err
 	}
 	w := &watch{raw: raw, into: into, rest: leastRest}
-	w.try = w.look
+	w.try = w.poll
 	return w, nil
 }
 
@@ -75,8 +75,8 @@ func (w *watch) read() error {
 	return w.err
 }
 
-// look reports whether there was something to read, and is called again when there is.
-func (w *watch) look(fd uintptr) bool {
+// poll reports whether there was something to read, and is called again when there is.
+func (w *watch) poll(fd uintptr) bool {
 	began, took := time.Now(), time.Duration(0)
 	for {
 		var again bool

@@ -24,7 +24,7 @@ func TestLookingHasToPay(t *testing.T) {
 	}
 	// finds reports whether one look finds a byte.
 	finds := func() (found bool) {
-		if err := v.raw.Control(func(fd uintptr) { found = v.look(fd) }); err != nil {
+		if err := v.raw.Control(func(fd uintptr) { found = v.poll(fd) }); err != nil {
 			t.Fatal(err)
 		}
 		return found

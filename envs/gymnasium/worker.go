@@ -34,7 +34,8 @@ type worker struct {
 	mask    []byte
 	// finalMask is what could be done after a final observation that a truncation made one.
 	finalMask []byte
-	info      []float64
+	// info has diagnostics and costs.
+	info []float64
 }
 
 // column is an array of values of one form, one for each environment.
@@ -91,7 +92,8 @@ func attach(p *process, j job) (*worker, error) {
 	place("ends", 1)
 	place("mask", masks)
 	place("final_mask", masks)
-	place("info", 8*len(j.spec.Info))
+	infos := 8 * (len(j.spec.Info) + len(j.spec.Costs))
+	place("info", infos)
 	if err := p.share(size); err != nil {
 		return nil, err
 	}
@@ -103,7 +105,7 @@ func attach(p *process, j job) (*worker, error) {
 		w.final[i].bytes = part(fmt.Sprintf("final%d", i), w.obs[i].size)
 	}
 	w.ends, w.mask, w.finalMask = part("ends", 1), part("mask", masks), part("final_mask", masks)
-	w.rewards, w.seeds, w.info = numbers[float64](part("rewards", 8)), numbers[int64](part("seeds", 8)), numbers[float64](part("info", 8*len(j.spec.Info)))
+	w.rewards, w.seeds, w.info = numbers[float64](part("rewards", 8)), numbers[int64](part("seeds", 8)), numbers[float64](part("info", infos))
 	p.watch.time = j.watch
 	err = p.call(j.c.StartTimeout, "attach", map[string]any{"size": size, "watch": workersWatch(), "n": j.n, "at": at, "autoreset": j.autoreset, "limit": j.limit, "mask_len": masks}, nil)
 	return w, err

@@ -317,6 +317,10 @@ class Group:
         try:
             for i, (env, action) in enumerate(zip(self.envs, self.actions())):
                 answer = env.step(action)
+                if isinstance(answer, tuple) and len(answer) == 6:
+                    # As Safety-Gymnasium's own environments do.
+                    obs, reward, cost, terminated, truncated, info = answer
+                    answer = obs, reward, terminated, truncated, {**info, "cost": cost}
                 if not isinstance(answer, tuple) or len(answer) != 5:
                     what = "%d values" % len(answer) if isinstance(answer, tuple) else short(answer)
                     raise wrong("step returns %s, expected observation, reward, terminated, truncated and info" % what)

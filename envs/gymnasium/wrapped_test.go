@@ -42,7 +42,9 @@ func (c wrapCase) open(t testing.TB) envs.Factory {
 	if c.c.FrameStack.On() {
 		section.FrameStack = c.c.FrameStack
 	}
-	f, err := wrap.Apply(open(t, config(c.id, c.kwargs)), section)
+	inner := config(c.id, c.kwargs)
+	inner.Costs = []string{"wind"}
+	f, err := wrap.Apply(open(t, inner), section)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,9 @@
 //
 // # Freezing
 //
-// A policy is judged, exported and served with the statistics of a moment, as [wrap.Normalizer]
+// A policy is evaluated, exported and served with the statistics of a moment, as [wrap.Normalizer]
 // values, one for each field. [Frozen] shows a batch of raw observations through them, for actors.
-// Nothing of what is judged feeds statistics.
+// Nothing of what is evaluated feeds statistics.
 //
 // # Deviations from VecNormalize
 //

@@ -282,5 +282,8 @@ func (e *Env) SetState(s State) error {
 // Abandon forgets the running returns, for when the vector inside has begun new episodes by itself.
 func (e *Env) Abandon() { clear(e.returns) }
 
+// Release ends the normalisation alone; the vector inside is the caller's again.
+func (e *Env) Release() error { return e.view.Close() }
+
 // Close implements vector.Env.
 func (e *Env) Close() error { return errors.Join(e.view.Close(), e.inner.Close()) }

@@ -13,14 +13,17 @@ func newBatch(spec envs.Spec, n int, windows bool) (*Batch, *tensor.Arena, error
 	b := &Batch{
 		Obs: make([]*tensor.Tensor, len(spec.Observation)), Final: make([]*tensor.Tensor, len(spec.Observation)),
 		Rows: make([][]int64, len(spec.Observation)), FinalRows: make([][]int64, len(spec.Observation)),
-		Type: make([]envs.StepType, n), Reward: make([]float64, n), Discount: make([]float64, n), Info: make([][]float64, n),
+		Type: make([]envs.StepType, n), Reward: make([]float64, n), Discount: make([]float64, n), Costs: make([][]float64, n), Info: make([][]float64, n),
 		Ended: make([]Episode, 0, n), spec: spec,
 	}
-	info := make([]float64, n*len(spec.Info))
-	for i := range b.Info {
-		k := len(spec.Info)
-		b.Info[i] = info[i*k : (i+1)*k : (i+1)*k]
+	divide := func(to [][]float64, k int) {
+		all := make([]float64, n*k)
+		for i := range to {
+			to[i] = all[i*k : (i+1)*k : (i+1)*k]
+		}
 	}
+	divide(b.Costs, len(spec.Costs))
+	divide(b.Info, len(spec.Info))
 
 	type buffer struct {
 		t     **tensor.Tensor

@@ -54,6 +54,7 @@ func (f *Frame) Put(i int, ts *envs.TimeStep) error {
 		}
 	}
 	b.Type[i], b.Reward[i], b.Discount[i] = ts.Type, ts.Reward, ts.Discount
+	copy(b.Costs[i], ts.Costs)
 	copy(b.Info[i], ts.Info)
 	return nil
 }

@@ -98,11 +98,16 @@ func firstNonFinite(a []float32, b []float64) string {
 	return "it is finite"
 }
 
-// checkReward returns an error for a step after the first whose type, reward or discount no
+// checkReward returns an error for a step after the first whose type, reward, discount or costs no
 // environment may answer with.
-func checkReward(ts *envs.TimeStep) error {
+func checkReward(spec *envs.Spec, ts *envs.TimeStep) error {
 	if math.IsNaN(ts.Reward) || math.IsInf(ts.Reward, 0) || !(ts.Discount >= 0 && ts.Discount <= 1) || ts.Type == envs.First {
 		return fmt.Errorf("the environment answers with type %v, reward %g and discount %g", ts.Type, ts.Reward, ts.Discount)
+	}
+	for i, c := range ts.Costs {
+		if c-c != 0 {
+			return fmt.Errorf("cost %q is %g, expected a finite number", spec.Costs[i], c)
+		}
 	}
 	return nil
 }

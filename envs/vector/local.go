@@ -49,7 +49,7 @@ type Local struct {
 	running bool
 	closed  bool
 
-	rows  []place
+	rows  []envRow
 	trial trial
 	// workers is nil as long as the caller steps alone.
 	workers *workers
@@ -59,8 +59,8 @@ type Local struct {
 	length []int
 }
 
-// place is where one environment writes.
-type place struct {
+// envRow is where one environment writes.
+type envRow struct {
 	step, first envs.TimeStep
 	action      *tensor.Tensor
 	health      health
@@ -112,11 +112,11 @@ func New(list []envs.Env, o Options) (*Local, error) {
 		}
 	}
 	v := &Local{
-		envs: list, spec: spec, opts: o, batch: b, arena: arena, rows: make([]place, len(list)),
+		envs: list, spec: spec, opts: o, batch: b, arena: arena, rows: make([]envRow, len(list)),
 		began: make([]int, len(list)), ret: make([]float64, len(list)), length: make([]int, len(list)),
 	}
 	for i := range v.rows {
-		v.rows[i] = v.place(i)
+		v.rows[i] = v.row(i)
 	}
 	switch {
 	case o.Workers > 1:
@@ -127,10 +127,10 @@ func New(list []envs.Env, o Options) (*Local, error) {
 	return v, nil
 }
 
-func (v *Local) place(i int) place {
+func (v *Local) row(i int) envRow {
 	b, n := v.batch, len(v.spec.Observation)
-	p := place{action: row(b.Actions, i), obs: make([][]byte, n), final: make([][]byte, n)}
-	p.step = envs.TimeStep{Obs: make([]*tensor.Tensor, n), Rows: make([]int64, n), Info: b.Info[i]}
+	p := envRow{action: row(b.Actions, i), obs: make([][]byte, n), final: make([][]byte, n)}
+	p.step = envs.TimeStep{Obs: make([]*tensor.Tensor, n), Rows: make([]int64, n), Costs: b.Costs[i], Info: b.Info[i]}
 	if b.Mask != nil {
 		p.step.Mask = row(b.Mask, i)
 	}
@@ -146,9 +146,9 @@ func (v *Local) place(i int) place {
 	}
 	p.health = newHealth(&p.step)
 	// The first step of a following episode writes over the observation and the mask, but not over
-	// the diagnostics of the step that ended the last one.
+	// costs and diagnostics of the step that ended the last one.
 	p.first = p.step
-	p.first.Info = make([]float64, len(v.spec.Info))
+	p.first.Costs, p.first.Info = make([]float64, len(v.spec.Costs)), make([]float64, len(v.spec.Info))
 	return p
 }
 
@@ -272,7 +272,7 @@ func (v *Local) one(i int) error {
 	if err := v.envs[i].Step(p.action, ts); err != nil {
 		return fmt.Errorf("environment %d: %w", i, err)
 	}
-	err := checkReward(ts)
+	err := checkReward(&v.spec, ts)
 	if err == nil {
 		err = p.health.check(&v.spec, ts)
 	}

@@ -60,6 +60,7 @@ func (v *Local) LoadState(data []byte) error {
 			return fmt.Errorf("load environment %d: its episode has ended", i)
 		}
 		v.batch.Type[i], v.batch.Reward[i], v.batch.Discount[i] = ts.Type, 0, 1
+		clear(v.batch.Costs[i])
 		v.publish(i, ts)
 	}
 	copy(v.began, s.Began)

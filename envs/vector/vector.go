@@ -52,12 +52,13 @@ type Batch struct {
 	// masked.
 	Mask *tensor.Tensor
 
-	// Type, Reward, Discount and Info describe the step that was just taken. Info[i] has a value
-	// for each name of the spec. Where Type is envs.Last, Obs, Rows and Mask already belong to the
-	// next episode.
+	// Type, Reward, Discount, Costs and Info describe the step that was just taken. Costs[i] and
+	// Info[i] have a value for each name of the spec. Where Type is envs.Last, Obs, Rows and Mask
+	// already belong to the next episode.
 	Type     []envs.StepType
 	Reward   []float64
 	Discount []float64
+	Costs    [][]float64
 	Info     [][]float64
 
 	// Final and FinalRows are like Obs and Rows. Row i is the final observation of environment i

@@ -31,23 +31,23 @@ func maker(f envs.Factory) (Maker, bool) {
 	if m, ok := f.(Maker); ok {
 		return m, true
 	}
-	w, ok := f.(wrap.Around)
+	w, ok := f.(wrap.Wrapper)
 	if !ok {
 		return nil, false
 	}
 	m, ok := maker(w.Unwrap())
-	return &around{m, w}, ok
+	return &wrapMaker{m, w}, ok
 }
 
-// around is a Maker with wrappers.
-type around struct {
+// wrapMaker is a Maker with wrappers.
+type wrapMaker struct {
 	Maker
-	by wrap.Around
+	by wrap.Wrapper
 }
 
 // NewVector implements Maker. Time limits are the vector's own, because it has to begin the next
 // episode; all other wrappers are around its rows.
-func (a *around) NewVector(split envs.Split, n int, o Options) (Env, error) {
+func (a *wrapMaker) NewVector(split envs.Split, n int, o Options) (Env, error) {
 	inner := o
 	if limit := a.by.TimeLimit(); limit > 0 && (o.Truncate == 0 || limit < o.Truncate) {
 		inner.Truncate = limit
@@ -63,7 +63,7 @@ func (a *around) NewVector(split envs.Split, n int, o Options) (Env, error) {
 	return w, nil
 }
 
-func newWrapped(v Env, by wrap.Around, o Options) (*wrapped, error) {
+func newWrapped(v Env, by wrap.Wrapper, o Options) (*wrapped, error) {
 	list := make([]envs.Env, v.Len())
 	for i := range list {
 		var err error
@@ -201,6 +201,7 @@ func (e *seen) Step(_ *tensor.Tensor, ts *envs.TimeStep) error {
 		e.show(ts, b.Obs, b.Rows, b.Mask)
 	}
 	ts.Type, ts.Reward, ts.Discount = b.Type[e.i], b.Reward[e.i], b.Discount[e.i]
+	copy(ts.Costs, b.Costs[e.i])
 	return nil
 }
 
@@ -229,6 +230,7 @@ func (e *seen) LoadState(_ []byte, ts *envs.TimeStep) error {
 	b := e.v.Batch()
 	e.show(ts, b.Obs, b.Rows, b.Mask)
 	ts.Type, ts.Reward, ts.Discount = b.Type[e.i], 0, 1
+	clear(ts.Costs)
 	return nil
 }
 

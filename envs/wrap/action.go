@@ -7,79 +7,56 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// RescaleAction lets the agent act in [-1, 1], which is stretched to the bounds of the
-// environment's actions, component by component, as Gymnasium's RescaleAction does.
-type RescaleAction struct {
+// Action gives an environment another action space of the same form, and maps its actions to the
+// environment's, component by component. [NewRescaleAction] and [NewClipAction] make it.
+type Action struct {
 	envs.Env
-	action
-}
-
-// ClipAction lets the agent choose any numbers and clips them to the bounds of the environment's
-// actions, component by component, as Gymnasium's ClipAction does.
-type ClipAction struct {
-	envs.Env
-	action
+	spec     envs.Spec
+	inner    envs.Box
+	to       *tensor.Tensor
+	rescales bool
+	// f maps a component; what it gives is clipped to its bounds, which rounding may leave.
+	f func(x float64, bounds envs.Range) float64
 }
 
 var (
-	_ envs.Env   = (*RescaleAction)(nil)
-	_ envs.Saver = (*RescaleAction)(nil)
-	_ envs.Env   = (*ClipAction)(nil)
-	_ envs.Saver = (*ClipAction)(nil)
+	_ envs.Env   = (*Action)(nil)
+	_ envs.Saver = (*Action)(nil)
 )
 
-// action is an action space in front of another one of the same form.
-type action struct {
-	spec  envs.Spec
-	inner envs.Box
-	to    *tensor.Tensor
+// NewRescaleAction lets the agent act in [-1, 1], which is stretched to the bounds of e's actions,
+// as Gymnasium's RescaleAction does. An error says that these have no bounds.
+func NewRescaleAction(e envs.Env) (*Action, error) {
+	return newAction("rescale actions", e, -1, 1, true, func(x float64, r envs.Range) float64 { return r.Low + (x+1)/2*(r.High-r.Low) })
 }
 
-func newAction(e envs.Env, low, high float64) (action, error) {
-	a := action{spec: e.Spec()}
-	box, ok := a.spec.Action.(envs.Box)
+// NewClipAction lets the agent choose any numbers and clips them to the bounds of e's actions, as
+// Gymnasium's ClipAction does. An error says that these have none.
+func NewClipAction(e envs.Env) (*Action, error) {
+	return newAction("clip actions", e, unbounded.Low, unbounded.High, false, func(x float64, _ envs.Range) float64 { return x })
+}
+
+func newAction(what string, e envs.Env, low, high float64, rescales bool, f func(float64, envs.Range) float64) (*Action, error) {
+	spec := e.Spec()
+	box, ok := spec.Action.(envs.Box)
 	if !ok || !box.Bounded() || box.Of == tensor.Uint8 {
-		return a, fmt.Errorf("the actions of %s are %v, expected a box of floating-point numbers with finite bounds", a.spec.Name, a.spec.Action)
+		return nil, fmt.Errorf("%s: the actions of %s are %v, expected a box of floating-point numbers with finite bounds", what, spec.Name, spec.Action)
 	}
-	a.inner, a.to = box, tensor.New(box.Of, box.Dims...)
-	a.spec.Action = envs.Box{Of: box.Of, Dims: box.Dims, Low: []float64{low}, High: []float64{high}}
-	return a, nil
+	spec.Action = envs.Box{Of: box.Of, Dims: box.Dims, Low: []float64{low}, High: []float64{high}}
+	return &Action{Env: e, spec: spec, inner: box, to: tensor.New(box.Of, box.Dims...), rescales: rescales, f: f}, nil
 }
 
-// NewRescaleAction returns e with actions in [-1, 1]. An error says that its actions have no
-// bounds.
-func NewRescaleAction(e envs.Env) (*RescaleAction, error) {
-	a, err := newAction(e, -1, 1)
-	if err != nil {
-		return nil, fmt.Errorf("rescale actions: %w", err)
-	}
-	return &RescaleAction{e, a}, nil
-}
-
-// NewClipAction returns e with actions without bounds. An error says that its own have none to clip
-// to.
-func NewClipAction(e envs.Env) (*ClipAction, error) {
-	a, err := newAction(e, unbounded.Low, unbounded.High)
-	if err != nil {
-		return nil, fmt.Errorf("clip actions: %w", err)
-	}
-	return &ClipAction{e, a}, nil
-}
+// Rescales reports whether actions are stretched, and not only clipped.
+func (w *Action) Rescales() bool { return w.rescales }
 
 // Unwrap returns the environment inside.
-func (w *RescaleAction) Unwrap() envs.Env { return w.Env }
-
-// Unwrap returns the environment inside.
-func (w *ClipAction) Unwrap() envs.Env { return w.Env }
+func (w *Action) Unwrap() envs.Env { return w.Env }
 
 // Spec implements envs.Env.
-func (w *RescaleAction) Spec() envs.Spec { return w.spec }
-
-// Spec implements envs.Env.
-func (w *ClipAction) Spec() envs.Spec { return w.spec }
+func (w *Action) Spec() envs.Spec { return w.spec }
 
 // Step implements envs.Env.
-func (w *RescaleAction) Step(a *tensor.Tensor, ts *envs.TimeStep) error {
+func (w *Action) Step(a *tensor.Tensor, ts *envs.TimeStep) error {
 	to, err := w.inward(a)
 	if err != nil {
 		return err
@@ -87,58 +64,30 @@ func (w *RescaleAction) Step(a *tensor.Tensor, ts *envs.TimeStep) error {
 	return w.Env.Step(to, ts)
 }
 
-// Step implements envs.Env.
-func (w *ClipAction) Step(a *tensor.Tensor, ts *envs.TimeStep) error {
-	to, err := w.inward(a)
-	if err != nil {
-		return err
-	}
-	return w.Env.Step(to, ts)
-}
-
-// inward returns the action for the inside.
-func (w *RescaleAction) inward(a *tensor.Tensor) (*tensor.Tensor, error) {
-	return w.convert(a, func(x float64, r envs.Range) float64 { return r.Low + (x+1)/2*(r.High-r.Low) })
-}
-
-// inward returns the action for the inside.
-func (w *ClipAction) inward(a *tensor.Tensor) (*tensor.Tensor, error) {
-	return w.convert(a, func(x float64, _ envs.Range) float64 { return x })
-}
-
-// convert returns the environment's action for one of the outer space. Rounding never leaves the
-// bounds.
-func (w *action) convert(a *tensor.Tensor, f func(x float64, r envs.Range) float64) (*tensor.Tensor, error) {
+// inward returns the environment's action for one of the outer space.
+func (w *Action) inward(a *tensor.Tensor) (*tensor.Tensor, error) {
 	if err := envs.CheckAction(&w.spec, a); err != nil {
 		return nil, err
 	}
 	if w.inner.Of == tensor.Float32 {
-		convertAll(w.to.Float32s(), a.Float32s(), w.inner, f)
+		convert(w, w.to.Float32s(), a.Float32s())
 	} else {
-		convertAll(w.to.Float64s(), a.Float64s(), w.inner, f)
+		convert(w, w.to.Float64s(), a.Float64s())
 	}
 	return w.to, nil
 }
 
-func convertAll[T float32 | float64](to, from []T, b envs.Box, f func(x float64, r envs.Range) float64) {
+func convert[T float32 | float64](w *Action, to, from []T) {
 	for i, x := range from {
-		r := b.Bounds(i)
-		to[i] = T(min(max(f(float64(x), r), r.Low), r.High))
+		r := w.inner.Bounds(i)
+		to[i] = T(min(max(w.f(float64(x), r), r.Low), r.High))
 	}
 }
 
 // SaveState implements envs.Saver.
-func (w *RescaleAction) SaveState() ([]byte, error) { return envs.SaveState(w.Env) }
-
-// SaveState implements envs.Saver.
-func (w *ClipAction) SaveState() ([]byte, error) { return envs.SaveState(w.Env) }
+func (w *Action) SaveState() ([]byte, error) { return envs.SaveState(w.Env) }
 
 // LoadState implements envs.Saver.
-func (w *RescaleAction) LoadState(data []byte, ts *envs.TimeStep) error {
-	return envs.LoadState(w.Env, data, ts)
-}
-
-// LoadState implements envs.Saver.
-func (w *ClipAction) LoadState(data []byte, ts *envs.TimeStep) error {
+func (w *Action) LoadState(data []byte, ts *envs.TimeStep) error {
 	return envs.LoadState(w.Env, data, ts)
 }

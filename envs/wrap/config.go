@@ -8,7 +8,8 @@ import (
 // zero Config changes nothing.
 type Config struct {
 	// TimeLimit truncates episodes after so many steps; 0 does not.
-	TimeLimit  int    `yaml:"time_limit"`
+	TimeLimit int `yaml:"time_limit"`
+	// FrameStack observes the last steps together.
 	FrameStack Frames `yaml:"frame_stack"`
 	// RescaleAction lets the policy act in [-1, 1] where the environment has other bounds.
 	RescaleAction bool `yaml:"rescale_action"`

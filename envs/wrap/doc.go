@@ -3,8 +3,7 @@
 //
 //	TimeLimit      truncates episodes, with the final observation and its discount kept
 //	FrameStack     shows the last observations at once, the oldest first
-//	RescaleAction  lets the agent act in [-1, 1]
-//	ClipAction     lets the agent choose any numbers
+//	Action         lets the agent act in [-1, 1], or choose any numbers that are clipped
 //
 // [Config] is the section wrappers of a run's document, and [Apply] puts what it asks for around
 // every environment of a factory, in the order of the table from the inside. Normalize, the last
@@ -12,13 +11,13 @@
 // package normalize applies them.
 //
 // Environments that come as whole vectors, such as those of processes, are still stepped as one:
-// vector.Open puts the wrappers around the rows of the vector ([Around]), and a time limit is the
+// vector.Open puts the wrappers around the rows of the vector ([Wrapper]), and a time limit is the
 // vector's own.
 //
 // The sources are Gymnasium's wrappers TimeLimit, FrameStackObservation, RescaleAction and
-// ClipAction, and Stable-Baselines3's VecFrameStack. Deviations: a stack leaves
-// windows over a table and discrete fields as they are; Gymnasium asserts where RescaleAction is
-// given an action beyond [-1, 1], and here that is an envs.ActionError.
+// ClipAction, and Stable-Baselines3's VecFrameStack. Deviations: a stack leaves windows over a
+// table and discrete fields as they are; Gymnasium asserts where RescaleAction is given an action
+// beyond [-1, 1], and here that is an envs.ActionError.
 //
 // # How to add a wrapper
 //

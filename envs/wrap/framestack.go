@@ -149,7 +149,7 @@ func (w *FrameStack) before(ts *envs.TimeStep) {
 			w.inner.Obs[i] = ts.Obs[i]
 		}
 	}
-	w.inner.Mask, w.inner.Info = ts.Mask, ts.Info
+	w.inner.Mask, w.inner.Costs, w.inner.Info = ts.Mask, ts.Costs, ts.Info
 }
 
 // after takes over everything else.

@@ -8,9 +8,9 @@ import (
 // Unwrap returns the factory inside.
 func (f *factory) Unwrap() envs.Factory { return f.Factory }
 
-// Around is what [Apply] returns where there are wrappers: a factory whose wrappers can be put
+// Wrapper is what [Apply] returns where there are wrappers: a factory whose wrappers can be put
 // around other environments of the same kind, such as the rows of a vector.
-type Around interface {
+type Wrapper interface {
 	envs.Factory
 	// Unwrap returns the factory inside.
 	Unwrap() envs.Factory
@@ -22,15 +22,15 @@ type Around interface {
 	Wrap(e envs.Env) (envs.Env, error)
 }
 
-var _ Around = (*factory)(nil)
+var _ Wrapper = (*factory)(nil)
 
-// TimeLimit implements Around.
+// TimeLimit implements Wrapper.
 func (f *factory) TimeLimit() int { return f.c.TimeLimit }
 
-// Rows implements Around.
+// Rows implements Wrapper.
 func (f *factory) Rows() bool { return f.rows().any() }
 
-// Wrap implements Around.
+// Wrap implements Wrapper.
 func (f *factory) Wrap(e envs.Env) (envs.Env, error) { return wrap(e, f.rows()) }
 
 // rows is the section without what vectors do by themselves.

@@ -126,7 +126,7 @@ func (d *Document) assetFigures(s *Summary, alt func(string, ...any) string) (al
 		named, rest = order[:mostAssets-1], order[mostAssets-1:]
 	}
 	dot := func(name string, assets []int) plots.Dot {
-		c := plots.Dot{Name: name, Kind: plots.Agent, Judge: true}
+		c := plots.Dot{Name: name, Kind: plots.Agent, Signed: true}
 		theirs := 0.0
 		for _, i := range assets {
 			c.Value += gains[i] / agent.Value[0]

@@ -177,7 +177,7 @@ func Summarise(doc Document) (*Summary, error) {
 		return nil, err
 	}
 	s.Seeds = spreadOf(s.Strategies)
-	s.Verdict = judge(s, d.Benchmark)
+	s.Verdict = newVerdict(s, d.Benchmark)
 	s.Warnings = warn(s)
 	return s, nil
 }

@@ -21,9 +21,9 @@ type Verdict struct {
 	LagFragile bool   `json:"lag_fragile"` // filling decisions one bar later destroys the result by more than chance; the rule is at fragile
 }
 
-// judge writes the first line. It claims no more than the numbers carry, and a number that does not
-// exist carries nothing.
-func judge(s *Summary, benchmark int) Verdict {
+// newVerdict writes the first line. It claims no more than the numbers carry, and a number that
+// does not exist carries nothing.
+func newVerdict(s *Summary, benchmark int) Verdict {
 	agent, bench := s.Strategies[0].Metrics, s.Strategies[benchmark].Metrics
 	own, other := agent.Get("total_return"), bench.Get("total_return")
 	ownSharpe, otherSharpe := agent.Get("sharpe"), bench.Get("sharpe")

@@ -30,7 +30,7 @@ type call struct {
 	// prev and next link the queue; where says whether the call is in it. Guarded by the queue's
 	// mutex.
 	prev, next *call
-	where      place
+	where      waitingIn
 
 	// mu guards the tensors of request and response against a caller that leaves: after gone is set
 	// nobody touches them, after delivered the caller stays for the answer.
@@ -42,11 +42,11 @@ type call struct {
 	done      chan error
 }
 
-// place says where a call waits.
-type place uint8
+// waitingIn says where a call waits.
+type waitingIn uint8
 
 const (
-	nowhere place = iota
+	nowhere waitingIn = iota
 	inQueue
 	inSequence
 )

@@ -119,13 +119,13 @@ type Shadow struct {
 
 // Defaults of Config and Options.
 const (
-	DefaultMaxBatch     = 64
-	DefaultMaxQueue     = 1024
-	DefaultMaxSequences = 1024
-	DefaultIdle         = time.Minute
-	DefaultLoadTimeout  = 2 * time.Minute
-	DefaultMaxGivenUp   = 8
-	DefaultModelFile    = "model.onnx"
+	DefaultMaxBatch          = 64
+	DefaultMaxQueue          = 1024
+	DefaultMaxSequences      = 1024
+	DefaultIdle              = time.Minute
+	DefaultLoadTimeout       = 2 * time.Minute
+	DefaultMaxAbandonedLoads = 8
+	DefaultModelFile         = "model.onnx"
 )
 
 // Validate reports everything that is wrong with the configuration.

@@ -24,10 +24,10 @@
 // takes longer than [Options].LoadTimeout, the version is UNAVAILABLE, the reason says why, and
 // whatever served before goes on serving. Models load side by side, so one that hangs keeps no
 // other from being loaded or replaced; it does keep a thread, because nothing can end an engine's
-// call, so with [Options].MaxGivenUp of them nothing more is loaded. READY: requests take it.
-// UNLOADING: no new request gets it, those that began with it finish with it, and when the last one
-// is done its sessions are closed. The table of versions is replaced as a whole and a request takes
-// its version once, so no request fails and none sees a mixture while versions are swapped.
+// call, so with [Options].MaxAbandonedLoads of them nothing more is loaded. READY: requests take
+// it. UNLOADING: no new request gets it, those that began with it finish with it, and when the last
+// one is done its sessions are closed. The table of versions is replaced as a whole and a request
+// takes its version once, so no request fails and none sees a mixture while versions are swapped.
 //
 // # Life of a request
 //

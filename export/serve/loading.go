@@ -32,25 +32,25 @@ func (s *Server) slot(ctx context.Context) (free func(), err error) {
 	}
 }
 
-// errGivenUp refuses to load anything while too much that was given up has not ended.
-var errGivenUp = errors.New("nothing more is loaded")
+// errAbandoned refuses loads while too many abandoned ones are still running.
+var errAbandoned = errors.New("nothing more is loaded")
 
-// room is nil as long as there may be another load. One that was given up keeps a thread and
-// memory, because nothing can end an engine's call: what hangs for ever would otherwise take the
-// process down with it, one attempt after the other.
+// room is nil as long as there may be another load. An abandoned one keeps a thread and memory,
+// because an engine's call cannot be cancelled: without a limit, a load that hangs would exhaust
+// the process, one attempt after the other.
 func (s *Server) room() error {
-	if n := s.GivenUp(); n >= s.options.MaxGivenUp {
-		return &Error{Code: Overloaded, Err: fmt.Errorf("%w: %d loads that were given up have not come to their end, which is the most that may; what serves goes on, a new process has none", errGivenUp, n)}
+	if n := s.AbandonedLoads(); n >= s.options.MaxAbandonedLoads {
+		return &Error{Code: Overloaded, Err: fmt.Errorf("%w: %d abandoned loads still running; restart to load more", errAbandoned, n)}
 	}
 	return nil
 }
 
-// GivenUp implements [Service].
-func (s *Server) GivenUp() int { return int(s.givenUp.Load()) }
+// AbandonedLoads implements [Service].
+func (s *Server) AbandonedLoads() int { return int(s.abandoned.Load()) }
 
-// loadInTime loads a version and gives up when that takes longer than it may or ctx ends: a file
-// system that does not answer, a compiler or a golden run that never ends keep nobody waiting. What
-// was given up is closed when it comes to its end.
+// loadInTime loads a version, and abandons the load when it exceeds its timeout or ctx ends: a file
+// system that does not answer, a compiler or a golden run that never ends keep nobody waiting. An
+// abandoned load is closed when it ends.
 func (m *model) loadInTime(ctx context.Context, c Candidate, config Config, stamp string) (*version, error) {
 	s := m.server
 	free, err := s.slot(ctx)
@@ -85,12 +85,12 @@ func (m *model) loadInTime(ctx context.Context, c Candidate, config Config, stam
 	case got = <-done:
 	case <-inner.Done():
 		got.err = inner.Err()
-		s.givenUp.Add(1)
+		s.abandoned.Add(1)
 		go func() {
 			if o := <-done; o.err == nil {
 				o.v.release()
 			}
-			s.givenUp.Add(-1)
+			s.abandoned.Add(-1)
 		}()
 	}
 	stop()

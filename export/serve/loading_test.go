@@ -192,7 +192,7 @@ func TestCloseWaitsForWhatWasGivenUp(t *testing.T) {
 // What was given up keeps a thread, so with too much of it nothing more is loaded until some has
 // ended; what serves goes on, and what waited is loaded without being asked for again.
 func TestTooMuchWasGivenUp(t *testing.T) {
-	s, src, p := start(t, Options{MaxGivenUp: 2}, one("m", Config{}, scale(2)))
+	s, src, p := start(t, Options{MaxAbandonedLoads: 2}, one("m", Config{}, scale(2)))
 	begun, let := hang(p, true)
 	defer let()
 	for i := range 2 {
@@ -205,8 +205,8 @@ func TestTooMuchWasGivenUp(t *testing.T) {
 		if err := <-polled; err == nil {
 			t.Error("a poll that was cancelled succeeds")
 		}
-		if n := s.GivenUp(); n != i+1 {
-			t.Errorf("%d loads were given up, expected %d", n, i+1)
+		if n := s.AbandonedLoads(); n != i+1 {
+			t.Errorf("%d abandoned loads, expected %d", n, i+1)
 		}
 		src.remove(fmt.Sprint("hangs", i))
 	}
@@ -214,7 +214,7 @@ func TestTooMuchWasGivenUp(t *testing.T) {
 	for range 2 {
 		err := s.Poll(t.Context())
 		wantCode(t, err, Overloaded)
-		if err == nil || !strings.Contains(err.Error(), "2 loads that were given up have not come to their end") {
+		if err == nil || !strings.Contains(err.Error(), "2 abandoned loads still running; restart to load more") {
 			t.Error(err)
 		}
 	}
@@ -223,7 +223,7 @@ func TestTooMuchWasGivenUp(t *testing.T) {
 		t.Error(resp.Version, err)
 	}
 	let()
-	until(t, "what was given up has ended", func() bool { return s.GivenUp() == 0 })
+	until(t, "what was given up has ended", func() bool { return s.AbandonedLoads() == 0 })
 	if err := s.Poll(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -156,7 +156,7 @@ func (m *model) reconcile(ctx context.Context, j job, explicit, override bool) e
 	err := m.follow(within, j.l, explicit)
 	m.tried.Store(true)
 	if within.Err() != nil && ctx.Err() == nil {
-		return at(fail(NotReady, "loading was given up because the model is no longer wanted"), m.name, "")
+		return at(fail(NotReady, "the load was cancelled because the model was unloaded"), m.name, "")
 	}
 	if n := len(m.table.Load().versions); explicit && n > 0 {
 		m.wanted.Store(true)
@@ -396,7 +396,7 @@ func (m *model) install(old, next *table, why string) {
 	m.shadow.follow(next)
 }
 
-// unload stops serving the model. What loads is given up, and what was looked at before does not
+// unload stops serving the model. Loads are cancelled, and what was looked at before does not
 // count any more.
 func (m *model) unload(look uint64, why string) {
 	m.mu.Lock()

@@ -213,7 +213,7 @@ func (s *Server) listing(ctx context.Context, name string, o LoadOptions) (Listi
 	return l, nil
 }
 
-// Unload implements [Service]. Requests that are under way finish; what loads is given up.
+// Unload implements [Service]. Requests that are under way finish; loads are cancelled.
 func (s *Server) Unload(_ context.Context, name string) error {
 	if s.options.Mode != Explicit {
 		return at(fail(Unsupported, "models are unloaded by the server itself; explicit loading is off"), name, "")

@@ -33,7 +33,7 @@ func (v *version) do(c *call) error {
 		if s.busy {
 			if q.waiting >= v.config.MaxQueue {
 				q.mu.Unlock()
-				return fail(Overloaded, "%d requests wait, which is the most that may", v.config.MaxQueue)
+				return fail(Overloaded, "the queue is full: %d requests wait", v.config.MaxQueue)
 			}
 			s.waiting = append(s.waiting, c)
 			c.where = inSequence
@@ -55,7 +55,7 @@ func (v *version) do(c *call) error {
 			c.seq.busy = false // nothing of the sequence can have come in between
 		}
 		q.mu.Unlock()
-		return fail(Overloaded, "%d requests wait, which is the most that may", v.config.MaxQueue)
+		return fail(Overloaded, "the queue is full: %d requests wait", v.config.MaxQueue)
 	}
 	q.push(c)
 	q.waiting++

@@ -79,7 +79,7 @@ func (m *model) enterSequence(req *Request, now time.Time) (*sequence, *version,
 	}
 	if len(s.open) >= t.config.Sequences.Max {
 		v.release()
-		return nil, nil, nil, fail(Overloaded, "%d sequences are open, which is the most there may be", len(s.open))
+		return nil, nil, nil, fail(Overloaded, "the limit of %d open sequences is reached", len(s.open))
 	}
 	q = &sequence{key: key, v: v, users: 1, ids: ids}
 	v.refs.Add(1)

@@ -26,8 +26,8 @@ type Server struct {
 	started atomic.Bool // the sources were scanned
 	// slots bounds the versions that are read and compiled at once.
 	slots chan struct{}
-	// givenUp counts loads that were given up and have not ended.
-	givenUp atomic.Int64
+	// abandoned counts abandoned loads that are still running.
+	abandoned atomic.Int64
 	// crashes counts versions that would have ended the process.
 	crashes atomic.Int64
 	logMu   sync.Mutex
@@ -59,8 +59,8 @@ func New(o Options, sources ...Source) (*Server, error) {
 	if o.LoadTimeout <= 0 {
 		o.LoadTimeout = DefaultLoadTimeout
 	}
-	if o.MaxGivenUp <= 0 {
-		o.MaxGivenUp = DefaultMaxGivenUp
+	if o.MaxAbandonedLoads <= 0 {
+		o.MaxAbandonedLoads = DefaultMaxAbandonedLoads
 	}
 	s := &Server{options: o, clock: o.Clock, sources: sources, drained: make(chan struct{}), slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	if s.clock == nil {
@@ -101,7 +101,7 @@ func (s *Server) enter() error {
 	}
 	if limit := s.options.MaxConcurrent; limit > 0 && n > int64(limit) {
 		s.leave()
-		return fail(Overloaded, "%d requests are in the server, which is the most that may", limit)
+		return fail(Overloaded, "the limit of %d concurrent requests is reached", limit)
 	}
 	return nil
 }

@@ -31,9 +31,9 @@ type Service interface {
 	// Statistics returns those of one version, of all versions of a model, or, without a name, of
 	// everything, in the order of Index.
 	Statistics(model, version string) ([]Statistics, error)
-	// GivenUp is the number of loads that took too long, or that nobody wanted any more, and have
-	// not come to their end.
-	GivenUp() int
+	// AbandonedLoads is the number of loads that exceeded their timeout, or whose model was
+	// unloaded meanwhile, and are still running.
+	AbandonedLoads() int
 	// Crashes is the number of versions that were refused because trying them ended the process
 	// that tried them; see Options.Prove.
 	Crashes() int

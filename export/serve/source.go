@@ -83,13 +83,13 @@ type Options struct {
 	// MaxBatch is the largest batch of models that leave it open; 0 means DefaultMaxBatch.
 	MaxBatch int
 	// LoadTimeout is how long a version may take from the begin of reading until it is ready; 0
-	// means DefaultLoadTimeout. A version that takes longer is given up, and what served before
-	// goes on.
+	// means DefaultLoadTimeout. A load that takes longer is abandoned, and what served before goes
+	// on.
 	LoadTimeout time.Duration
-	// MaxGivenUp is how many versions that were given up may still be loading, because an engine
-	// cannot be told to stop; 0 means DefaultMaxGivenUp. With that many nothing more is loaded
+	// MaxAbandonedLoads is how many abandoned loads may still be running, because an engine's call
+	// cannot be cancelled; 0 means DefaultMaxAbandonedLoads. With that many nothing more is loaded
 	// until one of them ends, and what serves goes on.
-	MaxGivenUp int
+	MaxAbandonedLoads int
 	// Prove, unless nil, is called with each version before it is compiled here; where it returns
 	// an error the version is refused. It is for trying the version where a crash of the engine
 	// takes nothing with it: package prove does that in another process. It must return soon after

@@ -423,7 +423,7 @@ func FuzzManifest(f *testing.F) {
 			t.Fatal(err)
 		}
 		writeSum(t, dir, text)
-		if m, err := readManifest(dir); err == nil {
+		if m, _, err := readManifest(dir); err == nil {
 			if _, err := json.Marshal(m); err != nil {
 				t.Fatal(err)
 			}

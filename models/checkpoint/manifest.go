@@ -51,42 +51,45 @@ type FileSum struct {
 	SHA256 string `json:"sha256"`
 }
 
-// readManifest reads, verifies and migrates the manifest of the checkpoint in dir.
-func readManifest(dir string) (*Manifest, error) {
+// readManifest reads, verifies and migrates the manifest of the checkpoint in dir, and returns the
+// SHA-256 of what it has read.
+func readManifest(dir string) (_ *Manifest, sum string, err error) {
 	text, err := readLimited(filepath.Join(dir, manifestFile))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
+	hash := sha256.Sum256(text)
+	sum = hex.EncodeToString(hash[:])
 	var head struct{ Schema *int }
 	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, manifestFile, err)
+		return nil, "", fmt.Errorf("%w: %s: %w", ErrCorrupt, manifestFile, err)
 	}
 	if head.Schema == nil {
-		return nil, fmt.Errorf("%w: %s has no schema", ErrCorrupt, manifestFile)
+		return nil, "", fmt.Errorf("%w: %s has no schema", ErrCorrupt, manifestFile)
 	}
 	if *head.Schema >= 2 {
-		if err := verifyManifest(dir, text); err != nil {
-			return nil, err
+		if err := verifyManifest(dir, sum); err != nil {
+			return nil, "", err
 		}
 	}
 	if text, err = migrate(text, *head.Schema); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	var m Manifest
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, manifestFile, err)
+		return nil, "", fmt.Errorf("%w: %s: %w", ErrCorrupt, manifestFile, err)
 	}
 	if _, ok := m.Files[arraysFile]; !ok {
-		return nil, fmt.Errorf("%w: %s does not list %s", ErrCorrupt, manifestFile, arraysFile)
+		return nil, "", fmt.Errorf("%w: %s does not list %s", ErrCorrupt, manifestFile, arraysFile)
 	}
 	for name := range m.Files {
 		if name != filepath.Base(name) || name == "." || name == ".." {
-			return nil, fmt.Errorf("%w: %s lists %q, which is not a file name", ErrCorrupt, manifestFile, name)
+			return nil, "", fmt.Errorf("%w: %s lists %q, which is not a file name", ErrCorrupt, manifestFile, name)
 		}
 	}
-	return &m, nil
+	return &m, sum, nil
 }
 
 func readLimited(path string) ([]byte, error) {
@@ -103,14 +106,12 @@ func readLimited(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-func verifyManifest(dir string, text []byte) error {
+func verifyManifest(dir, got string) error {
 	sums, err := readLimited(filepath.Join(dir, sumFile))
 	if err != nil {
 		return err
 	}
-	want, _, _ := strings.Cut(string(sums), " ")
-	sum := sha256.Sum256(text)
-	if got := hex.EncodeToString(sum[:]); got != want {
+	if want, _, _ := strings.Cut(string(sums), " "); got != want {
 		return fmt.Errorf("%w: %s has SHA-256 %s, expected %s", ErrCorrupt, manifestFile, got, want)
 	}
 	return nil

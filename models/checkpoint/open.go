@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,7 +12,9 @@ import (
 // Checkpoint is an opened and verified checkpoint. Close it after use.
 type Checkpoint struct {
 	Manifest
-	Path   string
+	Path string
+	// SHA256 is that of the manifest, in hexadecimal, which vouches for everything else.
+	SHA256 string
 	reader *Reader
 }
 
@@ -26,7 +29,7 @@ func Open(path string) (*Checkpoint, error) {
 }
 
 func open(path string) (*Checkpoint, error) {
-	m, err := readManifest(path)
+	m, sum, err := readManifest(path)
 	if err != nil {
 		return nil, err
 	}
@@ -39,14 +42,19 @@ func open(path string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	all := &opened{arrays: arrays, sections: m.Sections, unread: map[string]bool{}}
+	return &Checkpoint{Manifest: *m, Path: path, SHA256: sum, reader: newReader(arrays, m.Sections)}, nil
+}
+
+// newReader returns a reader of entries of which none is read yet.
+func newReader(arrays *safetensors.File, sections map[string]json.RawMessage) *Reader {
+	all := &opened{arrays: arrays, sections: sections, unread: map[string]bool{}}
 	for _, info := range arrays.Tensors() {
 		all.unread[info.Name] = true
 	}
-	for name := range m.Sections {
+	for name := range sections {
 		all.unread[name] = true
 	}
-	return &Checkpoint{Manifest: *m, Path: path, reader: &Reader{all: all}}, nil
+	return &Reader{all: all}
 }
 
 // Close releases the files.
@@ -56,21 +64,26 @@ func (c *Checkpoint) Close() error { return c.reader.all.arrays.Close() }
 func (c *Checkpoint) Reader() *Reader { return c.reader }
 
 // Load restores a component and requires that it reads every entry. The error lists everything that
-// is missing, different or left over.
+// is missing, different or left over, unless the component refuses what it has read.
 func (c *Checkpoint) Load(s Stater) error {
-	err := s.LoadState(c.reader)
-	kept := c.reader.Err()
-	switch {
-	case kept == nil:
-		kept = err
-	case err != nil && !errors.Is(kept, err):
-		// An error that the reader does not know of comes from the component itself.
-		kept = joinUnknown(kept, err)
-	}
-	if err := errors.Join(kept, c.reader.left()); err != nil {
+	if err := load(s, c.reader); err != nil {
 		return fmt.Errorf("load checkpoint %s: %w", c.Path, err)
 	}
 	return nil
+}
+
+// load restores a component from all entries of a reader.
+func load(s Stater, r *Reader) error {
+	err := s.LoadState(r)
+	kept := r.Err()
+	switch {
+	case kept == nil && err != nil:
+		// The component itself refuses what it has read, and the rest is not its fault.
+		return err
+	case err != nil && !errors.Is(kept, err):
+		kept = joinUnknown(kept, err)
+	}
+	return errors.Join(kept, r.left())
 }
 
 // joinUnknown adds err unless it wraps something that the reader has kept.

@@ -62,7 +62,7 @@ func (s *Store) withoutBest(old, all []Entry) []Entry {
 	}
 	var ranked []scored
 	for _, e := range all {
-		if m, err := readManifest(e.Path); err == nil && m.Score != nil {
+		if m, _, err := readManifest(e.Path); err == nil && m.Score != nil {
 			ranked = append(ranked, scored{e, *m.Score})
 		}
 	}

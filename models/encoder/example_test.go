@@ -44,7 +44,7 @@ var gatedKind = encoder.Kind{Name: "gated", New: func(params configs.Section) (e
 	return gated{c}, nil
 }}
 
-// An encoder of one's own is configured as a document does, and built into a graph.
+// A user-defined encoder is configured as a document does, and built into a graph.
 func Example() {
 	doc, err := configs.Parse("run.yaml", []byte("encoder: {kind: gated, width: 3}"))
 	if err != nil {

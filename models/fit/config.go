@@ -35,20 +35,23 @@ type Config struct {
 	// their evaluation form.
 	TrainMode bool `yaml:"train_mode,omitempty"`
 
-	Optimizer optim.Config   `yaml:"optimizer"`
-	Schedule  optim.Schedule `yaml:"schedule,omitempty"`
+	// LearningRateSchedule begins with optimizer.lr and counts optimiser steps.
+	Optimizer            optim.Config   `yaml:"optimizer"`
+	LearningRateSchedule optim.Schedule `yaml:"learning_rate_schedule,omitempty"`
 	// ClipNorm limits the global norm of the gradient; 0 does not.
 	ClipNorm float64 `yaml:"clip_norm,omitempty"`
 
 	// Batch rows are run at once; Accumulate batches make one optimiser step.
 	Batch      int `yaml:"batch"`
 	Accumulate int `yaml:"accumulate"`
-	Epochs     int `yaml:"epochs"`
-	// Shards splits every batch over cores; 0 decides from the graph's arithmetic and the cores
-	// there are. Results depend on it in the last bits, so the effective configuration records what
-	// was decided.
-	Shards int    `yaml:"shards,omitempty"`
-	Seed   uint64 `yaml:"seed"`
+	// Epochs is the number of passes over the data.
+	Epochs int `yaml:"epochs"`
+	// Shards splits every batch over cores; 0 decides once, from the graph's arithmetic and the
+	// cores there are. Results depend on it in the last bits, so the effective configuration, from
+	// which a run is resumed anywhere, records what was decided.
+	Shards int `yaml:"shards,omitempty"`
+	// Seed is where every random choice descends from.
+	Seed uint64 `yaml:"seed"`
 
 	EarlyStop EarlyStop `yaml:"early_stop,omitempty"`
 	// LogEvery is the number of optimiser steps between records of the training loss.
@@ -78,16 +81,20 @@ type Data struct {
 
 // Validation is a held-out part of the data, or a table of its own.
 type Validation struct {
+	// Fraction is the share of the rows that is held out.
 	Fraction float64 `yaml:"fraction,omitempty"`
 	// Tail takes the last rows instead of random ones: right for rows in time order.
-	Tail bool   `yaml:"tail,omitempty"`
+	Tail bool `yaml:"tail,omitempty"`
+	// Path is that of a table of its own.
 	Path string `yaml:"path,omitempty"`
 }
 
 // EarlyStop ends a run when the validation loss has not improved by MinDelta for Patience epochs.
 // Patience 0 never does.
 type EarlyStop struct {
-	Patience int     `yaml:"patience,omitempty"`
+	// Patience is the number of epochs; 0 never stops.
+	Patience int `yaml:"patience,omitempty"`
+	// MinDelta is how much better a validation loss has to be to count.
 	MinDelta float64 `yaml:"min_delta,omitempty"`
 }
 
@@ -96,7 +103,8 @@ type Checkpoint struct {
 	// Every is the number of optimiser steps between checkpoints; one is also saved at the end of
 	// each epoch and when the run is stopped.
 	Every int `yaml:"every"`
-	Keep  int `yaml:"keep"`
+	// Keep is the number of checkpoints that are kept, the last ones.
+	Keep int `yaml:"keep"`
 }
 
 // Defaults returns the configuration that a file or flags then change.
@@ -105,6 +113,11 @@ func Defaults() Config {
 		Optimizer: optim.Config{Kind: "adam", LR: 1e-3}, Batch: 64, Accumulate: 1, Epochs: 10, LogEvery: 1,
 		Data: Data{Missing: dataset.Fail, Shuffle: true}, Checkpoint: Checkpoint{Every: 1000, Keep: 2},
 	}
+}
+
+// Renamed implements configs.Renamer.
+func (Config) Renamed() map[string]string {
+	return map[string]string{"schedule": "learning_rate_schedule"}
 }
 
 // Validate reports all problems of the configuration's own fields; configs.Validate visits the

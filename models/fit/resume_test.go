@@ -45,7 +45,7 @@ func stateful(path string) Config {
 	cfg.Data.Window = 20
 	cfg.ClipNorm = 1
 	cfg.Optimizer = optim.Config{Kind: "adamw", LR: 0.05, Decay: 0.01}
-	cfg.Schedule = optim.Schedule{Kind: "cosine", Warmup: 3}
+	cfg.LearningRateSchedule = optim.Schedule{Kind: "cosine", Warmup: 3}
 	cfg.EarlyStop = EarlyStop{Patience: 4}
 	cfg.Seed = 11
 	return cfg

@@ -142,7 +142,7 @@ func (t *Trainer) step() error {
 	if err != nil {
 		return err
 	}
-	lr := t.schedule.At(uint64(t.s.Step), uint64(t.steps))
+	lr := t.cfg.LearningRateSchedule.Of(t.cfg.Optimizer.LR, t.s.Step, t.steps)
 	optim.SetLR(t.groups, lr)
 	if err := t.opt.Step(t.groups); err != nil {
 		return err

@@ -54,11 +54,10 @@ type Trainer struct {
 	grads, sum           *models.Segment
 	unreached            []string
 
-	opt      optim.Optimizer
-	groups   []optim.Group
-	schedule optim.Schedule
-	moments  []*tensor.Arena
-	steps    int64
+	opt     optim.Optimizer
+	groups  []optim.Group
+	moments []*tensor.Arena
+	steps   int64
 
 	s      state
 	best   map[models.Role][]float32
@@ -198,7 +197,6 @@ func (t *Trainer) buildOptimizer() error {
 	if t.groups, err = optim.Groups(t.cfg.Optimizer, trainable.Floats(), grads.Floats(), list); err != nil {
 		return err
 	}
-	t.schedule = t.cfg.Schedule.WithInitial(t.cfg.Optimizer.LR)
 	perStep := t.cfg.Batch * t.cfg.Accumulate
 	t.steps = int64((t.train.Rows()+perStep-1)/perStep) * int64(t.cfg.Epochs)
 	t.opt, err = optim.New(t.cfg.Optimizer, optim.WithAllocator(func(_ string, n int) ([]float32, error) {

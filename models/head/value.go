@@ -75,7 +75,7 @@ func (p Perceptron) Build(g *layer.Graph, x onnx.Value, n int) onnx.Value {
 
 // TwinQ appends two critics of state and action, each with parameters of its own (scopes q1 and
 // q2): z [batch, D] and actions [batch, A] to two values [batch]. With g.Again() the same critics
-// judge other actions.
+// evaluate other actions.
 func TwinQ(g *layer.Graph, z, actions onnx.Value, p Perceptron) (q1, q2 onnx.Value) {
 	x := g.Concat(-1, z, actions)
 	q := [2]onnx.Value{}

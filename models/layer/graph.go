@@ -83,9 +83,9 @@ func (g *Graph) In(name string) *Graph {
 	return &Graph{s: g.s, path: append(slices.Clip(g.path), name), reuse: g.reuse}
 }
 
-// Again returns this scope for a second use of its parameters, as a critic needs that judges both
-// recorded and new actions: parameters are then those that were made before, and one that was not
-// is an error.
+// Again returns this scope for a second use of its parameters, as a critic needs that evaluates
+// both recorded and new actions: parameters are then those that were made before, and one that was
+// not is an error.
 func (g *Graph) Again() *Graph { return &Graph{s: g.s, path: g.path, reuse: true} }
 
 // Name returns the full name of a parameter of this scope.

@@ -29,6 +29,14 @@ import (
 // [{"input","output","shape","initial"}].
 const Key = "onnxrl.state"
 
+// Prefix and NextPrefix precede the names of a recurrent policy's states in training, float32
+// [batch, …]: input state/x is 0 in the first step of an episode and afterwards what output
+// next_state/x was.
+const (
+	Prefix     = "state/"
+	NextPrefix = "next_state/"
+)
+
 // State is something that a model remembers from one step of an episode to the next. It is given as
 // an input and comes back, changed, as an output: whoever runs the model feeds the output of one
 // step to the next, and Initial to the first.
@@ -42,6 +50,14 @@ type State struct {
 	// row-major order.
 	Initial []float32 `json:"initial"`
 }
+
+// Zero declares the state of a policy network: it begins with 0.
+func Zero(name string, shape ...int) State {
+	return State{Input: Prefix + name, Output: NextPrefix + name, Shape: append([]int{}, shape...), Initial: []float32{0}}
+}
+
+// Name is what [Zero] was given.
+func (s State) Name() string { return strings.TrimPrefix(s.Input, Prefix) }
 
 // Fill writes the initial value into a row, which has the state's number of elements.
 func (s State) Fill(row []float32) {
@@ -156,30 +172,38 @@ func Set(m *onnx.Model, add []State) error {
 	return nil
 }
 
-// Named finds the states of a network by their names: an input that begins with in, and the output
-// that has out in its place. They begin with 0. An input without such an output, and one that is
-// not float32 with a symbolic batch in front and nothing else symbolic, are errors.
-func Named(m *onnx.Model, in, out string) ([]State, error) {
+// Named finds the states of a policy network by their names: an input Prefix + name, and an output
+// NextPrefix + name. They begin with 0. One without the other, and an input that is not float32
+// with a symbolic batch in front and nothing else symbolic, are errors. Exporters often leave the
+// extents of outputs open; those of inputs are what counts.
+func Named(g *onnx.Graph) ([]State, error) {
+	has := func(list []*onnx.ValueInfo, name string) bool {
+		return slices.ContainsFunc(list, func(v *onnx.ValueInfo) bool { return v.Name == name })
+	}
 	var list []State
-	for _, v := range m.Graph.Input {
-		name, ok := strings.CutPrefix(v.Name, in)
+	for _, v := range g.Inputs() {
+		name, ok := strings.CutPrefix(v.Name, Prefix)
 		if !ok {
 			continue
 		}
 		t, _ := v.TensorType()
-		s := State{Input: v.Name, Output: out + name, Initial: []float32{0}, Shape: []int{}}
+		var shape []int
 		for _, d := range t.Dims[min(1, len(t.Dims)):] {
-			s.Shape = append(s.Shape, d.Value)
+			shape = append(shape, d.Value)
 		}
-		i := slices.IndexFunc(m.Graph.Output, func(p *onnx.ValueInfo) bool { return p.Name == s.Output })
-		if i < 0 {
+		s := Zero(name, shape...)
+		switch {
+		case !fits(t, s.Shape):
+			return nil, fmt.Errorf("state %q is %v, expected float32[batch,…] with a symbolic batch and known extents", s.Input, t)
+		case !has(g.Output, s.Output):
 			return nil, fmt.Errorf("state %q: the network has no output %q", s.Input, s.Output)
 		}
-		back, _ := m.Graph.Output[i].TensorType()
-		if !fits(t, s.Shape) || !fits(back, s.Shape) {
-			return nil, fmt.Errorf("state %q is %v and %q %v, expected both float32[batch …]", s.Input, t, s.Output, back)
-		}
 		list = append(list, s)
+	}
+	for _, v := range g.Output {
+		if name, ok := strings.CutPrefix(v.Name, NextPrefix); ok && !has(g.Inputs(), Prefix+name) {
+			return nil, fmt.Errorf("output %q is a state's, and the network has no input %q", v.Name, Prefix+name)
+		}
 	}
 	return list, nil
 }

@@ -11,11 +11,14 @@ import (
 )
 
 // model has a state x -> y of two elements.
-func model(t *testing.T) *onnx.Model {
+func model(t *testing.T) *onnx.Model { return pair(t, "x", "y", onnx.Known(2)) }
+
+// pair has one input [n, width] and one output like it.
+func pair(t *testing.T, in, out string, width onnx.Dim) *onnx.Model {
 	t.Helper()
-	form := onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), onnx.Known(2)}}
+	form := onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), width}}
 	b := onnx.NewBuilder("m", 13)
-	b.Output(b.Rename(b.Op("Neg", []onnx.Value{b.Input("x", form)}), "y"), form)
+	b.Output(b.Rename(b.Op("Neg", []onnx.Value{b.Input(in, form)}), out), form)
 	m, err := b.Model()
 	if err != nil {
 		t.Fatal(err)
@@ -43,9 +46,35 @@ func TestStates(t *testing.T) {
 	if got := one.Tensor(1).Float32s(); !slices.Equal(got, []float32{3, 3}) {
 		t.Errorf("one initial value became %v", got)
 	}
-	named, err := Named(model(t), "x", "y")
-	if err != nil || len(named) != 1 || named[0].Output != "y" || !slices.Equal(named[0].Initial, []float32{0}) {
-		t.Errorf("%+v, %v", named, err)
+}
+
+// TestNamed finds the states of a policy by the names of inputs and outputs.
+func TestNamed(t *testing.T) {
+	named := func(in, out string) *onnx.Graph { return pair(t, in, out, onnx.Known(2)).Graph }
+	open := named("state/h", "next_state/h")
+	open.Output[0].Type = nil
+	for _, c := range []struct {
+		what string
+		g    *onnx.Graph
+		want int
+		err  string
+	}{
+		{"none", named("x", "y"), 0, ""},
+		{"one", named("state/h", "next_state/h"), 1, ""},
+		{"an output without a type", open, 1, ""},
+		{"no output", named("state/h", "y"), 0, `state "state/h": the network has no output "next_state/h"`},
+		{"no input", named("x", "next_state/h"), 0, `no input "state/h"`},
+		{"an unknown extent", pair(t, "state/h", "next_state/h", onnx.Symbol("k")).Graph, 0, "known extents"},
+	} {
+		list, err := Named(c.g)
+		if len(list) != c.want || (c.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %+v, %v, expected %d and %q", c.what, list, err, c.want, c.err)
+		}
+		for _, s := range list {
+			if want := Zero("h", 2); s.Name() != "h" || s.Input != want.Input || s.Output != want.Output || !slices.Equal(s.Shape, want.Shape) || !slices.Equal(s.Initial, []float32{0}) {
+				t.Errorf("%s: %+v, expected %+v", c.what, s, want)
+			}
+		}
 	}
 }
 

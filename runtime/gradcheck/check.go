@@ -162,7 +162,7 @@ func (k *checker) oneByOne() error {
 			most = max(most, math.Abs(v))
 		}
 		for i, v := range all[w] {
-			if err := k.judge(fmt.Sprintf("gradient of %q alone, element %d, against all together", w, i), g[w][i], v, most, agreeTol*k.o.Loose); err != nil {
+			if err := k.compare(fmt.Sprintf("gradient of %q alone, element %d, against all together", w, i), g[w][i], v, most, agreeTol*k.o.Loose); err != nil {
 				return err
 			}
 		}
@@ -197,7 +197,7 @@ func (k *checker) grads(c map[string][]float64) (map[string][]float64, error) {
 		}
 		for i, v := range g64[w] {
 			what := fmt.Sprintf("float32 gradient of %q element %d against float64", w, i)
-			if err := k.judge(what, g32[w][i], v, most, agreeTol*k.o.Loose); err != nil {
+			if err := k.compare(what, g32[w][i], v, most, agreeTol*k.o.Loose); err != nil {
 				return nil, err
 			}
 		}
@@ -256,7 +256,7 @@ func (k *checker) product() error {
 			lhs += gi * t[w][i]
 			scale += gi * gi * t[w][i] * t[w][i]
 			if k.o.Zero && gi != 0 {
-				return k.judge(fmt.Sprintf("gradient of %q element %d", w, i), gi, 0, 1, 0)
+				return k.compare(fmt.Sprintf("gradient of %q element %d", w, i), gi, 0, 1, 0)
 			}
 		}
 	}
@@ -265,7 +265,7 @@ func (k *checker) product() error {
 		return err
 	}
 	scale = max(math.Sqrt(scale), rough, math.Abs(lhs), math.Abs(rhs))
-	return k.judge("inner product", lhs, rhs, scale, k.tol())
+	return k.compare("inner product", lhs, rhs, scale, k.tol())
 }
 
 func (k *checker) tol() float64 {
@@ -299,7 +299,7 @@ func (k *checker) elements() error {
 			if err != nil {
 				return err
 			}
-			if err := k.judge(fmt.Sprintf("gradient of %q element %d", w, i), g[w][i], d, max(most, rough, math.Abs(d)), k.tol()); err != nil {
+			if err := k.compare(fmt.Sprintf("gradient of %q element %d", w, i), g[w][i], d, max(most, rough, math.Abs(d)), k.tol()); err != nil {
 				return err
 			}
 		}
@@ -307,8 +307,8 @@ func (k *checker) elements() error {
 	return nil
 }
 
-// judge counts one comparison. scale is the magnitude that the error is relative to.
-func (k *checker) judge(what string, got, want, scale, tol float64) error {
+// compare counts one comparison. scale is the magnitude that the error is relative to.
+func (k *checker) compare(what string, got, want, scale, tol float64) error {
 	k.res.Comparisons++
 	rel := math.Abs(got-want) / (1e-6 + scale)
 	if got == want {

@@ -185,8 +185,8 @@ func (c *graphCheck) elementTypes(n *Node, op *schema.Operator) {
 			continue
 		}
 		allowed := op.Types[p.Type]
-		// The constraint of a parameter that is not a plain tensor is for the engine to judge: the
-		// element type says too little.
+		// The constraint of a parameter that is not a plain tensor is for the engine to evaluate:
+		// the element type says too little.
 		if !slices.ContainsFunc(allowed, func(s string) bool { return strings.HasPrefix(s, "tensor(") }) {
 			continue
 		}

@@ -197,7 +197,7 @@ func (f *constantFolder) node(n *Node, s *constScope, output map[string]bool) ([
 	out, err := f.eval(n, opset, in)
 	if err != nil {
 		// What the evaluator cannot do is not the model's fault: the engine that runs it will
-		// judge.
+		// evaluate.
 		return nil, nil
 	}
 	if len(out) != len(n.Output) {

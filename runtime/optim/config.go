@@ -33,10 +33,11 @@ type Config struct {
 	Dampening float64 `yaml:"dampening,omitempty"` // sgd
 	Nesterov  bool    `yaml:"nesterov,omitempty"`  // sgd
 
-	Beta1   float64 `yaml:"beta1,omitempty"` // adam, adamw, lamb, lion; default 0.9; Zero is 0
-	Beta2   float64 `yaml:"beta2,omitempty"` // default 0.999; lion 0.99; Zero is 0
-	Eps     float64 `yaml:"eps,omitempty"`   // default 1e-8; lamb 1e-6; Zero is 0
-	AMSGrad bool    `yaml:"amsgrad,omitempty"`
+	Beta1 float64 `yaml:"beta1,omitempty"` // adam, adamw, lamb, lion; default 0.9; Zero is 0
+	Beta2 float64 `yaml:"beta2,omitempty"` // default 0.999; lion 0.99; Zero is 0
+	Eps   float64 `yaml:"eps,omitempty"`   // default 1e-8; lamb 1e-6; Zero is 0
+	// AMSGrad takes the largest second moment so far; adam, adamw.
+	AMSGrad bool `yaml:"amsgrad,omitempty"`
 
 	Alpha     float64 `yaml:"alpha,omitempty"`      // rmsprop; default 0.99; Zero is 0
 	EpsInside bool    `yaml:"eps_inside,omitempty"` // rmsprop: eps under the root, as TensorFlow

@@ -35,6 +35,10 @@ type Schedule struct {
 	Points      []Point `yaml:"points,omitempty"`
 	Interpolate bool    `yaml:"interpolate,omitempty"`
 
+	// Relative says that Initial, Final and Points are multiples of the value that a
+	// configuration gives beside the schedule, see [Schedule.Of].
+	Relative bool `yaml:"relative"`
+
 	// Warmup is the number of steps in which the value rises straight from
 	// WarmupFrom times the first value of the kind to that value. Everything
 	// else counts its steps from the end of the warm-up.
@@ -44,7 +48,8 @@ type Schedule struct {
 
 // Point is a value of a piecewise schedule.
 type Point struct {
-	At    uint64  `yaml:"at"` // steps after the warm-up
+	At uint64 `yaml:"at"` // steps after the warm-up
+	// Value is what holds from there on, or is passed there with Interpolate.
 	Value float64 `yaml:"value"`
 }
 
@@ -71,6 +76,39 @@ func (s Schedule) At(step, total uint64) float64 {
 	}
 	return s.course(step-s.Warmup, duration)
 }
+
+// Of returns the value of a schedule beside which a configuration gives v, which
+// it begins with, after step steps of a run of total steps. Where the length of
+// the run is not known, 0, a schedule that lasts as long holds v.
+func (s Schedule) Of(v float64, step, total int64) float64 {
+	if s.Relative {
+		return v * s.Factor(v, step, total)
+	}
+	if s.holds(total) {
+		return v
+	}
+	return s.WithInitial(v).At(uint64(step), uint64(total))
+}
+
+// Factor returns what v is multiplied with to give [Schedule.Of].
+func (s Schedule) Factor(v float64, step, total int64) float64 {
+	switch {
+	case s.holds(total):
+		return 1
+	case s.Relative:
+		return s.WithInitial(1).At(uint64(step), uint64(total))
+	}
+	return s.Of(v, step, total) / v
+}
+
+// Lasting reports whether the schedule takes as long as the run.
+func (s Schedule) Lasting() bool { return s.Steps == 0 && (s.Kind == "linear" || s.Kind == "cosine") }
+
+func (s Schedule) holds(total int64) bool { return total == 0 && s.Lasting() }
+
+// Follows reports whether the schedule begins with the value that a configuration
+// gives beside it, and with no other.
+func (s Schedule) Follows() bool { return s.Initial == 0 || s.Relative && s.Initial == 1 }
 
 // course is the value t steps after the warm-up.
 func (s Schedule) course(t, duration uint64) float64 {

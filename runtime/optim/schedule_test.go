@@ -86,3 +86,31 @@ func TestPolyakCopies(t *testing.T) {
 		t.Errorf("tau 1 gives %v, want %v", dst, want)
 	}
 }
+
+// TestScheduleOf: beside a value a schedule gives values or, where it is relative, multiples, and
+// holds where it lasts as long as a run whose length is not known.
+func TestScheduleOf(t *testing.T) {
+	for i, c := range []struct {
+		s            Schedule
+		step, total  int64
+		value, times float64
+	}{
+		{Schedule{}, 7, 10, 8, 1},
+		{Schedule{Kind: "linear"}, 5, 10, 4, 0.5},
+		{Schedule{Kind: "linear", Final: 4}, 5, 10, 6, 0.75},
+		{Schedule{Kind: "linear", Final: 0.5, Relative: true}, 5, 10, 6, 0.75},
+		{Schedule{Kind: "linear", Final: 4}, 5, 0, 8, 1},
+		{Schedule{Kind: "linear", Final: 0.5, Relative: true}, 5, 0, 8, 1},
+		{Schedule{Kind: "linear", Final: 0.5, Steps: 10, Relative: true}, 5, 0, 6, 0.75},
+		{Schedule{Kind: "piecewise", Points: []Point{{At: 3, Value: 2}}}, 3, 0, 2, 0.25},
+		{Schedule{Kind: "piecewise", Points: []Point{{At: 3, Value: 2}}, Relative: true}, 3, 0, 16, 2},
+		{Schedule{Kind: "exponential", Gamma: 0.5, Relative: true, Initial: 1}, 2, 0, 2, 0.25},
+	} {
+		if v, f := c.s.Of(8, c.step, c.total), c.s.Factor(8, c.step, c.total); v != c.value || f != c.times {
+			t.Errorf("case %d: %v and %v times, expected %v and %v", i, v, f, c.value, c.times)
+		}
+		if want := c.s.Initial == 0 || c.s.Relative; c.s.Follows() != want {
+			t.Errorf("case %d: Follows is %v", i, !want)
+		}
+	}
+}

@@ -20,7 +20,7 @@ type Output struct {
 // AddFlags defines --out and --check.
 func (o *Output) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.check, "check", false, "exit with status 1 when a target is missed")
-	f.StringVar(&o.file, "out", "", "also write the raw figures to this JSON file")
+	f.StringVarP(&o.file, "out", "o", "", "also write the raw figures to this JSON file")
 }
 
 // Save writes the report as JSON to the file of --out, where there is one.

@@ -21,8 +21,8 @@ type Adjustment struct {
 	Without  []string `json:"without,omitempty"`
 	// Unused are columns that prices could be adjusted by, and are not.
 	Unused []string `json:"unused,omitempty"`
-	// Doubt, unless empty, says why the factors do not fit the prices.
-	Doubt string `json:"doubt,omitempty"`
+	// Warning, unless empty, says why the factors do not fit the prices.
+	Warning string `json:"warning,omitempty"`
 	// MadeUp says that the bars come from no market.
 	MadeUp bool `json:"made_up,omitempty"`
 }
@@ -32,7 +32,7 @@ func (a Adjustment) String() string {
 	unused := strings.Join(a.Unused, ", ")
 	switch {
 	case a.MadeUp:
-		return "prices: made up, there is nothing to adjust"
+		return "prices: synthetic, there is nothing to adjust"
 	case a.By == "none" && unused == "":
 		return "prices: as given, NOT adjusted for splits and dividends (there is no column adj_close or adj_factor)"
 	case a.By == "none":
@@ -54,8 +54,8 @@ func (a Adjustment) String() string {
 	if unused != "" {
 		text += "; not used: " + unused
 	}
-	if a.Doubt != "" {
-		text += "; " + a.Doubt
+	if a.Warning != "" {
+		text += "; " + a.Warning
 	}
 	return text
 }
@@ -102,9 +102,9 @@ func (d *Data) adjustment(auto bool) error {
 		explained, unexplained = explained+e, unexplained+u
 	}
 	if unexplained > explained {
-		a.Doubt = fmt.Sprintf("at %d of %d large changes of the factor the price does not jump: the prices look adjusted already", unexplained, explained+unexplained)
+		a.Warning = fmt.Sprintf("at %d of %d large changes of the factor the price does not jump: the prices look adjusted already", unexplained, explained+unexplained)
 		if auto {
-			return fmt.Errorf("column %q: %s; set source.adjust: none to take prices as they are, or %s to adjust them all the same", a.Column, a.Doubt, a.By)
+			return fmt.Errorf("column %q: %s; set source.adjust: none to take prices as they are, or %s to adjust them all the same", a.Column, a.Warning, a.By)
 		}
 	}
 	return nil

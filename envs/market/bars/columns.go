@@ -12,6 +12,8 @@ import (
 // Columns names columns of the files. An empty name leaves the choice to the preset. A name may
 // serve several fields, for instance open, high, low and close of data that have one price only.
 type Columns struct {
+	// Time, Symbol, Open, High, Low, Close and Volume are what the names say; AdjClose is the
+	// adjusted close, Factor the factor of adjustment, and Suspended whether there was no trade.
 	Time      string `yaml:"time"`
 	Symbol    string `yaml:"symbol"`
 	Open      string `yaml:"open"`

@@ -12,11 +12,11 @@ type Quality struct {
 	// Adjusted is the By of Adjustment.
 	Adjusted   string     `json:"adjusted"`
 	Adjustment Adjustment `json:"price_adjustment"`
-	// Doubts are what [Data.Examine] has found in all rows together, as errors or as notes.
-	Doubts []string `json:"doubts,omitempty"`
-	Times  int      `json:"times"`
-	From   string   `json:"from"`
-	To     string   `json:"to"`
+	// Warnings are what [Data.Examine] has found in all rows together, as errors or as notes.
+	Warnings []string `json:"warnings,omitempty"`
+	Times    int      `json:"times"`
+	From     string   `json:"from"`
+	To       string   `json:"to"`
 }
 
 // Inspect checks the rows of every symbol and reports on all of them: one that the rules refuse is
@@ -30,9 +30,9 @@ func Inspect(d *Data, rules Rules, c Calendar, adjustVolume string) (*Quality, e
 			q.Symbols[i].Problem, cleaned[i] = err.Error(), Series{Symbol: s.Symbol}
 		}
 	}
-	doubts, err := d.Examine(rules)
-	if q.Doubts = doubts; err != nil {
-		q.Doubts = append(q.Doubts, strings.Split(err.Error(), "\n")...)
+	warnings, err := d.Examine(rules)
+	if q.Warnings = warnings; err != nil {
+		q.Warnings = append(q.Warnings, strings.Split(err.Error(), "\n")...)
 	}
 	p, err := Align(cleaned, nil, c, q.Symbols)
 	if err != nil {

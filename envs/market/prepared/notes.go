@@ -16,7 +16,7 @@ func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	add("%s", data.Adjustment)
 	if c.Synthetic.Kind != "" {
-		add("the bars are made up: %s", data.Files[0].Name)
+		add("the bars are synthetic: %s", data.Files[0].Name)
 	}
 	notes = append(notes, data.Notes...)
 	notes = append(notes, Findings(p.reports, c.Quality)...)

@@ -45,6 +45,7 @@ func (r Range) EncodeConfig() (any, error) {
 
 // Config names the ranges.
 type Config struct {
+	// Train is learnt from; statistics of normalisation are its.
 	Train Range `yaml:"train"`
 	// Valid and Test may be left out.
 	Valid Range `yaml:"valid"`

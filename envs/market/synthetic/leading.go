@@ -21,6 +21,7 @@ const Signal = "signal"
 // Prices are martingales for whoever does not look at the signal: all that can be earned is earned
 // by it.
 type LeadingIndicator struct {
+	// Seed is where all randomness descends from.
 	Seed uint64 `yaml:"seed"`
 	// Bars is the number of days, Assets the number of assets, each with its own moves and signal.
 	// Start is the first day; days are weekdays.

@@ -12,7 +12,10 @@ import (
 // the day, whatever came before, for every asset. Returns are normal, limited to five standard
 // deviations on either side.
 type Noise struct {
-	Seed   uint64    `yaml:"seed"`
+	// Seed is where all randomness descends from.
+	Seed uint64 `yaml:"seed"`
+	// Bars is the number of days, Assets the number of assets; Start is the first day, and days are
+	// weekdays.
 	Bars   int       `yaml:"bars"`
 	Assets int       `yaml:"assets"`
 	Start  bars.Date `yaml:"start"`

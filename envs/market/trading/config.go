@@ -36,6 +36,7 @@ type Execution struct {
 
 // State says what is observed besides the window of features.
 type State struct {
+	// IncludePos observes what is held of each asset, IncludeCash the cash.
 	IncludePos  bool `yaml:"include_pos"`
 	IncludeCash bool `yaml:"include_cash"`
 	// Scale is weight, each position and the cash as a share of the portfolio's value, or raw,

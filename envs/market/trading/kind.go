@@ -27,7 +27,7 @@ type Data struct {
 	// Adjusted says what prices were multiplied by: none, adj_close or factor; empty where it is
 	// not known.
 	Adjusted string
-	// Notes are what whoever judges a result must know of the data, one sentence each; the first
+	// Notes are what whoever evaluates a result must know of the data, one sentence each; the first
 	// says how prices are adjusted.
 	Notes []string
 	// Close, unless nil, frees the market's memory.

@@ -77,7 +77,7 @@ type Deflated struct {
 	Assumed     bool   `json:"assumed"`  // the variance was not measured: it is that of estimating one ratio of 0
 }
 
-// DeflatedSharpe judges the excess returns of the trial that was chosen. Trials counts every
+// DeflatedSharpe evaluates the excess returns of the trial that was chosen. Trials counts every
 // independent one that was run, the chosen one included, and not the stages of one of them, which
 // resemble each other; variance is that of their Sharpe ratios per period. A variance that is not
 // positive is unknown: then that of a ratio of 0 estimated from n returns is used, 1/(n−1), which

@@ -18,9 +18,9 @@ type Dot struct {
 	Value, Low, High float64
 	// Each are drawn small; NaN is left out.
 	Each []float64
-	// Judge colours the range as a gain where it does not reach below 0, as a loss where it does
+	// Signed colours the range as a gain where it does not reach below 0, as a loss where it does
 	// not reach above, and as neither where 0 is inside of it.
-	Judge bool
+	Signed bool
 }
 
 // Dots draws values one below the other over a common horizontal axis in the unit u, and marks on
@@ -89,9 +89,9 @@ func (d *Dot) drawn(c *canvas, f *frame, y vg.Length) {
 	switch {
 	case d.Kind == Benchmark:
 		r = benchmark
-	case d.Judge && d.Low >= 0 && d.High > 0:
+	case d.Signed && d.Low >= 0 && d.High > 0:
 		r = gain
-	case d.Judge && d.High <= 0 && d.Low < 0:
+	case d.Signed && d.High <= 0 && d.Low < 0:
 		r = loss
 	case d.Kind != Agent:
 		r = muted

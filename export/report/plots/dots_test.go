@@ -17,7 +17,7 @@ func TestDots(t *testing.T) {
 		says []string
 	}{
 		{"a level", []Dot{{Name: "30", Kind: Agent, Value: 0.5, Low: 0.4, High: 0.6, Each: []float64{0.4, 0.5, 0.6}}}, []Mark{{"buy-and-hold", 0.45}}, []string{">30<", ">buy-and-hold<", ">0.400<"}},
-		{"with a base", []Dot{{Name: "20", Kind: Benchmark, Value: 1, Low: nan, High: nan}, {Name: "30", Value: -2, Low: -3, High: -1, Judge: true}}, nil, []string{">−3.0<"}},
+		{"with a base", []Dot{{Name: "20", Kind: Benchmark, Value: 1, Low: nan, High: nan}, {Name: "30", Value: -2, Low: -3, High: -1, Signed: true}}, nil, []string{">−3.0<"}},
 		{"nothing known", []Dot{{Name: "a", Value: nan, Low: nan, High: nan, Each: []float64{nan}}}, []Mark{{"m", nan}}, []string{">a<"}},
 		{"one value", []Dot{{Name: "a", Value: 0, Low: 0, High: 0}}, []Mark{{"none", 0}}, []string{">none<"}},
 		{"far apart", []Dot{{Name: "a", Value: 1e12, Low: math.Inf(-1), High: math.Inf(1)}, {Name: "b", Value: -1e-12}}, nil, []string{">b<"}},

@@ -90,7 +90,7 @@ func TestConformance(t *testing.T) {
 		{"POST", "/v2/models/add/infer", `{"inputs":[{"name":"a","shape":[2],"datatype":"FP32","data":[1]}]}`, 400, `{"error":"input \"a\": data has 1 elements, but shape [2] has 2"}`},
 		{"POST", "/v2/models/add/infer", strings.Repeat(" ", 5000), 413, `{"error":"the body has more than 4096 bytes"}`},
 		{"POST", "/v2/models/broken/infer", `{"inputs":[]}`, 500, `{"error":"model \"broken\": run: it is broken"}`},
-		{"POST", "/v2/models/full/infer", `{"inputs":[]}`, 429, `{"error":"model \"full\": 1024 requests wait, which is the most that may"}`},
+		{"POST", "/v2/models/full/infer", `{"inputs":[]}`, 429, `{"error":"model \"full\": the queue is full: 1024 requests wait"}`},
 		{"POST", "/v2/models/loading/infer", `{"inputs":[]}`, 503, `{"error":…`},
 		{"POST", "/v2/models/slow/infer", `{"inputs":[],"parameters":{"timeout":1}}`, 504, `{"error":"model \"slow\": context deadline exceeded"}`},
 		{"POST", "/v2/models/panic/infer", `{"inputs":[]}`, 500, `{"error":"internal error"}`},

@@ -59,7 +59,7 @@ var (
 	shadowRows  = describe("onnxrl_shadow_rows_total", "Rows compared", "shadow")
 	different   = describe("onnxrl_shadow_different_actions_total", "Compared rows in which the action was not the same", "shadow")
 	maxDelta    = describe("onnxrl_shadow_max_delta", "Largest difference of a floating-point output", "shadow")
-	givenUp     = prometheus.NewDesc("onnxrl_loads_given_up", "Number of loads that were given up and have not come to their end", nil, nil)
+	abandoned   = prometheus.NewDesc("onnxrl_loads_given_up", "Number of abandoned loads that are still running", nil, nil)
 	crashes     = prometheus.NewDesc("onnxrl_versions_refused_crashing_total", "Number of versions refused because trying them ended the process that tried them", nil, nil)
 	responses   = prometheus.NewDesc("onnxrl_responses_total", "Answers by protocol and code, refusals included; reason says what the code stands for", []string{"protocol", "code", "reason"}, nil)
 	shadowInfer = describe("onnxrl_shadow_infer_seconds_total", "Time of the runs in the shadow", "shadow")
@@ -67,7 +67,7 @@ var (
 
 var descriptions = []*prometheus.Desc{
 	requestSuccess, requestFailure, nonFinite, inferenceCount, execCount, pending, requestTime, queueTime, inputTime, inferTime, outputTime,
-	latency, batchRows, sequences, last, state, compared, dropped, shadowFail, shadowRows, different, maxDelta, givenUp, crashes, responses, shadowInfer,
+	latency, batchRows, sequences, last, state, compared, dropped, shadowFail, shadowRows, different, maxDelta, abandoned, crashes, responses, shadowInfer,
 }
 
 func describe(name, help string, more ...string) *prometheus.Desc {
@@ -100,7 +100,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	for i := range stats {
 		collect(ch, &stats[i])
 	}
-	ch <- prometheus.MustNewConstMetric(givenUp, prometheus.GaugeValue, float64(c.service.GivenUp()))
+	ch <- prometheus.MustNewConstMetric(abandoned, prometheus.GaugeValue, float64(c.service.AbandonedLoads()))
 	ch <- prometheus.MustNewConstMetric(crashes, prometheus.CounterValue, float64(c.service.Crashes()))
 	if c.traffic != nil {
 		for _, n := range c.traffic.Counts() {

@@ -18,8 +18,8 @@ func (fixed) Index(bool) []serve.ModelStatus {
 	return []serve.ModelStatus{{Name: "m", Version: "3", State: serve.Ready}, {Name: "n", Version: "1", State: serve.Unavailable, Reason: "broken"}, {Name: "empty"}}
 }
 
-func (fixed) GivenUp() int { return 3 }
-func (fixed) Crashes() int { return 2 }
+func (fixed) AbandonedLoads() int { return 3 }
+func (fixed) Crashes() int        { return 2 }
 
 func (fixed) Statistics(string, string) ([]serve.Statistics, error) {
 	d := func(n uint64, us int) serve.Durations {

@@ -24,13 +24,16 @@ type Config struct {
 	// Mix is attention, mlp or none.
 	Mix string `yaml:"mix"`
 	// DModel is the width of the result; 0 keeps that of the features.
-	DModel  int `yaml:"d_model"`
+	DModel int `yaml:"d_model"`
+	// NLayers is the number of blocks, or of layers.
 	NLayers int `yaml:"n_layers"`
 	// NHeads and FFMult describe the blocks of attention.
-	NHeads     int     `yaml:"n_heads"`
-	FFMult     int     `yaml:"ff_mult"`
-	Activation string  `yaml:"activation"`
-	Dropout    float64 `yaml:"dropout"`
+	NHeads int `yaml:"n_heads"`
+	FFMult int `yaml:"ff_mult"`
+	// Activation is that of feed-forward layers; see layer.Activations.
+	Activation string `yaml:"activation"`
+	// Dropout is the share of values that training leaves out at random.
+	Dropout float64 `yaml:"dropout"`
 }
 
 // Defaults returns one block of attention with four heads.

@@ -27,8 +27,9 @@ type Config struct {
 	// have too.
 	Init string `yaml:"init"`
 	// LayerNorm normalises the result of every layer before its activation.
-	LayerNorm bool    `yaml:"layer_norm"`
-	Dropout   float64 `yaml:"dropout"`
+	LayerNorm bool `yaml:"layer_norm"`
+	// Dropout is the share of values that training leaves out at random.
+	Dropout float64 `yaml:"dropout"`
 }
 
 // Defaults returns two layers of 64 with tanh.

@@ -29,7 +29,8 @@ import (
 // Config describes a TimeCNN.
 type Config struct {
 	// DModel is the width of every layer and of the features.
-	DModel  int `yaml:"d_model"`
+	DModel int `yaml:"d_model"`
+	// NLayers is the number of layers.
 	NLayers int `yaml:"n_layers"`
 	// Kernel is the number of steps of a convolution.
 	Kernel int `yaml:"kernel"`
@@ -40,8 +41,9 @@ type Config struct {
 	// Pool is mean, max or last.
 	Pool string `yaml:"pool"`
 	// Residual adds a layer's input to its result.
-	Residual bool    `yaml:"residual"`
-	Dropout  float64 `yaml:"dropout"`
+	Residual bool `yaml:"residual"`
+	// Dropout is the share of values that training leaves out at random.
+	Dropout float64 `yaml:"dropout"`
 }
 
 // Defaults returns three layers of 128.

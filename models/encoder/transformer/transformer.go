@@ -24,17 +24,21 @@ import (
 // Config describes a transformer.
 type Config struct {
 	// DModel is the width of the blocks and of the features.
-	DModel  int `yaml:"d_model"`
+	DModel int `yaml:"d_model"`
+	// NLayers is the number of blocks, NHeads the number of heads of attention in each.
 	NLayers int `yaml:"n_layers"`
 	NHeads  int `yaml:"n_heads"`
 	// FFMult is the width of the feed-forward part in multiples of DModel.
-	FFMult     int    `yaml:"ff_mult"`
+	FFMult int `yaml:"ff_mult"`
+	// Activation is that of the feed-forward part; see layer.Activations.
 	Activation string `yaml:"activation"`
 	// Positions are learned, sinusoidal or none.
 	Positions string `yaml:"positions"`
-	Causal    bool   `yaml:"causal"`
+	// Causal lets a time attend to those up to itself only.
+	Causal bool `yaml:"causal"`
 	// Pool is last, mean or max.
-	Pool    string  `yaml:"pool"`
+	Pool string `yaml:"pool"`
+	// Dropout is the share of values that training leaves out at random.
 	Dropout float64 `yaml:"dropout"`
 }
 

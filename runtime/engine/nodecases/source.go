@@ -81,7 +81,7 @@ func (c *collector) readDir(root string) error {
 		if err != nil {
 			return err
 		}
-		place, ok := parsePath(filepath.ToSlash(rel))
+		file, ok := parsePath(filepath.ToSlash(rel))
 		if !ok {
 			return nil
 		}
@@ -89,7 +89,7 @@ func (c *collector) readDir(root string) error {
 		if err != nil {
 			return err
 		}
-		return c.add(place, b)
+		return c.add(file, b)
 	})
 }
 
@@ -112,7 +112,7 @@ func (c *collector) readArchive(name string) error {
 		if err != nil {
 			return err
 		}
-		place, ok := parsePath(h.Name)
+		file, ok := parsePath(h.Name)
 		if h.Typeflag != tar.TypeReg || !ok {
 			continue
 		}
@@ -123,39 +123,39 @@ func (c *collector) readArchive(name string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
-		if err := c.add(place, b); err != nil {
+		if err := c.add(file, b); err != nil {
 			return err
 		}
 	}
 }
 
-// place is where a file belongs: set -1 is the model.
-type place struct {
+// casePath says what a file is of a case: set -1 is the model.
+type casePath struct {
 	name   string
 	set, i int
 	output bool
 }
 
-func parsePath(p string) (place, bool) {
+func parsePath(p string) (casePath, bool) {
 	parts := strings.Split(path.Clean(p), "/")
 	n := len(parts)
 	if n >= 2 && parts[n-1] == "model.onnx" {
-		return place{name: parts[n-2], set: -1}, true
+		return casePath{name: parts[n-2], set: -1}, true
 	}
 	if n < 3 {
-		return place{}, false
+		return casePath{}, false
 	}
 	set, ok := number(parts[n-2], "test_data_set_", "")
 	if !ok {
-		return place{}, false
+		return casePath{}, false
 	}
 	if i, ok := number(parts[n-1], "input_", ".pb"); ok {
-		return place{parts[n-3], set, i, false}, true
+		return casePath{parts[n-3], set, i, false}, true
 	}
 	if i, ok := number(parts[n-1], "output_", ".pb"); ok {
-		return place{parts[n-3], set, i, true}, true
+		return casePath{parts[n-3], set, i, true}, true
 	}
-	return place{}, false
+	return casePath{}, false
 }
 
 func number(s, prefix, suffix string) (int, bool) {
@@ -168,7 +168,7 @@ func number(s, prefix, suffix string) (int, bool) {
 	return v, err == nil && v >= 0 && v < 1000
 }
 
-func (c *collector) add(p place, b []byte) error {
+func (c *collector) add(p casePath, b []byte) error {
 	if c.total += int64(len(b)); c.total > maxTotal {
 		return fmt.Errorf("more than %d bytes of cases", int64(maxTotal))
 	}

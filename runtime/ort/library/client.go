@@ -1,7 +1,6 @@
 package library
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/onnxrl/onnxrl/runtime/tail"
 )
 
 // fetch lets the package client of src put its archive into scratch, and returns
@@ -33,7 +34,7 @@ func (in *installer) fetch(ctx context.Context, src source, scratch string, r *r
 	// their growth can be seen.
 	cmd.Env = append(os.Environ(), "TMPDIR="+scratch, "TMP="+scratch, "TEMP="+scratch,
 		"NO_COLOR=1", "NO_UPDATE_NOTIFIER=1", "PIP_DISABLE_PIP_VERSION_CHECK=1")
-	words := &tail{limit: 2048}
+	words := &tail.Writer{Limit: 2048}
 	cmd.Stdout, cmd.Stderr = words, words
 	// A client that ignores the polite signal, or a child of it that keeps the
 	// output open, must not hold up the caller.
@@ -168,27 +169,4 @@ func dirSize(dir string) int64 {
 		return nil
 	})
 	return n
-}
-
-// tail keeps the last bytes written to it.
-type tail struct {
-	mu    sync.Mutex
-	buf   []byte
-	limit int
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buf = append(t.buf, p...)
-	if extra := len(t.buf) - t.limit; extra > 0 {
-		t.buf = append(t.buf[:0], t.buf[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(bytes.ToValidUTF8(t.buf, nil)))
 }

@@ -5,7 +5,7 @@
 // A [Policy] decides with everything known at the close of a bar. A [Record] is what came of it: T
 // decisions at T+1 bars, with the portfolio's value, cash, positions and weights at every close,
 // orders, trades, fees and rewards. Run makes a record of a policy in the trading environment, so
-// what is judged is what was trained in.
+// what is evaluated is what was trained in.
 //
 // A [Rule] is a policy of another kind, which orders to buy and to sell a fraction cannot express:
 // it says which assets to be in. [Accounts] simulates one: every asset has an account of its own
@@ -33,7 +33,7 @@
 // defining them: what a signal buys and how much, fees, fills and the stocks without history are
 // this package's choices.
 //
-// # Doubts
+// # Sensitivity
 //
 // [Lagged] executes decisions later than they were taken: a result that a lag of one bar destroys
 // came from prices that nobody could have traded at. [Costs] runs a policy again at other fee

@@ -108,7 +108,7 @@ func (s *Service) Infer(ctx context.Context, req *serve.Request, resp *serve.Res
 	case "broken":
 		return fail(serve.Internal, "broken", "run: it is broken")
 	case "full":
-		return fail(serve.Overloaded, "full", "1024 requests wait, which is the most that may")
+		return fail(serve.Overloaded, "full", "the queue is full: 1024 requests wait")
 	case "loading":
 		return fail(serve.NotReady, "loading", "it is loading")
 	case "slow":
@@ -161,8 +161,8 @@ func add(req *serve.Request, resp *serve.Response) error {
 // Live implements serve.Service.
 func (s *Service) Live() bool { return true }
 
-// GivenUp implements serve.Service.
-func (s *Service) GivenUp() int { return 0 }
+// AbandonedLoads implements serve.Service.
+func (s *Service) AbandonedLoads() int { return 0 }
 
 // Crashes implements serve.Service.
 func (s *Service) Crashes() int { return 0 }

@@ -58,5 +58,5 @@ def make(id, **kwargs):
     return TimeLimit(env, spec.max_episode_steps) if spec.max_episode_steps else env
 
 
-for name, limit in {"Walk": 20, "Masked": 20, "Endless": None, "EndlessMasked": None, "Alone": 20, "Veiled": None, "Spaces": 15, "Rude": None}.items():
+for name, limit in {"Walk": 20, "Masked": 20, "Costly": None, "Endless": None, "EndlessMasked": None, "Alone": 20, "Veiled": None, "Spaces": 15, "Rude": None}.items():
     register(name + "-v0", "gymnasium.envs.toys:" + name, limit)

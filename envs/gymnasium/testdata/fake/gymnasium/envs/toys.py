@@ -47,6 +47,14 @@ class Masked(Walk):
         return [self.at >= 0, True]
 
 
+class Costly(Walk):
+    """Has the wind's strength as its cost, as steps of Safety-Gymnasium do."""
+
+    def step(self, action):
+        seen, reward, terminated, truncated, info = super().step(action)
+        return seen, reward, abs(self.wind), terminated, truncated, info
+
+
 class Endless(Walk):
     """A walk without end or limit."""
 

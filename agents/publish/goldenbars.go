@@ -32,9 +32,9 @@ const goldenDecisions = 8
 // barColumns are the last axis of the array of bars: open, high, low, close, volume.
 const barColumns = 5
 
-// tail is the state of a feed and the bars that follow it: as many as make a window, and one for
-// each further decision.
-type tail struct {
+// goldenBars are the state of a feed and the bars that follow it: as many as make a window, and one
+// for each further decision.
+type goldenBars struct {
 	state    []byte
 	times    []int64 // microseconds since 1970
 	bars     []float64
@@ -43,12 +43,12 @@ type tail struct {
 	features []float32 // unscaled, of each bar
 
 	assets, columns, width int
-	file                   []byte // the tail encoded
+	file                   []byte // all of it, encoded
 }
 
-// newTail takes the last bars of a range of the market. It is nil where the range is shorter than a
-// window.
-func newTail(p live.Pipeline, h *prepared.History, r trading.Range) (*tail, error) {
+// newGoldenBars takes the last bars of a range of the market. It is nil where the range is shorter
+// than a window.
+func newGoldenBars(p live.Pipeline, h *prepared.History, r trading.Range) (*goldenBars, error) {
 	decisions := min(goldenDecisions, r.Last+1-(p.Window-1))
 	if decisions < 1 {
 		return nil, nil
@@ -63,7 +63,7 @@ func newTail(p live.Pipeline, h *prepared.History, r trading.Range) (*tail, erro
 	if err := f.Prime(panel, 0, begin); err != nil {
 		return nil, err
 	}
-	t := &tail{state: f.SaveWarm(), assets: len(panel.Symbols), columns: len(panel.Extra), width: len(p.Features)}
+	t := &goldenBars{state: f.SaveWarm(), assets: len(panel.Symbols), columns: len(panel.Extra), width: len(p.Features)}
 	rows := make([]live.Row, t.assets)
 	for at := begin; at < end; at++ {
 		live.RowsAt(panel, at, rows)
@@ -89,7 +89,7 @@ func newTail(p live.Pipeline, h *prepared.History, r trading.Range) (*tail, erro
 }
 
 // encode writes the bars' file.
-func (t *tail) encode() ([]byte, error) {
+func (t *goldenBars) encode() ([]byte, error) {
 	n := len(t.times)
 	list := []safetensors.Tensor{
 		safetensors.New("time", []int{n}, t.times), safetensors.New("bars", []int{n, t.assets, barColumns}, t.bars), safetensors.New("features", []int{n, t.assets, t.width}, t.features),
@@ -104,7 +104,7 @@ func (t *tail) encode() ([]byte, error) {
 }
 
 // row writes the i-th bars into rows and returns their time.
-func (t *tail) row(i int, rows []live.Row) time.Time {
+func (t *goldenBars) row(i int, rows []live.Row) time.Time {
 	for n := range rows {
 		at := i*t.assets + n
 		b := t.bars[at*barColumns:]
@@ -113,13 +113,13 @@ func (t *tail) row(i int, rows []live.Row) time.Time {
 	return time.UnixMicro(t.times[i]).UTC()
 }
 
-// readTail reads the bars of a version for a pipeline; nil where it has none.
-func readTail(v artifact.Version, p live.Pipeline) (*tail, error) {
+// readGoldenBars reads the bars of a version for a pipeline; nil where it has none.
+func readGoldenBars(v artifact.Version, p live.Pipeline) (*goldenBars, error) {
 	f, err := openFile(v, BarsFile)
 	if f == nil || err != nil {
 		return nil, err
 	}
-	t := &tail{assets: len(p.Assets), columns: len(p.Extra), width: len(p.Features)}
+	t := &goldenBars{assets: len(p.Assets), columns: len(p.Extra), width: len(p.Features)}
 	times, err := f.Tensor("time")
 	if err != nil {
 		return nil, err

@@ -12,14 +12,12 @@ import (
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/artifact"
-	"github.com/onnxrl/onnxrl/models/memory"
-	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// around is what stands between an environment and the network in training, and moves into the
-// model when it is published.
-type around struct {
+// preprocessing is what stands between an environment and the network in training, and moves into
+// the model when it is published.
+type preprocessing struct {
 	market
 	// spec is what the environments of the factory show, inner what they show without the wrappers
 	// that move.
@@ -38,9 +36,9 @@ type stack struct {
 	flat  bool  // the stack is a vector
 }
 
-// newAround describes the environments of a factory, of which e is one.
-func newAround(f envs.Factory, e envs.Env) (a around, err error) {
-	a = around{spec: e.Spec(), inner: e.Spec(), stacks: map[string]stack{}}
+// newPreprocessing describes the environments of a factory, of which e is one.
+func newPreprocessing(f envs.Factory, e envs.Env) (a preprocessing, err error) {
+	a = preprocessing{spec: e.Spec(), inner: e.Spec(), stacks: map[string]stack{}}
 	if a.market, err = newMarket(f); err != nil {
 		return a, err
 	}
@@ -61,21 +59,15 @@ func newAround(f envs.Factory, e envs.Env) (a around, err error) {
 	}
 	// Clipping comes outside of rescaling where there are both, and does the rescaling's bounds
 	// then; the environment's own are those of the innermost.
-	if w, ok := wrap.Find[*wrap.RescaleAction](e); ok {
-		a.bounds, a.inner.Action = boundsOf(w.Unwrap().Spec().Action, true), w.Unwrap().Spec().Action
-	} else if w, ok := wrap.Find[*wrap.ClipAction](e); ok {
-		a.bounds, a.inner.Action = boundsOf(w.Unwrap().Spec().Action, false), w.Unwrap().Spec().Action
+	for w, ok := wrap.Find[*wrap.Action](e); ok; w, ok = wrap.Find[*wrap.Action](w.Unwrap()) {
+		box := w.Unwrap().Spec().Action.(envs.Box)
+		a.bounds, a.inner.Action = &bake.Bounds{Output: agents.ActionOutput, Low: box.Low, High: box.High, Rescale: w.Rescales()}, box
 	}
 	return a, nil
 }
 
-func boundsOf(s envs.Space, rescale bool) *bake.Bounds {
-	box := s.(envs.Box) // Action wrappers take nothing else.
-	return &bake.Bounds{Output: agents.ActionOutput, Low: box.Low, High: box.High, Rescale: rescale}
-}
-
 // wrappers are what a baked model has around the network, from the inside.
-func (a *around) wrappers(normal []wrap.Normalizer) []bake.Wrapper {
+func (a *preprocessing) wrappers(normal []wrap.Normalizer) []bake.Wrapper {
 	var list []bake.Wrapper
 	for i := range a.scalings {
 		list = append(list, &a.scalings[i])
@@ -103,7 +95,7 @@ func (a *around) wrappers(normal []wrap.Normalizer) []bake.Wrapper {
 }
 
 // actions says what becomes of the network's outputs, for the proof.
-func (a *around) actions() map[string]func(*tensor.Tensor) *tensor.Tensor {
+func (a *preprocessing) actions() map[string]func(*tensor.Tensor) *tensor.Tensor {
 	if a.bounds == nil {
 		return nil
 	}
@@ -112,7 +104,7 @@ func (a *around) actions() map[string]func(*tensor.Tensor) *tensor.Tensor {
 
 // options join a model to the environments: it takes single frames and unscaled windows where they
 // show others, and its actions are those of the environment inside.
-func (a *around) options() served.Options {
+func (a *preprocessing) options() served.Options {
 	o := served.Options{Tables: a.tables}
 	for name, s := range a.stacks {
 		if o.Newest == nil {
@@ -131,14 +123,9 @@ func (a *around) options() served.Options {
 	return o
 }
 
-// statesOf are the memory of a policy network.
-func statesOf(m *onnx.Model) ([]memory.State, error) {
-	return memory.Named(m, agents.StatePrefix, agents.NextStatePrefix)
-}
-
 // portOf describes an input or output for the manifest: bounds from what the environment shows,
 // meaning from the market.
-func (a *around) portOf(p artifact.Port) artifact.Port {
+func (a *preprocessing) portOf(p artifact.Port) artifact.Port {
 	p.Description = a.ports[p.Name]
 	var space envs.Space
 	if i := a.inner.Observation.Index(p.Name); i >= 0 && a.tables[p.Name] == nil {

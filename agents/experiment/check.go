@@ -1,0 +1,56 @@
+package experiment
+
+import (
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs/reference"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/synthetic"
+)
+
+// Book describes what documents can name, without comments.
+func (k Kinds) Book() *reference.Book {
+	b := &reference.Book{Lists: map[string][]reference.Kind{}, Comments: map[string]string{}}
+	add := func(list, name, summary string, defaults func() any) {
+		b.Lists[list] = append(b.Lists[list], reference.Kind{Name: name, Summary: summary, Defaults: defaults})
+	}
+	for _, k := range k.Envs {
+		add("env", k.Name, k.Summary, k.Defaults)
+	}
+	for _, k := range k.Agents {
+		add("algo", k.Name, k.Summary, k.Defaults)
+	}
+	for _, k := range k.Encoders {
+		add("encoder", k.Name, k.Summary, k.Defaults)
+	}
+	for _, k := range synthetic.Kinds() {
+		add("market", k.Name, k.Summary, k.Defaults)
+	}
+	add("source", "", "", func() any { return bars.DefaultSource() })
+	return b
+}
+
+// Decode decodes a document. Its problems are reported at once, those of the kinds that it names
+// included, as a [configs.Errors]. The section tune is left to package tune.
+func (k Kinds) Decode(doc *configs.Document) (Config, error) {
+	c := Defaults()
+	problems := k.Book().Check(doc.Section(), c)
+	if k.Note != nil {
+		for _, note := range doc.Section().Notes() {
+			k.Note(note)
+		}
+	}
+	if len(problems) > 0 {
+		return c, problems
+	}
+	return c, doc.Decode(&c)
+}
+
+// Load is the function [Load], but all problems of the document are reported, as by
+// [Kinds.Decode].
+func (k Kinds) Load(path string, sets []string) (Config, *configs.Document, error) {
+	c, doc, err := Load(path, sets)
+	if doc != nil {
+		c, err = k.Decode(doc)
+	}
+	return c, doc, err
+}

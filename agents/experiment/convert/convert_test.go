@@ -1,0 +1,184 @@
+package convert
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+func TestLiteral(t *testing.T) {
+	good := []struct {
+		text string
+		want any
+	}{
+		{"3", 3.0}, {"-3.29", -3.29}, {"+1_000", 1000.0}, {"1e-5", 1e-5}, {"True", true}, {"None", nil}, {"nn.Tanh", name("nn.Tanh")},
+		{"[]", []any{}}, {"[64, 64,]", []any{64.0, 64.0}}, {"(1, 'a')", []any{1.0, "a"}}, {`"b c"`, "b c"}, {"dict()", []argument{}},
+		{"dict(a=-2, b=dict(c=[1],), d=False )", []argument{{"a", -2.0}, {"b", []argument{{"c", []any{1.0}}}}, {"d", false}}},
+		{"{'norm_obs': True, \"norm_reward\": nn.ReLU}", []argument{{"norm_obs", true}, {"norm_reward", name("nn.ReLU")}}},
+	}
+	for _, c := range good {
+		if v, err := literal(c.text); err != nil || !reflect.DeepEqual(v, c.want) {
+			t.Errorf("%s: %#v, %v", c.text, v, err)
+		}
+	}
+	bad := []string{"", "[1", "[1 2]", "dict(1)", "dict(a)", "dict(a=)", "{a: 1}", "{'a' 1}", "1 2", "lambda: 1", "f(x)", "1+", "-a", "'a", `'\n'`, "dict(a=1))", "[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]", "**x", "@"}
+	for _, text := range bad {
+		if v, err := literal(text); err == nil {
+			t.Errorf("%s is read as %#v", text, v)
+		}
+	}
+	if len(good) != 14 || len(bad) != 19 {
+		t.Errorf("%d and %d cases", len(good), len(bad))
+	}
+}
+
+// TestZoo: documents of the shape of RL-Zoo's, and what becomes of them.
+func TestZoo(t *testing.T) {
+	cases := []struct {
+		algo, env string
+		want      map[string]any
+	}{
+		{"ppo", "CartPole-v1", map[string]any{
+			"env": map[string]any{"kind": "cartpole"}, "train": map[string]any{"num_envs": 4, "total_env_steps": 50000},
+			"agent": map[string]any{"kind": "ppo", "n_steps": 16, "batch_size": 64, "learning_rate": 0.002, "learning_rate_schedule": map[string]any{"kind": "linear"}, "clip_range": 0.25, "clip_range_schedule": map[string]any{"kind": "linear"}},
+		}},
+		{"ppo", "Walker-v0", map[string]any{
+			"env": map[string]any{"kind": "gymnasium", "id": "Walker-v0"}, "train": map[string]any{"num_envs": 2, "total_env_steps": 3000000},
+			"wrappers": map[string]any{"normalize": map[string]any{"obs": true, "reward": true}},
+			"agent":    map[string]any{"kind": "ppo", "use_sde": true, "log_std_init": -1.5, "ortho_init": false, "activation": "relu", "hidden": []any{32, 16}, "n_steps": 2048, "clip_range": 0.4},
+		}},
+		{"ppo", "Walker-v1", map[string]any{
+			"env": map[string]any{"kind": "gymnasium", "id": "Walker-v1"}, "train": map[string]any{"num_envs": 2, "total_env_steps": 3000000},
+			"wrappers": map[string]any{"normalize": map[string]any{"obs": true, "reward": false}},
+			"agent":    map[string]any{"kind": "ppo", "use_sde": true, "log_std_init": -1.5, "ortho_init": false, "activation": "relu", "hidden": []any{32, 16}, "n_steps": 8, "batch_size": 16, "clip_range": 0.4},
+		}},
+		{"ppo", "Unlisted-v3", map[string]any{
+			"env": map[string]any{"kind": "gymnasium", "id": "Unlisted-v3"}, "train": map[string]any{"num_envs": 1, "total_env_steps": 1000}, "agent": map[string]any{"kind": "ppo"},
+		}},
+		{"td3", "Pendulum-v1", map[string]any{
+			"env": map[string]any{"kind": "pendulum"}, "train": map[string]any{"num_envs": 1, "total_env_steps": 20000},
+			"agent": map[string]any{"kind": "td3", "learning_starts": 100, "action_noise": map[string]any{"kind": "ou", "sigma": 0.5}, "hidden": []any{40, 30}, "critic_hidden": []any{50, 30}, "gradient_steps": -1, "train_freq": 8, "n_critics": 3},
+		}},
+		{"a2c", "Pong-v9", map[string]any{
+			"env": map[string]any{"kind": "gymnasium", "id": "Pong-v9", "kwargs": map[string]any{"mode": 1}}, "train": map[string]any{"num_envs": 1, "total_env_steps": 10},
+			"wrappers": map[string]any{"frame_stack": map[string]any{"frames": 4, "initial": "zero"}},
+			"agent":    map[string]any{"kind": "a2c", "optimizer": map[string]any{"kind": "rmsprop", "alpha": 0.99, "eps": 1e-5, "eps_inside": true, "ones": true}},
+		}},
+		{"a2c", "Adam-v0", map[string]any{
+			"env": map[string]any{"kind": "gymnasium", "id": "Adam-v0"}, "train": map[string]any{"num_envs": 1, "total_env_steps": 10},
+			"agent": map[string]any{"kind": "a2c", "optimizer": map[string]any{"kind": "adam", "eps": 1e-5}, "ent_coef": 0.0},
+		}},
+	}
+	for _, c := range cases {
+		doc, err := Zoo(filepath.Join("testdata", c.algo+".yml"), "", c.env)
+		if err != nil {
+			t.Errorf("%s, %s: %v", c.algo, c.env, err)
+			continue
+		}
+		have := map[string]any{}
+		if err := doc.Section().Decode(&have); err != nil {
+			t.Fatal(err)
+		}
+		want, err := configs.Marshal(c.want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := configs.Marshal(have); err != nil || string(got) != string(want) {
+			t.Errorf("%s, %s: %v\n%s\nexpected\n%s", c.algo, c.env, err, got, want)
+		}
+		source, err := configs.Open(filepath.Join("testdata", c.algo+".yml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry, ok := source.Lookup(c.env)
+		if !ok {
+			entry, _ = source.Lookup("default")
+		}
+		notes := strings.Join(doc.Section().Notes(), "\n")
+		for _, key := range append(entry.Keys(), "env id", c.algo+".yml") {
+			if !strings.Contains(notes, "zoo: "+key) {
+				t.Errorf("%s, %s: nothing is said of %s:\n%s", c.algo, c.env, key, notes)
+			}
+		}
+	}
+	if len(cases) != 7 {
+		t.Errorf("%d cases", len(cases))
+	}
+}
+
+// TestZooErrors: what has no equal is an error with its place.
+func TestZooErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "dqn.yml")
+	cases := []struct{ key, says string }{
+		{"policy: CnnPolicy", "there is no network for images"},
+		{"policy: Mine", `"Mine" has no equal here`},
+		{"env_wrapper: [a.B]", "wrappers of Python are not applied"},
+		{"replay_buffer_class: HerReplayBuffer", "no other replay"},
+		{"replay_buffer_kwargs: 'dict(a=1)'", "the argument a has no equal"},
+		{"train_freq: [1, episode]", "not at the ends of episodes"},
+		{"noise_type: pink", `"pink" has no equal here: expected normal, ornstein-uhlenbeck`},
+		{"learning_rate: cos_0.1", "expected a number, or lin_ and a number"},
+		{"policy_kwargs: 'net_arch=[1]'", "expected dict(name=value, …)"},
+		{"policy_kwargs: 'dict(net_arch=[0])'", "expected a list of widths"},
+		{"policy_kwargs: 'dict(net_arch=dict(pi=[1], vf=[2]))'", "equal layers here"},
+		{"policy_kwargs: 'dict(activation_fn=nn.Softsign)'", "activation_fn=nn.Softsign has no equal"},
+		{"policy_kwargs: 'dict(optimizer_class=Lion)'", "optimizer_class=Lion has no equal"},
+		{"policy_kwargs: 'dict(features_extractor_class=X)'", "the argument features_extractor_class has no equal"},
+		{"normalize: \"{'training': True}\"", "the argument training has no equal"},
+		{"something: 3", "zoo has no such key"},
+	}
+	for _, c := range cases {
+		if err := os.WriteFile(file, []byte("A-v0:\n  n_envs: 1\n  "+c.key+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Zoo(file, "", "A-v0"); err == nil || !strings.HasPrefix(err.Error(), file+":3:") || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.key, err)
+		}
+	}
+	if len(cases) != 16 {
+		t.Errorf("%d cases", len(cases))
+	}
+	if _, err := Zoo(file, "", "B-v0"); err == nil || !strings.Contains(err.Error(), "no entry for the environment B-v0") {
+		t.Error(err)
+	}
+	if _, err := Zoo(file, "tqc", "A-v0"); err == nil || !strings.Contains(err.Error(), "RL-Zoo's tqc: expected") {
+		t.Error(err)
+	}
+}
+
+// TestKnown: documents are told by their keys, and what has no equal is an error with its place.
+func TestKnown(t *testing.T) {
+	parse := func(text string) *configs.Document {
+		t.Helper()
+		doc, err := configs.Parse("a.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return doc
+	}
+	for _, text := range []string{"env: {kind: cartpole}\nassets: [A]\n", "model: a.onnx\ndata: {path: x}\n", "base: x\nfactors: {}\n", "http: x\n", ""} {
+		doc := parse(text)
+		if got, err := Known(doc); got != doc || err != nil {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for text, says := range sorted.All(map[string]string{
+		"CartPole-v1: {n_timesteps: 100}\n":                    "a.yaml:1:14: CartPole-v1: these are RL-Zoo's",
+		"experts: {mi_reward_weight: 0.5}\n":                   "a.yaml:1:29: experts.mi_reward_weight: known, comes with the population system",
+		"trainer: {training_schedule: {router: {freq: 10}}}\n": "trainer.training_schedule: known, comes with the population system",
+		"assets: [A]\nlogging: {use_wandb: true}\n":            "a.yaml:2:22: logging.use_wandb: nothing is sent to W&B",
+		"assets: [A]\nlogging: {output_dir: /tmp/x}\n":         "logging.output_dir: expected ./runs",
+		"assets: [A]\nmodel: {encoder: LSTM}\n":                `"LSTM" has no equal here: expected TimeCNN, Transformer`,
+		"assets: [A]\ntrain: {algo: PPO}\n":                    "expected A2C",
+		"fee_rate: 0\nsomething: {else: 1}\n":                  "something.else: qtmrl has no such key",
+	}) {
+		if _, err := Known(parse(text)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

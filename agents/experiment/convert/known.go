@@ -1,0 +1,64 @@
+package convert
+
+import (
+	"io/fs"
+	"slices"
+
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+// form is a document of another program that is known by its keys.
+type form struct {
+	from string
+	// marks are keys that only documents of the form have.
+	marks []string
+	// base is the shipped experiment that the document changes; empty for none.
+	base  string
+	rules table
+	// absent has values for what such documents do not say, by key path.
+	absent map[string]string
+}
+
+var forms = []form{qtmrl, population}
+
+// Known translates a document of another program that is told by its keys: QTMRL's default.yaml.
+// Any other is returned as it is.
+func Known(doc *configs.Document) (*configs.Document, error) {
+	keys := doc.Section().Keys()
+	if slices.Contains(keys, "env") || slices.Contains(keys, "agent") {
+		return doc, nil
+	}
+	for _, f := range forms {
+		if slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(f.marks, key) }) {
+			return f.translate(doc)
+		}
+	}
+	for _, key := range keys {
+		if _, ok := doc.Lookup(quoted(key) + ".n_timesteps"); ok {
+			s := doc.Section()
+			return nil, s.Errorf(quoted(key), "these are RL-Zoo's hyper-parameters of an environment: onnxrl train --zoo FILE --env-id ID trains with one of them")
+		}
+	}
+	return doc, nil
+}
+
+func (f *form) translate(source *configs.Document) (*configs.Document, error) {
+	var text []byte
+	if f.base != "" {
+		// The file is part of the program.
+		text, _ = fs.ReadFile(configs.Shipped(), f.base)
+	}
+	doc, err := configs.Parse("shipped "+f.base, text)
+	if err != nil {
+		return nil, err
+	}
+	t := &translation{from: f.from, doc: doc}
+	t.walk(source.Section(), f.rules, "")
+	for path, value := range sorted.All(f.absent) {
+		t.did = nil
+		t.set(path, value, source.Section())
+		t.say(path+", absent", t.did...)
+	}
+	return t.end()
+}

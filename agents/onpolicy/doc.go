@@ -1,0 +1,16 @@
+// Package onpolicy is what algorithms that learn from rollouts of their own policy do alike, so
+// that each of them says only what is its own: its loss, its minibatches and its updates.
+//
+//   - [Networks] are the graphs of such an agent over the parameters of one policy.
+//   - [Forward] runs the acting network on what n environments show; [Actor] draws actions from it.
+//   - [Rollout] records a number of rounds and the values that returns end with.
+//   - [Learner] has parameters, gradients, optimiser, advantages and checkpoints.
+//
+// # How to add an algorithm
+//
+// Embed [Learner] in its learner. Draw the graphs, then call [Learner.Build], make the programs
+// (those in Programs are closed with the learner), the rollout by [NewRollout] and the optimiser by
+// [Learner.NewOptimizer]. Step computes advantages from the rollout, runs the programs, calls
+// [Learner.Descend], counts Updates and clears the rollout. Inputs of the acting network that are
+// no observations, such as the states of a memory, are an [Inputs].
+package onpolicy

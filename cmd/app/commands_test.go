@@ -1,0 +1,71 @@
+package app
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+// commandTree has the commands of onnxrl that do something, by path. Those that write files have
+// "-o", and those that print no report what they print.
+var commandTree = map[string]string{
+	"ablate": "-o", "algo ls": "", "bench env": "-o", "bench learn": "", "bench replay": "-o", "bench train": "",
+	"compare": "", "config check": "", "config convert": "-o, a YAML document", "config new": "-o, a YAML document", "config reference": "-o", "config schema": "-o",
+	"data inspect": "", "data live": "", "data lookahead": "", "data prepare": "-o", "data warmup": "", "data windows": "-o", "demo": "-o", "doctor": "",
+	"encoder ls": "", "env ls": "", "evaluate": "-o", "export": "-o", "fit": "-o", "grad build": "-o", "grad check": "", "grad ops": "", "grad trace": "",
+	"graph check": "", "graph diff": "", "graph dump": "", "graph explain": "", "graph show": "", "graph stats": "", "graph svg": "-o, a picture", "graph to-dot": "-o, a picture",
+	"models alias": "", "models diff": "", "models gc": "", "models lineage": "", "models ls": "", "models publish": "", "models pull": "", "models push": "", "models show": "",
+	"models verify": "", "prove-model": "", "serve": "", "train": "-o", "tune": "-o",
+}
+
+// TestCommandTree: every command has --json, which those refuse that print no report; what a
+// command writes is named by -o, which is short for --out.
+func TestCommandTree(t *testing.T) {
+	found := map[string]string{}
+	root := newApp("onnxrl", nil, nil, nil)
+	root.kinds = kinds.All()
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			walk(c)
+		}
+		path := strings.TrimPrefix(cmd.CommandPath(), "onnxrl ")
+		if cmd.HasSubCommands() || cmd.RunE == nil && cmd.Run == nil || strings.HasPrefix(path, "completion") || path == "help" {
+			return
+		}
+		var has []string
+		if cmd.InheritedFlags().Lookup("json") == nil {
+			t.Errorf("%s has no --json", path)
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			switch {
+			case f.Name == "out" && f.Shorthand == "o":
+				has = append(has, "-o")
+			case f.Name == "out" || f.Shorthand == "o" || f.Name == "output":
+				t.Errorf("%s: --%s (-%s): expected --out with -o", path, f.Name, f.Shorthand)
+			}
+		})
+		if what := cmd.Annotations[printsText]; what != "" {
+			has = append(has, what)
+		}
+		found[path] = strings.Join(has, ", ")
+	}
+	walk(root.command())
+	for path, has := range sorted.All(found) {
+		if want, ok := commandTree[path]; !ok || want != has {
+			t.Errorf("%s: %q, expected %q", path, has, want)
+		}
+	}
+	if len(found) != len(commandTree) {
+		t.Errorf("%d commands, expected %d", len(found), len(commandTree))
+	}
+	for _, args := range [][]string{{"config", "new", "serve"}, {"config", "convert", "x.yaml"}, {"graph", "svg", "x.onnx"}, {"graph", "to-dot", "x.onnx"}} {
+		refuse(t, slices.Concat(args, []string{"--json"}), "and no table that --json could stand for")
+	}
+}

@@ -1,0 +1,90 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/experiment/convert"
+	"github.com/onnxrl/onnxrl/configs"
+)
+
+// standardInput is the name of a document that is read from standard input.
+const standardInput = "-"
+
+// document reads an experiment as experiment.Document does, or from standard input.
+func (a *app) document(path string) (*configs.Document, error) {
+	if path != standardInput {
+		return experiment.Document(path)
+	}
+	text, err := io.ReadAll(a.in)
+	if err != nil {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	doc, err := configs.Parse("standard input", text)
+	if err == nil {
+		doc, err = convert.Known(doc)
+	}
+	return doc, err
+}
+
+// zooFlags name an entry of a file of RL-Zoo's.
+type zooFlags struct {
+	file, env, algo string
+}
+
+// add adds the flags; the file's is called as given, unless it is an argument.
+func (f *zooFlags) add(cmd *cobra.Command, file string) {
+	if file != "" {
+		cmd.Flags().StringVar(&f.file, file, "", "RL-Zoo's hyper-parameters of an algorithm, such as its hyperparams/ppo.yml")
+	}
+	cmd.Flags().StringVar(&f.env, "env-id", "", "environment of RL-Zoo's file, by Gymnasium's id, such as CartPole-v1")
+	cmd.Flags().StringVar(&f.algo, "algo", "", "algorithm of RL-Zoo's file (default: the file's name)")
+}
+
+// open returns the document of the entry, and what its run is called.
+func (f *zooFlags) open() (*configs.Document, string, error) {
+	if f.env == "" {
+		return nil, "", errors.New("--env-id is missing: which environment of RL-Zoo's file?")
+	}
+	doc, err := convert.Zoo(f.file, f.algo, f.env)
+	return doc, "zoo-" + strings.NewReplacer("/", "-", ":", "-").Replace(f.env), err
+}
+
+func (a *app) configConvertCommand() *cobra.Command {
+	var f zooFlags
+	var out string
+	cmd := &cobra.Command{
+		Use:   "convert FILE",
+		Short: "Make a document of RL-Zoo's hyper-parameters, or of QTMRL's default.yaml",
+		Long: `Makes a document of another program's: of an environment's entry in a file of RL-Zoo's (rl-baselines3-zoo), with --env-id, or of QTMRL's default.yaml. What
+becomes of each key is said; one that has no equal is an error. onnxrl train reads both by itself.`,
+		Example: `  onnxrl config convert ppo.yml --env-id CartPole-v1 -o cartpole.yaml
+  onnxrl config convert default.yaml -o qtmrl.yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) (err error) {
+			var doc *configs.Document
+			if f.env != "" {
+				f.file = args[0]
+				doc, _, err = f.open()
+			} else {
+				doc, err = a.document(args[0])
+			}
+			if err == nil {
+				_, err = a.kinds.Decode(doc)
+			}
+			if err != nil {
+				return fmt.Errorf("config convert: %w", err)
+			}
+			return a.write(out, doc.Bytes())
+		},
+	}
+	cmd.Annotations = map[string]string{printsText: "a YAML document"}
+	f.add(cmd, "")
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write to this file (default: standard output)")
+	return cmd
+}
