@@ -3,11 +3,11 @@ package ablate
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/configs"
 )
 
@@ -276,20 +276,20 @@ func slug(name string) string {
 	return strings.TrimRight(b.String(), ".")
 }
 
-// Open reads a study from a file, or from the shipped ones where there is no such file. The second
-// result is the base's path, or the name of a shipped experiment.
-func Open(path string) (Config, string, error) {
-	c := Defaults()
-	doc, err := configs.Open(path)
-	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(path, `/\`) {
-		name := strings.TrimSuffix(path, ".yaml") + ".yaml"
-		if text, serr := fs.ReadFile(configs.Shipped(), name); serr == nil {
-			doc, err = configs.Parse(name, text)
-		}
-	}
+// Open reads a study from a file, or from the shipped ones where there is no such file, as
+// [Decode] does.
+func Open(path string) (c Config, base string, err error) {
+	doc, err := experiment.Document(path)
 	if err != nil {
 		return c, "", err
 	}
+	return Decode(doc, path)
+}
+
+// Decode decodes the document of a study that was read at a path. The base's path is returned as it
+// is found from the working directory, or the name of a shipped experiment.
+func Decode(doc *configs.Document, path string) (c Config, base string, err error) {
+	c = Defaults()
 	if _, ok := doc.Lookup("factors"); !ok {
 		if _, ok := doc.Lookup("env"); ok {
 			return c, "", fmt.Errorf("%s is an experiment and not a study: a study has the keys base and factors", path)

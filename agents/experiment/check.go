@@ -48,9 +48,9 @@ func (k Kinds) Decode(doc *configs.Document) (Config, error) {
 // Load is the function [Load], but all problems of the document are reported, as by
 // [Kinds.Decode].
 func (k Kinds) Load(path string, sets []string) (Config, *configs.Document, error) {
-	c, doc, err := Load(path, sets)
-	if doc != nil {
-		c, err = k.Decode(doc)
+	read := k.Document
+	if read == nil {
+		read = Document
 	}
-	return c, doc, err
+	return load(read, path, sets, k.Decode)
 }

@@ -72,18 +72,25 @@ func (c Config) Validate() error {
 // that does not exist but is the name of a shipped experiment ("qtmrl" or "qtmrl.yaml") opens that.
 // What the document's kinds can be told is not looked at; see [Kinds.Load].
 func Load(path string, sets []string) (Config, *configs.Document, error) {
-	c := Defaults()
-	doc, err := Document(path)
+	return load(Document, path, sets, func(doc *configs.Document) (Config, error) {
+		c := Defaults()
+		return c, doc.Decode(&c)
+	})
+}
+
+func load(read func(path string) (*configs.Document, error), path string, sets []string, decode func(doc *configs.Document) (Config, error)) (Config, *configs.Document, error) {
+	doc, err := read(path)
+	if err == nil {
+		err = doc.Set(sets...)
+	}
+	if err == nil {
+		err = Absolute(doc)
+	}
 	if err != nil {
-		return c, nil, err
+		return Defaults(), nil, err
 	}
-	if err := doc.Set(sets...); err != nil {
-		return c, nil, err
-	}
-	if err := Absolute(doc); err != nil {
-		return c, nil, err
-	}
-	return c, doc, doc.Decode(&c)
+	c, err := decode(doc)
+	return c, doc, err
 }
 
 // Open makes the parts that a document names. The caller closes the factory. The returned Config

@@ -15,6 +15,9 @@ type Kinds struct {
 	Envs     []envs.Kind
 	Agents   []agents.Kind
 	Encoders []encoder.Kind
+	// Document, unless nil, reads the document of a path in place of the function [Document]: a
+	// program may have other places than files, such as its standard input.
+	Document func(path string) (*configs.Document, error)
 	// Note, unless nil, is told what is worth knowing of documents that are opened: keys that are
 	// called otherwise now.
 	Note func(text string)

@@ -44,7 +44,15 @@ func Path(doc *configs.Document, key string) (string, bool) {
 	return path, true
 }
 
-// Name is the name of a document: its path without folder and ending.
+// StandardInput is the path of a document on the standard input of a program that reads it there,
+// see [Kinds.Document].
+const StandardInput = "-"
+
+// Name is the name of a document: its path without folder and ending, and stdin for
+// [StandardInput].
 func Name(path string) string {
+	if path == StandardInput {
+		return "stdin"
+	}
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }

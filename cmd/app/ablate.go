@@ -42,7 +42,7 @@ equal-weight buy-and-hold, and writes tables and plots. A study file names the b
 The time that it will take is measured first, by training each network for a moment, and --dry-run stops there. Ctrl-C saves and stops; the same command goes on
 where it was stopped and trains only what is missing. A run that fails does not stop the others. --set edits every cell.
 
-Every run has train.threads cores, one where the base does not say: results do not depend on --parallel.`,
+The study is read from standard input where STUDY.yaml is -, and its folder is then runs/stdin unless --out names another. Every run has train.threads cores, one where the base does not say: results do not depend on --parallel.`,
 		Example: `  onnxrl ablate qtmrl_ablation --dry-run
   onnxrl ablate qtmrl_ablation --set train.total_env_steps=50000 --set env.data.source.path=bars.parquet
   onnxrl ablate study.yaml --full --parallel 8 --out runs/grid`,
@@ -139,7 +139,11 @@ func (a *app) ablate(ctx context.Context, path string, f *ablateFlags) (err erro
 
 // openStudy decodes a study and every document that comes of it, and reads what its folder holds.
 func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*ablate.Study, error) {
-	c, base, err := ablate.Open(path)
+	doc, err := a.document(path)
+	if err != nil {
+		return nil, err
+	}
+	c, base, err := ablate.Decode(doc, path)
 	if err != nil {
 		return nil, err
 	}

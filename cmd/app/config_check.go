@@ -66,7 +66,10 @@ that need neither data nor Python are opened, and the agent is made for them, so
 func (a *app) configCheck(ctx context.Context, path, as string, sets []string) (configReport, error) {
 	r := configReport{File: path, Document: as, Problems: []configProblem{}}
 	doc, err := a.document(path)
-	if err == nil {
+	if err == nil && as == "" {
+		r.Document = documentOf(doc)
+	}
+	if err == nil && r.Document != "ablate" { // a study's are those of its cells
 		err = doc.Set(sets...)
 	}
 	if err != nil {
@@ -76,9 +79,6 @@ func (a *app) configCheck(ctx context.Context, path, as string, sets []string) (
 		}
 		r.add(list)
 		return r, nil
-	}
-	if as == "" {
-		r.Document = documentOf(doc)
 	}
 	defaults, _, err := documentDefaults(r.Document)
 	if err != nil {
@@ -90,7 +90,7 @@ func (a *app) configCheck(ctx context.Context, path, as string, sets []string) (
 		case "train", "tune":
 			err = a.fits(ctx, doc, &r)
 		case "ablate":
-			err = a.checkStudy(ctx, path, sets)
+			err = a.checkStudy(ctx, doc, path, sets)
 		}
 		r.add(err)
 	}
@@ -175,8 +175,8 @@ func (a *app) fitsKinds(ctx context.Context, text string) error {
 }
 
 // checkStudy decodes the experiments of all levels.
-func (a *app) checkStudy(ctx context.Context, path string, sets []string) error {
-	c, base, err := ablate.Open(path)
+func (a *app) checkStudy(ctx context.Context, doc *configs.Document, path string, sets []string) error {
+	c, base, err := ablate.Decode(doc, path)
 	if err != nil {
 		return err
 	}

@@ -3,34 +3,13 @@ package app
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/convert"
 	"github.com/onnxrl/onnxrl/configs"
 )
-
-// standardInput is the name of a document that is read from standard input.
-const standardInput = "-"
-
-// document reads an experiment as experiment.Document does, or from standard input.
-func (a *app) document(path string) (*configs.Document, error) {
-	if path != standardInput {
-		return experiment.Document(path)
-	}
-	text, err := io.ReadAll(a.in)
-	if err != nil {
-		return nil, fmt.Errorf("standard input: %w", err)
-	}
-	doc, err := configs.Parse("standard input", text)
-	if err == nil {
-		doc, err = convert.Known(doc)
-	}
-	return doc, err
-}
 
 // zooFlags name an entry of a file of RL-Zoo's.
 type zooFlags struct {

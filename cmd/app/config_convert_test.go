@@ -1,14 +1,12 @@
 package app
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -147,28 +145,6 @@ func TestTrainZoo(t *testing.T) {
 	}) {
 		if r := onnxrl(t, append([]string{"train"}, args...)...); r.code != 1 || !strings.Contains(r.err, says) {
 			t.Errorf("%v: status %d, expected %q in\n%s", args, r.code, says, r.err)
-		}
-	}
-}
-
-// TestStandardInput: - is the document on standard input.
-func TestStandardInput(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "run")
-	for _, c := range []struct {
-		args   []string
-		text   string
-		code   int
-		prints string
-	}{
-		{[]string{"config", "check", "-"}, "env: {kind: cartpole}\nagent: {kind: ppo}\n", 0, "-: nothing is wrong with it"},
-		{[]string{"config", "check", "-"}, "env: {kind: cartpole}\nagent: {kind: ppo, gama: 1}\n", 1, "standard input:2:20: agent.gama: unknown key"},
-		{[]string{"train", "-", "-q", "--engine", portable.Name, "--out", out, "--no-publish"}, formerKeys, 0, "run directory " + out},
-		{[]string{"train", "-"}, "env: {kind: cartpol}\nagent: {kind: ppo}\n", 1, "standard input:1:13: env.kind: unknown kind"},
-	} {
-		var text bytes.Buffer
-		code := execute(t.Context(), kinds.All(), c.args, strings.NewReader(c.text), &text, &text)
-		if code != c.code || !strings.Contains(text.String(), c.prints) {
-			t.Errorf("%v: status %d, expected %q in\n%s", c.args, code, c.prints, text.String())
 		}
 	}
 }

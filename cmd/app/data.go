@@ -24,7 +24,7 @@ func (a *app) dataCommand() *cobra.Command {
 		Short: "Prepare and check market data",
 		Long: `Reads bars of many assets, checks them, computes features and stores the data set that market environments use.
 
-A configuration is the data section of an experiment, or a file that holds nothing else.`,
+A configuration is the data section of an experiment, or a file that holds nothing else; - reads it from standard input.`,
 	}
 	cmd.AddCommand(a.dataPrepareCommand(), a.dataInspectCommand(), a.dataLookaheadCommand(), a.dataWarmupCommand(), a.dataWindowsCommand(), a.dataLiveCommand())
 	return cmd
@@ -33,9 +33,9 @@ A configuration is the data section of an experiment, or a file that holds nothi
 // dataConfig reads the data section of a document, a file or a shipped experiment: the mapping
 // under data or env.data, or the whole document where it has neither. The window of env.data is
 // that of env. Edits are made to the document.
-func dataConfig(path string, sets []string) (prepared.Config, error) {
+func (a *app) dataConfig(path string, sets []string) (prepared.Config, error) {
 	c := prepared.Default()
-	doc, err := experiment.Document(path)
+	doc, err := a.document(path)
 	if err != nil {
 		return c, err
 	}
@@ -92,12 +92,12 @@ func (a *app) dataPrepareCommand() *cobra.Command {
 }
 
 func (a *app) dataPrepare(path string, sets []string, out string) error {
-	c, err := dataConfig(path, sets)
+	c, err := a.dataConfig(path, sets)
 	if err != nil {
 		return err
 	}
 	if out == "" {
-		out = filepath.Join("runs", "data", strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+		out = filepath.Join("runs", "data", experiment.Name(path))
 	}
 	start := time.Now()
 	raw, err := prepared.Read(c) // what it notes is in the manifest
@@ -201,7 +201,7 @@ func (a *app) dataInspect(path string, sets []string) error {
 	if _, err := os.Stat(filepath.Join(path, prepared.ManifestName)); err == nil {
 		return a.inspectPrepared(path)
 	}
-	c, data, err := rawBars(path, sets)
+	c, data, err := a.rawBars(path, sets)
 	if err != nil {
 		return err
 	}
@@ -231,12 +231,12 @@ type rawSection struct {
 }
 
 // rawBars reads the rows of a configuration, or of a file or folder of bars.
-func rawBars(path string, sets []string) (c prepared.Config, data *bars.Data, err error) {
+func (a *app) rawBars(path string, sets []string) (c prepared.Config, data *bars.Data, err error) {
 	c = prepared.Default()
 	part := rawSection{Source: c.Source, Quality: c.Quality, Calendar: c.Calendar}
 	var doc *configs.Document
-	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" || experiment.Shipped(path) {
-		doc, err = experiment.Document(path)
+	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" || path == experiment.StandardInput || experiment.Shipped(path) {
+		doc, err = a.document(path)
 	} else if doc, err = configs.Parse("--set", []byte("{}")); err == nil {
 		err = doc.SetValue("source.path", path)
 	}

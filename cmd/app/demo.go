@@ -138,7 +138,7 @@ func (a *app) demo(ctx context.Context, f *demoFlags) (_ *demoResult, err error)
 // demoData prepares the data and says what they are.
 func (a *app) demoData(r *demoResult) error {
 	a.demoHeading("1. Data", "daily bars of five US stocks, 2000 to 2013, that come with the program")
-	c, err := dataConfig(demoExperiment, nil)
+	c, err := a.dataConfig(demoExperiment, nil)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (a *app) fitCommand() *cobra.Command {
 		Short: "Train any ONNX model on a table",
 		Long: `Trains any ONNX model on a Parquet, Arrow or CSV table and writes an ONNX file with the trained weights.
 
-The run is described by a YAML file, by flags, or by both: flags and --set edit the document before it is read.
+The run is described by a YAML file (- reads it from standard input), by flags, or by both: flags and --set edit the document before it is read.
 A run directory keeps the effective configuration, metrics and checkpoints; --resume continues it bit for bit.
 
 A float64, float16 or bfloat16 model is trained in float32 and written in its own type. Parameters of different layers that the exporter merged because
@@ -83,7 +83,7 @@ type fitSummary struct {
 }
 
 func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
-	cfg, err := f.load(cmd, args)
+	cfg, err := f.load(a, cmd, args)
 	if err != nil {
 		return fmt.Errorf("fit: %w", err)
 	}

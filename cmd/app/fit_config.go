@@ -72,8 +72,8 @@ func (f *fitFlags) register(cmd *cobra.Command) {
 }
 
 // document builds the configuration from file, flags and edits, in this order.
-func (f *fitFlags) document(cmd *cobra.Command, args []string) (*configs.Document, error) {
-	doc, err := f.source(args)
+func (f *fitFlags) document(a *app, cmd *cobra.Command, args []string) (*configs.Document, error) {
+	doc, err := f.source(a, args)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (f *fitFlags) document(cmd *cobra.Command, args []string) (*configs.Documen
 
 // source opens the document that flags edit: the run's own when it is resumed, the given file, or
 // an empty one.
-func (f *fitFlags) source(args []string) (*configs.Document, error) {
+func (f *fitFlags) source(a *app, args []string) (*configs.Document, error) {
 	switch {
 	case f.resume != "" && len(args) > 0:
 		return nil, errors.New("--resume takes the configuration of its run directory; give no file")
@@ -146,7 +146,7 @@ func (f *fitFlags) source(args []string) (*configs.Document, error) {
 		f.resume, f.from = dir, from
 		return configs.Open(filepath.Join(f.resume, run.ConfigFile))
 	case len(args) > 0:
-		return configs.Open(args[0])
+		return a.document(args[0])
 	}
 	return configs.Parse("flags", nil)
 }
@@ -196,9 +196,9 @@ func parseLoRA(s string) (lora.Config, error) {
 
 // load decodes the document and makes its paths absolute, so that the effective configuration means
 // the same from any folder.
-func (f *fitFlags) load(cmd *cobra.Command, args []string) (fit.Config, error) {
+func (f *fitFlags) load(a *app, cmd *cobra.Command, args []string) (fit.Config, error) {
 	cfg := fit.Defaults()
-	doc, err := f.document(cmd, args)
+	doc, err := f.document(a, cmd, args)
 	if err != nil {
 		return cfg, err
 	}

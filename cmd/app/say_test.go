@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
@@ -118,7 +119,8 @@ func TestAFolderIsNoExperiment(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(dir)
-	c, err := dataConfig("demo", nil)
+	a := &app{kinds: experiment.Kinds{Document: experiment.Document}}
+	c, err := a.dataConfig("demo", nil)
 	if err != nil || len(c.Assets) != 5 {
 		t.Errorf("%v, assets %v", err, c.Assets)
 	}

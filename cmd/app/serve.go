@@ -34,7 +34,7 @@ func (a *app) serveCommand() *cobra.Command {
 
 Models come from the command line (--model NAME=FILE.onnx or NAME=REFERENCE), from a directory laid out as Triton wants it (--repository), or from an
 artefact store (--store: all its models, and where references are looked up). With --watch, what is published there is served as soon as its golden values
-are right, and no request fails meanwhile. Everything can be in a file instead, whose keys the flags edit.
+are right, and no request fails meanwhile. Everything can be in a file instead (- reads it from standard input), whose keys the flags edit.
 
 ` + referenceHelp + `
 
@@ -53,7 +53,7 @@ SIGTERM and SIGINT let the requests that have begun finish; with --shutdown-dela
 			return nil
 		},
 	}
-	f = newServeFlags(cmd.Flags())
+	f = newServeFlags(cmd.Flags(), a.document)
 	return cmd
 }
 

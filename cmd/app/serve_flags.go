@@ -17,6 +17,7 @@ import (
 // serveFlags are edits of the configuration: settings, whose values are in given, and others.
 type serveFlags struct {
 	set                       *pflag.FlagSet
+	open                      func(path string) (*configs.Document, error)
 	settings                  []serveSetting
 	given                     serveConfig
 	file                      string
@@ -84,8 +85,8 @@ func (a *allowNonFinite) Set(text string) error {
 	return err
 }
 
-func newServeFlags(set *pflag.FlagSet) *serveFlags {
-	f := &serveFlags{set: set, given: serveDefaults()}
+func newServeFlags(set *pflag.FlagSet, open func(path string) (*configs.Document, error)) *serveFlags {
+	f := &serveFlags{set: set, open: open, given: serveDefaults()}
 	f.settings = f.given.settings()
 	for _, s := range f.settings {
 		switch p := s.field.(type) {
@@ -120,7 +121,7 @@ func newServeFlags(set *pflag.FlagSet) *serveFlags {
 func (f *serveFlags) load() (*serveConfig, error) {
 	doc, err := configs.Parse("no file", nil)
 	if f.file != "" {
-		doc, err = configs.Open(f.file)
+		doc, err = f.open(f.file)
 	}
 	if err != nil {
 		return nil, err

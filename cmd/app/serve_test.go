@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -111,7 +112,7 @@ func TestServeRefuses(t *testing.T) {
 func serveArgs(t *testing.T, file string, args ...string) *serveFlags {
 	t.Helper()
 	set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	f := newServeFlags(set)
+	f := newServeFlags(set, configs.Open)
 	f.file = file
 	if err := set.Parse(args); err != nil {
 		t.Fatal(err)

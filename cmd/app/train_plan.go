@@ -13,7 +13,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
-	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/transfer"
 )
 
@@ -49,8 +48,8 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 	switch {
 	case f.resume != "":
 		err = refuseSearch(f.resume)
-	case f.zoo.file != "" || path == standardInput:
-		cfg, name, err = a.unnamed(f, o.Sets)
+	case f.zoo.file != "":
+		cfg, name, err = a.zoo(&f.zoo, o.Sets)
 		o.Sets = nil // which cfg has
 	default:
 		_, _, err = a.kinds.Load(path, o.Sets)
@@ -73,16 +72,9 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 	return &trainPlan{p, bar}, nil
 }
 
-// unnamed reads the document that is no configuration in a file: RL-Zoo's, or standard input. It
-// returns what its run is called.
-func (a *app) unnamed(f *trainFlags, sets []string) (c experiment.Config, name string, err error) {
-	var doc *configs.Document
-	if f.zoo.file != "" {
-		doc, name, err = f.zoo.open()
-	} else {
-		doc, err = a.document(standardInput)
-		name = "stdin"
-	}
+// zoo reads RL-Zoo's document of an environment. It returns what its run is called.
+func (a *app) zoo(f *zooFlags, sets []string) (c experiment.Config, name string, err error) {
+	doc, name, err := f.open()
 	if err == nil {
 		err = doc.Set(sets...)
 	}
