@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
@@ -62,10 +63,7 @@ const (
 	Interrupted = "interrupted"
 )
 
-// PlanFile is the record of what a folder's runs mean.
-const PlanFile = "plan.yaml"
-
-// record is the content of PlanFile.
+// record is the content of run.StudyFile.
 type record struct {
 	Study Config       `yaml:"study"`
 	Cells []cellRecord `yaml:"cells"`
@@ -80,7 +78,7 @@ type cellRecord struct {
 // Open reads what the folder holds of the study, without changing anything. Cells and seeds may
 // have been added since; a cell whose experiment has changed is an error that says in what.
 func (s *Study) Open() error {
-	path := filepath.Join(s.Dir, PlanFile)
+	path := filepath.Join(s.Dir, run.StudyFile)
 	doc, err := configs.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -217,7 +215,7 @@ func (s *Study) Begin() error {
 	}
 	text, err := configs.Marshal(rec)
 	if err == nil {
-		err = atomicfile.WriteFile(filepath.Join(s.Dir, PlanFile), func(w io.Writer) error {
+		err = atomicfile.WriteFile(filepath.Join(s.Dir, run.StudyFile), func(w io.Writer) error {
 			_, err := w.Write(text)
 			return err
 		})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/run"
 )
 
 // tables runs a study to its end and returns ablation.csv and summary.csv.
@@ -201,7 +202,7 @@ func TestChangedExperimentsAreRefused(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	// Without the record of the plan, the outcomes still say what they are of.
-	if err := os.Remove(filepath.Join(dir, PlanFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, run.StudyFile)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Open(); err == nil || !strings.Contains(err.Error(), "outcome is of another experiment") {

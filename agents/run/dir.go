@@ -32,6 +32,9 @@ const (
 	FinishedFile = "finished.json"
 	// SummaryFile is the summary of several seeds, in the directory that holds theirs.
 	SummaryFile = "summary.json"
+	// StudyFile says what the runs of a study mean, in the directory that holds its cells; see
+	// package ablate.
+	StudyFile = "plan.yaml"
 )
 
 // DirOptions say what a run directory is for.

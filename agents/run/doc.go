@@ -25,6 +25,12 @@
 // own, with interval.json. It is trained as any run is, so intervals that follow each other have
 // the bits of one run, and one whose document was edited those of train.Trainer.Edit.
 //
+// # Evaluation
+//
+// [Evaluation] has the best policies of a run, of its seeds, or of a file act in the environment of
+// their document: through episodes, or, of trading, through a split next to baselines, for a report
+// (packages evaluate, assess and export/report).
+//
 // # What makes a run
 //
 // The first checkpoint makes a directory a run. [Dir] is the part that other programs than those

@@ -78,6 +78,60 @@ publish: {observations: 32, allow_ties: true}
 	return train("", run.Options{Resume: runDir, Sets: []string{"train.total_env_steps=600"}})
 }
 
+// The best policy of a run, evaluated through the episodes that the section eval asks for. In
+// trading environments it is Assess, whose result has the tables and makes the report.
+func ExampleEvaluation() {
+	if err := evaluateRun(); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// PPO: mean reward 1.00 in 2.5 steps
+}
+
+func evaluateRun() error {
+	dir, err := os.MkdirTemp("", "evaluation")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	document := filepath.Join(dir, "corridor.yaml")
+	err = os.WriteFile(document, []byte(`
+env: {kind: corridor, cells: 5}
+agent: {kind: ppo, n_steps: 50, batch_size: 50, n_epochs: 4, hidden: [8], learning_rate: 0.01}
+train: {num_envs: 2, total_env_steps: 1000, threads: 1, validation: {every_steps: 200}}
+publish: {observations: 32, allow_ties: true}
+`), 0o644)
+	if err != nil {
+		return err
+	}
+	engine := portable.New()
+	defer engine.Close()
+	ctx := context.Background()
+	plan, err := run.Open(ctx, kinds.All(), document, run.Options{Engine: engine, Dir: filepath.Join(dir, "run")})
+	if err != nil {
+		return err
+	}
+	defer plan.Close()
+	if _, err := plan.Train(ctx); err != nil {
+		return err
+	}
+
+	evaluation, err := run.NewEvaluation(kinds.All(), plan.Dir(), run.EvaluationOptions{})
+	if err != nil {
+		return err
+	}
+	defer evaluation.Close()
+	if err := evaluation.Open(ctx, engine); err != nil {
+		return err
+	}
+	results, err := evaluation.Episodes(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s: mean reward %.2f in %.1f steps\n", evaluation.Policies()[0].Name, results[0].Return, results[0].Length)
+	return nil
+}
+
 // A run in two intervals, of which the second has another entropy coefficient: what a member of a
 // population does. Each has a directory of its own, and training it again returns what it gave.
 func ExampleInterval() {

@@ -13,7 +13,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -218,19 +217,15 @@ func (a *app) demoPlan(ctx context.Context, r *demoResult, f *demoFlags) (*train
 func (a *app) demoEvaluation(ctx context.Context, r *demoResult) (err error) {
 	a.demoHeading("3. Evaluation", "the exported agent on years that neither training nor the choice of the policy has seen")
 	f := evaluateFlags{split: string(envs.Test)}
-	j, err := a.openEvalTarget(ctx, r.Dir, &f)
+	p, err := a.openEvaluation(ctx, r.Dir, &f)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, j.Close()) }()
-	o, ok := j.factory.(trading.Opened)
-	if !ok {
-		return errors.New("the experiment is none of trading")
-	}
-	if r.Evaluation, err = a.evaluateTrading(ctx, j, o, &f); err != nil || a.json {
+	defer func() { err = errors.Join(err, p.Close()) }()
+	if r.Evaluation, err = a.evaluateTrading(ctx, p, &f); err != nil || a.json {
 		return err
 	}
-	if err := a.printEvaluation(r.Evaluation, j.cfg.Eval); err != nil {
+	if err := a.printEvaluation(r.Evaluation, p.Config().Eval); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(a.out, "\nThis is a short training on a handful of stocks that are known today to have done well. Whatever the table says, one run of it is no evidence of skill; read the intervals, the lagged row and the costs.")

@@ -9,10 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // evaluateFlags are the command line of evaluate.
@@ -68,70 +67,80 @@ In other environments than trading the policy acts through --episodes whole epis
 	return cmd
 }
 
-func (a *app) evaluate(ctx context.Context, target string, f *evaluateFlags) error {
+func (a *app) evaluate(ctx context.Context, target string, f *evaluateFlags) (err error) {
 	if f.bare && f.out != "" {
 		return errors.New("evaluate: --out names the folder of a report, and --no-report writes none")
 	}
-	j, err := a.openEvalTarget(ctx, target, f)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("evaluate %s: %w", target, err)
+		}
+	}()
+	p, err := a.openEvaluation(ctx, target, f)
 	if err != nil {
-		return fmt.Errorf("evaluate %s: %w", target, err)
+		return err
 	}
-	err = a.evaluateTarget(ctx, j, f)
-	if err = errors.Join(err, j.Close()); err != nil {
-		return fmt.Errorf("evaluate %s: %w", target, err)
-	}
-	return nil
-}
-
-// evaluateTarget evaluates what was opened and prints the table.
-func (a *app) evaluateTarget(ctx context.Context, j *evalTarget, f *evaluateFlags) error {
-	o, ok := j.factory.(trading.Opened)
-	if !ok {
-		return a.evaluateEpisodes(ctx, j, f)
+	defer func() { err = errors.Join(err, p.Close()) }()
+	if _, ok := p.Factory().(trading.Opened); !ok {
+		return a.evaluateEpisodes(ctx, p, f)
 	}
 	if f.episodes != 0 {
 		return errors.New("--episodes: the trading environment is evaluated by one run through the split")
 	}
-	e, err := a.evaluateTrading(ctx, j, o, f)
+	e, err := a.evaluateTrading(ctx, p, f)
 	if e == nil {
 		return err
 	}
-	return errors.Join(a.printEvaluation(e, j.cfg.Eval), err)
+	return errors.Join(a.printEvaluation(e, p.Config().Eval), err)
+}
+
+// openEvaluation opens the policies of a target and their environment.
+func (a *app) openEvaluation(ctx context.Context, target string, f *evaluateFlags) (*run.Evaluation, error) {
+	if f.config != "" && run.Holds(target) {
+		return nil, errors.New("a run directory has its own configuration; edit it with --set and leave --config out")
+	}
+	if err := refuseSearch(target); err != nil {
+		return nil, err
+	}
+	p, err := run.NewEvaluation(a.kinds, target, run.EvaluationOptions{
+		Split: envs.Split(f.split), Config: f.config, Sets: f.sets, Store: (&storeFlag{}).path(), Program: a.program(), Digest: a.digest, Log: a.log,
+	})
+	if err != nil {
+		return nil, advise(err, "evaluate", "--config", "")
+	}
+	c, err := a.compiler(ctx)
+	if err == nil {
+		err = p.Open(ctx, c)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
 }
 
 // evaluateTrading assesses the policies and writes the report. Where only that fails, what was
 // found out comes with the error.
-func (a *app) evaluateTrading(ctx context.Context, j *evalTarget, o trading.Opened, f *evaluateFlags) (*evaluation, error) {
-	if err := assess.CheckMetrics(j.cfg.Eval.Metrics); err != nil {
-		return nil, err
-	}
-	out, unwritten, err := j.folder(f)
+func (a *app) evaluateTrading(ctx context.Context, p *run.Evaluation, f *evaluateFlags) (*evaluation, error) {
+	out, unwritten, err := f.folder(p.Dir())
 	if err != nil {
 		return nil, err
 	}
-	index, err := assess.LoadIndex(o, j.cfg.Eval.Baselines.Index)
+	r, err := p.Assess(ctx)
 	if err != nil {
 		return nil, err
 	}
-	req := assess.Request{Env: o, Split: envs.Split(f.split), Config: j.cfg.Eval, Index: index, LookAhead: j.past.LookAhead, Trained: j.past.Trained, Chosen: j.past.Chosen, Key: rng.New(j.cfg.Seed).Split("evaluate")}
-	for _, c := range j.candidates {
-		req.Agents = append(req.Agents, c.policy)
-	}
-	r, err := assess.Run(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	e, err := j.report(ctx, a, r, out)
+	e, err := a.report(ctx, p, r, out)
 	if e != nil {
 		e.Unwritten = unwritten
 	}
 	return e, err
 }
 
-// folder returns where the report goes, empty where none is written. A folder that was asked for
-// must be writable; where it is only the usual one, in a run directory of somebody else or on a
-// disk that cannot be written to, the evaluation goes without, and unwritten says why.
-func (j *evalTarget) folder(f *evaluateFlags) (out, unwritten string, err error) {
+// folder returns where the report goes, empty where none is written; run is the run directory, if
+// there is one. A folder that was asked for must be writable; where it is only the usual one, in a
+// run directory of somebody else or on a disk that cannot be written to, the evaluation goes
+// without, and unwritten says why.
+func (f *evaluateFlags) folder(run string) (out, unwritten string, err error) {
 	switch {
 	case f.bare:
 		return "", "", nil
@@ -140,10 +149,10 @@ func (j *evalTarget) folder(f *evaluateFlags) (out, unwritten string, err error)
 			return "", "", fmt.Errorf("--out: %w", err)
 		}
 		return f.out, "", nil
-	case j.dir == "":
+	case run == "":
 		return "", "", nil
 	}
-	out = filepath.Join(j.dir, "report", f.split)
+	out = filepath.Join(run, "report", f.split)
 	if err := writable(out); err != nil {
 		return "", fmt.Sprintf("no report is written: %v; --out FOLDER writes it elsewhere", err), nil
 	}

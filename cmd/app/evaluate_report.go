@@ -12,15 +12,11 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/export/report"
 	"github.com/onnxrl/onnxrl/export/report/performance"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // metricsJSON is the file of a report that has what --json prints.
@@ -38,12 +34,12 @@ type evaluation struct {
 	Knows []string `json:"look_ahead_reasons"`
 	Seen  []string `json:"seen"`
 	// Periods are the returns of a year, PeriodsFrom what the number is made of.
-	Periods     float64              `json:"periods_per_year"`
-	PeriodsFrom string               `json:"periods_per_year_from"`
-	Policies    []evaluatedPolicy    `json:"policies"`
-	Rows        []assess.Row         `json:"rows"`
-	Deflated    performance.Deflated `json:"deflated_sharpe"`
-	Counted     string               `json:"trials_counted"`
+	Periods     float64               `json:"periods_per_year"`
+	PeriodsFrom string                `json:"periods_per_year_from"`
+	Policies    []run.EvaluatedPolicy `json:"policies"`
+	Rows        []assess.Row          `json:"rows"`
+	Deflated    performance.Deflated  `json:"deflated_sharpe"`
+	Counted     string                `json:"trials_counted"`
 	// Interval is of the reported policy.
 	Interval report.IntervalRow `json:"bootstrap"`
 	Level    performance.Number `json:"bootstrap_level"`
@@ -57,17 +53,10 @@ type evaluation struct {
 	Unwritten string `json:"unwritten,omitempty"`
 }
 
-// evaluatedPolicy says which policy was evaluated.
-type evaluatedPolicy struct {
-	Name   string `json:"name"`
-	From   string `json:"from"`
-	SHA256 string `json:"sha256,omitempty"`
-}
-
 // report computes the numbers and, unless the folder is empty, writes the report; where that fails,
 // the numbers come with the error.
-func (j *evalTarget) report(ctx context.Context, a *app, r *assess.Assessment, folder string) (*evaluation, error) {
-	about, err := j.about(a, r)
+func (a *app) report(ctx context.Context, p *run.Evaluation, r *assess.Assessment, folder string) (*evaluation, error) {
+	about, err := p.About(r)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +70,7 @@ func (j *evalTarget) report(ctx context.Context, a *app, r *assess.Assessment, f
 		return nil, err
 	}
 	e := &evaluation{
-		Verdict: s.Verdict, Split: s.Split, First: s.First, Last: s.Last, LookAhead: s.Verdict.LookAhead, Knows: s.LookAhead, Seen: s.Seen, Periods: s.PeriodsPerYear, PeriodsFrom: s.PeriodsFrom, Policies: j.policies(), Rows: rows, Deflated: s.Deflated, Counted: s.Counted,
+		Verdict: s.Verdict, Split: s.Split, First: s.First, Last: s.Last, LookAhead: s.Verdict.LookAhead, Knows: s.LookAhead, Seen: s.Seen, Periods: s.PeriodsPerYear, PeriodsFrom: s.PeriodsFrom, Policies: p.Policies(), Rows: rows, Deflated: s.Deflated, Counted: s.Counted,
 		Interval: s.Bootstrap.Rows[0], Level: s.Bootstrap.Level, Warnings: s.Warnings, Notes: s.Notes,
 	}
 	if folder == "" {
@@ -93,47 +82,6 @@ func (j *evalTarget) report(ctx context.Context, a *app, r *assess.Assessment, f
 	}
 	e.Report, e.Files = folder, files
 	return e, run.WriteJSON(filepath.Join(folder, metricsJSON), e)
-}
-
-func (j *evalTarget) policies() (out []evaluatedPolicy) {
-	for _, c := range j.candidates {
-		out = append(out, evaluatedPolicy{c.name, c.from, c.sha256})
-	}
-	return out
-}
-
-// about says where policies, data and code come from.
-func (j *evalTarget) about(a *app, r *assess.Assessment) (assess.About, error) {
-	digest, err := configs.Digest(j.cfg)
-	if err != nil {
-		return assess.About{}, err
-	}
-	b := assess.About{Title: fmt.Sprintf("%s on %s", r.Agents[0].Name, r.Split), Seed: j.cfg.Seed, Notes: j.notes}
-	if j.selection != nil {
-		b.Trials = r.Trials(j.selection)
-	} else {
-		b.Trials = report.Trials{Count: 1, Counted: "The model does not say what it was chosen from: one trial is assumed, and the deflated Sharpe ratio is too kind if there were more."}
-	}
-	add := func(k, v string) { b.Provenance = append(b.Provenance, report.KeyValue{Key: k, Value: v}) }
-	for _, c := range j.candidates {
-		v := c.from
-		if c.sha256 != "" {
-			v += ", SHA-256 " + c.sha256
-		}
-		add("policy "+c.name, v)
-	}
-	add("config_sha256", digest)
-	sources, err := run.Sources(j.doc, j.factory, a.digest)
-	if err != nil {
-		return b, err
-	}
-	for _, k := range slices.Sorted(maps.Keys(sources)) {
-		add(k, sources[k])
-	}
-	add("seed", strconv.FormatUint(j.cfg.Seed, 10))
-	add("engine", j.engine.Name())
-	add("program", j.program)
-	return b, nil
 }
 
 // printEvaluation shows the verdict, the table and what stands behind it.
@@ -177,9 +125,9 @@ func decimals(v performance.Number) string {
 // episodesEvaluation is what onnxrl evaluate prints of other environments; the JSON keys are
 // stable.
 type episodesEvaluation struct {
-	Split    string            `json:"split"`
-	Policies []evaluatedPolicy `json:"policies"`
-	Rows     []episodesRow     `json:"rows"`
+	Split    string                `json:"split"`
+	Policies []run.EvaluatedPolicy `json:"policies"`
+	Rows     []episodesRow         `json:"rows"`
 }
 
 type episodesRow struct {
@@ -198,22 +146,18 @@ type episodesRow struct {
 }
 
 // evaluateEpisodes counts returns and lengths of episodes.
-func (a *app) evaluateEpisodes(ctx context.Context, j *evalTarget, f *evaluateFlags) error {
+func (a *app) evaluateEpisodes(ctx context.Context, p *run.Evaluation, f *evaluateFlags) error {
 	if f.out != "" {
 		return errors.New("--out: reports are written for trading environments only")
 	}
-	e := episodesEvaluation{Split: f.split, Policies: j.policies()}
-	for _, c := range j.candidates {
-		mode := agents.Greedy
-		if !j.cfg.Eval.Deterministic {
-			mode = agents.Explore
-		}
-		r, err := evaluate.Episodes(ctx, j.factory, envs.Split(f.split), c.actors, mode, j.cfg.Eval.Episodes, j.cfg.Eval.MaxEpisodeSteps, rng.New(j.cfg.Seed).Split("evaluate"))
-		if err != nil {
-			return err
-		}
+	results, err := p.Episodes(ctx)
+	if err != nil {
+		return err
+	}
+	e := episodesEvaluation{Split: f.split, Policies: p.Policies()}
+	for i, r := range results {
 		e.Rows = append(e.Rows, episodesRow{
-			Name: c.name, Episodes: len(r.Episodes), MeanReward: r.Return, StdReward: r.ReturnStd, MinReward: r.Low, MaxReward: r.High, MeanLength: r.Length, StdLength: r.LengthStd, SuccessRate: finite(r.Success), MeanCosts: r.Costs,
+			Name: e.Policies[i].Name, Episodes: len(r.Episodes), MeanReward: r.Return, StdReward: r.ReturnStd, MinReward: r.Low, MaxReward: r.High, MeanLength: r.Length, StdLength: r.LengthStd, SuccessRate: finite(r.Success), MeanCosts: r.Costs,
 		})
 	}
 	if a.json {

@@ -61,11 +61,11 @@ type evaluated struct {
 		LookAhead bool   `json:"look_ahead"`
 		InSample  bool   `json:"in_sample"`
 	} `json:"verdict"`
-	Periods   float64           `json:"periods_per_year"`
-	LookAhead bool              `json:"look_ahead"`
-	Notes     []string          `json:"notes"`
-	Split     string            `json:"split"`
-	Policies  []evaluatedPolicy `json:"policies"`
+	Periods   float64               `json:"periods_per_year"`
+	LookAhead bool                  `json:"look_ahead"`
+	Notes     []string              `json:"notes"`
+	Split     string                `json:"split"`
+	Policies  []run.EvaluatedPolicy `json:"policies"`
 	Rows      []struct {
 		Name    string              `json:"name"`
 		Role    string              `json:"role"`

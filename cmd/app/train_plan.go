@@ -161,6 +161,8 @@ func advise(err error, command, flag, dir string) error {
 		return fmt.Errorf("%w: continue it with --resume %s, or choose another %s", err, dir, flag)
 	case errors.Is(err, run.ErrFinished):
 		return fmt.Errorf("%w with %s", err, flag)
+	case errors.Is(err, run.ErrNoConfig):
+		return fmt.Errorf("%w: --config FILE", err)
 	case errors.Is(err, transfer.ErrPartial):
 		return fmt.Errorf("%w; --partial accepts that, and --init-map changes the beginnings of names", err)
 	}

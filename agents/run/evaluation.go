@@ -1,0 +1,243 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+)
+
+// ErrNoConfig says that a policy lies in no run directory, and nothing names the document of its
+// environment.
+var ErrNoConfig = errors.New("a policy outside of a run directory needs the configuration of its environment")
+
+// EvaluationOptions say on what policies are evaluated, and where they are looked for.
+type EvaluationOptions struct {
+	// Split is that of the data, or of the episodes; empty for envs.Test.
+	Split envs.Split
+	// Config is the document of the environment, a file or the name of a shipped one, for a policy
+	// that lies in no run directory. A run directory has its own.
+	Config string
+	// Sets edit the document, such as eval.episodes=100.
+	Sets []string
+	// Store is the directory of the artefact store that references are looked up in which name
+	// none.
+	Store string
+	// Program, Digest and Log are as in [Options] and its Hooks.
+	Program string
+	Digest  func(files []string) (string, error)
+	Log     *slog.Logger
+}
+
+// Evaluation is a document with the policies to evaluate in its environment.
+type Evaluation struct {
+	o       EvaluationOptions
+	kinds   experiment.Kinds
+	cfg     experiment.Config
+	doc     *configs.Document
+	factory envs.Factory
+	maker   agents.Maker
+	engine  engine.Compiler
+	// dir is the run directory, or path a file, or version one of the store; the others are empty.
+	dir, path string
+	store     *artifact.Store
+	version   artifact.Version
+	// policies begin with that of the best validation.
+	policies []candidate
+	// selection is what the first one was chosen from, nil where nothing tells, and past what its
+	// file, or its run's directory, says of how it came about.
+	selection *assess.Selection
+	past      publish.Past
+	notes     []string
+	closers   []io.Closer
+}
+
+// EvaluatedPolicy says which policy is evaluated; the JSON keys are stable.
+type EvaluatedPolicy struct {
+	Name string `json:"name"`
+	// From is a file, a checkpoint or an artefact.
+	From   string `json:"from"`
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+type candidate struct {
+	EvaluatedPolicy
+	actors evaluate.Actors
+	policy *evaluate.Policy // in trading environments
+	// model is a published one; nil where the policy is that of a checkpoint.
+	model *onnx.Model
+}
+
+// NewEvaluation finds the policies of a target and reads the document of their environment. A
+// target is the directory of a run or of several seeds, of each of which it is the best policy, an
+// ONNX file, or an artefact's reference. The caller closes the evaluation.
+func NewEvaluation(kinds experiment.Kinds, target string, o EvaluationOptions) (_ *Evaluation, err error) {
+	o.Split = cmp.Or(o.Split, envs.Test)
+	o.Program = cmp.Or(o.Program, program())
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Digest == nil {
+		o.Digest = func(files []string) (string, error) { return Digest(files, nil) }
+	}
+	e := &Evaluation{o: o, kinds: kinds}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Close())
+		}
+	}()
+	config, err := e.find(target)
+	if err != nil {
+		return nil, err
+	}
+	if e.cfg, e.doc, err = kinds.Load(config, o.Sets); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// find finds out what a target is, and returns the path of its document.
+func (e *Evaluation) find(target string) (config string, err error) {
+	info, err := os.Stat(target)
+	switch {
+	case err == nil && info.IsDir():
+		if !Holds(target) {
+			return "", fmt.Errorf("the directory holds no run: there is no %s", ConfigFile)
+		}
+		if e.o.Config != "" {
+			return "", fmt.Errorf("a run directory has its own configuration, and takes no %s", e.o.Config)
+		}
+		e.dir = target
+		return filepath.Join(target, ConfigFile), nil
+	case err == nil && info.Mode().IsRegular():
+		e.path = target
+		return e.configBeside(filepath.Dir(target))
+	case strings.HasSuffix(target, ".onnx"):
+		return "", fs.ErrNotExist
+	}
+	if e.store, e.version, err = artifact.Find(target, e.o.Store); err != nil {
+		return "", fmt.Errorf("it is no run directory and no file, and as an artefact: %w", err)
+	}
+	e.closers = append(e.closers, e.store)
+	return e.configBeside(filepath.Dir(e.store.Dir()))
+}
+
+// configBeside returns the path of the document that is given, or else lies in a directory.
+func (e *Evaluation) configBeside(dir string) (string, error) {
+	if e.o.Config != "" {
+		return e.o.Config, nil
+	}
+	config := filepath.Join(dir, ConfigFile)
+	if !isFile(config) {
+		return "", ErrNoConfig
+	}
+	return config, nil
+}
+
+// Open opens the environment and the policies, which the engine runs; it stays the caller's.
+func (e *Evaluation) Open(ctx context.Context, c engine.Compiler) (err error) {
+	e.engine = c
+	if e.cfg, e.factory, e.maker, err = e.kinds.Open(ctx, e.cfg); err != nil {
+		return err
+	}
+	e.closers = append(e.closers, e.factory)
+	switch {
+	case e.dir != "":
+		return e.openRuns(ctx)
+	case e.path != "":
+		return e.openFile(ctx)
+	}
+	return e.openVersion(ctx)
+}
+
+// Close frees policies, agents, environment and store, the last one opened first.
+func (e *Evaluation) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(e.closers) {
+		errs = append(errs, c.Close())
+	}
+	e.closers = nil
+	return errors.Join(errs...)
+}
+
+// Config is the document as it is evaluated: once opened, with its defaults.
+func (e *Evaluation) Config() experiment.Config { return e.cfg }
+
+// Factory makes the environments, once opened. It is the evaluation's.
+func (e *Evaluation) Factory() envs.Factory { return e.factory }
+
+// Dir is the run directory; empty for a file or an artefact.
+func (e *Evaluation) Dir() string { return e.dir }
+
+// Policies lists the opened policies, that of the best validation first.
+func (e *Evaluation) Policies() (list []EvaluatedPolicy) {
+	for _, c := range e.policies {
+		list = append(list, c.EvaluatedPolicy)
+	}
+	return list
+}
+
+// mode is how policies act.
+func (e *Evaluation) mode() agents.Mode {
+	if e.cfg.Eval.Deterministic {
+		return agents.Greedy
+	}
+	return agents.Explore
+}
+
+// key is where the randomness of the evaluation descends from.
+func (e *Evaluation) key() rng.Key { return rng.New(e.cfg.Seed).Split("evaluate") }
+
+// Episodes lets each policy act through eval.episodes whole episodes. The results are in the order
+// of Policies.
+func (e *Evaluation) Episodes(ctx context.Context) (list []evaluate.Result, err error) {
+	for _, c := range e.policies {
+		r, err := evaluate.Episodes(ctx, e.factory, e.o.Split, c.actors, e.mode(), e.cfg.Eval.Episodes, e.cfg.Eval.MaxEpisodeSteps, e.key())
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// Assess lets the policies trade the split next to the baselines of the section eval. Environments
+// other than trading are an error: see Episodes.
+func (e *Evaluation) Assess(ctx context.Context) (*assess.Assessment, error) {
+	o, ok := e.factory.(trading.Opened)
+	if !ok {
+		return nil, fmt.Errorf("the environment %s is not one of trading, and is evaluated by episodes", e.cfg.Env.Kind)
+	}
+	if err := assess.CheckMetrics(e.cfg.Eval.Metrics); err != nil {
+		return nil, err
+	}
+	index, err := assess.LoadIndex(o, e.cfg.Eval.Baselines.Index)
+	if err != nil {
+		return nil, err
+	}
+	req := assess.Request{Env: o, Split: e.o.Split, Config: e.cfg.Eval, Index: index, LookAhead: e.past.LookAhead, Trained: e.past.Trained, Chosen: e.past.Chosen, Key: e.key()}
+	for _, c := range e.policies {
+		req.Agents = append(req.Agents, c.policy)
+	}
+	return assess.Run(ctx, req)
+}

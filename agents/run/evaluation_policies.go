@@ -1,0 +1,303 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+// add adds a policy; in trading environments one that decides in back-tests is made of its actors.
+func (e *Evaluation) add(c candidate) error {
+	if _, ok := e.factory.(trading.Opened); ok {
+		spec, err := assess.Spec(e.factory, e.o.Split)
+		if err != nil {
+			return err
+		}
+		if c.policy, err = evaluate.NewPolicy(c.Name, c.actors, e.mode(), spec); err != nil {
+			return err
+		}
+		e.closers = append(e.closers, c.policy)
+	}
+	e.policies = append(e.policies, c)
+	return nil
+}
+
+// openRuns opens the policies of a run, or of all seeds of a group of them.
+func (e *Evaluation) openRuns(ctx context.Context) error {
+	seeds, dirs := []uint64{e.cfg.Seed}, []string{e.dir}
+	if len(e.cfg.Seeds) > 0 {
+		seeds, dirs = nil, nil
+		for _, s := range e.cfg.Seeds {
+			dir := filepath.Join(e.dir, "seed-"+strconv.FormatUint(s, 10))
+			if !Holds(dir) {
+				e.notes = append(e.notes, fmt.Sprintf("Seed %d has no run and is left out.", s))
+				continue
+			}
+			seeds, dirs = append(seeds, s), append(dirs, dir)
+		}
+		if len(dirs) == 0 {
+			return errors.New("none of its seeds has a run")
+		}
+	}
+	if err := e.selected(dirs); err != nil {
+		return err
+	}
+	best := e.selection.Best
+	if len(dirs) == 1 {
+		// Other runs count as trials, whether or not they are evaluated here.
+		if err := e.selected(siblings(dirs[0])); err != nil {
+			return err
+		}
+	}
+	if err := e.noteRuns(dirs); err != nil {
+		return err
+	}
+	order := make([]int, len(dirs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return better(best[x], best[y]) })
+	for _, i := range order {
+		c, err := e.bestOf(ctx, dirs[i], seeds[i])
+		if err != nil {
+			return fmt.Errorf("%s: %w", dirs[i], err)
+		}
+		c.Name = strings.ToUpper(e.cfg.Agent.Kind)
+		if len(e.cfg.Seeds) > 0 {
+			c.Name = fmt.Sprintf("%s seed %d", c.Name, seeds[i])
+		}
+		if err := e.add(c); err != nil {
+			return fmt.Errorf("%s: %w", c.From, err)
+		}
+	}
+	return e.remember(dirs[order[0]])
+}
+
+// better orders scores, the highest first and those that are missing last.
+func better(x, y float64) int {
+	switch {
+	case x > y || math.IsNaN(y) && !math.IsNaN(x):
+		return -1
+	case y > x || math.IsNaN(x) && !math.IsNaN(y):
+		return 1
+	}
+	return 0
+}
+
+// noteRuns says which runs were not finished, and what has changed since they were started.
+func (e *Evaluation) noteRuns(dirs []string) error {
+	now, err := Sources(e.doc, e.factory, e.o.Digest)
+	if err != nil {
+		return err
+	}
+	for _, d := range dirs {
+		if !isFile(filepath.Join(d, FinishedFile)) {
+			e.notes = append(e.notes, fmt.Sprintf("The run in %s was not finished.", d))
+		}
+		var was map[string]string
+		if err := ReadJSON(filepath.Join(d, SourcesFile), &was); err != nil {
+			return err
+		}
+		for k, v := range sorted.All(was) {
+			if now[k] != v {
+				e.notes = append(e.notes, fmt.Sprintf("The run in %s was trained on other inputs: %s was %s and is %s.", d, k, Short(v), Short(now[k])))
+			}
+		}
+	}
+	return nil
+}
+
+// selected reads what the policies of run directories were chosen from.
+func (e *Evaluation) selected(dirs []string) (err error) {
+	var files []string
+	for _, d := range dirs {
+		files = append(files, filepath.Join(d, MetricsFile))
+	}
+	source := files[0]
+	if len(files) > 1 {
+		source = fmt.Sprintf("%s and %d more", source, len(files)-1)
+	}
+	if e.selection, err = assess.Selected(files, e.cfg.Train.Validation.Metric, source); err != nil {
+		return err
+	}
+	if f := e.cfg.ChosenFrom; f != nil {
+		e.selection.Searched, e.selection.SearchVariance = f.Trials, f.SharpeVariance
+	}
+	return nil
+}
+
+// siblings lists the directories of the runs that a run was chosen among, itself included: the
+// seeds of its group, or all runs of its study.
+func siblings(dir string) []string {
+	above := filepath.Dir(filepath.Clean(dir))
+	pattern := ""
+	switch {
+	case !strings.HasPrefix(filepath.Base(dir), "seed-"):
+	case isFile(filepath.Join(above, ConfigFile)):
+		pattern = filepath.Join(above, "seed-*", MetricsFile)
+	case isFile(filepath.Join(filepath.Dir(above), StudyFile)):
+		pattern = filepath.Join(filepath.Dir(above), "*", "seed-*", MetricsFile)
+	}
+	var out []string
+	// The only error is a bad pattern: a folder's name with brackets, which then stands alone.
+	files, _ := filepath.Glob(pattern)
+	for _, f := range files {
+		out = append(out, filepath.Dir(f))
+	}
+	if !slices.Contains(out, filepath.Clean(dir)) {
+		return []string{dir}
+	}
+	return out
+}
+
+// bestOf returns the best policy of a run: the published model, or the best one in its newest
+// checkpoint.
+func (e *Evaluation) bestOf(ctx context.Context, dir string, seed uint64) (c candidate, err error) {
+	if path := filepath.Join(dir, publish.BestFile); e.cfg.Eval.Deterministic && isFile(path) {
+		return e.fileOf(ctx, path)
+	}
+	saved := filepath.Join(dir, CheckpointDir)
+	list, err := checkpoint.List(saved)
+	if err != nil {
+		return c, err
+	}
+	if len(list) == 0 {
+		return c, fmt.Errorf("it has neither a published policy (%s) nor a checkpoint", publish.BestFile)
+	}
+	from, err := checkpoint.Latest(saved)
+	if err != nil {
+		return c, err
+	}
+	defer from.Close()
+	cfg := e.cfg
+	cfg.Seed = seed
+	tr, err := train.New(ctx, e.factory, e.maker, e.kinds.Setup(cfg, e.engine), cfg.Train, train.Hooks{Log: e.o.Log})
+	if err != nil {
+		return c, err
+	}
+	e.closers = append(e.closers, tr)
+	if err := from.Load(tr); err != nil {
+		return c, err
+	}
+	c.From, c.actors = from.Path, tr.Agent()
+	return c, tr.UseBest(ctx)
+}
+
+// fileOf returns the policy of an ONNX file.
+func (e *Evaluation) fileOf(ctx context.Context, path string) (c candidate, err error) {
+	files, err := ModelFiles(path)
+	if err != nil {
+		return c, err
+	}
+	c.From = path
+	if c.SHA256, err = e.o.Digest(files); err != nil {
+		return c, err
+	}
+	if c.model, err = onnx.Load(path); err != nil {
+		return c, err
+	}
+	if err := onnx.Check(c.model); err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	c.actors = assess.ModelFile(ctx, path, e.engine, e.factory, e.o.Split)
+	return c, nil
+}
+
+// openFile opens a model. One that lies in a run directory brings the trials that it was chosen
+// from.
+func (e *Evaluation) openFile(ctx context.Context) error {
+	c, err := e.fileOf(ctx, e.path)
+	if err != nil {
+		return err
+	}
+	c.Name = nameOf(c.model, "policy "+filepath.Base(e.path))
+	if err := e.add(c); err != nil {
+		return err
+	}
+	dir := filepath.Dir(e.path)
+	if e.o.Config != "" || !isFile(filepath.Join(dir, MetricsFile)) {
+		return e.recorded("")
+	}
+	if err := e.selected(siblings(dir)); err != nil {
+		return err
+	}
+	return e.recorded(dir)
+}
+
+// openVersion opens a version of an artefact store.
+func (e *Evaluation) openVersion(ctx context.Context) error {
+	m, err := e.version.Model()
+	if err != nil {
+		return err
+	}
+	c := candidate{model: m, actors: assess.ModelOf(ctx, m, e.engine, e.factory, e.o.Split)}
+	c.Name, c.From, c.SHA256 = nameOf(m, "policy "+e.version.Manifest.Name), e.version.String(), strings.TrimPrefix(e.version.Digest, "sha256:")
+	if err := e.add(c); err != nil {
+		return err
+	}
+	return e.recorded("")
+}
+
+// nameOf is what the metadata of a published model call it: its algorithm, its experiment and the
+// seed; otherwise is for models without.
+func nameOf(m *onnx.Model, otherwise string) string {
+	var parts []string
+	for _, key := range []string{"agent", "name", "seed"} {
+		v, ok := m.Meta(bake.MetaPrefix + key)
+		if !ok || v == "" {
+			return otherwise
+		}
+		parts = append(parts, v)
+	}
+	return fmt.Sprintf("%s %s seed %s", strings.ToUpper(parts[0]), parts[1], parts[2])
+}
+
+// remember finds out what the first policy has seen: as its file says, and where that says nothing
+// as the document does that its run was started with, whatever was edited since.
+func (e *Evaluation) remember(dir string) error {
+	if m := e.policies[0].model; m != nil {
+		var err error
+		if e.past, err = publish.PastOf(m); err != nil {
+			return fmt.Errorf("%s: %w", e.policies[0].From, err)
+		}
+	}
+	if t := e.past.Trials; t != nil && e.selection != nil {
+		e.selection.Runs = max(e.selection.Runs, t.Runs) // Runs count, too, that were removed since.
+	}
+	if dir == "" || e.past.Trials != nil {
+		return nil
+	}
+	c, _, err := experiment.Load(filepath.Join(dir, ConfigFile), nil)
+	if err != nil {
+		return err
+	}
+	e.past.Trained, e.past.Chosen = assess.Configured(c)
+	return nil
+}
+
+// recorded takes over the record of the only policy's file.
+func (e *Evaluation) recorded(dir string) error {
+	if err := e.remember(dir); err != nil {
+		return err
+	}
+	if t := e.past.Trials; t != nil && e.selection == nil {
+		e.selection = assess.SelectedBy(*t)
+	}
+	return nil
+}
