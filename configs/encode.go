@@ -145,6 +145,9 @@ func asInterface(v reflect.Value, want reflect.Type) any {
 func encodeStruct(v reflect.Value, path string, depth int) (*node, error) {
 	out := &node{kind: kindMapping}
 	for _, f := range fieldsOf(v.Type()) {
+		if f.omitZero && v.FieldByIndex(f.index).IsZero() {
+			continue
+		}
 		value, err := encode(v.FieldByIndex(f.index), joinPath(path, pathKey(f.key)), depth+1)
 		if err != nil {
 			return nil, err

@@ -229,3 +229,28 @@ func checkExperiments(t *testing.T, files fs.FS, want int) {
 		}
 	}
 }
+
+// A key that came later and is not set changes nothing in what is written.
+func TestOmitZero(t *testing.T) {
+	type late struct {
+		Name string `yaml:"name,omitzero"`
+		Part struct {
+			Size int `yaml:"size,omitzero"`
+		} `yaml:"part,omitzero"`
+	}
+	type document struct {
+		First int
+		Late  late `yaml:",inline"`
+	}
+	var d document
+	d.First = 3
+	for _, c := range []struct {
+		change func()
+		want   string
+	}{{func() {}, "first: 3\n"}, {func() { d.Late.Name = "x" }, "first: 3\nname: x\n"}, {func() { d.Late.Part.Size = 2 }, "first: 3\nname: x\npart:\n  size: 2\n"}} {
+		c.change()
+		if text, err := Marshal(d); err != nil || string(text) != c.want {
+			t.Errorf("%q, expected %q: %v", text, c.want, err)
+		}
+	}
+}

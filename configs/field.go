@@ -11,6 +11,9 @@ type field struct {
 	key   string
 	index []int
 	typ   reflect.Type
+	// omitZero leaves a zero value out of what is written, ",omitzero": a key that came later does
+	// not change what was written before it was there, nor its digest.
+	omitZero bool
 }
 
 // fieldsOf lists the fields of a struct in order, those of inlined structs in their place. An outer
@@ -40,7 +43,7 @@ func fieldsOf(t reflect.Type) []field {
 		if key == "" {
 			key = snakeCase(f.Name)
 		}
-		own := field{key: key, index: []int{i}, typ: f.Type}
+		own := field{key: key, index: []int{i}, typ: f.Type, omitZero: options == "omitzero"}
 		if at, taken := position[key]; taken {
 			list[at] = own
 			continue

@@ -14,7 +14,7 @@ type Key struct {
 	Field reflect.StructField
 	// Default is the value of the field; it is not valid for the keys of Items.
 	Default reflect.Value
-	// Optional says that the field may be left out and is: ",omitempty", and zero.
+	// Optional says that the field may be left out and is: ",omitempty" or ",omitzero", and zero.
 	Optional bool
 	// Keys are those of a struct, Items those of the structs that a list or a map holds.
 	Keys, Items []Key
@@ -49,7 +49,7 @@ func keysOf(v reflect.Value, t reflect.Type, path string, within []reflect.Type)
 		if v.IsValid() {
 			k.Default = v.FieldByIndex(f.index)
 			_, options, _ := strings.Cut(k.Field.Tag.Get("yaml"), ",")
-			k.Optional = options == "omitempty" && k.Default.IsZero()
+			k.Optional = (options == "omitempty" || options == "omitzero") && k.Default.IsZero()
 		}
 		value := k.Default
 		if inner.Kind() == reflect.Pointer {

@@ -78,7 +78,7 @@ func TestLearnsASignal(t *testing.T) {
 	c.Optimizer.Kind, c.LearningRate, c.CriticLearningRate, c.Gamma, c.EntCoef, c.NSteps, c.NormalizeAdvantage = "adam", 3e-3, 3e-3, 0, 0.001, 20, true
 	m := market(400, 2, 3, true)
 	for i := range m.Tradable {
-		m.Tradable[i] = true
+		m.Tradable[i] = trading.Both
 	}
 	rules := func(c *trading.Config) { c.Window, c.BuyPct, c.SellPct, c.FeeRate = 6, 1, 1, 0 }
 	earned := func(a *Agent) float64 {

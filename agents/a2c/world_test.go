@@ -34,7 +34,7 @@ func market(bars, assets, features int, signal bool) *trading.Market {
 	s := rng.New(3).Stream()
 	m := &trading.Market{
 		Assets: make([]string, assets), Features: make([]string, features), Dates: make([]time.Time, bars),
-		X: make([]float32, bars*assets*features), Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]bool, bars*assets),
+		X: make([]float32, bars*assets*features), Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]trading.Sides, bars*assets),
 	}
 	for i := range m.Assets {
 		m.Assets[i] = string(rune('A' + i))
@@ -48,7 +48,7 @@ func market(bars, assets, features int, signal bool) *trading.Market {
 		for a := range assets {
 			i := b*assets + a
 			// Asset 1 is listed late.
-			m.Tradable[i] = a != 1 || b >= bars/3
+			m.Tradable[i] = trading.SidesAt(a != 1 || b >= bars/3, 0, 0, 0)
 			m.Open[i] = 100
 			if b > 0 {
 				m.Open[i] = m.Close[i-assets]

@@ -53,8 +53,8 @@ type Assessment struct {
 	// benchmark at the same fees.
 	Lag              []Variant
 	Costs, HoldCosts []Variant
-	// FeeRate is what the records other than Costs paid.
-	FeeRate float64
+	// Rules are what the records other than Costs were traded by.
+	Rules trading.Config
 	// LookAhead says what in the run knows the future, one sentence each.
 	LookAhead []string
 	// Seen says what of the evaluated bars the agent has learnt from or was chosen by.
@@ -99,7 +99,7 @@ func (r *Request) run(ctx context.Context) (*Assessment, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Assessment{Split: r.Split, DataNotes: r.Env.Data().Notes, FeeRate: s.Config().FeeRate, LookAhead: r.lookAhead()}
+	a := &Assessment{Split: r.Split, DataNotes: r.Env.Data().Notes, Rules: s.Config(), LookAhead: r.lookAhead()}
 	a.Config, a.PeriodsFrom = annual(r.Config, s.Market())
 	a.Seen, a.ChosenHere = r.seen(bars)
 	for _, p := range r.Agents {

@@ -29,7 +29,7 @@ func assessed(t *testing.T, yaml string, change func(*evaluate.Config)) *Assessm
 	m := market(5, 600, 3)
 	// The last asset is listed in the middle of the test range.
 	for b := range 450 {
-		m.Tradable[b*3+2] = false
+		m.Tradable[b*3+2] = 0
 	}
 	f := factory(t, m, yaml)
 	c, opened := evaluate.Defaults(), 0
@@ -189,8 +189,8 @@ func TestWithoutFees(t *testing.T) {
 			t.Errorf("%s pays %g", r.Name, r.TotalFees())
 		}
 	}
-	if a.FeeRate != 0 || a.Costs[1].Record.TotalFees() == 0 {
-		t.Errorf("fee rate %g, the sweep pays %g", a.FeeRate, a.Costs[1].Record.TotalFees())
+	if a.Rules.FeeRate != 0 || a.Costs[1].Record.TotalFees() == 0 {
+		t.Errorf("fee rate %g, the sweep pays %g", a.Rules.FeeRate, a.Costs[1].Record.TotalFees())
 	}
 }
 

@@ -73,7 +73,7 @@ func strategy(r *backtest.Record, role report.Role, note string) report.Strategy
 	s.Weights, s.Actions = r.Weights, make([]int8, len(r.Actions))
 	for i, x := range r.Actions {
 		s.Actions[i] = int8(x)
-		if !r.Tradable[i] {
+		if r.Tradable[i] == 0 {
 			s.Actions[i] = -1
 		}
 	}
@@ -82,7 +82,7 @@ func strategy(r *backtest.Record, role report.Role, note string) report.Strategy
 		if f.Side == trading.Sell {
 			side = report.Sell
 		}
-		s.Trades = append(s.Trades, report.Trade{Date: f.Date, Asset: f.Asset, Side: side, Shares: f.Shares, Price: f.Price, Fee: f.Fee})
+		s.Trades = append(s.Trades, report.Trade{Date: f.Date, Asset: f.Asset, Side: side, Shares: f.Shares, Price: f.Price, Fee: f.Fee, Factor: f.Factor})
 	}
 	return s
 }
@@ -104,8 +104,11 @@ func (a *Assessment) notes() []string {
 	b := PerAssetOf(a.Benchmark, a.Config)
 	out := []string{
 		fmt.Sprintf("All numbers in the tables are those of the portfolio. Means over the stocks, as in the paper, of the capital employed in each (stocks that were held at some time): %s %s; equal-weight buy-and-hold %s.", r.Name, p, b),
-		fmt.Sprintf("Fees are %g %% of every trade's amount; there is no slippage, no spread and no market impact, and cash earns nothing.", a.FeeRate*100),
+		fmt.Sprintf("Fees are %g %% of every trade's amount; there is no slippage, no spread and no market impact, and cash earns nothing.", a.Rules.FeeRate*100),
 		"The assets were chosen by someone who knew how they would do; what buy-and-hold earns is owed to that choice as well.",
+	}
+	if a.Rules.Account.Prices == trading.Raw {
+		out = append(out, "Accounts trade prices as they were quoted (account.prices: raw). Of dividends, splits and rights only the change of a factor is known: it is booked on its date as shares that are reinvested at once, at the price that it implies and without costs or taxes.")
 	}
 	if n := unlisted(a.Benchmark); n > 0 {
 		out = append(out, fmt.Sprintf("%d of the %d stocks could not be traded on the first date; in buy-and-hold and in the moving averages their share is cash until they can.", n, len(r.Assets)))
@@ -123,8 +126,8 @@ func (p PerAsset) String() string {
 
 // unlisted counts the assets that could not be traded on the first date.
 func unlisted(r *backtest.Record) (n int) {
-	for _, ok := range r.Tradable[:len(r.Assets)] {
-		if !ok {
+	for _, s := range r.Tradable[:len(r.Assets)] {
+		if s == 0 {
 			n++
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // a policy that follows it is better than one that does not.
 func market(seed uint64, bars, assets int) *trading.Market {
 	s := rng.New(seed).Split("market").Stream()
-	m := &trading.Market{Features: []string{"oracle"}, X: make([]float32, bars*assets), Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]bool, bars*assets)}
+	m := &trading.Market{Features: []string{"oracle"}, X: make([]float32, bars*assets), Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]trading.Sides, bars*assets)}
 	price := make([]float64, assets)
 	for i := range assets {
 		m.Assets = append(m.Assets, string(rune('A'+i)))
@@ -30,7 +30,7 @@ func market(seed uint64, bars, assets int) *trading.Market {
 		m.Dates = append(m.Dates, time.Date(2010, 1, 1+b, 0, 0, 0, 0, time.UTC))
 		for a := range assets {
 			i := b*assets + a
-			m.Open[i], m.Tradable[i] = price[a]*math.Exp(0.001*s.Normal()), true
+			m.Open[i], m.Tradable[i] = price[a]*math.Exp(0.001*s.Normal()), trading.Both
 			up := s.Bernoulli(0.5)
 			if b > 0 {
 				m.X[i-assets] = -1

@@ -25,14 +25,14 @@ import (
 func source(t testing.TB, bars, assets int) *trading.Source {
 	t.Helper()
 	s := rng.New(1).Stream()
-	m := &trading.Market{Features: []string{"noise"}, X: make([]float32, bars*assets), Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]bool, bars*assets)}
+	m := &trading.Market{Features: []string{"noise"}, X: make([]float32, bars*assets), Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]trading.Sides, bars*assets)}
 	for i := range assets {
 		m.Assets = append(m.Assets, string(rune('A'+i)))
 	}
 	for b := range bars {
 		m.Dates = append(m.Dates, time.Date(2015, 1, 1+b, 0, 0, 0, 0, time.UTC))
 		for i := b * assets; i < (b+1)*assets; i++ {
-			m.X[i], m.Open[i], m.Close[i], m.Tradable[i] = float32(s.Normal()), 50*math.Exp(0.1*s.Normal()), 50*math.Exp(0.1*s.Normal()), s.Bernoulli(0.9)
+			m.X[i], m.Open[i], m.Close[i], m.Tradable[i] = float32(s.Normal()), 50*math.Exp(0.1*s.Normal()), 50*math.Exp(0.1*s.Normal()), trading.SidesAt(s.Bernoulli(0.9), 0, 0, 0)
 		}
 	}
 	c := trading.Defaults()

@@ -40,6 +40,8 @@ type goldenBars struct {
 	bars     []float64
 	status   []uint8
 	extra    []float64
+	quotes   []float64 // of the pipeline's columns
+	needs    []marketbars.QuoteColumn
 	features []float32 // unscaled, of each bar
 
 	assets, columns, width int
@@ -63,18 +65,21 @@ func newGoldenBars(p live.Pipeline, h *prepared.History, r trading.Range) (*gold
 	if err := f.Prime(panel, 0, begin); err != nil {
 		return nil, err
 	}
-	t := &goldenBars{state: f.SaveWarm(), assets: len(panel.Symbols), columns: len(panel.Extra), width: len(p.Features)}
+	t := &goldenBars{state: f.SaveWarm(), assets: len(panel.Symbols), columns: len(panel.Extra), width: len(p.Features), needs: p.Needs()}
 	rows := make([]live.Row, t.assets)
 	for at := begin; at < end; at++ {
 		live.RowsAt(panel, at, rows)
 		t.times = append(t.times, panel.Times[at].UnixMicro())
 		for _, row := range rows {
 			if row.Status != marketbars.Traded && row.Status != marketbars.Suspended {
-				row.Status, row.Bar = marketbars.Unlisted, marketbars.Bar{}
+				row.Status, row.Bar, row.Quote = marketbars.Unlisted, marketbars.Bar{}, marketbars.Quote{}
 			}
 			t.bars = append(t.bars, row.Open, row.High, row.Low, row.Close, row.Volume)
 			t.status = append(t.status, uint8(row.Status))
 			t.extra = append(t.extra, row.Extra...)
+			for _, c := range t.needs {
+				t.quotes = append(t.quotes, row.Quote[c])
+			}
 		}
 		if err := f.Append(panel.Times[at], rows); err != nil {
 			return nil, err
@@ -98,6 +103,9 @@ func (t *goldenBars) encode() ([]byte, error) {
 	if t.columns > 0 {
 		list = append(list, safetensors.New("extra", []int{n, t.assets, t.columns}, t.extra))
 	}
+	if len(t.needs) > 0 {
+		list = append(list, safetensors.New("quotes", []int{n, t.assets, len(t.needs)}, t.quotes))
+	}
 	var out bytes.Buffer
 	err := safetensors.Write(&out, map[string]string{"format": "onnxrl golden bars", "version": "1"}, list)
 	return out.Bytes(), err
@@ -109,6 +117,9 @@ func (t *goldenBars) row(i int, rows []live.Row) time.Time {
 		at := i*t.assets + n
 		b := t.bars[at*barColumns:]
 		rows[n] = live.Row{Bar: marketbars.Bar{Open: b[0], High: b[1], Low: b[2], Close: b[3], Volume: b[4]}, Status: marketbars.Status(t.status[at]), Extra: t.extra[at*t.columns : (at+1)*t.columns]}
+		for k, c := range t.needs {
+			rows[n].Quote[c] = t.quotes[at*len(t.needs)+k]
+		}
 	}
 	return time.UnixMicro(t.times[i]).UTC()
 }
@@ -119,7 +130,7 @@ func readGoldenBars(v artifact.Version, p live.Pipeline) (*goldenBars, error) {
 	if f == nil || err != nil {
 		return nil, err
 	}
-	t := &goldenBars{assets: len(p.Assets), columns: len(p.Extra), width: len(p.Features)}
+	t := &goldenBars{assets: len(p.Assets), columns: len(p.Extra), width: len(p.Features), needs: p.Needs()}
 	times, err := f.Tensor("time")
 	if err != nil {
 		return nil, err
@@ -141,6 +152,9 @@ func readGoldenBars(v artifact.Version, p live.Pipeline) (*goldenBars, error) {
 	}
 	if err == nil && t.columns > 0 {
 		t.extra, err = array[float64](f, "extra", n, t.assets, t.columns)
+	}
+	if err == nil && len(t.needs) > 0 {
+		t.quotes, err = array[float64](f, "quotes", n, t.assets, len(t.needs))
 	}
 	return t, err
 }

@@ -25,7 +25,7 @@ func Sources(doc *configs.Document, f envs.Factory, digest func(files []string) 
 	if o, ok := f.(trading.Opened); ok {
 		maps.Copy(out, o.Data().Digests)
 		if out["data_sha256"] == "" {
-			out["data_sha256"] = marketDigest(o.Data())
+			out["data_sha256"] = marketDigest(o.Source().Market(), o.Data().Splits)
 		}
 	}
 	for _, part := range []string{"encoder", "policy"} {
@@ -46,11 +46,11 @@ func Sources(doc *configs.Document, f envs.Factory, digest func(files []string) 
 
 // marketDigest identifies everything that a policy can see or be paid by: names, dates, features,
 // prices, what can be traded, and the splits.
-func marketDigest(d *trading.Data) string {
-	h, m := sha256.New(), d.Market
+func marketDigest(m *trading.Market, splits map[envs.Split]trading.Range) string {
+	h := sha256.New()
 	fmt.Fprintf(h, "%q %q\n", m.Assets, m.Features)
-	for _, name := range slices.Sorted(maps.Keys(d.Splits)) {
-		fmt.Fprintf(h, "%q %v\n", name, d.Splits[name])
+	for _, name := range slices.Sorted(maps.Keys(splits)) {
+		fmt.Fprintf(h, "%q %v\n", name, splits[name])
 	}
 	for _, t := range m.Dates {
 		fmt.Fprintln(h, t.Unix())
@@ -59,6 +59,15 @@ func marketDigest(d *trading.Data) string {
 	// Writing to a hash gives no error.
 	_ = binary.Write(h, binary.LittleEndian, m.Open)
 	_ = binary.Write(h, binary.LittleEndian, m.Close)
-	_ = binary.Write(h, binary.LittleEndian, m.Tradable)
+	sides := make([]byte, len(m.Tradable))
+	for i, s := range m.Tradable {
+		// 1 is both sides, as it was when there was one flag for both.
+		sides[i] = [...]byte{0: 0, trading.CanBuy: 2, trading.CanSell: 3, trading.Both: 1}[s]
+	}
+	h.Write(sides)
+	_ = binary.Write(h, binary.LittleEndian, m.AtOpen)
+	if m.Factor != nil {
+		_ = binary.Write(h, binary.LittleEndian, m.Factor)
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }

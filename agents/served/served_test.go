@@ -31,7 +31,7 @@ func source(t *testing.T) (*trading.Source, *tensor.Tensor) {
 	s := rng.New(2).Stream()
 	m := &trading.Market{
 		Assets: []string{"A", "B", "C"}, Features: []string{"a", "b", "c", "d"},
-		X: make([]float32, bars*assets*features), Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]bool, bars*assets),
+		X: make([]float32, bars*assets*features), Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]trading.Sides, bars*assets),
 	}
 	raw := tensor.New(tensor.Float32, bars, assets, features)
 	for i := range m.X {
@@ -39,7 +39,7 @@ func source(t *testing.T) (*trading.Source, *tensor.Tensor) {
 		raw.Float32s()[i] = 2 * m.X[i]
 	}
 	for i := range m.Open {
-		m.Open[i], m.Close[i], m.Tradable[i] = 10+s.Float64(), 10+s.Float64(), i%assets > 0 || i > 60
+		m.Open[i], m.Close[i], m.Tradable[i] = 10+s.Float64(), 10+s.Float64(), trading.SidesAt(i%assets > 0 || i > 60, 0, 0, 0)
 	}
 	for i := range bars {
 		m.Dates = append(m.Dates, time.Date(2020, 1, 1+i, 0, 0, 0, 0, time.UTC))

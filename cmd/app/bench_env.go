@@ -216,7 +216,7 @@ func (b envBench) measure(ctx context.Context, step stepper, per int) (row bench
 func (b envBench) market() *trading.Market {
 	s, t, n := rng.New(7).Stream(), b.bars, b.assets
 	m := &trading.Market{
-		X: make([]float32, t*n*b.features), Open: make([]float64, t*n), Close: make([]float64, t*n), Tradable: slices.Repeat([]bool{true}, t*n),
+		X: make([]float32, t*n*b.features), Open: make([]float64, t*n), Close: make([]float64, t*n), Tradable: slices.Repeat([]trading.Sides{trading.Both}, t*n),
 		Assets: make([]string, n), Features: make([]string, b.features), Dates: make([]time.Time, t),
 	}
 	s.FillNormal32(m.X, 0, 1)

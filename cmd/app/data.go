@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -145,6 +146,9 @@ func printManifest(out io.Writer, m *prepared.Manifest) error {
 	for _, r := range m.Ranges {
 		fmt.Fprintf(w, "%s\t%d bars\t%s to %s, %d of %d assets tradable\n", r.Name, r.Bars, r.From, r.To, r.Tradable, m.N)
 	}
+	if len(m.Quotes) > 0 {
+		fmt.Fprintf(w, "quotes\t%s\n", strings.Join(m.Quotes, " "))
+	}
 	if m.DataSHA256 != "" {
 		fmt.Fprintf(w, "data\t%s\t%.2f MB\n", m.DataSHA256[:min(12, len(m.DataSHA256))], float64(m.Files.Features.Bytes+m.Files.Prices.Bytes)/1e6)
 	}
@@ -153,6 +157,9 @@ func printManifest(out io.Writer, m *prepared.Manifest) error {
 	}
 	for _, n := range m.Notes {
 		fmt.Fprintf(out, "note: %s\n", n)
+	}
+	if slices.Contains(m.Quotes, bars.Factor.String()) {
+		fmt.Fprintf(out, "note: accounts trade adjusted prices, or raw ones (account.prices: raw) with what the factor changes by booked as reinvested shares; dividends and splits are not known apart\n")
 	}
 	for _, r := range m.Quality {
 		printJumps(out, r, true)

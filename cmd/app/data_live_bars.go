@@ -46,6 +46,7 @@ func (a *app) openLiveBars(p live.Pipeline, f *liveFlags) (liveBars, error) {
 		if err != nil {
 			return nil, err
 		}
+		follower.Require(p.Needs())
 		return &followedBars{follower, make([]live.Row, len(p.Assets)), loc}, nil
 	}
 	rows, err := prepared.Read(c)
@@ -55,6 +56,9 @@ func (a *app) openLiveBars(p live.Pipeline, f *liveFlags) (liveBars, error) {
 	h, err := prepared.NewHistory(c, rows)
 	if err != nil {
 		return nil, err
+	}
+	if err := bars.Lacking(p.Needs(), h.Panel.Quoted); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.bars, err)
 	}
 	a.tellLiveFile(f.bars, p.Adjusted, rows, h, c.Quality)
 	return &panelBars{panel: h.Panel, rows: make([]live.Row, len(h.Panel.Symbols))}, nil
@@ -148,9 +152,9 @@ func (b *followedBars) Next(ctx context.Context) (time.Time, []live.Row, error) 
 		case !valid[i]:
 			b.rows[i] = live.Row{Status: bars.Missing}
 		case r.Suspended:
-			b.rows[i] = live.Row{Bar: r.Bar, Status: bars.Suspended, Extra: r.Extra}
+			b.rows[i] = live.Row{Bar: r.Bar, Status: bars.Suspended, Extra: r.Extra, Quote: r.Quote}
 		default:
-			b.rows[i] = live.Row{Bar: r.Bar, Status: bars.Traded, Extra: r.Extra}
+			b.rows[i] = live.Row{Bar: r.Bar, Status: bars.Traded, Extra: r.Extra, Quote: r.Quote}
 		}
 	}
 	return at, b.rows, nil

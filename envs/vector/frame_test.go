@@ -16,12 +16,12 @@ import (
 // with a vector of the same environments, step by step.
 func TestFrameEqualsVector(t *testing.T) {
 	const bars, n = 40, 3
-	m := &trading.Market{Assets: []string{"A", "B"}, Features: []string{"f"}, X: make([]float32, bars*2), Open: make([]float64, bars*2), Close: make([]float64, bars*2), Tradable: make([]bool, bars*2)}
+	m := &trading.Market{Assets: []string{"A", "B"}, Features: []string{"f"}, X: make([]float32, bars*2), Open: make([]float64, bars*2), Close: make([]float64, bars*2), Tradable: make([]trading.Sides, bars*2)}
 	s := rng.New(1).Stream()
 	for b := range bars {
 		m.Dates = append(m.Dates, time.Date(2020, 1, 1+b, 0, 0, 0, 0, time.UTC))
 		for i := 2 * b; i < 2*b+2; i++ {
-			m.X[i], m.Open[i], m.Close[i], m.Tradable[i] = float32(s.Normal()), 1+s.Float64(), 1+s.Float64(), s.Bernoulli(0.8)
+			m.X[i], m.Open[i], m.Close[i], m.Tradable[i] = float32(s.Normal()), 1+s.Float64(), 1+s.Float64(), trading.SidesAt(s.Bernoulli(0.8), 0, 0, 0)
 		}
 	}
 	c := trading.Defaults()

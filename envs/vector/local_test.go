@@ -43,13 +43,13 @@ func portfolios(t testing.TB, n int) []envs.Env {
 	t.Helper()
 	const bars, assets, features = 80, 3, 2
 	s := rng.New(1).Stream()
-	m := &trading.Market{Assets: []string{"A", "B", "C"}, Features: []string{"x", "y"}, X: make([]float32, bars*assets*features), Tradable: make([]bool, bars*assets)}
+	m := &trading.Market{Assets: []string{"A", "B", "C"}, Features: []string{"x", "y"}, X: make([]float32, bars*assets*features), Tradable: make([]trading.Sides, bars*assets)}
 	s.FillNormal32(m.X, 0, 1)
 	for b := range bars {
 		m.Dates = append(m.Dates, time.Date(2020, 1, 1+b, 0, 0, 0, 0, time.UTC))
 		for a := range assets {
 			m.Open, m.Close = append(m.Open, 10+s.Float64()), append(m.Close, 10+s.Float64())
-			m.Tradable[b*assets+a] = s.Bernoulli(0.9)
+			m.Tradable[b*assets+a] = trading.SidesAt(s.Bernoulli(0.9), 0, 0, 0)
 		}
 	}
 	c := trading.Defaults()

@@ -204,10 +204,10 @@ func TestStackOrder(t *testing.T) {
 // TestWindowsAreNotStacked leaves a window over a table what it is.
 func TestWindowsAreNotStacked(t *testing.T) {
 	const bars = 30
-	m := &trading.Market{Assets: []string{"A"}, Features: []string{"f"}, X: make([]float32, bars), Open: make([]float64, bars), Close: make([]float64, bars), Tradable: make([]bool, bars)}
+	m := &trading.Market{Assets: []string{"A"}, Features: []string{"f"}, X: make([]float32, bars), Open: make([]float64, bars), Close: make([]float64, bars), Tradable: make([]trading.Sides, bars)}
 	for b := range bars {
 		m.Dates = append(m.Dates, time.Date(2020, 1, 1+b, 0, 0, 0, 0, time.UTC))
-		m.X[b], m.Open[b], m.Close[b], m.Tradable[b] = float32(b), 1, 1, true
+		m.X[b], m.Open[b], m.Close[b], m.Tradable[b] = float32(b), 1, 1, trading.Both
 	}
 	c := trading.Defaults()
 	c.Window = 5

@@ -80,6 +80,9 @@ type Trade struct {
 	Shares float64 // > 0
 	Price  float64
 	Fee    float64 // money
+	// Factor makes shares of several dates comparable: Shares/Factor of a position that dividends
+	// and splits were reinvested in stay the same. 0 is 1.
+	Factor float64
 }
 
 // Trials is what the best run was chosen from.

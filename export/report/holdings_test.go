@@ -34,7 +34,8 @@ func TestHoldingsAndContributions(t *testing.T) {
 		Title: "by hand", Assets: []string{"A", "B"}, Dates: dates, Benchmark: 1,
 		Strategies: []Strategy{
 			{Name: "agent", Role: Agent, Value: value, Weights: w, Trades: []Trade{
-				{dates[0], 0, Buy, 10, 10, 1}, {dates[3], 0, Sell, 10, 12, 1}, {dates[3], 1, Buy, 5, 20, 1},
+				// The ten shares of A have become twelve by a dividend.
+				{dates[0], 0, Buy, 10, 10, 1, 1}, {dates[3], 0, Sell, 12, 10, 1, 1.2}, {dates[3], 1, Buy, 5, 20, 1, 0},
 			}},
 			{Name: "benchmark", Role: Baseline, Value: slices.Repeat([]float64{1000}, 6)},
 		},
@@ -53,6 +54,9 @@ func TestHoldingsAndContributions(t *testing.T) {
 	for _, a := range agent.Trades.ByAsset {
 		if math.Abs(float64(a.Gain)-want[a.Asset]) > 1e-9 || math.Abs(float64(a.Contribution)-want[a.Asset]/1000) > 1e-12 {
 			t.Errorf("%+v", a)
+		}
+		if a.Asset == "A" && math.Abs(a.Realised-18) > 1e-9 {
+			t.Errorf("selling A has brought %g", a.Realised)
 		}
 		sum += float64(a.Contribution)
 	}

@@ -45,20 +45,23 @@ func (d *Document) trades(s *Strategy) *TradeSummary {
 	rows := make([]AssetTrade, len(d.Assets))
 	shares, cost, wins := make([]float64, len(d.Assets)), make([]float64, len(d.Assets)), make([]int, len(d.Assets))
 	for _, t := range s.Trades {
-		row, money := &rows[t.Asset], t.Shares*t.Price
+		row, money, units := &rows[t.Asset], t.Shares*t.Price, t.Shares
+		if t.Factor > 0 {
+			units /= t.Factor
+		}
 		row.Fees += t.Fee
 		if t.Side == Buy {
 			row.Buys++
 			row.Bought += money
-			shares[t.Asset] += t.Shares
+			shares[t.Asset] += units
 			cost[t.Asset] += money + t.Fee
 			continue
 		}
 		row.Sells++
 		row.Sold += money
-		if known := math.Min(t.Shares, shares[t.Asset]); known > 0 {
+		if known := math.Min(units, shares[t.Asset]); known > 0 {
 			part := known / shares[t.Asset]
-			gain := (money-t.Fee)*known/t.Shares - cost[t.Asset]*part
+			gain := (money-t.Fee)*known/units - cost[t.Asset]*part
 			row.Realised += gain
 			if gain > 0 {
 				wins[t.Asset]++

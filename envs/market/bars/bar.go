@@ -19,6 +19,8 @@ type Record struct {
 	Extra []float64
 	// Factor multiplies prices into adjusted ones; 1 where nothing is adjusted.
 	Factor float64
+	// Quote is what is known besides: see [Series.Quoted].
+	Quote Quote
 	// File and Line say where the row was read: the line of a text file, else the number of the
 	// row.
 	File string
@@ -30,6 +32,9 @@ type Record struct {
 type Series struct {
 	Symbol  string
 	Records []Record
+	// Quoted lists the columns that the quotes of the rows have, in order; one that the source
+	// lacks is not made up.
+	Quoted []QuoteColumn
 }
 
 // Until returns the series without the rows later than t, sharing memory. It needs the order of
@@ -39,5 +44,5 @@ func (s Series) Until(t time.Time) Series {
 	for n > 0 && s.Records[n-1].Time.After(t) {
 		n--
 	}
-	return Series{Symbol: s.Symbol, Records: s.Records[:n:n]}
+	return Series{Symbol: s.Symbol, Records: s.Records[:n:n], Quoted: s.Quoted}
 }

@@ -121,7 +121,7 @@ func Clean(s Series, rules Rules, adjustVolume string) (Series, SymbolReport, er
 			return Series{}, c.report, fmt.Errorf("symbol %s: %w", s.Symbol, err)
 		}
 	}
-	out := Series{Symbol: s.Symbol, Records: c.records}
+	out := Series{Symbol: s.Symbol, Records: c.records, Quoted: s.Quoted}
 	r := &c.report
 	if r.Rows = len(c.records); r.Rows == 0 {
 		return out, *r, fmt.Errorf("symbol %s: none of its %d rows has valid prices", s.Symbol, len(s.Records))
@@ -205,7 +205,7 @@ func (c *cleaner) unique() error {
 func sameRow(a, b *Record) bool {
 	same := func(x, y float64) bool { return x == y || math.IsNaN(x) && math.IsNaN(y) }
 	return same(a.Open, b.Open) && same(a.High, b.High) && same(a.Low, b.Low) && same(a.Close, b.Close) && same(a.Volume, b.Volume) &&
-		same(a.Factor, b.Factor) && a.Suspended == b.Suspended && slices.EqualFunc(a.Extra, b.Extra, same)
+		same(a.Factor, b.Factor) && a.Suspended == b.Suspended && slices.EqualFunc(a.Extra, b.Extra, same) && slices.EqualFunc(a.Quote[:], b.Quote[:], same)
 }
 
 // adjust adjusts all rows.
@@ -243,6 +243,7 @@ func (c *cleaner) adjustRow(rec *Record, volume string) error {
 		c.splits *= ratio
 	}
 	c.factor = rec.Factor
+	rec.keepRaw()
 	rec.Open, rec.High, rec.Low, rec.Close = rec.Open*rec.Factor, rec.High*rec.Factor, rec.Low*rec.Factor, rec.Close*rec.Factor
 	switch volume {
 	case "inverse":
@@ -274,6 +275,7 @@ func (c *cleaner) check() error {
 func (c *cleaner) checkRow(rec *Record) (bool, error) {
 	ok, err := c.prices(rec)
 	if ok && err == nil {
+		rec.mendRaw()
 		err = c.volume(rec)
 	}
 	return ok, err

@@ -24,14 +24,23 @@ type Columns struct {
 	AdjClose  string `yaml:"adj_close"`
 	Factor    string `yaml:"factor"`
 	Suspended string `yaml:"suspended"`
+	// PrevClose is the price that the exchange compares the day with, LimitUp and LimitDown the
+	// prices beyond which it does not let trade, Amount the money that changed hands, and ST
+	// whether the symbol has special treatment. All are as traded, before adjustment.
+	PrevClose string `yaml:"prev_close,omitzero"`
+	LimitUp   string `yaml:"limit_up,omitzero"`
+	LimitDown string `yaml:"limit_down,omitzero"`
+	Amount    string `yaml:"amount,omitzero"`
+	ST        string `yaml:"st,omitzero"`
 }
 
 // preset is how a vendor writes bars.
 type preset struct {
 	columns Columns
 	header  []string // of files that have no header line
-	// volume is what the volume column is multiplied by.
+	// volume and amount are what these columns are multiplied by; an amount of 0 means 1.
 	volume     float64
+	amount     float64
 	timeFormat string
 	// tradedFlag says that the suspended column holds 1 on days with trading.
 	tradedFlag bool
@@ -44,11 +53,13 @@ var presets = map[string]preset{
 	"stooq": {volume: 1, timeFormat: "20060102", columns: Columns{
 		Time: "<DATE>", Symbol: "<TICKER>", Open: "<OPEN>", High: "<HIGH>", Low: "<LOW>", Close: "<CLOSE>", Volume: "<VOL>",
 	}},
-	"tushare": {volume: 100, timeFormat: "20060102", columns: Columns{
+	"tushare": {volume: 100, amount: 1000, timeFormat: "20060102", columns: Columns{
 		Time: "trade_date", Symbol: "ts_code", Open: "open", High: "high", Low: "low", Close: "close", Volume: "vol", Factor: "adj_factor",
+		PrevClose: "pre_close", Amount: "amount",
 	}},
 	"baostock": {volume: 1, tradedFlag: true, columns: Columns{
 		Time: "date", Symbol: "code", Open: "open", High: "high", Low: "low", Close: "close", Volume: "volume", Suspended: "tradestatus",
+		PrevClose: "preclose", Amount: "amount", ST: "isST",
 	}},
 	"binance": {
 		volume: 1,
@@ -76,6 +87,11 @@ var aliases = map[string][]string{
 	// Other columns called factor may be anything, and in Qlib's form the prices have it already.
 	"adj_factor": {"adjfactor", "adjustfactor"},
 	"suspended":  {"suspended", "paused"},
+	"prev_close": {"prevclose", "preclose"},
+	"limit_up":   {"limitup", "uplimit"},
+	"limit_down": {"limitdown", "downlimit"},
+	"amount":     {"amount"},
+	"st":         {"isst"},
 }
 
 func plain(name string) string {
@@ -86,8 +102,10 @@ func plain(name string) string {
 type resolved struct {
 	time, symbol, open, high, low, close, volume, adjClose, factor, suspended int
 	extra                                                                     []int
-	adjustment                                                                Adjustment
-	names                                                                     []string
+	// quotes are those of a Quote that have a column of their own.
+	quotes     [QuoteColumns]int
+	adjustment Adjustment
+	names      []string
 }
 
 // resolve finds the columns in a header. The error names every column that is missing.
@@ -127,6 +145,15 @@ func (s Source) resolve(header []string) (resolved, error) {
 	r.low, r.close = find("low", own.Low, p.Low, true), find("close", own.Close, p.Close, true)
 	r.volume = find("volume", own.Volume, p.Volume, false)
 	r.suspended = find("suspended", own.Suspended, p.Suspended, false)
+	for c := range r.quotes {
+		r.quotes[c] = -1
+	}
+	for _, q := range []struct {
+		column      QuoteColumn
+		own, vendor string
+	}{{PrevClose, own.PrevClose, p.PrevClose}, {LimitUp, own.LimitUp, p.LimitUp}, {LimitDown, own.LimitDown, p.LimitDown}, {Amount, own.Amount, p.Amount}, {ST, own.ST, p.ST}} {
+		r.quotes[q.column] = find(q.column.String(), q.own, q.vendor, false)
+	}
 	r.symbol = -1
 	if s.Symbol != "file" {
 		r.symbol = find("symbol", own.Symbol, p.Symbol, s.Symbol == "column")
@@ -167,7 +194,7 @@ func (s Source) resolve(header []string) (resolved, error) {
 // used lists the columns to read.
 func (r resolved) used() []int {
 	var list []int
-	for _, c := range append([]int{r.time, r.symbol, r.open, r.high, r.low, r.close, r.volume, r.adjClose, r.factor, r.suspended}, r.extra...) {
+	for _, c := range append([]int{r.time, r.symbol, r.open, r.high, r.low, r.close, r.volume, r.adjClose, r.factor, r.suspended}, slices.Concat(r.quotes[:], r.extra)...) {
 		if c >= 0 && !slices.Contains(list, c) {
 			list = append(list, c)
 		}
@@ -212,6 +239,14 @@ func (r resolved) record(t table, c *clock, p preset) (Record, error) {
 			fail(r.suspended, fmt.Errorf("%v is neither 0 nor 1", v))
 		}
 		rec.Suspended = (v == 1) != p.tradedFlag
+	}
+	for q, column := range r.quotes {
+		if column >= 0 {
+			rec.Quote[q] = number(column)
+		}
+	}
+	if p.amount != 0 {
+		rec.Quote[Amount] *= p.amount
 	}
 	for _, x := range r.extra {
 		rec.Extra = append(rec.Extra, number(x))

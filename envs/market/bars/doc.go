@@ -5,8 +5,9 @@
 // A [Source] names files and how to read them: CSV (also gzipped), Parquet or Arrow, one file, a
 // folder with one file per symbol, or a glob. [Read] gives one [Series] of raw rows per symbol.
 // [Clean] sorts, adjusts and checks the rows and says what it found in a [SymbolReport]; nothing is
-// repaired silently. [Align] puts the series on one calendar, the union of their times, and gives a
-// [Panel]: a bar and a [Status] for every time and symbol.
+// repaired silently. Prices as they were quoted, factors, limits and what else the source has
+// beside adjusted bars are kept in each row's [Quote]. [Align] puts the series on one calendar, the
+// union of their times, and gives a [Panel]: a bar and a [Status] for every time and symbol.
 //
 // # Nothing is invented, nothing looks ahead
 //

@@ -28,8 +28,10 @@ type Follower struct {
 	name    string
 	// adjusted is what the reader's own data were adjusted by, empty where it is not known.
 	adjusted string
-	say      func(string)
-	lines    *lines
+	// quotes are the columns of quotes that rows must have.
+	quotes []QuoteColumn
+	say    func(string)
+	lines  *lines
 
 	// The header and what follows from it; header is nil until it was read.
 	header  []string
@@ -93,6 +95,9 @@ func Follow(s Source, in io.Reader, rules Rules, from Date, symbols []string, ad
 	}
 	return f, nil
 }
+
+// Require makes a header without a column of these an error. It is called before Next.
+func (f *Follower) Require(quotes []QuoteColumn) { f.quotes = quotes }
 
 // Close closes the file.
 func (f *Follower) Close() error { return f.lines.close() }
@@ -202,6 +207,9 @@ func (f *Follower) begin(line string) error {
 	}
 	if err == nil && f.columns.symbol < 0 && len(f.symbols) > 1 {
 		err = fmt.Errorf("there is no column of symbols, and the agent has %d assets", len(f.symbols))
+	}
+	if err == nil {
+		err = Lacking(f.quotes, f.columns.quoted())
 	}
 	if err != nil {
 		return fmt.Errorf("follow %s: line 1: %w", f.name, err)

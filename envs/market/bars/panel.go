@@ -66,6 +66,10 @@ type Panel struct {
 	// row, carried forward where there is none, and NaN before.
 	Extra       []string
 	ExtraValues []float64
+	// Quoted lists the columns of Quotes, which is at t·N+n, or nil where there are none. Without a
+	// row, a quote has the last close and factor, and no limits.
+	Quoted []QuoteColumn
+	Quotes []Quote
 }
 
 // Index is the position of time t and symbol n.
@@ -88,6 +92,7 @@ func Align(series []Series, extra []string, c Calendar, reports []SymbolReport) 
 	seen := map[int64]bool{}
 	for _, s := range series {
 		p.Symbols = append(p.Symbols, s.Symbol)
+		p.Quoted = append(p.Quoted, s.Quoted...)
 		for i := range s.Records {
 			t := s.Records[i].Time
 			if c.includes(t) && !seen[t.UnixNano()] {
@@ -96,6 +101,8 @@ func Align(series []Series, extra []string, c Calendar, reports []SymbolReport) 
 			}
 		}
 	}
+	slices.Sort(p.Quoted)
+	p.Quoted = slices.Compact(p.Quoted)
 	slices.SortFunc(p.Times, time.Time.Compare)
 	if len(p.Times) == 0 {
 		return nil, fmt.Errorf("align: no rows between %s and %s", c.From, c.To)
@@ -104,6 +111,9 @@ func Align(series []Series, extra []string, c Calendar, reports []SymbolReport) 
 	p.Bars = make([]Bar, len(p.Times)*n)
 	p.Status = make([]Status, len(p.Times)*n)
 	p.ExtraValues = make([]float64, len(p.Times)*n*len(extra))
+	if len(p.Quoted) > 0 {
+		p.Quotes = make([]Quote, len(p.Times)*n)
+	}
 	for i := range series {
 		var r *SymbolReport
 		if reports != nil {
@@ -140,11 +150,17 @@ func (p *Panel) fill(n int, records []Record, c Calendar, r *SymbolReport) {
 			if last.Suspended {
 				p.Status[i] = Suspended
 			}
+			if p.Quotes != nil {
+				p.Quotes[i] = last.Quote
+			}
 			next++
 		case last != nil:
 			gap++
 			p.Bars[i] = Bar{Time: at, Open: last.Close, High: last.Close, Low: last.Close, Close: last.Close}
 			p.Status[i] = Missing
+			if p.Quotes != nil {
+				p.Quotes[i] = last.Quote.Carried()
+			}
 			if gap > c.GoneAfter {
 				p.Status[i] = Gone
 			}

@@ -123,6 +123,7 @@ func Read(s Source, symbols []string) (*Data, error) {
 		r.wanted[sym] = true
 	}
 	d := &Data{Extra: s.Extra}
+	var quoted []QuoteColumn
 	for i, path := range paths {
 		f, err := r.file(path)
 		if err != nil {
@@ -133,9 +134,12 @@ func Read(s Source, symbols []string) (*Data, error) {
 		}
 		d.Adjustment = r.adjustment
 		d.HasVolume = d.HasVolume || r.volume
+		quoted = append(quoted, r.quoted...)
 		d.clock.add(r.clock)
 		d.Files = append(d.Files, f)
 	}
+	slices.Sort(quoted)
+	quoted = slices.Compact(quoted)
 	if len(symbols) == 0 {
 		for sym := range r.rows {
 			symbols = append(symbols, sym)
@@ -149,7 +153,7 @@ func Read(s Source, symbols []string) (*Data, error) {
 		if len(r.rows[sym]) == 0 {
 			return nil, fmt.Errorf("read %s: symbol %q has no rows; there are %s", s.Path, sym, some(r.seen))
 		}
-		d.Series = append(d.Series, Series{Symbol: sym, Records: r.rows[sym]})
+		d.Series = append(d.Series, Series{Symbol: sym, Records: r.rows[sym], Quoted: quoted})
 	}
 	if err := d.adjustment(s.Adjust == "auto"); err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Path, err)
@@ -250,6 +254,7 @@ type reader struct {
 	seen       []string
 	adjustment Adjustment
 	volume     bool
+	quoted     []QuoteColumn
 	clock      clockCounts
 }
 
@@ -306,7 +311,7 @@ func (r *reader) file(path string) (_ File, err error) {
 		return f, err
 	}
 	stem := f.Name[:len(f.Name)-len(extensionOf(f.Name))]
-	r.adjustment, r.volume = cols.adjustment, cols.volume >= 0
+	r.adjustment, r.volume, r.quoted = cols.adjustment, cols.volume >= 0, cols.quoted()
 	known := ""
 	for {
 		err := t.Next()

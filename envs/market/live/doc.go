@@ -16,9 +16,10 @@
 // time or of a price that is not positive, is an error that changes nothing.
 //
 // Bars are what package bars gives after cleaning: finite positive prices, a high and a low that
-// hold them, a volume that is not negative, adjusted as those of the set. An asset without a bar is
-// treated as in the set: not listed before its first bar, then missing, its last close carried
-// forward, and gone after too many.
+// hold them, a volume that is not negative, adjusted as those of the set. Limits, raw prices and
+// factors, where the agent's account trades by them, are beside them ([Row.Quote]). An asset
+// without a bar is treated as in the set: not listed before its first bar, then missing, its last
+// close carried forward, and gone after too many.
 //
 // A [Portfolio] executes orders by the rules of package trading against the feed's bars and shows
 // position, cash and mask as its environment does. [Portfolio.Hold] takes holdings from elsewhere,

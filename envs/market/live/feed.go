@@ -8,6 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/feature"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -21,6 +22,8 @@ type Row struct {
 	Status bars.Status
 	// Extra are the further columns of the pipeline, NaN where unknown.
 	Extra []float64
+	// Quote has the columns that the pipeline names.
+	Quote bars.Quote
 }
 
 // Feed turns bars into windows of features. It is not safe for concurrent use.
@@ -37,8 +40,11 @@ type Feed struct {
 	scratch []float64 // [F]
 
 	raw, scaled ring
-	tradable    []bool
-	open, close []float64
+	// What can be traded at the close and at the open, and at which prices: as features see them,
+	// and before adjustment with the factors between the two.
+	tradable, atOpen          []trading.Sides
+	open, close               []float64
+	rawOpen, rawClose, factor []float64
 }
 
 // asset is what the feed knows of one asset.
@@ -48,6 +54,8 @@ type asset struct {
 	status bars.Status
 	gap    int // times since the last bar
 	extra  []float64
+	quote  bars.Quote // the pipeline's columns; others are 0
+	traded bool       // with all features defined
 }
 
 // New returns a feed before its first bar.
@@ -62,7 +70,8 @@ func New(p Pipeline) (*Feed, error) {
 func newFeed(p Pipeline, l *layout) *Feed {
 	n, width := len(p.Assets), len(p.Features)
 	f := &Feed{
-		p: p, layout: l, assets: make([]asset, n), scratch: make([]float64, width), tradable: make([]bool, n), open: make([]float64, n), close: make([]float64, n),
+		p: p, layout: l, assets: make([]asset, n), scratch: make([]float64, width), tradable: make([]trading.Sides, n), atOpen: make([]trading.Sides, n),
+		open: make([]float64, n), close: make([]float64, n), rawOpen: make([]float64, n), rawClose: make([]float64, n), factor: make([]float64, n),
 		raw: newRing(p.Window, n, width), scaled: newRing(p.Window, n, width),
 	}
 	for i := range f.assets {
@@ -87,9 +96,9 @@ func (f *Feed) Append(at time.Time, rows []Row) error {
 	for i := range f.assets {
 		a := &f.assets[i]
 		defined := a.next(at, &rows[i], f)
-		f.tradable[i] = defined && a.status == bars.Traded
+		a.traded = defined && a.status == bars.Traded
 		f.started = f.started || defined || !f.drop
-		f.open[i], f.close[i] = a.bar.Open, a.bar.Close
+		f.price(i)
 		f.features.Unscaled(f.scratch, defined, raw[i*width:])
 		for k, v := range f.scratch {
 			if defined {
@@ -108,6 +117,19 @@ func (f *Feed) Append(at time.Time, rows []Row) error {
 	return nil
 }
 
+// price sets prices and sides of an asset.
+func (f *Feed) price(i int) {
+	a := &f.assets[i]
+	f.open[i], f.close[i] = a.bar.Open, a.bar.Close
+	open, close, q := a.bar.Open, a.bar.Close, &a.quote
+	if f.adjusts {
+		open, close = q[bars.RawOpen], q[bars.RawClose]
+	}
+	f.rawOpen[i], f.rawClose[i], f.factor[i] = open, close, q[bars.Factor]
+	f.tradable[i] = trading.SidesAt(a.traded, close, q[bars.LimitDown], q[bars.LimitUp])
+	f.atOpen[i] = trading.SidesAt(a.traded, open, q[bars.LimitDown], q[bars.LimitUp])
+}
+
 // next takes the asset's row and computes its features into the feed's scratch.
 func (a *asset) next(at time.Time, r *Row, f *Feed) (defined bool) {
 	switch {
@@ -118,11 +140,15 @@ func (a *asset) next(at time.Time, r *Row, f *Feed) (defined bool) {
 			a.bar.Volume = 0
 		}
 		copy(a.extra, r.Extra)
+		for _, c := range f.quotes {
+			a.quote[c] = r.Quote[c]
+		}
 	case a.status == bars.Unlisted:
 		f.features.Blank(f.scratch, false)
 		return false
 	default:
 		a.gap = min(a.gap+1, f.goneAfter+1)
+		a.quote = a.quote.Carried()
 		c := a.bar.Close
 		a.bar, a.status = bars.Bar{Time: at, Open: c, High: c, Low: c, Close: c}, bars.Missing
 		if a.gap > f.goneAfter {
@@ -183,6 +209,11 @@ func (f *Feed) checkBar(at time.Time, r *Row) error {
 	if b.Volume < 0 || math.IsInf(b.Volume, 0) {
 		return fmt.Errorf("the volume %v", b.Volume)
 	}
+	for _, c := range f.quotes {
+		if v := r.Quote[c]; c <= bars.Factor && c != bars.RawVolume && (!(v > 0) || math.IsInf(v, 0)) {
+			return fmt.Errorf("%v is %v, expected a positive number", c, v)
+		}
+	}
 	if len(r.Extra) != len(f.p.Extra) {
 		return fmt.Errorf("%d further columns, expected %v", len(r.Extra), f.p.Extra)
 	}
@@ -224,9 +255,9 @@ func (f *Feed) Rows() int { return f.rows }
 // Status is what is known of an asset at the last bar.
 func (f *Feed) Status(asset int) bars.Status { return f.assets[asset].status }
 
-// Tradable says of each asset [N] whether it can be bought and sold at the last bar. The slice
-// changes with the next Append.
-func (f *Feed) Tradable() []bool { return f.tradable }
+// Tradable says of each asset [N] what can be bought and sold at the close of the last bar. The
+// slice changes with the next Append.
+func (f *Feed) Tradable() []trading.Sides { return f.tradable }
 
 // Open and Close are the prices [N] of the last bar, carried forward where an asset has none and 0
 // before its first. The slices change with the next Append.

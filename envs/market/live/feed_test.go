@@ -65,10 +65,10 @@ func (m *matcher) match(t *testing.T, f *live.Feed) {
 	bits(t, "raw row", f.RawRow(), m.unscaled[at*row:(at+1)*row])
 	for n := range k.N {
 		i := at*k.N + n
-		if f.Status(n) != m.set.Status[i] || f.Tradable()[n] != m.set.Tradable(at, n) || f.Open()[n] != m.set.Open[i] || f.Close()[n] != m.set.Close[i] {
+		if f.Status(n) != m.set.Status[i] || (f.Tradable()[n] != 0) != m.set.Tradable(at, n) || f.Open()[n] != m.set.Open[i] || f.Close()[n] != m.set.Close[i] {
 			t.Fatalf("%s in row %d: %v, tradable %v, open %v, close %v, expected %v, %v, %v, %v", k.Symbols[n], at, f.Status(n), f.Tradable()[n], f.Open()[n], f.Close()[n], m.set.Status[i], m.set.Tradable(at, n), m.set.Open[i], m.set.Close[i])
 		}
-		if f.Tradable()[n] {
+		if f.Tradable()[n] != 0 {
 			m.tradable++
 		}
 		// What is not known is NaN in at least the first column; what is known is in all.

@@ -23,17 +23,20 @@ type variant struct {
 	volume   bool
 	zone     string
 	step     time.Duration
+	// quoted has limits and a factor of adjustment.
+	quoted bool
 }
 
 const splits = "split: {train: [2010-01-04, 2010-07-31], valid: [2010-08-01, 2010-09-15], test: [2010-09-16, 2011-12-31]}\n"
 
 var variants = []variant{
-	{"the defaults", "window: 20\n" + splits, true, "", 24 * time.Hour},
-	{"relative prices, logarithms, a limit", "window: 7\nsource: {extra: [limit, flag]}\nfeatures: {prices: relative, volume: log, extra: [limit], calendar: [weekday, month_day, year_day]}\nnormalization: {clip: 1.5, include: [OHLCV, indicators, extra]}\n" + splits, true, "", 24 * time.Hour},
-	{"nothing dropped, without a flag", "window: 3\ndrop_undefined: false\nfeatures: {listed: false, indicators: {sma: [3], obv: [0], vwap: [0]}}\ncalendar: {gone_after: 3}\n" + splits, true, "", 24 * time.Hour},
-	{"no volume, not scaled", "window: 1\nfeatures: {indicators: {rsi: [5], adx: [5]}}\nnormalization: {method: none}\n" + splits, false, "", 24 * time.Hour},
-	{"indicators of volume alone", "window: 2\nfeatures: {ohlcv: false, volume: log, indicators: {mfi: [5], obv: [3], vwap: [4]}}\n" + splits, true, "", 24 * time.Hour},
-	{"hours of a zone", "window: 9\nsource: {timezone: America/New_York}\nfeatures: {indicators: {vwap: [0], keltner: true, supertrend: [5, 2]}, calendar: [time_of_day, weekday]}\nsplit: {train: [2010-01-04, 2010-02-10], valid: [2010-02-11, 2010-02-20], test: [2010-02-21, 2011-12-31]}\n", true, "America/New_York", 5 * time.Hour},
+	{"the defaults", "window: 20\n" + splits, true, "", 24 * time.Hour, false},
+	{"relative prices, logarithms, a limit", "window: 7\nsource: {extra: [limit, flag]}\nfeatures: {prices: relative, volume: log, extra: [limit], calendar: [weekday, month_day, year_day]}\nnormalization: {clip: 1.5, include: [OHLCV, indicators, extra]}\n" + splits, true, "", 24 * time.Hour, false},
+	{"nothing dropped, without a flag", "window: 3\ndrop_undefined: false\nfeatures: {listed: false, indicators: {sma: [3], obv: [0], vwap: [0]}}\ncalendar: {gone_after: 3}\n" + splits, true, "", 24 * time.Hour, false},
+	{"no volume, not scaled", "window: 1\nfeatures: {indicators: {rsi: [5], adx: [5]}}\nnormalization: {method: none}\n" + splits, false, "", 24 * time.Hour, false},
+	{"indicators of volume alone", "window: 2\nfeatures: {ohlcv: false, volume: log, indicators: {mfi: [5], obv: [3], vwap: [4]}}\n" + splits, true, "", 24 * time.Hour, false},
+	{"hours of a zone", "window: 9\nsource: {timezone: America/New_York}\nfeatures: {indicators: {vwap: [0], keltner: true, supertrend: [5, 2]}, calendar: [time_of_day, weekday]}\nsplit: {train: [2010-01-04, 2010-02-10], valid: [2010-02-11, 2010-02-20], test: [2010-02-21, 2011-12-31]}\n", true, "America/New_York", 5 * time.Hour, false},
+	{"limits and a factor", "window: 5\nsource: {adjust: factor}\nfeatures: {indicators: {sma: [3]}}\n" + splits, true, "", 24 * time.Hour, true},
 }
 
 const times = 320
@@ -82,7 +85,11 @@ func market(t testing.TB, seed uint64, v variant) (prepared.Config, *bars.Data) 
 		case "F":
 			last = 0
 		}
-		pause := 200 + r.IntN(20)
+		pause, factor := 200+r.IntN(20), 1.0
+		if v.quoted {
+			d.Adjustment.By = "factor"
+			s.Quoted = []bars.QuoteColumn{bars.RawOpen, bars.RawHigh, bars.RawLow, bars.RawClose, bars.RawVolume, bars.Factor, bars.LimitUp, bars.LimitDown}
+		}
 		for k := first; k < last; k++ {
 			open := price * math.Exp(0.01*r.Normal())
 			price = open * math.Exp(0.02*r.Normal())
@@ -93,6 +100,23 @@ func market(t testing.TB, seed uint64, v variant) (prepared.Config, *bars.Data) 
 			rec.Bar = bars.Bar{Time: start.Add(time.Duration(k) * v.step), Open: open, Close: price, High: max(open, price) * (1 + 0.01*r.Float64()), Low: min(open, price) * (1 - 0.01*r.Float64()), Volume: math.NaN()}
 			if v.volume {
 				rec.Volume = math.Round(1e6*r.Float64()) + 1
+			}
+			if v.quoted {
+				if r.Float64() < 0.05 {
+					factor *= 0.5 + r.Float64()
+				}
+				rec.Factor = factor
+				rec.Quote[bars.LimitUp], rec.Quote[bars.LimitDown] = 1.1*max(open, price), math.NaN()
+				switch u := r.Float64(); {
+				case u < 0.1:
+					rec.Quote[bars.LimitUp] = price
+				case u < 0.2:
+					rec.Quote[bars.LimitUp] = open
+				case u < 0.3:
+					rec.Quote[bars.LimitDown] = price
+				case u < 0.4:
+					rec.Quote[bars.LimitDown] = open
+				}
 			}
 			for range d.Extra {
 				x := r.Normal()
@@ -125,6 +149,12 @@ func arrivals(d *bars.Data) []arrival {
 				byTime[k], when[k] = make([]live.Row, len(d.Series)), rec.Time
 			}
 			row := live.Row{Bar: rec.Bar, Status: bars.Traded, Extra: rec.Extra}
+			if f := rec.Factor; f != 1 || s.Quoted != nil {
+				row.Quote = rec.Quote
+				row.Quote[bars.RawOpen], row.Quote[bars.RawHigh], row.Quote[bars.RawLow], row.Quote[bars.RawClose] = rec.Open, rec.High, rec.Low, rec.Close
+				row.Quote[bars.RawVolume], row.Quote[bars.Factor] = rec.Volume, f
+				row.Open, row.High, row.Low, row.Close = rec.Open*f, rec.High*f, rec.Low*f, rec.Close*f
+			}
 			if rec.Suspended {
 				row.Status = bars.Suspended
 			}
@@ -165,7 +195,7 @@ func forVariants(t *testing.T, test func(t *testing.T, seed uint64, v variant)) 
 			n++
 		}
 	}
-	if n != 18 {
+	if n != 21 {
 		t.Errorf("%d markets", n)
 	}
 }

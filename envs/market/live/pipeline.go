@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/feature"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
 // Version is that of the pipeline's JSON and of what its features mean. A feed refuses others.
@@ -30,6 +32,9 @@ type Pipeline struct {
 	Features []Feature `json:"features"`
 	// Extra are the further columns that a bar must have, in order.
 	Extra []string `json:"extra,omitempty"`
+	// Quotes are the columns of quotes that a bar must have for the account to trade by, in order:
+	// see bars.QuoteColumn.
+	Quotes []string `json:"quotes,omitempty"`
 	// Warmup is the number of bars of an asset before its first defined row.
 	Warmup int `json:"warmup"`
 	// Adjusted says what the prices of the agent's data were multiplied by: none, adj_close or
@@ -54,12 +59,47 @@ type Feature struct {
 
 // NewPipeline returns the pipeline of a prepared set.
 func NewPipeline(m *prepared.Manifest) Pipeline {
-	p := Pipeline{Version: Version, Window: m.W, Assets: m.Symbols, Extra: m.Extra, Adjusted: m.Adjusted, Config: m.Config}
+	p := Pipeline{Version: Version, Window: m.W, Assets: m.Symbols, Extra: m.Extra, Adjusted: m.Adjusted, Quotes: m.Quotes, Config: m.Config}
 	for _, f := range m.Features {
 		p.Features = append(p.Features, Feature{Name: f.Name, Unit: string(f.Unit), Warmup: f.Warmup, Mean: f.Mean, Std: f.Std, Clip: f.Clip, Scaled: f.Scaled})
 		p.Warmup = max(p.Warmup, f.Warmup)
 	}
 	return p
+}
+
+// QuotesFor are the columns, of those that data have, that accounts of a configuration trade by:
+// limits with the prices that they limit, and raw prices with their factors.
+func QuotesFor(c trading.Config, have []bars.QuoteColumn) (names []string) {
+	limits := slices.Contains(have, bars.LimitUp) || slices.Contains(have, bars.LimitDown)
+	raw := c.Account.Prices == trading.Raw && slices.Contains(have, bars.Factor)
+	for _, q := range have {
+		switch q {
+		case bars.RawOpen, bars.RawClose:
+			if !limits && !raw {
+				continue
+			}
+		case bars.Factor:
+			if !raw {
+				continue
+			}
+		case bars.LimitUp, bars.LimitDown:
+		default:
+			continue
+		}
+		names = append(names, q.String())
+	}
+	return names
+}
+
+// Needs are the columns of Quotes.
+func (p *Pipeline) Needs() []bars.QuoteColumn {
+	var list []bars.QuoteColumn
+	for _, name := range p.Quotes {
+		if q, ok := bars.QuoteNamed(name); ok {
+			list = append(list, q)
+		}
+	}
+	return list
 }
 
 // ParsePipeline reads a pipeline, such as the features of an agent's manifest, and checks it.
@@ -100,6 +140,8 @@ type layout struct {
 	zone      *time.Location // nil takes times as they are written
 	goneAfter int
 	drop      bool
+	quotes    []bars.QuoteColumn
+	adjusts   bool // quotes have prices before adjustment
 	digest    [sha256.Size]byte
 }
 
@@ -133,11 +175,20 @@ func (p *Pipeline) check() (*layout, error) {
 			errs = append(errs, fmt.Errorf("features[%d]: %s has the mean %g, the deviation %g and the limit %g", i, f.Name, f.Mean, f.Std, f.Clip))
 		}
 	}
+	l := &layout{}
+	for i, name := range p.Quotes {
+		q, ok := bars.QuoteNamed(name)
+		if !ok || slices.Contains(l.quotes, q) {
+			errs = append(errs, fmt.Errorf("quotes[%d]: %q is no column of quotes, or there twice", i, name))
+			continue
+		}
+		l.quotes, l.adjusts = append(l.quotes, q), l.adjusts || q == bars.RawClose
+	}
 	c, err := p.data()
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	l := &layout{goneAfter: c.Calendar.GoneAfter, drop: c.DropUndefined}
+	l.goneAfter, l.drop = c.Calendar.GoneAfter, c.DropUndefined
 	// Where prices are features, a column tells whether the data had volumes; elsewhere only
 	// indicators ask.
 	volume := !c.Features.OHLCV || slices.ContainsFunc(p.Features, func(f Feature) bool { return f.Name == "volume" })

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -22,10 +23,12 @@ type Portfolio struct {
 	value   float64
 
 	// What was decided and is not executed yet: the orders, what could be traded then, and when.
-	pending  bool
-	orders   []int64
-	decided  []bool
-	at       time.Time
+	pending bool
+	orders  []int64
+	decided []trading.Sides
+	at      time.Time
+	// factor [N] are those at which positions are counted; nil where nothing happens to them.
+	factor   []float64
 	position *tensor.Tensor
 	cash     *tensor.Tensor
 	mask     *tensor.Tensor
@@ -43,22 +46,33 @@ func NewPortfolio(c trading.Config, f *Feed) (*Portfolio, error) {
 		return nil, fmt.Errorf("portfolio: %w", err)
 	}
 	p := &Portfolio{
-		feed: f, config: c, account: a, orders: make([]int64, n), decided: make([]bool, n),
+		feed: f, config: c, account: a, orders: make([]int64, n), decided: make([]trading.Sides, n),
 		position: tensor.New(tensor.Float32, n), cash: tensor.New(tensor.Float32, 1), mask: tensor.New(tensor.Bool, 3*n),
+	}
+	if c.Account.Prices == trading.Raw && slices.Contains(f.quotes, bars.Factor) {
+		p.factor = slices.Clone(f.factor)
 	}
 	p.observe()
 	return p, nil
 }
 
-// Update executes what was decided at the bar before, once, and shows the present one.
+// prices are those of the last bar that the account trades.
+func (p *Portfolio) prices() (open, close []float64) {
+	if p.factor != nil {
+		return p.feed.rawOpen, p.feed.rawClose
+	}
+	return p.feed.open, p.feed.close
+}
+
+// Update books what dividends and splits since the last one mean for raw positions, executes what
+// was decided at the bar before, once, and shows the present one.
 func (p *Portfolio) Update() {
+	if p.factor != nil {
+		p.account.Reinvest(p.factor, p.feed.factor)
+		copy(p.factor, p.feed.factor)
+	}
 	if p.pending && p.feed.time.After(p.at) {
-		price := p.feed.open
-		if p.config.Execution.Fill == trading.NextClose {
-			price = p.feed.close
-		}
-		p.trade(price)
-		p.pending = false
+		p.trade()
 	}
 	p.observe()
 }
@@ -81,19 +95,26 @@ func (p *Portfolio) Decide(orders []int64) error {
 	copy(p.decided, p.feed.tradable)
 	p.at, p.pending = p.feed.time, true
 	if p.config.LookAhead() {
-		p.trade(p.feed.close)
-		p.pending = false
+		p.trade()
 	}
 	return nil
 }
 
-func (p *Portfolio) trade(price []float64) {
-	p.account.Trade(p.orders, trading.Bar{Number: p.feed.rows - 1, Price: price, Decided: p.decided, Tradable: p.feed.tradable})
+// trade executes what is pending at the last bar.
+func (p *Portfolio) trade() {
+	open, close := p.prices()
+	b := trading.Bar{Number: p.feed.rows - 1, Price: close, Decided: p.decided, Tradable: p.feed.tradable}
+	if p.config.Execution.Fill == trading.NextOpen {
+		b.Price, b.Tradable = open, p.feed.atOpen
+	}
+	p.account.Trade(p.orders, b)
+	p.pending = false
 }
 
 func (p *Portfolio) observe() {
-	p.value = p.account.Value(p.feed.close)
-	p.account.ObservePosition(p.position.Float32s(), p.feed.close, p.value)
+	_, close := p.prices()
+	p.value = p.account.Value(close)
+	p.account.ObservePosition(p.position.Float32s(), close, p.value)
 	p.cash.Float32s()[0] = p.account.ObserveCash(p.value)
 	trading.WriteMask(p.mask.Bools(), p.feed.tradable)
 }
@@ -121,6 +142,9 @@ func (p *Portfolio) Hold(positions []float64, cash float64) error {
 		return err
 	}
 	p.pending = false
+	if p.factor != nil {
+		copy(p.factor, p.feed.factor)
+	}
 	p.observe()
 	return nil
 }
@@ -131,14 +155,25 @@ type portfolioState struct {
 	Positions []float64 `json:"positions"`
 	Pending   bool      `json:"pending"`
 	Orders    []int64   `json:"orders"`
-	Decided   []bool    `json:"decided"`
-	At        time.Time `json:"at"`
+	// Decided says which assets could be bought at the decision, Sellable, where that differs,
+	// which could be sold.
+	Decided  []bool    `json:"decided"`
+	Sellable []bool    `json:"sellable,omitempty"`
+	At       time.Time `json:"at"`
+	Factor   []float64 `json:"factor,omitempty"`
 }
 
 // SaveState returns the holdings and what is not executed yet, as JSON. The feed is saved by
 // itself.
 func (p *Portfolio) SaveState() ([]byte, error) {
-	return json.Marshal(portfolioState{Cash: p.account.Cash(), Positions: p.account.Positions(), Pending: p.pending, Orders: p.orders, Decided: p.decided, At: p.at})
+	s := portfolioState{Cash: p.account.Cash(), Positions: p.account.Positions(), Pending: p.pending, Orders: p.orders, At: p.at, Factor: p.factor}
+	for _, d := range p.decided {
+		s.Decided, s.Sellable = append(s.Decided, d.Allows(trading.Buy)), append(s.Sellable, d.Allows(trading.Sell))
+	}
+	if slices.Equal(s.Decided, s.Sellable) {
+		s.Sellable = nil
+	}
+	return json.Marshal(s)
 }
 
 // LoadState makes the portfolio what it was, over the present bar of its feed. What cannot be is an
@@ -148,14 +183,29 @@ func (p *Portfolio) LoadState(text []byte) error {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return fmt.Errorf("load the state of a portfolio: %w", err)
 	}
-	if len(s.Orders) != len(p.orders) || len(s.Decided) != len(p.decided) || slices.ContainsFunc(s.Orders, func(o int64) bool { return o < trading.Buy || o > trading.Hold }) {
+	if s.Sellable == nil {
+		s.Sellable = s.Decided
+	}
+	if len(s.Orders) != len(p.orders) || len(s.Sellable) != len(p.decided) || len(s.Decided) != len(p.decided) || slices.ContainsFunc(s.Orders, func(o int64) bool { return o < trading.Buy || o > trading.Hold }) {
 		return fmt.Errorf("load the state of a portfolio: the orders %v decided on %d assets, expected %d", s.Orders, len(s.Decided), len(p.orders))
+	}
+	if len(s.Factor) != len(p.factor) {
+		return fmt.Errorf("load the state of a portfolio: %d factors of raw prices, expected %d", len(s.Factor), len(p.factor))
 	}
 	if err := p.Hold(s.Positions, s.Cash); err != nil {
 		return fmt.Errorf("load the state of a portfolio: %w", err)
 	}
+	copy(p.factor, s.Factor)
 	copy(p.orders, s.Orders)
-	copy(p.decided, s.Decided)
+	for i := range p.decided {
+		p.decided[i] = 0
+		if s.Decided[i] {
+			p.decided[i] |= trading.CanBuy
+		}
+		if s.Sellable[i] {
+			p.decided[i] |= trading.CanSell
+		}
+	}
 	p.pending, p.at = s.Pending, p.feed.wall(s.At)
 	return nil
 }

@@ -12,6 +12,9 @@ func RowsAt(p *bars.Panel, t int, dst []Row) {
 	for n := range p.Symbols {
 		i := p.Index(t, n)
 		dst[n] = Row{Bar: p.Bars[i], Status: p.Status[i], Extra: p.ExtraAt(t, n)}
+		if p.Quotes != nil {
+			dst[n].Quote = p.Quotes[i]
+		}
 	}
 }
 
@@ -20,6 +23,9 @@ func RowsAt(p *bars.Panel, t int, dst []Row) {
 func (f *Feed) Prime(p *bars.Panel, lo, hi int) error {
 	if !slices.Equal(p.Symbols, f.p.Assets) || !slices.Equal(p.Extra, f.p.Extra) {
 		return fmt.Errorf("prime: a history of %v with the columns %v, expected %v with %v", p.Symbols, p.Extra, f.p.Assets, f.p.Extra)
+	}
+	if err := bars.Lacking(f.quotes, p.Quoted); err != nil {
+		return fmt.Errorf("prime: %w", err)
 	}
 	before := f.SaveState()
 	rows := make([]Row, len(p.Symbols))

@@ -103,10 +103,13 @@ func (f *Feed) move(c *state.Codec) {
 			c.Float(x)
 		}
 		a.bar.Time = f.time
-		f.open[i], f.close[i] = a.bar.Open, a.bar.Close
 		c.Floats(a.extra)
 		a.stream.State(c)
-		c.Bool(&f.tradable[i])
+		c.Bool(&a.traded)
+		for _, q := range f.quotes {
+			c.Float(&a.quote[q])
+		}
+		f.price(i)
 	}
 	for back := f.held; back > 0; back-- {
 		for _, r := range []*ring{&f.raw, &f.scaled} {

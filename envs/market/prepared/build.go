@@ -16,8 +16,9 @@ import (
 // Format and Version identify manifests. Version is raised when the manifest or what its digest
 // covers changes.
 const (
-	Format  = "onnxrl market data"
-	Version = 1
+	Format = "onnxrl market data"
+	// Version 2 has quotes. Sets of version 1 have none and are read as such.
+	Version = 2
 )
 
 // Read reads the rows of the configured source, or makes them, and examines them: data that are
@@ -183,6 +184,9 @@ func (p *placed) fill(stats []feature.Statistic) *Set {
 	panel := p.panel
 	t, n, f, e := len(panel.Times)-p.first, len(panel.Symbols), len(stats), len(panel.Extra)
 	s := &Set{Times: panel.Times[p.first:]}
+	for _, c := range panel.Quoted {
+		s.Manifest.Quotes = append(s.Manifest.Quotes, c.String())
+	}
 	s.alloc(t, n, f, e)
 	row32 := func(at, sym int) []float32 { i := (at-p.first)*n + sym; return s.x[i*f : (i+1)*f] }
 	for sym := range n {
@@ -207,16 +211,26 @@ func (p *placed) fill(stats []feature.Statistic) *Set {
 	for i, b := range panel.Bars[from:] {
 		s.Open[i], s.High[i], s.Low[i], s.Close[i], s.Volume[i] = b.Open, b.High, b.Low, b.Close, b.Volume
 	}
+	for _, c := range panel.Quoted {
+		for i := range s.Quotes[c] {
+			s.Quotes[c][i] = panel.Quotes[from+i][c]
+		}
+	}
 	return s
 }
 
-// alloc makes the arrays.
+// alloc makes the arrays; those of quotes are named in the manifest.
 func (s *Set) alloc(t, n, f, e int) {
 	s.Manifest.T, s.Manifest.N, s.Manifest.F = t, n, f
 	s.X = tensor.New(tensor.Float32, t, n, f)
 	s.x = s.X.Float32s()
 	for _, column := range []*[]float64{&s.Open, &s.High, &s.Low, &s.Close, &s.Volume} {
 		*column = make([]float64, t*n)
+	}
+	for _, name := range s.Manifest.Quotes {
+		if c, ok := bars.QuoteNamed(name); ok {
+			s.Quotes[c] = make([]float64, t*n)
+		}
 	}
 	s.Status, s.Defined, s.Extra = make([]bars.Status, t*n), make([]bool, t*n), make([]float64, t*n*e)
 }

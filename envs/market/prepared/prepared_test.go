@@ -187,7 +187,61 @@ func same(a, b *Set) error {
 			return fmt.Errorf("price column %d differs", i)
 		}
 	}
+	for c := range a.Quotes {
+		if !slices.EqualFunc(a.Quotes[c], b.Quotes[c], bits) {
+			return fmt.Errorf("the quotes %v differ", bars.QuoteColumn(c))
+		}
+	}
 	return nil
+}
+
+// A set of version 1 is one without quotes.
+func TestOpenVersion1(t *testing.T) {
+	s := mustBuild(t, config(t, strings.ReplaceAll(csvText(2), "adj_close", "other")))
+	dir := t.TempDir()
+	if err := s.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, ManifestName)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(text, []byte(`"version": 2`), []byte(`"version": 1`), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Manifest.Version != 1 || len(got.Manifest.Quotes) > 0 || got.Close[5] != s.Close[5] {
+		t.Errorf("version %d with the quotes %v", got.Manifest.Version, got.Manifest.Quotes)
+	}
+}
+
+// Quotes are the numbers of the file, beside what features see.
+func TestQuotes(t *testing.T) {
+	s := mustBuild(t, config(t, csvText(1)))
+	if want := []string{"raw_open", "raw_high", "raw_low", "raw_close", "raw_volume", "factor"}; !slices.Equal(s.Manifest.Quotes, want) {
+		t.Fatalf("quotes %q, expected %q", s.Manifest.Quotes, want)
+	}
+	compared := 0
+	for i, st := range s.Status {
+		raw, factor := s.Quotes[bars.RawClose][i], s.Quotes[bars.Factor][i]
+		if st == bars.Unlisted {
+			continue
+		}
+		compared++
+		if raw*factor != s.Close[i] || raw != math.Round(raw*1e4)/1e4 || s.Quotes[bars.LimitUp] != nil {
+			t.Fatalf("row %d: the close %v times %v is not %v", i, raw, factor, s.Close[i])
+		}
+		if st == bars.Missing && (s.Quotes[bars.RawVolume][i] != 0 || s.Quotes[bars.RawOpen][i] != raw) {
+			t.Errorf("row %d is missing, and its open is %v, its close %v", i, s.Quotes[bars.RawOpen][i], raw)
+		}
+	}
+	if compared < 1300 {
+		t.Errorf("%d rows were compared", compared)
+	}
 }
 
 func TestSaveAndOpen(t *testing.T) {
@@ -333,7 +387,9 @@ func TestOpenRefuses(t *testing.T) {
 		"flipped byte":    {edit(prices, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }), prices + " was changed or is damaged"},
 		"cut features":    {edit(features, func(b []byte) []byte { return b[:len(b)-9] }), features + " was changed or is damaged"},
 		"cut manifest":    {edit(ManifestName, func(b []byte) []byte { return b[:len(b)/2] }), "manifest.json is damaged"},
-		"other version":   {edit(ManifestName, replace(`"version": 1`, `"version": 9`)), "it has version 9, and this program reads version 1"},
+		"other version":   {edit(ManifestName, replace(`"version": 2`, `"version": 9`)), "it has version 9, and this program reads versions 1 to 2"},
+		"old with quotes": {edit(ManifestName, replace(`"version": 2`, `"version": 1`)), "it has version 1, which knows no quotes"},
+		"unknown quotes":  {edit(ManifestName, replace(`"raw_open"`, `"raw_sides"`)), "there are no quotes"},
 		"other format":    {edit(ManifestName, replace(Format, "something")), "it is no manifest of prepared market data"},
 		"lying T":         {edit(ManifestName, replace(`"t": 367`, `"t": 999999999999`)), "are impossible"},
 		"lying N":         {edit(ManifestName, replace(`"n": 4`, `"n": 5`)), "it names 4 symbols"},

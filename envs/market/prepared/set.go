@@ -26,6 +26,9 @@ type Set struct {
 	// Extra are the further columns of the source, at (t·N+n)·E+e, in the order of Manifest.Extra;
 	// NaN where unknown.
 	Extra []float64
+	// Quotes are what is known besides, at t·N+n, by [bars.QuoteColumn]: prices before adjustment,
+	// factors, limits and so on. Columns that the source lacks are nil.
+	Quotes [bars.QuoteColumns][]float64
 
 	x []float32
 }
@@ -51,8 +54,10 @@ type Manifest struct {
 	Features      []Feature             `json:"features"`
 	Normalization feature.Normalization `json:"normalization"`
 	Extra         []string              `json:"extra,omitempty"`
-	Split         split.Splits          `json:"split"`
-	Ranges        []RangeInfo           `json:"ranges"`
+	// Quotes names the columns of Set.Quotes that there are, in order.
+	Quotes []string     `json:"quotes,omitempty"`
+	Split  split.Splits `json:"split"`
+	Ranges []RangeInfo  `json:"ranges"`
 	// Adjusted says what prices were multiplied by: none, adj_close or factor. It is the By of
 	// Adjustment.
 	Adjusted   string              `json:"adjusted"`

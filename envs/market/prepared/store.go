@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/split"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
@@ -101,7 +102,8 @@ func (m *Manifest) digest() (string, error) {
 		Split            split.Splits
 		Window           int
 		Timezone         string
-	}{m.Files.Features.SHA256, m.Files.Prices.SHA256, m.Symbols, m.Extra, m.Features, m.Split, m.W, m.Timezone})
+		Quotes           []string `json:",omitempty"`
+	}{m.Files.Features.SHA256, m.Files.Prices.SHA256, m.Symbols, m.Extra, m.Features, m.Split, m.W, m.Timezone, m.Quotes})
 	return hash(text), err
 }
 
@@ -134,8 +136,10 @@ func (m *Manifest) check() error {
 	switch {
 	case m.Format != Format:
 		return fmt.Errorf("it is no manifest of prepared market data: format %q", m.Format)
-	case m.Version != Version:
-		return fmt.Errorf("it has version %d, and this program reads version %d; prepare the data again", m.Version, Version)
+	case m.Version < 1 || m.Version > Version:
+		return fmt.Errorf("it has version %d, and this program reads versions 1 to %d; prepare the data again", m.Version, Version)
+	case m.Version == 1 && len(m.Quotes) > 0:
+		return errors.New("it has version 1, which knows no quotes; prepare the data again")
 	case m.T < 1 || m.N < 1 || m.F < 1 || m.W < 1 || m.W > m.T || m.T > maxValues/m.N || m.T*m.N > maxValues/m.F:
 		return fmt.Errorf("the sizes T=%d, N=%d, F=%d, W=%d are impossible", m.T, m.N, m.F, m.W)
 	case len(m.Symbols) != m.N || len(m.Features) != m.F:
@@ -149,6 +153,11 @@ func (m *Manifest) check() error {
 	for _, f := range []FileInfo{m.Files.Features, m.Files.Prices} {
 		if f.Name == "" || filepath.Base(f.Name) != f.Name {
 			return fmt.Errorf("%q is no name of a table", f.Name)
+		}
+	}
+	for _, name := range m.Quotes {
+		if _, ok := bars.QuoteNamed(name); !ok {
+			return fmt.Errorf("there are no quotes %q", name)
 		}
 	}
 	want, err := m.digest()

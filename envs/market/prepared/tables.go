@@ -46,7 +46,7 @@ func (s *Set) featureTable() ([]byte, error) {
 	})
 }
 
-// priceTable has the same rows: prices, volume, status, defined and the extra columns.
+// priceTable has the same rows: prices, volume, status, defined, the extra columns and the quotes.
 func (s *Set) priceTable() ([]byte, error) {
 	fields := []arrow.Field{{Name: timeColumn, Type: timeType}, {Name: symbolColumn, Type: arrow.BinaryTypes.String}}
 	for _, name := range []string{"open", "high", "low", "close", "volume"} {
@@ -55,6 +55,13 @@ func (s *Set) priceTable() ([]byte, error) {
 	fields = append(fields, arrow.Field{Name: "status", Type: arrow.PrimitiveTypes.Uint8}, arrow.Field{Name: "defined", Type: arrow.FixedWidthTypes.Boolean})
 	for _, name := range s.Manifest.Extra {
 		fields = append(fields, arrow.Field{Name: "extra." + name, Type: arrow.PrimitiveTypes.Float64})
+	}
+	var quotes [][]float64
+	for c, column := range s.Quotes {
+		if column != nil {
+			fields = append(fields, arrow.Field{Name: "quote." + bars.QuoteColumn(c).String(), Type: arrow.PrimitiveTypes.Float64})
+			quotes = append(quotes, column)
+		}
 	}
 	return s.table(fields, func(b *array.RecordBuilder, lo, hi int) {
 		for c, column := range [][]float64{s.Open, s.High, s.Low, s.Close, s.Volume} {
@@ -69,6 +76,9 @@ func (s *Set) priceTable() ([]byte, error) {
 			for i := lo; i < hi; i++ {
 				b.Field(9 + c).(*array.Float64Builder).Append(s.Extra[i*e+c])
 			}
+		}
+		for c, column := range quotes {
+			b.Field(9+e+c).(*array.Float64Builder).AppendValues(column[lo:hi], nil)
 		}
 	})
 }
@@ -211,6 +221,11 @@ func (s *Set) loadPrices(prices []byte, loc *time.Location) error {
 					s.Extra[(at+i)*len(m.Extra)+c] = v
 				}
 			})
+		}
+	}
+	for c, dst := range s.Quotes {
+		if err == nil && dst != nil {
+			err = column(pt, "quote."+bars.QuoteColumn(c).String(), func(at int, a *array.Float64) { copy(dst[at:], a.Float64Values()) })
 		}
 	}
 	return err

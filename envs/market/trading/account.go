@@ -115,11 +115,6 @@ func (a *Account) ObserveCash(value float64) float32 {
 	return float32(a.cash)
 }
 
-// WriteMask writes which of its actions each asset has: holding always, trading where it is
-// tradable.
-func WriteMask(mask, tradable []bool) {
-	for _, ok := range tradable {
-		mask[Buy], mask[Sell], mask[Hold] = ok, ok, true
-		mask = mask[actions:]
-	}
-}
+// Reinvest books what dividends and splits between two bars mean for the positions: see
+// [Market.Reinvest]. Factors are [N].
+func (a *Account) Reinvest(before, now []float64) { Reinvest(a.pos, before, now) }

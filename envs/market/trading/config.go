@@ -18,6 +18,8 @@ type Config struct {
 	SellPct float64 `yaml:"sell_pct"`
 
 	Execution Execution `yaml:"execution"`
+	// Account says how accounts are kept.
+	Account AccountRules `yaml:"account,omitzero"`
 	// Reward is simple, P(t+1)/P(t) − 1, or log, its logarithm log P(t+1)/P(t).
 	Reward  string  `yaml:"reward"`
 	State   State   `yaml:"state"`
@@ -32,6 +34,15 @@ type Execution struct {
 	CashSplit string `yaml:"cash_split"`
 	// Lot is the number of shares that orders are rounded to; 0 trades fractions.
 	Lot float64 `yaml:"lot"`
+}
+
+// AccountRules say how accounts are kept.
+type AccountRules struct {
+	// Prices are those that an account trades: adjusted (the default), in which nothing happens to
+	// a position, or raw, as they were quoted, in which changes of the factor of adjustment are
+	// booked as reinvested shares. Features are of adjusted prices either way, and so are the raw
+	// prices of data that are not adjusted.
+	Prices string `yaml:"prices,omitzero"`
 }
 
 // State says what is observed besides the window of features.
@@ -67,8 +78,10 @@ const (
 	Simple = "simple"
 	Log    = "log"
 
-	Weight = "weight"
+	Adjusted = "adjusted"
+	// Raw are prices before adjustment, or numbers that are not weights.
 	Raw    = "raw"
+	Weight = "weight"
 
 	Full   = "full"
 	Random = "random"
@@ -105,6 +118,7 @@ func (c Config) Validate() error {
 	p.OneOf("execution.fill", c.Execution.Fill, NextOpen, NextClose, SameClose)
 	p.OneOf("execution.cash_split", c.Execution.CashSplit, Fair, Owner)
 	p.NonNegative("execution.lot", c.Execution.Lot)
+	p.OneOf("account.prices", c.Account.Prices, "", Adjusted, Raw)
 	p.OneOf("state.scale", c.State.Scale, Weight, Raw)
 	p.OneOf("episode.kind", c.Episode.Kind, Full, Random)
 	p.OneOf("episode.end", c.Episode.End, Truncate, Terminate)

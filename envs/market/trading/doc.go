@@ -4,9 +4,15 @@
 // # Data
 //
 // A [Market] holds T bars of N assets in flat slices: features [T,N,F], open and close prices
-// [T,N], and which asset can be traded at which bar. It is shared and never copied; a window of
-// features is a view. A [Source] prepares a market for a [Config] once, and makes any number of
-// environments over ranges of its bars.
+// [T,N], and what can be bought and what can be sold at the open and at the close of each bar
+// ([Sides], by [SidesAt]). It is shared and never copied; a window of features is a view. A
+// [Source] prepares a market for a [Config] once, and makes any number of environments over ranges
+// of its bars.
+//
+// Accounts trade adjusted prices, in which nothing ever happens to a position, or, with
+// account.prices: raw, prices as they were quoted, where [Market.Reinvest] books what dividends and
+// splits give on their dates. Features see adjusted prices either way. A rule book of an exchange
+// that knows limits by date supplies them as columns limit_up and limit_down of the data.
 //
 // # One step
 //
@@ -23,11 +29,12 @@
 //     is skipped when the cash is short;
 //   - the fee is fee_rate of the amount, on either side.
 //
-// What cannot be done is not done: an asset that cannot be traded at the bar of the decision (the
-// mask says so) or at the bar of the fill, a sale of nothing, a purchase for less than [Dust].
-// Positions and cash are never negative. A sale that would leave less than Dust of value sells all,
-// so that halved positions do not live on as denormal numbers. With a lot, orders are rounded down
-// to whole lots, but a sale is at least one.
+// What cannot be done is not done: a side that is closed at the bar of the decision (the mask says
+// so) or at the price of the fill, as both are of a suspended asset, purchases at the upper limit
+// and sales at the lower one; a sale of nothing, a purchase for less than [Dust]. Positions and
+// cash are never negative. A sale that would leave less than Dust of value sells all, so that
+// halved positions do not live on as denormal numbers. With a lot, orders are rounded down to whole
+// lots, but a sale is at least one.
 //
 // The portfolio is worth P = cash + Σ position · close, and the reward is P(t+1)/P(t) − 1 or its
 // logarithm. An asset that has ceased to trade keeps its last price.

@@ -103,14 +103,15 @@ func (e *Env) row(table []float64, bar int) []float64 {
 // trade executes the orders decided at bar t.
 func (e *Env) trade(orders []int64) {
 	n := len(e.market.Assets)
-	bar, prices := e.t+1, e.market.Open
-	switch e.source.config.Execution.Fill {
-	case NextClose:
-		prices = e.market.Close
-	case SameClose:
-		bar, prices = e.t, e.market.Close
+	m := e.market
+	bar, prices, sides := m.Fill(e.source.config.Execution.Fill, e.t)
+	if bar > e.t {
+		m.Reinvest(e.account.pos, bar)
 	}
-	e.account.Trade(orders, Bar{Number: bar, Price: e.row(prices, bar), Decided: e.market.Tradable[e.t*n : (e.t+1)*n], Tradable: e.market.Tradable[bar*n : (bar+1)*n]})
+	e.account.Trade(orders, Bar{Number: bar, Price: e.row(prices, bar), Decided: m.Tradable[e.t*n : (e.t+1)*n], Tradable: sides[bar*n : (bar+1)*n]})
+	if bar == e.t {
+		m.Reinvest(e.account.pos, e.t+1)
+	}
 }
 
 // observe writes observation, mask and diagnostics of the current bar.

@@ -12,8 +12,8 @@ type Bar struct {
 	Number int
 	// Price is what orders are filled at; it is not read where nothing can be traded.
 	Price []float64
-	// Decided and Tradable say what could be traded at the bar of the decision and at this one.
-	Decided, Tradable []bool
+	// Decided says what could be traded at the bar of the decision, Tradable at this one's Price.
+	Decided, Tradable []Sides
 }
 
 // Trade executes orders, Buy, Sell or Hold for each asset: all sells, then all buys. Fills are
@@ -27,7 +27,7 @@ func (a *Account) Trade(orders []int64, b Bar) {
 	for i, o := range orders {
 		switch {
 		case o == Hold:
-		case !decided[i] || !filled[i]:
+		case !(decided[i] & filled[i]).Allows(o):
 			a.step.skipped++
 		case o == Buy:
 			buyers++
@@ -41,7 +41,7 @@ func (a *Account) Trade(orders []int64, b Bar) {
 	// Each fair buyer spends this much, its fee included.
 	share := min(c.BuyPct, 1/float64(buyers)) * a.cash
 	for i, o := range orders {
-		if o != Buy || !decided[i] || !filled[i] {
+		if o != Buy || decided[i]&filled[i]&CanBuy == 0 {
 			continue
 		}
 		if c.Execution.CashSplit == Owner {

@@ -21,7 +21,7 @@ func TestBadMarkets(t *testing.T) {
 		"X has 1 values":                    func(m *trading.Market) { m.X = m.X[:1] },
 		"open has 119 values, expected 120": func(m *trading.Market) { m.Open = m.Open[1:] },
 		"close has 0 values":                func(m *trading.Market) { m.Close = nil },
-		"tradable has 121 values":           func(m *trading.Market) { m.Tradable = append(m.Tradable, true) },
+		"tradable has 121 values":           func(m *trading.Market) { m.Tradable = append(m.Tradable, trading.Both) },
 		"0 bars of 3 assets":                func(m *trading.Market) { m.Dates = nil },
 		"the date of bar 7, 2020-01-07":     func(m *trading.Market) { m.Dates[7] = m.Dates[6] },
 		"feature \"b\" of C on 2020-01-03 is NaN": func(m *trading.Market) {

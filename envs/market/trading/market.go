@@ -18,8 +18,27 @@ type Market struct {
 	// Open and Close [T,N] are prices, carried forward over bars without trading. Before an asset
 	// can be traded for the first time they are not read and may be NaN.
 	Open, Close []float64
-	// Tradable [T,N] says at which bars an asset can be bought and sold.
-	Tradable []bool
+	// Tradable [T,N] says what can be bought and sold at the close of a bar, AtOpen at its open;
+	// nil is the same as at the close, as it is where no limits are known.
+	Tradable, AtOpen []Sides
+	// Factor [T,N] is that of raw prices, see [RawPrices]; nil where nothing happens to positions.
+	Factor []float64
+	// Raw, unless nil, are the prices before adjustment, which accounts trade on request.
+	Raw *RawPrices
+}
+
+// Fill returns where orders of bar t are filled: the bar, and the tables [T,N] of prices and of
+// what can be traded at them. fill is one of [Execution.Fill].
+func (m *Market) Fill(fill string, t int) (bar int, prices []float64, sides []Sides) {
+	switch {
+	case fill == SameClose:
+		return t, m.Close, m.Tradable
+	case fill == NextClose:
+		return t + 1, m.Close, m.Tradable
+	case m.AtOpen == nil:
+		return t + 1, m.Open, m.Tradable
+	}
+	return t + 1, m.Open, m.AtOpen
 }
 
 // Len returns the number of bars.
@@ -42,6 +61,17 @@ func (m *Market) Validate() error {
 	length("open", len(m.Open), t*n)
 	length("close", len(m.Close), t*n)
 	length("tradable", len(m.Tradable), t*n)
+	if m.AtOpen != nil {
+		length("tradable at the open", len(m.AtOpen), t*n)
+	}
+	if m.Factor != nil {
+		length("factor", len(m.Factor), t*n)
+	}
+	if m.Raw != nil {
+		length("raw open", len(m.Raw.Open), t*n)
+		length("raw close", len(m.Raw.Close), t*n)
+		length("raw factor", len(m.Raw.Factor), t*n)
+	}
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
@@ -55,17 +85,27 @@ func (m *Market) Validate() error {
 			return fmt.Errorf("market: feature %q of %s on %s is %g", m.Features[i%f], m.Assets[i/f%n], m.Dates[i/f/n].Format(time.DateOnly), x)
 		}
 	}
+	type column struct {
+		name, what string
+		values     []float64
+	}
+	columns := []column{{"open", "price", m.Open}, {"close", "price", m.Close}}
+	if m.Factor != nil {
+		columns = append(columns, column{"factor", "number", m.Factor})
+	}
+	if r := m.Raw; r != nil {
+		columns = append(columns, column{"raw open", "price", r.Open}, column{"raw close", "price", r.Close}, column{"factor", "number", r.Factor})
+	}
 	for a := range n {
 		listed := false
 		for b := range t {
 			i := b*n + a
-			listed = listed || m.Tradable[i]
-			for _, p := range []struct {
-				name  string
-				price float64
-			}{{"open", m.Open[i]}, {"close", m.Close[i]}} {
-				if listed && !(p.price > 0 && !math.IsInf(p.price, 0)) {
-					return fmt.Errorf("market: the %s of %s on %s is %g, expected a positive price", p.name, m.Assets[a], m.Dates[b].Format(time.DateOnly), p.price)
+			if listed = listed || m.Tradable[i] != 0; !listed {
+				continue
+			}
+			for _, c := range columns {
+				if v := c.values[i]; !(v > 0 && !math.IsInf(v, 0)) {
+					return fmt.Errorf("market: the %s of %s on %s is %g, expected a positive %s", c.name, m.Assets[a], m.Dates[b].Format(time.DateOnly), v, c.what)
 				}
 			}
 		}

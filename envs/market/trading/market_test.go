@@ -21,7 +21,7 @@ func randomMarket(seed uint64, bars, assets, features int) *trading.Market {
 	s := rng.New(seed).Split("market").Stream()
 	m := &trading.Market{
 		Dates: make([]time.Time, bars), Assets: make([]string, assets), Features: make([]string, features),
-		X: make([]float32, bars*assets*features), Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]bool, bars*assets),
+		X: make([]float32, bars*assets*features), Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]trading.Sides, bars*assets),
 	}
 	for i := range m.Assets {
 		m.Assets[i] = string(rune('A' + i))
@@ -44,12 +44,12 @@ func randomMarket(seed uint64, bars, assets, features int) *trading.Market {
 				price[a] *= math.Exp(0.02*s.Normal() - 0.02*math.Log(price[a]/50))
 				return price[a]
 			}
-			m.Open[i], m.Close[i], m.Tradable[i] = move(), move(), true
+			m.Open[i], m.Close[i], m.Tradable[i] = move(), move(), trading.Both
 			switch {
 			case a == 1 && b < 10:
-				m.Open[i], m.Close[i], m.Tradable[i] = math.NaN(), math.NaN(), false
+				m.Open[i], m.Close[i], m.Tradable[i] = math.NaN(), math.NaN(), 0
 			case a == 2 && b > bars*4/5 || b > 20 && s.Bernoulli(0.05):
-				m.Open[i], m.Close[i], m.Tradable[i] = m.Close[i-assets], m.Close[i-assets], false
+				m.Open[i], m.Close[i], m.Tradable[i] = m.Close[i-assets], m.Close[i-assets], 0
 				price[a] = m.Close[i]
 			}
 		}
@@ -60,7 +60,7 @@ func randomMarket(seed uint64, bars, assets, features int) *trading.Market {
 // table returns a market of given prices, all tradable, with one feature that is 0.
 func table(open, close [][]float64) *trading.Market {
 	n := len(open[0])
-	m := &trading.Market{Assets: []string{"A", "B", "C", "D"}[:n], Features: []string{"zero"}, X: make([]float32, len(open)*n), Tradable: slices.Repeat([]bool{true}, len(open)*n)}
+	m := &trading.Market{Assets: []string{"A", "B", "C", "D"}[:n], Features: []string{"zero"}, X: make([]float32, len(open)*n), Tradable: slices.Repeat([]trading.Sides{trading.Both}, len(open)*n)}
 	for b := range open {
 		m.Dates = append(m.Dates, day0.AddDate(0, 0, b))
 		m.Open, m.Close = append(m.Open, open[b]...), append(m.Close, close[b]...)

@@ -49,7 +49,7 @@ func TestConservationAndSigns(t *testing.T) {
 			expected, spent := value, cash
 			for _, f := range g.Fills() {
 				at := f.Bar*assets + f.Asset
-				if !m.Tradable[at] || !m.Tradable[bar*assets+f.Asset] || f.Fee < 0 || f.Shares == 0 {
+				if m.Tradable[at]&m.Tradable[bar*assets+f.Asset] == 0 || f.Fee < 0 || f.Shares == 0 {
 					t.Fatalf("%s: bar %d: the fill %+v of an asset that cannot be traded, or without sense", name, bar, f)
 				}
 				expected += f.Shares*(m.Close[(bar+1)*assets+f.Asset]-f.Price) - f.Fee
@@ -95,7 +95,7 @@ func TestConservationAndSigns(t *testing.T) {
 // permuted returns the market with asset order[i] as its i-th.
 func permuted(m *trading.Market, order []int) *trading.Market {
 	n, f := len(m.Assets), len(m.Features)
-	p := &trading.Market{Features: m.Features, Dates: m.Dates, X: make([]float32, len(m.X)), Open: make([]float64, len(m.Open)), Close: make([]float64, len(m.Close)), Tradable: make([]bool, len(m.Tradable))}
+	p := &trading.Market{Features: m.Features, Dates: m.Dates, X: make([]float32, len(m.X)), Open: make([]float64, len(m.Open)), Close: make([]float64, len(m.Close)), Tradable: make([]trading.Sides, len(m.Tradable))}
 	for _, from := range order {
 		p.Assets = append(p.Assets, m.Assets[from])
 	}
@@ -229,7 +229,7 @@ func TestBuyAndHold(t *testing.T) {
 	const assets, bars = 5, 250
 	m := randomMarket(10, bars, assets, 1)
 	for i := range m.Tradable {
-		m.Tradable[i] = true
+		m.Tradable[i] = trading.Both
 	}
 	// Every asset has prices from the start on.
 	for b := range 11 {
@@ -284,8 +284,8 @@ func TestLogRewardsAddUp(t *testing.T) {
 func TestUntradableAssets(t *testing.T) {
 	prices := slices.Repeat([][]float64{{10, 10}}, 6)
 	m := table(prices, prices)
-	m.Open[1], m.Close[1], m.Tradable[1] = math.NaN(), math.NaN(), false // B is listed at bar 1,
-	m.Tradable[2*2+1] = false                                            // and pauses at bar 2.
+	m.Open[1], m.Close[1], m.Tradable[1] = math.NaN(), math.NaN(), 0 // B is listed at bar 1,
+	m.Tradable[2*2+1] = 0                                            // and pauses at bar 2.
 	g := start(t, open(t, m, config(nil)), rng.New(1))
 	want := func(step string, mask []bool, skipped float64, posB bool) {
 		t.Helper()

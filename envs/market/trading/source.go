@@ -58,6 +58,7 @@ func NewSource(m *Market, c Config) (*Source, error) {
 	if c.Window > m.Len()-1 {
 		return nil, fmt.Errorf("trading: the window of %d bars does not leave a step in a market of %d bars", c.Window, m.Len())
 	}
+	m = m.traded(c.Account.Prices)
 	n := len(m.Assets)
 	w, err := envs.NewWindow(tensor.Of(m.X, m.Len(), n, len(m.Features)), c.Window)
 	if err != nil {
@@ -98,7 +99,7 @@ func (s *Source) with(c Config) *Source {
 	return &o
 }
 
-// Market returns the market.
+// Market returns the market, in the prices that accounts trade.
 func (s *Source) Market() *Market { return s.market }
 
 // Config returns the configuration.

@@ -94,30 +94,32 @@ func (a *accounts) close(r *Record, bar int) error {
 
 // step executes what the rule says at the close of a bar.
 func (a *accounts) step(r *Record, rule Rule, bar int) {
-	n, at, prices := len(a.pos), bar+1, a.m.Open
-	switch a.c.Execution.Fill {
-	case trading.NextClose:
-		prices = a.m.Close
-	case trading.SameClose:
-		at, prices = bar, a.m.Close
+	n := len(a.pos)
+	at, prices, sides := a.m.Fill(a.c.Execution.Fill, bar)
+	if at > bar {
+		a.m.Reinvest(a.pos, at)
+	} else {
+		defer a.m.Reinvest(a.pos, bar+1)
 	}
 	a.fills = a.fills[:0]
 	fees, turnover, skipped := 0.0, 0.0, 0
 	for i := range a.pos {
 		long, order := rule.Long(a.m, bar, i), int64(trading.Hold)
 		switch {
-		case !a.m.Tradable[bar*n+i]:
-			// As in the environment, whose mask forbids it, nothing is ordered.
 		case long && a.pos[i] == 0:
 			order = trading.Buy
 		case !long && a.pos[i] != 0:
 			order = trading.Sell
 		}
+		if order != trading.Hold && !a.m.Tradable[bar*n+i].Allows(order) {
+			// As in the environment, whose mask forbids it, nothing is ordered.
+			order = trading.Hold
+		}
 		r.Actions = append(r.Actions, order)
 		if order == trading.Hold {
 			continue
 		}
-		if !a.m.Tradable[at*n+i] || !a.execute(i, at, order, prices[at*n+i]) {
+		if !sides[at*n+i].Allows(order) || !a.execute(i, at, order, prices[at*n+i]) {
 			skipped++
 			continue
 		}

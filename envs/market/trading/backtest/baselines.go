@@ -30,7 +30,10 @@ func (r *buyListed) Long(_ *trading.Market, _, asset int) bool { return r.in[ass
 // shares implements sharer.
 func (r *buyListed) shares(m *trading.Market, first int) []float64 {
 	n, count := len(m.Assets), 0
-	r.in = slices.Clone(m.Tradable[first*n : (first+1)*n])
+	r.in = make([]bool, n)
+	for i := range r.in {
+		r.in[i] = m.Tradable[first*n+i] != 0
+	}
 	for _, in := range r.in {
 		if in {
 			count++
@@ -66,14 +69,14 @@ func (r movingAverage) Long(m *trading.Market, bar, asset int) bool {
 	if bar < r.n-1 {
 		return false
 	}
-	n, total, close := len(m.Assets), 0.0, m.Close[bar*len(m.Assets)+asset]
+	total, close := 0.0, m.AdjustedClose(bar, asset)
 	// The asset must have been tradable at the oldest bar or before it: prices in front of its
 	// listing are not real.
 	if !listed(m, bar-r.n+1, asset) {
 		return false
 	}
 	for b := bar - r.n + 1; b <= bar; b++ {
-		total += m.Close[b*n+asset]
+		total += m.AdjustedClose(b, asset)
 	}
 	return close > total/float64(r.n)
 }
@@ -81,7 +84,7 @@ func (r movingAverage) Long(m *trading.Market, bar, asset int) bool {
 // listed reports whether an asset could be traded at a bar or at one before it.
 func listed(m *trading.Market, bar, asset int) bool {
 	for b := bar; b >= 0; b-- {
-		if m.Tradable[b*len(m.Assets)+asset] {
+		if m.Tradable[b*len(m.Assets)+asset] != 0 {
 			return true
 		}
 	}
@@ -94,7 +97,7 @@ func Index(name string, dates []time.Time, prices []float64, cash float64) (*Rec
 	if len(dates) != len(prices) || len(dates) < 2 || !(cash > 0) {
 		return nil, fmt.Errorf("back-test index %s: %d dates, %d prices and %g in cash", name, len(dates), len(prices), cash)
 	}
-	m := &trading.Market{Assets: []string{name}, Dates: dates, Close: prices, Tradable: slices.Repeat([]bool{true}, len(dates))}
+	m := &trading.Market{Assets: []string{name}, Dates: dates, Close: prices, Tradable: slices.Repeat([]trading.Sides{trading.Both}, len(dates))}
 	r := newRecord(name, m, trading.Range{First: 0, Last: len(dates) - 1}, false)
 	r.index = true
 	shares := []float64{cash / prices[0]}

@@ -17,7 +17,7 @@ func TestBuyAndHold(t *testing.T) {
 	const assets, bars = 4, 120
 	m := randomMarket(5, bars, assets)
 	for i := range m.Tradable {
-		m.Tradable[i] = m.Tradable[i] || i%assets == 2
+		m.Tradable[i] |= trading.SidesAt(i%assets == 2, 0, 0, 0)
 	}
 	s := source(t, m, nil)
 	r := must(t)(backtest.Accounts(ctx, s, trading.Range{First: 10, Last: bars - 1}, backtest.BuyAndHold()))
@@ -90,7 +90,7 @@ func TestMovingAverage(t *testing.T) {
 					mean += m.Close[b*assets+i] / float64(n)
 				}
 				signal := bar-n+1 >= listed && m.Close[bar*assets+i] > mean
-				if m.Tradable[bar*assets+i] && m.Tradable[(bar+1)*assets+i] {
+				if m.Tradable[bar*assets+i]&m.Tradable[(bar+1)*assets+i] != 0 {
 					long = signal
 				}
 				if held := r.Positions[(k+1)*assets+i] > 0; held != long {

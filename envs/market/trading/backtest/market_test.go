@@ -25,7 +25,7 @@ func randomMarket(seed uint64, bars, assets int) *trading.Market {
 	s := rng.New(seed).Split("market").Stream()
 	m := &trading.Market{
 		Features: []string{"noise"}, X: make([]float32, bars*assets),
-		Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]bool, bars*assets),
+		Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]trading.Sides, bars*assets),
 	}
 	price := make([]float64, assets)
 	for i := range price {
@@ -40,12 +40,12 @@ func randomMarket(seed uint64, bars, assets int) *trading.Market {
 				price[a] *= math.Exp(0.02 * s.Normal())
 				return price[a]
 			}
-			m.X[i], m.Open[i], m.Close[i], m.Tradable[i] = float32(s.Normal()), move(), move(), true
+			m.X[i], m.Open[i], m.Close[i], m.Tradable[i] = float32(s.Normal()), move(), move(), trading.Both
 			switch {
 			case a == 1 && b < 30:
-				m.Open[i], m.Close[i], m.Tradable[i] = math.NaN(), math.NaN(), false
+				m.Open[i], m.Close[i], m.Tradable[i] = math.NaN(), math.NaN(), 0
 			case a == 2 && b > 0 && s.Bernoulli(0.1):
-				m.Open[i], m.Close[i], m.Tradable[i] = m.Close[i-assets], m.Close[i-assets], false
+				m.Open[i], m.Close[i], m.Tradable[i] = m.Close[i-assets], m.Close[i-assets], 0
 				price[a] = m.Close[i]
 			}
 		}

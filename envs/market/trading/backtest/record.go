@@ -23,9 +23,8 @@ type Record struct {
 	// Actions [T,N] are the orders: trading.Buy, Sell and Hold. They include those that were not
 	// executed.
 	Actions []int64
-	// Tradable [T,N] says which assets could be traded at the bar of the decision: orders for
-	// others are none.
-	Tradable []bool
+	// Tradable [T,N] says what could be traded at the bar of the decision: other orders are none.
+	Tradable []trading.Sides
 	Trades   []Trade
 	// Fees and Turnover [T] are the fees paid and the amounts bought and sold, Skipped [T] the
 	// orders that could not be executed.
@@ -54,6 +53,8 @@ type Trade struct {
 	Shares, Price float64
 	// Fee was paid on top of, or taken from, Shares·Price.
 	Fee float64
+	// Factor is that of raw prices at the bar, 0 where nothing happens to positions.
+	Factor float64
 }
 
 func newRecord(name string, m *trading.Market, bars trading.Range, lookAhead bool) *Record {
@@ -114,7 +115,7 @@ func (r *Record) TotalSkipped() (n int) {
 func (r *Record) ActionMix() (mix [3]float64) {
 	n := 0
 	for i, a := range r.Actions {
-		if r.Tradable[i] {
+		if r.Tradable[i] != 0 {
 			mix[a]++
 			n++
 		}
@@ -173,6 +174,9 @@ func (r *Record) settle(m *trading.Market, bar int, fills []trading.Fill, in, ou
 		t := Trade{Date: m.Dates[f.Bar], Asset: f.Asset, Side: trading.Buy, Shares: f.Shares, Price: f.Price, Fee: f.Fee}
 		if f.Shares < 0 {
 			t.Side, t.Shares = trading.Sell, -f.Shares
+		}
+		if m.Factor != nil {
+			t.Factor = m.Factor[f.Bar*n+f.Asset]
 		}
 		r.Trades = append(r.Trades, t)
 	}

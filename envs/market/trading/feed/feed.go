@@ -3,27 +3,48 @@ package feed
 
 import (
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
 // FromSet returns the set as a market with its splits. Features and prices are shared with the set,
-// which must not change any more; only the tradable flags are new memory. A split of a single bar,
-// which leaves no step, is left out.
+// which must not change any more; only the sides are new memory. A split of a single bar, which
+// leaves no step, is left out.
 func FromSet(s *prepared.Set) *trading.Data {
 	m := &s.Manifest
 	market := &trading.Market{
 		Assets: m.Symbols, Features: make([]string, len(m.Features)), Dates: s.Times,
-		X: s.X.Float32s(), Open: s.Open, Close: s.Close, Tradable: make([]bool, m.T*m.N),
+		X: s.X.Float32s(), Open: s.Open, Close: s.Close, Tradable: make([]trading.Sides, m.T*m.N),
 	}
 	scales := make([]trading.Scale, len(m.Features))
 	for i, f := range m.Features {
 		market.Features[i] = f.Name
 		scales[i] = trading.Scale{Mean: f.Mean, Std: f.Std, Clip: f.Clip, Scaled: f.Scaled, Unit: string(f.Unit)}
 	}
+	// Limits are of the prices that were quoted.
+	open, close := s.Open, s.Close
+	if q := s.Quotes; q[bars.Factor] != nil {
+		open, close = q[bars.RawOpen], q[bars.RawClose]
+		market.Raw = &trading.RawPrices{Open: open, Close: close, Factor: q[bars.Factor]}
+	}
+	up, down := s.Quotes[bars.LimitUp], s.Quotes[bars.LimitDown]
+	if up != nil || down != nil {
+		market.AtOpen = make([]trading.Sides, m.T*m.N)
+	}
+	at := func(column []float64, i int) float64 {
+		if column == nil {
+			return 0
+		}
+		return column[i]
+	}
 	for t := range m.T {
 		for n := range m.N {
-			market.Tradable[t*m.N+n] = s.Tradable(t, n)
+			i, traded := t*m.N+n, s.Tradable(t, n)
+			market.Tradable[i] = trading.SidesAt(traded, close[i], at(down, i), at(up, i))
+			if market.AtOpen != nil {
+				market.AtOpen[i] = trading.SidesAt(traded, open[i], at(down, i), at(up, i))
+			}
 		}
 	}
 	d := &trading.Data{

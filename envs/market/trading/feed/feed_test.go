@@ -47,10 +47,10 @@ func TestFromSet(t *testing.T) {
 	}
 	late, always := 0, 0
 	for b := range m.Len() {
-		if !m.Tradable[b*3+2] {
+		if m.Tradable[b*3+2] == 0 {
 			late++
 		}
-		if !m.Tradable[b*3] {
+		if m.Tradable[b*3] == 0 {
 			always++
 		}
 	}

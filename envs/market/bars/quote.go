@@ -1,0 +1,99 @@
+package bars
+
+import (
+	"fmt"
+	"slices"
+)
+
+// QuoteColumn is one of the numbers of a Quote.
+type QuoteColumn int
+
+// The numbers of a Quote.
+const (
+	// Prices and volume as the source has them, before adjustment. A source that is not adjusted
+	// has them in its bars only.
+	RawOpen QuoteColumn = iota
+	RawHigh
+	RawLow
+	RawClose
+	RawVolume
+	// Factor multiplies raw prices into adjusted ones. What it changes by on a date is what
+	// dividends and splits have given to those who held before.
+	Factor
+	// PrevClose is the price that the exchange compares the day with, LimitUp and LimitDown the
+	// highest and the lowest at which it lets trade, all before adjustment.
+	PrevClose
+	LimitUp
+	LimitDown
+	// Amount is the money that changed hands.
+	Amount
+	// ST is 1 on days on which the exchange gives the symbol special treatment, and else 0.
+	ST
+	// QuoteColumns is the number of columns.
+	QuoteColumns
+)
+
+var quoteNames = [QuoteColumns]string{"raw_open", "raw_high", "raw_low", "raw_close", "raw_volume", "factor", "prev_close", "limit_up", "limit_down", "amount", "st"}
+
+// String returns the name, such as limit_up.
+func (c QuoteColumn) String() string { return quoteNames[c] }
+
+// QuoteNamed finds a column by its name.
+func QuoteNamed(name string) (QuoteColumn, bool) {
+	i := slices.Index(quoteNames[:], name)
+	return QuoteColumn(i), i >= 0
+}
+
+// Quote is what is known of a bar besides what features see. Prices are in the asset's currency,
+// before adjustment. A number that the source leaves blank is NaN; those of columns that it does
+// not have mean nothing.
+type Quote [QuoteColumns]float64
+
+// Lacking says which of the columns that someone needs are not there.
+func Lacking(needed, have []QuoteColumn) error {
+	for _, c := range needed {
+		if !slices.Contains(have, c) {
+			return fmt.Errorf("the rows have no %v, which accounts trade by; name its column in source.columns", c)
+		}
+	}
+	return nil
+}
+
+// quoted lists the columns that rows have.
+func (r resolved) quoted() []QuoteColumn {
+	var list []QuoteColumn
+	if r.adjustment.By != "none" {
+		list = append(list, RawOpen, RawHigh, RawLow, RawClose, RawVolume, Factor)
+	}
+	for c, at := range r.quotes {
+		if at >= 0 {
+			list = append(list, QuoteColumn(c))
+		}
+	}
+	return list
+}
+
+// keepRaw notes prices and volume before they are adjusted.
+func (r *Record) keepRaw() {
+	q := &r.Quote
+	q[RawOpen], q[RawHigh], q[RawLow], q[RawClose], q[RawVolume], q[Factor] = r.Open, r.High, r.Low, r.Close, r.Volume, r.Factor
+}
+
+// mendRaw repeats what the rules have done to the adjusted prices and the volume.
+func (r *Record) mendRaw() {
+	q := &r.Quote
+	q[RawHigh], q[RawLow] = max(q[RawOpen], q[RawHigh], q[RawLow], q[RawClose]), min(q[RawOpen], q[RawHigh], q[RawLow], q[RawClose])
+	if !(q[RawVolume] > 0) {
+		q[RawVolume] = 0
+	}
+}
+
+// Carried is the quote of a time without a row: the last price and factor, no trading, and no
+// limits.
+func (q *Quote) Carried() Quote {
+	out := *q
+	c := q[RawClose]
+	out[RawOpen], out[RawHigh], out[RawLow], out[RawVolume], out[Amount] = c, c, c, 0, 0
+	out[PrevClose], out[LimitUp], out[LimitDown] = 0, 0, 0
+	return out
+}

@@ -1,0 +1,50 @@
+package trading
+
+// RawPrices are the prices of a market before adjustment, all [T,N].
+type RawPrices struct {
+	Open, Close []float64
+	// Factor multiplies these into the adjusted prices. What it changes by is what dividends,
+	// splits and rights gave on that date to those who held the asset at the close before.
+	Factor []float64
+}
+
+// traded is the market as accounts see it: in adjusted prices, where nothing ever happens to a
+// position, or in raw ones.
+func (m *Market) traded(prices string) *Market {
+	if prices != Raw || m.Raw == nil {
+		return m
+	}
+	out := *m
+	out.Open, out.Close, out.Factor, out.Raw = m.Raw.Open, m.Raw.Close, m.Raw.Factor, nil
+	return &out
+}
+
+// Reinvest books what happens overnight before bar t to positions [N] in shares. Of dividends,
+// splits and rights only the change of a factor is known, and it is booked as shares that are
+// reinvested at once, at the price that the change implies, without costs: q becomes
+// q·Factor[t]/Factor[t−1]. A market without factors changes nothing.
+func (m *Market) Reinvest(positions []float64, t int) {
+	if m.Factor != nil && t > 0 {
+		n := len(positions)
+		Reinvest(positions, m.Factor[(t-1)*n:t*n], m.Factor[t*n:(t+1)*n])
+	}
+}
+
+// Reinvest is [Market.Reinvest] with the factors [N] of two bars.
+func Reinvest(positions, before, now []float64) {
+	for i, q := range positions {
+		if q != 0 {
+			positions[i] = q * (now[i] / before[i])
+		}
+	}
+}
+
+// AdjustedClose is the close of an asset without the jumps of dividends and splits, up to a factor
+// that is the same for all bars.
+func (m *Market) AdjustedClose(bar, asset int) float64 {
+	i := bar*len(m.Assets) + asset
+	if m.Factor == nil {
+		return m.Close[i]
+	}
+	return m.Close[i] * m.Factor[i]
+}
