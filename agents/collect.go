@@ -28,7 +28,7 @@ func (e *EnvError) Error() string { return "step: " + e.Err.Error() }
 func (e *EnvError) Unwrap() error { return e.Err }
 
 // CutOff reports whether some environment begins an episode though the one before has not ended:
-// ended says of each whether its last step ended one.
+// ended says of each whether its last step ended one, or it was absent.
 func CutOff(b *vector.Batch, ended []bool) bool {
 	for e, t := range b.Type {
 		if t == envs.First && !ended[e] {

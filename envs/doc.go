@@ -44,4 +44,22 @@
 //  3. Call envtest.Run from a test. Example_environment of package agents is one of 73 lines that
 //     passes.
 //  4. Implement [Saver] when its episodes are long, so that runs resume in the middle of one.
+//
+// # Several agents
+//
+// A world in which several agents act at once is a [Multi], and becomes rows of a vector: row w·k+i
+// is agent i of world w. All of them share one policy, unless the observation says who is who and
+// the policy makes use of it. Agents come and go; a row whose agent is not there is absent
+// (vector.Batch.Present): no learner learns from it, and no statistics count it.
+//
+//  1. Implement Multi: fixed names in Agents, one Spec, and in Reset and Step the steps of those
+//     agents that have one, with present[i] set. An agent leaves with a step of type Last, and
+//     begins with one of type First, also when it comes back. Leave alone what is not present.
+//  2. Implement [MultiSaver] for runs that resume in the middle of an episode.
+//  3. Implement [MultiFactory], whose New is AgentOf(NewMulti(…)), and return it from the Open of
+//     a Kind. vector.Open, and with it training and evaluation, then step whole worlds.
+//     train.num_envs counts rows, and is a multiple of the number of agents.
+//  4. Compare a short run with the world driven by hand; envtest.Shifts is an example of a world.
+//
+// Env steps are rounds times rows, whether rows are present or not.
 package envs

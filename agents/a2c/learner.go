@@ -273,14 +273,20 @@ func (l *learner) targets() {
 		c := rlmath.VTraceConfig{Lambda: l.c.GAELambda, ClipRho: l.c.VTrace.ClipRho, ClipC: l.c.VTrace.ClipC, ClipPGRho: l.c.VTrace.ClipPGRho}
 		rlmath.VTrace(l.Target, l.Advantage, r.Reward, r.Discount, r.Value, l.Next, l.rho, c, n)
 	}
+	there := r.Select(l.Scratch[0], l.Advantage)
 	if l.c.NormalizeAdvantage {
-		rlmath.Normalize(l.Advantage)
+		rlmath.Normalize(there)
+		r.Spread(l.Advantage, there)
 	}
 	w := 1.0
 	if l.c.Reduction == Mean {
-		w /= float64(len(l.Advantage))
+		w /= float64(len(there))
 	}
 	for i, a := range l.Advantage {
+		if !r.Has(i) {
+			l.policyWeight[i], l.valueWeight[i], l.entropyWeight[i], l.returns[i] = 0, 0, 0, 0
+			continue
+		}
 		l.policyWeight[i] = float32(-w * a)
 		l.valueWeight[i] = float32(w * l.c.VFCoef)
 		l.entropyWeight[i] = float32(-w * l.c.EntCoef)
@@ -301,9 +307,12 @@ func (l *learner) gradient(ctx context.Context) error {
 
 // measure computes the metrics of the update, which are means over the samples.
 func (l *learner) measure(norm, factor float64) {
-	n := float64(len(l.Advantage))
-	var policy, value, entropy, reward float64
+	var n, policy, value, entropy, reward float64
 	for i, a := range l.Advantage {
+		if !l.Rollout.Has(i) {
+			continue
+		}
+		n++
 		d := float64(l.value[i]) - l.Target[i]
 		policy -= float64(l.logProb[i]) * a
 		value += d * d
@@ -318,7 +327,7 @@ func (l *learner) measure(norm, factor float64) {
 	m["train/learning_rate"], m["train/learning_rate_critic"] = factor*l.c.LearningRate, factor*l.c.criticLearningRate()
 	m["train/n_updates"] = float64(l.Updates)
 	if l.rho != nil {
-		m["train/mean_rho"] = mean(l.rho)
+		m["train/mean_rho"] = mean(l.Rollout.Select(l.Scratch[0], l.rho))
 	}
 	l.Measure()
 }

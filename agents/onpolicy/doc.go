@@ -6,6 +6,9 @@
 //   - [Rollout] records a number of rounds and the values that returns end with.
 //   - [Learner] has parameters, gradients, optimiser, advantages and checkpoints.
 //
+// Rows that were absent in a round have a place in the rollout and no sample there: a learner asks
+// [Rollout.Has], or takes the others by [Rollout.Select].
+//
 // # How to add an algorithm
 //
 // Embed [Learner] in its learner. Draw the graphs, then call [Learner.Build], make the programs

@@ -36,7 +36,9 @@ type Learner struct {
 	// Advantage and Target are what a rollout's samples are learnt with, Next the values after
 	// them, [samples].
 	Advantage, Target, Next []float64
-	Metrics                 agents.Metrics
+	// Scratch has room for numbers of samples, [samples], for [Rollout.Select].
+	Scratch [2][]float64
+	Metrics agents.Metrics
 	// Programs are closed with the learner.
 	Programs []io.Closer
 
@@ -123,6 +125,9 @@ func (l *Learner) Complete() error {
 	if !l.Ready() {
 		return fmt.Errorf("%s: learn: %d of %d rounds are recorded", l.Name, l.Rollout.T, l.Rollout.Rounds)
 	}
+	if p := l.Rollout.Present; p != nil && !slices.Contains(p, true) {
+		return fmt.Errorf("%s: learn: no row was present in any of the %d rounds", l.Name, l.Rollout.Rounds)
+	}
 	return nil
 }
 
@@ -159,7 +164,8 @@ func (l *Learner) Measure() {
 		l.Metrics["train/std"] = sum / float64(t.Len())
 	}
 	delete(l.Metrics, "train/explained_variance")
-	if v := rlmath.ExplainedVariance(l.Rollout.Value, l.Target); !math.IsNaN(v) && !math.IsInf(v, 0) {
+	r := l.Rollout
+	if v := rlmath.ExplainedVariance(r.Select(l.Scratch[0], r.Value), r.Select(l.Scratch[1], l.Target)); !math.IsNaN(v) && !math.IsInf(v, 0) {
 		l.Metrics["train/explained_variance"] = v
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
@@ -70,6 +71,10 @@ type Rollout struct {
 	// and Final is the value of its last observation. Value is NaN where the decision had none.
 	Reward, Earned, Discount, Value, Final []float64
 	Ended                                  []bool
+	// Present says which samples there are; nil where all rows were present. Nothing is learnt from
+	// the others, whose steps have reward and discount 0 and end an episode, so that nothing reaches
+	// over them.
+	Present []bool
 	// Gamma multiplies the discounts of the steps that are recorded.
 	Gamma float64
 	// Bootstrap are the values after the rollout, [Envs].
@@ -106,11 +111,40 @@ func NewRollout(l *Learner, rounds int, gamma float64, f *Forward, actions strin
 	}
 	r.Actions = column(actions, nil)
 	l.Rollout, l.Advantage, l.Target, l.Next = r, floats(), floats(), floats()
+	l.Scratch = [2][]float64{floats(), floats()}
 	return r
 }
 
 // Samples is the number of samples of a complete rollout.
 func (r *Rollout) Samples() int { return r.Rounds * r.Envs }
+
+// Has reports whether there is a sample, whose row was present.
+func (r *Rollout) Has(i int) bool { return r.Present == nil || r.Present[i] }
+
+// Select returns those of x [samples] whose rows were present, over dst; x itself where all were.
+func (r *Rollout) Select(dst, x []float64) []float64 {
+	if r.Present == nil {
+		return x
+	}
+	dst = dst[:0]
+	for i, here := range r.Present {
+		if here {
+			dst = append(dst, x[i])
+		}
+	}
+	return dst
+}
+
+// Spread is the inverse of Select: it puts x to its places in dst.
+func (r *Rollout) Spread(dst, x []float64) {
+	k := 0
+	for i := range dst {
+		if r.Has(i) {
+			dst[i] = x[k]
+			k++
+		}
+	}
+}
 
 // Full reports whether a rollout is complete.
 func (r *Rollout) Full() bool { return r.T == r.Rounds }
@@ -165,10 +199,31 @@ func (r *Rollout) begin(b *vector.Batch, d *agents.Decision) error {
 	for e, v := range d.Value {
 		r.Value[at+e] = float64(v)
 	}
+	r.attend(b, at)
 	if r.Record == nil {
 		return nil
 	}
 	return r.Record(b, d, at)
+}
+
+// attend records which rows are present, from sample at on.
+func (r *Rollout) attend(b *vector.Batch, at int) {
+	switch {
+	case b.Present != nil:
+		if r.Present == nil {
+			r.setPresent()
+		}
+		copy(r.Present[at:], b.Present)
+	case r.Present != nil:
+		for e := range b.Type {
+			r.Present[at+e] = true
+		}
+	}
+}
+
+// setPresent begins to keep which rows are present; so far all of them were.
+func (r *Rollout) setPresent() {
+	r.Present = slices.Repeat([]bool{true}, r.Samples())
 }
 
 // End implements agents.Recorder. It evaluates the final observations of episodes that were cut
@@ -183,6 +238,9 @@ func (r *Rollout) End(b *vector.Batch) error {
 		r.Reward[at+e], r.Discount[at+e], r.Ended[at+e] = b.Reward[e], r.Gamma*b.Discount[e], t == envs.Last
 		r.Earned[at+e], r.Final[at+e] = b.Reward[e], 0
 		cut = cut || r.Ended[at+e] && b.Discount[e] > 0
+		if !r.Has(at + e) {
+			r.Reward[at+e], r.Discount[at+e], r.Ended[at+e], r.Earned[at+e] = 0, 0, true, 0
+		}
 	}
 	if cut {
 		if err := r.forward.Final(b); err != nil {
@@ -241,6 +299,9 @@ func (r *Rollout) Arrays() network.Arrays {
 	list := network.Arrays{"reward": r.Reward[:n], "discount": r.Discount[:n], "value": r.Value[:n], "final": r.Final[:n], "ended": r.Ended[:n]}
 	if r.Full() {
 		list["bootstrap"] = r.Bootstrap
+	}
+	if r.Present != nil {
+		list["present"] = r.Present[:n]
 	}
 	return list
 }

@@ -50,6 +50,9 @@ func (l *Learner) LoadRollout(r *checkpoint.Reader, all any, n *Recorded, arrays
 	if n.Rounds < 1 || n.Rounds > l.Rollout.Rounds {
 		return fmt.Errorf("%s: restore: %d rounds of a rollout of %d", l.Name, n.Rounds, l.Rollout.Rounds)
 	}
-	l.Rollout.T = n.Rounds
+	l.Rollout.T, l.Rollout.Present = n.Rounds, nil
+	if r.Scope("rollout").Has("present") {
+		l.Rollout.setPresent()
+	}
 	return arrays().Load(r.Scope("rollout"))
 }

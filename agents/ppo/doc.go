@@ -17,6 +17,10 @@
 // diagnostics and the gradient of a minibatch; where the samples do not fill it up, copies of one
 // of them do, with weights of 0.
 //
+// Of rows that were absent (vector.Batch.Present) there are no samples: minibatches, advantages and
+// all means are of the others. With memory the states of a row are those of an episode's beginning
+// until it is back, and the rounds of a sequence in which it was absent weigh nothing.
+//
 // # What the implementations agree on
 //
 // The 37 details (Huang et al. 2022, "The 37 implementation details of proximal policy

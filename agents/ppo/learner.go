@@ -37,8 +37,10 @@ type learner struct {
 	out outputs
 	// at is where in an update the learner is.
 	at position
-	// order are the units of an epoch.
+	// order are the units of an epoch: all of which a sample is there, which there lists where some
+	// rows were absent.
 	order   []int
+	there   []int
 	normal  []float64
 	off     *offPolicy
 	shuffle rng.Stream
@@ -173,6 +175,34 @@ func (l *learner) schedules() coefficients {
 	return c
 }
 
+// permute puts the units of the rollout into another order.
+func (l *learner) permute() {
+	r := l.Rollout
+	if r.Present == nil {
+		l.order = l.order[:cap(l.order)]
+		l.shuffle.Perm(l.order)
+		return
+	}
+	if l.there == nil {
+		l.there = make([]int, 0, cap(l.order))
+	}
+	l.there = l.there[:0]
+	length := max(1, l.g.length)
+	for u := range cap(l.order) {
+		for t := u / r.Envs * length; t < min((u/r.Envs+1)*length, r.Rounds); t++ {
+			if r.Has(t*r.Envs + u%r.Envs) {
+				l.there = append(l.there, u)
+				break
+			}
+		}
+	}
+	l.order = l.order[:len(l.there)]
+	l.shuffle.Perm(l.order)
+	for i, k := range l.order {
+		l.order[i] = l.there[k]
+	}
+}
+
 // epoch learns once from every sample that the epoch has left, in an order of its own. It returns
 // false when the policy has gone too far.
 func (l *learner) epoch(ctx context.Context, now coefficients) (bool, error) {
@@ -186,7 +216,7 @@ func (l *learner) epoch(ctx context.Context, now coefficients) (bool, error) {
 	}
 	watch := l.Setup.Profile.Start()
 	l.shuffle.Seed(l.key.Split("epoch", int(l.Updates), l.at.Epoch))
-	l.shuffle.Perm(l.order)
+	l.permute()
 	optim.SetLR(l.Groups, now.learningRate)
 	for ; l.at.Next < len(l.order); l.at.Next += l.learn.units {
 		if err := l.Setup.Between(ctx, l.at.Epoch*len(l.order)+l.at.Next, l.c.NEpochs*len(l.order)); err != nil {

@@ -19,7 +19,7 @@ type minibatch struct {
 	states  []state
 	keep    []float32
 	// samples has the sample of each row. Those that valid marks, n of them, are different ones;
-	// the others fill up the program with copies.
+	// the others fill up the program with copies, or are steps of a sequence whose row was absent.
 	samples []int
 	valid   []bool
 	n       int
@@ -122,10 +122,11 @@ func (m *minibatch) choose(units []int) {
 		}
 		// Unit u is chunk u/envs of environment u%envs.
 		t += u / r.Envs * length
-		m.valid[row] = k < len(units) && t < r.Rounds
+		i := min(t, r.Rounds-1)*r.Envs + u%r.Envs
+		m.valid[row] = k < len(units) && t < r.Rounds && r.Has(i)
 		if m.valid[row] {
 			m.n++
 		}
-		m.samples[row] = min(t, r.Rounds-1)*r.Envs + u%r.Envs
+		m.samples[row] = i
 	}
 }

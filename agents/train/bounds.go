@@ -56,9 +56,9 @@ func (b *bounds) check(batch *vector.Batch, log *slog.Logger) {
 		f := &(*b)[i]
 		at, value := -1, 0.0
 		if t := batch.Obs[f.index]; t.DType() == tensor.Float32 {
-			at, value = outsideOf(f, t.Float32s())
+			at, value = outsideOf(f, t.Float32s(), batch.Present)
 		} else {
-			at, value = outsideOf(f, t.Float64s())
+			at, value = outsideOf(f, t.Float64s(), batch.Present)
 		}
 		if at < 0 {
 			continue
@@ -70,11 +70,14 @@ func (b *bounds) check(batch *vector.Batch, log *slog.Logger) {
 	}
 }
 
-// outsideOf returns the position of the first element outside of its bounds in the rows of a batch,
-// or -1.
-func outsideOf[T float32 | float64](f *field, x []T) (int, float64) {
+// outsideOf returns the position of the first element outside of its bounds in the rows of a batch
+// that are present, or -1.
+func outsideOf[T float32 | float64](f *field, x []T, present []bool) (int, float64) {
 	n := len(f.low)
 	for from := 0; from < len(x); from += n {
+		if present != nil && !present[from/n] {
+			continue
+		}
 		for k, v := range x[from : from+n] {
 			if w := float64(v); w < f.low[k] || w > f.high[k] {
 				return from + k, w

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 )
 
@@ -185,6 +186,14 @@ func (t *Trainer) count(b *vector.Batch) error {
 		t.s.RewardSum += r
 	}
 	t.s.RewardSteps += int64(len(b.Type))
+	if b.Present != nil {
+		// Rows that took no step have earned nothing.
+		for _, k := range b.Type {
+			if k == envs.First {
+				t.s.RewardSteps--
+			}
+		}
+	}
 	t.costs.Add(b)
 	for _, e := range b.Ended {
 		t.s.Episodes++

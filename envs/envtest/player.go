@@ -103,16 +103,21 @@ func (p *player) garble() {
 			fill(o.Bytes(), 0x5a)
 		}
 	}
-	if p.ts.Mask != nil {
-		fill(p.ts.Mask.Bytes(), 0)
+	garble(p.ts)
+}
+
+// garble fills everything but the observation with garbage.
+func garble(ts *envs.TimeStep) {
+	if ts.Mask != nil {
+		fill(ts.Mask.Bytes(), 0)
 	}
-	for i := range p.ts.Costs {
-		p.ts.Costs[i] = math.NaN()
+	for i := range ts.Costs {
+		ts.Costs[i] = math.NaN()
 	}
-	for i := range p.ts.Info {
-		p.ts.Info[i] = math.NaN()
+	for i := range ts.Info {
+		ts.Info[i] = math.NaN()
 	}
-	p.ts.Type, p.ts.Reward, p.ts.Discount = 77, math.NaN(), math.NaN()
+	ts.Type, ts.Reward, ts.Discount = 77, math.NaN(), math.NaN()
 }
 
 func fill(b []byte, v byte) {

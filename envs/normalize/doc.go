@@ -19,6 +19,10 @@
 // was really earned. Actions, masks, windows over tables and all fields that are not normalised are
 // shared with the vector inside and never copied.
 //
+// Rows that are absent (vector.Batch.Present) show zeros here, too, and no statistics take them in:
+// those of observations are over the rows that are present, those of returns over the rows that
+// took a step.
+//
 // # Freezing
 //
 // A policy is evaluated, exported and served with the statistics of a moment, as [wrap.Normalizer]

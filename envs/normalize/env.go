@@ -28,6 +28,8 @@ type Env struct {
 	// environment.
 	ret     wrap.Running
 	returns []float64
+	// taken are the returns of the rows that took a step, where some may not.
+	taken []float64
 }
 
 // field is one part of the observation.
@@ -37,8 +39,8 @@ type field struct {
 	// norm has the slices of stats.
 	norm wrap.Normalizer
 	// raw and shown are the elements of the batch, final and shownFinal those of episodes that
-	// ended.
-	raw, shown, final, shownFinal []float32
+	// ended, and present those of raw whose rows are present, where some may be absent.
+	raw, shown, final, shownFinal, present []float32
 }
 
 var _ vector.Env = (*Env)(nil)
@@ -71,7 +73,13 @@ func New(v vector.Env, c wrap.Normalize) (*Env, error) {
 			raw: from.Obs[i].Float32s(), shown: to.Obs[i].Float32s(), final: from.Final[i].Float32s(), shownFinal: to.Final[i].Float32s(),
 		}
 		f.norm = wrap.Normalizer{Field: raw.Observation[i].Name, Mean: f.stats.Mean, Var: f.stats.Var, Epsilon: c.Epsilon, Clip: c.ClipObs}
+		if from.Present != nil {
+			f.present = make([]float32, len(f.raw))
+		}
 		e.fields = append(e.fields, f)
+	}
+	if from.Present != nil {
+		e.taken = make([]float64, v.Len())
 	}
 	return e, nil
 }
@@ -185,10 +193,35 @@ func (e *Env) Step(actions *tensor.Tensor) error {
 
 // observe takes the present observations into the statistics and shows them normalised.
 func (e *Env) observe() {
+	present := e.view.Batch().Present
 	for i := range e.fields {
 		f := &e.fields[i]
-		wrap.Update(&f.stats, f.raw)
-		f.norm.Apply(f.shown, f.raw)
+		x := f.raw
+		if present != nil {
+			x = f.present[:0]
+			d := len(f.norm.Mean)
+			for r, here := range present {
+				if here {
+					x = append(x, f.raw[r*d:(r+1)*d]...)
+				}
+			}
+		}
+		wrap.Update(&f.stats, x)
+		f.show(present)
+	}
+}
+
+// show shows the observations of the rows that are present normalised. Those of the others are
+// zeros here, too.
+func (f *field) show(present []bool) { apply(&f.norm, f.shown, f.raw, present) }
+
+func apply(n *wrap.Normalizer, z, x []float32, present []bool) {
+	n.Apply(z, x)
+	d := len(n.Mean)
+	for r, here := range present {
+		if !here {
+			clear(z[r*d : (r+1)*d])
+		}
 	}
 }
 
@@ -198,7 +231,16 @@ func (e *Env) reward(b *vector.Batch) {
 	for i, r := range earned {
 		e.returns[i] = float64(e.returns[i]*e.gamma) + r
 	}
-	wrap.Update(&e.ret, e.returns)
+	taken := e.returns
+	if b.Present != nil {
+		taken = e.taken[:0]
+		for i, t := range b.Type {
+			if t != envs.First {
+				taken = append(taken, e.returns[i])
+			}
+		}
+	}
+	wrap.Update(&e.ret, taken)
 	std := math.Sqrt(e.ret.Var[0] + e.c.Epsilon)
 	for i, r := range earned {
 		b.Reward[i] = min(max(r/std, -e.c.ClipReward), e.c.ClipReward)
@@ -271,7 +313,7 @@ func (e *Env) SetState(s State) error {
 		copy(f.stats.Mean, s.Obs[i].Mean)
 		copy(f.stats.Var, s.Obs[i].Var)
 		f.stats.Count = s.Obs[i].Count
-		f.norm.Apply(f.shown, f.raw)
+		f.show(e.view.Batch().Present)
 	}
 	if e.c.Reward {
 		clear(e.view.Batch().Reward)

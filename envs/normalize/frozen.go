@@ -43,7 +43,7 @@ func (f *Frozen) Show(b *vector.Batch) *vector.Batch {
 	f.view.Follow(b)
 	out := f.view.Batch()
 	for k, i := range f.fields {
-		f.norm[k].Apply(out.Obs[i].Float32s(), b.Obs[i].Float32s())
+		apply(&f.norm[k], out.Obs[i].Float32s(), b.Obs[i].Float32s(), b.Present)
 	}
 	return out
 }

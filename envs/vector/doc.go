@@ -20,6 +20,12 @@
 // the last row for each environment, and [Batch.Gather] copies windows where a learner wants them
 // side by side. With Options.Windows they are copied at every step.
 //
+// # Several agents
+//
+// A [Multi] steps worlds of several agents, each of which has a row. Rows may be absent
+// (Batch.Present), for longer or shorter, while the world goes on; wrappers, normalisation and
+// views leave them as they are.
+//
 // # What is always checked
 //
 // An observation, a reward or a discount that is not finite, a discrete observation outside its
@@ -44,8 +50,8 @@
 //
 // # How to add an implementation
 //
-// Implement Env for what does not fit one environment after the other: worlds with several agents,
-// which fill several rows each, or other processes. Keep to the rules above for episodes that
+// Implement Env for what does not fit one environment after the other: other processes, for
+// instance. Keep to the rules above for episodes that
 // follow each other and for keys: learners rely on them. A [Frame] has the batch to fill. Make the
 // factory a [Maker], so that Open finds it.
 package vector

@@ -34,39 +34,39 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// limit returns after how many steps episodes are cut off that have a limit of their own, or 0; 0 for
+// never.
+func (o *Options) limit(own int) (int, error) {
+	switch {
+	case o.Workers < 0 || o.Limit < 0 || o.Truncate < 0:
+		return 0, fmt.Errorf("%d workers and limits of %d and %d steps", o.Workers, o.Limit, o.Truncate)
+	case o.Truncate == 0 && own == 0:
+		return o.Limit, nil
+	}
+	return o.Truncate, nil
+}
+
 // Logger is implemented by environments that get over something by themselves; New gives them
 // Options.Log.
 type Logger interface{ SetLog(log *slog.Logger) }
 
 // Local steps environments of this process.
 type Local struct {
+	places
 	envs    []envs.Env
-	spec    envs.Spec
 	opts    Options
-	batch   *Batch
-	arena   *tensor.Arena
 	key     rng.Key
 	running bool
 	closed  bool
 
-	rows  []envRow
-	trial trial
-	// workers is nil as long as the caller steps alone.
-	workers *workers
+	crew crew
 	// began is the number of episodes each environment has begun since Reset.
 	began  []int
 	ret    []float64
 	length []int
-}
-
-// envRow is where one environment writes.
-type envRow struct {
-	step, first envs.TimeStep
-	action      *tensor.Tensor
-	health      health
-	// obs and final are the bytes of the observation's rows, by field; nil for windows that are not
-	// copied.
-	obs, final [][]byte
+	// acted says of the rows of worlds with several agents which of them were present before the
+	// step, as Batch.Present says of now; nil where every row is an environment of its own.
+	acted []bool
 }
 
 var (
@@ -80,15 +80,11 @@ func New(list []envs.Env, o Options) (*Local, error) {
 	if len(list) == 0 {
 		return nil, errors.New("vector of environments: none is given")
 	}
-	if o.Workers < 0 || o.Limit < 0 || o.Truncate < 0 {
-		return nil, fmt.Errorf("vector of environments: %d workers and limits of %d and %d steps", o.Workers, o.Limit, o.Truncate)
-	}
-	limit := o.Truncate
-	if limit == 0 && list[0].Spec().MaxSteps == 0 {
-		limit = o.Limit
+	limit, err := o.limit(list[0].Spec().MaxSteps)
+	if err != nil {
+		return nil, fmt.Errorf("vector of environments: %w", err)
 	}
 	if limit > 0 {
-		var err error
 		if list, err = limited(list, limit); err != nil {
 			return nil, fmt.Errorf("vector of environments: %w", err)
 		}
@@ -102,7 +98,7 @@ func New(list []envs.Env, o Options) (*Local, error) {
 			return nil, fmt.Errorf("vector of environments: environment %d (%s) is described differently from environment 0 (%s)", i+1, s.Name, spec.Name)
 		}
 	}
-	b, arena, err := newBatch(spec, len(list), o.Windows)
+	p, err := newPlaces(spec, len(list), o.Windows)
 	if err != nil {
 		return nil, fmt.Errorf("vector of environments: %w", err)
 	}
@@ -112,44 +108,11 @@ func New(list []envs.Env, o Options) (*Local, error) {
 		}
 	}
 	v := &Local{
-		envs: list, spec: spec, opts: o, batch: b, arena: arena, rows: make([]envRow, len(list)),
+		places: p, envs: list, opts: o,
 		began: make([]int, len(list)), ret: make([]float64, len(list)), length: make([]int, len(list)),
 	}
-	for i := range v.rows {
-		v.rows[i] = v.row(i)
-	}
-	switch {
-	case o.Workers > 1:
-		v.workers = newWorkers(v.advance, len(list), o.Workers)
-	case o.Workers == 0:
-		v.trial = newTrial()
-	}
+	v.crew = newCrew(v.advance, len(list), o.Workers)
 	return v, nil
-}
-
-func (v *Local) row(i int) envRow {
-	b, n := v.batch, len(v.spec.Observation)
-	p := envRow{action: row(b.Actions, i), obs: make([][]byte, n), final: make([][]byte, n)}
-	p.step = envs.TimeStep{Obs: make([]*tensor.Tensor, n), Rows: make([]int64, n), Costs: b.Costs[i], Info: b.Info[i]}
-	if b.Mask != nil {
-		p.step.Mask = row(b.Mask, i)
-	}
-	for f := range n {
-		if b.Obs[f] == nil {
-			continue
-		}
-		view := row(b.Obs[f], i)
-		p.obs[f], p.final[f] = view.Bytes(), row(b.Final[f], i).Bytes()
-		if v.spec.Observation[f].Window == nil {
-			p.step.Obs[f] = view
-		}
-	}
-	p.health = newHealth(&p.step)
-	// The first step of a following episode writes over the observation and the mask, but not over
-	// costs and diagnostics of the step that ended the last one.
-	p.first = p.step
-	p.first.Costs, p.first.Info = make([]float64, len(v.spec.Costs)), make([]float64, len(v.spec.Info))
-	return p
 }
 
 // Spec implements Env.
@@ -170,14 +133,32 @@ func (v *Local) Reset(key rng.Key) error {
 	clear(v.began)
 	v.batch.Ended = v.batch.Ended[:0]
 	for i := range v.envs {
+		if v.absent(i) {
+			v.away(i)
+			continue
+		}
 		ts := &v.rows[i].step
 		if err := v.begin(i, ts); err != nil {
 			return err
 		}
 		v.batch.Type[i], v.batch.Reward[i], v.batch.Discount[i] = ts.Type, 0, 1
 	}
+	copy(v.acted, v.batch.Present)
 	v.running = true
 	return nil
+}
+
+// absent reports whether row i is that of an agent that is not present.
+func (v *Local) absent(i int) bool { return v.acted != nil && !v.batch.Present[i] }
+
+// enter is the step of a row that was absent.
+func (v *Local) enter(i int) error {
+	if v.absent(i) {
+		v.away(i)
+		return nil
+	}
+	v.idle(i)
+	return v.begin(i, &v.rows[i].step)
 }
 
 // begin starts the next episode of environment i, whose first step is written to ts.
@@ -199,19 +180,6 @@ func (v *Local) begin(i int, ts *envs.TimeStep) error {
 	return nil
 }
 
-// publish makes the windows of ts part of the batch; everything else is there already.
-func (v *Local) publish(i int, ts *envs.TimeStep) {
-	for f, rows := range v.batch.Rows {
-		if rows == nil {
-			continue
-		}
-		rows[i] = ts.Rows[f]
-		if dst := v.rows[i].obs[f]; dst != nil {
-			copy(dst, ts.Obs[f].Bytes())
-		}
-	}
-}
-
 // Step implements Env.
 func (v *Local) Step(actions *tensor.Tensor) error {
 	switch {
@@ -225,7 +193,7 @@ func (v *Local) Step(actions *tensor.Tensor) error {
 			return fmt.Errorf("step %s: actions: %w", v.spec.Name, err)
 		}
 	}
-	if err := v.all(); err != nil {
+	if err := v.crew.all(); err != nil {
 		v.running = false
 		return err
 	}
@@ -237,22 +205,8 @@ func (v *Local) Step(actions *tensor.Tensor) error {
 			v.ret[i], v.length[i] = 0, 0
 		}
 	}
+	copy(v.acted, b.Present)
 	return nil
-}
-
-// all advances every environment.
-func (v *Local) all() error {
-	if v.workers != nil {
-		return v.workers.run()
-	}
-	if !v.trial.running() {
-		return v.advance(0, len(v.envs))
-	}
-	pays, err := v.trial.time(func() error { return v.advance(0, len(v.envs)) })
-	if pays {
-		v.workers = newWorkers(v.advance, len(v.envs), v.trial.processors)
-	}
-	return err
 }
 
 // advance steps the environments [from, to), up to the first that fails.
@@ -266,6 +220,9 @@ func (v *Local) advance(from, to int) error {
 }
 
 func (v *Local) one(i int) error {
+	if v.acted != nil && !v.acted[i] {
+		return v.enter(i)
+	}
 	p, b := &v.rows[i], v.batch
 	ts := &p.step
 	prev := ts.Type
@@ -296,17 +253,12 @@ func (v *Local) one(i int) error {
 
 // follow keeps the final observation and mask of environment i and begins its next episode.
 func (v *Local) follow(i int) error {
-	p, b := &v.rows[i], v.batch
-	for f := range v.spec.Observation {
-		if b.FinalRows[f] != nil {
-			b.FinalRows[f][i] = p.step.Rows[f]
-		}
-		if p.final[f] != nil {
-			copy(p.final[f], p.step.Obs[f].Bytes())
-		}
-	}
-	if b.FinalMask != nil {
-		b.PutFinalMask(i, p.step.Mask.Bytes())
+	p := &v.rows[i]
+	v.keepFinal(i)
+	p.step.Type = envs.First
+	if v.absent(i) {
+		v.blank(i)
+		return nil
 	}
 	// Step reports return and length of the episode that has ended, and begin would clear them.
 	ret, length := v.ret[i], v.length[i]
@@ -314,7 +266,6 @@ func (v *Local) follow(i int) error {
 		return err
 	}
 	v.ret[i], v.length[i] = ret, length
-	p.step.Type = envs.First
 	return nil
 }
 
@@ -322,9 +273,7 @@ func (v *Local) follow(i int) error {
 func (v *Local) Close() error {
 	if !v.closed {
 		v.closed, v.running = true, false
-		if v.workers != nil {
-			v.workers.pool.Close()
-		}
+		v.crew.close()
 		var errs []error
 		for i, e := range v.envs {
 			if err := e.Close(); err != nil {

@@ -26,6 +26,9 @@ func (v *Local) SaveState() ([]byte, error) {
 	}
 	s := state{Name: v.spec.Name, Key: v.key, Began: v.began, Return: v.ret, Length: v.length, Envs: make([][]byte, len(v.envs))}
 	for i, e := range v.envs {
+		if v.absent(i) {
+			continue
+		}
 		var err error
 		if s.Envs[i], err = envs.SaveState(e); err != nil {
 			return nil, fmt.Errorf("save environment %d: %w", i, err)
@@ -52,6 +55,10 @@ func (v *Local) LoadState(data []byte) error {
 	}
 	v.running = false
 	for i, e := range v.envs {
+		if v.absent(i) {
+			v.away(i)
+			continue
+		}
 		ts := &v.rows[i].step
 		if err := envs.LoadState(e, s.Envs[i], ts); err != nil {
 			return fmt.Errorf("load environment %d: %w", i, err)
@@ -63,6 +70,7 @@ func (v *Local) LoadState(data []byte) error {
 		clear(v.batch.Costs[i])
 		v.publish(i, ts)
 	}
+	copy(v.acted, v.batch.Present)
 	copy(v.began, s.Began)
 	copy(v.ret, s.Return)
 	copy(v.length, s.Length)

@@ -37,7 +37,8 @@ type Saver interface {
 	LoadState(state []byte) error
 }
 
-// Batch holds the current state of B environments. Row i of everything belongs to environment i.
+// Batch holds the current state of B environments. Row i of everything belongs to environment i, or
+// to an agent of a world that has several.
 // All of it is overwritten by the next step; only Actions may be written by the caller.
 type Batch struct {
 	// Actions [B, …] is where the next actions may be written.
@@ -75,6 +76,16 @@ type Batch struct {
 	// Ended lists the episodes that ended in this step, in the order of the environments.
 	Ended []Episode
 
+	// Present says of worlds with several agents ([Multi]) which of them Obs, Rows and Mask are of,
+	// and so take the next actions; nil where all rows are present at all times. The observation of
+	// a row that is absent is zeros (of windows, the first one of their table), its mask has every
+	// action, and its action is ignored. Its step is of type envs.First, with reward 0, discount 1
+	// and costs of 0, unless it is the one that ended its episode. A row that comes back begins an
+	// episode. So a row has type envs.First after a step exactly where it did not take one.
+	Present []bool
+	// Agents has the name of each row's agent; nil where rows have no names.
+	Agents []string
+
 	spec envs.Spec
 	// earned are the rewards of the environments where Reward shows others.
 	earned []float64
@@ -91,7 +102,8 @@ func (b *Batch) Earned() []float64 {
 
 // Episode is the summary of one that has ended.
 type Episode struct {
-	// Env is the environment's row and Number counts its episodes since Reset, from 0.
+	// Env is the environment's row and Number counts its episodes since Reset, from 0. Of worlds
+	// with several agents it counts those of the world, in which an agent may have several.
 	Env, Number int
 	// Return is the sum of the rewards, undiscounted.
 	Return float64
@@ -99,6 +111,8 @@ type Episode struct {
 	Length int
 	// Truncated says that the episode was cut off and has not come to its end.
 	Truncated bool
+	// WorldGoesOn says that other agents go on in the same episode of their world.
+	WorldGoesOn bool
 }
 
 // Gather copies the current observation of field i into dst [B, …], which may be a learner's bound

@@ -65,6 +65,7 @@ func (v *View) Batch() *Batch { return v.batch }
 func (v *View) Follow(b *Batch) {
 	to := v.batch
 	to.Actions, to.Mask, to.FinalMask, to.Type, to.Discount, to.Costs, to.Info, to.Ended, to.earned = b.Actions, b.Mask, b.FinalMask, b.Type, b.Discount, b.Costs, b.Info, b.Ended, b.Earned()
+	to.Present, to.Agents = b.Present, b.Agents
 	if !v.rewards {
 		to.Reward = b.Reward
 	}

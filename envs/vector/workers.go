@@ -63,3 +63,46 @@ func (t *trial) time(step func() error) (pays bool, err error) {
 	t.left--
 	return t.left == 0 && t.best > worthwhile, err
 }
+
+// crew advances environments by one step: alone, or by workers from when they turn out to pay.
+type crew struct {
+	advance func(from, to int) error
+	n       int
+	trial   trial
+	// workers is nil as long as the caller steps alone.
+	workers *workers
+}
+
+// newCrew returns what steps n environments as Options.Workers says. advance steps those of a
+// range, up to the first that fails.
+func newCrew(advance func(from, to int) error, n, size int) crew {
+	c := crew{advance: advance, n: n}
+	switch {
+	case size > 1:
+		c.workers = newWorkers(advance, n, size)
+	case size == 0:
+		c.trial = newTrial()
+	}
+	return c
+}
+
+// all advances every environment.
+func (c *crew) all() error {
+	if c.workers != nil {
+		return c.workers.run()
+	}
+	if !c.trial.running() {
+		return c.advance(0, c.n)
+	}
+	pays, err := c.trial.time(func() error { return c.advance(0, c.n) })
+	if pays {
+		c.workers = newWorkers(c.advance, c.n, c.trial.processors)
+	}
+	return err
+}
+
+func (c *crew) close() {
+	if c.workers != nil {
+		c.workers.pool.Close()
+	}
+}

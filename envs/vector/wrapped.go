@@ -31,6 +31,9 @@ func maker(f envs.Factory) (Maker, bool) {
 	if m, ok := f.(Maker); ok {
 		return m, true
 	}
+	if m, ok := f.(envs.MultiFactory); ok {
+		return multiMaker{m}, true
+	}
 	w, ok := f.(wrap.Wrapper)
 	if !ok {
 		return nil, false
@@ -75,6 +78,9 @@ func newWrapped(v Env, by wrap.Wrapper, o Options) (*wrapped, error) {
 	if err != nil {
 		return nil, err
 	}
+	if b := v.Batch(); b.Present != nil {
+		rows.batch.Present, rows.batch.Agents, rows.acted = b.Present, b.Agents, make([]bool, len(list))
+	}
 	return &wrapped{v, rows}, nil
 }
 
@@ -104,7 +110,17 @@ func (w *wrapped) Step(actions *tensor.Tensor) error {
 			return err
 		}
 	}
-	return w.rows.Step(actions)
+	if err := w.rows.Step(actions); err != nil {
+		return err
+	}
+	if w.rows.acted != nil {
+		// The episodes that have ended are the same, but here they are not counted by worlds.
+		for k, e := range w.inner.Batch().Ended {
+			to := &w.rows.batch.Ended[k]
+			to.Number, to.WorldGoesOn = e.Number, e.WorldGoesOn
+		}
+	}
+	return nil
 }
 
 // step lets the vector inside take what the wrappers make of the actions.
@@ -117,6 +133,9 @@ func (w *wrapped) step(actions *tensor.Tensor) error {
 	}
 	to := w.inner.Batch().Actions
 	for i, e := range w.rows.envs {
+		if w.rows.absent(i) {
+			continue
+		}
 		a, err := wrap.Inward(e, w.rows.rows[i].action)
 		if err == nil {
 			err = put(to, i, a)
