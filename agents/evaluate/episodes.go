@@ -12,15 +12,17 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// lanes is how many environments Episodes steps together.
+// lanes is how many environments, or worlds of several agents, Episodes steps together.
 const lanes = 8
 
 // Result sums up whole episodes.
 type Result struct {
-	// Episodes lists them by environment and number.
+	// Episodes lists them by number and environment: of a world with several agents, those of all
+	// agents in an episode of the world, as they ended.
 	Episodes []vector.Episode
 	// Return and Length are means; the standard deviations are of the population, 0 for a single
 	// episode.
@@ -43,13 +45,18 @@ const successInfo = "is_success"
 // takes the best action in an environment without randomness goes through one episode only: all of
 // them are equal. Each environment contributes a number of episodes that is fixed beforehand, so
 // short episodes do not count more than long ones. Where the environment has no limit of its own,
-// episodes are cut off after limit steps.
+// episodes are cut off after limit steps. In worlds of several agents n counts the worlds'
+// episodes, and the result is of all episodes of agents in them.
 func Episodes(ctx context.Context, f envs.Factory, split envs.Split, a Actors, mode agents.Mode, n, limit int, key rng.Key) (_ Result, err error) {
 	if n < 1 {
 		return Result{}, fmt.Errorf("evaluate: %d episodes, expected at least 1", n)
 	}
+	rows := 1
+	if m, ok := wrap.FindFactory[envs.MultiFactory](f); ok {
+		rows = len(m.Agents())
+	}
 	open := func(n int) (vector.Env, error) {
-		return vector.Open(f, split, n, vector.Options{Workers: 1, Limit: limit})
+		return vector.Open(f, split, n*rows, vector.Options{Workers: 1, Limit: limit})
 	}
 	v, err := open(min(n, lanes))
 	if err == nil && !v.Spec().Random && mode == agents.Greedy && n > 1 {
@@ -67,39 +74,48 @@ func Episodes(ctx context.Context, f envs.Factory, split envs.Split, a Actors, m
 		return Result{}, fmt.Errorf("evaluate: %w", err)
 	}
 	defer func() { err = errors.Join(err, actor.Close()) }()
-	return episodes(ctx, v, actor, n, key)
+	return episodes(ctx, v, actor, n, rows, key)
 }
 
-func episodes(ctx context.Context, v vector.Env, actor agents.Actor, n int, key rng.Key) (Result, error) {
+// episodes is Episodes in a vector of worlds with so many rows each.
+func episodes(ctx context.Context, v vector.Env, actor agents.Actor, n, rows int, key rng.Key) (r Result, _ error) {
 	if err := v.Reset(key.Split("environments")); err != nil {
 		return Result{}, fmt.Errorf("evaluate: %w", err)
 	}
-	// Environment i owes the episodes i, i+B, i+2B … of n.
-	b, r := v.Len(), Result{Episodes: make([]vector.Episode, n)}
-	spec := v.Spec()
+	// World i owes the episodes i, i+B, i+2B … of n.
+	b, spec := v.Len()/rows, v.Spec()
+	lists, over := make([][]vector.Episode, n), make([]bool, n)
 	success, successes := spec.InfoIndex(successInfo), 0.0
-	costs := vector.NewCostSum(spec, b)
-	r.Costs = make(map[string]float64, len(spec.Costs))
+	costs := vector.NewCostSum(spec, v.Len())
+	var spent []float64
 	for round, left := 0, n; left > 0; round++ {
-		err := agents.Collect(ctx, v, actor, nil, key.Split("policy"), round, 1, nil)
-		if err != nil {
+		if err := agents.Collect(ctx, v, actor, nil, key.Split("policy"), round, 1, nil); err != nil {
 			return Result{}, fmt.Errorf("evaluate: %w", err)
 		}
 		costs.Add(v.Batch())
 		for _, e := range v.Batch().Ended {
-			if at := e.Number*b + e.Env; at < n {
-				r.Episodes[at] = e
+			at := e.Number*b + e.Env/rows
+			if at >= n {
+				continue
+			}
+			lists[at] = append(lists[at], e)
+			if !e.WorldGoesOn && !over[at] {
+				over[at] = true
 				left--
-				for k, x := range costs.Episode(e.Env) {
-					r.Costs[spec.Costs[k]] += x / float64(n)
-				}
-				if success >= 0 {
-					successes += v.Batch().Info[e.Env][success]
-				}
+			}
+			spent = append(spent, costs.Episode(e.Env)...)
+			if success >= 0 {
+				successes += v.Batch().Info[e.Env][success]
 			}
 		}
 	}
-	returns, lengths := make([]float64, n), make([]float64, n)
+	r.Episodes = slices.Concat(lists...)
+	count := float64(len(r.Episodes))
+	r.Costs = make(map[string]float64, len(spec.Costs))
+	for i, x := range spent {
+		r.Costs[spec.Costs[i%len(spec.Costs)]] += x / count
+	}
+	returns, lengths := make([]float64, len(r.Episodes)), make([]float64, len(r.Episodes))
 	for i, e := range r.Episodes {
 		returns[i], lengths[i] = e.Return, float64(e.Length)
 		r.Steps += int64(e.Length)
@@ -108,7 +124,7 @@ func episodes(ctx context.Context, v vector.Env, actor agents.Actor, n int, key 
 	r.Length, r.LengthStd = stat.PopMeanStdDev(lengths, nil)
 	r.Low, r.High, r.Success = slices.Min(returns), slices.Max(returns), math.NaN()
 	if success >= 0 {
-		r.Success = successes / float64(n)
+		r.Success = successes / count
 	}
 	return r, nil
 }

@@ -17,7 +17,9 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -307,5 +309,66 @@ func TestEqualEpisodesAreCountedOnce(t *testing.T) {
 	drawn, err := evaluate.Episodes(t.Context(), markets{src}, envs.Test, w, agents.Explore, 20, 1000, rng.New(1))
 	if err != nil || len(drawn.Episodes) != 20 || drawn.ReturnStd == 0 {
 		t.Errorf("%+v, %v", drawn, err)
+	}
+}
+
+// presser presses the right button of [envtest.Shifts] with probability p.
+type presser struct{ p float64 }
+
+func (w presser) NewActor(_ agents.Mode, n int) (agents.Actor, error) {
+	return &pressing{walking{walker{w.p}, agents.Decision{Actions: tensor.New(tensor.Int64, n)}, rng.Stream{}}}, nil
+}
+
+type pressing struct{ walking }
+
+func (a *pressing) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+	a.stream.Seed(key)
+	for i := range a.d.Actions.Int64s() {
+		light := slices.Index(b.Obs[0].Float32s()[3*i:3*i+3], 1)
+		press := envtest.Button(int(b.Obs[1].Int64s()[i]), max(light, 0))
+		if !a.stream.Bernoulli(a.p) {
+			press = (press + 1) % 3
+		}
+		a.d.Actions.Int64s()[i] = int64(press)
+	}
+	return &a.d, nil
+}
+
+// TestEpisodesOfSeveralAgents: n episodes of worlds count, and the means are over all episodes of
+// agents in them.
+func TestEpisodesOfSeveralAgents(t *testing.T) {
+	var f envs.Factory = envtest.ShiftsFactory{Shifts: envtest.Shifts{Workers: 3}}
+	limited := wrap.Defaults()
+	limited.TimeLimit = 10
+	short, err := wrap.Apply(f, limited)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit, f := range sorted.All(map[int]envs.Factory{envtest.ShiftSteps: f, 10: short}) {
+		r, err := evaluate.Episodes(t.Context(), f, envs.Valid, presser{0.8}, agents.Explore, 20, 1000, rng.New(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		worlds, sum, died := map[int]int{}, 0.0, 0.0
+		for _, e := range r.Episodes {
+			worlds[8*e.Number+e.Env/3] += e.Length
+			sum += e.Return
+			if !e.Truncated {
+				died++
+			}
+		}
+		for k, steps := range sorted.All(worlds) {
+			if k >= 20 || steps < 1 || steps > 3*limit {
+				t.Errorf("episode %d of the worlds has %d steps", k, steps)
+			}
+		}
+		n := float64(len(r.Episodes))
+		if len(worlds) != 20 || n < 60 || math.Abs(r.Return-sum/n) > 1e-9 || math.Abs(r.Costs["wrong"]-died/n) > 1e-9 || died < n/4 {
+			t.Errorf("limit %d: %d worlds, %g episodes, %+v", limit, len(worlds), n, r)
+		}
+		best, err := evaluate.Episodes(t.Context(), f, envs.Valid, presser{1}, agents.Greedy, 20, 1000, rng.New(1))
+		if err != nil || best.Return != best.Length || best.Costs["wrong"] != 0 {
+			t.Errorf("%v, %+v", err, best)
+		}
 	}
 }

@@ -21,6 +21,8 @@ type Clock struct {
 	s           *Settings
 	rec         replay.Buffer
 	envs, total int64
+	// filled says that there are transitions, once there are.
+	filled bool
 }
 
 // NewClock returns the clock of a run at its beginning, or before its state is loaded.
@@ -51,7 +53,8 @@ func (k *Clock) Ready() bool {
 func (k *Clock) StepRounds() int { return k.s.TrainFreq }
 
 // Begin begins a learner step, and says how many updates it has: none until there are more env
-// steps than learning_starts. Where one was stopped it goes on with that: begun is false.
+// steps than learning_starts, and a transition, which rows that were absent so far have none of.
+// Where one was stopped it goes on with that: begun is false.
 func (k *Clock) Begin() (begun bool, err error) {
 	if k.Owed > 0 {
 		return false, nil
@@ -61,8 +64,9 @@ func (k *Clock) Begin() (begun bool, err error) {
 		return false, fmt.Errorf("%d of %d rounds are recorded", rounds, k.s.TrainFreq)
 	}
 	k.Stepped += rounds
+	k.filled = k.filled || k.rec.Len() > 0
 	switch {
-	case k.EnvSteps() <= int64(k.s.LearningStarts):
+	case k.EnvSteps() <= int64(k.s.LearningStarts) || !k.filled:
 		k.Of = 0
 	case k.s.GradientSteps < 0:
 		k.Of = int(rounds * k.envs)

@@ -72,8 +72,8 @@ type Rollout struct {
 	Reward, Earned, Discount, Value, Final []float64
 	Ended                                  []bool
 	// Present says which samples there are; nil where all rows were present. Nothing is learnt from
-	// the others, whose steps have reward and discount 0 and end an episode, so that nothing reaches
-	// over them.
+	// the others, whose steps have reward and discount 0 and end an episode, so that nothing
+	// reaches over them.
 	Present []bool
 	// Gamma multiplies the discounts of the steps that are recorded.
 	Gamma float64

@@ -5,19 +5,20 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestAbsentRows trains in worlds whose agents come and go, with and without memory.
 func TestAbsentRows(t *testing.T) {
 	makers := map[string]agents.Maker{}
-	for what, change := range map[string]func(c *Config){
+	for what, change := range sorted.All(map[string]func(c *Config){
 		"plain":   func(*Config) {},
 		"V-trace": func(c *Config) { c.Correction = VTrace },
 		"lstm":    func(c *Config) { c.Recurrent = Recurrent{LSTM, 5, 1, Separate, 4} },
 		"lstm, V-trace": func(c *Config) {
 			c.Recurrent, c.Correction = Recurrent{LSTM, 5, 1, Shared, 4}, VTrace
 		},
-	} {
+	}) {
 		c := lone()
 		change(&c)
 		makers[what] = maker(t, c)

@@ -40,6 +40,12 @@
 // that count, so that it is right in every case. Capacities count rows: the final observation of an
 // episode takes the place of a transition.
 //
+// Rows of a batch that are absent (vector.Batch.Present), because the agent has died or is not
+// there yet, record nothing. An agent leaves with a final observation and begins an episode when it
+// comes back, so no transition, and none of the steps of a sample, reaches over an absence;
+// sequences run on, as they do from one episode into the next. Streams are then of different
+// lengths.
+//
 // # The shared store
 //
 // Rows lie in chunks, each of one environment of one policy. Writers work in chunks of their own

@@ -21,10 +21,18 @@ func (u *Uniform) Begin(b *vector.Batch, d *agents.Decision) error {
 	if err != nil {
 		return err
 	}
+	u.took.take(b)
 	for e := range u.streams {
+		if !u.took.has(e) {
+			continue
+		}
 		switch {
 		case u.streams[e].n == 0:
 			u.show(e, b)
+		case u.took != nil && !u.leads(e):
+			// The row has waited for its agent, which may have come back.
+			u.putObs(u.newest(e), e, b.Obs, b.Rows)
+			u.putMask(u.newest(e), e, b.Mask)
 		case !u.shows(u.newest(e), e, b.Obs, b.Rows):
 			u.finals.set(u.newest(e))
 			u.show(e, b)
@@ -33,6 +41,36 @@ func (u *Uniform) Begin(b *vector.Batch, d *agents.Decision) error {
 	}
 	u.open = true
 	return nil
+}
+
+// leads reports whether a transition leads to the newest row of environment e.
+func (u *Uniform) leads(e int) bool {
+	n := u.streams[e].n
+	return n > 1 && !u.finals.has(u.at1(e, n-2))
+}
+
+// attendance says which rows were present when a round began, and so take a step; nil where all
+// rows are present at all times.
+type attendance []bool
+
+func (a *attendance) take(b *vector.Batch) {
+	if b.Present == nil {
+		*a = nil
+		return
+	}
+	*a = append((*a)[:0], b.Present...)
+}
+
+func (a attendance) has(e int) bool { return a == nil || a[e] }
+
+// count returns how many of n rows are present.
+func (a attendance) count(n int) int {
+	for _, here := range a {
+		if !here {
+			n--
+		}
+	}
+	return n
 }
 
 // decided checks what begins a round of n environments, unless one is open, and returns the actions
@@ -46,7 +84,7 @@ func (r *rows) decided(b *vector.Batch, d *agents.Decision, open bool, n int, ac
 	switch {
 	case open:
 		err = errors.New("begun twice without an end")
-	case len(b.Type) != n:
+	case len(b.Type) != n || b.Present != nil && len(b.Present) != n:
 		err = fmt.Errorf("a batch of %d environments, expected %d", len(b.Type), n)
 	default:
 		if err = r.takes(d, a, n); err == nil {
@@ -72,6 +110,9 @@ func (u *Uniform) End(b *vector.Batch) error {
 		return errEnd
 	}
 	for e, t := range b.Type {
+		if !u.took.has(e) {
+			continue
+		}
 		u.finish(e, b)
 		if t == envs.Last {
 			i := u.add(e)

@@ -192,7 +192,12 @@ func (w *world) round(t testing.TB) {
 	t.Helper()
 	b, spec := w.v.Batch(), w.v.Spec()
 	now := make([]step, w.v.Len())
+	present := slices.Clone(b.Present)
+	absent := func(e int) bool { return present != nil && !present[e] }
 	for e := range now {
+		if absent(e) {
+			continue
+		}
 		w.d.Actions.Int64s()[e] = int64(w.stream.IntN(4))
 		w.d.LogProb[e] = -w.stream.Float32()
 		decide(w.d.Actions.Int64s()[e], w.d.Logits.Float32s()[e*toyLogits:][:toyLogits], w.d.Skill.Float32s()[3*e:][:3])
@@ -211,6 +216,9 @@ func (w *world) round(t testing.TB) {
 		t.Fatal(err)
 	}
 	for e := range now {
+		if absent(e) {
+			continue
+		}
 		s := &now[e]
 		s.reward, s.discount, s.last = b.Reward[e], b.Discount[e], b.Type[e] == envs.Last
 		if s.last {

@@ -46,6 +46,8 @@ type Uniform struct {
 	// rounds counts those that were recorded; open says that one has begun.
 	rounds int64
 	open   bool
+	// took are the rows of the round that has begun.
+	took attendance
 
 	// at and next are the rows of a sample, as offsets in bytes.
 	at, next []int
@@ -57,7 +59,8 @@ type Uniform struct {
 }
 
 // stream are the rows of one environment: n of them, oldest first, beginning at begin. The newest
-// one is the observation that is shown now.
+// one is the observation that is shown now; while the row of the batch is absent it waits for the
+// next one.
 type stream struct{ begin, n int }
 
 var _ Buffer = (*Uniform)(nil)

@@ -21,6 +21,8 @@ type Writer struct {
 	action func(*agents.Decision) *tensor.Tensor
 	at     []place
 	open   bool
+	// took are the rows of the round that has begun.
+	took attendance
 }
 
 // place is where an environment's next transition goes: the row that shows the present, of a chunk;
@@ -86,13 +88,19 @@ func (w *Writer) Begin(b *vector.Batch, d *agents.Decision) error {
 	if err != nil {
 		return err
 	}
+	w.took.take(b)
 	for e := range w.at {
+		if !w.took.has(e) {
+			continue
+		}
 		if err := w.present(e, b); err != nil {
 			return fmt.Errorf("replay: record: %w", err)
 		}
 	}
 	for e := range w.at {
-		s.putDecision(w.at[e].row, e, d, a)
+		if w.took.has(e) {
+			s.putDecision(w.at[e].row, e, d, a)
+		}
 	}
 	w.open = true
 	return nil
@@ -101,7 +109,7 @@ func (w *Writer) Begin(b *vector.Batch, d *agents.Decision) error {
 // present makes sure that there is a row that shows environment e.
 func (w *Writer) present(e int, b *vector.Batch) error {
 	s, p := w.s, &w.at[e]
-	if p.chunk >= 0 {
+	if p.chunk >= 0 && (w.took == nil || w.leads(p)) {
 		if s.shows(p.row, e, b.Obs, b.Rows) {
 			return nil
 		}
@@ -119,6 +127,12 @@ func (w *Writer) present(e int, b *vector.Batch) error {
 	s.putObs(p.row, e, b.Obs, b.Rows)
 	s.putMask(p.row, e, b.Mask)
 	return nil
+}
+
+// leads reports whether a transition leads to the row of a place. Where none does, nobody reads the
+// row, which waits for its agent, and it may be written again.
+func (w *Writer) leads(p *place) bool {
+	return p.row > p.chunk<<w.s.shift && !w.s.isFinal(p.row-1)
 }
 
 // advance publishes rows up to the next place, some of them transitions, and leaves the chunk when
@@ -141,12 +155,17 @@ func (w *Writer) End(b *vector.Batch) error {
 		return errEnd
 	}
 	s := w.s
-	now := s.clock.Add(int64(len(w.at))) - int64(len(w.at))
+	n := int64(w.took.count(len(w.at)))
+	now := s.clock.Add(n) - n
 	for e, t := range b.Type {
+		if !w.took.has(e) {
+			continue
+		}
 		p := &w.at[e]
 		row := p.row
 		s.putStep(row, e, b)
-		binary.LittleEndian.PutUint64(s.row(row)[s.time.off:], uint64(now)+uint64(e))
+		binary.LittleEndian.PutUint64(s.row(row)[s.time.off:], uint64(now))
+		now++
 		next := row + 1
 		if t == envs.Last {
 			s.putObs(next, e, b.Final, b.FinalRows)

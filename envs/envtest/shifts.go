@@ -11,14 +11,14 @@ import (
 
 // Shifts is a small world of several agents that come and go, for tests. Workers stand shifts of 1
 // to 8 steps, with pauses of 1 to 3 between them. A worker sees which of three lights is on, and
-// who it is; the k-th does right to press the button after the light's, k times further round. A
-// right press earns 1; a wrong one earns −1, costs 1, and ends the shift for good: the worker has
-// died, and another one of the name comes after a pause. A shift that is over is cut off, as all of
-// them are after 24 steps of the world. So the best return of an episode is its length.
+// who it is; [Button] is the right one to press. That earns 1; a wrong press earns −1, costs 1, and
+// ends the shift for good: the worker has died, and another one of the name comes after a pause. A
+// shift that is over is cut off, as all of them are after 24 steps of the world. So the best return
+// of an episode is its length.
 //
 // Buttons are masked, and one of the two wrong ones may be out of order. With Dials there is no
-// mask, and the worker turns a dial in [−1, 1] to −0.6, 0 or 0.6 instead: it earns 1 − 4·error², and
-// dies where that is below −1.
+// mask, and the worker turns a dial in [−1, 1] to −0.6, 0 or 0.6 instead: it earns 1 − 4·error²,
+// and dies where that is below −1.
 type Shifts struct {
 	// Workers is the number of agents, at least one.
 	Workers int

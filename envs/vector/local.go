@@ -34,8 +34,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// limit returns after how many steps episodes are cut off that have a limit of their own, or 0; 0 for
-// never.
+// limit returns after how many steps episodes are cut off, 0 for never, where the environments have
+// a limit of their own or 0.
 func (o *Options) limit(own int) (int, error) {
 	switch {
 	case o.Workers < 0 || o.Limit < 0 || o.Truncate < 0:

@@ -452,9 +452,9 @@ func TestMultiRefuses(t *testing.T) {
 		}
 		n++
 	}
-	for want, list := range map[string][]envs.Multi{
+	for want, list := range sorted.All(map[string][]envs.Multi{
 		"none is given": nil, "a world without agents": shifts(1, 0), "is described differently": {&envtest.Shifts{Workers: 2}, &envtest.Shifts{Workers: 3}},
-	} {
+	}) {
 		if _, err := vector.NewMulti(list, vector.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %s", err, want)
 		}

@@ -1,0 +1,21 @@
+package td3
+
+import (
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+// TestAbsentRows trains in worlds whose agents come and go.
+func TestAbsentRows(t *testing.T) {
+	makers := map[string]agents.Maker{}
+	for what, change := range sorted.All(map[string]func(c *Config){
+		"plain": func(*Config) {},
+		"noise": func(c *Config) { c.ActionNoise.Kind, c.NSteps = OU, 3 },
+	}) {
+		makers[what] = suite.Variant(t, agenttest.Box(), change).Maker
+	}
+	agenttest.Absent(t, makers, true, 60)
+}
