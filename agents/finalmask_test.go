@@ -23,15 +23,15 @@ import (
 // these, so action 1 is right on top. A value of what is below, where the episode was cut off, that
 // counts what cannot be done there, or what could be done on top, is that of a lucky beginning.
 type ledge struct {
-	at     place
+	at     state
 	over   bool
 	random rng.Stream
 }
 
-type place int
+type state int
 
 const (
-	top place = iota
+	top state = iota
 	below
 	lucky
 )
@@ -47,7 +47,7 @@ func (e *ledge) show(ts *envs.TimeStep) {
 
 func (e *ledge) Reset(key rng.Key, ts *envs.TimeStep) error {
 	e.random.Seed(key)
-	e.at, e.over = []place{top, top, below, lucky}[e.random.IntN(4)], false
+	e.at, e.over = []state{top, top, below, lucky}[e.random.IntN(4)], false
 	e.show(ts)
 	ts.Restart()
 	return nil

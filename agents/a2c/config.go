@@ -7,7 +7,6 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
-	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
@@ -60,6 +59,9 @@ type Config struct {
 	// Hidden and Activation are the layers of observations that are not windows of assets.
 	Hidden     []int  `yaml:"hidden,flow"`
 	Activation string `yaml:"activation"`
+	// Privileged are fields of the observation that the critic alone reads, see network.Config; a
+	// window is none of them.
+	Privileged []string `yaml:"privileged,flow,omitempty"`
 	// HiddenGain is that of these layers' orthogonal weights; 0 is the activation's own.
 	HiddenGain float64 `yaml:"hidden_gain,omitempty"`
 	// OrthoInit begins the weights of hidden layers and heads orthogonal, and biases at 0; without
@@ -179,15 +181,13 @@ func (c Config) Validate() error {
 	p.NonNegative("hidden_gain", c.HiddenGain)
 	p.Check(c.OrthoInit || c.HiddenGain == 0 || c.HiddenGain == sb3Gain, "hidden_gain", "is %g, the gain of orthogonal weights, but ortho_init is false", c.HiddenGain)
 	p.OneOf("encoders", c.Encoders, Shared, Separate)
-	for _, width := range c.Hidden {
-		p.AtLeast("hidden", width, 1)
-	}
-	p.OneOf("activation", c.Activation, layer.Activations()...)
+	p.Check(len(c.Privileged) == 0 || c.Encoders == Separate, "privileged", "needs encoders: %s, so that the policy's layers read none of it", Separate)
+	p.Join("", c.network().Validate())
 	p.OneOf("share_windows", c.ShareWindows, Auto, On, Off)
 	return p.Err()
 }
 
 // network returns the part of the configuration that lies between inputs and heads.
 func (c Config) network() network.Config {
-	return network.Config{Encoder: c.Encoder, Policy: c.Policy, CrossAsset: c.CrossAsset, Hidden: c.Hidden, Activation: c.Activation}
+	return network.Config{Encoder: c.Encoder, Policy: c.Policy, CrossAsset: c.CrossAsset, Hidden: c.Hidden, Activation: c.Activation, Privileged: c.Privileged}
 }

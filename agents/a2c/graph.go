@@ -50,10 +50,11 @@ type graphs struct {
 
 // design builds graphs.
 type design struct {
-	c       Config
-	f       *network.Frame
-	torso   *network.Torso
-	encoder encoder.Encoder
+	c Config
+	f *network.Frame
+	// torso is the critic's, acting the actor's, which reads no privileged fields.
+	torso, acting *network.Torso
+	encoder       encoder.Encoder
 }
 
 // newGraphs builds every network of an agent.
@@ -68,6 +69,12 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	if d.torso, err = network.NewTorso(c.network(), f, kinds, onpolicy.Orthogonal(c.OrthoInit, gain)); err != nil {
 		return nil, err
 	}
+	if d.acting, err = d.torso.Acting(); err != nil {
+		return nil, err
+	}
+	if d.acting.Frame().Series != f.Series {
+		return nil, fmt.Errorf("privileged: %q is a window, which A2C's actor and critic both read", f.Spec.Observation[f.Series].Name)
+	}
 	d.encoder = d.torso.Encoder()
 	p := g.Graph("policy")
 	dist, value, err := d.heads(p, nil)
@@ -79,6 +86,11 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	p.Output(agents.ValueOutput, value)
 	if err := g.Complete("A2C", p, c.Options, func(l *layer.Graph) error { _, _, err := d.heads(l, nil); return err }); err != nil {
 		return nil, err
+	}
+	if len(c.Privileged) > 0 {
+		if err := g.Export(d.acting, d.distribution); err != nil {
+			return nil, err
+		}
 	}
 	var sharer encoder.Sharer
 	if c.ShareWindows != Off {
@@ -157,10 +169,14 @@ func (d *design) heads(g *layer.Graph, features []int) (network.Distribution, on
 	}
 	var forActor, forCritic network.Features
 	for i, b := range d.branches(g) {
+		torso := d.torso
+		if i == 0 {
+			torso = d.acting
+		}
 		var z onnx.Value
 		var err error
 		if features == nil {
-			z, err = d.torso.Encode(b, in)
+			z, err = torso.Encode(b, in)
 		} else {
 			shape := features
 			if d.f.Assets > 0 {
@@ -169,7 +185,7 @@ func (d *design) heads(g *layer.Graph, features []int) (network.Distribution, on
 			z = g.Observation(d.featureNames()[i], shape...)
 		}
 		if err == nil {
-			forCritic, err = d.torso.Finish(b, in, z)
+			forCritic, err = torso.Finish(b, in, z)
 		}
 		if err != nil {
 			return nil, "", err
@@ -184,9 +200,13 @@ func (d *design) heads(g *layer.Graph, features []int) (network.Distribution, on
 			return nil, "", err
 		}
 	}
-	dist := network.NewDistribution(g.In(onpolicy.ActorScope), d.f, forActor, in.Mask, d.c.Exploration, onpolicy.Orthogonal(d.c.OrthoInit, 0.01))
-	value := head.Value(g.In(onpolicy.CriticScope), forCritic.Whole, onpolicy.Orthogonal(d.c.OrthoInit, 1))
+	dist := d.distribution(g.In(onpolicy.ActorScope), in, forActor)
+	value := head.Value(g.In(onpolicy.CriticScope), forCritic.Pooled, onpolicy.Orthogonal(d.c.OrthoInit, 1))
 	return dist, value, g.Err()
+}
+
+func (d *design) distribution(actor *layer.Graph, in network.Inputs, z network.Features) network.Distribution {
+	return network.NewDistribution(actor, d.f, z, in.Mask, d.c.Exploration, onpolicy.Orthogonal(d.c.OrthoInit, 0.01))
 }
 
 // addAct adds the network of acting.

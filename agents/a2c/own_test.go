@@ -1,6 +1,7 @@
 package a2c
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -101,5 +102,36 @@ func TestOwnMarketPolicyIsTheBuiltIn(t *testing.T) {
 	}
 	if n < 2*40 {
 		t.Errorf("%d comparisons", n)
+	}
+}
+
+// TestPrivilegedBesideWindows: features of windows that were encoded before go to both, and what
+// lies beside them to the critic alone.
+func TestPrivilegedBesideWindows(t *testing.T) {
+	c := small(t, nil)
+	c.Encoders, c.Privileged = Separate, []string{"x"}
+	v := agenttest.Toys(t, 2, agenttest.Series(t))
+	r := agenttest.NewTraining(t, agent(t, c, v, testengines.Fastest(t), 1), v)
+	r.Update(t)
+	net, _ := r.Agent.Learner().Policy()
+	var inputs []string
+	for _, in := range net.Model.Graph.Input {
+		inputs = append(inputs, in.Name)
+	}
+	if !slices.Contains(inputs, "window") || slices.Contains(inputs, "x") {
+		t.Errorf("the policy reads %v", inputs)
+	}
+	x := agenttest.Actor(t, r.Agent, agents.Greedy, 2)
+	var actions, values []string
+	for i := range 2 {
+		v.Batch().Obs[1].Float32s()[0] = float32(i)
+		d, err := x.Act(t.Context(), rng.New(1), v.Batch())
+		if err != nil {
+			t.Fatal(err)
+		}
+		actions, values = append(actions, string(d.Actions.Bytes())), append(values, fmt.Sprint(d.Value))
+	}
+	if actions[0] != actions[1] || values[0] == values[1] {
+		t.Errorf("actions %q, values %v", actions, values)
 	}
 }

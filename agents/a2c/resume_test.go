@@ -169,56 +169,14 @@ func TestMisuse(t *testing.T) {
 	agenttest.Misuse(t, "a2c", agenttest.Variant{Maker: m, Spec: flatToy()})
 }
 
-// TestOutOfTurn calls recorder and learner at the wrong time.
-func TestOutOfTurn(t *testing.T) {
+// TestNotFinite: a parameter that is not a number any more ends an update.
+func TestNotFinite(t *testing.T) {
 	v := corridors(t, 2)
-	c := quick()
-	c.NSteps = 2
-	a := agent(t, c, v, testengines.Fastest(t), 1)
-	x := agenttest.Actor(t, a, agents.Explore, 2)
-	d, err := x.Act(t.Context(), rng.New(1), v.Batch())
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	fails := func(what string, err error) {
-		t.Helper()
-		if n++; err == nil {
-			t.Errorf("%s is accepted", what)
-		}
-	}
-	r, l := a.Recorder(), a.Learner()
-	fails("an end without a beginning", r.End(v.Batch()))
-	stale := *d
-	stale.Version = 3
-	fails("a stale decision", r.Begin(v.Batch(), &stale))
-	stale = *d
-	stale.Value = nil
-	fails("a decision without values", r.Begin(v.Batch(), &stale))
-	fails("a batch of another size", r.Begin(corridors(t, 3).Batch(), d))
-	if err := r.Begin(v.Batch(), d); err != nil {
-		t.Fatal(err)
-	}
-	fails("two beginnings", r.Begin(v.Batch(), d))
-	for range 2 {
-		if err := v.Step(d.Actions); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.End(v.Batch()); err != nil {
-			t.Fatal(err)
-		}
-		if !l.Ready() {
-			if err := r.Begin(v.Batch(), d); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	fails("a round after the last", r.Begin(v.Batch(), d))
-	// A parameter that is not a number any more.
-	a.learner.Params.Segment(models.Trainable).View(0).Float32s()[0] = float32(nan())
-	_, err = l.Step(t.Context())
-	fails("a gradient that is not finite", err)
-	if n != 7 {
-		t.Errorf("%d cases", n)
+	r := agenttest.NewTraining(t, agent(t, quick(), v, testengines.Fastest(t), 1), v)
+	r.Rollout(t)
+	l := r.Agent.(*Agent).learner
+	l.Params.Segment(models.Trainable).View(0).Float32s()[0] = float32(nan())
+	if _, err := l.Step(t.Context()); err == nil {
+		t.Error("a gradient that is not finite is accepted")
 	}
 }

@@ -57,15 +57,15 @@ func manifest(t testing.TB, r *Training) string {
 // Save saves an agent's learner and returns the path of the checkpoint.
 func Save(t testing.TB, a agents.Agent) string {
 	t.Helper()
-	path, err := TrySave(t, a)
+	path, err := trySave(t, a)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-// TrySave saves an agent's learner, or says why that cannot be now.
-func TrySave(t testing.TB, a agents.Agent) (path string, err error) {
+// trySave saves an agent's learner, or says why that cannot be now.
+func trySave(t testing.TB, a agents.Agent) (path string, err error) {
 	t.Helper()
 	store, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Array is a tensor of a fixture.
-type Array struct {
+// array is a tensor of a fixture.
+type array struct {
 	Shape []int     `json:"shape"`
 	Data  []float64 `json:"data"`
 }
 
 // Fill copies an array's numbers into a tensor of any type.
-func (a Array) Fill(t testing.TB, dst *tensor.Tensor) {
+func (a array) Fill(t testing.TB, dst *tensor.Tensor) {
 	t.Helper()
 	for i, x := range a.Data {
 		switch dst.DType() {
@@ -49,19 +49,19 @@ type Fixture struct {
 		PolicyDelay int    `json:"policy_delay"`
 		Critics     int    `json:"n_critics"`
 	} `json:"options"`
-	Initial map[string]Array `json:"initial"`
+	Initial map[string]array `json:"initial"`
 	Updates []struct {
-		Obs      Array              `json:"obs"`
-		Next     Array              `json:"next"`
-		Action   Array              `json:"action"`
-		Reward   Array              `json:"reward"`
-		Discount Array              `json:"discount"`
-		Mask     Array              `json:"mask"`
-		NextMask Array              `json:"next_mask"`
-		Noise    []Array            `json:"noise"`
+		Obs      array              `json:"obs"`
+		Next     array              `json:"next"`
+		Action   array              `json:"action"`
+		Reward   array              `json:"reward"`
+		Discount array              `json:"discount"`
+		Mask     array              `json:"mask"`
+		NextMask array              `json:"next_mask"`
+		Noise    []array            `json:"noise"`
 		Metrics  map[string]float64 `json:"metrics"`
 	} `json:"updates"`
-	Final      map[string]Array `json:"final"`
+	Final      map[string]array `json:"final"`
 	LogEntCoef float64          `json:"log_ent_coef"`
 }
 

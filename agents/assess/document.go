@@ -100,8 +100,8 @@ func (a *Assessment) dataNotes() []string {
 
 // notes are what a reader of any report must know.
 func (a *Assessment) notes() []string {
-	r, p := a.Agents[0], PerAssetOf(a.Agents[0], a.Config)
-	b := PerAssetOf(a.Benchmark, a.Config)
+	r, p := a.Agents[0], perAssetOf(a.Agents[0], a.Config)
+	b := perAssetOf(a.Benchmark, a.Config)
 	out := []string{
 		fmt.Sprintf("All numbers in the tables are those of the portfolio. Means over the stocks, as in the paper, of the capital employed in each (stocks that were held at some time): %s %s; equal-weight buy-and-hold %s.", r.Name, p, b),
 		fmt.Sprintf("Fees are %g %% of every trade's amount; there is no slippage, no spread and no market impact, and cash earns nothing.", a.Rules.FeeRate*100),

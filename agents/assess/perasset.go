@@ -21,10 +21,10 @@ type PerAsset struct {
 	Assets int `json:"assets"`
 }
 
-// PerAssetOf averages over the assets that were held at some time of a record: metrics of the
+// perAssetOf averages over the assets that were held at some time of a record: metrics of the
 // returns of the capital employed in each, annual where they are in the table. All but Sharpe are 0
 // when nothing was ever held.
-func PerAssetOf(r *backtest.Record, c evaluate.Config) PerAsset {
+func perAssetOf(r *backtest.Record, c evaluate.Config) PerAsset {
 	var p PerAsset
 	root, rate, sharpes := math.Sqrt(c.PeriodsPerYear), performance.PerPeriod(c.RiskFree, c.PeriodsPerYear), 0
 	for i := range r.Assets {

@@ -82,7 +82,7 @@ func (a *Assessment) Rows() ([]Row, error) {
 		}
 		row := Row{Name: r.Name, Role: role, X: x, Metrics: m, Benchmark: r == a.Benchmark}
 		if !r.IsIndex() {
-			p := PerAssetOf(r, a.Config)
+			p := perAssetOf(r, a.Config)
 			row.PerAsset = &p
 		}
 		rows = append(rows, row)

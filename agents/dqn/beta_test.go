@@ -18,10 +18,10 @@ func TestBetaFollowsTheRun(t *testing.T) {
 		return func() []float32 { r.Update(t); return l.samples.Weight }, l
 	}
 	rising, l := begin(0.4, 1)
-	whole, _ := begin(1, 1)
+	one, _ := begin(1, 1)
 	compared := 0
 	for range total / 4 {
-		w, v := rising(), whole()
+		w, v := rising(), one()
 		want := 0.4 + 0.6*float64(l.EnvSteps())/total
 		for i := range w {
 			if v[i] == 0 || v[i] > 0.99 {

@@ -99,7 +99,7 @@ func (d *design) values(g *layer.Graph) (onnx.Value, error) {
 	if err != nil {
 		return "", err
 	}
-	x := z.Whole
+	x := z.Pooled
 	if n := len(d.c.Hidden); n > 0 {
 		p := head.Perceptron{Hidden: d.c.Hidden[:n-1], Activation: d.c.Activation, Default: true}
 		x = g.Activate(d.c.Activation, p.Build(g.In("hidden"), x, d.c.Hidden[n-1]))

@@ -35,19 +35,9 @@ func NewPolicy(name string, a Actors, mode agents.Mode, spec envs.Spec) (*Policy
 	if err != nil {
 		return nil, fmt.Errorf("evaluate %s: %w", name, err)
 	}
-	p, err := Acting(name, actor, spec)
-	if err != nil {
-		return nil, errors.Join(err, actor.Close())
-	}
-	return p, nil
-}
-
-// Acting returns a policy of an actor for batches of one row. The actor is the policy's from then
-// on; after an error it remains the caller's.
-func Acting(name string, actor agents.Actor, spec envs.Spec) (*Policy, error) {
 	frame, err := vector.NewFrame(spec, 1, false)
 	if err != nil {
-		return nil, fmt.Errorf("evaluate %s: %w", name, err)
+		return nil, fmt.Errorf("evaluate %s: %w", name, errors.Join(err, actor.Close()))
 	}
 	return &Policy{name: name, actor: actor, spec: spec, frame: frame}, nil
 }

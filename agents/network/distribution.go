@@ -31,12 +31,12 @@ type Distribution interface {
 // NewDistribution appends the policy of a frame. mask is absent unless the environment has one; e
 // is for actions in a Box; init is that of the last layer's weights.
 func NewDistribution(g *layer.Graph, f *Frame, z Features, mask onnx.Value, e Exploration, init layer.Init) Distribution {
-	if e.UseSDE && z.Given != "" && z.Whole == "" {
+	if e.UseSDE && z.Given != "" && z.Pooled == "" {
 		g.Failf("use_sde needs the features that a policy's last layer reads, and the user-supplied policy has no output %s [%s, L]", FeaturesOutput, layer.Batch)
 		e.UseSDE = false
 	}
 	if f.Continuous() {
-		return NewGaussian(g, f, z, e, init)
+		return newGaussian(g, f, z, e, init)
 	}
 	if e.UseSDE {
 		g.Failf("use_sde is for actions in a box, and those of %s are %v", f.Spec.Name, f.Spec.Action)
@@ -60,9 +60,9 @@ func NewCategorical(g *layer.Graph, f *Frame, z Features, mask onnx.Value, init 
 	switch {
 	case logits != "":
 	case f.Assets > 0:
-		logits = head.AssetLogits(g, z.Own, init, f.Heads[0])
+		logits = head.AssetLogits(g, z.PerAsset, init, f.Heads[0])
 	default:
-		logits = head.Logits(g, z.Whole, init, f.Heads...)
+		logits = head.Logits(g, z.Pooled, init, f.Heads...)
 	}
 	return &Categorical{head.NewCategorical(g, logits, mask, f.Heads...), g, f}
 }

@@ -32,27 +32,27 @@ type Gaussian struct {
 
 var _ Distribution = (*Gaussian)(nil)
 
-// NewGaussian appends the mean and the deviation of a frame. Where features are per asset, each has
+// newGaussian appends the mean and the deviation of a frame. Where features are per asset, each has
 // a component, by a layer that they share; gSDE's noise comes from the portfolio's features.
-func NewGaussian(g *layer.Graph, f *Frame, z Features, e Exploration, init layer.Init) *Gaussian {
+func newGaussian(g *layer.Graph, f *Frame, z Features, e Exploration, init layer.Init) *Gaussian {
 	d := &Gaussian{g: g, f: f}
 	mean := z.Given
 	switch {
 	case mean != "":
 	case f.Assets > 0:
-		mean = g.Squeeze(head.Mean(g, z.Own, init, 1), 2)
+		mean = g.Squeeze(head.Mean(g, z.PerAsset, init, 1), 2)
 	default:
-		mean = head.Mean(g, z.Whole, init, f.Dims)
+		mean = head.Mean(g, z.Pooled, init, f.Dims)
 	}
 	if !e.UseSDE {
 		d.DiagGaussian = head.NewDiagGaussian(g, mean, head.SharedLogStd(g, e.LogStdInit, f.Dims))
 		return d
 	}
-	d.latent = z.Whole
+	d.latent = z.Pooled
 	// The deviations do not shape the features, as in Stable-Baselines3 (learn_features: False).
-	stopped := g.Op("Identity", []onnx.Value{z.Whole})
+	stopped := g.Op("Identity", []onnx.Value{z.Pooled})
 	d.stops = []string{string(stopped)}
-	d.DiagGaussian = head.NewGSDE(g, mean, stopped, head.MatrixLogStd(g, e.LogStdInit, g.Extent(z.Whole, 1), f.Dims)).DiagGaussian
+	d.DiagGaussian = head.NewGSDE(g, mean, stopped, head.MatrixLogStd(g, e.LogStdInit, g.Extent(z.Pooled, 1), f.Dims)).DiagGaussian
 	return d
 }
 

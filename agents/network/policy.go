@@ -173,7 +173,7 @@ func (t *Torso) Policy(g *layer.Graph, in Inputs, widths ...int) (onnx.Value, er
 	return z.Given, err
 }
 
-// PolicyFeatures is Policy with the features that gSDE needs, if these are asked for, as Whole.
+// PolicyFeatures is Policy with the features that gSDE needs, if these are asked for, as Pooled.
 func (t *Torso) PolicyFeatures(g *layer.Graph, in Inputs, sde bool, widths ...int) (Features, error) {
 	if s := t.policy.states; len(s) > 0 {
 		return Features{}, fmt.Errorf("policy: %s has a memory, %q to %q, and this algorithm gives policies none; ppo does", t.policy.ports.Name(), s[0].Input, s[0].Output)
@@ -240,10 +240,10 @@ func (p *userPolicy) build(t *Torso, g *layer.Graph, in Inputs, states []onnx.Va
 		}
 	}
 	if features {
-		z.Whole = out[len(out)-1]
-		z.Own = z.Whole
-		if dims := g.Dims(z.Whole); len(dims) != 2 || !dims[1].IsKnown() {
-			return z, nil, fmt.Errorf("%s: its output %q is %v, expected float32[%s,L]", p.ports.Name(), FeaturesOutput, g.Type(z.Whole), layer.Batch)
+		z.Pooled = out[len(out)-1]
+		z.PerAsset = z.Pooled
+		if dims := g.Dims(z.Pooled); len(dims) != 2 || !dims[1].IsKnown() {
+			return z, nil, fmt.Errorf("%s: its output %q is %v, expected float32[%s,L]", p.ports.Name(), FeaturesOutput, g.Type(z.Pooled), layer.Batch)
 		}
 	}
 	return z, next, g.Err()

@@ -133,12 +133,12 @@ func Sequence(g *layer.Graph, name string, length int, d tensor.DType, shape ...
 
 // Features are what heads read.
 type Features struct {
-	// Own is [batch, N, D] for windows of assets, and otherwise Whole.
-	Own onnx.Value
-	// Whole is [batch, D].
-	Whole onnx.Value
+	// PerAsset is [batch, N, D] for windows of assets, and otherwise Pooled.
+	PerAsset onnx.Value
+	// Pooled is [batch, D].
+	Pooled onnx.Value
 	// Given are the parameters of the distribution, [batch, Frame.Parameters]: logits or means of a
-	// user-supplied policy, which needs no last layer, and Whole are then absent unless gSDE needs
+	// user-supplied policy, which needs no last layer, and Pooled are then absent unless gSDE needs
 	// them; otherwise Given is absent.
 	Given onnx.Value
 }
@@ -177,7 +177,7 @@ func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error
 			mixed.Cash = in.Obs[f.Cash]
 		}
 		out, err := crossasset.Build(g.In("cross"), t.c.CrossAsset, mixed)
-		return Features{Own: out.Assets, Whole: out.Portfolio}, err
+		return Features{PerAsset: out.Assets, Pooled: out.Portfolio}, err
 	}
 	x, err := t.Join(g, in, z)
 	if err != nil {
@@ -212,7 +212,7 @@ func (t *Torso) flat(g *layer.Graph, in Inputs, before ...onnx.Value) onnx.Value
 // Hidden appends the hidden layers over x [batch, D].
 func (t *Torso) Hidden(g *layer.Graph, x onnx.Value) Features {
 	x = g.In("hidden").MLP(x, t.c.Hidden, t.c.Activation, t.init)
-	return Features{Own: x, Whole: x}
+	return Features{PerAsset: x, Pooled: x}
 }
 
 // flatten makes a field a float32 vector [batch, D].

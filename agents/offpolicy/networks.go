@@ -22,8 +22,8 @@ import (
 const (
 	// NextPrefix precedes the names of the fields of obs_t.
 	NextPrefix = "next."
-	// ActionInput is a_tm1: float32 [batch, A] in [−1, 1], or int64 [batch].
-	ActionInput = "learner.action"
+	// actionInput is a_tm1: float32 [batch, A] in [−1, 1], or int64 [batch].
+	actionInput = "learner.action"
 	// NoiseInput is the noise of an action; every graph that has it is given noise of its own.
 	NoiseInput = "learner.noise"
 	// TargetInput [batch] is what the critics learn, WeightInput [batch] the weight of each row in
@@ -162,7 +162,7 @@ func (n *Networks) stored() (tensor.DType, []int) {
 // Action declares a_tm1.
 func (n *Networks) Action(l *layer.Graph) onnx.Value {
 	dtype, shape := n.stored()
-	return l.Batched(ActionInput, dtype, shape...)
+	return l.Batched(actionInput, dtype, shape...)
 }
 
 // Linear appends a layer that begins as PyTorch's do.

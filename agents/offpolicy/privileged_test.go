@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/a2c"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/dqn"
 	"github.com/onnxrl/onnxrl/agents/network"
@@ -24,12 +25,15 @@ func asymmetric(t testing.TB, fields ...string) map[string]agenttest.Variant {
 	small(&d.Settings)
 	small(&g.Settings)
 	p.NSteps, p.BatchSize, p.NEpochs = 8, 8, 2
+	a := a2c.Defaults()
+	a.Hidden, a.Privileged = []int{8}, fields
 	for _, c := range []*network.Config{&s.Config, &d.Config, &g.Config, &p.Config} {
 		c.Hidden, c.Privileged = []int{8}, fields
 	}
 	return map[string]agenttest.Variant{
 		"sac": {Maker: made(t, s, sac.NewMaker), Spec: agenttest.Box()}, "sac, discrete": {Maker: made(t, s, sac.NewMaker), Spec: agenttest.Choice()},
 		"td3": {Maker: made(t, d, td3.NewMaker), Spec: agenttest.Box()}, "ddpg": {Maker: made(t, g, td3.NewMaker), Spec: agenttest.Box()},
+		"a2c": {Maker: made(t, a, a2c.NewMaker), Spec: agenttest.Box()}, "a2c, discrete": {Maker: made(t, a, a2c.NewMaker), Spec: agenttest.Choice()},
 		"ppo": {Maker: made(t, p, ppo.NewMaker), Spec: agenttest.Box()}, "ppo, discrete": {Maker: made(t, p, ppo.NewMaker), Spec: agenttest.Choice()},
 	}
 }
@@ -92,7 +96,7 @@ func TestPrivileged(t *testing.T) {
 		if actions[0] != actions[1] || actions[0] != actions[2] {
 			t.Errorf("%s: the actions depend on what critics alone read", what)
 		}
-		if strings.HasPrefix(what, "ppo") && len(values) != 3 {
+		if (strings.HasPrefix(what, "a2c") || strings.HasPrefix(what, "ppo")) && len(values) != 3 {
 			t.Errorf("%s: %d values of 3 kinds", what, len(values))
 		}
 		fresh := agenttest.Agent(t, x.Maker, v, engineOf(t), 1)
@@ -100,7 +104,7 @@ func TestPrivileged(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if n != 6*3 {
+	if n != 8*3 {
 		t.Errorf("%d actions", n)
 	}
 }
@@ -124,15 +128,20 @@ func TestPrivilegedRefuses(t *testing.T) {
 			refuses(x.Maker, agenttest.Assets(t), "the window of assets")
 		}
 	}
+	refuses(asymmetric(t, "window")["a2c"].Maker, agenttest.Series(t), "actor and critic both read")
+	a := a2c.Defaults()
+	a.Encoders, a.Privileged = a2c.Shared, []string{"kind"}
+	_, err := a2c.NewMaker(a)
+	agenttest.Has(t, err, "privileged", "encoders: separate")
 	p := ppo.Defaults()
 	p.Encoders, p.Privileged = ppo.Shared, []string{"kind"}
-	_, err := ppo.NewMaker(p)
+	_, err = ppo.NewMaker(p)
 	agenttest.Has(t, err, "privileged", "encoders: separate")
 	q := dqn.Defaults()
 	q.Privileged = []string{"kind"}
 	_, err = dqn.NewMaker(q)
 	agenttest.Has(t, err, "privileged", "values are the policy")
-	if n != 3*6+4 {
+	if n != 3*8+5+1 {
 		t.Errorf("%d cases", n)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
@@ -72,6 +73,22 @@ func (n *Networks) Complete(name string, p *layer.Graph, o models.Options, draw 
 		return fmt.Errorf("dropout of %g is asked for, but %s is on-policy: the policy that learns must be the one that acted; set it to 0", masks[0].Ratio, name)
 	}
 	return nil
+}
+
+// Export makes Exported of the torso of the policy alone, whose parameters are below [ActorScope],
+// and of the distribution that draw appends over its features.
+func (n *Networks) Export(acting *network.Torso, draw func(actor *layer.Graph, in network.Inputs, z network.Features) network.Distribution) error {
+	p := n.Graph("policy")
+	in, actor := acting.Inputs(p, ""), p.In(ActorScope)
+	z, err := acting.Build(actor, in)
+	if err != nil {
+		return err
+	}
+	dist := draw(actor, in, z)
+	p.Output(agents.ActionOutput, dist.Mode())
+	dist.Output()
+	n.Exported, err = n.Over(p)
+	return err
 }
 
 // Over returns the network of a graph over the policy's parameters.

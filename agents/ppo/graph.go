@@ -94,7 +94,7 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 		return nil, err
 	}
 	p.dist = d.distribution(actor, in, forActor)
-	p.value = head.ValueColumn(critic, forCritic.Whole, onpolicy.Orthogonal(d.c.OrthoInit, 1))
+	p.value = head.ValueColumn(critic, forCritic.Pooled, onpolicy.Orthogonal(d.c.OrthoInit, 1))
 	p.stops = append(p.stops, p.dist.Stops()...)
 	return p, g.Err()
 }
@@ -155,7 +155,7 @@ func (d *design) addPolicy(g *graphs) error {
 		return err
 	}
 	if len(d.c.Privileged) > 0 {
-		if err := d.addExported(g); err != nil {
+		if err := g.Export(d.acting, d.distribution); err != nil {
 			return err
 		}
 	}
@@ -169,22 +169,6 @@ func (d *design) addPolicy(g *graphs) error {
 		n.memory.outputs(a)
 	}
 	g.Act, err = g.Over(a)
-	return err
-}
-
-// addExported adds the network that is published where the critic reads what the policy does not:
-// the policy alone.
-func (d *design) addExported(g *graphs) error {
-	p := g.Graph("policy")
-	in, actor := d.acting.Inputs(p, ""), p.In(onpolicy.ActorScope)
-	z, err := d.acting.Build(actor, in)
-	if err != nil {
-		return err
-	}
-	dist := d.distribution(actor, in, z)
-	p.Output(agents.ActionOutput, dist.Mode())
-	dist.Output()
-	g.Exported, err = g.Over(p)
 	return err
 }
 

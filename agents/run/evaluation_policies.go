@@ -116,7 +116,7 @@ func (e *Evaluation) noteRuns(dirs []string) error {
 		}
 		for k, v := range sorted.All(was) {
 			if now[k] != v {
-				e.notes = append(e.notes, fmt.Sprintf("The run in %s was trained on other inputs: %s was %s and is %s.", d, k, Short(v), Short(now[k])))
+				e.notes = append(e.notes, fmt.Sprintf("The run in %s was trained on other inputs: %s was %s and is %s.", d, k, short(v), short(now[k])))
 			}
 		}
 	}

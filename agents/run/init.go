@@ -108,7 +108,7 @@ func (i *initial) apply(transferred func(*transfer.Report), values map[string]*t
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
 	if i.SHA256 != "" && i.SHA256 != sum {
-		return fmt.Errorf("init %s: it has changed since the first run of the group began with it: SHA-256 %s, was %s", i.Ref, Short(sum), Short(i.SHA256))
+		return fmt.Errorf("init %s: it has changed since the first run of the group began with it: SHA-256 %s, was %s", i.Ref, short(sum), short(i.SHA256))
 	}
 	i.Summary, i.SHA256 = report.Summary(), sum
 	return nil

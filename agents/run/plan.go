@@ -205,7 +205,7 @@ func (p *Plan) openInit(ctx context.Context) (err error) {
 		if l.Init != nil && p.Group() {
 			record = *l.Init
 		}
-		for _, c := range [][3]string{{"engine", l.Engine, p.o.Engine.Name()}, {"platform", l.Platform, Platform()}, {"program", l.Program.Version, Version()}} {
+		for _, c := range [][3]string{{"engine", l.Engine, p.o.Engine.Name()}, {"platform", l.Platform, platform()}, {"program", l.Program.Version, Version()}} {
 			if c[1] != c[2] {
 				p.note("warning: the run was started with %s %s and goes on with %s: results may differ in the last bits", c[0], c[1], c[2])
 			}
@@ -329,7 +329,7 @@ func (p *Plan) unchanged(checkpoint string) error {
 	}
 	_, sum, err := stepOf(checkpoint)
 	if err == nil && sum != l.ContinuesSHA256 {
-		err = fmt.Errorf("it goes on from the checkpoint %s of SHA-256 %s, and not from one of %s", l.Continues, Short(l.ContinuesSHA256), Short(sum))
+		err = fmt.Errorf("it goes on from the checkpoint %s of SHA-256 %s, and not from one of %s", l.Continues, short(l.ContinuesSHA256), short(sum))
 	}
 	return err
 }

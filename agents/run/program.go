@@ -16,8 +16,8 @@ type Build struct {
 	Go       string `json:"go"`
 }
 
-// ThisBuild describes the running program.
-func ThisBuild() Build {
+// thisBuild describes the running program.
+func thisBuild() Build {
 	v := Build{Version: Version(), Go: runtime.Version()}
 	if b, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range b.Settings {
@@ -50,8 +50,8 @@ func Version() string {
 	return "devel"
 }
 
-// Platform is the operating system and the processor's architecture, such as linux/amd64.
-func Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
+// platform is the operating system and the processor's architecture, such as linux/amd64.
+func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
 // program is the name and the version of the running program.
 func program() string {

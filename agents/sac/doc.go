@@ -15,28 +15,23 @@
 //
 // in this order, with the α of the beginning throughout. The discount is 0 where an episode
 // terminated; one that was cut off goes on with the value of its final observation. With Discrete
-// actions all expectations over actions are exact: y has Σ π·(min q' − α·log π), and the actor's
-// loss Σ π·(α·log π − min q).
+// actions y has Σ π·(min q' − α·log π), and the actor's loss is Σ π·(α·log π − min q).
 //
-// Actor, critics and targets are three programs over one set of parameters: what is differentiated
-// by whom is decided by which parameters a program gives gradients of, so nothing has to be
-// stopped, and the critics' weights cost the actor no product. All noise is drawn here and is an
-// input.
+// Actor, critics and targets are three programs over one set of parameters, and each gives
+// gradients of its own: nothing has to be stopped. All noise is drawn here and is an input.
 //
 // # Actions
 //
 // The policy's actions lie in [−1, 1], and so do those in the replay and in densities; the actor
 // and the exported network map them to the Box's bounds, which must be finite. log π is the
-// Gaussian's density less Σ log(1 − tanh²(u)) in the form 2·(log 2 − u − softplus(−2u)), which is
-// right where tanh rounds to 1. Before learning_starts actions are uniform. The exported policy
-// gives action, and action_mean and action_log_std before squashing, so that what serves it can
-// sample: tanh(mean + σ·noise), rescaled.
+// Gaussian's density less Σ log(1 − tanh²(u)) in the form 2·(log 2 − u − softplus(−2u)). Before
+// learning_starts actions are uniform. The exported policy gives action, and action_mean and
+// action_log_std before squashing.
 //
-// With use_sde, noise comes from the state (gSDE, Raffin et al. 2021, arXiv 2005.05719): u = μ +
-// z·E with the actor's last features z and a matrix E for each environment, drawn anew after each
-// learner step and, with sde_sample_freq, every so many rounds. log π is the density over the
-// choice of E, and in each update one E serves all rows, as in Stable-Baselines3; gradients flow
-// into the features.
+// With use_sde, u = μ + z·E (gSDE, Raffin et al. 2021, arXiv 2005.05719) with the actor's last
+// features z and a matrix E for each environment, drawn anew after each learner step and, with
+// sde_sample_freq, every so many rounds. log π is the density over the choice of E, and in each
+// update one E serves all rows; gradients flow into the features.
 //
 // # V-trace
 //
@@ -46,11 +41,10 @@
 //	y = r + γ·(v + λ·(vs − v)),  v = min q'(obs_t, a') − α·log π(a'|obs_t)
 //
 // where vs is V-trace's target (Espeholt et al. 2018, arXiv 1802.01561) for obs_t along the rest of
-// the sequence, with rewards r − α·log π(a_tm1|obs_tm1): soft values contain the entropy of what
-// was done. On-policy, with λ = 1 and thresholds of at least 1, y is the soft return of the rest of
-// the sequence. n_steps above 1 is the uncorrected alternative; its targets, like
-// Stable-Baselines3's, leave out the entropy of the steps in between. The density of gSDE's actions
-// is that over the choice of E, though a matrix stays for several rounds.
+// the sequence, with rewards r − α·log π(a_tm1|obs_tm1). n_steps above 1 is the uncorrected
+// alternative; its targets, like Stable-Baselines3's, leave out the entropy of the steps in
+// between. With gSDE the density is that over the choice of E, though a matrix stays for several
+// rounds.
 //
 // # Networks
 //
@@ -58,25 +52,16 @@
 //	critic.*        torso, shared by the critics, and the action -> q1.*, q2.*: hidden -> value; for Discrete actions a value for each
 //	target.critic.* what the critics were, frozen
 //
-// The torso is package network's: windows through an encoder, other fields flattened; any of them
-// may be a file's. hidden are the layers after it. For windows of assets, each asset's component of
-// the action comes from the asset's own features, and the critics see the portfolio's. With policy:
-// {kind: file} the actor is a user-supplied model, actor.policy.*, that gives logits, means, or
-// means and log standard deviations before squashing; hidden are the critics' then. train and
-// freeze are patterns of these names.
+// For windows of assets, each asset's component of the action comes from the asset's own features,
+// and the critics see the portfolio's. With policy: {kind: file} the actor is a user-supplied
+// model, actor.policy.*, that gives logits, means, or means and log standard deviations before
+// squashing; hidden are the critics' then.
 //
 // # Speed
 //
-// A program that is worth it is split over the batch into one shard per core; all run on one pool,
-// so that no goroutines are woken in between. Optimisers and target networks are one pass each over
-// contiguous memory, shared by the pool. At the defaults on Pendulum a whole update takes 1.1 to
-// 1.2 times as long as the matrix products that it consists of, on one core as on two
+// A program that is worth it is split over the batch into one shard per core, on one pool. At the
+// defaults on Pendulum an update takes 1.1 to 1.2 times as long as its matrix products
 // (BenchmarkUpdateAgainstProducts). Nothing is allocated.
-//
-// # State
-//
-// A learner is saved at any time between rounds, with its replay. Continuing from there equals
-// never having stopped, bit for bit, for an equal number of threads.
 //
 // # Defaults, and deviations
 //
@@ -88,15 +73,13 @@
 // log_std {bound: tanh, low: -5, high: 2} and critic_learning_rate 1e-3 are CleanRL's.
 //
 //   - H̄ for Discrete actions is 0.89·log of the number of actions (CleanRL's sac_atari.py); with
-//     masks, of the valid ones, averaged over the batch, because no temperature reaches an entropy
-//     that the mask rules out.
-//   - target_update_interval counts updates over the whole run. Stable-Baselines3 counts within a
-//     learner step, so with one update in each it has no effect.
+//     masks, of the valid ones, averaged over the batch.
+//   - target_update_interval counts updates over the whole run, Stable-Baselines3's within a learner
+//     step.
 //   - Its squashed density has 1e-6 inside of the logarithm; here it is exact.
 //   - Noise for targets and actor is drawn independently with gSDE too, where Stable-Baselines3
 //     uses one matrix for both.
-//   - Actions of MultiDiscrete and MultiBinary spaces are refused: their values would need a critic
-//     over all combinations. Use PPO, A2C or DQN. Dropout is refused.
+//   - Actions of MultiDiscrete and MultiBinary spaces, and dropout, are refused.
 //   - learning_rate_schedule, max_grad_norm, n_critics, critic_hidden, vtrace and other optimisers
 //     are additions.
 //

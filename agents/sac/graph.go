@@ -95,7 +95,7 @@ func (d *design) policy(g *layer.Graph, in network.Inputs) (*policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := offpolicy.Hidden(a, z.Own, d.c.Hidden, d.c.Activation)
+	h := offpolicy.Hidden(a, z.PerAsset, d.c.Hidden, d.c.Activation)
 	if !d.Frame.Continuous() {
 		p := &policy{g: g, c: head.NewCategorical(a, offpolicy.Linear(a, "logits", h, d.Frame.Heads[0]), in.Mask, d.Frame.Heads...)}
 		return p, g.Err()
@@ -107,7 +107,7 @@ func (d *design) policy(g *layer.Graph, in network.Inputs) (*policy, error) {
 		}
 		latent := h
 		if d.Frame.Assets > 0 {
-			latent = z.Whole
+			latent = z.Pooled
 		}
 		s := head.NewGSDE(a, mean, latent, head.MatrixLogStd(a, d.c.LogStdInit, a.Extent(latent, 1), d.Frame.Dims))
 		return &policy{g: g, s: head.Squash(s.DiagGaussian), sde: s}, g.Err()
@@ -171,7 +171,7 @@ func (d *design) critics(g *layer.Graph, in network.Inputs, actions onnx.Value) 
 	if err != nil {
 		return nil, err
 	}
-	x, n := z.Whole, 1
+	x, n := z.Pooled, 1
 	if d.Frame.Continuous() {
 		x = c.Concat(-1, x, actions)
 	} else {

@@ -63,7 +63,7 @@ func (d *design) policy(g *layer.Graph, in network.Inputs) (onnx.Value, error) {
 	if err != nil {
 		return "", err
 	}
-	h := d.Component(a, "action", offpolicy.Hidden(a, z.Own, d.c.Hidden, d.c.Activation))
+	h := d.Component(a, "action", offpolicy.Hidden(a, z.PerAsset, d.c.Hidden, d.c.Activation))
 	return a.Activate("tanh", h), g.Err()
 }
 
@@ -74,7 +74,7 @@ func (d *design) critics(g *layer.Graph, in network.Inputs, actions onnx.Value, 
 	if err != nil {
 		return nil, err
 	}
-	x := c.Concat(-1, z.Whole, actions)
+	x := c.Concat(-1, z.Pooled, actions)
 	p := head.Perceptron{Hidden: d.c.Layers(d.c.Hidden), Activation: d.c.Activation, Default: true}
 	var list []onnx.Value
 	for i := range n {

@@ -1,76 +1,56 @@
 // Package train runs an agent in its environments: it collects, learns, evaluates, checkpoints and
 // publishes, and can be stopped and continued bit for bit.
 //
-// # Vocabulary
+// # Order of events
 //
-// A [Trainer] is one run of one seed. Everything is counted in env steps, over all environments. A
-// run goes from learner step to learner step, and what is due happens between two of them, in this
-// order: metrics every LogIntervalSteps, an evaluation of the greedy policy on the validation split
-// every Validation.EverySteps and at the end, publication when that policy is the best so far, a
-// checkpoint every Checkpoint.EverySteps. As in Stable-Baselines3 the last rollout is taken whole,
-// so a run ends with the first learner step at or after TotalEnvSteps.
+// A [Trainer] is one run of one seed; everything is counted in env steps over all environments.
+// What is due happens between two learner steps, in this order: metrics every LogIntervalSteps, an
+// evaluation of the greedy policy on the validation split every Validation.EverySteps and at the
+// end, publication when that policy is the best so far, a checkpoint every Checkpoint.EverySteps.
+// The last rollout is taken whole, as in Stable-Baselines3. The policy is evaluated once before it
+// is trained; that one is never the best.
 //
-// A learner may take many learner steps that train nothing, as off-policy learners do until their
-// replay has learning_starts transitions: such a step gives metrics without a loss. It is a step
-// like any other to checkpoints, interruptions and intervals, but until the first loss the policy
-// counts as untrained.
-//
-// The policy is evaluated once before it is trained. That says at once whether the metric exists
-// that is to choose the best policy, and what learning starts from. It is never the best.
+// A learner step that trains nothing, as those before learning_starts, gives metrics without a
+// loss; until the first loss the policy counts as untrained.
 //
 // # Stopping and continuing
 //
-// A Trainer is a checkpoint.Stater. When its context ends, it finishes the rollout in progress,
-// lets the learner take its step, and asks for a checkpoint, so that every checkpoint lies between
-// two learner steps and holds no half-filled recorder. An evaluation in progress is given up and
-// done again after resuming. A resumed run has the parameters and the metrics of one that never
-// stopped, bit for bit, except for tags that begin with time/. The best parameters are part of the
-// state.
+// A Trainer is a checkpoint.Stater. When its context ends, it finishes the rollout, lets the
+// learner take its step, and asks for a checkpoint: every checkpoint lies between two learner
+// steps. An evaluation in progress is given up and done again. A resumed run has the parameters and
+// metrics of one that never stopped, bit for bit, except for tags that begin with time/. The best
+// parameters and an off-policy learner's replay, as far as it is filled, are part of the state (a
+// million transitions of 17 observed numbers and 6 actions: 123 MB, 0.9 s).
 //
-// Environments that cannot be saved (envs.ErrCannotSave) are left out of checkpoints, which the log
-// says: a resumed run then begins new episodes, and is as good as one that never stopped but not
-// equal to it.
+// Environments that cannot be saved (envs.ErrCannotSave) are left out, which the log says: a
+// resumed run begins new episodes then, and is not equal to one that never stopped.
 //
-// TotalEnvSteps may grow between two runs: what a finished run has done at its end beyond what was
-// due (a record of metrics, an evaluation) then remains. Schedules without a length of their own
-// are relative to the length that the trainer was made with, so those of a run that has grown are
-// relative to its new length, as with Stable-Baselines3's learn(reset_num_timesteps=False): a
-// learning rate that has gone down to 0 begins again where the longer run would have it. Programs
-// should say so when it happens; package optim has schedules with lengths of their own.
-//
-// A checkpoint holds the replay of an off-policy learner, and the run waits while it is written,
-// hashed and synced to the disk: one million transitions of 17 observed numbers and 6 actions are
-// 123 MB and took 0.9 s on a busy machine with two cores, and 0.2 s to load. Only what is filled is
-// written. Checkpoint.EverySteps is what to raise where that is too often, and Checkpoint.KeepLast
-// and KeepBest say how many there are on the disk.
-//
-// Environments that cannot be saved, such as those of other processes, begin new episodes when a
-// run is resumed. Everything else goes on.
+// When TotalEnvSteps grows between two runs, what the finished one has done at its end beyond what
+// was due remains, and schedules without a length of their own are relative to the new length, as
+// with learn(reset_num_timesteps=False): a learning rate that has gone down to 0 rises again.
 //
 // # Intervals
 //
-// A run can be trained in intervals ([Trainer.RunTo]). Between two of them it can be given other
-// hyper-parameters ([Trainer.Edit]), and everything of another run: LoadState of a trainer that has
-// run leaves nothing of what it was, so checkpoint.Copy from a trainer to another is population
-// based training's exploit. The rule for both: what follows has the bits of a cold start, of a
-// trainer that was made of the edited configuration and has loaded that state.
+// Between two calls of [Trainer.RunTo] a run can be given other hyper-parameters ([Trainer.Edit])
+// and everything of another run: LoadState leaves nothing of what a trainer was, so checkpoint.Copy
+// is population based training's exploit. What follows has the bits of a trainer that was made of
+// the edited configuration and has loaded that state.
 //
 // # Normalisation
 //
-// With Config.Normalize the agent learns in a normalize.Env. Statistics are part of the state and
-// of the best policy. Evaluators get an agent whose actors normalise by themselves, by statistics
-// that are frozen for the time of the evaluation, and face environments as they are; publishers get
-// [Policy.Normalizers]. rollout/ep_rew_mean and rollout/reward_mean are of raw rewards. A run that
-// begins with the parameters of another may begin with its statistics ([Trainer.Inherit]).
+// With Config.Normalize the agent learns in a normalize.Env, whose statistics are part of the state
+// and of the best policy. Evaluators get an agent whose actors normalise by statistics that are
+// frozen meanwhile, and face environments as they are; publishers get [Policy.Normalizers].
+// rollout/ep_rew_mean and rollout/reward_mean are of raw rewards. [Trainer.Inherit] begins with the
+// statistics of another run.
 //
-// # When a run ends
+// # Ends of a run
 //
-// After its last env step; once an evaluation's mean_reward reaches Stop.RewardThreshold; after
-// Stop.MaxEpisodes; after Validation.Patience evaluations that were no improvement; or when a
-// [Callback] returns [ErrStop]. These are Stable-Baselines3's StopTrainingOnRewardThreshold,
-// StopTrainingOnMaxEpisodes, StopTrainingOnNoModelImprovement and a callback that returns False;
-// its CheckpointCallback is Config.Checkpoint, its EvalCallback Config.Validation, and its
-// EveryNTimesteps a Callback.
+//	the last env step
+//	Stop.RewardThreshold      StopTrainingOnRewardThreshold
+//	Stop.MaxEpisodes          StopTrainingOnMaxEpisodes
+//	Validation.Patience       StopTrainingOnNoModelImprovement
+//	[Callback], [ErrStop]     a callback of Stable-Baselines3 that returns False
 //
 // # Randomness
 //

@@ -19,7 +19,7 @@ import (
 // TestRunTo pauses, between which nothing, an agent of the same configuration that takes over the
 // state, or a trainer that loads what it has itself changes nothing of what the run gives.
 func TestRunTo(t *testing.T) {
-	h := func() train.Hooks { return train.Hooks{Evaluate: judge(t), Publish: &publisher{}} }
+	h := func() train.Hooks { return train.Hooks{Evaluate: evaluator(t), Publish: &publisher{}} }
 	whole := run(t, options{cfg: small(), hooks: h()})
 	if whole.err != nil {
 		t.Fatal(whole.err)

@@ -218,8 +218,8 @@ func (f *fake) LoadState(r *checkpoint.Reader) error {
 	return errors.Join(r.Float32sInto("weight", f.params.View("weight").Float32s()), r.Float32sInto("bias", f.params.View("bias").Float32s()), r.JSON("noise", f.noise), r.JSON("steps", &f.steps))
 }
 
-// judge evaluates greedily in a corridor of its own.
-func judge(t testing.TB) func(ctx context.Context, a agents.Agent, _ int64) (map[string]float64, error) {
+// evaluator evaluates greedily in a corridor of its own.
+func evaluator(t testing.TB) func(ctx context.Context, a agents.Agent, _ int64) (map[string]float64, error) {
 	return func(ctx context.Context, a agents.Agent, _ int64) (map[string]float64, error) {
 		actor, err := a.NewActor(agents.Greedy, 3)
 		if err != nil {

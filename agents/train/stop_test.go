@@ -59,11 +59,11 @@ func TestStopOnEpisodes(t *testing.T) {
 	cfg := small()
 	cfg.TotalEnvSteps, cfg.Stop.MaxEpisodes = 5000, 3
 	dir := t.TempDir()
-	o := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: judge(t)}})
+	o := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: evaluator(t)}})
 	if o.err != nil || o.Stopped != train.EpisodesReached || o.Episodes < 12 || o.Episodes > 12+40 || o.Last.EnvSteps != o.EnvSteps || o.steps[len(o.steps)-1] != o.EnvSteps {
 		t.Errorf("%+v %v, last %+v, checkpoints %v", o.Result, o.err, o.Last, o.steps)
 	}
-	if again := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: judge(t)}}); again.Stopped != train.EpisodesReached || again.Taken != 0 {
+	if again := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: evaluator(t)}}); again.Stopped != train.EpisodesReached || again.Taken != 0 {
 		t.Errorf("%+v", again.Result)
 	}
 }
@@ -137,7 +137,7 @@ func TestWarmup(t *testing.T) {
 	}
 	for _, stop := range []int{3, 15, 16} {
 		dir := t.TempDir()
-		hooks := train.Hooks{Evaluate: judge(t)}
+		hooks := train.Hooks{Evaluate: evaluator(t)}
 		whole := run(t, options{cfg: cfg, maker: &maker{rollout: 20, warmup: 15}, hooks: hooks})
 		first := run(t, options{cfg: cfg, maker: &maker{rollout: 20, warmup: 15}, hooks: hooks, dir: dir, stop: stop})
 		second := run(t, options{cfg: cfg, maker: &maker{rollout: 20, warmup: 15}, hooks: hooks, dir: dir})
@@ -253,10 +253,10 @@ func TestNormalizedRun(t *testing.T) {
 	cfg.Validation.Metric = "mean_reward"
 	var published []train.Policy
 	hooks := func() train.Hooks {
-		return train.Hooks{Evaluate: judge(t), Publish: publishes(func(p train.Policy) { published = append(published, p) })}
+		return train.Hooks{Evaluate: evaluator(t), Publish: publishes(func(p train.Policy) { published = append(published, p) })}
 	}
 	whole := run(t, options{cfg: cfg, hooks: hooks()})
-	plain := run(t, options{cfg: small(), hooks: train.Hooks{Evaluate: judge(t)}})
+	plain := run(t, options{cfg: small(), hooks: train.Hooks{Evaluate: evaluator(t)}})
 	if whole.err != nil || slices.Equal(whole.weights, plain.weights) || len(published) == 0 {
 		t.Fatalf("%+v", whole)
 	}

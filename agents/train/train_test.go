@@ -232,7 +232,7 @@ func TestRunLearnsAndCounts(t *testing.T) {
 	cfg.TotalEnvSteps = 6000
 	p := &publisher{}
 	clock := time.Unix(0, 0)
-	o := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: judge(t), Publish: p, Now: func() time.Time { clock = clock.Add(time.Second); return clock }}})
+	o := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: evaluator(t), Publish: p, Now: func() time.Time { clock = clock.Add(time.Second); return clock }}})
 	if o.err != nil {
 		t.Fatal(o.err)
 	}
@@ -265,7 +265,7 @@ func TestRunLearnsAndCounts(t *testing.T) {
 func TestIntervals(t *testing.T) {
 	cfg := small()
 	cfg.Checkpoint.KeepBest = 0
-	o := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: judge(t)}})
+	o := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: evaluator(t)}})
 	if o.err != nil {
 		t.Fatal(o.err)
 	}
@@ -298,7 +298,7 @@ func TestIntervals(t *testing.T) {
 // of every evaluation, and requires the bits of the uninterrupted run.
 func TestResumeEqualsUninterrupted(t *testing.T) {
 	cfg := small()
-	hooks := func() train.Hooks { return train.Hooks{Evaluate: judge(t), Publish: &publisher{}} }
+	hooks := func() train.Hooks { return train.Hooks{Evaluate: evaluator(t), Publish: &publisher{}} }
 	whole := run(t, options{cfg: cfg, hooks: hooks()})
 	if whole.err != nil || whole.LearnerSteps != 30 || len(whole.refs) < 2 {
 		t.Fatalf("%+v", whole)
@@ -362,16 +362,16 @@ func TestResumeEqualsUninterrupted(t *testing.T) {
 // TestCrash loses what came after the newest checkpoint and does it again.
 func TestCrash(t *testing.T) {
 	cfg := small()
-	whole := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: judge(t)}})
+	whole := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: evaluator(t)}})
 	fault := errors.New("lightning")
 	cases := 0
 	for at := 5; at <= 30; at += 5 {
 		dir := t.TempDir()
-		first := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: judge(t)}, dir: dir, maker: &maker{rollout: 20, poison: at, fail: fault}})
+		first := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: evaluator(t)}, dir: dir, maker: &maker{rollout: 20, poison: at, fail: fault}})
 		if !errors.Is(first.err, fault) || !strings.Contains(first.err.Error(), fmt.Sprintf("learner step %d", at)) {
 			t.Fatalf("%v", first.err)
 		}
-		second := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: judge(t)}, dir: dir})
+		second := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: evaluator(t)}, dir: dir})
 		from := first.steps[len(first.steps)-1]
 		kept := slices.DeleteFunc(first.lines, func(l line) bool { return l.step > from })
 		if second.err != nil || !slices.Equal(second.weights, whole.weights) || !sameLines(append(kept, second.lines...), whole.lines) {
@@ -391,14 +391,14 @@ func TestEvaluationDisturbsNothing(t *testing.T) {
 	rare.Validation.EverySteps = 300
 	off := cfg
 	off.Validation.EverySteps = 0
-	whole := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: judge(t)}})
+	whole := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: evaluator(t)}})
 	training := func(o outcome) []line {
 		return slices.DeleteFunc(slices.Clone(o.lines), func(l line) bool { _, ok := l.values["eval/edge"]; return ok })
 	}
 	for what, o := range sorted.All(map[string]outcome{
 		"without an evaluator": run(t, options{cfg: cfg}),
-		"never":                run(t, options{cfg: off, hooks: train.Hooks{Evaluate: judge(t)}}),
-		"seldom":               run(t, options{cfg: rare, hooks: train.Hooks{Evaluate: judge(t)}}),
+		"never":                run(t, options{cfg: off, hooks: train.Hooks{Evaluate: evaluator(t)}}),
+		"seldom":               run(t, options{cfg: rare, hooks: train.Hooks{Evaluate: evaluator(t)}}),
 	}) {
 		if o.err != nil || !slices.Equal(o.weights, whole.weights) || !sameLines(training(o), training(whole)) {
 			t.Errorf("%s: other weights or metrics", what)
@@ -453,7 +453,7 @@ func TestUndefinedScores(t *testing.T) {
 	cfg := small()
 	cfg.Validation.Metric = "undefined"
 	dir := t.TempDir()
-	o := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: judge(t), Publish: &publisher{}}})
+	o := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: evaluator(t), Publish: &publisher{}}})
 	if o.err != nil || o.Best != nil || o.Last == nil || len(o.refs) != 1 || !strings.HasPrefix(o.refs[0], "600::") || !slices.Equal(o.best, o.weights) {
 		t.Errorf("%+v %v, published %q", o.Result, o.err, o.refs)
 	}
@@ -465,7 +465,7 @@ func TestUndefinedScores(t *testing.T) {
 			t.Errorf("the checkpoint at %d has the score %g", o.steps[i], *s)
 		}
 	}
-	if again := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: judge(t), Publish: &publisher{}}}); len(again.refs) != 0 {
+	if again := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: evaluator(t), Publish: &publisher{}}}); len(again.refs) != 0 {
 		t.Errorf("published again: %v", again.refs)
 	}
 }
@@ -506,9 +506,9 @@ func TestErrorsSayWhere(t *testing.T) {
 		o    options
 		says []string
 	}{
-		"unknown metric": {options{cfg: unknown, hooks: train.Hooks{Evaluate: judge(t)}}, []string{"env step 0", "train.validation.metric", `"sharp"`, "edge, mean_reward, undefined"}},
+		"unknown metric": {options{cfg: unknown, hooks: train.Hooks{Evaluate: evaluator(t)}}, []string{"env step 0", "train.validation.metric", `"sharp"`, "edge, mean_reward, undefined"}},
 		"NaN loss":       {options{cfg: small(), maker: &maker{rollout: 20, poison: 3}}, []string{"env step 60", "learner step 3", "the loss is NaN"}},
-		"publisher":      {options{cfg: small(), hooks: train.Hooks{Evaluate: judge(t), Publish: &publisher{fail: fault}}}, []string{"publish the policy", "no space"}},
+		"publisher":      {options{cfg: small(), hooks: train.Hooks{Evaluate: evaluator(t), Publish: &publisher{fail: fault}}}, []string{"publish the policy", "no space"}},
 		"configuration":  {options{cfg: bad}, []string{"num_envs", "checkpoint.keep_last"}},
 		"evaluation": {options{cfg: small(), hooks: train.Hooks{Evaluate: func(context.Context, agents.Agent, int64) (map[string]float64, error) { return nil, fault }}},
 			[]string{"env step 0: evaluate: no space"}},

@@ -55,7 +55,7 @@ func (e *disturbedEnv) LoadState(data []byte, ts *envs.TimeStep) error {
 // checkpoints, metrics, evaluations and weights are those of a run that never stopped.
 func TestStopAnywhere(t *testing.T) {
 	cfg := small()
-	hooks := train.Hooks{Evaluate: judge(t)}
+	hooks := train.Hooks{Evaluate: evaluator(t)}
 	whole := run(t, options{cfg: cfg, hooks: hooks})
 	last := 0
 	for round := 1; round < 150; round += 4 {
@@ -131,11 +131,11 @@ func TestEvaluationFails(t *testing.T) {
 		if n++; n == 3 {
 			return nil, broken
 		}
-		return judge(t)(ctx, a, at)
+		return evaluator(t)(ctx, a, at)
 	}}
 	first := run(t, options{cfg: cfg, dir: dir, hooks: fails})
-	whole := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: judge(t)}})
-	second := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: judge(t)}})
+	whole := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: evaluator(t)}})
+	second := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: evaluator(t)}})
 	if !errors.Is(first.err, broken) || second.Taken != 600-first.EnvSteps || first.EnvSteps == 0 || !slices.Equal(second.weights, whole.weights) || !sameLines(append(first.lines, second.lines...), whole.lines) {
 		t.Errorf("%+v %v, then %+v %v", first.Result, first.err, second.Result, second.err)
 	}
@@ -145,7 +145,7 @@ func TestEvaluationFails(t *testing.T) {
 // that does not answer.
 func TestEnvironmentHangs(t *testing.T) {
 	cfg := small()
-	whole := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: judge(t)}})
+	whole := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: evaluator(t)}})
 	for _, where := range []string{"step", "evaluation"} {
 		dir := t.TempDir()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -155,7 +155,7 @@ func TestEnvironmentHangs(t *testing.T) {
 			<-release
 			close(released)
 		}
-		o := options{ctx: ctx, cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: judge(t), Patience: time.Millisecond}}
+		o := options{ctx: ctx, cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: evaluator(t), Patience: time.Millisecond}}
 		if where == "step" {
 			o.factory = disturbed{factory(t), func(n int) error {
 				if n == 33 {
@@ -174,7 +174,7 @@ func TestEnvironmentHangs(t *testing.T) {
 		first := run(t, o)
 		close(release)
 		<-released
-		second := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: judge(t)}})
+		second := run(t, options{cfg: cfg, dir: dir, hooks: train.Hooks{Evaluate: evaluator(t)}})
 		if first.err != nil || first.Stopped != train.Interrupted || first.EnvSteps != map[string]int64{"step": 128, "evaluation": 180}[where] || second.err != nil || second.Taken != 600-first.EnvSteps {
 			t.Errorf("%s: %+v %v, then %+v %v", where, first.Result, first.err, second.Result, second.err)
 		}

@@ -54,8 +54,8 @@ func (p Parameter) Validate() error {
 
 func (p *Parameter) logarithmic() bool { return p.Kind == LogUniform || p.Log }
 
-// whole reports whether values are counted: whole numbers, or positions in the list of choices.
-func (p *Parameter) whole() bool { return p.Kind == Int || p.Kind == Categorical }
+// integral reports whether values are counted: whole numbers, or positions in the list of choices.
+func (p *Parameter) integral() bool { return p.Kind == Int || p.Kind == Categorical }
 
 // Space is a set of parameters by the key path of a document, such as agent.gamma.
 type Space map[string]Parameter
@@ -98,7 +98,7 @@ func (s Space) check(v Values) error {
 		if p.Kind == Categorical {
 			low, high = 0, float64(len(p.Choices)-1)
 		}
-		if x := v[path]; !(x >= low && x <= high) || p.whole() && x != math.Trunc(x) {
+		if x := v[path]; !(x >= low && x <= high) || p.integral() && x != math.Trunc(x) {
 			return fmt.Errorf("its %s is %g, which the search space does not have", path, x)
 		}
 	}

@@ -245,7 +245,7 @@ func prunes(all []Trial, t Trial, c Config) bool {
 // Best returns the complete trial with the best value, the first of equals; ok is false when none
 // is complete.
 func (s *Study) Best() (best Trial, ok bool) {
-	for _, t := range Ranked(s.Trials(), s.o.Config.Direction) {
+	for _, t := range ranked(s.Trials(), s.o.Config.Direction) {
 		if t.State == Complete {
 			return t, true
 		}
@@ -253,9 +253,9 @@ func (s *Study) Best() (best Trial, ok bool) {
 	return best, false
 }
 
-// Ranked returns trials from the best to the worst: complete ones by their value, pruned ones by
+// ranked returns trials from the best to the worst: complete ones by their value, pruned ones by
 // how far they came, then failed ones and those that are running.
-func Ranked(list []Trial, direction string) []Trial {
+func ranked(list []Trial, direction string) []Trial {
 	byNumber := map[int]Trial{}
 	for _, t := range list {
 		byNumber[t.Number] = t

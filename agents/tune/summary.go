@@ -40,7 +40,7 @@ func (s *Search) summarize() Summary {
 		Dir: s.dir, Metric: s.tune.Metric, Direction: s.tune.Direction, Sampler: s.tune.Sampler, Pruner: s.tune.Pruner, StepsPerTrial: s.tune.StepsPerTrial, Trials: []TrialSummary{}, LookAhead: assess.LookAhead(s.factory),
 	}
 	all := s.study.Trials()
-	for _, t := range Ranked(all, s.tune.Direction) {
+	for _, t := range ranked(all, s.tune.Direction) {
 		row := TrialSummary{Number: t.Number, State: t.State, Value: defined(t.Value), Values: map[string]string{}, Evaluations: len(t.Intermediate), Seconds: t.Seconds, Error: t.Error}
 		for _, path := range s.tune.Space.Paths() {
 			row.Values[path] = s.tune.Space.Text(path, t.Values[path])

@@ -271,7 +271,7 @@ func TestPruning(t *testing.T) {
 		}
 	}
 	var order []int
-	for _, tr := range Ranked(s.Trials(), Maximize) {
+	for _, tr := range ranked(s.Trials(), Maximize) {
 		order = append(order, tr.Number)
 	}
 	if best, ok := s.Best(); !ok || best.Number != 1 || !slices.Equal(order, []int{1, 2, 9, 0, 3, 6, 8, 4, 5, 7}) {
@@ -323,7 +323,7 @@ func TestExamples(t *testing.T) {
 		if p.Kind == Categorical {
 			want = len(p.Choices)
 		}
-		if len(list) != want || (broken == want) == p.whole() {
+		if len(list) != want || (broken == want) == p.integral() {
 			t.Errorf("%s: %v", path, list)
 		}
 	}
