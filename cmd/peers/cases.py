@@ -1,6 +1,6 @@
-"""Writes runtime/engine/nodecases/testdata/own.tar.gz: single-operator models of our own, random inputs, and ONNX Runtime's outputs.
+"""Writes runtime/internal/nodecases/testdata/own.tar.gz: single-operator models of our own, random inputs, and ONNX Runtime's outputs.
 
-    python cmd/peers/cases.py runtime/engine/nodecases/testdata/own.tar.gz
+    python cmd/peers/cases.py runtime/internal/nodecases/testdata/own.tar.gz
 
 It needs numpy, onnx and onnxruntime. The layout is that of ONNX's node cases. Equal versions write equal bytes.
 """

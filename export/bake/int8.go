@@ -44,7 +44,7 @@ func Int8(m *onnx.Model) (*onnx.Model, int, error) {
 	if err := q.b.Err(); err != nil {
 		return nil, 0, fmt.Errorf("int8 weights: %w", err)
 	}
-	q.m.SetMeta(MetaWeights, "int8")
+	q.m.SetMeta(metaWeights, "int8")
 	out, err := onnx.Prune(q.m)
 	if err == nil {
 		err = onnx.Check(out)

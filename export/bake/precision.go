@@ -9,9 +9,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// MetaWeights is the metadata key that says in which precision a model keeps its weights, where
+// metaWeights is the metadata key that says in which precision a model keeps its weights, where
 // that is not float32.
-const MetaWeights = MetaPrefix + "weights"
+const metaWeights = MetaPrefix + "weights"
 
 // smallestWeight is the number of elements below which a weight stays float32: it would save
 // little, and int8 costs nodes.
@@ -50,7 +50,7 @@ func Float16(m *onnx.Model) (*onnx.Model, int, error) {
 		casts = append(casts, &onnx.Node{Name: name, OpType: "Cast", Input: []string{name}, Output: []string{p.Name}, Attribute: []*onnx.Attribute{onnx.AttrInt("to", int(tensor.Float32))}})
 	}
 	m.Graph.Node = slices.Concat(casts, m.Graph.Node)
-	m.SetMeta(MetaWeights, "float16")
+	m.SetMeta(metaWeights, "float16")
 	if err := onnx.Check(m); err != nil {
 		return nil, 0, fmt.Errorf("float16 weights: %w", err)
 	}

@@ -84,10 +84,10 @@ func TestLowerPrecisionIsCloseAndSmall(t *testing.T) {
 			if have, want := encoded(t, low), int(k.share*float64(encoded(t, m))); have > want {
 				t.Errorf("%s: %d bytes, want at most %d", k.name, have, want)
 			}
-			if v, _ := low.Meta(MetaWeights); v != k.name {
+			if v, _ := low.Meta(metaWeights); v != k.name {
 				t.Errorf("%s: metadata %q", k.name, v)
 			}
-			if _, ok := m.Meta(MetaWeights); ok {
+			if _, ok := m.Meta(metaWeights); ok {
 				t.Error("the model itself has changed")
 			}
 			for _, c := range testengines.All(t) {

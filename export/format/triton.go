@@ -16,9 +16,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// MaxBatch is the largest batch that an exported Triton model is offered for: the largest that
+// maxBatch is the largest batch that an exported Triton model is offered for: the largest that
 // parity is proved at.
-var MaxBatch = bake.Batches[len(bake.Batches)-1]
+var maxBatch = bake.Batches[len(bake.Batches)-1]
 
 // maxDelay is how long Triton's batcher waits for more rows, in microseconds: about one run of a
 // small policy, so that an idle server answers at once.
@@ -106,7 +106,7 @@ func tritonFiles(p *Package) (map[string][]byte, error) {
 	w.field("name", quote(p.Name))
 	w.field("platform", quote("onnxruntime_onnx"))
 	w.field("backend", quote("onnxruntime"))
-	w.field("max_batch_size", strconv.Itoa(MaxBatch))
+	w.field("max_batch_size", strconv.Itoa(maxBatch))
 	for _, side := range []struct {
 		key   string
 		ports []*onnx.ValueInfo

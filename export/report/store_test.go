@@ -14,8 +14,8 @@ import (
 // Whatever fails while a report replaces another, every file is one of the old or the new ones, and
 // the page is new only when all the others are.
 func TestFailuresKeepWholeFiles(t *testing.T) {
-	old := []file{{"equity.csv", []byte("old table")}, {filepath.Join(PlotFolder, "lag.svg"), []byte("old lag")}, {filepath.Join(PlotFolder, "equity.svg"), []byte("old plot")}, {SummaryName, []byte("old summary")}, {PageName, []byte("old page")}}
-	next := []file{{"equity.csv", []byte("new table")}, {filepath.Join(PlotFolder, "equity.svg"), []byte("new plot")}, {SummaryName, []byte("new summary")}, {PageName, []byte("new page")}}
+	old := []file{{"equity.csv", []byte("old table")}, {filepath.Join(plotFolder, "lag.svg"), []byte("old lag")}, {filepath.Join(plotFolder, "equity.svg"), []byte("old plot")}, {SummaryName, []byte("old summary")}, {PageName, []byte("old page")}}
+	next := []file{{"equity.csv", []byte("new table")}, {filepath.Join(plotFolder, "equity.svg"), []byte("new plot")}, {SummaryName, []byte("new summary")}, {PageName, []byte("new page")}}
 	runs := 0
 	for n := 1; ; n++ {
 		dir := t.TempDir()
@@ -51,7 +51,7 @@ func TestFailuresKeepWholeFiles(t *testing.T) {
 		}
 		runs++
 		if !disk.Failed() {
-			if _, err := os.Stat(filepath.Join(dir, PlotFolder, "lag.svg")); err == nil {
+			if _, err := os.Stat(filepath.Join(dir, plotFolder, "lag.svg")); err == nil {
 				t.Error("the plot of the report before is still there")
 			}
 			break

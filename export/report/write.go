@@ -20,7 +20,7 @@ import (
 const (
 	PageName    = "report.html"
 	SummaryName = "summary.json"
-	PlotFolder  = "plots"
+	plotFolder  = "plots"
 )
 
 // Files are the paths of what was written.
@@ -39,11 +39,11 @@ const dpi = 144
 // report.html, which needs none of the others, is the last. Plots and tables of an earlier report
 // that this one does not have are removed. The same document gives the same bytes.
 func Write(ctx context.Context, dir string, doc Document) (*Files, error) {
-	return WriteOn(ctx, atomicfile.OS, dir, doc)
+	return writeOn(ctx, atomicfile.OS, dir, doc)
 }
 
-// WriteOn is Write on a given disk.
-func WriteOn(ctx context.Context, disk atomicfile.Disk, dir string, doc Document) (*Files, error) {
+// writeOn is Write on a given disk.
+func writeOn(ctx context.Context, disk atomicfile.Disk, dir string, doc Document) (*Files, error) {
 	all, err := compose(ctx, doc)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func WriteOn(ctx context.Context, disk atomicfile.Disk, dir string, doc Document
 			f.Page = path
 		case file.name == SummaryName:
 			f.Summary = path
-		case filepath.Dir(file.name) == PlotFolder:
+		case filepath.Dir(file.name) == plotFolder:
 			f.Plots = append(f.Plots, path)
 		default:
 			f.Tables = append(f.Tables, path)
@@ -109,7 +109,7 @@ func compose(ctx context.Context, doc Document) ([]file, error) {
 	}
 	for i, f := range figures {
 		for k, ending := range plotEndings {
-			all = append(all, file{filepath.Join(PlotFolder, f.Name+ending), drawn[i].files[k]})
+			all = append(all, file{filepath.Join(plotFolder, f.Name+ending), drawn[i].files[k]})
 		}
 	}
 	text, err := json.MarshalIndent(s, "", "  ")
@@ -125,7 +125,7 @@ func compose(ctx context.Context, doc Document) ([]file, error) {
 
 // store writes the files and removes those of an earlier report that are not among them.
 func store(ctx context.Context, disk atomicfile.Disk, dir string, all []file) error {
-	if err := os.MkdirAll(filepath.Join(dir, PlotFolder), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, plotFolder), 0o755); err != nil {
 		return err
 	}
 	for _, f := range all {
@@ -156,7 +156,7 @@ func possible() []string {
 	var all []string
 	for _, name := range []string{"equity-matched", "drawdown-periods", "quantiles", "positions", "actions", "holding", "contribution", "cost", "lag"} {
 		for _, ending := range plotEndings {
-			all = append(all, filepath.Join(PlotFolder, name+ending))
+			all = append(all, filepath.Join(plotFolder, name+ending))
 		}
 	}
 	for _, ending := range tableEndings {

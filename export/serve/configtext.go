@@ -293,7 +293,7 @@ func (f *fields) parameters(m message, c *Config) {
 		c.Threads = n
 	}
 	if s, ok := values["onnxrl.non_finite"]; ok {
-		rule, err := ParseNonFinite(s)
+		rule, err := parseNonFinite(s)
 		if err != nil {
 			f.fail("parameters onnxrl.non_finite: %w", err)
 		}

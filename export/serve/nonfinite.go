@@ -32,11 +32,11 @@ const MissingKey = "onnxrl.scales"
 // rules are the words for NonFinite.
 var rules = []string{AutoNonFinite: "auto", AllowNonFinite: "allow", RejectNonFiniteInputs: "reject_inputs", RejectNonFiniteOutputs: "reject_outputs", RejectNonFinite: "reject"}
 
-// String is the word that ParseNonFinite reads.
+// String is the word that parseNonFinite reads.
 func (n NonFinite) String() string { return rules[n] }
 
-// ParseNonFinite reads auto, allow, reject_inputs, reject_outputs or reject.
-func ParseNonFinite(s string) (NonFinite, error) {
+// parseNonFinite reads auto, allow, reject_inputs, reject_outputs or reject.
+func parseNonFinite(s string) (NonFinite, error) {
 	for n, word := range rules {
 		if word == s {
 			return NonFinite(n), nil

@@ -280,16 +280,16 @@ func killChain(t *testing.T, h *hub, chain int) tally {
 				t.Fatalf("kill %d: %d versions were published, latest is the one of step %d", i, steps, v.Manifest.EnvStep)
 			}
 			steps = v.Manifest.EnvStep + 1
-			whole(t, s, "killed")
+			hasAncestors(t, s, "killed")
 		} else if steps > 0 || !errors.Is(err, ErrNotFound) {
 			t.Fatal(err)
 		}
 		if aliased {
-			whole(t, s, "killed:prod")
+			hasAncestors(t, s, "killed:prod")
 		}
 		// It may have been killed while it pulled or removed it; where the alias is, everything is.
 		if _, err := s.Resolve("hub:pulled"); err == nil {
-			whole(t, s, "hub:pulled")
+			hasAncestors(t, s, "hub:pulled")
 		} else if strings.LastIndexByte(said, 'L') > strings.LastIndexAny(said, "rR") {
 			t.Fatalf("kill %d: after %q the alias is gone: %v", i, said, err)
 		}
@@ -355,8 +355,8 @@ func killed(t *testing.T, dir, hub string, start int, until byte, after int64) (
 	return said, last
 }
 
-// whole checks that all ancestors of a version are there.
-func whole(t *testing.T, s *Store, ref string) {
+// hasAncestors checks that all ancestors of a version are there.
+func hasAncestors(t *testing.T, s *Store, ref string) {
 	t.Helper()
 	line, err := s.Lineage(ref)
 	if err != nil {

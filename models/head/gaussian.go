@@ -134,14 +134,14 @@ func (s *Squashed) LogProbOf(u onnx.Value) onnx.Value {
 	return s.g.Sub(s.Gaussian.LogProb(u), s.logDet(u))
 }
 
-// EdgeEpsilon is how near to ±1 an action may lie for LogProb.
-const EdgeEpsilon = 1e-6
+// edgeEpsilon is how near to ±1 an action may lie for LogProb.
+const edgeEpsilon = 1e-6
 
 // LogProb appends the log-density of actions [batch, A] in [−1, 1]. They are first moved
-// EdgeEpsilon away from the edges, where tanh has no inverse.
+// edgeEpsilon away from the edges, where tanh has no inverse.
 func (s *Squashed) LogProb(actions onnx.Value) onnx.Value {
 	g := s.g
-	a := g.Clip(actions, -1+EdgeEpsilon, 1-EdgeEpsilon)
+	a := g.Clip(actions, -1+edgeEpsilon, 1-edgeEpsilon)
 	u := g.Scale(g.Op("Log", []onnx.Value{g.Div(g.Shift(a, 1), g.Shift(g.Neg(a), 1))}), 0.5)
 	return s.LogProbOf(u)
 }

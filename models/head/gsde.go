@@ -5,14 +5,14 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// GSDEEpsilon is added to the variance of [GSDE], as in Stable-Baselines3.
-const GSDEEpsilon = 1e-6
+// gsdeEpsilon is added to the variance of [GSDE], as in Stable-Baselines3.
+const gsdeEpsilon = 1e-6
 
 // GSDE is generalised state-dependent exploration (Raffin et al. 2021, arXiv 2005.05719): actions
 // are μ(s) + z(s)·E, where z are a network's last features and E [features, A] is a matrix of
 // independent normal numbers that is kept for several steps, so that the noise is a function of the
 // state and moves are smooth. Over the choice of E, actions in one state are distributed as the
-// embedded Gaussian, whose components have the variance Σ z²·σ² + GSDEEpsilon: log-probability,
+// embedded Gaussian, whose components have the variance Σ z²·σ² + gsdeEpsilon: log-probability,
 // entropy, KL and mode are its.
 type GSDE struct {
 	*DiagGaussian
@@ -41,7 +41,7 @@ func NewGSDE(g *layer.Graph, mean, latent, logStd onnx.Value) *GSDE {
 		return d
 	}
 	variance := g.MatMul(g.Square(latent), g.Exp(g.Scale(logStd, 2)))
-	d.LogStd = g.Scale(g.Op("Log", []onnx.Value{g.Shift(variance, GSDEEpsilon)}), 0.5)
+	d.LogStd = g.Scale(g.Op("Log", []onnx.Value{g.Shift(variance, gsdeEpsilon)}), 0.5)
 	return d
 }
 

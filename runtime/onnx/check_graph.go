@@ -103,7 +103,7 @@ func (c *graphCheck) initializers(g *Graph, s *scope) {
 	}
 	for _, t := range g.Initializer {
 		add(t.Name, t, t.Dims)
-		if err := CheckTensor(t); err != nil {
+		if err := checkTensor(t); err != nil {
 			c.add(c.where, "%v", err)
 		} else if c.opts.Finite {
 			c.checkNumbers(t)
@@ -112,7 +112,7 @@ func (c *graphCheck) initializers(g *Graph, s *scope) {
 	for _, t := range g.SparseInitializer {
 		add(t.GetValues().GetName(), t.GetValues(), t.Dims)
 		for _, part := range []*TensorProto{t.GetValues(), t.GetIndices()} {
-			if err := CheckTensor(part); err != nil {
+			if err := checkTensor(part); err != nil {
 				c.add(c.where, "sparse %v", err)
 			}
 		}

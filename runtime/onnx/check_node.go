@@ -87,7 +87,7 @@ func (c *graphCheck) attributeForm(n *Node) {
 			if t == nil {
 				continue
 			}
-			if err := CheckTensor(t); err != nil {
+			if err := checkTensor(t); err != nil {
 				c.add(n.Describe(), "attribute %q: %v", a.Name, err)
 			}
 		}

@@ -127,8 +127,8 @@ func FuzzUnmarshalTensor(f *testing.F) {
 			// Data that lies elsewhere is the checker's business only once it is loaded.
 			return
 		}
-		if (err == nil) != (CheckTensor(p) == nil) {
-			t.Fatalf("TensorOf says %v, CheckTensor %v", err, CheckTensor(p))
+		if (err == nil) != (checkTensor(p) == nil) {
+			t.Fatalf("TensorOf says %v, checkTensor %v", err, checkTensor(p))
 		}
 		if err != nil {
 			return

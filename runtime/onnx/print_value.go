@@ -115,7 +115,7 @@ func tensorText(t *TensorProto, most int) string {
 		}
 		return fmt.Sprintf("%s external(%q, %d)", typ, ref.location, ref.offset)
 	}
-	if err := CheckTensor(t); err != nil {
+	if err := checkTensor(t); err != nil {
 		return typ + " invalid"
 	}
 	if _, n, _ := protoShape(t); n > most && t.RawData != nil {

@@ -82,9 +82,9 @@ func tensorOf(p *TensorProto) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// CheckTensor reports whether a tensor's data, when it lies in the message, is what its type and
+// checkTensor reports whether a tensor's data, when it lies in the message, is what its type and
 // shape ask for. It allocates nothing to speak of.
-func CheckTensor(p *TensorProto) error {
+func checkTensor(p *TensorProto) error {
 	_, n, err := protoShape(p)
 	if err == nil && !(p.GetDataLocation() == TensorProto_EXTERNAL && p.RawData == nil) {
 		shape, _, _ := protoShape(p)

@@ -26,11 +26,11 @@ import (
 
 	"github.com/onnxrl/onnxrl/runtime/autodiff/opcases"
 	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/engine/hostile"
-	"github.com/onnxrl/onnxrl/runtime/engine/nodecases"
+	"github.com/onnxrl/onnxrl/runtime/internal/nodecases"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/ort/internal/hostile"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )

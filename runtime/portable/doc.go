@@ -51,6 +51,6 @@
 // reads the attributes and refuses what it does not know (errors for wrong models, unsupported for
 // valid ones); the kernel reads inputs with arg, makes outputs with make, view or give, takes
 // temporary memory from scratch, keeps state with keep, and checks everything that depends on data.
-// The conformance suite in runtime/engine/nodecases finds the operator's cases by itself; run it
+// The conformance suite in runtime/internal/nodecases finds the operator's cases by itself; run it
 // with -update and read the difference.
 package portable

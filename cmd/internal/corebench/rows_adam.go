@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
-	"github.com/onnxrl/onnxrl/runtime/optim/optimbench"
+	"github.com/onnxrl/onnxrl/cmd/internal/corebench/optimbench"
 )
 
 var adamSizes = optimbench.Sizes

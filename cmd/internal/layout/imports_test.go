@@ -40,6 +40,7 @@ var rules = []rule{
 	{"runtime/optim", []string{"runtime/pool", "runtime/glob"}},
 	{"runtime/onnx/shape", []string{"runtime/onnx", "runtime/tensor"}},
 	{"runtime/onnx", []string{"runtime/onnx/schema", "runtime/tensor", "runtime/atomicfile"}},
+	{"runtime/internal/nodecases", []string{"runtime/engine", "runtime/onnx", "runtime/tensor"}},
 	{"runtime/engine/testengines", []string{"runtime/engine", "runtime/ort", "runtime/portable"}},
 	{"runtime/engine", []string{"runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/rng"}},
 	{"runtime/ort", []string{"runtime/ort", "runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/atomicfile", "runtime/tail"}},

@@ -68,7 +68,7 @@ func leading(ctx context.Context, cfg experiment.Config, o Options) (r Result, e
 	return r, nil
 }
 
-// share judges the trainer's present policy.
+// share evaluates the trainer's present policy.
 func share(ctx context.Context, seed uint64, t *train.Trainer, opened trading.Opened, best *informed) (_ *Share, err error) {
 	env, err := opened.New(envs.Test, 0)
 	if err != nil {

@@ -82,7 +82,7 @@ func (o Options) apply(cfg experiment.Config) experiment.Config {
 	return cfg
 }
 
-// Run trains one seed of a task and judges it.
+// Run trains one seed of a task and scores it.
 func Run(ctx context.Context, t Task, seed uint64, o Options) (Result, error) {
 	start := time.Now()
 	cfg, err := Load(t.Name, o)
@@ -90,11 +90,11 @@ func Run(ctx context.Context, t Task, seed uint64, o Options) (Result, error) {
 		return Result{}, err
 	}
 	cfg.Seed = seed
-	judge := control
+	score := control
 	if t.Optimum {
-		judge = leading
+		score = leading
 	}
-	r, err := judge(ctx, cfg, o)
+	r, err := score(ctx, cfg, o)
 	if err != nil {
 		return r, fmt.Errorf("%s: seed %d: %w", t.Name, seed, err)
 	}
@@ -115,28 +115,28 @@ func control(ctx context.Context, cfg experiment.Config, o Options) (r Result, e
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
 	r.EnvSteps = done.EnvSteps
-	judge := func() (float64, error) {
+	evaluated := func() (float64, error) {
 		res, err := evaluate.Episodes(ctx, factory, envs.Test, t.Agent(), agents.Greedy, episodes, cfg.Eval.MaxEpisodeSteps, rng.New(cfg.Seed).Split("test"))
 		return res.Return, err
 	}
-	if r.Final, err = judge(); err != nil {
+	if r.Final, err = evaluated(); err != nil {
 		return r, err
 	}
 	if err := t.UseBest(ctx); err != nil {
 		return r, err
 	}
-	r.Score, err = judge()
+	r.Score, err = evaluated()
 	return r, err
 }
 
 // trained returns a trainer whose run has ended. The caller closes it.
 func trained(ctx context.Context, cfg experiment.Config, f envs.Factory, m agents.Maker, o Options) (*train.Trainer, train.Result, error) {
-	judge, err := assess.Validator(f, cfg.Eval)
+	evaluator, err := assess.Validator(f, cfg.Eval)
 	if err != nil {
 		return nil, train.Result{}, err
 	}
 	setup := agents.Setup{Engine: o.Engine, Encoders: kinds.All().Encoders, Key: rng.New(cfg.Seed), Profile: o.Profile}
-	t, err := train.New(ctx, f, m, setup, cfg.Train, train.Hooks{Evaluate: judge, Progress: o.Each})
+	t, err := train.New(ctx, f, m, setup, cfg.Train, train.Hooks{Evaluate: evaluator, Progress: o.Each})
 	if err != nil {
 		return nil, train.Result{}, err
 	}

@@ -16,9 +16,9 @@ import (
 
 // Columns of a table of windows, beside time and symbol.
 const (
-	WindowColumn     = "window"
-	VolatilityColumn = "next_volatility"
-	ReturnColumn     = "next_return"
+	windowColumn     = "window"
+	volatilityColumn = "next_volatility"
+	returnColumn     = "next_return"
 )
 
 // WindowOptions say which windows a table has.
@@ -59,8 +59,8 @@ func (s *Set) WriteWindows(w io.Writer, o WindowOptions) (rows int, err error) {
 	m := &s.Manifest
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: timeColumn, Type: timeType}, {Name: symbolColumn, Type: arrow.BinaryTypes.String},
-		{Name: WindowColumn, Type: arrow.ListOf(arrow.PrimitiveTypes.Float32)},
-		{Name: VolatilityColumn, Type: arrow.PrimitiveTypes.Float32}, {Name: ReturnColumn, Type: arrow.PrimitiveTypes.Float32},
+		{Name: windowColumn, Type: arrow.ListOf(arrow.PrimitiveTypes.Float32)},
+		{Name: volatilityColumn, Type: arrow.PrimitiveTypes.Float32}, {Name: returnColumn, Type: arrow.PrimitiveTypes.Float32},
 	}, nil)
 	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithDictionaryFor(symbolColumn, true), parquet.WithCreatedBy("onnxrl"))
 	sink := &sticky{w: w}

@@ -27,7 +27,7 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 	"github.com/onnxrl/onnxrl/export/serve/guard"
-	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
+	"github.com/onnxrl/onnxrl/export/serve/internal/oiptest"
 	"github.com/onnxrl/onnxrl/export/serve/traffic"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/onnxrl/onnxrl/export/serve"
-	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
+	"github.com/onnxrl/onnxrl/export/serve/internal/oiptest"
 )
 
 // wavering is a service whose readiness changes.

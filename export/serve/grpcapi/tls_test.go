@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
-	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
+	"github.com/onnxrl/onnxrl/export/serve/internal/oiptest"
 )
 
 func TestTLS(t *testing.T) {

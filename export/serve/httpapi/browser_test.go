@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve/internal/oiptest"
 	"github.com/onnxrl/onnxrl/export/serve/oip"
-	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 

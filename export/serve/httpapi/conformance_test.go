@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/internal/oiptest"
 	"github.com/onnxrl/onnxrl/export/serve/oip"
-	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/export/serve/guard"
-	"github.com/onnxrl/onnxrl/export/serve/oip/oiptest"
+	"github.com/onnxrl/onnxrl/export/serve/internal/oiptest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 

@@ -16,8 +16,8 @@ type Arg struct {
 	gen           func(r *rand.Rand) *tensor.Tensor
 }
 
-// None is an optional input that is left out.
-var None = Arg{}
+// none is an optional input that is left out.
+var none = Arg{}
 
 func floatArg(shape []int, draw func(r *rand.Rand, i int) float64) Arg {
 	return Arg{diff: true, gen: func(r *rand.Rand) *tensor.Tensor {
@@ -37,11 +37,11 @@ func Between(lo, hi float64, shape ...int) Arg {
 	return floatArg(shape, func(r *rand.Rand, _ int) float64 { return lo + (hi-lo)*r.Float64() })
 }
 
-// Positive draws elements from [0.4, 2].
-func Positive(shape ...int) Arg { return Between(0.4, 2, shape...) }
+// positive draws elements from [0.4, 2].
+func positive(shape ...int) Arg { return Between(0.4, 2, shape...) }
 
-// NonZero draws elements from ±[0.3, 1.8].
-func NonZero(shape ...int) Arg {
+// nonZero draws elements from ±[0.3, 1.8].
+func nonZero(shape ...int) Arg {
 	return floatArg(shape, func(r *rand.Rand, _ int) float64 {
 		v := 0.3 + 1.5*r.Float64()
 		if r.Uint64()&1 == 0 {
@@ -51,8 +51,8 @@ func NonZero(shape ...int) Arg {
 	})
 }
 
-// Away draws elements from [lo, hi] that keep 0.1 from every kink.
-func Away(lo, hi float64, kinks []float64, shape ...int) Arg {
+// away draws elements from [lo, hi] that keep 0.1 from every kink.
+func away(lo, hi float64, kinks []float64, shape ...int) Arg {
 	return floatArg(shape, func(r *rand.Rand, _ int) float64 {
 		for {
 			v := lo + (hi-lo)*r.Float64()
@@ -67,9 +67,9 @@ func Away(lo, hi float64, kinks []float64, shape ...int) Arg {
 // enough to change places.
 func Distinct(shape ...int) Arg { return distinctFrom(0, shape) }
 
-// DistinctOther is Distinct shifted by half a distance, for a second operand that must not meet the
+// distinctOther is Distinct shifted by half a distance, for a second operand that must not meet the
 // first.
-func DistinctOther(shape ...int) Arg { return distinctFrom(0.5, shape) }
+func distinctOther(shape ...int) Arg { return distinctFrom(0.5, shape) }
 
 func distinctFrom(offset float64, shape []int) Arg {
 	return Arg{diff: true, gen: func(r *rand.Rand) *tensor.Tensor {
@@ -99,19 +99,19 @@ func (a Arg) Fixed() Arg {
 	return a
 }
 
-// Ints is a constant one-dimensional int64 tensor: axes, shapes, pads.
-func Ints(v ...int) Arg { return IntsOf([]int{len(v)}, v...) }
+// ints is a constant one-dimensional int64 tensor: axes, shapes, pads.
+func ints(v ...int) Arg { return intsOf([]int{len(v)}, v...) }
 
 // Int is a constant int64 scalar.
-func Int(v int) Arg { return IntsOf(nil, v) }
+func Int(v int) Arg { return intsOf(nil, v) }
 
-// IntsOf is a constant int64 tensor.
-func IntsOf(shape []int, v ...int) Arg {
+// intsOf is a constant int64 tensor.
+func intsOf(shape []int, v ...int) Arg {
 	return Arg{gen: func(*rand.Rand) *tensor.Tensor { return tensor.Of(onnx.Int64s(v), shape...) }}
 }
 
-// Index is a graph input of random int64 in [lo, hi).
-func Index(lo, hi int, shape ...int) Arg {
+// index is a graph input of random int64 in [lo, hi).
+func index(lo, hi int, shape ...int) Arg {
 	return Arg{dynamic: true, gen: func(r *rand.Rand) *tensor.Tensor {
 		t := tensor.New(tensor.Int64, shape...)
 		for i := range t.Int64s() {
@@ -121,13 +121,13 @@ func Index(lo, hi int, shape ...int) Arg {
 	}}
 }
 
-// Bools is a constant bool tensor.
-func Bools(shape []int, v ...bool) Arg {
+// bools is a constant bool tensor.
+func bools(shape []int, v ...bool) Arg {
 	return Arg{gen: func(*rand.Rand) *tensor.Tensor { return tensor.Of(v, shape...) }}
 }
 
-// Coins is a graph input of random booleans.
-func Coins(shape ...int) Arg {
+// coins is a graph input of random booleans.
+func coins(shape ...int) Arg {
 	return Arg{dynamic: true, gen: func(r *rand.Rand) *tensor.Tensor {
 		t := tensor.New(tensor.Bool, shape...)
 		for i := range t.Bools() {
@@ -140,5 +140,5 @@ func Coins(shape ...int) Arg {
 // Tensor is a constant of any type.
 func Tensor(t *tensor.Tensor) Arg { return Arg{gen: func(*rand.Rand) *tensor.Tensor { return t }} }
 
-// Float is a constant float32 scalar.
-func Float(v float32) Arg { return Tensor(tensor.Scalar(v)) }
+// float is a constant float32 scalar.
+func float(v float32) Arg { return Tensor(tensor.Scalar(v)) }

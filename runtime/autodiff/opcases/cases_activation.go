@@ -12,7 +12,7 @@ func activationCases() []Case {
 			shape []int
 		}{{"scalar", nil}, {"vector", []int{9}}, {"cube", []int{2, 3, 4}}} {
 			k := c
-			k.Args = []Arg{Away(lo, hi, kinks, s.shape...)}
+			k.Args = []Arg{away(lo, hi, kinks, s.shape...)}
 			if k.Name += s.name; c.Name != "" {
 				k.Name = c.Name + " " + s.name
 			}
@@ -63,10 +63,10 @@ func activationCases() []Case {
 		op("Sigmoid", "far out", Values([]int{3}, -200, 0, 200)).want([]float64{0, 0.25, 0}),
 		op("Tanh", "far out", Values([]int{3}, -200, 0, 200)).want([]float64{0, 1, 0}),
 		op("Mish", "far out", Values([]int{2}, -200, 200)).want([]float64{0, 1}),
-		op("PRelu", "slope per channel", Away(-2, 2, []float64{0}, 2, 3, 4), Any(3, 1)),
-		op("PRelu", "one slope", Away(-2, 2, []float64{0}, 2, 3, 4), Any(1)),
-		op("PRelu", "slope per element", Away(-2, 2, []float64{0}, 2, 3), Any(2, 3)),
-		op("PRelu", "constant slope", Away(-2, 2, []float64{0}, 2, 3), Any(3).Const()),
+		op("PRelu", "slope per channel", away(-2, 2, []float64{0}, 2, 3, 4), Any(3, 1)),
+		op("PRelu", "one slope", away(-2, 2, []float64{0}, 2, 3, 4), Any(1)),
+		op("PRelu", "slope per element", away(-2, 2, []float64{0}, 2, 3), Any(2, 3)),
+		op("PRelu", "constant slope", away(-2, 2, []float64{0}, 2, 3), Any(3).Const()),
 		op("PRelu", "at zero", Values([]int{2}, 0, 1), Values([]int{2}, 0.5, 0.5)).want([]float64{0.5, 1}, []float64{0, 0}),
 		op("Softmax", "matrix", Any(3, 5)),
 		op("Softmax", "axis 0", Any(3, 5)).attr(axis(0)),

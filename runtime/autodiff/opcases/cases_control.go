@@ -46,7 +46,7 @@ func two(a, b onnx.Value) []onnx.Value { return []onnx.Value{a, b} }
 
 func controlCases() []Case {
 	yes := Tensor(tensor.Scalar(true))
-	dynamic := func(v bool) Arg { return Arg{dynamic: true, gen: Bools(nil, v).gen} }
+	dynamic := func(v bool) Arg { return Arg{dynamic: true, gen: bools(nil, v).gen} }
 	f := func(shape ...int) onnx.TensorType { return onnx.TypeOf(tensor.Float32, shape...) }
 	i64, cond := onnx.TypeOf(tensor.Int64), onnx.TypeOf(tensor.Bool)
 	// choose multiplies two outer values in one branch and uses one of them in the other.
@@ -137,9 +137,9 @@ func controlCases() []Case {
 
 		op("Loop", "recurrence", Int(3), yes, Any(2, 2), Any(2, 2)).graph(recurse),
 		op("Loop", "once", Int(1), yes, Any(2, 2), Any(2, 2)).graph(recurse),
-		op("Loop", "no condition", Int(4), None, Any(2, 2), Any(2, 2)).graph(recurse),
+		op("Loop", "no condition", Int(4), none, Any(2, 2), Any(2, 2)).graph(recurse),
 		op("Loop", "condition of the iteration", Int(10), yes, Between(0.5, 1.5, 3)).graph(until),
-		op("Loop", "condition without count", None, yes, Between(0.5, 1.5, 3)).graph(until),
+		op("Loop", "condition without count", none, yes, Between(0.5, 1.5, 3)).graph(until),
 		op("Loop", "condition of a value", Int(8), yes, Between(0.9, 1.1), Between(1.9, 2.1)).graph(grow),
 
 		op("Scan", "two inputs", Any(2), Any(4, 2), Any(4, 2)).graph(scan()),

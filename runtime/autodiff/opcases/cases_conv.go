@@ -79,11 +79,11 @@ func poolCases() []Case {
 		op("AveragePool", "2d same lower", Any(1, 2, 5, 4)).attr(k(2, 3), strides(2, 2), auto("SAME_LOWER")),
 		op("AveragePool", "3d", Any(1, 2, 3, 4, 3)).attr(k(2, 2, 3), pads(0, 1, 0, 1, 0, 0)),
 
-		op("LpPool", "1d", NonZero(2, 2, 6)).attr(k(2)),
-		op("LpPool", "2d p 2", NonZero(1, 2, 4, 5)).attr(k(2, 3), strides(2, 1)),
-		op("LpPool", "2d p 1 padded", NonZero(1, 2, 4, 4)).attr(k(3, 3), pads(1, 1, 0, 1), onnx.AttrInt("p", 1)),
-		op("LpPool", "2d p 3", NonZero(1, 1, 5, 4)).attr(k(2, 2), strides(3, 2), onnx.AttrInt("p", 3)),
-		op("LpPool", "2d dilated", NonZero(1, 1, 5, 5)).attr(k(2, 2), dilations(2, 3)),
+		op("LpPool", "1d", nonZero(2, 2, 6)).attr(k(2)),
+		op("LpPool", "2d p 2", nonZero(1, 2, 4, 5)).attr(k(2, 3), strides(2, 1)),
+		op("LpPool", "2d p 1 padded", nonZero(1, 2, 4, 4)).attr(k(3, 3), pads(1, 1, 0, 1), onnx.AttrInt("p", 1)),
+		op("LpPool", "2d p 3", nonZero(1, 1, 5, 4)).attr(k(2, 2), strides(3, 2), onnx.AttrInt("p", 3)),
+		op("LpPool", "2d dilated", nonZero(1, 1, 5, 5)).attr(k(2, 2), dilations(2, 3)),
 		op("LpPool", "zeros", Values([]int{1, 1, 3}, 0, 0, 2)).attr(k(2)).want([]float64{0, 0, 1}),
 
 		op("GlobalAveragePool", "1d", Any(2, 3, 4)),
@@ -93,13 +93,13 @@ func poolCases() []Case {
 		op("GlobalMaxPool", "2d", Distinct(2, 2, 2, 3)),
 		op("GlobalMaxPool", "3d", Distinct(1, 2, 2, 2, 2)),
 		op("GlobalMaxPool", "ties shared", Values([]int{1, 1, 4}, 3, 1, 3, 2)).want([]float64{0.5, 0, 0.5, 0}),
-		op("GlobalLpPool", "p 2", NonZero(2, 3, 4)),
-		op("GlobalLpPool", "p 1", NonZero(2, 2, 2, 3)).attr(onnx.AttrInt("p", 1)),
-		op("GlobalLpPool", "p 3", NonZero(2, 2, 2, 2)).attr(onnx.AttrInt("p", 3)),
+		op("GlobalLpPool", "p 2", nonZero(2, 3, 4)),
+		op("GlobalLpPool", "p 1", nonZero(2, 2, 2, 3)).attr(onnx.AttrInt("p", 1)),
+		op("GlobalLpPool", "p 3", nonZero(2, 2, 2, 2)).attr(onnx.AttrInt("p", 3)),
 		op("GlobalLpPool", "zeros", Values([]int{1, 2, 2}, 0, 0, 3, 4)).want([]float64{0, 0, 0.6, 0.8}),
 
-		op("MaxUnpool", "1d", Any(1, 2, 3), IntsOf([]int{1, 2, 3}, 0, 3, 4, 6, 9, 11)).attr(k(2), strides(2)),
-		op("MaxUnpool", "2d", Any(1, 1, 2, 2), IntsOf([]int{1, 1, 2, 2}, 5, 7, 13, 15)).attr(k(2, 2), strides(2, 2)),
-		op("MaxUnpool", "2d two channels", Any(1, 2, 1, 2), IntsOf([]int{1, 2, 1, 2}, 0, 3, 12, 10)).attr(k(2, 2), strides(2, 2)),
+		op("MaxUnpool", "1d", Any(1, 2, 3), intsOf([]int{1, 2, 3}, 0, 3, 4, 6, 9, 11)).attr(k(2), strides(2)),
+		op("MaxUnpool", "2d", Any(1, 1, 2, 2), intsOf([]int{1, 1, 2, 2}, 5, 7, 13, 15)).attr(k(2, 2), strides(2, 2)),
+		op("MaxUnpool", "2d two channels", Any(1, 2, 1, 2), intsOf([]int{1, 2, 1, 2}, 0, 3, 12, 10)).attr(k(2, 2), strides(2, 2)),
 	}
 }

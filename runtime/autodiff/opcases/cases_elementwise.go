@@ -4,9 +4,9 @@ func elementwiseCases() []Case {
 	var cases []Case
 	add := func(name string, lo, hi float64, kinks ...float64) {
 		cases = append(cases,
-			op(name, "scalar", Away(lo, hi, kinks)),
-			op(name, "vector", Away(lo, hi, kinks, 7)),
-			op(name, "cube", Away(lo, hi, kinks, 2, 3, 4)),
+			op(name, "scalar", away(lo, hi, kinks)),
+			op(name, "vector", away(lo, hi, kinks, 7)),
+			op(name, "cube", away(lo, hi, kinks, 2, 3, 4)),
 		)
 	}
 	add("Abs", -2, 2, 0)
@@ -29,7 +29,7 @@ func elementwiseCases() []Case {
 	add("Atanh", -0.8, 0.8)
 	return append(cases,
 		op("Abs", "at zero", Values([]int{3}, -2, 0, 2)).want([]float64{-1, 0, 1}),
-		op("Abs", "many", Away(-2, 2, []float64{0}, 40, 30)),
+		op("Abs", "many", away(-2, 2, []float64{0}, 40, 30)),
 		op("Asin", "near one", Values([]int{2}, 0.96875, -0.96875)).want([]float64{4.0316210454317565, 4.0316210454317565}),
 	)
 }

@@ -38,11 +38,11 @@ func normCases() []Case {
 		op("LRN", "five channels", Any(1, 6, 3, 1)).attr(onnx.AttrInt("size", 5), onnx.AttrFloat("alpha", 0.3), onnx.AttrFloat("beta", 0.5), onnx.AttrFloat("bias", 2)),
 		op("LRN", "wide", Any(2, 3, 2, 2)).attr(onnx.AttrInt("size", 7), onnx.AttrFloat("alpha", 1)),
 
-		op("BatchNormalization", "inference 2d", Any(2, 3, 2, 2), Any(3), Any(3), Any(3), Positive(3)),
-		op("BatchNormalization", "inference matrix", Any(4, 3), Any(3), Any(3), Any(3), Positive(3)).attr(eps(0.1)),
-		op("BatchNormalization", "inference, statistics fixed", Any(2, 2, 5), Any(2), Any(2), Any(2).Const(), Positive(2).Const()),
-		op("BatchNormalization", "training 2d", Any(3, 2, 2, 2), Any(2), Any(2), Any(2), Positive(2)).attr(train).outs(3),
-		op("BatchNormalization", "training matrix", Any(5, 3), Any(3), Any(3), Any(3), Positive(3)).attr(train, onnx.AttrFloat("momentum", 0.7)).outs(3),
-		op("BatchNormalization", "training, output alone", Any(2, 2, 4), Any(2), Any(2), Any(2).Fixed(), Positive(2).Fixed()).attr(train, eps(1e-2)).outs(3).only(0),
+		op("BatchNormalization", "inference 2d", Any(2, 3, 2, 2), Any(3), Any(3), Any(3), positive(3)),
+		op("BatchNormalization", "inference matrix", Any(4, 3), Any(3), Any(3), Any(3), positive(3)).attr(eps(0.1)),
+		op("BatchNormalization", "inference, statistics fixed", Any(2, 2, 5), Any(2), Any(2), Any(2).Const(), positive(2).Const()),
+		op("BatchNormalization", "training 2d", Any(3, 2, 2, 2), Any(2), Any(2), Any(2), positive(2)).attr(train).outs(3),
+		op("BatchNormalization", "training matrix", Any(5, 3), Any(3), Any(3), Any(3), positive(3)).attr(train, onnx.AttrFloat("momentum", 0.7)).outs(3),
+		op("BatchNormalization", "training, output alone", Any(2, 2, 4), Any(2), Any(2), Any(2).Fixed(), positive(2).Fixed()).attr(train, eps(1e-2)).outs(3).only(0),
 	}
 }

@@ -18,9 +18,9 @@ func zeroCases() []Case {
 	}
 	unary := func(name string, kinks []float64) {
 		cases = append(cases,
-			op(name, "vector", Away(-3, 3, kinks, 5)).zero(),
-			op(name, "scalar", Away(-3, 3, kinks)).zero(),
-			op(name, "cube", Away(-3, 3, kinks, 2, 2, 3)).zero(),
+			op(name, "vector", away(-3, 3, kinks, 5)).zero(),
+			op(name, "scalar", away(-3, 3, kinks)).zero(),
+			op(name, "cube", away(-3, 3, kinks, 2, 2, 3)).zero(),
 		)
 	}
 	unary("Floor", whole)
@@ -41,9 +41,9 @@ func zeroCases() []Case {
 	}
 	for _, name := range []string{"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"} {
 		cases = append(cases,
-			op(name, "same", Distinct(2, 3), DistinctOther(2, 3)).zero(),
-			op(name, "row", Distinct(4, 3), DistinctOther(3)).zero(),
-			op(name, "both", Distinct(2, 1, 4), DistinctOther(3, 1)).zero(),
+			op(name, "same", Distinct(2, 3), distinctOther(2, 3)).zero(),
+			op(name, "row", Distinct(4, 3), distinctOther(3)).zero(),
+			op(name, "both", Distinct(2, 1, 4), distinctOther(3, 1)).zero(),
 		)
 	}
 	return cases

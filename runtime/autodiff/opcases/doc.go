@@ -14,7 +14,7 @@
 // Add lines to the family's cases_<family>.go:
 //
 //	op("Mul", "row", Any(2, 3), Any(3)),
-//	op("ReduceMax", "axis", Distinct(2, 3, 4), Ints(1)).attr(onnx.AttrInt("keepdims", 0)),
+//	op("ReduceMax", "axis", Distinct(2, 3, 4), ints(1)).attr(onnx.AttrInt("keepdims", 0)),
 //	op("Abs", "at zero", Values([]int{3}, -1, 0, 1)).want([]float64{-1, 0, 1}),
 //
 // Arguments are generators that keep away from kinks by more than [gradcheck.MaxStep]. An operator

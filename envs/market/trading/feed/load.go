@@ -9,8 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
-// Params is the configuration of Kind.
-type Params struct {
+// params is the configuration of Kind.
+type params struct {
 	trading.Config `yaml:",inline"`
 	// Data says what market the environments trade in.
 	Data prepared.Config `yaml:"data"`
@@ -20,7 +20,7 @@ type Params struct {
 func Kind() envs.Kind {
 	k := trading.Kind(Load)
 	k.Defaults = func() any {
-		p := Params{Config: trading.Defaults(), Data: prepared.Default()}
+		p := params{Config: trading.Defaults(), Data: prepared.Default()}
 		p.Data.Window = 0 // the environment's
 		return p
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/runtime/engine/nodecases"
+	"github.com/onnxrl/onnxrl/runtime/internal/nodecases"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/engine/nodecases"
+	"github.com/onnxrl/onnxrl/runtime/internal/nodecases"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"

@@ -100,8 +100,8 @@ func (f *file) save(name string) string {
 	return path
 }
 
-// whole opens a training of a shipped experiment whose policy is a file's.
-func whole(t *testing.T, e engine.Compiler, name, path string, sets ...string) (*train.Trainer, error) {
+// withPolicy opens a training of a shipped experiment whose policy is a file's.
+func withPolicy(t *testing.T, e engine.Compiler, name, path string, sets ...string) (*train.Trainer, error) {
 	t.Helper()
 	cfg, err := Load(name, Options{Threads: 1, Sets: append(slices.Clone(sets), "agent.policy={kind: file, path: "+path+"}", "train.validation.every_steps=0", "train.num_envs=1")})
 	if err != nil {
@@ -151,7 +151,7 @@ func TestWholePolicies(t *testing.T) {
 		if path == "" {
 			path = somebodys(t, c.in, c.out)
 		}
-		tr, err := whole(t, e, c.name, path, c.sets...)
+		tr, err := withPolicy(t, e, c.name, path, c.sets...)
 		if err != nil {
 			t.Errorf("%s, %d numbers: %v", c.name, c.out, err)
 			continue
@@ -230,7 +230,7 @@ func TestWholePolicyMisfits(t *testing.T) {
 		if path == "" {
 			path = somebodys(t, c.in, c.out)
 		}
-		tr, err := whole(t, e, c.name, path, c.sets...)
+		tr, err := withPolicy(t, e, c.name, path, c.sets...)
 		if err == nil {
 			err = tr.Close()
 		}

@@ -16,7 +16,7 @@
 // Outcomes are kept in golden files, testdata/outcomes_<engine>.txt. After a change for the better,
 // run
 //
-//	ONNXRL_NODE_CASES=… go test ./runtime/engine/nodecases -update
+//	ONNXRL_NODE_CASES=… go test ./runtime/internal/nodecases -update
 //
 // To cover an operator that ONNX has no case for, add it to cmd/peers/cases.py and run that script.
 package nodecases

@@ -25,8 +25,8 @@ type Variant struct {
 	// Op is the operator, with its domain where that is not the standard's, and the element type
 	// where that is not the one that it mostly has.
 	Op string
-	// Place is "attribute NAME", "input I", "constant I" or "shape of input I".
-	Place string
+	// Site is "attribute NAME", "input I", "constant I" or "shape of input I".
+	Site string
 	// Value says what was put there.
 	Value string
 	// Form is what else a kernel may depend on: the attributes of the operator's node.
@@ -36,7 +36,7 @@ type Variant struct {
 }
 
 // Key names an operator, place and value, whatever model they were found in.
-func (v Variant) Key() string { return v.Op + "\t" + v.Place + "\t" + v.Value }
+func (v Variant) Key() string { return v.Op + "\t" + v.Site + "\t" + v.Value }
 
 // Variants lists everything hostile that can be done to a base.
 func Variants(b Base) []Variant {
