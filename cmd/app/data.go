@@ -14,6 +14,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/ashare"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 )
@@ -191,26 +192,42 @@ func shorten(names []string, n int) string {
 
 func (a *app) dataInspectCommand() *cobra.Command {
 	var sets []string
+	var rules string
 	cmd := &cobra.Command{
 		Use:   "inspect CONFIG.yaml|FOLDER|FILE",
 		Short: "Report the quality of raw data, or describe a prepared data set",
 		Long: `For a configuration, a file or a shipped experiment, or for a file or folder of bars, reads the rows and reports per symbol what is wrong with them:
 duplicates, unsorted rows, prices that are not positive numbers, gaps, missing and zero volume, and jumps that look like
-splits. For a folder that onnxrl data prepare has written, describes the data set and checks its files.`,
+splits. For a folder that onnxrl data prepare has written, describes the data set and checks its files.
+
+With --rules ashare, compares raw daily bars with the rules of the Chinese exchanges of their days instead: prices outside the limits, closes at a
+limit, days on which nothing else was traded, suspensions, and limit columns that say otherwise.`,
+		Example: `  onnxrl data inspect bars.csv
+  onnxrl data inspect cn_daily.csv.gz --rules ashare --json`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.dataInspect(args[0], sets) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.dataInspect(args[0], sets, rules) },
 	}
+	cmd.Flags().StringVar(&rules, "rules", "", "compare with the rules of a market: ashare")
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "edit the configuration, for instance --set data.quality.jump=0.2")
 	return cmd
 }
 
-func (a *app) dataInspect(path string, sets []string) error {
+func (a *app) dataInspect(path string, sets []string, rules string) error {
+	if rules != "" && rules != "ashare" {
+		return fmt.Errorf("--rules is %q, expected ashare", rules)
+	}
 	if _, err := os.Stat(filepath.Join(path, prepared.ManifestName)); err == nil {
+		if rules != "" {
+			return fmt.Errorf("%s is a prepared data set: --rules compares the bars that one is made from", path)
+		}
 		return a.inspectPrepared(path)
 	}
 	c, data, err := a.rawBars(path, sets)
 	if err != nil {
 		return err
+	}
+	if rules != "" {
+		return a.inspectRules(ashare.Inspect(data))
 	}
 	q, err := bars.Inspect(data, c.Quality, c.Calendar, c.Source.AdjustVolume)
 	if err != nil {
