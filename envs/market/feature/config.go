@@ -14,6 +14,8 @@ type Config struct {
 	OHLCV bool `yaml:"ohlcv"`
 	// Indicators are documented at [indicator.Set].
 	Indicators indicator.Set `yaml:"indicators"`
+	// Factors are features in Qlib's expression language.
+	Factors Factors `yaml:"factors,omitempty"`
 	// Extra are columns of source.extra to use as features.
 	Extra []string `yaml:"extra"`
 	// Calendar are parts of the bar's time, each as sine and cosine: time_of_day, weekday,
@@ -62,6 +64,6 @@ func (c Config) Validate() error {
 	for i, name := range c.Extra {
 		p.Check(!slices.Contains(c.Extra[:i], name), fmt.Sprintf("extra[%d]", i), "%q is there twice", name)
 	}
-	p.Check(c.OHLCV || len(c.Indicators) > 0 || len(c.Extra) > 0 || len(c.Calendar) > 0, "", "there are no features")
+	p.Check(c.OHLCV || len(c.Indicators) > 0 || len(c.Factors.Sets)+len(c.Factors.Expressions) > 0 || len(c.Extra) > 0 || len(c.Calendar) > 0, "", "there are no features")
 	return p.Err()
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/expression"
 	"github.com/onnxrl/onnxrl/envs/market/indicator"
 )
 
@@ -26,6 +27,8 @@ type Column struct {
 	Kind   string    `json:"kind,omitempty"`
 	Params []float64 `json:"params,omitempty"`
 	Output int       `json:"output"`
+	// Expression is the factor's, in Qlib's language.
+	Expression string `json:"expression,omitempty"`
 	// Warmup is the number of bars of the stock before the first with a value.
 	Warmup int `json:"warmup"`
 }
@@ -45,6 +48,10 @@ type Features struct {
 	extra   []int // positions of cfg.Extra in the panel's extra columns
 	form    []form
 	angles  []string // in the order of the table
+
+	factors   *expression.Program // nil: none
+	available int                 // extra columns of the panel
+	leftOut   []string            // factors of sets
 }
 
 // form says how an indicator's output is written.
@@ -63,7 +70,7 @@ func New(cfg Config, available []string, hasVolume bool) (*Features, error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, fmt.Errorf("features: %w", err)
 	}
-	f := &Features{cfg: cfg}
+	f := &Features{cfg: cfg, available: len(available)}
 	relative := cfg.Prices == "relative"
 	add := func(c Column) { f.columns = append(f.columns, c) }
 	if cfg.OHLCV {
@@ -102,6 +109,11 @@ func New(cfg Config, available []string, hasVolume bool) (*Features, error) {
 			add(c)
 		}
 	}
+	factors, err := f.layFactors(available, hasVolume)
+	if err != nil {
+		return nil, fmt.Errorf("features.factors: %w", err)
+	}
+	f.columns = append(f.columns, factors...)
 	for _, name := range cfg.Extra {
 		i := slices.Index(available, name)
 		if i < 0 {

@@ -148,7 +148,7 @@ func undefinedError(f *Features, p *bars.Panel, lo, hi int) error {
 				continue
 			}
 			count++
-			s.Raw(&p.Bars[i], p.ExtraAt(t, n), row)
+			s.Raw(&p.Bars[i], p.ExtraAt(t, n), p.Status[i], row)
 			for c, v := range row {
 				if t >= lo && v-v == 0 {
 					values[c]++

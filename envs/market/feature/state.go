@@ -9,4 +9,7 @@ func (s *Stream) State(c *state.Codec) {
 		i.State(c)
 	}
 	c.Float(&s.close)
+	if s.factors != nil {
+		s.factors.save(c)
+	}
 }

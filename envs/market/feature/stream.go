@@ -12,12 +12,14 @@ import (
 type Stream struct {
 	f      *Features
 	states []indicator.Indicator
-	close  float64 // of the bar before; 0 before the first
+	// factors is nil where there are none.
+	factors *factors
+	close   float64 // of the bar before; 0 before the first
 }
 
 // Stream returns a stream before its first bar.
 func (f *Features) Stream() *Stream {
-	s := &Stream{f: f}
+	s := &Stream{f: f, factors: f.newFactors()}
 	for _, c := range f.cfg.Indicators {
 		s.states = append(s.states, c.New())
 	}
@@ -29,7 +31,7 @@ func (f *Features) Stream() *Stream {
 // of zeros except for the listed flag, where the row is not defined.
 func (s *Stream) Next(b *bars.Bar, extra []float64, status bars.Status, row []float64) bool {
 	listed := status.Listed()
-	n := s.Raw(b, extra, row)
+	n := s.Raw(b, extra, status, row)
 	defined := listed
 	for _, v := range row[:n] {
 		defined = defined && v-v == 0 // neither NaN nor infinite
@@ -44,7 +46,7 @@ func (s *Stream) Next(b *bars.Bar, extra []float64, status bars.Status, row []fl
 
 // Raw takes the next bar like Next and writes the values of all columns but the listed flag, NaN
 // where there is none. It returns how many.
-func (s *Stream) Raw(b *bars.Bar, extra, row []float64) int {
+func (s *Stream) Raw(b *bars.Bar, extra []float64, status bars.Status, row []float64) int {
 	f, at := s.f, 0
 	if f.cfg.OHLCV {
 		at = s.ohlcv(b, row)
@@ -57,6 +59,10 @@ func (s *Stream) Raw(b *bars.Bar, extra, row []float64) int {
 	}
 	for i, how := range f.form {
 		row[at+i] = how.apply(row[at+i], b.Close)
+	}
+	if s.factors != nil {
+		s.factors.next(b, extra, status, row[next:])
+		next += f.factors.Outputs()
 	}
 	for _, e := range f.extra {
 		row[next] = extra[e]

@@ -23,6 +23,9 @@ func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
 	if !data.HasVolume {
 		add("there is no volume column; no feature uses volume")
 	}
+	if left := p.features.LeftOut(); len(left) > 0 {
+		add("factors that are left out: %d: %s; a column of source.extra with that name brings them", len(left), few(left))
+	}
 	for _, sentence := range s.Manifest.LookAhead {
 		add("%s%s", LookAheadNote, sentence)
 	}

@@ -104,7 +104,8 @@ func (r *WarmupReport) symbol(a *aligned, n int) {
 	run := func(from, to int, visit func(t int, row []float64)) {
 		s, row := a.features.Stream(), make([]float64, width)
 		for t := from; t <= to; t++ {
-			s.Raw(&p.Bars[p.Index(t, n)], p.ExtraAt(t, n), row)
+			i := p.Index(t, n)
+			s.Raw(&p.Bars[i], p.ExtraAt(t, n), p.Status[i], row)
 			visit(t, row)
 		}
 	}
