@@ -25,6 +25,8 @@ type Adjustment struct {
 	Warning string `json:"warning,omitempty"`
 	// MadeUp says that the bars come from no market.
 	MadeUp bool `json:"made_up,omitempty"`
+	// Already says that the prices are adjusted as given, as Qlib's are.
+	Already bool `json:"already,omitempty"`
 }
 
 // String says it in one sentence, which every command that uses the data repeats.
@@ -33,6 +35,8 @@ func (a Adjustment) String() string {
 	switch {
 	case a.MadeUp:
 		return "prices: synthetic, there is nothing to adjust"
+	case a.Already:
+		return "prices: adjusted already, as Qlib stores them"
 	case a.By == "none" && unused == "":
 		return "prices: as given, NOT adjusted for splits and dividends (there is no column adj_close or adj_factor)"
 	case a.By == "none":

@@ -102,6 +102,8 @@ func plain(name string) string {
 type resolved struct {
 	time, symbol, open, high, low, close, volume, adjClose, factor, suspended int
 	extra                                                                     []int
+	// divided is the factor that prices have in them, as Qlib's.
+	divided int
 	// quotes are those of a Quote that have a column of their own.
 	quotes     [QuoteColumns]int
 	adjustment Adjustment
@@ -166,6 +168,7 @@ func (s Source) resolve(header []string) (resolved, error) {
 	} else {
 		factor = find("adj_factor", own.Factor, p.Factor, false)
 	}
+	r.divided = -1
 	r.adjustment.By = "none"
 	switch {
 	case adjClose >= 0 && (s.Adjust == "auto" || s.Adjust == "adj_close"):
@@ -247,6 +250,11 @@ func (r resolved) record(t table, c *clock, p preset) (Record, error) {
 	}
 	if p.amount != 0 {
 		rec.Quote[Amount] *= p.amount
+	}
+	if r.divided >= 0 {
+		if e := rec.divide(number(r.divided)); e != nil {
+			fail(r.divided, e)
+		}
 	}
 	for _, x := range r.extra {
 		rec.Extra = append(rec.Extra, number(x))

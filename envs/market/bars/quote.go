@@ -2,7 +2,9 @@ package bars
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 )
 
 // QuoteColumn is one of the numbers of a Quote.
@@ -59,10 +61,28 @@ func Lacking(needed, have []QuoteColumn) error {
 	return nil
 }
 
+// divide notes what prices and volume were before somebody adjusted them by a factor. The source has
+// them in float32, which holds six digits.
+func (r *Record) divide(factor float64) error {
+	if !(factor > 0) || math.IsInf(factor, 0) {
+		return fmt.Errorf("the factor is %v", factor)
+	}
+	raw := func(price float64) float64 {
+		v, err := strconv.ParseFloat(strconv.FormatFloat(price/factor, 'g', 6, 64), 64)
+		if err != nil {
+			return math.NaN() // not a number before
+		}
+		return v
+	}
+	q := &r.Quote
+	q[RawOpen], q[RawHigh], q[RawLow], q[RawClose], q[RawVolume], q[Factor] = raw(r.Open), raw(r.High), raw(r.Low), raw(r.Close), math.Round(r.Volume*factor), factor
+	return nil
+}
+
 // quoted lists the columns that rows have.
 func (r resolved) quoted() []QuoteColumn {
 	var list []QuoteColumn
-	if r.adjustment.By != "none" {
+	if r.adjustment.By != "none" || r.divided >= 0 {
 		list = append(list, RawOpen, RawHigh, RawLow, RawClose, RawVolume, Factor)
 	}
 	for c, at := range r.quotes {
@@ -73,9 +93,12 @@ func (r resolved) quoted() []QuoteColumn {
 	return list
 }
 
-// keepRaw notes prices and volume before they are adjusted.
+// keepRaw notes prices and volume before they are adjusted, unless the source had them.
 func (r *Record) keepRaw() {
 	q := &r.Quote
+	if q[RawClose] > 0 {
+		return
+	}
 	q[RawOpen], q[RawHigh], q[RawLow], q[RawClose], q[RawVolume], q[Factor] = r.Open, r.High, r.Low, r.Close, r.Volume, r.Factor
 }
 

@@ -14,13 +14,14 @@ import (
 	_ "time/tzdata" // time zones must be there on machines without a zone database
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/qlib"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // Source says where bars are and how to read them.
 type Source struct {
-	// Path is a file, a folder (every readable file directly in it) or a glob. CSV files may end in
-	// .gz. What begins with shipped: is a file that comes with the program, such as
+	// Path is a file, a folder (every readable file directly in it, or a folder in Qlib's format) or
+	// a glob. CSV files may end in .gz. What begins with shipped: is a file that comes with the program, such as
 	// shipped:market/us5_daily.parquet.
 	Path string `yaml:"path"`
 	// Preset names a vendor's columns; auto recognises the usual names.
@@ -45,6 +46,10 @@ type Source struct {
 	AdjustVolume string `yaml:"adjust_volume"`
 	// Extra are further numeric columns to carry along, such as limit_up.
 	Extra []string `yaml:"extra"`
+	// Instruments names the file of a Qlib folder that lists its symbols, such as csi300; empty: all.
+	Instruments string `yaml:"instruments,omitempty"`
+	// Frequency names the calendar of a Qlib folder, such as day or 1min; empty: the only one.
+	Frequency string `yaml:"frequency,omitempty"`
 }
 
 // DefaultSource returns the defaults; Path must be set.
@@ -217,6 +222,8 @@ func (s Source) files() ([]string, error) {
 	switch {
 	case err == nil && !info.IsDir():
 		return []string{s.Path}, nil
+	case qlib.Is(s.Path):
+		return []string{s.Path}, nil
 	case err == nil:
 		entries, err := os.ReadDir(s.Path)
 		if err != nil {
@@ -271,7 +278,10 @@ type table interface {
 	Close() error
 }
 
-func openTable(path string, p preset) (table, error) {
+func (r *reader) open(path string, p preset) (table, error) {
+	if qlib.Is(path) {
+		return openQlib(r.source)
+	}
 	switch extensionOf(path) {
 	case ".parquet", ".pq":
 		return openParquet(path)
@@ -282,20 +292,26 @@ func openTable(path string, p preset) (table, error) {
 }
 
 // file reads one file into r.rows.
-func (r *reader) file(path string) (_ File, err error) {
-	f := File{Name: filepath.Base(path)}
-	if f.SHA256, err = digest(path); err != nil {
-		return f, err
-	}
+func (r *reader) file(path string) (f File, err error) {
+	f.Name = filepath.Base(path)
 	p := presets[r.source.Preset]
-	t, err := openTable(path, p)
+	t, err := r.open(path, p)
 	if err != nil {
 		return f, err
+	}
+	folder, _ := t.(*qlibTable)
+	if folder != nil {
+		defer func() { f.SHA256 = folder.digest() }()
+	} else if f.SHA256, err = digest(path); err != nil {
+		return f, errors.Join(err, t.Close())
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
 	cols, err := r.source.resolve(t.Header())
 	if err != nil {
 		return f, err
+	}
+	if folder != nil {
+		cols.divided = slices.Index(t.Header(), "factor")
 	}
 	t.Select(cols.used())
 	loc, err := r.source.location()
@@ -312,6 +328,7 @@ func (r *reader) file(path string) (_ File, err error) {
 	}
 	stem := f.Name[:len(f.Name)-len(extensionOf(f.Name))]
 	r.adjustment, r.volume, r.quoted = cols.adjustment, cols.volume >= 0, cols.quoted()
+	r.adjustment.Already = folder != nil
 	known := ""
 	for {
 		err := t.Next()
@@ -340,8 +357,19 @@ func (r *reader) file(path string) (_ File, err error) {
 		if len(r.wanted) > 0 && !r.wanted[symbol] {
 			continue
 		}
+		if folder != nil {
+			if absent, err := folder.absent(); err != nil {
+				return f, err
+			} else if absent {
+				f.Rows--
+				continue
+			}
+		}
 		rec, err := cols.record(t, clock, p)
 		if err != nil {
+			if folder != nil { // whose rows are lines of no file
+				err = fmt.Errorf("%s at %s: %w", symbol, formatTime(rec.Time), err)
+			}
 			return f, err
 		}
 		rec.File = f.Name
