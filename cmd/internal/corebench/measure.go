@@ -134,7 +134,8 @@ func allocations(call func() error) (float64, error) {
 		return 0, err
 	}
 	calls := int(max(20, min(2000, 100*time.Millisecond/max(1, time.Since(start)))))
-	// The counter is the whole program's: of three rounds the one counts that the least else ran in.
+	// The counter is the whole program's: of three rounds the one counts that the least else ran
+	// in.
 	least := math.Inf(1)
 	for range 3 {
 		var before, after runtime.MemStats

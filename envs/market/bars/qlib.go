@@ -163,10 +163,9 @@ func (t *qlibTable) load() error {
 	return nil
 }
 
-// WriteQlib writes rows as a Qlib folder, which must not exist: times as the calendar's, adjusted
-// prices, volumes divided by the factor, $factor, and the extra columns by their names in lower case.
-// Rows that are suspended have no values, as in Qlib's own data. minutes says that times have hours
-// and minutes; freq is the calendar's name, such as day or 1min.
+// WriteQlib writes rows as a Qlib folder, which must not exist: adjusted prices, volumes divided by
+// the factor, $factor, and the extra columns by their names in lower case. Rows that are suspended
+// have no values, as in Qlib's own data. freq is the calendar's name, such as day or 1min.
 func WriteQlib(root, freq string, d *Data) error {
 	layout, times := time.DateOnly, map[time.Time]bool{}
 	for _, s := range d.Series {

@@ -45,8 +45,8 @@ func written(t *testing.T) string {
 	return root
 }
 
-// Rows that are written as a Qlib folder come back: adjusted prices in float32, and none where a day
-// has no trading.
+// Rows that are written as a Qlib folder come back: adjusted prices in float32, and none where a
+// day has no trading.
 func TestQlibFolder(t *testing.T) {
 	root := written(t)
 	s := DefaultSource()

@@ -61,8 +61,8 @@ func Lacking(needed, have []QuoteColumn) error {
 	return nil
 }
 
-// divide notes what prices and volume were before somebody adjusted them by a factor. The source has
-// them in float32, which holds six digits.
+// divide notes what prices and volume were before somebody adjusted them by a factor. The source
+// has them in float32, which holds six digits.
 func (r *Record) divide(factor float64) error {
 	if !(factor > 0) || math.IsInf(factor, 0) {
 		return fmt.Errorf("the factor is %v", factor)

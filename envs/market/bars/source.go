@@ -20,9 +20,9 @@ import (
 
 // Source says where bars are and how to read them.
 type Source struct {
-	// Path is a file, a folder (every readable file directly in it, or a folder in Qlib's format) or
-	// a glob. CSV files may end in .gz. What begins with shipped: is a file that comes with the program, such as
-	// shipped:market/us5_daily.parquet.
+	// Path is a file, a folder (every readable file directly in it, or a folder in Qlib's format)
+	// or a glob. CSV files may end in .gz. What begins with shipped: is a file that comes with the
+	// program, such as shipped:market/us5_daily.parquet.
 	Path string `yaml:"path"`
 	// Preset names a vendor's columns; auto recognises the usual names.
 	Preset string `yaml:"preset"`
@@ -46,7 +46,8 @@ type Source struct {
 	AdjustVolume string `yaml:"adjust_volume"`
 	// Extra are further numeric columns to carry along, such as limit_up.
 	Extra []string `yaml:"extra"`
-	// Instruments names the file of a Qlib folder that lists its symbols, such as csi300; empty: all.
+	// Instruments names the file of a Qlib folder that lists its symbols, such as csi300; empty:
+	// all.
 	Instruments string `yaml:"instruments,omitempty"`
 	// Frequency names the calendar of a Qlib folder, such as day or 1min; empty: the only one.
 	Frequency string `yaml:"frequency,omitempty"`

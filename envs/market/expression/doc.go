@@ -30,9 +30,9 @@
 // Values equal those of pyqlib 0.9.7 within the float32 in which Qlib reads its fields
 // (cmd/peers/qlib_expression.py); here everything is float64. Refused are expressions whose values
 // depend on the future (Ref with a negative number) or on where the data begin (windows of 0 bars,
-// which expand), and operators that look at other instruments, at other frequencies or at Qlib's own
-// stores (ChangeInstrument, Mask, TResample, P, PRef). EMA in Qlib depends on where a query begins;
-// here it is the weighted mean over as many bars as carry all but 2⁻²⁶ of the weight.
+// which expand), and operators that look at other instruments, at other frequencies or at Qlib's
+// own stores (ChangeInstrument, Mask, TResample, P, PRef). EMA in Qlib depends on where a query
+// begins; here it is the weighted mean over as many bars as carry all but 2⁻²⁶ of the weight.
 //
 // Some operators are Qlib's to the letter although one might expect something else: WMA divides by
 // the number of values, not by the sum of the weights; IdxMax and IdxMin count from 1 at the oldest
@@ -41,7 +41,7 @@
 //
 // # How to add an operator
 //
-// An entry in the table of operators.go, its function in window.go where it has a window, and a line
-// in cmd/peers/qlib_expression.py. The properties that every operator must have are tested over the
-// table.
+// An entry in the table of operators.go, its function in window.go where it has a window, and a
+// line in cmd/peers/qlib_expression.py. The properties that every operator must have are tested
+// over the table.
 package expression

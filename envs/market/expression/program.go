@@ -8,7 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/state"
 )
 
-// Program is a list of expressions that are computed together. It does not change and may be shared.
+// Program is a list of expressions that are computed together. It does not change and may be
+// shared.
 type Program struct {
 	fields  []string
 	nodes   []node

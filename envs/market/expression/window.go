@@ -174,8 +174,8 @@ func rank(w []float64) float64 {
 	return (float64(below) + float64(equal+1)/2) / float64(n)
 }
 
-// line fits values over the numbers of their bars, 0 for the newest: sums of products of deviations,
-// and the means.
+// line fits values over the numbers of their bars, 0 for the newest: sums of products of
+// deviations, and the means.
 func line(w []float64) (sxx, sxy, syy, xm, ym float64, n int) {
 	last := len(w) - 1
 	for i, v := range w {
@@ -230,8 +230,8 @@ func wma(w []float64) float64 {
 	return total / float64(n)
 }
 
-// ema is the mean with weights that fall by a factor from bar to bar; span is the number of bars, or
-// the weight of the newest bar.
+// ema is the mean with weights that fall by a factor from bar to bar; span is the number of bars,
+// or the weight of the newest bar.
 func ema(w []float64, span float64, _ []float64) float64 {
 	decay := 1 - 2/(span+1)
 	if span < 1 {

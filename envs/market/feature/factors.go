@@ -16,8 +16,8 @@ import (
 // Factors are features written in Qlib's expression language ([expression]). On bars without
 // trading all fields are missing, as in Qlib's data.
 type Factors struct {
-	// Sets are Qlib's factor sets: alpha158, alpha360. Factors of fields that the data lack are left
-	// out, and a note says which.
+	// Sets are Qlib's factor sets: alpha158, alpha360. Factors of fields that the data lack are
+	// left out, and a note says which.
 	Sets []string `yaml:"sets,omitempty"`
 	// Expressions are factors of one's own.
 	Expressions []Expression `yaml:"expressions,omitempty"`
@@ -30,8 +30,8 @@ type Factors struct {
 type Expression struct {
 	// Name of the feature; the expression itself where it is empty.
 	Name string `yaml:"name"`
-	// Expr is an expression over $open, $high, $low, $close, $volume and the columns of source.extra,
-	// such as Ref($close, 5)/$close.
+	// Expr is an expression over $open, $high, $low, $close, $volume and the columns of
+	// source.extra, such as Ref($close, 5)/$close.
 	Expr string `yaml:"expr"`
 }
 
@@ -66,7 +66,7 @@ func fieldNames(available []string, hasVolume bool) []string {
 	return append(names, available...)
 }
 
-// layFactors compiles the factors and returns their columns, and the names of those of sets that are
+// layFactors compiles the factors and returns their columns; f.leftOut names those of sets that are
 // left out because the data lack a field.
 func (f *Features) layFactors(available []string, hasVolume bool) (columns []Column, err error) {
 	c, fields := f.cfg.Factors, fieldNames(available, hasVolume)

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/expression"
 	"github.com/onnxrl/onnxrl/envs/market/indicator"
 	"github.com/onnxrl/onnxrl/envs/market/state"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func withFactors(missing string) Config {
@@ -18,8 +19,8 @@ func withFactors(missing string) Config {
 	}}}
 }
 
-// Factors are columns behind the indicators; those of both sets are there once, those of fields that
-// the data lack are not, and units tell what follows the level of prices.
+// Factors are columns behind the indicators; those of both sets are there once, those of fields
+// that the data lack are not, and units tell what follows the level of prices.
 func TestFactorColumns(t *testing.T) {
 	f := mustNew(t, withFactors(""))
 	without := 1 + 60 // VWAP0 of one set, and all of the other's
@@ -30,10 +31,10 @@ func TestFactorColumns(t *testing.T) {
 	if want := 158 + 360 - without - 3 + 4 + 1; len(columns) != want {
 		t.Errorf("%d columns, expected %d", len(columns), want)
 	}
-	for name, want := range map[string]Column{
+	for name, want := range sorted.All(map[string]Column{
 		"KMID": {Unit: indicator.Number}, "CORR60": {Unit: indicator.Number, Warmup: 59}, "CORD60": {Unit: indicator.Number, Warmup: 60}, "MAX5": {Unit: indicator.Number, Warmup: 4},
 		"CLOSE59": {Unit: indicator.Number, Warmup: 59}, "level": {Unit: indicator.Price}, "turnover": {Unit: indicator.Volume}, "$extra+1": {Unit: indicator.Number},
-	} {
+	}) {
 		i := slices.IndexFunc(columns, func(c Column) bool { return c.Name == name })
 		if i < 0 || columns[i].Unit != want.Unit || columns[i].Warmup != want.Warmup || columns[i].Group != Indicators {
 			t.Errorf("%s: %+v, expected %+v", name, columns[max(i, 0)], want)

@@ -7,9 +7,9 @@
 //	                                is none
 //
 // Folders of features have the symbol in lower case. The frequency, here day, may be another one,
-// such as 1min. Prices are adjusted; $factor divides them into the quoted ones and multiplies volumes
-// into shares.
+// such as 1min. Prices are adjusted; $factor divides them into the quoted ones and multiplies
+// volumes into shares.
 //
-// [Open] reads what a folder holds and checks it; an error names file and line. [Write] makes a folder
-// that Qlib reads bit for bit (cmd/peers/qlib_folder.py).
+// [Open] reads what a folder holds and checks it; an error names file and line. [Write] makes a
+// folder that Qlib reads bit for bit (cmd/peers/qlib_folder.py).
 package qlib

@@ -148,8 +148,8 @@ func (f *Folder) Bytes(symbol, field string) ([]byte, string, error) {
 	return raw, name, nil
 }
 
-// Decode reads the file of a field: the position of its first value in the calendar, and the values,
-// NaN where there is none.
+// Decode reads the file of a field: the position of its first value in the calendar, and the
+// values, NaN where there is none.
 func (f *Folder) Decode(raw []byte, name string) (start int, values []float32, err error) {
 	fail := func(format string, args ...any) (int, []float32, error) {
 		return 0, nil, fmt.Errorf("%s: %s", path.Join(f.root, name), fmt.Sprintf(format, args...))
