@@ -37,6 +37,7 @@ type Columns struct {
 // preset is how a vendor writes bars.
 type preset struct {
 	columns Columns
+	aliases bool     // columns are found by their usual names
 	header  []string // of files that have no header line
 	// volume and amount are what these columns are multiplied by; an amount of 0 means 1.
 	volume     float64
@@ -48,8 +49,11 @@ type preset struct {
 
 // presets are the vendors by name. The empty names of auto are found by aliases.
 var presets = map[string]preset{
-	"auto":  {volume: 1},
-	"yahoo": {volume: 1, columns: Columns{Time: "Date", Open: "Open", High: "High", Low: "Low", Close: "Close", AdjClose: "Adj Close", Volume: "Volume"}},
+	"auto": {volume: 1, aliases: true},
+	// AkShare's stock_zh_a_hist counts lots of 100 shares.
+	"akshare": {volume: 100, aliases: true},
+	"wind":    {volume: 1, aliases: true},
+	"yahoo":   {volume: 1, columns: Columns{Time: "Date", Open: "Open", High: "High", Low: "Low", Close: "Close", AdjClose: "Adj Close", Volume: "Volume"}},
 	"stooq": {volume: 1, timeFormat: "20060102", columns: Columns{
 		Time: "<DATE>", Symbol: "<TICKER>", Open: "<OPEN>", High: "<HIGH>", Low: "<LOW>", Close: "<CLOSE>", Volume: "<VOL>",
 	}},
@@ -72,30 +76,45 @@ var presets = map[string]preset{
 
 func presetNames() []string { return slices.Sorted(maps.Keys(presets)) }
 
-// aliases are the names that auto recognises, in lower case without spaces, underscores and
-// brackets; earlier ones win.
+// aliases are the names that auto recognises, in lower case without spaces, underscores, brackets
+// and units; earlier ones win. Chinese names are those of AkShare and Wind.
 var aliases = map[string][]string{
-	"time":      {"date", "datetime", "timestamp", "time", "tradedate", "opentime", "day"},
-	"symbol":    {"symbol", "ticker", "tic", "code", "tscode", "instrument", "asset", "series", "contract"},
-	"open":      {"open", "o", "openprice"},
-	"high":      {"high", "h", "highprice"},
-	"low":       {"low", "l", "lowprice"},
-	"close":     {"close", "c", "closeprice"},
-	"volume":    {"volume", "vol", "v"},
+	"time":      {"date", "datetime", "timestamp", "time", "tradedate", "opentime", "day", "日期", "交易日期", "时间", "交易时间"},
+	"symbol":    {"symbol", "ticker", "tic", "code", "tscode", "instrument", "asset", "series", "contract", "股票代码", "证券代码", "代码"},
+	"open":      {"open", "o", "openprice", "开盘", "开盘价"},
+	"high":      {"high", "h", "highprice", "最高", "最高价"},
+	"low":       {"low", "l", "lowprice", "最低", "最低价"},
+	"close":     {"close", "c", "closeprice", "收盘", "收盘价"},
+	"volume":    {"volume", "vol", "v", "成交量"},
 	"adj_close": {"adjclose", "adjustedclose", "closeadj"},
-	"factor":    {"adjfactor", "adjustfactor", "factor"},
+	"factor":    {"adjfactor", "adjustfactor", "factor", "复权因子"},
 	// Other columns called factor may be anything, and in Qlib's form the prices have it already.
-	"adj_factor": {"adjfactor", "adjustfactor"},
+	"adj_factor": {"adjfactor", "adjustfactor", "复权因子"},
 	"suspended":  {"suspended", "paused"},
-	"prev_close": {"prevclose", "preclose"},
-	"limit_up":   {"limitup", "uplimit"},
-	"limit_down": {"limitdown", "downlimit"},
-	"amount":     {"amount"},
+	"prev_close": {"prevclose", "preclose", "前收盘价", "前收盘", "昨收"},
+	"limit_up":   {"limitup", "uplimit", "涨停价"},
+	"limit_down": {"limitdown", "downlimit", "跌停价"},
+	"amount":     {"amount", "成交额", "成交金额"},
 	"st":         {"isst"},
 }
 
 func plain(name string) string {
+	name, _ = unit(name)
 	return strings.ToLower(strings.NewReplacer(" ", "", "_", "", "<", "", ">", "", ".", "").Replace(name))
+}
+
+// units are what Chinese headers name in parentheses, and what their numbers are multiplied by.
+var units = map[string]float64{"元": 1, "股": 1, "手": 100, "千元": 1e3, "万元": 1e4, "万股": 1e4, "亿元": 1e8}
+
+// unit takes the unit off a name such as 成交额(万元); 0 means that there is none.
+func unit(name string) (bare string, scale float64) {
+	text := strings.NewReplacer("（", "(", "）", ")").Replace(strings.TrimSpace(name))
+	if at := strings.LastIndexByte(text, '('); at > 0 && strings.HasSuffix(text, ")") {
+		if scale, ok := units[text[at+1:len(text)-1]]; ok {
+			return text[:at], scale
+		}
+	}
+	return name, 0
 }
 
 // resolved are positions of columns; -1 where there is none.
@@ -108,12 +127,16 @@ type resolved struct {
 	quotes     [QuoteColumns]int
 	adjustment Adjustment
 	names      []string
+	scales     []float64 // by the units in the names; 0 where there is none
 }
 
 // resolve finds the columns in a header. The error names every column that is missing.
 func (s Source) resolve(header []string) (resolved, error) {
 	p, own := presets[s.Preset].columns, s.Columns
-	r := resolved{names: header}
+	r := resolved{names: header, scales: make([]float64, len(header))}
+	for i, name := range header {
+		_, r.scales[i] = unit(name)
+	}
 	var missing []string
 	find := func(field, own, vendor string, required bool) int {
 		name := own
@@ -127,7 +150,7 @@ func (s Source) resolve(header []string) (resolved, error) {
 			missing = append(missing, fmt.Sprintf("%s (column %q)", field, name))
 			return -1
 		}
-		if s.Preset != "auto" {
+		if !presets[s.Preset].aliases {
 			return -1
 		}
 		for _, alias := range aliases[field] {
@@ -229,7 +252,7 @@ func (r resolved) record(t table, c *clock, p preset) (Record, error) {
 		fail(r.time, e)
 	}
 	rec.Open, rec.High, rec.Low, rec.Close = number(r.open), number(r.high), number(r.low), number(r.close)
-	rec.Volume = number(r.volume) * p.volume
+	rec.Volume = number(r.volume) * r.scaleOf(r.volume, p.volume)
 	switch {
 	case r.adjClose >= 0:
 		rec.Factor = number(r.adjClose) / rec.Close
@@ -248,9 +271,7 @@ func (r resolved) record(t table, c *clock, p preset) (Record, error) {
 			rec.Quote[q] = number(column)
 		}
 	}
-	if p.amount != 0 {
-		rec.Quote[Amount] *= p.amount
-	}
+	rec.Quote[Amount] *= r.scaleOf(r.quotes[Amount], max(p.amount, 1))
 	if r.divided >= 0 {
 		if e := rec.divide(number(r.divided)); e != nil {
 			fail(r.divided, e)
@@ -260,6 +281,15 @@ func (r resolved) record(t table, c *clock, p preset) (Record, error) {
 		rec.Extra = append(rec.Extra, number(x))
 	}
 	return rec, err
+}
+
+// scaleOf is what a column's numbers are multiplied by: as its name says, or else as the vendor has
+// them.
+func (r resolved) scaleOf(column int, vendor float64) float64 {
+	if column >= 0 && r.scales[column] != 0 {
+		return r.scales[column]
+	}
+	return vendor
 }
 
 // formatTime writes a date, or date and time where it is not midnight.

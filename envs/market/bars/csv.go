@@ -11,7 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/encoding/simplifiedchinese"
 )
 
 // csvTable reads a text file with a header line row by row.
@@ -50,8 +53,8 @@ func openCSV(path string, header []string) (_ table, err error) {
 			return nil, err
 		}
 	}
-	t := &csvTable{f: f, r: csv.NewReader(buf), header: header}
 	first, _, _ := strings.Cut(string(head), "\n")
+	t := &csvTable{f: f, r: csv.NewReader(decoded(buf, first)), header: header}
 	t.r.Comma = delimiter(first)
 	t.r.ReuseRecord = true
 	t.r.TrimLeadingSpace = true
@@ -68,6 +71,19 @@ func openCSV(path string, header []string) (_ table, err error) {
 	}
 	t.header, err = columnNames(row)
 	return t, err
+}
+
+// decoded reads a text whose first line is given in UTF-8: the text itself, or what it is in
+// GB18030, which Chinese programs write.
+func decoded(in io.Reader, first string) io.Reader {
+	if utf8.ValidString(first) {
+		return in
+	}
+	line, err := simplifiedchinese.GB18030.NewDecoder().String(first)
+	if err != nil || strings.ContainsFunc(line, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) && !unicode.IsSpace(r) }) {
+		return in
+	}
+	return simplifiedchinese.GB18030.NewDecoder().Reader(in)
 }
 
 // delimiter is the one of comma, semicolon and tab that is most frequent in a line.
@@ -109,6 +125,10 @@ func (t *csvTable) Close() error     { return t.f.Close() }
 
 func (t *csvTable) Next() (err error) {
 	t.row, err = t.r.Read()
+	// Wind ends its tables with a line that names it.
+	if len(t.row) > 0 && strings.HasPrefix(t.row[0], "数据来源") {
+		return io.EOF
+	}
 	return err
 }
 

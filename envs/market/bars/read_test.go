@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+	"golang.org/x/text/encoding/simplifiedchinese"
 
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -242,7 +243,7 @@ func TestReadRefuses(t *testing.T) {
 		"empty file":        {source(write(t, "a.csv", "")), nil, "the file is empty"},
 		"no text":           {source(write(t, "a.csv", "\x00\x01,PK\xff\n1,2\n")), nil, "no table of text"},
 		"no rows":           {source(write(t, "a.csv", "date,open,high,low,close\n")), nil, "there are no rows"},
-		"missing column":    {source(write(t, "a.csv", "date,open,high,low\n2020-01-02,1,1,1\n")), nil, "no close (looked for close, c, closeprice); the file has the columns date, open, high, low"},
+		"missing column":    {source(write(t, "a.csv", "date,open,high,low\n2020-01-02,1,1,1\n")), nil, "no close (looked for close, c, closeprice, 收盘, 收盘价); the file has the columns date, open, high, low"},
 		"wrong column name": {source(write(t, "a.csv", two), func(s *Source) { s.Columns.Close = "lst" }), nil, `no close (column "lst")`},
 		"no extra":          {source(write(t, "a.csv", two), func(s *Source) { s.Extra = []string{"limit_up"} }), nil, `no extra column "limit_up"`},
 		"no factor":         {source(write(t, "a.csv", two), func(s *Source) { s.Adjust = "factor" }), nil, "no factor (looked for"},
@@ -292,6 +293,8 @@ func TestPresets(t *testing.T) {
 		"stooq":    {"<TICKER>,<PER>,<DATE>,<TIME>,<OPEN>,<HIGH>,<LOW>,<CLOSE>,<VOL>,<OPENINT>\nAAPL.US,D,20200102,000000,1,2,1,2,50,0\n", "AAPL.US", 50, 2, false},
 		"tushare":  {"ts_code,trade_date,open,high,low,close,pre_close,vol,amount\n000001.SZ,20200102,1,2,1,2,1,50,7\n", "000001.SZ", 5000, 2, false},
 		"baostock": {"date,code,open,high,low,close,volume,tradestatus\n2020-01-02,sh.600000,1,2,1,2,0,0\n", "sh.600000", 0, 2, true},
+		"akshare":  {"日期,股票代码,开盘,收盘,最高,最低,成交量,成交额,振幅,涨跌幅,涨跌额,换手率\n2020-01-02,600000,1,2,2,1,50,7,0,0,0,0\n", "600000", 5000, 2, false},
+		"wind":     {gb18030(t, "代码,简称,日期,前收盘价(元),开盘价(元),最高价(元),最低价(元),收盘价(元),成交量（手）,成交金额(万元)\n000001.SZ,平安银行,2020-01-02,1,1,2,1,2,50,7\n数据来源：Wind,,,,,,,,,\n"), "000001.SZ", 5000, 2, false},
 		"binance":  {"1577923200000,1,2,1,2,50,1578009599999,7,1,1,1,0\n", "BTCUSDT", 50, 2, false},
 	}) {
 		d := mustRead(t, source(write(t, "BTCUSDT.csv", c.text), func(s *Source) { s.Preset = name }))
@@ -300,9 +303,25 @@ func TestPresets(t *testing.T) {
 			t.Errorf("%s: %s %+v", name, d.Series[0].Symbol, r)
 		}
 	}
-	if len(presets) != 6 {
+	if len(presets) != 8 {
 		t.Errorf("%d presets; test the new one", len(presets))
 	}
+	// Units count without a preset too, and amounts have theirs.
+	d := mustRead(t, source(write(t, "x.csv", "交易日期,证券代码,开盘价,最高价,最低价,收盘价,成交量(万股),成交金额(亿元),前收盘价\n20200102,A,1,2,1,2,3,4,1.5\n")))
+	r := d.Series[0].Records[0]
+	if r.Volume != 30_000 || r.Quote[Amount] != 4e8 || r.Quote[PrevClose] != 1.5 || d.Series[0].Symbol != "A" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// gb18030 is a text as Chinese programs write it.
+func gb18030(t *testing.T, text string) string {
+	t.Helper()
+	s, err := simplifiedchinese.GB18030.NewEncoder().String(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func TestTimeZones(t *testing.T) {
