@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -90,9 +91,9 @@ func (e Experiments) Evaluate(ctx context.Context, dir string, c experiment.Conf
 	if err != nil {
 		return nil, err
 	}
-	o = &Outcome{Metrics: map[string]Number{}}
+	o = &Outcome{Metrics: map[string]performance.Number{}}
 	for k, v := range m {
-		o.Metrics[k] = Number(v)
+		o.Metrics[k] = performance.Number(v)
 	}
 	return o, nil
 }
@@ -129,9 +130,9 @@ func evaluateTrading(ctx context.Context, env trading.Opened, agent agents.Agent
 	dates := a.Benchmark.Dates
 	o := &Outcome{From: dates[0].Format(time.DateOnly), To: dates[len(dates)-1].Format(time.DateOnly), Bars: len(dates), LookAhead: a.LookAhead}
 	for _, row := range rows {
-		m := map[string]Number{}
+		m := map[string]performance.Number{}
 		for _, v := range row.Metrics {
-			m[v.Key] = Number(v.Value)
+			m[v.Key] = performance.Number(v.Value)
 		}
 		switch row.Role {
 		case assess.RoleAgent:

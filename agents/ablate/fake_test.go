@@ -13,6 +13,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -208,8 +209,8 @@ func (r *runner) Evaluate(_ context.Context, dir string, c experiment.Config) (*
 	r.mu.Unlock()
 	return &Outcome{
 		From: "2011-01-03", To: "2018-12-31", Bars: 2012,
-		Metrics:       map[string]Number{"sharpe": Number(sharpe + noise), "total_return": Number(sharpe / 2)},
-		ReferenceName: "equal-weight buy-and-hold", Reference: map[string]Number{"sharpe": 0.45, "total_return": 0.25},
+		Metrics:       map[string]performance.Number{"sharpe": performance.Number(sharpe + noise), "total_return": performance.Number(sharpe / 2)},
+		ReferenceName: "equal-weight buy-and-hold", Reference: map[string]performance.Number{"sharpe": 0.45, "total_return": 0.25},
 	}, nil
 }
 

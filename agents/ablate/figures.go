@@ -37,7 +37,7 @@ func (s *Summary) figures() ([]file, error) {
 	}
 	metric := s.Metrics[0]
 	var marks []plots.Mark
-	if s.Reference != nil && finite(s.Reference[0]) {
+	if s.Reference != nil && s.Reference[0].Defined() {
 		marks = append(marks, plots.Mark{Name: s.ReferenceName, At: float64(s.Reference[0])})
 	}
 	for _, name := range s.Factors {

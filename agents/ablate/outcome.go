@@ -6,32 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 
+	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
-
-// Number is a float64 that is null in JSON where it is not finite, and empty in CSV.
-type Number float64
-
-// MarshalJSON implements json.Marshaler.
-func (n Number) MarshalJSON() ([]byte, error) {
-	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(n))
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (n *Number) UnmarshalJSON(text []byte) error {
-	if string(text) == "null" {
-		*n = Number(math.NaN())
-		return nil
-	}
-	return json.Unmarshal(text, (*float64)(n))
-}
 
 // Outcome is how a trained run did on the validation split. The JSON keys are stable.
 type Outcome struct {
@@ -41,9 +21,9 @@ type Outcome struct {
 	Bars int    `json:"bars"`
 	// Metrics are the policy's; Reference those of the bar to beat in the same environment, and
 	// ReferenceName what it is.
-	Metrics       map[string]Number `json:"metrics"`
-	ReferenceName string            `json:"reference_name,omitempty"`
-	Reference     map[string]Number `json:"reference,omitempty"`
+	Metrics       map[string]performance.Number `json:"metrics"`
+	ReferenceName string                        `json:"reference_name,omitempty"`
+	Reference     map[string]performance.Number `json:"reference,omitempty"`
 	// LookAhead says what in the run knows the future, one sentence each.
 	LookAhead []string `json:"look_ahead,omitempty"`
 	// EnvSteps is how many were trained, and ConfigSHA256 identifies the run's effective
@@ -52,7 +32,7 @@ type Outcome struct {
 	ConfigSHA256 string `json:"config_sha256"`
 	// StepsPerSecond is the speed of the process that finished the run, from its start to the end
 	// of the evaluation; 0 where it had nothing left to train.
-	StepsPerSecond Number `json:"env_steps_per_second"`
+	StepsPerSecond performance.Number `json:"env_steps_per_second"`
 }
 
 // outcomeFile is in a run's directory.

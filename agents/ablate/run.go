@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
@@ -312,7 +313,7 @@ func (s *Study) execute(ctx context.Context, r *Run) (*Outcome, error) {
 	}
 	o.EnvSteps = steps
 	if took := s.Now().Sub(start).Seconds(); took > 0 && from >= 0 {
-		o.StepsPerSecond = Number(float64(steps-from) / took)
+		o.StepsPerSecond = performance.Number(float64(steps-from) / took)
 	}
 	return o, writeOutcome(r.Dir, o)
 }

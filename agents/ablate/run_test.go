@@ -15,6 +15,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
 // tables runs a study to its end and returns ablation.csv and summary.csv.
@@ -303,7 +304,7 @@ func TestSummary(t *testing.T) {
 	sum := s.Summarize()
 	base, w60, enc := sum.Rows[0].Stats[0], sum.Rows[2].Stats[0], sum.Rows[4].Stats[0]
 	// Noise 1, 4 and 2 hundredths of the three seeds.
-	if !near(base.Mean, 0.2+0.07/3) || !near(base.Std, Number(math.Sqrt(7.0/3)/100)) || finite(base.Diff) {
+	if !near(base.Mean, 0.2+0.07/3) || !near(base.Std, performance.Number(math.Sqrt(7.0/3)/100)) || base.Diff.Defined() {
 		t.Errorf("base %+v", base)
 	}
 	// Every difference is 0.3: the interval is a point.
@@ -322,7 +323,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-func near(a, b Number) bool { return math.Abs(float64(a-b)) < 1e-8 }
+func near(a, b performance.Number) bool { return math.Abs(float64(a-b)) < 1e-8 }
 
 // TestEffectsOfTheGrid: factors that act by themselves have the same effect over the whole grid as
 // around the base.

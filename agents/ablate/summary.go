@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
 // Confidence is that of all intervals, each by itself: they do not account for the number of
@@ -15,15 +17,15 @@ const Confidence = 0.95
 // Stat is a metric over the seeds of a cell, or of a level. The JSON keys are stable.
 type Stat struct {
 	// Mean and Std, the sample standard deviation, are over the seeds.
-	Mean Number `json:"mean"`
-	Std  Number `json:"std"`
+	Mean performance.Number `json:"mean"`
+	Std  performance.Number `json:"std"`
 	// Diff is the mean over the seeds that both have of the difference to the base, and Low to High
 	// its interval: Student's t of the paired differences. They are NaN for the base; the interval
 	// is NaN for fewer than two pairs.
-	Diff  Number `json:"diff"`
-	Low   Number `json:"diff_low"`
-	High  Number `json:"diff_high"`
-	Pairs int    `json:"pairs"`
+	Diff  performance.Number `json:"diff"`
+	Low   performance.Number `json:"diff_low"`
+	High  performance.Number `json:"diff_high"`
+	Pairs int                `json:"pairs"`
 	// Undefined counts finished runs for which the metric is undefined, as the Sharpe ratio of a
 	// portfolio that never changes is. Leaving them out would praise what they are of, so the
 	// other numbers are then NaN.
@@ -59,7 +61,7 @@ type Effect struct {
 	Stats  []Stat `json:"stats"`
 	// Values are those of the first metric by seed, in the study's order; NaN where a cell is not
 	// finished.
-	Values []Number `json:"values"`
+	Values []performance.Number `json:"values"`
 }
 
 // Summary is what a study found. The JSON keys are stable.
@@ -79,11 +81,11 @@ type Summary struct {
 	Varies bool   `json:"ranges_differ"`
 	// Reference is the bar to beat, in the base's environment; empty until the base has a finished
 	// run.
-	ReferenceName string   `json:"reference_name,omitempty"`
-	Reference     []Number `json:"reference,omitempty"`
-	Factors       []string `json:"factors"`
-	Rows          []Row    `json:"rows"`
-	Effects       []Effect `json:"effects"`
+	ReferenceName string               `json:"reference_name,omitempty"`
+	Reference     []performance.Number `json:"reference,omitempty"`
+	Factors       []string             `json:"factors"`
+	Rows          []Row                `json:"rows"`
+	Effects       []Effect             `json:"effects"`
 }
 
 // Summarize compares what is finished.
@@ -113,7 +115,7 @@ func (s *Study) Summarize() *Summary {
 		sum.Done++
 		for m, name := range sum.Metrics {
 			v, ok := r.Outcome.Metrics[name]
-			if !ok || !finite(v) {
+			if !ok || !v.Defined() {
 				undefined[r.cell][m]++
 				continue
 			}
@@ -159,7 +161,7 @@ func (sum *Summary) ranges(o *Outcome, base bool) {
 	for _, name := range sum.Metrics {
 		v, ok := o.Reference[name]
 		if !ok {
-			v = Number(math.NaN())
+			v = performance.Number(math.NaN())
 		}
 		sum.Reference = append(sum.Reference, v)
 	}
@@ -201,7 +203,7 @@ func effects(p *Plan, f int, values [][][]float64, undefined [][]int) []Effect {
 			list[l].Stats = append(list[l].Stats, newStat(means[l][m], means[base][m], list[l].Base).unless(missing[l][m], missing[base][m]))
 		}
 		for _, v := range means[l][0] {
-			list[l].Values = append(list[l].Values, Number(v))
+			list[l].Values = append(list[l].Values, performance.Number(v))
 		}
 	}
 	return list
@@ -209,7 +211,7 @@ func effects(p *Plan, f int, values [][][]float64, undefined [][]int) []Effect {
 
 // newStat compares the values of seeds with the base's; NaN is a seed without a value.
 func newStat(x, base []float64, isBase bool) Stat {
-	nan := Number(math.NaN())
+	nan := performance.Number(math.NaN())
 	s := Stat{Mean: nan, Std: nan, Diff: nan, Low: nan, High: nan}
 	var have, diffs []float64
 	for i, v := range x {
@@ -222,18 +224,18 @@ func newStat(x, base []float64, isBase bool) Stat {
 		}
 	}
 	if len(have) > 0 {
-		s.Mean = Number(stat.Mean(have, nil))
+		s.Mean = performance.Number(stat.Mean(have, nil))
 	}
 	if len(have) > 1 {
-		s.Std = Number(stat.StdDev(have, nil))
+		s.Std = performance.Number(stat.StdDev(have, nil))
 	}
 	s.Pairs = len(diffs)
 	if len(diffs) > 0 {
-		s.Diff = Number(stat.Mean(diffs, nil))
+		s.Diff = performance.Number(stat.Mean(diffs, nil))
 	}
 	if n := float64(len(diffs)); n > 1 {
 		half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile((1+Confidence)/2) * stat.StdDev(diffs, nil) / math.Sqrt(n)
-		s.Low, s.High = s.Diff-Number(half), s.Diff+Number(half)
+		s.Low, s.High = s.Diff-performance.Number(half), s.Diff+performance.Number(half)
 	}
 	return s
 }
@@ -241,7 +243,7 @@ func newStat(x, base []float64, isBase bool) Stat {
 // unless withholds the numbers of a level for which some finished runs have no value, and
 // differences from a base for which some have none.
 func (s Stat) unless(undefined, ofBase int) Stat {
-	nan := Number(math.NaN())
+	nan := performance.Number(math.NaN())
 	if s.Undefined = undefined; undefined > 0 {
 		s.Mean, s.Std = nan, nan
 	}

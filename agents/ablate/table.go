@@ -4,11 +4,12 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
 // WriteRuns writes a CSV row for each run that is finished, cell by cell, with all digits. It holds
@@ -107,14 +108,12 @@ func statCells(stats []Stat) []string {
 }
 
 // digits writes all of them, and nothing for what is not a number.
-func digits(n Number) string {
-	if !finite(n) {
+func digits(n performance.Number) string {
+	if !n.Defined() {
 		return ""
 	}
 	return strconv.FormatFloat(float64(n), 'g', -1, 64)
 }
-
-func finite(n Number) bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 
 // table is the summary as people read it: first what differs, then the seeds, the first metric with
 // its difference to the base, and the other metrics.
@@ -124,14 +123,14 @@ func (s *Summary) table(dash string) (head []string, rows [][]string) {
 	cells := func(stats []Stat) []string {
 		first := stats[0]
 		interval := dash
-		if finite(first.Low) {
+		if first.Low.Defined() {
 			interval = fmt.Sprintf("[%s, %s]", signed(first.Low), signed(first.High))
 			if first.Clear() {
 				interval += " *"
 			}
 		}
 		diff := dash
-		if finite(first.Diff) {
+		if first.Diff.Defined() {
 			diff = signed(first.Diff)
 		}
 		list := []string{spread(first, dash), diff, interval}
@@ -184,10 +183,10 @@ func (s *Summary) effectTable(dash string) (head []string, rows [][]string) {
 	for _, e := range s.Effects {
 		first := e.Stats[0]
 		row := []string{e.Factor, e.Level, strconv.Itoa(e.Cells), spread(first, dash), dash, dash}
-		if finite(first.Diff) {
+		if first.Diff.Defined() {
 			row[4] = signed(first.Diff)
 		}
-		if finite(first.Low) {
+		if first.Low.Defined() {
 			row[5] = fmt.Sprintf("[%s, %s]", signed(first.Low), signed(first.High))
 			if first.Clear() {
 				row[5] += " *"
@@ -200,20 +199,20 @@ func (s *Summary) effectTable(dash string) (head []string, rows [][]string) {
 
 // spread writes mean ± std.
 func spread(v Stat, dash string) string {
-	if !finite(v.Std) {
+	if !v.Std.Defined() {
 		return number(v.Mean, dash)
 	}
 	return fmt.Sprintf("%.3f ± %.3f", v.Mean, v.Std)
 }
 
-func number(v Number, dash string) string {
-	if !finite(v) {
+func number(v performance.Number, dash string) string {
+	if !v.Defined() {
 		return dash
 	}
 	return fmt.Sprintf("%.3f", v)
 }
 
-func signed(v Number) string { return fmt.Sprintf("%+.3f", v) }
+func signed(v performance.Number) string { return fmt.Sprintf("%+.3f", v) }
 
 // Notes says how the tables are to be read.
 func (s *Summary) Notes() []string {
@@ -258,7 +257,7 @@ func (s *Summary) Notes() []string {
 // Verdict says in one line how the base does against the reference, and how many cells differ
 // clearly.
 func (s *Summary) Verdict() string {
-	if s.Reference == nil || !finite(s.Reference[0]) || !finite(s.Rows[0].Stats[0].Mean) {
+	if s.Reference == nil || !s.Reference[0].Defined() || !s.Rows[0].Stats[0].Mean.Defined() {
 		return ""
 	}
 	beat, clear, ahead := 0, 0, 0

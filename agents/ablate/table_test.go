@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -97,9 +98,9 @@ func TestPlotsOfHardValues(t *testing.T) {
 	drawn := 0
 	for _, v := range []float64{0, -3, math.NaN(), math.Inf(1)} {
 		for _, r := range s.Runs() {
-			r.Outcome.Metrics["sharpe"] = Number(v)
+			r.Outcome.Metrics["sharpe"] = performance.Number(v)
 		}
-		s.runs[0].Outcome.Reference["sharpe"] = Number(v)
+		s.runs[0].Outcome.Reference["sharpe"] = performance.Number(v)
 		written(t, s)
 		drawn++
 	}
@@ -117,11 +118,11 @@ func TestUndefinedMetric(t *testing.T) {
 	last := len(before.Rows) - 1
 	for _, r := range s.Runs() {
 		if r.Cell == before.Rows[last].Cell && r.Seed == 1 {
-			r.Outcome.Metrics["sharpe"] = Number(math.NaN())
+			r.Outcome.Metrics["sharpe"] = performance.Number(math.NaN())
 		}
 	}
 	sum := s.Summarize()
-	if st := sum.Rows[last].Stats[0]; finite(st.Mean) || finite(st.Diff) || st.Clear() || st.Undefined != 1 || st.Pairs != 0 {
+	if st := sum.Rows[last].Stats[0]; st.Mean.Defined() || st.Diff.Defined() || st.Clear() || st.Undefined != 1 || st.Pairs != 0 {
 		t.Errorf("the cell has %+v", st)
 	}
 	if a, b := sum.Rows[1].Stats[0], before.Rows[1].Stats[0]; a != b || a.Undefined != 0 {
@@ -131,7 +132,7 @@ func TestUndefinedMetric(t *testing.T) {
 	for _, e := range sum.Effects {
 		if e.Stats[0].Undefined > 0 {
 			levels++
-			if finite(e.Stats[0].Mean) || finite(e.Stats[0].Diff) {
+			if e.Stats[0].Mean.Defined() || e.Stats[0].Diff.Defined() {
 				t.Errorf("%s %s has %+v", e.Factor, e.Level, e.Stats[0])
 			}
 		}

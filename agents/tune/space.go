@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -139,26 +138,4 @@ func (s Space) Text(path string, x float64) string {
 		return strconv.FormatInt(int64(x), 10)
 	}
 	return strconv.FormatFloat(x, 'g', -1, 64)
-}
-
-// number is a float64 whose JSON is null where it is not finite.
-type number float64
-
-func (n number) finite() bool { return n-n == 0 }
-
-// MarshalJSON implements json.Marshaler.
-func (n number) MarshalJSON() ([]byte, error) {
-	if !n.finite() {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(n))
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (n *number) UnmarshalJSON(text []byte) error {
-	if string(text) == "null" {
-		*n = number(math.NaN())
-		return nil
-	}
-	return json.Unmarshal(text, (*float64)(n))
 }

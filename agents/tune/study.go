@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -143,7 +144,7 @@ func (s *Study) next() (t Trial, ok bool, err error) {
 	defer s.mu.Unlock()
 	for i := range s.log.trials {
 		if p := &s.log.trials[i]; !p.finished() && !p.claimed {
-			p.claimed, p.Intermediate = true, []number{}
+			p.claimed, p.Intermediate = true, []performance.Number{}
 			return *p, true, nil
 		}
 	}
@@ -152,7 +153,7 @@ func (s *Study) next() (t Trial, ok bool, err error) {
 		return t, false, nil
 	}
 	values := sample(s.o.Config.Space, s.o.Config, s.log.trials, s.log.key.Split("trial", n).Stream())
-	t = Trial{Number: n, State: Running, Values: values, Value: number(math.NaN()), Intermediate: []number{}, claimed: true}
+	t = Trial{Number: n, State: Running, Values: values, Value: performance.Number(math.NaN()), Intermediate: []performance.Number{}, claimed: true}
 	s.log.trials = append(s.log.trials, t)
 	if err := s.log.save(); err != nil {
 		return t, false, fmt.Errorf("write the log: %w", err)
@@ -172,7 +173,7 @@ func (s *Study) try(ctx context.Context, t Trial, f Objective) error {
 	switch {
 	case errors.Is(err, ErrPruned):
 		p.State = Pruned
-	case err == nil && !p.Value.finite():
+	case err == nil && !p.Value.Defined():
 		p.State, p.Error = Failed, "the metric of its last evaluation is undefined, as the Sharpe ratio of a policy that never trades is, or there was none"
 	case err == nil:
 		p.State = Complete
@@ -194,7 +195,7 @@ func (s *Study) report(n int, value float64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &s.log.trials[n]
-	p.Intermediate, p.Value = append(p.Intermediate, number(value)), number(value)
+	p.Intermediate, p.Value = append(p.Intermediate, performance.Number(value)), performance.Number(value)
 	s.changed(*p)
 	if s.o.Config.Pruner == Median && prunes(s.log.trials, *p, s.o.Config) {
 		return ErrPruned
@@ -224,7 +225,7 @@ func prunes(all []Trial, t Trial, c Config) bool {
 			continue
 		}
 		complete++
-		if at < len(o.Intermediate) && o.Intermediate[at].finite() {
+		if at < len(o.Intermediate) && o.Intermediate[at].Defined() {
 			others = append(others, sign*float64(o.Intermediate[at]))
 		}
 	}
@@ -233,7 +234,7 @@ func prunes(all []Trial, t Trial, c Config) bool {
 	}
 	best := math.Inf(1)
 	for _, v := range t.Intermediate {
-		if v.finite() {
+		if v.Defined() {
 			best = min(best, sign*float64(v))
 		}
 	}

@@ -1,6 +1,9 @@
 package tune
 
-import "github.com/onnxrl/onnxrl/agents/assess"
+import (
+	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+)
 
 // Summary is what came of a search; the JSON keys are stable.
 type Summary struct {
@@ -60,8 +63,8 @@ func (s *Search) summarize() Summary {
 }
 
 // defined is nil for a value that JSON has no number for.
-func defined(v number) *float64 {
-	if !v.finite() {
+func defined(v performance.Number) *float64 {
+	if !v.Defined() {
 		return nil
 	}
 	x := float64(v)

@@ -48,7 +48,7 @@ func observations(done []Trial, direction string) []observation {
 		if t.State == Failed {
 			o.stage = -1
 		}
-		if t.State == Failed || !t.Value.finite() {
+		if t.State == Failed || !t.Value.Defined() {
 			o.loss = math.Inf(1)
 		}
 		list = append(list, o)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -27,8 +28,8 @@ type Trial struct {
 	Values Values `json:"values"`
 	// Value is the metric of the last evaluation, null where it is not a number or there was none,
 	// and Intermediate are those of all, in order.
-	Value        number   `json:"value"`
-	Intermediate []number `json:"intermediate"`
+	Value        performance.Number   `json:"value"`
+	Intermediate []performance.Number `json:"intermediate"`
 	// Error says why the trial has failed.
 	Error   string  `json:"error,omitempty"`
 	Seconds float64 `json:"seconds"`

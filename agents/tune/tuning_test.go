@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -96,7 +97,7 @@ func TestTPEBeatsChance(t *testing.T) {
 				}
 				checked += len(v)
 				least = min(least, bowl(v))
-				done = append(done, Trial{Number: n, State: Complete, Values: v, Value: number(bowl(v))})
+				done = append(done, Trial{Number: n, State: Complete, Values: v, Value: performance.Number(bowl(v))})
 			}
 			best[kind] = append(best[kind], least)
 		}

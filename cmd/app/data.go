@@ -124,13 +124,15 @@ func (a *app) dataPrepare(path string, sets []string, out string) error {
 	return err
 }
 
-// readBars reads the rows of a configuration for an analysis and says what was found in them.
-func (a *app) readBars(c prepared.Config) (*bars.Data, error) {
-	data, err := prepared.Read(c)
-	if err == nil {
+// readBars reads a configuration, and its rows for an analysis, and says what was found in them.
+func (a *app) readBars(path string, sets []string) (c prepared.Config, data *bars.Data, err error) {
+	if c, err = a.dataConfig(path, sets); err != nil {
+		return c, nil, err
+	}
+	if data, err = prepared.Read(c); err == nil {
 		tellNotes(a.err, data.Notes)
 	}
-	return data, err
+	return c, data, err
 }
 
 // printManifest shows dimensions, ranges and notes, and the digest of a set that was stored.

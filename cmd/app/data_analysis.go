@@ -23,11 +23,7 @@ with the preparation of all data. Names the features that differ and fails if th
 What the files themselves contain cannot be seen this way: a vendor's adjusted prices, or columns computed elsewhere.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.dataConfig(args[0], sets)
-			if err != nil {
-				return err
-			}
-			raw, err := a.readBars(c)
+			c, raw, err := a.readBars(args[0], sets)
 			if err != nil {
 				return err
 			}
@@ -79,11 +75,7 @@ func (a *app) dataWarmupCommand() *cobra.Command {
 Shows how many bars each feature needs and fails if one still depends on the beginning at the longest history.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.dataConfig(args[0], sets)
-			if err != nil {
-				return err
-			}
-			raw, err := a.readBars(c)
+			c, raw, err := a.readBars(args[0], sets)
 			if err != nil {
 				return err
 			}

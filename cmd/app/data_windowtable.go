@@ -47,11 +47,7 @@ networks on it. Windows and targets lie in one range of the split, so nothing of
 }
 
 func (a *app) dataWindows(path string, sets []string, out string, o prepared.WindowOptions) error {
-	c, err := a.dataConfig(path, sets)
-	if err != nil {
-		return err
-	}
-	raw, err := a.readBars(c)
+	c, raw, err := a.readBars(path, sets)
 	if err != nil {
 		return err
 	}

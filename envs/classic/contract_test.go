@@ -108,7 +108,7 @@ func TestConfigurationsMadeInCodeAreChecked(t *testing.T) {
 		"pendulum":    func() (*classic.Env, error) { return classic.NewPendulum(classic.PendulumConfig{Gravity: -1}) },
 		"mountaincar": func() (*classic.Env, error) { return classic.NewMountainCar(classic.MountainCarConfig{MaxSteps: -1}) },
 		"mountaincar_continuous": func() (*classic.Env, error) {
-			return classic.NewMountainCarContinuous(classic.MountainCarContinuousConfig{MaxSteps: -1})
+			return classic.NewMountainCarContinuous(classic.MountainCarConfig{MaxSteps: -1})
 		},
 		"acrobot":        func() (*classic.Env, error) { return classic.NewAcrobot(classic.AcrobotConfig{MaxSteps: -1}) },
 		"identity":       func() (*classic.Env, error) { return classic.NewIdentity(classic.IdentityConfig{}) },

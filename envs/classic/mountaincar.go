@@ -10,8 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// MountainCarConfig describes MountainCar-v0: a car too weak for the hill swings itself up by
-// pushing to the left (0), not at all (1) or to the right (2).
+// MountainCarConfig describes MountainCar-v0, a car too weak for the hill that swings itself up by
+// pushing to the left (0), not at all (1) or to the right (2), and MountainCarContinuous-v0.
 type MountainCarConfig struct {
 	// MaxSteps is the time limit, 0 for none.
 	MaxSteps int `yaml:"max_steps"`

@@ -3,33 +3,14 @@ package classic
 import (
 	"math"
 
-	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// MountainCarContinuousConfig describes MountainCarContinuous-v0: the mountain car with a force
+// MountainCarContinuousDefaults returns MountainCarContinuous-v0: the mountain car with a force
 // between −1 and 1, which costs.
-type MountainCarContinuousConfig struct {
-	// MaxSteps is the time limit, 0 for none.
-	MaxSteps int `yaml:"max_steps"`
-	// GoalVelocity is the velocity that the car must have at the goal.
-	GoalVelocity float64 `yaml:"goal_velocity"`
-}
-
-// MountainCarContinuousDefaults returns MountainCarContinuous-v0.
-func MountainCarContinuousDefaults() MountainCarContinuousConfig {
-	return MountainCarContinuousConfig{MaxSteps: 999}
-}
-
-// Validate implements configs.Validator.
-func (c MountainCarContinuousConfig) Validate() error {
-	var p configs.Problems
-	p.NonNegative("max_steps", c.MaxSteps)
-	p.InRange("goal_velocity", c.GoalVelocity, 0, hillSpeed)
-	return p.Err()
-}
+func MountainCarContinuousDefaults() MountainCarConfig { return MountainCarConfig{MaxSteps: 999} }
 
 // The car with continuous actions.
 const (
@@ -47,7 +28,7 @@ type mountainCarContinuous struct {
 
 // NewMountainCarContinuous returns MountainCarContinuous. An observation is position and velocity;
 // a step earns −0.1·a², and 100 more at the goal.
-func NewMountainCarContinuous(c MountainCarContinuousConfig) (*Env, error) {
+func NewMountainCarContinuous(c MountainCarConfig) (*Env, error) {
 	if err := valid("mountaincar_continuous", c); err != nil {
 		return nil, err
 	}

@@ -124,15 +124,7 @@ func (a *Affine) nodes(b *onnx.Builder, x, scaled onnx.Value) {
 	}
 
 	n := len(a.Mean)
-	vector := func(f func(i int) float64) (v onnx.Value, trivial bool) {
-		t := tensor.New(tensor.Float32, n)
-		trivial = true
-		for i := range t.Float32s() {
-			t.Float32s()[i] = float32(f(i))
-			trivial = trivial && t.Float32s()[i] == 0
-		}
-		return b.Const(t), trivial
-	}
+	vector := func(f func(i int) float64) (onnx.Value, bool) { return constant(b, f, n) }
 	high, _ := vector(func(i int) float64 { return a.Mean[i] })
 	std, _ := vector(func(i int) float64 { return a.Std[i] })
 	z := op("Sub", x, high)

@@ -82,15 +82,7 @@ func (n *Normal) normalize(m *onnx.Model) (*onnx.Model, error) {
 		return nil, fmt.Errorf("it is %v, the statistics are of %d elements", t, len(n.Mean))
 	}
 	return inFront(m, n.Input, t, func(b *onnx.Builder, x, z onnx.Value) {
-		element := func(f func(i int) float64) (v onnx.Value, trivial bool) {
-			c := tensor.New(tensor.Float32, shape...)
-			trivial = true
-			for i := range c.Float32s() {
-				c.Float32s()[i] = float32(f(i))
-				trivial = trivial && c.Float32s()[i] == 0
-			}
-			return b.Const(c), trivial
-		}
+		element := func(f func(i int) float64) (onnx.Value, bool) { return constant(b, f, shape...) }
 		// In two parts, as an Affine's, and for the same reason.
 		high, _ := element(func(i int) float64 { return n.Mean[i] })
 		y := b.Op("Sub", []onnx.Value{x, high})
@@ -104,6 +96,17 @@ func (n *Normal) normalize(m *onnx.Model) (*onnx.Model, error) {
 		}
 		b.Append(last)
 	})
+}
+
+// constant adds f of every element, as float32 of a shape; zero says that it is 0 everywhere.
+func constant(b *onnx.Builder, f func(i int) float64, shape ...int) (v onnx.Value, zero bool) {
+	t := tensor.New(tensor.Float32, shape...)
+	zero = true
+	for i := range t.Float32s() {
+		t.Float32s()[i] = float32(f(i))
+		zero = zero && t.Float32s()[i] == 0
+	}
+	return b.Const(t), zero
 }
 
 // inFront renames an input's value and lets nodes make it of a new input of the old name, type and

@@ -54,6 +54,17 @@ type Kind struct {
 	New func(params configs.Section) (Encoder, error)
 }
 
+// KindOf returns a kind whose configuration is a C.
+func KindOf[C any, E Encoder](name, summary string, defaults func() C, make func(C) (E, error)) Kind {
+	return Kind{Name: name, Summary: summary, Defaults: func() any { return defaults() }, New: func(params configs.Section) (Encoder, error) {
+		c := defaults()
+		if err := params.Decode(&c); err != nil {
+			return nil, err
+		}
+		return make(c)
+	}}
+}
+
 // New finds the kind that a configuration names and makes the encoder. The error for an unknown
 // name is placed at the name.
 func New(kinds []Kind, c configs.Kinded) (Encoder, error) {

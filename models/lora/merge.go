@@ -56,26 +56,12 @@ func Merge(m *onnx.Model) (*onnx.Model, error) {
 		}
 	}
 	used := map[string]bool{}
-	markUsed(g, used)
+	g.Reads(used)
 	g.Initializer = slices.DeleteFunc(g.Initializer, func(t *onnx.TensorProto) bool {
 		return drop[t.Name] || strings.HasPrefix(t.Name, "const/") && !used[t.Name]
 	})
 	out.MetadataProps = slices.DeleteFunc(out.MetadataProps, func(p *onnx.MetadataProp) bool { return p.Key == MetaKey })
 	return out, nil
-}
-
-func markUsed(g *onnx.Graph, used map[string]bool) {
-	for _, n := range g.Node {
-		for _, in := range n.Input {
-			used[in] = true
-		}
-		for _, s := range n.Subgraphs() {
-			markUsed(s, used)
-		}
-	}
-	for _, o := range g.Output {
-		used[o.Name] = true
-	}
 }
 
 // restore removes the adapter nodes that lead to y and gives y back to the node it came from.

@@ -113,7 +113,7 @@ func (r *rewriter) checkUses(ad *Adapter, value onnx.Value) error {
 func captures(g *onnx.Graph, into map[string]bool) {
 	for _, n := range g.Node {
 		for _, s := range n.Subgraphs() {
-			markUsed(s, into)
+			s.Reads(into)
 		}
 	}
 }

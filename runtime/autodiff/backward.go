@@ -25,7 +25,7 @@ func (p *pass) differentiate(obj objective, forward []*onnx.Node) ([]Output, err
 	}
 	for i := len(forward) - 1; i >= 0; i-- {
 		if n := forward[i]; k.on(n) {
-			p.c.b.SetScope(scope + nodeName(n) + "/")
+			p.c.b.SetScope(scope + n.Label() + "/")
 			if err := p.backward(n, obj, k, grads); err != nil {
 				return nil, err
 			}

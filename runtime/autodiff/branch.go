@@ -27,7 +27,7 @@ func (p *pass) branchGradient(n *onnx.Node, name string, g, wrt []onnx.Value) (*
 	main := p.c.b.Graph()
 	mark, scope := len(main.Node), p.c.b.SetScope("")
 	defer p.c.b.SetScope(scope)
-	inner := p.scope + p.c.originOf(nodeName(n)) + "/" + name + "/"
+	inner := p.scope + p.c.originOf(n.Label()) + "/" + name + "/"
 	p.c.b.SetScope(inner)
 	b.outs = p.c.inline(n.Body(name), nil)
 	inlined := main.Node[mark:]
@@ -61,7 +61,7 @@ func (p *pass) branchGradient(n *onnx.Node, name string, g, wrt []onnx.Value) (*
 	k := p.mark(obj, b.forward)
 	for i := len(b.forward) - 1; i >= 0; i-- {
 		if n := b.forward[i]; k.on(n) {
-			p.c.b.SetScope(p.scope + p.c.originOf(nodeName(n)) + "/")
+			p.c.b.SetScope(p.scope + p.c.originOf(n.Label()) + "/")
 			if err := p.backward(n, obj, k, grads); err != nil {
 				return nil, err
 			}

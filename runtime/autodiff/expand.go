@@ -64,7 +64,7 @@ func (p *pass) expandNode(n *onnx.Node, depth int) error {
 		return fmt.Errorf("expand %s: the expansion does not end within %d nodes", n.Describe(), maxExpansion)
 	}
 	mark := len(p.model.Graph.Node)
-	p.c.b.SetScope(nodeName(n) + "/")
+	p.c.b.SetScope(n.Label() + "/")
 	p.c.node = n
 	outs, err := r.Expand(p.c, n)
 	if err == nil {

@@ -5,20 +5,6 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 )
 
-// nodeName is how gradient values refer to a forward node: its name, or its first output when it
-// has none.
-func nodeName(n *onnx.Node) string {
-	if n.Name != "" {
-		return n.Name
-	}
-	for _, o := range n.Output {
-		if o != "" {
-			return o
-		}
-	}
-	return n.OpType
-}
-
 // renameValue renames a value in the given nodes and their sub-graphs.
 func renameValue(nodes []*onnx.Node, from, to string) {
 	renameValues(nodes, map[string]string{from: to})

@@ -38,7 +38,7 @@ func (s *sequences) lower(n *onnx.Node) {
 		k := Axis(at[0], length)
 		return k, k >= 0 && k <= length
 	}
-	s.c.b.SetScope(nodeName(n) + "/")
+	s.c.b.SetScope(n.Label() + "/")
 	switch n.OpType {
 	case "SequenceEmpty":
 		s.elements[out] = nil

@@ -103,7 +103,7 @@ func (c *Context) renamed(n *onnx.Node, names map[string]string) *onnx.Node {
 	}
 	// Copies of one node must not share its name.
 	m.Name = ""
-	m.Name = nodeName(m)
+	m.Name = m.Label()
 	return m
 }
 

@@ -54,7 +54,7 @@ func (p *pass) keepValues(n *onnx.Node, sides []*branch) error {
 			extents[t] = max(extents[t], size[t])
 		}
 	}
-	scope := c.b.SetScope(p.scope + c.originOf(nodeName(n)) + "/")
+	scope := c.b.SetScope(p.scope + c.originOf(n.Label()) + "/")
 	defer c.b.SetScope(scope)
 	bodies := make([]*onnx.Graph, len(sides))
 	for i, b := range sides {

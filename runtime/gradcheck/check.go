@@ -238,13 +238,19 @@ func (k *checker) like(out string, v []float64) *tensor.Tensor {
 	return t
 }
 
-// product compares ⟨t, Jᵀc⟩ with ⟨J·t, c⟩.
-func (k *checker) product() error {
-	c := map[string][]float64{}
+// cotangents draws a cotangent of each output and returns the gradients for them.
+func (k *checker) cotangents() (c, grads map[string][]float64, err error) {
+	c = map[string][]float64{}
 	for _, out := range k.outs {
 		c[out] = k.direction(length(k.f.shapes[out]))
 	}
-	g, err := k.grads(c)
+	grads, err = k.grads(c)
+	return c, grads, err
+}
+
+// product compares ⟨t, Jᵀc⟩ with ⟨J·t, c⟩.
+func (k *checker) product() error {
+	c, g, err := k.cotangents()
 	if err != nil {
 		return err
 	}
@@ -277,11 +283,7 @@ func (k *checker) tol() float64 {
 
 // elements compares every element of the gradient with a difference along that element alone.
 func (k *checker) elements() error {
-	c := map[string][]float64{}
-	for _, out := range k.outs {
-		c[out] = k.direction(length(k.f.shapes[out]))
-	}
-	g, err := k.grads(c)
+	c, g, err := k.cotangents()
 	if err != nil {
 		return err
 	}

@@ -217,6 +217,44 @@ func (n *NodeProto) Out(i int) Value {
 	return ""
 }
 
+// QualifiedOp is the operator with its domain where that is not the standard's: Gemm, or
+// com.microsoft.Gelu.
+func (n *NodeProto) QualifiedOp() string {
+	if d := NormalizeDomain(n.Domain); d != "" {
+		return d + "." + n.OpType
+	}
+	return n.OpType
+}
+
+// Label is the node's name, or its first output when it has none.
+func (n *NodeProto) Label() string {
+	if n.Name != "" {
+		return n.Name
+	}
+	for _, o := range n.Output {
+		if o != "" {
+			return o
+		}
+	}
+	return n.OpType
+}
+
+// Reads adds the names of all values that the graph's nodes, those of sub-graphs included, and its
+// outputs read.
+func (g *GraphProto) Reads(names map[string]bool) {
+	for _, n := range g.Node {
+		for _, in := range n.Input {
+			names[in] = true
+		}
+		for _, s := range n.Subgraphs() {
+			s.Reads(names)
+		}
+	}
+	for _, o := range g.Output {
+		names[o.Name] = true
+	}
+}
+
 // Describe names the node for an error message: its name when it has one, its operator, and its
 // first output.
 func (n *NodeProto) Describe() string {

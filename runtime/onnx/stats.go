@@ -86,10 +86,7 @@ func (s *Stats) graph(g *Graph, types Types) {
 		}
 	}
 	for _, n := range g.GetNode() {
-		op := n.OpType
-		if d := NormalizeDomain(n.Domain); d != "" {
-			op = d + "." + op
-		}
+		op := n.QualifiedOp()
 		s.Nodes++
 		s.Ops[op]++
 		e := NodeStats{Name: n.Name, Op: op, FLOPs: -1}

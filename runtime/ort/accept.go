@@ -77,10 +77,7 @@ func foreknown(g *onnx.Graph, env *shape.Env) error {
 }
 
 func unknownOperator(n *onnx.Node) error {
-	op := n.OpType
-	if d := onnx.NormalizeDomain(n.Domain); d != "" {
-		op = d + "." + op
-	}
+	op := n.QualifiedOp()
 	return &engine.UnsupportedError{Engine: Name, Node: n.Describe(), Op: op, Reason: fmt.Sprintf("operator %s is not known, so its attributes and types cannot be checked before ONNX Runtime trusts them", op)}
 }
 

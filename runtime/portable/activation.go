@@ -175,29 +175,11 @@ func clipBetween(c *call, lo, hi *tensor.Tensor) error {
 			return fmt.Errorf("bound %v is not a scalar of %v", b, x.DType())
 		}
 	}
-	switch x.DType() {
-	case tensor.Float32:
-		return clipped[float32](c, x, lo, hi)
-	case tensor.Float64:
-		return clipped[float64](c, x, lo, hi)
-	case tensor.Int8:
-		return clipped[int8](c, x, lo, hi)
-	case tensor.Int16:
-		return clipped[int16](c, x, lo, hi)
-	case tensor.Int32:
-		return clipped[int32](c, x, lo, hi)
-	case tensor.Int64:
-		return clipped[int64](c, x, lo, hi)
-	case tensor.Uint8:
-		return clipped[uint8](c, x, lo, hi)
-	case tensor.Uint16:
-		return clipped[uint16](c, x, lo, hi)
-	case tensor.Uint32:
-		return clipped[uint32](c, x, lo, hi)
-	case tensor.Uint64:
-		return clipped[uint64](c, x, lo, hi)
+	ops, err := numbersOf(x)
+	if err != nil {
+		return err
 	}
-	return unsupported("element type %v", x.DType())
+	return ops.clip(c, x, lo, hi)
 }
 
 func buildClipAttr(n *node) (kernel, error) {

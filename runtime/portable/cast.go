@@ -65,26 +65,6 @@ func convertInto(dst, src *tensor.Tensor) error {
 		return nil
 	}
 	switch src.DType() {
-	case tensor.Float32:
-		return convertFrom(dst, src.Float32s())
-	case tensor.Float64:
-		return convertFrom(dst, src.Float64s())
-	case tensor.Int8:
-		return convertFrom(dst, data[int8](src))
-	case tensor.Int16:
-		return convertFrom(dst, data[int16](src))
-	case tensor.Int32:
-		return convertFrom(dst, src.Int32s())
-	case tensor.Int64:
-		return convertFrom(dst, src.Int64s())
-	case tensor.Uint8:
-		return convertFrom(dst, data[uint8](src))
-	case tensor.Uint16:
-		return convertFrom(dst, data[uint16](src))
-	case tensor.Uint32:
-		return convertFrom(dst, data[uint32](src))
-	case tensor.Uint64:
-		return convertFrom(dst, data[uint64](src))
 	case tensor.Bool:
 		if dst.DType() == tensor.String {
 			for i, v := range src.Bools() {
@@ -98,7 +78,11 @@ func convertInto(dst, src *tensor.Tensor) error {
 	case tensor.String:
 		return convertStrings(dst, src.Strings())
 	}
-	return unsupported("converting %v to %v", src.DType(), dst.DType())
+	ops, err := numbersOf(src)
+	if err != nil {
+		return unsupported("converting %v to %v", src.DType(), dst.DType())
+	}
+	return ops.convert(dst, src)
 }
 
 func convertFrom[S number](dst *tensor.Tensor, src []S) error {

@@ -45,14 +45,7 @@ func conv[T float](c *call, w window, group int) error {
 	if err := convShapes(x, weight, bias, group, 1); err != nil {
 		return err
 	}
-	if err := w.setKernel(weight.Shape()); err != nil {
-		return err
-	}
-	in, err := w.spatial(x.Shape())
-	if err != nil {
-		return err
-	}
-	out, err := w.output(in)
+	in, out, err := w.convolves(x.Shape(), weight.Shape())
 	if err != nil {
 		return err
 	}

@@ -122,30 +122,11 @@ func buildTopK(n *node) (kernel, error) {
 		values := c.make(0, x.DType(), shape...)
 		idx := c.make(1, tensor.Int64, shape...).Int64s()
 		d, inner := x.Shape()[a], product(x.Shape()[a+1:])
-		switch x.DType() {
-		case tensor.Float32:
-			topK(c, values.Float32s(), idx, x.Float32s(), d, inner, k, largest)
-		case tensor.Float64:
-			topK(c, values.Float64s(), idx, x.Float64s(), d, inner, k, largest)
-		case tensor.Int8:
-			topK(c, data[int8](values), idx, data[int8](x), d, inner, k, largest)
-		case tensor.Int16:
-			topK(c, data[int16](values), idx, data[int16](x), d, inner, k, largest)
-		case tensor.Int32:
-			topK(c, values.Int32s(), idx, x.Int32s(), d, inner, k, largest)
-		case tensor.Int64:
-			topK(c, values.Int64s(), idx, x.Int64s(), d, inner, k, largest)
-		case tensor.Uint8:
-			topK(c, data[uint8](values), idx, data[uint8](x), d, inner, k, largest)
-		case tensor.Uint16:
-			topK(c, data[uint16](values), idx, data[uint16](x), d, inner, k, largest)
-		case tensor.Uint32:
-			topK(c, data[uint32](values), idx, data[uint32](x), d, inner, k, largest)
-		case tensor.Uint64:
-			topK(c, data[uint64](values), idx, data[uint64](x), d, inner, k, largest)
-		default:
-			return unsupported("element type %v", x.DType())
+		ops, err := numbersOf(x)
+		if err != nil {
+			return err
 		}
+		ops.topK(c, values, idx, x, d, inner, k, largest)
 		return nil
 	}, nil
 }
@@ -270,30 +251,16 @@ func elementOrder(t *tensor.Tensor) (func(p, q int) int, error) {
 	switch t.DType() {
 	case tensor.String:
 		return orderOf(t.Strings()), nil
-	case tensor.Float32:
-		return orderOf(t.Float32s()), nil
-	case tensor.Float64:
-		return orderOf(t.Float64s()), nil
-	case tensor.Int8:
-		return orderOf(data[int8](t)), nil
-	case tensor.Int16:
-		return orderOf(data[int16](t)), nil
-	case tensor.Int32:
-		return orderOf(t.Int32s()), nil
-	case tensor.Int64:
-		return orderOf(t.Int64s()), nil
-	case tensor.Uint8, tensor.Bool:
+	case tensor.Bool:
 		return orderOf(t.Bytes()), nil
-	case tensor.Uint16:
-		return orderOf(data[uint16](t)), nil
-	case tensor.Uint32:
-		return orderOf(data[uint32](t)), nil
-	case tensor.Uint64:
-		return orderOf(data[uint64](t)), nil
 	case tensor.Float16, tensor.BFloat16:
 		return orderOf(widen(t).Float32s()), nil
 	}
-	return nil, unsupported("element type %v", t.DType())
+	ops, err := numbersOf(t)
+	if err != nil {
+		return nil, err
+	}
+	return ops.order(t), nil
 }
 
 func orderOf[T cmp.Ordered](v []T) func(p, q int) int {

@@ -45,15 +45,19 @@ func (c *call) indices(i, k int) ([]int64, error) {
 	return nil, fmt.Errorf("input %d is %v, expected int32 or int64 indices", i, t)
 }
 
+// alongAxis returns the data, a valid axis of them and the indices along it.
+func (c *call) alongAxis(axis int) (x *tensor.Tensor, a int, idx []int64, err error) {
+	x = c.arg(0)
+	if a, err = normAxis(axis, x.Rank()); err == nil {
+		idx, err = c.indices(1, 0)
+	}
+	return x, a, idx, err
+}
+
 func buildGather(n *node) (kernel, error) {
 	axis := n.Int("axis", 0)
 	return func(c *call) error {
-		x := c.arg(0)
-		a, err := normAxis(axis, x.Rank())
-		if err != nil {
-			return err
-		}
-		idx, err := c.indices(1, 0)
+		x, a, idx, err := c.alongAxis(axis)
 		if err != nil {
 			return err
 		}
@@ -119,12 +123,7 @@ func elementwiseIndex(shape, idxShape []int, axis int, idx []int64, f func(i, at
 func buildGatherElements(n *node) (kernel, error) {
 	axis := n.Int("axis", 0)
 	return func(c *call) error {
-		x := c.arg(0)
-		a, err := normAxis(axis, x.Rank())
-		if err != nil {
-			return err
-		}
-		idx, err := c.indices(1, 0)
+		x, a, idx, err := c.alongAxis(axis)
 		if err != nil {
 			return err
 		}

@@ -427,14 +427,7 @@ func deformConv[T float](c *call, w window, group, offsetGroups int) error {
 	if x.Rank() != 4 {
 		return unsupported("input of rank %d", x.Rank())
 	}
-	if err := w.setKernel(weight.Shape()); err != nil {
-		return err
-	}
-	in, err := w.spatial(x.Shape())
-	if err != nil {
-		return err
-	}
-	out, err := w.output(in)
+	in, out, err := w.convolves(x.Shape(), weight.Shape())
 	if err != nil {
 		return err
 	}

@@ -98,19 +98,7 @@ func buildQuantize(n *node) (kernel, error) {
 		if !ok {
 			return unsupported("quantising to %v", d)
 		}
-		g, err := granularityOf(x, scale, axis, block)
-		if err != nil {
-			return err
-		}
-		v, err := asFloats(x)
-		if err != nil {
-			return err
-		}
-		s, err := asFloats(scale)
-		if err != nil {
-			return err
-		}
-		z, err := zeros(zero, len(s))
+		g, v, s, z, err := quantized(x, scale, zero, axis, block)
 		if err != nil {
 			return err
 		}
@@ -122,6 +110,21 @@ func buildQuantize(n *node) (kernel, error) {
 		}
 		return convertInto(c.make(0, d, x.Shape()...), r)
 	}, nil
+}
+
+// quantized returns the elements of x, the scales and the zero points, and which belong together.
+func quantized(x, scale, zero *tensor.Tensor, axis, block int) (g granularity, v, s, z []float64, err error) {
+	if g, err = granularityOf(x, scale, axis, block); err != nil {
+		return g, nil, nil, nil, err
+	}
+	if v, err = asFloats(x); err != nil {
+		return g, nil, nil, nil, err
+	}
+	if s, err = asFloats(scale); err != nil {
+		return g, nil, nil, nil, err
+	}
+	z, err = zeros(zero, len(s))
+	return g, v, s, z, err
 }
 
 // zeros returns n zero points; absent ones are zero.
@@ -140,19 +143,7 @@ func buildDequantize(n *node) (kernel, error) {
 	to := tensor.DType(n.Int("output_dtype", 0))
 	return func(c *call) error {
 		x, scale, zero := c.arg(0), c.arg(1), c.arg(2)
-		g, err := granularityOf(x, scale, axis, block)
-		if err != nil {
-			return err
-		}
-		v, err := asFloats(x)
-		if err != nil {
-			return err
-		}
-		s, err := asFloats(scale)
-		if err != nil {
-			return err
-		}
-		z, err := zeros(zero, len(s))
+		g, v, s, z, err := quantized(x, scale, zero, axis, block)
 		if err != nil {
 			return err
 		}
@@ -326,14 +317,7 @@ func wholeConv(c *call, w window, group int, x, zx, weight, zw *tensor.Tensor) (
 	if x.Rank() < 3 || weight.Rank() != x.Rank() || group < 1 || weight.Shape()[1]*group != x.Shape()[1] || weight.Shape()[0]%group != 0 {
 		return nil, nil, fmt.Errorf("input %v with weights %v in %d groups", x, weight, group)
 	}
-	if err := w.setKernel(weight.Shape()); err != nil {
-		return nil, nil, err
-	}
-	in, err := w.spatial(x.Shape())
-	if err != nil {
-		return nil, nil, err
-	}
-	out, err := w.output(in)
+	in, out, err := w.convolves(x.Shape(), weight.Shape())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -362,30 +362,11 @@ func buildArg(largest bool) builder {
 			}
 			out := c.make(0, tensor.Int64, c.keepBuf(0, shape)...).Int64s()
 			inner, d := product(x.Shape()[a+1:]), x.Shape()[a]
-			switch x.DType() {
-			case tensor.Float32:
-				argOf(out, x.Float32s(), d, inner, largest, last)
-			case tensor.Float64:
-				argOf(out, x.Float64s(), d, inner, largest, last)
-			case tensor.Int8:
-				argOf(out, data[int8](x), d, inner, largest, last)
-			case tensor.Int16:
-				argOf(out, data[int16](x), d, inner, largest, last)
-			case tensor.Int32:
-				argOf(out, x.Int32s(), d, inner, largest, last)
-			case tensor.Int64:
-				argOf(out, x.Int64s(), d, inner, largest, last)
-			case tensor.Uint8:
-				argOf(out, data[uint8](x), d, inner, largest, last)
-			case tensor.Uint16:
-				argOf(out, data[uint16](x), d, inner, largest, last)
-			case tensor.Uint32:
-				argOf(out, data[uint32](x), d, inner, largest, last)
-			case tensor.Uint64:
-				argOf(out, data[uint64](x), d, inner, largest, last)
-			default:
-				return unsupported("element type %v", x.DType())
+			ops, err := numbersOf(x)
+			if err != nil {
+				return err
 			}
+			ops.arg(out, x, d, inner, largest, last)
 			return nil
 		}, nil
 	}

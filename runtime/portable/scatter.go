@@ -35,29 +35,11 @@ func combine(reduction string, dst, src *tensor.Tensor) (combiner, error) {
 		}
 		return func(at, from, n int) { d.copy(at, s, from, n) }, nil
 	}
-	switch dst.DType() {
-	case tensor.Float32:
-		return combineNumbers(reduction, dst.Float32s(), src.Float32s())
-	case tensor.Float64:
-		return combineNumbers(reduction, dst.Float64s(), src.Float64s())
-	case tensor.Int8:
-		return combineNumbers(reduction, data[int8](dst), data[int8](src))
-	case tensor.Int16:
-		return combineNumbers(reduction, data[int16](dst), data[int16](src))
-	case tensor.Int32:
-		return combineNumbers(reduction, dst.Int32s(), src.Int32s())
-	case tensor.Int64:
-		return combineNumbers(reduction, dst.Int64s(), src.Int64s())
-	case tensor.Uint8:
-		return combineNumbers(reduction, data[uint8](dst), data[uint8](src))
-	case tensor.Uint16:
-		return combineNumbers(reduction, data[uint16](dst), data[uint16](src))
-	case tensor.Uint32:
-		return combineNumbers(reduction, data[uint32](dst), data[uint32](src))
-	case tensor.Uint64:
-		return combineNumbers(reduction, data[uint64](dst), data[uint64](src))
+	ops, err := numbersOf(dst)
+	if err != nil {
+		return nil, unsupported("reduction %s of %v", reduction, dst.DType())
 	}
-	return nil, unsupported("reduction %s of %v", reduction, dst.DType())
+	return ops.combine(reduction, dst, src)
 }
 
 func combineNumbers[T number](reduction string, dst, src []T) (combiner, error) {

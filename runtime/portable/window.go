@@ -99,6 +99,18 @@ func (w *window) spatial(shape []int) ([3]int, error) {
 // span is the extent that the dilated window covers on an axis.
 func (w *window) span(i int) int { return (w.kernel[i]-1)*w.dilation[i] + 1 }
 
+// convolves takes the extents of the kernel from the weights and returns those of input and output.
+func (w *window) convolves(x, weight []int) (in, out [3]int, err error) {
+	if err = w.setKernel(weight); err != nil {
+		return in, out, err
+	}
+	if in, err = w.spatial(x); err != nil {
+		return in, out, err
+	}
+	out, err = w.output(in)
+	return in, out, err
+}
+
 // output computes the output's extents and fixes automatic padding.
 func (w *window) output(in [3]int) ([3]int, error) {
 	var out [3]int

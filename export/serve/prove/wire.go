@@ -101,7 +101,7 @@ func hollow(m *onnx.Model) *onnx.Model {
 			keep[v] = keep[v] || !plain
 		}
 		for _, s := range n.Subgraphs() {
-			readBy(s, keep)
+			s.Reads(keep)
 		}
 		c.Graph.Node[i] = n
 	}
@@ -124,21 +124,6 @@ func hollow(m *onnx.Model) *onnx.Model {
 func known(n *onnx.NodeProto) bool {
 	d := onnx.NormalizeDomain(n.Domain)
 	return d == onnx.DomainStandard || d == onnx.DomainMS
-}
-
-// readBy marks what nodes of sub-graphs read.
-func readBy(g *onnx.Graph, keep map[string]bool) {
-	for _, n := range g.Node {
-		for _, v := range n.Input {
-			keep[v] = true
-		}
-		for _, s := range n.Subgraphs() {
-			readBy(s, keep)
-		}
-	}
-	for _, v := range g.Output {
-		keep[v.Name] = true
-	}
 }
 
 func hollowable(t *onnx.TensorProto) bool {

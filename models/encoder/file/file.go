@@ -256,10 +256,4 @@ func (e *File) checkInput(have onnx.TensorType) error {
 func compatible(a, b onnx.Dim) bool { return !a.IsKnown() || !b.IsKnown() || a == b }
 
 // Kind makes encoders of files from a configuration.
-var Kind = encoder.Kind{Name: "file", Summary: "any ONNX model, such as one exported from PyTorch", Defaults: func() any { return Defaults() }, New: func(params configs.Section) (encoder.Encoder, error) {
-	c := Defaults()
-	if err := params.Decode(&c); err != nil {
-		return nil, err
-	}
-	return New(c)
-}}
+var Kind = encoder.KindOf("file", "any ONNX model, such as one exported from PyTorch", Defaults, New)

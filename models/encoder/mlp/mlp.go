@@ -100,10 +100,4 @@ func (e *MLP) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 }
 
 // Kind makes perceptrons from a configuration.
-var Kind = encoder.Kind{Name: "mlp", Summary: "fully connected layers over what is observed, flattened", Defaults: func() any { return Defaults() }, New: func(params configs.Section) (encoder.Encoder, error) {
-	c := Defaults()
-	if err := params.Decode(&c); err != nil {
-		return nil, err
-	}
-	return New(c)
-}}
+var Kind = encoder.KindOf("mlp", "fully connected layers over what is observed, flattened", Defaults, New)

@@ -175,10 +175,4 @@ func (e *TimeCNN) BuildShared(g *layer.Graph, rows onnx.Value, window int) (onnx
 }
 
 // Kind makes TimeCNNs from a configuration.
-var Kind = encoder.Kind{Name: "timecnn", Summary: "QTMRL's gated convolutions along time", Defaults: func() any { return Defaults() }, New: func(params configs.Section) (encoder.Encoder, error) {
-	c := Defaults()
-	if err := params.Decode(&c); err != nil {
-		return nil, err
-	}
-	return New(c)
-}}
+var Kind = encoder.KindOf("timecnn", "QTMRL's gated convolutions along time", Defaults, New)

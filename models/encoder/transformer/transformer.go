@@ -137,10 +137,4 @@ func (e *Transformer) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 }
 
 // Kind makes transformers from a configuration.
-var Kind = encoder.Kind{Name: "transformer", Summary: "attention over the steps of a window", Defaults: func() any { return Defaults() }, New: func(params configs.Section) (encoder.Encoder, error) {
-	c := Defaults()
-	if err := params.Decode(&c); err != nil {
-		return nil, err
-	}
-	return New(c)
-}}
+var Kind = encoder.KindOf("transformer", "attention over the steps of a window", Defaults, New)

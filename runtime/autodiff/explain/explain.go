@@ -85,7 +85,7 @@ func New(m, original *onnx.Model, types onnx.Types) *Explanation {
 		types = onnx.DeclaredTypes(m.GetGraph())
 	}
 	for _, n := range m.GetGraph().GetNode() {
-		e.names[nameOf(n)] = true
+		e.names[n.Label()] = true
 	}
 	whole := map[string]bool{}
 	lines := map[string]*Line{}
@@ -99,8 +99,8 @@ func New(m, original *onnx.Model, types onnx.Types) *Explanation {
 		return l
 	}
 	for _, n := range original.GetGraph().GetNode() {
-		e.names[nameOf(n)], whole[nameOf(n)] = true, true
-		line(nameOf(n), opOf(n))
+		e.names[n.Label()], whole[n.Label()] = true, true
+		line(n.Label(), n.QualifiedOp())
 	}
 	// parent is the original node that a forward node was expanded from, or the node itself.
 	parent := func(name string) string {
@@ -114,20 +114,20 @@ func New(m, original *onnx.Model, types onnx.Types) *Explanation {
 	// The names of objectives are learnt from the gradients of known nodes and used for the other
 	// nodes.
 	for _, n := range m.GetGraph().GetNode() {
-		if o, _ := e.Origin(nameOf(n)); o.Role == Gradient && o.Objective != "" && !e.objectives[o.Objective] {
+		if o, _ := e.Origin(n.Label()); o.Role == Gradient && o.Objective != "" && !e.objectives[o.Objective] {
 			e.objectives[o.Objective] = true
 			e.Objectives = append(e.Objectives, o.Objective)
 		}
 	}
 	for _, n := range m.GetGraph().GetNode() {
-		name := nameOf(n)
+		name := n.Label()
 		cost, _ := onnx.FLOPs(n, types)
 		o, is := e.Origin(name)
 		if is && !whole[name] {
 			switch o.Role {
 			case Gradient:
 				l := line(parent(o.Forward), "")
-				l.Gradients, l.GradientOps = append(l.Gradients, name), append(l.GradientOps, opOf(n))
+				l.Gradients, l.GradientOps = append(l.Gradients, name), append(l.GradientOps, n.QualifiedOp())
 				l.GradientFLOPs += cost
 			case Seed:
 				e.Seeds = append(e.Seeds, name)
@@ -138,7 +138,7 @@ func New(m, original *onnx.Model, types onnx.Types) *Explanation {
 			}
 			continue
 		}
-		l := line(parent(name), opOf(n))
+		l := line(parent(name), n.QualifiedOp())
 		if l.Node != name {
 			l.Expanded++
 		}
@@ -209,23 +209,4 @@ func cutLast(s string) (before, after string, ok bool) {
 		return "", s, false
 	}
 	return s[:i], s[i+1:], true
-}
-
-func nameOf(n *onnx.Node) string {
-	if n.Name != "" {
-		return n.Name
-	}
-	for _, o := range n.Output {
-		if o != "" {
-			return o
-		}
-	}
-	return n.OpType
-}
-
-func opOf(n *onnx.Node) string {
-	if d := onnx.NormalizeDomain(n.Domain); d != "" {
-		return d + "." + n.OpType
-	}
-	return n.OpType
 }

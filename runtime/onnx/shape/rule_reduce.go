@@ -143,19 +143,11 @@ func unique(c *call) error {
 		}
 		return nil
 	}
-	if !t.Ranked {
-		c.setUnranked(0, t.DType)
-		return nil
+	a, err := c.setAxis(t, onnx.Symbol(""))
+	if a >= 0 {
+		c.setDims(2, tensor.Int64, t.Dims[a])
 	}
-	a, err := axisOf(c.int("axis", 0), len(t.Dims))
-	if err != nil {
-		return err
-	}
-	out := append([]onnx.Dim(nil), t.Dims...)
-	out[a] = onnx.Symbol("")
-	c.setDims(0, t.DType, out...)
-	c.setDims(2, tensor.Int64, t.Dims[a])
-	return nil
+	return err
 }
 
 // nonZero lists indices: one row per axis, one column per non-zero element.

@@ -427,18 +427,25 @@ func compress(c *call) error {
 		c.setDims(0, t.DType, count)
 		return nil
 	}
+	_, err := c.setAxis(t, count)
+	return err
+}
+
+// setAxis gives the first output the dimensions of t with another extent of the attribute axis,
+// which it returns; -1 where nothing is known of t.
+func (c *call) setAxis(t onnx.TensorType, d onnx.Dim) (int, error) {
 	if !t.Ranked {
 		c.setUnranked(0, t.DType)
-		return nil
+		return -1, nil
 	}
 	a, err := axisOf(c.int("axis", 0), len(t.Dims))
 	if err != nil {
-		return err
+		return -1, err
 	}
 	out := append([]onnx.Dim(nil), t.Dims...)
-	out[a] = count
+	out[a] = d
 	c.setDims(0, t.DType, out...)
-	return nil
+	return a, nil
 }
 
 func reverseSequence(c *call) error {

@@ -49,19 +49,11 @@ func Variants(b Base) []Variant {
 	return list
 }
 
-// opName is an operator with its domain.
-func opName(n *onnx.Node) string {
-	if d := onnx.NormalizeDomain(n.Domain); d != "" {
-		return d + "." + n.OpType
-	}
-	return n.OpType
-}
-
 // reader is the operator that reads a value, at which input, and its form.
 func reader(m *onnx.Model, value string) (op string, at int, form string) {
 	for _, n := range m.Graph.Node {
 		if i := slices.Index(n.Input, value); i >= 0 {
-			return opName(n), i, formOf(n)
+			return n.QualifiedOp(), i, formOf(n)
 		}
 	}
 	return "graph", 0, ""

@@ -69,7 +69,7 @@ func attributes(b Base) []Variant {
 	for i, n := range b.Model.Graph.Node {
 		for _, f := range formal(b.Model, n) {
 			for _, h := range hostileAttributes(f, n.Attr(f.Name)) {
-				out = append(out, Variant{b.Name, opName(n), "attribute " + f.Name, h.name, "", func() (*onnx.Model, []*tensor.Tensor, error) {
+				out = append(out, Variant{b.Name, n.QualifiedOp(), "attribute " + f.Name, h.name, "", func() (*onnx.Model, []*tensor.Tensor, error) {
 					m := b.Model.ShallowClone()
 					m.Graph = forgetOutputs(m.Graph)
 					c := n.ShallowClone()
