@@ -12,7 +12,8 @@ import (
 )
 
 // Decision is what an actor chose for every row of a batch. The actor owns its memory and
-// overwrites it with the next call of Act.
+// overwrites it with the next call of Act. What it has for rows that are absent
+// (vector.Batch.Present) has no meaning, and nobody looks at it.
 type Decision struct {
 	// Actions [B, …] are elements of the environments' action space.
 	Actions *tensor.Tensor
@@ -49,7 +50,8 @@ type Actor interface {
 	Close() error
 }
 
-// Recorder keeps what happens for a learner. Begin and End alternate; anything else is an error.
+// Recorder keeps what happens for a learner. Begin and End alternate; anything else is an error. Of
+// rows that are absent when a round begins (vector.Batch.Present) it keeps nothing.
 type Recorder interface {
 	// Begin keeps what a decision was taken on, and the decision, before the environments take it.
 	// It copies.

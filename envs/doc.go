@@ -57,9 +57,11 @@
 //     begins with one of type First, also when it comes back. Leave alone what is not present.
 //  2. Implement [MultiSaver] for runs that resume in the middle of an episode.
 //  3. Implement [MultiFactory], whose New is AgentOf(NewMulti(…)), and return it from the Open of
-//     a Kind. vector.Open, and with it training and evaluation, then step whole worlds.
+//     a Kind. vector.Open, and with it training and evaluation, then step whole worlds; what needs
+//     a single environment, such as the proof of a policy that is published, has [AgentOf].
 //     train.num_envs counts rows, and is a multiple of the number of agents.
-//  4. Compare a short run with the world driven by hand; envtest.Shifts is an example of a world.
+//  4. Call envtest.Run for AgentOf your world, and compare a short run of a vector with the world
+//     driven by hand; envtest.Shifts is an example of a world.
 //
 // Env steps are rounds times rows, whether rows are present or not.
 package envs

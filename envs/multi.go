@@ -50,41 +50,15 @@ type MultiSaver interface {
 	LoadState(state []byte, steps []*TimeStep, present []bool) error
 }
 
-// MultiFactory is a [Factory] of worlds with several agents, which come as vectors only
-// (vector.Open): its New returns what [AgentOf] makes of a world. Kinds return one where an
-// environment is such a world.
+// MultiFactory is a [Factory] of worlds with several agents, which vector.Open steps as a whole:
+// its New returns what [AgentOf] makes of a world. Kinds return one where an environment is such a
+// world.
 type MultiFactory interface {
 	Factory
 	// Agents are those of every world.
 	Agents() []string
 	// NewMulti returns the index-th world of a batch. Equal splits and indices give equal worlds.
 	NewMulti(split Split, index int) (Multi, error)
-}
-
-// ErrSeveralAgents is returned where one agent is to be stepped of a world that has several.
-var ErrSeveralAgents = errors.New("it is a world of several agents, which are stepped together, as a vector")
-
-// AgentOf returns one agent of a world, which it owns, for whoever only asks what it observes and
-// does: its Reset and Step return [ErrSeveralAgents].
-func AgentOf(m Multi) Env { return oneAgent{m} }
-
-// oneAgent implements Env.
-type oneAgent struct{ world Multi }
-
-// Spec implements Env.
-func (e oneAgent) Spec() Spec { return e.world.Spec() }
-
-// Close implements Env.
-func (e oneAgent) Close() error { return e.world.Close() }
-
-// Reset implements Env.
-func (e oneAgent) Reset(rng.Key, *TimeStep) error {
-	return fmt.Errorf("reset %s: %w", e.Spec().Name, ErrSeveralAgents)
-}
-
-// Step implements Env.
-func (e oneAgent) Step(*tensor.Tensor, *TimeStep) error {
-	return fmt.Errorf("step %s: %w", e.Spec().Name, ErrSeveralAgents)
 }
 
 // CheckAgents returns an error unless names are those of at least one agent, all different.

@@ -26,4 +26,5 @@ func TestAbsentRows(t *testing.T) {
 		makers[what] = m
 	}
 	agenttest.Absent(t, makers, false, 60)
+	agenttest.Haunted(t, makers, 4)
 }

@@ -1,7 +1,9 @@
 package agenttest
 
 import (
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Shifts steps so many worlds with three workers each, which have been reset. With litter they
@@ -87,6 +90,9 @@ func Absent(t *testing.T, makers map[string]agents.Maker, dials bool, rounds int
 		if err := Load(t, path, resumed.Agent); err != nil {
 			t.Fatal(err)
 		}
+		if a := testing.AllocsPerRun(20, func() { whole.Run(t, 1) }); a > testengines.Allocations(e) {
+			t.Errorf("%s: %v allocations", what, a)
+		}
 		if slices.Index(worlds.Batch().Present, false) < 0 {
 			t.Errorf("%s: it was not resumed in an absence", what)
 		}
@@ -98,6 +104,70 @@ func Absent(t *testing.T, makers map[string]agents.Maker, dials bool, rounds int
 	}
 	if n == 0 || n != len(makers) {
 		t.Errorf("%d of %d makers", n, len(makers))
+	}
+}
+
+// haunted is a world with one more agent, which never comes.
+type haunted struct{ envs.Multi }
+
+// Agents implements envs.Multi.
+func (w haunted) Agents() []string { return append(w.Multi.Agents(), "ghost") }
+
+// Reset implements envs.Multi.
+func (w haunted) Reset(key rng.Key, steps []*envs.TimeStep, present []bool) error {
+	n := len(steps) - 1
+	present[n] = false
+	return w.Multi.Reset(key, steps[:n], present[:n])
+}
+
+// Step implements envs.Multi.
+func (w haunted) Step(actions []*tensor.Tensor, steps []*envs.TimeStep, present []bool) error {
+	n := len(steps) - 1
+	present[n] = false
+	return w.Multi.Step(actions[:n], steps[:n], present[:n])
+}
+
+// Haunted trains on-policy agents in a world with and without an agent that never comes: its row is
+// in no loss, mean or deviation, so that all metrics and parameters are the same but for rounding.
+func Haunted(t *testing.T, makers map[string]agents.Maker, updates int) {
+	t.Helper()
+	e := testengines.Fastest(t)
+	compared := 0
+	for what, m := range sorted.All(makers) {
+		train := func(w envs.Multi) *Training {
+			v, err := vector.NewMulti([]envs.Multi{w}, vector.Options{Workers: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			Closing(t, v)
+			if err := v.Reset(rng.New(11)); err != nil {
+				t.Fatal(err)
+			}
+			r := NewTraining(t, Agent(t, m, v, e, 1), v)
+			for range updates {
+				r.Update(t)
+			}
+			return r
+		}
+		a, b := train(&envtest.Shifts{Workers: 2}), train(haunted{&envtest.Shifts{Workers: 2}})
+		near := func(name string, x, y float64) {
+			if compared++; math.Abs(x-y) > 2e-4*(1+math.Abs(x)) {
+				t.Errorf("%s: %s is %g with an agent that never comes, and %g without", what, name, y, x)
+			}
+		}
+		for tag, x := range sorted.All(a.Last) {
+			near(tag, x, b.Last[tag])
+		}
+		_, p := a.Agent.Learner().Policy()
+		_, q := b.Agent.Learner().Policy()
+		for i, s := range p.Segments() {
+			for k, x := range s.Floats() {
+				near(fmt.Sprintf("parameter %d of segment %d", k, i), float64(x), float64(q.Segments()[i].Floats()[k]))
+			}
+		}
+	}
+	if compared < 50*len(makers) || len(makers) == 0 {
+		t.Errorf("%d comparisons of %d makers", compared, len(makers))
 	}
 }
 

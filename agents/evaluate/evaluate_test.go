@@ -316,7 +316,7 @@ func TestEqualEpisodesAreCountedOnce(t *testing.T) {
 type presser struct{ p float64 }
 
 func (w presser) NewActor(_ agents.Mode, n int) (agents.Actor, error) {
-	return &pressing{walking{walker{w.p}, agents.Decision{Actions: tensor.New(tensor.Int64, n)}, rng.Stream{}}}, nil
+	return &pressing{walking{walker(w), agents.Decision{Actions: tensor.New(tensor.Int64, n)}, rng.Stream{}}}, nil
 }
 
 type pressing struct{ walking }

@@ -157,3 +157,32 @@ func TestSettings(t *testing.T) {
 		t.Error("critics without layers of their own do not have the actor's")
 	}
 }
+
+// TestNoUpdatesWithoutTransitions: as long as all rows were absent there is nothing to learn from,
+// whatever learning_starts says.
+func TestNoUpdatesWithoutTransitions(t *testing.T) {
+	v := agenttest.Toys(t, 2, agenttest.Choice())
+	rec, err := replay.NewUniform(replay.LayoutOf(v.Spec(), replay.Column{Name: "action", DType: tensor.Int64}), replay.Config{Capacity: 100, Envs: 2, NSteps: 1, Gamma: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agenttest.Closing(t, rec)
+	s := offpolicy.Defaults()
+	s.LearningStarts = 4
+	k := offpolicy.NewClock(&s, &agents.Setup{Envs: 2}, rec)
+	b, d := v.Batch(), &agents.Decision{Actions: tensor.Of([]int64{0, 1}, 2)}
+	b.Present = make([]bool, 2)
+	for round, want := range []int{0, 0, 0, 0, 1, 1} {
+		b.Present[1] = round == 4
+		if err := errors.Join(rec.Begin(b, d), v.Step(d.Actions), rec.End(b)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Begin(); err != nil || k.Of != want || k.EnvSteps() != 2*int64(round+1) {
+			t.Errorf("after %d rounds: %d updates at env step %d, expected %d, %v", round+1, k.Of, k.EnvSteps(), want, err)
+		}
+		k.Owed = 0
+	}
+	if rec.Len() != 1 {
+		t.Errorf("%d transitions", rec.Len())
+	}
+}

@@ -83,6 +83,9 @@ func (w *team) Step(actions []*tensor.Tensor, steps []*envs.TimeStep, present []
 	return w.absent(steps, present)
 }
 
+// uniform is what a Prioritised is, too.
+func (u *Uniform) uniform() *Uniform { return u }
+
 // teams steps two worlds of three agents.
 func teams(t testing.TB) vector.Env {
 	t.Helper()
@@ -197,27 +200,64 @@ func TestAbsentRows(t *testing.T) {
 			if absent < 2*300+300 {
 				t.Errorf("%s: %d rows were absent", what, absent)
 			}
-			total := 0
+			total, ends, interrupted := 0, 0, 0
 			for e, list := range w.diary {
+				for _, x := range list {
+					if x.last {
+						ends++
+					}
+					if x.interrupted {
+						interrupted++
+					}
+				}
 				if total += len(list); e%3 == 2 && len(list) > 0 {
 					t.Errorf("%s: row %d has %d transitions", what, e, len(list))
 				}
 			}
 			if c.Capacity > 2000 {
-				drawn := map[string]bool{}
+				drawn, times := map[string]bool{}, map[int64]bool{}
 				// The lists of samplers are renewed where a store is saved.
 				checkpointed(t, "replay", state)
+				finals := 0
+				switch x := state.(type) {
+				case *Shared:
+					b.Time = make([]int64, len(b.Reward))
+					for row := range x.rows.n {
+						if x.isFinal(row) {
+							finals++
+						}
+					}
+					if st := x.Stats(); st.Recorded != int64(total) || finals > ends || finals < ends-interrupted {
+						t.Errorf("%s: %+v and %d final observations, expected %d transitions and %d", what, st, finals, total, ends)
+					}
+				case interface{ uniform() *Uniform }:
+					for row := range x.uniform().rows.n {
+						if x.uniform().finals.has(row) {
+							finals++
+						}
+					}
+					if finals != ends {
+						t.Errorf("%s: %d final observations, expected %d", what, finals, ends)
+					}
+				}
 				for len(drawn) < total {
 					if err := rec.Sample(s, b); err != nil {
 						t.Fatal(err)
 					}
 					for i := range b.Reward {
 						drawn[sampled(b.Obs, i)] = true
+						if b.Time != nil {
+							times[b.Time[i]] = true
+						}
 					}
 					if samples += len(b.Reward); samples > 1e6 {
 						t.Fatalf("%s: %d of %d transitions are there", what, len(drawn), total)
 					}
 				}
+				if len(times) > 0 && len(times) != total {
+					t.Errorf("%s: %d times of %d transitions", what, len(times), total)
+				}
+				b.Time = nil
 				if rec.Len() != total {
 					t.Errorf("%s: %d transitions, expected %d", what, rec.Len(), total)
 				}

@@ -281,20 +281,6 @@ func TestAbsentRowsThroughWrappers(t *testing.T) {
 		if _, err := vector.Open(f, envs.Train, 4, vector.Options{}); err == nil || !strings.Contains(err.Error(), "a multiple of that") {
 			t.Errorf("%s: 4 rows of worlds of 3 agents: %v", what, err)
 		}
-		one, err := f.New(envs.Train, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ts := envs.NewTimeStep(one.Spec())
-		if err := one.Reset(rng.New(1), ts); !errors.Is(err, envs.ErrSeveralAgents) {
-			t.Errorf("%s: one agent is reset: %v", what, err)
-		}
-		if err := one.Step(tensor.New(tensor.Int64), ts); err == nil || what == "bare" && !errors.Is(err, envs.ErrSeveralAgents) {
-			t.Errorf("%s: one agent is stepped: %v", what, err)
-		}
-		if err := one.Close(); err != nil {
-			t.Error(err)
-		}
 		open := func() *normalize.Env {
 			v, err := vector.Open(f, envs.Train, 6, vector.Options{Workers: 1, Check: true})
 			if err != nil {
@@ -476,6 +462,26 @@ func TestMultiRefuses(t *testing.T) {
 	}
 	if n != 9 {
 		t.Errorf("%d cases", n)
+	}
+}
+
+// TestAgentOf: one agent of a world, among others that act at random, is an environment.
+func TestAgentOf(t *testing.T) {
+	for _, w := range []envs.Multi{&envtest.Shifts{Workers: 1}, &envtest.Shifts{Workers: 3}, &envtest.Shifts{Workers: 2, Dials: true}} {
+		seen := map[int64]bool{}
+		envtest.Run(t, func() (envs.Env, error) {
+			return envs.AgentOf(envtest.Littering{Multi: &envtest.Shifts{Workers: len(w.Agents()), Dials: !w.Spec().Masked}}), nil
+		}, envtest.Options{Steps: 600, Policy: func(s *rng.Stream, ts *envs.TimeStep, action *tensor.Tensor) {
+			k := ts.Obs[1].Int64s()[0]
+			if seen[k] = true; ts.Mask == nil || s.IntN(4) == 0 {
+				w.Spec().Action.Sample(s, nil, action)
+				return
+			}
+			action.Int64s()[0] = int64(envtest.Button(int(k), slices.Index(ts.Obs[0].Float32s(), 1)))
+		}})
+		if len(seen) != len(w.Agents()) {
+			t.Errorf("agents %v of %d were seen", seen, len(w.Agents()))
+		}
 	}
 }
 
