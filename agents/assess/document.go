@@ -104,7 +104,7 @@ func (a *Assessment) notes() []string {
 	b := perAssetOf(a.Benchmark, a.Config)
 	out := []string{
 		fmt.Sprintf("All numbers in the tables are those of the portfolio. Means over the stocks, as in the paper, of the capital employed in each (stocks that were held at some time): %s %s; equal-weight buy-and-hold %s.", r.Name, p, b),
-		fmt.Sprintf("Fees are %g %% of every trade's amount; there is no slippage, no spread and no market impact, and cash earns nothing.", a.Rules.FeeRate*100),
+		a.Rules.CostsText(),
 		"The assets were chosen by someone who knew how they would do; what buy-and-hold earns is owed to that choice as well.",
 	}
 	if a.Rules.Account.Prices == trading.Raw {

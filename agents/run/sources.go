@@ -25,7 +25,7 @@ func Sources(doc *configs.Document, f envs.Factory, digest func(files []string) 
 	if o, ok := f.(trading.Opened); ok {
 		maps.Copy(out, o.Data().Digests)
 		if out["data_sha256"] == "" {
-			out["data_sha256"] = marketDigest(o.Source().Market(), o.Data().Splits)
+			out["data_sha256"] = marketDigest(o.Source(), o.Data().Splits)
 		}
 	}
 	for _, part := range []string{"encoder", "policy"} {
@@ -46,8 +46,8 @@ func Sources(doc *configs.Document, f envs.Factory, digest func(files []string) 
 
 // marketDigest identifies everything that a policy can see or be paid by: names, dates, features,
 // prices, what can be traded, and the splits.
-func marketDigest(m *trading.Market, splits map[envs.Split]trading.Range) string {
-	h := sha256.New()
+func marketDigest(s *trading.Source, splits map[envs.Split]trading.Range) string {
+	h, m, c := sha256.New(), s.Market(), s.Config()
 	fmt.Fprintf(h, "%q %q\n", m.Assets, m.Features)
 	for _, name := range slices.Sorted(maps.Keys(splits)) {
 		fmt.Fprintf(h, "%q %v\n", name, splits[name])
@@ -68,6 +68,11 @@ func marketDigest(m *trading.Market, splits map[envs.Split]trading.Range) string
 	_ = binary.Write(h, binary.LittleEndian, m.AtOpen)
 	if m.Factor != nil {
 		_ = binary.Write(h, binary.LittleEndian, m.Factor)
+	}
+	if c.Costs.UsesBars() {
+		for _, column := range [][]float64{m.Volume, m.LimitUp, m.LimitDown} {
+			_ = binary.Write(h, binary.LittleEndian, column)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

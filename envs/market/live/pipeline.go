@@ -68,10 +68,10 @@ func NewPipeline(m *prepared.Manifest) Pipeline {
 }
 
 // QuotesFor are the columns, of those that data have, that accounts of a configuration trade by:
-// limits with the prices that they limit, and raw prices with their factors.
+// limits with the prices that they limit, raw prices with their factors, and what costs depend on.
 func QuotesFor(c trading.Config, have []bars.QuoteColumn) (names []string) {
 	limits := slices.Contains(have, bars.LimitUp) || slices.Contains(have, bars.LimitDown)
-	raw := c.Account.Prices == trading.Raw && slices.Contains(have, bars.Factor)
+	raw := (c.Account.Prices == trading.Raw || c.Costs.UsesBars()) && slices.Contains(have, bars.Factor)
 	for _, q := range have {
 		switch q {
 		case bars.RawOpen, bars.RawClose:
@@ -80,6 +80,10 @@ func QuotesFor(c trading.Config, have []bars.QuoteColumn) (names []string) {
 			}
 		case bars.Factor:
 			if !raw {
+				continue
+			}
+		case bars.RawVolume:
+			if !c.Costs.UsesVolume() {
 				continue
 			}
 		case bars.LimitUp, bars.LimitDown:

@@ -27,6 +27,8 @@ type Portfolio struct {
 	orders  []int64
 	decided []trading.Sides
 	at      time.Time
+	// What costs depend on, [N]; nil where they do not.
+	volume, up, down []float64
 	// factor [N] are those at which positions are counted; nil where nothing happens to them.
 	factor   []float64
 	position *tensor.Tensor
@@ -51,6 +53,9 @@ func NewPortfolio(c trading.Config, f *Feed) (*Portfolio, error) {
 	}
 	if c.Account.Prices == trading.Raw && slices.Contains(f.quotes, bars.Factor) {
 		p.factor = slices.Clone(f.factor)
+	}
+	if c.Costs.UsesBars() {
+		p.volume, p.up, p.down = make([]float64, n), make([]float64, n), make([]float64, n)
 	}
 	p.observe()
 	return p, nil
@@ -103,11 +108,21 @@ func (p *Portfolio) Decide(orders []int64) error {
 // trade executes what is pending at the last bar.
 func (p *Portfolio) trade() {
 	open, close := p.prices()
-	b := trading.Bar{Number: p.feed.rows - 1, Price: close, Decided: p.decided, Tradable: p.feed.tradable}
+	b := trading.Bar{Number: p.feed.rows - 1, Date: p.feed.time, Price: close, Volume: p.volume, LimitUp: p.up, LimitDown: p.down, Decided: p.decided, Tradable: p.feed.tradable}
 	if p.config.Execution.Fill == trading.NextOpen {
 		b.Price, b.Tradable = open, p.feed.atOpen
 	}
-	p.account.Trade(p.orders, b)
+	for i := range p.volume {
+		a := &p.feed.assets[i]
+		p.volume[i], p.up[i], p.down[i] = a.bar.Volume, a.quote[bars.LimitUp], a.quote[bars.LimitDown]
+		if p.feed.adjusts {
+			p.volume[i] = a.quote[bars.RawVolume]
+		}
+		if f := a.quote[bars.Factor]; p.feed.adjusts && p.factor == nil {
+			p.volume[i], p.up[i], p.down[i] = p.volume[i]/f, p.up[i]*f, p.down[i]*f
+		}
+	}
+	p.account.Trade(p.orders, &b)
 	p.pending = false
 }
 
@@ -116,7 +131,7 @@ func (p *Portfolio) observe() {
 	p.value = p.account.Value(close)
 	p.account.ObservePosition(p.position.Float32s(), close, p.value)
 	p.cash.Float32s()[0] = p.account.ObserveCash(p.value)
-	trading.WriteMask(p.mask.Bools(), p.feed.tradable)
+	p.account.WriteMask(p.mask.Bools(), p.feed.tradable, p.feed.time)
 }
 
 // Position [N], Cash [1] and Mask [3·N] are the inputs of an agent beside the window, as of the
@@ -161,12 +176,16 @@ type portfolioState struct {
 	Sellable []bool    `json:"sellable,omitempty"`
 	At       time.Time `json:"at"`
 	Factor   []float64 `json:"factor,omitempty"`
+	// Unsettled are shares that were bought on Day.
+	Unsettled []float64 `json:"unsettled,omitempty"`
+	Day       time.Time `json:"day,omitzero"`
 }
 
 // SaveState returns the holdings and what is not executed yet, as JSON. The feed is saved by
 // itself.
 func (p *Portfolio) SaveState() ([]byte, error) {
 	s := portfolioState{Cash: p.account.Cash(), Positions: p.account.Positions(), Pending: p.pending, Orders: p.orders, At: p.at, Factor: p.factor}
+	s.Unsettled, s.Day = p.account.Unsettled()
 	for _, d := range p.decided {
 		s.Decided, s.Sellable = append(s.Decided, d.Allows(trading.Buy)), append(s.Sellable, d.Allows(trading.Sell))
 	}
@@ -195,6 +214,7 @@ func (p *Portfolio) LoadState(text []byte) error {
 	if err := p.Hold(s.Positions, s.Cash); err != nil {
 		return fmt.Errorf("load the state of a portfolio: %w", err)
 	}
+	p.account.HoldUnsettled(s.Unsettled, p.feed.wall(s.Day))
 	copy(p.factor, s.Factor)
 	copy(p.orders, s.Orders)
 	for i := range p.decided {

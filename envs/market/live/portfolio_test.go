@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/live"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
@@ -147,6 +148,10 @@ func TestReplayEqualsTheEnvironment(t *testing.T) {
 			if v.quoted && i%2 == 0 {
 				rule.Account.Prices = trading.Raw
 			}
+			if v.quoted && i%4 < 2 || v.zone != "" {
+				rule.Account.Settlement = 1
+				rule.Costs = trading.Costs{Minimum: 0.5, Participation: 0.001, Slippage: trading.Slippage{BP: 10, Impact: trading.SquareRoot, Coefficient: 0.5}, Taxes: []trading.Tax{{Side: "sell", Rate: 0.001}}}
+			}
 			n, k := replay(t, set, mustFeed(t, set), list, trading.Range{First: 0, Last: set.Manifest.T - 1}, rule)
 			decisions, fills = decisions+n, fills+k
 		}
@@ -183,6 +188,36 @@ func TestReplayEqualsTheDemo(t *testing.T) {
 	rule := trading.Defaults()
 	if n, fills := replay(t, set, f, list, trading.Range{First: span.Lo, Last: span.Hi - 1}, rule); n != span.Len()-1 || n < 400 || fills < 400 {
 		t.Errorf("%d decisions in %d bars, %d fills", n, span.Len(), fills)
+	}
+}
+
+// QuotesFor asks for what accounts trade by and for nothing else.
+func TestQuotesFor(t *testing.T) {
+	adjusted := []bars.QuoteColumn{bars.RawOpen, bars.RawHigh, bars.RawLow, bars.RawClose, bars.RawVolume, bars.Factor}
+	limits := append(slices.Clone(adjusted), bars.PrevClose, bars.LimitUp, bars.LimitDown, bars.Amount)
+	raw := func(c *trading.Config) { c.Account.Prices = trading.Raw }
+	spread := func(c *trading.Config) { c.Costs.Slippage.BP = 1 }
+	for _, c := range []struct {
+		change func(*trading.Config)
+		have   []bars.QuoteColumn
+		want   string
+	}{
+		{nil, nil, ""},
+		{raw, nil, ""},
+		{nil, adjusted, ""},
+		{raw, adjusted, "raw_open raw_close factor"},
+		{nil, limits, "raw_open raw_close limit_up limit_down"},
+		{spread, limits, "raw_open raw_close factor limit_up limit_down"},
+		{func(c *trading.Config) { c.Costs.Participation = 0.1 }, adjusted, "raw_open raw_close raw_volume factor"},
+		{raw, limits[6:], "limit_up limit_down"},
+	} {
+		k := trading.Defaults()
+		if c.change != nil {
+			c.change(&k)
+		}
+		if got := strings.Join(live.QuotesFor(k, c.have), " "); got != c.want {
+			t.Errorf("%q, expected %q", got, c.want)
+		}
 	}
 }
 

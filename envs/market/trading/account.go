@@ -9,11 +9,12 @@ import (
 // has one over its market; whoever serves an agent has one over the bars that arrive. It is not
 // safe for concurrent use.
 type Account struct {
-	config *Config
-	cash   float64
-	pos    []float64
-	fills  []Fill
-	step   tally
+	config    *Config
+	cash      float64
+	pos       []float64
+	fills     []Fill
+	step      tally
+	unsettled unsettled
 }
 
 // Fill is an executed order.
@@ -44,16 +45,21 @@ func NewAccount(c Config, assets int) (*Account, error) {
 }
 
 func newAccount(c *Config, assets int) *Account {
-	return &Account{config: c, pos: make([]float64, assets), fills: make([]Fill, 0, assets)}
+	a := &Account{config: c, pos: make([]float64, assets), fills: make([]Fill, 0, assets)}
+	if c.Account.Settlement > 0 {
+		a.unsettled.shares = make([]float64, assets)
+	}
+	return a
 }
 
 // Reset makes the account what an episode begins with.
 func (a *Account) Reset() {
 	clear(a.pos)
+	clear(a.unsettled.shares)
 	a.cash, a.fills, a.step = a.config.InitialCash, a.fills[:0], tally{}
 }
 
-// Hold replaces positions [N] and cash. Numbers that are negative or not finite are an error that
+// Hold replaces positions [N] and cash; all shares can be sold at once. Numbers that are negative or not finite are an error that
 // changes nothing.
 func (a *Account) Hold(positions []float64, cash float64) error {
 	if len(positions) != len(a.pos) {
@@ -68,6 +74,7 @@ func (a *Account) Hold(positions []float64, cash float64) error {
 		return fmt.Errorf("hold: the cash %g", cash)
 	}
 	copy(a.pos, positions)
+	clear(a.unsettled.shares)
 	a.cash, a.fills, a.step = cash, a.fills[:0], tally{}
 	return nil
 }

@@ -10,12 +10,15 @@ type Config struct {
 	Window int `yaml:"window"`
 	// InitialCash is what an episode begins with.
 	InitialCash float64 `yaml:"initial_cash"`
-	// FeeRate is the fee of a trade as a fraction of its amount, for buys and sells alike.
+	// FeeRate is the commission of a trade as a fraction of its amount, for buys and sells alike.
 	FeeRate float64 `yaml:"fee_rate"`
 	// BuyPct is the fraction of the cash that a buy spends, SellPct the fraction of the position
 	// that a sell gives.
 	BuyPct  float64 `yaml:"buy_pct"`
 	SellPct float64 `yaml:"sell_pct"`
+
+	// Costs are those besides FeeRate.
+	Costs Costs `yaml:"costs,omitzero"`
 
 	Execution Execution `yaml:"execution"`
 	// Account says how accounts are kept.
@@ -43,6 +46,8 @@ type AccountRules struct {
 	// booked as reinvested shares. Features are of adjusted prices either way, and so are the raw
 	// prices of data that are not adjusted.
 	Prices string `yaml:"prices,omitzero"`
+	// Settlement is the number of days, 0 or 1, before shares that were bought can be sold.
+	Settlement int `yaml:"settlement,omitzero"`
 }
 
 // State says what is observed besides the window of features.
@@ -118,6 +123,8 @@ func (c Config) Validate() error {
 	p.OneOf("execution.fill", c.Execution.Fill, NextOpen, NextClose, SameClose)
 	p.OneOf("execution.cash_split", c.Execution.CashSplit, Fair, Owner)
 	p.NonNegative("execution.lot", c.Execution.Lot)
+	c.Costs.check(&p)
+	p.Check(c.Account.Settlement == 0 || c.Account.Settlement == 1, "account.settlement", "%d days, expected 0 or 1", c.Account.Settlement)
 	p.OneOf("account.prices", c.Account.Prices, "", Adjusted, Raw)
 	p.OneOf("state.scale", c.State.Scale, Weight, Raw)
 	p.OneOf("episode.kind", c.Episode.Kind, Full, Random)

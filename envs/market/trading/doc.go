@@ -11,8 +11,11 @@
 //
 // Accounts trade adjusted prices, in which nothing ever happens to a position, or, with
 // account.prices: raw, prices as they were quoted, where [Market.Reinvest] books what dividends and
-// splits give on their dates. Features see adjusted prices either way. A rule book of an exchange
-// that knows limits by date supplies them as columns limit_up and limit_down of the data.
+// splits give on their dates. Features see adjusted prices either way.
+//
+// A rule book of an exchange has four places to put its rules: limits by date are the columns
+// limit_up and limit_down of the data, rates by date and side are [Costs].Taxes, lots are
+// execution.lot, and the days before shares can be sold are account.settlement.
 //
 // # One step
 //
@@ -27,7 +30,11 @@
 //     assets does not matter (a deviation from the original, where the assets listed first get
 //     more). With [Owner], each buys in turn for buy_pct of what is then left, its fee on top, and
 //     is skipped when the cash is short;
-//   - the fee is fee_rate of the amount, on either side.
+//   - the fee is fee_rate of the amount, on either side, and what [Costs] add: a least commission,
+//     taxes by side and date, a spread and an impact that make fills worse than the price of their
+//     bar, and a part of its volume beyond which orders are cancelled.
+//
+// With account.settlement: 1, shares are sold at the earliest on the day after they were bought.
 //
 // What cannot be done is not done: a side that is closed at the bar of the decision (the mask says
 // so) or at the price of the fill, as both are of a suspended asset, purchases at the upper limit

@@ -25,6 +25,7 @@ type Env struct {
 	first, t, last  int
 	value           float64
 	account         *Account
+	bar             Bar // of the last fills
 }
 
 var (
@@ -102,14 +103,13 @@ func (e *Env) row(table []float64, bar int) []float64 {
 
 // trade executes the orders decided at bar t.
 func (e *Env) trade(orders []int64) {
-	n := len(e.market.Assets)
 	m := e.market
-	bar, prices, sides := m.Fill(e.source.config.Execution.Fill, e.t)
-	if bar > e.t {
-		m.Reinvest(e.account.pos, bar)
+	m.Bar(&e.bar, &e.source.config, e.t)
+	if e.bar.Number > e.t {
+		m.Reinvest(e.account.pos, e.bar.Number)
 	}
-	e.account.Trade(orders, Bar{Number: bar, Price: e.row(prices, bar), Decided: m.Tradable[e.t*n : (e.t+1)*n], Tradable: sides[bar*n : (bar+1)*n]})
-	if bar == e.t {
+	e.account.Trade(orders, &e.bar)
+	if e.bar.Number == e.t {
 		m.Reinvest(e.account.pos, e.t+1)
 	}
 }
@@ -124,7 +124,7 @@ func (e *Env) observe(ts *envs.TimeStep) {
 		ts.Obs[e.cashField].Float32s()[0] = e.account.ObserveCash(e.value)
 	}
 	n := len(e.market.Assets)
-	WriteMask(ts.Mask.Bools(), e.market.Tradable[e.t*n:(e.t+1)*n])
+	e.account.WriteMask(ts.Mask.Bools(), e.market.Tradable[e.t*n:(e.t+1)*n], e.market.Dates[e.t])
 	info := ts.Info[:infos]
 	a := e.account
 	info[InfoValue], info[InfoCash], info[InfoFees], info[InfoTurnover] = e.value, a.cash, a.step.fees, a.step.turnover

@@ -1,6 +1,9 @@
 package trading
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // Dust is the amount, in the market's currency, below which nothing is traded.
 const Dust = 1e-6
@@ -8,31 +11,38 @@ const Dust = 1e-6
 // Bar is what an account must know of one bar to trade at it. The slices have one value for each
 // asset.
 type Bar struct {
-	// Number is what fills call the bar, such as the row of a market.
+	// Number is what fills call the bar, such as the row of a market, and Date its time.
 	Number int
-	// Price is what orders are filled at; it is not read where nothing can be traded.
+	Date   time.Time
+	// Price is what orders are filled at before slippage; it is not read where nothing can be
+	// traded.
 	Price []float64
 	// Decided says what could be traded at the bar of the decision, Tradable at this one's Price.
 	Decided, Tradable []Sides
+	// Volume [N] is in shares, LimitUp and LimitDown are prices; they are read only where costs
+	// depend on them, see [Costs], and limits may be nil.
+	Volume, LimitUp, LimitDown []float64
 }
 
 // Trade executes orders, Buy, Sell or Hold for each asset: all sells, then all buys. Fills are
 // overwritten by the next Trade.
-func (a *Account) Trade(orders []int64, b Bar) {
+func (a *Account) Trade(orders []int64, b *Bar) {
 	a.fills, a.step = a.fills[:0], tally{}
 	n, c := len(a.pos), a.config
-	price, decided, filled := b.Price[:n], b.Decided[:n], b.Tradable[:n]
+	decided, filled := b.Decided[:n], b.Tradable[:n]
 	orders = orders[:n]
+	x := c.Charges(b)
+	a.unsettled.begin(b.Date)
 	buyers := 0
 	for i, o := range orders {
 		switch {
 		case o == Hold:
-		case !(decided[i] & filled[i]).Allows(o):
-			a.step.skipped++
-		case o == Buy:
+		case o == Buy && decided[i]&filled[i]&CanBuy != 0:
 			buyers++
+		case o == Sell && decided[i]&filled[i]&CanSell != 0:
+			a.sell(&x, i)
 		default:
-			a.sell(i, b.Number, price[i])
+			a.step.skipped++
 		}
 	}
 	if buyers == 0 {
@@ -45,43 +55,67 @@ func (a *Account) Trade(orders []int64, b Bar) {
 			continue
 		}
 		if c.Execution.CashSplit == Owner {
-			a.buy(i, b.Number, price[i], c.BuyPct*a.cash)
+			a.buy(&x, i, c.BuyPct*a.cash)
 		} else {
-			a.buy(i, b.Number, price[i], share/(1+c.FeeRate))
+			a.buy(&x, i, x.Spend(share))
 		}
 	}
 }
 
 // sell gives part of the position in asset i.
-func (a *Account) sell(i, bar int, price float64) {
+func (a *Account) sell(x *Charges, i int) {
 	c, held := a.config, a.pos[i]
-	shares := c.SellPct * held
-	if lot := c.Execution.Lot; lot > 0 {
+	shares, lot := c.SellPct*held, c.Execution.Lot
+	if lot > 0 {
 		shares = min(max(math.Floor(shares/lot), 1)*lot, held)
 	}
-	if (held-shares)*price < Dust {
+	if (held-shares)*x.bar.Price[i] < Dust {
 		shares = held
+	}
+	if !x.plain {
+		if most := min(x.Most(i), a.Settled(i, x.bar.Date)); shares > most {
+			if shares = most; lot > 0 {
+				shares = math.Floor(shares/lot) * lot
+			}
+		}
 	}
 	if shares <= 0 {
 		a.step.skipped++
 		return
 	}
+	price := x.bar.Price[i]
+	if !x.plain {
+		price = x.Price(Sell, i, shares)
+	}
 	amount := shares * price
-	fee := amount * c.FeeRate
+	fee := x.Fee(Sell, amount)
+	if fee > amount && a.cash+amount-fee < 0 {
+		a.step.skipped++
+		return
+	}
 	a.pos[i] = held - shares
 	a.cash += amount - fee
 	a.step.sells++
-	a.book(Fill{Asset: i, Bar: bar, Shares: -shares, Price: price, Fee: fee}, amount)
+	a.book(Fill{Asset: i, Bar: x.bar.Number, Shares: -shares, Price: price, Fee: fee}, amount)
 }
 
 // buy spends up to amount, and the fee on top, on asset i.
-func (a *Account) buy(i, bar int, price, amount float64) {
+func (a *Account) buy(x *Charges, i int, amount float64) {
+	price := x.bar.Price[i]
 	shares := amount / price
+	if !x.plain {
+		most := x.Most(i)
+		price = x.Price(Buy, i, min(shares, most))
+		if shares = amount / price; shares > most {
+			shares = most
+			amount = shares * price
+		}
+	}
 	if lot := a.config.Execution.Lot; lot > 0 {
 		shares = math.Floor(shares/lot) * lot
 		amount = shares * price
 	}
-	fee := amount * a.config.FeeRate
+	fee := x.Fee(Buy, amount)
 	left := a.cash - amount - fee
 	if a.config.Execution.CashSplit == Fair {
 		// Fair buyers never spend more than there is, but together they may miss zero by a rounding
@@ -93,9 +127,12 @@ func (a *Account) buy(i, bar int, price, amount float64) {
 		return
 	}
 	a.pos[i] += shares
+	if a.unsettled.shares != nil {
+		a.unsettled.shares[i] += shares
+	}
 	a.cash = left
 	a.step.buys++
-	a.book(Fill{Asset: i, Bar: bar, Shares: shares, Price: price, Fee: fee}, amount)
+	a.book(Fill{Asset: i, Bar: x.bar.Number, Shares: shares, Price: price, Fee: fee}, amount)
 }
 
 func (a *Account) book(f Fill, amount float64) {

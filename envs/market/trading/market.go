@@ -21,6 +21,9 @@ type Market struct {
 	// Tradable [T,N] says what can be bought and sold at the close of a bar, AtOpen at its open;
 	// nil is the same as at the close, as it is where no limits are known.
 	Tradable, AtOpen []Sides
+	// Volume [T,N] is in shares, LimitUp and LimitDown [T,N] are the prices beyond which nothing is
+	// traded, not positive where there is none; nil where they are not known.
+	Volume, LimitUp, LimitDown []float64
 	// Factor [T,N] is that of raw prices, see [RawPrices]; nil where nothing happens to positions.
 	Factor []float64
 	// Raw, unless nil, are the prices before adjustment, which accounts trade on request.
@@ -39,6 +42,25 @@ func (m *Market) Fill(fill string, t int) (bar int, prices []float64, sides []Si
 		return t + 1, m.Open, m.Tradable
 	}
 	return t + 1, m.Open, m.AtOpen
+}
+
+// Bar writes the bar at which orders that were decided on at another are filled, and that bar's
+// prices and sides.
+func (m *Market) Bar(b *Bar, c *Config, decided int) {
+	number, prices, sides := m.Fill(c.Execution.Fill, decided)
+	n := len(m.Assets)
+	from, to := number*n, (number+1)*n
+	b.Number, b.Date, b.Price, b.Tradable = number, m.Dates[number], prices[from:to], sides[from:to]
+	b.Decided = m.Tradable[decided*n : (decided+1)*n]
+	if c.Costs.UsesBars() {
+		row := func(column []float64) []float64 {
+			if column == nil {
+				return nil
+			}
+			return column[from:to]
+		}
+		b.Volume, b.LimitUp, b.LimitDown = row(m.Volume), row(m.LimitUp), row(m.LimitDown)
+	}
 }
 
 // Len returns the number of bars.
@@ -67,10 +89,21 @@ func (m *Market) Validate() error {
 	if m.Factor != nil {
 		length("factor", len(m.Factor), t*n)
 	}
-	if m.Raw != nil {
-		length("raw open", len(m.Raw.Open), t*n)
-		length("raw close", len(m.Raw.Close), t*n)
-		length("raw factor", len(m.Raw.Factor), t*n)
+	optional := func(name string, column []float64) {
+		if column != nil {
+			length(name, len(column), t*n)
+		}
+	}
+	optional("volume", m.Volume)
+	optional("upper limit", m.LimitUp)
+	optional("lower limit", m.LimitDown)
+	if r := m.Raw; r != nil {
+		length("raw open", len(r.Open), t*n)
+		length("raw close", len(r.Close), t*n)
+		length("raw factor", len(r.Factor), t*n)
+		optional("raw volume", r.Volume)
+		optional("raw upper limit", r.LimitUp)
+		optional("raw lower limit", r.LimitDown)
 	}
 	if len(errs) > 0 {
 		return errors.Join(errs...)

@@ -29,6 +29,10 @@ func randomMarket(seed uint64, bars, assets, features int) *trading.Market {
 	for i := range m.Features {
 		m.Features[i] = string(rune('a' + i))
 	}
+	volumes := rng.New(seed).Split("volumes").Stream()
+	for range bars * assets {
+		m.Volume = append(m.Volume, 500*volumes.Float64())
+	}
 	for i := range m.X {
 		m.X[i] = float32(s.Normal())
 	}

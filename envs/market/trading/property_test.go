@@ -21,7 +21,14 @@ var executions = map[string]func(*trading.Config){
 	"whole shares":     func(c *trading.Config) { c.Execution.Lot = 1 },
 	"everything":       func(c *trading.Config) { c.BuyPct, c.SellPct = 1, 1 },
 	"owner everything": func(c *trading.Config) { c.BuyPct, c.SellPct, c.Execution.CashSplit = 1, 1, trading.Owner },
-	"expensive lots":   func(c *trading.Config) { c.FeeRate, c.Execution.Lot, c.Execution.CashSplit = 0.03, 5, trading.Owner },
+	"costs": func(c *trading.Config) {
+		c.Costs = trading.Costs{Minimum: 1, Participation: 0.2, Slippage: trading.Slippage{BP: 5, Impact: trading.SquareRoot, Coefficient: 0.1}, Taxes: []trading.Tax{{Name: "duty", Side: "sell", Rate: 0.001}, {Side: "both", Rate: 0.0001}}}
+	},
+	"owner costs in lots": func(c *trading.Config) {
+		c.Execution.Lot, c.Execution.CashSplit, c.Account.Settlement = 2, trading.Owner, 1
+		c.Costs = trading.Costs{Minimum: 5, Participation: 0.1, Slippage: trading.Slippage{Impact: trading.Linear, Coefficient: 0.2}}
+	},
+	"expensive lots": func(c *trading.Config) { c.FeeRate, c.Execution.Lot, c.Execution.CashSplit = 0.03, 5, trading.Owner },
 }
 
 // TestConservationAndSigns takes a million random steps. In each, the change of the value is what
@@ -36,7 +43,7 @@ func TestConservationAndSigns(t *testing.T) {
 		s := rng.New(3).Split(name).Stream()
 		g := start(t, e, rng.New(1))
 		before := make([]float64, assets)
-		for range 125_000 {
+		for range 100_000 {
 			if g.ts.Type == envs.Last {
 				if err := g.Reset(rng.New(1), g.ts); err != nil {
 					t.Fatal(err)
@@ -95,13 +102,14 @@ func TestConservationAndSigns(t *testing.T) {
 // permuted returns the market with asset order[i] as its i-th.
 func permuted(m *trading.Market, order []int) *trading.Market {
 	n, f := len(m.Assets), len(m.Features)
-	p := &trading.Market{Features: m.Features, Dates: m.Dates, X: make([]float32, len(m.X)), Open: make([]float64, len(m.Open)), Close: make([]float64, len(m.Close)), Tradable: make([]trading.Sides, len(m.Tradable))}
+	p := &trading.Market{Features: m.Features, Dates: m.Dates, X: make([]float32, len(m.X)), Open: make([]float64, len(m.Open)), Close: make([]float64, len(m.Close)), Tradable: make([]trading.Sides, len(m.Tradable)), Volume: make([]float64, len(m.Volume))}
 	for _, from := range order {
 		p.Assets = append(p.Assets, m.Assets[from])
 	}
 	for b := range m.Len() {
 		for to, from := range order {
 			p.Open[b*n+to], p.Close[b*n+to], p.Tradable[b*n+to] = m.Open[b*n+from], m.Close[b*n+from], m.Tradable[b*n+from]
+			p.Volume[b*n+to] = m.Volume[b*n+from]
 			copy(p.X[(b*n+to)*f:(b*n+to+1)*f], m.X[(b*n+from)*f:(b*n+from+1)*f])
 		}
 	}
@@ -141,10 +149,15 @@ func TestAssetOrderDoesNotMatter(t *testing.T) {
 			t.Errorf("permutation %d: the fair split differs by %g", seed, d)
 		}
 	}
+	for seed := range uint64(10) {
+		if d := spread(executions["costs"], seed); d > 1e-11 {
+			t.Errorf("permutation %d: the fair split with costs differs by %g", seed, d)
+		}
+	}
 	if d := spread(executions["owner"], 1); d < 1e-3 {
 		t.Errorf("the owner's split differs by %g only: the test shows nothing", d)
 	}
-	if compared != 21*(bars-1)*assets {
+	if compared != 31*(bars-1)*assets {
 		t.Errorf("%d positions were compared", compared)
 	}
 }

@@ -6,17 +6,38 @@ type RawPrices struct {
 	// Factor multiplies these into the adjusted prices. What it changes by is what dividends,
 	// splits and rights gave on that date to those who held the asset at the close before.
 	Factor []float64
+	// Volume, LimitUp and LimitDown are as in [Market].
+	Volume, LimitUp, LimitDown []float64
 }
 
 // traded is the market as accounts see it: in adjusted prices, where nothing ever happens to a
 // position, or in raw ones.
-func (m *Market) traded(prices string) *Market {
-	if prices != Raw || m.Raw == nil {
+func (m *Market) traded(c *Config) *Market {
+	r, out := m.Raw, *m
+	switch {
+	case r != nil && c.Account.Prices == Raw:
+		out.Open, out.Close, out.Factor, out.Raw = r.Open, r.Close, r.Factor, nil
+		out.Volume, out.LimitUp, out.LimitDown = r.Volume, r.LimitUp, r.LimitDown
+	case r != nil && c.Costs.UsesBars():
+		out.Volume, out.LimitUp, out.LimitDown = r.adjusted(r.Volume, true), r.adjusted(r.LimitUp, false), r.adjusted(r.LimitDown, false)
+	default:
 		return m
 	}
-	out := *m
-	out.Open, out.Close, out.Factor, out.Raw = m.Raw.Open, m.Raw.Close, m.Raw.Factor, nil
 	return &out
+}
+
+// adjusted is a column of prices, or of shares, in adjusted units.
+func (r *RawPrices) adjusted(column []float64, shares bool) []float64 {
+	if column == nil {
+		return nil
+	}
+	out := make([]float64, len(column))
+	for i, v := range column {
+		if out[i] = v * r.Factor[i]; shares {
+			out[i] = v / r.Factor[i]
+		}
+	}
+	return out
 }
 
 // Reinvest books what happens overnight before bar t to positions [N] in shares. Of dividends,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/onnxrl/onnxrl/envs"
 )
@@ -21,6 +22,9 @@ type state struct {
 	Buys      int       `json:"buys"`
 	Sells     int       `json:"sells"`
 	Skipped   int       `json:"skipped"`
+	// Unsettled are shares that were bought on Day.
+	Unsettled []float64 `json:"unsettled,omitempty"`
+	Day       time.Time `json:"day,omitzero"`
 }
 
 // SaveState implements envs.Saver.
@@ -29,7 +33,9 @@ func (e *Env) SaveState() ([]byte, error) {
 		return nil, fmt.Errorf("save trading: %w", envs.ErrNoEpisode)
 	}
 	a := e.account
+	unsettled, day := a.Unsettled()
 	return json.Marshal(state{
+		Unsettled: unsettled, Day: day,
 		First: e.first, Bar: e.t, Last: e.last, Cash: a.cash, Value: e.value, Positions: a.pos,
 		Fees: a.step.fees, Turnover: a.step.turnover, Buys: a.step.buys, Sells: a.step.sells, Skipped: a.step.skipped,
 	})
@@ -60,6 +66,7 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 	copy(a.pos, s.Positions)
 	e.first, e.t, e.last, e.running = s.First, s.Bar, s.Last, true
 	a.cash, e.value, a.fills = s.Cash, s.Value, a.fills[:0]
+	a.HoldUnsettled(s.Unsettled, s.Day)
 	a.step = tally{fees: s.Fees, turnover: s.Turnover, buys: s.Buys, sells: s.Sells, skipped: s.Skipped}
 	e.observe(ts)
 	if ts.Restart(); e.t > e.first {

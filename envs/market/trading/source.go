@@ -1,6 +1,7 @@
 package trading
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -58,7 +59,10 @@ func NewSource(m *Market, c Config) (*Source, error) {
 	if c.Window > m.Len()-1 {
 		return nil, fmt.Errorf("trading: the window of %d bars does not leave a step in a market of %d bars", c.Window, m.Len())
 	}
-	m = m.traded(c.Account.Prices)
+	m = m.traded(&c)
+	if c.Costs.UsesVolume() && m.Volume == nil {
+		return nil, errors.New("trading: costs.participation and costs.slippage.impact need the volume of bars, which the data do not have")
+	}
 	n := len(m.Assets)
 	w, err := envs.NewWindow(tensor.Of(m.X, m.Len(), n, len(m.Features)), c.Window)
 	if err != nil {

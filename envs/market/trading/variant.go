@@ -2,10 +2,11 @@ package trading
 
 import "fmt"
 
-// WithFee returns a source of the same market and windows that charges another fee rate.
+// WithFee returns a source of the same market and windows that charges that rate for all costs: no
+// least commission, no taxes and no slippage. How much of a bar can be traded stays.
 func (s *Source) WithFee(rate float64) (*Source, error) {
 	c := s.config
-	c.FeeRate = rate
+	c.FeeRate, c.Costs = rate, Costs{Participation: c.Costs.Participation}
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("trading: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
@@ -62,13 +63,17 @@ type accounts struct {
 	m         *trading.Market
 	c         trading.Config
 	cash, pos []float64 // [N]
-	fills     []trading.Fill
-	in, out   []float64 // [N]
+	// capped accounts could not trade all they wanted; bought is when the last purchase was.
+	capped  []bool
+	bought  []time.Time
+	fills   []trading.Fill
+	in, out []float64 // [N]
+	bar     trading.Bar
 }
 
 func newAccounts(m *trading.Market, c trading.Config, rule Rule, first int) *accounts {
 	n := len(m.Assets)
-	a := &accounts{m: m, c: c, cash: make([]float64, n), pos: make([]float64, n), in: make([]float64, n), out: make([]float64, n)}
+	a := &accounts{m: m, c: c, cash: make([]float64, n), pos: make([]float64, n), in: make([]float64, n), out: make([]float64, n), capped: make([]bool, n), bought: make([]time.Time, n)}
 	for i := range a.cash {
 		a.cash[i] = c.InitialCash / float64(n)
 	}
@@ -95,18 +100,20 @@ func (a *accounts) close(r *Record, bar int) error {
 // step executes what the rule says at the close of a bar.
 func (a *accounts) step(r *Record, rule Rule, bar int) {
 	n := len(a.pos)
-	at, prices, sides := a.m.Fill(a.c.Execution.Fill, bar)
-	if at > bar {
-		a.m.Reinvest(a.pos, at)
+	b := &a.bar
+	a.m.Bar(b, &a.c, bar)
+	if b.Number > bar {
+		a.m.Reinvest(a.pos, b.Number)
 	} else {
 		defer a.m.Reinvest(a.pos, bar+1)
 	}
+	x := a.c.Charges(b)
 	a.fills = a.fills[:0]
 	fees, turnover, skipped := 0.0, 0.0, 0
 	for i := range a.pos {
 		long, order := rule.Long(a.m, bar, i), int64(trading.Hold)
 		switch {
-		case long && a.pos[i] == 0:
+		case long && (a.pos[i] == 0 || a.capped[i]):
 			order = trading.Buy
 		case !long && a.pos[i] != 0:
 			order = trading.Sell
@@ -119,7 +126,7 @@ func (a *accounts) step(r *Record, rule Rule, bar int) {
 		if order == trading.Hold {
 			continue
 		}
-		if !sides[at*n+i].Allows(order) || !a.execute(i, at, order, prices[at*n+i]) {
+		if !b.Tradable[i].Allows(order) || !a.execute(&x, i, b.Number, order) {
 			skipped++
 			continue
 		}
@@ -130,29 +137,50 @@ func (a *accounts) step(r *Record, rule Rule, bar int) {
 	r.Fees, r.Turnover, r.Skipped = append(r.Fees, fees), append(r.Turnover, turnover), append(r.Skipped, skipped)
 }
 
-// execute moves an account into its asset, or out of it, as a whole. It reports false where there
-// is not enough for one lot.
-func (a *accounts) execute(i, at int, order int64, price float64) bool {
+// execute moves an account into its asset, or out of it, as far as the volume of the bar allows. It
+// reports false where that is less than one lot.
+func (a *accounts) execute(x *trading.Charges, i, at int, order int64) bool {
+	most, lot := x.Most(i), a.c.Execution.Lot
 	if order == trading.Sell {
-		amount := a.pos[i] * price
-		fee := amount * a.c.FeeRate
-		a.fills = append(a.fills, trading.Fill{Asset: i, Bar: at, Shares: -a.pos[i], Price: price, Fee: fee})
+		shares := a.pos[i]
+		if date := a.m.Dates[at]; a.c.Account.Settlement > 0 && date.YearDay() == a.bought[i].YearDay() && date.Year() == a.bought[i].Year() {
+			return false
+		}
+		if shares > most {
+			if shares = most; lot > 0 {
+				shares = math.Floor(shares/lot) * lot
+			}
+		}
+		price := x.Price(order, i, shares)
+		amount := shares * price
+		fee := x.Fee(order, amount)
+		if shares <= 0 || a.cash[i]+amount-fee < 0 {
+			return false
+		}
+		a.fills = append(a.fills, trading.Fill{Asset: i, Bar: at, Shares: -shares, Price: price, Fee: fee})
 		a.cash[i] += amount - fee
-		a.pos[i] = 0
+		a.pos[i] -= shares
+		a.capped[i] = a.pos[i] > 0
 		return true
 	}
-	shares := a.cash[i] / (1 + a.c.FeeRate) / price
-	if lot := a.c.Execution.Lot; lot > 0 {
+	money := x.Spend(a.cash[i])
+	price := x.Price(order, i, min(money/x.Price(order, i, 0), most))
+	shares := money / price
+	if a.capped[i] = shares > most; a.capped[i] {
+		shares = most
+	}
+	if lot > 0 {
 		shares = math.Floor(shares/lot) * lot
 	}
 	amount := shares * price
 	if amount < trading.Dust {
 		return false
 	}
-	fee := amount * a.c.FeeRate
+	fee := x.Fee(order, amount)
 	a.fills = append(a.fills, trading.Fill{Asset: i, Bar: at, Shares: shares, Price: price, Fee: fee})
 	// All of it is spent but for a rounding error, which may have either sign.
 	a.cash[i] = max(a.cash[i]-amount-fee, 0)
-	a.pos[i] = shares
+	a.pos[i] += shares
+	a.bought[i] = a.m.Dates[at]
 	return true
 }

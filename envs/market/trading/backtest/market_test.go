@@ -27,6 +27,10 @@ func randomMarket(seed uint64, bars, assets int) *trading.Market {
 		Features: []string{"noise"}, X: make([]float32, bars*assets),
 		Open: make([]float64, bars*assets), Close: make([]float64, bars*assets), Tradable: make([]trading.Sides, bars*assets),
 	}
+	volumes := rng.New(seed).Split("volumes").Stream()
+	for range bars * assets {
+		m.Volume = append(m.Volume, 500*volumes.Float64())
+	}
 	price := make([]float64, assets)
 	for i := range price {
 		m.Assets = append(m.Assets, string(rune('A'+i)))
@@ -75,7 +79,11 @@ var executions = map[string]func(*trading.Config){
 	"owner":      func(c *trading.Config) { c.Execution.CashSplit = trading.Owner },
 	"lots":       func(c *trading.Config) { c.Execution.Lot = 10 },
 	"log":        func(c *trading.Config) { c.Reward = trading.Log },
-	"free":       func(c *trading.Config) { c.FeeRate = 0 },
+	"costs": func(c *trading.Config) {
+		c.Account.Settlement = 1
+		c.Costs = trading.Costs{Minimum: 1, Participation: 0.1, Slippage: trading.Slippage{BP: 5, Impact: trading.SquareRoot, Coefficient: 0.1}, Taxes: []trading.Tax{{Side: "sell", Rate: 0.001}}}
+	},
+	"free": func(c *trading.Config) { c.FeeRate = 0 },
 }
 
 // momentum buys what the feature calls good and sells what it calls bad, but nothing whose weight

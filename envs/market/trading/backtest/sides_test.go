@@ -57,6 +57,7 @@ func TestRawEqualsAdjusted(t *testing.T) {
 				f *= 0.5 + 2*s.Float64()
 			}
 		}
+		m.Raw.Volume = append(m.Raw.Volume, m.Volume[i]*f)
 		m.Raw.Open[i], m.Raw.Close[i], m.Raw.Factor[i] = m.Open[i]/f, m.Close[i]/f, f
 	}
 	compared := 0

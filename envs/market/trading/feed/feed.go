@@ -2,6 +2,8 @@
 package feed
 
 import (
+	"slices"
+
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
@@ -22,11 +24,19 @@ func FromSet(s *prepared.Set) *trading.Data {
 		market.Features[i] = f.Name
 		scales[i] = trading.Scale{Mean: f.Mean, Std: f.Std, Clip: f.Clip, Scaled: f.Scaled, Unit: string(f.Unit)}
 	}
+	market.LimitUp, market.LimitDown = s.Quotes[bars.LimitUp], s.Quotes[bars.LimitDown]
+	if slices.ContainsFunc(s.Volume, func(v float64) bool { return v > 0 }) {
+		market.Volume = s.Volume
+	}
 	// Limits are of the prices that were quoted.
 	open, close := s.Open, s.Close
 	if q := s.Quotes; q[bars.Factor] != nil {
 		open, close = q[bars.RawOpen], q[bars.RawClose]
-		market.Raw = &trading.RawPrices{Open: open, Close: close, Factor: q[bars.Factor]}
+		market.Raw = &trading.RawPrices{Open: open, Close: close, Factor: q[bars.Factor], LimitUp: market.LimitUp, LimitDown: market.LimitDown}
+		if market.Volume != nil {
+			market.Raw.Volume = q[bars.RawVolume]
+		}
+		market.Volume, market.LimitUp, market.LimitDown = nil, nil, nil
 	}
 	up, down := s.Quotes[bars.LimitUp], s.Quotes[bars.LimitDown]
 	if up != nil || down != nil {

@@ -1,0 +1,219 @@
+package trading
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+)
+
+// Costs are what trading costs besides fee_rate, which is the commission's rate, and how much of a
+// bar an order may be. The zero Costs are none. A rule book of an exchange supplies Taxes.
+type Costs struct {
+	// Minimum is the least commission of an order, in currency.
+	Minimum float64 `yaml:"minimum,omitzero"`
+	// Taxes are taxes and fees of the exchange, fractions of the amount by side and date.
+	Taxes []Tax `yaml:"taxes,omitzero"`
+	// Slippage is what fills are worse than the price of the bar.
+	Slippage Slippage `yaml:"slippage,omitzero"`
+	// Participation is the largest part of a bar's volume that an order may be; what is beyond it
+	// is cancelled. 0 is no limit.
+	Participation float64 `yaml:"participation,omitzero"`
+}
+
+// Tax is a tax or a fee from a date on, until a later one of the same name and side.
+type Tax struct {
+	// Name tells taxes apart that are due beside each other, such as stamp_duty and transfer_fee.
+	Name string `yaml:"name,omitzero"`
+	// From is the first day; nothing is from the beginning.
+	From bars.Date `yaml:"from,omitzero"`
+	// Side is buy, sell or both.
+	Side string `yaml:"side"`
+	// Rate is the fraction of the amount.
+	Rate float64 `yaml:"rate"`
+}
+
+// Slippage is what fills are worse than the price of the bar, though never beyond its limits.
+type Slippage struct {
+	// BP is half the spread, in basis points of the price.
+	BP float64 `yaml:"bp,omitzero"`
+	// Impact is linear or sqrt: the price moves by Coefficient times the order's part of the bar's
+	// volume, or the square root of it. Empty is none.
+	Impact      string  `yaml:"impact,omitzero"`
+	Coefficient float64 `yaml:"coefficient,omitzero"`
+}
+
+// The words of Costs.
+const (
+	Linear     = "linear"
+	SquareRoot = "sqrt"
+)
+
+var sideNames = [...]string{Buy: "buy", Sell: "sell"}
+
+func (c *Costs) check(p *configs.Problems) {
+	p.NonNegative("costs.minimum", c.Minimum)
+	p.NonNegative("costs.slippage.bp", c.Slippage.BP)
+	p.Check(c.Slippage.BP < 1e4, "costs.slippage.bp", "%g, expected less than 10000", c.Slippage.BP)
+	p.OneOf("costs.slippage.impact", c.Slippage.Impact, "", Linear, SquareRoot)
+	p.Check(c.Slippage.Coefficient >= 0 && c.Slippage.Coefficient+c.Slippage.BP/1e4 < 1, "costs.slippage.coefficient", "%g, expected a fraction in [0, 1), the spread included", c.Slippage.Coefficient)
+	p.Check((c.Slippage.Impact == "") == (c.Slippage.Coefficient == 0), "costs.slippage.coefficient", "%g, with the impact %q", c.Slippage.Coefficient, c.Slippage.Impact)
+	p.Check(c.Participation >= 0 && c.Participation <= 1, "costs.participation", "%g, expected a fraction in [0, 1]", c.Participation)
+	for i, x := range c.Taxes {
+		key := fmt.Sprintf("costs.taxes[%d]", i)
+		p.OneOf(key+".side", x.Side, sideNames[Buy], sideNames[Sell], "both")
+		p.Check(x.Rate >= 0 && x.Rate < 1, key+".rate", "%g, expected a fraction in [0, 1)", x.Rate)
+		for k, y := range c.Taxes[:i] {
+			p.Check(x.Name != y.Name || x.From != y.From || x.Side != y.Side && x.Side != "both" && y.Side != "both", key, "the same name, date and side as taxes[%d]", k)
+		}
+	}
+}
+
+// UsesVolume says that fills depend on the volume of their bar.
+func (c *Costs) UsesVolume() bool { return c.Participation > 0 || c.Slippage.Impact != "" }
+
+// UsesBars says that fills depend on more than prices: on volume, or on limits that slippage must
+// not pass.
+func (c *Costs) UsesBars() bool { return c.UsesVolume() || c.Slippage.BP > 0 }
+
+// rate is the sum of the taxes of a side on a date.
+func (c *Costs) rate(side int64, date time.Time) (sum float64) {
+	for i := range c.Taxes {
+		x := &c.Taxes[i]
+		if !x.due(side, date) {
+			continue
+		}
+		later := false
+		for k := range c.Taxes {
+			y := &c.Taxes[k]
+			later = later || y.Name == x.Name && x.From.Before(y.From) && y.due(side, date)
+		}
+		if !later {
+			sum += x.Rate
+		}
+	}
+	return sum
+}
+
+func (x *Tax) due(side int64, date time.Time) bool {
+	return (x.Side == "both" || x.Side == sideNames[side]) && !x.From.After(date)
+}
+
+// Charges are the costs of one bar for a configuration. They allocate nothing.
+type Charges struct {
+	config *Config
+	bar    *Bar
+	tax    [2]float64
+	// plain says that there is the fee rate and nothing else, as in most trainings.
+	plain bool
+}
+
+// Charges returns the costs of a bar.
+func (c *Config) Charges(b *Bar) Charges {
+	k := &c.Costs
+	x := Charges{config: c, bar: b, plain: k.Minimum == 0 && len(k.Taxes) == 0 && !k.UsesBars() && c.Account.Settlement == 0}
+	if len(c.Costs.Taxes) > 0 {
+		x.tax = [2]float64{Buy: c.Costs.rate(Buy, b.Date), Sell: c.Costs.rate(Sell, b.Date)}
+	}
+	return x
+}
+
+// Fee is what an order of that amount costs: commission, at least its minimum, and taxes.
+func (x *Charges) Fee(side int64, amount float64) float64 {
+	if x.plain {
+		return amount * x.config.FeeRate
+	}
+	return max(amount*x.config.FeeRate, x.config.Costs.Minimum) + amount*x.tax[side]
+}
+
+// Spend is the amount of a purchase that costs all of that money, its fee included; it is negative
+// where the money does not pay the least commission.
+func (x *Charges) Spend(money float64) float64 {
+	if x.plain {
+		return money / (1 + x.config.FeeRate)
+	}
+	amount := money / (1 + x.config.FeeRate + x.tax[Buy])
+	if least := x.config.Costs.Minimum; amount*x.config.FeeRate < least {
+		return (money - least) / (1 + x.tax[Buy])
+	}
+	return amount
+}
+
+// Price is what an order for so many shares of asset i is filled at.
+func (x *Charges) Price(side int64, i int, shares float64) float64 {
+	price, s := x.bar.Price[i], &x.config.Costs.Slippage
+	if s.BP == 0 && s.Impact == "" {
+		return price
+	}
+	move := s.BP / 1e4
+	if s.Impact != "" {
+		part := 1.0
+		if v := x.bar.Volume[i]; v > 0 {
+			part = min(shares/v, 1)
+		}
+		if s.Impact == SquareRoot {
+			part = math.Sqrt(part)
+		}
+		move += s.Coefficient * part
+	}
+	if side == Sell {
+		price *= 1 - move
+		if x.bar.LimitDown != nil && x.bar.LimitDown[i] > price {
+			price = x.bar.LimitDown[i]
+		}
+		return price
+	}
+	price *= 1 + move
+	if x.bar.LimitUp != nil && x.bar.LimitUp[i] > 0 && x.bar.LimitUp[i] < price {
+		price = x.bar.LimitUp[i]
+	}
+	return price
+}
+
+// Most is the largest number of shares of asset i that an order may be.
+func (x *Charges) Most(i int) float64 {
+	if part := x.config.Costs.Participation; part > 0 {
+		return part * max(x.bar.Volume[i], 0)
+	}
+	return math.Inf(1)
+}
+
+// CostsText says in a sentence what trades cost.
+func (c *Config) CostsText() string {
+	k := &c.Costs
+	if k.Minimum == 0 && len(k.Taxes) == 0 && k.Slippage == (Slippage{}) && k.Participation == 0 {
+		return fmt.Sprintf("Fees are %g %% of every trade's amount; there is no slippage, no spread and no market impact, and cash earns nothing.", c.FeeRate*100)
+	}
+	parts := []string{fmt.Sprintf("a commission of %g %% of the amount", c.FeeRate*100)}
+	if k.Minimum > 0 {
+		parts[0] += fmt.Sprintf(", at least %g", k.Minimum)
+	}
+	for _, t := range k.Taxes {
+		text := fmt.Sprintf("%g %%", t.Rate*100)
+		if t.Name != "" {
+			text = t.Name + " of " + text
+		}
+		if t.Side != "both" {
+			text += " on a " + map[string]string{"buy": "purchase", "sell": "sale"}[t.Side]
+		}
+		if !t.From.IsZero() {
+			text += " from " + t.From.String()
+		}
+		parts = append(parts, text)
+	}
+	slip := "no slippage, no spread and no market impact"
+	if k.Slippage != (Slippage{}) {
+		slip = fmt.Sprintf("fills are %g basis points worse than the price of their bar", k.Slippage.BP)
+		if k.Slippage.Impact != "" {
+			part := map[string]string{Linear: "the order's part", SquareRoot: "the square root of the order's part"}[k.Slippage.Impact]
+			slip += fmt.Sprintf(" and %g times %s of its volume", k.Slippage.Coefficient, part)
+		}
+	}
+	if k.Participation > 0 {
+		slip += fmt.Sprintf("; what is more than %g %% of a bar's volume is cancelled", k.Participation*100)
+	}
+	return fmt.Sprintf("Trades cost %s; %s; cash earns nothing.", strings.Join(parts, ", "), slip)
+}

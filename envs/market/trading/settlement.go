@@ -1,0 +1,62 @@
+package trading
+
+import "time"
+
+// unsettled are the shares of each asset that were bought on a day and cannot be sold on it.
+type unsettled struct {
+	shares []float64 // [N]; nil where shares can be sold at once
+	day    time.Time
+}
+
+// begin forgets the shares of another day.
+func (u *unsettled) begin(now time.Time) {
+	if u.shares != nil && !sameDay(u.day, now) {
+		clear(u.shares)
+		u.day = now
+	}
+}
+
+func sameDay(a, b time.Time) bool {
+	return a.YearDay() == b.YearDay() && a.Year() == b.Year()
+}
+
+// Settled returns how many of an asset's shares can be sold on the day of now.
+func (a *Account) Settled(asset int, now time.Time) float64 {
+	if a.unsettled.shares == nil || !sameDay(a.unsettled.day, now) {
+		return a.pos[asset]
+	}
+	return max(a.pos[asset]-a.unsettled.shares[asset], 0)
+}
+
+// Unsettled returns the shares [N] that were bought on a day and cannot be sold on it, nil where
+// all can. The slice is the account's own.
+func (a *Account) Unsettled() (shares []float64, day time.Time) {
+	return a.unsettled.shares, a.unsettled.day
+}
+
+// HoldUnsettled says after [Account.Hold] which of the shares were bought on that day. It changes
+// nothing where shares can be sold at once, and forgets those of a slice of another length.
+func (a *Account) HoldUnsettled(shares []float64, day time.Time) {
+	if clear(a.unsettled.shares); len(shares) == len(a.unsettled.shares) {
+		copy(a.unsettled.shares, shares)
+	}
+	a.unsettled.day = day
+}
+
+// WriteMask writes which actions [3·N] each asset has at a bar with those sides. A position of which
+// nothing is settled cannot be sold where the order would be filled on the same day: at the same
+// close, or at the next bar of bars within days. Bars at midnight are days.
+func (a *Account) WriteMask(mask []bool, sides []Sides, now time.Time) {
+	WriteMask(mask, sides)
+	if a.unsettled.shares == nil {
+		return
+	}
+	if h, m, s := now.Clock(); a.config.Execution.Fill != SameClose && h == 0 && m == 0 && s == 0 {
+		return
+	}
+	for i, q := range a.pos {
+		if q > 0 && a.Settled(i, now) == 0 {
+			mask[i*actions+Sell] = false
+		}
+	}
+}
