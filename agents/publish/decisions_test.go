@@ -40,12 +40,17 @@ func published(t *testing.T, c experiment.Config, f envs.Factory, engine int) (a
 	return v, filepath.Join(dir, BestFile)
 }
 
-// demo is the shipped experiment.
-func demo(t *testing.T) experiment.Config {
+// demo is the shipped experiment, edited.
+func demo(t *testing.T, edits ...string) experiment.Config {
 	t.Helper()
 	doc, err := experiment.Document("demo")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, e := range edits {
+		if err := doc.Set(e); err != nil {
+			t.Fatal(err)
+		}
 	}
 	c := experiment.Defaults()
 	c.Publish = experiment.Publish{When: experiment.AtImprovements, Observations: 256, AllowTies: true}
@@ -56,7 +61,7 @@ func demo(t *testing.T) experiment.Config {
 }
 
 func TestGoldenBarsAreVerified(t *testing.T) {
-	for name, c := range sorted.All(map[string]experiment.Config{"three stocks": bars(t), "the demo": demo(t)}) {
+	for name, c := range sorted.All(map[string]experiment.Config{"three stocks": bars(t), "the demo": demo(t), "raw prices": demo(t, "env.account.prices=raw", "env.costs.participation=0.1")}) {
 		f := open(t, c)
 		for i, e := range testengines.All(t) {
 			v, _ := published(t, c, f, i)

@@ -79,6 +79,9 @@ type SymbolReport struct {
 	NegativeVolume int `json:"negative_volume"`
 	ZeroVolume     int `json:"zero_volume"`
 	Suspended      int `json:"suspended"`
+	// OffLimits counts rows whose open or close, as quoted, is beyond a limit of the day: limits and
+	// prices are then not of one kind.
+	OffLimits int `json:"off_limits,omitempty"`
 	// MissingFactor counts rows without an adjustment, which have that of the row before.
 	MissingFactor int    `json:"missing_factor"`
 	Jumps         []Jump `json:"jumps,omitempty"`
@@ -276,6 +279,10 @@ func (c *cleaner) checkRow(rec *Record) (bool, error) {
 	ok, err := c.prices(rec)
 	if ok && err == nil {
 		rec.mendRaw()
+		if rec.offLimits() {
+			q := &rec.Quote
+			_ = c.found(&c.report.OffLimits, rec, "", fmt.Sprintf("open %v and close %v, limits %v and %v", q[RawOpen], q[RawClose], q[LimitDown], q[LimitUp])) // No rule makes it an error.
+		}
 		err = c.volume(rec)
 	}
 	return ok, err

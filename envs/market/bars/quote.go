@@ -111,6 +111,14 @@ func (r *Record) mendRaw() {
 	}
 }
 
+// offLimits says that the open or the close is beyond a limit of the day by more than rounding.
+func (r *Record) offLimits() bool {
+	const slack = 1e-5
+	q := &r.Quote
+	up, down := q[LimitUp], q[LimitDown]
+	return up > 0 && max(q[RawOpen], q[RawClose]) > up*(1+slack) || down > 0 && min(q[RawOpen], q[RawClose]) < down*(1-slack)
+}
+
 // Carried is the quote of a time without a row: the last price and factor, no trading, and no
 // limits.
 func (q *Quote) Carried() Quote {

@@ -67,6 +67,20 @@ func TestQuoteColumns(t *testing.T) {
 	}
 }
 
+// Rows beyond their limits are counted, those at them are not.
+func TestOffLimits(t *testing.T) {
+	file := write(t, "a.csv", "date,symbol,open,high,low,close,volume,adj_factor,limit_up,limit_down\n"+
+		"2020-01-01,A,10,11,9,11,5,2,11,9\n2020-01-02,A,10,10,9,9,5,2,11,9\n2020-01-03,A,11.01,11.01,9,10,5,2,11,9\n2020-01-04,A,10,10,8.9,8.9,5,2,11,9\n2020-01-05,A,20,20,5,20,5,2,,\n")
+	d, err := Read(source(file), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, report, err := Clean(d.Series[0], DefaultRules(), "keep")
+	if err != nil || report.OffLimits != 2 || len(report.Examples) != 1 || !strings.Contains(report.Examples[0], "2020-01-03 (a.csv, line 4): open 11.01 and close 10, limits 9 and 11") {
+		t.Errorf("%d rows are beyond their limits, %q: %v", report.OffLimits, report.Examples, err)
+	}
+}
+
 // A follower refuses a file that lacks what accounts trade by.
 func TestFollowRequires(t *testing.T) {
 	for text, want := range sorted.All(map[string]string{

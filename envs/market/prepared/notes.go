@@ -60,6 +60,7 @@ func Findings(reports []bars.SymbolReport, rules bars.Rules) []string {
 	var jumps, faults []string
 	var opens []string
 	symbols, faulty, off, unknown, blank := 0, 0, 0, 0, 0
+	beyond, limited := 0, 0
 	for _, r := range reports {
 		if n := r.Faults(); n > 0 {
 			faulty += n
@@ -72,6 +73,10 @@ func Findings(reports []bars.SymbolReport, rules bars.Rules) []string {
 		if r.OpenOffRange > 0 {
 			off += r.OpenOffRange
 			opens = append(opens, r.Symbol+": "+r.FirstOpenOff)
+		}
+		if r.OffLimits > 0 {
+			beyond += r.OffLimits
+			limited++
 		}
 		if r.SplitLike() > 0 {
 			symbols++
@@ -94,6 +99,9 @@ func Findings(reports []bars.SymbolReport, rules bars.Rules) []string {
 			then = "these rows are left out"
 		}
 		notes = append(notes, fmt.Sprintf("IMPOSSIBLE opens, off the day's range: %d, in %d of %d symbols, for instance %s; %s", off, len(opens), len(reports), opens[0], then))
+	}
+	if beyond > 0 {
+		notes = append(notes, fmt.Sprintf("prices BEYOND their limits: %d rows, in %d of %d symbols: limits must be of prices as quoted, and what they forbid is wrong otherwise", beyond, limited, len(reports)))
 	}
 	if len(jumps) > 0 {
 		notes = append(notes, fmt.Sprintf("jumps like those of splits or bonus shares that are NOT adjusted for: %d, in %d of %d symbols: %s", len(jumps), symbols, len(reports), few(jumps)))

@@ -156,6 +156,30 @@ func TestCostsByHand(t *testing.T) {
 	}
 }
 
+// TestNothingIsAllocated steps environments of every execution, at adjusted prices and at raw ones.
+func TestNothingIsAllocated(t *testing.T) {
+	m := quoted(randomMarket(3, 300, 6, 1), 3)
+	n := 0
+	for name, change := range sorted.All(executions) {
+		for _, prices := range []string{trading.Adjusted, trading.Raw} {
+			g := start(t, open(t, m, config(func(c *trading.Config) {
+				if change != nil {
+					change(c)
+				}
+				c.Account = trading.AccountRules{Prices: prices, Settlement: 1}
+			})), rng.New(1))
+			s := rng.New(9).Stream()
+			n++
+			if allocs := testing.AllocsPerRun(250, func() { g.play(g.random(s)...) }); allocs != 0 {
+				t.Errorf("%s, %s: %g allocations per step", name, prices, allocs)
+			}
+		}
+	}
+	if n != 2*len(executions) {
+		t.Errorf("%d environments", n)
+	}
+}
+
 // TestCostsText says every part of the costs, and of the simplest what it always said.
 func TestCostsText(t *testing.T) {
 	c := config(nil)
