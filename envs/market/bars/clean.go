@@ -79,8 +79,8 @@ type SymbolReport struct {
 	NegativeVolume int `json:"negative_volume"`
 	ZeroVolume     int `json:"zero_volume"`
 	Suspended      int `json:"suspended"`
-	// OffLimits counts rows whose open or close, as quoted, is beyond a limit of the day: limits and
-	// prices are then not of one kind.
+	// OffLimits counts rows whose open or close, as quoted, is beyond a limit of the day: limits
+	// and prices are then not of one kind.
 	OffLimits int `json:"off_limits,omitempty"`
 	// MissingFactor counts rows without an adjustment, which have that of the row before.
 	MissingFactor int    `json:"missing_factor"`

@@ -59,8 +59,8 @@ func (a *Account) Reset() {
 	a.cash, a.fills, a.step = a.config.InitialCash, a.fills[:0], tally{}
 }
 
-// Hold replaces positions [N] and cash; all shares can be sold at once. Numbers that are negative or not finite are an error that
-// changes nothing.
+// Hold replaces positions [N] and cash; all shares can be sold at once. Numbers that are negative
+// or not finite are an error that changes nothing.
 func (a *Account) Hold(positions []float64, cash float64) error {
 	if len(positions) != len(a.pos) {
 		return fmt.Errorf("hold: %d positions for %d assets", len(positions), len(a.pos))

@@ -106,6 +106,7 @@ func (x *Tax) due(side int64, date time.Time) bool {
 type Charges struct {
 	config *Config
 	bar    *Bar
+	rate   float64 // of the commission
 	tax    [2]float64
 	// plain says that there is the fee rate and nothing else, as in most trainings.
 	plain bool
@@ -114,7 +115,7 @@ type Charges struct {
 // Charges returns the costs of a bar.
 func (c *Config) Charges(b *Bar) Charges {
 	k := &c.Costs
-	x := Charges{config: c, bar: b, plain: k.Minimum == 0 && len(k.Taxes) == 0 && !k.UsesBars() && c.Account.Settlement == 0}
+	x := Charges{config: c, bar: b, rate: c.FeeRate, plain: k.Minimum == 0 && len(k.Taxes) == 0 && !k.UsesBars() && c.Account.Settlement == 0}
 	if len(c.Costs.Taxes) > 0 {
 		x.tax = [2]float64{Buy: c.Costs.rate(Buy, b.Date), Sell: c.Costs.rate(Sell, b.Date)}
 	}
@@ -124,19 +125,23 @@ func (c *Config) Charges(b *Bar) Charges {
 // Fee is what an order of that amount costs: commission, at least its minimum, and taxes.
 func (x *Charges) Fee(side int64, amount float64) float64 {
 	if x.plain {
-		return amount * x.config.FeeRate
+		return amount * x.rate
 	}
-	return max(amount*x.config.FeeRate, x.config.Costs.Minimum) + amount*x.tax[side]
+	return x.fee(side, amount)
+}
+
+func (x *Charges) fee(side int64, amount float64) float64 {
+	return max(amount*x.rate, x.config.Costs.Minimum) + amount*x.tax[side]
 }
 
 // Spend is the amount of a purchase that costs all of that money, its fee included; it is negative
 // where the money does not pay the least commission.
 func (x *Charges) Spend(money float64) float64 {
 	if x.plain {
-		return money / (1 + x.config.FeeRate)
+		return money / (1 + x.rate)
 	}
-	amount := money / (1 + x.config.FeeRate + x.tax[Buy])
-	if least := x.config.Costs.Minimum; amount*x.config.FeeRate < least {
+	amount := money / (1 + x.rate + x.tax[Buy])
+	if least := x.config.Costs.Minimum; amount*x.rate < least {
 		return (money - least) / (1 + x.tax[Buy])
 	}
 	return amount

@@ -123,9 +123,9 @@ func TestCostsByHand(t *testing.T) {
 		change func(*trading.Config)
 		rows   []row
 	}{
-		// A tenth of 100 shares a bar, at 10: 10 of the 20 that 200 would buy; then half of 10 is 5.
+		// A tenth of 100 shares a bar, at 10: 10 of the 20 that 200 buys; then half of 10 is 5.
 		"participation": {func(c *trading.Config) { c.FeeRate, c.Costs.Participation = 0, 0.1 }, []row{{b, 900, 10, 0, 0}, {s, 950, 5, 0, 0}, {b, 850, 15, 0, 0}}},
-		// 50 of 100 wanted at 2.5 % of a volume of 2000, as in zipline: here 2.5 of 20 at 2.5 % of 100.
+		// 2.5 of 20 wanted at 2.5 % of a volume of 100, in whole shares.
 		"participation in lots": {func(c *trading.Config) { c.FeeRate, c.Costs.Participation, c.Execution.Lot = 0, 0.025, 1 }, []row{{b, 980, 2, 0, 0}, {b, 960, 4, 0, 0}}},
 		// 200 pays for 195 and the least commission of 5; half of 19.5 brings 97.5 − 5.
 		"minimum": {func(c *trading.Config) { c.FeeRate, c.Costs.Minimum = 0.001, 5 }, []row{{b, 800, 19.5, 5, 0}, {s, 892.5, 9.75, 5, 0}}},
@@ -133,7 +133,7 @@ func TestCostsByHand(t *testing.T) {
 		"minimum of too much": {func(c *trading.Config) { c.BuyPct, c.Costs.Minimum = 0.02, 25 }, []row{{b, 1000, 0, 0, 1}}},
 		// A fill at 10.1 for 200 without fees; half of it at 9.9.
 		"spread": {func(c *trading.Config) { c.FeeRate, c.Costs.Slippage.BP = 0, 100 }, []row{{b, 800, 200 / 10.1, 0, 0}, {s, 800 + 100/10.1*9.9, 100 / 10.1, 0, 0}}},
-		// 20 shares are a fifth of the volume: 2 % worse; half of what was bought is a part of 10/102.
+		// 20 shares are a fifth of the volume: 2 % worse; half of them are 100/10.2 shares.
 		"linear": {func(c *trading.Config) {
 			c.FeeRate, c.Costs.Slippage = 0, trading.Slippage{Impact: trading.Linear, Coefficient: 0.1}
 		}, []row{{b, 800, 200 / 10.2, 0, 0}, {s, 800 + 100/10.2*10*(1-0.1*100/10.2/100), 100 / 10.2, 0, 0}}},

@@ -29,7 +29,7 @@ type Bar struct {
 func (a *Account) Trade(orders []int64, b *Bar) {
 	a.fills, a.step = a.fills[:0], tally{}
 	n, c := len(a.pos), a.config
-	decided, filled := b.Decided[:n], b.Tradable[:n]
+	price, decided, filled := b.Price[:n], b.Decided[:n], b.Tradable[:n]
 	orders = orders[:n]
 	x := c.Charges(b)
 	a.unsettled.begin(b.Date)
@@ -40,7 +40,7 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 		case o == Buy && decided[i]&filled[i]&CanBuy != 0:
 			buyers++
 		case o == Sell && decided[i]&filled[i]&CanSell != 0:
-			a.sell(&x, i)
+			a.sell(&x, i, price[i])
 		default:
 			a.step.skipped++
 		}
@@ -50,26 +50,26 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 	}
 	// Each fair buyer spends this much, its fee included.
 	share := min(c.BuyPct, 1/float64(buyers)) * a.cash
+	amount, owner := x.Spend(share), c.Execution.CashSplit == Owner
 	for i, o := range orders {
 		if o != Buy || decided[i]&filled[i]&CanBuy == 0 {
 			continue
 		}
-		if c.Execution.CashSplit == Owner {
-			a.buy(&x, i, c.BuyPct*a.cash)
-		} else {
-			a.buy(&x, i, x.Spend(share))
+		if owner {
+			amount = c.BuyPct * a.cash
 		}
+		a.buy(&x, i, price[i], amount)
 	}
 }
 
 // sell gives part of the position in asset i.
-func (a *Account) sell(x *Charges, i int) {
+func (a *Account) sell(x *Charges, i int, price float64) {
 	c, held := a.config, a.pos[i]
 	shares, lot := c.SellPct*held, c.Execution.Lot
 	if lot > 0 {
 		shares = min(max(math.Floor(shares/lot), 1)*lot, held)
 	}
-	if (held-shares)*x.bar.Price[i] < Dust {
+	if (held-shares)*price < Dust {
 		shares = held
 	}
 	if !x.plain {
@@ -83,13 +83,12 @@ func (a *Account) sell(x *Charges, i int) {
 		a.step.skipped++
 		return
 	}
-	price := x.bar.Price[i]
 	if !x.plain {
 		price = x.Price(Sell, i, shares)
 	}
 	amount := shares * price
 	fee := x.Fee(Sell, amount)
-	if fee > amount && a.cash+amount-fee < 0 {
+	if !x.plain && a.cash+amount-fee < 0 {
 		a.step.skipped++
 		return
 	}
@@ -100,8 +99,7 @@ func (a *Account) sell(x *Charges, i int) {
 }
 
 // buy spends up to amount, and the fee on top, on asset i.
-func (a *Account) buy(x *Charges, i int, amount float64) {
-	price := x.bar.Price[i]
+func (a *Account) buy(x *Charges, i int, price, amount float64) {
 	shares := amount / price
 	if !x.plain {
 		most := x.Most(i)

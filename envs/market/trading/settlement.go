@@ -43,9 +43,9 @@ func (a *Account) HoldUnsettled(shares []float64, day time.Time) {
 	a.unsettled.day = day
 }
 
-// WriteMask writes which actions [3·N] each asset has at a bar with those sides. A position of which
-// nothing is settled cannot be sold where the order would be filled on the same day: at the same
-// close, or at the next bar of bars within days. Bars at midnight are days.
+// WriteMask writes which actions [3·N] each asset has at a bar with those sides. A position of
+// which nothing is settled cannot be sold where the order would be filled on the same day: at the
+// same close, or at the next bar of bars within days. Bars at midnight are days.
 func (a *Account) WriteMask(mask []bool, sides []Sides, now time.Time) {
 	WriteMask(mask, sides)
 	if a.unsettled.shares == nil {
