@@ -358,26 +358,26 @@ func (e *Expr) setWindow(v float64) error {
 		if 0 < v && v < 1 {
 			decay = 1 - v
 		} else if v < 1 || v != math.Trunc(v) {
-			return fmt.Errorf("N must be a number of bars or, as the weight of the newest one, between 0 and 1, is %v", v)
+			return fmt.Errorf("expected a number of bars as N or, as the weight of the newest one, between 0 and 1, found %v", v)
 		}
 		e.param, e.n = v, 1
 		if decay > 0 {
 			e.n = int(math.Ceil(-26 * math.Ln2 / math.Log(decay)))
 		}
 		if e.n < 1 || e.n > maxWindow {
-			return fmt.Errorf("N must be smaller, is %v: more than %d bars count", v, maxWindow)
+			return fmt.Errorf("expected a smaller N than %v: more than %d bars count", v, maxWindow)
 		}
 		return nil
 	}
 	switch {
 	case v < 0:
-		return fmt.Errorf("N must be positive, is %v: a feature cannot look into the future", v)
+		return fmt.Errorf("expected a positive N, found %v: a feature cannot look into the future", v)
 	case v == 0:
-		return fmt.Errorf("N must be positive, is 0: a window that grows would make values depend on where the data begin")
+		return fmt.Errorf("expected a positive N, found 0: a window that grows would make values depend on where the data begin")
 	case v != math.Trunc(v) || v > maxWindow:
-		return fmt.Errorf("N must be a whole number of at most %d bars, is %v", maxWindow, v)
+		return fmt.Errorf("expected a whole N of at most %d bars, found %v", maxWindow, v)
 	case int(v) < e.op.least:
-		return fmt.Errorf("N must be at least %d, is %v", e.op.least, v)
+		return fmt.Errorf("expected an N of at least %d, found %v", e.op.least, v)
 	}
 	e.n = int(v)
 	if e.op.shift {
