@@ -48,9 +48,9 @@ type Source struct {
 	Extra []string `yaml:"extra"`
 	// Instruments names the file of a Qlib folder that lists its symbols, such as csi300; empty:
 	// all.
-	Instruments string `yaml:"instruments,omitempty"`
+	Instruments string `yaml:"instruments,omitzero"`
 	// Frequency names the calendar of a Qlib folder, such as day or 1min; empty: the only one.
-	Frequency string `yaml:"frequency,omitempty"`
+	Frequency string `yaml:"frequency,omitzero"`
 }
 
 // DefaultSource returns the defaults; Path must be set.

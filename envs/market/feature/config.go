@@ -15,7 +15,7 @@ type Config struct {
 	// Indicators are documented at [indicator.Set].
 	Indicators indicator.Set `yaml:"indicators"`
 	// Factors are features in Qlib's expression language.
-	Factors Factors `yaml:"factors,omitempty"`
+	Factors Factors `yaml:"factors,omitzero"`
 	// Extra are columns of source.extra to use as features.
 	Extra []string `yaml:"extra"`
 	// Calendar are parts of the bar's time, each as sine and cosine: time_of_day, weekday,
