@@ -48,7 +48,7 @@ type bases struct {
 
 func openBases(t testing.TB) *bases {
 	b := &bases{gradient: opcases.All(), at: -1}
-	files := []string{filepath.Join("..", "engine", "nodecases", "testdata", "own.tar.gz")}
+	files := []string{filepath.Join("..", "internal", "nodecases", "testdata", "own.tar.gz")}
 	if name := os.Getenv(nodecases.EnvCases); name != "" {
 		files = append(files, name)
 	}
