@@ -147,12 +147,6 @@ func (r *running) want(status int, path, body string) string {
 	return answer
 }
 
-// scaledFile is y = factor · x of x float32[batch,2].
-func scaledFile(t *testing.T, factor float32) string {
-	t.Helper()
-	return save(t, scaledModel(t, factor))
-}
-
 const scaledRequest = `{"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]}`
 
 func scaledAnswer(factor float32) string { return fmt.Sprintf(`"data":[%g,%g]`, factor, 2*factor) }

@@ -46,6 +46,12 @@ func scaledModel(t *testing.T, factor float32) *onnx.Model {
 	return m
 }
 
+// scaledFile is y = factor · x of x float32[batch,2].
+func scaledFile(t *testing.T, factor float32) string {
+	t.Helper()
+	return save(t, scaledModel(t, factor))
+}
+
 func TestServeRefuses(t *testing.T) {
 	model := save(t, scaledModel(t, 1))
 	yaml := func(text string) string { return write(t, "serve.yaml", text) }
