@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
@@ -27,6 +28,14 @@ func TestBenchEnv(t *testing.T) {
 		if row.Value <= 0 || row.Unit != "steps/s" || row.Allocs == nil || *row.Allocs != 0 {
 			t.Errorf("row %+v", row)
 		}
+	}
+	out.Reset()
+	args := []string{"bench", "env", "-", "--json", "--rounds", "2", "--round", "2ms", "--envs", "3", "--set", "env.max_steps=20"}
+	if code := execute(t.Context(), kinds.All(), args, strings.NewReader("env: {kind: cartpole}\nagent: {kind: ppo}\n"), &out, &errs); code != 0 {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil || len(r.Rows) != 3 || r.Rows[0].Name != "cartpole/single" || r.Rows[1].Value <= 0 {
+		t.Errorf("%v, %+v", err, r.Rows)
 	}
 	if code := execute(t.Context(), kinds.All(), []string{"bench", "env", "--envs", "0"}, nil, &out, &errs); code == 0 {
 		t.Error("a vector of no environments is accepted")
