@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -20,7 +21,12 @@ type Policy struct {
 	frame *vector.Frame
 	key   rng.Key
 	turn  int
+	// weights are the rules by which actions become target weights, with scratch for them.
+	weights trading.WeightRules
+	scratch []float64
 }
+
+var _ backtest.Weigher = (*Policy)(nil)
 
 // Actors makes actors of one policy: an agents.Agent, or a model that was exported from one.
 type Actors interface {
@@ -55,23 +61,60 @@ func (p *Policy) Begin(e *trading.Env, key rng.Key) error {
 		return fmt.Errorf("the policy was made for other observations or actions than those of this %s", spec.Name)
 	}
 	p.key, p.turn = key, 0
+	if c := e.Source().Config(); c.Actions == trading.Weights {
+		p.weights, p.scratch = c.Weights, make([]float64, len(e.Positions())+1)
+	}
 	return nil
 }
 
 // Decide implements backtest.Policy.
 func (p *Policy) Decide(ctx context.Context, _ *trading.Env, ts *envs.TimeStep, orders []int64) error {
-	if err := p.frame.Put(0, ts); err != nil {
+	d, err := p.act(ctx, ts)
+	if err != nil {
 		return err
 	}
-	d, err := p.actor.Act(ctx, p.key.Split("round", p.turn), p.frame.Batch())
-	if err != nil {
-		return fmt.Errorf("act: %w", err)
-	}
-	p.turn++
 	if n := copy(orders, d.Actions.Int64s()); n != len(orders) {
 		return fmt.Errorf("act: %d actions for %d assets", n, len(orders))
 	}
 	return nil
+}
+
+// Weigh implements backtest.Weigher.
+func (p *Policy) Weigh(ctx context.Context, _ *trading.Env, ts *envs.TimeStep, weights []float64) error {
+	d, err := p.act(ctx, ts)
+	if err != nil {
+		return err
+	}
+	x := d.Actions.Float32s()
+	if len(x) != len(weights) {
+		return fmt.Errorf("act: %d numbers, expected %d for the assets and the cash", len(x), len(weights))
+	}
+	if m, ok := p.actor.(converter); ok && m.Unconverted() != nil {
+		for i, v := range m.Unconverted() {
+			weights[i] = float64(v)
+		}
+		return nil
+	}
+	p.weights.Of(weights, x, p.scratch)
+	return nil
+}
+
+// converter is an actor of an exported model, which gives target weights by itself.
+type converter interface {
+	// Unconverted are what the model gave, nil where the decision has it.
+	Unconverted() []float32
+}
+
+func (p *Policy) act(ctx context.Context, ts *envs.TimeStep) (*agents.Decision, error) {
+	if err := p.frame.Put(0, ts); err != nil {
+		return nil, err
+	}
+	d, err := p.actor.Act(ctx, p.key.Split("round", p.turn), p.frame.Batch())
+	if err != nil {
+		return nil, fmt.Errorf("act: %w", err)
+	}
+	p.turn++
+	return d, nil
 }
 
 // Close frees the actor.

@@ -117,7 +117,8 @@
 // before the features, as in Stable-Baselines3, whose use_expln, full_std: False and squash_output
 // for on-policy algorithms are not offered. A user-supplied policy gives the features as an output;
 // SAC does not read them and refuses gSDE there. With windows of assets every asset has a mean of
-// its own by a shared layer, and the noise comes from the portfolio's features.
+// its own by a shared layer, and the noise comes from the portfolio's features, as does the mean of
+// a component that follows those of the assets and belongs to none.
 //
 // # How to add an action space
 //

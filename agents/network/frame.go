@@ -106,8 +106,8 @@ func NewFrame(spec envs.Spec) (*Frame, error) {
 func (f *Frame) besideAssets() error {
 	w := f.Spec.Observation[f.Series]
 	perAsset := len(f.Heads) == f.Assets && !slices.ContainsFunc(f.Heads, func(k int) bool { return k != f.Heads[0] }) && !f.Discrete()
-	if !perAsset && f.Dims != f.Assets {
-		return fmt.Errorf("observation %q of %s is %v, a window of %d assets, and its actions are %v; expected one head for each asset, all of the same size, or one component for each", w.Name, f.Spec.Name, w.Space.Shape(), f.Assets, f.Spec.Action)
+	if !perAsset && f.Dims != f.Assets && f.Dims != f.Assets+1 {
+		return fmt.Errorf("observation %q of %s is %v, a window of %d assets, and its actions are %v; expected one head for each asset, all of the same size, or one component for each and, at most, one for the portfolio", w.Name, f.Spec.Name, w.Space.Shape(), f.Assets, f.Spec.Action)
 	}
 	for i, field := range f.Spec.Observation {
 		shape := field.Space.Shape()
@@ -129,6 +129,15 @@ func (f *Frame) besideAssets() error {
 func (f *Frame) Discrete() bool {
 	_, ok := f.Spec.Action.(envs.Discrete)
 	return ok
+}
+
+// Portfolio is the number of components, 0 or 1, that follow those of the assets and belong to
+// none.
+func (f *Frame) Portfolio() int {
+	if f.Assets == 0 {
+		return 0
+	}
+	return max(f.Dims-f.Assets, 0)
 }
 
 // Continuous reports whether actions lie in a Box.

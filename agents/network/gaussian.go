@@ -33,7 +33,8 @@ type Gaussian struct {
 var _ Distribution = (*Gaussian)(nil)
 
 // newGaussian appends the mean and the deviation of a frame. Where features are per asset, each has
-// a component, by a layer that they share; gSDE's noise comes from the portfolio's features.
+// a component, by a layer that they share; a component that belongs to none, and gSDE's noise, come
+// from the portfolio's features.
 func newGaussian(g *layer.Graph, f *Frame, z Features, e Exploration, init layer.Init) *Gaussian {
 	d := &Gaussian{g: g, f: f}
 	mean := z.Given
@@ -41,6 +42,9 @@ func newGaussian(g *layer.Graph, f *Frame, z Features, e Exploration, init layer
 	case mean != "":
 	case f.Assets > 0:
 		mean = g.Squeeze(head.Mean(g, z.PerAsset, init, 1), 2)
+		if n := f.Portfolio(); n > 0 {
+			mean = g.Concat(1, mean, head.Mean(g.In("portfolio"), z.Pooled, init, n))
+		}
 	default:
 		mean = head.Mean(g, z.Pooled, init, f.Dims)
 	}

@@ -142,6 +142,8 @@ func TestSpaces(t *testing.T) {
 		{name: "series, box", obs: series(t), action: box, e: sde},
 		{name: "assets", obs: assets(t), action: envs.MultiDiscrete{N: []int{3, 3, 3}}, masked: true},
 		{name: "assets, box", obs: assets(t), action: envs.NewBox(0, 1, 3), e: gaussian},
+		{name: "assets, box with a component of the portfolio", obs: assets(t), action: envs.NewBox(0, 1, 4), e: gaussian},
+		{name: "assets, gSDE with one", obs: assets(t), action: envs.NewBox(0, 1, 4), e: sde},
 		{name: "assets, gSDE", obs: assets(t), action: envs.NewBox(0, 1, 3), e: sde},
 		{name: "encoder", obs: mixed, action: envs.Discrete{N: 2}, change: func(c *network.Config) { c.Encoder = mlp }},
 		{name: "encoder from a file", obs: vectors(), action: box, e: gaussian, change: func(c *network.Config) { c.Encoder = encoderOf(t, "file", "{path: "+model(t)+"}") }},
@@ -163,7 +165,7 @@ func TestSpaces(t *testing.T) {
 			})
 		}
 	}
-	if want := 17 * len(testengines.All(t)); n != want || decisions != want*40*rows {
+	if want := 19 * len(testengines.All(t)); n != want || decisions != want*40*rows {
 		t.Errorf("%d cases of %d, %d decisions", n, want, decisions)
 	}
 }

@@ -171,21 +171,37 @@ func Linear(l *layer.Graph, name string, x onnx.Value, n int) onnx.Value {
 	return l.LinearBias(name, x, n, init, init)
 }
 
-// Hidden appends an actor's hidden layers.
-func Hidden(l *layer.Graph, x onnx.Value, widths []int, activation string) onnx.Value {
+// Hidden appends an actor's hidden layers over the features that the components of its action come
+// from. A component that belongs to no asset has layers of its own, over the portfolio's.
+func (n *Networks) Hidden(l *layer.Graph, z network.Features, widths []int, activation string) network.Features {
+	z.PerAsset = hidden(l, z.PerAsset, widths, activation)
+	if n.Frame.Portfolio() > 0 {
+		z.Pooled = hidden(l.In(portfolioScope), z.Pooled, widths, activation)
+	}
+	return z
+}
+
+func hidden(l *layer.Graph, x onnx.Value, widths []int, activation string) onnx.Value {
 	for i, width := range widths {
 		x = l.Activate(activation, Linear(l, fmt.Sprintf("fc%d", i), x, width))
 	}
 	return x
 }
 
+// portfolioScope has the layers of components that belong to no asset, below the actor's.
+const portfolioScope = "portfolio"
+
 // Component appends a number for each component of actions in a Box, [batch, A]. For windows of
 // assets it comes from the asset's own features, by a layer that all share.
-func (n *Networks) Component(l *layer.Graph, name string, x onnx.Value) onnx.Value {
-	if n.Frame.Assets > 0 {
-		return l.Squeeze(Linear(l, name, x, 1), 2)
+func (n *Networks) Component(l *layer.Graph, name string, z network.Features) onnx.Value {
+	if n.Frame.Assets == 0 {
+		return Linear(l, name, z.PerAsset, n.Frame.Dims)
 	}
-	return Linear(l, name, x, n.Frame.Dims)
+	x := l.Squeeze(Linear(l, name, z.PerAsset, 1), 2)
+	if k := n.Frame.Portfolio(); k > 0 {
+		x = l.Concat(1, x, Linear(l.In(portfolioScope), name, z.Pooled, k))
+	}
+	return x
 }
 
 // OutputBox makes the elements of the action space from actions in [−1, 1], [batch, A], an output.

@@ -95,9 +95,9 @@ func (d *design) policy(g *layer.Graph, in network.Inputs) (*policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := offpolicy.Hidden(a, z.PerAsset, d.c.Hidden, d.c.Activation)
+	h := d.Hidden(a, z, d.c.Hidden, d.c.Activation)
 	if !d.Frame.Continuous() {
-		p := &policy{g: g, c: head.NewCategorical(a, offpolicy.Linear(a, "logits", h, d.Frame.Heads[0]), in.Mask, d.Frame.Heads...)}
+		p := &policy{g: g, c: head.NewCategorical(a, offpolicy.Linear(a, "logits", h.PerAsset, d.Frame.Heads[0]), in.Mask, d.Frame.Heads...)}
 		return p, g.Err()
 	}
 	mean := d.Component(a, "mean", h)
@@ -105,7 +105,7 @@ func (d *design) policy(g *layer.Graph, in network.Inputs) (*policy, error) {
 		if d.c.ClipMean > 0 {
 			mean = a.Clip(mean, -d.c.ClipMean, d.c.ClipMean)
 		}
-		latent := h
+		latent := h.PerAsset
 		if d.Frame.Assets > 0 {
 			latent = z.Pooled
 		}

@@ -242,6 +242,15 @@ func (a *Actor) Decide() (*agents.Decision, error) {
 	return &a.d, nil
 }
 
+// Unconverted returns the actions of the last decision as the model gave them, before
+// Options.Actions; nil where these are none.
+func (a *Actor) Unconverted() []float32 {
+	if a.convert == nil {
+		return nil
+	}
+	return a.action.Float32s()
+}
+
 // Sync does nothing: an exported policy does not change.
 func (a *Actor) Sync(context.Context) error { return nil }
 

@@ -63,7 +63,7 @@ func (d *design) policy(g *layer.Graph, in network.Inputs) (onnx.Value, error) {
 	if err != nil {
 		return "", err
 	}
-	h := d.Component(a, "action", offpolicy.Hidden(a, z.PerAsset, d.c.Hidden, d.c.Activation))
+	h := d.Component(a, "action", d.Hidden(a, z, d.c.Hidden, d.c.Activation))
 	return a.Activate("tanh", h), g.Err()
 }
 

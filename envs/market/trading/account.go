@@ -15,6 +15,8 @@ type Account struct {
 	fills     []Fill
 	step      tally
 	unsettled unsettled
+	// rebalancing is empty where actions are orders.
+	rebalancing rebalancing
 }
 
 // Fill is an executed order.
@@ -48,6 +50,9 @@ func newAccount(c *Config, assets int) *Account {
 	a := &Account{config: c, pos: make([]float64, assets), fills: make([]Fill, 0, assets)}
 	if c.Account.Settlement > 0 {
 		a.unsettled.shares = make([]float64, assets)
+	}
+	if c.Actions == Weights {
+		a.rebalancing = newRebalancing(assets)
 	}
 	return a
 }
@@ -86,8 +91,8 @@ func (a *Account) Cash() float64 { return a.cash }
 // and copy it to keep it.
 func (a *Account) Positions() []float64 { return a.pos }
 
-// Fills returns what the last Trade executed, sells first, each side in the order of the assets.
-// The slice is overwritten by the next one.
+// Fills returns what the last Trade or Rebalance executed, sells first, each side in the order of
+// the assets. The slice is overwritten by the next one.
 func (a *Account) Fills() []Fill { return a.fills }
 
 // Value is cash + Σ position · close.

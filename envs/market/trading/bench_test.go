@@ -7,6 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -33,12 +34,50 @@ func scripts(n, assets int) []*tensor.Tensor {
 	return list
 }
 
+// scores are random actions of environments of weights, drawn beforehand.
+func scores(n, assets int) []*tensor.Tensor {
+	s := rng.New(2).Stream()
+	list := make([]*tensor.Tensor, n)
+	for i := range list {
+		list[i] = tensor.New(tensor.Float32, assets)
+		for j := range list[i].Float32s() {
+			list[i].Float32s()[j] = float32(2*s.Float64() - 1)
+		}
+	}
+	return list
+}
+
 func BenchmarkStep16(b *testing.B) {
-	e, err := benchSource(b).Env(trading.Range{First: 0, Last: 2767})
+	for name, change := range sorted.All(map[string]func(*trading.Config){
+		"orders":     nil,
+		"softmax":    func(c *trading.Config) { c.Actions = trading.Weights },
+		"projection": func(c *trading.Config) { c.Actions, c.Weights.Simplex = trading.Weights, trading.Projection },
+		"lots and costs": func(c *trading.Config) {
+			c.Actions, c.Execution.Lot, c.Account.Settlement = trading.Weights, 1, 1
+			c.Costs.Minimum, c.Costs.Participation, c.Costs.Slippage = 0.1, 0.1, trading.Slippage{BP: 2}
+			c.Weights.MaxTurnover = 0.5
+		},
+	}) {
+		b.Run(name, func(b *testing.B) { benchStep16(b, change) })
+	}
+}
+
+func benchStep16(b *testing.B, change func(*trading.Config)) {
+	c := trading.Defaults()
+	actions := scripts(256, 16)
+	if change != nil {
+		change(&c)
+		actions = scores(256, 17)
+	}
+	s, err := trading.NewSource(randomMarket(1, 2768, 16, 30), c)
 	if err != nil {
 		b.Fatal(err)
 	}
-	actions, ts, i := scripts(256, 16), envs.NewTimeStep(e.Spec()), 0
+	e, err := s.Env(trading.Range{First: 0, Last: 2767})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ts, i := envs.NewTimeStep(e.Spec()), 0
 	ts.Type = envs.Last
 	b.ReportAllocs()
 	for b.Loop() {

@@ -12,6 +12,11 @@ type Config struct {
 	InitialCash float64 `yaml:"initial_cash"`
 	// FeeRate is the commission of a trade as a fraction of its amount, for buys and sells alike.
 	FeeRate float64 `yaml:"fee_rate"`
+	// Actions are orders (the default), to buy, sell or hold each asset, or weights, target weights
+	// of the assets and the cash.
+	Actions string `yaml:"actions,omitzero"`
+	// Weights says how target weights are made and traded towards.
+	Weights WeightRules `yaml:"weights,omitzero"`
 	// BuyPct is the fraction of the cash that a buy spends, SellPct the fraction of the position
 	// that a sell gives.
 	BuyPct  float64 `yaml:"buy_pct"`
@@ -23,10 +28,14 @@ type Config struct {
 	Execution Execution `yaml:"execution"`
 	// Account says how accounts are kept.
 	Account AccountRules `yaml:"account,omitzero"`
-	// Reward is simple, P(t+1)/P(t) − 1, or log, its logarithm log P(t+1)/P(t).
-	Reward  string  `yaml:"reward"`
-	State   State   `yaml:"state"`
-	Episode Episode `yaml:"episode"`
+	// Reward is simple, P(t+1)/P(t) − 1, log, its logarithm log P(t+1)/P(t), or excess,
+	// differential_sharpe, drawdown or mean_cvar, which have parameters.
+	Reward string `yaml:"reward"`
+	// RewardParams are the parameters of rewards. They have a section of their own, so that reward
+	// stays a word that can be set, and studied, by itself.
+	RewardParams RewardParams `yaml:"reward_params,omitzero"`
+	State        State        `yaml:"state"`
+	Episode      Episode      `yaml:"episode"`
 }
 
 // Execution says how orders become trades.
@@ -80,9 +89,6 @@ const (
 	Fair  = "fair"
 	Owner = "owner"
 
-	Simple = "simple"
-	Log    = "log"
-
 	Adjusted = "adjusted"
 	// Raw are prices before adjustment, or numbers that are not weights.
 	Raw    = "raw"
@@ -119,7 +125,8 @@ func (c Config) Validate() error {
 	p.Check(c.FeeRate >= 0 && c.FeeRate < 1, "fee_rate", "%g, expected a fraction in [0, 1)", c.FeeRate)
 	p.Check(c.BuyPct > 0 && c.BuyPct <= 1, "buy_pct", "%g, expected a fraction in (0, 1]", c.BuyPct)
 	p.Check(c.SellPct > 0 && c.SellPct <= 1, "sell_pct", "%g, expected a fraction in (0, 1]", c.SellPct)
-	p.OneOf("reward", c.Reward, Simple, Log)
+	c.Weights.check(&p, c.Actions)
+	c.RewardParams.check(&p, c.Reward)
 	p.OneOf("execution.fill", c.Execution.Fill, NextOpen, NextClose, SameClose)
 	p.OneOf("execution.cash_split", c.Execution.CashSplit, Fair, Owner)
 	p.NonNegative("execution.lot", c.Execution.Lot)

@@ -1,5 +1,6 @@
 // Package trading is the portfolio of QTMRL (Liu et al. 2025, arXiv 2508.20467): several assets,
-// one pool of cash, and for each asset the decision to buy, to sell or to hold, once per bar.
+// one pool of cash, and for each asset the decision to buy, to sell or to hold, once per bar; or,
+// with actions: weights, target weights of the assets and the cash.
 //
 // # Data
 //
@@ -43,8 +44,36 @@
 // halved positions do not live on as denormal numbers. With a lot, orders are rounded down to whole
 // lots, but a sale is at least one.
 //
-// The portfolio is worth P = cash + Σ position · close, and the reward is P(t+1)/P(t) − 1 or its
-// logarithm. An asset that has ceased to trade keeps its last price.
+// The portfolio is worth P = cash + Σ position · close. An asset that has ceased to trade keeps its
+// last price.
+//
+// # Target weights
+//
+// With actions: weights an action is a Box [N+1], of the assets and, last, of the cash, which
+// [WeightRules.Of] makes weights of. There is no mask: a Box has none. [Account.Rebalance] then
+// trades at the price of the fill, where the portfolio is worth V:
+//
+//  1. Each asset is to be worth its weight of V. One that cannot be traded, or not to the side that
+//     it would have to be, keeps its position, and the others and the cash share the rest of V by
+//     their weights; if these are all 0, it becomes cash.
+//  2. Trades below min_trade of V are left out, unless they sell the last of an asset, and all are
+//     scaled down where together they are more than max_turnover of V.
+//  3. Sells come first, at most what is settled and what participation allows, rounded down to lots
+//     unless all is sold; one whose fee would be more than it gives is left out. What could not be
+//     sold is not made up for.
+//  4. Buys follow, all scaled by the same factor where the cash does not pay them and their fees,
+//     and rounded down to lots. So fees and slippage come out of the cash while there is some, and
+//     are otherwise shared by the buyers.
+//
+// Fills do not depend on the order of the assets, to the bit: sums over assets are exact.
+//
+// Exported agents give the weights themselves, and [Env.Rebalance] takes them.
+//
+// # Reward
+//
+// reward is [Simple], [Log], [Excess], [DifferentialSharpe], [Drawdown] or [MeanCVaR], each less
+// reward_params.turnover times what was traded as a part of the value before. What rewards remember
+// begins anew with each episode and is saved with it.
 //
 // # Observation
 //
@@ -62,4 +91,10 @@
 //
 // Add it to [Execution], and a file beside fill.go that implements it; the conservation of value in
 // property_test.go must hold for it without change.
+//
+// # How to add a reward
+//
+// Give it a word and a case in reward.go, a name in RewardParams.check, and what it remembers a
+// field of rewardMemory; add it to rewards in reward_test.go with numbers by hand, and the contract
+// of environments holds that it is saved.
 package trading

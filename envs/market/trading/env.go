@@ -1,8 +1,8 @@
 package trading
 
 import (
+	"errors"
 	"fmt"
-	"math"
 
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -26,6 +26,10 @@ type Env struct {
 	value           float64
 	account         *Account
 	bar             Bar // of the last fills
+	rewarder        rewarder
+	// target [N+1] are the weights that an action means, scratch [N+1] is of their making; nil
+	// where actions are orders.
+	target, scratch []float64
 }
 
 var (
@@ -33,11 +37,18 @@ var (
 	_ envs.Saver = (*Env)(nil)
 )
 
-func newEnv(s *Source, spec envs.Spec, bars Range) *Env {
-	return &Env{
+func newEnv(s *Source, spec envs.Spec, bars Range) (*Env, error) {
+	n := len(s.market.Assets)
+	e := &Env{
 		source: s, market: s.market, spec: spec, bars: bars, position: spec.Observation.Index(PositionField), cashField: spec.Observation.Index(CashField),
-		account: newAccount(&s.config, len(s.market.Assets)),
+		account: newAccount(&s.config, n),
 	}
+	if s.config.Actions == Weights {
+		e.target, e.scratch = make([]float64, n+1), make([]float64, n+1)
+	}
+	var err error
+	e.rewarder, err = newRewarder(&s.config, s.market)
+	return e, err
 }
 
 // Spec implements envs.Env.
@@ -57,42 +68,76 @@ func (e *Env) Reset(key rng.Key, ts *envs.TimeStep) error {
 	e.t, e.running = e.first, true
 	e.account.Reset()
 	e.value = e.account.cash
+	e.rewarder.rewardMemory = rewardMemory{}
 	e.observe(ts)
 	ts.Restart()
 	return nil
 }
 
-// Step implements envs.Env. The action has Buy, Sell or Hold for each asset.
+// Step implements envs.Env. The action has Buy, Sell or Hold for each asset, or what target weights
+// are made of.
 func (e *Env) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
+	if err := e.ready(); err != nil {
+		return err
+	}
+	if err := envs.CheckAction(&e.spec, action); err != nil {
+		return err
+	}
+	if e.target == nil {
+		e.next(action.Int64s(), ts)
+		return nil
+	}
+	e.source.config.Weights.Of(e.target, action.Float32s(), e.scratch)
+	e.next(nil, ts)
+	return nil
+}
+
+// Rebalance is Step with the target weights [N+1] themselves, of the assets and, last, of the cash.
+// Only an environment whose actions are weights has it. Weights that are not numbers, are negative
+// or do not sum to 1 are an error that changes nothing.
+func (e *Env) Rebalance(weights []float64, ts *envs.TimeStep) error {
+	if err := e.ready(); err != nil {
+		return err
+	}
+	if e.target == nil {
+		return errors.New("step trading: the environment takes orders and no weights")
+	}
+	if err := CheckWeights(e.market.Assets, weights); err != nil {
+		return fmt.Errorf("step trading: %w", err)
+	}
+	copy(e.target, weights)
+	e.next(nil, ts)
+	return nil
+}
+
+func (e *Env) ready() error {
 	switch {
 	case e.closed:
 		return fmt.Errorf("step trading: %w", envs.ErrClosed)
 	case !e.running:
 		return fmt.Errorf("step trading: %w", envs.ErrNoEpisode)
 	}
-	if err := envs.CheckAction(&e.spec, action); err != nil {
-		return err
-	}
-	e.trade(action.Int64s())
+	return nil
+}
+
+// next goes to the next bar with orders, or towards the target.
+func (e *Env) next(orders []int64, ts *envs.TimeStep) {
+	e.trade(orders)
 	e.t++
 	before := e.value
 	e.value = e.account.Value(e.row(e.market.Close, e.t))
 	e.observe(ts)
-	reward := e.value/before - 1
-	if e.source.config.Reward == Log {
-		reward = math.Log(e.value / before)
-	}
+	reward := e.rewarder.of(e.market, e.t-1, before, e.value, e.account.step.turnover)
 	switch {
 	case e.t < e.last:
 		ts.Continue(reward)
-		return nil
+		return
 	case e.source.config.Episode.End == Terminate:
 		ts.Terminate(reward)
 	default:
 		ts.Truncate(reward)
 	}
 	e.running = false
-	return nil
 }
 
 // row is that of a bar in a table of the market.
@@ -101,14 +146,18 @@ func (e *Env) row(table []float64, bar int) []float64 {
 	return table[bar*n : (bar+1)*n]
 }
 
-// trade executes the orders decided at bar t.
+// trade executes what was decided at bar t.
 func (e *Env) trade(orders []int64) {
 	m := e.market
 	m.Bar(&e.bar, &e.source.config, e.t)
 	if e.bar.Number > e.t {
 		m.Reinvest(e.account.pos, e.bar.Number)
 	}
-	e.account.Trade(orders, &e.bar)
+	if e.target != nil {
+		e.account.Rebalance(e.target, &e.bar)
+	} else {
+		e.account.Trade(orders, &e.bar)
+	}
 	if e.bar.Number == e.t {
 		m.Reinvest(e.account.pos, e.t+1)
 	}
@@ -123,8 +172,9 @@ func (e *Env) observe(ts *envs.TimeStep) {
 	if e.cashField >= 0 {
 		ts.Obs[e.cashField].Float32s()[0] = e.account.ObserveCash(e.value)
 	}
-	n := len(e.market.Assets)
-	e.account.WriteMask(ts.Mask.Bools(), e.market.Tradable[e.t*n:(e.t+1)*n], e.market.Dates[e.t])
+	if n := len(e.market.Assets); e.target == nil {
+		e.account.WriteMask(ts.Mask.Bools(), e.market.Tradable[e.t*n:(e.t+1)*n], e.market.Dates[e.t])
+	}
 	info := ts.Info[:infos]
 	a := e.account
 	info[InfoValue], info[InfoCash], info[InfoFees], info[InfoTurnover] = e.value, a.cash, a.step.fees, a.step.turnover

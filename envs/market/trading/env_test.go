@@ -30,6 +30,17 @@ func TestContract(t *testing.T) {
 		"bare":   func(c *trading.Config) { c.State.IncludePos, c.State.IncludeCash = false, false },
 		"no fee": func(c *trading.Config) { c.FeeRate = 0 },
 	}
+	for name, change := range sorted.All(rewards) {
+		cases["reward "+name] = change
+	}
+	for name, change := range sorted.All(rebalancings) {
+		cases["weights "+name] = func(c *trading.Config) {
+			if c.Actions = trading.Weights; change != nil {
+				change(c)
+			}
+		}
+	}
+	cases["projection"] = func(c *trading.Config) { c.Actions, c.Weights.Simplex = trading.Weights, trading.Projection }
 	ran := 0
 	for name, change := range sorted.All(cases) {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +58,7 @@ func TestContract(t *testing.T) {
 			return wrap.NewTimeLimit(open(t, m, config(nil)), 70)
 		}, envtest.Options{Steps: 800})
 	})
-	if ran != 13 {
+	if ran != 27 {
 		t.Errorf("%d configurations ran", ran)
 	}
 }

@@ -40,7 +40,7 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 		case o == Buy && decided[i]&filled[i]&CanBuy != 0:
 			buyers++
 		case o == Sell && decided[i]&filled[i]&CanSell != 0:
-			a.sell(&x, i, price[i])
+			a.sell(&x, i, price[i], a.part(i))
 		default:
 			a.step.skipped++
 		}
@@ -62,13 +62,20 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 	}
 }
 
-// sell gives part of the position in asset i.
-func (a *Account) sell(x *Charges, i int, price float64) {
+// part is how much of the position in asset i an order sells.
+func (a *Account) part(i int) float64 {
 	c, held := a.config, a.pos[i]
 	shares, lot := c.SellPct*held, c.Execution.Lot
 	if lot > 0 {
 		shares = min(max(math.Floor(shares/lot), 1)*lot, held)
 	}
+	return shares
+}
+
+// sell gives up to that many shares of the position in asset i.
+func (a *Account) sell(x *Charges, i int, price, shares float64) {
+	c, held := a.config, a.pos[i]
+	lot := c.Execution.Lot
 	if (held-shares)*price < Dust {
 		shares = held
 	}
@@ -88,9 +95,15 @@ func (a *Account) sell(x *Charges, i int, price float64) {
 	}
 	amount := shares * price
 	fee := x.Fee(Sell, amount)
-	if !x.plain && a.cash+amount-fee < 0 {
-		a.step.skipped++
-		return
+	if !x.plain {
+		left := amount - fee
+		if c.Actions != Weights {
+			left = a.cash + amount - fee
+		}
+		if left < 0 {
+			a.step.skipped++
+			return
+		}
 	}
 	a.pos[i] = held - shares
 	a.cash += amount - fee
@@ -115,9 +128,9 @@ func (a *Account) buy(x *Charges, i int, price, amount float64) {
 	}
 	fee := x.Fee(Buy, amount)
 	left := a.cash - amount - fee
-	if a.config.Execution.CashSplit == Fair {
-		// Fair buyers never spend more than there is, but together they may miss zero by a rounding
-		// error.
+	if a.config.Execution.CashSplit == Fair || a.config.Actions == Weights {
+		// These buyers never spend more than there is, but together they may miss zero by a
+		// rounding error.
 		left = max(left, 0)
 	}
 	if amount < Dust || left < 0 {

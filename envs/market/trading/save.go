@@ -23,8 +23,9 @@ type state struct {
 	Sells     int       `json:"sells"`
 	Skipped   int       `json:"skipped"`
 	// Unsettled are shares that were bought on Day.
-	Unsettled []float64 `json:"unsettled,omitempty"`
-	Day       time.Time `json:"day,omitzero"`
+	Unsettled []float64    `json:"unsettled,omitempty"`
+	Day       time.Time    `json:"day,omitzero"`
+	Rewards   rewardMemory `json:"rewards,omitzero"`
 }
 
 // SaveState implements envs.Saver.
@@ -35,7 +36,7 @@ func (e *Env) SaveState() ([]byte, error) {
 	a := e.account
 	unsettled, day := a.Unsettled()
 	return json.Marshal(state{
-		Unsettled: unsettled, Day: day,
+		Unsettled: unsettled, Day: day, Rewards: e.rewarder.rewardMemory,
 		First: e.first, Bar: e.t, Last: e.last, Cash: a.cash, Value: e.value, Positions: a.pos,
 		Fees: a.step.fees, Turnover: a.step.turnover, Buys: a.step.buys, Sells: a.step.sells, Skipped: a.step.skipped,
 	})
@@ -67,6 +68,7 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 	e.first, e.t, e.last, e.running = s.First, s.Bar, s.Last, true
 	a.cash, e.value, a.fills = s.Cash, s.Value, a.fills[:0]
 	a.HoldUnsettled(s.Unsettled, s.Day)
+	e.rewarder.rewardMemory = s.Rewards
 	a.step = tally{fees: s.Fees, turnover: s.Turnover, buys: s.Buys, sells: s.Sells, skipped: s.Skipped}
 	e.observe(ts)
 	if ts.Restart(); e.t > e.first {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -63,44 +64,50 @@ func NewSource(m *Market, c Config) (*Source, error) {
 	if c.Costs.UsesVolume() && m.Volume == nil {
 		return nil, errors.New("trading: costs.participation and costs.slippage.impact need the volume of bars, which the data do not have")
 	}
-	n := len(m.Assets)
-	w, err := envs.NewWindow(tensor.Of(m.X, m.Len(), n, len(m.Features)), c.Window)
+	if _, err := newRewarder(&c, m); err != nil {
+		return nil, err
+	}
+	w, err := envs.NewWindow(tensor.Of(m.X, m.Len(), len(m.Assets), len(m.Features)), c.Window)
 	if err != nil {
 		return nil, fmt.Errorf("trading: %w", err)
 	}
-	s := &Source{market: m, config: c, window: w, spec: envs.Spec{
+	return (&Source{market: m, window: w}).with(c), nil
+}
+
+// describe returns what environments show and take.
+func (s *Source) describe() envs.Spec {
+	m, c := s.market, &s.config
+	n := len(m.Assets)
+	spec := envs.Spec{
 		Name:        "trading",
-		Observation: envs.Dict{{Name: WindowField, Space: envs.Unbounded(c.Window, n, len(m.Features)), Window: w}},
-		Action:      envs.MultiDiscrete{N: make([]int, n)},
-		Masked:      true,
-		Reward:      envs.Range{Low: -1, High: math.Inf(1)},
+		Observation: envs.Dict{{Name: WindowField, Space: envs.Unbounded(c.Window, n, len(m.Features)), Window: s.window}},
+		Reward:      c.rewards(),
 		Info:        infoNames,
-	}}
-	for i := range n {
-		s.spec.Action.(envs.MultiDiscrete).N[i] = actions
 	}
-	if c.Reward == Log {
-		s.spec.Reward.Low = math.Inf(-1)
+	if c.Actions == Weights {
+		bound := c.Weights.bound()
+		spec.Action = envs.NewBox(-bound, bound, n+1)
+	} else {
+		spec.Action, spec.Masked = envs.MultiDiscrete{N: slices.Repeat([]int{actions}, n)}, true
 	}
 	most := 1.0
 	if c.State.Scale == Raw {
 		most = math.Inf(1)
 	}
 	if c.State.IncludePos {
-		s.spec.Observation = append(s.spec.Observation, envs.Field{Name: PositionField, Space: envs.NewBox(0, most, n)})
+		spec.Observation = append(spec.Observation, envs.Field{Name: PositionField, Space: envs.NewBox(0, most, n)})
 	}
 	if c.State.IncludeCash {
-		s.spec.Observation = append(s.spec.Observation, envs.Field{Name: CashField, Space: envs.NewBox(0, most, 1)})
+		spec.Observation = append(spec.Observation, envs.Field{Name: CashField, Space: envs.NewBox(0, most, 1)})
 	}
-	return s, nil
+	return spec
 }
 
-// with returns a source for the same market and windows, and a configuration that differs in its
-// episodes only.
+// with returns a source for the same market and windows, and a configuration with the same prices.
 func (s *Source) with(c Config) *Source {
-	o := *s
-	o.config = c
-	return &o
+	o := &Source{market: s.market, window: s.window, config: c}
+	o.spec = o.describe()
+	return o
 }
 
 // Market returns the market, in the prices that accounts trade.
@@ -130,5 +137,5 @@ func (s *Source) Env(r Range) (*Env, error) {
 		spec.MaxSteps = e.Length
 		spec.Random = e.Length < steps
 	}
-	return newEnv(s, spec, Range{first, r.Last}), nil
+	return newEnv(s, spec, Range{first, r.Last})
 }

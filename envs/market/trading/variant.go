@@ -12,3 +12,14 @@ func (s *Source) WithFee(rate float64) (*Source, error) {
 	}
 	return s.with(c), nil
 }
+
+// Orders returns a source of the same market and windows whose actions are orders; s itself where
+// they are.
+func (s *Source) Orders() *Source {
+	if s.config.Actions != Weights {
+		return s
+	}
+	c := s.config
+	c.Actions, c.Weights = "", WeightRules{}
+	return s.with(c)
+}

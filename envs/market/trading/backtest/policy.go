@@ -21,6 +21,15 @@ type Policy interface {
 	Decide(ctx context.Context, e *trading.Env, ts *envs.TimeStep, orders []int64) error
 }
 
+// Weigher is a Policy that can also decide on target weights. Where the actions of the environment
+// are weights it is asked for these, and policies that are none trade by orders in the same market.
+type Weigher interface {
+	Policy
+	// Weigh writes target weights [N+1], of the assets and, last, of the cash; they hold all of it
+	// in cash. It is otherwise like Decide.
+	Weigh(ctx context.Context, e *trading.Env, ts *envs.TimeStep, weights []float64) error
+}
+
 // HoldCash returns the policy that does nothing.
 func HoldCash() Policy { return holdCash{} }
 

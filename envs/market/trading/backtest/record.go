@@ -21,7 +21,7 @@ type Record struct {
 	// Positions [T+1,N] are shares, Weights [T+1,N] their part of the value.
 	Positions, Weights []float64
 	// Actions [T,N] are the orders: trading.Buy, Sell and Hold. They include those that were not
-	// executed.
+	// executed. Where actions are target weights, they are what was bought and sold.
 	Actions []int64
 	// Tradable [T,N] says what could be traded at the bar of the decision: other orders are none.
 	Tradable []trading.Sides

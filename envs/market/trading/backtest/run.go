@@ -26,6 +26,10 @@ func run(ctx context.Context, s *trading.Source, bars trading.Range, p Policy, k
 	if s.Config().Episode.Kind != trading.Full {
 		return nil, errors.New("the source has episodes over parts of the range, expected whole ones")
 	}
+	weigher, ok := p.(Weigher)
+	if !ok {
+		s = s.Orders()
+	}
 	e, err := s.Env(bars)
 	if err != nil {
 		return nil, err
@@ -44,7 +48,10 @@ func run(ctx context.Context, s *trading.Source, bars trading.Range, p Policy, k
 		return nil, err
 	}
 	action := tensor.New(tensor.Int64, n)
-	orders, in, out := action.Int64s(), make([]float64, n), make([]float64, n)
+	orders, in, out, weights := action.Int64s(), make([]float64, n), make([]float64, n), []float64(nil)
+	if s.Config().Actions == trading.Weights {
+		weights = make([]float64, n+1)
+	}
 	for ts.Type != envs.Last {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -53,10 +60,24 @@ func run(ctx context.Context, s *trading.Source, bars trading.Range, p Policy, k
 			orders[i] = trading.Hold
 		}
 		bar := e.Bar()
-		if err := p.Decide(ctx, e, ts, orders); err != nil {
-			return nil, fmt.Errorf("bar %d: %w", bar, err)
+		if weights == nil {
+			if err = p.Decide(ctx, e, ts, orders); err == nil {
+				err = e.Step(action, ts)
+			}
+		} else {
+			clear(weights)
+			weights[n] = 1
+			if err = weigher.Weigh(ctx, e, ts, weights); err == nil {
+				err = e.Rebalance(weights, ts)
+			}
+			for _, f := range e.Fills() {
+				orders[f.Asset] = trading.Buy
+				if f.Shares < 0 {
+					orders[f.Asset] = trading.Sell
+				}
+			}
 		}
-		if err := e.Step(action, ts); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("bar %d: %w", bar, err)
 		}
 		r.Actions = append(r.Actions, orders...)
