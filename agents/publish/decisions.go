@@ -23,7 +23,8 @@ import (
 type decisions struct {
 	position, cash []float32 // [D,N] and [D]
 	mask           []bool    // [D,3N]
-	action         []int64   // [D,N]
+	action         []int64   // [D,N]; nil where actions are target weights
+	weights        []float32 // [D,N+1] these; nil where actions are orders
 	// margin is the least margin of a decision's choices, 1 where the agent does not tell.
 	margin []float32
 }
@@ -49,20 +50,39 @@ func replay(t *goldenBars, p live.Pipeline, c trading.Config, one *served.Policy
 		if !trader.Feed.Ready() {
 			continue
 		}
-		orders, err := trader.Decide()
+		var orders []int64
+		var weights []float64
+		if trader.Weighs() {
+			weights, err = trader.Weigh()
+		} else {
+			orders, err = trader.Decide()
+		}
 		if err != nil {
 			return nil, err
 		}
 		k := len(d.margin)
+		for _, w := range weights {
+			d.weights = append(d.weights, float32(w))
+		}
 		d.position, d.cash = append(d.position, portfolio.Position().Float32s()...), append(d.cash, portfolio.Cash().Float32s()[0])
 		d.mask, d.action, d.margin = append(d.mask, portfolio.Mask().Bools()...), append(d.action, orders...), append(d.margin, float32(trader.margin(heads)))
 		if recorded != nil {
 			if k >= len(recorded.margin) {
 				return nil, fmt.Errorf("%w: %d decisions are recorded, and bar %d leads to another", artifact.ErrGolden, k, i)
 			}
-			orders = recorded.action[k*t.assets : (k+1)*t.assets]
+			if orders != nil {
+				orders = recorded.action[k*t.assets : (k+1)*t.assets]
+			}
+			for i := range weights {
+				weights[i] = float64(recorded.weights[k*len(weights)+i])
+			}
 		}
-		if err := portfolio.Decide(orders); err != nil {
+		if trader.Weighs() {
+			err = portfolio.Rebalance(weights)
+		} else {
+			err = portfolio.Decide(orders)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -123,14 +143,18 @@ func (m *market) replayed(o trading.Opened, one *served.Policy, heads []int) ([]
 func (d *decisions) encode(assets int) ([]byte, error) {
 	n := len(d.margin)
 	var out bytes.Buffer
+	action := safetensors.New(agents.ActionOutput, []int{n, assets}, d.action)
+	if d.weights != nil {
+		action = safetensors.New(agents.ActionOutput, []int{n, assets + 1}, d.weights)
+	}
 	err := safetensors.Write(&out, map[string]string{"format": "onnxrl golden decisions", "version": "1"}, []safetensors.Tensor{
-		safetensors.New(agents.ActionOutput, []int{n, assets}, d.action), safetensors.New(trading.PositionField, []int{n, assets}, d.position), safetensors.New(trading.CashField, []int{n, 1}, d.cash),
+		action, safetensors.New(trading.PositionField, []int{n, assets}, d.position), safetensors.New(trading.CashField, []int{n, 1}, d.cash),
 		safetensors.New("margin", []int{n}, d.margin), safetensors.New(agents.MaskInput, []int{n, 3 * assets}, d.mask),
 	})
 	return out.Bytes(), err
 }
 
-func readDecisions(v artifact.Version, assets int) (*decisions, error) {
+func readDecisions(v artifact.Version, assets int, weighs bool) (*decisions, error) {
 	f, err := openFile(v, DecisionsFile)
 	if err != nil {
 		return nil, err
@@ -143,7 +167,12 @@ func readDecisions(v artifact.Version, assets int) (*decisions, error) {
 		return nil, err
 	}
 	n := len(d.margin)
-	if d.action, err = array[int64](f, agents.ActionOutput, n, assets); err != nil {
+	if weighs {
+		d.weights, err = array[float32](f, agents.ActionOutput, n, assets+1)
+	} else {
+		d.action, err = array[int64](f, agents.ActionOutput, n, assets)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if d.position, err = array[float32](f, trading.PositionField, n, assets); err != nil {
@@ -195,11 +224,11 @@ func verifyBars(ctx context.Context, v artifact.Version, c engine.Compiler) (r B
 	if err != nil {
 		return r, err
 	}
-	want, err := readDecisions(v, t.assets)
+	rules, err := tradingConfig(p)
 	if err != nil {
 		return r, err
 	}
-	rules, err := tradingConfig(p)
+	want, err := readDecisions(v, t.assets, rules.Actions == trading.Weights)
 	if err != nil {
 		return r, err
 	}
@@ -254,12 +283,16 @@ func verifyBars(ctx context.Context, v artifact.Version, c engine.Compiler) (r B
 			r.Close++
 			continue
 		}
+		if want.action == nil {
+			continue
+		}
 		for i := k * t.assets; i < (k+1)*t.assets; i++ {
 			if got.action[i] != want.action[i] && differs == nil {
 				differs = fmt.Errorf("%w: decision %d for %s is %d, expected %d", artifact.ErrGolden, k, p.Assets[i%t.assets], got.action[i], want.action[i])
 			}
 		}
 	}
+	compare("the target weights", got.weights, want.weights)
 	compare("the positions", got.position, want.position)
 	compare("the cash", got.cash, want.cash)
 	for i := range want.mask {

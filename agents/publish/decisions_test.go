@@ -137,7 +137,7 @@ func TestGoldenBarsThatDiffer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := readDecisions(v, b.assets)
+		d, err := readDecisions(v, b.assets, false)
 		if err != nil {
 			t.Fatal(err)
 		}

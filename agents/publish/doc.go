@@ -21,6 +21,7 @@
 //	market               features as the indicators give them, NaN where they are not known, are scaled with the statistics of the training range
 //	wrappers.normalize   observations are normalised with the running statistics as they were when the policy was taken
 //	wrappers.frame_stack one observation at a time is taken, and the others are remembered
+//	env.actions: weights   actions are target weights, of the assets in order and of the cash
 //	rescale_action, clip_action   actions are stretched and limited to the environment's bounds
 //
 // The metadata and the manifest name assets, features, units and statistics in order, and the

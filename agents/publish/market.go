@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/feature"
@@ -42,7 +43,8 @@ type pipeline struct {
 	Actions []string `json:"actions"`
 }
 
-// actions names what a head of the trading environment chooses, in order.
+// actions names what a head of the trading environment chooses, in order; target weights are no
+// choice, and their one name is weight.
 var actions = []string{trading.Buy: "buy", trading.Sell: "sell", trading.Hold: "hold"}
 
 // newMarket describes the environments of a factory.
@@ -52,6 +54,10 @@ func newMarket(f envs.Factory) (market, error) {
 		return market{}, nil
 	}
 	d, c := o.Data(), o.Source().Config()
+	actions := actions
+	if c.Actions == trading.Weights {
+		actions = []string{"weight"}
+	}
 	m := market{info: map[string]string{
 		"assets": strings.Join(d.Market.Assets, ","), "features": strings.Join(d.Market.Features, ","), "actions": strings.Join(actions, ","),
 	}}
@@ -100,6 +106,9 @@ func newMarket(f envs.Factory) (market, error) {
 		position, cash = "number of shares of each asset", "cash in the market's currency"
 	}
 	m.ports = map[string]string{trading.WindowField: scaled, trading.PositionField: position, trading.CashField: cash}
+	if c.Actions == trading.Weights {
+		m.ports[agents.ActionOutput] = "target weights of the assets and, last, of the cash; 1 in sum"
+	}
 	return m, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/artifact"
@@ -28,6 +29,10 @@ type preprocessing struct {
 	stacks map[string]stack
 	// bounds makes the network's actions the environment's; nil where they are.
 	bounds *bake.Bounds
+	// simplex makes the network's actions target weights, by the rules of weights; nil where
+	// actions are others.
+	simplex *bake.Simplex
+	weights trading.WeightRules
 }
 
 // stack is a field of the last observations.
@@ -63,6 +68,13 @@ func newPreprocessing(f envs.Factory, e envs.Env) (a preprocessing, err error) {
 		box := w.Unwrap().Spec().Action.(envs.Box)
 		a.bounds, a.inner.Action = &bake.Bounds{Output: agents.ActionOutput, Low: box.Low, High: box.High, Rescale: w.Rescales()}, box
 	}
+	if o, ok := wrap.FindFactory[trading.Opened](f); ok && o.Source().Config().Actions == trading.Weights {
+		a.weights = o.Source().Config().Weights
+		box := a.spec.Action.(envs.Box)
+		scratch := make([]float64, box.Dims[0])
+		a.simplex = &bake.Simplex{Output: agents.ActionOutput, Project: a.weights.Simplex == trading.Projection, Of: func(weights []float64, row []float32) { a.weights.Of(weights, row, scratch) }}
+		a.inner.Action = envs.NewBox(0, 1, box.Dims...)
+	}
 	return a, nil
 }
 
@@ -91,15 +103,21 @@ func (a *preprocessing) wrappers(normal []wrap.Normalizer) []bake.Wrapper {
 	if a.bounds != nil {
 		list = append(list, a.bounds)
 	}
+	if a.simplex != nil {
+		list = append(list, a.simplex)
+	}
 	return list
 }
 
 // actions says what becomes of the network's outputs, for the proof.
 func (a *preprocessing) actions() map[string]func(*tensor.Tensor) *tensor.Tensor {
-	if a.bounds == nil {
-		return nil
+	switch {
+	case a.simplex != nil:
+		return map[string]func(*tensor.Tensor) *tensor.Tensor{a.simplex.Output: a.simplex.Apply}
+	case a.bounds != nil:
+		return map[string]func(*tensor.Tensor) *tensor.Tensor{a.bounds.Output: a.bounds.Apply}
 	}
-	return map[string]func(*tensor.Tensor) *tensor.Tensor{a.bounds.Output: a.bounds.Apply}
+	return nil
 }
 
 // options join a model to the environments: it takes single frames and unscaled windows where they
@@ -111,6 +129,14 @@ func (a *preprocessing) options() served.Options {
 			o.Newest = map[string][]int{}
 		}
 		o.Newest[name] = s.shape
+	}
+	if a.simplex != nil {
+		n, rules := a.spec.Action.Shape()[0], a.weights
+		o.Actions = func(to, from []float32) {
+			for at := 0; at < len(from); at += n {
+				rules.Action(to[at:at+n], from[at:at+n])
+			}
+		}
 	}
 	if b := a.bounds; b != nil && b.Rescale {
 		o.Actions = func(to, from []float32) {

@@ -28,6 +28,8 @@ type Trader struct {
 	scales bool // the model scales by itself
 	inputs []input
 	action *tensor.Tensor
+	// weights [N+1] are the action where it is target weights; nil where it is orders.
+	weights []float64
 }
 
 // input is one of the model's, and what the feed and the portfolio have for it.
@@ -116,7 +118,12 @@ func newTrader(p live.Pipeline, rules trading.Config, one *served.Policy) (*Trad
 		}
 		t.inputs = append(t.inputs, in)
 	}
-	if t.action.DType() != tensor.Int64 || t.action.Len() != n {
+	if rules.Actions == trading.Weights {
+		t.weights = make([]float64, n+1)
+		if t.action.DType() != tensor.Float32 || t.action.Len() != n+1 {
+			return nil, fmt.Errorf("the output %q is %v, expected %d target weights", agents.ActionOutput, t.action, n+1)
+		}
+	} else if t.action.DType() != tensor.Int64 || t.action.Len() != n {
 		return nil, fmt.Errorf("the output %q is %v, expected %d orders", agents.ActionOutput, t.action, n)
 	}
 	return t, nil
@@ -142,17 +149,46 @@ func (t *Trader) Append(at time.Time, rows []live.Row) error {
 // for each asset; they are valid until the next call. They are not executed unless they are given
 // to the portfolio. The feed must be ready. It allocates nothing.
 func (t *Trader) Decide() ([]int64, error) {
+	if t.weights != nil {
+		return nil, errors.New("decide: the agent's actions are target weights and no orders")
+	}
+	if err := t.run(); err != nil {
+		return nil, err
+	}
+	return t.action.Int64s(), nil
+}
+
+// Weighs reports whether the agent's actions are target weights, which Weigh returns, and no
+// orders.
+func (t *Trader) Weighs() bool { return t.weights != nil }
+
+// Weigh is Decide where actions are target weights [N+1], of the assets and, last, of the cash.
+func (t *Trader) Weigh() ([]float64, error) {
+	if t.weights == nil {
+		return nil, errors.New("weigh: the agent's actions are orders and no target weights")
+	}
+	if err := t.run(); err != nil {
+		return nil, err
+	}
+	for i, w := range t.action.Float32s() {
+		t.weights[i] = float64(w)
+	}
+	return t.weights, nil
+}
+
+// run runs the model on what it observes now.
+func (t *Trader) run() error {
 	if !t.Feed.Ready() {
-		return nil, errors.New("decide: the feed has no whole window yet")
+		return errors.New("decide: the feed has no whole window yet")
 	}
 	for i := range t.inputs {
 		copy(t.inputs[i].to.Bytes(), t.inputs[i].from().Bytes())
 	}
 	if err := t.one.Run(); err != nil {
-		return nil, err
+		return err
 	}
 	t.one.Advance()
-	return t.action.Int64s(), nil
+	return nil
 }
 
 // margin is the least margin of the last decision's choices, 1 where the model does not tell.

@@ -33,7 +33,7 @@ func (a *app) dataLiveCommand() *cobra.Command {
 		Short: "Trade on paper with a published market agent, from bars as they arrive",
 		Long: `Gives bars one time after another to a published market agent and executes its orders on paper. What the agent sees and how its orders are filled comes from its
 manifest, edited with --set, and is to the bit what a back-test of the same bars would have. Each time gives a line of JSON: value and cash at the close, fills of
-the orders before, and the new orders.
+the orders before, and the new orders. Of an agent whose actions are target weights these are the targets, that of the cash by the name cash.
 
 Bars are those of a file, a folder or a pattern, sorted by time. With --follow, rows appended to a CSV file are waited for until SIGTERM or Ctrl-C; - reads rows from
 stdin until it ends. Such rows come in the order of time. A time is decided on when every asset has its row, when a row of a later time is there, or at an empty line;
@@ -73,7 +73,10 @@ type liveLine struct {
 	Cash      float64            `json:"cash"`
 	Positions map[string]float64 `json:"positions"`
 	Fills     []liveFill         `json:"fills"`
-	Orders    map[string]string  `json:"orders"`
+	Orders    map[string]string  `json:"orders,omitempty"`
+	// Targets are target weights, that of the cash by the name cash, of agents whose actions these
+	// are; Orders are those of others.
+	Targets map[string]float64 `json:"targets,omitempty"`
 }
 
 type liveFill struct {
@@ -247,15 +250,18 @@ func (s *liveSession) bar(at time.Time) error {
 			return err
 		}
 		s.filling = true
-		orders := s.held.orders
+		held := s.held
 		s.held = nil
-		return t.Portfolio.Decide(orders)
+		if t.Weighs() {
+			return t.Portfolio.Rebalance(held.targets)
+		}
+		return t.Portfolio.Decide(held.orders)
 	}
 	if !t.Feed.Ready() || at.Before(s.from) {
 		return nil
 	}
 	symbols, account := t.Feed.Pipeline().Assets, t.Portfolio.Account()
-	line := liveLine{Time: at.Format(time.DateTime), Value: t.Portfolio.Value(), Cash: account.Cash(), Positions: map[string]float64{}, Fills: []liveFill{}, Orders: map[string]string{}}
+	line := liveLine{Time: at.Format(time.DateTime), Value: t.Portfolio.Value(), Cash: account.Cash(), Positions: map[string]float64{}, Fills: []liveFill{}}
 	for i, q := range account.Positions() {
 		line.Positions[symbols[i]] = q
 	}
@@ -264,17 +270,43 @@ func (s *liveSession) bar(at time.Time) error {
 			line.Fills = append(line.Fills, liveFill{Asset: symbols[x.Asset], Shares: x.Shares, Price: x.Price, Fee: x.Fee})
 		}
 	}
-	orders, err := t.Decide()
-	if err != nil {
+	if err := s.decide(&line, symbols); err != nil {
 		return err
-	}
-	if err := t.Portfolio.Decide(orders); err != nil {
-		return err
-	}
-	for i, o := range orders {
-		line.Orders[symbols[i]] = orderNames[o]
 	}
 	s.decided++
 	s.filling = true
 	return s.out.Encode(line)
+}
+
+// decide takes the agent's decision and writes it into a line.
+func (s *liveSession) decide(line *liveLine, symbols []string) error {
+	t := s.trader
+	if t.Weighs() {
+		weights, err := t.Weigh()
+		if err != nil {
+			return err
+		}
+		line.Targets = map[string]float64{}
+		for i, w := range weights {
+			line.Targets[targetName(symbols, i)] = w
+		}
+		return t.Portfolio.Rebalance(weights)
+	}
+	orders, err := t.Decide()
+	if err != nil {
+		return err
+	}
+	line.Orders = map[string]string{}
+	for i, o := range orders {
+		line.Orders[symbols[i]] = orderNames[o]
+	}
+	return t.Portfolio.Decide(orders)
+}
+
+// targetName is what the i-th target weight is of: an asset or, last, the cash.
+func targetName(symbols []string, i int) string {
+	if i < len(symbols) {
+		return symbols[i]
+	}
+	return cashSymbol
 }

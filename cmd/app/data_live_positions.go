@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
 // holdings are what an agent begins with.
@@ -23,7 +24,12 @@ type holdings struct {
 	// is empty where there is none.
 	time   string
 	orders []int64
+	// targets [N+1] are in the place of orders where actions are target weights.
+	targets []float64
 }
+
+// cashSymbol stands for the cash among symbols.
+const cashSymbol = "cash"
 
 // resumes says whether the holdings are those at the close of a bar, with orders that are not
 // filled yet.
@@ -38,7 +44,7 @@ func readHoldings(path string, t *publish.Trader) (*holdings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--positions: %w", err)
 	}
-	h, err := parseHoldings(text, t.Feed.Pipeline().Assets)
+	h, err := parseHoldings(text, t.Feed.Pipeline().Assets, t.Weighs())
 	if err == nil && h.resumes() && t.Remembers() {
 		err = errors.New("the agent remembers what it has seen: it cannot go on after a line of its output; begin with the same --from as before instead")
 	}
@@ -49,12 +55,13 @@ func readHoldings(path string, t *publish.Trader) (*holdings, error) {
 }
 
 // parseHoldings reads JSON or CSV. Assets that are not named have no shares.
-func parseHoldings(text []byte, assets []string) (*holdings, error) {
+func parseHoldings(text []byte, assets []string, weighs bool) (*holdings, error) {
 	var line struct {
 		Time      string             `json:"time"`
 		Cash      *float64           `json:"cash"`
 		Positions map[string]float64 `json:"positions"`
 		Orders    map[string]string  `json:"orders"`
+		Targets   map[string]float64 `json:"targets"`
 	}
 	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '{' {
 		if err := json.Unmarshal(trimmed, &line); err != nil {
@@ -86,6 +93,19 @@ func parseHoldings(text []byte, assets []string) (*holdings, error) {
 	if h.time == "" {
 		return h, nil
 	}
+	if weighs {
+		for i := range len(assets) + 1 {
+			w, ok := line.Targets[targetName(assets, i)]
+			if !ok {
+				return nil, fmt.Errorf("targets: there is no weight of %s", targetName(assets, i))
+			}
+			h.targets = append(h.targets, w)
+		}
+		if err := trading.CheckWeights(assets, h.targets); err != nil {
+			return nil, fmt.Errorf("targets: %w", err)
+		}
+		return h, nil
+	}
 	for _, symbol := range assets {
 		order := slices.Index(orderNames[:], line.Orders[symbol])
 		if order < 0 {
@@ -113,9 +133,9 @@ func parseHoldingsCSV(text []byte) (positions map[string]float64, cash *float64,
 		}
 		_, twice := positions[row[0]]
 		switch {
-		case row[0] == "cash" && cash == nil:
+		case row[0] == cashSymbol && cash == nil:
 			cash = &q
-		case row[0] == "cash" || twice:
+		case row[0] == cashSymbol || twice:
 			return nil, nil, fmt.Errorf("line %d: %s is there twice", i+2, row[0])
 		default:
 			positions[row[0]] = q

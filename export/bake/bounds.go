@@ -71,9 +71,28 @@ func (l *Bounds) limit(m *onnx.Model) (*onnx.Model, error) {
 	if len(l.Low) == 1 {
 		shape = nil
 	}
-	inner := onnx.Extend(m).Fresh(l.Output + "/unbounded")
+	return behind(m, l.Output, "unbounded", func(b *onnx.Builder, x onnx.Value) onnx.Value {
+		constant := func(f func(low, high float64) float64) onnx.Value {
+			c := tensor.New(tensor.Float32, shape...)
+			for i := range c.Float32s() {
+				c.Float32s()[i] = float32(f(l.Low[i], l.High[i]))
+			}
+			return b.Const(c)
+		}
+		if l.Rescale {
+			x = b.Op("Add", []onnx.Value{b.Op("Mul", []onnx.Value{x, constant(func(low, high float64) float64 { return (high - low) / 2 })}), constant(func(low, high float64) float64 { return (high + low) / 2 })})
+		}
+		return b.Op("Max", []onnx.Value{b.Op("Min", []onnx.Value{x, constant(func(_, high float64) float64 { return high })}), constant(func(low, _ float64) float64 { return low })})
+	})
+}
+
+// behind puts something of the same type behind an output, which keeps its name and its place; what
+// it was is called output/was.
+func behind(m *onnx.Model, output, was string, add func(b *onnx.Builder, x onnx.Value) onnx.Value) (*onnx.Model, error) {
+	t := outputType(m, output)
+	inner := onnx.Extend(m).Fresh(output + "/" + was)
 	m, err := onnx.Rename(m, func(v onnx.Value) onnx.Value {
-		if v == onnx.Value(l.Output) {
+		if v == onnx.Value(output) {
 			return inner
 		}
 		return v
@@ -84,21 +103,10 @@ func (l *Bounds) limit(m *onnx.Model) (*onnx.Model, error) {
 	at := slices.IndexFunc(m.Graph.Output, func(v *onnx.ValueInfo) bool { return v.Name == string(inner) })
 	m.Graph.Output = slices.Delete(m.Graph.Output, at, at+1)
 	b := onnx.Extend(m)
-	outer := b.SetScope(l.Output + "/")
-	constant := func(f func(low, high float64) float64) onnx.Value {
-		c := tensor.New(tensor.Float32, shape...)
-		for i := range c.Float32s() {
-			c.Float32s()[i] = float32(f(l.Low[i], l.High[i]))
-		}
-		return b.Const(c)
-	}
-	x := inner
-	if l.Rescale {
-		x = b.Op("Add", []onnx.Value{b.Op("Mul", []onnx.Value{x, constant(func(low, high float64) float64 { return (high - low) / 2 })}), constant(func(low, high float64) float64 { return (high + low) / 2 })})
-	}
-	x = b.Op("Max", []onnx.Value{b.Op("Min", []onnx.Value{x, constant(func(_, high float64) float64 { return high })}), constant(func(low, _ float64) float64 { return low })})
+	outer := b.SetScope(output + "/")
+	x := add(b, inner)
 	b.SetScope(outer)
-	b.Output(b.Rename(x, l.Output), t)
+	b.Output(b.Rename(x, output), t)
 	if m, err = b.Model(); err != nil {
 		return nil, err
 	}

@@ -191,6 +191,76 @@ func TestActionsReachTheirBounds(t *testing.T) {
 	}
 }
 
+// TestActionsBecomeWeights proves a policy whose scores become weights by softmax or projection,
+// and the projections at the corners, at ties and on an edge.
+func TestActionsBecomeWeights(t *testing.T) {
+	x, begins, _ := episodes(100)
+	softmax := func(weights []float64, row []float32) {
+		sum := 0.0
+		for i, v := range row {
+			weights[i] = math.Exp(float64(v))
+			sum += weights[i]
+		}
+		for i := range weights {
+			weights[i] /= sum
+		}
+	}
+	// Of two numbers with the difference d the first has (1 + d)/2, within [0, 1].
+	project := func(weights []float64, row []float32) {
+		weights[0] = max(0, min(1, (1+float64(row[0])-float64(row[1]))/2))
+		weights[1] = 1 - weights[0]
+	}
+	proved := 0
+	for _, c := range testengines.All(t) {
+		for _, s := range []*Simplex{{Output: "action", Of: softmax}, {Output: "action", Of: project, Project: true}} {
+			net, params, states := recurrent(t, false)
+			m, err := Agent(net, params.View, states, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := NewProver(c, Pair{Network: net, Params: params, Memory: states, Baked: m, Actions: map[string]func(*tensor.Tensor) *tensor.Tensor{"action": s.Apply}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := v.Add(t.Context(), []*tensor.Tensor{x}, nil, begins); err != nil {
+				t.Errorf("%s, projection %v: %v", c.Name(), s.Project, err)
+			}
+			if err := v.Close(); err != nil {
+				t.Error(err)
+			}
+			proved++
+		}
+		b := onnx.NewBuilder("scores", 13)
+		in := onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), onnx.Known(3)}}
+		b.Output(b.Rename(b.Op("Neg", []onnx.Value{b.Input("x", in)}), "action"), in)
+		m, err := b.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err = (&Simplex{Output: "action", Project: true}).wrap(m); err != nil {
+			t.Fatal(err)
+		}
+		rows := []float32{-1, 1, 1, 0, 0, 0, -0.75, -0.5, 1, -0.5, -0.5, 0, -1, -1, -0.5}
+		out, err := outputs(t, c, m, map[string]*tensor.Tensor{"x": tensor.Of(rows, 5, 3)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		third := 1.0 / 3
+		for i, want := range []float64{1, 0, 0, third, third, third, 0.625, 0.375, 0, 0.5, 0.5, 0, 0.5, 0.5, 0} {
+			if got := float64(out["action"].Float32s()[i]); math.Abs(got-want) > 1e-7 {
+				t.Errorf("%s: weight %d is %g, expected %g", c.Name(), i, got, want)
+			}
+		}
+	}
+	if proved != 2*len(testengines.All(t)) {
+		t.Errorf("%d proofs", proved)
+	}
+	net, params, states := recurrent(t, false)
+	if _, err := Agent(net, params.View, states, &Simplex{Output: "action_log_stds"}); err == nil || !strings.Contains(err.Error(), "expected float32 [batch n]") {
+		t.Errorf("no output: %v", err)
+	}
+}
+
 // TestFlatFrames puts a stack inside a model that takes the frames as one vector, oldest first.
 func TestFlatFrames(t *testing.T) {
 	const rows = 30

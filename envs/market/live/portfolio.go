@@ -22,9 +22,11 @@ type Portfolio struct {
 	account *trading.Account
 	value   float64
 
-	// What was decided and is not executed yet: the orders, what could be traded then, and when.
+	// What was decided and is not executed yet: the orders, or target weights [N+1], what could be
+	// traded then, and when.
 	pending bool
 	orders  []int64
+	weights []float64 // nil where actions are orders
 	decided []trading.Sides
 	at      time.Time
 	// What costs depend on, [N]; nil where they do not.
@@ -53,6 +55,9 @@ func NewPortfolio(c trading.Config, f *Feed) (*Portfolio, error) {
 	}
 	if c.Account.Prices == trading.Raw && slices.Contains(f.quotes, bars.Factor) {
 		p.factor = slices.Clone(f.factor)
+	}
+	if c.Actions == trading.Weights {
+		p.weights = make([]float64, n+1)
 	}
 	if c.Costs.UsesBars() {
 		p.volume, p.up, p.down = make([]float64, n), make([]float64, n), make([]float64, n)
@@ -85,6 +90,9 @@ func (p *Portfolio) Update() {
 // Decide takes the agent's orders, trading.Buy, Sell or Hold for each asset. They are executed at
 // the next bar, or at once where the configuration fills at the same close.
 func (p *Portfolio) Decide(orders []int64) error {
+	if p.weights != nil {
+		return errors.New("decide: the agent's actions are target weights and no orders")
+	}
 	if len(orders) != len(p.orders) {
 		return fmt.Errorf("decide: %d orders for %d assets", len(orders), len(p.orders))
 	}
@@ -97,12 +105,34 @@ func (p *Portfolio) Decide(orders []int64) error {
 		return errors.New("decide: there is no bar yet")
 	}
 	copy(p.orders, orders)
+	p.decide()
+	return nil
+}
+
+// Rebalance is Decide with target weights [N+1], of the assets and, last, of the cash, where the
+// agent's actions are these.
+func (p *Portfolio) Rebalance(weights []float64) error {
+	switch {
+	case p.weights == nil:
+		return errors.New("rebalance: the agent's actions are orders and no target weights")
+	case !p.feed.begun:
+		return errors.New("rebalance: there is no bar yet")
+	}
+	if err := trading.CheckWeights(p.feed.p.Assets, weights); err != nil {
+		return fmt.Errorf("rebalance: %w", err)
+	}
+	copy(p.weights, weights)
+	p.decide()
+	return nil
+}
+
+// decide keeps what is decided until it is executed.
+func (p *Portfolio) decide() {
 	copy(p.decided, p.feed.tradable)
 	p.at, p.pending = p.feed.time, true
 	if p.config.LookAhead() {
 		p.trade()
 	}
-	return nil
 }
 
 // trade executes what is pending at the last bar.
@@ -122,7 +152,11 @@ func (p *Portfolio) trade() {
 			p.volume[i], p.up[i], p.down[i] = p.volume[i]/f, p.up[i]*f, p.down[i]*f
 		}
 	}
-	p.account.Trade(p.orders, &b)
+	if p.weights != nil {
+		p.account.Rebalance(p.weights, &b)
+	} else {
+		p.account.Trade(p.orders, &b)
+	}
 	p.pending = false
 }
 
@@ -170,6 +204,7 @@ type portfolioState struct {
 	Positions []float64 `json:"positions"`
 	Pending   bool      `json:"pending"`
 	Orders    []int64   `json:"orders"`
+	Weights   []float64 `json:"weights,omitempty"`
 	// Decided says which assets could be bought at the decision, Sellable, where that differs,
 	// which could be sold.
 	Decided  []bool    `json:"decided"`
@@ -184,7 +219,7 @@ type portfolioState struct {
 // SaveState returns the holdings and what is not executed yet, as JSON. The feed is saved by
 // itself.
 func (p *Portfolio) SaveState() ([]byte, error) {
-	s := portfolioState{Cash: p.account.Cash(), Positions: p.account.Positions(), Pending: p.pending, Orders: p.orders, At: p.at, Factor: p.factor}
+	s := portfolioState{Cash: p.account.Cash(), Positions: p.account.Positions(), Pending: p.pending, Orders: p.orders, Weights: p.weights, At: p.at, Factor: p.factor}
 	s.Unsettled, s.Day = p.account.Unsettled()
 	for _, d := range p.decided {
 		s.Decided, s.Sellable = append(s.Decided, d.Allows(trading.Buy)), append(s.Sellable, d.Allows(trading.Sell))
@@ -208,6 +243,14 @@ func (p *Portfolio) LoadState(text []byte) error {
 	if len(s.Orders) != len(p.orders) || len(s.Sellable) != len(p.decided) || len(s.Decided) != len(p.decided) || slices.ContainsFunc(s.Orders, func(o int64) bool { return o < trading.Buy || o > trading.Hold }) {
 		return fmt.Errorf("load the state of a portfolio: the orders %v decided on %d assets, expected %d", s.Orders, len(s.Decided), len(p.orders))
 	}
+	if len(s.Weights) != len(p.weights) {
+		return fmt.Errorf("load the state of a portfolio: %d target weights, expected %d", len(s.Weights), len(p.weights))
+	}
+	if s.Pending && p.weights != nil {
+		if err := trading.CheckWeights(p.feed.p.Assets, s.Weights); err != nil {
+			return fmt.Errorf("load the state of a portfolio: %w", err)
+		}
+	}
 	if len(s.Factor) != len(p.factor) {
 		return fmt.Errorf("load the state of a portfolio: %d factors of raw prices, expected %d", len(s.Factor), len(p.factor))
 	}
@@ -217,6 +260,7 @@ func (p *Portfolio) LoadState(text []byte) error {
 	p.account.HoldUnsettled(s.Unsettled, p.feed.wall(s.Day))
 	copy(p.factor, s.Factor)
 	copy(p.orders, s.Orders)
+	copy(p.weights, s.Weights)
 	for i := range p.decided {
 		p.decided[i] = 0
 		if s.Decided[i] {

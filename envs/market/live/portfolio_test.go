@@ -31,6 +31,21 @@ func decide(observed []*tensor.Tensor, orders []int64) {
 	}
 }
 
+// weigh makes target weights of the same.
+func weigh(observed []*tensor.Tensor, weights []float64) {
+	orders := make([]int64, len(weights))
+	decide(observed, orders)
+	sum := 1.0
+	for i, o := range orders {
+		weights[i] = float64(o)
+		sum += weights[i]
+	}
+	weights[len(weights)-1]++
+	for i := range weights {
+		weights[i] /= sum
+	}
+}
+
 // rules are ways to trade.
 func rules(window int) []trading.Config {
 	var list []trading.Config
@@ -69,6 +84,7 @@ func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r tra
 		t.Fatal(err)
 	}
 	orders := make([]int64, set.Manifest.N)
+	wanted, weights := make([]float64, len(orders)+1), make([]float64, len(orders)+1)
 	for i, a := range list {
 		if err := f.Append(a.at, a.rows); err != nil {
 			t.Fatal(err)
@@ -85,6 +101,9 @@ func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r tra
 		fills += len(e.Fills())
 		have := []*tensor.Tensor{f.Scaled(), p.Position(), p.Cash(), p.Mask()}
 		for k, want := range []*tensor.Tensor{ts.Obs[0], ts.Obs[1], ts.Obs[2], ts.Mask} {
+			if want == nil && c.Actions == trading.Weights {
+				continue // A box has no mask.
+			}
 			if string(have[k].Bytes()) != string(want.Bytes()) || !slices.Equal(have[k].Shape(), want.Shape()) {
 				t.Fatalf("%s: input %d differs", where, k)
 			}
@@ -94,6 +113,8 @@ func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r tra
 		}
 		decide(ts.Obs, action.Int64s())
 		decide(have[:3], orders)
+		weigh(ts.Obs, wanted)
+		weigh(have[:3], weights)
 		if i%5 == 0 {
 			// A restart between decisions changes nothing.
 			state, err := p.SaveState()
@@ -107,7 +128,12 @@ func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r tra
 				t.Fatal(err)
 			}
 		}
-		if err := p.Decide(orders); err != nil {
+		if c.Actions == trading.Weights {
+			err = p.Rebalance(weights)
+		} else {
+			err = p.Decide(orders)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		if i%5 == 1 {
@@ -127,7 +153,12 @@ func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r tra
 				p = q
 			}
 		}
-		if err := e.Step(action, ts); err != nil {
+		if c.Actions == trading.Weights {
+			err = e.Rebalance(wanted, ts)
+		} else {
+			err = e.Step(action, ts)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		decisions++
@@ -152,11 +183,14 @@ func TestReplayEqualsTheEnvironment(t *testing.T) {
 				rule.Account.Settlement = 1
 				rule.Costs = trading.Costs{Minimum: 0.5, Participation: 0.001, Slippage: trading.Slippage{BP: 10, Impact: trading.SquareRoot, Coefficient: 0.5}, Taxes: []trading.Tax{{Side: "sell", Rate: 0.001}}}
 			}
-			n, k := replay(t, set, mustFeed(t, set), list, trading.Range{First: 0, Last: set.Manifest.T - 1}, rule)
-			decisions, fills = decisions+n, fills+k
+			for _, actions := range []string{trading.Orders, trading.Weights} {
+				rule.Actions = actions
+				n, k := replay(t, set, mustFeed(t, set), list, trading.Range{First: 0, Last: set.Manifest.T - 1}, rule)
+				decisions, fills = decisions+n, fills+k
+			}
 		}
 	})
-	if decisions < 12_000 || fills < 12_000 {
+	if decisions < 24_000 || fills < 36_000 {
 		t.Errorf("%d decisions, %d fills", decisions, fills)
 	}
 }

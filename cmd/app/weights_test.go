@@ -1,0 +1,126 @@
+package app
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+// TestWeights trains agents whose actions are target weights, publishes, verifies and evaluates
+// them, resumes their runs, and trades from bars as they arrive: to the bit what a back-test of the
+// published model has.
+func TestWeights(t *testing.T) {
+	const market = "train.total_env_steps=160"
+	compared := 0
+	for kind, sets := range sorted.All(map[string][]string{
+		"ppo": {"agent={kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}}", "env.reward=differential_sharpe"},
+		"sac": {"agent={kind: sac, hidden: [8], batch_size: 16, learning_starts: 40, buffer_size: 200, encoder: {kind: timecnn, d_model: 8, n_layers: 1}}",
+			"env.weights={simplex: projection, max_turnover: 0.5}", "env.reward=drawdown", "env.reward_params={penalty: 0.5, turnover: 0.001}", "env.execution.lot=1", "env.costs.minimum=0.1"},
+	}) {
+		t.Run(kind, func(t *testing.T) {
+			run := filepath.Join(t.TempDir(), "run")
+			args := []string{"train", "demo", "--engine", portable.Name, "-q", "--out", run}
+			sets := append([]string{"env.actions=weights", market, "seed=4", "train.threads=1", "train.num_envs=2", "train.validation.every_steps=80", "train.checkpoint={every_steps: 80, keep_last: 9}", "publish.observations=1000"}, sets...)
+			for _, s := range sets {
+				args = append(args, "--set", s)
+			}
+			succeed(t, args...)
+			says(t, succeed(t, "models", "verify", "--store", filepath.Join(run, publish.StoreDir), "--engine", portable.Name), "8 decisions", "ok")
+			says(t, succeed(t, "evaluate", run, "--engine", portable.Name, "-q", "--set", "eval.bootstrap.samples=50"), strings.ToUpper(kind), "1 bar late", "mean of 5 random", "MA10")
+
+			resumed := filepath.Join(t.TempDir(), "run")
+			for _, name := range []string{"config.yaml", "lineage.json", "sources.json", "metrics.jsonl", filepath.Join("checkpoints", "ckpt-000000080")} {
+				copyGolden(t, filepath.Join(run, name), filepath.Join(resumed, name))
+			}
+			succeed(t, "train", "--resume", resumed, "--engine", portable.Name, "-q")
+			sameGolden(t, "resumed", goldenOf(t, resumed), goldenOf(t, run))
+
+			live := []string{"data", "live", run, "--bars", "shipped:market/us5_daily.parquet", "--engine", portable.Name, "--from", "2011-07-01"}
+			text := succeed(t, live...)
+			lines := strings.Split(strings.TrimSpace(text), "\n")
+			held := filepath.Join(t.TempDir(), "line.json")
+			if err := os.WriteFile(held, []byte(lines[99]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if rest := succeed(t, append(live[:7:7], "--positions", held)...); rest != strings.Join(lines[100:], "\n")+"\n" {
+				t.Error("what goes on after a line comes to other decisions")
+			}
+			if err := os.WriteFile(held, []byte(strings.Replace(lines[99], `"FB":0`, `"FB":7`, -1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			refuse(t, append(live[:7:7], "--positions", held), "targets:", "sum to")
+
+			record := backtested(t, run)
+			if len(lines) != len(record.Value) {
+				t.Fatalf("%d lines for %d values", len(lines), len(record.Value))
+			}
+			bought := 0
+			for i, text := range lines {
+				var l liveLine
+				if err := json.Unmarshal([]byte(text), &l); err != nil {
+					t.Fatal(err)
+				}
+				sum := 0.0
+				for _, w := range sorted.All(l.Targets) {
+					sum += w
+				}
+				if l.Value != record.Value[i] || l.Cash != record.Cash[i] || l.Positions["IBM"] != record.Positions[5*i+3] || len(l.Orders) != 0 || len(l.Targets) != 6 || math.Abs(sum-1) > 1e-6 {
+					t.Fatalf("%s, expected the value %v and the cash %v", text, record.Value[i], record.Cash[i])
+				}
+				compared++
+				bought += len(l.Fills)
+			}
+			if bought != len(record.Trades) || bought < 100 {
+				t.Errorf("%d fills, expected %d", bought, len(record.Trades))
+			}
+		})
+	}
+	if compared < 800 {
+		t.Errorf("%d times were compared", compared)
+	}
+}
+
+// backtested lets the published model of a run trade its test split.
+func backtested(t *testing.T, run string) *backtest.Record {
+	t.Helper()
+	cfg, _, err := experiment.Load(filepath.Join(run, "config.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, f, _, err := kinds.All().Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	spec, err := assess.Spec(f, envs.Test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := evaluate.NewPolicy("model", assess.ModelFile(t.Context(), filepath.Join(run, publish.BestFile), portable.New(), f, envs.Test), agents.Greedy, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	o := f.(trading.Opened)
+	r, err := backtest.Run(t.Context(), o.Source(), o.Data().Splits[envs.Test], p, rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
