@@ -107,6 +107,9 @@ func (a *Assessment) notes() []string {
 		a.Rules.CostsText(),
 		"The assets were chosen by someone who knew how they would do; what buy-and-hold earns is owed to that choice as well.",
 	}
+	if a.Rules.Actions == trading.Weights {
+		out = append(out, fmt.Sprintf("Actions of %s are target weights of the stocks and the cash; what is shown as its actions is what was bought and sold. Random orders and cash are traded by orders.", r.Name))
+	}
 	if a.Rules.Account.Prices == trading.Raw {
 		out = append(out, "Accounts trade prices as they were quoted (account.prices: raw). Of dividends, splits and rights only the change of a factor is known: it is booked on its date as shares that are reinvested at once, at the price that it implies and without costs or taxes.")
 	}

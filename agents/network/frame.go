@@ -12,6 +12,8 @@ import (
 const (
 	PositionField = "position"
 	CashField     = "cash"
+	// TradableField says of each asset whether it can be traded, where there is no mask that would.
+	TradableField = "tradable"
 )
 
 // Frame says how the observations and actions of an environment enter a network. Indices of fields
@@ -28,7 +30,9 @@ type Frame struct {
 	// Position [N] and Cash [1] stand beside a window of assets; Flat are the fields that are
 	// flattened otherwise.
 	Position, Cash int
-	Flat           []int
+	// Tradable [N] stands beside them where actions are not masked; assets at 0 are not looked at.
+	Tradable int
+	Flat     []int
 	// hidden are fields that are not read.
 	hidden []int
 }
@@ -50,6 +54,8 @@ func (f *Frame) without(fields []string) (*Frame, error) {
 			own.Position = -1
 		case i == f.Cash:
 			own.Cash = -1
+		case i == f.Tradable:
+			own.Tradable = -1
 		}
 		own.hidden = append(own.hidden, i)
 		own.Flat = slices.DeleteFunc(own.Flat, func(k int) bool { return k == i })
@@ -62,7 +68,7 @@ func (f *Frame) without(fields []string) (*Frame, error) {
 
 // NewFrame finds out what the fields of an observation are, or says which does not fit to what.
 func NewFrame(spec envs.Spec) (*Frame, error) {
-	f := &Frame{Spec: spec, Series: -1, Position: -1, Cash: -1}
+	f := &Frame{Spec: spec, Series: -1, Position: -1, Cash: -1, Tradable: -1}
 	switch a := spec.Action.(type) {
 	case envs.Discrete:
 		f.Heads = []int{a.N}
@@ -117,8 +123,10 @@ func (f *Frame) besideAssets() error {
 			f.Position = i
 		case field.Name == CashField && slices.Equal(shape, []int{1}):
 			f.Cash = i
+		case field.Name == TradableField && slices.Equal(shape, []int{f.Assets}):
+			f.Tradable = i
 		default:
-			return fmt.Errorf("observation %q %v of %s does not fit beside %q %v; expected %s [%d] or %s [1]", field.Name, shape, f.Spec.Name, w.Name, w.Space.Shape(), PositionField, f.Assets, CashField)
+			return fmt.Errorf("observation %q %v of %s does not fit beside %q %v; expected %s [%d], %s [1] or %s [%d]", field.Name, shape, f.Spec.Name, w.Name, w.Space.Shape(), PositionField, f.Assets, CashField, TradableField, f.Assets)
 		}
 	}
 	return nil

@@ -142,7 +142,7 @@ func TestSpaces(t *testing.T) {
 		{name: "series, box", obs: series(t), action: box, e: sde},
 		{name: "assets", obs: assets(t), action: envs.MultiDiscrete{N: []int{3, 3, 3}}, masked: true},
 		{name: "assets, box", obs: assets(t), action: envs.NewBox(0, 1, 3), e: gaussian},
-		{name: "assets, box with a component of the portfolio", obs: assets(t), action: envs.NewBox(0, 1, 4), e: gaussian},
+		{name: "assets, box with a component of the portfolio", obs: tradable(t), action: envs.NewBox(0, 1, 4), e: gaussian},
 		{name: "assets, gSDE with one", obs: assets(t), action: envs.NewBox(0, 1, 4), e: sde},
 		{name: "assets, gSDE", obs: assets(t), action: envs.NewBox(0, 1, 3), e: sde},
 		{name: "encoder", obs: mixed, action: envs.Discrete{N: 2}, change: func(c *network.Config) { c.Encoder = mlp }},
@@ -438,6 +438,40 @@ func TestFrequencies(t *testing.T) {
 	}
 	if h := rlmath.GaussianEntropy([]float64{0.7, 0.7}); math.Abs(-logProb/draws-h) > 0.05 {
 		t.Errorf("the mean of −log p is %v, and the entropy %v", -logProb/draws, h)
+	}
+}
+
+// TestUntradableAssetsAreNotSeen changes the window of an asset: those of others depend on it where
+// it can be traded, and not where it cannot.
+func TestUntradableAssetsAreNotSeen(t *testing.T) {
+	spec := envs.Spec{Name: "toy", Observation: tradable(t), Action: envs.NewBox(-9, 9, 4)}
+	cfg := defaults()
+	cfg.Encoder = encoderOf(t, "timecnn", "{d_model: 8, n_layers: 1}")
+	w := newWorld(t, spec, cfg, network.Exploration{LogStdInit: 0, SDESampleFreq: -1}, testengines.Fastest(t))
+	act := func(tradable uint8, x float32) []float32 {
+		flags, window := tensor.Data[uint8](w.whole.Input("tradable")), w.whole.Input("window").Float32s()
+		for i := range flags {
+			if flags[i] = 1; i%3 == 1 {
+				flags[i] = tradable
+			}
+		}
+		for i := range window {
+			if window[i] = float32(i%7) / 7; i/4%3 == 1 {
+				window[i] = x * float32(i%5)
+			}
+		}
+		if err := w.whole.Run(); err != nil {
+			t.Fatal(err)
+		}
+		return slices.Clone(w.whole.Output(agents.ActionOutput).Float32s()[:4])
+	}
+	for k, seen := range []bool{false, true} {
+		a, b := act(uint8(k), 1), act(uint8(k), -2)
+		for _, i := range []int{0, 2, 3} {
+			if (a[i] != b[i]) != seen {
+				t.Errorf("component %d is %g and %g, and the asset can be traded: %v", i, a[i], b[i], seen)
+			}
+		}
 	}
 }
 

@@ -169,7 +169,7 @@ func (t *Torso) Encode(g *layer.Graph, in Inputs) (onnx.Value, error) {
 func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error) {
 	f := t.f
 	if f.Assets > 0 {
-		mixed := crossasset.Inputs{Features: z, Valid: t.valid(g, in.Mask)}
+		mixed := crossasset.Inputs{Features: z, Valid: t.valid(g, in)}
 		if f.Position >= 0 {
 			mixed.Position = in.Obs[f.Position]
 		}
@@ -252,10 +252,13 @@ func oneHot(g *layer.Graph, x onnx.Value, n int) onnx.Value {
 
 // valid appends which assets have a choice, bool [batch, N]: the others are not listed, or
 // suspended, and nobody should look at them.
-func (t *Torso) valid(g *layer.Graph, mask onnx.Value) onnx.Value {
-	if mask == "" {
+func (t *Torso) valid(g *layer.Graph, in Inputs) onnx.Value {
+	if t.f.Tradable >= 0 {
+		return g.Op("Cast", []onnx.Value{in.Obs[t.f.Tradable]}, onnx.AttrInt("to", int(tensor.Bool)))
+	}
+	if in.Mask == "" {
 		return ""
 	}
-	choices := g.Reshape(g.Op("Cast", []onnx.Value{mask}, onnx.AttrInt("to", int(tensor.Float32))), -1, t.f.Assets, t.f.Heads[0])
+	choices := g.Reshape(g.Op("Cast", []onnx.Value{in.Mask}, onnx.AttrInt("to", int(tensor.Float32))), -1, t.f.Assets, t.f.Heads[0])
 	return g.Op("Greater", []onnx.Value{g.Sum(choices, 2), g.Float(1.5)})
 }

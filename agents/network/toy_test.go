@@ -108,6 +108,11 @@ func assets(t testing.TB) envs.Dict {
 	return envs.Dict{{Name: "window", Space: envs.Unbounded(6, 3, 4), Window: w}, {Name: "position", Space: envs.Unbounded(3)}, {Name: "cash", Space: envs.Unbounded(1)}}
 }
 
+// tradable are the same with a field that says which assets can be traded.
+func tradable(t testing.TB) envs.Dict {
+	return append(assets(t), envs.Field{Name: "tradable", Space: envs.Box{Of: tensor.Uint8, Dims: []int{3}, Low: []float64{0}, High: []float64{1}}})
+}
+
 // series is a window of 6 rows of one series, with a vector and a discrete field beside it.
 func series(t testing.TB) envs.Dict {
 	return envs.Dict{{Name: "state", Space: envs.Discrete{N: 5}}, {Name: "window", Space: envs.Unbounded(6, 4), Window: window(t, 60, 4)}, {Name: "x", Space: envs.Unbounded(2)}}

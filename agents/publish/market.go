@@ -107,6 +107,7 @@ func newMarket(f envs.Factory) (market, error) {
 	}
 	m.ports = map[string]string{trading.WindowField: scaled, trading.PositionField: position, trading.CashField: cash}
 	if c.Actions == trading.Weights {
+		m.ports[trading.TradableField] = "1 where an asset can be bought or sold at present"
 		m.ports[agents.ActionOutput] = "target weights of the assets and, last, of the cash; 1 in sum"
 	}
 	return m, nil

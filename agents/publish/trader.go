@@ -108,6 +108,8 @@ func newTrader(p live.Pipeline, rules trading.Config, one *served.Policy) (*Trad
 			in.from = portfolio.Position
 		case trading.CashField:
 			in.from, size = portfolio.Cash, 1
+		case trading.TradableField:
+			in.from, d = portfolio.Tradable, tensor.Uint8
 		case agents.MaskInput:
 			in.from, size, d = portfolio.Mask, 3*n, tensor.Bool
 		default:

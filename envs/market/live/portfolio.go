@@ -36,6 +36,7 @@ type Portfolio struct {
 	position *tensor.Tensor
 	cash     *tensor.Tensor
 	mask     *tensor.Tensor
+	tradable *tensor.Tensor
 }
 
 // NewPortfolio returns a portfolio over the bars of a feed, all in cash. The configuration is that
@@ -51,7 +52,7 @@ func NewPortfolio(c trading.Config, f *Feed) (*Portfolio, error) {
 	}
 	p := &Portfolio{
 		feed: f, config: c, account: a, orders: make([]int64, n), decided: make([]trading.Sides, n),
-		position: tensor.New(tensor.Float32, n), cash: tensor.New(tensor.Float32, 1), mask: tensor.New(tensor.Bool, 3*n),
+		position: tensor.New(tensor.Float32, n), cash: tensor.New(tensor.Float32, 1), mask: tensor.New(tensor.Bool, 3*n), tradable: tensor.New(tensor.Uint8, n),
 	}
 	if c.Account.Prices == trading.Raw && slices.Contains(f.quotes, bars.Factor) {
 		p.factor = slices.Clone(f.factor)
@@ -166,6 +167,7 @@ func (p *Portfolio) observe() {
 	p.account.ObservePosition(p.position.Float32s(), close, p.value)
 	p.cash.Float32s()[0] = p.account.ObserveCash(p.value)
 	p.account.WriteMask(p.mask.Bools(), p.feed.tradable, p.feed.time)
+	trading.WriteTradable(tensor.Data[uint8](p.tradable), p.feed.tradable)
 }
 
 // Position [N], Cash [1] and Mask [3·N] are the inputs of an agent beside the window, as of the
@@ -177,6 +179,9 @@ func (p *Portfolio) Cash() *tensor.Tensor { return p.cash }
 
 // Mask is documented at Position.
 func (p *Portfolio) Mask() *tensor.Tensor { return p.mask }
+
+// Tradable [N] is uint8, as Position an input where there is no mask.
+func (p *Portfolio) Tradable() *tensor.Tensor { return p.tradable }
 
 // Value is the portfolio's value at the close of the last bar, as of the last Update.
 func (p *Portfolio) Value() float64 { return p.value }

@@ -99,11 +99,11 @@ func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r tra
 			t.Fatalf("%s: value %v, cash %v, fills %v, expected %v, %v, %v", where, p.Value(), p.Account().Cash(), p.Account().Fills(), e.Value(), e.Cash(), e.Fills())
 		}
 		fills += len(e.Fills())
-		have := []*tensor.Tensor{f.Scaled(), p.Position(), p.Cash(), p.Mask()}
-		for k, want := range []*tensor.Tensor{ts.Obs[0], ts.Obs[1], ts.Obs[2], ts.Mask} {
-			if want == nil && c.Actions == trading.Weights {
-				continue // A box has no mask.
-			}
+		have, wants := []*tensor.Tensor{f.Scaled(), p.Position(), p.Cash(), p.Mask()}, append(slices.Clone(ts.Obs[:3]), ts.Mask)
+		if c.Actions == trading.Weights {
+			have[3], wants[3] = p.Tradable(), ts.Obs[3]
+		}
+		for k, want := range wants {
 			if string(have[k].Bytes()) != string(want.Bytes()) || !slices.Equal(have[k].Shape(), want.Shape()) {
 				t.Fatalf("%s: input %d differs", where, k)
 			}
@@ -111,10 +111,10 @@ func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r tra
 		if ts.Type == envs.Last {
 			break
 		}
-		decide(ts.Obs, action.Int64s())
+		decide(ts.Obs[:3], action.Int64s())
 		decide(have[:3], orders)
-		weigh(ts.Obs, wanted)
-		weigh(have[:3], weights)
+		weigh(wants, wanted)
+		weigh(have, weights)
 		if i%5 == 0 {
 			// A restart between decisions changes nothing.
 			state, err := p.SaveState()

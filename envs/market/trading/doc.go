@@ -79,7 +79,8 @@
 //
 // window [W,N,F] is the view of the features of the last W bars; position [N] and cash [1] are
 // shares of the portfolio's value, or the plain numbers on request. The original passes plain
-// numbers; shares do not depend on the price level.
+// numbers; shares do not depend on the price level. Where there is no mask, tradable [N] says which
+// assets can be traded at the present bar.
 //
 // # Episodes
 //

@@ -172,8 +172,12 @@ func (e *Env) observe(ts *envs.TimeStep) {
 	if e.cashField >= 0 {
 		ts.Obs[e.cashField].Float32s()[0] = e.account.ObserveCash(e.value)
 	}
-	if n := len(e.market.Assets); e.target == nil {
-		e.account.WriteMask(ts.Mask.Bools(), e.market.Tradable[e.t*n:(e.t+1)*n], e.market.Dates[e.t])
+	n := len(e.market.Assets)
+	if sides := e.market.Tradable[e.t*n : (e.t+1)*n]; e.target == nil {
+		e.account.WriteMask(ts.Mask.Bools(), sides, e.market.Dates[e.t])
+	} else {
+		// It is the last field.
+		WriteTradable(tensor.Data[uint8](ts.Obs[len(ts.Obs)-1]), sides)
 	}
 	info := ts.Info[:infos]
 	a := e.account

@@ -56,7 +56,7 @@ type Params struct {
 // Kind returns the kind "trading", with data from load. Evaluation has no random episodes: for
 // splits other than envs.Train, environments run through the whole range.
 func Kind(load Loader) envs.Kind {
-	return envs.Kind{Name: "trading", Summary: "buy, sell or hold several assets out of one pool of cash", Needs: "market data", Defaults: func() any { return Params{Config: Defaults()} }, Open: func(ctx context.Context, params configs.Section) (envs.Factory, error) {
+	return envs.Kind{Name: "trading", Summary: "buy, sell or hold several assets out of one pool of cash, or weigh them", Needs: "market data", Defaults: func() any { return Params{Config: Defaults()} }, Open: func(ctx context.Context, params configs.Section) (envs.Factory, error) {
 		p := Params{Config: Defaults()}
 		if err := params.Decode(&p); err != nil {
 			return nil, err

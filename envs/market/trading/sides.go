@@ -36,6 +36,16 @@ func SidesAt(traded bool, price, down, up float64) Sides {
 // limitSlack is what a price may be off its limit by rounding, as a part of it; a tick is more.
 const limitSlack = 1e-6
 
+// WriteTradable writes 1 for each asset that has a side, and else 0.
+func WriteTradable(tradable []uint8, sides []Sides) {
+	for i, s := range sides {
+		tradable[i] = 0
+		if s != 0 {
+			tradable[i] = 1
+		}
+	}
+}
+
 // WriteMask writes which of its actions each asset has: holding always, buying and selling as its
 // sides allow.
 func WriteMask(mask []bool, sides []Sides) {
