@@ -158,7 +158,10 @@ func (a *Account) plan(weights []float64, x *Charges) {
 		}
 		terms = append(terms, math.Abs(r.want[i]))
 	}
-	if turnover, most := total(terms), rules.MaxTurnover*value; most > 0 && turnover > most {
+	if rules.MaxTurnover == 0 {
+		return
+	}
+	if turnover, most := total(terms), rules.MaxTurnover*value; turnover > most {
 		for i := range r.want {
 			r.want[i] *= most / turnover
 		}
