@@ -224,7 +224,7 @@ func (a *app) dataInspect(path string, sets []string, rules string) error {
 		}
 		return a.inspectPrepared(path)
 	}
-	c, data, err := a.rawBars(path, sets)
+	c, data, err := a.rawBars(path, sets, "")
 	if err != nil {
 		return err
 	}
@@ -256,8 +256,9 @@ type rawSection struct {
 	DropUndefined configs.Section `yaml:"drop_undefined"`
 }
 
-// rawBars reads the rows of a configuration, or of a file or folder of bars.
-func (a *app) rawBars(path string, sets []string) (c prepared.Config, data *bars.Data, err error) {
+// rawBars reads the rows of a configuration, or of a file or folder of bars. size, unless empty, is
+// that of bars to make of ticks.
+func (a *app) rawBars(path string, sets []string, size string) (c prepared.Config, data *bars.Data, err error) {
 	c = prepared.Default()
 	part := rawSection{Source: c.Source, Quality: c.Quality, Calendar: c.Calendar}
 	var doc *configs.Document
@@ -284,6 +285,9 @@ func (a *app) rawBars(path string, sets []string) (c prepared.Config, data *bars
 		return c, nil, err
 	}
 	c.Source, c.Synthetic, c.Quality, c.Calendar, c.Assets = part.Source, part.Synthetic, part.Quality, part.Calendar, part.Assets
+	if size != "" {
+		c.Source.Bars = size
+	}
 	data, err = prepared.Rows(c)
 	return c, data, err
 }

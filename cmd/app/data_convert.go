@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -20,26 +21,45 @@ type converted struct {
 
 func (a *app) dataConvertCommand() *cobra.Command {
 	var sets []string
-	var out, freq string
+	var out, freq, size string
 	cmd := &cobra.Command{
-		Use:   "convert CONFIG.yaml|FOLDER|FILE --out FOLDER",
-		Short: "Write bars as a folder in Qlib's format",
+		Use:   "convert CONFIG.yaml|FOLDER|FILE --out FOLDER|FILE",
+		Short: "Write bars as a table or in Qlib's format, and make bars of ticks",
 		Long: `Reads rows as data inspect does and writes them as a folder that Qlib reads: calendars, instruments and features with adjusted
 prices, volumes in adjusted shares, $factor and the columns of source.extra. Such a folder can be the source.path of a configuration, as
-any other of Qlib's can.`,
+any other of Qlib's can. Where the name of --out ends in .csv or .parquet, writes a table of the rows as they were read instead.
+
+With --bars, the rows are ticks or snapshots of a book, and bars of time, volume, money or numbers of ticks are made of them: row by row, with no more
+in memory than the bars. Bars leave neither the sessions of source.exchange (or source.sessions) nor the day. Quotes add mid, spread and depth.`,
 		Example: `  onnxrl data convert prices.csv --out runs/data/qlib
   onnxrl data convert experiment.yaml --set source.extra=[turn] --out runs/data/qlib
-  onnxrl data inspect runs/data/qlib`,
+  onnxrl data inspect runs/data/qlib
+  onnxrl data convert ticks.csv.gz --bars 5m --set source.exchange=xshg --out bars.parquet
+  onnxrl data convert ticks.parquet --bars volume=100000 --set source.sessions=[09:30-16:00] --out bars.csv`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			_, data, err := a.rawBars(args[0], sets)
+			cfg, data, err := a.rawBars(args[0], sets, size)
 			if err != nil {
 				return err
 			}
-			if err := bars.WriteQlib(out, freq, data); err != nil {
+			format := "qlib"
+			switch ext := filepath.Ext(out); ext {
+			case ".csv", ".parquet":
+				format, err = ext[1:], bars.WriteTable(out, data)
+			default:
+				err = bars.WriteQlib(out, freq, data)
+			}
+			if err != nil {
 				return err
 			}
-			c := converted{Out: out, Format: "qlib", Symbols: len(data.Series), Adjustment: data.Adjustment.String(), Files: data.Files}
+			if size != "" {
+				notes, err := data.Examine(cfg.Quality)
+				if err != nil {
+					return err
+				}
+				tellNotes(a.err, notes)
+			}
+			c := converted{Out: out, Format: format, Symbols: len(data.Series), Adjustment: data.Adjustment.String(), Files: data.Files}
 			for _, s := range data.Series {
 				c.Rows += len(s.Records)
 			}
@@ -51,7 +71,8 @@ any other of Qlib's can.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "edit the configuration, for instance --set source.adjust=none")
-	cmd.Flags().StringVarP(&out, "out", "o", "", "folder to write, which must not exist")
+	cmd.Flags().StringVarP(&out, "out", "o", "", "folder to write, or a file that ends in .csv or .parquet; it must not exist")
+	cmd.Flags().StringVar(&size, "bars", "", "make bars of ticks: 5m, 1d, volume=100000, dollar=1e6, ticks=500")
 	cmd.Flags().StringVar(&freq, "frequency", "day", "name of the calendar: day, 1min, …")
 	_ = cmd.MarkFlagRequired("out") // The flag is there.
 	return cmd

@@ -33,6 +33,9 @@ type Rules struct {
 	// Jump is the overnight change that is reported, 0.4 for a price that rises by 40 % or falls to
 	// 1/1.4.
 	Jump float64 `yaml:"jump"`
+	// Calendar says what trading days of source.exchange without a bar, and bars on other days or
+	// outside its hours, are: note (also if it is empty) or error.
+	Calendar string `yaml:"calendar,omitzero"`
 }
 
 // DefaultRules returns the defaults.
@@ -53,6 +56,7 @@ func (r Rules) Validate() error {
 	p.OneOf("zero_volume", r.ZeroVolume, "suspended", "traded")
 	p.OneOf("clock", r.Clock, "error", "note")
 	p.Positive("jump", r.Jump)
+	p.OneOf("calendar", r.Calendar, "", "note", "error")
 	return p.Err()
 }
 

@@ -32,6 +32,13 @@ type Columns struct {
 	LimitDown string `yaml:"limit_down,omitzero"`
 	Amount    string `yaml:"amount,omitzero"`
 	ST        string `yaml:"st,omitzero"`
+	// Price is that of a tick, Bid and Ask the best of the book, and BidSize and AskSize what is
+	// offered there; the further levels of numbered columns (bid_size1) follow. For source.bars.
+	Price   string `yaml:"price,omitzero"`
+	Bid     string `yaml:"bid,omitzero"`
+	Ask     string `yaml:"ask,omitzero"`
+	BidSize string `yaml:"bid_size,omitzero"`
+	AskSize string `yaml:"ask_size,omitzero"`
 }
 
 // preset is how a vendor writes bars.

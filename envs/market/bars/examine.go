@@ -1,6 +1,7 @@
 package bars
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,6 +41,12 @@ func (d *Data) Examine(rules Rules) (notes []string, err error) {
 			mean = ""
 		}
 		report(rule, "%s%s", text, mean)
+	}
+	if d.outside != "" {
+		report("note", "%s", d.outside)
+	}
+	for _, text := range d.Exchange().texts() {
+		report(cmp.Or(rules.Calendar, "note"), "%s", text)
 	}
 	var zero, none, constant []string
 	for _, s := range d.Series {

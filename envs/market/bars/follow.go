@@ -70,6 +70,9 @@ func Follow(s Source, in io.Reader, rules Rules, from Date, symbols []string, ad
 	if err := errors.Join(configs.Validate(s), configs.Validate(rules)); err != nil {
 		return nil, fmt.Errorf("follow: %w", err)
 	}
+	if s.Bars != "" {
+		return nil, errors.New("follow: source.bars: bars are followed, and no ticks")
+	}
 	n := len(symbols)
 	f := &Follower{
 		source: s, rules: rules, from: from, symbols: map[string]int{}, name: "stdin", adjusted: adjusted, say: say, preset: presets[s.Preset], unknown: map[string]bool{},

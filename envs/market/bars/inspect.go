@@ -14,9 +14,11 @@ type Quality struct {
 	Adjustment Adjustment `json:"price_adjustment"`
 	// Warnings are what [Data.Examine] has found in all rows together, as errors or as notes.
 	Warnings []string `json:"warnings,omitempty"`
-	Times    int      `json:"times"`
-	From     string   `json:"from"`
-	To       string   `json:"to"`
+	// Exchange compares the times with source.exchange; nil where there is none.
+	Exchange *ExchangeReport `json:"exchange,omitempty"`
+	Times    int             `json:"times"`
+	From     string          `json:"from"`
+	To       string          `json:"to"`
 }
 
 // Inspect checks the rows of every symbol and reports on all of them: one that the rules refuse is
@@ -30,6 +32,7 @@ func Inspect(d *Data, rules Rules, c Calendar, adjustVolume string) (*Quality, e
 			q.Symbols[i].Problem, cleaned[i] = err.Error(), Series{Symbol: s.Symbol}
 		}
 	}
+	q.Exchange = d.Exchange()
 	warnings, err := d.Examine(rules)
 	if q.Warnings = warnings; err != nil {
 		q.Warnings = append(q.Warnings, strings.Split(err.Error(), "\n")...)

@@ -14,6 +14,7 @@ import (
 	_ "time/tzdata" // time zones must be there on machines without a zone database
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/exchange"
 	"github.com/onnxrl/onnxrl/envs/market/qlib"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
@@ -51,6 +52,18 @@ type Source struct {
 	Instruments string `yaml:"instruments,omitzero"`
 	// Frequency names the calendar of a Qlib folder, such as day or 1min; empty: the only one.
 	Frequency string `yaml:"frequency,omitzero"`
+	// Bars makes bars of ticks, or of snapshots of a book: 5m, 1d, volume=100000, dollar=1e6 (in
+	// the asset's currency) or ticks=500. Bars of time are named by their end; others end with the
+	// first instant at which they have as much, or with the session. Empty: the rows are bars.
+	Bars string `yaml:"bars,omitzero"`
+	// Cumulative says that volume and amount of ticks are the day's totals so far.
+	Cumulative bool `yaml:"cumulative,omitzero"`
+	// Exchange is the calendar that the dates and hours of the rows are compared with, and whose
+	// sessions bars of ticks do not leave: xnys, xshg, xshe, or a CSV file (see package exchange).
+	Exchange string `yaml:"exchange,omitzero"`
+	// Sessions are the hours of trading, such as [09:30-11:30, 13:00-15:00], in place of the
+	// exchange's.
+	Sessions []string `yaml:"sessions,omitzero"`
 }
 
 // DefaultSource returns the defaults; Path must be set.
@@ -71,6 +84,15 @@ func (s Source) Validate() error {
 	}
 	if _, err := newClock(s.TimeFormat, nil); err != nil {
 		p.Addf("time_format", "%v", err)
+	}
+	if s.Bars != "" {
+		_, err := parseBarSize(s.Bars)
+		p.Check(err == nil, "bars", "%v", err)
+	}
+	p.Check(s.Bars != "" || !s.Cumulative, "cumulative", "only ticks have totals so far: set bars, too")
+	for i, text := range s.Sessions {
+		_, err := exchange.ParseSession(text)
+		p.Check(err == nil, fmt.Sprintf("sessions[%d]", i), "%v", err)
 	}
 	for i, name := range s.Extra {
 		p.Check(name != "" && !slices.Contains(s.Extra[:i], name), fmt.Sprintf("extra[%d]", i), "the name %q is empty or there twice", name)
@@ -108,7 +130,10 @@ type Data struct {
 	// Notes are what [Data.Examine] has found, for whoever prepares the data.
 	Notes []string
 
-	clock clockCounts
+	clock    clockCounts
+	exchange *exchange.Calendar // nil: none
+	sessions func(time.Time) []exchange.Session
+	outside  string // what was left out of ticks
 }
 
 // Read reads every row of the source. With symbols given only theirs are kept, in that order, and
@@ -129,6 +154,16 @@ func Read(s Source, symbols []string) (*Data, error) {
 		r.wanted[sym] = true
 	}
 	d := &Data{Extra: s.Extra}
+	if err := d.hours(s); err != nil {
+		return nil, fmt.Errorf("read bars: source.exchange: %w", err)
+	}
+	if s.Bars != "" {
+		size, err := parseBarSize(s.Bars)
+		if err != nil {
+			return nil, fmt.Errorf("read bars: source.bars: %w", err)
+		}
+		r.ticks = &tickReader{size: size, sessions: d.sessions, symbols: map[string]*ticker{}}
+	}
 	var quoted []QuoteColumn
 	for i, path := range paths {
 		f, err := r.file(path)
@@ -146,6 +181,15 @@ func Read(s Source, symbols []string) (*Data, error) {
 	}
 	slices.Sort(quoted)
 	quoted = slices.Compact(quoted)
+	if k := r.ticks; k != nil {
+		k.finish(d.Files[len(d.Files)-1].Name, func(symbol string, rec Record) { r.rows[symbol] = append(r.rows[symbol], rec) })
+		if k.columns.book() {
+			d.Extra = slices.Concat(BookColumns, s.Extra)
+		}
+		if k.outside > 0 {
+			d.outside = fmt.Sprintf("ticks outside the hours of trading, which are left out: %d, the first in %s", k.outside, k.first)
+		}
+	}
 	if len(symbols) == 0 {
 		for sym := range r.rows {
 			symbols = append(symbols, sym)
@@ -264,6 +308,7 @@ type reader struct {
 	volume     bool
 	quoted     []QuoteColumn
 	clock      clockCounts
+	ticks      *tickReader // nil: rows are bars
 }
 
 // table is an opened file. Cells belong to the current row; columns are positions in Header.
@@ -307,14 +352,9 @@ func (r *reader) file(path string) (f File, err error) {
 		return f, errors.Join(err, t.Close())
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	cols, err := r.source.resolve(t.Header())
-	if err != nil {
-		return f, err
+	if folder != nil && r.ticks != nil {
+		return f, errors.New("source.bars: a Qlib folder holds bars, and no ticks")
 	}
-	if folder != nil {
-		cols.divided = slices.Index(t.Header(), "factor")
-	}
-	t.Select(cols.used())
 	loc, err := r.source.location()
 	if err != nil {
 		return f, err
@@ -328,6 +368,18 @@ func (r *reader) file(path string) (f File, err error) {
 		return f, err
 	}
 	stem := f.Name[:len(f.Name)-len(extensionOf(f.Name))]
+	if r.ticks != nil {
+		r.adjustment, r.quoted = Adjustment{By: "none"}, []QuoteColumn{Amount}
+		return f, r.readTicks(t, clock, &f, stem)
+	}
+	cols, err := r.source.resolve(t.Header())
+	if err != nil {
+		return f, err
+	}
+	if folder != nil {
+		cols.divided = slices.Index(t.Header(), "factor")
+	}
+	t.Select(cols.used())
 	r.adjustment, r.volume, r.quoted = cols.adjustment, cols.volume >= 0, cols.quoted()
 	r.adjustment.Already = folder != nil
 	known := ""

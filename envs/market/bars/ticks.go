@@ -1,0 +1,434 @@
+package bars
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onnxrl/onnxrl/envs/market/exchange"
+)
+
+// BookColumns are the further columns of bars that were made of quotes: the middle between the best
+// bid and ask, ask − bid, and the shares offered and asked for on all levels there are, as they
+// were last within the bar.
+var BookColumns = []string{"mid", "spread", "depth"}
+
+// barSize says when a bar of ticks is complete.
+type barSize struct {
+	by    string        // time, day, volume, dollar or ticks
+	every time.Duration // of time
+	least float64       // of the others: a bar ends once it has as much
+}
+
+// parseBarSize reads 5m, 1d, volume=100000, dollar=1e6 or ticks=500.
+func parseBarSize(text string) (b barSize, err error) {
+	by, amount, ok := strings.Cut(text, "=")
+	if !ok {
+		if text == "1d" {
+			return barSize{by: "day"}, nil
+		}
+		if b.every, err = time.ParseDuration(text); err == nil && b.every > 0 && b.every <= 12*time.Hour {
+			return barSize{by: "time", every: b.every}, nil
+		}
+	} else if b.least, err = strconv.ParseFloat(amount, 64); err == nil && b.least > 0 && !math.IsInf(b.least, 0) && slices.Contains([]string{"volume", "dollar", "ticks"}, by) {
+		b.by = by
+		return b, nil
+	}
+	return b, fmt.Errorf("%q is no size of bars: expected a time up to 12h such as 5m, 1d, volume=100000, dollar=1e6 or ticks=500", text)
+}
+
+// tickColumns are the positions of a file of ticks; -1 where there is none.
+type tickColumns struct {
+	time, symbol, price, volume, amount int
+	bid, ask                            int
+	sizes                               []int // of bids and asks
+	extra                               []int
+	scale, amountScale                  float64 // what volumes and amounts are multiplied by
+}
+
+// tickAliases are the names that are recognised, as those of bars.
+var tickAliases = map[string][]string{
+	"price":    {"price", "last", "lastprice", "tradeprice", "midpoint", "成交价", "成交价格", "最新价"},
+	"volume":   {"volume", "vol", "size", "qty", "quantity", "volumelots", "lots", "成交量"},
+	"bid":      {"bid", "bid1", "bidprice", "bidprice1", "bidpx1", "买一价", "买1价"},
+	"ask":      {"ask", "ask1", "askprice", "askprice1", "askpx1", "卖一价", "卖1价"},
+	"bid_size": {"bidsize", "bidsize1", "bidvol", "bidvol1", "bidvolume", "bidvolume1", "bidqty1", "买一量", "买1量"},
+	"ask_size": {"asksize", "asksize1", "askvol", "askvol1", "askvolume", "askvolume1", "askqty1", "卖一量", "卖1量"},
+}
+
+// resolveTicks finds the columns of a file of ticks. The error names every one that is missing.
+func (s Source) resolveTicks(header []string) (c tickColumns, err error) {
+	p := presets[s.Preset]
+	var missing []string
+	find := func(field, own string, names []string, required bool) int {
+		if own != "" {
+			i := slices.Index(header, own)
+			if i < 0 {
+				missing = append(missing, fmt.Sprintf("%s (column %q)", field, own))
+			}
+			return i
+		}
+		for _, alias := range names {
+			if i := slices.IndexFunc(header, func(h string) bool { return plain(h) == alias }); i >= 0 {
+				return i
+			}
+		}
+		if required {
+			missing = append(missing, fmt.Sprintf("%s (looked for %s)", field, strings.Join(names, ", ")))
+		}
+		return -1
+	}
+	own := s.Columns
+	c.time = find("time", own.Time, aliases["time"], true)
+	c.symbol = -1
+	if s.Symbol != "file" {
+		c.symbol = find("symbol", own.Symbol, aliases["symbol"], s.Symbol == "column")
+	}
+	c.bid, c.ask = find("bid", own.Bid, tickAliases["bid"], false), find("ask", own.Ask, tickAliases["ask"], false)
+	book := c.bid >= 0 && c.ask >= 0
+	c.price = find("price", own.Price, tickAliases["price"], !book)
+	c.volume = find("volume", own.Volume, tickAliases["volume"], false)
+	c.amount = find("amount", own.Amount, aliases["amount"], false)
+	for _, side := range []struct {
+		field, own string
+	}{{"bid_size", own.BidSize}, {"ask_size", own.AskSize}} {
+		first := find(side.field, side.own, tickAliases[side.field], false)
+		for first >= 0 {
+			c.sizes = append(c.sizes, first)
+			first = nextLevel(header, first)
+		}
+	}
+	for _, name := range s.Extra {
+		i := slices.Index(header, name)
+		if i < 0 {
+			missing = append(missing, fmt.Sprintf("extra column %q", name))
+		}
+		c.extra = append(c.extra, i)
+	}
+	if len(missing) > 0 {
+		return c, fmt.Errorf("no %s; the file has the columns %s; name them in source.columns", strings.Join(missing, ", no "), strings.Join(header, ", "))
+	}
+	c.scale, c.amountScale = p.volume, max(p.amount, 1)
+	if c.volume >= 0 {
+		if _, scale := unit(header[c.volume]); scale != 0 {
+			c.scale = scale
+		} else if strings.HasSuffix(plain(header[c.volume]), "lots") {
+			c.scale = 100
+		}
+	}
+	if c.amount >= 0 {
+		if _, scale := unit(header[c.amount]); scale != 0 {
+			c.amountScale = scale
+		}
+	}
+	return c, nil
+}
+
+// nextLevel is the column of the next level of the book, bid_size2 after bid_size1, or -1.
+func nextLevel(header []string, column int) int {
+	name := header[column]
+	stem := strings.TrimRight(name, "0123456789")
+	level, err := strconv.Atoi(name[len(stem):])
+	if err != nil {
+		return -1
+	}
+	return slices.Index(header, stem+strconv.Itoa(level+1))
+}
+
+func (c tickColumns) used() []int {
+	var list []int
+	for _, i := range slices.Concat([]int{c.time, c.symbol, c.price, c.volume, c.amount, c.bid, c.ask}, c.sizes, c.extra) {
+		if i >= 0 && !slices.Contains(list, i) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// tick is one row.
+type tick struct {
+	at                    time.Time
+	price, volume, amount float64
+	line                  int
+}
+
+// ticker makes bars of the ticks of one symbol, file after file. It keeps the bar that is being
+// made and nothing else.
+type ticker struct {
+	last  tick // the tick before; its time is zero before the first
+	open  bool // there is a bar
+	begun time.Time
+	end   time.Time // the time of a bar of time, or the end of the session
+	bar   Record
+	count float64
+	book  []float64 // the last of BookColumns, then of the extra columns
+	total [2]float64
+}
+
+// tickReader makes bars of files of ticks.
+type tickReader struct {
+	size     barSize
+	sessions func(time.Time) []exchange.Session
+	columns  tickColumns
+	symbols  map[string]*ticker
+	outside  int // ticks that belong to no session
+	first    string
+}
+
+// impossible is how many times a price can be that of the tick before: beyond is a wrong decimal
+// point.
+const impossible = 10
+
+// ticks reads a file of ticks into bars.
+func (r *reader) readTicks(t table, clock *clock, f *File, stem string) error {
+	k := r.ticks
+	cols, err := r.source.resolveTicks(t.Header())
+	if err != nil {
+		return err
+	}
+	k.columns = cols
+	t.Select(cols.used())
+	r.volume = cols.volume >= 0
+	known := ""
+	var of *ticker
+	for {
+		if err := t.Next(); errors.Is(err, io.EOF) {
+			r.clock = clock.seen
+			return nil
+		} else if err != nil {
+			return err
+		}
+		f.Rows++
+		symbol := stem
+		if cols.symbol >= 0 {
+			if symbol, err = t.Text(cols.symbol); err != nil || symbol == "" {
+				return fmt.Errorf("line %d, column %q: expected a symbol: %w", t.Line(), t.Header()[cols.symbol], orBlank(err))
+			}
+		}
+		if symbol != known || of == nil {
+			known = strings.Clone(symbol)
+			if of = k.symbols[known]; of == nil {
+				r.seen = append(r.seen, known)
+				of = &ticker{book: make([]float64, len(BookColumns)+len(cols.extra))}
+				for i := range of.book {
+					of.book[i] = math.NaN()
+				}
+				k.symbols[known] = of
+			}
+		}
+		if len(r.wanted) > 0 && !r.wanted[known] {
+			continue
+		}
+		if err := k.next(of, t, clock, r.source.Cumulative, func(rec Record) {
+			rec.File = f.Name
+			r.rows[known] = append(r.rows[known], rec)
+		}); err != nil {
+			return fmt.Errorf("line %d: %s%w", t.Line(), known, err)
+		}
+	}
+}
+
+// next takes a row and gives the bar that it completes.
+func (k *tickReader) next(of *ticker, t table, clock *clock, cumulative bool, give func(Record)) error {
+	c := &k.columns
+	at, err := t.Time(c.time, clock)
+	if err != nil {
+		return fmt.Errorf(", column %q: %w", t.Header()[c.time], err)
+	}
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf(" at %s: %s", formatTick(at), fmt.Sprintf(format, args...))
+	}
+	var bad error
+	number := func(column int) float64 {
+		if column < 0 {
+			return math.NaN()
+		}
+		v, err := t.Number(column)
+		if err != nil && bad == nil {
+			bad = fail("column %q: %v", t.Header()[column], err)
+		}
+		return v
+	}
+	now := tick{at: at, price: number(c.price), volume: number(c.volume) * c.scale, amount: number(c.amount) * c.amountScale, line: t.Line()}
+	bid, ask := number(c.bid), number(c.ask)
+	if bad != nil {
+		return bad
+	}
+	if at.Before(of.last.at) {
+		return fail("it is earlier than the row before, %s: ticks must be in the order of time", formatTick(of.last.at))
+	}
+	if bid > 0 && ask > 0 && bid > ask {
+		return fail("the bid, %v, is above the ask, %v", bid, ask)
+	}
+	if c.price < 0 { // a quote without trades
+		now.price = (bid + ask) / 2
+	}
+	sameDay := NewDate(at) == NewDate(of.last.at)
+	if now.volume, now.amount, err = of.traded(now, cumulative, sameDay, c); err != nil {
+		return fail("%v", err)
+	}
+	if p := now.price; math.IsNaN(p) && c.volume >= 0 && now.volume == 0 || c.price < 0 && !(bid > 0 && ask > 0) {
+		now.price = of.last.price // a snapshot before the first trade, or of one side
+		if !(now.price > 0) {
+			return nil
+		}
+	} else if !(p > 0) || math.IsInf(p, 0) {
+		return fail("the price is %v", p)
+	} else if was := of.last.price; was > 0 && sameDay && (p > was*impossible || p < was/impossible) {
+		return fail("the price is %v, and that of the tick before %v", p, was)
+	}
+	begin, end, ok := k.place(at)
+	if !ok {
+		if k.outside++; k.outside == 1 {
+			k.first = fmt.Sprintf("line %d, %s", now.line, formatTick(at))
+		}
+		of.last = now
+		return nil
+	}
+	if of.open && (!of.begun.Equal(begin) || k.full(of) && at.After(of.last.at)) {
+		give(of.close(k))
+	}
+	of.add(now, begin, end)
+	if bid > 0 && ask > 0 {
+		of.book[0], of.book[1] = (bid+ask)/2, ask-bid
+	}
+	if len(c.sizes) > 0 {
+		of.book[2] = 0
+		for _, column := range c.sizes {
+			of.book[2] += max(0, number(column)) * c.scale
+		}
+	}
+	for i, column := range c.extra {
+		of.book[len(BookColumns)+i] = number(column)
+	}
+	return bad
+}
+
+// traded is what the tick adds: of the day's totals that which is new.
+func (of *ticker) traded(now tick, cumulative, sameDay bool, c *tickColumns) (volume, amount float64, err error) {
+	volume, amount = now.volume, now.amount
+	if volume < 0 {
+		return 0, 0, fmt.Errorf("the volume, %v, is negative", volume)
+	}
+	if amount < 0 {
+		return 0, 0, fmt.Errorf("the amount, %v, is negative", amount)
+	}
+	if cumulative {
+		if !sameDay {
+			of.total = [2]float64{}
+		}
+		for i, v := range []*float64{&volume, &amount} {
+			if math.IsNaN(*v) {
+				continue
+			}
+			total := *v
+			if *v = total - of.total[i]; *v < 0 {
+				return 0, 0, fmt.Errorf("the day's total falls from %v to %v (source.cumulative: true)", of.total[i], total)
+			}
+			of.total[i] = total
+		}
+	}
+	if math.IsNaN(volume) {
+		volume = 0
+	}
+	if c.amount < 0 {
+		amount = volume * now.price
+	}
+	if math.IsNaN(amount) {
+		amount = 0
+	}
+	return volume, amount, nil
+}
+
+// place finds the stretch of time that a tick at t belongs to: where that begins and ends. Bars of
+// time are such stretches; others do not leave theirs.
+func (k *tickReader) place(t time.Time) (begin, end time.Time, ok bool) {
+	midnight := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
+	sessions := k.sessions(t)
+	if len(sessions) == 0 {
+		sessions = []exchange.Session{{Close: 24 * time.Hour, Until: 24 * time.Hour}}
+	}
+	for back := range 2 { // a session of the night goes on through midnight
+		day := midnight.AddDate(0, 0, -back)
+		at := t.Sub(day)
+		for _, s := range sessions {
+			if at < s.From || at >= s.Until {
+				continue
+			}
+			switch k.size.by {
+			case "day":
+				return day, day, true
+			case "time":
+				n := max(0, (min(at, s.Close-1)-s.Open)/k.size.every)
+				return day.Add(s.Open + n*k.size.every), day.Add(min(s.Open+(n+1)*k.size.every, s.Close)), true
+			}
+			return day.Add(s.Open), day.Add(s.Close), true
+		}
+	}
+	return t, t, false
+}
+
+// full says that the bar has enough.
+func (k *tickReader) full(of *ticker) bool {
+	switch k.size.by {
+	case "volume":
+		return of.bar.Volume >= k.size.least
+	case "dollar":
+		return of.bar.Quote[Amount] >= k.size.least
+	case "ticks":
+		return of.count >= k.size.least
+	}
+	return false
+}
+
+func (of *ticker) add(now tick, begin, end time.Time) {
+	b := &of.bar
+	if !of.open {
+		*b = Record{Bar: Bar{Open: now.price, High: now.price, Low: now.price}, Factor: 1}
+		of.open, of.begun, of.end, of.count = true, begin, end, 0
+	}
+	b.High, b.Low, b.Close = max(b.High, now.price), min(b.Low, now.price), now.price
+	b.Volume += now.volume
+	b.Quote[Amount] += now.amount
+	b.Line = now.line
+	of.count++
+	of.last = now
+}
+
+// close ends the bar. Bars of time are named by their end, days by the date, and others by their
+// last tick.
+func (of *ticker) close(k *tickReader) Record {
+	b := of.bar
+	b.Time = of.last.at
+	if k.size.by == "time" || k.size.by == "day" {
+		b.Time = of.end
+	}
+	if k.columns.book() {
+		b.Extra = slices.Clone(of.book)
+	} else {
+		b.Extra = slices.Clone(of.book[len(BookColumns):])
+	}
+	of.open = false
+	return b
+}
+
+// book says whether bars have BookColumns.
+func (c tickColumns) book() bool { return c.bid >= 0 && c.ask >= 0 || len(c.sizes) > 0 }
+
+// finish ends the bars that are still open.
+func (k *tickReader) finish(file string, give func(symbol string, rec Record)) {
+	for symbol, of := range k.symbols {
+		if of.open {
+			rec := of.close(k)
+			rec.File = file
+			give(symbol, rec)
+		}
+	}
+}
+
+func formatTick(t time.Time) string { return t.Format("2006-01-02 15:04:05.999999") }
