@@ -244,16 +244,17 @@ func (a *app) dataInspect(path string, sets []string, rules string) error {
 // rawSection are the keys of a data section. Only those that say how rows are read and checked are
 // decoded: a source alone has neither features nor a split.
 type rawSection struct {
-	Source        bars.Source     `yaml:"source"`
-	Synthetic     configs.Kinded  `yaml:"synthetic"`
-	Quality       bars.Rules      `yaml:"quality"`
-	Calendar      bars.Calendar   `yaml:"calendar"`
-	Assets        []string        `yaml:"assets"`
-	Window        configs.Section `yaml:"window"`
-	Features      configs.Section `yaml:"features"`
-	Normalization configs.Section `yaml:"normalization"`
-	Split         configs.Section `yaml:"split"`
-	DropUndefined configs.Section `yaml:"drop_undefined"`
+	Source        bars.Source            `yaml:"source"`
+	Synthetic     configs.Kinded         `yaml:"synthetic"`
+	Series        []bars.PublishedSource `yaml:"series"`
+	Quality       bars.Rules             `yaml:"quality"`
+	Calendar      bars.Calendar          `yaml:"calendar"`
+	Assets        []string               `yaml:"assets"`
+	Window        configs.Section        `yaml:"window"`
+	Features      configs.Section        `yaml:"features"`
+	Normalization configs.Section        `yaml:"normalization"`
+	Split         configs.Section        `yaml:"split"`
+	DropUndefined configs.Section        `yaml:"drop_undefined"`
 }
 
 // rawBars reads the rows of a configuration, or of a file or folder of bars. size, unless empty, is
@@ -284,7 +285,7 @@ func (a *app) rawBars(path string, sets []string, size string) (c prepared.Confi
 	if err != nil {
 		return c, nil, err
 	}
-	c.Source, c.Synthetic, c.Quality, c.Calendar, c.Assets = part.Source, part.Synthetic, part.Quality, part.Calendar, part.Assets
+	c.Source, c.Synthetic, c.Series, c.Quality, c.Calendar, c.Assets = part.Source, part.Synthetic, part.Series, part.Quality, part.Calendar, part.Assets
 	if size != "" {
 		c.Source.Bars = size
 	}

@@ -47,7 +47,11 @@ func (a *app) openLiveBars(p live.Pipeline, f *liveFlags) (liveBars, error) {
 			return nil, err
 		}
 		follower.Require(p.Needs())
-		return &followedBars{follower, make([]live.Row, len(p.Assets)), loc}, nil
+		published, err := bars.ReadPublished(c.Series, c.Source.Timezone)
+		if err != nil {
+			return nil, err
+		}
+		return &followedBars{follower, make([]live.Row, len(p.Assets)), loc, p.Assets, published, say}, nil
 	}
 	rows, err := prepared.Read(c)
 	if err != nil {
@@ -139,6 +143,11 @@ type followedBars struct {
 	*bars.Follower
 	rows []live.Row
 	zone *time.Location
+	// published are the values that join the rows' extra columns, as their files are when a row
+	// comes.
+	assets    []string
+	published *bars.Published
+	say       func(string)
 }
 
 func (b *followedBars) Next(ctx context.Context) (time.Time, []live.Row, error) {
@@ -146,8 +155,16 @@ func (b *followedBars) Next(ctx context.Context) (time.Time, []live.Row, error) 
 	if err != nil {
 		return at, nil, err
 	}
+	if now, err := b.published.Refresh(); err != nil {
+		b.say(fmt.Sprintf("%v; what was read before counts", err))
+	} else {
+		b.published = now
+	}
 	for i := range records {
 		r := &records[i]
+		if valid[i] {
+			r.Extra = b.published.At(b.assets[i], at, r.Extra)
+		}
 		switch {
 		case !valid[i]:
 			b.rows[i] = live.Row{Status: bars.Missing}

@@ -42,6 +42,9 @@ func (d *Data) Examine(rules Rules) (notes []string, err error) {
 		}
 		report(rule, "%s%s", text, mean)
 	}
+	for _, text := range d.without {
+		report("note", "%s", text)
+	}
 	if d.outside != "" {
 		report("note", "%s", d.outside)
 	}

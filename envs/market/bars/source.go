@@ -133,7 +133,8 @@ type Data struct {
 	clock    clockCounts
 	exchange *exchange.Calendar // nil: none
 	sessions func(time.Time) []exchange.Session
-	outside  string // what was left out of ticks
+	outside  string   // what was left out of ticks
+	without  []string // published values that symbols lack
 }
 
 // Read reads every row of the source. With symbols given only theirs are kept, in that order, and

@@ -38,17 +38,32 @@ func Read(c Config) (*bars.Data, error) {
 	return data, nil
 }
 
-// Rows reads the rows of the configured source, or makes them, as they are. Only Source, Synthetic
-// and Assets are used.
+// Rows reads the rows of the configured source, or makes them, as they are. Only Source, Synthetic,
+// Series and Assets are used.
 func Rows(c Config) (*bars.Data, error) {
+	var data *bars.Data
+	var err error
 	if c.Synthetic.Kind == "" {
-		return bars.Read(c.Source, c.Assets)
+		data, err = bars.Read(c.Source, c.Assets)
+	} else {
+		var m synthetic.Market
+		if m, err = synthetic.New(c.Synthetic); err == nil {
+			data, err = m.Generate().Pick(c.Assets)
+		}
 	}
-	m, err := synthetic.New(c.Synthetic)
+	if err != nil || len(c.Series) == 0 {
+		return data, err
+	}
+	p, err := bars.ReadPublished(c.Series, c.Source.Timezone)
 	if err != nil {
 		return nil, err
 	}
-	return m.Generate().Pick(c.Assets)
+	if err := p.Check(data); err != nil {
+		return nil, err
+	}
+	p.Join(data, len(data.Extra))
+	data.Files = append(data.Files, p.Files...)
+	return data, nil
 }
 
 // aligned is the panel of cleaned rows with its features laid out.

@@ -15,8 +15,11 @@ type Config struct {
 	Source bars.Source `yaml:"source"`
 	// Synthetic, unless absent, makes the bars instead of a source: see package synthetic.
 	Synthetic configs.Kinded `yaml:"synthetic" kinds:"market"`
-	Quality   bars.Rules     `yaml:"quality"`
-	Calendar  bars.Calendar  `yaml:"calendar"`
+	// Series are values that were published at times of their own. They join the extra columns of
+	// the source: features.extra and expressions name them. What was not published yet is not known.
+	Series   []bars.PublishedSource `yaml:"series,omitzero"`
+	Quality  bars.Rules             `yaml:"quality"`
+	Calendar bars.Calendar          `yaml:"calendar"`
 	// Assets are the symbols in the order of the tensor; empty means all there are, sorted.
 	Assets []string `yaml:"assets"`
 	// Window is the number of bars of an observation, W. 0 leaves it to whoever builds the set: in

@@ -37,9 +37,9 @@ type LookaheadReport struct {
 
 // Lookahead prepares the data up to each of several times as if nothing later existed and compares
 // every feature, mask and price up to then, to the bit, with the preparation of all rows. cuts is
-// the number of times, spread evenly; the ends of the ranges are added. The statistics of the
-// normalisation are compared for cuts after the end of training, from which on they must not change
-// any more.
+// the number of times, spread evenly; the ends of the ranges are added. Series are joined anew from
+// what was published up to the cut. The statistics of the normalisation are compared for cuts after
+// the end of training, from which on they must not change any more.
 func Lookahead(ctx context.Context, c Config, data *bars.Data, cuts int) (*LookaheadReport, error) {
 	a, err := align(c, data)
 	if err != nil {
@@ -53,7 +53,17 @@ func Lookahead(ctx context.Context, c Config, data *bars.Data, cuts int) (*Looka
 	if err != nil {
 		return nil, fmt.Errorf("lookahead: %w", err)
 	}
-	build := func(t time.Time) (*aligned, error) { return align(c, until(data, t)) }
+	published, err := bars.ReadPublished(c.Series, c.Source.Timezone)
+	if err != nil {
+		return nil, fmt.Errorf("lookahead: %w", err)
+	}
+	build := func(t time.Time) (*aligned, error) {
+		prefix := until(data, t)
+		if len(c.Series) > 0 {
+			published.Until(t).Join(prefix, len(data.Extra)-len(published.Names))
+		}
+		return align(c, prefix)
+	}
 	r := &LookaheadReport{Features: len(stats), Leaks: []Leak{}}
 	l := leaks{report: r, full: snapshot(a), names: columnNames(a.features)}
 	for _, at := range p.cutPoints(cuts) {
