@@ -21,8 +21,8 @@ import (
 
 // Source says where bars are and how to read them.
 type Source struct {
-	// Path is a file, a folder (every readable file directly in it, or a folder in Qlib's format)
-	// or a glob. CSV files may end in .gz. What begins with shipped: is a file that comes with the
+	// Path is a file, a folder (every readable file directly in it, a folder in Qlib's format, or a
+	// data set of Hugging Face: the files that its README.md names, or those in data) or a glob. CSV files may end in .gz. What begins with shipped: is a file that comes with the
 	// program, such as shipped:market/us5_daily.parquet.
 	Path string `yaml:"path"`
 	// Preset names a vendor's columns; auto recognises the usual names.
@@ -52,6 +52,9 @@ type Source struct {
 	Instruments string `yaml:"instruments,omitzero"`
 	// Frequency names the calendar of a Qlib folder, such as day or 1min; empty: the only one.
 	Frequency string `yaml:"frequency,omitzero"`
+	// Subset names one of the subsets of a data set of Hugging Face; empty: default, or the only
+	// one.
+	Subset string `yaml:"subset,omitzero"`
 	// Bars makes bars of ticks, or of snapshots of a book: 5m, 1d, volume=100000, dollar=1e6 (in
 	// the asset's currency) or ticks=500. Bars of time are named by their end; others end with the
 	// first instant at which they have as much, or with the session. Empty: the rows are bars.
@@ -271,6 +274,9 @@ func (s Source) files() ([]string, error) {
 	case qlib.Is(s.Path):
 		return []string{s.Path}, nil
 	case err == nil:
+		if paths, ok, err := s.shards(); ok {
+			return paths, err
+		}
 		entries, err := os.ReadDir(s.Path)
 		if err != nil {
 			return nil, err
