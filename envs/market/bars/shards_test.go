@@ -11,7 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// dataset writes a data set of Hugging Face in three parts of Parquet, with the columns of Baostock.
+// dataset writes a data set of Hugging Face: a file of three rows for each of the parts.
 func dataset(t *testing.T, readme string, parts ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -22,8 +22,9 @@ import (
 // Source says where bars are and how to read them.
 type Source struct {
 	// Path is a file, a folder (every readable file directly in it, a folder in Qlib's format, or a
-	// data set of Hugging Face: the files that its README.md names, or those in data) or a glob. CSV files may end in .gz. What begins with shipped: is a file that comes with the
-	// program, such as shipped:market/us5_daily.parquet.
+	// data set of Hugging Face: the files that its README.md names, or those in data) or a glob.
+	// CSV files may end in .gz. What begins with shipped: is a file that comes with the program,
+	// such as shipped:market/us5_daily.parquet.
 	Path string `yaml:"path"`
 	// Preset names a vendor's columns; auto recognises the usual names.
 	Preset string `yaml:"preset"`

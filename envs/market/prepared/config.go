@@ -16,7 +16,8 @@ type Config struct {
 	// Synthetic, unless absent, makes the bars instead of a source: see package synthetic.
 	Synthetic configs.Kinded `yaml:"synthetic" kinds:"market"`
 	// Series are values that were published at times of their own. They join the extra columns of
-	// the source: features.extra and expressions name them. What was not published yet is not known.
+	// the source: features.extra and expressions name them. What was not published yet is not
+	// known.
 	Series   []bars.PublishedSource `yaml:"series,omitzero"`
 	Quality  bars.Rules             `yaml:"quality"`
 	Calendar bars.Calendar          `yaml:"calendar"`
