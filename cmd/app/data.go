@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -28,7 +29,7 @@ func (a *app) dataCommand() *cobra.Command {
 
 A configuration is the data section of an experiment, or a file that holds nothing else; - reads it from standard input.`,
 	}
-	cmd.AddCommand(a.dataPrepareCommand(), a.dataInspectCommand(), a.dataConvertCommand(), a.dataLookaheadCommand(), a.dataWarmupCommand(), a.dataWindowsCommand(), a.dataLiveCommand())
+	cmd.AddCommand(a.dataInitCommand(), a.dataPrepareCommand(), a.dataInspectCommand(), a.dataConvertCommand(), a.dataLookaheadCommand(), a.dataWarmupCommand(), a.dataWindowsCommand(), a.dataLiveCommand())
 	return cmd
 }
 
@@ -86,14 +87,16 @@ func (a *app) dataPrepareCommand() *cobra.Command {
   onnxrl data prepare experiment.yaml --out runs/data/us16
   onnxrl data prepare experiment.yaml --set data.window=60 --out runs/data/us16-60`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.dataPrepare(args[0], sets, out) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.dataPrepare(cmd.Context(), args[0], sets, out)
+		},
 	}
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "edit the configuration, for instance --set data.window=60")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "folder to write (default: runs/data/ and the name of the configuration)")
 	return cmd
 }
 
-func (a *app) dataPrepare(path string, sets []string, out string) error {
+func (a *app) dataPrepare(ctx context.Context, path string, sets []string, out string) error {
 	c, err := a.dataConfig(path, sets)
 	if err != nil {
 		return err
@@ -102,14 +105,11 @@ func (a *app) dataPrepare(path string, sets []string, out string) error {
 		out = filepath.Join("runs", "data", experiment.Name(path))
 	}
 	start := time.Now()
-	raw, err := prepared.Read(c) // what it notes is in the manifest
+	set, notes, err := prepared.Make(ctx, c) // what else it notes is in the manifest
 	if err != nil {
 		return err
 	}
-	set, err := prepared.Build(c, raw)
-	if err != nil {
-		return err
-	}
+	tellNotes(a.err, notes)
 	if err := set.Save(out); err != nil {
 		return err
 	}
@@ -255,6 +255,7 @@ type rawSection struct {
 	Normalization configs.Section        `yaml:"normalization"`
 	Split         configs.Section        `yaml:"split"`
 	DropUndefined configs.Section        `yaml:"drop_undefined"`
+	Cache         configs.Section        `yaml:"cache"`
 }
 
 // rawBars reads the rows of a configuration, or of a file or folder of bars. size, unless empty, is

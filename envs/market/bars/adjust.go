@@ -103,7 +103,10 @@ func (d *Data) adjustment(auto bool) error {
 	explained, unexplained := 0, 0
 	for _, s := range d.Series {
 		e, u := steps(s.Records)
-		explained, unexplained = explained+e, unexplained+u
+		explained, unexplained = explained+e, unexplained+len(u)
+		for _, r := range u {
+			d.factors = append(d.factors, fmt.Sprintf("%s at %s (%s, line %d), to %g", s.Symbol, formatTime(r.Time), r.File, r.Line, r.Factor))
+		}
 	}
 	if unexplained > explained {
 		a.Warning = fmt.Sprintf("at %d of %d large changes of the factor the price does not jump: the prices look adjusted already", unexplained, explained+unexplained)
@@ -115,8 +118,8 @@ func (d *Data) adjustment(auto bool) error {
 }
 
 // steps counts the changes of the factor by 20 % and more that a jump of the price overnight
-// explains, and those at which the price stays where it was. Others are neither.
-func steps(records []Record) (explained, unexplained int) {
+// explains, and lists the rows of those at which the price stays where it was. Others are neither.
+func steps(records []Record) (explained int, unexplained []*Record) {
 	rows := make([]*Record, 0, len(records))
 	for i := range records {
 		if r := &records[i]; r.Factor > 0 && r.Open > 0 && r.Close > 0 {
@@ -135,7 +138,7 @@ func steps(records []Record) (explained, unexplained int) {
 		case math.Abs(move+step) < size/3:
 			explained++
 		case math.Abs(move) < size/3:
-			unexplained++
+			unexplained = append(unexplained, rows[i])
 		}
 	}
 	return explained, unexplained

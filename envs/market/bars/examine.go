@@ -42,6 +42,13 @@ func (d *Data) Examine(rules Rules) (notes []string, err error) {
 		}
 		report(rule, "%s%s", text, mean)
 	}
+	if n := len(d.factors); n > 0 {
+		text := strings.Join(d.factors[:min(n, 3)], "; ")
+		if n > 3 {
+			text += fmt.Sprintf("; and %d more", n-3)
+		}
+		report("note", "the factor jumps and the price does not, so that the adjusted price does: %s", text)
+	}
 	for _, text := range d.without {
 		report("note", "%s", text)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,6 +139,7 @@ type Data struct {
 	exchange *exchange.Calendar // nil: none
 	sessions func(time.Time) []exchange.Session
 	outside  string   // what was left out of ticks
+	factors  []string // jumps of factors without one of the price
 	without  []string // published values that symbols lack
 }
 
@@ -248,6 +250,38 @@ func some(seen []string) string {
 		return "none"
 	}
 	return strings.Join(seen, ", ")
+}
+
+// Contents are the files of a source with their checksums, in the order of reading; the rows are
+// not read. Those of a folder in Qlib's format are all its files.
+func Contents(s Source) (list []File, err error) {
+	paths, err := s.files()
+	if err != nil {
+		return nil, err
+	}
+	if qlib.Is(s.Path) {
+		paths = nil
+		err := filepath.WalkDir(s.Path, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				paths = append(paths, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range paths {
+		f := File{Name: filepath.Base(path)}
+		if name, err := filepath.Rel(s.Path, path); err == nil && filepath.IsLocal(name) && name != "." {
+			f.Name = filepath.ToSlash(name)
+		}
+		if f.SHA256, err = digest(path); err != nil {
+			return nil, err
+		}
+		list = append(list, f)
+	}
+	return list, nil
 }
 
 // extensions that a folder is searched for.

@@ -266,6 +266,12 @@ func (s *Set) describe(c Config, data *bars.Data, p *placed, stats []feature.Sta
 	}
 	m.LookAhead = lookAhead(c, data, p.features.Columns(), stats)
 	m.Notes = s.notes(c, data, p)
+	return m.configured(c)
+}
+
+// configured notes the effective configuration. Where a set is cached is no part of it.
+func (m *Manifest) configured(c Config) error {
+	c.Cache = ""
 	text, err := configs.Marshal(c)
 	if err != nil {
 		return err

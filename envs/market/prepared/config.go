@@ -31,6 +31,10 @@ type Config struct {
 	Split         split.Config          `yaml:"split"`
 	// DropUndefined leaves out the first times, at which no stock has all its features.
 	DropUndefined bool `yaml:"drop_undefined"`
+	// Cache keeps prepared sets, found by the contents of the files, the configuration and the
+	// program: a folder, or a Redis server such as redis://localhost:6379/0, whose password is that
+	// of the environment variable ONNXRL_REDIS_PASSWORD. Empty: nothing is kept.
+	Cache string `yaml:"cache,omitzero"`
 }
 
 // Default returns the defaults, which are those of the QTMRL specification; a source and Split must
@@ -48,6 +52,9 @@ func (c Config) Validate() error {
 	p.NonNegative("window", c.Window)
 	p.Check(c.Source.Path != "" || c.Synthetic.Kind != "", "source.path", "required: a file, a folder or a glob of bars")
 	p.Check(c.Source.Path == "" || c.Synthetic.Kind == "", "synthetic", "there is a source.path, too; the bars come from one of them")
+	if err := checkCache(c.Cache); err != nil {
+		p.Addf("cache", "%v", err)
+	}
 	for i, a := range c.Assets {
 		p.Check(a != "" && !slices.Contains(c.Assets[:i], a), fmt.Sprintf("assets[%d]", i), "%q is empty or there twice", a)
 	}

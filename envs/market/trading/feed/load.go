@@ -44,15 +44,12 @@ func Load(ctx context.Context, window int, data configs.Section) (*trading.Data,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	raw, err := prepared.Read(c)
-	if err != nil {
-		return nil, err
-	}
-	set, err := prepared.Build(c, raw)
+	set, notes, err := prepared.Make(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	d := FromSet(set)
+	d.Notes = append(d.Notes, notes...)
 	// The window stays the environment's: a document that is edited and run again has it in one
 	// place.
 	c.Window = 0

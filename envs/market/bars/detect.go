@@ -1,0 +1,123 @@
+package bars
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/onnxrl/onnxrl/envs/market/qlib"
+)
+
+// Detect finds out how the rows of a source can be read, by the columns of its first file: the
+// preset of the vendor, and whether they are ticks, of which bars of five minutes are made. Only
+// Path, Instruments, Frequency and Subset are used.
+func Detect(s Source) (Source, error) {
+	d := DefaultSource()
+	d.Path, d.Instruments, d.Frequency, d.Subset = s.Path, s.Instruments, s.Frequency, s.Subset
+	paths, err := d.files()
+	if err != nil || qlib.Is(d.Path) {
+		return d, err
+	}
+	header, err := headerOf(d, paths[0])
+	if err != nil {
+		return d, fmt.Errorf("read %s: %w", paths[0], err)
+	}
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(header, name) })
+	}
+	switch {
+	case len(header) == 12 && digits(header[0]): // a file without a header line
+		d.Preset = "binance"
+	case has("ts_code", "trade_date", "vol"):
+		d.Preset = "tushare"
+	case has("date", "code", "tradestatus"):
+		d.Preset = "baostock"
+	case has("<TICKER>", "<DATE>", "<CLOSE>"):
+		d.Preset = "stooq"
+	case has("Date", "Open", "Close", "Adj Close"):
+		d.Preset = "yahoo"
+	case has("日期", "开盘", "收盘", "成交量"):
+		d.Preset = "akshare"
+	}
+	if _, err := d.resolve(header); err == nil || d.Preset == "binance" {
+		return d, nil
+	} else if _, ticks := d.resolveTicks(header); ticks == nil {
+		d.Bars = "5m"
+		return d, nil
+	} else if slices.ContainsFunc(header, func(h string) bool { return slices.Contains(tickAliases["price"], plain(h)) }) {
+		return d, errors.Join(err, ticks)
+	} else {
+		return d, err
+	}
+}
+
+func headerOf(s Source, path string) ([]string, error) {
+	t, err := (&reader{source: s}).open(path, preset{})
+	if err != nil {
+		return nil, err
+	}
+	return t.Header(), t.Close()
+}
+
+func digits(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 64)
+	return err == nil
+}
+
+// LikelyExchange names the calendar that the days of the rows agree with, but for one of a hundred;
+// empty where there is none, as for data that know no holidays.
+func (d *Data) LikelyExchange() string {
+	days := map[Date]bool{}
+	chinese := false
+	for _, s := range d.Series {
+		upper := strings.ToUpper(s.Symbol)
+		for _, mark := range []string{".SH", ".SS", ".SZ", "SH.", "SZ.", "SH6", "SZ0", "SZ3"} {
+			chinese = chinese || strings.HasPrefix(upper, mark) || strings.HasSuffix(upper, mark)
+		}
+		for i := range s.Records {
+			days[NewDate(s.Records[i].Time)] = true
+		}
+	}
+	best, least := "", 0.01
+	for _, name := range []string{"xnys", "xshg"} {
+		trial := *d
+		if err := trial.hours(Source{Exchange: name}); err != nil {
+			continue
+		}
+		r := trial.Exchange()
+		wrong := float64(len(r.Lacking)+len(r.Holidays)+r.Unknown) / float64(len(days))
+		if chinese == (name == "xshg") && wrong < least {
+			best, least = name, wrong
+		}
+	}
+	return best
+}
+
+// Lacks says what the rows do not have, and what follows from that, one sentence each. Limits and
+// special treatment are things of the exchanges of China, xshg.
+func (d *Data) Lacks(exchange string) (list []string) {
+	has := func(c QuoteColumn) bool {
+		return slices.ContainsFunc(d.Series, func(s Series) bool { return slices.Contains(s.Quoted, c) })
+	}
+	if d.Adjustment.By == "none" && !d.Adjustment.Already {
+		list = append(list, "factor: prices are not adjusted, and dividends and splits look like losses")
+	}
+	if !d.HasVolume {
+		list = append(list, "volume: no feature uses it, no bar is known to be without trading, and costs know no participation")
+	}
+	if !has(Amount) {
+		list = append(list, "amount: the money that changed hands is not known, and so no average price of a bar")
+	}
+	if exchange != "xshg" {
+		return list
+	}
+	if !has(LimitUp) || !has(LimitDown) {
+		list = append(list, "limits: orders are filled on days on which the exchange allowed no trade at these prices")
+	}
+	if !has(ST) {
+		list = append(list, "ST: stocks under special treatment, whose limits are narrower, are not known")
+	}
+	return list
+}
