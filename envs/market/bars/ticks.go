@@ -191,6 +191,9 @@ func (r *reader) readTicks(t table, clock *clock, f *File, stem string) error {
 	if err != nil {
 		return err
 	}
+	if len(k.symbols) > 0 && cols.book() != k.columns.book() {
+		return errors.New("only some of the files have quotes, which make mid, spread and depth")
+	}
 	k.columns = cols
 	t.Select(cols.used())
 	r.volume = cols.volume >= 0
