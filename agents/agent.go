@@ -27,6 +27,9 @@ type Decision struct {
 	LogProb []float32
 	// Value [B] are the critic's estimates for the observations; nil when the actor has none.
 	Value []float32
+	// CostValue [B, constraints] are the estimates of the critics of costs; nil without constraints
+	// (package constraint).
+	CostValue []float32
 	// Logits [B, envs.MaskLen] are the masked log-probabilities of every action of every head, of
 	// the policy that really acted; nil where it does not draw from a table of them.
 	Logits *tensor.Tensor
@@ -75,6 +78,8 @@ const (
 	LogProbsOutput = "log_probs"
 	// ValueOutput is float32 [batch].
 	ValueOutput = "value"
+	// CostValueOutput is float32 [batch, constraints], of a policy with critics of costs.
+	CostValueOutput = "cost_value"
 	// MeanOutput and LogStdOutput are float32 [batch, actions], the parameters of a Gaussian policy
 	// before squashing and rescaling.
 	MeanOutput   = "action_mean"

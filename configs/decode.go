@@ -19,6 +19,10 @@ type Decoder interface {
 	DecodeConfig(s Section) error
 }
 
+// Defaulter is implemented by elements of lists that have defaults: SetDefaults makes an element
+// what its mapping is decoded over.
+type Defaulter interface{ SetDefaults() }
+
 // Encoder is implemented by types that choose what is written for them: any value that [Marshal]
 // accepts.
 type Encoder interface {
@@ -289,6 +293,9 @@ func (d *decoding) list(n *node, path string, v reflect.Value) {
 		fresh.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
 	}
 	for i, item := range n.items {
+		if into, ok := fresh.Index(i).Addr().Interface().(Defaulter); ok {
+			into.SetDefaults()
+		}
 		d.value(item, joinPath(path, fmt.Sprintf("[%d]", i)), fresh.Index(i))
 	}
 	v.Set(fresh)

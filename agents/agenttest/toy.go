@@ -1,6 +1,7 @@
 package agenttest
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -12,7 +13,8 @@ import (
 )
 
 // Toy answers at random: observations, masks, rewards, and whether an episode goes on, terminates
-// or is cut off. Windows jump about in their table.
+// or is cut off, and costs that grow with the size of the reward. Windows jump about in their
+// table.
 type Toy struct {
 	spec   envs.Spec
 	heads  []int
@@ -29,6 +31,12 @@ func Box() envs.Spec {
 		Name: "toy", Observation: envs.Dict{{Name: "x", Space: envs.Unbounded(3)}, {Name: "kind", Space: envs.Discrete{N: 3}}},
 		Action: envs.Box{Of: tensor.Float32, Dims: []int{2}, Low: []float64{-2, 0.1}, High: []float64{2, 0.7}}, Reward: envs.Range{Low: -100, High: 100}, Random: true,
 	}
+}
+
+// Costly is a spec whose steps have two costs.
+func Costly(s envs.Spec) envs.Spec {
+	s.Costs = []string{"risk", "toll"}
+	return s
 }
 
 // Wide has actions of float64 in rows and columns.
@@ -114,6 +122,9 @@ func (e *Toy) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 	case tensor.Int64:
 		reward += float64(action.Int64s()[0])
 	}
+	for i := range ts.Costs {
+		ts.Costs[i] = math.Abs(reward) * float64(i+1)
+	}
 	end := e.random.IntN(8)
 	e.stepped = true
 	e.observe(ts)
@@ -164,6 +175,7 @@ func (e *Toy) SaveState() ([]byte, error) {
 
 // LoadState implements envs.Saver.
 func (e *Toy) LoadState(data []byte, ts *envs.TimeStep) error {
+	clear(ts.Costs)
 	n := len(data) - 1
 	if err := e.random.UnmarshalBinary(data[:n]); err != nil {
 		return err

@@ -28,7 +28,7 @@ func NewActor(l *Learner, e network.Exploration, m agents.Mode, n int) (*Actor, 
 	if err != nil {
 		return nil, err
 	}
-	return &Actor{Forward: f, learner: l, Decision: agents.Decision{Value: f.Value}, sampler: network.NewSampler(l.Networks.Frame, e, m, n, f.Program.Output, l.Params.View(LogStdParam))}, nil
+	return &Actor{Forward: f, learner: l, Decision: agents.Decision{Value: f.Value, CostValue: f.CostValue}, sampler: network.NewSampler(l.Networks.Frame, e, m, n, f.Program.Output, l.Params.View(LogStdParam))}, nil
 }
 
 // Act implements agents.Actor.

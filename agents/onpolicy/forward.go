@@ -11,8 +11,8 @@ import (
 // Forward evaluates the acting network for the batches of n environments.
 type Forward struct {
 	Program *program.Program
-	// Value is [n].
-	Value []float32
+	// Value is [n], CostValue [n, constraints], nil without.
+	Value, CostValue []float32
 	// Inputs fills in what is no observation; nil where there is nothing.
 	Inputs Inputs
 
@@ -33,7 +33,11 @@ func (l *Learner) NewForward(n int) (*Forward, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Forward{Program: p, Value: p.Output(agents.ValueOutput).Float32s(), feed: network.NewFeed(l.Networks.Frame, n, "", p.Input)}, nil
+	f := &Forward{Program: p, Value: p.Output(agents.ValueOutput).Float32s(), feed: network.NewFeed(l.Networks.Frame, n, "", p.Input)}
+	if costs := p.Output(agents.CostValueOutput); costs != nil {
+		f.CostValue = costs.Float32s()
+	}
+	return f, nil
 }
 
 // Current evaluates what the environments show.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
@@ -79,6 +80,9 @@ type Rollout struct {
 	Gamma float64
 	// Bootstrap are the values after the rollout, [Envs].
 	Bootstrap []float64
+	// Constraints are those of the learner, with a channel each; nil without: see Constrain.
+	Constraints *constraint.Set
+	Channels    []*Channel
 
 	// OffPolicy lets decisions come from another policy, without values. Check, unless nil, refuses
 	// others. Record, unless nil, writes what the algorithm needs besides, from sample at on.
@@ -200,6 +204,9 @@ func (r *Rollout) begin(b *vector.Batch, d *agents.Decision) error {
 		r.Value[at+e] = float64(v)
 	}
 	r.attend(b, at)
+	if err := r.beginCosts(b, d, at); err != nil {
+		return err
+	}
 	if r.Record == nil {
 		return nil
 	}
@@ -242,12 +249,16 @@ func (r *Rollout) End(b *vector.Batch) error {
 			r.Reward[at+e], r.Discount[at+e], r.Ended[at+e], r.Earned[at+e] = 0, 0, true, 0
 		}
 	}
+	r.endCosts(b, at)
 	if cut {
 		if err := r.forward.Final(b); err != nil {
 			return fmt.Errorf("%s: value of final observations: %w", r.learner.Name, err)
 		}
 		for _, ep := range b.Ended {
 			r.Final[at+ep.Env] = float64(r.forward.Value[ep.Env])
+			for k, c := range r.Channels {
+				c.Final[at+ep.Env] = float64(r.forward.CostValue[ep.Env*len(r.Channels)+k])
+			}
 		}
 	}
 	if r.T == r.Rounds-1 {
@@ -256,6 +267,9 @@ func (r *Rollout) End(b *vector.Batch) error {
 		}
 		for e, v := range r.forward.Value {
 			r.Bootstrap[e] = float64(v)
+			for k, c := range r.Channels {
+				c.Bootstrap[e] = float64(r.forward.CostValue[e*len(r.Channels)+k])
+			}
 		}
 	}
 	r.T++
@@ -283,6 +297,9 @@ func (r *Rollout) cutOff(b *vector.Batch) {
 	for i := last - r.Envs; i < last; i++ {
 		if !r.Ended[i] {
 			r.Ended[i], r.Final[i] = true, r.Value[i+r.Envs]
+			for _, c := range r.Channels {
+				c.Final[i] = c.Value[i+r.Envs]
+			}
 		}
 	}
 }
@@ -303,5 +320,6 @@ func (r *Rollout) Arrays() network.Arrays {
 	if r.Present != nil {
 		list["present"] = r.Present[:n]
 	}
+	r.costArrays(list, n)
 	return list
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -14,7 +15,12 @@ import (
 func TestAbsentRows(t *testing.T) {
 	makers := map[string]agents.Maker{}
 	for what, change := range sorted.All(map[string]func(c *Config){
-		"plain":   func(*Config) {},
+		"plain": func(*Config) {},
+		"constraints": func(c *Config) {
+			x := constraint.Defaults()
+			x.Cost, x.Limit, x.Measure, x.Alpha, x.Episodes = "wrong", 0.1, constraint.CVaR, 0.5, 2
+			c.Constraints = []constraint.Config{x}
+		},
 		"V-trace": func(c *Config) { c.Correction = VTrace },
 		"lstm":    func(c *Config) { c.Recurrent = Recurrent{LSTM, 5, 1, Separate, 4} },
 		"lstm, V-trace": func(c *Config) {

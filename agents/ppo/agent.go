@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/onpolicy"
 )
@@ -67,6 +68,13 @@ func (l *learner) build(s agents.Setup) error {
 		l.states.feed(forward)
 	}
 	l.record(forward)
+	if len(c.Constraints) > 0 {
+		set, err := constraint.New(c.Constraints, &s.Spec, s.Envs)
+		if err != nil {
+			return err
+		}
+		l.Rollout.Constrain(set)
+	}
 	units := min(max(1, c.BatchSize/length), l.units())
 	if l.learn, err = l.newMinibatch(g.Learn, units, true); err != nil {
 		return err
@@ -91,7 +99,7 @@ func (l *learner) newOptimizer(c Config) error {
 // Edit implements agents.Editor. Graphs have the entropy, and bounds of the value, only where these
 // are not 0.
 func (l *learner) Edit(config any, totalEnvSteps int64) error {
-	own := []string{"ent_coef", "vtrace", "n_epochs", "clip_range", "clip_range_schedule", "clip_range_vf", "target_kl", "target_kl_schedule"}
+	own := []string{"ent_coef", "vtrace", "n_epochs", "clip_range", "clip_range_schedule", "clip_range_vf", "target_kl", "target_kl_schedule", "constraints"}
 	if err := agents.Editable(l.c, config, append(own, onpolicy.Editable...)...); err != nil {
 		return err
 	}
@@ -102,9 +110,14 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	case (c.ClipRangeVF > 0) != (l.in.valueLow != nil):
 		return &agents.RebuildError{Path: "clip_range_vf"}
 	}
+	set := l.Rollout.Constraints
+	if err := set.Editable(c.Constraints); err != nil {
+		return err
+	}
 	if err := l.newOptimizer(c); err != nil {
 		return fmt.Errorf("ppo: %w", err)
 	}
+	set.Edit(c.Constraints)
 	l.c, l.Rollout.Gamma, l.Setup.TotalEnvSteps = c, c.Gamma, totalEnvSteps
 	clear(l.Metrics)
 	return nil

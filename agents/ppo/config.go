@@ -3,6 +3,7 @@ package ppo
 import (
 	"strings"
 
+	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
@@ -61,6 +62,8 @@ type Config struct {
 	OrthoInit bool `yaml:"ortho_init"`
 	network.Exploration
 	Recurrent Recurrent `yaml:"recurrent"`
+	// Constraints keep what episodes cost beside the reward below limits.
+	Constraints []constraint.Config `yaml:"constraints,omitzero"`
 
 	// Options choose by patterns of names which parameters are trained.
 	models.Options `yaml:",inline"`
@@ -138,6 +141,7 @@ func (c Config) Validate() error {
 	p.InRange("gamma", c.Gamma, 0, 1)
 	p.InRange("gae_lambda", c.GAELambda, 0, 1)
 	p.OneOf("correction", c.Correction, GAE, VTrace)
+	p.Check(len(c.Constraints) == 0 || c.Correction == GAE, "constraints", "needs correction: %s", GAE)
 	p.Positive("learning_rate", c.LearningRate)
 	p.Positive("clip_range", c.ClipRange)
 	p.NonNegative("clip_range_vf", c.ClipRangeVF)

@@ -70,19 +70,30 @@
 // multiplies by ρ. The values after the rollout, and of the last observations of episodes that were
 // cut off, remain those of the rollout.
 //
+// # Constraints
+//
+// With constraints (package constraint) critics of costs learn beside the value, from a torso of
+// their own unless encoders: shared; they have vf_coef, gamma and gae_lambda in common with it, and
+// are not clipped. Multipliers move at the beginning of an update, on the episodes that ended since
+// they last did, and A is replaced by (A − Σ λ·A of the cost)/(1 + Σ λ), whose parts are not
+// normalised apart, so that λ is the multiplier of the problem as it is stated; normalize_advantage
+// normalises the whole. (OmniSafe divides the reward's part alone by its deviation.)
+//
 // # Parameters
 //
 //	encoders: separate   actor.encoder.* actor.lstm0.* actor.hidden.* actor.logits.* (or actor.mean.*, actor.log_std)   critic.encoder.* … critic.value.*
 //	encoders: shared     encoder.* lstm0.* hidden.* actor.logits.* … critic.value.*
 //
-// train and freeze are patterns of these names.
+// and with constraints cost_critic.* … cost_critic.value.*. train and freeze are patterns of these
+// names.
 //
 // # Metrics
 //
 // Tags and meanings are Stable-Baselines3's: train/approx_kl is the k3 estimate, over the last
 // epoch; train/clip_fraction, train/entropy_loss, train/policy_gradient_loss and train/value_loss
 // are means over all minibatches; train/loss is that of the last one; train/n_updates counts
-// epochs; train/std is the mean of exp(log_std).
+// epochs; train/std is the mean of exp(log_std). With constraints train/loss has the loss of the
+// critics of costs in it, train/cost_value_loss, and there are the metrics of package constraint.
 //
 // # State
 //

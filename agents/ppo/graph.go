@@ -1,6 +1,7 @@
 package ppo
 
 import (
+	"errors"
 	"math"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -21,6 +22,9 @@ type graphs struct {
 	states []memory.State
 	length int
 }
+
+// costScope holds the parameters of the values of costs.
+const costScope = "cost_critic"
 
 // design builds graphs.
 type design struct {
@@ -55,8 +59,10 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 
 // parts is a graph from its inputs to the policy's distribution and the value [rows, 1].
 type parts struct {
-	dist   network.Distribution
-	value  onnx.Value
+	dist  network.Distribution
+	value onnx.Value
+	// costs are the values of the constraints' costs, [rows, constraints]; absent without.
+	costs  onnx.Value
 	memory *recurrence
 	stops  []string
 }
@@ -69,6 +75,7 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 	}
 	actor, critic := g.In(onpolicy.ActorScope), g.In(onpolicy.CriticScope)
 	var forActor, forCritic network.Features
+	var remembered onnx.Value
 	var err error
 	switch {
 	case d.torso.HasPolicy():
@@ -79,7 +86,6 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 		forActor, _, err = d.features(d.torso, g, in, p.memory, "shared", "")
 		forCritic = forActor
 	default:
-		var remembered onnx.Value
 		if forActor, remembered, err = d.features(d.acting, actor, in, p.memory, "actor", ""); err == nil {
 			if d.c.Recurrent.Critic == Separate {
 				remembered = ""
@@ -96,7 +102,23 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 	p.dist = d.distribution(actor, in, forActor)
 	p.value = head.ValueColumn(critic, forCritic.Pooled, onpolicy.Orthogonal(d.c.OrthoInit, 1))
 	p.stops = append(p.stops, p.dist.Stops()...)
-	return p, g.Err()
+	if len(d.c.Constraints) > 0 {
+		err = d.costs(g, in, p, forCritic, remembered)
+	}
+	return p, errors.Join(err, g.Err())
+}
+
+// costs appends the values of costs: from the features of the value where all share them, else from
+// a torso of their own.
+func (d *design) costs(g *layer.Graph, in network.Inputs, p *parts, z network.Features, remembered onnx.Value) (err error) {
+	costs := g.In(costScope)
+	if d.torso.HasPolicy() || d.c.Encoders != Shared {
+		if z, _, err = d.features(d.torso, costs, in, p.memory, costScope, remembered); err != nil {
+			return err
+		}
+	}
+	p.costs = costs.Linear("value", z.Pooled, len(d.c.Constraints), onpolicy.Orthogonal(d.c.OrthoInit, 1))
+	return nil
 }
 
 func (d *design) distribution(actor *layer.Graph, in network.Inputs, z network.Features) network.Distribution {
@@ -147,6 +169,9 @@ func (d *design) addPolicy(g *graphs) error {
 	p.Output(agents.ActionOutput, n.dist.Mode())
 	n.dist.Output()
 	p.Output(agents.ValueOutput, p.Squeeze(n.value, 1))
+	if n.costs != "" {
+		p.Output(agents.CostValueOutput, n.costs)
+	}
 	if n.memory != nil {
 		g.states = n.memory.states
 		n.memory.outputs(p)
@@ -165,6 +190,9 @@ func (d *design) addPolicy(g *graphs) error {
 	}
 	n.dist.Acting()
 	a.Output(agents.ValueOutput, n.value)
+	if n.costs != "" {
+		a.Output(agents.CostValueOutput, n.costs)
+	}
 	if n.memory != nil {
 		n.memory.outputs(a)
 	}
@@ -184,6 +212,9 @@ func (d *design) addLearn(g *graphs) (err error) {
 	output(t, onpolicy.LogProbOutput, logProb, g.length)
 	output(t, onpolicy.EntropyOutput, entropy, g.length)
 	output(t, agents.ValueOutput, n.value, g.length)
+	if k := len(d.c.Constraints); k > 0 {
+		output(t, agents.CostValueOutput, n.costs, g.length*k)
+	}
 	g.Stops = n.stops
 	if g.Learn, err = g.Over(t); err != nil || d.c.Correction != VTrace {
 		return err

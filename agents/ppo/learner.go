@@ -101,8 +101,9 @@ func (l *learner) bind() {
 	l.in = inputs{
 		old: in(oldInput), returns: in(returnsInput), floor: in(floorInput), valueLow: in(valueLow), valueHigh: in(valueHigh),
 		policy: in(policyWeight), value: in(valueWeight), entropy: in(entropyWeight),
+		costReturns: in(costReturns), cost: in(costWeight),
 	}
-	l.out = outputs{out(onpolicy.LogProbOutput), out(onpolicy.EntropyOutput), out(agents.ValueOutput)}
+	l.out = outputs{out(onpolicy.LogProbOutput), out(onpolicy.EntropyOutput), out(agents.ValueOutput), out(agents.CostValueOutput)}
 	l.key, l.order, l.normal = l.Setup.Key.Split("shuffle"), make([]int, l.units()), make([]float64, 0, len(l.learn.samples))
 }
 
@@ -130,7 +131,9 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 		return nil, err
 	}
 	if !l.at.Begun {
-		l.begin()
+		if err := l.begin(); err != nil {
+			return nil, fmt.Errorf("ppo: learn: update %d: %w", l.Updates, err)
+		}
 	}
 	now := l.schedules()
 	for ; l.at.Epoch < l.c.NEpochs; l.at.Epoch, l.at.Next = l.at.Epoch+1, 0 {
@@ -151,13 +154,21 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 }
 
 // begin begins an update.
-func (l *learner) begin() {
+func (l *learner) begin() error {
 	watch := l.Setup.Profile.Start()
 	l.envSteps += int64(len(l.Advantage))
 	l.sums = sums{}
-	l.Estimate(l.c.GAELambda)
+	if s := l.Rollout.Constraints; s != nil {
+		if err := s.Update(); err != nil {
+			return err
+		}
+		l.EstimateConstrained(l.c.GAELambda)
+	} else {
+		l.Estimate(l.c.GAELambda)
+	}
 	l.at = position{Begun: true}
 	watch.Lap(agents.Sampling)
+	return nil
 }
 
 // coefficients are the values of the schedules in an update.

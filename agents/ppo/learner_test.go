@@ -140,9 +140,11 @@ func TestMetrics(t *testing.T) {
 // TestNothingIsAllocated runs rounds and updates.
 func TestNothingIsAllocated(t *testing.T) {
 	n, e := 0, testengines.Fastest(t)
-	for _, x := range variants(t) {
+	for _, x := range append(variants(t), constrainedVariants()...) {
 		c := x.config()
-		c.Correction = VTrace
+		if c.Constraints == nil {
+			c.Correction = VTrace
+		}
 		v := agenttest.Toys(t, 3, x.spec)
 		r := agenttest.NewTraining(t, agentOf(t, c, v, e, 1), v)
 		updates(t, r, 2)
@@ -151,7 +153,7 @@ func TestNothingIsAllocated(t *testing.T) {
 		}
 		n++
 	}
-	if n != 13 {
+	if n != 13+4 {
 		t.Errorf("%d variants", n)
 	}
 }

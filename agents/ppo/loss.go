@@ -24,15 +24,18 @@ const (
 	policyWeight  = "ppo.policy_weight"
 	valueWeight   = "ppo.value_weight"
 	entropyWeight = "ppo.entropy_weight"
+	// The targets of costs, and their weights, have a number per sample and constraint.
+	costReturns = "ppo.cost_returns"
+	costWeight  = "ppo.cost_weight"
 )
 
 // inputs and outputs are those of the learning program, a number for each row; those that the
 // configuration does not need are nil.
 type inputs struct {
-	old, returns, floor, valueLow, valueHigh, policy, value, entropy []float32
+	old, returns, floor, valueLow, valueHigh, policy, value, entropy, costReturns, cost []float32
 }
 
-type outputs struct{ logProb, entropy, value []float32 }
+type outputs struct{ logProb, entropy, value, cost []float32 }
 
 // loss appends the loss of a minibatch of n samples and returns it with the entropies,
 //
@@ -41,8 +44,9 @@ type outputs struct{ logProb, entropy, value []float32 }
 // as Σ max(policy_weight·ρ, floor) − floor + value_weight·(V' − G)² + entropy_weight·H. With
 // policy_weight = −A/n and floor = policy_weight·(1 + ε·sign A) the maximum is the paper's term: of
 // the clipped ratio only one bound can ever count. What is taken off it does not depend on the
-// parameters. V' is V, or V clipped to its own bounds. Advantages, returns and bounds are inputs,
-// so no gradient flows through them.
+// parameters. V' is V, or V clipped to its own bounds. With constraints A is that of package
+// onpolicy's EstimateConstrained, and vf_coef/n Σ (Vc − Gc)² is added for each cost. Advantages,
+// returns and bounds are inputs, so no gradient flows through them.
 //
 // A minibatch of 64 spends as much time on starting nodes as on arithmetic, so columns [rows, 1]
 // stay columns, and the maximum is a Relu, whose gradient takes two cheap nodes; that of Max shares
@@ -61,6 +65,10 @@ func (d *design) loss(t *layer.Graph, n *parts, logProb onnx.Value, length int) 
 		value = t.Min(t.Max(value, input(valueLow, value)), input(valueHigh, value))
 	}
 	loss = t.Add(loss, t.Dot(input(valueWeight, value), t.Square(t.Sub(value, input(returnsInput, value)))))
+	if k := len(d.c.Constraints); k > 0 {
+		each := func(name string) onnx.Value { return network.Sequence(t, name, length, tensor.Float32, k) }
+		loss = t.Add(loss, t.Dot(each(costWeight), t.Square(t.Sub(n.costs, each(costReturns)))))
+	}
 
 	entropy = n.dist.Entropy()
 	if d.c.EntCoef > 0 {
@@ -93,6 +101,10 @@ func (l *learner) fill(units []int, now coefficients) {
 		bound := 1 + math.Copysign(now.clip, a)
 		in.old[row], in.policy[row], in.floor[row] = l.logProb[i], float32(-w*a), float32(-w*a*bound)
 		in.returns[row], in.value[row] = float32(l.Target[i]), float32(w*l.c.VFCoef)
+		for j, c := range l.Rollout.Channels {
+			at := row*len(l.Rollout.Channels) + j
+			in.costReturns[at], in.cost[at] = float32(c.Target[i]), float32(w*l.c.VFCoef)
+		}
 		if in.valueLow != nil {
 			in.valueLow[row], in.valueHigh[row] = float32(l.Rollout.Value[i]-now.clipVF), float32(l.Rollout.Value[i]+now.clipVF)
 		}
@@ -104,26 +116,26 @@ func (l *learner) fill(units []int, now coefficients) {
 
 // sums add up the diagnostics of an update, over its minibatches; kl only of the last epoch.
 type sums struct {
-	policy, value, entropy, clipped, kl float64
-	batches, klBatches                  float64
+	policy, value, entropy, clipped, kl, cost float64
+	batches, klBatches                        float64
 	// loss is that of the last minibatch.
 	loss float64
 }
 
-// values returns the sums in the order in which they are saved, and set takes them back.
+// values returns the sums but cost in the order in which they are saved, and set takes them back.
 func (s *sums) values() []float64 {
 	return []float64{s.policy, s.value, s.entropy, s.clipped, s.kl, s.batches, s.klBatches, s.loss}
 }
 
 func (s *sums) set(v []float64) {
-	*s = sums{policy: v[0], value: v[1], entropy: v[2], clipped: v[3], kl: v[4], batches: v[5], klBatches: v[6], loss: v[7]}
+	*s = sums{cost: s.cost, policy: v[0], value: v[1], entropy: v[2], clipped: v[3], kl: v[4], batches: v[5], klBatches: v[6], loss: v[7]}
 }
 
 // diagnose computes the statistics of a minibatch from what its program gave, and returns its
 // approx_kl: the k3 estimate, mean (ρ − 1) − log ρ.
 func (l *learner) diagnose(now coefficients) float64 {
 	m := l.learn
-	var policy, value, entropy, clipped, kl float64
+	var policy, value, entropy, clipped, kl, cost float64
 	for row := range m.samples {
 		if !m.valid[row] {
 			continue
@@ -142,14 +154,20 @@ func (l *learner) diagnose(now coefficients) float64 {
 		d := v - float64(l.in.returns[row])
 		value += d * d
 		entropy += float64(l.out.entropy[row])
+		for j := range l.Rollout.Channels {
+			d := float64(l.out.cost[row*len(l.Rollout.Channels)+j] - l.in.costReturns[row*len(l.Rollout.Channels)+j])
+			cost += d * d
+		}
 	}
 	n := float64(m.n)
+	cost /= n
 	value, entropy, kl = value/n, entropy/n, kl/n
 	s := &l.sums
 	s.policy, s.value, s.entropy, s.clipped = s.policy+policy, s.value+value, s.entropy+entropy, s.clipped+clipped/n
 	s.batches++
 	s.kl, s.klBatches = s.kl+kl, s.klBatches+1
-	s.loss = policy - l.c.EntCoef*entropy + l.c.VFCoef*value
+	s.cost += cost
+	s.loss = policy - l.c.EntCoef*entropy + l.c.VFCoef*(value+cost)
 	return kl
 }
 
@@ -164,5 +182,9 @@ func (l *learner) measure(now coefficients) {
 		m["train/clip_range_vf"] = now.clipVF
 	}
 	m["train/n_updates"] = float64(l.epochs)
+	if s := l.Rollout.Constraints; s != nil {
+		m["train/cost_value_loss"] = l.sums.cost / l.sums.batches
+		s.Measure(m)
+	}
 	l.Measure()
 }

@@ -39,7 +39,7 @@ type state struct{ from, to []float32 }
 // where it learns.
 func (l *learner) newMinibatch(net *models.Network, units int, learns bool) (*minibatch, error) {
 	g, s, r := l.g, &l.Setup, l.Rollout
-	cfg, cost := program.Config{Engine: s.Engine, Batch: units, BatchSymbol: layer.Batch, Weights: []string{policyWeight, floorInput, valueWeight, entropyWeight}}, 1.0
+	cfg, cost := program.Config{Engine: s.Engine, Batch: units, BatchSymbol: layer.Batch, Weights: []string{policyWeight, floorInput, valueWeight, entropyWeight, costWeight}}, 1.0
 	if learns {
 		cost = 3
 		cfg.Objectives = []autodiff.Objective{{Losses: []autodiff.Loss{{Value: onpolicy.LossOutput}}, Stop: g.Stops}}

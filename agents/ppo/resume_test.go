@@ -72,7 +72,7 @@ func (s saved) start(t testing.TB, e engine.Compiler) *agenttest.Training {
 // TestStops stops runs of every kind of observation and action wherever that can be, and goes on.
 func TestStops(t *testing.T) {
 	n := 0
-	for _, x := range variants(t) {
+	for _, x := range append(variants(t), constrainedVariants()...) {
 		within := agenttest.Stops(t, x.name, func() *agenttest.Training {
 			c := x.config()
 			v := agenttest.Toys(t, 3, x.spec)
@@ -82,7 +82,7 @@ func TestStops(t *testing.T) {
 			t.Errorf("%s: never stopped within an update", x.name)
 		}
 	}
-	if n < 13 {
+	if n < 13+4 {
 		t.Errorf("%d variants", n)
 	}
 }

@@ -1,6 +1,8 @@
 package ppo
 
 import (
+	"fmt"
+
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
@@ -44,6 +46,9 @@ func (l *learner) arrays() network.Arrays {
 	}
 	if l.at.Begun {
 		list["advantage"], list["target"] = l.Advantage, l.Target
+		for i, c := range r.Channels {
+			list[fmt.Sprintf("cost%d/target", i)] = c.Target
+		}
 	}
 	return list
 }
@@ -59,7 +64,13 @@ func (l *learner) SaveState(w *checkpoint.Writer) error {
 		l.arrays().Save(w.Scope("rollout"))
 		if l.at.Begun {
 			w.PutFloat64s("sums", l.sums.values())
+			if l.Rollout.Constraints != nil {
+				w.PutFloat64s("cost_sum", []float64{l.sums.cost})
+			}
 		}
+	}
+	if s := l.Rollout.Constraints; s != nil {
+		return s.SaveState(w.Scope("constraints"))
 	}
 	return nil
 }
@@ -87,6 +98,18 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 			return err
 		}
 		l.sums.set(values)
+	}
+	if s := l.Rollout.Constraints; s != nil {
+		if l.at.Begun {
+			var sum [1]float64
+			if err := r.Float64sInto("cost_sum", sum[:], 1); err != nil {
+				return err
+			}
+			l.sums.cost = sum[0]
+		}
+		if err := s.LoadState(r.Scope("constraints")); err != nil {
+			return err
+		}
 	}
 	l.Updates, l.epochs, l.envSteps = s.Updates, s.Epochs, s.EnvSteps
 	return nil

@@ -44,6 +44,11 @@ func (l *learner) build(s agents.Setup) error {
 	}
 	l.bind()
 	l.Sums = &l.sum
+	if len(l.c.Constraints) > 0 {
+		if err := l.constrain(); err != nil {
+			return err
+		}
+	}
 	l.temperature, err = newTemperature(l.c, f)
 	return err
 }
@@ -73,7 +78,7 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 }
 
 // Recorder implements agents.Agent.
-func (a *Agent) Recorder() agents.Recorder { return a.learner.Buffer }
+func (a *Agent) Recorder() agents.Recorder { return a.learner.recorder() }
 
 // Learner implements agents.Agent.
 func (a *Agent) Learner() agents.Learner { return a.learner }

@@ -1,6 +1,9 @@
 package sac
 
 import (
+	"fmt"
+
+	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/agents/rlmath"
@@ -39,6 +42,9 @@ type Config struct {
 	UseSDEAtWarmup bool `yaml:"use_sde_at_warmup"`
 	// ClipMean bounds the mean before squashing, with gSDE; 0 does not.
 	ClipMean float64 `yaml:"clip_mean"`
+
+	// Constraints keep what episodes cost beside the reward below limits.
+	Constraints []constraint.Config `yaml:"constraints,omitzero"`
 
 	// Options choose by patterns of names which parameters are trained.
 	models.Options `yaml:",inline"`
@@ -87,6 +93,10 @@ func (c Config) Validate() error {
 		p.Positive("vtrace.clip_rho", v.ClipRho)
 		p.Positive("vtrace.clip_c", v.ClipC)
 		p.Check(c.NSteps == 1, "n_steps", "is %d, but with vtrace.length the targets are V-trace's", c.NSteps)
+	}
+	p.Check(len(c.Constraints) == 0 || c.VTrace.Length == 0, "constraints", "cannot be combined with vtrace.length")
+	for i, x := range c.Constraints {
+		p.Check(x.Measure != constraint.CVaR, fmt.Sprintf("constraints[%d].measure", i), "is %s, but what a replayed step adds to the tail is not known; use ppo, or %s", constraint.CVaR, constraint.Mean)
 	}
 	p.OneOf("log_std.bound", string(c.LogStd.Bound), string(head.BoundClip), string(head.BoundTanh))
 	p.Check(c.LogStd.Low < c.LogStd.High, "log_std", "is bounded by %g and %g", c.LogStd.Low, c.LogStd.High)

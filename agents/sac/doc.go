@@ -46,10 +46,22 @@
 // between. With gSDE the density is that over the choice of E, though a matrix stays for several
 // rounds.
 //
+// # Constraints
+//
+// With constraints (package constraint) there is one more critic for each, of the cost:
+//
+//	yc = cost + γ·qc'(obs_t, a')
+//	actor        mean [(α·log π − min q)/(1 + Σ λ) + Σ λ/(1 + Σ λ)·qc(obs_tm1, a)]
+//
+// and train/critic_loss has theirs in it. Multipliers move at the beginning of a learner step, on
+// episodes of the policy that explores; those before learning_starts do not count. Sequences for
+// V-trace, and measure: cvar, are refused: what a replayed step adds to the tail depends on what
+// the episode had cost before it, which is not kept.
+//
 // # Networks
 //
 //	actor.*         torso -> hidden -> mean, log_std (or log_std alone, gSDE's matrix); logits for Discrete actions
-//	critic.*        torso, shared by the critics, and the action -> q1.*, q2.*: hidden -> value; for Discrete actions a value for each
+//	critic.*        torso, shared by the critics, and the action -> q1.*, q2.*, and cost1.* for each constraint: hidden -> value; for Discrete actions a value for each
 //	target.critic.* what the critics were, frozen
 //
 // For windows of assets, each asset's component of the action comes from the asset's own features,

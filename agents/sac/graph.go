@@ -21,6 +21,13 @@ import (
 const (
 	// alphaInput [1] is the temperature.
 	alphaInput = "sac.alpha"
+	// With constraints scaleInput [1] is 1/(1 + Σ λ), and each has penaltyInput [1], λ/(1 + Σ λ),
+	// costQOutput, the value of its cost as offpolicy.QOutput is that of the reward, and costTarget
+	// [batch], what its critic learns; the constraint's number follows the names of these.
+	scaleInput   = "sac.scale"
+	penaltyInput = "sac.penalty"
+	costQOutput  = "cost_q"
+	costTarget   = "sac.cost_target"
 	// logProbOutput is the log-density of the drawn actions, [batch]; for Discrete actions
 	// agents.LogProbsOutput in the targets, and the expectation Σ π·log π [batch] in the actor's
 	// graph.
@@ -52,7 +59,7 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 		if _, err := d.policy(l, in); err != nil {
 			return err
 		}
-		_, err := d.critics(l, in, d.Action(l))
+		_, _, err := d.critics(l, in, d.Action(l))
 		return err
 	}); err != nil {
 		return nil, err
@@ -164,12 +171,13 @@ func (p *policy) sample(noise onnx.Value) (actions, logProb onnx.Value) {
 	return p.g.Activate("tanh", u), p.s.LogProbOf(u)
 }
 
-// critics appends the values of actions, [batch] each, or of all Discrete actions, [batch, n].
-func (d *design) critics(g *layer.Graph, in network.Inputs, actions onnx.Value) ([]onnx.Value, error) {
+// critics appends the values of actions, [batch] each, or of all Discrete actions, [batch, n], and
+// what they cost, by each constraint.
+func (d *design) critics(g *layer.Graph, in network.Inputs, actions onnx.Value) (values, costs []onnx.Value, _ error) {
 	c := g.In(offpolicy.CriticScope)
 	z, err := d.Torso.Build(c, in)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	x, n := z.Pooled, 1
 	if d.Frame.Continuous() {
@@ -178,15 +186,17 @@ func (d *design) critics(g *layer.Graph, in network.Inputs, actions onnx.Value) 
 		n = d.Frame.Heads[0]
 	}
 	p := head.Perceptron{Hidden: d.c.Layers(d.c.Hidden), Activation: d.c.Activation, Default: true}
-	var list []onnx.Value
-	for i := range d.c.Critics {
-		q := p.Build(c.In(fmt.Sprintf("q%d", i+1)), x, n)
-		if d.Frame.Continuous() {
-			q = c.Squeeze(q, 1)
+	heads := func(name string, k int) (list []onnx.Value) {
+		for i := range k {
+			q := p.Build(c.In(numbered(name, i)), x, n)
+			if d.Frame.Continuous() {
+				q = c.Squeeze(q, 1)
+			}
+			list = append(list, q)
 		}
-		list = append(list, q)
+		return list
 	}
-	return list, g.Err()
+	return heads("q", d.c.Critics), heads("cost", len(d.c.Constraints)), g.Err()
 }
 
 // least appends the smallest of the critics' values.
@@ -265,11 +275,14 @@ func (d *design) addTargets() error {
 		actions, logProb = p.sample(d.noise(l))
 		l.Output(logProbOutput, logProb)
 	}
-	q, err := d.critics(l.In(offpolicy.TargetScope), in, actions)
+	q, costs, err := d.critics(l.In(offpolicy.TargetScope), in, actions)
 	if err != nil {
 		return err
 	}
 	l.Output(offpolicy.QOutput, least(l, q))
+	for i, x := range costs {
+		l.Output(numbered(costQOutput, i), x)
+	}
 	if d.c.VTrace.Length > 0 {
 		before, err := d.policy(l.Again(), d.Acting.Inputs(l, ""))
 		if err != nil {
@@ -286,17 +299,23 @@ func (d *design) addTargets() error {
 	return err
 }
 
-// addCritic adds the critics' loss ½·Σₖ mean (qₖ(obs_tm1, a_tm1) − y)².
+// numbered is the name of one of several.
+func numbered(name string, i int) string { return fmt.Sprint(name, i+1) }
+
+// addCritic adds the critics' loss ½·Σₖ mean (qₖ(obs_tm1, a_tm1) − y)², those of costs included.
 func (d *design) addCritic() error {
 	l := d.Graph("critic")
 	in, actions := d.Torso.Inputs(l, ""), d.Action(l)
-	q, err := d.critics(l, in, actions)
+	q, costs, err := d.critics(l, in, actions)
 	if err != nil {
 		return err
 	}
 	y := l.Observation(offpolicy.TargetInput)
 	var sum onnx.Value
-	for _, x := range q {
+	for i, x := range append(q, costs...) {
+		if i >= len(q) {
+			y = l.Observation(numbered(costTarget, i-len(q)))
+		}
 		if !d.Frame.Continuous() {
 			x = head.Pick(l, x, actions)
 		}
@@ -312,7 +331,9 @@ func (d *design) addCritic() error {
 }
 
 // addActor adds the actor's loss, mean (α·log π(a|obs_tm1) − min q(obs_tm1, a)) for a drawn action
-// a, or its expectation over all Discrete ones.
+// a, or its expectation over all Discrete ones. With constraints it is
+//
+//	(α·log π − min q)/(1 + Σ λ) + Σ λ/(1 + Σ λ)·q of the cost
 func (d *design) addActor() error {
 	l := d.Graph("actor")
 	in := d.Torso.Inputs(l, "")
@@ -325,7 +346,7 @@ func (d *design) addActor() error {
 	if p.c == nil {
 		actions, logProb = p.sample(d.noise(l))
 	}
-	q, err := d.critics(l, in, actions)
+	q, costs, err := d.critics(l, in, actions)
 	if err != nil {
 		return err
 	}
@@ -336,6 +357,15 @@ func (d *design) addActor() error {
 		probs := l.Exp(p.c.LogProbs)
 		logProb = l.Sum(l.Mul(probs, p.c.LogProbs), 1)
 		cost = l.Sub(l.Mul(alpha, logProb), l.Sum(l.Mul(probs, least(l, q)), 1))
+		for i, x := range costs {
+			costs[i] = l.Sum(l.Mul(probs, x), 1)
+		}
+	}
+	if len(costs) > 0 {
+		cost = l.Mul(l.Input(scaleInput, tensor.Float32, onnx.Known(1)), cost)
+	}
+	for i, x := range costs {
+		cost = l.Add(cost, l.Mul(l.Input(numbered(penaltyInput, i), tensor.Float32, onnx.Known(1)), x))
 	}
 	l.Output(offpolicy.LossOutput, l.Dot(l.Observation(offpolicy.WeightInput), cost))
 	l.Output(logProbOutput, logProb)

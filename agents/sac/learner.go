@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 )
@@ -21,6 +22,8 @@ type learner struct {
 	noises                      [][]float32
 	trace                       *trace
 	temperature                 *temperature
+	// constraints is nil without.
+	constraints *constrained
 	// sum is over the updates of the present learner step.
 	sum     losses
 	metrics agents.Metrics
@@ -47,6 +50,14 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 		if l.Buffer.Rounds() < int64(l.c.VTrace.Length) {
 			l.Owed, l.Of = 0, 0
 		}
+		if c := l.constraints; c != nil && l.Of == 0 {
+			// Actions were random.
+			c.Forget()
+		} else if c != nil {
+			if err := c.Update(); err != nil {
+				return nil, fmt.Errorf("sac: learn: %w", err)
+			}
+		}
 	}
 	m := l.metrics
 	m["train/n_updates"] = float64(l.Updates)
@@ -71,6 +82,9 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 		m["train/ent_coef_loss"] = sum.Temperature / k
 	}
 	m["train/learning_rate"] = factor * l.ActorDescent.Rate
+	if l.constraints != nil {
+		l.constraints.Measure(m)
+	}
 	if l.c.UseSDE {
 		m["train/std"] = l.deviation()
 	}
@@ -110,6 +124,10 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 		return fmt.Errorf("targets: %w", err)
 	}
 	l.bellman(l.Y)
+	if l.constraints != nil {
+		l.constraints.bellman(l)
+		l.constraints.weigh()
+	}
 	if err := l.Critic.Run(); err != nil {
 		return fmt.Errorf("critics: %w", err)
 	}
@@ -193,11 +211,18 @@ func autoTarget(f *network.Frame) float64 {
 // Edit implements agents.Editor. A temperature that becomes automatic begins with its initial
 // value.
 func (l *learner) Edit(config any, totalEnvSteps int64) error {
-	own := []string{"target_update_interval", "ent_coef", "target_entropy", "vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "use_sde_at_warmup", "sde_sample_freq"}
+	own := []string{"target_update_interval", "ent_coef", "target_entropy", "vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "use_sde_at_warmup", "sde_sample_freq", "constraints"}
 	if err := agents.Editable(l.c, config, append(own, offpolicy.Editable...)...); err != nil {
 		return err
 	}
 	c := config.(Config)
+	var set *constraint.Set
+	if l.constraints != nil {
+		set = l.constraints.Set
+	}
+	if err := set.Editable(c.Constraints); err != nil {
+		return err
+	}
 	t, err := newTemperature(c, l.Networks.Frame)
 	if err == nil {
 		err = t.follow(l.temperature)
@@ -208,6 +233,7 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	if err != nil {
 		return fmt.Errorf("sac: %w", err)
 	}
+	set.Edit(c.Constraints)
 	l.c, l.temperature = c, t
 	if l.trace != nil {
 		l.trace.c = c.VTrace.config()

@@ -39,14 +39,16 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		spec   envs.Spec
 		change func(c *Config)
 	}{
-		"box":                 {agenttest.Box(), func(*Config) {}},
-		"float64":             {agenttest.Wide(), func(c *Config) { c.EntCoef, c.MaxGradNorm, c.LogStd = EntCoef{Value: 0.1}, 0.5, LogStd{"tanh", -5, 2} }},
-		"gsde":                {agenttest.Box(), func(c *Config) { c.UseSDE, c.SDESampleFreq, c.TrainFreq, c.GradientSteps = true, 3, 5, -1 }},
-		"gsde from the start": {agenttest.Box(), func(c *Config) { c.UseSDE, c.UseSDEAtWarmup, c.ClipMean = true, true, 0 }},
-		"v-trace":             {agenttest.Box(), func(c *Config) { c.VTrace.Length = 4 }},
-		"privileged":          {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
-		"discrete":            {agenttest.Choice(), func(c *Config) { c.NSteps, c.TargetUpdateInterval = 3, 2 }},
-		"discrete, v-trace":   {agenttest.Choice(), func(c *Config) { c.VTrace.Length, c.Critics, c.TargetEntropy = 2, 3, TargetEntropy{Value: 0.5} }},
+		"box":                   {agenttest.Box(), func(*Config) {}},
+		"float64":               {agenttest.Wide(), func(c *Config) { c.EntCoef, c.MaxGradNorm, c.LogStd = EntCoef{Value: 0.1}, 0.5, LogStd{"tanh", -5, 2} }},
+		"gsde":                  {agenttest.Box(), func(c *Config) { c.UseSDE, c.SDESampleFreq, c.TrainFreq, c.GradientSteps = true, 3, 5, -1 }},
+		"gsde from the start":   {agenttest.Box(), func(c *Config) { c.UseSDE, c.UseSDEAtWarmup, c.ClipMean = true, true, 0 }},
+		"v-trace":               {agenttest.Box(), func(c *Config) { c.VTrace.Length = 4 }},
+		"privileged":            {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
+		"discrete":              {agenttest.Choice(), func(c *Config) { c.NSteps, c.TargetUpdateInterval = 3, 2 }},
+		"discrete, v-trace":     {agenttest.Choice(), func(c *Config) { c.VTrace.Length, c.Critics, c.TargetEntropy = 2, 3, TargetEntropy{Value: 0.5} }},
+		"constraints":           {agenttest.Costly(agenttest.Box()), constrain},
+		"discrete, constraints": {agenttest.Costly(agenttest.Choice()), func(c *Config) { constrain(c); c.NSteps, c.Critics = 2, 1 }},
 		"series": {agenttest.Series(t), func(c *Config) {
 			c.CriticHidden, c.LearningRateSchedule.Kind, c.LearningRateSchedule.Steps = []int{8}, "linear", 100
 			c.Encoder = tiny

@@ -5,6 +5,11 @@ import "github.com/onnxrl/onnxrl/models/checkpoint"
 // SaveState implements checkpoint.Stater.
 func (l *learner) SaveState(w *checkpoint.Writer) error {
 	l.temperature.save(w)
+	if c := l.constraints; c != nil {
+		if err := c.SaveState(w.Scope("constraints")); err != nil {
+			return err
+		}
+	}
 	return l.Learner.SaveState(w)
 }
 
@@ -18,6 +23,11 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 		return err
 	}
 	l.temperature = t
+	if c := l.constraints; c != nil {
+		if err := c.LoadState(r.Scope("constraints")); err != nil {
+			return err
+		}
+	}
 	clear(l.metrics)
 	return l.Learner.LoadState(r)
 }

@@ -73,7 +73,9 @@ var common = map[string][]edited{
 	"optimizer.centred": {{"optimizer={kind: rmsprop}", "true", refused}}, "optimizer.ones": {{"optimizer={kind: rmsprop}", "true", taken}}, "optimizer.workers": {{"", "1", taken}},
 
 	"hidden": {{"", "[5]", refused}}, "activation": {{"", "elu", rebuilt}}, "encoder": {{"", "{kind: mlp}", refused}}, "policy": {{"", "{kind: file, path: missing.onnx}", refused}},
-	"train": {{"", `["*.weight"]`, refused}}, "freeze": {{"", `["*.bias"]`, refused}},
+	// Neither environment has costs.
+	"constraints": {{"", "[{cost: fuel, limit: 1}]", refused}},
+	"train":       {{"", `["*.weight"]`, refused}}, "freeze": {{"", `["*.bias"]`, refused}},
 	// There are no windows of assets.
 	"cross_asset.mix": {{"", "none", rebuilt}}, "cross_asset.d_model": {{"", "8", rebuilt}}, "cross_asset.n_layers": {{"", "2", rebuilt}}, "cross_asset.n_heads": {{"", "2", rebuilt}},
 	"cross_asset.ff_mult": {{"", "1", rebuilt}}, "cross_asset.activation": {{"", "relu", rebuilt}}, "cross_asset.dropout": {{"", "0.1", rebuilt}},
