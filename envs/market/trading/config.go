@@ -25,6 +25,13 @@ type Config struct {
 	// Costs are those besides FeeRate.
 	Costs Costs `yaml:"costs,omitzero"`
 
+	// SafetySignals list what the environment tells of each step beside the reward, for constraints
+	// of agents (envs.Spec.Costs); none of it is paid. drawdown is by how much the episode's
+	// maximum drawdown has grown, so that the sum over an episode is the maximum drawdown; loss is
+	// the fall of the value as a share of what the episode began with, negative where it rises, so
+	// that the sum is the episode's loss.
+	SafetySignals []string `yaml:"safety_signals,flow,omitzero"`
+
 	Execution Execution `yaml:"execution"`
 	// Account says how accounts are kept.
 	Account AccountRules `yaml:"account,omitzero"`
@@ -131,6 +138,7 @@ func (c Config) Validate() error {
 	p.OneOf("execution.cash_split", c.Execution.CashSplit, Fair, Owner)
 	p.NonNegative("execution.lot", c.Execution.Lot)
 	c.Costs.check(&p)
+	checkSignals(&p, c.SafetySignals)
 	p.Check(c.Account.Settlement == 0 || c.Account.Settlement == 1, "account.settlement", "%d days, expected 0 or 1", c.Account.Settlement)
 	p.OneOf("account.prices", c.Account.Prices, "", Adjusted, Raw)
 	p.OneOf("state.scale", c.State.Scale, Weight, Raw)

@@ -75,6 +75,14 @@
 // reward_params.turnover times what was traded as a part of the value before. What rewards remember
 // begins anew with each episode and is saved with it.
 //
+// # Safety signals
+//
+// With safety_signals each step also tells what it cost beside the reward, for agents under
+// constraints (agent.constraints): drawdown, whose sum over an episode is its maximum drawdown, and
+// loss, whose sum is 1 − the value at the end over the cash at the beginning. A limit on the mean
+// or the CVaR of either is one of an episode, of a year where it has 250 bars. They are not
+// observed; nothing is paid for them, unlike costs and fee_rate.
+//
 // # Observation
 //
 // window [W,N,F] is the view of the features of the last W bars; position [N] and cash [1] are

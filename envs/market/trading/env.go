@@ -19,6 +19,8 @@ type Env struct {
 	random rng.Stream
 	// position and cash are the indices of the observation's fields, or -1.
 	position, cashField int
+	// signals are what steps cost beside the reward.
+	signals signals
 
 	// The running episode: it is at bar t and ends at bar last; first is where it began.
 	running, closed bool
@@ -65,6 +67,7 @@ func (e *Env) Reset(key rng.Key, ts *envs.TimeStep) error {
 		e.first += e.random.IntN(e.last - e.first - c.Length + 1)
 		e.last = e.first + c.Length
 	}
+	e.signals.reset(&e.source.config)
 	e.t, e.running = e.first, true
 	e.account.Reset()
 	e.value = e.account.cash
@@ -126,6 +129,7 @@ func (e *Env) next(orders []int64, ts *envs.TimeStep) {
 	e.t++
 	before := e.value
 	e.value = e.account.Value(e.row(e.market.Close, e.t))
+	e.signals.step(ts.Costs, before, e.value)
 	e.observe(ts)
 	reward := e.rewarder.of(e.market, e.t-1, before, e.value, e.account.step.turnover)
 	switch {

@@ -48,13 +48,13 @@ func TestBadConfigurations(t *testing.T) {
 	all := config(func(c *trading.Config) {
 		c.Window, c.InitialCash, c.FeeRate, c.BuyPct, c.SellPct, c.Reward = 0, -1, 1, 0, 1.5, "sharpe"
 		c.Execution = trading.Execution{Fill: "open", CashSplit: "fare", Lot: -1}
-		c.State.Scale, c.Episode = "log", trading.Episode{Kind: "some", End: "never"}
+		c.State.Scale, c.Episode, c.SafetySignals = "log", trading.Episode{Kind: "some", End: "never"}, []string{"loss", "loss", "volatility"}
 	})
 	_, err := trading.NewSource(randomMarket(1, 40, 3, 2), all)
 	if err == nil {
 		t.Fatal("nothing is wrong")
 	}
-	for _, key := range []string{"window", "initial_cash", "fee_rate", "buy_pct", "sell_pct", "reward", "execution.fill", "execution.cash_split", "execution.lot", "state.scale", "episode.kind", "episode.end"} {
+	for _, key := range []string{"window", "initial_cash", "fee_rate", "buy_pct", "sell_pct", "reward", "execution.fill", "execution.cash_split", "execution.lot", "state.scale", "episode.kind", "episode.end", "safety_signals[1]", "safety_signals[2]"} {
 		if !strings.Contains(err.Error(), key) {
 			t.Errorf("the problem of %s is not said: %v", key, err)
 		}

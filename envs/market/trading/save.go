@@ -11,6 +11,8 @@ import (
 
 // state is the form of a saved episode.
 type state struct {
+	Signals signalMemory `json:"signals,omitzero"`
+
 	First     int       `json:"first"`
 	Bar       int       `json:"bar"`
 	Last      int       `json:"last"`
@@ -39,6 +41,7 @@ func (e *Env) SaveState() ([]byte, error) {
 		Unsettled: unsettled, Day: day, Rewards: e.rewarder.rewardMemory,
 		First: e.first, Bar: e.t, Last: e.last, Cash: a.cash, Value: e.value, Positions: a.pos,
 		Fees: a.step.fees, Turnover: a.step.turnover, Buys: a.step.buys, Sells: a.step.sells, Skipped: a.step.skipped,
+		Signals: e.signals.signalMemory,
 	})
 }
 
@@ -54,6 +57,9 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 	if s.First < e.bars.First || s.Bar < s.First || s.Last <= s.Bar || s.Last > e.bars.Last || len(s.Positions) != len(e.account.pos) {
 		return fmt.Errorf("load trading: an episode from bar %d to %d, at bar %d, with %d assets, expected bars %d to %d and %d assets",
 			s.First, s.Last, s.Bar, len(s.Positions), e.bars.First, e.bars.Last, len(e.account.pos))
+	}
+	if err := e.signals.load(&e.source.config, s.Signals, s.Value); err != nil {
+		return fmt.Errorf("load trading: %w", err)
 	}
 	for i, q := range s.Positions {
 		if !(q >= 0) || math.IsInf(q, 0) {

@@ -136,6 +136,7 @@ func (s *Source) Env(r Range) (*Env, error) {
 	}
 	spec := s.spec
 	spec.MaxSteps = steps
+	spec.Costs = s.config.SafetySignals
 	if e := s.config.Episode; e.Kind == Random {
 		if e.Length > steps {
 			return nil, fmt.Errorf("trading: episodes of %d steps do not fit into bars %d to %d, which have %d", e.Length, first, r.Last, steps)
