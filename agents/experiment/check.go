@@ -1,6 +1,9 @@
 package experiment
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
@@ -40,9 +43,26 @@ func (k Kinds) Decode(doc *configs.Document) (Config, error) {
 		}
 	}
 	if len(problems) > 0 {
-		return c, problems
+		return c, k.unconstrained(problems)
 	}
 	return c, doc.Decode(&c)
+}
+
+// unconstrained says of a key that not all algorithms have which ones do.
+func (k Kinds) unconstrained(problems configs.Errors) configs.Errors {
+	const key = "constraints"
+	var able []string
+	for _, a := range k.Agents {
+		if slices.ContainsFunc(configs.Keys(a.Defaults()), func(x configs.Key) bool { return x.Path == key }) {
+			able = append(able, a.Name)
+		}
+	}
+	for _, p := range problems {
+		if p.Path == "agent."+key && strings.HasPrefix(p.Message, "unknown key") {
+			p.Message = "the algorithm cannot be trained under constraints; these can: " + strings.Join(able, ", ")
+		}
+	}
+	return problems
 }
 
 // Load is the function [Load], but all problems of the document are reported, as by
