@@ -28,13 +28,15 @@ type Config struct {
 	LambdaLR                 float64 `yaml:"lambda_lr"`
 	// LagrangianUpperBound is the most that λ can be; 0 does not limit it.
 	LagrangianUpperBound float64 `yaml:"lagrangian_upper_bound"`
-	PID                  PID     `yaml:"pid"`
+	// PID are the gains of pid.
+	PID PID `yaml:"pid"`
 }
 
 // PID are the gains of pid (Stooke et al. 2020, arXiv 2007.03964): λ = max(0, KP·e + I + KD·d) with
 // the error e, the measure less the limit, smoothed, I the sum of KI·error that stays above 0, and
 // d the rise of the measure over DDelay moves, smoothed.
 type PID struct {
+	// KP, KI and KD are the gains of the error, of its sum and of the rise of the measure.
 	KP float64 `yaml:"kp"`
 	KI float64 `yaml:"ki"`
 	KD float64 `yaml:"kd"`
@@ -42,7 +44,8 @@ type PID struct {
 	// smoothed measure; both begin at 0.
 	DeltaPEMAAlpha float64 `yaml:"delta_p_ema_alpha"`
 	DeltaDEMAAlpha float64 `yaml:"delta_d_ema_alpha"`
-	DDelay         int     `yaml:"d_delay"`
+	// DDelay is the number of moves of λ over which a rise counts.
+	DDelay int `yaml:"d_delay"`
 }
 
 // The words of a Config.

@@ -32,8 +32,8 @@ type signals struct {
 
 // signalMemory is what is remembered of an episode, nothing without signals.
 type signalMemory struct {
-	// Peak is the highest value so far, and Drawdown the largest fall below the peak of its time, as
-	// a share of it.
+	// Peak is the highest value so far, and Drawdown the largest fall below the peak of its time,
+	// as a share of it.
 	Peak     float64 `json:"peak"`
 	Drawdown float64 `json:"drawdown"`
 }
