@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/study"
 )
 
 // Runner carries out runs. Its methods are called concurrently, for different directories.
@@ -83,7 +84,7 @@ func (s *Study) Estimate(ctx context.Context, cal Calibration) (*Estimate, error
 		}
 	}
 	errs := make([]error, len(measure))
-	parallelDo(s.Parallel, len(measure), func(i int) {
+	study.Parallel(s.Parallel, len(measure), func(i int) {
 		c := measure[i]
 		cost, err := s.measure(ctx, cal, c, fmt.Sprintf("%s/%d", scratch, i))
 		if err != nil {
@@ -208,22 +209,4 @@ func (s *Study) measure(ctx context.Context, cal Calibration, c *Cell, dir strin
 		cost.Seconds += float64(total) / cost.StepsPerSecond
 	}
 	return cost, nil
-}
-
-// parallelDo calls do for 0 to n-1, as many at a time as workers.
-func parallelDo(workers, n int, do func(i int)) {
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(workers, n) {
-		wg.Go(func() {
-			for i := range next {
-				do(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
 }

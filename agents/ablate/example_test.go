@@ -12,13 +12,14 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // A study of one factor over two seeds. What is finished is not trained again.
 func Example() {
-	if err := study(); err != nil {
+	if err := ablation(); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
@@ -29,7 +30,7 @@ func Example() {
 	// 4 of 4 runs are in the tables
 }
 
-func study() (err error) {
+func ablation() (err error) {
 	dir, err := os.MkdirTemp("", "study")
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ factors:
 	if err != nil {
 		return err
 	}
-	s := &ablate.Study{Plan: plan, Dir: filepath.Join(dir, "out"), Runner: ablate.Experiments{Kinds: all, Options: run.Options{Engine: engine}}, Parallel: 1, Now: time.Now}
+	s := &ablate.Study{Plan: plan, Dir: filepath.Join(dir, "out"), Runner: ablate.Experiments{Trainer: study.Trainer{Kinds: all, Options: run.Options{Engine: engine}}}, Parallel: 1, Now: time.Now}
 	if err := s.Open(); err != nil {
 		return err
 	}

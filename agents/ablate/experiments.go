@@ -11,7 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
@@ -21,56 +21,13 @@ import (
 
 // Experiments is the [Runner] that trains each run of a study as package run trains a document, and
 // publishes nothing.
-type Experiments struct {
-	Kinds experiment.Kinds
-	// Options are those of all runs: engine, program and hooks. Where a run is, it is told.
-	Options run.Options
-}
-
-// plan opens an experiment for a directory. The caller closes it.
-func (e Experiments) plan(ctx context.Context, dir string, c experiment.Config, h run.Hooks) (*run.Plan, error) {
-	o := e.Options
-	o.NoPublish, o.Hooks = true, h
-	if run.Holds(dir) {
-		o.Resume = dir
-	} else {
-		o.Dir = dir
-	}
-	return run.New(ctx, e.Kinds, "", c, o)
-}
-
-// Train implements [Runner].
-func (e Experiments) Train(ctx context.Context, dir string, c experiment.Config, progress func(int64)) (steps int64, err error) {
-	h := e.Options.Hooks
-	h.Progress = func(_ *run.Run, p train.Progress) { progress(p.EnvSteps) }
-	p, err := e.plan(ctx, dir, c, h)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	from, err := run.Reached(dir)
-	if err != nil {
-		return 0, err
-	}
-	progress(from)
-	s, err := p.Train(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if len(s.Unfinished) > 0 {
-		err = ctx.Err()
-	}
-	for _, one := range s.Runs {
-		steps = one.EnvSteps
-	}
-	return steps, err
-}
+type Experiments struct{ study.Trainer }
 
 // Evaluate implements [Runner]: the policy is that of the newest checkpoint, the end of training.
 // The best one on the validation range would be evaluated there with the luck that made it the
 // best.
 func (e Experiments) Evaluate(ctx context.Context, dir string, c experiment.Config) (o *Outcome, err error) {
-	p, err := e.plan(ctx, dir, c, run.Hooks{})
+	p, err := e.Plan(ctx, dir, c, run.Hooks{})
 	if err != nil {
 		return nil, err
 	}

@@ -2,37 +2,24 @@ package ablate
 
 import (
 	"fmt"
-	"io"
 	"slices"
 
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/export/report/plots"
 )
-
-// file is something to be written.
-type file struct {
-	name  string
-	write func(io.Writer) error
-}
-
-// resolution of pixel images, in dots per inch: twice that of screens.
-const resolution = 144
 
 // neutral are metrics of which more is not better by itself, so that differences are neither gains
 // nor losses.
 var neutral = []string{"volatility", "turnover", "fees", "mean_length"}
 
-// figures are one dot plot for each factor, and one of all differences to the base: SVG that
-// follows the reader's light or dark, and PNG in both.
-func (s *Summary) figures() ([]file, error) {
-	var list []file
+// figures are one dot plot for each factor, and one of all differences to the base.
+func (s *Summary) figures() ([]study.File, error) {
+	var list []study.File
 	add := func(f *plots.Figure, err error) error {
 		if err != nil {
 			return err
 		}
-		list = append(list, file{f.Name + ".svg", bytesOf(f.SVG)})
-		for scheme, name := range []string{"light", "dark"} {
-			list = append(list, file{f.Name + "-" + name + ".png", bytesOf(func() ([]byte, error) { return f.PNG(plots.Scheme(scheme), resolution) })})
-		}
+		list = append(list, study.Drawn(f)...)
 		return nil
 	}
 	metric := s.Metrics[0]
@@ -57,7 +44,7 @@ func (s *Summary) figures() ([]file, error) {
 			dots = append(dots, d)
 		}
 		title := fmt.Sprintf("%s by %s", metric, name)
-		if err := add(plots.Dots(slug(name), title+" on the validation range", title, "validation range: each seed, mean ± standard deviation", plots.Plain, dots, marks)); err != nil {
+		if err := add(plots.Dots(study.Slug(name), title+" on the validation range", title, "validation range: each seed, mean ± standard deviation", plots.Plain, dots, marks)); err != nil {
 			return nil, err
 		}
 	}
@@ -72,14 +59,4 @@ func (s *Summary) figures() ([]file, error) {
 	title := metric + ": difference to the base"
 	err := add(plots.Dots("differences", title+" on the validation range", title, fmt.Sprintf("paired by seed, with %.0f %% intervals", 100*Confidence), plots.Plain, dots, []plots.Mark{{Name: "no difference", At: 0}}))
 	return list, err
-}
-
-func bytesOf(draw func() ([]byte, error)) func(io.Writer) error {
-	return func(w io.Writer) error {
-		text, err := draw()
-		if err == nil {
-			_, err = w.Write(text)
-		}
-		return err
-	}
 }

@@ -1,16 +1,10 @@
 package ablate
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/export/report/performance"
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // Outcome is how a trained run did on the validation split. The JSON keys are stable.
@@ -41,27 +35,13 @@ const outcomeFile = "outcome.json"
 // readOutcome returns nil where the directory has none.
 func readOutcome(dir string) (*Outcome, error) {
 	path := filepath.Join(dir, outcomeFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	var o Outcome
-	if err := json.Unmarshal(text, &o); err != nil {
-		return nil, fmt.Errorf("%s: %w; delete the file to evaluate the run again", path, err)
+	if found, err := study.ReadJSON(path, &o); !found || err != nil {
+		return nil, err
 	}
 	return &o, nil
 }
 
-func writeOutcome(dir string, o *Outcome) error { return writeJSON(filepath.Join(dir, outcomeFile), o) }
-
-func writeJSON(path string, v any) error {
-	return atomicfile.WriteFile(path, func(w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(v)
-	})
+func writeOutcome(dir string, o *Outcome) error {
+	return study.WriteJSON(filepath.Join(dir, outcomeFile), o)
 }

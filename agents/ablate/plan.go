@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 )
 
@@ -72,8 +73,8 @@ func (p *Plan) Cell(name string) *Cell {
 }
 
 // Assigns lists what a cell's levels assign to the base.
-func (p *Plan) Assigns(c *Cell) Assignments {
-	var list Assignments
+func (p *Plan) Assigns(c *Cell) study.Assignments {
+	var list study.Assignments
 	for _, f := range p.Differs(c) {
 		list = append(list, p.level(f, c.Levels[f]).Set...)
 	}
@@ -114,7 +115,7 @@ func NewPlan(ctx context.Context, c Config, base string, o Options) (*Plan, erro
 	if doc == nil {
 		return nil, fmt.Errorf("base: %w", err)
 	}
-	if err := errors.Join(c.Set.apply(doc), doc.Set(o.Sets...)); err != nil {
+	if err := errors.Join(c.Set.Apply(doc), doc.Set(o.Sets...)); err != nil {
 		return nil, err
 	}
 	if o.Decode == nil {
@@ -123,16 +124,16 @@ func NewPlan(ctx context.Context, c Config, base string, o Options) (*Plan, erro
 			return c, doc.Decode(&c)
 		}
 	}
-	b := &planner{ctx: ctx, study: c, doc: doc, o: o}
+	b := &planner{ctx: ctx, config: c, doc: doc, o: o}
 	return b.plan(o.Full)
 }
 
 type planner struct {
-	ctx   context.Context
-	study Config
-	doc   *configs.Document
-	o     Options
-	seeds []uint64
+	ctx    context.Context
+	config Config
+	doc    *configs.Document
+	o      Options
+	seeds  []uint64
 }
 
 // meaning is an effective experiment and its digest.
@@ -147,7 +148,7 @@ func (b *planner) plan(full bool) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("base: %w", err)
 	}
-	p := &Plan{Study: b.study, Full: full, Seeds: b.study.Seeds, effective: b.o.Effective}
+	p := &Plan{Study: b.config, Full: full, Seeds: b.config.Seeds, effective: b.o.Effective}
 	if len(p.Seeds) == 0 {
 		p.Seeds = b.seeds
 	}
@@ -167,7 +168,7 @@ func (b *planner) plan(full bool) (*Plan, error) {
 			return nil, b.ctx.Err()
 		}
 		if err != nil {
-			for _, e := range asErrors(err) {
+			for _, e := range study.Problems(err) {
 				e.Message = cell.Name + ": " + e.Message
 				problems = append(problems, e)
 			}
@@ -176,7 +177,7 @@ func (b *planner) plan(full bool) (*Plan, error) {
 		if other, taken := known[digest]; taken {
 			differs := p.Differs(&cell)
 			last := differs[len(differs)-1]
-			problems = append(problems, asErrors(p.level(last, levels[last]).at.Errorf("", "the cell %s is the same experiment as %s", cell.Name, other))...)
+			problems = append(problems, study.Problems(p.level(last, levels[last]).at.Errorf("", "the cell %s is the same experiment as %s", cell.Name, other))...)
 		}
 		known[digest] = cell.Name
 		p.Cells = append(p.Cells, cell)
@@ -192,14 +193,14 @@ func (b *planner) plan(full bool) (*Plan, error) {
 func (b *planner) cell(p *Plan, levels []int, base meaning, single map[*Level]meaning) (c Cell, digest string, err error) {
 	c = Cell{Name: Base, Dir: Base, Levels: levels}
 	m := base
-	var sets Assignments
+	var sets study.Assignments
 	var names, dirs []string
 	for _, f := range p.Differs(&c) {
 		level := p.level(f, levels[f])
 		m = single[level]
 		sets = append(sets, level.Set...)
 		names = append(names, p.Factors[f].Name+"="+level.Name)
-		dirs = append(dirs, slug(p.Factors[f].Name)+"="+slug(level.Name))
+		dirs = append(dirs, study.Slug(p.Factors[f].Name)+"="+study.Slug(level.Name))
 	}
 	if len(names) > 0 {
 		c.Name, c.Dir = strings.Join(names, ","), strings.Join(dirs, ",")
@@ -215,7 +216,7 @@ func (b *planner) cell(p *Plan, levels []int, base meaning, single map[*Level]me
 func (b *planner) levels(p *Plan, base meaning) (map[*Level]meaning, error) {
 	var problems configs.Errors
 	single := map[*Level]meaning{}
-	for _, f := range b.study.Factors {
+	for _, f := range b.config.Factors {
 		pf := PlanFactor{Name: f.Name, Base: -1}
 		for j := range f.Levels {
 			l := &f.Levels[j]
@@ -225,33 +226,33 @@ func (b *planner) levels(p *Plan, base meaning) (map[*Level]meaning, error) {
 			case b.ctx.Err() != nil:
 				return nil, b.ctx.Err()
 			case err != nil:
-				for _, e := range asErrors(err) {
+				for _, e := range study.Problems(err) {
 					// What has no place of its own, such as data that do not suffice, is told at
 					// the level.
 					if e.File == "" {
-						e = asErrors(l.at.Errorf("", "%s", e.Error()))[0]
+						e = study.Problems(l.at.Errorf("", "%s", e.Error()))[0]
 					}
 					problems = append(problems, e)
 				}
 				continue
 			case m.digest == base.digest && pf.Base >= 0:
-				problems = append(problems, asErrors(l.at.Errorf("", "means the same as the base, and so does %q", f.Levels[pf.Base].Name))...)
+				problems = append(problems, study.Problems(l.at.Errorf("", "means the same as the base, and so does %q", f.Levels[pf.Base].Name))...)
 			case m.digest == base.digest:
 				pf.Base = j
 			}
 			for k := range j {
 				if d := single[&f.Levels[k]].digest; d == m.digest && d != base.digest {
-					problems = append(problems, asErrors(l.at.Errorf("", "means the same as the level %q", f.Levels[k].Name))...)
+					problems = append(problems, study.Problems(l.at.Errorf("", "means the same as the level %q", f.Levels[k].Name))...)
 				}
 			}
 			single[l] = m
 		}
 		if pf.Base >= 0 && len(pf.Levels) == 1 {
-			problems = append(problems, asErrors(f.at.Errorf("", "its only level, %q, means the same as the base: nothing is varied", pf.Levels[0]))...)
+			problems = append(problems, study.Problems(f.at.Errorf("", "its only level, %q, means the same as the base: nothing is varied", pf.Levels[0]))...)
 		}
 		if pf.Base < 0 {
 			if slices.Contains(pf.Levels, Base) {
-				problems = append(problems, asErrors(f.at.Errorf("", "its level %q does not mean the same as the base: choose another name", Base))...)
+				problems = append(problems, study.Problems(f.at.Errorf("", "its level %q does not mean the same as the base: choose another name", Base))...)
 			}
 			pf.Base, pf.Levels = 0, append([]string{Base}, pf.Levels...)
 		}
@@ -264,23 +265,23 @@ func (b *planner) levels(p *Plan, base meaning) (map[*Level]meaning, error) {
 }
 
 // decode returns what the base with assignments means. Problems are placed at the assignments.
-func (b *planner) decode(sets Assignments) (meaning, error) {
+func (b *planner) decode(sets study.Assignments) (meaning, error) {
 	if err := b.ctx.Err(); err != nil {
 		return meaning{}, err
 	}
 	doc := b.doc.Clone()
-	if err := sets.apply(doc); err != nil {
+	if err := sets.Apply(doc); err != nil {
 		return meaning{}, err
 	}
-	sets = append(slices.Clip(sets), b.study.Set...)
+	sets = append(slices.Clip(sets), b.config.Set...)
 	if b.o.Edit != nil {
 		if err := b.o.Edit(doc); err != nil {
-			return meaning{}, sets.place(err)
+			return meaning{}, sets.Place(err)
 		}
 	}
 	c, err := b.o.Decode(doc)
 	if err != nil {
-		return meaning{}, sets.place(err)
+		return meaning{}, sets.Place(err)
 	}
 	if b.seeds == nil {
 		b.seeds = c.Seeds
@@ -294,7 +295,7 @@ func (b *planner) decode(sets Assignments) (meaning, error) {
 	}
 	c, shape, err := b.o.Effective(b.ctx, c)
 	if err != nil {
-		return meaning{}, sets.place(err)
+		return meaning{}, sets.Place(err)
 	}
 	digest, err := configs.Digest(c)
 	return meaning{c, shape, digest}, err

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -167,7 +168,7 @@ func TestProblemsOfCombinations(t *testing.T) {
 
 func TestSlug(t *testing.T) {
 	for name, want := range sorted.All(map[string]string{"20": "20", "10/30": "10-30", "20 % / 50 %": "20-50", "OHLCV only": "ohlcv-only", "../x": "x", "ä": "", "1e-3": "1e-3", "..": "", "a..b": "a..b"}) {
-		if got := slug(name); got != want {
+		if got := study.Slug(name); got != want {
 			t.Errorf("slug(%q) = %q, expected %q", name, got, want)
 		}
 	}

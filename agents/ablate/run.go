@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,7 +15,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
-	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
@@ -64,35 +62,11 @@ const (
 	Interrupted = "interrupted"
 )
 
-// record is the content of run.StudyFile.
-type record struct {
-	Study Config       `yaml:"study"`
-	Cells []cellRecord `yaml:"cells"`
-}
-
-type cellRecord struct {
-	Name string          `yaml:"name"`
-	Dir  string          `yaml:"dir"`
-	Run  configs.Section `yaml:"run"`
-}
-
 // Open reads what the folder holds of the study, without changing anything. Cells and seeds may
 // have been added since; a cell whose experiment has changed is an error that says in what.
 func (s *Study) Open() error {
-	path := filepath.Join(s.Dir, run.StudyFile)
-	doc, err := configs.Open(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	if err := study.Compare[Config](s.Dir, s.cells(), s.settle); err != nil {
 		return err
-	default:
-		var old record
-		if err := doc.Decode(&old); err != nil {
-			return err
-		}
-		if err := s.compare(old); err != nil {
-			return fmt.Errorf("%s: %w", s.Dir, err)
-		}
 	}
 	s.runs = nil
 	var errs []error
@@ -125,53 +99,18 @@ func (s *Study) Open() error {
 // Runs lists the runs, seed by seed.
 func (s *Study) Runs() []*Run { return s.runs }
 
-// compare refuses a plan whose cells have other experiments than the same cells of an older one.
-func (s *Study) compare(old record) error {
-	var errs []error
-	for i := range s.Plan.Cells {
-		c := &s.Plan.Cells[i]
-		for _, o := range old.Cells {
-			if o.Name != c.Name {
-				continue
-			}
-			changes, err := s.changes(o.Run, c.Config)
-			if err != nil {
-				return err
-			}
-			if len(changes) > 0 {
-				list := make([]string, len(changes))
-				for k, d := range changes {
-					list[k] = d.String()
-				}
-				errs = append(errs, fmt.Errorf("the experiment of %s has changed: %s", c.Name, strings.Join(list, "; ")))
-			}
-		}
+// cells are those of the plan as its record has them.
+func (s *Study) cells() (list []study.Cell) {
+	for _, c := range s.Plan.Cells {
+		list = append(list, study.Cell{Name: c.Name, Dir: c.Dir, Config: c.Config})
 	}
-	if len(errs) > 0 {
-		errs = append(errs, errors.New("choose another folder, or take back the change"))
-	}
-	return errors.Join(errs...)
+	return list
 }
 
-// changes lists what differs between an experiment that is stored and that of now. One that was
-// written when keys had other names means what this program reads in it.
-func (s *Study) changes(stored configs.Section, now experiment.Config) ([]configs.Change, error) {
-	changes, err := configs.Diff(stored, now)
-	if err != nil || len(changes) == 0 {
-		return nil, err
-	}
-	// One that comes from no file is read without notes: nobody edits what is stored.
-	if stored, err = configs.NewSection(stored); err != nil {
-		return nil, err
-	}
-	old := experiment.Defaults()
-	if err := stored.Decode(&old); err != nil {
-		return changes, nil
-	}
-	if old, _, err = s.Plan.effective(context.Background(), old); err != nil {
-		return changes, nil
-	}
-	return configs.Diff(old, now)
+// settle returns what an experiment means.
+func (s *Study) settle(c experiment.Config) (experiment.Config, error) {
+	c, _, err := s.Plan.effective(context.Background(), c)
+	return c, err
 }
 
 // isOlder reports whether the experiment of a run's outcome, which its directory describes, is the
@@ -191,7 +130,7 @@ func (s *Study) isOlder(r *Run, o *Outcome) bool {
 	}
 	c := s.Plan.Cells[r.cell].Config
 	c.Seed = r.Seed
-	changes, err := s.changes(stored, c)
+	changes, err := study.Changes(stored, c, s.settle)
 	return err == nil && len(changes) == 0
 }
 
@@ -205,22 +144,7 @@ func (s *Study) Begin() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Dir, err)
 	}
-	rec := record{Study: s.Plan.Study}
-	for i := range s.Plan.Cells {
-		c := &s.Plan.Cells[i]
-		run, err := configs.NewSection(c.Config)
-		if err != nil {
-			return errors.Join(err, s.Close())
-		}
-		rec.Cells = append(rec.Cells, cellRecord{c.Name, c.Dir, run})
-	}
-	text, err := configs.Marshal(rec)
-	if err == nil {
-		err = atomicfile.WriteFile(filepath.Join(s.Dir, run.StudyFile), func(w io.Writer) error {
-			_, err := w.Write(text)
-			return err
-		})
-	}
+	err = study.Write(s.Dir, s.Plan.Study, s.cells())
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -256,7 +180,7 @@ func (s *Study) Execute(ctx context.Context) error {
 			s.OnRun(r)
 		}
 	}
-	parallelDo(s.Parallel, len(left), func(i int) {
+	study.Parallel(s.Parallel, len(left), func(i int) {
 		r := left[i]
 		if ctx.Err() != nil {
 			return

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
-	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/agents/study"
 )
 
 // WriteRuns writes a CSV row for each run that is finished, cell by cell, with all digits. It holds
@@ -38,7 +37,7 @@ func (s *Study) WriteRuns(w io.Writer) error {
 			o := r.Outcome
 			row = append(row, strconv.FormatUint(r.Seed, 10), strconv.FormatInt(o.EnvSteps, 10), o.From, o.To, strconv.Itoa(o.Bars))
 			for _, m := range p.Study.Metrics {
-				row = append(row, digits(o.Metrics[m]))
+				row = append(row, study.Digits(o.Metrics[m]))
 			}
 			if err := out.Write(row); err != nil {
 				return err
@@ -65,7 +64,7 @@ func (s *Summary) WriteCSV(w io.Writer) error {
 	if s.Reference != nil {
 		row := append([]string{s.ReferenceName}, make([]string, len(s.Factors)+2)...)
 		for _, v := range s.Reference {
-			row = append(row, digits(v), "", "", "", "")
+			row = append(row, study.Digits(v), "", "", "", "")
 		}
 		if err := out.Write(row); err != nil {
 			return err
@@ -102,17 +101,9 @@ func (s *Summary) statColumns() []string {
 func statCells(stats []Stat) []string {
 	var list []string
 	for _, v := range stats {
-		list = append(list, digits(v.Mean), digits(v.Std), digits(v.Diff), digits(v.Low), digits(v.High))
+		list = append(list, study.Digits(v.Mean), study.Digits(v.Std), study.Digits(v.Diff), study.Digits(v.Low), study.Digits(v.High))
 	}
 	return list
-}
-
-// digits writes all of them, and nothing for what is not a number.
-func digits(n performance.Number) string {
-	if !n.Defined() {
-		return ""
-	}
-	return strconv.FormatFloat(float64(n), 'g', -1, 64)
 }
 
 // table is the summary as people read it: first what differs, then the seeds, the first metric with
@@ -124,14 +115,14 @@ func (s *Summary) table(dash string) (head []string, rows [][]string) {
 		first := stats[0]
 		interval := dash
 		if first.Low.Defined() {
-			interval = fmt.Sprintf("[%s, %s]", signed(first.Low), signed(first.High))
+			interval = fmt.Sprintf("[%s, %s]", study.Signed(first.Low), study.Signed(first.High))
 			if first.Clear() {
 				interval += " *"
 			}
 		}
 		diff := dash
 		if first.Diff.Defined() {
-			diff = signed(first.Diff)
+			diff = study.Signed(first.Diff)
 		}
 		list := []string{spread(first, dash), diff, interval}
 		for _, v := range stats[1:] {
@@ -168,9 +159,9 @@ func (s *Summary) table(dash string) (head []string, rows [][]string) {
 		rows = append(rows, append([]string{factor, level, seeds}, cells(r.Stats)...))
 	}
 	if s.Reference != nil {
-		row := []string{s.ReferenceName, "", dash, number(s.Reference[0], dash), dash, dash}
+		row := []string{s.ReferenceName, "", dash, study.Number(s.Reference[0], dash), dash, dash}
 		for _, v := range s.Reference[1:] {
-			row = append(row, number(v, dash))
+			row = append(row, study.Number(v, dash))
 		}
 		rows = append(rows, row)
 	}
@@ -184,10 +175,10 @@ func (s *Summary) effectTable(dash string) (head []string, rows [][]string) {
 		first := e.Stats[0]
 		row := []string{e.Factor, e.Level, strconv.Itoa(e.Cells), spread(first, dash), dash, dash}
 		if first.Diff.Defined() {
-			row[4] = signed(first.Diff)
+			row[4] = study.Signed(first.Diff)
 		}
 		if first.Low.Defined() {
-			row[5] = fmt.Sprintf("[%s, %s]", signed(first.Low), signed(first.High))
+			row[5] = fmt.Sprintf("[%s, %s]", study.Signed(first.Low), study.Signed(first.High))
 			if first.Clear() {
 				row[5] += " *"
 			}
@@ -200,19 +191,10 @@ func (s *Summary) effectTable(dash string) (head []string, rows [][]string) {
 // spread writes mean ± std.
 func spread(v Stat, dash string) string {
 	if !v.Std.Defined() {
-		return number(v.Mean, dash)
+		return study.Number(v.Mean, dash)
 	}
 	return fmt.Sprintf("%.3f ± %.3f", v.Mean, v.Std)
 }
-
-func number(v performance.Number, dash string) string {
-	if !v.Defined() {
-		return dash
-	}
-	return fmt.Sprintf("%.3f", v)
-}
-
-func signed(v performance.Number) string { return fmt.Sprintf("%+.3f", v) }
 
 // Notes says how the tables are to be read.
 func (s *Summary) Notes() []string {
@@ -281,12 +263,12 @@ func (s *Summary) Verdict() string {
 
 // Print writes the tables for a terminal.
 func (s *Summary) Print(w io.Writer) error {
-	if err := printTable(w, s.table); err != nil {
+	if err := study.Print(w, s.table); err != nil {
 		return err
 	}
 	if s.Full {
 		fmt.Fprintln(w)
-		if err := printTable(w, s.effectTable); err != nil {
+		if err := study.Print(w, s.effectTable); err != nil {
 			return err
 		}
 	}
@@ -308,15 +290,6 @@ func (s *Summary) lines() []string {
 	return list
 }
 
-func printTable(w io.Writer, table func(dash string) ([]string, [][]string)) error {
-	head, rows := table("-")
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	for _, row := range append([][]string{head}, rows...) {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
-	}
-	return t.Flush()
-}
-
 // WriteMarkdown writes the tables as Markdown.
 func (s *Summary) WriteMarkdown(w io.Writer) error {
 	tables := []func(string) ([]string, [][]string){s.table}
@@ -324,21 +297,8 @@ func (s *Summary) WriteMarkdown(w io.Writer) error {
 		tables = append(tables, s.effectTable)
 	}
 	for _, table := range tables {
-		head, rows := table("–")
-		rule := make([]string, len(head))
-		for i := range rule {
-			rule[i] = "---:"
-			if i < 2 {
-				rule[i] = "---"
-			}
-		}
-		for _, row := range append([][]string{head, rule}, rows...) {
-			for i := range row {
-				row[i] = strings.NewReplacer("|", `\|`, "\n", " ").Replace(row[i])
-			}
-			if _, err := fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | ")); err != nil {
-				return err
-			}
+		if err := study.Markdown(w, 2, table); err != nil {
+			return err
 		}
 		fmt.Fprintln(w)
 	}

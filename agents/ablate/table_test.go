@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -23,14 +24,14 @@ func TestGoldenTables(t *testing.T) {
 	full := newStudy(t, mustPlan(t, toyStudy, toyBase, true), t.TempDir(), newRunner(), 1)
 	tables(t, full)
 	sum := one.Summarize()
-	for _, f := range []file{
-		{runsFile, one.WriteRuns}, {summaryFile, sum.WriteCSV}, {effectsFile, sum.WriteEffects}, {markdownFile, sum.WriteMarkdown}, {"screen.txt", sum.Print}, {"full_" + markdownFile, full.Summarize().WriteMarkdown},
+	for _, f := range []study.File{
+		{Name: runsFile, Write: one.WriteRuns}, {Name: summaryFile, Write: sum.WriteCSV}, {Name: effectsFile, Write: sum.WriteEffects}, {Name: markdownFile, Write: sum.WriteMarkdown}, {Name: "screen.txt", Write: sum.Print}, {Name: "full_" + markdownFile, Write: full.Summarize().WriteMarkdown},
 	} {
 		var text bytes.Buffer
-		if err := f.write(&text); err != nil {
+		if err := f.Write(&text); err != nil {
 			t.Error(err)
 		}
-		golden(t, f.name, text.String())
+		golden(t, f.Name, text.String())
 	}
 }
 
@@ -59,7 +60,7 @@ func TestPlots(t *testing.T) {
 		s := newStudy(t, mustPlan(t, toyStudy, toyBase, false), t.TempDir(), newRunner(), 1)
 		tables(t, s)
 		written(t, s)
-		files, err := filepath.Glob(filepath.Join(s.Dir, plotsDir, "*"))
+		files, err := filepath.Glob(filepath.Join(s.Dir, "plots", "*"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,10 +2,9 @@ package ablate
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/agents/study"
 )
 
 // Files of a study's folder.
@@ -15,7 +14,6 @@ const (
 	effectsFile  = "factors.csv"
 	markdownFile = "summary.md"
 	reportFile   = "ablation.json"
-	plotsDir     = "plots"
 )
 
 // Report is what ablation.json holds and --json prints. The keys are stable.
@@ -61,24 +59,15 @@ func (s *Study) Write(r *Report) error {
 	if r.Summary.Done == 0 {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Join(s.Dir, plotsDir), 0o755); err != nil {
-		return err
-	}
 	figures, err := r.Summary.figures()
 	if err != nil {
 		return err
 	}
-	files := []file{
-		{runsFile, s.WriteRuns}, {summaryFile, r.Summary.WriteCSV}, {effectsFile, r.Summary.WriteEffects}, {markdownFile, r.Summary.WriteMarkdown},
+	files := []study.File{
+		{Name: runsFile, Write: s.WriteRuns}, {Name: summaryFile, Write: r.Summary.WriteCSV}, {Name: effectsFile, Write: r.Summary.WriteEffects}, {Name: markdownFile, Write: r.Summary.WriteMarkdown},
 	}
-	for _, f := range figures {
-		files = append(files, file{plotsDir + "/" + f.name, f.write})
-	}
-	var errs []error
-	for _, f := range files {
-		errs = append(errs, atomicfile.WriteFile(filepath.Join(s.Dir, filepath.FromSlash(f.name)), f.write))
-		r.Files = append(r.Files, f.name)
-	}
+	files = append(files, figures...)
+	r.Files, err = study.WriteFiles(s.Dir, files)
 	r.Files = append(r.Files, reportFile)
-	return errors.Join(append(errs, writeJSON(filepath.Join(s.Dir, reportFile), r))...)
+	return errors.Join(err, study.WriteJSON(filepath.Join(s.Dir, reportFile), r))
 }

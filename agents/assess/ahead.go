@@ -52,6 +52,10 @@ func (r *Request) seen(bars trading.Range) (out []string, chosen bool) {
 		split  envs.Split
 		what   string
 	}{{r.Trained, envs.Train, "was trained on"}, {r.Chosen, envs.Valid, "was chosen by its results on"}} {
+		parts := r.Env.Data().TrainParts
+		if c.split == envs.Train && parts != nil && !slices.ContainsFunc(parts, func(p trading.Range) bool { return p.First <= bars.Last && bars.First <= p.Last }) {
+			continue
+		}
 		if c.period == (publish.Period{}) {
 			c.period = publish.PeriodOf(r.Env, c.split)
 		}

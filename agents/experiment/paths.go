@@ -8,7 +8,7 @@ import (
 )
 
 // paths are the keys of a document that name files.
-var paths = []string{"env.data.source.path", "agent.encoder.path", "agent.policy.path"}
+var paths = []string{"env.data.source.path", "env.data.source.join", "agent.encoder.path", "agent.policy.path"}
 
 // shippedPrefix marks paths into what comes with the program.
 const shippedPrefix = "shipped:"

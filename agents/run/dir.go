@@ -33,7 +33,7 @@ const (
 	// SummaryFile is the summary of several seeds, in the directory that holds theirs.
 	SummaryFile = "summary.json"
 	// StudyFile says what the runs of a study mean, in the directory that holds its cells; see
-	// package ablate.
+	// package study.
 	StudyFile = "plan.yaml"
 )
 

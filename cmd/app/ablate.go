@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/ablate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/progress"
@@ -163,7 +164,7 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 	if err != nil {
 		return nil, err
 	}
-	s := &ablate.Study{Plan: p, Dir: f.out, Runner: ablate.Experiments{Kinds: a.kinds, Options: a.studyRuns(eng)}, Parallel: f.parallel, Now: time.Now}
+	s := &ablate.Study{Plan: p, Dir: f.out, Runner: ablate.Experiments{Trainer: study.Trainer{Kinds: a.kinds, Options: a.studyRuns(eng)}}, Parallel: f.parallel, Now: time.Now}
 	if s.Dir == "" {
 		s.Dir = filepath.Join("runs", experiment.Name(path))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/convert"
 	"github.com/onnxrl/onnxrl/agents/tune"
+	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/onnxrl/onnxrl/models/fit"
@@ -36,6 +37,7 @@ var documents = []struct {
 	{"train", "onnxrl train", func() any { return experiment.Defaults() }},
 	{"tune", "onnxrl tune", func() any { return experiment.Defaults() }},
 	{"ablate", "onnxrl ablate", func() any { return ablate.Defaults() }},
+	{"walkforward", "onnxrl walkforward", func() any { return walkforward.Defaults() }},
 	{"fit", "onnxrl fit", func() any { return fit.Defaults() }},
 	{"serve", "onnxrl serve", func() any { return serveDefaults() }},
 }
@@ -137,13 +139,13 @@ func (a *app) configReferenceCommand() *cobra.Command {
 		Use:   "reference [SECTION | env KIND | algo KIND | encoder KIND | market KIND]",
 		Short: "Explain every key, with type and default",
 		Long: `Explains the keys of documents: those of an experiment, of one of its sections (` + strings.Join(a.sections(), ", ") + `), of another
-document (ablate, fit, serve), or of a kind. Everything is read from the program itself.`,
+document (ablate, walkforward, fit, serve), or of a kind. Everything is read from the program itself.`,
 		Example: `  onnxrl config reference
   onnxrl config reference train
   onnxrl config reference algo ppo
   onnxrl config reference env cartpole --json`,
 		Args:      cobra.MaximumNArgs(2),
-		ValidArgs: append(a.sections(), "env", "algo", "encoder", "market", "ablate", "fit", "serve"),
+		ValidArgs: append(a.sections(), "env", "algo", "encoder", "market", "ablate", "walkforward", "fit", "serve"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			b := a.book()
 			defaults, err := a.described(b, args)
@@ -212,7 +214,7 @@ func (a *app) described(b *reference.Book, args []string) (any, error) {
 	}
 	defaults, _, err := documentDefaults(args[0])
 	if err != nil {
-		err = fmt.Errorf("%q is no section: expected %s, or env, algo, encoder or market with a kind, or ablate, fit or serve", args[0], strings.Join(a.sections(), ", "))
+		err = fmt.Errorf("%q is no section: expected %s, or env, algo, encoder or market with a kind, or ablate, walkforward, fit or serve", args[0], strings.Join(a.sections(), ", "))
 	}
 	return defaults, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/ablate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -20,7 +21,7 @@ import (
 // configReport is what config check prints; the JSON keys are stable.
 type configReport struct {
 	File string `json:"file"`
-	// Document is train, tune, ablate, fit or serve.
+	// Document is train, tune, ablate, walkforward, fit or serve.
 	Document string          `json:"document"`
 	OK       bool            `json:"ok"`
 	Problems []configProblem `json:"problems"`
@@ -69,7 +70,7 @@ func (a *app) configCheck(ctx context.Context, path, as string, sets []string) (
 	if err == nil && as == "" {
 		r.Document = documentOf(doc)
 	}
-	if err == nil && r.Document != "ablate" { // a study's are those of its cells
+	if err == nil && r.Document != "ablate" && r.Document != "walkforward" { // a study's are those of its cells
 		err = doc.Set(sets...)
 	}
 	if err != nil {
@@ -91,6 +92,8 @@ func (a *app) configCheck(ctx context.Context, path, as string, sets []string) (
 			err = a.fits(ctx, doc, &r)
 		case "ablate":
 			err = a.checkStudy(ctx, doc, path, sets)
+		case "walkforward":
+			err = a.checkWalk(doc, path, sets)
 		}
 		r.add(err)
 	}
@@ -183,6 +186,15 @@ func (a *app) checkStudy(ctx context.Context, doc *configs.Document, path string
 	_, err = ablate.NewPlan(ctx, c, base, ablate.Options{Sets: sets, Decode: a.kinds.Decode, Effective: func(_ context.Context, c experiment.Config) (experiment.Config, string, error) {
 		return c, "", nil
 	}})
+	return err
+}
+
+// checkWalk decodes the experiments of all variants.
+func (a *app) checkWalk(doc *configs.Document, path string, sets []string) error {
+	c, base, err := walkforward.Decode(doc, path)
+	if err == nil {
+		_, err = walkforward.Experiments(a.kinds, c, base, sets)
+	}
 	return err
 }
 

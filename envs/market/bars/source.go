@@ -27,6 +27,10 @@ type Source struct {
 	// CSV files may end in .gz. What begins with shipped: is a file that comes with the program,
 	// such as shipped:market/us5_daily.parquet.
 	Path string `yaml:"path"`
+	// Join is a file, a folder or a glob with older bars of the same symbols, which are put before
+	// those of Path; on days that both have, closes must be equal. Factors of the older ones are
+	// scaled to fit.
+	Join string `yaml:"join,omitzero"`
 	// Preset names a vendor's columns; auto recognises the usual names.
 	Preset string `yaml:"preset"`
 	// Columns overrides single columns of the preset.
@@ -214,6 +218,11 @@ func Read(s Source, symbols []string) (*Data, error) {
 	}
 	if err := d.adjustment(s.Adjust == "auto"); err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Path, err)
+	}
+	if s.Join != "" {
+		if err := d.join(s); err != nil {
+			return nil, fmt.Errorf("read %s: %w", s.Path, err)
+		}
 	}
 	return d, nil
 }

@@ -100,7 +100,7 @@ func (m *moments) merge(o moments) {
 // Fit computes the statistics of every column over the defined rows of the times lo..hi-1, hi not
 // included, of all assets. The deviation is that of the population. A range without any defined row
 // is an error that names the columns that keep it so.
-func Fit(f *Features, p *bars.Panel, c Normalization, lo, hi int) ([]Statistic, error) {
+func Fit(f *Features, p *bars.Panel, c Normalization, lo, hi int, without ...[2]int) ([]Statistic, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("normalise: %w", err)
 	}
@@ -108,7 +108,7 @@ func Fit(f *Features, p *bars.Panel, c Normalization, lo, hi int) ([]Statistic, 
 	for n := range p.Symbols {
 		one := make([]moments, len(f.columns))
 		f.Rows(p, n, func(t int, row []float64, defined bool) {
-			if !defined || t < lo || t >= hi {
+			if !defined || t < lo || t >= hi || slices.ContainsFunc(without, func(g [2]int) bool { return g[0] <= t && t < g[1] }) {
 				return
 			}
 			for i, x := range row {

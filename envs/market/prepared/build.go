@@ -32,9 +32,11 @@ func Read(c Config) (*bars.Data, error) {
 	if err != nil || c.Synthetic.Kind != "" {
 		return data, err
 	}
-	if data.Notes, err = data.Examine(c.Quality); err != nil {
+	found, err := data.Examine(c.Quality)
+	if err != nil {
 		return nil, fmt.Errorf("check the data: %w", err)
 	}
+	data.Notes = append(data.Notes, found...)
 	return data, nil
 }
 
@@ -116,6 +118,7 @@ type placed struct {
 	*aligned
 	first int // positions before are dropped
 	split split.Splits
+	gaps  []split.Span // of the training range
 }
 
 // place drops undefined times and finds the ranges.
@@ -141,6 +144,7 @@ func place(c Config, a *aligned) (*placed, error) {
 		}
 		return nil, err
 	}
+	p.gaps = c.Split.Gaps(left)
 	for _, r := range p.split.Named() {
 		if r.Hi < c.Window {
 			return nil, fmt.Errorf("the window of %d bars is longer than the data up to the end of %s: %d bars after dropping the first %d", c.Window, r.Name, r.Hi, p.first)
@@ -164,7 +168,13 @@ func (p *placed) fit(c feature.Normalization) ([]feature.Statistic, error) {
 	if c.FitOn == "all" {
 		lo, hi = p.first, len(p.panel.Times)
 	}
-	return feature.Fit(p.features, p.panel, c, lo, hi)
+	var without [][2]int
+	if c.FitOn != "all" {
+		for _, g := range p.gaps {
+			without = append(without, [2]int{p.first + g.Lo, p.first + g.Hi})
+		}
+	}
+	return feature.Fit(p.features, p.panel, c, lo, hi, without...)
 }
 
 // Build prepares a set from rows that Read has returned.
@@ -259,7 +269,7 @@ func (s *Set) describe(c Config, data *bars.Data, p *placed, stats []feature.Sta
 	for i, col := range p.features.Columns() {
 		m.Features = append(m.Features, Feature{Column: col, Statistic: stats[i]})
 	}
-	m.Normalization, m.Split = c.Normalization, p.split
+	m.Normalization, m.Split, m.TrainWithout = c.Normalization, p.split, p.gaps
 	m.Adjusted, m.Adjustment, m.Inputs, m.Quality = data.Adjustment.By, data.Adjustment, data.Files, p.reports
 	for _, r := range p.split.Named() {
 		m.Ranges = append(m.Ranges, RangeInfo{Name: r.Name, From: label(s.Times[r.Lo]), To: label(s.Times[r.Hi-1]), Bars: r.Len(), Tradable: s.tradable(r.Span)})

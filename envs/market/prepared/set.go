@@ -57,7 +57,9 @@ type Manifest struct {
 	// Quotes names the columns of Set.Quotes that there are, in order.
 	Quotes []string     `json:"quotes,omitempty"`
 	Split  split.Splits `json:"split"`
-	Ranges []RangeInfo  `json:"ranges"`
+	// TrainWithout are positions inside of the training range that nothing is learnt from.
+	TrainWithout []split.Span `json:"train_without,omitempty"`
+	Ranges       []RangeInfo  `json:"ranges"`
 	// Adjusted says what prices were multiplied by: none, adj_close or factor. It is the By of
 	// Adjustment.
 	Adjusted   string              `json:"adjusted"`

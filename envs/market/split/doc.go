@@ -10,11 +10,12 @@
 // Features look back, never forward, so the window of the first validation bar may reach into the
 // training range: a position held in reality would have seen the same bars.
 //
-// [WalkForward] and [CombinatorialPurged] give many pairs of training and test positions for
-// studies that repeat training.
+// A [Scheme] divides the times into many folds, each with ranges of its own, for studies that
+// repeat training: [Expanding] and [Rolling] walk forward in time; [Combinatorial] tests every
+// choice of blocks ([CombinatorialPurged]) and trains on what is left, before and after.
 //
 // # How to add a scheme
 //
-// Write a type with a method that returns []Fold, and test that no fold trains on a position within
-// reach of its test set.
+// Write what lists its [SchemeFold]s, a kind of it in [Scheme.Folds], and add it to the test that
+// no fold trains on a position within reach of its test set.
 package split

@@ -9,46 +9,8 @@ import (
 // Fold is one pair of training and test positions, each ascending.
 type Fold struct {
 	Train, Test []int
-	// Groups are the numbers of the blocks the test set consists of; for CombinatorialPurged only.
+	// Groups are the numbers of the blocks the test set consists of.
 	Groups []int
-}
-
-// WalkForward trains on a stretch and tests on the one after it, again and again.
-type WalkForward struct {
-	// TrainSize and TestSize are numbers of positions.
-	TrainSize, TestSize int
-	// Purge positions between training and test are left out.
-	Purge int
-	// Expand keeps the beginning of the training stretch where it is.
-	Expand bool
-}
-
-// Folds returns the folds of n positions. The last test stretch is left out where it would be
-// shorter than TestSize.
-func (w WalkForward) Folds(n int) ([]Fold, error) {
-	if w.TrainSize < 1 || w.TestSize < 1 || w.Purge < 0 {
-		return nil, fmt.Errorf("walk forward: sizes %d and %d must be positive and purge %d not negative", w.TrainSize, w.TestSize, w.Purge)
-	}
-	var folds []Fold
-	for at := w.TrainSize + w.Purge; at+w.TestSize <= n; at += w.TestSize {
-		lo := at - w.Purge - w.TrainSize
-		if w.Expand {
-			lo = 0
-		}
-		folds = append(folds, Fold{Train: count(lo, at-w.Purge), Test: count(at, at+w.TestSize)})
-	}
-	if len(folds) == 0 {
-		return nil, fmt.Errorf("walk forward: %d positions are fewer than the %d that one fold needs", n, w.TrainSize+w.Purge+w.TestSize)
-	}
-	return folds, nil
-}
-
-func count(lo, hi int) []int {
-	list := make([]int, 0, hi-lo)
-	for i := lo; i < hi; i++ {
-		list = append(list, i)
-	}
-	return list
 }
 
 // CombinatorialPurged cuts the positions into blocks and tests on every choice of a number of
@@ -74,14 +36,7 @@ func (c CombinatorialPurged) Folds(n int) ([]Fold, error) {
 	case c.Blocks > 64 || combin.Binomial(c.Blocks, c.TestBlocks) > maxFolds:
 		return nil, fmt.Errorf("combinatorial folds: choosing %d of %d blocks gives more than %d folds", c.TestBlocks, c.Blocks, maxFolds)
 	}
-	// The first blocks are one longer where n does not divide evenly.
-	starts := make([]int, c.Blocks+1)
-	for b := range c.Blocks {
-		starts[b+1] = starts[b] + n/c.Blocks
-		if b < n%c.Blocks {
-			starts[b+1]++
-		}
-	}
+	starts := c.starts(n)
 	var folds []Fold
 	for _, groups := range combin.Combinations(c.Blocks, c.TestBlocks) {
 		tested, barred := make([]bool, n), make([]bool, n)
@@ -108,6 +63,19 @@ func (c CombinatorialPurged) Folds(n int) ([]Fold, error) {
 		folds = append(folds, f)
 	}
 	return folds, nil
+}
+
+// starts are the positions at which blocks begin, and n. The first blocks are one longer where n
+// does not divide evenly.
+func (c CombinatorialPurged) starts(n int) []int {
+	starts := make([]int, c.Blocks+1)
+	for b := range c.Blocks {
+		starts[b+1] = starts[b] + n/c.Blocks
+		if b < n%c.Blocks {
+			starts[b+1]++
+		}
+	}
+	return starts
 }
 
 // Paths is the number of complete test histories that the folds can be joined into: every block is

@@ -2,6 +2,7 @@ package split
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
@@ -56,6 +57,10 @@ type Config struct {
 	Purge int `yaml:"purge"`
 	// Embargo is the number of bars left out at the beginning of a range that follows another.
 	Embargo int `yaml:"embargo"`
+	// Without are ranges inside of Train that nothing is learnt from, with Purge bars before and
+	// Purge and Embargo bars after each. Valid and Test may then lie in them: they are for studies
+	// that train on later times, too, with random episodes. Most documents have none.
+	Without []Range `yaml:"without,omitzero"`
 }
 
 // Default returns a configuration whose ranges must be set. One bar is purged: a decision is filled
@@ -83,10 +88,16 @@ func (c Config) Validate() error {
 			continue
 		}
 		p.Check(!r.To.Before(r.From), r.name, "ends before it begins: %s", r.Range)
-		if before.name != "" && !before.To.Before(r.From) {
+		if before.name != "" && !before.To.Before(r.From) && len(c.Without) == 0 {
 			p.Addf(r.name, "overlaps or comes before %s: %s, and %s is %s", before.name, r.Range, before.name, before.Range)
 		}
 		before = r
+	}
+	if len(c.Without) > 0 {
+		for _, r := range []named{{"valid", c.Valid}, {"test", c.Test}} {
+			p.Check(r.IsZero() || slices.ContainsFunc(c.Without, func(w Range) bool { return !r.From.Before(w.From) && !w.To.Before(r.To) }), r.name, "%s lies in none of the ranges of without", r.Range)
+		}
+		p.Check(c.Valid.IsZero() || c.Test.IsZero() || c.Valid.To.Before(c.Test.From) || c.Test.To.Before(c.Valid.From), "test", "overlaps valid: %s, and valid is %s", c.Test, c.Valid)
 	}
 	return p.Err()
 }
@@ -149,11 +160,20 @@ func (c Config) Resolve(times []time.Time) (Splits, error) {
 			return s, fmt.Errorf("split: %s is empty: no data from %s; there are data from %s to %s",
 				r.name, r.Range, bars.NewDate(times[0]), bars.NewDate(times[len(times)-1]))
 		}
-		if before != nil {
+		if before != nil && len(c.Without) == 0 {
 			before.Hi = min(before.Hi, span.Lo-c.Purge)
 			span.Lo += c.Embargo
 		}
 		before = span
+	}
+	if v := &s.Valid; len(c.Without) > 0 && v.Len() > 0 {
+		// What a policy is chosen by keeps its distance, too, from what lies on both sides.
+		if v.Lo > 0 {
+			v.Lo += c.Purge + c.Embargo
+		}
+		if v.Hi < len(times) {
+			v.Hi -= c.Purge
+		}
 	}
 	for i, r := range c.ranges() {
 		if !r.IsZero() && spans[i].Len() <= 0 {
@@ -161,6 +181,30 @@ func (c Config) Resolve(times []time.Time) (Splits, error) {
 		}
 	}
 	return s, nil
+}
+
+// Gaps are the positions inside of the training range that nothing is learnt from, ascending.
+func (c Config) Gaps(times []time.Time) (list []Span) {
+	for _, r := range c.Without {
+		s := r.span(times)
+		list = append(list, Span{max(0, s.Lo-c.Purge), min(len(times), s.Hi+c.Purge+c.Embargo)})
+	}
+	slices.SortFunc(list, func(a, b Span) int { return a.Lo - b.Lo })
+	return list
+}
+
+// Outside returns what of a span lies in none of the gaps, which are ascending.
+func (s Span) Outside(gaps []Span) (list []Span) {
+	for _, g := range gaps {
+		if part := (Span{s.Lo, min(s.Hi, g.Lo)}); part.Len() > 0 {
+			list = append(list, part)
+		}
+		s.Lo = max(s.Lo, g.Hi)
+	}
+	if s.Len() > 0 {
+		list = append(list, s)
+	}
+	return list
 }
 
 func (r Range) span(times []time.Time) Span {

@@ -3,6 +3,7 @@ package split
 import (
 	"encoding/json"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -106,7 +107,7 @@ func TestRangeIsWrittenAsItIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	var d Config
-	if err := again.Decode(&d); err != nil || d != c {
+	if err := again.Decode(&d); err != nil || !reflect.DeepEqual(d, c) {
 		t.Errorf("%+v, expected %+v: %v\n%s", d, c, err, text)
 	}
 	for _, bad := range []string{"train: [2000-01-03]", "train: 2000-01-03", "train: [2000-01-03, 2000-13-01]", "train: [a, b]"} {
@@ -188,25 +189,12 @@ func TestFoldsKeepTheirDistance(t *testing.T) {
 			}
 		}
 	}
-	for _, w := range []WalkForward{{TrainSize: 20, TestSize: 10, Purge: 2}, {TrainSize: 20, TestSize: 7, Expand: true}} {
-		list, err := w.Folds(60)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, f := range list {
-			folds++
-			if f.Test[0]-f.Train[len(f.Train)-1] != w.Purge+1 || len(f.Test) != w.TestSize || w.Expand != (f.Train[0] == 0 && i >= 0) && i > 0 {
-				t.Errorf("%+v: fold %+v", w, f)
-			}
-		}
-	}
-	if folds != 15+5+35+3+5 {
+	if folds != 15+5+35 {
 		t.Errorf("%d folds", folds)
 	}
 	for _, err := range []error{
 		second(CombinatorialPurged{Blocks: 3, TestBlocks: 3}.Folds(9)), second(CombinatorialPurged{Blocks: 9, TestBlocks: 1}.Folds(3)),
 		second(CombinatorialPurged{Blocks: 40, TestBlocks: 20}.Folds(99)), second(CombinatorialPurged{Blocks: 2, TestBlocks: 1, Purge: 50}.Folds(9)),
-		second(WalkForward{TrainSize: 5, TestSize: 5}.Folds(9)), second(WalkForward{TestSize: 5}.Folds(9)),
 	} {
 		if err == nil {
 			t.Error("impossible folds are accepted")

@@ -16,6 +16,7 @@ type Env struct {
 	market *Market
 	spec   envs.Spec
 	bars   Range
+	parts  []Range // further ones, of random episodes
 	random rng.Stream
 	// position and cash are the indices of the observation's fields, or -1.
 	position, cashField int
@@ -64,7 +65,11 @@ func (e *Env) Reset(key rng.Key, ts *envs.TimeStep) error {
 	e.first, e.last = e.bars.First, e.bars.Last
 	if c := e.source.config.Episode; c.Kind == Random {
 		e.random.Seed(key)
-		e.first += e.random.IntN(e.last - e.first - c.Length + 1)
+		n := e.last - e.first - c.Length + 1
+		for _, r := range e.parts {
+			n += r.Last - r.First - c.Length + 1
+		}
+		e.first = e.begin(e.random.IntN(n), c.Length)
 		e.last = e.first + c.Length
 	}
 	e.signals.reset(&e.source.config)
@@ -75,6 +80,16 @@ func (e *Env) Reset(key rng.Key, ts *envs.TimeStep) error {
 	e.observe(ts)
 	ts.Restart()
 	return nil
+}
+
+// begin is the bar at place i of those at which an episode of a length may begin.
+func (e *Env) begin(i, length int) int {
+	r := e.bars
+	for k := 0; i > r.Last-r.First-length; k++ {
+		i -= r.Last - r.First - length + 1
+		r = e.parts[k]
+	}
+	return r.First + i
 }
 
 // Step implements envs.Env. The action has Buy, Sell or Hold for each asset, or what target weights

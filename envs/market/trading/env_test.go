@@ -138,3 +138,65 @@ func TestRandomStarts(t *testing.T) {
 		}
 	}
 }
+
+// TestParts: episodes lie in one of several ranges, every place where one may begin is as likely,
+// and one part is the range itself.
+func TestParts(t *testing.T) {
+	m := randomMarket(4, 120, 2, 2)
+	c := config(func(c *trading.Config) {
+		c.Window, c.Episode = 5, trading.Episode{Kind: trading.Random, Length: 10, End: trading.Truncate}
+	})
+	s, err := trading.NewSource(m, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Episodes may begin at 4 to 9, nowhere, and at 60 to 63.
+	parts := []trading.Range{{First: 0, Last: 19}, {First: 30, Last: 39}, {First: 60, Last: 73}}
+	e, err := s.Parts(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !e.Spec().Random || e.Spec().MaxSteps != 10 {
+		t.Errorf("%+v", e.Spec())
+	}
+	starts, ts := map[int]int{}, envs.NewTimeStep(e.Spec())
+	for i := range 4000 {
+		if err := e.Reset(rng.New(uint64(i)), ts); err != nil {
+			t.Fatal(err)
+		}
+		starts[e.Bar()]++
+	}
+	for bar, n := range sorted.All(starts) {
+		if bar < 4 || bar > 9 && bar < 60 || bar > 63 || n < 300 || n > 500 {
+			t.Errorf("%d of 4000 episodes begin at bar %d", n, bar)
+		}
+	}
+	if len(starts) != 10 {
+		t.Errorf("episodes begin at %d bars, expected 10", len(starts))
+	}
+	r := envtest.Run(t, func() (envs.Env, error) { return s.Parts(parts) }, envtest.Options{Key: rng.New(5), Steps: 400})
+	if r.Saved < 10 || r.Episodes < 3 {
+		t.Errorf("too little was checked: %+v", r)
+	}
+	whole, err := s.Env(parts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := s.Parts(parts[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		for _, e := range []*trading.Env{whole, one} {
+			if err := e.Reset(rng.New(uint64(i)), ts); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if whole.Bar() != one.Bar() {
+			t.Fatalf("episode %d begins at bar %d and %d", i, whole.Bar(), one.Bar())
+		}
+	}
+	if _, err := s.Parts(parts[1:2]); err == nil {
+		t.Error("parts that are too short are accepted")
+	}
+}

@@ -12,6 +12,8 @@ import (
 type Data struct {
 	Market *Market
 	Splits map[envs.Split]Range
+	// TrainParts, where there are any, are the parts of the training split that is learnt from.
+	TrainParts []Range
 	// Scales [F] say how the features of Market.X were scaled, so that an exported agent can take
 	// unscaled ones; nil when they are as they came.
 	Scales []Scale
@@ -114,6 +116,9 @@ func (f *factory) New(split envs.Split, _ int) (envs.Env, error) {
 	s := f.whole
 	if split == envs.Train {
 		s = f.source
+		if parts := f.data.TrainParts; parts != nil {
+			return s.Parts(parts)
+		}
 	}
 	return s.Env(r)
 }

@@ -40,6 +40,17 @@ func (r *RawPrices) adjusted(column []float64, shares bool) []float64 {
 	return out
 }
 
+// VolumeAt returns the volume of a bar in the shares that accounts trade; 0 where it is not known.
+func (m *Market) VolumeAt(bar, asset int) float64 {
+	switch i, r := bar*len(m.Assets)+asset, m.Raw; {
+	case m.Volume != nil:
+		return m.Volume[i]
+	case r != nil && r.Volume != nil:
+		return r.Volume[i] / r.Factor[i]
+	}
+	return 0
+}
+
 // Reinvest books what happens overnight before bar t to positions [N] in shares. Of dividends,
 // splits and rights only the change of a factor is known, and it is booked as shares that are
 // reinvested at once, at the price that the change implies, without costs: q becomes

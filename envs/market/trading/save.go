@@ -54,9 +54,13 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("load trading: %w", err)
 	}
-	if s.First < e.bars.First || s.Bar < s.First || s.Last <= s.Bar || s.Last > e.bars.Last || len(s.Positions) != len(e.account.pos) {
+	end := e.bars.Last
+	if n := len(e.parts); n > 0 {
+		end = e.parts[n-1].Last
+	}
+	if s.First < e.bars.First || s.Bar < s.First || s.Last <= s.Bar || s.Last > end || len(s.Positions) != len(e.account.pos) {
 		return fmt.Errorf("load trading: an episode from bar %d to %d, at bar %d, with %d assets, expected bars %d to %d and %d assets",
-			s.First, s.Last, s.Bar, len(s.Positions), e.bars.First, e.bars.Last, len(e.account.pos))
+			s.First, s.Last, s.Bar, len(s.Positions), e.bars.First, end, len(e.account.pos))
 	}
 	if err := e.signals.load(&e.source.config, s.Signals, s.Value); err != nil {
 		return fmt.Errorf("load trading: %w", err)

@@ -146,3 +146,31 @@ func (s *Source) Env(r Range) (*Env, error) {
 	}
 	return newEnv(s, spec, Range{first, r.Last})
 }
+
+// Parts returns an environment whose episodes are each in one of several ranges of bars: they must
+// be random, and every bar at which one may begin is as likely. Ranges too short for an episode are
+// left out.
+func (s *Source) Parts(list []Range) (*Env, error) {
+	c := s.config.Episode
+	if c.Kind != Random {
+		return nil, errors.New("trading: a training range in parts needs random episodes: set episode.kind: random and episode.length")
+	}
+	var kept []Range
+	for _, r := range list {
+		if r.Last-max(r.First, s.config.Window-1) >= c.Length {
+			kept = append(kept, r)
+		}
+	}
+	if len(kept) == 0 {
+		return nil, fmt.Errorf("trading: episodes of %d steps fit into none of the %d parts of the training range", c.Length, len(list))
+	}
+	e, err := s.Env(kept[0])
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range kept[1:] {
+		e.parts = append(e.parts, Range{max(r.First, s.config.Window-1), r.Last})
+	}
+	e.spec.Random = e.spec.Random || len(e.parts) > 0
+	return e, nil
+}

@@ -69,5 +69,12 @@ func FromSet(s *prepared.Set) *trading.Data {
 			d.Splits[envs.Split(span.Name)] = trading.Range{First: span.Lo, Last: span.Hi - 1}
 		}
 	}
+	if len(m.TrainWithout) > 0 {
+		for _, part := range m.Split.Train.Outside(m.TrainWithout) {
+			if part.Len() > 1 {
+				d.TrainParts = append(d.TrainParts, trading.Range{First: part.Lo, Last: part.Hi - 1})
+			}
+		}
+	}
 	return d
 }

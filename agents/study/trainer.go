@@ -1,0 +1,60 @@
+package study
+
+import (
+	"context"
+	"errors"
+
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/train"
+)
+
+// Trainer trains each run of a study as package run trains a document, and publishes nothing.
+type Trainer struct {
+	Kinds experiment.Kinds
+	// Options are those of all runs: engine, program, hooks, and what parameters begin with. Where
+	// a run is, it is told.
+	Options run.Options
+}
+
+// Plan opens an experiment for a directory, to go on with what that holds. The caller closes it.
+func (t Trainer) Plan(ctx context.Context, dir string, c experiment.Config, h run.Hooks) (*run.Plan, error) {
+	o := t.Options
+	o.NoPublish, o.Hooks = true, h
+	if run.Holds(dir) {
+		o.Resume, o.Init = dir, run.Init{}
+	} else {
+		o.Dir = dir
+	}
+	return run.New(ctx, t.Kinds, "", c, o)
+}
+
+// Train carries out an experiment in dir, or continues what dir holds of it, and returns the env
+// steps taken in all, those of earlier processes included. It calls progress with this number at
+// the start and as it grows. When ctx ends it saves its state and returns ctx's error. Training a
+// run that has reached its end does nothing.
+func (t Trainer) Train(ctx context.Context, dir string, c experiment.Config, progress func(envSteps int64)) (steps int64, err error) {
+	h := t.Options.Hooks
+	h.Progress = func(_ *run.Run, p train.Progress) { progress(p.EnvSteps) }
+	p, err := t.Plan(ctx, dir, c, h)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	from, err := run.Reached(dir)
+	if err != nil {
+		return 0, err
+	}
+	progress(from)
+	s, err := p.Train(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if len(s.Unfinished) > 0 {
+		err = ctx.Err()
+	}
+	for _, one := range s.Runs {
+		steps = one.EnvSteps
+	}
+	return steps, err
+}

@@ -1,0 +1,284 @@
+package walkforward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/study"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/split"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+)
+
+// Base is the name of the variant that is the base as it is.
+const Base = "base"
+
+// Plan is what a study trains. The JSON keys are stable.
+type Plan struct {
+	Study    Config   `json:"-"`
+	Base     string   `json:"base"`
+	Seeds    []uint64 `json:"seeds"`
+	Variants []string `json:"variants"`
+	Folds    []Fold   `json:"folds"`
+	// EnvSteps are those of one run by variant, and Runs is the number of runs.
+	EnvSteps []int64 `json:"env_steps"`
+	Runs     int     `json:"runs"`
+	// First to Last are the dates of the data, and Bars their number.
+	First string `json:"first"`
+	Last  string `json:"last"`
+	Bars  int    `json:"bars"`
+	// Cells are fold by fold, and within a fold in the order of the variants.
+	Cells []Cell `json:"-"`
+}
+
+// Fold is what is learnt from, chosen by and tested on. The JSON keys are stable.
+type Fold struct {
+	Name  string    `json:"name"`
+	Train Stretch   `json:"train"`
+	Valid Stretch   `json:"valid"`
+	Test  []Stretch `json:"test"`
+}
+
+// Stretch is a run of bars that is left after purging.
+type Stretch struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	Bars int    `json:"bars"`
+}
+
+// Cell is one fold of one variant.
+type Cell struct {
+	Name, Dir     string
+	Variant, Fold int
+	// Config is the effective experiment; its Seed is the runs', its Seeds are empty.
+	Config experiment.Config
+	// tests are the splits of the test ranges; that of Config is the first.
+	tests []split.Config
+}
+
+// Experiments decodes the base, edited by the study's own assignments and by sets, as --set takes
+// them, and every variant of it, in this order, without opening anything. All problems are reported
+// at once.
+func Experiments(kinds experiment.Kinds, c Config, base string, sets []string) ([]experiment.Config, error) {
+	// Whether the document is complete is seen when everything is assigned.
+	_, doc, err := experiment.Load(base, nil)
+	if doc == nil {
+		return nil, fmt.Errorf("base: %w", err)
+	}
+	if err := errors.Join(c.Set.Apply(doc), doc.Set(sets...)); err != nil {
+		return nil, err
+	}
+	var list []experiment.Config
+	var problems configs.Errors
+	for i, v := range c.variants() {
+		one, err := decode(kinds, doc.Clone(), v.Set)
+		if err != nil {
+			problems = append(problems, named(v.Name, slices.Concat(v.Set, c.Set).Place(err))...)
+			if i == 0 {
+				break // The variants are made of it.
+			}
+		}
+		list = append(list, one)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return list, nil
+}
+
+func decode(kinds experiment.Kinds, doc *configs.Document, set study.Assignments) (c experiment.Config, err error) {
+	if err := set.Apply(doc); err != nil {
+		return c, err
+	}
+	if err := experiment.Absolute(doc); err != nil {
+		return c, err
+	}
+	return kinds.Decode(doc)
+}
+
+// variants begin with the base.
+func (c Config) variants() Variants { return append(Variants{{Name: Base}}, c.Variants...) }
+
+// NewPlan opens the environments of [Experiments] and divides the dates of their bars.
+func NewPlan(ctx context.Context, kinds experiment.Kinds, c Config, base string, sets []string) (*Plan, error) {
+	list, err := Experiments(kinds, c, base, sets)
+	if err != nil {
+		return nil, err
+	}
+	b := &planner{ctx: ctx, kinds: kinds, plan: &Plan{Study: c, Base: c.Base, Seeds: c.Seeds}}
+	if p := b.plan; len(p.Seeds) == 0 {
+		if p.Seeds = list[0].Seeds; len(p.Seeds) == 0 {
+			p.Seeds = []uint64{list[0].Seed}
+		}
+	}
+	var problems configs.Errors
+	var cells [][]Cell
+	for i, v := range c.variants() {
+		of, err := b.variant(list[i], i, v)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			problems = append(problems, named(v.Name, v.Set.Place(err))...)
+			if i == 0 {
+				break
+			}
+			continue
+		}
+		cells = append(cells, of)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	p := b.plan
+	for f := range p.Folds {
+		for v := range cells {
+			p.Cells = append(p.Cells, cells[v][f])
+		}
+	}
+	p.Runs = len(p.Cells) * len(p.Seeds)
+	return p, nil
+}
+
+// named says which variant has problems.
+func named(variant string, err error) configs.Errors {
+	list := slices.Clone(study.Problems(err))
+	for i, e := range list {
+		one := *e
+		one.Message = variant + ": " + one.Message
+		list[i] = &one
+	}
+	return list
+}
+
+type planner struct {
+	ctx   context.Context
+	kinds experiment.Kinds
+	plan  *Plan
+	folds []split.SchemeFold
+}
+
+// variant opens one variant and returns its cells, one for each fold.
+func (b *planner) variant(c experiment.Config, number int, v Variant) (_ []Cell, err error) {
+	c.Seed, c.Seeds = 0, nil
+	if c.Train.Threads == 0 {
+		c.Train.Threads = 1
+	}
+	c, factory, _, err := b.kinds.Open(b.ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, factory.Close()) }()
+	env, ok := factory.(trading.Opened)
+	if !ok {
+		return nil, fmt.Errorf("the environment %s is not one of trading, whose data could be divided", c.Env.Kind)
+	}
+	if err := b.check(c, env); err != nil {
+		return nil, err
+	}
+	dates, episode := env.Data().Market.Dates, env.Config().(trading.Params).Episode
+	if number == 0 {
+		if err := b.divide(dates); err != nil {
+			return nil, err
+		}
+	}
+	b.plan.Variants, b.plan.EnvSteps = append(b.plan.Variants, v.Name), append(b.plan.EnvSteps, c.Train.TotalEnvSteps)
+	text, err := configs.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	var cells []Cell
+	for i, f := range b.folds {
+		cell := Cell{Name: f.Name, Variant: number, Fold: i}
+		if len(b.plan.Study.Variants) > 0 {
+			cell.Name = v.Name + " " + f.Name
+		}
+		cell.Dir = study.Slug(cell.Name)
+		if n := b.plan.Folds[i].Train.Bars; episode.Kind == trading.Random && episode.Length >= n {
+			return nil, fmt.Errorf("fold %s: env.episode.length is %d, and the training range has %d bars", f.Name, episode.Length, n)
+		}
+		for k := range f.Tests {
+			s := f.Split(b.plan.Study.Scheme, k)
+			if _, err := s.Resolve(dates); err != nil {
+				return nil, fmt.Errorf("fold %s: %w", f.Name, err)
+			}
+			cell.tests = append(cell.tests, s)
+		}
+		if cell.Config, err = b.divided(text, cell.tests[0]); err != nil {
+			return nil, fmt.Errorf("fold %s: %w", f.Name, err)
+		}
+		cells = append(cells, cell)
+	}
+	return cells, nil
+}
+
+// divided decodes an effective document with another split.
+func (b *planner) divided(text []byte, s split.Config) (c experiment.Config, err error) {
+	doc, err := configs.Parse("the effective configuration", text)
+	if err == nil {
+		err = doc.SetValue("env.data.split", s)
+	}
+	if err != nil {
+		return c, err
+	}
+	return b.kinds.Decode(doc)
+}
+
+// check reports what of an experiment does not suit the study.
+func (b *planner) check(c experiment.Config, env trading.Opened) error {
+	var p configs.Problems
+	s := b.plan.Study
+	p.Check(c.Train.Validation.EverySteps > 0, "train.validation.every_steps", "is 0, and the policy of a fold is the best on its validation range")
+	p.Check(s.Ensemble.By == "" || len(b.plan.Seeds) > 1, "ensemble.by", "one seed makes no ensemble")
+	p.Check(s.Ensemble.By == "" || s.Ensemble.By == ByValidation || c.Eval.Deterministic, "eval.deterministic", "is false, and an ensemble by %s takes the best action", s.Ensemble.By)
+	p.Check(s.WarmStart != Last || c.Train.Checkpoint.KeepBest > 0, "train.checkpoint.keep_best", "is 0, and a fold begins with the best policy of the one before")
+	if s.Scheme.Kind == split.Combinatorial {
+		t := env.Source().Config()
+		p.Check(s.Scheme.Embargo >= t.Window, "scheme.embargo", "is %d, and windows of %d bars after a test range would show it in training", s.Scheme.Embargo, t.Window)
+		p.Check(env.Config().(trading.Params).Episode.Kind == trading.Random, "env.episode.kind", "is not %s: what combinatorial folds train on is in several parts", trading.Random)
+	}
+	return p.Err()
+}
+
+// shortest is how many bars a range must have that policies are chosen by or judged on.
+const shortest = 3
+
+// divide lists the folds of dates.
+func (b *planner) divide(dates []time.Time) (err error) {
+	s := b.plan.Study.Scheme
+	if b.folds, err = s.Folds(dates); err != nil {
+		return err
+	}
+	stretch := func(parts ...split.Span) (out Stretch) {
+		out.From, out.To = dates[parts[0].Lo].Format(time.DateOnly), dates[parts[len(parts)-1].Hi-1].Format(time.DateOnly)
+		for _, p := range parts {
+			out.Bars += p.Len()
+		}
+		return out
+	}
+	for _, f := range b.folds {
+		one := Fold{Name: f.Name}
+		for i := range f.Tests {
+			c := f.Split(s, i)
+			at, err := c.Resolve(dates)
+			if err != nil {
+				return err
+			}
+			parts := at.Train.Outside(c.Gaps(dates))
+			if len(parts) == 0 {
+				return fmt.Errorf("fold %s: purging leaves nothing to train on", f.Name)
+			}
+			if n := min(at.Valid.Len(), at.Test.Len()); n < shortest {
+				return fmt.Errorf("fold %s: purging leaves %d bars of its validation or test range, expected at least %d", f.Name, n, shortest)
+			}
+			one.Train, one.Valid, one.Test = stretch(parts...), stretch(at.Valid), append(one.Test, stretch(at.Test))
+		}
+		b.plan.Folds = append(b.plan.Folds, one)
+	}
+	b.plan.First, b.plan.Last, b.plan.Bars = dates[0].Format(time.DateOnly), dates[len(dates)-1].Format(time.DateOnly), len(dates)
+	return nil
+}

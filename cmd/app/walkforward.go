@@ -1,0 +1,203 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/study"
+	"github.com/onnxrl/onnxrl/agents/walkforward"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/progress"
+)
+
+// walkFlags are the command line of walkforward.
+type walkFlags struct {
+	sets       []string
+	out, seeds string
+	parallel   int
+	plan       bool
+}
+
+func (a *app) walkforwardCommand() *cobra.Command {
+	var f walkFlags
+	cmd := &cobra.Command{
+		Use:   "walkforward STUDY.yaml",
+		Short: "Judge a way of training out of sample, fold by fold",
+		Long: `Trains a base experiment of the environment trading fold by fold: on a stretch of the past, with the best policy chosen on the stretch after it and judged once on the stretch
+after that. The test ranges together are one record out of sample, compared with the index, equal-weight buy-and-hold and simple rules, with block-bootstrap intervals over time and a
+deflated Sharpe ratio that counts every trial. A study file names the base, the scheme (expanding, rolling or combinatorial, purged and embargoed), the seeds, what parameters
+begin with, and how seeds act together.
+
+--plan prints the folds and what is trained, and stops there. Ctrl-C saves and stops; the same command goes on where it was stopped and trains only what is missing. What
+fails does not stop the rest. --set edits every fold's experiment. Every run has train.threads cores, one where the base does not say: results do not depend on --parallel.`,
+		Example: `  onnxrl walkforward demo_walkforward --plan
+  onnxrl walkforward qtmrl_walkforward --set env.data.source.path=bars.parquet --set train.total_env_steps=50000
+  onnxrl walkforward study.yaml --parallel 8 --out runs/years`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.walkforward(cmd.Context(), args[0], &f); err != nil {
+				return fmt.Errorf("walkforward: %w", err)
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration of every fold, for instance --set train.total_env_steps=50000")
+	fl.StringVarP(&f.out, "out", "o", "", "folder of the study (default: runs/ and its name)")
+	fl.StringVar(&f.seeds, "seeds", "", "use these seeds instead of the study's, for instance 42,43,44")
+	fl.IntVar(&f.parallel, "parallel", 0, "runs that go on at once (0: as many as there are cores for)")
+	fl.BoolVar(&f.plan, "plan", false, "print the folds and what there is to train, and stop")
+	a.addNice(cmd)
+	return cmd
+}
+
+func (a *app) walkforward(ctx context.Context, path string, f *walkFlags) (err error) {
+	if f.parallel < 0 {
+		return errors.New("--parallel must not be negative")
+	}
+	s, err := a.openWalk(ctx, path, f)
+	if err != nil {
+		return err
+	}
+	if f.plan && a.json {
+		r, err := s.Report()
+		if err != nil {
+			return err
+		}
+		return a.printJSON(r)
+	}
+	// The plan comes first, and with --json beside the document.
+	to := a.out
+	if a.json {
+		to = a.err
+	}
+	if !a.json || !a.quiet {
+		if err := s.Plan.Print(to); err != nil {
+			return err
+		}
+		fmt.Fprintf(to, "%d of %s judged, %d at a time\n\n", s.Judged(), plural(len(s.Plan.Cells), "cell"), s.Parallel)
+	}
+	if f.plan {
+		return nil
+	}
+	if err := s.Begin(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	failed := a.walk(ctx, s)
+	r, err := s.Report()
+	if err != nil {
+		return err
+	}
+	// What is finished is written after a signal, too.
+	if err := s.Write(context.WithoutCancel(ctx), r); err != nil {
+		return err
+	}
+	r.Dir = s.Dir
+	if a.json {
+		err = a.printJSON(r)
+	} else if r.Summary.Judged > 0 {
+		if err = r.Summary.Print(a.out); err == nil {
+			_, err = fmt.Fprintf(a.out, "tables and plots in %s\n", s.Dir)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		a.say("stopped with %d of %d cells judged; the same command goes on", r.Summary.Judged, r.Summary.Cells)
+		return quietError{errInterrupted}
+	case failed > 0:
+		return fmt.Errorf("%s failed; the same command tries again", plural(failed, "run"))
+	}
+	return nil
+}
+
+// openWalk decodes a study, divides its data and reads what its folder holds.
+func (a *app) openWalk(ctx context.Context, path string, f *walkFlags) (*walkforward.Study, error) {
+	doc, err := a.document(path)
+	if err != nil {
+		return nil, err
+	}
+	c, base, err := walkforward.Decode(doc, path)
+	if err != nil {
+		return nil, err
+	}
+	if f.seeds != "" {
+		if c.Seeds, err = parseSeeds(f.seeds); err != nil {
+			return nil, err
+		}
+		if err := configs.Validate(c); err != nil {
+			return nil, fmt.Errorf("--seeds: %w", err)
+		}
+	}
+	p, err := walkforward.NewPlan(ctx, a.kinds, c, base, f.sets)
+	if err != nil {
+		return nil, err
+	}
+	eng, err := a.compiler(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &walkforward.Study{Plan: p, Dir: f.out, Trainer: study.Trainer{Kinds: a.kinds, Options: a.studyRuns(eng)}, Parallel: f.parallel}
+	if s.Dir == "" {
+		s.Dir = filepath.Join("runs", experiment.Name(path))
+	}
+	if s.Parallel == 0 {
+		s.Parallel = max(1, runtime.GOMAXPROCS(0)/p.Cells[0].Config.Train.Threads)
+	}
+	return s, s.Open()
+}
+
+// walk trains and judges what is left, shows how far all runs have come together, and returns how
+// many failed.
+func (a *app) walk(ctx context.Context, s *walkforward.Study) (failed int) {
+	var total, left int64
+	steps := map[string]int64{}
+	for _, c := range s.Plan.Cells {
+		steps[c.Name] = c.Config.Train.TotalEnvSteps
+	}
+	done := 0
+	for _, r := range s.Runs() {
+		total += steps[r.Cell]
+		if r.State == walkforward.Done {
+			done++
+		} else {
+			left += steps[r.Cell]
+		}
+	}
+	bar := progress.Start(a.err, progress.Options{Label: "walkforward", Unit: "env steps", Total: total, Initial: total - left, Quiet: a.quiet})
+	logs := bar.Lines(a.err)
+	s.OnSteps = bar.Add
+	s.OnRun = func(r *walkforward.Run) {
+		switch r.State {
+		case walkforward.Done:
+			done++
+		case walkforward.Failed:
+			failed++
+			fmt.Fprintf(logs, "%s: %s, seed %d: %v\n", a.name, r.Cell, r.Seed, r.Err)
+		}
+		bar.FieldText("runs", fmt.Sprintf("%d/%d", done, len(s.Runs())))
+	}
+	s.OnFold = func(c *walkforward.Cell, _ *walkforward.Outcome, err error) {
+		switch {
+		case err != nil:
+			failed++
+			fmt.Fprintf(logs, "%s: %s: %v\n", a.name, c.Name, err)
+		case !a.json && !a.quiet:
+			fmt.Fprintf(logs, "%s is judged\n", c.Name)
+		}
+	}
+	// Runs save where they stop.
+	defer a.stop.hold(saveGrace)()
+	// The context's error is looked at by the caller, when what is finished has been written.
+	_ = s.Execute(ctx)
+	bar.Finish()
+	return failed
+}
