@@ -54,6 +54,11 @@ func newMarket(f envs.Factory) (market, error) {
 		return market{}, nil
 	}
 	d, c := o.Data(), o.Source().Config()
+	if c.Slots > 0 {
+		// Which asset a slot stands for is known in the environment only: whoever uses the agent
+		// makes its observations.
+		return market{}, nil
+	}
 	actions := actions
 	if c.Actions == trading.Weights {
 		actions = []string{"weight"}

@@ -66,6 +66,7 @@ func marketDigest(s *trading.Source, splits map[envs.Split]trading.Range) string
 	}
 	h.Write(sides)
 	_ = binary.Write(h, binary.LittleEndian, m.AtOpen)
+	_ = binary.Write(h, binary.LittleEndian, m.Members)
 	if m.Factor != nil {
 		_ = binary.Write(h, binary.LittleEndian, m.Factor)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/ashare"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/universe"
 )
 
 func (a *app) dataCommand() *cobra.Command {
@@ -147,7 +148,14 @@ func printManifest(out io.Writer, m *prepared.Manifest) error {
 	fmt.Fprintf(w, "features\tF = %d\t%s\n", m.F, shorten(names, 8))
 	fmt.Fprintf(w, "window\tW = %d\t%s\n", m.W, fmt.Sprintf("the first %s dropped, before any asset has all its features", plural(m.DroppedRows, "bar")))
 	for _, r := range m.Ranges {
-		fmt.Fprintf(w, "%s\t%d bars\t%s to %s, %d of %d assets tradable\n", r.Name, r.Bars, r.From, r.To, r.Tradable, m.N)
+		fmt.Fprintf(w, "%s\t%d bars\t%s to %s, %d of %d assets tradable", r.Name, r.Bars, r.From, r.To, r.Tradable, m.N)
+		if c := r.Members; c != nil {
+			fmt.Fprintf(w, "; members %d at first, %d at last, %d to %d at a time; %d entered, %d left", c.First, c.Last, c.Least, c.Most, c.Entered, c.Left)
+		}
+		fmt.Fprintln(w)
+	}
+	if u := m.Universe; u != nil {
+		fmt.Fprintf(w, "universe\t%s\t%d symbols, %d of them without rows; %s before one can be bought\n", u.Name, u.Symbols, len(u.Absent), plural(u.Warmup, "bar"))
 	}
 	if len(m.Quotes) > 0 {
 		fmt.Fprintf(w, "quotes\t%s\n", strings.Join(m.Quotes, " "))
@@ -250,6 +258,7 @@ type rawSection struct {
 	Quality       bars.Rules             `yaml:"quality"`
 	Calendar      bars.Calendar          `yaml:"calendar"`
 	Assets        []string               `yaml:"assets"`
+	Universe      universe.Config        `yaml:"universe"`
 	Window        configs.Section        `yaml:"window"`
 	Features      configs.Section        `yaml:"features"`
 	Normalization configs.Section        `yaml:"normalization"`
@@ -287,6 +296,7 @@ func (a *app) rawBars(path string, sets []string, size string) (c prepared.Confi
 		return c, nil, err
 	}
 	c.Source, c.Synthetic, c.Series, c.Quality, c.Calendar, c.Assets = part.Source, part.Synthetic, part.Series, part.Quality, part.Calendar, part.Assets
+	c.Universe = part.Universe
 	if size != "" {
 		c.Source.Bars = size
 	}
@@ -323,6 +333,16 @@ func (a *app) inspectPrepared(dir string) error {
 	}
 	fmt.Fprintln(a.out)
 	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	if u := m.Universe; u != nil {
+		fmt.Fprintln(w, "year\tmembers at first\tat last\tleast\tmost\tentered\tleft\t")
+		for _, y := range u.Years {
+			fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", y.Year, y.First, y.Last, y.Least, y.Most, y.Entered, y.Left)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.out)
+	}
 	fmt.Fprintln(w, "feature\tgroup\tunit\twarm-up\tmean\tstd\tmin\tmax\t")
 	for _, f := range m.Features {
 		mean, std := "-", "-"

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/feature"
 	"github.com/onnxrl/onnxrl/envs/market/split"
 	"github.com/onnxrl/onnxrl/envs/market/synthetic"
+	"github.com/onnxrl/onnxrl/envs/market/universe"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -17,8 +18,10 @@ import (
 // covers changes.
 const (
 	Format = "onnxrl market data"
-	// Version 2 has quotes. Sets of version 1 have none and are read as such.
-	Version = 2
+	// Version 2 has quotes, and version 3 members. Sets of version 1 have no quotes and are read as
+	// such, and those without a universe are written as version 2.
+	Version       = 3
+	quotesVersion = 2
 )
 
 // Read reads the rows of the configured source, or makes them, and examines them: data that are
@@ -52,6 +55,9 @@ func Rows(c Config) (*bars.Data, error) {
 		if m, err = synthetic.New(c.Synthetic); err == nil {
 			data, err = m.Generate().Pick(c.Assets)
 		}
+	}
+	if err == nil {
+		data, err = pickMembers(c, data)
 	}
 	if err != nil || len(c.Series) == 0 {
 		return data, err
@@ -198,6 +204,9 @@ func Build(c Config, data *bars.Data) (*Set, error) {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
 	s := p.fill(stats)
+	if err := s.enrol(c, p); err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
 	if err := s.describe(c, data, p, stats); err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
@@ -257,13 +266,19 @@ func (s *Set) alloc(t, n, f, e int) {
 			s.Quotes[c] = make([]float64, t*n)
 		}
 	}
+	if s.Manifest.Universe != nil {
+		s.Members = make([]universe.Membership, t*n)
+	}
 	s.Status, s.Defined, s.Extra = make([]bars.Status, t*n), make([]bool, t*n), make([]float64, t*n*e)
 }
 
 // describe fills in the manifest, except for what is known only once the files are written.
 func (s *Set) describe(c Config, data *bars.Data, p *placed, stats []feature.Statistic) error {
 	m := &s.Manifest
-	m.Format, m.Version, m.W = Format, Version, c.Window
+	m.Format, m.Version, m.W = Format, quotesVersion, c.Window
+	if s.Members != nil {
+		m.Version = Version
+	}
 	m.From, m.To, m.Timezone = label(s.Times[0]), label(s.Times[len(s.Times)-1]), c.Source.Timezone
 	m.Symbols, m.Extra, m.DroppedRows = p.panel.Symbols, p.panel.Extra, p.first
 	for i, col := range p.features.Columns() {
@@ -272,7 +287,7 @@ func (s *Set) describe(c Config, data *bars.Data, p *placed, stats []feature.Sta
 	m.Normalization, m.Split, m.TrainWithout = c.Normalization, p.split, p.gaps
 	m.Adjusted, m.Adjustment, m.Inputs, m.Quality = data.Adjustment.By, data.Adjustment, data.Files, p.reports
 	for _, r := range p.split.Named() {
-		m.Ranges = append(m.Ranges, RangeInfo{Name: r.Name, From: label(s.Times[r.Lo]), To: label(s.Times[r.Hi-1]), Bars: r.Len(), Tradable: s.tradable(r.Span)})
+		m.Ranges = append(m.Ranges, RangeInfo{Name: r.Name, From: label(s.Times[r.Lo]), To: label(s.Times[r.Hi-1]), Bars: r.Len(), Tradable: s.tradable(r.Span), Members: s.crowd(r.Span)})
 	}
 	m.LookAhead = lookAhead(c, data, p.features.Columns(), stats)
 	m.Notes = s.notes(c, data, p)

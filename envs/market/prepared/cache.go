@@ -204,15 +204,21 @@ func cacheKey(c Config) (string, error) {
 		}
 		files = append(files, list...)
 	}
-	if strings.HasSuffix(c.Source.Exchange, ".csv") {
-		sum, err := fileHash(c.Source.Exchange)
+	for _, path := range []string{c.Source.Exchange, c.Universe.Path} {
+		if path == "" || path == c.Source.Exchange && !strings.HasSuffix(path, ".csv") {
+			continue
+		}
+		sum, err := fileHash(path)
 		if err != nil {
 			return "", err
 		}
-		files = append(files, bars.File{Name: filepath.Base(c.Source.Exchange), SHA256: sum})
+		files = append(files, bars.File{Name: filepath.Base(path), SHA256: sum})
 	}
 	where := c
 	where.Cache, where.Source.Path = "", filepath.Base(c.Source.Path)
+	if c.Universe.Path != "" {
+		where.Universe.Path = filepath.Base(c.Universe.Path)
+	}
 	where.Series = append([]bars.PublishedSource(nil), c.Series...)
 	for i := range where.Series {
 		where.Series[i].Path = filepath.Base(where.Series[i].Path)

@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/feature"
 	"github.com/onnxrl/onnxrl/envs/market/split"
+	"github.com/onnxrl/onnxrl/envs/market/universe"
 )
 
 // Config is the data section of a run.
@@ -21,8 +22,12 @@ type Config struct {
 	Series   []bars.PublishedSource `yaml:"series,omitzero"`
 	Quality  bars.Rules             `yaml:"quality"`
 	Calendar bars.Calendar          `yaml:"calendar"`
-	// Assets are the symbols in the order of the tensor; empty means all there are, sorted.
+	// Assets are the symbols in the order of the tensor; empty means all there are, sorted, or
+	// those of them that ever belong to the universe.
 	Assets []string `yaml:"assets"`
+	// Universe, unless absent, says which symbols can be bought when, such as the members of an
+	// index: see package universe.
+	Universe universe.Config `yaml:"universe,omitzero"`
 	// Window is the number of bars of an observation, W. 0 leaves it to whoever builds the set: in
 	// an experiment it is the environment's.
 	Window        int                   `yaml:"window"`

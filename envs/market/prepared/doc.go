@@ -11,6 +11,9 @@
 // as positions; and a [Manifest] with everything that a reader needs to know: symbols, feature
 // order with units and statistics, what the quality checks found, and hashes of all inputs.
 //
+// With a universe (package universe), Set.Members says who can be bought at each time, and the
+// manifest how many these are over time.
+//
 // The first rows, at which no stock has all its features, are dropped for all stocks together, so
 // that the tensor stays aligned. A stock that is listed later is not tradable until all its
 // features are defined ([Set.Tradable]).

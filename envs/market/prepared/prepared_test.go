@@ -387,7 +387,7 @@ func TestOpenRefuses(t *testing.T) {
 		"flipped byte":    {edit(prices, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }), prices + " was changed or is damaged"},
 		"cut features":    {edit(features, func(b []byte) []byte { return b[:len(b)-9] }), features + " was changed or is damaged"},
 		"cut manifest":    {edit(ManifestName, func(b []byte) []byte { return b[:len(b)/2] }), "manifest.json is damaged"},
-		"other version":   {edit(ManifestName, replace(`"version": 2`, `"version": 9`)), "it has version 9, and this program reads versions 1 to 2"},
+		"other version":   {edit(ManifestName, replace(`"version": 2`, `"version": 9`)), "it has version 9, and this program reads versions 1 to 3"},
 		"old with quotes": {edit(ManifestName, replace(`"version": 2`, `"version": 1`)), "it has version 1, which knows no quotes"},
 		"unknown quotes":  {edit(ManifestName, replace(`"raw_open"`, `"raw_sides"`)), "there are no quotes"},
 		"other format":    {edit(ManifestName, replace(Format, "something")), "it is no manifest of prepared market data"},

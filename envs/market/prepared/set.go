@@ -6,6 +6,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/feature"
 	"github.com/onnxrl/onnxrl/envs/market/split"
+	"github.com/onnxrl/onnxrl/envs/market/universe"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -29,6 +30,9 @@ type Set struct {
 	// Quotes are what is known besides, at t·N+n, by [bars.QuoteColumn]: prices before adjustment,
 	// factors, limits and so on. Columns that the source lacks are nil.
 	Quotes [bars.QuoteColumns][]float64
+	// Members, at t·N+n, says which symbols can be bought and which are to be sold; nil without a
+	// universe.
+	Members []universe.Membership
 
 	x []float32
 }
@@ -55,8 +59,10 @@ type Manifest struct {
 	Normalization feature.Normalization `json:"normalization"`
 	Extra         []string              `json:"extra,omitempty"`
 	// Quotes names the columns of Set.Quotes that there are, in order.
-	Quotes []string     `json:"quotes,omitempty"`
-	Split  split.Splits `json:"split"`
+	Quotes []string `json:"quotes,omitempty"`
+	// Universe is nil where all symbols can be bought at all times.
+	Universe *UniverseInfo `json:"universe,omitempty"`
+	Split    split.Splits  `json:"split"`
 	// TrainWithout are positions inside of the training range that nothing is learnt from.
 	TrainWithout []split.Span `json:"train_without,omitempty"`
 	Ranges       []RangeInfo  `json:"ranges"`
@@ -93,6 +99,8 @@ type RangeInfo struct {
 	Bars int    `json:"bars"`
 	// Tradable is the number of stocks that can be traded at some time in the range.
 	Tradable int `json:"tradable"`
+	// Members is nil without a universe.
+	Members *Crowd `json:"members,omitempty"`
 }
 
 // Files are the stored tables.

@@ -140,6 +140,8 @@ func (m *Manifest) check() error {
 		return fmt.Errorf("it has version %d, and this program reads versions 1 to %d; prepare the data again", m.Version, Version)
 	case m.Version == 1 && len(m.Quotes) > 0:
 		return errors.New("it has version 1, which knows no quotes; prepare the data again")
+	case m.Version < Version && m.Universe != nil:
+		return fmt.Errorf("it has version %d, which knows no universe; prepare the data again", m.Version)
 	case m.T < 1 || m.N < 1 || m.F < 1 || m.W < 1 || m.W > m.T || m.T > maxValues/m.N || m.T*m.N > maxValues/m.F:
 		return fmt.Errorf("the sizes T=%d, N=%d, F=%d, W=%d are impossible", m.T, m.N, m.F, m.W)
 	case len(m.Symbols) != m.N || len(m.Features) != m.F:

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
 	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/universe"
 	"github.com/onnxrl/onnxrl/runtime/columnar"
 )
 
@@ -21,6 +22,7 @@ import (
 const (
 	timeColumn   = "time"
 	symbolColumn = "symbol"
+	memberColumn = "member"
 )
 
 var timeType = &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
@@ -63,6 +65,9 @@ func (s *Set) priceTable() ([]byte, error) {
 			quotes = append(quotes, column)
 		}
 	}
+	if s.Members != nil {
+		fields = append(fields, arrow.Field{Name: memberColumn, Type: arrow.PrimitiveTypes.Uint8})
+	}
 	return s.table(fields, func(b *array.RecordBuilder, lo, hi int) {
 		for c, column := range [][]float64{s.Open, s.High, s.Low, s.Close, s.Volume} {
 			b.Field(2+c).(*array.Float64Builder).AppendValues(column[lo:hi], nil)
@@ -79,6 +84,11 @@ func (s *Set) priceTable() ([]byte, error) {
 		}
 		for c, column := range quotes {
 			b.Field(9+e+c).(*array.Float64Builder).AppendValues(column[lo:hi], nil)
+		}
+		if s.Members != nil {
+			for _, m := range s.Members[lo:hi] {
+				b.Field(9 + e + len(quotes)).(*array.Uint8Builder).Append(uint8(m))
+			}
 		}
 	})
 }
@@ -222,6 +232,13 @@ func (s *Set) loadPrices(prices []byte, loc *time.Location) error {
 				}
 			})
 		}
+	}
+	if err == nil && m.Universe != nil {
+		err = column(pt, memberColumn, func(at int, a *array.Uint8) {
+			for i, v := range a.Uint8Values() {
+				s.Members[at+i] = universe.Membership(v)
+			}
+		})
 	}
 	for c, dst := range s.Quotes {
 		if err == nil && dst != nil {

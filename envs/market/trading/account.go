@@ -15,6 +15,7 @@ type Account struct {
 	fills     []Fill
 	step      tally
 	unsettled unsettled
+	orders    []int64 // [N] with those that are forced; nil before the first
 	// rebalancing is empty where actions are orders.
 	rebalancing rebalancing
 }

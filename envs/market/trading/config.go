@@ -22,6 +22,11 @@ type Config struct {
 	BuyPct  float64 `yaml:"buy_pct"`
 	SellPct float64 `yaml:"sell_pct"`
 
+	// Slots is the number of assets that an environment sees and trades at a time: an asset of the
+	// universe takes the first slot that is empty, and keeps it until it has left and nothing of it
+	// is held. 0 gives every asset of the market its own.
+	Slots int `yaml:"slots,omitzero"`
+
 	// Costs are those besides FeeRate.
 	Costs Costs `yaml:"costs,omitzero"`
 
@@ -128,6 +133,7 @@ func (c Config) LookAhead() bool { return c.Execution.Fill == SameClose }
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.AtLeast("window", c.Window, 1)
+	p.NonNegative("slots", c.Slots)
 	p.Positive("initial_cash", c.InitialCash)
 	p.Check(c.FeeRate >= 0 && c.FeeRate < 1, "fee_rate", "%g, expected a fraction in [0, 1)", c.FeeRate)
 	p.Check(c.BuyPct > 0 && c.BuyPct <= 1, "buy_pct", "%g, expected a fraction in (0, 1]", c.BuyPct)

@@ -47,6 +47,19 @@
 // The portfolio is worth P = cash + Σ position · close. An asset that has ceased to trade keeps its
 // last price.
 //
+// # Members
+//
+// Where the market has members ([Market.Enrol]), an asset that does not belong cannot be bought,
+// neither when it is decided on nor when the order would be filled. What is held of one that is
+// leaving is sold whole, whatever the action says, at each fill until it is gone; the mask leaves
+// SELL alone, and the cash gets its target weight.
+//
+// # Days
+//
+// Bars within days are bars like all others: an episode runs through the lunch break and the night,
+// and the move of the price over them is earned by whoever holds. An order of a day's last bar is
+// filled at the open of the next day's first one. account.settlement counts days, not bars.
+//
 // # Target weights
 //
 // With actions: weights an action is a Box [N+1], of the assets and, last, of the cash, which
@@ -89,6 +102,16 @@
 // shares of the portfolio's value, or the plain numbers on request. The original passes plain
 // numbers; shares do not depend on the price level. Where there is no mask, tradable [N] says which
 // assets can be traded at the present bar.
+//
+// # Slots
+//
+// With slots: K, an environment sees and trades K of the N assets of a market at a time: window
+// [W,K,F], position [K] and an action for each slot. An asset that belongs takes the first slot
+// that is empty, assets in the order of the market, and keeps it until it does not belong any more
+// and nothing of it is held; assets for which there is no slot wait. The window of a slot is that
+// of its present asset, the bars before it came included. In an empty slot features are zero, and
+// holding is all that can be done. Fills and positions are of assets, not of slots, and
+// [Env.Slots] says who is where.
 //
 // # Episodes
 //

@@ -28,7 +28,8 @@ type Env struct {
 	first, t, last  int
 	value           float64
 	account         *Account
-	bar             Bar // of the last fills
+	bar             Bar    // of the last fills
+	slots           *slots // nil where every asset has its place
 	rewarder        rewarder
 	// target [N+1] are the weights that an action means, scratch [N+1] is of their making; nil
 	// where actions are orders.
@@ -41,10 +42,13 @@ var (
 )
 
 func newEnv(s *Source, spec envs.Spec, bars Range) (*Env, error) {
-	n := len(s.market.Assets)
+	n := s.places()
 	e := &Env{
 		source: s, market: s.market, spec: spec, bars: bars, position: spec.Observation.Index(PositionField), cashField: spec.Observation.Index(CashField),
 		account: newAccount(&s.config, n),
+	}
+	if s.config.Slots > 0 {
+		e.slots = newSlots(s.market, &s.config)
 	}
 	if s.config.Actions == Weights {
 		e.target, e.scratch = make([]float64, n+1), make([]float64, n+1)
@@ -77,6 +81,7 @@ func (e *Env) Reset(key rng.Key, ts *envs.TimeStep) error {
 	e.account.Reset()
 	e.value = e.account.cash
 	e.rewarder.rewardMemory = rewardMemory{}
+	e.fillSlots()
 	e.observe(ts)
 	ts.Restart()
 	return nil
@@ -110,7 +115,8 @@ func (e *Env) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 	return nil
 }
 
-// Rebalance is Step with the target weights [N+1] themselves, of the assets and, last, of the cash.
+// Rebalance is Step with the target weights [N+1] themselves, of the assets or the slots and, last,
+// of the cash.
 // Only an environment whose actions are weights has it. Weights that are not numbers, are negative
 // or do not sum to 1 are an error that changes nothing.
 func (e *Env) Rebalance(weights []float64, ts *envs.TimeStep) error {
@@ -120,7 +126,11 @@ func (e *Env) Rebalance(weights []float64, ts *envs.TimeStep) error {
 	if e.target == nil {
 		return errors.New("step trading: the environment takes orders and no weights")
 	}
-	if err := CheckWeights(e.market.Assets, weights); err != nil {
+	names := e.market.Assets
+	if e.slots != nil {
+		names = e.slots.names
+	}
+	if err := CheckWeights(names, weights); err != nil {
 		return fmt.Errorf("step trading: %w", err)
 	}
 	copy(e.target, weights)
@@ -145,6 +155,7 @@ func (e *Env) next(orders []int64, ts *envs.TimeStep) {
 	before := e.value
 	e.value = e.account.Value(e.row(e.market.Close, e.t))
 	e.signals.step(ts.Costs, before, e.value)
+	e.rotate()
 	e.observe(ts)
 	reward := e.rewarder.of(e.market, e.t-1, before, e.value, e.account.step.turnover)
 	switch {
@@ -159,45 +170,50 @@ func (e *Env) next(orders []int64, ts *envs.TimeStep) {
 	e.running = false
 }
 
-// row is that of a bar in a table of the market.
+// row is that of a bar in a table of the market, or what the slots have of it until the next call.
 func (e *Env) row(table []float64, bar int) []float64 {
 	n := len(e.market.Assets)
-	return table[bar*n : (bar+1)*n]
+	row := table[bar*n : (bar+1)*n]
+	if e.slots != nil {
+		row = gather(e.slots, e.slots.first, row)
+	}
+	return row
 }
 
 // trade executes what was decided at bar t.
 func (e *Env) trade(orders []int64) {
 	m := e.market
 	m.Bar(&e.bar, &e.source.config, e.t)
+	if e.slots != nil {
+		e.slots.bar(&e.bar)
+	}
 	if e.bar.Number > e.t {
-		m.Reinvest(e.account.pos, e.bar.Number)
+		e.reinvest(e.bar.Number)
 	}
 	if e.target != nil {
+		exitWeights(e.target, e.bar.Members)
 		e.account.Rebalance(e.target, &e.bar)
 	} else {
 		e.account.Trade(orders, &e.bar)
 	}
 	if e.bar.Number == e.t {
-		m.Reinvest(e.account.pos, e.t+1)
+		e.reinvest(e.t + 1)
+	}
+	if e.slots != nil {
+		e.slots.settle(e.account.fills)
 	}
 }
 
 // observe writes observation, mask and diagnostics of the current bar.
 func (e *Env) observe(ts *envs.TimeStep) {
-	ts.SetWindow(0, e.source.window, e.t)
+	e.window(ts)
 	if e.position >= 0 {
 		e.account.ObservePosition(ts.Obs[e.position].Float32s(), e.row(e.market.Close, e.t), e.value)
 	}
 	if e.cashField >= 0 {
 		ts.Obs[e.cashField].Float32s()[0] = e.account.ObserveCash(e.value)
 	}
-	n := len(e.market.Assets)
-	if sides := e.market.Tradable[e.t*n : (e.t+1)*n]; e.target == nil {
-		e.account.WriteMask(ts.Mask.Bools(), sides, e.market.Dates[e.t])
-	} else {
-		// It is the last field.
-		WriteTradable(tensor.Data[uint8](ts.Obs[len(ts.Obs)-1]), sides)
-	}
+	e.sides(ts)
 	info := ts.Info[:infos]
 	a := e.account
 	info[InfoValue], info[InfoCash], info[InfoFees], info[InfoTurnover] = e.value, a.cash, a.step.fees, a.step.turnover
@@ -215,11 +231,21 @@ func (e *Env) Cash() float64 { return e.account.cash }
 
 // Positions returns the number of shares of each asset. The slice is the environment's own: read
 // it, and copy it to keep it.
-func (e *Env) Positions() []float64 { return e.account.pos }
+func (e *Env) Positions() []float64 {
+	if e.slots != nil {
+		return e.slots.held(e.account.pos)
+	}
+	return e.account.pos
+}
 
 // Fills returns the trades of the last step, sells first, each side in the order of the assets. The
 // slice is overwritten by the next step.
-func (e *Env) Fills() []Fill { return e.account.fills }
+func (e *Env) Fills() []Fill {
+	if e.slots != nil {
+		return e.slots.fills
+	}
+	return e.account.fills
+}
 
 // Source returns what the environment was made from.
 func (e *Env) Source() *Source { return e.source }

@@ -3,6 +3,8 @@ package trading
 import (
 	"math"
 	"time"
+
+	"github.com/onnxrl/onnxrl/envs/market/universe"
 )
 
 // Dust is the amount, in the market's currency, below which nothing is traded.
@@ -19,6 +21,8 @@ type Bar struct {
 	Price []float64
 	// Decided says what could be traded at the bar of the decision, Tradable at this one's Price.
 	Decided, Tradable []Sides
+	// Members are those at the bar of the decision, nil where all belong.
+	Members []universe.Membership
 	// Volume [N] is in shares, LimitUp and LimitDown are prices; they are read only where costs
 	// depend on them, see [Costs], and limits may be nil.
 	Volume, LimitUp, LimitDown []float64
@@ -30,7 +34,7 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 	a.fills, a.step = a.fills[:0], tally{}
 	n, c := len(a.pos), a.config
 	price, decided, filled := b.Price[:n], b.Decided[:n], b.Tradable[:n]
-	orders = orders[:n]
+	orders = a.exits(orders[:n], b.Members)
 	x := c.Charges(b)
 	a.unsettled.begin(b.Date)
 	buyers := 0
@@ -41,6 +45,8 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 			buyers++
 		case o == Sell && decided[i]&filled[i]&CanSell != 0:
 			a.sell(&x, i, price[i], a.part(i))
+		case o == exit && filled[i]&CanSell != 0:
+			a.sell(&x, i, price[i], a.pos[i])
 		default:
 			a.step.skipped++
 		}

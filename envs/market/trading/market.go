@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/onnxrl/onnxrl/envs/market/universe"
 )
 
 // Market is T bars of N assets with F features. The slices belong to whoever made them and must not
@@ -21,6 +23,10 @@ type Market struct {
 	// Tradable [T,N] says what can be bought and sold at the close of a bar, AtOpen at its open;
 	// nil is the same as at the close, as it is where no limits are known.
 	Tradable, AtOpen []Sides
+	// Members [T,N] says who belongs to the universe: who does not cannot be bought, and what is
+	// held of who is leaving is sold. nil where all always do. Tradable and AtOpen have the
+	// purchases closed already, see [Market.Enrol].
+	Members []universe.Membership
 	// Volume [T,N] is in shares, LimitUp and LimitDown [T,N] are the prices beyond which nothing is
 	// traded, not positive where there is none; nil where they are not known.
 	Volume, LimitUp, LimitDown []float64
@@ -52,6 +58,10 @@ func (m *Market) Bar(b *Bar, c *Config, decided int) {
 	from, to := number*n, (number+1)*n
 	b.Number, b.Date, b.Price, b.Tradable = number, m.Dates[number], prices[from:to], sides[from:to]
 	b.Decided = m.Tradable[decided*n : (decided+1)*n]
+	b.Members = nil
+	if m.Members != nil {
+		b.Members = m.Members[decided*n : (decided+1)*n]
+	}
 	if c.Costs.UsesBars() {
 		row := func(column []float64) []float64 {
 			if column == nil {
@@ -88,6 +98,9 @@ func (m *Market) Validate() error {
 	}
 	if m.Factor != nil {
 		length("factor", len(m.Factor), t*n)
+	}
+	if m.Members != nil {
+		length("members", len(m.Members), t*n)
 	}
 	optional := func(name string, column []float64) {
 		if column != nil {

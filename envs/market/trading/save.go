@@ -28,6 +28,8 @@ type state struct {
 	Unsettled []float64    `json:"unsettled,omitempty"`
 	Day       time.Time    `json:"day,omitzero"`
 	Rewards   rewardMemory `json:"rewards,omitzero"`
+	// Slots are the assets that Positions stand for, where these are not all.
+	Slots []int `json:"slots,omitempty"`
 }
 
 // SaveState implements envs.Saver.
@@ -38,7 +40,7 @@ func (e *Env) SaveState() ([]byte, error) {
 	a := e.account
 	unsettled, day := a.Unsettled()
 	return json.Marshal(state{
-		Unsettled: unsettled, Day: day, Rewards: e.rewarder.rewardMemory,
+		Unsettled: unsettled, Day: day, Rewards: e.rewarder.rewardMemory, Slots: e.Slots(),
 		First: e.first, Bar: e.t, Last: e.last, Cash: a.cash, Value: e.value, Positions: a.pos,
 		Fees: a.step.fees, Turnover: a.step.turnover, Buys: a.step.buys, Sells: a.step.sells, Skipped: a.step.skipped,
 		Signals: e.signals.signalMemory,
@@ -72,6 +74,13 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 	}
 	if !(s.Cash >= 0) || !(s.Value > 0) {
 		return fmt.Errorf("load trading: cash of %g and a value of %g", s.Cash, s.Value)
+	}
+	if e.slots != nil {
+		if err := e.slots.check(s.Slots); err != nil {
+			return fmt.Errorf("load trading: %w", err)
+		}
+		e.slots.put(s.Slots)
+		e.slots.fill(s.Bar)
 	}
 	a := e.account
 	copy(a.pos, s.Positions)

@@ -70,17 +70,22 @@ func NewSource(m *Market, c Config) (*Source, error) {
 	if _, err := newRewarder(&c, m); err != nil {
 		return nil, err
 	}
-	w, err := envs.NewWindow(tensor.Of(m.X, m.Len(), len(m.Assets), len(m.Features)), c.Window)
-	if err != nil {
-		return nil, fmt.Errorf("trading: %w", err)
+	s := &Source{market: m}
+	if c.Slots == 0 {
+		// The windows of slots change with who is there and cannot be views.
+		w, err := envs.NewWindow(tensor.Of(m.X, m.Len(), len(m.Assets), len(m.Features)), c.Window)
+		if err != nil {
+			return nil, fmt.Errorf("trading: %w", err)
+		}
+		s.window = w
 	}
-	return (&Source{market: m, window: w}).with(c), nil
+	return s.with(c), nil
 }
 
 // describe returns what environments show and take.
 func (s *Source) describe() envs.Spec {
 	m, c := s.market, &s.config
-	n := len(m.Assets)
+	n := s.places()
 	spec := envs.Spec{
 		Name:        "trading",
 		Observation: envs.Dict{{Name: WindowField, Space: envs.Unbounded(c.Window, n, len(m.Features)), Window: s.window}},
@@ -114,6 +119,14 @@ func (s *Source) with(c Config) *Source {
 	o := &Source{market: s.market, window: s.window, config: c}
 	o.spec = o.describe()
 	return o
+}
+
+// places is the number of assets that an environment has in its observation and its actions.
+func (s *Source) places() int {
+	if s.config.Slots > 0 {
+		return s.config.Slots
+	}
+	return len(s.market.Assets)
 }
 
 // Market returns the market, in the prices that accounts trade.

@@ -111,7 +111,7 @@ func (a *accounts) step(r *Record, rule Rule, bar int) {
 	a.fills = a.fills[:0]
 	fees, turnover, skipped := 0.0, 0.0, 0
 	for i := range a.pos {
-		long, order := rule.Long(a.m, bar, i), int64(trading.Hold)
+		long, order := rule.Long(a.m, bar, i) && !a.m.Leaves(bar, i), int64(trading.Hold)
 		switch {
 		case long && (a.pos[i] == 0 || a.capped[i]):
 			order = trading.Buy

@@ -32,7 +32,7 @@ func (r *buyListed) shares(m *trading.Market, first int) []float64 {
 	n, count := len(m.Assets), 0
 	r.in = make([]bool, n)
 	for i := range r.in {
-		r.in[i] = m.Tradable[first*n+i] != 0
+		r.in[i] = m.Tradable[first*n+i] != 0 && m.Member(first, i)
 	}
 	for _, in := range r.in {
 		if in {

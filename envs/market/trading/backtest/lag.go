@@ -26,8 +26,8 @@ func Lagged(p Policy, bars int) (Policy, error) {
 type lagged struct {
 	Policy
 	lag, turn int
-	// late is a ring of the decisions that are not executed yet, [lag,N].
-	late []int64
+	// late is a ring of the decisions that are not executed yet, [lag,N], and new [N] the latest.
+	late, new []int64
 }
 
 func (l *lagged) Name() string {
@@ -38,7 +38,8 @@ func (l *lagged) Name() string {
 }
 
 func (l *lagged) Begin(e *trading.Env, key rng.Key) error {
-	l.turn, l.late = 0, make([]int64, l.lag*len(e.Positions()))
+	n := len(e.Positions())
+	l.turn, l.late, l.new = 0, make([]int64, l.lag*n), make([]int64, n)
 	for i := range l.late {
 		l.late[i] = trading.Hold
 	}
@@ -49,10 +50,17 @@ func (l *lagged) Decide(ctx context.Context, e *trading.Env, ts *envs.TimeStep, 
 	if err := l.Policy.Decide(ctx, e, ts, orders); err != nil {
 		return err
 	}
-	due := l.late[l.turn*len(orders) : (l.turn+1)*len(orders)]
-	for i, o := range orders {
-		orders[i], due[i] = due[i], o
+	due, slots := l.late[l.turn*len(l.new):(l.turn+1)*len(l.new)], e.Slots()
+	byAsset(l.new, orders, slots)
+	if slots == nil {
+		copy(orders, due)
 	}
+	for slot, asset := range slots {
+		if asset >= 0 {
+			orders[slot] = due[asset]
+		}
+	}
+	copy(due, l.new)
 	l.turn = (l.turn + 1) % l.lag
 	return nil
 }
@@ -79,9 +87,27 @@ func (l *laggedWeigher) Weigh(ctx context.Context, e *trading.Env, ts *envs.Time
 	if err := l.weigher.Weigh(ctx, e, ts, weights); err != nil {
 		return err
 	}
-	due := l.late[l.turn*len(weights) : (l.turn+1)*len(weights)]
-	for i, w := range weights {
-		weights[i], due[i] = due[i], w
+	n := len(l.late)/l.lag - 1
+	due, slots, cash := l.late[l.turn*(n+1):(l.turn+1)*(n+1)], e.Slots(), len(weights)-1
+	if slots == nil {
+		for i, w := range weights {
+			weights[i], due[i] = due[i], w
+		}
+	} else {
+		// The weights of assets that have no slot any more are cash.
+		next := make([]float64, n+1)
+		weights[cash], next[n] = 1, weights[cash]
+		for slot, asset := range slots {
+			if asset < 0 {
+				next[n] += weights[slot]
+				weights[slot] = 0
+				continue
+			}
+			weights[slot], next[asset] = due[asset], weights[slot]
+			weights[cash] -= due[asset]
+		}
+		weights[cash] = max(weights[cash], 0)
+		copy(due, next)
 	}
 	l.turn = (l.turn + 1) % l.lag
 	return nil

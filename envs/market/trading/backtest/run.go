@@ -47,10 +47,11 @@ func run(ctx context.Context, s *trading.Source, bars trading.Range, p Policy, k
 	if err := r.close(m, first, e.Value(), e.Cash(), e.Positions()); err != nil {
 		return nil, err
 	}
-	action := tensor.New(tensor.Int64, n)
+	action, named := tensor.New(tensor.Int64, e.Spec().Action.Shape()...), make([]int64, n)
 	orders, in, out, weights := action.Int64s(), make([]float64, n), make([]float64, n), []float64(nil)
 	if s.Config().Actions == trading.Weights {
-		weights = make([]float64, n+1)
+		action = nil
+		orders, weights = named, make([]float64, e.Spec().Action.Shape()[0])
 	}
 	for ts.Type != envs.Last {
 		if err := ctx.Err(); err != nil {
@@ -62,11 +63,12 @@ func run(ctx context.Context, s *trading.Source, bars trading.Range, p Policy, k
 		bar := e.Bar()
 		if weights == nil {
 			if err = p.Decide(ctx, e, ts, orders); err == nil {
+				byAsset(named, orders, e.Slots())
 				err = e.Step(action, ts)
 			}
 		} else {
 			clear(weights)
-			weights[n] = 1
+			weights[len(weights)-1] = 1
 			if err = weigher.Weigh(ctx, e, ts, weights); err == nil {
 				err = e.Rebalance(weights, ts)
 			}
@@ -80,7 +82,7 @@ func run(ctx context.Context, s *trading.Source, bars trading.Range, p Policy, k
 		if err != nil {
 			return nil, fmt.Errorf("bar %d: %w", bar, err)
 		}
-		r.Actions = append(r.Actions, orders...)
+		r.Actions = append(r.Actions, named...)
 		r.Rewards = append(r.Rewards, ts.Reward)
 		r.Fees, r.Turnover = append(r.Fees, ts.Info[trading.InfoFees]), append(r.Turnover, ts.Info[trading.InfoTurnover])
 		r.Skipped = append(r.Skipped, int(ts.Info[trading.InfoSkipped]))
@@ -90,6 +92,22 @@ func run(ctx context.Context, s *trading.Source, bars trading.Range, p Policy, k
 		r.settle(m, bar, e.Fills(), in, out)
 	}
 	return r, nil
+}
+
+// byAsset writes the orders of all assets: those of slots, or what there is for each.
+func byAsset(dst, orders []int64, slots []int) {
+	if slots == nil {
+		copy(dst, orders)
+		return
+	}
+	for i := range dst {
+		dst[i] = trading.Hold
+	}
+	for slot, asset := range slots {
+		if asset >= 0 {
+			dst[asset] = orders[slot]
+		}
+	}
 }
 
 // Costs runs a policy once for each fee rate, a fraction of the amount of a trade. The policy

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/universe"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -40,6 +41,50 @@ func TestSides(t *testing.T) {
 	}
 	if trades < 5000 {
 		t.Errorf("%d trades", trades)
+	}
+}
+
+// TestMembers has assets that leave: whatever holds sells them, and nothing is bought that is
+// outside.
+func TestMembers(t *testing.T) {
+	const assets, bars = 5, 200
+	m := randomMarket(4, bars, assets)
+	members := slices.Repeat([]universe.Membership{universe.Member}, bars*assets)
+	for b := range bars {
+		for a := 1; a < assets; a++ {
+			if b >= 30*a {
+				members[b*assets+a] = universe.Leaving
+			}
+		}
+		if b < 50 {
+			members[b*assets] = universe.Outside
+		}
+	}
+	m.Enrol(members)
+	// With slots, the last of those that belong wait until others have left.
+	runs := everything(t)
+	src, held := source(t, m, executions["next open"]), 0
+	few := source(t, m, func(c *trading.Config) { c.Slots = 3 })
+	for i, p := range append(runs, runs...) {
+		if i == len(runs) {
+			src = few
+		}
+		r := must(t)(p.run(src, trading.Range{First: 0, Last: bars - 1}))
+		for _, f := range r.Trades {
+			if bar := slices.IndexFunc(m.Dates, f.Date.Equal); f.Side == trading.Buy && !m.Member(bar, f.Asset) {
+				t.Fatalf("%s buys asset %d at bar %d, where it is no member", p.name, f.Asset, bar)
+			}
+		}
+		last := r.Positions[len(r.Positions)-assets:]
+		if slices.Max(last[1:]) > 0 {
+			t.Errorf("%s still holds %v of what has left", p.name, last[1:])
+		}
+		if last[0] > 0 {
+			held++
+		}
+	}
+	if held < 6 {
+		t.Errorf("%d of all hold the member in the end", held)
 	}
 }
 

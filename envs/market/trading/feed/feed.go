@@ -57,6 +57,9 @@ func FromSet(s *prepared.Set) *trading.Data {
 			}
 		}
 	}
+	if s.Members != nil {
+		market.Enrol(s.Members)
+	}
 	d := &trading.Data{
 		Market: market, Splits: map[envs.Split]trading.Range{}, Scales: scales,
 		Digests:   map[string]string{"data_sha256": m.DataSHA256, "data_config_sha256": m.ConfigSHA256},
