@@ -96,6 +96,13 @@ func (b envBench) ours(ctx context.Context) (*benchmark.Report, error) {
 		return nil, err
 	}
 	trade := func(int) (envs.Env, error) { return market.Env(trading.Range{First: 0, Last: b.bars - 1}) }
+	many, err := trading.NewSource(b.crowd(), slotsOf(crowdSlots))
+	if err != nil {
+		return nil, err
+	}
+	places := func(int) (envs.Env, error) {
+		return many.Env(trading.Range{First: 0, Last: many.Market().Len() - 1})
+	}
 	walk := func(int) (envs.Env, error) { return corridor.New(corridor.Config{Cells: 64}) }
 	pole := func(int) (envs.Env, error) { return classic.NewCartPole(classic.CartPoleDefaults()) }
 	name := fmt.Sprintf("%d assets", b.assets)
@@ -103,6 +110,7 @@ func (b envBench) ours(ctx context.Context) (*benchmark.Report, error) {
 		{"trading/single", name + ", one environment", trade, 0, false, 1e6, "windows are views", false},
 		{"trading/vector", fmt.Sprintf("%s, vector of %d", name, b.count), trade, b.count, false, 1e6, "windows are views", false},
 		{"trading/vector-copy", fmt.Sprintf("%s, vector of %d", name, b.count), trade, b.count, true, 0, fmt.Sprintf("windows of %d floats are copied", market.Config().Window*b.assets*b.features), false},
+		{"trading/slots", fmt.Sprintf("%d of %d assets, one environment", crowdSlots, crowdAssets), places, 0, false, 2e4, fmt.Sprintf("windows of %d floats are copied", market.Config().Window*crowdSlots*crowdFeatures), false},
 		{"cartpole/vector", fmt.Sprintf("CartPole-v1, vector of %d", b.count), pole, b.count, false, 5e6, "", false},
 		{"corridor/single", "the smallest environment", walk, 0, false, 0, "", false},
 		{"corridor/vector", fmt.Sprintf("the smallest environment, vector of %d", b.count), walk, b.count, false, 5e6, "", false},

@@ -18,6 +18,8 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/ashare"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/trading/columns"
+	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
 )
 
@@ -81,29 +83,34 @@ func (a *app) dataConfig(path string, sets []string) (prepared.Config, error) {
 func (a *app) dataPrepareCommand() *cobra.Command {
 	var sets []string
 	var out string
+	var mapped bool
 	cmd := &cobra.Command{
 		Use:   "prepare CONFIG.yaml",
 		Short: "Compute features and store the data set",
 		Example: `  onnxrl data prepare demo
   onnxrl data prepare experiment.yaml --out runs/data/us16
-  onnxrl data prepare experiment.yaml --set data.window=60 --out runs/data/us16-60`,
+  onnxrl data prepare experiment.yaml --set data.window=60 --out runs/data/us16-60
+  onnxrl data prepare experiment.yaml --columns --out us16.columns  # trained on by env.data.stored: us16.columns`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.dataPrepare(cmd.Context(), args[0], sets, out)
+			return a.dataPrepare(cmd.Context(), args[0], sets, out, mapped)
 		},
 	}
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "edit the configuration, for instance --set data.window=60")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "folder to write (default: runs/data/ and the name of the configuration)")
+	cmd.Flags().BoolVar(&mapped, "columns", false, "write one file of columns, which env.data.stored maps into memory")
 	return cmd
 }
 
-func (a *app) dataPrepare(ctx context.Context, path string, sets []string, out string) error {
+func (a *app) dataPrepare(ctx context.Context, path string, sets []string, out string, mapped bool) error {
 	c, err := a.dataConfig(path, sets)
 	if err != nil {
 		return err
 	}
 	if out == "" {
-		out = filepath.Join("runs", "data", experiment.Name(path))
+		if out = filepath.Join("runs", "data", experiment.Name(path)); mapped {
+			out += ".columns"
+		}
 	}
 	start := time.Now()
 	set, notes, err := prepared.Make(ctx, c) // what else it notes is in the manifest
@@ -111,7 +118,15 @@ func (a *app) dataPrepare(ctx context.Context, path string, sets []string, out s
 		return err
 	}
 	tellNotes(a.err, notes)
-	if err := set.Save(out); err != nil {
+	if mapped {
+		if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+			return err
+		}
+		err = columns.Save(out, feed.FromSet(set))
+	} else {
+		err = set.Save(out)
+	}
+	if err != nil {
 		return err
 	}
 	a.log.Info("data prepared", "seconds", time.Since(start).Seconds(), "t", set.Manifest.T, "n", set.Manifest.N, "f", set.Manifest.F, "w", set.Manifest.W)
@@ -208,7 +223,7 @@ func (a *app) dataInspectCommand() *cobra.Command {
 		Short: "Report the quality of raw data, or describe a prepared data set",
 		Long: `For a configuration, a file or a shipped experiment, or for a file or folder of bars, reads the rows and reports per symbol what is wrong with them:
 duplicates, unsorted rows, prices that are not positive numbers, gaps, missing and zero volume, and jumps that look like
-splits. For a folder that onnxrl data prepare has written, describes the data set and checks its files.
+splits. For a folder or a file that onnxrl data prepare has written, describes the data set and checks its files.
 
 With --rules ashare, compares raw daily bars with the rules of the Chinese exchanges of their days instead: prices outside the limits, closes at a
 limit, days on which nothing else was traded, suspensions, and limit columns that say otherwise.`,
@@ -231,6 +246,9 @@ func (a *app) dataInspect(path string, sets []string, rules string) error {
 			return fmt.Errorf("%s is a prepared data set: --rules compares the bars that one is made from", path)
 		}
 		return a.inspectPrepared(path)
+	}
+	if columns.Is(path) {
+		return a.inspectColumns(path)
 	}
 	c, data, err := a.rawBars(path, sets, "")
 	if err != nil {

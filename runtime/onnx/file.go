@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/onnxrl/onnxrl/runtime/mapfile"
 )
 
 // Load reads a model and its external data into memory: about one time its size. Nothing stays
@@ -115,7 +117,7 @@ func (f *File) open(path string) error {
 func (f *File) Close() error {
 	var errs []error
 	for _, b := range f.maps {
-		errs = append(errs, unmapFile(b))
+		errs = append(errs, mapfile.Unmap(b))
 	}
 	f.maps, f.Model = nil, nil
 	return errors.Join(errs...)
@@ -128,7 +130,7 @@ func (f *File) mapFile(h *os.File, size int64) ([]byte, error) {
 	if int64(int(size)) != size {
 		return nil, fmt.Errorf("%d bytes do not fit the address space", size)
 	}
-	b, err := mapFile(h, int(size))
+	b, err := mapfile.Map(h, int(size))
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", size, err)
 	}

@@ -46,6 +46,9 @@ func Read(c Config) (*bars.Data, error) {
 // Rows reads the rows of the configured source, or makes them, as they are. Only Source, Synthetic,
 // Series and Assets are used.
 func Rows(c Config) (*bars.Data, error) {
+	if c.Stored != "" {
+		return nil, fmt.Errorf("stored: %s holds a market that has been prepared, and no bars to prepare", c.Stored)
+	}
 	var data *bars.Data
 	var err error
 	if c.Synthetic.Kind == "" {

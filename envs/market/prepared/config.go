@@ -40,6 +40,9 @@ type Config struct {
 	// program: a folder, or a Redis server such as redis://localhost:6379/0, whose password is that
 	// of the environment variable ONNXRL_REDIS_PASSWORD. Empty: nothing is kept.
 	Cache string `yaml:"cache,omitzero"`
+	// Stored, unless empty, is a file that onnxrl data prepare --columns has written. It is mapped
+	// into memory in place of all the other keys: bars, features and split are those in the file.
+	Stored string `yaml:"stored,omitzero"`
 }
 
 // Default returns the defaults, which are those of the QTMRL specification; a source and Split must
@@ -55,11 +58,16 @@ func Default() Config {
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.NonNegative("window", c.Window)
+	if c.Stored != "" {
+		p.Check(c.Source.Path == "" && c.Synthetic.Kind == "" && c.Universe.Path == "", "stored", "there are bars to prepare, too; a stored file has been prepared")
+		return p.Err()
+	}
 	p.Check(c.Source.Path != "" || c.Synthetic.Kind != "", "source.path", "required: a file, a folder or a glob of bars")
 	p.Check(c.Source.Path == "" || c.Synthetic.Kind == "", "synthetic", "there is a source.path, too; the bars come from one of them")
 	if err := checkCache(c.Cache); err != nil {
 		p.Addf("cache", "%v", err)
 	}
+	p.Check(!c.Split.Train.IsZero(), "split.train", split.MissingTrain)
 	for i, a := range c.Assets {
 		p.Check(a != "" && !slices.Contains(c.Assets[:i], a), fmt.Sprintf("assets[%d]", i), "%q is empty or there twice", a)
 	}

@@ -1,6 +1,7 @@
 package split
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -76,12 +77,16 @@ func (c Config) ranges() []named {
 	return []named{{"train", c.Train}, {"valid", c.Valid}, {"test", c.Test}}
 }
 
-// Validate reports ranges that are missing, reversed or overlapping.
+// MissingTrain says what a configuration without a range to train on needs.
+const MissingTrain = "must be two dates such as [2000-01-03, 2010-12-31]"
+
+// Validate reports ranges that are reversed or overlapping, and others without one to train on.
+// That there is any is for whoever splits to check.
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.NonNegative("purge", c.Purge)
 	p.NonNegative("embargo", c.Embargo)
-	p.Check(!c.Train.IsZero(), "train", "must be two dates such as [2000-01-03, 2010-12-31]")
+	p.Check(!c.Train.IsZero() || c.Valid.IsZero() && c.Test.IsZero(), "train", MissingTrain)
 	var before named
 	for _, r := range c.ranges() {
 		if r.IsZero() {
@@ -145,8 +150,11 @@ func (c Config) Resolve(times []time.Time) (Splits, error) {
 	if err := configs.Validate(c); err != nil {
 		return s, fmt.Errorf("split: %w", err)
 	}
+	if c.Train.IsZero() {
+		return s, errors.New("split: train: " + MissingTrain)
+	}
 	if len(times) == 0 {
-		return s, fmt.Errorf("split: there are no times")
+		return s, errors.New("split: there are no times")
 	}
 	spans := []*Span{&s.Train, &s.Valid, &s.Test}
 	var before *Span

@@ -36,6 +36,10 @@ type Env struct {
 	target, scratch []float64
 }
 
+// releaseEvery is the number of bars after which the memory of a market that can be read again is
+// released.
+const releaseEvery = 1 << 12
+
 var (
 	_ envs.Env   = (*Env)(nil)
 	_ envs.Saver = (*Env)(nil)
@@ -156,6 +160,9 @@ func (e *Env) next(orders []int64, ts *envs.TimeStep) {
 	e.value = e.account.Value(e.row(e.market.Close, e.t))
 	e.signals.step(ts.Costs, before, e.value)
 	e.rotate()
+	if m := e.market; m.Release != nil && e.t%releaseEvery == 0 {
+		m.Release()
+	}
 	e.observe(ts)
 	reward := e.rewarder.of(e.market, e.t-1, before, e.value, e.account.step.turnover)
 	switch {

@@ -34,6 +34,11 @@ type Market struct {
 	Factor []float64
 	// Raw, unless nil, are the prices before adjustment, which accounts trade on request.
 	Raw *RawPrices
+	// Checked says that Validate has found nothing, when the market was stored for instance.
+	Checked bool
+	// Release, unless nil, gives back the memory of what was read so far and can be read again.
+	// Environments call it now and then.
+	Release func()
 }
 
 // Fill returns where orders of bar t are filled: the bar, and the tables [T,N] of prices and of
@@ -142,17 +147,15 @@ func (m *Market) Validate() error {
 	if r := m.Raw; r != nil {
 		columns = append(columns, column{"raw open", "price", r.Open}, column{"raw close", "price", r.Close}, column{"factor", "number", r.Factor})
 	}
-	for a := range n {
-		listed := false
-		for b := range t {
-			i := b*n + a
-			if listed = listed || m.Tradable[i] != 0; !listed {
-				continue
-			}
-			for _, c := range columns {
-				if v := c.values[i]; !(v > 0 && !math.IsInf(v, 0)) {
-					return fmt.Errorf("market: the %s of %s on %s is %g, expected a positive %s", c.name, m.Assets[a], m.Dates[b].Format(time.DateOnly), v, c.what)
-				}
+	listed := make([]bool, n)
+	for i, s := range m.Tradable {
+		a := i % n
+		if listed[a] = listed[a] || s != 0; !listed[a] {
+			continue
+		}
+		for _, c := range columns {
+			if v := c.values[i]; !(v > 0 && !math.IsInf(v, 0)) {
+				return fmt.Errorf("market: the %s of %s on %s is %g, expected a positive %s", c.name, m.Assets[a], m.Dates[i/n].Format(time.DateOnly), v, c.what)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/columns"
 )
 
 // params is the configuration of Kind.
@@ -43,6 +44,12 @@ func Load(ctx context.Context, window int, data configs.Section) (*trading.Data,
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if c.Stored != "" {
+		if err := configs.Validate(c); err != nil {
+			return nil, err
+		}
+		return columns.Open(c.Stored)
 	}
 	set, notes, err := prepared.Make(ctx, c)
 	if err != nil {

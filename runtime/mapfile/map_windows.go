@@ -1,4 +1,4 @@
-package onnx
+package mapfile
 
 import (
 	"os"
@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-func mapFile(f *os.File, n int) ([]byte, error) {
+// Map maps the first n bytes of a file, which may be closed afterwards.
+func Map(f *os.File, n int) ([]byte, error) {
 	h, err := windows.CreateFileMapping(windows.Handle(f.Fd()), nil, windows.PAGE_READONLY, 0, 0, nil)
 	if err != nil {
 		return nil, err
@@ -21,6 +22,10 @@ func mapFile(f *os.File, n int) ([]byte, error) {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n), nil
 }
 
-func unmapFile(b []byte) error {
+// Unmap ends a mapping.
+func Unmap(b []byte) error {
 	return windows.UnmapViewOfFile(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 }
+
+// Release does nothing: the system takes pages back when it needs them.
+func Release([]byte) {}

@@ -1,0 +1,41 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/onnxrl/onnxrl/envs/market/trading/columns"
+)
+
+// inspectColumns checks a file of columns and describes it.
+func (a *app) inspectColumns(path string) (err error) {
+	if err := columns.Verify(path); err != nil {
+		return err
+	}
+	d, err := columns.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	m := d.Market
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(w, "times\tT = %d\t%s to %s\n", m.Len(), m.Dates[0].Format(time.DateTime), m.Dates[m.Len()-1].Format(time.DateTime))
+	fmt.Fprintf(w, "assets\tN = %d\t%s\n", len(m.Assets), shorten(m.Assets, 16))
+	fmt.Fprintf(w, "features\tF = %d\t%s\n", len(m.Features), shorten(m.Features, 8))
+	for _, name := range slices.Sorted(maps.Keys(d.Splits)) {
+		r := d.Splits[name]
+		fmt.Fprintf(w, "%s\t%d bars\t%s to %s\n", name, r.Last-r.First+1, m.Dates[r.First].Format(time.DateTime), m.Dates[r.Last].Format(time.DateTime))
+	}
+	fmt.Fprintf(w, "data\t%s\n", d.Digests["data_sha256"][:12])
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, n := range d.Notes {
+		fmt.Fprintf(a.out, "note: %s\n", n)
+	}
+	return nil
+}
