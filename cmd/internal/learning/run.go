@@ -92,7 +92,7 @@ func Run(ctx context.Context, t Task, seed uint64, o Options) (Result, error) {
 	cfg.Seed = seed
 	score := control
 	if t.Optimum {
-		score = leading
+		score = solved
 	}
 	r, err := score(ctx, cfg, o)
 	if err != nil {

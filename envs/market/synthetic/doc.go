@@ -10,10 +10,12 @@
 //	  synthetic: {kind: leading_indicator, seed: 1, bars: 3000, move: 0.01, accuracy: 0.9}
 //	  features: {extra: [signal]}
 //
-// LeadingIndicator has a column, signal, that tells the next move with a known accuracy; whoever
-// trades by it earns, and Optimum computes how much the best policy does. Noise has prices that are
-// martingales: no policy has an expected return, and before fees every one earns 0. The first shows
-// that an algorithm learns, the second that a report does not find skill where there is none.
+// Of a [Known] market [Solve] computes what the best policy earns. LeadingIndicator has a column,
+// signal, that tells the next move with a known accuracy, and LeadingVolume tells it by its volume;
+// Momentum has a trend and Regimes two regimes that nobody sees, and the best policy is the one of
+// a Bayesian who knows the recipe. Noise has prices that are martingales: no policy has an expected
+// return, and before fees every one earns 0. The former show that an algorithm learns, the last
+// that a report does not find skill where there is none.
 //
 // # Reproducibility
 //
@@ -24,5 +26,5 @@
 // # How to add a market
 //
 // A file with its configuration, DefaultNAME, Validate and Generate, a row in kinds, and a test of
-// what is known about it.
+// what is known about it; Chain and States where its optimum is.
 package synthetic

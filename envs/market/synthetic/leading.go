@@ -74,3 +74,38 @@ func (m LeadingIndicator) Generate() *bars.Data {
 	}
 	return data(fmt.Sprintf("synthetic leading_indicator, seed %d", m.Seed), series, []string{Signal})
 }
+
+// Chain implements Known: the states are a signal down and one up.
+func (m LeadingIndicator) Chain() *Chain { return announced(m.Move, m.Accuracy) }
+
+// announced is a chain of two states, each of which says where the next move goes.
+func announced(move, accuracy float64) *Chain {
+	c := &Chain{Moves: []float64{-move, move}, Next: make([][]Branch, 2)}
+	for said := range c.Next {
+		for up := range c.Moves {
+			p := accuracy
+			if up != said {
+				p = 1 - p
+			}
+			for next := range c.Next {
+				c.Next[said] = append(c.Next[said], Branch{p / 2, up, next})
+			}
+		}
+	}
+	return c
+}
+
+// States implements Known.
+func (m LeadingIndicator) States(s Seen) ([]float64, error) {
+	signal, err := s.column(Signal)
+	if err != nil {
+		return nil, err
+	}
+	states := make([]float64, len(signal))
+	for t, v := range signal {
+		if v > 0 {
+			states[t] = 1
+		}
+	}
+	return states, nil
+}

@@ -35,7 +35,10 @@ type Kind struct {
 func Kinds() []Kind {
 	return []Kind{
 		kind("leading_indicator", "prices that an indicator of the bar before tells something of", DefaultLeadingIndicator),
+		kind("leading_volume", "prices that the volume of the bar before tells something of", DefaultLeadingVolume),
+		kind("momentum", "prices that follow a trend which nobody sees", DefaultMomentum),
 		kind("noise", "random walks, of which nothing can be known", DefaultNoise),
+		kind("regimes", "prices that go on or turn back, for some time each", DefaultRegimes),
 	}
 }
 

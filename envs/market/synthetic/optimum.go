@@ -3,6 +3,7 @@ package synthetic
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/configs"
 )
@@ -32,57 +33,113 @@ const (
 	actions
 )
 
-// Optimum is the best policy for one asset of a LeadingIndicator: the one with the highest mean
+// Optimum is the best policy for one asset of a [Known] market: the one with the highest mean
 // reward per bar in the long run.
 type Optimum struct {
 	// Gain is that mean reward.
 	Gain float64
-	// value[s][i] is the advantage of beginning with the share i/(points-1) of the portfolio in the
-	// asset and the signal s (0 down, 1 up), over beginning with nothing and a signal drawn by
-	// chance.
-	value  [2][]float64
-	market LeadingIndicator
-	terms  Terms
+	// value[s][i] is the advantage of beginning in the state s with the share i/(points-1) of the
+	// portfolio in the asset, over beginning with nothing in a state that is drawn by chance.
+	value [][]float64
+	chain *Chain
+	terms Terms
+	// after[a][m][i] is where an action and a move lead from a share.
+	after [actions][][]outcome
 }
 
-// points is the number of shares at which values are computed; between them they are interpolated.
-const points = 1001
+// outcome is a reward, and the share after it, which lies a part f from point i to the next.
+type outcome struct {
+	reward, f float64
+	i         int
+}
 
-// Optimum computes the best policy by relative value iteration (White 1963; Puterman, Markov
-// Decision Processes, 8.5.5) over the share of the portfolio in the asset and the signal, which
-// together are all that the future depends on: moves are independent of each other, and rewards and
-// rules are relative to the portfolio's value.
-func (m LeadingIndicator) Optimum(terms Terms) (*Optimum, error) {
+// Solve computes the best policy by relative value iteration (White 1963; Puterman, Markov Decision
+// Processes, 8.5.5) over the chain's state and the share of the portfolio in the asset, which
+// together are all that the future depends on: rewards and rules are relative to the portfolio's
+// value. Values are computed at 1,001 shares, or 201 where there are more than eight states, and
+// interpolated between them.
+func Solve(m Known, terms Terms) (*Optimum, error) {
 	if err := errors.Join(configs.Validate(m), configs.Validate(terms)); err != nil {
 		return nil, err
 	}
-	o := &Optimum{market: m, terms: terms, value: [2][]float64{make([]float64, points), make([]float64, points)}}
+	o := newOptimum(m.Chain(), terms)
 	for range 10_000 {
-		if o.sweep() < 1e-12*m.Move {
+		if o.sweep() < 1e-12*slices.Max(o.chain.Moves) {
 			return o, nil
 		}
 	}
 	return nil, errors.New("optimum: value iteration does not converge")
 }
 
+func newOptimum(c *Chain, terms Terms) *Optimum {
+	o, points := &Optimum{chain: c, terms: terms, value: make([][]float64, len(c.Next))}, 1001
+	if len(c.Next) > 8 {
+		points = 201
+	}
+	for s := range o.value {
+		o.value[s] = make([]float64, points)
+	}
+	for a := range o.after {
+		o.after[a] = make([][]outcome, len(c.Moves))
+		for m := range c.Moves {
+			o.after[a][m] = make([]outcome, points)
+			for i := range points {
+				o.after[a][m][i] = o.outcome(float64(i)/float64(points-1), a, m)
+			}
+		}
+	}
+	return o
+}
+
+func (o *Optimum) outcome(share float64, action, move int) outcome {
+	reward, after := o.terms.Outcome(share, action, o.chain.Moves[move])
+	points := len(o.value[0])
+	at := after * float64(points-1)
+	i := min(int(at), points-2)
+	return outcome{reward, at - float64(i), i}
+}
+
 // sweep improves the values once and returns by how much the gains of different states still
 // differ.
 func (o *Optimum) sweep() float64 {
-	var next [2][]float64
-	low, high := math.Inf(1), math.Inf(-1)
+	points := len(o.value[0])
+	next, low, high := make([][]float64, len(o.value)), math.Inf(1), math.Inf(-1)
+	// The expected values after each move, and its probability.
+	ahead, probability := make([][]float64, len(o.chain.Moves)), make([]float64, len(o.chain.Moves))
+	for m := range ahead {
+		ahead[m] = make([]float64, points)
+	}
 	for s := range next {
+		clear(probability)
+		for m := range ahead {
+			clear(ahead[m])
+		}
+		for _, b := range o.chain.Next[s] {
+			probability[b.Move] += b.Probability
+			for i, v := range o.value[b.State] {
+				ahead[b.Move][i] += b.Probability * v
+			}
+		}
 		next[s] = make([]float64, points)
 		for i := range next[s] {
-			share, best := float64(i)/(points-1), math.Inf(-1)
-			for a := range actions {
-				best = max(best, o.quality(share, s, a))
+			best := math.Inf(-1)
+			for a := range o.after {
+				q := 0.0
+				for m, v := range ahead {
+					x := &o.after[a][m][i]
+					q += probability[m]*x.reward + (1-x.f)*v[x.i] + x.f*v[x.i+1]
+				}
+				best = max(best, q)
 			}
 			next[s][i] = best
 			low, high = min(low, best-o.value[s][i]), max(high, best-o.value[s][i])
 		}
 	}
 	o.Gain = (low + high) / 2
-	base := (next[0][0] + next[1][0]) / 2
+	base := 0.0
+	for s := range next {
+		base += next[s][0] / float64(len(next))
+	}
 	for s := range next {
 		for i := range next[s] {
 			next[s][i] -= base
@@ -93,22 +150,31 @@ func (o *Optimum) sweep() float64 {
 }
 
 // quality is the expected reward of an action and value of what follows.
-func (o *Optimum) quality(share float64, signal, action int) float64 {
-	right := o.market.Accuracy
-	rewardUp, shareUp := o.terms.Outcome(share, action, o.market.Move)
-	rewardDown, shareDown := o.terms.Outcome(share, action, -o.market.Move)
-	if signal == 0 {
-		right = 1 - right
+func (o *Optimum) quality(share float64, state, action int) float64 {
+	q := 0.0
+	for _, b := range o.chain.Next[state] {
+		x := o.outcome(share, action, b.Move)
+		v := o.value[b.State]
+		q += b.Probability * (x.reward + (1-x.f)*v[x.i] + x.f*v[x.i+1])
 	}
-	return right*(rewardUp+o.expected(shareUp)) + (1-right)*(rewardDown+o.expected(shareDown))
+	return q
 }
 
-// expected is the value of a share before the signal is known.
-func (o *Optimum) expected(share float64) float64 {
-	at := share * (points - 1)
-	i := min(int(at), points-2)
-	f := at - float64(i)
-	return ((1-f)*(o.value[0][i]+o.value[1][i]) + f*(o.value[0][i+1]+o.value[1][i+1])) / 2
+// Decide returns the best action for a share of the portfolio in the asset and a state of
+// [Known].States.
+func (o *Optimum) Decide(share, state float64) int {
+	best, most := Hold, math.Inf(-1)
+	i, f := nearest(state)
+	for a := range actions {
+		q := o.quality(share, i, a)
+		if f > 0 {
+			q = (1-f)*q + f*o.quality(share, i+1, a)
+		}
+		if q > most {
+			best, most = a, q
+		}
+	}
+	return best
 }
 
 // Outcome is the reward of an action when the price then changes by the fraction move, and the
@@ -129,20 +195,4 @@ func (c Terms) Outcome(share float64, action int, move float64) (reward, after f
 		return math.Log(worth), after
 	}
 	return worth - 1, after
-}
-
-// Decide returns the best action for a share of the portfolio in the asset and a signal, positive
-// or negative.
-func (o *Optimum) Decide(share, signal float64) int {
-	s := 0
-	if signal > 0 {
-		s = 1
-	}
-	best, most := Hold, math.Inf(-1)
-	for a := range actions {
-		if q := o.quality(share, s, a); q > most {
-			best, most = a, q
-		}
-	}
-	return best
 }

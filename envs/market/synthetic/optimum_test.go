@@ -7,23 +7,18 @@ import (
 
 // exhaustive is the value of the best policy over a number of bars by looking at everything that
 // can happen.
-func (o *Optimum) exhaustive(share float64, signal, bars int) float64 {
+func (o *Optimum) exhaustive(share float64, state, bars int) float64 {
 	if bars == 0 {
 		return 0
 	}
 	best := math.Inf(-1)
 	for a := range actions {
 		q := 0.0
-		for up := range 2 {
-			p := o.market.Accuracy
-			if up != signal {
-				p = 1 - p
+		for _, b := range o.chain.Next[state] {
+			if b.Probability > 0 {
+				reward, after := o.terms.Outcome(share, a, o.chain.Moves[b.Move])
+				q += b.Probability * (reward + o.exhaustive(after, b.State, bars-1))
 			}
-			if p == 0 {
-				continue
-			}
-			reward, after := o.terms.Outcome(share, a, o.market.Move*float64(2*up-1))
-			q += p * (reward + (o.exhaustive(after, 0, bars-1)+o.exhaustive(after, 1, bars-1))/2)
 		}
 		best = max(best, q)
 	}
@@ -34,17 +29,18 @@ func (o *Optimum) exhaustive(share float64, signal, bars int) float64 {
 // through all decisions and moves.
 func TestOptimumAgainstExhaustiveSearch(t *testing.T) {
 	compared := 0
+	// A chain that no market has: what follows a state depends on the move, too.
+	uneven := &Chain{Moves: []float64{-0.03, 0.01, 0.02}, Next: [][]Branch{{{0.2, 0, 1}, {0.5, 1, 0}, {0.3, 2, 1}}, {{0.6, 0, 0}, {0.4, 2, 1}}}}
 	for _, c := range []struct {
-		accuracy, move float64
-		terms          Terms
+		chain *Chain
+		terms Terms
 	}{
-		{1, 0.01, Terms{FeeRate: 0.0005, BuyPct: 0.2, SellPct: 0.5}},
-		{0.8, 0.02, Terms{FeeRate: 0.002, BuyPct: 0.2, SellPct: 0.5, Log: true}},
-		{0.7, 0.05, Terms{FeeRate: 0.02, BuyPct: 0.7, SellPct: 1}},
+		{announced(0.01, 1), Terms{FeeRate: 0.0005, BuyPct: 0.2, SellPct: 0.5}},
+		{announced(0.02, 0.8), Terms{FeeRate: 0.002, BuyPct: 0.2, SellPct: 0.5, Log: true}},
+		{announced(0.05, 0.7), Terms{FeeRate: 0.02, BuyPct: 0.7, SellPct: 1}},
+		{uneven, Terms{FeeRate: 0.001, BuyPct: 0.3, SellPct: 0.6}},
 	} {
-		m := DefaultLeadingIndicator()
-		m.Accuracy, m.Move = c.accuracy, c.move
-		o := &Optimum{market: m, terms: c.terms, value: [2][]float64{make([]float64, points), make([]float64, points)}}
+		o := newOptimum(c.chain, c.terms)
 		before := 0.0
 		for bars := 1; bars <= 4; bars++ {
 			spread := o.sweep()
@@ -55,18 +51,57 @@ func TestOptimumAgainstExhaustiveSearch(t *testing.T) {
 			before = base
 			for s := range 2 {
 				for _, i := range []int{0, 137, 500, 861, 1000} {
-					want := o.exhaustive(float64(i)/(points-1), s, bars) - base
+					want := o.exhaustive(float64(i)/1000, s, bars) - base
 					// What is interpolated is bent only where the best action changes.
-					if got := o.value[s][i]; math.Abs(got-want) > 1e-3*c.move {
-						t.Errorf("%+v: %d bars from share %v and signal %d are worth %v, expected %v", c, bars, float64(i)/(points-1), s, got, want)
+					if got := o.value[s][i]; math.Abs(got-want) > 1e-3*c.chain.Moves[len(c.chain.Moves)-1] {
+						t.Errorf("%+v: %d bars from share %v and state %d are worth %v, expected %v", c, bars, float64(i)/1000, s, got, want)
 					}
 					compared++
 				}
 			}
 		}
 	}
-	if compared != 120 {
+	if compared != 160 {
 		t.Errorf("%d values compared", compared)
+	}
+}
+
+// TestChains: probabilities sum to 1, the mean move is 0 in the long run, and a belief that nothing
+// was learnt from stays where it is.
+func TestChains(t *testing.T) {
+	checked := 0
+	for _, m := range []Known{DefaultLeadingIndicator(), DefaultLeadingVolume(), DefaultMomentum(), DefaultRegimes()} {
+		c := m.Chain()
+		p, mean := make([]float64, len(c.Next)), 0.0
+		for i := range p {
+			p[i] = 1 / float64(len(p))
+		}
+		for range 2000 {
+			next := make([]float64, len(p))
+			mean = 0
+			for i, branches := range c.Next {
+				sum := 0.0
+				for _, b := range branches {
+					sum += b.Probability
+					next[b.State] += p[i] * b.Probability
+					mean += p[i] * b.Probability * c.Moves[b.Move]
+				}
+				if math.Abs(sum-1) > 1e-12 {
+					t.Errorf("%T: the ways on from state %d have probability %v", m, i, sum)
+				}
+			}
+			p = next
+		}
+		if math.Abs(mean) > 1e-12 {
+			t.Errorf("%T: the mean move is %v", m, mean)
+		}
+		checked += len(c.Next)
+	}
+	if blind := (belief{change: 0.1, accuracy: 0.5}); blind.after(0.5, true) != 0.5 || math.Abs(blind.after(0.9, false)-0.82) > 1e-12 {
+		t.Errorf("beliefs %v and %v", blind.after(0.5, true), blind.after(0.9, false))
+	}
+	if checked != 2+2+levels+2*levels {
+		t.Errorf("%d states checked", checked)
 	}
 }
 
@@ -75,15 +110,15 @@ func TestOptimumAgainstExhaustiveSearch(t *testing.T) {
 func TestOptimumOfCases(t *testing.T) {
 	m := DefaultLeadingIndicator()
 	m.Accuracy = 1
-	free, err := m.Optimum(Terms{BuyPct: 1, SellPct: 1})
+	free, err := Solve(m, Terms{BuyPct: 1, SellPct: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// All in before every rise and out before every fall: half of all moves, whole.
-	if math.Abs(free.Gain-m.Move/2) > 1e-9 || free.Decide(0, 1) != Buy || free.Decide(1, -1) != Sell {
-		t.Errorf("gain %v, actions %d and %d", free.Gain, free.Decide(0, 1), free.Decide(1, -1))
+	if math.Abs(free.Gain-m.Move/2) > 1e-9 || free.Decide(0, 1) != Buy || free.Decide(1, 0) != Sell {
+		t.Errorf("gain %v, actions %d and %d", free.Gain, free.Decide(0, 1), free.Decide(1, 0))
 	}
-	dear, err := m.Optimum(Terms{FeeRate: 0.5, BuyPct: 1, SellPct: 1})
+	dear, err := Solve(m, Terms{FeeRate: 0.5, BuyPct: 1, SellPct: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +126,7 @@ func TestOptimumOfCases(t *testing.T) {
 		t.Errorf("gain %v, action %d", dear.Gain, dear.Decide(0, 1))
 	}
 	m.Accuracy = 0.5
-	blind, err := m.Optimum(Terms{FeeRate: 0.0005, BuyPct: 0.2, SellPct: 0.5})
+	blind, err := Solve(m, Terms{FeeRate: 0.0005, BuyPct: 0.2, SellPct: 0.5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +134,7 @@ func TestOptimumOfCases(t *testing.T) {
 		t.Errorf("without information the gain is %v", blind.Gain)
 	}
 	m.Move = -1
-	if _, err := m.Optimum(Terms{}); err == nil {
+	if _, err := Solve(m, Terms{}); err == nil {
 		t.Error("a market and terms that make no sense are accepted")
 	}
 }

@@ -32,8 +32,8 @@ func TestA2CLearnsTheLeadingIndicator(t *testing.T) {
 	}
 }
 
-// TestLeadingRefuses what it does not know the optimum of.
-func TestLeadingRefuses(t *testing.T) {
+// TestSolvedRefuses what it does not know the optimum of.
+func TestSolvedRefuses(t *testing.T) {
 	e, tried := portable.New(), 0
 	for set, want := range sorted.All(map[string]string{
 		"env.data.synthetic={kind: noise, bars: 4000}":                        "env.data.synthetic",
@@ -52,7 +52,7 @@ func TestLeadingRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := leading(t.Context(), cfg, Options{Engine: e}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := solved(t.Context(), cfg, Options{Engine: e}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", set, err)
 		}
 		tried++
@@ -65,7 +65,7 @@ func TestLeadingRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := leading(ctx, cfg, Options{Engine: e, Each: func(train.Progress) { cancel() }}); !errors.Is(err, context.Canceled) {
+	if _, err := solved(ctx, cfg, Options{Engine: e, Each: func(train.Progress) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

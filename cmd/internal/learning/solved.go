@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
@@ -30,9 +31,9 @@ type Share struct {
 	Hold    float64 `json:"hold"`
 }
 
-// leading trains the agent of a document whose market is a LeadingIndicator with one asset. Scores
-// are shares of the optimum.
-func leading(ctx context.Context, cfg experiment.Config, o Options) (r Result, err error) {
+// solved trains the agent of a document whose market has one asset and a known optimum. Scores are
+// shares of the optimum.
+func solved(ctx context.Context, cfg experiment.Config, o Options) (r Result, err error) {
 	// Errors point at the document as it was written.
 	written := cfg.Env.Section
 	cfg, factory, maker, err := kinds.All().Open(ctx, cfg)
@@ -97,12 +98,10 @@ func share(ctx context.Context, seed uint64, t *train.Trainer, opened trading.Op
 	return s, nil
 }
 
-// informed is the best policy. It sees the signal as the agent does, among the features of the
-// present bar.
+// informed is the best policy. It sees what the agent sees.
 type informed struct {
 	*synthetic.Optimum
-	market *trading.Market
-	column int
+	states []float64 // at each bar
 }
 
 // optimum makes the best policy of a document's market.
@@ -127,20 +126,36 @@ func optimum(env configs.Section, f trading.Opened) (*informed, error) {
 	if err != nil {
 		return nil, err
 	}
-	market, ok := made.(synthetic.LeadingIndicator)
-	c := f.Source().Config()
-	if !ok || market.Assets != 1 || c.Execution.Fill != trading.NextOpen || c.Execution.Lot != 0 {
-		return nil, params.Data.Errorf("synthetic", "the optimum is known for one asset of a leading_indicator, filled at the next open without lots")
+	known, ok := made.(synthetic.Known)
+	c, market := f.Source().Config(), f.Data().Market
+	if !ok || len(market.Assets) != 1 || c.Execution.Fill != trading.NextOpen || c.Execution.Lot != 0 || len(c.Costs.Taxes) > 0 || c.Costs.Minimum > 0 || c.Costs.UsesBars() || c.Account.Settlement > 0 {
+		var names []string
+		for _, k := range synthetic.Kinds() {
+			if _, ok := k.Defaults().(synthetic.Known); ok {
+				names = append(names, k.Name)
+			}
+		}
+		return nil, params.Data.Errorf("synthetic", "the optimum is known for one asset of %s, filled at the next open without lots, and without other costs than a fee", strings.Join(names, ", "))
 	}
-	best, err := market.Optimum(synthetic.Terms{FeeRate: c.FeeRate, BuyPct: c.BuyPct, SellPct: c.SellPct, Log: c.Reward == trading.Log})
+	best, err := synthetic.Solve(known, synthetic.Terms{FeeRate: c.FeeRate, BuyPct: c.BuyPct, SellPct: c.SellPct, Log: c.Reward == trading.Log})
 	if err != nil {
 		return nil, err
 	}
-	p := &informed{Optimum: best, market: f.Data().Market}
-	if p.column = slices.Index(p.market.Features, synthetic.Signal); p.column < 0 {
-		return nil, params.Data.Errorf("features", "%s is not among the features", synthetic.Signal)
+	states, err := known.States(synthetic.Seen{Open: market.Open, Close: market.Close, Volume: market.Volume, Column: func(name string) []float64 {
+		column := slices.Index(market.Features, name)
+		if column < 0 {
+			return nil
+		}
+		values := make([]float64, market.Len())
+		for t := range values {
+			values[t] = float64(market.X[t*len(market.Features)+column])
+		}
+		return values
+	}})
+	if err != nil {
+		return nil, params.Data.Errorf("features", "%v", err)
 	}
-	return p, nil
+	return &informed{best, states}, nil
 }
 
 func (*informed) Name() string { return "optimum" }
@@ -148,8 +163,7 @@ func (*informed) Name() string { return "optimum" }
 func (*informed) Begin(*trading.Env, rng.Key) error { return nil }
 
 func (p *informed) Decide(_ context.Context, e *trading.Env, _ *envs.TimeStep, orders []int64) error {
-	signal := p.market.X[e.Bar()*len(p.market.Features)+p.column]
-	orders[0] = int64(p.Optimum.Decide(1-e.Cash()/e.Value(), float64(signal)))
+	orders[0] = int64(p.Optimum.Decide(1-e.Cash()/e.Value(), p.states[e.Bar()]))
 	return nil
 }
 
