@@ -11,8 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
-// TestDataLiveSeries trades with a published series as a feature: bars that arrive one by one lead
-// to the same decisions as a file, and nothing looks ahead.
+// TestDataLiveSeries trades with a published series and timestamps as features: bars that arrive
+// one by one lead to the same decisions as a file, and nothing looks ahead.
 func TestDataLiveSeries(t *testing.T) {
 	rates := "known,rate\n2019-12-01,1\n"
 	for i := range 40 {
@@ -26,7 +26,7 @@ env:
   data:
     source: {path: %q}
     series: [{path: %q, columns: [rate], published: known}]
-    features: {indicators: {sma: [5]}, extra: [rate]}
+    features: {indicators: {sma: [5]}, extra: [rate], timestamps: true}
     split: {train: [2020-01-01, 2020-06-30], valid: [2020-07-01, 2020-08-31], test: [2020-09-01, 2020-12-31]}
 agent: {kind: a2c, n_steps: 10, encoder: {kind: timecnn, d_model: 4, n_layers: 1}}
 train: {num_envs: 1, total_env_steps: 40, validation: {every_steps: 40}}

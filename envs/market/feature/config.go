@@ -21,6 +21,9 @@ type Config struct {
 	// Calendar are parts of the bar's time, each as sine and cosine: time_of_day, weekday,
 	// month_day, year_day.
 	Calendar []string `yaml:"calendar"`
+	// Timestamps adds the month, day, weekday, hour and minute of the bar's time, each from −0.5 to
+	// 0.5, as Informer's time features are.
+	Timestamps bool `yaml:"timestamps,omitzero"`
 	// Listed adds the flag that is 1 from a stock's first bar on.
 	Listed bool `yaml:"listed"`
 	// Prices says how prices are expressed: level, or relative (to the close before for open, high,
@@ -64,6 +67,6 @@ func (c Config) Validate() error {
 	for i, name := range c.Extra {
 		p.Check(!slices.Contains(c.Extra[:i], name), fmt.Sprintf("extra[%d]", i), "%q is there twice", name)
 	}
-	p.Check(c.OHLCV || len(c.Indicators) > 0 || len(c.Factors.Sets)+len(c.Factors.Expressions) > 0 || len(c.Extra) > 0 || len(c.Calendar) > 0, "", "there are no features")
+	p.Check(c.OHLCV || len(c.Indicators) > 0 || len(c.Factors.Sets)+len(c.Factors.Expressions) > 0 || len(c.Extra) > 0 || len(c.Calendar) > 0 || c.Timestamps, "", "there are no features")
 	return p.Err()
 }

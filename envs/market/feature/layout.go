@@ -129,6 +129,11 @@ func New(cfg Config, available []string, hasVolume bool) (*Features, error) {
 			add(Column{Name: name + "_cos", Group: Calendar, Unit: Angle})
 		}
 	}
+	if cfg.Timestamps {
+		for _, name := range timestamps {
+			add(Column{Name: name, Group: Calendar, Unit: indicator.Number})
+		}
+	}
 	if cfg.Listed {
 		add(Column{Name: "listed", Group: Listed, Unit: Flag})
 	}

@@ -72,6 +72,10 @@ func (s *Stream) Raw(b *bars.Bar, extra []float64, status bars.Status, row []flo
 		row[next], row[next+1] = math.Sincos(2 * math.Pi * fraction(name, b.Time))
 		next += 2
 	}
+	if f.cfg.Timestamps {
+		writeTimestamps(b.Time, row[next:])
+		next += len(timestamps)
+	}
 	s.close = b.Close
 	return next
 }

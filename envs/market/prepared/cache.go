@@ -197,8 +197,15 @@ func cacheKey(c Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	var more []string
+	if c.Source.Join != "" {
+		more = append(more, c.Source.Join)
+	}
 	for _, s := range c.Series {
-		list, err := bars.Contents(bars.Source{Path: s.Path})
+		more = append(more, s.Path)
+	}
+	for _, path := range more {
+		list, err := bars.Contents(bars.Source{Path: path})
 		if err != nil {
 			return "", err
 		}

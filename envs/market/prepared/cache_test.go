@@ -55,6 +55,20 @@ func kept(t *testing.T, place string, damage func(t *testing.T, change func([]by
 	other = mustBuild(t, longer)
 	longer.Cache = place
 	made(t, longer, other, "")
+	// So is what is joined: older bars, twice under one name.
+	joined := c
+	joined.Source.Join = filepath.Join(t.TempDir(), "older.csv")
+	for _, price := range []string{"10", "11"} {
+		row := "2014-12-01,ALL," + strings.Repeat(price+",", 5) + "100,12\n"
+		lines := strings.SplitAfterN(text, "\n", 6) // the header and the first day
+		if err := os.WriteFile(joined.Source.Join, []byte(lines[0]+row+strings.Join(lines[1:4], "")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		joined.Cache = ""
+		other = mustBuild(t, joined)
+		joined.Cache = place
+		made(t, joined, other, "")
+	}
 
 	ran := 0
 	for _, change := range []func([]byte) []byte{
