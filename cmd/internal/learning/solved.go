@@ -31,8 +31,7 @@ type Share struct {
 	Hold    float64 `json:"hold"`
 }
 
-// solved trains the agent of a document whose market has one asset and a known optimum. Scores are
-// shares of the optimum.
+// solved trains the agent of a document whose market has a known optimum. Scores are shares of it.
 func solved(ctx context.Context, cfg experiment.Config, o Options) (r Result, err error) {
 	// Errors point at the document as it was written.
 	written := cfg.Env.Section
@@ -102,6 +101,9 @@ func share(ctx context.Context, seed uint64, t *train.Trainer, opened trading.Op
 type informed struct {
 	*synthetic.Optimum
 	states []float64 // at each bar
+	close  []float64 // [T,N]
+	shares []float64 // [N] of the portfolio
+	orders []int     // [N]
 }
 
 // optimum makes the best policy of a document's market.
@@ -128,34 +130,43 @@ func optimum(env configs.Section, f trading.Opened) (*informed, error) {
 	}
 	known, ok := made.(synthetic.Known)
 	c, market := f.Source().Config(), f.Data().Market
-	if !ok || len(market.Assets) != 1 || c.Execution.Fill != trading.NextOpen || c.Execution.Lot != 0 || len(c.Costs.Taxes) > 0 || c.Costs.Minimum > 0 || c.Costs.UsesBars() || c.Account.Settlement > 0 {
+	n := len(market.Assets)
+	if !ok || n != len(known.Chain().Moves[0]) || c.Execution.Fill != trading.NextOpen || c.Execution.Lot != 0 || len(c.Costs.Taxes) > 0 || c.Costs.Minimum > 0 || c.Costs.UsesBars() || c.Account.Settlement > 0 {
 		var names []string
 		for _, k := range synthetic.Kinds() {
 			if _, ok := k.Defaults().(synthetic.Known); ok {
 				names = append(names, k.Name)
 			}
 		}
-		return nil, params.Data.Errorf("synthetic", "the optimum is known for one asset of %s, filled at the next open without lots, and without other costs than a fee", strings.Join(names, ", "))
+		return nil, params.Data.Errorf("synthetic", "the optimum is known for one asset, or a pair, of %s, filled at the next open without lots, and without other costs than a fee", strings.Join(names, ", "))
 	}
 	best, err := synthetic.Solve(known, synthetic.Terms{FeeRate: c.FeeRate, BuyPct: c.BuyPct, SellPct: c.SellPct, Log: c.Reward == trading.Log})
 	if err != nil {
 		return nil, err
 	}
-	states, err := known.States(synthetic.Seen{Open: market.Open, Close: market.Close, Volume: market.Volume, Column: func(name string) []float64 {
-		column := slices.Index(market.Features, name)
-		if column < 0 {
+	states, err := known.States(synthetic.Seen{Open: column(market.Open, n, 0), Close: column(market.Close, n, 0), Volume: column(market.Volume, n, 0), Column: func(name string) []float64 {
+		i := slices.Index(market.Features, name)
+		if i < 0 {
 			return nil
 		}
-		values := make([]float64, market.Len())
-		for t := range values {
-			values[t] = float64(market.X[t*len(market.Features)+column])
-		}
-		return values
+		return column(market.X, n*len(market.Features), i)
 	}})
 	if err != nil {
 		return nil, params.Data.Errorf("features", "%v", err)
 	}
-	return &informed{best, states}, nil
+	return &informed{best, states, market.Close, make([]float64, n), make([]int, n)}, nil
+}
+
+// column is one of a table whose rows have that width; nil of a table that is not there.
+func column[T float32 | float64](table []T, width, i int) []float64 {
+	if table == nil {
+		return nil
+	}
+	values := make([]float64, len(table)/width)
+	for t := range values {
+		values[t] = float64(table[t*width+i])
+	}
+	return values
 }
 
 func (*informed) Name() string { return "optimum" }
@@ -163,7 +174,14 @@ func (*informed) Name() string { return "optimum" }
 func (*informed) Begin(*trading.Env, rng.Key) error { return nil }
 
 func (p *informed) Decide(_ context.Context, e *trading.Env, _ *envs.TimeStep, orders []int64) error {
-	orders[0] = int64(p.Optimum.Decide(1-e.Cash()/e.Value(), p.states[e.Bar()]))
+	row := p.close[e.Bar()*len(orders):]
+	for i, shares := range e.Positions() {
+		p.shares[i] = shares * row[i] / e.Value()
+	}
+	p.Optimum.Decide(p.orders, p.shares, p.states[e.Bar()])
+	for i, order := range p.orders {
+		orders[i] = int64(order)
+	}
 	return nil
 }
 
@@ -175,6 +193,8 @@ func (always) Name() string { return "buy" }
 func (always) Begin(*trading.Env, rng.Key) error { return nil }
 
 func (always) Decide(_ context.Context, _ *trading.Env, _ *envs.TimeStep, orders []int64) error {
-	orders[0] = trading.Buy
+	for i := range orders {
+		orders[i] = trading.Buy
+	}
 	return nil
 }

@@ -5,23 +5,46 @@ import (
 	"math"
 )
 
-// Known is a market of which the best policy for one asset can be computed, see [Solve].
+// Known is a market of which the best policy can be computed, for one asset or a pair, see [Solve].
 type Known interface {
 	Market
-	// Chain is all that the future of an asset depends on, as far as it can be known.
+	// Chain is all that the future depends on, as far as it can be known.
 	Chain() *Chain
-	// States returns the chain's state at the close of each bar [T] of an asset. A belief between
-	// two states is a number between theirs.
+	// States returns the chain's state at the close of each bar [T] of an asset, for a pair of the
+	// first one. A belief between two states is a number between theirs.
 	States(s Seen) ([]float64, error)
 }
 
-// Chain is a Markov chain of S states, each known at the close of a bar. The next bar opens where
-// this one has closed.
+// Chain is a Markov chain of S states, each known at the close of a bar.
 type Chain struct {
-	// Moves are what the price may change by from a bar's open to its close, as fractions.
-	Moves []float64
+	// Moves are what a bar may do to the prices.
+	Moves []Move
 	// Next [S] says what may come after each state. Probabilities sum to 1.
 	Next [][]Branch
+	// Closed [S], unless nil, says which orders cannot be given in each state.
+	Closed []Closed
+}
+
+// Move is what a bar does to the price of each asset [N], of which there are one or two.
+type Move []Change
+
+// Change is what a bar does to a price, as fractions: Night from the close before to the open,
+// where orders are filled unless they are Closed, and Day from the open to the close.
+type Change struct {
+	Night, Day float64
+	Closed     Closed
+}
+
+// Closed says which orders cannot be given, or are not filled.
+type Closed struct{ Buy, Sell bool }
+
+// moves are those of one asset that opens where it has closed.
+func moves(days ...float64) []Move {
+	list := make([]Move, len(days))
+	for i, day := range days {
+		list[i] = Move{{Day: day}}
+	}
+	return list
 }
 
 // Branch is one way on.

@@ -80,7 +80,7 @@ func (m LeadingIndicator) Chain() *Chain { return announced(m.Move, m.Accuracy) 
 
 // announced is a chain of two states, each of which says where the next move goes.
 func announced(move, accuracy float64) *Chain {
-	c := &Chain{Moves: []float64{-move, move}, Next: make([][]Branch, 2)}
+	c := &Chain{Moves: moves(-move, move), Next: make([][]Branch, 2)}
 	for said := range c.Next {
 		for up := range c.Moves {
 			p := accuracy

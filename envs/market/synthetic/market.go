@@ -36,8 +36,10 @@ func Kinds() []Kind {
 	return []Kind{
 		kind("leading_indicator", "prices that an indicator of the bar before tells something of", DefaultLeadingIndicator),
 		kind("leading_volume", "prices that the volume of the bar before tells something of", DefaultLeadingVolume),
+		kind("limit_trap", "prices that rise day by day, then fall by their limit without a buyer", DefaultLimitTrap),
 		kind("momentum", "prices that follow a trend which nobody sees", DefaultMomentum),
 		kind("noise", "random walks, of which nothing can be known", DefaultNoise),
+		kind("pairs", "two prices that never part for long", DefaultPairs),
 		kind("regimes", "prices that go on or turn back, for some time each", DefaultRegimes),
 	}
 }

@@ -52,6 +52,8 @@ func TestDigests(t *testing.T) {
 		"{kind: leading_indicator}":                               "c503b3f996a2ec28",
 		"{kind: leading_indicator, seed: 2, assets: 2, bars: 50}": "425f072efb03f0fa",
 		"{kind: leading_volume}":                                  "f0d9a729f67d07c9",
+		"{kind: limit_trap}":                                      "e1581923d9c1c2cf",
+		"{kind: pairs}":                                           "b15b34f7e04c6f74",
 		"{kind: momentum, assets: 2}":                             "15e1415c800d9dd0",
 		"{kind: regimes, seed: 3}":                                "ef4d0b5ca7209146",
 		"{kind: noise}":                                           "e12067666673755e",
@@ -145,6 +147,10 @@ func TestBadRecipes(t *testing.T) {
 		"{kind: leading_volume, accuracy: 1.4}":    "market.accuracy",
 		"{kind: momentum, change: 0}":              "market.change",
 		"{kind: regimes, move: 1}":                 "market.move",
+		"{kind: pairs, levels: 0}":                 "market.levels",
+		"{kind: pairs, rest: 1}":                   "market.rest",
+		"{kind: limit_trap, rise: 0.1}":            "market.rise",
+		"{kind: limit_trap, hazard: 0.2}":          "market.hazard",
 		"{kind: leading_indicator, bars: 1}":       "market.bars",
 		"{kind: noise, bars: 10000000, assets: 9}": "more than",
 	}) {
@@ -156,6 +162,7 @@ func TestBadRecipes(t *testing.T) {
 
 const document = `
 window: 5
+initial_cash: 1.0e+9
 fee_rate: 0.0005
 data:
   synthetic: %s
@@ -181,13 +188,16 @@ func TestOptimumInTheEnvironment(t *testing.T) {
 		if !ok {
 			continue
 		}
-		if _, ok := m.(synthetic.LeadingIndicator); ok {
+		switch m.(type) {
+		case synthetic.LeadingIndicator:
 			extra = "extra: [signal],"
+		case synthetic.Pairs:
+			extra = "extra: [spread],"
 		}
 		t.Run(k.Name, func(t *testing.T) { inEnvironment(t, known, fmt.Sprintf(document, recipe, extra)) })
 		solved++
 	}
-	if solved != 4 {
+	if solved != 6 {
 		t.Errorf("%d markets", solved)
 	}
 }
@@ -207,44 +217,73 @@ func batches(x []float64) (mean, se float64) {
 	return mean, math.Sqrt((square - mean*mean) / (n - 1))
 }
 
+const limitDown = bars.LimitDown
+
+// seenOf is what an agent sees of bars before they are prepared.
+func seenOf(d *bars.Data) synthetic.Seen {
+	records := d.Series[0].Records
+	n := len(records)
+	seen, column := synthetic.Seen{Open: make([]float64, n), Close: make([]float64, n), Volume: make([]float64, n)}, make([]float64, n)
+	for i, r := range records {
+		if seen.Open[i], seen.Close[i], seen.Volume[i] = r.Open, r.Close, r.Volume; len(r.Extra) > 0 {
+			column[i] = r.Extra[0]
+		}
+	}
+	seen.Column = func(string) []float64 { return column }
+	return seen
+}
+
 // TestOptimumInTheLongRun lets the best policy of each market trade it for 200,000 bars by the
 // optimum's own rules: its mean reward is the gain.
 func TestOptimumInTheLongRun(t *testing.T) {
-	const bars = 200_000
+	const bars, seeds = 20_000, 10
 	terms := synthetic.Terms{FeeRate: 0.001, BuyPct: 0.2, SellPct: 0.5}
-	markets := []string{"leading_indicator", "leading_volume", "momentum", "regimes"}
-	for _, name := range markets {
-		m, err := parse(t, fmt.Sprintf("{kind: %s, bars: %d, start: 1500-01-01}", name, bars))
-		if err != nil {
-			t.Fatal(err)
-		}
-		best, err := synthetic.Solve(m.(synthetic.Known), terms)
-		if err != nil {
-			t.Fatal(err)
-		}
-		records := m.Generate().Series[0].Records
-		seen := synthetic.Seen{Open: make([]float64, bars), Close: make([]float64, bars), Volume: make([]float64, bars)}
-		signal := make([]float64, bars)
-		for i, r := range records {
-			if seen.Open[i], seen.Close[i], seen.Volume[i] = r.Open, r.Close, r.Volume; len(r.Extra) > 0 {
-				signal[i] = r.Extra[0]
+	for _, name := range []string{"leading_indicator", "leading_volume", "limit_trap", "momentum", "pairs", "regimes"} {
+		var best *synthetic.Optimum
+		var rewards []float64
+		for seed := range seeds {
+			m, err := parse(t, fmt.Sprintf("{kind: %s, seed: %d, bars: %d, start: 1900-01-01}", name, seed, bars+1))
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		seen.Column = func(string) []float64 { return signal }
-		states, err := m.(synthetic.Known).States(seen)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rewards, share := make([]float64, bars-1), 0.0
-		for i := range rewards {
-			rewards[i], share = terms.Outcome(share, best.Decide(share, states[i]), records[i+1].Close/records[i+1].Open-1)
+			if best == nil {
+				if best, err = synthetic.Solve(m.(synthetic.Known), terms); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d := m.Generate()
+			states, err := m.(synthetic.Known).States(seenOf(d))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := len(d.Series)
+			shares, orders := make([]float64, n), make([]int, n)
+			for i := range bars {
+				best.Decide(orders, shares, states[i])
+				move := make(synthetic.Move, n)
+				for k, s := range d.Series {
+					before, after := s.Records[i], s.Records[i+1]
+					move[k] = synthetic.Change{Night: after.Open/before.Close - 1, Day: after.Close/after.Open - 1}
+					move[k].Closed.Sell = len(s.Quoted) > 0 && after.Open <= after.Quote[limitDown]
+				}
+				rewards = append(rewards, terms.Outcome(shares, orders, move))
+			}
 		}
 		mean, se := batches(rewards)
 		t.Logf("%s: %.6f ± %.6f of %.6f", name, mean, se, best.Gain)
-		if math.Abs(mean-best.Gain) > 3*se || se > best.Gain/20 {
+		if math.Abs(mean-best.Gain) > 3*se || se > best.Gain/15 || len(rewards) != bars*seeds {
 			t.Errorf("%s: mean reward %v ± %v, expected %v", name, mean, se, best.Gain)
 		}
 	}
+}
+
+// first is a column of rows of the given width.
+func first[T float32 | float64](table []T, width, column int) []float64 {
+	out := make([]float64, 0, len(table)/width)
+	for ; column < len(table); column += width {
+		out = append(out, float64(table[column]))
+	}
+	return out
 }
 
 func inEnvironment(t *testing.T, m synthetic.Known, text string) {
@@ -267,30 +306,38 @@ func inEnvironment(t *testing.T, m synthetic.Known, text string) {
 		t.Fatal(err)
 	}
 	market := f.(trading.Opened).Data().Market
-	states, err := m.States(synthetic.Seen{Open: market.Open, Close: market.Close, Volume: market.Volume, Column: func(name string) []float64 {
+	n := len(market.Assets)
+	states, err := m.States(synthetic.Seen{Open: first(market.Open, n, 0), Close: first(market.Close, n, 0), Volume: first(market.Volume, n, 0), Column: func(name string) []float64 {
 		column := slices.Index(market.Features, name)
-		values := make([]float64, market.Len())
-		for i := range values {
-			values[i] = float64(market.X[i*len(market.Features)+column])
-		}
-		return values
+		return first(market.X, len(market.Assets)*len(market.Features), column)
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	share := func(e *trading.Env) float64 { return 1 - e.Cash()/e.Value() }
-	rises := func(e *trading.Env) bool { return market.Close[e.Bar()] > market.Open[e.Bar()] }
-	side := func(buy bool) int {
-		if buy {
-			return trading.Buy
+	shares := func(e *trading.Env) []float64 {
+		held := make([]float64, n)
+		for i, p := range e.Positions() {
+			held[i] = p * market.Close[e.Bar()*n+i] / e.Value()
 		}
-		return trading.Sell
+		return held
 	}
-	policies := map[string]func(e *trading.Env) int{
-		"optimum": func(e *trading.Env) int { return best.Decide(share(e), states[e.Bar()]) },
-		"follow":  func(e *trading.Env) int { return side(rises(e)) },
-		"revert":  func(e *trading.Env) int { return side(!rises(e)) },
-		"buy":     func(*trading.Env) int { return trading.Buy },
+	// Each asset is bought or sold.
+	each := func(buy func(bar, asset int) bool) func(e *trading.Env, orders []int) {
+		return func(e *trading.Env, orders []int) {
+			for i := range orders {
+				orders[i] = trading.Sell
+				if buy(e.Bar(), i) {
+					orders[i] = trading.Buy
+				}
+			}
+		}
+	}
+	rises := func(bar, i int) bool { return market.Close[bar*n+i] > market.Open[bar*n+i] }
+	policies := map[string]func(e *trading.Env, orders []int){
+		"optimum": func(e *trading.Env, orders []int) { best.Decide(orders, shares(e), states[e.Bar()]) },
+		"follow":  each(rises),
+		"revert":  each(func(bar, i int) bool { return !rises(bar, i) }),
+		"buy":     each(func(int, int) bool { return true }),
 	}
 	if s, err := m.States(synthetic.Seen{}); err == nil && len(s) > 0 {
 		t.Error("states of nothing")
@@ -306,17 +353,30 @@ func inEnvironment(t *testing.T, m synthetic.Known, text string) {
 		if err := e.Reset(rng.New(1), ts); err != nil {
 			t.Fatal(err)
 		}
-		action := tensor.New(tensor.Int64, 1)
+		action, orders := tensor.New(tensor.Int64, n), make([]int, n)
 		var rewards []float64
 		for ts.Type != envs.Last {
-			a, before := decide(e), share(e)
-			action.Int64s()[0] = int64(a)
+			decide(e, orders)
+			at, after, move := e.Bar(), shares(e), make(synthetic.Move, n)
+			for i, order := range orders {
+				action.Int64s()[i] = int64(order)
+				from, to := at*n+i, at*n+n+i
+				move[i] = synthetic.Change{Night: market.Open[to]/market.Close[from] - 1, Day: market.Close[to]/market.Open[to] - 1}
+				filled := market.Tradable
+				if market.AtOpen != nil {
+					filled = market.AtOpen
+				}
+				open := market.Tradable[from] & filled[to]
+				move[i].Closed = synthetic.Closed{Buy: open&trading.CanBuy == 0, Sell: open&trading.CanSell == 0}
+			}
 			if err := e.Step(action, ts); err != nil {
 				t.Fatal(err)
 			}
-			want, after := terms.Outcome(before, a, market.Close[e.Bar()]/market.Open[e.Bar()]-1)
-			if math.Abs(ts.Reward-want) > 1e-9 || math.Abs(share(e)-after) > 1e-6 {
-				t.Fatalf("%s at bar %d: reward %v and share %v, expected %v and %v", name, e.Bar(), ts.Reward, share(e), want, after)
+			want := terms.Outcome(after, orders, move)
+			for i, s := range shares(e) {
+				if math.Abs(ts.Reward-want) > 1e-9 || math.Abs(s-after[i]) > 1e-6 {
+					t.Fatalf("%s at bar %d: reward %v and share %v, expected %v and %v", name, e.Bar(), ts.Reward, s, want, after[i])
+				}
 			}
 			rewards = append(rewards, ts.Reward)
 		}

@@ -83,7 +83,7 @@ func hidden(root rng.Key, start bars.Date, count, assets int, move float64, h be
 
 // Chain implements Known: the states are beliefs that the trend of the next bar is upwards.
 func (m Momentum) Chain() *Chain {
-	h, c := belief{m.Change, m.Accuracy}, &Chain{Moves: []float64{-m.Move, m.Move}, Next: make([][]Branch, levels)}
+	h, c := belief{m.Change, m.Accuracy}, &Chain{Moves: moves(-m.Move, m.Move), Next: make([][]Branch, levels)}
 	for i := range c.Next {
 		b := float64(i) / (levels - 1)
 		c.Next[i] = split(c.Next[i], 1-h.seen(b), h.after(b, false), 0, 0)

@@ -52,7 +52,7 @@ func (m Regimes) Generate() *bars.Data {
 // Chain implements Known: the states are, for a last move down and then for one up, beliefs that
 // the regime of the next bar is trending.
 func (m Regimes) Chain() *Chain {
-	h, c := belief{m.Change, m.Accuracy}, &Chain{Moves: []float64{-m.Move, m.Move}, Next: make([][]Branch, 2*levels)}
+	h, c := belief{m.Change, m.Accuracy}, &Chain{Moves: moves(-m.Move, m.Move), Next: make([][]Branch, 2*levels)}
 	for i := range c.Next {
 		last, b := i/levels, float64(i%levels)/(levels-1)
 		for move := range 2 {
