@@ -69,7 +69,7 @@ func solved(ctx context.Context, cfg experiment.Config, o Options) (r Result, er
 }
 
 // share evaluates the trainer's present policy.
-func share(ctx context.Context, seed uint64, t *train.Trainer, opened trading.Opened, best *informed) (_ *Share, err error) {
+func share(ctx context.Context, seed uint64, t *train.Trainer, opened trading.Opened, best backtest.Policy) (_ *Share, err error) {
 	env, err := opened.New(envs.Test, 0)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ type informed struct {
 }
 
 // optimum makes the best policy of a document's market.
-func optimum(env configs.Section, f trading.Opened) (*informed, error) {
+func optimum(env configs.Section, f trading.Opened) (backtest.Policy, error) {
 	var params trading.Params
 	params.Config = trading.Defaults()
 	if err := env.Decode(&params); err != nil {
@@ -128,6 +128,9 @@ func optimum(env configs.Section, f trading.Opened) (*informed, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m, ok := made.(synthetic.Liquidation); ok {
+		return scheduled(m, params.Data, f)
+	}
 	known, ok := made.(synthetic.Known)
 	c, market := f.Source().Config(), f.Data().Market
 	n := len(market.Assets)
@@ -144,17 +147,57 @@ func optimum(env configs.Section, f trading.Opened) (*informed, error) {
 	if err != nil {
 		return nil, err
 	}
-	states, err := known.States(synthetic.Seen{Open: column(market.Open, n, 0), Close: column(market.Close, n, 0), Volume: column(market.Volume, n, 0), Column: func(name string) []float64 {
-		i := slices.Index(market.Features, name)
-		if i < 0 {
-			return nil
-		}
-		return column(market.X, n*len(market.Features), i)
-	}})
+	states, err := known.States(seen(market))
 	if err != nil {
 		return nil, params.Data.Errorf("features", "%v", err)
 	}
 	return &informed{best, states, market.Close, make([]float64, n), make([]int, n)}, nil
+}
+
+// scheduled makes the best policy of a liquidation.
+func scheduled(m synthetic.Liquidation, data configs.Section, f trading.Opened) (backtest.Policy, error) {
+	c, market := f.Source().Config(), f.Data().Market
+	slippage := c.Costs.Slippage
+	if c.Actions != trading.Weights || c.Execution.Fill != trading.NextOpen || slippage.Impact != trading.Linear || slippage.BP > 0 || c.Execution.Lot != 0 || len(c.Costs.Taxes) > 0 || c.Costs.Minimum > 0 || c.Costs.Participation > 0 || c.Account.Settlement > 0 {
+		return nil, data.Errorf("synthetic", "the optimum is known for actions: weights, filled at the next open without lots, and without other costs than a linear impact and a fee")
+	}
+	aversion := 0.0
+	if c.Reward == trading.Log {
+		aversion = 0.5
+	}
+	shares, err := m.Shares(aversion, slippage.Coefficient*c.InitialCash/m.Turnover, seen(market))
+	if err != nil {
+		return nil, data.Errorf("features", "%v", err)
+	}
+	return schedule(shares), nil
+}
+
+// schedule is a share of the portfolio at each bar.
+type schedule []float64
+
+func (schedule) Name() string { return "optimum" }
+
+func (schedule) Begin(*trading.Env, rng.Key) error { return nil }
+
+func (s schedule) Decide(context.Context, *trading.Env, *envs.TimeStep, []int64) error {
+	return errors.New("a schedule has weights and no orders")
+}
+
+func (s schedule) Weigh(_ context.Context, e *trading.Env, _ *envs.TimeStep, weights []float64) error {
+	weights[0], weights[1] = s[e.Bar()], 1-s[e.Bar()]
+	return nil
+}
+
+// seen is what an agent sees of the first asset.
+func seen(m *trading.Market) synthetic.Seen {
+	n := len(m.Assets)
+	return synthetic.Seen{Open: column(m.Open, n, 0), Close: column(m.Close, n, 0), Volume: column(m.Volume, n, 0), Column: func(name string) []float64 {
+		i := slices.Index(m.Features, name)
+		if i < 0 {
+			return nil
+		}
+		return column(m.X, n*len(m.Features), i)
+	}}
 }
 
 // column is one of a table whose rows have that width; nil of a table that is not there.

@@ -14,9 +14,11 @@
 // signal, that tells the next move with a known accuracy, and LeadingVolume tells it by its volume;
 // Momentum has a trend and Regimes two regimes that nobody sees, and the best policy is the one of
 // a Bayesian who knows the recipe. Pairs are two assets that never part for long, and LimitTrap is
-// one that rises day by day and cannot be sold when it falls. Noise has prices that are
-// martingales: no policy has an expected return, and before fees every one earns 0. The former show
-// that an algorithm learns, the last that a report does not find skill where there is none.
+// one that rises day by day and cannot be sold when it falls. Of Liquidation, whose price changes
+// on known days and where trading at once is dear, the best schedule is known in closed form. Noise
+// has prices that are martingales: no policy has an expected return, and before fees every one
+// earns 0. The former show that an algorithm learns, the last that a report does not find skill
+// where there is none.
 //
 // # Reproducibility
 //

@@ -37,6 +37,7 @@ func Kinds() []Kind {
 		kind("leading_indicator", "prices that an indicator of the bar before tells something of", DefaultLeadingIndicator),
 		kind("leading_volume", "prices that the volume of the bar before tells something of", DefaultLeadingVolume),
 		kind("limit_trap", "prices that rise day by day, then fall by their limit without a buyer", DefaultLimitTrap),
+		kind("liquidation", "a price whose changes are known, where trading at once is dear", DefaultLiquidation),
 		kind("momentum", "prices that follow a trend which nobody sees", DefaultMomentum),
 		kind("noise", "random walks, of which nothing can be known", DefaultNoise),
 		kind("pairs", "two prices that never part for long", DefaultPairs),
