@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // cycles are the columns of a market over whole cycles.
@@ -104,11 +105,11 @@ func TestAlmgrenChriss(t *testing.T) {
 // other way does better, neither without noise, where that is exact, nor with risk.
 func TestLiquidationInTheEnvironment(t *testing.T) {
 	const cash, coefficient = 1000.0, 0.02
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		noise    float64
 		reward   string
 		aversion float64
-	}{"certain": {0, "simple", 0}, "risky": {0.01, "log", 0.5}} {
+	}{"certain": {0, "simple", 0}, "risky": {0.01, "log", 0.5}}) {
 		t.Run(name, func(t *testing.T) {
 			m := synthetic.DefaultLiquidation()
 			m.Noise, m.Turnover = c.noise, cash
@@ -169,7 +170,7 @@ data:
 			earned, episodes := map[string]float64{}, 0
 			var sums []float64
 			for episode := range 600 {
-				for name, share := range policies {
+				for name, share := range sorted.All(policies) {
 					if err := e.Reset(rng.New(uint64(episode)), ts); err != nil {
 						t.Fatal(err)
 					}
@@ -210,7 +211,7 @@ data:
 			if episodes < 40 || math.Abs(mean-gain) > 3*se+gain/50 {
 				t.Errorf("%d cycles earn %v ± %v, expected %v", episodes, mean, se, gain)
 			}
-			for name, sum := range earned {
+			for name, sum := range sorted.All(earned) {
 				if name != "optimum" && sum >= earned["optimum"] {
 					t.Errorf("%s earns %v, the optimum %v", name, sum, earned["optimum"])
 				}
