@@ -75,5 +75,8 @@ func marketDigest(s *trading.Source, splits map[envs.Split]trading.Range) string
 			_ = binary.Write(h, binary.LittleEndian, column)
 		}
 	}
+	if m.Rules != nil {
+		fmt.Fprintf(h, "rules %s\n", m.Rules.Name())
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }

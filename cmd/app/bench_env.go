@@ -95,13 +95,30 @@ func (b envBench) ours(ctx context.Context) (*benchmark.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	trade := func(int) (envs.Env, error) { return market.Env(trading.Range{First: 0, Last: b.bars - 1}) }
 	many, err := trading.NewSource(b.crowd(), slotsOf(crowdSlots))
 	if err != nil {
 		return nil, err
 	}
-	places := func(int) (envs.Env, error) {
-		return many.Env(trading.Range{First: 0, Last: many.Market().Len() - 1})
+	first, last := trading.Range{First: 0, Last: b.bars - 1}, trading.Range{First: 0, Last: many.Market().Len() - 1}
+	trade := func(int) (envs.Env, error) { return market.Env(first) }
+	places := func(int) (envs.Env, error) { return many.Env(last) }
+	under := func(m *trading.Market, slots int, r trading.Range) (func(int) (envs.Env, error), error) {
+		m, err := ruled(m)
+		if err != nil {
+			return nil, err
+		}
+		c := ruledConfig()
+		c.Slots = slots
+		s, err := trading.NewSource(m, c)
+		return func(int) (envs.Env, error) { return s.Env(r) }, err
+	}
+	shares, err := under(market.Market(), 0, first)
+	if err != nil {
+		return nil, err
+	}
+	crowd, err := under(many.Market(), crowdSlots, last)
+	if err != nil {
+		return nil, err
 	}
 	walk := func(int) (envs.Env, error) { return corridor.New(corridor.Config{Cells: 64}) }
 	pole := func(int) (envs.Env, error) { return classic.NewCartPole(classic.CartPoleDefaults()) }
@@ -111,6 +128,8 @@ func (b envBench) ours(ctx context.Context) (*benchmark.Report, error) {
 		{"trading/vector", fmt.Sprintf("%s, vector of %d", name, b.count), trade, b.count, false, 1e6, "windows are views", false},
 		{"trading/vector-copy", fmt.Sprintf("%s, vector of %d", name, b.count), trade, b.count, true, 0, fmt.Sprintf("windows of %d floats are copied", market.Config().Window*b.assets*b.features), false},
 		{"trading/slots", fmt.Sprintf("%d of %d assets, one environment", crowdSlots, crowdAssets), places, 0, false, 2e4, fmt.Sprintf("windows of %d floats are copied", market.Config().Window*crowdSlots*crowdFeatures), false},
+		{"trading/ashare", name + " by the rules of A shares", shares, 0, false, 1e6, "limits, lots, T+1, dated taxes, slippage, participation, raw prices", false},
+		{"trading/ashare-slots", fmt.Sprintf("%d of %d assets by the rules of A shares", crowdSlots, crowdAssets), crowd, 0, false, 2e4, "", false},
 		{"cartpole/vector", fmt.Sprintf("CartPole-v1, vector of %d", b.count), pole, b.count, false, 5e6, "", false},
 		{"corridor/single", "the smallest environment", walk, 0, false, 0, "", false},
 		{"corridor/vector", fmt.Sprintf("the smallest environment, vector of %d", b.count), walk, b.count, false, 5e6, "", false},

@@ -21,7 +21,7 @@ func TestBenchEnv(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Rows) != 7 || r.Machine.CPU == "" {
+	if len(r.Rows) != 9 || r.Machine.CPU == "" {
 		t.Errorf("%d rows on %q", len(r.Rows), r.Machine.CPU)
 	}
 	for _, row := range r.Rows {

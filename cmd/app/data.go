@@ -218,6 +218,7 @@ func shorten(names []string, n int) string {
 func (a *app) dataInspectCommand() *cobra.Command {
 	var sets []string
 	var rules string
+	var policies int
 	cmd := &cobra.Command{
 		Use:   "inspect CONFIG.yaml|FOLDER|FILE",
 		Short: "Report the quality of raw data, or describe a prepared data set",
@@ -226,13 +227,23 @@ duplicates, unsorted rows, prices that are not positive numbers, gaps, missing a
 splits. For a folder or a file that onnxrl data prepare has written, describes the data set and checks its files.
 
 With --rules ashare, compares raw daily bars with the rules of the Chinese exchanges of their days instead: prices outside the limits, closes at a
-limit, days on which nothing else was traded, suspensions, and limit columns that say otherwise.`,
+limit, days on which nothing else was traded, suspensions, and limit columns that say otherwise.
+
+With --rules ashare --policies N, lets N random policies trade the bars of an experiment whose data.rules is ashare, and looks at every fill with
+arithmetic of its own: limits, suspensions, lots, T+1, fees and cash to the fen.`,
 		Example: `  onnxrl data inspect bars.csv
-  onnxrl data inspect cn_daily.csv.gz --rules ashare --json`,
+  onnxrl data inspect cn_daily.csv.gz --rules ashare --json
+  onnxrl data inspect ashare --rules ashare --policies 20 --set env.data.source.path=cn_daily.csv.gz`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.dataInspect(args[0], sets, rules) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if policies > 0 {
+				return a.auditRules(cmd.Context(), args[0], sets, rules, policies)
+			}
+			return a.dataInspect(args[0], sets, rules)
+		},
 	}
 	cmd.Flags().StringVar(&rules, "rules", "", "compare with the rules of a market: ashare")
+	cmd.Flags().IntVar(&policies, "policies", 0, "with --rules, look at the fills of that many random policies")
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "edit the configuration, for instance --set data.quality.jump=0.2")
 	return cmd
 }
@@ -273,6 +284,7 @@ type rawSection struct {
 	Source        bars.Source            `yaml:"source"`
 	Synthetic     configs.Kinded         `yaml:"synthetic"`
 	Series        []bars.PublishedSource `yaml:"series"`
+	Rules         string                 `yaml:"rules"`
 	Quality       bars.Rules             `yaml:"quality"`
 	Calendar      bars.Calendar          `yaml:"calendar"`
 	Assets        []string               `yaml:"assets"`
@@ -314,7 +326,7 @@ func (a *app) rawBars(path string, sets []string, size string) (c prepared.Confi
 		return c, nil, err
 	}
 	c.Source, c.Synthetic, c.Series, c.Quality, c.Calendar, c.Assets = part.Source, part.Synthetic, part.Series, part.Quality, part.Calendar, part.Assets
-	c.Universe = part.Universe
+	c.Universe, c.Rules = part.Universe, part.Rules
 	if size != "" {
 		c.Source.Bars = size
 	}

@@ -47,6 +47,13 @@ func (a *app) openLiveBars(p live.Pipeline, f *liveFlags) (liveBars, error) {
 			return nil, err
 		}
 		follower.Require(p.Needs())
+		if c.Rules != "" {
+			l, err := prepared.Limiter(c.Rules, p.Assets)
+			if err != nil {
+				return nil, err
+			}
+			follower.Limit(l.Limit)
+		}
 		published, err := bars.ReadPublished(c.Series, c.Source.Timezone)
 		if err != nil {
 			return nil, err

@@ -1,5 +1,7 @@
 package ashare
 
+import "github.com/onnxrl/onnxrl/envs/market/rules"
+
 // Side is what an order does.
 type Side uint8
 
@@ -10,10 +12,10 @@ const (
 )
 
 // Rate is a fraction in units of 1e-7: 10,000 is 0.1 %.
-type Rate int64
+type Rate = rules.Rate
 
 // of returns the fraction of an amount, to the fen, halves up.
-func (r Rate) of(amount Fen) Fen { return Fen(roundHalfUp(int64(amount)*int64(r), 10_000_000)) }
+func of(r Rate, amount Fen) Fen { return Fen(r.Of(int64(amount))) }
 
 // stampDuty by side, section 4.5 of the reference: china.org.cn 2005 (0.1 %; it was 0.2 %), lnmlw
 // (2007), wodefinance (Cai Shui [2008] 2), rsa-tax.com (2023).
@@ -94,12 +96,12 @@ func (r Rules) Costs(b Board, side Side, amount Fen, shares int64, k Broker) Cos
 	}
 	t := at(transferFees[b], r.date)
 	c := Costs{
-		Commission:  max(k.Rate.of(amount), k.Least),
-		StampDuty:   at(stampDuty, r.date)[side].of(amount),
-		TransferFee: max(t.ofAmount.of(amount)+t.ofPar.of(Fen(100*shares)), t.least),
+		Commission:  max(of(k.Rate, amount), k.Least),
+		StampDuty:   of(at(stampDuty, r.date)[side], amount),
+		TransferFee: max(of(t.ofAmount, amount)+of(t.ofPar, Fen(100*shares)), t.least),
 	}
 	if k.Net {
-		c.Handling, c.Regulatory = at(handlingFees[b], r.date).of(amount), at(regulatoryFees, r.date).of(amount)
+		c.Handling, c.Regulatory = of(at(handlingFees[b], r.date), amount), of(at(regulatoryFees, r.date), amount)
 	}
 	return c
 }

@@ -21,8 +21,9 @@
 // blocked on that side from open to close. Shares bought today are not for sale before
 // [Settlement].Shares days have passed.
 //
-// [Inspect] compares bars with the book, and with their own limit columns; it is what onnxrl data
-// inspect --rules ashare prints.
+// [Book] is the rule book as data and accounts use it (data.rules: ashare); package audit proves
+// on the fills of random policies that they keep it. [Inspect] compares bars with the book, and
+// with their own limit columns; it is what onnxrl data inspect --rules ashare prints.
 //
 // # The rules
 //

@@ -5,7 +5,7 @@ import "testing"
 // TestLots compares with every number of shares that the words of the rules allow.
 func TestLots(t *testing.T) {
 	checked := 0
-	for _, l := range []Lot{{100, 100, 1_000_000}, {200, 1, 100_000}, {100, 1, 1_000_000}} {
+	for _, l := range []Lot{{Min: 100, Step: 100}, {Min: 200, Step: 1}, {Min: 100, Step: 1}} {
 		for want := range int64(450) {
 			n := int64(0)
 			for k := l.Min; k <= want; k++ {

@@ -69,7 +69,7 @@ func million(r Rules, b Board, side Side) Costs {
 	return r.Costs(b, side, 100_000_000, 100_000, Broker{Net: true})
 }
 
-var rules = map[string]rule{
+var tables = map[string]rule{
 	"duty": {forAll(stampDuty), func(r Rules, b Board) string {
 		return fmt.Sprint(million(r, b, Buy).StampDuty, " ", million(r, b, Sell).StampDuty)
 	}},
@@ -190,7 +190,7 @@ func TestDated(t *testing.T) {
 				r := on(t, when)
 				got := none
 				if r.Open(b) {
-					got = rules[c.rule].says(r, b)
+					got = tables[c.rule].says(r, b)
 				}
 				if got != want {
 					t.Errorf("%s, %v on %s: %s, expected %s", c.rule, b, when, got, want)
@@ -199,7 +199,7 @@ func TestDated(t *testing.T) {
 		}
 	}
 	changes := 0
-	for name, rule := range sorted.All(rules) {
+	for name, rule := range sorted.All(tables) {
 		for b, days := range rule.rows {
 			if len(days) == 0 || days[0] != begin && days[0] != opened[b] {
 				t.Errorf("%s, %v begins on %v, expected %s or %s", name, Board(b), days, begin, opened[b])

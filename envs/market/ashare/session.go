@@ -1,5 +1,11 @@
 package ashare
 
+import (
+	"time"
+
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+)
+
 // Phase is what happens to orders at a time of the day.
 type Phase uint8
 
@@ -85,4 +91,30 @@ func (r Rules) Breaker(move, minute int, paused bool) (until int) {
 		until += clock(13, 0) - clock(11, 30)
 	}
 	return until
+}
+
+// halts are when the circuit breaker halted all shares, in minutes since midnight: on 2016-01-04
+// from 13:12 for 15 minutes and from 13:33 on, on 2016-01-07 from 9:42 for 15 minutes and from 9:59
+// on. The minutes are those that the press of the day gave, from memory.
+var halts = []struct {
+	day      bars.Date
+	from, to int
+}{
+	{day(2016, 1, 4), clock(13, 12), clock(13, 27)}, {day(2016, 1, 4), clock(13, 33), clock(15, 0)},
+	{day(2016, 1, 7), clock(9, 42), clock(9, 57)}, {day(2016, 1, 7), clock(9, 59), clock(15, 0)},
+}
+
+// Halted reports whether the circuit breaker halted all shares at a time of the exchange.
+func Halted(at time.Time) bool {
+	minute := 60*at.Hour() + at.Minute()
+	if minute == 0 && at.Second() == 0 {
+		minute = clock(15, 0) // of the bar of a day, the close
+	}
+	today := bars.NewDate(at)
+	for _, h := range halts {
+		if today == h.day && minute > h.from && minute <= h.to {
+			return true
+		}
+	}
+	return false
 }

@@ -30,8 +30,10 @@ type Follower struct {
 	adjusted string
 	// quotes are the columns of quotes that rows must have.
 	quotes []QuoteColumn
-	say    func(string)
-	lines  *lines
+	// limit, unless nil, writes the limits of rows.
+	limit func(symbol int, rec *Record, quoted []QuoteColumn)
+	say   func(string)
+	lines *lines
 
 	// The header and what follows from it; header is nil until it was read.
 	header  []string
@@ -101,6 +103,10 @@ func Follow(s Source, in io.Reader, rules Rules, from Date, symbols []string, ad
 
 // Require makes a header without a column of these an error. It is called before Next.
 func (f *Follower) Require(quotes []QuoteColumn) { f.quotes = quotes }
+
+// Limit has the limits of each row written by limit, which is told the symbol's number and the
+// columns of quotes that rows have. It is called before Next.
+func (f *Follower) Limit(limit func(symbol int, rec *Record, quoted []QuoteColumn)) { f.limit = limit }
 
 // Close closes the file.
 func (f *Follower) Close() error { return f.lines.close() }
@@ -212,7 +218,11 @@ func (f *Follower) begin(line string) error {
 		err = fmt.Errorf("there is no column of symbols, and the agent has %d assets", len(f.symbols))
 	}
 	if err == nil {
-		err = Lacking(f.quotes, f.columns.quoted())
+		have := f.columns.quoted()
+		if f.limit != nil {
+			have = append(have, LimitUp, LimitDown)
+		}
+		err = Lacking(f.quotes, have)
 	}
 	if err != nil {
 		return fmt.Errorf("follow %s: line 1: %w", f.name, err)
@@ -317,6 +327,9 @@ func (f *Follower) accept(rec *Record, i int) (err error) {
 	}
 	if err != nil {
 		return fmt.Errorf("symbol %s: %w", f.symbol(i), err)
+	}
+	if f.limit != nil && f.valid[i] {
+		f.limit(i, &clean, f.columns.quoted())
 	}
 	for _, j := range findJumps([]Record{f.records[i], clean}, f.rules.Jump) {
 		if j.Like != "" && f.valid[i] {

@@ -181,6 +181,11 @@ func (f *Feed) checkRows(at time.Time, rows []Row) error {
 	case f.begun && at.Before(f.time):
 		return fmt.Errorf("the last bars are of %s, which is later", f.time.Format(time.DateTime))
 	}
+	if f.book != nil {
+		if _, err := f.book.Terms(0, bars.NewDate(at)); err != nil {
+			return err
+		}
+	}
 	some := false
 	for i := range rows {
 		r := &rows[i]

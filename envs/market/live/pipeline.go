@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/feature"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/rules"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
@@ -86,6 +87,11 @@ func QuotesFor(c trading.Config, have []bars.QuoteColumn) (names []string) {
 			if !c.Costs.UsesVolume() {
 				continue
 			}
+		case bars.PrevClose, bars.ST:
+			// What limits are computed from.
+			if !c.Ruled() {
+				continue
+			}
 		case bars.LimitUp, bars.LimitDown:
 		default:
 			continue
@@ -146,6 +152,7 @@ type layout struct {
 	drop      bool
 	quotes    []bars.QuoteColumn
 	adjusts   bool // quotes have prices before adjustment
+	book      rules.Book
 	digest    [sha256.Size]byte
 }
 
@@ -190,6 +197,9 @@ func (p *Pipeline) check() (*layout, error) {
 	}
 	c, err := p.data()
 	if err = errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	if l.book, err = prepared.Book(c.Rules); err != nil {
 		return nil, err
 	}
 	l.goneAfter, l.drop = c.Calendar.GoneAfter, c.DropUndefined

@@ -32,7 +32,11 @@ type Portfolio struct {
 	// What costs depend on, [N]; nil where they do not.
 	volume, up, down []float64
 	// factor [N] are those at which positions are counted; nil where nothing happens to them.
-	factor   []float64
+	factor []float64
+	// ruled are the assets under a rule book and last [N] the closes that an ex price refers to;
+	// nil without one.
+	ruled    *trading.Ruled
+	last     []float64
 	position *tensor.Tensor
 	cash     *tensor.Tensor
 	mask     *tensor.Tensor
@@ -46,6 +50,10 @@ func NewPortfolio(c trading.Config, f *Feed) (*Portfolio, error) {
 		return nil, fmt.Errorf("portfolio: windows of %d bars, the feed has %d", c.Window, f.p.Window)
 	}
 	n := len(f.assets)
+	c, err := c.Under(f.book)
+	if err != nil {
+		return nil, fmt.Errorf("portfolio: %w", err)
+	}
 	a, err := trading.NewAccount(c, n)
 	if err != nil {
 		return nil, fmt.Errorf("portfolio: %w", err)
@@ -53,6 +61,12 @@ func NewPortfolio(c trading.Config, f *Feed) (*Portfolio, error) {
 	p := &Portfolio{
 		feed: f, config: c, account: a, orders: make([]int64, n), decided: make([]trading.Sides, n),
 		position: tensor.New(tensor.Float32, n), cash: tensor.New(tensor.Float32, 1), mask: tensor.New(tensor.Bool, 3*n), tradable: tensor.New(tensor.Uint8, n),
+	}
+	if f.book != nil {
+		if p.ruled, err = trading.NewRuled(f.book, f.p.Assets); err != nil {
+			return nil, fmt.Errorf("portfolio: %w", err)
+		}
+		p.last = slices.Clone(f.rawClose)
 	}
 	if c.Account.Prices == trading.Raw && slices.Contains(f.quotes, bars.Factor) {
 		p.factor = slices.Clone(f.factor)
@@ -79,7 +93,12 @@ func (p *Portfolio) prices() (open, close []float64) {
 // was decided at the bar before, once, and shows the present one.
 func (p *Portfolio) Update() {
 	if p.factor != nil {
-		p.account.Reinvest(p.factor, p.feed.factor)
+		if p.ruled != nil {
+			p.account.ReinvestWhole(p.factor, p.feed.factor, p.last)
+			copy(p.last, p.feed.rawClose)
+		} else {
+			p.account.Reinvest(p.factor, p.feed.factor)
+		}
 		copy(p.factor, p.feed.factor)
 	}
 	if p.pending && p.feed.time.After(p.at) {
@@ -153,6 +172,11 @@ func (p *Portfolio) trade() {
 			p.volume[i], p.up[i], p.down[i] = p.volume[i]/f, p.up[i]*f, p.down[i]*f
 		}
 	}
+	if p.ruled != nil {
+		if err := p.ruled.Bar(&b, p.config.Execution.Fill != trading.NextOpen); err != nil {
+			panic(err) // The feed refuses the bars of such days.
+		}
+	}
 	if p.weights != nil {
 		p.account.Rebalance(p.weights, &b)
 	} else {
@@ -198,6 +222,7 @@ func (p *Portfolio) Hold(positions []float64, cash float64) error {
 	p.pending = false
 	if p.factor != nil {
 		copy(p.factor, p.feed.factor)
+		copy(p.last, p.feed.rawClose)
 	}
 	p.observe()
 	return nil
@@ -216,6 +241,7 @@ type portfolioState struct {
 	Sellable []bool    `json:"sellable,omitempty"`
 	At       time.Time `json:"at"`
 	Factor   []float64 `json:"factor,omitempty"`
+	Last     []float64 `json:"last,omitempty"`
 	// Unsettled are shares that were bought on Day.
 	Unsettled []float64 `json:"unsettled,omitempty"`
 	Day       time.Time `json:"day,omitzero"`
@@ -224,7 +250,7 @@ type portfolioState struct {
 // SaveState returns the holdings and what is not executed yet, as JSON. The feed is saved by
 // itself.
 func (p *Portfolio) SaveState() ([]byte, error) {
-	s := portfolioState{Cash: p.account.Cash(), Positions: p.account.Positions(), Pending: p.pending, Orders: p.orders, Weights: p.weights, At: p.at, Factor: p.factor}
+	s := portfolioState{Cash: p.account.Cash(), Positions: p.account.Positions(), Pending: p.pending, Orders: p.orders, Weights: p.weights, At: p.at, Factor: p.factor, Last: p.last}
 	s.Unsettled, s.Day = p.account.Unsettled()
 	for _, d := range p.decided {
 		s.Decided, s.Sellable = append(s.Decided, d.Allows(trading.Buy)), append(s.Sellable, d.Allows(trading.Sell))
@@ -256,7 +282,7 @@ func (p *Portfolio) LoadState(text []byte) error {
 			return fmt.Errorf("load the state of a portfolio: %w", err)
 		}
 	}
-	if len(s.Factor) != len(p.factor) {
+	if len(s.Factor) != len(p.factor) || len(s.Last) != len(p.last) {
 		return fmt.Errorf("load the state of a portfolio: %d factors of raw prices, expected %d", len(s.Factor), len(p.factor))
 	}
 	if err := p.Hold(s.Positions, s.Cash); err != nil {
@@ -264,6 +290,7 @@ func (p *Portfolio) LoadState(text []byte) error {
 	}
 	p.account.HoldUnsettled(s.Unsettled, p.feed.wall(s.Day))
 	copy(p.factor, s.Factor)
+	copy(p.last, s.Last)
 	copy(p.orders, s.Orders)
 	copy(p.weights, s.Weights)
 	for i := range p.decided {

@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/feature"
+	"github.com/onnxrl/onnxrl/envs/market/rules"
 	"github.com/onnxrl/onnxrl/envs/market/split"
 	"github.com/onnxrl/onnxrl/envs/market/synthetic"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
@@ -82,6 +83,7 @@ type aligned struct {
 	panel    *bars.Panel
 	features *feature.Features
 	reports  []bars.SymbolReport
+	limits   []rules.Found // nil without a rule book
 }
 
 // align cleans and aligns the rows and lays out the features. A symbol without rows has an empty
@@ -101,6 +103,9 @@ func align(c Config, data *bars.Data) (*aligned, error) {
 		if clean[i], a.reports[i], err = bars.Clean(s, c.Quality, c.Source.AdjustVolume); err != nil {
 			return nil, fmt.Errorf("check the data: %w", err)
 		}
+	}
+	if a.limits, err = limit(c, clean); err != nil {
+		return nil, err
 	}
 	if a.panel, err = bars.Align(clean, data.Extra, c.Calendar, a.reports); err != nil {
 		return nil, err
@@ -287,6 +292,7 @@ func (s *Set) describe(c Config, data *bars.Data, p *placed, stats []feature.Sta
 	for i, col := range p.features.Columns() {
 		m.Features = append(m.Features, Feature{Column: col, Statistic: stats[i]})
 	}
+	m.Rules = c.Rules
 	m.Normalization, m.Split, m.TrainWithout = c.Normalization, p.split, p.gaps
 	m.Adjusted, m.Adjustment, m.Inputs, m.Quality = data.Adjustment.By, data.Adjustment, data.Files, p.reports
 	for _, r := range p.split.Named() {

@@ -14,6 +14,9 @@ import (
 // Config is the data section of a run.
 type Config struct {
 	Source bars.Source `yaml:"source"`
+	// Rules is the rule book of an exchange, ashare; empty is none. It gives bars the limits of
+	// their days, where they have none of their own, and accounts lots, taxes and settlement.
+	Rules string `yaml:"rules,omitzero"`
 	// Synthetic, unless absent, makes the bars instead of a source: see package synthetic.
 	Synthetic configs.Kinded `yaml:"synthetic" kinds:"market"`
 	// Series are values that were published at times of their own. They join the extra columns of
@@ -58,8 +61,9 @@ func Default() Config {
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.NonNegative("window", c.Window)
+	p.OneOf("rules", c.Rules, bookNames...)
 	if c.Stored != "" {
-		p.Check(c.Source.Path == "" && c.Synthetic.Kind == "" && c.Universe.Path == "", "stored", "there are bars to prepare, too; a stored file has been prepared")
+		p.Check(c.Source.Path == "" && c.Synthetic.Kind == "" && c.Universe.Path == "" && c.Rules == "", "stored", "there are bars to prepare, too; a stored file has been prepared")
 		return p.Err()
 	}
 	p.Check(c.Source.Path != "" || c.Synthetic.Kind != "", "source.path", "required: a file, a folder or a glob of bars")

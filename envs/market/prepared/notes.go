@@ -20,6 +20,9 @@ func (s *Set) notes(c Config, data *bars.Data, p *placed) []string {
 	}
 	notes = append(notes, data.Notes...)
 	notes = append(notes, Findings(p.reports, c.Quality)...)
+	if p.limits != nil {
+		notes = append(notes, limitNotes(c.Rules, p.limits)...)
+	}
 	if u := s.Manifest.Universe; u != nil && len(u.Absent) > 0 {
 		add("members of %s that have no rows: %d of %d, such as %s: results are those of the others, who may have been chosen with hindsight", u.Name, len(u.Absent), u.Symbols, few(u.Absent))
 	}

@@ -60,6 +60,8 @@ type Manifest struct {
 	Extra         []string              `json:"extra,omitempty"`
 	// Quotes names the columns of Set.Quotes that there are, in order.
 	Quotes []string `json:"quotes,omitempty"`
+	// Rules is the rule book that limits are from and accounts are kept by; empty is none.
+	Rules string `json:"rules,omitempty"`
 	// Universe is nil where all symbols can be bought at all times.
 	Universe *UniverseInfo `json:"universe,omitempty"`
 	Split    split.Splits  `json:"split"`

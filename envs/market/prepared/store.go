@@ -162,6 +162,9 @@ func (m *Manifest) check() error {
 			return fmt.Errorf("there are no quotes %q", name)
 		}
 	}
+	if _, err := Book(m.Rules); err != nil {
+		return err
+	}
 	want, err := m.digest()
 	if err == nil && want != m.DataSHA256 {
 		err = errors.New("it was changed after it was written: data_sha256 does not fit; prepare the data again")

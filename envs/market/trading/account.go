@@ -75,6 +75,9 @@ func (a *Account) Hold(positions []float64, cash float64) error {
 		if !(q >= 0) || math.IsInf(q, 0) {
 			return fmt.Errorf("hold: the position %g in asset %d", q, i)
 		}
+		if a.config.book != nil && q != math.Trunc(q) {
+			return fmt.Errorf("hold: the position %g in asset %d, expected whole shares beside data.rules: %s", q, i, a.config.book.Name())
+		}
 	}
 	if !(cash >= 0) || math.IsInf(cash, 0) {
 		return fmt.Errorf("hold: the cash %g", cash)

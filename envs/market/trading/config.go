@@ -2,6 +2,7 @@ package trading
 
 import (
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/rules"
 )
 
 // Config says how a market is traded. [Defaults] returns the specification's values.
@@ -48,6 +49,10 @@ type Config struct {
 	RewardParams RewardParams `yaml:"reward_params,omitzero"`
 	State        State        `yaml:"state"`
 	Episode      Episode      `yaml:"episode"`
+
+	// book is that of the market, see Under; freed says that its taxes and fees are not charged.
+	book  rules.Book
+	freed bool
 }
 
 // Execution says how orders become trades.

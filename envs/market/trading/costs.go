@@ -8,6 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/rules"
 )
 
 // Costs are what trading costs besides fee_rate, which is the commission's rate, and how much of a
@@ -110,12 +111,18 @@ type Charges struct {
 	tax    [2]float64
 	// plain says that there is the fee rate and nothing else, as in most trainings.
 	plain bool
+	// The commission under a rule book, and its minimum in hundredths.
+	commission rules.Rate
+	minimum    int64
 }
 
 // Charges returns the costs of a bar.
 func (c *Config) Charges(b *Bar) Charges {
 	k := &c.Costs
-	x := Charges{config: c, bar: b, rate: c.FeeRate, plain: k.Minimum == 0 && len(k.Taxes) == 0 && !k.UsesBars() && c.Account.Settlement == 0}
+	x := Charges{config: c, bar: b, rate: c.FeeRate, plain: k.Minimum == 0 && len(k.Taxes) == 0 && !k.UsesBars() && c.Account.Settlement == 0 && b.Terms == nil}
+	if b.Terms != nil {
+		x.commission, x.minimum = rules.Rate(math.Round(c.FeeRate*1e7)), hundredths(k.Minimum)
+	}
 	if len(c.Costs.Taxes) > 0 {
 		x.tax = [2]float64{Buy: c.Costs.rate(Buy, b.Date), Sell: c.Costs.rate(Sell, b.Date)}
 	}
@@ -150,6 +157,9 @@ func (x *Charges) Spend(money float64) float64 {
 // Price is what an order for so many shares of asset i is filled at.
 func (x *Charges) Price(side int64, i int, shares float64) float64 {
 	price, s := x.bar.Price[i], &x.config.Costs.Slippage
+	if x.bar.Terms != nil {
+		price = math.Round(price*100) / 100 // vendors store prices in float32
+	}
 	if s.BP == 0 && s.Impact == "" {
 		return price
 	}
@@ -189,12 +199,15 @@ func (x *Charges) Most(i int) float64 {
 // CostsText says in a sentence what trades cost.
 func (c *Config) CostsText() string {
 	k := &c.Costs
-	if k.Minimum == 0 && len(k.Taxes) == 0 && k.Slippage == (Slippage{}) && k.Participation == 0 {
+	if c.book == nil && k.Minimum == 0 && len(k.Taxes) == 0 && k.Slippage == (Slippage{}) && k.Participation == 0 {
 		return fmt.Sprintf("Fees are %g %% of every trade's amount; there is no slippage, no spread and no market impact, and cash earns nothing.", c.FeeRate*100)
 	}
 	parts := []string{fmt.Sprintf("a commission of %g %% of the amount", c.FeeRate*100)}
 	if k.Minimum > 0 {
 		parts[0] += fmt.Sprintf(", at least %g", k.Minimum)
+	}
+	if c.book != nil && !c.freed {
+		parts = append(parts, "the taxes and fees of the day by the rule book "+c.book.Name())
 	}
 	for _, t := range k.Taxes {
 		text := fmt.Sprintf("%g %%", t.Rate*100)

@@ -14,9 +14,15 @@
 // account.prices: raw, prices as they were quoted, where [Market.Reinvest] books what dividends and
 // splits give on their dates. Features see adjusted prices either way.
 //
-// A rule book of an exchange has four places to put its rules: limits by date are the columns
-// limit_up and limit_down of the data, rates by date and side are [Costs].Taxes, lots are
-// execution.lot, and the days before shares can be sold are account.settlement.
+// # Rule books
+//
+// A market may be under the rule book of an exchange (data.rules; [Market.Rules]): then its
+// limits, lots, taxes and fees by date and settlement hold, accounts trade raw prices, whole
+// shares and whole hundredths of the currency, and the keys that would say otherwise are errors
+// ([Config.Under]). Shares that a factor of adjustment gives are whole, and what is left of one is
+// cash at the ex price. Without a book the same can be set one by one: limits are the columns
+// limit_up and limit_down of the data, rates by date and side [Costs].Taxes, lots execution.lot,
+// and the days before shares can be sold account.settlement.
 //
 // # One step
 //

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/onnxrl/onnxrl/envs/market/rules"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
 )
 
@@ -26,6 +27,10 @@ type Bar struct {
 	// Volume [N] is in shares, LimitUp and LimitDown are prices; they are read only where costs
 	// depend on them, see [Costs], and limits may be nil.
 	Volume, LimitUp, LimitDown []float64
+	// Class [N] is the kind of each asset by a rule book and Terms those of each kind on this day;
+	// nil without one.
+	Class []uint8
+	Terms []rules.Terms
 }
 
 // Trade executes orders, Buy, Sell or Hold for each asset: all sells, then all buys. Fills are
@@ -44,7 +49,7 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 		case o == Buy && decided[i]&filled[i]&CanBuy != 0:
 			buyers++
 		case o == Sell && decided[i]&filled[i]&CanSell != 0:
-			a.sell(&x, i, price[i], a.part(i))
+			a.sell(&x, i, price[i], a.part(&x, i))
 		case o == exit && filled[i]&CanSell != 0:
 			a.sell(&x, i, price[i], a.pos[i])
 		default:
@@ -61,6 +66,16 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 		if o != Buy || decided[i]&filled[i]&CanBuy == 0 {
 			continue
 		}
+		if t := x.terms(i); t != nil {
+			money, budget := x.spend(t, i, share), share
+			if owner {
+				money, budget = c.BuyPct*a.cash, a.cash
+			}
+			if !a.buyWhole(&x, t, i, money, budget) {
+				a.step.skipped++
+			}
+			continue
+		}
 		if owner {
 			amount = c.BuyPct * a.cash
 		}
@@ -69,9 +84,15 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 }
 
 // part is how much of the position in asset i an order sells.
-func (a *Account) part(i int) float64 {
+func (a *Account) part(x *Charges, i int) float64 {
 	c, held := a.config, a.pos[i]
 	shares, lot := c.SellPct*held, c.Execution.Lot
+	if t := x.terms(i); t != nil {
+		if n := t.Lot.Sell(whole(shares), whole(held)); n > 0 {
+			return float64(n)
+		}
+		return float64(t.Lot.Min)
+	}
 	if lot > 0 {
 		shares = min(max(math.Floor(shares/lot), 1)*lot, held)
 	}
@@ -80,6 +101,12 @@ func (a *Account) part(i int) float64 {
 
 // sell gives up to that many shares of the position in asset i.
 func (a *Account) sell(x *Charges, i int, price, shares float64) {
+	if t := x.terms(i); t != nil {
+		if !a.sellWhole(x, t, i, shares) {
+			a.step.skipped++
+		}
+		return
+	}
 	c, held := a.config, a.pos[i]
 	lot := c.Execution.Lot
 	if (held-shares)*price < Dust {

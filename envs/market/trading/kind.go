@@ -76,7 +76,7 @@ func Kind(load Loader) envs.Kind {
 		if f.source, err = NewSource(d.Market, p.Config); err != nil {
 			return nil, err
 		}
-		whole := p.Config
+		whole := f.source.config
 		whole.Episode.Kind, whole.Episode.Length = Full, 0
 		f.whole = f.source.with(whole)
 		return f, nil

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/onnxrl/onnxrl/envs/market/rules"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
 )
 
@@ -34,6 +35,9 @@ type Market struct {
 	Factor []float64
 	// Raw, unless nil, are the prices before adjustment, which accounts trade on request.
 	Raw *RawPrices
+	// Rules, unless nil, is the book by which accounts are kept.
+	Rules rules.Book
+	ruled *Ruled
 	// Checked says that Validate has found nothing, when the market was stored for instance.
 	Checked bool
 	// Release, unless nil, gives back the memory of what was read so far and can be read again.
@@ -75,6 +79,9 @@ func (m *Market) Bar(b *Bar, c *Config, decided int) {
 			return column[from:to]
 		}
 		b.Volume, b.LimitUp, b.LimitDown = row(m.Volume), row(m.LimitUp), row(m.LimitDown)
+	}
+	if m.ruled != nil {
+		m.ruled.bar(b, c.Execution.Fill != NextOpen)
 	}
 }
 

@@ -31,6 +31,12 @@ func (a *Account) Rebalance(weights []float64, b *Bar) {
 			continue
 		}
 		shares := min(-d/price[i], a.pos[i])
+		if t := x.terms(i); t != nil {
+			if t.Lot.Sell(whole(shares), whole(a.pos[i])) > 0 {
+				a.sell(&x, i, price[i], shares)
+			}
+			continue
+		}
 		if lot > 0 && (a.pos[i]-shares)*price[i] >= Dust {
 			if shares = math.Floor(shares/lot) * lot; shares == 0 {
 				continue
@@ -41,9 +47,9 @@ func (a *Account) Rebalance(weights []float64, b *Bar) {
 	a.settleCash(cash, 0)
 	// What buyers want to spend, fees included.
 	terms := r.terms[:0]
-	for _, d := range r.want {
+	for i, d := range r.want {
 		if d > 0 {
-			terms = append(terms, d+x.Fee(Buy, d))
+			terms = append(terms, d+x.feeOn(i, d))
 		}
 	}
 	part, sold := 1.0, len(a.fills)
@@ -53,6 +59,14 @@ func (a *Account) Rebalance(weights []float64, b *Bar) {
 	}
 	for i, d := range r.want {
 		if d <= 0 {
+			continue
+		}
+		if t := x.terms(i); t != nil {
+			budget := part * (d + x.feeOn(i, d))
+			if part < 1 {
+				d = x.spend(t, i, budget)
+			}
+			a.buyWhole(&x, t, i, d, budget)
 			continue
 		}
 		if part < 1 {
@@ -73,8 +87,8 @@ func (a *Account) Rebalance(weights []float64, b *Bar) {
 // settleCash makes the cash what it was before the fills from that one on, less what they cost, in
 // a way that does not depend on their order.
 func (a *Account) settleCash(before float64, from int) {
-	if len(a.fills) == from {
-		return
+	if len(a.fills) == from || a.config.book != nil {
+		return // whole hundredths have no rounding errors
 	}
 	terms := append(a.rebalancing.terms[:0], before)
 	for _, f := range a.fills[from:] {

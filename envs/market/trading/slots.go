@@ -24,9 +24,10 @@ type slots struct {
 	next int
 
 	// What a bar holds for the places, [K], and two tables' rows.
-	price, volume, up, down, first, second []float64
-	decided, tradable                      []Sides
-	members                                []universe.Membership
+	price, volume, up, down, first, second, third []float64
+	class                                         []uint8
+	decided, tradable                             []Sides
+	members                                       []universe.Membership
 
 	positions []float64 // [N]
 	fills     []Fill    // by asset
@@ -37,7 +38,7 @@ func newSlots(m *Market, c *Config) *slots {
 	floats := func() []float64 { return make([]float64, k) }
 	return &slots{
 		m: m, window: c.Window, asset: make([]int, k), place: make([]int, n), fresh: make([]int, 0, 2*k), names: make([]string, k), rows: make([]float32, c.Window*k*len(m.Features)),
-		price: floats(), volume: floats(), up: floats(), down: floats(), first: floats(), second: floats(), decided: make([]Sides, k), tradable: make([]Sides, k),
+		price: floats(), volume: floats(), up: floats(), down: floats(), first: floats(), second: floats(), third: floats(), class: make([]uint8, k), decided: make([]Sides, k), tradable: make([]Sides, k),
 		members: make([]universe.Membership, k), positions: make([]float64, n), fills: make([]Fill, 0, k),
 	}
 }
@@ -174,6 +175,7 @@ func gather[T any](s *slots, dst, row []T) []T {
 func (s *slots) bar(b *Bar) {
 	b.Price, b.Decided, b.Tradable = gather(s, s.price, b.Price), gather(s, s.decided, b.Decided), gather(s, s.tradable, b.Tradable)
 	b.Members = gather(s, s.members, b.Members)
+	b.Class = gather(s, s.class, b.Class)
 	b.Volume, b.LimitUp, b.LimitDown = gather(s, s.volume, b.Volume), gather(s, s.up, b.LimitUp), gather(s, s.down, b.LimitDown)
 }
 
@@ -244,12 +246,18 @@ func (e *Env) sides(ts *envs.TimeStep) {
 
 // reinvest books what happens overnight before bar t.
 func (e *Env) reinvest(t int) {
-	m, s := e.market, e.slots
-	if s == nil {
-		m.Reinvest(e.account.pos, t)
-	} else if m.Factor != nil && t > 0 {
-		n := len(s.place)
-		Reinvest(e.account.pos, gather(s, s.first, m.Factor[(t-1)*n:t*n]), gather(s, s.second, m.Factor[t*n:(t+1)*n]))
+	m, s, n := e.market, e.slots, len(e.market.Assets)
+	if m.Factor == nil || t == 0 {
+		return
+	}
+	before, now, close := m.Factor[(t-1)*n:t*n], m.Factor[t*n:(t+1)*n], m.Close[(t-1)*n:t*n]
+	if s != nil {
+		before, now, close = gather(s, s.first, before), gather(s, s.second, now), gather(s, s.third, close)
+	}
+	if m.ruled != nil {
+		e.account.ReinvestWhole(before, now, close)
+	} else {
+		Reinvest(e.account.pos, before, now)
 	}
 }
 

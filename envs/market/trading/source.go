@@ -65,7 +65,21 @@ func NewSource(m *Market, c Config) (*Source, error) {
 	if c.Window > m.Len()-1 {
 		return nil, fmt.Errorf("trading: the window of %d bars does not leave a step in a market of %d bars", c.Window, m.Len())
 	}
+	c, err := c.Under(m.Rules)
+	if err != nil {
+		return nil, fmt.Errorf("trading: %w", err)
+	}
 	m = m.traded(&c)
+	if m.Rules != nil {
+		own := *m
+		if own.ruled, err = NewRuled(m.Rules, m.Assets); err == nil {
+			err = own.ruled.read(m)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("trading: %w", err)
+		}
+		m = &own
+	}
 	if c.Costs.UsesVolume() && m.Volume == nil {
 		return nil, errors.New("trading: costs.participation and costs.slippage.impact need the volume of bars, which the data do not have")
 	}

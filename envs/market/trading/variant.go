@@ -6,7 +6,7 @@ import "fmt"
 // least commission, no taxes and no slippage. How much of a bar can be traded stays.
 func (s *Source) WithFee(rate float64) (*Source, error) {
 	c := s.config
-	c.FeeRate, c.Costs = rate, Costs{Participation: c.Costs.Participation}
+	c.FeeRate, c.Costs, c.freed = rate, Costs{Participation: c.Costs.Participation}, true
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("trading: %w", err)
 	}

@@ -103,9 +103,9 @@ func (a *accounts) step(r *Record, rule Rule, bar int) {
 	b := &a.bar
 	a.m.Bar(b, &a.c, bar)
 	if b.Number > bar {
-		a.m.Reinvest(a.pos, b.Number)
+		a.reinvest(b.Number)
 	} else {
-		defer a.m.Reinvest(a.pos, bar+1)
+		defer a.reinvest(bar + 1)
 	}
 	x := a.c.Charges(b)
 	a.fills = a.fills[:0]
@@ -137,6 +137,21 @@ func (a *accounts) step(r *Record, rule Rule, bar int) {
 	r.Fees, r.Turnover, r.Skipped = append(r.Fees, fees), append(r.Turnover, turnover), append(r.Skipped, skipped)
 }
 
+// reinvest books what happens overnight before a bar.
+func (a *accounts) reinvest(bar int) {
+	if a.m.Rules == nil {
+		a.m.Reinvest(a.pos, bar)
+		return
+	}
+	for i, q := range a.pos {
+		if at := bar*len(a.pos) + i; q != 0 && a.m.Factor != nil {
+			var money float64
+			a.pos[i], money = trading.Whole(q, a.m.Factor[at]/a.m.Factor[at-len(a.pos)], a.m.Close[at-len(a.pos)])
+			a.cash[i] = max(a.cash[i]+money, 0)
+		}
+	}
+}
+
 // execute moves an account into its asset, or out of it, as far as the volume of the bar allows. It
 // reports false where that is less than one lot.
 func (a *accounts) execute(x *trading.Charges, i, at int, order int64) bool {
@@ -145,6 +160,9 @@ func (a *accounts) execute(x *trading.Charges, i, at int, order int64) bool {
 		shares := a.pos[i]
 		if date := a.m.Dates[at]; a.c.Account.Settlement > 0 && date.YearDay() == a.bought[i].YearDay() && date.Year() == a.bought[i].Year() {
 			return false
+		}
+		if x.Ruled() {
+			return a.take(x.Sell(i, shares, shares), false)
 		}
 		if shares > most {
 			if shares = most; lot > 0 {
@@ -162,6 +180,10 @@ func (a *accounts) execute(x *trading.Charges, i, at int, order int64) bool {
 		a.pos[i] -= shares
 		a.capped[i] = a.pos[i] > 0
 		return true
+	}
+	if x.Ruled() {
+		f := x.Buy(i, a.cash[i])
+		return a.take(f, f.Shares >= most-1)
 	}
 	money := x.Spend(a.cash[i])
 	price := x.Price(order, i, min(money/x.Price(order, i, 0), most))
@@ -183,4 +205,19 @@ func (a *accounts) execute(x *trading.Charges, i, at int, order int64) bool {
 	a.pos[i] += shares
 	a.bought[i] = a.m.Dates[at]
 	return true
+}
+
+// take books a fill under a rule book, unless it is of no shares.
+func (a *accounts) take(f trading.Fill, capped bool) bool {
+	i, amount := f.Asset, f.Shares*f.Price
+	if left := a.cash[i] - amount - f.Fee; f.Shares != 0 && left > -0.005 {
+		a.cash[i] = math.Round(left*100) / 100
+		if a.pos[i] += f.Shares; f.Shares > 0 {
+			a.bought[i] = a.m.Dates[f.Bar]
+		}
+		a.capped[i] = capped || f.Shares < 0 && a.pos[i] > 0
+		a.fills = append(a.fills, f)
+		return true
+	}
+	return false
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
 	"github.com/onnxrl/onnxrl/runtime/mapfile"
@@ -113,11 +114,15 @@ func open(path string) (_ *trading.Data, err error) {
 	if err != nil {
 		return nil, err
 	}
+	book, err := prepared.Book(x.Rules)
+	if err != nil {
+		return nil, err
+	}
 	b, err := mapfile.Map(f, int(size))
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", size, err)
 	}
-	m := &trading.Market{Assets: x.Assets, Features: x.Features, Dates: make([]time.Time, x.Bars), Checked: true, Release: func() { mapfile.Release(b) }}
+	m := &trading.Market{Assets: x.Assets, Features: x.Features, Dates: make([]time.Time, x.Bars), Rules: book, Checked: true, Release: func() { mapfile.Release(b) }}
 	byName := map[string][]byte{}
 	for _, c := range x.Columns {
 		byName[c.Name] = b[c.Offset : c.Offset+c.Bytes]

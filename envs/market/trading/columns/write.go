@@ -35,6 +35,7 @@ type index struct {
 	Digests   map[string]string            `json:"digests,omitempty"`
 	Adjusted  string                       `json:"adjusted,omitempty"`
 	Notes     []string                     `json:"notes,omitempty"`
+	Rules     string                       `json:"rules,omitempty"`
 	// SHA256 is that of the index with this field empty.
 	SHA256 string `json:"sha256"`
 }
@@ -88,6 +89,9 @@ func Write(path string, d *trading.Data, bars int, list []Column) error {
 	}
 	if len(m.Dates) > 0 {
 		x.Zone = m.Dates[0].Location().String()
+	}
+	if m.Rules != nil {
+		x.Rules = m.Rules.Name()
 	}
 	err := atomicfile.WriteFile(path, func(file io.Writer) error {
 		w := &counter{w: bufio.NewWriterSize(file, 1<<20)}

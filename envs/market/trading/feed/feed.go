@@ -24,6 +24,7 @@ func FromSet(s *prepared.Set) *trading.Data {
 		market.Features[i] = f.Name
 		scales[i] = trading.Scale{Mean: f.Mean, Std: f.Std, Clip: f.Clip, Scaled: f.Scaled, Unit: string(f.Unit)}
 	}
+	market.Rules, _ = prepared.Book(m.Rules) // the set was made with it, or read and checked
 	market.LimitUp, market.LimitDown = s.Quotes[bars.LimitUp], s.Quotes[bars.LimitDown]
 	if slices.ContainsFunc(s.Volume, func(v float64) bool { return v > 0 }) {
 		market.Volume = s.Volume

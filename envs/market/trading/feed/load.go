@@ -17,6 +17,14 @@ type params struct {
 	Data prepared.Config `yaml:"data"`
 }
 
+// Validate reports keys that the rule book of the data contradicts.
+func (p params) Validate() error {
+	if p.Data.Rules == "" {
+		return nil
+	}
+	return p.CheckRules(p.Data.Rules)
+}
+
 // Kind returns the kind "trading" over markets that Load makes.
 func Kind() envs.Kind {
 	k := trading.Kind(Load)
