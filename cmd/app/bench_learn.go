@@ -126,7 +126,7 @@ func (a *app) benchLearn(ctx context.Context, tasks []learning.Task, f learnFlag
 	}
 	var total int64
 	for _, t := range tasks {
-		cfg, err := learning.Load(t.Name, o)
+		cfg, err := t.Load(o)
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 func TestBenchLearn(t *testing.T) {
 	ran := 0
 	for _, engine := range testEngines() {
-		args := []string{"bench", "learn", "synthetic*", "--engine", engine, "--seeds", "4,5", "--set", "train.total_env_steps=320", "--json", "-q"}
+		args := []string{"bench", "learn", "synthetic_leading", "--engine", engine, "--seeds", "4,5", "--set", "train.total_env_steps=320", "--json", "-q"}
 		out := succeed(t, args...)
 		r := decode[learnReport](t, out)
 		if r.Engine != engine || len(r.Tasks) != 1 {

@@ -314,11 +314,14 @@ func (a *app) configNew(cmd *cobra.Command, name string, f *newFlags) error {
 			return fmt.Errorf("config new: %w", err)
 		}
 	}
-	file := f.out
+	file, note := f.out, ""
 	if file == "" {
 		file = "FILE"
 	}
-	return a.write(f.out, []byte("# Read by: "+use+" "+file+"\n# Written by: onnxrl "+strings.TrimPrefix(cmd.CommandPath(), "onnxrl ")+" "+name+"; onnxrl config check says what is wrong with it.\n\n"+text))
+	if env == "trading" {
+		note = "# These are the algorithm's defaults; onnxrl data init writes an experiment with settings for market data.\n"
+	}
+	return a.write(f.out, []byte("# Read by: "+use+" "+file+"\n"+note+"# Written by: onnxrl "+strings.TrimPrefix(cmd.CommandPath(), "onnxrl ")+" "+name+"; onnxrl config check says what is wrong with it.\n\n"+text))
 }
 
 // gymnasiumID returns the kind of environment that has an id of Gymnasium's, whose keys then have

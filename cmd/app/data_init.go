@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
@@ -57,7 +59,8 @@ func (a *app) dataInitCommand() *cobra.Command {
 with the usual names, a folder in Qlib's format, a data set of Hugging Face, or ticks. Writes the data section with a split by time (70, 15 and 15 %
 of the days), names the exchange whose calendar the days agree with, and says what the data lack and what follows from that.
 
-With --out, writes an experiment that onnxrl train runs.`,
+With --out, writes an experiment that onnxrl train runs. Its other settings are those of the shipped experiment synthetic_market;
+onnxrl bench learn 'synthetic_*' shows what they learn in markets of which the best policy is known.`,
 		Example: `  onnxrl data init cn_daily.csv.gz
   onnxrl data init ~/.qlib/qlib_data/cn_data --instruments csi300 --out experiment.yaml
   onnxrl data init ticks.parquet --bars volume=100000 --json`,
@@ -172,18 +175,44 @@ func (r *initReport) splitDays(data *bars.Data) error {
 	return nil
 }
 
-// experiment writes an experiment with a data section.
+// initEpisode is the least number of times of the training split from which on episodes begin
+// anywhere in it, twice as many as they last.
+const initEpisode = 500
+
+// experiment writes an experiment with a data section. The other settings are those of a shipped
+// one, which bench learn shows to learn what there is to know.
 func (r *initReport) experiment(w io.Writer, section string) error {
+	doc, err := experiment.Document("synthetic_market")
+	if err != nil {
+		return err
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Written by onnxrl data init: %s of %s from %s to %s.\n", plural(r.Times, "time"), plural(r.Symbols, "symbol"), r.From, r.To)
 	for _, text := range r.Missing {
 		fmt.Fprintf(&b, "# The data lack %s.\n", text)
 	}
-	b.WriteString("seed: 1\nenv:\n  kind: trading\n  window: 20\n")
+	b.WriteString("# The settings are those of the shipped experiment synthetic_market; onnxrl bench learn 'synthetic_*'\n# shows what they learn where it is known what there is to learn.\nseed: 1\nenv:\n  kind: trading\n")
+	copied := func(indent, path string) error {
+		s, ok := doc.Lookup(path)
+		if !ok {
+			return fmt.Errorf("synthetic_market has no %s", path)
+		}
+		text, err := configs.Marshal(map[string]any{path[strings.LastIndex(path, ".")+1:]: s})
+		for line := range strings.Lines(string(text)) {
+			b.WriteString(indent + line)
+		}
+		return err
+	}
+	err = copied("  ", "env.window")
+	if r.Times*70/100 >= initEpisode {
+		err = errors.Join(err, copied("  ", "env.episode"))
+	}
 	for line := range strings.Lines(section) {
 		b.WriteString("  " + line)
 	}
-	b.WriteString("    features: {ohlcv: true, prices: relative, volume: log, indicators: {sma: [10, 20], rsi: [14], macd: [12, 26, 9]}}\nagent: {kind: a2c}\ntrain: {num_envs: 8, total_env_steps: 200000}\n")
-	_, err := io.WriteString(w, b.String())
+	if err := errors.Join(err, copied("    ", "env.data.features"), copied("", "wrappers"), copied("", "agent"), copied("", "train")); err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, b.String())
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -67,6 +69,19 @@ func TestDataInit(t *testing.T) {
 		text := succeed(t, "data", "prepare", out, "--out", filepath.Join(t.TempDir(), "set"))
 		if !strings.Contains(text, "N = 2") {
 			t.Errorf("%s: %s", name, text)
+		}
+		got, _, err := experiment.Load(out, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shipped, _, err := experiment.Load("synthetic_market", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for section, pair := range sorted.All(map[string][2]any{"agent": {got.Agent, shipped.Agent}, "train": {got.Train, shipped.Train}, "wrappers": {got.Wrappers, shipped.Wrappers}}) {
+			if changes, err := configs.Diff(pair[0], pair[1]); err != nil || len(changes) > 0 {
+				t.Errorf("%s: %s is not that of synthetic_market: %v %v", name, section, changes, err)
+			}
 		}
 		refuse(t, []string{"data", "init", c.file, "--out", out}, "is there already")
 		ran++

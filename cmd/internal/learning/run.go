@@ -1,11 +1,13 @@
 package learning
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -53,7 +55,13 @@ type Options struct {
 	Profile *agents.Profile
 }
 
-// Load reads the document of a task, of this package or shipped.
+// Load reads the document of the task, with its edits and then those of the options.
+func (t Task) Load(o Options) (experiment.Config, error) {
+	o.Sets = slices.Concat(t.Sets, o.Sets)
+	return Load(cmp.Or(t.Document, t.Name), o)
+}
+
+// Load reads a document, of this package or shipped.
 func Load(name string, o Options) (experiment.Config, error) {
 	text, err := documents.ReadFile("documents/" + name + ".yaml")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +93,7 @@ func (o Options) apply(cfg experiment.Config) experiment.Config {
 // Run trains one seed of a task and scores it.
 func Run(ctx context.Context, t Task, seed uint64, o Options) (Result, error) {
 	start := time.Now()
-	cfg, err := Load(t.Name, o)
+	cfg, err := t.Load(o)
 	if err != nil {
 		return Result{}, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/envs/market/synthetic"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -32,6 +33,44 @@ func TestA2CLearnsTheLeadingIndicator(t *testing.T) {
 	}
 }
 
+// TestDefaultsLearn trains every market with the shipped defaults for a moment, and a trend for a
+// quarter of the row of bench learn.
+func TestDefaultsLearn(t *testing.T) {
+	tasks, err := Select([]string{"synthetic_*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, task := range tasks {
+		if task.Document != "synthetic_market" {
+			continue
+		}
+		sets := []string{"train.total_env_steps=160", "train.validation.every_steps=0"}
+		if task.Name == "synthetic_momentum" {
+			sets = []string{"train.total_env_steps=100000"}
+		}
+		r, err := Run(t.Context(), task, 42, Options{Engine: testengines.Fastest(t), Threads: 1, Sets: sets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := r.Optimum
+		t.Logf("%s: %.3f, %+v", task.Name, r.Score, *o)
+		// What can be earned is more than what nobody has to learn.
+		if o.Bars < 4000 || o.Optimum < 5e-5 || o.Hold > o.Optimum/2 || r.Score != o.Agent/o.Optimum {
+			t.Errorf("%s: %+v, %+v", task.Name, r, o)
+		}
+		if task.Name == "synthetic_momentum" && r.Score < 0.5 {
+			t.Errorf("%s: %v of the optimum", task.Name, r.Score)
+		}
+		known[task.Name] = true
+	}
+	for _, k := range synthetic.Kinds() {
+		if name := "synthetic_" + k.Name; known[name] == (k.Name == "noise") {
+			t.Errorf("%s is a task: %v", name, known[name])
+		}
+	}
+}
+
 // TestSolvedRefuses what it does not know the optimum of.
 func TestSolvedRefuses(t *testing.T) {
 	e, tried := portable.New(), 0
@@ -40,6 +79,7 @@ func TestSolvedRefuses(t *testing.T) {
 		"env.data.synthetic={kind: leading_indicator, bars: 4000, assets: 2}": "one asset",
 		"env.execution.fill=next_close":                                       "next open",
 		"env.data.features.extra=[]":                                          "signal is not among the features",
+		"env.data.synthetic={kind: liquidation, bars: 4000}":                  "actions: weights",
 		"env.data.synthetic={kind: trend}":                                    `unknown kind "trend"`,
 		"env.data={source: {path: 'shipped:market/us5_daily.parquet'}, split: {train: [2000-03-01, 2009-12-31]}}": "not synthetic",
 	}) {
@@ -47,7 +87,7 @@ func TestSolvedRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if set == "env.data.synthetic={kind: noise, bars: 4000}" {
+		if strings.Contains(set, "noise") || strings.Contains(set, "liquidation") { // without a signal
 			if cfg, _, err = experiment.Load("synthetic_leading", []string{set, "env.data.features.extra=[]"}); err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +97,7 @@ func TestSolvedRefuses(t *testing.T) {
 		}
 		tried++
 	}
-	if tried != 6 {
+	if tried != 7 {
 		t.Errorf("%d documents tried", tried)
 	}
 	cfg, _, err := experiment.Load("synthetic_leading", []string{"train.total_env_steps=1600"})

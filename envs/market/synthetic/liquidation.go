@@ -44,7 +44,7 @@ type Liquidation struct {
 // DefaultLiquidation returns five days for what is as much as the market trades on one, with the
 // shipped initial cash.
 func DefaultLiquidation() Liquidation {
-	return Liquidation{Seed: 1, Bars: 3000, Start: date("2000-01-03"), Days: 5, Move: 0.02, Turnover: 10_000}
+	return Liquidation{Seed: 1, Bars: 3000, Start: date("2000-01-03"), Days: 5, Move: 0.001, Turnover: 10_000}
 }
 
 // Validate implements Market.

@@ -112,7 +112,7 @@ func TestLiquidationInTheEnvironment(t *testing.T) {
 	}{"certain": {0, "simple", 0}, "risky": {0.01, "log", 0.5}}) {
 		t.Run(name, func(t *testing.T) {
 			m := synthetic.DefaultLiquidation()
-			m.Noise, m.Turnover = c.noise, cash
+			m.Move, m.Noise, m.Turnover = 0.02, c.noise, cash
 			doc, err := configs.Parse("env.yaml", []byte(fmt.Sprintf(`
 window: 2
 fee_rate: 0
@@ -122,10 +122,10 @@ reward: %s
 costs: {slippage: {impact: linear, coefficient: %g}}
 episode: {kind: random, length: %d}
 data:
-  synthetic: {kind: liquidation, bars: 8000, noise: %g, turnover: %g}
+  synthetic: {kind: liquidation, bars: 8000, move: %g, noise: %g, turnover: %g}
   features: {indicators: {}, extra: [direction, remaining], prices: relative, volume: log}
   split: {train: [2000-01-03, 2030-12-31]}
-`, cash, c.reward, coefficient, 2*m.Days, c.noise, m.Turnover)))
+`, cash, c.reward, coefficient, 2*m.Days, m.Move, c.noise, m.Turnover)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -53,7 +53,7 @@ func TestDigests(t *testing.T) {
 		"{kind: leading_indicator, seed: 2, assets: 2, bars: 50}": "425f072efb03f0fa",
 		"{kind: leading_volume}":                                  "f0d9a729f67d07c9",
 		"{kind: limit_trap}":                                      "e1581923d9c1c2cf",
-		"{kind: liquidation, noise: 0.01}":                        "ac26a4455084c651",
+		"{kind: liquidation, move: 0.02, noise: 0.01}":            "ac26a4455084c651",
 		"{kind: pairs}":                                           "b15b34f7e04c6f74",
 		"{kind: momentum, assets: 2}":                             "15e1415c800d9dd0",
 		"{kind: regimes, seed: 3}":                                "ef4d0b5ca7209146",
