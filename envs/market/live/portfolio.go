@@ -21,6 +21,8 @@ type Portfolio struct {
 	config  trading.Config
 	account *trading.Account
 	value   float64
+	// started says that there was a decision: the limits on risk begin at the first one's bar.
+	started bool
 
 	// What was decided and is not executed yet: the orders, or target weights [N+1], what could be
 	// traded then, and when.
@@ -104,6 +106,7 @@ func (p *Portfolio) Update() {
 	if p.pending && p.feed.time.After(p.at) {
 		p.trade()
 	}
+	p.mark()
 	p.observe()
 }
 
@@ -149,7 +152,7 @@ func (p *Portfolio) Rebalance(weights []float64) error {
 // decide keeps what is decided until it is executed.
 func (p *Portfolio) decide() {
 	copy(p.decided, p.feed.tradable)
-	p.at, p.pending = p.feed.time, true
+	p.at, p.pending, p.started = p.feed.time, true, true
 	if p.config.LookAhead() {
 		p.trade()
 	}
@@ -185,13 +188,26 @@ func (p *Portfolio) trade() {
 	p.pending = false
 }
 
+// mark tells the limits on risk of the present bar.
+func (p *Portfolio) mark() {
+	if !p.feed.begun {
+		return
+	}
+	_, close := p.prices()
+	if !p.started {
+		// They begin anew at each bar and refuse nothing.
+		_ = p.account.RestoreRisk(nil, close)
+	}
+	p.account.Mark(p.feed.time, close)
+}
+
 func (p *Portfolio) observe() {
 	_, close := p.prices()
 	p.value = p.account.Value(close)
 	p.account.ObservePosition(p.position.Float32s(), close, p.value)
 	p.cash.Float32s()[0] = p.account.ObserveCash(p.value)
 	p.account.WriteMask(p.mask.Bools(), p.feed.tradable, p.feed.time)
-	trading.WriteTradable(tensor.Data[uint8](p.tradable), p.feed.tradable)
+	p.account.WriteTradable(tensor.Data[uint8](p.tradable), p.feed.tradable)
 }
 
 // Position [N], Cash [1] and Mask [3·N] are the inputs of an agent beside the window, as of the
@@ -214,16 +230,38 @@ func (p *Portfolio) Value() float64 { return p.value }
 func (p *Portfolio) Account() *trading.Account { return p.account }
 
 // Hold replaces the holdings, such as by those that a broker reports, forgets orders that are not
-// executed yet, and shows the present bar.
+// executed yet, lets the limits on risk begin anew, and shows the present bar.
 func (p *Portfolio) Hold(positions []float64, cash float64) error {
 	if err := p.account.Hold(positions, cash); err != nil {
 		return err
 	}
-	p.pending = false
+	p.pending, p.started = false, false
 	if p.factor != nil {
 		copy(p.factor, p.feed.factor)
 		copy(p.last, p.feed.rawClose)
 	}
+	p.mark()
+	p.observe()
+	return nil
+}
+
+// Resume is Hold with what the limits on risk remember of these holdings at the close of the
+// present bar, nil to begin anew. An error changes nothing.
+func (p *Portfolio) Resume(positions []float64, cash float64, memory *trading.RiskMemory) error {
+	_, close := p.prices()
+	was := p.account.RiskMemory()
+	if err := p.account.RestoreRisk(memory, close); err != nil {
+		return err
+	}
+	if err := p.Hold(positions, cash); err != nil {
+		_ = p.account.RestoreRisk(was, close) // It was the account's own.
+		return err
+	}
+	if memory == nil {
+		return nil
+	}
+	_ = p.account.RestoreRisk(memory, close) // As before.
+	p.started = true
 	p.observe()
 	return nil
 }
@@ -245,6 +283,8 @@ type portfolioState struct {
 	// Unsettled are shares that were bought on Day.
 	Unsettled []float64 `json:"unsettled,omitempty"`
 	Day       time.Time `json:"day,omitzero"`
+	// Risk is there after the first decision, where there are limits.
+	Risk *trading.RiskMemory `json:"risk,omitempty"`
 }
 
 // SaveState returns the holdings and what is not executed yet, as JSON. The feed is saved by
@@ -252,6 +292,9 @@ type portfolioState struct {
 func (p *Portfolio) SaveState() ([]byte, error) {
 	s := portfolioState{Cash: p.account.Cash(), Positions: p.account.Positions(), Pending: p.pending, Orders: p.orders, Weights: p.weights, At: p.at, Factor: p.factor, Last: p.last}
 	s.Unsettled, s.Day = p.account.Unsettled()
+	if p.started {
+		s.Risk = p.account.RiskMemory()
+	}
 	for _, d := range p.decided {
 		s.Decided, s.Sellable = append(s.Decided, d.Allows(trading.Buy)), append(s.Sellable, d.Allows(trading.Sell))
 	}
@@ -285,7 +328,7 @@ func (p *Portfolio) LoadState(text []byte) error {
 	if len(s.Factor) != len(p.factor) || len(s.Last) != len(p.last) {
 		return fmt.Errorf("load the state of a portfolio: %d factors of raw prices, expected %d", len(s.Factor), len(p.factor))
 	}
-	if err := p.Hold(s.Positions, s.Cash); err != nil {
+	if err := p.Resume(s.Positions, s.Cash, s.Risk); err != nil {
 		return fmt.Errorf("load the state of a portfolio: %w", err)
 	}
 	p.account.HoldUnsettled(s.Unsettled, p.feed.wall(s.Day))

@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/live"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -63,9 +64,9 @@ func rules(window int) []trading.Config {
 }
 
 // replay trades a range of a set twice, in the environment and from bars as they arrive, and
-// compares every input of the agent, every fill and every value. It returns the number of decisions
-// and of fills.
-func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r trading.Range, c trading.Config) (decisions, fills int) {
+// compares every input of the agent, every fill and every value. It returns the number of decisions,
+// of fills and of bars at which limits on risk have changed what was traded.
+func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r trading.Range, c trading.Config) (decisions, fills, bound int) {
 	t.Helper()
 	source, err := trading.NewSource(feed.FromSet(set).Market, c)
 	if err != nil {
@@ -97,6 +98,18 @@ func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r tra
 		// Sides are equal before the decision: also what was filled at this bar.
 		if p.Value() != e.Value() || p.Account().Cash() != e.Cash() || !slices.Equal(p.Account().Positions(), e.Positions()) || decisions > 0 && !slices.Equal(p.Account().Fills(), e.Fills()) {
 			t.Fatalf("%s: value %v, cash %v, fills %v, expected %v, %v, %v", where, p.Value(), p.Account().Cash(), p.Account().Fills(), e.Value(), e.Cash(), e.Fills())
+		}
+		if p.Account().Bound() != e.Bound() && p.Account().Bound() != 0 { // Nothing is bound after a restart.
+			t.Fatalf("%s: bound %v, expected %v", where, p.Account().Bound().Names(), e.Bound().Names())
+		}
+		if m := e.Risk(); m != nil {
+			loss, known := m.CVaR()
+			if got, _ := p.Account().Risk().CVaR(); m.Drawdown() != p.Account().Risk().Drawdown() || got != loss {
+				t.Fatalf("%s: a drawdown of %v and a CVaR of %v, expected %v and %v", where, p.Account().Risk().Drawdown(), got, m.Drawdown(), loss)
+			}
+			if known && e.Bound() != 0 {
+				bound++
+			}
 		}
 		fills += len(e.Fills())
 		have, wants := []*tensor.Tensor{f.Scaled(), p.Position(), p.Cash(), p.Mask()}, append(slices.Clone(ts.Obs[:3]), ts.Mask)
@@ -163,11 +176,11 @@ func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r tra
 		}
 		decisions++
 	}
-	return decisions, fills
+	return decisions, fills, bound
 }
 
 func TestReplayEqualsTheEnvironment(t *testing.T) {
-	decisions, fills := 0, 0
+	decisions, fills, bound := 0, 0, 0
 	forVariants(t, func(t *testing.T, seed uint64, v variant) {
 		c, d := market(t, seed, v)
 		set := mustBuild(t, c, d)
@@ -183,15 +196,20 @@ func TestReplayEqualsTheEnvironment(t *testing.T) {
 				rule.Account.Settlement = 1
 				rule.Costs = trading.Costs{Minimum: 0.5, Participation: 0.001, Slippage: trading.Slippage{BP: 10, Impact: trading.SquareRoot, Coefficient: 0.5}, Taxes: []trading.Tax{{Side: "sell", Rate: 0.001}}}
 			}
-			for _, actions := range []string{trading.Orders, trading.Weights} {
-				rule.Actions = actions
-				n, k := replay(t, set, mustFeed(t, set), list, trading.Range{First: 0, Last: set.Manifest.T - 1}, rule)
-				decisions, fills = decisions+n, fills+k
+			for k, actions := range []string{trading.Orders, trading.Weights} {
+				if rule.Actions, rule.Risk = actions, (risk.Config{}); (i/3+k)%2 == 0 {
+					rule.Risk = risk.Config{
+						Drawdown: risk.Drawdown{Limit: 0.05, Window: 10, Then: []string{risk.Hold, risk.Flatten}[i%2]}, CVaR: risk.CVaR{Limit: 0.01, Level: 0.8, Window: 20},
+						MaxExposure: 0.8, MaxWeight: 0.3, MaxTurnover: 0.5,
+					}
+				}
+				n, k, b := replay(t, set, mustFeed(t, set), list, trading.Range{First: 0, Last: set.Manifest.T - 1}, rule)
+				decisions, fills, bound = decisions+n, fills+k, bound+b
 			}
 		}
 	})
-	if decisions < 24_000 || fills < 36_000 {
-		t.Errorf("%d decisions, %d fills", decisions, fills)
+	if decisions < 24_000 || fills < 36_000 || bound < 1000 {
+		t.Errorf("%d decisions, %d fills, limits on risk bound %d times", decisions, fills, bound)
 	}
 }
 
@@ -220,7 +238,7 @@ func TestReplayEqualsTheDemo(t *testing.T) {
 		list = append(list, arrival{h.Panel.Times[at], rows})
 	}
 	rule := trading.Defaults()
-	if n, fills := replay(t, set, f, list, trading.Range{First: span.Lo, Last: span.Hi - 1}, rule); n != span.Len()-1 || n < 400 || fills < 400 {
+	if n, fills, _ := replay(t, set, f, list, trading.Range{First: span.Lo, Last: span.Hi - 1}, rule); n != span.Len()-1 || n < 400 || fills < 400 {
 		t.Errorf("%d decisions in %d bars, %d fills", n, span.Len(), fills)
 	}
 }

@@ -15,7 +15,9 @@ type Account struct {
 	fills     []Fill
 	step      tally
 	unsettled unsettled
-	orders    []int64 // [N] with those that are forced; nil before the first
+	orders    []int64   // [N] with those that are forced; nil before the first
+	sales     []float64 // [N] of a fill in shares, -1 where there is none
+	guard     *guard    // nil without limits on risk
 	// rebalancing is empty where actions are orders.
 	rebalancing rebalancing
 }
@@ -48,7 +50,7 @@ func NewAccount(c Config, assets int) (*Account, error) {
 }
 
 func newAccount(c *Config, assets int) *Account {
-	a := &Account{config: c, pos: make([]float64, assets), fills: make([]Fill, 0, assets)}
+	a := &Account{config: c, pos: make([]float64, assets), fills: make([]Fill, 0, assets), sales: make([]float64, assets), guard: newGuard(c, assets)}
 	if c.Account.Settlement > 0 {
 		a.unsettled.shares = make([]float64, assets)
 	}
@@ -62,11 +64,12 @@ func newAccount(c *Config, assets int) *Account {
 func (a *Account) Reset() {
 	clear(a.pos)
 	clear(a.unsettled.shares)
+	a.guard.reset()
 	a.cash, a.fills, a.step = a.config.InitialCash, a.fills[:0], tally{}
 }
 
-// Hold replaces positions [N] and cash; all shares can be sold at once. Numbers that are negative
-// or not finite are an error that changes nothing.
+// Hold replaces positions [N] and cash; all shares can be sold at once, and the limits on risk have
+// seen nothing. Numbers that are negative or not finite are an error that changes nothing.
 func (a *Account) Hold(positions []float64, cash float64) error {
 	if len(positions) != len(a.pos) {
 		return fmt.Errorf("hold: %d positions for %d assets", len(positions), len(a.pos))
@@ -84,6 +87,7 @@ func (a *Account) Hold(positions []float64, cash float64) error {
 	}
 	copy(a.pos, positions)
 	clear(a.unsettled.shares)
+	a.guard.reset()
 	a.cash, a.fills, a.step = cash, a.fills[:0], tally{}
 	return nil
 }

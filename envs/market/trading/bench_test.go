@@ -57,6 +57,7 @@ func BenchmarkStep16(b *testing.B) {
 			c.Costs.Minimum, c.Costs.Participation, c.Costs.Slippage = 0.1, 0.1, trading.Slippage{BP: 2}
 			c.Weights.MaxTurnover = 0.5
 		},
+		"limits on risk": func(c *trading.Config) { c.Actions, c.Risk = trading.Weights, limits },
 	}) {
 		b.Run(name, func(b *testing.B) { benchStep16(b, change) })
 	}

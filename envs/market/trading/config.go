@@ -2,6 +2,7 @@ package trading
 
 import (
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/rules"
 )
 
@@ -30,6 +31,9 @@ type Config struct {
 
 	// Costs are those besides FeeRate.
 	Costs Costs `yaml:"costs,omitzero"`
+
+	// Risk limits what the account may hold and lose, whatever the agent does; see package risk.
+	Risk risk.Config `yaml:"risk,omitzero"`
 
 	// SafetySignals list what the environment tells of each step beside the reward, for constraints
 	// of agents (envs.Spec.Costs); none of it is paid. drawdown is by how much the episode's
@@ -149,6 +153,7 @@ func (c Config) Validate() error {
 	p.OneOf("execution.cash_split", c.Execution.CashSplit, Fair, Owner)
 	p.NonNegative("execution.lot", c.Execution.Lot)
 	c.Costs.check(&p)
+	c.Risk.Check(&p, "risk.")
 	checkSignals(&p, c.SafetySignals)
 	p.Check(c.Account.Settlement == 0 || c.Account.Settlement == 1, "account.settlement", "%d days, expected 0 or 1", c.Account.Settlement)
 	p.OneOf("account.prices", c.Account.Prices, "", Adjusted, Raw)

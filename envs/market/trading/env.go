@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -220,6 +221,7 @@ func (e *Env) observe(ts *envs.TimeStep) {
 	if e.cashField >= 0 {
 		ts.Obs[e.cashField].Float32s()[0] = e.account.ObserveCash(e.value)
 	}
+	e.account.Mark(e.market.Dates[e.t], e.row(e.market.Close, e.t))
 	e.sides(ts)
 	info := ts.Info[:infos]
 	a := e.account
@@ -253,6 +255,13 @@ func (e *Env) Fills() []Fill {
 	}
 	return e.account.fills
 }
+
+// Risk returns what watches the portfolio's value, nil where the configuration has no limits on
+// risk. Set its OnAlert to be told.
+func (e *Env) Risk() *risk.Monitor { return e.account.Risk() }
+
+// Bound returns which limits on risk have changed what the last step traded.
+func (e *Env) Bound() risk.Bounds { return e.account.Bound() }
 
 // Source returns what the environment was made from.
 func (e *Env) Source() *Source { return e.source }

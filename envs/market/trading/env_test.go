@@ -40,6 +40,7 @@ func TestContract(t *testing.T) {
 			}
 		}
 	}
+	cases["limits on risk"] = executions["limits on risk"]
 	cases["projection"] = func(c *trading.Config) { c.Actions, c.Weights.Simplex = trading.Weights, trading.Projection }
 	ran := 0
 	for name, change := range sorted.All(cases) {
@@ -58,7 +59,7 @@ func TestContract(t *testing.T) {
 			return wrap.NewTimeLimit(open(t, m, config(nil)), 70)
 		}, envtest.Options{Steps: 800})
 	})
-	if ran != 27 {
+	if ran != 30 {
 		t.Errorf("%d configurations ran", ran)
 	}
 }

@@ -42,44 +42,83 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 	orders = a.exits(orders[:n], b.Members)
 	x := c.Charges(b)
 	a.unsettled.begin(b.Date)
+	g, open := a.guard, Both
+	if g != nil {
+		open = g.begin(a, &x)
+		defer g.end(a, &x)
+	}
 	buyers := 0
 	for i, o := range orders {
+		a.sales[i] = -1
 		switch {
 		case o == Hold:
-		case o == Buy && decided[i]&filled[i]&CanBuy != 0:
+		case o == Buy && decided[i]&filled[i]&open&CanBuy != 0:
 			buyers++
 		case o == Sell && decided[i]&filled[i]&CanSell != 0:
-			a.sell(&x, i, price[i], a.part(&x, i))
+			a.sales[i] = a.part(&x, i)
 		case o == exit && filled[i]&CanSell != 0:
-			a.sell(&x, i, price[i], a.pos[i])
+			a.sales[i] = a.pos[i]
 		default:
 			a.step.skipped++
 		}
 	}
+	a.sellAll(&x)
 	if buyers == 0 {
 		return
 	}
 	// Each fair buyer spends this much, its fee included.
 	share := min(c.BuyPct, 1/float64(buyers)) * a.cash
 	amount, owner := x.Spend(share), c.Execution.CashSplit == Owner
+	if g != nil && !owner {
+		for i, o := range orders {
+			if g.want[i] = 0; o == Buy && decided[i]&filled[i]&open&CanBuy != 0 {
+				g.want[i], _ = a.wants(&x, i, share, amount)
+			}
+		}
+		g.room(a, &x, g.want)
+	}
 	for i, o := range orders {
-		if o != Buy || decided[i]&filled[i]&CanBuy == 0 {
+		if o != Buy || decided[i]&filled[i]&open&CanBuy == 0 {
 			continue
 		}
-		if t := x.terms(i); t != nil {
-			money, budget := x.spend(t, i, share), share
+		want, budget := a.wants(&x, i, share, amount)
+		if g != nil {
 			if owner {
-				money, budget = c.BuyPct*a.cash, a.cash
+				clear(g.want)
+				g.want[i] = want
+				g.room(a, &x, g.want)
 			}
-			if !a.buyWhole(&x, t, i, money, budget) {
-				a.step.skipped++
-			}
-			continue
+			want = g.want[i]
 		}
-		if owner {
-			amount = c.BuyPct * a.cash
+		if t := x.terms(i); t == nil {
+			a.buy(&x, i, price[i], want)
+		} else if !a.buyWhole(&x, t, i, want, budget) {
+			a.step.skipped++
 		}
-		a.buy(&x, i, price[i], amount)
+	}
+}
+
+// wants is the amount for which a buyer buys asset i, and what there is for it and its fee. share
+// is that of a fair buyer and amount what it pays for.
+func (a *Account) wants(x *Charges, i int, share, amount float64) (want, budget float64) {
+	if a.config.Execution.CashSplit == Owner {
+		return a.config.BuyPct * a.cash, a.cash
+	}
+	if t := x.terms(i); t != nil {
+		amount = x.spend(t, i, share)
+	}
+	return amount, share
+}
+
+// sellAll executes the sales of a fill, within the limits on risk.
+func (a *Account) sellAll(x *Charges) {
+	if a.guard != nil {
+		a.guard.cut(a, x, a.sales)
+	}
+	for i, shares := range a.sales {
+		if shares >= 0 {
+			a.sell(x, i, x.bar.Price[i], shares)
+		}
 	}
 }
 

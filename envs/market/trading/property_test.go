@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -28,10 +29,14 @@ var executions = map[string]func(*trading.Config){
 		c.Execution.Lot, c.Execution.CashSplit, c.Account.Settlement = 2, trading.Owner, 1
 		c.Costs = trading.Costs{Minimum: 5, Participation: 0.1, Slippage: trading.Slippage{Impact: trading.Linear, Coefficient: 0.2}}
 	},
+	"limits on risk": func(c *trading.Config) {
+		c.Risk = limits
+		c.Risk.Drawdown.Then = risk.Flatten
+	},
 	"expensive lots": func(c *trading.Config) { c.FeeRate, c.Execution.Lot, c.Execution.CashSplit = 0.03, 5, trading.Owner },
 }
 
-// TestConservationAndSigns takes a million random steps. In each, the change of the value is what
+// TestConservationAndSigns takes more than a million random steps. In each, the change of the value is what
 // prices did to the positions before and after the trades, minus the fees; the trades explain the
 // change of positions and cash; and neither is ever negative.
 func TestConservationAndSigns(t *testing.T) {
@@ -39,7 +44,8 @@ func TestConservationAndSigns(t *testing.T) {
 	m := randomMarket(7, bars, assets, 1)
 	steps, fills, worst := 0, 0, 0.0
 	for name, change := range sorted.All(executions) {
-		e := open(t, m, config(change))
+		c := config(change)
+		e := open(t, m, c)
 		s := rng.New(3).Split(name).Stream()
 		g := start(t, e, rng.New(1))
 		before := make([]float64, assets)
@@ -56,7 +62,11 @@ func TestConservationAndSigns(t *testing.T) {
 			expected, spent := value, cash
 			for _, f := range g.Fills() {
 				at := f.Bar*assets + f.Asset
-				if m.Tradable[at]&m.Tradable[bar*assets+f.Asset] == 0 || f.Fee < 0 || f.Shares == 0 {
+				decided := m.Tradable[bar*assets+f.Asset]
+				if c.Risk.On() && f.Shares < 0 {
+					decided = trading.Both // A limit may demand the sale.
+				}
+				if m.Tradable[at]&decided == 0 || f.Fee < 0 || f.Shares == 0 {
 					t.Fatalf("%s: bar %d: the fill %+v of an asset that cannot be traded, or without sense", name, bar, f)
 				}
 				expected += f.Shares*(m.Close[(bar+1)*assets+f.Asset]-f.Price) - f.Fee
@@ -93,7 +103,7 @@ func TestConservationAndSigns(t *testing.T) {
 			}
 		}
 	}
-	if steps != 1_000_000 || fills < 1_000_000 {
+	if steps != 1_100_000 || fills < 1_000_000 {
 		t.Errorf("%d steps with %d fills", steps, fills)
 	}
 	t.Logf("%d steps, %d fills, the worst difference is %.2g of 10,000", steps, fills, worst)
@@ -150,14 +160,16 @@ func TestAssetOrderDoesNotMatter(t *testing.T) {
 		}
 	}
 	for seed := range uint64(10) {
-		if d := spread(executions["costs"], seed); d > 1e-11 {
-			t.Errorf("permutation %d: the fair split with costs differs by %g", seed, d)
+		for _, name := range []string{"costs", "limits on risk"} {
+			if d := spread(executions[name], seed); d > 1e-11 {
+				t.Errorf("permutation %d: the fair split with %s differs by %g", seed, name, d)
+			}
 		}
 	}
 	if d := spread(executions["owner"], 1); d < 1e-3 {
 		t.Errorf("the owner's split differs by %g only: the test shows nothing", d)
 	}
-	if compared != 31*(bars-1)*assets {
+	if compared != 41*(bars-1)*assets {
 		t.Errorf("%d positions were compared", compared)
 	}
 }

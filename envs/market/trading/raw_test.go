@@ -114,7 +114,7 @@ func TestRawEqualsAdjusted(t *testing.T) {
 			}
 		}
 	}
-	if compared != 2*7*(bars-1) || events < 300 {
+	if compared != 2*8*(bars-1) || events < 300 {
 		t.Errorf("%d bars were compared, with %d events", compared, events)
 	}
 	t.Logf("%d bars, %d events, the worst difference is %.2g of the value", compared, events, worst)

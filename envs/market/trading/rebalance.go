@@ -24,16 +24,22 @@ func (a *Account) Rebalance(weights []float64, b *Bar) {
 	a.fills, a.step = a.fills[:0], tally{}
 	x := a.config.Charges(b)
 	a.unsettled.begin(b.Date)
-	a.plan(weights, &x)
+	g, open := a.guard, Both
+	if g != nil {
+		open = g.begin(a, &x)
+		weights = g.clip(weights)
+		defer g.end(a, &x)
+	}
+	a.plan(weights, &x, open)
 	r, price, lot, cash := &a.rebalancing, b.Price, a.config.Execution.Lot, a.cash
 	for i, d := range r.want {
-		if d >= 0 {
+		if a.sales[i] = -1; d >= 0 {
 			continue
 		}
 		shares := min(-d/price[i], a.pos[i])
 		if t := x.terms(i); t != nil {
 			if t.Lot.Sell(whole(shares), whole(a.pos[i])) > 0 {
-				a.sell(&x, i, price[i], shares)
+				a.sales[i] = shares
 			}
 			continue
 		}
@@ -42,9 +48,13 @@ func (a *Account) Rebalance(weights []float64, b *Bar) {
 				continue
 			}
 		}
-		a.sell(&x, i, price[i], shares)
+		a.sales[i] = shares
 	}
+	a.sellAll(&x)
 	a.settleCash(cash, 0)
+	if g != nil {
+		g.room(a, &x, r.want)
+	}
 	// What buyers want to spend, fees included.
 	terms := r.terms[:0]
 	for i, d := range r.want {
@@ -98,8 +108,8 @@ func (a *Account) settleCash(before float64, from int) {
 	a.cash = max(total(terms), 0)
 }
 
-// plan writes by how much the value of each position is to change.
-func (a *Account) plan(weights []float64, x *Charges) {
+// plan writes by how much the value of each position is to change, where only the open sides are.
+func (a *Account) plan(weights []float64, x *Charges, open Sides) {
 	r, b, rules := &a.rebalancing, x.bar, &a.config.Weights
 	n := len(a.pos)
 	whole := append(r.terms[:0], a.cash)
@@ -109,7 +119,8 @@ func (a *Account) plan(weights []float64, x *Charges) {
 			r.worth[i] = q * b.Price[i]
 		}
 		whole = append(whole, r.worth[i])
-		s := b.Decided[i] & b.Tradable[i]
+		decided := b.Decided[i] & open
+		s := decided & b.Tradable[i]
 		if !x.plain {
 			most := x.Most(i)
 			if most <= 0 {
@@ -120,7 +131,7 @@ func (a *Account) plan(weights []float64, x *Charges) {
 			}
 		}
 		r.sides[i], r.kept[i] = s, s == 0
-		if s == 0 && b.Decided[i] != 0 {
+		if s == 0 && decided != 0 {
 			a.step.skipped++
 		}
 	}
@@ -157,7 +168,7 @@ func (a *Account) plan(weights []float64, x *Charges) {
 			}
 			if d != 0 && r.sides[i]&side == 0 {
 				r.kept[i], again = true, true
-				if b.Decided[i]&side != 0 {
+				if b.Decided[i]&open&side != 0 {
 					a.step.skipped++
 				}
 				continue

@@ -25,12 +25,17 @@ func weighing(change func(*trading.Config)) trading.Config {
 
 // rebalancings are the ways of trading towards weights that every property holds for.
 var rebalancings = map[string]func(*trading.Config){
-	"plain":      nil,
-	"next close": func(c *trading.Config) { c.Execution.Fill = trading.NextClose },
-	"same close": func(c *trading.Config) { c.Execution.Fill = trading.SameClose },
-	"lots":       func(c *trading.Config) { c.Execution.Lot, c.Execution.CashSplit = 3, trading.Owner },
-	"costs":      executions["costs"],
-	"capped":     func(c *trading.Config) { c.Weights.MaxTurnover, c.Weights.MinTrade = 0.3, 0.01 },
+	"plain":          nil,
+	"next close":     func(c *trading.Config) { c.Execution.Fill = trading.NextClose },
+	"same close":     func(c *trading.Config) { c.Execution.Fill = trading.SameClose },
+	"lots":           func(c *trading.Config) { c.Execution.Lot, c.Execution.CashSplit = 3, trading.Owner },
+	"costs":          executions["costs"],
+	"capped":         func(c *trading.Config) { c.Weights.MaxTurnover, c.Weights.MinTrade = 0.3, 0.01 },
+	"limits on risk": executions["limits on risk"],
+	"limits in lots": func(c *trading.Config) {
+		executions["owner costs in lots"](c)
+		c.Risk = limits
+	},
 	"all": func(c *trading.Config) {
 		executions["owner costs in lots"](c)
 		c.Weights, c.Execution.Fill = trading.WeightRules{MaxTurnover: 0.5, MinTrade: 0.005}, trading.SameClose
@@ -105,7 +110,11 @@ func TestRebalanceConserves(t *testing.T) {
 				if f.Shares < 0 {
 					side = trading.CanSell
 				}
-				if decided[f.Asset]&filled[f.Asset]&side == 0 || f.Bar != at || f.Fee < 0 || f.Shares == 0 || buying && f.Shares < 0 {
+				ordered := decided[f.Asset]
+				if c.Risk.On() && side == trading.CanSell {
+					ordered = trading.Both // A limit may demand the sale.
+				}
+				if ordered&filled[f.Asset]&side == 0 || f.Bar != at || f.Fee < 0 || f.Shares == 0 || buying && f.Shares < 0 {
 					t.Fatalf("%s: bar %d: the fill %+v cannot be", name, bar, f)
 				}
 				if p := c.Costs.Participation; p > 0 && math.Abs(f.Shares) > p*m.Volume[f.Bar*assets+f.Asset] {
@@ -137,7 +146,7 @@ func TestRebalanceConserves(t *testing.T) {
 				capped++
 				continue
 			}
-			free, lots := c.Costs.Participation == 0, 0.0
+			free, lots := c.Costs.Participation == 0 && !c.Risk.On(), 0.0
 			for i := range assets {
 				free = free && decided[i]&filled[i] == trading.Both
 				lots += c.Execution.Lot * prices[at*assets+i]
@@ -155,7 +164,7 @@ func TestRebalanceConserves(t *testing.T) {
 			}
 		}
 	}
-	if steps != 140_000 || fills < 300_000 || met < 10_000 || capped != 40_000 {
+	if steps != 180_000 || fills < 300_000 || met < 10_000 || capped != 40_000 {
 		t.Errorf("%d steps with %d fills, %d targets that were met, %d steps with a cap", steps, fills, met, capped)
 	}
 }

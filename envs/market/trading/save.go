@@ -29,7 +29,8 @@ type state struct {
 	Day       time.Time    `json:"day,omitzero"`
 	Rewards   rewardMemory `json:"rewards,omitzero"`
 	// Slots are the assets that Positions stand for, where these are not all.
-	Slots []int `json:"slots,omitempty"`
+	Slots []int       `json:"slots,omitempty"`
+	Risk  *RiskMemory `json:"risk,omitempty"`
 }
 
 // SaveState implements envs.Saver.
@@ -43,7 +44,7 @@ func (e *Env) SaveState() ([]byte, error) {
 		Unsettled: unsettled, Day: day, Rewards: e.rewarder.rewardMemory, Slots: e.Slots(),
 		First: e.first, Bar: e.t, Last: e.last, Cash: a.cash, Value: e.value, Positions: a.pos,
 		Fees: a.step.fees, Turnover: a.step.turnover, Buys: a.step.buys, Sells: a.step.sells, Skipped: a.step.skipped,
-		Signals: e.signals.signalMemory,
+		Signals: e.signals.signalMemory, Risk: a.RiskMemory(),
 	})
 }
 
@@ -79,6 +80,12 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 		if err := e.slots.check(s.Slots); err != nil {
 			return fmt.Errorf("load trading: %w", err)
 		}
+	}
+	// What this notes of the closes is noted again when the bar is shown.
+	if err := e.account.RestoreRisk(s.Risk, e.row(e.market.Close, s.Bar)); err != nil {
+		return fmt.Errorf("load trading: %w", err)
+	}
+	if e.slots != nil {
 		e.slots.put(s.Slots)
 		e.slots.fill(s.Bar)
 	}

@@ -45,12 +45,17 @@ func (a *Account) HoldUnsettled(shares []float64, day time.Time) {
 
 // WriteMask writes which actions [3·N] each asset has at a bar with those sides. A position of
 // which nothing is settled cannot be sold where the order would be filled on the same day: at the
-// same close, or at the next bar of bars within days. Bars at midnight are days.
+// same close, or at the next bar of bars within days. Bars at midnight are days. What the limits on
+// risk leave no room for at the last [Account.Mark] cannot be bought.
 func (a *Account) WriteMask(mask []bool, sides []Sides, now time.Time) {
 	WriteMask(mask, sides)
-	if a.unsettled.shares == nil {
-		return
+	if a.unsettled.shares != nil {
+		a.maskUnsettled(mask, now)
 	}
+	a.guard.close(mask, a.pos)
+}
+
+func (a *Account) maskUnsettled(mask []bool, now time.Time) {
 	if h, m, s := now.Clock(); a.config.Execution.Fill != SameClose && h == 0 && m == 0 && s == 0 {
 		return
 	}

@@ -95,6 +95,9 @@ func TestNoFillOfAMaskedSide(t *testing.T) {
 	m := limited(21, bars, assets)
 	fills, refused := 0, 0
 	for name, change := range sorted.All(executions) {
+		if name == "limits on risk" {
+			continue // They sell what nobody has ordered: TestLimitsHoldAfterEveryFill.
+		}
 		g, s := start(t, open(t, m, config(change)), rng.New(1)), rng.New(3).Split(name).Stream()
 		for g.ts.Type != envs.Last {
 			bar, mask := g.Bar(), slices.Clone(g.ts.Mask.Bools())

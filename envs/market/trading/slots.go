@@ -236,7 +236,7 @@ func (e *Env) sides(ts *envs.TimeStep) {
 		sides, members = gather(s, s.decided, sides), gather(s, s.members, members)
 	}
 	if e.target != nil {
-		WriteTradable(tensor.Data[uint8](ts.Obs[len(ts.Obs)-1]), sides)
+		e.account.WriteTradable(tensor.Data[uint8](ts.Obs[len(ts.Obs)-1]), sides)
 		return
 	}
 	mask := ts.Mask.Bools()
