@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
 	"github.com/onnxrl/onnxrl/export/report"
@@ -77,6 +78,11 @@ func strategy(r *backtest.Record, role report.Role, note string) report.Strategy
 			s.Actions[i] = -1
 		}
 	}
+	if r.Bound != nil {
+		for i, n := range r.BoundBars() {
+			s.Limits = append(s.Limits, report.Limit{Name: risk.BoundNames[i], Bars: n})
+		}
+	}
 	for _, f := range r.Trades {
 		side := report.Buy
 		if f.Side == trading.Sell {
@@ -113,6 +119,9 @@ func (a *Assessment) notes() []string {
 	if a.Rules.Account.Prices == trading.Raw {
 		out = append(out, "Accounts trade prices as they were quoted (account.prices: raw). Of dividends, splits and rights only the change of a factor is known: it is booked on its date as shares that are reinvested at once, at the price that it implies and without costs or taxes.")
 	}
+	if r.Bound != nil {
+		out = append(out, limitsText(r))
+	}
 	if n := unlisted(a.Benchmark); n > 0 {
 		out = append(out, fmt.Sprintf("%d of the %d stocks could not be traded on the first date; in buy-and-hold and in the moving averages their share is cash until they can.", n, len(r.Assets)))
 	}
@@ -120,6 +129,22 @@ func (a *Assessment) notes() []string {
 		out = append(out, fmt.Sprintf("%d orders of %s could not be executed: nothing to sell, no cash, or no trading at the bar of the fill.", n, r.Name))
 	}
 	return out
+}
+
+// limitsText says what the limits on risk have done.
+func limitsText(r *backtest.Record) string {
+	var parts []string
+	for i, n := range r.BoundBars() {
+		if name := risk.BoundNames[i]; n > 0 && 1<<i == risk.Unsold {
+			parts = append(parts, fmt.Sprintf("at %d bars something that a limit demands to be sold could not be", n))
+		} else if n > 0 {
+			parts = append(parts, fmt.Sprintf("%s at %d", name, n))
+		}
+	}
+	if parts == nil {
+		parts = []string{"none"}
+	}
+	return fmt.Sprintf("Limits on risk (risk) that have changed what %s traded, of %d bars: %s. Buy-and-hold and moving averages keep none; random orders and cash do.", r.Name, len(r.Bound), strings.Join(parts, ", "))
 }
 
 // String returns the four metrics in words.

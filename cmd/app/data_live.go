@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
@@ -23,6 +24,7 @@ type liveFlags struct {
 	from      string
 	warm      bool
 	positions string
+	metrics   string
 	sets      []string
 }
 
@@ -43,6 +45,9 @@ same orders. A file that is cut off is read again, and one that takes its name i
 The agent begins with the environment's cash, or with --positions: a file of JSON such as {"cash": 1000, "positions": {"IBM": 5}}, or of CSV with the columns symbol
 and shares, cash being a symbol. A line that this command has written is such a file: the agent goes on after its time, with its orders to be filled.
 
+Where the environment has limits on risk (env.risk), each line also says how far they are and which of them changed what was traded; what goes beyond a limit and comes back
+is told on stderr. With --metrics, the same is written after each line for the textfile collector of Prometheus' node_exporter.
+
 Indicators remember their first bar: bars should begin where the data of the run began. With --warm, the agent goes on from the state that it was published
 with instead, and bars before are skipped. Bars are adjusted as the run's data were, by columns of the file.
 
@@ -60,6 +65,7 @@ with instead, and bars before are skipped. Bars are adjusted as the run's data w
 	fl.StringVar(&f.from, "from", "", "date of the first decision, such as 2024-01-31 (default: the first with a whole window)")
 	fl.BoolVar(&f.warm, "warm", false, "begin with the state that the agent was published with")
 	fl.StringVar(&f.positions, "positions", "", "file of the shares and the cash to begin with, as JSON or CSV")
+	fl.StringVar(&f.metrics, "metrics", "", "file to write the portfolio's state and its limits on risk to, in the text format of Prometheus")
 	fl.StringArrayVar(&f.sets, "set", nil, "edit the agent's configuration of data and environment, for instance --set env.data.quality.duplicates=first")
 	_ = cmd.MarkFlagRequired("bars") // The flag is there.
 	return cmd
@@ -77,6 +83,8 @@ type liveLine struct {
 	// Targets are target weights, that of the cash by the name cash, of agents whose actions these
 	// are; Orders are those of others.
 	Targets map[string]float64 `json:"targets,omitempty"`
+	// Risk is there where the environment has limits on it.
+	Risk *liveRisk `json:"risk,omitempty"`
 }
 
 type liveFill struct {
@@ -116,7 +124,13 @@ func (a *app) dataLive(ctx context.Context, target string, f *liveFlags) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	s := liveSession{trader: t, in: in, out: json.NewEncoder(a.out), held: held}
+	s := liveSession{trader: t, in: in, out: json.NewEncoder(a.out), held: held, say: func(text string) { a.say("%s", text) }}
+	if f.metrics != "" {
+		s.metrics = newLiveMetrics(f.metrics)
+	}
+	if m := t.Portfolio.Account().Risk(); m != nil {
+		m.OnAlert = func(x risk.Alert) { s.say(x.String()) }
+	}
 	if err := s.begin(v, f); err != nil {
 		return err
 	}
@@ -164,6 +178,9 @@ type liveSession struct {
 	from, warm time.Time
 	decided    int
 	filling    bool // orders were decided at the bar before
+	say        func(string)
+	metrics    *liveMetrics // nil without
+	unsold     bool         // at the bar before
 }
 
 // begin prepares the feed and the account.
@@ -246,8 +263,11 @@ func (s *liveSession) bar(at time.Time) error {
 		case !t.Feed.Ready():
 			return fmt.Errorf("--positions: there is no whole window at %s, the time of the positions", name)
 		}
-		if err := t.Portfolio.Hold(s.held.positions, s.held.cash); err != nil {
-			return err
+		if err := t.Portfolio.Resume(s.held.positions, s.held.cash, s.held.risk); err != nil {
+			return fmt.Errorf("--positions: %w", err)
+		}
+		if t.Portfolio.Account().Risk() != nil && s.held.risk == nil {
+			s.say("--positions: there is no risk.memory: the limits on drawdown, CVaR and turnover begin anew")
 		}
 		s.filling = true
 		held := s.held
@@ -270,12 +290,16 @@ func (s *liveSession) bar(at time.Time) error {
 			line.Fills = append(line.Fills, liveFill{Asset: symbols[x.Asset], Shares: x.Shares, Price: x.Price, Fee: x.Fee})
 		}
 	}
+	line.Risk = s.risk(at)
 	if err := s.decide(&line, symbols); err != nil {
 		return err
 	}
 	s.decided++
 	s.filling = true
-	return s.out.Encode(line)
+	if err := s.out.Encode(line); err != nil || s.metrics == nil {
+		return err
+	}
+	return s.metrics.write(at, &line)
 }
 
 // decide takes the agent's decision and writes it into a line.

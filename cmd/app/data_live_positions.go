@@ -26,6 +26,8 @@ type holdings struct {
 	orders []int64
 	// targets [N+1] are in the place of orders where actions are target weights.
 	targets []float64
+	// risk is what the limits on risk remember at that time, nil where it is not told.
+	risk *trading.RiskMemory
 }
 
 // cashSymbol stands for the cash among symbols.
@@ -62,6 +64,7 @@ func parseHoldings(text []byte, assets []string, weighs bool) (*holdings, error)
 		Positions map[string]float64 `json:"positions"`
 		Orders    map[string]string  `json:"orders"`
 		Targets   map[string]float64 `json:"targets"`
+		Risk      *liveRisk          `json:"risk"`
 	}
 	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '{' {
 		if err := json.Unmarshal(trimmed, &line); err != nil {
@@ -92,6 +95,9 @@ func parseHoldings(text []byte, assets []string, weighs bool) (*holdings, error)
 	}
 	if h.time == "" {
 		return h, nil
+	}
+	if line.Risk != nil {
+		h.risk = line.Risk.Memory
 	}
 	if weighs {
 		for i := range len(assets) + 1 {

@@ -61,6 +61,13 @@ type Strategy struct {
 	Turnover []float64 // [T] money traded, purchases and sales added
 	Fees     []float64 // [T] money paid
 	Trades   []Trade   // in order of time
+	Limits   []Limit   // on risk
+}
+
+// Limit is a limit on risk and the number of bars at which it has changed what was traded.
+type Limit struct {
+	Name string `json:"name"`
+	Bars int    `json:"bars"`
 }
 
 // Side says whether shares were bought or sold.

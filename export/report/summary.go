@@ -66,6 +66,7 @@ type Result struct {
 	Actions   []ActionShare       `json:"actions"`
 	Trades    *TradeSummary       `json:"trades"`   // nil where trades are unknown
 	Holdings  *HoldingTimes       `json:"holdings"` // nil where weights are unknown
+	Limits    []Limit             `json:"risk_limits,omitempty"`
 }
 
 // Fall is a drawdown with dates. Recovery is empty where there was none; Days are calendar days
@@ -192,7 +193,7 @@ func (d *Document) result(i int) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := Result{Name: st.Name, Role: st.Role, Note: st.Note, Metrics: m, Drawdowns: []Fall{}, Actions: d.actions(st), Trades: d.trades(st), Holdings: d.holdings(st), Months: months(performance.Spans(d.Dates, st.Value, 1)), Years: months(performance.Spans(d.Dates, st.Value, 12))}
+	r := Result{Name: st.Name, Role: st.Role, Note: st.Note, Limits: st.Limits, Metrics: m, Drawdowns: []Fall{}, Actions: d.actions(st), Trades: d.trades(st), Holdings: d.holdings(st), Months: months(performance.Spans(d.Dates, st.Value, 1)), Years: months(performance.Spans(d.Dates, st.Value, 12))}
 	for _, w := range performance.Worst(performance.Drawdowns(st.Value), 5) {
 		f := Fall{Depth: performance.Number(w.Depth), Peak: day(d.Dates[w.Peak]), Trough: day(d.Dates[w.Trough]), Days: w.Days(d.Dates)}
 		if w.End >= 0 {

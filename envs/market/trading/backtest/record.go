@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
@@ -30,6 +31,9 @@ type Record struct {
 	// orders that could not be executed.
 	Fees, Turnover []float64
 	Skipped        []int
+	// Bound [T] are the limits on risk that have changed what was traded; nil where the environment
+	// has none, and for simulated rules, which keep none.
+	Bound []risk.Bounds
 	// Rewards [T] are the environment's, simple or logarithmic; those of a simulated rule are
 	// P(t+1)/P(t) − 1.
 	Rewards []float64
@@ -108,6 +112,17 @@ func (r *Record) TotalSkipped() (n int) {
 		n += k
 	}
 	return n
+}
+
+// BoundBars returns at how many bars each limit on risk has changed what was traded, by the places
+// of risk.BoundNames.
+func (r *Record) BoundBars() (bars [len(risk.BoundNames)]int) {
+	for _, b := range r.Bound {
+		for i := range bars {
+			bars[i] += int(b >> i & 1)
+		}
+	}
+	return bars
 }
 
 // ActionMix returns the shares of buys, sells and holds among the orders for assets that could be

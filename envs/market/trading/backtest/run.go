@@ -86,6 +86,9 @@ func run(ctx context.Context, s *trading.Source, bars trading.Range, p Policy, k
 		r.Rewards = append(r.Rewards, ts.Reward)
 		r.Fees, r.Turnover = append(r.Fees, ts.Info[trading.InfoFees]), append(r.Turnover, ts.Info[trading.InfoTurnover])
 		r.Skipped = append(r.Skipped, int(ts.Info[trading.InfoSkipped]))
+		if e.Risk() != nil {
+			r.Bound = append(r.Bound, e.Bound())
+		}
 		if err := r.close(m, e.Bar(), e.Value(), e.Cash(), e.Positions()); err != nil {
 			return nil, err
 		}
