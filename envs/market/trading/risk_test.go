@@ -2,11 +2,16 @@ package trading_test
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/ashare"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/risk"
+	"github.com/onnxrl/onnxrl/envs/market/rules"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -59,7 +64,7 @@ func (b *book) drawdown(days int) float64 {
 //   - beyond the drawdown, by its definition, nothing is bought, and with flatten as much is sold as
 //     can be; its mask has no purchase.
 func TestLimitsHoldAfterEveryFill(t *testing.T) {
-	const assets, bars, slack = 6, 400, 1 + 1e-9
+	const assets, length, slack = 6, 400, 1 + 1e-9
 	kinds := map[string]risk.Config{
 		"exposure":         {MaxExposure: 0.5},
 		"weight":           {MaxWeight: 0.15},
@@ -69,26 +74,52 @@ func TestLimitsHoldAfterEveryFill(t *testing.T) {
 		"cvar":             {CVaR: limits.CVaR},
 		"all":              limits,
 	}
-	rules := map[string]func(*trading.Config){}
+	ways := map[string]func(*trading.Config){}
 	for name, change := range executions {
-		rules["orders "+name] = change
+		ways["orders "+name] = change
 	}
 	for name, change := range rebalancings {
-		rules["weights "+name] = func(c *trading.Config) {
+		ways["weights "+name] = func(c *trading.Config) {
 			if c.Actions = trading.Weights; change != nil {
 				change(c)
 			}
 		}
 	}
+	// Under a rule book, with STAR's orders of 200 or more, and odd lots.
+	rich := func(c *trading.Config) { c.InitialCash = 300_000 }
+	ways["orders by a rule book"] = rich
+	ways["weights by a rule book"] = func(c *trading.Config) {
+		c.Actions = trading.Weights
+		rich(c)
+	}
+	m := intraday(5, length, assets)
+	ruled := *m
+	ruled.Rules, ruled.Assets = ashare.Book{}, []string{"600000", "688001", "000001", "300001", "688002", "600004"}
+	ruled.Open, ruled.Close = slices.Clone(m.Open), slices.Clone(m.Close)
+	for i := range m.Open {
+		ruled.Open[i], ruled.Close[i] = math.Round(m.Open[i]*100)/100, math.Round(m.Close[i]*100)/100
+	}
+	lots := make([]rules.Lot, assets)
+	for i, name := range ruled.Assets {
+		board, err := ashare.BoardOf(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms, err := ruled.Rules.Terms(uint8(board), bars.NewDate(day0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lots[i] = terms.Lot
+	}
 	steps, stuck, bound := 0, 0, [len(risk.BoundNames)]int{}
-	m := intraday(5, bars, assets)
-	for name, change := range sorted.All(rules) {
+	for name, change := range sorted.All(ways) {
 		for kind, r := range sorted.All(kinds) {
-			c := config(change)
-			if c.Risk = r; c.Actions == trading.Orders {
-				c.Actions = ""
+			c, m := config(change), m
+			if c.Risk = r; strings.HasSuffix(name, "book") {
+				m = &ruled
 			}
 			g := start(t, open(t, m, c), rng.New(1))
+			c = g.Source().Config()
 			s := rng.New(2).Split(name).Split(kind).Stream()
 			all := &book{[]time.Time{m.Dates[g.Bar()]}, []float64{g.Value()}}
 			weights, before, bought := make([]float64, assets+1), make([]float64, assets), make([]float64, assets)
@@ -150,7 +181,10 @@ func TestLimitsHoldAfterEveryFill(t *testing.T) {
 					if c.Account.Settlement > 0 {
 						most = min(most, max(q-bought[i], 0))
 					}
-					if lot := c.Execution.Lot; lot > 0 && most < q {
+					switch lot := c.Execution.Lot; {
+					case c.Ruled():
+						most = float64(lots[i].Sell(int64(most), int64(q)))
+					case lot > 0 && most < q:
 						most = math.Floor(most/lot) * lot
 					}
 					sold := 0.0
@@ -223,7 +257,7 @@ func TestLimitsHoldAfterEveryFill(t *testing.T) {
 			}
 		}
 	}
-	if want := (len(executions) + len(rebalancings)) * len(kinds) * (bars - 1); steps != want {
+	if want := len(ways) * len(kinds) * (length - 1); len(ways) != len(executions)+len(rebalancings)+2 || steps != want {
 		t.Errorf("%d steps, expected %d", steps, want)
 	}
 	for i, n := range bound {
