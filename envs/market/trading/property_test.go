@@ -36,9 +36,9 @@ var executions = map[string]func(*trading.Config){
 	"expensive lots": func(c *trading.Config) { c.FeeRate, c.Execution.Lot, c.Execution.CashSplit = 0.03, 5, trading.Owner },
 }
 
-// TestConservationAndSigns takes more than a million random steps. In each, the change of the value is what
-// prices did to the positions before and after the trades, minus the fees; the trades explain the
-// change of positions and cash; and neither is ever negative.
+// TestConservationAndSigns takes more than a million random steps. In each, the change of the value
+// is what prices did to the positions before and after the trades, minus the fees; the trades
+// explain the change of positions and cash; and neither is ever negative.
 func TestConservationAndSigns(t *testing.T) {
 	const assets, bars = 6, 500
 	m := randomMarket(7, bars, assets, 1)

@@ -408,8 +408,8 @@ func (a *Account) RiskMemory() *RiskMemory {
 }
 
 // RestoreRisk makes the limits on risk what they were when RiskMemory was called; nil is that they
-// have seen nothing. It belongs after [Account.Hold], at a bar with those closes [N]; without limits
-// it does nothing. What cannot be is an error that changes nothing.
+// have seen nothing. It belongs after [Account.Hold], at a bar with those closes [N]. Without
+// limits it does nothing. What cannot be is an error that changes nothing.
 func (a *Account) RestoreRisk(m *RiskMemory, close []float64) error {
 	g := a.guard
 	if g == nil {

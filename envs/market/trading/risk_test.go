@@ -75,10 +75,10 @@ func TestLimitsHoldAfterEveryFill(t *testing.T) {
 		"all":              limits,
 	}
 	ways := map[string]func(*trading.Config){}
-	for name, change := range executions {
+	for name, change := range sorted.All(executions) {
 		ways["orders "+name] = change
 	}
-	for name, change := range rebalancings {
+	for name, change := range sorted.All(rebalancings) {
 		ways["weights "+name] = func(c *trading.Config) {
 			if c.Actions = trading.Weights; change != nil {
 				change(c)
