@@ -64,8 +64,8 @@ func rules(window int) []trading.Config {
 }
 
 // replay trades a range of a set twice, in the environment and from bars as they arrive, and
-// compares every input of the agent, every fill and every value. It returns the number of decisions,
-// of fills and of bars at which limits on risk have changed what was traded.
+// compares every input of the agent, every fill and every value. It returns the number of
+// decisions, of fills and of bars at which limits on risk have changed what was traded.
 func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r trading.Range, c trading.Config) (decisions, fills, bound int) {
 	t.Helper()
 	source, err := trading.NewSource(feed.FromSet(set).Market, c)

@@ -10,8 +10,8 @@
 // A [Rule] is a policy of another kind, which orders to buy and to sell a fraction cannot express:
 // it says which assets to be in. [Accounts] simulates one: every asset has an account of its own
 // with an equal share of the initial cash, which is in the asset with all it has or out of it.
-// Prices, fill rule, lots and fees are the environment's, its limits on risk are not kept. The share of an asset that cannot be
-// traded yet stays cash in its account until it can.
+// Prices, fill rule, lots and fees are the environment's; its limits on risk are not kept. The
+// share of an asset that cannot be traded yet stays cash in its account until it can.
 //
 // # Baselines
 //
