@@ -98,8 +98,8 @@
 //     masked.
 //  2. Sales that somebody wants keep to what is left of the day's max_turnover.
 //  3. Of an asset that is worth more than max_weight, what is beyond it is sold; where all are
-//     worth more than max_exposure, the same part of each is. Neither asks whether the asset could be
-//     traded when it was decided on. Lots are rounded up. Both limits are smaller by the factor
+//     worth more than max_exposure, the same part of each is. Neither asks whether the asset could
+//     be traded when it was decided on. Lots are rounded up. Both limits are smaller by the factor
 //     risk.cvar.cut while the CVaR is beyond its limit.
 //  4. Purchases are cut to what is left under max_weight, then all by the same factor to what is
 //     left under max_exposure and max_turnover. BUY is masked where a limit left no room at the
@@ -107,10 +107,10 @@
 //
 // So no position and no sum of positions is beyond its limit after a fill, in parts of what the
 // account is worth at the prices of the fill before their costs. Until the next fill they are
-// passed by what prices do, and by no more. What a limit demands is not sold where the market does not let
-// it: a side that is closed, settlement, participation, a fee that is more than the sale gives. It
-// is tried again at each fill, and told ([Account.Bound], risk.Unsold). A position held at its limit
-// is trimmed after each rise, for a fee: let agents aim lower.
+// passed by what prices do, and by no more. What a limit demands is not sold where the market does
+// not let it: a side that is closed, settlement, participation, a fee that is more than the sale
+// gives. It is tried again at each fill, and told ([Account.Bound], risk.Unsold). A position held
+// at its limit is trimmed after each rise, for a fee: let agents aim lower.
 //
 // # Reward
 //
