@@ -55,6 +55,8 @@ type Assessment struct {
 	Costs, HoldCosts []Variant
 	// Rules are what the records other than Costs were traded by.
 	Rules trading.Config
+	// Actions says that the data have dividends or bonus shares, which accounts book as they are.
+	Actions bool
 	// LookAhead says what in the run knows the future, one sentence each.
 	LookAhead []string
 	// Seen says what of the evaluated bars the agent has learnt from or was chosen by.
@@ -99,7 +101,7 @@ func (r *Request) run(ctx context.Context) (*Assessment, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Assessment{Split: r.Split, DataNotes: r.Env.Data().Notes, Rules: s.Config(), LookAhead: r.lookAhead()}
+	a := &Assessment{Split: r.Split, DataNotes: r.Env.Data().Notes, Rules: s.Config(), Actions: s.Market().Dividend != nil, LookAhead: r.lookAhead()}
 	a.Config, a.PeriodsFrom = annual(r.Config, s.Market())
 	a.Seen, a.ChosenHere = r.seen(bars)
 	for _, p := range r.Agents {

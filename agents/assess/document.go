@@ -117,7 +117,11 @@ func (a *Assessment) notes() []string {
 		out = append(out, fmt.Sprintf("Actions of %s are target weights of the stocks and the cash; what is shown as its actions is what was bought and sold. Random orders and cash are traded by orders.", r.Name))
 	}
 	if a.Rules.Account.Prices == trading.Raw {
-		out = append(out, "Accounts trade prices as they were quoted (account.prices: raw). Of dividends, splits and rights only the change of a factor is known: it is booked on its date as shares that are reinvested at once, at the price that it implies and without costs or taxes.")
+		known := "Of dividends, splits and rights only the change of a factor is known: it"
+		if a.Actions {
+			known = "Dividends and bonus shares are booked on their ex-dates as the data have them, before tax; a change of the factor without any"
+		}
+		out = append(out, "Accounts trade prices as they were quoted (account.prices: raw). "+known+" is booked on its date as shares that are reinvested at once, at the price that it implies and without costs or taxes.")
 	}
 	if r.Bound != nil {
 		out = append(out, limitsText(r))

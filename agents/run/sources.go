@@ -75,6 +75,9 @@ func marketDigest(s *trading.Source, splits map[envs.Split]trading.Range) string
 			_ = binary.Write(h, binary.LittleEndian, column)
 		}
 	}
+	for _, column := range [][]float64{m.Dividend, m.Bonus} {
+		_ = binary.Write(h, binary.LittleEndian, column)
+	}
 	if m.Rules != nil {
 		fmt.Fprintf(h, "rules %s\n", m.Rules.Name())
 	}

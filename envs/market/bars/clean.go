@@ -86,6 +86,11 @@ type SymbolReport struct {
 	// OffLimits counts rows whose open or close, as quoted, is beyond a limit of the day: limits
 	// and prices are then not of one kind.
 	OffLimits int `json:"off_limits,omitempty"`
+	// OffActions counts dividends and bonus shares that are not what the factor changes by, and
+	// changes of the factor without any, where there are columns of them; FirstOffAction is the
+	// first.
+	OffActions     int    `json:"off_actions,omitempty"`
+	FirstOffAction string `json:"first_off_action,omitempty"`
 	// MissingFactor counts rows without an adjustment, which have that of the row before.
 	MissingFactor int    `json:"missing_factor"`
 	Jumps         []Jump `json:"jumps,omitempty"`
@@ -122,7 +127,7 @@ func (r *SymbolReport) SplitLike() int {
 // positive prices and volumes that are not negative. The given series is not changed. With
 // adjustVolume as in Source. The error names the symbol and the row.
 func Clean(s Series, rules Rules, adjustVolume string) (Series, SymbolReport, error) {
-	c := cleaner{rules: rules, report: SymbolReport{Symbol: s.Symbol}, records: slices.Clone(s.Records)}
+	c := cleaner{rules: rules, report: SymbolReport{Symbol: s.Symbol}, records: slices.Clone(s.Records), has: actionsOf(s.Quoted)}
 	for _, step := range []func() error{c.sort, c.unique, func() error { return c.adjust(adjustVolume) }, c.check} {
 		if err := step(); err != nil {
 			return Series{}, c.report, fmt.Errorf("symbol %s: %w", s.Symbol, err)
@@ -145,6 +150,10 @@ type cleaner struct {
 	// factor is that of the last row, 0 before the first; splits is what the steps of the factor
 	// that look like splits have multiplied it by.
 	factor, splits float64
+	// has says that there are columns of dividends or bonus shares, and whether there is one of
+	// factors; before is the last row that was kept.
+	has    actionColumns
+	before Record
 	// say, unless nil, is told every finding, not only the first of a kind.
 	say func(string)
 }
@@ -283,6 +292,9 @@ func (c *cleaner) checkRow(rec *Record) (bool, error) {
 	ok, err := c.prices(rec)
 	if ok && err == nil {
 		rec.mendRaw()
+		if err := c.actions(rec); err != nil {
+			return false, err
+		}
 		if rec.offLimits() {
 			q := &rec.Quote
 			_ = c.found(&c.report.OffLimits, rec, "", fmt.Sprintf("open %v and close %v, limits %v and %v", q[RawOpen], q[RawClose], q[LimitDown], q[LimitUp])) // No rule makes it an error.

@@ -1,6 +1,7 @@
 package bars
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -32,6 +33,11 @@ type Columns struct {
 	LimitDown string `yaml:"limit_down,omitzero"`
 	Amount    string `yaml:"amount,omitzero"`
 	ST        string `yaml:"st,omitzero"`
+	// Dividend is the cash before tax, and Bonus the new shares, bonus, converted or split, that
+	// the symbol gives on its ex-date for source.per_shares shares held at the close before: 0.5
+	// new ones for one in a split of 3 for 2. Accounts of raw prices book them as they are.
+	Dividend string `yaml:"dividend,omitzero"`
+	Bonus    string `yaml:"bonus,omitzero"`
 	// Price is that of a tick, Bid and Ask the best of the book, and BidSize and AskSize what is
 	// offered there; the further levels of numbered columns (bid_size1) follow. For source.bars.
 	Price   string `yaml:"price,omitzero"`
@@ -52,13 +58,15 @@ type preset struct {
 	timeFormat string
 	// tradedFlag says that the suspended column holds 1 on days with trading.
 	tradedFlag bool
+	// per is the number of shares that dividends and bonus shares are for; 0 means 1.
+	per float64
 }
 
 // presets are the vendors by name. The empty names of auto are found by aliases.
 var presets = map[string]preset{
 	"auto": {volume: 1, aliases: true},
 	// AkShare's stock_zh_a_hist counts lots of 100 shares.
-	"akshare": {volume: 100, aliases: true},
+	"akshare": {volume: 100, aliases: true, per: 10},
 	"wind":    {volume: 1, aliases: true},
 	"yahoo":   {volume: 1, columns: Columns{Time: "Date", Open: "Open", High: "High", Low: "Low", Close: "Close", AdjClose: "Adj Close", Volume: "Volume"}},
 	"stooq": {volume: 1, timeFormat: "20060102", columns: Columns{
@@ -132,6 +140,7 @@ type resolved struct {
 	divided int
 	// quotes are those of a Quote that have a column of their own.
 	quotes     [QuoteColumns]int
+	per        float64 // shares that dividends and bonus shares are for
 	adjustment Adjustment
 	names      []string
 	scales     []float64 // by the units in the names; 0 where there is none
@@ -140,7 +149,7 @@ type resolved struct {
 // resolve finds the columns in a header. The error names every column that is missing.
 func (s Source) resolve(header []string) (resolved, error) {
 	p, own := presets[s.Preset].columns, s.Columns
-	r := resolved{names: header, scales: make([]float64, len(header))}
+	r := resolved{names: header, scales: make([]float64, len(header)), per: cmp.Or(s.PerShares, presets[s.Preset].per, 1)}
 	for i, name := range header {
 		_, r.scales[i] = unit(name)
 	}
@@ -183,7 +192,7 @@ func (s Source) resolve(header []string) (resolved, error) {
 	for _, q := range []struct {
 		column      QuoteColumn
 		own, vendor string
-	}{{PrevClose, own.PrevClose, p.PrevClose}, {LimitUp, own.LimitUp, p.LimitUp}, {LimitDown, own.LimitDown, p.LimitDown}, {Amount, own.Amount, p.Amount}, {ST, own.ST, p.ST}} {
+	}{{PrevClose, own.PrevClose, p.PrevClose}, {LimitUp, own.LimitUp, p.LimitUp}, {LimitDown, own.LimitDown, p.LimitDown}, {Amount, own.Amount, p.Amount}, {ST, own.ST, p.ST}, {Dividend, own.Dividend, ""}, {Bonus, own.Bonus, ""}} {
 		r.quotes[q.column] = find(q.column.String(), q.own, q.vendor, false)
 	}
 	r.symbol = -1
@@ -278,6 +287,7 @@ func (r resolved) record(t table, c *clock, p preset) (Record, error) {
 			rec.Quote[q] = number(column)
 		}
 	}
+	rec.Quote[Dividend], rec.Quote[Bonus] = rec.Quote[Dividend]/r.per, rec.Quote[Bonus]/r.per
 	rec.Quote[Amount] *= r.scaleOf(r.quotes[Amount], max(p.amount, 1))
 	if r.divided >= 0 {
 		if e := rec.divide(number(r.divided)); e != nil {

@@ -233,6 +233,9 @@ func (f *Follower) begin(line string) error {
 			f.say(OtherAdjustment(f.adjusted, f.columns.adjustment.By))
 		}
 	}
+	for _, c := range f.clean {
+		c.has = actionsOf(f.columns.quoted())
+	}
 	if f.preset.header == nil {
 		return nil
 	}

@@ -31,11 +31,15 @@ const (
 	Amount
 	// ST is 1 on days on which the exchange gives the symbol special treatment, and else 0.
 	ST
+	// Dividend is the cash before tax, and Bonus the new shares, that the symbol gives on this day,
+	// its ex-date, for a share held at the close before.
+	Dividend
+	Bonus
 	// QuoteColumns is the number of columns.
 	QuoteColumns
 )
 
-var quoteNames = [QuoteColumns]string{"raw_open", "raw_high", "raw_low", "raw_close", "raw_volume", "factor", "prev_close", "limit_up", "limit_down", "amount", "st"}
+var quoteNames = [QuoteColumns]string{"raw_open", "raw_high", "raw_low", "raw_close", "raw_volume", "factor", "prev_close", "limit_up", "limit_down", "amount", "st", "dividend", "bonus"}
 
 // String returns the name, such as limit_up.
 func (c QuoteColumn) String() string { return quoteNames[c] }
@@ -125,6 +129,6 @@ func (q *Quote) Carried() Quote {
 	out := *q
 	c := q[RawClose]
 	out[RawOpen], out[RawHigh], out[RawLow], out[RawVolume], out[Amount] = c, c, c, 0, 0
-	out[PrevClose], out[LimitUp], out[LimitDown] = 0, 0, 0
+	out[PrevClose], out[LimitUp], out[LimitDown], out[Dividend], out[Bonus] = 0, 0, 0, 0, 0
 	return out
 }

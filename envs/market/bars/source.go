@@ -35,6 +35,9 @@ type Source struct {
 	Preset string `yaml:"preset"`
 	// Columns overrides single columns of the preset.
 	Columns Columns `yaml:"columns"`
+	// PerShares is the number of shares that the columns of dividends and bonus shares are for; 0
+	// is the preset's, 10 for akshare and else 1.
+	PerShares float64 `yaml:"per_shares,omitzero"`
 	// Symbol says where symbols come from: column, file (the name without extensions) or auto, the
 	// column if there is one.
 	Symbol string `yaml:"symbol"`
@@ -91,6 +94,7 @@ func (s Source) Validate() error {
 	if _, err := s.location(); err != nil {
 		p.Addf("timezone", "%v", err)
 	}
+	p.NonNegative("per_shares", s.PerShares)
 	if _, err := newClock(s.TimeFormat, nil); err != nil {
 		p.Addf("time_format", "%v", err)
 	}

@@ -45,6 +45,7 @@ type Feed struct {
 	tradable, atOpen          []trading.Sides
 	open, close               []float64
 	rawOpen, rawClose, factor []float64
+	dividend, bonus           []float64
 }
 
 // asset is what the feed knows of one asset.
@@ -71,7 +72,7 @@ func newFeed(p Pipeline, l *layout) *Feed {
 	n, width := len(p.Assets), len(p.Features)
 	f := &Feed{
 		p: p, layout: l, assets: make([]asset, n), scratch: make([]float64, width), tradable: make([]trading.Sides, n), atOpen: make([]trading.Sides, n),
-		open: make([]float64, n), close: make([]float64, n), rawOpen: make([]float64, n), rawClose: make([]float64, n), factor: make([]float64, n),
+		open: make([]float64, n), close: make([]float64, n), rawOpen: make([]float64, n), rawClose: make([]float64, n), factor: make([]float64, n), dividend: make([]float64, n), bonus: make([]float64, n),
 		raw: newRing(p.Window, n, width), scaled: newRing(p.Window, n, width),
 	}
 	for i := range f.assets {
@@ -126,6 +127,10 @@ func (f *Feed) price(i int) {
 		open, close = q[bars.RawOpen], q[bars.RawClose]
 	}
 	f.rawOpen[i], f.rawClose[i], f.factor[i] = open, close, q[bars.Factor]
+	f.dividend[i], f.bonus[i] = q[bars.Dividend], q[bars.Bonus]
+	if !f.factors {
+		f.factor[i] = 1
+	}
 	f.tradable[i] = trading.SidesAt(a.traded, close, q[bars.LimitDown], q[bars.LimitUp])
 	f.atOpen[i] = trading.SidesAt(a.traded, open, q[bars.LimitDown], q[bars.LimitUp])
 }

@@ -92,6 +92,10 @@ func QuotesFor(c trading.Config, have []bars.QuoteColumn) (names []string) {
 			if !c.Ruled() {
 				continue
 			}
+		case bars.Dividend, bars.Bonus:
+			if c.Account.Prices != trading.Raw {
+				continue
+			}
 		case bars.LimitUp, bars.LimitDown:
 		default:
 			continue
@@ -152,6 +156,8 @@ type layout struct {
 	drop      bool
 	quotes    []bars.QuoteColumn
 	adjusts   bool // quotes have prices before adjustment
+	factors   bool // quotes have factors
+	acts      bool // quotes have dividends or bonus shares
 	book      rules.Book
 	digest    [sha256.Size]byte
 }
@@ -194,6 +200,7 @@ func (p *Pipeline) check() (*layout, error) {
 			continue
 		}
 		l.quotes, l.adjusts = append(l.quotes, q), l.adjusts || q == bars.RawClose
+		l.factors, l.acts = l.factors || q == bars.Factor, l.acts || q == bars.Dividend || q == bars.Bonus
 	}
 	c, err := p.data()
 	if err = errors.Join(append(errs, err)...); err != nil {

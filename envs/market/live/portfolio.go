@@ -70,7 +70,7 @@ func NewPortfolio(c trading.Config, f *Feed) (*Portfolio, error) {
 		}
 		p.last = slices.Clone(f.rawClose)
 	}
-	if c.Account.Prices == trading.Raw && slices.Contains(f.quotes, bars.Factor) {
+	if c.Account.Prices == trading.Raw && (f.factors || f.acts) {
 		p.factor = slices.Clone(f.factor)
 	}
 	if c.Actions == trading.Weights {
@@ -95,12 +95,12 @@ func (p *Portfolio) prices() (open, close []float64) {
 // was decided at the bar before, once, and shows the present one.
 func (p *Portfolio) Update() {
 	if p.factor != nil {
-		if p.ruled != nil {
-			p.account.ReinvestWhole(p.factor, p.feed.factor, p.last)
-			copy(p.last, p.feed.rawClose)
-		} else {
-			p.account.Reinvest(p.factor, p.feed.factor)
+		o := trading.Overnight{Before: p.factor, Now: p.feed.factor, Close: p.last}
+		if p.feed.acts {
+			o.Dividend, o.Bonus = p.feed.dividend, p.feed.bonus
 		}
+		p.account.Book(&o, nil)
+		copy(p.last, p.feed.rawClose)
 		copy(p.factor, p.feed.factor)
 	}
 	if p.pending && p.feed.time.After(p.at) {

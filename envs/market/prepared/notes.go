@@ -67,6 +67,8 @@ func Findings(reports []bars.SymbolReport, rules bars.Rules) []string {
 	var opens []string
 	symbols, faulty, off, unknown, blank := 0, 0, 0, 0, 0
 	beyond, limited := 0, 0
+	var actions []string
+	offActions := 0
 	for _, r := range reports {
 		if n := r.Faults(); n > 0 {
 			faulty += n
@@ -83,6 +85,10 @@ func Findings(reports []bars.SymbolReport, rules bars.Rules) []string {
 		if r.OffLimits > 0 {
 			beyond += r.OffLimits
 			limited++
+		}
+		if r.OffActions > 0 {
+			offActions += r.OffActions
+			actions = append(actions, r.Symbol+": "+r.FirstOffAction)
 		}
 		if r.SplitLike() > 0 {
 			symbols++
@@ -108,6 +114,9 @@ func Findings(reports []bars.SymbolReport, rules bars.Rules) []string {
 	}
 	if beyond > 0 {
 		notes = append(notes, fmt.Sprintf("prices BEYOND their limits: %d rows, in %d of %d symbols: limits must be of prices as quoted, and what they forbid is wrong otherwise", beyond, limited, len(reports)))
+	}
+	if len(actions) > 0 {
+		notes = append(notes, fmt.Sprintf("dividends and bonus shares that do NOT agree with the factor of adjustment: %d, in %d of %d symbols: %s; accounts book what there is, and a change of the factor without any as reinvested", offActions, len(actions), len(reports), few(actions)))
 	}
 	if len(jumps) > 0 {
 		notes = append(notes, fmt.Sprintf("jumps like those of splits or bonus shares that are NOT adjusted for: %d, in %d of %d symbols: %s", len(jumps), symbols, len(reports), few(jumps)))

@@ -23,7 +23,10 @@ type Levy struct {
 
 // Of returns the levy for an order.
 func (l *Levy) Of(amount, shares int64) int64 {
-	fee := l.OfAmount.Of(amount)
+	fee := int64(0)
+	if l.OfAmount != 0 {
+		fee = l.OfAmount.Of(amount)
+	}
 	if l.OfPar != 0 {
 		fee += l.OfPar.Of(100 * shares)
 	}
@@ -45,7 +48,16 @@ func (l Lot) Buy(want int64) int64 {
 	if want < l.Min {
 		return 0
 	}
-	return l.Min + (want-l.Min)/l.Step*l.Step
+	return l.Min + l.steps(want-l.Min)
+}
+
+// steps is the largest multiple of Step up to n. Quotients of integers below 2⁵³ are exact enough,
+// and faster than those of integers.
+func (l Lot) steps(n int64) int64 {
+	if l.Step == 1 {
+		return n
+	}
+	return int64(float64(n)/float64(l.Step)) * l.Step
 }
 
 // Sell returns the largest number of shares up to want that can be sold by whoever holds held of
@@ -55,10 +67,9 @@ func (l Lot) Sell(want, held int64) int64 {
 	if want >= held {
 		return held
 	}
-	odd := held % l.Step
-	n := want / l.Step * l.Step
-	if want >= odd {
-		n = max(n, odd+(want-odd)/l.Step*l.Step)
+	odd, n := held-l.steps(held), l.steps(want)
+	if odd > 0 && want >= odd {
+		n = max(n, odd+l.steps(want-odd))
 	}
 	if n < l.Min && n != odd {
 		return 0

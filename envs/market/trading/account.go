@@ -11,6 +11,7 @@ import (
 type Account struct {
 	config    *Config
 	cash      float64
+	cents     int64 // the cash in hundredths while a trade is made under a rule book
 	pos       []float64
 	fills     []Fill
 	step      tally
@@ -134,7 +135,3 @@ func (a *Account) ObserveCash(value float64) float32 {
 	}
 	return float32(a.cash)
 }
-
-// Reinvest books what dividends and splits between two bars mean for the positions: see
-// [Market.Reinvest]. Factors are [N].
-func (a *Account) Reinvest(before, now []float64) { Reinvest(a.pos, before, now) }

@@ -158,7 +158,7 @@ func (x *Charges) Spend(money float64) float64 {
 func (x *Charges) Price(side int64, i int, shares float64) float64 {
 	price, s := x.bar.Price[i], &x.config.Costs.Slippage
 	if x.bar.Terms != nil {
-		price = math.Round(price*100) / 100 // vendors store prices in float32
+		price = float64(hundredths(price)) / 100 // vendors store prices in float32
 	}
 	if s.BP == 0 && s.Impact == "" {
 		return price

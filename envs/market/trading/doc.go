@@ -11,8 +11,9 @@
 // of its bars.
 //
 // Accounts trade adjusted prices, in which nothing ever happens to a position, or, with
-// account.prices: raw, prices as they were quoted, where [Market.Reinvest] books what dividends and
-// splits give on their dates. Features see adjusted prices either way.
+// account.prices: raw, prices as they were quoted, where [Overnight] books what happens on
+// ex-dates: dividends and bonus shares that the data have, and else the change of the factor as
+// reinvested shares. Features see adjusted prices either way.
 //
 // # Rule books
 //

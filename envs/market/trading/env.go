@@ -196,7 +196,7 @@ func (e *Env) trade(orders []int64) {
 		e.slots.bar(&e.bar)
 	}
 	if e.bar.Number > e.t {
-		e.reinvest(e.bar.Number)
+		e.overnight(e.bar.Number)
 	}
 	if e.target != nil {
 		exitWeights(e.target, e.bar.Members)
@@ -205,7 +205,7 @@ func (e *Env) trade(orders []int64) {
 		e.account.Trade(orders, &e.bar)
 	}
 	if e.bar.Number == e.t {
-		e.reinvest(e.t + 1)
+		e.overnight(e.t + 1)
 	}
 	if e.slots != nil {
 		e.slots.settle(e.account.fills)

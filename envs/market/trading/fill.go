@@ -42,6 +42,7 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 	orders = a.exits(orders[:n], b.Members)
 	x := c.Charges(b)
 	a.unsettled.begin(b.Date)
+	a.cents = hundredths(a.cash)
 	g, open := a.guard, Both
 	if g != nil {
 		open = g.begin(a, &x)
@@ -94,8 +95,11 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 			a.buy(&x, i, price[i], want)
 		} else if !a.buyWhole(&x, t, i, want, budget) {
 			a.step.skipped++
+		} else if owner {
+			a.counted()
 		}
 	}
+	a.counted()
 }
 
 // wants is the amount for which a buyer buys asset i, and what there is for it and its fee. share
@@ -120,6 +124,7 @@ func (a *Account) sellAll(x *Charges) {
 			a.sell(x, i, x.bar.Price[i], shares)
 		}
 	}
+	a.counted()
 }
 
 // part is how much of the position in asset i an order sells.
@@ -127,10 +132,7 @@ func (a *Account) part(x *Charges, i int) float64 {
 	c, held := a.config, a.pos[i]
 	shares, lot := c.SellPct*held, c.Execution.Lot
 	if t := x.terms(i); t != nil {
-		if n := t.Lot.Sell(whole(shares), whole(held)); n > 0 {
-			return float64(n)
-		}
-		return float64(t.Lot.Min)
+		return max(shares, float64(t.Lot.Min))
 	}
 	if lot > 0 {
 		shares = min(max(math.Floor(shares/lot), 1)*lot, held)
@@ -152,7 +154,7 @@ func (a *Account) sell(x *Charges, i int, price, shares float64) {
 		shares = held
 	}
 	if !x.plain {
-		if most := min(x.Most(i), a.Settled(i, x.bar.Date)); shares > most {
+		if most := min(x.Most(i), a.settled(i)); shares > most {
 			if shares = most; lot > 0 {
 				shares = math.Floor(shares/lot) * lot
 			}

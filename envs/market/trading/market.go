@@ -33,6 +33,9 @@ type Market struct {
 	Volume, LimitUp, LimitDown []float64
 	// Factor [T,N] is that of raw prices, see [RawPrices]; nil where nothing happens to positions.
 	Factor []float64
+	// Dividend and Bonus [T,N] are the cash and the new shares that an asset gives on its ex-date
+	// for a share held at the close before, beside Factor; nil where only that is known.
+	Dividend, Bonus []float64
 	// Raw, unless nil, are the prices before adjustment, which accounts trade on request.
 	Raw *RawPrices
 	// Rules, unless nil, is the book by which accounts are kept.
@@ -119,6 +122,8 @@ func (m *Market) Validate() error {
 			length(name, len(column), t*n)
 		}
 	}
+	optional("dividend", m.Dividend)
+	optional("bonus", m.Bonus)
 	optional("volume", m.Volume)
 	optional("upper limit", m.LimitUp)
 	optional("lower limit", m.LimitDown)
@@ -126,6 +131,8 @@ func (m *Market) Validate() error {
 		length("raw open", len(r.Open), t*n)
 		length("raw close", len(r.Close), t*n)
 		length("raw factor", len(r.Factor), t*n)
+		optional("raw dividend", r.Dividend)
+		optional("raw bonus", r.Bonus)
 		optional("raw volume", r.Volume)
 		optional("raw upper limit", r.LimitUp)
 		optional("raw lower limit", r.LimitDown)

@@ -1,11 +1,15 @@
 package trading
 
+import "math"
+
 // RawPrices are the prices of a market before adjustment, all [T,N].
 type RawPrices struct {
 	Open, Close []float64
 	// Factor multiplies these into the adjusted prices. What it changes by is what dividends,
 	// splits and rights gave on that date to those who held the asset at the close before.
 	Factor []float64
+	// Dividend and Bonus are those of [Market], nil where only the factor is known.
+	Dividend, Bonus []float64
 	// Volume, LimitUp and LimitDown are as in [Market].
 	Volume, LimitUp, LimitDown []float64
 }
@@ -17,6 +21,7 @@ func (m *Market) traded(c *Config) *Market {
 	switch {
 	case r != nil && c.Account.Prices == Raw:
 		out.Open, out.Close, out.Factor, out.Raw = r.Open, r.Close, r.Factor, nil
+		out.Dividend, out.Bonus = r.Dividend, r.Bonus
 		out.Volume, out.LimitUp, out.LimitDown = r.Volume, r.LimitUp, r.LimitDown
 	case r != nil && c.Costs.UsesBars():
 		out.Volume, out.LimitUp, out.LimitDown = r.adjusted(r.Volume, true), r.adjusted(r.LimitUp, false), r.adjusted(r.LimitDown, false)
@@ -51,22 +56,72 @@ func (m *Market) VolumeAt(bar, asset int) float64 {
 	return 0
 }
 
-// Reinvest books what happens overnight before bar t to positions [N] in shares. Of dividends,
-// splits and rights only the change of a factor is known, and it is booked as shares that are
-// reinvested at once, at the price that the change implies, without costs: q becomes
-// q·Factor[t]/Factor[t−1]. A market without factors changes nothing.
-func (m *Market) Reinvest(positions []float64, t int) {
-	if m.Factor != nil && t > 0 {
-		n := len(positions)
-		Reinvest(positions, m.Factor[(t-1)*n:t*n], m.Factor[t*n:(t+1)*n])
-	}
+// Overnight is what happens to positions in raw prices between the close of a bar and the next; all
+// slices are [N].
+type Overnight struct {
+	// Before and Now are the factors of the two bars, and Close the closes of the first.
+	Before, Now, Close []float64
+	// Dividend and Bonus are the cash and the new shares for a share held before, where it is the
+	// ex-date; nil where only factors are known.
+	Dividend, Bonus []float64
 }
 
-// Reinvest is [Market.Reinvest] with the factors [N] of two bars.
-func Reinvest(positions, before, now []float64) {
-	for i, q := range positions {
-		if q != 0 {
-			positions[i] = q * (now[i] / before[i])
+// Overnight returns what happens between the bars t−1 and t; ok is false where nothing does.
+func (m *Market) Overnight(t int) (o Overnight, ok bool) {
+	if m.Factor == nil || t == 0 {
+		return o, false
+	}
+	n := len(m.Assets)
+	from, to := t*n, (t+1)*n
+	o = Overnight{Before: m.Factor[from-n : from], Now: m.Factor[from:to], Close: m.Close[from-n : from]}
+	if m.Dividend != nil {
+		o.Dividend, o.Bonus = m.Dividend[from:to], m.Bonus[from:to]
+	}
+	return o, true
+}
+
+// Of returns what shares of asset i become, and the cash that is paid for them. Dividends and bonus
+// shares are booked as such. Where there are none and the factor changes, all that is known is
+// booked as shares that are reinvested at once, at the price that the change implies, without
+// costs: q becomes q·Now/Before. Whole shares are for accounts under a rule book: what is left of
+// one is cash at the ex price, and cash is whole hundredths.
+func (o *Overnight) Of(i int, shares float64, whole bool) (left, cash float64) {
+	gain, dividend := 1.0, 0.0
+	switch {
+	case o.Dividend != nil && (o.Dividend[i] > 0 || o.Bonus[i] > 0):
+		dividend = max(o.Dividend[i], 0)
+		gain, cash = 1+max(o.Bonus[i], 0), shares*dividend
+	case o.Now[i] != o.Before[i]:
+		gain = o.Now[i] / o.Before[i]
+	default:
+		return shares, 0
+	}
+	left = shares * gain
+	if whole {
+		grown := left
+		// What is a hundredth of a share short was rounded.
+		left = math.Floor(grown + 0.01)
+		cash = float64(hundredths(cash+(grown-left)*(o.Close[i]-dividend)/gain)) / 100
+	}
+	return left, cash
+}
+
+// Book books what happens overnight. assets, unless nil, says which of the N each position is of,
+// -1 for none.
+func (a *Account) Book(o *Overnight, assets []int) {
+	for i, q := range a.pos {
+		if q == 0 {
+			continue
+		}
+		k := i
+		if assets != nil {
+			k = assets[i]
+		}
+		left, cash := o.Of(k, q, a.config.book != nil)
+		if a.pos[i] = left; cash != 0 {
+			if a.cash += cash; a.config.book != nil {
+				a.cash = max(float64(hundredths(a.cash))/100, 0)
+			}
 		}
 	}
 }

@@ -50,6 +50,41 @@ func TestReinvest(t *testing.T) {
 	}
 }
 
+// TestOvernight books dividends and bonus shares as they are, with and without whole shares, and
+// what only a factor tells as reinvested.
+func TestOvernight(t *testing.T) {
+	o := trading.Overnight{
+		Before: []float64{1, 1, 1, 2, 3}, Now: []float64{10 / 9.0, 1.25, 1, 4, 3 * 10 / 9.0}, Close: []float64{10, 10, 10, 10, 10},
+		Dividend: []float64{1, 0.4, 0, 0, 0}, Bonus: []float64{0, 0.2, 0, math.NaN(), 0},
+	}
+	cases := 0
+	for i, want := range [][4]float64{
+		// Shares and cash of 55 shares; and where both are whole.
+		{55, 55, 55, 55}, {66, 22, 66, 22}, {55, 0, 55, 0}, {110, 0, 110, 0},
+		// 61.1 shares: the rest of one is worth 9/9 of 1/9.
+		{550 / 9.0, 0, 61, 1},
+	} {
+		left, cash := o.Of(i, 55, false)
+		whole, fen := o.Of(i, 55, true)
+		if !near(left, want[0], 1e-12) || !near(cash, want[1], 1e-12) || whole != want[2] || fen != want[3] {
+			t.Errorf("asset %d: %g shares and %g, whole %g and %g, expected %v", i, left, cash, whole, fen, want)
+		}
+		cases++
+	}
+	if cases != 5 {
+		t.Errorf("%d cases", cases)
+	}
+	m := table([][]float64{{10}, {10}, {9}, {9}}, [][]float64{{10}, {10}, {9}, {9}})
+	m.Raw = &trading.RawPrices{Open: m.Open, Close: m.Close, Factor: []float64{1, 1, 10 / 9.0, 10 / 9.0}, Dividend: []float64{0, 0, 1, 0}, Bonus: make([]float64, 4)}
+	g := start(t, open(t, m, config(func(c *trading.Config) {
+		c.InitialCash, c.FeeRate, c.BuyPct, c.Account.Prices = 1000, 0, 0.5, trading.Raw
+	})), rng.New(1))
+	g.play(trading.Buy)
+	if g.play(trading.Hold); g.Positions()[0] != 50 || g.Cash() != 550 || g.Value() != 1000 {
+		t.Errorf("%g shares and %g in cash, worth %g, expected 50, 550 and 1000", g.Positions()[0], g.Cash(), g.Value())
+	}
+}
+
 // quoted gives a market raw prices: those of the market divided by factors that change at random,
 // some by large steps.
 func quoted(m *trading.Market, seed uint64) *trading.Market {

@@ -24,6 +24,7 @@ func (a *Account) Rebalance(weights []float64, b *Bar) {
 	a.fills, a.step = a.fills[:0], tally{}
 	x := a.config.Charges(b)
 	a.unsettled.begin(b.Date)
+	a.cents = hundredths(a.cash)
 	g, open := a.guard, Both
 	if g != nil {
 		open = g.begin(a, &x)
@@ -97,7 +98,7 @@ func (a *Account) Rebalance(weights []float64, b *Bar) {
 // settleCash makes the cash what it was before the fills from that one on, less what they cost, in
 // a way that does not depend on their order.
 func (a *Account) settleCash(before float64, from int) {
-	if len(a.fills) == from || a.config.book != nil {
+	if a.counted(); len(a.fills) == from || a.config.book != nil {
 		return // whole hundredths have no rounding errors
 	}
 	terms := append(a.rebalancing.terms[:0], before)
@@ -126,7 +127,7 @@ func (a *Account) plan(weights []float64, x *Charges, open Sides) {
 			if most <= 0 {
 				s = 0
 			}
-			if min(most, a.Settled(i, b.Date)) <= 0 {
+			if min(most, a.settled(i)) <= 0 {
 				s &^= CanSell
 			}
 		}

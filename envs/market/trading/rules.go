@@ -151,7 +151,12 @@ func (x *Charges) terms(i int) *rules.Terms {
 }
 
 // hundredths is a sum of money in its smallest unit.
-func hundredths(money float64) int64 { return int64(math.Round(money * 100)) }
+func hundredths(money float64) int64 {
+	if money < 0 {
+		return -int64(0.5 - money*100)
+	}
+	return int64(money*100 + 0.5)
+}
 
 // whole is the number of whole shares in a number that may have been rounded.
 func whole(shares float64) int64 { return int64(shares*(1+1e-12) + 1e-6) }
@@ -220,7 +225,10 @@ func (x *Charges) spend(t *rules.Terms, i int, money float64) float64 {
 	}
 	for k := range t.Levies[rules.Buy] {
 		l := &t.Levies[rules.Buy][k]
-		part := float64(l.OfAmount)/1e7 + float64(l.OfPar)/1e7/x.bar.Price[i]
+		part := float64(l.OfAmount) * 1e-7
+		if l.OfPar != 0 {
+			part += float64(l.OfPar) * 1e-7 / x.bar.Price[i]
+		}
 		if least := float64(l.Least) / 100; part*money < least {
 			fixed += least
 		} else {
@@ -252,9 +260,16 @@ func (x *Charges) Sell(i int, want, held float64) Fill {
 func (o *order) fill(x *Charges, i int, sign float64) Fill {
 	f := Fill{Asset: i, Bar: x.bar.Number, Shares: sign * float64(o.shares), Fee: float64(o.fee) / 100}
 	if o.shares > 0 {
-		f.Price = float64(o.amount) / 100 / float64(o.shares)
+		f.Price = float64(o.amount) / float64(100*o.shares)
 	}
 	return f
+}
+
+// counted makes the cash what the fills of the side that is done have left of it under a rule book.
+func (a *Account) counted() {
+	if a.config.book != nil {
+		a.cash = float64(a.cents) / 100
+	}
 }
 
 // buyWhole is buy under a rule book. It reports whether something was bought.
@@ -267,7 +282,7 @@ func (a *Account) buyWhole(x *Charges, t *rules.Terms, i int, amount, budget flo
 	if a.unsettled.shares != nil {
 		a.unsettled.shares[i] += float64(o.shares)
 	}
-	a.cash = float64(hundredths(a.cash)-o.amount-o.fee) / 100
+	a.cents -= o.amount + o.fee
 	a.step.buys++
 	a.book(o.fill(x, i, 1), float64(o.amount)/100)
 	return true
@@ -275,38 +290,13 @@ func (a *Account) buyWhole(x *Charges, t *rules.Terms, i int, amount, budget flo
 
 // sellWhole is sell under a rule book.
 func (a *Account) sellWhole(x *Charges, t *rules.Terms, i int, want float64) bool {
-	o := x.sale(t, i, min(want, a.Settled(i, x.bar.Date)), a.pos[i])
-	left := o.amount - o.fee
-	if a.config.Actions != Weights {
-		left += hundredths(a.cash)
-	}
-	if o.shares <= 0 || left < 0 {
+	o := x.sale(t, i, min(want, a.settled(i)), a.pos[i])
+	if o.shares <= 0 || o.amount < o.fee && (a.config.Actions == Weights || o.amount+a.cents < o.fee) {
 		return false
 	}
 	a.pos[i] -= float64(o.shares)
-	a.cash = float64(hundredths(a.cash)+o.amount-o.fee) / 100
+	a.cents += o.amount - o.fee
 	a.step.sells++
 	a.book(o.fill(x, i, -1), float64(o.amount)/100)
 	return true
-}
-
-// Whole returns what shares become under a rule book where a factor grows by gain: whole shares,
-// and money for what is left of one at the price that the close before and the gain imply.
-func Whole(shares, gain, close float64) (left, money float64) {
-	grown := shares * gain
-	// What is a hundredth of a share short was rounded.
-	left = math.Floor(grown + 0.01)
-	return left, float64(hundredths((grown-left)*close/gain)) / 100
-}
-
-// ReinvestWhole is [Account.Reinvest] under a rule book: see [Whole]. close [N] is that of the bar
-// before.
-func (a *Account) ReinvestWhole(before, now, close []float64) {
-	for i, q := range a.pos {
-		if gain := now[i] / before[i]; q != 0 && gain != 1 {
-			left, money := Whole(q, gain, close[i])
-			a.pos[i] = left
-			a.cash = math.Max(float64(hundredths(a.cash+money))/100, 0)
-		}
-	}
 }

@@ -17,6 +17,10 @@ func (u *unsettled) begin(now time.Time) {
 }
 
 func sameDay(a, b time.Time) bool {
+	if a.Location() == time.UTC && b.Location() == time.UTC {
+		const day, past = 86_400, 1 << 40
+		return (a.Unix()+past*day)/day == (b.Unix()+past*day)/day
+	}
 	return a.YearDay() == b.YearDay() && a.Year() == b.Year()
 }
 
@@ -26,6 +30,22 @@ func (a *Account) Settled(asset int, now time.Time) float64 {
 		return a.pos[asset]
 	}
 	return max(a.pos[asset]-a.unsettled.shares[asset], 0)
+}
+
+// settled is Settled on the day of the trade that is made.
+func (a *Account) settled(asset int) float64 {
+	if a.unsettled.shares == nil {
+		return a.pos[asset]
+	}
+	return max(a.pos[asset]-a.unsettled.shares[asset], 0)
+}
+
+func midnight(t time.Time) bool {
+	if t.Location() == time.UTC {
+		return t.Unix()%86_400 == 0
+	}
+	h, m, s := t.Clock()
+	return h == 0 && m == 0 && s == 0
 }
 
 // Unsettled returns the shares [N] that were bought on a day and cannot be sold on it, nil where
@@ -56,7 +76,7 @@ func (a *Account) WriteMask(mask []bool, sides []Sides, now time.Time) {
 }
 
 func (a *Account) maskUnsettled(mask []bool, now time.Time) {
-	if h, m, s := now.Clock(); a.config.Execution.Fill != SameClose && h == 0 && m == 0 && s == 0 {
+	if a.config.Execution.Fill != SameClose && midnight(now) {
 		return
 	}
 	for i, q := range a.pos {

@@ -24,10 +24,10 @@ type slots struct {
 	next int
 
 	// What a bar holds for the places, [K], and two tables' rows.
-	price, volume, up, down, first, second, third []float64
-	class                                         []uint8
-	decided, tradable                             []Sides
-	members                                       []universe.Membership
+	price, volume, up, down, first, second []float64
+	class                                  []uint8
+	decided, tradable                      []Sides
+	members                                []universe.Membership
 
 	positions []float64 // [N]
 	fills     []Fill    // by asset
@@ -38,7 +38,7 @@ func newSlots(m *Market, c *Config) *slots {
 	floats := func() []float64 { return make([]float64, k) }
 	return &slots{
 		m: m, window: c.Window, asset: make([]int, k), place: make([]int, n), fresh: make([]int, 0, 2*k), names: make([]string, k), rows: make([]float32, c.Window*k*len(m.Features)),
-		price: floats(), volume: floats(), up: floats(), down: floats(), first: floats(), second: floats(), third: floats(), class: make([]uint8, k), decided: make([]Sides, k), tradable: make([]Sides, k),
+		price: floats(), volume: floats(), up: floats(), down: floats(), first: floats(), second: floats(), class: make([]uint8, k), decided: make([]Sides, k), tradable: make([]Sides, k),
 		members: make([]universe.Membership, k), positions: make([]float64, n), fills: make([]Fill, 0, k),
 	}
 }
@@ -244,20 +244,10 @@ func (e *Env) sides(ts *envs.TimeStep) {
 	e.account.maskExits(mask, members)
 }
 
-// reinvest books what happens overnight before bar t.
-func (e *Env) reinvest(t int) {
-	m, s, n := e.market, e.slots, len(e.market.Assets)
-	if m.Factor == nil || t == 0 {
-		return
-	}
-	before, now, close := m.Factor[(t-1)*n:t*n], m.Factor[t*n:(t+1)*n], m.Close[(t-1)*n:t*n]
-	if s != nil {
-		before, now, close = gather(s, s.first, before), gather(s, s.second, now), gather(s, s.third, close)
-	}
-	if m.ruled != nil {
-		e.account.ReinvestWhole(before, now, close)
-	} else {
-		Reinvest(e.account.pos, before, now)
+// overnight books what happens overnight before bar t.
+func (e *Env) overnight(t int) {
+	if o, ok := e.market.Overnight(t); ok {
+		e.account.Book(&o, e.Slots())
 	}
 }
 

@@ -197,7 +197,7 @@ func (a *auditor) step(e *trading.Env, bar int) {
 	x := &a.examine
 	number, prices, _ := a.m.Fill(a.source.Config().Execution.Fill, bar)
 	if number > bar {
-		a.reinvest(number)
+		a.overnight(number)
 	}
 	if day := a.m.Dates[number]; day.YearDay() != x.day.YearDay() || day.Year() != x.day.Year() {
 		clear(x.bought)
@@ -207,7 +207,7 @@ func (a *auditor) step(e *trading.Env, bar int) {
 		a.fill(bar, f, prices)
 	}
 	if number == bar {
-		a.reinvest(bar + 1)
+		a.overnight(bar + 1)
 	}
 	if got := int64(math.Round(e.Cash() * 100)); got != x.cash || x.cash < 0 {
 		a.wrong(cash, bar, 0, "%v, the fills say %v", ashare.Fen(got), ashare.Fen(x.cash))
@@ -221,18 +221,21 @@ func (a *auditor) step(e *trading.Env, bar int) {
 	}
 }
 
-// reinvest books what happens overnight before a bar: shares and, for what is left of one, cash at
-// the ex price. Together they are worth what there was, to the fen.
-func (a *auditor) reinvest(bar int) {
-	n := len(a.m.Assets)
+// overnight books what happens overnight before a bar: shares and cash. With what is left of a
+// share at the ex price they are worth what there was, to the fen.
+func (a *auditor) overnight(bar int) {
+	o, ok := a.m.Overnight(bar)
 	for i, q := range a.examine.held {
-		at := bar*n + i
-		if q == 0 || a.m.Factor == nil || a.m.Factor[at] == a.m.Factor[at-n] {
+		if q == 0 || !ok {
 			continue
 		}
-		gain := a.m.Factor[at] / a.m.Factor[at-n]
-		left, money := trading.Whole(float64(q), gain, a.m.Close[at-n])
-		if before, after := float64(q)*a.m.Close[at-n], left*a.m.Close[at-n]/gain+money; math.Abs(before-after) > 0.0051 {
+		left, money := o.Of(i, float64(q), true)
+		gain, ex := o.Now[i]/o.Before[i], 0.0
+		if ex = o.Close[i] / gain; o.Dividend != nil && (o.Dividend[i] > 0 || o.Bonus[i] > 0) {
+			gain = 1 + o.Bonus[i]
+			ex = (o.Close[i] - o.Dividend[i]) / gain
+		}
+		if before, after := float64(q)*o.Close[i], left*ex+money; math.Abs(before-after) > 0.0051 {
 			a.wrong(cash, bar, i, "%d shares worth %g became %g and %g, worth %g", q, before, left, money, after)
 		}
 		a.examine.held[i] = int64(left)

@@ -103,9 +103,9 @@ func (a *accounts) step(r *Record, rule Rule, bar int) {
 	b := &a.bar
 	a.m.Bar(b, &a.c, bar)
 	if b.Number > bar {
-		a.reinvest(b.Number)
+		a.overnight(b.Number)
 	} else {
-		defer a.reinvest(bar + 1)
+		defer a.overnight(bar + 1)
 	}
 	x := a.c.Charges(b)
 	a.fills = a.fills[:0]
@@ -137,17 +137,14 @@ func (a *accounts) step(r *Record, rule Rule, bar int) {
 	r.Fees, r.Turnover, r.Skipped = append(r.Fees, fees), append(r.Turnover, turnover), append(r.Skipped, skipped)
 }
 
-// reinvest books what happens overnight before a bar.
-func (a *accounts) reinvest(bar int) {
-	if a.m.Rules == nil {
-		a.m.Reinvest(a.pos, bar)
-		return
-	}
+// overnight books what happens overnight before a bar.
+func (a *accounts) overnight(bar int) {
+	o, ok := a.m.Overnight(bar)
 	for i, q := range a.pos {
-		if at := bar*len(a.pos) + i; q != 0 && a.m.Factor != nil {
-			var money float64
-			a.pos[i], money = trading.Whole(q, a.m.Factor[at]/a.m.Factor[at-len(a.pos)], a.m.Close[at-len(a.pos)])
-			a.cash[i] = max(a.cash[i]+money, 0)
+		if ok && q != 0 {
+			var cash float64
+			a.pos[i], cash = o.Of(i, q, a.m.Rules != nil)
+			a.cash[i] = max(a.cash[i]+cash, 0)
 		}
 	}
 }

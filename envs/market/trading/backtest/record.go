@@ -180,6 +180,14 @@ func (r *Record) settle(m *trading.Market, bar int, fills []trading.Fill, in, ou
 			out[i] = after[i] * m.Close[(bar+1)*n+i]
 		}
 	}
+	if o, ok := m.Overnight(bar + 1); ok {
+		for i, q := range before {
+			if q != 0 {
+				_, cash := o.Of(i, q, m.Rules != nil)
+				out[i] += cash
+			}
+		}
+	}
 	for _, f := range fills {
 		if f.Shares > 0 {
 			in[f.Asset] += f.Shares*f.Price + f.Fee

@@ -39,6 +39,19 @@ func FromSet(s *prepared.Set) *trading.Data {
 		}
 		market.Volume, market.LimitUp, market.LimitDown = nil, nil, nil
 	}
+	if dividend, bonus := s.Quotes[bars.Dividend], s.Quotes[bars.Bonus]; dividend != nil || bonus != nil {
+		none := func(column []float64) []float64 {
+			if column == nil {
+				return make([]float64, m.T*m.N)
+			}
+			return column
+		}
+		if market.Raw == nil {
+			// The prices are as they were quoted, and nothing but these is known.
+			market.Raw = &trading.RawPrices{Open: open, Close: close, Factor: slices.Repeat([]float64{1}, m.T*m.N), Volume: market.Volume, LimitUp: market.LimitUp, LimitDown: market.LimitDown}
+		}
+		market.Raw.Dividend, market.Raw.Bonus = none(dividend), none(bonus)
+	}
 	up, down := s.Quotes[bars.LimitUp], s.Quotes[bars.LimitDown]
 	if up != nil || down != nil {
 		market.AtOpen = make([]trading.Sides, m.T*m.N)
