@@ -4,7 +4,7 @@ Each seed trains a shipped experiment on a market of its own and is evaluated on
 
 The rule, written before the runs: no claim in any run on noise, and a claim in at least four of five where there is something to know. Exit status 1 where that is not so.
 
-Usage: python cmd/peers/claims.py [--onnxrl PATH] [--seeds 100] [--parallel 1] [--out DIR] [noise] [leading]; without a path the program is built first. 200 runs take about 10 minutes of a core.
+Usage: python cmd/peers/claims.py [--onnxrl PATH] [--seeds 100] [--first 1] [--parallel 1] [--out DIR] [noise] [leading]; without a path the program is built first. 200 runs take about 10 minutes of a core.
 """
 import argparse
 import concurrent.futures
@@ -23,6 +23,7 @@ p = argparse.ArgumentParser()
 p.add_argument("markets", nargs="*", help="noise and leading, or one of them")
 p.add_argument("--onnxrl", help="the program; it is built where none is given")
 p.add_argument("--seeds", type=int, default=100)
+p.add_argument("--first", type=int, default=1, help="the first seed")
 p.add_argument("--parallel", type=int, default=1, help="runs at once, of one thread each")
 p.add_argument("--out", help="folder for the runs, which is kept")
 args = p.parse_args()
@@ -47,12 +48,12 @@ with tempfile.TemporaryDirectory() as tmp:
         # Costs and lags play no part in a claim of a policy that is traded as it was trained.
         return run("evaluate", dir, "--no-report", "--set", "eval.cost_sweep_bp=[]", "--set", "eval.lag=[]")
 
-    passed = True
+    seeds, passed = range(args.first, args.first + args.seeds), True
     for market in args.markets or MARKETS:
         experiment, sets, rule = MARKETS[market]
         start, likely, claims, beaten, sharpes, trials = time.time(), [], [], 0, [], set()
         with concurrent.futures.ThreadPoolExecutor(args.parallel) as pool:
-            for seed, r in enumerate(pool.map(lambda seed: judge(experiment, sets, seed), range(1, args.seeds + 1)), 1):
+            for seed, r in enumerate(pool.map(lambda seed: judge(experiment, sets, seed), seeds), args.first):
                 d = r["deflated_sharpe"]
                 trials.add(d["trials"])
                 sharpes.append(r["rows"][0]["metrics"]["sharpe"] or 0)
@@ -62,12 +63,12 @@ with tempfile.TemporaryDirectory() as tmp:
                 if r["verdict"]["evidence"]:
                     claims.append(seed)
                 if sys.stderr.isatty():
-                    print(f"\r{market} {seed}/{args.seeds}, {len(claims)} claims", end="", file=sys.stderr)
+                    print(f"\r{market} {seed}/{seeds[-1]}, {len(claims)} claims", end="", file=sys.stderr)
         sharpes.sort()
         ok = rule(len(claims), args.seeds)
         passed = passed and ok
         print(json.dumps({
-            "market": market, "seeds": args.seeds, "claims": len(claims), "passed": ok, "which": claims if market == "noise" else sorted(set(range(1, args.seeds + 1)) - set(claims)), "above_95_percent": len(likely), "beat_buy_and_hold": beaten, "trials": sorted(trials),
+            "market": market, "first": args.first, "seeds": args.seeds, "claims": len(claims), "passed": ok, "which": claims if market == "noise" else sorted(set(seeds) - set(claims)), "above_95_percent": len(likely), "beat_buy_and_hold": beaten, "trials": sorted(trials),
             "annual_sharpe": {q: round(sharpes[int(f * (len(sharpes) - 1))], 2) for q, f in (("5%", 0.05), ("50%", 0.5), ("95%", 0.95))}, "seconds": round(time.time() - start),
         }), flush=True)
     sys.exit(not passed)

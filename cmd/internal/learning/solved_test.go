@@ -33,8 +33,8 @@ func TestA2CLearnsTheLeadingIndicator(t *testing.T) {
 	}
 }
 
-// TestDefaultsLearn trains every market with the shipped defaults for a moment, and a trend for a
-// quarter of the row of bench learn.
+// TestDefaultsLearn trains every market with the shipped defaults for a moment, and one for part of
+// the row of bench learn.
 func TestDefaultsLearn(t *testing.T) {
 	tasks, err := Select([]string{"synthetic_*"})
 	if err != nil {
@@ -46,8 +46,8 @@ func TestDefaultsLearn(t *testing.T) {
 			continue
 		}
 		sets := []string{"train.total_env_steps=160", "train.validation.every_steps=0"}
-		if task.Name == "synthetic_momentum" {
-			sets = []string{"train.total_env_steps=100000"}
+		if task.Name == "synthetic_leading_volume" {
+			sets = []string{"train.total_env_steps=150000"}
 		}
 		r, err := Run(t.Context(), task, 42, Options{Engine: testengines.Fastest(t), Threads: 1, Sets: sets})
 		if err != nil {
@@ -59,7 +59,7 @@ func TestDefaultsLearn(t *testing.T) {
 		if o.Bars < 4000 || o.Optimum < 5e-5 || o.Hold > o.Optimum/2 || r.Score != o.Agent/o.Optimum {
 			t.Errorf("%s: %+v, %+v", task.Name, r, o)
 		}
-		if task.Name == "synthetic_momentum" && r.Score < 0.5 {
+		if task.Name == "synthetic_leading_volume" && r.Score < 0.5 {
 			t.Errorf("%s: %v of the optimum", task.Name, r.Score)
 		}
 		known[task.Name] = true
