@@ -346,5 +346,6 @@ func (p *Portfolio) LoadState(text []byte) error {
 		}
 	}
 	p.pending, p.at = s.Pending, p.feed.wall(s.At)
+	p.observe() // The mask depends on what is settled.
 	return nil
 }

@@ -90,10 +90,10 @@ func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r tra
 		if err := f.Append(a.at, a.rows); err != nil {
 			t.Fatal(err)
 		}
+		p.Update()
 		if f.Rows()-1 < e.Bar() {
 			continue
 		}
-		p.Update()
 		where := fmt.Sprintf("%+v, row %d", c.Execution, f.Rows()-1)
 		// Sides are equal before the decision: also what was filled at this bar.
 		if p.Value() != e.Value() || p.Account().Cash() != e.Cash() || !slices.Equal(p.Account().Positions(), e.Positions()) || decisions > 0 && !slices.Equal(p.Account().Fills(), e.Fills()) {
@@ -139,6 +139,9 @@ func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r tra
 			}
 			if err != nil {
 				t.Fatal(err)
+			}
+			if k := len(wants) - 1; string(have[k].Bytes()) != string(wants[k].Bytes()) {
+				t.Fatalf("%s: after a restart input %d differs", where, k)
 			}
 		}
 		if c.Actions == trading.Weights {

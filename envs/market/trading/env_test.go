@@ -53,13 +53,18 @@ func TestContract(t *testing.T) {
 			}
 		})
 	}
+	t.Run("turnover within days", func(t *testing.T) {
+		ran++
+		m, c := intraday(1, 200, 4), config(func(c *trading.Config) { c.Risk.MaxTurnover = 0.2 })
+		envtest.Run(t, func() (envs.Env, error) { return open(t, m, c), nil }, envtest.Options{Key: rng.New(5), Steps: 800})
+	})
 	t.Run("wrapped", func(t *testing.T) {
 		ran++
 		envtest.Run(t, func() (envs.Env, error) {
 			return wrap.NewTimeLimit(open(t, m, config(nil)), 70)
 		}, envtest.Options{Steps: 800})
 	})
-	if ran != 30 {
+	if ran != 31 {
 		t.Errorf("%d configurations ran", ran)
 	}
 }

@@ -267,3 +267,93 @@ func TestLimitsHoldAfterEveryFill(t *testing.T) {
 	}
 	t.Logf("%d steps; what should be sold could not be at %d of them; bound: %v %v", steps, stuck, risk.BoundNames, bound)
 }
+
+// TestLimitsByHand follows orders and weights under one limit after another. Without fees, 1000 in
+// cash, buys of half of the cash and sells of half of the position; A costs 10, then 20 from the
+// second bar's close on, B always 20. Bars 1 and 2 are of one day.
+func TestLimitsByHand(t *testing.T) {
+	const b, s, h = trading.Buy, trading.Sell, trading.Hold
+	m := table(slices.Repeat([][]float64{{10, 20}}, 5), slices.Repeat([][]float64{{10, 20}}, 5))
+	for bar := 1; bar < 5; bar++ {
+		if m.Close[2*bar] = 20; bar > 1 {
+			m.Open[2*bar] = 20
+		}
+	}
+	m.Dates[2] = m.Dates[1].Add(time.Hour)
+	fell := table(slices.Repeat([][]float64{{10, 20}}, 5), slices.Repeat([][]float64{{5, 20}}, 5))
+	fell.Close[0] = 10
+	copy(fell.Open[4:], []float64{5, 20, 5, 20, 5, 20})
+	type step struct {
+		orders     [2]int64
+		weights    [3]float64
+		a, b, cash float64
+		bound      risk.Bounds
+	}
+	for _, c := range []struct {
+		name  string
+		m     *trading.Market
+		risk  risk.Config
+		steps []step
+	}{
+		{"nothing is beyond a limit", m, risk.Config{MaxWeight: 1, MaxExposure: 1, MaxTurnover: 1}, []step{
+			{[2]int64{b, h}, [3]float64{0.5, 0, 0.5}, 50, 0, 500, 0},
+		}},
+		{"one asset", m, risk.Config{MaxWeight: 0.4}, []step{
+			// 500 are cut to 400.
+			{[2]int64{b, h}, [3]float64{0.5, 0, 0.5}, 40, 0, 600, risk.BoundWeight},
+			// A is worth 800 of 1400, and more than 560 are sold. Weights: to their 0.4, which they wanted.
+			{[2]int64{h, h}, [3]float64{0.4, 0, 0.6}, 28, 0, 840, risk.BoundWeight},
+			{[2]int64{s, h}, [3]float64{0.2, 0, 0.8}, 14, 0, 1120, 0},
+		}},
+		{"all assets", m, risk.Config{MaxExposure: 0.6}, []step{
+			// 500 each for A and B are cut to 300 each.
+			{[2]int64{b, b}, [3]float64{0.5, 0.5, 0}, 30, 15, 400, risk.BoundExposure},
+			// 600 and 300 of 1300 are cut to 780.
+			{[2]int64{h, h}, [3]float64{0.6 * 2 / 3, 0.6 / 3, 0.4}, 26, 13, 520, risk.BoundExposure},
+		}},
+		{"the turnover of a day", m, risk.Config{MaxTurnover: 0.4}, []step{
+			{[2]int64{b, h}, [3]float64{0.5, 0, 0.5}, 40, 0, 600, risk.BoundTurnover},
+			// Bar 2 is of the same day: 560 of 1400 may be traded, 400 are. Half of 800 is 400.
+			{[2]int64{s, h}, [3]float64{2. / 7, 0, 5. / 7}, 32, 0, 760, risk.BoundTurnover},
+			// And 560 on the next.
+			{[2]int64{s, h}, [3]float64{8. / 35, 0, 27. / 35}, 16, 0, 1080, 0},
+		}},
+		{"a drawdown", fell, risk.Config{Drawdown: risk.Drawdown{Limit: 0.2, Window: 2}}, []step{
+			{[2]int64{b, h}, [3]float64{0.5, 0, 0.5}, 50, 0, 500, 0},
+			// Half of the half is lost: 250 of 1000.
+			{[2]int64{h, b}, [3]float64{1. / 3, 1. / 3, 1. / 3}, 50, 0, 500, risk.BoundDrawdown},
+			// The highest value of two days is 750.
+			{[2]int64{h, b}, [3]float64{1. / 3, 1. / 3, 1. / 3}, 50, 12.5, 250, 0},
+		}},
+		{"a drawdown that flattens", fell, risk.Config{Drawdown: risk.Drawdown{Limit: 0.2, Then: risk.Flatten}}, []step{
+			{[2]int64{b, h}, [3]float64{0.5, 0, 0.5}, 50, 0, 500, 0},
+			{[2]int64{h, b}, [3]float64{1. / 3, 1. / 3, 1. / 3}, 0, 0, 750, risk.BoundDrawdown},
+			{[2]int64{b, b}, [3]float64{0.5, 0.5, 0}, 0, 0, 750, risk.BoundDrawdown},
+		}},
+	} {
+		for _, actions := range []string{"", trading.Weights} {
+			g := start(t, open(t, c.m, config(func(o *trading.Config) {
+				o.InitialCash, o.FeeRate, o.BuyPct, o.Actions, o.Risk = 1000, 0, 0.5, actions, c.risk
+			})), rng.New(1))
+			for i, want := range c.steps {
+				if actions == "" {
+					g.play(want.orders[:]...)
+				} else if err := g.Rebalance(want.weights[:], g.ts); err != nil {
+					t.Fatal(err)
+				}
+				// Weights within the limits need no cut.
+				bound := want.bound
+				if actions == trading.Weights && i > 0 {
+					bound &= risk.BoundDrawdown | risk.BoundTurnover
+				}
+				got := g.Bound()
+				if actions == trading.Weights && i > 0 {
+					got &= risk.BoundDrawdown | risk.BoundTurnover
+				}
+				if !near(g.Positions()[0], want.a, 1e-9) || !near(g.Positions()[1], want.b, 1e-9) || !near(g.Cash(), want.cash, 1e-9) || got != bound {
+					t.Errorf("%s, %s, step %d: %v and %g, bound %q, expected %g, %g, %g, %q", c.name, actions, i+1, g.Positions(), g.Cash(), g.Bound().Names(), want.a, want.b, want.cash, bound.Names())
+				}
+			}
+		}
+	}
+}
