@@ -301,7 +301,7 @@ func TestLimitsByHand(t *testing.T) {
 		{"one asset", m, risk.Config{MaxWeight: 0.4}, []step{
 			// 500 are cut to 400.
 			{[2]int64{b, h}, [3]float64{0.5, 0, 0.5}, 40, 0, 600, risk.BoundWeight},
-			// A is worth 800 of 1400, and more than 560 are sold. Weights: to their 0.4, which they wanted.
+			// A is worth 800 of 1400: what is above 560 is sold.
 			{[2]int64{h, h}, [3]float64{0.4, 0, 0.6}, 28, 0, 840, risk.BoundWeight},
 			{[2]int64{s, h}, [3]float64{0.2, 0, 0.8}, 14, 0, 1120, 0},
 		}},

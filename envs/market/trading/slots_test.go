@@ -50,6 +50,9 @@ func TestSlots(t *testing.T) {
 				if seed == 2 {
 					c.Execution.Fill = trading.SameClose
 				}
+				if seed == 0 {
+					c.Risk = limits
+				}
 			}
 			all := trading.Range{First: 0, Last: bars - 1}
 			dense, err := slotSource(t, m, 0, costs).Env(all)
