@@ -184,7 +184,7 @@ func printManifest(out io.Writer, m *prepared.Manifest) error {
 	for _, n := range m.Notes {
 		fmt.Fprintf(out, "note: %s\n", n)
 	}
-	if slices.Contains(m.Quotes, bars.Factor.String()) {
+	if slices.Contains(m.Quotes, bars.Factor.String()) && !slices.Contains(m.Quotes, bars.Dividend.String()) && !slices.Contains(m.Quotes, bars.Bonus.String()) {
 		fmt.Fprintf(out, "note: accounts trade adjusted prices, or raw ones (account.prices: raw) with what the factor changes by booked as reinvested shares; dividends and splits are not known apart\n")
 	}
 	for _, r := range m.Quality {

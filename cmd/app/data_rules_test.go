@@ -1,9 +1,12 @@
 package app
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/onnxrl/onnxrl/envs/market/ashare"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -76,6 +79,37 @@ func TestRulesOnRealBars(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d files of real bars compared with the rules", len(files), len(files))
+	fills := decoded[struct {
+		Traded       int            `json:"traded"`
+		BlockedBuys  int            `json:"blocked_buys"`
+		BlockedSells int            `json:"blocked_sells"`
+		Buys         int            `json:"buys"`
+		Sells        int            `json:"sells"`
+		Wrong        map[string]int `json:"wrong"`
+	}](t, succeed(t, "data", "inspect", "ashare", "--rules", "ashare", "--policies", "2", "--json", "--set", "env.data.source.path="+filepath.Join(dir, "cn_daily.csv.gz"),
+		"--set", "env.data.features.factors.sets=[]", "--set", "env.data.features.ohlcv=true"))
+	if len(fills.Wrong) != 0 || fills.Traded != 164_690 || fills.BlockedBuys != 1_528 || fills.BlockedSells != 1_480 || fills.Buys+fills.Sells < 150_000 {
+		t.Errorf("%+v", fills)
+	}
+}
+
+// TestDataInspectPolicies: the fills of random policies keep the rules, and what cannot be looked
+// at.
+func TestDataInspectPolicies(t *testing.T) {
+	text := new(strings.Builder)
+	fmt.Fprintln(text, "date,symbol,open,high,low,close,volume")
+	for day := range 200 {
+		for i, symbol := range []string{"600000.SH", "688001.SH"} {
+			open, close := 10+float64(day*(i+3)%7)/10, 10+float64(day*(i+2)%5)/10
+			fmt.Fprintf(text, "%s,%s,%.2f,%.2f,%.2f,%.2f,%d\n", time.Date(2021, 1, 1+day, 0, 0, 0, 0, time.UTC).Format(time.DateOnly), symbol, open, max(open, close), min(open, close), close, 100_000)
+		}
+	}
+	args := []string{"data", "inspect", "ashare", "--rules", "ashare", "--policies", "3", "--set", "env.data.source.path=" + write(t, "bars.csv", text.String()), "--set", "env.data.features.factors.sets=[]",
+		"--set", "env.data.features.ohlcv=true", "--set", "env.data.split={train: [2021-01-01, 2021-12-31], valid: null, test: null}"}
+	says(t, succeed(t, args...), "note: limits of 398 rows are those of the rule book ashare, and of 0 the data's own, which hold", "of 3 random policies", "against the rules  0")
+	refuse(t, append(args, "--set", "env.execution.lot=100"), "execution.lot: 100, and data.rules: ashare says how many shares an order has; leave one of the two out")
+	refuse(t, append(args, "--set", "env.data.rules=''"), "the market is not under the rule book ashare (data.rules)")
+	refuse(t, []string{"data", "inspect", "ashare", "--policies", "3"}, "--policies needs --rules ashare")
 }
 
 // TestDataInspectRules: the table, and what cannot be compared.

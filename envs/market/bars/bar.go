@@ -17,6 +17,8 @@ type Record struct {
 	Suspended bool
 	// Extra holds the columns named by Source.Extra, in their order.
 	Extra []float64
+	// average is the place in Extra, from 1, of amount/volume; 0 where there is none.
+	average int
 	// Factor multiplies prices into adjusted ones; 1 where nothing is adjusted.
 	Factor float64
 	// Quote is what is known besides: see [Series.Quoted].

@@ -91,6 +91,10 @@ type SymbolReport struct {
 	// first.
 	OffActions     int    `json:"off_actions,omitempty"`
 	FirstOffAction string `json:"first_off_action,omitempty"`
+	// Averages counts rows whose vwap is amount/volume, and OffAverage those of them in which that
+	// is outside of low and high.
+	Averages   int `json:"averages,omitempty"`
+	OffAverage int `json:"off_average,omitempty"`
 	// MissingFactor counts rows without an adjustment, which have that of the row before.
 	MissingFactor int    `json:"missing_factor"`
 	Jumps         []Jump `json:"jumps,omitempty"`
@@ -135,6 +139,10 @@ func Clean(s Series, rules Rules, adjustVolume string) (Series, SymbolReport, er
 	}
 	out := Series{Symbol: s.Symbol, Records: c.records, Quoted: s.Quoted}
 	r := &c.report
+	if 2*r.OffAverage > r.Averages {
+		return out, *r, fmt.Errorf("symbol %s: amount/volume of %d of %d rows is not between low and high, first on %s: the units of amount and volume do not fit together, see source.preset",
+			s.Symbol, r.OffAverage, r.Averages, c.offAverage)
+	}
 	if r.Rows = len(c.records); r.Rows == 0 {
 		return out, *r, fmt.Errorf("symbol %s: none of its %d rows has valid prices", s.Symbol, len(s.Records))
 	}
@@ -154,6 +162,8 @@ type cleaner struct {
 	// factors; before is the last row that was kept.
 	has    actionColumns
 	before Record
+	// offAverage is the first row of the report's.
+	offAverage string
 	// say, unless nil, is told every finding, not only the first of a kind.
 	say func(string)
 }
@@ -260,6 +270,10 @@ func (c *cleaner) adjustRow(rec *Record, volume string) error {
 	}
 	c.factor = rec.Factor
 	rec.keepRaw()
+	if rec.average > 0 {
+		rec.Extra = slices.Clone(rec.Extra)
+		rec.Extra[rec.average-1] *= rec.Factor
+	}
 	rec.Open, rec.High, rec.Low, rec.Close = rec.Open*rec.Factor, rec.High*rec.Factor, rec.Low*rec.Factor, rec.Close*rec.Factor
 	switch volume {
 	case "inverse":
@@ -295,6 +309,7 @@ func (c *cleaner) checkRow(rec *Record) (bool, error) {
 		if err := c.actions(rec); err != nil {
 			return false, err
 		}
+		c.average(rec)
 		if rec.offLimits() {
 			q := &rec.Quote
 			_ = c.found(&c.report.OffLimits, rec, "", fmt.Sprintf("open %v and close %v, limits %v and %v", q[RawOpen], q[RawClose], q[LimitDown], q[LimitUp])) // No rule makes it an error.

@@ -222,7 +222,9 @@ func (s Source) resolve(header []string) (resolved, error) {
 	}
 	for _, name := range s.Extra {
 		i := slices.Index(header, name)
-		if i < 0 {
+		if i < 0 && name == "vwap" && r.quotes[Amount] >= 0 && r.volume >= 0 {
+			i = averageColumn
+		} else if i < 0 {
 			missing = append(missing, fmt.Sprintf("extra column %q", name))
 		}
 		r.extra = append(r.extra, i)
@@ -232,6 +234,10 @@ func (s Source) resolve(header []string) (resolved, error) {
 	}
 	return r, nil
 }
+
+// averageColumn stands for the column vwap of files that have none: amount/volume, adjusted as
+// prices are.
+const averageColumn = -2
 
 // used lists the columns to read.
 func (r resolved) used() []int {
@@ -295,7 +301,16 @@ func (r resolved) record(t table, c *clock, p preset) (Record, error) {
 		}
 	}
 	for _, x := range r.extra {
-		rec.Extra = append(rec.Extra, number(x))
+		if x != averageColumn {
+			rec.Extra = append(rec.Extra, number(x))
+			continue
+		}
+		average := math.NaN()
+		if rec.Volume > 0 {
+			average = rec.Quote[Amount] / rec.Volume
+		}
+		rec.Extra = append(rec.Extra, average)
+		rec.average = len(rec.Extra)
 	}
 	return rec, err
 }

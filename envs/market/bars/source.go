@@ -55,6 +55,7 @@ type Source struct {
 	// result is in shares of the first row).
 	AdjustVolume string `yaml:"adjust_volume"`
 	// Extra are further numeric columns to carry along, such as limit_up.
+	// Where there is no column vwap, it is amount/volume, adjusted as prices are.
 	Extra []string `yaml:"extra"`
 	// Instruments names the file of a Qlib folder that lists its symbols, such as csi300; empty:
 	// all.

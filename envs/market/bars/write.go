@@ -99,6 +99,11 @@ func (d *Data) table() []column {
 		}})
 	}
 	for i, name := range d.Extra {
+		if slices.ContainsFunc(d.Series, func(s Series) bool {
+			return slices.ContainsFunc(s.Records, func(r Record) bool { return r.average == i+1 })
+		}) {
+			continue // amount and volume are there
+		}
 		list = append(list, column{name, func(r *Record) float64 { return r.Extra[i] }})
 	}
 	return list

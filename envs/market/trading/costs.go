@@ -114,12 +114,13 @@ type Charges struct {
 	// The commission under a rule book, and its minimum in hundredths.
 	commission rules.Rate
 	minimum    int64
+	spread     float64 // half of it, as a part of the price
 }
 
 // Charges returns the costs of a bar.
 func (c *Config) Charges(b *Bar) Charges {
 	k := &c.Costs
-	x := Charges{config: c, bar: b, rate: c.FeeRate, plain: k.Minimum == 0 && len(k.Taxes) == 0 && !k.UsesBars() && c.Account.Settlement == 0 && b.Terms == nil}
+	x := Charges{config: c, bar: b, rate: c.FeeRate, spread: k.Slippage.BP / 1e4, plain: k.Minimum == 0 && len(k.Taxes) == 0 && !k.UsesBars() && c.Account.Settlement == 0 && b.Terms == nil}
 	if b.Terms != nil {
 		x.commission, x.minimum = rules.Rate(math.Round(c.FeeRate*1e7)), hundredths(k.Minimum)
 	}
@@ -163,7 +164,7 @@ func (x *Charges) Price(side int64, i int, shares float64) float64 {
 	if s.BP == 0 && s.Impact == "" {
 		return price
 	}
-	move := s.BP / 1e4
+	move := x.spread
 	if s.Impact != "" {
 		part := 1.0
 		if v := x.bar.Volume[i]; v > 0 {
