@@ -10,11 +10,11 @@ import (
 
 // LimitTrap is a market in which what rises is hard to get out of. On calm days a run begins with
 // probability Begin: the price rises by Rise, from open to close, else it falls by as much as makes
-// that a fair bet. After the first day of a run it breaks with probability Hazard, after the second
-// with twice that, up to the sixth; until then it rises by Rise each day. When it breaks, the price
-// opens at its lower limit, Limit below the close before, on Locked days one after the other, and
-// stays there: nobody can sell, neither at the open of these days nor for the next one at the close
-// of the last. Then it is calm again.
+// the mean of all moves 0. After the first day of a run it breaks with probability Hazard, after
+// the second with twice that, up to the sixth; until then it rises by Rise each day. When it
+// breaks, the price opens at its lower limit, Limit below the close before, on Locked days one
+// after the other, and stays there: nobody can sell, neither at the open of these days nor for the
+// next one at the close of the last. Then it is calm again.
 //
 // Most days of a run are followed by another rise, and whoever buys on the way up is right most of
 // the time and loses; the best policy is there before a run begins, and gone while it can sell.
@@ -42,7 +42,7 @@ const trapRun = 6
 
 // DefaultLimitTrap returns one asset whose runs of 4 % a day end in two falls of 10 %.
 func DefaultLimitTrap() LimitTrap {
-	return LimitTrap{Seed: 1, Bars: 3000, Assets: 1, Start: date("2000-01-03"), Begin: 0.2, Hazard: 0.05, Rise: 0.04, Limit: 0.1, Locked: 2}
+	return LimitTrap{Seed: 1, Bars: 3000, Assets: 1, Start: date("2000-01-03"), Begin: 0.1, Hazard: 0.05, Rise: 0.04, Limit: 0.1, Locked: 2}
 }
 
 // Validate implements Market.
@@ -55,11 +55,22 @@ func (m LimitTrap) Validate() error {
 	p.Check(m.Limit > 0 && m.Limit <= 0.3, "limit", "%g, expected a fraction in (0, 0.3]", m.Limit)
 	p.Check(m.Rise > 0 && m.Rise < m.Limit, "rise", "%g, expected a fraction below the limit of %g", m.Rise, m.Limit)
 	p.Check(m.Locked >= 1 && m.Locked <= 10, "locked", "%d, expected 1 to 10", m.Locked)
+	if calm := m.calm(); p.Err() == nil {
+		p.Check(calm < 0 && calm > -m.Limit, "locked", "%d falls, for which other days move by %g; expected a fall within the limit", m.Locked, calm)
+	}
 	return p.Err()
 }
 
-// calm is the move of a day on which no run begins.
-func (m LimitTrap) calm() float64 { return -m.Rise * m.Begin / (1 - m.Begin) }
+// calm is the move of a day on which no run begins. Of these there are (1 − Begin)/Begin for a run.
+func (m LimitTrap) calm() float64 {
+	rises, lasts := 0.0, 1.0
+	for k := 1; k < trapRun; k++ {
+		rises += lasts
+		lasts *= 1 - float64(m.Hazard*float64(k))
+	}
+	rises += lasts / (m.Hazard * trapRun)
+	return (float64(float64(m.Locked)*m.Limit) - float64(rises*m.Rise)) * m.Begin / (1 - m.Begin)
+}
 
 // The states: 0 is calm, those up to trapRun days of a run, and those beyond it days that were
 // locked.
