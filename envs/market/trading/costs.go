@@ -159,7 +159,10 @@ func (x *Charges) Spend(money float64) float64 {
 func (x *Charges) Price(side int64, i int, shares float64) float64 {
 	price, s := x.bar.Price[i], &x.config.Costs.Slippage
 	if x.bar.Terms != nil {
-		price = float64(hundredths(price)) / 100 // vendors store prices in float32
+		// Vendors store prices in float32.
+		if p := price * 100; float64(int64(p)) != p {
+			price = float64(hundredths(price)) / 100
+		}
 	}
 	if s.BP == 0 && s.Impact == "" {
 		return price

@@ -120,8 +120,13 @@ func (a *Account) sellAll(x *Charges) {
 		a.guard.cut(a, x, a.sales)
 	}
 	for i, shares := range a.sales {
-		if shares >= 0 {
+		if shares < 0 {
+			continue
+		}
+		if t := x.terms(i); t == nil {
 			a.sell(x, i, x.bar.Price[i], shares)
+		} else if !a.sellWhole(x, t, i, shares) {
+			a.step.skipped++
 		}
 	}
 	a.counted()
@@ -142,12 +147,6 @@ func (a *Account) part(x *Charges, i int) float64 {
 
 // sell gives up to that many shares of the position in asset i.
 func (a *Account) sell(x *Charges, i int, price, shares float64) {
-	if t := x.terms(i); t != nil {
-		if !a.sellWhole(x, t, i, shares) {
-			a.step.skipped++
-		}
-		return
-	}
 	c, held := a.config, a.pos[i]
 	lot := c.Execution.Lot
 	if (held-shares)*price < Dust {

@@ -117,6 +117,9 @@ func (a *Account) Book(o *Overnight, assets []int) {
 		if assets != nil {
 			k = assets[i]
 		}
+		if o.Dividend == nil && o.Now[k] == o.Before[k] {
+			continue
+		}
 		left, cash := o.Of(k, q, a.config.book != nil)
 		if a.pos[i] = left; cash != 0 {
 			if a.cash += cash; a.config.book != nil {
