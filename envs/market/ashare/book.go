@@ -46,7 +46,7 @@ func (Book) Terms(class uint8, day bars.Date) (rules.Terms, error) {
 }
 
 // Settlement implements rules.Book.
-func (Book) Settlement(day bars.Date) int { return at(settlements, day).Shares }
+func (Book) Settlement(day bars.Date) int { return Rules{day}.Settlement().Shares }
 
 // Halted implements rules.Book: [Halted].
 func (Book) Halted(at time.Time) bool { return Halted(at) }
