@@ -201,7 +201,7 @@ func TestShippedWalks(t *testing.T) {
 	for name, c := range sorted.All(map[string]struct {
 		args []string
 		says string
-	}{"demo_walkforward": {nil, "6 folds, one variant, 3 seeds: 18 runs"}, "qtmrl_walkforward": {made, "12 folds, one variant, 3 seeds: 36 runs"}}) {
+	}{"demo_walkforward": {nil, "6 folds, one variant, 3 seeds: 18 runs"}, "qtmrl_walkforward": {made, "6 folds, 6 variants, 3 seeds: 108 runs"}}) {
 		out := succeed(t, append([]string{"walkforward", name, "--engine", portable.Name, "--plan"}, c.args...)...)
 		if !strings.Contains(out, c.says) {
 			t.Errorf("%s: the plan does not say %q:\n%s", name, c.says, out)
