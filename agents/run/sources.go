@@ -71,7 +71,7 @@ func marketDigest(s *trading.Source, splits map[envs.Split]trading.Range) string
 		_ = binary.Write(h, binary.LittleEndian, m.Factor)
 	}
 	if c.Costs.UsesBars() {
-		for _, column := range [][]float64{m.Volume, m.LimitUp, m.LimitDown} {
+		for _, column := range [][]float64{m.Volume, m.LimitUp, m.LimitDown, m.Spread, m.Depth} {
 			_ = binary.Write(h, binary.LittleEndian, column)
 		}
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // TestDataTicks makes bars of ticks and reads the file again.
@@ -129,5 +131,51 @@ func TestRealTicks(t *testing.T) {
 	}
 	if totals != 6 {
 		t.Errorf("%d totals", totals)
+	}
+}
+
+// TestDepthOfBook trains and evaluates on bars of ticks with quotes, whose fills pay for the book;
+// bars that were converted first are the same.
+func TestDepthOfBook(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("time,symbol,price,size,bid1,ask1,bid_size1,ask_size1\n")
+	for i := range 400 {
+		price, minute := 100+5*math.Sin(float64(i)/7), i%100
+		fmt.Fprintf(&text, "2024-03-%02d %02d:%02d:30,A,%.2f,10,%.2f,%.2f,40,60\n", 4+i/100, 9+minute/60, minute%60, price, price-0.5, price+0.5)
+	}
+	ticks := write(t, "ticks.csv", text.String())
+	converted := filepath.Join(t.TempDir(), "bars.csv")
+	succeed(t, "data", "convert", ticks, "--bars", "1m", "--out", converted)
+	const experiment = `
+seed: 1
+env:
+  kind: trading
+  window: 4
+  fee_rate: 0
+  costs: {slippage: {impact: depth, coefficient: 3}}
+  data:
+    source: {path: %q, %s}
+    features: {indicators: {}}
+    split: {train: [2024-03-04, 2024-03-05], valid: [2024-03-06, 2024-03-06], test: [2024-03-07, 2024-03-07]}
+agent: {kind: a2c, n_steps: 10, encoder: {kind: mlp, hidden: [4]}}
+train: {num_envs: 1, total_env_steps: 200}
+`
+	var results []string
+	for _, source := range []string{fmt.Sprintf("%q, bars: 1m", ticks), fmt.Sprintf("%q, columns: {spread: spread, depth: depth}, extra: [mid, spread, depth]", converted)} {
+		path, rest, _ := strings.Cut(source, ", ")
+		out := filepath.Join(t.TempDir(), "run")
+		config := write(t, "depth.yaml", fmt.Sprintf(strings.Replace(experiment, "%q", "%s", 1), path, rest))
+		succeed(t, "train", config, "--engine", portable.Name, "--quiet", "--out", out)
+		text := succeed(t, "evaluate", out, "--engine", portable.Name, "--no-report")
+		for _, want := range []string{"half the spread of the book", "3 spreads times the order's part of its depth"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("evaluate does not say %q:\n%s", want, text)
+			}
+		}
+		table, _, _ := strings.Cut(text, "\n\n")
+		results = append(results, table)
+	}
+	if results[0] != results[1] || !strings.Contains(results[0], "equal") {
+		t.Errorf("of ticks:\n%s\nof their bars:\n%s", results[0], results[1])
 	}
 }

@@ -38,6 +38,10 @@ type Columns struct {
 	// new ones for one in a split of 3 for 2. Accounts of raw prices book them as they are.
 	Dividend string `yaml:"dividend,omitzero"`
 	Bonus    string `yaml:"bonus,omitzero"`
+	// Spread is ask − bid, and Depth the shares offered and asked for, of bars whose book is known.
+	// Bars of ticks (source.bars) that have quotes have both.
+	Spread string `yaml:"spread,omitzero"`
+	Depth  string `yaml:"depth,omitzero"`
 	// Price is that of a tick, Bid and Ask the best of the book, and BidSize and AskSize what is
 	// offered there; the further levels of numbered columns (bid_size1) follow. For source.bars.
 	Price   string `yaml:"price,omitzero"`
@@ -192,7 +196,7 @@ func (s Source) resolve(header []string) (resolved, error) {
 	for _, q := range []struct {
 		column      QuoteColumn
 		own, vendor string
-	}{{PrevClose, own.PrevClose, p.PrevClose}, {LimitUp, own.LimitUp, p.LimitUp}, {LimitDown, own.LimitDown, p.LimitDown}, {Amount, own.Amount, p.Amount}, {ST, own.ST, p.ST}, {Dividend, own.Dividend, ""}, {Bonus, own.Bonus, ""}} {
+	}{{PrevClose, own.PrevClose, p.PrevClose}, {LimitUp, own.LimitUp, p.LimitUp}, {LimitDown, own.LimitDown, p.LimitDown}, {Amount, own.Amount, p.Amount}, {ST, own.ST, p.ST}, {Dividend, own.Dividend, ""}, {Bonus, own.Bonus, ""}, {Spread, own.Spread, ""}, {Depth, own.Depth, ""}} {
 		r.quotes[q.column] = find(q.column.String(), q.own, q.vendor, false)
 	}
 	r.symbol = -1

@@ -35,11 +35,15 @@ const (
 	// its ex-date, for a share held at the close before.
 	Dividend
 	Bonus
+	// Spread is ask − bid, and Depth the shares offered and asked for on all levels of the book
+	// that there are, as they were last within the bar.
+	Spread
+	Depth
 	// QuoteColumns is the number of columns.
 	QuoteColumns
 )
 
-var quoteNames = [QuoteColumns]string{"raw_open", "raw_high", "raw_low", "raw_close", "raw_volume", "factor", "prev_close", "limit_up", "limit_down", "amount", "st", "dividend", "bonus"}
+var quoteNames = [QuoteColumns]string{"raw_open", "raw_high", "raw_low", "raw_close", "raw_volume", "factor", "prev_close", "limit_up", "limit_down", "amount", "st", "dividend", "bonus", "spread", "depth"}
 
 // String returns the name, such as limit_up.
 func (c QuoteColumn) String() string { return quoteNames[c] }
@@ -129,6 +133,6 @@ func (q *Quote) Carried() Quote {
 	out := *q
 	c := q[RawClose]
 	out[RawOpen], out[RawHigh], out[RawLow], out[RawVolume], out[Amount] = c, c, c, 0, 0
-	out[PrevClose], out[LimitUp], out[LimitDown], out[Dividend], out[Bonus] = 0, 0, 0, 0, 0
+	out[PrevClose], out[LimitUp], out[LimitDown], out[Dividend], out[Bonus], out[Spread], out[Depth] = 0, 0, 0, 0, 0, 0, 0
 	return out
 }

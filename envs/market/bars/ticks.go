@@ -194,7 +194,9 @@ func (r *reader) readTicks(t table, clock *clock, f *File, stem string) error {
 	if len(k.symbols) > 0 && cols.book() != k.columns.book() {
 		return errors.New("only some of the files have quotes, which make mid, spread and depth")
 	}
-	k.columns = cols
+	if k.columns = cols; cols.book() {
+		r.quoted = append(r.quoted, Spread, Depth)
+	}
 	t.Select(cols.used())
 	r.volume = cols.volume >= 0
 	known := ""
@@ -413,6 +415,7 @@ func (of *ticker) close(k *tickReader) Record {
 	}
 	if k.columns.book() {
 		b.Extra = slices.Clone(of.book)
+		b.Quote[Spread], b.Quote[Depth] = of.book[1], of.book[2]
 	} else {
 		b.Extra = slices.Clone(of.book[len(BookColumns):])
 	}

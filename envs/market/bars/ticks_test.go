@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,6 +129,10 @@ func TestBookBars(t *testing.T) {
 			if math.Abs(v-want[k]) > 1e-12 {
 				t.Errorf("bar %d: %s is %v", i, d.Extra[k], v)
 			}
+		}
+		// Accounts find the same where they look for it.
+		if q := d.Series[0].Records[i].Quote; math.Abs(q[Spread]-want[1]) > 1e-12 || q[Depth] != want[2] || !slices.Contains(d.Series[0].Quoted, Spread) || !slices.Contains(d.Series[0].Quoted, Depth) {
+			t.Errorf("bar %d: %v", i, q)
 		}
 	}
 }

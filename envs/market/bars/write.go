@@ -79,8 +79,8 @@ func (d *Data) table() []column {
 	if d.Adjustment.By != "none" {
 		list = append(list, column{"adj_factor", func(r *Record) float64 { return r.Factor }})
 	}
-	for _, c := range []QuoteColumn{Amount, PrevClose, LimitUp, LimitDown, ST, Dividend, Bonus} {
-		if slices.ContainsFunc(d.Series, func(s Series) bool { return slices.Contains(s.Quoted, c) }) {
+	for _, c := range []QuoteColumn{Amount, PrevClose, LimitUp, LimitDown, ST, Dividend, Bonus, Spread, Depth} {
+		if !slices.Contains(d.Extra, c.String()) && slices.ContainsFunc(d.Series, func(s Series) bool { return slices.Contains(s.Quoted, c) }) {
 			name := c.String()
 			if c == ST {
 				name = "is_st"

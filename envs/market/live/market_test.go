@@ -23,7 +23,7 @@ type variant struct {
 	volume   bool
 	zone     string
 	step     time.Duration
-	// quoted has limits and a factor of adjustment.
+	// quoted has limits, a factor of adjustment, and the spread and the depth of a book.
 	quoted bool
 }
 
@@ -71,7 +71,7 @@ func market(t testing.TB, seed uint64, v variant) (prepared.Config, *bars.Data) 
 			t.Fatal(err)
 		}
 	}
-	r := rng.New(seed).Stream()
+	r, books := rng.New(seed).Stream(), rng.New(seed).Split("books").Stream()
 	d := &bars.Data{Adjustment: bars.Adjustment{By: "none"}, HasVolume: v.volume, Extra: c.Source.Extra, Files: []bars.File{{Name: "random"}}}
 	start := time.Date(2010, 1, 4, 9, 30, 0, 0, zone)
 	for i, symbol := range []string{"A", "B", "C", "D", "E", "F"} {
@@ -88,7 +88,7 @@ func market(t testing.TB, seed uint64, v variant) (prepared.Config, *bars.Data) 
 		pause, factor := 200+r.IntN(20), 1.0
 		if v.quoted {
 			d.Adjustment.By = "factor"
-			s.Quoted = []bars.QuoteColumn{bars.RawOpen, bars.RawHigh, bars.RawLow, bars.RawClose, bars.RawVolume, bars.Factor, bars.LimitUp, bars.LimitDown}
+			s.Quoted = []bars.QuoteColumn{bars.RawOpen, bars.RawHigh, bars.RawLow, bars.RawClose, bars.RawVolume, bars.Factor, bars.LimitUp, bars.LimitDown, bars.Spread, bars.Depth}
 		}
 		for k := first; k < last; k++ {
 			open := price * math.Exp(0.01*r.Normal())
@@ -107,6 +107,10 @@ func market(t testing.TB, seed uint64, v variant) (prepared.Config, *bars.Data) 
 				}
 				rec.Factor = factor
 				rec.Quote[bars.LimitUp], rec.Quote[bars.LimitDown] = 1.1*max(open, price), math.NaN()
+				rec.Quote[bars.Spread], rec.Quote[bars.Depth] = 0.01*open*books.Float64(), 200*books.Float64()
+				if books.Bernoulli(0.05) {
+					rec.Quote[bars.Spread] = math.NaN()
+				}
 				switch u := r.Float64(); {
 				case u < 0.1:
 					rec.Quote[bars.LimitUp] = price

@@ -92,6 +92,10 @@ func QuotesFor(c trading.Config, have []bars.QuoteColumn) (names []string) {
 			if !c.Ruled() {
 				continue
 			}
+		case bars.Spread, bars.Depth:
+			if !c.Costs.UsesBook() {
+				continue
+			}
 		case bars.Dividend, bars.Bonus:
 			if c.Account.Prices != trading.Raw {
 				continue

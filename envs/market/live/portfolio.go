@@ -32,7 +32,7 @@ type Portfolio struct {
 	decided []trading.Sides
 	at      time.Time
 	// What costs depend on, [N]; nil where they do not.
-	volume, up, down []float64
+	volume, up, down, spread, depth []float64
 	// factor [N] are those at which positions are counted; nil where nothing happens to them.
 	factor []float64
 	// ruled are the assets under a rule book and last [N] the closes that an ex price refers to;
@@ -77,7 +77,9 @@ func NewPortfolio(c trading.Config, f *Feed) (*Portfolio, error) {
 		p.weights = make([]float64, n+1)
 	}
 	if c.Costs.UsesBars() {
-		p.volume, p.up, p.down = make([]float64, n), make([]float64, n), make([]float64, n)
+		for _, column := range []*[]float64{&p.volume, &p.up, &p.down, &p.spread, &p.depth} {
+			*column = make([]float64, n)
+		}
 	}
 	p.observe()
 	return p, nil
@@ -161,18 +163,20 @@ func (p *Portfolio) decide() {
 // trade executes what is pending at the last bar.
 func (p *Portfolio) trade() {
 	open, close := p.prices()
-	b := trading.Bar{Number: p.feed.rows - 1, Date: p.feed.time, Price: close, Volume: p.volume, LimitUp: p.up, LimitDown: p.down, Decided: p.decided, Tradable: p.feed.tradable}
+	b := trading.Bar{Number: p.feed.rows - 1, Date: p.feed.time, Price: close, Volume: p.volume, LimitUp: p.up, LimitDown: p.down, Spread: p.spread, Depth: p.depth, Decided: p.decided, Tradable: p.feed.tradable}
 	if p.config.Execution.Fill == trading.NextOpen {
 		b.Price, b.Tradable = open, p.feed.atOpen
 	}
 	for i := range p.volume {
 		a := &p.feed.assets[i]
 		p.volume[i], p.up[i], p.down[i] = a.bar.Volume, a.quote[bars.LimitUp], a.quote[bars.LimitDown]
+		p.spread[i], p.depth[i] = a.quote[bars.Spread], a.quote[bars.Depth]
 		if p.feed.adjusts {
 			p.volume[i] = a.quote[bars.RawVolume]
 		}
 		if f := a.quote[bars.Factor]; p.feed.adjusts && p.factor == nil {
 			p.volume[i], p.up[i], p.down[i] = p.volume[i]/f, p.up[i]*f, p.down[i]*f
+			p.spread[i], p.depth[i] = p.spread[i]*f, p.depth[i]/f
 		}
 	}
 	if p.ruled != nil {

@@ -199,6 +199,9 @@ func TestReplayEqualsTheEnvironment(t *testing.T) {
 				rule.Account.Settlement = 1
 				rule.Costs = trading.Costs{Minimum: 0.5, Participation: 0.001, Slippage: trading.Slippage{BP: 10, Impact: trading.SquareRoot, Coefficient: 0.5}, Taxes: []trading.Tax{{Side: "sell", Rate: 0.001}}}
 			}
+			if v.quoted && i%4 == 2 {
+				rule.Costs.Slippage = trading.Slippage{Impact: trading.OfDepth, Coefficient: 4}
+			}
 			for k, actions := range []string{trading.Orders, trading.Weights} {
 				if rule.Actions, rule.Risk = actions, (risk.Config{}); (i/3+k)%2 == 0 {
 					rule.Risk = risk.Config{
@@ -265,6 +268,8 @@ func TestQuotesFor(t *testing.T) {
 		{spread, limits, "raw_open raw_close factor limit_up limit_down"},
 		{func(c *trading.Config) { c.Costs.Participation = 0.1 }, adjusted, "raw_open raw_close raw_volume factor"},
 		{raw, limits[6:], "limit_up limit_down"},
+		{nil, append(slices.Clone(adjusted), bars.Spread, bars.Depth), ""},
+		{func(c *trading.Config) { c.Costs.Slippage.Impact = trading.OfDepth }, append(slices.Clone(adjusted), bars.Spread, bars.Depth), "raw_open raw_close factor spread depth"},
 	} {
 		k := trading.Defaults()
 		if c.change != nil {

@@ -39,10 +39,16 @@ type Tax struct {
 
 // Slippage is what fills are worse than the price of the bar, though never beyond its limits.
 type Slippage struct {
-	// BP is half the spread, in basis points of the price.
+	// BP is half the spread, in basis points of the price. It is not for depth, which knows the
+	// spread.
 	BP float64 `yaml:"bp,omitzero"`
 	// Impact is linear or sqrt: the price moves by Coefficient times the order's part of the bar's
-	// volume, or the square root of it. Empty is none.
+	// volume, or the square root of it. Or it is depth, of data with the spread and the depth of a
+	// book: the price moves by half the spread, and by Coefficient spreads times the order's part
+	// of the depth. In a book of even density that reaches over so many spreads on each side, this
+	// is what an order pays on average (Obizhaeva and Wang 2013, Optimal trading strategy and
+	// supply/demand dynamics). What is beyond half the depth, one side, is cancelled, and where the
+	// book is not known nothing is traded. Empty is none.
 	Impact      string  `yaml:"impact,omitzero"`
 	Coefficient float64 `yaml:"coefficient,omitzero"`
 }
@@ -51,6 +57,7 @@ type Slippage struct {
 const (
 	Linear     = "linear"
 	SquareRoot = "sqrt"
+	OfDepth    = "depth"
 )
 
 var sideNames = [...]string{Buy: "buy", Sell: "sell"}
@@ -59,9 +66,14 @@ func (c *Costs) check(p *configs.Problems) {
 	p.NonNegative("costs.minimum", c.Minimum)
 	p.NonNegative("costs.slippage.bp", c.Slippage.BP)
 	p.Check(c.Slippage.BP < 1e4, "costs.slippage.bp", "%g, expected less than 10000", c.Slippage.BP)
-	p.OneOf("costs.slippage.impact", c.Slippage.Impact, "", Linear, SquareRoot)
-	p.Check(c.Slippage.Coefficient >= 0 && c.Slippage.Coefficient+c.Slippage.BP/1e4 < 1, "costs.slippage.coefficient", "%g, expected a fraction in [0, 1), the spread included", c.Slippage.Coefficient)
-	p.Check((c.Slippage.Impact == "") == (c.Slippage.Coefficient == 0), "costs.slippage.coefficient", "%g, with the impact %q", c.Slippage.Coefficient, c.Slippage.Impact)
+	p.OneOf("costs.slippage.impact", c.Slippage.Impact, "", Linear, SquareRoot, OfDepth)
+	if s := c.Slippage; s.Impact == OfDepth {
+		p.Check(s.BP == 0, "costs.slippage.bp", "%g, but with the impact %s the spread is that of the book", s.BP, s.Impact)
+		p.Check(s.Coefficient >= 0 && s.Coefficient <= 1e4, "costs.slippage.coefficient", "%g, expected a number of spreads in [0, 10000]", s.Coefficient)
+	} else {
+		p.Check(s.Coefficient >= 0 && s.Coefficient+s.BP/1e4 < 1, "costs.slippage.coefficient", "%g, expected a fraction in [0, 1), the spread included", s.Coefficient)
+	}
+	p.Check(c.UsesBook() || (c.Slippage.Impact == "") == (c.Slippage.Coefficient == 0), "costs.slippage.coefficient", "%g, with the impact %q", c.Slippage.Coefficient, c.Slippage.Impact)
 	p.Check(c.Participation >= 0 && c.Participation <= 1, "costs.participation", "%g, expected a fraction in [0, 1]", c.Participation)
 	for i, x := range c.Taxes {
 		key := fmt.Sprintf("costs.taxes[%d]", i)
@@ -74,11 +86,16 @@ func (c *Costs) check(p *configs.Problems) {
 }
 
 // UsesVolume says that fills depend on the volume of their bar.
-func (c *Costs) UsesVolume() bool { return c.Participation > 0 || c.Slippage.Impact != "" }
+func (c *Costs) UsesVolume() bool {
+	return c.Participation > 0 || c.Slippage.Impact != "" && !c.UsesBook()
+}
 
-// UsesBars says that fills depend on more than prices: on volume, or on limits that slippage must
-// not pass.
-func (c *Costs) UsesBars() bool { return c.UsesVolume() || c.Slippage.BP > 0 }
+// UsesBook says that fills depend on the spread and the depth of their bar.
+func (c *Costs) UsesBook() bool { return c.Slippage.Impact == OfDepth }
+
+// UsesBars says that fills depend on more than prices: on volume, on the book, or on limits that
+// slippage must not pass.
+func (c *Costs) UsesBars() bool { return c.UsesVolume() || c.UsesBook() || c.Slippage.BP > 0 }
 
 // rate is the sum of the taxes of a side on a date.
 func (c *Costs) rate(side int64, date time.Time) (sum float64) {
@@ -168,7 +185,14 @@ func (x *Charges) Price(side int64, i int, shares float64) float64 {
 		return price
 	}
 	move := x.spread
-	if s.Impact != "" {
+	switch s.Impact {
+	case "":
+	case OfDepth:
+		move = 1
+		if x.quoted(i) {
+			move = min((0.5+s.Coefficient*shares/x.bar.Depth[i])*x.bar.Spread[i]/price, 1)
+		}
+	default:
 		part := 1.0
 		if v := x.bar.Volume[i]; v > 0 {
 			part = min(shares/v, 1)
@@ -194,11 +218,21 @@ func (x *Charges) Price(side int64, i int, shares float64) float64 {
 
 // Most is the largest number of shares of asset i that an order may be.
 func (x *Charges) Most(i int) float64 {
+	most := math.Inf(1)
 	if part := x.config.Costs.Participation; part > 0 {
-		return part * max(x.bar.Volume[i], 0)
+		most = part * max(x.bar.Volume[i], 0)
 	}
-	return math.Inf(1)
+	if x.config.Costs.UsesBook() {
+		if !x.quoted(i) {
+			return 0
+		}
+		return min(most, x.bar.Depth[i]/2)
+	}
+	return most
 }
+
+// quoted says that the book of asset i is known.
+func (x *Charges) quoted(i int) bool { return x.bar.Depth[i] > 0 && x.bar.Spread[i] >= 0 }
 
 // CostsText says in a sentence what trades cost.
 func (c *Config) CostsText() string {
@@ -229,7 +263,11 @@ func (c *Config) CostsText() string {
 	slip := "no slippage, no spread and no market impact"
 	if k.Slippage != (Slippage{}) {
 		slip = fmt.Sprintf("fills are %g basis points worse than the price of their bar", k.Slippage.BP)
-		if k.Slippage.Impact != "" {
+		switch k.Slippage.Impact {
+		case "":
+		case OfDepth:
+			slip = fmt.Sprintf("fills are half the spread of the book worse than the price of their bar, and %g spreads times the order's part of its depth; what is more than one side of it is cancelled", k.Slippage.Coefficient)
+		default:
 			part := map[string]string{Linear: "the order's part", SquareRoot: "the square root of the order's part"}[k.Slippage.Impact]
 			slip += fmt.Sprintf(" and %g times %s of its volume", k.Slippage.Coefficient, part)
 		}

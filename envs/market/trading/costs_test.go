@@ -98,12 +98,17 @@ func TestSlippage(t *testing.T) {
 		{trading.Slippage{BP: 100, Impact: trading.SquareRoot, Coefficient: 0.1}, trading.Sell, 4, 100, 0, 0, 48.5},
 		{trading.Slippage{Impact: trading.Linear, Coefficient: 0.1}, trading.Buy, 500, 100, 0, 0, 55},
 		{trading.Slippage{Impact: trading.Linear, Coefficient: 0.1}, trading.Buy, 5, 0, 0, 0, 55},
+		// The spread is 0.2 and the depth the volume.
+		{trading.Slippage{Impact: trading.OfDepth}, trading.Buy, 10, 100, 0, 0, 50.1},
+		{trading.Slippage{Impact: trading.OfDepth, Coefficient: 5}, trading.Buy, 10, 100, 0, 0, 50.2},
+		{trading.Slippage{Impact: trading.OfDepth, Coefficient: 5}, trading.Sell, 50, 100, 0, 0, 49.4},
+		{trading.Slippage{Impact: trading.OfDepth, Coefficient: 5}, trading.Sell, 50, 100, 49.5, 55, 49.5},
 		{trading.Slippage{BP: 100}, trading.Buy, 10, 100, 45, 50.2, 50.2},
 		{trading.Slippage{BP: 100}, trading.Sell, 10, 100, 49.9, 55, 49.9},
 		{trading.Slippage{BP: 100}, trading.Buy, 10, 100, nan, nan, 50.5},
 	} {
 		k := config(func(k *trading.Config) { k.Costs.Slippage = c.slip })
-		b := trading.Bar{Price: []float64{50}, Volume: []float64{c.volume}, LimitUp: []float64{c.up}, LimitDown: []float64{c.down}}
+		b := trading.Bar{Price: []float64{50}, Volume: []float64{c.volume}, Spread: []float64{0.2}, Depth: []float64{c.volume}, LimitUp: []float64{c.up}, LimitDown: []float64{c.down}}
 		x := k.Charges(&b)
 		if got := x.Price(c.side, 0, c.shares); !near(got, c.want, 1e-9) {
 			t.Errorf("%+v: %g", c, got)
@@ -224,6 +229,8 @@ func TestCostsInDocuments(t *testing.T) {
 		"costs: {slippage: {impact: cubic, coefficient: 1}}":                  "costs.slippage.impact",
 		"costs: {slippage: {impact: linear}}":                                 "costs.slippage.coefficient",
 		"costs: {slippage: {coefficient: 0.1}}":                               "costs.slippage.coefficient",
+		"costs: {slippage: {impact: depth, bp: 1}}":                           "costs.slippage.bp",
+		"costs: {slippage: {impact: depth, coefficient: -1}}":                 "costs.slippage.coefficient",
 		"costs: {taxes: [{side: sell, rate: 0.1}, {side: short, rate: 0.1}]}": "costs.taxes[1].side",
 		"costs: {taxes: [{side: sell, rate: 2}]}":                             "costs.taxes[0].rate: 2",
 		"costs: {taxes: [{side: sell, rate: 0.1}, {side: both, rate: 0.2}]}":  "costs.taxes[1]: the same name",
@@ -236,12 +243,16 @@ func TestCostsInDocuments(t *testing.T) {
 			t.Errorf("%s: error %v, expected %q", text, err, want)
 		}
 	}
-	if n != 12 {
+	if n != 14 {
 		t.Errorf("%d cases", n)
 	}
 	m := randomMarket(1, 40, 3, 1)
 	m.Volume = nil
 	if _, err := trading.NewSource(m, config(func(c *trading.Config) { c.Costs.Participation = 0.1 })); err == nil || !strings.Contains(err.Error(), "costs.participation and costs.slippage.impact need the volume") {
+		t.Errorf("error %v", err)
+	}
+	m.Depth = nil
+	if _, err := trading.NewSource(m, config(func(c *trading.Config) { c.Costs.Slippage.Impact = trading.OfDepth })); err == nil || !strings.Contains(err.Error(), "depth needs the spread and the depth of bars") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -27,6 +27,9 @@ type Bar struct {
 	// Volume [N] is in shares, LimitUp and LimitDown are prices; they are read only where costs
 	// depend on them, see [Costs], and limits may be nil.
 	Volume, LimitUp, LimitDown []float64
+	// Spread is in the currency of the prices and Depth in shares, of the whole book; they are read
+	// only where the slippage is by depth.
+	Spread, Depth []float64
 	// Class [N] is the kind of each asset by a rule book and Terms those of each kind on this day;
 	// nil without one.
 	Class []uint8

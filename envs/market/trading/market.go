@@ -31,6 +31,9 @@ type Market struct {
 	// Volume [T,N] is in shares, LimitUp and LimitDown [T,N] are the prices beyond which nothing is
 	// traded, not positive where there is none; nil where they are not known.
 	Volume, LimitUp, LimitDown []float64
+	// Spread and Depth [T,N] are ask − bid and the shares of the book as they were last within the
+	// bar, NaN or 0 where they are not known; nil where they never are.
+	Spread, Depth []float64
 	// Factor [T,N] is that of raw prices, see [RawPrices]; nil where nothing happens to positions.
 	Factor []float64
 	// Dividend and Bonus [T,N] are the cash and the new shares that an asset gives on its ex-date
@@ -81,7 +84,7 @@ func (m *Market) Bar(b *Bar, c *Config, decided int) {
 			}
 			return column[from:to]
 		}
-		b.Volume, b.LimitUp, b.LimitDown = row(m.Volume), row(m.LimitUp), row(m.LimitDown)
+		b.Volume, b.LimitUp, b.LimitDown, b.Spread, b.Depth = row(m.Volume), row(m.LimitUp), row(m.LimitDown), row(m.Spread), row(m.Depth)
 	}
 	if m.ruled != nil {
 		m.ruled.bar(b, c.Execution.Fill != NextOpen)
@@ -127,6 +130,8 @@ func (m *Market) Validate() error {
 	optional("volume", m.Volume)
 	optional("upper limit", m.LimitUp)
 	optional("lower limit", m.LimitDown)
+	optional("spread", m.Spread)
+	optional("depth", m.Depth)
 	if r := m.Raw; r != nil {
 		length("raw open", len(r.Open), t*n)
 		length("raw close", len(r.Close), t*n)
@@ -136,6 +141,8 @@ func (m *Market) Validate() error {
 		optional("raw volume", r.Volume)
 		optional("raw upper limit", r.LimitUp)
 		optional("raw lower limit", r.LimitDown)
+		optional("raw spread", r.Spread)
+		optional("raw depth", r.Depth)
 	}
 	if len(errs) > 0 {
 		return errors.Join(errs...)

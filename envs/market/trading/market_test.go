@@ -33,6 +33,17 @@ func randomMarket(seed uint64, bars, assets, features int) *trading.Market {
 	for range bars * assets {
 		m.Volume = append(m.Volume, 500*volumes.Float64())
 	}
+	// Now and then the book is not known.
+	books := rng.New(seed).Split("books").Stream()
+	for i := range bars * assets {
+		m.Spread, m.Depth = append(m.Spread, 0.1*books.Float64()), append(m.Depth, 200*books.Float64())
+		switch {
+		case books.Bernoulli(0.02):
+			m.Spread[i] = math.NaN()
+		case books.Bernoulli(0.02):
+			m.Depth[i] = 0
+		}
+	}
 	for i := range m.X {
 		m.X[i] = float32(s.Normal())
 	}

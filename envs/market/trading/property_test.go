@@ -29,6 +29,9 @@ var executions = map[string]func(*trading.Config){
 		c.Execution.Lot, c.Execution.CashSplit, c.Account.Settlement = 2, trading.Owner, 1
 		c.Costs = trading.Costs{Minimum: 5, Participation: 0.1, Slippage: trading.Slippage{Impact: trading.Linear, Coefficient: 0.2}}
 	},
+	"the depth of a book": func(c *trading.Config) {
+		c.Costs.Slippage = trading.Slippage{Impact: trading.OfDepth, Coefficient: 5}
+	},
 	"limits on risk": func(c *trading.Config) {
 		c.Risk = limits
 		c.Risk.Drawdown.Then = risk.Flatten
@@ -69,6 +72,9 @@ func TestConservationAndSigns(t *testing.T) {
 				if m.Tradable[at]&decided == 0 || f.Fee < 0 || f.Shares == 0 {
 					t.Fatalf("%s: bar %d: the fill %+v of an asset that cannot be traded, or without sense", name, bar, f)
 				}
+				if c.Costs.UsesBook() && (!(m.Depth[at] > 0) || math.Abs(f.Shares) > m.Depth[at]/2 || math.IsNaN(m.Spread[at]) || (f.Price-m.Open[at])*f.Shares < 0) {
+					t.Fatalf("%s: bar %d: the fill %+v from a book with a spread of %v and a depth of %v at %v", name, bar, f, m.Spread[at], m.Depth[at], m.Open[at])
+				}
 				expected += f.Shares*(m.Close[(bar+1)*assets+f.Asset]-f.Price) - f.Fee
 				spent -= f.Shares*f.Price + f.Fee
 				before[f.Asset] += f.Shares
@@ -103,7 +109,7 @@ func TestConservationAndSigns(t *testing.T) {
 			}
 		}
 	}
-	if steps != 1_100_000 || fills < 1_000_000 {
+	if steps != 1_200_000 || fills < 1_000_000 {
 		t.Errorf("%d steps with %d fills", steps, fills)
 	}
 	t.Logf("%d steps, %d fills, the worst difference is %.2g of 10,000", steps, fills, worst)

@@ -10,8 +10,8 @@ type RawPrices struct {
 	Factor []float64
 	// Dividend and Bonus are those of [Market], nil where only the factor is known.
 	Dividend, Bonus []float64
-	// Volume, LimitUp and LimitDown are as in [Market].
-	Volume, LimitUp, LimitDown []float64
+	// These are as in [Market].
+	Volume, LimitUp, LimitDown, Spread, Depth []float64
 }
 
 // traded is the market as accounts see it: in adjusted prices, where nothing ever happens to a
@@ -22,9 +22,10 @@ func (m *Market) traded(c *Config) *Market {
 	case r != nil && c.Account.Prices == Raw:
 		out.Open, out.Close, out.Factor, out.Raw = r.Open, r.Close, r.Factor, nil
 		out.Dividend, out.Bonus = r.Dividend, r.Bonus
-		out.Volume, out.LimitUp, out.LimitDown = r.Volume, r.LimitUp, r.LimitDown
+		out.Volume, out.LimitUp, out.LimitDown, out.Spread, out.Depth = r.Volume, r.LimitUp, r.LimitDown, r.Spread, r.Depth
 	case r != nil && c.Costs.UsesBars():
 		out.Volume, out.LimitUp, out.LimitDown = r.adjusted(r.Volume, true), r.adjusted(r.LimitUp, false), r.adjusted(r.LimitDown, false)
+		out.Spread, out.Depth = r.adjusted(r.Spread, false), r.adjusted(r.Depth, true)
 	default:
 		return m
 	}

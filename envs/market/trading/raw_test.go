@@ -104,7 +104,7 @@ func quoted(m *trading.Market, seed uint64) *trading.Market {
 			}
 		}
 		r.Open[i], r.Close[i], r.Factor[i] = m.Open[i]/f, m.Close[i]/f, f
-		r.Volume = append(r.Volume, m.Volume[i]*f)
+		r.Volume, r.Spread, r.Depth = append(r.Volume, m.Volume[i]*f), append(r.Spread, m.Spread[i]/f), append(r.Depth, m.Depth[i]*f)
 	}
 	out := *m
 	out.Raw = r
@@ -149,7 +149,7 @@ func TestRawEqualsAdjusted(t *testing.T) {
 			}
 		}
 	}
-	if compared != 2*8*(bars-1) || events < 300 {
+	if compared != 2*9*(bars-1) || events < 300 {
 		t.Errorf("%d bars were compared, with %d events", compared, events)
 	}
 	t.Logf("%d bars, %d events, the worst difference is %.2g of the value", compared, events, worst)

@@ -24,10 +24,10 @@ type slots struct {
 	next int
 
 	// What a bar holds for the places, [K], and two tables' rows.
-	price, volume, up, down, first, second []float64
-	class                                  []uint8
-	decided, tradable                      []Sides
-	members                                []universe.Membership
+	price, volume, up, down, spread, depth, first, second []float64
+	class                                                 []uint8
+	decided, tradable                                     []Sides
+	members                                               []universe.Membership
 
 	positions []float64 // [N]
 	fills     []Fill    // by asset
@@ -38,7 +38,7 @@ func newSlots(m *Market, c *Config) *slots {
 	floats := func() []float64 { return make([]float64, k) }
 	return &slots{
 		m: m, window: c.Window, asset: make([]int, k), place: make([]int, n), fresh: make([]int, 0, 2*k), names: make([]string, k), rows: make([]float32, c.Window*k*len(m.Features)),
-		price: floats(), volume: floats(), up: floats(), down: floats(), first: floats(), second: floats(), class: make([]uint8, k), decided: make([]Sides, k), tradable: make([]Sides, k),
+		price: floats(), volume: floats(), up: floats(), down: floats(), spread: floats(), depth: floats(), first: floats(), second: floats(), class: make([]uint8, k), decided: make([]Sides, k), tradable: make([]Sides, k),
 		members: make([]universe.Membership, k), positions: make([]float64, n), fills: make([]Fill, 0, k),
 	}
 }
@@ -177,6 +177,7 @@ func (s *slots) bar(b *Bar) {
 	b.Members = gather(s, s.members, b.Members)
 	b.Class = gather(s, s.class, b.Class)
 	b.Volume, b.LimitUp, b.LimitDown = gather(s, s.volume, b.Volume), gather(s, s.up, b.LimitUp), gather(s, s.down, b.LimitDown)
+	b.Spread, b.Depth = gather(s, s.spread, b.Spread), gather(s, s.depth, b.Depth)
 }
 
 // settle notes by asset what the account has done by place.

@@ -83,6 +83,9 @@ func NewSource(m *Market, c Config) (*Source, error) {
 	if c.Costs.UsesVolume() && m.Volume == nil {
 		return nil, errors.New("trading: costs.participation and costs.slippage.impact need the volume of bars, which the data do not have")
 	}
+	if c.Costs.UsesBook() && (m.Spread == nil || m.Depth == nil) {
+		return nil, errors.New("trading: costs.slippage.impact: depth needs the spread and the depth of bars, which the data do not have: make them of ticks with quotes (source.bars), or name their columns (source.columns.spread and depth)")
+	}
 	if _, err := newRewarder(&c, m); err != nil {
 		return nil, err
 	}

@@ -52,7 +52,8 @@ func data(all bool) *trading.Data {
 	d.TrainParts = []trading.Range{{First: 0, Last: 20}, {First: 30, Last: 60}}
 	d.LookAhead, d.Notes, d.Adjusted, d.Digests = []string{"it knows"}, []string{"a note"}, "factor", map[string]string{"data_config_sha256": "abc"}
 	m.Volume, m.LimitUp, m.LimitDown, m.Factor = prices(), prices(), prices(), prices()
-	m.Raw = &trading.RawPrices{Open: prices(), Close: prices(), Volume: prices(), LimitUp: prices(), LimitDown: prices(), Factor: prices()}
+	m.Raw = &trading.RawPrices{Open: prices(), Close: prices(), Volume: prices(), LimitUp: prices(), LimitDown: prices(), Factor: prices(), Spread: prices(), Depth: prices()}
+	m.Spread, m.Depth = prices(), prices()
 	m.AtOpen = append([]trading.Sides(nil), m.Tradable...)
 	members := make([]universe.Membership, bars*assets)
 	for i := range members {

@@ -144,10 +144,10 @@ type number struct {
 
 // numbers lists the columns of a market whose values are float64.
 func numbers(m *trading.Market) []number {
-	list := []number{{"open", &m.Open}, {"close", &m.Close}, {"volume", &m.Volume}, {"limit_up", &m.LimitUp}, {"limit_down", &m.LimitDown}, {"factor", &m.Factor}, {"dividend", &m.Dividend}, {"bonus", &m.Bonus}}
+	list := []number{{"open", &m.Open}, {"close", &m.Close}, {"volume", &m.Volume}, {"limit_up", &m.LimitUp}, {"limit_down", &m.LimitDown}, {"spread", &m.Spread}, {"depth", &m.Depth}, {"factor", &m.Factor}, {"dividend", &m.Dividend}, {"bonus", &m.Bonus}}
 	if r := m.Raw; r != nil {
 		list = append(list, number{"raw.open", &r.Open}, number{"raw.close", &r.Close}, number{"raw.volume", &r.Volume},
-			number{"raw.limit_up", &r.LimitUp}, number{"raw.limit_down", &r.LimitDown}, number{"raw.factor", &r.Factor}, number{"raw.dividend", &r.Dividend}, number{"raw.bonus", &r.Bonus})
+			number{"raw.limit_up", &r.LimitUp}, number{"raw.limit_down", &r.LimitDown}, number{"raw.spread", &r.Spread}, number{"raw.depth", &r.Depth}, number{"raw.factor", &r.Factor}, number{"raw.dividend", &r.Dividend}, number{"raw.bonus", &r.Bonus})
 	}
 	return list
 }

@@ -26,6 +26,7 @@ func FromSet(s *prepared.Set) *trading.Data {
 	}
 	market.Rules, _ = prepared.Book(m.Rules) // the set was made with it, or read and checked
 	market.LimitUp, market.LimitDown = s.Quotes[bars.LimitUp], s.Quotes[bars.LimitDown]
+	market.Spread, market.Depth = s.Quotes[bars.Spread], s.Quotes[bars.Depth]
 	if slices.ContainsFunc(s.Volume, func(v float64) bool { return v > 0 }) {
 		market.Volume = s.Volume
 	}
@@ -33,11 +34,11 @@ func FromSet(s *prepared.Set) *trading.Data {
 	open, close := s.Open, s.Close
 	if q := s.Quotes; q[bars.Factor] != nil {
 		open, close = q[bars.RawOpen], q[bars.RawClose]
-		market.Raw = &trading.RawPrices{Open: open, Close: close, Factor: q[bars.Factor], LimitUp: market.LimitUp, LimitDown: market.LimitDown}
+		market.Raw = &trading.RawPrices{Open: open, Close: close, Factor: q[bars.Factor], LimitUp: market.LimitUp, LimitDown: market.LimitDown, Spread: market.Spread, Depth: market.Depth}
 		if market.Volume != nil {
 			market.Raw.Volume = q[bars.RawVolume]
 		}
-		market.Volume, market.LimitUp, market.LimitDown = nil, nil, nil
+		market.Volume, market.LimitUp, market.LimitDown, market.Spread, market.Depth = nil, nil, nil, nil, nil
 	}
 	if dividend, bonus := s.Quotes[bars.Dividend], s.Quotes[bars.Bonus]; dividend != nil || bonus != nil {
 		none := func(column []float64) []float64 {
@@ -48,7 +49,7 @@ func FromSet(s *prepared.Set) *trading.Data {
 		}
 		if market.Raw == nil {
 			// The prices are as they were quoted, and nothing but these is known.
-			market.Raw = &trading.RawPrices{Open: open, Close: close, Factor: slices.Repeat([]float64{1}, m.T*m.N), Volume: market.Volume, LimitUp: market.LimitUp, LimitDown: market.LimitDown}
+			market.Raw = &trading.RawPrices{Open: open, Close: close, Factor: slices.Repeat([]float64{1}, m.T*m.N), Volume: market.Volume, LimitUp: market.LimitUp, LimitDown: market.LimitDown, Spread: market.Spread, Depth: market.Depth}
 		}
 		market.Raw.Dividend, market.Raw.Bonus = none(dividend), none(bonus)
 	}
