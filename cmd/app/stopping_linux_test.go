@@ -126,7 +126,7 @@ func stops(t *testing.T, twice bool, args []string) {
 		t.Fatal(err)
 	}
 	// Longer than anything takes that comes before; serve has its work done by a child.
-	for began := time.Now(); processorTime(t, cmd.Process.Pid) < 100 && time.Since(began) < 5*time.Second; {
+	for began := time.Now(); processorTime(t, cmd.Process.Pid) < 60 && time.Since(began) < 5*time.Second; {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -1,18 +1,15 @@
 package synthetic_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/synthetic"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
-	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -113,7 +110,7 @@ func TestLiquidationInTheEnvironment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := synthetic.DefaultLiquidation()
 			m.Move, m.Noise, m.Turnover = 0.02, c.noise, cash
-			doc, err := configs.Parse("env.yaml", []byte(fmt.Sprintf(`
+			f := open(t, fmt.Sprintf(`
 window: 2
 fee_rate: 0
 initial_cash: %g
@@ -125,19 +122,7 @@ data:
   synthetic: {kind: liquidation, bars: 8000, move: %g, noise: %g, turnover: %g}
   features: {indicators: {}, extra: [direction, remaining], prices: relative, volume: log}
   split: {train: [2000-01-03, 2030-12-31]}
-`, cash, c.reward, coefficient, 2*m.Days, m.Move, c.noise, m.Turnover)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var section configs.Section
-			if err := doc.Decode(&section); err != nil {
-				t.Fatal(err)
-			}
-			f, err := trading.Kind(feed.Load).Open(context.Background(), section)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
+`, cash, c.reward, coefficient, 2*m.Days, m.Move, c.noise, m.Turnover))
 			eta := coefficient * cash / m.Turnover
 			market := f.(trading.Opened).Data().Market
 			best, err := m.Shares(c.aversion, eta, synthetic.Seen{Column: func(name string) []float64 {

@@ -290,7 +290,9 @@ func first[T float32 | float64](table []T, width, column int) []float64 {
 	return out
 }
 
-func inEnvironment(t *testing.T, m synthetic.Known, text string) {
+// open returns the environments of a document's env section; the test closes them.
+func open(t *testing.T, text string) envs.Factory {
+	t.Helper()
 	doc, err := configs.Parse("env.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +305,16 @@ func inEnvironment(t *testing.T, m synthetic.Known, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func inEnvironment(t *testing.T, m synthetic.Known, text string) {
+	f := open(t, text)
 	terms := synthetic.Terms{FeeRate: 0.0005, BuyPct: 0.2, SellPct: 0.5}
 	best, err := synthetic.Solve(m, terms)
 	if err != nil {
