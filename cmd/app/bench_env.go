@@ -195,8 +195,9 @@ func (b envBench) stepper(open func(int) (envs.Env, error), count int, windows b
 		}
 	}
 	spec := list[0].Spec()
-	// Drawing is not what is measured: the actions come from a wheel of random ones.
-	wheel := make([]*tensor.Tensor, 64)
+	// Drawing is not what is measured: the actions come from a wheel of random ones. It is so long
+	// that a processor does not learn what comes next, as it does of 64.
+	wheel := make([]*tensor.Tensor, max(4096/len(list), 64))
 	draw := func(shape ...int) {
 		one := tensor.New(spec.Action.DType(), spec.Action.Shape()...)
 		for i := range wheel {
@@ -218,7 +219,7 @@ func (b envBench) stepper(open func(int) (envs.Env, error), count int, windows b
 				if ts.Type == envs.Last {
 					err = e.Reset(key, ts)
 				} else {
-					err = e.Step(wheel[turn&63], ts)
+					err = e.Step(wheel[turn%len(wheel)], ts)
 				}
 				if err != nil {
 					return err
@@ -238,7 +239,7 @@ func (b envBench) stepper(open func(int) (envs.Env, error), count int, windows b
 	}
 	return func(n int) error {
 		for range n {
-			if err := v.Step(wheel[turn&63]); err != nil {
+			if err := v.Step(wheel[turn%len(wheel)]); err != nil {
 				return err
 			}
 			turn++

@@ -9,16 +9,22 @@ import (
 // has one over its market; whoever serves an agent has one over the bars that arrive. It is not
 // safe for concurrent use.
 type Account struct {
-	config    *Config
-	cash      float64
-	cents     int64 // the cash in hundredths while a trade is made under a rule book
-	pos       []float64
+	config *Config
+	cash   float64
+	cents  int64 // the cash in hundredths while a trade is made under a rule book
+	pos    []float64
+	// fills are those of the last trade. Under a rule book executed are, and fills are made of them
+	// when somebody asks: in training nobody does. bar is the number of theirs.
 	fills     []Fill
+	executed  []order
+	bar       int
 	step      tally
 	unsettled unsettled
 	orders    []int64   // [N] with those that are forced; nil before the first
 	sales     []float64 // [N] of a fill in shares, -1 where there is none
-	guard     *guard    // nil without limits on risk
+	// Of a fill, the assets that are bought and sold: the first of [N].
+	buyers, sellers []int32
+	guard           *guard // nil without limits on risk
 	// rebalancing is empty where actions are orders.
 	rebalancing rebalancing
 }
@@ -37,6 +43,7 @@ type Fill struct {
 // tally sums up the orders of one step.
 type tally struct {
 	fees, turnover       float64
+	paid, moved          int64 // the same in hundredths while a trade is made under a rule book
 	buys, sells, skipped int
 }
 
@@ -51,7 +58,10 @@ func NewAccount(c Config, assets int) (*Account, error) {
 }
 
 func newAccount(c *Config, assets int) *Account {
-	a := &Account{config: c, pos: make([]float64, assets), fills: make([]Fill, 0, assets), sales: make([]float64, assets), guard: newGuard(c, assets)}
+	a := &Account{config: c, pos: make([]float64, assets), fills: make([]Fill, 0, assets), sales: make([]float64, assets), buyers: make([]int32, assets), sellers: make([]int32, assets), guard: newGuard(c, assets)}
+	if c.book != nil {
+		a.executed = make([]order, 0, assets)
+	}
 	if c.Account.Settlement > 0 {
 		a.unsettled.shares = make([]float64, assets)
 	}
@@ -66,7 +76,8 @@ func (a *Account) Reset() {
 	clear(a.pos)
 	clear(a.unsettled.shares)
 	a.guard.reset()
-	a.cash, a.fills, a.step = a.config.InitialCash, a.fills[:0], tally{}
+	a.cash = a.config.InitialCash
+	a.forget()
 }
 
 // Hold replaces positions [N] and cash; all shares can be sold at once, and the limits on risk have
@@ -89,7 +100,8 @@ func (a *Account) Hold(positions []float64, cash float64) error {
 	copy(a.pos, positions)
 	clear(a.unsettled.shares)
 	a.guard.reset()
-	a.cash, a.fills, a.step = cash, a.fills[:0], tally{}
+	a.cash = cash
+	a.forget()
 	return nil
 }
 
@@ -102,7 +114,17 @@ func (a *Account) Positions() []float64 { return a.pos }
 
 // Fills returns what the last Trade or Rebalance executed, sells first, each side in the order of
 // the assets. The slice is overwritten by the next one.
-func (a *Account) Fills() []Fill { return a.fills }
+func (a *Account) Fills() []Fill {
+	for k := len(a.fills); k < len(a.executed); k++ {
+		a.fills = append(a.fills, a.executed[k].fill(a.bar))
+	}
+	return a.fills
+}
+
+// forget forgets the last trade.
+func (a *Account) forget() {
+	a.fills, a.executed, a.step = a.fills[:0], a.executed[:0], tally{}
+}
 
 // Value is cash + Σ position · close.
 func (a *Account) Value(close []float64) float64 {

@@ -131,13 +131,43 @@ type Charges struct {
 	// The commission under a rule book, and its minimum in hundredths.
 	commission rules.Rate
 	minimum    int64
-	spread     float64 // half of it, as a part of the price
+	// What the configuration says of slippage and participation, with half the spread as a part of
+	// the price.
+	impact              impact
+	spread, coefficient float64
+	participation       float64
+}
+
+// impact is [Slippage.Impact], or that there is no slippage at all.
+type impact uint8
+
+const (
+	unmoved impact = iota
+	spreadOnly
+	linear
+	squareRoot
+	ofDepth
+)
+
+func (s *Slippage) kind() impact {
+	switch s.Impact {
+	case Linear:
+		return linear
+	case SquareRoot:
+		return squareRoot
+	case OfDepth:
+		return ofDepth
+	}
+	if s.BP == 0 {
+		return unmoved
+	}
+	return spreadOnly
 }
 
 // Charges returns the costs of a bar.
 func (c *Config) Charges(b *Bar) Charges {
 	k := &c.Costs
-	x := Charges{config: c, bar: b, rate: c.FeeRate, spread: k.Slippage.BP / 1e4, plain: k.Minimum == 0 && len(k.Taxes) == 0 && !k.UsesBars() && c.Account.Settlement == 0 && b.Terms == nil}
+	x := Charges{config: c, bar: b, rate: c.FeeRate, impact: k.Slippage.kind(), spread: k.Slippage.BP / 1e4, coefficient: k.Slippage.Coefficient, participation: k.Participation, plain: k.Minimum == 0 && len(k.Taxes) == 0 && !k.UsesBars() && c.Account.Settlement == 0 && b.Terms == nil}
 	if b.Terms != nil {
 		x.commission, x.minimum = rules.Rate(math.Round(c.FeeRate*1e7)), hundredths(k.Minimum)
 	}
@@ -174,61 +204,71 @@ func (x *Charges) Spend(money float64) float64 {
 
 // Price is what an order for so many shares of asset i is filled at.
 func (x *Charges) Price(side int64, i int, shares float64) float64 {
-	price, s := x.bar.Price[i], &x.config.Costs.Slippage
-	if x.bar.Terms != nil {
+	b := x.bar
+	price := b.Price[i]
+	if b.Terms != nil && !b.exact {
 		// Vendors store prices in float32.
 		if p := price * 100; float64(int64(p)) != p {
 			price = float64(hundredths(price)) / 100
 		}
 	}
-	if s.BP == 0 && s.Impact == "" {
+	if x.impact == unmoved {
 		return price
 	}
 	move := x.spread
-	switch s.Impact {
-	case "":
-	case OfDepth:
-		move = 1
-		if x.quoted(i) {
-			move = min((0.5+s.Coefficient*shares/x.bar.Depth[i])*x.bar.Spread[i]/price, 1)
-		}
-	default:
+	switch x.impact {
+	case linear, squareRoot:
 		part := 1.0
-		if v := x.bar.Volume[i]; v > 0 {
-			part = min(shares/v, 1)
+		if v := b.Volume[i]; shares < v {
+			part = shares / v
 		}
-		if s.Impact == SquareRoot {
+		if x.impact == squareRoot {
 			part = math.Sqrt(part)
 		}
-		move += s.Coefficient * part
+		move += x.coefficient * part
+	case ofDepth:
+		move = 1
+		if x.quoted(i) {
+			move = min((0.5+x.coefficient*shares/b.Depth[i])*b.Spread[i]/price, 1)
+		}
 	}
 	if side == Sell {
 		price *= 1 - move
-		if x.bar.LimitDown != nil && x.bar.LimitDown[i] > price {
-			price = x.bar.LimitDown[i]
+		if b.LimitDown != nil && b.LimitDown[i] > price {
+			price = b.LimitDown[i]
 		}
 		return price
 	}
 	price *= 1 + move
-	if x.bar.LimitUp != nil && x.bar.LimitUp[i] > 0 && x.bar.LimitUp[i] < price {
-		price = x.bar.LimitUp[i]
+	if b.LimitUp != nil && b.LimitUp[i] > 0 && b.LimitUp[i] < price {
+		price = b.LimitUp[i]
 	}
 	return price
 }
 
 // Most is the largest number of shares of asset i that an order may be.
 func (x *Charges) Most(i int) float64 {
-	most := math.Inf(1)
-	if part := x.config.Costs.Participation; part > 0 {
-		most = part * max(x.bar.Volume[i], 0)
+	if x.impact == ofDepth {
+		return x.mostOfDepth(i)
 	}
-	if x.config.Costs.UsesBook() {
-		if !x.quoted(i) {
-			return 0
-		}
-		return min(most, x.bar.Depth[i]/2)
+	return x.mostOfVolume(i)
+}
+
+func (x *Charges) mostOfVolume(i int) float64 {
+	if x.participation == 0 {
+		return math.Inf(1)
 	}
-	return most
+	if v := x.bar.Volume[i]; v > 0 {
+		return x.participation * v
+	}
+	return 0
+}
+
+func (x *Charges) mostOfDepth(i int) float64 {
+	if !x.quoted(i) {
+		return 0
+	}
+	return min(x.mostOfVolume(i), x.bar.Depth[i]/2)
 }
 
 // quoted says that the book of asset i is known.

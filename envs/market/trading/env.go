@@ -208,20 +208,21 @@ func (e *Env) trade(orders []int64) {
 		e.overnight(e.t + 1)
 	}
 	if e.slots != nil {
-		e.slots.settle(e.account.fills)
+		e.slots.settle(e.account.Fills())
 	}
 }
 
 // observe writes observation, mask and diagnostics of the current bar.
 func (e *Env) observe(ts *envs.TimeStep) {
 	e.window(ts)
+	closes := e.row(e.market.Close, e.t)
 	if e.position >= 0 {
-		e.account.ObservePosition(ts.Obs[e.position].Float32s(), e.row(e.market.Close, e.t), e.value)
+		e.account.ObservePosition(ts.Obs[e.position].Float32s(), closes, e.value)
 	}
 	if e.cashField >= 0 {
 		ts.Obs[e.cashField].Float32s()[0] = e.account.ObserveCash(e.value)
 	}
-	e.account.Mark(e.market.Dates[e.t], e.row(e.market.Close, e.t))
+	e.account.Mark(e.market.Dates[e.t], closes)
 	e.sides(ts)
 	info := ts.Info[:infos]
 	a := e.account
@@ -253,7 +254,7 @@ func (e *Env) Fills() []Fill {
 	if e.slots != nil {
 		return e.slots.fills
 	}
-	return e.account.fills
+	return e.account.Fills()
 }
 
 // Risk returns what watches the portfolio's value, nil where the configuration has no limits on

@@ -34,57 +34,55 @@ type Bar struct {
 	// nil without one.
 	Class []uint8
 	Terms []rules.Terms
+	exact bool // see [Ruled]
 }
 
 // Trade executes orders, Buy, Sell or Hold for each asset: all sells, then all buys. Fills are
 // overwritten by the next Trade.
 func (a *Account) Trade(orders []int64, b *Bar) {
-	a.fills, a.step = a.fills[:0], tally{}
+	a.forget()
 	n, c := len(a.pos), a.config
 	price, decided, filled := b.Price[:n], b.Decided[:n], b.Tradable[:n]
 	orders = a.exits(orders[:n], b.Members)
 	x := c.Charges(b)
 	a.unsettled.begin(b.Date)
-	a.cents = hundredths(a.cash)
+	a.cents, a.bar = hundredths(a.cash), b.Number
 	g, open := a.guard, Both
 	if g != nil {
 		open = g.begin(a, &x)
 		defer g.end(a, &x)
 	}
-	buyers := 0
-	for i, o := range orders {
-		a.sales[i] = -1
-		switch {
-		case o == Hold:
-		case o == Buy && decided[i]&filled[i]&open&CanBuy != 0:
-			buyers++
-		case o == Sell && decided[i]&filled[i]&CanSell != 0:
-			a.sales[i] = a.part(&x, i)
-		case o == exit && filled[i]&CanSell != 0:
-			a.sales[i] = a.pos[i]
-		default:
-			a.step.skipped++
+	buyers, sellers := a.sort(orders, decided, filled, open)
+	if g != nil {
+		for i := range a.sales {
+			a.sales[i] = -1
 		}
 	}
-	a.sellAll(&x)
-	if buyers == 0 {
+	for _, i := range sellers {
+		if a.sales[i] = a.pos[i]; orders[i] != exit {
+			a.sales[i] = a.part(&x, int(i))
+		}
+	}
+	if g != nil {
+		g.cut(a, &x, a.sales)
+		sellers = a.offered()
+	}
+	a.sellAll(&x, sellers)
+	if len(buyers) == 0 {
 		return
 	}
 	// Each fair buyer spends this much, its fee included.
-	share := min(c.BuyPct, 1/float64(buyers)) * a.cash
+	share := min(c.BuyPct, 1/float64(len(buyers))) * a.cash
 	amount, owner := x.Spend(share), c.Execution.CashSplit == Owner
 	if g != nil && !owner {
-		for i, o := range orders {
-			if g.want[i] = 0; o == Buy && decided[i]&filled[i]&open&CanBuy != 0 {
-				g.want[i], _ = a.wants(&x, i, share, amount)
-			}
+		clear(g.want)
+		for _, i := range buyers {
+			g.want[i], _ = a.wants(&x, int(i), share, amount)
 		}
 		g.room(a, &x, g.want)
 	}
-	for i, o := range orders {
-		if o != Buy || decided[i]&filled[i]&open&CanBuy == 0 {
-			continue
-		}
+	for _, k := range buyers {
+		i := int(k)
 		want, budget := a.wants(&x, i, share, amount)
 		if g != nil {
 			if owner {
@@ -117,18 +115,45 @@ func (a *Account) wants(x *Charges, i int, share, amount float64) (want, budget 
 	return amount, share
 }
 
-// sellAll executes the sales of a fill, within the limits on risk.
-func (a *Account) sellAll(x *Charges) {
-	if a.guard != nil {
-		a.guard.cut(a, x, a.sales)
-	}
-	for i, shares := range a.sales {
-		if shares < 0 {
-			continue
+// sort returns the assets that are bought and that are sold, and counts the orders that cannot be
+// executed. It has no branches that depend on the orders, which are as good as random.
+func (a *Account) sort(orders []int64, decided, filled []Sides, open Sides) (buyers, sellers []int32) {
+	buyers, sellers = a.buyers[:len(orders)], a.sellers[:len(orders)]
+	nb, ns, skipped := 0, 0, 0
+	for i, o := range orders {
+		can := decided[i] & filled[i] & (open | CanSell)
+		if o == exit {
+			o, can = Sell, filled[i]
 		}
+		done := int(can>>(o&3)) & 1
+		sold := done & int(o)
+		buyers[nb], sellers[ns] = int32(i), int32(i)
+		nb += done - sold
+		ns += sold
+		skipped += 1 - done - int(o)/Hold
+	}
+	a.step.skipped += skipped
+	return buyers[:nb], sellers[:ns]
+}
+
+// offered returns the assets that sales has shares of.
+func (a *Account) offered() []int32 {
+	sellers := a.sellers[:0]
+	for i, shares := range a.sales {
+		if shares >= 0 {
+			sellers = append(sellers, int32(i))
+		}
+	}
+	return sellers
+}
+
+// sellAll executes the sales of a fill.
+func (a *Account) sellAll(x *Charges, sellers []int32) {
+	for _, k := range sellers {
+		i := int(k)
 		if t := x.terms(i); t == nil {
-			a.sell(x, i, x.bar.Price[i], shares)
-		} else if !a.sellWhole(x, t, i, shares) {
+			a.sell(x, i, x.bar.Price[i], a.sales[i])
+		} else if !a.sellWhole(x, t, i, a.sales[i]) {
 			a.step.skipped++
 		}
 	}
@@ -140,7 +165,10 @@ func (a *Account) part(x *Charges, i int) float64 {
 	c, held := a.config, a.pos[i]
 	shares, lot := c.SellPct*held, c.Execution.Lot
 	if t := x.terms(i); t != nil {
-		return max(shares, float64(t.Lot.Min))
+		if least := float64(t.Lot.Min); shares < least {
+			return least
+		}
+		return shares
 	}
 	if lot > 0 {
 		shares = min(max(math.Floor(shares/lot), 1)*lot, held)

@@ -36,6 +36,7 @@ type Market struct {
 	Spread, Depth []float64
 	// Factor [T,N] is that of raw prices, see [RawPrices]; nil where nothing happens to positions.
 	Factor []float64
+	calm   []bool // [T] where nothing happens before a bar; nil where that is not known
 	// Dividend and Bonus [T,N] are the cash and the new shares that an asset gives on its ex-date
 	// for a share held at the close before, beside Factor; nil where only that is known.
 	Dividend, Bonus []float64

@@ -69,7 +69,7 @@ type Overnight struct {
 
 // Overnight returns what happens between the bars t−1 and t; ok is false where nothing does.
 func (m *Market) Overnight(t int) (o Overnight, ok bool) {
-	if m.Factor == nil || t == 0 {
+	if m.Factor == nil || t == 0 || m.calm != nil && m.calm[t] {
 		return o, false
 	}
 	n := len(m.Assets)
@@ -79,6 +79,30 @@ func (m *Market) Overnight(t int) (o Overnight, ok bool) {
 		o.Dividend, o.Bonus = m.Dividend[from:to], m.Bonus[from:to]
 	}
 	return o, true
+}
+
+// calmed notes the bars before which nothing happens. Where the memory of a market is given back it
+// is not read for that.
+func (m *Market) calmed() {
+	if m.Factor == nil || m.Release != nil {
+		return
+	}
+	m.calm = make([]bool, m.Len())
+	for t := range m.calm {
+		o, ok := m.Overnight(t)
+		m.calm[t] = !ok || o.none()
+	}
+}
+
+// none reports whether nothing happens to any position.
+func (o *Overnight) none() bool {
+	for i, f := range o.Now {
+		// An asset without a factor is not listed.
+		if b := o.Before[i]; f != b && !math.IsNaN(f) && !math.IsNaN(b) || o.Dividend != nil && (o.Dividend[i] > 0 || o.Bonus[i] > 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // Of returns what shares of asset i become, and the cash that is paid for them. Dividends and bonus

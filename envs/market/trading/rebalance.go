@@ -21,10 +21,10 @@ func newRebalancing(n int) rebalancing {
 // [CheckWeights], and the configuration must be one of weights. Fills are overwritten by the next
 // trade. See the package comment for what is done where not all can be done.
 func (a *Account) Rebalance(weights []float64, b *Bar) {
-	a.fills, a.step = a.fills[:0], tally{}
+	a.forget()
 	x := a.config.Charges(b)
 	a.unsettled.begin(b.Date)
-	a.cents = hundredths(a.cash)
+	a.cents, a.bar = hundredths(a.cash), b.Number
 	g, open := a.guard, Both
 	if g != nil {
 		open = g.begin(a, &x)
@@ -51,7 +51,10 @@ func (a *Account) Rebalance(weights []float64, b *Bar) {
 		}
 		a.sales[i] = shares
 	}
-	a.sellAll(&x)
+	if g != nil {
+		g.cut(a, &x, a.sales)
+	}
+	a.sellAll(&x, a.offered())
 	a.settleCash(cash, 0)
 	if g != nil {
 		g.room(a, &x, r.want)

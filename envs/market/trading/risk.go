@@ -334,7 +334,7 @@ func (g *guard) room(a *Account, x *Charges, want []float64) {
 // amounts is what the fills bought and sold.
 func (g *guard) amounts(a *Account) float64 {
 	terms := g.terms[:0]
-	for _, f := range a.fills {
+	for _, f := range a.Fills() {
 		terms = append(terms, math.Abs(f.Shares)*f.Price)
 	}
 	return total(terms)

@@ -60,6 +60,7 @@ type Ruled struct {
 	days   [][]rules.Terms
 	day    []int32
 	halted []bool
+	exact  bool // all prices are the nearest numbers to whole hundredths
 
 	terms []rules.Terms // of the last Bar
 }
@@ -102,6 +103,8 @@ func (r *Ruled) on(to []rules.Terms, day bars.Date) ([]rules.Terms, error) {
 // read notes what holds at the bars of a market.
 func (r *Ruled) read(m *Market) error {
 	r.day, r.halted = make([]int32, m.Len()), make([]bool, m.Len())
+	// Where the memory of a market is given back it is not read for that.
+	r.exact = m.Release == nil && inHundredths(m.Open) && inHundredths(m.Close)
 	known := map[string]int32{}
 	for t, at := range m.Dates {
 		r.halted[t] = r.book.Halted(at)
@@ -125,7 +128,7 @@ func (r *Ruled) read(m *Market) error {
 
 // bar writes what holds at a bar of the market; atClose says that its orders are filled at closes.
 func (r *Ruled) bar(b *Bar, atClose bool) {
-	b.Class, b.Terms = r.classes, r.days[r.day[b.Number]]
+	b.Class, b.Terms, b.exact = r.classes, r.days[r.day[b.Number]], r.exact
 	if atClose && r.halted[b.Number] {
 		b.Tradable = r.none
 	}
@@ -135,7 +138,7 @@ func (r *Ruled) bar(b *Bar, atClose bool) {
 // close or at its open. What it writes is valid until the next call.
 func (r *Ruled) Bar(b *Bar, atClose bool) (err error) {
 	r.terms, err = r.on(r.terms[:0], bars.NewDate(b.Date))
-	b.Class, b.Terms = r.classes, r.terms
+	b.Class, b.Terms, b.exact = r.classes, r.terms, false
 	if atClose && r.book.Halted(b.Date) {
 		b.Tradable = r.none
 	}
@@ -148,6 +151,16 @@ func (x *Charges) terms(i int) *rules.Terms {
 		return nil
 	}
 	return &x.bar.Terms[x.bar.Class[i]]
+}
+
+// inHundredths reports whether numbers are what whole hundredths are read as.
+func inHundredths(prices []float64) bool {
+	for _, p := range prices {
+		if p > 0 && float64(hundredths(p))/100 != p {
+			return false
+		}
+	}
+	return true
 }
 
 // hundredths is a sum of money in its smallest unit.
@@ -181,18 +194,28 @@ func (x *Charges) feeOn(i int, amount float64) float64 {
 	return float64(x.levied(t, rules.Buy, hundredths(amount), whole(amount/x.bar.Price[i]))) / 100
 }
 
-// order is one under a rule book: money in hundredths, the amount without the fee.
+// order is one under a rule book: money in hundredths, the amount without the fee. Shares are
+// negative in one that was executed as a sale.
 type order struct {
+	asset               int
 	shares, amount, fee int64
 }
 
 // purchase returns what is bought of asset i under a rule book for an amount before fees, out of a
 // budget that pays for all.
 func (x *Charges) purchase(t *rules.Terms, i int, amount, budget float64) (o order) {
-	most, price := x.Most(i), x.bar.Price[i]
-	price = x.Price(Buy, i, min(amount/price, most))
+	o.asset = i
+	most := x.Most(i)
+	want := amount / x.bar.Price[i]
+	if want > most {
+		want = most
+	}
+	price := x.Price(Buy, i, want)
+	if want = amount / price; want > most {
+		want = most
+	}
 	pays := int64(budget*100 + 1e-6)
-	for o.shares = t.Lot.Buy(whole(min(amount/price, most))); o.shares > 0; {
+	for o.shares = t.Lot.Buy(whole(want)); o.shares > 0; {
 		o.amount = hundredths(float64(o.shares) * price)
 		if o.fee = x.levied(t, rules.Buy, o.amount, o.shares); o.amount+o.fee <= pays {
 			break
@@ -206,7 +229,11 @@ func (x *Charges) purchase(t *rules.Terms, i int, amount, budget float64) (o ord
 // sale returns what is sold of asset i under a rule book by whoever holds held shares and may sell
 // up to that many.
 func (x *Charges) sale(t *rules.Terms, i int, want, held float64) (o order) {
-	if o.shares = t.Lot.Sell(whole(min(want, x.Most(i))), whole(held)); o.shares > 0 {
+	o.asset = i
+	if most := x.Most(i); want > most {
+		want = most
+	}
+	if o.shares = t.Lot.Sell(whole(want), whole(held)); o.shares > 0 {
 		o.amount = hundredths(float64(o.shares) * x.Price(Sell, i, float64(o.shares)))
 		o.fee = x.levied(t, rules.Sell, o.amount, o.shares)
 	}
@@ -246,30 +273,40 @@ func (x *Charges) Ruled() bool { return x.bar.Terms != nil }
 func (x *Charges) Buy(i int, money float64) Fill {
 	t := x.terms(i)
 	o := x.purchase(t, i, x.spend(t, i, money), money)
-	return o.fill(x, i, 1)
+	return o.fill(x.bar.Number)
 }
 
 // Sell returns the sale of up to want shares of asset i under a rule book by whoever holds held of
 // them; one of no shares where none can be sold.
 func (x *Charges) Sell(i int, want, held float64) Fill {
 	o := x.sale(x.terms(i), i, want, held)
-	return o.fill(x, i, -1)
+	o.shares = -o.shares
+	return o.fill(x.bar.Number)
 }
 
-// fill is the order executed.
-func (o *order) fill(x *Charges, i int, sign float64) Fill {
-	f := Fill{Asset: i, Bar: x.bar.Number, Shares: sign * float64(o.shares), Fee: float64(o.fee) / 100}
-	if o.shares > 0 {
-		f.Price = float64(o.amount) / float64(100*o.shares)
+// fill is the order executed at the bar of a number.
+func (o *order) fill(bar int) Fill {
+	f := Fill{Asset: o.asset, Bar: bar, Shares: float64(o.shares), Fee: float64(o.fee) / 100}
+	if o.shares != 0 {
+		f.Price = float64(o.amount) / math.Abs(float64(100*o.shares))
 	}
 	return f
 }
 
-// counted makes the cash what the fills of the side that is done have left of it under a rule book.
+// counted makes the cash what the fills of the side that is done have left of it under a rule book,
+// and sums them up.
 func (a *Account) counted() {
 	if a.config.book != nil {
 		a.cash = float64(a.cents) / 100
+		a.step.fees, a.step.turnover = float64(a.step.paid)/100, float64(a.step.moved)/100
 	}
+}
+
+// note notes an order that was executed under a rule book.
+func (a *Account) note(o order) {
+	a.step.paid += o.fee
+	a.step.moved += o.amount
+	a.executed = append(a.executed, o)
 }
 
 // buyWhole is buy under a rule book. It reports whether something was bought.
@@ -284,7 +321,7 @@ func (a *Account) buyWhole(x *Charges, t *rules.Terms, i int, amount, budget flo
 	}
 	a.cents -= o.amount + o.fee
 	a.step.buys++
-	a.book(o.fill(x, i, 1), float64(o.amount)/100)
+	a.note(o)
 	return true
 }
 
@@ -297,6 +334,7 @@ func (a *Account) sellWhole(x *Charges, t *rules.Terms, i int, want float64) boo
 	a.pos[i] -= float64(o.shares)
 	a.cents += o.amount - o.fee
 	a.step.sells++
-	a.book(o.fill(x, i, -1), float64(o.amount)/100)
+	o.shares = -o.shares
+	a.note(o)
 	return true
 }

@@ -92,7 +92,8 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 	a := e.account
 	copy(a.pos, s.Positions)
 	e.first, e.t, e.last, e.running = s.First, s.Bar, s.Last, true
-	a.cash, e.value, a.fills = s.Cash, s.Value, a.fills[:0]
+	a.cash, e.value = s.Cash, s.Value
+	a.forget()
 	a.HoldUnsettled(s.Unsettled, s.Day)
 	e.rewarder.rewardMemory = s.Rewards
 	a.step = tally{fees: s.Fees, turnover: s.Turnover, buys: s.Buys, sells: s.Sells, skipped: s.Skipped}

@@ -247,6 +247,9 @@ func (e *Env) sides(ts *envs.TimeStep) {
 
 // overnight books what happens overnight before bar t.
 func (e *Env) overnight(t int) {
+	if m := e.market; m.calm != nil && m.calm[t] {
+		return
+	}
 	if o, ok := e.market.Overnight(t); ok {
 		e.account.Book(&o, e.Slots())
 	}

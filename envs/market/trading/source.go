@@ -69,7 +69,11 @@ func NewSource(m *Market, c Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trading: %w", err)
 	}
-	m = m.traded(&c)
+	if m = m.traded(&c); m.Factor != nil {
+		own := *m
+		own.calmed()
+		m = &own
+	}
 	if m.Rules != nil {
 		own := *m
 		if own.ruled, err = NewRuled(m.Rules, m.Assets); err == nil {
