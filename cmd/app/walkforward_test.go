@@ -195,13 +195,13 @@ func TestBadWalks(t *testing.T) {
 	}
 }
 
-// TestShippedWalks divides the data of the shipped studies, those of the second made up.
+// TestShippedWalks divides the data of the shipped studies, made up where they are not shipped.
 func TestShippedWalks(t *testing.T) {
-	made := []string{"--set", "env.data.assets=[]", "--set", "env.data.source={}", "--set", "env.data.synthetic={kind: noise, seed: 1, bars: 5700}"}
+	made := []string{"--set", "env.data.assets=[]", "--set", "env.data.source={}", "--set", "env.data.synthetic={kind: noise, seed: 1, bars: 5700}", "--set", `env.data.rules=""`}
 	for name, c := range sorted.All(map[string]struct {
 		args []string
 		says string
-	}{"demo_walkforward": {nil, "6 folds, one variant, 3 seeds: 18 runs"}, "qtmrl_walkforward": {made, "6 folds, 6 variants, 3 seeds: 108 runs"}}) {
+	}{"demo_walkforward": {nil, "6 folds, one variant, 3 seeds: 18 runs"}, "qtmrl_walkforward": {made, "6 folds, 6 variants, 3 seeds: 108 runs"}, "ashare_walkforward": {made, "5 folds, 5 variants, 3 seeds: 75 runs"}}) {
 		out := succeed(t, append([]string{"walkforward", name, "--engine", portable.Name, "--plan"}, c.args...)...)
 		if !strings.Contains(out, c.says) {
 			t.Errorf("%s: the plan does not say %q:\n%s", name, c.says, out)
