@@ -105,3 +105,27 @@ func PerAsset(g *layer.Graph, x onnx.Value, f func(x onnx.Value) (onnx.Value, er
 	}
 	return g.UnfoldAxis(z, n), g.Err()
 }
+
+// StepsPerAsset is PerAsset for features of every step: f sees [batch·N, W, F] and returns
+// [batch·N, W', D], which become [batch, W', N, D].
+func StepsPerAsset(g *layer.Graph, x onnx.Value, f func(x onnx.Value) (onnx.Value, error)) (onnx.Value, error) {
+	y, err := PerAsset(g, x, f)
+	if err != nil || len(g.Dims(x)) != 4 {
+		return y, err
+	}
+	return g.Transpose(y, 0, 2, 1, 3), g.Err()
+}
+
+// SplitTimestamps splits x [rows, W, F] into the values of each step and the n last features, which
+// say when it is; without any the second value is absent.
+func SplitTimestamps(g *layer.Graph, x onnx.Value, n int) (values, times onnx.Value, err error) {
+	width := g.Extent(x, -1)
+	if n >= width {
+		return "", "", fmt.Errorf("timestamps: the last %d features say when a step is, but there are %d in all: %v", n, width, g.Type(x))
+	}
+	if n == 0 {
+		return x, "", g.Err()
+	}
+	parts := g.Split(x, -1, width-n, n)
+	return parts[0], parts[1], g.Err()
+}

@@ -25,6 +25,31 @@ const Masked = -1e8
 // [Graph.CausalBias] and [Graph.KeyBias]. The parameters are qkv (queries, keys and values in one
 // product) and out.
 func (g *Graph) SelfAttention(name string, x onnx.Value, heads int, bias onnx.Value, init Init) onnx.Value {
+	return g.attention(name, x, heads, bias, init, func(_ *Graph, _, _, mixed onnx.Value) onnx.Value { return mixed })
+}
+
+// ProbSparseAttention is SelfAttention in which only some queries of each head attend to the keys:
+// those whose largest score exceeds their mean score most. The others get the mean of the values
+// (Zhou et al. 2021, arXiv 2012.07436, section 3.2). The paper estimates that measure from keys
+// drawn at random; here it is exact, over all keys, so nothing is random and no product is saved.
+// Queries that tie with the last one kept are kept.
+func (g *Graph) ProbSparseAttention(name string, x onnx.Value, heads, queries int, init Init) onnx.Value {
+	if steps := g.Extent(x, 1); queries < 1 || queries > steps {
+		g.In(name).Failf("%d queries of %d steps cannot attend", queries, steps)
+		return x
+	}
+	return g.attention(name, x, heads, "", init, func(l *Graph, scores, values, mixed onnx.Value) onnx.Value {
+		peak := l.Sub(l.Op("ReduceMax", []onnx.Value{scores, l.Ints(-1)}), l.Op("ReduceMean", []onnx.Value{scores, l.Ints(-1)}))
+		top := l.OpN("TopK", 2, []onnx.Value{peak, l.Ints(queries)}, onnx.AttrInt("axis", 2))
+		keep := l.Op("GreaterOrEqual", []onnx.Value{peak, l.Slice(top[0], 2, queries-1, queries)})
+		return l.Where(keep, mixed, l.Op("ReduceMean", []onnx.Value{values, l.Ints(2)}))
+	})
+}
+
+// attention appends SelfAttention whose result per head, mixed [rows, heads, steps, size], passes
+// through finish before the output projection; scores are [rows, heads, steps, steps] and values
+// as mixed.
+func (g *Graph) attention(name string, x onnx.Value, heads int, bias onnx.Value, init Init, finish func(l *Graph, scores, values, mixed onnx.Value) onnx.Value) onnx.Value {
 	l := g.In(name)
 	steps, width := l.Extent(x, 1), l.Extent(x, 2)
 	if l.Err() != nil {
@@ -44,6 +69,7 @@ func (g *Graph) SelfAttention(name string, x onnx.Value, heads int, bias onnx.Va
 		scores = l.Add(scores, bias)
 	}
 	mixed := l.MatMul(l.Op("Softmax", []onnx.Value{scores}, onnx.AttrInt("axis", -1)), parts[2])
+	mixed = finish(l, scores, parts[2], mixed)
 	return l.Linear("out", l.Reshape(l.Transpose(mixed, 0, 2, 1, 3), -1, steps, width), width, init)
 }
 

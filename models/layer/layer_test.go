@@ -65,6 +65,18 @@ var forms = []struct {
 		},
 	},
 	{
+		"projection of a window", []int{4, 2, 3},
+		func(g *layer.Graph, x onnx.Value) onnx.Value { return g.Projection("fc", x, 5, layer.Xavier(1)) },
+		[]int{4, 2, 5},
+		func(p map[string]*tensor.Tensor, x *tensor.Tensor, b int, i []int) float64 {
+			sum := 0.0
+			for f := range 3 {
+				sum += at(p["fc.weight"], i[2], f) * at(x, b, i[0], i[1], f)
+			}
+			return sum
+		},
+	},
+	{
 		"convolution, valid, dilated", []int{7, 2, 3}, conv(layer.Valid, 3, 2), []int{3, 2, 4},
 		naiveConv(3, 2, 0),
 	},
@@ -122,7 +134,21 @@ var forms = []struct {
 		func(g *layer.Graph, x onnx.Value) onnx.Value {
 			return g.SelfAttention("a", x, 1, g.CausalBias(3), layer.Normal(0.7))
 		},
-		[]int{3, 2}, naiveAttention,
+		[]int{3, 2}, naiveAttention(func(step int) int { return step + 1 }, 3),
+	},
+	{
+		"sparse attention of two queries", []int{5, 2},
+		func(g *layer.Graph, x onnx.Value) onnx.Value {
+			return g.ProbSparseAttention("a", x, 1, 2, layer.Normal(0.7))
+		},
+		[]int{5, 2}, naiveAttention(func(int) int { return 5 }, 2),
+	},
+	{
+		"sparse attention of all queries", []int{5, 2},
+		func(g *layer.Graph, x onnx.Value) onnx.Value {
+			return g.ProbSparseAttention("a", x, 1, 5, layer.Normal(0.7))
+		},
+		[]int{5, 2}, naiveAttention(func(int) int { return 5 }, 5),
 	},
 	{
 		"fold and unfold", []int{3, 2, 4}, func(g *layer.Graph, x onnx.Value) onnx.Value { return g.UnfoldAxis(g.FoldAxis(x, 2), 2) }, []int{2, 3, 4},
@@ -184,24 +210,48 @@ func naiveConv(kernel, dilation, before int) func(map[string]*tensor.Tensor, *te
 	}
 }
 
-func naiveAttention(p map[string]*tensor.Tensor, x *tensor.Tensor, b int, i []int) float64 {
-	project := func(step, row int) float64 {
-		sum := at(p["a.qkv.bias"], row)
-		for f := range 2 {
-			sum += at(p["a.qkv.weight"], row, f) * at(x, b, step, f)
+// naiveAttention is attention of one head of width 2 in which a step sees the first keys(step)
+// steps and only the given number of queries attends, those with the largest difference between the
+// maximum and the mean of their scores; the others get the mean of the values.
+func naiveAttention(keys func(step int) int, queries int) func(map[string]*tensor.Tensor, *tensor.Tensor, int, []int) float64 {
+	return func(p map[string]*tensor.Tensor, x *tensor.Tensor, b int, i []int) float64 {
+		project := func(step, row int) float64 {
+			sum := at(p["a.qkv.bias"], row)
+			for f := range 2 {
+				sum += at(p["a.qkv.weight"], row, f) * at(x, b, step, f)
+			}
+			return sum
 		}
-		return sum
-	}
-	total := 0.0
-	var mixed [2]float64
-	for s := 0; s <= i[0]; s++ {
-		score := math.Exp((project(i[0], 0)*project(s, 2) + project(i[0], 1)*project(s, 3)) / math.Sqrt2)
-		total += score
-		for f := range mixed {
-			mixed[f] += score * project(s, 4+f)
+		score := func(q, k int) float64 {
+			return (project(q, 0)*project(k, 2) + project(q, 1)*project(k, 3)) / math.Sqrt2
 		}
+		peak := func(q int) float64 {
+			largest, sum := math.Inf(-1), 0.0
+			for k := range keys(q) {
+				largest, sum = max(largest, score(q, k)), sum+score(q, k)
+			}
+			return largest - sum/float64(keys(q))
+		}
+		rank := 0
+		for q := range x.Shape()[1] {
+			if queries < x.Shape()[1] && peak(q) > peak(i[0]) {
+				rank++
+			}
+		}
+		total := 0.0
+		var mixed [2]float64
+		for s := range keys(i[0]) {
+			weight := 1.0
+			if rank < queries {
+				weight = math.Exp(score(i[0], s))
+			}
+			total += weight
+			for f := range mixed {
+				mixed[f] += weight * project(s, 4+f)
+			}
+		}
+		return at(p["a.out.bias"], i[1]) + (at(p["a.out.weight"], i[1], 0)*mixed[0]+at(p["a.out.weight"], i[1], 1)*mixed[1])/total
 	}
-	return at(p["a.out.bias"], i[1]) + (at(p["a.out.weight"], i[1], 0)*mixed[0]+at(p["a.out.weight"], i[1], 1)*mixed[1])/total
 }
 
 func TestAgainstDefinitions(t *testing.T) {
@@ -265,7 +315,7 @@ func TestAgainstDefinitions(t *testing.T) {
 		}
 		elements += n
 	}
-	if compared != elements*len(list) || grads != len(forms)*len(list) || len(forms) != 15 {
+	if compared != elements*len(list) || grads != len(forms)*len(list) || len(forms) != 18 {
 		t.Errorf("%d elements and %d gradients of %d forms", compared, grads, len(forms))
 	}
 }
@@ -397,6 +447,9 @@ func TestErrors(t *testing.T) {
 			g.In("a").Conv1D("c", g.Observation("x", 4, 3), 2, 5, 1, layer.Valid, layer.Zeros())
 		}, []string{"build a.c", "over 5 steps", "4 steps"}},
 		{func(g *layer.Graph) { g.In("a").SelfAttention("s", g.Observation("x", 4, 6), 4, "", layer.Zeros()) }, []string{"4 heads", "width of 6"}},
+		{func(g *layer.Graph) {
+			g.In("a").ProbSparseAttention("s", g.Observation("x", 4, 6), 2, 5, layer.Zeros())
+		}, []string{"build a.s", "5 queries of 4 steps"}},
 		{func(g *layer.Graph) { g.PoolWindows(g.Observation("x", 4, 3), 5, layer.Last) }, []string{"5 steps", "4 steps"}},
 		{func(g *layer.Graph) { g.PoolTime(g.Observation("x", 4, 3), "sum") }, []string{`"sum"`, "mean"}},
 		{func(g *layer.Graph) { g.In("a").Activate("rleu", g.Observation("x", 3)) }, []string{`"rleu"`, "relu"}},
@@ -418,7 +471,7 @@ func TestErrors(t *testing.T) {
 			}
 		}
 	}
-	if n != 3*23 {
+	if n != 3*25 {
 		t.Errorf("%d mentions", n)
 	}
 }

@@ -30,6 +30,15 @@ func (g *Graph) linear(x onnx.Value, out int, weight, bias Init) onnx.Value {
 	})
 }
 
+// Projection appends x·Wᵀ over the last axis of x, a Linear without a bias. The parameter is weight
+// [out, in].
+func (g *Graph) Projection(name string, x onnx.Value, out int, init Init) onnx.Value {
+	l := g.In(name)
+	return l.rows(x, func(x onnx.Value) onnx.Value {
+		return l.Op("Gemm", []onnx.Value{x, l.Param("weight", init, out, l.Extent(x, -1))}, onnx.AttrInt("transB", 1))
+	})
+}
+
 // rows applies f to x as a matrix [·, last] and gives the result x's other axes back.
 func (g *Graph) rows(x onnx.Value, f func(onnx.Value) onnx.Value) onnx.Value {
 	dims := g.Dims(x)

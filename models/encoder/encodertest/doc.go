@@ -16,6 +16,8 @@
 //     as they were;
 //   - a Sharer gives for every window what the window gives alone, and the same gradients.
 //
-// It counts what it compared. To test a new encoder, call Run with its smallest configuration,
+// Torch compares features and gradients with those that PyTorch computed.
+//
+// Both count what they compared. To test a new encoder, call Run with its smallest configuration,
 // smooth activations, and shapes of each rank that it takes.
 package encodertest

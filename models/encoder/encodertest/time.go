@@ -115,17 +115,17 @@ func (r *runner) shared(obs []int) {
 	for _, e := range r.Engines {
 		// A cotangent of random numbers makes the comparison of gradients one of the whole
 		// Jacobian's product with it.
-		gs := r.differentiated(e, shared, batch, names, table)
-		ge := r.differentiated(e, each, batch*(extra+1), names, windows)
+		gs := r.differentiated(e, shared, batch, names, table, nil)
+		ge := r.differentiated(e, each, batch*(extra+1), names, windows, nil)
 		for _, name := range append([]string{"features"}, names...) {
 			r.same(name+" of shared windows on "+e.Name(), gs[name].Float32s(), ge[name].Float32s(), r.Tol, &r.Report.Shared)
 		}
 	}
 }
 
-// differentiated returns the features and the gradients, by parameter, of their product with fixed
-// random numbers.
-func (r *runner) differentiated(e engine.Compiler, m *onnx.Model, batch int, names []string, x *tensor.Tensor) map[string]*tensor.Tensor {
+// differentiated returns the features and the gradients, by parameter, of their product with a
+// cotangent; absent is fixed random numbers.
+func (r *runner) differentiated(e engine.Compiler, m *onnx.Model, batch int, names []string, x, cotangent *tensor.Tensor) map[string]*tensor.Tensor {
 	r.Helper()
 	grad, err := autodiff.Grad(m, autodiff.Options{
 		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: "features", Cotangent: "cotangent"}}, Wrt: names}},
@@ -134,12 +134,14 @@ func (r *runner) differentiated(e engine.Compiler, m *onnx.Model, batch int, nam
 	if err != nil {
 		r.Fatal(err)
 	}
-	shape, ok := grad.Env.Type("features").Static()
-	if !ok {
-		r.Fatalf("features are %v", grad.Env.Type("features"))
+	if cotangent == nil {
+		shape, ok := grad.Env.Type("features").Static()
+		if !ok {
+			r.Fatalf("features are %v", grad.Env.Type("features"))
+		}
+		cotangent = tensor.New(tensor.Float32, shape...)
+		rng.New(7).Stream().FillNormal32(cotangent.Float32s(), 0, 1)
 	}
-	cotangent := tensor.New(tensor.Float32, shape...)
-	rng.New(7).Stream().FillNormal32(cotangent.Float32s(), 0, 1)
 	out, err := gradcheck.Run(r.Context(), e, grad.Model, map[string]*tensor.Tensor{"observation": x, "cotangent": cotangent})
 	if err != nil {
 		r.Fatal(err)

@@ -5,6 +5,7 @@ package kinds
 import (
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/file"
+	"github.com/onnxrl/onnxrl/models/encoder/informer"
 	"github.com/onnxrl/onnxrl/models/encoder/mlp"
 	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
 	"github.com/onnxrl/onnxrl/models/encoder/transformer"
@@ -12,5 +13,5 @@ import (
 
 // All returns the encoders by name.
 func All() []encoder.Kind {
-	return []encoder.Kind{file.Kind, mlp.Kind, timecnn.Kind, transformer.Kind}
+	return []encoder.Kind{file.Kind, informer.Kind, mlp.Kind, timecnn.Kind, transformer.Kind}
 }

@@ -73,6 +73,7 @@ func TestBadConfigurations(t *testing.T) {
 		"encoder: {kind: timecnn, kernel: 0, padding: full, n_layers: 40}\n":       {"encoder.kernel", "encoder.padding", "encoder.n_layers"},
 		"encoder: {kind: timecnn, n_layers: 30, dilation: 2}\n":                    {"million"},
 		"encoder: {kind: transformer, d_model: 10, n_heads: 4, positions: rotary}": {"must divide d_model, 10", "positions"},
+		"encoder: {kind: informer, kernels: [3, 4], d_model: 15, factor: 0}":       {"encoder.kernels[1]", "number of kernels, 2", "encoder.n_heads", "encoder.factor"},
 		"encoder: {kind: file}\n":                                                  {"encoder.path"},
 		"encoder: {kind: file, path: nowhere.onnx}\n":                              {"nowhere.onnx"},
 		"encoder: {kind: file, path: x.onnx, layout: nwc, pool: sum}\n":            {"encoder.layout", "encoder.pool"},
@@ -85,7 +86,7 @@ func TestBadConfigurations(t *testing.T) {
 			n++
 		}
 	}
-	if n != 18 {
+	if n != 22 {
 		t.Errorf("%d mentions", n)
 	}
 }

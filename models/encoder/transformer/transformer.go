@@ -86,16 +86,7 @@ func (e *Transformer) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, e
 	if err := encoder.CheckInput(g, x, 3, 4); err != nil {
 		return "", err
 	}
-	if len(g.Dims(x)) == 3 {
-		return e.blocks(g, x)
-	}
-	n := g.Extent(x, 2)
-	y, err := e.blocks(g, g.FoldAxis(x, 2))
-	if err != nil {
-		return "", err
-	}
-	// [batch·N, W, D] -> [batch, N, W, D] -> [batch, W, N, D].
-	return g.Transpose(g.UnfoldAxis(y, n), 0, 2, 1, 3), g.Err()
+	return encoder.StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.blocks(g, x) })
 }
 
 // blocks builds for x [rows, W, F].

@@ -1,0 +1,68 @@
+package informer_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
+	"github.com/onnxrl/onnxrl/models/encoder/informer"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+)
+
+func TestConformance(t *testing.T) {
+	n := 0
+	for _, k := range []struct {
+		change func(c *informer.Config)
+		shapes [][]int
+		point  uint64
+	}{
+		{func(c *informer.Config) {}, [][]int{{5, 3}, {4, 2, 3}}, 0},
+		{func(c *informer.Config) { c.Kernels, c.NLayers, c.Dropout = []int{1, 3}, 2, 0.1 }, [][]int{{5, 3}, {4, 2, 3}}, 0},
+		// Two queries of three attend; at this point the step of a difference changes none of them.
+		{func(c *informer.Config) {
+			c.Attention, c.Factor, c.NHeads, c.Timestamps, c.Pool = "probsparse", 1, 1, 1, "mean"
+		}, [][]int{{3, 3}, {3, 2, 3}}, 18},
+	} {
+		c := informer.Defaults()
+		c.DModel, c.NLayers, c.NHeads, c.DFF = 8, 1, 2, 12
+		k.change(&c)
+		e, err := informer.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: testengines.All(t), Shapes: k.shapes, Point: k.point})
+		if r.Causal == 0 || (r.Masks > 0) != (c.Dropout > 0) {
+			t.Errorf("%+v: %+v", c, r)
+		}
+		n++
+	}
+	if n != 3 {
+		t.Errorf("%d configurations", n)
+	}
+}
+
+// TestAgainstTorch compares features and gradients with torch.nn's layers, and with ProbSparse
+// attention query by query.
+func TestAgainstTorch(t *testing.T) {
+	engines := testengines.All(t)
+	n := encodertest.Torch(t, "testdata/torch.json", informer.Kind, engines)
+	if n != len(engines)*3760 {
+		t.Errorf("%d elements compared", n)
+	}
+}
+
+// TestTimestamps asks for more timestamps than there are features.
+func TestTimestamps(t *testing.T) {
+	c := informer.Defaults()
+	c.Timestamps = 3
+	e, err := informer.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := layer.New("x", rng.New(1), layer.Options{})
+	if _, err := e.Build(g, g.Observation("x", 6, 3)); err == nil || !strings.Contains(err.Error(), "timestamps: the last 3 features") {
+		t.Errorf("no values beside the timestamps: %v", err)
+	}
+}
