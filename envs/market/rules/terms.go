@@ -51,8 +51,8 @@ func (l Lot) Buy(want int64) int64 {
 	return l.Min + l.steps(want-l.Min)
 }
 
-// steps is the largest multiple of Step up to n. The usual steps are compiled as products; quotients
-// of integers below 2⁵³ are exact enough, and faster than those of integers.
+// steps is the largest multiple of Step up to n. The usual steps are compiled as products;
+// quotients of integers below 2⁵³ are exact enough, and faster than those of integers.
 func (l Lot) steps(n int64) int64 {
 	switch l.Step {
 	case 1:
