@@ -74,6 +74,8 @@ func TestBadConfigurations(t *testing.T) {
 		"encoder: {kind: timecnn, n_layers: 30, dilation: 2}\n":                    {"million"},
 		"encoder: {kind: transformer, d_model: 10, n_heads: 4, positions: rotary}": {"must divide d_model, 10", "positions"},
 		"encoder: {kind: informer, kernels: [3, 4], d_model: 15, factor: 0}":       {"encoder.kernels[1]", "number of kernels, 2", "encoder.n_heads", "encoder.factor"},
+		"encoder: {kind: timesnet, period_choice: frozen}":                         {"encoder.periods", "period_choice: frozen"},
+		"encoder: {kind: timesnet, periods: [5, 1, 5], d_ff: 0}":                   {"encoder.periods:", "encoder.periods[1]", "encoder.periods[2]", "encoder.d_ff"},
 		"encoder: {kind: file}\n":                                                  {"encoder.path"},
 		"encoder: {kind: file, path: nowhere.onnx}\n":                              {"nowhere.onnx"},
 		"encoder: {kind: file, path: x.onnx, layout: nwc, pool: sum}\n":            {"encoder.layout", "encoder.pool"},
@@ -86,7 +88,7 @@ func TestBadConfigurations(t *testing.T) {
 			n++
 		}
 	}
-	if n != 22 {
+	if n != 28 {
 		t.Errorf("%d mentions", n)
 	}
 }

@@ -1,0 +1,176 @@
+package timesnet_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
+	"github.com/onnxrl/onnxrl/models/encoder/timesnet"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+)
+
+func small(t *testing.T, change func(c *timesnet.Config)) *timesnet.TimesNet {
+	t.Helper()
+	c := timesnet.Defaults()
+	c.DModel, c.DFF, c.NLayers, c.NKernels, c.TopK = 4, 3, 1, 2, 2
+	change(&c)
+	e, err := timesnet.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestConformance(t *testing.T) {
+	n := 0
+	for _, change := range []func(c *timesnet.Config){
+		func(c *timesnet.Config) {},
+		func(c *timesnet.Config) { c.NLayers, c.Timestamps, c.Pool = 2, 1, "mean" },
+		func(c *timesnet.Config) { c.PeriodChoice, c.Periods, c.NKernels = timesnet.Frozen, []int{5, 3}, 6 },
+		func(c *timesnet.Config) { c.PeriodChoice, c.Periods, c.Dropout = timesnet.Frozen, []int{2}, 0.1 },
+	} {
+		e := small(t, change)
+		c := e.Config().(timesnet.Config)
+		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: testengines.All(t), Shapes: [][]int{{7, 3}, {6, 2, 2}}})
+		if r.Causal == 0 || (r.Masks > 0) != (c.Dropout > 0) {
+			t.Errorf("%+v: %+v", c, r)
+		}
+		n++
+	}
+	if n != 4 {
+		t.Errorf("%d configurations", n)
+	}
+}
+
+// TestAgainstTorch compares features and gradients with torch.fft, an image for each chosen period
+// and six parallel convolutions, for every choice of periods.
+func TestAgainstTorch(t *testing.T) {
+	engines := testengines.All(t)
+	n := encodertest.Torch(t, "testdata/torch.json", timesnet.Kind, engines)
+	if n != len(engines)*16288 {
+		t.Errorf("%d elements compared", n)
+	}
+}
+
+// features runs an encoder whose parameters come from a fixed seed.
+func features(t *testing.T, e *timesnet.TimesNet, c engine.Compiler, x *tensor.Tensor) [][]float32 {
+	t.Helper()
+	g := layer.New("x", rng.New(3), layer.Options{})
+	z, err := e.Build(g, g.Observation("x", x.Shape()[1:]...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Output("z", z)
+	m, err := g.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := gradcheck.Run(t.Context(), c, m, map[string]*tensor.Tensor{"x": x})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [][]float32
+	for i := range x.Shape()[0] {
+		rows = append(rows, out["z"].Rows(i, i+1).Float32s())
+	}
+	return rows
+}
+
+// waves returns a sine for each row, of a period, as features of two columns.
+func waves(steps int, periods ...float64) *tensor.Tensor {
+	x := tensor.New(tensor.Float32, len(periods), steps, 2)
+	for b, p := range periods {
+		for i := range steps {
+			v := math.Sin(2*math.Pi*float64(i)/p + 0.4)
+			x.Float32s()[(b*steps+i)*2], x.Float32s()[(b*steps+i)*2+1] = float32(v), float32(-2*v)
+		}
+	}
+	return x
+}
+
+func apart(a, b []float32) float64 {
+	d := 0.0
+	for i := range a {
+		d = max(d, math.Abs(float64(a[i]-b[i])))
+	}
+	return d
+}
+
+// TestBatchChoice: the same row in another batch has other features with the published choice, and
+// with the default the same; of one row both are the same network.
+func TestBatchChoice(t *testing.T) {
+	n := 0
+	for _, c := range testengines.All(t) {
+		sample, batch := small(t, func(*timesnet.Config) {}), small(t, func(c *timesnet.Config) { c.PeriodChoice = timesnet.Batch })
+		alone, beside := waves(24, 12), waves(24, 12, 3, 4, 3, 4)
+		want := features(t, sample, c, alone)[0]
+		if d := apart(features(t, sample, c, beside)[0], want); d > 1e-6 {
+			t.Errorf("%s: sample: a row beside others differs by %v", c.Name(), d)
+		}
+		if d := apart(features(t, batch, c, alone)[0], want); d > 1e-6 {
+			t.Errorf("%s: batch of one row and sample differ by %v", c.Name(), d)
+		}
+		if d := apart(features(t, batch, c, beside)[0], want); d < 1e-3 {
+			t.Errorf("%s: batch: a row beside others differs by %v only", c.Name(), d)
+		}
+		n++
+	}
+	if n == 0 {
+		t.Error("no engines")
+	}
+	// Whoever trains is told.
+	for choice, notes := range sorted.All(map[string]int{timesnet.Sample: 0, timesnet.Batch: 1}) {
+		g := layer.New("x", rng.New(3), layer.Options{})
+		z, err := small(t, func(c *timesnet.Config) { c.PeriodChoice = choice }).Build(g, g.Observation("x", 8, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Output("z", z)
+		net, _, err := g.Network(models.Options{})
+		if err != nil || len(net.Notes) != notes {
+			t.Errorf("%s: notes %q, %v", choice, net.Notes, err)
+		}
+	}
+}
+
+func TestPeriods(t *testing.T) {
+	for steps, want := range sorted.All(map[int][]int{2: {2}, 7: {7, 3, 2}, 20: {20, 10, 6, 5, 4, 3, 2}, 96: {96, 48, 32, 24, 19, 16, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2}}) {
+		if got := timesnet.Periods(steps); !slices.Equal(got, want) {
+			t.Errorf("periods of %d steps: %v, want %v", steps, got, want)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	n := 0
+	for _, k := range []struct {
+		change func(c *timesnet.Config)
+		shape  []int
+		want   []string
+	}{
+		{func(c *timesnet.Config) { c.TopK = 5 }, []int{9, 3}, []string{"top_k: 5", "window of 10 steps", "has 9 steps"}},
+		{func(c *timesnet.Config) { c.PeriodChoice, c.Periods = timesnet.Frozen, []int{3, 10} }, []int{9, 3}, []string{"periods[1] is 10 steps", "has 9"}},
+		{func(c *timesnet.Config) { c.Timestamps = 3 }, []int{9, 3}, []string{"timestamps: the last 3 features"}},
+		{func(*timesnet.Config) {}, []int{9}, []string{"float32[batch,9]"}},
+	} {
+		g := layer.New("x", rng.New(1), layer.Options{})
+		_, err := small(t, k.change).Build(g, g.Observation("x", k.shape...))
+		for _, w := range k.want {
+			if n++; err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%v does not mention %q", err, w)
+			}
+		}
+	}
+	if n != 7 {
+		t.Errorf("%d mentions", n)
+	}
+}
