@@ -2,10 +2,12 @@
 
     python cmd/peers/encoder_vectors.py informer > models/encoder/informer/testdata/torch.json
     python cmd/peers/encoder_vectors.py timesnet > models/encoder/timesnet/testdata/torch.json
+    python cmd/peers/encoder_vectors.py timeformer > models/encoder/timeformer/testdata/torch.json
 
 Everything is computed in float64 from values rounded to float32. A case has the encoder's configuration, all parameters by the names and in the shapes of the Go encoder, the observation, the
 features, a cotangent, and the gradients of the sum of their products. Layers are those of torch.nn; what it has not is written from the papers' definitions: the choice of queries of
-ProbSparse attention query by query, and TimesNet's periods by torch.fft, with an image for each row. Needs torch.
+ProbSparse attention query by query, TimesNet's periods by torch.fft, with an image for each row, and TimeFormer's
+product of attention and decay head by head. Needs torch.
 """
 
 import json
@@ -198,6 +200,58 @@ class TimesNet(Encoder):
         return x
 
 
+class DecayBlock(nn.Module):
+    def __init__(self, width, heads, hidden):
+        super().__init__()
+        self.attention = nn.ModuleDict({"qkv": nn.Linear(width, 3 * width), "out": nn.Linear(width, width)})
+        self.ff1, self.ff2, self.norm1, self.norm2 = nn.Linear(width, hidden), nn.Linear(hidden, width), nn.LayerNorm(width), nn.LayerNorm(width)
+        self.decay, self.heads = nn.Parameter(torch.zeros(heads)), heads
+
+    def attend(self, x):
+        steps, size = x.shape[1], x.shape[2] // self.heads
+        distance = torch.arange(steps)[:, None] - torch.arange(steps)
+        parts = []
+        for h, (q, k, v) in enumerate(zip(*[p.split(size, dim=-1) for p in self.attention["qkv"](x).chunk(3, dim=-1)])):
+            gamma = 2 ** (-8 * (h + 1) / self.heads) * self.decay[h].exp()
+            weights = (q @ k.transpose(1, 2) / math.sqrt(size)).softmax(-1) * torch.where(distance >= 0, (-gamma * distance).exp(), 0)
+            parts.append(weights / weights.sum(-1, keepdim=True) @ v)
+        return self.attention["out"](torch.cat(parts, dim=-1))
+
+    def forward(self, x):
+        x = x + self.attend(self.norm1(x))
+        return x + self.ff2(F.gelu(self.ff1(self.norm2(x))))
+
+
+class TimeFormer(Encoder):
+    def __init__(self, c, features, steps):
+        super().__init__()
+        self.c, width = c, c["d_model"]
+        times = c.get("timestamps", 0)
+        self.embed = nn.Linear(features - times, width)
+        self.times = nn.Linear(times, width, bias=False) if times else None
+        self.blocks = nn.ModuleList(DecayBlock(width, c["n_heads"], c["ff_mult"] * width) for _ in range(2))
+        self.norm = nn.LayerNorm(width)
+
+    def named(self):
+        out = self.names("embed", self.embed) | self.names("norm", self.norm)
+        if self.times:
+            out |= self.names("timestamps", self.times)
+        for i, b in enumerate(self.blocks):
+            out |= self.names(f"block{i}", b)
+        return out
+
+    def forward(self, x):
+        values, times = x, None
+        if self.times:
+            values, times = x[..., : -self.c["timestamps"]], x[..., -self.c["timestamps"] :]
+        x = self.embed(values)
+        if times is not None:
+            x = x + self.times(times)
+        for b in self.blocks:
+            x = b(x)
+        return self.norm(x)
+
+
 def array(t):
     return {"shape": list(t.shape), "data": [float(f"{v:.7g}") for v in t.flatten().tolist()]}
 
@@ -248,4 +302,10 @@ def timesnet():
     yield case("six kernels, same period twice", TimesNet, base | {"n_kernels": 6, "top_k": 5, "d_model": 2, "d_ff": 2}, (2, 20, 2))
 
 
-json.dump(list({"informer": informer, "timesnet": timesnet}[sys.argv[1]]()), sys.stdout)
+def timeformer():
+    base = {"d_model": 8, "n_heads": 2, "ff_mult": 2, "pool": "last"}
+    yield case("decay", TimeFormer, base, (3, 7, 5))
+    yield case("timestamps, assets", TimeFormer, base | {"timestamps": 2, "pool": "mean", "n_heads": 4}, (2, 6, 2, 5))
+
+
+json.dump(list({"informer": informer, "timesnet": timesnet, "timeformer": timeformer}[sys.argv[1]]()), sys.stdout)

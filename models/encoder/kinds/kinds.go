@@ -8,11 +8,12 @@ import (
 	"github.com/onnxrl/onnxrl/models/encoder/informer"
 	"github.com/onnxrl/onnxrl/models/encoder/mlp"
 	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
+	"github.com/onnxrl/onnxrl/models/encoder/timeformer"
 	"github.com/onnxrl/onnxrl/models/encoder/timesnet"
 	"github.com/onnxrl/onnxrl/models/encoder/transformer"
 )
 
 // All returns the encoders by name.
 func All() []encoder.Kind {
-	return []encoder.Kind{file.Kind, informer.Kind, mlp.Kind, timecnn.Kind, timesnet.Kind, transformer.Kind}
+	return []encoder.Kind{file.Kind, informer.Kind, mlp.Kind, timecnn.Kind, timeformer.Kind, timesnet.Kind, transformer.Kind}
 }

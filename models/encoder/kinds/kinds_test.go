@@ -76,6 +76,7 @@ func TestBadConfigurations(t *testing.T) {
 		"encoder: {kind: informer, kernels: [3, 4], d_model: 15, factor: 0}":       {"encoder.kernels[1]", "number of kernels, 2", "encoder.n_heads", "encoder.factor"},
 		"encoder: {kind: timesnet, period_choice: frozen}":                         {"encoder.periods", "period_choice: frozen"},
 		"encoder: {kind: timesnet, periods: [5, 1, 5], d_ff: 0}":                   {"encoder.periods:", "encoder.periods[1]", "encoder.periods[2]", "encoder.d_ff"},
+		"encoder: {kind: timeformer, n_heads: 3, ff_mult: 0}":                      {"must divide d_model, 64", "encoder.ff_mult"},
 		"encoder: {kind: file}\n":                                                  {"encoder.path"},
 		"encoder: {kind: file, path: nowhere.onnx}\n":                              {"nowhere.onnx"},
 		"encoder: {kind: file, path: x.onnx, layout: nwc, pool: sum}\n":            {"encoder.layout", "encoder.pool"},
@@ -88,7 +89,7 @@ func TestBadConfigurations(t *testing.T) {
 			n++
 		}
 	}
-	if n != 28 {
+	if n != 30 {
 		t.Errorf("%d mentions", n)
 	}
 }
