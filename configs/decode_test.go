@@ -351,12 +351,19 @@ func TestHostileDocumentsAreRefused(t *testing.T) {
 			break
 		}
 	}
-	var keys strings.Builder
-	for i := range maxKeys + 1 {
-		fmt.Fprintf(&keys, "k%d: 1\n", i)
+	many := func(format string) string {
+		var keys strings.Builder
+		for i := range maxKeys + 1 {
+			fmt.Fprintf(&keys, format, i)
+		}
+		return keys.String()
 	}
 	cases := map[string]string{
-		"many keys":      keys.String(),
+		"many keys":      many("k%d: 1\n"),
+		"with values":    many("k%d:\n  a: 1\n"),
+		"in a sequence":  "a:\n- " + strings.ReplaceAll(many("k%d: 1\n"), "\n", "\n  "),
+		"in braces":      "a: {" + many("k%d: 1, ") + "}",
+		"with questions": many("? k%d\n: 1\n"),
 		"alias bomb":     bomb,
 		"deep flow":      "a: " + strings.Repeat("[", 100_000),
 		"deep block":     deepBlock,
@@ -370,8 +377,26 @@ func TestHostileDocumentsAreRefused(t *testing.T) {
 	for name, text := range sorted.All(cases) {
 		if _, err := Parse("h.yaml", []byte(text)); err == nil {
 			t.Errorf("%s was accepted", name)
+		} else if strings.Contains(text, "k8000") && !strings.Contains(err.Error(), "more than 8000 keys") {
+			t.Errorf("%s: %v", name, err)
 		} else if len(err.Error()) > 2000 {
 			t.Errorf("%s: error of %d bytes", name, len(err.Error()))
+		}
+	}
+}
+
+// TestManySmallMappings: a document, such as a study's plan, may have many keys in all.
+func TestManySmallMappings(t *testing.T) {
+	var blocks, items, braces strings.Builder
+	const n = 4000
+	for i := range n {
+		fmt.Fprintf(&blocks, "k%d:\n  a: 1\n  b: {c: 2}\n", i)
+		fmt.Fprintf(&items, "  - a: 1\n    b: 2\n    c: 3\n")
+		fmt.Fprintf(&braces, "{a: 1, b: 2, c: 3}, ")
+	}
+	for _, text := range []string{blocks.String(), "list:\n" + items.String(), "list: [" + braces.String() + "]"} {
+		if _, err := Parse("h.yaml", []byte(text)); err != nil {
+			t.Errorf("%v: %.60s", err, text)
 		}
 	}
 }

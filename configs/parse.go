@@ -23,7 +23,7 @@ const (
 	maxNodes   = 100_000
 	maxColumns = 2_048 // block nesting is bounded by the column at which structure starts
 	maxMarkers = 1_000 // anchors, aliases and tags
-	maxKeys    = 8_000 // the parser's time grows with the square of a mapping's keys
+	maxKeys    = 8_000 // of one mapping: the parser's time grows with their square
 )
 
 // Document is a parsed YAML file whose top is a mapping. It is edited by Set and SetValue and is
@@ -108,13 +108,12 @@ func parse(name string, text []byte) (root *node, errs Errors) {
 // checkTokens bounds the nesting before the parser, which is recursive, sees the tokens: a
 // goroutine's stack cannot be recovered once it has overflowed.
 func checkTokens(src *source, tokens token.Tokens) *Error {
-	flow, markers, keys := 0, 0, 0
+	flow, markers := 0, 0
+	var keys keyCounts
 	for _, tk := range tokens {
 		at := tokenPosition(src, tk)
-		if tk.Type == token.MappingValueType || tk.Type == token.MappingKeyType {
-			if keys++; keys > maxKeys {
-				return newError(at, "", "more than %d keys", maxKeys)
-			}
+		if keys.add(tk, at); keys.most > maxKeys {
+			return newError(at, "", "a mapping of more than %d keys", maxKeys)
 		}
 		switch tk.Type {
 		case token.InvalidType:
@@ -142,6 +141,60 @@ func checkTokens(src *source, tokens token.Tokens) *Error {
 		}
 	}
 	return nil
+}
+
+// keyCounts counts the keys of the mappings that are open: those of a block, which begin in one
+// column, and those between braces.
+type keyCounts struct {
+	most    int
+	columns []counted // of blocks, ascending
+	braces  []counted
+	// first is the column of the first token of a line that is no dash, 0 after dashes alone.
+	line, first int
+}
+
+type counted struct{ column, keys int }
+
+func (k *keyCounts) add(tk *token.Token, at position) {
+	dash := tk.Type == token.SequenceEntryType
+	if at.line != k.line {
+		k.line, k.first = at.line, 0
+	}
+	if k.first == 0 && !dash {
+		k.first = at.column
+	}
+	switch tk.Type {
+	case token.MappingStartType, token.SequenceStartType:
+		k.braces = append(k.braces, counted{})
+	case token.MappingEndType, token.SequenceEndType:
+		k.braces = k.braces[:max(len(k.braces)-1, 0)]
+	case token.SequenceEntryType:
+		// What was deeper than this dash is of the item before.
+		if len(k.braces) == 0 {
+			k.end(at.column + 1)
+		}
+	case token.MappingValueType, token.MappingKeyType:
+		of := &k.braces
+		if len(k.braces) == 0 {
+			k.end(k.first + 1)
+			if n := len(k.columns); n == 0 || k.columns[n-1].column < k.first {
+				k.columns = append(k.columns, counted{column: k.first})
+			}
+			of = &k.columns
+		}
+		last := &(*of)[len(*of)-1]
+		last.keys++
+		k.most = max(k.most, last.keys)
+	}
+}
+
+// end forgets the blocks that begin in that column or after it.
+func (k *keyCounts) end(column int) {
+	n := len(k.columns)
+	for n > 0 && k.columns[n-1].column >= column {
+		n--
+	}
+	k.columns = k.columns[:n]
 }
 
 func syntaxError(src *source, err error) *Error {

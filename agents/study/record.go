@@ -49,6 +49,10 @@ func Write[C any](dir string, study C, cells []Cell) error {
 	if err != nil {
 		return err
 	}
+	// A study whose record cannot be read could not go on.
+	if _, err := configs.Parse(run.StudyFile, text); err != nil {
+		return fmt.Errorf("%s: %d cells are more than a study can have: %w", dir, len(cells), err)
+	}
 	return atomicfile.WriteFile(filepath.Join(dir, run.StudyFile), func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err

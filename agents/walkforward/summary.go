@@ -403,15 +403,7 @@ func (sum *Summary) notes(s *Study) {
 	case p.Study.WarmStart == Last:
 		add("Parameters begin with those of the best policy of the fold before, by seed.")
 	}
-	for _, one := range sum.pools {
-		if one != nil {
-			for _, sentence := range one.lookAhead {
-				if note := "LOOK-AHEAD: " + sentence + " Such results cannot be earned."; !slices.Contains(sum.Notes, note) {
-					sum.Notes = append(sum.Notes, note)
-				}
-			}
-		}
-	}
+	sum.lookAhead(p)
 	for i, o := range s.outcomes {
 		if o != nil && len(o.Seen) > 0 {
 			add("IN SAMPLE: fold %s: %s", s.Plan.Cells[i].Name, strings.Join(o.Seen, " "))
@@ -421,6 +413,35 @@ func (sum *Summary) notes(s *Study) {
 		add("Not all folds are judged: %d of %d.", sum.Judged, sum.Cells)
 	}
 	sum.verdict()
+}
+
+// lookAhead adds what variants know of the future, each sentence once, with their names where it is
+// not all of them.
+func (sum *Summary) lookAhead(p *Plan) {
+	var sentences []string
+	of := map[string][]string{}
+	judged := 0
+	for v, one := range sum.pools {
+		if one == nil {
+			continue
+		}
+		judged++
+		for _, sentence := range one.lookAhead {
+			if of[sentence] == nil {
+				sentences = append(sentences, sentence)
+			}
+			if name := p.Variants[v]; !slices.Contains(of[sentence], name) {
+				of[sentence] = append(of[sentence], name)
+			}
+		}
+	}
+	for _, sentence := range sentences {
+		note := "LOOK-AHEAD: "
+		if names := of[sentence]; len(names) < judged {
+			note += "in " + strings.Join(names, ", ") + ": "
+		}
+		sum.Notes = append(sum.Notes, note+sentence+" Such results cannot be earned.")
+	}
 }
 
 // verdict says in one sentence how the agent of the base does.

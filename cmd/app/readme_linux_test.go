@@ -165,18 +165,29 @@ func fences(t *testing.T, path string) (out []fence) {
 	return out
 }
 
-// TestCommandsInText finds every command and flag that the README names between backquotes, and
-// that of the experiments and their comments.
+// TestCommandsInText finds every command and flag that the README and docs name between backquotes,
+// and that of the experiments and their comments.
 func TestCommandsInText(t *testing.T) {
-	files, err := filepath.Glob(shippedExperiments + "/*.yaml")
-	if err != nil {
-		t.Fatal(err)
+	files := []string{"../../README.md", shippedExperiments + "/README.md"}
+	for _, pattern := range []string{shippedExperiments + "/*.yaml", "../../docs/*.md"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil || len(more) == 0 {
+			t.Fatalf("%s: %v %v", pattern, more, err)
+		}
+		files = append(files, more...)
 	}
 	named := 0
-	for _, path := range append(files, "../../README.md", shippedExperiments+"/README.md") {
+	for _, path := range files {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if strings.HasSuffix(path, ".md") {
+			for _, b := range fences(t, path) {
+				for _, line := range strings.Split(strings.ReplaceAll(b.text, "&&", "\n"), "\n") {
+					text = append(text, "\n`"+strings.TrimSpace(line)+"`"...)
+				}
+			}
 		}
 		for _, m := range regexp.MustCompile("(?m)`onnxrl ([^`\n]+)`|^#   onnxrl (.+)$").FindAllStringSubmatch(string(text), -1) {
 			words := strings.Fields(strings.ReplaceAll(m[1]+m[2], `\|`, "|"))
