@@ -24,13 +24,13 @@ func TestLargeStudies(t *testing.T) {
 		t.Fatal(err)
 	}
 	settle := func(c experiment.Config) (experiment.Config, error) { return c, nil }
-	for n, fits := range map[int]bool{100: true, 1000: false} {
+	for _, n := range []int{100, 1000} {
 		cells, dir := make([]study.Cell, n), t.TempDir()
 		for i := range cells {
 			cells[i] = study.Cell{Name: fmt.Sprint("cell ", i), Dir: fmt.Sprint(i), Config: c}
 		}
 		err := study.Write(dir, struct{}{}, cells)
-		if !fits {
+		if n == 1000 {
 			if err == nil || !strings.Contains(err.Error(), "1000 cells are more than a study can have") {
 				t.Errorf("%d cells: %v", n, err)
 			}
