@@ -38,6 +38,16 @@ func removeStale(path string) error {
 	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return nil
 	}
+	// Another Clean may have removed this file since it was opened, and the process that had just
+	// created it has created another of the same name, which it is writing.
+	own, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(path)
+	if err != nil || !os.SameFile(own, there) {
+		return nil
+	}
 	return os.Remove(path)
 }
 
