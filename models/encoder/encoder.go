@@ -107,13 +107,27 @@ func PerAsset(g *layer.Graph, x onnx.Value, f func(x onnx.Value) (onnx.Value, er
 }
 
 // StepsPerAsset is PerAsset for features of every step: f sees [batch·N, W, F] and returns
-// [batch·N, W', D], which become [batch, W', N, D].
+// [batch·N, W', D], which become [batch, W', N, D]. Other values than float32 of rank 3 or 4 are an
+// error.
 func StepsPerAsset(g *layer.Graph, x onnx.Value, f func(x onnx.Value) (onnx.Value, error)) (onnx.Value, error) {
+	if err := CheckInput(g, x, 3, 4); err != nil {
+		return "", err
+	}
 	y, err := PerAsset(g, x, f)
 	if err != nil || len(g.Dims(x)) != 4 {
 		return y, err
 	}
 	return g.Transpose(y, 0, 2, 1, 3), g.Err()
+}
+
+// Pooled builds an encoder whose features are those of its steps, pooled over time: [batch, D], or
+// [batch, N, D] for windows of assets.
+func Pooled(g *layer.Graph, x onnx.Value, e Sequencer, p layer.Pool) (onnx.Value, error) {
+	y, err := e.BuildSequence(g, x)
+	if err != nil {
+		return "", err
+	}
+	return g.PoolTime(y, p), g.Err()
 }
 
 // SplitTimestamps splits x [rows, W, F] into the values of each step and the n last features, which

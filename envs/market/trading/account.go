@@ -20,8 +20,10 @@ type Account struct {
 	bar       int
 	step      tally
 	unsettled unsettled
-	orders    []int64   // [N] with those that are forced; nil before the first
-	sales     []float64 // [N] of a fill in shares, -1 where there is none
+	orders    []int64 // [N] with those that are forced; nil before the first
+	// sales [N] are those of a fill in shares; where nothing is sold they are -1 with limits on
+	// risk or target weights, and else are not read.
+	sales []float64
 	// Of a fill, the assets that are bought and sold: the first of [N].
 	buyers, sellers []int32
 	guard           *guard // nil without limits on risk

@@ -52,7 +52,7 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 		open = g.begin(a, &x)
 		defer g.end(a, &x)
 	}
-	buyers, sellers := a.sort(orders, decided, filled, open)
+	buyers, sellers := a.split(orders, decided, filled, open)
 	if g != nil {
 		for i := range a.sales {
 			a.sales[i] = -1
@@ -115,9 +115,10 @@ func (a *Account) wants(x *Charges, i int, share, amount float64) (want, budget 
 	return amount, share
 }
 
-// sort returns the assets that are bought and that are sold, and counts the orders that cannot be
-// executed. It has no branches that depend on the orders, which are as good as random.
-func (a *Account) sort(orders []int64, decided, filled []Sides, open Sides) (buyers, sellers []int32) {
+// split returns the assets that are bought and that are sold, and counts the orders that cannot be
+// executed. It has no branches that depend on whether an order is Buy, Sell or Hold, which a
+// processor cannot foresee.
+func (a *Account) split(orders []int64, decided, filled []Sides, open Sides) (buyers, sellers []int32) {
 	buyers, sellers = a.buyers[:len(orders)], a.sellers[:len(orders)]
 	nb, ns, skipped := 0, 0, 0
 	for i, o := range orders {
@@ -125,7 +126,7 @@ func (a *Account) sort(orders []int64, decided, filled []Sides, open Sides) (buy
 		if o == exit {
 			o, can = Sell, filled[i]
 		}
-		done := int(can>>(o&3)) & 1
+		done := int(can>>uint64(o)) & 1
 		sold := done & int(o)
 		buyers[nb], sellers[ns] = int32(i), int32(i)
 		nb += done - sold

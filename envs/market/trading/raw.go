@@ -69,7 +69,7 @@ type Overnight struct {
 
 // Overnight returns what happens between the bars t−1 and t; ok is false where nothing does.
 func (m *Market) Overnight(t int) (o Overnight, ok bool) {
-	if m.Factor == nil || t == 0 || m.calm != nil && m.calm[t] {
+	if m.Factor == nil || t == 0 {
 		return o, false
 	}
 	n := len(m.Assets)

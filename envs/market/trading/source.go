@@ -69,18 +69,16 @@ func NewSource(m *Market, c Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trading: %w", err)
 	}
-	if m = m.traded(&c); m.Factor != nil {
+	if m = m.traded(&c); m.Factor != nil || m.Rules != nil {
 		own := *m
 		own.calmed()
-		m = &own
-	}
-	if m.Rules != nil {
-		own := *m
-		if own.ruled, err = NewRuled(m.Rules, m.Assets); err == nil {
-			err = own.ruled.read(m)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("trading: %w", err)
+		if own.Rules != nil {
+			if own.ruled, err = NewRuled(m.Rules, m.Assets); err == nil {
+				err = own.ruled.read(m)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("trading: %w", err)
+			}
 		}
 		m = &own
 	}

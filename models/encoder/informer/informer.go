@@ -107,9 +107,6 @@ func (e *Informer) Causal() bool { return false }
 
 // BuildSequence implements encoder.Sequencer.
 func (e *Informer) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	if err := encoder.CheckInput(g, x, 3, 4); err != nil {
-		return "", err
-	}
 	return encoder.StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.blocks(g, x) })
 }
 
@@ -155,11 +152,7 @@ func (e *Informer) block(l *layer.Graph, x onnx.Value, queries int) onnx.Value {
 
 // Build implements encoder.Encoder.
 func (e *Informer) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	y, err := e.BuildSequence(g, x)
-	if err != nil {
-		return "", err
-	}
-	return g.PoolTime(y, layer.Pool(e.c.Pool)), g.Err()
+	return encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
 }
 
 // Kind makes Informer encoders from a configuration.

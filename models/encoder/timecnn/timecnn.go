@@ -132,11 +132,7 @@ func (e *TimeCNN) sequence(g *layer.Graph, x onnx.Value, padding layer.Padding) 
 
 // Build implements encoder.Encoder.
 func (e *TimeCNN) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	y, err := e.BuildSequence(g, x)
-	if err != nil {
-		return "", err
-	}
-	return g.PoolTime(y, layer.Pool(e.c.Pool)), g.Err()
+	return encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
 }
 
 // Shares implements encoder.Sharer.

@@ -95,9 +95,6 @@ func (e *TimeFormer) Causal() bool { return true }
 
 // BuildSequence implements encoder.Sequencer.
 func (e *TimeFormer) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	if err := encoder.CheckInput(g, x, 3, 4); err != nil {
-		return "", err
-	}
 	return encoder.StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.blocks(g, x) })
 }
 
@@ -141,11 +138,7 @@ func (e *TimeFormer) distances(steps int) *tensor.Tensor {
 
 // Build implements encoder.Encoder.
 func (e *TimeFormer) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	y, err := e.BuildSequence(g, x)
-	if err != nil {
-		return "", err
-	}
-	return g.PoolTime(y, layer.Pool(e.c.Pool)), g.Err()
+	return encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
 }
 
 // Kind makes TimeFormer-like encoders from a configuration.

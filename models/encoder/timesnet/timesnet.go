@@ -144,19 +144,12 @@ func (e *TimesNet) Causal() bool { return false }
 
 // BuildSequence implements encoder.Sequencer.
 func (e *TimesNet) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	if err := encoder.CheckInput(g, x, 3, 4); err != nil {
-		return "", err
-	}
 	return encoder.StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.blocks(g, x) })
 }
 
 // Build implements encoder.Encoder.
 func (e *TimesNet) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	y, err := e.BuildSequence(g, x)
-	if err != nil {
-		return "", err
-	}
-	return g.PoolTime(y, layer.Pool(e.c.Pool)), g.Err()
+	return encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
 }
 
 // blocks builds for x [rows, W, F].

@@ -83,9 +83,6 @@ func (e *Transformer) Causal() bool { return e.c.Causal }
 
 // BuildSequence implements encoder.Sequencer.
 func (e *Transformer) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	if err := encoder.CheckInput(g, x, 3, 4); err != nil {
-		return "", err
-	}
 	return encoder.StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.blocks(g, x) })
 }
 
