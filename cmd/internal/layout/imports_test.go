@@ -57,6 +57,7 @@ var rules = []rule{
 	{"agents/experiment", floor},
 	{"agents/run", floor},
 	{"agents/tune", floor},
+	{"agents/evolve", floor},
 	{"agents/study", floor},
 	{"agents/ablate", floor},
 	{"agents/walkforward", floor},

@@ -1,0 +1,66 @@
+package evolve
+
+import (
+	"math"
+
+	"github.com/onnxrl/onnxrl/envs"
+)
+
+// Distance returns how far two policies lie apart, from 0 to 1: a and b are what they do, in the
+// elements of the action space, after the same observations. It is the mean over observations, in a
+// [envs.Box] of the Euclidean distance divided by the diagonal of the box, NaN where that has none;
+// in other spaces of the share of components that differ. simplex says that actions in a box are
+// shares of a whole: then of the total variation, half the sum of the absolute differences.
+func Distance(space envs.Space, simplex bool, a, b []float64) float64 {
+	width := 1
+	for _, n := range space.Shape() {
+		width *= n
+	}
+	box, ok := space.(envs.Box)
+	if !ok {
+		differ := 0.0
+		for i := range a {
+			if a[i] != b[i] {
+				differ++
+			}
+		}
+		return differ / float64(len(a))
+	}
+	diagonal := 0.0
+	for i := range width {
+		r := box.Bounds(i)
+		diagonal += (r.High - r.Low) * (r.High - r.Low)
+	}
+	diagonal = math.Sqrt(diagonal)
+	if math.IsInf(diagonal, 0) && !simplex {
+		return math.NaN()
+	}
+	sum := 0.0
+	for i := 0; i < len(a); i += width {
+		absolute, square := 0.0, 0.0
+		for k := i; k < i+width; k++ {
+			d := a[k] - b[k]
+			absolute += math.Abs(d)
+			square += d * d
+		}
+		if simplex {
+			sum += absolute / 2
+		} else {
+			sum += math.Sqrt(square) / diagonal
+		}
+	}
+	return sum / float64(len(a)/width)
+}
+
+// MAPD returns the mean action pairwise distance of policies: the mean of [Distance] over all
+// pairs, NaN for less than two. actions has what each of them does.
+func MAPD(space envs.Space, simplex bool, actions [][]float64) float64 {
+	sum, pairs := 0.0, 0.0
+	for i, a := range actions {
+		for _, b := range actions[:i] {
+			sum += Distance(space, simplex, a, b)
+			pairs++
+		}
+	}
+	return sum / pairs
+}
