@@ -34,6 +34,9 @@
 // are in every batch, and a store's rows have them. Critics may read fields of the observation that
 // the policy does not (network.Config).
 //
+// Policies can be conditioned on a skill, a field of the observation that each episode draws
+// (wrap.Skill); package diversity pays for skills that can be told from what the agent does.
+//
 // # Where time goes
 //
 // A [Profile] in the setup of an agent adds up the time of each [Phase]: loops that drive agents

@@ -19,8 +19,9 @@ type Decoder interface {
 	DecodeConfig(s Section) error
 }
 
-// Defaulter is implemented by elements of lists that have defaults: SetDefaults makes an element
-// what its mapping is decoded over.
+// Defaulter is implemented by elements of lists, and by sections behind pointers, that have
+// defaults: SetDefaults makes an element, or a section that was nil, what its mapping is decoded
+// over.
 type Defaulter interface{ SetDefaults() }
 
 // Encoder is implemented by types that choose what is written for them: any value that [Marshal]
@@ -217,6 +218,8 @@ func (d *decoding) pointer(n *node, path string, v reflect.Value) {
 	fresh := reflect.New(v.Type().Elem())
 	if !v.IsNil() {
 		fresh.Elem().Set(v.Elem())
+	} else if into, ok := fresh.Interface().(Defaulter); ok {
+		into.SetDefaults()
 	}
 	d.value(n, path, fresh.Elem())
 	v.Set(fresh)

@@ -104,22 +104,16 @@ func TollLimit(each float64) constraint.Config {
 	return c
 }
 
-// EditConstraints trains for a number of rounds, edits limits and rates, and goes on: that equals,
-// bit for bit, an agent made with them that has loaded the state. Other costs, measures, methods
-// and numbers of constraints take a new agent. make returns a maker for two constraints like those
-// of list.
-func EditConstraints(t *testing.T, s envs.Spec, list []constraint.Config, make func([]constraint.Config) agents.Maker, rounds int) {
+// Edited trains what one maker makes for a number of rounds, edits it to be the other's, and goes
+// on: that equals, bit for bit, an agent of the other that has loaded the state. It returns the
+// training, and the metrics before the edit.
+func Edited(t testing.TB, s envs.Spec, from, to agents.Maker, rounds int) (*Training, agents.Metrics) {
 	t.Helper()
 	e := testengines.Fastest(t)
-	start := func(list []constraint.Config) (*Training, *vector.Local) {
-		return Variant{make(list), s}.training(t, e)
-	}
-	r, v := start(list)
+	r, v := Variant{from, s}.training(t, e)
 	r.Run(t, rounds)
-	edited := slices.Clone(list)
-	edited[0].Limit, edited[0].LambdaLR, edited[1].Limit, edited[1].PID.KP, edited[1].LagrangianUpperBound = -1, 0.5, 0.1, 3, 7
-	m := make(edited)
-	if err := r.Agent.Learner().(agents.Editor).Edit(m.Config(), 300); err != nil {
+	before := maps.Clone(r.Last)
+	if err := r.Agent.Learner().(agents.Editor).Edit(to.Config(), 300); err != nil {
 		t.Fatal(err)
 	}
 	path := Save(t, r.Agent)
@@ -127,7 +121,7 @@ func EditConstraints(t *testing.T, s envs.Spec, list []constraint.Config, make f
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, v2 := start(edited)
+	fresh, v2 := Variant{to, s}.training(t, e)
 	if err := v2.LoadState(world); err != nil {
 		t.Fatal(err)
 	}
@@ -135,12 +129,24 @@ func EditConstraints(t *testing.T, s envs.Spec, list []constraint.Config, make f
 		t.Fatal(err)
 	}
 	fresh.Done, fresh.Last = r.Done, maps.Clone(r.Last)
-	before := r.Last["constraint/"+list[1].Cost+"/lambda"]
 	if a, b := r.traced(t, rounds), fresh.traced(t, rounds); !slices.Equal(a, b) {
 		t.Error("an edited learner differs from one that was made so")
 	}
-	if after := r.Last["constraint/"+list[1].Cost+"/lambda"]; after == before || after > 7 {
-		t.Errorf("the multiplier goes from %g to %g, below 7", before, after)
+	return r, before
+}
+
+// EditConstraints trains for a number of rounds, edits limits and rates, and goes on: that equals,
+// bit for bit, an agent made with them that has loaded the state. Other costs, measures, methods
+// and numbers of constraints take a new agent. make returns a maker for two constraints like those
+// of list.
+func EditConstraints(t *testing.T, s envs.Spec, list []constraint.Config, make func([]constraint.Config) agents.Maker, rounds int) {
+	t.Helper()
+	edited := slices.Clone(list)
+	edited[0].Limit, edited[0].LambdaLR, edited[1].Limit, edited[1].PID.KP, edited[1].LagrangianUpperBound = -1, 0.5, 0.1, 3, 7
+	key := "constraint/" + list[1].Cost + "/lambda"
+	r, before := Edited(t, s, make(list), make(edited), rounds)
+	if after := r.Last[key]; after == before[key] || after > 7 {
+		t.Errorf("the multiplier goes from %g to %g, below 7", before[key], after)
 	}
 	refused := 0
 	for path, change := range sorted.All(map[string]func(list []constraint.Config) []constraint.Config{

@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -36,6 +37,12 @@ func Box() envs.Spec {
 // Costly is a spec whose steps have two costs.
 func Costly(s envs.Spec) envs.Spec {
 	s.Costs = []string{"risk", "toll"}
+	return s
+}
+
+// Skilled is a spec whose observations have a skill, one of three.
+func Skilled(s envs.Spec) envs.Spec {
+	s.Observation = append(slices.Clone(s.Observation), envs.Field{Name: wrap.SkillField, Space: envs.NewBox(0, 1, 3)})
 	return s
 }
 
@@ -147,6 +154,10 @@ func (e *Toy) observe(ts *envs.TimeStep) {
 			ts.SetWindow(i, w, w.Len()-1+e.random.IntN(w.Table().Shape()[0]-w.Len()+1))
 		case f.Space.DType() == tensor.Int64:
 			ts.Obs[i].Int64s()[0] = int64(e.random.IntN(f.Space.(envs.Discrete).N))
+		case f.Name == wrap.SkillField:
+			z := ts.Obs[i].Float32s()
+			clear(z)
+			z[e.random.IntN(len(z))] = 1
 		default:
 			e.random.FillNormal32(ts.Obs[i].Float32s(), 0, 1)
 		}

@@ -39,7 +39,7 @@ func (c Config) Complete() Config {
 // environment is evaluated by back-tests that know no wrappers; normalisation is no wrapper of one
 // environment and fits.
 func preprocess(f envs.Factory, c wrap.Config) (envs.Factory, error) {
-	if _, ok := f.(trading.Opened); ok && (c.TimeLimit > 0 || c.FrameStack.On() || c.RescaleAction || c.ClipAction) {
+	if _, ok := f.(trading.Opened); ok && (c.TimeLimit > 0 || c.FrameStack.On() || c.Skill.On() || c.RescaleAction || c.ClipAction) {
 		return nil, errors.New("wrappers: the trading environment takes none but normalize, because back-tests know no others; its episodes, windows and orders are set in env")
 	}
 	return wrap.Apply(f, c)

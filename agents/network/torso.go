@@ -204,7 +204,7 @@ func (t *Torso) Join(g *layer.Graph, in Inputs, z onnx.Value) (onnx.Value, error
 func (t *Torso) flat(g *layer.Graph, in Inputs, before ...onnx.Value) onnx.Value {
 	parts := slices.DeleteFunc(before, func(z onnx.Value) bool { return z == "" })
 	for _, i := range t.f.Flat {
-		parts = append(parts, flatten(g, in.Obs[i], t.f.Spec.Observation[i].Space))
+		parts = append(parts, Flatten(g, in.Obs[i], t.f.Spec.Observation[i].Space))
 	}
 	return g.Concat(1, parts...)
 }
@@ -215,8 +215,8 @@ func (t *Torso) Hidden(g *layer.Graph, x onnx.Value) Features {
 	return Features{PerAsset: x, Pooled: x}
 }
 
-// flatten makes a field a float32 vector [batch, D].
-func flatten(g *layer.Graph, x onnx.Value, s envs.Space) onnx.Value {
+// Flatten appends a field as a float32 vector [batch, D].
+func Flatten(g *layer.Graph, x onnx.Value, s envs.Space) onnx.Value {
 	n := 1
 	for _, k := range s.Shape() {
 		n *= k

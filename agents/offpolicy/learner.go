@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/diversity"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/models"
@@ -54,6 +55,8 @@ type Learner struct {
 
 	ActorDescent, CriticDescent *Descent
 	Follower                    *Follower
+	// Diversity pays for skills that can be told apart; nil without.
+	Diversity *diversity.Estimator
 	// Sums points to what the algorithm adds up over the updates of a learner step. It is saved as
 	// JSON, where the step was stopped.
 	Sums any
@@ -150,7 +153,8 @@ func (l *Learner) bind(n int) {
 	}
 }
 
-// Draw samples the next batch: sequences of a length unless that is 0.
+// Draw samples the next batch: sequences of a length unless that is 0. Rewards have the bonus of
+// diversity.
 func (l *Learner) Draw(length int) error {
 	var err error
 	if length > 0 {
@@ -160,6 +164,18 @@ func (l *Learner) Draw(length int) error {
 	}
 	for i, w := range l.Batch.Weight {
 		l.weights[i] = w / float32(len(l.weights))
+	}
+	if err != nil {
+		return err
+	}
+	return l.Diversity.Pay(l.Batch.Reward, l.EnvSteps(), l.total)
+}
+
+// Diversify lets Draw add a bonus to the rewards that it samples, unless c is nil. It follows Build
+// and whatever else the algorithm asks for of Batch.
+func (l *Learner) Diversify(c *diversity.Config) (err error) {
+	if c != nil {
+		l.Diversity, err = diversity.New(*c, &l.Setup, &l.Batch)
 	}
 	return err
 }
@@ -207,8 +223,8 @@ func (l *Learner) Policy() (*models.Network, *models.Params) { return l.Networks
 
 // Close frees programs, replay and parameters.
 func (l *Learner) Close() error {
-	var errs []error
 	// Programs before those whose batch they read.
+	errs := []error{l.Diversity.Close()}
 	for _, p := range []*program.Program{l.Targets, l.Critic, l.Actor} {
 		if p != nil {
 			errs = append(errs, p.Close())

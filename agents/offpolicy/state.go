@@ -23,6 +23,9 @@ func (l *Learner) SaveState(w *checkpoint.Writer) error {
 	network.SaveParams(w.Scope("params"), l.Params.Segments()...)
 	network.SaveOptimizer(w.Scope("optim").Scope("actor"), l.ActorDescent.Optimizer)
 	network.SaveOptimizer(w.Scope("optim").Scope("critic"), l.CriticDescent.Optimizer)
+	if err := l.Diversity.SaveState(w.Scope("diversity")); err != nil {
+		return err
+	}
 	return l.Buffer.SaveState(w.Scope("replay"))
 }
 
@@ -42,6 +45,9 @@ func (l *Learner) LoadState(r *checkpoint.Reader) error {
 		return err
 	}
 	if err := network.LoadOptimizer(r.Scope("optim").Scope("critic"), l.CriticDescent.Optimizer); err != nil {
+		return err
+	}
+	if err := l.Diversity.LoadState(r.Scope("diversity")); err != nil {
 		return err
 	}
 	if err := l.Buffer.LoadState(r.Scope("replay")); err != nil {

@@ -49,6 +49,9 @@ func (l *learner) build(s agents.Setup) error {
 			return err
 		}
 	}
+	if err := l.Diversify(l.c.Diversity); err != nil {
+		return err
+	}
 	l.temperature, err = newTemperature(l.c, f)
 	return err
 }

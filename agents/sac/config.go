@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents/constraint"
+	"github.com/onnxrl/onnxrl/agents/diversity"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/agents/rlmath"
@@ -28,6 +29,9 @@ type Config struct {
 
 	// VTrace corrects sequences for actions of earlier policies.
 	VTrace VTrace `yaml:"vtrace"`
+
+	// Diversity pays for behaviour from which the skill can be told; left out there is no bonus.
+	Diversity *diversity.Config `yaml:"diversity,omitempty"`
 
 	offpolicy.CriticSettings `yaml:",inline"`
 	// Config is the network: Hidden are the layers of the actor, and of each critic unless
@@ -102,5 +106,6 @@ func (c Config) Validate() error {
 	p.Check(c.LogStd.Low < c.LogStd.High, "log_std", "is bounded by %g and %g", c.LogStd.Low, c.LogStd.High)
 	p.Check(!c.UseSDEAtWarmup || c.UseSDE, "use_sde_at_warmup", "needs use_sde")
 	p.NonNegative("clip_mean", c.ClipMean)
+	c.Diversity.Fits(&p, c.BatchSize, c.NSteps)
 	return p.Err()
 }

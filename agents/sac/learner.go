@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/constraint"
+	"github.com/onnxrl/onnxrl/agents/diversity"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 )
@@ -82,6 +84,7 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 		m["train/ent_coef_loss"] = sum.Temperature / k
 	}
 	m["train/learning_rate"] = factor * l.ActorDescent.Rate
+	l.Diversity.Measure(m)
 	if l.constraints != nil {
 		l.constraints.Measure(m)
 	}
@@ -212,7 +215,7 @@ func autoTarget(f *network.Frame) float64 {
 // value.
 func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	own := []string{"target_update_interval", "ent_coef", "target_entropy", "vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "use_sde_at_warmup", "sde_sample_freq", "constraints"}
-	if err := agents.Editable(l.c, config, append(own, offpolicy.Editable...)...); err != nil {
+	if err := agents.Editable(l.c, config, append(own, slices.Concat(offpolicy.Editable, diversity.Editable)...)...); err != nil {
 		return err
 	}
 	c := config.(Config)
@@ -234,6 +237,7 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 		return fmt.Errorf("sac: %w", err)
 	}
 	set.Edit(c.Constraints)
+	l.Diversity.Edit(c.Diversity)
 	l.c, l.temperature = c, t
 	if l.trace != nil {
 		l.trace.c = c.VTrace.config()

@@ -1,11 +1,13 @@
 package sac
 
 import (
+	"errors"
 	"math"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/diversity"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -32,6 +34,41 @@ func training(t testing.TB, n int, spec envs.Spec, change func(c *Config)) (*age
 	return r, r.Agent.(*Agent).learner
 }
 
+// diverse pays for skills of a toy that can be told from its fields and its actions.
+func diverse(c *Config) {
+	d := diversity.Defaults()
+	d.Features, d.Hidden, d.Embedding = []string{"x", "kind", "action"}, []int{8}, 4
+	c.Diversity = &d
+}
+
+// TestEditDiversity changes what a learner takes while it lives.
+func TestEditDiversity(t *testing.T) {
+	from, to := small(), small()
+	diverse(&from)
+	diverse(&to)
+	to.Diversity.Beta, to.Diversity.LearningRate, to.Diversity.Normalize = 2, 1e-2, false
+	makers := [2]agents.Maker{}
+	for i, c := range []Config{from, to} {
+		var err error
+		if makers[i], err = NewMaker(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, before := agenttest.Edited(t, agenttest.Skilled(agenttest.Box()), makers[0], makers[1], 30)
+	if before["diversity/beta"] != 0.5 || r.Last["diversity/beta"] != 2 || before["diversity/scale"] == 1 || r.Last["diversity/scale"] != 1 {
+		t.Errorf("%v, then %v", before, r.Last)
+	}
+	var rebuild *agents.RebuildError
+	other := *to.Diversity
+	other.Kind, to.Diversity = diversity.InfoNCE, &other
+	if err := r.Agent.Learner().(agents.Editor).Edit(to, 300); !errors.As(err, &rebuild) || rebuild.Path != "diversity.kind" {
+		t.Error(err)
+	}
+	if err := r.Agent.Learner().(agents.Editor).Edit(small(), 300); !errors.As(err, &rebuild) || rebuild.Path != "diversity" {
+		t.Error(err)
+	}
+}
+
 // variants go through everything between them.
 func variants(t testing.TB) map[string]agenttest.Variant {
 	list, tiny := map[string]agenttest.Variant{}, agenttest.TinyEncoder(t, 0)
@@ -39,12 +76,20 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		spec   envs.Spec
 		change func(c *Config)
 	}{
-		"box":                   {agenttest.Box(), func(*Config) {}},
-		"float64":               {agenttest.Wide(), func(c *Config) { c.EntCoef, c.MaxGradNorm, c.LogStd = EntCoef{Value: 0.1}, 0.5, LogStd{"tanh", -5, 2} }},
-		"gsde":                  {agenttest.Box(), func(c *Config) { c.UseSDE, c.SDESampleFreq, c.TrainFreq, c.GradientSteps = true, 3, 5, -1 }},
-		"gsde from the start":   {agenttest.Box(), func(c *Config) { c.UseSDE, c.UseSDEAtWarmup, c.ClipMean = true, true, 0 }},
-		"v-trace":               {agenttest.Box(), func(c *Config) { c.VTrace.Length = 4 }},
-		"privileged":            {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
+		"box":                 {agenttest.Box(), func(*Config) {}},
+		"float64":             {agenttest.Wide(), func(c *Config) { c.EntCoef, c.MaxGradNorm, c.LogStd = EntCoef{Value: 0.1}, 0.5, LogStd{"tanh", -5, 2} }},
+		"gsde":                {agenttest.Box(), func(c *Config) { c.UseSDE, c.SDESampleFreq, c.TrainFreq, c.GradientSteps = true, 3, 5, -1 }},
+		"gsde from the start": {agenttest.Box(), func(c *Config) { c.UseSDE, c.UseSDEAtWarmup, c.ClipMean = true, true, 0 }},
+		"v-trace":             {agenttest.Box(), func(c *Config) { c.VTrace.Length = 4 }},
+		"privileged":          {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
+		"diversity": {agenttest.Skilled(agenttest.Box()), func(c *Config) {
+			diverse(c)
+			c.Diversity.BetaSchedule.Kind, c.Diversity.BetaSchedule.Steps = "linear", 100
+		}},
+		"discrete, diversity, v-trace": {agenttest.Skilled(agenttest.Choice()), func(c *Config) {
+			diverse(c)
+			c.VTrace.Length, c.Diversity.Kind, c.Diversity.BatchSize, c.TrainFreq, c.GradientSteps = 4, diversity.InfoNCE, 4, 5, 3
+		}},
 		"discrete":              {agenttest.Choice(), func(c *Config) { c.NSteps, c.TargetUpdateInterval = 3, 2 }},
 		"discrete, v-trace":     {agenttest.Choice(), func(c *Config) { c.VTrace.Length, c.Critics, c.TargetEntropy = 2, 3, TargetEntropy{Value: 0.5} }},
 		"constraints":           {agenttest.Costly(agenttest.Box()), constrain},

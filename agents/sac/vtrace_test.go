@@ -134,7 +134,7 @@ func TestBehaviourIsRecorded(t *testing.T) {
 			}
 		}
 	}
-	if n != 10*32 {
+	if n != 12*32 {
 		t.Errorf("%d comparisons", n)
 	}
 }

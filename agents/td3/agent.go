@@ -45,7 +45,7 @@ func (l *learner) build(s agents.Setup) error {
 	}
 	l.rec = &recorder{Recorder: l.Buffer, noise: newNoise(l.c.ActionNoise, s.Envs, f.Dims)}
 	l.Sums = &l.sum
-	return nil
+	return l.Diversify(l.c.Diversity)
 }
 
 // NewActor implements agents.Agent.

@@ -1,6 +1,7 @@
 package td3
 
 import (
+	"github.com/onnxrl/onnxrl/agents/diversity"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/configs"
@@ -24,6 +25,9 @@ type Config struct {
 	TargetNoiseClip   float64 `yaml:"target_noise_clip"`
 	// ActionNoise is what is added to actions in [−1, 1] for exploration.
 	ActionNoise Noise `yaml:"action_noise"`
+
+	// Diversity pays for behaviour from which the skill can be told; left out there is no bonus.
+	Diversity *diversity.Config `yaml:"diversity,omitempty"`
 
 	offpolicy.CriticSettings `yaml:",inline"`
 	// Config is the network: Hidden are the layers of the actor, and of each critic unless
@@ -82,5 +86,6 @@ func (c Config) Validate() error {
 	p.NonNegative("action_noise.sigma", c.ActionNoise.Sigma)
 	p.NonNegative("action_noise.theta", c.ActionNoise.Theta)
 	p.Positive("action_noise.dt", c.ActionNoise.Dt)
+	c.Diversity.Fits(&p, c.BatchSize, c.NSteps)
 	return p.Err()
 }

@@ -3,8 +3,10 @@ package td3
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/diversity"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/agents/rlmath"
 )
@@ -58,6 +60,7 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	critic := sum.Critic / float64(l.Of)
 	m["train/n_updates"], m["train/critic_loss"], m["train/learning_rate"] = float64(l.Updates), critic, factor*l.ActorDescent.Rate
 	m["train/loss"] = critic + l.loss
+	l.Diversity.Measure(m)
 	if l.Updates >= int64(l.c.PolicyDelay) {
 		m["train/actor_loss"] = l.loss
 	}
@@ -132,7 +135,7 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 
 // Edit implements agents.Editor.
 func (l *learner) Edit(config any, totalEnvSteps int64) error {
-	if err := agents.Editable(l.c, config, append([]string{"policy_delay", "target_policy_noise", "target_noise_clip", "action_noise"}, offpolicy.Editable...)...); err != nil {
+	if err := agents.Editable(l.c, config, append([]string{"policy_delay", "target_policy_noise", "target_noise_clip", "action_noise"}, slices.Concat(offpolicy.Editable, diversity.Editable)...)...); err != nil {
 		return err
 	}
 	c := config.(Config)
@@ -144,6 +147,7 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	}
 	l.c = c
 	l.rec.noise.edit(c.ActionNoise)
+	l.Diversity.Edit(c.Diversity)
 	clear(l.metrics)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/diversity"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -45,6 +46,11 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		"privileged": {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
 		"ou":         {agenttest.Box(), func(c *Config) { c.ActionNoise.Kind, c.TrainFreq, c.GradientSteps = OU, 5, -1 }},
 		"ddpg":       {agenttest.Box(), func(c *Config) { c.PolicyDelay, c.TargetPolicyNoise, c.Critics, c.CriticHidden = 1, 0, 1, []int{8} }},
+		"diversity": {agenttest.Skilled(agenttest.Box()), func(c *Config) {
+			d := diversity.Defaults()
+			d.Features, d.Hidden, d.Embedding = []string{"action"}, []int{8}, 4
+			c.Diversity, c.TrainFreq, c.GradientSteps = &d, 2, 3
+		}},
 		"series": {agenttest.Series(t), func(c *Config) {
 			c.LearningRateSchedule.Kind, c.LearningRateSchedule.Steps, c.Encoder = "linear", 100, tiny
 		}},

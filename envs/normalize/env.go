@@ -94,7 +94,7 @@ func chosen(spec envs.Spec, c wrap.Normalize) (list []int, err error) {
 	}
 	fits := func(f envs.Field) bool {
 		box, ok := f.Space.(envs.Box)
-		return ok && box.Of == tensor.Float32 && f.Window == nil
+		return ok && box.Of == tensor.Float32 && f.Window == nil && f.Name != wrap.SkillField
 	}
 	for _, name := range c.Fields {
 		i := spec.Observation.Index(name)
@@ -102,7 +102,7 @@ func chosen(spec envs.Spec, c wrap.Normalize) (list []int, err error) {
 		case i < 0:
 			return nil, fmt.Errorf("fields: %q: the observation of %s has %s", name, spec.Name, describe(spec.Observation))
 		case !fits(spec.Observation[i]):
-			return nil, fmt.Errorf("fields: observation %q of %s is %s, expected a box of float32 that is no window over a table", name, spec.Name, describe(spec.Observation[i:i+1]))
+			return nil, fmt.Errorf("fields: observation %q of %s is %s, expected a box of float32 that is no window over a table and no skill", name, spec.Name, describe(spec.Observation[i:i+1]))
 		}
 		list = append(list, i)
 	}

@@ -11,6 +11,8 @@ type Config struct {
 	TimeLimit int `yaml:"time_limit"`
 	// FrameStack observes the last steps together.
 	FrameStack Frames `yaml:"frame_stack"`
+	// Skill adds a skill to the observation, which policies are conditioned on.
+	Skill Skills `yaml:"skill,omitzero"`
 	// RescaleAction lets the policy act in [-1, 1] where the environment has other bounds.
 	RescaleAction bool `yaml:"rescale_action"`
 	// ClipAction lets the policy choose any numbers, which are clipped to the bounds.

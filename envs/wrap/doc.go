@@ -3,6 +3,7 @@
 //
 //	TimeLimit      truncates episodes, with the final observation and its discount kept
 //	FrameStack     shows the last observations at once, the oldest first
+//	Skill          adds a vector to the observation that every episode draws anew
 //	Action         lets the agent act in [-1, 1], or choose any numbers that are clipped
 //
 // [Config] is the section wrappers of a run's document, and [Apply] puts what it asks for around

@@ -9,9 +9,9 @@ import (
 )
 
 // Apply returns f with the wrappers of a section around every environment, from the inside: time
-// limit, frame stack, rescaled actions, clipped actions. Without any it returns f itself. Normalize
-// is not among them: it is for whole vectors, see package normalize. A factory that stays f's is
-// closed by closing the returned one.
+// limit, frame stack, skill, rescaled actions, clipped actions. Without any it returns f itself.
+// Normalize is not among them: it is for whole vectors, see package normalize. A factory that stays
+// f's is closed by closing the returned one.
 //
 // Errors name the key of the section that does not fit, and the environment's side of it.
 func Apply(f envs.Factory, c Config) (envs.Factory, error) {
@@ -32,7 +32,7 @@ func Apply(f envs.Factory, c Config) (envs.Factory, error) {
 
 // any reports whether the section asks for wrappers of single environments.
 func (c Config) any() bool {
-	return c.TimeLimit > 0 || c.FrameStack.On() || c.RescaleAction || c.ClipAction
+	return c.TimeLimit > 0 || c.FrameStack.On() || c.Skill.On() || c.RescaleAction || c.ClipAction
 }
 
 type factory struct {
@@ -69,6 +69,7 @@ func wrap(e envs.Env, c Config) (_ envs.Env, err error) {
 	}
 	layer("time_limit", c.TimeLimit > 0, func() (envs.Env, error) { return NewTimeLimit(e, c.TimeLimit) })
 	layer("frame_stack", c.FrameStack.On(), func() (envs.Env, error) { return NewFrameStack(e, c.FrameStack) })
+	layer("skill", c.Skill.On(), func() (envs.Env, error) { return NewSkill(e, c.Skill) })
 	layer("rescale_action", c.RescaleAction, func() (envs.Env, error) { return NewRescaleAction(e) })
 	layer("clip_action", c.ClipAction, func() (envs.Env, error) { return NewClipAction(e) })
 	return e, err

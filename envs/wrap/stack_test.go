@@ -122,11 +122,13 @@ func TestWrappedContract(t *testing.T) {
 	}
 	all := stack(3, wrap.InitialZero, false)
 	all.TimeLimit, all.RescaleAction, all.ClipAction = 12, true, true
-	rescale, clip := base, base
+	rescale, clip, skill, sphere := base, base, base, base
+	skill.Skill, sphere.Skill = wrap.Skills{Dim: 4}, wrap.Skills{Dim: 3, Kind: wrap.Sphere}
+	all.Skill = skill.Skill
 	rescale.RescaleAction, clip.ClipAction = true, true
 	ran := 0
 	for name, c := range sorted.All(map[string]wrap.Config{
-		"stack": stack(4, wrap.InitialFirst, true), "stack of zeros": stack(2, wrap.InitialZero, true), "stack on an axis": stack(3, wrap.InitialFirst, false), "rescale": rescale, "clip": clip, "all": all,
+		"stack": stack(4, wrap.InitialFirst, true), "stack of zeros": stack(2, wrap.InitialZero, true), "stack on an axis": stack(3, wrap.InitialFirst, false), "rescale": rescale, "clip": clip, "skill": skill, "sphere": sphere, "all": all,
 	}) {
 		t.Run(name, func(t *testing.T) {
 			f, err := wrap.Apply(sliders{}, c)
@@ -145,7 +147,7 @@ func TestWrappedContract(t *testing.T) {
 		}, envtest.Options{Steps: 400})
 		ran++
 	})
-	if ran != 7 {
+	if ran != 9 {
 		t.Errorf("%d environments", ran)
 	}
 	if f, err := wrap.Apply(sliders{}, base); err != nil || f != (sliders{}) {

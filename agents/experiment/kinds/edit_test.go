@@ -87,6 +87,11 @@ var common = map[string][]edited{
 	"tau": {{"", "0.5", taken}}, "train_freq": {{"", "3", taken}}, "gradient_steps": {{"", "2", taken}, {"", "-1", taken}}, "target_update_interval": {{"", "6", taken}},
 	"n_critics": {{"", "3", refused}}, "critic_hidden": {{"", "[6]", refused}},
 
+	"diversity.kind": {{skilled, "infonce", refused}}, "diversity.beta": {{skilled, "2", taken}}, "diversity.learning_rate": {{skilled, "0.01", taken}}, "diversity.normalize": {{skilled, "false", taken}},
+	"diversity.features": {{skilled, "[observation]", refused}}, "diversity.hidden": {{skilled, "[5]", refused}}, "diversity.embedding": {{skilled + "; diversity.kind=infonce", "3", refused}},
+	"diversity.batch_size":    {{skilled + "; diversity.kind=infonce", "2", rebuilt}, {skilled, "2", invalid}},
+	"diversity.concentration": {{skilled + "; wrappers.skill.kind=sphere", "5", rebuilt}},
+
 	"train.total_env_steps": {{"", "600", taken}}, "train.log_interval_steps": {{"", "4", taken}}, "train.threads": {{"", "2", rebuilt}}, "train.num_envs": {{"", "3", refused}},
 	"wrappers.normalize.gamma": {{"", "0.5", rebuilt}}, "wrappers.normalize.clip_reward": {{"", "0.1", rebuilt}}, "wrappers.normalize.reward": {{"wrappers.normalize.obs=false", "false", refused}},
 }
@@ -147,6 +152,8 @@ var own = map[string]map[string][]edited{
 const (
 	lstm = "recurrent={kind: lstm, hidden: 2, length: 4}"
 	box  = "env={kind: pendulum}"
+	// skilled pays for skills that can be told from actions.
+	skilled = "wrappers.skill={dim: 3}; diversity={features: [action], hidden: [3], embedding: 2}"
 )
 
 // begin is what the document of an algorithm says.
@@ -176,6 +183,8 @@ func editsOf(algorithm, path string) []edited {
 			list[i].from = strings.ReplaceAll(list[i].from, "@", owner+"schedule")
 			if owner == "target_kl_" {
 				list[i].from = strings.TrimSuffix("target_kl=0.01; "+list[i].from, "; ")
+			} else if owner == "diversity.beta_" {
+				list[i].from = strings.TrimSuffix(skilled+"; "+list[i].from, "; ")
 			}
 		}
 		return list
