@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -32,7 +33,9 @@ type Frame struct {
 	Position, Cash int
 	// Tradable [N] stands beside them where actions are not masked; assets at 0 are not looked at.
 	Tradable int
-	Flat     []int
+	// Skill, a vector, stands beside them where policies are conditioned on one.
+	Skill int
+	Flat  []int
 	// hidden are fields that are not read.
 	hidden []int
 }
@@ -56,6 +59,8 @@ func (f *Frame) without(fields []string) (*Frame, error) {
 			own.Cash = -1
 		case i == f.Tradable:
 			own.Tradable = -1
+		case i == f.Skill:
+			own.Skill = -1
 		}
 		own.hidden = append(own.hidden, i)
 		own.Flat = slices.DeleteFunc(own.Flat, func(k int) bool { return k == i })
@@ -68,7 +73,7 @@ func (f *Frame) without(fields []string) (*Frame, error) {
 
 // NewFrame finds out what the fields of an observation are, or says which does not fit to what.
 func NewFrame(spec envs.Spec) (*Frame, error) {
-	f := &Frame{Spec: spec, Series: -1, Position: -1, Cash: -1, Tradable: -1}
+	f := &Frame{Spec: spec, Series: -1, Position: -1, Cash: -1, Tradable: -1, Skill: -1}
 	switch a := spec.Action.(type) {
 	case envs.Discrete:
 		f.Heads = []int{a.N}
@@ -125,8 +130,10 @@ func (f *Frame) besideAssets() error {
 			f.Cash = i
 		case field.Name == TradableField && slices.Equal(shape, []int{f.Assets}):
 			f.Tradable = i
+		case field.Name == wrap.SkillField && len(shape) == 1:
+			f.Skill = i
 		default:
-			return fmt.Errorf("observation %q %v of %s does not fit beside %q %v; expected %s [%d], %s [1] or %s [%d]", field.Name, shape, f.Spec.Name, w.Name, w.Space.Shape(), PositionField, f.Assets, CashField, TradableField, f.Assets)
+			return fmt.Errorf("observation %q %v of %s does not fit beside %q %v; expected %s [%d], %s [1], %s [%d] or %s, a vector", field.Name, shape, f.Spec.Name, w.Name, w.Space.Shape(), PositionField, f.Assets, CashField, TradableField, f.Assets, wrap.SkillField)
 		}
 	}
 	return nil

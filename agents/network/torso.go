@@ -177,7 +177,16 @@ func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error
 			mixed.Cash = in.Obs[f.Cash]
 		}
 		out, err := crossasset.Build(g.In("cross"), t.c.CrossAsset, mixed)
-		return Features{PerAsset: out.Assets, Pooled: out.Portfolio}, err
+		if f.Skill < 0 || err != nil {
+			return Features{PerAsset: out.Assets, Pooled: out.Portfolio}, err
+		}
+		// The skill is every asset's.
+		z := in.Obs[f.Skill]
+		each := tensor.New(tensor.Float32, 1, f.Assets, 1)
+		for i := range each.Float32s() {
+			each.Float32s()[i] = 1
+		}
+		return Features{PerAsset: g.Concat(2, out.Assets, g.Mul(g.Unsqueeze(z, 1), g.Const(each))), Pooled: g.Concat(1, out.Portfolio, z)}, g.Err()
 	}
 	x, err := t.Join(g, in, z)
 	if err != nil {

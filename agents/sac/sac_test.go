@@ -98,7 +98,11 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 			c.CriticHidden, c.LearningRateSchedule.Kind, c.LearningRateSchedule.Steps = []int{8}, "linear", 100
 			c.Encoder = tiny
 		}},
-		"assets":          {agenttest.Assets(t), func(c *Config) { c.Critics, c.Optimizer.Kind, c.Encoder, c.CrossAsset.NHeads = 1, "rmsprop", tiny, 2 }},
+		"assets": {agenttest.Assets(t), func(c *Config) { c.Critics, c.Optimizer.Kind, c.Encoder, c.CrossAsset.NHeads = 1, "rmsprop", tiny, 2 }},
+		"assets, diversity": {agenttest.Skilled(agenttest.Assets(t)), func(c *Config) {
+			diverse(c)
+			c.Diversity.Features, c.Encoder, c.CrossAsset.NHeads = []string{"position"}, tiny, 2
+		}},
 		"assets, gsde":    {agenttest.Assets(t), func(c *Config) { c.UseSDE, c.Encoder, c.CrossAsset.NHeads = true, tiny, 2 }},
 		"frozen encoders": {agenttest.Series(t), func(c *Config) { c.Freeze, c.Encoder = []string{"*encoder*"}, tiny }},
 	}) {
