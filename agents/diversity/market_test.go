@@ -70,7 +70,7 @@ func TestMarket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, factory, _, err := kinds.All().Open(t.Context(), cfg)
+	_, factory, _, err := kinds.All().Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/diversity"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/agents/sac"
 	"github.com/onnxrl/onnxrl/agents/td3"
 	"github.com/onnxrl/onnxrl/envs/wrap"
@@ -38,7 +39,7 @@ func TestNavigation(t *testing.T) {
 		"sac, diayn": func() (agents.Maker, error) { return s(d) }, "sac, infonce": func() (agents.Maker, error) { return s(contrast) },
 		"td3, diayn": func() (agents.Maker, error) {
 			c := td3.Defaults()
-			c.Hidden, c.LearningRate, c.BatchSize, c.BufferSize, c.LearningStarts, c.Gamma, c.ActionNoise.Kind, c.ActionNoise.Sigma, c.Diversity = []int{32, 32}, 1e-3, 64, 20_000, 400, 0.9, td3.Normal, 0.5, &d
+			c.Hidden, c.LearningRate, c.BatchSize, c.BufferSize, c.LearningStarts, c.Gamma, c.ActionNoise.Kind, c.ActionNoise.Sigma, c.Diversity = []int{32, 32}, 1e-3, 64, 20_000, 400, 0.9, offpolicy.Normal, 0.5, &d
 			return td3.NewMaker(c)
 		},
 	}) {

@@ -27,6 +27,9 @@ type Actor struct {
 
 	learner *Learner
 	feed    *network.Feed
+	noise   *noise
+	// release gives the learner's noise back; nil where the actor has its own.
+	release func()
 	// bounds are those of each component of actions in a Box.
 	bounds []envs.Range
 }
@@ -51,7 +54,28 @@ func NewActor(l *Learner, m agents.Mode, n int) (*Actor, error) {
 			x.bounds = append(x.bounds, space.(envs.Box).Bounds(i))
 		}
 	}
+	switch {
+	case m == agents.Greedy || l.noise == nil:
+	case n == l.Setup.Envs && !l.noiseInUse:
+		l.noiseInUse = true
+		x.noise, x.release = l.noise, func() { l.noiseInUse = false }
+	default:
+		x.noise = newNoise(l.noise.c, n, f.Dims)
+	}
 	return x, nil
+}
+
+// Noisy reports whether AddNoise adds any.
+func (a *Actor) Noisy() bool { return a.noise != nil && a.noise.c.Kind != None }
+
+// AddNoise adds what the learner explores with ([Learner.Explore]) to what was drawn, in [−1, 1].
+// Noise of the kind ou depends on the noise before: the first exploring actor for as many
+// environments as the agent learns from uses the one that is saved with the learner and that
+// restarts with each episode; others have their own.
+func (a *Actor) AddNoise() {
+	if a.noise != nil {
+		a.noise.add(a.Decision.Drawn.Float32s(), &a.Stream)
+	}
 }
 
 // Begin begins a round with its key, and reports whether an exploring actor draws from all actions
@@ -106,4 +130,10 @@ func (a *Actor) Rescale() error {
 func (a *Actor) Sync(context.Context) error { return nil }
 
 // Close implements agents.Actor.
-func (a *Actor) Close() error { return a.Program.Close() }
+func (a *Actor) Close() error {
+	if a.release != nil {
+		a.release()
+		a.release = nil
+	}
+	return a.Program.Close()
+}

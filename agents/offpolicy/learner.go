@@ -62,6 +62,9 @@ type Learner struct {
 	Sums any
 
 	streams *rng.Set
+	// noise is that of Explore; noiseInUse says that an exploring actor uses it.
+	noise      *noise
+	noiseInUse bool
 }
 
 // Build makes parameters, replay, programs and optimisers for networks that are complete. s and k

@@ -23,6 +23,8 @@ type actor struct {
 	// [n, A], before squashing.
 	logProbs, mean, logStd []float32
 	sde                    *matrices
+	// logProb are the Decision's, which has none where noise is added: their densities are others.
+	logProb []float32
 }
 
 func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
@@ -32,7 +34,9 @@ func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
 	}
 	f, p := l.Networks.Frame, base.Program
 	x := &actor{Actor: base, f: f, learner: l}
-	x.Decision.LogProb = make([]float32, n)
+	if x.logProb = make([]float32, n); !base.Noisy() {
+		x.Decision.LogProb = x.logProb
+	}
 	if !f.Continuous() {
 		x.Decision.Logits = p.Output(agents.LogProbsOutput)
 		x.logProbs = x.Decision.Logits.Float32s()
@@ -75,13 +79,14 @@ func (a *actor) uniform(b *vector.Batch) error {
 	}
 	if x := a.Decision.Drawn; x != nil {
 		a.Stream.FillUniform32(x.Float32s(), -1, 1)
-		for i := range a.Decision.LogProb {
-			a.Decision.LogProb[i] = float32(-float64(a.f.Dims) * math.Ln2)
+		for i := range a.logProb {
+			a.logProb[i] = float32(-float64(a.f.Dims) * math.Ln2)
 		}
+		a.AddNoise()
 		return a.Rescale()
 	}
 	n := a.f.Heads[0]
-	for i := range a.Decision.LogProb {
+	for i := range a.logProb {
 		for k := range n {
 			a.logProbs[i*n+k] = 0
 			if b.Mask != nil && !b.Mask.Bools()[i*n+k] {
@@ -96,7 +101,7 @@ func (a *actor) uniform(b *vector.Batch) error {
 // choose takes a Discrete action for each row.
 func (a *actor) choose() error {
 	n, logProbs := a.f.Heads[0], a.logProbs
-	for i := range a.Decision.LogProb {
+	for i := range a.logProb {
 		row, choice := logProbs[i*n:][:n], 0
 		if a.Mode == agents.Explore {
 			choice = a.Stream.Categorical(row)
@@ -106,7 +111,7 @@ func (a *actor) choose() error {
 		if choice < 0 {
 			return fmt.Errorf("the log-probabilities of environment %d are %v", i, row)
 		}
-		a.Decision.Actions.Int64s()[i], a.Decision.LogProb[i] = int64(choice), row[choice]
+		a.Decision.Actions.Int64s()[i], a.logProb[i] = int64(choice), row[choice]
 	}
 	return nil
 }
@@ -125,12 +130,13 @@ func (a *actor) squash() error {
 			u[i] += float32(a.Stream.Normal() * math.Exp(float64(a.logStd[i])))
 		}
 	}
-	for i := range a.Decision.LogProb {
+	for i := range a.logProb {
 		row := u[i*dims:][:dims]
-		a.Decision.LogProb[i] = float32(rlmath.GaussianLogProb(row, a.mean[i*dims:][:dims], a.logStd[i*dims:][:dims]) - rlmath.TanhLogDet(row))
+		a.logProb[i] = float32(rlmath.GaussianLogProb(row, a.mean[i*dims:][:dims], a.logStd[i*dims:][:dims]) - rlmath.TanhLogDet(row))
 		for k, x := range row {
 			row[k] = float32(math.Tanh(float64(x)))
 		}
 	}
+	a.AddNoise()
 	return a.Rescale()
 }

@@ -43,11 +43,16 @@ func (l *learner) build(s agents.Setup) error {
 		return err
 	}
 	l.bind()
+	l.Explore(l.c.noise())
 	l.Sums = &l.sum
 	if len(l.c.Constraints) > 0 {
 		if err := l.constrain(); err != nil {
 			return err
 		}
+	}
+	l.rec = l.Recorder(l.Buffer)
+	if l.constraints != nil {
+		l.rec = l.Recorder(l.constraints.recorder)
 	}
 	if err := l.Diversify(l.c.Diversity); err != nil {
 		return err
@@ -81,7 +86,7 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 }
 
 // Recorder implements agents.Agent.
-func (a *Agent) Recorder() agents.Recorder { return a.learner.recorder() }
+func (a *Agent) Recorder() agents.Recorder { return a.learner.rec }
 
 // Learner implements agents.Agent.
 func (a *Agent) Learner() agents.Learner { return a.learner }

@@ -30,6 +30,9 @@ type Config struct {
 	// VTrace corrects sequences for actions of earlier policies.
 	VTrace VTrace `yaml:"vtrace"`
 
+	// ActionNoise is added to actions in [−1, 1] for exploration, beside the policy's own; left out
+	// none is. A section without kind is normal.
+	ActionNoise *offpolicy.Noise `yaml:"action_noise,omitempty"`
 	// Diversity pays for behaviour from which the skill can be told; left out there is no bonus.
 	Diversity *diversity.Config `yaml:"diversity,omitempty"`
 
@@ -85,6 +88,14 @@ func Defaults() Config {
 	}
 }
 
+// noise is that of actions.
+func (c *Config) noise() offpolicy.Noise {
+	if c.ActionNoise == nil {
+		return offpolicy.DefaultNoise()
+	}
+	return *c.ActionNoise
+}
+
 // Validate reports all problems of the configuration's own fields; whether it fits the environment
 // is found out by New.
 func (c Config) Validate() error {
@@ -96,6 +107,7 @@ func (c Config) Validate() error {
 		p.InRange("vtrace.lambda", v.Lambda, 0, 1)
 		p.Positive("vtrace.clip_rho", v.ClipRho)
 		p.Positive("vtrace.clip_c", v.ClipC)
+		p.Check(c.ActionNoise == nil, "action_noise", "cannot be combined with vtrace.length: the densities of actions with noise are not known")
 		p.Check(c.NSteps == 1, "n_steps", "is %d, but with vtrace.length the targets are V-trace's", c.NSteps)
 	}
 	p.Check(len(c.Constraints) == 0 || c.VTrace.Length == 0, "constraints", "cannot be combined with vtrace.length")

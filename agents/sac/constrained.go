@@ -64,14 +64,6 @@ func (c *constrained) weigh() {
 	}
 }
 
-// recorder is the replay's, and the constraints' where there are some.
-func (l *learner) recorder() agents.Recorder {
-	if l.constraints == nil {
-		return l.Buffer
-	}
-	return l.constraints.recorder
-}
-
 // constrainedRecorder tells the constraints of the rounds that the replay records.
 type constrainedRecorder struct {
 	replay.Buffer

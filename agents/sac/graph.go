@@ -82,6 +82,9 @@ func fits(c Config, f *network.Frame) error {
 		if c.UseSDE {
 			return fmt.Errorf("use_sde is for actions in a box; those of %s are %v", f.Spec.Name, a)
 		}
+		if c.ActionNoise != nil {
+			return fmt.Errorf("action_noise is for actions in a box; those of %s are %v", f.Spec.Name, a)
+		}
 		return nil
 	case envs.Box:
 		if !a.Bounded() || a.Of != tensor.Float32 && a.Of != tensor.Float64 {

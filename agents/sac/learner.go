@@ -24,6 +24,8 @@ type learner struct {
 	noises                      [][]float32
 	trace                       *trace
 	temperature                 *temperature
+	// rec records for the replay and the constraints, and restarts noise.
+	rec agents.Recorder
 	// constraints is nil without.
 	constraints *constrained
 	// sum is over the updates of the present learner step.
@@ -214,7 +216,7 @@ func autoTarget(f *network.Frame) float64 {
 // Edit implements agents.Editor. A temperature that becomes automatic begins with its initial
 // value.
 func (l *learner) Edit(config any, totalEnvSteps int64) error {
-	own := []string{"target_update_interval", "ent_coef", "target_entropy", "vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "use_sde_at_warmup", "sde_sample_freq", "constraints"}
+	own := []string{"target_update_interval", "ent_coef", "target_entropy", "vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "use_sde_at_warmup", "sde_sample_freq", "constraints", "action_noise"}
 	if err := agents.Editable(l.c, config, append(own, slices.Concat(offpolicy.Editable, diversity.Editable)...)...); err != nil {
 		return err
 	}
@@ -238,6 +240,7 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	}
 	set.Edit(c.Constraints)
 	l.Diversity.Edit(c.Diversity)
+	l.Explore(c.noise())
 	l.c, l.temperature = c, t
 	if l.trace != nil {
 		l.trace.c = c.VTrace.config()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -72,6 +73,7 @@ func TestMisfits(t *testing.T) {
 	suite.Refuse(t, with(envs.MultiDiscrete{N: []int{3, 3}}), nil, "toy", "multi-discrete[3 3]", "box, or Discrete")
 	suite.Refuse(t, with(envs.MultiBinary{N: 2}), nil, "toy", "multi-binary")
 	suite.Refuse(t, agenttest.Choice(), func(c *Config) { c.UseSDE = true }, "use_sde", "discrete(4)")
+	suite.Refuse(t, agenttest.Choice(), func(c *Config) { c.ActionNoise = &offpolicy.Noise{Kind: offpolicy.Normal, Dt: 1} }, "action_noise", "discrete(4)")
 	suite.Refuse(t, agenttest.Box(), func(c *Config) { c.VTrace.Length, c.BufferSize = 8, 20 }, "buffer_size", "2 environments", "vtrace.length 8")
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/diversity"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -69,6 +70,32 @@ func TestEditDiversity(t *testing.T) {
 	}
 }
 
+// TestActionNoise: noise is added to what the policy draws, and the densities of what comes of it
+// are not claimed to be known.
+func TestActionNoise(t *testing.T) {
+	draw := func(n *offpolicy.Noise) *agents.Decision {
+		r, _ := training(t, 64, agenttest.Box(), func(c *Config) { c.LearningStarts, c.ActionNoise = 0, n })
+		d, err := r.Actor.Act(t.Context(), rng.New(9), r.Env.Batch())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	plain, noisy, square, n := draw(nil), draw(&offpolicy.Noise{Kind: offpolicy.Normal, Sigma: 0.1, Dt: 1}), 0.0, 0.0
+	for i, x := range plain.Drawn.Float32s() {
+		y := noisy.Drawn.Float32s()[i]
+		if y < -1 || y > 1 {
+			t.Errorf("an action of %g", y)
+		}
+		if max(y, -y) < 1 {
+			square, n = square+float64((y-x)*(y-x)), n+1
+		}
+	}
+	if std := math.Sqrt(square / n); math.Abs(std-0.1) > 0.025 || n < 80 || noisy.LogProb != nil || plain.LogProb == nil {
+		t.Errorf("noise of %g over %g actions, expected 0.1", std, n)
+	}
+}
+
 // variants go through everything between them.
 func variants(t testing.TB) map[string]agenttest.Variant {
 	list, tiny := map[string]agenttest.Variant{}, agenttest.TinyEncoder(t, 0)
@@ -81,6 +108,7 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		"gsde":                {agenttest.Box(), func(c *Config) { c.UseSDE, c.SDESampleFreq, c.TrainFreq, c.GradientSteps = true, 3, 5, -1 }},
 		"gsde from the start": {agenttest.Box(), func(c *Config) { c.UseSDE, c.UseSDEAtWarmup, c.ClipMean = true, true, 0 }},
 		"v-trace":             {agenttest.Box(), func(c *Config) { c.VTrace.Length = 4 }},
+		"noise":               {agenttest.Box(), func(c *Config) { c.ActionNoise = &offpolicy.Noise{Kind: offpolicy.OU, Sigma: 0.3, Theta: 0.2, Dt: 1} }},
 		"privileged":          {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
 		"diversity": {agenttest.Skilled(agenttest.Box()), func(c *Config) {
 			diverse(c)

@@ -5,6 +5,9 @@ import "github.com/onnxrl/onnxrl/models/checkpoint"
 // SaveState implements checkpoint.Stater.
 func (l *learner) SaveState(w *checkpoint.Writer) error {
 	l.temperature.save(w)
+	if l.c.ActionNoise != nil {
+		l.SaveNoise(w)
+	}
 	if c := l.constraints; c != nil {
 		if err := c.SaveState(w.Scope("constraints")); err != nil {
 			return err
@@ -23,6 +26,9 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 		return err
 	}
 	l.temperature = t
+	if err := l.LoadNoise(r); err != nil {
+		return err
+	}
 	if c := l.constraints; c != nil {
 		if err := c.LoadState(r.Scope("constraints")); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -13,7 +14,7 @@ func TestAbsentRows(t *testing.T) {
 	makers := map[string]agents.Maker{}
 	for what, change := range sorted.All(map[string]func(c *Config){
 		"plain": func(*Config) {},
-		"noise": func(c *Config) { c.ActionNoise.Kind, c.NSteps = OU, 3 },
+		"noise": func(c *Config) { c.ActionNoise.Kind, c.NSteps = offpolicy.OU, 3 },
 	}) {
 		makers[what] = suite.Variant(t, agenttest.Box(), change).Maker
 	}

@@ -15,9 +15,6 @@ type actor struct {
 	*offpolicy.Actor
 	// squashed are the policy's actions, [n, A] in [−1, 1].
 	squashed []float32
-	noise    *noise
-	// release gives the learner's noise back; nil where the actor has its own.
-	release func()
 }
 
 func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
@@ -25,23 +22,11 @@ func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &actor{Actor: base, squashed: base.Program.Output(squashedOutput).Float32s()}
-	switch {
-	case m == agents.Greedy:
-	case n == l.Setup.Envs && !l.inUse:
-		l.inUse = true
-		x.noise, x.release = l.rec.noise, func() { l.inUse = false }
-	default:
-		x.noise = newNoise(l.c.ActionNoise, n, l.Networks.Frame.Dims)
-	}
-	return x, nil
+	return &actor{base, base.Program.Output(squashedOutput).Float32s()}, nil
 }
 
 // Act implements agents.Actor. While the learner waits for its first transitions, an exploring
 // actor draws uniformly from all actions; noise is added to those too, as in Stable-Baselines3.
-// Noise of the kind ou depends on the noise before: the first exploring actor for as many
-// environments as the agent learns from uses the one that is saved with the learner and that
-// restarts with each episode; others have their own.
 func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
 	if err := a.act(key, b); err != nil {
 		return nil, fmt.Errorf("td3: act: %w", err)
@@ -65,17 +50,6 @@ func (a *actor) act(key rng.Key, b *vector.Batch) error {
 			x[i] = min(max(v, -1), 1)
 		}
 	}
-	if a.noise != nil {
-		a.noise.add(x, &a.Stream)
-	}
+	a.AddNoise()
 	return a.Rescale()
-}
-
-// Close implements agents.Actor.
-func (a *actor) Close() error {
-	if a.release != nil {
-		a.release()
-		a.release = nil
-	}
-	return a.Actor.Close()
 }

@@ -43,7 +43,8 @@ func (l *learner) build(s agents.Setup) error {
 	if t := l.Targets.Input(offpolicy.NoiseInput); t != nil {
 		l.noise = t.Float32s()
 	}
-	l.rec = &recorder{Recorder: l.Buffer, noise: newNoise(l.c.ActionNoise, s.Envs, f.Dims)}
+	l.Explore(l.c.ActionNoise)
+	l.rec = l.Recorder(l.Buffer)
 	l.Sums = &l.sum
 	return l.Diversify(l.c.Diversity)
 }

@@ -24,7 +24,7 @@ type Config struct {
 	TargetPolicyNoise float64 `yaml:"target_policy_noise"`
 	TargetNoiseClip   float64 `yaml:"target_noise_clip"`
 	// ActionNoise is what is added to actions in [−1, 1] for exploration.
-	ActionNoise Noise `yaml:"action_noise"`
+	ActionNoise offpolicy.Noise `yaml:"action_noise"`
 
 	// Diversity pays for behaviour from which the skill can be told; left out there is no bonus.
 	Diversity *diversity.Config `yaml:"diversity,omitempty"`
@@ -38,31 +38,12 @@ type Config struct {
 	models.Options `yaml:",inline"`
 }
 
-// Noise is that of exploration.
-type Noise struct {
-	// Kind is none, normal, or ou, which is Ornstein-Uhlenbeck's: noise that pulls back to 0 and
-	// depends on the noise before.
-	Kind string `yaml:"kind"`
-	// Sigma is the standard deviation, of ou for each √dt.
-	Sigma float64 `yaml:"sigma"`
-	// Theta and Dt are ou's: how strongly it pulls back, and the length of a round.
-	Theta float64 `yaml:"theta"`
-	Dt    float64 `yaml:"dt"`
-}
-
-// The kinds of noise.
-const (
-	None   = "none"
-	Normal = "normal"
-	OU     = "ou"
-)
-
 // Defaults returns Stable-Baselines3's values.
 func Defaults() Config {
 	s := offpolicy.Defaults()
 	s.LearningRate = 1e-3
 	return Config{
-		Settings: s, PolicyDelay: 2, TargetPolicyNoise: 0.2, TargetNoiseClip: 0.5, ActionNoise: Noise{Kind: None, Sigma: 0.1, Theta: 0.15, Dt: 0.01},
+		Settings: s, PolicyDelay: 2, TargetPolicyNoise: 0.2, TargetNoiseClip: 0.5, ActionNoise: offpolicy.DefaultNoise(),
 		CriticSettings: offpolicy.CriticSettings{Critics: 2}, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{400, 300}, Activation: "relu"},
 	}
 }
@@ -82,10 +63,6 @@ func (c Config) Validate() error {
 	p.AtLeast("policy_delay", c.PolicyDelay, 1)
 	p.NonNegative("target_policy_noise", c.TargetPolicyNoise)
 	p.NonNegative("target_noise_clip", c.TargetNoiseClip)
-	p.OneOf("action_noise.kind", c.ActionNoise.Kind, None, Normal, OU)
-	p.NonNegative("action_noise.sigma", c.ActionNoise.Sigma)
-	p.NonNegative("action_noise.theta", c.ActionNoise.Theta)
-	p.Positive("action_noise.dt", c.ActionNoise.Dt)
 	c.Diversity.Fits(&p, c.BatchSize, c.NSteps)
 	return p.Err()
 }

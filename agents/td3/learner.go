@@ -16,9 +16,7 @@ type learner struct {
 	offpolicy.Learner
 	c Config
 	// rec records for the replay and restarts noise.
-	rec *recorder
-	// inUse says that an exploring actor uses the noise that is saved with the learner.
-	inUse bool
+	rec agents.Recorder
 	// noise is what is added to the actions of targets; nil without smoothing.
 	noise []float32
 	// loss is the actor's newest.
@@ -146,7 +144,7 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 		return fmt.Errorf("td3: %w", err)
 	}
 	l.c = c
-	l.rec.noise.edit(c.ActionNoise)
+	l.Explore(c.ActionNoise)
 	l.Diversity.Edit(c.Diversity)
 	clear(l.metrics)
 	return nil

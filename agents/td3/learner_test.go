@@ -1,63 +1,25 @@
 package td3
 
 import (
-	"math"
 	"slices"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// TestNoise holds mean, deviation and memory of the noises against their definitions, and clips.
-func TestNoise(t *testing.T) {
-	s, x := rng.New(2).Stream(), make([]float32, 2)
-	none := newNoise(Noise{Kind: None, Sigma: 9}, 1, 2)
-	if none.add(x, s); x[0] != 0 || x[1] != 0 {
-		t.Errorf("no noise is %v", x)
-	}
-	wild := newNoise(Noise{Kind: Normal, Sigma: 100}, 1, 2)
-	for range 20 {
-		x[0], x[1] = 0.5, -0.5
-		if wild.add(x, s); max(x[0], x[1]) > 1 || min(x[0], x[1]) < -1 {
-			t.Errorf("actions of %v", x)
-		}
-	}
-	const draws = 40_000
-	for _, c := range []struct {
-		noise     Noise
-		std, next float64
-	}{
-		{Noise{Kind: Normal, Sigma: 0.1, Dt: 1}, 0.1, 0},
-		// A stationary Ornstein-Uhlenbeck process in steps: variance σ²·dt/(1 − (1 − θ·dt)²), and
-		// the correlation of neighbours is 1 − θ·dt.
-		{Noise{Kind: OU, Sigma: 0.2, Theta: 0.5, Dt: 0.2}, 0.2 * math.Sqrt(0.2/(1-0.81)), 0.9},
-	} {
-		z := newNoise(c.noise, 1, 1)
-		var square, product, last float64
-		for range draws {
-			e := make([]float32, 1)
-			z.add(e, s)
-			v := float64(e[0])
-			square, product, last = square+v*v, product+v*last, v
-		}
-		if std, next := math.Sqrt(square/draws), product/square; math.Abs(std/c.std-1) > 0.05 || math.Abs(next-c.next) > 0.03 {
-			t.Errorf("%s: a deviation of %g, expected %g, and a correlation of %g, expected %g", c.noise.Kind, std, c.std, next, c.next)
-		}
-	}
-}
-
 // TestNoiseRestartsWithEpisodes: the state of ou is 0 where an episode has begun, and only there.
 func TestNoiseRestartsWithEpisodes(t *testing.T) {
-	r, l := training(t, 3, agenttest.Box(), func(c *Config) { c.ActionNoise.Kind = OU })
+	r, l := training(t, 3, agenttest.Box(), func(c *Config) { c.ActionNoise.Kind = offpolicy.OU })
 	restarts := 0
 	for range 40 {
 		r.Run(t, 1)
 		for e := range 3 {
 			ended := r.Env.Batch().Type[e] == envs.Last
-			for _, x := range l.rec.noise.x[2*e:][:2] {
+			for _, x := range l.NoiseState()[2*e:][:2] {
 				if (x == 0) != ended {
 					t.Fatalf("environment %d: noise %v, ended %v", e, x, ended)
 				}
@@ -71,11 +33,11 @@ func TestNoiseRestartsWithEpisodes(t *testing.T) {
 		t.Errorf("%d restarts", restarts)
 	}
 	// A second exploring actor has noise of its own.
-	before := slices.Clone(l.rec.noise.x)
+	before := slices.Clone(l.NoiseState())
 	if _, err := agenttest.Actor(t, r.Agent, agents.Explore, 3).Act(t.Context(), rng.New(9), r.Env.Batch()); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(before, l.rec.noise.x) {
+	if !slices.Equal(before, l.NoiseState()) {
 		t.Error("another actor has moved the noise")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -19,15 +20,15 @@ func TestIdentity(t *testing.T) {
 		"ddpg": DDPGDefaults,
 		"td3, ou, n-step": func() Config {
 			c := Defaults()
-			c.ActionNoise.Kind, c.NSteps, c.Gamma = OU, 3, 0.4
+			c.ActionNoise.Kind, c.NSteps, c.Gamma = offpolicy.OU, 3, 0.4
 			return c
 		},
 	}) {
 		t.Run(what, func(t *testing.T) {
 			c := defaults()
 			c.Hidden, c.LearningRate, c.BufferSize, c.ActionNoise.Sigma = []int{64, 64}, 1e-3, 10_000, 0.1
-			if c.ActionNoise.Kind == None {
-				c.ActionNoise.Kind = Normal
+			if c.ActionNoise.Kind == offpolicy.None {
+				c.ActionNoise.Kind = offpolicy.Normal
 			}
 			m, err := NewMaker(c)
 			if err != nil {

@@ -42,9 +42,9 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		change func(c *Config)
 	}{
 		"box":        {agenttest.Box(), func(*Config) {}},
-		"float64":    {agenttest.Wide(), func(c *Config) { c.MaxGradNorm, c.NSteps, c.ActionNoise.Kind = 0.5, 3, Normal }},
+		"float64":    {agenttest.Wide(), func(c *Config) { c.MaxGradNorm, c.NSteps, c.ActionNoise.Kind = 0.5, 3, offpolicy.Normal }},
 		"privileged": {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
-		"ou":         {agenttest.Box(), func(c *Config) { c.ActionNoise.Kind, c.TrainFreq, c.GradientSteps = OU, 5, -1 }},
+		"ou":         {agenttest.Box(), func(c *Config) { c.ActionNoise.Kind, c.TrainFreq, c.GradientSteps = offpolicy.OU, 5, -1 }},
 		"ddpg":       {agenttest.Box(), func(c *Config) { c.PolicyDelay, c.TargetPolicyNoise, c.Critics, c.CriticHidden = 1, 0, 1, []int{8} }},
 		"diversity": {agenttest.Skilled(agenttest.Box()), func(c *Config) {
 			d := diversity.Defaults()
@@ -55,7 +55,7 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 			c.LearningRateSchedule.Kind, c.LearningRateSchedule.Steps, c.Encoder = "linear", 100, tiny
 		}},
 		"assets": {agenttest.Assets(t), func(c *Config) {
-			c.PolicyDelay, c.Optimizer.Kind, c.Encoder, c.CrossAsset.NHeads, c.ActionNoise.Kind = 3, "rmsprop", tiny, 2, OU
+			c.PolicyDelay, c.Optimizer.Kind, c.Encoder, c.CrossAsset.NHeads, c.ActionNoise.Kind = 3, "rmsprop", tiny, 2, offpolicy.OU
 		}},
 		"frozen encoders": {agenttest.Series(t), func(c *Config) { c.Freeze, c.Encoder = []string{"*encoder*"}, tiny }},
 	}) {
