@@ -179,8 +179,8 @@ func (d *design) heads(g *layer.Graph, features []int) (network.Distribution, on
 			z, err = torso.Encode(b, in)
 		} else {
 			shape := features
-			if d.f.Assets > 0 {
-				shape = []int{d.f.Assets, features[0]}
+			if n := d.f.Assets + d.f.Among; n > 0 {
+				shape = []int{n, features[0]}
 			}
 			z = g.Observation(d.featureNames()[i], shape...)
 		}
@@ -321,5 +321,5 @@ func (d *design) encode(g *layer.Graph, s encoder.Sharer, rows onnx.Value, windo
 // features in each.
 func columns(f *network.Frame) (series, features int) {
 	shape := f.Spec.Observation[f.Series].Space.Shape()
-	return max(f.Assets, 1), shape[len(shape)-1]
+	return max(f.Assets+f.Among, 1), shape[len(shape)-1]
 }

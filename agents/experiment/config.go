@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // Config is a run's document.
@@ -105,6 +106,11 @@ func (k Kinds) Open(ctx context.Context, c Config) (Config, envs.Factory, agents
 	factory, err := envs.Open(ctx, k.Envs, c.Env)
 	if err != nil {
 		return c, nil, nil, err
+	}
+	if u, ok := factory.(interface {
+		UseEngine(open func(context.Context) (engine.Compiler, error))
+	}); ok && k.Engine != nil {
+		u.UseEngine(k.Engine)
 	}
 	config := factory.Config()
 	wrapped, err := preprocess(factory, c.Wrappers)

@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"context"
+
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -18,6 +20,9 @@ type Kinds struct {
 	// Document, unless nil, reads the document of a path in place of the function [Document]: a
 	// program may have other places than files, such as its standard input.
 	Document func(path string) (*configs.Document, error)
+	// Engine, unless nil, opens the engine of the models that environments consist of, such as the
+	// experts of a router. It stays the caller's. Runs and evaluations use the one they are given.
+	Engine func(ctx context.Context) (engine.Compiler, error)
 	// Note, unless nil, is told what is worth knowing of documents that are opened: keys that are
 	// called otherwise now.
 	Note func(text string)
@@ -27,6 +32,14 @@ type Kinds struct {
 // restores it, begins so.
 func (k Kinds) Setup(c Config, e engine.Compiler) agents.Setup {
 	return agents.Setup{Engine: e, Encoders: k.Encoders, Key: rng.New(c.Seed)}
+}
+
+// On returns the kinds whose environments run models by an engine.
+func (k Kinds) On(c engine.Compiler) Kinds {
+	if c != nil {
+		k.Engine = func(context.Context) (engine.Compiler, error) { return c, nil }
+	}
+	return k
 }
 
 // Agent returns what makes the agents that a section describes, and the section with its effective

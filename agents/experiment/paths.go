@@ -1,21 +1,35 @@
 package experiment
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/configs"
 )
 
-// paths are the keys of a document that name files.
-var paths = []string{"env.data.source.path", "env.data.source.join", "agent.encoder.path", "agent.policy.path"}
+// paths are the keys of a document that name files, beside those of [Models].
+var paths = []string{"env.data.source.path", "env.data.source.join", "env.env.data.source.path", "env.env.data.source.join"}
+
+// Models returns the keys of the models that a document may be made of: those of the agent's
+// networks, and of the experts of its environment.
+func Models(doc *configs.Document) []string {
+	keys := []string{"agent.encoder.path", "agent.policy.path"}
+	for i := 0; ; i++ {
+		key := fmt.Sprintf("env.experts[%d].path", i)
+		if _, ok := doc.Lookup(key); !ok {
+			return keys
+		}
+		keys = append(keys, key)
+	}
+}
 
 // shippedPrefix marks paths into what comes with the program.
 const shippedPrefix = "shipped:"
 
 // Absolute makes the paths of a document absolute, so that it means the same from any folder.
 func Absolute(doc *configs.Document) error {
-	for _, key := range paths {
+	for _, key := range append(Models(doc), paths...) {
 		old, ok := Path(doc, key)
 		if !ok || filepath.IsAbs(old) {
 			continue

@@ -28,6 +28,9 @@ type Frame struct {
 	// Series is the field [W,N,F] or [W,F]; Assets is N, or 0 for [W,F].
 	Series int
 	Assets int
+	// Among is N where one choice is made for all assets together, such as who trades them: heads
+	// read what is summed up over the assets, and Assets is 0.
+	Among int
 	// Position [N] and Cash [1] stand beside a window of assets; Flat are the fields that are
 	// flattened otherwise.
 	Position, Cash int
@@ -49,7 +52,7 @@ func (f *Frame) without(fields []string) (*Frame, error) {
 		switch {
 		case i < 0 || slices.Contains(own.hidden, i):
 			return nil, fmt.Errorf("%q is given twice, or no field of the observation: %s", name, f.observations())
-		case i == f.Series && f.Assets > 0:
+		case i == f.Series && f.Assets+f.Among > 0:
 			return nil, fmt.Errorf("%q is the window of assets, which the policy chooses by", name)
 		case i == f.Series:
 			own.Series = -1
@@ -102,34 +105,49 @@ func NewFrame(spec envs.Spec) (*Frame, error) {
 			f.Assets = shape[1]
 		}
 	}
+	if f.Assets > 0 && f.Discrete() {
+		f.Assets, f.Among = 0, f.Assets
+	}
 	if f.Assets > 0 {
 		return f, f.besideAssets()
 	}
 	for i := range spec.Observation {
-		if i != f.Series {
+		if i != f.Series && !f.ofAssets(i, f.Among) {
 			f.Flat = append(f.Flat, i)
 		}
 	}
 	return f, nil
 }
 
+// ofAssets reports whether field i is one that stands beside a window of n assets, and keeps it.
+func (f *Frame) ofAssets(i, n int) bool {
+	field := f.Spec.Observation[i]
+	shape := field.Space.Shape()
+	switch {
+	case n == 0:
+		return false
+	case field.Name == PositionField && slices.Equal(shape, []int{n}):
+		f.Position = i
+	case field.Name == CashField && slices.Equal(shape, []int{1}):
+		f.Cash = i
+	case field.Name == TradableField && slices.Equal(shape, []int{n}):
+		f.Tradable = i
+	default:
+		return false
+	}
+	return true
+}
+
 // besideAssets checks the heads and finds position and cash.
 func (f *Frame) besideAssets() error {
 	w := f.Spec.Observation[f.Series]
-	perAsset := len(f.Heads) == f.Assets && !slices.ContainsFunc(f.Heads, func(k int) bool { return k != f.Heads[0] }) && !f.Discrete()
+	perAsset := len(f.Heads) == f.Assets && !slices.ContainsFunc(f.Heads, func(k int) bool { return k != f.Heads[0] })
 	if !perAsset && f.Dims != f.Assets && f.Dims != f.Assets+1 {
-		return fmt.Errorf("observation %q of %s is %v, a window of %d assets, and its actions are %v; expected one head for each asset, all of the same size, or one component for each and, at most, one for the portfolio", w.Name, f.Spec.Name, w.Space.Shape(), f.Assets, f.Spec.Action)
+		return fmt.Errorf("observation %q of %s is %v, a window of %d assets, and its actions are %v; expected one discrete choice, one head for each asset, all of the same size, or one component for each and, at most, one for the portfolio", w.Name, f.Spec.Name, w.Space.Shape(), f.Assets, f.Spec.Action)
 	}
 	for i, field := range f.Spec.Observation {
-		shape := field.Space.Shape()
-		switch {
-		case i == f.Series:
-		case field.Name == PositionField && slices.Equal(shape, []int{f.Assets}):
-			f.Position = i
-		case field.Name == CashField && slices.Equal(shape, []int{1}):
-			f.Cash = i
-		case field.Name == TradableField && slices.Equal(shape, []int{f.Assets}):
-			f.Tradable = i
+		switch shape := field.Space.Shape(); {
+		case i == f.Series || f.ofAssets(i, f.Assets):
 		case field.Name == wrap.SkillField && len(shape) == 1:
 			f.Skill = i
 		default:

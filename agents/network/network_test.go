@@ -140,6 +140,7 @@ func TestSpaces(t *testing.T) {
 		{name: "scalar box, no hidden layer, gSDE", obs: vectors(), action: envs.Box{Of: tensor.Float32, Low: []float64{-1}, High: []float64{1}}, e: sde, change: func(c *network.Config) { c.Hidden = nil }},
 		{name: "series", obs: series(t), action: envs.Discrete{N: 3}, masked: true},
 		{name: "series, box", obs: series(t), action: box, e: sde},
+		{name: "one choice for all assets", obs: append(assets(t), envs.Field{Name: "moon", Space: envs.Unbounded(2)}), action: envs.Discrete{N: 4}, masked: true},
 		{name: "assets", obs: assets(t), action: envs.MultiDiscrete{N: []int{3, 3, 3}}, masked: true},
 		{name: "assets, box", obs: assets(t), action: envs.NewBox(0, 1, 3), e: gaussian},
 		{name: "assets, box with a component of the portfolio", obs: tradable(t), action: envs.NewBox(0, 1, 4), e: gaussian},
@@ -165,7 +166,7 @@ func TestSpaces(t *testing.T) {
 			})
 		}
 	}
-	if want := 19 * len(testengines.All(t)); n != want || decisions != want*40*rows {
+	if want := 20 * len(testengines.All(t)); n != want || decisions != want*40*rows {
 		t.Errorf("%d cases of %d, %d decisions", n, want, decisions)
 	}
 }
@@ -492,7 +493,7 @@ func TestMisfits(t *testing.T) {
 	}
 	two := append(assets(t), envs.Field{Name: "other", Space: envs.Unbounded(4, 2)})
 	fails(frame(two, envs.Discrete{N: 2}), `"window"`, `"other"`, "one is expected")
-	fails(frame(assets(t), envs.Discrete{N: 2}), "3 assets", "discrete(2)")
+	fails(frame(assets(t), envs.MultiDiscrete{N: []int{2, 2}}), "3 assets", "multi-discrete[2 2]")
 	fails(frame(assets(t), envs.NewBox(0, 1, 2)), "3 assets", "one component for each")
 	fails(frame(append(assets(t), envs.Field{Name: "moon", Space: envs.Unbounded(3)}), envs.NewBox(0, 1, 3)), `"moon"`, "position [3]")
 	fails(network.Config{Hidden: []int{0}, Activation: "soft"}.Validate(), "hidden", "activation")

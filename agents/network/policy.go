@@ -60,7 +60,9 @@ func openPolicy(c Config, f *Frame, kinds []encoder.Kind) (*userPolicy, error) {
 
 // single reports whether the observation can be had as one value: a vector of all fields, or the
 // one window.
-func (f *Frame) single() bool { return f.Assets == 0 && (f.Series < 0 || len(f.Flat) == 0) }
+func (f *Frame) single() bool {
+	return f.Assets+f.Among == 0 && (f.Series < 0 || len(f.Flat) == 0)
+}
 
 // observations lists the fields and their shapes.
 func (f *Frame) observations() string {

@@ -26,7 +26,7 @@ type Config struct {
 	// {kind: file, path: …}; absent is one made of encoder, hidden layers and a last one, which
 	// with a Policy are the critic's alone.
 	Policy configs.Kinded `yaml:"policy,omitempty" kinds:"encoder"`
-	// Hidden and Activation are the layers of observations that are not windows of assets.
+	// Hidden and Activation are the layers where actions are not those of assets.
 	Hidden     []int  `yaml:"hidden,flow"`
 	Activation string `yaml:"activation"`
 	// Privileged are fields of the observation that critics read and the policy does not, which is
@@ -168,7 +168,7 @@ func (t *Torso) Encode(g *layer.Graph, in Inputs) (onnx.Value, error) {
 // Finish appends what follows the encoder, whose result is z.
 func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error) {
 	f := t.f
-	if f.Assets > 0 {
+	if f.Assets+f.Among > 0 {
 		mixed := crossasset.Inputs{Features: z, Valid: t.valid(g, in)}
 		if f.Position >= 0 {
 			mixed.Position = in.Obs[f.Position]
@@ -177,16 +177,19 @@ func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error
 			mixed.Cash = in.Obs[f.Cash]
 		}
 		out, err := crossasset.Build(g.In("cross"), t.c.CrossAsset, mixed)
-		if f.Skill < 0 || err != nil {
+		if err != nil || f.Assets > 0 && f.Skill < 0 {
 			return Features{PerAsset: out.Assets, Pooled: out.Portfolio}, err
 		}
-		// The skill is every asset's.
-		z := in.Obs[f.Skill]
-		each := tensor.New(tensor.Float32, 1, f.Assets, 1)
-		for i := range each.Float32s() {
-			each.Float32s()[i] = 1
+		if f.Assets > 0 {
+			// The skill is every asset's.
+			z := in.Obs[f.Skill]
+			each := tensor.New(tensor.Float32, 1, f.Assets, 1)
+			for i := range each.Float32s() {
+				each.Float32s()[i] = 1
+			}
+			return Features{PerAsset: g.Concat(2, out.Assets, g.Mul(g.Unsqueeze(z, 1), g.Const(each))), Pooled: g.Concat(1, out.Portfolio, z)}, g.Err()
 		}
-		return Features{PerAsset: g.Concat(2, out.Assets, g.Mul(g.Unsqueeze(z, 1), g.Const(each))), Pooled: g.Concat(1, out.Portfolio, z)}, g.Err()
+		z = out.Portfolio
 	}
 	x, err := t.Join(g, in, z)
 	if err != nil {
@@ -195,8 +198,9 @@ func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error
 	return t.Hidden(g, x), g.Err()
 }
 
-// Join appends what lies before the hidden layers, for observations that are not windows of assets:
-// all fields as one vector [batch, D], encoded if an encoder is named. z is the result of Encode.
+// Join appends what lies before the hidden layers, where actions are not those of assets: all
+// fields as one vector [batch, D], encoded if an encoder is named. z is the result of Encode,
+// summed up where it is of assets.
 func (t *Torso) Join(g *layer.Graph, in Inputs, z onnx.Value) (onnx.Value, error) {
 	f := t.f
 	x := t.flat(g, in, z)
@@ -265,7 +269,7 @@ func (t *Torso) valid(g *layer.Graph, in Inputs) onnx.Value {
 	if t.f.Tradable >= 0 {
 		return g.Op("Cast", []onnx.Value{in.Obs[t.f.Tradable]}, onnx.AttrInt("to", int(tensor.Bool)))
 	}
-	if in.Mask == "" {
+	if in.Mask == "" || t.f.Among > 0 {
 		return ""
 	}
 	choices := g.Reshape(g.Op("Cast", []onnx.Value{in.Mask}, onnx.AttrInt("to", int(tensor.Float32))), -1, t.f.Assets, t.f.Heads[0])

@@ -171,8 +171,8 @@ func (c Config) refuseMemory(t *network.Torso) error {
 		return fmt.Errorf("recurrent.kind: %s, but the user-supplied policy has no memory: no inputs %s…", r.Kind, memory.Prefix)
 	case r.Kind != None && t.HasPolicy() && r.Critic == Shared:
 		return fmt.Errorf("recurrent.critic: %s, but what the user-supplied policy remembers cannot be read by the value: %s gives the value %s layers of its own, and recurrent.kind: %s none", Shared, Separate, r.Kind, None)
-	case r.Kind != None && f.Assets > 0:
-		return fmt.Errorf("recurrent: %s is for observations that are not windows of assets, and %q of %s is one of %d", r.Kind, f.Spec.Observation[f.Series].Name, f.Spec.Name, f.Assets)
+	case r.Kind != None && f.Assets+f.Among > 0:
+		return fmt.Errorf("recurrent: %s is for observations that are not windows of assets, and %q of %s is one of %d", r.Kind, f.Spec.Observation[f.Series].Name, f.Spec.Name, f.Assets+f.Among)
 	case r.Length > c.NSteps:
 		return fmt.Errorf("recurrent.length: sequences of %d rounds in rollouts of %d", r.Length, c.NSteps)
 	}

@@ -173,7 +173,9 @@ func openEnv(f envs.Factory) (e envs.Env, err error) {
 		if e, err = f.New(split, 0); err == nil {
 			return e, nil
 		}
-		errs = append(errs, err)
+		if len(errs) == 0 || err.Error() != errs[0].Error() {
+			errs = append(errs, err)
+		}
 	}
 	return nil, errors.Join(errs...)
 }

@@ -157,7 +157,7 @@ func (e *Evaluation) configBeside(dir string) (string, error) {
 // Open opens the environment and the policies, which the engine runs; it stays the caller's.
 func (e *Evaluation) Open(ctx context.Context, c engine.Compiler) (err error) {
 	e.engine = c
-	if e.cfg, e.factory, e.maker, err = e.kinds.Open(ctx, e.cfg); err != nil {
+	if e.cfg, e.factory, e.maker, err = e.kinds.On(c).Open(ctx, e.cfg); err != nil {
 		return err
 	}
 	e.closers = append(e.closers, e.factory)

@@ -159,7 +159,7 @@ func (p *Plan) open(ctx context.Context, cfg experiment.Config, doc *configs.Doc
 		p.cfg.Train.Threads = max(1, runtime.GOMAXPROCS(0)/min(p.o.Parallel, max(1, len(p.cfg.Seeds))))
 	}
 	if p.factory = p.o.Factory; p.factory == nil {
-		p.cfg, p.factory, p.maker, err = p.kinds.Open(ctx, p.cfg)
+		p.cfg, p.factory, p.maker, err = p.kinds.On(p.o.Engine).Open(ctx, p.cfg)
 	} else if p.maker, p.cfg.Agent, err = p.kinds.Agent(p.cfg.Agent); err == nil {
 		p.cfg = p.cfg.Complete()
 		p.cfg.Env, err = configs.NewKinded(p.cfg.Env.Kind, p.factory.Config())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/configs"
@@ -22,21 +23,25 @@ func Sources(doc *configs.Document, f envs.Factory, digest func(files []string) 
 		digest = func(files []string) (string, error) { return Digest(files, nil) }
 	}
 	out := map[string]string{}
+	if m, ok := f.(interface{ Inside() envs.Factory }); ok {
+		f = m.Inside()
+	}
 	if o, ok := f.(trading.Opened); ok {
 		maps.Copy(out, o.Data().Digests)
 		if out["data_sha256"] == "" {
 			out["data_sha256"] = marketDigest(o.Source(), o.Data().Splits)
 		}
 	}
-	for _, part := range []string{"encoder", "policy"} {
-		path, ok := experiment.Path(doc, "agent."+part+".path")
+	for _, key := range experiment.Models(doc) {
+		path, ok := experiment.Path(doc, key)
 		if !ok {
 			continue
 		}
 		files, err := ModelFiles(path)
 		if err != nil {
-			return nil, fmt.Errorf("agent.%s.path: %w", part, err)
+			return nil, fmt.Errorf("%s: %w", key, err)
 		}
+		part := strings.TrimSuffix(key[strings.Index(key, ".")+1:], ".path")
 		if out[part+"_sha256"], err = digest(files); err != nil {
 			return nil, err
 		}

@@ -196,7 +196,7 @@ func (s *exportSource) environment(ctx context.Context, kinds experiment.Kinds, 
 	if o.cfg, _, err = kinds.Load(config, nil); err != nil {
 		return o, err
 	}
-	if o.cfg, o.factory, o.maker, err = kinds.Open(ctx, o.cfg); err != nil {
+	if o.cfg, o.factory, o.maker, err = kinds.On(s.engine).Open(ctx, o.cfg); err != nil {
 		return o, err
 	}
 	s.closers = append(s.closers, o.factory)

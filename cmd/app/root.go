@@ -47,7 +47,7 @@ func newApp(name string, in io.Reader, out, errw io.Writer) *app {
 
 func (a *app) run(ctx context.Context, root *cobra.Command, args []string) int {
 	errw := a.err // Before --log-format changes it.
-	a.kinds.Note = a.noteOnce()
+	a.kinds.Note, a.kinds.Engine = a.noteOnce(), a.compiler
 	a.kinds.Document = readsDocuments(a.kinds.Document, a.in)
 	root.SetArgs(args)
 	root.SetIn(a.in)

@@ -7,11 +7,14 @@
 package kinds
 
 import (
+	"slices"
+
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/a2c"
 	"github.com/onnxrl/onnxrl/agents/dqn"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/ppo"
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/sac"
 	"github.com/onnxrl/onnxrl/agents/td3"
 	"github.com/onnxrl/onnxrl/envs"
@@ -19,13 +22,15 @@ import (
 	"github.com/onnxrl/onnxrl/envs/corridor"
 	"github.com/onnxrl/onnxrl/envs/gymnasium"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
+	"github.com/onnxrl/onnxrl/envs/meta"
 	encoders "github.com/onnxrl/onnxrl/models/encoder/kinds"
 )
 
 // All returns what comes with the program. The lists are the caller's.
 func All() experiment.Kinds {
+	inside := append([]envs.Kind{corridor.Kind, feed.Kind(), gymnasium.Kind}, classic.Kinds()...)
 	return experiment.Kinds{
-		Envs:     append([]envs.Kind{corridor.Kind, feed.Kind(), gymnasium.Kind}, classic.Kinds()...),
+		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Expert)),
 		Agents:   append([]agents.Kind{a2c.Kind, dqn.Kind, sac.Kind, td3.Kind, td3.DDPGKind}, ppo.Kinds()...),
 		Encoders: encoders.All(),
 	}

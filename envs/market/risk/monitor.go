@@ -30,6 +30,7 @@ type Monitor struct {
 	drawdown, cvar float64
 	known          bool // the CVaR
 	stopped, cut   bool
+	held           float64 // by Scale: 1 less what limits are multiplied by
 }
 
 // Alert says that a limit of a book was passed, or that this has ended.
@@ -77,7 +78,7 @@ func NewMonitor(c Config) (*Monitor, error) {
 	return m, nil
 }
 
-// Reset forgets all values.
+// Reset forgets all values, and what Scale was called with.
 func (m *Monitor) Reset() {
 	m.returns.reset()
 	*m = Monitor{OnAlert: m.OnAlert, config: m.config, peaks: m.peaks, returns: m.returns}
@@ -184,13 +185,19 @@ func (m *Monitor) Stopped() bool { return m.stopped }
 func (m *Monitor) Flattens() bool { return m.stopped && m.config.Drawdown.Then == Flatten }
 
 // Factor is what limits on positions are multiplied by: CVaR.Cut while the CVaR is beyond its limit
-// and has not come back to CVaR.Resume, and else 1.
+// and has not come back to CVaR.Resume, and else 1, times the factor of Scale.
 func (m *Monitor) Factor() float64 {
+	f := 1 - m.held
 	if m.cut {
-		return m.config.CVaR.Cut
+		f *= m.config.CVaR.Cut
 	}
-	return 1
+	return f
 }
+
+// Scale multiplies limits on positions by a further factor in [0, 1], in the place of the last one:
+// that of an expert who is in charge of the book, say. It is no part of Memory: whoever sets it
+// does so again.
+func (m *Monitor) Scale(factor float64) { m.held = 1 - factor }
 
 // Limits returns the largest parts of the value that may be in assets together and in one, +Inf
 // where there is no limit.

@@ -3,6 +3,7 @@ package trading
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/risk"
@@ -232,6 +233,9 @@ func (e *Env) observe(ts *envs.TimeStep) {
 
 // Bar returns the current bar, a row of the market.
 func (e *Env) Bar() int { return e.t }
+
+// Now returns the time of the current bar.
+func (e *Env) Now() time.Time { return e.market.Dates[e.t] }
 
 // Value returns the portfolio's value at the close of the current bar.
 func (e *Env) Value() float64 { return e.value }

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+)
+
+// TestRouter trains two experts on target weights and a router that chooses between them, which is
+// published, verified, evaluated and resumed to the same bits.
+func TestRouter(t *testing.T) {
+	dir := t.TempDir()
+	const market = `{kind: trading, window: 10, actions: weights, episode: {kind: random, length: 100}, risk: {max_exposure: 1}, data: {source: {path: "shipped:market/us5_daily.parquet", adjust: adj_close, adjust_volume: splits},
+    assets: [AAPL, IBM, MSFT], split: {train: [2000-03-01, 2009-12-31], valid: [2010-01-04, 2011-06-30], test: [2011-07-01, 2013-03-01]}, features: {prices: relative, volume: log}, normalization: {clip: 5}}}`
+	const train = "train: {num_envs: 2, total_env_steps: 80, threads: 1, validation: {every_steps: 40}, checkpoint: {every_steps: 40, keep_last: 9}}\npublish: {observations: 64, allow_ties: true}\n"
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	expert := write("expert.yaml", "env: "+market+"\nagent: {kind: sac, encoder: {kind: mlp, hidden: [8]}, hidden: [8], learning_starts: 20, buffer_size: 100, batch_size: 8}\n"+train)
+	for _, seed := range []string{"1", "2"} {
+		succeed(t, "train", expert, "--engine", portable.Name, "-q", "--set", "seed="+seed, "--out", filepath.Join(dir, seed))
+	}
+	router := write("router.yaml", `env:
+  kind: meta
+  segment: 5
+  diversity: {kl_coef: 0.1, kl_coef_max: 0.2, usage_coef: 0.01}
+  risk: {drawdown: {limit: 0.15}, cvar: {limit: 0.05}}
+  experts: [{path: "`+filepath.Join(dir, "1", "best.onnx")+`"}, {path: "`+filepath.Join(dir, "2", "best.onnx")+`"}]
+  env: `+market+"\nagent: {kind: maskable_ppo, encoder: {kind: timecnn, d_model: 8, n_layers: 1}, hidden: [8], n_steps: 20, batch_size: 20}\n"+train)
+	run := filepath.Join(dir, "router")
+	succeed(t, "train", router, "--engine", portable.Name, "-q", "--out", run)
+	says(t, succeed(t, "models", "verify", "--store", filepath.Join(run, publish.StoreDir), "--engine", portable.Name), "ok")
+	says(t, succeed(t, "evaluate", run, "--engine", portable.Name, "-q"), "mean reward")
+
+	resumed := filepath.Join(dir, "resumed")
+	for _, name := range []string{"config.yaml", "lineage.json", "sources.json", "metrics.jsonl", filepath.Join("checkpoints", "ckpt-000000040")} {
+		copyGolden(t, filepath.Join(run, name), filepath.Join(resumed, name))
+	}
+	succeed(t, "train", "--resume", resumed, "--engine", portable.Name, "-q")
+	sameGolden(t, "resumed", goldenOf(t, resumed), goldenOf(t, run))
+
+	refuse(t, []string{"train", router, "--set", "env.experts=[{path: none.onnx}, {path: none.onnx}]", "-q", "--out", filepath.Join(dir, "x")}, "env.experts[0].path", filepath.Join("cmd", "app", "none.onnx"))
+	refuse(t, []string{"train", router, "--set", "env.env.window=9", "-q", "--out", filepath.Join(dir, "x")}, "meta: expert 0", "window")
+	refuse(t, []string{"train", router, "--set", "env.env={}", "-q", "--out", filepath.Join(dir, "x")}, "env.env")
+}

@@ -1,0 +1,36 @@
+// Package meta is the environment of a router: a decision maker of low frequency, which chooses who
+// of several experts acts in another environment, and for how long.
+//
+// # A step
+//
+// A step is a segment: the choice holds for so many env steps of the environment inside, or to the
+// end of its episode. The choice is one expert ([Expert], a discrete action) or the shares of all
+// in a convex mixture of their actions ([Mixture], scores whose softmax they are). The reward is
+// the sum of what the environment inside pays, and costs are summed as well; discounts are
+// multiplied, so that a router's own discount is for segments.
+//
+// # What is observed
+//
+// The fields of the environment inside, windows included, and "experts" [N·2 or N·4]: of each
+// expert its share in the last decision, its share in the usage of late, and, with limits on risk,
+// its drawdown and its CVaR.
+//
+// # Diversity
+//
+// A router that settles on one expert early leaves the others without experience. [Diversity] pays
+// for choosing one who acts differently, by KL(π_selected ‖ π_mean), and for one who is seldom
+// chosen, by KL(one-hot ‖ usage). Usage is counted for the episode, so that an episode depends on
+// nothing before it.
+//
+// # Risk
+//
+// Each expert has a book: what the account made of 1 while it was in charge, by its share in a
+// mixture. A book rests while others are in charge, which a portfolio can know live, and what was
+// lost is forgotten after drawdown.window days. An expert whose drawdown is beyond the limit is
+// masked until it has come back (hysteresis); if all are, the one with the least drawdown may be
+// chosen. One whose CVaR is beyond its limit may hold cvar.cut of what the account may.
+//
+// # How to add what can be chosen
+//
+// A word of Config.Choose, its action space in describe, and what shares it means in choose.
+package meta
