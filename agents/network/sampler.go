@@ -109,7 +109,7 @@ func (s *Sampler) categorical() error {
 				choice = rlmath.Argmax(logProbs[:k])
 			}
 			if choice < 0 {
-				return fmt.Errorf("the log-probabilities of environment %d, head %d are %v", i, h, logProbs[:k])
+				return &agents.DivergedError{Text: fmt.Sprintf("the log-probabilities of environment %d, head %d are %v", i, h, logProbs[:k])}
 			}
 			if at := i*len(heads) + h; bits {
 				s.actions.Bools()[at] = choice == 1

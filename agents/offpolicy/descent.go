@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/optim"
@@ -77,7 +78,7 @@ func Unmatched(c optim.Config, list []optim.Param) error {
 // no number is an error, and changes nothing.
 func (d *Descent) Step(loss, factor float64) error {
 	if math.IsNaN(loss) || math.IsInf(loss, 0) {
-		return fmt.Errorf("the loss is %v; lower the learning rate, or scale the rewards", loss)
+		return &agents.DivergedError{Text: fmt.Sprintf("the loss is %v; lower the learning rate, or scale the rewards", loss)}
 	}
 	optim.SetLR(d.Groups, factor*d.Rate)
 	if d.Clip > 0 {

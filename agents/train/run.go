@@ -145,7 +145,7 @@ func (t *Trainer) learn(ctx context.Context) error {
 			continue
 		}
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("learner step %d: the %s is %v; lower the learning rates, or clip the gradient", t.s.LearnerSteps+1, strings.TrimPrefix(tag, "train/"), v)
+			return &agents.DivergedError{Text: fmt.Sprintf("learner step %d: the %s is %v; lower the learning rates, or clip the gradient", t.s.LearnerSteps+1, strings.TrimPrefix(tag, "train/"), v)}
 		}
 		t.s.Trained = true
 	}
@@ -246,7 +246,7 @@ func (t *Trainer) between(ctx context.Context) error {
 			}
 		}
 	}
-	if at != t.saved && (t.saved < 0 || t.Finished() || better && t.cfg.Checkpoint.KeepBest > 0 || due(at, t.saved, t.cfg.Checkpoint.EverySteps)) {
+	if (at != t.saved || t.behind) && (t.saved < 0 || t.Finished() || better && t.cfg.Checkpoint.KeepBest > 0 || due(at, t.saved, t.cfg.Checkpoint.EverySteps)) {
 		return t.save(score)
 	}
 	return nil
@@ -365,6 +365,8 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 			t.stop(EarlyStopped)
 		}
 	}
+	// What was saved here is of a run that was stopped before the evaluation had come to its end.
+	t.behind = at == t.saved
 	t.s.Evaluated, t.validation = at, e
 	if t.hooks.Metrics != nil {
 		clear(t.values)
@@ -405,7 +407,7 @@ func (t *Trainer) publish(ctx context.Context, e *Evaluation) error {
 // save tells the hook that the state is to be saved.
 func (t *Trainer) save(score *float64) error {
 	// What is due after the present cycle is due whether or not it was stopped in between.
-	t.saved = t.Settled()
+	t.saved, t.behind = t.Settled(), false
 	if t.hooks.Save == nil {
 		return nil
 	}
@@ -414,7 +416,7 @@ func (t *Trainer) save(score *float64) error {
 
 // saveUnsaved saves where a run has ended, unless that is what was saved last.
 func (t *Trainer) saveUnsaved() error {
-	if t.saved == t.EnvSteps() {
+	if t.saved == t.EnvSteps() && !t.behind {
 		return nil
 	}
 	return t.save(nil)

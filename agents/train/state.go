@@ -147,7 +147,7 @@ func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 		}
 	}
 	t.s, t.episodes, t.validation, t.best, t.kept, t.keptNorm = s, w, validation, best, kept, keptNorm
-	t.saved = t.Settled()
+	t.saved, t.behind = t.Settled(), false
 	for i := range t.called {
 		t.called[i] = t.saved
 	}

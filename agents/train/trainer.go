@@ -55,9 +55,10 @@ type Trainer struct {
 	// until is where the present call pauses.
 	until int64
 	// saved is the env step of the newest checkpoint, -1 before the first; called that of the
-	// newest call of each callback.
+	// newest call of each callback. behind says that the newest checkpoint lacks an evaluation.
 	saved  int64
 	called []int64
+	behind bool
 	// warned says that the log has been told that the environments cannot be saved.
 	warned bool
 	// whole says of an error that the state can be saved all the same, and envsLost that it has no

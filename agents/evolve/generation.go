@@ -1,0 +1,384 @@
+package evolve
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/study"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/agents/tune"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+)
+
+// probeFile has what a member's policy does after the probe observations, in its directory.
+const probeFile = "probe.json"
+
+// Run trains generation by generation what is left. When ctx ends, members save their state and the
+// error is ctx's: a search that goes on gives the bits of one that never stopped.
+func (s *Search) Run(ctx context.Context) error {
+	for len(s.records) < s.c.Generations {
+		if err := s.generation(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generation trains one generation of all members and records it.
+func (s *Search) generation(ctx context.Context) error {
+	g := len(s.records)
+	takes := s.decide()
+	list, restored := make([]Record, len(takes)), map[string]bool{}
+	for i, t := range takes {
+		list[i] = Record{
+			Generation: g, Member: i, Action: t.Action, Parent: t.Weights, HyperFrom: t.Hyper, Values: t.Values, Score: performance.Number(math.NaN()), Distance: performance.Number(math.NaN()),
+			// A seed that every document can hold.
+			Seed: s.key.Split("seed", i).Stream().Uint64() >> 32,
+		}
+		if t.Weights < 0 {
+			continue
+		}
+		from := s.records[g-1][t.Weights]
+		again, err := s.restore(ctx, from)
+		if err != nil {
+			return err
+		}
+		if restored[from.Dir] = restored[from.Dir] || again; restored[from.Dir] {
+			// It had gone on from the same state, but not from this file.
+			if err := os.RemoveAll(filepath.Join(s.dir, dirOf(g, i))); err != nil {
+				return err
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(list))
+	study.Parallel(s.o.Parallel, len(list), func(i int) {
+		if errs[i] = ctx.Err(); errs[i] == nil {
+			if errs[i] = s.train(ctx, &list[i]); errs[i] != nil {
+				// What fails by more than diverging fails again; the others save where they are.
+				cancel()
+			}
+		}
+	})
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return ctx.Err()
+	}
+	if err := s.compare(list); err != nil {
+		return err
+	}
+	s.records = append(s.records, list)
+	if err := save(filepath.Join(s.dir, LogFile), s.records); err != nil {
+		return err
+	}
+	if s.o.Recorded != nil {
+		s.o.Recorded(list)
+	}
+	return s.clear()
+}
+
+// decide returns what members begin the next generation with. A member without a checkpoint, which
+// has diverged from the beginning, begins anew.
+func (s *Search) decide() []Take {
+	g := len(s.records)
+	takes := make([]Take, s.c.Population)
+	if g > 0 {
+		takes = s.strategy.Next(s.history(), s.c.Space, s.key.Split("generation", g).Stream())
+	}
+	for i := range takes {
+		t := &takes[i]
+		if g > 0 && s.records[g-1][t.Weights].Dir != "" {
+			t.Values = s.valid(t.Values)
+			continue
+		}
+		*t = Take{Weights: -1, Hyper: -1, Action: Begin}
+		draws := s.key.Split("begin", g, i).Stream()
+		for range 32 {
+			t.Values = s.c.Space.Draw(draws)
+			if _, err := s.member(s.c.Space, t.Values); err == nil {
+				break
+			}
+		}
+	}
+	return takes
+}
+
+// valid returns values that the document takes: those that it refuses are brought back between the
+// bounds of the search space.
+func (s *Search) valid(v tune.Values) tune.Values {
+	if _, err := s.member(s.c.Space, v); err == nil {
+		return v
+	}
+	v = maps.Clone(v)
+	for _, path := range s.c.Space.Paths() {
+		one := tune.Space{path: s.c.Space[path]}
+		if _, err := s.member(one, v); err != nil {
+			set(v, path, s.c.Space[path], v[path], true)
+		}
+	}
+	return v
+}
+
+// history is what strategies see of the records.
+func (s *Search) history() [][]Member {
+	sign := 1.0
+	if s.c.Direction == tune.Minimize {
+		sign = -1
+	}
+	var history [][]Member
+	for _, generation := range s.records {
+		var list []Member
+		for _, r := range generation {
+			m := Member{Score: sign * float64(r.Score), Values: r.Values, Parent: r.Parent}
+			if r.Dir == "" {
+				m.Score = math.NaN()
+			}
+			list = append(list, m)
+		}
+		history = append(history, list)
+	}
+	return history
+}
+
+// dirOf is the run directory of a member's generation, relative to that of the search.
+func dirOf(generation, member int) string {
+	return filepath.Join(fmt.Sprintf("generation-%04d", generation), fmt.Sprintf("member-%03d", member))
+}
+
+// train trains the generation of a member that a record describes, or goes on with it, and fills in
+// what has come of it. One that has diverged is rolled back.
+func (s *Search) train(ctx context.Context, r *Record) error {
+	dir := filepath.Join(s.dir, dirOf(r.Generation, r.Member))
+	res, err := s.interval(ctx, r, dir)
+	if errors.Is(err, checkpoint.ErrCorrupt) && ctx.Err() == nil {
+		// Its own: what it goes on from was looked at before.
+		s.o.Note(fmt.Sprintf("generation %d, member %d: %v: it is trained again from its parent", r.Generation, r.Member, err))
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+		res, err = s.interval(ctx, r, dir)
+	}
+	var diverged *agents.DivergedError
+	var gradient *optim.NonFiniteError
+	switch {
+	case errors.As(err, &diverged):
+		return s.rollBack(r, diverged)
+	case errors.As(err, &gradient):
+		return s.rollBack(r, gradient)
+	}
+	if err != nil {
+		return err
+	}
+	r.EnvSteps, r.Dir = res.EnvSteps, filepath.ToSlash(dirOf(r.Generation, r.Member))
+	if score, ok := res.Last[s.c.Metric]; ok {
+		r.Score = performance.Number(score)
+	}
+	c, err := checkpoint.Open(filepath.Join(dir, res.Checkpoint))
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		// It was finished before it was damaged.
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+		return s.train(ctx, r)
+	}
+	if err != nil {
+		return err
+	}
+	r.SHA256, err = digest(c)
+	return errors.Join(err, c.Close())
+}
+
+// interval trains what a record describes.
+func (s *Search) interval(ctx context.Context, r *Record, dir string) (res run.IntervalResult, err error) {
+	cfg, err := s.member(s.c.Space, r.Values)
+	if err != nil {
+		return res, fmt.Errorf("generation %d, member %d: %w", r.Generation, r.Member, err)
+	}
+	i := run.Interval{Config: cfg, Name: s.name, Seed: &r.Seed, Dir: dir, EnvSteps: s.c.IntervalSteps}
+	var steps int64
+	if r.Parent >= 0 {
+		p := s.records[r.Generation-1][r.Parent]
+		steps = p.EnvSteps
+		if i.Checkpoint, err = s.newest(p); err != nil {
+			return res, err
+		}
+		// Learner steps are whole: what the parent took too much is not taken again.
+		i.EnvSteps -= steps % s.c.IntervalSteps
+	}
+	if reached, err := run.Reached(dir); err == nil {
+		steps = max(steps, reached)
+	}
+	o := s.o.Run
+	o.NoPublish = true
+	if !s.apart {
+		o.Factory = s.factory
+	}
+	if s.o.Steps != nil {
+		o.Hooks.Progress = func(_ *run.Run, p train.Progress) {
+			if n := p.EnvSteps - steps; n > 0 {
+				s.o.Steps(n)
+				steps = p.EnvSteps
+			}
+		}
+	}
+	var failed error
+	end := o.Hooks.End
+	o.Hooks.End = func(r *run.Run, res train.Result) {
+		if end != nil {
+			end(r, res)
+		}
+		if s.c.Probe == 0 || res.Stopped == train.Interrupted {
+			return
+		}
+		var actions []float64
+		if actions, failed = probe(ctx, r.Plan().Factory(), r.Trainer().Agent(), s.c.Probe, cfg.Eval.MaxEpisodeSteps); failed == nil {
+			failed = study.WriteJSON(filepath.Join(dir, probeFile), actions)
+		}
+	}
+	res, err = i.Train(ctx, s.o.Kinds, o)
+	if err == nil && failed != nil {
+		err = fmt.Errorf("generation %d, member %d: the probe observations: %w", r.Generation, r.Member, failed)
+	}
+	return res, err
+}
+
+// rollBack makes a member what its parent was.
+func (s *Search) rollBack(r *Record, diverged error) error {
+	r.RolledBack = diverged.Error()
+	if r.Parent >= 0 {
+		p := s.records[r.Generation-1][r.Parent]
+		r.Values, r.EnvSteps, r.Score, r.Dir, r.SHA256 = p.Values, p.EnvSteps, p.Score, p.Dir, p.SHA256
+	}
+	s.o.Note(fmt.Sprintf("generation %d, member %d has diverged and is rolled back: %s", r.Generation, r.Member, r.RolledBack))
+	return nil
+}
+
+// compare measures how far the policies of a generation lie apart.
+func (s *Search) compare(list []Record) error {
+	var actions [][]float64
+	var of []int
+	for i, r := range list {
+		if s.c.Probe == 0 || r.RolledBack != "" {
+			continue
+		}
+		var a []float64
+		if ok, err := study.ReadJSON(filepath.Join(s.dir, dirOf(r.Generation, r.Member), probeFile), &a); err != nil {
+			return err
+		} else if ok {
+			actions, of = append(actions, a), append(of, i)
+		}
+	}
+	for k, i := range of {
+		sum := 0.0
+		for j, a := range actions {
+			if j != k {
+				sum += Distance(s.space, false, actions[k], a)
+			}
+		}
+		list[i].Distance = performance.Number(sum / float64(len(of)-1))
+	}
+	return nil
+}
+
+// restore makes sure that a record's checkpoint is whole, and reports whether it was not: a damaged
+// one is trained again, from the checkpoint of its parent, which gives the same bits.
+func (s *Search) restore(ctx context.Context, r Record) (again bool, err error) {
+	path, err := s.newest(r)
+	if err == nil {
+		var c *checkpoint.Checkpoint
+		if c, err = checkpoint.Open(path); err == nil {
+			return false, c.Close()
+		}
+	}
+	g, m := 0, 0
+	if _, serr := fmt.Sscanf(r.Dir, "generation-%d/member-%d", &g, &m); serr != nil || g >= len(s.records) || m >= len(s.records[g]) {
+		return false, err
+	}
+	s.o.Note(fmt.Sprintf("generation %d, member %d: %v: it is restored from its parent", g, m, err))
+	owner := s.records[g][m]
+	if owner.Parent >= 0 {
+		if _, err := s.restore(ctx, s.records[g-1][owner.Parent]); err != nil {
+			return false, err
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(s.dir, dirOf(g, m))); err != nil {
+		return false, err
+	}
+	now := owner
+	if err := s.train(ctx, &now); err != nil {
+		return false, err
+	}
+	if now.SHA256 != owner.SHA256 {
+		return false, fmt.Errorf("generation %d, member %d: its checkpoint was damaged, and training it again gives another state: %s, expected %s", g, m, now.SHA256, owner.SHA256)
+	}
+	return true, nil
+}
+
+// newest is the directory of a record's checkpoint.
+func (s *Search) newest(r Record) (string, error) {
+	dir := filepath.Join(s.dir, filepath.FromSlash(r.Dir), run.CheckpointDir)
+	list, err := checkpoint.List(dir)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%s: %w: there is none", dir, checkpoint.ErrCorrupt)
+	}
+	if err != nil {
+		return "", err
+	}
+	return list[len(list)-1].Path, nil
+}
+
+// digest identifies the state that a checkpoint holds, whenever and by whom it was saved.
+func digest(c *checkpoint.Checkpoint) (string, error) {
+	// Maps are written in the order of their keys.
+	text, err := json.Marshal([]any{c.Step, c.Files, c.Sections})
+	return fmt.Sprintf("%x", sha256.Sum256(text)), err
+}
+
+// clear removes the checkpoints that nobody can go on from any more: the last two generations go on
+// from theirs, the older of which is what the newer can be restored from.
+func (s *Search) clear() error {
+	old := len(s.records) - 2
+	if old < 1 {
+		return nil
+	}
+	needed := map[string]bool{}
+	for _, generation := range s.records[old:] {
+		for _, r := range generation {
+			needed[r.Dir] = true
+		}
+	}
+	from := s.cleared
+	s.cleared = old
+	for g := from; g < old; g++ {
+		for _, r := range s.records[g] {
+			dir := dirOf(g, r.Member)
+			if r.RolledBack == "" && needed[r.Dir] {
+				// It is looked at again with the next generation.
+				s.cleared = min(s.cleared, g)
+				continue
+			}
+			for _, name := range []string{run.CheckpointDir, run.TensorBoardDir} {
+				if err := os.RemoveAll(filepath.Join(s.dir, dir, name)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package evolve
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/onnxrl/onnxrl/agents/tune"
+	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+)
+
+// Record is one generation of a member, a line of the log; the JSON keys are stable.
+type Record struct {
+	Generation int `json:"generation"`
+	Member     int `json:"member"`
+	// Action is begin, keep, clone or migrate: what it has taken, see [Take].
+	Action string `json:"action"`
+	// Parent is the member of the generation before whose checkpoint it went on from, and HyperFrom
+	// the one whose hyper-parameters became Values; -1 for none.
+	Parent    int `json:"parent"`
+	HyperFrom int `json:"hyper_from"`
+	// Values are the hyper-parameters that it was trained with.
+	Values tune.Values `json:"values"`
+	Seed   uint64      `json:"seed"`
+	// EnvSteps are those of its run, which its ancestors took before it.
+	EnvSteps int64 `json:"env_steps"`
+	// Score is the metric on the validation split at the end; null where there is none.
+	Score performance.Number `json:"score"`
+	// Distance is how far its policy lies from those of the others, by [Distance] on the probe
+	// observations, in the mean; null where it was not measured.
+	Distance performance.Number `json:"distance"`
+	// Dir is the run directory whose newest checkpoint is its state, relative to the directory of
+	// the search, empty for none; SHA256 identifies that state, whenever it was saved. The
+	// checkpoint is removed once nobody can go on from it.
+	Dir    string `json:"dir"`
+	SHA256 string `json:"sha256"`
+	// RolledBack, unless empty, says how it has diverged: hyper-parameters, score and state are
+	// those of its parent.
+	RolledBack string `json:"rolled_back,omitempty"`
+}
+
+// load reads a log of generations of n members. A last one that is not whole is left out.
+func load(path string, n int) (list [][]Record, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, line := range bytes.Split(bytes.TrimSpace(text), []byte("\n")) {
+		if len(line) == 0 {
+			break
+		}
+		var r Record
+		d := json.NewDecoder(bytes.NewReader(line))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&r); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, i+1, err)
+		}
+		if r.Generation != i/n || r.Member != i%n {
+			return nil, fmt.Errorf("%s:%d: it is of generation %d, member %d; expected %d, %d", path, i+1, r.Generation, r.Member, i/n, i%n)
+		}
+		if r.Member == 0 {
+			list = append(list, nil)
+		}
+		list[r.Generation] = append(list[r.Generation], r)
+	}
+	if k := len(list) - 1; k >= 0 && len(list[k]) < n {
+		list = list[:k]
+	}
+	return list, nil
+}
+
+// save writes the log anew, at once.
+func save(path string, list [][]Record) error {
+	return atomicfile.WriteFile(path, func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		for _, generation := range list {
+			for _, r := range generation {
+				if err := enc.Encode(r); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,308 @@
+package evolve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/tune"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+)
+
+// Files of a search's directory.
+const (
+	// ConfigFile has the document of the search and the experiment of its members.
+	ConfigFile = "evolution.yaml"
+	// LogFile has a [Record] for each generation of each member.
+	LogFile  = "members.jsonl"
+	lockFile = ".lock"
+)
+
+// Options say where and how a population is trained.
+type Options struct {
+	Kinds experiment.Kinds
+	// Run are the options of every member's intervals: engine, program and hooks.
+	Run run.Options
+	// Dir is a new directory; without one it is the first of runs/NAME-1, runs/NAME-2 … that does
+	// not exist. Resume is the directory of a search to go on with, instead: it has its document.
+	Dir, Resume string
+	// Sets edit the experiment of all members, and Population, unless 0, replaces that of the
+	// document.
+	Sets       []string
+	Population int
+	// Parallel is how many members train at once; 0 is as many as there are cores for. Results do
+	// not depend on it.
+	Parallel int
+	// Steps, unless nil, is told of env steps that were taken, by several goroutines; Recorded of a
+	// generation that has ended; Note of what somebody should know, such as members that diverge.
+	Steps    func(n int64)
+	Recorded func(generation []Record)
+	Note     func(text string)
+}
+
+// Search trains a population of an experiment, in a directory.
+type Search struct {
+	o        Options
+	c        Config
+	cfg      experiment.Config
+	doc      *configs.Document
+	strategy Strategy
+	factory  envs.Factory
+	// apart says that members have environments of their own, because some of the hyper-parameters
+	// make them.
+	apart   bool
+	space   envs.Space
+	dir     string
+	name    string
+	key     rng.Key
+	release func() error
+	records [][]Record
+	// cleared are the generations whose checkpoints were looked through.
+	cleared int
+}
+
+// stored is the content of ConfigFile.
+type stored struct {
+	Search     Config          `yaml:"search"`
+	Experiment configs.Section `yaml:"experiment"`
+}
+
+// Open reads the document in a file, or the shipped one of that name, and finds out what does not
+// fit before anything is trained. A search that is resumed takes no path. Nothing is written before
+// [Search.Begin]. Close the search after use.
+func Open(ctx context.Context, path string, o Options) (_ *Search, err error) {
+	s := &Search{o: o, dir: o.Dir}
+	if s.o.Note == nil {
+		s.o.Note = func(string) {}
+	}
+	if o.Resume != "" {
+		err = s.reopen(path)
+	} else {
+		err = s.read(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.strategy, err = ParseStrategy(s.c.Strategy); err != nil {
+		return nil, err
+	}
+	if err := s.strategy.Check(s.c.Population); err != nil {
+		return nil, fmt.Errorf("population: %w", err)
+	}
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	s.key = rng.New(s.cfg.Seed).Split("evolve")
+	if s.o.Parallel == 0 {
+		s.o.Parallel = max(1, runtime.GOMAXPROCS(0)/s.cfg.Train.Threads)
+	}
+	return s, nil
+}
+
+// read reads a new search.
+func (s *Search) read(path string) error {
+	if s.dir != "" {
+		if _, err := os.Stat(filepath.Join(s.dir, ConfigFile)); err == nil {
+			return fmt.Errorf("%s holds a search already; go on with it by --resume, or choose another directory", s.dir)
+		}
+		if err := run.Free(s.dir); err != nil {
+			return err
+		}
+	}
+	doc, err := s.document(path)
+	if err != nil {
+		return err
+	}
+	base := ""
+	if s.c, base, err = Decode(doc, path); err != nil {
+		return err
+	}
+	if s.o.Population > 0 {
+		s.c.Population = s.o.Population
+	}
+	s.name = experiment.Name(path)
+	s.cfg, err = Experiment(s.o.Kinds, s.c, base, s.o.Sets)
+	return err
+}
+
+func (s *Search) document(path string) (*configs.Document, error) {
+	if s.o.Kinds.Document != nil {
+		return s.o.Kinds.Document(path)
+	}
+	return experiment.Document(path)
+}
+
+// reopen reads what a directory holds.
+func (s *Search) reopen(path string) error {
+	s.dir = s.o.Resume
+	if path != "" || s.o.Dir != "" || s.o.Population > 0 || len(s.o.Sets) > 0 {
+		return fmt.Errorf("resume %s: it goes on as it was begun, and takes neither another document nor edits", s.dir)
+	}
+	var err error
+	if s.c, s.cfg, err = readStored(s.dir); err != nil {
+		return fmt.Errorf("resume %s: %w", s.dir, err)
+	}
+	s.name = experiment.Name(s.dir)
+	return nil
+}
+
+// readStored reads the documents of a search.
+func readStored(dir string) (c Config, e experiment.Config, err error) {
+	doc, err := configs.Open(filepath.Join(dir, ConfigFile))
+	if err != nil {
+		return c, e, fmt.Errorf("it holds no search: %w", err)
+	}
+	old := stored{Search: Defaults()}
+	if err := doc.Decode(&old); err != nil {
+		return c, e, err
+	}
+	e = experiment.Defaults()
+	return old.Search, e, old.Experiment.Decode(&e)
+}
+
+// open opens the environments, and looks for every hyper-parameter in the effective document.
+func (s *Search) open(ctx context.Context) (err error) {
+	if s.cfg, s.factory, _, err = s.o.Kinds.Open(ctx, s.cfg); err != nil {
+		return err
+	}
+	text, err := configs.Marshal(s.cfg)
+	if err != nil {
+		return err
+	}
+	if s.doc, err = configs.Parse("the experiment", text); err != nil {
+		return err
+	}
+	if s.c.Metric == "" {
+		s.c.Metric = s.cfg.Train.Validation.Metric
+	}
+	if s.c.Metric == "" {
+		s.c.Metric = "mean_reward"
+	}
+	if known := assess.Metrics(s.factory); !slices.Contains(known, s.c.Metric) {
+		return fmt.Errorf("metric: unknown metric %q; the environment has %s on the validation split, the only one that members are ranked on", s.c.Metric, strings.Join(known, ", "))
+	}
+	if _, err := assess.Validator(s.factory, s.cfg.Eval); err != nil {
+		return fmt.Errorf("members are ranked on the validation split: %w", err)
+	}
+	for _, path := range s.c.Space.Paths() {
+		if err := s.takes(path); err != nil {
+			return err
+		}
+		s.apart = s.apart || strings.HasPrefix(path, "env.") || strings.HasPrefix(path, "wrappers.")
+	}
+	e, err := s.factory.New(envs.Train, 0)
+	if err != nil {
+		return err
+	}
+	s.space = e.Spec().Action
+	return e.Close()
+}
+
+// takes reports a path that the document does not have, or at which it has no number, and bounds
+// between which it takes none.
+func (s *Search) takes(path string) error {
+	section, ok := s.doc.Lookup(path)
+	if !ok {
+		return fmt.Errorf("space.%s: the experiment has no such key", path)
+	}
+	var x float64
+	if err := section.Decode(&x); err != nil {
+		return fmt.Errorf("space.%s: the experiment has no number there, and a population changes numbers: %w", path, err)
+	}
+	p := s.c.Space[path]
+	var first error
+	for _, x := range p.Examples() {
+		_, err := s.member(tune.Space{path: p}, tune.Values{path: x})
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return fmt.Errorf("space.%s: %w", path, first)
+}
+
+// member returns the experiment with values in it.
+func (s *Search) member(space tune.Space, v tune.Values) (experiment.Config, error) {
+	doc := s.doc.Clone()
+	if err := space.Apply(doc, v); err != nil {
+		return experiment.Config{}, err
+	}
+	c, err := s.o.Kinds.Decode(doc)
+	if err == nil {
+		_, c.Agent, err = s.o.Kinds.Agent(c.Agent)
+	}
+	return c, err
+}
+
+// Config is the document of the search, with what it leaves open decided.
+func (s *Search) Config() Config { return s.c }
+
+// Factory makes the environments. It is the search's.
+func (s *Search) Factory() envs.Factory { return s.factory }
+
+// Dir is the directory. Until [Search.Begin] has found a free one it may be empty.
+func (s *Search) Dir() string { return s.dir }
+
+// Begin makes the directory of a new search, or reads the log of a resumed one. It returns how many
+// generations are finished.
+func (s *Search) Begin() (finished int, err error) {
+	if s.o.Resume == "" {
+		if s.dir, _, err = run.Claim(s.dir, s.name); err != nil {
+			return 0, err
+		}
+	}
+	// Intervals note where they went on from by absolute paths.
+	if s.dir, err = filepath.Abs(s.dir); err != nil {
+		return 0, err
+	}
+	if s.release, err = atomicfile.Lock(filepath.Join(s.dir, lockFile)); err != nil {
+		return 0, fmt.Errorf("%s: %w", s.dir, err)
+	}
+	if s.records, err = load(filepath.Join(s.dir, LogFile), s.c.Population); err != nil || s.o.Resume != "" {
+		return len(s.records), err
+	}
+	section, err := configs.NewSection(s.cfg)
+	if err != nil {
+		return 0, err
+	}
+	text, err := configs.Marshal(stored{s.c, section})
+	if err != nil {
+		return 0, err
+	}
+	// Its presence makes the directory one to resume.
+	return 0, atomicfile.WriteFile(filepath.Join(s.dir, ConfigFile), func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// Close frees what the search has opened.
+func (s *Search) Close() error {
+	var errs []error
+	if s.release != nil {
+		errs = append(errs, s.release())
+	}
+	if s.factory != nil {
+		errs = append(errs, s.factory.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,235 @@
+package evolve
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+const base = `
+seed: 4
+env: {kind: corridor, cells: 5}
+wrappers: {normalize: {obs: true}}
+agent: {kind: ppo, n_steps: 25, batch_size: 50, n_epochs: 2, hidden: [8]}
+train: {num_envs: 2, total_env_steps: 1000, threads: 1, log_interval_steps: 50}
+eval: {episodes: 2}
+`
+
+const document = `
+base: base.yaml
+population: 4
+interval_steps: 100
+generations: 4
+probe: 16
+space:
+  agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-2}
+  agent.ent_coef: {kind: loguniform, low: 1.0e-3, high: 1.0e-1}
+`
+
+// written writes the documents of a search, the second edited by pairs of old and new text.
+func written(t *testing.T, edits ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"base.yaml": base, "search.yaml": strings.NewReplacer(edits...).Replace(document)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "search.yaml")
+}
+
+// evolved carries out a search, or goes on with it, and returns its records.
+func evolved(ctx context.Context, t *testing.T, path string, o Options) (*Search, error) {
+	t.Helper()
+	o.Kinds = kinds.All()
+	o.Run.Engine = portable.New()
+	defer o.Run.Engine.(interface{ Close() error }).Close()
+	s, err := Open(ctx, path, o)
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.Begin()
+	if err == nil {
+		err = s.Run(ctx)
+	}
+	return s, errors.Join(err, s.Close())
+}
+
+func text(t *testing.T, dir string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, LogFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestSearch: clones train with the learning rate of the better member times a factor, and with its
+// normaliser; whoever is not cloned goes on; old checkpoints are gone. A search that was stopped
+// often, and whose checkpoints were damaged, has the same log, however many members train at once.
+func TestSearch(t *testing.T) {
+	path, dir := written(t), t.TempDir()
+	whole, err := evolved(t.Context(), t, path, Options{Dir: filepath.Join(dir, "whole")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clones := 0
+	for g, list := range whole.records {
+		for _, r := range list {
+			var res run.IntervalResult
+			if err := run.ReadJSON(filepath.Join(dir, "whole", dirOf(g, r.Member), "interval.json"), &res); err != nil {
+				t.Fatal(err)
+			}
+			if rate := res.Train["train/learning_rate"]; rate != r.Values["agent.learning_rate"] {
+				t.Errorf("generation %d, member %d is trained with the rate %g, expected %g", g, r.Member, rate, r.Values["agent.learning_rate"])
+			}
+			var l run.Lineage
+			if err := run.ReadJSON(filepath.Join(dir, "whole", dirOf(g, r.Member), run.LineageFile), &l); err != nil {
+				t.Fatal(err)
+			}
+			if g == 0 {
+				if r.Action != Begin || l.Continues != "" {
+					t.Errorf("%+v begins with %q", r, l.Continues)
+				}
+				continue
+			}
+			from := whole.records[g-1][r.Parent]
+			if !strings.Contains(l.Continues, from.Dir) || r.EnvSteps != from.EnvSteps+100 || !r.Score.Defined() || !r.Distance.Defined() {
+				t.Errorf("%+v goes on from %s, expected %+v", r, l.Continues, from)
+			}
+			f := r.Values["agent.learning_rate"] / from.Values["agent.learning_rate"]
+			if r.Action == Clone {
+				clones++
+				if math.Abs(f-0.8) > 1e-12 && math.Abs(f-1.25) > 1e-12 {
+					t.Errorf("%+v has the rate of its parent times %g", r, f)
+				}
+			} else if f != 1 || r.Parent != r.Member {
+				t.Errorf("%+v has the rate of its parent times %g", r, f)
+			}
+			_, err := whole.newest(r)
+			if kept := g >= 2; kept != (err == nil) {
+				t.Errorf("generation %d of %d: %v", g, len(whole.records), err)
+			}
+		}
+	}
+	// One of four is cloned after each generation but the last.
+	if clones != 3 || len(whole.records) != 4 {
+		t.Errorf("%d clones in %d generations", clones, len(whole.records))
+	}
+	sum := whole.Summarize()
+	if sum.Clones != 3 || sum.EnvSteps != 4*4*100 || len(sum.MAPD) != 4 || !sum.MAPD[3].Defined() || sum.Best[3] != sum.Members[0].Score {
+		t.Errorf("%+v", sum)
+	}
+	if tree, err := ReadTree(filepath.Join(dir, "whole")); err != nil || len(tree.Records) != 4 {
+		t.Errorf("%v, %v", tree, err)
+	}
+
+	// It is stopped again and again, and a checkpoint that others go on from is
+	// damaged.
+	parts, stops, damaged, notes := filepath.Join(dir, "parts"), 0, false, 0
+	o := Options{Dir: parts, Parallel: 3, Note: func(text string) {
+		if strings.Contains(text, "restored from its parent") {
+			notes++
+		}
+	}}
+	for err = context.Canceled; errors.Is(err, context.Canceled) && stops < 100; stops++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		var taken atomic.Int64
+		o.Steps = func(n int64) {
+			if taken.Add(n) >= 70 {
+				cancel()
+			}
+		}
+		if !damaged && recorded(t, parts) == 2 {
+			r := whole.records[1][whole.records[2][0].Parent]
+			files, err := filepath.Glob(filepath.Join(parts, r.Dir, run.CheckpointDir, "*", "arrays.safetensors"))
+			if err != nil || len(files) != 1 {
+				t.Fatal(files, err)
+			}
+			if err := os.Truncate(files[0], 10); err != nil {
+				t.Fatal(err)
+			}
+			damaged, o.Steps = true, nil
+		}
+		_, err = evolved(ctx, t, path, o)
+		cancel()
+		path, o.Dir, o.Resume, o.Parallel = "", "", parts, 1
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := text(t, parts), text(t, filepath.Join(dir, "whole")); got != want || stops < 10 || notes != 1 {
+		t.Errorf("after %d stops and with %d damaged checkpoints:\n%s\nexpected\n%s", stops, notes, got, want)
+	}
+}
+
+func recorded(t *testing.T, dir string) int {
+	t.Helper()
+	list, err := load(filepath.Join(dir, LogFile), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// TestDiverged: members whose rates are too high for numbers are rolled back, named and counted, and
+// the search goes on.
+func TestDiverged(t *testing.T) {
+	notes := 0
+	path := written(t, "low: 1.0e-4, high: 1.0e-2", "low: 1.0e+30, high: 1.0e+32", "generations: 4", "generations: 2")
+	s, err := evolved(t.Context(), t, path, Options{Dir: filepath.Join(t.TempDir(), "search"), Parallel: 1, Note: func(text string) {
+		if strings.Contains(text, "has diverged and is rolled back: ") {
+			notes++
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := s.Summarize()
+	if notes == 0 || sum.RolledBack != notes || len(s.records) != 2 {
+		t.Errorf("%d notes, %+v", notes, sum)
+	}
+	for _, r := range s.records[1] {
+		if r.RolledBack == "" && r.Dir == "" || r.Action != Begin && r.Parent < 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestRefusals: nothing is written before the documents fit.
+func TestRefusals(t *testing.T) {
+	n := 0
+	for old, c := range sorted.All(map[string][2]string{
+		"population: 4":                     {"population: 6", "a population of 6 does not divide into"},
+		"agent.ent_coef":                    {"agent.entcoef", "space.agent.entcoef: the experiment has no such key"},
+		"agent.ent_coef: {kind: loguniform": {"agent.hidden: {kind: loguniform", "space.agent.hidden: the experiment has no number there"},
+		"agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-2}": {"agent.gamma: {kind: uniform, low: 2, high: 3}", "space.agent.gamma"},
+		"kind: loguniform, low: 1.0e-4, high: 1.0e-2":                        {"kind: categorical, choices: [1]", "a population changes numbers"},
+		"probe: 16":           {"metric: sharpe", "unknown metric \"sharpe\"; the environment has mean_reward"},
+		"interval_steps: 100": {"interval: 100", "unknown key"},
+		"generations: 4":      {"strategy: {kind: mf_pbb}", `did you mean "mf_pbt"`},
+		"base.yaml":           {"none.yaml", "none.yaml"},
+	}) {
+		dir := filepath.Join(t.TempDir(), "search")
+		if _, err := evolved(t.Context(), t, written(t, old, c[0]), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), c[1]) {
+			t.Errorf("%s: %v", c[0], err)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s: there is a directory", c[0])
+		}
+		n++
+	}
+	if n != 9 {
+		t.Errorf("%d refusals", n)
+	}
+}

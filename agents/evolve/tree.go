@@ -1,0 +1,134 @@
+package evolve
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/onnxrl/onnxrl/agents/study"
+	"github.com/onnxrl/onnxrl/agents/tune"
+)
+
+// Tree is the genealogy of a search; the JSON keys are stable.
+type Tree struct {
+	Summary
+	// Records are all generations of all members.
+	Records [][]Record `json:"records"`
+}
+
+// ReadTree reads what the directory of a search has recorded, of which it may still go on.
+func ReadTree(dir string) (*Tree, error) {
+	c, e, err := readStored(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	if c.Metric == "" {
+		c.Metric = e.Train.Validation.Metric
+	}
+	records, err := load(filepath.Join(dir, LogFile), c.Population)
+	if err != nil {
+		return nil, err
+	}
+	return &Tree{summarize(dir, c, records), records}, nil
+}
+
+func sortedPaths(v tune.Values) []string { return slices.Sorted(maps.Keys(v)) }
+
+// Print writes the genealogy as text: the line of ancestors of every member, drawn as a tree from
+// the first generation on, and the best score, the distance of policies and the range of every
+// hyper-parameter by generation.
+func (t *Tree) Print(w io.Writer) error {
+	if len(t.Records) == 0 {
+		_, err := fmt.Fprintln(w, "no generation is finished")
+		return err
+	}
+	if err := study.Print(w, t.generations); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	var draw func(g, m int, indent string)
+	draw = func(g, m int, indent string) {
+		// A line goes on for as long as the member is the only one to descend from it.
+		from, r := g, t.Records[g][m]
+		next := t.children(g, m)
+		for len(next) == 1 && next[0] == m {
+			g++
+			r, next = t.Records[g][m], t.children(g, m)
+		}
+		span := fmt.Sprint(from)
+		if g > from {
+			span = fmt.Sprintf("%d-%d", from, g)
+		}
+		text := fmt.Sprintf("%s%s %d  generation %s  %s %s", indent, t.Records[from][m].Action, m, span, t.Metric, study.Number(r.Score, "-"))
+		for _, p := range sortedPaths(r.Values) {
+			text += fmt.Sprintf("  %s %.4g", p, r.Values[p])
+		}
+		for k := from; k <= g; k++ {
+			if t.Records[k][m].RolledBack != "" {
+				text += fmt.Sprintf("  rolled back in %d", k)
+			}
+		}
+		if g < len(t.Records)-1 && len(next) == 0 {
+			text += "  ends"
+		}
+		fmt.Fprintln(w, text)
+		for _, n := range next {
+			draw(g+1, n, indent+"  ")
+		}
+	}
+	for g, list := range t.Records {
+		for _, r := range list {
+			if r.Parent < 0 {
+				draw(g, r.Member, "")
+			}
+		}
+	}
+	_, err := fmt.Fprint(w, "\n", t.Text())
+	return err
+}
+
+// children lists the members of the next generation that have gone on from a member.
+func (t *Tree) children(g, m int) (list []int) {
+	if g+1 < len(t.Records) {
+		for _, r := range t.Records[g+1] {
+			if r.Parent == m {
+				list = append(list, r.Member)
+			}
+		}
+	}
+	return list
+}
+
+// generations is the table of scores, distances and hyper-parameters over time.
+func (t *Tree) generations(dash string) (head []string, rows [][]string) {
+	paths := sortedPaths(t.Records[0][0].Values)
+	head = append([]string{"generation", "best " + t.Metric, "MAPD", "clones", "migrants"}, paths...)
+	for g, list := range t.Records {
+		clones, migrants := 0, 0
+		for _, r := range list {
+			switch r.Action {
+			case Clone:
+				clones++
+			case Migrate:
+				migrants++
+			}
+		}
+		row := []string{fmt.Sprint(g), study.Number(t.Best[g], dash), study.Number(t.MAPD[g], dash), fmt.Sprint(clones), fmt.Sprint(migrants)}
+		for _, p := range paths {
+			var all []float64
+			for _, r := range list {
+				all = append(all, r.Values[p])
+			}
+			slices.Sort(all)
+			row = append(row, strings.Join([]string{fmt.Sprintf("%.3g", all[0]), fmt.Sprintf("%.3g", all[len(all)/2]), fmt.Sprintf("%.3g", all[len(all)-1])}, " "))
+		}
+		rows = append(rows, row)
+	}
+	for i, p := range paths {
+		head[5+i] = p + " (least, median, most)"
+	}
+	return head, rows
+}
