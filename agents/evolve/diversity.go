@@ -53,14 +53,26 @@ func Distance(space envs.Space, simplex bool, a, b []float64) float64 {
 }
 
 // MAPD returns the mean action pairwise distance of policies: the mean of [Distance] over all
-// pairs, NaN for less than two. actions has what each of them does.
-func MAPD(space envs.Space, simplex bool, actions [][]float64) float64 {
-	sum, pairs := 0.0, 0.0
+// pairs, and of each policy the mean over the others; NaN for less than two. actions has what each
+// of them does.
+func MAPD(space envs.Space, simplex bool, actions [][]float64) (mean float64, each []float64) {
+	n := float64(len(actions))
+	each = make([]float64, len(actions))
 	for i, a := range actions {
-		for _, b := range actions[:i] {
-			sum += Distance(space, simplex, a, b)
-			pairs++
+		for j, b := range actions[:i] {
+			d := Distance(space, simplex, a, b) / (n - 1)
+			each[i] += d
+			each[j] += d
 		}
 	}
-	return sum / pairs
+	if n < 2 {
+		mean = math.NaN()
+		for i := range each {
+			each[i] = math.NaN()
+		}
+	}
+	for _, d := range each {
+		mean += d / n
+	}
+	return mean, each
 }

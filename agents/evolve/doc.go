@@ -8,6 +8,23 @@
 // decides what each of them takes ([Take]): whose weights, whose hyper-parameters, and what these
 // become. It trains nothing and knows no learner.
 //
+// A [Search] is a population of experiment documents: hyper-parameters are numbers at key paths,
+// and a generation of a member is a run.Interval from the checkpoint of its parent. Optimiser
+// moments, normaliser and replay travel in it, and the document's values reach the learner as
+// train.Trainer.Edit brings them. Members are ranked on the validation split alone.
+//
+// # A directory
+//
+//	evolution.yaml   the document of the search, and the experiment of its members
+//	members.jsonl    a [Record] for each generation of each member, whole generations only
+//	generation-N/    a run directory for each member, see package run
+//
+// A search that was stopped or killed goes on in members' own run directories, and ends with the
+// bits of one that never stopped, however many train at once. Checkpoints of the last two
+// generations are kept: the newer ones are what members go on from, and where one is damaged it is
+// trained again from that of its parent. A member that diverges, with a loss, a gradient or
+// probabilities that are no numbers, becomes what its parent was.
+//
 // # Strategies
 //
 //	mf_pbt         sub-populations that evolve at different frequencies (arXiv 2506.03225), see [MFPBT]

@@ -284,14 +284,9 @@ func (s *Search) compare(list []Record) error {
 			actions, of = append(actions, a), append(of, i)
 		}
 	}
+	_, each := MAPD(s.space, false, actions)
 	for k, i := range of {
-		sum := 0.0
-		for j, a := range actions {
-			if j != k {
-				sum += Distance(s.space, false, actions[k], a)
-			}
-		}
-		list[i].Distance = performance.Number(sum / float64(len(of)-1))
+		list[i].Distance = performance.Number(each[k])
 	}
 	return nil
 }

@@ -256,9 +256,6 @@ func (s *Search) member(space tune.Space, v tune.Values) (experiment.Config, err
 // Config is the document of the search, with what it leaves open decided.
 func (s *Search) Config() Config { return s.c }
 
-// Factory makes the environments. It is the search's.
-func (s *Search) Factory() envs.Factory { return s.factory }
-
 // Dir is the directory. Until [Search.Begin] has found a free one it may be empty.
 func (s *Search) Dir() string { return s.dir }
 

@@ -3,6 +3,7 @@ package evolve
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,8 +11,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -40,7 +43,7 @@ space:
 func written(t *testing.T, edits ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"base.yaml": base, "search.yaml": strings.NewReplacer(edits...).Replace(document)} {
+	for name, text := range sorted.All(map[string]string{"base.yaml": base, "search.yaml": strings.NewReplacer(edits...).Replace(document)}) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -52,8 +55,9 @@ func written(t *testing.T, edits ...string) string {
 func evolved(ctx context.Context, t *testing.T, path string, o Options) (*Search, error) {
 	t.Helper()
 	o.Kinds = kinds.All()
-	o.Run.Engine = portable.New()
-	defer o.Run.Engine.(interface{ Close() error }).Close()
+	e := portable.New()
+	defer e.Close()
+	o.Run.Engine = e
 	s, err := Open(ctx, path, o)
 	if err != nil {
 		return nil, err
@@ -182,8 +186,8 @@ func recorded(t *testing.T, dir string) int {
 	return len(list)
 }
 
-// TestDiverged: members whose rates are too high for numbers are rolled back, named and counted, and
-// the search goes on.
+// TestDiverged: members whose rates are too high for numbers are rolled back, named and counted,
+// and the search goes on.
 func TestDiverged(t *testing.T) {
 	notes := 0
 	path := written(t, "low: 1.0e-4, high: 1.0e-2", "low: 1.0e+30, high: 1.0e+32", "generations: 4", "generations: 2")
@@ -231,5 +235,34 @@ func TestRefusals(t *testing.T) {
 	}
 	if n != 9 {
 		t.Errorf("%d refusals", n)
+	}
+}
+
+// TestShipped opens every search that comes with the program.
+func TestShipped(t *testing.T) {
+	names, err := fs.Glob(configs.Shipped(), "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := 0
+	for _, name := range names {
+		doc, err := experiment.Document(strings.TrimSuffix(name, ".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := doc.Lookup("strategy"); !ok {
+			continue
+		}
+		s, err := Open(t.Context(), name, Options{Kinds: kinds.All(), Dir: filepath.Join(t.TempDir(), "search")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		opened++
+	}
+	if opened == 0 {
+		t.Error("none is shipped")
 	}
 }

@@ -358,7 +358,7 @@ func TestMAPD(t *testing.T) {
 		{envs.Unbounded(1), false, [][]float64{{0}, {1}}, math.NaN()},
 		{box, false, [][]float64{{0, 0}}, math.NaN()},
 	} {
-		if got := MAPD(c.space, c.simplex, c.actions); math.Abs(got-c.want) > 1e-12 || math.IsNaN(got) != math.IsNaN(c.want) {
+		if got, _ := MAPD(c.space, c.simplex, c.actions); math.Abs(got-c.want) > 1e-12 || math.IsNaN(got) != math.IsNaN(c.want) {
 			t.Errorf("%v: %g, expected %g", c.space, got, c.want)
 		}
 		n++

@@ -37,8 +37,8 @@ func ReadTree(dir string) (*Tree, error) {
 
 func sortedPaths(v tune.Values) []string { return slices.Sorted(maps.Keys(v)) }
 
-// Print writes the genealogy as text: the line of ancestors of every member, drawn as a tree from
-// the first generation on, and the best score, the distance of policies and the range of every
+// Print writes the genealogy as text, a tree of the lines in which members descend from themselves,
+// and the best score, the distance of policies and the least, median and greatest value of every
 // hyper-parameter by generation.
 func (t *Tree) Print(w io.Writer) error {
 	if len(t.Records) == 0 {
@@ -49,40 +49,10 @@ func (t *Tree) Print(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	var draw func(g, m int, indent string)
-	draw = func(g, m int, indent string) {
-		// A line goes on for as long as the member is the only one to descend from it.
-		from, r := g, t.Records[g][m]
-		next := t.children(g, m)
-		for len(next) == 1 && next[0] == m {
-			g++
-			r, next = t.Records[g][m], t.children(g, m)
-		}
-		span := fmt.Sprint(from)
-		if g > from {
-			span = fmt.Sprintf("%d-%d", from, g)
-		}
-		text := fmt.Sprintf("%s%s %d  generation %s  %s %s", indent, t.Records[from][m].Action, m, span, t.Metric, study.Number(r.Score, "-"))
-		for _, p := range sortedPaths(r.Values) {
-			text += fmt.Sprintf("  %s %.4g", p, r.Values[p])
-		}
-		for k := from; k <= g; k++ {
-			if t.Records[k][m].RolledBack != "" {
-				text += fmt.Sprintf("  rolled back in %d", k)
-			}
-		}
-		if g < len(t.Records)-1 && len(next) == 0 {
-			text += "  ends"
-		}
-		fmt.Fprintln(w, text)
-		for _, n := range next {
-			draw(g+1, n, indent+"  ")
-		}
-	}
 	for g, list := range t.Records {
 		for _, r := range list {
 			if r.Parent < 0 {
-				draw(g, r.Member, "")
+				t.draw(w, g, r.Member, "")
 			}
 		}
 	}
@@ -90,16 +60,45 @@ func (t *Tree) Print(w io.Writer) error {
 	return err
 }
 
-// children lists the members of the next generation that have gone on from a member.
-func (t *Tree) children(g, m int) (list []int) {
-	if g+1 < len(t.Records) {
-		for _, r := range t.Records[g+1] {
-			if r.Parent == m {
-				list = append(list, r.Member)
+// draw writes the line of a member from a generation on for as long as it descends from itself, and
+// below it those of the others that descend from it.
+func (t *Tree) draw(w io.Writer, from, m int, indent string) {
+	g, rolled, others := from, "", [][2]int(nil)
+	for alive := true; alive; {
+		if t.Records[g][m].RolledBack != "" {
+			rolled += fmt.Sprintf("  rolled back in %d", g)
+		}
+		alive = false
+		if g+1 < len(t.Records) {
+			for _, r := range t.Records[g+1] {
+				switch {
+				case r.Parent == m && r.Member == m:
+					alive = true
+				case r.Parent == m:
+					others = append(others, [2]int{g + 1, r.Member})
+				}
 			}
 		}
+		if alive {
+			g++
+		}
 	}
-	return list
+	r, span := t.Records[g][m], fmt.Sprint(from)
+	if g > from {
+		span = fmt.Sprintf("%d-%d", from, g)
+	}
+	text := fmt.Sprintf("%s%s %d  generation %s  %s %s", indent, t.Records[from][m].Action, m, span, t.Metric, study.Number(r.Score, "-"))
+	for _, p := range sortedPaths(r.Values) {
+		text += fmt.Sprintf("  %s %.4g", p, r.Values[p])
+	}
+	text += rolled
+	if g < len(t.Records)-1 {
+		text += "  ends"
+	}
+	fmt.Fprintln(w, text)
+	for _, o := range others {
+		t.draw(w, o[0], o[1], indent+"  ")
+	}
 }
 
 // generations is the table of scores, distances and hyper-parameters over time.

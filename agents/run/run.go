@@ -251,7 +251,7 @@ func (r *Run) start() error {
 }
 
 // clear removes what a start that failed has left; it has not come further than the checkpoint
-// before the first env step.
+// before the first env step, of an interval the one that it goes on from.
 func (r *Run) clear() error {
 	if r.plan.o.unkept {
 		return nil
@@ -261,7 +261,11 @@ func (r *Run) clear() error {
 	if err != nil {
 		return err
 	}
-	if len(list) > 0 && list[len(list)-1].Step > 0 {
+	begins, _, err := stepOf(r.plan.o.start)
+	if err != nil {
+		return err
+	}
+	if len(list) > 0 && list[len(list)-1].Step > begins {
 		return fmt.Errorf("%s holds checkpoints up to step %d, but no %s: choose another directory", dir, list[len(list)-1].Step, ConfigFile)
 	}
 	return r.dir.store.DropAfter(-1)

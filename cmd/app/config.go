@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/ablate"
+	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/convert"
 	"github.com/onnxrl/onnxrl/agents/tune"
@@ -38,6 +39,7 @@ var documents = []struct {
 	{"tune", "onnxrl tune", func() any { return experiment.Defaults() }},
 	{"ablate", "onnxrl ablate", func() any { return ablate.Defaults() }},
 	{"walkforward", "onnxrl walkforward", func() any { return walkforward.Defaults() }},
+	{"evolve", "onnxrl evolve", func() any { return evolve.Defaults() }},
 	{"fit", "onnxrl fit", func() any { return fit.Defaults() }},
 	{"serve", "onnxrl serve", func() any { return serveDefaults() }},
 }
@@ -139,13 +141,13 @@ func (a *app) configReferenceCommand() *cobra.Command {
 		Use:   "reference [SECTION | env KIND | algo KIND | encoder KIND | market KIND]",
 		Short: "Explain every key, with type and default",
 		Long: `Explains the keys of documents: those of an experiment, of one of its sections (` + strings.Join(a.sections(), ", ") + `), of another
-document (ablate, walkforward, fit, serve), or of a kind. Everything is read from the program itself.`,
+document (ablate, walkforward, evolve, fit, serve), or of a kind. Everything is read from the program itself.`,
 		Example: `  onnxrl config reference
   onnxrl config reference train
   onnxrl config reference algo ppo
   onnxrl config reference env cartpole --json`,
 		Args:      cobra.MaximumNArgs(2),
-		ValidArgs: append(a.sections(), "env", "algo", "encoder", "market", "ablate", "walkforward", "fit", "serve"),
+		ValidArgs: append(a.sections(), "env", "algo", "encoder", "market", "ablate", "walkforward", "evolve", "fit", "serve"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			b := a.book()
 			defaults, err := a.described(b, args)
@@ -214,7 +216,7 @@ func (a *app) described(b *reference.Book, args []string) (any, error) {
 	}
 	defaults, _, err := documentDefaults(args[0])
 	if err != nil {
-		err = fmt.Errorf("%q is no section: expected %s, or env, algo, encoder or market with a kind, or ablate, walkforward, fit or serve", args[0], strings.Join(a.sections(), ", "))
+		err = fmt.Errorf("%q is no section: expected %s, or env, algo, encoder or market with a kind, or ablate, walkforward, evolve, fit or serve", args[0], strings.Join(a.sections(), ", "))
 	}
 	return defaults, err
 }

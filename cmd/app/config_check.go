@@ -10,6 +10,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/ablate"
+	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/configs"
@@ -21,7 +22,7 @@ import (
 // configReport is what config check prints; the JSON keys are stable.
 type configReport struct {
 	File string `json:"file"`
-	// Document is train, tune, ablate, walkforward, fit or serve.
+	// Document is train, tune, ablate, walkforward, evolve, fit or serve.
 	Document string          `json:"document"`
 	OK       bool            `json:"ok"`
 	Problems []configProblem `json:"problems"`
@@ -70,7 +71,7 @@ func (a *app) configCheck(ctx context.Context, path, as string, sets []string) (
 	if err == nil && as == "" {
 		r.Document = documentOf(doc)
 	}
-	if err == nil && r.Document != "ablate" && r.Document != "walkforward" { // a study's are those of its cells
+	if err == nil && r.Document != "ablate" && r.Document != "walkforward" && r.Document != "evolve" { // a study's are those of its cells
 		err = doc.Set(sets...)
 	}
 	if err != nil {
@@ -94,6 +95,8 @@ func (a *app) configCheck(ctx context.Context, path, as string, sets []string) (
 			err = a.checkStudy(ctx, doc, path, sets)
 		case "walkforward":
 			err = a.checkWalk(doc, path, sets)
+		case "evolve":
+			err = a.checkEvolve(doc, path, sets)
 		}
 		r.add(err)
 	}
@@ -194,6 +197,15 @@ func (a *app) checkWalk(doc *configs.Document, path string, sets []string) error
 	c, base, err := walkforward.Decode(doc, path)
 	if err == nil {
 		_, err = walkforward.Experiments(a.kinds, c, base, sets)
+	}
+	return err
+}
+
+// checkEvolve decodes the experiment of the members.
+func (a *app) checkEvolve(doc *configs.Document, path string, sets []string) error {
+	c, base, err := evolve.Decode(doc, path)
+	if err == nil {
+		_, err = evolve.Experiment(a.kinds, c, base, sets)
 	}
 	return err
 }
