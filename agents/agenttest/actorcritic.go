@@ -107,7 +107,7 @@ func (x ActorCritic[C]) WarmUp(t *testing.T, random func(agents.Actor) bool) {
 	} {
 		r, l := x.Training(t, w.envs, Box(), func(c *C) {
 			s := x.Parts(c)
-			s.LearningStarts, s.TrainFreq, s.GradientSteps = w.starts, w.freq, w.steps
+			s.LearningStarts, s.TrainFreq, s.GradientSteps = w.starts, offpolicy.TrainFreq(w.freq), w.steps
 		})
 		uniform := 0
 		for range w.rounds {

@@ -76,7 +76,7 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 }
 
 // Recorder implements agents.Agent.
-func (a *Agent) Recorder() agents.Recorder { return a.learner.buffer }
+func (a *Agent) Recorder() agents.Recorder { return a.learner.rec }
 
 // Learner implements agents.Agent.
 func (a *Agent) Learner() agents.Learner { return a.learner }

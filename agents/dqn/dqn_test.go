@@ -6,6 +6,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
@@ -57,6 +58,7 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 			c.Double, c.Duelling, c.NSteps, c.Prioritised.Enabled, c.Tau = true, true, 3, true, 0.3
 		},
 		"duelling":   func(c *Config) { c.Duelling = true },
+		"episodes":   func(c *Config) { c.TrainFreq, c.GradientSteps = offpolicy.EachEpisode, -1 },
 		"many steps": func(c *Config) { c.Double, c.TrainFreq, c.GradientSteps = true, 3, 5 },
 		"freeze":     func(c *Config) { c.Freeze = []string{"hidden.*"} },
 		"rms, linear": func(c *Config) {
@@ -156,9 +158,9 @@ func BenchmarkTraining(b *testing.B) {
 			for b.Loop() {
 				r.Update(b)
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*bench.c.TrainFreq), "ns/env-step")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*int(bench.c.TrainFreq)), "ns/env-step")
 			for name, d := range sorted.All(p.ByName()) {
-				b.ReportMetric(float64(d.Nanoseconds())/float64(b.N*bench.c.TrainFreq), "ns-"+name[:3])
+				b.ReportMetric(float64(d.Nanoseconds())/float64(b.N*int(bench.c.TrainFreq)), "ns-"+name[:3])
 			}
 		})
 	}

@@ -56,6 +56,8 @@ type learner struct {
 
 	layout replay.Layout
 	buffer replay.Buffer
+	// rec records for it, and for the clock.
+	rec agents.Recorder
 	// prioritised is the buffer when it is that.
 	prioritised replay.Updater
 	// weighted says that samples have importance weights.
@@ -109,6 +111,7 @@ func (l *learner) build(s agents.Setup) (err error) {
 		}
 	}
 	l.Clock = offpolicy.NewClock(&l.c.Settings, &s, l.buffer)
+	l.rec = l.Clock.Recorder(l.buffer)
 	l.weighted = l.prioritised != nil || given != nil
 	l.ahead = l.lookahead(l.c, layout, s.Envs)
 	if l.grads, err = l.params.Segment(models.Trainable).Like(); err != nil {
@@ -132,7 +135,8 @@ func (l *learner) lookahead(c Config, layout replay.Layout, envs int) int {
 	}
 	steps := c.GradientSteps
 	if steps < 0 {
-		steps = c.TrainFreq * envs
+		// Of an episode it is not known; then batches are taken one by one.
+		steps = max(int(c.TrainFreq), 0) * envs
 	}
 	row := 1
 	for _, o := range layout.Obs {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/optim"
@@ -255,7 +256,7 @@ func TestGradientSteps(t *testing.T) {
 		{"from the beginning", 1, 1, 2, 0, 4, 8, 1},
 	} {
 		d := Defaults()
-		d.Hidden, d.BufferSize, d.TrainFreq, d.GradientSteps, d.LearningStarts = []int{4}, 1000, c.freq, c.steps, c.starts
+		d.Hidden, d.BufferSize, d.TrainFreq, d.GradientSteps, d.LearningStarts = []int{4}, 1000, offpolicy.TrainFreq(c.freq), c.steps, c.starts
 		r, l := flat(t, d, c.envs, 1000)
 		first := 0
 		for k := range c.learnerSteps {

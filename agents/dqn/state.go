@@ -16,11 +16,12 @@ type state struct {
 	Rounds  int64       `json:"rounds"`
 	Updates int64       `json:"updates"`
 	Stream  *rng.Stream `json:"stream"`
+	Ended   bool        `json:"ended,omitempty"`
 }
 
 // SaveState implements checkpoint.Stater.
 func (l *learner) SaveState(w *checkpoint.Writer) error {
-	w.PutJSON("state", state{l.Stepped, l.Updates, &l.stream})
+	w.PutJSON("state", state{l.Stepped, l.Updates, &l.stream, l.EpisodeEnded})
 	l.SavePending(w, &l.sum)
 	network.SaveParams(w.Scope("params"), l.params.Segments()...)
 	network.SaveParams(w.Scope("target"), l.ownTarget()...)
@@ -49,7 +50,7 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 	if err := l.buffer.LoadState(r.Scope("replay")); err != nil {
 		return err
 	}
-	l.Stepped, l.Updates, l.stream = s.Rounds, s.Updates, *s.Stream
+	l.Stepped, l.Updates, l.stream, l.EpisodeEnded = s.Rounds, s.Updates, *s.Stream, s.Ended
 	clear(l.metrics)
 	return nil
 }

@@ -1,6 +1,7 @@
 package offpolicy
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -14,6 +15,8 @@ type Clock struct {
 	// Updates counts the updates, Stepped the rounds that had been recorded at the last learner
 	// step.
 	Updates, Stepped int64
+	// EpisodeEnded says that an episode has ended since, where the clock waits for that.
+	EpisodeEnded bool
 	// Owed are the updates that the present learner step has still to take, of so many; who takes
 	// one counts it down.
 	Owed, Of int
@@ -44,13 +47,16 @@ func (k *Clock) EnvSteps() int64 { return k.rec.Rounds() * k.envs }
 func (k *Clock) Waiting() bool { return k.EnvSteps() < int64(k.s.LearningStarts) }
 
 // Ready implements agents.Learner: train_freq rounds are recorded since the last learner step, or
-// that one was stopped.
+// an episode has ended, or that step was stopped.
 func (k *Clock) Ready() bool {
-	return k.Owed > 0 || k.rec.Rounds()-k.Stepped >= int64(k.s.TrainFreq)
+	if k.Owed > 0 || k.s.TrainFreq == EachEpisode {
+		return k.Owed > 0 || k.EpisodeEnded
+	}
+	return k.rec.Rounds()-k.Stepped >= int64(k.s.TrainFreq)
 }
 
-// StepRounds implements agents.Stepper.
-func (k *Clock) StepRounds() int { return k.s.TrainFreq }
+// StepRounds implements agents.Stepper. How many rounds episodes have is not known: it is 1.
+func (k *Clock) StepRounds() int { return max(int(k.s.TrainFreq), 1) }
 
 // Begin begins a learner step, and says how many updates it has: none until there are more env
 // steps than learning_starts, and a transition, which rows that were absent so far have none of.
@@ -61,9 +67,13 @@ func (k *Clock) Begin() (begun bool, err error) {
 	}
 	rounds := k.rec.Rounds() - k.Stepped
 	if !k.Ready() {
+		if k.s.TrainFreq == EachEpisode {
+			return false, errors.New("no episode has ended")
+		}
 		return false, fmt.Errorf("%d of %d rounds are recorded", rounds, k.s.TrainFreq)
 	}
 	k.Stepped += rounds
+	k.EpisodeEnded = false
 	k.filled = k.filled || k.rec.Len() > 0
 	switch {
 	case k.EnvSteps() <= int64(k.s.LearningStarts) || !k.filled:

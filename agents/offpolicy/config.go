@@ -29,10 +29,11 @@ type Settings struct {
 	// Tau is how far the target networks move, of the way to the networks that they follow; 1 is a
 	// copy.
 	Tau float64 `yaml:"tau"`
-	// TrainFreq is the number of rounds between learner steps, GradientSteps the number of updates
-	// in each; -1 is one for each env step since the last.
-	TrainFreq     int `yaml:"train_freq"`
-	GradientSteps int `yaml:"gradient_steps"`
+	// TrainFreq is the number of rounds between learner steps, or episode, which is one after each
+	// round in which an episode has ended; GradientSteps is the number of updates in each, -1 one
+	// for each env step since the last.
+	TrainFreq     TrainFreq `yaml:"train_freq"`
+	GradientSteps int       `yaml:"gradient_steps"`
 }
 
 // Renamed implements configs.Renamer.
@@ -60,7 +61,7 @@ func (c Settings) Validate() error {
 	p.AtLeast("n_steps", c.NSteps, 1)
 	p.InRange("gamma", c.Gamma, 0, 1)
 	p.InRange("tau", c.Tau, 0, 1)
-	p.AtLeast("train_freq", c.TrainFreq, 1)
+	p.Check(c.TrainFreq == EachEpisode || c.TrainFreq > 0, "train_freq", "is %d, expected a number of rounds, or %s", int(c.TrainFreq), episodeWord)
 	p.Check(c.GradientSteps == -1 || c.GradientSteps > 0, "gradient_steps", "is %d, expected a number of updates, or -1 for one for each env step", c.GradientSteps)
 	return p.Err()
 }

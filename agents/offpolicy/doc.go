@@ -5,8 +5,9 @@
 //
 // [Settings] are the configuration that DQN, SAC and TD3 share, under the keys of
 // Stable-Baselines3. A [Clock] says when a learner steps and how often it updates then: never
-// before learning_starts env steps, then every train_freq rounds, gradient_steps times. A [Descent]
-// is an optimiser over some of the parameters with its schedule and its clipping.
+// before learning_starts env steps, then every train_freq rounds or after each episode,
+// gradient_steps times. A [Descent] is an optimiser over some of the parameters with its schedule
+// and its clipping.
 //
 // # For actor-critics
 //

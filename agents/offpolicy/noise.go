@@ -132,8 +132,11 @@ func (l *Learner) LoadNoise(r *checkpoint.Reader) error {
 	return nil
 }
 
-// Recorder returns a recorder of r that restarts the noise of environments whose episodes end.
-func (l *Learner) Recorder(r agents.Recorder) agents.Recorder { return &recorder{r, l.noise} }
+// Recorder returns a recorder of r that restarts the noise of environments whose episodes end, of
+// which the clock is told.
+func (l *Learner) Recorder(r agents.Recorder) agents.Recorder {
+	return &recorder{l.Clock.Recorder(r), l.noise}
+}
 
 type recorder struct {
 	agents.Recorder

@@ -30,7 +30,7 @@ func TestClock(t *testing.T) {
 		agenttest.Closing(t, b)
 		v, rec := agenttest.Toys(t, 2, spec), b
 		s := offpolicy.Defaults()
-		s.LearningStarts, s.TrainFreq, s.GradientSteps, s.LearningRateSchedule.Kind = c.starts, c.freq, c.steps, "linear"
+		s.LearningStarts, s.TrainFreq, s.GradientSteps, s.LearningRateSchedule.Kind = c.starts, offpolicy.TrainFreq(c.freq), c.steps, "linear"
 		k, endless := offpolicy.NewClock(&s, &agents.Setup{Envs: 2, TotalEnvSteps: 40}, rec), offpolicy.NewClock(&s, &agents.Setup{Envs: 2}, rec)
 		for done := range c.rounds {
 			if _, err := k.Begin(); (err == nil) != (done >= c.freq) || (err == nil) != (k.Stepped > 0) {

@@ -13,12 +13,13 @@ type state struct {
 	Updates int64    `json:"updates"`
 	Stepped int64    `json:"stepped"`
 	Streams *rng.Set `json:"streams"`
+	Ended   bool     `json:"ended,omitempty"`
 }
 
 // SaveState implements checkpoint.Stater: parameters, target networks, the optimisers of actor and
 // critics, streams, the replay, and how far a learner step has come that was stopped.
 func (l *Learner) SaveState(w *checkpoint.Writer) error {
-	w.PutJSON("state", state{l.Updates, l.Stepped, l.streams})
+	w.PutJSON("state", state{l.Updates, l.Stepped, l.streams, l.EpisodeEnded})
 	l.SavePending(w, l.Sums)
 	network.SaveParams(w.Scope("params"), l.Params.Segments()...)
 	network.SaveOptimizer(w.Scope("optim").Scope("actor"), l.ActorDescent.Optimizer)
@@ -53,6 +54,6 @@ func (l *Learner) LoadState(r *checkpoint.Reader) error {
 	if err := l.Buffer.LoadState(r.Scope("replay")); err != nil {
 		return err
 	}
-	l.Updates, l.Stepped = s.Updates, s.Stepped
+	l.Updates, l.Stepped, l.EpisodeEnded = s.Updates, s.Stepped, s.Ended
 	return nil
 }

@@ -108,6 +108,7 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		"gsde":                {agenttest.Box(), func(c *Config) { c.UseSDE, c.SDESampleFreq, c.TrainFreq, c.GradientSteps = true, 3, 5, -1 }},
 		"gsde from the start": {agenttest.Box(), func(c *Config) { c.UseSDE, c.UseSDEAtWarmup, c.ClipMean = true, true, 0 }},
 		"v-trace":             {agenttest.Box(), func(c *Config) { c.VTrace.Length = 4 }},
+		"episodes":            {agenttest.Box(), func(c *Config) { c.TrainFreq, c.GradientSteps = offpolicy.EachEpisode, -1 }},
 		"noise":               {agenttest.Box(), func(c *Config) { c.ActionNoise = &offpolicy.Noise{Kind: offpolicy.OU, Sigma: 0.3, Theta: 0.2, Dt: 1} }},
 		"privileged":          {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
 		"diversity": {agenttest.Skilled(agenttest.Box()), func(c *Config) {

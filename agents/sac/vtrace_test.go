@@ -134,7 +134,7 @@ func TestBehaviourIsRecorded(t *testing.T) {
 			}
 		}
 	}
-	if n != 13*32 {
+	if n != 14*32 {
 		t.Errorf("%d comparisons", n)
 	}
 }

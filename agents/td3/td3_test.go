@@ -45,6 +45,7 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		"float64":    {agenttest.Wide(), func(c *Config) { c.MaxGradNorm, c.NSteps, c.ActionNoise.Kind = 0.5, 3, offpolicy.Normal }},
 		"privileged": {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
 		"ou":         {agenttest.Box(), func(c *Config) { c.ActionNoise.Kind, c.TrainFreq, c.GradientSteps = offpolicy.OU, 5, -1 }},
+		"episodes":   {agenttest.Box(), func(c *Config) { c.TrainFreq, c.GradientSteps = offpolicy.EachEpisode, -1 }},
 		"ddpg":       {agenttest.Box(), func(c *Config) { c.PolicyDelay, c.TargetPolicyNoise, c.Critics, c.CriticHidden = 1, 0, 1, []int{8} }},
 		"diversity": {agenttest.Skilled(agenttest.Box()), func(c *Config) {
 			d := diversity.Defaults()

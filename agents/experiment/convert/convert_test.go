@@ -62,7 +62,7 @@ func TestZoo(t *testing.T) {
 		}},
 		{"td3", "Pendulum-v1", map[string]any{
 			"env": map[string]any{"kind": "pendulum"}, "train": map[string]any{"num_envs": 1, "total_env_steps": 20000},
-			"agent": map[string]any{"kind": "td3", "learning_starts": 100, "action_noise": map[string]any{"kind": "ou", "sigma": 0.5}, "hidden": []any{40, 30}, "critic_hidden": []any{50, 30}, "gradient_steps": -1, "train_freq": 8, "n_critics": 3},
+			"agent": map[string]any{"kind": "td3", "learning_starts": 100, "action_noise": map[string]any{"kind": "ou", "sigma": 0.5}, "hidden": []any{40, 30}, "critic_hidden": []any{50, 30}, "gradient_steps": -1, "train_freq": "episode", "n_critics": 3},
 		}},
 		{"a2c", "Pong-v9", map[string]any{
 			"env": map[string]any{"kind": "gymnasium", "id": "Pong-v9", "kwargs": map[string]any{"mode": 1}}, "train": map[string]any{"num_envs": 1, "total_env_steps": 10},
@@ -120,7 +120,7 @@ func TestZooErrors(t *testing.T) {
 		{"env_wrapper: [a.B]", "wrappers of Python are not applied"},
 		{"replay_buffer_class: HerReplayBuffer", "no other replay"},
 		{"replay_buffer_kwargs: 'dict(a=1)'", "the argument a has no equal"},
-		{"train_freq: [1, episode]", "not at the ends of episodes"},
+		{"train_freq: [2, episode]", "or after each episode"},
 		{"noise_type: pink", `"pink" has no equal here: expected normal, ornstein-uhlenbeck`},
 		{"learning_rate: cos_0.1", "expected a number, or lin_ and a number"},
 		{"policy_kwargs: 'net_arch=[1]'", "expected dict(name=value, …)"},

@@ -114,11 +114,17 @@ func zooTable() table {
 		"monitor_kwargs":         refused("there is no Monitor; info of Gymnasium's environments is recorded with env.info"),
 		"target_update_interval": to("agent.target_update_interval"),
 		"train_freq": func(t *translation, s configs.Section) {
-			if !s.IsScalar() {
-				t.fail(s, "updates are taken after rounds of steps, and not at the ends of episodes: expected an integer")
-				return
+			var pair []any
+			switch {
+			case s.IsScalar():
+				t.set("agent.train_freq", s, s)
+			case s.Decode(&pair) == nil && len(pair) == 2 && pair[1] == "step":
+				t.set("agent.train_freq", pair[0], s)
+			case len(pair) == 2 && fmt.Sprint(pair[0]) == "1" && pair[1] == "episode":
+				t.set("agent.train_freq", "episode", s)
+			default:
+				t.fail(s, "updates are taken after a number of steps, or after each episode: expected an integer, [N, step] or [1, episode]")
 			}
-			t.set("agent.train_freq", s, s)
 		},
 	}
 	for _, same := range []string{

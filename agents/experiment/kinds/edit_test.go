@@ -84,7 +84,7 @@ var common = map[string][]edited{
 	"use_sde":    {{"", "true", refused}}, "log_std_init": {{"use_sde=true", "-1", rebuilt}}, "sde_sample_freq": {{"use_sde=true", "3", taken}},
 
 	"buffer_size": {{"", "70", refused}}, "learning_starts": {{"", "0", taken}, {"", "60", taken}}, "batch_size": {{"", "8", rebuilt}}, "n_steps": {{"", "3", taken}},
-	"tau": {{"", "0.5", taken}}, "train_freq": {{"", "3", taken}}, "gradient_steps": {{"", "2", taken}, {"", "-1", taken}}, "target_update_interval": {{"", "6", taken}},
+	"tau": {{"", "0.5", taken}}, "train_freq": {{"", "3", taken}, {"wrappers.time_limit=5", "episode", taken}}, "gradient_steps": {{"", "2", taken}, {"", "-1", taken}}, "target_update_interval": {{"", "6", taken}},
 	"n_critics": {{"", "3", refused}}, "critic_hidden": {{"", "[6]", refused}},
 
 	"diversity.kind": {{skilled, "infonce", refused}}, "diversity.beta": {{skilled, "2", taken}}, "diversity.learning_rate": {{skilled, "0.01", taken}}, "diversity.normalize": {{skilled, "false", taken}},
