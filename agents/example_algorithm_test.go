@@ -141,13 +141,13 @@ func (r *reinforce) Close() error {
 // SaveState keeps all that a learner carries from one rollout to the next: runs are saved between
 // them.
 func (r *reinforce) SaveState(w *checkpoint.Writer) error {
-	network.SaveParams(w.Scope("params"), r.params.Segments()...)
+	network.SaveParams(w.Scope("params"), r.params)
 	network.SaveOptimizer(w.Scope("optim"), r.opt)
 	return nil
 }
 
 func (r *reinforce) LoadState(from *checkpoint.Reader) error {
-	return errors.Join(network.LoadParams(from.Scope("params"), r.params.Segments()...), network.LoadOptimizer(from.Scope("optim"), r.opt))
+	return errors.Join(network.LoadParams(from.Scope("params"), r.params), network.LoadOptimizer(from.Scope("optim"), r.opt))
 }
 
 // Begin writes straight to where the program reads.

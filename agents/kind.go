@@ -7,6 +7,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -33,6 +34,9 @@ type Setup struct {
 	// Init, unless nil, may overwrite the freshly drawn parameters, by name, before anything is
 	// made of them such as target networks. The agent calls it once.
 	Init func(values map[string]*tensor.Tensor) error
+	// Bases, unless nil, holds the encoders that adapters belong to, so that agents over the same
+	// encoder have it once in memory. It outlives them.
+	Bases *models.Bases
 	// Replay, unless nil, is what an off-policy learner records into and samples, instead of a
 	// replay of its own that it makes, saves and closes.
 	Replay Replay

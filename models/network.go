@@ -13,21 +13,25 @@ import (
 // Role says how a parameter changes.
 type Role int
 
-// The roles. Trainable parameters receive gradients; frozen ones never change and may be shared;
-// buffers are overwritten by the graph's own outputs.
+// The roles. Trainable parameters receive gradients, and frozen ones do not: they stay as they are,
+// or follow others, as target networks do. Buffers are overwritten by the graph's own outputs. A
+// base is what adapters belong to: it never changes, and networks with other adapters may share it.
 const (
 	Trainable Role = iota
 	Frozen
 	Buffer
+	Base
 )
 
-// String returns "trainable", "frozen" or "buffer".
+// String returns "trainable", "frozen", "buffer" or "base".
 func (r Role) String() string {
 	switch r {
 	case Trainable:
 		return "trainable"
 	case Frozen:
 		return "frozen"
+	case Base:
+		return "base"
 	}
 	return "buffer"
 }

@@ -92,16 +92,21 @@ func (s *Segment) Close() error {
 type Params struct {
 	segments []*Segment
 	index    map[string]*tensor.Tensor
-	// shared is a segment whose values belong to somebody else as well, or nil.
-	shared *Segment
+	// Configured is the SHA-256 that the base had as the configuration has it, see [BaseSum],
+	// before anything else was copied there.
+	Configured string
+
+	// shared are segments whose values belong to somebody else as well.
+	shared []*Segment
 }
 
 // NewParams returns zeroed parameters for a network: one segment per role that occurs, trainable
-// first. Frozen values may come from an existing segment, which is then shared and not copied: it
-// must hold exactly the network's frozen parameters.
-func NewParams(net *Network, frozen *Segment) (*Params, error) {
-	p := &Params{index: map[string]*tensor.Tensor{}, shared: frozen}
-	for _, role := range []Role{Trainable, Frozen, Buffer} {
+// first. The values of a role may come from an existing segment, which is then shared and not
+// copied: it must hold exactly the network's parameters of that role. Segments that are nil are
+// ignored.
+func NewParams(net *Network, shared ...*Segment) (*Params, error) {
+	p := &Params{index: map[string]*tensor.Tensor{}, shared: slices.DeleteFunc(slices.Clone(shared), func(s *Segment) bool { return s == nil })}
+	for _, role := range []Role{Trainable, Frozen, Buffer, Base} {
 		var specs []Spec
 		for _, s := range net.Specs {
 			if s.Role == role {
@@ -112,12 +117,12 @@ func NewParams(net *Network, frozen *Segment) (*Params, error) {
 			continue
 		}
 		var seg *Segment
-		if role == Frozen && frozen != nil {
-			if !slices.EqualFunc(frozen.specs, specs, Spec.equal) {
+		if i := slices.IndexFunc(p.shared, func(s *Segment) bool { return s.Role == role }); i >= 0 {
+			if !slices.EqualFunc(p.shared[i].specs, specs, Spec.equal) {
 				p.Close()
-				return nil, errors.New("new parameters: the shared frozen segment does not hold exactly the network's frozen parameters")
+				return nil, fmt.Errorf("new parameters: the shared %v segment does not hold exactly the network's %[1]v parameters", role)
 			}
-			seg = frozen.Share()
+			seg = p.shared[i].Share()
 		} else {
 			var err error
 			if seg, err = NewSegment(role, specs); err != nil {
@@ -157,7 +162,7 @@ func (p *Params) Set(name string, t *tensor.Tensor) error {
 	switch {
 	case v == nil:
 		return fmt.Errorf("set parameter %q: the network has none of that name", name)
-	case p.shared != nil && v.Arena() == p.shared.arena:
+	case p.isShared(v):
 		return fmt.Errorf("set parameter %q: it is shared with other networks", name)
 	}
 	if err := v.CopyFrom(t); err != nil {
@@ -166,17 +171,24 @@ func (p *Params) Set(name string, t *tensor.Tensor) error {
 	return nil
 }
 
+// Shared reports whether a segment's values belong to somebody else as well.
+func (p *Params) Shared(s *Segment) bool { return slices.Contains(p.shared, s) }
+
+// isShared reports whether a parameter's values belong to somebody else as well.
+func (p *Params) isShared(v *tensor.Tensor) bool {
+	return v != nil && slices.ContainsFunc(p.shared, func(s *Segment) bool { return v.Arena() == s.arena })
+}
+
 // Load copies all values. Values must name every parameter, and nothing else; those of a shared
 // segment may be left out and are not copied.
 func (p *Params) Load(values map[string]*tensor.Tensor) error {
-	shared := func(v *tensor.Tensor) bool { return v != nil && p.shared != nil && v.Arena() == p.shared.arena }
 	for name, v := range p.index {
-		if values[name] == nil && !shared(v) {
+		if values[name] == nil && !p.isShared(v) {
 			return fmt.Errorf("load parameters: %q has no value", name)
 		}
 	}
 	for name, t := range values {
-		if shared(p.index[name]) {
+		if p.isShared(p.index[name]) {
 			continue
 		}
 		if err := p.Set(name, t); err != nil {
@@ -196,7 +208,7 @@ func (p *Params) CopyFrom(q *Params) error {
 		switch t := q.segments[i]; {
 		case s.Role != t.Role || !s.SameLayout(t):
 			return fmt.Errorf("copy parameters: segment %d (%v) has another layout", i, s.Role)
-		case s == p.shared && s != t:
+		case s != t && slices.Contains(p.shared, s):
 			return fmt.Errorf("copy parameters: the %v segment is shared with other networks", s.Role)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
@@ -49,6 +50,8 @@ type Config struct {
 	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations
 	// without a window have none unless one is named.
 	Encoder configs.Kinded `yaml:"encoder,omitempty" kinds:"encoder"`
+	// LoRA trains adapters over an encoder that stays as it begins, see network.Config.
+	LoRA *lora.Config `yaml:"lora,omitempty"`
 	// Policy is the whole policy, see network.Config; encoder and hidden layers are then the
 	// critic's alone.
 	Policy configs.Kinded `yaml:"policy,omitempty" kinds:"encoder"`
@@ -189,5 +192,5 @@ func (c Config) Validate() error {
 
 // network returns the part of the configuration that lies between inputs and heads.
 func (c Config) network() network.Config {
-	return network.Config{Encoder: c.Encoder, Policy: c.Policy, CrossAsset: c.CrossAsset, Hidden: c.Hidden, Activation: c.Activation, Privileged: c.Privileged}
+	return network.Config{Encoder: c.Encoder, LoRA: c.LoRA, Policy: c.Policy, CrossAsset: c.CrossAsset, Hidden: c.Hidden, Activation: c.Activation, Privileged: c.Privileged}
 }

@@ -276,7 +276,7 @@ func (d *design) addEncoder(g *graphs, s encoder.Sharer) error {
 		rows := e.Observation(rowsInput, g.chunk+w.Len()-1, features)
 		var loss onnx.Value
 		for i, b := range d.branches(e) {
-			z, err := d.encode(b.In("encoder"), s, rows, w.Len())
+			z, err := d.torso.EncodeBy(b, rows, func(g *layer.Graph, x onnx.Value) (onnx.Value, error) { return d.encode(g, s, x, w.Len()) })
 			if err != nil {
 				return fmt.Errorf("encoder: %w", err)
 			}

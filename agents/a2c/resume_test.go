@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -49,6 +50,7 @@ func TestResume(t *testing.T) {
 			"shared":      func(c *Config) { c.ShareWindows = On },
 			"single":      func(c *Config) { c.ShareWindows = Off },
 			"frozen":      func(c *Config) { c.Freeze = []string{"encoder.*"} },
+			"lora":        func(c *Config) { c.LoRA = &lora.Config{Rank: 2} },
 			"separate":    func(c *Config) { c.Encoders = Separate },
 			"own policy":  func(c *Config) { c.Policy = ownMarket(t, 4) },
 			"own, single": func(c *Config) { c.Policy, c.ShareWindows, c.Encoders = ownMarket(t, 4), Off, Separate },
@@ -109,6 +111,26 @@ func TestResume(t *testing.T) {
 	if n < 8 {
 		t.Errorf("%d comparisons", n)
 	}
+}
+
+func TestLoRA(t *testing.T) {
+	splitSmall(t)
+	list := map[string]agenttest.Variant{}
+	for what, change := range sorted.All(map[string]func(c *Config){
+		"lora, shared windows": func(c *Config) { c.ShareWindows, c.Encoders = On, Shared },
+		"lora, separate":       func(c *Config) { c.ShareWindows, c.Encoders = Off, Separate },
+		"lora, together":       func(c *Config) { c.ShareWindows, c.Encoders = On, Separate },
+	}) {
+		c := small(t, nil)
+		c.LoRA = &lora.Config{Rank: 2, Alpha: 4}
+		change(&c)
+		m, err := NewMaker(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[what] = agenttest.Variant{Maker: m, Spec: agenttest.Series(t)}
+	}
+	agenttest.LoRA(t, list, 35)
 }
 
 // neverStopped compares a run with a resumed one and returns the number of comparisons.

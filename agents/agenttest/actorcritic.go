@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -78,6 +79,11 @@ func (x ActorCritic[C]) Misfits(t *testing.T) {
 	x.Refuse(t, Box(), func(c *C) { x.Parts(c).Train = []string{"decoder.*"} }, "decoder.*", "critic.q1.fc0.weight")
 	x.Refuse(t, Box(), func(c *C) { x.Parts(c).Optimizer.NoDecay = []string{"*.gamma"} }, "*.gamma")
 	x.Refuse(t, Series(t), func(c *C) { x.Parts(c).Encoder = TinyEncoder(t, 0.1) }, "dropout of 0.1")
+	x.Refuse(t, Series(t), func(c *C) {
+		x.Parts(c).Encoder, x.Parts(c).LoRA = TinyEncoder(t, 0.1), &lora.Config{Rank: 2}
+	}, "dropout of 0.1", "adapters")
+	x.Refuse(t, Series(t), func(c *C) { x.Parts(c).LoRA = &lora.Config{Rank: 2, Target: []string{"fc9*"}} }, `"fc9*"`, "encoder.conv0.weight")
+	x.Refuse(t, Box(), func(c *C) { x.Parts(c).LoRA = &lora.Config{Rank: 2} }, "no encoder to adapt")
 	x.Refuse(t, Assets(t), func(c *C) { x.Parts(c).CrossAsset.NHeads = 3 }, "3 heads")
 }
 

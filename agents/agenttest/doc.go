@@ -16,6 +16,7 @@
 //	PolicyIsTheActor  the exported network does what the greedy actor does
 //	BadConfigs        documents are refused with all of their problems
 //	Misuse            callers that do not keep to the order get errors
+//	LoRA              adapters over an encoder that stays as it is, see there
 //	OrthoInit         the layers of policy and value begin as PyTorch's do
 //
 // Those for algorithms of package offpolicy look into their learner: WarmUp, Metrics,

@@ -25,22 +25,7 @@ func Exported(t testing.TB, r *Training, e engine.Compiler) map[string]*tensor.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, in := r.Env.Batch(), map[string]*tensor.Tensor{}
-	if r.Env.Spec().Masked {
-		in[agents.MaskInput] = b.Mask
-	}
-	for i, f := range r.Env.Spec().Observation {
-		if !slices.ContainsFunc(m.Graph.Input, func(v *onnx.ValueInfo) bool { return v.Name == f.Name }) {
-			// Only a critic reads it.
-			continue
-		}
-		x := tensor.New(f.Space.DType(), append([]int{r.Env.Len()}, f.Space.Shape()...)...)
-		if err := b.Gather(i, x); err != nil {
-			t.Fatal(err)
-		}
-		in[f.Name] = x
-	}
-	out, err := gradcheck.Run(t.Context(), e, m, in)
+	out, err := gradcheck.Run(t.Context(), e, m, r.shown(t, m))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -236,7 +236,7 @@ func (e *Estimator) SaveState(w *checkpoint.Writer) error {
 		return nil
 	}
 	w.PutJSON("state", e.state)
-	network.SaveParams(w.Scope("params"), e.params.Segments()...)
+	network.SaveParams(w.Scope("params"), e.params)
 	network.SaveOptimizer(w.Scope("optim"), e.adam)
 	return nil
 }
@@ -250,7 +250,7 @@ func (e *Estimator) LoadState(r *checkpoint.Reader) error {
 	if err := r.JSON("state", &s); err != nil {
 		return err
 	}
-	if err := network.LoadParams(r.Scope("params"), e.params.Segments()...); err != nil {
+	if err := network.LoadParams(r.Scope("params"), e.params); err != nil {
 		return err
 	}
 	if err := network.LoadOptimizer(r.Scope("optim"), e.adam); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/models"
 )
 
@@ -41,19 +42,11 @@ func (a *Agent) build(c Config) error {
 	if !slices.ContainsFunc(g.policy.Specs, func(s models.Spec) bool { return s.Role == models.Trainable }) {
 		return errors.New("train and freeze leave no parameter to train")
 	}
-	if s.Init != nil {
-		if err := s.Init(g.values); err != nil {
-			return err
-		}
-	}
-	if a.params, err = models.NewParams(g.policy, nil); err != nil {
-		return err
-	}
-	if err := a.params.Load(g.values); err != nil {
+	if a.params, err = network.NewParams(s, g.policy.Specs, g.values, nil); err != nil {
 		return err
 	}
 	g.values = nil
-	if a.target, err = models.NewParams(g.policy, a.params.Segment(models.Frozen)); err != nil {
+	if a.target, err = models.NewParams(g.policy, a.params.Segment(models.Frozen), a.params.Segment(models.Base)); err != nil {
 		return err
 	}
 	if err := a.target.CopyFrom(a.params); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/optim"
@@ -60,6 +61,7 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		"duelling":   func(c *Config) { c.Duelling = true },
 		"episodes":   func(c *Config) { c.TrainFreq, c.GradientSteps = offpolicy.EachEpisode, -1 },
 		"many steps": func(c *Config) { c.Double, c.TrainFreq, c.GradientSteps = true, 3, 5 },
+		"lora":       func(c *Config) { c.LoRA = &lora.Config{Rank: 2} },
 		"freeze":     func(c *Config) { c.Freeze = []string{"hidden.*"} },
 		"rms, linear": func(c *Config) {
 			c.Optimizer = optim.Config{Kind: "rmsprop"}
@@ -73,6 +75,9 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 				c.Encoder = tiny
 			}
 			change(&c)
+			if c.LoRA != nil && where == "" {
+				continue
+			}
 			m, err := NewMaker(c)
 			if err != nil {
 				t.Fatal(err)
@@ -82,6 +87,8 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 	}
 	return list
 }
+
+func TestLoRA(t *testing.T) { agenttest.LoRA(t, variants(t), 90) }
 
 // TestResume stops where the replay is full already, and in the middle of the rounds between two
 // learner steps.

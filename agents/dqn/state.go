@@ -1,8 +1,6 @@
 package dqn
 
 import (
-	"slices"
-
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
@@ -23,8 +21,8 @@ type state struct {
 func (l *learner) SaveState(w *checkpoint.Writer) error {
 	w.PutJSON("state", state{l.Stepped, l.Updates, &l.stream, l.EpisodeEnded})
 	l.SavePending(w, &l.sum)
-	network.SaveParams(w.Scope("params"), l.params.Segments()...)
-	network.SaveParams(w.Scope("target"), l.ownTarget()...)
+	network.SaveParams(w.Scope("params"), l.params)
+	network.SaveParams(w.Scope("target"), l.target, models.Frozen, models.Base)
 	network.SaveOptimizer(w.Scope("optim"), l.descent.Optimizer)
 	return l.buffer.SaveState(w.Scope("replay"))
 }
@@ -38,10 +36,10 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 	if err := l.LoadPending(r, &l.sum); err != nil {
 		return err
 	}
-	if err := network.LoadParams(r.Scope("params"), l.params.Segments()...); err != nil {
+	if err := network.LoadParams(r.Scope("params"), l.params); err != nil {
 		return err
 	}
-	if err := network.LoadParams(r.Scope("target"), l.ownTarget()...); err != nil {
+	if err := network.LoadParams(r.Scope("target"), l.target, models.Frozen, models.Base); err != nil {
 		return err
 	}
 	if err := network.LoadOptimizer(r.Scope("optim"), l.descent.Optimizer); err != nil {
@@ -53,9 +51,4 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 	l.Stepped, l.Updates, l.stream, l.EpisodeEnded = s.Rounds, s.Updates, *s.Stream, s.Ended
 	clear(l.metrics)
 	return nil
-}
-
-// ownTarget lists the segments of the target network that are not the online network's too.
-func (l *learner) ownTarget() []*models.Segment {
-	return slices.DeleteFunc(slices.Clone(l.target.Segments()), func(s *models.Segment) bool { return s.Role == models.Frozen })
 }

@@ -21,6 +21,18 @@
 // between encoder and hidden layers, such as a memory, appends Encode, Join and Hidden itself, over
 // sequences if need be ([Torso.InputSequences]).
 //
+// # Adapters
+//
+//	agent: {encoder: {kind: file, path: pretrained.onnx, output: features}, lora: {rank: 8, alpha: 16, target: ["*block1*"]}}
+//
+// trains low-rank adapters (package lora) beside the encoder's layers and the layers after it, over
+// an encoder that stays as it begins: as its file has it, as --init does, or as it is drawn. It is
+// the parameters encoder.*, once for actor, critics and target networks, which have adapters each,
+// such as critic.lora.encoder.fc1.weight.A. Targets are names of the encoder's weights; without any
+// all are adapted. Checkpoints have the encoder's SHA-256, and adapters of another are refused.
+// What is published has the adapters merged and is as large as without. Agents whose setup has the
+// same models.Bases, such as the seeds of one run, have equal encoders once in memory.
+//
 // # A user-supplied policy
 //
 //	agent: {kind: ppo, policy: {kind: file, path: my.onnx}}

@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
 	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
 	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -20,6 +21,9 @@ type Config struct {
 	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations
 	// without a window have none unless one is named.
 	Encoder configs.Kinded `yaml:"encoder,omitempty" kinds:"encoder"`
+	// LoRA trains low-rank adapters beside the encoder's layers, for actor and critics each, over
+	// one encoder that stays as it begins.
+	LoRA *lora.Config `yaml:"lora,omitempty"`
 	// CrossAsset mixes the assets of a window [W,N,F].
 	CrossAsset crossasset.Config `yaml:"cross_asset"`
 	// Policy is the whole policy, from the observation to logits, means or values of actions, as
@@ -41,9 +45,13 @@ func (c Config) Validate() error {
 		p.AtLeast("hidden", width, 1)
 	}
 	p.OneOf("activation", c.Activation, layer.Activations()...)
+	p.Check(c.LoRA == nil || c.Policy.Kind == "", "lora", "is for encoders of policies that are made here; a user-supplied one is trained as it is")
 	p.Check(len(c.Privileged) == 0 || c.Policy.Kind == "", "privileged", "is for policies that are made here; a user-supplied one has the inputs that it has")
 	return p.Err()
 }
+
+// encoderScope has the encoder's parameters.
+const encoderScope = "encoder"
 
 // Torso appends the layers between inputs and heads. It is immutable.
 type Torso struct {
@@ -67,6 +75,8 @@ func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso
 		t.encoder, err = encoder.New(kinds, c.Encoder)
 	case f.Series >= 0:
 		t.encoder, err = timecnn.New(timecnn.Defaults())
+	case c.LoRA != nil:
+		err = fmt.Errorf("lora: there is no encoder to adapt: the observations of %s have no window, and agent.encoder names none", f.Spec.Name)
 	}
 	return t, err
 }
@@ -157,12 +167,21 @@ func (t *Torso) Encode(g *layer.Graph, in Inputs) (onnx.Value, error) {
 	if t.f.Series < 0 {
 		return "", nil
 	}
-	z, err := t.encoder.Build(g.In("encoder"), in.Obs[t.f.Series])
+	z, err := t.EncodeBy(g, in.Obs[t.f.Series], t.encoder.Build)
 	if err != nil {
 		field := t.f.Spec.Observation[t.f.Series]
 		return "", fmt.Errorf("encoder: observation %q %v: %w", field.Name, field.Space.Shape(), err)
 	}
 	return z, nil
+}
+
+// EncodeBy appends what build makes of x below the scope of the encoder, whose parameters it is to
+// use, with the configuration's adapters.
+func (t *Torso) EncodeBy(g *layer.Graph, x onnx.Value, build func(g *layer.Graph, x onnx.Value) (onnx.Value, error)) (onnx.Value, error) {
+	if t.c.LoRA != nil {
+		return g.Adapt(encoderScope, *t.c.LoRA, x, build)
+	}
+	return build(g.In(encoderScope), x)
 }
 
 // Finish appends what follows the encoder, whose result is z.
@@ -206,7 +225,7 @@ func (t *Torso) Join(g *layer.Graph, in Inputs, z onnx.Value) (onnx.Value, error
 	x := t.flat(g, in, z)
 	if f.Series < 0 && t.encoder != nil {
 		var err error
-		if x, err = t.encoder.Build(g.In("encoder"), x); err != nil {
+		if x, err = t.EncodeBy(g, x, t.encoder.Build); err != nil {
 			return "", fmt.Errorf("encoder: the observations of %s together: %w", f.Spec.Name, err)
 		}
 	}

@@ -73,7 +73,7 @@ type Learner struct {
 func (l *Learner) Build(setup agents.Setup, s *Settings, k *CriticSettings, n *Networks, logProb bool) error {
 	l.Setup, l.Networks = setup, n
 	var err error
-	if l.Params, err = n.params(setup.Init); err != nil {
+	if l.Params, err = n.params(&setup); err != nil {
 		return err
 	}
 	if l.Grads, err = l.Params.Segment(models.Trainable).Like(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models"
@@ -126,29 +127,17 @@ func trainable(specs []models.Spec, scope string) (names []string) {
 // Over returns the network of a graph over the parameters.
 func (n *Networks) Over(l *layer.Graph) (*models.Network, error) { return network.Over(n.Specs, l) }
 
-// params makes all parameters. init, unless nil, may change their values; target networks begin
-// equal to those that they follow.
-func (n *Networks) params(init func(map[string]*tensor.Tensor) error) (*models.Params, error) {
+// params makes all parameters. Target networks begin equal to those that they follow.
+func (n *Networks) params(s *agents.Setup) (*models.Params, error) {
 	values := n.values
 	n.values = nil
-	if init != nil {
-		if err := init(values); err != nil {
-			return nil, err
+	return network.NewParams(s, n.Specs, values, func() {
+		for _, s := range n.Specs {
+			if followed, ok := strings.CutPrefix(s.Name, TargetScope+"."); ok {
+				values[s.Name] = values[followed]
+			}
 		}
-	}
-	for _, s := range n.Specs {
-		if followed, ok := strings.CutPrefix(s.Name, TargetScope+"."); ok {
-			values[s.Name] = values[followed]
-		}
-	}
-	p, err := models.NewParams(&models.Network{Specs: n.Specs}, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.Load(values); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	return p, nil
+	})
 }
 
 // stored returns the element type and the shape of a recorded action.

@@ -21,7 +21,7 @@ type state struct {
 func (l *Learner) SaveState(w *checkpoint.Writer) error {
 	w.PutJSON("state", state{l.Updates, l.Stepped, l.streams, l.EpisodeEnded})
 	l.SavePending(w, l.Sums)
-	network.SaveParams(w.Scope("params"), l.Params.Segments()...)
+	network.SaveParams(w.Scope("params"), l.Params)
 	network.SaveOptimizer(w.Scope("optim").Scope("actor"), l.ActorDescent.Optimizer)
 	network.SaveOptimizer(w.Scope("optim").Scope("critic"), l.CriticDescent.Optimizer)
 	if err := l.Diversity.SaveState(w.Scope("diversity")); err != nil {
@@ -39,7 +39,7 @@ func (l *Learner) LoadState(r *checkpoint.Reader) error {
 	if err := l.LoadPending(r, l.Sums); err != nil {
 		return err
 	}
-	if err := network.LoadParams(r.Scope("params"), l.Params.Segments()...); err != nil {
+	if err := network.LoadParams(r.Scope("params"), l.Params); err != nil {
 		return err
 	}
 	if err := network.LoadOptimizer(r.Scope("optim").Scope("actor"), l.ActorDescent.Optimizer); err != nil {

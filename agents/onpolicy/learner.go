@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/rlmath"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/optim"
@@ -52,16 +53,8 @@ func (l *Learner) Build(name string, s agents.Setup, n *Networks) error {
 	l.Name, l.Setup, l.Networks, l.sdeKey, l.Metrics = name, s, n, s.Key.Split("sde"), agents.Metrics{}
 	values := n.Values
 	n.Values = nil
-	if s.Init != nil {
-		if err := s.Init(values); err != nil {
-			return err
-		}
-	}
 	var err error
-	if l.Params, err = models.NewParams(n.Policy, nil); err != nil {
-		return err
-	}
-	if err := l.Params.Load(values); err != nil {
+	if l.Params, err = network.NewParams(&s, n.Policy.Specs, values, nil); err != nil {
 		return err
 	}
 	l.Grads, err = l.Params.Segment(models.Trainable).Like()

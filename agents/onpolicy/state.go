@@ -17,7 +17,7 @@ type Recorded struct {
 // Save saves counters, parameters and optimiser.
 func (l *Learner) Save(w *checkpoint.Writer, counters any) {
 	w.PutJSON("state", counters)
-	network.SaveParams(w.Scope("params"), l.Params.Segments()...)
+	network.SaveParams(w.Scope("params"), l.Params)
 	network.SaveOptimizer(w.Scope("optim"), l.Optimizer)
 }
 
@@ -26,7 +26,7 @@ func (l *Learner) Load(r *checkpoint.Reader, counters any) error {
 	if err := r.JSON("state", counters); err != nil {
 		return err
 	}
-	if err := network.LoadParams(r.Scope("params"), l.Params.Segments()...); err != nil {
+	if err := network.LoadParams(r.Scope("params"), l.Params); err != nil {
 		return err
 	}
 	if err := network.LoadOptimizer(r.Scope("optim"), l.Optimizer); err != nil {

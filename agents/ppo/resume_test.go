@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/optim"
@@ -49,6 +50,8 @@ func savable(t testing.TB) []saved {
 		{"gSDE", pendulums, func(c *Config) { c.UseSDE, c.SDESampleFreq = true, 4 }},
 		{"gSDE once in a rollout", pendulums, func(c *Config) { c.UseSDE = true }},
 		{"V-trace", carts, func(c *Config) { c.Correction = VTrace }},
+		{"lora", func(t testing.TB) *vector.Local { return agenttest.Toys(t, 3, agenttest.Series(t)) }, adapted(t)},
+		{"lora, lstm", func(t testing.TB) *vector.Local { return agenttest.Toys(t, 3, agenttest.Series(t)) }, func(c *Config) { adapted(t)(c); c.Recurrent = memory }},
 		{"lstm", carts, func(c *Config) { c.Recurrent = memory }},
 		{"lstm, gSDE, V-trace, frozen critic", pendulums, func(c *Config) {
 			c.Recurrent, c.UseSDE, c.Correction, c.Freeze = memory, true, VTrace, []string{"critic.hidden.*"}
@@ -67,6 +70,29 @@ func (s saved) start(t testing.TB, e engine.Compiler) *agenttest.Training {
 	}
 	v := s.world(t)
 	return agenttest.NewTraining(t, agentOf(t, c, v, e, 2, func(s *agents.Setup) { s.TotalEnvSteps = 400 }), v)
+}
+
+// adapted has adapters in its encoders.
+func adapted(t testing.TB) func(c *Config) {
+	return func(c *Config) { c.Encoder, c.LoRA = agenttest.TinyEncoder(t, 0), &lora.Config{Rank: 2, Alpha: 4} }
+}
+
+func TestLoRA(t *testing.T) {
+	list := map[string]agenttest.Variant{}
+	for what, change := range sorted.All(map[string]func(c *Config){
+		"lora":         func(*Config) {},
+		"lora, shared": func(c *Config) { c.Encoders = Shared },
+	}) {
+		c := lone()
+		adapted(t)(&c)
+		change(&c)
+		m, err := NewMaker(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[what] = agenttest.Variant{Maker: m, Spec: agenttest.Series(t)}
+	}
+	agenttest.LoRA(t, list, 36)
 }
 
 // TestStops stops runs of every kind of observation and action wherever that can be, and goes on.
@@ -158,10 +184,10 @@ func TestResume(t *testing.T) {
 			}
 		}
 	}
-	if within < 11 {
+	if within < 13 {
 		t.Errorf("%d runs went on between two gradient steps", within)
 	}
-	if want := len(engines) * (11 + 1) * 2; n != want {
+	if want := len(engines) * (13 + 1 + 2) * 2; n != want {
 		t.Errorf("%d comparisons of %d", n, want)
 	}
 }

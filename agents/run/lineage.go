@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
@@ -17,7 +18,9 @@ type Lineage struct {
 	// ConfigSHA256 is of the effective document, Config its text.
 	ConfigSHA256 string            `json:"config_sha256"`
 	Sources      map[string]string `json:"sources"`
-	Init         *Init             `json:"init,omitempty"`
+	// Parameters counts those of an agent with adapters.
+	Parameters *network.Counts `json:"parameters,omitempty"`
+	Init       *Init           `json:"init,omitempty"`
 	// Continues is the checkpoint of another run that this one goes on from, ContinuesSHA256 that
 	// of its manifest, and Changes what differs from the document of that run, as far as it is
 	// there.
@@ -53,11 +56,12 @@ func NewLineage(command, name string, cfg experiment.Config, sources map[string]
 
 // describe writes the lineage of a new run, or of a group of them; the configuration, whose
 // presence makes it a run, is to follow.
-func (p *Plan) describe(dir string, cfg experiment.Config) error {
+func (p *Plan) describe(dir string, cfg experiment.Config, counts *network.Counts) error {
 	l, err := NewLineage(command, p.name, cfg, p.sources, p.o.Engine.Name())
 	if err != nil {
 		return err
 	}
+	l.Parameters = counts
 	if p.init != nil {
 		l.Init = p.init.record()
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models"
 )
 
 // Plan is a document that is going to be trained, opened: one run, or one for each seed.
@@ -45,6 +46,9 @@ type Plan struct {
 	from, branches string
 	// init is where parameters begin; nil draws them.
 	init *initial
+
+	// bases are the encoders that the runs of several seeds have adapters over.
+	bases models.Bases
 
 	// known says that the directory of several seeds describes them. It is guarded by mu while runs
 	// go on.
@@ -236,7 +240,7 @@ func (p *Plan) Dir() string { return p.dir }
 
 // Close frees what the plan has opened.
 func (p *Plan) Close() error {
-	var errs []error
+	errs := []error{p.bases.Close()}
 	if p.init != nil {
 		errs = append(errs, p.init.source.Close())
 	}

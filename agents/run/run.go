@@ -14,6 +14,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
@@ -152,7 +153,13 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 
 // setup is what the run's agent is made from.
 func (r *Run) setup() agents.Setup {
-	return r.plan.kinds.Setup(r.cfg, r.plan.o.Engine)
+	s := r.plan.kinds.Setup(r.cfg, r.plan.o.Engine)
+	if r.plan.Group() {
+		// What a group begins with it begins with again when it is resumed; a single run has it
+		// from its checkpoint, which could not be loaded into a base that others have.
+		s.Bases = &r.plan.bases
+	}
+	return s
 }
 
 // open opens the run's directory: an existing one when the plan resumes and there is one.
@@ -315,7 +322,8 @@ func (r *Run) save(step int64, score *float64) error {
 		return err
 	}
 	r.known = true
-	if err := r.plan.describe(r.path, r.cfg); err != nil {
+	_, params := r.tr.Agent().Learner().Policy()
+	if err := r.plan.describe(r.path, r.cfg, network.CountsOf(params)); err != nil {
 		return err
 	}
 	if err := r.dir.Describe(r.cfg); err != nil {

@@ -107,7 +107,7 @@ func (p *Plan) describeGroup() error {
 	if p.known {
 		return nil
 	}
-	if err := p.describe(p.dir, p.cfg); err != nil {
+	if err := p.describe(p.dir, p.cfg, nil); err != nil {
 		return err
 	}
 	if err := WriteConfig(p.dir, p.cfg); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/diversity"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -58,12 +59,16 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		"assets": {agenttest.Assets(t), func(c *Config) {
 			c.PolicyDelay, c.Optimizer.Kind, c.Encoder, c.CrossAsset.NHeads, c.ActionNoise.Kind = 3, "rmsprop", tiny, 2, offpolicy.OU
 		}},
+		"lora, series":    {agenttest.Series(t), func(c *Config) { c.Encoder, c.LoRA = tiny, &lora.Config{Rank: 2} }},
+		"lora, assets":    {agenttest.Assets(t), func(c *Config) { c.Encoder, c.CrossAsset.NHeads, c.LoRA = tiny, 2, &lora.Config{Rank: 3, Alpha: 6} }},
 		"frozen encoders": {agenttest.Series(t), func(c *Config) { c.Freeze, c.Encoder = []string{"*encoder*"}, tiny }},
 	}) {
 		list[what] = suite.Variant(t, x.spec, x.change)
 	}
 	return list
 }
+
+func TestLoRA(t *testing.T) { agenttest.LoRA(t, variants(t), 24) }
 
 func TestResume(t *testing.T) {
 	agenttest.SplitSmall(t)

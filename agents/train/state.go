@@ -269,9 +269,12 @@ func loadEvaluation(r *checkpoint.Reader) (*Evaluation, error) {
 // segments.
 type snapshot map[models.Role][]float32
 
+// changes reports whether training changes the parameters of a segment that a policy may have.
+func changes(s *models.Segment) bool { return s.Role == models.Trainable || s.Role == models.Buffer }
+
 func (k snapshot) take(p *models.Params) {
 	for _, s := range p.Segments() {
-		if s.Role != models.Frozen {
+		if changes(s) {
 			k[s.Role] = append(k[s.Role][:0], s.Floats()...)
 		}
 	}
@@ -285,7 +288,7 @@ func (k snapshot) restore(p *models.Params) {
 
 func (k snapshot) save(w *checkpoint.Writer, p *models.Params) {
 	for _, s := range p.Segments() {
-		if s.Role == models.Frozen {
+		if !changes(s) {
 			continue
 		}
 		for i, spec := range s.Specs() {
@@ -297,7 +300,7 @@ func (k snapshot) save(w *checkpoint.Writer, p *models.Params) {
 
 func (k snapshot) load(r *checkpoint.Reader, p *models.Params) error {
 	for _, s := range p.Segments() {
-		if s.Role == models.Frozen {
+		if !changes(s) {
 			continue
 		}
 		k[s.Role] = make([]float32, len(s.Floats()))

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/onnxrl/onnxrl/agents"
+	networks "github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
@@ -19,10 +20,13 @@ func (a *app) tellData(out io.Writer, f envs.Factory) {
 	}
 }
 
-// tellNetwork writes what there is to know of how the files were read that an agent's policy is
-// made of.
+// tellNetwork writes how many parameters an agent with adapters has, and what there is to know of
+// how the files were read that its policy is made of.
 func (a *app) tellNetwork(out io.Writer, agent agents.Agent) {
-	if net, _ := agent.Learner().Policy(); net != nil && !a.quiet {
+	if net, params := agent.Learner().Policy(); net != nil && !a.quiet {
+		if c := networks.CountsOf(params); c != nil {
+			fmt.Fprintf(out, "network: %v\n", c)
+		}
 		for _, n := range net.Notes {
 			fmt.Fprintf(out, "network: %s\n", n)
 		}

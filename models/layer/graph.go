@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/models/trainmode"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
@@ -48,6 +49,7 @@ type state struct {
 	inits    map[string]Init
 	masks    []trainmode.Mask
 	notes    []string
+	adapters []lora.Adapter
 }
 
 // New starts an empty network. All initial values descend from key, each from a stream of the
@@ -136,7 +138,13 @@ func (g *Graph) Output(name string, v onnx.Value) {
 		return
 	}
 	t := g.Type(v)
-	g.s.b.Output(g.s.b.Rename(v, name), t)
+	renamed := g.s.b.Rename(v, name)
+	g.s.b.Output(renamed, t)
+	for _, ad := range g.s.adapters {
+		if i := slices.Index(ad.Outputs, string(v)); i >= 0 {
+			ad.Outputs[i] = string(renamed)
+		}
+	}
 }
 
 // Param returns a trainable parameter of this scope. Its initial value is drawn from the stream of
@@ -166,11 +174,15 @@ func (g *Graph) Param(name string, init Init, shape ...int) onnx.Value {
 	return g.addParam(models.Spec{Name: full, Shape: slices.Clone(shape), Role: models.Trainable}, t)
 }
 
-// adopt adds a parameter of a foreign model, with its value and role, below the scope.
+// adopt adds a parameter of a foreign model, with its value and role. A base is one wherever it is
+// used.
 func (g *Graph) adopt(spec models.Spec, value *tensor.Tensor) {
-	spec.Name = g.Name(spec.Name)
-	if _, ok := g.s.index[spec.Name]; !ok || !g.reuse {
+	i, ok := g.s.index[spec.Name]
+	switch {
+	case !ok || !g.reuse && spec.Role != models.Base:
 		g.addParam(spec, value)
+	case spec.Role == models.Base && !slices.Equal(g.s.params[i].Shape, spec.Shape):
+		g.Failf("parameter %q of the base has shape %v, and shape %v where it is used elsewhere", spec.Name, spec.Shape, g.s.params[i].Shape)
 	}
 }
 
@@ -244,12 +256,18 @@ func (g *Graph) Extent(v onnx.Value, axis int) int {
 }
 
 // Model returns the network with its parameters as initializers: the form of a file.
-func (g *Graph) Model() (*onnx.Model, error) { return g.s.b.Model() }
+func (g *Graph) Model() (*onnx.Model, error) {
+	m, err := g.s.b.Model()
+	if err != nil || len(g.s.adapters) == 0 {
+		return m, err
+	}
+	return m, lora.Record(m, g.s.adapters)
+}
 
 // Network returns the network with its parameters as inputs, and their initial values. The options
 // choose which parameters are trained.
 func (g *Graph) Network(o models.Options) (*models.Network, map[string]*tensor.Tensor, error) {
-	m, err := g.s.b.Model()
+	m, err := g.Model()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Splice appends a foreign model to the network: its input becomes x, its nodes and weights are
@@ -40,16 +41,7 @@ func (g *Graph) splice(m *onnx.Model, inputs map[onnx.Value]onnx.Value, outputs 
 	if err != nil {
 		return nil, err
 	}
-	own, err := g.s.b.Model()
-	if err != nil {
-		return nil, err
-	}
-	if opset := m.Opset(onnx.DomainStandard); opset > own.Opset(onnx.DomainStandard) {
-		if own, err = g.raise(opset); err != nil {
-			return nil, err
-		}
-	}
-	if m, err = onnx.Upgrade(m, own.Opset(onnx.DomainStandard)); err != nil {
+	if m, err = g.align(m); err != nil {
 		return nil, err
 	}
 	// Which weights are parameters is decided by the model's own names, before they change.
@@ -72,9 +64,52 @@ func (g *Graph) splice(m *onnx.Model, inputs map[onnx.Value]onnx.Value, outputs 
 			}
 		}
 	}
+	specs := make([]models.Spec, len(net.Specs))
+	for i, s := range net.Specs {
+		specs[i] = s
+		specs[i].Name = g.Name(s.Name)
+	}
+	return g.insert(insertion{m: m, inputs: inputs, outputs: outputs, scope: scope, names: net.Specs, specs: specs, values: values})
+}
+
+// align returns m at the opset of the network, which is raised where it is the older one.
+func (g *Graph) align(m *onnx.Model) (*onnx.Model, error) {
+	own, err := g.s.b.Model()
+	if err != nil {
+		return nil, err
+	}
+	if opset := m.Opset(onnx.DomainStandard); opset > own.Opset(onnx.DomainStandard) {
+		if own, err = g.raise(opset); err != nil {
+			return nil, err
+		}
+	}
+	return onnx.Upgrade(m, own.Opset(onnx.DomainStandard))
+}
+
+// insertion is a model on its way into a network of the same opset.
+type insertion struct {
+	m       *onnx.Model
+	inputs  map[onnx.Value]onnx.Value
+	outputs []onnx.Value
+	// scope precedes the names of nodes and values.
+	scope string
+	// names are the parameters as the model calls them, specs the same as the network does, and
+	// values their content by the model's names.
+	names, specs []models.Spec
+	values       map[string]*tensor.Tensor
+	// renamed, unless nil, is told what became of the name of a value.
+	renamed func(f func(onnx.Value) onnx.Value)
+}
+
+func (g *Graph) insert(p insertion) ([]onnx.Value, error) {
+	m, scope := p.m, p.scope
+	own, err := g.s.b.Model()
+	if err != nil {
+		return nil, err
+	}
 	specs := map[onnx.Value]models.Spec{}
-	for _, s := range net.Specs {
-		specs[onnx.Value(s.Name)] = s
+	for i, s := range p.names {
+		specs[onnx.Value(s.Name)] = p.specs[i]
 	}
 	constants := map[onnx.Value]bool{}
 	for _, t := range m.Graph.Initializer {
@@ -83,12 +118,12 @@ func (g *Graph) splice(m *onnx.Model, inputs map[onnx.Value]onnx.Value, outputs 
 		}
 	}
 	rename := func(v onnx.Value) onnx.Value {
-		x, given := inputs[v]
-		switch _, param := specs[v]; {
+		x, given := p.inputs[v]
+		switch spec, param := specs[v]; {
 		case given:
 			return x
 		case param:
-			return onnx.Value(g.Name(string(v)))
+			return onnx.Value(spec.Name)
 		case constants[v]:
 			// The prefix tells readers of the finished file that this is no parameter.
 			return onnx.Value("const/"+scope+"/") + v
@@ -110,7 +145,7 @@ func (g *Graph) splice(m *onnx.Model, inputs map[onnx.Value]onnx.Value, outputs 
 	own.IrVersion = max(own.IrVersion, renamed.IrVersion)
 	for i, t := range m.Graph.Initializer {
 		if spec, ok := specs[onnx.Value(t.Name)]; ok {
-			g.adopt(spec, values[t.Name])
+			g.adopt(spec, p.values[t.Name])
 		} else if g.s.b.Claim(renamed.Graph.Initializer[i].Name) {
 			own.Graph.Initializer = append(own.Graph.Initializer, renamed.Graph.Initializer[i])
 		}
@@ -133,8 +168,11 @@ func (g *Graph) splice(m *onnx.Model, inputs map[onnx.Value]onnx.Value, outputs 
 		}
 		g.s.b.Append(n)
 	}
-	out := make([]onnx.Value, len(outputs))
-	for i, v := range outputs {
+	if p.renamed != nil {
+		p.renamed(rename)
+	}
+	out := make([]onnx.Value, len(p.outputs))
+	for i, v := range p.outputs {
 		out[i] = rename(v)
 	}
 	return out, g.Err()

@@ -3,6 +3,7 @@ package lora
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -51,20 +52,23 @@ func (c Config) Validate() error {
 
 // Adapter describes one adapted weight.
 type Adapter struct {
-	// Weight is the adapted initializer; A and B are the adapter's.
+	// Weight is the adapted initializer; A and B are the adapter's. Several adapters may share a
+	// weight, each for nodes of its own.
 	Weight string `json:"weight"`
 	A      string `json:"a"`
 	B      string `json:"b"`
 	// Kind is "right" for x·W with W [in, out], "right_t" for the same with a transposed W [out,
 	// in], "left" for W·x with W [out, in], "gemm_t" for x·Wᵀ with W [out, in], "conv" for a
-	// convolution.
+	// convolution, and "weight" where A and B are multiplied and added to W [out, …] itself.
 	Kind  string  `json:"kind"`
 	Scale float64 `json:"scale"`
 	Group int     `json:"group,omitempty"`
-	// Outputs lists the values that the adapted nodes produce.
+	// Outputs lists the values that the adapted nodes produce, or the adapted weight.
 	Outputs []string `json:"outputs"`
 	// Rank is the inner width.
 	Rank int `json:"rank"`
+	// Merged is what the weight is called once the adapter is merged into it; empty is Weight.
+	Merged string `json:"merged,omitempty"`
 }
 
 // Apply returns a copy of m with adapters and the list of adapters, in graph order. Weights are
@@ -91,7 +95,18 @@ func Apply(m *onnx.Model, cfg Config) (*onnx.Model, []Adapter, error) {
 			}
 		}
 	}
+	r.indirect = r.shaped(nodes, m.Graph.Initializer)
+	for _, t := range m.Graph.Initializer {
+		if r.indirect[t.Name] {
+			r.weight(t)
+		}
+	}
 	for _, n := range nodes {
+		for i, v := range n.Input {
+			if ad := r.byWeight[v]; ad != nil && ad.Kind == kindWeight {
+				n.Input[i] = ad.Outputs[0]
+			}
+		}
 		if err := r.node(n); err != nil {
 			return nil, nil, fmt.Errorf("apply lora to %s: %w", n.Describe(), err)
 		}
@@ -109,17 +124,24 @@ func Apply(m *onnx.Model, cfg Config) (*onnx.Model, []Adapter, error) {
 	}
 	adapters := make([]Adapter, len(r.order))
 	for i, w := range r.order {
+		if adapters[i] = *r.byWeight[w]; adapters[i].Kind == kindWeight {
+			continue
+		}
 		if err := r.checkUses(r.byWeight[w], onnx.Value(w)); err != nil {
 			return nil, nil, fmt.Errorf("apply lora: %w", err)
 		}
-		adapters[i] = *r.byWeight[w]
 	}
+	return out, adapters, Record(out, adapters)
+}
+
+// Record lists a model's adapters in its metadata, in place of those that are listed there.
+func Record(m *onnx.Model, adapters []Adapter) error {
 	text, err := json.Marshal(adapters)
 	if err != nil {
-		return nil, nil, fmt.Errorf("apply lora: %w", err)
+		return fmt.Errorf("record lora: %w", err)
 	}
-	out.SetMeta(MetaKey, string(text))
-	return out, adapters, nil
+	m.SetMeta(MetaKey, string(text))
+	return nil
 }
 
 type rewriter struct {
@@ -132,6 +154,8 @@ type rewriter struct {
 	x        *onnx.Index
 	captured map[string]bool
 	adapted  map[*onnx.Node]bool
+	// indirect are weights that nodes make something of before layers read them.
+	indirect map[string]bool
 }
 
 // wanted reports whether a node is a target, and notes which patterns hit.
@@ -155,6 +179,7 @@ func (r *rewriter) candidates(nodes []*onnx.Node) string {
 			names = append(names, w.name)
 		}
 	}
+	names = append(names, slices.Sorted(maps.Keys(r.indirect))...)
 	if len(names) == 0 {
 		return "there are none"
 	}
@@ -209,6 +234,36 @@ func (r *rewriter) node(n *onnx.Node) error {
 	return nil
 }
 
+// weight adds the adapter of a weight that no layer reads as it is, unless it is no target.
+func (r *rewriter) weight(t *onnx.TensorProto) {
+	w := weight{name: t.Name, dims: t.Dims}
+	if !r.wanted(&onnx.Node{}, w) {
+		return
+	}
+	ad := r.draw(w, kindWeight, 1)
+	r.b.SetScope("lora/" + w.name + "/")
+	cols, shape := 1, make([]int, len(t.Dims))
+	for i, d := range t.Dims {
+		if shape[i] = int(d); i > 0 {
+			cols *= int(d)
+		}
+	}
+	a, b := onnx.Value(ad.A), onnx.Value(ad.B)
+	if len(shape) > 2 {
+		a = r.b.Op("Reshape", []onnx.Value{a, r.b.Ints(ad.Rank, cols)})
+		b = r.b.Op("Reshape", []onnx.Value{b, r.b.Ints(shape[0], ad.Rank)})
+	}
+	delta := r.b.Op("MatMul", []onnx.Value{b, a})
+	if len(shape) > 2 {
+		delta = r.b.Op("Reshape", []onnx.Value{delta, r.b.Ints(shape...)})
+	}
+	if ad.Scale != 1 {
+		delta = r.b.Op("Mul", []onnx.Value{delta, r.b.Float(float32(ad.Scale))})
+	}
+	ad.Outputs = []string{string(r.b.Op("Add", []onnx.Value{onnx.Value(w.name), delta}))}
+	r.b.SetScope("")
+}
+
 // adapter returns the adapter of a weight, made on first use: a weight shared by several nodes has
 // one adapter.
 func (r *rewriter) adapter(n *onnx.Node, w weight) (*Adapter, error) {
@@ -231,7 +286,12 @@ func (r *rewriter) adapter(n *onnx.Node, w weight) (*Adapter, error) {
 		}
 		return ad, nil
 	}
-	ad := &Adapter{Weight: weight, Kind: kind, Group: group, Rank: r.cfg.Rank, Scale: r.cfg.Alpha / float64(r.cfg.Rank)}
+	return r.draw(w, kind, group), nil
+}
+
+// draw makes the adapter of a weight.
+func (r *rewriter) draw(w weight, kind string, group int) *Adapter {
+	ad := &Adapter{Weight: w.name, Kind: kind, Group: group, Rank: r.cfg.Rank, Scale: r.cfg.Alpha / float64(r.cfg.Rank)}
 	d := w.dims
 	k := r.cfg.Rank
 	var aShape, bShape []int
@@ -243,7 +303,7 @@ func (r *rewriter) adapter(n *onnx.Node, w weight) (*Adapter, error) {
 		aShape, bShape, fan = []int{int(d[1]), k}, []int{k, int(d[0])}, int(d[1])
 	case "left", "gemm_t":
 		aShape, bShape, fan = []int{k, int(d[1])}, []int{int(d[0]), k}, int(d[1])
-	case "conv":
+	case "conv", kindWeight:
 		aShape, bShape = []int{k * group}, []int{int(d[0]), k}
 		for _, e := range d[1:] {
 			aShape = append(aShape, int(e))
@@ -255,10 +315,10 @@ func (r *rewriter) adapter(n *onnx.Node, w weight) (*Adapter, error) {
 	}
 	a, b := tensor.New(tensor.Float32, aShape...), tensor.New(tensor.Float32, bShape...)
 	bound := float32(1 / math.Sqrt(float64(max(fan, 1))))
-	rng.New(r.cfg.Seed).Split("lora").Split(weight).Stream().FillUniform32(a.Float32s(), -bound, bound)
-	ad.A = string(r.b.Initializer("lora/"+weight+"/A", a))
-	ad.B = string(r.b.Initializer("lora/"+weight+"/B", b))
-	r.byWeight[weight] = ad
-	r.order = append(r.order, weight)
-	return ad, nil
+	rng.New(r.cfg.Seed).Split("lora").Split(w.name).Stream().FillUniform32(a.Float32s(), -bound, bound)
+	ad.A = string(r.b.Initializer("lora/"+w.name+"/A", a))
+	ad.B = string(r.b.Initializer("lora/"+w.name+"/B", b))
+	r.byWeight[w.name] = ad
+	r.order = append(r.order, w.name)
+	return ad
 }

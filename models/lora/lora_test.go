@@ -118,6 +118,56 @@ func TestAdaptersStartAsIdentityAndMergeExactly(t *testing.T) {
 	}
 }
 
+// TestWeightsThatAreSplit adapts weights that reach their layers in pieces.
+func TestWeightsThatAreSplit(t *testing.T) {
+	b := onnx.NewBuilder("net", 18)
+	s := rng.New(7).Split("weights").Stream()
+	w := func(name string, shape ...int) onnx.Value {
+		p := tensor.New(tensor.Float32, shape...)
+		s.FillNormal32(p.Float32s(), 0, 0.5)
+		return b.Initializer(name, p)
+	}
+	x := b.Input("x", onnx.TypeOf(tensor.Float32, 3, 4, 10))
+	k := b.OpN("Split", "", 2, []onnx.Value{w("conv.weight", 4, 4, 3)}, onnx.AttrInt("num_outputs", 2), onnx.AttrInt("axis", 0))
+	c := b.Op("Add", []onnx.Value{b.Op("Conv", []onnx.Value{x, k[0]}), b.Op("Conv", []onnx.Value{x, k[1]})})
+	f := b.Op("Split", []onnx.Value{w("fc.weight", 2, 16)}, onnx.AttrInt("num_outputs", 1), onnx.AttrInt("axis", 1))
+	y := b.Op("Add", []onnx.Value{b.Op("Gemm", []onnx.Value{b.Op("Flatten", []onnx.Value{c}), f}, onnx.AttrInt("transB", 1)), w("shift.weight", 3, 2)})
+	b.Output(b.Rename(y, "y"), onnx.TypeOf(tensor.Float32, 3, 2))
+	m, err := b.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := eval(t, m, nil)
+	adapted, ads, err := Apply(m, Config{Rank: 2, Alpha: 3})
+	if err != nil || len(ads) != 2 {
+		t.Fatalf("adapters %v: %v", ads, err)
+	}
+	if d := maxDiff(base, eval(t, adapted, nil)); d != 0 {
+		t.Errorf("fresh adapters change the output by %g", d)
+	}
+	for _, ad := range ads {
+		p, err := onnx.TensorOf(adapted.Graph.FindInitializer(ad.B))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.FillNormal32(p.Float32s(), 0, 0.3)
+	}
+	trained := eval(t, adapted, nil)
+	merged, err := Merge(adapted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := onnx.Check(merged); err != nil {
+		t.Fatal(err)
+	}
+	if d := maxDiff(trained, eval(t, merged, nil)); d > 1e-5 || maxDiff(base, trained) < 1e-2 {
+		t.Errorf("merging changes the output by %g, training by %g", d, maxDiff(base, trained))
+	}
+	if len(merged.Graph.Node) != len(m.Graph.Node) || len(merged.Graph.Initializer) != len(m.Graph.Initializer) {
+		t.Errorf("merged model has %d nodes and %d initializers, the original %d and %d", len(merged.Graph.Node), len(merged.Graph.Initializer), len(m.Graph.Node), len(m.Graph.Initializer))
+	}
+}
+
 func TestTargetsSelectLayers(t *testing.T) {
 	_, ads, err := Apply(model(t), Config{Rank: 1, Target: []string{"fc*"}})
 	if err != nil || len(ads) != 2 {

@@ -3,11 +3,15 @@ package lora
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/onnxrl/onnxrl/runtime/glob"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
+
+// constPrefix begins the names of what the builder of a network has for constants.
+const constPrefix = "const/"
 
 // weight is the initializer behind a node's operand.
 type weight struct {
@@ -63,7 +67,7 @@ func (r *rewriter) operand(n *onnx.Node, i int) (weight, bool) {
 		w.name = p.Input[0]
 	}
 	t := r.x.Initializer(onnx.Value(w.name))
-	if t == nil || tensor.DType(t.DataType) != tensor.Float32 {
+	if t == nil || tensor.DType(t.DataType) != tensor.Float32 || strings.HasPrefix(t.Name, constPrefix) {
 		return weight{}, false
 	}
 	w.dims = t.Dims
@@ -85,6 +89,65 @@ func (w weight) matches(pattern string, n *onnx.Node) bool {
 		return true
 	}
 	return slices.ContainsFunc(w.aliases, func(a string) bool { return glob.Match(pattern, a) })
+}
+
+// kindWeight is the kind of an adapter that is added to its weight.
+const kindWeight = "weight"
+
+// shaped returns the weights of two or more axes of which nodes make, of nothing but initializers,
+// what MatMul, Gemm or Conv read: parts of a split weight, or the sum of several kernels.
+func (r *rewriter) shaped(nodes []*onnx.Node, weights []*onnx.TensorProto) map[string]bool {
+	fixed := map[*onnx.Node]bool{}
+	for _, n := range nodes {
+		fixed[n] = len(n.Subgraphs()) == 0 && !slices.ContainsFunc(n.Input, func(v string) bool {
+			p := r.x.Producer(onnx.Value(v))
+			return v != "" && r.x.Initializer(onnx.Value(v)) == nil && (p == nil || !fixed[p])
+		})
+	}
+	list := map[string]bool{}
+	for _, t := range weights {
+		if len(t.Dims) < 2 || tensor.DType(t.DataType) != tensor.Float32 || strings.HasPrefix(t.Name, constPrefix) {
+			continue
+		}
+		if layers, direct := r.feeds(onnx.Value(t.Name), fixed); layers && !direct {
+			list[t.Name] = true
+		}
+	}
+	return list
+}
+
+// feeds reports whether a value that depends on initializers alone ends up in weights of layers and
+// nowhere else, and whether these have it as it is or transposed.
+func (r *rewriter) feeds(v onnx.Value, fixed map[*onnx.Node]bool) (layers, direct bool) {
+	consumers := r.x.Consumers(v)
+	if r.captured[string(v)] || r.x.Output(v) != nil || len(consumers) == 0 {
+		return false, false
+	}
+	direct = true
+	for _, n := range consumers {
+		switch {
+		case n.OpType == "CastLike" && n.In(0) != v, n.OpType == "Shape":
+			// These look at the type only.
+		case fixed[n]:
+			direct = direct && passes(n)
+			for i := range n.Output {
+				if n.Output[i] == "" {
+					continue
+				}
+				ok, d := r.feeds(n.Out(i), fixed)
+				if !ok {
+					return false, false
+				}
+				direct = direct && d
+			}
+		case onnx.NormalizeDomain(n.Domain) == "" && slices.Contains([]string{"MatMul", "Gemm", "Conv"}, n.OpType) && (n.In(0) == v || n.In(1) == v):
+			_, ok := r.weightOf(n)
+			direct = direct && ok
+		default:
+			return false, false
+		}
+	}
+	return true, direct
 }
 
 // checkUses refuses a weight that something else than its adapter's nodes reads: merging would

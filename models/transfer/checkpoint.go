@@ -73,7 +73,7 @@ func choose(store string) (string, error) {
 }
 
 // parameter matches the name of a parameter's array: scope, role and name.
-var parameter = regexp.MustCompile(`^((?:.*?/)?)params/(?:trainable|frozen|buffer)/(.+)$`)
+var parameter = regexp.MustCompile(`^((?:.*?/)?)params/(?:trainable|frozen|buffer|base)/(.+)$`)
 
 // loadCheckpoint reads the parameters of a checkpoint into memory. Where several parts of it have
 // parameters, those of the part that is least deep are meant.
