@@ -172,7 +172,7 @@ func TestSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := text(t, parts), text(t, filepath.Join(dir, "whole")); got != want || stops < 10 || notes != 1 {
+	if got, want := text(t, parts), text(t, filepath.Join(dir, "whole")); got != want || stops < 4 || notes != 1 {
 		t.Errorf("after %d stops and with %d damaged checkpoints:\n%s\nexpected\n%s", stops, notes, got, want)
 	}
 }
