@@ -21,9 +21,12 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // What becomes of an edit: the learner takes it, a new agent of the edited document takes over the
@@ -87,6 +90,7 @@ var common = map[string][]edited{
 	"tau": {{"", "0.5", taken}}, "train_freq": {{"", "3", taken}, {"wrappers.time_limit=5", "episode", taken}}, "gradient_steps": {{"", "2", taken}, {"", "-1", taken}}, "target_update_interval": {{"", "6", taken}},
 	"n_critics": {{"", "3", refused}}, "critic_hidden": {{"", "[6]", refused}},
 
+	"lora.rank": {{adapted, "2", refused}}, "lora.alpha": {{adapted, "3", rebuilt}}, "lora.target": {{adapted, "[encoder.first]", refused}}, "lora.seed": {{adapted, "5", rebuilt}},
 	"diversity.kind": {{skilled, "infonce", refused}}, "diversity.beta": {{skilled, "2", taken}}, "diversity.learning_rate": {{skilled, "0.01", taken}}, "diversity.normalize": {{skilled, "false", taken}},
 	"diversity.features": {{skilled, "[observation]", refused}}, "diversity.hidden": {{skilled, "[5]", refused}}, "diversity.embedding": {{skilled + "; diversity.kind=infonce", "3", refused}},
 	"diversity.batch_size":    {{skilled + "; diversity.kind=infonce", "2", rebuilt}, {skilled, "2", invalid}},
@@ -155,6 +159,8 @@ const (
 	lstm = "recurrent={kind: lstm, hidden: 2, length: 4}"
 	box  = "env={kind: pendulum}"
 	// skilled pays for skills that can be told from actions.
+	// adapted has adapters over baseFile, which is the same for all seeds.
+	adapted = "encoder={kind: file, path: BASE}; lora={rank: 1}"
 	skilled = "wrappers.skill={dim: 3}; diversity={features: [action], hidden: [3], embedding: 2}"
 )
 
@@ -416,11 +422,12 @@ func (f *family) try(t *testing.T, what string, e edited, set string, adoptFirst
 func TestEditAndAdopt(t *testing.T) {
 	var mu sync.Mutex
 	n := map[int]int{}
+	base := baseFile(t)
 	t.Run("algorithms", func(t *testing.T) {
 		for _, kind := range kinds.All().Agents {
 			t.Run(kind.Name, func(t *testing.T) {
 				t.Parallel()
-				cases := edits(t, kind)
+				cases := edits(t, kind, base)
 				mu.Lock()
 				defer mu.Unlock()
 				for want, k := range sorted.All(cases) {
@@ -434,8 +441,33 @@ func TestEditAndAdopt(t *testing.T) {
 	}
 }
 
+// baseFile writes an encoder of two layers over the squares of any number of features.
+func baseFile(t testing.TB) string {
+	t.Helper()
+	b := onnx.NewBuilder("base", onnx.DefaultOpset)
+	layer := func(name string, in, out int) onnx.Value {
+		w := tensor.New(tensor.Float32, in, out)
+		rng.New(8).Split(name).Stream().FillNormal32(w.Float32s(), 0, 1)
+		return b.Initializer(name, w)
+	}
+	x := b.Input("x", onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), onnx.Symbol("features")}})
+	x = b.Op("ReduceSumSquare", []onnx.Value{x, b.Ints(1)})
+	x = b.Op("Tanh", []onnx.Value{b.Op("MatMul", []onnx.Value{x, layer("first", 1, 3)})})
+	y := b.Rename(b.Op("MatMul", []onnx.Value{x, layer("second", 3, 2)}), "y")
+	b.Output(y, onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), onnx.Known(2)}})
+	m, err := b.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "base.onnx")
+	if err := onnx.Save(path, m, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // edits tries those of one algorithm, and counts them.
-func edits(t *testing.T, kind agents.Kind) map[int]int {
+func edits(t *testing.T, kind agents.Kind, base string) map[int]int {
 	n, families, used := map[int]int{}, map[string]*family{}, map[string]bool{}
 	for i, path := range append(leaves(configs.Keys(kind.Defaults())), outside...) {
 		list := editsOf(kind.Name, path)
@@ -444,6 +476,7 @@ func edits(t *testing.T, kind agents.Kind) map[int]int {
 			t.Errorf("%s has no edited value", path)
 		}
 		for _, e := range list {
+			e.from = strings.ReplaceAll(e.from, "BASE", base)
 			f := families[e.from]
 			if f == nil {
 				f = &family{document: begin[kind.Name] + "; " + e.from}
