@@ -77,6 +77,7 @@ func readFile(t *testing.T, path ...string) string {
 }
 
 func TestAblate(t *testing.T) {
+	t.Parallel()
 	study := ablationFiles(t, ablationStudy, ablationBase)
 	out := filepath.Join(t.TempDir(), "out")
 	screen := succeed(t, ablateArgs(study, out, "--calibrate", "20ms")...)
@@ -138,6 +139,7 @@ func TestAblate(t *testing.T) {
 }
 
 func TestAblateDryRun(t *testing.T) {
+	t.Parallel()
 	study := ablationFiles(t, ablationStudy, ablationBase)
 	out := filepath.Join(t.TempDir(), "out")
 	doc := succeed(t, ablateArgs(study, out, "--dry-run", "--json", "--full", "--calibrate", "1ms")...)
@@ -162,6 +164,7 @@ func TestAblateDryRun(t *testing.T) {
 // TestAblateAFailingCell: a network that cannot be made is told before anything is trained; without
 // the measurement, when its turn comes, and the other cells are trained.
 func TestAblateAFailingCell(t *testing.T) {
+	t.Parallel()
 	study := ablationFiles(t, strings.Replace(ablationStudy, "  entropy:", "  encoder:\n    none: {agent.encoder: {kind: file, path: missing.onnx}}\n  entropy:", 1), ablationBase)
 	out := filepath.Join(t.TempDir(), "out")
 	r := onnxrl(t, ablateArgs(study, out, "--seeds", "1", "--calibrate", "1ms")...)
@@ -185,6 +188,7 @@ func TestAblateAFailingCell(t *testing.T) {
 }
 
 func TestBadAblations(t *testing.T) {
+	t.Parallel()
 	study := ablationFiles(t, ablationStudy, ablationBase)
 	out := t.TempDir()
 	cases := []struct {
@@ -221,6 +225,7 @@ func TestBadAblations(t *testing.T) {
 
 // TestShippedStudy decodes every cell of the shipped study, on made-up data of its assets.
 func TestShippedStudy(t *testing.T) {
+	t.Parallel()
 	sets := []string{"--set", "env.data.assets=[]", "--set", "env.data.source={}", "--set", "env.data.synthetic={kind: noise, seed: 1, bars: 5700}"}
 	for _, c := range []struct {
 		full  []string
@@ -242,6 +247,7 @@ func TestShippedStudy(t *testing.T) {
 // TestAblatePlanCanBeRead: the record of a study holds every cell as a document that trains it
 // alone.
 func TestAblatePlanCanBeRead(t *testing.T) {
+	t.Parallel()
 	study := ablationFiles(t, ablationStudy, ablationBase)
 	out := filepath.Join(t.TempDir(), "out")
 	succeed(t, ablateArgs(study, out, "--calibrate", "0", "--seeds", "3")...)

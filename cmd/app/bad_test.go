@@ -63,6 +63,7 @@ func spoiled(t *testing.T) map[string]string {
 }
 
 func TestBadModels(t *testing.T) {
+	t.Parallel()
 	paths := spoiled(t)
 	// What the error names beside the file.
 	says := map[string]string{
@@ -111,6 +112,7 @@ func TestBadModels(t *testing.T) {
 // Flipped bits and cut files must end in an error or in a result, never in a panic: a panic of run
 // would end this test.
 func TestFlippedBits(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
 	path, out := filepath.Join(dir, "m.onnx"), filepath.Join(dir, "o.onnx")

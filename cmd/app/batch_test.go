@@ -12,6 +12,7 @@ import (
 // TestBatchIsOne: compare, grad build and grad trace run on a batch of one where nobody says
 // another number, whatever the batch is called; other extents still need one.
 func TestBatchIsOne(t *testing.T) {
+	t.Parallel()
 	file := func(dims ...onnx.Dim) string {
 		b := onnx.NewBuilder("batch", 18)
 		x := b.Input("x", onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: append(dims, onnx.Known(3))})

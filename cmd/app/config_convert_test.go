@@ -115,6 +115,7 @@ func TestOwnersDefault(t *testing.T) {
 
 // TestTrainZoo trains from a file of the form of RL-Zoo's, and converts it.
 func TestTrainZoo(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "ppo.yml")
 	if err := os.WriteFile(file, []byte("CartPole-v1:\n  n_envs: 8\n  n_timesteps: !!float 1e3\n  policy: 'MlpPolicy'\n  n_steps: 32\n  batch_size: 256\n  gae_lambda: 0.8\n  gamma: 0.98\n  n_epochs: 20\n  ent_coef: 0.0\n  learning_rate: lin_0.001\n  clip_range: lin_0.2\n"), 0o644); err != nil {

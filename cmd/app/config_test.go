@@ -29,6 +29,7 @@ func inside(t *testing.T, args ...string) result {
 // TestConfigNewTrain: for every environment and algorithm there is a document, or they do not fit.
 // What is wrong with it is what is marked as required, and decoding it gives the defaults.
 func TestConfigNewTrain(t *testing.T) {
+	t.Parallel()
 	a := &app{kinds: kinds.All()}
 	continuous := []string{"pendulum", "mountaincar_continuous"}
 	masked := []string{"corridor", "invalid_action"}
@@ -99,6 +100,7 @@ func TestConfigNewTrain(t *testing.T) {
 
 // TestConfigNew: a new document trains, and what the others lack is marked.
 func TestConfigNew(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "new.yaml")
 	if r := inside(t, "config", "new", "train", "--env", "cartpole", "--algo", "ppo", "--encoder", "mlp", "-o", file); r.code != 0 || r.out != "" {
@@ -146,6 +148,7 @@ func TestConfigNew(t *testing.T) {
 // TestConfigCheck: the problems of all sections are reported at once, those that lie in kinds
 // included, and that an algorithm does not fit.
 func TestConfigCheck(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	check := func(text string, args ...string) (report configReport, code int) {
 		t.Helper()
@@ -199,6 +202,7 @@ eval: {episodes: 5}
 
 // TestConfigReference: what is asked for is explained, and what there is not is an error.
 func TestConfigReference(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args []string
 		want string
@@ -227,6 +231,7 @@ func TestConfigReference(t *testing.T) {
 // TestConfigSchema: the shipped experiments and new documents are of the schema, and a mistake is
 // not.
 func TestConfigSchema(t *testing.T) {
+	t.Parallel()
 	r := inside(t, "config", "schema")
 	var schema map[string]any
 	if err := json.Unmarshal([]byte(r.out), &schema); err != nil {

@@ -34,6 +34,7 @@ func badBars(t *testing.T, edit func(row int, cells []string) []string) string {
 // TestBadData gives data that cannot be used to both commands that read them. Each is one line of
 // error that says what is wrong and where, and leaves nothing behind.
 func TestBadData(t *testing.T) {
+	t.Parallel()
 	parquet, err := os.ReadFile("../../configs/experiments/market/us5_daily.parquet")
 	if err != nil {
 		t.Fatal(err)
@@ -154,6 +155,7 @@ train: {num_envs: 1, total_env_steps: 100}
 
 // TestDataOfShippedExperiments are found by name, whether they lie in files or are made up.
 func TestDataOfShippedExperiments(t *testing.T) {
+	t.Parallel()
 	for name, symbols := range sorted.All(map[string]int{"demo": 5, "synthetic_leading": 1, "synthetic_noise.yaml": 4}) {
 		var q struct {
 			Symbols []struct{ Rows int } `json:"symbols"`

@@ -16,6 +16,7 @@ import (
 // TestDataColumns trains on a file of columns and on what it was made from: all that is measured is
 // equal.
 func TestDataColumns(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "market.columns")
 	members := write(t, "members.csv", "symbol,start_date,end_date\nA,2020-01-01,2020-04-20\nA,2020-05-10,\nB,2020-01-01,\n")
 	data := marketYAML(t, "  window: 8", "  window: 8\n  universe: {path: "+members+"}")
@@ -60,6 +61,7 @@ env:
 
 // TestBenchHistory steps through a small one.
 func TestBenchHistory(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report.json")
 	if r := onnxrl(t, "bench", "history", "--days", "30", "--bars", "8", "--assets", "20", "--members", "6", "--out", path); r.code != 0 {
 		t.Fatalf("exit status %d\n%s", r.code, r.err)

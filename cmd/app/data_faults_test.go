@@ -13,6 +13,7 @@ import (
 // TestDataFaults gives data with holes, jumps and contradictions to data inspect and data prepare:
 // what is found names the file, the symbol and the date.
 func TestDataFaults(t *testing.T) {
+	t.Parallel()
 	edit := func(change func(i int, c []string) []string) string { return badBars(t, change) }
 	factors := func(raw bool) string {
 		return edit(func(i int, c []string) []string {

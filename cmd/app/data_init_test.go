@@ -33,6 +33,7 @@ func initBars(t *testing.T, name, header, layout string, symbols []string, row f
 
 // TestDataInit prepares data in the form of each vendor, and what it writes can be used.
 func TestDataInit(t *testing.T) {
+	t.Parallel()
 	iso, compact := time.DateOnly, "20060102"
 	plain := func(date, symbol string, n int) string {
 		return fmt.Sprintf("%s,%s,10,11,9,10.5,%d\n", date, symbol, 100+n)
@@ -101,6 +102,7 @@ func TestDataInit(t *testing.T) {
 // TestDataInitExchange finds the exchange whose days real data have, where ONNXRL_MARKET_DATA names
 // the folder of the market data.
 func TestDataInitExchange(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv(marketDataVar)
 	if dir == "" {
 		t.Skip(marketDataVar + " is not set")

@@ -31,6 +31,7 @@ type rulesReport struct {
 // first day the columns leave out. Those of 2005 to 2011 have neither limits nor ST; what is
 // outside are days of share reforms, mostly of 2005 to 2007.
 func TestRulesOnRealBars(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv(marketDataVar)
 	files := map[string]struct {
 		total    ashare.Counts
@@ -96,6 +97,7 @@ func TestRulesOnRealBars(t *testing.T) {
 // TestDataInspectPolicies: the fills of random policies keep the rules, and what cannot be looked
 // at.
 func TestDataInspectPolicies(t *testing.T) {
+	t.Parallel()
 	text := new(strings.Builder)
 	fmt.Fprintln(text, "date,symbol,open,high,low,close,volume")
 	for day := range 200 {
@@ -114,6 +116,7 @@ func TestDataInspectPolicies(t *testing.T) {
 
 // TestDataInspectRules: the table, and what cannot be compared.
 func TestDataInspectRules(t *testing.T) {
+	t.Parallel()
 	file := write(t, "bars.csv", `date,symbol,open,high,low,close,pre_close,vol,is_st,up_limit,down_limit
 2020-08-21,300750.SZ,200.00,219.99,200.00,219.99,200.00,100,0,220.00,180.00
 2020-08-24,300750.SZ,263.99,263.99,263.99,263.99,219.99,100,0,263.99,175.99

@@ -14,6 +14,7 @@ import (
 // TestDataLiveSeries trades with a published series and timestamps as features: bars that arrive
 // one by one lead to the same decisions as a file, and nothing looks ahead.
 func TestDataLiveSeries(t *testing.T) {
+	t.Parallel()
 	rates := "known,rate\n2019-12-01,1\n"
 	for i := range 40 {
 		rates += fmt.Sprintf("2020-%02d-%02d,%g\n", 1+i/4, 1+i%4*7, 2+float64(i%5)/10)

@@ -64,6 +64,7 @@ data:
 }
 
 func TestDataPrepareAndInspect(t *testing.T) {
+	t.Parallel()
 	config, out := marketYAML(t), filepath.Join(t.TempDir(), "set")
 	text := succeed(t, "data", "prepare", config, "--out", out)
 	for _, want := range []string{"T = 286", "2020-01-15 to 2020-10-26", "N = 2", "A B", "F = 11", "W = 8", "the first 14 bars dropped", "train", "167 bars", "2020-01-15 to 2020-06-29, 2 of 2 assets tradable",
@@ -104,6 +105,7 @@ func TestDataPrepareAndInspect(t *testing.T) {
 // TestDataInspectSource inspects sources without a split: a section of a document that has nothing
 // else, a document that is one, and a made-up market.
 func TestDataInspectSource(t *testing.T) {
+	t.Parallel()
 	file := marketCSV(t)
 	for name, c := range sorted.All(map[string]struct {
 		text string
@@ -130,6 +132,7 @@ func TestDataInspectSource(t *testing.T) {
 }
 
 func TestDataLookahead(t *testing.T) {
+	t.Parallel()
 	config := marketYAML(t)
 	if text := succeed(t, "data", "lookahead", config); !strings.Contains(text, "no value depends on later rows") || !strings.Contains(text, "11 features") {
 		t.Errorf("lookahead:\n%s", text)
@@ -145,6 +148,7 @@ func TestDataLookahead(t *testing.T) {
 }
 
 func TestDataWarmup(t *testing.T) {
+	t.Parallel()
 	config := marketYAML(t)
 	if text := succeed(t, "data", "warmup", config, "--starts", "100,150,200"); !strings.Contains(text, "rsi_14") || !strings.Contains(text, "150 bars") {
 		t.Errorf("warmup:\n%s", text)
@@ -160,6 +164,7 @@ func TestDataWarmup(t *testing.T) {
 }
 
 func TestDataBadInput(t *testing.T) {
+	t.Parallel()
 	refuse(t, []string{"data", "prepare", filepath.Join(t.TempDir(), "none.yaml")}, "none.yaml")
 	refuse(t, []string{"data", "prepare", marketYAML(t), "--out", t.TempDir(), "--set", "data.assets=[A, C]"}, `symbol "C" has no rows; there are A, B`)
 	refuse(t, []string{"data", "prepare", marketYAML(t), "--out", t.TempDir(), "--set", "data.window=290"}, "the window of 290 bars is longer than the data")

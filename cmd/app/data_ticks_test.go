@@ -14,6 +14,7 @@ import (
 
 // TestDataTicks makes bars of ticks and reads the file again.
 func TestDataTicks(t *testing.T) {
+	t.Parallel()
 	ticks := write(t, "ticks.csv", "time,symbol,price,volume_lots\n2024-03-04 09:25:00,A,10,1\n2024-03-04 09:31:00,A,11,2\n2024-03-04 09:36:00,A,9,3\n2024-03-04 13:00:00,B,20,4\n")
 	for _, name := range []string{"bars.csv", "bars.parquet"} {
 		out := filepath.Join(t.TempDir(), name)
@@ -40,6 +41,7 @@ func TestDataTicks(t *testing.T) {
 // TestRealTicks compares bars of one minute with a vendor's own, and their totals with the ticks',
 // where ONNXRL_MARKET_DATA names the folder of the market data.
 func TestRealTicks(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv(marketDataVar)
 	if dir == "" {
 		t.Skip(marketDataVar + " is not set")
@@ -137,6 +139,7 @@ func TestRealTicks(t *testing.T) {
 // TestDepthOfBook trains and evaluates on bars of ticks with quotes, whose fills pay for the book;
 // bars that were converted first are the same.
 func TestDepthOfBook(t *testing.T) {
+	t.Parallel()
 	var text strings.Builder
 	text.WriteString("time,symbol,price,size,bid1,ask1,bid_size1,ask_size1\n")
 	for i := range 400 {

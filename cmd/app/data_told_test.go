@@ -42,6 +42,7 @@ func splitBars(t *testing.T) string {
 // TestAdjustmentIsTold checks that every command that works on bars says what was adjusted, or that
 // nothing was, and lists what looks like bonus shares.
 func TestAdjustmentIsTold(t *testing.T) {
+	t.Parallel()
 	file := splitBars(t)
 	market := strings.Replace(tinyMarket, "synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}", fmt.Sprintf("source: {path: %q}", file), 1)
 	const adjusted, raw = "prices: adjusted by adj_factor (2 of 2 symbols), which never changes for 1 of them", "prices: as given, NOT adjusted for splits and dividends (columns that are not used: adj_factor)"
@@ -96,6 +97,7 @@ func TestAdjustmentIsTold(t *testing.T) {
 // TestImpossibleOpensAreTold checks the same for opens off the day's range, at which orders are
 // filled.
 func TestImpossibleOpensAreTold(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(splitBars(t))
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,7 @@ func demoIn(t *testing.T, dir string, args ...string) (out, errs string) {
 // TestDemo goes the whole way, from an empty directory, on the pure-Go engine with words and on the
 // best engine there is with JSON. The second demo has a directory of its own.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	dir, engine := t.TempDir(), testEngines()[0]
 	text, _ := demoIn(t, dir, "--engine", "portable", "--env-steps", "400", "-q")
 	for _, want := range []string{
@@ -73,6 +74,7 @@ func TestDemo(t *testing.T) {
 
 // TestDemoRefuses what it cannot do, before anything is written.
 func TestDemoRefuses(t *testing.T) {
+	t.Parallel()
 	refuse(t, []string{"demo", "--env-steps", "-1"}, "--env-steps -1")
 	refuse(t, []string{"demo", "elsewhere"}, "unknown command")
 	dir := filepath.Join(t.TempDir(), "run")

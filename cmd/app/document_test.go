@@ -16,6 +16,7 @@ import (
 
 // TestStandardInput: - is the document on standard input for every command that takes one.
 func TestStandardInput(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	base := filepath.Join(filepath.Dir(ablationFiles(t, ablationStudy, ablationBase)), "base.yaml")

@@ -57,6 +57,7 @@ func parameters(t *testing.T, dir, role string) map[string][]float32 {
 // and trains an agent on its features: the agent changes and the encoder does not, bit for bit,
 // also in what is published.
 func TestPretrainedEncoder(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	windows, encoder := filepath.Join(dir, "windows.parquet"), filepath.Join(dir, "encoder.onnx")
 	shipped := filepath.Join(shippedExperiments, "encoders", "torch_tcn_head.onnx")
@@ -125,6 +126,7 @@ func TestPretrainedEncoder(t *testing.T) {
 
 // TestEncodersThatDoNotFit are named with both shapes, and no run is left.
 func TestEncodersThatDoNotFit(t *testing.T) {
+	t.Parallel()
 	shipped, err := filepath.Abs(filepath.Join(shippedExperiments, "encoders", "torch_tcn.onnx"))
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +166,7 @@ func TestEncodersThatDoNotFit(t *testing.T) {
 
 // TestDescendantsNameTheirParents begins a run with what another has published.
 func TestDescendantsNameTheirParents(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	run := agentYAML(t, "{kind: timecnn, d_model: 8, n_layers: 1}")
 	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")

@@ -133,6 +133,7 @@ func lineOf(text, name string) string {
 // TestEvaluateUnwritable: a run directory whose report cannot be written is evaluated all the same,
 // and says so; a folder that was asked for is refused before the work. Nothing is left behind.
 func TestEvaluateUnwritable(t *testing.T) {
+	t.Parallel()
 	dir := trained(t, tinyMarket)
 	blocked := filepath.Join(dir, "report")
 	if err := os.WriteFile(blocked, nil, 0o644); err != nil {
@@ -159,6 +160,7 @@ func TestEvaluateUnwritable(t *testing.T) {
 // TestEvaluateRun trains, evaluates, and computes the numbers of the table again from the equity
 // curve.
 func TestEvaluateRun(t *testing.T) {
+	t.Parallel()
 	dir := trained(t, tinyMarket)
 	text := succeed(t, "evaluate", dir)
 	// The verdict and the line about the trials print one probability.
@@ -238,6 +240,7 @@ func TestEvaluateRun(t *testing.T) {
 // TestEvaluateModelEqualsRun compares the trades of a run's published model, of the model alone, of
 // its artefact, and of the best policy in the checkpoint.
 func TestEvaluateModelEqualsRun(t *testing.T) {
+	t.Parallel()
 	dir := trained(t, tinyMarket)
 	model := filepath.Join(t.TempDir(), "moved.onnx")
 	text, err := os.ReadFile(filepath.Join(dir, "best.onnx"))
@@ -305,6 +308,7 @@ func TestEvaluateModelEqualsRun(t *testing.T) {
 }
 
 func TestEvaluateSeeds(t *testing.T) {
+	t.Parallel()
 	dir := trained(t, tinyMarket, "--seeds", "1,2,3")
 	e := evaluates(t, dir, "--no-report")
 	best, seeds := "", map[string]float64{}
@@ -351,6 +355,7 @@ func TestEvaluateSeeds(t *testing.T) {
 }
 
 func TestEvaluateSettings(t *testing.T) {
+	t.Parallel()
 	dir := trained(t, tinyMarket)
 	ahead := succeed(t, "evaluate", dir, "--no-report", "--set", "env.execution.fill=same_close")
 	if !strings.Contains(ahead, "LOOK-AHEAD") || !strings.Contains(strings.SplitN(ahead, "\n", 2)[0], "same_close") {
@@ -380,6 +385,7 @@ func TestEvaluateSettings(t *testing.T) {
 }
 
 func TestEvaluateErrors(t *testing.T) {
+	t.Parallel()
 	dir := trained(t, tinyMarket)
 	model, empty := filepath.Join(t.TempDir(), "moved.onnx"), t.TempDir()
 	text, err := os.ReadFile(filepath.Join(dir, "best.onnx"))
@@ -426,6 +432,7 @@ func TestEvaluateErrors(t *testing.T) {
 }
 
 func TestEvaluateElsewhere(t *testing.T) {
+	t.Parallel()
 	dir := trained(t, "publish: {observations: 64, allow_ties: true}\nenv: {kind: corridor, cells: 5}\nagent: {kind: a2c, encoder: {kind: mlp}, n_steps: 5, learning_rate: 0.01, optimizer: {kind: adam}, ent_coef: 0.05}\n"+
 		"train: {num_envs: 4, total_env_steps: 2000, validation: {every_steps: 500, metric: mean_reward}}\neval: {episodes: 12}\n")
 	e := decode[episodesEvaluation](t, succeed(t, "evaluate", dir, "--json"))

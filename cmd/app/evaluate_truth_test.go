@@ -14,6 +14,7 @@ import (
 // TestUndefinedSharpe: a policy whose orders never come to a trade wins no validation, and nothing
 // that is printed of it is a number that it does not have.
 func TestUndefinedSharpe(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	text := succeed(t, "train", "-q", write(t, "tiny.yaml", tinyMarket), "--out", dir, "--set", "env.initial_cash=10", "--set", "env.execution.lot=100")
 	if !strings.Contains(text, "seed 7 has no best policy: no validation had a defined sharpe") || !strings.Contains(text, "published ") {
@@ -31,6 +32,7 @@ func TestUndefinedSharpe(t *testing.T) {
 // TestEvaluateTuned: the runs of a configuration that a search has found are evaluated as the best
 // of all of its trials, and so are their files.
 func TestEvaluateTuned(t *testing.T) {
+	t.Parallel()
 	dir, search := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "search")
 	space := tinyMarket + "tune:\n  trials: 4\n  steps_per_trial: 100\n  pruner: none\n  space:\n    agent.learning_rate: {kind: loguniform, low: 0.001, high: 0.05}\n"
 	succeed(t, "tune", "-q", write(t, "tiny.yaml", space), "--out", search)
@@ -47,6 +49,7 @@ func TestEvaluateTuned(t *testing.T) {
 // TestEvaluateSeenData: a range that the policy learnt from stays one, whatever the splits are
 // called when it is evaluated.
 func TestEvaluateSeenData(t *testing.T) {
+	t.Parallel()
 	dir := trained(t, tinyMarket)
 	moved := []string{"--no-report", "--set", "env.data.split.train=[2000-01-03, 2000-03-31]", "--set", "env.data.split.valid=[2000-04-03, 2000-05-31]", "--set", "env.data.split.test=[2000-06-01, 2000-12-29]"}
 	check := func(target string) {
@@ -78,6 +81,7 @@ func TestEvaluateSeenData(t *testing.T) {
 // TestEvaluateLookAhead: statistics of all rows mark verdict, table, JSON and report; a model that
 // scales by them is marked even where the configuration that it is evaluated with has others.
 func TestEvaluateLookAhead(t *testing.T) {
+	t.Parallel()
 	dir, config := filepath.Join(t.TempDir(), "run"), write(t, "tiny.yaml", tinyMarket)
 	text := succeed(t, "train", "-q", config, "--out", dir, "--set", "env.data.normalization.fit_on=all")
 	if !strings.Contains(text, "\nLOOK-AHEAD: Features are scaled") {
@@ -99,6 +103,7 @@ func TestEvaluateLookAhead(t *testing.T) {
 // TestEvaluateInherited: data that the parameters had seen which a run began with are not new to
 // it, whatever they were read from.
 func TestEvaluateInherited(t *testing.T) {
+	t.Parallel()
 	first, config := trained(t, tinyMarket), write(t, "tiny.yaml", tinyMarket)
 	began := 0
 	for _, init := range []string{filepath.Join(first, "best.onnx"), filepath.Join(first, "artifacts") + "//tiny:best", first} {

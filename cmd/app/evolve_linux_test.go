@@ -15,6 +15,7 @@ import (
 // TestEvolve: a reduced form of the shipped search, told as JSON, a table and a tree; one that is
 // stopped by SIGINT or killed gives the same log. Flags that contradict each other are refused.
 func TestEvolve(t *testing.T) {
+	t.Parallel()
 	search := write(t, "search.yaml", `
 base: cartpole_ppo
 set: {agent.n_epochs: 2, eval.episodes: 2}

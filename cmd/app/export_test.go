@@ -32,6 +32,7 @@ func exported(t *testing.T, args ...string) exportResult {
 
 // TestExportForms proves a run with its own checkpoint and writes every form with every engine.
 func TestExportForms(t *testing.T) {
+	t.Parallel()
 	dir := trained(t, tinyMarket)
 	cases := 0
 	for _, e := range testEngines() {
@@ -153,6 +154,7 @@ func recordedActions(t *testing.T, dir string) {
 // TestExportPrecision writes weights in lower precision, and a model that draws actions; each is a
 // version made of the published one.
 func TestExportPrecision(t *testing.T) {
+	t.Parallel()
 	dir := trained(t, wide)
 	e := testEngines()[0]
 	full := exported(t, dir, "--engine", e, "--out", filepath.Join(t.TempDir(), "x.onnx"), "--rows", "256").Models[0].Bytes
@@ -196,6 +198,7 @@ func TestExportPrecision(t *testing.T) {
 
 // TestExportSources exports versions of stores, files in runs and files without any environment.
 func TestExportSources(t *testing.T) {
+	t.Parallel()
 	dir := trained(t, tinyMarket)
 	config := filepath.Join(dir, run.ConfigFile)
 	lone := filepath.Join(t.TempDir(), "lone.onnx")
@@ -228,6 +231,7 @@ func TestExportSources(t *testing.T) {
 // TestExportKeeps refuses to write over what is there before anything is proved, and over the model
 // itself.
 func TestExportKeeps(t *testing.T) {
+	t.Parallel()
 	path, dir := undecided(t), t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
@@ -258,6 +262,7 @@ func TestExportKeeps(t *testing.T) {
 
 // TestExportOpenExtents exports a model that leaves more open than the batch.
 func TestExportOpenExtents(t *testing.T) {
+	t.Parallel()
 	b := onnx.NewBuilder("open", 17)
 	x := b.Input("x", onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), onnx.Symbol("time"), onnx.Known(2)}})
 	b.Output(b.Rename(b.Op("MatMul", []onnx.Value{x, b.Initializer("w", tensor.Of([]float32{1, 2}, 2, 1))}), "y"),
@@ -280,6 +285,7 @@ func TestExportOpenExtents(t *testing.T) {
 
 // TestExportSequences exports a model that remembers, which no environment knows.
 func TestExportSequences(t *testing.T) {
+	t.Parallel()
 	b := onnx.NewBuilder("frames", 17)
 	x := b.Input("x", onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), onnx.Known(3), onnx.Known(2)}})
 	y := b.Op("MatMul", []onnx.Value{b.Op("Reshape", []onnx.Value{x, b.Ints(-1, 6)}), b.Initializer("w", tensor.Of([]float32{1, 2, 3, 4, 5, 6}, 6, 1))})
@@ -307,6 +313,7 @@ func TestExportSequences(t *testing.T) {
 // TestExportOptimized writes what ONNX Runtime makes of a graph; TestExportRefuses has the engine
 // that writes none.
 func TestExportOptimized(t *testing.T) {
+	t.Parallel()
 	path := undecided(t)
 	for _, e := range testEngines() {
 		if e == portable.Name {
@@ -328,6 +335,7 @@ func TestExportOptimized(t *testing.T) {
 
 // TestExportTies exports a policy that cannot decide, with and without leave.
 func TestExportTies(t *testing.T) {
+	t.Parallel()
 	path, out := undecided(t), filepath.Join(t.TempDir(), "x.onnx")
 	r := onnxrl(t, "export", path, "--out", out, "--rows", "50")
 	if _, err := os.Stat(out); r.code == 0 || err == nil || !strings.Contains(r.err, "--allow-ties accepts them") || !strings.Contains(r.err, "1 %") {
@@ -361,6 +369,7 @@ func undecided(t *testing.T) string {
 }
 
 func TestExportRefuses(t *testing.T) {
+	t.Parallel()
 	dir := trained(t, tinyMarket)
 	best := filepath.Join(dir, "best.onnx")
 	broken := filepath.Join(t.TempDir(), "broken.onnx")

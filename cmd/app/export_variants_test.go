@@ -47,6 +47,7 @@ var exportVariants = map[string]struct {
 // verified, exports are proved against the checkpoint, and drawn actions stay within the
 // environment's bounds.
 func TestEveryPolicyIsPublishedAndExported(t *testing.T) {
+	t.Parallel()
 	cases := 0
 	for _, name := range slices.Sorted(maps.Keys(exportVariants)) {
 		v := exportVariants[name]

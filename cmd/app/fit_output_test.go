@@ -32,6 +32,7 @@ func fixture(t *testing.T, name string, more ...string) []string {
 
 // Every shipped experiment of this command trains from the repository's folder and gives a model.
 func TestFitShippedExperiments(t *testing.T) {
+	t.Parallel()
 	files, err := fs.Glob(configs.Shipped(), "fit_*.yaml")
 	if err != nil || len(files) < 2 {
 		t.Fatalf("experiments %v, %v", files, err)
@@ -53,6 +54,7 @@ func TestFitShippedExperiments(t *testing.T) {
 // Off a terminal, progress is whole lines; the summary goes to the standard output alone, as a
 // table or as JSON with stable keys.
 func TestFitOutput(t *testing.T) {
+	t.Parallel()
 	args := fitArgs(mlpModel(t), csvFile(t, table(100)), "--validation", "0.2")
 	r := onnxrl(t, slices.DeleteFunc(slices.Clone(args), func(s string) bool { return s == "-q" })...)
 	if r.code != 0 || strings.ContainsAny(r.err, "\r\x1b") || !strings.Contains(r.err, "fit 100% 9/9 steps") || !strings.Contains(r.err, "epoch=3/3") {
@@ -77,6 +79,7 @@ func TestFitOutput(t *testing.T) {
 
 // Both engines walk the same loss curve.
 func TestFitEnginesAgree(t *testing.T) {
+	t.Parallel()
 	var curves [][]map[string]float64
 	for _, e := range testEngines() {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -98,6 +101,7 @@ func TestFitEnginesAgree(t *testing.T) {
 // A model in evaluation form stays in it unless it is asked otherwise, and what happens is said by
 // name.
 func TestFitHonestLayers(t *testing.T) {
+	t.Parallel()
 	statistics := func(path string) []float32 {
 		m, err := loadModel(path)
 		if err != nil {
@@ -153,6 +157,7 @@ func TestFitHonestLayers(t *testing.T) {
 
 // Every flag ends up in the effective configuration, at the key it is a short cut for.
 func TestFitFlags(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	succeed(t, fitArgs(mlpModel(t), csvFile(t, table(100)), "--sample-weight", "f.a", "--train", "fc1.*", "--freeze", "*.bias", "--lora", "rank=2,alpha=3,target=fc2.*", "--train-mode",
 		"--optimizer", "adamw", "--lr", "0.02", "--weight-decay", "0.1", "--schedule", "cosine", "--warmup", "2", "--clip-norm", "0.5", "--epochs", "2", "--batch", "20",
@@ -185,6 +190,7 @@ func TestFitFlags(t *testing.T) {
 
 // A loss graph is part of what a run is made from: when it changes, the run cannot be resumed.
 func TestFitLossGraph(t *testing.T) {
+	t.Parallel()
 	b := onnx.NewBuilder("loss", 18)
 	batch := onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), onnx.Known(1)}}
 	d := b.Op("Abs", []onnx.Value{b.Op("Sub", []onnx.Value{b.Input("prediction", batch), b.Input("target", batch)})})
@@ -213,6 +219,7 @@ func TestFitLossGraph(t *testing.T) {
 // Weights in external files are trained like others, belong to the model's digest, and are never
 // written to.
 func TestFitExternalData(t *testing.T) {
+	t.Parallel()
 	m, err := loadModel(mlpModel(t))
 	if err != nil {
 		t.Fatal(err)

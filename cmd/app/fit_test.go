@@ -184,6 +184,7 @@ func metricsOf(t *testing.T, dir string) []map[string]float64 {
 }
 
 func TestFitLearns(t *testing.T) {
+	t.Parallel()
 	model, rows := mlpModel(t), table(500)
 	var trained []map[string][]float32
 	for name, data := range sorted.All(map[string]string{"csv": csvFile(t, rows), "parquet": parquetFile(t, rows)}) {
@@ -225,6 +226,7 @@ func TestFitLearns(t *testing.T) {
 }
 
 func TestFitFreeze(t *testing.T) {
+	t.Parallel()
 	model, data := mlpModel(t), csvFile(t, table(100))
 	before := weights(t, model)
 	for _, c := range []struct {
@@ -277,6 +279,7 @@ func close32(t *testing.T, what string, got, want map[string][]float32) {
 }
 
 func TestFitAccumulationIsABigBatch(t *testing.T) {
+	t.Parallel()
 	// 100 rows are three steps of 32 and one of 4 per epoch, however the 32 are cut up; the last
 	// one is a partial batch of a partial group.
 	model, data := mlpModel(t), csvFile(t, table(100))
@@ -289,6 +292,7 @@ func TestFitAccumulationIsABigBatch(t *testing.T) {
 }
 
 func TestFitLastPartialBatch(t *testing.T) {
+	t.Parallel()
 	// One epoch of 50 rows in one step is the plain mean gradient; batches of 16, 16, 16 and 2 must
 	// weigh rows, not batches, equally.
 	model, data := mlpModel(t), csvFile(t, table(50))
@@ -310,6 +314,7 @@ func TestFitLastPartialBatch(t *testing.T) {
 }
 
 func TestFitEarlyStop(t *testing.T) {
+	t.Parallel()
 	model, data := mlpModel(t), csvFile(t, table(100))
 	// Steps too small to change a float32 cannot improve the validation loss after the first epoch.
 	sum, _ := fitted(t, fitArgs(model, data, "--epochs", "50", "--validation", "0.25", "--patience", "2", "--optimizer", "sgd", "--lr", "1e-30"))
@@ -346,6 +351,7 @@ func mixed(t *testing.T) string {
 }
 
 func TestFitLoRA(t *testing.T) {
+	t.Parallel()
 	model, data := mixed(t), csvFile(t, table(200))
 	before, err := loadModel(model)
 	if err != nil {
@@ -393,6 +399,7 @@ func TestFitLoRA(t *testing.T) {
 }
 
 func TestFitBadInput(t *testing.T) {
+	t.Parallel()
 	model, rows := mlpModel(t), table(40)
 	data := csvFile(t, rows)
 	nan := slices.Clone(rows)
@@ -476,6 +483,7 @@ func usedDir(t *testing.T, model, data string) string {
 }
 
 func TestFitResumeRefusesChanges(t *testing.T) {
+	t.Parallel()
 	model, data := mlpModel(t), csvFile(t, table(40))
 	dir := usedDir(t, model, data)
 	refuse(t, []string{"fit", "--resume", dir, "--batch", "16"}, "configuration has changed", "batch")
@@ -487,6 +495,7 @@ func TestFitResumeRefusesChanges(t *testing.T) {
 
 // A finished run can be resumed for nothing: it only writes the result again.
 func TestFitResumeFinished(t *testing.T) {
+	t.Parallel()
 	model, data := mlpModel(t), csvFile(t, table(64))
 	dir := filepath.Join(t.TempDir(), "run")
 	_, first := fitted(t, fitArgs(model, data, "--dir", dir))

@@ -14,6 +14,7 @@ import (
 // TestFitOtherPrecisions: the written file has the type of the file that came in, and the summary
 // says what that type costs.
 func TestFitOtherPrecisions(t *testing.T) {
+	t.Parallel()
 	runs := 0
 	for name, d := range sorted.All(map[string]tensor.DType{"plain_float64": tensor.Float64, "plain_float16": tensor.Float16, "plain_bfloat16": tensor.BFloat16}) {
 		for _, engine := range testEngines() {
@@ -53,6 +54,7 @@ func TestFitOtherPrecisions(t *testing.T) {
 
 // TestFitSaysWhatIsTrained: what the exporter had merged, what stays tied and what is a buffer.
 func TestFitSaysWhatIsTrained(t *testing.T) {
+	t.Parallel()
 	free := onnxrl(t, fixture(t, "fresh", "--json")...)
 	tied := onnxrl(t, fixture(t, "fresh", "--json", "--tie", "*")...)
 	if free.code != 0 || tied.code != 0 {
@@ -77,6 +79,7 @@ func TestFitSaysWhatIsTrained(t *testing.T) {
 
 // TestFitRefusesLabelsAndTokensOutside with row and column, on both engines, and writes nothing.
 func TestFitRefusesLabelsAndTokensOutside(t *testing.T) {
+	t.Parallel()
 	data, err := os.ReadFile(filepath.Join(fitFixtures, "tokens", "data.csv"))
 	if err != nil {
 		t.Fatal(err)

@@ -40,6 +40,7 @@ func said(r result, key string) int {
 // TestFormerKeys trains, tunes and ablates a document with keys of an earlier program: it is told
 // once, and what is written has the keys of now.
 func TestFormerKeys(t *testing.T) {
+	t.Parallel()
 	config, dir := write(t, "tiny.yaml", formerKeys), filepath.Join(t.TempDir(), "run")
 	r := onnxrl(t, "train", config, "-q", "--engine", portable.Name, "--out", dir, "--set", "agent.ent_coef=0.03", "--set", "agent.value_coef=0.7")
 	if r.code != 0 || said(r, "tiny.yaml:5:3: agent.rollout_steps is called agent.n_steps now") != 1 || said(r, "--set agent.value_coef=0.7: agent.value_coef is called agent.vf_coef now") != 1 || said(r, "") != 5 {

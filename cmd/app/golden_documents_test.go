@@ -54,6 +54,7 @@ var madeUpBars = []string{"env.data.assets=[]", "env.data.source={}", "env.data.
 // program wrote: each still means the same, key by key, and so do the experiments themselves. Keys
 // may have come since.
 func TestGoldenDocuments(t *testing.T) {
+	t.Parallel()
 	for _, c := range goldenDocuments {
 		t.Run(c.name, func(t *testing.T) {
 			kept := filepath.Join("testdata", "golden", "documents", c.name+".yaml")

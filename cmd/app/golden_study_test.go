@@ -34,6 +34,7 @@ func goldenOnly(t *testing.T) {
 // TestGoldenTune goes on with a search that an older program was stopped in, and begins it again:
 // both try what it tried, to the digit.
 func TestGoldenTune(t *testing.T) {
+	t.Parallel()
 	goldenOnly(t)
 	config := filepath.Join(goldenTune, "search.yaml")
 	if *goldenFrom != "" {
@@ -75,6 +76,7 @@ func recordGoldenTune(t *testing.T, config string) {
 // TestGoldenAblate goes on with a study that an older program was stopped in, in the middle of a
 // run, and begins it again: both make its tables, byte for byte.
 func TestGoldenAblate(t *testing.T) {
+	t.Parallel()
 	goldenOnly(t)
 	if *goldenFrom != "" {
 		recordGoldenAblate(t)
@@ -135,6 +137,7 @@ func recordGoldenAblate(t *testing.T) {
 // TestGoldenFit goes on with a fit from a checkpoint that an older program wrote, and begins it
 // again: both have its weights, losses and moments, bit for bit.
 func TestGoldenFit(t *testing.T) {
+	t.Parallel()
 	goldenOnly(t)
 	if *goldenFrom != "" {
 		recordGoldenFit(t)

@@ -61,6 +61,7 @@ type goldenResult struct {
 // all processors of one architecture. Its policies are proved again, and evaluated as it evaluated
 // them.
 func TestGolden(t *testing.T) {
+	t.Parallel()
 	goldenOnly(t)
 	compared := 0
 	for _, c := range goldenRuns {
@@ -100,6 +101,7 @@ func TestGolden(t *testing.T) {
 
 // TestGoldenStore proves again what an older program published.
 func TestGoldenStore(t *testing.T) {
+	t.Parallel()
 	store := filepath.Join("testdata", "golden", "a2c_market", "artifacts")
 	if out := succeed(t, "models", "verify", "--store", store, "--engine", "portable", "-q"); !strings.Contains(out, goldenStored) {
 		t.Errorf("nothing verified:\n%s", out)

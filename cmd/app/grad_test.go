@@ -19,6 +19,7 @@ import (
 const torchModels, torchTensors = 14, 131
 
 func TestGradCheckTorch(t *testing.T) {
+	t.Parallel()
 	last := regexp.MustCompile(`^(\d+) models, (\d+) tensors, max error (\S+)$`)
 	for _, engine := range testEngines() {
 		out := succeed(t, "grad", "check", torchFixtures, "--engine", engine)
@@ -38,6 +39,7 @@ func TestGradCheckTorch(t *testing.T) {
 }
 
 func TestGradCheckJSON(t *testing.T) {
+	t.Parallel()
 	got := decode[gradCheck](t, succeed(t, "grad", "check", torchFixtures+"/mlp_relu", torchFixtures+"/reduces", "--json", "--engine", "portable"))
 	if len(got.Models) != 2 || got.Tensors != 14 || !got.OK || got.Engine != "portable" || got.MaxError == nil || *got.MaxError > 1e-4 {
 		t.Errorf("got %+v", got)
@@ -62,6 +64,7 @@ func fixtureCopy(t *testing.T) string {
 }
 
 func TestGradCheckFails(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name  string
 		spoil func(dir string) error
@@ -107,6 +110,7 @@ func TestGradCheckFails(t *testing.T) {
 }
 
 func TestGradOps(t *testing.T) {
+	t.Parallel()
 	table := decode[gradOps](t, succeed(t, "grad", "ops", "--json"))
 	if table.Specified != 119 || table.ORTTraining != 65 || table.Verified || table.Comparisons != 0 {
 		t.Errorf("%d operators, %d of ONNX Runtime training, verified %v", table.Specified, table.ORTTraining, table.Verified)
@@ -135,6 +139,7 @@ func TestGradOps(t *testing.T) {
 
 // Without ONNX Runtime the verification must not look complete.
 func TestGradOpsVerifyWithoutORT(t *testing.T) {
+	t.Parallel()
 	cmd := program(t, "grad", "ops", "--verify", "Relu", "--no-install")
 	for i, kv := range cmd.Env {
 		if strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "XDG_CACHE_HOME=") || strings.HasPrefix(kv, "ONNXRL_ORT") {
@@ -153,6 +158,7 @@ func TestGradOpsVerifyWithoutORT(t *testing.T) {
 }
 
 func TestGradBuild(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "grad.onnx")
 	got := decode[gradBuild](t, succeed(t, "grad", "build", torchFixtures+"/mlp_relu/model.onnx", "--wrt", "*.weight", "--wrt", "x0", "--freeze", "b.*", "-o", out, "--json"))
 	var names []string
@@ -219,6 +225,7 @@ func TestGradBuild(t *testing.T) {
 // cmd/peers/second_order.py wrote, and builds third-order gradients: no name clashes with an
 // earlier one.
 func TestGradBuildTwice(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	first, second, third := filepath.Join(dir, "model.onnx"), filepath.Join(dir, "second", "model.onnx"), filepath.Join(dir, "second", "third.onnx")
 	succeed(t, "grad", "build", torchFixtures+"/mlp_tanh/model.onnx", "-o", first)
@@ -258,6 +265,7 @@ func TestGradBuildTwice(t *testing.T) {
 
 // TestGradOfShapesFromData: a network whose shapes depend on the data is checked, built and run.
 func TestGradOfShapesFromData(t *testing.T) {
+	t.Parallel()
 	net := filepath.Join(torchFixtures, "..", "timesnet")
 	for _, engine := range testEngines() {
 		got := decode[gradCheck](t, succeed(t, "grad", "check", net, "--json", "--engine", engine))

@@ -18,6 +18,7 @@ const mlp = torchFixtures + "/mlp_relu/model.onnx"
 
 // The text of every command that prints a function of the model alone is a golden file.
 func TestGraphGolden(t *testing.T) {
+	t.Parallel()
 	affine := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 		b.SetScope("fc/")
 		return []onnx.Value{b.Rename(b.Op("Tanh", []onnx.Value{b.Op("MatMul", []onnx.Value{x, w})}), "y")}
@@ -55,6 +56,7 @@ func TestGraphGolden(t *testing.T) {
 }
 
 func TestGraphPictures(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "g.svg")
 	for _, dir := range []string{"encoder_attention", "lstm", "timecnn_glu"} {
 		model := filepath.Join(torchFixtures, dir, "model.onnx")
@@ -104,6 +106,7 @@ func TestGraphPictures(t *testing.T) {
 }
 
 func TestGraphExplain(t *testing.T) {
+	t.Parallel()
 	e := decode[explain.Explanation](t, succeed(t, "graph", "explain", torchFixtures+"/lstm/model.onnx", "--json"))
 	at := slices.IndexFunc(e.Forward, func(l explain.Line) bool { return l.Op == "LSTM" })
 	if at < 0 {
@@ -139,6 +142,7 @@ func TestGraphExplain(t *testing.T) {
 
 // JSON keys are an interface: a change here breaks people's scripts.
 func TestJSONKeys(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "g.onnx")
 	tests := []struct {
 		args []string
@@ -167,6 +171,7 @@ func TestJSONKeys(t *testing.T) {
 }
 
 func TestMisspeltCommand(t *testing.T) {
+	t.Parallel()
 	refuse(t, []string{"graph", "shwo", mlp}, `"shwo"`, "show")
 	refuse(t, []string{"grad", "chekc"}, `"chekc"`, "build, check, ops, trace")
 	if out := succeed(t, "grad"); !strings.Contains(out, "onnxrl grad [command]") {
@@ -176,6 +181,7 @@ func TestMisspeltCommand(t *testing.T) {
 
 // Models of operators that this program does not know can still be looked at.
 func TestForeignOperators(t *testing.T) {
+	t.Parallel()
 	path := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 		return b.OpN("Frobnicate", "my.domain", 1, []onnx.Value{x, w})
 	}))
@@ -201,6 +207,7 @@ func TestForeignOperators(t *testing.T) {
 
 // What graph check rejects, graph show and graph stats show and reject.
 func TestShowRejectsWhatCheckRejects(t *testing.T) {
+	t.Parallel()
 	b := onnx.NewBuilder("hostile", 18)
 	x := b.Input("x", onnx.TypeOf(tensor.Float32, 1, 1, 4, 4))
 	w := b.Initializer("w", tensor.Of([]float32{1, 2, 3, 4}, 1, 1, 2, 2))

@@ -11,6 +11,7 @@ import (
 // TestRangesOfWholeNumbers: numbers of a range are drawn only where the element type has all of
 // them.
 func TestRangesOfWholeNumbers(t *testing.T) {
+	t.Parallel()
 	cases := 0
 	for _, c := range []struct {
 		of   tensor.DType

@@ -52,6 +52,7 @@ func describedTypes() map[reflect.Type][]configs.Key {
 // TestKeyComments demands that what onnxrl config says of the keys is what the source says, and
 // that something is said of each: run it with -update, as go generate does, when it is not.
 func TestKeyComments(t *testing.T) {
+	t.Parallel()
 	types := describedTypes()
 	all := fieldNames(types)
 	table := map[string]string{}

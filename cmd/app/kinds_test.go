@@ -13,6 +13,7 @@ import (
 // TestKindsAreListed: env, algo and encoder ls show the shipped kinds, and those that somebody's
 // program has besides, with the spaces of environments that need nothing.
 func TestKindsAreListed(t *testing.T) {
+	t.Parallel()
 	own := kinds.All()
 	mine := corridor.Kind
 	mine.Name, mine.Summary = "mine", "a user-defined environment"

@@ -130,6 +130,7 @@ func TestModelsThroughARegistry(t *testing.T) {
 
 // Credentials come from standard input or from Docker's configuration.
 func TestModelsLogIn(t *testing.T) {
+	t.Parallel()
 	host := newRegistry(t, "ann", "secret")
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")

@@ -34,6 +34,7 @@ func says(t *testing.T, text string, parts ...string) {
 // A model is published, found, given an alias, published again as the child of itself, verified on
 // both engines, damaged and found damaged.
 func TestModelsFromPublicationToDamage(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "deep", "store")
 	notes := filepath.Join(dir, "notes.txt")
@@ -130,6 +131,7 @@ func TestModelsFromPublicationToDamage(t *testing.T) {
 }
 
 func TestModelsBadInput(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
 	succeed(t, "models", "publish", digitsModel, "--store", store)

@@ -9,6 +9,7 @@ import (
 // TestAllProblems: every command that reads a document reports the problems of all of its sections
 // at once, each with file, line, column and key path.
 func TestAllProblems(t *testing.T) {
+	t.Parallel()
 	experiment := `env: {kind: cartpole, max_steps: none}
 wrappers: {frame_stack: many}
 agent:

@@ -12,6 +12,7 @@ import (
 // TestRouter trains two experts on target weights and a router that chooses between them, which is
 // published, verified, evaluated and resumed to the same bits.
 func TestRouter(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const market = `{kind: trading, window: 10, actions: weights, episode: {kind: random, length: 100}, risk: {max_exposure: 1}, data: {source: {path: "shipped:market/us5_daily.parquet", adjust: adj_close, adjust_volume: splits},
     assets: [AAPL, IBM, MSFT], split: {train: [2000-03-01, 2009-12-31], valid: [2010-01-04, 2011-06-30], test: [2011-07-01, 2013-03-01]}, features: {prices: relative, volume: log}, normalization: {clip: 5}}}`

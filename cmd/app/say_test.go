@@ -15,6 +15,7 @@ import (
 
 // TestMessages are those of slips that everybody makes: each says how it is done.
 func TestMessages(t *testing.T) {
+	t.Parallel()
 	said := 0
 	for _, c := range []struct {
 		args []string
@@ -128,6 +129,7 @@ func TestAFolderIsNoExperiment(t *testing.T) {
 
 // TestStoppedBeforeItBegan tells no one to resume a run that is not there.
 func TestStoppedBeforeItBegan(t *testing.T) {
+	t.Parallel()
 	var text strings.Builder
 	a := &app{err: &text}
 	if code := exitCode(a.stopped(filepath.Join(t.TempDir(), "run"), "")); code != exitInterrupted || strings.Contains(text.String(), "--resume") {

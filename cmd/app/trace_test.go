@@ -35,6 +35,7 @@ func logged(t *testing.T) string {
 }
 
 func TestGradTrace(t *testing.T) {
+	t.Parallel()
 	for _, engine := range testEngines() {
 		run := func(code int, args ...string) gradTrace {
 			t.Helper()
@@ -88,6 +89,7 @@ func TestGradTrace(t *testing.T) {
 }
 
 func TestNaNWeights(t *testing.T) {
+	t.Parallel()
 	m := build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 		return []onnx.Value{b.Op("MatMul", []onnx.Value{x, w})}
 	})
@@ -125,6 +127,7 @@ func npyFile(t *testing.T, rows, cols int, v ...float32) string {
 }
 
 func TestInputs(t *testing.T) {
+	t.Parallel()
 	m := build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 		i := b.Input("index", onnx.TensorType{DType: tensor.Int64, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("batch")}})
 		h := b.Op("Gather", []onnx.Value{w, i})

@@ -12,6 +12,7 @@ import (
 
 // A long update is seen to go on; short ones are not shown.
 func TestTrainBarShowsLongUpdates(t *testing.T) {
+	t.Parallel()
 	var text strings.Builder
 	b := &trainBar{done: map[uint64]int64{}, updating: map[uint64]time.Time{}, shown: progress.Start(&text, progress.Options{Label: "train"})}
 	r := &run.Run{}

@@ -10,6 +10,7 @@ import (
 
 // A run that grows says what that changes, and its schedules follow the new length.
 func TestTrainGrows(t *testing.T) {
+	t.Parallel()
 	config := write(t, "grow.yaml", `env: {kind: corridor, cells: 4}
 agent: {kind: ppo, n_steps: 20, batch_size: 20, n_epochs: 1, hidden: [4], learning_rate: 0.01, learning_rate_schedule: {kind: linear}}
 train: {num_envs: 1, total_env_steps: 200, log_interval_steps: 20, threads: 1, validation: {every_steps: 0}}

@@ -13,6 +13,7 @@ import (
 // A run that begins with the parameters of another one goes on from the statistics of normalisation
 // that belong to them, where both mean the same, and says what it does not take.
 func TestTrainInitNormalized(t *testing.T) {
+	t.Parallel()
 	config := write(t, "normalized.yaml", `seed: 1
 env: {kind: pendulum}
 wrappers: {normalize: {obs: true, reward: true}}

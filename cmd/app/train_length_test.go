@@ -10,6 +10,7 @@ import (
 // A run that takes more env steps than it was asked for says so, once for all seeds; one whose
 // minibatches are larger than its rollouts does not begin, and leaves nothing.
 func TestTrainWholeRollouts(t *testing.T) {
+	t.Parallel()
 	config := write(t, "whole.yaml", `env: {kind: corridor, cells: 4}
 agent: {kind: ppo, n_steps: 20, batch_size: 20, n_epochs: 1, hidden: [4]}
 train: {num_envs: 2, total_env_steps: 100, threads: 1, validation: {every_steps: 0}}
@@ -44,6 +45,7 @@ publish: {observations: 16, allow_ties: true}
 
 // The last line of progress and the table say the same of env steps, return and loss.
 func TestTrainLastLineIsTheTable(t *testing.T) {
+	t.Parallel()
 	config := trainYAML(t)
 	r := onnxrl(t, "train", config, "--out", filepath.Join(t.TempDir(), "run"))
 	var line string

@@ -83,6 +83,7 @@ func improvements(t *testing.T, dir string) (n int) {
 // TestOnlyTheProvedIsPublished trains with a candidate at every improvement and one version at the
 // end, and with a version at every improvement: the last of them is the same policy.
 func TestOnlyTheProvedIsPublished(t *testing.T) {
+	t.Parallel()
 	// How often a policy improves depends on the last digits of the machine's arithmetic; of a few
 	// seeds one improves twice.
 	var each string
@@ -126,6 +127,7 @@ func TestOnlyTheProvedIsPublished(t *testing.T) {
 // TestUndecidedPoliciesAreNotPublished trains one: the run ends well and says so, its policy can be
 // evaluated and exported, and published with leave, into another store too.
 func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
+	t.Parallel()
 	dir, shared := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "store")
 	first := filepath.Join(t.TempDir(), "first")
 	trainRuns(t, trainYAML(t, "total_env_steps: 1200", "total_env_steps: 200"), "--out", first)
@@ -180,6 +182,7 @@ func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
 // TestPublishingCanBeOff trains by flag and by key: nothing is exported, and everything can be done
 // later.
 func TestPublishingCanBeOff(t *testing.T) {
+	t.Parallel()
 	for _, off := range [][]string{{"--no-publish"}, {"--set", "publish.when=never"}} {
 		dir := filepath.Join(t.TempDir(), "run")
 		s := trainRuns(t, append([]string{trainYAML(t), "--out", dir}, off...)...).Runs[0]

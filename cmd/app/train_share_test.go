@@ -13,6 +13,7 @@ import (
 // Runs that share a store find each other's policies there, and so does lineage; collecting garbage
 // keeps the last one of each run.
 func TestRunsShareAStore(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
 	run := agentYAML(t, "{kind: timecnn, d_model: 8, n_layers: 1}")

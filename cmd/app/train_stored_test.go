@@ -53,6 +53,7 @@ func cut(t *testing.T, text string, lines ...string) string {
 // A run whose configuration was stored before some keys existed goes on as if it had today's
 // defaults there.
 func TestTrainResumesOlder(t *testing.T) {
+	t.Parallel()
 	config, ref := trainYAML(t), filepath.Join(t.TempDir(), "ref")
 	trainRuns(t, config, "--out", ref)
 	copyOf := func() string {
@@ -118,6 +119,7 @@ func TestTrainResumesOlder(t *testing.T) {
 // A group of seeds whose configuration is older goes on, too; with environments that cannot be
 // opened any more, what has changed is still told.
 func TestTrainResumesOlderSeeds(t *testing.T) {
+	t.Parallel()
 	config, dir := trainYAML(t, "1200", "100"), filepath.Join(t.TempDir(), "seeds")
 	trainRuns(t, config, "--out", dir, "--seeds", "1,2")
 	old := func(text string) string { return cut(t, text, "  fee_rate:", "  gae_lambda:") }

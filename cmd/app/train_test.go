@@ -158,6 +158,7 @@ func sameTraining(t *testing.T, what, dir, ref string) {
 }
 
 func TestTrain(t *testing.T) {
+	t.Parallel()
 	config, dir := trainYAML(t), filepath.Join(t.TempDir(), "run")
 	sum := trainRuns(t, config, "--out", dir)
 	if len(sum.Runs) != 1 || len(sum.Unfinished) != 0 || sum.Dir != dir {
@@ -214,6 +215,7 @@ func TestTrain(t *testing.T) {
 }
 
 func TestTrainOutput(t *testing.T) {
+	t.Parallel()
 	r := onnxrl(t, "train", trainYAML(t), "--out", filepath.Join(t.TempDir(), "run"))
 	if r.code != 0 || strings.ContainsAny(r.err, "\r\x1b") || !strings.Contains(r.err, "train 100% 1200/1200 env steps") || !strings.Contains(r.err, "loss=") || !strings.Contains(r.err, "entropy=") || !strings.Contains(r.err, "val sharpe=") {
 		t.Errorf("exit status %d, standard error\n%s", r.code, r.err)
@@ -232,6 +234,7 @@ func TestTrainOutput(t *testing.T) {
 // TestTrainLearnsFromDefaults: A2C's defaults solve CartPole, whose episodes end after 500 steps;
 // those of random actions last for 22.
 func TestTrainLearnsFromDefaults(t *testing.T) {
+	t.Parallel()
 	config := write(t, "cartpole.yaml", `seed: 1
 env: {kind: cartpole}
 agent: {kind: a2c}
@@ -247,6 +250,7 @@ publish: {observations: 16, allow_ties: true}
 // Several seeds: each is what it is alone, at once or one after the other, and the summary is over
 // all of them.
 func TestTrainSeeds(t *testing.T) {
+	t.Parallel()
 	config := trainYAML(t)
 	one, several, parallel := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "several"), filepath.Join(t.TempDir(), "parallel")
 	trainRuns(t, config, "--out", one, "--set", "seed=43")
@@ -291,6 +295,7 @@ func TestTrainSeeds(t *testing.T) {
 }
 
 func TestTrainResumeChanges(t *testing.T) {
+	t.Parallel()
 	config, dir := trainYAML(t, "sharpe}", "sharpe, patience: 50}"), filepath.Join(t.TempDir(), "run")
 	trainRuns(t, config, "--out", dir)
 	refuse(t, []string{"train", config, "--out", dir}, "holds a run already", "--resume "+dir, "another --out")
@@ -340,6 +345,7 @@ func valueIn(t *testing.T, path, key string) (string, error) {
 }
 
 func TestTrainBadInput(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "run")
 	cases := []struct {
 		what string
@@ -391,6 +397,7 @@ func TestTrainBadInput(t *testing.T) {
 
 // The agent is the same whether or not it is evaluated and published meanwhile.
 func TestTrainEvaluationDisturbsNothing(t *testing.T) {
+	t.Parallel()
 	config := trainYAML(t)
 	agent := func(args ...string) map[string][]float32 {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -422,6 +429,7 @@ func TestTrainEvaluationDisturbsNothing(t *testing.T) {
 // A run can begin with what another one has learnt, or with the file that it published; a part
 // needs to be asked for.
 func TestTrainInit(t *testing.T) {
+	t.Parallel()
 	config, dir := trainYAML(t), filepath.Join(t.TempDir(), "run")
 	trainRuns(t, config, "--out", dir)
 	best := filepath.Join(dir, publish.BestFile)

@@ -15,6 +15,7 @@ import (
 // Everything that stands between an environment and the network moves into the file that is
 // published: it is evaluated like the policy in the checkpoint, in the environment as it is.
 func TestTrainWrapped(t *testing.T) {
+	t.Parallel()
 	config := write(t, "wrapped.yaml", `seed: 1
 env: {kind: pendulum}
 wrappers: {time_limit: 50, frame_stack: {frames: 3, initial: zero}, rescale_action: true, clip_action: true, normalize: {obs: true, reward: true}}
@@ -68,6 +69,7 @@ publish: {observations: 64}
 // A market's agent may learn from scaled rewards and normalised portfolios; its file takes raw
 // ones.
 func TestTrainNormalizedMarket(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	sum := trainRuns(t, trainYAML(t, "agent:", "wrappers: {normalize: {obs: true, reward: true}}\nagent:"), "--out", dir, "--set", "train.total_env_steps=400")
 	if sum.Runs[0].Published == "" || math.IsNaN(sum.Runs[0].Validation["sharpe"]) {

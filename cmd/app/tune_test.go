@@ -64,6 +64,7 @@ func sameTrials(t *testing.T, what string, got, want []tune.TrialSummary) {
 }
 
 func TestTune(t *testing.T) {
+	t.Parallel()
 	config, dir := tuneYAML(t), filepath.Join(t.TempDir(), "search")
 	sum := tunes(t, config, "--out", dir)
 	if sum.Complete+sum.Pruned != 8 || sum.Complete < 2 || sum.Failed+sum.Unfinished != 0 || len(sum.Trials) != 8 || sum.Dir != dir || sum.Metric != "mean_length" || sum.StepsPerTrial != 300 || sum.BestConfig != filepath.Join(dir, tune.BestFile) {
@@ -137,6 +138,7 @@ func TestTune(t *testing.T) {
 
 // Several trials at once lose none.
 func TestTuneParallel(t *testing.T) {
+	t.Parallel()
 	sum := tunes(t, tuneYAML(t, "trials: 8", "trials: 9\n  sampler: random\n  pruner: none"), "--out", filepath.Join(t.TempDir(), "search"), "--parallel", "3")
 	var numbers []int
 	for _, r := range sum.Trials {
@@ -152,6 +154,7 @@ func TestTuneParallel(t *testing.T) {
 }
 
 func TestTuneOutput(t *testing.T) {
+	t.Parallel()
 	r := onnxrl(t, "tune", tuneYAML(t), "--out", filepath.Join(t.TempDir(), "search"))
 	if r.code != 0 || strings.ContainsAny(r.err, "\r\x1b") || !strings.Contains(r.err, "tune 100% 8/8 trials") || !strings.Contains(r.err, "best mean_length=") {
 		t.Errorf("exit status %d, standard error\n%s", r.code, r.err)
@@ -169,6 +172,7 @@ func TestTuneOutput(t *testing.T) {
 }
 
 func TestTuneBadInput(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "search")
 	cases := []struct {
 		what string

@@ -32,6 +32,7 @@ func walkArgs(study, out string, more ...string) []string {
 }
 
 func TestWalkforward(t *testing.T) {
+	t.Parallel()
 	study := ablationFiles(t, walkStudy, walkBase)
 	out := filepath.Join(t.TempDir(), "out")
 	plan := succeed(t, walkArgs(study, out, "--plan")...)
@@ -97,6 +98,7 @@ func sameWalk(t *testing.T, got, want string) {
 
 // TestWalkforwardKinds runs warm starts, combinatorial folds and the other ensembles.
 func TestWalkforwardKinds(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name, study string
 		folds       int
@@ -160,6 +162,7 @@ func TestWalkforwardKinds(t *testing.T) {
 }
 
 func TestBadWalks(t *testing.T) {
+	t.Parallel()
 	out := t.TempDir()
 	cases := []struct {
 		study string
@@ -197,6 +200,7 @@ func TestBadWalks(t *testing.T) {
 
 // TestShippedWalks divides the data of the shipped studies, made up where they are not shipped.
 func TestShippedWalks(t *testing.T) {
+	t.Parallel()
 	made := []string{"--set", "env.data.assets=[]", "--set", "env.data.source={}", "--set", "env.data.synthetic={kind: noise, seed: 1, bars: 5700}", "--set", `env.data.rules=""`}
 	for name, c := range sorted.All(map[string]struct {
 		args []string

@@ -28,6 +28,7 @@ import (
 // on risk, publishes, verifies and evaluates them, resumes their runs, and trades from bars as they
 // arrive: to the bit what a back-test of the published model has.
 func TestWeightsAndLimits(t *testing.T) {
+	t.Parallel()
 	const ppo = "agent={kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}}"
 	compared := 0
 	for kind, sets := range sorted.All(map[string][]string{
