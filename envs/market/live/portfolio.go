@@ -287,6 +287,9 @@ type portfolioState struct {
 	// Unsettled are shares that were bought on Day.
 	Unsettled []float64 `json:"unsettled,omitempty"`
 	Day       time.Time `json:"day,omitzero"`
+	// Sales and Purchases are the rests of orders, in shares and in currency.
+	Sales     []float64 `json:"sales,omitempty"`
+	Purchases []float64 `json:"purchases,omitempty"`
 	// Risk is there after the first decision, where there are limits.
 	Risk *trading.RiskMemory `json:"risk,omitempty"`
 }
@@ -296,6 +299,7 @@ type portfolioState struct {
 func (p *Portfolio) SaveState() ([]byte, error) {
 	s := portfolioState{Cash: p.account.Cash(), Positions: p.account.Positions(), Pending: p.pending, Orders: p.orders, Weights: p.weights, At: p.at, Factor: p.factor, Last: p.last}
 	s.Unsettled, s.Day = p.account.Unsettled()
+	s.Sales, s.Purchases = p.account.Rests()
 	if p.started {
 		s.Risk = p.account.RiskMemory()
 	}
@@ -336,6 +340,7 @@ func (p *Portfolio) LoadState(text []byte) error {
 		return fmt.Errorf("load the state of a portfolio: %w", err)
 	}
 	p.account.HoldUnsettled(s.Unsettled, p.feed.wall(s.Day))
+	p.account.HoldRests(s.Sales, s.Purchases)
 	copy(p.factor, s.Factor)
 	copy(p.last, s.Last)
 	copy(p.orders, s.Orders)

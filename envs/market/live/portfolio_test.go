@@ -202,12 +202,16 @@ func TestReplayEqualsTheEnvironment(t *testing.T) {
 			if v.quoted && i%4 == 2 {
 				rule.Costs.Slippage = trading.Slippage{Impact: trading.OfDepth, Coefficient: 4}
 			}
+			carries := rule.Costs.UsesVolume() && i%2 == 1
 			for k, actions := range []string{trading.Orders, trading.Weights} {
 				if rule.Actions, rule.Risk = actions, (risk.Config{}); (i/3+k)%2 == 0 {
 					rule.Risk = risk.Config{
 						Drawdown: risk.Drawdown{Limit: 0.05, Window: 10, Then: []string{risk.Hold, risk.Flatten}[i%2]}, CVaR: risk.CVaR{Limit: 0.01, Level: 0.8, Window: 20},
 						MaxExposure: 0.8, MaxWeight: 0.3, MaxTurnover: 0.5,
 					}
+				}
+				if rule.Costs.Rest = ""; carries && actions == trading.Orders {
+					rule.Costs.Rest = trading.Carry
 				}
 				n, k, b := replay(t, set, mustFeed(t, set), list, trading.Range{First: 0, Last: set.Manifest.T - 1}, rule)
 				decisions, fills, bound = decisions+n, fills+k, bound+b

@@ -27,6 +27,7 @@ type Account struct {
 	// Of a fill, the assets that are bought and sold: the first of [N].
 	buyers, sellers []int32
 	guard           *guard // nil without limits on risk
+	rests           rests
 	// rebalancing is empty where actions are orders.
 	rebalancing rebalancing
 }
@@ -60,7 +61,10 @@ func NewAccount(c Config, assets int) (*Account, error) {
 }
 
 func newAccount(c *Config, assets int) *Account {
-	a := &Account{config: c, pos: make([]float64, assets), fills: make([]Fill, 0, assets), sales: make([]float64, assets), buyers: make([]int32, assets), sellers: make([]int32, assets), guard: newGuard(c, assets)}
+	a := &Account{config: c, pos: make([]float64, assets), fills: make([]Fill, 0, assets), sales: make([]float64, assets), buyers: make([]int32, assets), sellers: make([]int32, assets), guard: newGuard(c, assets), rests: newRests(c, assets)}
+	if a.rests.shares != nil {
+		a.orders = make([]int64, assets)
+	}
 	if c.book != nil {
 		a.executed = make([]order, 0, assets)
 	}
@@ -78,12 +82,14 @@ func (a *Account) Reset() {
 	clear(a.pos)
 	clear(a.unsettled.shares)
 	a.guard.reset()
+	a.rests.reset()
 	a.cash = a.config.InitialCash
 	a.forget()
 }
 
-// Hold replaces positions [N] and cash; all shares can be sold at once, and the limits on risk have
-// seen nothing. Numbers that are negative or not finite are an error that changes nothing.
+// Hold replaces positions [N] and cash; all shares can be sold at once, no order rests, and the
+// limits on risk have seen nothing. Numbers that are negative or not finite are an error that
+// changes nothing.
 func (a *Account) Hold(positions []float64, cash float64) error {
 	if len(positions) != len(a.pos) {
 		return fmt.Errorf("hold: %d positions for %d assets", len(positions), len(a.pos))
@@ -102,6 +108,7 @@ func (a *Account) Hold(positions []float64, cash float64) error {
 	copy(a.pos, positions)
 	clear(a.unsettled.shares)
 	a.guard.reset()
+	a.rests.reset()
 	a.cash = cash
 	a.forget()
 	return nil

@@ -153,6 +153,7 @@ func (c Config) Validate() error {
 	p.OneOf("execution.cash_split", c.Execution.CashSplit, Fair, Owner)
 	p.NonNegative("execution.lot", c.Execution.Lot)
 	c.Costs.check(&p)
+	p.Check(c.Costs.Rest != Carry || c.Actions != Weights && c.Slots == 0, "costs.rest", "is for orders of assets that have their place: the next target is another in any case, and slots change their assets")
 	c.Risk.Check(&p, "risk.")
 	checkSignals(&p, c.SafetySignals)
 	p.Check(c.Account.Settlement == 0 || c.Account.Settlement == 1, "account.settlement", "%d days, expected 0 or 1", c.Account.Settlement)

@@ -20,9 +20,15 @@ type Costs struct {
 	Taxes []Tax `yaml:"taxes,omitzero"`
 	// Slippage is what fills are worse than the price of the bar.
 	Slippage Slippage `yaml:"slippage,omitzero"`
-	// Participation is the largest part of a bar's volume that an order may be; what is beyond it
-	// is cancelled. 0 is no limit.
+	// Participation is the largest part of a bar's volume that an order may be; 0 is no limit.
 	Participation float64 `yaml:"participation,omitzero"`
+	// MinVolume is the volume of a bar, in shares, below which nothing is filled at it; 0 is none.
+	MinVolume float64 `yaml:"min_volume,omitzero"`
+	// Rest is what becomes of the rest of an order that the volume or the depth of a bar was too
+	// small for: cancel (the default), or carry, for orders: the rest is tried at the bars that
+	// follow, before other purchases, until it is filled or another order for the asset than hold
+	// takes its place. It is not observed.
+	Rest string `yaml:"rest,omitzero"`
 }
 
 // Tax is a tax or a fee from a date on, until a later one of the same name and side.
@@ -58,6 +64,9 @@ const (
 	Linear     = "linear"
 	SquareRoot = "sqrt"
 	OfDepth    = "depth"
+
+	Cancel = "cancel"
+	Carry  = "carry"
 )
 
 var sideNames = [...]string{Buy: "buy", Sell: "sell"}
@@ -66,6 +75,9 @@ func (c *Costs) check(p *configs.Problems) {
 	p.NonNegative("costs.minimum", c.Minimum)
 	p.NonNegative("costs.slippage.bp", c.Slippage.BP)
 	p.Check(c.Slippage.BP < 1e4, "costs.slippage.bp", "%g, expected less than 10000", c.Slippage.BP)
+	p.NonNegative("costs.min_volume", c.MinVolume)
+	p.OneOf("costs.rest", c.Rest, "", Cancel, Carry)
+	p.Check(c.Rest != Carry || c.UsesVolume() || c.UsesBook(), "costs.rest", "no bar is too small for an order: expected participation, min_volume or an impact of depth beside it")
 	p.OneOf("costs.slippage.impact", c.Slippage.Impact, "", Linear, SquareRoot, OfDepth)
 	if s := c.Slippage; s.Impact == OfDepth {
 		p.Check(s.BP == 0, "costs.slippage.bp", "%g, but with the impact %s the spread is that of the book", s.BP, s.Impact)
@@ -87,7 +99,7 @@ func (c *Costs) check(p *configs.Problems) {
 
 // UsesVolume says that fills depend on the volume of their bar.
 func (c *Costs) UsesVolume() bool {
-	return c.Participation > 0 || c.Slippage.Impact != "" && !c.UsesBook()
+	return c.Participation > 0 || c.MinVolume > 0 || c.Slippage.Impact != "" && !c.UsesBook()
 }
 
 // UsesBook says that fills depend on the spread and the depth of their bar.
@@ -136,6 +148,7 @@ type Charges struct {
 	impact              impact
 	spread, coefficient float64
 	participation       float64
+	leastVolume         float64
 }
 
 // impact is [Slippage.Impact], or that there is no slippage at all.
@@ -167,7 +180,7 @@ func (s *Slippage) kind() impact {
 // Charges returns the costs of a bar.
 func (c *Config) Charges(b *Bar) Charges {
 	k := &c.Costs
-	x := Charges{config: c, bar: b, rate: c.FeeRate, impact: k.Slippage.kind(), spread: k.Slippage.BP / 1e4, coefficient: k.Slippage.Coefficient, participation: k.Participation, plain: k.Minimum == 0 && len(k.Taxes) == 0 && !k.UsesBars() && c.Account.Settlement == 0 && b.Terms == nil}
+	x := Charges{config: c, bar: b, rate: c.FeeRate, impact: k.Slippage.kind(), spread: k.Slippage.BP / 1e4, coefficient: k.Slippage.Coefficient, participation: k.Participation, leastVolume: k.MinVolume, plain: k.Minimum == 0 && len(k.Taxes) == 0 && !k.UsesBars() && c.Account.Settlement == 0 && b.Terms == nil}
 	if b.Terms != nil {
 		x.commission, x.minimum = rules.Rate(math.Round(c.FeeRate*1e7)), hundredths(k.Minimum)
 	}
@@ -255,13 +268,17 @@ func (x *Charges) Most(i int) float64 {
 }
 
 func (x *Charges) mostOfVolume(i int) float64 {
-	if x.participation == 0 {
+	if x.participation == 0 && x.leastVolume == 0 {
 		return math.Inf(1)
 	}
-	if v := x.bar.Volume[i]; v > 0 {
+	switch v := x.bar.Volume[i]; {
+	case !(v > 0) || v < x.leastVolume:
+		return 0
+	case x.participation == 0:
+		return math.Inf(1)
+	default:
 		return x.participation * v
 	}
-	return 0
 }
 
 func (x *Charges) mostOfDepth(i int) float64 {
@@ -277,7 +294,7 @@ func (x *Charges) quoted(i int) bool { return x.bar.Depth[i] > 0 && x.bar.Spread
 // CostsText says in a sentence what trades cost.
 func (c *Config) CostsText() string {
 	k := &c.Costs
-	if c.book == nil && k.Minimum == 0 && len(k.Taxes) == 0 && k.Slippage == (Slippage{}) && k.Participation == 0 {
+	if c.book == nil && k.Minimum == 0 && len(k.Taxes) == 0 && k.Slippage == (Slippage{}) && !c.Costs.UsesVolume() {
 		return fmt.Sprintf("Fees are %g %% of every trade's amount; there is no slippage, no spread and no market impact, and cash earns nothing.", c.FeeRate*100)
 	}
 	parts := []string{fmt.Sprintf("a commission of %g %% of the amount", c.FeeRate*100)}
@@ -300,20 +317,26 @@ func (c *Config) CostsText() string {
 		}
 		parts = append(parts, text)
 	}
-	slip := "no slippage, no spread and no market impact"
+	slip, rest := "no slippage, no spread and no market impact", "cancelled"
+	if k.Rest == Carry {
+		rest = "carried over to the bars that follow"
+	}
 	if k.Slippage != (Slippage{}) {
 		slip = fmt.Sprintf("fills are %g basis points worse than the price of their bar", k.Slippage.BP)
 		switch k.Slippage.Impact {
 		case "":
 		case OfDepth:
-			slip = fmt.Sprintf("fills are half the spread of the book worse than the price of their bar, and %g spreads times the order's part of its depth; what is more than one side of it is cancelled", k.Slippage.Coefficient)
+			slip = fmt.Sprintf("fills are half the spread of the book worse than the price of their bar, and %g spreads times the order's part of its depth; what is more than one side of it is %s", k.Slippage.Coefficient, rest)
 		default:
 			part := map[string]string{Linear: "the order's part", SquareRoot: "the square root of the order's part"}[k.Slippage.Impact]
 			slip += fmt.Sprintf(" and %g times %s of its volume", k.Slippage.Coefficient, part)
 		}
 	}
 	if k.Participation > 0 {
-		slip += fmt.Sprintf("; what is more than %g %% of a bar's volume is cancelled", k.Participation*100)
+		slip += fmt.Sprintf("; what is more than %g %% of a bar's volume is %s", k.Participation*100, rest)
+	}
+	if k.MinVolume > 0 {
+		slip += fmt.Sprintf("; at bars of less than %g shares an order is %s", k.MinVolume, rest)
 	}
 	return fmt.Sprintf("Trades cost %s; %s; cash earns nothing.", strings.Join(parts, ", "), slip)
 }

@@ -119,7 +119,7 @@ func TestSlippage(t *testing.T) {
 // TestCostsByHand plays orders whose rest is cancelled, that do not pay the least commission, and
 // that move the price.
 func TestCostsByHand(t *testing.T) {
-	const b, s = trading.Buy, trading.Sell
+	const b, s, h = trading.Buy, trading.Sell, trading.Hold
 	type row struct {
 		order                   int64
 		cash, shares, fee, skip float64
@@ -130,6 +130,12 @@ func TestCostsByHand(t *testing.T) {
 	}{
 		// A tenth of 100 shares a bar, at 10: 10 of the 20 that 200 buys; then half of 10 is 5.
 		"participation": {func(c *trading.Config) { c.FeeRate, c.Costs.Participation = 0, 0.1 }, []row{{b, 900, 10, 0, 0}, {s, 950, 5, 0, 0}, {b, 850, 15, 0, 0}}},
+		// Of 20 shares that 200 buys a bar has 6: the rest takes three more, though nothing is
+		// ordered; then half of 20 is sold in the same way, until a purchase ends that.
+		"rests": {func(c *trading.Config) { c.FeeRate, c.Costs.Participation, c.Costs.Rest = 0, 0.06, trading.Carry }, []row{{b, 940, 6, 0, 0}, {h, 880, 12, 0, 0}, {h, 820, 18, 0, 0}, {h, 800, 20, 0, 0}, {h, 800, 20, 0, 0}, {s, 860, 14, 0, 0}, {b, 800, 20, 0, 0}}},
+		// The volume of 100 is below the least: nothing is filled, and the order is forgotten.
+		"least volume":    {func(c *trading.Config) { c.FeeRate, c.Costs.MinVolume = 0, 101 }, []row{{b, 1000, 0, 0, 1}, {h, 1000, 0, 0, 0}}},
+		"no least volume": {func(c *trading.Config) { c.FeeRate, c.Costs.MinVolume = 0, 100 }, []row{{b, 800, 20, 0, 0}}},
 		// 2.5 of 20 wanted at 2.5 % of a volume of 100, in whole shares.
 		"participation in lots": {func(c *trading.Config) { c.FeeRate, c.Costs.Participation, c.Execution.Lot = 0, 0.025, 1 }, []row{{b, 980, 2, 0, 0}, {b, 960, 4, 0, 0}}},
 		// 200 pays for 195 and the least commission of 5; half of 19.5 brings 97.5 − 5.
@@ -148,9 +154,9 @@ func TestCostsByHand(t *testing.T) {
 		}, []row{{b, 800, 20 / 1.01, 200 - 200/1.01, 0}, {s, 800 + 100/1.01*0.98, 10 / 1.01, 100 / 1.01 * 0.02, 0}}},
 	}
 	for name, c := range sorted.All(cases) {
-		prices := slices.Repeat([][]float64{{10}}, 5)
+		prices := slices.Repeat([][]float64{{10}}, 9)
 		m := table(prices, prices)
-		m.Volume = slices.Repeat([]float64{100}, 5)
+		m.Volume = slices.Repeat([]float64{100}, 9)
 		g := start(t, open(t, m, config(func(k *trading.Config) { k.InitialCash = 1000; c.change(k) })), rng.New(1))
 		for i, r := range c.rows {
 			g.play(r.order)
@@ -224,6 +230,9 @@ func TestCostsInDocuments(t *testing.T) {
 	n := 0
 	for text, want := range sorted.All(map[string]string{
 		"costs: {minimum: -1}":                                                "costs.minimum",
+		"costs: {rest: carry}":                                                "costs.rest: no bar is too small for an order",
+		"costs: {rest: carry, min_volume: 5}\nslots: 3":                       "costs.rest: is for orders of assets that have their place",
+		"costs: {rest: later}":                                                "costs.rest: must be one of",
 		"costs: {participation: 1.5}":                                         "costs.participation: 1.5",
 		"costs: {slippage: {bp: -1}}":                                         "costs.slippage.bp",
 		"costs: {slippage: {impact: cubic, coefficient: 1}}":                  "costs.slippage.impact",
@@ -243,12 +252,12 @@ func TestCostsInDocuments(t *testing.T) {
 			t.Errorf("%s: error %v, expected %q", text, err, want)
 		}
 	}
-	if n != 14 {
+	if n != 17 {
 		t.Errorf("%d cases", n)
 	}
 	m := randomMarket(1, 40, 3, 1)
 	m.Volume = nil
-	if _, err := trading.NewSource(m, config(func(c *trading.Config) { c.Costs.Participation = 0.1 })); err == nil || !strings.Contains(err.Error(), "costs.participation and costs.slippage.impact need the volume") {
+	if _, err := trading.NewSource(m, config(func(c *trading.Config) { c.Costs.Participation = 0.1 })); err == nil || !strings.Contains(err.Error(), "costs.participation, costs.min_volume and costs.slippage.impact need the volume") {
 		t.Errorf("error %v", err)
 	}
 	m.Depth = nil

@@ -40,7 +40,9 @@ func TestContract(t *testing.T) {
 			}
 		}
 	}
-	cases["limits on risk"] = executions["limits on risk"]
+	for _, name := range []string{"limits on risk", "rests", "owner rests in lots"} {
+		cases[name] = executions[name]
+	}
 	cases["projection"] = func(c *trading.Config) { c.Actions, c.Weights.Simplex = trading.Weights, trading.Projection }
 	ran := 0
 	for name, change := range sorted.All(cases) {
@@ -64,7 +66,7 @@ func TestContract(t *testing.T) {
 			return wrap.NewTimeLimit(open(t, m, config(nil)), 70)
 		}, envtest.Options{Steps: 800})
 	})
-	if ran != 31 {
+	if ran != 33 {
 		t.Errorf("%d configurations ran", ran)
 	}
 }

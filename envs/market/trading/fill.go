@@ -44,6 +44,9 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 	n, c := len(a.pos), a.config
 	price, decided, filled := b.Price[:n], b.Decided[:n], b.Tradable[:n]
 	orders = a.exits(orders[:n], b.Members)
+	if a.rests.shares != nil {
+		orders = a.resting(orders)
+	}
 	x := c.Charges(b)
 	a.unsettled.begin(b.Date)
 	a.cents, a.bar = hundredths(a.cash), b.Number
@@ -59,7 +62,12 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 		}
 	}
 	for _, i := range sellers {
-		if a.sales[i] = a.pos[i]; orders[i] != exit {
+		switch {
+		case orders[i] == exit:
+			a.sales[i] = a.pos[i]
+		case a.rests.shares != nil && a.rests.again[i]:
+			a.sales[i] = min(a.rests.shares[i], a.pos[i])
+		default:
 			a.sales[i] = a.part(&x, int(i))
 		}
 	}
@@ -68,6 +76,10 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 		sellers = a.offered()
 	}
 	a.sellAll(&x, sellers)
+	if a.rests.shares != nil {
+		a.carrySales(&x, orders, sellers)
+		buyers = a.buyRests(&x, buyers)
+	}
 	if len(buyers) == 0 {
 		return
 	}
@@ -98,6 +110,9 @@ func (a *Account) Trade(orders []int64, b *Bar) {
 			a.step.skipped++
 		} else if owner {
 			a.counted()
+		}
+		if a.rests.shares != nil {
+			a.carryPurchase(&x, i, want)
 		}
 	}
 	a.counted()

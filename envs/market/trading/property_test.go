@@ -29,6 +29,18 @@ var executions = map[string]func(*trading.Config){
 		c.Execution.Lot, c.Execution.CashSplit, c.Account.Settlement = 2, trading.Owner, 1
 		c.Costs = trading.Costs{Minimum: 5, Participation: 0.1, Slippage: trading.Slippage{Impact: trading.Linear, Coefficient: 0.2}}
 	},
+	"rests": func(c *trading.Config) {
+		c.Costs = trading.Costs{Participation: 0.05, Rest: trading.Carry}
+	},
+	"least volume": func(c *trading.Config) { c.Costs.MinVolume = 200 },
+	"owner rests in lots": func(c *trading.Config) {
+		c.Execution.Lot, c.Execution.CashSplit, c.Account.Settlement = 2, trading.Owner, 1
+		c.Costs = trading.Costs{Minimum: 1, Participation: 0.05, Rest: trading.Carry, Slippage: trading.Slippage{BP: 5}}
+	},
+	"rests within limits on risk": func(c *trading.Config) {
+		c.Risk = limits
+		c.Costs = trading.Costs{Participation: 0.05, Rest: trading.Carry}
+	},
 	"the depth of a book": func(c *trading.Config) {
 		c.Costs.Slippage = trading.Slippage{Impact: trading.OfDepth, Coefficient: 5}
 	},
@@ -109,7 +121,7 @@ func TestConservationAndSigns(t *testing.T) {
 			}
 		}
 	}
-	if steps != 1_200_000 || fills < 1_000_000 {
+	if steps != 1_600_000 || fills < 1_000_000 {
 		t.Errorf("%d steps with %d fills", steps, fills)
 	}
 	t.Logf("%d steps, %d fills, the worst difference is %.2g of 10,000", steps, fills, worst)

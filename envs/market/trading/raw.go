@@ -146,6 +146,7 @@ func (a *Account) Book(o *Overnight, assets []int) {
 			continue
 		}
 		left, cash := o.Of(k, q, a.config.book != nil)
+		a.rests.split(i, q, left)
 		if a.pos[i] = left; cash != 0 {
 			if a.cash += cash; a.config.book != nil {
 				a.cash = max(float64(hundredths(a.cash))/100, 0)

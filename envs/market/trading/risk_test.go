@@ -175,6 +175,9 @@ func TestLimitsHoldAfterEveryFill(t *testing.T) {
 					if sides[i]&trading.CanSell == 0 {
 						most = 0
 					}
+					if m.Volume[at*assets+i] < c.Costs.MinVolume {
+						most = 0
+					}
 					if p := c.Costs.Participation; p > 0 {
 						most = min(most, p*m.Volume[at*assets+i])
 					}

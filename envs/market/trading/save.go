@@ -31,6 +31,9 @@ type state struct {
 	// Slots are the assets that Positions stand for, where these are not all.
 	Slots []int       `json:"slots,omitempty"`
 	Risk  *RiskMemory `json:"risk,omitempty"`
+	// Sales and Purchases are the rests of orders, in shares and in currency.
+	Sales     []float64 `json:"sales,omitempty"`
+	Purchases []float64 `json:"purchases,omitempty"`
 }
 
 // SaveState implements envs.Saver.
@@ -40,7 +43,9 @@ func (e *Env) SaveState() ([]byte, error) {
 	}
 	a := e.account
 	unsettled, day := a.Unsettled()
+	sales, purchases := a.Rests()
 	return json.Marshal(state{
+		Sales: sales, Purchases: purchases,
 		Unsettled: unsettled, Day: day, Rewards: e.rewarder.rewardMemory, Slots: e.Slots(),
 		First: e.first, Bar: e.t, Last: e.last, Cash: a.cash, Value: e.value, Positions: a.pos,
 		Fees: a.step.fees, Turnover: a.step.turnover, Buys: a.step.buys, Sells: a.step.sells, Skipped: a.step.skipped,
@@ -95,6 +100,7 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 	a.cash, e.value = s.Cash, s.Value
 	a.forget()
 	a.HoldUnsettled(s.Unsettled, s.Day)
+	a.HoldRests(s.Sales, s.Purchases)
 	e.rewarder.rewardMemory = s.Rewards
 	a.step = tally{fees: s.Fees, turnover: s.Turnover, buys: s.Buys, sells: s.Sells, skipped: s.Skipped}
 	e.observe(ts)

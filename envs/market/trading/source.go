@@ -83,7 +83,7 @@ func NewSource(m *Market, c Config) (*Source, error) {
 		m = &own
 	}
 	if c.Costs.UsesVolume() && m.Volume == nil {
-		return nil, errors.New("trading: costs.participation and costs.slippage.impact need the volume of bars, which the data do not have")
+		return nil, errors.New("trading: costs.participation, costs.min_volume and costs.slippage.impact need the volume of bars, which the data do not have")
 	}
 	if c.Costs.UsesBook() && (m.Spread == nil || m.Depth == nil) {
 		return nil, errors.New("trading: costs.slippage.impact: depth needs the spread and the depth of bars, which the data do not have: make them of ticks with quotes (source.bars), or name their columns (source.columns.spread and depth)")

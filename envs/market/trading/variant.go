@@ -6,7 +6,11 @@ import "fmt"
 // least commission, no taxes and no slippage. How much of a bar can be traded stays.
 func (s *Source) WithFee(rate float64) (*Source, error) {
 	c := s.config
-	c.FeeRate, c.Costs, c.freed = rate, Costs{Participation: c.Costs.Participation}, true
+	k := Costs{Participation: c.Costs.Participation, MinVolume: c.Costs.MinVolume}
+	if k.UsesVolume() {
+		k.Rest = c.Costs.Rest
+	}
+	c.FeeRate, c.Costs, c.freed = rate, k, true
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("trading: %w", err)
 	}
