@@ -40,7 +40,9 @@
 //     is skipped when the cash is short;
 //   - the fee is fee_rate of the amount, on either side, and what [Costs] add: a least commission,
 //     taxes by side and date, a spread and an impact that make fills worse than the price of their
-//     bar, and a part of its volume beyond which orders are cancelled.
+//     bar, and a part of its volume beyond which orders are cancelled, or carried over: a rest is
+//     tried at the bars that follow, before other purchases, until it is filled or another order
+//     for its asset takes its place.
 //
 // With account.settlement: 1, shares are sold at the earliest on the day after they were bought.
 //
