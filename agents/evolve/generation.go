@@ -237,25 +237,27 @@ func (s *Search) interval(ctx context.Context, r *Record, dir string) (res run.I
 			}
 		}
 	}
-	var failed error
 	end := o.Hooks.End
-	o.Hooks.End = func(r *run.Run, res train.Result) {
+	// Before the interval is finished: one that is stopped here comes here again.
+	o.Hooks.End = func(of *run.Run, res train.Result) error {
 		if end != nil {
-			end(r, res)
+			if err := end(of, res); err != nil {
+				return err
+			}
 		}
 		if s.c.Probe == 0 || res.Stopped == train.Interrupted {
-			return
+			return nil
 		}
-		var actions []float64
-		if actions, failed = probe(ctx, r.Plan().Factory(), r.Trainer().Agent(), s.c.Probe, cfg.Eval.MaxEpisodeSteps); failed == nil {
-			failed = study.WriteJSON(filepath.Join(dir, probeFile), actions)
+		actions, err := probe(ctx, of.Plan().Factory(), of.Trainer().Agent(), s.c.Probe, cfg.Eval.MaxEpisodeSteps)
+		if err == nil {
+			err = study.WriteJSON(filepath.Join(dir, probeFile), actions)
 		}
+		if err != nil {
+			return fmt.Errorf("generation %d, member %d: the probe observations: %w", r.Generation, r.Member, err)
+		}
+		return nil
 	}
-	res, err = i.Train(ctx, s.o.Kinds, o)
-	if err == nil && failed != nil {
-		err = fmt.Errorf("generation %d, member %d: the probe observations: %w", r.Generation, r.Member, failed)
-	}
-	return res, err
+	return i.Train(ctx, s.o.Kinds, o)
 }
 
 // rollBack makes a member what its parent was.

@@ -41,6 +41,9 @@ func probe(ctx context.Context, f envs.Factory, a agents.Agent, n, limit int) (a
 	space, draws := v.Spec().Action, key.Split("actions").Stream()
 	one := tensor.New(space.DType(), space.Shape()...)
 	for round := range (n + lanes - 1) / lanes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		b := v.Batch()
 		d, err := actor.Act(ctx, key.Split("policy", round), b)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -138,8 +139,8 @@ func TestSearch(t *testing.T) {
 		t.Errorf("%v, %v", tree, err)
 	}
 
-	// It is stopped again and again, and a checkpoint that others go on from is
-	// damaged.
+	// It is stopped again and again, while it trains and, every other time, between the end of an
+	// interval and its probe, and a checkpoint that others go on from is damaged.
 	parts, stops, damaged, notes := filepath.Join(dir, "parts"), 0, false, 0
 	o := Options{Dir: parts, Parallel: 3, Note: func(text string) {
 		if strings.Contains(text, "restored from its parent") {
@@ -148,6 +149,13 @@ func TestSearch(t *testing.T) {
 	}}
 	for err = context.Canceled; errors.Is(err, context.Canceled) && stops < 100; stops++ {
 		ctx, cancel := context.WithCancel(t.Context())
+		between := stops%2 == 1
+		o.Run.Hooks.End = func(*run.Run, train.Result) error {
+			if between {
+				cancel()
+			}
+			return nil
+		}
 		var taken atomic.Int64
 		o.Steps = func(n int64) {
 			if taken.Add(n) >= 70 {
@@ -163,7 +171,7 @@ func TestSearch(t *testing.T) {
 			if err := os.Truncate(files[0], 10); err != nil {
 				t.Fatal(err)
 			}
-			damaged, o.Steps = true, nil
+			damaged, between, o.Steps = true, false, nil
 		}
 		_, err = evolved(ctx, t, path, o)
 		cancel()

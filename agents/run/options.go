@@ -67,10 +67,11 @@ type Hooks struct {
 	Transferred func(r *transfer.Report)
 	// Begin is called before a run takes its first env step in this process, Progress as
 	// train.Hooks says, and End when it has ended or was interrupted, before its policy is
-	// published.
+	// published and its directory says that it is finished; its error ends the run, which calls it
+	// again when it is resumed.
 	Begin    func(r *Run)
 	Progress func(r *Run, p train.Progress)
-	End      func(r *Run, res train.Result)
+	End      func(r *Run, res train.Result) error
 	// Evaluated is called with what a validation has found; its error ends the run.
 	Evaluated func(r *Run, envSteps int64, metrics map[string]float64) error
 	// Prove is called before a policy is proved to be published, which can take minutes.

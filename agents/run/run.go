@@ -129,7 +129,9 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 	}
 	s = r.summarize(res, time.Since(start).Seconds())
 	if p.o.Hooks.End != nil {
-		p.o.Hooks.End(r, res)
+		if err := p.o.Hooks.End(r, res); err != nil {
+			return s, err
+		}
 	}
 	if res.Stopped == train.Interrupted || res.Stopped == train.Paused {
 		return s, nil

@@ -102,10 +102,11 @@ func TestInterruptedSeedsGoOn(t *testing.T) {
 				cancel()
 			}
 		},
-		End: func(r *run.Run, res train.Result) {
+		End: func(r *run.Run, res train.Result) error {
 			if ended.Add(1); res.Stopped != train.Interrupted || r.Config().Seed != r.Seed() {
 				t.Errorf("seed %d of %d: %q", r.Seed(), r.Config().Seed, res.Stopped)
 			}
+			return nil
 		},
 	}
 	if sum, err = trained(ctx, t, o); err != nil || len(sum.Unfinished) != 2 || begun.Load() == 0 || begun.Load() != ended.Load() {

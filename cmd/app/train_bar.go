@@ -118,7 +118,7 @@ func (b *trainBar) update(now time.Time, r *run.Run, p train.Progress) {
 
 // settle shows where a run has ended, as its summary says it, and takes off what one that has
 // stopped early will not do.
-func (b *trainBar) settle(r *run.Run, res train.Result) {
+func (b *trainBar) settle(r *run.Run, res train.Result) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := r.Trainer().Progress()
@@ -129,6 +129,7 @@ func (b *trainBar) settle(r *run.Run, res train.Result) {
 		b.total += res.EnvSteps - r.Trainer().PlannedEnvSteps()
 		b.shown.SetTotal(b.total)
 	}
+	return nil
 }
 
 // fields shows what a run is known by.

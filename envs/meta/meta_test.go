@@ -199,10 +199,15 @@ func TestDivergence(t *testing.T) {
 	v += w*(-1-m)*(-1-m) + (1-w)*(1-m)*(1-m)
 	near("gaussian", kl(pendulum, scores), 0.5*(math.Log(1.13/v)+(v+m*m)/1.13-1))
 	near("all alike", kl(pendulum, tensor.Of([]float32{2, 2}, 2)), 0)
+	// Policies without a deviation have a quarter of half the range of the torque, 0.25·2.
+	c.Choose, c.Diversity.Noise = meta.Expert, 0.25
+	actions := list(holder(-1), holder(1))
+	certain := must(meta.New(must(classic.NewPendulum(classic.PendulumDefaults())), actions, c))
+	near("without a deviation", kl(certain, tensor.Scalar(int64(0))), 0.5*(math.Log(1.25/0.25)+(0.25+1)/1.25-1))
 }
 
-// TestUsage: the coefficient of the divergence rises with how concentrated the choices are, and a
-// choice that is seldom made earns more.
+// TestUsage: a choice that is seldom made earns more, and the coefficient of the divergence rises
+// with how concentrated the choices are.
 func TestUsage(t *testing.T) {
 	c := meta.Defaults()
 	c.Segment = 1
@@ -221,6 +226,22 @@ func TestUsage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := -math.Log(row.share); math.Abs(ts.Reward-want) > 1e-12 {
+			t.Errorf("decision %d earns %g, expected %g", i, ts.Reward, want)
+		}
+	}
+
+	c.Diversity = meta.Diversity{KLCoef: 0.1, KLCoefMax: 0.2, KLClip: 10, UsageWindow: 4}
+	e = must(meta.New(must(corridor.New(corridor.Config{Cells: 100})), list(choice(0, 0.9), choice(1, 0.9)), c))
+	if err := e.Reset(rng.New(1), ts); err != nil {
+		t.Fatal(err)
+	}
+	kl := 0.9*math.Log(0.9/0.5) + 0.1*math.Log(0.1/0.5)
+	for i, share := range []float64{1. / 2, 2. / 3, 3. / 4, 4. / 5, 5. / 6, 5. / 6} {
+		if err := e.Step(tensor.Scalar(int64(0)), ts); err != nil {
+			t.Fatal(err)
+		}
+		entropy := -(share*math.Log(share) + (1-share)*math.Log(1-share)) / math.Log(2)
+		if want := (0.1 + 0.1*(1-entropy)) * kl; math.Abs(ts.Reward-want) > 1e-6 {
 			t.Errorf("decision %d earns %g, expected %g", i, ts.Reward, want)
 		}
 	}
@@ -255,12 +276,12 @@ func TestRisk(t *testing.T) {
 		t.Errorf("masked for %d days, expected 4: the peak leaves a window of 5 days", masked)
 	}
 
-	both := must(meta.New(weights(market(40, map[int]float64{3: 0.3})), list(holder(0, 1, 0), holder(0, 0.9, 0.1)), func() meta.Config { c.Choose = meta.Expert; c.Segment = 2; return c }()))
+	both := must(meta.New(weights(market(40, map[int]float64{3: 0.3, 6: 0.3})), list(holder(0, 1, 0), holder(0, 0.9, 0.1)), func() meta.Config { c.Choose = meta.Expert; c.Segment = 2; return c }()))
 	ts = envs.NewTimeStep(both.Spec())
 	if err := both.Reset(rng.New(1), ts); err != nil {
 		t.Fatal(err)
 	}
-	valid := 0
+	beyond := 0
 	for range 19 {
 		a := int64(0)
 		if !ts.Mask.Bools()[0] {
@@ -269,13 +290,18 @@ func TestRisk(t *testing.T) {
 		if err := both.Step(tensor.Scalar(a), ts); err != nil {
 			t.Fatal(err)
 		}
-		if m := ts.Mask.Bools(); !m[0] && !m[1] {
+		m, of := ts.Mask.Bools(), ts.Obs[len(ts.Obs)-1].Float32s()
+		first, second := of[2], of[6] // the drawdowns
+		if first > 0.1 && second > 0.1 {
+			if beyond++; m[0] != (first <= second) || m[1] != (first > second) {
+				t.Errorf("with drawdowns of %g and %g the mask is %v", first, second, m)
+			}
+		} else if !m[0] && !m[1] {
 			t.Error("nobody may be chosen")
 		}
-		valid++
 	}
-	if valid != 19 {
-		t.Errorf("%d steps", valid)
+	if beyond == 0 {
+		t.Error("the drawdowns of both were never beyond the limit at once")
 	}
 }
 

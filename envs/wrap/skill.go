@@ -69,8 +69,11 @@ var (
 // NewSkill returns e with skills of at least two dimensions.
 func NewSkill(e envs.Env, c Skills) (*Skill, error) {
 	spec := e.Spec()
-	if err := configs.Validate(c); err != nil || !c.On() {
-		return nil, fmt.Errorf("skill of %s: dim is %d; %w", spec.Name, c.Dim, err)
+	if err := configs.Validate(c); err != nil {
+		return nil, fmt.Errorf("skill of %s: %w", spec.Name, err)
+	}
+	if !c.On() {
+		return nil, fmt.Errorf("skill of %s: dim is 0, expected at least 2", spec.Name)
 	}
 	if spec.Observation.Index(SkillField) >= 0 {
 		return nil, fmt.Errorf("skill of %s: its observations are %s, so there is a %q already", spec.Name, names(spec.Observation), SkillField)
