@@ -29,9 +29,9 @@ func (a *app) dataWindowsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "windows CONFIG.yaml --out FILE.parquet",
 		Short: "Write windows with what followed them, to pretrain an encoder on",
-		Long: `Prepares the data and writes a table with a row for each window of one asset: the features as the environment shows them, bar by bar, and two targets
-from the bars that follow, next_volatility (the logarithm of the root mean square of daily log returns) and next_return (their sum). onnxrl fit trains
-networks on it. Windows and targets lie in one range of the split, so nothing of another is learnt from.`,
+		Long: `Prepares the data and writes a table with a row for each window of one asset: the features as the environment shows them, bar by bar, and targets
+from the bars that follow, next_volatility (the logarithm of the root mean square of daily log returns), next_return (their sum) and next_returns
+(themselves). onnxrl fit trains networks on it. Windows and targets lie in one range of the split, so nothing of another is learnt from.`,
 		Example: `  onnxrl data windows configs/experiments/qtmrl.yaml --set env.data.source.path=us16_daily.csv.gz --out windows.parquet`,
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.dataWindows(args[0], sets, out, o) },

@@ -23,6 +23,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -38,7 +39,7 @@ func (a *app) fitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fit [CONFIG.yaml]",
 		Short: "Train any ONNX model on a table",
-		Long: `Trains any ONNX model on a Parquet, Arrow or CSV table and writes an ONNX file with the trained weights.
+		Long: `Trains any ONNX model, or an encoder that the configuration describes (network), on a Parquet, Arrow or CSV table and writes an ONNX file with the trained weights.
 
 The run is described by a YAML file (- reads it from standard input), by flags, or by both: flags and --set edit the document before it is read.
 A run directory keeps the effective configuration, metrics and checkpoints; --resume continues it bit for bit.
@@ -90,14 +91,11 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	if err := checkOut(f.out, cfg.Model); err != nil {
 		return fmt.Errorf("fit: --out: %w", err)
 	}
-	file, err := onnx.Open(cfg.Model)
+	model, closeModel, err := a.fitModel(&cfg)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	if err := onnx.Check(file.Model); err != nil {
-		return fmt.Errorf("%s: %w", cfg.Model, err)
-	}
+	defer closeModel()
 	eng, err := a.compiler(cmd.Context())
 	if err != nil {
 		return err
@@ -116,7 +114,7 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	defer func() { err = errors.Join(err, dir.Close()) }()
 
 	r := &fitRun{app: a, dir: dir, logs: a.err}
-	tr, err := fit.New(file.Model, cfg, eng, r.hooks(fitLevel(cmd, a)))
+	tr, err := fit.New(model, cfg, eng, r.hooks(fitLevel(cmd, a)))
 	if err != nil {
 		return err
 	}
@@ -178,6 +176,29 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 		a.say("warning: neither --out nor --dir was given, so nothing was kept")
 	}
 	return a.printFit(sum)
+}
+
+// fitModel returns what is trained and how it is closed: the file's model, or the network that the
+// configuration describes, in which it completes the encoder's keys.
+func (a *app) fitModel(cfg *fit.Config) (*onnx.Model, func() error, error) {
+	if cfg.Network != nil {
+		m, notes, err := cfg.Network.Model(kinds.All(), cfg.Seed)
+		if err != nil {
+			return nil, nil, fmt.Errorf("fit: %w", err)
+		}
+		for _, note := range notes {
+			a.say("note: %s", note)
+		}
+		return m, func() error { return nil }, nil
+	}
+	file, err := onnx.Open(cfg.Model)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := onnx.Check(file.Model); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", cfg.Model, err), file.Close())
+	}
+	return file.Model, file.Close, nil
 }
 
 // compiles refuses, before any time is spent, a model whose trained form the engine could not run

@@ -205,8 +205,8 @@ func (f *fitFlags) load(a *app, cmd *cobra.Command, args []string) (fit.Config, 
 	if err := doc.Decode(&cfg); err != nil {
 		return cfg, err
 	}
-	if cfg.Model == "" || cfg.Data.Path == "" {
-		return cfg, errors.New("a model and data are needed: set model and data.path in the configuration, or give --model and --data")
+	if cfg.Model == "" && cfg.Network == nil || cfg.Data.Path == "" {
+		return cfg, errors.New("a model and data are needed: set model (or network) and data.path in the configuration, or give --model and --data")
 	}
 	paths := []*string{&cfg.Model, &cfg.Data.Path, &cfg.Data.Validation.Path}
 	for i := range cfg.Loss {

@@ -21,11 +21,13 @@ func (a *app) fitSources(cfg fit.Config) (map[string]string, error) {
 		out[key+"_sha256"], err = a.digest(files)
 		return err
 	}
-	files, err := run.ModelFiles(cfg.Model)
-	if err := add("model", files, err); err != nil {
-		return nil, err
+	if cfg.Model != "" {
+		files, err := run.ModelFiles(cfg.Model)
+		if err := add("model", files, err); err != nil {
+			return nil, err
+		}
 	}
-	files, err = dataset.Files(cfg.Data.Path)
+	files, err := dataset.Files(cfg.Data.Path)
 	if err := add("data", files, err); err != nil {
 		return nil, fmt.Errorf("open data %q: %w", cfg.Data.Path, err)
 	}

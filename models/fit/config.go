@@ -14,6 +14,8 @@ import (
 type Config struct {
 	// Model is the path of the ONNX file to train.
 	Model string `yaml:"model"`
+	// Network describes, instead of Model, an encoder to train from its initial values.
+	Network *Network `yaml:"network,omitempty"`
 	// Bind gives numbers to symbolic extents of the model other than the batch.
 	Bind map[string]int `yaml:"bind,omitempty"`
 	Data Data           `yaml:"data"`
@@ -124,6 +126,7 @@ func (Config) Renamed() map[string]string {
 // parts.
 func (c Config) Validate() error {
 	var p configs.Problems
+	p.Check(c.Network == nil || c.Model == "", "network", "is instead of model, which is %q", c.Model)
 	p.AtLeast("batch", c.Batch, 1)
 	p.AtLeast("accumulate", c.Accumulate, 1)
 	p.AtLeast("epochs", c.Epochs, 1)

@@ -22,6 +22,9 @@
 // package trainmode. Which tensors are weights is decided by package models, and whatever was
 // decided is logged.
 //
+// A [Network] of the configuration stands for a file: an encoder that begins with initial values,
+// to be pretrained on windows, and linear layers over its features.
+//
 // # How to add
 //
 // A loss: package loss. An optimiser or a schedule: package optim. A file format: package dataset.

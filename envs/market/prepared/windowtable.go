@@ -19,6 +19,7 @@ const (
 	windowColumn     = "window"
 	volatilityColumn = "next_volatility"
 	returnColumn     = "next_return"
+	returnsColumn    = "next_returns"
 )
 
 // WindowOptions say which windows a table has.
@@ -37,11 +38,11 @@ const windowGroup = 2048
 
 // WriteWindows writes a Parquet table to train an encoder on, a row for each window of one asset,
 // in the order of time: time and symbol of its last bar; window, the W·F features as the
-// environment shows them, bar by bar; and two targets, of the log returns from close to close of
-// the Horizon bars that follow: next_volatility, the logarithm of their root mean square, and
-// next_return, their sum. There is a row where all features of all W bars are defined and the asset
-// is traded in all bars of the horizon with some movement. It returns the number of rows; none is
-// an error.
+// environment shows them, bar by bar; and targets, of the log returns from close to close of the
+// Horizon bars that follow: next_volatility, the logarithm of their root mean square, next_return,
+// their sum, and next_returns, themselves. There is a row where all features of all W bars are
+// defined and the asset is traded in all bars of the horizon with some movement. It returns the
+// number of rows; none is an error.
 func (s *Set) WriteWindows(w io.Writer, o WindowOptions) (rows int, err error) {
 	if o.Horizon < 2 || o.Stride < 1 {
 		return 0, fmt.Errorf("windows: horizon %d and stride %d, expected at least 2 and 1", o.Horizon, o.Stride)
@@ -61,6 +62,7 @@ func (s *Set) WriteWindows(w io.Writer, o WindowOptions) (rows int, err error) {
 		{Name: timeColumn, Type: timeType}, {Name: symbolColumn, Type: arrow.BinaryTypes.String},
 		{Name: windowColumn, Type: arrow.ListOf(arrow.PrimitiveTypes.Float32)},
 		{Name: volatilityColumn, Type: arrow.PrimitiveTypes.Float32}, {Name: returnColumn, Type: arrow.PrimitiveTypes.Float32},
+		{Name: returnsColumn, Type: arrow.ListOf(arrow.PrimitiveTypes.Float32)},
 	}, nil)
 	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithDictionaryFor(symbolColumn, true), parquet.WithCreatedBy("onnxrl"))
 	sink := &sticky{w: w}
@@ -94,6 +96,11 @@ func (s *Set) WriteWindows(w io.Writer, o WindowOptions) (rows int, err error) {
 			}
 			b.Field(3).(*array.Float32Builder).Append(float32(volatility))
 			b.Field(4).(*array.Float32Builder).Append(float32(sum))
+			list = b.Field(5).(*array.ListBuilder)
+			list.Append(true)
+			for k := t + 1; k <= t+o.Horizon; k++ {
+				list.ValueBuilder().(*array.Float32Builder).Append(float32(s.logReturn(k, n)))
+			}
 			if rows++; rows%windowGroup == 0 {
 				if err := flush(); err != nil {
 					return rows, fmt.Errorf("windows: %w", err)
@@ -149,10 +156,15 @@ func (s *Set) outcome(t, n, horizon int) (volatility, sum float64, ok bool) {
 			return 0, 0, false
 		}
 		if k > t {
-			r := math.Log(s.Close[k*s.Manifest.N+n] / s.Close[(k-1)*s.Manifest.N+n])
+			r := s.logReturn(k, n)
 			squares += r * r
 			sum += r
 		}
 	}
 	return math.Log(squares/float64(horizon)) / 2, sum, squares > 0
+}
+
+// logReturn is that of an asset from the close before a bar to the bar's.
+func (s *Set) logReturn(t, n int) float64 {
+	return math.Log(s.Close[t*s.Manifest.N+n] / s.Close[(t-1)*s.Manifest.N+n])
 }

@@ -60,6 +60,7 @@ func TestWindowTable(t *testing.T) {
 			times, symbols := rec.Column(0).(*array.Timestamp), rec.Column(1).(*array.String)
 			windows, vol, ret := rec.Column(2).(*array.List), rec.Column(3).(*array.Float32), rec.Column(4).(*array.Float32)
 			values := windows.ListValues().(*array.Float32)
+			returns := rec.Column(5).(*array.List)
 			for i := range int(rec.NumRows()) {
 				bar, asset := want(at)
 				at = bar*m.N + asset + 1
@@ -78,8 +79,16 @@ func TestWindowTable(t *testing.T) {
 				}
 				sum := math.Log(s.Close[(bar+3)*m.N+asset] / s.Close[bar*m.N+asset])
 				squares := 0.0
+				first, last := returns.ValueOffsets(i)
+				if last-first != 3 {
+					t.Fatalf("%s: %d returns, expected 3", r.Name, last-first)
+				}
 				for k := 1; k <= 3; k++ {
-					squares += math.Pow(math.Log(s.Close[(bar+k)*m.N+asset]/s.Close[(bar+k-1)*m.N+asset]), 2)
+					next := math.Log(s.Close[(bar+k)*m.N+asset] / s.Close[(bar+k-1)*m.N+asset])
+					if got := returns.ListValues().(*array.Float32).Value(int(first) + k - 1); math.Abs(float64(got)-next) > 1e-7 {
+						t.Errorf("%s: row %d, return %d is %g, expected %g", r.Name, i, k, got, next)
+					}
+					squares += next * next
 				}
 				if math.Abs(float64(ret.Value(i))-sum) > 1e-6 || math.Abs(float64(vol.Value(i))-math.Log(math.Sqrt(squares/3))) > 1e-5 {
 					t.Errorf("%s: row %d: targets %g and %g, expected %g and %g", r.Name, i, vol.Value(i), ret.Value(i), math.Log(math.Sqrt(squares/3)), sum)
