@@ -35,6 +35,18 @@
 // An update is the algorithm's: sample into Batch, run Targets, compute Y, run Critic and step
 // CriticDescent, run Actor and step ActorDescent, move Follower.
 //
+// # A replay that several policies share
+//
+// A learner that is given the place of a member (replay.Shared) draws the transitions of all
+// members. Its store has the layout of [LayoutOf]. What those of others count for is the
+// algorithm's: see [Sharing]. Whose were drawn in a learner step is told by [Sources]:
+//
+//	replay/policy_N/share  the part of the samples that policy N recorded
+//	replay/policy_N/age    how many transitions were recorded since, by all, on average
+//	replay/policy_N/rho    the mean of the clipped ratios π/μ, where they are computed
+//	replay/policy_N/ess    their effective sample size (Σ ρ)²/Σ ρ², as a part of the samples of policy N
+//	replay/ess             that of all samples
+//
 // # How to add an actor-critic
 //
 // Embed [Settings] and [CriticSettings] in its Config, and [Learner] in its learner. Draw the

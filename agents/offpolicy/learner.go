@@ -55,6 +55,9 @@ type Learner struct {
 
 	ActorDescent, CriticDescent *Descent
 	Follower                    *Follower
+	// Sources tells whose transitions are drawn, from a replay that several policies share; nil
+	// without.
+	Sources *Sources
 	// Diversity pays for skills that can be told apart; nil without.
 	Diversity *diversity.Estimator
 	// Sums points to what the algorithm adds up over the updates of a learner step. It is saved as
@@ -79,9 +82,10 @@ func (l *Learner) Build(setup agents.Setup, s *Settings, k *CriticSettings, n *N
 	if l.Grads, err = l.Params.Segment(models.Trainable).Like(); err != nil {
 		return err
 	}
-	dtype, shape := n.stored()
-	layout := replay.LayoutOf(setup.Spec, replay.Column{Name: "action", DType: dtype, Shape: shape})
-	layout.LogProb = logProb
+	layout, err := LayoutOf(setup.Spec, logProb)
+	if err != nil {
+		return err
+	}
 	if l.Buffer, err = replay.Open(setup.Replay, layout, replay.Config{Capacity: s.BufferSize, Envs: setup.Envs, NSteps: s.NSteps, Gamma: s.Gamma, Action: network.StoredOf}); err != nil {
 		return err
 	}
@@ -153,6 +157,7 @@ func (l *Learner) bind(n int) {
 	if l.Setup.Replay != nil {
 		// The learner's own replay draws all transitions alike.
 		l.Batch.Weight = make([]float32, n)
+		l.Sources = newSources(l.Buffer, &l.Batch, l.weights)
 	}
 }
 

@@ -141,16 +141,16 @@ func (n *Networks) params(s *agents.Setup) (*models.Params, error) {
 }
 
 // stored returns the element type and the shape of a recorded action.
-func (n *Networks) stored() (tensor.DType, []int) {
-	if n.Frame.Continuous() {
-		return tensor.Float32, []int{n.Frame.Dims}
+func stored(f *network.Frame) (tensor.DType, []int) {
+	if f.Continuous() {
+		return tensor.Float32, []int{f.Dims}
 	}
 	return tensor.Int64, nil
 }
 
 // Action declares a_tm1.
 func (n *Networks) Action(l *layer.Graph) onnx.Value {
-	dtype, shape := n.stored()
+	dtype, shape := stored(n.Frame)
 	return l.Batched(actionInput, dtype, shape...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -70,6 +71,15 @@ func learners(t testing.TB) map[string]agenttest.Variant {
 	}
 }
 
+// members are learners, and one that weighs what others do.
+func members(t testing.TB) map[string]agenttest.Variant {
+	all, c := learners(t), sac.Defaults()
+	small(&c.Settings)
+	c.Hidden, c.GradientSteps, c.Sharing = []int{8}, 3, &offpolicy.Sharing{ClipRho: 1}
+	all["sac, sharing"] = agenttest.Variant{Maker: made(t, c, sac.NewMaker), Spec: agenttest.Box()}
+	return all
+}
+
 // bits are metrics and parameters of a learner.
 func bits(r *agenttest.Training) string {
 	out := fmt.Sprint(r.Last)
@@ -92,9 +102,9 @@ type population struct {
 // newPopulation makes members of kinds in an order.
 func newPopulation(t testing.TB, kinds [3]string, order []int) *population {
 	p := &population{members: make([]*agenttest.Training, 3), worlds: make([]*vector.Local, 3)}
-	all := learners(t)
+	all := members(t)
 	var err error
-	if p.store, err = replay.NewShared(layoutOf(all[kinds[0]].Spec, slices.Contains(kinds[:], "sac, v-trace")), replay.SharedConfig{Capacity: 600, ChunkRows: 16, Name: "population"}); err != nil {
+	if p.store, err = replay.NewShared(layoutOf(all[kinds[0]].Spec, strings.HasPrefix(kinds[0], "sac, ")), replay.SharedConfig{Capacity: 600, ChunkRows: 16, Name: "population"}); err != nil {
 		t.Fatal(err)
 	}
 	agenttest.Closing(t, p.store)
@@ -122,7 +132,7 @@ func (p *population) run(t testing.TB, rounds int) (trace []string) {
 }
 
 // populations are members that share a store.
-var populations = [][3]string{{"sac", "td3", "ddpg"}, {"sac, v-trace", "sac", "sac, v-trace"}, {"dqn", "dqn", "dqn"}}
+var populations = [][3]string{{"sac", "td3", "ddpg"}, {"sac, v-trace", "sac", "sac, v-trace"}, {"sac, sharing", "sac", "sac, sharing"}, {"dqn", "dqn", "dqn"}}
 
 // TestSharedByLearners: learners record into one store and learn from it, also those of different
 // algorithms; the store keeps whose transitions they are; and all of them stopped, saved and
@@ -147,7 +157,7 @@ func TestSharedByLearners(t *testing.T) {
 			t.Errorf("%v: %d rounds, %v", kinds, len(want), whole.members[0].Last)
 		}
 	}
-	if len(populations) != 3 {
+	if len(populations) != 4 {
 		t.Errorf("%d populations", len(populations))
 	}
 }
@@ -183,6 +193,25 @@ func (p *population) restored(t testing.TB, kinds [3]string) *population {
 	return fresh
 }
 
+// TestSharedStops: a learner step that is stopped between its updates goes on with what it has
+// counted of each policy.
+func TestSharedStops(t *testing.T) {
+	kinds := [3]string{"sac, sharing", "sac", "sac"}
+	p := newPopulation(t, kinds, []int{0, 1, 2})
+	p.run(t, 20)
+	m := p.members[0]
+	m.Round(t)
+	if _, err := m.Agent.Learner().Step(&agenttest.After{Context: t.Context(), Left: 2}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	other := p.restored(t, kinds).members[0]
+	m.Learn(t)
+	other.Learn(t)
+	if got, want := bits(other), bits(m); got != want || m.Last["replay/policy_2/share"] == 0 || m.Last["replay/policy_2/ess"] == 0 {
+		t.Errorf("%v, expected %v", other.Last, m.Last)
+	}
+}
+
 // TestSharedAtOnce lets learners that share a store go on at the same time.
 func TestSharedAtOnce(t *testing.T) {
 	for _, kinds := range populations {
@@ -214,7 +243,7 @@ func TestMemberRefuses(t *testing.T) {
 	layout := layoutOf(agenttest.Box(), true)
 	bare, named := layout, replay.SharedConfig{Capacity: 600, ChunkRows: 16, Name: "store"}
 	bare.LogProb = false
-	all := learners(t)
+	all := members(t)
 	q := dqn.Defaults()
 	q.Prioritised.Enabled = true
 	a := a2c.Defaults()
@@ -226,9 +255,12 @@ func TestMemberRefuses(t *testing.T) {
 	}{
 		"the store has no name": {all["sac"], layout, replay.SharedConfig{Capacity: 600, ChunkRows: 16}},
 		"no log-probabilities":  {all["sac, v-trace"], bare, named},
-		"actions are":           {all["dqn"], layout, named},
-		"each needs two":        {all["td3"], layout, replay.SharedConfig{Capacity: 30, ChunkRows: 16, Name: "store"}},
-		"has no priorities":     {agenttest.Variant{Maker: made(t, q, dqn.NewMaker), Spec: agenttest.Choice()}, layoutOf(agenttest.Choice(), false), named},
+		"sac: replay \"store\": transitions have no log-probabilities":                              {all["sac, sharing"], bare, named},
+		"actions are action float32[2], and the learner's action int64[]":                           {all["dqn"], layout, named},
+		"observation 0 is window float32[8 4], a window of a table, and the learner's x float32[3]": {all["sac"], layoutOf(agenttest.Series(t), true), named},
+		"observation 0, window, is a window of another table than the learner's":                    {agenttest.Variant{Maker: all["sac"].Maker, Spec: agenttest.Series(t)}, layoutOf(agenttest.Series(t), true), named},
+		"each needs two":    {all["td3"], layout, replay.SharedConfig{Capacity: 30, ChunkRows: 16, Name: "store"}},
+		"has no priorities": {agenttest.Variant{Maker: made(t, q, dqn.NewMaker), Spec: agenttest.Choice()}, layoutOf(agenttest.Choice(), false), named},
 		"a2c: the algorithm is on-policy and takes no replay": {agenttest.Variant{Maker: made(t, a, a2c.NewMaker), Spec: agenttest.Choice()}, layout, named},
 	}) {
 		s, err := replay.NewShared(c.layout, c.config)
@@ -240,9 +272,21 @@ func TestMemberRefuses(t *testing.T) {
 		agenttest.Has(t, err, want)
 		cases++
 	}
-	if cases != 6 {
+	if cases != 9 {
 		t.Errorf("%d cases", cases)
 	}
+	u, err := replay.NewUniform(layout, replay.Config{Capacity: 60, Envs: 2, NSteps: 1, Gamma: 0.99})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agenttest.Closing(t, u)
+	_, err = all["sac, sharing"].Maker.New(t.Context(), agents.Setup{Spec: agenttest.Box(), Envs: 2, Engine: engineOf(t), Key: rng.New(1), Replay: u.Lend("lent")})
+	agenttest.Has(t, err, `sharing: the replay "lent" does not tell whose transitions it has`)
+	// A member goes on with a store that has what it had.
+	p := newPopulation(t, populations[0], []int{0, 1, 2})
+	p.run(t, 10)
+	err = agenttest.Load(t, agenttest.Save(t, p.members[0].Agent), newPopulation(t, populations[0], []int{0, 1, 2}).members[0].Agent)
+	agenttest.Has(t, err, `0 transitions were ever recorded in the store "population", and 60 when the checkpoint was saved`)
 }
 
 // TestLentPriorities: DQN sets the priorities of a replay that it is lent, and has the bits of its

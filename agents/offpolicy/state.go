@@ -21,6 +21,7 @@ type state struct {
 func (l *Learner) SaveState(w *checkpoint.Writer) error {
 	w.PutJSON("state", state{l.Updates, l.Stepped, l.streams, l.EpisodeEnded})
 	l.SavePending(w, l.Sums)
+	l.Sources.save(w)
 	network.SaveParams(w.Scope("params"), l.Params)
 	network.SaveOptimizer(w.Scope("optim").Scope("actor"), l.ActorDescent.Optimizer)
 	network.SaveOptimizer(w.Scope("optim").Scope("critic"), l.CriticDescent.Optimizer)
@@ -37,6 +38,9 @@ func (l *Learner) LoadState(r *checkpoint.Reader) error {
 		return err
 	}
 	if err := l.LoadPending(r, l.Sums); err != nil {
+		return err
+	}
+	if err := l.Sources.load(r); err != nil {
 		return err
 	}
 	if err := network.LoadParams(r.Scope("params"), l.Params); err != nil {

@@ -43,10 +43,20 @@ type Updater interface {
 	Update(index []int64, errors []float32) error
 }
 
+// Sharer is a Buffer of a store that several policies record into, such as that of
+// [Shared.Member]. It can fill Batch.Policy and Batch.Time.
+type Sharer interface {
+	Buffer
+	// Policy is the one that this learner records as. Clock is the number of transitions that were
+	// ever recorded, by all: Clock − 1 − Batch.Time is how many have come since.
+	Policy() int32
+	Clock() int64
+}
+
 var (
 	_ Buffer  = (*Uniform)(nil)
 	_ Updater = (*Prioritised)(nil)
-	_ Buffer  = (*member)(nil)
+	_ Sharer  = (*member)(nil)
 )
 
 // Store is a replay that learners are given instead of having one each ([agents.Setup]): the place
@@ -81,10 +91,12 @@ func Open(given agents.Replay, l Layout, c Config) (Buffer, error) {
 }
 
 // Reference is what a buffer of a store saves in the place of transitions: the identity of the
-// store, and the number of rounds. Buffers embed it.
+// store, the number of rounds, and how much the store held then. Buffers embed it.
 type Reference struct {
 	Store    string
 	Recorded int64
+	// Clock, unless nil, is the number of transitions that were ever recorded in the store.
+	Clock func() int64
 }
 
 // Rounds implements Buffer.
@@ -92,12 +104,16 @@ func (r *Reference) Rounds() int64 { return r.Recorded }
 
 // SaveState implements checkpoint.Stater.
 func (r *Reference) SaveState(w *checkpoint.Writer) error {
-	w.PutJSON("recorder", recorded{r.Recorded, r.Store})
+	s := recorded{Rounds: r.Recorded, Store: r.Store}
+	if r.Clock != nil {
+		s.Clock = r.Clock()
+	}
+	w.PutJSON("recorder", s)
 	return nil
 }
 
-// LoadState implements checkpoint.Stater. A checkpoint of another store, or with transitions of its
-// own, is an error.
+// LoadState implements checkpoint.Stater. A checkpoint of another store, with transitions of its
+// own, or of a time when the store had more than it has, is an error.
 func (r *Reference) LoadState(from *checkpoint.Reader) error {
 	var s recorded
 	if err := from.JSON("recorder", &s); err != nil {
@@ -105,6 +121,9 @@ func (r *Reference) LoadState(from *checkpoint.Reader) error {
 	}
 	if s.Store != r.Store {
 		return fmt.Errorf("replay: restore: the checkpoint's transitions are in %s, and the learner was given the store %q", where(s.Store), r.Store)
+	}
+	if r.Clock != nil && r.Clock() < s.Clock {
+		return fmt.Errorf("replay: restore: %d transitions were ever recorded in the store %q, and %d when the checkpoint was saved; restore the store as it was saved with, or after, the checkpoint", r.Clock(), r.Store, s.Clock)
 	}
 	r.Recorded = s.Rounds
 	return nil

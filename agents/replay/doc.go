@@ -16,7 +16,8 @@
 // agents.Setup was given as a [Store]: the place of a policy in a Shared ([Shared.Member]), a
 // replay that the caller keeps ([Uniform.Lend]), or a client of a store elsewhere, which is another
 // implementation of Store and Buffer that embeds [Reference]. A store that was given is neither
-// closed nor saved with the learner, whose checkpoint has the store's identity.
+// closed nor saved with the learner, whose checkpoint has the store's identity, and how much it
+// held: a store that holds less is refused. A [Sharer] tells whose transitions are drawn.
 //
 // # Rows
 //

@@ -16,6 +16,14 @@ type Column struct {
 	Shape []int
 }
 
+// of describes a column, or a window of a table.
+func (c Column) of(w *envs.Window) string {
+	if w != nil {
+		return fmt.Sprintf("%s %v%v, a window of a table", c.Name, c.DType, c.Shape)
+	}
+	return fmt.Sprintf("%s %v%v", c.Name, c.DType, c.Shape)
+}
+
 // Layout says what a transition holds beside reward and discount.
 type Layout struct {
 	// Obs are the fields of an observation, in the order of the spec; Mask is the mask's length, 0
@@ -66,13 +74,15 @@ func (l *Layout) covers(want *Layout) error {
 		return fmt.Errorf("transitions have %d observations, and the learner's %d", len(l.Obs), len(want.Obs))
 	}
 	for f, c := range want.Obs {
-		if a, b := window(l, f), window(want, f); c.Name != l.Obs[f].Name || !same(c, l.Obs[f]) || (a == nil) != (b == nil) || a != nil && a.Table() != b.Table() {
-			return fmt.Errorf("observation %d is %v of window %t, and the learner's %v of window %t", f, l.Obs[f], a != nil, c, b != nil)
+		if a, b := window(l, f), window(want, f); c.Name != l.Obs[f].Name || !same(c, l.Obs[f]) || (a == nil) != (b == nil) {
+			return fmt.Errorf("observation %d is %s, and the learner's %s", f, l.Obs[f].of(a), c.of(b))
+		} else if a != nil && a.Table() != b.Table() {
+			return fmt.Errorf("observation %d, %s, is a window of another table than the learner's: environments that share transitions are made by one factory", f, c.Name)
 		}
 	}
 	switch {
 	case !same(l.Action, want.Action):
-		return fmt.Errorf("actions are %v, and the learner's %v", l.Action, want.Action)
+		return fmt.Errorf("actions are %s, and the learner's %s", l.Action.of(nil), want.Action.of(nil))
 	case l.Mask != want.Mask:
 		return fmt.Errorf("masks have %d actions, and the learner's %d", l.Mask, want.Mask)
 	case l.Costs != want.Costs:

@@ -44,7 +44,7 @@ func (p *seat) Open(l Layout, c Config) (Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &member{Writer: w, Sampler: x, Reference: Reference{Store: p.Identity()}}, nil
+	return &member{Writer: w, Sampler: x, Reference: Reference{Store: p.Identity(), Clock: p.s.clock.Load}}, nil
 }
 
 // member is a learner's buffer of a shared store.
@@ -62,6 +62,12 @@ func (m *member) End(b *vector.Batch) error {
 	}
 	return err
 }
+
+// Policy implements Sharer.
+func (m *member) Policy() int32 { return m.Writer.policy }
+
+// Clock implements Sharer.
+func (m *member) Clock() int64 { return m.Reference.Clock() }
 
 // Len implements Buffer.
 func (m *member) Len() int { return m.Sampler.s.Len() }

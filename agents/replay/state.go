@@ -62,6 +62,8 @@ type recorded struct {
 	Rounds int64 `json:"rounds"`
 	// Store is the identity of a store that is not the learner's own.
 	Store string `json:"store,omitempty"`
+	// Clock is the number of transitions that were ever recorded in that store.
+	Clock int64 `json:"clock,omitempty"`
 }
 
 // SaveState implements checkpoint.Stater. Only what is filled is saved. A round that has begun and

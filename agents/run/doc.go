@@ -25,6 +25,17 @@
 // own, with interval.json. It is trained as any run is, so intervals that follow each other have
 // the bits of one run, and one whose document was edited those of train.Trainer.Edit.
 //
+// # Runs that share a replay
+//
+// With [Options.Replay] runs of one process, such as the seeds of a group or the members of a
+// population, record into one store and learn from what all of them record. Each is given its place
+// by what it is, and not by when it comes. A run's checkpoints have the store's identity and how
+// much it held, in the place of transitions, so the store is saved by its owner: after an interval
+// of one member and before that of the next, members that are trained one after another go on from
+// there with the bits of ones that never stopped, in whichever process. A checkpoint of an interval
+// that was killed is ahead of the store then, and refused: begin that interval again. Members that
+// are trained at once see each other's transitions as they come, and no two trainings are alike.
+//
 // # Evaluation
 //
 // [Evaluation] has the best policies of a run, of its seeds, or of a file act in the environment of

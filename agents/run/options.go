@@ -3,6 +3,7 @@ package run
 import (
 	"log/slog"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/transfer"
@@ -41,6 +42,10 @@ type Options struct {
 	// Factory makes the environments that the document names, where they are open already, as
 	// experiment.Kinds.Open returns them; it stays the caller's. nil opens them.
 	Factory envs.Factory
+	// Replay, unless nil, returns the store that a run's off-policy learner records into and draws
+	// from, such as the place of a member in a replay.Shared, by what the run is: its seed, its
+	// directory or its document. It stays the caller's, who saves it; see the package comment.
+	Replay func(r *Run) (agents.Replay, error)
 	// Program is the name and the version that checkpoints and artefacts give for what has made
 	// them; empty for those of the main package.
 	Program string

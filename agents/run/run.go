@@ -92,6 +92,11 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 	}
 	setup := r.setup()
 	setup.Log = hooks.Log
+	if p.o.Replay != nil {
+		if setup.Replay, err = r.replay(); err != nil {
+			return s, err
+		}
+	}
 	if p.init != nil {
 		setup.Init = func(values map[string]*tensor.Tensor) error {
 			if err := p.init.apply(p.o.Hooks.Transferred, values); err != nil {

@@ -30,7 +30,12 @@ func (l *learner) build(s agents.Setup) error {
 	if err != nil {
 		return err
 	}
-	d, err := newDesign(l.c, f, s.Encoders, s.Key.Split("params"))
+	c := l.c
+	if s.Replay == nil {
+		// There are no other policies.
+		c.Sharing = nil
+	}
+	d, err := newDesign(c, f, s.Encoders, s.Key.Split("params"))
 	if err != nil {
 		return err
 	}
@@ -39,10 +44,16 @@ func (l *learner) build(s agents.Setup) error {
 	if n := l.c.VTrace.Length; n > 0 && s.Replay == nil && l.c.BufferSize/s.Envs < 2*n {
 		return fmt.Errorf("buffer_size: %d transitions of %d environments have no room for sequences of vtrace.length %d", l.c.BufferSize, s.Envs, n)
 	}
-	if err := l.Build(s, &l.c.Settings, &l.c.CriticSettings, d.Networks, l.c.VTrace.Length > 0); err != nil {
+	if err := l.Build(s, &l.c.Settings, &l.c.CriticSettings, d.Networks, d.corrects()); err != nil {
 		return err
 	}
 	l.bind()
+	if c.Sharing != nil {
+		if l.Sources == nil {
+			return fmt.Errorf("sharing: the replay %q does not tell whose transitions it has", s.Replay.Identity())
+		}
+		l.sharing = newSharing(l)
+	}
 	l.Explore(l.c.noise())
 	l.Sums = &l.sum
 	if len(l.c.Constraints) > 0 {

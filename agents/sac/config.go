@@ -30,6 +30,10 @@ type Config struct {
 	// VTrace corrects sequences for actions of earlier policies.
 	VTrace VTrace `yaml:"vtrace"`
 
+	// Sharing says what transitions of other policies count for, where several share a replay; left
+	// out they count as the learner's own. Where none is shared it changes nothing.
+	Sharing *offpolicy.Sharing `yaml:"sharing,omitempty"`
+
 	// ActionNoise is added to actions in [−1, 1] for exploration, beside the policy's own; left out
 	// none is. A section without kind is normal.
 	ActionNoise *offpolicy.Noise `yaml:"action_noise,omitempty"`
@@ -109,6 +113,11 @@ func (c Config) Validate() error {
 		p.Positive("vtrace.clip_c", v.ClipC)
 		p.Check(c.ActionNoise == nil, "action_noise", "cannot be combined with vtrace.length: the densities of actions with noise are not known")
 		p.Check(c.NSteps == 1, "n_steps", "is %d, but with vtrace.length the targets are V-trace's", c.NSteps)
+	}
+	if c.Sharing != nil {
+		p.Check(c.VTrace.Length == 0, "sharing", "cannot be combined with vtrace.length, which corrects for other policies by itself")
+		p.Check(c.ActionNoise == nil, "action_noise", "cannot be combined with sharing: the densities of actions with noise are not known")
+		p.Check(c.NSteps == 1, "n_steps", "is %d, but the weights of sharing are of single actions", c.NSteps)
 	}
 	p.Check(len(c.Constraints) == 0 || c.VTrace.Length == 0, "constraints", "cannot be combined with vtrace.length")
 	for i, x := range c.Constraints {

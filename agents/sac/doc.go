@@ -46,6 +46,17 @@
 // between. With gSDE the density is that over the choice of E, though a matrix stays for several
 // rounds.
 //
+// # Shared replay
+//
+// Where several policies share a replay (replay.Shared), all of their transitions are drawn. With
+// sharing: {clip_rho: ρ̄}, those of the others weigh
+//
+//	w = min(ρ̄, π(a_tm1|obs_tm1)/μ(a_tm1|obs_tm1)),  μ of the policy that acted, squashing and masks included
+//
+// in the means of critics and actor, and the learner's own 1. Without it all weigh 1. With
+// vtrace.length V-trace corrects sequences instead, whoever has acted. Actions with action_noise
+// have no known densities, so both refuse it. Package offpolicy lists the metrics.
+//
 // # Constraints
 //
 // With constraints (package constraint) there is one more critic for each, of the cost:

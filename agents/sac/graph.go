@@ -32,7 +32,7 @@ const (
 	// agents.LogProbsOutput in the targets, and the expectation Σ π·log π [batch] in the actor's
 	// graph.
 	logProbOutput = "log_prob"
-	// behaviourOutput is log π(a_tm1|obs_tm1), [batch], with V-trace.
+	// behaviourOutput is log π(a_tm1|obs_tm1), [batch], with V-trace or sharing.
 	behaviourOutput = "behaviour_log_prob"
 )
 
@@ -71,6 +71,9 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	}
 	return d, nil
 }
+
+// corrects reports whether the densities of recorded actions are compared.
+func (d *design) corrects() bool { return d.c.VTrace.Length > 0 || d.c.Sharing != nil }
 
 // fits reports actions that the algorithm cannot choose, and options that do not suit them.
 func fits(c Config, f *network.Frame) error {
@@ -261,8 +264,8 @@ func (d *design) noise(l *layer.Graph) onnx.Value {
 }
 
 // addTargets adds the network that evaluates obs_t: an action of the present policy, or the
-// probabilities of all, and the least value by the target critics. With V-trace it also gives the
-// recorded actions' log-probabilities by the present policy.
+// probabilities of all, and the least value by the target critics. With a correction it also gives
+// the recorded actions' log-probabilities by the present policy.
 func (d *design) addTargets() error {
 	l := d.Graph("targets")
 	in := d.Torso.Inputs(l, offpolicy.NextPrefix)
@@ -286,7 +289,7 @@ func (d *design) addTargets() error {
 	for i, x := range costs {
 		l.Output(numbered(costQOutput, i), x)
 	}
-	if d.c.VTrace.Length > 0 {
+	if d.corrects() {
 		before, err := d.policy(l.Again(), d.Acting.Inputs(l, ""))
 		if err != nil {
 			return err

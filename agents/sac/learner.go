@@ -23,7 +23,9 @@ type learner struct {
 	nextLogProb, logProb, alpha []float32
 	noises                      [][]float32
 	trace                       *trace
-	temperature                 *temperature
+	// sharing is nil unless transitions of other policies are weighed.
+	sharing     *sharing
+	temperature *temperature
 	// rec records for the replay and the constraints, and restarts noise.
 	rec agents.Recorder
 	// constraints is nil without.
@@ -86,6 +88,7 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 		m["train/ent_coef_loss"] = sum.Temperature / k
 	}
 	m["train/learning_rate"] = factor * l.ActorDescent.Rate
+	l.Sources.Measure(m)
 	l.Diversity.Measure(m)
 	if l.constraints != nil {
 		l.constraints.Measure(m)
@@ -129,6 +132,7 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 		return fmt.Errorf("targets: %w", err)
 	}
 	l.bellman(l.Y)
+	l.Sources.Count(l.ratios())
 	if l.constraints != nil {
 		l.constraints.bellman(l)
 		l.constraints.weigh()
@@ -216,7 +220,7 @@ func autoTarget(f *network.Frame) float64 {
 // Edit implements agents.Editor. A temperature that becomes automatic begins with its initial
 // value.
 func (l *learner) Edit(config any, totalEnvSteps int64) error {
-	own := []string{"target_update_interval", "ent_coef", "target_entropy", "vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "use_sde_at_warmup", "sde_sample_freq", "constraints", "action_noise"}
+	own := []string{"target_update_interval", "ent_coef", "target_entropy", "vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "use_sde_at_warmup", "sde_sample_freq", "constraints", "action_noise", "sharing.clip_rho"}
 	if err := agents.Editable(l.c, config, append(own, slices.Concat(offpolicy.Editable, diversity.Editable)...)...); err != nil {
 		return err
 	}

@@ -41,7 +41,8 @@
 // those of the deterministic one, and at the bounds, where actions are clipped, the noise has no
 // density either. So there is no correction here: one-step targets need none, because the action of
 // obs_t is the present policy's, and n_steps above 1 gives the uncorrected targets of longer
-// sequences that D4PG and others use with short ones. For corrected sequences use SAC.
+// sequences that D4PG and others use with short ones. For corrected sequences use SAC. The
+// transitions of other policies, where several share a replay, count as the learner's own.
 //
 // # Networks
 //

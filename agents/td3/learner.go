@@ -58,6 +58,7 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	critic := sum.Critic / float64(l.Of)
 	m["train/n_updates"], m["train/critic_loss"], m["train/learning_rate"] = float64(l.Updates), critic, factor*l.ActorDescent.Rate
 	m["train/loss"] = critic + l.loss
+	l.Sources.Measure(m)
 	l.Diversity.Measure(m)
 	if l.Updates >= int64(l.c.PolicyDelay) {
 		m["train/actor_loss"] = l.loss
@@ -87,6 +88,7 @@ func (l *learner) draw() error {
 	if err := l.Draw(0); err != nil {
 		return err
 	}
+	l.Sources.Count(nil)
 	if l.noise != nil {
 		l.Noise.FillNormal32(l.noise, 0, l.c.TargetPolicyNoise)
 		limit := float32(l.c.TargetNoiseClip)
