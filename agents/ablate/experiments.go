@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -61,15 +62,11 @@ func evaluateTrading(ctx context.Context, env trading.Opened, agent agents.Agent
 	if c.Deterministic {
 		mode = agents.Greedy
 	}
-	e, err := env.New(envs.Valid, 0)
+	spec, err := assess.Spec(env, envs.Valid)
 	if err != nil {
 		return nil, err
 	}
-	spec := e.Spec()
-	if err := e.Close(); err != nil {
-		return nil, err
-	}
-	policy, err := evaluate.NewPolicy("agent", agent, mode, spec)
+	policy, err := evaluate.NewPolicy("agent", agent, mode, spec, wrap.FixedSkill(env))
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func assessed(t *testing.T, yaml string, change func(*evaluate.Config)) *Assessm
 	}
 	r := Request{Env: f, Split: envs.Test, Config: c, Key: rng.New(1)}
 	for i, name := range []string{"agent", "agent seed 2"} {
-		p, err := evaluate.NewPolicy(name, follower{m, i == 1, &opened}, agents.Greedy, spec)
+		p, err := evaluate.NewPolicy(name, follower{m, i == 1, &opened}, agents.Greedy, spec, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func TestSpecMismatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := evaluate.NewPolicy("agent", follower{m, false, &opened}, agents.Greedy, spec)
+	p, err := evaluate.NewPolicy("agent", follower{m, false, &opened}, agents.Greedy, spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func TestModel(t *testing.T) {
 	opened := 0
 	run := func(a evaluate.Actors) (*backtest.Record, error) {
 		t.Helper()
-		p, err := evaluate.NewPolicy("oracle", a, agents.Greedy, spec)
+		p, err := evaluate.NewPolicy("oracle", a, agents.Greedy, spec, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -80,7 +81,7 @@ func Validator(f envs.Factory, c evaluate.Config) (func(ctx context.Context, a a
 		return nil, fmt.Errorf("validation: the split has %d step, expected at least 2", spec.MaxSteps)
 	}
 	return func(ctx context.Context, a agents.Agent, _ int64) (_ map[string]float64, err error) {
-		p, err := evaluate.NewPolicy("validation", a, mode, spec)
+		p, err := evaluate.NewPolicy("validation", a, mode, spec, wrap.FixedSkill(f))
 		if err != nil {
 			return nil, err
 		}

@@ -99,7 +99,7 @@ func TestPolicyActsAsInAVector(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := trader{src.Market(), &closed, nil}
-		p, err := evaluate.NewPolicy("trader", w, mode, e.Spec())
+		p, err := evaluate.NewPolicy("trader", w, mode, e.Spec(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestPolicyRefusesOtherEnvironments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := evaluate.NewPolicy("trader", trader{src.Market(), &closed, nil}, agents.Greedy, e.Spec())
+	p, err := evaluate.NewPolicy("trader", trader{src.Market(), &closed, nil}, agents.Greedy, e.Spec(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestPolicyRefusesOtherEnvironments(t *testing.T) {
 		t.Error(err)
 	}
 	broken := errors.New("broken")
-	if _, err := evaluate.NewPolicy("trader", trader{src.Market(), &closed, broken}, agents.Greedy, e.Spec()); !errors.Is(err, broken) {
+	if _, err := evaluate.NewPolicy("trader", trader{src.Market(), &closed, broken}, agents.Greedy, e.Spec(), nil); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
 	if err := p.Close(); err != nil || closed != 1 {
@@ -182,7 +182,7 @@ func TestPolicyDoesNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := evaluate.NewPolicy("trader", trader{src.Market(), &closed, nil}, agents.Greedy, e.Spec())
+	p, err := evaluate.NewPolicy("trader", trader{src.Market(), &closed, nil}, agents.Greedy, e.Spec(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

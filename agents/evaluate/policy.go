@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -34,16 +36,24 @@ type Actors interface {
 	NewActor(m agents.Mode, n int) (agents.Actor, error)
 }
 
-// NewPolicy returns a policy that acts as a does at present, in environments of a spec. The caller
-// closes it, before the agent.
-func NewPolicy(name string, a Actors, mode agents.Mode, spec envs.Spec) (*Policy, error) {
+// NewPolicy returns a policy that acts as a does at present, in environments of a spec. A skill,
+// unless nil, is what it observes beside them, as wrap.FixedSkill gives it. The caller closes the
+// policy, before the agent.
+func NewPolicy(name string, a Actors, mode agents.Mode, spec envs.Spec, skill []float32) (*Policy, error) {
 	actor, err := a.NewActor(mode, 1)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate %s: %w", name, err)
 	}
-	frame, err := vector.NewFrame(spec, 1, false)
+	shown := spec
+	if skill != nil {
+		shown.Observation = append(slices.Clone(spec.Observation), envs.Field{Name: wrap.SkillField, Space: envs.NewBox(0, 1, len(skill))})
+	}
+	frame, err := vector.NewFrame(shown, 1, false)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate %s: %w", name, errors.Join(err, actor.Close()))
+	}
+	if skill != nil {
+		copy(frame.Batch().Obs[len(spec.Observation)].Float32s(), skill)
 	}
 	return &Policy{name: name, actor: actor, spec: spec, frame: frame}, nil
 }

@@ -36,11 +36,37 @@ func (c Config) Complete() Config {
 }
 
 // preprocess puts the wrappers of a document around a factory's environments. The trading
-// environment is evaluated by back-tests that know no wrappers; normalisation is no wrapper of one
-// environment and fits.
+// environment is evaluated by back-tests, which know no wrappers: of a skill they are told which
+// one it is, and normalisation is no wrapper of one environment and fits.
 func preprocess(f envs.Factory, c wrap.Config) (envs.Factory, error) {
-	if _, ok := f.(trading.Opened); ok && (c.TimeLimit > 0 || c.FrameStack.On() || c.Skill.On() || c.RescaleAction || c.ClipAction) {
-		return nil, errors.New("wrappers: the trading environment takes none but normalize, because back-tests know no others; its episodes, windows and orders are set in env")
+	o, ok := f.(trading.Opened)
+	switch {
+	case ok && (c.TimeLimit > 0 || c.FrameStack.On() || c.RescaleAction || c.ClipAction):
+		return nil, errors.New("wrappers: the trading environment takes none but normalize and skill, because back-tests know no others; its episodes, windows and orders are set in env")
+	case ok && c.Skill.On() && c.Skill.Fixed == nil:
+		return nil, errors.New("wrappers.skill.fixed: required in the trading environment: the number of the skill that back-tests and what is published have")
 	}
-	return wrap.Apply(f, c)
+	out, err := wrap.Apply(f, c)
+	if w, wrapped := out.(wrap.Wrapper); ok && wrapped && err == nil {
+		return &opened{w, o}, nil
+	}
+	return out, err
 }
+
+// opened is a factory of the trading environment with wrappers around single environments; the
+// source of back-tests has none.
+type opened struct {
+	wrap.Wrapper
+	inside trading.Opened
+}
+
+var _ trading.Opened = (*opened)(nil)
+
+// Data implements trading.Opened.
+func (o *opened) Data() *trading.Data { return o.inside.Data() }
+
+// Source implements trading.Opened.
+func (o *opened) Source() *trading.Source { return o.inside.Source() }
+
+// Unwrap returns the factory with the wrappers.
+func (o *opened) Unwrap() envs.Factory { return o.Wrapper }

@@ -33,6 +33,8 @@ type preprocessing struct {
 	// actions are others.
 	simplex *bake.Simplex
 	weights trading.WeightRules
+	// skill is what the model has in the place of its input of that name; nil where that is one.
+	skill []float32
 }
 
 // stack is a field of the last observations.
@@ -43,7 +45,7 @@ type stack struct {
 
 // newPreprocessing describes the environments of a factory, of which e is one.
 func newPreprocessing(f envs.Factory, e envs.Env) (a preprocessing, err error) {
-	a = preprocessing{spec: e.Spec(), inner: e.Spec(), stacks: map[string]stack{}}
+	a = preprocessing{spec: e.Spec(), inner: e.Spec(), stacks: map[string]stack{}, skill: wrap.FixedSkill(f)}
 	if a.market, err = newMarket(f); err != nil {
 		return a, err
 	}
@@ -99,6 +101,9 @@ func (a *preprocessing) wrappers(normal []wrap.Normalizer) []bake.Wrapper {
 			}
 			list = append(list, w)
 		}
+	}
+	if a.skill != nil {
+		list = append(list, &bake.Fixed{Input: wrap.SkillField, Value: a.skill})
 	}
 	if a.bounds != nil {
 		list = append(list, a.bounds)

@@ -109,6 +109,11 @@ func (r *recorder) keep(ts *envs.TimeStep) {
 			copy(sample.Bytes(), ts.Mask.Bytes())
 			continue
 		}
+		if r.inputs[k] == wrap.SkillField && r.a.skill != nil {
+			// Environments of training draw others.
+			copy(sample.Float32s(), r.a.skill)
+			continue
+		}
 		shown := ts.Obs[i].Bytes()
 		copy(sample.Bytes(), shown)
 		if n := r.normal[k]; n != nil {

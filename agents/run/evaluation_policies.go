@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -29,7 +30,7 @@ func (e *Evaluation) add(c candidate) error {
 		if err != nil {
 			return err
 		}
-		if c.policy, err = evaluate.NewPolicy(c.Name, c.actors, e.mode(), spec); err != nil {
+		if c.policy, err = evaluate.NewPolicy(c.Name, c.actors, e.mode(), spec, wrap.FixedSkill(e.factory)); err != nil {
 			return err
 		}
 		e.closers = append(e.closers, c.policy)

@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -112,7 +113,7 @@ func (s *Study) test(ctx context.Context, c *Cell, i, best int, o *Outcome) (err
 	}
 	var list []backtest.Policy
 	add := func(name string, a evaluate.Actors) error {
-		p, err := evaluate.NewPolicy(name, a, mode, spec)
+		p, err := evaluate.NewPolicy(name, a, mode, spec, wrap.FixedSkill(factory))
 		if err == nil {
 			list = append(list, p)
 		}

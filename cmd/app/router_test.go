@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -24,10 +26,22 @@ func TestRouter(t *testing.T) {
 		}
 		return path
 	}
-	expert := write("expert.yaml", "env: "+market+"\nagent: {kind: sac, encoder: {kind: mlp, hidden: [8]}, hidden: [8], learning_starts: 20, buffer_size: 100, batch_size: 8}\n"+train)
+	expert := write("expert.yaml", "env: "+market+"\nwrappers: {skill: {dim: 4, fixed: 0}}\nagent: {kind: sac, diversity: {kind: diayn, features: [action]}, encoder: {kind: mlp, hidden: [8]}, hidden: [8], learning_starts: 20, buffer_size: 100, batch_size: 8}\n"+train)
 	for _, seed := range []string{"1", "2"} {
-		succeed(t, "train", expert, "--engine", portable.Name, "-q", "--set", "seed="+seed, "--out", filepath.Join(dir, seed))
+		succeed(t, "train", expert, "--engine", portable.Name, "-q", "--set", "seed="+seed, "--set", "wrappers.skill.fixed="+seed, "--out", filepath.Join(dir, seed))
 	}
+	// The skill that back-tests have is inside of what is published.
+	m, err := onnx.Load(filepath.Join(dir, "1", "best.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range m.Graph.Input {
+		if in.Name == wrap.SkillField {
+			t.Error("there is an input for the skill")
+		}
+	}
+	succeed(t, "evaluate", filepath.Join(dir, "1"), "--engine", portable.Name, "-q")
+	refuse(t, []string{"train", expert, "--set", "wrappers.skill.fixed=null", "-q", "--out", filepath.Join(dir, "x")}, "wrappers.skill.fixed: required in the trading environment")
 	router := write("router.yaml", `env:
   kind: meta
   segment: 5

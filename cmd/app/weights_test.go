@@ -167,7 +167,7 @@ func backtested(t *testing.T, run string) *backtest.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := evaluate.NewPolicy("model", assess.ModelFile(t.Context(), filepath.Join(run, publish.BestFile), portable.New(), f, envs.Test), agents.Greedy, spec)
+	p, err := evaluate.NewPolicy("model", assess.ModelFile(t.Context(), filepath.Join(run, publish.BestFile), portable.New(), f, envs.Test), agents.Greedy, spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,10 +35,11 @@ func NewFrame(spec envs.Spec, n int, windows bool) (*Frame, error) {
 // room for every environment, and stays so unless the owner fills it.
 func (f *Frame) Batch() *Batch { return f.batch }
 
-// Put copies a step into row i. The step must fit the spec; it does not allocate.
+// Put copies a step into row i. The step must fit the spec, and may lack its last fields, which
+// stay as they are; it does not allocate.
 func (f *Frame) Put(i int, ts *envs.TimeStep) error {
 	b := f.batch
-	for k, rows := range b.Rows {
+	for k, rows := range b.Rows[:len(ts.Obs)] {
 		if rows != nil {
 			rows[i] = ts.Rows[k]
 		}

@@ -59,18 +59,18 @@ func (a *wrapMaker) NewVector(split envs.Split, n int, o Options) (Env, error) {
 	if err != nil || !a.by.Rows() {
 		return v, err
 	}
-	w, err := newWrapped(v, a.by, o)
+	w, err := newWrapped(v, a.by, split, o)
 	if err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
 	return w, nil
 }
 
-func newWrapped(v Env, by wrap.Wrapper, o Options) (*wrapped, error) {
+func newWrapped(v Env, by wrap.Wrapper, split envs.Split, o Options) (*wrapped, error) {
 	list := make([]envs.Env, v.Len())
 	for i := range list {
 		var err error
-		if list[i], err = by.Wrap(newSeen(v, i)); err != nil {
+		if list[i], err = by.Wrap(newSeen(v, i), split); err != nil {
 			return nil, fmt.Errorf("environment %d: %w", i, err)
 		}
 	}

@@ -40,13 +40,23 @@ type factory struct {
 	c Config
 }
 
+// on returns the section for environments of a split.
+func (f *factory) on(split envs.Split) Config {
+	c := f.c
+	c.Skill = c.Skill.on(split)
+	return c
+}
+
+// Skills are the skills that the wrappers add.
+func (f *factory) Skills() Skills { return f.c.Skill }
+
 // New implements envs.Factory.
 func (f *factory) New(split envs.Split, index int) (envs.Env, error) {
 	e, err := f.Factory.New(split, index)
 	if err != nil {
 		return nil, err
 	}
-	out, err := wrap(e, f.c)
+	out, err := wrap(e, f.on(split))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("wrappers.%w", err), e.Close())
 	}

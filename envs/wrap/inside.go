@@ -17,9 +17,9 @@ type Wrapper interface {
 	// TimeLimit is the number of steps after which episodes are truncated, 0 for none.
 	TimeLimit() int
 	// Rows reports whether there are wrappers beside the time limit, and Wrap puts them around an
-	// environment, which they own from then on. After an error it remains the caller's.
+	// environment of a split, which they own from then on. After an error it remains the caller's.
 	Rows() bool
-	Wrap(e envs.Env) (envs.Env, error)
+	Wrap(e envs.Env, split envs.Split) (envs.Env, error)
 }
 
 var _ Wrapper = (*factory)(nil)
@@ -28,14 +28,16 @@ var _ Wrapper = (*factory)(nil)
 func (f *factory) TimeLimit() int { return f.c.TimeLimit }
 
 // Rows implements Wrapper.
-func (f *factory) Rows() bool { return f.rows().any() }
+func (f *factory) Rows() bool { return f.rows(envs.Train).any() }
 
 // Wrap implements Wrapper.
-func (f *factory) Wrap(e envs.Env) (envs.Env, error) { return wrap(e, f.rows()) }
+func (f *factory) Wrap(e envs.Env, split envs.Split) (envs.Env, error) {
+	return wrap(e, f.rows(split))
+}
 
 // rows is the section without what vectors do by themselves.
-func (f *factory) rows() Config {
-	c := f.c
+func (f *factory) rows(split envs.Split) Config {
+	c := f.on(split)
 	c.TimeLimit = 0
 	return c
 }

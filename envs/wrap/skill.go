@@ -24,8 +24,9 @@ type Skills struct {
 	// Kind is one_hot (the default), one of dim skills with equal odds, or sphere, a direction that
 	// is uniform on the unit sphere of dim dimensions.
 	Kind string `yaml:"kind,omitzero"`
-	// Fixed is the number of the unit vector, from 0, that is the skill of all episodes, for
-	// evaluation; left out it is drawn.
+	// Fixed is the number of the unit vector, from 0, that is the skill of all episodes on
+	// validation and test splits, and of what is published; left out, theirs are drawn too, and
+	// what is published has an input for it. Skills of training are always drawn.
 	Fixed *int `yaml:"fixed,omitempty"`
 }
 
@@ -37,6 +38,26 @@ const (
 
 // On reports whether there are skills.
 func (s Skills) On() bool { return s.Dim > 0 }
+
+// on returns the skills of a split.
+func (s Skills) on(split envs.Split) Skills {
+	if split == envs.Train {
+		s.Fixed = nil
+	}
+	return s
+}
+
+// FixedSkill returns the skill [dim] that evaluation and what is published have in environments
+// with the wrappers that [Apply] has put around a factory's; nil where there is none.
+func FixedSkill(f envs.Factory) []float32 {
+	w, ok := FindFactory[interface{ Skills() Skills }](f)
+	if !ok || w.Skills().Fixed == nil {
+		return nil
+	}
+	z := make([]float32, w.Skills().Dim)
+	z[*w.Skills().Fixed] = 1
+	return z
+}
 
 // Validate reports all problems of the skills.
 func (s Skills) Validate() error {

@@ -57,6 +57,31 @@ func TestSkills(t *testing.T) {
 			}
 		}
 	}
+	// Environments of training draw whatever is fixed for others.
+	skilled := wrap.Defaults()
+	skilled.Skill = wrap.Skills{Dim: 4, Fixed: &fixed}
+	f, err := wrap.Apply(sliders{}, skilled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, split := range []envs.Split{envs.Train, envs.Valid, envs.Test} {
+		e, err := f.New(split, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ts, others := envs.NewTimeStep(e.Spec()), 0
+		for i := range 40 {
+			if err := e.Reset(rng.New(uint64(i)), ts); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(ts.Obs[1].Float32s(), wrap.FixedSkill(f)) {
+				others++
+			}
+		}
+		if (others > 0) != (split == envs.Train) || len(wrap.FixedSkill(f)) != 4 {
+			t.Errorf("%s: %d of 40 episodes have another skill than %v", split, others, wrap.FixedSkill(f))
+		}
+	}
 	six := 6
 	for _, x := range []struct {
 		c    wrap.Skills

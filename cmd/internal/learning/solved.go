@@ -75,7 +75,7 @@ func share(ctx context.Context, seed uint64, t *train.Trainer, opened trading.Op
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, env.Close()) }()
-	agent, err := evaluate.NewPolicy("agent", t.Agent(), agents.Greedy, env.Spec())
+	agent, err := evaluate.NewPolicy("agent", t.Agent(), agents.Greedy, env.Spec(), nil)
 	if err != nil {
 		return nil, err
 	}
