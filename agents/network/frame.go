@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/meta"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -28,8 +29,8 @@ type Frame struct {
 	// Series is the field [W,N,F] or [W,F]; Assets is N, or 0 for [W,F].
 	Series int
 	Assets int
-	// Among is N where one choice is made for all assets together, such as who trades them: heads
-	// read what is summed up over the assets, and Assets is 0.
+	// Among is N where one choice is made for all assets together, such as who trades them, or in
+	// what shares: heads read what is summed up over the assets, and Assets is 0.
 	Among int
 	// Position [N] and Cash [1] stand beside a window of assets; Flat are the fields that are
 	// flattened otherwise.
@@ -105,7 +106,8 @@ func NewFrame(spec envs.Spec) (*Frame, error) {
 			f.Assets = shape[1]
 		}
 	}
-	if f.Assets > 0 && f.Discrete() {
+	// Neither one choice nor the shares of experts are of the assets.
+	if f.Assets > 0 && (f.Discrete() || spec.Observation.Index(meta.ExpertsField) >= 0) {
 		f.Assets, f.Among = 0, f.Assets
 	}
 	if f.Assets > 0 {

@@ -93,7 +93,7 @@ func replay(t *goldenBars, p live.Pipeline, c trading.Config, one *served.Policy
 func fromBars(one *served.Policy) bool {
 	for _, name := range one.Inputs() {
 		switch name {
-		case trading.WindowField, trading.PositionField, trading.CashField, trading.TradableField, agents.MaskInput:
+		case trading.WindowField, trading.PositionField, trading.CashField, trading.AccountField, trading.TradableField, agents.MaskInput:
 		default:
 			if !one.Remembers(name) {
 				return false

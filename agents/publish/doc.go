@@ -37,6 +37,14 @@
 // why. Any other difference is an error. 10,240 rows of the demo's network take 7 s on one core,
 // 10,000 of a 2×64 network for CartPole 0.2 s.
 //
+// # A router and its experts
+//
+// [Whole] makes a router of package meta and its experts one model of the environment that the
+// experts act in, see bake.Router. Beside the action it gives who is in charge. It is proved in
+// that router's own environment, step by step and with its memory: who may be chosen, who is, and
+// what is done. A limit on CVaR cuts the target weights that the model gives, by the limits of
+// env.env.risk; a model of orders cannot cut, and is refused.
+//
 // # Golden bars
 //
 // Two files of a market agent's version lead from bars to actions, so that whoever serves it can
@@ -54,8 +62,8 @@
 // [DecisionsFile] has, for each of the last D bars, what the agent observes beside its window when
 // it begins all in cash and its own orders are executed, and what it decides: position float32
 // [D,N], cash float32 [D,1], mask bool [D,3N], action int64 [D,N], and margin float32 [D], below
-// which rounding may decide. An agent that takes more than window, position, cash and mask, or
-// whose market was not prepared by package prepared, has no golden bars.
+// which rounding may decide. An agent that takes more than window, position, cash, account and
+// mask, or whose market was not prepared by package prepared, has no golden bars.
 //
 // # How to add an environment with preprocessing of its own
 //

@@ -111,6 +111,9 @@ func newMarket(f envs.Factory) (market, error) {
 		position, cash = "number of shares of each asset", "cash in the market's currency"
 	}
 	m.ports = map[string]string{trading.WindowField: scaled, trading.PositionField: position, trading.CashField: cash}
+	if c.State.IncludeAccount {
+		m.ports[trading.AccountField] = "value of the portfolio as a multiple of the cash that it began with, and the number of the day since 1970"
+	}
 	if c.Actions == trading.Weights {
 		m.ports[trading.TradableField] = "1 where an asset can be bought or sold at present"
 		m.ports[agents.ActionOutput] = "target weights of the assets and, last, of the cash; 1 in sum"

@@ -108,6 +108,8 @@ func newTrader(p live.Pipeline, rules trading.Config, one *served.Policy) (*Trad
 			in.from = portfolio.Position
 		case trading.CashField:
 			in.from, size = portfolio.Cash, 1
+		case trading.AccountField:
+			in.from, size = portfolio.Books, 2
 		case trading.TradableField:
 			in.from, d = portfolio.Tradable, tensor.Uint8
 		case agents.MaskInput:
@@ -195,10 +197,7 @@ func (t *Trader) run() error {
 
 // margin is the least margin of the last decision's choices, 1 where the model does not tell.
 func (t *Trader) margin(heads []int) float64 {
-	if by := t.one.Output(scores(t.one.Outputs())); by != nil && heads != nil {
-		return bake.LeastMargin(by.Float32s(), heads)
-	}
-	return 1
+	return decided(t.one, heads)
 }
 
 // Remembers reports whether the model has states, so that its orders depend on all that it has

@@ -46,25 +46,7 @@ func (p *Plan) Publish(ctx context.Context, o PublishOptions) (_ artifact.Versio
 	if err != nil {
 		return artifact.Version{}, err
 	}
-	s, err := artifact.Open(filepath.Join(r.path, publish.StoreDir), artifact.Options{Now: time.Now})
-	if err != nil {
-		return artifact.Version{}, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	for _, alias := range o.Aliases {
-		if _, err := s.Alias(ctx, ref, alias); err != nil {
-			return artifact.Version{}, err
-		}
-	}
-	if p.o.Share == "" {
-		return s.Resolve(ref)
-	}
-	to, err := artifact.Open(p.o.Share, artifact.Options{Now: time.Now})
-	if err != nil {
-		return artifact.Version{}, err
-	}
-	defer func() { err = errors.Join(err, to.Close()) }()
-	return to.CopyFrom(ctx, s, ref, artifact.PullOptions{Aliases: append([]string{artifact.Latest, r.sharedAlias()}, o.Aliases...)})
+	return p.share(ctx, r, filepath.Join(r.path, publish.StoreDir), ref, o)
 }
 
 // Restore makes the trainer of a seed as the newest checkpoint of its run has it, and returns the
@@ -110,4 +92,58 @@ func (r *Run) checkpointed(ctx context.Context) (policy train.Policy, err error)
 		return policy, fmt.Errorf("%s is the policy of env step %d, and the best in the newest checkpoint that of %d: resume the run, which makes it again", best, at, policy.EnvSteps)
 	}
 	return policy, nil
+}
+
+// PublishWhole publishes the router of a run that is resumed, whose best policy is published, and
+// its experts as one model: see publish.Whole. The version is copied into the store of
+// Options.Share where there is one.
+func (p *Plan) PublishWhole(ctx context.Context, o PublishOptions) (_ artifact.Version, err error) {
+	if p.Group() {
+		return artifact.Version{}, errors.New("it is a group of seeds: publish one of its seed-N")
+	}
+	r := p.run(p.cfg.Seed)
+	cfg, err := publish.InsideOf(r.cfg, p.factory)
+	if err != nil {
+		return artifact.Version{}, err
+	}
+	cfg, inside, _, err := p.kinds.On(p.o.Engine).Open(ctx, cfg)
+	if err != nil {
+		return artifact.Version{}, err
+	}
+	defer func() { err = errors.Join(err, inside.Close()) }()
+	ref, err := publish.Whole(ctx, publish.WholeOptions{
+		Router: r.cfg, Environments: p.factory, Dir: r.path, Config: cfg, Factory: inside, Engine: p.o.Engine, Name: p.name + "-whole", Program: p.o.Program, AllowTies: o.AllowTies, Now: time.Now,
+	})
+	if err != nil {
+		return artifact.Version{}, err
+	}
+	dir := filepath.Join(r.path, publish.WholeDir)
+	if err := WriteConfig(dir, cfg); err != nil {
+		return artifact.Version{}, err
+	}
+	return p.share(ctx, r, filepath.Join(dir, publish.StoreDir), ref, o)
+}
+
+// share names a version of a store besides, and copies it into that of Options.Share where there is
+// one.
+func (p *Plan) share(ctx context.Context, r *Run, dir, ref string, o PublishOptions) (_ artifact.Version, err error) {
+	s, err := artifact.Open(dir, artifact.Options{Now: time.Now})
+	if err != nil {
+		return artifact.Version{}, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	for _, alias := range o.Aliases {
+		if _, err := s.Alias(ctx, ref, alias); err != nil {
+			return artifact.Version{}, err
+		}
+	}
+	if p.o.Share == "" {
+		return s.Resolve(ref)
+	}
+	to, err := artifact.Open(p.o.Share, artifact.Options{Now: time.Now})
+	if err != nil {
+		return artifact.Version{}, err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	return to.CopyFrom(ctx, s, ref, artifact.PullOptions{Aliases: append([]string{artifact.Latest, r.sharedAlias()}, o.Aliases...)})
 }

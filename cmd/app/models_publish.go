@@ -27,6 +27,7 @@ type publishFlags struct {
 	aliases, parents, files []string
 	metrics                 []string
 	golden, allowTies       bool
+	whole                   bool
 	inputs                  inputFlags
 }
 
@@ -41,6 +42,11 @@ Of a run directory it is the best policy of the newest checkpoint, as the run it
 own store, after its exported form has been proved equal to the network in training on publish.observations of the run's
 configuration, and from there into --store where that is given. That is how the policy of an interrupted run, or one too
 undecided to be published without leave (--allow-ties), becomes a version.
+
+With --whole, of the run of a router (env.kind: meta), it is the router with its experts, their books and masks, as one model
+that acts in the environment of the experts: the directory whole of the run has it as best.onnx, with its own store and a
+config.yaml, and evaluate, serve and data live take it as they take a run's policy. It is proved step by step against the
+router's environment. What the experts' accounts are worth is observed then (env.state.include_account).
 
 Of a file it is the model, with its external data, as a new version, and let the alias latest stand for it. A model that was published
 before with the same description is the same version.
@@ -60,6 +66,7 @@ another machine, engine or release computes the same. ` + inputHelp,
 	fl.StringArrayVar(&f.metrics, "metric", nil, "what the model was measured at, NAME=NUMBER")
 	fl.StringArrayVar(&f.files, "file", nil, "further file, [TITLE=]PATH")
 	fl.BoolVar(&f.allowTies, "allow-ties", false, fmt.Sprintf("of a run: publish a policy whose two best actions are less than %g apart in more than %g %% of the choices", bake.Margin, 100*bake.MaxTies))
+	fl.BoolVar(&f.whole, "whole", false, "of the run of a router: publish the router with its experts as one model")
 	fl.BoolVar(&f.golden, "golden", false, "publish inputs and what the model gives for them")
 	f.inputs.add(cmd)
 	return cmd
@@ -68,7 +75,7 @@ another machine, engine or release computes the same. ` + inputHelp,
 func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) error {
 	if isDir(path) {
 		if f.name+f.description != "" || f.kind != "model" || len(f.parents)+len(f.files)+len(f.metrics)+len(f.inputs.inputs) > 0 || f.golden {
-			return errors.New("the run says itself what its policy is: of the flags only --alias, --allow-ties and --store can be given")
+			return errors.New("the run says itself what its policy is: of the flags only --alias, --allow-ties, --whole and --store can be given")
 		}
 		v, err := a.publishRun(ctx, path, f)
 		if errors.Is(err, bake.ErrTies) {
@@ -78,6 +85,9 @@ func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) e
 			return fmt.Errorf("publish %s: %w", path, err)
 		}
 		return a.printPublished(v)
+	}
+	if f.whole {
+		return errors.New("--whole is for runs of a router: a file is published as it is")
 	}
 	if f.allowTies {
 		return errors.New("--allow-ties is for runs: a file is published as it is")
@@ -222,5 +232,9 @@ func (a *app) publishRun(ctx context.Context, dir string, f *publishFlags) (_ ar
 		return artifact.Version{}, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	return p.Publish(ctx, run.PublishOptions{AllowTies: f.allowTies, Aliases: f.aliases})
+	o := run.PublishOptions{AllowTies: f.allowTies, Aliases: f.aliases}
+	if f.whole {
+		return p.PublishWhole(ctx, o)
+	}
+	return p.Publish(ctx, o)
 }

@@ -73,9 +73,13 @@ func (b *books) observe(shares []float64) {
 
 // cut limits what the account may hold by the experts in charge.
 func (b *books) cut(shares []float64) {
-	if !b.cuts {
-		return
+	if b.cuts {
+		b.account.Risk().Scale(b.factor(shares))
 	}
+}
+
+// factor is what limits on positions are multiplied by for the experts in charge, 1 for nobody.
+func (b *books) factor(shares []float64) float64 {
 	f := 1.0
 	if shares != nil {
 		f = 0
@@ -83,7 +87,7 @@ func (b *books) cut(shares []float64) {
 			f += s * b.monitors[i].Factor()
 		}
 	}
-	b.account.Risk().Scale(f)
+	return f
 }
 
 // allow says which experts may be chosen: those that are not stopped, and if that is none the one

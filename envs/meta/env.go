@@ -48,7 +48,30 @@ type Env struct {
 	steps          int
 
 	running, closed bool
+	watch           func(Inner) error
 }
+
+// Inner is what is decided for one env step of the environment inside. The memory is the
+// environment's.
+type Inner struct {
+	// TimeStep is what the experts see, and Action what is done.
+	TimeStep *envs.TimeStep
+	Action   *tensor.Tensor
+	// Begins says that a segment begins, with the choice of Shares [N] among Allowed [N], nil
+	// without limits on risk.
+	Begins  bool
+	Shares  []float64
+	Allowed []bool
+	// Factor is what limits on positions are multiplied by for the experts in charge.
+	Factor float64
+}
+
+// Watch calls f before each env step of the environment inside from now on. An error of it ends the
+// step.
+func (e *Env) Watch(f func(Inner) error) { e.watch = f }
+
+// Config is the configuration with what its zeros stand for.
+func (e *Env) Config() Config { return e.c }
 
 var (
 	_ envs.Env   = (*Env)(nil)
@@ -175,7 +198,13 @@ func (e *Env) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 		if e.books != nil {
 			e.books.cut(e.shares)
 		}
-		if err := e.inside.Step(e.act(), e.ts); err != nil {
+		action := e.act()
+		if e.watch != nil {
+			if err := e.tell(action); err != nil {
+				return fmt.Errorf("step %s: %w", e.spec.Name, err)
+			}
+		}
+		if err := e.inside.Step(action, e.ts); err != nil {
 			return err
 		}
 		e.steps++
@@ -278,6 +307,15 @@ func (e *Env) act() *tensor.Tensor {
 		to[k] = min(max(to[k], float32(r.Low)), float32(r.High))
 	}
 	return e.mixed
+}
+
+// tell says what is about to be done.
+func (e *Env) tell(action *tensor.Tensor) error {
+	i := Inner{TimeStep: e.ts, Action: action, Begins: e.steps == 0, Shares: e.shares, Factor: 1}
+	if e.books != nil {
+		i.Allowed, i.Factor = e.allowed, e.books.factor(e.shares)
+	}
+	return e.watch(i)
 }
 
 // bonus is what the decision earns for being different.

@@ -35,6 +35,12 @@
 // actions those of the environment, and [Simplex] makes them weights. The proof compares the
 // network with what it is given in training to the model with what comes from outside.
 //
+// # Several policies
+//
+// [Router.Compose] joins a router and the experts that it chooses between into one model, with the
+// books and masks of envs/meta in the graph: what it remembers are states as any other's. Parts
+// that are equal, such as a base that experts share, are stored and computed once.
+//
 // # Lower precision
 //
 // [Float16] and [Int8] keep weights in fewer bits, and [Losses] measures what that costs. Measured

@@ -43,6 +43,7 @@ type Portfolio struct {
 	cash     *tensor.Tensor
 	mask     *tensor.Tensor
 	tradable *tensor.Tensor
+	books    *tensor.Tensor
 }
 
 // NewPortfolio returns a portfolio over the bars of a feed, all in cash. The configuration is that
@@ -63,6 +64,7 @@ func NewPortfolio(c trading.Config, f *Feed) (*Portfolio, error) {
 	p := &Portfolio{
 		feed: f, config: c, account: a, orders: make([]int64, n), decided: make([]trading.Sides, n),
 		position: tensor.New(tensor.Float32, n), cash: tensor.New(tensor.Float32, 1), mask: tensor.New(tensor.Bool, 3*n), tradable: tensor.New(tensor.Uint8, n),
+		books: tensor.New(tensor.Float32, 2),
 	}
 	if f.book != nil {
 		if p.ruled, err = trading.NewRuled(f.book, f.p.Assets); err != nil {
@@ -210,6 +212,7 @@ func (p *Portfolio) observe() {
 	p.value = p.account.Value(close)
 	p.account.ObservePosition(p.position.Float32s(), close, p.value)
 	p.cash.Float32s()[0] = p.account.ObserveCash(p.value)
+	p.account.ObserveAccount(p.books.Float32s(), p.value, p.feed.time)
 	p.account.WriteMask(p.mask.Bools(), p.feed.tradable, p.feed.time)
 	p.account.WriteTradable(tensor.Data[uint8](p.tradable), p.feed.tradable)
 }
@@ -226,6 +229,9 @@ func (p *Portfolio) Mask() *tensor.Tensor { return p.mask }
 
 // Tradable [N] is uint8, as Position an input where there is no mask.
 func (p *Portfolio) Tradable() *tensor.Tensor { return p.tradable }
+
+// Books [2] are the value and the day of trading.AccountField, as Position an input.
+func (p *Portfolio) Books() *tensor.Tensor { return p.books }
 
 // Value is the portfolio's value at the close of the last bar, as of the last Update.
 func (p *Portfolio) Value() float64 { return p.value }

@@ -56,6 +56,18 @@ const (
 // On reports whether there is any limit.
 func (c *Config) On() bool { return *c != Config{} }
 
+// Complete returns the configuration with what the zeros of Drawdown and CVaR stand for.
+func (c Config) Complete() Config {
+	d, v := &c.Drawdown, &c.CVaR
+	d.Window, d.Resume = or(d.Window, defaultDrawdownDays), or(d.Resume, defaultResume*d.Limit)
+	v.Window, v.Level = or(v.Window, defaultCVaRDays), or(v.Level, defaultLevel)
+	v.Resume, v.Cut = or(v.Resume, defaultResume*v.Limit), or(v.Cut, defaultCut)
+	return c
+}
+
+// LeastReturns is the number of daily returns before which nothing is cut.
+func (c CVaR) LeastReturns() int { return tailDays(or(c.Level, defaultLevel)) }
+
 // Check reports the problems of a configuration by the keys below prefix, such as "risk.".
 func (c *Config) Check(p *configs.Problems, prefix string) {
 	part := func(key string, x float64) {

@@ -64,16 +64,13 @@ func NewMonitor(c Config) (*Monitor, error) {
 	if err := p.Err(); err != nil {
 		return nil, fmt.Errorf("risk: %w", err)
 	}
-	d, v := &c.Drawdown, &c.CVaR
-	d.Window, d.Resume = or(d.Window, defaultDrawdownDays), or(d.Resume, defaultResume*d.Limit)
-	v.Window, v.Level = or(v.Window, defaultCVaRDays), or(v.Level, defaultLevel)
-	v.Resume, v.Cut = or(v.Resume, defaultResume*v.Limit), or(v.Cut, defaultCut)
+	c = c.Complete()
 	m := &Monitor{config: c}
-	if d.Limit > 0 {
-		m.peaks = make([]float64, d.Window)
+	if c.Drawdown.Limit > 0 {
+		m.peaks = make([]float64, c.Drawdown.Window)
 	}
-	if v.Limit > 0 {
-		m.returns = newReturns(v.Window)
+	if c.CVaR.Limit > 0 {
+		m.returns = newReturns(c.CVaR.Window)
 	}
 	return m, nil
 }

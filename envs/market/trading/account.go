@@ -3,6 +3,7 @@ package trading
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // Account is cash and positions that are traded by the rules of a configuration. The environment
@@ -157,6 +158,19 @@ func (a *Account) ObservePosition(dst []float32, close []float64, value float64)
 		}
 		dst[i] = float32(q)
 	}
+}
+
+// ObserveAccount writes the value, as a multiple of the cash that an episode begins with, and the
+// number of the day since 1970 [2].
+func (a *Account) ObserveAccount(to []float32, value float64, at time.Time) {
+	WriteAccount(to, value/a.config.InitialCash, at)
+}
+
+// WriteAccount writes a value and the number of a day since 1970 [2], as AccountField has them.
+func WriteAccount(to []float32, value float64, at time.Time) {
+	y, month, d := at.Date()
+	to[0] = float32(value)
+	to[1] = float32(time.Date(y, month, d, 0, 0, 0, 0, time.UTC).Unix() / 86_400)
 }
 
 // ObserveCash is what an agent observes of the cash, scaled as the positions.

@@ -85,6 +85,10 @@ type State struct {
 	// IncludePos observes what is held of each asset, IncludeCash the cash.
 	IncludePos  bool `yaml:"include_pos"`
 	IncludeCash bool `yaml:"include_cash"`
+	// IncludeAccount observes account, the value as a multiple of the cash that an episode begins
+	// with, and the number of the day since 1970: for policies that keep books of their own, such
+	// as a router with its experts.
+	IncludeAccount bool `yaml:"include_account,omitzero"`
 	// Scale is weight, each position and the cash as a share of the portfolio's value, or raw,
 	// numbers of shares and currency.
 	Scale string `yaml:"scale"`

@@ -21,7 +21,7 @@ type Env struct {
 	parts  []Range // further ones, of random episodes
 	random rng.Stream
 	// position and cash are the indices of the observation's fields, or -1.
-	position, cashField int
+	position, cashField, accountField int
 	// signals are what steps cost beside the reward.
 	signals signals
 
@@ -50,7 +50,7 @@ var (
 func newEnv(s *Source, spec envs.Spec, bars Range) (*Env, error) {
 	n := s.places()
 	e := &Env{
-		source: s, market: s.market, spec: spec, bars: bars, position: spec.Observation.Index(PositionField), cashField: spec.Observation.Index(CashField),
+		source: s, market: s.market, spec: spec, bars: bars, position: spec.Observation.Index(PositionField), cashField: spec.Observation.Index(CashField), accountField: spec.Observation.Index(AccountField),
 		account: newAccount(&s.config, n),
 	}
 	if s.config.Slots > 0 {
@@ -219,6 +219,9 @@ func (e *Env) observe(ts *envs.TimeStep) {
 	closes := e.row(e.market.Close, e.t)
 	if e.position >= 0 {
 		e.account.ObservePosition(ts.Obs[e.position].Float32s(), closes, e.value)
+	}
+	if e.accountField >= 0 {
+		e.account.ObserveAccount(ts.Obs[e.accountField].Float32s(), e.value, e.market.Dates[e.t])
 	}
 	if e.cashField >= 0 {
 		ts.Obs[e.cashField].Float32s()[0] = e.account.ObserveCash(e.value)

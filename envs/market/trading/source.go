@@ -23,6 +23,7 @@ const (
 	WindowField   = "window"
 	PositionField = "position"
 	CashField     = "cash"
+	AccountField  = "account"
 	// TradableField is there where actions have no mask, uint8 [N]: 1 where an asset can be bought
 	// or sold.
 	TradableField = "tradable"
@@ -128,6 +129,9 @@ func (s *Source) describe() envs.Spec {
 	}
 	if c.State.IncludeCash {
 		spec.Observation = append(spec.Observation, envs.Field{Name: CashField, Space: envs.NewBox(0, most, 1)})
+	}
+	if c.State.IncludeAccount {
+		spec.Observation = append(spec.Observation, envs.Field{Name: AccountField, Space: envs.NewBox(0, math.Inf(1), 2)})
 	}
 	if !spec.Masked {
 		spec.Observation = append(spec.Observation, envs.Field{Name: TradableField, Space: envs.Box{Of: tensor.Uint8, Dims: []int{n}, Low: []float64{0}, High: []float64{1}}})

@@ -1,0 +1,79 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+)
+
+// TestRouterWhole publishes routers that choose an expert or mix them, with limits on risk that are
+// passed and without, as one model each, and uses it as any policy is.
+func TestRouterWhole(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const train = "train: {num_envs: 2, total_env_steps: 80, threads: 1, validation: {every_steps: 40}, checkpoint: {every_steps: 40}}\npublish: {observations: 400, allow_ties: true}\n"
+	ran := 0
+	for _, x := range []struct {
+		name, experts, trading, expert, meta, agent string
+		masked, limited                             bool
+	}{
+		{"expert", "expert", "actions: weights, weights: {simplex: projection}, risk: {max_exposure: 0.9, max_weight: 0.5}", "sac",
+			"segment: 5, risk: {drawdown: {limit: 0.02, window: 12}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, true},
+		{"mixture", "mixture", "actions: weights, risk: {max_exposure: 1}", "sac",
+			"segment: 3, choose: mixture, diversity: {usage_window: 4}, risk: {drawdown: {limit: 0.02}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: mlp, hidden: [8]}", true, true},
+		{"orders", "orders", "actions: orders", "maskable_ppo", "segment: 4, risk: {drawdown: {limit: 0.02}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, false},
+		{"bare", "orders", "actions: orders", "maskable_ppo", "segment: 1", "kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", false, false},
+	} {
+		market := "{kind: trading, window: 10, " + x.trading + `, episode: {kind: random, length: 100}, data: {source: {path: "shipped:market/us5_daily.parquet", adjust: adj_close, adjust_volume: splits},
+    assets: [AAPL, IBM, MSFT], split: {train: [2000-03-01, 2007-12-31], valid: [2008-01-04, 2011-06-30], test: [2011-07-01, 2013-03-01]}, features: {prices: relative, volume: log}, normalization: {clip: 5}}}`
+		settings := map[string]string{"sac": "hidden: [8], learning_starts: 20, buffer_size: 100, batch_size: 8", "maskable_ppo": "hidden: [8], n_steps: 20, batch_size: 20"}[x.expert]
+		expert := write(x.name+"-expert.yaml", "env: "+market+"\nagent: {kind: "+x.expert+", encoder: {kind: mlp, hidden: [8]}, "+settings+"}\n"+train)
+		var experts string
+		for _, seed := range []string{"1", "2", "3"} {
+			to := filepath.Join(dir, x.experts+seed)
+			if x.experts == x.name {
+				succeed(t, "train", expert, "--engine", portable.Name, "-q", "--set", "seed="+seed, "--out", to)
+			}
+			experts += `{path: "` + filepath.Join(to, publish.BestFile) + `"}, `
+		}
+		router := write(x.name+".yaml", "env: {kind: meta, "+x.meta+", experts: ["+experts+"], env: "+market+"}\nagent: {"+x.agent+", hidden: [8]}\n"+train)
+		run := filepath.Join(dir, x.name)
+		succeed(t, "train", router, "--engine", portable.Name, "-q", "--out", run)
+		whole := filepath.Join(run, publish.WholeDir)
+		for _, c := range testengines.All(t) {
+			engine := c.Name()
+			says(t, succeed(t, "models", "publish", run, "--whole", "--allow-ties", "--engine", engine), "-whole@")
+			says(t, succeed(t, "models", "verify", "--store", filepath.Join(whole, publish.StoreDir), "--engine", engine), "ok")
+			m, err := onnx.Load(filepath.Join(whole, publish.BestFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _ := m.Meta("onnxrl.decisions")
+			n := regexp.MustCompile(`^(\d+), of which (\d+) with masked experts; positions cut in (\d+) of (\d+) steps$`).FindStringSubmatch(got)
+			t.Logf("%s on %s: %s", x.name, engine, got)
+			if n == nil || (n[2] != "0") != x.masked || (n[3] != "0") != x.limited {
+				t.Errorf("%s on %s: %q", x.name, engine, got)
+			}
+			ran++
+		}
+		says(t, succeed(t, "evaluate", filepath.Join(whole, publish.BestFile), "--engine", portable.Name, "--no-report", "-q"), "Sharpe")
+		says(t, succeed(t, "data", "live", whole, "--engine", portable.Name, "--bars", "shipped:market/us5_daily.parquet", "--from", "2013-02-01", "-q"), `"time":"2013-02-`)
+	}
+	if want := 4 * len(testengines.All(t)); ran != want {
+		t.Errorf("%d publications, want %d", ran, want)
+	}
+	refuse(t, []string{"models", "publish", filepath.Join(dir, "expert1"), "--whole", "--engine", portable.Name}, "env.kind is not meta")
+}
