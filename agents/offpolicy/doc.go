@@ -47,6 +47,18 @@
 //	replay/policy_N/ess    their effective sample size (Σ ρ)²/Σ ρ², as a part of the samples of policy N
 //	replay/ess             that of all samples
 //
+// What that is worth to three SAC experts on one task, each with as many env steps and updates as
+// without (go test ./agents/offpolicy -run '^$' -bench Sharing -benchtime 1x): the mean return, and
+// the interval of 95 % of the difference to experts that are apart, over 10 paired seeds.
+//
+//	            apart  shared                  with sharing: {}        apart, v-trace  shared, v-trace
+//	pendulum     −825  −452 (157 to 589)       −590 (56 to 413)                 −1047  −936 (−129 to 350)
+//	navigation   2.86  3.98 (0.15 to 2.10)     3.71 (−0.12 to 1.83)              3.28  4.35 (−0.19 to 2.32)
+//
+// So sharing pays where experts have few transitions of their own. A critic of actions needs no
+// correction for the action that it is given, and neither weights nor V-trace have earned their
+// place here: sharing and vtrace.length are off by default.
+//
 // # How to add an actor-critic
 //
 // Embed [Settings] and [CriticSettings] in its Config, and [Learner] in its learner. Draw the

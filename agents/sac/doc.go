@@ -55,7 +55,8 @@
 //
 // in the means of critics and actor, and the learner's own 1. Without it all weigh 1. With
 // vtrace.length V-trace corrects sequences instead, whoever has acted. Actions with action_noise
-// have no known densities, so both refuse it. Package offpolicy lists the metrics.
+// have no known densities, so both refuse it. Package offpolicy lists the metrics, and says what
+// sharing and weights are worth.
 //
 // # Constraints
 //
