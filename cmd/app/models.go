@@ -277,7 +277,7 @@ func printVersion(out io.Writer, v artifact.Version) error {
 	for domain, version := range sorted.All(m.Opsets) {
 		line("opset", fmt.Sprintf("%s %d", domain, version))
 	}
-	line("IR", strconv.Itoa(m.IR))
+	line("IR", nonZero(int64(m.IR)))
 	for k, v := range sorted.All(m.Metrics) {
 		line("metric", fmt.Sprintf("%s = %g", k, v))
 	}

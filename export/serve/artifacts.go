@@ -52,6 +52,9 @@ func (a *Artifacts) Scan(context.Context) ([]Listing, error) {
 	}
 	for _, v := range versions {
 		name := v.Manifest.Name
+		if !v.HasModel() {
+			continue
+		}
 		l := byName[name]
 		if l == nil {
 			if a.models != nil {

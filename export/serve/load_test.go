@@ -410,6 +410,9 @@ func TestAliasesOfAStore(t *testing.T) {
 		return v
 	}
 	one, two := publish(1, "prod"), publish(2)
+	if _, err := store.Publish(t.Context(), artifact.Draft{Manifest: artifact.Manifest{Name: "rows", Kind: "replay"}, Data: true, Files: []artifact.NewFile{{Title: "a", Data: []byte("a")}}}); err != nil {
+		t.Fatal(err)
+	}
 	s, err := New(Options{Compiler: portable.New()}, NewArtifacts(store, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -436,6 +439,8 @@ func TestAliasesOfAStore(t *testing.T) {
 		}
 	}
 	serves(map[string]artifact.Version{"": two, "latest": two, "prod": one})
+	// Data are no model.
+	wantCode(t, s.ModelReady("rows", ""), NotFound)
 	three := publish(3)
 	if _, err := store.Alias(t.Context(), two.Digest, "best"); err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func (v Version) checkContent() error {
 	}
 	f, ok := v.file(ModelType)
 	if !ok {
-		return errors.New("there is no model")
+		return nil
 	}
 	text, err := v.store.readBlob(f.desc, onnx.MaxModelBytes)
 	if err != nil {

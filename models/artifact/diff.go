@@ -97,6 +97,10 @@ func Diff(a, b Version) (*Difference, error) {
 		}
 		d.Metric = append(d.Metric, m)
 	}
+	if !a.HasModel() && !b.HasModel() {
+		d.Graph = &onnx.ModelDiff{}
+		return d, nil
+	}
 	x, err := a.Model()
 	if err != nil {
 		return nil, fmt.Errorf("compare: %w", err)

@@ -7,9 +7,10 @@
 // A version is one model under a name: the ONNX file, its external data, further files, golden
 // inputs and outputs, and a [Manifest] that says what it computes and where it comes from. It is
 // identified by a digest over all of that and never changes; publishing the same content again
-// finds the version that is there. An alias ("latest", "best", "prod") is a name for one version of
-// an artefact and is the only thing that moves. The parents of a version are the versions it was
-// made from; following them is its lineage.
+// finds the version that is there. A version of data ([Draft.Data]) has files alone, such as the
+// transitions of a replay; programs that do not know of such do not show it. An alias ("latest",
+// "best", "prod") is a name for one version of an artefact and is the only thing that moves. The
+// parents of a version are the versions it was made from; following them is its lineage.
 //
 // # References
 //

@@ -26,6 +26,8 @@ type Draft struct {
 	// ModelBytes is the file itself instead; its external data must be among Files.
 	Model      string
 	ModelBytes []byte
+	// Data says that the version has no model: it is what its files are, such as transitions.
+	Data bool
 	// Files are further files.
 	Files []NewFile
 	// Golden are inputs and the outputs that the model must give for them; nil for none. Publish
@@ -55,11 +57,18 @@ func (d Draft) compose(ctx context.Context) ([]blob, error) {
 			return nil, err
 		}
 	}
-	text, model, err := d.readModel()
-	if err != nil {
-		return nil, err
+	var layers []blob
+	// Without a model the graph is empty.
+	model, kind := &onnx.Model{Graph: &onnx.Graph{}}, DataArtifactType
+	if !d.Data {
+		text, m, err := d.readModel()
+		if err != nil {
+			return nil, err
+		}
+		model, kind, layers = m, ArtifactType, append(layers, blobOf(ModelType, ModelTitle, text))
+	} else if d.Model != "" || d.ModelBytes != nil || d.Golden != nil || len(d.Files) == 0 {
+		return nil, errors.New("a draft of data has files, and neither a model nor golden values")
 	}
-	layers := []blob{blobOf(ModelType, ModelTitle, text)}
 	files, err := d.files(ctx, model)
 	if err != nil {
 		return nil, err
@@ -88,13 +97,13 @@ func (d Draft) compose(ctx context.Context) ([]blob, error) {
 	for _, l := range layers {
 		m.Files[l.desc.Annotations[ocispec.AnnotationTitle]] = l.desc.Digest.String()
 	}
-	text, err = m.encode()
+	text, err := m.encode()
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
 	config := blobOf(ConfigType, "", text)
 
-	image := ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, ArtifactType: ArtifactType,
+	image := ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, ArtifactType: kind,
 		Config: config.desc, Annotations: map[string]string{ocispec.AnnotationTitle: m.Name}}
 	for _, l := range layers {
 		image.Layers = append(image.Layers, l.desc)
@@ -109,7 +118,7 @@ func (d Draft) compose(ctx context.Context) ([]blob, error) {
 		return nil, fmt.Errorf("the image manifest has %d bytes, expected at most %d: too many files", len(text), maxImageManifest)
 	}
 	manifest := blobOf(ocispec.MediaTypeImageManifest, "", text)
-	manifest.desc.ArtifactType = ArtifactType
+	manifest.desc.ArtifactType = kind
 	return append(append(layers, config), manifest), nil
 }
 

@@ -67,6 +67,8 @@ func TestBadDrafts(t *testing.T) {
 		{"golden output unknown", func(d *Draft) { d.Golden.Outputs["z"] = tensor.Scalar(float32(1)) }, `golden output "z": the model has none`},
 		{"golden output of another shape", func(d *Draft) { d.Golden.Outputs["y"] = tensor.New(tensor.Float32, 3, 3) }, `golden output: "y" is`},
 		{"no golden output", func(d *Draft) { d.Golden.Outputs = nil }, "without an output"},
+		{"data with a model", func(d *Draft) { d.Data = true }, "a draft of data has files, and neither a model nor golden values"},
+		{"data without files", func(d *Draft) { d.Data, d.ModelBytes, d.Golden = true, nil, nil }, "a draft of data has files"},
 		{"golden tolerance", func(d *Draft) { d.Golden.Tolerance = math.NaN() }, "tolerance NaN"},
 	}
 	s := open(t, t.TempDir(), Options{})
@@ -81,7 +83,7 @@ func TestBadDrafts(t *testing.T) {
 	if got := names(t, s.Dir()); !slices.Equal(got, []string{"/.lock", "/index.json", "/oci-layout"}) {
 		t.Errorf("left %v", got)
 	}
-	if len(cases) != 36 {
+	if len(cases) != 38 {
 		t.Errorf("%d cases", len(cases))
 	}
 	ctx, cancel := context.WithCancel(t.Context())

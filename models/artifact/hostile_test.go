@@ -138,6 +138,7 @@ func TestHostileRegistries(t *testing.T) {
 		}, nil, "expected SHA-256"},
 		{"another program's", func(i *ocispec.Manifest, _ map[string]any) { i.ArtifactType = "application/vnd.example" }, nil, "not a model that this program has published"},
 		{"no model", func(i *ocispec.Manifest, _ map[string]any) { i.Layers = i.Layers[1:] }, nil, "0 files of type"},
+		{"a model that is said to be data", func(i *ocispec.Manifest, _ map[string]any) { i.ArtifactType = DataArtifactType }, nil, "1 files of type"},
 		{"name that is a path", func(_ *ocispec.Manifest, m map[string]any) { m["name"] = "../a" }, nil, "artefact name"},
 		{"another name", func(_ *ocispec.Manifest, m map[string]any) { m["name"] = "b" }, nil, "it is a version of b, expected one of a"},
 		{"newer schema", func(_ *ocispec.Manifest, m map[string]any) { m["schema"] = 99 }, nil, "its schema is 99"},
@@ -170,7 +171,7 @@ func TestHostileRegistries(t *testing.T) {
 	if _, _, err := s.Pull(t.Context(), hostile(t, func(*ocispec.Manifest, map[string]any) {}), "x", PullOptions{MaxBytes: 100}); err == nil || !strings.Contains(err.Error(), "expected at most 100") {
 		t.Errorf("error %v", err)
 	}
-	if len(cases) != 26 {
+	if len(cases) != 27 {
 		t.Errorf("%d cases", len(cases))
 	}
 }

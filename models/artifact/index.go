@@ -116,7 +116,7 @@ func entries(index *ocispec.Index) []entry {
 	var list []entry
 	at := map[digest.Digest]int{}
 	for _, d := range index.Manifests {
-		if d.MediaType != ocispec.MediaTypeImageManifest || d.Digest.Algorithm() != digest.SHA256 || d.ArtifactType != "" && d.ArtifactType != ArtifactType {
+		if d.MediaType != ocispec.MediaTypeImageManifest || d.Digest.Algorithm() != digest.SHA256 || !slices.Contains([]string{"", ArtifactType, DataArtifactType}, d.ArtifactType) {
 			continue
 		}
 		i, ok := at[d.Digest]

@@ -4,6 +4,8 @@ package artifact
 const (
 	// ArtifactType is the artifactType of a version's image manifest.
 	ArtifactType = "application/vnd.onnxrl.model.v1"
+	// DataArtifactType is that of a version without a model.
+	DataArtifactType = "application/vnd.onnxrl.data.v1"
 	// ConfigType is the Manifest as JSON.
 	ConfigType = "application/vnd.onnxrl.model.config.v1+json"
 	// ModelType is the ONNX file.

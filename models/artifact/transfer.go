@@ -92,7 +92,11 @@ func (s *Store) push(ctx context.Context, ref string, to oras.Target, o PushOpti
 
 // descriptor is that of the image manifest.
 func (v Version) descriptor() ocispec.Descriptor {
-	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, ArtifactType: ArtifactType, Digest: digest.Digest(v.Digest), Size: v.size}
+	d := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, ArtifactType: ArtifactType, Digest: digest.Digest(v.Digest), Size: v.size}
+	if !v.HasModel() {
+		d.ArtifactType = DataArtifactType
+	}
+	return d
 }
 
 func (s *Store) pushOne(ctx context.Context, v Version, to oras.Target, report func(Progress)) error {
@@ -219,7 +223,7 @@ func describeRemote(ctx context.Context, from content.Fetcher, desc ocispec.Desc
 	if desc.MediaType != ocispec.MediaTypeImageManifest {
 		return nil, fmt.Errorf("%s is of type %q: %w", desc.Digest, desc.MediaType, errForeign)
 	}
-	r := &remoteVersion{image: ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, ArtifactType: ArtifactType, Digest: desc.Digest, Size: desc.Size}}
+	r := &remoteVersion{image: ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: desc.Digest, Size: desc.Size}}
 	var err error
 	if r.imageText, err = fetchSmall(ctx, from, r.image, maxImageManifest); err != nil {
 		return nil, fmt.Errorf("image manifest: %w", err)
@@ -228,6 +232,7 @@ func describeRemote(ctx context.Context, from content.Fetcher, desc ocispec.Desc
 	if err != nil {
 		return nil, err
 	}
+	r.image.ArtifactType = image.ArtifactType
 	if r.files, err = filesOf(image); err != nil {
 		return nil, fmt.Errorf("image manifest: %w", err)
 	}
@@ -276,7 +281,7 @@ func (s *Store) receive(ctx context.Context, from content.Fetcher, r *remoteVers
 		}})
 	}
 	config, image := blobOf(ConfigType, "", r.configText), blobOf(ocispec.MediaTypeImageManifest, "", r.imageText)
-	image.desc.ArtifactType = ArtifactType
+	image.desc.ArtifactType = r.image.ArtifactType
 	// Each file gets its name when it is whole, so that it need not be fetched again after an
 	// interruption.
 	for _, b := range blobs {

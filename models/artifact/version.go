@@ -23,7 +23,7 @@ import (
 // maxImageManifest bounds image manifests, as registries do.
 const maxImageManifest = 4 << 20
 
-// Version is an immutable version of a model.
+// Version is an immutable version of a model, or of data.
 type Version struct {
 	// Digest identifies the version.
 	Digest string
@@ -125,7 +125,7 @@ func decodeImage(text []byte) (*ocispec.Manifest, error) {
 	if err := json.Unmarshal(text, &image); err != nil {
 		return nil, fmt.Errorf("image manifest: %w", err)
 	}
-	if image.ArtifactType != ArtifactType || image.Config.MediaType != ConfigType {
+	if image.ArtifactType != ArtifactType && image.ArtifactType != DataArtifactType || image.Config.MediaType != ConfigType {
 		return nil, fmt.Errorf("image manifest of type %q: %w", image.ArtifactType, errForeign)
 	}
 	return &image, nil
@@ -153,8 +153,8 @@ func filesOf(image *ocispec.Manifest) ([]File, error) {
 			models++
 		}
 	}
-	if models != 1 {
-		return nil, fmt.Errorf("%d files of type %s, expected one", models, ModelType)
+	if want := map[string]int{ArtifactType: 1}[image.ArtifactType]; models != want {
+		return nil, fmt.Errorf("%d files of type %s, expected %d in a version of type %s", models, ModelType, want, image.ArtifactType)
 	}
 	return list, nil
 }
@@ -204,10 +204,16 @@ func (v Version) Is(m *onnx.Model) (bool, error) {
 	return bytes.Equal(x, y), err
 }
 
+// HasModel reports whether the version has one; otherwise it is data, see [Draft.Data].
+func (v Version) HasModel() bool {
+	_, ok := v.file(ModelType)
+	return ok
+}
+
 func (v Version) model() (*onnx.Model, error) {
 	f, ok := v.file(ModelType)
 	if !ok {
-		return nil, errors.New("there is none")
+		return nil, errors.New("there is none: the version is data")
 	}
 	b, err := v.store.readBlob(f.desc, onnx.MaxModelBytes)
 	if err != nil {
@@ -251,16 +257,19 @@ func (v Version) model() (*onnx.Model, error) {
 	return m, nil
 }
 
-// ModelFile is the path of the ONNX file in the store, for reading only. A model with external data
-// cannot be loaded from there; see [Version.Extract].
+// ModelFile is the path of the ONNX file in the store, for reading only; empty without a model. A
+// model with external data cannot be loaded from there; see [Version.Extract].
 func (v Version) ModelFile() string {
-	f, _ := v.file(ModelType)
+	f, ok := v.file(ModelType)
+	if !ok {
+		return ""
+	}
 	return v.store.blobPath(f.desc.Digest)
 }
 
 // Extract writes the version's files into a folder, which is made where it is missing, under their
-// titles, and returns the path of the model. Files that are there are replaced, each atomically;
-// none is left with content that does not have its digest.
+// titles, and returns the path of the model, empty without one. Files that are there are replaced,
+// each atomically; none is left with content that does not have its digest.
 func (v Version) Extract(ctx context.Context, dir string) (model string, err error) {
 	for _, f := range v.Files {
 		path := filepath.Join(dir, filepath.FromSlash(f.Title))
