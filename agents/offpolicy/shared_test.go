@@ -33,12 +33,10 @@ func engineOf(t testing.TB) engine.Compiler { return testengines.Fastest(t) }
 
 // layoutOf is that of a spec's learners.
 func layoutOf(spec envs.Spec, logProb bool) replay.Layout {
-	action := replay.Column{Name: "action", DType: tensor.Int64}
-	if box, ok := spec.Action.(envs.Box); ok {
-		action = replay.Column{Name: "action", DType: tensor.Float32, Shape: box.Shape()}
+	l, err := offpolicy.LayoutOf(spec, logProb)
+	if err != nil {
+		panic(err) // a mistake of a test
 	}
-	l := replay.LayoutOf(spec, action)
-	l.LogProb = logProb
 	return l
 }
 
@@ -243,6 +241,8 @@ func TestMemberRefuses(t *testing.T) {
 	layout := layoutOf(agenttest.Box(), true)
 	bare, named := layout, replay.SharedConfig{Capacity: 600, ChunkRows: 16, Name: "store"}
 	bare.LogProb = false
+	wider := agenttest.Box()
+	wider.Action = envs.Box{Of: tensor.Float32, Dims: []int{2}, Low: []float64{-4, 0.1}, High: []float64{4, 0.7}}
 	all := members(t)
 	q := dqn.Defaults()
 	q.Prioritised.Enabled = true
@@ -258,6 +258,7 @@ func TestMemberRefuses(t *testing.T) {
 		"sac: replay \"store\": transitions have no log-probabilities":                              {all["sac, sharing"], bare, named},
 		"actions are action float32[2], and the learner's action int64[]":                           {all["dqn"], layout, named},
 		"observation 0 is window float32[8 4], a window of a table, and the learner's x float32[3]": {all["sac"], layoutOf(agenttest.Series(t), true), named},
+		"in [[-2 0.1], [2 0.7]], and the learner's of box float32[2] in [[-4 0.1], [4 0.7]]":        {agenttest.Variant{Maker: all["sac"].Maker, Spec: wider}, layout, named},
 		"observation 0, window, is a window of another table than the learner's":                    {agenttest.Variant{Maker: all["sac"].Maker, Spec: agenttest.Series(t)}, layoutOf(agenttest.Series(t), true), named},
 		"each needs two":    {all["td3"], layout, replay.SharedConfig{Capacity: 30, ChunkRows: 16, Name: "store"}},
 		"has no priorities": {agenttest.Variant{Maker: made(t, q, dqn.NewMaker), Spec: agenttest.Choice()}, layoutOf(agenttest.Choice(), false), named},
@@ -272,7 +273,7 @@ func TestMemberRefuses(t *testing.T) {
 		agenttest.Has(t, err, want)
 		cases++
 	}
-	if cases != 9 {
+	if cases != 10 {
 		t.Errorf("%d cases", cases)
 	}
 	u, err := replay.NewUniform(layout, replay.Config{Capacity: 60, Envs: 2, NSteps: 1, Gamma: 0.99})

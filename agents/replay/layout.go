@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/onnxrl/onnxrl/envs"
@@ -30,8 +31,10 @@ type Layout struct {
 	// for none.
 	Obs  []Column
 	Mask int
-	// Action is a_tm1 as it was recorded.
+	// Action is a_tm1 as it was recorded, of elements of the environment's Space; nil where that is
+	// not known. Equal columns mean other actions where the bounds of spaces differ.
 	Action Column
+	Space  envs.Space
 	// Windows has, for a field that is a window of a table, that window, and nil for others; it may
 	// be shorter than Obs. Of a window only the number of its last row is kept.
 	Windows []*envs.Window
@@ -49,7 +52,7 @@ type Layout struct {
 // LayoutOf returns the layout of an environment's transitions. action is the column that the
 // learner records, which may differ from the environment's space: unclipped or unscaled.
 func LayoutOf(spec envs.Spec, action Column) Layout {
-	l := Layout{Action: action, Costs: len(spec.Costs)}
+	l := Layout{Action: action, Space: spec.Action, Costs: len(spec.Costs)}
 	for _, f := range spec.Observation {
 		l.Obs = append(l.Obs, Column{f.Name, f.Space.DType(), f.Space.Shape()})
 		l.Windows = append(l.Windows, f.Window)
@@ -83,6 +86,8 @@ func (l *Layout) covers(want *Layout) error {
 	switch {
 	case !same(l.Action, want.Action):
 		return fmt.Errorf("actions are %s, and the learner's %s", l.Action.of(nil), want.Action.of(nil))
+	case l.Space != nil && want.Space != nil && !reflect.DeepEqual(l.Space, want.Space):
+		return fmt.Errorf("actions are elements of %v, and the learner's of %v", l.Space, want.Space)
 	case l.Mask != want.Mask:
 		return fmt.Errorf("masks have %d actions, and the learner's %d", l.Mask, want.Mask)
 	case l.Costs != want.Costs:

@@ -42,7 +42,8 @@
 // density either. So there is no correction here: one-step targets need none, because the action of
 // obs_t is the present policy's, and n_steps above 1 gives the uncorrected targets of longer
 // sequences that D4PG and others use with short ones. For corrected sequences use SAC. The
-// transitions of other policies, where several share a replay, count as the learner's own.
+// transitions of other policies, where several share a replay, count as the learner's own; a replay
+// that keeps log-probabilities refuses those of TD3.
 //
 // # Networks
 //
