@@ -23,9 +23,10 @@ func TestPretrainedTimesNet(t *testing.T) {
 	market := agentYAML(t, fmt.Sprintf(`{kind: file, path: %q, output: features}`, encoder))
 	succeed(t, "data", "windows", market, "--out", windows)
 	fit := []string{"fit", filepath.Join(shippedExperiments, "pretrain_timesnet.yaml"), "--data", windows, "--batch", "16", "--seed", "5", "--json", "-q",
-		"--set", "network.window=[8, 29]", "--set", "network.encoder={kind: timesnet, d_model: 4, d_ff: 4, n_layers: 1, n_kernels: 2, top_k: 2}"}
-	// The embedding and the normalisation, two inceptions, and heads of one value and of five.
-	const base, heads = 3*29*4 + 2*4 + 2*(4*4*(1+9)+2*4), 6 * (4 + 1)
+		"--set", "network.window=[8, 29]", "--set", "network.encoder={kind: timesnet, d_model: 4, d_ff: 4, n_layers: 2, n_kernels: 2, top_k: 2}"}
+	// The embedding, the normalisation that the blocks share, two inceptions each, and heads of one
+	// value and of five.
+	const base, heads = 3*29*4 + 2*4 + 2*2*(4*4*(1+9)+2*4), 6 * (4 + 1)
 	before, after := filepath.Join(dir, "before.onnx"), encoder
 	for out, rate := range sorted.All(map[string]string{before: "0", after: "0.01"}) {
 		s := decode[fitSummary](t, succeed(t, append(fit, "--lr", rate, "--epochs", "2", "--out", out)...))
@@ -59,8 +60,8 @@ func TestPretrainedTimesNet(t *testing.T) {
 			}
 			says(t, said.out+said.err, l.Parameters.String())
 			kept := parameters(t, out, "base")
-			if len(kept) != 11 {
-				t.Errorf("%d parameters are the base's, expected 11", len(kept))
+			if len(kept) != 19 {
+				t.Errorf("%d parameters are the base's, expected 19", len(kept))
 			}
 			for name, w := range sorted.All(kept) {
 				if !slices.Equal(w, pretrained[name[len("encoder."):]]) {
@@ -85,6 +86,7 @@ func TestPretrainedTimesNet(t *testing.T) {
 		{"network.encoder.d_modell=4", []string{"network.encoder.d_modell"}},
 		{"network.encoder.dropout=0.1", []string{"network.encoder", "dropout of 0.1 is not supported"}},
 		{"network.encoder.top_k=5", []string{"network.encoder", "[8 29]", "top_k: 5 needs a window of 10 steps"}},
+		{"tie=[norm.*]", []string{"tie", "is for files"}},
 		{"network.window=[8]", []string{"network.window", "expected two numbers"}},
 		{"network.window=[8, 28]", []string{"window", "232", "224"}},
 		{"network.outputs={features: 5}", []string{"network.outputs.features", "give it another"}},

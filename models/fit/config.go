@@ -127,6 +127,7 @@ func (Config) Renamed() map[string]string {
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.Check(c.Network == nil || c.Model == "", "network", "is instead of model, which is %q", c.Model)
+	p.Check(c.Network == nil || len(c.Tie) == 0, "tie", "is for files; what a described network has twice is tied")
 	p.AtLeast("batch", c.Batch, 1)
 	p.AtLeast("accumulate", c.Accumulate, 1)
 	p.AtLeast("epochs", c.Epochs, 1)

@@ -55,8 +55,11 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 	if m, err = models.Untie(m, cfg.Untie); err != nil {
 		return nil, err
 	}
-	if m, g.splits, err = models.SplitMerged(m, cfg.Tie); err != nil {
-		return nil, err
+	// What a described network has twice is tied on purpose: no exporter has merged anything.
+	if cfg.Network == nil {
+		if m, g.splits, err = models.SplitMerged(m, cfg.Tie); err != nil {
+			return nil, err
+		}
 	}
 	if g.origin, g.settled, err = trainmode.Evaluation(m); err != nil {
 		return nil, err
