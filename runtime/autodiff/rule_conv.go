@@ -204,22 +204,31 @@ func (c *Context) convWeightGrad(x, g onnx.Value, win window, group int) onnx.Va
 		return c.convWeightGradGathered(xt, gt, win)
 	}
 	var parts []onnx.Value
+	slice := c.tapSlicer(xt, win)
 	win.taps(func(tap []int) {
-		t := c.tapSlice(xt, win, tap)
-		var p onnx.Value
+		t := slice(tap)
 		switch {
 		case group == 1:
-			p = c.Gemm(gt, c.Reshape(t, in, batch*points), false, true)
+			parts = append(parts, c.Gemm(gt, c.Reshape(t, in, batch*points), false, true))
+			return
 		case in == 1 && out == 1:
 			// Products of vectors: for 64 channels and 2048 points this takes 34 µs, a batched
 			// matrix product 180 µs.
-			p = c.Sum(c.Mul(gt, c.Reshape(t, group, 1, batch*points)), []int{2}, false)
+			t = c.Sum(c.Mul(gt, c.Reshape(t, group, 1, batch*points)), []int{2}, false)
 		default:
-			p = c.MatMul(gt, c.Transpose(c.Reshape(t, group, in, batch*points), 0, 2, 1))
+			t = c.MatMul(gt, c.Transpose(c.Reshape(t, group, in, batch*points), 0, 2, 1))
 		}
-		parts = append(parts, c.Reshape(p, group*out, in, 1))
+		parts = append(parts, c.Reshape(t, group*out, in, 1))
 	})
-	return c.Reshape(c.Concat(2, parts...), join([]int{group * out, in}, win.kernel)...)
+	shape := join([]int{group * out, in}, win.kernel)
+	if group == 1 {
+		d := c.Concat(0, parts...)
+		if taps := len(parts); taps > 1 {
+			d = c.Transpose(c.Reshape(d, taps, out, in), 1, 2, 0)
+		}
+		return c.Reshape(d, shape...)
+	}
+	return c.Reshape(c.Concat(2, parts...), shape...)
 }
 
 // convWeightGradGathered is one product of g [M, N·out] with what all taps read of x [C, N, in…],

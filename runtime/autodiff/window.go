@@ -149,10 +149,31 @@ func isZero(v []int) bool {
 // tapSlice takes from v, whose trailing axes hold exactly the span of the windows, the element that
 // one tap of every window reads.
 func (c *Context) tapSlice(v onnx.Value, w window, tap []int) onnx.Value {
-	r := len(tap)
-	lead := c.Rank(v) - r
+	return c.tapSliceAxes(v, w, tap, 0, len(tap))
+}
+
+// tapSlicer returns tapSlice of v for all taps. What the taps of a column of the kernel read of the
+// last axis is cut out once for all of them, so that each cuts the other axes out in longer runs.
+func (c *Context) tapSlicer(v onnx.Value, w window) func(tap []int) onnx.Value {
+	last := len(w.kernel) - 1
+	columns := make([]onnx.Value, w.kernel[last])
+	return func(tap []int) onnx.Value {
+		if last == 0 {
+			return c.tapSlice(v, w, tap)
+		}
+		column := &columns[tap[last]]
+		if *column == "" {
+			*column = c.tapSliceAxes(v, w, tap, last, last+1)
+		}
+		return c.tapSliceAxes(*column, w, tap, 0, last)
+	}
+}
+
+// tapSliceAxes is tapSlice for the axes from lo on and below hi; the others stay as they are.
+func (c *Context) tapSliceAxes(v onnx.Value, w window, tap []int, lo, hi int) onnx.Value {
+	lead := c.Rank(v) - len(tap)
 	var starts, ends, axes, steps []int
-	for i := range r {
+	for i := lo; i < hi; i++ {
 		if w.span(i) == w.out[i] {
 			continue // The single tap of a dense axis reads all of it.
 		}
