@@ -7,7 +7,7 @@ Reads lines from the standard input and answers each with one line of JSON:
     prepare ROW            builds every variant of the row, and keeps the fastest
     measure ROW SECONDS    times it; {"us": median microseconds per call, "variant": ...}
 
-Variants are what PyTorch users choose between: inference_mode or no_grad, Adam fused or foreach, attention fused or written out; compiled, the network alone with the optimiser outside, or the
+Variants are what PyTorch users choose between: inference_mode or no_grad, Adam fused or foreach, attention fused or written out, TimesNet's kernels in parallel or as one; compiled, the network alone with the optimiser outside, or the
 whole step as one graph. core.py runs this beside onnxrl; it is of little use alone.
 """
 import contextlib
@@ -86,16 +86,62 @@ class Encoder(nn.Module):
         return self.head(h[:, -1])
 
 
-# name -> (is a training step, makes the network for an attention variant, shape of the batch, has attention)
+class Inception(nn.Module):
+    """The mean of convolutions of kernels 1, 3, …, 11, side by side as published or as the one convolution of the largest kernel that they are."""
+
+    def __init__(self, inputs, outputs, one):
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv2d(inputs, outputs, 2 * i + 1, padding=i) for i in range(6))
+        self.one = one
+
+    def forward(self, x):
+        if not self.one:
+            return torch.stack([conv(x) for conv in self.convs], dim=-1).mean(-1)
+        weight = sum(F.pad(conv.weight, [5 - i] * 4) for i, conv in enumerate(self.convs)) / 6
+        return F.conv2d(x, weight, sum(conv.bias for conv in self.convs) / 6, padding=5)
+
+
+class TimesNet(nn.Module):
+    """A block over windows of 20 steps with given periods, read out at the last step."""
+
+    def __init__(self, features, width, outputs, one, steps=20, periods=(20, 10, 6, 5, 4)):
+        super().__init__()
+        self.embed = nn.Conv1d(features, width, 3, padding=1, padding_mode="circular", bias=False)
+        self.inner = nn.Sequential(Inception(width, width, one), nn.GELU(), Inception(width, width, one))
+        self.norm, self.head, self.periods = nn.LayerNorm(width), nn.Linear(width, outputs), periods
+        angle = torch.arange(steps)[:, None] / 10000 ** (torch.arange(0, width, 2) / width)
+        self.register_buffer("positions", torch.stack([angle.sin(), angle.cos()], dim=-1).reshape(steps, width))
+        turns = 2 * math.pi * torch.arange(steps)[:, None] / torch.tensor(periods)
+        self.register_buffer("waves", torch.stack([turns.cos(), turns.sin()]))
+
+    def block(self, x):
+        batch, steps, width = x.shape
+        parts = torch.einsum("bsc,ksp->kbpc", x, self.waves)
+        weights = (parts.square().sum(0) + 1e-12).sqrt().mean(-1).softmax(1)
+        y = x
+        for i, p in enumerate(self.periods):
+            cycles = -(-steps // p)
+            image = F.pad(x, [0, 0, 0, cycles * p - steps]).reshape(batch, cycles, p, width).permute(0, 3, 1, 2)
+            y = y + self.inner(image).permute(0, 2, 3, 1).reshape(batch, -1, width)[:, :steps] * weights[:, i, None, None]
+        return y
+
+    def forward(self, x):
+        x = self.embed(x.transpose(1, 2)).transpose(1, 2) + self.positions
+        return self.head(self.norm(self.block(x))[:, -1])
+
+
+ATTENTION = ("attention fused, ", "attention written out, ")
+# name -> (is a training step, makes the network for a form, shape of the batch, labels of the two forms, if there are two)
 ROWS = {
-    "policy/2x64": (False, lambda _: MLP([17, 64, 64, 6], nn.Tanh), [1, 17], False),
-    "policy/2x256": (False, lambda _: MLP([17, 256, 256, 6], nn.Tanh), [1, 17], False),
-    "step/critic-2x256-b256": (True, lambda _: MLP([23, 256, 256, 1], nn.ReLU), [256, 23], False),
-    "step/critic-2x64-b64": (True, lambda _: MLP([23, 64, 64, 1], nn.ReLU), [64, 23], False),
-    "step/timecnn-b64": (True, lambda _: TimeCNN(8, 32, 3, False), [64, 8, 60], False),
-    "step/timecnn-fixture": (True, lambda _: TimeCNN(5, 8, 3, True), [4, 5, 20], False),
-    "step/encoder-b32": (True, lambda fused: Encoder(16, 64, 4, 128, 4, fused), [32, 32, 16], True),
-    "step/encoder-fixture": (True, lambda fused: Encoder(6, 16, 4, 32, 4, fused), [3, 9, 6], True),
+    "policy/2x64": (False, lambda _: MLP([17, 64, 64, 6], nn.Tanh), [1, 17], ()),
+    "policy/2x256": (False, lambda _: MLP([17, 256, 256, 6], nn.Tanh), [1, 17], ()),
+    "step/critic-2x256-b256": (True, lambda _: MLP([23, 256, 256, 1], nn.ReLU), [256, 23], ()),
+    "step/critic-2x64-b64": (True, lambda _: MLP([23, 64, 64, 1], nn.ReLU), [64, 23], ()),
+    "step/timecnn-b64": (True, lambda _: TimeCNN(8, 32, 3, False), [64, 8, 60], ()),
+    "step/timecnn-fixture": (True, lambda _: TimeCNN(5, 8, 3, True), [4, 5, 20], ()),
+    "step/encoder-b32": (True, lambda fused: Encoder(16, 64, 4, 128, 4, fused), [32, 32, 16], ATTENTION),
+    "step/encoder-fixture": (True, lambda fused: Encoder(6, 16, 4, 32, 4, fused), [3, 9, 6], ATTENTION),
+    "step/timesnet-b32": (True, lambda one: TimesNet(30, 32, 4, one), [32, 20, 30], ("one kernel, ", "parallel kernels, ")),
 }
 
 
@@ -156,21 +202,20 @@ def whole(net, x, y):
 
 def variants(name, compiled):
     """Yields (label, call, context) for a row."""
-    trains, make, shape, attention = ROWS[name]
-    for fused_attention in [True, False] if attention else [True]:
-        label = ("attention fused, " if fused_attention else "attention written out, ") if attention else ""
+    trains, make, shape, forms = ROWS[name]
+    for label, first in zip(forms or [""], [True, False]):
         torch.manual_seed(1)
         if not trains:
             for context in (torch.inference_mode, torch.no_grad):
-                yield (context.__name__, *policy(make(fused_attention), torch.randn(shape), compiled, context))
+                yield (context.__name__, *policy(make(first), torch.randn(shape), compiled, context))
             continue
         x = torch.randn(shape)
         for fused in [True, False]:
-            net = make(fused_attention)
+            net = make(first)
             y = torch.randn_like(net(x))
             yield (label + ("Adam fused" if fused else "Adam foreach"), *outside(net, x, y, compiled, fused))
         if compiled:
-            net = make(fused_attention)
+            net = make(first)
             y = torch.randn_like(net(x))
             yield (label + "whole step", *whole(net, x, y))
 

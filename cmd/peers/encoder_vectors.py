@@ -18,9 +18,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-torch.set_default_dtype(torch.float64)
-torch.manual_seed(17)
-
 
 def positions(steps, width):
     angle = torch.arange(steps)[:, None] / 10000 ** (torch.arange(0, width, 2) / width)
@@ -308,4 +305,7 @@ def timeformer():
     yield case("timestamps, assets", TimeFormer, base | {"timestamps": 2, "pool": "mean", "n_heads": 4}, (2, 6, 2, 5))
 
 
-json.dump(list({"informer": informer, "timesnet": timesnet, "timeformer": timeformer}[sys.argv[1]]()), sys.stdout)
+if __name__ == "__main__":
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(17)
+    json.dump(list({"informer": informer, "timesnet": timesnet, "timeformer": timeformer}[sys.argv[1]]()), sys.stdout)

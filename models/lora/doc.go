@@ -12,4 +12,7 @@
 // Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021, section 4.1. For
 // convolutions A is a convolution with the layer's own kernel, strides, pads and dilations and r
 // output channels per group, and B a 1×1 convolution. Deviation: no dropout on the adapter's input.
+//
+// ONNX Runtime's own adapters at run time (OrtLoraAdapter) are not used: onnxruntime_go 1.27.0 does
+// not offer them, and adapters that are inputs of the graph are switched without them.
 package lora

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/onnxrl/onnxrl/models/encoder/timesnet"
+	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -144,4 +146,26 @@ func encoder() (*onnx.Model, error) {
 	h = n.op("Add", h, n.project("f2", f, hidden, width))
 	last := n.Op("Gather", []onnx.Value{h, n.Int(bars - 1)}, onnx.AttrInt("axis", 1))
 	return n.finish(n.linear("head", last, width, 4), 4)
+}
+
+// timesNet is the program's own, of a block of width 32, over windows of 20 bars of 30 features,
+// with a linear layer behind it.
+func timesNet(choice string) func() (*onnx.Model, error) {
+	return func() (*onnx.Model, error) {
+		c := timesnet.Defaults()
+		if c.DModel, c.DFF, c.NLayers, c.PeriodChoice = 32, 32, 1, choice; choice == timesnet.Frozen {
+			c.Periods = []int{20, 10, 6, 5, 4}
+		}
+		e, err := timesnet.New(c)
+		if err != nil {
+			return nil, err
+		}
+		g := layer.New("timesnet", rng.New(1), layer.Options{})
+		z, err := e.Build(g, g.Observation("x", 20, 30))
+		if err != nil {
+			return nil, err
+		}
+		g.Output("y", g.In("head").Linear("last", z, 4, layer.Kaiming(1)))
+		return g.Model()
+	}
 }

@@ -46,7 +46,7 @@ func TestEveryRow(t *testing.T) {
 			t.Errorf("%s: %g allocations per call", row.Name, *row.Allocs)
 		}
 	}
-	if len(r.Rows) != len(Names()) || targets != 9 {
+	if len(r.Rows) != len(Names()) || targets != 11 {
 		t.Errorf("%d rows with %d targets from %d benchmarks", len(r.Rows), targets, len(Names()))
 	}
 	var text strings.Builder

@@ -31,15 +31,15 @@ type Product struct {
 // bias; products of two batched operands are MatMul nodes; convolutions and their input gradients
 // are Conv nodes. The weight gradient of a convolution is one Gemm of the size that it would have
 // if the windows lay unfolded in memory, which is the least that any method does. bind gives
-// numbers to symbolic extents.
-func Products(m *onnx.Model, bind map[string]int) ([]Product, error) {
+// numbers to symbolic extents; initializers that are constants have no gradient.
+func Products(m *onnx.Model, bind map[string]int, constants ...string) ([]Product, error) {
 	env, err := shape.Infer(m, bind)
 	if err != nil {
 		return nil, err
 	}
 	p := productList{env: env, trained: map[string]bool{}}
 	for _, t := range m.Graph.Initializer {
-		p.trained[t.Name] = len(t.Dims) > 0 && tensor.DType(t.DataType) == tensor.Float32
+		p.trained[t.Name] = len(t.Dims) > 0 && tensor.DType(t.DataType) == tensor.Float32 && !slices.Contains(constants, t.Name)
 	}
 	for _, n := range m.Graph.Node {
 		if slices.ContainsFunc(n.Input, func(in string) bool { return p.trained[in] }) {
@@ -137,8 +137,11 @@ func (p *productList) conv(n *onnx.Node, x, w, y []int) error {
 			return errors.New("strides are not expected here")
 		}
 	}
+	if dilations == nil {
+		dilations = slices.Repeat([]int{1}, len(w)-2)
+	}
 	if n.Int("group", 1) != 1 || len(dilations) != len(w)-2 || len(pads) != 2*len(dilations) {
-		return errors.New("groups or implied dilations and pads are not expected here")
+		return errors.New("groups or implied pads are not expected here")
 	}
 	p.push(n, forward, "Conv", x, w, onnx.AttrInts("dilations", dilations...), onnx.AttrInts("pads", pads...))
 	if p.trained[n.Input[0]] {

@@ -3,6 +3,7 @@ package corebench
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 )
@@ -45,7 +46,7 @@ func (w workload) products(t *trainer) ([]Product, error) {
 	if w.batch > 0 {
 		bind[batchSymbol] = w.batch
 	}
-	return Products(t.forward, bind)
+	return Products(t.forward, bind, slices.Concat(t.net.Constants, t.net.Buffers)...)
 }
 
 // measureParallel compares the step on one core with the same step split over two.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/encoder/timesnet"
 	"github.com/onnxrl/onnxrl/models/loss"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
@@ -35,7 +36,8 @@ type workload struct {
 }
 
 // workloads are the networks of the benchmark, at the sizes it states, with the two
-// fixtures also at sizes that a market encoder has.
+// fixtures also at sizes that a market encoder has, and TimesNet with periods that are given, as
+// compiled PyTorch needs them, and with those of each row.
 var workloads = []workload{
 	{name: "critic-2x256-b256", model: mlp("critic", "Relu", 23, 256, 256, 1), batch: 256, target: benchmark.AtMost(1.35), parallel: true, speedup: benchmark.AtLeast(1.7)},
 	{name: "critic-2x64-b64", model: mlp("critic", "Relu", 23, 64, 64, 1), batch: 64},
@@ -43,6 +45,8 @@ var workloads = []workload{
 	{name: "timecnn-fixture", model: fixture("timecnn_glu")},
 	{name: "encoder-b32", model: encoder, batch: 32, parallel: true},
 	{name: "encoder-fixture", model: fixture("encoder_attention")},
+	{name: "timesnet-b32", model: timesNet(timesnet.Frozen), batch: 32, target: benchmark.AtMost(1.4)},
+	{name: "timesnet-sample-b32", model: timesNet(timesnet.Sample), batch: 32, target: benchmark.AtMost(1.4)},
 }
 
 const (

@@ -17,6 +17,10 @@
 // they are chosen by their scores over all keys and not over keys drawn at random, so an
 // observation has the same features whenever it is seen; see layer.Graph.ProbSparseAttention.
 //
+// Trained to foresee volatility and returns of the shipped stocks, with the same weights, batches
+// and Adam as in PyTorch (cmd/peers/forecast_torch.py), the losses of 264 updates differ by 1.4e-6
+// at most, relatively, with full attention, and by 9.1e-5 with probsparse (8.4e-7 in the first 50).
+//
 // # Timestamps
 //
 // Published networks take the calendar beside the series. Here it is columns of the observation:

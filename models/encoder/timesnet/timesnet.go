@@ -44,7 +44,13 @@
 // one core beside other work (BenchmarkDefault); the published form in PyTorch 2.5 takes 1.5 s, by
 // the batch, with five periods. The features of one observation take 29 ms while parameters are
 // inputs, of which making the large kernels is 18, and 6 ms where they are constants, as in what is
-// exported; PyTorch takes 82 ms.
+// exported; PyTorch takes 82 ms. A step of one block of width 32 takes 1.2 to 1.4 times as long as
+// its bare products with periods of each row, and 1.3 to 1.6 times with five given ones, on a busy
+// machine (onnxrl-bench core 'step/timesnet*').
+//
+// Trained to foresee volatility and returns of the shipped stocks, with the same weights, batches
+// and Adam as in PyTorch (cmd/peers/forecast_torch.py), the losses of 264 updates differ by 7.0e-7
+// at most, relatively, with periods of each row, and by 1.1e-6 with those of the batch.
 //
 // # Deviations
 //
