@@ -100,7 +100,10 @@ func policy(t *testing.T, f envs.Factory) train.Policy {
 		}
 		parts = append(parts, g.Reshape(g.Observation(field.Name, field.Space.Shape()...), -1, n))
 	}
-	mask := g.Batched(agents.MaskInput, tensor.Bool, envs.MaskLen(spec.Action))
+	var mask onnx.Value
+	if spec.Masked {
+		mask = g.Batched(agents.MaskInput, tensor.Bool, envs.MaskLen(spec.Action))
+	}
 	z := g.In("body").MLP(g.Concat(1, parts...), []int{16}, "tanh", layer.Orthogonal(1))
 	h := heads(spec.Action)
 	c := head.NewCategorical(g, head.Logits(g, z, layer.Orthogonal(1), h...), mask, h...)

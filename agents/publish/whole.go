@@ -91,9 +91,9 @@ func routerOf(f envs.Factory) (router, meta.Params, error) {
 
 // Whole publishes a router and its experts as one model, into WholeDir: a policy of the environment
 // that the experts act in, whose states are what the router remembers, the books of the experts and
-// theirs. It is proved step by step against the router's own environment in whole episodes, in
-// which the router decides and chance does in turns; what differs is not published. The reference
-// is that of the version, in the store of WholeDir.
+// theirs. It is proved step by step against the router's own environment in episodes in which the
+// router decides and chance does in turns; what differs is not published. The reference is that of
+// the version, in the store of WholeDir.
 func Whole(ctx context.Context, o WholeOptions) (string, error) {
 	ref, err := whole(ctx, o)
 	if err != nil {

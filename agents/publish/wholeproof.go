@@ -127,8 +127,8 @@ func (p *wholeProof) Close() error {
 	return errors.Join(errs...)
 }
 
-// run plays whole episodes until so many steps of the environment inside are compared, at least two
-// of them.
+// run plays episodes until so many steps of the environment inside are compared, at least two of
+// them. One that goes on for half of the steps is cut off, as it may have no end.
 func (p *wholeProof) run(ctx context.Context, rows int) error {
 	spec := p.e.Spec()
 	ts, action := envs.NewTimeStep(spec), tensor.New(spec.Action.DType(), spec.Action.Shape()...)
@@ -140,7 +140,7 @@ func (p *wholeProof) run(ctx context.Context, rows int) error {
 		}
 		p.greedy = episode%2 == 0
 		p.report.Episodes++
-		for ts.Type != envs.Last {
+		for begun := p.report.Rows; ts.Type != envs.Last && p.report.Rows-begun < max(1, rows/2); {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

@@ -336,10 +336,14 @@ func (c *composer) control() error {
 		allowed, factors, drawdown, cvar = c.books(c.on)
 		table = append(table, drawdown, cvar)
 	}
-	for i, v := range table {
-		table[i] = c.op("Unsqueeze", v, c.b.Ints(2))
+	// What belongs to an expert stands together.
+	order := make([]int, 0, len(table)*n)
+	for i := range n {
+		for k := range table {
+			order = append(order, k*n+i)
+		}
 	}
-	c.b.Rename(c.op("Reshape", c.along("Concat", 2, table...), c.b.Ints(-1, len(table)*n)), c.prefix(n)+c.Table)
+	c.b.Rename(c.along("Gather", 1, c.along("Concat", 1, table...), c.b.Ints(order...)), c.prefix(n)+c.Table)
 	masked := slices.ContainsFunc(c.Model.Graph.Inputs(), func(v *onnx.ValueInfo) bool { return v.Name == c.Mask })
 	if masked {
 		mask := allowed
@@ -353,17 +357,13 @@ func (c *composer) control() error {
 	}
 	decision := onnx.Value(c.prefix(n) + c.Action)
 	var fresh onnx.Value
-	places := tensor.New(tensor.Int64, 1, n)
-	for i := range n {
-		places.Int64s()[i] = int64(i)
-	}
 	if c.Mixture {
 		if allowed != "" {
 			decision = c.op("Where", allowed, decision, c.b.Float(-1e30))
 		}
 		fresh = c.along("Softmax", 1, decision)
 	} else {
-		fresh = c.float(c.op("Equal", c.op("Unsqueeze", decision, c.b.Ints(1)), c.b.Const(places)))
+		fresh = c.float(c.op("Equal", c.op("Unsqueeze", decision, c.b.Ints(1)), c.b.Const(places(n))))
 	}
 	shares := c.op("Where", c.over, fresh, c.on)
 	chosen := c.b.Op("ArgMax", []onnx.Value{shares}, onnx.AttrInt("axis", 1), onnx.AttrInt("keepdims", 0))
@@ -434,8 +434,8 @@ func (c *composer) remember() {
 // usage returns the shares of the experts in the choices of late, and one choice for each.
 func (c *composer) usage(on onnx.Value) onnx.Value {
 	ring := c.state("usage", 0, c.n, c.UsageWindow)
-	due := c.op("And", c.over, c.op("Greater", c.sum(on, 1, 1), c.b.Float(0.5)))
-	next := c.op("Where", c.op("Unsqueeze", due, c.b.Ints(2)), c.shift(ring, c.UsageWindow, on), ring)
+	// Before the first choice nobody has a share, and what is counted is nothing.
+	next := c.op("Where", c.op("Unsqueeze", c.over, c.b.Ints(2)), c.shift(ring, c.UsageWindow, on), ring)
 	c.keep(ring, next)
 	counts := c.op("Add", c.sum(next, 2, 0), c.b.Float(1))
 	return c.op("Div", counts, c.sum(counts, 1, 1))
@@ -447,10 +447,9 @@ func (c *composer) shift(ring onnx.Value, length int, newest onnx.Value) onnx.Va
 	return c.along("Concat", 2, rest, c.op("Unsqueeze", newest, c.b.Ints(2)))
 }
 
-// renew is shift where fresh [batch, 1] is, and elsewhere puts the value in the place of the
-// newest.
-func (c *composer) renew(ring onnx.Value, length int, fresh, value onnx.Value) onnx.Value {
-	newest := c.op("Unsqueeze", value, c.b.Ints(2))
+// renew is shift where fresh [batch, 1] is, and elsewhere puts the value [batch, N, 1] in the place
+// of the newest.
+func (c *composer) renew(ring onnx.Value, length int, fresh, newest onnx.Value) onnx.Value {
 	if length == 1 {
 		return newest
 	}
@@ -459,7 +458,7 @@ func (c *composer) renew(ring onnx.Value, length int, fresh, value onnx.Value) o
 	return c.along("Concat", 2, c.op("Where", c.op("Unsqueeze", fresh, c.b.Ints(2)), later, same), newest)
 }
 
-// never is in the place of returns that are not there: it is beyond all of them.
+// never is in the place of returns and days that are not there: it is beyond all of them.
 const never = 1e30
 
 // books appends what the account has made of 1 while each expert was in charge, and says who may be
@@ -469,80 +468,88 @@ func (c *composer) books(on onnx.Value) (allowed, factors, drawdown, cvar onnx.V
 	c.inputs = append(c.inputs, onnx.NewValueInfo(onnx.Value(c.Account), onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("batch"), onnx.Known(2)}}))
 	parts := b.OpN("Split", "", 2, []onnx.Value{onnx.Value(c.Account), b.Ints(1, 1)}, onnx.AttrInt("axis", 1))
 	value, day := parts[0], parts[1]
-	before, last := c.state("account", 0, 1), c.state("day", 0, 1)
+	before, last := c.state("account", 0, 1), c.state("day", -never, 1)
 	c.keep(before, value)
 	c.keep(last, day)
-	begun := c.op("Greater", before, b.Float(0))
-	made := c.op("Where", begun, c.op("Div", c.op("Sub", value, before), c.op("Where", begun, before, b.Float(1))), b.Float(0))
-	fresh := c.op("Or", c.op("Greater", day, last), c.op("Not", begun))
+	// In the first step nobody has a share in what is divided by.
+	made := c.op("Div", c.op("Sub", value, before), c.op("Max", before, b.Float(1/never)))
+	fresh := c.op("Greater", day, last)
 
 	book := c.state("book", 1, n)
 	now := c.op("Mul", book, c.op("Add", c.op("Mul", on, made), b.Float(1)))
 	c.keep(book, now)
-	none := c.op("Mul", on, b.Float(0))
+	zeros := func() onnx.Value { return c.op("Mul", on, b.Float(0)) }
 
-	drawdown, cvar = none, none
-	allowed = c.op("Less", none, b.Float(1))
 	if d := c.Drawdown; d != nil {
-		ring := c.state("peaks", 0, n, d.Days)
-		newest := c.op("Squeeze", c.op("Slice", ring, b.Ints(d.Days-1), b.Ints(d.Days), b.Ints(2)), b.Ints(2))
-		peaks := c.renew(ring, d.Days, fresh, c.op("Where", fresh, now, c.op("Max", newest, now)))
+		ring, current := c.state("peaks", 0, n, d.Days), c.op("Unsqueeze", now, b.Ints(2))
+		newest := c.op("Slice", ring, b.Ints(d.Days-1), b.Ints(d.Days), b.Ints(2))
+		peaks := c.renew(ring, d.Days, fresh, c.op("Where", c.op("Unsqueeze", fresh, b.Ints(2)), current, c.op("Max", newest, current)))
 		c.keep(ring, peaks)
 		peak := c.op("Squeeze", b.OpN("TopK", "", 2, []onnx.Value{peaks, b.Ints(1)})[0], b.Ints(2))
 		drawdown = c.op("Div", c.op("Sub", peak, now), peak)
-		stopped := c.trip("stopped", drawdown, d.Limit, d.Resume, "")
-		free := c.op("Not", stopped)
-		any := c.op("Greater", c.sum(c.float(free), 1, 1), b.Float(0))
-		places := tensor.New(tensor.Int64, 1, n)
-		for i := range n {
-			places.Int64s()[i] = int64(i)
-		}
-		least := b.Op("ArgMin", []onnx.Value{drawdown}, onnx.AttrInt("axis", 1), onnx.AttrInt("keepdims", 1))
-		// ONNX Runtime has no Where of bool.
-		allowed = c.op("Or", free, c.op("And", c.op("Not", any), c.op("Equal", least, b.Const(places))))
+		stopped, number := c.trip("stopped", drawdown, d.Limit, d.Resume)
+		// The least drawdown among those that are not stopped, and if all are, among all.
+		least := b.Op("ArgMin", []onnx.Value{c.op("Add", drawdown, c.op("Mul", number, b.Float(2)))}, onnx.AttrInt("axis", 1), onnx.AttrInt("keepdims", 1))
+		allowed = c.op("Or", c.op("Not", stopped), c.op("Equal", least, b.Const(places(n))))
+	} else {
+		drawdown = zeros()
+		allowed = c.op("Less", drawdown, b.Float(1))
 	}
-	factors = c.op("Add", none, b.Float(1))
-	if v := c.CVaR; v != nil {
-		// The last value of the day before, of which there is none on the first.
-		base, days := c.state("base", 0, n), c.state("days", 0, 1)
-		from := c.op("Where", fresh, c.op("Mul", book, c.float(begun)), base)
-		c.keep(base, from)
-		count := c.op("Add", days, c.float(fresh))
-		c.keep(days, count)
-		ring := c.state("returns", never, n, v.Days)
-		known := c.op("Greater", from, b.Float(0))
-		gain := c.op("Div", c.op("Sub", now, from), c.op("Where", known, from, b.Float(1)))
-		returns := c.renew(ring, v.Days, fresh, c.op("Where", known, gain, b.Float(never)))
-		c.keep(ring, returns)
-		most := min(v.Days, int((1-v.Level)*float64(v.Days)+1e-6)+1)
-		worst := b.OpN("TopK", "", 2, []onnx.Value{returns, b.Ints(most)}, onnx.AttrInt("largest", 0))[0]
-		places := tensor.New(tensor.Float32, 1, most)
-		for i := range most {
-			places.Float32s()[i] = float32(i)
-		}
-		filled := c.op("Min", c.op("Sub", count, b.Float(1)), b.Float(float32(v.Days)))
-		tail := c.op("Mul", filled, b.Float(float32(1-v.Level)))
-		weights := c.op("Min", c.op("Max", c.op("Sub", tail, b.Const(places)), b.Float(0)), b.Float(1))
-		loss := c.op("Div", c.op("Neg", c.sum(c.op("Mul", worst, c.op("Unsqueeze", weights, b.Ints(1))), 2, 0)), c.op("Max", tail, b.Float(1e-6)))
-		enough := c.op("Greater", filled, b.Float(float32(v.Least)-0.5))
-		cvar = c.op("Where", enough, c.op("Min", c.op("Max", loss, b.Float(0)), b.Float(1)), b.Float(0))
-		cut := c.trip("cut", loss, v.Limit, v.Resume, enough)
-		factors = c.op("Where", cut, b.Float(float32(v.Cut)), b.Float(1))
+	v := c.CVaR
+	if v == nil {
+		return allowed, "", drawdown, zeros()
 	}
-	return allowed, factors, drawdown, cvar
+	// The last value of the day before; without one, on the first day, the return is beyond all.
+	base, days := c.state("base", 0, n), c.state("days", 0, 1)
+	from := c.op("Where", fresh, c.op("Where", c.op("Greater", before, b.Float(0)), book, b.Float(0)), base)
+	c.keep(base, from)
+	count := c.op("Min", c.op("Add", days, c.float(fresh)), b.Float(float32(v.Days+1)))
+	c.keep(days, count)
+	ring := c.state("returns", never, n, v.Days)
+	gain := c.op("Min", c.op("Div", c.op("Sub", now, from), from), b.Float(never))
+	returns := c.renew(ring, v.Days, fresh, c.op("Unsqueeze", gain, b.Ints(2)))
+	c.keep(ring, returns)
+	weights := v.weights()
+	worst := b.OpN("TopK", "", 2, []onnx.Value{returns, b.Ints(weights.Shape()[1])}, onnx.AttrInt("largest", 0))[0]
+	tail := c.along("Gather", 0, b.Const(weights), b.Op("Cast", []onnx.Value{count}, onnx.AttrInt("to", int(tensor.Int64))))
+	loss := c.sum(c.op("Mul", worst, tail), 2, 0)
+	cut, _ := c.trip("cut", loss, v.Limit, v.Resume)
+	return allowed, c.op("Where", cut, b.Float(float32(v.Cut)), b.Float(1)), drawdown, c.op("Clip", loss, b.Float(0), b.Float(1))
 }
 
-// trip passes a limit, or ends it once the value has come back; where known is given and false,
-// nothing changes.
-func (c *composer) trip(name string, value onnx.Value, limit, resume float64, known onnx.Value) onnx.Value {
-	was := c.state(name, 0, c.n)
-	on := c.op("Greater", was, c.b.Float(0.5))
-	now := c.op("Greater", value, c.op("Where", on, c.b.Float(float32(resume)), c.b.Float(float32(limit))))
-	if known != "" {
-		now = c.op("Or", c.op("And", known, now), c.op("And", c.op("Not", known), on))
+// weights [Days + 2, most] has, by the number of days that were seen, what the returns weigh in the
+// CVaR, the worst first: 0 as long as there are too few, when nothing is cut.
+func (v *RouterCVaR) weights() *tensor.Tensor {
+	most := min(v.Days, int((1-v.Level)*float64(v.Days)+1e-9)+1)
+	t := tensor.New(tensor.Float32, v.Days+2, most)
+	for n := v.Least; n <= v.Days; n++ {
+		days := (1 - v.Level) * float64(n)
+		for i := range most {
+			if w := min(days-float64(i), 1); w > 1e-9 {
+				t.Float32s()[(n+1)*most+i] = float32(-w / days)
+			}
+		}
 	}
-	c.keep(was, c.float(now))
-	return now
+	return t
+}
+
+// places are the numbers [1, n] from 0.
+func places(n int) *tensor.Tensor {
+	t := tensor.New(tensor.Int64, 1, n)
+	for i := range n {
+		t.Int64s()[i] = int64(i)
+	}
+	return t
+}
+
+// trip passes a limit, or ends it once the value has come back: a truth, and as a number.
+func (c *composer) trip(name string, value onnx.Value, limit, resume float64) (on, number onnx.Value) {
+	was := c.state(name, 0, c.n)
+	threshold := c.op("Where", c.op("Greater", was, c.b.Float(0.5)), c.b.Float(float32(resume)), c.b.Float(float32(limit)))
+	on = c.op("Greater", value, threshold)
+	number = c.float(on)
+	c.keep(was, number)
+	return on, number
 }
 
 // act returns the action of the expert that is chosen, or the mixture.
@@ -588,6 +595,14 @@ func (c *composer) act(shares, chosen onnx.Value) onnx.Value {
 
 // pick returns an output of the expert that is chosen, of so many axes behind the batch.
 func (c *composer) pick(output string, chosen onnx.Value, axes int) onnx.Value {
+	if t := outputType(c.Experts[0], output); axes == 1 && t.Dims[1].IsKnown() {
+		var all []onnx.Value
+		for i := range c.n {
+			all = append(all, onnx.Value(c.prefix(i)+output))
+		}
+		rows := c.op("Reshape", c.along("Concat", 1, all...), c.b.Ints(0, c.n, t.Dims[1].Value))
+		return c.b.Op("GatherND", []onnx.Value{rows, c.op("Unsqueeze", chosen, c.b.Ints(1))}, onnx.AttrInt("batch_dims", 1))
+	}
 	out := onnx.Value(c.prefix(c.n-1) + output)
 	at := chosen
 	if axes > 0 {
@@ -624,20 +639,32 @@ func (c *composer) scores(chosen onnx.Value) {
 func (c *composer) cut(weights, factor onnx.Value) onnx.Value {
 	b, v := c.b, c.CVaR
 	n := c.extents()[0] - 1
-	parts := b.OpN("Split", "", 2, []onnx.Value{weights, b.Ints(n, 1)}, onnx.AttrInt("axis", 1))
-	assets := parts[0]
-	if v.Weight > 0 {
-		assets = c.op("Min", assets, c.op("Mul", factor, b.Float(float32(v.Weight))))
-	}
-	exposure := v.Exposure
+	cash := tensor.New(tensor.Float32, 1, n+1)
+	cash.Float32s()[n] = 1
+	exposure, limited := v.Exposure, weights
 	if exposure == 0 {
 		exposure = 1
 	}
-	sum := c.sum(assets, 1, 1)
-	most := c.op("Mul", factor, b.Float(float32(exposure)))
-	part := c.op("Min", c.op("Div", most, c.op("Max", sum, b.Float(1e-30))), b.Float(1))
-	assets = c.op("Mul", assets, part)
-	limited := c.along("Concat", 1, assets, c.op("Max", c.op("Sub", b.Float(1), c.sum(assets, 1, 1)), b.Float(0)))
+	if v.Weight > 0 {
+		most := tensor.New(tensor.Float32, 1, n+1)
+		for i := range n {
+			most.Float32s()[i] = float32(v.Weight)
+		}
+		limited = c.op("Min", weights, c.op("Mul", factor, b.Const(most)))
+	}
+	sum := c.sum(c.op("Slice", limited, b.Ints(0), b.Ints(n), b.Ints(1)), 1, 1)
+	most := factor
+	if exposure != 1 {
+		most = c.op("Mul", factor, b.Float(float32(exposure)))
+	}
+	part := c.op("Min", c.op("Div", most, c.op("Max", sum, b.Float(1/never))), b.Float(1))
+	// The assets keep a part, and the cash has the rest: of weights without cash in them.
+	assets := tensor.New(tensor.Float32, 1, n+1)
+	for i := range n {
+		assets.Float32s()[i] = 1
+	}
+	scaled := c.op("Mul", c.op("Mul", limited, b.Const(assets)), part)
+	rest := c.op("Max", c.op("Sub", b.Float(1), c.op("Mul", sum, part)), b.Float(0))
 	// Without a cut the action stays as it is, to the bit.
-	return c.op("Where", c.op("Less", factor, b.Float(1)), limited, weights)
+	return c.op("Where", c.op("Less", factor, b.Float(1)), c.op("Add", scaled, c.op("Mul", rest, b.Const(cash))), weights)
 }

@@ -1,15 +1,24 @@
 package app
 
 import (
+	"encoding/json"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/served"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestRouterWhole publishes routers that choose an expert or mix them, with limits on risk that are
@@ -69,6 +78,9 @@ func TestRouterWhole(t *testing.T) {
 			}
 			ran++
 		}
+		if x.name == "expert" {
+			servesWhole(t, filepath.Join(whole, publish.BestFile))
+		}
 		says(t, succeed(t, "evaluate", filepath.Join(whole, publish.BestFile), "--engine", portable.Name, "--no-report", "-q"), "Sharpe")
 		says(t, succeed(t, "data", "live", whole, "--engine", portable.Name, "--bars", "shipped:market/us5_daily.parquet", "--from", "2013-02-01", "-q"), `"time":"2013-02-`)
 	}
@@ -76,4 +88,99 @@ func TestRouterWhole(t *testing.T) {
 		t.Errorf("%d publications, want %d", ran, want)
 	}
 	refuse(t, []string{"models", "publish", filepath.Join(dir, "expert1"), "--whole", "--engine", portable.Name}, "env.kind is not meta")
+}
+
+// servesWhole asks a server for the steps of two sequences in turns, and compares them with what
+// the model gives by itself.
+func servesWhole(t *testing.T, path string) {
+	t.Helper()
+	r := startServe(t, "--engine", portable.Name, "--model", "whole="+path)
+	c := portable.New()
+	var local []*served.Policy
+	for range 2 {
+		p, err := served.Open(t.Context(), path, c, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		local = append(local, p)
+	}
+	draws, chosen, compared := rng.New(3).Stream(), map[int64]bool{}, 0
+	value := []float64{1, 1}
+	for step := range 40 {
+		for id, p := range local {
+			var inputs []string
+			value[id] *= 0.9 + 0.19*draws.Float64()
+			for _, name := range p.Inputs() {
+				if p.Remembers(name) {
+					continue
+				}
+				x := p.Input(name)
+				kind, data := "FP32", []float64{}
+				for i := range x.Len() {
+					v := draws.Float64()
+					switch {
+					case name == trading.AccountField:
+						v = []float64{value[id], float64(14610 + step)}[i]
+					case x.DType() == tensor.Uint8:
+						kind, v = "UINT8", 1
+						x.Bytes()[i] = 1
+					}
+					if x.DType() == tensor.Float32 {
+						x.Float32s()[i] = float32(v)
+					}
+					data = append(data, v)
+				}
+				text, err := json.Marshal(map[string]any{"name": name, "shape": x.Shape(), "datatype": kind, "data": data})
+				if err != nil {
+					t.Fatal(err)
+				}
+				inputs = append(inputs, string(text))
+			}
+			if err := p.Run(); err != nil {
+				t.Fatal(err)
+			}
+			p.Advance()
+			var answer struct {
+				Outputs []struct {
+					Name string
+					Data []any
+				}
+			}
+			text := r.want(200, "/v2/models/whole/infer", fmt.Sprintf(`{"inputs":[%s],"parameters":{"sequence_id":%d,"sequence_start":%t}}`, strings.Join(inputs, ","), id+1, step == 0))
+			if err := json.Unmarshal([]byte(text), &answer); err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range answer.Outputs {
+				want := p.Output(o.Name)
+				for i, got := range o.Data {
+					same := false
+					switch want.DType() {
+					case tensor.Float32:
+						x, _ := got.(float64)
+						same = math.Abs(x-float64(want.Float32s()[i])) <= bake.Tolerance
+					case tensor.Int64:
+						same = got == float64(want.Int64s()[i])
+					case tensor.Bool:
+						same = got == want.Bools()[i]
+					}
+					if !same {
+						t.Fatalf("sequence %d, step %d: output %q is %v, want %v", id, step, o.Name, o.Data, want)
+					}
+					compared++
+				}
+			}
+			chosen[p.Output(bake.ExpertOutput).Int64s()[0]] = true
+		}
+	}
+	// action [4], expert, shares [3], allowed [3] and expert_scores [3]
+	if want := 2 * 40 * (4 + 1 + 3 + 3 + 3); compared != want {
+		t.Errorf("%d values compared, want %d", compared, want)
+	}
+	if len(chosen) < 2 {
+		t.Errorf("only %v were in charge", chosen)
+	}
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit status %d\n%s", code, r.errs)
+	}
 }
