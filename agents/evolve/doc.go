@@ -44,4 +44,25 @@
 // Write a type with yaml tags, Validate, Check and Next, and add it with its defaults to the table
 // of strategies. Draw from the stream that is handed over, a number that does not depend on scores
 // where that is possible, and from nothing else. Test who takes what of whom on random populations.
+//
+// # What it is worth
+//
+// In the shipped search acrobot_evolve, 16 members of PPO with 40,960 env steps each, members that
+// learn of each other do not beat random search. The member with the best validation score after
+// the last generation, in 100 fresh episodes, seeds 1 to 5, and the paired difference to random
+// search with its interval of 95 % (go test ./agents/evolve -run none -bench Worth -benchtime 1x):
+//
+//	                mean return   difference
+//	random_search         −80.7
+//	mf_pbt                −84.2   −3.5  [−8.0, +1.0]
+//	pbt                   −85.5   −4.8  [−9.1, −0.6]
+//
+// This says nothing of long trainings, of hyper-parameters that should change on the way, or of
+// MF-PBT with the paper's frequencies, which need more than 50 generations.
+//
+// The cost of a member does not depend on how many there are: a generation of 2,048 env steps of
+// the members of cartpole_evolve takes 286, 302 and 281 ms in populations of 4, 16 and 64 on two
+// busy cores, and the process's resident memory comes to 114, 125 and 130 MB (-bench Members).
+// Members that train at once have sessions of their own, which a generation opens anew; that is a
+// twelfth of the time.
 package evolve
